@@ -1,0 +1,97 @@
+/*
+ * Status codes and error details.
+ *
+ * Every function of the library that can fail returns an rlock_status; what
+ * went wrong in words is in rlock_last_error(). The library prints nothing,
+ * aborts nothing, and leaves signal dispositions alone.
+ */
+#ifndef RLOCK_BASE_H
+#define RLOCK_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RLOCK_VERSION_MAJOR 0
+#define RLOCK_VERSION_MINOR 1
+#define RLOCK_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define RLOCK_API __attribute__((visibility("default")))
+#else
+#define RLOCK_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A wait without a limit; see rlock_acquire(). */
+#define RLOCK_FOREVER ((int64_t)-1)
+
+/*
+ * A lease of the client's watchdog_lease_ms, renewed every third of it for as
+ * long as the lock is held; see rlock_acquire().
+ */
+#define RLOCK_WATCHDOG ((int64_t)0)
+
+/* The longest lease that is accepted, in milliseconds (2^52). */
+#define RLOCK_LEASE_MAX_MS ((int64_t)4503599627370496)
+
+/* The longest name of a lock, in bytes. */
+#define RLOCK_NAME_MAX 512
+
+/*
+ * Numbers are part of the ABI: new codes are appended, none is reused.
+ * What a code means for one call stands over that call.
+ */
+typedef enum rlock_status {
+    RLOCK_OK = 0,          /* done */
+    RLOCK_BUSY = 1,        /* another owner holds it; no wait was asked for */
+    RLOCK_TIMEOUT = 2,     /* the wait ran out */
+    RLOCK_CANCELED = 3,    /* rlock_cancel() ended the wait */
+    RLOCK_NOT_HELD = 4,    /* this owner has no hold to release or to use */
+    RLOCK_LOST = 5,        /* this owner held it and lost it */
+    RLOCK_EINVAL = 6,      /* bad argument; nothing was sent */
+    RLOCK_ENOMEM = 7,      /* out of memory, or a thread could not start */
+    RLOCK_EIO = 8,         /* server unreachable, connection broken, timeout */
+    RLOCK_ESERVER = 9,     /* the server answered with an error */
+    RLOCK_EWRONGTYPE = 10, /* the key exists and is no lock of this kind */
+    RLOCK_EQUORUM = 11,    /* too few nodes granted it, because nodes failed */
+    RLOCK_ECLOSED = 12,    /* the client is being closed */
+    RLOCK_EFORKED = 13,    /* the handle was made before fork() */
+    RLOCK_ENOTSUP = 14     /* not possible with this build, server or kind */
+} rlock_status;
+
+/* Detail of a failure. */
+typedef struct rlock_error {
+    rlock_status status;
+    int sys_errno;     /* errno of the system call that failed, or 0 */
+    char message[256]; /* names the lock, the server and the cause */
+} rlock_error;
+
+/*
+ * The text of a status: a constant string in English, never NULL, also for
+ * numbers that this version does not know.
+ */
+RLOCK_API const char *rlock_status_str(rlock_status status);
+
+/*
+ * Detail of the calling thread's last failed call. Never NULL; before the
+ * first failure its status is RLOCK_OK and its message is empty. A call that
+ * succeeds leaves it as it was, like errno. The memory belongs to the thread
+ * and is valid until the thread's next call into the library or its end.
+ *
+ * Messages never hold a password. Bytes of a lock's name that are not
+ * printable ASCII are shown as \xNN, and a long name is shortened.
+ */
+RLOCK_API const rlock_error *rlock_last_error(void);
+
+/* The library's version at run time, as "major.minor.patch". */
+RLOCK_API const char *rlock_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

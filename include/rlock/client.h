@@ -1,0 +1,215 @@
+/*
+ * The client: a server, the connections to it, and the threads that renew
+ * leases, listen for wake-ups and deliver events.
+ *
+ * One client serves any number of threads and locks. It opens connections as
+ * they are needed and starts each of its (at most three) threads with the
+ * first use that needs it:
+ *
+ *   rlock-watchdog   the first acquire: renews leases, undoes what a failed
+ *                    call may have left on the server
+ *   rlock-notifier   the first acquire: notices leases that run out, calls
+ *                    on_event
+ *   rlock-doorbell   the first wait for a lock: one subscriber connection on
+ *                    which releases of other clients ring
+ *
+ * The library's threads block all signals. Except where it says otherwise,
+ * every function may be called from any thread, and a call that is in progress
+ * is not a point of thread cancellation (pthread_cancel() takes effect
+ * afterwards). Nothing here may be called from a signal handler.
+ *
+ * After fork() a child must make clients of its own: every call on an
+ * inherited handle answers RLOCK_EFORKED, sends nothing, and leaves the
+ * parent's locks alone; the handles can be freed in the child, which closes
+ * only the child's copies of the descriptors.
+ */
+#ifndef RLOCK_CLIENT_H
+#define RLOCK_CLIENT_H
+
+#include <rlock/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct redisContext; /* of hiredis */
+
+typedef struct rlock_client rlock_client;
+
+/* What has happened to a lock; see rlock_event. Numbers are part of the ABI. */
+typedef enum rlock_event_type {
+    /* On the calling thread, before the call returns: */
+    RLOCK_EVENT_ACQUIRED = 1,  /* every successful acquire, also a re-entry */
+    RLOCK_EVENT_RELEASED = 2,  /* every unlock that returns RLOCK_OK */
+    RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */
+    /* On the thread rlock-notifier: */
+    RLOCK_EVENT_RENEWED = 4,      /* the watchdog prolonged the lease */
+    RLOCK_EVENT_RENEW_FAILED = 5, /* one try failed; still held by the clock */
+    RLOCK_EVENT_LOST = 6,         /* once for each lost hold, no later than
+                                     the local deadline of its lease */
+    RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
+    RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
+    /* On the thread that calls rlock_client_new(): */
+    RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish */
+} rlock_event_type;
+
+/* Valid during the callback only; copy what is to be kept. */
+typedef struct rlock_event {
+    rlock_event_type type;
+    const char *name;    /* the lock's name, NUL-terminated; "" if none */
+    size_t name_len;     /* its length in bytes, without the NUL */
+    uint64_t token;      /* fencing token of the hold, 0 if there is none */
+    int count;           /* hold count after the event */
+    int64_t elapsed_ms;  /* ACQUIRED: time the call took; RELEASED, LOST,
+                            ABANDONED: since the hold began; otherwise 0 */
+    rlock_status status; /* RLOCK_OK, or what the event reports */
+    const char *message; /* the cause in words, never NULL */
+} rlock_event;
+
+/*
+ * How to reach the server and how the client behaves. Initialise with
+ * RLOCK_OPTIONS_INIT: zero everywhere else means the default, and `size` lets
+ * later versions of the library add members.
+ */
+typedef struct rlock_options {
+    size_t size;
+    /*
+     * Where the server is; NULL means redis://127.0.0.1:6379/0.
+     *
+     *   redis://[user[:password]@]host[:port][/db]   TCP; [::1] for IPv6
+     *   redis://:password@host                       password only
+     *   unix:///path/to.sock[?db=N]                  Unix-domain socket; also
+     *                                                unix://user:password@/path
+     *   rediss://...                                 TLS: RLOCK_ENOTSUP so far
+     *
+     * User, password and path may contain %XX escapes.
+     */
+    const char *uri;
+    /*
+     * Instead of uri: returns a connected, blocking hiredis context, ready
+     * for commands (authenticated, database selected, TLS set up), or NULL.
+     * The library owns the context from then on, makes its reads and writes
+     * itself, and frees it with redisFree(). It calls back whenever it needs
+     * a connection, now and for reconnecting, from the calling threads and
+     * from its own, several at a time: the callback must be thread-safe,
+     * return a new context each time, and should fail within
+     * connect_timeout_ms (the library cannot interrupt it).
+     */
+    struct redisContext *(*connect)(void *arg);
+    void *connect_arg;
+    int64_t connect_timeout_ms; /* name look-up, connect, login; 1000 */
+    int64_t command_timeout_ms; /* one command and its reply; 3000 */
+    int64_t watchdog_lease_ms;  /* lease with RLOCK_WATCHDOG; 30000, at least
+                                   100; renewed every third of it */
+    int64_t max_hold_ms;        /* a hold with RLOCK_WATCHDOG ends, as lost,
+                                   when it is this old; 0: no limit */
+    unsigned pool_size;         /* most connections for commands; 16. The
+                                   watchdog and the doorbell have their own */
+    const char *host_id;        /* host part of the holder id, at most 255
+                                   bytes; NULL: gethostname(). Blanks,
+                                   control characters and colons become _ */
+    /*
+     * Called for every event; NULL: no events. Called with no lock of the
+     * library held, one event at a time on each thread. It may call any
+     * function of the library except rlock_client_free(). A slow callback on
+     * rlock-notifier delays later events but no renewal; events of one kind
+     * for one hold that wait behind it are delivered as one.
+     */
+    void (*on_event)(const rlock_event *ev, void *arg);
+    void *event_arg;
+} rlock_options;
+
+#if defined(__cplusplus)
+#define RLOCK_OPTIONS_INIT                                                     \
+    {                                                                          \
+        sizeof(rlock_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
+    }
+#else
+#define RLOCK_OPTIONS_INIT                                                     \
+    {                                                                          \
+        .size = sizeof(rlock_options)                                          \
+    }
+#endif
+
+/* Counters since the client was made; gauges are marked. */
+typedef struct rlock_stats {
+    uint64_t acquires;           /* calls that returned RLOCK_OK */
+    uint64_t acquires_contended; /* of all calls, those that had to wait */
+    uint64_t acquires_failed;    /* calls that returned anything else */
+    uint64_t releases;           /* unlocks that returned RLOCK_OK */
+    uint64_t renewals;           /* leases prolonged by the watchdog */
+    uint64_t renew_failures;     /* renewals that failed once; retried */
+    uint64_t lost;               /* holds lost */
+    uint64_t wakeups;            /* rings that woke a waiter */
+    uint64_t wakeups_futile;     /* of them, those that found it busy again */
+    uint64_t reconnects;         /* connections opened after one broke */
+    uint64_t script_loads;       /* scripts sent whole: the server lacked it */
+    uint64_t held_now;           /* gauge: holds, lost ones not counted */
+    uint64_t waiting_now;        /* gauge: threads waiting in an acquire */
+    uint64_t wait_us_total;      /* time spent waiting in acquires */
+    uint64_t hold_us_total;      /* time locks were held, outermost to last
+                                    unlock or loss */
+} rlock_stats;
+
+/*
+ * Makes a client and checks the server once, so that a wrong address or
+ * password fails here. Blocks for at most connect_timeout_ms plus
+ * command_timeout_ms (with a connect callback: for as long as that takes).
+ *
+ * opts may be NULL: all defaults. Its strings are copied.
+ *
+ * RLOCK_OK        *out is the client; free it with rlock_client_free()
+ * RLOCK_EINVAL    an option is out of range, uri and connect are both given,
+ *                 the URI is malformed (the message says where), or the
+ *                 callback's context cannot be used (inside MULTI, with unread
+ *                 replies, subscribed, not connected, returned before)
+ * RLOCK_ENOTSUP   rediss://
+ * RLOCK_EIO       unknown host, connection refused, no answer in time, or what
+ *                 answers is no Redis server
+ * RLOCK_ESERVER   the server refused: wrong password, no such database, a
+ *                 right is missing (the message names the command or key),
+ *                 loading, read-only replica, too many clients, ...
+ * RLOCK_ENOMEM    out of memory
+ *
+ * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
+ * a policy other than noeviction), on_event gets RLOCK_EVENT_WARNING.
+ */
+RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
+                                        rlock_client **out);
+
+/*
+ * Closes and frees a client; NULL is accepted. Wakes every waiter with
+ * RLOCK_ECLOSED, waits until the calls now running on the client have returned
+ * (each within its command timeout), makes one last attempt to undo what
+ * failed calls may have left on the server, and joins the client's threads.
+ *
+ * Locks that are still held are not released: their leases run out by
+ * themselves. No further event is delivered for them.
+ *
+ * Lock handles may outlive the client: calls on them answer RLOCK_ECLOSED, or
+ * say that nothing is held, and they can be freed. Must not be called from a
+ * callback, nor twice, nor while another thread may still start a call with
+ * the client itself (a call on a lock handle is safe at any time).
+ */
+RLOCK_API void rlock_client_free(rlock_client *cl);
+
+/*
+ * Asks the server for a sign of life. Blocks for at most command_timeout_ms.
+ *
+ * RLOCK_OK, RLOCK_EIO, RLOCK_ESERVER, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
+ */
+RLOCK_API rlock_status rlock_client_ping(rlock_client *cl);
+
+/*
+ * Copies the counters to *out, without I/O. Counters that change together may
+ * be seen one apart.
+ *
+ * RLOCK_OK, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
+ */
+RLOCK_API rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

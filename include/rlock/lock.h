@@ -1,0 +1,259 @@
+/*
+ * The lock: re-entrant, distributed, owned by a thread.
+ *
+ * Who owns. An owner is a thread of this process on one client. Two handles of
+ * one name on one client are the same lock: a function that holds it may call
+ * another that makes its own handle and locks again; the hold count goes up,
+ * in Redis too. A handle may be shared by any number of threads; the lease and
+ * the count belong to the hold, not to the handle. A child of fork() owns
+ * nothing.
+ *
+ * What the library believes. Each hold has a local deadline: the clock before
+ * the last successful acquire or renewal was sent, plus the lease, less one
+ * hundredth of it and 2 ms. (The margin is the one that the Redlock algorithm
+ * in the Redis documentation grants for clock drift.) The clock runs on while
+ * the machine sleeps. A hold past its deadline is lost for good, whatever the
+ * server would say, and no renewal is sent for it. A loss is reported once, as
+ * RLOCK_EVENT_LOST; the calls below then answer RLOCK_LOST.
+ *
+ * Errors. A call that fails leaves its detail in rlock_last_error(). All calls
+ * that ask the server can also answer
+ *
+ *   RLOCK_EIO      the server cannot be reached, the connection broke, or no
+ *                  answer came in time
+ *   RLOCK_ESERVER  the server answered with an error (its text is in the
+ *                  message)
+ *   RLOCK_EWRONGTYPE  the key exists and is no lock of this kind; it is left
+ *                  as it is
+ *   RLOCK_ECLOSED  the client was freed, or is being freed
+ *   RLOCK_EFORKED  the handle was made before fork()
+ *   RLOCK_EINVAL   the handle or a pointer is NULL
+ *   RLOCK_ENOMEM   out of memory
+ *
+ * and block for at most one command_timeout_ms, unless it says otherwise.
+ */
+#ifndef RLOCK_LOCK_H
+#define RLOCK_LOCK_H
+
+#include <rlock/client.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rlock rlock;
+
+/* Who holds a lock, as the server has it; see rlock_holder_info(). */
+typedef struct rlock_holder {
+    char host[256];   /* host part of the holder id */
+    int64_t pid;      /* process id on that host */
+    int64_t tid;      /* thread id on that host */
+    char hold_id[37]; /* uuid of this hold, new with each outermost acquire */
+    int64_t count;    /* hold count */
+    int64_t ttl_ms;   /* what is left of the lease; -1: no expiry */
+    char raw[512];    /* the holder id as stored, cut if longer. A field that
+                         another program wrote fills only raw, count, ttl_ms */
+} rlock_holder;
+
+/*
+ * Makes a handle for the lock called name, a NUL-terminated string. Asks no
+ * server, and does not lock. The name is copied; it is the Redis key.
+ *
+ * RLOCK_OK       *out is the handle; free it with rlock_free()
+ * RLOCK_EINVAL   a NULL pointer, or a name that is empty or longer than
+ *                RLOCK_NAME_MAX bytes
+ * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
+ *
+ * *out is NULL unless RLOCK_OK.
+ */
+RLOCK_API rlock_status rlock_new(rlock_client *cl, const char *name,
+                                 rlock **out);
+
+/* The same for a name of len bytes, any bytes, also NUL. */
+RLOCK_API rlock_status rlock_new_n(rlock_client *cl, const void *name,
+                                   size_t len, rlock **out);
+
+/*
+ * Frees the handle; NULL is accepted. It does not unlock: a hold taken through
+ * it goes on and can be released through another handle of the name. Must not
+ * be called while another thread uses this handle.
+ */
+RLOCK_API void rlock_free(rlock *lk);
+
+/*
+ * Locks for the calling thread.
+ *
+ * wait_ms   0: one try; RLOCK_FOREVER: no limit; otherwise how long to wait
+ *           while another owner has it
+ * lease_ms  RLOCK_WATCHDOG: the client's watchdog lease, renewed every third
+ *           of it until the hold ends; positive, up to RLOCK_LEASE_MAX_MS: the
+ *           lock frees itself after that time and is never renewed
+ *
+ * When the thread holds the lock already, this is one level more: one atomic
+ * increment on the server, the same token, no wait. It never shortens the
+ * lease of the hold; a nested RLOCK_WATCHDOG turns renewal on until the hold
+ * ends, and a nested explicit lease leaves a renewal that is on as it is.
+ *
+ * Threads of one client that wait for a name get it in the order in which they
+ * came. Between clients the order is that of their first tries, but a client
+ * that asks at the moment of a release may be first.
+ *
+ * The whole call, I/O included, ends within wait_ms plus one
+ * command_timeout_ms. A server that cannot be reached is tried again until
+ * wait_ms is over, but no longer than one watchdog lease in a row, also with
+ * RLOCK_FOREVER; with wait 0 it is reported at once.
+ *
+ * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
+ *                 this call
+ * RLOCK_BUSY      wait 0, and another owner holds it
+ * RLOCK_TIMEOUT   the wait ran out
+ * RLOCK_CANCELED  rlock_cancel() ended the wait
+ * RLOCK_LOST      this thread had it and lost it, and has not unlocked all its
+ *                 levels yet; nothing was taken
+ * RLOCK_EINVAL    wait_ms below -1, lease_ms negative or above the limit, or
+ *                 the hold count would pass 2^31 - 1
+ * RLOCK_EIO       as above. The server may have granted it: the library undoes
+ *                 that in the background, until the lease has run out. Also
+ *                 when the grant came too late to leave anything of the lease
+ * RLOCK_ENOMEM    also: the watchdog thread could not be started
+ * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_acquire(rlock *lk, int64_t wait_ms,
+                                     int64_t lease_ms);
+
+/* rlock_acquire(lk, RLOCK_FOREVER, RLOCK_WATCHDOG) */
+RLOCK_API rlock_status rlock_lock(rlock *lk);
+
+/* rlock_acquire(lk, 0, RLOCK_WATCHDOG) */
+RLOCK_API rlock_status rlock_trylock(rlock *lk);
+
+/*
+ * Undoes one acquire of the calling thread. At the last one the lock is free
+ * and one waiter is woken. Whatever the answer (but RLOCK_NOT_HELD and the
+ * argument errors), the level is undone locally, so that unlocks pair with
+ * acquires also when things go wrong.
+ *
+ * RLOCK_OK        one level undone
+ * RLOCK_LOST      the level is undone, but the lock had been lost before; a
+ *                 hold of another owner is not touched
+ * RLOCK_NOT_HELD  this thread holds nothing; the server was not asked
+ * RLOCK_EIO, RLOCK_ESERVER
+ *                 the level is undone locally. Was it the last one, then
+ *                 renewal has stopped, and the library goes on trying to
+ *                 release it until the lease has run out
+ * RLOCK_EWRONGTYPE  the key is no lock any more: the hold is lost
+ * RLOCK_EINVAL, RLOCK_EFORKED
+ * RLOCK_ECLOSED   the client was freed; its holds ended with it
+ */
+RLOCK_API rlock_status rlock_unlock(rlock *lk);
+
+/*
+ * Sets what is left of the lease to lease_ms from now, shorter or longer, if
+ * the calling thread still owns the lock. A positive lease stops renewal;
+ * RLOCK_WATCHDOG sets the watchdog lease and turns renewal on.
+ *
+ * RLOCK_OK        the lease is as told
+ * RLOCK_NOT_HELD  this thread holds nothing; the server was not asked
+ * RLOCK_LOST      the hold was lost: its lease ran out, or the server no
+ *                 longer knows it
+ * RLOCK_EINVAL    lease_ms negative or above RLOCK_LEASE_MAX_MS
+ * RLOCK_EIO, RLOCK_ESERVER
+ *                 the server may have set it. The library relies on the
+ *                 shorter of the old and the new lease, and after an unknown
+ *                 shortening on no later prolongation either (such a call
+ *                 answers RLOCK_EIO): the lost command may still arrive
+ * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
+
+/*
+ * Frees the lock, whoever holds it, and wakes a waiter. The holder learns of
+ * it at its next renewal, extend, re-entry or unlock.
+ *
+ * RLOCK_OK        it was held and is free now
+ * RLOCK_NOT_HELD  nobody held it
+ * RLOCK_EIO       it may have been freed
+ * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_force_unlock(rlock *lk);
+
+/*
+ * Ends every wait that is now running on this handle, in any thread, with
+ * RLOCK_CANCELED. Waits on other handles of the name go on. No effect when
+ * nobody waits. Does not block on I/O; NULL is accepted.
+ */
+RLOCK_API void rlock_cancel(rlock *lk);
+
+/*
+ * What the calling thread may rely on, by the local clock alone: no I/O. On a
+ * handle that is NULL, closed or inherited over fork() they answer as for a
+ * lock that is not held.
+ */
+RLOCK_API bool rlock_is_held(const rlock *lk);
+
+/* Levels that this thread still has to unlock; 0 when not held or lost. */
+RLOCK_API int rlock_hold_count(const rlock *lk);
+
+/* Milliseconds left until the local deadline; 0 when not held or lost. */
+RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
+
+/*
+ * Fencing token of this thread's hold: larger than every earlier token of this
+ * name, the same for all levels; 0 when not held or lost. Hand it to the
+ * resource with each write, and let the resource refuse a smaller token than
+ * it has seen. (M. Kleppmann, "How to do distributed locking", 2016.) Tokens
+ * grow as long as the server's clock does not step back while it loses its
+ * data.
+ */
+RLOCK_API uint64_t rlock_token(const rlock *lk);
+
+/*
+ * Asks whether anybody holds the lock now.
+ *
+ * RLOCK_OK (*out is set), or one of the errors at the top of this file.
+ */
+RLOCK_API rlock_status rlock_is_locked(rlock *lk, bool *out);
+
+/*
+ * Asks how long the lock will stay if nobody renews it: *out_ms is
+ * milliseconds, -2 when it is not locked, -1 when it has no expiry.
+ *
+ * RLOCK_OK, or one of the errors at the top of this file.
+ */
+RLOCK_API rlock_status rlock_ttl(rlock *lk, int64_t *out_ms);
+
+/*
+ * Asks who holds the lock.
+ *
+ * RLOCK_OK        *out tells
+ * RLOCK_NOT_HELD  nobody does; *out is all zero
+ * or one of the errors at the top of this file.
+ */
+RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out);
+
+#if defined(__GNUC__)
+static inline void rlock_scoped_end_(rlock **lk)
+{
+    if (*lk)
+        (void)rlock_unlock(*lk);
+}
+
+#define RLOCK_CONCAT2_(a, b) a##b
+#define RLOCK_CONCAT_(a, b)  RLOCK_CONCAT2_(a, b)
+
+/*
+ * Takes nothing; unlocks lk (an rlock *, or NULL for nothing) once when the
+ * enclosing scope ends. Write it after an acquire that succeeded. The status
+ * of that unlock is dropped: call rlock_unlock() yourself where it matters.
+ * For GCC and Clang.
+ */
+#define RLOCK_SCOPED(lk)                                                       \
+    rlock *RLOCK_CONCAT_(rlock_scoped_, __LINE__)                              \
+        __attribute__((cleanup(rlock_scoped_end_), unused)) = (lk)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * rlock: a distributed, re-entrant lock on Redis. This header gives everything.
+ *
+ *     rlock_client *cl;
+ *     rlock *lk;
+ *     if (rlock_client_new(NULL, &cl) == RLOCK_OK &&
+ *         rlock_new(cl, "orders", &lk) == RLOCK_OK &&
+ *         rlock_lock(lk) == RLOCK_OK) {
+ *         ...
+ *         rlock_unlock(lk);
+ *     }
+ *
+ * What a lock of this kind promises, and what it cannot, is in the README; the
+ * short form: while rlock_is_held() says so and the server loses no data, no
+ * other owner holds the lock. A process that is paused between that question
+ * and its write is stopped only by the resource itself: hand it rlock_token().
+ */
+#ifndef RLOCK_RLOCK_H
+#define RLOCK_RLOCK_H
+
+#include <rlock/base.h>
+#include <rlock/client.h>
+#include <rlock/lock.h>
+
+#endif
