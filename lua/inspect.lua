@@ -1,0 +1,13 @@
+-- Tells who holds the lock. Changes nothing.
+--
+-- KEYS  1 lock
+--
+-- Reply {}                      nobody does
+--       {holder, count, pttl}   the hash's first field, cut at 511 bytes, its
+--                               value, and the key's TTL in ms (-1 = none)
+if redis.call('HLEN', KEYS[1]) == 0 then
+    return {}
+end
+-- A lock has one field; a foreign hash may have millions.
+local page = redis.call('HSCAN', KEYS[1], 0, 'COUNT', 1)[2]
+return {page[1]:sub(1, 511), page[2]:sub(1, 32), redis.call('PTTL', KEYS[1])}

@@ -1,0 +1,70 @@
+-- Finds out, when a client is made, whether its user may do what the other
+-- scripts do, and whether the server keeps what it is given.
+--
+-- KEYS  1 token  2 queue  3 tombstone, all of a name that no lock has
+-- ARGV  1 a bell
+--
+-- Reply {missing, warning}: the rights that are missing and what threatens
+-- locks, in words, '' if nothing; or an error: the server is read-only.
+-- Afterwards no key is left or changed: XX makes ZADD and SET no-ops, and the
+-- hash goes with the script.
+local missing, warnings = {}, {}
+
+local function refused(reply)
+    if type(reply) ~= 'table' or not reply.err then
+        return false
+    end
+    return reply.err:find('permission') or reply.err:find('NOPERM') or
+           reply.err:find("can't") or reply.err:find('ACL failure')
+end
+
+local function try(command, key, ...)
+    local reply = redis.pcall(command, key, ...)
+    if refused(reply) then
+        local what = command
+        if reply.err:find('key') then
+            what = command .. ' on ' .. key:match('^[^:]*:') .. '*'
+        end
+        missing[#missing + 1] = what
+    end
+    return reply
+end
+
+local set = try('HSET', KEYS[1], 'f', 1)
+if type(set) == 'table' and set.err and set.err:find('READONLY') then
+    return set
+end
+try('HEXISTS', KEYS[1], 'f')
+try('HLEN', KEYS[1])
+try('HSCAN', KEYS[1], 0)
+try('PEXPIRE', KEYS[1], 1000)
+try('PTTL', KEYS[1])
+try('HDEL', KEYS[1], 'f')
+try('DEL', KEYS[1])
+try('GET', KEYS[1])
+try('SET', KEYS[1], 1, 'XX', 'PX', 1)
+try('ZADD', KEYS[2], 'XX', 1, 'm')
+try('PEXPIRE', KEYS[2], 1000)
+try('ZREM', KEYS[2], 'm')
+try('ZPOPMIN', KEYS[2])
+try('EXISTS', KEYS[3])
+try('SET', KEYS[3], 1, 'XX', 'PX', 1)
+if refused(redis.pcall('TIME')) then
+    missing[#missing + 1] = 'TIME'
+end
+if refused(redis.pcall('PUBLISH', ARGV[1], '')) then
+    warnings[#warnings + 1] = 'PUBLISH to rlock_bell:* is not allowed, ' ..
+        'so a release wakes nobody and waiters poll'
+end
+
+local memory = redis.pcall('INFO', 'memory')
+if type(memory) == 'string' then
+    local limit = memory:match('maxmemory:(%d+)')
+    local policy = memory:match('maxmemory_policy:([%w-]+)')
+    if limit ~= '0' and policy and policy ~= 'noeviction' then
+        warnings[#warnings + 1] = 'maxmemory-policy is ' .. policy ..
+            ', so the server may drop locks that are held'
+    end
+end
+
+return {table.concat(missing, ', '), table.concat(warnings, '; ')}

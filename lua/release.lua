@@ -1,0 +1,40 @@
+-- Counts down; at level 0 frees the lock and wakes one waiter.
+--
+-- KEYS  1 lock  2 queue  3 tombstone
+-- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
+--       4 tombstone ms (0 = none)  5 Redisson's channel  6 the lock's name
+--
+-- Reply 1  the holder's count is the level, or its field is gone
+--       0  not held by this holder; no hold was changed
+-- Either way the tombstone stands, if one was asked for: an acquire of this
+-- hold that still arrives is refused.
+--
+-- Writes that a server out of memory refuses go through pcall: a release has
+-- to succeed there. A count that could not be written is put right by the next
+-- re-entry or release, which both say the level they want.
+-- include: ring.lua
+local level, lease, tombstone = ARGV[2], ARGV[3], ARGV[4]
+if not (level:find('^%d+$') and lease:find('^%d+$') and #lease <= 16 and
+        tombstone:find('^%d+$') and #tombstone <= 16) then
+    return redis.error_reply('ERR rlock: bad level, lease or tombstone')
+end
+
+if tombstone ~= '0' then
+    redis.pcall('SET', KEYS[3], '', 'PX', tombstone)
+end
+if level ~= '0' then
+    if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+        return 0
+    end
+    redis.pcall('HSET', KEYS[1], ARGV[1], level)
+    if lease ~= '0' then
+        redis.call('PEXPIRE', KEYS[1], lease)
+    end
+    return 1
+end
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
+    return 0
+end
+ring(KEYS[2], ARGV[6])
+redis.pcall('PUBLISH', ARGV[5], '0')
+return 1

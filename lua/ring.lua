@@ -1,0 +1,17 @@
+-- Included by the scripts that may free a lock.
+--
+-- ring(queue, name): wakes one waiting client. PUBLISH answers how many got
+-- the message; a bell that nobody hears belongs to a dead client, and the next
+-- one is rung. A server that refuses (an ACL without the channel) ends it:
+-- waiters have their fallback poll, and the release must succeed.
+local function ring(queue, name)
+    while true do
+        local first = redis.pcall('ZPOPMIN', queue)
+        if first.err or not first[1] then
+            return
+        end
+        if redis.pcall('PUBLISH', first[1], name) ~= 0 then
+            return
+        end
+    end
+end
