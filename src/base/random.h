@@ -1,0 +1,20 @@
+/* Randomness: ids that must never repeat, and jitter that may. */
+#ifndef RL_BASE_RANDOM_H
+#define RL_BASE_RANDOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RL_UUID_LEN 36
+
+/*
+ * A random (version 4) uuid as text. The kernel is asked every time: no pool
+ * that a fork or a cloned machine would hand out twice. False: the kernel gave
+ * no randomness.
+ */
+bool rl_uuid_new(char out[RL_UUID_LEN + 1]);
+
+/* value plus or minus up to a quarter, so that clients do not march in step. */
+int64_t rl_jitter(int64_t value);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * Mutexes, condition variables and threads, with the annotations that let
+ * clang's -Wthread-safety check who may call what.
+ */
+#ifndef RL_BASE_THREAD_H
+#define RL_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__clang__)
+#define RL_TSA(x) __attribute__((x))
+#else
+#define RL_TSA(x)
+#endif
+#define RL_CAPABILITY  RL_TSA(capability("mutex"))
+#define RL_ACQUIRES(m) RL_TSA(acquire_capability(m))
+#define RL_RELEASES(m) RL_TSA(release_capability(m))
+#define RL_REQUIRES(m) RL_TSA(requires_capability(m))
+#define RL_EXCLUDES(m) RL_TSA(locks_excluded(m))
+#define RL_UNCHECKED   RL_TSA(no_thread_safety_analysis)
+
+typedef struct RL_CAPABILITY rl_mutex {
+    pthread_mutex_t os;
+} rl_mutex;
+
+void rl_mutex_init(rl_mutex *m);
+void rl_mutex_fini(rl_mutex *m);
+void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m);
+void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m);
+
+/*
+ * In a forked child only: was the mutex free when fork() was called, so that
+ * what it guards is whole? (The threads that could hold it are not there.)
+ */
+bool rl_mutex_was_free(rl_mutex *m);
+
+/* Waits are timed on CLOCK_MONOTONIC. */
+typedef struct rl_cond {
+    pthread_cond_t os;
+} rl_cond;
+
+void rl_cond_init(rl_cond *c);
+void rl_cond_fini(rl_cond *c);
+void rl_cond_wake(rl_cond *c);     /* one waiter */
+void rl_cond_wake_all(rl_cond *c); /* all of them */
+
+/*
+ * Waits until woken or until the lease clock has reached the deadline
+ * (RL_NEVER: no limit). May return early; the caller looks at its condition.
+ */
+void rl_cond_wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us)
+    RL_REQUIRES(m);
+
+/*
+ * A thread of the library's own: all signals blocked, named, with a stack
+ * that is small but has room for a user's callback.
+ */
+typedef struct rl_thread {
+    pthread_t os;
+    bool started;
+} rl_thread;
+
+bool rl_thread_start(rl_thread *t, const char *name, void *(*run)(void *),
+                     void *arg);
+void rl_thread_join(rl_thread *t);
+/* One that nobody joins; it must not touch anything that can go away. */
+bool rl_thread_start_detached(const char *name, void *(*run)(void *),
+                              void *arg);
+
+#endif

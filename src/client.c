@@ -1,0 +1,349 @@
+/*
+ * Builds a client's parts in order and tears them down in reverse; the one
+ * file that knows all of them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/handle.h"
+#include "redis/pool.h"
+
+#define CONNECT_TIMEOUT_MS 1000
+#define COMMAND_TIMEOUT_MS 3000
+#define WATCHDOG_LEASE_MS  30000
+#define POOL_SIZE          16
+
+#define SHORTEST_WATCHDOG_LEASE_MS 100
+
+/* No lock has this name: the probe's keys are its side keys. */
+#define PROBE_NAME "rlock_probe"
+
+static rlock_status invalid(const char *what)
+{
+    return rl_error_set(RLOCK_EINVAL, 0, "bad option: %s", what);
+}
+
+static rlock_status no_memory(void)
+{
+    return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: out of memory");
+}
+
+/* Members that the caller's version did not know yet stay zero. */
+static rlock_status read_options(rlock_options *to, const rlock_options *from)
+{
+    *to = (rlock_options)RLOCK_OPTIONS_INIT;
+    if (!from)
+        return RLOCK_OK;
+    if (from->size < sizeof from->size || from->size > sizeof *to)
+        return invalid("size (use RLOCK_OPTIONS_INIT; or the program was "
+                       "built for a newer rlock)");
+    memcpy(to, from, from->size);
+    if (to->uri && to->connect)
+        return invalid("uri and connect are both given");
+    if (to->connect_timeout_ms < 0 ||
+        to->connect_timeout_ms > RLOCK_LEASE_MAX_MS)
+        return invalid("connect_timeout_ms");
+    if (to->command_timeout_ms < 0 ||
+        to->command_timeout_ms > RLOCK_LEASE_MAX_MS)
+        return invalid("command_timeout_ms");
+    if (to->watchdog_lease_ms != 0 &&
+        (to->watchdog_lease_ms < SHORTEST_WATCHDOG_LEASE_MS ||
+         to->watchdog_lease_ms > RLOCK_LEASE_MAX_MS))
+        return invalid("watchdog_lease_ms (at least 100)");
+    if (to->max_hold_ms < 0)
+        return invalid("max_hold_ms");
+    if (to->host_id && (!*to->host_id || strlen(to->host_id) > RL_HOST_MAX))
+        return invalid("host_id (1 to 255 bytes)");
+    return RLOCK_OK;
+}
+
+/* The holder id is cut at its colons, and people read it. */
+static void set_host(rl_settings *set, const char *host_id)
+{
+    if (host_id)
+        strcpy(set->host, host_id);
+    else if (gethostname(set->host, sizeof set->host - 1) != 0 || !*set->host)
+        strcpy(set->host, "unknown");
+    for (char *p = set->host; *p; p++) {
+        if ((unsigned char)*p <= ' ' || *p == ':' || *p == 127)
+            *p = '_';
+    }
+}
+
+static int64_t or_default(int64_t value, int64_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+static void read_settings(rl_settings *set, const rlock_options *o)
+{
+    set->connect_timeout_ms =
+        or_default(o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
+    set->command_timeout_ms =
+        or_default(o->command_timeout_ms, COMMAND_TIMEOUT_MS);
+    set->watchdog_lease_ms =
+        or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
+    set->on_event = o->on_event;
+    set->event_arg = o->event_arg;
+    set_host(set, o->host_id);
+}
+
+static void on_reconnect(void *arg)
+{
+    rl_engine *e = arg;
+    rl_add(&e->stats.reconnects, 1);
+    rl_holds_reconnected(&e->holds);
+}
+
+static rlock_status make_source(rl_engine *e, const rlock_options *o)
+{
+    rl_fault f;
+    rl_dialer dialer = {.connect = o->connect,
+                        .connect_arg = o->connect_arg,
+                        .connect_timeout_ms = e->set.connect_timeout_ms};
+    rlock_status s =
+        o->connect ? RLOCK_OK : rl_uri_parse(&dialer.uri, o->uri, &f);
+    if (s != RLOCK_OK) {
+        rl_uri_fini(&dialer.uri);
+        return rl_error_set(s, 0, "%s", f.text);
+    }
+    e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
+    if (!e->source)
+        return no_memory();
+    e->source->on_reconnect = on_reconnect;
+    e->source->on_reconnect_arg = e;
+    return RLOCK_OK;
+}
+
+static void warn(const rl_engine *e, const char *text)
+{
+    rlock_event ev = {.type = RLOCK_EVENT_WARNING, .name = "", .message = text};
+    rl_emit(e, &ev);
+}
+
+/* Is the user allowed to listen on the client's bell? Else waiters poll. */
+static rlock_status check_bell(rl_engine *e, rl_conn *c, rl_fault *f)
+{
+    rl_reply r;
+    const char *bell = e->doorbell.channel;
+    rlock_status s = rl_conn_ask(c, rl_command_deadline(e), &r, f, 2,
+                                 (const char *[]){"SUBSCRIBE", bell});
+    if (s != RLOCK_OK)
+        return s;
+    if (rl_reply_is(&r, REDIS_REPLY_ERROR)) {
+        warn(e, "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll");
+        return RLOCK_OK;
+    }
+    return rl_conn_ask(c, rl_command_deadline(e), &r, f, 2,
+                       (const char *[]){"UNSUBSCRIBE", bell});
+}
+
+static rlock_status probe(rl_engine *e, rl_conn *c, rl_answer *a)
+{
+    static const char holder[] = "000000000000000000000000000000000000";
+    size_t len = strlen(PROBE_NAME);
+    rl_key token = rl_key_token(PROBE_NAME, len);
+    rl_key queue = rl_key_queue(PROBE_NAME, len);
+    rl_key tombstone = rl_key_tombstone(PROBE_NAME, len, holder);
+    rl_call call;
+    rl_call_init(&call, RL_SCRIPT_PROBE, 3);
+    rl_call_bytes(&call, token.text, token.len);
+    rl_call_bytes(&call, queue.text, queue.len);
+    rl_call_bytes(&call, tombstone.text, tombstone.len);
+    rl_call_text(&call, e->doorbell.channel);
+    rl_script_exchange(c, &call, rl_command_deadline(e), &e->stats.script_loads,
+                       a);
+    return a->outcome == RL_ANSWERED ? RLOCK_OK : a->fault.status;
+}
+
+static rlock_status check_rights(rl_engine *e, rl_conn *c, rl_fault *f)
+{
+    rl_answer a;
+    rlock_status s = probe(e, c, &a);
+    if (s != RLOCK_OK) {
+        *f = a.fault;
+        return s;
+    }
+    const rl_item *missing = &a.reply.item[0], *warning = &a.reply.item[1];
+    if (a.reply.count != 2 || !missing->str || !warning->str)
+        return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
+    if (missing->len)
+        return rl_fault_set(f, RLOCK_ESERVER, 0,
+                            "the user lacks rights in scripts: %s",
+                            missing->str);
+    if (warning->len)
+        warn(e, warning->str);
+    return RLOCK_OK;
+}
+
+/*
+ * Checks the server on the connection that the watchdog will keep: it has to
+ * have one before the first hold.
+ */
+static rlock_status check_server(rl_engine *e)
+{
+    rl_fault f = {0};
+    rlock_status s = rl_source_open(
+        e->source, rl_after_ms(rl_now_us(), e->set.connect_timeout_ms),
+        &e->watchdog.conn, &f);
+    if (s == RLOCK_OK)
+        s = check_rights(e, e->watchdog.conn, &f);
+    if (s == RLOCK_OK)
+        s = check_bell(e, e->watchdog.conn, &f);
+    if (s != RLOCK_OK)
+        rl_error_set(s, f.sys_errno, "%s: %s", e->source->server, f.text);
+    return s;
+}
+
+static rlock_status engine_init(rl_engine *e, const rlock_options *o)
+{
+    read_settings(&e->set, o);
+    rl_mutex_init(&e->starting);
+    rl_watchdog_init(&e->watchdog);
+    bool ok = rl_holds_init(&e->holds, &e->stats, e->set.watchdog_lease_ms,
+                            o->max_hold_ms, o->on_event != NULL);
+    ok = rl_rooms_init(&e->rooms, &e->stats) && ok;
+    ok = rl_doorbell_init(&e->doorbell) && ok;
+    return ok ? make_source(e, o) : no_memory();
+}
+
+/* Threads have ended, or never were in this process. */
+static void engine_fini(rl_engine *e)
+{
+    rl_doorbell_fini(&e->doorbell, false);
+    rl_rooms_fini(&e->rooms);
+    rl_holds_fini(&e->holds);
+    rl_source_free(e->source, false);
+    rl_mutex_fini(&e->starting);
+}
+
+/*
+ * In a forked child: only what was whole at the fork can be walked and freed;
+ * mutexes may be locked for ever by threads that are not here.
+ */
+static void engine_fini_forked(rl_engine *e)
+{
+    rl_doorbell_fini(&e->doorbell, true);
+    if (rl_mutex_was_free(&e->rooms.mutex))
+        rl_rooms_fini(&e->rooms);
+    if (rl_mutex_was_free(&e->holds.mutex))
+        rl_holds_fini(&e->holds);
+    rl_source_free(e->source, true);
+}
+
+static void ended(void *arg, uint64_t owner)
+{
+    rlock_client *cl = arg;
+    rl_holds_abandon(&cl->engine.holds, owner);
+}
+
+static void destroy(rlock_client *cl)
+{
+    if (cl->engine.watchdog.conn)
+        rl_source_close(cl->engine.source, cl->engine.watchdog.conn);
+    engine_fini(&cl->engine);
+    rl_client_unref(cl);
+}
+
+rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)
+{
+    if (!out)
+        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+    *out = NULL;
+    rlock_options o;
+    rlock_status s = read_options(&o, opts);
+    if (s != RLOCK_OK)
+        return s;
+    rlock_client *cl = calloc(1, sizeof *cl);
+    if (!cl)
+        return no_memory();
+    cl->pid = getpid();
+    atomic_init(&cl->refs, 1);
+    rl_mutex_init(&cl->mutex);
+    rl_cond_init(&cl->idle);
+    s = engine_init(&cl->engine, &o);
+    if (s == RLOCK_OK)
+        s = check_server(&cl->engine);
+    cl->listener.ended = ended;
+    cl->listener.arg = cl;
+    if (s == RLOCK_OK && !rl_owner_listen(&cl->listener))
+        s = rl_error_set(RLOCK_ENOMEM, 0, "no pthread key is left");
+    if (s != RLOCK_OK) {
+        destroy(cl);
+        return s;
+    }
+    *out = cl;
+    return RLOCK_OK;
+}
+
+static void wait_until_idle(rlock_client *cl)
+{
+    rl_mutex_lock(&cl->mutex);
+    while (atomic_load(&cl->calls) > 0)
+        rl_cond_wait_until(&cl->idle, &cl->mutex, RL_NEVER);
+    rl_mutex_unlock(&cl->mutex);
+}
+
+void rlock_client_free(rlock_client *cl)
+{
+    if (!cl)
+        return;
+    rl_engine *e = &cl->engine;
+    if (cl->pid != getpid()) {
+        engine_fini_forked(e);
+        rl_client_unref(cl);
+        return;
+    }
+    atomic_store(&cl->closing, true);
+    rl_rooms_close(&e->rooms);
+    wait_until_idle(cl);
+    rl_owner_unlisten(&cl->listener);
+    rl_doorbell_stop(e);
+    rl_holds_stop(&e->holds);
+    rl_watchdog_stop(e);
+    rl_notifier_stop(e);
+    engine_fini(e);
+    rl_client_unref(cl);
+}
+
+rlock_status rlock_client_ping(rlock_client *cl)
+{
+    int cancel;
+    if (!cl)
+        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
+    rlock_status s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    rl_engine *e = &cl->engine;
+    int64_t until_us = rl_command_deadline(e);
+    rl_fault f = {0};
+    rl_reply r;
+    rl_conn *c;
+    s = rl_source_borrow(e->source, until_us, &c, &f);
+    if (s == RLOCK_OK) {
+        s = rl_conn_ask(c, until_us, &r, &f, 1, (const char *[]){"PING"});
+        if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+            s = rl_fault_set(&f, RLOCK_ESERVER, 0, "the server answered: %s",
+                             r.top.str);
+        rl_source_give_back(e->source, c);
+    }
+    if (s != RLOCK_OK)
+        rl_error_set(s, f.sys_errno, "%s: %s", e->source->server, f.text);
+    rl_client_leave(cl, cancel);
+    return s;
+}
+
+rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out)
+{
+    int cancel;
+    if (!cl || !out)
+        return rl_error_set(RLOCK_EINVAL, 0, "a pointer is NULL");
+    rlock_status s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    rl_stats_copy(out, &cl->engine.stats);
+    rl_client_leave(cl, cancel);
+    return RLOCK_OK;
+}

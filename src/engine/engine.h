@@ -1,0 +1,79 @@
+/*
+ * What a client runs, and the few services that all its parts share. client.c
+ * builds it; each part knows the engine and takes from it what it needs.
+ */
+#ifndef RL_ENGINE_ENGINE_H
+#define RL_ENGINE_ENGINE_H
+
+#include "engine/doorbell.h"
+#include "engine/hold.h"
+#include "engine/notifier.h"
+#include "engine/room.h"
+#include "engine/watchdog.h"
+#include "redis/keys.h"
+#include "redis/script.h"
+
+/* The options, with defaults filled in. */
+typedef struct rl_settings {
+    int64_t connect_timeout_ms;
+    int64_t command_timeout_ms;
+    int64_t watchdog_lease_ms;
+    char host[RL_HOST_MAX + 1];
+    void (*on_event)(const rlock_event *ev, void *arg);
+    void *event_arg;
+} rl_settings;
+
+typedef struct rl_engine {
+    rl_settings set;   /* fixed */
+    rl_mutex starting; /* held while threads are being started */
+    atomic_bool started;
+    rl_source *source;
+    rl_stats stats;
+    rl_holds holds;
+    rl_rooms rooms;
+    rl_watchdog watchdog;
+    rl_notifier notifier;
+    rl_doorbell doorbell;
+} rl_engine;
+
+/*
+ * Starts the watchdog and the notifier, if they do not run yet: what a hold
+ * needs before it exists. False: a thread could not be started.
+ */
+bool rl_engine_start(rl_engine *e);
+
+/*
+ * Asks by script until there is an answer, at most three times at once after
+ * the other and until the deadline; each attempt has the command timeout.
+ * Returns whether an attempt other than the last may have been executed, or
+ * may yet be; the last one's outcome is in *a.
+ */
+bool rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a);
+
+/* The end of a command that begins now. */
+static inline int64_t rl_command_deadline(const rl_engine *e)
+{
+    return rl_after_ms(rl_now_us(), e->set.command_timeout_ms);
+}
+
+/*
+ * Takes this client out of a lock's queue; if it had been rung already, for a
+ * lock that is still free, the next client is rung. When the server cannot be
+ * reached, that client's fallback poll has to do.
+ */
+void rl_leave_queue(rl_engine *e, const void *name, size_t len,
+                    int64_t deadline_us);
+
+/* The call that frees a hold, or counts it down to a level. */
+typedef struct rl_release {
+    rl_call call;
+    rl_key queue, tombstone, redisson;
+} rl_release;
+
+void rl_release_init(rl_release *r, const rl_hold *h, int level,
+                     int64_t tombstone_ms);
+
+/* How long a tombstone of a lease has to stand. */
+int64_t rl_tombstone_ms(int64_t lease_ms);
+
+#endif

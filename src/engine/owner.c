@@ -1,0 +1,90 @@
+/*
+ * The end of a thread is noticed by the destructor of a pthread key, which
+ * every thread sets with its first hold. The key and the list of listeners
+ * are the only state of the library that belongs to the whole process. After
+ * fork() the list is emptied in the child: its clients are the parent's.
+ */
+#include "engine/owner.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
+static atomic_uint_fast64_t last_serial;
+static _Thread_local uint64_t self;
+static _Thread_local int holds;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t end_key;
+static bool has_key;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, rl_owner_listener) listeners; /* guarded by mutex */
+
+uint64_t rl_owner_self(void)
+{
+    if (self == 0)
+        self = atomic_fetch_add(&last_serial, 1) + 1;
+    return self;
+}
+
+bool rl_holder_id(char out[RL_HOLDER_MAX], const char *host)
+{
+    int n = snprintf(out, RL_HOLDER_MAX, "%.*s:%ld:%ld:", RL_HOST_MAX, host,
+                     (long)getpid(), (long)syscall(SYS_gettid));
+    return rl_uuid_new(out + n);
+}
+
+static void thread_ends(void *value)
+{
+    (void)value;
+    if (holds == 0)
+        return;
+    rl_owner_listener *l;
+    pthread_mutex_lock(&mutex);
+    LIST_FOREACH (l, &listeners, link) {
+        l->ended(l->arg, self);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static void child_starts(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    LIST_INIT(&listeners);
+    holds = 0;
+}
+
+static void set_up(void)
+{
+    has_key = pthread_key_create(&end_key, thread_ends) == 0;
+    pthread_atfork(NULL, NULL, child_starts);
+}
+
+void rl_owner_count(int change)
+{
+    if (holds == 0 && change > 0)
+        pthread_setspecific(end_key, &holds);
+    holds += change;
+}
+
+bool rl_owner_listen(rl_owner_listener *l)
+{
+    pthread_once(&once, set_up);
+    if (!has_key)
+        return false;
+    pthread_mutex_lock(&mutex);
+    LIST_INSERT_HEAD(&listeners, l, link);
+    pthread_mutex_unlock(&mutex);
+    return true;
+}
+
+void rl_owner_unlisten(rl_owner_listener *l)
+{
+    pthread_mutex_lock(&mutex);
+    LIST_REMOVE(l, link);
+    pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,39 @@
+/*
+ * Who is calling. Inside the process an owner is a thread's serial number,
+ * which is never used twice: a new thread that gets a dead one's tid, or its
+ * pthread_t, does not inherit its holds. On the server a hold is known by its
+ * holder id, host:pid:tid:uuid.
+ */
+#ifndef RL_ENGINE_OWNER_H
+#define RL_ENGINE_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define RL_HOST_MAX   255
+#define RL_HOLDER_MAX (RL_HOST_MAX + 64)
+
+/* The calling thread's serial; never 0. */
+uint64_t rl_owner_self(void);
+
+/* A new holder id for the calling thread; false: no randomness. */
+bool rl_holder_id(char out[RL_HOLDER_MAX], const char *host);
+
+/*
+ * Counts the calling thread's holds up or down. A thread that ends while it
+ * has any is reported to the listeners.
+ */
+void rl_owner_count(int change);
+
+/* ended() runs on the ending thread, with the listeners' mutex held. */
+typedef struct rl_owner_listener {
+    LIST_ENTRY(rl_owner_listener) link;
+    void (*ended)(void *arg, uint64_t owner);
+    void *arg;
+} rl_owner_listener;
+
+bool rl_owner_listen(rl_owner_listener *l); /* false: out of pthread keys */
+void rl_owner_unlisten(rl_owner_listener *l);
+
+#endif

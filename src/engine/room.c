@@ -1,0 +1,198 @@
+#include "engine/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+typedef struct key {
+    const void *name;
+    size_t len;
+} key;
+
+static bool same(const rl_map_node *n, const void *wanted)
+{
+    const rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const key *k = wanted;
+    return room->name_len == k->len && memcmp(room->name, k->name, k->len) == 0;
+}
+
+bool rl_rooms_init(rl_rooms *r, rl_stats *stats)
+{
+    rl_mutex_init(&r->mutex);
+    r->stats = stats;
+    return rl_map_init(&r->map, same);
+}
+
+void rl_rooms_fini(rl_rooms *r)
+{
+    rl_map_fini(&r->map);
+    rl_mutex_fini(&r->mutex);
+}
+
+static rl_room *find_locked(rl_rooms *r, const void *name, size_t len)
+    RL_REQUIRES(&r->mutex)
+{
+    key k = {name, len};
+    rl_map_node *n = rl_map_find(&r->map, rl_hash(name, len, 0), &k);
+    return n ? RL_CONTAINER(n, rl_room, node) : NULL;
+}
+
+static rl_room *add_locked(rl_rooms *r, const void *name, size_t len)
+    RL_REQUIRES(&r->mutex)
+{
+    rl_room *room = calloc(1, sizeof *room + len);
+    if (!room)
+        return NULL;
+    TAILQ_INIT(&room->waiters);
+    room->name_len = len;
+    memcpy(room->name, name, len);
+    rl_map_add(&r->map, &room->node, rl_hash(name, len, 0));
+    return room;
+}
+
+/* Reasons are taken away only by the waiter, and a stronger one stays. */
+static void wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
+    RL_REQUIRES(&r->mutex)
+{
+    (void)r;
+    if (w->wake < why)
+        w->wake = why;
+    rl_cond_wake(&w->cond);
+}
+
+bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const void *name, size_t len,
+                     const void *handle)
+{
+    *w = (rl_waiter){.handle = handle};
+    rl_cond_init(&w->cond);
+    rl_mutex_lock(&r->mutex);
+    w->room = find_locked(r, name, len);
+    if (!w->room)
+        w->room = add_locked(r, name, len);
+    if (w->room)
+        TAILQ_INSERT_TAIL(&w->room->waiters, w, link);
+    if (r->closed)
+        w->wake = RL_WAKE_CLOSE;
+    rl_mutex_unlock(&r->mutex);
+    if (!w->room)
+        rl_cond_fini(&w->cond);
+    return w->room != NULL;
+}
+
+bool rl_waiter_leave(rl_rooms *r, rl_waiter *w, bool acquired)
+{
+    rl_room *room = w->room;
+    bool must_leave = false;
+    rl_mutex_lock(&r->mutex);
+    bool was_front = TAILQ_FIRST(&room->waiters) == w;
+    TAILQ_REMOVE(&room->waiters, w, link);
+    if (acquired) {
+        room->queued = false;
+        room->ticket = 0;
+    }
+    rl_waiter *next = TAILQ_FIRST(&room->waiters);
+    if (next) {
+        if (was_front)
+            wake_locked(r, next, RL_WAKE_LOOK);
+    } else {
+        must_leave = room->queued;
+        rl_map_remove(&r->map, &room->node);
+        free(room);
+    }
+    rl_mutex_unlock(&r->mutex);
+    rl_cond_fini(&w->cond);
+    return must_leave;
+}
+
+bool rl_waiter_is_front(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    bool front = TAILQ_FIRST(&w->room->waiters) == w;
+    rl_mutex_unlock(&r->mutex);
+    return front;
+}
+
+rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us)
+{
+    rl_add(&r->stats->waiting_now, 1);
+    rl_mutex_lock(&r->mutex);
+    while (w->wake == RL_WAKE_NONE && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&w->cond, &r->mutex, deadline_us);
+    rl_wake why = w->wake;
+    if (why < RL_WAKE_CANCEL)
+        w->wake = RL_WAKE_NONE;
+    rl_mutex_unlock(&r->mutex);
+    rl_sub(&r->stats->waiting_now, 1);
+    return why;
+}
+
+int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->queued = true;
+    int64_t ticket = w->room->ticket;
+    rl_mutex_unlock(&r->mutex);
+    return ticket;
+}
+
+void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->ticket = ticket;
+    rl_mutex_unlock(&r->mutex);
+}
+
+bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_room *room = find_locked(r, name, len);
+    if (room)
+        wake_locked(r, TAILQ_FIRST(&room->waiters), why);
+    rl_mutex_unlock(&r->mutex);
+    return room != NULL;
+}
+
+static void look_again(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    rl_room *room = RL_CONTAINER(n, rl_room, node);
+    wake_locked(arg, TAILQ_FIRST(&room->waiters), RL_WAKE_LOOK);
+}
+
+void rl_rooms_wake_all(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_map_each(&r->map, look_again, r);
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_cancel(rl_rooms *r, const void *name, size_t len,
+                     const void *handle)
+{
+    rl_waiter *w;
+    rl_mutex_lock(&r->mutex);
+    rl_room *room = find_locked(r, name, len);
+    if (room) {
+        TAILQ_FOREACH (w, &room->waiters, link) {
+            if (w->handle == handle)
+                wake_locked(r, w, RL_WAKE_CANCEL);
+        }
+    }
+    rl_mutex_unlock(&r->mutex);
+}
+
+static void close_room(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    rl_waiter *w;
+    TAILQ_FOREACH (w, &RL_CONTAINER(n, rl_room, node)->waiters, link) {
+        wake_locked(arg, w, RL_WAKE_CLOSE);
+    }
+}
+
+void rl_rooms_close(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    r->closed = true;
+    rl_map_each(&r->map, close_room, r);
+    rl_mutex_unlock(&r->mutex);
+}

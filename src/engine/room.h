@@ -1,0 +1,93 @@
+/*
+ * Waiting rooms: the threads of this process that want one name, first come,
+ * first served. Only the one in front talks to the server and is represented
+ * in the lock's queue there, by this client's bell; the others sleep until it
+ * is their turn. So the server's queue has one entry for each client, and a
+ * release wakes one thread of one process.
+ *
+ * The rooms' mutex guards all members below that are not marked "fixed". A
+ * waiter lives on its thread's stack; a room exists while it has waiters.
+ */
+#ifndef RL_ENGINE_ROOM_H
+#define RL_ENGINE_ROOM_H
+
+#include <sys/queue.h>
+
+#include "base/map.h"
+#include "base/thread.h"
+#include "engine/stats.h"
+
+typedef struct rl_room rl_room;
+
+/* Why a waiter should look again; the larger ones win. */
+typedef enum rl_wake {
+    RL_WAKE_NONE,
+    RL_WAKE_LOOK,   /* it has become the front, or rings may have been missed */
+    RL_WAKE_RUNG,   /* a release rang for it */
+    RL_WAKE_CANCEL, /* rlock_cancel() */
+    RL_WAKE_CLOSE   /* rlock_client_free() */
+} rl_wake;
+
+typedef struct rl_waiter {
+    TAILQ_ENTRY(rl_waiter) link;
+    rl_room *room;      /* fixed */
+    const void *handle; /* fixed; whose rlock_cancel() ends the wait */
+    rl_cond cond;
+    rl_wake wake;
+} rl_waiter;
+
+struct rl_room {
+    rl_map_node node;
+    TAILQ_HEAD(, rl_waiter) waiters; /* the first is the front */
+    int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
+    bool queued;     /* the client's bell may be in that queue */
+    size_t name_len; /* fixed */
+    char name[];     /* fixed */
+};
+
+typedef struct rl_rooms {
+    rl_mutex mutex;
+    rl_map map;
+    bool closed;
+    rl_stats *stats; /* fixed */
+} rl_rooms;
+
+bool rl_rooms_init(rl_rooms *r, rl_stats *stats);
+void rl_rooms_fini(rl_rooms *r);
+
+/* Lines up. False: out of memory. */
+bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const void *name, size_t len,
+                     const void *handle);
+
+/*
+ * Goes away; the next in line is woken to take over. acquired: the script has
+ * taken the client out of the server's queue. True: nobody is left in the
+ * room, the server's queue may still have this client, and the caller has to
+ * take it out (or to pass on a ring that was meant for it).
+ */
+bool rl_waiter_leave(rl_rooms *r, rl_waiter *w, bool acquired);
+
+bool rl_waiter_is_front(rl_rooms *r, const rl_waiter *w);
+
+/*
+ * Sleeps until woken or until the deadline, and takes the reason with it;
+ * RL_WAKE_NONE: the deadline. A cancel or a close stays for the next call.
+ */
+rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us);
+
+/*
+ * For the front only: its place in the server's queue, before a try with a
+ * bell, after which the client may be in that queue; and the ticket that the
+ * server gave it.
+ */
+int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w);
+void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket);
+
+/* Wakes the front of a name's room. False: nobody here wants the name. */
+bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
+void rl_rooms_wake_all(rl_rooms *r); /* every front, to look again */
+void rl_rooms_cancel(rl_rooms *r, const void *name, size_t len,
+                     const void *handle);
+void rl_rooms_close(rl_rooms *r); /* every waiter, now and later */
+
+#endif

@@ -1,0 +1,296 @@
+#include "engine/watchdog.h"
+
+#include "engine/engine.h"
+
+#define BATCH          256
+#define FIRST_PAUSE_US 10000
+#define LAST_PAUSE_US  1000000
+
+/*
+ * At least three attempts, with the pauses between them, have to begin between
+ * the first renewal, after a third of the lease, and its end.
+ */
+#define ATTEMPT_OF_LEASE 6
+#define PAUSE_OF_LEASE   12
+
+typedef enum result { FAILED, YES, NO, FOREIGN, NOSCRIPT } result;
+
+typedef struct task {
+    rl_hold *hold; /* the watchdog has a reference */
+    bool undo;
+    result result;
+} task;
+
+/* What is sent in one round trip. */
+typedef struct batch {
+    size_t count;
+    bool broke;          /* the connection failed; it says nothing of a hold */
+    int64_t sent_us;     /* the clock before sending */
+    int64_t deadline_us; /* of the round trip */
+    rl_fault failure;    /* the latest */
+    task task[BATCH];
+} batch;
+
+void rl_watchdog_init(rl_watchdog *w)
+{
+    w->pause_us = FIRST_PAUSE_US;
+}
+
+static int64_t attempt_us(const rl_engine *e)
+{
+    return rl_min(e->set.command_timeout_ms * 1000,
+                  e->set.watchdog_lease_ms * 1000 / ATTEMPT_OF_LEASE);
+}
+
+/* Takes what is due; at the end, only what has to be undone. */
+static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
+{
+    rl_holds *t = &e->holds;
+    rl_heap_node *n;
+    b->count = 0;
+    b->sent_us = rl_now_us();
+    b->deadline_us = b->sent_us + attempt_us(e);
+    while (b->count < BATCH && (n = rl_heap_first(&t->work)) != NULL &&
+           (t->stopping || n->due_us <= b->sent_us)) {
+        rl_hold *h = RL_CONTAINER(n, rl_hold, work);
+        rl_heap_remove(&t->work, n);
+        bool undo = h->state == RL_UNDOING;
+        if (!undo &&
+            (t->stopping || !rl_hold_is_valid_locked(t, h, b->sent_us)))
+            continue;
+        if (!undo) {
+            /* Nothing is sent for a hold that is past its deadline. */
+            b->deadline_us = rl_min(b->deadline_us, h->deadline_us);
+            rl_hold_expect_locked(h, b->sent_us, t->renewal_ms);
+            h->in_flight = true;
+            h->refs++;
+        }
+        b->task[b->count++] = (task){.hold = h, .undo = undo};
+    }
+}
+
+static bool append(rl_engine *e, const task *t, bool whole)
+{
+    const rl_hold *h = t->hold;
+    if (t->undo) {
+        rl_release r;
+        rl_release_init(&r, h, 0, rl_tombstone_ms(h->lease_ms));
+        return rl_script_append(e->watchdog.conn, &r.call, whole);
+    }
+    rl_call c;
+    rl_call_init(&c, RL_SCRIPT_RENEW, 1);
+    rl_call_bytes(&c, rl_hold_name(h), h->name_len);
+    rl_call_text(&c, h->holder);
+    rl_call_number(&c, e->set.watchdog_lease_ms);
+    return rl_script_append(e->watchdog.conn, &c, whole);
+}
+
+static result judge(const rl_answer *a)
+{
+    if (a->outcome == RL_ANSWERED)
+        return a->reply.top.integer == 1 ? YES : NO;
+    if (rl_answer_is_noscript(a))
+        return NOSCRIPT;
+    return a->fault.status == RLOCK_EWRONGTYPE ? FOREIGN : FAILED;
+}
+
+/*
+ * Sends the tasks that have this result so far, and reads what the server
+ * says. Each script goes whole to a server that lacked it, once. False: the
+ * connection broke.
+ */
+static bool round_trip(rl_engine *e, batch *b, result those)
+{
+    rl_conn *conn = e->watchdog.conn;
+    bool whole[2] = {those == NOSCRIPT, those == NOSCRIPT};
+    for (size_t i = 0; i < b->count; i++) {
+        task *t = &b->task[i];
+        if (t->result != those)
+            continue;
+        if (!append(e, t, whole[t->undo])) {
+            rl_fault_set(&b->failure, RLOCK_ENOMEM, 0, "out of memory");
+            conn->broken = true; /* half a batch must not be sent */
+            return false;
+        }
+        rl_add(&e->stats.script_loads, whole[t->undo]);
+        whole[t->undo] = false;
+    }
+    if (rl_conn_flush(conn, b->deadline_us, &b->failure) != RLOCK_OK)
+        return false;
+    for (size_t i = 0; i < b->count; i++) {
+        task *t = &b->task[i];
+        if (t->result != those)
+            continue;
+        rl_answer a;
+        rl_answer_read(conn, t->undo ? RL_SCRIPT_RELEASE : RL_SCRIPT_RENEW,
+                       b->deadline_us, &a);
+        t->result = judge(&a);
+        if (t->result == FAILED)
+            b->failure = a.fault;
+        if (conn->broken)
+            return false;
+    }
+    return true;
+}
+
+static bool is_connected(rl_engine *e, batch *b)
+{
+    rl_watchdog *w = &e->watchdog;
+    if (w->conn && !w->conn->broken && rl_conn_is_stale(w->conn))
+        w->conn->broken = true;
+    if (w->conn && !w->conn->broken)
+        return true;
+    rl_source_close(e->source, w->conn);
+    return rl_source_open(e->source, rl_now_us() + attempt_us(e), &w->conn,
+                          &b->failure) == RLOCK_OK;
+}
+
+/* False: the connection failed; what has no answer stays FAILED. */
+static bool converse(rl_engine *e, batch *b)
+{
+    bool lacking = false;
+    if (!round_trip(e, b, FAILED))
+        return false;
+    for (size_t i = 0; i < b->count; i++)
+        lacking = lacking || b->task[i].result == NOSCRIPT;
+    return !lacking || round_trip(e, b, NOSCRIPT);
+}
+
+static int64_t longest_pause_us(const rl_engine *e)
+{
+    return rl_min(LAST_PAUSE_US,
+                  e->set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
+}
+
+/*
+ * While the server is away nothing is sent: a small pause first, then longer
+ * ones, but short against the lease.
+ */
+static void back_off(rl_engine *e)
+{
+    rl_watchdog *w = &e->watchdog;
+    int64_t pause_us = rl_min(w->pause_us, longest_pause_us(e));
+    w->not_before_us = rl_now_us() + rl_jitter(pause_us * 4 / 5);
+    w->pause_us = pause_us * 2;
+}
+
+/* A failure that is the hold's own must not be repeated at once. */
+static int64_t next_try_us(const rl_engine *e, const batch *b)
+{
+    return b->broke ? e->watchdog.not_before_us
+                    : rl_now_us() + longest_pause_us(e);
+}
+
+static void undone_locked(rl_engine *e, const batch *b, const task *t)
+    RL_REQUIRES(&e->holds.mutex)
+{
+    rl_holds *holds = &e->holds;
+    rl_hold *h = t->hold;
+    bool open = t->result == FAILED || t->result == NOSCRIPT;
+    if (open && !holds->stopping && rl_now_us() < h->gone_us) {
+        rl_hold_schedule_locked(holds, h, next_try_us(e, b));
+        return;
+    }
+    h->state = RL_OVER;
+    rl_hold_unref_locked(holds, h);
+}
+
+static void renewed_locked(rl_engine *e, const batch *b, const task *t)
+    RL_REQUIRES(&e->holds.mutex)
+{
+    rl_holds *holds = &e->holds;
+    rl_hold *h = t->hold;
+    int64_t now_us = rl_now_us();
+    if (!rl_hold_is_valid_locked(holds, h, now_us) || !h->renewed)
+        return; /* lost, released or made explicit while we asked */
+    switch (t->result) {
+    case YES:
+        rl_hold_prolong_locked(holds, h, b->sent_us, holds->renewal_ms);
+        rl_hold_schedule_locked(holds, h,
+                                b->sent_us + holds->renewal_ms * 1000 / 3);
+        rl_add(&e->stats.renewals, 1);
+        rl_hold_report_locked(holds, h, RLOCK_EVENT_RENEWED);
+        return;
+    case NO:
+    case FOREIGN:
+        rl_hold_lose_locked(
+            holds, h, t->result == NO ? RL_LOSS_GONE : RL_LOSS_FOREIGN, now_us);
+        return;
+    case NOSCRIPT:
+    case FAILED:
+        rl_hold_schedule_locked(holds, h, next_try_us(e, b));
+        rl_add(&e->stats.renew_failures, 1);
+        rl_hold_report_locked(holds, h, RLOCK_EVENT_RENEW_FAILED);
+    }
+}
+
+static void apply_locked(rl_engine *e, const batch *b)
+    RL_REQUIRES(&e->holds.mutex)
+{
+    e->watchdog.failure = b->failure;
+    for (size_t i = 0; i < b->count; i++) {
+        const task *t = &b->task[i];
+        if (t->undo) {
+            undone_locked(e, b, t);
+            continue;
+        }
+        t->hold->in_flight = false;
+        renewed_locked(e, b, t);
+        rl_hold_unref_locked(&e->holds, t->hold);
+    }
+    rl_cond_wake_all(&e->holds.landed);
+}
+
+/* Sleeps until something is due. False: stopping, and nothing is left. */
+static bool wait_for_work_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
+{
+    rl_holds *t = &e->holds;
+    while (!t->stopping) {
+        rl_heap_node *first = rl_heap_first(&t->work);
+        int64_t due_us = first ? first->due_us : RL_NEVER;
+        due_us = rl_max(due_us, e->watchdog.not_before_us);
+        if (due_us <= rl_now_us())
+            return true;
+        t->watchdog_sleeps_us = due_us;
+        rl_cond_wait_until(&t->watchdog, &t->mutex, due_us);
+        t->watchdog_sleeps_us = 0;
+    }
+    return rl_heap_first(&t->work) != NULL;
+}
+
+static void *run(void *arg)
+{
+    rl_engine *e = arg;
+    rl_watchdog *w = &e->watchdog;
+    batch b = {0};
+    rl_mutex_lock(&e->holds.mutex);
+    while (wait_for_work_locked(e)) {
+        rl_mutex_unlock(&e->holds.mutex);
+        bool connected = is_connected(e, &b);
+        rl_mutex_lock(&e->holds.mutex);
+        collect_locked(e, &b);
+        rl_mutex_unlock(&e->holds.mutex);
+        b.broke = !connected || !converse(e, &b);
+        if (b.broke)
+            back_off(e);
+        else
+            w->pause_us = FIRST_PAUSE_US;
+        rl_mutex_lock(&e->holds.mutex);
+        apply_locked(e, &b);
+    }
+    rl_mutex_unlock(&e->holds.mutex);
+    return NULL;
+}
+
+bool rl_watchdog_start(rl_engine *e)
+{
+    rl_thread *t = &e->watchdog.thread;
+    return t->started || rl_thread_start(t, "rlock-watchdog", run, e);
+}
+
+void rl_watchdog_stop(rl_engine *e)
+{
+    rl_thread_join(&e->watchdog.thread);
+    rl_source_close(e->source, e->watchdog.conn);
+    e->watchdog.conn = NULL;
+}

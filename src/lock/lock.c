@@ -1,0 +1,223 @@
+#include "lock/lock.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for a name in a message that has to hold the cause, too. */
+#define NAME_SHOWN 65
+
+rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
+{
+    char name[NAME_SHOWN];
+    return rl_error_set(f->status, f->sys_errno, "lock '%s' at %s: %s",
+                        rl_printable(name, sizeof name, lk->name, lk->len),
+                        lk->client->engine.source->server, f->text);
+}
+
+rlock_status rl_lock_error(const rlock *lk, rlock_status status,
+                           const char *what)
+{
+    rl_fault f;
+    rl_fault_set(&f, status, 0, "%s", what);
+    return rl_lock_fail(lk, &f);
+}
+
+static rlock_status null_pointer(const char *what)
+{
+    return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL", what);
+}
+
+static rlock_status enter(const rlock *lk, int *cancel)
+{
+    return lk ? rl_client_begin(lk->client, cancel) : null_pointer("the lock");
+}
+
+static rlock_status new_handle(rlock_client *cl, const void *name, size_t len,
+                               rlock **out)
+{
+    rlock *lk = calloc(1, sizeof *lk + len + 1);
+    if (!lk)
+        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+    lk->kind = &rl_reentrant;
+    lk->client = cl;
+    lk->len = len;
+    memcpy(lk->name, name, len);
+    rl_client_ref(cl);
+    *out = lk;
+    return RLOCK_OK;
+}
+
+rlock_status rlock_new_n(rlock_client *cl, const void *name, size_t len,
+                         rlock **out)
+{
+    int cancel;
+    if (!out)
+        return null_pointer("out");
+    *out = NULL;
+    if (!cl || !name)
+        return null_pointer(cl ? "the name" : "the client");
+    if (len < 1 || len > RLOCK_NAME_MAX)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "a lock's name has 1 to %d bytes, not %zu",
+                            RLOCK_NAME_MAX, len);
+    rlock_status s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    s = new_handle(cl, name, len, out);
+    rl_client_leave(cl, cancel);
+    return s;
+}
+
+rlock_status rlock_new(rlock_client *cl, const char *name, rlock **out)
+{
+    return rlock_new_n(cl, name, name ? strlen(name) : 0, out);
+}
+
+void rlock_free(rlock *lk)
+{
+    if (!lk)
+        return;
+    rl_client_unref(lk->client);
+    free(lk);
+}
+
+rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
+{
+    int cancel;
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    rl_stats *stats = &lk->client->engine.stats;
+    if (wait_ms < RLOCK_FOREVER)
+        s = rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
+    else if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
+        s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
+    else
+        s = lk->kind->acquire(lk, wait_ms, lease_ms);
+    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+rlock_status rlock_lock(rlock *lk)
+{
+    return rlock_acquire(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+}
+
+rlock_status rlock_trylock(rlock *lk)
+{
+    return rlock_acquire(lk, 0, RLOCK_WATCHDOG);
+}
+
+rlock_status rlock_unlock(rlock *lk)
+{
+    int cancel;
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    s = lk->kind->unlock(lk);
+    if (s == RLOCK_OK)
+        rl_add(&lk->client->engine.stats.releases, 1);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
+{
+    int cancel;
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
+        s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
+    else
+        s = lk->kind->extend(lk, lease_ms);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+rlock_status rlock_force_unlock(rlock *lk)
+{
+    int cancel;
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    s = lk->kind->force_unlock(lk);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+void rlock_cancel(rlock *lk)
+{
+    int cancel;
+    if (!lk || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+        return;
+    lk->kind->cancel(lk);
+    rl_client_leave(lk->client, cancel);
+}
+
+/* Asking changes what is seen: a deadline that has passed makes it lost. */
+static rl_view view(const rlock *lk)
+{
+    int cancel;
+    if (!lk || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+        return (rl_view){0};
+    rl_view v = lk->kind->view((rlock *)lk);
+    rl_client_leave(lk->client, cancel);
+    return v;
+}
+
+bool rlock_is_held(const rlock *lk)
+{
+    return view(lk).count > 0;
+}
+
+int rlock_hold_count(const rlock *lk)
+{
+    return view(lk).count;
+}
+
+int64_t rlock_valid_ms(const rlock *lk)
+{
+    return view(lk).valid_ms;
+}
+
+uint64_t rlock_token(const rlock *lk)
+{
+    return view(lk).token;
+}
+
+rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
+{
+    int cancel;
+    if (!out)
+        return null_pointer("out");
+    memset(out, 0, sizeof *out);
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    s = lk->kind->inspect(lk, out);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+rlock_status rlock_is_locked(rlock *lk, bool *out)
+{
+    rlock_holder holder;
+    if (!out)
+        return null_pointer("out");
+    rlock_status s = rlock_holder_info(lk, &holder);
+    *out = s == RLOCK_OK;
+    return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
+}
+
+rlock_status rlock_ttl(rlock *lk, int64_t *out_ms)
+{
+    rlock_holder holder;
+    if (!out_ms)
+        return null_pointer("out_ms");
+    rlock_status s = rlock_holder_info(lk, &holder);
+    *out_ms = s == RLOCK_OK ? holder.ttl_ms : -2;
+    return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
+}

@@ -1,0 +1,248 @@
+#include "redis/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "rlock_config.h"
+
+#define REPLY_BUDGET (64 * 1024) /* bytes of one reply, before it is whole */
+
+/*
+ * TLS contexts bring read and write functions of their own. There is no public
+ * way to ask, but a context without TLS shares its functions with any other.
+ */
+static bool is_plain(const redisContext *ctx)
+{
+#ifdef RL_HIREDIS_HAS_FUNCS
+    redisContext *model = redisConnectFd(-1);
+    bool plain = model && model->funcs == ctx->funcs;
+    if (model)
+        redisFree(model);
+    return plain;
+#else
+    (void)ctx;
+    return true;
+#endif
+}
+
+rl_conn *rl_conn_new(redisContext *ctx)
+{
+    rl_conn *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->ctx = ctx;
+    c->plain = is_plain(ctx);
+    ctx->reader->fn = &rl_reply_builder;
+    ctx->flags &= ~REDIS_BLOCK;
+    fcntl(ctx->fd, F_SETFD, FD_CLOEXEC);
+    fcntl(ctx->fd, F_SETFL, fcntl(ctx->fd, F_GETFL) | O_NONBLOCK);
+    return c;
+}
+
+void rl_conn_free(rl_conn *c)
+{
+    if (!c)
+        return;
+    redisFree(c->ctx);
+    free(c->out);
+    free(c);
+}
+
+static bool make_room(rl_conn *c, size_t more)
+{
+    if (c->out_len + more <= c->out_room)
+        return true;
+    size_t room = (c->out_len + more) * 2;
+    char *out = realloc(c->out, room);
+    if (!out)
+        return false;
+    c->out = out;
+    c->out_room = room;
+    return true;
+}
+
+bool rl_conn_append(rl_conn *c, int argc, const char **argv, const size_t *lens)
+{
+    char *text = NULL;
+    int len = (int)redisFormatCommandArgv(&text, argc, argv, lens);
+    bool ok = len > 0 && make_room(c, (size_t)len);
+    if (ok) {
+        memcpy(c->out + c->out_len, text, (size_t)len);
+        c->out_len += (size_t)len;
+    }
+    if (len > 0)
+        redisFreeCommand(text);
+    return ok;
+}
+
+static rlock_status fail(rl_conn *c, rl_fault *f, int err, const char *what)
+{
+    c->broken = true;
+    if (err)
+        return rl_fault_set(f, RLOCK_EIO, err, "%s: %s", what, strerror(err));
+    return rl_fault_set(f, RLOCK_EIO, 0, "%s", what);
+}
+
+/* Waits for the socket; false: the deadline is there, or poll failed. */
+static bool wait_for(const rl_conn *c, short events, int64_t deadline_us)
+{
+    struct pollfd p = {.fd = c->ctx->fd, .events = events};
+    for (;;) {
+        int ms = rl_poll_ms(deadline_us);
+        int n = poll(&p, 1, ms);
+        if (n > 0)
+            return true;
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n == 0 && ms == 0) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+    }
+}
+
+/*
+ * Runs hiredis' own write, which can raise SIGPIPE, without letting the
+ * signal out: it is blocked for this thread, and taken back if it came.
+ */
+static int write_tls(rl_conn *c, int *done)
+{
+    sigset_t pipe, before, pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    bool was_pending = sigismember(&pending, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    int result = redisBufferWrite(c->ctx, done);
+    int saved = errno;
+    sigpending(&pending);
+    if (!was_pending && sigismember(&pending, SIGPIPE)) {
+        while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) < 0 &&
+               errno == EINTR)
+            ;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+    return result;
+}
+
+static rlock_status flush_tls(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    if (redisAppendFormattedCommand(c->ctx, c->out, c->out_len) != REDIS_OK)
+        return fail(c, f, 0, "cannot send: out of memory");
+    c->out_len = 0;
+    int done = 0;
+    while (!done) {
+        if (write_tls(c, &done) != REDIS_OK)
+            return fail(c, f, 0, c->ctx->errstr);
+        if (!done && !wait_for(c, POLLOUT, deadline_us))
+            return fail(c, f, errno, "cannot send");
+    }
+    return RLOCK_OK;
+}
+
+rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    if (c->broken)
+        return fail(c, f, 0, "connection is broken");
+    if (!c->plain)
+        return flush_tls(c, deadline_us, f);
+    for (size_t sent = 0; sent < c->out_len;) {
+        ssize_t n = send(c->ctx->fd, c->out + sent, c->out_len - sent,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            sent += (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!wait_for(c, POLLOUT, deadline_us))
+                return fail(c, f, errno, "cannot send");
+        } else if (errno != EINTR) {
+            return fail(c, f, errno, "cannot send");
+        }
+    }
+    c->out_len = 0;
+    return RLOCK_OK;
+}
+
+/* Reads what there is; waits for it if there is nothing. */
+static rlock_status fill(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    redisReader *reader = c->ctx->reader;
+    if (reader->len - reader->pos > REPLY_BUDGET)
+        return fail(c, f, 0, "not a Redis reply: too long");
+    if (!c->plain) {
+        size_t before = reader->len;
+        if (redisBufferRead(c->ctx) != REDIS_OK)
+            return fail(c, f, 0, c->ctx->errstr);
+        if (reader->len > before)
+            return RLOCK_OK;
+    }
+    if (!wait_for(c, POLLIN, deadline_us))
+        return fail(c, f, errno, "no reply");
+    if (!c->plain)
+        return RLOCK_OK;
+
+    char bytes[4096];
+    ssize_t n = recv(c->ctx->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n == 0)
+        return fail(c, f, 0, "connection closed by the server");
+    if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+        return RLOCK_OK;
+    if (n < 0)
+        return fail(c, f, errno, "no reply");
+    if (redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
+        return fail(c, f, 0, reader->errstr);
+    return RLOCK_OK;
+}
+
+rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
+                          rl_fault *f)
+{
+    if (c->broken)
+        return fail(c, f, 0, "connection is broken");
+    c->ctx->reader->privdata = into;
+    for (;;) {
+        void *reply = NULL;
+        if (redisReaderGetReply(c->ctx->reader, &reply) != REDIS_OK) {
+            c->broken = true;
+            return rl_fault_set(f, RLOCK_EIO, 0, "not a Redis reply: %s",
+                                c->ctx->reader->err == REDIS_ERR_OOM
+                                    ? "unexpected size or shape"
+                                    : c->ctx->reader->errstr);
+        }
+        if (reply)
+            return RLOCK_OK;
+        rlock_status s = fill(c, deadline_us, f);
+        if (s != RLOCK_OK)
+            return s;
+    }
+}
+
+rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
+                         rl_fault *f, int argc, const char **argv)
+{
+    size_t lens[8];
+    for (int i = 0; i < argc; i++)
+        lens[i] = strlen(argv[i]);
+    if (!rl_conn_append(c, argc, argv, lens))
+        return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+    rlock_status s = rl_conn_flush(c, deadline_us, f);
+    return s == RLOCK_OK ? rl_conn_read(c, deadline_us, into, f) : s;
+}
+
+bool rl_conn_is_stale(const rl_conn *c)
+{
+    struct pollfd p = {.fd = c->ctx->fd, .events = POLLIN};
+    return rl_conn_has_input(c) || poll(&p, 1, 0) != 0;
+}
+
+bool rl_conn_has_input(const rl_conn *c)
+{
+    return c->ctx->reader->pos != c->ctx->reader->len;
+}

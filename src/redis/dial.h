@@ -1,0 +1,30 @@
+/*
+ * Makes connections: from a URI, or by the user's callback. Either way the
+ * new connection is asked for a PONG before anything else, so that an
+ * unsolicited error, a left-over reply or an open MULTI is never taken for the
+ * answer to a command of ours.
+ */
+#ifndef RL_REDIS_DIAL_H
+#define RL_REDIS_DIAL_H
+
+#include "redis/conn.h"
+#include "redis/uri.h"
+
+typedef struct rl_dialer {
+    rl_uri uri;
+    redisContext *(*connect)(void *arg); /* instead of the URI */
+    void *connect_arg;
+    /* Has the callback returned this context before? */
+    bool (*is_ours)(void *arg, const redisContext *ctx);
+    void *is_ours_arg;
+    int64_t connect_timeout_ms;
+} rl_dialer;
+
+/*
+ * RLOCK_EIO, RLOCK_ESERVER, RLOCK_EINVAL (the callback's context cannot be
+ * used) or RLOCK_ENOMEM. Nothing but logging in has been sent.
+ */
+rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                     rl_fault *f);
+
+#endif
