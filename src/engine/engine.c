@@ -46,15 +46,10 @@ void rl_leave_queue(rl_engine *e, const void *name, size_t len,
     rl_rooms_wake(&e->rooms, name, len, RL_WAKE_LOOK);
 }
 
-int64_t rl_tombstone_ms(int64_t lease_ms)
-{
-    return rl_max(lease_ms, TOMBSTONE_MS);
-}
-
-void rl_release_init(rl_release *r, const rl_hold *h, int level,
-                     int64_t tombstone_ms)
+void rl_release_init(rl_release *r, const rl_hold *h, int level)
 {
     const char *name = rl_hold_name(h);
+    bool bury = level == 0 && h->doubtful;
     r->queue = rl_key_queue(name, h->name_len);
     r->tombstone = rl_key_tombstone(name, h->name_len, h->holder);
     r->redisson = rl_key_redisson(name, h->name_len);
@@ -65,7 +60,7 @@ void rl_release_init(rl_release *r, const rl_hold *h, int level,
     rl_call_text(&r->call, h->holder);
     rl_call_number(&r->call, level);
     rl_call_number(&r->call, 0);
-    rl_call_number(&r->call, tombstone_ms);
+    rl_call_number(&r->call, bury ? rl_max(h->lease_ms, TOMBSTONE_MS) : 0);
     rl_call_bytes(&r->call, r->redisson.text, r->redisson.len);
     rl_call_bytes(&r->call, name, h->name_len);
 }

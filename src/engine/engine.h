@@ -64,16 +64,15 @@ static inline int64_t rl_command_deadline(const rl_engine *e)
 void rl_leave_queue(rl_engine *e, const void *name, size_t len,
                     int64_t deadline_us);
 
-/* The call that frees a hold, or counts it down to a level. */
+/*
+ * The call that frees a hold, or counts it down to a level. When an acquire of
+ * the hold may still arrive, freeing it leaves a tombstone.
+ */
 typedef struct rl_release {
     rl_call call;
     rl_key queue, tombstone, redisson;
 } rl_release;
 
-void rl_release_init(rl_release *r, const rl_hold *h, int level,
-                     int64_t tombstone_ms);
-
-/* How long a tombstone of a lease has to stand. */
-int64_t rl_tombstone_ms(int64_t lease_ms);
+void rl_release_init(rl_release *r, const rl_hold *h, int level);
 
 #endif

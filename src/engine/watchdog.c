@@ -74,7 +74,7 @@ static bool append(rl_engine *e, const task *t, bool whole)
     const rl_hold *h = t->hold;
     if (t->undo) {
         rl_release r;
-        rl_release_init(&r, h, 0, rl_tombstone_ms(h->lease_ms));
+        rl_release_init(&r, h, 0);
         return rl_script_append(e->watchdog.conn, &r.call, whole);
     }
     rl_call c;

@@ -521,7 +521,7 @@ static rlock_status release(rlock *lk, rl_hold *h)
     rl_engine *e = engine_of(lk);
     rl_release r;
     rl_answer a;
-    rl_release_init(&r, h, 0, h->doubtful ? rl_tombstone_ms(h->lease_ms) : 0);
+    rl_release_init(&r, h, 0);
     bool doubt = rl_ask(e, &r.call, rl_command_deadline(e), &a);
     if (a.outcome == RL_ANSWERED) {
         discard(e, h, false);
@@ -543,7 +543,7 @@ static rlock_status release_level(rlock *lk, rl_hold *h, int level)
     rl_engine *e = engine_of(lk);
     rl_release r;
     rl_answer a;
-    rl_release_init(&r, h, level, 0);
+    rl_release_init(&r, h, level);
     rl_ask(e, &r.call, rl_command_deadline(e), &a);
     if (a.outcome == RL_ANSWERED)
         return a.reply.top.integer == 1
