@@ -124,23 +124,25 @@ static void warn(const rl_engine *e, const char *text)
 }
 
 /* Is the user allowed to listen on the client's bell? Else waiters poll. */
-static rlock_status check_bell(rl_engine *e, rl_conn *c, rl_fault *f)
+static rlock_status check_bell(rl_engine *e, rl_conn *c, int64_t until_us,
+                               rl_fault *f)
 {
     rl_reply r;
     const char *bell = e->doorbell.channel;
-    rlock_status s = rl_conn_ask(c, rl_command_deadline(e), &r, f, 2,
-                                 (const char *[]){"SUBSCRIBE", bell});
+    rlock_status s =
+        rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){"SUBSCRIBE", bell});
     if (s != RLOCK_OK)
         return s;
     if (rl_reply_is(&r, REDIS_REPLY_ERROR)) {
         warn(e, "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll");
         return RLOCK_OK;
     }
-    return rl_conn_ask(c, rl_command_deadline(e), &r, f, 2,
+    return rl_conn_ask(c, until_us, &r, f, 2,
                        (const char *[]){"UNSUBSCRIBE", bell});
 }
 
-static rlock_status probe(rl_engine *e, rl_conn *c, rl_answer *a)
+static rlock_status probe(rl_engine *e, rl_conn *c, int64_t until_us,
+                          rl_answer *a)
 {
     static const char holder[] = "000000000000000000000000000000000000";
     size_t len = strlen(PROBE_NAME);
@@ -153,15 +155,15 @@ static rlock_status probe(rl_engine *e, rl_conn *c, rl_answer *a)
     rl_call_bytes(&call, queue.text, queue.len);
     rl_call_bytes(&call, tombstone.text, tombstone.len);
     rl_call_text(&call, e->doorbell.channel);
-    rl_script_exchange(c, &call, rl_command_deadline(e), &e->stats.script_loads,
-                       a);
+    rl_script_exchange(c, &call, until_us, &e->stats.script_loads, a);
     return a->outcome == RL_ANSWERED ? RLOCK_OK : a->fault.status;
 }
 
-static rlock_status check_rights(rl_engine *e, rl_conn *c, rl_fault *f)
+static rlock_status check_rights(rl_engine *e, rl_conn *c, int64_t until_us,
+                                 rl_fault *f)
 {
     rl_answer a;
-    rlock_status s = probe(e, c, &a);
+    rlock_status s = probe(e, c, until_us, &a);
     if (s != RLOCK_OK) {
         *f = a.fault;
         return s;
@@ -188,10 +190,11 @@ static rlock_status check_server(rl_engine *e)
     rlock_status s = rl_source_open(
         e->source, rl_after_ms(rl_now_us(), e->set.connect_timeout_ms),
         &e->watchdog.conn, &f);
+    int64_t until_us = rl_command_deadline(e);
     if (s == RLOCK_OK)
-        s = check_rights(e, e->watchdog.conn, &f);
+        s = check_rights(e, e->watchdog.conn, until_us, &f);
     if (s == RLOCK_OK)
-        s = check_bell(e, e->watchdog.conn, &f);
+        s = check_bell(e, e->watchdog.conn, until_us, &f);
     if (s != RLOCK_OK)
         rl_error_set(s, f.sys_errno, "%s: %s", e->source->server, f.text);
     return s;
