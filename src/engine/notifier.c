@@ -83,8 +83,7 @@ static rl_hold *first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex)
 static bool next_report_locked(rl_engine *e, report *r)
     RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *t = &e->holds;
-    rl_hold *h = first_report_locked(t);
+    rl_hold *h = first_report_locked(&e->holds);
     if (!h)
         return false;
     unsigned type = 0;
@@ -96,7 +95,7 @@ static bool next_report_locked(rl_engine *e, report *r)
     if (h->reports)
         h->refs++;
     else
-        rl_hold_unqueue_locked(t, h);
+        rl_hold_unqueue_locked(&e->holds, h);
     return true;
 }
 
@@ -111,41 +110,40 @@ static void deliver_reconnected(rl_engine *e)
 /* Delivers one event, unlocked. False: there was none. */
 static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *t = &e->holds;
     report r;
-    if (t->reconnected) {
-        t->reconnected = false;
-        rl_mutex_unlock(&t->mutex);
+    if (e->holds.reconnected) {
+        e->holds.reconnected = false;
+        rl_mutex_unlock(&e->holds.mutex);
         deliver_reconnected(e);
-        rl_mutex_lock(&t->mutex);
+        rl_mutex_lock(&e->holds.mutex);
         return true;
     }
     if (!next_report_locked(e, &r))
         return false;
-    rl_mutex_unlock(&t->mutex);
+    rl_mutex_unlock(&e->holds.mutex);
     rl_emit(e, &r.event);
-    rl_mutex_lock(&t->mutex);
-    rl_hold_unref_locked(t, r.hold);
+    rl_mutex_lock(&e->holds.mutex);
+    rl_hold_unref_locked(&e->holds, r.hold);
     return true;
 }
 
 static void *run(void *arg)
 {
     rl_engine *e = arg;
-    rl_holds *t = &e->holds;
-    rl_mutex_lock(&t->mutex);
+    rl_mutex_lock(&e->holds.mutex);
     for (;;) {
-        rl_holds_expire_locked(t, rl_now_us());
+        rl_holds_expire_locked(&e->holds, rl_now_us());
         if (deliver_locked(e))
             continue;
-        if (t->stopping)
+        if (e->holds.stopping)
             break;
-        rl_heap_node *first = rl_heap_first(&t->expiry);
-        t->notifier_sleeps_us = first ? first->due_us : RL_NEVER;
-        rl_cond_wait_until(&t->notifier, &t->mutex, t->notifier_sleeps_us);
-        t->notifier_sleeps_us = 0;
+        rl_heap_node *first = rl_heap_first(&e->holds.expiry);
+        e->holds.notifier_sleeps_us = first ? first->due_us : RL_NEVER;
+        rl_cond_wait_until(&e->holds.notifier, &e->holds.mutex,
+                           e->holds.notifier_sleeps_us);
+        e->holds.notifier_sleeps_us = 0;
     }
-    rl_mutex_unlock(&t->mutex);
+    rl_mutex_unlock(&e->holds.mutex);
     return NULL;
 }
 

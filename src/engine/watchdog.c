@@ -45,23 +45,22 @@ static int64_t attempt_us(const rl_engine *e)
 /* Takes what is due; at the end, only what has to be undone. */
 static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *t = &e->holds;
     rl_heap_node *n;
     b->count = 0;
     b->sent_us = rl_now_us();
     b->deadline_us = b->sent_us + attempt_us(e);
-    while (b->count < BATCH && (n = rl_heap_first(&t->work)) != NULL &&
-           (t->stopping || n->due_us <= b->sent_us)) {
+    while (b->count < BATCH && (n = rl_heap_first(&e->holds.work)) != NULL &&
+           (e->holds.stopping || n->due_us <= b->sent_us)) {
         rl_hold *h = RL_CONTAINER(n, rl_hold, work);
-        rl_heap_remove(&t->work, n);
+        rl_heap_remove(&e->holds.work, n);
         bool undo = h->state == RL_UNDOING;
-        if (!undo &&
-            (t->stopping || !rl_hold_is_valid_locked(t, h, b->sent_us)))
+        if (!undo && (e->holds.stopping ||
+                      !rl_hold_is_valid_locked(&e->holds, h, b->sent_us)))
             continue;
         if (!undo) {
             /* Nothing is sent for a hold that is past its deadline. */
             b->deadline_us = rl_min(b->deadline_us, h->deadline_us);
-            rl_hold_expect_locked(h, b->sent_us, t->renewal_ms);
+            rl_hold_expect_locked(h, b->sent_us, e->holds.renewal_ms);
             h->in_flight = true;
             h->refs++;
         }
@@ -184,43 +183,42 @@ static int64_t next_try_us(const rl_engine *e, const batch *b)
 static void undone_locked(rl_engine *e, const batch *b, const task *t)
     RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *holds = &e->holds;
     rl_hold *h = t->hold;
     bool open = t->result == FAILED || t->result == NOSCRIPT;
-    if (open && !holds->stopping && rl_now_us() < h->gone_us) {
-        rl_hold_schedule_locked(holds, h, next_try_us(e, b));
+    if (open && !e->holds.stopping && rl_now_us() < h->gone_us) {
+        rl_hold_schedule_locked(&e->holds, h, next_try_us(e, b));
         return;
     }
     h->state = RL_OVER;
-    rl_hold_unref_locked(holds, h);
+    rl_hold_unref_locked(&e->holds, h);
 }
 
 static void renewed_locked(rl_engine *e, const batch *b, const task *t)
     RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *holds = &e->holds;
     rl_hold *h = t->hold;
     int64_t now_us = rl_now_us();
-    if (!rl_hold_is_valid_locked(holds, h, now_us) || !h->renewed)
+    if (!rl_hold_is_valid_locked(&e->holds, h, now_us) || !h->renewed)
         return; /* lost, released or made explicit while we asked */
     switch (t->result) {
     case YES:
-        rl_hold_prolong_locked(holds, h, b->sent_us, holds->renewal_ms);
-        rl_hold_schedule_locked(holds, h,
-                                b->sent_us + holds->renewal_ms * 1000 / 3);
+        rl_hold_prolong_locked(&e->holds, h, b->sent_us, e->holds.renewal_ms);
+        rl_hold_schedule_locked(&e->holds, h,
+                                b->sent_us + e->holds.renewal_ms * 1000 / 3);
         rl_add(&e->stats.renewals, 1);
-        rl_hold_report_locked(holds, h, RLOCK_EVENT_RENEWED);
+        rl_hold_report_locked(&e->holds, h, RLOCK_EVENT_RENEWED);
         return;
     case NO:
     case FOREIGN:
-        rl_hold_lose_locked(
-            holds, h, t->result == NO ? RL_LOSS_GONE : RL_LOSS_FOREIGN, now_us);
+        rl_hold_lose_locked(&e->holds, h,
+                            t->result == NO ? RL_LOSS_GONE : RL_LOSS_FOREIGN,
+                            now_us);
         return;
     case NOSCRIPT:
     case FAILED:
-        rl_hold_schedule_locked(holds, h, next_try_us(e, b));
+        rl_hold_schedule_locked(&e->holds, h, next_try_us(e, b));
         rl_add(&e->stats.renew_failures, 1);
-        rl_hold_report_locked(holds, h, RLOCK_EVENT_RENEW_FAILED);
+        rl_hold_report_locked(&e->holds, h, RLOCK_EVENT_RENEW_FAILED);
     }
 }
 
@@ -244,18 +242,17 @@ static void apply_locked(rl_engine *e, const batch *b)
 /* Sleeps until something is due. False: stopping, and nothing is left. */
 static bool wait_for_work_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
 {
-    rl_holds *t = &e->holds;
-    while (!t->stopping) {
-        rl_heap_node *first = rl_heap_first(&t->work);
+    while (!e->holds.stopping) {
+        rl_heap_node *first = rl_heap_first(&e->holds.work);
         int64_t due_us = first ? first->due_us : RL_NEVER;
         due_us = rl_max(due_us, e->watchdog.not_before_us);
         if (due_us <= rl_now_us())
             return true;
-        t->watchdog_sleeps_us = due_us;
-        rl_cond_wait_until(&t->watchdog, &t->mutex, due_us);
-        t->watchdog_sleeps_us = 0;
+        e->holds.watchdog_sleeps_us = due_us;
+        rl_cond_wait_until(&e->holds.watchdog, &e->holds.mutex, due_us);
+        e->holds.watchdog_sleeps_us = 0;
     }
-    return rl_heap_first(&t->work) != NULL;
+    return rl_heap_first(&e->holds.work) != NULL;
 }
 
 static void *run(void *arg)

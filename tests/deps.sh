@@ -1,0 +1,91 @@
+#!/bin/sh
+# deps.sh build|demo|test|ci
+#
+# Installs what is missing for building, the demo, the tests, or the checks of
+# .ci/run, on Debian and Ubuntu. With everything there it touches no network.
+set -eu
+
+missing=
+need() {
+    missing="$missing $1"
+}
+program() {
+    command -v "$1" >/dev/null 2>&1 || need "$2"
+}
+header() {
+    echo "#include <$1>" | cc -E - >/dev/null 2>&1 || need "$2"
+}
+
+for_build() {
+    program cc gcc
+    program make make
+    program cmake cmake
+    header stdlib.h libc6-dev
+    header hiredis/hiredis.h libhiredis-dev
+    header uuid/uuid.h uuid-dev
+}
+for_demo() {
+    for_build
+    program redis-server redis-server
+    program redis-cli redis-tools
+}
+for_test() {
+    for_demo
+    header criterion/criterion.h libcriterion-dev
+}
+for_ci() {
+    for_test
+    program g++ g++
+    program clang clang
+    program clang-format clang-format
+    program pkg-config pkg-config
+}
+
+case ${1-} in
+build | demo | test | ci) "for_$1" ;;
+*)
+    echo "usage: deps.sh build|demo|test|ci" >&2
+    exit 2
+    ;;
+esac
+if [ -z "$missing" ]; then
+    exit 0
+fi
+
+echo "Missing:$missing"
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "Please install what these Debian packages hold." >&2
+    exit 1
+fi
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+fi
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+        apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+# Each user of Redis here starts a server of its own: the package's service
+# shall run neither now nor after the next boot.
+no_service() {
+    policy=/usr/sbin/policy-rc.d
+    if [ -e $policy ]; then
+        return
+    fi
+    trap '$sudo rm -f $policy' EXIT
+    trap 'exit 1' HUP INT TERM
+    printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+    $sudo chmod 755 $policy
+}
+
+case $missing in
+*redis-server*) no_service ;;
+esac
+# A broken third-party source is no obstacle; the installation decides.
+apt update || :
+# shellcheck disable=SC2086
+apt install --no-install-recommends $missing
+case $missing in
+*redis-server*) $sudo update-rc.d redis-server disable || : ;;
+esac

@@ -1,0 +1,35 @@
+/* consumer URI: a program with nothing but the installed library. */
+#include <rlock/rlock.h>
+
+#include <stdio.h>
+
+static bool nested(rlock *lk)
+{
+    if (rlock_lock(lk) != RLOCK_OK)
+        return false;
+#ifdef RLOCK_SCOPED
+    RLOCK_SCOPED(lk);
+    return rlock_hold_count(lk) == 2;
+#else
+    return rlock_hold_count(lk) == 2 && rlock_unlock(lk) == RLOCK_OK;
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_client *cl = NULL;
+    rlock *lk = NULL;
+    bool ok;
+
+    opts.uri = argc > 1 ? argv[1] : NULL;
+    ok = rlock_client_new(&opts, &cl) == RLOCK_OK &&
+         rlock_new(cl, "consumer", &lk) == RLOCK_OK &&
+         rlock_lock(lk) == RLOCK_OK && nested(lk) &&
+         rlock_hold_count(lk) == 1 && rlock_unlock(lk) == RLOCK_OK;
+    if (!ok)
+        fprintf(stderr, "consumer: %s\n", rlock_last_error()->message);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    return ok ? 0 : 1;
+}

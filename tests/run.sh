@@ -1,0 +1,61 @@
+#!/bin/sh
+# Builds everything and runs every test, from a fresh clone on: what is missing
+# is installed first. Closes with "N passed, N failed".
+#
+#   BUILD_DIR   where to build; build
+#   CMAKE_ARGS  more arguments for CMake, split at blanks
+#   CC          the compiler, for a new BUILD_DIR
+#   JOBS        how much at a time
+set -eu
+
+cd "$(dirname "$0")/.."
+build=${BUILD_DIR:-build}
+jobs=${JOBS:-$(nproc)}
+
+# Whatever stops us before the tests have run is a failure, and is said so.
+trap 'echo "0 passed, 1 failed"' EXIT
+
+tests/deps.sh test
+# shellcheck disable=SC2086
+cmake -S . -B "$build" -DRLOCK_BUILD_TESTS=ON -DRLOCK_BUILD_EXAMPLES=ON \
+    ${CMAKE_ARGS:-}
+cmake --build "$build" -j "$jobs"
+
+rm -rf "$build/tap" "$build/san"
+# Criterion by itself runs as many tests at a time as there are processors; a
+# few programs beside each other fill the pauses.
+ctest=0
+(cd "$build" && ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure) ||
+    ctest=$?
+
+trap - EXIT
+mkdir -p "$build/tap"
+echo
+set -- "$build"/tap/*.tap
+if [ ! -e "$1" ]; then
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+# CTest alone fails when a program could not even be started.
+awk -v ctest="$ctest" '
+    function line(p, f, s) {
+        return p + 0 " passed, " f + 0 " failed" (s ? ", " s " skipped" : "")
+    }
+    FNR == 1 {
+        suite = FILENAME
+        sub(/.*\//, "", suite)
+        sub(/\.tap$/, "", suite)
+        suites[++n] = suite
+    }
+    /^ok.*# SKIP/ { skipped++; s[suite]++; next }
+    /^ok/         { passed++; p[suite]++ }
+    /^not ok/     { failed++; f[suite]++ }
+    END {
+        for (i = 1; i <= n; i++)
+            printf "%-32s %s\n", suites[i],
+                line(p[suites[i]], f[suites[i]], s[suites[i]])
+        if (ctest && !failed)
+            failed = 1
+        print line(passed, failed, skipped)
+        exit failed || !passed
+    }' "$@"
