@@ -1,0 +1,463 @@
+/*
+ * What the other tests rely on: that servers come and go, that the proxy does
+ * what its rules say, and that a failed expectation is a failure. Plain hiredis
+ * only, so that a defect of the library cannot show up here.
+ */
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proxy.h"
+#include "redis/script.h"
+
+static redisContext *connect_to(const char *path, int limit_ms)
+{
+    struct timeval limit = {limit_ms / 1000, limit_ms % 1000 * 1000};
+    signal(SIGPIPE, SIG_IGN);
+    redisContext *cx = redisConnectUnix(path);
+    EXPECT(cx && !cx->err);
+    EXPECT_INT(redisSetTimeout(cx, limit), REDIS_OK);
+    return cx;
+}
+
+/* Has a command a reply with this text? NULL: it has none. */
+static void expect_reply(redisContext *cx, const char *cmd, const char *wanted)
+{
+    redisReply *reply = redisCommand(cx, cmd);
+    if (!wanted) {
+        EXPECT(!reply);
+        return;
+    }
+    EXPECT(reply);
+    EXPECT_STR(reply->str, wanted);
+    freeReplyObject(reply);
+}
+
+static intptr_t incr_slowly(void *arg)
+{
+    redisContext *cx = arg;
+    redisReply *reply = redisCommand(cx, "INCR n");
+    intptr_t n = reply ? (intptr_t)reply->integer : -1;
+    if (reply)
+        freeReplyObject(reply);
+    return n;
+}
+
+static intptr_t fail_here(void *arg)
+{
+    EXPECT_INT(*(int *)arg, 1);
+    return 0;
+}
+
+/* Exit status of a child whose expectation fails, on a thread or not. */
+static int status_of_failure(bool on_thread)
+{
+    int zero = 0, status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(2);
+        if (on_thread)
+            test_join(test_spawn(fail_here, &zero));
+        else
+            fail_here(&zero);
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(support, a_failed_expectation_ends_the_process)
+{
+    EXPECT_INT(status_of_failure(false), 1);
+    EXPECT_INT(status_of_failure(true), 1);
+}
+
+TEST(support, a_stopped_server_leaves_nothing)
+{
+    server *sv = server_start("--appendonly yes");
+    char dir[200];
+    struct stat st;
+    snprintf(dir, sizeof dir, "%s", server_path(sv));
+    *strrchr(dir, '/') = '\0';
+    pid_t pid = server_pid(sv);
+    EXPECT_STR(server_str(sv, "SET k %s", "a b"), "OK");
+    EXPECT_INT(stat(dir, &st), 0);
+    server_stop(sv);
+    EXPECT(kill(pid, 0) < 0);
+    EXPECT(stat(dir, &st) < 0);
+}
+
+TEST(support, a_restarted_server_has_its_port_and_data)
+{
+    server *sv = server_start_tcp("--appendonly yes");
+    int port = server_port(sv);
+    pid_t pid = server_pid(sv);
+    server_cmd(sv, "SET k v");
+    server_restart(sv);
+    EXPECT(server_pid(sv) != pid);
+    EXPECT_STR(server_str(sv, "GET k"), "v");
+    redisContext *cx = redisConnect("127.0.0.1", port);
+    expect_reply(cx, "PING", "PONG");
+    redisFree(cx);
+    server_kill(sv);
+    server_restart(sv);
+    EXPECT_STR(server_str(sv, "GET k"), "v");
+    server_stop(sv);
+}
+
+TEST(support, a_paused_server_answers_later)
+{
+    server *sv = server_start(NULL);
+    redisContext *cx = connect_to(server_path(sv), 20000);
+    server_pause(sv);
+    test_thread *t = test_spawn(incr_slowly, cx);
+    test_pause_ms(20);
+    EXPECT(!test_done(t));
+    server_resume(sv);
+    EXPECT_INT(test_join(t), 1);
+    EXPECT_INT(server_calls(sv, "incr"), 1);
+    EXPECT(server_info(sv, "total_commands_processed") > 1);
+    redisFree(cx);
+    server_stop(sv);
+}
+
+/* A zombie has no command line any more. */
+static bool is_alive(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *f = fopen(path, "r");
+    bool alive = f && fgetc(f) != EOF;
+    if (f)
+        fclose(f);
+    return alive;
+}
+
+static void remove_leftovers(char *socket)
+{
+    char *slash = strrchr(socket, '/');
+    unlink(socket);
+    strcpy(slash, "/log");
+    unlink(socket);
+    *slash = '\0';
+    EXPECT_INT(rmdir(socket), 0);
+}
+
+/* However the test's process ends, its server ends with it. */
+TEST(support, a_server_dies_with_the_process_that_started_it)
+{
+    struct {
+        pid_t pid;
+        char socket[108];
+    } told = {0};
+    int fds[2];
+    EXPECT_INT(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        server *sv = server_start(NULL);
+        told.pid = server_pid(sv);
+        snprintf(told.socket, sizeof told.socket, "%s", server_path(sv));
+        if (write(fds[1], &told, sizeof told) == sizeof told)
+            pause();
+        _exit(1);
+    }
+    EXPECT_INT(read(fds[0], &told, sizeof told), sizeof told);
+    EXPECT(is_alive(told.pid));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    EVENTUALLY(5000, !is_alive(told.pid));
+    remove_leftovers(told.socket);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+TEST(support, a_broken_connection_of_the_test_is_opened_again)
+{
+    server *sv = server_start(NULL);
+    signal(SIGPIPE, SIG_DFL);
+    server_cmd(sv, "SET k v");
+    server_cmd(sv, "CLIENT KILL TYPE normal SKIPME no");
+    EXPECT_STR(server_str(sv, "GET k"), "v");
+    server_restart(sv);
+    EXPECT_STR(server_str(sv, "GET k"), "");
+    server_stop(sv);
+}
+
+static rlock_event made_event(rlock_event_type type, const char *message)
+{
+    return (rlock_event){
+        .type = type, .name = "n", .name_len = 1, .message = message};
+}
+
+TEST(support, events_are_kept)
+{
+    events *ev = events_new();
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_event last, lost = made_event(RLOCK_EVENT_LOST, "first");
+    events_hook(ev, &opts);
+    EXPECT(!events_last(ev, RLOCK_EVENT_LOST, &last));
+    EXPECT_INT(events_time(ev, RLOCK_EVENT_LOST), 0);
+    opts.on_event(&lost, opts.event_arg);
+    lost = made_event(RLOCK_EVENT_LOST, "second");
+    opts.on_event(&lost, opts.event_arg);
+    events_wait(ev, RLOCK_EVENT_LOST, 2, 0);
+    EXPECT_INT(events_count(ev, RLOCK_EVENT_LOST), 2);
+    EXPECT_INT(events_count(ev, RLOCK_EVENT_RENEWED), 0);
+    EXPECT_STR(events_message(ev, RLOCK_EVENT_LOST), "second");
+    EXPECT_STR(events_message(ev, RLOCK_EVENT_RENEWED), "");
+    EXPECT(events_last(ev, RLOCK_EVENT_LOST, &last));
+    EXPECT_STR(last.name, "n");
+    events_free(ev);
+}
+
+/* A server, a proxy before it, and a connection through the proxy. */
+typedef struct rig {
+    server *sv;
+    proxy *px;
+    redisContext *cx;
+} rig;
+
+static rig rig_start(int limit_ms)
+{
+    rig r = {.sv = server_start(NULL)};
+    r.px = proxy_start(r.sv);
+    r.cx = connect_to(proxy_path(r.px), limit_ms);
+    return r;
+}
+
+static void rig_stop(rig *r)
+{
+    if (r->cx)
+        redisFree(r->cx);
+    proxy_stop(r->px);
+    server_stop(r->sv);
+}
+
+static void hang_up(rig *r)
+{
+    redisFree(r->cx);
+    r->cx = NULL;
+}
+
+/* The next reply of a pipeline is this integer; -1: there is none. */
+static void expect_next(redisContext *cx, long long wanted)
+{
+    redisReply *reply = NULL;
+    redisGetReply(cx, (void **)&reply);
+    EXPECT_INT(reply ? reply->integer : -1, wanted);
+    if (reply)
+        freeReplyObject(reply);
+}
+
+TEST(support, proxy_passes_what_no_rule_is_about)
+{
+    rig r = rig_start(20000);
+    static char big[30000];
+    memset(big, 'x', sizeof big - 1);
+    for (int i = 1; i <= 100; i++)
+        redisAppendCommand(r.cx, "APPEND k %s", big);
+    for (int i = 1; i <= 100; i++)
+        expect_next(r.cx, i * (long long)(sizeof big - 1));
+    redisReply *reply = redisCommand(r.cx, "GET k");
+    EXPECT_INT(reply->len, 100 * (sizeof big - 1));
+    freeReplyObject(reply);
+    EXPECT_INT(proxy_count(r.px, "append"), 100);
+    EXPECT_INT(proxy_count(r.px, "GET"), 1);
+    rig_stop(&r);
+}
+
+/* INCR twice in one write; the rule is about the second. */
+static void cut_second(proxy_action action, int executed)
+{
+    rig r = rig_start(20000);
+    proxy_rule(r.px, "INCR", 2, action, NULL);
+    for (int i = 0; i < 3; i++)
+        redisAppendCommand(r.cx, "INCR n");
+    expect_next(r.cx, 1);
+    expect_next(r.cx, -1);
+    EXPECT(proxy_fired(r.px));
+    EXPECT(r.cx->err == REDIS_ERR_EOF || r.cx->err == REDIS_ERR_IO);
+    EXPECT_INT(atoi(server_str(r.sv, "GET n")), executed);
+    hang_up(&r);
+    r.cx = connect_to(proxy_path(r.px), 20000);
+    redisAppendCommand(r.cx, "INCR n");
+    expect_next(r.cx, executed + 1);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_cuts_before_the_server_sees_it)
+{
+    cut_second(PROXY_CUT_BEFORE, 1);
+}
+
+TEST(support, proxy_cuts_after_the_server_executed_it)
+{
+    cut_second(PROXY_CUT_AFTER, 2);
+}
+
+TEST(support, proxy_cuts_in_the_middle_of_a_reply)
+{
+    cut_second(PROXY_CUT_IN_REPLY, 2);
+    rig r = rig_start(20000);
+    char buf[16];
+    proxy_rule(r.px, "PING", 1, PROXY_CUT_IN_REPLY, NULL);
+    EXPECT_INT(write(r.cx->fd, "PING\r\n", 6), 6);
+    EXPECT_INT(recv(r.cx->fd, buf, sizeof buf, MSG_WAITALL), 4);
+    EXPECT(memcmp(buf, "+PON", 4) == 0);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_has_a_held_request_executed_after_the_client_left)
+{
+    rig r = rig_start(50);
+    proxy_rule(r.px, "n", 1, PROXY_HOLD_REQUEST, NULL);
+    redisAppendCommand(r.cx, "INCR n");
+    redisAppendCommand(r.cx, "INCR m");
+    expect_next(r.cx, -1); /* in time */
+    EXPECT(proxy_fired(r.px));
+    hang_up(&r);
+    EXPECT_STR(server_str(r.sv, "GET n"), "");
+    proxy_let_go(r.px);
+    EXPECT_STR(server_str(r.sv, "GET n"), "1");
+    EVENTUALLY(5000, strcmp(server_str(r.sv, "GET m"), "1") == 0);
+    EVENTUALLY(5000, server_info(r.sv, "connected_clients") == 1);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_cuts_all_and_still_has_a_held_request_executed)
+{
+    rig r = rig_start(20000);
+    redisContext *other = connect_to(proxy_path(r.px), 20000);
+    expect_reply(other, "PING", "PONG");
+    proxy_rule(r.px, "incr", 1, PROXY_HOLD_REQUEST, NULL);
+    test_thread *t = test_spawn(incr_slowly, r.cx);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    proxy_cut_all(r.px);
+    EXPECT_INT(test_join(t), -1);
+    expect_reply(other, "PING", NULL);
+    proxy_let_go(r.px);
+    EXPECT_STR(server_str(r.sv, "GET n"), "1");
+    redisFree(other);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_holds_a_reply)
+{
+    rig r = rig_start(20000);
+    proxy_rule(r.px, "INCR", 1, PROXY_HOLD_REPLY, NULL);
+    test_thread *t = test_spawn(incr_slowly, r.cx);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    EXPECT_STR(server_str(r.sv, "GET n"), "1");
+    EXPECT(!test_done(t));
+    proxy_let_go(r.px);
+    EXPECT_INT(test_join(t), 1);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_swallows_replies)
+{
+    rig r = rig_start(50);
+    proxy_rule(r.px, "INCR", 2, PROXY_SWALLOW_REPLY, NULL);
+    for (int i = 0; i < 3; i++)
+        redisAppendCommand(r.cx, "INCR n");
+    expect_next(r.cx, 1);
+    expect_next(r.cx, -1);
+    EXPECT_INT(r.cx->err, REDIS_ERR_IO); /* no answer, but still open */
+    EXPECT_STR(server_str(r.sv, "GET n"), "3");
+    rig_stop(&r);
+}
+
+TEST(support, proxy_drips_a_reply)
+{
+    rig r = rig_start(20000);
+    proxy_rule(r.px, "PING", 1, PROXY_DRIP_REPLY, NULL);
+    int64_t began = test_now_ms();
+    expect_reply(r.cx, "PING", "PONG");
+    EXPECT_BETWEEN(test_now_ms() - began, 100, 5000); /* 7 bytes */
+    expect_reply(r.cx, "PING", "PONG");
+    rig_stop(&r);
+}
+
+TEST(support, proxy_answers_in_its_turn)
+{
+    rig r = rig_start(20000);
+    proxy_rule(r.px, "INCR", 2, PROXY_ANSWER, ":42\r\n");
+    for (int i = 0; i < 3; i++)
+        redisAppendCommand(r.cx, "INCR n");
+    expect_next(r.cx, 1);
+    expect_next(r.cx, 42);
+    expect_next(r.cx, 2);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_freezes_and_refuses)
+{
+    rig r = rig_start(20000);
+    proxy_freeze(r.px, true);
+    test_thread *t = test_spawn(incr_slowly, r.cx);
+    test_pause_ms(20);
+    EXPECT_STR(server_str(r.sv, "GET n"), "");
+    proxy_freeze(r.px, false);
+    EXPECT_INT(test_join(t), 1);
+    proxy_refuse(r.px, true);
+    redisContext *other = connect_to(proxy_path(r.px), 20000);
+    expect_reply(other, "PING", NULL);
+    expect_reply(r.cx, "PING", "PONG");
+    redisFree(other);
+    rig_stop(&r);
+}
+
+/* The text of element i of the next reply. */
+static void expect_push(redisContext *cx, int i, const char *wanted)
+{
+    redisReply *reply = NULL;
+    redisGetReply(cx, (void **)&reply);
+    EXPECT(reply && reply->type == REDIS_REPLY_ARRAY);
+    EXPECT_STR(reply->element[i]->str, wanted);
+    freeReplyObject(reply);
+}
+
+TEST(support, proxy_tells_messages_from_replies)
+{
+    rig r = rig_start(20000);
+    redisAppendCommand(r.cx, "SUBSCRIBE a b");
+    expect_push(r.cx, 1, "a");
+    expect_push(r.cx, 1, "b");
+    proxy_rule(r.px, "PING", 1, PROXY_HOLD_REPLY, NULL);
+    EXPECT_INT(server_int(r.sv, "PUBLISH a 1"), 1);
+    redisAppendCommand(r.cx, "PING x");
+    expect_push(r.cx, 2, "1");
+    EVENTUALLY(5000, proxy_fired(r.px));
+    EXPECT_INT(server_int(r.sv, "PUBLISH b 2"), 1);
+    proxy_let_go(r.px);
+    expect_push(r.cx, 1, "x");
+    expect_push(r.cx, 2, "2");
+    rig_stop(&r);
+}
+
+TEST(support, proxy_knows_a_script_by_its_sha1)
+{
+    rig r = rig_start(20000);
+    const rl_script *s = &rl_scripts[RL_SCRIPT_RENEW];
+    const char *sha1 = proxy_sha("renew");
+    EXPECT_STR(sha1, s->sha1);
+    redisReply *reply = redisCommand(r.cx, "EVALSHA %s 1 k h 1", sha1);
+    EXPECT_CONTAINS(reply->str, "NOSCRIPT");
+    freeReplyObject(reply);
+    proxy_rule(r.px, sha1, 1, PROXY_ANSWER, ":7\r\n");
+    reply = redisCommand(r.cx, "EVAL %b 1 k h 1", s->body, s->len);
+    EXPECT_INT(reply->integer, 7);
+    freeReplyObject(reply);
+    EXPECT_INT(proxy_count(r.px, sha1), 2);
+    EXPECT_INT(proxy_count(r.px, proxy_sha("acquire")), 0);
+    server_load_scripts(r.sv);
+    reply = redisCommand(r.cx, "EVALSHA %s 1 k h 1000", sha1);
+    EXPECT_INT(reply->type, REDIS_REPLY_INTEGER);
+    freeReplyObject(reply);
+    rig_stop(&r);
+}

@@ -1,0 +1,268 @@
+#include "scene.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+scene scene_server(const char *args)
+{
+    scene s = {.sv = server_start(args), .opts = RLOCK_OPTIONS_INIT};
+    server_load_scripts(s.sv);
+    return s;
+}
+
+void scene_client(scene *s, int64_t lease_ms, int64_t timeout_ms)
+{
+    s->ev = events_new();
+    s->opts.watchdog_lease_ms = lease_ms;
+    s->opts.command_timeout_ms = timeout_ms;
+    if (s->px)
+        s->opts.uri = proxy_uri(s->px);
+    events_hook(s->ev, &s->opts);
+    s->cl = server_client(s->sv, &s->opts);
+    s->lk = test_lock(s->cl, SCENE_LOCK);
+}
+
+scene scene_start(int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_server(NULL);
+    scene_client(&s, lease_ms, timeout_ms);
+    return s;
+}
+
+scene scene_proxied(int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_server(NULL);
+    s.px = proxy_start(s.sv);
+    scene_client(&s, lease_ms, timeout_ms);
+    return s;
+}
+
+void scene_free_client(scene *s)
+{
+    rlock_free(s->lk);
+    rlock_client_free(s->cl);
+    s->lk = NULL;
+    s->cl = NULL;
+}
+
+void scene_stop(scene *s)
+{
+    if (s->cl)
+        scene_free_client(s);
+    if (s->px)
+        proxy_stop(s->px);
+    events_free(s->ev);
+    server_stop(s->sv);
+}
+
+rlock_stats stats_of(rlock_client *cl)
+{
+    rlock_stats stats;
+    EXPECT_STATUS(rlock_client_stats(cl, &stats), RLOCK_OK);
+    return stats;
+}
+
+long long script_calls(server *sv)
+{
+    return server_calls(sv, "evalsha") + server_calls(sv, "eval");
+}
+
+long long queued(server *sv, const char *name)
+{
+    return server_int(sv, "ZCARD rlock_queue:{%s}", name);
+}
+
+long long levels(server *sv, const char *name)
+{
+    redisReply *r = server_cmd(sv, "HVALS %s", name);
+    long long sum = 0;
+    if (r->type != REDIS_REPLY_ARRAY)
+        FAIL("HVALS %s: %s", name, r->str ? r->str : "no array");
+    for (size_t i = 0; i < r->elements; i++)
+        sum += atoll(r->element[i]->str);
+    return sum;
+}
+
+void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
+{
+    EXPECT_INT(server_int(sv, "HSET %s other:1:1:x 1", name), 1);
+    if (ttl_ms)
+        server_int(sv, "PEXPIRE %s %lld", name, (long long)ttl_ms);
+}
+
+void expect_nothing_left(server *sv)
+{
+    redisReply *r = server_cmd(sv, "KEYS *");
+    size_t n = r->elements;
+    char **keys = calloc(n + 1, sizeof *keys);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = strdup(r->element[i]->str);
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(keys[i], "rlock_token:", 12) != 0)
+            FAIL("key %s is left behind", keys[i]);
+        EXPECT_BETWEEN(server_int(sv, "PTTL %s", keys[i]), 1, 3600000);
+        free(keys[i]);
+    }
+    free(keys);
+}
+
+/* --- waiters ------------------------------------------------------------- */
+
+struct waiter {
+    test_thread *thread;
+    rlock *lk;
+    int64_t wait_ms, lease_ms;
+    int64_t at_ms;
+    rlock_status status;
+    atomic_bool returned, go_on;
+};
+
+static intptr_t wait_and_unlock(void *arg)
+{
+    waiter *w = arg;
+    w->status = rlock_acquire(w->lk, w->wait_ms, w->lease_ms);
+    w->at_ms = test_now_ms();
+    atomic_store(&w->returned, true);
+    if (w->status != RLOCK_OK)
+        return 0;
+    while (!atomic_load(&w->go_on))
+        test_pause_ms(1);
+    rlock_unlock(w->lk);
+    return 0;
+}
+
+waiter *waiter_start(rlock *lk, int64_t wait_ms, int64_t lease_ms)
+{
+    waiter *w = calloc(1, sizeof *w);
+    EXPECT(w);
+    w->lk = lk;
+    w->wait_ms = wait_ms;
+    w->lease_ms = lease_ms;
+    w->thread = test_spawn(wait_and_unlock, w);
+    return w;
+}
+
+/* In this order: what is asleep after it was queued, sleeps in the queue. */
+void waiters_settle(server *sv, int n, rlock_client *cl, int n_threads)
+{
+    EVENTUALLY(20000, queued(sv, SCENE_LOCK) == n &&
+                          stats_of(cl).waiting_now == (uint64_t)n_threads);
+}
+
+bool waiter_returned(waiter *w)
+{
+    return atomic_load(&w->returned);
+}
+
+rlock_status waiter_status(waiter *w, int64_t *at_ms)
+{
+    EVENTUALLY(25000, waiter_returned(w));
+    if (at_ms)
+        *at_ms = w->at_ms;
+    return w->status;
+}
+
+rlock_status waiter_end(waiter *w)
+{
+    atomic_store(&w->go_on, true);
+    test_join(w->thread);
+    rlock_status status = w->status;
+    free(w);
+    return status;
+}
+
+/* --- processes ----------------------------------------------------------- */
+
+struct child {
+    pid_t pid;
+    int fd; /* this side's end of a socket pair */
+};
+
+static child *child_new(pid_t pid, int fd)
+{
+    child *c = calloc(1, sizeof *c);
+    EXPECT(c);
+    c->pid = pid;
+    c->fd = fd;
+    return c;
+}
+
+static void child_free(child *c)
+{
+    close(c->fd);
+    free(c);
+}
+
+child *child_start(void (*fn)(child *c, void *arg), void *arg)
+{
+    int fds[2];
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    fflush(NULL);
+    pid_t parent = getpid(), pid = fork();
+    EXPECT(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        close(fds[0]);
+        fn(child_new(0, fds[1]), arg);
+        _exit(0);
+    }
+    close(fds[1]);
+    return child_new(pid, fds[0]);
+}
+
+void child_tell(child *c, char what)
+{
+    EXPECT_INT(send(c->fd, &what, 1, MSG_NOSIGNAL), 1);
+}
+
+void child_expect(child *c, char what)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    char heard = 0;
+    EXPECT_INT(poll(&p, 1, 25000), 1);
+    EXPECT_INT(recv(c->fd, &heard, 1, 0), 1);
+    EXPECT_INT(heard, what);
+}
+
+pid_t child_pid(const child *c)
+{
+    return c->pid;
+}
+
+void child_stop(child *c)
+{
+    int status;
+    EXPECT_INT(kill(c->pid, SIGSTOP), 0);
+    EXPECT_INT(waitpid(c->pid, &status, WUNTRACED), c->pid);
+    EXPECT(WIFSTOPPED(status));
+}
+
+void child_continue(child *c)
+{
+    EXPECT_INT(kill(c->pid, SIGCONT), 0);
+}
+
+void child_kill(child *c)
+{
+    EXPECT_INT(kill(c->pid, SIGKILL), 0);
+    EXPECT_INT(waitpid(c->pid, NULL, 0), c->pid);
+    child_free(c);
+}
+
+void child_end(child *c)
+{
+    int status;
+    EXPECT_INT(waitpid(c->pid, &status, 0), c->pid);
+    EXPECT(WIFEXITED(status));
+    EXPECT_INT(WEXITSTATUS(status), 0);
+    child_free(c);
+}

@@ -1,0 +1,76 @@
+/*
+ * The scenes that many tests need: a client with recorded events and a lock,
+ * directly at a server or behind a proxy; threads that wait for a lock; other
+ * processes; and what is left in Redis. No function returns an error: what
+ * cannot be done fails the test.
+ */
+#ifndef TEST_SUPPORT_SCENE_H
+#define TEST_SUPPORT_SCENE_H
+
+#include "proxy.h"
+
+/* The name of a scene's lock. */
+#define SCENE_LOCK "job"
+
+typedef struct scene {
+    server *sv;
+    proxy *px; /* NULL: the client talks to the server itself */
+    events *ev;
+    rlock_options opts;
+    rlock_client *cl;
+    rlock *lk; /* SCENE_LOCK */
+} scene;
+
+/* A server that has the scripts; no client yet. args: see server_start(). */
+scene scene_server(const char *args);
+/* Its client: watchdog lease and command timeout, 0 for the defaults. */
+void scene_client(scene *s, int64_t lease_ms, int64_t timeout_ms);
+/* Both; behind a proxy with scene_proxied(). */
+scene scene_start(int64_t lease_ms, int64_t timeout_ms);
+scene scene_proxied(int64_t lease_ms, int64_t timeout_ms);
+void scene_free_client(scene *s); /* and the lock */
+void scene_stop(scene *s);
+
+rlock_stats stats_of(rlock_client *cl);
+
+/* Script calls that the server has seen. */
+long long script_calls(server *sv);
+/* Clients in the queue of a lock. */
+long long queued(server *sv, const char *name);
+/* Hold count of a lock, summed over its holders; 0: it is free. */
+long long levels(server *sv, const char *name);
+/* Another program takes the lock, for ttl_ms, or without expiry for 0. */
+void take_by_hand(server *sv, const char *name, int64_t ttl_ms);
+/* Nothing is there but token keys, and they go by themselves. */
+void expect_nothing_left(server *sv);
+
+/* A thread that acquires, and unlocks when it is told to. */
+typedef struct waiter waiter;
+waiter *waiter_start(rlock *lk, int64_t wait_ms, int64_t lease_ms);
+/*
+ * Until n clients are queued for SCENE_LOCK, and n_threads of this client are
+ * asleep. One more look, for the doorbell that has just come up, may follow.
+ */
+void waiters_settle(server *sv, int n, rlock_client *cl, int n_threads);
+bool waiter_returned(waiter *w);
+/* Until acquire has returned; what, and when (test_now_ms). */
+rlock_status waiter_status(waiter *w, int64_t *at_ms);
+/* Has it unlock, if it acquired, and joins it; what acquire returned. */
+rlock_status waiter_end(waiter *w);
+
+/*
+ * Another process: to be started before the test has any thread, that is,
+ * before clients and proxies. It must not use server_cmd() and its kin. Both
+ * sides talk by single characters. It is killed when the test's process ends.
+ */
+typedef struct child child;
+child *child_start(void (*fn)(child *c, void *arg), void *arg);
+void child_tell(child *c, char what);
+void child_expect(child *c, char what);
+pid_t child_pid(const child *c);
+void child_stop(child *c);     /* SIGSTOP, returns when it has stopped */
+void child_continue(child *c); /* SIGCONT */
+void child_kill(child *c);     /* SIGKILL, and frees it */
+void child_end(child *c);      /* expects a good end, and frees it */
+
+#endif

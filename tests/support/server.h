@@ -1,0 +1,90 @@
+/*
+ * A redis-server of the test's own: on a Unix socket in a new directory under
+ * $TMPDIR, without persistence, stopped by its pid, and killed by the kernel
+ * when the test's process dies. No function returns an error: what cannot be
+ * done fails the test.
+ */
+#ifndef TEST_SUPPORT_SERVER_H
+#define TEST_SUPPORT_SERVER_H
+
+#include <hiredis/hiredis.h>
+
+#include "test.h"
+
+typedef struct server server;
+
+/*
+ * Starts a server and waits until it answers. args: further redis-server
+ * arguments as one string, split at blanks, such as "--maxmemory 2mb
+ * --appendonly yes", where "" is an empty argument; NULL for none. With "--port
+ * 0" absent or present the server listens only on its socket, unless
+ * server_start_tcp() is used.
+ */
+server *server_start(const char *args);
+/* The same, listening on a free TCP port of 127.0.0.1 as well. */
+server *server_start_tcp(const char *args);
+
+void server_stop(server *sv); /* ends it and removes its directory */
+void server_kill(server *sv); /* SIGKILL; the directory stays */
+/* Ends it by SIGTERM, if it runs, and starts it with the same socket, port and
+   arguments in the same directory. */
+void server_restart(server *sv);
+void server_pause(server *sv);  /* SIGSTOP, returns when it has stopped */
+void server_resume(server *sv); /* SIGCONT */
+
+const char *server_uri(const server *sv);  /* unix:///... */
+const char *server_path(const server *sv); /* path of the socket */
+int server_port(const server *sv);         /* 0 without TCP */
+pid_t server_pid(const server *sv);
+
+/*
+ * Runs a command on a connection of the test's own (opened with the first use,
+ * and anew when it broke). The words are formatted as redisCommand() does. The
+ * reply is valid until the calling thread's next call of any of these; it is
+ * never NULL, and may be an error reply. May be called on any thread.
+ */
+redisReply *server_cmd(server *sv, const char *fmt, ...);
+/* The reply's integer; fails the test when it is none. */
+long long server_int(server *sv, const char *fmt, ...);
+/* A string, status or error reply's text; "" for nil. */
+const char *server_str(server *sv, const char *fmt, ...);
+/* An integer of INFO, for instance "total_commands_processed". */
+long long server_info(server *sv, const char *field);
+/* Calls so far of a command, from INFO commandstats; 0 if none. */
+long long server_calls(server *sv, const char *command);
+
+/*
+ * Loads all scripts of the library, so that a test sees each script call as
+ * one EVALSHA. Without it the first use of a script is an EVALSHA, answered
+ * NOSCRIPT, and then an EVAL: two requests. To be repeated after a restart.
+ */
+void server_load_scripts(server *sv);
+
+/*
+ * A client of this server, or of opts->uri or opts->connect where one is set
+ * (a proxy's, say). opts NULL for defaults. Fails the test.
+ */
+rlock_client *server_client(server *sv, const rlock_options *opts);
+/* A lock handle; fails the test. */
+rlock *test_lock(rlock_client *cl, const char *name);
+
+/*
+ * Recorded events: hook them into the options of the client, then count and
+ * wait. Safe for any number of threads.
+ */
+typedef struct events events;
+events *events_new(void);
+void events_free(events *ev);
+void events_hook(events *ev, rlock_options *opts); /* sets on_event */
+int events_count(events *ev, rlock_event_type type);
+/* Waits until at least n events of the type were seen; fails the test. */
+void events_wait(events *ev, rlock_event_type type, int n, int limit_ms);
+/* Copies the last event of the type; its strings are valid until free. False
+   if there was none. */
+bool events_last(events *ev, rlock_event_type type, rlock_event *out);
+/* Time (test_now_ms) of the last event of the type; 0 if none. */
+int64_t events_time(events *ev, rlock_event_type type);
+/* Message of the last event of the type; "" if none. Valid until free. */
+const char *events_message(events *ev, rlock_event_type type);
+
+#endif

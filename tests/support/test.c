@@ -1,0 +1,154 @@
+/*
+ * Time, threads, and the way a test ends. What differs between Criterion and
+ * the plain runner is at the end; the other half of it is in plain.c.
+ */
+#include "test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+struct test_thread {
+    intptr_t (*fn)(void *arg);
+    void *arg;
+    intptr_t result;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool done; /* guarded by mutex */
+};
+
+int64_t test_now_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t test_now_ms(void)
+{
+    return test_now_us() / 1000;
+}
+
+void test_pause_ms(int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    /* An absolute time, so that signals do not make the pause longer. */
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
+           EINTR)
+        ;
+}
+
+static void *run_thread(void *arg)
+{
+    test_thread *t = arg;
+    intptr_t result = t->fn(t->arg);
+    pthread_mutex_lock(&t->mutex);
+    t->result = result;
+    t->done = true;
+    pthread_cond_signal(&t->ended);
+    pthread_mutex_unlock(&t->mutex);
+    return NULL;
+}
+
+test_thread *test_spawn(intptr_t (*fn)(void *arg), void *arg)
+{
+    test_thread *t = calloc(1, sizeof *t);
+    EXPECT(t);
+    t->fn = fn;
+    t->arg = arg;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->ended, &attr);
+    pthread_condattr_destroy(&attr);
+    EXPECT_INT(pthread_create(&t->thread, NULL, run_thread, t), 0);
+    return t;
+}
+
+/* Not pthread_timedjoin_np(): older ThreadSanitizers do not know it. */
+static bool wait_done(test_thread *t, int limit_s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += limit_s;
+    int err = 0;
+    pthread_mutex_lock(&t->mutex);
+    while (!t->done && err == 0)
+        err = pthread_cond_timedwait(&t->ended, &t->mutex, &until);
+    bool done = t->done;
+    pthread_mutex_unlock(&t->mutex);
+    return done;
+}
+
+intptr_t test_join(test_thread *t)
+{
+    if (!wait_done(t, TEST_LIMIT_S / 2))
+        FAIL("a thread has not ended within %d s", TEST_LIMIT_S / 2);
+    pthread_join(t->thread, NULL);
+    intptr_t result = t->result;
+    pthread_cond_destroy(&t->ended);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+    return result;
+}
+
+bool test_done(test_thread *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    bool done = t->done;
+    pthread_mutex_unlock(&t->mutex);
+    return done;
+}
+
+#ifndef RLOCK_TEST_PLAIN
+
+/* Criterion executes the program anew for each test, so this is its pid. */
+static pid_t test_pid;
+
+__attribute__((constructor)) static void remember_pid(void)
+{
+    test_pid = getpid();
+}
+
+/*
+ * Criterion ends a test with longjmp(), which only the test's own thread may
+ * do. On another thread the process is aborted, which counts as failed too.
+ */
+_Noreturn void test_fail(const char *file, int line, const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (gettid() == test_pid) {
+        struct criterion_assert_stats stat = {
+            .message = text, .file = file, .line = (unsigned)line};
+        criterion_send_assert(&stat);
+        criterion_abort_test();
+    }
+    fprintf(stderr, "%s:%d: %s\n", file, line, text);
+    if (getpid() != test_pid)
+        _exit(1);
+    abort();
+}
+
+_Noreturn void test_skip(const char *reason)
+{
+    criterion_skip_test("%s", reason);
+    abort(); /* not reached; the header does not say so */
+}
+
+#endif
