@@ -5,6 +5,7 @@
 --       4 tombstone ms (0 = none)  5 Redisson's channel  6 the lock's name
 --
 -- Reply 1  the holder's count is the level, or its field is gone
+--       2  the same, and a waiting client was rung
 --       0  not held by this holder; no hold was changed
 -- Either way the tombstone stands, if one was asked for: an acquire of this
 -- hold that still arrives is refused.
@@ -35,6 +36,6 @@ end
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
-ring(KEYS[2], ARGV[6])
+local rung = ring(KEYS[2], ARGV[6])
 redis.pcall('PUBLISH', ARGV[5], '0')
-return 1
+return rung and 2 or 1

@@ -3,15 +3,17 @@
 -- ring(queue, name): wakes one waiting client. PUBLISH answers how many got
 -- the message; a bell that nobody hears belongs to a dead client, and the next
 -- one is rung. A server that refuses (an ACL without the channel) ends it:
--- waiters have their fallback poll, and the release must succeed.
+-- waiters have their fallback poll, and the release must succeed. Returns
+-- whether a client was reached.
 local function ring(queue, name)
     while true do
         local first = redis.pcall('ZPOPMIN', queue)
         if first.err or not first[1] then
-            return
+            return false
         end
-        if redis.pcall('PUBLISH', first[1], name) ~= 0 then
-            return
+        local heard = redis.pcall('PUBLISH', first[1], name)
+        if heard ~= 0 then
+            return type(heard) == 'number'
         end
     end
 end

@@ -143,6 +143,23 @@ void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket)
     rl_mutex_unlock(&r->mutex);
 }
 
+void rl_rooms_yield(rl_rooms *r, const void *name, size_t len, int64_t until_us)
+{
+    uint64_t hash = rl_hash(name, len, 0);
+    rl_mutex_lock(&r->mutex);
+    r->manners[hash % RL_MANNERS] = (rl_manners){hash, until_us};
+    rl_mutex_unlock(&r->mutex);
+}
+
+int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w)
+{
+    uint64_t hash = w->room->node.hash;
+    rl_mutex_lock(&r->mutex);
+    rl_manners m = r->manners[hash % RL_MANNERS];
+    rl_mutex_unlock(&r->mutex);
+    return m.hash == hash ? m.until_us : 0;
+}
+
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 {
     rl_mutex_lock(&r->mutex);

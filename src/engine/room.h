@@ -45,9 +45,21 @@ struct rl_room {
     char name[];     /* fixed */
 };
 
+/*
+ * Names for which another client has just been rung. A few are enough: one
+ * that is forgotten costs that client a wake-up in vain.
+ */
+#define RL_MANNERS 64
+
+typedef struct rl_manners {
+    uint64_t hash; /* of the name */
+    int64_t until_us;
+} rl_manners;
+
 typedef struct rl_rooms {
     rl_mutex mutex;
     rl_map map;
+    rl_manners manners[RL_MANNERS];
     bool closed;
     rl_stats *stats; /* fixed */
 } rl_rooms;
@@ -82,6 +94,15 @@ rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us);
  */
 int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w);
 void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket);
+
+/*
+ * Holds the next comer for a name back until then: a release rang another
+ * client, which has a longer way to the lock than this one and would lose
+ * against it time and again.
+ */
+void rl_rooms_yield(rl_rooms *r, const void *name, size_t len,
+                    int64_t until_us);
+int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w);
 
 /* Wakes the front of a name's room. False: nobody here wants the name. */
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);

@@ -87,7 +87,7 @@ static bool append(rl_engine *e, const task *t, bool whole)
 static result judge(const rl_answer *a)
 {
     if (a->outcome == RL_ANSWERED)
-        return a->reply.top.integer == 1 ? YES : NO;
+        return a->reply.top.integer >= 1 ? YES : NO;
     if (rl_answer_is_noscript(a))
         return NOSCRIPT;
     return a->fault.status == RLOCK_EWRONGTYPE ? FOREIGN : FAILED;

@@ -250,9 +250,12 @@ static rlock_status time_is_up(attempt *a)
 static rlock_status stand_in_line(attempt *a, rl_waiter *w)
 {
     rl_rooms *rooms = &a->e->rooms;
+    int64_t yield_us = rl_waiter_yields_until(rooms, w);
     for (;;) {
         int64_t until_us = a->wait_until_us;
-        if (rl_waiter_is_front(rooms, w)) {
+        if (yield_us > rl_now_us()) {
+            until_us = rl_min(until_us, yield_us);
+        } else if (rl_waiter_is_front(rooms, w)) {
             int64_t again_us;
             rlock_status s = try_in_front(a, w, &again_us);
             if (s != RLOCK_BUSY)
@@ -362,6 +365,9 @@ static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms)
 }
 
 /* --- re-entry, extend, release ------------------------------------------ */
+
+#define WAKE_UP_US       200
+#define LONGEST_YIELD_US (20 * 1000)
 
 static rlock_status lost(const rlock *lk, rl_loss why)
 {
@@ -514,6 +520,17 @@ static rlock_status lost_at_release(rlock *lk, rl_hold *h, rl_loss why)
     return lost(lk, why);
 }
 
+/*
+ * Another client was rung. It has the same way to the server as we, and a
+ * thread to wake.
+ */
+static void make_way(rlock *lk, int64_t sent_us)
+{
+    int64_t now_us = rl_now_us();
+    int64_t yield_us = rl_min(now_us - sent_us + WAKE_UP_US, LONGEST_YIELD_US);
+    rl_rooms_yield(&engine_of(lk)->rooms, lk->name, lk->len, now_us + yield_us);
+}
+
 /* The last unlock: asks the server, and leaves what stays open to the watchdog.
  */
 static rlock_status release(rlock *lk, rl_hold *h)
@@ -525,8 +542,10 @@ static rlock_status release(rlock *lk, rl_hold *h)
     bool doubt = rl_ask(e, &r.call, rl_command_deadline(e), &a);
     if (a.outcome == RL_ANSWERED) {
         discard(e, h, false);
+        if (a.reply.top.integer == 2)
+            make_way(lk, a.sent_us);
         /* Gone, after a try whose answer was lost: it was that one. */
-        return a.reply.top.integer == 1 || doubt
+        return a.reply.top.integer >= 1 || doubt
                    ? RLOCK_OK
                    : lost_at_release(lk, h, RL_LOSS_GONE);
     }
