@@ -6,7 +6,7 @@
 --
 -- Reply {1, token}        acquired: the holder's count is the level, the TTL
 --                         is at least the lease, and with a bell the client is
---                         not in the queue
+--                         not in the queue (above level 1 the token may be 0)
 --       {0, pttl, ticket} busy: with a bell the client is in the queue
 --       {-1}              lost: a level above 1, and the hold is gone
 --       {-2}              given up: the hold's tombstone stands
@@ -51,7 +51,12 @@ local function grant()
     return {1, token}
 end
 
+-- Only a first level that is asked for again needs its token.
 local function reenter()
+    local token = redis.pcall('GET', KEYS[2])
+    if type(token) ~= 'string' then
+        token = level == '1' and mint() or '0'
+    end
     redis.call('HSET', KEYS[1], ARGV[1], level)
     if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
         redis.call('PEXPIRE', KEYS[1], lease)
@@ -59,7 +64,7 @@ local function reenter()
     if ARGV[4] ~= '' then
         redis.pcall('ZREM', KEYS[3], ARGV[4])
     end
-    return {1, redis.call('GET', KEYS[2]) or mint()}
+    return {1, token}
 end
 
 -- The queue lives a little longer than the longest pause between two tries of
@@ -69,8 +74,9 @@ local function queue()
     if ticket == '0' then
         ticket = string.format('%.0f', now())
     end
-    redis.pcall('ZADD', KEYS[3], ticket, ARGV[4])
-    redis.pcall('PEXPIRE', KEYS[3], 6000)
+    if type(redis.pcall('ZADD', KEYS[3], ticket, ARGV[4])) == 'number' then
+        redis.call('PEXPIRE', KEYS[3], 6000)
+    end
     return ticket
 end
 

@@ -8,6 +8,9 @@
 if redis.call('HLEN', KEYS[1]) == 0 then
     return {}
 end
--- A lock has one field; a foreign hash may have millions.
-local page = redis.call('HSCAN', KEYS[1], 0, 'COUNT', 1)[2]
+-- A lock has one field; a foreign hash may have millions, sparsely spread.
+local cursor, page = '0', {}
+repeat
+    cursor, page = unpack(redis.call('HSCAN', KEYS[1], cursor, 'COUNT', 100))
+until page[1] or cursor == '0'
 return {page[1]:sub(1, 511), page[2]:sub(1, 32), redis.call('PTTL', KEYS[1])}

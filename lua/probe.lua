@@ -1,7 +1,7 @@
 -- Finds out, when a client is made, whether its user may do what the other
 -- scripts do, and whether the server keeps what it is given.
 --
--- KEYS  1 token  2 queue  3 tombstone, all of a name that no lock has
+-- KEYS  1 token  2 queue  3 tombstone, of a name that is used only once
 -- ARGV  1 a bell
 --
 -- Reply {missing, warning}: the rights that are missing and what threatens

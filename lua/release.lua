@@ -7,8 +7,10 @@
 -- Reply 1  the holder's count is the level, or its field is gone
 --       2  the same, and a waiting client was rung
 --       0  not held by this holder; no hold was changed
--- Either way the tombstone stands, if one was asked for: an acquire of this
--- hold that still arrives is refused.
+--       10 more  the same, but the server refused to write the tombstone (out
+--                of memory): say it again later
+-- While the tombstone stands, an acquire of this hold that still arrives is
+-- refused.
 --
 -- Writes that a server out of memory refuses go through pcall: a release has
 -- to succeed there. A count that could not be written is put right by the next
@@ -20,22 +22,24 @@ if not (level:find('^%d+$') and lease:find('^%d+$') and #lease <= 16 and
     return redis.error_reply('ERR rlock: bad level, lease or tombstone')
 end
 
-if tombstone ~= '0' then
-    redis.pcall('SET', KEYS[3], '', 'PX', tombstone)
+local unburied = 0
+if tombstone ~= '0' and
+   redis.pcall('SET', KEYS[3], '', 'PX', tombstone).err then
+    unburied = 10
 end
 if level ~= '0' then
     if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-        return 0
+        return unburied
     end
     redis.pcall('HSET', KEYS[1], ARGV[1], level)
     if lease ~= '0' then
         redis.call('PEXPIRE', KEYS[1], lease)
     end
-    return 1
+    return unburied + 1
 end
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
-    return 0
+    return unburied
 end
 local rung = ring(KEYS[2], ARGV[6])
 redis.pcall('PUBLISH', ARGV[5], '0')
-return rung and 2 or 1
+return unburied + (rung and 2 or 1)

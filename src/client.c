@@ -2,12 +2,14 @@
  * Builds a client's parts in order and tears them down in reverse; the one
  * file that knows all of them.
  */
-#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/handle.h"
+#include "redis/error.h"
 #include "redis/pool.h"
 
 #define CONNECT_TIMEOUT_MS 1000
@@ -17,8 +19,11 @@
 
 #define SHORTEST_WATCHDOG_LEASE_MS 100
 
-/* No lock has this name: the probe's keys are its side keys. */
-#define PROBE_NAME "rlock_probe"
+/*
+ * The probe's keys are the side keys of this name and the client's uuid, which
+ * no lock has.
+ */
+#define PROBE_NAME "rlock_probe:"
 
 static rlock_status invalid(const char *what)
 {
@@ -100,13 +105,15 @@ static void on_reconnect(void *arg)
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
     rl_fault f;
-    rl_dialer dialer = {.connect = o->connect,
-                        .connect_arg = o->connect_arg,
-                        .connect_timeout_ms = e->set.connect_timeout_ms};
+    rl_dialer dialer;
+    rl_dialer_init(&dialer);
+    dialer.connect = o->connect;
+    dialer.connect_arg = o->connect_arg;
+    dialer.connect_timeout_ms = e->set.connect_timeout_ms;
     rlock_status s =
         o->connect ? RLOCK_OK : rl_uri_parse(&dialer.uri, o->uri, &f);
     if (s != RLOCK_OK) {
-        rl_uri_fini(&dialer.uri);
+        rl_dialer_fini(&dialer);
         return rl_error_set(s, 0, "%s", f.text);
     }
     e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
@@ -123,6 +130,11 @@ static void warn(const rl_engine *e, const char *text)
     rl_emit(e, &ev);
 }
 
+static rlock_status lacks_right(const char *what, rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_ESERVER, 0, "the user lacks rights: %s", what);
+}
+
 /* Is the user allowed to listen on the client's bell? Else waiters poll. */
 static rlock_status check_bell(rl_engine *e, rl_conn *c, int64_t until_us,
                                rl_fault *f)
@@ -137,44 +149,69 @@ static rlock_status check_bell(rl_engine *e, rl_conn *c, int64_t until_us,
         warn(e, "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll");
         return RLOCK_OK;
     }
-    return rl_conn_ask(c, until_us, &r, f, 2,
-                       (const char *[]){"UNSUBSCRIBE", bell});
+    s = rl_conn_ask(c, until_us, &r, f, 2,
+                    (const char *[]){"UNSUBSCRIBE", bell});
+    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+        return lacks_right("UNSUBSCRIBE", f);
+    return s;
 }
 
-static rlock_status probe(rl_engine *e, rl_conn *c, int64_t until_us,
-                          rl_answer *a)
+/* The probe goes by EVALSHA, and by EVAL only to a server that lacks it. */
+static rlock_status check_eval(rl_conn *c, int64_t until_us, rl_fault *f)
+{
+    rl_reply r;
+    rlock_status s = rl_conn_ask(c, until_us, &r, f, 3,
+                                 (const char *[]){"EVAL", "return 1", "0"});
+    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+        return rl_error_reply(&r, f)->status;
+    return s;
+}
+
+static void probe(rl_engine *e, rl_conn *c, int64_t until_us, rl_answer *a)
 {
     static const char holder[] = "000000000000000000000000000000000000";
-    size_t len = strlen(PROBE_NAME);
-    rl_key token = rl_key_token(PROBE_NAME, len);
-    rl_key queue = rl_key_queue(PROBE_NAME, len);
-    rl_key tombstone = rl_key_tombstone(PROBE_NAME, len, holder);
+    const char *bell = e->doorbell.channel;
+    char name[sizeof PROBE_NAME + RL_UUID_LEN];
+    int len = snprintf(name, sizeof name, "%s%s", PROBE_NAME,
+                       bell + strlen(RL_BELL_PREFIX));
+    rl_key token = rl_key_token(name, (size_t)len);
+    rl_key queue = rl_key_queue(name, (size_t)len);
+    rl_key tombstone = rl_key_tombstone(name, (size_t)len, holder);
     rl_call call;
     rl_call_init(&call, RL_SCRIPT_PROBE, 3);
     rl_call_bytes(&call, token.text, token.len);
     rl_call_bytes(&call, queue.text, queue.len);
     rl_call_bytes(&call, tombstone.text, tombstone.len);
-    rl_call_text(&call, e->doorbell.channel);
+    rl_call_text(&call, bell);
     rl_script_exchange(c, &call, until_us, &e->stats.script_loads, a);
-    return a->outcome == RL_ANSWERED ? RLOCK_OK : a->fault.status;
+}
+
+/* A key that may not be touched makes the server refuse the whole script. */
+static rlock_status probe_failed(const rl_answer *a, rl_fault *f)
+{
+    *f = a->fault;
+    if (strstr(f->text, "NOPERM") && strstr(f->text, "key"))
+        return lacks_right("the keys rlock_token:*, rlock_queue:* and "
+                           "rlock_undone:*, or some of them",
+                           f);
+    return f->status;
 }
 
 static rlock_status check_rights(rl_engine *e, rl_conn *c, int64_t until_us,
                                  rl_fault *f)
 {
     rl_answer a;
-    rlock_status s = probe(e, c, until_us, &a);
-    if (s != RLOCK_OK) {
-        *f = a.fault;
+    rlock_status s = check_eval(c, until_us, f);
+    if (s != RLOCK_OK)
         return s;
-    }
+    probe(e, c, until_us, &a);
+    if (a.outcome != RL_ANSWERED)
+        return probe_failed(&a, f);
     const rl_item *missing = &a.reply.item[0], *warning = &a.reply.item[1];
     if (a.reply.count != 2 || !missing->str || !warning->str)
         return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
     if (missing->len)
-        return rl_fault_set(f, RLOCK_ESERVER, 0,
-                            "the user lacks rights in scripts: %s",
-                            missing->str);
+        return lacks_right(missing->str, f);
     if (warning->len)
         warn(e, warning->str);
     return RLOCK_OK;
@@ -216,8 +253,8 @@ static rlock_status engine_init(rl_engine *e, const rlock_options *o)
 static void engine_fini(rl_engine *e)
 {
     rl_doorbell_fini(&e->doorbell, false);
-    rl_rooms_fini(&e->rooms);
-    rl_holds_fini(&e->holds);
+    rl_rooms_fini(&e->rooms, false);
+    rl_holds_fini(&e->holds, false);
     rl_source_free(e->source, false);
     rl_mutex_fini(&e->starting);
 }
@@ -230,9 +267,9 @@ static void engine_fini_forked(rl_engine *e)
 {
     rl_doorbell_fini(&e->doorbell, true);
     if (rl_mutex_was_free(&e->rooms.mutex))
-        rl_rooms_fini(&e->rooms);
+        rl_rooms_fini(&e->rooms, true);
     if (rl_mutex_was_free(&e->holds.mutex))
-        rl_holds_fini(&e->holds);
+        rl_holds_fini(&e->holds, true);
     rl_source_free(e->source, true);
 }
 
@@ -250,15 +287,8 @@ static void destroy(rlock_client *cl)
     rl_client_unref(cl);
 }
 
-rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)
+static rlock_status make_client(const rlock_options *o, rlock_client **out)
 {
-    if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
-    *out = NULL;
-    rlock_options o;
-    rlock_status s = read_options(&o, opts);
-    if (s != RLOCK_OK)
-        return s;
     rlock_client *cl = calloc(1, sizeof *cl);
     if (!cl)
         return no_memory();
@@ -266,19 +296,34 @@ rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)
     atomic_init(&cl->refs, 1);
     rl_mutex_init(&cl->mutex);
     rl_cond_init(&cl->idle);
-    s = engine_init(&cl->engine, &o);
+    rlock_status s = engine_init(&cl->engine, o);
     if (s == RLOCK_OK)
         s = check_server(&cl->engine);
     cl->listener.ended = ended;
     cl->listener.arg = cl;
     if (s == RLOCK_OK && !rl_owner_listen(&cl->listener))
         s = rl_error_set(RLOCK_ENOMEM, 0, "no pthread key is left");
-    if (s != RLOCK_OK) {
+    if (s == RLOCK_OK)
+        *out = cl;
+    else
         destroy(cl);
+    return s;
+}
+
+rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)
+{
+    int cancel;
+    rlock_options o;
+    if (!out)
+        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+    *out = NULL;
+    rlock_status s = read_options(&o, opts);
+    if (s != RLOCK_OK)
         return s;
-    }
-    *out = cl;
-    return RLOCK_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    s = make_client(&o, out);
+    pthread_setcancelstate(cancel, NULL);
+    return s;
 }
 
 static void wait_until_idle(rlock_client *cl)
@@ -289,16 +334,9 @@ static void wait_until_idle(rlock_client *cl)
     rl_mutex_unlock(&cl->mutex);
 }
 
-void rlock_client_free(rlock_client *cl)
+static void close_client(rlock_client *cl)
 {
-    if (!cl)
-        return;
     rl_engine *e = &cl->engine;
-    if (cl->pid != getpid()) {
-        engine_fini_forked(e);
-        rl_client_unref(cl);
-        return;
-    }
     atomic_store(&cl->closing, true);
     rl_rooms_close(&e->rooms);
     wait_until_idle(cl);
@@ -308,7 +346,20 @@ void rlock_client_free(rlock_client *cl)
     rl_watchdog_stop(e);
     rl_notifier_stop(e);
     engine_fini(e);
+}
+
+void rlock_client_free(rlock_client *cl)
+{
+    int cancel;
+    if (!cl)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    if (cl->pid == getpid())
+        close_client(cl);
+    else
+        engine_fini_forked(&cl->engine);
     rl_client_unref(cl);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 rlock_status rlock_client_ping(rlock_client *cl)

@@ -92,8 +92,9 @@ typedef struct rlock_options {
      * itself, and frees it with redisFree(). It calls back whenever it needs
      * a connection, now and for reconnecting, from the calling threads and
      * from its own, several at a time: the callback must be thread-safe,
-     * return a new context each time, and should fail within
-     * connect_timeout_ms (the library cannot interrupt it).
+     * return a new context each time (one that the library has already is
+     * refused), and should fail within connect_timeout_ms (the library cannot
+     * interrupt it).
      */
     struct redisContext *(*connect)(void *arg);
     void *connect_arg;
@@ -101,8 +102,9 @@ typedef struct rlock_options {
     int64_t command_timeout_ms; /* one command and its reply; 3000 */
     int64_t watchdog_lease_ms;  /* lease with RLOCK_WATCHDOG; 30000, at least
                                    100; renewed every third of it */
-    int64_t max_hold_ms;        /* a hold with RLOCK_WATCHDOG ends, as lost,
-                                   when it is this old; 0: no limit */
+    int64_t max_hold_ms;        /* a hold that the watchdog renews ends, as
+                                   lost, when it is this old; 0: no limit. An
+                                   explicit lease it has keeps its end */
     unsigned pool_size;         /* most connections for commands; 16. The
                                    watchdog and the doorbell have their own */
     const char *host_id;        /* host part of the holder id, at most 255
@@ -162,10 +164,11 @@ typedef struct rlock_stats {
  * RLOCK_EINVAL    an option is out of range, uri and connect are both given,
  *                 the URI is malformed (the message says where), or the
  *                 callback's context cannot be used (inside MULTI, with unread
- *                 replies, subscribed, not connected, returned before)
+ *                 replies, subscribed, non-blocking)
  * RLOCK_ENOTSUP   rediss://
- * RLOCK_EIO       unknown host, connection refused, no answer in time, or what
- *                 answers is no Redis server
+ * RLOCK_EIO       unknown host, connection refused, no answer in time, what
+ *                 answers is no Redis server, or the callback returned NULL or
+ *                 a context with an error
  * RLOCK_ESERVER   the server refused: wrong password, no such database, a
  *                 right is missing (the message names the command or key),
  *                 loading, read-only replica, too many clients, ...

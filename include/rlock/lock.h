@@ -158,10 +158,10 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  *                 longer knows it
  * RLOCK_EINVAL    lease_ms negative or above RLOCK_LEASE_MAX_MS
  * RLOCK_EIO, RLOCK_ESERVER
- *                 the server may have set it. The library relies on the
- *                 shorter of the old and the new lease, and after an unknown
- *                 shortening on no later prolongation either (such a call
- *                 answers RLOCK_EIO): the lost command may still arrive
+ *                 the server may have set it, or may do so yet. From then on
+ *                 the library relies on no lease of this hold that is longer
+ *                 than this one; an extend to more that succeeds answers
+ *                 RLOCK_EIO as well, unless it turns renewal on
  * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);

@@ -11,6 +11,12 @@
 #define LAST_PAUSE_US    2000000
 #define REFUSED_PAUSE_US 60000000
 
+/* Other rings wait while one is passed on. */
+#define PASS_ON_MS 500
+
+/* A connection that lasted for so long was worth having. */
+#define LASTED_US 1000000
+
 /* A connection that is silent for so long is asked whether it is alive. */
 #define SILENCE_MS 15000
 
@@ -59,7 +65,9 @@ static void ring(rl_engine *e, const rl_reply *r)
         name->len == 0 || name->len > RLOCK_NAME_MAX)
         return;
     if (!rl_rooms_wake(&e->rooms, name->str, name->len, RL_WAKE_RUNG))
-        rl_leave_queue(e, name->str, name->len, rl_command_deadline(e));
+        rl_leave_queue(e, name->str, name->len,
+                       rl_min(rl_command_deadline(e),
+                              rl_after_ms(rl_now_us(), PASS_ON_MS)));
 }
 
 /* Reads what has come. False: the connection is broken. */
@@ -123,27 +131,40 @@ static void pause_for(rl_engine *e, int64_t us)
     listen_to(e, NULL, (int)(rl_jitter(us) / 1000), &readable);
 }
 
+/*
+ * One connection's life; true: it was worth having. A server that refuses to
+ * subscribe us makes the pause longer.
+ */
+static bool connect_and_serve(rl_engine *e, int64_t *pause_us)
+{
+    rl_doorbell *d = &e->doorbell;
+    rl_conn *c = NULL;
+    rl_fault f;
+    int64_t served_us = 0;
+    if (rl_source_open(e->source, RL_NEVER, &c, &f) == RLOCK_OK &&
+        subscribe(e, c, pause_us)) {
+        int64_t began_us = rl_now_us();
+        atomic_store(&d->up, true);
+        rl_rooms_wake_all(&e->rooms);
+        serve(e, c);
+        atomic_store(&d->up, false);
+        served_us = rl_now_us() - began_us;
+    }
+    rl_source_close(e->source, c);
+    return served_us >= LASTED_US;
+}
+
 static void *run(void *arg)
 {
     rl_engine *e = arg;
-    rl_doorbell *d = &e->doorbell;
     int64_t pause_us = FIRST_PAUSE_US;
-    while (!atomic_load(&d->stopping)) {
-        rl_conn *c = NULL;
-        rl_fault f;
-        if (rl_source_open(e->source, RL_NEVER, &c, &f) == RLOCK_OK &&
-            subscribe(e, c, &pause_us)) {
+    while (!atomic_load(&e->doorbell.stopping)) {
+        if (connect_and_serve(e, &pause_us)) {
             pause_us = FIRST_PAUSE_US;
-            atomic_store(&d->up, true);
-            rl_rooms_wake_all(&e->rooms);
-            serve(e, c);
-            atomic_store(&d->up, false);
-            rl_source_close(e->source, c);
-        } else {
-            rl_source_close(e->source, c);
-            pause_for(e, pause_us);
-            pause_us = rl_min(pause_us * 2, LAST_PAUSE_US);
+            continue;
         }
+        pause_for(e, pause_us);
+        pause_us = rl_min(pause_us * 2, LAST_PAUSE_US);
     }
     return NULL;
 }

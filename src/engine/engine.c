@@ -15,18 +15,19 @@ bool rl_engine_start(rl_engine *e)
     return ok;
 }
 
-bool rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a)
+void rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a)
 {
-    bool doubt = false;
+    bool open = false;
     for (int i = 1;; i++) {
         int64_t now_us = rl_now_us();
         int64_t until_us =
             rl_min(deadline_us, rl_after_ms(now_us, e->set.command_timeout_ms));
         rl_script_call(e->source, c, until_us, &e->stats.script_loads, a);
+        open = open || a->outcome == RL_UNKNOWN;
+        a->open = open;
         if (a->outcome == RL_ANSWERED || !a->fault.transient || i == ATTEMPTS ||
-            rl_now_us() >= deadline_us)
-            return doubt;
-        doubt = doubt || a->outcome == RL_UNKNOWN;
+            (open && c->only_once) || rl_now_us() >= deadline_us)
+            return;
     }
 }
 

@@ -43,12 +43,11 @@ typedef struct rl_engine {
 bool rl_engine_start(rl_engine *e);
 
 /*
- * Asks by script until there is an answer, at most three times at once after
- * the other and until the deadline; each attempt has the command timeout.
- * Returns whether an attempt other than the last may have been executed, or
- * may yet be; the last one's outcome is in *a.
+ * Asks by script until there is an answer, at most three times, one after the
+ * other, and until the deadline; each attempt has the command timeout. *a is
+ * about the last one, but a->open about all of them.
  */
-bool rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a);
+void rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a);
 
 /* The end of a command that begins now. */
 static inline int64_t rl_command_deadline(const rl_engine *e)
@@ -63,6 +62,9 @@ static inline int64_t rl_command_deadline(const rl_engine *e)
  */
 void rl_leave_queue(rl_engine *e, const void *name, size_t len,
                     int64_t deadline_us);
+
+/* The release script's replies from here on: the tombstone is missing. */
+#define RL_UNBURIED 10
 
 /*
  * The call that frees a hold, or counts it down to a level. When an acquire of

@@ -46,7 +46,7 @@ static void drop(rl_map_node *n, void *arg)
 }
 
 /* Threads have ended: each hold is in the table or in the work heap. */
-void rl_holds_fini(rl_holds *t) RL_UNCHECKED
+void rl_holds_fini(rl_holds *t, bool forked) RL_UNCHECKED
 {
     if (t->map.buckets) {
         rl_hold *h;
@@ -66,6 +66,8 @@ void rl_holds_fini(rl_holds *t) RL_UNCHECKED
     rl_map_fini(&t->map);
     rl_heap_fini(&t->work);
     rl_heap_fini(&t->expiry);
+    if (forked)
+        return;
     rl_cond_fini(&t->landed);
     rl_cond_fini(&t->notifier);
     rl_cond_fini(&t->watchdog);
@@ -99,7 +101,7 @@ rl_hold *rl_hold_new(rl_holds *t, const void *name, size_t len,
     h->name_len = len;
     h->owner = rl_owner_self();
     h->refs = 1;
-    h->ceiling_us = RL_NEVER;
+    h->cap_ms = RL_NEVER;
     return h;
 }
 
@@ -151,30 +153,23 @@ void rl_holds_reconnected(rl_holds *t)
     rl_mutex_unlock(&t->mutex);
 }
 
-/* A hold that the watchdog renews ends when it is max_hold_ms old. */
-static int64_t oldest(const rl_holds *t, const rl_hold *h)
-{
-    return h->renewed && t->max_hold_ms
-               ? rl_after_ms(h->began_us, t->max_hold_ms)
-               : RL_NEVER;
-}
-
 static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
-    h->deadline_us = rl_min(deadline_us, rl_min(h->ceiling_us, oldest(t, h)));
+    h->deadline_us =
+        h->renewed ? rl_min(deadline_us, h->limit_us) : deadline_us;
     rl_heap_set(&t->expiry, &h->expiry, h->deadline_us);
     nudge(&t->notifier, &t->notifier_sleeps_us, h->deadline_us);
 }
 
-void rl_hold_was_lost_locked(rl_holds *t, rl_hold *h, rl_loss why)
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 {
     h->loss = why;
     rl_add(&t->stats->lost, 1);
     rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
 
-static void stop_counting(rl_holds *t, rl_hold *h, int64_t now_us)
+static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     h->ended_us = now_us;
     rl_heap_remove(&t->work, &h->work);
@@ -186,14 +181,15 @@ static void stop_counting(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
 {
     h->state = RL_LOST;
-    stop_counting(t, h, now_us);
-    rl_hold_was_lost_locked(t, h, why);
+    stop_clocks(t, h, now_us);
+    rl_hold_report_loss_locked(t, h, why);
 }
 
 static void expire_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    bool too_long = h->deadline_us == oldest(t, h);
+    bool too_long = t->max_hold_ms &&
+                    h->deadline_us == rl_after_ms(h->began_us, t->max_hold_ms);
     rl_hold_lose_locked(t, h, too_long ? RL_LOSS_TOO_LONG : RL_LOSS_EXPIRED,
                         now_us);
 }
@@ -223,19 +219,31 @@ rl_hold *rl_holds_mine_locked(rl_holds *t, const void *name, size_t len)
     return h;
 }
 
+static void limit_renewal(const rl_holds *t, rl_hold *h)
+{
+    h->renewed = true;
+    h->limit_us =
+        t->max_hold_ms ? rl_after_ms(h->began_us, t->max_hold_ms) : RL_NEVER;
+}
+
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
-                          int64_t sent_us, int64_t lease_ms)
+                          int64_t sent_us, bool renewed)
 {
     h->state = RL_HELD;
     h->token = token;
     h->count = 1;
+    h->began_us = sent_us;
     rl_map_add(&t->map, &h->node, rl_hash(h->text, h->name_len, h->owner));
-    set_deadline_locked(t, h, rl_lease_deadline(sent_us, lease_ms));
     rl_owner_count(1);
     rl_add(&t->stats->held_now, 1);
+    if (renewed)
+        limit_renewal(t, h);
+    set_deadline_locked(t, h, rl_lease_deadline(sent_us, h->lease_ms));
+    if (renewed)
+        rl_hold_start_renewal_locked(t, h, sent_us);
 }
 
-void rl_hold_expect_locked(rl_hold *h, int64_t now_us, int64_t lease_ms)
+void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms)
 {
     h->gone_us = rl_max(h->gone_us, rl_after_ms(now_us, lease_ms));
 }
@@ -245,44 +253,88 @@ void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 {
     if (!rl_hold_is_valid_locked(t, h, rl_now_us()))
         return;
+    lease_ms = rl_min(lease_ms, h->cap_ms);
     set_deadline_locked(t, h, rl_lease_deadline(sent_us, lease_ms));
 }
 
 void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                             int64_t lease_ms)
 {
+    lease_ms = rl_min(lease_ms, h->cap_ms);
     if (rl_lease_deadline(sent_us, lease_ms) > h->deadline_us)
         rl_hold_set_lease_locked(t, h, sent_us, lease_ms);
 }
 
-void rl_hold_cap_locked(rl_holds *t, rl_hold *h)
+/*
+ * Why a cap on leases is enough: whenever the extend arrives, at T, the server
+ * keeps the hold until T + cap. A deadline from a command sent before T is at
+ * most that command's time + cap; one sent later makes the TTL long enough
+ * again by itself.
+ */
+void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                        int64_t lease_ms)
 {
-    set_deadline_locked(t, h, h->deadline_us);
+    h->cap_ms = rl_min(h->cap_ms, lease_ms);
+    int64_t deadline_us = rl_lease_deadline(sent_us, lease_ms);
+    if (h->state == RL_HELD && deadline_us < h->deadline_us)
+        set_deadline_locked(t, h, deadline_us);
 }
 
-void rl_hold_renew_locked(rl_holds *t, rl_hold *h, bool on)
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h)
 {
-    h->renewed = on;
-    rl_heap_remove(&t->work, &h->work);
-    if (!on || h->state != RL_HELD)
+    return rl_min(t->renewal_ms, h->cap_ms);
+}
+
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h)
+{
+    return rl_hold_renewal_ms(t, h) * 1000 / 3;
+}
+
+void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+{
+    if (!rl_hold_is_valid_locked(t, h, rl_now_us()))
         return;
-    rl_hold_cap_locked(t, h); /* max_hold_ms counts from now on */
-    rl_hold_schedule_locked(t, h, rl_now_us() + t->renewal_ms * 1000 / 3);
+    if (!h->renewed) {
+        limit_renewal(t, h);
+        h->limit_us = rl_max(h->limit_us, h->deadline_us);
+    }
+    h->paused = false;
+    rl_hold_schedule_locked(t, h, sent_us + rl_hold_renewal_period_us(t, h));
+}
+
+void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
+{
+    h->paused = true;
+    rl_heap_remove(&t->work, &h->work);
+}
+
+void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
+{
+    rl_hold_pause_renewal_locked(t, h);
+    h->renewed = h->paused = false;
 }
 
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     if (h->state == RL_HELD)
-        stop_counting(t, h, now_us);
+        stop_clocks(t, h, now_us);
     h->state = RL_OVER;
     rl_map_remove(&t->map, &h->node);
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */
 }
 
-void rl_hold_undo_locked(rl_holds *t, rl_hold *h)
+void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 {
     h->state = RL_UNDOING;
-    rl_hold_schedule_locked(t, h, rl_now_us());
+    t->undoing++;
+    rl_hold_schedule_locked(t, h, due_us);
+}
+
+void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
+{
+    h->state = RL_OVER;
+    t->undoing--;
+    rl_hold_unref_locked(t, h);
 }
 
 typedef struct abandonment {
@@ -301,7 +353,11 @@ static void abandon(rl_map_node *n, void *arg) RL_UNCHECKED
     rl_hold_end_locked(a->holds, h, now_us);
     if (held)
         rl_hold_report_locked(a->holds, h, RLOCK_EVENT_ABANDONED);
-    rl_hold_unref_locked(a->holds, h);
+    /* Its lease runs out by itself; then an acquire that is late is buried. */
+    if (h->doubtful)
+        rl_hold_undo_locked(a->holds, h, h->gone_us);
+    else
+        rl_hold_unref_locked(a->holds, h);
 }
 
 void rl_holds_abandon(rl_holds *t, uint64_t owner)

@@ -67,13 +67,15 @@ typedef struct rl_hold {
     rl_state state;
     rl_loss loss;
     bool renewed;   /* by the watchdog */
+    bool paused;    /* but not now: an extend is under way */
     bool in_flight; /* the watchdog has asked and waits for the answer */
     bool doubtful;  /* an acquire may still arrive: leave a tombstone */
     int count;
     int64_t lease_ms;    /* of the outermost acquire */
     int64_t deadline_us; /* what the client may believe */
-    int64_t ceiling_us;  /* no deadline may pass this: a lost command may
-                            still shorten the lease */
+    int64_t cap_ms;      /* an extend to this lease may still arrive: no
+                            lease can be relied on for longer */
+    int64_t limit_us;    /* of a renewed hold: no deadline is later */
     int64_t gone_us;     /* the server has dropped it by then, unless late */
     int64_t began_us, ended_us;
     uint64_t token;
@@ -96,12 +98,16 @@ typedef struct rl_holds {
     int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
     int64_t max_hold_ms; /* fixed; 0: no limit */
     rl_stats *stats;     /* fixed */
+    size_t undoing;      /* how many holds are */
 } rl_holds;
 
 bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
                    int64_t max_hold_ms, bool wants_reports);
-/* Drops what is left; nobody else may use the table any more. */
-void rl_holds_fini(rl_holds *t);
+/*
+ * Drops what is left; nobody else may use the table any more. forked: in a
+ * child, where threads that are not there still seem to wait on conditions.
+ */
+void rl_holds_fini(rl_holds *t, bool forked);
 
 /* A draft with one reference, the caller's; NULL: out of memory. */
 rl_hold *rl_hold_new(rl_holds *t, const void *name, size_t len,
@@ -121,12 +127,11 @@ rl_hold *rl_holds_mine_locked(rl_holds *t, const void *name, size_t len)
     RL_REQUIRES(&t->mutex);
 
 /*
- * A draft was granted by a command sent at sent_us, and its deadline is still
- * to come: the table takes over the caller's reference.
+ * A draft was granted its lease by a command sent at sent_us, and its deadline
+ * is still to come: the table takes over the caller's reference.
  */
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
-                          int64_t sent_us, int64_t lease_ms)
-    RL_REQUIRES(&t->mutex);
+                          int64_t sent_us, bool renewed) RL_REQUIRES(&t->mutex);
 
 /*
  * The server confirmed a lease whose command was sent at sent_us. A deadline
@@ -139,15 +144,34 @@ void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                               int64_t lease_ms) RL_REQUIRES(&t->mutex);
 
-/* The ceiling has come down: so has the deadline. */
-void rl_hold_cap_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+/*
+ * An extend that began to be sent at sent_us has no answer, and may set its
+ * lease at any time from then on.
+ */
+void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                        int64_t lease_ms) RL_REQUIRES(&t->mutex);
 
-/* Turns renewal on or off. */
-void rl_hold_renew_locked(rl_holds *t, rl_hold *h, bool on)
+/*
+ * Turns renewal on, or goes on with it: the lease now running was sent for at
+ * sent_us. An explicit lease that the hold has keeps its end, also past
+ * max_hold_ms. No effect on a hold that is lost.
+ */
+void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
     RL_REQUIRES(&t->mutex);
 
-/* A command that may set this lease is about to be sent. */
-void rl_hold_expect_locked(rl_hold *h, int64_t now_us, int64_t lease_ms);
+/* The lease that a renewal gives, and how long before the next one. */
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h);
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h);
+
+/*
+ * A command that may set this lease is about to be sent, or has just been. For
+ * a draft, which is the caller's alone, the mutex is not needed.
+ */
+void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
 
 /* HELD, and the deadline not passed; else it is LOST from here on. */
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -156,16 +180,26 @@ bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
-/* A hold that is OVER turns out to have been lost before its release. */
-void rl_hold_was_lost_locked(rl_holds *t, rl_hold *h, rl_loss why)
+/*
+ * Counts and reports a loss. By itself for a hold that is OVER, and turns out
+ * to have been lost before its release.
+ */
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
     RL_REQUIRES(&t->mutex);
 
 /* Takes the hold out of the table; the caller gets the table's reference. */
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
-/* Hands the caller's reference to the watchdog, which makes it go away. */
-void rl_hold_undo_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+/*
+ * Hands the caller's reference to the watchdog, which from due_us on makes the
+ * hold go away on the server.
+ */
+void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The watchdog is done with it. */
+void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /* The thread has ended: its holds are reported, and renewed no more. */
 void rl_holds_abandon(rl_holds *t, uint64_t owner);

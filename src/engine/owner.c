@@ -64,10 +64,14 @@ static void set_up(void)
     pthread_atfork(NULL, NULL, child_starts);
 }
 
+bool rl_owner_watch(void)
+{
+    return pthread_getspecific(end_key) ||
+           pthread_setspecific(end_key, &holds) == 0;
+}
+
 void rl_owner_count(int change)
 {
-    if (holds == 0 && change > 0)
-        pthread_setspecific(end_key, &holds);
     holds += change;
 }
 

@@ -22,8 +22,10 @@ bool rl_holder_id(char out[RL_HOLDER_MAX], const char *host);
 
 /*
  * Counts the calling thread's holds up or down. A thread that ends while it
- * has any is reported to the listeners.
+ * has any is reported to the listeners, if it has called rl_owner_watch(),
+ * which can fail for lack of memory.
  */
+bool rl_owner_watch(void);
 void rl_owner_count(int change);
 
 /* ended() runs on the ending thread, with the listeners' mutex held. */

@@ -24,10 +24,11 @@ bool rl_rooms_init(rl_rooms *r, rl_stats *stats)
     return rl_map_init(&r->map, same);
 }
 
-void rl_rooms_fini(rl_rooms *r)
+void rl_rooms_fini(rl_rooms *r, bool forked)
 {
     rl_map_fini(&r->map);
-    rl_mutex_fini(&r->mutex);
+    if (!forked)
+        rl_mutex_fini(&r->mutex);
 }
 
 static rl_room *find_locked(rl_rooms *r, const void *name, size_t len)
@@ -140,6 +141,23 @@ void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket)
 {
     rl_mutex_lock(&r->mutex);
     w->room->ticket = ticket;
+    rl_mutex_unlock(&r->mutex);
+}
+
+int64_t rl_waiter_failed(rl_rooms *r, rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    if (w->room->outage_us == 0)
+        w->room->outage_us = rl_now_us();
+    int64_t since_us = w->room->outage_us;
+    rl_mutex_unlock(&r->mutex);
+    return since_us;
+}
+
+void rl_waiter_answered(rl_rooms *r, rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->outage_us = 0;
     rl_mutex_unlock(&r->mutex);
 }
 

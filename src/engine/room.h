@@ -39,10 +39,11 @@ typedef struct rl_waiter {
 struct rl_room {
     rl_map_node node;
     TAILQ_HEAD(, rl_waiter) waiters; /* the first is the front */
-    int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
-    bool queued;     /* the client's bell may be in that queue */
-    size_t name_len; /* fixed */
-    char name[];     /* fixed */
+    int64_t ticket; /* the client's place in the server's queue; 0: none yet */
+    int64_t outage_us; /* since when the server fails; 0: it answers */
+    bool queued;       /* the client's bell may be in that queue */
+    size_t name_len;   /* fixed */
+    char name[];       /* fixed */
 };
 
 /*
@@ -65,7 +66,7 @@ typedef struct rl_rooms {
 } rl_rooms;
 
 bool rl_rooms_init(rl_rooms *r, rl_stats *stats);
-void rl_rooms_fini(rl_rooms *r);
+void rl_rooms_fini(rl_rooms *r, bool forked);
 
 /* Lines up. False: out of memory. */
 bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const void *name, size_t len,
@@ -94,6 +95,13 @@ rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us);
  */
 int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w);
 void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket);
+
+/*
+ * For the front: its try failed. Returns since when tries have, also those of
+ * the ones who stood in front before; and ends that.
+ */
+int64_t rl_waiter_failed(rl_rooms *r, rl_waiter *w);
+void rl_waiter_answered(rl_rooms *r, rl_waiter *w);
 
 /*
  * Holds the next comer for a name back until then: a release rang another

@@ -27,6 +27,7 @@ typedef struct batch {
     bool broke;          /* the connection failed; it says nothing of a hold */
     int64_t sent_us;     /* the clock before sending */
     int64_t deadline_us; /* of the round trip */
+    int64_t send_by_us;  /* the first deadline of a hold in it */
     rl_fault failure;    /* the latest */
     task task[BATCH];
 } batch;
@@ -42,13 +43,19 @@ static int64_t attempt_us(const rl_engine *e)
                   e->set.watchdog_lease_ms * 1000 / ATTEMPT_OF_LEASE);
 }
 
+int64_t rl_watchdog_attempt_end(const rl_engine *e)
+{
+    return rl_now_us() + attempt_us(e);
+}
+
 /* Takes what is due; at the end, only what has to be undone. */
 static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
 {
     rl_heap_node *n;
     b->count = 0;
     b->sent_us = rl_now_us();
-    b->deadline_us = b->sent_us + attempt_us(e);
+    b->deadline_us = rl_watchdog_attempt_end(e);
+    b->send_by_us = RL_NEVER;
     while (b->count < BATCH && (n = rl_heap_first(&e->holds.work)) != NULL &&
            (e->holds.stopping || n->due_us <= b->sent_us)) {
         rl_hold *h = RL_CONTAINER(n, rl_hold, work);
@@ -58,9 +65,8 @@ static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
                       !rl_hold_is_valid_locked(&e->holds, h, b->sent_us)))
             continue;
         if (!undo) {
-            /* Nothing is sent for a hold that is past its deadline. */
-            b->deadline_us = rl_min(b->deadline_us, h->deadline_us);
-            rl_hold_expect_locked(h, b->sent_us, e->holds.renewal_ms);
+            b->send_by_us = rl_min(b->send_by_us, h->deadline_us);
+            rl_hold_expect(h, b->sent_us, e->holds.renewal_ms);
             h->in_flight = true;
             h->refs++;
         }
@@ -86,8 +92,11 @@ static bool append(rl_engine *e, const task *t, bool whole)
 
 static result judge(const rl_answer *a)
 {
+    long long code = a->reply.top.integer;
+    if (a->outcome == RL_ANSWERED && code >= RL_UNBURIED)
+        return FAILED;
     if (a->outcome == RL_ANSWERED)
-        return a->reply.top.integer >= 1 ? YES : NO;
+        return code >= 1 ? YES : NO;
     if (rl_answer_is_noscript(a))
         return NOSCRIPT;
     return a->fault.status == RLOCK_EWRONGTYPE ? FOREIGN : FAILED;
@@ -113,6 +122,11 @@ static bool round_trip(rl_engine *e, batch *b, result those)
         }
         rl_add(&e->stats.script_loads, whole[t->undo]);
         whole[t->undo] = false;
+    }
+    /* The process may have been stopped since the batch was put together. */
+    if (rl_now_us() >= b->send_by_us) {
+        rl_conn_discard(conn);
+        return true;
     }
     if (rl_conn_flush(conn, b->deadline_us, &b->failure) != RLOCK_OK)
         return false;
@@ -140,7 +154,7 @@ static bool is_connected(rl_engine *e, batch *b)
     if (w->conn && !w->conn->broken)
         return true;
     rl_source_close(e->source, w->conn);
-    return rl_source_open(e->source, rl_now_us() + attempt_us(e), &w->conn,
+    return rl_source_open(e->source, rl_watchdog_attempt_end(e), &w->conn,
                           &b->failure) == RLOCK_OK;
 }
 
@@ -189,8 +203,7 @@ static void undone_locked(rl_engine *e, const batch *b, const task *t)
         rl_hold_schedule_locked(&e->holds, h, next_try_us(e, b));
         return;
     }
-    h->state = RL_OVER;
-    rl_hold_unref_locked(&e->holds, h);
+    rl_hold_undone_locked(&e->holds, h);
 }
 
 static void renewed_locked(rl_engine *e, const batch *b, const task *t)
@@ -198,13 +211,14 @@ static void renewed_locked(rl_engine *e, const batch *b, const task *t)
 {
     rl_hold *h = t->hold;
     int64_t now_us = rl_now_us();
-    if (!rl_hold_is_valid_locked(&e->holds, h, now_us) || !h->renewed)
-        return; /* lost, released or made explicit while we asked */
+    if (!rl_hold_is_valid_locked(&e->holds, h, now_us) || !h->renewed ||
+        h->paused)
+        return; /* lost, released or extended while we asked */
     switch (t->result) {
     case YES:
         rl_hold_prolong_locked(&e->holds, h, b->sent_us, e->holds.renewal_ms);
-        rl_hold_schedule_locked(&e->holds, h,
-                                b->sent_us + e->holds.renewal_ms * 1000 / 3);
+        rl_hold_schedule_locked(
+            &e->holds, h, b->sent_us + rl_hold_renewal_period_us(&e->holds, h));
         rl_add(&e->stats.renewals, 1);
         rl_hold_report_locked(&e->holds, h, RLOCK_EVENT_RENEWED);
         return;
@@ -252,7 +266,7 @@ static bool wait_for_work_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
         rl_cond_wait_until(&e->holds.watchdog, &e->holds.mutex, due_us);
         e->holds.watchdog_sleeps_us = 0;
     }
-    return rl_heap_first(&e->holds.work) != NULL;
+    return e->holds.undoing > 0;
 }
 
 static void *run(void *arg)

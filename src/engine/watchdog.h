@@ -29,6 +29,9 @@ void rl_watchdog_init(rl_watchdog *w);
 /* No effect when it runs; called by rl_engine_start(). */
 bool rl_watchdog_start(struct rl_engine *e);
 
+/* When an attempt that begins now has to end, so that three fit in a lease. */
+int64_t rl_watchdog_attempt_end(const struct rl_engine *e);
+
 /* After rl_holds_stop(): undoes what can be undone in one more attempt, and
  * ends the thread. */
 void rl_watchdog_stop(struct rl_engine *e);

@@ -188,11 +188,10 @@ uint64_t rlock_token(const rlock *lk)
     return view(lk).token;
 }
 
-rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
+/* RLOCK_NOT_HELD is an answer here: the thread's error is not set. */
+static rlock_status inspect(rlock *lk, rlock_holder *out)
 {
     int cancel;
-    if (!out)
-        return null_pointer("out");
     memset(out, 0, sizeof *out);
     rlock_status s = enter(lk, &cancel);
     if (s != RLOCK_OK)
@@ -202,12 +201,20 @@ rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
     return s;
 }
 
+rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
+{
+    if (!out)
+        return null_pointer("out");
+    rlock_status s = inspect(lk, out);
+    return s == RLOCK_NOT_HELD ? rl_lock_error(lk, s, "nobody holds it") : s;
+}
+
 rlock_status rlock_is_locked(rlock *lk, bool *out)
 {
     rlock_holder holder;
     if (!out)
         return null_pointer("out");
-    rlock_status s = rlock_holder_info(lk, &holder);
+    rlock_status s = inspect(lk, &holder);
     *out = s == RLOCK_OK;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
 }
@@ -217,7 +224,7 @@ rlock_status rlock_ttl(rlock *lk, int64_t *out_ms)
     rlock_holder holder;
     if (!out_ms)
         return null_pointer("out_ms");
-    rlock_status s = rlock_holder_info(lk, &holder);
+    rlock_status s = inspect(lk, &holder);
     *out_ms = s == RLOCK_OK ? holder.ttl_ms : -2;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
 }

@@ -25,7 +25,7 @@ typedef struct rl_lock_kind {
     rlock_status (*force_unlock)(rlock *lk);
     void (*cancel)(rlock *lk);
     rl_view (*view)(rlock *lk);
-    /* RLOCK_NOT_HELD: nobody does, *out is all zero */
+    /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
     rlock_status (*inspect)(rlock *lk, rlock_holder *out);
 } rl_lock_kind;
 

@@ -73,7 +73,17 @@ typedef struct grant {
     int64_t ticket;
 } grant;
 
-static verdict read_grant(rl_answer *a, grant *g)
+/* What no server of ours says: it may have done anything. */
+static verdict unexpected(rl_answer *a)
+{
+    a->outcome = RL_UNKNOWN;
+    a->open = true;
+    rl_fault_set(&a->fault, RLOCK_EIO, 0, "unexpected reply to an acquire");
+    a->fault.transient = false;
+    return FAILED;
+}
+
+static verdict read_grant(rl_answer *a, int level, grant *g)
 {
     const rl_item *item = a->reply.item;
     if (a->outcome != RL_ANSWERED)
@@ -82,21 +92,22 @@ static verdict read_grant(rl_answer *a, grant *g)
         a->reply.count > 0 && rl_item_is(&item[0], REDIS_REPLY_INTEGER)
             ? item[0].integer
             : LLONG_MIN;
-    if (code == 1 && a->reply.count == 2 && rl_item_number(&item[1]) > 0) {
-        g->token = (uint64_t)rl_item_number(&item[1]);
-        return ACQUIRED;
+    if (code == 1 && a->reply.count == 2) {
+        long long token = rl_item_number(&item[1]);
+        g->token = (uint64_t)token;
+        return token > 0 || level > 1 ? ACQUIRED : unexpected(a);
     }
-    if (code == 0 && a->reply.count == 3) {
+    if (code == 0 && a->reply.count == 3 && level == 1) {
         g->ttl_ms = rl_item_number(&item[1]);
         g->ticket = rl_item_number(&item[2]);
         return BUSY;
     }
-    if (code == -1)
+    if (code == -1 && level > 1)
         return GONE;
-    a->outcome = code == -2 ? RL_NOT_EXECUTED : RL_UNKNOWN;
-    rl_fault_set(&a->fault, RLOCK_EIO, 0, "%s",
-                 code == -2 ? "the acquire was given up"
-                            : "unexpected reply to an acquire");
+    if (code != -2)
+        return unexpected(a);
+    a->outcome = RL_NOT_EXECUTED;
+    rl_fault_set(&a->fault, RLOCK_EIO, 0, "the acquire was given up");
     a->fault.transient = false;
     return FAILED;
 }
@@ -116,11 +127,11 @@ typedef struct attempt {
     int64_t lease_ms;
     bool renewed;
     int64_t began_us, wait_until_us, call_until_us;
-    bool contended;    /* it had to wait */
-    bool asked;        /* the server has been asked */
-    bool rung;         /* the last wake-up was a ring */
-    bool with_bell;    /* the last try gave the bell */
-    int64_t outage_us; /* since when the server does not answer; 0: it does */
+    bool contended; /* it had to wait */
+    bool asked;     /* the server has been asked */
+    bool rung;      /* the last wake-up was a ring */
+    bool with_bell; /* the last try gave the bell */
+    bool failing;   /* the last try had no answer */
     int64_t pause_us;
     rl_fault fault; /* the last failure */
 } attempt;
@@ -141,10 +152,7 @@ static bool take_over(attempt *a, const rl_answer *ans, uint64_t token)
         return false;
     }
     rl_mutex_lock(&t->mutex);
-    a->hold->began_us = ans->sent_us;
-    rl_hold_grant_locked(t, a->hold, token, ans->sent_us, a->lease_ms);
-    if (a->renewed)
-        rl_hold_renew_locked(t, a->hold, true);
+    rl_hold_grant_locked(t, a->hold, token, ans->sent_us, a->renewed);
     rl_mutex_unlock(&t->mutex);
     return true;
 }
@@ -155,12 +163,13 @@ static verdict try_once(attempt *a, const char *bell, int64_t ticket, grant *g)
     rl_answer ans;
     acquire_call_init(&c, a->hold, a->lease_ms, 1, bell, ticket);
     int64_t until_us = rl_min(a->call_until_us, rl_command_deadline(a->e));
-    bool doubt = rl_ask(a->e, &c.call, until_us, &ans);
-    verdict v = read_grant(&ans, g);
+    rl_ask(a->e, &c.call, until_us, &ans);
+    verdict v = read_grant(&ans, 1, g);
     a->asked = true;
     a->with_bell = *bell != '\0';
-    a->hold->doubtful = a->hold->doubtful || doubt || ans.outcome == RL_UNKNOWN;
-    rl_hold_expect_locked(a->hold, rl_now_us(), a->lease_ms);
+    a->failing = v == FAILED;
+    a->hold->doubtful = a->hold->doubtful || ans.open;
+    rl_hold_expect(a->hold, rl_now_us(), a->lease_ms);
     if (v == ACQUIRED)
         return take_over(a, &ans, g->token) ? ACQUIRED : FAILED;
     if (v == FAILED)
@@ -181,20 +190,16 @@ static void contend(attempt *a)
  * After a failure: when to try again, or RL_NEVER: not at all. An outage is
  * survived for as long as a lease would be.
  */
-static int64_t retry_at(attempt *a)
+static int64_t retry_at(attempt *a, rl_waiter *w)
 {
     int64_t now_us = rl_now_us();
-    if (!a->fault.transient)
+    int64_t since_us = rl_waiter_failed(&a->e->rooms, w);
+    if (!a->fault.transient ||
+        now_us - since_us > a->e->set.watchdog_lease_ms * 1000)
         return RL_NEVER;
-    if (a->outage_us == 0) {
-        a->outage_us = now_us;
-        a->pause_us = FIRST_PAUSE_US;
-    }
-    if (now_us - a->outage_us > a->e->set.watchdog_lease_ms * 1000)
-        return RL_NEVER;
-    int64_t at_us = now_us + rl_jitter(a->pause_us);
-    a->pause_us = rl_min(a->pause_us * 2, LAST_PAUSE_US);
-    return at_us;
+    a->pause_us =
+        rl_min(rl_max(a->pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US);
+    return now_us + rl_jitter(a->pause_us);
 }
 
 /* After "busy": when to look again if nobody rings. */
@@ -221,10 +226,11 @@ static rlock_status try_in_front(attempt *a, rl_waiter *w, int64_t *again_us)
     if (v == ACQUIRED)
         return RLOCK_OK;
     if (v == FAILED) {
-        *again_us = retry_at(a);
+        *again_us = retry_at(a, w);
         return *again_us == RL_NEVER ? a->fault.status : RLOCK_BUSY;
     }
-    a->outage_us = 0;
+    a->pause_us = 0;
+    rl_waiter_answered(&e->rooms, w);
     if (a->rung)
         rl_add(&e->stats.wakeups_futile, 1);
     if (*bell)
@@ -239,12 +245,9 @@ static rlock_status try_in_front(attempt *a, rl_waiter *w, int64_t *again_us)
 static rlock_status time_is_up(attempt *a)
 {
     grant g;
-    verdict v = a->outage_us ? FAILED : BUSY;
-    if (!a->asked)
-        v = try_once(a, "", 0, &g);
-    if (v == ACQUIRED)
+    if (!a->asked && try_once(a, "", 0, &g) == ACQUIRED)
         return RLOCK_OK;
-    return v == FAILED ? a->fault.status : RLOCK_TIMEOUT;
+    return a->failing ? a->fault.status : RLOCK_TIMEOUT;
 }
 
 static rlock_status stand_in_line(attempt *a, rl_waiter *w)
@@ -261,8 +264,10 @@ static rlock_status stand_in_line(attempt *a, rl_waiter *w)
             if (s != RLOCK_BUSY)
                 return s;
             until_us = rl_min(until_us, again_us);
+            contend(a);
+        } else {
+            contend(a);
         }
-        contend(a);
         rl_wake why = rl_waiter_sleep(rooms, w, until_us);
         if (why == RL_WAKE_CLOSE)
             return RLOCK_ECLOSED;
@@ -307,7 +312,7 @@ static void give_up(attempt *a)
     rl_holds *t = &a->e->holds;
     rl_mutex_lock(&t->mutex);
     if (a->hold->doubtful)
-        rl_hold_undo_locked(t, a->hold);
+        rl_hold_undo_locked(t, a->hold, rl_now_us());
     else
         rl_hold_unref_locked(t, a->hold);
     rl_mutex_unlock(&t->mutex);
@@ -330,7 +335,7 @@ static rl_hold *new_draft(rlock *lk, int64_t lease_ms)
 {
     rl_engine *e = engine_of(lk);
     char holder[RL_HOLDER_MAX];
-    if (!rl_holder_id(holder, e->set.host))
+    if (!rl_owner_watch() || !rl_holder_id(holder, e->set.host))
         return NULL;
     rl_hold *h = rl_hold_new(&e->holds, lk->name, lk->len, holder);
     if (h)
@@ -417,13 +422,11 @@ static bool count_up(const rlock *lk, rl_hold *h, const rl_answer *ans,
 {
     rl_holds *t = &engine_of(lk)->holds;
     rl_mutex_lock(&t->mutex);
+    if (renewed && !h->renewed)
+        rl_hold_start_renewal_locked(t, h, ans->sent_us);
+    rl_hold_prolong_locked(t, h, ans->sent_us, lease_ms);
     bool valid = rl_hold_is_valid_locked(t, h, rl_now_us());
-    if (valid) {
-        h->count++;
-        rl_hold_prolong_locked(t, h, ans->sent_us, lease_ms);
-        if (renewed && !h->renewed)
-            rl_hold_renew_locked(t, h, true);
-    }
+    h->count += valid;
     rl_mutex_unlock(&t->mutex);
     return valid;
 }
@@ -433,7 +436,7 @@ static int64_t reentry_deadline(rl_engine *e, rl_hold *h, int64_t lease_ms)
 {
     rl_mutex_lock(&e->holds.mutex);
     int64_t until_us = rl_min(h->deadline_us, rl_command_deadline(e));
-    rl_hold_expect_locked(h, until_us, lease_ms);
+    rl_hold_expect(h, until_us, lease_ms);
     rl_mutex_unlock(&e->holds.mutex);
     return until_us;
 }
@@ -449,7 +452,7 @@ static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms)
         return rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end");
     acquire_call_init(&c, h, lease, h->count + 1, "", 0);
     rl_ask(e, &c.call, reentry_deadline(e, h, lease), &ans);
-    switch (read_grant(&ans, &g)) {
+    switch (read_grant(&ans, h->count + 1, &g)) {
     case ACQUIRED:
         if (!count_up(lk, h, &ans, lease, lease_ms == RLOCK_WATCHDOG))
             return lost(lk, note_loss(lk, h, RL_LOSS_EXPIRED));
@@ -504,7 +507,7 @@ static void discard(rl_engine *e, rl_hold *h, bool undo)
 {
     rl_mutex_lock(&e->holds.mutex);
     if (undo)
-        rl_hold_undo_locked(&e->holds, h);
+        rl_hold_undo_locked(&e->holds, h, rl_now_us());
     else
         rl_hold_unref_locked(&e->holds, h);
     rl_mutex_unlock(&e->holds.mutex);
@@ -515,7 +518,7 @@ static rlock_status lost_at_release(rlock *lk, rl_hold *h, rl_loss why)
 {
     rl_holds *t = &engine_of(lk)->holds;
     rl_mutex_lock(&t->mutex);
-    rl_hold_was_lost_locked(t, h, why);
+    rl_hold_report_loss_locked(t, h, why);
     rl_mutex_unlock(&t->mutex);
     return lost(lk, why);
 }
@@ -539,15 +542,15 @@ static rlock_status release(rlock *lk, rl_hold *h)
     rl_release r;
     rl_answer a;
     rl_release_init(&r, h, 0);
-    bool doubt = rl_ask(e, &r.call, rl_command_deadline(e), &a);
+    rl_ask(e, &r.call, rl_command_deadline(e), &a);
     if (a.outcome == RL_ANSWERED) {
-        discard(e, h, false);
-        if (a.reply.top.integer == 2)
+        long long code = a.reply.top.integer % RL_UNBURIED;
+        discard(e, h, a.reply.top.integer >= RL_UNBURIED);
+        if (code == 2)
             make_way(lk, a.sent_us);
         /* Gone, after a try whose answer was lost: it was that one. */
-        return a.reply.top.integer >= 1 || doubt
-                   ? RLOCK_OK
-                   : lost_at_release(lk, h, RL_LOSS_GONE);
+        return code > 0 || a.open ? RLOCK_OK
+                                  : lost_at_release(lk, h, RL_LOSS_GONE);
     }
     bool foreign = a.fault.status == RLOCK_EWRONGTYPE;
     discard(e, h, !foreign);
@@ -577,11 +580,14 @@ static rlock_status unlock_lost(rlock *lk, rl_hold *h, int level)
 {
     rl_engine *e = engine_of(lk);
     rl_loss why = h->loss;
-    /* A renewal that was given up may have kept it alive on the server. */
+    /*
+     * A renewal that was given up may have kept it alive on the server, and an
+     * acquire that is late would take it anew.
+     */
     bool lingers = (why == RL_LOSS_EXPIRED || why == RL_LOSS_TOO_LONG) &&
                    rl_now_us() < h->gone_us;
     if (level == 0)
-        discard(e, h, lingers);
+        discard(e, h, lingers || h->doubtful);
     return lost(lk, why);
 }
 
@@ -610,104 +616,101 @@ static rlock_status reentrant_unlock(rlock *lk)
     return s;
 }
 
-/* What an extend has to know and to put right afterwards. */
-typedef struct extension {
-    int64_t lease_ms;
-    int64_t before_us; /* the clock before the first try */
-    int64_t until_us;  /* no try after that */
-    bool was_renewed;
-    bool shortens;
-    int64_t old_ceiling_us;
-} extension;
-
 /*
- * Stops renewal, and lets one that is under way land: a renewal that overtook
- * the extend would undo it. False: it did not land in time.
+ * Pauses renewal, and lets one that is under way land: a renewal that overtook
+ * the extend would undo it. Returns until when to ask, which is not long, or 0:
+ * it did not land in time.
  */
-static bool prepare_extension(rl_engine *e, rl_hold *h, extension *x)
+static int64_t pause_renewal(rl_engine *e, rl_hold *h, int64_t lease_ms)
 {
     rl_holds *t = &e->holds;
     rl_mutex_lock(&t->mutex);
-    x->until_us = rl_min(h->deadline_us, rl_command_deadline(e));
-    x->was_renewed = h->renewed;
-    rl_hold_renew_locked(t, h, false);
-    while (h->in_flight && rl_now_us() < x->until_us)
-        rl_cond_wait_until(&t->landed, &t->mutex, x->until_us);
-    bool landed = !h->in_flight;
-    x->before_us = rl_now_us();
-    x->old_ceiling_us = h->ceiling_us;
-    x->shortens = rl_lease_deadline(x->before_us, x->lease_ms) < h->deadline_us;
-    rl_hold_expect_locked(h, x->until_us, x->lease_ms);
-    if (!landed && x->was_renewed)
-        rl_hold_renew_locked(t, h, true);
+    int64_t until_us = rl_min(h->deadline_us, rl_command_deadline(e));
+    if (h->renewed)
+        until_us = rl_min(until_us, rl_watchdog_attempt_end(e));
+    rl_hold_pause_renewal_locked(t, h);
+    while (h->in_flight && rl_now_us() < until_us)
+        rl_cond_wait_until(&t->landed, &t->mutex, until_us);
+    if (h->in_flight)
+        until_us = 0;
+    rl_hold_expect(h, until_us, lease_ms);
     rl_mutex_unlock(&t->mutex);
-    return landed;
+    return until_us;
 }
 
-/*
- * A try that stayed open and shortens may arrive at any time: from then on
- * nothing longer than it can be relied on.
- */
-static void doubt_extension_locked(rl_hold *h, const extension *x)
+/* Goes on as before; at once, for nothing was renewed meanwhile. */
+static void resume_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex)
 {
-    if (x->shortens)
-        h->ceiling_us =
-            rl_min(h->ceiling_us, rl_lease_deadline(x->before_us, x->lease_ms));
+    if (h->renewed)
+        rl_hold_start_renewal_locked(
+            t, h, rl_now_us() - rl_hold_renewal_period_us(t, h));
+    h->paused = false;
 }
 
-static rlock_status finish_extension(rlock *lk, rl_hold *h, const extension *x,
-                                     bool doubt, const rl_answer *a,
-                                     bool renewed)
+/* Puts the answer down. */
+static void note_extension(rl_engine *e, rl_hold *h, const rl_answer *a,
+                           int64_t before_us, int64_t lease_ms, bool renewed)
+{
+    rl_holds *t = &e->holds;
+    rl_mutex_lock(&t->mutex);
+    if (a->open)
+        rl_hold_cap_locked(t, h, before_us, lease_ms);
+    if (a->outcome != RL_ANSWERED || a->reply.top.integer != 1) {
+        resume_renewal_locked(t, h);
+    } else {
+        if (renewed)
+            rl_hold_start_renewal_locked(t, h, a->sent_us);
+        else
+            rl_hold_stop_renewal_locked(t, h);
+        rl_hold_set_lease_locked(t, h, a->sent_us, lease_ms);
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+static rlock_status extended(rlock *lk, rl_hold *h, int64_t lease_ms,
+                             bool renewed)
 {
     rl_holds *t = &engine_of(lk)->holds;
-    bool answered = a->outcome == RL_ANSWERED;
-    doubt = doubt || a->outcome == RL_UNKNOWN;
     rl_mutex_lock(&t->mutex);
-    if (doubt)
-        doubt_extension_locked(h, x);
-    if (rl_hold_is_valid_locked(t, h, rl_now_us())) {
-        if (answered && a->reply.top.integer == 1) {
-            h->renewed = renewed;
-            rl_hold_set_lease_locked(t, h, a->sent_us, x->lease_ms);
-            rl_hold_renew_locked(t, h, renewed);
-        } else if (answered || a->fault.status == RLOCK_EWRONGTYPE) {
-            rl_hold_lose_locked(t, h, answered ? RL_LOSS_GONE : RL_LOSS_FOREIGN,
-                                rl_now_us());
-        } else {
-            rl_hold_cap_locked(t, h);
-            rl_hold_renew_locked(t, h,
-                                 x->was_renewed && !(doubt && x->shortens));
-        }
-    }
-    bool held = rl_hold_is_valid_locked(t, h, rl_now_us());
+    bool valid = rl_hold_is_valid_locked(t, h, rl_now_us());
+    bool capped = !renewed && h->cap_ms < lease_ms;
     rl_loss why = h->loss;
     rl_mutex_unlock(&t->mutex);
-    if (!answered)
-        return rl_lock_fail(lk, &a->fault);
-    if (!held)
+    if (!valid)
         return lost(lk, why);
-    if (x->old_ceiling_us < rl_lease_deadline(a->sent_us, x->lease_ms))
+    if (capped)
         return rl_lock_error(lk, RLOCK_EIO,
                              "an earlier extend that was never answered may "
                              "still arrive and shorten the lease");
     return RLOCK_OK;
 }
 
-static rlock_status extend(rlock *lk, rl_hold *h, int64_t lease_ms)
+static rlock_status extend(rlock *lk, rl_hold *h, int64_t wanted_ms)
 {
     rl_engine *e = engine_of(lk);
-    extension x = {.lease_ms = lease_of(e, lease_ms)};
-    if (!prepare_extension(e, h, &x))
-        return rl_lock_error(lk, RLOCK_EIO,
-                             "a renewal is under way and does not end");
+    int64_t lease_ms = lease_of(e, wanted_ms);
+    bool renewed = wanted_ms == RLOCK_WATCHDOG;
     rl_call c;
-    rl_answer a;
+    rl_answer a = {.outcome = RL_NOT_EXECUTED};
+    int64_t until_us = pause_renewal(e, h, lease_ms);
+    int64_t before_us = rl_now_us();
     rl_call_init(&c, RL_SCRIPT_EXTEND, 1);
     rl_call_bytes(&c, lk->name, lk->len);
     rl_call_text(&c, h->holder);
-    rl_call_number(&c, x.lease_ms);
-    bool doubt = rl_ask(e, &c, x.until_us, &a);
-    return finish_extension(lk, h, &x, doubt, &a, lease_ms == RLOCK_WATCHDOG);
+    rl_call_number(&c, lease_ms);
+    if (until_us)
+        rl_ask(e, &c, until_us, &a);
+    else
+        rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
+    note_extension(e, h, &a, before_us, lease_ms, renewed);
+    if (a.outcome == RL_ANSWERED && a.reply.top.integer == 1)
+        return extended(lk, h, lease_ms, renewed);
+    if (a.outcome == RL_ANSWERED)
+        return lost(lk, note_loss(lk, h, RL_LOSS_GONE));
+    if (a.fault.status == RLOCK_EWRONGTYPE)
+        note_loss(lk, h, RL_LOSS_FOREIGN);
+    return rl_lock_fail(lk, &a.fault);
 }
 
 static rlock_status reentrant_extend(rlock *lk, int64_t lease_ms)
@@ -736,12 +739,14 @@ static rlock_status reentrant_force_unlock(rlock *lk)
     rl_call_bytes(&c, queue.text, queue.len);
     rl_call_bytes(&c, redisson.text, redisson.len);
     rl_call_bytes(&c, lk->name, lk->len);
-    bool doubt = rl_ask(e, &c, rl_command_deadline(e), &a);
+    /* Asked twice, it could free the lock of whoever was woken by the first. */
+    c.only_once = true;
+    rl_ask(e, &c, rl_command_deadline(e), &a);
     if (a.outcome != RL_ANSWERED)
         return rl_lock_fail(lk, &a.fault);
-    if (a.reply.top.integer == 1 || doubt)
-        return RLOCK_OK;
-    return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
+    return a.reply.top.integer == 1
+               ? RLOCK_OK
+               : rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
 }
 
 static void reentrant_cancel(rlock *lk)
@@ -807,7 +812,7 @@ static rlock_status reentrant_inspect(rlock *lk, rlock_holder *out)
     if (a.outcome != RL_ANSWERED)
         return rl_lock_fail(lk, &a.fault);
     if (a.reply.count == 0)
-        return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
+        return RLOCK_NOT_HELD;
     const rl_item *item = a.reply.item;
     if (a.reply.count != 3 || !item[0].str || item[0].len >= sizeof out->raw)
         return rl_lock_error(lk, RLOCK_EIO, "unexpected reply to inspect");

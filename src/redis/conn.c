@@ -82,6 +82,11 @@ bool rl_conn_append(rl_conn *c, int argc, const char **argv, const size_t *lens)
     return ok;
 }
 
+void rl_conn_discard(rl_conn *c)
+{
+    c->out_len = 0;
+}
+
 static rlock_status fail(rl_conn *c, rl_fault *f, int err, const char *what)
 {
     c->broken = true;
@@ -142,8 +147,12 @@ static rlock_status flush_tls(rl_conn *c, int64_t deadline_us, rl_fault *f)
     while (!done) {
         if (write_tls(c, &done) != REDIS_OK)
             return fail(c, f, 0, c->ctx->errstr);
-        if (!done && !wait_for(c, POLLOUT, deadline_us))
-            return fail(c, f, errno, "cannot send");
+        /* TLS may have to read before it can write: look again soon. */
+        int64_t soon_us = rl_now_us() + 10000;
+        if (!done && rl_now_us() >= deadline_us)
+            return fail(c, f, ETIMEDOUT, "cannot send");
+        if (!done)
+            wait_for(c, POLLIN | POLLOUT, rl_min(soon_us, deadline_us));
     }
     return RLOCK_OK;
 }
@@ -222,6 +231,19 @@ rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
         if (s != RLOCK_OK)
             return s;
     }
+}
+
+bool rl_conn_last_words(rl_conn *c, rl_reply *into)
+{
+    char bytes[512];
+    void *reply = NULL;
+    ssize_t n =
+        c->plain ? recv(c->ctx->fd, bytes, sizeof bytes, MSG_DONTWAIT) : 0;
+    if (n > 0)
+        redisReaderFeed(c->ctx->reader, bytes, (size_t)n);
+    c->ctx->reader->privdata = into;
+    return redisReaderGetReply(c->ctx->reader, &reply) == REDIS_OK && reply &&
+           rl_reply_is(into, REDIS_REPLY_ERROR);
 }
 
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,

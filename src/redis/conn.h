@@ -40,6 +40,9 @@ void rl_conn_free(rl_conn *c);
 bool rl_conn_append(rl_conn *c, int argc, const char **argv,
                     const size_t *lens);
 
+/* Forgets what was appended. */
+void rl_conn_discard(rl_conn *c);
+
 /*
  * Sends everything appended. When it fails, the last command at least has not
  * reached the server whole, and so is not executed.
@@ -53,6 +56,12 @@ rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
 /* One command of C strings and its reply. */
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
                          rl_fault *f, int argc, const char **argv);
+
+/*
+ * After a failure: an error reply that the server had sent before, if one is
+ * there. False: there is none.
+ */
+bool rl_conn_last_words(rl_conn *c, rl_reply *into);
 
 /* Has the server closed it, or sent something that nobody asked for? */
 bool rl_conn_is_stale(const rl_conn *c);

@@ -1,7 +1,6 @@
 #include "redis/dial.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,6 +19,21 @@
 #define KEEPALIVE_IDLE_S  30
 #define KEEPALIVE_EVERY_S 10
 #define KEEPALIVE_PROBES  3
+
+/* What is sent and not acknowledged for so long has not arrived. */
+#define UNACKNOWLEDGED_MS 30000
+
+void rl_dialer_init(rl_dialer *d)
+{
+    *d = (rl_dialer){0};
+    rl_resolver_init(&d->resolver);
+}
+
+void rl_dialer_fini(rl_dialer *d)
+{
+    rl_uri_fini(&d->uri);
+    rl_resolver_fini(&d->resolver);
+}
 
 static rlock_status cannot_connect(rl_fault *f, int err)
 {
@@ -97,24 +111,37 @@ static void tune_tcp(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 #endif
+#ifdef TCP_USER_TIMEOUT
+    unsigned unacknowledged = UNACKNOWLEDGED_MS;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
+               sizeof unacknowledged);
+#endif
 }
 
-static rlock_status connect_tcp(const rl_uri *u, int64_t deadline_us, int *fd,
+/* Each address gets its share of the time: the first may be a black hole. */
+static int connect_to_one_of(const rl_addresses *found, int64_t deadline_us)
+{
+    int fd = -1;
+    for (int i = 0; i < found->count && fd < 0; i++) {
+        int64_t now_us = rl_now_us();
+        int64_t share_us = (deadline_us - now_us) / (found->count - i);
+        fd = connect_to((const struct sockaddr *)&found->at[i].addr,
+                        found->at[i].len, now_us + share_us);
+    }
+    return fd;
+}
+
+static rlock_status connect_tcp(rl_dialer *d, int64_t deadline_us, int *fd,
                                 rl_fault *f)
 {
-    struct addrinfo *found = NULL;
-    rlock_status s = rl_resolve(u->host, u->port, deadline_us, &found, f);
+    rl_addresses found;
+    rlock_status s = rl_resolve(&d->resolver, d->uri.host, d->uri.port,
+                                deadline_us, &found, f);
     if (s != RLOCK_OK)
         return s;
-    int err = ETIMEDOUT;
-    *fd = -1;
-    for (struct addrinfo *a = found; a && *fd < 0; a = a->ai_next) {
-        *fd = connect_to(a->ai_addr, a->ai_addrlen, deadline_us);
-        err = errno;
-    }
-    freeaddrinfo(found);
+    *fd = connect_to_one_of(&found, deadline_us);
     if (*fd < 0)
-        return cannot_connect(f, err);
+        return cannot_connect(f, errno);
     tune_tcp(*fd);
     return RLOCK_OK;
 }
@@ -128,12 +155,12 @@ static rlock_status connect_unix(const rl_uri *u, int64_t deadline_us, int *fd,
     return *fd < 0 ? cannot_connect(f, errno) : RLOCK_OK;
 }
 
-static rlock_status dial_uri(const rl_uri *u, int64_t deadline_us,
-                             rl_conn **out, rl_fault *f)
+static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                             rl_fault *f)
 {
     int fd;
-    rlock_status s = u->local ? connect_unix(u, deadline_us, &fd, f)
-                              : connect_tcp(u, deadline_us, &fd, f);
+    rlock_status s = d->uri.local ? connect_unix(&d->uri, deadline_us, &fd, f)
+                                  : connect_tcp(d, deadline_us, &fd, f);
     if (s != RLOCK_OK)
         return s;
     redisContext *ctx = redisConnectFd(fd);
@@ -172,6 +199,8 @@ static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
         return rl_fault_set(f, RLOCK_EINVAL, 0,
                             "the connect callback returned a context that the "
                             "library owns already");
+    if (ctx->fd < 0)
+        return unusable(ctx, f, "a context that is not connected");
     if (!(ctx->flags & REDIS_BLOCK))
         return unusable(ctx, f, "a non-blocking context");
     if (ctx->reader->pos != ctx->reader->len)
@@ -185,18 +214,48 @@ static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
 }
 
 /*
- * A server that does not know AUTH repeats its arguments, so its answer is
- * passed on only when the password is not in it.
+ * A server that does not know AUTH repeats its arguments, cut and cleaned in
+ * its own way, so only answers that are known to be free of them are passed on.
  */
+static bool is_safe_to_show(const char *answer)
+{
+    static const char *const known[] = {
+        "WRONGPASS", "NOAUTH",   "NOPERM",
+        "LOADING",   "ERR AUTH", "ERR invalid password",
+        "ERR max",   "DENIED",   "ERR Client sent AUTH",
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(answer, known[i], strlen(known[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 static rlock_status login_failed(const rl_uri *u, const rl_reply *r,
                                  rl_fault *f)
 {
     const rl_error_kind *kind = rl_error_reply(r, NULL);
-    bool safe = !*u->password || !strstr(r->top.str, u->password);
+    bool safe = is_safe_to_show(r->top.str) &&
+                (!*u->password || !strstr(r->top.str, u->password));
     rl_fault_set(f, RLOCK_ESERVER, 0, "login failed: %s",
-                 safe ? r->top.str : "(the answer repeats the password)");
+                 safe ? r->top.str
+                      : "the server does not accept AUTH (its answer may "
+                        "repeat the password and is left out)");
     f->transient = kind->transient;
     return RLOCK_ESERVER;
+}
+
+/*
+ * A server that is full says so and closes, without reading what we send: what
+ * it said may be there although our command could not be sent.
+ */
+static rlock_status ask(rl_conn *c, int64_t deadline_us, rl_reply *r,
+                        rl_fault *f, int argc, const char **argv)
+{
+    rlock_status s = rl_conn_ask(c, deadline_us, r, f, argc, argv);
+    if (s == RLOCK_EIO && rl_conn_last_words(c, r))
+        return rl_error_reply(r, f)->status;
+    return s;
 }
 
 static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
@@ -207,8 +266,8 @@ static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
     const char *with_user[] = {"AUTH", u->user, u->password};
     const char *without[] = {"AUTH", u->password};
     rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, u->user ? 3 : 2,
-                                 u->user ? with_user : without);
+    rlock_status s = ask(c, deadline_us, &r, f, u->user ? 3 : 2,
+                         u->user ? with_user : without);
     if (s != RLOCK_OK)
         return s;
     return rl_reply_is(&r, REDIS_REPLY_ERROR) ? login_failed(u, &r, f)
@@ -223,8 +282,8 @@ static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
     char number[16];
     snprintf(number, sizeof number, "%d", db);
     rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, 2,
-                                 (const char *[]){"SELECT", number});
+    rlock_status s =
+        ask(c, deadline_us, &r, f, 2, (const char *[]){"SELECT", number});
     if (s != RLOCK_OK)
         return s;
     if (rl_reply_is(&r, REDIS_REPLY_ERROR))
@@ -233,26 +292,37 @@ static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
     return RLOCK_OK;
 }
 
-static rlock_status expect_pong(rl_conn *c, bool theirs, int64_t deadline_us,
-                                rl_fault *f)
+static rlock_status not_ready(bool theirs, const rl_reply *r, rl_fault *f)
 {
-    rl_reply r;
-    rlock_status s =
-        rl_conn_ask(c, deadline_us, &r, f, 1, (const char *[]){"PING"});
-    if (s != RLOCK_OK)
-        return s;
-    if (rl_reply_is(&r, REDIS_REPLY_ERROR))
-        return rl_error_reply(&r, f)->status;
-    if (rl_reply_is(&r, REDIS_REPLY_STATUS) && strcmp(r.top.str, "PONG") == 0 &&
-        !rl_conn_is_stale(c))
-        return RLOCK_OK;
+    if (rl_reply_is(r, REDIS_REPLY_ERROR))
+        return rl_error_reply(r, f)->status;
     if (!theirs)
-        return rl_fault_set(f, RLOCK_EIO, 0, "not a Redis server: no PONG");
+        return rl_fault_set(f, RLOCK_EIO, 0,
+                            "not a Redis server: it does not answer PING");
     return rl_fault_set(f, RLOCK_EINVAL, 0,
                         "the connect callback's context is not ready for "
                         "commands (in MULTI, subscribed, or with unread "
-                        "replies): PING was answered \"%.60s\"",
-                        r.top.str ? r.top.str : "(no text)");
+                        "replies): it answered \"%.60s\"",
+                        r->top.str ? r->top.str : "(no text)");
+}
+
+/* The echo of a word of ours: a PONG may be the answer to somebody's PING. */
+static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
+                                rl_fault *f)
+{
+    rl_reply r;
+    rlock_status s;
+    if (rl_conn_is_stale(c)) {
+        s = rl_conn_read(c, deadline_us, &r, f);
+        return s == RLOCK_OK ? not_ready(theirs, &r, f) : s;
+    }
+    s = ask(c, deadline_us, &r, f, 2, (const char *[]){"PING", "rlock"});
+    if (s != RLOCK_OK)
+        return s;
+    if (rl_reply_is(&r, REDIS_REPLY_STRING) &&
+        strcmp(r.top.str, "rlock") == 0 && !rl_conn_is_stale(c))
+        return RLOCK_OK;
+    return not_ready(theirs, &r, f);
 }
 
 rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
@@ -262,15 +332,15 @@ rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
     deadline_us =
         rl_min(deadline_us, rl_after_ms(rl_now_us(), d->connect_timeout_ms));
     rl_conn *c = NULL;
-    rlock_status s = theirs ? dial_callback(d, &c, f)
-                            : dial_uri(&d->uri, deadline_us, &c, f);
+    rlock_status s =
+        theirs ? dial_callback(d, &c, f) : dial_uri(d, deadline_us, &c, f);
     if (s == RLOCK_OK && !theirs) {
         s = log_in(c, &d->uri, deadline_us, f);
         if (s == RLOCK_OK)
             s = select_db(c, d->uri.db, deadline_us, f);
     }
     if (s == RLOCK_OK)
-        s = expect_pong(c, theirs, deadline_us, f);
+        s = expect_echo(c, theirs, deadline_us, f);
     if (s != RLOCK_OK) {
         rl_conn_free(c);
         c = NULL;

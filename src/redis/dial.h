@@ -1,17 +1,19 @@
 /*
  * Makes connections: from a URI, or by the user's callback. Either way the
- * new connection is asked for a PONG before anything else, so that an
- * unsolicited error, a left-over reply or an open MULTI is never taken for the
- * answer to a command of ours.
+ * new connection is pinged before anything else, so that an unsolicited error,
+ * a left-over reply or an open MULTI is never taken for the answer to a command
+ * of ours.
  */
 #ifndef RL_REDIS_DIAL_H
 #define RL_REDIS_DIAL_H
 
 #include "redis/conn.h"
+#include "redis/resolve.h"
 #include "redis/uri.h"
 
 typedef struct rl_dialer {
     rl_uri uri;
+    rl_resolver resolver;
     redisContext *(*connect)(void *arg); /* instead of the URI */
     void *connect_arg;
     /* Has the callback returned this context before? */
@@ -19,6 +21,9 @@ typedef struct rl_dialer {
     void *is_ours_arg;
     int64_t connect_timeout_ms;
 } rl_dialer;
+
+void rl_dialer_init(rl_dialer *d);
+void rl_dialer_fini(rl_dialer *d);
 
 /*
  * RLOCK_EIO, RLOCK_ESERVER, RLOCK_EINVAL (the callback's context cannot be

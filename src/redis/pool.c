@@ -7,7 +7,9 @@
  */
 #include "redis/pool.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -26,6 +28,7 @@ typedef struct pool {
     unsigned places;           /* of the limit that are taken */
     unsigned broken;           /* closed in trouble and not replaced yet */
     int64_t last_trouble_us;
+    struct pool *next_left_behind; /* in a forked child */
 } pool;
 
 static pool *pool_of(rl_source *s)
@@ -133,8 +136,12 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
         return RLOCK_OK;
     }
     rlock_status status = pool_open(s, deadline_us, out, f);
-    if (status != RLOCK_OK)
-        leave_place(p);
+    if (status == RLOCK_OK)
+        return status;
+    leave_place(p);
+    /* Only rlock_client_new() can blame its caller's arguments. */
+    if (status == RLOCK_EINVAL)
+        status = f->status = RLOCK_EIO;
     return status;
 }
 
@@ -157,24 +164,38 @@ static void pool_give_back(rl_source *s, rl_conn *c)
 }
 
 /*
- * In a forked child the list is walked only if it was whole at the fork; then
- * the descriptors are closed, which the parent does not notice.
+ * A forked child has copies of all descriptors, and closes them, which the
+ * parent does not notice. The memory of a connection that another thread was
+ * using at the fork may be half-changed, and is left alone; so is the pool,
+ * lest it looks like a leak, and all of it when the list itself may be torn.
  */
+static void pool_free_forked(pool *p)
+{
+    static _Atomic(pool *) left_behind;
+    rl_conn *c;
+    p->next_left_behind = atomic_exchange(&left_behind, p);
+    if (!rl_mutex_was_free(&p->mutex))
+        return;
+    LIST_FOREACH (c, &p->open, all) {
+        close(c->ctx->fd);
+    }
+}
+
 static void pool_free(rl_source *s, bool forked)
 {
     pool *p = pool_of(s);
-    if (!forked || rl_mutex_was_free(&p->mutex)) {
-        rl_conn *c;
-        while ((c = LIST_FIRST(&p->open)) != NULL) {
-            LIST_REMOVE(c, all);
-            rl_conn_free(c);
-        }
+    rl_conn *c;
+    if (forked) {
+        pool_free_forked(p);
+        return;
     }
-    if (!forked) {
-        rl_cond_fini(&p->returned);
-        rl_mutex_fini(&p->mutex);
+    while ((c = LIST_FIRST(&p->open)) != NULL) {
+        LIST_REMOVE(c, all);
+        rl_conn_free(c);
     }
-    rl_uri_fini(&p->dialer.uri);
+    rl_cond_fini(&p->returned);
+    rl_mutex_fini(&p->mutex);
+    rl_dialer_fini(&p->dialer);
     free(p);
 }
 
@@ -190,7 +211,7 @@ rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
 {
     pool *p = calloc(1, sizeof *p);
     if (!p) {
-        rl_uri_fini(&dialer->uri);
+        rl_dialer_fini(dialer);
         return NULL;
     }
     p->dialer = *dialer;

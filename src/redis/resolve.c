@@ -1,120 +1,170 @@
-/*
- * A numeric address is parsed on the spot. A name is looked up on a thread of
- * its own, because getaddrinfo() may take minutes and cannot be interrupted:
- * when the caller's time is up it goes away, and the thread, which nobody
- * joins, drops the answer. Caller and thread share the query; the last of the
- * two frees it.
- */
 #include "redis/resolve.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
 
-typedef struct query {
-    rl_mutex mutex;
+/* Shared by the thread that looks up and those who wait for it. */
+struct rl_query {
+    atomic_int refs;
+    rl_mutex mutex; /* guards done, error and found */
     rl_cond answered;
-    bool done, abandoned; /* guarded by mutex */
-    int error;            /* of getaddrinfo */
-    struct addrinfo *found;
-    char port[8];
-    char host[];
-} query;
+    bool done;
+    int error; /* of getaddrinfo */
+    rl_addresses found;
+    char port[8]; /* fixed */
+    char host[];  /* fixed */
+};
 
-static int look_up(const char *host, const char *port, int flags,
-                   struct addrinfo **out)
+void rl_resolver_init(rl_resolver *r)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV | flags};
-    return getaddrinfo(host, port, &hints, out);
+    *r = (rl_resolver){0};
+    rl_mutex_init(&r->mutex);
 }
 
-static void query_free(query *q)
+static void unref(rl_query *q)
 {
-    if (q->found)
-        freeaddrinfo(q->found);
+    if (atomic_fetch_sub(&q->refs, 1) != 1)
+        return;
     rl_cond_fini(&q->answered);
     rl_mutex_fini(&q->mutex);
     free(q);
 }
 
+void rl_resolver_fini(rl_resolver *r)
+{
+    if (r->pending)
+        unref(r->pending);
+    rl_mutex_fini(&r->mutex);
+}
+
+static int look_up(const char *host, const char *port, int flags,
+                   rl_addresses *out)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV | flags};
+    struct addrinfo *found;
+    int error = getaddrinfo(host, port, &hints, &found);
+    out->count = 0;
+    if (error)
+        return error;
+    for (struct addrinfo *a = found; a && out->count < RL_ADDRESSES;
+         a = a->ai_next) {
+        memcpy(&out->at[out->count].addr, a->ai_addr, a->ai_addrlen);
+        out->at[out->count++].len = a->ai_addrlen;
+    }
+    freeaddrinfo(found);
+    return 0;
+}
+
 static void *run(void *arg)
 {
-    query *q = arg;
-    struct addrinfo *found = NULL;
+    rl_query *q = arg;
+    rl_addresses found;
     int error = look_up(q->host, q->port, 0, &found);
     rl_mutex_lock(&q->mutex);
     q->done = true;
     q->error = error;
     q->found = found;
-    bool abandoned = q->abandoned;
-    rl_cond_wake(&q->answered);
+    rl_cond_wake_all(&q->answered);
     rl_mutex_unlock(&q->mutex);
-    if (abandoned)
-        query_free(q);
+    unref(q);
     return NULL;
 }
 
-static query *query_new(const char *host, const char *port)
+/* A query that runs, with a reference for the thread and one for the caller. */
+static rl_query *start(const char *host, const char *port)
 {
     size_t size = strlen(host) + 1;
-    query *q = calloc(1, sizeof *q + size);
+    rl_query *q = calloc(1, sizeof *q + size);
     if (!q)
         return NULL;
+    atomic_init(&q->refs, 2);
     rl_mutex_init(&q->mutex);
     rl_cond_init(&q->answered);
-    snprintf(q->port, sizeof q->port, "%s", port);
+    memcpy(q->port, port, strlen(port) + 1);
     memcpy(q->host, host, size);
+    if (!rl_thread_start_detached("rlock-resolve", run, q)) {
+        unref(q);
+        unref(q);
+        return NULL;
+    }
     return q;
 }
 
-static rlock_status unknown_host(const char *why, rl_fault *f)
+/* The query under way, or a new one; referenced. */
+static rl_query *join(rl_resolver *r, const char *host, const char *port)
 {
-    return rl_fault_set(f, RLOCK_EIO, 0, "cannot look up the host: %s", why);
+    rl_mutex_lock(&r->mutex);
+    if (!r->pending)
+        r->pending = start(host, port);
+    rl_query *q = r->pending;
+    if (q)
+        atomic_fetch_add(&q->refs, 1);
+    rl_mutex_unlock(&r->mutex);
+    return q;
 }
 
-/* Waits for the thread; takes over what it found. */
-static rlock_status await(query *q, int64_t deadline_us, struct addrinfo **out,
-                          rl_fault *f)
+/* Its answer has been seen: the next caller asks anew. */
+static void finish(rl_resolver *r, rl_query *q, const rl_addresses *found)
+{
+    rl_mutex_lock(&r->mutex);
+    bool pending = r->pending == q;
+    if (pending)
+        r->pending = NULL;
+    if (found->count)
+        r->last = *found;
+    rl_mutex_unlock(&r->mutex);
+    if (pending)
+        unref(q);
+}
+
+static const char *await(rl_resolver *r, rl_query *q, int64_t deadline_us,
+                         rl_addresses *out)
 {
     rl_mutex_lock(&q->mutex);
     while (!q->done && rl_now_us() < deadline_us)
         rl_cond_wait_until(&q->answered, &q->mutex, deadline_us);
     bool done = q->done;
-    q->abandoned = !done;
+    int error = q->error;
+    if (done)
+        *out = q->found;
     rl_mutex_unlock(&q->mutex);
     if (!done)
-        return unknown_host("the name server does not answer", f);
-    int error = q->error;
-    *out = q->found;
-    q->found = NULL;
-    query_free(q);
-    return error ? unknown_host(gai_strerror(error), f) : RLOCK_OK;
+        return "the name server does not answer";
+    finish(r, q, out);
+    return error ? gai_strerror(error) : NULL;
 }
 
-rlock_status rl_resolve(const char *host, int port, int64_t deadline_us,
-                        struct addrinfo **out, rl_fault *f)
+static rlock_status fall_back(rl_resolver *r, const char *why,
+                              rl_addresses *out, rl_fault *f)
+{
+    rl_mutex_lock(&r->mutex);
+    *out = r->last;
+    rl_mutex_unlock(&r->mutex);
+    return out->count ? RLOCK_OK
+                      : rl_fault_set(f, RLOCK_EIO, 0,
+                                     "cannot look up the host: %s", why);
+}
+
+rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
+                        int64_t deadline_us, rl_addresses *out, rl_fault *f)
 {
     char service[8];
     snprintf(service, sizeof service, "%d", port);
-    int error = look_up(host, service, AI_NUMERICHOST, out);
-    if (error == 0)
+    if (look_up(host, service, AI_NUMERICHOST, out) == 0)
         return RLOCK_OK;
-    if (error != EAI_NONAME)
-        return unknown_host(gai_strerror(error), f);
-    query *q = query_new(host, service);
+    out->count = 0;
+    rl_query *q = join(r, host, service);
     if (!q)
-        return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
-    if (!rl_thread_start_detached("rlock-resolve", run, q)) {
-        query_free(q);
-        return rl_fault_set(f, RLOCK_EIO, errno, "cannot start a thread: %s",
-                            strerror(errno));
-    }
-    return await(q, deadline_us, out, f);
+        return fall_back(r, "no memory or thread for it", out, f);
+    const char *failed = await(r, q, deadline_us, out);
+    unref(q);
+    return failed ? fall_back(r, failed, out, f) : RLOCK_OK;
 }

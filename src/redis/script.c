@@ -9,6 +9,7 @@
 void rl_call_init(rl_call *c, rl_script_id script, int keys)
 {
     c->script = script;
+    c->only_once = false;
     c->argc = 0;
     c->used_numbers = 0;
     rl_call_text(c, "EVALSHA");
@@ -136,6 +137,7 @@ void rl_script_call(rl_source *s, const rl_call *c, int64_t deadline_us,
 {
     rl_conn *conn;
     a->outcome = RL_NOT_EXECUTED;
+    a->open = false;
     if (rl_source_borrow(s, deadline_us, &conn, &a->fault) != RLOCK_OK)
         return;
     rl_script_exchange(conn, c, deadline_us, loads, a);

@@ -40,6 +40,8 @@ extern const rl_script rl_scripts[RL_SCRIPT_COUNT];
  */
 typedef struct rl_call {
     rl_script_id script;
+    bool only_once; /* a second execution would do harm: no try after an
+                       unknown outcome */
     int argc;
     const char *argv[RL_CALL_MAX];
     size_t lens[RL_CALL_MAX];
@@ -62,6 +64,8 @@ typedef enum rl_outcome {
 
 typedef struct rl_answer {
     rl_outcome outcome;
+    bool open;       /* it, or an earlier try, may have been executed, or may
+                        yet be, without an answer */
     int64_t sent_us; /* the lease clock before it was sent */
     rl_reply reply;  /* when answered */
     rl_fault fault;  /* when not */
