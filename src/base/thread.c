@@ -84,15 +84,14 @@ void rl_cond_wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us)
 }
 
 /* Signals are for the host program's own threads. */
-static bool start(pthread_t *os, const char *name, bool detached,
-                  void *(*run)(void *), void *arg)
+static bool start(pthread_t *os, int detach_state, void *(*run)(void *),
+                  void *arg)
 {
     pthread_attr_t attr;
     if (pthread_attr_init(&attr) != 0)
         return false;
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    if (detached)
-        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setdetachstate(&attr, detach_state);
 
     sigset_t all, before;
     sigfillset(&all);
@@ -100,19 +99,16 @@ static bool start(pthread_t *os, const char *name, bool detached,
     int failed = pthread_create(os, &attr, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    if (failed) {
-        errno = failed;
-        return false;
-    }
-    if (!detached)
-        pthread_setname_np(*os, name);
-    return true;
+    errno = failed;
+    return failed == 0;
 }
 
 bool rl_thread_start(rl_thread *t, const char *name, void *(*run)(void *),
                      void *arg)
 {
-    t->started = start(&t->os, name, false, run, arg);
+    t->started = start(&t->os, PTHREAD_CREATE_JOINABLE, run, arg);
+    if (t->started)
+        pthread_setname_np(t->os, name);
     return t->started;
 }
 
@@ -124,8 +120,13 @@ void rl_thread_join(rl_thread *t)
     t->started = false;
 }
 
-bool rl_thread_start_detached(const char *name, void *(*run)(void *), void *arg)
+void rl_thread_name(const char *name)
+{
+    pthread_setname_np(pthread_self(), name);
+}
+
+bool rl_thread_start_detached(void *(*run)(void *), void *arg)
 {
     pthread_t os;
-    return start(&os, name, true, run, arg);
+    return start(&os, PTHREAD_CREATE_DETACHED, run, arg);
 }

@@ -65,8 +65,10 @@ typedef struct rl_thread {
 bool rl_thread_start(rl_thread *t, const char *name, void *(*run)(void *),
                      void *arg);
 void rl_thread_join(rl_thread *t);
+/* Names the calling thread, for one that may be gone before others could. */
+void rl_thread_name(const char *name);
+
 /* One that nobody joins; it must not touch anything that can go away. */
-bool rl_thread_start_detached(const char *name, void *(*run)(void *),
-                              void *arg);
+bool rl_thread_start_detached(void *(*run)(void *), void *arg);
 
 #endif

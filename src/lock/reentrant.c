@@ -626,13 +626,13 @@ static int64_t pause_renewal(rl_engine *e, rl_hold *h, int64_t lease_ms)
     rl_holds *t = &e->holds;
     rl_mutex_lock(&t->mutex);
     int64_t until_us = rl_min(h->deadline_us, rl_command_deadline(e));
-    if (h->renewed)
-        until_us = rl_min(until_us, rl_watchdog_attempt_end(e));
     rl_hold_pause_renewal_locked(t, h);
     while (h->in_flight && rl_now_us() < until_us)
         rl_cond_wait_until(&t->landed, &t->mutex, until_us);
     if (h->in_flight)
         until_us = 0;
+    else if (h->renewed)
+        until_us = rl_min(until_us, rl_watchdog_attempt_end(e));
     rl_hold_expect(h, until_us, lease_ms);
     rl_mutex_unlock(&t->mutex);
     return until_us;

@@ -235,8 +235,9 @@ static rlock_status login_failed(const rl_uri *u, const rl_reply *r,
                                  rl_fault *f)
 {
     const rl_error_kind *kind = rl_error_reply(r, NULL);
-    bool safe = is_safe_to_show(r->top.str) &&
-                (!*u->password || !strstr(r->top.str, u->password));
+    bool safe =
+        is_safe_to_show(r->top.str) &&
+        (!u->password || !*u->password || !strstr(r->top.str, u->password));
     rl_fault_set(f, RLOCK_ESERVER, 0, "login failed: %s",
                  safe ? r->top.str
                       : "the server does not accept AUTH (its answer may "
@@ -261,9 +262,10 @@ static rlock_status ask(rl_conn *c, int64_t deadline_us, rl_reply *r,
 static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
                            rl_fault *f)
 {
-    if (!u->password)
+    if (!u->user && !u->password)
         return RLOCK_OK;
-    const char *with_user[] = {"AUTH", u->user, u->password};
+    /* A user without a password is one that needs none: any will do. */
+    const char *with_user[] = {"AUTH", u->user, u->password ? u->password : ""};
     const char *without[] = {"AUTH", u->password};
     rl_reply r;
     rlock_status s = ask(c, deadline_us, &r, f, u->user ? 3 : 2,

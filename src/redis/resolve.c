@@ -67,6 +67,7 @@ static void *run(void *arg)
 {
     rl_query *q = arg;
     rl_addresses found;
+    rl_thread_name("rlock-resolve");
     int error = look_up(q->host, q->port, 0, &found);
     rl_mutex_lock(&q->mutex);
     q->done = true;
@@ -90,7 +91,7 @@ static rl_query *start(const char *host, const char *port)
     rl_cond_init(&q->answered);
     memcpy(q->port, port, strlen(port) + 1);
     memcpy(q->host, host, size);
-    if (!rl_thread_start_detached("rlock-resolve", run, q)) {
+    if (!rl_thread_start_detached(run, q)) {
         unref(q);
         unref(q);
         return NULL;

@@ -85,14 +85,6 @@ static char *take_login(rl_uri *u, char *text, char *end)
     return at + 1;
 }
 
-/* A name alone would be dropped, and the default user be taken instead. */
-static rlock_status check_login(const rl_uri *u, rl_fault *f)
-{
-    return u->user && !u->password
-               ? bad(u, u->user, "a user without a password", f)
-               : RLOCK_OK;
-}
-
 static rlock_status parse_unix(rl_uri *u, char *text, rl_fault *f)
 {
     u->local = true;
@@ -100,9 +92,6 @@ static rlock_status parse_unix(rl_uri *u, char *text, rl_fault *f)
     if (!slash)
         return bad(u, text, "the socket's path must be absolute", f);
     char *path = take_login(u, text, slash);
-    rlock_status s = check_login(u, f);
-    if (s != RLOCK_OK)
-        return s;
     if (*path != '/')
         return bad(u, path, "the socket's path must be absolute", f);
     u->host = path;
@@ -155,9 +144,7 @@ static rlock_status parse_tcp(rl_uri *u, char *text, rl_fault *f)
     if (*end == '/')
         *db++ = '\0';
     char *address = take_login(u, text, end);
-    rlock_status s = check_login(u, f);
-    if (s == RLOCK_OK)
-        s = parse_address(u, address, f);
+    rlock_status s = parse_address(u, address, f);
     if (s != RLOCK_OK)
         return s;
     if (*db && (u->db = number(db, 1 << 20)) < 0)

@@ -9,7 +9,7 @@
 typedef struct rl_uri {
     bool local;           /* a Unix-domain socket */
     const char *user;     /* or NULL */
-    const char *password; /* or NULL: no login */
+    const char *password; /* or NULL */
     const char *host;     /* or the socket's path */
     int port;
     int db;
