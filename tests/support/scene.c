@@ -97,20 +97,39 @@ void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
         server_int(sv, "PEXPIRE %s %lld", name, (long long)ttl_ms);
 }
 
-void expect_nothing_left(server *sv)
+static void expect_leftover(server *sv, const char *key, bool tombstones)
+{
+    int64_t ttl_ms = 3600000;
+    if (tombstones && strncmp(key, "rlock_undone:", 13) == 0)
+        ttl_ms = 60000;
+    else if (strncmp(key, "rlock_token:", 12) != 0)
+        FAIL("key %s is left behind", key);
+    EXPECT_BETWEEN(server_int(sv, "PTTL %s", key), 1, ttl_ms);
+}
+
+static void expect_leftovers(server *sv, bool tombstones)
 {
     redisReply *r = server_cmd(sv, "KEYS *");
     size_t n = r->elements;
     char **keys = calloc(n + 1, sizeof *keys);
+    EXPECT(keys);
     for (size_t i = 0; i < n; i++)
         keys[i] = strdup(r->element[i]->str);
     for (size_t i = 0; i < n; i++) {
-        if (strncmp(keys[i], "rlock_token:", 12) != 0)
-            FAIL("key %s is left behind", keys[i]);
-        EXPECT_BETWEEN(server_int(sv, "PTTL %s", keys[i]), 1, 3600000);
+        expect_leftover(sv, keys[i], tombstones);
         free(keys[i]);
     }
     free(keys);
+}
+
+void expect_nothing_left(server *sv)
+{
+    expect_leftovers(sv, false);
+}
+
+void expect_all_undone(server *sv)
+{
+    expect_leftovers(sv, true);
 }
 
 /* --- waiters ------------------------------------------------------------- */
@@ -183,6 +202,7 @@ rlock_status waiter_end(waiter *w)
 struct child {
     pid_t pid;
     int fd; /* this side's end of a socket pair */
+    char uri[256];
 };
 
 static child *child_new(pid_t pid, int fd)
@@ -219,17 +239,39 @@ child *child_start(void (*fn)(child *c, void *arg), void *arg)
     return child_new(pid, fds[0]);
 }
 
+static void child_send(child *c, const void *what, size_t size)
+{
+    EXPECT_INT(send(c->fd, what, size, MSG_NOSIGNAL), size);
+}
+
+static void child_receive(child *c, void *what, size_t size)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    EXPECT_INT(poll(&p, 1, 25000), 1);
+    EXPECT_INT(recv(c->fd, what, size, MSG_WAITALL), size);
+}
+
+void child_give_uri(child *c, const server *sv)
+{
+    snprintf(c->uri, sizeof c->uri, "%s", server_uri(sv));
+    child_send(c, c->uri, sizeof c->uri);
+}
+
+const char *child_take_uri(child *c)
+{
+    child_receive(c, c->uri, sizeof c->uri);
+    return c->uri;
+}
+
 void child_tell(child *c, char what)
 {
-    EXPECT_INT(send(c->fd, &what, 1, MSG_NOSIGNAL), 1);
+    child_send(c, &what, 1);
 }
 
 void child_expect(child *c, char what)
 {
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
     char heard = 0;
-    EXPECT_INT(poll(&p, 1, 25000), 1);
-    EXPECT_INT(recv(c->fd, &heard, 1, 0), 1);
+    child_receive(c, &heard, 1);
     EXPECT_INT(heard, what);
 }
 

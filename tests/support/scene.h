@@ -43,6 +43,8 @@ long long levels(server *sv, const char *name);
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms);
 /* Nothing is there but token keys, and they go by themselves. */
 void expect_nothing_left(server *sv);
+/* The same, but there may be tombstones of the last minute. */
+void expect_all_undone(server *sv);
 
 /* A thread that acquires, and unlocks when it is told to. */
 typedef struct waiter waiter;
@@ -59,12 +61,16 @@ rlock_status waiter_status(waiter *w, int64_t *at_ms);
 rlock_status waiter_end(waiter *w);
 
 /*
- * Another process: to be started before the test has any thread, that is,
- * before clients and proxies. It must not use server_cmd() and its kin. Both
- * sides talk by single characters. It is killed when the test's process ends.
+ * Another process. One that makes a client of its own is to be started before
+ * the test has any thread, that is, before the server: ThreadSanitizer needs
+ * that. It must not use server_cmd() and its kin. The two sides talk by single
+ * characters. It is killed when the test's process ends.
  */
 typedef struct child child;
 child *child_start(void (*fn)(child *c, void *arg), void *arg);
+/* Hands over the server's URI, and takes it; it is valid until the next. */
+void child_give_uri(child *c, const server *sv);
+const char *child_take_uri(child *c);
 void child_tell(child *c, char what);
 void child_expect(child *c, char what);
 pid_t child_pid(const child *c);

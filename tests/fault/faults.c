@@ -1,0 +1,1217 @@
+/*
+ * Faults of server, network, waiting and process, by their numbers in the
+ * catalogue: what is done to the library, and what it then does. A test with
+ * control() in it runs the same without the fault first.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "scene.h"
+
+/* A fallback poll comes later than that after the last look. */
+#define WELL_BEFORE_POLL_MS 1300
+
+/* A second client of the scene's server, not behind its proxy. */
+typedef struct party {
+    rlock_client *cl;
+    rlock *lk;
+} party;
+
+static party party_join(scene *s)
+{
+    party p = {.cl = server_client(s->sv, NULL)};
+    p.lk = test_lock(p.cl, SCENE_LOCK);
+    return p;
+}
+
+static void party_leave(party *p)
+{
+    rlock_free(p->lk);
+    rlock_client_free(p->cl);
+}
+
+static void expect_renewals(scene *s, int more)
+{
+    uint64_t before = stats_of(s->cl).renewals;
+    EVENTUALLY(20000, stats_of(s->cl).renewals >= before + (uint64_t)more);
+}
+
+/* The hold is lost for good, and everything says so. */
+static void expect_lost(scene *s)
+{
+    events_wait(s->ev, RLOCK_EVENT_LOST, 1, 20000);
+    EXPECT(!rlock_is_held(s->lk));
+    EXPECT_INT(rlock_valid_ms(s->lk), 0);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_LOST);
+    EXPECT_INT(stats_of(s->cl).lost, 1);
+}
+
+/* Lock, keep it for some renewals, unlock: what a fault disturbs. */
+static void control(int64_t lease_ms)
+{
+    scene s = scene_start(lease_ms, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    expect_renewals(&s, 4);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* --- A. server process and data ------------------------------------------ */
+
+TEST(faults, fault_001_a_server_that_stays_down_loses_the_hold)
+{
+    control(500);
+    scene s = scene_start(500, 200);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_kill(s.sv);
+    expect_lost(&s);
+    EXPECT(stats_of(s.cl).renew_failures > 0);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(s.lk, 200, RLOCK_WATCHDOG), RLOCK_EIO);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 900);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_002_a_server_that_comes_back_empty_loses_the_hold)
+{
+    scene s = scene_start(6000, 500);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    uint64_t token = rlock_token(s.lk);
+    server_kill(s.sv);
+    server_restart(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, 20000);
+    EXPECT_CONTAINS(events_message(s.ev, RLOCK_EVENT_LOST), "no longer knows");
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 0); /* not made again */
+    expect_lost(&s);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT(rlock_token(s.lk) > token);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_004_a_restart_that_keeps_the_data_keeps_the_hold)
+{
+    scene s = scene_server("--appendonly yes --appendfsync always");
+    scene_client(&s, 6000, 500);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_restart(s.sv);
+    expect_renewals(&s, 1);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_005_a_pause_shorter_than_the_lease_keeps_the_hold)
+{
+    scene s = scene_start(3000, 200);
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_pause(s.sv);
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_EIO);
+    server_resume(s.sv);
+    expect_renewals(&s, 2);
+    EXPECT(rlock_is_held(s.lk));
+    EVENTUALLY(5000, levels(s.sv, "other") == 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_all_undone(s.sv);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_006_a_pause_longer_than_the_lease_loses_the_hold)
+{
+    scene s = scene_start(400, 200);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, "PERSIST %s", SCENE_LOCK); /* the server has it still */
+    server_pause(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, 10000);
+    server_resume(s.sv);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    expect_lost(&s);
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    scene_stop(&s);
+}
+
+static void sleep_in_server(int64_t lease_ms, bool lost)
+{
+    scene s = scene_server("--enable-debug-command yes");
+    scene_client(&s, lease_ms, 200);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STR(server_str(s.sv, "DEBUG SLEEP 0.7"), "OK");
+    if (lost) {
+        expect_lost(&s);
+    } else {
+        expect_renewals(&s, 1);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    }
+    scene_stop(&s);
+}
+
+TEST(faults, fault_007_a_server_that_sleeps_is_a_paused_one)
+{
+    sleep_in_server(3000, false);
+    sleep_in_server(400, true);
+}
+
+/* Sends a script that does not end, and waits for no answer. */
+static redisContext *occupy(server *sv)
+{
+    redisContext *cx = redisConnectUnix(server_path(sv));
+    int done = 0;
+    EXPECT(cx && !cx->err);
+    redisAppendCommand(cx, "EVAL %s 0", "while true do end");
+    while (!done)
+        EXPECT_INT(redisBufferWrite(cx, &done), REDIS_OK);
+    EVENTUALLY(5000, strncmp(server_str(sv, "PING"), "BUSY", 4) == 0);
+    return cx;
+}
+
+TEST(faults, fault_008_a_busy_script_is_waited_out)
+{
+    scene s = scene_server("--busy-reply-threshold 20");
+    scene_client(&s, 0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    redisContext *cx = occupy(s.sv);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "BUSY");
+    waiter *w = waiter_start(s.lk, 20000, RLOCK_WATCHDOG);
+    EVENTUALLY(5000, stats_of(s.cl).waiting_now == 1);
+    EXPECT_STR(server_str(s.sv, "SCRIPT KILL"), "OK");
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    expect_nothing_left(s.sv); /* nothing was in doubt */
+    redisFree(cx);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_010_a_server_that_is_loading_is_asked_again)
+{
+    const char *loading = "-LOADING Redis is loading the dataset\r\n";
+    scene s = scene_proxied(600, 0);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, loading);
+    EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_ANSWER, loading);
+    events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, 1, 5000);
+    expect_renewals(&s, 2);
+    EXPECT(rlock_is_held(s.lk));
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_ANSWER, loading);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_011_after_a_flush_the_hold_is_lost_and_tokens_still_grow)
+{
+    scene s = scene_start(600, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    uint64_t token = rlock_token(s.lk);
+    server_cmd(s.sv, "FLUSHALL");
+    expect_lost(&s);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT(rlock_token(s.lk) > token);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_012_a_lock_that_was_taken_away_is_not_the_old_holders)
+{
+    scene s = scene_start(600, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    server_cmd(s.sv, "DEL %s", SCENE_LOCK);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    expect_lost(&s);
+    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began_ms, 0, 590);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_013_a_lock_without_expiry_gets_one_again)
+{
+    scene s = scene_start(600, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "PERSIST %s", SCENE_LOCK), 1);
+    EVENTUALLY(5000, server_int(s.sv, "PTTL %s", SCENE_LOCK) > 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_013_a_lease_that_was_shortened_is_set_right)
+{
+    scene s = scene_start(900, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    events_wait(s.ev, RLOCK_EVENT_RENEWED, 1, 5000);
+    EXPECT_INT(server_int(s.sv, "PEXPIRE %s 500", SCENE_LOCK), 1);
+    EVENTUALLY(5000, server_int(s.sv, "PTTL %s", SCENE_LOCK) > 500);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_013_a_lock_that_was_renamed_is_lost)
+{
+    scene s = scene_start(600, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, "RENAME %s elsewhere", SCENE_LOCK);
+    expect_lost(&s);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_014_a_key_of_another_type_is_reported_and_left_alone)
+{
+    scene s = scene_start(0, 0);
+    server_cmd(s.sv, "SET %s x", SCENE_LOCK);
+    long long before = script_calls(s.sv);
+    EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_EWRONGTYPE);
+    EXPECT_INT(script_calls(s.sv) - before, 1);
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_EWRONGTYPE);
+    EXPECT_STR(server_str(s.sv, "GET %s", SCENE_LOCK), "x");
+    scene_stop(&s);
+}
+
+TEST(faults, fault_015_a_count_that_is_no_number_is_a_strangers)
+{
+    scene s = scene_start(0, 0);
+    rlock_holder holder;
+    server_cmd(s.sv, "HSET %s somebody abc", SCENE_LOCK);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_acquire(s.lk, 30, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &holder), RLOCK_OK);
+    EXPECT_STR(holder.raw, "somebody");
+    EXPECT_STR(server_str(s.sv, "HGET %s somebody", SCENE_LOCK), "abc");
+    scene_stop(&s);
+}
+
+TEST(faults, fault_016_a_server_out_of_memory_still_renews_and_releases)
+{
+    scene s = scene_start(600, 0);
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, "CONFIG SET maxmemory 1");
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "OOM");
+    expect_renewals(&s, 3);
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 0);
+    server_cmd(s.sv, "CONFIG SET maxmemory 0");
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_019_a_server_without_room_for_clients_is_no_answer)
+{
+    scene s = scene_start(600, 0);
+    long long room = server_info(s.sv, "connected_clients");
+    server_cmd(s.sv, "CONFIG SET maxclients %lld", room);
+    rlock_status status = rlock_trylock(s.lk);
+    EXPECT(status == RLOCK_ESERVER || status == RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, "clients");
+    waiter *w = waiter_start(s.lk, 20000, RLOCK_WATCHDOG);
+    EVENTUALLY(5000, stats_of(s.cl).waiting_now == 1);
+    server_cmd(s.sv, "CONFIG SET maxclients 100");
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_020_a_call_in_a_paused_server_is_undone)
+{
+    scene s = scene_start(3000, 150);
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, "CLIENT PAUSE 60000 WRITE");
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_EIO);
+    server_cmd(s.sv, "CLIENT UNPAUSE");
+    EVENTUALLY(5000, server_cmd(s.sv, "KEYS rlock_undone:*")->elements == 1);
+    EXPECT_INT(levels(s.sv, "other"), 0);
+    expect_renewals(&s, 2);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_all_undone(s.sv);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_021_killed_connections_are_opened_again)
+{
+    scene s = scene_start(600, 0);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        server_cmd(s.sv, "CLIENT KILL TYPE normal");
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        EXPECT_INT(levels(s.sv, SCENE_LOCK), 2);
+        server_cmd(s.sv, "CLIENT KILL TYPE normal");
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+        server_cmd(s.sv, "CLIENT KILL TYPE normal");
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    }
+    events_wait(s.ev, RLOCK_EVENT_RECONNECTED, 1, 5000);
+    EXPECT(stats_of(s.cl).reconnects >= 5);
+    expect_all_undone(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_022_a_server_without_the_scripts_gets_them)
+{
+    scene s = scene_start(900, 0);
+    const char *flush = "SCRIPT FLUSH";
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
+    server_cmd(s.sv, flush);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, flush);
+    expect_renewals(&s, 4);
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    server_cmd(s.sv, flush);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 2);
+    server_cmd(s.sv, flush);
+    EXPECT_STATUS(rlock_extend(s.lk, 10000), RLOCK_OK);
+    server_cmd(s.sv, flush);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    server_cmd(s.sv, flush);
+    EXPECT_STATUS(rlock_force_unlock(other), RLOCK_OK);
+    EXPECT(stats_of(s.cl).script_loads >= 5);
+    expect_nothing_left(s.sv);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+/* Now a little before the expiry, now a little after it. */
+TEST(faults, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
+{
+    scene s = scene_start(0, 0);
+    party b = party_join(&s);
+    for (int i = 0; i < 40; i++) {
+        EXPECT_STATUS(rlock_acquire(s.lk, 5000, 40), RLOCK_OK);
+        int64_t until_us = test_now_us() + 30000 + i * 400;
+        waiter *w = waiter_start(b.lk, 20000, RLOCK_WATCHDOG);
+        while (test_now_us() < until_us)
+            ;
+        rlock_status status = rlock_unlock(s.lk);
+        EXPECT(status == RLOCK_OK || status == RLOCK_LOST);
+        EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+        EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+        EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    }
+    party_leave(&b);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* --- C. network and I/O -------------------------------------------------- */
+
+typedef struct dialer {
+    char path[128];
+    atomic_int dialed;
+    atomic_bool hangs;
+} dialer;
+
+static redisContext *dial(void *arg)
+{
+    dialer *d = arg;
+    atomic_fetch_add(&d->dialed, 1);
+    while (atomic_load(&d->hangs))
+        test_pause_ms(1);
+    return redisConnectUnix(d->path);
+}
+
+static scene scene_dialed(dialer *d, int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_server(NULL);
+    snprintf(d->path, sizeof d->path, "%s", server_path(s.sv));
+    s.opts.connect = dial;
+    s.opts.connect_arg = d;
+    scene_client(&s, lease_ms, timeout_ms);
+    return s;
+}
+
+TEST(faults, fault_046_a_refused_connection_is_tried_again_with_pauses)
+{
+    dialer d = {0};
+    scene s = scene_dialed(&d, 0, 200);
+    server_kill(s.sv);
+    int before = atomic_load(&d.dialed);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(s.lk, 800, RLOCK_WATCHDOG), RLOCK_EIO);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 800, 1500);
+    EXPECT_BETWEEN(atomic_load(&d.dialed) - before, 2, 40);
+    scene_stop(&s);
+}
+
+/* The reply to an acquire is disturbed; it counts once all the same. */
+static void disturb_acquire(proxy_action action, int64_t timeout_ms)
+{
+    scene s = scene_proxied(0, timeout_ms);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, action, NULL);
+    EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT(proxy_fired(s.px));
+    proxy_rule(s.px, proxy_sha("acquire"), 1, action, NULL);
+    if (timeout_ms == 0) {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        EXPECT_INT(levels(s.sv, SCENE_LOCK), 2);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    } else {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_EIO);
+        EXPECT_INT(rlock_hold_count(s.lk), 1);
+    }
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_all_undone(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_049_a_connection_reset_in_a_reply_counts_no_level_twice)
+{
+    disturb_acquire(PROXY_CUT_IN_REPLY, 0);
+}
+
+TEST(faults, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
+{
+    scene s = scene_proxied(0, 200);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER,
+               "*2\r\n:1\r\n$16\r\n17000");
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 190, 800);
+    EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* The reply's 30 bytes take 0.6 s. */
+TEST(faults, fault_051_a_reply_that_drips_has_one_deadline)
+{
+    scene s = scene_proxied(0, 20000);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_DRIP_REPLY, NULL);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+    s = scene_proxied(0, 200);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_DRIP_REPLY, NULL);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 190, 550);
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_052_a_late_reply_answers_no_other_question)
+{
+    scene s = scene_proxied(0, 150);
+    bool locked = true;
+    rlock *other = test_lock(s.cl, "other");
+    take_by_hand(s.sv, "other", 60000);
+    proxy_rule(s.px, proxy_sha("inspect"), 1, PROXY_HOLD_REPLY, NULL);
+    EXPECT_STATUS(rlock_is_locked(other, &locked), RLOCK_EIO);
+    proxy_let_go(s.px); /* "locked" */
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
+    EXPECT(!locked);
+    EXPECT_STATUS(rlock_is_locked(other, &locked), RLOCK_OK);
+    EXPECT(locked);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_053_an_acquire_whose_reply_is_lost_counts_once)
+{
+    disturb_acquire(PROXY_CUT_BEFORE, 0); /* the control: never executed */
+    disturb_acquire(PROXY_CUT_AFTER, 0);
+    disturb_acquire(PROXY_SWALLOW_REPLY, 200);
+}
+
+TEST(faults, fault_054_a_release_whose_reply_is_lost_is_a_release)
+{
+    scene s = scene_proxied(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_CUT_AFTER, NULL);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT(proxy_fired(s.px));
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    EXPECT(rlock_is_held(s.lk));
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_CUT_AFTER, NULL);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT(proxy_fired(s.px));
+    EXPECT(!rlock_is_held(s.lk));
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
+{
+    scene s = scene_proxied(3000, 0);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_SWALLOW_REPLY, NULL);
+    events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, 1, 10000);
+    if (stats_of(s.cl).renewals == 0) {
+        int64_t valid_ms = rlock_valid_ms(s.lk);
+        if (stats_of(s.cl).renewals == 0)
+            EXPECT_BETWEEN(valid_ms, 0, began_ms + 3100 - test_now_ms());
+    }
+    expect_renewals(&s, 1); /* tried again */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    scene_stop(&s);
+}
+
+/* Another owner has it by then. */
+TEST(faults, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
+{
+    scene s = scene_proxied(0, 200);
+    party b = party_join(&s);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
+    EXPECT_STATUS(rlock_acquire(b.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(5000, server_cmd(s.sv, "KEYS rlock_undone:*")->elements == 1);
+    proxy_let_go(s.px);
+    EXPECT_INT(server_int(s.sv, "HLEN %s", SCENE_LOCK), 1);
+    EXPECT(rlock_is_held(b.lk));
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    expect_all_undone(s.sv);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
+/* Asked twice, granted, unlocked; then the first request arrives. */
+TEST(faults, fault_056_an_acquire_that_was_overtaken_takes_nothing)
+{
+    scene s = scene_proxied(0, 200);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
+    EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    proxy_let_go(s.px);
+    expect_all_undone(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
+{
+    scene s = scene_proxied(0, 200);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_HOLD_REQUEST, NULL);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_EIO);
+    EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
+    proxy_let_go(s.px);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* Its owner has it no more, and then it has, for longer. */
+TEST(faults, fault_057_an_abandoned_renewal_that_runs_later_changes_no_lease)
+{
+    scene s = scene_proxied(3000, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_OK);
+    proxy_let_go(s.px);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_STATUS(rlock_extend(s.lk, RLOCK_WATCHDOG), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    proxy_let_go(s.px);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    scene_stop(&s);
+}
+
+static atomic_int signals;
+
+static void count_signal(int sig)
+{
+    (void)sig;
+    atomic_fetch_add(&signals, 1);
+}
+
+/* Without SA_RESTART, so that every system call is disturbed. */
+static void on_signal(int sig)
+{
+    struct sigaction sa = {.sa_handler = count_signal};
+    EXPECT_INT(sigaction(sig, &sa, NULL), 0);
+}
+
+TEST(faults, fault_061_writing_to_a_closed_connection_raises_no_signal)
+{
+    scene s = scene_proxied(600, 0);
+    struct sigaction now;
+    on_signal(SIGPIPE);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        proxy_cut_all(s.px);
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        proxy_cut_all(s.px);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    }
+    EXPECT_INT(atomic_load(&signals), 0);
+    EXPECT_INT(sigaction(SIGPIPE, NULL, &now), 0);
+    EXPECT(now.sa_handler == count_signal);
+    scene_stop(&s);
+}
+
+static void answer_nonsense(const char *nonsense)
+{
+    scene s = scene_proxied(600, 300);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, nonsense);
+    int64_t began_ms = test_now_ms();
+    rlock_status status = rlock_trylock(s.lk);
+    EXPECT(status == RLOCK_OK || status == RLOCK_EIO);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 900);
+    if (status == RLOCK_OK) {
+        EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    }
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_ANSWER, nonsense);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    expect_renewals(&s, 1);
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_ANSWER, nonsense);
+    status = rlock_unlock(s.lk);
+    EXPECT(status == RLOCK_OK || status == RLOCK_EIO);
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_062_sizes_that_cannot_be_are_refused)
+{
+    answer_nonsense("*2147483647\r\n");
+    answer_nonsense("$9223372036854775807\r\n");
+    answer_nonsense("$500000000\r\nx");
+    answer_nonsense("*-7\r\n");
+}
+
+TEST(faults, fault_062_replies_of_a_wrong_type_are_refused)
+{
+    answer_nonsense("+OK\r\n");
+    answer_nonsense("$-1\r\n");
+    answer_nonsense("$3\r\nabc\r\n");
+    answer_nonsense("*2\r\n:1\r\n$1\r\nx\r\n");
+}
+
+TEST(faults, fault_062_replies_of_a_wrong_shape_are_refused)
+{
+    answer_nonsense("*0\r\n");
+    answer_nonsense("*1\r\n:1\r\n");
+    answer_nonsense("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"
+                    "*1\r\n:1\r\n");
+    answer_nonsense("HTTP/1.1 400 Bad Request\r\n\r\n");
+}
+
+TEST(faults, fault_062_a_reply_above_the_budget_is_refused)
+{
+    enum { SIZE = 200000 };
+    char *big = malloc(SIZE + 64);
+    EXPECT(big);
+    int n = sprintf(big, "*2\r\n:1\r\n$%d\r\n", SIZE);
+    memset(big + n, '1', SIZE);
+    strcpy(big + n + SIZE, "\r\n");
+    answer_nonsense(big);
+    free(big);
+}
+
+static void storm(bool on)
+{
+    struct itimerval every = {{0, on ? 2000 : 0}, {0, on ? 2000 : 0}};
+    on_signal(SIGALRM);
+    EXPECT_INT(setitimer(ITIMER_REAL, &every, NULL), 0);
+}
+
+TEST(faults, fault_063_signals_do_not_restart_the_clock)
+{
+    scene s = scene_start(0, 300);
+    server_pause(s.sv);
+    storm(true);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
+    int64_t took_ms = test_now_ms() - began_ms;
+    storm(false);
+    EXPECT_BETWEEN(took_ms, 290, 900);
+    EXPECT(atomic_load(&signals) > 10);
+    server_resume(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_063_signals_disturb_no_lock)
+{
+    scene s = scene_start(600, 0);
+    storm(true);
+    for (int i = 0; i < 200; i++) {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    }
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(s.lk, 200, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 900);
+    storm(false);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_067_what_nobody_asked_for_answers_no_question)
+{
+    scene s = scene_proxied(0, 0);
+    bool locked = true;
+    proxy_rule(s.px, proxy_sha("inspect"), 1, PROXY_ANSWER,
+               "*0\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n");
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
+    EXPECT(!locked);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
+    EXPECT(locked);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* --- D. waiting and wake-up ---------------------------------------------- */
+
+/* The doorbell is down for good, and the release rings nobody. */
+TEST(faults, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
+{
+    scene s = scene_proxied(0, 0);
+    party b = party_join(&s);
+    EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    proxy_refuse(s.px, true);
+    server_cmd(s.sv, "CLIENT KILL TYPE pubsub");
+    int64_t freed_ms = test_now_ms(), at_ms;
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
+    waiter_end(w);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_070_a_release_before_the_subscription_stands_is_noticed)
+{
+    scene s = scene_proxied(0, 0);
+    party b = party_join(&s);
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
+    proxy_rule(s.px, "SUBSCRIBE", 1, PROXY_HOLD_REPLY, NULL);
+    int64_t began_ms = test_now_ms();
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 0); /* it could not be rung */
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    proxy_let_go(s.px);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
+    waiter_end(w);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_071_a_new_subscription_has_its_waiters_look)
+{
+    scene s = scene_proxied(0, 0);
+    party b = party_join(&s);
+    int64_t began_ms = test_now_ms(), at_ms;
+    EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    proxy_refuse(s.px, true);
+    server_cmd(s.sv, "CLIENT KILL TYPE pubsub");
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    proxy_refuse(s.px, false);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
+    waiter_end(w);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_072_a_bell_that_overflows_has_its_waiters_look)
+{
+    scene s = scene_server("--client-output-buffer-limit pubsub 20kb 0 0");
+    scene_client(&s, 0, 0);
+    party b = party_join(&s);
+    char bell[64];
+    static char big[60000];
+    memset(big, 'x', sizeof big - 1);
+    EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
+    int64_t began_ms = test_now_ms(), at_ms;
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    snprintf(bell, sizeof bell, "%s",
+             server_cmd(s.sv, "PUBSUB CHANNELS *")->element[0]->str);
+    server_cmd(s.sv, "PUBLISH %s %s", bell, big);
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
+    waiter_end(w);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_074_a_release_that_may_not_publish_succeeds)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STR(server_str(s.sv, "ACL SETUSER default resetchannels"), "OK");
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_075_garbage_on_the_bell_is_at_most_a_broken_connection)
+{
+    scene s = scene_start(0, 0);
+    char bell[64];
+    static char big[100000];
+    memset(big, 'x', sizeof big - 1);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    snprintf(bell, sizeof bell, "%s",
+             server_cmd(s.sv, "PUBSUB CHANNELS *")->element[0]->str);
+    server_cmd(s.sv, "PUBLISH %s %s", bell, "%s%n\r\n");
+    server_cmd(s.sv, "PUBLISH %s %s", bell, SCENE_LOCK);
+    server_cmd(s.sv, "PUBLISH %s %s", bell, big);
+    events_wait(s.ev, RLOCK_EVENT_RECONNECTED, 1, 5000);
+    EXPECT(!waiter_returned(w));
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_076_a_lock_without_expiry_is_not_waited_for_blindly)
+{
+    scene s = scene_start(0, 0);
+    int64_t at_ms;
+    take_by_hand(s.sv, SCENE_LOCK, 0);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    int64_t freed_ms = test_now_ms();
+    server_cmd(s.sv, "DEL %s", SCENE_LOCK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
+    waiter_end(w);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_077_many_short_waits_leave_no_subscription)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    for (int i = 0; i < 100; i++)
+        EXPECT_STATUS(rlock_acquire(s.lk, 2, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
+    scene_free_client(&s);
+    EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 0);
+    server_cmd(s.sv, "DEL %s", SCENE_LOCK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* --- E. the client process ----------------------------------------------- */
+
+static void hold_in_child(child *c, void *arg)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    (void)arg;
+    opts.uri = child_take_uri(c);
+    opts.watchdog_lease_ms = 600;
+    rlock_client *cl = server_client(NULL, &opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    child_tell(c, 'l');
+    child_expect(c, 'g'); /* meanwhile it may be stopped, or killed */
+    EXPECT(!rlock_is_held(lk));
+    EXPECT_INT(rlock_token(lk), 0);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
+    child_tell(c, 'y');
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+TEST(faults, fault_078_the_lock_of_a_killed_process_is_free_with_its_lease)
+{
+    child *c = child_start(hold_in_child, NULL);
+    scene s = scene_server(NULL);
+    child_give_uri(c, s.sv);
+    child_expect(c, 'l');
+    scene_client(&s, 0, 0);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    child_kill(c);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 1200);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_079_a_process_stopped_for_longer_than_its_lease_has_lost)
+{
+    child *c = child_start(hold_in_child, NULL);
+    scene s = scene_server(NULL);
+    child_give_uri(c, s.sv);
+    child_expect(c, 'l');
+    child_stop(c);
+    uint64_t first = strtoull(
+        server_str(s.sv, "GET rlock_token:{%s}", SCENE_LOCK), NULL, 10);
+    scene_client(&s, 0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT(first > 0 && rlock_token(s.lk) > first);
+    long long ttl_ms = server_int(s.sv, "PTTL %s", SCENE_LOCK);
+    child_continue(c);
+    child_tell(c, 'g');
+    child_expect(c, 'y');
+    child_end(c);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1); /* its late unlock hurt nobody */
+    EXPECT(server_int(s.sv, "PTTL %s", SCENE_LOCK) <= ttl_ms);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* The watchdog hangs in the program's connect callback. */
+TEST(faults, fault_081_a_watchdog_that_hangs_delays_no_loss)
+{
+    dialer d = {0};
+    scene s = scene_dialed(&d, 600, 200);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    atomic_store(&d.hangs, true);
+    int before = atomic_load(&d.dialed);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal");
+    EVENTUALLY(5000, atomic_load(&d.dialed) > before);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
+    EXPECT(!rlock_is_held(s.lk));
+    atomic_store(&d.hangs, false);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_083_an_unlock_during_a_renewal_is_an_unlock)
+{
+    scene s = scene_proxied(900, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REPLY, NULL);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_let_go(s.px);
+    expect_renewals(&s, 2);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* Descriptors that a new program would inherit. */
+static int inheritable(void)
+{
+    int n = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        n += flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+    return n;
+}
+
+TEST(faults, fault_085_no_descriptor_is_inherited_by_a_new_program)
+{
+    scene s = scene_server(NULL);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    int before = inheritable();
+    scene_client(&s, 0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 100, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
+    EXPECT_INT(inheritable(), before);
+    scene_stop(&s);
+}
+
+static intptr_t lock_and_end(void *arg)
+{
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    return 0;
+}
+
+TEST(faults, fault_086_a_thread_that_ends_abandons_its_hold)
+{
+    scene s = scene_start(600, 0);
+    test_join(test_spawn(lock_and_end, s.lk));
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 5000);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
+    scene_stop(&s);
+}
+
+static void *lock_until_canceled(void *arg)
+{
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT(rlock_is_held(arg));
+    pthread_testcancel();
+    return NULL;
+}
+
+/* It takes effect when the call is over; nothing is left half-done. */
+TEST(faults, fault_090_a_thread_is_not_canceled_inside_a_call)
+{
+    scene s = scene_start(600, 0);
+    pthread_t thread;
+    void *result;
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    EXPECT_INT(pthread_create(&thread, NULL, lock_until_canceled, s.lk), 0);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    EXPECT_INT(pthread_cancel(thread), 0);
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(pthread_join(thread, &result), 0);
+    EXPECT(result == PTHREAD_CANCELED);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 5000);
+    EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+typedef struct gate {
+    atomic_bool entered, open;
+} gate;
+
+static void hang(const rlock_event *ev, void *arg)
+{
+    gate *g = arg;
+    if (ev->type != RLOCK_EVENT_LOST)
+        return;
+    atomic_store(&g->entered, true);
+    while (!atomic_load(&g->open))
+        test_pause_ms(1);
+}
+
+TEST(faults, fault_096_a_callback_that_hangs_delays_neither_renewal_nor_loss)
+{
+    gate g = {0};
+    scene s = scene_server(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = 600;
+    opts.on_event = hang;
+    opts.event_arg = &g;
+    rlock_client *cl = server_client(s.sv, &opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK), *kept = test_lock(cl, "kept");
+    rlock *late = test_lock(cl, "late");
+    EXPECT_STATUS(rlock_acquire(lk, 0, 100), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
+    EVENTUALLY(5000, atomic_load(&g.entered));
+    uint64_t before = stats_of(cl).renewals;
+    EXPECT_STATUS(rlock_acquire(late, 0, 200), RLOCK_OK);
+    EVENTUALLY(10000, stats_of(cl).renewals >= before + 4);
+    EXPECT(rlock_is_held(kept));
+    EXPECT(!rlock_is_held(late));
+    EXPECT_STATUS(rlock_unlock(late), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(kept), RLOCK_OK);
+    atomic_store(&g.open, true);
+    rlock_client_free(cl);
+    rlock_free(lk);
+    rlock_free(kept);
+    rlock_free(late);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_098_thousands_of_locks_are_renewed)
+{
+    enum { N = 3000 };
+    scene s = scene_start(4500, 0);
+    rlock **lk = calloc(N, sizeof *lk);
+    char name[16];
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "lock%d", i);
+        lk[i] = test_lock(s.cl, name);
+        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+    }
+    expect_renewals(&s, 2 * N);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    EXPECT_INT(stats_of(s.cl).held_now, N);
+    for (int i = 0; i < N; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    free(lk);
+    scene_stop(&s);
+}
+
+/* --- F. inputs and configuration ----------------------------------------- */
+
+/* The answer comes when the lease is over. */
+TEST(faults, fault_102_a_grant_that_comes_after_its_lease_is_none)
+{
+    scene s = scene_proxied(0, 20000);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REPLY, NULL);
+    waiter *w = waiter_start(s.lk, 0, 100);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    proxy_let_go(s.px);
+    EXPECT_STATUS(waiter_end(w), RLOCK_EIO);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_104_a_nested_acquire_never_shortens_the_lease)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 200), RLOCK_OK);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_BETWEEN(rlock_valid_ms(s.lk), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(faults, fault_106_a_wrong_password_is_refused_at_once_and_never_shown)
+{
+    server *sv = server_start(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_client *cl = NULL;
+    char uri[300];
+    server_cmd(sv, "ACL SETUSER bob on >right ~* &* +@all");
+    snprintf(uri, sizeof uri, "unix://bob:s3cret@%s", server_path(sv));
+    opts.uri = uri;
+    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_ESERVER);
+    EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
+    EXPECT_CONTAINS(rlock_last_error()->message, "WRONGPASS");
+    EXPECT_INT(server_calls(sv, "auth"), 1);
+    server_stop(sv);
+}
+
+TEST(faults, fault_106_a_key_that_is_not_allowed_is_asked_for_once)
+{
+    scene s = scene_start(0, 0);
+    server_cmd(s.sv, "ACL SETUSER default resetkeys ~rlock_* ~mine*");
+    rlock *mine = test_lock(s.cl, "mine");
+    EXPECT_STATUS(rlock_trylock(mine), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    uint64_t failed = stats_of(s.cl).acquires_failed;
+    long long before = server_calls(s.sv, "evalsha");
+    EXPECT_STATUS(rlock_acquire(s.lk, 2000, RLOCK_WATCHDOG), RLOCK_ESERVER);
+    EXPECT_BETWEEN(server_calls(s.sv, "evalsha") - before, 0, 1);
+    EXPECT_INT(stats_of(s.cl).acquires_failed, failed + 1);
+    rlock_free(mine);
+    scene_stop(&s);
+}

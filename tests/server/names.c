@@ -1,0 +1,469 @@
+/*
+ * What callers hand in: names of any bytes, leases and waits of any size, NULL
+ * pointers; and the errors that say so.
+ */
+#include <limits.h>
+
+#include "server.h"
+
+#define SOON 20000 /* ms; for what happens at once on an idle machine */
+
+typedef struct rig {
+    server *sv;
+    rlock_client *cl;
+    rlock *lk;
+} rig;
+
+static rig rig_start(void)
+{
+    rig r = {.sv = server_start(NULL)};
+    r.cl = server_client(r.sv, NULL);
+    r.lk = test_lock(r.cl, "k");
+    return r;
+}
+
+static void rig_stop(rig *r)
+{
+    rlock_free(r->lk);
+    rlock_client_free(r->cl);
+    server_stop(r->sv);
+}
+
+static rlock *lock_n(rig *r, const void *name, size_t len)
+{
+    rlock *lk = NULL;
+    EXPECT_STATUS(rlock_new_n(r->cl, name, len, &lk), RLOCK_OK);
+    return lk;
+}
+
+static long long commands(server *sv)
+{
+    return server_info(sv, "total_commands_processed");
+}
+
+static const char *message(void)
+{
+    return rlock_last_error()->message;
+}
+
+static void expect_printable(const char *text)
+{
+    EXPECT(*text);
+    EXPECT(strlen(text) < sizeof((rlock_error *)0)->message);
+    for (; *text; text++)
+        EXPECT(*text >= ' ' && *text < 127);
+}
+
+/*
+ * The name is the key, byte for byte, and works through a whole life; shown is
+ * how messages write it.
+ */
+static void expect_lives(const void *name, size_t len, const char *shown)
+{
+    rig r = rig_start();
+    rlock *lk = lock_n(&r, name, len);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STR(server_str(r.sv, "TYPE %b", name, len), "hash");
+    EXPECT_INT(server_int(r.sv, "HLEN %b", name, len), 1);
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 2); /* and its token */
+    EXPECT_STATUS(rlock_extend(lk, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_INT(server_int(r.sv, "EXISTS %b", name, len), 0);
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
+    expect_printable(message());
+    EXPECT_CONTAINS(message(), shown);
+    rlock_free(lk);
+    rig_stop(&r);
+}
+
+#define EXPECT_LIVES(literal, shown)                                           \
+    expect_lives(literal, sizeof(literal) - 1, shown)
+
+/* --- names ---------------------------------------------------------------- */
+
+TEST(names, plain_names_are_shown_as_they_are)
+{
+    EXPECT_LIVES("orders:2024-11", "'orders:2024-11'");
+}
+
+TEST(names, nul_bytes_are_part_of_a_name)
+{
+    EXPECT_LIVES("a\0b\0", "a\\x00b\\x00");
+}
+
+TEST(names, names_that_differ_behind_a_nul_are_two_locks)
+{
+    rig r = rig_start();
+    rlock *one = lock_n(&r, "a\0b", 3), *two = lock_n(&r, "a\0c", 3);
+    EXPECT_STATUS(rlock_lock(one), RLOCK_OK);
+    EXPECT(!rlock_is_held(two));
+    EXPECT_STATUS(rlock_lock(two), RLOCK_OK);
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 4);
+    EXPECT_STATUS(rlock_unlock(one), RLOCK_OK);
+    EXPECT(rlock_is_held(two));
+    EXPECT_STATUS(rlock_unlock(two), RLOCK_OK);
+    rlock_free(one);
+    rlock_free(two);
+    rig_stop(&r);
+}
+
+TEST(names, format_directives_are_just_bytes)
+{
+    EXPECT_LIVES("%s%n%d%b%%", "'%s%n%d%b%%'");
+}
+
+TEST(names, line_ends_do_not_reach_the_protocol)
+{
+    EXPECT_LIVES("a\r\nDEL b\r\n", "a\\x0d\\x0aDEL b\\x0d\\x0a");
+}
+
+TEST(names, quotes_and_backslashes_are_just_bytes)
+{
+    EXPECT_LIVES("\"'\\] return 1 --", "\"'\\] return 1 --");
+}
+
+TEST(names, blanks_are_just_bytes)
+{
+    EXPECT_LIVES(" a\tb ", " a\\x09b ");
+}
+
+TEST(names, bytes_above_ascii_are_shown_as_escapes)
+{
+    EXPECT_LIVES("caf\xc3\xa9\xff\x7f\x01", "caf\\xc3\\xa9\\xff\\x7f\\x01");
+}
+
+TEST(names, braces_choose_the_side_keys)
+{
+    EXPECT_LIVES("{tag}rest", "'{tag}rest'");
+    EXPECT_LIVES("a{b", "'a{b'");
+    EXPECT_LIVES("a}b", "'a}b'");
+    EXPECT_LIVES("{}", "'{}'");
+}
+
+TEST(names, the_longest_name_is_shortened_in_messages)
+{
+    char name[RLOCK_NAME_MAX + 1];
+    memset(name, 'n', sizeof name);
+    name[RLOCK_NAME_MAX] = '\0';
+    expect_lives(name, RLOCK_NAME_MAX, "nnnnnnnn...");
+}
+
+TEST(names, the_longest_binary_name_leaves_room_for_the_cause)
+{
+    rig r = rig_start();
+    char name[RLOCK_NAME_MAX];
+    memset(name, 0xfe, sizeof name);
+    server_cmd(r.sv, "SET %b v", name, sizeof name);
+    rlock *lk = lock_n(&r, name, sizeof name);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_EWRONGTYPE);
+    expect_printable(message());
+    EXPECT_CONTAINS(message(), "\\xfe\\xfe");
+    EXPECT_CONTAINS(message(), "...");
+    EXPECT_CONTAINS(message(), "WRONGTYPE");
+    rlock_free(lk);
+    rig_stop(&r);
+}
+
+TEST(names, a_waiter_for_a_binary_name_is_woken)
+{
+    rig r = rig_start();
+    static const char name[] = "a\0{\r\n\xff%n";
+    rlock_client *other = server_client(r.sv, NULL);
+    rlock *mine = lock_n(&r, name, sizeof name - 1), *theirs = NULL;
+    EXPECT_STATUS(rlock_new_n(other, name, sizeof name - 1, &theirs), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(theirs), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(mine, 50, 1000), RLOCK_TIMEOUT);
+    EXPECT_STATUS(rlock_force_unlock(mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(mine, SOON, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(theirs), RLOCK_LOST);
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 1);
+    rlock_free(mine);
+    rlock_free(theirs);
+    rlock_client_free(other);
+    rig_stop(&r);
+}
+
+TEST(names, events_carry_all_bytes_of_a_name)
+{
+    rig r = rig_start();
+    events *ev = events_new();
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_event last;
+    events_hook(ev, &opts);
+    rlock_client *cl = server_client(r.sv, &opts);
+    rlock *lk = NULL;
+    EXPECT_STATUS(rlock_new_n(cl, "a\0b", 3, &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT(events_last(ev, RLOCK_EVENT_ACQUIRED, &last));
+    EXPECT_INT(last.name_len, 3);
+    EXPECT_INT(memcmp(last.name, "a\0b", 4), 0);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    events_free(ev);
+    rig_stop(&r);
+}
+
+TEST(names, the_name_is_copied)
+{
+    rig r = rig_start();
+    char name[] = "first";
+    rlock *lk = lock_n(&r, name, 5);
+    memset(name, 'x', sizeof name);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_INT(server_int(r.sv, "EXISTS first"), 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rig_stop(&r);
+}
+
+static void expect_no_handle(rig *r, const void *name, size_t len)
+{
+    rlock *lk = r->lk;
+    EXPECT_STATUS(rlock_new_n(r->cl, name, len, &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
+    expect_printable(message());
+}
+
+TEST(names, empty_and_overlong_names_are_refused)
+{
+    rig r = rig_start();
+    char name[RLOCK_NAME_MAX + 2];
+    memset(name, 'n', sizeof name);
+    name[RLOCK_NAME_MAX + 1] = '\0';
+    rlock *lk = r.lk;
+    long long before = commands(r.sv);
+    expect_no_handle(&r, "", 0);
+    expect_no_handle(&r, name, RLOCK_NAME_MAX + 1);
+    expect_no_handle(&r, name, SIZE_MAX);
+    EXPECT_STATUS(rlock_new(r.cl, "", &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    lk = r.lk;
+    EXPECT_STATUS(rlock_new(r.cl, name, &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    EXPECT_INT(commands(r.sv) - before, 1);
+    rig_stop(&r);
+}
+
+TEST(names, a_new_handle_asks_no_server)
+{
+    rig r = rig_start();
+    long long before = commands(r.sv);
+    rlock *lk = test_lock(r.cl, "another");
+    rlock_free(lk);
+    EXPECT_INT(commands(r.sv) - before, 1);
+    rig_stop(&r);
+}
+
+/* --- NULL ----------------------------------------------------------------- */
+
+TEST(names, null_arguments_are_refused)
+{
+    rig r = rig_start();
+    rlock *lk = r.lk;
+    EXPECT_STATUS(rlock_new(NULL, "a", &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    lk = r.lk;
+    EXPECT_STATUS(rlock_new(r.cl, NULL, &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    EXPECT_STATUS(rlock_new(r.cl, "a", NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_new_n(r.cl, NULL, 1, &lk), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_lock(NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_trylock(NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_acquire(NULL, 0, 1), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_unlock(NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_extend(NULL, 1), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_force_unlock(NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
+    expect_printable(message());
+    rig_stop(&r);
+}
+
+TEST(names, null_can_be_freed_and_canceled)
+{
+    rlock_free(NULL);
+    rlock_client_free(NULL);
+    rlock_cancel(NULL);
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_OK);
+}
+
+/* --- leases and waits ----------------------------------------------------- */
+
+TEST(names, leases_out_of_range_are_refused_unsent)
+{
+    static const int64_t leases[] = {-1, INT64_MIN, RLOCK_LEASE_MAX_MS + 1,
+                                     INT64_MAX};
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
+    long long before = commands(r.sv);
+    for (size_t i = 0; i < sizeof leases / sizeof *leases; i++) {
+        EXPECT_STATUS(rlock_acquire(r.lk, 0, leases[i]), RLOCK_EINVAL);
+        EXPECT_STATUS(rlock_extend(r.lk, leases[i]), RLOCK_EINVAL);
+    }
+    EXPECT_INT(commands(r.sv) - before, 1);
+    EXPECT_INT(rlock_hold_count(r.lk), 1);
+    EXPECT_CONTAINS(message(), "lease");
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    rig_stop(&r);
+}
+
+TEST(names, negative_waits_are_refused_unsent)
+{
+    rig r = rig_start();
+    long long before = commands(r.sv);
+    EXPECT_STATUS(rlock_acquire(r.lk, -2, 1000), RLOCK_EINVAL);
+    EXPECT_CONTAINS(message(), "wait");
+    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MIN, 1000), RLOCK_EINVAL);
+    EXPECT_INT(commands(r.sv) - before, 1);
+    EXPECT(!rlock_is_held(r.lk));
+    rig_stop(&r);
+}
+
+TEST(names, the_longest_lease_works)
+{
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_acquire(r.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
+    EXPECT(rlock_is_held(r.lk));
+    EXPECT(rlock_valid_ms(r.lk) > RLOCK_LEASE_MAX_MS / 2);
+    EXPECT(server_int(r.sv, "PTTL k") > RLOCK_LEASE_MAX_MS / 2);
+    EXPECT_STATUS(rlock_extend(r.lk, RLOCK_LEASE_MAX_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
+    EXPECT_INT(rlock_hold_count(r.lk), 2);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_INT(server_int(r.sv, "EXISTS k"), 0);
+    rig_stop(&r);
+}
+
+static intptr_t wait_longest(void *lk)
+{
+    rlock_status s = rlock_acquire(lk, INT64_MAX, RLOCK_LEASE_MAX_MS);
+    return s == RLOCK_OK ? rlock_unlock(lk) : s;
+}
+
+TEST(names, the_longest_wait_waits)
+{
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    test_thread *t = test_spawn(wait_longest, r.lk);
+    EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
+    EXPECT(!test_done(t));
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+    rig_stop(&r);
+}
+
+TEST(names, the_longest_wait_is_not_waited_for_a_free_lock)
+{
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MAX, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MAX - 1, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    rig_stop(&r);
+}
+
+TEST(names, a_wait_of_zero_is_one_try)
+{
+    rig r = rig_start();
+    rlock_client *other = server_client(r.sv, NULL);
+    rlock *lk = test_lock(other, "k");
+    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    server_load_scripts(r.sv);
+    long long before = server_calls(r.sv, "evalsha");
+    EXPECT_STATUS(rlock_acquire(lk, 0, 1000), RLOCK_BUSY);
+    EXPECT_INT(server_calls(r.sv, "evalsha") - before, 1);
+    EXPECT_INT(server_int(r.sv, "EXISTS rlock_queue:{k}"), 0);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(other);
+    rig_stop(&r);
+}
+
+TEST(names, many_levels_are_counted)
+{
+    rig r = rig_start();
+    for (int level = 1; level <= 500; level++) {
+        EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+        EXPECT_INT(rlock_hold_count(r.lk), level);
+    }
+    rlock_holder h;
+    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    EXPECT_INT(h.count, 500);
+    for (int level = 500; level >= 1; level--)
+        EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_INT(server_int(r.sv, "EXISTS k"), 0);
+    rig_stop(&r);
+}
+
+/* --- errors --------------------------------------------------------------- */
+
+static intptr_t expect_own_error(void *lk)
+{
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_OK);
+    EXPECT_STR(message(), "");
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_NOT_HELD);
+    return 0;
+}
+
+TEST(names, each_thread_has_its_own_last_error)
+{
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_acquire(r.lk, -2, 0), RLOCK_EINVAL);
+    char mine[sizeof((rlock_error *)0)->message];
+    strcpy(mine, message());
+    test_join(test_spawn(expect_own_error, r.lk));
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
+    EXPECT_STR(message(), mine);
+    rig_stop(&r);
+}
+
+TEST(names, before_the_first_failure_the_last_error_is_empty)
+{
+    EXPECT(rlock_last_error());
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_OK);
+    EXPECT_INT(rlock_last_error()->sys_errno, 0);
+    EXPECT_STR(message(), "");
+}
+
+TEST(names, a_success_leaves_the_last_error)
+{
+    rig r = rig_start();
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_last_error()->status, RLOCK_NOT_HELD);
+    rig_stop(&r);
+}
+
+TEST(names, every_status_has_a_text_of_its_own)
+{
+    for (int s = RLOCK_OK; s <= RLOCK_ENOTSUP; s++) {
+        const char *text = rlock_status_str((rlock_status)s);
+        expect_printable(text);
+        EXPECT(strcmp(text, rlock_status_str((rlock_status)9999)) != 0);
+        for (int t = RLOCK_OK; t < s; t++)
+            EXPECT(strcmp(text, rlock_status_str((rlock_status)t)) != 0);
+    }
+}
+
+TEST(names, unknown_statuses_have_a_text)
+{
+    static const int unknown[] = {-1, RLOCK_ENOTSUP + 1, 255, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        expect_printable(rlock_status_str((rlock_status)unknown[i]));
+}
+
+TEST(names, the_version_is_that_of_the_header)
+{
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "%d.%d.%d", RLOCK_VERSION_MAJOR,
+             RLOCK_VERSION_MINOR, RLOCK_VERSION_PATCH);
+    EXPECT_STR(rlock_version(), wanted);
+}
