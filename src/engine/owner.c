@@ -49,6 +49,7 @@ static void thread_ends(void *value)
         l->ended(l->arg, self);
     }
     pthread_mutex_unlock(&mutex);
+    holds = 0;
 }
 
 static void child_starts(void)

@@ -261,7 +261,13 @@ rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
 bool rl_conn_is_stale(const rl_conn *c)
 {
     struct pollfd p = {.fd = c->ctx->fd, .events = POLLIN};
-    return rl_conn_has_input(c) || poll(&p, 1, 0) != 0;
+    int n;
+    if (rl_conn_has_input(c))
+        return true;
+    do {
+        n = poll(&p, 1, 0);
+    } while (n < 0 && errno == EINTR);
+    return n != 0;
 }
 
 bool rl_conn_has_input(const rl_conn *c)

@@ -328,6 +328,17 @@ TEST(client, unix_socket_with_a_login)
     server_stop(sv);
 }
 
+TEST(client, a_user_alone_logs_in_as_one_who_needs_no_password)
+{
+    server *sv = server_start_tcp(NULL);
+    char uri[200];
+    server_cmd(sv, "CONFIG SET requirepass " SECRET);
+    EXPECT_STR(server_str(sv, "ACL SETUSER open on nopass ~* &* +@all"), "OK");
+    snprintf(uri, sizeof uri, "redis://open@127.0.0.1:%d", server_port(sv));
+    expect_uri_works(sv, uri, 0);
+    server_stop(sv);
+}
+
 TEST(client, escapes_in_user_password_and_path)
 {
     server *sv = server_start_tcp(NULL);

@@ -65,6 +65,8 @@ TEST(uri, login)
 {
     expect_login("redis://u:p@h", "u", "p");
     expect_login("redis://:p@h:1/2", NULL, "p");
+    expect_login("redis://u@h", "u", NULL);
+    expect_login("unix://u@/s", "u", NULL);
     expect_login("unix://u:p@/s", "u", "p");
     expect_login("unix://:p@/s?db=1", NULL, "p");
     expect_login("redis://u:@h", "u", "");
@@ -153,13 +155,6 @@ TEST(uri, bad_database)
     expect_bad("unix:///s?db=x", 14);
     expect_bad("unix:///s?x=1", 11);
     expect_bad("unix:///s?", 11);
-}
-
-/* The server would not be told of the user. */
-TEST(uri, a_user_without_a_password_is_refused)
-{
-    expect_bad("redis://u@h", 9);
-    expect_bad("unix://u@/s", 8);
 }
 
 /* What is no path must not be dropped without a word. */
