@@ -65,16 +65,18 @@ static rlock_status read_options(rlock_options *to, const rlock_options *from)
 }
 
 /* The holder id is cut at its colons, and people read it. */
-static void set_host(rl_settings *set, const char *host_id)
+static void set_process(rl_settings *set, const char *host_id)
 {
+    char host[RL_HOST_MAX + 1] = "";
     if (host_id)
-        strcpy(set->host, host_id);
-    else if (gethostname(set->host, sizeof set->host - 1) != 0 || !*set->host)
-        strcpy(set->host, "unknown");
-    for (char *p = set->host; *p; p++) {
+        strcpy(host, host_id);
+    else if (gethostname(host, sizeof host - 1) != 0 || !*host)
+        strcpy(host, "unknown");
+    for (char *p = host; *p; p++) {
         if ((unsigned char)*p <= ' ' || *p == ':' || *p == 127)
             *p = '_';
     }
+    snprintf(set->process, sizeof set->process, "%s:%ld", host, (long)getpid());
 }
 
 static int64_t or_default(int64_t value, int64_t otherwise)
@@ -92,7 +94,7 @@ static void read_settings(rl_settings *set, const rlock_options *o)
         or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;
-    set_host(set, o->host_id);
+    set_process(set, o->host_id);
 }
 
 static void on_reconnect(void *arg)

@@ -17,6 +17,7 @@
 static atomic_uint_fast64_t last_serial;
 static _Thread_local uint64_t self;
 static _Thread_local int holds;
+static _Thread_local long tid; /* 0: not asked for yet */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t end_key;
@@ -31,10 +32,11 @@ uint64_t rl_owner_self(void)
     return self;
 }
 
-bool rl_holder_id(char out[RL_HOLDER_MAX], const char *host)
+bool rl_holder_id(char out[RL_HOLDER_MAX], const char *process)
 {
-    int n = snprintf(out, RL_HOLDER_MAX, "%.*s:%ld:%ld:", RL_HOST_MAX, host,
-                     (long)getpid(), (long)syscall(SYS_gettid));
+    if (tid == 0)
+        tid = syscall(SYS_gettid);
+    int n = snprintf(out, RL_HOLDER_MAX, "%s:%ld:", process, tid);
     return rl_uuid_new(out + n);
 }
 
@@ -57,6 +59,7 @@ static void child_starts(void)
     pthread_mutex_init(&mutex, NULL);
     LIST_INIT(&listeners);
     holds = 0;
+    tid = 0;
 }
 
 static void set_up(void)

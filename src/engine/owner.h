@@ -17,8 +17,11 @@
 /* The calling thread's serial; never 0. */
 uint64_t rl_owner_self(void);
 
-/* A new holder id for the calling thread; false: no randomness. */
-bool rl_holder_id(char out[RL_HOLDER_MAX], const char *host);
+/*
+ * A new holder id for the calling thread; false: no randomness. process is the
+ * part that does not change, host:pid.
+ */
+bool rl_holder_id(char out[RL_HOLDER_MAX], const char *process);
 
 /*
  * Counts the calling thread's holds up or down. A thread that ends while it

@@ -335,7 +335,7 @@ static rl_hold *new_draft(rlock *lk, int64_t lease_ms)
 {
     rl_engine *e = engine_of(lk);
     char holder[RL_HOLDER_MAX];
-    if (!rl_owner_watch() || !rl_holder_id(holder, e->set.host))
+    if (!rl_owner_watch() || !rl_holder_id(holder, e->set.process))
         return NULL;
     rl_hold *h = rl_hold_new(&e->holds, lk->name, lk->len, holder);
     if (h)

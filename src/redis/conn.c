@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,26 @@
 #include "rlock_config.h"
 
 #define REPLY_BUDGET (64 * 1024) /* bytes of one reply, before it is whole */
+
+/*
+ * A server on the same machine often answers sooner than a sleeping thread is
+ * woken, so the reply is looked out for, for a moment, before going to sleep.
+ * The processor is offered to others meanwhile: the server may need it. Where
+ * that does not pay, because the server is far away or busy, it is given up,
+ * and tried again only now and then.
+ */
+#define LOOK_OUT_US   100
+#define GOOD_LUCK     16
+#define BAD_LUCK      4
+#define TRY_LUCK_EACH 64
+
+/*
+ * Then a reply is waited for by recv itself, which saves the poll before it:
+ * with the server on another processor that is a tenth of a round trip. The
+ * socket lets go after this long, so only when the deadline is nearer than that
+ * poll has to keep the time.
+ */
+#define RECV_SLICE_US (100 * 1000)
 
 /*
  * TLS contexts bring read and write functions of their own. There is no public
@@ -32,6 +53,20 @@ static bool is_plain(const redisContext *ctx)
 #endif
 }
 
+static void set_slice(int fd)
+{
+    struct timeval slice = {.tv_usec = RECV_SLICE_US};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+/* hiredis' own reads and writes, which TLS needs, have no such limit. */
+static void set_non_blocking(redisContext *ctx)
+{
+    ctx->flags &= ~REDIS_BLOCK;
+    fcntl(ctx->fd, F_SETFL, fcntl(ctx->fd, F_GETFL) | O_NONBLOCK);
+}
+
 rl_conn *rl_conn_new(redisContext *ctx)
 {
     rl_conn *c = calloc(1, sizeof *c);
@@ -39,10 +74,13 @@ rl_conn *rl_conn_new(redisContext *ctx)
         return NULL;
     c->ctx = ctx;
     c->plain = is_plain(ctx);
+    c->luck = GOOD_LUCK;
     ctx->reader->fn = &rl_reply_builder;
-    ctx->flags &= ~REDIS_BLOCK;
     fcntl(ctx->fd, F_SETFD, FD_CLOEXEC);
-    fcntl(ctx->fd, F_SETFL, fcntl(ctx->fd, F_GETFL) | O_NONBLOCK);
+    if (c->plain)
+        set_slice(ctx->fd);
+    else
+        set_non_blocking(ctx);
     return c;
 }
 
@@ -179,33 +217,73 @@ rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f)
     return RLOCK_OK;
 }
 
+/* TLS: bytes may wait inside the library, where poll does not see them. */
+static rlock_status fill_tls(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    size_t before = c->ctx->reader->len;
+    if (redisBufferRead(c->ctx) != REDIS_OK)
+        return fail(c, f, 0, c->ctx->errstr);
+    if (c->ctx->reader->len == before && !wait_for(c, POLLIN, deadline_us))
+        return fail(c, f, errno, "no reply");
+    return RLOCK_OK;
+}
+
+static bool would_block(ssize_t n)
+{
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+/* Looks out for a reply; as recv(MSG_DONTWAIT). */
+static ssize_t look_out(rl_conn *c, void *bytes, size_t size)
+{
+    int64_t until_us = rl_now_us() + LOOK_OUT_US;
+    ssize_t n;
+    for (;;) {
+        n = recv(c->ctx->fd, bytes, size, MSG_DONTWAIT);
+        if (!would_block(n) || rl_now_us() >= until_us)
+            break;
+        sched_yield();
+    }
+    if (would_block(n))
+        c->luck = c->luck > BAD_LUCK ? c->luck - BAD_LUCK : 0;
+    else if (c->luck < GOOD_LUCK)
+        c->luck++;
+    return n;
+}
+
+/* As recv(2), but EAGAIN when the deadline is there. */
+static ssize_t receive(rl_conn *c, void *bytes, size_t size,
+                       int64_t deadline_us)
+{
+    if (c->luck > 0 || ++c->waits % TRY_LUCK_EACH == 0) {
+        ssize_t n = look_out(c, bytes, size);
+        if (!would_block(n))
+            return n;
+    }
+    if (deadline_us - rl_now_us() >= RECV_SLICE_US)
+        return recv(c->ctx->fd, bytes, size, 0);
+    wait_for(c, POLLIN, deadline_us);
+    return recv(c->ctx->fd, bytes, size, MSG_DONTWAIT);
+}
+
 /* Reads what there is; waits for it if there is nothing. */
 static rlock_status fill(rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     redisReader *reader = c->ctx->reader;
     if (reader->len - reader->pos > REPLY_BUDGET)
         return fail(c, f, 0, "not a Redis reply: too long");
-    if (!c->plain) {
-        size_t before = reader->len;
-        if (redisBufferRead(c->ctx) != REDIS_OK)
-            return fail(c, f, 0, c->ctx->errstr);
-        if (reader->len > before)
-            return RLOCK_OK;
-    }
-    if (!wait_for(c, POLLIN, deadline_us))
-        return fail(c, f, errno, "no reply");
     if (!c->plain)
-        return RLOCK_OK;
+        return fill_tls(c, deadline_us, f);
 
     char bytes[4096];
-    ssize_t n = recv(c->ctx->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t n = receive(c, bytes, sizeof bytes, deadline_us);
     if (n == 0)
         return fail(c, f, 0, "connection closed by the server");
-    if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
-        return RLOCK_OK;
-    if (n < 0)
+    if (would_block(n) && rl_now_us() >= deadline_us)
+        return fail(c, f, ETIMEDOUT, "no reply");
+    if (n < 0 && !would_block(n) && errno != EINTR)
         return fail(c, f, errno, "no reply");
-    if (redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
+    if (n > 0 && redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
         return fail(c, f, 0, reader->errstr);
     return RLOCK_OK;
 }

@@ -22,7 +22,9 @@ typedef struct rl_conn {
     redisContext *ctx; /* owned */
     bool plain;        /* bytes go straight to the socket: no TLS */
     bool broken;
-    char *out; /* what is to be sent */
+    unsigned waits; /* how often a reply was waited for */
+    int luck;       /* how often, of late, it came while we looked out for it */
+    char *out;      /* what is to be sent */
     size_t out_len, out_room;
     int64_t idle_since_us;     /* for the pool */
     TAILQ_ENTRY(rl_conn) idle; /* in the pool's list of idle ones */

@@ -1,0 +1,187 @@
+#include "bench.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* No benchmark runs for so long; one that hangs is ended. */
+#define LIMIT_S 120
+
+void bench_check(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "benchmark failed: %s\n", what);
+    exit(1);
+}
+
+void bench_ok(rlock_status s)
+{
+    bench_check(s == RLOCK_OK, rlock_last_error()->message);
+}
+
+int64_t bench_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void bench_pause_us(int64_t us)
+{
+    struct timespec ts = {.tv_sec = us / 1000000,
+                          .tv_nsec = us % 1000000 * 1000};
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+        ;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void *bench_alloc(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+    bench_check(p != NULL, "out of memory");
+    return p;
+}
+
+void *bench_share(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bench_check(p != MAP_FAILED, "no shared memory");
+    return p;
+}
+
+bool bench_fork(void)
+{
+    pid_t parent = getpid(), pid = fork();
+    bench_check(pid >= 0, "cannot fork");
+    if (pid > 0)
+        return false;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* it inherits no alarm */
+    if (getppid() != parent)
+        _exit(1);
+    return true;
+}
+
+void bench_join(void)
+{
+    int status;
+    pid_t pid = wait(&status);
+    bench_check(pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                "a child failed");
+}
+
+redisContext *bench_connect(const char *uri)
+{
+    redisContext *c = redisConnectUnix(uri + strlen("unix://"));
+    bench_check(c && !c->err, "cannot connect");
+    return c;
+}
+
+static pid_t server_pid(const char *uri)
+{
+    redisContext *c = bench_connect(uri);
+    redisReply *r = redisCommand(c, "INFO server");
+    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
+    const char *pid = strstr(r->str, "process_id:");
+    bench_check(pid != NULL, "process_id");
+    pid_t found = atoi(pid + strlen("process_id:"));
+    freeReplyObject(r);
+    redisFree(c);
+    return found;
+}
+
+static bool pin(pid_t pid, int processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    return sched_setaffinity(pid, sizeof set, &set) == 0;
+}
+
+bool bench_place(const char *uri, bool apart)
+{
+    return pin(server_pid(uri), 0) && pin(0, apart ? 1 : 0);
+}
+
+rlock_client *bench_client(const char *uri)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    o.uri = uri;
+    bench_ok(rlock_client_new(&o, &cl));
+    return cl;
+}
+
+rlock *bench_lock(rlock_client *cl, const char *name)
+{
+    rlock *lk;
+    bench_ok(rlock_new(cl, name, &lk));
+    return lk;
+}
+
+long long bench_ask(redisContext *c, const char *command)
+{
+    redisReply *r = redisCommand(c, command);
+    bench_check(r && r->type != REDIS_REPLY_ERROR, command);
+    long long number = r->type == REDIS_REPLY_INTEGER ? r->integer : 0;
+    freeReplyObject(r);
+    return number;
+}
+
+int64_t bench_ping_ns(redisContext *c)
+{
+    int64_t began = bench_now_ns();
+    bench_ask(c, "PING");
+    return bench_now_ns() - began;
+}
+
+void bench_row(const char *what, double limit, double measured,
+               const char *unit, const char *remarks, ...)
+{
+    va_list args;
+    printf("| %s | %g%s | %.2f%s%s | ", what, limit, unit, measured, unit,
+           measured > limit ? " (missed)" : "");
+    va_start(args, remarks);
+    vprintf(remarks, args);
+    va_end(args);
+    printf(" |\n");
+}
+
+void bench_note(const char *what, const char *measured, ...)
+{
+    va_list args;
+    printf("| %s | | ", what);
+    va_start(args, measured);
+    vprintf(measured, args);
+    va_end(args);
+    printf(" | |\n");
+}
+
+const char *bench_uri(int argc, char **argv)
+{
+    bench_check(argc == 2 && strncmp(argv[1], "unix:///", 8) == 0,
+                "usage: PROGRAM unix:///path");
+    alarm(LIMIT_S);
+    return argv[1];
+}

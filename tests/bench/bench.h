@@ -1,0 +1,74 @@
+/*
+ * What the benchmarks share. Each program gets a server's URI, measures one
+ * thing, and prints its rows of the table that run.sh puts together:
+ *
+ *     | what | at most | measured | remarks |
+ *
+ * Latencies on one machine differ several times over with where the kernel
+ * places the processes. So only what was measured in one run, in turns, is
+ * compared, and only medians are; and where round trips are compared, the
+ * server has a processor and the clients another, as on two machines.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+#include <rlock/rlock.h>
+
+/* Ends the program with a message unless ok. */
+void bench_check(bool ok, const char *what);
+/* The same for a call of the library. */
+void bench_ok(rlock_status s);
+
+int64_t bench_now_ns(void); /* the same clock in all processes */
+void bench_pause_us(int64_t us);
+
+/* Sorts the values. */
+double bench_median(double *values, size_t n);
+void *bench_alloc(size_t n, size_t size);
+
+/* Zeroed memory that forked children share. */
+void *bench_share(size_t size);
+
+/*
+ * Forks; true in the child, which dies with its parent. The parent calls
+ * bench_join() as often, which ends the program if a child failed.
+ */
+bool bench_fork(void);
+void bench_join(void);
+
+/* uri is unix:///path. */
+redisContext *bench_connect(const char *uri);
+rlock_client *bench_client(const char *uri);
+rlock *bench_lock(rlock_client *cl, const char *name);
+
+/*
+ * Puts the server on the first processor, and this process with its later
+ * threads and children on the second, or on the first as well. False: there is
+ * only one, or it is not allowed.
+ */
+bool bench_place(const char *uri, bool apart);
+
+/* Runs a command whose reply is an integer or a status; 0 for a status. */
+long long bench_ask(redisContext *c, const char *command);
+/* PING and its reply, in ns. */
+int64_t bench_ping_ns(redisContext *c);
+
+/*
+ * A row with a limit that is to be reached, "missed" beside it if it is not;
+ * and one for orientation.
+ */
+void bench_row(const char *what, double limit, double measured,
+               const char *unit, const char *remarks, ...)
+    __attribute__((format(printf, 5, 6)));
+void bench_note(const char *what, const char *measured, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The URI from the command line. */
+const char *bench_uri(int argc, char **argv);
+
+#endif

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Prints the table of the figures that the library is to reach. Takes about a
+# minute and a half; a figure that is missed is marked, and no failure.
+#
+#   BUILD_DIR   where to build; build-bench
+#   CMAKE_ARGS  more arguments for CMake, split at blanks
+set -eu
+
+cd "$(dirname "$0")/../.."
+build=${BUILD_DIR:-build-bench}
+
+{
+    tests/deps.sh demo
+    # shellcheck disable=SC2086
+    cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DRLOCK_SANITIZE= \
+        -DRLOCK_BUILD_BENCH=ON -DRLOCK_BUILD_TESTS=OFF \
+        -DRLOCK_BUILD_EXAMPLES=OFF ${CMAKE_ARGS:-}
+    cmake --build "$build" -j "$(nproc)"
+} >&2
+
+echo "| what | at most | measured | remarks |"
+echo "|---|---|---|---|"
+# A server for each: none works on what another one left.
+for program in pair contend handover idle held; do
+    tests/with-redis.sh "$build/bench/$program"
+done
