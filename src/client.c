@@ -246,7 +246,7 @@ static rlock_status engine_init(rl_engine *e, const rlock_options *o)
     rl_watchdog_init(&e->watchdog);
     bool ok = rl_holds_init(&e->holds, &e->stats, e->set.watchdog_lease_ms,
                             o->max_hold_ms, o->on_event != NULL);
-    ok = rl_rooms_init(&e->rooms, &e->stats) && ok;
+    ok = rl_rooms_init(&e->rooms) && ok;
     ok = rl_doorbell_init(&e->doorbell) && ok;
     return ok ? make_source(e, o) : no_memory();
 }

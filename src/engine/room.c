@@ -17,10 +17,9 @@ static bool same(const rl_map_node *n, const void *wanted)
     return room->name_len == k->len && memcmp(room->name, k->name, k->len) == 0;
 }
 
-bool rl_rooms_init(rl_rooms *r, rl_stats *stats)
+bool rl_rooms_init(rl_rooms *r)
 {
     rl_mutex_init(&r->mutex);
-    r->stats = stats;
     return rl_map_init(&r->map, same);
 }
 
@@ -116,7 +115,6 @@ bool rl_waiter_is_front(rl_rooms *r, const rl_waiter *w)
 
 rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us)
 {
-    rl_add(&r->stats->waiting_now, 1);
     rl_mutex_lock(&r->mutex);
     while (w->wake == RL_WAKE_NONE && rl_now_us() < deadline_us)
         rl_cond_wait_until(&w->cond, &r->mutex, deadline_us);
@@ -124,7 +122,6 @@ rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us)
     if (why < RL_WAKE_CANCEL)
         w->wake = RL_WAKE_NONE;
     rl_mutex_unlock(&r->mutex);
-    rl_sub(&r->stats->waiting_now, 1);
     return why;
 }
 

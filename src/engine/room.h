@@ -15,7 +15,6 @@
 
 #include "base/map.h"
 #include "base/thread.h"
-#include "engine/stats.h"
 
 typedef struct rl_room rl_room;
 
@@ -62,10 +61,9 @@ typedef struct rl_rooms {
     rl_map map;
     rl_manners manners[RL_MANNERS];
     bool closed;
-    rl_stats *stats; /* fixed */
 } rl_rooms;
 
-bool rl_rooms_init(rl_rooms *r, rl_stats *stats);
+bool rl_rooms_init(rl_rooms *r);
 void rl_rooms_fini(rl_rooms *r, bool forked);
 
 /* Lines up. False: out of memory. */

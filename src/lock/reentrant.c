@@ -183,6 +183,7 @@ static void contend(attempt *a)
         return;
     a->contended = true;
     rl_add(&a->e->stats.acquires_contended, 1);
+    rl_add(&a->e->stats.waiting_now, 1);
     emit(a->lk, RLOCK_EVENT_CONTENDED, 0, 0, 0);
 }
 
@@ -292,8 +293,10 @@ static rlock_status wait_for_turn(attempt *a)
     if (rl_waiter_leave(&e->rooms, &w, unqueued))
         rl_leave_queue(e, lk->name, lk->len,
                        rl_min(a->call_until_us, rl_command_deadline(e)));
-    if (a->contended)
+    if (a->contended) {
         rl_add(&e->stats.wait_us_total, (uint64_t)(rl_now_us() - a->began_us));
+        rl_sub(&e->stats.waiting_now, 1);
+    }
     return s;
 }
 

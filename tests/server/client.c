@@ -1399,7 +1399,7 @@ TEST(client, waits_are_counted_and_over_at_the_end)
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     test_thread *t = test_spawn(wait_and_unlock, r.lk);
     EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
-    EXPECT_INT(stats_of(r.cl).waiting_now, 1);
+    EVENTUALLY(SOON, stats_of(r.cl).waiting_now == 1);
     EXPECT_INT(stats_of(r.cl).acquires_contended, 1);
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
