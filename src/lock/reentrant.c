@@ -167,13 +167,13 @@ static verdict try_once(attempt *a, const char *bell, int64_t ticket, grant *g)
     verdict v = read_grant(&ans, 1, g);
     a->asked = true;
     a->with_bell = *bell != '\0';
-    a->failing = v == FAILED;
     a->hold->doubtful = a->hold->doubtful || ans.open;
     rl_hold_expect(a->hold, rl_now_us(), a->lease_ms);
-    if (v == ACQUIRED)
-        return take_over(a, &ans, g->token) ? ACQUIRED : FAILED;
     if (v == FAILED)
         a->fault = ans.fault;
+    else if (v == ACQUIRED && !take_over(a, &ans, g->token))
+        v = FAILED;
+    a->failing = v == FAILED;
     return v;
 }
 
@@ -289,14 +289,14 @@ static rlock_status wait_for_turn(attempt *a)
     if (!rl_waiter_enter(&e->rooms, &w, lk->name, lk->len, lk))
         return rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
     rlock_status s = stand_in_line(a, &w);
-    bool unqueued = s == RLOCK_OK && a->with_bell;
-    if (rl_waiter_leave(&e->rooms, &w, unqueued))
-        rl_leave_queue(e, lk->name, lk->len,
-                       rl_min(a->call_until_us, rl_command_deadline(e)));
     if (a->contended) {
         rl_add(&e->stats.wait_us_total, (uint64_t)(rl_now_us() - a->began_us));
         rl_sub(&e->stats.waiting_now, 1);
     }
+    bool unqueued = s == RLOCK_OK && a->with_bell;
+    if (rl_waiter_leave(&e->rooms, &w, unqueued))
+        rl_leave_queue(e, lk->name, lk->len,
+                       rl_min(a->call_until_us, rl_command_deadline(e)));
     return s;
 }
 
@@ -420,6 +420,21 @@ static rl_loss note_loss(const rlock *lk, rl_hold *h, rl_loss why)
     return why;
 }
 
+/* A call failed: because of the hold, should that have been lost meanwhile. */
+static rlock_status failed(rlock *lk, rl_hold *h, const rl_fault *f)
+{
+    rl_holds *t = &engine_of(lk)->holds;
+    if (f->status == RLOCK_EWRONGTYPE) {
+        note_loss(lk, h, RL_LOSS_FOREIGN);
+        return rl_lock_fail(lk, f);
+    }
+    rl_mutex_lock(&t->mutex);
+    bool valid = rl_hold_is_valid_locked(t, h, rl_now_us());
+    rl_loss why = h->loss;
+    rl_mutex_unlock(&t->mutex);
+    return valid ? rl_lock_fail(lk, f) : lost(lk, why);
+}
+
 static bool count_up(const rlock *lk, rl_hold *h, const rl_answer *ans,
                      int64_t lease_ms, bool renewed)
 {
@@ -468,9 +483,7 @@ static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms)
     case FAILED:
         break;
     }
-    if (ans.fault.status == RLOCK_EWRONGTYPE)
-        note_loss(lk, h, RL_LOSS_FOREIGN);
-    return rl_lock_fail(lk, &ans.fault);
+    return failed(lk, h, &ans.fault);
 }
 
 static rlock_status reentrant_acquire(rlock *lk, int64_t wait_ms,
@@ -537,8 +550,7 @@ static void make_way(rlock *lk, int64_t sent_us)
     rl_rooms_yield(&engine_of(lk)->rooms, lk->name, lk->len, now_us + yield_us);
 }
 
-/* The last unlock: asks the server, and leaves what stays open to the watchdog.
- */
+/* The last unlock. What stays open is left to the watchdog. */
 static rlock_status release(rlock *lk, rl_hold *h)
 {
     rl_engine *e = engine_of(lk);
@@ -574,9 +586,7 @@ static rlock_status release_level(rlock *lk, rl_hold *h, int level)
         return a.reply.top.integer == 1
                    ? RLOCK_OK
                    : lost(lk, note_loss(lk, h, RL_LOSS_GONE));
-    if (a.fault.status == RLOCK_EWRONGTYPE)
-        note_loss(lk, h, RL_LOSS_FOREIGN);
-    return rl_lock_fail(lk, &a.fault);
+    return failed(lk, h, &a.fault);
 }
 
 static rlock_status unlock_lost(rlock *lk, rl_hold *h, int level)
@@ -711,9 +721,7 @@ static rlock_status extend(rlock *lk, rl_hold *h, int64_t wanted_ms)
         return extended(lk, h, lease_ms, renewed);
     if (a.outcome == RL_ANSWERED)
         return lost(lk, note_loss(lk, h, RL_LOSS_GONE));
-    if (a.fault.status == RLOCK_EWRONGTYPE)
-        note_loss(lk, h, RL_LOSS_FOREIGN);
-    return rl_lock_fail(lk, &a.fault);
+    return failed(lk, h, &a.fault);
 }
 
 static rlock_status reentrant_extend(rlock *lk, int64_t lease_ms)

@@ -865,6 +865,39 @@ static void use_everything(rig *one, rig *two)
     EXPECT_STATUS(rlock_client_ping(one->cl), RLOCK_OK);
 }
 
+/* The command as it stands in the README, on one line and for lock k. */
+static void make_user_of_readme(server *sv)
+{
+    char cmd[1200] = "", word[100];
+    FILE *f = fopen(RLOCK_SOURCE_DIR "/README.md", "r");
+    bool inside = false;
+    EXPECT(f != NULL);
+    while (fscanf(f, "%99s", word) == 1 && !(inside && word[0] == '`')) {
+        inside = inside || strcmp(word, "ACL") == 0;
+        if (!inside)
+            continue;
+        const char *w = strcmp(word, ">PASSWORD") == 0   ? ">" SECRET
+                        : strcmp(word, "~orders:*") == 0 ? "~k"
+                                                         : word;
+        snprintf(cmd + strlen(cmd), sizeof cmd - strlen(cmd), "%s ", w);
+    }
+    fclose(f);
+    cmd[strlen(cmd) - 1] = '\0';
+    EXPECT_STR(server_str(sv, cmd), "OK");
+}
+
+TEST(client, the_user_of_the_readme_can_do_everything)
+{
+    server *sv = server_start(NULL);
+    make_user_of_readme(sv);
+    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    use_everything(&one, &two);
+    EXPECT_INT(events_count(one.ev, RLOCK_EVENT_WARNING), 0);
+    expect_nothing_denied(sv);
+    rig_leave(&two);
+    rig_stop(&one);
+}
+
 TEST(client, the_minimal_user_can_do_everything)
 {
     server *sv = server_start(NULL);

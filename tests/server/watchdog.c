@@ -631,7 +631,7 @@ static void call_back(const rlock_event *ev, void *arg)
 
 TEST(watchdog, the_callback_may_call_the_library)
 {
-    caller c = {0};
+    caller c = {.done = 0};
     server *sv = server_start(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.watchdog_lease_ms = 600;
