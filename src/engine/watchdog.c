@@ -48,18 +48,37 @@ int64_t rl_watchdog_attempt_end(const rl_engine *e)
     return rl_now_us() + attempt_us(e);
 }
 
-/* Takes what is due; at the end, only what has to be undone. */
+/*
+ * What falls due this soon after a renewal goes with it: renewing early does
+ * no harm, and holds that were taken one by one come to share round trips.
+ */
+#define SOON_OF_PERIOD 16
+
+/* Takes the next that is due off the heap, or NULL. At the end all are. */
+static rl_hold *next_due_locked(rl_engine *e, int64_t now_us)
+    RL_REQUIRES(&e->holds.mutex)
+{
+    rl_heap_node *n = rl_heap_first(&e->holds.work);
+    if (!n)
+        return NULL;
+    rl_hold *h = RL_CONTAINER(n, rl_hold, work);
+    int64_t soon_us = now_us + e->holds.renewal_ms * 1000 / 3 / SOON_OF_PERIOD;
+    int64_t until_us = h->state == RL_UNDOING ? now_us : soon_us;
+    if (n->due_us > until_us && !e->holds.stopping)
+        return NULL;
+    rl_heap_remove(&e->holds.work, n);
+    return h;
+}
+
+/* Puts a batch together; at the end, only of what has to be undone. */
 static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
 {
-    rl_heap_node *n;
+    rl_hold *h;
     b->count = 0;
     b->sent_us = rl_now_us();
     b->deadline_us = rl_watchdog_attempt_end(e);
     b->send_by_us = RL_NEVER;
-    while (b->count < BATCH && (n = rl_heap_first(&e->holds.work)) != NULL &&
-           (e->holds.stopping || n->due_us <= b->sent_us)) {
-        rl_hold *h = RL_CONTAINER(n, rl_hold, work);
-        rl_heap_remove(&e->holds.work, n);
+    while (b->count < BATCH && (h = next_due_locked(e, b->sent_us)) != NULL) {
         bool undo = h->state == RL_UNDOING;
         if (!undo && (e->holds.stopping ||
                       !rl_hold_is_valid_locked(&e->holds, h, b->sent_us)))

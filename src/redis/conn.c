@@ -255,7 +255,7 @@ static ssize_t look_out(rl_conn *c, void *bytes, size_t size)
 static ssize_t receive(rl_conn *c, void *bytes, size_t size,
                        int64_t deadline_us)
 {
-    if (c->luck > 0 || ++c->waits % TRY_LUCK_EACH == 0) {
+    if (c->eager && (c->luck > 0 || ++c->waits % TRY_LUCK_EACH == 0)) {
         ssize_t n = look_out(c, bytes, size);
         if (!would_block(n))
             return n;

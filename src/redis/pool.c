@@ -136,8 +136,10 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
         return RLOCK_OK;
     }
     rlock_status status = pool_open(s, deadline_us, out, f);
-    if (status == RLOCK_OK)
+    if (status == RLOCK_OK) {
+        (*out)->eager = true;
         return status;
+    }
     leave_place(p);
     /* Only rlock_client_new() can blame its caller's arguments. */
     if (status == RLOCK_EINVAL)
