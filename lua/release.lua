@@ -16,30 +16,33 @@
 -- to succeed there. A count that could not be written is put right by the next
 -- re-entry or release, which both say the level they want.
 -- include: ring.lua
+local call, pcall = redis.call, redis.pcall
 local level, lease, tombstone = ARGV[2], ARGV[3], ARGV[4]
-if not (level:find('^%d+$') and lease:find('^%d+$') and #lease <= 16 and
-        tombstone:find('^%d+$') and #tombstone <= 16) then
+local function is_number(text)
+    return text == '0' or text:find('^%d+$') and #text <= 16
+end
+if not (is_number(level) and is_number(lease) and is_number(tombstone)) then
     return redis.error_reply('ERR rlock: bad level, lease or tombstone')
 end
 
 local unburied = 0
 if tombstone ~= '0' and
-   redis.pcall('SET', KEYS[3], '', 'PX', tombstone).err then
+   pcall('SET', KEYS[3], '', 'PX', tombstone).err then
     unburied = 10
 end
 if level ~= '0' then
-    if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    if call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
         return unburied
     end
-    redis.pcall('HSET', KEYS[1], ARGV[1], level)
+    pcall('HSET', KEYS[1], ARGV[1], level)
     if lease ~= '0' then
-        redis.call('PEXPIRE', KEYS[1], lease)
+        call('PEXPIRE', KEYS[1], lease)
     end
     return unburied + 1
 end
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
+if call('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
 local rung = ring(KEYS[2], ARGV[6])
-redis.pcall('PUBLISH', ARGV[5], '0')
+pcall('PUBLISH', ARGV[5], '0')
 return unburied + (rung and 2 or 1)

@@ -28,14 +28,6 @@
 #define TRY_LUCK_EACH 64
 
 /*
- * Then a reply is waited for by recv itself, which saves the poll before it:
- * with the server on another processor that is a tenth of a round trip. The
- * socket lets go after this long, so only when the deadline is nearer than that
- * poll has to keep the time.
- */
-#define RECV_SLICE_US (100 * 1000)
-
-/*
  * TLS contexts bring read and write functions of their own. There is no public
  * way to ask, but a context without TLS shares its functions with any other.
  */
@@ -53,14 +45,7 @@ static bool is_plain(const redisContext *ctx)
 #endif
 }
 
-static void set_slice(int fd)
-{
-    struct timeval slice = {.tv_usec = RECV_SLICE_US};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-}
-
-/* hiredis' own reads and writes, which TLS needs, have no such limit. */
+/* TLS needs hiredis' own reads and writes, which know no deadline. */
 static void set_non_blocking(redisContext *ctx)
 {
     ctx->flags &= ~REDIS_BLOCK;
@@ -77,9 +62,7 @@ rl_conn *rl_conn_new(redisContext *ctx)
     c->luck = GOOD_LUCK;
     ctx->reader->fn = &rl_reply_builder;
     fcntl(ctx->fd, F_SETFD, FD_CLOEXEC);
-    if (c->plain)
-        set_slice(ctx->fd);
-    else
+    if (!c->plain)
         set_non_blocking(ctx);
     return c;
 }
@@ -260,8 +243,6 @@ static ssize_t receive(rl_conn *c, void *bytes, size_t size,
         if (!would_block(n))
             return n;
     }
-    if (deadline_us - rl_now_us() >= RECV_SLICE_US)
-        return recv(c->ctx->fd, bytes, size, 0);
     wait_for(c, POLLIN, deadline_us);
     return recv(c->ctx->fd, bytes, size, MSG_DONTWAIT);
 }
