@@ -96,12 +96,14 @@ RLOCK_API void rlock_free(rlock *lk);
  *
  * Threads of one client that wait for a name get it in the order in which they
  * came. Between clients the order is that of their first tries, but a client
- * that asks at the moment of a release may be first.
+ * that asks at the moment of a release may be first. The client whose release
+ * has woken another one makes way: its next call that may wait is held back for
+ * about a round trip, 20 ms at most.
  *
  * The whole call, I/O included, ends within wait_ms plus one
  * command_timeout_ms. A server that cannot be reached is tried again until
  * wait_ms is over, but no longer than one watchdog lease in a row, also with
- * RLOCK_FOREVER; with wait 0 it is reported at once.
+ * RLOCK_FOREVER; with wait 0, and for one level more, it is reported at once.
  *
  * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
  *                 this call
