@@ -273,6 +273,7 @@ TEST(client, tcp_with_a_password_only)
 
 TEST(client, tcp_by_name_and_without_login)
 {
+    need_host_names();
     server *sv = server_start_tcp(NULL);
     char uri[200];
     snprintf(uri, sizeof uri, "redis://localhost:%d/", server_port(sv));

@@ -603,6 +603,7 @@ static void calm(void)
 
 TEST(process, a_storm_of_signals_disturbs_nothing)
 {
+    need_host_names();
     server *sv = server_start_tcp(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
     char uri[64];
@@ -756,6 +757,7 @@ int getaddrinfo(const char *host, const char *port,
 
 TEST(process, the_thread_that_looks_up_a_name_is_like_the_others)
 {
+    need_host_names();
     server *sv = server_start_tcp(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
     char uri[64];

@@ -24,6 +24,9 @@ server *server_start(const char *args);
 /* The same, listening on a free TCP port of 127.0.0.1 as well. */
 server *server_start_tcp(const char *args);
 
+/* Skips the test on a machine that does not know the name localhost. */
+void need_host_names(void);
+
 void server_stop(server *sv); /* ends it and removes its directory */
 void server_kill(server *sv); /* SIGKILL; the directory stays */
 /* Ends it by SIGTERM, if it runs, and starts it with the same socket, port and
