@@ -453,10 +453,9 @@ const char *server_path(const server *sv)
 
 void need_host_names(void)
 {
-    struct addrinfo *found;
-    if (getaddrinfo("localhost", NULL, NULL, &found) != 0)
+    /* A test program may have a getaddrinfo of its own. */
+    if (!gethostbyname("localhost"))
         SKIP("the name localhost is not known here");
-    freeaddrinfo(found);
 }
 
 int server_port(const server *sv)
