@@ -104,6 +104,13 @@ static void on_reconnect(void *arg)
     rl_holds_reconnected(&e->holds);
 }
 
+static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_engine *e = arg;
+    return !atomic_load(&e->identity.wanted) ||
+           rl_identify(e, c, deadline_us, f);
+}
+
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
     rl_fault f;
@@ -121,8 +128,9 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
     e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
     if (!e->source)
         return no_memory();
+    e->source->on_open = on_open;
     e->source->on_reconnect = on_reconnect;
-    e->source->on_reconnect_arg = e;
+    e->source->arg = e;
     return RLOCK_OK;
 }
 
@@ -232,6 +240,8 @@ static rlock_status check_server(rl_engine *e)
     int64_t until_us = rl_command_deadline(e);
     if (s == RLOCK_OK)
         s = check_rights(e, e->watchdog.conn, until_us, &f);
+    if (s == RLOCK_OK && !rl_identify(e, e->watchdog.conn, until_us, &f))
+        s = f.status;
     if (s == RLOCK_OK)
         s = check_bell(e, e->watchdog.conn, until_us, &f);
     if (s != RLOCK_OK)
@@ -243,6 +253,7 @@ static rlock_status engine_init(rl_engine *e, const rlock_options *o)
 {
     read_settings(&e->set, o);
     rl_mutex_init(&e->starting);
+    rl_identity_init(&e->identity);
     rl_watchdog_init(&e->watchdog);
     bool ok = rl_holds_init(&e->holds, &e->stats, e->set.watchdog_lease_ms,
                             o->max_hold_ms, o->on_event != NULL);
@@ -258,6 +269,7 @@ static void engine_fini(rl_engine *e)
     rl_rooms_fini(&e->rooms, false);
     rl_holds_fini(&e->holds, false);
     rl_source_free(e->source, false);
+    rl_identity_fini(&e->identity);
     rl_mutex_fini(&e->starting);
 }
 

@@ -119,12 +119,20 @@ typedef struct rlock_options {
      */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
+    /*
+     * Also listen, while a thread waits for a lock, on the channel on which
+     * Redisson (Java) tells of its releases. A wait for a lock that a Java
+     * process holds then ends at once, instead of with its lease or the next
+     * look, 2 s later at most. Costs two commands a wait; needs the right to
+     * subscribe to redisson_lock__channel:*.
+     */
+    bool redisson_channel;
 } rlock_options;
 
 #if defined(__cplusplus)
 #define RLOCK_OPTIONS_INIT                                                     \
     {                                                                          \
-        sizeof(rlock_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
+        sizeof(rlock_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false          \
     }
 #else
 #define RLOCK_OPTIONS_INIT                                                     \

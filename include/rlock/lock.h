@@ -74,6 +74,69 @@ RLOCK_API rlock_status rlock_new_n(rlock_client *cl, const void *name,
                                    size_t len, rlock **out);
 
 /*
+ * How a lock is kept in Redis. All who share a lock have to use the same
+ * layout; a key of another type answers RLOCK_EWRONGTYPE. The calls below work
+ * on each of them alike. Numbers are part of the ABI.
+ */
+typedef enum rlock_layout {
+    /*
+     * A hash: holder id and hold count. Shared with the RLock of Redisson
+     * (Java).
+     */
+    RLOCK_LAYOUT_HASH = 0,
+    /*
+     * A string, SET key <holder id> NX PX <lease>: the mutex of redis-py,
+     * redsync, node-redlock and most others, and shared with them. Re-entrant
+     * all the same; the hold count is known to this client only, and a
+     * holder's count is 1 for everybody who asks. The others' releases wake
+     * nobody: a wait for a lock that one of them holds looks four times a
+     * second.
+     */
+    RLOCK_LAYOUT_STRING = 1,
+    /*
+     * A string that holds the unix time at which the lock may be taken over:
+     * the SETNX and GETSET lock of old programs, for sharing locks with them
+     * while they are being replaced. As above, and with these limits, which are
+     * theirs: leases are rounded up to whole seconds (they may read no more
+     * than that); they compare with their own clocks, so a clock that is fast
+     * takes a lock over too early; their DEL asks nobody, and also deletes
+     * a lock that has become ours meanwhile; their GETSET that comes too late
+     * overwrites the winner's value. Of the last two this library tells the
+     * holder (RLOCK_LOST), but cannot prevent them. Holder ids are not stored:
+     * rlock_holder_info() fills only raw, count and ttl_ms. The key itself goes
+     * a minute after that time, also one that an old program has left behind
+     * and somebody waits for.
+     */
+    RLOCK_LAYOUT_TIMESTAMP = 2
+} rlock_layout;
+
+typedef struct rlock_lock_options {
+    size_t size; /* set by RLOCK_LOCK_OPTIONS_INIT; lets the struct grow */
+    rlock_layout layout; /* RLOCK_LAYOUT_HASH */
+} rlock_lock_options;
+
+#if defined(__cplusplus)
+#define RLOCK_LOCK_OPTIONS_INIT                                                \
+    {                                                                          \
+        sizeof(rlock_lock_options), RLOCK_LAYOUT_HASH                          \
+    }
+#else
+#define RLOCK_LOCK_OPTIONS_INIT                                                \
+    {                                                                          \
+        .size = sizeof(rlock_lock_options)                                     \
+    }
+#endif
+
+/*
+ * The same with options; opts may be NULL: all defaults.
+ *
+ * RLOCK_EINVAL   also: opts->size or opts->layout is out of range
+ */
+RLOCK_API rlock_status rlock_new_ex(rlock_client *cl, const void *name,
+                                    size_t len, const rlock_lock_options *opts,
+                                    rlock **out);
+
+/*
  * Frees the handle; NULL is accepted. It does not unlock: a hold taken through
  * it goes on and can be released through another handle of the name. Must not
  * be called while another thread uses this handle.

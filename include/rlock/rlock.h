@@ -21,5 +21,6 @@
 #include <rlock/base.h>
 #include <rlock/client.h>
 #include <rlock/lock.h>
+#include <rlock/multi.h>
 
 #endif

@@ -9,7 +9,7 @@ set(arrays "")
 set(rows "")
 foreach(name IN LISTS NAMES)
     file(READ "${SOURCE}/${name}.lua" body)
-    while("\n${body}" MATCHES "\n-- include: ([a-z_]+\\.lua)\n")
+    while("\n${body}" MATCHES "\n-- include: ([a-z_/]+\\.lua)\n")
         file(READ "${SOURCE}/${CMAKE_MATCH_1}" included)
         string(REPLACE "${CMAKE_MATCH_0}" "\n${included}" body "\n${body}")
         string(SUBSTRING "${body}" 1 -1 body)
@@ -20,13 +20,14 @@ foreach(name IN LISTS NAMES)
     string(HEX "${body}" bytes)
     string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
     string(REPLACE "0x0a," "0x0a,\n    " bytes "${bytes}")
-    string(TOUPPER "${name}" constant)
+    string(REPLACE "/" "_" array "${name}")
+    string(TOUPPER "${array}" constant)
     string(APPEND arrays
-        "static const unsigned char ${name}[] = {\n    ${bytes}0};\n\n")
+        "static const unsigned char ${array}[] = {\n    ${bytes}0};\n\n")
     string(APPEND rows
         "    [RL_SCRIPT_${constant}] = {\"${name}\",\n"
         "        \"${sha1}\",\n"
-        "        (const char *)${name}, ${length}},\n")
+        "        (const char *)${array}, ${length}},\n")
 endforeach()
 
 file(WRITE "${OUTPUT}"

@@ -2,8 +2,6 @@
 
 #define ATTEMPTS 3
 
-#define TOMBSTONE_MS 60000
-
 bool rl_engine_start(rl_engine *e)
 {
     if (atomic_load(&e->started))
@@ -45,23 +43,4 @@ void rl_leave_queue(rl_engine *e, const void *name, size_t len,
     rl_ask(e, &c, deadline_us, &a);
     /* Somebody may have queued meanwhile, and this has taken him out again. */
     rl_rooms_wake(&e->rooms, name, len, RL_WAKE_LOOK);
-}
-
-void rl_release_init(rl_release *r, const rl_hold *h, int level)
-{
-    const char *name = rl_hold_name(h);
-    bool bury = level == 0 && h->doubtful;
-    r->queue = rl_key_queue(name, h->name_len);
-    r->tombstone = rl_key_tombstone(name, h->name_len, h->holder);
-    r->redisson = rl_key_redisson(name, h->name_len);
-    rl_call_init(&r->call, RL_SCRIPT_RELEASE, 3);
-    rl_call_bytes(&r->call, name, h->name_len);
-    rl_call_bytes(&r->call, r->queue.text, r->queue.len);
-    rl_call_bytes(&r->call, r->tombstone.text, r->tombstone.len);
-    rl_call_text(&r->call, h->holder);
-    rl_call_number(&r->call, level);
-    rl_call_number(&r->call, 0);
-    rl_call_number(&r->call, bury ? rl_max(h->lease_ms, TOMBSTONE_MS) : 0);
-    rl_call_bytes(&r->call, r->redisson.text, r->redisson.len);
-    rl_call_bytes(&r->call, name, h->name_len);
 }

@@ -5,13 +5,13 @@
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
 
+#include "engine/call.h"
 #include "engine/doorbell.h"
 #include "engine/hold.h"
+#include "engine/identity.h"
 #include "engine/notifier.h"
 #include "engine/room.h"
 #include "engine/watchdog.h"
-#include "redis/keys.h"
-#include "redis/script.h"
 
 /* The options, with defaults filled in. */
 typedef struct rl_settings {
@@ -28,6 +28,7 @@ typedef struct rl_engine {
     rl_mutex starting; /* held while threads are being started */
     atomic_bool started;
     rl_source *source;
+    rl_identity identity;
     rl_stats stats;
     rl_holds holds;
     rl_rooms rooms;
@@ -63,18 +64,10 @@ static inline int64_t rl_command_deadline(const rl_engine *e)
 void rl_leave_queue(rl_engine *e, const void *name, size_t len,
                     int64_t deadline_us);
 
-/* The release script's replies from here on: the tombstone is missing. */
-#define RL_UNBURIED 10
-
-/*
- * The call that frees a hold, or counts it down to a level. When an acquire of
- * the hold may still arrive, freeing it leaves a tombstone.
- */
-typedef struct rl_release {
-    rl_call call;
-    rl_key queue, tombstone, redisson;
-} rl_release;
-
-void rl_release_init(rl_release *r, const rl_hold *h, int level);
+/* What a lease of RLOCK_WATCHDOG is at this client. */
+static inline int64_t rl_lease_of(const rl_engine *e, int64_t lease_ms)
+{
+    return lease_ms == RLOCK_WATCHDOG ? e->set.watchdog_lease_ms : lease_ms;
+}
 
 #endif

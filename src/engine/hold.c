@@ -4,8 +4,7 @@
 #include <string.h>
 
 typedef struct key {
-    const void *name;
-    size_t len;
+    const rl_target *what;
     uint64_t owner;
 } key;
 
@@ -13,8 +12,9 @@ static bool same(const rl_map_node *n, const void *wanted)
 {
     const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
     const key *k = wanted;
-    return h->owner == k->owner && h->name_len == k->len &&
-           memcmp(h->text, k->name, k->len) == 0;
+    return h->owner == k->owner && h->scope == k->what->scope &&
+           h->name_len == k->what->len &&
+           memcmp(h->text, k->what->name, h->name_len) == 0;
 }
 
 bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
@@ -37,6 +37,7 @@ static void hold_free(rl_holds *t, rl_hold *h)
 {
     rl_heap_unreserve(&t->work);
     rl_heap_unreserve(&t->expiry);
+    rl_group_unref(h->group);
     free(h);
 }
 
@@ -86,16 +87,17 @@ static bool reserve(rl_holds *t)
     return ok;
 }
 
-rl_hold *rl_hold_new(rl_holds *t, const void *name, size_t len,
-                     const char *holder)
+rl_hold *rl_hold_new(rl_holds *t, const rl_target *what, const char *holder)
 {
-    size_t holder_size = strlen(holder) + 1;
+    size_t holder_size = strlen(holder) + 1, len = what->len;
     rl_hold *h = calloc(1, sizeof *h + len + 1 + holder_size);
     if (!h || !reserve(t)) {
         free(h);
         return NULL;
     }
-    memcpy(h->text, name, len);
+    memcpy(h->text, what->name, len);
+    h->layout = what->layout;
+    h->scope = what->scope;
     h->holder = h->text + len + 1;
     memcpy(h->holder, holder, holder_size);
     h->name_len = len;
@@ -128,7 +130,7 @@ void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
 {
-    if (!t->wants_reports)
+    if (!t->wants_reports && !(h->group && rl_group_has_ear(h->group)))
         return;
     if (!h->queued) {
         h->queued = true;
@@ -164,9 +166,15 @@ static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
 
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 {
+    rl_group *g = h->group;
+    bool reported = !g || rl_group_lose_one(g);
     h->loss = why;
-    rl_add(&t->stats->lost, 1);
-    rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
+    if (!g || !g->quorum)
+        rl_add(&t->stats->lost, 1);
+    else if (reported)
+        rl_group_count_loss(g);
+    if (reported)
+        rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
 
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -208,10 +216,17 @@ void rl_holds_expire_locked(rl_holds *t, int64_t now_us)
         expire_locked(t, RL_CONTAINER(n, rl_hold, expiry), now_us);
 }
 
-rl_hold *rl_holds_mine_locked(rl_holds *t, const void *name, size_t len)
+static uint64_t hash_of(const char *name, size_t len, uint64_t scope,
+                        uint64_t owner)
 {
-    key k = {name, len, rl_owner_self()};
-    rl_map_node *n = rl_map_find(&t->map, rl_hash(name, len, k.owner), &k);
+    return rl_hash(name, len, owner ^ scope << 32);
+}
+
+rl_hold *rl_holds_mine_locked(rl_holds *t, const rl_target *what)
+{
+    key k = {what, rl_owner_self()};
+    rl_map_node *n = rl_map_find(
+        &t->map, hash_of(what->name, what->len, what->scope, k.owner), &k);
     if (!n)
         return NULL;
     rl_hold *h = RL_CONTAINER(n, rl_hold, node);
@@ -226,6 +241,15 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
         t->max_hold_ms ? rl_after_ms(h->began_us, t->max_hold_ms) : RL_NEVER;
 }
 
+void rl_hold_list_locked(rl_holds *t, rl_hold *h)
+{
+    if (h->listed)
+        return;
+    h->listed = true;
+    rl_map_add(&t->map, &h->node,
+               hash_of(h->text, h->name_len, h->scope, h->owner));
+}
+
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed)
 {
@@ -233,8 +257,9 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->token = token;
     h->count = 1;
     h->began_us = sent_us;
-    rl_map_add(&t->map, &h->node, rl_hash(h->text, h->name_len, h->owner));
-    rl_owner_count(1);
+    if (h->group)
+        atomic_fetch_add(&h->group->left, 1);
+    rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
     if (renewed)
         limit_renewal(t, h);
@@ -320,6 +345,7 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
         stop_clocks(t, h, now_us);
     h->state = RL_OVER;
     rl_map_remove(&t->map, &h->node);
+    h->listed = false;
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */
 }
 
@@ -350,8 +376,11 @@ static void abandon(rl_map_node *n, void *arg) RL_UNCHECKED
         return;
     int64_t now_us = rl_now_us();
     bool held = rl_hold_is_valid_locked(a->holds, h, now_us);
+    h->doubtful = h->doubtful || h->state == RL_DRAFT;
     rl_hold_end_locked(a->holds, h, now_us);
-    if (held)
+    /* The holds of a group are one lock, and are reported as one. */
+    if (held &&
+        (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))
         rl_hold_report_locked(a->holds, h, RLOCK_EVENT_ABANDONED);
     /* Its lease runs out by itself; then an acquire that is late is buried. */
     if (h->doubtful)

@@ -36,8 +36,10 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "base/thread.h"
+#include "engine/group.h"
 #include "engine/owner.h"
 #include "engine/stats.h"
+#include "redis/script.h"
 
 typedef enum rl_state {
     RL_DRAFT,
@@ -50,10 +52,11 @@ typedef enum rl_state {
 /* Why a hold was lost. */
 typedef enum rl_loss {
     RL_LOSS_NONE,
-    RL_LOSS_EXPIRED, /* its local deadline passed */
-    RL_LOSS_GONE,    /* the server no longer knows it */
-    RL_LOSS_FOREIGN, /* the key is no lock any more */
-    RL_LOSS_TOO_LONG /* max_hold_ms */
+    RL_LOSS_EXPIRED,  /* its local deadline passed */
+    RL_LOSS_GONE,     /* the server no longer knows it */
+    RL_LOSS_FOREIGN,  /* the key is no lock any more */
+    RL_LOSS_TOO_LONG, /* max_hold_ms */
+    RL_LOSS_GROUP     /* too few of its group are left */
 } rl_loss;
 
 typedef struct rl_hold {
@@ -61,6 +64,7 @@ typedef struct rl_hold {
     rl_heap_node work;
     rl_heap_node expiry;
     TAILQ_ENTRY(rl_hold) report;
+    bool listed;      /* in the table's map */
     bool queued;      /* for the notifier, which then has a reference */
     unsigned reports; /* bit set of rlock_event_type */
     unsigned refs;
@@ -79,10 +83,13 @@ typedef struct rl_hold {
     int64_t gone_us;     /* the server has dropped it by then, unless late */
     int64_t began_us, ended_us;
     uint64_t token;
-    uint64_t owner;  /* fixed */
-    size_t name_len; /* fixed */
-    char *holder;    /* fixed; inside text */
-    char text[];     /* fixed; the name, a NUL, the holder id, a NUL */
+    const rl_layout *layout; /* fixed */
+    rl_group *group;         /* NULL: it is a lock by itself; counted */
+    uint64_t scope;          /* fixed */
+    uint64_t owner;          /* fixed */
+    size_t name_len;         /* fixed */
+    char *holder;            /* fixed; inside text */
+    char text[];             /* fixed; the name, a NUL, the holder id, a NUL */
 } rl_hold;
 
 typedef struct rl_holds {
@@ -109,9 +116,22 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
  */
 void rl_holds_fini(rl_holds *t, bool forked);
 
-/* A draft with one reference, the caller's; NULL: out of memory. */
-rl_hold *rl_hold_new(rl_holds *t, const void *name, size_t len,
-                     const char *holder);
+/*
+ * What is locked: a name, and how. Holds of one name in different scopes know
+ * nothing of each other; the server tells them apart, or does not.
+ */
+typedef struct rl_target {
+    const char *name;
+    size_t len;
+    uint64_t scope;
+    const rl_layout *layout;
+} rl_target;
+
+/*
+ * A draft of the calling thread's hold, with one reference, the caller's;
+ * NULL: out of memory.
+ */
+rl_hold *rl_hold_new(rl_holds *t, const rl_target *what, const char *holder);
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 static inline const char *rl_hold_name(const rl_hold *h)
@@ -123,8 +143,14 @@ static inline const char *rl_hold_name(const rl_hold *h)
  * The calling thread's hold of a name, HELD or LOST, or NULL. A hold whose
  * deadline has passed is LOST from here on.
  */
-rl_hold *rl_holds_mine_locked(rl_holds *t, const void *name, size_t len)
+rl_hold *rl_holds_mine_locked(rl_holds *t, const rl_target *what)
     RL_REQUIRES(&t->mutex);
+
+/*
+ * A draft whose grant is still on its way is put into the table, so that its
+ * owner finds it there; the table takes over the caller's reference.
+ */
+void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /*
  * A draft was granted its lease by a command sent at sent_us, and its deadline

@@ -22,6 +22,8 @@ const char *rl_loss_text(rl_loss why)
                "the server lost its data";
     case RL_LOSS_FOREIGN:
         return "the key is no lock any more";
+    case RL_LOSS_GROUP:
+        return "too few nodes are left that hold it";
     case RL_LOSS_TOO_LONG:
         return "it was held longer than max_hold_ms";
     }
@@ -107,6 +109,16 @@ static void deliver_reconnected(rl_engine *e)
     rl_emit(e, &ev);
 }
 
+/* What is the group's goes to its home, if anybody there wants to know. */
+static void tell(rl_engine *e, const report *r)
+{
+    rl_group *g = r->hold->group;
+    bool of_group = r->event.type == RLOCK_EVENT_LOST ||
+                    r->event.type == RLOCK_EVENT_ABANDONED;
+    if (!g || !of_group || !rl_group_tell(g, &r->event))
+        rl_emit(e, &r->event);
+}
+
 /* Delivers one event, unlocked. False: there was none. */
 static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
 {
@@ -121,7 +133,7 @@ static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
     if (!next_report_locked(e, &r))
         return false;
     rl_mutex_unlock(&e->holds.mutex);
-    rl_emit(e, &r.event);
+    tell(e, &r);
     rl_mutex_lock(&e->holds.mutex);
     rl_hold_unref_locked(&e->holds, r.hold);
     return true;

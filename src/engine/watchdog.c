@@ -80,6 +80,8 @@ static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
     b->send_by_us = RL_NEVER;
     while (b->count < BATCH && (h = next_due_locked(e, b->sent_us)) != NULL) {
         bool undo = h->state == RL_UNDOING;
+        if (!undo && h->group && rl_group_is_void(h->group))
+            rl_hold_lose_locked(&e->holds, h, RL_LOSS_GROUP, b->sent_us);
         if (!undo && (e->holds.stopping ||
                       !rl_hold_is_valid_locked(&e->holds, h, b->sent_us)))
             continue;
@@ -93,20 +95,21 @@ static void collect_locked(rl_engine *e, batch *b) RL_REQUIRES(&e->holds.mutex)
     }
 }
 
+static rl_script_id script_of(const task *t)
+{
+    const rl_layout *l = t->hold->layout;
+    return t->undo ? l->release : l->renew;
+}
+
 static bool append(rl_engine *e, const task *t, bool whole)
 {
     const rl_hold *h = t->hold;
-    if (t->undo) {
-        rl_release r;
-        rl_release_init(&r, h, 0);
-        return rl_script_append(e->watchdog.conn, &r.call, whole);
-    }
-    rl_call c;
-    rl_call_init(&c, RL_SCRIPT_RENEW, 1);
-    rl_call_bytes(&c, rl_hold_name(h), h->name_len);
-    rl_call_text(&c, h->holder);
-    rl_call_number(&c, e->set.watchdog_lease_ms);
-    return rl_script_append(e->watchdog.conn, &c, whole);
+    rl_hold_call c;
+    if (t->undo)
+        rl_call_release(&c, h, 0);
+    else
+        rl_call_renew(&c, h, e->set.watchdog_lease_ms);
+    return rl_script_append(e->watchdog.conn, &c.call, whole);
 }
 
 static result judge(const rl_answer *a)
@@ -129,18 +132,19 @@ static result judge(const rl_answer *a)
 static bool round_trip(rl_engine *e, batch *b, result those)
 {
     rl_conn *conn = e->watchdog.conn;
-    bool whole[2] = {those == NOSCRIPT, those == NOSCRIPT};
+    bool sent_whole[RL_SCRIPT_COUNT] = {false};
     for (size_t i = 0; i < b->count; i++) {
         task *t = &b->task[i];
         if (t->result != those)
             continue;
-        if (!append(e, t, whole[t->undo])) {
+        bool whole = those == NOSCRIPT && !sent_whole[script_of(t)];
+        if (!append(e, t, whole)) {
             rl_fault_set(&b->failure, RLOCK_ENOMEM, 0, "out of memory");
             conn->broken = true; /* half a batch must not be sent */
             return false;
         }
-        rl_add(&e->stats.script_loads, whole[t->undo]);
-        whole[t->undo] = false;
+        rl_add(&e->stats.script_loads, whole);
+        sent_whole[script_of(t)] = true;
     }
     /* The process may have been stopped since the batch was put together. */
     if (rl_now_us() >= b->send_by_us) {
@@ -154,8 +158,7 @@ static bool round_trip(rl_engine *e, batch *b, result those)
         if (t->result != those)
             continue;
         rl_answer a;
-        rl_answer_read(conn, t->undo ? RL_SCRIPT_RELEASE : RL_SCRIPT_RENEW,
-                       b->deadline_us, &a);
+        rl_answer_read(conn, script_of(t), b->deadline_us, &a);
         t->result = judge(&a);
         if (t->result == FAILED)
             b->failure = a.fault;

@@ -10,9 +10,10 @@
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
 {
     char name[NAME_SHOWN];
-    return rl_error_set(f->status, f->sys_errno, "lock '%s' at %s: %s",
-                        rl_printable(name, sizeof name, lk->name, lk->len),
-                        lk->client->engine.source->server, f->text);
+    return rl_error_set(
+        f->status, f->sys_errno, "lock '%s' at %s: %s",
+        rl_printable(name, sizeof name, lk->target.name, lk->target.len),
+        lk->client->engine.source->server, f->text);
 }
 
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
@@ -21,6 +22,19 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
     rl_fault f;
     rl_fault_set(&f, status, 0, "%s", what);
     return rl_lock_fail(lk, &f);
+}
+
+void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
+                  int count, int64_t elapsed_us)
+{
+    rlock_event ev = {.type = type,
+                      .name = lk->target.name,
+                      .name_len = lk->target.len,
+                      .token = token,
+                      .count = count,
+                      .elapsed_ms = elapsed_us / 1000,
+                      .message = ""};
+    rl_emit(rl_engine_of(lk), &ev);
 }
 
 static rlock_status null_pointer(const char *what)
@@ -33,40 +47,76 @@ static rlock_status enter(const rlock *lk, int *cancel)
     return lk ? rl_client_begin(lk->client, cancel) : null_pointer("the lock");
 }
 
-static rlock_status new_handle(rlock_client *cl, const void *name, size_t len,
-                               rlock **out)
+void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
+                  const void *name, size_t len, rlock_layout layout)
 {
-    rlock *lk = calloc(1, sizeof *lk + len + 1);
-    if (!lk)
-        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
-    lk->kind = &rl_reentrant;
+    rlock *lk = calloc(1, size + len + 1);
+    if (!lk) {
+        rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+        return NULL;
+    }
+    char *copy = (char *)lk + size;
+    memcpy(copy, name, len);
+    lk->kind = kind;
     lk->client = cl;
-    lk->len = len;
-    memcpy(lk->name, name, len);
+    lk->target = (rl_target){copy, len, layout, &rl_layouts[layout]};
     rl_client_ref(cl);
-    *out = lk;
+    return lk;
+}
+
+rlock_status rl_lock_check_name(const void *name, size_t len)
+{
+    if (!name)
+        return null_pointer("the name");
+    if (len < 1 || len > RLOCK_NAME_MAX)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "a lock's name has 1 to %d bytes, not %zu",
+                            RLOCK_NAME_MAX, len);
     return RLOCK_OK;
+}
+
+/* Members that the caller's version did not know yet stay zero. */
+static rlock_status read_options(rlock_lock_options *to,
+                                 const rlock_lock_options *from)
+{
+    *to = (rlock_lock_options)RLOCK_LOCK_OPTIONS_INIT;
+    if (!from)
+        return RLOCK_OK;
+    if (from->size < sizeof from->size || from->size > sizeof *to)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "bad option: size (use RLOCK_LOCK_OPTIONS_INIT)");
+    memcpy(to, from, from->size);
+    if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
+        return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
+    return RLOCK_OK;
+}
+
+rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
+                          const rlock_lock_options *opts, rlock **out)
+{
+    int cancel;
+    rlock_lock_options o;
+    if (!out)
+        return null_pointer("out");
+    *out = NULL;
+    if (!cl)
+        return null_pointer("the client");
+    rlock_status s = rl_lock_check_name(name, len);
+    if (s == RLOCK_OK)
+        s = read_options(&o, opts);
+    if (s == RLOCK_OK)
+        s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    *out = rl_lock_new(sizeof **out, &rl_reentrant, cl, name, len, o.layout);
+    rl_client_leave(cl, cancel);
+    return *out ? RLOCK_OK : RLOCK_ENOMEM;
 }
 
 rlock_status rlock_new_n(rlock_client *cl, const void *name, size_t len,
                          rlock **out)
 {
-    int cancel;
-    if (!out)
-        return null_pointer("out");
-    *out = NULL;
-    if (!cl || !name)
-        return null_pointer(cl ? "the name" : "the client");
-    if (len < 1 || len > RLOCK_NAME_MAX)
-        return rl_error_set(RLOCK_EINVAL, 0,
-                            "a lock's name has 1 to %d bytes, not %zu",
-                            RLOCK_NAME_MAX, len);
-    rlock_status s = rl_client_begin(cl, &cancel);
-    if (s != RLOCK_OK)
-        return s;
-    s = new_handle(cl, name, len, out);
-    rl_client_leave(cl, cancel);
-    return s;
+    return rlock_new_ex(cl, name, len, NULL, out);
 }
 
 rlock_status rlock_new(rlock_client *cl, const char *name, rlock **out)
@@ -78,6 +128,8 @@ void rlock_free(rlock *lk)
 {
     if (!lk)
         return;
+    if (lk->kind->free)
+        lk->kind->free(lk);
     rl_client_unref(lk->client);
     free(lk);
 }

@@ -22,6 +22,7 @@ typedef struct rl_conn {
     redisContext *ctx; /* owned */
     bool plain;        /* bytes go straight to the socket: no TLS */
     bool broken;
+    bool known;     /* its server has been identified */
     bool eager;     /* somebody waits for each reply: it is looked out for */
     unsigned waits; /* how often a reply was waited for */
     int luck;       /* how often, of late, it came while we looked out for it */

@@ -49,21 +49,34 @@ static bool is_ours(void *arg, const redisContext *ctx)
     return c != NULL;
 }
 
+static int64_t connect_deadline(const pool *p)
+{
+    return rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms);
+}
+
 static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
                               rl_fault *f)
 {
     pool *p = pool_of(s);
-    rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
+    rl_conn *c;
+    *out = NULL;
+    rlock_status status = rl_dial(&p->dialer, deadline_us, &c, f);
     if (status != RLOCK_OK)
         return status;
+    int64_t until_us = rl_min(deadline_us, connect_deadline(p));
+    if (s->on_open && !s->on_open(s->arg, c, until_us, f)) {
+        rl_conn_free(c);
+        return f->status;
+    }
+    *out = c;
     rl_mutex_lock(&p->mutex);
-    LIST_INSERT_HEAD(&p->open, *out, all);
+    LIST_INSERT_HEAD(&p->open, c, all);
     bool replaces = p->broken > 0;
     if (replaces)
         p->broken--;
     rl_mutex_unlock(&p->mutex);
     if (replaces && s->on_reconnect)
-        s->on_reconnect(s->on_reconnect_arg);
+        s->on_reconnect(s->arg);
     return RLOCK_OK;
 }
 
@@ -112,25 +125,45 @@ static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
     return taken;
 }
 
+/* Takes a place, and a good idle connection with it, if there is one. */
+static bool take_good(pool *p, int64_t deadline_us, rl_conn **idle)
+{
+    bool suspect = false;
+    while (take_place(p, deadline_us, idle, &suspect)) {
+        rl_conn *c = *idle;
+        if (!c ||
+            (!suspect && rl_now_us() - c->idle_since_us < TRUSTED_IDLE_US) ||
+            !rl_conn_is_stale(c))
+            return true;
+        c->broken = true;
+        rl_source_give_back(&p->source, c);
+    }
+    return false;
+}
+
+static rl_conn *pool_borrow_known(rl_source *s)
+{
+    pool *p = pool_of(s);
+    rl_conn *c;
+    while (take_good(p, 0, &c)) {
+        if (c && c->known)
+            return c;
+        leave_place(p);
+        if (!c)
+            break;
+        pool_close(s, c);
+    }
+    return NULL;
+}
+
 static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
                                 rl_conn **out, rl_fault *f)
 {
     pool *p = pool_of(s);
     rl_conn *c = NULL;
-    bool suspect = false;
-    for (;;) {
-        if (!take_place(p, deadline_us, &c, &suspect))
-            return rl_fault_set(f, RLOCK_EIO, 0,
-                                "all %u connections are in use", p->limit);
-        if (!c)
-            break;
-        if (!suspect && rl_now_us() - c->idle_since_us < TRUSTED_IDLE_US)
-            break;
-        if (!rl_conn_is_stale(c))
-            break;
-        c->broken = true;
-        rl_source_give_back(s, c);
-    }
+    if (!take_good(p, deadline_us, &c))
+        return rl_fault_set(f, RLOCK_EIO, 0, "all %u connections are in use",
+                            p->limit);
     if (c) {
         *out = c;
         return RLOCK_OK;
@@ -203,6 +236,7 @@ static void pool_free(rl_source *s, bool forked)
 
 static const rl_source_ops pool_ops = {
     .borrow = pool_borrow,
+    .borrow_known = pool_borrow_known,
     .give_back = pool_give_back,
     .open = pool_open,
     .close = pool_close,

@@ -52,17 +52,33 @@ bool rl_script_append(rl_conn *conn, const rl_call *c, bool whole)
     return rl_conn_append(conn, c->argc, argv, lens);
 }
 
-/* What each script answers when it does not fail. */
-static const int reply_types[RL_SCRIPT_COUNT] = {
-    [RL_SCRIPT_ACQUIRE] = REDIS_REPLY_ARRAY,
-    [RL_SCRIPT_RELEASE] = REDIS_REPLY_INTEGER,
-    [RL_SCRIPT_RENEW] = REDIS_REPLY_INTEGER,
-    [RL_SCRIPT_EXTEND] = REDIS_REPLY_INTEGER,
-    [RL_SCRIPT_LEAVE] = REDIS_REPLY_INTEGER,
-    [RL_SCRIPT_FORCE_RELEASE] = REDIS_REPLY_INTEGER,
-    [RL_SCRIPT_INSPECT] = REDIS_REPLY_ARRAY,
-    [RL_SCRIPT_PROBE] = REDIS_REPLY_ARRAY,
-};
+#define LAYOUT(L)                                                              \
+    {                                                                          \
+        RL_SCRIPT_##L##_ACQUIRE, RL_SCRIPT_##L##_RELEASE,                      \
+            RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_EXTEND,                     \
+            RL_SCRIPT_##L##_FORCE_RELEASE, RL_SCRIPT_##L##_INSPECT             \
+    }
+
+const rl_layout rl_layouts[] = {LAYOUT(HASH), LAYOUT(STRING),
+                                LAYOUT(TIMESTAMP)};
+
+/* What a script answers when it does not fail. */
+static int reply_type(rl_script_id script)
+{
+    switch (script) {
+    case RL_SCRIPT_HASH_ACQUIRE:
+    case RL_SCRIPT_HASH_INSPECT:
+    case RL_SCRIPT_STRING_ACQUIRE:
+    case RL_SCRIPT_STRING_INSPECT:
+    case RL_SCRIPT_TIMESTAMP_ACQUIRE:
+    case RL_SCRIPT_TIMESTAMP_INSPECT:
+    case RL_SCRIPT_IDENTIFY:
+    case RL_SCRIPT_PROBE:
+        return REDIS_REPLY_ARRAY;
+    default:
+        return REDIS_REPLY_INTEGER;
+    }
+}
 
 static void malformed(rl_answer *a)
 {
@@ -75,7 +91,7 @@ static void malformed(rl_answer *a)
 static void judge(rl_answer *a, rl_script_id script)
 {
     a->outcome = RL_ANSWERED;
-    if (rl_reply_is(&a->reply, reply_types[script]))
+    if (rl_reply_is(&a->reply, reply_type(script)))
         return;
     if (!rl_reply_is(&a->reply, REDIS_REPLY_ERROR)) {
         malformed(a);

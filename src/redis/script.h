@@ -11,16 +11,40 @@
 #include "redis/source.h"
 
 typedef enum rl_script_id {
-    RL_SCRIPT_ACQUIRE,
-    RL_SCRIPT_RELEASE,
-    RL_SCRIPT_RENEW,
-    RL_SCRIPT_EXTEND,
+    RL_SCRIPT_HASH_ACQUIRE,
+    RL_SCRIPT_HASH_RELEASE,
+    RL_SCRIPT_HASH_RENEW,
+    RL_SCRIPT_HASH_EXTEND,
+    RL_SCRIPT_HASH_FORCE_RELEASE,
+    RL_SCRIPT_HASH_INSPECT,
+    RL_SCRIPT_STRING_ACQUIRE,
+    RL_SCRIPT_STRING_RELEASE,
+    RL_SCRIPT_STRING_RENEW,
+    RL_SCRIPT_STRING_EXTEND,
+    RL_SCRIPT_STRING_FORCE_RELEASE,
+    RL_SCRIPT_STRING_INSPECT,
+    RL_SCRIPT_TIMESTAMP_ACQUIRE,
+    RL_SCRIPT_TIMESTAMP_RELEASE,
+    RL_SCRIPT_TIMESTAMP_RENEW,
+    RL_SCRIPT_TIMESTAMP_EXTEND,
+    RL_SCRIPT_TIMESTAMP_FORCE_RELEASE,
+    RL_SCRIPT_TIMESTAMP_INSPECT,
     RL_SCRIPT_LEAVE,
-    RL_SCRIPT_FORCE_RELEASE,
-    RL_SCRIPT_INSPECT,
+    RL_SCRIPT_RAISE,
+    RL_SCRIPT_IDENTIFY,
     RL_SCRIPT_PROBE,
     RL_SCRIPT_COUNT
 } rl_script_id;
+
+/*
+ * A layout is a way to keep a lock on the server: a set of scripts, which take
+ * the same arguments and give the same answers in all layouts.
+ */
+typedef struct rl_layout {
+    rl_script_id acquire, release, renew, extend, force_release, inspect;
+} rl_layout;
+
+extern const rl_layout rl_layouts[]; /* by rlock_layout */
 
 typedef struct rl_script {
     const char *name;

@@ -18,6 +18,8 @@ typedef struct rl_source rl_source;
 typedef struct rl_source_ops {
     rlock_status (*borrow)(rl_source *s, int64_t deadline_us, rl_conn **out,
                            rl_fault *f);
+    /* An idle one whose server is identified, or NULL; never blocks */
+    rl_conn *(*borrow_known)(rl_source *s);
     void (*give_back)(rl_source *s, rl_conn *c); /* a broken one is closed */
     rlock_status (*open)(rl_source *s, int64_t deadline_us, rl_conn **out,
                          rl_fault *f);
@@ -29,9 +31,11 @@ typedef struct rl_source_ops {
 struct rl_source {
     const rl_source_ops *ops;
     const char *server; /* its name in messages */
+    /* Called with every new connection; false: it has failed. */
+    bool (*on_open)(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f);
     /* Called, with no lock held, when a connection replaces a broken one. */
     void (*on_reconnect)(void *arg);
-    void *on_reconnect_arg;
+    void *arg;
 };
 
 /* A borrowed connection is good only for what begins right away. */
@@ -39,6 +43,11 @@ static inline rlock_status rl_source_borrow(rl_source *s, int64_t deadline_us,
                                             rl_conn **out, rl_fault *f)
 {
     return s->ops->borrow(s, deadline_us, out, f);
+}
+
+static inline rl_conn *rl_source_borrow_known(rl_source *s)
+{
+    return s->ops->borrow_known(s);
 }
 
 static inline void rl_source_give_back(rl_source *s, rl_conn *c)

@@ -443,7 +443,7 @@ TEST(support, proxy_tells_messages_from_replies)
 TEST(support, proxy_knows_a_script_by_its_sha1)
 {
     rig r = rig_start(20000);
-    const rl_script *s = &rl_scripts[RL_SCRIPT_RENEW];
+    const rl_script *s = &rl_scripts[RL_SCRIPT_HASH_RENEW];
     const char *sha1 = proxy_sha("renew");
     EXPECT_STR(sha1, s->sha1);
     redisReply *reply = redisCommand(r.cx, "EVALSHA %s 1 k h 1", sha1);

@@ -305,8 +305,11 @@ void proxy_freeze(proxy *px, bool frozen)
 
 const char *proxy_sha(const char *script)
 {
+    char of_hash[64];
+    snprintf(of_hash, sizeof of_hash, "hash/%s", script);
     for (int i = 0; i < RL_SCRIPT_COUNT; i++) {
-        if (strcmp(rl_scripts[i].name, script) == 0)
+        const char *name = rl_scripts[i].name;
+        if (strcmp(name, script) == 0 || strcmp(name, of_hash) == 0)
             return rl_scripts[i].sha1;
     }
     FAIL("no script is called \"%s\"", script);

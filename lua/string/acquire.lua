@@ -1,0 +1,62 @@
+-- Takes the lock, confirms it for one level more, or queues. The hold count is
+-- the client's business: the key holds the holder id, at every level.
+--
+-- KEYS  1 lock  2 token  3 queue  4 tombstone
+-- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
+--       5 ticket (0 = first try)  6 the least token (may be missing)
+--
+-- Reply as of hash/acquire.lua, but
+--       {0, pttl, ticket, 1}  busy, and the holder is no client of this
+--                             protocol: its release will ring nobody
+local call, pcall = redis.call, redis.pcall
+local holder, lease, level, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
+        level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$')) then
+    return redis.error_reply('ERR rlock: bad lease, level or ticket')
+end
+-- include: mint.lua
+
+if call('EXISTS', KEYS[1], KEYS[4]) == 0 then
+    if level ~= '1' then
+        return {-1}
+    end
+    local token = mint(KEYS[2], ARGV[6])
+    call('SET', KEYS[1], holder, 'NX', 'PX', lease)
+    if bell ~= '' then
+        pcall('ZREM', KEYS[3], bell)
+    end
+    return {1, token}
+end
+-- include: queue.lua
+
+-- Only a first level that is asked for again needs its token.
+local function reenter()
+    local token = pcall('GET', KEYS[2])
+    if type(token) ~= 'string' then
+        token = level == '1' and mint(KEYS[2], ARGV[6]) or '0'
+    end
+    if call('PTTL', KEYS[1]) < tonumber(lease) then
+        call('PEXPIRE', KEYS[1], lease)
+    end
+    if bell ~= '' then
+        pcall('ZREM', KEYS[3], bell)
+    end
+    return {1, token}
+end
+
+if call('EXISTS', KEYS[4]) == 1 then
+    return {-2}
+end
+local value = call('GET', KEYS[1])
+if value == holder then
+    return reenter()
+end
+if level ~= '1' then
+    return {-1}
+end
+local ticket = queue(KEYS[3], bell, ARGV[5])
+local pttl = call('PTTL', KEYS[1])
+if value:find('^[^:]*:%d+:%d+:%x+%-%x+%-%x+%-%x+%-%x+$') then
+    return {0, pttl, ticket}
+end
+return {0, pttl, ticket, 1}

@@ -1,0 +1,13 @@
+-- Frees the lock, whoever holds it, and wakes one waiter.
+--
+-- KEYS  1 lock  2 queue
+-- ARGV  1 not used  2 the lock's name
+--
+-- Reply as of hash/force_release.lua
+-- include: ring.lua
+if not redis.call('GET', KEYS[1]) then
+    return 0
+end
+redis.call('DEL', KEYS[1])
+ring(KEYS[2], ARGV[2])
+return 1

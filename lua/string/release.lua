@@ -1,0 +1,34 @@
+-- At level 0 frees the lock and wakes one waiter; above, says whether it is
+-- still held.
+--
+-- KEYS  1 lock  2 queue  3 tombstone
+-- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
+--       4 tombstone ms (0 = none)  5 not used  6 the lock's name
+--
+-- Reply as of hash/release.lua
+-- include: ring.lua
+local call, pcall = redis.call, redis.pcall
+local level, lease, tombstone = ARGV[2], ARGV[3], ARGV[4]
+local function is_number(text)
+    return text == '0' or text:find('^%d+$') and #text <= 16
+end
+if not (is_number(level) and is_number(lease) and is_number(tombstone)) then
+    return redis.error_reply('ERR rlock: bad level, lease or tombstone')
+end
+
+local unburied = 0
+if tombstone ~= '0' and
+   pcall('SET', KEYS[3], '', 'PX', tombstone).err then
+    unburied = 10
+end
+if call('GET', KEYS[1]) ~= ARGV[1] then
+    return unburied
+end
+if level ~= '0' then
+    if lease ~= '0' then
+        call('PEXPIRE', KEYS[1], lease)
+    end
+    return unburied + 1
+end
+call('DEL', KEYS[1])
+return unburied + (ring(KEYS[2], ARGV[6]) and 2 or 1)

@@ -1,0 +1,55 @@
+-- Takes the lock, takes it over when its time has passed, confirms it for one
+-- level more, or queues. The server's clock decides, so that two clients of
+-- this protocol never both take over.
+--
+-- KEYS  1 lock  2 token  3 queue  4 tombstone
+-- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
+--       5 ticket (0 = first try)  6 the least token (may be missing)
+--
+-- Reply as of string/acquire.lua; pttl is the time until it may be taken over
+local call, pcall = redis.call, redis.pcall
+local holder, lease, level, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
+        level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$')) then
+    return redis.error_reply('ERR rlock: bad lease, level or ticket')
+end
+lease = tonumber(lease)
+-- include: mint.lua
+-- include: queue.lua
+-- include: timestamp/stamp.lua
+
+local free_at, mine = stamp.read(KEYS[1], holder)
+if not free_at then
+    return stamp.wrong
+end
+if call('EXISTS', KEYS[4]) == 1 then
+    return {-2}
+end
+
+local left = free_at - stamp.now()
+if mine or (left < 0 and level == '1') then
+    local token = mine and pcall('GET', KEYS[2])
+    if type(token) ~= 'string' then
+        token = level == '1' and mint(KEYS[2], ARGV[6]) or '0'
+    end
+    if left < lease then
+        stamp.write(KEYS[1], holder, lease, mine)
+    end
+    if bell ~= '' then
+        pcall('ZREM', KEYS[3], bell)
+    end
+    return {1, token}
+end
+if level ~= '1' then
+    return {-1}
+end
+
+-- An old program may have died and left its key for ever.
+if call('PTTL', KEYS[1]) == -1 then
+    call('PEXPIRE', KEYS[1], string.format('%.0f', left + 60000))
+end
+local ticket = queue(KEYS[3], bell, ARGV[5])
+if call('GET', KEYS[1]):find('^%d+%.0%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$') then
+    return {0, left, ticket}
+end
+return {0, left, ticket, 1}

@@ -1,0 +1,55 @@
+#include "engine/identity.h"
+
+#include <string.h>
+
+#include "engine/engine.h"
+
+void rl_identity_init(rl_identity *id)
+{
+    rl_mutex_init(&id->mutex);
+}
+
+void rl_identity_fini(rl_identity *id)
+{
+    rl_mutex_fini(&id->mutex);
+}
+
+static void note(rl_identity *id, const rl_item *run_id, int64_t started_us)
+{
+    if (!run_id->str || run_id->len == 0 || run_id->len >= RL_RUN_ID_MAX)
+        return;
+    rl_mutex_lock(&id->mutex);
+    if (strcmp(id->run_id, run_id->str) != 0) {
+        id->restarted = *id->run_id != '\0';
+        id->started_us = started_us;
+        strcpy(id->run_id, run_id->str);
+    }
+    rl_mutex_unlock(&id->mutex);
+}
+
+bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_counter loads = 0; /* not a script that a lock needs */
+    rl_call call;
+    rl_answer a;
+    rl_call_init(&call, RL_SCRIPT_IDENTIFY, 0);
+    rl_script_exchange(c, &call, deadline_us, &loads, &a);
+    if (a.outcome == RL_ANSWERED && a.reply.count == 2)
+        note(&e->identity, &a.reply.item[0],
+             rl_now_us() - rl_item_number(&a.reply.item[1]) * 1000000);
+    c->known = !c->broken;
+    if (c->broken)
+        *f = a.fault;
+    return !c->broken;
+}
+
+rl_run rl_identity_run(rl_identity *id)
+{
+    rl_run run;
+    rl_mutex_lock(&id->mutex);
+    memcpy(run.id, id->run_id, sizeof run.id);
+    run.started_us = id->started_us;
+    run.restarted = id->restarted;
+    rl_mutex_unlock(&id->mutex);
+    return run;
+}

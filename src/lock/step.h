@@ -1,0 +1,104 @@
+/*
+ * The steps of which every kind of lock is made: what one verb means for one
+ * hold on one server. A step begins by looking at the hold table and putting
+ * its call together, and ends by noting the answer; the call itself is made in
+ * between, with no lock held: by itself, in a pipeline with others, or on
+ * several servers at once.
+ *
+ * Only the owning thread counts its hold, so between the two nobody else
+ * changes the level; the watchdog may prolong the hold or find it lost, which
+ * the end takes into account. Scripts are told the level to reach, so an answer
+ * that never came can be asked for again.
+ */
+#ifndef RL_LOCK_STEP_H
+#define RL_LOCK_STEP_H
+
+#include "engine/engine.h"
+
+typedef struct rl_step {
+    rl_engine *e;
+    rl_hold *hold; /* the caller's reference */
+    rl_hold_call c;
+    int level; /* to reach, or to leave */
+    int64_t lease_ms;
+    bool renewed;     /* RLOCK_WATCHDOG */
+    int64_t until_us; /* when to stop asking */
+    int64_t began_us;
+} rl_step;
+
+/* The thread's hold of what, referenced, or NULL; *valid: it is not lost. */
+rl_hold *rl_pick_up(rl_engine *e, const rl_target *what, bool *valid);
+void rl_put_back(rl_engine *e, rl_hold *h); /* NULL is accepted */
+
+/* The fault of a call about a hold that is lost. */
+rlock_status rl_lost(rl_fault *f, rl_loss why);
+
+/* --- acquire ------------------------------------------------------------- */
+
+typedef enum rl_verdict {
+    RL_ACQUIRED,
+    RL_BUSY,
+    RL_GONE, /* a level more was asked for, and the hold is lost */
+    RL_FAILED
+} rl_verdict;
+
+typedef struct rl_grant {
+    uint64_t token; /* when acquired */
+    int64_t sent_us;
+    int64_t ttl_ms; /* when busy; -1: the holder has no expiry */
+    int64_t ticket;
+    bool foreign; /* the holder is no client of ours, and rings nobody */
+} rl_grant;
+
+/* A new draft; NULL: out of memory or randomness. holder may be NULL: new. */
+rl_hold *rl_draft(rl_engine *e, const rl_target *what, const char *holder,
+                  int64_t lease_ms);
+
+/* The outermost acquire, of a draft. lease_ms as in rlock_acquire(). */
+void rl_acquire_begin(rl_step *s, rl_engine *e, rl_hold *draft,
+                      int64_t lease_ms, const char *bell, int64_t ticket,
+                      uint64_t least);
+
+/* What became of it; RL_FAILED fills *f. The hold stays a draft. */
+rl_verdict rl_acquire_end(rl_step *s, rl_answer *a, rl_grant *g, rl_fault *f);
+
+/* The grant is accepted: the table takes over the reference. */
+void rl_take_over(rl_step *s, const rl_grant *g, uint64_t token);
+
+/* What the server may have, or may yet get, of a draft is undone. */
+void rl_give_up(rl_engine *e, rl_hold *draft);
+
+/* One level more. False: there are too many. */
+bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms);
+rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f);
+
+/* --- release ------------------------------------------------------------- */
+
+/*
+ * Undoes a level locally, whatever comes of it, and returns the level that is
+ * left, and whether the hold was good. At 0 the hold is out of the table and
+ * its reference the caller's, until the end of the step.
+ */
+int rl_count_down(rl_engine *e, rl_hold *h, bool *valid);
+
+void rl_release_begin(rl_step *s, rl_engine *e, rl_hold *h, int level);
+
+/* *rung: another client has been woken. */
+rlock_status rl_release_end(rl_step *s, const rl_answer *a, bool *rung,
+                            rl_fault *f);
+
+/* Instead of both, when the hold was not good any more. */
+rlock_status rl_release_lost(rl_engine *e, rl_hold *h, int level, rl_fault *f);
+
+/* --- extend -------------------------------------------------------------- */
+
+/*
+ * Pauses renewal, and lets one that is under way land, until patience_us.
+ * False: it did not land; only rl_extend_end() is to follow, with an answer
+ * that was not executed.
+ */
+bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
+                     int64_t patience_us);
+rlock_status rl_extend_end(rl_step *s, const rl_answer *a, rl_fault *f);
+
+#endif
