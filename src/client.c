@@ -92,6 +92,7 @@ static void read_settings(rl_settings *set, const rlock_options *o)
         or_default(o->command_timeout_ms, COMMAND_TIMEOUT_MS);
     set->watchdog_lease_ms =
         or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
+    set->redisson_channel = o->redisson_channel;
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;
     set_process(set, o->host_id);
@@ -145,25 +146,40 @@ static rlock_status lacks_right(const char *what, rl_fault *f)
     return rl_fault_set(f, RLOCK_ESERVER, 0, "the user lacks rights: %s", what);
 }
 
-/* Is the user allowed to listen on the client's bell? Else waiters poll. */
-static rlock_status check_bell(rl_engine *e, rl_conn *c, int64_t until_us,
-                               rl_fault *f)
+/* Is the user allowed to listen there? Otherwise waiters poll. */
+static rlock_status check_channel(rl_engine *e, rl_conn *c, int64_t until_us,
+                                  const char *channel, const char *warning,
+                                  rl_fault *f)
 {
     rl_reply r;
-    const char *bell = e->doorbell.channel;
-    rlock_status s =
-        rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){"SUBSCRIBE", bell});
+    rlock_status s = rl_conn_ask(c, until_us, &r, f, 2,
+                                 (const char *[]){"SUBSCRIBE", channel});
     if (s != RLOCK_OK)
         return s;
     if (rl_reply_is(&r, REDIS_REPLY_ERROR)) {
-        warn(e, "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll");
+        warn(e, warning);
         return RLOCK_OK;
     }
     s = rl_conn_ask(c, until_us, &r, f, 2,
-                    (const char *[]){"UNSUBSCRIBE", bell});
+                    (const char *[]){"UNSUBSCRIBE", channel});
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
         return lacks_right("UNSUBSCRIBE", f);
     return s;
+}
+
+static rlock_status check_channels(rl_engine *e, rl_conn *c, int64_t until_us,
+                                   rl_fault *f)
+{
+    rlock_status s = check_channel(
+        e, c, until_us, e->doorbell.channel,
+        "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll", f);
+    if (s != RLOCK_OK || !e->set.redisson_channel)
+        return s;
+    return check_channel(
+        e, c, until_us, "redisson_lock__channel:{rlock_probe}",
+        "SUBSCRIBE to redisson_lock__channel:* is not allowed, so waiters for "
+        "locks of Redisson poll",
+        f);
 }
 
 /* The probe goes by EVALSHA, and by EVAL only to a server that lacks it. */
@@ -243,7 +259,7 @@ static rlock_status check_server(rl_engine *e)
     if (s == RLOCK_OK && !rl_identify(e, e->watchdog.conn, until_us, &f))
         s = f.status;
     if (s == RLOCK_OK)
-        s = check_bell(e, e->watchdog.conn, until_us, &f);
+        s = check_channels(e, e->watchdog.conn, until_us, &f);
     if (s != RLOCK_OK)
         rl_error_set(s, f.sys_errno, "%s: %s", e->source->server, f.text);
     return s;

@@ -25,11 +25,13 @@ bool rl_doorbell_init(rl_doorbell *d)
     d->wake_fd = -1;
     rl_mutex_init(&d->starting);
     strcpy(d->channel, RL_BELL_PREFIX);
-    return rl_uuid_new(d->channel + strlen(RL_BELL_PREFIX));
+    return rl_ears_init(&d->ears) &&
+           rl_uuid_new(d->channel + strlen(RL_BELL_PREFIX));
 }
 
 void rl_doorbell_fini(rl_doorbell *d, bool forked)
 {
+    rl_ears_fini(&d->ears);
     if (d->wake_fd >= 0)
         close(d->wake_fd);
     if (!forked)
@@ -61,6 +63,8 @@ static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
 static void ring(rl_engine *e, const rl_reply *r)
 {
     const rl_item *name = &r->item[2];
+    if (rl_ears_hear(e, r))
+        return;
     if (!is_message(r, "message", 3) || !rl_item_is(name, REDIS_REPLY_STRING) ||
         name->len == 0 || name->len > RLOCK_NAME_MAX)
         return;
@@ -92,13 +96,17 @@ static bool send_ping(rl_engine *e, rl_conn *c)
            rl_conn_flush(c, rl_command_deadline(e), &f) == RLOCK_OK;
 }
 
-/* Waits for the socket or for the end; returns poll's result. */
-static int listen_to(rl_engine *e, rl_conn *c, int timeout_ms, bool *readable)
+/* Waits for the socket, a poke or the end; returns poll's result. */
+static int listen_to(rl_engine *e, rl_conn *c, int timeout_ms, bool *readable,
+                     bool *poked)
 {
     struct pollfd p[2] = {{.fd = e->doorbell.wake_fd, .events = POLLIN},
                           {.fd = c ? c->ctx->fd : -1, .events = POLLIN}};
     int n = poll(p, 2, timeout_ms);
     *readable = n > 0 && p[1].revents;
+    *poked = n > 0 && p[0].revents;
+    if (*poked && !atomic_load(&e->doorbell.stopping))
+        eventfd_read(e->doorbell.wake_fd, &(eventfd_t){0});
     return n;
 }
 
@@ -107,11 +115,13 @@ static void serve(rl_engine *e, rl_conn *c)
 {
     bool asked = false;
     while (!atomic_load(&e->doorbell.stopping)) {
-        bool readable;
+        bool readable, poked;
         int64_t patience_ms =
             asked ? e->set.command_timeout_ms : (int64_t)SILENCE_MS;
-        int n =
-            listen_to(e, c, (int)rl_min(patience_ms, SILENCE_MS), &readable);
+        int n = listen_to(e, c, (int)rl_min(patience_ms, SILENCE_MS), &readable,
+                          &poked);
+        if (poked && e->set.redisson_channel && !rl_ears_adjust(e, c))
+            return;
         if (readable) {
             if (!hear(e, c))
                 return;
@@ -127,8 +137,10 @@ static void serve(rl_engine *e, rl_conn *c)
 
 static void pause_for(rl_engine *e, int64_t us)
 {
-    bool readable;
-    listen_to(e, NULL, (int)(rl_jitter(us) / 1000), &readable);
+    bool readable, poked;
+    int64_t until_us = rl_now_us() + rl_jitter(us);
+    while (rl_now_us() < until_us && !atomic_load(&e->doorbell.stopping))
+        listen_to(e, NULL, rl_poll_ms(until_us), &readable, &poked);
 }
 
 /*
@@ -144,6 +156,8 @@ static bool connect_and_serve(rl_engine *e, int64_t *pause_us)
     if (rl_source_open(e->source, RL_NEVER, &c, &f) == RLOCK_OK &&
         subscribe(e, c, pause_us)) {
         int64_t began_us = rl_now_us();
+        rl_ears_forget(&d->ears);
+        rl_doorbell_poke(e);
         atomic_store(&d->up, true);
         rl_rooms_wake_all(&e->rooms);
         serve(e, c);
@@ -181,6 +195,12 @@ void rl_doorbell_start(rl_engine *e)
         rl_thread_start(&d->thread, "rlock-doorbell", run, e))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
+}
+
+void rl_doorbell_poke(rl_engine *e)
+{
+    if (e->set.redisson_channel && atomic_load(&e->doorbell.started))
+        eventfd_write(e->doorbell.wake_fd, 1);
 }
 
 void rl_doorbell_stop(rl_engine *e)

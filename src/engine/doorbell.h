@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "engine/ears.h"
 #include "redis/keys.h"
 #include "redis/source.h"
 
@@ -26,9 +27,10 @@ typedef struct rl_doorbell {
     rl_mutex starting; /* guards thread and wake_fd while they are made */
     rl_thread thread;
     int wake_fd; /* an eventfd that ends the thread's poll; -1: none */
+    rl_ears ears;
 } rl_doorbell;
 
-bool rl_doorbell_init(rl_doorbell *d); /* false: no randomness */
+bool rl_doorbell_init(rl_doorbell *d); /* false: no randomness or memory */
 void rl_doorbell_fini(rl_doorbell *d, bool forked);
 
 /*
@@ -37,6 +39,12 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  */
 void rl_doorbell_start(struct rl_engine *e);
 void rl_doorbell_stop(struct rl_engine *e);
+
+/*
+ * Somebody has begun to wait for a name, or has ceased to: the thread looks
+ * which of Redisson's channels are to be listened on, if any.
+ */
+void rl_doorbell_poke(struct rl_engine *e);
 
 /* The channel to queue under, or "" while nobody would hear a ring. */
 static inline const char *rl_doorbell_bell(rl_doorbell *d)

@@ -175,6 +175,37 @@ int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w)
     return m.hash == hash ? m.until_us : 0;
 }
 
+typedef struct listing {
+    void (*fn)(const char *name, size_t len, void *arg);
+    void *arg;
+} listing;
+
+static void listen_for(rl_map_node *n, void *arg)
+{
+    rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const listing *l = arg;
+    room->listened = true;
+    l->fn(room->name, room->name_len, l->arg);
+}
+
+void rl_rooms_listen(rl_rooms *r,
+                     void (*fn)(const char *name, size_t len, void *arg),
+                     void *arg)
+{
+    listing l = {fn, arg};
+    rl_mutex_lock(&r->mutex);
+    rl_map_each(&r->map, listen_for, &l);
+    rl_mutex_unlock(&r->mutex);
+}
+
+bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    bool listened = w->room->listened;
+    rl_mutex_unlock(&r->mutex);
+    return listened;
+}
+
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 {
     rl_mutex_lock(&r->mutex);

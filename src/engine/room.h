@@ -40,6 +40,7 @@ struct rl_room {
     TAILQ_HEAD(, rl_waiter) waiters; /* the first is the front */
     int64_t ticket; /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
+    bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
     size_t name_len;   /* fixed */
     char name[];       /* fixed */
@@ -109,6 +110,16 @@ void rl_waiter_answered(rl_rooms *r, rl_waiter *w);
 void rl_rooms_yield(rl_rooms *r, const void *name, size_t len,
                     int64_t until_us);
 int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w);
+
+/*
+ * For a client that listens on Redisson's channels: goes through the names
+ * that are waited for, under the mutex; and whether that has happened since
+ * this waiter's room was made.
+ */
+void rl_rooms_listen(rl_rooms *r,
+                     void (*fn)(const char *name, size_t len, void *arg),
+                     void *arg);
+bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
 /* Wakes the front of a name's room. False: nobody here wants the name. */
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);

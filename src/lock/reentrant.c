@@ -114,6 +114,8 @@ static rlock_status try_in_front(attempt *a, rl_waiter *w, int64_t *again_us)
         rl_waiter_set_ticket(&e->rooms, w, g.ticket);
     else
         rl_doorbell_start(e);
+    if (!rl_waiter_is_listened_for(&e->rooms, w))
+        rl_doorbell_poke(e);
     *again_us = look_at(&g);
     return RLOCK_BUSY;
 }
@@ -170,7 +172,10 @@ static rlock_status wait_for_turn(attempt *a)
         rl_sub(&e->stats.waiting_now, 1);
     }
     bool unqueued = s == RLOCK_OK && a->with_bell;
-    if (rl_waiter_leave(&e->rooms, &w, unqueued))
+    bool must_leave = rl_waiter_leave(&e->rooms, &w, unqueued);
+    if (a->contended)
+        rl_doorbell_poke(e);
+    if (must_leave)
         rl_leave_queue(e, lk->target.name, lk->target.len,
                        rl_min(a->call_until_us, rl_command_deadline(e)));
     return s;
