@@ -60,9 +60,8 @@ extern "C" {
  *                 the members alone. Nothing is sent
  * RLOCK_EINVAL    locks or out is NULL; n is 0 or above RLOCK_MULTI_MAX (nested
  *                 members counted); a member is NULL or belongs to a closed
- *                 client; the same lock twice (one name and layout on one
- *                 client). The message names the position, counted from 1
- * RLOCK_ENOMEM, RLOCK_EFORKED
+ *                 client; the same lock twice (one name on one client). The
+ * message names the position, counted from 1 RLOCK_ENOMEM, RLOCK_EFORKED
  *
  * *out is NULL unless RLOCK_OK.
  */

@@ -29,6 +29,76 @@ void rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a)
     }
 }
 
+/* Questions on their way. */
+typedef struct pipeline {
+    const rl_questions *q;
+    rl_script_id script[RL_QUESTIONS_MAX];
+    bool done[RL_QUESTIONS_MAX];
+    bool open[RL_QUESTIONS_MAX]; /* may have been executed */
+} pipeline;
+
+static bool append_all(pipeline *p, rl_conn *conn)
+{
+    for (size_t i = 0; i < p->q->n; i++) {
+        rl_hold_call c;
+        p->q->call(p->q->arg, i, &c);
+        p->script[i] = c.call.script;
+        if (!rl_script_append(conn, &c.call, false)) {
+            rl_conn_discard(conn);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void read_all(pipeline *p, rl_conn *conn, int64_t sent_us,
+                     int64_t deadline_us)
+{
+    for (size_t i = 0; i < p->q->n && !conn->broken; i++) {
+        rl_answer a = {.sent_us = sent_us};
+        rl_answer_read(conn, p->script[i], deadline_us, &a);
+        p->open[i] = a.outcome == RL_UNKNOWN;
+        p->done[i] = a.outcome == RL_ANSWERED;
+        if (p->done[i])
+            p->q->got(p->q->arg, i, &a);
+    }
+}
+
+static void converse(pipeline *p, rl_engine *e, int64_t deadline_us)
+{
+    rl_conn *conn;
+    rl_fault f;
+    if (rl_source_borrow(e->source, deadline_us, &conn, &f) != RLOCK_OK)
+        return;
+    int64_t sent_us = rl_now_us();
+    if (append_all(p, conn)) {
+        /* When it fails, all but the last may have arrived. */
+        bool sent = rl_conn_flush(conn, deadline_us, &f) == RLOCK_OK;
+        for (size_t i = 0; i < p->q->n; i++)
+            p->open[i] = sent || i + 1 < p->q->n;
+        if (sent)
+            read_all(p, conn, sent_us, deadline_us);
+    }
+    rl_source_give_back(e->source, conn);
+}
+
+void rl_ask_all(rl_engine *e, const rl_questions *q, int64_t deadline_us)
+{
+    pipeline p = {.q = q};
+    if (q->n > 1)
+        converse(&p, e, deadline_us);
+    for (size_t i = 0; i < q->n; i++) {
+        rl_hold_call c;
+        rl_answer a;
+        if (p.done[i])
+            continue;
+        q->call(q->arg, i, &c);
+        rl_ask(e, &c.call, deadline_us, &a);
+        a.open = a.open || p.open[i];
+        q->got(q->arg, i, &a);
+    }
+}
+
 void rl_leave_queue(rl_engine *e, const void *name, size_t len,
                     int64_t deadline_us)
 {

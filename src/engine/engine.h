@@ -51,6 +51,22 @@ bool rl_engine_start(rl_engine *e);
  */
 void rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a);
 
+/*
+ * The same for n calls in one round trip. Asks call() for each call, i from 0,
+ * and hands each answer to got(), in any order; what has no answer at once is
+ * asked again by itself.
+ */
+#define RL_QUESTIONS_MAX 64
+
+typedef struct rl_questions {
+    size_t n; /* at most RL_QUESTIONS_MAX */
+    void (*call)(void *arg, size_t i, rl_hold_call *c);
+    void (*got)(void *arg, size_t i, rl_answer *a);
+    void *arg;
+} rl_questions;
+
+void rl_ask_all(rl_engine *e, const rl_questions *q, int64_t deadline_us);
+
 /* The end of a command that begins now. */
 static inline int64_t rl_command_deadline(const rl_engine *e)
 {

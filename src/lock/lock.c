@@ -1,6 +1,7 @@
 #include "lock/lock.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,11 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
     rl_emit(rl_engine_of(lk), &ev);
 }
 
+rlock_status rl_lock_not_held(const rlock *lk)
+{
+    return rl_lock_error(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+}
+
 static rlock_status null_pointer(const char *what)
 {
     return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL", what);
@@ -44,7 +50,37 @@ static rlock_status null_pointer(const char *what)
 
 static rlock_status enter(const rlock *lk, int *cancel)
 {
-    return lk ? rl_client_begin(lk->client, cancel) : null_pointer("the lock");
+    if (!lk)
+        return null_pointer("the lock");
+    if (!lk->kind->several)
+        return rl_client_begin(lk->client, cancel);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+    return RLOCK_OK;
+}
+
+static void leave(const rlock *lk, int cancel)
+{
+    if (!lk->kind->several)
+        rl_client_leave(lk->client, cancel);
+    else
+        pthread_setcancelstate(cancel, NULL);
+}
+
+/* The same for what sets no error. */
+static bool enter_quietly(const rlock *lk, int *cancel)
+{
+    if (!lk)
+        return false;
+    if (!lk->kind->several)
+        return rl_client_enter(lk->client, cancel) == RLOCK_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+    return true;
+}
+
+static void count(const rlock *lk, rl_counter *counter)
+{
+    if (!lk->kind->several)
+        rl_add(counter, 1);
 }
 
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
@@ -134,7 +170,8 @@ void rlock_free(rlock *lk)
     free(lk);
 }
 
-rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
+rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                             rl_cancel by)
 {
     int cancel;
     rlock_status s = enter(lk, &cancel);
@@ -146,10 +183,18 @@ rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
     else if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
         s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
     else
-        s = lk->kind->acquire(lk, wait_ms, lease_ms);
-    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
-    rl_client_leave(lk->client, cancel);
+        s = lk->kind->acquire(lk, wait_ms, lease_ms, by);
+    count(lk, s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed);
+    leave(lk, cancel);
     return s;
+}
+
+rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
+{
+    rl_cancel by = {0};
+    if (lk)
+        by = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
+    return rl_lock_acquire(lk, wait_ms, lease_ms, by);
 }
 
 rlock_status rlock_lock(rlock *lk)
@@ -170,8 +215,8 @@ rlock_status rlock_unlock(rlock *lk)
         return s;
     s = lk->kind->unlock(lk);
     if (s == RLOCK_OK)
-        rl_add(&lk->client->engine.stats.releases, 1);
-    rl_client_leave(lk->client, cancel);
+        count(lk, &lk->client->engine.stats.releases);
+    leave(lk, cancel);
     return s;
 }
 
@@ -185,7 +230,7 @@ rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
         s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
     else
         s = lk->kind->extend(lk, lease_ms);
-    rl_client_leave(lk->client, cancel);
+    leave(lk, cancel);
     return s;
 }
 
@@ -196,48 +241,48 @@ rlock_status rlock_force_unlock(rlock *lk)
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->force_unlock(lk);
-    rl_client_leave(lk->client, cancel);
+    leave(lk, cancel);
     return s;
 }
 
 void rlock_cancel(rlock *lk)
 {
     int cancel;
-    if (!lk || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+    if (!enter_quietly(lk, &cancel))
         return;
+    atomic_fetch_add(&lk->cancels, 1);
     lk->kind->cancel(lk);
-    rl_client_leave(lk->client, cancel);
+    leave(lk, cancel);
 }
 
-/* Asking changes what is seen: a deadline that has passed makes it lost. */
-static rl_view view(const rlock *lk)
+rl_view rl_lock_view(const rlock *lk)
 {
     int cancel;
-    if (!lk || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+    if (!enter_quietly(lk, &cancel))
         return (rl_view){0};
     rl_view v = lk->kind->view((rlock *)lk);
-    rl_client_leave(lk->client, cancel);
+    leave(lk, cancel);
     return v;
 }
 
 bool rlock_is_held(const rlock *lk)
 {
-    return view(lk).count > 0;
+    return rl_lock_view(lk).count > 0;
 }
 
 int rlock_hold_count(const rlock *lk)
 {
-    return view(lk).count;
+    return rl_lock_view(lk).count;
 }
 
 int64_t rlock_valid_ms(const rlock *lk)
 {
-    return view(lk).valid_ms;
+    return rl_lock_view(lk).valid_ms;
 }
 
 uint64_t rlock_token(const rlock *lk)
 {
-    return view(lk).token;
+    return rl_lock_view(lk).token;
 }
 
 /* RLOCK_NOT_HELD is an answer here: the thread's error is not set. */
@@ -249,7 +294,7 @@ static rlock_status inspect(rlock *lk, rlock_holder *out)
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->inspect(lk, out);
-    rl_client_leave(lk->client, cancel);
+    leave(lk, cancel);
     return s;
 }
 

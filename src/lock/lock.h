@@ -17,13 +17,29 @@ typedef struct rl_view {
     uint64_t token;
 } rl_view;
 
-/* Called inside the client, with arguments that are in range. */
+/* A call may be canceled since before it began to wait. */
+typedef struct rl_cancel {
+    const atomic_uint *count;
+    unsigned seen;
+} rl_cancel;
+
+static inline bool rl_canceled(const rl_cancel *c)
+{
+    return atomic_load(c->count) != c->seen;
+}
+
+/*
+ * Called inside the client, with arguments that are in range. A kind that has
+ * several clients enters them by itself, and counts its calls in rlock_stats.
+ */
 typedef struct rl_lock_kind {
-    rlock_status (*acquire)(rlock *lk, int64_t wait_ms, int64_t lease_ms);
+    bool several;
+    rlock_status (*acquire)(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                            rl_cancel cancel);
     rlock_status (*unlock)(rlock *lk);
     rlock_status (*extend)(rlock *lk, int64_t lease_ms);
     rlock_status (*force_unlock)(rlock *lk);
-    void (*cancel)(rlock *lk);
+    void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
     /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
     rlock_status (*inspect)(rlock *lk, rlock_holder *out);
@@ -35,9 +51,16 @@ struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
+    atomic_uint cancels;
 };
 
 extern const rl_lock_kind rl_reentrant;
+
+/*
+ * A release, sent then, rang another client, which has the same way to the
+ * server as this one, and a thread to wake: the next comer here is held back.
+ */
+void rl_make_way(const rlock *lk, int64_t sent_us);
 
 /*
  * A handle of size bytes, at least an rlock's, the rest zero. NULL: out of
@@ -49,10 +72,19 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
 
+/* rlock_acquire(), within a call that can be canceled through its handle. */
+rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                             rl_cancel cancel);
+
+/* Asking changes what is seen: a deadline that has passed makes it lost. */
+rl_view rl_lock_view(const rlock *lk);
+
 /* Sets the thread's error, naming lock and server, and returns its status. */
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f);
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);
+
+rlock_status rl_lock_not_held(const rlock *lk);
 
 /* Delivers one of the events that belong to a call. */
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,

@@ -23,6 +23,7 @@ typedef struct attempt {
     rl_engine *e;
     rl_hold *hold;    /* the draft */
     int64_t lease_ms; /* as asked for */
+    rl_cancel cancel;
     int64_t began_us, wait_until_us, call_until_us;
     bool contended; /* it had to wait */
     bool asked;     /* the server has been asked */
@@ -38,9 +39,11 @@ static rl_verdict try_once(attempt *a, const char *bell, int64_t ticket,
 {
     rl_step step;
     rl_answer ans;
-    rl_acquire_begin(&step, a->e, a->hold, a->lease_ms, bell, ticket, 0);
-    rl_ask(a->e, &step.c.call,
-           rl_min(a->call_until_us, rl_command_deadline(a->e)), &ans);
+    rl_acquire_begin(&step, a->e, a->hold, a->lease_ms);
+    step.bell = bell;
+    step.ticket = ticket;
+    step.until_us = rl_min(a->call_until_us, step.until_us);
+    rl_step_ask(&step, &ans);
     rl_verdict v = rl_acquire_end(&step, &ans, g, &a->fault);
     if (v == RL_ACQUIRED) {
         rl_take_over(&step, g, g->token);
@@ -135,6 +138,8 @@ static rlock_status stand_in_line(attempt *a, rl_waiter *w)
     int64_t yield_us = rl_waiter_yields_until(rooms, w);
     for (;;) {
         int64_t until_us = a->wait_until_us;
+        if (rl_canceled(&a->cancel))
+            return RLOCK_CANCELED;
         if (yield_us > rl_now_us()) {
             until_us = rl_min(until_us, yield_us);
         } else if (rl_waiter_is_front(rooms, w)) {
@@ -203,13 +208,15 @@ static rlock_status explain(const attempt *a, rlock_status s)
     }
 }
 
-static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms)
+static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                                  rl_cancel cancel)
 {
     rl_engine *e = rl_engine_of(lk);
     int64_t now_us = rl_now_us();
     attempt a = {.lk = lk,
                  .e = e,
                  .lease_ms = lease_ms,
+                 .cancel = cancel,
                  .began_us = now_us,
                  .wait_until_us = rl_after_ms(now_us, wait_ms)};
     a.call_until_us = rl_after_ms(a.wait_until_us, e->set.command_timeout_ms);
@@ -242,7 +249,7 @@ static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms)
     rl_fault f;
     if (!rl_reenter_begin(&step, e, h, lease_ms))
         return rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end");
-    rl_ask(e, &step.c.call, step.until_us, &a);
+    rl_step_ask(&step, &a);
     rlock_status s = rl_reenter_end(&step, &a, &f);
     if (s != RLOCK_OK)
         return rl_lock_fail(lk, &f);
@@ -256,28 +263,19 @@ static rlock_status lost(const rlock *lk, const rl_hold *h)
     return rl_lock_error(lk, RLOCK_LOST, rl_loss_text(h->loss));
 }
 
-static rlock_status not_held(const rlock *lk)
-{
-    return rl_lock_error(lk, RLOCK_NOT_HELD, "this thread does not hold it");
-}
-
 static rlock_status reentrant_acquire(rlock *lk, int64_t wait_ms,
-                                      int64_t lease_ms)
+                                      int64_t lease_ms, rl_cancel cancel)
 {
     bool valid;
     rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
     if (!h)
-        return acquire_first(lk, wait_ms, lease_ms);
+        return acquire_first(lk, wait_ms, lease_ms, cancel);
     rlock_status s = valid ? reenter(lk, h, lease_ms) : lost(lk, h);
     rl_put_back(rl_engine_of(lk), h);
     return s;
 }
 
-/*
- * Another client was rung. It has the same way to the server as we, and a
- * thread to wake.
- */
-static void make_way(rlock *lk, int64_t sent_us)
+void rl_make_way(const rlock *lk, int64_t sent_us)
 {
     int64_t now_us = rl_now_us();
     int64_t yield_us = rl_min(now_us - sent_us + WAKE_UP_US, LONGEST_YIELD_US);
@@ -292,10 +290,10 @@ static rlock_status release(rlock *lk, rl_hold *h, int level, rl_fault *f)
     rl_answer a;
     bool rung;
     rl_release_begin(&step, e, h, level);
-    rl_ask(e, &step.c.call, step.until_us, &a);
+    rl_step_ask(&step, &a);
     rlock_status s = rl_release_end(&step, &a, &rung, f);
     if (rung)
-        make_way(lk, a.sent_us);
+        rl_make_way(lk, a.sent_us);
     return s;
 }
 
@@ -321,7 +319,7 @@ static rlock_status reentrant_unlock(rlock *lk)
     bool valid;
     rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
     if (!h)
-        return not_held(lk);
+        return rl_lock_not_held(lk);
     rlock_status s = unlock(lk, h);
     rl_put_back(rl_engine_of(lk), h);
     return s;
@@ -334,7 +332,7 @@ static rlock_status extend(rlock *lk, rl_hold *h, int64_t lease_ms)
     rl_fault f;
     rl_answer a = {.outcome = RL_NOT_EXECUTED};
     if (rl_extend_begin(&step, e, h, lease_ms, rl_command_deadline(e)))
-        rl_ask(e, &step.c.call, step.until_us, &a);
+        rl_step_ask(&step, &a);
     else
         rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
     rlock_status s = rl_extend_end(&step, &a, &f);
@@ -346,7 +344,7 @@ static rlock_status reentrant_extend(rlock *lk, int64_t lease_ms)
     bool valid;
     rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
     if (!h)
-        return not_held(lk);
+        return rl_lock_not_held(lk);
     rlock_status s = valid ? extend(lk, h, lease_ms) : lost(lk, h);
     rl_put_back(rl_engine_of(lk), h);
     return s;

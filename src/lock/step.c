@@ -2,13 +2,45 @@
 
 #include <limits.h>
 
-static void begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms)
+static void begin(rl_step *s, rl_verb verb, rl_engine *e, rl_hold *h,
+                  int64_t lease_ms)
 {
-    s->e = e;
-    s->hold = h;
-    s->lease_ms = rl_lease_of(e, lease_ms);
-    s->renewed = lease_ms == RLOCK_WATCHDOG;
-    s->began_us = rl_now_us();
+    int64_t now_us = rl_now_us();
+    *s = (rl_step){.verb = verb,
+                   .e = e,
+                   .hold = h,
+                   .lease_ms = rl_lease_of(e, lease_ms),
+                   .renewed = lease_ms == RLOCK_WATCHDOG,
+                   .began_us = now_us,
+                   .until_us = rl_after_ms(now_us, e->set.command_timeout_ms),
+                   .bell = ""};
+}
+
+void rl_step_call(const rl_step *s, rl_hold_call *c)
+{
+    switch (s->verb) {
+    case RL_VERB_ACQUIRE:
+    case RL_VERB_REENTER:
+        rl_call_acquire(c, s->hold, s->lease_ms, s->level, s->bell, s->ticket,
+                        s->token);
+        break;
+    case RL_VERB_RELEASE:
+        rl_call_release(c, s->hold, s->level);
+        break;
+    case RL_VERB_EXTEND:
+        rl_call_extend(c, s->hold, s->lease_ms);
+        break;
+    case RL_VERB_RAISE:
+        rl_call_raise(c, s->hold, s->token);
+        break;
+    }
+}
+
+void rl_step_ask(const rl_step *s, rl_answer *a)
+{
+    rl_hold_call c;
+    rl_step_call(s, &c);
+    rl_ask(s->e, &c.call, s->until_us, a);
 }
 
 rl_hold *rl_pick_up(rl_engine *e, const rl_target *what, bool *valid)
@@ -90,13 +122,11 @@ rl_hold *rl_draft(rl_engine *e, const rl_target *what, const char *holder,
 }
 
 void rl_acquire_begin(rl_step *s, rl_engine *e, rl_hold *draft,
-                      int64_t lease_ms, const char *bell, int64_t ticket,
-                      uint64_t least)
+                      int64_t lease_ms)
 {
-    begin(s, e, draft, lease_ms);
+    begin(s, RL_VERB_ACQUIRE, e, draft, lease_ms);
     s->level = 1;
     rl_hold_expect(draft, s->began_us, s->lease_ms);
-    rl_call_acquire(&s->c, draft, s->lease_ms, 1, bell, ticket, least);
 }
 
 /* What no server of ours says: it may have done anything. */
@@ -192,13 +222,12 @@ bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms)
 {
     if (h->count == INT_MAX)
         return false;
-    begin(s, e, h, lease_ms);
+    begin(s, RL_VERB_REENTER, e, h, lease_ms);
     s->level = h->count + 1;
     rl_mutex_lock(&e->holds.mutex);
-    s->until_us = rl_min(h->deadline_us, rl_command_deadline(e));
+    s->until_us = rl_min(h->deadline_us, s->until_us);
     rl_hold_expect(h, s->until_us, s->lease_ms);
     rl_mutex_unlock(&e->holds.mutex);
-    rl_call_acquire(&s->c, h, s->lease_ms, s->level, "", 0, 0);
     return true;
 }
 
@@ -250,10 +279,8 @@ int rl_count_down(rl_engine *e, rl_hold *h, bool *valid)
 
 void rl_release_begin(rl_step *s, rl_engine *e, rl_hold *h, int level)
 {
-    begin(s, e, h, 1);
+    begin(s, RL_VERB_RELEASE, e, h, 1);
     s->level = level;
-    s->until_us = rl_command_deadline(e);
-    rl_call_release(&s->c, h, level);
 }
 
 /* Lets go of a hold that is out of the table. */
@@ -337,7 +364,7 @@ bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
                      int64_t patience_us)
 {
     rl_holds *t = &e->holds;
-    begin(s, e, h, lease_ms);
+    begin(s, RL_VERB_EXTEND, e, h, lease_ms);
     rl_mutex_lock(&t->mutex);
     s->until_us = rl_min(h->deadline_us, patience_us);
     rl_hold_pause_renewal_locked(t, h);
@@ -349,7 +376,6 @@ bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
     rl_hold_expect(h, landed ? s->until_us : 0, s->lease_ms);
     rl_mutex_unlock(&t->mutex);
     s->began_us = rl_now_us();
-    rl_call_extend(&s->c, h, s->lease_ms);
     return landed;
 }
 

@@ -1,9 +1,8 @@
 /*
  * The steps of which every kind of lock is made: what one verb means for one
- * hold on one server. A step begins by looking at the hold table and putting
- * its call together, and ends by noting the answer; the call itself is made in
- * between, with no lock held: by itself, in a pipeline with others, or on
- * several servers at once.
+ * hold on one server. A step begins by looking at the hold table, and ends by
+ * noting the answer; its call is made in between, with no lock held: by itself,
+ * in a pipeline with others, or on several servers at once.
  *
  * Only the owning thread counts its hold, so between the two nobody else
  * changes the level; the watchdog may prolong the hold or find it lost, which
@@ -15,16 +14,33 @@
 
 #include "engine/engine.h"
 
+typedef enum rl_verb {
+    RL_VERB_ACQUIRE,
+    RL_VERB_REENTER,
+    RL_VERB_RELEASE,
+    RL_VERB_EXTEND,
+    RL_VERB_RAISE
+} rl_verb;
+
 typedef struct rl_step {
+    rl_verb verb;
     rl_engine *e;
     rl_hold *hold; /* the caller's reference */
-    rl_hold_call c;
-    int level; /* to reach, or to leave */
+    int level;     /* to reach, or to leave */
     int64_t lease_ms;
     bool renewed;     /* RLOCK_WATCHDOG */
     int64_t until_us; /* when to stop asking */
     int64_t began_us;
+    const char *bell; /* of an acquire; "": do not queue */
+    int64_t ticket;
+    uint64_t token; /* the least for an acquire, 0: none; or to write back */
 } rl_step;
+
+/* Puts the step's call together. */
+void rl_step_call(const rl_step *s, rl_hold_call *c);
+
+/* Makes it, as rl_ask() does, until the step's until_us. */
+void rl_step_ask(const rl_step *s, rl_answer *a);
 
 /* The thread's hold of what, referenced, or NULL; *valid: it is not lost. */
 rl_hold *rl_pick_up(rl_engine *e, const rl_target *what, bool *valid);
@@ -56,8 +72,7 @@ rl_hold *rl_draft(rl_engine *e, const rl_target *what, const char *holder,
 
 /* The outermost acquire, of a draft. lease_ms as in rlock_acquire(). */
 void rl_acquire_begin(rl_step *s, rl_engine *e, rl_hold *draft,
-                      int64_t lease_ms, const char *bell, int64_t ticket,
-                      uint64_t least);
+                      int64_t lease_ms);
 
 /* What became of it; RL_FAILED fills *f. The hold stays a draft. */
 rl_verdict rl_acquire_end(rl_step *s, rl_answer *a, rl_grant *g, rl_fault *f);
