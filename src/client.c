@@ -270,6 +270,7 @@ static rlock_status engine_init(rl_engine *e, const rlock_options *o)
     read_settings(&e->set, o);
     rl_mutex_init(&e->starting);
     rl_identity_init(&e->identity);
+    rl_agent_init(&e->agent);
     rl_watchdog_init(&e->watchdog);
     bool ok = rl_holds_init(&e->holds, &e->stats, e->set.watchdog_lease_ms,
                             o->max_hold_ms, o->on_event != NULL);
@@ -285,6 +286,7 @@ static void engine_fini(rl_engine *e)
     rl_rooms_fini(&e->rooms, false);
     rl_holds_fini(&e->holds, false);
     rl_source_free(e->source, false);
+    rl_agent_fini(&e->agent);
     rl_identity_fini(&e->identity);
     rl_mutex_fini(&e->starting);
 }
@@ -372,6 +374,7 @@ static void close_client(rlock_client *cl)
     wait_until_idle(cl);
     rl_owner_unlisten(&cl->listener);
     rl_doorbell_stop(e);
+    rl_agent_stop(e);
     rl_holds_stop(&e->holds);
     rl_watchdog_stop(e);
     rl_notifier_stop(e);

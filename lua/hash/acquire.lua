@@ -4,9 +4,11 @@
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
 --       5 ticket (0 = first try)  6 the least token (may be missing)
 --
--- Reply {1, token}        acquired: the holder's count is the level, the TTL
+-- Reply {1, token, clock} acquired: the holder's count is the level, the TTL
 --                         is at least the lease, and with a bell the client is
---                         not in the queue (above level 1 the token may be 0)
+--                         not in the queue (above level 1 the token may be
+--                         0). The server's clock in us only if ARGV 6 is given
+--                         and the lock was free
 --       {0, pttl, ticket} busy: with a bell the client is in the queue
 --       {-1}              lost: a level above 1, and the hold is gone
 --       {-2}              given up: the hold's tombstone stands
@@ -26,7 +28,7 @@ if call('EXISTS', KEYS[1], KEYS[4]) == 0 then
     if level ~= '1' then
         return {-1}
     end
-    local token = mint(KEYS[2], ARGV[6])
+    local token, clock = mint(KEYS[2], ARGV[6])
     call('HSET', KEYS[1], holder, '1')
     -- Lua does not roll back: a lock that got no TTL must not stay.
     local expiry = pcall('PEXPIRE', KEYS[1], lease)
@@ -37,7 +39,7 @@ if call('EXISTS', KEYS[1], KEYS[4]) == 0 then
     if bell ~= '' then
         pcall('ZREM', KEYS[3], bell)
     end
-    return {1, token}
+    return {1, token, clock}
 end
 -- include: queue.lua
 

@@ -20,12 +20,12 @@ if call('EXISTS', KEYS[1], KEYS[4]) == 0 then
     if level ~= '1' then
         return {-1}
     end
-    local token = mint(KEYS[2], ARGV[6])
+    local token, clock = mint(KEYS[2], ARGV[6])
     call('SET', KEYS[1], holder, 'NX', 'PX', lease)
     if bell ~= '' then
         pcall('ZREM', KEYS[3], bell)
     end
-    return {1, token}
+    return {1, token, clock}
 end
 -- include: queue.lua
 

@@ -27,14 +27,16 @@ bool rl_uuid_new(char out[RL_UUID_LEN + 1])
 
 static _Thread_local uint64_t jitter_state;
 
-int64_t rl_jitter(int64_t value)
+int64_t rl_random_below(int64_t limit)
 {
     if (jitter_state == 0)
         jitter_state = (uint64_t)rl_now_us() ^ (uintptr_t)&jitter_state;
     jitter_state = jitter_state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((jitter_state >> 33) % (uint64_t)limit);
+}
+
+int64_t rl_jitter(int64_t value)
+{
     int64_t span = value / 4;
-    if (span <= 0)
-        return value;
-    int64_t draw = (int64_t)((jitter_state >> 33) % (uint64_t)(2 * span + 1));
-    return value - span + draw;
+    return span > 0 ? value - span + rl_random_below(2 * span + 1) : value;
 }

@@ -14,6 +14,9 @@
  */
 bool rl_uuid_new(char out[RL_UUID_LEN + 1]);
 
+/* Anything from 0 up to limit - 1. */
+int64_t rl_random_below(int64_t limit);
+
 /* value plus or minus up to a quarter, so that clients do not march in step. */
 int64_t rl_jitter(int64_t value);
 

@@ -10,7 +10,7 @@ static void add_key(rl_hold_call *c, int i, rl_key key)
 
 void rl_call_acquire(rl_hold_call *c, const rl_hold *h, int64_t lease_ms,
                      int level, const char *bell, int64_t ticket,
-                     uint64_t least)
+                     const uint64_t *least)
 {
     const char *name = rl_hold_name(h);
     rl_call_init(&c->call, h->layout->acquire, 4);
@@ -24,7 +24,7 @@ void rl_call_acquire(rl_hold_call *c, const rl_hold *h, int64_t lease_ms,
     rl_call_text(&c->call, bell);
     rl_call_number(&c->call, ticket);
     if (least)
-        rl_call_number(&c->call, (int64_t)least);
+        rl_call_number(&c->call, (int64_t)*least);
 }
 
 void rl_call_release(rl_hold_call *c, const rl_hold *h, int level)
@@ -67,6 +67,12 @@ void rl_call_raise(rl_hold_call *c, const rl_hold *h, uint64_t token)
     rl_call_init(&c->call, RL_SCRIPT_RAISE, 1);
     add_key(c, 0, rl_key_token(rl_hold_name(h), h->name_len));
     rl_call_number(&c->call, (int64_t)token);
+}
+
+void rl_call_inspect(rl_hold_call *c, const rl_target *what)
+{
+    rl_call_init(&c->call, what->layout->inspect, 1);
+    rl_call_bytes(&c->call, what->name, what->len);
 }
 
 void rl_call_force_release(rl_hold_call *c, const rl_target *what)

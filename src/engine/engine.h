@@ -5,6 +5,7 @@
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
 
+#include "engine/agent.h"
 #include "engine/call.h"
 #include "engine/doorbell.h"
 #include "engine/hold.h"
@@ -36,6 +37,7 @@ typedef struct rl_engine {
     rl_watchdog watchdog;
     rl_notifier notifier;
     rl_doorbell doorbell;
+    rl_agent agent;
 } rl_engine;
 
 /*

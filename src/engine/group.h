@@ -33,9 +33,8 @@ typedef struct rl_group {
     int needed;       /* fixed */
     bool quorum;      /* fixed; Red: the holds are nothing by themselves */
     struct rlock_client *home; /* fixed; counted: the struct, not its engine */
-    /* The owning thread's: */
-    int count;
-    uint64_t token;
+    atomic_int count;          /* Red: the hold count; the owning thread's */
+    uint64_t token;            /* Red: fixed once it is owned */
 } rl_group;
 
 /* With one reference; NULL: out of memory. */

@@ -175,11 +175,11 @@ static void begin_release(parts *p, part *x, int64_t until_us)
         go_out(x);
         return;
     }
-    int level = rl_count_down(e, x->hold, &valid);
+    int level = x->hold->count - 1;
+    x->due = rl_count_down(e, x->hold, level);
     if (level == 0)
         rl_owner_count(-1);
-    x->due = valid;
-    if (valid) {
+    if (x->due) {
         rl_release_begin(&x->step, e, x->hold, level);
         x->step.until_us = rl_min(x->step.until_us, until_us);
         return;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock/holder.h"
 #include "lock/lock.h"
 #include "lock/step.h"
 
@@ -301,8 +302,8 @@ static rlock_status unlock(rlock *lk, rl_hold *h)
 {
     rl_engine *e = rl_engine_of(lk);
     rl_fault f;
-    bool valid;
-    int level = rl_count_down(e, h, &valid);
+    int level = h->count - 1;
+    bool valid = rl_count_down(e, h, level);
     if (level == 0)
         rl_owner_count(-1);
     rlock_status s =
@@ -387,58 +388,16 @@ static rl_view reentrant_view(rlock *lk)
     return v;
 }
 
-/* The last colon before this one, or NULL. */
-static const char *colon_before(const char *text, const char *end)
-{
-    while (end > text && *--end != ':')
-        ;
-    return end > text ? end : NULL;
-}
-
-/* host:pid:tid:uuid; false: another program wrote the field. */
-static bool parse_holder(rlock_holder *out)
-{
-    const char *raw = out->raw, *end = raw + strlen(raw);
-    const char *uuid = colon_before(raw, end);
-    const char *tid = uuid ? colon_before(raw, uuid) : NULL;
-    const char *pid = tid ? colon_before(raw, tid) : NULL;
-    if (!pid || end - uuid - 1 != RL_UUID_LEN ||
-        (size_t)(pid - raw) >= sizeof out->host)
-        return false;
-    char *rest;
-    long long pid_number = strtoll(pid + 1, &rest, 10);
-    if (rest != tid || rest == pid + 1)
-        return false;
-    long long tid_number = strtoll(tid + 1, &rest, 10);
-    if (rest != uuid || rest == tid + 1)
-        return false;
-    out->pid = pid_number;
-    out->tid = tid_number;
-    memcpy(out->host, raw, (size_t)(pid - raw));
-    memcpy(out->hold_id, uuid + 1, RL_UUID_LEN + 1);
-    return true;
-}
-
 static rlock_status reentrant_inspect(rlock *lk, rlock_holder *out)
 {
     rl_engine *e = rl_engine_of(lk);
-    rl_call c;
+    rl_hold_call c;
     rl_answer a;
-    rl_call_init(&c, lk->target.layout->inspect, 1);
-    rl_call_bytes(&c, lk->target.name, lk->target.len);
-    rl_ask(e, &c, rl_command_deadline(e), &a);
-    if (a.outcome != RL_ANSWERED)
-        return rl_lock_fail(lk, &a.fault);
-    if (a.reply.count == 0)
-        return RLOCK_NOT_HELD;
-    const rl_item *item = a.reply.item;
-    if (a.reply.count != 3 || !item[0].str || item[0].len >= sizeof out->raw)
-        return rl_lock_error(lk, RLOCK_EIO, "unexpected reply to inspect");
-    memcpy(out->raw, item[0].str, item[0].len + 1);
-    out->count = rl_item_number(&item[1]);
-    out->ttl_ms = rl_item_number(&item[2]);
-    parse_holder(out);
-    return RLOCK_OK;
+    rl_fault f;
+    rl_call_inspect(&c, &lk->target);
+    rl_ask(e, &c.call, rl_command_deadline(e), &a);
+    rlock_status s = rl_read_holder(&a, out, &f);
+    return s == RLOCK_OK || s == RLOCK_NOT_HELD ? s : rl_lock_fail(lk, &f);
 }
 
 const rl_lock_kind rl_reentrant = {

@@ -22,7 +22,7 @@ void rl_step_call(const rl_step *s, rl_hold_call *c)
     case RL_VERB_ACQUIRE:
     case RL_VERB_REENTER:
         rl_call_acquire(c, s->hold, s->lease_ms, s->level, s->bell, s->ticket,
-                        s->token);
+                        s->minds_token ? &s->token : NULL);
         break;
     case RL_VERB_RELEASE:
         rl_call_release(c, s->hold, s->level);
@@ -147,7 +147,7 @@ static rl_verdict given_up(rl_answer *a)
     return RL_FAILED;
 }
 
-static rl_verdict read_grant(rl_answer *a, int level, rl_grant *g)
+rl_verdict rl_grant_read(rl_answer *a, int level, rl_grant *g)
 {
     const rl_item *item = a->reply.item;
     size_t count = a->reply.count;
@@ -157,9 +157,12 @@ static rl_verdict read_grant(rl_answer *a, int level, rl_grant *g)
                          ? item[0].integer
                          : LLONG_MIN;
     g->sent_us = a->sent_us;
-    if (code == 1 && count == 2) {
+    g->clock_us = 0;
+    if (code == 1 && (count == 2 || count == 3)) {
         long long token = rl_item_number(&item[1]);
         g->token = (uint64_t)token;
+        if (count == 3)
+            g->clock_us = rl_item_number(&item[2]);
         return token > 0 || level > 1 ? RL_ACQUIRED : unexpected(a);
     }
     if (code == 0 && (count == 3 || count == 4) && level == 1) {
@@ -187,7 +190,7 @@ static rl_verdict too_late(rl_step *s, rl_answer *a)
 rl_verdict rl_acquire_end(rl_step *s, rl_answer *a, rl_grant *g, rl_fault *f)
 {
     int64_t now_us = rl_now_us();
-    rl_verdict v = read_grant(a, 1, g);
+    rl_verdict v = rl_grant_read(a, 1, g);
     s->hold->doubtful = s->hold->doubtful || a->open;
     rl_hold_expect(s->hold, now_us, s->lease_ms);
     if (v == RL_ACQUIRED &&
@@ -217,6 +220,25 @@ void rl_give_up(rl_engine *e, rl_hold *draft)
     rl_mutex_unlock(&t->mutex);
 }
 
+void rl_undo_begin(rl_step *s, rl_engine *e, rl_hold *draft)
+{
+    begin(s, RL_VERB_RELEASE, e, draft, 1);
+}
+
+void rl_undo_end(rl_step *s, const rl_answer *a)
+{
+    bool undone =
+        a->outcome == RL_ANSWERED && a->reply.top.integer < RL_UNBURIED;
+    s->hold->doubtful = !undone;
+    rl_give_up(s->e, s->hold);
+}
+
+void rl_raise_begin(rl_step *s, rl_engine *e, rl_hold *h, uint64_t token)
+{
+    begin(s, RL_VERB_RAISE, e, h, 1);
+    s->token = token;
+}
+
 /* No later than the hold itself could still be believed in. */
 bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms)
 {
@@ -240,7 +262,8 @@ static bool count_up(rl_step *s, const rl_answer *a)
         rl_hold_start_renewal_locked(t, h, a->sent_us);
     rl_hold_prolong_locked(t, h, a->sent_us, s->lease_ms);
     bool valid = rl_hold_is_valid_locked(t, h, rl_now_us());
-    h->count += valid;
+    if (valid)
+        h->count = s->level;
     rl_mutex_unlock(&t->mutex);
     return valid;
 }
@@ -248,7 +271,7 @@ static bool count_up(rl_step *s, const rl_answer *a)
 rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f)
 {
     rl_grant g;
-    switch (read_grant(a, s->level, &g)) {
+    switch (rl_grant_read(a, s->level, &g)) {
     case RL_ACQUIRED:
         if (count_up(s, a))
             return RLOCK_OK;
@@ -264,17 +287,17 @@ rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f)
 
 /* --- release ------------------------------------------------------------- */
 
-int rl_count_down(rl_engine *e, rl_hold *h, bool *valid)
+bool rl_count_down(rl_engine *e, rl_hold *h, int level)
 {
     rl_holds *t = &e->holds;
     int64_t now_us = rl_now_us();
     rl_mutex_lock(&t->mutex);
-    *valid = rl_hold_is_valid_locked(t, h, now_us);
-    int level = --h->count;
+    bool valid = rl_hold_is_valid_locked(t, h, now_us);
+    h->count = level;
     if (level == 0)
         rl_hold_end_locked(t, h, now_us);
     rl_mutex_unlock(&t->mutex);
-    return level;
+    return valid;
 }
 
 void rl_release_begin(rl_step *s, rl_engine *e, rl_hold *h, int level)

@@ -33,7 +33,8 @@ typedef struct rl_step {
     int64_t began_us;
     const char *bell; /* of an acquire; "": do not queue */
     int64_t ticket;
-    uint64_t token; /* the least for an acquire, 0: none; or to write back */
+    bool minds_token; /* an acquire that says the least token */
+    uint64_t token;   /* that; or the one to write back */
 } rl_step;
 
 /* Puts the step's call together. */
@@ -63,8 +64,12 @@ typedef struct rl_grant {
     int64_t sent_us;
     int64_t ttl_ms; /* when busy; -1: the holder has no expiry */
     int64_t ticket;
-    bool foreign; /* the holder is no client of ours, and rings nobody */
+    int64_t clock_us; /* the server's, when acquired and it was asked; or 0 */
+    bool foreign;     /* the holder is no client of ours, and rings nobody */
 } rl_grant;
+
+/* Reads an acquire's answer, for a level. */
+rl_verdict rl_grant_read(rl_answer *a, int level, rl_grant *g);
 
 /* A new draft; NULL: out of memory or randomness. holder may be NULL: new. */
 rl_hold *rl_draft(rl_engine *e, const rl_target *what, const char *holder,
@@ -83,6 +88,13 @@ void rl_take_over(rl_step *s, const rl_grant *g, uint64_t token);
 /* What the server may have, or may yet get, of a draft is undone. */
 void rl_give_up(rl_engine *e, rl_hold *draft);
 
+/* A draft that was granted is released: a step at the caller's expense. */
+void rl_undo_begin(rl_step *s, rl_engine *e, rl_hold *draft);
+void rl_undo_end(rl_step *s, const rl_answer *a);
+
+/* Writes a token back to the server of a hold. */
+void rl_raise_begin(rl_step *s, rl_engine *e, rl_hold *h, uint64_t token);
+
 /* One level more. False: there are too many. */
 bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms);
 rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f);
@@ -90,11 +102,11 @@ rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f);
 /* --- release ------------------------------------------------------------- */
 
 /*
- * Undoes a level locally, whatever comes of it, and returns the level that is
- * left, and whether the hold was good. At 0 the hold is out of the table and
- * its reference the caller's, until the end of the step.
+ * Counts down to a level locally, whatever comes of it. False: the hold was
+ * not good any more. At 0 it is out of the table and its reference the
+ * caller's, until the end of the step.
  */
-int rl_count_down(rl_engine *e, rl_hold *h, bool *valid);
+bool rl_count_down(rl_engine *e, rl_hold *h, int level);
 
 void rl_release_begin(rl_step *s, rl_engine *e, rl_hold *h, int level);
 

@@ -247,6 +247,19 @@ static ssize_t receive(rl_conn *c, void *bytes, size_t size,
     return recv(c->ctx->fd, bytes, size, MSG_DONTWAIT);
 }
 
+/* Hands over what recv has returned. */
+static rlock_status feed(rl_conn *c, const char *bytes, ssize_t n, rl_fault *f)
+{
+    redisReader *reader = c->ctx->reader;
+    if (n == 0)
+        return fail(c, f, 0, "connection closed by the server");
+    if (n < 0)
+        return fail(c, f, errno, "no reply");
+    if (redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
+        return fail(c, f, 0, reader->errstr);
+    return RLOCK_OK;
+}
+
 /* Reads what there is; waits for it if there is nothing. */
 static rlock_status fill(rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
@@ -258,15 +271,28 @@ static rlock_status fill(rl_conn *c, int64_t deadline_us, rl_fault *f)
 
     char bytes[4096];
     ssize_t n = receive(c, bytes, sizeof bytes, deadline_us);
-    if (n == 0)
-        return fail(c, f, 0, "connection closed by the server");
     if (would_block(n) && rl_now_us() >= deadline_us)
         return fail(c, f, ETIMEDOUT, "no reply");
-    if (n < 0 && !would_block(n) && errno != EINTR)
-        return fail(c, f, errno, "no reply");
-    if (n > 0 && redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
-        return fail(c, f, 0, reader->errstr);
-    return RLOCK_OK;
+    if (would_block(n) || (n < 0 && errno == EINTR))
+        return RLOCK_OK;
+    return feed(c, bytes, n, f);
+}
+
+/* Takes a whole reply out of what was read; RLOCK_BUSY: there is none yet. */
+static rlock_status parse(rl_conn *c, rl_fault *f)
+{
+    void *reply = NULL;
+    redisReader *reader = c->ctx->reader;
+    /* The reader would begin a reply here, and remember where it is to go. */
+    if (!rl_conn_has_input(c))
+        return RLOCK_BUSY;
+    if (redisReaderGetReply(reader, &reply) == REDIS_OK)
+        return reply ? RLOCK_OK : RLOCK_BUSY;
+    c->broken = true;
+    return rl_fault_set(f, RLOCK_EIO, 0, "not a Redis reply: %s",
+                        reader->err == REDIS_ERR_OOM
+                            ? "unexpected size or shape"
+                            : reader->errstr);
 }
 
 rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
@@ -276,20 +302,42 @@ rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
         return fail(c, f, 0, "connection is broken");
     c->ctx->reader->privdata = into;
     for (;;) {
-        void *reply = NULL;
-        if (redisReaderGetReply(c->ctx->reader, &reply) != REDIS_OK) {
-            c->broken = true;
-            return rl_fault_set(f, RLOCK_EIO, 0, "not a Redis reply: %s",
-                                c->ctx->reader->err == REDIS_ERR_OOM
-                                    ? "unexpected size or shape"
-                                    : c->ctx->reader->errstr);
-        }
-        if (reply)
-            return RLOCK_OK;
-        rlock_status s = fill(c, deadline_us, f);
+        rlock_status s = parse(c, f);
+        if (s == RLOCK_BUSY)
+            s = fill(c, deadline_us, f);
+        else
+            return s;
         if (s != RLOCK_OK)
             return s;
     }
+}
+
+rlock_status rl_conn_try_read(rl_conn *c, rl_reply *into, rl_fault *f)
+{
+    redisReader *reader = c->ctx->reader;
+    if (c->broken)
+        return fail(c, f, 0, "connection is broken");
+    reader->privdata = into;
+    rlock_status s = parse(c, f);
+    if (s != RLOCK_BUSY)
+        return s;
+    if (reader->len - reader->pos > REPLY_BUDGET)
+        return fail(c, f, 0, "not a Redis reply: too long");
+    if (c->plain) {
+        char bytes[4096];
+        ssize_t n = recv(c->ctx->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (would_block(n) || (n < 0 && errno == EINTR))
+            return RLOCK_BUSY;
+        s = feed(c, bytes, n, f);
+    } else if (redisBufferRead(c->ctx) != REDIS_OK) {
+        s = fail(c, f, 0, c->ctx->errstr);
+    }
+    return s == RLOCK_OK || s == RLOCK_BUSY ? parse(c, f) : s;
+}
+
+bool rl_conn_is_mid_reply(const rl_conn *c)
+{
+    return rl_conn_has_input(c) || c->ctx->reader->ridx != -1;
 }
 
 bool rl_conn_last_words(rl_conn *c, rl_reply *into)

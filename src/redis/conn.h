@@ -57,6 +57,15 @@ rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f);
 rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
                           rl_fault *f);
 
+/*
+ * The same without waiting; RLOCK_BUSY: not yet. Has to go on with the same
+ * *into until the reply is whole.
+ */
+rlock_status rl_conn_try_read(rl_conn *c, rl_reply *into, rl_fault *f);
+
+/* Has a part of a reply been read, into what is to be gone on with? */
+bool rl_conn_is_mid_reply(const rl_conn *c);
+
 /* One command of C strings and its reply. */
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
                          rl_fault *f, int argc, const char **argv);

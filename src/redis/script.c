@@ -101,21 +101,36 @@ static void judge(rl_answer *a, rl_script_id script)
     a->outcome = kind->definite ? RL_NOT_EXECUTED : RL_UNKNOWN;
 }
 
-void rl_answer_read(rl_conn *conn, rl_script_id script, int64_t deadline_us,
-                    rl_answer *a)
+/*
+ * Do not ask a connection again that gives answers to other questions, nor one
+ * to a demoted master, which will say READONLY for ever.
+ */
+static void judge_read(rl_conn *conn, rl_script_id script, rl_answer *a)
 {
-    a->outcome = RL_UNKNOWN;
-    if (rl_conn_read(conn, deadline_us, &a->reply, &a->fault) != RLOCK_OK)
-        return;
     judge(a, script);
-    /*
-     * Do not ask a connection again that gives answers to other questions,
-     * nor one to a demoted master, which will say READONLY for ever.
-     */
     if (a->outcome != RL_ANSWERED &&
         (!rl_reply_is(&a->reply, REDIS_REPLY_ERROR) ||
          rl_error_reply(&a->reply, NULL)->elsewhere))
         conn->broken = true;
+}
+
+void rl_answer_read(rl_conn *conn, rl_script_id script, int64_t deadline_us,
+                    rl_answer *a)
+{
+    a->outcome = RL_UNKNOWN;
+    if (rl_conn_read(conn, deadline_us, &a->reply, &a->fault) == RLOCK_OK)
+        judge_read(conn, script, a);
+}
+
+bool rl_answer_try_read(rl_conn *conn, rl_script_id script, rl_answer *a)
+{
+    rlock_status s = rl_conn_try_read(conn, &a->reply, &a->fault);
+    if (s == RLOCK_BUSY)
+        return false;
+    a->outcome = RL_UNKNOWN;
+    if (s == RLOCK_OK)
+        judge_read(conn, script, a);
+    return true;
 }
 
 static void exchange(rl_conn *conn, const rl_call *c, bool whole,

@@ -113,6 +113,12 @@ bool rl_script_append(rl_conn *conn, const rl_call *c, bool whole);
 void rl_answer_read(rl_conn *conn, rl_script_id script, int64_t deadline_us,
                     rl_answer *a);
 
+/*
+ * The same without waiting. False: not yet; to be asked again with the same
+ * *a.
+ */
+bool rl_answer_try_read(rl_conn *conn, rl_script_id script, rl_answer *a);
+
 /* Did the server lack the script? */
 bool rl_answer_is_noscript(const rl_answer *a);
 

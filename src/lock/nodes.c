@@ -1,0 +1,389 @@
+#include "lock/nodes.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/*
+ * Answers of servers near by are looked out for before going to sleep, as in
+ * redis/conn.c.
+ */
+#define LOOK_OUT_US 100
+
+/*
+ * With a quorum, the others get as long again, within these limits: mostly they
+ * are just about to answer, and finishing here is cheaper than elsewhere.
+ */
+#define SHORTEST_GRACE_US 100
+#define LONGEST_GRACE_US  2000
+
+void rl_nodes_enter(rl_nodes *ns, rlock_client *const clients[], size_t n)
+{
+    ns->n = n;
+    ns->quorum = n / 2 + 1;
+    ns->wake_fd = -1;
+    for (size_t i = 0; i < n; i++) {
+        rl_node *x = &ns->node[i];
+        x->client = clients[i];
+        x->e = &clients[i]->engine;
+        x->hold = NULL;
+        x->conn = NULL;
+        x->verdict = RL_FAILED;
+        x->due = x->late = x->visiting = x->asked = x->ok = false;
+        x->fault.status = RLOCK_OK;
+        x->fault.text[0] = '\0';
+        rlock_status s = rl_client_enter(x->client, &x->cancel);
+        x->inside = s == RLOCK_OK;
+        if (!x->inside)
+            rl_fault_set(&x->fault, s, 0, "%s", rlock_status_str(s));
+    }
+}
+
+void rl_nodes_leave(rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (x->inside)
+            rl_client_leave(x->client, x->cancel);
+    }
+    if (ns->wake_fd >= 0)
+        close(ns->wake_fd);
+}
+
+size_t rl_nodes_ok(const rl_nodes *ns)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ns->n; i++)
+        n += ns->node[i].ok;
+    return n;
+}
+
+static void give_back(rl_node *x)
+{
+    if (x->conn)
+        rl_source_give_back(x->e->source, x->conn);
+    x->conn = NULL;
+}
+
+/* The answer is final. */
+static void settle(const rl_round *how, rl_node *x)
+{
+    x->due = x->late = x->asked = false;
+    x->answer.open = x->answer.outcome == RL_UNKNOWN;
+    give_back(x);
+    how->got(how->arg, x);
+}
+
+static void not_asked(const rl_round *how, rl_node *x)
+{
+    x->answer.outcome = RL_NOT_EXECUTED;
+    x->answer.fault = x->fault;
+    settle(how, x);
+}
+
+static void fault_of_errno(rl_fault *f, const char *what)
+{
+    int err = errno;
+    rl_fault_set(f, RLOCK_ENOMEM, err, "%s: %s", what, strerror(err));
+}
+
+/* Has the agent make a connection. */
+static void visit(rl_nodes *ns, const rl_round *how, rl_node *x)
+{
+    if (ns->wake_fd < 0)
+        ns->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ns->wake_fd < 0) {
+        fault_of_errno(&x->fault, "no descriptor to wait with");
+        not_asked(how, x);
+        return;
+    }
+    x->visiting = true;
+    rl_agent_visit(&x->e->agent, &x->visitor, ns->wake_fd);
+}
+
+static bool append(const rl_round *how, rl_node *x)
+{
+    rl_hold_call c;
+    if (how->call)
+        how->call(how->arg, x, &c);
+    else
+        rl_step_call(&x->step, &c);
+    x->script = c.call.script;
+    return rl_script_append(x->conn, &c.call, x->whole);
+}
+
+static void send_call(const rl_round *how, rl_node *x)
+{
+    rl_answer *a = &x->answer;
+    a->outcome = RL_NOT_EXECUTED;
+    if (!append(how, x)) {
+        rl_conn_discard(x->conn);
+        rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
+        settle(how, x);
+    } else if (rl_conn_flush(x->conn, x->until_us, &a->fault) != RLOCK_OK) {
+        settle(how, x);
+    } else {
+        x->asked = true;
+    }
+}
+
+/* With a connection at hand. */
+static void ask(rl_nodes *ns, const rl_round *how, rl_node *x)
+{
+    x->answer.sent_us = ns->sent_us;
+    x->whole = false;
+    if (how->may_ask && !how->may_ask(how->arg, ns, x))
+        not_asked(how, x);
+    else
+        send_call(how, x);
+}
+
+/*
+ * Who has a connection is asked at once; who has none, but is not known to be
+ * down, gets one. Nodes that are down are tried only if there is no quorum
+ * without them.
+ */
+static void begin(rl_nodes *ns, const rl_round *how)
+{
+    size_t hopeful = 0;
+    bool down[RLOCK_RED_MAX] = {false};
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->due)
+            continue;
+        down[i] = rl_agent_is_down(&x->e->agent, &x->fault);
+        if (down[i])
+            continue;
+        hopeful++;
+        x->conn = rl_source_borrow_known(x->e->source);
+        if (x->conn)
+            ask(ns, how, x);
+        else
+            visit(ns, how, x);
+    }
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (down[i] && hopeful < ns->quorum)
+            visit(ns, how, x);
+        else if (down[i])
+            not_asked(how, x);
+    }
+}
+
+/* Has the agent been successful? */
+static bool look_for_connection(rl_nodes *ns, const rl_round *how, rl_node *x)
+{
+    if (!rl_agent_has_news(&x->e->agent, &x->visitor))
+        return false;
+    x->visiting = false;
+    x->fault = x->visitor.fault;
+    if (x->fault.status == RLOCK_OK)
+        x->conn = rl_source_borrow_known(x->e->source);
+    if (x->fault.status != RLOCK_OK)
+        not_asked(how, x);
+    else if (x->conn)
+        ask(ns, how, x);
+    else
+        visit(ns, how, x); /* somebody else was quicker */
+    return true;
+}
+
+static bool look_for_answer(const rl_round *how, rl_node *x)
+{
+    if (!rl_answer_try_read(x->conn, x->script, &x->answer))
+        return false;
+    if (rl_answer_is_noscript(&x->answer) && !x->whole) {
+        rl_add(&x->e->stats.script_loads, 1);
+        x->whole = true;
+        send_call(how, x);
+    } else {
+        settle(how, x);
+    }
+    return true;
+}
+
+void rl_node_drop(const rl_round *how, rl_node *x)
+{
+    if (x->visiting)
+        rl_agent_forget(&x->e->agent, &x->visitor);
+    x->visiting = false;
+    rl_fault_set(&x->answer.fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
+    x->answer.outcome = x->asked ? RL_UNKNOWN : RL_NOT_EXECUTED;
+    if (x->conn)
+        x->conn->broken = true;
+    settle(how, x);
+}
+
+/* One look at everybody. True: something has happened. */
+static bool look_around(rl_nodes *ns, const rl_round *how)
+{
+    bool happened = false;
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->due)
+            continue;
+        bool news = x->asked ? look_for_answer(how, x)
+                             : look_for_connection(ns, how, x);
+        if (!news && rl_now_us() >= x->until_us) {
+            rl_node_drop(how, x);
+            rl_agent_suspect(&x->e->agent, &x->answer.fault);
+            news = true;
+        }
+        happened = happened || news;
+    }
+    return happened;
+}
+
+static bool is_anybody_due(const rl_nodes *ns, int64_t *until_us)
+{
+    bool any = false;
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].due)
+            *until_us = rl_min(*until_us, ns->node[i].until_us);
+        any = any || ns->node[i].due;
+    }
+    return any;
+}
+
+static void sleep_until(const rl_nodes *ns, int64_t until_us)
+{
+    struct pollfd p[RLOCK_RED_MAX + 1];
+    nfds_t n = 0;
+    p[n++] = (struct pollfd){.fd = ns->wake_fd, .events = POLLIN};
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].due && ns->node[i].asked)
+            p[n++] = (struct pollfd){.fd = ns->node[i].conn->ctx->fd,
+                                     .events = POLLIN};
+    }
+    if (poll(p, n, rl_poll_ms(until_us)) > 0 && p[0].revents)
+        eventfd_read(ns->wake_fd, &(eventfd_t){0});
+}
+
+static void leave_late(rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        ns->node[i].late = ns->node[i].due;
+        ns->node[i].due = false;
+    }
+}
+
+void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
+{
+    ns->sent_us = rl_now_us();
+    for (size_t i = 0; i < ns->n; i++)
+        ns->node[i].ok = false;
+    begin(ns, how);
+    int64_t moved_us = rl_now_us(), grace_us = RL_NEVER;
+    int64_t until_us = RL_NEVER;
+    while (is_anybody_due(ns, &until_us)) {
+        bool moved = look_around(ns, how);
+        int64_t now_us = rl_now_us();
+        if (how->early && grace_us == RL_NEVER && rl_nodes_ok(ns) >= ns->quorum)
+            grace_us = now_us +
+                       rl_min(LONGEST_GRACE_US,
+                              rl_max(SHORTEST_GRACE_US, now_us - ns->sent_us));
+        if (now_us >= grace_us) {
+            leave_late(ns);
+            return;
+        }
+        if (moved)
+            moved_us = now_us;
+        else if (now_us < moved_us + LOOK_OUT_US)
+            sched_yield();
+        else
+            sleep_until(ns, rl_min(until_us, grace_us));
+        until_us = RL_NEVER;
+    }
+}
+
+/* --- what is late -------------------------------------------------------- */
+
+typedef struct late {
+    rl_errand errand;
+    rl_conn *conn;
+    rl_step step; /* with a reference to the hold */
+    rl_script_id script;
+    int64_t sent_us, until_us;
+} late;
+
+/* Its owner may have released it meanwhile: then the watchdog undoes it. */
+static void join_group(rl_step *s, rl_answer *a)
+{
+    rl_holds *t = &s->e->holds;
+    rl_hold *h = s->hold;
+    rl_grant g;
+    rl_verdict v = rl_grant_read(a, 1, &g);
+    rl_mutex_lock(&t->mutex);
+    bool wanted = h->state == RL_DRAFT;
+    int64_t now_us = rl_now_us();
+    rl_hold_expect(h, now_us, s->lease_ms);
+    if (wanted && v == RL_ACQUIRED && !rl_group_is_void(h->group) &&
+        rl_lease_deadline(g.sent_us, s->lease_ms) > now_us) {
+        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, s->renewed);
+        h->count = atomic_load(&h->group->count);
+    } else if (wanted) {
+        rl_hold_end_locked(t, h, now_us);
+        h->doubtful = v == RL_ACQUIRED || a->open;
+        if (h->doubtful)
+            rl_hold_undo_locked(t, h, now_us);
+        else
+            rl_hold_unref_locked(t, h);
+    }
+    rl_hold_unref_locked(t, h);
+    rl_mutex_unlock(&t->mutex);
+}
+
+static void read_late(rl_engine *e, late *l, rl_answer *a)
+{
+    if (rl_agent_is_stopping(&e->agent))
+        l->until_us = rl_now_us();
+    a->sent_us = l->sent_us;
+    rl_answer_read(l->conn, l->script, l->until_us, a);
+    if (rl_answer_is_noscript(a)) {
+        rl_hold_call c;
+        rl_step_call(&l->step, &c);
+        rl_script_exchange(l->conn, &c.call, l->until_us,
+                           &e->stats.script_loads, a);
+    }
+    a->open = a->outcome == RL_UNKNOWN;
+    if (l->conn->broken && rl_now_us() >= l->until_us)
+        rl_agent_suspect(&e->agent, &a->fault);
+    rl_source_give_back(e->source, l->conn);
+}
+
+static void finish_late(rl_engine *e, rl_errand *it)
+{
+    late *l = RL_CONTAINER(it, late, errand);
+    rl_answer a;
+    rl_fault f;
+    bool rung;
+    read_late(e, l, &a);
+    if (l->step.verb == RL_VERB_ACQUIRE)
+        join_group(&l->step, &a);
+    else
+        rl_release_end(&l->step, &a, &rung, &f);
+    free(l);
+}
+
+bool rl_node_hand_over(rl_node *x)
+{
+    late *l = NULL;
+    if (x->asked && !rl_conn_is_mid_reply(x->conn))
+        l = malloc(sizeof *l);
+    if (!l)
+        return false;
+    *l = (late){.errand.run = finish_late,
+                .conn = x->conn,
+                .step = x->step,
+                .script = x->script,
+                .sent_us = x->answer.sent_us,
+                .until_us = x->until_us};
+    x->conn = NULL;
+    x->late = x->asked = false;
+    rl_agent_send(&x->e->agent, &l->errand);
+    return true;
+}

@@ -1,0 +1,1097 @@
+/*
+ * Red: one name on several independent servers, held by who holds it on a
+ * majority of them (Redlock; Redis documentation, "Distributed locks with
+ * Redis").
+ *
+ * Each node's hold is an ordinary hold of that node's client: renewed by its
+ * watchdog, lost at its own deadline. What makes them one is a group that needs
+ * a quorum of them; the lock is valid until the deadline of the worst hold in
+ * the best quorum. So renewal and loss by majority need no code of their own.
+ *
+ * Fencing tokens: nodes count by themselves, so the largest token of those that
+ * granted is written back to a quorum before it is handed out; any later quorum
+ * shares a node with it. Mostly that costs nothing: the acquire tells all nodes
+ * the least token that it wants, a little above the fastest server clock as
+ * last seen, and when they all give out just that one, it is written already.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/holder.h"
+#include "lock/nodes.h"
+
+#define LIMIT_OF_LEASE    20
+#define SHORTEST_LIMIT_US 5000
+
+#define FIRST_PAUSE_US (25 * 1000)
+#define LAST_PAUSE_US  (250 * 1000)
+
+/* How far above the fastest clock the wanted token is: a command's way. */
+#define AHEAD_US 1000
+
+typedef struct red {
+    rlock base;
+    size_t n;
+    rlock_client *client[RLOCK_RED_MAX]; /* counted */
+    int64_t longest_lease_ms;            /* as told; 0: what was used */
+    bool check_uptime;
+    atomic_int_least64_t used_lease_ms; /* the longest so far */
+    atomic_int_least64_t
+        clock_ahead_us; /* the fastest server's clock, less
+                           ours, and the way there; 0: unknown */
+} red;
+
+static const red *red_of(const rlock *lk)
+{
+    return (const red *)lk;
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+#define SAYS_MAX 200
+
+/* What each node answered, as far as there is room. */
+static void tell(const rl_nodes *ns, char *out)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < ns->n && used < SAYS_MAX - 1; i++) {
+        const rl_node *x = &ns->node[i];
+        size_t fair = (SAYS_MAX - used) / (ns->n - i);
+        const char *text = x->ok ? "ok" : x->fault.text;
+        int n =
+            snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
+        used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
+    }
+}
+
+static rlock_status fail_with(const rlock *lk, rlock_status s, const char *what)
+{
+    char name[41];
+    rl_printable(name, sizeof name, lk->target.name, lk->target.len);
+    return rl_error_set(s, 0, "lock '%s' on %zu nodes: %s", name, red_of(lk)->n,
+                        what);
+}
+
+static rlock_status fail(const rlock *lk, rlock_status s, const rl_nodes *ns)
+{
+    char says[SAYS_MAX];
+    tell(ns, says);
+    return fail_with(lk, s, says);
+}
+
+/* --- nodes and their holds ----------------------------------------------- */
+
+static void enter(rl_nodes *ns, const rlock *lk)
+{
+    rl_nodes_enter(ns, red_of(lk)->client, red_of(lk)->n);
+}
+
+static bool is_closed(const rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].inside)
+            return false;
+    }
+    return true;
+}
+
+/* No node is left: the clients are closed, or we are a forked child. */
+static rlock_status fail_closed(const rlock *lk, const rl_nodes *ns)
+{
+    return fail(lk, ns->node[0].fault.status, ns);
+}
+
+static rlock_status no_hold(const rlock *lk, const rl_nodes *ns)
+{
+    return is_closed(ns)
+               ? fail_closed(lk, ns)
+               : fail_with(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+}
+
+static int64_t limit_us(const rl_node *x, int64_t lease_ms)
+{
+    int64_t us = rl_lease_of(x->e, lease_ms) * 1000 / LIMIT_OF_LEASE;
+    return rl_min(rl_max(us, SHORTEST_LIMIT_US),
+                  x->e->set.command_timeout_ms * 1000);
+}
+
+static void make_due(rl_node *x, int64_t lease_ms, int64_t until_us)
+{
+    x->due = true;
+    x->until_us =
+        rl_min(until_us, rl_after_us(rl_now_us(), limit_us(x, lease_ms)));
+    x->step.until_us = x->until_us;
+}
+
+/*
+ * The thread's holds on the nodes, referenced, and their group, or NULL: it has
+ * none. A hold whose grant is late is a draft.
+ */
+static rl_group *pick_up(rl_nodes *ns, const rlock *lk)
+{
+    rl_group *g = NULL;
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        bool valid;
+        if (x->inside)
+            x->hold = rl_pick_up(x->e, &lk->target, &valid);
+        if (x->hold && !g)
+            g = x->hold->group;
+    }
+    return g;
+}
+
+static void put_back(rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++)
+        rl_put_back(ns->node[i].e, ns->node[i].hold);
+}
+
+static rl_state state_of(const rl_node *x)
+{
+    rl_holds *t = &x->e->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_is_valid_locked(t, x->hold, rl_now_us());
+    rl_state state = x->hold->state;
+    rl_mutex_unlock(&t->mutex);
+    return state;
+}
+
+static bool is_good(const rl_group *g)
+{
+    return atomic_load(&g->state) == RL_GROUP_OWNED;
+}
+
+/* --- one try ------------------------------------------------------------- */
+
+typedef struct attempt {
+    rlock *lk;
+    int64_t lease_ms; /* as asked for */
+    rl_cancel cancel;
+    int64_t began_us, wait_until_us, call_until_us;
+    bool asked, contended;
+    uint64_t token;
+    char says[SAYS_MAX]; /* why the last try failed */
+} attempt;
+
+static int64_t longest_lease_us(const red *r)
+{
+    int64_t ms = r->longest_lease_ms;
+    if (ms == 0) {
+        ms = atomic_load(&r->used_lease_ms);
+        for (size_t i = 0; i < r->n; i++)
+            ms = rl_max(ms, r->client[i]->engine.set.watchdog_lease_ms);
+    }
+    return ms * 1000;
+}
+
+static void remember_lease(red *r, int64_t lease_ms)
+{
+    int64_t before = atomic_load(&r->used_lease_ms);
+    while (before < lease_ms &&
+           !atomic_compare_exchange_weak(&r->used_lease_ms, &before, lease_ms))
+        ;
+}
+
+/*
+ * May the node vote? A server that has come back may have forgotten whom it
+ * voted for, until every lease of then has run out.
+ */
+static bool may_vote(const void *arg, const rl_nodes *ns, rl_node *x)
+{
+    const red *r = arg;
+    rl_run run = rl_identity_run(&x->e->identity);
+    int64_t age_us = rl_now_us() - run.started_us;
+    int64_t longest_us = longest_lease_us(r);
+    for (const rl_node *y = ns->node; y < x; y++) {
+        if (y->inside &&
+            strcmp(rl_identity_run(&y->e->identity).id, run.id) == 0) {
+            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %zu",
+                         (size_t)(y - ns->node) + 1);
+            return false;
+        }
+    }
+    if ((run.restarted || r->check_uptime) && age_us < longest_us) {
+        rl_fault_set(&x->fault, RLOCK_EIO, 0,
+                     "restarted %lld s ago, counts again in %lld ms",
+                     (long long)(age_us / 1000000),
+                     (long long)((longest_us - age_us) / 1000));
+        return false;
+    }
+    return true;
+}
+
+static void got_vote(const void *arg, rl_node *x)
+{
+    (void)arg;
+    x->verdict = rl_acquire_end(&x->step, &x->answer, &x->grant, &x->fault);
+    x->ok = x->verdict == RL_ACQUIRED;
+    if (x->verdict == RL_BUSY)
+        rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
+}
+
+static void got_number(const void *arg, rl_node *x)
+{
+    (void)arg;
+    x->ok = x->answer.outcome == RL_ANSWERED;
+    if (!x->ok)
+        x->fault = x->answer.fault;
+}
+
+static void got_undone(const void *arg, rl_node *x)
+{
+    got_number(arg, x);
+    rl_undo_end(&x->step, &x->answer);
+    x->hold = NULL;
+}
+
+static uint64_t wanted_token(const red *r)
+{
+    int64_t ahead_us = atomic_load(&r->clock_ahead_us);
+    return ahead_us ? (uint64_t)(rl_now_us() + ahead_us + AHEAD_US) : 0;
+}
+
+static void note_clocks(red *r, const rl_nodes *ns)
+{
+    int64_t ahead_us = INT64_MIN;
+    for (size_t i = 0; i < ns->n; i++) {
+        const rl_node *x = &ns->node[i];
+        if (x->ok && x->grant.clock_us)
+            ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
+    }
+    if (ahead_us != INT64_MIN)
+        atomic_store(&r->clock_ahead_us, ahead_us);
+}
+
+static void begin_vote(const red *r, attempt *a, rl_nodes *ns,
+                       const char *holder)
+{
+    uint64_t token = wanted_token(r);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->inside)
+            continue;
+        if (rl_engine_start(x->e))
+            x->hold = rl_draft(x->e, &a->lk->target, holder, a->lease_ms);
+        if (!x->hold) {
+            rl_fault_set(&x->fault, RLOCK_ENOMEM, 0, "out of memory");
+            continue;
+        }
+        rl_acquire_begin(&x->step, x->e, x->hold, a->lease_ms);
+        x->step.minds_token = true;
+        x->step.token = token;
+        make_due(x, a->lease_ms, a->call_until_us);
+    }
+}
+
+static void call_raise(const void *token, const rl_node *x, rl_hold_call *c)
+{
+    rl_call_raise(c, x->hold, *(const uint64_t *)token);
+}
+
+static bool granted(const rl_node *x)
+{
+    return x->hold && x->verdict == RL_ACQUIRED;
+}
+
+/*
+ * The largest token of those that granted, once a quorum has it written down.
+ * 0: too few could be told.
+ */
+static uint64_t agree_on_token(const attempt *a, rl_nodes *ns)
+{
+    uint64_t token = 0;
+    size_t have = 0;
+    const rl_round round = {
+        .call = call_raise, .got = got_number, .arg = &token};
+    for (size_t i = 0; i < ns->n; i++) {
+        if (granted(&ns->node[i]) && ns->node[i].grant.token > token)
+            token = ns->node[i].grant.token;
+    }
+    for (size_t i = 0; i < ns->n; i++)
+        have += granted(&ns->node[i]) && ns->node[i].grant.token == token;
+    if (have >= ns->quorum)
+        return token;
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (granted(x) && x->grant.token < token)
+            make_due(x, a->lease_ms, a->call_until_us);
+    }
+    rl_nodes_ask(ns, &round);
+    return have + rl_nodes_ok(ns) >= ns->quorum ? token : 0;
+}
+
+static rl_round vote_round(const rlock *lk)
+{
+    return (rl_round){
+        .may_ask = may_vote, .got = got_vote, .early = true, .arg = lk};
+}
+
+/* A node that is late is not waited for any longer. */
+static void drop(const rlock *lk, rl_node *x)
+{
+    rl_round round = vote_round(lk);
+    rl_node_drop(&round, x);
+}
+
+/* Each node is told, before the next try, and before the caller is. */
+static void undo(const attempt *a, rl_nodes *ns)
+{
+    static const rl_round round = {.got = got_undone};
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (x->late)
+            drop(a->lk, x);
+        if (granted(x)) {
+            rl_undo_begin(&x->step, x->e, x->hold);
+            make_due(x, a->lease_ms, a->call_until_us);
+        } else if (x->hold) {
+            rl_give_up(x->e, x->hold);
+            x->hold = NULL;
+        }
+    }
+    rl_nodes_ask(ns, &round);
+}
+
+/* The deadline of the worst hold in the best quorum. */
+static int64_t valid_until(int64_t *deadline_us, size_t n, size_t quorum)
+{
+    for (size_t i = 0; i < quorum; i++) {
+        for (size_t k = i + 1; k < n; k++) {
+            if (deadline_us[k] > deadline_us[i]) {
+                int64_t swap_us = deadline_us[i];
+                deadline_us[i] = deadline_us[k];
+                deadline_us[k] = swap_us;
+            }
+        }
+    }
+    return n < quorum ? 0 : deadline_us[quorum - 1];
+}
+
+static bool is_valid(const rl_nodes *ns)
+{
+    int64_t deadline_us[RLOCK_RED_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < ns->n; i++) {
+        const rl_node *x = &ns->node[i];
+        if (granted(x))
+            deadline_us[n++] =
+                rl_lease_deadline(x->grant.sent_us, x->step.lease_ms);
+    }
+    return valid_until(deadline_us, n, ns->quorum) > rl_now_us();
+}
+
+/* A grant that is late joins the group when it comes. */
+static void leave_to_agent(const attempt *a, rl_node *x)
+{
+    rl_holds *t = &x->e->holds;
+    rl_mutex_lock(&t->mutex);
+    x->hold->refs++;
+    rl_hold_list_locked(t, x->hold);
+    rl_mutex_unlock(&t->mutex);
+    if (rl_node_hand_over(x))
+        return;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_end_locked(t, x->hold, rl_now_us());
+    rl_hold_unref_locked(t, x->hold);
+    rl_mutex_unlock(&t->mutex);
+    drop(a->lk, x);
+    rl_give_up(x->e, x->hold);
+}
+
+/* From here on the holds are in their tables. */
+static void take_over(attempt *a, rl_nodes *ns, rl_group *g)
+{
+    g->token = a->token;
+    atomic_store(&g->count, 1);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->hold)
+            continue;
+        if (!granted(x) && !(x->late && x->asked)) {
+            if (x->late)
+                drop(a->lk, x);
+            rl_give_up(x->e, x->hold);
+            continue;
+        }
+        x->hold->group = g;
+        rl_group_ref(g);
+        if (granted(x))
+            rl_take_over(&x->step, &x->grant, a->token);
+        else
+            leave_to_agent(a, x);
+    }
+    rl_owner_count(1);
+    rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
+}
+
+/*
+ * How it failed. Held by others, on so many nodes that those which failed
+ * could not have helped: busy.
+ */
+static rlock_status why_not(attempt *a, const rl_nodes *ns)
+{
+    size_t busy = 0;
+    tell(ns, a->says);
+    for (size_t i = 0; i < ns->n; i++)
+        busy += ns->node[i].hold && ns->node[i].verdict == RL_BUSY;
+    return ns->n - busy < ns->quorum ? RLOCK_BUSY : RLOCK_EQUORUM;
+}
+
+static rlock_status decide(red *r, attempt *a, rl_nodes *ns)
+{
+    size_t yes = rl_nodes_ok(ns);
+    note_clocks(r, ns);
+    if (yes < ns->quorum)
+        return why_not(a, ns);
+    a->token = agree_on_token(a, ns);
+    if (!a->token)
+        return why_not(a, ns);
+    rl_group *g = rl_group_new(r->client[0], (int)ns->quorum, true);
+    if (!g || !is_valid(ns)) {
+        snprintf(a->says, sizeof a->says, "%s",
+                 g ? "granted, but too late for its lease" : "out of memory");
+        rl_group_unref(g);
+        return g ? RLOCK_EQUORUM : RLOCK_ENOMEM;
+    }
+    take_over(a, ns, g);
+    rl_group_unref(g);
+    return RLOCK_OK;
+}
+
+/* RLOCK_OK, RLOCK_BUSY, RLOCK_EQUORUM; RLOCK_ENOMEM, and so on: final. */
+static rlock_status try_once(attempt *a)
+{
+    rl_nodes ns;
+    red *r = (red *)a->lk;
+    char holder[RL_HOLDER_MAX];
+    rl_round round = vote_round(a->lk);
+    a->asked = true;
+    if (!rl_owner_watch() ||
+        !rl_holder_id(holder, rl_engine_of(a->lk)->set.process)) {
+        snprintf(a->says, sizeof a->says, "out of memory or randomness");
+        return RLOCK_ENOMEM;
+    }
+    enter(&ns, a->lk);
+    for (size_t i = 0; i < ns.n; i++)
+        remember_lease(r, rl_lease_of(ns.node[i].e, a->lease_ms));
+    begin_vote(r, a, &ns, holder);
+    rl_nodes_ask(&ns, &round);
+    rlock_status s = decide(r, a, &ns);
+    if (s != RLOCK_OK)
+        undo(a, &ns);
+    rl_nodes_leave(&ns);
+    return s;
+}
+
+/* --- waiting ------------------------------------------------------------- */
+
+static void contend(attempt *a)
+{
+    if (a->contended)
+        return;
+    rl_stats *stats = &rl_engine_of(a->lk)->stats;
+    a->contended = true;
+    rl_add(&stats->acquires_contended, 1);
+    rl_add(&stats->waiting_now, 1);
+    rl_lock_emit(a->lk, RLOCK_EVENT_CONTENDED, 0, 0, 0);
+}
+
+/* Is the outage one that a wait does not survive? */
+static bool is_hopeless(attempt *a, rl_waiter *w, rlock_status s)
+{
+    rl_engine *e = rl_engine_of(a->lk);
+    if (s == RLOCK_EQUORUM)
+        return rl_now_us() - rl_waiter_failed(&e->rooms, w) >
+               e->set.watchdog_lease_ms * 1000;
+    rl_waiter_answered(&e->rooms, w);
+    return s != RLOCK_BUSY;
+}
+
+static rlock_status time_is_up(attempt *a, rlock_status last)
+{
+    if (!a->asked)
+        last = try_once(a);
+    return last == RLOCK_BUSY ? RLOCK_TIMEOUT : last;
+}
+
+/*
+ * Contenders that split the votes must not meet again, so pauses are random
+ * all the way.
+ */
+static rlock_status stand_in_line(attempt *a, rl_waiter *w)
+{
+    rl_rooms *rooms = &rl_engine_of(a->lk)->rooms;
+    rlock_status s = RLOCK_BUSY;
+    int64_t pause_us = FIRST_PAUSE_US;
+    for (;;) {
+        int64_t until_us = a->wait_until_us;
+        if (rl_canceled(&a->cancel))
+            return RLOCK_CANCELED;
+        if (rl_waiter_is_front(rooms, w)) {
+            s = try_once(a);
+            if (s == RLOCK_OK || is_hopeless(a, w, s))
+                return s;
+            until_us =
+                rl_min(until_us, rl_now_us() + rl_random_below(pause_us));
+            pause_us = rl_min(pause_us * 2, LAST_PAUSE_US);
+        }
+        contend(a);
+        rl_wake why = rl_waiter_sleep(rooms, w, until_us);
+        if (why == RL_WAKE_CLOSE)
+            return RLOCK_ECLOSED;
+        if (why == RL_WAKE_CANCEL)
+            return RLOCK_CANCELED;
+        if (rl_now_us() >= a->wait_until_us)
+            return time_is_up(a, s);
+    }
+}
+
+static rlock_status wait_for_turn(attempt *a)
+{
+    rl_engine *e = rl_engine_of(a->lk);
+    const rl_target *what = &a->lk->target;
+    rl_waiter w;
+    if (!rl_waiter_enter(&e->rooms, &w, what->name, what->len, a->lk)) {
+        snprintf(a->says, sizeof a->says, "out of memory");
+        return RLOCK_ENOMEM;
+    }
+    rlock_status s = stand_in_line(a, &w);
+    if (a->contended) {
+        rl_add(&e->stats.wait_us_total, (uint64_t)(rl_now_us() - a->began_us));
+        rl_sub(&e->stats.waiting_now, 1);
+    }
+    if (rl_waiter_leave(&e->rooms, &w, false))
+        rl_leave_queue(e, what->name, what->len, rl_command_deadline(e));
+    return s;
+}
+
+static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                                  rl_cancel cancel)
+{
+    int64_t now_us = rl_now_us();
+    attempt a = {.lk = lk,
+                 .lease_ms = lease_ms,
+                 .cancel = cancel,
+                 .began_us = now_us,
+                 .wait_until_us = rl_after_ms(now_us, wait_ms)};
+    a.call_until_us =
+        rl_after_ms(a.wait_until_us, rl_engine_of(lk)->set.command_timeout_ms);
+    rlock_status s = wait_ms == 0 ? try_once(&a) : wait_for_turn(&a);
+    if (s == RLOCK_CANCELED || s == RLOCK_ECLOSED)
+        return fail_with(lk, s, rlock_status_str(s));
+    if (s != RLOCK_OK)
+        return fail_with(lk, s, a.says);
+    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.token, 1, rl_now_us() - now_us);
+    return RLOCK_OK;
+}
+
+/* --- re-entry and extend -------------------------------------------------- */
+
+static void got_level(const void *arg, rl_node *x)
+{
+    (void)arg;
+    x->ok = rl_reenter_end(&x->step, &x->answer, &x->fault) == RLOCK_OK;
+}
+
+static void got_extension(const void *arg, rl_node *x)
+{
+    (void)arg;
+    x->ok = rl_extend_end(&x->step, &x->answer, &x->fault) == RLOCK_OK;
+}
+
+static rlock_status lost(const rlock *lk)
+{
+    return fail_with(lk, RLOCK_LOST, rl_loss_text(RL_LOSS_GROUP));
+}
+
+/* What a majority has to confirm, for a hold that was good before. */
+static rlock_status confirmed(const rlock *lk, const rl_nodes *ns,
+                              const rl_group *g)
+{
+    if (!is_good(g))
+        return lost(lk);
+    return rl_nodes_ok(ns) >= ns->quorum ? RLOCK_OK
+                                         : fail(lk, RLOCK_EQUORUM, ns);
+}
+
+static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
+                            int64_t lease_ms)
+{
+    static const rl_round round = {.got = got_level};
+    int level = atomic_load(&g->count) + 1;
+    int64_t began_us = rl_now_us();
+    if (!is_good(g))
+        return lost(lk);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->hold || state_of(x) != RL_HELD)
+            continue;
+        if (!rl_reenter_begin(&x->step, x->e, x->hold, lease_ms))
+            return fail_with(lk, RLOCK_EINVAL, "the hold count is at its end");
+        x->step.level = level;
+        make_due(x, lease_ms, x->step.until_us);
+    }
+    rl_nodes_ask(ns, &round);
+    rlock_status s = confirmed(lk, ns, g);
+    if (s != RLOCK_OK)
+        return s;
+    atomic_store(&g->count, level);
+    remember_lease((red *)lk, rl_lease_of(rl_engine_of(lk), lease_ms));
+    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, g->token, level,
+                 rl_now_us() - began_us);
+    return RLOCK_OK;
+}
+
+static rlock_status red_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                                rl_cancel cancel)
+{
+    rl_nodes ns;
+    int state;
+    rlock_status s = rl_client_begin(lk->client, &state);
+    if (s != RLOCK_OK)
+        return s;
+    enter(&ns, lk);
+    rl_group *g = pick_up(&ns, lk);
+    if (g)
+        s = reenter(lk, &ns, g, lease_ms);
+    put_back(&ns);
+    rl_nodes_leave(&ns);
+    if (!g)
+        s = acquire_first(lk, wait_ms, lease_ms, cancel);
+    rl_stats *stats = &rl_engine_of(lk)->stats;
+    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
+    rl_client_leave(lk->client, state);
+    return s;
+}
+
+static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
+                           int64_t lease_ms)
+{
+    static const rl_round round = {.got = got_extension};
+    if (!is_good(g))
+        return lost(lk);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (!x->hold || state_of(x) != RL_HELD)
+            continue;
+        int64_t until_us =
+            rl_after_us(rl_now_us(), limit_us(x, x->hold->lease_ms));
+        if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, until_us)) {
+            make_due(x, x->hold->lease_ms, x->step.until_us);
+            continue;
+        }
+        x->answer.outcome = RL_NOT_EXECUTED;
+        x->answer.open = false;
+        rl_fault_set(&x->answer.fault, RLOCK_EIO, 0, "a renewal does not end");
+        got_extension(NULL, x);
+    }
+    rl_nodes_ask(ns, &round);
+    remember_lease((red *)lk, rl_lease_of(rl_engine_of(lk), lease_ms));
+    return confirmed(lk, ns, g);
+}
+
+static rlock_status red_extend(rlock *lk, int64_t lease_ms)
+{
+    rl_nodes ns;
+    enter(&ns, lk);
+    rl_group *g = pick_up(&ns, lk);
+    rlock_status s = g ? extend(lk, &ns, g, lease_ms) : no_hold(lk, &ns);
+    put_back(&ns);
+    rl_nodes_leave(&ns);
+    return s;
+}
+
+/* --- unlock --------------------------------------------------------------- */
+
+static void got_release(const void *arg, rl_node *x)
+{
+    bool rung;
+    (void)arg;
+    x->ok = rl_release_end(&x->step, &x->answer, &rung, &x->fault) == RLOCK_OK;
+}
+
+/* A grant that is still on its way: the watchdog undoes it. */
+static void recall(rl_node *x)
+{
+    rl_holds *t = &x->e->holds;
+    rl_mutex_lock(&t->mutex);
+    bool late = x->hold->state == RL_DRAFT;
+    if (late) {
+        x->hold->doubtful = true;
+        rl_hold_end_locked(t, x->hold, rl_now_us());
+        rl_hold_undo_locked(t, x->hold, rl_now_us());
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+static void begin_release(rl_node *x, int level)
+{
+    rl_state state = state_of(x);
+    if (state == RL_DRAFT && level == 0)
+        recall(x);
+    if (state == RL_DRAFT)
+        return;
+    if (!rl_count_down(x->e, x->hold, level)) {
+        rl_release_lost(x->e, x->hold, level, &x->fault);
+        return;
+    }
+    rl_release_begin(&x->step, x->e, x->hold, level);
+    make_due(x, x->hold->lease_ms, RL_NEVER);
+}
+
+static rlock_status unlock(rlock *lk, rl_nodes *ns, rl_group *g)
+{
+    int level = atomic_load(&g->count) - 1;
+    const rl_round round = {.got = got_release, .early = level == 0};
+    atomic_store(&g->count, level);
+    if (level == 0)
+        rl_owner_count(-1);
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].hold)
+            begin_release(&ns->node[i], level);
+    }
+    rl_nodes_ask(ns, &round);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (x->late && !rl_node_hand_over(x))
+            rl_node_drop(&round, x);
+    }
+    if (level > 0)
+        return confirmed(lk, ns, g);
+    if (!rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER))
+        return lost(lk);
+    return rl_nodes_ok(ns) >= ns->quorum ? RLOCK_OK
+                                         : fail(lk, RLOCK_EQUORUM, ns);
+}
+
+/* The home's events and statistics, as long as it is open. */
+static void note_release(rlock *lk, const rl_nodes *ns, const rl_group *g,
+                         int64_t began_us)
+{
+    if (!ns->node[0].inside)
+        return;
+    rl_add(&rl_engine_of(lk)->stats.releases, 1);
+    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, g->token, atomic_load(&g->count),
+                 rl_now_us() - began_us);
+}
+
+static int64_t first_grant_us(const rl_nodes *ns)
+{
+    int64_t us = RL_NEVER;
+    for (size_t i = 0; i < ns->n; i++) {
+        const rl_node *x = &ns->node[i];
+        if (x->hold && x->hold->token)
+            us = rl_min(us, x->hold->began_us);
+    }
+    return us;
+}
+
+static rlock_status red_unlock(rlock *lk)
+{
+    rl_nodes ns;
+    enter(&ns, lk);
+    rl_group *g = pick_up(&ns, lk);
+    rlock_status s;
+    if (g) {
+        int64_t began_us = first_grant_us(&ns);
+        rl_group_ref(g);
+        s = unlock(lk, &ns, g);
+        if (s == RLOCK_OK)
+            note_release(lk, &ns, g, began_us);
+        rl_group_unref(g);
+    } else {
+        s = no_hold(lk, &ns);
+    }
+    put_back(&ns);
+    rl_nodes_leave(&ns);
+    return s;
+}
+
+/* --- what needs no hold --------------------------------------------------- */
+
+static void call_force(const void *lk, const rl_node *x, rl_hold_call *c)
+{
+    (void)x;
+    rl_call_force_release(c, &((const rlock *)lk)->target);
+}
+
+static void call_inspect(const void *lk, const rl_node *x, rl_hold_call *c)
+{
+    (void)x;
+    rl_call_inspect(c, &((const rlock *)lk)->target);
+}
+
+/* All nodes, also those that have no hold. */
+static void ask_everybody(rlock *lk, rl_nodes *ns, const rl_round *round)
+{
+    (void)lk;
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].inside)
+            make_due(&ns->node[i], RLOCK_WATCHDOG, RL_NEVER);
+    }
+    rl_nodes_ask(ns, round);
+}
+
+static rlock_status red_force_unlock(rlock *lk)
+{
+    rl_nodes ns;
+    const rl_round round = {.call = call_force, .got = got_number, .arg = lk};
+    bool freed = false;
+    enter(&ns, lk);
+    ask_everybody(lk, &ns, &round);
+    for (size_t i = 0; i < ns.n; i++)
+        freed = freed ||
+                (ns.node[i].ok && ns.node[i].answer.reply.top.integer == 1);
+    rlock_status s = RLOCK_OK;
+    if (is_closed(&ns))
+        s = fail_closed(lk, &ns);
+    else if (rl_nodes_ok(&ns) < ns.quorum)
+        s = fail(lk, RLOCK_EQUORUM, &ns);
+    else if (!freed)
+        s = fail_with(lk, RLOCK_NOT_HELD, "nobody holds it");
+    rl_nodes_leave(&ns);
+    return s;
+}
+
+/* Who holds it on one node; *free: nobody does. */
+static bool read_holder(rl_node *x, rlock_holder *out, bool *is_free)
+{
+    rlock_status s = rl_read_holder(&x->answer, out, &x->fault);
+    *is_free = s == RLOCK_NOT_HELD;
+    return s == RLOCK_OK;
+}
+
+/*
+ * The holder of a quorum, with what is left of its lease there; the count is
+ * that of the node asked first.
+ */
+static bool find_holder(rl_nodes *ns, rlock_holder *out, size_t *others)
+{
+    int64_t ttl[RLOCK_RED_MAX];
+    *others = 0;
+    for (size_t i = 0; i < ns->n; i++) {
+        size_t n = 0;
+        bool is_free;
+        if (!ns->node[i].ok || !read_holder(&ns->node[i], out, &is_free))
+            continue;
+        ++*others;
+        for (size_t k = 0; k < ns->n; k++) {
+            rlock_holder same;
+            memset(&same, 0, sizeof same);
+            if (ns->node[k].ok && read_holder(&ns->node[k], &same, &is_free) &&
+                strcmp(same.raw, out->raw) == 0)
+                ttl[n++] = same.ttl_ms < 0 ? INT64_MAX : same.ttl_ms;
+        }
+        if (n < ns->quorum)
+            continue;
+        int64_t ms = valid_until(ttl, n, ns->quorum);
+        out->ttl_ms = ms == INT64_MAX ? -1 : ms;
+        return true;
+    }
+    memset(out, 0, sizeof *out);
+    return false;
+}
+
+static rlock_status red_inspect(rlock *lk, rlock_holder *out)
+{
+    rl_nodes ns;
+    const rl_round round = {.call = call_inspect, .got = got_number, .arg = lk};
+    size_t held;
+    enter(&ns, lk);
+    ask_everybody(lk, &ns, &round);
+    size_t answered = rl_nodes_ok(&ns);
+    rlock_status s = RLOCK_NOT_HELD;
+    if (is_closed(&ns))
+        s = fail_closed(lk, &ns);
+    else if (find_holder(&ns, out, &held))
+        s = RLOCK_OK;
+    else if (answered < ns.quorum || ns.n - answered + held >= ns.quorum)
+        s = answered == ns.n ? RLOCK_NOT_HELD : fail(lk, RLOCK_EQUORUM, &ns);
+    rl_nodes_leave(&ns);
+    return s;
+}
+
+static void red_cancel(rlock *lk)
+{
+    int cancel;
+    if (rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+        return;
+    rl_rooms_cancel(&rl_engine_of(lk)->rooms, lk->target.name, lk->target.len,
+                    lk);
+    rl_client_leave(lk->client, cancel);
+}
+
+static rl_view red_view(rlock *lk)
+{
+    const red *r = red_of(lk);
+    int64_t deadline_us[RLOCK_RED_MAX];
+    size_t n = 0;
+    rl_view v = {0};
+    for (size_t i = 0; i < r->n; i++) {
+        int cancel;
+        if (rl_client_enter(r->client[i], &cancel) != RLOCK_OK)
+            continue;
+        rl_holds *t = &r->client[i]->engine.holds;
+        rl_mutex_lock(&t->mutex);
+        rl_hold *h = rl_holds_mine_locked(t, &lk->target);
+        if (h && h->state == RL_HELD && is_good(h->group)) {
+            deadline_us[n++] = h->deadline_us;
+            v.count = atomic_load(&h->group->count);
+            v.token = h->group->token;
+        }
+        rl_mutex_unlock(&t->mutex);
+        rl_client_leave(r->client[i], cancel);
+    }
+    v.valid_ms =
+        (valid_until(deadline_us, n, r->n / 2 + 1) - rl_now_us()) / 1000;
+    return n > r->n / 2 ? v : (rl_view){0};
+}
+
+static void red_free(rlock *lk)
+{
+    red *r = (red *)lk;
+    for (size_t i = 0; i < r->n; i++)
+        rl_client_unref(r->client[i]);
+}
+
+static const rl_lock_kind rl_red = {
+    .several = true,
+    .acquire = red_acquire,
+    .unlock = red_unlock,
+    .extend = red_extend,
+    .force_unlock = red_force_unlock,
+    .cancel = red_cancel,
+    .view = red_view,
+    .inspect = red_inspect,
+    .free = red_free,
+};
+
+/* --- making one ----------------------------------------------------------- */
+
+static rlock_status refuse(rlock_status s, size_t position, const char *why)
+{
+    return rl_error_set(s, 0, "client %zu %s", position, why);
+}
+
+/* Members that the caller's version did not know yet stay zero. */
+static rlock_status read_options(rlock_red_options *to,
+                                 const rlock_red_options *from)
+{
+    *to = (rlock_red_options)RLOCK_RED_OPTIONS_INIT;
+    if (!from)
+        return RLOCK_OK;
+    if (from->size < sizeof from->size || from->size > sizeof *to)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "bad option: size (use RLOCK_RED_OPTIONS_INIT)");
+    memcpy(to, from, from->size);
+    if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
+        return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
+    if (to->layout == RLOCK_LAYOUT_TIMESTAMP)
+        return rl_error_set(RLOCK_ENOTSUP, 0,
+                            "a Red lock has no timestamp layout: nobody would "
+                            "share it");
+    if (to->longest_lease_ms < 0 || to->longest_lease_ms > RLOCK_LEASE_MAX_MS)
+        return rl_error_set(RLOCK_EINVAL, 0, "bad option: longest_lease_ms");
+    return RLOCK_OK;
+}
+
+/* Inside the client. */
+static rlock_status check_server(const red *r, rlock_client *cl,
+                                 size_t position)
+{
+    rl_run run = rl_identity_run(&cl->engine.identity);
+    if (!*run.id)
+        return refuse(RLOCK_ENOTSUP, position,
+                      "does not know its server's run_id: its user needs the "
+                      "right to INFO");
+    for (size_t i = 0; i < r->n; i++) {
+        char why[64];
+        rl_run other = rl_identity_run(&r->client[i]->engine.identity);
+        snprintf(why, sizeof why, "leads to the same server as client %zu",
+                 i + 1);
+        if (strcmp(other.id, run.id) == 0)
+            return refuse(RLOCK_EINVAL, position, why);
+    }
+    if (!rl_agent_start(&cl->engine))
+        return rl_error_set(RLOCK_ENOMEM, 0,
+                            "the agent thread of client %zu cannot be started",
+                            position);
+    atomic_store(&cl->engine.identity.wanted, true);
+    return RLOCK_OK;
+}
+
+static rlock_status add(red *r, rlock_client *cl, size_t position)
+{
+    int cancel;
+    if (!cl)
+        return refuse(RLOCK_EINVAL, position, "is NULL");
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->client[i] == cl)
+            return refuse(RLOCK_EINVAL, position, "is listed twice");
+    }
+    rlock_status s = rl_client_enter(cl, &cancel);
+    if (s == RLOCK_ECLOSED)
+        return refuse(RLOCK_EINVAL, position, "is closed");
+    if (s == RLOCK_EFORKED)
+        return refuse(s, position, "was made before fork()");
+    s = check_server(r, cl, position);
+    if (s == RLOCK_OK) {
+        rl_client_ref(cl);
+        r->client[r->n++] = cl;
+    }
+    rl_client_leave(cl, cancel);
+    return s;
+}
+
+/* Holds of this lock, and of no other, whatever the order of its clients. */
+static uint64_t scope_of(const red *r, rlock_layout layout)
+{
+    uint64_t sum = 0, seed = r->n * 4 + layout;
+    for (size_t i = 0; i < r->n; i++)
+        sum += rl_hash(&r->client[i], sizeof r->client[i], seed);
+    return sum | UINT64_C(1) << 63;
+}
+
+rlock_status rlock_red_new_ex(rlock_client *const clients[], size_t n,
+                              const void *name, size_t len,
+                              const rlock_red_options *opts, rlock **out)
+{
+    rlock_red_options o;
+    if (!out)
+        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+    *out = NULL;
+    if (!clients || n == 0 || n > RLOCK_RED_MAX)
+        return rl_error_set(RLOCK_EINVAL, 0, "a Red lock has 1 to %d clients",
+                            RLOCK_RED_MAX);
+    if (!clients[0])
+        return refuse(RLOCK_EINVAL, 1, "is NULL");
+    rlock_status s = rl_lock_check_name(name, len);
+    if (s == RLOCK_OK)
+        s = read_options(&o, opts);
+    if (s != RLOCK_OK)
+        return s;
+    red *r = rl_lock_new(sizeof *r, &rl_red, clients[0], name, len, o.layout);
+    if (!r)
+        return RLOCK_ENOMEM;
+    r->longest_lease_ms = o.longest_lease_ms;
+    r->check_uptime = o.check_uptime;
+    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
+        s = add(r, clients[i], i + 1);
+    if (s != RLOCK_OK) {
+        rlock_free(&r->base);
+        return s;
+    }
+    r->base.target.scope = scope_of(r, o.layout);
+    *out = &r->base;
+    return RLOCK_OK;
+}
+
+rlock_status rlock_red_new(rlock_client *const clients[], size_t n,
+                           const char *name, rlock **out)
+{
+    return rlock_red_new_ex(clients, n, name, name ? strlen(name) : 0, NULL,
+                            out);
+}
