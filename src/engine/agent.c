@@ -7,6 +7,9 @@
 #define FIRST_PAUSE_US (20 * 1000)
 #define LAST_PAUSE_US  (1000 * 1000)
 
+/* An agent that waits for so long for its node has reason to doubt it. */
+#define SILENCE_US (50 * 1000)
+
 void rl_agent_init(rl_agent *a)
 {
     rl_mutex_init(&a->mutex);
@@ -25,10 +28,13 @@ bool rl_agent_is_down(rl_agent *a, rl_fault *why)
 {
     rl_mutex_lock(&a->mutex);
     bool down = a->down;
+    bool silent = a->since_us && rl_now_us() - a->since_us > SILENCE_US;
     if (down)
         *why = a->fault;
     rl_mutex_unlock(&a->mutex);
-    return down;
+    if (silent && !down)
+        rl_fault_set(why, RLOCK_EIO, 0, "no answer so far");
+    return down || silent;
 }
 
 bool rl_agent_is_stopping(rl_agent *a)
@@ -81,8 +87,48 @@ void rl_agent_send(rl_agent *a, rl_errand *it)
 {
     rl_mutex_lock(&a->mutex);
     STAILQ_INSERT_TAIL(&a->errands, it, link);
-    rl_cond_wake(&a->work);
+    if (it->due_us < a->sleeps_us) {
+        a->sleeps_us = it->due_us;
+        rl_cond_wake(&a->work);
+    }
     rl_mutex_unlock(&a->mutex);
+}
+
+rl_errand *rl_agent_take_back(rl_agent *a, const void *about)
+{
+    rl_errand *it;
+    rl_mutex_lock(&a->mutex);
+    STAILQ_FOREACH (it, &a->errands, link) {
+        if (it->about == about)
+            break;
+    }
+    if (it)
+        STAILQ_REMOVE(&a->errands, it, rl_errand, link);
+    rl_mutex_unlock(&a->mutex);
+    return it;
+}
+
+void rl_agent_pass_by(rl_engine *e)
+{
+    rl_agent *a = &e->agent;
+    STAILQ_HEAD(, rl_errand) all = STAILQ_HEAD_INITIALIZER(all), open;
+    STAILQ_INIT(&open);
+    rl_mutex_lock(&e->agent.mutex);
+    STAILQ_CONCAT(&all, &a->errands);
+    rl_mutex_unlock(&e->agent.mutex);
+    rl_errand *it;
+    while ((it = STAILQ_FIRST(&all)) != NULL) {
+        STAILQ_REMOVE_HEAD(&all, link);
+        if (!it->attempt(e, it))
+            STAILQ_INSERT_TAIL(&open, it, link);
+    }
+    if (STAILQ_EMPTY(&open))
+        return;
+    rl_mutex_lock(&e->agent.mutex);
+    STAILQ_CONCAT(&open, &a->errands);
+    STAILQ_CONCAT(&a->errands, &open);
+    rl_cond_wake(&a->work);
+    rl_mutex_unlock(&e->agent.mutex);
 }
 
 /*
@@ -120,35 +166,50 @@ static void tell_visitors_locked(rl_agent *a, const rl_fault *f)
     }
 }
 
+static int64_t next_pause_us(const rl_agent *a)
+{
+    int64_t longer_us = rl_max(a->pause_us * 2, FIRST_PAUSE_US);
+    return a->down ? rl_jitter(rl_min(longer_us, LAST_PAUSE_US)) : 0;
+}
+
 static void connect_locked(rl_engine *e) RL_REQUIRES(&e->agent.mutex)
 {
     rl_agent *a = &e->agent;
     rl_fault f = {0};
+    a->since_us = rl_now_us();
     rl_mutex_unlock(&e->agent.mutex);
     rlock_status s = try_node(e, &f);
     rl_mutex_lock(&e->agent.mutex);
+    a->since_us = 0;
     f.status = s;
     a->down = s != RLOCK_OK;
     a->fault = f;
-    a->pause_us =
-        a->down ? rl_min(rl_max(a->pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US)
-                : 0;
+    a->pause_us = next_pause_us(a);
     tell_visitors_locked(&e->agent, &f);
 }
 
-/* Until something is to be done. True: the node is to be tried. */
-static bool wait_locked(rl_agent *a, int64_t tried_us) RL_REQUIRES(&a->mutex)
+static int64_t next_try_us(const rl_agent *a, int64_t tried_us)
 {
-    for (;;) {
-        if (a->stopping || !STAILQ_EMPTY(&a->errands))
-            return false;
-        if (!LIST_EMPTY(&a->visitors))
-            return true;
-        int64_t due_us = a->down ? tried_us + rl_jitter(a->pause_us) : RL_NEVER;
-        if (due_us <= rl_now_us())
-            return true;
-        rl_cond_wait_until(&a->work, &a->mutex, due_us);
-    }
+    if (!LIST_EMPTY(&a->visitors))
+        return 0;
+    return a->down ? tried_us + a->pause_us : RL_NEVER;
+}
+
+static int64_t next_errand_us(const rl_agent *a)
+{
+    const rl_errand *it = STAILQ_FIRST(&a->errands);
+    return !it ? RL_NEVER : a->stopping ? 0 : it->due_us;
+}
+
+static void run_errand_locked(rl_engine *e) RL_REQUIRES(&e->agent.mutex)
+{
+    rl_errand *it = STAILQ_FIRST(&e->agent.errands);
+    STAILQ_REMOVE_HEAD(&e->agent.errands, link);
+    e->agent.since_us = rl_now_us();
+    rl_mutex_unlock(&e->agent.mutex);
+    it->run(e, it);
+    rl_mutex_lock(&e->agent.mutex);
+    e->agent.since_us = 0;
 }
 
 static void *run(void *arg)
@@ -157,19 +218,19 @@ static void *run(void *arg)
     rl_agent *a = &e->agent;
     int64_t tried_us = 0;
     rl_mutex_lock(&e->agent.mutex);
-    for (;;) {
-        if (wait_locked(&e->agent, tried_us)) {
+    while (!a->stopping || !STAILQ_EMPTY(&a->errands)) {
+        int64_t now_us = rl_now_us();
+        int64_t try_us = next_try_us(a, tried_us), due_us = next_errand_us(a);
+        if (due_us <= now_us) {
+            run_errand_locked(e);
+        } else if (try_us <= now_us) {
             connect_locked(e);
             tried_us = rl_now_us();
-            continue;
+        } else {
+            a->sleeps_us = rl_min(try_us, due_us);
+            rl_cond_wait_until(&a->work, &e->agent.mutex, a->sleeps_us);
+            a->sleeps_us = 0;
         }
-        rl_errand *it = STAILQ_FIRST(&a->errands);
-        if (!it)
-            break;
-        STAILQ_REMOVE_HEAD(&a->errands, link);
-        rl_mutex_unlock(&e->agent.mutex);
-        it->run(e, it);
-        rl_mutex_lock(&e->agent.mutex);
     }
     rl_mutex_unlock(&e->agent.mutex);
     return NULL;

@@ -25,19 +25,29 @@ typedef struct rl_visitor {
     rl_fault fault; /* why there is none; status RLOCK_OK: there is one */
 } rl_visitor;
 
-/* Something to be done; run() gets it back. */
+/*
+ * Something that will be due, if no caller does it before: mostly it can be
+ * done in passing, and the agent's thread need not be woken. The errand belongs
+ * to whom it is handed.
+ */
 typedef struct rl_errand {
     STAILQ_ENTRY(rl_errand) link;
+    int64_t due_us;
+    const void *about;
     void (*run)(struct rl_engine *e, struct rl_errand *it);
+    /* The same without waiting. False: it is not done, and stays */
+    bool (*attempt)(struct rl_engine *e, struct rl_errand *it);
 } rl_errand;
 
 typedef struct rl_agent {
     rl_mutex mutex; /* guards all below */
     rl_cond work;
+    int64_t sleeps_us; /* until when the thread sleeps */
     STAILQ_HEAD(, rl_errand) errands;
     LIST_HEAD(, rl_visitor) visitors;
     bool down;
-    rl_fault fault; /* why */
+    rl_fault fault;   /* why */
+    int64_t since_us; /* what the thread is at began then; 0: nothing */
     bool stopping;
     rl_thread thread;
     int64_t pause_us; /* the thread's: between tries of a node that is down */
@@ -53,7 +63,10 @@ bool rl_agent_start(struct rl_engine *e);
 void rl_agent_stop(struct rl_engine *e);
 bool rl_agent_is_stopping(rl_agent *a);
 
-/* Is the node down? Then *why is filled. */
+/*
+ * Is the node down, or has it kept the agent waiting for a while? Then *why is
+ * filled.
+ */
 bool rl_agent_is_down(rl_agent *a, rl_fault *why);
 
 /* It did not answer in time. */
@@ -64,6 +77,13 @@ void rl_agent_visit(rl_agent *a, rl_visitor *v, int fd);
 bool rl_agent_has_news(rl_agent *a, rl_visitor *v); /* it has tried */
 void rl_agent_forget(rl_agent *a, rl_visitor *v);
 
+/* Errands fall due in the order in which they are sent. */
 void rl_agent_send(rl_agent *a, rl_errand *it);
+
+/* The errand that is about this, if it has not been begun; or NULL. */
+rl_errand *rl_agent_take_back(rl_agent *a, const void *about);
+
+/* Does what can be done without waiting. */
+void rl_agent_pass_by(struct rl_engine *e);
 
 #endif

@@ -1,7 +1,5 @@
 #include "engine/call.h"
 
-#define TOMBSTONE_MS 60000
-
 static void add_key(rl_hold_call *c, int i, rl_key key)
 {
     c->key[i] = key;
@@ -38,7 +36,7 @@ void rl_call_release(rl_hold_call *c, const rl_hold *h, int level)
     rl_call_text(&c->call, h->holder);
     rl_call_number(&c->call, level);
     rl_call_number(&c->call, 0);
-    rl_call_number(&c->call, bury ? rl_max(h->lease_ms, TOMBSTONE_MS) : 0);
+    rl_call_number(&c->call, bury ? rl_max(h->lease_ms, RL_DOUBT_MS) : 0);
     add_key(c, 2, rl_key_redisson(name, h->name_len));
     rl_call_bytes(&c->call, name, h->name_len);
 }

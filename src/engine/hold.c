@@ -257,7 +257,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->token = token;
     h->count = 1;
     h->began_us = sent_us;
-    if (h->group)
+    if (h->listed) /* it comes late to its group */
         atomic_fetch_add(&h->group->left, 1);
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
@@ -353,6 +353,8 @@ void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 {
     h->state = RL_UNDOING;
     t->undoing++;
+    if (h->doubtful) /* a server that was stopped may execute it yet */
+        h->gone_us = rl_max(h->gone_us, rl_after_ms(due_us, RL_DOUBT_MS));
     rl_hold_schedule_locked(t, h, due_us);
 }
 

@@ -39,7 +39,7 @@
 #include "engine/group.h"
 #include "engine/owner.h"
 #include "engine/stats.h"
-#include "redis/script.h"
+#include "engine/target.h"
 
 typedef enum rl_state {
     RL_DRAFT,
@@ -115,17 +115,6 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
  * child, where threads that are not there still seem to wait on conditions.
  */
 void rl_holds_fini(rl_holds *t, bool forked);
-
-/*
- * What is locked: a name, and how. Holds of one name in different scopes know
- * nothing of each other; the server tells them apart, or does not.
- */
-typedef struct rl_target {
-    const char *name;
-    size_t len;
-    uint64_t scope;
-    const rl_layout *layout;
-} rl_target;
 
 /*
  * A draft of the calling thread's hold, with one reference, the caller's;
@@ -223,6 +212,9 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
  */
 void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     RL_REQUIRES(&t->mutex);
+
+/* What may still arrive is undone for at least this long. */
+#define RL_DOUBT_MS 60000
 
 /* The watchdog is done with it. */
 void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);

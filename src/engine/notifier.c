@@ -54,7 +54,11 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     case RLOCK_EVENT_LOST:
         ev->status = RLOCK_LOST;
         ev->elapsed_ms = (h->ended_us - h->began_us) / 1000;
-        snprintf(r->message, sizeof r->message, "%s", rl_loss_text(h->loss));
+        snprintf(r->message, sizeof r->message, "%s%s",
+                 h->group && h->group->quorum
+                     ? "too few nodes are left that hold it; the last one: "
+                     : "",
+                 rl_loss_text(h->loss));
         break;
     case RLOCK_EVENT_ABANDONED:
         ev->elapsed_ms = (h->ended_us - h->began_us) / 1000;

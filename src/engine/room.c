@@ -8,13 +8,15 @@
 typedef struct key {
     const void *name;
     size_t len;
+    uint64_t scope;
 } key;
 
 static bool same(const rl_map_node *n, const void *wanted)
 {
     const rl_room *room = RL_CONTAINER(n, rl_room, node);
     const key *k = wanted;
-    return room->name_len == k->len && memcmp(room->name, k->name, k->len) == 0;
+    return room->scope == k->scope && room->name_len == k->len &&
+           memcmp(room->name, k->name, k->len) == 0;
 }
 
 bool rl_rooms_init(rl_rooms *r)
@@ -30,24 +32,25 @@ void rl_rooms_fini(rl_rooms *r, bool forked)
         rl_mutex_fini(&r->mutex);
 }
 
-static rl_room *find_locked(rl_rooms *r, const void *name, size_t len)
-    RL_REQUIRES(&r->mutex)
+static rl_room *find_locked(rl_rooms *r, const void *name, size_t len,
+                            uint64_t scope) RL_REQUIRES(&r->mutex)
 {
-    key k = {name, len};
+    key k = {name, len, scope};
     rl_map_node *n = rl_map_find(&r->map, rl_hash(name, len, 0), &k);
     return n ? RL_CONTAINER(n, rl_room, node) : NULL;
 }
 
-static rl_room *add_locked(rl_rooms *r, const void *name, size_t len)
+static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     RL_REQUIRES(&r->mutex)
 {
-    rl_room *room = calloc(1, sizeof *room + len);
+    rl_room *room = calloc(1, sizeof *room + what->len);
     if (!room)
         return NULL;
     TAILQ_INIT(&room->waiters);
-    room->name_len = len;
-    memcpy(room->name, name, len);
-    rl_map_add(&r->map, &room->node, rl_hash(name, len, 0));
+    room->scope = what->scope;
+    room->name_len = what->len;
+    memcpy(room->name, what->name, what->len);
+    rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
     return room;
 }
 
@@ -61,15 +64,15 @@ static void wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
     rl_cond_wake(&w->cond);
 }
 
-bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const void *name, size_t len,
+bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
                      const void *handle)
 {
     *w = (rl_waiter){.handle = handle};
     rl_cond_init(&w->cond);
     rl_mutex_lock(&r->mutex);
-    w->room = find_locked(r, name, len);
+    w->room = find_locked(r, what->name, what->len, what->scope);
     if (!w->room)
-        w->room = add_locked(r, name, len);
+        w->room = add_locked(r, what);
     if (w->room)
         TAILQ_INSERT_TAIL(&w->room->waiters, w, link);
     if (r->closed)
@@ -208,12 +211,16 @@ bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w)
 
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 {
+    bool wanted = false;
     rl_mutex_lock(&r->mutex);
-    rl_room *room = find_locked(r, name, len);
-    if (room)
-        wake_locked(r, TAILQ_FIRST(&room->waiters), why);
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
+        rl_room *room = find_locked(r, name, len, scope);
+        if (room)
+            wake_locked(r, TAILQ_FIRST(&room->waiters), why);
+        wanted = wanted || room;
+    }
     rl_mutex_unlock(&r->mutex);
-    return room != NULL;
+    return wanted;
 }
 
 static void look_again(rl_map_node *n, void *arg) RL_UNCHECKED
@@ -229,12 +236,11 @@ void rl_rooms_wake_all(rl_rooms *r)
     rl_mutex_unlock(&r->mutex);
 }
 
-void rl_rooms_cancel(rl_rooms *r, const void *name, size_t len,
-                     const void *handle)
+void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)
 {
     rl_waiter *w;
     rl_mutex_lock(&r->mutex);
-    rl_room *room = find_locked(r, name, len);
+    rl_room *room = find_locked(r, what->name, what->len, what->scope);
     if (room) {
         TAILQ_FOREACH (w, &room->waiters, link) {
             if (w->handle == handle)

@@ -1,5 +1,5 @@
 /*
- * Waiting rooms: the threads of this process that want one name, first come,
+ * Waiting rooms: the threads of this process that want one lock, first come,
  * first served. Only the one in front talks to the server and is represented
  * in the lock's queue there, by this client's bell; the others sleep until it
  * is their turn. So the server's queue has one entry for each client, and a
@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "base/thread.h"
+#include "engine/target.h"
 
 typedef struct rl_room rl_room;
 
@@ -42,6 +43,7 @@ struct rl_room {
     int64_t outage_us; /* since when the server fails; 0: it answers */
     bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
+    uint64_t scope;    /* fixed */
     size_t name_len;   /* fixed */
     char name[];       /* fixed */
 };
@@ -68,7 +70,7 @@ bool rl_rooms_init(rl_rooms *r);
 void rl_rooms_fini(rl_rooms *r, bool forked);
 
 /* Lines up. False: out of memory. */
-bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const void *name, size_t len,
+bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
                      const void *handle);
 
 /*
@@ -121,11 +123,13 @@ void rl_rooms_listen(rl_rooms *r,
                      void *arg);
 bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
-/* Wakes the front of a name's room. False: nobody here wants the name. */
+/*
+ * Wakes the front of each room of a single lock of that name. False: nobody
+ * here wants the name.
+ */
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
 void rl_rooms_wake_all(rl_rooms *r); /* every front, to look again */
-void rl_rooms_cancel(rl_rooms *r, const void *name, size_t len,
-                     const void *handle);
+void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle);
 void rl_rooms_close(rl_rooms *r); /* every waiter, now and later */
 
 #endif

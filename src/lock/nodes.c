@@ -15,11 +15,28 @@
 #define LOOK_OUT_US 100
 
 /*
- * With a quorum, the others get as long again, within these limits: mostly they
- * are just about to answer, and finishing here is cheaper than elsewhere.
+ * Who is late has this long to answer before the agent's thread is woken for
+ * it. Mostly the next call about the lock comes by before.
  */
-#define SHORTEST_GRACE_US 100
-#define LONGEST_GRACE_US  2000
+#define PATIENCE_US 10000
+
+/*
+ * A round that has its quorum waits so long for nodes that have not even been
+ * asked, for lack of a connection: the more nodes hold the lock, the better.
+ */
+#define GRACE_US 5000
+
+/* A call whose answer is late. */
+typedef struct rl_late {
+    rl_errand errand;
+    rl_conn *conn;
+    rl_step step; /* with a reference to the hold */
+    rl_script_id script;
+    int64_t until_us;
+    struct rl_late *prior; /* an answer that comes before */
+    bool read;             /* the answer is there */
+    rl_answer answer;
+} rl_late;
 
 void rl_nodes_enter(rl_nodes *ns, rlock_client *const clients[], size_t n)
 {
@@ -32,6 +49,7 @@ void rl_nodes_enter(rl_nodes *ns, rlock_client *const clients[], size_t n)
         x->e = &clients[i]->engine;
         x->hold = NULL;
         x->conn = NULL;
+        x->prior = NULL;
         x->verdict = RL_FAILED;
         x->due = x->late = x->visiting = x->asked = x->ok = false;
         x->fault.status = RLOCK_OK;
@@ -62,6 +80,14 @@ size_t rl_nodes_ok(const rl_nodes *ns)
     return n;
 }
 
+void rl_node_got(const void *arg, rl_node *x)
+{
+    (void)arg;
+    x->ok = x->answer.outcome == RL_ANSWERED;
+    if (!x->ok)
+        x->fault = x->answer.fault;
+}
+
 static void give_back(rl_node *x)
 {
     if (x->conn)
@@ -69,10 +95,30 @@ static void give_back(rl_node *x)
     x->conn = NULL;
 }
 
+/* Lets go of what a call before this one was about: the answer tells. */
+static void forget_prior(rl_engine *e, rl_late **prior)
+{
+    if (!*prior)
+        return;
+    rl_put_back(e, (*prior)->step.hold);
+    free(*prior);
+    *prior = NULL;
+}
+
+static bool skip_prior(rl_engine *e, rl_conn *conn, rl_late **prior)
+{
+    rl_late *l = *prior;
+    if (l && !rl_answer_try_read(conn, l->script, &l->answer))
+        return false;
+    forget_prior(e, prior);
+    return true;
+}
+
 /* The answer is final. */
 static void settle(const rl_round *how, rl_node *x)
 {
     x->due = x->late = x->asked = false;
+    forget_prior(x->e, &x->prior);
     x->answer.open = x->answer.outcome == RL_UNKNOWN;
     give_back(x);
     how->got(how->arg, x);
@@ -144,8 +190,7 @@ static void ask(rl_nodes *ns, const rl_round *how, rl_node *x)
 
 /*
  * Who has a connection is asked at once; who has none, but is not known to be
- * down, gets one. Nodes that are down are tried only if there is no quorum
- * without them.
+ * down, gets one.
  */
 static void begin(rl_nodes *ns, const rl_round *how)
 {
@@ -155,11 +200,13 @@ static void begin(rl_nodes *ns, const rl_round *how)
         rl_node *x = &ns->node[i];
         if (!x->due)
             continue;
-        down[i] = rl_agent_is_down(&x->e->agent, &x->fault);
+        rl_agent_pass_by(x->e);
+        down[i] = !x->conn && rl_agent_is_down(&x->e->agent, &x->fault);
         if (down[i])
             continue;
         hopeful++;
-        x->conn = rl_source_borrow_known(x->e->source);
+        if (!x->conn)
+            x->conn = rl_source_borrow_known(x->e->source);
         if (x->conn)
             ask(ns, how, x);
         else
@@ -167,7 +214,7 @@ static void begin(rl_nodes *ns, const rl_round *how)
     }
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
-        if (down[i] && hopeful < ns->quorum)
+        if (down[i] && how->insist && hopeful < ns->quorum)
             visit(ns, how, x);
         else if (down[i])
             not_asked(how, x);
@@ -194,6 +241,8 @@ static bool look_for_connection(rl_nodes *ns, const rl_round *how, rl_node *x)
 
 static bool look_for_answer(const rl_round *how, rl_node *x)
 {
+    if (!skip_prior(x->e, x->conn, &x->prior))
+        return false;
     if (!rl_answer_try_read(x->conn, x->script, &x->answer))
         return false;
     if (rl_answer_is_noscript(&x->answer) && !x->whole) {
@@ -263,6 +312,15 @@ static void sleep_until(const rl_nodes *ns, int64_t until_us)
         eventfd_read(ns->wake_fd, &(eventfd_t){0});
 }
 
+static bool is_anybody_connecting(const rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].due && ns->node[i].visiting)
+            return true;
+    }
+    return false;
+}
+
 static void leave_late(rl_nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++) {
@@ -282,13 +340,12 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
     while (is_anybody_due(ns, &until_us)) {
         bool moved = look_around(ns, how);
         int64_t now_us = rl_now_us();
-        if (how->early && grace_us == RL_NEVER && rl_nodes_ok(ns) >= ns->quorum)
-            grace_us = now_us +
-                       rl_min(LONGEST_GRACE_US,
-                              rl_max(SHORTEST_GRACE_US, now_us - ns->sent_us));
-        if (now_us >= grace_us) {
-            leave_late(ns);
-            return;
+        if (how->early && rl_nodes_ok(ns) >= ns->quorum) {
+            grace_us = rl_min(grace_us, now_us + GRACE_US);
+            if (now_us >= grace_us || !is_anybody_connecting(ns)) {
+                leave_late(ns);
+                return;
+            }
         }
         if (moved)
             moved_us = now_us;
@@ -301,14 +358,6 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
 }
 
 /* --- what is late -------------------------------------------------------- */
-
-typedef struct late {
-    rl_errand errand;
-    rl_conn *conn;
-    rl_step step; /* with a reference to the hold */
-    rl_script_id script;
-    int64_t sent_us, until_us;
-} late;
 
 /* Its owner may have released it meanwhile: then the watchdog undoes it. */
 static void join_group(rl_step *s, rl_answer *a)
@@ -337,53 +386,88 @@ static void join_group(rl_step *s, rl_answer *a)
     rl_mutex_unlock(&t->mutex);
 }
 
-static void read_late(rl_engine *e, late *l, rl_answer *a)
+/* The answer is there: what it means, and the connection goes back. */
+static void conclude(rl_engine *e, rl_late *l)
 {
+    rl_fault f;
+    bool rung;
+    l->answer.open = l->answer.outcome == RL_UNKNOWN;
+    rl_source_give_back(e->source, l->conn);
+    forget_prior(e, &l->prior);
+    if (l->step.verb == RL_VERB_ACQUIRE)
+        join_group(&l->step, &l->answer);
+    else if (l->step.verb == RL_VERB_UNDO)
+        rl_undo_end(&l->step, &l->answer);
+    else
+        rl_release_end(&l->step, &l->answer, &rung, &f);
+    free(l);
+}
+
+static bool attempt_late(rl_engine *e, rl_errand *it)
+{
+    rl_late *l = RL_CONTAINER(it, rl_late, errand);
+    l->read = l->read || (skip_prior(e, l->conn, &l->prior) &&
+                          rl_answer_try_read(l->conn, l->script, &l->answer));
+    if (!l->read || rl_answer_is_noscript(&l->answer))
+        return false;
+    conclude(e, l);
+    return true;
+}
+
+static void run_late(rl_engine *e, rl_errand *it)
+{
+    rl_late *l = RL_CONTAINER(it, rl_late, errand);
     if (rl_agent_is_stopping(&e->agent))
         l->until_us = rl_now_us();
-    a->sent_us = l->sent_us;
-    rl_answer_read(l->conn, l->script, l->until_us, a);
-    if (rl_answer_is_noscript(a)) {
+    if (l->prior)
+        rl_answer_read(l->conn, l->prior->script, l->until_us,
+                       &l->prior->answer);
+    if (!l->read)
+        rl_answer_read(l->conn, l->script, l->until_us, &l->answer);
+    if (rl_answer_is_noscript(&l->answer)) {
         rl_hold_call c;
         rl_step_call(&l->step, &c);
         rl_script_exchange(l->conn, &c.call, l->until_us,
-                           &e->stats.script_loads, a);
+                           &e->stats.script_loads, &l->answer);
     }
-    a->open = a->outcome == RL_UNKNOWN;
     if (l->conn->broken && rl_now_us() >= l->until_us)
-        rl_agent_suspect(&e->agent, &a->fault);
-    rl_source_give_back(e->source, l->conn);
-}
-
-static void finish_late(rl_engine *e, rl_errand *it)
-{
-    late *l = RL_CONTAINER(it, late, errand);
-    rl_answer a;
-    rl_fault f;
-    bool rung;
-    read_late(e, l, &a);
-    if (l->step.verb == RL_VERB_ACQUIRE)
-        join_group(&l->step, &a);
-    else
-        rl_release_end(&l->step, &a, &rung, &f);
-    free(l);
+        rl_agent_suspect(&e->agent, &l->answer.fault);
+    conclude(e, l);
 }
 
 bool rl_node_hand_over(rl_node *x)
 {
-    late *l = NULL;
-    if (x->asked && !rl_conn_is_mid_reply(x->conn))
+    rl_late *l = NULL;
+    if (x->asked && (x->prior || !rl_conn_is_mid_reply(x->conn)))
         l = malloc(sizeof *l);
     if (!l)
         return false;
-    *l = (late){.errand.run = finish_late,
-                .conn = x->conn,
-                .step = x->step,
-                .script = x->script,
-                .sent_us = x->answer.sent_us,
-                .until_us = x->until_us};
+    l->errand = (rl_errand){.due_us = rl_now_us() + PATIENCE_US,
+                            .about = x->hold,
+                            .run = run_late,
+                            .attempt = attempt_late};
+    l->conn = x->conn;
+    l->step = x->step;
+    l->script = x->script;
+    l->until_us = x->until_us;
+    l->prior = x->prior;
+    l->read = false;
+    l->answer.outcome = RL_UNKNOWN;
+    l->answer.reply.top.type = 0;
+    l->answer.sent_us = x->answer.sent_us;
     x->conn = NULL;
+    x->prior = NULL;
     x->late = x->asked = false;
     rl_agent_send(&x->e->agent, &l->errand);
+    return true;
+}
+
+bool rl_node_take_back(rl_node *x)
+{
+    rl_errand *it = rl_agent_take_back(&x->e->agent, x->hold);
+    if (!it)
+        return false;
+    x->prior = RL_CONTAINER(it, rl_late, errand);
+    x->conn = x->prior->conn;
     return true;
 }

@@ -22,9 +22,10 @@ typedef struct rl_node {
     int64_t until_us;
     rl_conn *conn; /* borrowed */
     rl_visitor visitor;
-    bool visiting; /* its agent is making a connection */
-    bool asked;    /* the call is on its way */
-    bool whole;    /* and carries the script */
+    struct rl_late *prior; /* an answer that comes before ours */
+    bool visiting;         /* its agent is making a connection */
+    bool asked;            /* the call is on its way */
+    bool whole;            /* and carries the script */
     rl_script_id script;
     rl_answer answer;
     /* What came of it: */
@@ -50,10 +51,12 @@ typedef struct rl_round {
     /* Takes the answer and sets ok, or fault */
     void (*got)(const void *arg, rl_node *x);
     /*
-     * The round ends soon after a quorum is ok; nodes that have not answered
-     * by then are late, and are to be handed over or dropped.
+     * The round ends with a quorum that is ok; nodes that have not answered by
+     * then are late, and are to be handed over or dropped.
      */
     bool early;
+    /* Nodes that are down are tried, too, when there is no quorum without. */
+    bool insist;
     const void *arg;
 } rl_round;
 
@@ -71,8 +74,18 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how);
  */
 bool rl_node_hand_over(rl_node *x);
 
+/*
+ * The other way round: an acquire that was handed over comes back, so that what
+ * is asked next follows it on the same connection. False: it has been done, or
+ * is being done.
+ */
+bool rl_node_take_back(rl_node *x);
+
 /* It is given up: as if it had not answered in time. */
 void rl_node_drop(const rl_round *how, rl_node *x);
+
+/* For a round in which any answer will do. */
+void rl_node_got(const void *arg, rl_node *x);
 
 size_t rl_nodes_ok(const rl_nodes *ns);
 

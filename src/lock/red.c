@@ -7,77 +7,31 @@
  * watchdog, lost at its own deadline. What makes them one is a group that needs
  * a quorum of them; the lock is valid until the deadline of the worst hold in
  * the best quorum. So renewal and loss by majority need no code of their own.
- *
- * Fencing tokens: nodes count by themselves, so the largest token of those that
- * granted is written back to a quorum before it is handed out; any later quorum
- * shares a node with it. Mostly that costs nothing: the acquire tells all nodes
- * the least token that it wants, a little above the fastest server clock as
- * last seen, and when they all give out just that one, it is written already.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lock/holder.h"
-#include "lock/nodes.h"
-
-#define LIMIT_OF_LEASE    20
-#define SHORTEST_LIMIT_US 5000
+#include "lock/red.h"
 
 #define FIRST_PAUSE_US (25 * 1000)
 #define LAST_PAUSE_US  (250 * 1000)
 
-/* How far above the fastest clock the wanted token is: a command's way. */
-#define AHEAD_US 1000
-
-typedef struct red {
-    rlock base;
-    size_t n;
-    rlock_client *client[RLOCK_RED_MAX]; /* counted */
-    int64_t longest_lease_ms;            /* as told; 0: what was used */
-    bool check_uptime;
-    atomic_int_least64_t used_lease_ms; /* the longest so far */
-    atomic_int_least64_t
-        clock_ahead_us; /* the fastest server's clock, less
-                           ours, and the way there; 0: unknown */
-} red;
-
-static const red *red_of(const rlock *lk)
-{
-    return (const red *)lk;
-}
-
 /* --- messages ------------------------------------------------------------ */
-
-#define SAYS_MAX 200
-
-/* What each node answered, as far as there is room. */
-static void tell(const rl_nodes *ns, char *out)
-{
-    size_t used = 0;
-    *out = '\0';
-    for (size_t i = 0; i < ns->n && used < SAYS_MAX - 1; i++) {
-        const rl_node *x = &ns->node[i];
-        size_t fair = (SAYS_MAX - used) / (ns->n - i);
-        const char *text = x->ok ? "ok" : x->fault.text;
-        int n =
-            snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
-        used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
-    }
-}
 
 static rlock_status fail_with(const rlock *lk, rlock_status s, const char *what)
 {
     char name[41];
     rl_printable(name, sizeof name, lk->target.name, lk->target.len);
-    return rl_error_set(s, 0, "lock '%s' on %zu nodes: %s", name, red_of(lk)->n,
-                        what);
+    return rl_error_set(s, 0, "lock '%s' on %zu nodes: %s", name,
+                        rl_red_of(lk)->n, what);
 }
 
 static rlock_status fail(const rlock *lk, rlock_status s, const rl_nodes *ns)
 {
-    char says[SAYS_MAX];
-    tell(ns, says);
+    char says[RL_SAYS_MAX];
+    rl_red_tell(ns, says);
     return fail_with(lk, s, says);
 }
 
@@ -85,7 +39,7 @@ static rlock_status fail(const rlock *lk, rlock_status s, const rl_nodes *ns)
 
 static void enter(rl_nodes *ns, const rlock *lk)
 {
-    rl_nodes_enter(ns, red_of(lk)->client, red_of(lk)->n);
+    rl_nodes_enter(ns, rl_red_of(lk)->client, rl_red_of(lk)->n);
 }
 
 static bool is_closed(const rl_nodes *ns)
@@ -108,21 +62,6 @@ static rlock_status no_hold(const rlock *lk, const rl_nodes *ns)
     return is_closed(ns)
                ? fail_closed(lk, ns)
                : fail_with(lk, RLOCK_NOT_HELD, "this thread does not hold it");
-}
-
-static int64_t limit_us(const rl_node *x, int64_t lease_ms)
-{
-    int64_t us = rl_lease_of(x->e, lease_ms) * 1000 / LIMIT_OF_LEASE;
-    return rl_min(rl_max(us, SHORTEST_LIMIT_US),
-                  x->e->set.command_timeout_ms * 1000);
-}
-
-static void make_due(rl_node *x, int64_t lease_ms, int64_t until_us)
-{
-    x->due = true;
-    x->until_us =
-        rl_min(until_us, rl_after_us(rl_now_us(), limit_us(x, lease_ms)));
-    x->step.until_us = x->until_us;
 }
 
 /*
@@ -164,345 +103,37 @@ static bool is_good(const rl_group *g)
     return atomic_load(&g->state) == RL_GROUP_OWNED;
 }
 
-/* --- one try ------------------------------------------------------------- */
+/* --- the outermost acquire
+ * ------------------------------------------------------------- */
 
 typedef struct attempt {
-    rlock *lk;
-    int64_t lease_ms; /* as asked for */
+    rl_vote vote;
     rl_cancel cancel;
-    int64_t began_us, wait_until_us, call_until_us;
+    int64_t began_us, wait_until_us;
     bool asked, contended;
-    uint64_t token;
-    char says[SAYS_MAX]; /* why the last try failed */
 } attempt;
 
-static int64_t longest_lease_us(const red *r)
-{
-    int64_t ms = r->longest_lease_ms;
-    if (ms == 0) {
-        ms = atomic_load(&r->used_lease_ms);
-        for (size_t i = 0; i < r->n; i++)
-            ms = rl_max(ms, r->client[i]->engine.set.watchdog_lease_ms);
-    }
-    return ms * 1000;
-}
-
-static void remember_lease(red *r, int64_t lease_ms)
-{
-    int64_t before = atomic_load(&r->used_lease_ms);
-    while (before < lease_ms &&
-           !atomic_compare_exchange_weak(&r->used_lease_ms, &before, lease_ms))
-        ;
-}
-
-/*
- * May the node vote? A server that has come back may have forgotten whom it
- * voted for, until every lease of then has run out.
- */
-static bool may_vote(const void *arg, const rl_nodes *ns, rl_node *x)
-{
-    const red *r = arg;
-    rl_run run = rl_identity_run(&x->e->identity);
-    int64_t age_us = rl_now_us() - run.started_us;
-    int64_t longest_us = longest_lease_us(r);
-    for (const rl_node *y = ns->node; y < x; y++) {
-        if (y->inside &&
-            strcmp(rl_identity_run(&y->e->identity).id, run.id) == 0) {
-            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %zu",
-                         (size_t)(y - ns->node) + 1);
-            return false;
-        }
-    }
-    if ((run.restarted || r->check_uptime) && age_us < longest_us) {
-        rl_fault_set(&x->fault, RLOCK_EIO, 0,
-                     "restarted %lld s ago, counts again in %lld ms",
-                     (long long)(age_us / 1000000),
-                     (long long)((longest_us - age_us) / 1000));
-        return false;
-    }
-    return true;
-}
-
-static void got_vote(const void *arg, rl_node *x)
-{
-    (void)arg;
-    x->verdict = rl_acquire_end(&x->step, &x->answer, &x->grant, &x->fault);
-    x->ok = x->verdict == RL_ACQUIRED;
-    if (x->verdict == RL_BUSY)
-        rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
-}
-
-static void got_number(const void *arg, rl_node *x)
-{
-    (void)arg;
-    x->ok = x->answer.outcome == RL_ANSWERED;
-    if (!x->ok)
-        x->fault = x->answer.fault;
-}
-
-static void got_undone(const void *arg, rl_node *x)
-{
-    got_number(arg, x);
-    rl_undo_end(&x->step, &x->answer);
-    x->hold = NULL;
-}
-
-static uint64_t wanted_token(const red *r)
-{
-    int64_t ahead_us = atomic_load(&r->clock_ahead_us);
-    return ahead_us ? (uint64_t)(rl_now_us() + ahead_us + AHEAD_US) : 0;
-}
-
-static void note_clocks(red *r, const rl_nodes *ns)
-{
-    int64_t ahead_us = INT64_MIN;
-    for (size_t i = 0; i < ns->n; i++) {
-        const rl_node *x = &ns->node[i];
-        if (x->ok && x->grant.clock_us)
-            ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
-    }
-    if (ahead_us != INT64_MIN)
-        atomic_store(&r->clock_ahead_us, ahead_us);
-}
-
-static void begin_vote(const red *r, attempt *a, rl_nodes *ns,
-                       const char *holder)
-{
-    uint64_t token = wanted_token(r);
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (!x->inside)
-            continue;
-        if (rl_engine_start(x->e))
-            x->hold = rl_draft(x->e, &a->lk->target, holder, a->lease_ms);
-        if (!x->hold) {
-            rl_fault_set(&x->fault, RLOCK_ENOMEM, 0, "out of memory");
-            continue;
-        }
-        rl_acquire_begin(&x->step, x->e, x->hold, a->lease_ms);
-        x->step.minds_token = true;
-        x->step.token = token;
-        make_due(x, a->lease_ms, a->call_until_us);
-    }
-}
-
-static void call_raise(const void *token, const rl_node *x, rl_hold_call *c)
-{
-    rl_call_raise(c, x->hold, *(const uint64_t *)token);
-}
-
-static bool granted(const rl_node *x)
-{
-    return x->hold && x->verdict == RL_ACQUIRED;
-}
-
-/*
- * The largest token of those that granted, once a quorum has it written down.
- * 0: too few could be told.
- */
-static uint64_t agree_on_token(const attempt *a, rl_nodes *ns)
-{
-    uint64_t token = 0;
-    size_t have = 0;
-    const rl_round round = {
-        .call = call_raise, .got = got_number, .arg = &token};
-    for (size_t i = 0; i < ns->n; i++) {
-        if (granted(&ns->node[i]) && ns->node[i].grant.token > token)
-            token = ns->node[i].grant.token;
-    }
-    for (size_t i = 0; i < ns->n; i++)
-        have += granted(&ns->node[i]) && ns->node[i].grant.token == token;
-    if (have >= ns->quorum)
-        return token;
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (granted(x) && x->grant.token < token)
-            make_due(x, a->lease_ms, a->call_until_us);
-    }
-    rl_nodes_ask(ns, &round);
-    return have + rl_nodes_ok(ns) >= ns->quorum ? token : 0;
-}
-
-static rl_round vote_round(const rlock *lk)
-{
-    return (rl_round){
-        .may_ask = may_vote, .got = got_vote, .early = true, .arg = lk};
-}
-
-/* A node that is late is not waited for any longer. */
-static void drop(const rlock *lk, rl_node *x)
-{
-    rl_round round = vote_round(lk);
-    rl_node_drop(&round, x);
-}
-
-/* Each node is told, before the next try, and before the caller is. */
-static void undo(const attempt *a, rl_nodes *ns)
-{
-    static const rl_round round = {.got = got_undone};
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (x->late)
-            drop(a->lk, x);
-        if (granted(x)) {
-            rl_undo_begin(&x->step, x->e, x->hold);
-            make_due(x, a->lease_ms, a->call_until_us);
-        } else if (x->hold) {
-            rl_give_up(x->e, x->hold);
-            x->hold = NULL;
-        }
-    }
-    rl_nodes_ask(ns, &round);
-}
-
-/* The deadline of the worst hold in the best quorum. */
-static int64_t valid_until(int64_t *deadline_us, size_t n, size_t quorum)
-{
-    for (size_t i = 0; i < quorum; i++) {
-        for (size_t k = i + 1; k < n; k++) {
-            if (deadline_us[k] > deadline_us[i]) {
-                int64_t swap_us = deadline_us[i];
-                deadline_us[i] = deadline_us[k];
-                deadline_us[k] = swap_us;
-            }
-        }
-    }
-    return n < quorum ? 0 : deadline_us[quorum - 1];
-}
-
-static bool is_valid(const rl_nodes *ns)
-{
-    int64_t deadline_us[RLOCK_RED_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < ns->n; i++) {
-        const rl_node *x = &ns->node[i];
-        if (granted(x))
-            deadline_us[n++] =
-                rl_lease_deadline(x->grant.sent_us, x->step.lease_ms);
-    }
-    return valid_until(deadline_us, n, ns->quorum) > rl_now_us();
-}
-
-/* A grant that is late joins the group when it comes. */
-static void leave_to_agent(const attempt *a, rl_node *x)
-{
-    rl_holds *t = &x->e->holds;
-    rl_mutex_lock(&t->mutex);
-    x->hold->refs++;
-    rl_hold_list_locked(t, x->hold);
-    rl_mutex_unlock(&t->mutex);
-    if (rl_node_hand_over(x))
-        return;
-    rl_mutex_lock(&t->mutex);
-    rl_hold_end_locked(t, x->hold, rl_now_us());
-    rl_hold_unref_locked(t, x->hold);
-    rl_mutex_unlock(&t->mutex);
-    drop(a->lk, x);
-    rl_give_up(x->e, x->hold);
-}
-
-/* From here on the holds are in their tables. */
-static void take_over(attempt *a, rl_nodes *ns, rl_group *g)
-{
-    g->token = a->token;
-    atomic_store(&g->count, 1);
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (!x->hold)
-            continue;
-        if (!granted(x) && !(x->late && x->asked)) {
-            if (x->late)
-                drop(a->lk, x);
-            rl_give_up(x->e, x->hold);
-            continue;
-        }
-        x->hold->group = g;
-        rl_group_ref(g);
-        if (granted(x))
-            rl_take_over(&x->step, &x->grant, a->token);
-        else
-            leave_to_agent(a, x);
-    }
-    rl_owner_count(1);
-    rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
-}
-
-/*
- * How it failed. Held by others, on so many nodes that those which failed
- * could not have helped: busy.
- */
-static rlock_status why_not(attempt *a, const rl_nodes *ns)
-{
-    size_t busy = 0;
-    tell(ns, a->says);
-    for (size_t i = 0; i < ns->n; i++)
-        busy += ns->node[i].hold && ns->node[i].verdict == RL_BUSY;
-    return ns->n - busy < ns->quorum ? RLOCK_BUSY : RLOCK_EQUORUM;
-}
-
-static rlock_status decide(red *r, attempt *a, rl_nodes *ns)
-{
-    size_t yes = rl_nodes_ok(ns);
-    note_clocks(r, ns);
-    if (yes < ns->quorum)
-        return why_not(a, ns);
-    a->token = agree_on_token(a, ns);
-    if (!a->token)
-        return why_not(a, ns);
-    rl_group *g = rl_group_new(r->client[0], (int)ns->quorum, true);
-    if (!g || !is_valid(ns)) {
-        snprintf(a->says, sizeof a->says, "%s",
-                 g ? "granted, but too late for its lease" : "out of memory");
-        rl_group_unref(g);
-        return g ? RLOCK_EQUORUM : RLOCK_ENOMEM;
-    }
-    take_over(a, ns, g);
-    rl_group_unref(g);
-    return RLOCK_OK;
-}
-
-/* RLOCK_OK, RLOCK_BUSY, RLOCK_EQUORUM; RLOCK_ENOMEM, and so on: final. */
 static rlock_status try_once(attempt *a)
 {
-    rl_nodes ns;
-    red *r = (red *)a->lk;
-    char holder[RL_HOLDER_MAX];
-    rl_round round = vote_round(a->lk);
     a->asked = true;
-    if (!rl_owner_watch() ||
-        !rl_holder_id(holder, rl_engine_of(a->lk)->set.process)) {
-        snprintf(a->says, sizeof a->says, "out of memory or randomness");
-        return RLOCK_ENOMEM;
-    }
-    enter(&ns, a->lk);
-    for (size_t i = 0; i < ns.n; i++)
-        remember_lease(r, rl_lease_of(ns.node[i].e, a->lease_ms));
-    begin_vote(r, a, &ns, holder);
-    rl_nodes_ask(&ns, &round);
-    rlock_status s = decide(r, a, &ns);
-    if (s != RLOCK_OK)
-        undo(a, &ns);
-    rl_nodes_leave(&ns);
-    return s;
+    return rl_vote_try(&a->vote);
 }
-
-/* --- waiting ------------------------------------------------------------- */
 
 static void contend(attempt *a)
 {
     if (a->contended)
         return;
-    rl_stats *stats = &rl_engine_of(a->lk)->stats;
+    rl_stats *stats = &rl_engine_of(a->vote.lk)->stats;
     a->contended = true;
     rl_add(&stats->acquires_contended, 1);
     rl_add(&stats->waiting_now, 1);
-    rl_lock_emit(a->lk, RLOCK_EVENT_CONTENDED, 0, 0, 0);
+    rl_lock_emit(a->vote.lk, RLOCK_EVENT_CONTENDED, 0, 0, 0);
 }
 
 /* Is the outage one that a wait does not survive? */
 static bool is_hopeless(attempt *a, rl_waiter *w, rlock_status s)
 {
-    rl_engine *e = rl_engine_of(a->lk);
+    rl_engine *e = rl_engine_of(a->vote.lk);
     if (s == RLOCK_EQUORUM)
         return rl_now_us() - rl_waiter_failed(&e->rooms, w) >
                e->set.watchdog_lease_ms * 1000;
@@ -523,7 +154,7 @@ static rlock_status time_is_up(attempt *a, rlock_status last)
  */
 static rlock_status stand_in_line(attempt *a, rl_waiter *w)
 {
-    rl_rooms *rooms = &rl_engine_of(a->lk)->rooms;
+    rl_rooms *rooms = &rl_engine_of(a->vote.lk)->rooms;
     rlock_status s = RLOCK_BUSY;
     int64_t pause_us = FIRST_PAUSE_US;
     for (;;) {
@@ -551,11 +182,11 @@ static rlock_status stand_in_line(attempt *a, rl_waiter *w)
 
 static rlock_status wait_for_turn(attempt *a)
 {
-    rl_engine *e = rl_engine_of(a->lk);
-    const rl_target *what = &a->lk->target;
+    rl_engine *e = rl_engine_of(a->vote.lk);
+    const rl_target *what = &a->vote.lk->target;
     rl_waiter w;
-    if (!rl_waiter_enter(&e->rooms, &w, what->name, what->len, a->lk)) {
-        snprintf(a->says, sizeof a->says, "out of memory");
+    if (!rl_waiter_enter(&e->rooms, &w, what, a->vote.lk)) {
+        snprintf(a->vote.says, sizeof a->vote.says, "out of memory");
         return RLOCK_ENOMEM;
     }
     rlock_status s = stand_in_line(a, &w);
@@ -572,19 +203,20 @@ static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms,
                                   rl_cancel cancel)
 {
     int64_t now_us = rl_now_us();
-    attempt a = {.lk = lk,
-                 .lease_ms = lease_ms,
+    attempt a = {.vote.lk = lk,
+                 .vote.lease_ms = lease_ms,
                  .cancel = cancel,
                  .began_us = now_us,
                  .wait_until_us = rl_after_ms(now_us, wait_ms)};
-    a.call_until_us =
+    a.vote.until_us =
         rl_after_ms(a.wait_until_us, rl_engine_of(lk)->set.command_timeout_ms);
     rlock_status s = wait_ms == 0 ? try_once(&a) : wait_for_turn(&a);
     if (s == RLOCK_CANCELED || s == RLOCK_ECLOSED)
         return fail_with(lk, s, rlock_status_str(s));
     if (s != RLOCK_OK)
-        return fail_with(lk, s, a.says);
-    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.token, 1, rl_now_us() - now_us);
+        return fail_with(lk, s, a.vote.says);
+    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.vote.token, 1,
+                 rl_now_us() - now_us);
     return RLOCK_OK;
 }
 
@@ -620,7 +252,7 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns,
 static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
                             int64_t lease_ms)
 {
-    static const rl_round round = {.got = got_level};
+    static const rl_round round = {.got = got_level, .insist = true};
     int level = atomic_load(&g->count) + 1;
     int64_t began_us = rl_now_us();
     if (!is_good(g))
@@ -632,14 +264,14 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
         if (!rl_reenter_begin(&x->step, x->e, x->hold, lease_ms))
             return fail_with(lk, RLOCK_EINVAL, "the hold count is at its end");
         x->step.level = level;
-        make_due(x, lease_ms, x->step.until_us);
+        rl_red_make_due(x, lease_ms, x->step.until_us);
     }
     rl_nodes_ask(ns, &round);
     rlock_status s = confirmed(lk, ns, g);
     if (s != RLOCK_OK)
         return s;
     atomic_store(&g->count, level);
-    remember_lease((red *)lk, rl_lease_of(rl_engine_of(lk), lease_ms));
+    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
     rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, g->token, level,
                  rl_now_us() - began_us);
     return RLOCK_OK;
@@ -670,7 +302,7 @@ static rlock_status red_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
 static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
                            int64_t lease_ms)
 {
-    static const rl_round round = {.got = got_extension};
+    static const rl_round round = {.got = got_extension, .insist = true};
     if (!is_good(g))
         return lost(lk);
     for (size_t i = 0; i < ns->n; i++) {
@@ -678,9 +310,9 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
         if (!x->hold || state_of(x) != RL_HELD)
             continue;
         int64_t until_us =
-            rl_after_us(rl_now_us(), limit_us(x, x->hold->lease_ms));
+            rl_after_us(rl_now_us(), rl_red_limit_us(x, x->hold->lease_ms));
         if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, until_us)) {
-            make_due(x, x->hold->lease_ms, x->step.until_us);
+            rl_red_make_due(x, x->hold->lease_ms, x->step.until_us);
             continue;
         }
         x->answer.outcome = RL_NOT_EXECUTED;
@@ -689,7 +321,7 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
         got_extension(NULL, x);
     }
     rl_nodes_ask(ns, &round);
-    remember_lease((red *)lk, rl_lease_of(rl_engine_of(lk), lease_ms));
+    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
     return confirmed(lk, ns, g);
 }
 
@@ -710,21 +342,35 @@ static void got_release(const void *arg, rl_node *x)
 {
     bool rung;
     (void)arg;
+    if (x->step.verb == RL_VERB_UNDO) {
+        rl_node_got(arg, x);
+        rl_undo_end(&x->step, &x->answer);
+        return;
+    }
     x->ok = rl_release_end(&x->step, &x->answer, &rung, &x->fault) == RLOCK_OK;
 }
 
-/* A grant that is still on its way: the watchdog undoes it. */
+/*
+ * A grant that is still on its way: what undoes it follows it on the same
+ * connection. If somebody is just reading that, the watchdog undoes it.
+ */
 static void recall(rl_node *x)
 {
     rl_holds *t = &x->e->holds;
+    bool taken_back = rl_node_take_back(x);
     rl_mutex_lock(&t->mutex);
     bool late = x->hold->state == RL_DRAFT;
     if (late) {
-        x->hold->doubtful = true;
+        x->hold->doubtful = !taken_back;
         rl_hold_end_locked(t, x->hold, rl_now_us());
-        rl_hold_undo_locked(t, x->hold, rl_now_us());
+        if (!taken_back)
+            rl_hold_undo_locked(t, x->hold, rl_now_us());
     }
     rl_mutex_unlock(&t->mutex);
+    if (taken_back) {
+        rl_undo_begin(&x->step, x->e, x->hold);
+        rl_red_make_due(x, x->hold->lease_ms, RL_NEVER);
+    }
 }
 
 static void begin_release(rl_node *x, int level)
@@ -739,7 +385,7 @@ static void begin_release(rl_node *x, int level)
         return;
     }
     rl_release_begin(&x->step, x->e, x->hold, level);
-    make_due(x, x->hold->lease_ms, RL_NEVER);
+    rl_red_make_due(x, x->hold->lease_ms, RL_NEVER);
 }
 
 static rlock_status unlock(rlock *lk, rl_nodes *ns, rl_group *g)
@@ -830,7 +476,7 @@ static void ask_everybody(rlock *lk, rl_nodes *ns, const rl_round *round)
     (void)lk;
     for (size_t i = 0; i < ns->n; i++) {
         if (ns->node[i].inside)
-            make_due(&ns->node[i], RLOCK_WATCHDOG, RL_NEVER);
+            rl_red_make_due(&ns->node[i], RLOCK_WATCHDOG, RL_NEVER);
     }
     rl_nodes_ask(ns, round);
 }
@@ -838,7 +484,8 @@ static void ask_everybody(rlock *lk, rl_nodes *ns, const rl_round *round)
 static rlock_status red_force_unlock(rlock *lk)
 {
     rl_nodes ns;
-    const rl_round round = {.call = call_force, .got = got_number, .arg = lk};
+    const rl_round round = {
+        .call = call_force, .got = rl_node_got, .insist = true, .arg = lk};
     bool freed = false;
     enter(&ns, lk);
     ask_everybody(lk, &ns, &round);
@@ -887,7 +534,7 @@ static bool find_holder(rl_nodes *ns, rlock_holder *out, size_t *others)
         }
         if (n < ns->quorum)
             continue;
-        int64_t ms = valid_until(ttl, n, ns->quorum);
+        int64_t ms = rl_red_valid_until(ttl, n, ns->quorum);
         out->ttl_ms = ms == INT64_MAX ? -1 : ms;
         return true;
     }
@@ -898,7 +545,8 @@ static bool find_holder(rl_nodes *ns, rlock_holder *out, size_t *others)
 static rlock_status red_inspect(rlock *lk, rlock_holder *out)
 {
     rl_nodes ns;
-    const rl_round round = {.call = call_inspect, .got = got_number, .arg = lk};
+    const rl_round round = {
+        .call = call_inspect, .got = rl_node_got, .insist = true, .arg = lk};
     size_t held;
     enter(&ns, lk);
     ask_everybody(lk, &ns, &round);
@@ -919,14 +567,13 @@ static void red_cancel(rlock *lk)
     int cancel;
     if (rl_client_enter(lk->client, &cancel) != RLOCK_OK)
         return;
-    rl_rooms_cancel(&rl_engine_of(lk)->rooms, lk->target.name, lk->target.len,
-                    lk);
+    rl_rooms_cancel(&rl_engine_of(lk)->rooms, &lk->target, lk);
     rl_client_leave(lk->client, cancel);
 }
 
 static rl_view red_view(rlock *lk)
 {
-    const red *r = red_of(lk);
+    const rl_red *r = rl_red_of(lk);
     int64_t deadline_us[RLOCK_RED_MAX];
     size_t n = 0;
     rl_view v = {0};
@@ -946,18 +593,18 @@ static rl_view red_view(rlock *lk)
         rl_client_leave(r->client[i], cancel);
     }
     v.valid_ms =
-        (valid_until(deadline_us, n, r->n / 2 + 1) - rl_now_us()) / 1000;
+        (rl_red_valid_until(deadline_us, n, r->n / 2 + 1) - rl_now_us()) / 1000;
     return n > r->n / 2 ? v : (rl_view){0};
 }
 
 static void red_free(rlock *lk)
 {
-    red *r = (red *)lk;
+    rl_red *r = (rl_red *)lk;
     for (size_t i = 0; i < r->n; i++)
         rl_client_unref(r->client[i]);
 }
 
-static const rl_lock_kind rl_red = {
+static const rl_lock_kind red_kind = {
     .several = true,
     .acquire = red_acquire,
     .unlock = red_unlock,
@@ -999,7 +646,7 @@ static rlock_status read_options(rlock_red_options *to,
 }
 
 /* Inside the client. */
-static rlock_status check_server(const red *r, rlock_client *cl,
+static rlock_status check_server(const rl_red *r, rlock_client *cl,
                                  size_t position)
 {
     rl_run run = rl_identity_run(&cl->engine.identity);
@@ -1023,7 +670,7 @@ static rlock_status check_server(const red *r, rlock_client *cl,
     return RLOCK_OK;
 }
 
-static rlock_status add(red *r, rlock_client *cl, size_t position)
+static rlock_status add(rl_red *r, rlock_client *cl, size_t position)
 {
     int cancel;
     if (!cl)
@@ -1047,7 +694,7 @@ static rlock_status add(red *r, rlock_client *cl, size_t position)
 }
 
 /* Holds of this lock, and of no other, whatever the order of its clients. */
-static uint64_t scope_of(const red *r, rlock_layout layout)
+static uint64_t scope_of(const rl_red *r, rlock_layout layout)
 {
     uint64_t sum = 0, seed = r->n * 4 + layout;
     for (size_t i = 0; i < r->n; i++)
@@ -1073,7 +720,8 @@ rlock_status rlock_red_new_ex(rlock_client *const clients[], size_t n,
         s = read_options(&o, opts);
     if (s != RLOCK_OK)
         return s;
-    red *r = rl_lock_new(sizeof *r, &rl_red, clients[0], name, len, o.layout);
+    rl_red *r =
+        rl_lock_new(sizeof *r, &red_kind, clients[0], name, len, o.layout);
     if (!r)
         return RLOCK_ENOMEM;
     r->longest_lease_ms = o.longest_lease_ms;

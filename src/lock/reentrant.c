@@ -170,7 +170,7 @@ static rlock_status wait_for_turn(attempt *a)
     rl_engine *e = a->e;
     rlock *lk = a->lk;
     rl_waiter w;
-    if (!rl_waiter_enter(&e->rooms, &w, lk->target.name, lk->target.len, lk))
+    if (!rl_waiter_enter(&e->rooms, &w, &lk->target, lk))
         return rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
     rlock_status s = stand_in_line(a, &w);
     if (a->contended) {
@@ -369,8 +369,7 @@ static rlock_status reentrant_force_unlock(rlock *lk)
 
 static void reentrant_cancel(rlock *lk)
 {
-    rl_rooms_cancel(&rl_engine_of(lk)->rooms, lk->target.name, lk->target.len,
-                    lk);
+    rl_rooms_cancel(&rl_engine_of(lk)->rooms, &lk->target, lk);
 }
 
 static rl_view reentrant_view(rlock *lk)

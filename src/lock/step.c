@@ -25,6 +25,7 @@ void rl_step_call(const rl_step *s, rl_hold_call *c)
                         s->minds_token ? &s->token : NULL);
         break;
     case RL_VERB_RELEASE:
+    case RL_VERB_UNDO:
         rl_call_release(c, s->hold, s->level);
         break;
     case RL_VERB_EXTEND:
@@ -222,7 +223,7 @@ void rl_give_up(rl_engine *e, rl_hold *draft)
 
 void rl_undo_begin(rl_step *s, rl_engine *e, rl_hold *draft)
 {
-    begin(s, RL_VERB_RELEASE, e, draft, 1);
+    begin(s, RL_VERB_UNDO, e, draft, 1);
 }
 
 void rl_undo_end(rl_step *s, const rl_answer *a)

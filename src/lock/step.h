@@ -18,6 +18,7 @@ typedef enum rl_verb {
     RL_VERB_ACQUIRE,
     RL_VERB_REENTER,
     RL_VERB_RELEASE,
+    RL_VERB_UNDO, /* a release of what may have been granted */
     RL_VERB_EXTEND,
     RL_VERB_RAISE
 } rl_verb;
