@@ -94,12 +94,15 @@ void rl_agent_send(rl_agent *a, rl_errand *it)
     rl_mutex_unlock(&a->mutex);
 }
 
-rl_errand *rl_agent_take_back(rl_agent *a, const void *about)
+rl_errand *rl_agent_take_back(rl_agent *a,
+                              bool (*meant)(const rl_errand *it,
+                                            const void *arg),
+                              const void *arg)
 {
     rl_errand *it;
     rl_mutex_lock(&a->mutex);
     STAILQ_FOREACH (it, &a->errands, link) {
-        if (it->about == about)
+        if (meant(it, arg))
             break;
     }
     if (it)

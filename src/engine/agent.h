@@ -33,7 +33,6 @@ typedef struct rl_visitor {
 typedef struct rl_errand {
     STAILQ_ENTRY(rl_errand) link;
     int64_t due_us;
-    const void *about;
     void (*run)(struct rl_engine *e, struct rl_errand *it);
     /* The same without waiting. False: it is not done, and stays */
     bool (*attempt)(struct rl_engine *e, struct rl_errand *it);
@@ -80,8 +79,11 @@ void rl_agent_forget(rl_agent *a, rl_visitor *v);
 /* Errands fall due in the order in which they are sent. */
 void rl_agent_send(rl_agent *a, rl_errand *it);
 
-/* The errand that is about this, if it has not been begun; or NULL. */
-rl_errand *rl_agent_take_back(rl_agent *a, const void *about);
+/* The first that is meant and has not been begun comes back; or NULL. */
+rl_errand *rl_agent_take_back(rl_agent *a,
+                              bool (*meant)(const rl_errand *it,
+                                            const void *arg),
+                              const void *arg);
 
 /* Does what can be done without waiting. */
 void rl_agent_pass_by(struct rl_engine *e);

@@ -95,30 +95,86 @@ static void give_back(rl_node *x)
     x->conn = NULL;
 }
 
-/* Lets go of what a call before this one was about: the answer tells. */
-static void forget_prior(rl_engine *e, rl_late **prior)
+/* --- what is late -------------------------------------------------------- */
+
+/* Its owner may have released it meanwhile: then the watchdog undoes it. */
+static void join_group(rl_step *s, rl_answer *a)
 {
-    if (!*prior)
+    rl_holds *t = &s->e->holds;
+    rl_hold *h = s->hold;
+    rl_grant g;
+    rl_verdict v = rl_grant_read(a, 1, &g);
+    rl_mutex_lock(&t->mutex);
+    bool wanted = h->state == RL_DRAFT;
+    int64_t now_us = rl_now_us();
+    rl_hold_expect(h, now_us, s->lease_ms);
+    if (wanted && v == RL_ACQUIRED && !rl_group_is_void(h->group) &&
+        rl_lease_deadline(g.sent_us, s->lease_ms) > now_us) {
+        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, s->renewed);
+        h->count = atomic_load(&h->group->count);
+    } else if (wanted) {
+        rl_hold_end_locked(t, h, now_us);
+        h->doubtful = v == RL_ACQUIRED || a->open;
+        if (h->doubtful)
+            rl_hold_undo_locked(t, h, now_us);
+        else
+            rl_hold_unref_locked(t, h);
+    }
+    rl_hold_unref_locked(t, h);
+    rl_mutex_unlock(&t->mutex);
+}
+
+static bool try_prior(rl_engine *e, rl_conn *conn, rl_late **prior);
+
+static void note_late(rl_late *l)
+{
+    rl_fault f;
+    bool rung;
+    l->answer.open = l->answer.outcome == RL_UNKNOWN;
+    if (l->step.verb == RL_VERB_ACQUIRE)
+        join_group(&l->step, &l->answer);
+    else if (l->step.verb == RL_VERB_UNDO)
+        rl_undo_end(&l->step, &l->answer);
+    else
+        rl_release_end(&l->step, &l->answer, &rung, &f);
+}
+
+/* Notes an answer and those before it; what was not read is unknown. */
+static void settle_prior(rl_engine *e, rl_late **prior)
+{
+    rl_late *l = *prior;
+    if (!l)
         return;
-    rl_put_back(e, (*prior)->step.hold);
-    free(*prior);
+    settle_prior(e, &l->prior);
+    note_late(l);
+    free(l);
     *prior = NULL;
 }
 
-static bool skip_prior(rl_engine *e, rl_conn *conn, rl_late **prior)
+/* Reads it, and those before it, if they are there. False: not all are. */
+static bool try_read_late(rl_engine *e, rl_conn *conn, rl_late *l)
 {
-    rl_late *l = *prior;
-    if (l && !rl_answer_try_read(conn, l->script, &l->answer))
+    if (!try_prior(e, conn, &l->prior))
         return false;
-    forget_prior(e, prior);
+    l->read = l->read || rl_answer_try_read(conn, l->script, &l->answer);
+    return l->read;
+}
+
+static bool try_prior(rl_engine *e, rl_conn *conn, rl_late **prior)
+{
+    if (*prior && !try_read_late(e, conn, *prior))
+        return false;
+    settle_prior(e, prior);
     return true;
 }
+
+/* --- asking -------------------------------------------------------------- */
 
 /* The answer is final. */
 static void settle(const rl_round *how, rl_node *x)
 {
     x->due = x->late = x->asked = false;
-    forget_prior(x->e, &x->prior);
+    settle_prior(x->e, &x->prior);
     x->answer.open = x->answer.outcome == RL_UNKNOWN;
     give_back(x);
     how->got(how->arg, x);
@@ -205,6 +261,8 @@ static void begin(rl_nodes *ns, const rl_round *how)
         if (down[i])
             continue;
         hopeful++;
+        if (!x->conn && x->step.verb == RL_VERB_ACQUIRE && !how->call)
+            rl_node_follow(x, RL_VERB_ACQUIRE);
         if (!x->conn)
             x->conn = rl_source_borrow_known(x->e->source);
         if (x->conn)
@@ -241,7 +299,7 @@ static bool look_for_connection(rl_nodes *ns, const rl_round *how, rl_node *x)
 
 static bool look_for_answer(const rl_round *how, rl_node *x)
 {
-    if (!skip_prior(x->e, x->conn, &x->prior))
+    if (!try_prior(x->e, x->conn, &x->prior))
         return false;
     if (!rl_answer_try_read(x->conn, x->script, &x->answer))
         return false;
@@ -357,61 +415,31 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
     }
 }
 
-/* --- what is late -------------------------------------------------------- */
+/* --- leaving and taking back --------------------------------------------- */
 
-/* Its owner may have released it meanwhile: then the watchdog undoes it. */
-static void join_group(rl_step *s, rl_answer *a)
-{
-    rl_holds *t = &s->e->holds;
-    rl_hold *h = s->hold;
-    rl_grant g;
-    rl_verdict v = rl_grant_read(a, 1, &g);
-    rl_mutex_lock(&t->mutex);
-    bool wanted = h->state == RL_DRAFT;
-    int64_t now_us = rl_now_us();
-    rl_hold_expect(h, now_us, s->lease_ms);
-    if (wanted && v == RL_ACQUIRED && !rl_group_is_void(h->group) &&
-        rl_lease_deadline(g.sent_us, s->lease_ms) > now_us) {
-        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, s->renewed);
-        h->count = atomic_load(&h->group->count);
-    } else if (wanted) {
-        rl_hold_end_locked(t, h, now_us);
-        h->doubtful = v == RL_ACQUIRED || a->open;
-        if (h->doubtful)
-            rl_hold_undo_locked(t, h, now_us);
-        else
-            rl_hold_unref_locked(t, h);
-    }
-    rl_hold_unref_locked(t, h);
-    rl_mutex_unlock(&t->mutex);
-}
-
-/* The answer is there: what it means, and the connection goes back. */
+/* The answer is there, and the connection free again. */
 static void conclude(rl_engine *e, rl_late *l)
 {
-    rl_fault f;
-    bool rung;
-    l->answer.open = l->answer.outcome == RL_UNKNOWN;
     rl_source_give_back(e->source, l->conn);
-    forget_prior(e, &l->prior);
-    if (l->step.verb == RL_VERB_ACQUIRE)
-        join_group(&l->step, &l->answer);
-    else if (l->step.verb == RL_VERB_UNDO)
-        rl_undo_end(&l->step, &l->answer);
-    else
-        rl_release_end(&l->step, &l->answer, &rung, &f);
-    free(l);
+    settle_prior(e, &l);
 }
 
 static bool attempt_late(rl_engine *e, rl_errand *it)
 {
     rl_late *l = RL_CONTAINER(it, rl_late, errand);
-    l->read = l->read || (skip_prior(e, l->conn, &l->prior) &&
-                          rl_answer_try_read(l->conn, l->script, &l->answer));
-    if (!l->read || rl_answer_is_noscript(&l->answer))
+    if (!try_read_late(e, l->conn, l) || rl_answer_is_noscript(&l->answer))
         return false;
     conclude(e, l);
     return true;
+}
+
+static void read_in_order(rl_conn *conn, rl_late *l, int64_t until_us)
+{
+    if (l->prior)
+        read_in_order(conn, l->prior, until_us);
+    if (!l->read)
+        rl_answer_read(conn, l->script, until_us, &l->answer);
+    l->read = true;
 }
 
 static void run_late(rl_engine *e, rl_errand *it)
@@ -419,11 +447,7 @@ static void run_late(rl_engine *e, rl_errand *it)
     rl_late *l = RL_CONTAINER(it, rl_late, errand);
     if (rl_agent_is_stopping(&e->agent))
         l->until_us = rl_now_us();
-    if (l->prior)
-        rl_answer_read(l->conn, l->prior->script, l->until_us,
-                       &l->prior->answer);
-    if (!l->read)
-        rl_answer_read(l->conn, l->script, l->until_us, &l->answer);
+    read_in_order(l->conn, l, l->until_us);
     if (rl_answer_is_noscript(&l->answer)) {
         rl_hold_call c;
         rl_step_call(&l->step, &c);
@@ -443,7 +467,6 @@ bool rl_node_hand_over(rl_node *x)
     if (!l)
         return false;
     l->errand = (rl_errand){.due_us = rl_now_us() + PATIENCE_US,
-                            .about = x->hold,
                             .run = run_late,
                             .attempt = attempt_late};
     l->conn = x->conn;
@@ -462,9 +485,28 @@ bool rl_node_hand_over(rl_node *x)
     return true;
 }
 
-bool rl_node_take_back(rl_node *x)
+static bool is_acquire_of(const rl_errand *it, const void *node)
 {
-    rl_errand *it = rl_agent_take_back(&x->e->agent, x->hold);
+    const rl_late *l = RL_CONTAINER(it, rl_late, errand);
+    const rl_node *x = node;
+    return l->step.verb == RL_VERB_ACQUIRE && l->step.hold == x->hold &&
+           !l->read;
+}
+
+static bool is_release_before(const rl_errand *it, const void *node)
+{
+    const rl_late *l = RL_CONTAINER(it, rl_late, errand);
+    const rl_hold *before = l->step.hold, *h = ((const rl_node *)node)->hold;
+    return l->step.verb != RL_VERB_ACQUIRE && before->scope == h->scope &&
+           before->name_len == h->name_len &&
+           memcmp(before->text, h->text, h->name_len) == 0 && !l->read;
+}
+
+bool rl_node_follow(rl_node *x, rl_verb verb)
+{
+    rl_errand *it = rl_agent_take_back(
+        &x->e->agent,
+        verb == RL_VERB_ACQUIRE ? is_release_before : is_acquire_of, x);
     if (!it)
         return false;
     x->prior = RL_CONTAINER(it, rl_late, errand);

@@ -75,11 +75,12 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how);
 bool rl_node_hand_over(rl_node *x);
 
 /*
- * The other way round: an acquire that was handed over comes back, so that what
- * is asked next follows it on the same connection. False: it has been done, or
- * is being done.
+ * The other way round: what was handed over comes back, so that what is asked
+ * next follows it on the same connection: an undoing the acquire of its hold,
+ * an acquire an earlier release of the lock. False: there is no such thing, or
+ * the agent is at it.
  */
-bool rl_node_take_back(rl_node *x);
+bool rl_node_follow(rl_node *x, rl_verb verb);
 
 /* It is given up: as if it had not answered in time. */
 void rl_node_drop(const rl_round *how, rl_node *x);

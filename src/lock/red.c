@@ -357,7 +357,7 @@ static void got_release(const void *arg, rl_node *x)
 static void recall(rl_node *x)
 {
     rl_holds *t = &x->e->holds;
-    bool taken_back = rl_node_take_back(x);
+    bool taken_back = rl_node_follow(x, RL_VERB_UNDO);
     rl_mutex_lock(&t->mutex);
     bool late = x->hold->state == RL_DRAFT;
     if (late) {
