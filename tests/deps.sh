@@ -1,8 +1,8 @@
 #!/bin/sh
-# deps.sh build|demo|test|ci
+# deps.sh build|demo|test|interop|ci
 #
-# Installs what is missing for building, the demo, the tests, or the checks of
-# .ci/run, on Debian and Ubuntu. With everything there it touches no network.
+# Installs what is missing for building, the demo, the tests, the tests with
+# other clients, or the checks of .ci/run, on Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -33,6 +33,16 @@ for_test() {
     for_demo
     header criterion/criterion.h libcriterion-dev
 }
+for_interop() {
+    for_demo
+    program python3 python3
+    python3 -c 'import ensurepip' >/dev/null 2>&1 || need python3-venv
+    program javac default-jdk-headless
+    program mvn maven
+    program go golang-go
+    program node nodejs
+    program npm npm
+}
 for_ci() {
     for_test
     program g++ g++
@@ -42,9 +52,9 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | ci) "for_$1" ;;
+build | demo | test | interop | ci) "for_$1" ;;
 *)
-    echo "usage: deps.sh build|demo|test|ci" >&2
+    echo "usage: deps.sh build|demo|test|interop|ci" >&2
     exit 2
     ;;
 esac

@@ -35,6 +35,8 @@ typedef struct pipeline {
     rl_script_id script[RL_QUESTIONS_MAX];
     bool done[RL_QUESTIONS_MAX];
     bool open[RL_QUESTIONS_MAX]; /* may have been executed */
+    bool sent;
+    rl_fault fault; /* the latest */
 } pipeline;
 
 static bool append_all(pipeline *p, rl_conn *conn)
@@ -57,29 +59,46 @@ static void read_all(pipeline *p, rl_conn *conn, int64_t sent_us,
     for (size_t i = 0; i < p->q->n && !conn->broken; i++) {
         rl_answer a = {.sent_us = sent_us};
         rl_answer_read(conn, p->script[i], deadline_us, &a);
-        p->open[i] = a.outcome == RL_UNKNOWN;
-        p->done[i] = a.outcome == RL_ANSWERED;
+        a.open = p->open[i] = a.outcome == RL_UNKNOWN;
+        p->done[i] = a.outcome == RL_ANSWERED ||
+                     !(a.fault.transient || rl_answer_is_noscript(&a));
         if (p->done[i])
             p->q->got(p->q->arg, i, &a);
+        else
+            p->fault = a.fault;
     }
 }
 
 static void converse(pipeline *p, rl_engine *e, int64_t deadline_us)
 {
     rl_conn *conn;
-    rl_fault f;
-    if (rl_source_borrow(e->source, deadline_us, &conn, &f) != RLOCK_OK)
+    if (rl_source_borrow(e->source, deadline_us, &conn, &p->fault) != RLOCK_OK)
         return;
     int64_t sent_us = rl_now_us();
     if (append_all(p, conn)) {
+        p->sent = true;
+        bool whole = rl_conn_flush(conn, deadline_us, &p->fault) == RLOCK_OK;
         /* When it fails, all but the last may have arrived. */
-        bool sent = rl_conn_flush(conn, deadline_us, &f) == RLOCK_OK;
         for (size_t i = 0; i < p->q->n; i++)
-            p->open[i] = sent || i + 1 < p->q->n;
-        if (sent)
+            p->open[i] = whole || i + 1 < p->q->n;
+        if (whole)
             read_all(p, conn, sent_us, deadline_us);
     }
     rl_source_give_back(e->source, conn);
+}
+
+/* What has no answer yet, by itself. */
+static void ask_again(const pipeline *p, rl_engine *e, size_t i,
+                      int64_t deadline_us)
+{
+    rl_hold_call c;
+    rl_answer a = {.outcome = RL_UNKNOWN, .fault = p->fault};
+    p->q->call(p->q->arg, i, &c);
+    bool may_not = p->open[i] && c.call.only_once;
+    if (!may_not && !(p->sent && rl_now_us() >= deadline_us))
+        rl_ask(e, &c.call, deadline_us, &a);
+    a.open = a.open || p->open[i];
+    p->q->got(p->q->arg, i, &a);
 }
 
 void rl_ask_all(rl_engine *e, const rl_questions *q, int64_t deadline_us)
@@ -88,14 +107,8 @@ void rl_ask_all(rl_engine *e, const rl_questions *q, int64_t deadline_us)
     if (q->n > 1)
         converse(&p, e, deadline_us);
     for (size_t i = 0; i < q->n; i++) {
-        rl_hold_call c;
-        rl_answer a;
-        if (p.done[i])
-            continue;
-        q->call(q->arg, i, &c);
-        rl_ask(e, &c.call, deadline_us, &a);
-        a.open = a.open || p.open[i];
-        q->got(q->arg, i, &a);
+        if (!p.done[i])
+            ask_again(&p, e, i, deadline_us);
     }
 }
 

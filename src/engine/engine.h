@@ -56,7 +56,8 @@ void rl_ask(rl_engine *e, const rl_call *c, int64_t deadline_us, rl_answer *a);
 /*
  * The same for n calls in one round trip. Asks call() for each call, i from 0,
  * and hands each answer to got(), in any order; what has no answer at once is
- * asked again by itself.
+ * asked again by itself. A connection is borrowed meanwhile: got() must not
+ * call back into the program.
  */
 #define RL_QUESTIONS_MAX 64
 

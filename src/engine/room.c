@@ -169,13 +169,29 @@ void rl_rooms_yield(rl_rooms *r, const void *name, size_t len, int64_t until_us)
     rl_mutex_unlock(&r->mutex);
 }
 
+static int64_t yields_until_locked(rl_rooms *r, uint64_t hash)
+    RL_REQUIRES(&r->mutex)
+{
+    rl_manners m = r->manners[hash % RL_MANNERS];
+    return m.hash == hash ? m.until_us : 0;
+}
+
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what)
+{
+    uint64_t hash = rl_hash(what->name, what->len, 0);
+    rl_mutex_lock(&r->mutex);
+    bool owed = find_locked(r, what->name, what->len, what->scope) ||
+                yields_until_locked(r, hash) > rl_now_us();
+    rl_mutex_unlock(&r->mutex);
+    return owed;
+}
+
 int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w)
 {
-    uint64_t hash = w->room->node.hash;
     rl_mutex_lock(&r->mutex);
-    rl_manners m = r->manners[hash % RL_MANNERS];
+    int64_t until_us = yields_until_locked(r, w->room->node.hash);
     rl_mutex_unlock(&r->mutex);
-    return m.hash == hash ? m.until_us : 0;
+    return until_us;
 }
 
 typedef struct listing {

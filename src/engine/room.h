@@ -104,6 +104,9 @@ void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket);
 int64_t rl_waiter_failed(rl_rooms *r, rl_waiter *w);
 void rl_waiter_answered(rl_rooms *r, rl_waiter *w);
 
+/* Does somebody wait here, or is the next comer held back? */
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what);
+
 /*
  * Holds the next comer for a name back until then: a release rang another
  * client, which has a longer way to the lock than this one and would lose

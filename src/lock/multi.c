@@ -37,15 +37,19 @@ typedef struct part {
     rlock *lk;
     size_t position;
     int cancel;    /* the thread's state, while inside of the client */
-    bool due;      /* to be asked with the next round */
+    bool wanted;   /* to be done, with the others of its client */
     bool held;     /* taken by this call, or to be released by it */
     bool fresh;    /* and not held before */
-    rl_hold *hold; /* referenced, while inside */
+    rl_hold *hold; /* referenced, while inside; NULL: the call has none */
     rl_step step;
+    rlock_event_type event; /* to be delivered; 0: none */
 } part;
 
 typedef struct parts {
     const multi *m;
+    int64_t lease_ms;  /* as asked for */
+    int64_t until_us;  /* of the call */
+    int64_t round_us;  /* of the round that is being prepared */
     rlock_error worst; /* what to report */
     size_t n;
     part part[RLOCK_MULTI_MAX];
@@ -60,6 +64,7 @@ static void parts_init(parts *p, const rlock *lk)
 {
     p->m = (const multi *)lk;
     p->worst.status = RLOCK_OK;
+    p->until_us = RL_NEVER;
     p->n = p->m->n;
     for (size_t i = 0; i < p->n; i++)
         p->part[i] = (part){.lk = p->m->member[i].lk,
@@ -102,127 +107,150 @@ static rlock_status report(const parts *p)
 
 /* --- rounds -------------------------------------------------------------- */
 
-/* Into the member's client, with the thread's hold of it. */
-static bool come_in(parts *p, part *x, bool *valid)
-{
-    rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
-    if (s != RLOCK_OK) {
-        note(p, x, s);
-        return false;
-    }
-    x->hold = rl_pick_up(rl_engine_of(x->lk), &x->lk->target, valid);
-    return true;
-}
+/*
+ * One verb for the members of one client. begin() answers whether the member's
+ * call is to be made; if so, end() gets the answer. Neither calls back into the
+ * program: the events come afterwards.
+ */
+typedef struct verb {
+    bool (*begin)(parts *p, part *x, bool valid);
+    void (*end)(parts *p, part *x, rl_answer *a);
+} verb;
 
-static void go_out(part *x)
-{
-    rl_client_leave(x->lk->client, x->cancel);
-}
-
-/* Of those that are due, the ones of one client. */
 typedef struct round {
     parts *p;
-    void (*end)(parts *p, part *x, rl_answer *a);
+    const verb *verb;
     size_t n;
     part *part[RLOCK_MULTI_MAX];
 } round;
 
 static void call_of(void *arg, size_t i, rl_hold_call *c)
 {
-    const round *r = arg;
-    rl_step_call(&r->part[i]->step, c);
+    const part *x = ((const round *)arg)->part[i];
+    if (x->hold)
+        rl_step_call(&x->step, c);
+    else
+        rl_call_force_release(c, &x->lk->target);
 }
 
 static void answer_of(void *arg, size_t i, rl_answer *a)
 {
     const round *r = arg;
-    part *x = r->part[i];
-    r->end(r->p, x, a);
-    go_out(x);
+    r->verb->end(r->p, r->part[i], a);
 }
 
-/* Asks for all that are due, one client after the other, and ends them. */
-static void ask_due(parts *p, void (*end)(parts *p, part *x, rl_answer *a))
+/* Into the client, with the thread's hold. True: its call is to be made. */
+static bool come_in(parts *p, part *x, const verb *v)
+{
+    bool valid;
+    rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
+    if (s != RLOCK_OK) {
+        note(p, x, s);
+        return false;
+    }
+    x->hold = rl_pick_up(rl_engine_of(x->lk), &x->lk->target, &valid);
+    if (v->begin(p, x, valid))
+        return true;
+    rl_client_leave(x->lk->client, x->cancel);
+    return false;
+}
+
+static void go_out(part *x)
+{
+    const rl_hold *h = x->hold;
+    int64_t since_us =
+        x->event == RLOCK_EVENT_RELEASED ? h->began_us : x->step.began_us;
+    if (x->event)
+        rl_lock_emit(x->lk, x->event, h->token, x->step.level,
+                     rl_now_us() - since_us);
+    x->event = (rlock_event_type)0;
+    rl_put_back(rl_engine_of(x->lk), x->hold);
+    rl_client_leave(x->lk->client, x->cancel);
+}
+
+static void do_client(parts *p, size_t first, const verb *v)
+{
+    round r = {.p = p, .verb = v};
+    rlock_client *client = p->part[first].lk->client;
+    p->round_us = p->until_us;
+    for (size_t i = first; i < p->n; i++) {
+        part *x = &p->part[i];
+        if (!x->wanted || x->lk->client != client)
+            continue;
+        x->wanted = false;
+        if (come_in(p, x, v))
+            r.part[r.n++] = x;
+    }
+    if (r.n == 0)
+        return;
+    rl_engine *e = &client->engine;
+    rl_questions q = {r.n, call_of, answer_of, &r};
+    rl_ask_all(e, &q, rl_min(p->round_us, rl_command_deadline(e)));
+    for (size_t i = 0; i < r.n; i++)
+        go_out(r.part[i]);
+}
+
+/* One client after the other, so that each has its own time. */
+static void do_wanted(parts *p, const verb *v)
 {
     for (size_t i = 0; i < p->n; i++) {
-        round r = {.p = p, .end = end};
-        int64_t until_us = RL_NEVER;
-        for (size_t k = i; k < p->n; k++) {
-            part *x = &p->part[k];
-            if (!x->due || x->lk->client != p->part[i].lk->client)
-                continue;
-            x->due = false;
-            until_us = rl_min(until_us, x->step.until_us);
-            r.part[r.n++] = x;
-        }
-        rl_questions q = {r.n, call_of, answer_of, &r};
-        if (r.n > 0)
-            rl_ask_all(r.part[0]->step.e, &q, until_us);
+        if (p->part[i].wanted)
+            do_client(p, i, v);
     }
 }
 
 /* --- release ------------------------------------------------------------- */
 
-static void begin_release(parts *p, part *x, int64_t until_us)
+static bool begin_release(parts *p, part *x, bool valid)
 {
-    rl_fault f;
-    bool valid;
-    if (!come_in(p, x, &valid))
-        return;
     rl_engine *e = rl_engine_of(x->lk);
+    rl_fault f;
     if (!x->hold) {
         note(p, x, rl_lock_not_held(x->lk));
-        go_out(x);
-        return;
+        return false;
     }
     int level = x->hold->count - 1;
-    x->due = rl_count_down(e, x->hold, level);
+    valid = rl_count_down(e, x->hold, level);
     if (level == 0)
         rl_owner_count(-1);
-    if (x->due) {
+    if (valid) {
         rl_release_begin(&x->step, e, x->hold, level);
-        x->step.until_us = rl_min(x->step.until_us, until_us);
-        return;
+        return true;
     }
     rl_release_lost(e, x->hold, level, &f);
     note(p, x, rl_lock_fail(x->lk, &f));
     rl_put_back(e, x->hold);
-    go_out(x);
+    return false;
 }
 
 static void end_release(parts *p, part *x, rl_answer *a)
 {
-    rl_engine *e = rl_engine_of(x->lk);
-    rl_hold *h = x->hold;
     rl_fault f;
     bool rung;
     rlock_status s = rl_release_end(&x->step, a, &rung, &f);
     if (rung)
         rl_make_way(x->lk, a->sent_us);
     if (s == RLOCK_OK) {
-        rl_lock_emit(x->lk, RLOCK_EVENT_RELEASED, h->token, x->step.level,
-                     rl_now_us() - h->began_us);
-        rl_add(&e->stats.releases, 1);
+        x->event = RLOCK_EVENT_RELEASED;
+        rl_add(&rl_engine_of(x->lk)->stats.releases, 1);
     } else {
         note(p, x, rl_lock_fail(x->lk, &f));
     }
-    rl_put_back(e, h);
 }
 
+static const verb release_verb = {begin_release, end_release};
+
 /* Releases the members from this one on that are marked as held. */
-static void let_go(parts *p, size_t from, int64_t until_us)
+static void let_go(parts *p, size_t from)
 {
     for (size_t i = from; i < p->n; i++) {
         part *x = &p->part[i];
-        if (!x->held)
-            continue;
-        x->held = false;
-        if (is_single(x->lk))
-            begin_release(p, x, until_us);
-        else
+        x->wanted = x->held && is_single(x->lk);
+        if (x->held && !x->wanted)
             note(p, x, rlock_unlock(x->lk));
+        x->held = false;
     }
-    ask_due(p, end_release);
+    do_wanted(p, &release_verb);
 }
 
 static rlock_status multi_unlock(rlock *lk)
@@ -231,180 +259,204 @@ static rlock_status multi_unlock(rlock *lk)
     parts_init(&p, lk);
     for (size_t i = 0; i < p.n; i++)
         p.part[i].held = true;
-    let_go(&p, 0, RL_NEVER);
+    let_go(&p, 0);
     return report(&p);
 }
 
 /* --- acquire ------------------------------------------------------------- */
 
-static rlock_status begin_acquire_of(part *x, bool valid, int64_t lease_ms)
+static rlock_status prepare(const parts *p, part *x, bool valid)
 {
     rl_engine *e = rl_engine_of(x->lk);
     x->fresh = !x->hold;
     if (x->hold && !valid)
         return rl_lock_error(x->lk, RLOCK_LOST, rl_loss_text(x->hold->loss));
     if (x->hold)
-        return rl_reenter_begin(&x->step, e, x->hold, lease_ms)
+        return rl_reenter_begin(&x->step, e, x->hold, p->lease_ms)
                    ? RLOCK_OK
                    : rl_lock_error(x->lk, RLOCK_EINVAL,
                                    "the hold count is at its end");
     if (!rl_engine_start(e))
         return rl_lock_error(x->lk, RLOCK_ENOMEM,
                              "the watchdog thread cannot be started");
-    x->hold = rl_draft(e, &x->lk->target, NULL, lease_ms);
+    x->hold = rl_draft(e, &x->lk->target, NULL, p->lease_ms);
     if (!x->hold)
         return rl_lock_error(x->lk, RLOCK_ENOMEM,
                              "out of memory or randomness");
-    rl_acquire_begin(&x->step, e, x->hold, lease_ms);
+    rl_acquire_begin(&x->step, e, x->hold, p->lease_ms);
     return RLOCK_OK;
 }
 
-static void begin_acquire(parts *p, part *x, int64_t lease_ms, int64_t until_us)
+static bool begin_acquire(parts *p, part *x, bool valid)
 {
-    bool valid;
-    if (!come_in(p, x, &valid))
-        return;
-    rlock_status s = begin_acquire_of(x, valid, lease_ms);
-    x->due = s == RLOCK_OK;
-    if (x->due) {
-        x->step.until_us = rl_min(x->step.until_us, until_us);
-        return;
-    }
+    rlock_status s = prepare(p, x, valid);
+    if (s == RLOCK_OK)
+        return true;
     note(p, x, s);
     rl_put_back(rl_engine_of(x->lk), x->hold);
-    go_out(x);
-}
-
-static void taken(part *x)
-{
-    const rl_hold *h = x->hold;
-    x->held = true;
-    rl_add(&x->step.e->stats.acquires, 1);
-    rl_lock_emit(x->lk, RLOCK_EVENT_ACQUIRED, h->token, h->count,
-                 rl_now_us() - x->step.began_us);
+    return false;
 }
 
 static void end_fresh(parts *p, part *x, rl_answer *a)
 {
     rl_grant g;
     rl_fault f;
-    switch (rl_acquire_end(&x->step, a, &g, &f)) {
-    case RL_ACQUIRED:
+    rl_engine *e = x->step.e;
+    rl_verdict v = rl_acquire_end(&x->step, a, &g, &f);
+    if (v == RL_ACQUIRED) {
+        x->held = true;
+        rl_mutex_lock(&e->holds.mutex);
+        x->hold->refs++; /* until the event has been delivered */
+        rl_mutex_unlock(&e->holds.mutex);
         rl_take_over(&x->step, &g, g.token);
         rl_owner_count(1);
-        taken(x);
         return;
-    case RL_BUSY:
-    case RL_GONE:
-        note(p, x, rl_lock_error(x->lk, RLOCK_BUSY, "another owner holds it"));
-        break;
-    case RL_FAILED:
-        note(p, x, rl_lock_fail(x->lk, &f));
-        break;
     }
-    rl_give_up(x->step.e, x->hold);
+    note(p, x,
+         v == RL_FAILED
+             ? rl_lock_fail(x->lk, &f)
+             : rl_lock_error(x->lk, RLOCK_BUSY, "another owner holds it"));
+    rl_give_up(e, x->hold);
+    x->hold = NULL;
 }
 
 static void end_acquire(parts *p, part *x, rl_answer *a)
 {
     rl_fault f;
-    if (x->fresh) {
+    if (x->fresh)
         end_fresh(p, x, a);
-        return;
-    }
-    if (rl_reenter_end(&x->step, a, &f) == RLOCK_OK)
-        taken(x);
+    else if (rl_reenter_end(&x->step, a, &f) == RLOCK_OK)
+        x->held = true;
     else
         note(p, x, rl_lock_fail(x->lk, &f));
-    rl_put_back(x->step.e, x->hold);
+    if (x->held) {
+        x->event = RLOCK_EVENT_ACQUIRED;
+        rl_add(&x->step.e->stats.acquires, 1);
+    }
+}
+
+static const verb acquire_verb = {begin_acquire, end_acquire};
+
+/*
+ * Is it the turn of others? Then nothing is asked from here on: what is taken
+ * behind a gap would only be in their way.
+ */
+static bool is_owed(const part *x)
+{
+    int cancel;
+    if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+        return false;
+    bool owed = rl_rooms_is_owed(&rl_engine_of(x->lk)->rooms, &x->lk->target);
+    rl_client_leave(x->lk->client, cancel);
+    return owed && rl_lock_view(x->lk).count == 0;
 }
 
 /*
  * One try of the members from this one on. Returns how many are held without a
  * gap; what was taken behind a gap is released again.
  */
-static size_t try_from(parts *p, size_t from, int64_t lease_ms,
-                       int64_t until_us)
+static size_t try_from(parts *p, size_t from, bool may_wait)
 {
+    bool gap = false;
     p->worst.status = RLOCK_OK;
     for (size_t i = from; i < p->n; i++) {
         part *x = &p->part[i];
-        if (is_single(x->lk)) {
-            begin_acquire(p, x, lease_ms, until_us);
+        gap = gap || (may_wait && is_single(x->lk) && is_owed(x));
+        x->wanted = is_single(x->lk) && !gap;
+        if (is_single(x->lk) || gap)
             continue;
-        }
         x->fresh = false;
-        rlock_status s = rlock_acquire(x->lk, 0, lease_ms);
+        rlock_status s = rlock_acquire(x->lk, 0, p->lease_ms);
         x->held = s == RLOCK_OK;
         note(p, x, s);
     }
-    ask_due(p, end_acquire);
+    do_wanted(p, &acquire_verb);
     while (from < p->n && p->part[from].held)
         from++;
     rlock_error first = p->worst;
-    let_go(p, from, until_us);
+    let_go(p, from);
     p->worst = first;
     return from;
 }
 
+static bool is_mine(const rlock *lk)
+{
+    int cancel;
+    bool valid;
+    if (!is_single(lk) || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
+        return false;
+    rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
+    rl_put_back(rl_engine_of(lk), h);
+    rl_client_leave(lk->client, cancel);
+    return h != NULL;
+}
+
 /* Waits for the first member that is missing. */
 static rlock_status wait_for(parts *p, part *x, int64_t wait_us,
-                             int64_t lease_ms, rl_cancel cancel)
+                             rl_cancel cancel)
 {
     int64_t wait_ms = wait_us == RL_NEVER
                           ? RLOCK_FOREVER
                           : rl_max(1, (wait_us - rl_now_us() + 999) / 1000);
     p->worst.status = RLOCK_OK;
-    rlock_status s = rl_lock_acquire(x->lk, wait_ms, lease_ms, cancel);
+    x->fresh = is_single(x->lk) && !is_mine(x->lk);
+    rlock_status s = rl_lock_acquire(x->lk, wait_ms, p->lease_ms, cancel);
     x->held = s == RLOCK_OK;
-    x->fresh = is_single(x->lk);
     note(p, x, s);
     return s;
 }
 
-static bool join(part *x, rl_group *g)
+static void join(const part *x, rl_group *g)
 {
     int cancel;
     if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
-        return false;
+        return;
     rl_holds *t = &rl_engine_of(x->lk)->holds;
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_holds_mine_locked(t, &x->lk->target);
-    bool held = h && h->state == RL_HELD;
-    if (held) {
+    if (h && h->state == RL_HELD) {
         h->group = g;
         rl_group_ref(g);
     }
     rl_mutex_unlock(&t->mutex);
     rl_client_leave(x->lk->client, cancel);
-    return held;
 }
 
-/* All are held: from here on the loss of one is the loss of the whole. */
+/* A member may have been lost while a later one was waited for. */
+static rlock_status find_lost(parts *p)
+{
+    p->worst.status = RLOCK_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        const part *x = &p->part[i];
+        if (rl_lock_view(x->lk).count == 0)
+            note(p, x,
+                 rl_lock_error(x->lk, RLOCK_LOST,
+                               "lost before all members were held"));
+    }
+    return report(p);
+}
+
+/* From here on the loss of a member is the loss of the whole. */
 static rlock_status unite(parts *p)
 {
     int fresh = 0;
-    const part *missing = NULL;
     for (size_t i = 0; i < p->n; i++)
         fresh += p->part[i].fresh;
-    if (fresh == 0)
-        return RLOCK_OK;
     rl_group *g = rl_group_new(p->m->base.client, fresh, false);
     if (!g)
         return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
     atomic_store(&g->left, fresh);
     for (size_t i = 0; i < p->n; i++) {
-        part *x = &p->part[i];
-        if (x->fresh && !join(x, g))
-            missing = x;
+        if (p->part[i].fresh)
+            join(&p->part[i], g);
     }
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
-    bool lost = (missing || atomic_load(&g->left) < fresh) &&
-                rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER);
+    rlock_status s = find_lost(p);
+    /* Lost after it was united, and reported: it is for the owner to find. */
+    if (s != RLOCK_OK && !rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER))
+        s = RLOCK_OK;
     rl_group_unref(g);
-    return lost ? rl_error_set(RLOCK_LOST, 0,
-                               "a member was lost before all were held")
-                : RLOCK_OK;
+    return s;
 }
 
 static int64_t longest_timeout_ms(const multi *m)
@@ -421,78 +473,105 @@ static rlock_status multi_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
     parts p;
     parts_init(&p, lk);
     int64_t wait_us = rl_after_ms(rl_now_us(), wait_ms);
-    int64_t until_us = rl_after_ms(wait_us, longest_timeout_ms(p.m));
-    size_t n = try_from(&p, 0, lease_ms, until_us);
+    p.until_us = rl_after_ms(wait_us, longest_timeout_ms(p.m));
+    p.lease_ms = lease_ms;
+    size_t n = try_from(&p, 0, wait_ms != 0);
     while (n < p.n && wait_ms != 0 &&
-           wait_for(&p, &p.part[n], wait_us, lease_ms, cancel) == RLOCK_OK)
-        n = try_from(&p, n + 1, lease_ms, until_us);
+           wait_for(&p, &p.part[n], wait_us, cancel) == RLOCK_OK)
+        n = try_from(&p, n + 1, true);
     rlock_status s = n == p.n ? unite(&p) : report(&p);
     if (s == RLOCK_OK)
         return RLOCK_OK;
     rlock_error why = *rlock_last_error();
-    let_go(&p, 0, until_us);
+    let_go(&p, 0);
     return rl_error_set(s, why.sys_errno, "%s", why.message);
 }
 
 /* --- the other verbs ----------------------------------------------------- */
+
+static bool begin_extend(parts *p, part *x, bool valid)
+{
+    rl_engine *e = rl_engine_of(x->lk);
+    rl_fault f;
+    rl_answer a = {.outcome = RL_NOT_EXECUTED};
+    if (!x->hold) {
+        note(p, x, rl_lock_not_held(x->lk));
+    } else if (!valid) {
+        note(p, x,
+             rl_lock_error(x->lk, RLOCK_LOST, rl_loss_text(x->hold->loss)));
+    } else if (rl_extend_begin(&x->step, e, x->hold, p->lease_ms,
+                               rl_command_deadline(e))) {
+        p->round_us = rl_min(p->round_us, x->step.until_us);
+        return true;
+    } else {
+        rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
+        rl_extend_end(&x->step, &a, &f);
+        note(p, x, rl_lock_fail(x->lk, &f));
+    }
+    rl_put_back(e, x->hold);
+    return false;
+}
 
 static void end_extend(parts *p, part *x, rl_answer *a)
 {
     rl_fault f;
     if (rl_extend_end(&x->step, a, &f) != RLOCK_OK)
         note(p, x, rl_lock_fail(x->lk, &f));
-    rl_put_back(x->step.e, x->hold);
-}
-
-static void begin_extend(parts *p, part *x, int64_t lease_ms)
-{
-    bool valid;
-    if (!come_in(p, x, &valid))
-        return;
-    rl_engine *e = rl_engine_of(x->lk);
-    if (x->hold && valid) {
-        x->due = rl_extend_begin(&x->step, e, x->hold, lease_ms,
-                                 rl_command_deadline(e));
-        if (x->due)
-            return;
-        rl_answer a = {.outcome = RL_NOT_EXECUTED};
-        rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
-        end_extend(p, x, &a);
-    } else {
-        note(p, x,
-             x->hold
-                 ? rl_lock_error(x->lk, RLOCK_LOST, rl_loss_text(x->hold->loss))
-                 : rl_lock_not_held(x->lk));
-        rl_put_back(e, x->hold);
-    }
-    go_out(x);
 }
 
 static rlock_status multi_extend(rlock *lk, int64_t lease_ms)
 {
+    static const verb extend_verb = {begin_extend, end_extend};
     parts p;
     parts_init(&p, lk);
+    p.lease_ms = lease_ms;
     for (size_t i = 0; i < p.n; i++) {
         part *x = &p.part[i];
-        if (is_single(x->lk))
-            begin_extend(&p, x, lease_ms);
-        else
+        x->wanted = is_single(x->lk);
+        if (!x->wanted)
             note(&p, x, rlock_extend(x->lk, lease_ms));
     }
-    ask_due(&p, end_extend);
+    do_wanted(&p, &extend_verb);
     return report(&p);
+}
+
+/* The thread's own hold is of no interest. */
+static bool begin_force(parts *p, part *x, bool valid)
+{
+    (void)p;
+    (void)valid;
+    rl_put_back(rl_engine_of(x->lk), x->hold);
+    x->hold = NULL;
+    return true;
+}
+
+static void end_force(parts *p, part *x, rl_answer *a)
+{
+    x->held = a->outcome == RL_ANSWERED && a->reply.top.integer == 1;
+    if (a->outcome != RL_ANSWERED)
+        note(p, x, rl_lock_fail(x->lk, &a->fault));
+    else if (!x->held)
+        note(p, x, rl_lock_error(x->lk, RLOCK_NOT_HELD, "nobody holds it"));
 }
 
 static rlock_status multi_force_unlock(rlock *lk)
 {
+    static const verb force_verb = {begin_force, end_force};
     parts p;
-    parts_init(&p, lk);
     bool freed = false;
+    parts_init(&p, lk);
     for (size_t i = 0; i < p.n; i++) {
-        rlock_status s = rlock_force_unlock(p.part[i].lk);
-        freed = freed || s == RLOCK_OK;
-        note(&p, &p.part[i], s);
+        part *x = &p.part[i];
+        x->wanted = is_single(x->lk);
+        if (x->wanted)
+            continue;
+        rlock_status s = rlock_force_unlock(x->lk);
+        x->held = s == RLOCK_OK;
+        note(&p, x, s);
     }
+    do_wanted(&p, &force_verb);
+    for (size_t i = 0; i < p.n; i++)
+        freed = freed || p.part[i].held;
     return freed && p.worst.status == RLOCK_NOT_HELD ? RLOCK_OK : report(&p);
 }
 

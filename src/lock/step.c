@@ -49,10 +49,9 @@ rl_hold *rl_pick_up(rl_engine *e, const rl_target *what, bool *valid)
     rl_holds *t = &e->holds;
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_holds_mine_locked(t, what);
-    if (h) {
+    if (h)
         h->refs++;
-        *valid = h->state == RL_HELD;
-    }
+    *valid = h && h->state == RL_HELD;
     rl_mutex_unlock(&t->mutex);
     return h;
 }

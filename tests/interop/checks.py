@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""checks.py DIRECTORY
+
+Lets rlock and other libraries share locks on Redis servers of their own, and
+checks what each side sees of the other. Closes with "N passed, N failed".
+
+DIRECTORY/NAME/peer is a program that speaks for the library NAME, or
+DIRECTORY/NAME/skip says why there is none. A peer is started with the ports of
+its servers on 127.0.0.1 as arguments, the one of rlock with a layout before
+them, and reads commands from its standard input until that ends. It answers
+each by one line. Times are in milliseconds:
+
+  lock NAME WAIT LEASE  ok, or busy if it cannot be had while WAIT lasts (0: one
+                        try). LEASE 0: 1500, renewed by the library itself
+  unlock NAME           ok, or lost: it was not this peer's any more
+  extend NAME LEASE     ok, or lost
+  force NAME            frees it, whoever holds it: ok, or free
+  ttl NAME              what is left of its lease; negative: it is free
+  count NAME N          N times: locks, adds one to the number in the file NAME
+                        of the working directory, unlocks; then ok
+
+and the one of rlock also
+
+  held NAME             yes, or no: lost or never had, without asking Redis
+  holder NAME           hold count and holder id as stored, or free
+
+All other answers are errors.
+"""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+LONG = 30000  # a lease that ends nothing here
+SHORT = 1000  # one that is to run out
+WATCHDOG = 1500  # what LEASE 0 stands for
+SOON = 1000  # for what takes no time of its own
+POLL = 2500  # the same for rlock, when only its look every 2 s tells it
+LIMIT = 10000  # for an answer that is not about time
+INCREMENTS = 2000  # of a crowd
+
+
+class Failure(Exception):
+    pass
+
+
+def now():
+    return int(time.monotonic() * 1000)
+
+
+def start(argv, **more):
+    """Should this script be killed, the kernel ends what it has started."""
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", *map(str, argv)], **more)
+
+
+class Server:
+    """A redis-server on a Unix socket and a free port."""
+
+    def __init__(self, directory):
+        os.mkdir(directory)
+        self.path = os.path.join(directory, "redis.sock")
+        self.log = os.path.join(directory, "log")
+        while True:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self.port = free.getsockname()[1]
+            self.process = start(
+                ["redis-server", "--bind", "127.0.0.1", "--port", self.port,
+                 "--unixsocket", self.path, "--dir", directory, "--save", "",
+                 "--appendonly", "no", "--logfile", self.log])
+            if self.answers():
+                return
+
+    def answers(self):
+        """False: somebody else was quicker to take the port."""
+        until = now() + LIMIT
+        while self.process.poll() is None:
+            try:
+                # It is opened after the port.
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(self.path)
+                    s.sendall(b"PING\r\n")
+                    if s.recv(7) == b"+PONG\r\n":
+                        return True
+            except OSError:
+                pass
+            if now() > until:
+                self.process.kill()
+                break
+            time.sleep(0.01)
+        self.process.wait()
+        with open(self.log) as log:
+            text = log.read()
+        if "Address already in use" not in text:
+            sys.exit("redis-server does not start:\n" + text)
+        return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Peer:
+    def __init__(self, name, argv):
+        self.name = name
+        self.asked = ""
+        self.process = start(argv, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, bufsize=0)
+
+    def send(self, *words):
+        self.asked = " ".join(map(str, words))
+        self.process.stdin.write(self.asked.encode() + b"\n")
+
+    def fail(self, what):
+        raise Failure(f"{self.name}: {self.asked}: {what}")
+
+    def has_answered(self, limit):
+        return select.select([self.process.stdout], [], [], limit / 1000)[0]
+
+    def answer(self, limit=LIMIT):
+        until = now() + limit
+        line = b""
+        while not line.endswith(b"\n"):
+            if not self.has_answered(max(0, until - now())):
+                self.fail(f"no answer after {limit} ms")
+            part = os.read(self.process.stdout.fileno(), 4096)
+            if not part:
+                self.fail("has ended")
+            line += part
+        return line.decode().rstrip("\n")
+
+    def ask(self, *words, limit=LIMIT):
+        self.send(*words)
+        return self.answer(limit)
+
+    def answers(self, wanted, limit=LIMIT):
+        answer = self.answer(limit)
+        if answer != wanted:
+            self.fail(f"{answer}, expected {wanted}")
+
+    def expect(self, wanted, *words, limit=LIMIT):
+        self.send(*words)
+        self.answers(wanted, limit)
+
+    def waits(self, name):
+        """Begins to wait for a lock that is held, and finds it so."""
+        # Old programs of one second are told apart by their leases only.
+        self.send("lock", name, LIMIT, 2 * LONG)
+        if self.has_answered(300):
+            self.fail(f"{self.answer()}, expected to wait")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Side:
+    """Two peers of one library."""
+
+    def __init__(self, name, argv, traits, wakes, rounds):
+        self.name = name
+        self.argv = argv
+        self.traits = traits.split()
+        self.wakes = wakes
+        self.rounds = rounds
+        self.peers = []
+
+    def start(self):
+        self.peers = [Peer(self.name, self.argv) for _ in range(2)]
+        self.one, self.two = self.peers
+        for peer in self.peers:  # until they are up
+            peer.ask("ttl", "nothing")
+
+    def stop(self):
+        for peer in self.peers:
+            peer.kill()
+
+
+# --- The checks -------------------------------------------------------------
+
+CHECKS = []
+
+
+def check(title, needs=None):
+    """For each side as a that has the trait, with the other one as b."""
+    def add(function):
+        CHECKS.append((title, needs, function))
+        return function
+    return add
+
+
+def within(lowest, value, highest, what):
+    if not lowest <= value <= highest:
+        raise Failure(f"{what} is {value}, expected {lowest} to {highest}")
+
+
+@check("a lock that {a} holds is busy for {b}")
+def busy(a, b, name):
+    a.one.expect("ok", "lock", name, 0, LONG)
+    b.one.expect("busy", "lock", name, 0, LONG)
+    b.one.expect("busy", "lock", name, 300, LONG)
+    a.one.expect("ok", "unlock", name)
+    b.one.expect("ok", "lock", name, 0, LONG)
+    b.one.expect("ok", "unlock", name)
+
+
+@check("a wait of {b} ends when {a} unlocks")
+def hand_over(a, b, name):
+    # Redisson derives its channel in another way when there are braces.
+    for name in name, "{" + name + "}":
+        a.one.expect("ok", "lock", name, 0, LONG)
+        b.one.waits(name)
+        a.one.expect("ok", "unlock", name)
+        b.one.answers("ok", limit=b.wakes)
+        b.one.expect("ok", "unlock", name)
+
+
+@check("{b} sees the lease of {a}")
+def lease(a, b, name):
+    if int(b.one.ask("ttl", name)) >= 0:
+        raise Failure("a lock that nobody took has a lease")
+    a.one.expect("ok", "lock", name, 0, LONG)
+    within(LONG - LIMIT, int(b.one.ask("ttl", name)), LONG + b.rounds, "it")
+    a.one.expect("ok", "unlock", name)
+
+
+@check("{b} gets the lock when the lease of {a} is over, and keeps it")
+def expiry(a, b, name):
+    began = now()
+    a.one.expect("ok", "lock", name, 0, SHORT)
+    b.one.expect("ok", "lock", name, LIMIT, LONG)
+    within(SHORT, now() - began, SHORT + b.rounds + b.wakes, "the wait")
+    a.one.expect("lost", "unlock", name)
+    a.one.expect("busy", "lock", name, 0, LONG)
+    b.one.expect("ok", "unlock", name)
+
+
+@check("a lock that {a} renews stays busy for {b}", "renews")
+def renewal(a, b, name):
+    a.one.expect("ok", "lock", name, 0, 0)
+    b.one.expect("busy", "lock", name, WATCHDOG + b.rounds + SHORT, LONG)
+    a.one.expect("ok", "unlock", name)
+
+
+@check("a lock that {a} extends stays busy for {b}", "extends")
+def extension(a, b, name):
+    a.one.expect("ok", "lock", name, 0, SHORT)
+    a.one.expect("ok", "extend", name, LONG)
+    b.one.expect("busy", "lock", name, SHORT + b.rounds + SHORT, LONG)
+    a.one.expect("ok", "unlock", name)
+
+
+@check("a lock that {a} nests stays busy for {b} up to the last unlock",
+       "nests")
+def nesting(a, b, name):
+    a.one.expect("ok", "lock", name, 0, LONG)
+    a.one.expect("ok", "lock", name, 0, LONG)
+    b.one.expect("busy", "lock", name, 0, LONG)
+    a.one.expect("ok", "unlock", name)
+    b.one.expect("busy", "lock", name, 0, LONG)
+    a.one.expect("ok", "unlock", name)
+    b.one.expect("ok", "lock", name, 0, LONG)
+    b.one.expect("ok", "unlock", name)
+
+
+@check("what {b} frees by force {a} has lost, and {a} can take anew")
+def force(a, b, name):
+    b.one.expect("free", "force", name)
+    a.one.expect("ok", "lock", name, 0, LONG)
+    a.two.waits(name)
+    b.one.expect("ok", "force", name)
+    a.two.answers("ok", limit=POLL)
+    a.one.expect("lost", "unlock", name)
+    a.two.expect("ok", "unlock", name)
+
+
+@check("{a} notices by itself that {b} has freed its lock", "ours")
+def notice(a, b, name):
+    a.one.expect("ok", "lock", name, 0, 0)
+    b.one.expect("ok", "force", name)
+    until = now() + WATCHDOG
+    while a.one.ask("held", name) != "no":
+        if now() > until:
+            raise Failure("it still believes that it holds the lock")
+    a.one.expect("lost", "unlock", name)
+
+
+@check("{a} can tell who {b} is", "ours")
+def holder(a, b, name):
+    a.one.expect("free", "holder", name)
+    b.one.expect("ok", "lock", name, 0, LONG)
+    seen = a.one.ask("holder", name)
+    if not seen.startswith("1 ") or a.two.ask("holder", name) != seen:
+        raise Failure(f"the holder is \"{seen}\"")
+    b.one.expect("ok", "unlock", name)
+    a.one.expect("free", "holder", name)
+
+
+@check("of a mixed crowd's increments none is lost", "ours")
+def crowd(a, b, name):
+    with open(name, "w") as counter:
+        counter.write("0")
+    peers = a.peers + b.peers
+    for peer in peers:
+        peer.send("count", name, INCREMENTS // len(peers))
+    for peer in peers:
+        peer.answers("ok", limit=60000)
+    with open(name) as counter:
+        within(INCREMENTS, int(counter.read()), INCREMENTS, "the sum")
+
+
+# The last one: it costs a peer of each side.
+@check("what {a} held when it was killed {b} gets")
+def killed(a, b, name):
+    lease = 0 if "renews" in a.traits else WATCHDOG
+    a.two.expect("ok", "lock", name, 0, lease)
+    b.one.waits(name)
+    a.two.kill()
+    b.one.answers("ok", limit=WATCHDOG + b.rounds + b.wakes)
+    b.one.expect("ok", "unlock", name)
+
+
+# --- All of them, for each library ------------------------------------------
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def ok(self, title):
+        self.passed += 1
+        print(f"ok - {title}", flush=True)
+
+    def not_ok(self, title, why):
+        self.failed += 1
+        print(f"not ok - {title}", *why.split("\n"), sep="\n# ", flush=True)
+
+    def skip(self, title, why):
+        self.skipped += 1
+        print(f"ok - {title} # SKIP {why}", flush=True)
+
+    def close(self):
+        line = f"{self.passed} passed, {self.failed} failed"
+        print(line + (f", {self.skipped} skipped" if self.skipped else ""))
+        return 1 if self.failed or not self.passed else 0
+
+
+class Suite(NamedTuple):
+    library: str
+    layout: str  # of rlock
+    traits: str  # of the library
+    note: str = ""
+    wakes: int = SOON  # ours wait so long after a release of theirs, at most
+    rounds: int = 0  # leases may be so much longer
+    servers: int = 1
+
+
+SUITES = [
+    Suite("redisson", "redisson", "renews nests"),
+    Suite("redisson", "hash", "renews nests", " without channel", POLL),
+    Suite("redis-py", "string", "extends"),
+    Suite("redsync", "string", "extends"),
+    Suite("node-redlock", "string", "extends"),
+    # Each side rounds up to whole seconds.
+    Suite("classic", "timestamp", "extends", rounds=2000),
+    Suite("redsync", "string", "extends", " on 3 servers", servers=3),
+    Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
+]
+
+
+def run(tally, title, ours, theirs):
+    running = False
+    for number, (text, needs, function) in enumerate(CHECKS):
+        for a, b in (ours, theirs), (theirs, ours):
+            if needs and needs not in a.traits:
+                continue
+            what = f"{title}: {text.format(a=a.name, b=b.name)}"
+            name = f"{title}-{number}-{a.name}".replace(" ", "-")
+            try:
+                if not running:
+                    ours.start()
+                    theirs.start()
+                    running = True
+                function(a, b, name)
+                tally.ok(what)
+            except (Failure, OSError, ValueError) as e:
+                tally.not_ok(what, str(e))
+                # They may be in the middle of something.
+                ours.stop()
+                theirs.stop()
+                running = False
+    if running:
+        ours.stop()
+        theirs.stop()
+
+
+def main(directory):
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="rlock-interop.") as scratch:
+        os.chdir(scratch)
+        servers = [Server(os.path.join(scratch, f"redis-{i}"))
+                   for i in range(max(suite.servers for suite in SUITES))]
+        for suite in SUITES:
+            title = suite.library + suite.note
+            ours, theirs = (os.path.join(directory, name, "peer")
+                            for name in ("rlock", suite.library))
+            skip = os.path.join(directory, suite.library, "skip")
+            ports = [server.port for server in servers[:suite.servers]]
+            if os.path.exists(skip):
+                with open(skip) as why:
+                    tally.skip(title, why.read().strip())
+            elif not os.path.exists(theirs):
+                tally.not_ok(title, "there is no peer")
+            else:
+                run(tally, title,
+                    Side("rlock", [ours, suite.layout, *ports],
+                         "ours renews extends nests", suite.wakes,
+                         suite.rounds),
+                    Side(suite.library, [theirs, *ports], suite.traits, SOON,
+                         suite.rounds))
+        for server in servers:
+            server.stop()
+    return tally.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main(os.path.abspath(sys.argv[1])))

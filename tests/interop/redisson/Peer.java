@@ -1,0 +1,81 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** Peer PORT; see checks.py. */
+public class Peer {
+    private static RedissonClient client;
+
+    public static void main(String[] args) throws Exception {
+        Config config = new Config();
+        config.setLockWatchdogTimeout(1500).setThreads(2).setNettyThreads(2);
+        config.useSingleServer()
+            .setAddress("redis://127.0.0.1:" + args[0])
+            .setConnectionMinimumIdleSize(1)
+            .setConnectionPoolSize(2);
+        client = Redisson.create(config);
+
+        BufferedReader in =
+            new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = in.readLine()) != null;) {
+            String answer;
+            try {
+                answer = run(line.split(" "));
+            } catch (IllegalMonitorStateException e) {
+                answer = "lost";
+            } catch (Exception e) {
+                answer = "error " + e;
+            }
+            System.out.println(answer);
+        }
+        client.shutdown();
+    }
+
+    private static String run(String[] words) throws Exception {
+        String name = words[1];
+        RLock lock = client.getLock(name);
+        switch (words[0]) {
+        case "lock":
+            return lock(lock, Long.parseLong(words[2]),
+                        Long.parseLong(words[3]));
+        case "unlock":
+            lock.unlock();
+            return "ok";
+        case "force":
+            return lock.forceUnlock() ? "ok" : "free";
+        case "ttl":
+            return "" + lock.remainTimeToLive();
+        case "count":
+            return count(lock, Path.of(name), Integer.parseInt(words[2]));
+        default:
+            return "error what?";
+        }
+    }
+
+    private static String lock(RLock lock, long wait, long lease)
+        throws InterruptedException {
+        boolean taken = lock.tryLock(wait, lease == 0 ? -1 : lease,
+                                     TimeUnit.MILLISECONDS);
+        return taken ? "ok" : "busy";
+    }
+
+    private static String count(RLock lock, Path path, int n)
+        throws InterruptedException, IOException {
+        for (int i = 0; i < n; i++) {
+            if (lock(lock, 60000, 30000).equals("busy")) {
+                return "busy";
+            }
+            int number = Integer.parseInt(Files.readString(path));
+            Files.writeString(path, "" + (number + 1));
+            lock.unlock();
+        }
+        return "ok";
+    }
+}

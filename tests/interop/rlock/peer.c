@@ -1,0 +1,138 @@
+/* peer LAYOUT PORT...; see checks.py. With several ports: a Red lock. */
+#include "../peer.h"
+
+#include <rlock/rlock.h>
+#include <stdio.h>
+#include <string.h>
+
+static rlock_client *clients[RLOCK_RED_MAX];
+static size_t n_clients;
+static rlock_layout layout;
+
+/* All handles of a name are the same lock, and a hold outlives its handle. */
+static rlock *handle(const char *name)
+{
+    static rlock *last;
+    rlock_lock_options one = RLOCK_LOCK_OPTIONS_INIT;
+    rlock_red_options several = RLOCK_RED_OPTIONS_INIT;
+    one.layout = several.layout = layout;
+    rlock_free(last);
+    if (n_clients == 1)
+        rlock_new_ex(clients[0], name, strlen(name), &one, &last);
+    else
+        rlock_red_new_ex(clients, n_clients, name, strlen(name), &several,
+                         &last);
+    return last;
+}
+
+static const char *answer(rlock_status status)
+{
+    switch (status) {
+    case RLOCK_OK:
+        return "ok";
+    case RLOCK_BUSY:
+    case RLOCK_TIMEOUT:
+        return "busy";
+    case RLOCK_NOT_HELD:
+    case RLOCK_LOST:
+        return "lost";
+    default:
+        return peer_error(rlock_last_error()->message);
+    }
+}
+
+static const char *lock(const char *name, int64_t wait, int64_t lease)
+{
+    return answer(rlock_acquire(handle(name), wait, lease));
+}
+
+static const char *unlock(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    return answer(rlock_unlock(handle(name)));
+}
+
+static const char *extend(const char *name, int64_t lease, int64_t b)
+{
+    (void)b;
+    return answer(rlock_extend(handle(name), lease));
+}
+
+static const char *force(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    rlock_status status = rlock_force_unlock(handle(name));
+    return status == RLOCK_NOT_HELD ? "free" : answer(status);
+}
+
+static const char *ttl(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    int64_t ms;
+    rlock_status status = rlock_ttl(handle(name), &ms);
+    return status == RLOCK_OK ? peer_number(ms) : answer(status);
+}
+
+static const char *held(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    return rlock_is_held(handle(name)) ? "yes" : "no";
+}
+
+static const char *holder(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    static char text[600];
+    rlock_holder who;
+    rlock_status status = rlock_holder_info(handle(name), &who);
+    if (status == RLOCK_NOT_HELD)
+        return "free";
+    if (status != RLOCK_OK)
+        return answer(status);
+    snprintf(text, sizeof text, "%lld %s", (long long)who.count, who.raw);
+    return text;
+}
+
+static const peer_command commands[] = {
+    {"lock", lock}, {"unlock", unlock}, {"extend", extend}, {"force", force},
+    {"ttl", ttl},   {"held", held},     {"holder", holder}, {NULL, NULL},
+};
+
+/* "redisson" is the hash, with an ear for Redisson's channel. */
+static const struct {
+    const char *word;
+    rlock_layout layout;
+} layouts[] = {
+    {"hash", RLOCK_LAYOUT_HASH},
+    {"redisson", RLOCK_LAYOUT_HASH},
+    {"string", RLOCK_LAYOUT_STRING},
+    {"timestamp", RLOCK_LAYOUT_TIMESTAMP},
+};
+
+int main(int argc, char **argv)
+{
+    size_t i = 0;
+    if (argc < 3 || argc > 2 + RLOCK_RED_MAX)
+        return 2;
+    while (strcmp(argv[1], layouts[i].word) != 0)
+        if (++i == sizeof layouts / sizeof *layouts)
+            return 2;
+    layout = layouts[i].layout;
+
+    for (; n_clients < (size_t)argc - 2; n_clients++) {
+        char uri[64];
+        snprintf(uri, sizeof uri, "redis://127.0.0.1:%s", argv[2 + n_clients]);
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        opts.uri = uri;
+        opts.watchdog_lease_ms = 1500;
+        opts.redisson_channel = strcmp(argv[1], "redisson") == 0;
+        if (rlock_client_new(&opts, &clients[n_clients]) != RLOCK_OK) {
+            fprintf(stderr, "%s\n", rlock_last_error()->message);
+            return 1;
+        }
+    }
+    int status = peer_run(commands);
+    while (n_clients > 0)
+        rlock_client_free(clients[--n_clients]);
+    return status;
+}
