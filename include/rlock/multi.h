@@ -102,6 +102,10 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * in which they came.
  *
  * The clients are the nodes. Each node's lease is renewed by its own client.
+ * A node that did not grant the lock when it was acquired, or lost it since, is
+ * not asked again for as long as it is held: with all five of five, two may
+ * be lost; with three, none.
+ *
  * Held while a majority of the nodes' leases runs; rlock_valid_ms() is what is
  * left of the shortest in the best majority. Nested acquires, extends and
  * unlocks need a majority as well. As soon as a majority is gone, the lock is

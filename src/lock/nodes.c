@@ -24,7 +24,7 @@
  * A round that has its quorum waits so long for nodes that have not even been
  * asked, for lack of a connection: the more nodes hold the lock, the better.
  */
-#define GRACE_US 5000
+#define GRACE_US 50000
 
 /* A call whose answer is late. */
 typedef struct rl_late {

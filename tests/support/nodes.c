@@ -203,3 +203,9 @@ int party_events(const party *p, rlock_event_type type)
         n += events_count(p->ev[i], type);
     return n;
 }
+
+void expect_one_loss(const party *p)
+{
+    events_wait(p->ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_INT(party_events(p, RLOCK_EVENT_LOST), 1);
+}

@@ -77,5 +77,7 @@ void party_hold(party *p, int64_t lease_ms);
 void party_hold_renewed(party *p);
 /* Events of a type at all clients. */
 int party_events(const party *p, rlock_event_type type);
+/* The first client has been told of a loss, once, and no other has. */
+void expect_one_loss(const party *p);
 
 #endif
