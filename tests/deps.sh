@@ -1,8 +1,8 @@
 #!/bin/sh
-# deps.sh build|demo|test|interop|ci
+# deps.sh build|demo|test|python|interop|ci
 #
-# Installs what is missing for building, the demo, the tests, the tests with
-# other clients, or the checks of .ci/run, on Debian and Ubuntu. With everything there it touches no network.
+# Installs what is missing for building, the demo, the tests, the example with
+# Python, the tests with other clients, or the checks of .ci/run, on Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -33,10 +33,13 @@ for_test() {
     for_demo
     header criterion/criterion.h libcriterion-dev
 }
+for_python() {
+    program python3 python3
+    python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
+}
 for_interop() {
     for_demo
-    program python3 python3
-    python3 -c 'import ensurepip' >/dev/null 2>&1 || need python3-venv
+    for_python
     program javac default-jdk-headless
     program mvn maven
     program go golang-go
@@ -52,9 +55,9 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | interop | ci) "for_$1" ;;
+build | demo | test | python | interop | ci) "for_$1" ;;
 *)
-    echo "usage: deps.sh build|demo|test|interop|ci" >&2
+    echo "usage: deps.sh build|demo|test|python|interop|ci" >&2
     exit 2
     ;;
 esac
@@ -69,7 +72,7 @@ if ! command -v apt-get >/dev/null 2>&1; then
 fi
 sudo=
 if [ "$(id -u)" != 0 ]; then
-    sudo=sudo
+    sudo="sudo -n"
 fi
 apt() {
     $sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
