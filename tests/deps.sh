@@ -2,7 +2,8 @@
 # deps.sh build|demo|test|python|interop|ci
 #
 # Installs what is missing for building, the demo, the tests, the example with
-# Python, the tests with other clients, or the checks of .ci/run, on Debian and Ubuntu. With everything there it touches no network.
+# Python, the tests with other clients, or the checks of .ci/run, on Debian and
+# Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -72,7 +73,7 @@ if ! command -v apt-get >/dev/null 2>&1; then
 fi
 sudo=
 if [ "$(id -u)" != 0 ]; then
-    sudo="sudo -n"
+    sudo=sudo
 fi
 apt() {
     $sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \

@@ -3,7 +3,7 @@
  * leases, listen for wake-ups and deliver events.
  *
  * One client serves any number of threads and locks. It opens connections as
- * they are needed and starts each of its (at most three) threads with the
+ * they are needed and starts each of its (at most four) threads with the
  * first use that needs it:
  *
  *   rlock-watchdog   the first acquire: renews leases, undoes what a failed
@@ -12,6 +12,8 @@
  *                    on_event
  *   rlock-doorbell   the first wait for a lock: one subscriber connection on
  *                    which releases of other clients ring
+ *   rlock-agent      the first Red lock (multi.h) with this client as a node:
+ *                    connects, and reads answers that nobody waits for
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress
