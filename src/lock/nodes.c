@@ -174,6 +174,8 @@ static bool try_prior(rl_engine *e, rl_conn *conn, rl_late **prior)
 static void settle(const rl_round *how, rl_node *x)
 {
     x->due = x->late = x->asked = false;
+    if (x->prior) /* its answer is still to come, and is nobody else's */
+        x->conn->broken = true;
     settle_prior(x->e, &x->prior);
     x->answer.open = x->answer.outcome == RL_UNKNOWN;
     give_back(x);
