@@ -697,6 +697,14 @@ static late late_start(int64_t lease_ms, proxy_action action)
     return l;
 }
 
+/* The third node's grant is on its way afterwards. */
+static void late_acquire(late *l, int64_t lease_ms)
+{
+    EXPECT_STATUS(rlock_acquire(l->p.lk, 0, lease_ms), RLOCK_OK);
+    EVENTUALLY(3000, proxy_fired(l->ns.px[2]));
+    EXPECT_INT(party_holding(&l->p), 2);
+}
+
 static void late_stop(late *l)
 {
     party_leave(&l->p);
@@ -706,8 +714,7 @@ static void late_stop(late *l)
 TEST(red, a_grant_that_comes_late_joins_the_others)
 {
     late l = late_start(0, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
-    EXPECT_INT(party_holding(&l.p), 2);
+    late_acquire(&l, LONG_LEASE);
     proxy_let_go(l.ns.px[2]);
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
     EXPECT_STATUS(rlock_lock(l.p.lk), RLOCK_OK);
@@ -723,7 +730,7 @@ TEST(red, a_grant_that_comes_late_joins_the_others)
 TEST(red, a_grant_that_comes_late_counts_when_another_node_is_lost)
 {
     late l = late_start(0, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     proxy_let_go(l.ns.px[2]);
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
     server_int(l.ns.sv[0], "DEL job");
@@ -737,7 +744,7 @@ TEST(red, a_grant_that_comes_late_counts_when_another_node_is_lost)
 TEST(red, a_grant_that_comes_late_is_renewed)
 {
     late l = late_start(1500, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     proxy_let_go(l.ns.px[2]);
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
     EXPECT_STATUS(rlock_extend(l.p.lk, RLOCK_WATCHDOG), RLOCK_OK);
@@ -751,7 +758,7 @@ TEST(red, a_grant_that_comes_late_is_renewed)
 TEST(red, a_grant_of_a_watchdog_lease_that_comes_late_is_renewed)
 {
     late l = late_start(9000, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_trylock(l.p.lk), RLOCK_OK);
+    late_acquire(&l, RLOCK_WATCHDOG);
     proxy_let_go(l.ns.px[2]);
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
     events_wait(l.p.ev[2], RLOCK_EVENT_RENEWED, 1, SOON);
@@ -764,7 +771,7 @@ TEST(red, a_grant_of_a_watchdog_lease_that_comes_late_is_renewed)
 TEST(red, a_grant_that_comes_after_a_reentry_has_its_level)
 {
     late l = late_start(0, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     EXPECT_STATUS(rlock_lock(l.p.lk), RLOCK_OK);
     proxy_let_go(l.ns.px[2]);
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
@@ -784,7 +791,7 @@ TEST(red, a_grant_that_comes_after_a_reentry_has_its_level)
 TEST(red, a_grant_that_comes_after_the_release_is_undone)
 {
     late l = late_start(0, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
     nodes_expect_all_undone(&l.direct); /* before it is here */
     proxy_let_go(l.ns.px[2]);
@@ -798,7 +805,7 @@ TEST(red, a_grant_that_comes_after_the_release_is_undone)
 TEST(red, an_acquire_that_arrives_after_the_release_takes_nothing)
 {
     late l = late_start(0, PROXY_HOLD_REQUEST);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
     EVENTUALLY(SOON, tombstones(l.ns.sv[2]) == 1);
     proxy_let_go(l.ns.px[2]);
@@ -810,7 +817,7 @@ TEST(red, an_acquire_that_arrives_after_the_release_takes_nothing)
 TEST(red, a_late_grant_of_a_released_lock_does_not_join_the_next_hold)
 {
     late l = late_start(0, PROXY_HOLD_REPLY);
-    EXPECT_STATUS(rlock_acquire(l.p.lk, 0, LONG_LEASE), RLOCK_OK);
+    late_acquire(&l, LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(l.p.lk, SOON, LONG_LEASE), RLOCK_OK);
     proxy_let_go(l.ns.px[2]);

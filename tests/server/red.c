@@ -922,7 +922,7 @@ TEST(red, closing_a_majority_while_holding_is_a_loss)
     party_free_client(&p, 1);
     party_free_client(&p, 2);
     EVENTUALLY(SOON, !rlock_is_held(p.lk));
-    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, 8000);
     EVENTUALLY(SOON, nodes_having(&ns) == 0); /* nobody renews it */
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     EXPECT_INT(events_count(p.ev[0], RLOCK_EVENT_LOST), 1);
