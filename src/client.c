@@ -375,6 +375,7 @@ static void close_client(rlock_client *cl)
     rl_owner_unlisten(&cl->listener);
     rl_doorbell_stop(e);
     rl_agent_stop(e);
+    rl_holds_close(&e->holds, cl);
     rl_holds_stop(&e->holds);
     rl_watchdog_stop(e);
     rl_notifier_stop(e);

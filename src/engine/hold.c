@@ -344,7 +344,8 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     if (h->state == RL_HELD)
         stop_clocks(t, h, now_us);
     h->state = RL_OVER;
-    rl_map_remove(&t->map, &h->node);
+    if (h->listed)
+        rl_map_remove(&t->map, &h->node);
     h->listed = false;
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */
 }
@@ -364,6 +365,11 @@ void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
     t->undoing--;
     rl_hold_unref_locked(t, h);
 }
+
+typedef struct closing {
+    rl_holds *holds;
+    const struct rlock_client *client;
+} closing;
 
 typedef struct abandonment {
     rl_holds *holds;
@@ -396,6 +402,29 @@ void rl_holds_abandon(rl_holds *t, uint64_t owner)
     abandonment a = {t, owner};
     rl_mutex_lock(&t->mutex);
     rl_map_each(&t->map, abandon, &a);
+    rl_mutex_unlock(&t->mutex);
+}
+
+static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    const closing *c = arg;
+    rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    if (!h->group || h->state != RL_HELD)
+        return;
+    if (h->group->home == c->client) {
+        /* A Red lock ends with its home; of a Multi lock, others may tell. */
+        if (h->group->quorum)
+            rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER);
+        return;
+    }
+    rl_hold_lose_locked(c->holds, h, RL_LOSS_CLOSED, rl_now_us());
+}
+
+void rl_holds_close(rl_holds *t, const struct rlock_client *client)
+{
+    closing c = {t, client};
+    rl_mutex_lock(&t->mutex);
+    rl_map_each(&t->map, close_hold, &c);
     rl_mutex_unlock(&t->mutex);
 }
 

@@ -56,7 +56,8 @@ typedef enum rl_loss {
     RL_LOSS_GONE,     /* the server no longer knows it */
     RL_LOSS_FOREIGN,  /* the key is no lock any more */
     RL_LOSS_TOO_LONG, /* max_hold_ms */
-    RL_LOSS_GROUP     /* too few of its group are left */
+    RL_LOSS_GROUP,    /* too few of its group are left */
+    RL_LOSS_CLOSED    /* its client was closed */
 } rl_loss;
 
 typedef struct rl_hold {
@@ -202,7 +203,10 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
     RL_REQUIRES(&t->mutex);
 
-/* Takes the hold out of the table; the caller gets the table's reference. */
+/*
+ * Takes the hold out of the table, if it is there; the caller gets the table's
+ * reference.
+ */
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
@@ -235,6 +239,13 @@ void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /* Losses that are due by now become LOST. */
 void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The client is being closed. Its holds end by themselves, but those of locks
+ * that are held elsewhere, too, are lost to these, or, at their home, with
+ * them.
+ */
+void rl_holds_close(rl_holds *t, const struct rlock_client *client);
 
 void rl_holds_stop(rl_holds *t);        /* watchdog and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */

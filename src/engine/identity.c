@@ -27,6 +27,15 @@ static void note(rl_identity *id, const rl_item *run_id, int64_t started_us)
     rl_mutex_unlock(&id->mutex);
 }
 
+/*
+ * The server subtracts two clock readings in whole seconds: 1 may be a few
+ * milliseconds.
+ */
+static int64_t started_by(const rl_item *uptime_s)
+{
+    return rl_now_us() - rl_max(rl_item_number(uptime_s) - 1, 0) * 1000000;
+}
+
 bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     rl_counter loads = 0; /* not a script that a lock needs */
@@ -35,8 +44,7 @@ bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
     rl_call_init(&call, RL_SCRIPT_IDENTIFY, 0);
     rl_script_exchange(c, &call, deadline_us, &loads, &a);
     if (a.outcome == RL_ANSWERED && a.reply.count == 2)
-        note(&e->identity, &a.reply.item[0],
-             rl_now_us() - rl_item_number(&a.reply.item[1]) * 1000000);
+        note(&e->identity, &a.reply.item[0], started_by(&a.reply.item[1]));
     c->known = !c->broken;
     if (c->broken)
         *f = a.fault;

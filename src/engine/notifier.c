@@ -24,6 +24,8 @@ const char *rl_loss_text(rl_loss why)
         return "the key is no lock any more";
     case RL_LOSS_GROUP:
         return "too few nodes are left that hold it";
+    case RL_LOSS_CLOSED:
+        return "its client was closed";
     case RL_LOSS_TOO_LONG:
         return "it was held longer than max_hold_ms";
     }
@@ -119,7 +121,8 @@ static void tell(rl_engine *e, const report *r)
     rl_group *g = r->hold->group;
     bool of_group = r->event.type == RLOCK_EVENT_LOST ||
                     r->event.type == RLOCK_EVENT_ABANDONED;
-    if (!g || !of_group || !rl_group_tell(g, &r->event))
+    bool told = g && of_group && rl_group_tell(g, &r->event);
+    if (!told && r->hold->loss != RL_LOSS_CLOSED)
         rl_emit(e, &r->event);
 }
 

@@ -24,7 +24,13 @@
  * A round that has its quorum waits so long for nodes that have not even been
  * asked, for lack of a connection: the more nodes hold the lock, the better.
  */
-#define GRACE_US 50000
+#define CONNECTING_GRACE_US 50000
+
+/*
+ * And so long for answers that change nothing any more: a message can tell more
+ * then, and what is undone is so when the call returns.
+ */
+#define LAST_GRACE_US 5000
 
 /* A call whose answer is late. */
 typedef struct rl_late {
@@ -381,12 +387,35 @@ static bool is_anybody_connecting(const rl_nodes *ns)
     return false;
 }
 
+static int64_t grace_of(const rl_nodes *ns, const rl_round *how)
+{
+    if (how->early && is_anybody_connecting(ns))
+        return CONNECTING_GRACE_US;
+    return how->early && rl_nodes_ok(ns) >= ns->quorum ? 0 : LAST_GRACE_US;
+}
+
 static void leave_late(rl_nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++) {
         ns->node[i].late = ns->node[i].due;
         ns->node[i].due = false;
     }
+}
+
+/*
+ * Is there a quorum, or can there be none any more? A round that is not early
+ * is decided when only those are left that owe an earlier answer.
+ */
+static bool is_decided(const rl_nodes *ns, const rl_round *how)
+{
+    size_t due = 0, owing = 0, ok = rl_nodes_ok(ns);
+    for (size_t i = 0; i < ns->n; i++) {
+        due += ns->node[i].due;
+        owing += ns->node[i].due && ns->node[i].prior;
+    }
+    if (how->early)
+        return ok >= ns->quorum || ok + due < ns->quorum;
+    return owing > 0 && owing == due;
 }
 
 void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
@@ -400,9 +429,9 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
     while (is_anybody_due(ns, &until_us)) {
         bool moved = look_around(ns, how);
         int64_t now_us = rl_now_us();
-        if (how->early && rl_nodes_ok(ns) >= ns->quorum) {
-            grace_us = rl_min(grace_us, now_us + GRACE_US);
-            if (now_us >= grace_us || !is_anybody_connecting(ns)) {
+        if (is_decided(ns, how)) {
+            grace_us = rl_min(grace_us, now_us + grace_of(ns, how));
+            if (now_us >= grace_us) {
                 leave_late(ns);
                 return;
             }
@@ -461,13 +490,14 @@ static void run_late(rl_engine *e, rl_errand *it)
     conclude(e, l);
 }
 
-bool rl_node_hand_over(rl_node *x)
+/* The call that is on its way, with its connection; NULL: it cannot be left. */
+static rl_late *leave(rl_node *x)
 {
     rl_late *l = NULL;
     if (x->asked && (x->prior || !rl_conn_is_mid_reply(x->conn)))
         l = malloc(sizeof *l);
     if (!l)
-        return false;
+        return NULL;
     l->errand = (rl_errand){.due_us = rl_now_us() + PATIENCE_US,
                             .run = run_late,
                             .attempt = attempt_late};
@@ -480,11 +510,25 @@ bool rl_node_hand_over(rl_node *x)
     l->answer.outcome = RL_UNKNOWN;
     l->answer.reply.top.type = 0;
     l->answer.sent_us = x->answer.sent_us;
-    x->conn = NULL;
     x->prior = NULL;
     x->late = x->asked = false;
+    return l;
+}
+
+bool rl_node_hand_over(rl_node *x)
+{
+    rl_late *l = leave(x);
+    if (!l)
+        return false;
+    x->conn = NULL;
     rl_agent_send(&x->e->agent, &l->errand);
     return true;
+}
+
+bool rl_node_chain(rl_node *x)
+{
+    x->prior = leave(x);
+    return x->prior != NULL;
 }
 
 static bool is_acquire_of(const rl_errand *it, const void *node)

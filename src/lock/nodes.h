@@ -51,8 +51,10 @@ typedef struct rl_round {
     /* Takes the answer and sets ok, or fault */
     void (*got)(const void *arg, rl_node *x);
     /*
-     * The round ends with a quorum that is ok; nodes that have not answered by
-     * then are late, and are to be handed over or dropped.
+     * The round ends with a quorum that is ok, or when there can be none. Nodes
+     * that have not answered by then are late, and are to be handed over or
+     * dropped; so are, in any round, those that still owe an earlier answer
+     * when all others have answered.
      */
     bool early;
     /* Nodes that are down are tried, too, when there is no quorum without. */
@@ -81,6 +83,12 @@ bool rl_node_hand_over(rl_node *x);
  * the agent is at it.
  */
 bool rl_node_follow(rl_node *x, rl_verb verb);
+
+/*
+ * Or the node's next call follows the one that is late, on the same
+ * connection; the hold has a reference for this. False: it is to be dropped.
+ */
+bool rl_node_chain(rl_node *x);
 
 /* It is given up: as if it had not answered in time. */
 void rl_node_drop(const rl_round *how, rl_node *x);

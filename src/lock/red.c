@@ -42,26 +42,20 @@ static void enter(rl_nodes *ns, const rlock *lk)
     rl_nodes_enter(ns, rl_red_of(lk)->client, rl_red_of(lk)->n);
 }
 
+/* Without its home it is closed, or we are a forked child. */
 static bool is_closed(const rl_nodes *ns)
 {
-    for (size_t i = 0; i < ns->n; i++) {
-        if (ns->node[i].inside)
-            return false;
-    }
-    return true;
+    return !ns->node[0].inside;
 }
 
-/* No node is left: the clients are closed, or we are a forked child. */
 static rlock_status fail_closed(const rlock *lk, const rl_nodes *ns)
 {
-    return fail(lk, ns->node[0].fault.status, ns);
+    return fail_with(lk, ns->node[0].fault.status, ns->node[0].fault.text);
 }
 
-static rlock_status no_hold(const rlock *lk, const rl_nodes *ns)
+static rlock_status not_held(const rlock *lk)
 {
-    return is_closed(ns)
-               ? fail_closed(lk, ns)
-               : fail_with(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+    return fail_with(lk, RLOCK_NOT_HELD, "this thread does not hold it");
 }
 
 /*
@@ -330,7 +324,9 @@ static rlock_status red_extend(rlock *lk, int64_t lease_ms)
     rl_nodes ns;
     enter(&ns, lk);
     rl_group *g = pick_up(&ns, lk);
-    rlock_status s = g ? extend(lk, &ns, g, lease_ms) : no_hold(lk, &ns);
+    rlock_status s = is_closed(&ns) ? fail_closed(lk, &ns)
+                     : g            ? extend(lk, &ns, g, lease_ms)
+                                    : not_held(lk);
     put_back(&ns);
     rl_nodes_leave(&ns);
     return s;
@@ -352,9 +348,10 @@ static void got_release(const void *arg, rl_node *x)
 
 /*
  * A grant that is still on its way: what undoes it follows it on the same
- * connection. If somebody is just reading that, the watchdog undoes it.
+ * connection. If somebody is just reading that, the watchdog undoes it. False:
+ * it has come meanwhile.
  */
-static void recall(rl_node *x)
+static bool recall(rl_node *x)
 {
     rl_holds *t = &x->e->holds;
     bool taken_back = rl_node_follow(x, RL_VERB_UNDO);
@@ -371,14 +368,12 @@ static void recall(rl_node *x)
         rl_undo_begin(&x->step, x->e, x->hold);
         rl_red_make_due(x, x->hold->lease_ms, RL_NEVER);
     }
+    return late;
 }
 
 static void begin_release(rl_node *x, int level)
 {
-    rl_state state = state_of(x);
-    if (state == RL_DRAFT && level == 0)
-        recall(x);
-    if (state == RL_DRAFT)
+    if (state_of(x) == RL_DRAFT && (level > 0 || recall(x)))
         return;
     if (!rl_count_down(x->e, x->hold, level)) {
         rl_release_lost(x->e, x->hold, level, &x->fault);
@@ -429,18 +424,23 @@ static int64_t first_grant_us(const rl_nodes *ns)
     int64_t us = RL_NEVER;
     for (size_t i = 0; i < ns->n; i++) {
         const rl_node *x = &ns->node[i];
-        if (x->hold && x->hold->token)
+        if (!x->hold)
+            continue;
+        rl_mutex_lock(&x->e->holds.mutex);
+        if (x->hold->state != RL_DRAFT)
             us = rl_min(us, x->hold->began_us);
+        rl_mutex_unlock(&x->e->holds.mutex);
     }
     return us;
 }
 
+/* Also of a lock that is closed: the nodes that are left are told. */
 static rlock_status red_unlock(rlock *lk)
 {
     rl_nodes ns;
     enter(&ns, lk);
     rl_group *g = pick_up(&ns, lk);
-    rlock_status s;
+    rlock_status s = not_held(lk);
     if (g) {
         int64_t began_us = first_grant_us(&ns);
         rl_group_ref(g);
@@ -448,9 +448,9 @@ static rlock_status red_unlock(rlock *lk)
         if (s == RLOCK_OK)
             note_release(lk, &ns, g, began_us);
         rl_group_unref(g);
-    } else {
-        s = no_hold(lk, &ns);
     }
+    if (is_closed(&ns))
+        s = fail_closed(lk, &ns);
     put_back(&ns);
     rl_nodes_leave(&ns);
     return s;

@@ -25,7 +25,9 @@ void rl_red_tell(const rl_nodes *ns, char out[RL_SAYS_MAX])
     for (size_t i = 0; i < ns->n && used < RL_SAYS_MAX - 1; i++) {
         const rl_node *x = &ns->node[i];
         size_t fair = (RL_SAYS_MAX - used) / (ns->n - i);
-        const char *text = x->ok ? "ok" : x->fault.text;
+        const char *text = x->ok     ? "ok"
+                           : x->late ? "no answer so far"
+                                     : x->fault.text;
         int n =
             snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
         used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
@@ -213,21 +215,39 @@ static rl_round vote_round(const rlock *lk)
 }
 
 /* A node that is late is not waited for any longer. */
-static void drop(const rlock *lk, rl_node *x)
+static void drop(const rl_vote *v, rl_node *x)
 {
-    rl_round round = vote_round(lk);
+    rl_round round = vote_round(v->lk);
     rl_node_drop(&round, x);
 }
 
-/* Each node is told, before the next try, and before the caller is. */
+/* What undoes a grant that is still on its way follows it. */
+static bool recall(rl_node *x)
+{
+    rl_holds *t = &x->e->holds;
+    if (!x->late || !x->asked || !rl_node_chain(x))
+        return false;
+    rl_mutex_lock(&t->mutex);
+    x->hold->refs++;
+    rl_hold_end_locked(t, x->hold, rl_now_us());
+    rl_mutex_unlock(&t->mutex);
+    return true;
+}
+
+/*
+ * Each node is told, before the next try, and before the caller is. The round
+ * does not wait for those that are slow to answer the vote: they are told on
+ * the same connection, where the next try will follow as well.
+ */
 static void undo(const rl_vote *v, rl_nodes *ns)
 {
     static const rl_round round = {.got = got_undone};
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
+        bool recalled = recall(x);
         if (x->late)
-            drop(v->lk, x);
-        if (granted(x)) {
+            drop(v, x);
+        if (recalled || granted(x)) {
             rl_undo_begin(&x->step, x->e, x->hold);
             rl_red_make_due(x, v->lease_ms, v->until_us);
         } else if (x->hold) {
@@ -236,6 +256,11 @@ static void undo(const rl_vote *v, rl_nodes *ns)
         }
     }
     rl_nodes_ask(ns, &round);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (x->late && !rl_node_hand_over(x))
+            rl_node_drop(&round, x);
+    }
 }
 
 static bool is_valid(const rl_nodes *ns)
@@ -265,7 +290,7 @@ static void leave_to_agent(const rl_vote *v, rl_node *x)
     rl_hold_end_locked(t, x->hold, rl_now_us());
     rl_hold_unref_locked(t, x->hold);
     rl_mutex_unlock(&t->mutex);
-    drop(v->lk, x);
+    drop(v, x);
     rl_give_up(x->e, x->hold);
 }
 
@@ -293,7 +318,7 @@ static void take_over(rl_vote *v, rl_nodes *ns, rl_group *g)
             continue;
         if (!granted(x) && !(x->late && x->asked)) {
             if (x->late)
-                drop(v->lk, x);
+                drop(v, x);
             rl_give_up(x->e, x->hold);
             continue;
         }
