@@ -256,7 +256,8 @@ static rlock_status check_server(rl_engine *e)
     int64_t until_us = rl_command_deadline(e);
     if (s == RLOCK_OK)
         s = check_rights(e, e->watchdog.conn, until_us, &f);
-    if (s == RLOCK_OK && !rl_identify(e, e->watchdog.conn, until_us, &f))
+    if (s == RLOCK_OK && !rl_identify(e, e->watchdog.conn, until_us, &f) &&
+        e->watchdog.conn->broken)
         s = f.status;
     if (s == RLOCK_OK)
         s = check_channels(e, e->watchdog.conn, until_us, &f);

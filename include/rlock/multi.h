@@ -36,8 +36,9 @@ extern "C" {
  * renewed as by themselves. As soon as one is lost, so is the whole, and the
  * client of the first member (if it has no on_event: the lost member's) is
  * told by one RLOCK_EVENT_LOST with the lost member's name, however many
- * members are lost in the end; RLOCK_EVENT_ABANDONED likewise. Other events,
- * and the statistics, are the members'.
+ * members are lost in the end; RLOCK_EVENT_ABANDONED likewise. Members that the
+ * thread held before, and Red locks among the members, report their loss as by
+ * themselves. Other events, and the statistics, are the members'.
  *
  * Unlock goes through all members, also when some fail, and answers the worst
  * status, RLOCK_OK being the best: what failed, before RLOCK_LOST, before
@@ -119,7 +120,8 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  *
  * rlock_token()       the largest that the granting nodes gave out, written
  *                     back to a majority before acquire returns: larger than
- *                     that of every earlier hold
+ *                     that of every earlier hold, as long as the nodes' clocks
+ *                     are less than an hour apart
  * rlock_acquire()     RLOCK_EQUORUM: no majority, because nodes failed; a
  *                     wait goes on as for an unreachable server.
  *                     RLOCK_BUSY, RLOCK_TIMEOUT: held by others, on so

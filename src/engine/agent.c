@@ -1,5 +1,6 @@
 #include "engine/agent.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
 
 #include "engine/engine.h"
@@ -86,7 +87,11 @@ void rl_agent_forget(rl_agent *a, rl_visitor *v)
 void rl_agent_send(rl_agent *a, rl_errand *it)
 {
     rl_mutex_lock(&a->mutex);
-    STAILQ_INSERT_TAIL(&a->errands, it, link);
+    const rl_errand *first = STAILQ_FIRST(&a->errands);
+    if (first && it->due_us < first->due_us)
+        STAILQ_INSERT_HEAD(&a->errands, it, link);
+    else
+        STAILQ_INSERT_TAIL(&a->errands, it, link);
     if (it->due_us < a->sleeps_us) {
         a->sleeps_us = it->due_us;
         rl_cond_wake(&a->work);
@@ -185,7 +190,7 @@ static void connect_locked(rl_engine *e) RL_REQUIRES(&e->agent.mutex)
     rl_mutex_lock(&e->agent.mutex);
     a->since_us = 0;
     f.status = s;
-    a->down = s != RLOCK_OK;
+    a->down = s != RLOCK_OK && f.sys_errno != EBUSY; /* of the pool */
     a->fault = f;
     a->pause_us = next_pause_us(a);
     tell_visitors_locked(&e->agent, &f);
@@ -201,7 +206,10 @@ static int64_t next_try_us(const rl_agent *a, int64_t tried_us)
 static int64_t next_errand_us(const rl_agent *a)
 {
     const rl_errand *it = STAILQ_FIRST(&a->errands);
-    return !it ? RL_NEVER : a->stopping ? 0 : it->due_us;
+    if (!it)
+        return RL_NEVER;
+    /* Who wants a connection may get the one that this errand has. */
+    return a->stopping || !LIST_EMPTY(&a->visitors) ? 0 : it->due_us;
 }
 
 static void run_errand_locked(rl_engine *e) RL_REQUIRES(&e->agent.mutex)

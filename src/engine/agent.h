@@ -76,7 +76,6 @@ void rl_agent_visit(rl_agent *a, rl_visitor *v, int fd);
 bool rl_agent_has_news(rl_agent *a, rl_visitor *v); /* it has tried */
 void rl_agent_forget(rl_agent *a, rl_visitor *v);
 
-/* Errands fall due in the order in which they are sent. */
 void rl_agent_send(rl_agent *a, rl_errand *it);
 
 /* The first that is meant and has not been begun comes back; or NULL. */

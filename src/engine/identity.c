@@ -4,6 +4,8 @@
 
 #include "engine/engine.h"
 
+#define LONGEST_UPTIME_S 1000000000
+
 void rl_identity_init(rl_identity *id)
 {
     rl_mutex_init(&id->mutex);
@@ -14,10 +16,10 @@ void rl_identity_fini(rl_identity *id)
     rl_mutex_fini(&id->mutex);
 }
 
-static void note(rl_identity *id, const rl_item *run_id, int64_t started_us)
+static bool note(rl_identity *id, const rl_item *run_id, int64_t started_us)
 {
     if (!run_id->str || run_id->len == 0 || run_id->len >= RL_RUN_ID_MAX)
-        return;
+        return false;
     rl_mutex_lock(&id->mutex);
     if (strcmp(id->run_id, run_id->str) != 0) {
         id->restarted = *id->run_id != '\0';
@@ -25,6 +27,7 @@ static void note(rl_identity *id, const rl_item *run_id, int64_t started_us)
         strcpy(id->run_id, run_id->str);
     }
     rl_mutex_unlock(&id->mutex);
+    return true;
 }
 
 /*
@@ -33,7 +36,8 @@ static void note(rl_identity *id, const rl_item *run_id, int64_t started_us)
  */
 static int64_t started_by(const rl_item *uptime_s)
 {
-    return rl_now_us() - rl_max(rl_item_number(uptime_s) - 1, 0) * 1000000;
+    int64_t s = rl_min(rl_item_number(uptime_s), LONGEST_UPTIME_S);
+    return rl_now_us() - rl_max(s - 1, 0) * 1000000;
 }
 
 bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
@@ -43,12 +47,14 @@ bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
     rl_answer a;
     rl_call_init(&call, RL_SCRIPT_IDENTIFY, 0);
     rl_script_exchange(c, &call, deadline_us, &loads, &a);
-    if (a.outcome == RL_ANSWERED && a.reply.count == 2)
+    c->known =
+        a.outcome == RL_ANSWERED && a.reply.count == 2 &&
         note(&e->identity, &a.reply.item[0], started_by(&a.reply.item[1]));
-    c->known = !c->broken;
-    if (c->broken)
+    if (a.outcome != RL_ANSWERED)
         *f = a.fault;
-    return !c->broken;
+    else if (!c->known)
+        rl_fault_set(f, RLOCK_EIO, 0, "the server does not tell its run_id");
+    return c->known;
 }
 
 rl_run rl_identity_run(rl_identity *id)

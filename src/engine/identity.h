@@ -27,7 +27,7 @@ struct rl_engine;
 void rl_identity_init(rl_identity *id);
 void rl_identity_fini(rl_identity *id);
 
-/* Asks. False: the connection failed. */
+/* Asks. False: the connection failed, or the server does not tell. */
 bool rl_identify(struct rl_engine *e, rl_conn *c, int64_t deadline_us,
                  rl_fault *f);
 

@@ -36,6 +36,8 @@ const char *rl_loss_text(rl_loss why)
 typedef struct report {
     rlock_event event;
     rl_hold *hold;
+    rl_group *group; /* NULL: it is none's */
+    bool closed;     /* lost with its client */
     char message[256];
 } report;
 
@@ -99,6 +101,8 @@ static bool next_report_locked(rl_engine *e, report *r)
         type++;
     h->reports &= ~(1u << type);
     r->hold = h;
+    r->group = h->group;
+    r->closed = h->loss == RL_LOSS_CLOSED;
     describe_locked(e, r, (rlock_event_type)type);
     if (h->reports)
         h->refs++;
@@ -118,11 +122,11 @@ static void deliver_reconnected(rl_engine *e)
 /* What is the group's goes to its home, if anybody there wants to know. */
 static void tell(rl_engine *e, const report *r)
 {
-    rl_group *g = r->hold->group;
+    rl_group *g = r->group;
     bool of_group = r->event.type == RLOCK_EVENT_LOST ||
                     r->event.type == RLOCK_EVENT_ABANDONED;
     bool told = g && of_group && rl_group_tell(g, &r->event);
-    if (!told && r->hold->loss != RL_LOSS_CLOSED)
+    if (!told && !r->closed)
         rl_emit(e, &r->event);
 }
 

@@ -43,7 +43,8 @@ typedef struct rl_lock_kind {
     rl_view (*view)(rlock *lk);
     /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
     rlock_status (*inspect)(rlock *lk, rlock_holder *out);
-    void (*free)(rlock *lk); /* NULL: nothing but the handle */
+    rlock *(*copy)(const rlock *lk); /* another handle of the same lock */
+    void (*free)(rlock *lk);         /* NULL: nothing but the handle */
 } rl_lock_kind;
 
 /* Kinds that know more embed it as their first member. */

@@ -21,9 +21,8 @@
 _Static_assert(RLOCK_MULTI_MAX <= RL_QUESTIONS_MAX, "one round trip is enough");
 
 typedef struct member {
-    rlock *lk;
+    rlock *lk;       /* a handle of our own, so that cancels are ours */
     size_t position; /* in the caller's list, from 1 */
-    bool ours;       /* a handle of our own, so that cancels are ours */
 } member;
 
 typedef struct multi {
@@ -368,6 +367,7 @@ static size_t try_from(parts *p, size_t from, bool may_wait)
         x->fresh = false;
         rlock_status s = rlock_acquire(x->lk, 0, p->lease_ms);
         x->held = s == RLOCK_OK;
+        gap = !x->held;
         note(p, x, s);
     }
     do_wanted(p, &acquire_verb);
@@ -604,10 +604,8 @@ static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
 static void multi_free(rlock *lk)
 {
     multi *m = (multi *)lk;
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->member[i].ours)
-            rlock_free(m->member[i].lk);
-    }
+    for (size_t i = 0; i < m->n; i++)
+        rlock_free(m->member[i].lk);
 }
 
 static const rl_lock_kind rl_multi = {
@@ -660,21 +658,18 @@ static rlock_status refuse(size_t position, const char *why)
     return rl_error_set(RLOCK_EINVAL, 0, "member %zu %s", position, why);
 }
 
-static rlock_status add_member(multi *m, rlock *lk, size_t position)
+static rlock_status add_member(multi *m, const rlock *lk, size_t position)
 {
-    bool ours = is_single(lk);
     for (size_t i = 0; i < m->n; i++) {
         if (is_same(m->member[i].lk, lk))
             return refuse(position, "is the same lock as an earlier one");
     }
     if (m->n == RLOCK_MULTI_MAX)
         return refuse(position, "is one too many");
-    if (ours)
-        lk = rl_lock_new(sizeof *lk, &rl_reentrant, lk->client, lk->target.name,
-                         lk->target.len, (rlock_layout)lk->target.scope);
-    if (!lk)
+    rlock *ours = lk->kind->copy(lk);
+    if (!ours)
         return RLOCK_ENOMEM;
-    m->member[m->n++] = (member){lk, position, ours};
+    m->member[m->n++] = (member){ours, position};
     return RLOCK_OK;
 }
 

@@ -32,6 +32,9 @@
  */
 #define LAST_GRACE_US 5000
 
+/* So many calls on a connection may owe an answer. */
+#define LONGEST_CHAIN 4
+
 /* A call whose answer is late. */
 typedef struct rl_late {
     rl_errand errand;
@@ -40,6 +43,7 @@ typedef struct rl_late {
     rl_script_id script;
     int64_t until_us;
     struct rl_late *prior; /* an answer that comes before */
+    int depth;             /* with those before it */
     bool read;             /* the answer is there */
     rl_answer answer;
 } rl_late;
@@ -116,7 +120,8 @@ static void join_group(rl_step *s, rl_answer *a)
     rl_hold_expect(h, now_us, s->lease_ms);
     if (wanted && v == RL_ACQUIRED && !rl_group_is_void(h->group) &&
         rl_lease_deadline(g.sent_us, s->lease_ms) > now_us) {
-        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, s->renewed);
+        bool renewed = s->renewed && !atomic_load(&h->group->fixed_lease);
+        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, renewed);
         h->count = atomic_load(&h->group->count);
     } else if (wanted) {
         rl_hold_end_locked(t, h, now_us);
@@ -234,8 +239,8 @@ static void send_call(const rl_round *how, rl_node *x)
         rl_conn_discard(x->conn);
         rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
         settle(how, x);
-    } else if (rl_conn_flush(x->conn, x->until_us, &a->fault) != RLOCK_OK) {
-        settle(how, x);
+    } else if (rl_conn_flush(x->conn, rl_now_us(), &a->fault) != RLOCK_OK) {
+        settle(how, x); /* a socket that is full is a server that hangs */
     } else {
         x->asked = true;
     }
@@ -506,7 +511,15 @@ static rl_late *leave(rl_node *x)
     l->script = x->script;
     l->until_us = x->until_us;
     l->prior = x->prior;
+    l->depth = 1;
+    if (x->prior) {
+        /* Who owes several answers has no more time for them than for one. */
+        l->depth += x->prior->depth;
+        l->errand.due_us = x->prior->errand.due_us;
+        l->until_us = rl_min(l->until_us, x->prior->until_us);
+    }
     l->read = false;
+    rl_fault_set(&l->answer.fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
     l->answer.outcome = RL_UNKNOWN;
     l->answer.reply.top.type = 0;
     l->answer.sent_us = x->answer.sent_us;
@@ -531,12 +544,17 @@ bool rl_node_chain(rl_node *x)
     return x->prior != NULL;
 }
 
+static bool may_follow(const rl_late *l)
+{
+    return !l->read && l->depth < LONGEST_CHAIN && rl_now_us() < l->until_us;
+}
+
 static bool is_acquire_of(const rl_errand *it, const void *node)
 {
     const rl_late *l = RL_CONTAINER(it, rl_late, errand);
     const rl_node *x = node;
     return l->step.verb == RL_VERB_ACQUIRE && l->step.hold == x->hold &&
-           !l->read;
+           may_follow(l);
 }
 
 static bool is_release_before(const rl_errand *it, const void *node)
@@ -545,7 +563,7 @@ static bool is_release_before(const rl_errand *it, const void *node)
     const rl_hold *before = l->step.hold, *h = ((const rl_node *)node)->hold;
     return l->step.verb != RL_VERB_ACQUIRE && before->scope == h->scope &&
            before->name_len == h->name_len &&
-           memcmp(before->text, h->text, h->name_len) == 0 && !l->read;
+           memcmp(before->text, h->text, h->name_len) == 0 && may_follow(l);
 }
 
 bool rl_node_follow(rl_node *x, rl_verb verb)

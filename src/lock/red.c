@@ -15,6 +15,9 @@
 #include "lock/holder.h"
 #include "lock/red.h"
 
+/* How long a renewal is waited for that nobody depends on. */
+#define LANDING_US 2000
+
 #define FIRST_PAUSE_US (25 * 1000)
 #define LAST_PAUSE_US  (250 * 1000)
 
@@ -251,6 +254,7 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
     int64_t began_us = rl_now_us();
     if (!is_good(g))
         return lost(lk);
+    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
         if (!x->hold || state_of(x) != RL_HELD)
@@ -265,7 +269,6 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
     if (s != RLOCK_OK)
         return s;
     atomic_store(&g->count, level);
-    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
     rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, g->token, level,
                  rl_now_us() - began_us);
     return RLOCK_OK;
@@ -293,29 +296,60 @@ static rlock_status red_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
     return s;
 }
 
+/*
+ * Lets renewals that are under way land, on all nodes at once: as long as it
+ * takes for a quorum, and for the others only a moment.
+ */
+static void land(rl_nodes *ns, int64_t until_us)
+{
+    size_t landed = 0;
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].hold)
+            rl_extend_pause(ns->node[i].e, ns->node[i].hold);
+    }
+    do {
+        int64_t soon_us = rl_min(until_us, rl_now_us() + LANDING_US);
+        landed = 0;
+        for (size_t i = 0; i < ns->n; i++) {
+            rl_node *x = &ns->node[i];
+            landed += x->hold && rl_extend_wait(x->e, x->hold, soon_us);
+        }
+    } while (landed < ns->quorum && rl_now_us() < until_us);
+}
+
+static void begin_extend(rl_node *x, int64_t lease_ms)
+{
+    if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, 0)) {
+        rl_red_make_due(x, x->hold->lease_ms, x->step.until_us);
+        return;
+    }
+    x->answer.outcome = RL_NOT_EXECUTED;
+    x->answer.open = false;
+    rl_fault_set(&x->answer.fault, RLOCK_EIO, 0, "a renewal does not end");
+    got_extension(NULL, x);
+}
+
 static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
                            int64_t lease_ms)
 {
     static const rl_round round = {.got = got_extension, .insist = true};
     if (!is_good(g))
         return lost(lk);
+    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
+    atomic_store(&g->fixed_lease, lease_ms != RLOCK_WATCHDOG);
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
-        if (!x->hold || state_of(x) != RL_HELD)
-            continue;
-        int64_t until_us =
-            rl_after_us(rl_now_us(), rl_red_limit_us(x, x->hold->lease_ms));
-        if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, until_us)) {
-            rl_red_make_due(x, x->hold->lease_ms, x->step.until_us);
-            continue;
+        if (x->hold && state_of(x) != RL_HELD) {
+            rl_put_back(x->e, x->hold);
+            x->hold = NULL;
         }
-        x->answer.outcome = RL_NOT_EXECUTED;
-        x->answer.open = false;
-        rl_fault_set(&x->answer.fault, RLOCK_EIO, 0, "a renewal does not end");
-        got_extension(NULL, x);
+    }
+    land(ns, rl_now_us() + rl_red_limit_us(&ns->node[0], lease_ms));
+    for (size_t i = 0; i < ns->n; i++) {
+        if (ns->node[i].hold)
+            begin_extend(&ns->node[i], lease_ms);
     }
     rl_nodes_ask(ns, &round);
-    rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
     return confirmed(lk, ns, g);
 }
 
@@ -471,9 +505,8 @@ static void call_inspect(const void *lk, const rl_node *x, rl_hold_call *c)
 }
 
 /* All nodes, also those that have no hold. */
-static void ask_everybody(rlock *lk, rl_nodes *ns, const rl_round *round)
+static void ask_everybody(rl_nodes *ns, const rl_round *round)
 {
-    (void)lk;
     for (size_t i = 0; i < ns->n; i++) {
         if (ns->node[i].inside)
             rl_red_make_due(&ns->node[i], RLOCK_WATCHDOG, RL_NEVER);
@@ -488,7 +521,7 @@ static rlock_status red_force_unlock(rlock *lk)
         .call = call_force, .got = rl_node_got, .insist = true, .arg = lk};
     bool freed = false;
     enter(&ns, lk);
-    ask_everybody(lk, &ns, &round);
+    ask_everybody(&ns, &round);
     for (size_t i = 0; i < ns.n; i++)
         freed = freed ||
                 (ns.node[i].ok && ns.node[i].answer.reply.top.integer == 1);
@@ -549,7 +582,7 @@ static rlock_status red_inspect(rlock *lk, rlock_holder *out)
         .call = call_inspect, .got = rl_node_got, .insist = true, .arg = lk};
     size_t held;
     enter(&ns, lk);
-    ask_everybody(lk, &ns, &round);
+    ask_everybody(&ns, &round);
     size_t answered = rl_nodes_ok(&ns);
     rlock_status s = RLOCK_NOT_HELD;
     if (is_closed(&ns))
@@ -604,6 +637,24 @@ static void red_free(rlock *lk)
         rl_client_unref(r->client[i]);
 }
 
+static rlock *red_copy(const rlock *lk)
+{
+    const rl_red *from = rl_red_of(lk);
+    rl_red *r = rl_lock_new(sizeof *r, lk->kind, lk->client, lk->target.name,
+                            lk->target.len, RLOCK_LAYOUT_HASH);
+    if (!r)
+        return NULL;
+    r->base.target.scope = lk->target.scope;
+    r->base.target.layout = lk->target.layout;
+    r->longest_lease_ms = from->longest_lease_ms;
+    r->check_uptime = from->check_uptime;
+    for (r->n = 0; r->n < from->n; r->n++) {
+        r->client[r->n] = from->client[r->n];
+        rl_client_ref(r->client[r->n]);
+    }
+    return &r->base;
+}
+
 static const rl_lock_kind red_kind = {
     .several = true,
     .acquire = red_acquire,
@@ -613,6 +664,7 @@ static const rl_lock_kind red_kind = {
     .cancel = red_cancel,
     .view = red_view,
     .inspect = red_inspect,
+    .copy = red_copy,
     .free = red_free,
 };
 

@@ -399,6 +399,12 @@ static rlock_status reentrant_inspect(rlock *lk, rlock_holder *out)
     return s == RLOCK_OK || s == RLOCK_NOT_HELD ? s : rl_lock_fail(lk, &f);
 }
 
+static rlock *reentrant_copy(const rlock *lk)
+{
+    return rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                       lk->target.len, (rlock_layout)lk->target.scope);
+}
+
 const rl_lock_kind rl_reentrant = {
     .acquire = reentrant_acquire,
     .unlock = reentrant_unlock,
@@ -407,4 +413,5 @@ const rl_lock_kind rl_reentrant = {
     .cancel = reentrant_cancel,
     .view = reentrant_view,
     .inspect = reentrant_inspect,
+    .copy = reentrant_copy,
 };

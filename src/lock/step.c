@@ -31,9 +31,6 @@ void rl_step_call(const rl_step *s, rl_hold_call *c)
     case RL_VERB_EXTEND:
         rl_call_extend(c, s->hold, s->lease_ms);
         break;
-    case RL_VERB_RAISE:
-        rl_call_raise(c, s->hold, s->token);
-        break;
     }
 }
 
@@ -233,12 +230,6 @@ void rl_undo_end(rl_step *s, const rl_answer *a)
     rl_give_up(s->e, s->hold);
 }
 
-void rl_raise_begin(rl_step *s, rl_engine *e, rl_hold *h, uint64_t token)
-{
-    begin(s, RL_VERB_RAISE, e, h, 1);
-    s->token = token;
-}
-
 /* No later than the hold itself could still be believed in. */
 bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms)
 {
@@ -379,6 +370,25 @@ rlock_status rl_release_lost(rl_engine *e, rl_hold *h, int level, rl_fault *f)
 
 /* --- extend -------------------------------------------------------------- */
 
+void rl_extend_pause(rl_engine *e, rl_hold *h)
+{
+    rl_mutex_lock(&e->holds.mutex);
+    rl_hold_pause_renewal_locked(&e->holds, h);
+    rl_mutex_unlock(&e->holds.mutex);
+}
+
+bool rl_extend_wait(rl_engine *e, rl_hold *h, int64_t until_us)
+{
+    rl_holds *t = &e->holds;
+    rl_mutex_lock(&t->mutex);
+    until_us = rl_min(h->deadline_us, until_us);
+    while (h->in_flight && rl_now_us() < until_us)
+        rl_cond_wait_until(&t->landed, &t->mutex, until_us);
+    bool landed = !h->in_flight;
+    rl_mutex_unlock(&t->mutex);
+    return landed;
+}
+
 /*
  * A renewal that overtook the extend would undo it. As long as renewal may
  * have to go on afterwards, asking does not take long.
@@ -388,17 +398,16 @@ bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
 {
     rl_holds *t = &e->holds;
     begin(s, RL_VERB_EXTEND, e, h, lease_ms);
+    rl_extend_pause(e, h);
+    bool landed = rl_extend_wait(e, h, patience_us);
+    s->began_us = rl_now_us();
+    s->until_us = rl_after_ms(s->began_us, e->set.command_timeout_ms);
     rl_mutex_lock(&t->mutex);
-    s->until_us = rl_min(h->deadline_us, patience_us);
-    rl_hold_pause_renewal_locked(t, h);
-    while (h->in_flight && rl_now_us() < s->until_us)
-        rl_cond_wait_until(&t->landed, &t->mutex, s->until_us);
-    bool landed = !h->in_flight;
+    s->until_us = rl_min(h->deadline_us, s->until_us);
     if (landed && h->renewed)
         s->until_us = rl_min(s->until_us, rl_watchdog_attempt_end(e));
     rl_hold_expect(h, landed ? s->until_us : 0, s->lease_ms);
     rl_mutex_unlock(&t->mutex);
-    s->began_us = rl_now_us();
     return landed;
 }
 

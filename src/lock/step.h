@@ -19,8 +19,7 @@ typedef enum rl_verb {
     RL_VERB_REENTER,
     RL_VERB_RELEASE,
     RL_VERB_UNDO, /* a release of what may have been granted */
-    RL_VERB_EXTEND,
-    RL_VERB_RAISE
+    RL_VERB_EXTEND
 } rl_verb;
 
 typedef struct rl_step {
@@ -35,7 +34,7 @@ typedef struct rl_step {
     const char *bell; /* of an acquire; "": do not queue */
     int64_t ticket;
     bool minds_token; /* an acquire that says the least token */
-    uint64_t token;   /* that; or the one to write back */
+    uint64_t token;   /* that */
 } rl_step;
 
 /* Puts the step's call together. */
@@ -93,9 +92,6 @@ void rl_give_up(rl_engine *e, rl_hold *draft);
 void rl_undo_begin(rl_step *s, rl_engine *e, rl_hold *draft);
 void rl_undo_end(rl_step *s, const rl_answer *a);
 
-/* Writes a token back to the server of a hold. */
-void rl_raise_begin(rl_step *s, rl_engine *e, rl_hold *h, uint64_t token);
-
 /* One level more. False: there are too many. */
 bool rl_reenter_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms);
 rlock_status rl_reenter_end(rl_step *s, rl_answer *a, rl_fault *f);
@@ -121,9 +117,15 @@ rlock_status rl_release_lost(rl_engine *e, rl_hold *h, int level, rl_fault *f);
 /* --- extend -------------------------------------------------------------- */
 
 /*
- * Pauses renewal, and lets one that is under way land, until patience_us.
- * False: it did not land; only rl_extend_end() is to follow, with an answer
- * that was not executed.
+ * Pauses renewal, and waits until one that is under way has landed. False: it
+ * has not by then.
+ */
+void rl_extend_pause(rl_engine *e, rl_hold *h);
+bool rl_extend_wait(rl_engine *e, rl_hold *h, int64_t until_us);
+
+/*
+ * Both, with patience until patience_us. False: a renewal is under way still;
+ * only rl_extend_end() is to follow, with an answer that was not executed.
  */
 bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
                      int64_t patience_us);

@@ -15,6 +15,9 @@
 /* How far above the fastest clock the wanted token is: a command's way. */
 #define AHEAD_US 1000
 
+/* What a server's clock can be believed, in the year 2112. */
+#define LATEST_CLOCK_US (INT64_C(1) << 52)
+
 #define LIMIT_OF_LEASE    20
 #define SHORTEST_LIMIT_US 5000
 
@@ -140,7 +143,8 @@ static void note_clocks(rl_red *r, const rl_nodes *ns)
     int64_t ahead_us = INT64_MIN;
     for (size_t i = 0; i < ns->n; i++) {
         const rl_node *x = &ns->node[i];
-        if (x->ok && x->grant.clock_us)
+        if (x->ok && x->grant.clock_us > 0 &&
+            x->grant.clock_us < LATEST_CLOCK_US)
             ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
     }
     if (ahead_us != INT64_MIN)

@@ -7,6 +7,7 @@
  */
 #include "redis/pool.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -162,8 +163,8 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
     pool *p = pool_of(s);
     rl_conn *c = NULL;
     if (!take_good(p, deadline_us, &c))
-        return rl_fault_set(f, RLOCK_EIO, 0, "all %u connections are in use",
-                            p->limit);
+        return rl_fault_set(f, RLOCK_EIO, EBUSY,
+                            "all %u connections are in use", p->limit);
     if (c) {
         *out = c;
         return RLOCK_OK;

@@ -124,6 +124,16 @@ bool bench_place(const char *uri, bool apart)
     return pin(server_pid(uri), 0) && pin(0, apart ? 1 : 0);
 }
 
+bool bench_displace(const char *uri)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++)
+        CPU_SET(i, &set);
+    return sched_setaffinity(server_pid(uri), sizeof set, &set) == 0 &&
+           sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 rlock_client *bench_client(const char *uri)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;

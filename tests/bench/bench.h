@@ -52,6 +52,7 @@ rlock *bench_lock(rlock_client *cl, const char *name);
  * only one, or it is not allowed.
  */
 bool bench_place(const char *uri, bool apart);
+bool bench_displace(const char *uri); /* undoes it */
 
 /* Runs a command whose reply is an integer or a status; 0 for a status. */
 long long bench_ask(redisContext *c, const char *command);
