@@ -257,9 +257,24 @@ static void ask(rl_nodes *ns, const rl_round *how, rl_node *x)
         send_call(how, x);
 }
 
+/* Finds a connection that is there. False: the node is down. */
+static bool connect_node(const rl_round *how, rl_node *x)
+{
+    rl_agent_pass_by(x->e);
+    if (x->conn)
+        return true;
+    if (rl_agent_is_down(&x->e->agent, &x->fault))
+        return false;
+    if (x->step.verb == RL_VERB_ACQUIRE && !how->call)
+        rl_node_follow(x, RL_VERB_ACQUIRE);
+    if (!x->conn)
+        x->conn = rl_source_borrow_known(x->e->source);
+    return true;
+}
+
 /*
- * Who has a connection is asked at once; who has none, but is not known to be
- * down, gets one.
+ * Who has a connection is asked at once, who owes an answer there after the
+ * others; who has none, but is not known to be down, gets one.
  */
 static void begin(rl_nodes *ns, const rl_round *how)
 {
@@ -269,23 +284,17 @@ static void begin(rl_nodes *ns, const rl_round *how)
         rl_node *x = &ns->node[i];
         if (!x->due)
             continue;
-        rl_agent_pass_by(x->e);
-        down[i] = !x->conn && rl_agent_is_down(&x->e->agent, &x->fault);
-        if (down[i])
-            continue;
-        hopeful++;
-        if (!x->conn && x->step.verb == RL_VERB_ACQUIRE && !how->call)
-            rl_node_follow(x, RL_VERB_ACQUIRE);
-        if (!x->conn)
-            x->conn = rl_source_borrow_known(x->e->source);
-        if (x->conn)
+        down[i] = !connect_node(how, x);
+        hopeful += !down[i];
+        if (x->conn && !x->prior)
             ask(ns, how, x);
-        else
-            visit(ns, how, x);
     }
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
-        if (down[i] && how->insist && hopeful < ns->quorum)
+        if (x->due && x->prior && !x->asked)
+            ask(ns, how, x);
+        else if (down[i] ? how->insist && hopeful < ns->quorum
+                         : x->due && !x->conn)
             visit(ns, how, x);
         else if (down[i])
             not_asked(how, x);

@@ -1,6 +1,5 @@
 #include "redis/script.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -32,8 +31,15 @@ void rl_call_text(rl_call *c, const char *text)
 void rl_call_number(rl_call *c, int64_t number)
 {
     char *text = c->numbers[c->used_numbers++];
-    int len = snprintf(text, sizeof c->numbers[0], "%lld", (long long)number);
-    rl_call_bytes(c, text, (size_t)len);
+    char *end = text + sizeof c->numbers[0], *at = end;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0)
+        *--at = '-';
+    rl_call_bytes(c, at, (size_t)(end - at));
 }
 
 bool rl_script_append(rl_conn *conn, const rl_call *c, bool whole)
