@@ -16,13 +16,7 @@
 --
 -- The way of a lock that is free comes first and is kept short; what only the
 -- others need is defined behind it.
-local call, pcall = redis.call, redis.pcall
-local holder, lease, level, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
-        level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$') and
-        (not ARGV[6] or ARGV[6]:find('^%d+$'))) then
-    return redis.error_reply('ERR rlock: bad lease, level, ticket or token')
-end
+-- include: acquire_args.lua
 -- include: mint.lua
 
 if call('EXISTS', KEYS[1], KEYS[4]) == 0 then

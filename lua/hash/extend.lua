@@ -5,10 +5,8 @@
 --
 -- Reply 1  the holder has it, and its TTL is the lease
 --       0  not held by this holder; nothing was changed
-if not (ARGV[2]:find('^[1-9]%d*$') and #ARGV[2] <= 16) then
-    return redis.error_reply('ERR rlock: bad lease')
-end
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+-- include: lease_args.lua
+if redis.call('HEXISTS', KEYS[1], holder) == 0 then
     return 0
 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('PEXPIRE', KEYS[1], lease)

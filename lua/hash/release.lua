@@ -16,20 +16,7 @@
 -- to succeed there. A count that could not be written is put right by the next
 -- re-entry or release, which both say the level they want.
 -- include: ring.lua
-local call, pcall = redis.call, redis.pcall
-local level, lease, tombstone = ARGV[2], ARGV[3], ARGV[4]
-local function is_number(text)
-    return text == '0' or text:find('^%d+$') and #text <= 16
-end
-if not (is_number(level) and is_number(lease) and is_number(tombstone)) then
-    return redis.error_reply('ERR rlock: bad level, lease or tombstone')
-end
-
-local unburied = 0
-if tombstone ~= '0' and
-   pcall('SET', KEYS[3], '', 'PX', tombstone).err then
-    unburied = 10
-end
+-- include: release_args.lua
 if level ~= '0' then
     if call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
         return unburied

@@ -8,13 +8,7 @@
 -- Reply as of hash/acquire.lua, but
 --       {0, pttl, ticket, 1}  busy, and the holder is no client of this
 --                             protocol: its release will ring nobody
-local call, pcall = redis.call, redis.pcall
-local holder, lease, level, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
-        level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$') and
-        (not ARGV[6] or ARGV[6]:find('^%d+$'))) then
-    return redis.error_reply('ERR rlock: bad lease, level, ticket or token')
-end
+-- include: acquire_args.lua
 -- include: mint.lua
 
 if call('EXISTS', KEYS[1], KEYS[4]) == 0 then

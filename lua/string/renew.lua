@@ -4,13 +4,11 @@
 -- ARGV  1 holder  2 lease ms
 --
 -- Reply as of hash/renew.lua
-if not (ARGV[2]:find('^[1-9]%d*$') and #ARGV[2] <= 16) then
-    return redis.error_reply('ERR rlock: bad lease')
-end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+-- include: lease_args.lua
+if redis.call('GET', KEYS[1]) ~= holder then
     return 0
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('PTTL', KEYS[1]) < tonumber(lease) then
+    redis.call('PEXPIRE', KEYS[1], lease)
 end
 return 1

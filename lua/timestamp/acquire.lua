@@ -7,12 +7,7 @@
 --       5 ticket (0 = first try)  6 the least token (may be missing)
 --
 -- Reply as of string/acquire.lua; pttl is the time until it may be taken over
-local call, pcall = redis.call, redis.pcall
-local holder, lease, level, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
-        level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$')) then
-    return redis.error_reply('ERR rlock: bad lease, level or ticket')
-end
+-- include: acquire_args.lua
 lease = tonumber(lease)
 -- include: mint.lua
 -- include: queue.lua

@@ -5,15 +5,13 @@
 --
 -- Reply as of hash/extend.lua
 -- include: timestamp/stamp.lua
-if not (ARGV[2]:find('^[1-9]%d*$') and #ARGV[2] <= 16) then
-    return redis.error_reply('ERR rlock: bad lease')
-end
-local free_at, mine = stamp.read(KEYS[1], ARGV[1])
+-- include: lease_args.lua
+local free_at, mine = stamp.read(KEYS[1], holder)
 if not free_at then
     return stamp.wrong
 end
 if not mine then
     return 0
 end
-stamp.write(KEYS[1], ARGV[1], tonumber(ARGV[2]), true)
+stamp.write(KEYS[1], holder, tonumber(lease), true)
 return 1

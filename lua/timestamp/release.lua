@@ -8,20 +8,7 @@
 -- Reply as of hash/release.lua
 -- include: ring.lua
 -- include: timestamp/stamp.lua
-local call, pcall = redis.call, redis.pcall
-local level, lease, tombstone = ARGV[2], ARGV[3], ARGV[4]
-local function is_number(text)
-    return text == '0' or text:find('^%d+$') and #text <= 16
-end
-if not (is_number(level) and is_number(lease) and is_number(tombstone)) then
-    return redis.error_reply('ERR rlock: bad level, lease or tombstone')
-end
-
-local unburied = 0
-if tombstone ~= '0' and
-   pcall('SET', KEYS[3], '', 'PX', tombstone).err then
-    unburied = 10
-end
+-- include: release_args.lua
 local free_at, mine = stamp.read(KEYS[1], ARGV[1])
 if not free_at then
     return stamp.wrong

@@ -100,8 +100,7 @@ static bool is_good(const rl_group *g)
     return atomic_load(&g->state) == RL_GROUP_OWNED;
 }
 
-/* --- the outermost acquire
- * ------------------------------------------------------------- */
+/* --- the outermost acquire ----------------------------------------------- */
 
 typedef struct attempt {
     rl_vote vote;
