@@ -9,7 +9,7 @@
 #define LAST_PAUSE_US  (1000 * 1000)
 
 /* An agent that waits for so long for its node has reason to doubt it. */
-#define SILENCE_US (50 * 1000)
+#define SILENCE_US (200 * 1000)
 
 void rl_agent_init(rl_agent *a)
 {
@@ -25,11 +25,12 @@ void rl_agent_fini(rl_agent *a)
     rl_mutex_fini(&a->mutex);
 }
 
-bool rl_agent_is_down(rl_agent *a, rl_fault *why)
+bool rl_agent_is_down(rl_agent *a, bool hurry, rl_fault *why)
 {
     rl_mutex_lock(&a->mutex);
     bool down = a->down;
-    bool silent = a->since_us && rl_now_us() - a->since_us > SILENCE_US;
+    bool silent =
+        hurry && a->since_us && rl_now_us() - a->since_us > SILENCE_US;
     if (down)
         *why = a->fault;
     rl_mutex_unlock(&a->mutex);

@@ -63,10 +63,10 @@ void rl_agent_stop(struct rl_engine *e);
 bool rl_agent_is_stopping(rl_agent *a);
 
 /*
- * Is the node down, or has it kept the agent waiting for a while? Then *why is
- * filled.
+ * Is the node down, or, for who is in a hurry, has it kept the agent waiting
+ * for a while? Then *why is filled.
  */
-bool rl_agent_is_down(rl_agent *a, rl_fault *why);
+bool rl_agent_is_down(rl_agent *a, bool hurry, rl_fault *why);
 
 /* It did not answer in time. */
 void rl_agent_suspect(rl_agent *a, const rl_fault *why);

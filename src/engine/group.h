@@ -35,7 +35,7 @@ typedef struct rl_group {
     struct rlock_client *home; /* fixed; counted: the struct, not its engine */
     atomic_int count;          /* Red: the hold count; the owning thread's */
     uint64_t token;            /* Red: fixed once it is owned */
-    atomic_bool fixed_lease;   /* Red: an extend has ended renewal */
+    atomic_bool renewed;       /* Red: by the watchdogs, also what comes late */
 } rl_group;
 
 /* With one reference; NULL: out of memory. */

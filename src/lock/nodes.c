@@ -120,8 +120,8 @@ static void join_group(rl_step *s, rl_answer *a)
     rl_hold_expect(h, now_us, s->lease_ms);
     if (wanted && v == RL_ACQUIRED && !rl_group_is_void(h->group) &&
         rl_lease_deadline(g.sent_us, s->lease_ms) > now_us) {
-        bool renewed = s->renewed && !atomic_load(&h->group->fixed_lease);
-        rl_hold_grant_locked(t, h, h->group->token, g.sent_us, renewed);
+        rl_hold_grant_locked(t, h, h->group->token, g.sent_us,
+                             atomic_load(&h->group->renewed));
         h->count = atomic_load(&h->group->count);
     } else if (wanted) {
         rl_hold_end_locked(t, h, now_us);
@@ -263,7 +263,7 @@ static bool connect_node(const rl_round *how, rl_node *x)
     rl_agent_pass_by(x->e);
     if (x->conn)
         return true;
-    if (rl_agent_is_down(&x->e->agent, &x->fault))
+    if (rl_agent_is_down(&x->e->agent, how->early, &x->fault))
         return false;
     if (x->step.verb == RL_VERB_ACQUIRE && !how->call)
         rl_node_follow(x, RL_VERB_ACQUIRE);

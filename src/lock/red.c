@@ -245,6 +245,27 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns,
                                          : fail(lk, RLOCK_EQUORUM, ns);
 }
 
+/*
+ * Whether a lock is renewed is the same on all its nodes: those that were not
+ * reached do as the others.
+ */
+static void follow_policy(const rl_nodes *ns, bool renewed)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        const rl_node *x = &ns->node[i];
+        rl_hold *h = x->hold;
+        if (!h || x->ok)
+            continue;
+        rl_holds *t = &x->e->holds;
+        rl_mutex_lock(&t->mutex);
+        if (h->state == RL_HELD && renewed && !h->renewed)
+            rl_hold_start_renewal_locked(t, h, 0);
+        else if (h->state == RL_HELD && !renewed && h->renewed)
+            rl_hold_stop_renewal_locked(t, h);
+        rl_mutex_unlock(&t->mutex);
+    }
+}
+
 static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
                             int64_t lease_ms)
 {
@@ -268,6 +289,10 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, rl_group *g,
     if (s != RLOCK_OK)
         return s;
     atomic_store(&g->count, level);
+    if (lease_ms == RLOCK_WATCHDOG) {
+        atomic_store(&g->renewed, true);
+        follow_policy(ns, true);
+    }
     rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, g->token, level,
                  rl_now_us() - began_us);
     return RLOCK_OK;
@@ -335,7 +360,7 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
     if (!is_good(g))
         return lost(lk);
     rl_red_remember_lease(lk, rl_lease_of(rl_engine_of(lk), lease_ms));
-    atomic_store(&g->fixed_lease, lease_ms != RLOCK_WATCHDOG);
+    atomic_store(&g->renewed, lease_ms == RLOCK_WATCHDOG);
     for (size_t i = 0; i < ns->n; i++) {
         rl_node *x = &ns->node[i];
         if (x->hold && state_of(x) != RL_HELD) {
@@ -349,6 +374,7 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
             begin_extend(&ns->node[i], lease_ms);
     }
     rl_nodes_ask(ns, &round);
+    follow_policy(ns, lease_ms == RLOCK_WATCHDOG);
     return confirmed(lk, ns, g);
 }
 

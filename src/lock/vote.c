@@ -313,6 +313,7 @@ static size_t votes(const rl_nodes *ns)
 static void take_over(rl_vote *v, rl_nodes *ns, rl_group *g)
 {
     g->token = v->token;
+    atomic_store(&g->renewed, v->lease_ms == RLOCK_WATCHDOG);
     atomic_store(&g->count, 1);
     atomic_store(&g->left, (int)votes(ns));
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);

@@ -1,0 +1,276 @@
+/*
+ * What reviews found wrong in Red and Multi locks, each as a test that failed
+ * before it was put right. The names say what is right.
+ */
+#include <unistd.h>
+
+#include "nodes.h"
+
+/* A sanitizer keeps memory that was freed. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+/*
+ * A node has a twentieth of the lease to answer, but no more than the command
+ * timeout: whoever waits for one that hangs is noticed on a busy machine too.
+ */
+#define LONG_LEASE 60000
+#define LIMIT_MS   3000 /* of a node: the default command timeout */
+#define FAST_MS    700
+
+static int64_t since(int64_t began_ms)
+{
+    return test_now_ms() - began_ms;
+}
+
+/* --- a minority that hangs ----------------------------------------------- */
+
+/* Over TCP, where more requests fit into the socket of a server that hangs. */
+static nodes nodes_start_tcp(size_t n)
+{
+    nodes ns = {.n = n};
+    for (size_t i = 0; i < n; i++) {
+        ns.sv[i] = server_start_tcp(NULL);
+        server_load_scripts(ns.sv[i]);
+    }
+    return ns;
+}
+
+static party party_join_tcp(const nodes *ns)
+{
+    party p = {.n = ns->n};
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        char uri[64];
+        snprintf(uri, sizeof uri, "redis://127.0.0.1:%d",
+                 server_port(ns->sv[i]));
+        opts.uri = uri;
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        p.cl[i] = server_client(ns->sv[i], &opts);
+    }
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    return p;
+}
+
+static void lock_and_unlock(party *p)
+{
+    EXPECT_STATUS(rlock_acquire(p->lk, 0, LONG_LEASE), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
+}
+
+static long memory_kb(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    EXPECT(f && fscanf(f, "%*d %ld", &pages) == 1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void many_sections_beside_a_hung_node(bool idle)
+{
+    nodes ns = nodes_start_tcp(3);
+    party p = party_join_tcp(&ns);
+    party_hold(&p, LONG_LEASE);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    server_pause(ns.sv[2]);
+    for (int i = 0; i < 100; i++)
+        lock_and_unlock(&p);
+    long before_kb = memory_kb();
+    for (int i = 0; i < 3000; i++)
+        lock_and_unlock(&p);
+    if (idle)
+        test_pause_ms(LIMIT_MS + 500); /* the node is given up by now */
+    else if (!SANITIZED)
+        EXPECT_BETWEEN(memory_kb() - before_kb, -2000, 2000);
+    lock_and_unlock(&p);
+    party_leave(&p);
+    server_resume(ns.sv[2]);
+    nodes_stop(&ns);
+}
+
+TEST(found, a_hung_node_costs_no_memory_however_many_sections_follow)
+{
+    many_sections_beside_a_hung_node(false);
+}
+
+TEST(found, a_hung_node_does_no_harm_after_however_many_sections)
+{
+    many_sections_beside_a_hung_node(true);
+}
+
+/* The socket of the one that hangs is full after a while. */
+static void lock_beside_a_hung_one(size_t hung)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, LONG_LEASE);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    server_pause(ns.sv[hung]);
+    int64_t until_ms = test_now_ms() + LIMIT_MS + 1000;
+    do {
+        int64_t began_ms = test_now_ms();
+        lock_and_unlock(&p);
+        EXPECT_BETWEEN(since(began_ms), 0, FAST_MS);
+    } while (test_now_ms() < until_ms);
+    server_resume(ns.sv[hung]);
+    nodes_expect_all_undone(&ns);
+    party_leave(&p);
+    nodes_stop(&ns);
+}
+
+TEST(found, a_hung_first_node_keeps_no_others_waiting)
+{
+    lock_beside_a_hung_one(0);
+}
+
+TEST(found, a_hung_last_node_keeps_no_others_waiting)
+{
+    lock_beside_a_hung_one(2);
+}
+
+/* Whether a renewal is under way there, or not. */
+TEST(found, an_extend_succeeds_beside_a_hung_node)
+{
+    nodes ns = nodes_start(3);
+    for (int i = 0; i < 8; i++) {
+        party p = party_join(&ns, 1500, 0);
+        party_hold(&p, 4000);
+        EXPECT_STATUS(rlock_extend(p.lk, RLOCK_WATCHDOG), RLOCK_OK);
+        server_pause(ns.sv[1]);
+        test_pause_ms(500 + i * 10); /* it is due after a third of the lease */
+        EXPECT_STATUS(rlock_extend(p.lk, RLOCK_WATCHDOG), RLOCK_OK);
+        server_resume(ns.sv[1]);
+        EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+        nodes_expect_all_undone(&ns);
+        party_leave(&p);
+    }
+    nodes_stop(&ns);
+}
+
+/* --- a node that forgot its vote ----------------------------------------- */
+
+/* The right to INFO is what tells a restart. */
+TEST(found, a_node_that_does_not_tell_its_run_id_any_more_has_no_vote)
+{
+    nodes ns = {.n = 3};
+    for (size_t i = 0; i < ns.n; i++) {
+        ns.sv[i] = server_start(
+            i == 1 ? "--user default on nopass ~* &* +@all -info" : NULL);
+        server_load_scripts(ns.sv[i]);
+    }
+    EXPECT_STR(server_str(ns.sv[1], "ACL SETUSER default +info"), "OK");
+    party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
+    party_connect(&q);
+    nodes_take(&ns, 2, 3);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, LONG_LEASE), RLOCK_OK);
+    nodes_give_back(&ns, 2, 3);
+    server_restart(ns.sv[1]); /* forgets its vote, and the right */
+    int64_t until_ms = test_now_ms() + 1000;
+    do {
+        rlock_status s = rlock_trylock(q.lk);
+        if (s != RLOCK_BUSY && s != RLOCK_EQUORUM)
+            FAIL("a second owner: %s", rlock_status_str(s));
+    } while (test_now_ms() < until_ms);
+    EXPECT(rlock_is_held(p.lk));
+    rlock_unlock(p.lk);
+    party_leave(&p);
+    party_leave(&q);
+    nodes_stop(&ns);
+}
+
+/* --- one connection for each node ---------------------------------------- */
+
+TEST(found, several_locks_of_a_thread_can_do_with_one_connection)
+{
+    enum { LOCKS = 3 };
+    nodes ns = nodes_start(3);
+    party p = {.n = ns.n};
+    rlock *lk[LOCKS];
+    for (size_t i = 0; i < ns.n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        opts.pool_size = 1;
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        p.cl[i] = server_client(ns.sv[i], &opts);
+    }
+    for (int k = 0; k < LOCKS; k++)
+        lk[k] = party_lock(&p, (const char *[]){"a", "b", "c"}[k], NULL);
+    for (int i = 0; i < 300; i++) {
+        for (int k = 0; k < LOCKS; k++) {
+            int64_t began_ms = test_now_ms();
+            EXPECT_STATUS(rlock_acquire(lk[k], 0, LONG_LEASE), RLOCK_OK);
+            EXPECT_BETWEEN(since(began_ms), 0, FAST_MS);
+        }
+        for (int k = 0; k < LOCKS; k++) {
+            int64_t began_ms = test_now_ms();
+            EXPECT_STATUS(rlock_unlock(lk[k]), RLOCK_OK);
+            EXPECT_BETWEEN(since(began_ms), 0, FAST_MS);
+        }
+    }
+    for (int k = 0; k < LOCKS; k++)
+        rlock_free(lk[k]);
+    nodes_expect_all_undone(&ns);
+    party_leave(&p);
+    nodes_stop(&ns);
+}
+
+/* --- Multi locks with Red locks among them ------------------------------- */
+
+/* Not one limit for each. */
+TEST(found, a_try_of_several_red_locks_with_a_hung_majority_ends_in_time)
+{
+    enum { LOCKS = 8, TIMEOUT_MS = 500 };
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, TIMEOUT_MS);
+    rlock *lk[LOCKS], *all;
+    for (int k = 0; k < LOCKS; k++)
+        lk[k] = party_lock(&p, (char[]){(char)('a' + k), '\0'}, NULL);
+    EXPECT_STATUS(rlock_multi_new(lk, LOCKS, &all), RLOCK_OK);
+    party_connect(&p);
+    server_pause(ns.sv[1]);
+    server_pause(ns.sv[2]);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(all), RLOCK_EQUORUM);
+    EXPECT_BETWEEN(since(began_ms), 0, 2 * TIMEOUT_MS + FAST_MS);
+    server_resume(ns.sv[1]);
+    server_resume(ns.sv[2]);
+    rlock_free(all);
+    for (int k = 0; k < LOCKS; k++)
+        rlock_free(lk[k]);
+    nodes_expect_all_undone(&ns);
+    party_leave(&p);
+    nodes_stop(&ns);
+}
+
+TEST(found, canceling_a_multi_lock_cancels_no_wait_for_its_red_members)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
+    rlock *all;
+    EXPECT_STATUS(rlock_multi_new(&p.lk, 1, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(q.lk, SOON, LONG_LEASE), RLOCK_OK);
+    waiter *one = waiter_start(p.lk, SOON, LONG_LEASE);
+    waiter *whole = waiter_start(all, SOON, LONG_LEASE);
+    EVENTUALLY(SOON, stats_of(p.cl[0]).waiting_now == 2);
+    rlock_cancel(all);
+    EXPECT_STATUS(waiter_end(whole), RLOCK_CANCELED);
+    EXPECT_STATUS(rlock_unlock(q.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(one, NULL), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(one), RLOCK_OK);
+    nodes_expect_all_undone(&ns);
+    rlock_free(all);
+    party_leave(&p);
+    party_leave(&q);
+    nodes_stop(&ns);
+}
