@@ -11,10 +11,13 @@
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
 {
     char name[NAME_SHOWN];
-    return rl_error_set(
-        f->status, f->sys_errno, "lock '%s' at %s: %s",
-        rl_printable(name, sizeof name, lk->target.name, lk->target.len),
-        lk->client->engine.source->server, f->text);
+    /* Of several servers none is to blame, and the client may be closed. */
+    const char *at = lk->kind->several ? "" : " at ";
+    const char *server =
+        lk->kind->several ? "" : lk->client->engine.source->server;
+    rl_printable(name, sizeof name, lk->target.name, lk->target.len);
+    return rl_error_set(f->status, f->sys_errno, "lock '%s'%s%s: %s", name, at,
+                        server, f->text);
 }
 
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
@@ -285,8 +288,8 @@ uint64_t rlock_token(const rlock *lk)
     return rl_lock_view(lk).token;
 }
 
-/* RLOCK_NOT_HELD is an answer here: the thread's error is not set. */
-static rlock_status inspect(rlock *lk, rlock_holder *out)
+/* RLOCK_NOT_HELD is an answer, or, to who needs a holder, an error. */
+static rlock_status inspect(rlock *lk, rlock_holder *out, bool needed)
 {
     int cancel;
     memset(out, 0, sizeof *out);
@@ -294,16 +297,15 @@ static rlock_status inspect(rlock *lk, rlock_holder *out)
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->inspect(lk, out);
+    if (s == RLOCK_NOT_HELD && needed)
+        rl_lock_error(lk, s, "nobody holds it");
     leave(lk, cancel);
     return s;
 }
 
 rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
 {
-    if (!out)
-        return null_pointer("out");
-    rlock_status s = inspect(lk, out);
-    return s == RLOCK_NOT_HELD ? rl_lock_error(lk, s, "nobody holds it") : s;
+    return out ? inspect(lk, out, true) : null_pointer("out");
 }
 
 rlock_status rlock_is_locked(rlock *lk, bool *out)
@@ -311,7 +313,7 @@ rlock_status rlock_is_locked(rlock *lk, bool *out)
     rlock_holder holder;
     if (!out)
         return null_pointer("out");
-    rlock_status s = inspect(lk, &holder);
+    rlock_status s = inspect(lk, &holder, false);
     *out = s == RLOCK_OK;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
 }
@@ -321,7 +323,7 @@ rlock_status rlock_ttl(rlock *lk, int64_t *out_ms)
     rlock_holder holder;
     if (!out_ms)
         return null_pointer("out_ms");
-    rlock_status s = inspect(lk, &holder);
+    rlock_status s = inspect(lk, &holder, false);
     *out_ms = s == RLOCK_OK ? holder.ttl_ms : -2;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
 }

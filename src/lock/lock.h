@@ -80,7 +80,10 @@ rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);
 
-/* Sets the thread's error, naming lock and server, and returns its status. */
+/*
+ * Sets the thread's error, naming the lock and its server, and returns its
+ * status. Inside the client, unless the kind has several.
+ */
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f);
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);

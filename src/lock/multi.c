@@ -11,6 +11,7 @@
  * whole, and is reported once. A member that is a Red lock is no single hold,
  * and goes by its own verbs.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -673,6 +674,7 @@ static rlock_status add_member(multi *m, const rlock *lk, size_t position)
     return RLOCK_OK;
 }
 
+/* Adds a member, and stays inside of its client, if RLOCK_OK. */
 static rlock_status add(multi *m, rlock *lk, size_t position)
 {
     int cancel;
@@ -692,7 +694,24 @@ static rlock_status add(multi *m, rlock *lk, size_t position)
         return rl_error_set(s, 0, "member %zu was made before fork()",
                             position);
     s = add_member(m, lk, position);
-    rl_client_leave(lk->client, cancel);
+    if (s != RLOCK_OK)
+        rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+/* Comparing servers needs their clients open. */
+static rlock_status add_all(multi *m, rlock *const locks[], size_t n)
+{
+    int cancel;
+    rlock_status s = RLOCK_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
+        s = add(m, locks[i], i + 1);
+    if (s == RLOCK_OK)
+        qsort(m->member, m->n, sizeof *m->member, compare);
+    for (size_t i = 0; i < m->n; i++)
+        rl_client_leave(m->member[i].lk->client, PTHREAD_CANCEL_DISABLE);
+    pthread_setcancelstate(cancel, NULL);
     return s;
 }
 
@@ -710,14 +729,10 @@ rlock_status rlock_multi_new(rlock *const locks[], size_t n, rlock **out)
                            strlen(name), RLOCK_LAYOUT_HASH);
     if (!m)
         return RLOCK_ENOMEM;
-    rlock_status s = RLOCK_OK;
-    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
-        s = add(m, locks[i], i + 1);
-    if (s != RLOCK_OK) {
+    rlock_status s = add_all(m, locks, n);
+    if (s == RLOCK_OK)
+        *out = &m->base;
+    else
         rlock_free(&m->base);
-        return s;
-    }
-    qsort(m->member, m->n, sizeof *m->member, compare);
-    *out = &m->base;
-    return RLOCK_OK;
+    return s;
 }

@@ -60,6 +60,7 @@ void rl_nodes_enter(rl_nodes *ns, rlock_client *const clients[], size_t n)
         x->hold = NULL;
         x->conn = NULL;
         x->prior = NULL;
+        x->run_id[0] = '\0';
         x->verdict = RL_FAILED;
         x->due = x->late = x->visiting = x->asked = x->ok = false;
         x->fault.status = RLOCK_OK;

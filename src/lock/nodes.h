@@ -30,7 +30,8 @@ typedef struct rl_node {
     rl_answer answer;
     /* What came of it: */
     bool ok;
-    rl_verdict verdict; /* of an acquire */
+    char run_id[RL_RUN_ID_MAX]; /* of the server that may vote; "": none */
+    rl_verdict verdict;         /* of an acquire */
     rl_grant grant;
     rl_fault fault; /* when not ok; "" if not asked */
 } rl_node;

@@ -8,6 +8,7 @@
  * a quorum of them; the lock is valid until the deadline of the worst hold in
  * the best quorum. So renewal and loss by majority need no code of their own.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -406,17 +407,17 @@ static void got_release(const void *arg, rl_node *x)
 }
 
 /*
- * A grant that is still on its way: what undoes it follows it on the same
- * connection. If somebody is just reading that, the watchdog undoes it. False:
- * it has come meanwhile.
+ * An acquire that is still on its way: what undoes it follows it on the same
+ * connection, or, if somebody is just reading its answer, the watchdog does.
+ * Returns the state that the hold had: the answer may have come meanwhile.
  */
-static bool recall(rl_node *x)
+static rl_state recall(rl_node *x)
 {
     rl_holds *t = &x->e->holds;
     bool taken_back = rl_node_follow(x, RL_VERB_UNDO);
     rl_mutex_lock(&t->mutex);
-    bool late = x->hold->state == RL_DRAFT;
-    if (late) {
+    rl_state state = x->hold->state;
+    if (state == RL_DRAFT) {
         x->hold->doubtful = !taken_back;
         rl_hold_end_locked(t, x->hold, rl_now_us());
         if (!taken_back)
@@ -427,13 +428,16 @@ static bool recall(rl_node *x)
         rl_undo_begin(&x->step, x->e, x->hold);
         rl_red_make_due(x, x->hold->lease_ms, RL_NEVER);
     }
-    return late;
+    return state;
 }
 
 static void begin_release(rl_node *x, int level)
 {
-    if (state_of(x) == RL_DRAFT && (level > 0 || recall(x)))
-        return;
+    rl_state state = state_of(x);
+    if (state == RL_DRAFT && level == 0)
+        state = recall(x);
+    if (state != RL_HELD && state != RL_LOST)
+        return; /* it is being undone, or was refused */
     if (!rl_count_down(x->e, x->hold, level)) {
         rl_release_lost(x->e, x->hold, level, &x->fault);
         return;
@@ -722,7 +726,7 @@ static rlock_status read_options(rlock_red_options *to,
     return RLOCK_OK;
 }
 
-/* Inside the client. */
+/* Inside the client, and those that were added before. */
 static rlock_status check_server(const rl_red *r, rlock_client *cl,
                                  size_t position)
 {
@@ -747,6 +751,7 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
     return RLOCK_OK;
 }
 
+/* Adds a node, and stays inside of its client, if RLOCK_OK. */
 static rlock_status add(rl_red *r, rlock_client *cl, size_t position)
 {
     int cancel;
@@ -762,11 +767,25 @@ static rlock_status add(rl_red *r, rlock_client *cl, size_t position)
     if (s == RLOCK_EFORKED)
         return refuse(s, position, "was made before fork()");
     s = check_server(r, cl, position);
-    if (s == RLOCK_OK) {
-        rl_client_ref(cl);
-        r->client[r->n++] = cl;
+    if (s != RLOCK_OK) {
+        rl_client_leave(cl, cancel);
+        return s;
     }
-    rl_client_leave(cl, cancel);
+    rl_client_ref(cl);
+    r->client[r->n++] = cl;
+    return RLOCK_OK;
+}
+
+static rlock_status add_all(rl_red *r, rlock_client *const clients[], size_t n)
+{
+    int cancel;
+    rlock_status s = RLOCK_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
+        s = add(r, clients[i], i + 1);
+    for (size_t i = 0; i < r->n; i++)
+        rl_client_leave(r->client[i], PTHREAD_CANCEL_DISABLE);
+    pthread_setcancelstate(cancel, NULL);
     return s;
 }
 
@@ -803,8 +822,7 @@ rlock_status rlock_red_new_ex(rlock_client *const clients[], size_t n,
         return RLOCK_ENOMEM;
     r->longest_lease_ms = o.longest_lease_ms;
     r->check_uptime = o.check_uptime;
-    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
-        s = add(r, clients[i], i + 1);
+    s = add_all(r, clients, n);
     if (s != RLOCK_OK) {
         rlock_free(&r->base);
         return s;

@@ -88,23 +88,32 @@ void rl_red_remember_lease(rlock *lk, int64_t lease_ms)
         ;
 }
 
+/* The node whose server this is among those that vote already, or NULL. */
+static const rl_node *find_run(const rl_nodes *ns, const rl_run *run)
+{
+    for (const rl_node *y = ns->node; y < ns->node + ns->n; y++) {
+        if (strcmp(y->run_id, run->id) == 0)
+            return y;
+    }
+    return NULL;
+}
+
 /*
- * May the node vote? A server that has come back may have forgotten whom it
- * voted for, until every lease of then has run out.
+ * May the node vote? A server has one vote, as whatever nodes it is reached.
+ * One that has come back may have forgotten whom it voted for, until every
+ * lease of then has run out.
  */
 static bool may_vote(const void *arg, const rl_nodes *ns, rl_node *x)
 {
     const rl_red *r = arg;
     rl_run run = rl_identity_run(&x->e->identity);
+    const rl_node *twin = find_run(ns, &run);
     int64_t age_us = rl_now_us() - run.started_us;
     int64_t longest_us = longest_lease_us(r);
-    for (const rl_node *y = ns->node; y < x; y++) {
-        if (y->inside &&
-            strcmp(rl_identity_run(&y->e->identity).id, run.id) == 0) {
-            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %zu",
-                         (size_t)(y - ns->node) + 1);
-            return false;
-        }
+    if (twin) {
+        rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %zu",
+                     (size_t)(twin - ns->node) + 1);
+        return false;
     }
     if ((run.restarted || r->check_uptime) && age_us < longest_us) {
         rl_fault_set(&x->fault, RLOCK_EIO, 0,
@@ -113,6 +122,7 @@ static bool may_vote(const void *arg, const rl_nodes *ns, rl_node *x)
                      (long long)((longest_us - age_us) / 1000));
         return false;
     }
+    memcpy(x->run_id, run.id, sizeof x->run_id);
     return true;
 }
 

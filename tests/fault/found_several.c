@@ -189,6 +189,27 @@ TEST(found, a_node_that_does_not_tell_its_run_id_any_more_has_no_vote)
     nodes_stop(&ns);
 }
 
+/* Also when the one of the two that comes first in the list is asked later. */
+TEST(found, a_server_that_is_reached_as_two_nodes_has_one_vote)
+{
+    nodes ns = nodes_start(3);
+    rlock_red_options red = RLOCK_RED_OPTIONS_INIT;
+    red.longest_lease_ms = 100;
+    party p = party_join_with(&ns, 0, 0, &red);
+    party_connect(&p);
+    nodes_take(&ns, 2, 3);
+    server_kill(ns.sv[0]);
+    unlink(server_path(ns.sv[0]));
+    EXPECT_INT(symlink(server_path(ns.sv[1]), server_path(ns.sv[0])), 0);
+    EVENTUALLY(SOON, server_info(ns.sv[1], "uptime_in_seconds") >= 3);
+    EXPECT_STATUS(rlock_acquire(p.lk, 0, LONG_LEASE), RLOCK_EQUORUM);
+    EXPECT_CONTAINS(rlock_last_error()->message, "same server as node 2");
+    EXPECT(!node_has(ns.sv[1]));
+    party_leave(&p);
+    unlink(server_path(ns.sv[0]));
+    nodes_stop(&ns);
+}
+
 /* --- one connection for each node ---------------------------------------- */
 
 TEST(found, several_locks_of_a_thread_can_do_with_one_connection)

@@ -1603,3 +1603,18 @@ TEST(multi, a_handle_may_be_shared_by_threads)
     set_free(&m);
     scene_stop(&s);
 }
+
+/* The messages of such calls cannot name a server. */
+TEST(multi, what_it_cannot_do_is_said_also_when_the_first_client_is_closed)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    set m = set_across(&s, "a", &t, "b");
+    bool locked;
+    scene_free_client(&s);
+    EXPECT_STATUS(rlock_is_locked(m.all, &locked), RLOCK_ENOTSUP);
+    EXPECT_STATUS(rlock_acquire(m.all, -2, 0), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_extend(m.all, -1), RLOCK_EINVAL);
+    set_free(&m);
+    scene_stop(&s);
+    scene_stop(&t);
+}

@@ -1516,6 +1516,8 @@ TEST(red, threads_may_have_handles_of_their_own)
     nodes_stop(&ns);
 }
 
+enum { LONERS = 6 };
+
 /* A lock of its own, so that nobody is in its way. */
 typedef struct loner {
     party *p;
@@ -1537,25 +1539,51 @@ static intptr_t lock_and_unlock_alone(void *arg)
     return 0;
 }
 
+/* Six threads, each with a lock of its own. */
+static void lock_and_unlock_all(party *p)
+{
+    loner l[LONERS];
+    test_thread *t[LONERS];
+    for (int i = 0; i < LONERS; i++) {
+        l[i] = (loner){p, i};
+        t[i] = test_spawn(lock_and_unlock_alone, &l[i]);
+    }
+    for (int i = 0; i < LONERS; i++)
+        test_join(t[i]);
+}
+
 /* On a busy machine there is nearly always some node whose grant is late. */
 TEST(red, a_grant_that_comes_during_the_release_is_released)
 {
-    enum { THREADS = 6 };
     nodes ns = nodes_start(5);
     party p = party_join(&ns, 0, 0);
-    loner l[THREADS];
-    test_thread *t[THREADS];
-    for (int i = 0; i < THREADS; i++) {
-        l[i] = (loner){&p, i};
-        t[i] = test_spawn(lock_and_unlock_alone, &l[i]);
-    }
-    for (int i = 0; i < THREADS; i++)
-        test_join(t[i]);
+    lock_and_unlock_all(&p);
     for (size_t i = 0; i < ns.n; i++) {
         EXPECT_INT(stats_of(p.cl[i]).held_now, 0);
-        for (int k = 0; k < THREADS; k++)
+        for (int k = 0; k < LONERS; k++)
             EVENTUALLY(SOON, server_int(ns.sv[i], "EXISTS job-%d", k) == 0);
         expect_all_undone(ns.sv[i]);
+    }
+    party_leave(&p);
+    nodes_stop(&ns);
+}
+
+/* The same with nodes that others hold, and whose answer is late. */
+TEST(red, a_refusal_that_comes_during_the_release_is_no_hold)
+{
+    nodes ns = nodes_start(5);
+    party p = party_join(&ns, 0, 0);
+    for (size_t i = 0; i < 2; i++) {
+        for (int k = 0; k < LONERS; k++)
+            server_cmd(ns.sv[i], "HSET job-%d other:1:1:x 1", k);
+    }
+    for (int i = 0; i < 5; i++)
+        lock_and_unlock_all(&p);
+    for (size_t i = 0; i < ns.n; i++) {
+        EXPECT_INT(stats_of(p.cl[i]).held_now, 0);
+        for (int k = 0; k < LONERS; k++)
+            EVENTUALLY(SOON,
+                       server_int(ns.sv[i], "EXISTS job-%d", k) == (i < 2));
     }
     party_leave(&p);
     nodes_stop(&ns);
