@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "engine/handle.h"
 #include "redis/error.h"
 #include "redis/pool.h"
@@ -35,16 +36,11 @@ static rlock_status no_memory(void)
     return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: out of memory");
 }
 
-/* Members that the caller's version did not know yet stay zero. */
 static rlock_status read_options(rlock_options *to, const rlock_options *from)
 {
-    *to = (rlock_options)RLOCK_OPTIONS_INIT;
-    if (!from)
-        return RLOCK_OK;
-    if (from->size < sizeof from->size || from->size > sizeof *to)
+    if (!rl_options_read(to, sizeof *to, from))
         return invalid("size (use RLOCK_OPTIONS_INIT; or the program was "
                        "built for a newer rlock)");
-    memcpy(to, from, from->size);
     if (to->uri && to->connect)
         return invalid("uri and connect are both given");
     if (to->connect_timeout_ms < 0 ||

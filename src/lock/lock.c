@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
+#include "lock/step.h"
+
 /* Room for a name in a message that has to hold the cause, too. */
 #define NAME_SHOWN 65
 
@@ -44,6 +47,25 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
 rlock_status rl_lock_not_held(const rlock *lk)
 {
     return rl_lock_error(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+}
+
+rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h)
+{
+    return rl_lock_error(lk, RLOCK_LOST, rl_loss_text(h->loss));
+}
+
+rl_hold *rl_lock_draft(const rlock *lk, int64_t lease_ms)
+{
+    rl_engine *e = rl_engine_of(lk);
+    const char *lacking = "the watchdog thread cannot be started";
+    rl_hold *h = NULL;
+    if (rl_engine_start(e)) {
+        lacking = "out of memory or randomness";
+        h = rl_draft(e, &lk->target, NULL, lease_ms);
+    }
+    if (!h)
+        rl_lock_error(lk, RLOCK_ENOMEM, lacking);
+    return h;
 }
 
 static rlock_status null_pointer(const char *what)
@@ -114,17 +136,12 @@ rlock_status rl_lock_check_name(const void *name, size_t len)
     return RLOCK_OK;
 }
 
-/* Members that the caller's version did not know yet stay zero. */
 static rlock_status read_options(rlock_lock_options *to,
                                  const rlock_lock_options *from)
 {
-    *to = (rlock_lock_options)RLOCK_LOCK_OPTIONS_INIT;
-    if (!from)
-        return RLOCK_OK;
-    if (from->size < sizeof from->size || from->size > sizeof *to)
+    if (!rl_options_read(to, sizeof *to, from))
         return rl_error_set(RLOCK_EINVAL, 0,
                             "bad option: size (use RLOCK_LOCK_OPTIONS_INIT)");
-    memcpy(to, from, from->size);
     if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
         return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
     return RLOCK_OK;

@@ -89,6 +89,13 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);
 
 rlock_status rl_lock_not_held(const rlock *lk);
+rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h);
+
+/*
+ * The draft of a hold, and the threads that it needs. NULL: RLOCK_ENOMEM, and
+ * the thread's error is set.
+ */
+rl_hold *rl_lock_draft(const rlock *lk, int64_t lease_ms);
 
 /* Delivers one of the events that belong to a call. */
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,

@@ -60,6 +60,11 @@ static bool is_single(const rlock *lk)
     return lk->kind == &rl_reentrant;
 }
 
+static bool is_mine(const rlock *lk)
+{
+    return rl_lock_view(lk).count > 0;
+}
+
 static void parts_init(parts *p, const rlock *lk)
 {
     p->m = (const multi *)lk;
@@ -270,19 +275,15 @@ static rlock_status prepare(const parts *p, part *x, bool valid)
     rl_engine *e = rl_engine_of(x->lk);
     x->fresh = !x->hold;
     if (x->hold && !valid)
-        return rl_lock_error(x->lk, RLOCK_LOST, rl_loss_text(x->hold->loss));
+        return rl_lock_lost(x->lk, x->hold);
     if (x->hold)
         return rl_reenter_begin(&x->step, e, x->hold, p->lease_ms)
                    ? RLOCK_OK
                    : rl_lock_error(x->lk, RLOCK_EINVAL,
                                    "the hold count is at its end");
-    if (!rl_engine_start(e))
-        return rl_lock_error(x->lk, RLOCK_ENOMEM,
-                             "the watchdog thread cannot be started");
-    x->hold = rl_draft(e, &x->lk->target, NULL, p->lease_ms);
+    x->hold = rl_lock_draft(x->lk, p->lease_ms);
     if (!x->hold)
-        return rl_lock_error(x->lk, RLOCK_ENOMEM,
-                             "out of memory or randomness");
+        return RLOCK_ENOMEM;
     rl_acquire_begin(&x->step, e, x->hold, p->lease_ms);
     return RLOCK_OK;
 }
@@ -348,7 +349,7 @@ static bool is_owed(const part *x)
         return false;
     bool owed = rl_rooms_is_owed(&rl_engine_of(x->lk)->rooms, &x->lk->target);
     rl_client_leave(x->lk->client, cancel);
-    return owed && rl_lock_view(x->lk).count == 0;
+    return owed && !is_mine(x->lk);
 }
 
 /*
@@ -378,18 +379,6 @@ static size_t try_from(parts *p, size_t from, bool may_wait)
     let_go(p, from);
     p->worst = first;
     return from;
-}
-
-static bool is_mine(const rlock *lk)
-{
-    int cancel;
-    bool valid;
-    if (!is_single(lk) || rl_client_enter(lk->client, &cancel) != RLOCK_OK)
-        return false;
-    rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
-    rl_put_back(rl_engine_of(lk), h);
-    rl_client_leave(lk->client, cancel);
-    return h != NULL;
 }
 
 /* Waits for the first member that is missing. */
@@ -429,7 +418,7 @@ static rlock_status find_lost(parts *p)
     p->worst.status = RLOCK_OK;
     for (size_t i = 0; i < p->n; i++) {
         const part *x = &p->part[i];
-        if (rl_lock_view(x->lk).count == 0)
+        if (!is_mine(x->lk))
             note(p, x,
                  rl_lock_error(x->lk, RLOCK_LOST,
                                "lost before all members were held"));
@@ -494,19 +483,16 @@ static bool begin_extend(parts *p, part *x, bool valid)
 {
     rl_engine *e = rl_engine_of(x->lk);
     rl_fault f;
-    rl_answer a = {.outcome = RL_NOT_EXECUTED};
     if (!x->hold) {
         note(p, x, rl_lock_not_held(x->lk));
     } else if (!valid) {
-        note(p, x,
-             rl_lock_error(x->lk, RLOCK_LOST, rl_loss_text(x->hold->loss)));
+        note(p, x, rl_lock_lost(x->lk, x->hold));
     } else if (rl_extend_begin(&x->step, e, x->hold, p->lease_ms,
                                rl_command_deadline(e))) {
         p->round_us = rl_min(p->round_us, x->step.until_us);
         return true;
     } else {
-        rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
-        rl_extend_end(&x->step, &a, &f);
+        rl_extend_fail(&x->step, &f);
         note(p, x, rl_lock_fail(x->lk, &f));
     }
     rl_put_back(e, x->hold);

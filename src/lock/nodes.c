@@ -201,19 +201,15 @@ static void not_asked(const rl_round *how, rl_node *x)
     settle(how, x);
 }
 
-static void fault_of_errno(rl_fault *f, const char *what)
-{
-    int err = errno;
-    rl_fault_set(f, RLOCK_ENOMEM, err, "%s: %s", what, strerror(err));
-}
-
 /* Has the agent make a connection. */
 static void visit(rl_nodes *ns, const rl_round *how, rl_node *x)
 {
     if (ns->wake_fd < 0)
         ns->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ns->wake_fd < 0) {
-        fault_of_errno(&x->fault, "no descriptor to wait with");
+        int err = errno;
+        rl_fault_set(&x->fault, RLOCK_ENOMEM, err,
+                     "no descriptor to wait with: %s", strerror(err));
         not_asked(how, x);
         return;
     }
@@ -409,7 +405,7 @@ static int64_t grace_of(const rl_nodes *ns, const rl_round *how)
     return how->early && rl_nodes_ok(ns) >= ns->quorum ? 0 : LAST_GRACE_US;
 }
 
-static void leave_late(rl_nodes *ns)
+static void end_early(rl_nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++) {
         ns->node[i].late = ns->node[i].due;
@@ -447,7 +443,7 @@ void rl_nodes_ask(rl_nodes *ns, const rl_round *how)
         if (is_decided(ns, how)) {
             grace_us = rl_min(grace_us, now_us + grace_of(ns, how));
             if (now_us >= grace_us) {
-                leave_late(ns);
+                end_early(ns);
                 return;
             }
         }
@@ -546,6 +542,15 @@ bool rl_node_hand_over(rl_node *x)
     x->conn = NULL;
     rl_agent_send(&x->e->agent, &l->errand);
     return true;
+}
+
+void rl_nodes_leave_late(rl_nodes *ns, const rl_round *how)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        if (x->late && !rl_node_hand_over(x))
+            rl_node_drop(how, x);
+    }
 }
 
 bool rl_node_chain(rl_node *x)

@@ -94,6 +94,9 @@ bool rl_node_chain(rl_node *x);
 /* It is given up: as if it had not answered in time. */
 void rl_node_drop(const rl_round *how, rl_node *x);
 
+/* All that are late are handed over, or dropped. */
+void rl_nodes_leave_late(rl_nodes *ns, const rl_round *how);
+
 /* For a round in which any answer will do. */
 void rl_node_got(const void *arg, rl_node *x);
 

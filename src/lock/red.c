@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "lock/holder.h"
 #include "lock/red.h"
 
@@ -344,14 +345,10 @@ static void land(rl_nodes *ns, int64_t until_us)
 
 static void begin_extend(rl_node *x, int64_t lease_ms)
 {
-    if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, 0)) {
+    if (rl_extend_begin(&x->step, x->e, x->hold, lease_ms, 0))
         rl_red_make_due(x, x->hold->lease_ms, x->step.until_us);
-        return;
-    }
-    x->answer.outcome = RL_NOT_EXECUTED;
-    x->answer.open = false;
-    rl_fault_set(&x->answer.fault, RLOCK_EIO, 0, "a renewal does not end");
-    got_extension(NULL, x);
+    else
+        rl_extend_fail(&x->step, &x->fault);
 }
 
 static rlock_status extend(rlock *lk, rl_nodes *ns, rl_group *g,
@@ -458,11 +455,7 @@ static rlock_status unlock(rlock *lk, rl_nodes *ns, rl_group *g)
             begin_release(&ns->node[i], level);
     }
     rl_nodes_ask(ns, &round);
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (x->late && !rl_node_hand_over(x))
-            rl_node_drop(&round, x);
-    }
+    rl_nodes_leave_late(ns, &round);
     if (level > 0)
         return confirmed(lk, ns, g);
     if (!rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER))
@@ -565,32 +558,29 @@ static rlock_status red_force_unlock(rlock *lk)
     return s;
 }
 
-/* Who holds it on one node; *free: nobody does. */
-static bool read_holder(rl_node *x, rlock_holder *out, bool *is_free)
+/* Who holds it on one node, if anybody does. */
+static bool read_holder(rl_node *x, rlock_holder *out)
 {
-    rlock_status s = rl_read_holder(&x->answer, out, &x->fault);
-    *is_free = s == RLOCK_NOT_HELD;
-    return s == RLOCK_OK;
+    memset(out, 0, sizeof *out);
+    return x->ok && rl_read_holder(&x->answer, out, &x->fault) == RLOCK_OK;
 }
 
 /*
  * The holder of a quorum, with what is left of its lease there; the count is
- * that of the node asked first.
+ * that of the node asked first. *held: on how many nodes anybody holds it.
  */
-static bool find_holder(rl_nodes *ns, rlock_holder *out, size_t *others)
+static bool find_holder(rl_nodes *ns, rlock_holder *out, size_t *held)
 {
     int64_t ttl[RLOCK_RED_MAX];
-    *others = 0;
+    *held = 0;
     for (size_t i = 0; i < ns->n; i++) {
         size_t n = 0;
-        bool is_free;
-        if (!ns->node[i].ok || !read_holder(&ns->node[i], out, &is_free))
+        if (!read_holder(&ns->node[i], out))
             continue;
-        ++*others;
+        ++*held;
         for (size_t k = 0; k < ns->n; k++) {
             rlock_holder same;
-            memset(&same, 0, sizeof same);
-            if (ns->node[k].ok && read_holder(&ns->node[k], &same, &is_free) &&
+            if (read_holder(&ns->node[k], &same) &&
                 strcmp(same.raw, out->raw) == 0)
                 ttl[n++] = same.ttl_ms < 0 ? INT64_MAX : same.ttl_ms;
         }
@@ -612,14 +602,15 @@ static rlock_status red_inspect(rlock *lk, rlock_holder *out)
     size_t held;
     enter(&ns, lk);
     ask_everybody(&ns, &round);
-    size_t answered = rl_nodes_ok(&ns);
+    size_t silent = ns.n - rl_nodes_ok(&ns);
     rlock_status s = RLOCK_NOT_HELD;
     if (is_closed(&ns))
         s = fail_closed(lk, &ns);
     else if (find_holder(&ns, out, &held))
         s = RLOCK_OK;
-    else if (answered < ns.quorum || ns.n - answered + held >= ns.quorum)
-        s = answered == ns.n ? RLOCK_NOT_HELD : fail(lk, RLOCK_EQUORUM, &ns);
+    else if (silent > ns.n - ns.quorum ||
+             (silent > 0 && silent + held >= ns.quorum))
+        s = fail(lk, RLOCK_EQUORUM, &ns);
     rl_nodes_leave(&ns);
     return s;
 }
@@ -704,17 +695,12 @@ static rlock_status refuse(rlock_status s, size_t position, const char *why)
     return rl_error_set(s, 0, "client %zu %s", position, why);
 }
 
-/* Members that the caller's version did not know yet stay zero. */
 static rlock_status read_options(rlock_red_options *to,
                                  const rlock_red_options *from)
 {
-    *to = (rlock_red_options)RLOCK_RED_OPTIONS_INIT;
-    if (!from)
-        return RLOCK_OK;
-    if (from->size < sizeof from->size || from->size > sizeof *to)
+    if (!rl_options_read(to, sizeof *to, from))
         return rl_error_set(RLOCK_EINVAL, 0,
                             "bad option: size (use RLOCK_RED_OPTIONS_INIT)");
-    memcpy(to, from, from->size);
     if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
         return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
     if (to->layout == RLOCK_LAYOUT_TIMESTAMP)

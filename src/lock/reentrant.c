@@ -221,12 +221,9 @@ static rlock_status acquire_first(rlock *lk, int64_t wait_ms, int64_t lease_ms,
                  .began_us = now_us,
                  .wait_until_us = rl_after_ms(now_us, wait_ms)};
     a.call_until_us = rl_after_ms(a.wait_until_us, e->set.command_timeout_ms);
-    if (!rl_engine_start(e))
-        return rl_lock_error(lk, RLOCK_ENOMEM,
-                             "the watchdog thread cannot be started");
-    a.hold = rl_draft(e, &lk->target, NULL, lease_ms);
+    a.hold = rl_lock_draft(lk, lease_ms);
     if (!a.hold)
-        return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory or randomness");
+        return RLOCK_ENOMEM;
     rlock_status s = wait_ms == 0 ? try_now(&a) : wait_for_turn(&a);
     if (s != RLOCK_OK) {
         rl_give_up(e, a.hold);
@@ -259,11 +256,6 @@ static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms)
     return RLOCK_OK;
 }
 
-static rlock_status lost(const rlock *lk, const rl_hold *h)
-{
-    return rl_lock_error(lk, RLOCK_LOST, rl_loss_text(h->loss));
-}
-
 static rlock_status reentrant_acquire(rlock *lk, int64_t wait_ms,
                                       int64_t lease_ms, rl_cancel cancel)
 {
@@ -271,7 +263,7 @@ static rlock_status reentrant_acquire(rlock *lk, int64_t wait_ms,
     rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
     if (!h)
         return acquire_first(lk, wait_ms, lease_ms, cancel);
-    rlock_status s = valid ? reenter(lk, h, lease_ms) : lost(lk, h);
+    rlock_status s = valid ? reenter(lk, h, lease_ms) : rl_lock_lost(lk, h);
     rl_put_back(rl_engine_of(lk), h);
     return s;
 }
@@ -331,12 +323,14 @@ static rlock_status extend(rlock *lk, rl_hold *h, int64_t lease_ms)
     rl_engine *e = rl_engine_of(lk);
     rl_step step;
     rl_fault f;
-    rl_answer a = {.outcome = RL_NOT_EXECUTED};
-    if (rl_extend_begin(&step, e, h, lease_ms, rl_command_deadline(e)))
+    rl_answer a;
+    rlock_status s;
+    if (rl_extend_begin(&step, e, h, lease_ms, rl_command_deadline(e))) {
         rl_step_ask(&step, &a);
-    else
-        rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
-    rlock_status s = rl_extend_end(&step, &a, &f);
+        s = rl_extend_end(&step, &a, &f);
+    } else {
+        s = rl_extend_fail(&step, &f);
+    }
     return s == RLOCK_OK ? s : rl_lock_fail(lk, &f);
 }
 
@@ -346,7 +340,7 @@ static rlock_status reentrant_extend(rlock *lk, int64_t lease_ms)
     rl_hold *h = rl_pick_up(rl_engine_of(lk), &lk->target, &valid);
     if (!h)
         return rl_lock_not_held(lk);
-    rlock_status s = valid ? extend(lk, h, lease_ms) : lost(lk, h);
+    rlock_status s = valid ? extend(lk, h, lease_ms) : rl_lock_lost(lk, h);
     rl_put_back(rl_engine_of(lk), h);
     return s;
 }

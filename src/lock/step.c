@@ -62,7 +62,8 @@ void rl_put_back(rl_engine *e, rl_hold *h)
     rl_mutex_unlock(&e->holds.mutex);
 }
 
-rlock_status rl_lost(rl_fault *f, rl_loss why)
+/* The fault of a call about a hold that is lost. */
+static rlock_status lost(rl_fault *f, rl_loss why)
 {
     return rl_fault_set(f, RLOCK_LOST, 0, "%s", rl_loss_text(why));
 }
@@ -78,7 +79,7 @@ static rlock_status note_loss(rl_engine *e, rl_hold *h, rl_loss why,
         rl_hold_lose_locked(t, h, why, now_us);
     why = h->loss;
     rl_mutex_unlock(&t->mutex);
-    return rl_lost(f, why);
+    return lost(f, why);
 }
 
 /* A call failed: because of the hold, should that have been lost meanwhile. */
@@ -96,7 +97,7 @@ static rlock_status failed(rl_engine *e, rl_hold *h, const rl_answer *a,
     rl_loss why = h->loss;
     rl_mutex_unlock(&t->mutex);
     if (!valid)
-        return rl_lost(f, why);
+        return lost(f, why);
     *f = a->fault;
     return f->status;
 }
@@ -315,7 +316,7 @@ static rlock_status lost_at_release(rl_step *s, rl_loss why, rl_fault *f)
     rl_mutex_lock(&t->mutex);
     rl_hold_report_loss_locked(t, s->hold, why);
     rl_mutex_unlock(&t->mutex);
-    return rl_lost(f, why);
+    return lost(f, why);
 }
 
 /* The last unlock. What stays open is left to the watchdog. */
@@ -365,7 +366,7 @@ rlock_status rl_release_lost(rl_engine *e, rl_hold *h, int level, rl_fault *f)
                    rl_now_us() < h->gone_us;
     if (level == 0)
         discard(e, h, lingers || h->doubtful);
-    return rl_lost(f, why);
+    return lost(f, why);
 }
 
 /* --- extend -------------------------------------------------------------- */
@@ -451,7 +452,7 @@ static rlock_status extended(const rl_step *s, rl_fault *f)
     rl_loss why = h->loss;
     rl_mutex_unlock(&t->mutex);
     if (!valid)
-        return rl_lost(f, why);
+        return lost(f, why);
     if (capped)
         return rl_fault_set(f, RLOCK_EIO, 0,
                             "an earlier extend that was never answered may "
@@ -467,4 +468,11 @@ rlock_status rl_extend_end(rl_step *s, const rl_answer *a, rl_fault *f)
     return a->reply.top.integer == 1
                ? extended(s, f)
                : note_loss(s->e, s->hold, RL_LOSS_GONE, f);
+}
+
+rlock_status rl_extend_fail(rl_step *s, rl_fault *f)
+{
+    rl_answer a = {.outcome = RL_NOT_EXECUTED};
+    rl_fault_set(&a.fault, RLOCK_EIO, 0, "a renewal does not end");
+    return rl_extend_end(s, &a, f);
 }

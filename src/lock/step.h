@@ -47,9 +47,6 @@ void rl_step_ask(const rl_step *s, rl_answer *a);
 rl_hold *rl_pick_up(rl_engine *e, const rl_target *what, bool *valid);
 void rl_put_back(rl_engine *e, rl_hold *h); /* NULL is accepted */
 
-/* The fault of a call about a hold that is lost. */
-rlock_status rl_lost(rl_fault *f, rl_loss why);
-
 /* --- acquire ------------------------------------------------------------- */
 
 typedef enum rl_verdict {
@@ -124,11 +121,12 @@ void rl_extend_pause(rl_engine *e, rl_hold *h);
 bool rl_extend_wait(rl_engine *e, rl_hold *h, int64_t until_us);
 
 /*
- * Both, with patience until patience_us. False: a renewal is under way still;
- * only rl_extend_end() is to follow, with an answer that was not executed.
+ * Both, with patience until patience_us. False: a renewal is under way still,
+ * and rl_extend_fail() is to follow, instead of the call and its end.
  */
 bool rl_extend_begin(rl_step *s, rl_engine *e, rl_hold *h, int64_t lease_ms,
                      int64_t patience_us);
 rlock_status rl_extend_end(rl_step *s, const rl_answer *a, rl_fault *f);
+rlock_status rl_extend_fail(rl_step *s, rl_fault *f);
 
 #endif

@@ -49,7 +49,6 @@ void rl_red_make_due(rl_node *x, int64_t lease_ms, int64_t until_us)
     x->due = true;
     x->until_us = rl_min(
         until_us, rl_after_us(rl_now_us(), rl_red_limit_us(x, lease_ms)));
-    x->step.until_us = x->until_us;
 }
 
 int64_t rl_red_valid_until(int64_t *deadline_us, size_t n, size_t quorum)
@@ -270,11 +269,7 @@ static void undo(const rl_vote *v, rl_nodes *ns)
         }
     }
     rl_nodes_ask(ns, &round);
-    for (size_t i = 0; i < ns->n; i++) {
-        rl_node *x = &ns->node[i];
-        if (x->late && !rl_node_hand_over(x))
-            rl_node_drop(&round, x);
-    }
+    rl_nodes_leave_late(ns, &round);
 }
 
 static bool is_valid(const rl_nodes *ns)

@@ -1,0 +1,16 @@
+#include "base/options.h"
+
+#include <string.h>
+
+bool rl_options_read(void *to, size_t size, const void *from)
+{
+    size_t given;
+    memset(to, 0, size);
+    if (!from)
+        return true;
+    memcpy(&given, from, sizeof given);
+    if (given < sizeof given || given > size)
+        return false;
+    memcpy(to, from, given);
+    return true;
+}
