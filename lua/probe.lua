@@ -4,10 +4,12 @@
 -- KEYS  1 token  2 queue  3 tombstone, of a name that is used only once
 -- ARGV  1 a bell
 --
--- Reply {missing, warning}: the rights that are missing and what threatens
--- locks, in words, '' if nothing; or an error: the server is read-only.
+-- Reply {missing, warning, run_id, uptime in s}: the rights that are missing and
+-- what threatens locks, in words, '' if nothing; which run of the server this
+-- is, as of identify.lua; or an error: the server is read-only.
 -- Afterwards no key is left or changed: XX makes ZADD and SET no-ops, and the
 -- hash goes with the script.
+-- include: run.lua
 local missing, warnings = {}, {}
 
 local function refused(reply)
@@ -67,4 +69,4 @@ if type(memory) == 'string' then
     end
 end
 
-return {table.concat(missing, ', '), table.concat(warnings, '; ')}
+return {table.concat(missing, ', '), table.concat(warnings, '; '), run()}

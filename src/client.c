@@ -230,8 +230,9 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, int64_t until_us,
     if (a.outcome != RL_ANSWERED)
         return probe_failed(&a, f);
     const rl_item *missing = &a.reply.item[0], *warning = &a.reply.item[1];
-    if (a.reply.count != 2 || !missing->str || !warning->str)
+    if (a.reply.count != 4 || !missing->str || !warning->str)
         return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
+    rl_identity_note(&e->identity, &a.reply.item[2]);
     if (missing->len)
         return lacks_right(missing->str, f);
     if (warning->len)
@@ -252,9 +253,6 @@ static rlock_status check_server(rl_engine *e)
     int64_t until_us = rl_command_deadline(e);
     if (s == RLOCK_OK)
         s = check_rights(e, e->watchdog.conn, until_us, &f);
-    if (s == RLOCK_OK && !rl_identify(e, e->watchdog.conn, until_us, &f) &&
-        e->watchdog.conn->broken)
-        s = f.status;
     if (s == RLOCK_OK)
         s = check_channels(e, e->watchdog.conn, until_us, &f);
     if (s != RLOCK_OK)

@@ -16,20 +16,6 @@ void rl_identity_fini(rl_identity *id)
     rl_mutex_fini(&id->mutex);
 }
 
-static bool note(rl_identity *id, const rl_item *run_id, int64_t started_us)
-{
-    if (!run_id->str || run_id->len == 0 || run_id->len >= RL_RUN_ID_MAX)
-        return false;
-    rl_mutex_lock(&id->mutex);
-    if (strcmp(id->run_id, run_id->str) != 0) {
-        id->restarted = *id->run_id != '\0';
-        id->started_us = started_us;
-        strcpy(id->run_id, run_id->str);
-    }
-    rl_mutex_unlock(&id->mutex);
-    return true;
-}
-
 /*
  * The server subtracts two clock readings in whole seconds: 1 may be a few
  * milliseconds.
@@ -40,6 +26,21 @@ static int64_t started_by(const rl_item *uptime_s)
     return rl_now_us() - rl_max(s - 1, 0) * 1000000;
 }
 
+bool rl_identity_note(rl_identity *id, const rl_item item[2])
+{
+    const rl_item *run_id = &item[0];
+    if (!run_id->str || run_id->len == 0 || run_id->len >= RL_RUN_ID_MAX)
+        return false;
+    rl_mutex_lock(&id->mutex);
+    if (strcmp(id->run_id, run_id->str) != 0) {
+        id->restarted = *id->run_id != '\0';
+        id->started_us = started_by(&item[1]);
+        strcpy(id->run_id, run_id->str);
+    }
+    rl_mutex_unlock(&id->mutex);
+    return true;
+}
+
 bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     rl_counter loads = 0; /* not a script that a lock needs */
@@ -47,9 +48,8 @@ bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
     rl_answer a;
     rl_call_init(&call, RL_SCRIPT_IDENTIFY, 0);
     rl_script_exchange(c, &call, deadline_us, &loads, &a);
-    c->known =
-        a.outcome == RL_ANSWERED && a.reply.count == 2 &&
-        note(&e->identity, &a.reply.item[0], started_by(&a.reply.item[1]));
+    c->known = a.outcome == RL_ANSWERED && a.reply.count == 2 &&
+               rl_identity_note(&e->identity, a.reply.item);
     if (a.outcome != RL_ANSWERED)
         *f = a.fault;
     else if (!c->known)

@@ -27,6 +27,12 @@ struct rl_engine;
 void rl_identity_init(rl_identity *id);
 void rl_identity_fini(rl_identity *id);
 
+/*
+ * What the probe or identify script tells, from its run_id on. False: the
+ * server does not tell.
+ */
+bool rl_identity_note(rl_identity *id, const rl_item item[2]);
+
 /* Asks. False: the connection failed, or the server does not tell. */
 bool rl_identify(struct rl_engine *e, rl_conn *c, int64_t deadline_us,
                  rl_fault *f);
