@@ -281,6 +281,13 @@ int proxy_count(proxy *px, const char *needle)
     return n;
 }
 
+void proxy_forget(proxy *px)
+{
+    pthread_mutex_lock(&px->mutex);
+    rules_forget(&px->rules);
+    pthread_mutex_unlock(&px->mutex);
+}
+
 void proxy_refuse(proxy *px, bool refuse)
 {
     pthread_mutex_lock(&px->mutex);

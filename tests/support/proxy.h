@@ -73,6 +73,8 @@ void proxy_let_go(proxy *px);
 /* Requests seen so far that match the needle; those not that wait behind a
    held one. */
 int proxy_count(proxy *px, const char *needle);
+/* Counts from 0 again, and needs no memory for the requests until now. */
+void proxy_forget(proxy *px);
 /* Refuse new connections (they are closed at once) or accept them again. */
 void proxy_refuse(proxy *px, bool refuse);
 /*

@@ -14,10 +14,16 @@ void rules_init(rules *rs)
     pthread_condattr_destroy(&attr);
 }
 
-void rules_fini(rules *rs)
+void rules_forget(rules *rs)
 {
     for (size_t i = 0; i < rs->log_len; i++)
         free(rs->log[i].data);
+    rs->log_len = 0;
+}
+
+void rules_fini(rules *rs)
+{
+    rules_forget(rs);
     free(rs->log);
     free(rs->needle);
     free(rs->answer);

@@ -37,6 +37,8 @@ bool rules_strike(rules *rs, const char *p, size_t len);
 /* The action of the rule with this id has taken place. */
 void rules_fire(rules *rs, int id);
 int rules_count(const rules *rs, const char *needle);
+/* Counts from 0 again. */
+void rules_forget(rules *rs);
 /* One that was awaited is so no more. */
 void rules_settle(rules *rs);
 

@@ -405,6 +405,15 @@ void server_kill(server *sv)
     end_process(sv);
 }
 
+void server_forget(server *sv)
+{
+    char path[sizeof sv->dir + sizeof "/appendonlydir"];
+    snprintf(path, sizeof path, "%s/appendonlydir", sv->dir);
+    remove_dir(path);
+    snprintf(path, sizeof path, "%s/dump.rdb", sv->dir);
+    unlink(path);
+}
+
 void server_restart(server *sv)
 {
     send_signal(sv, SIGTERM);

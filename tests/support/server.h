@@ -29,6 +29,8 @@ void need_host_names(void);
 
 void server_stop(server *sv); /* ends it and removes its directory */
 void server_kill(server *sv); /* SIGKILL; the directory stays */
+/* Removes all that a killed server has saved: it will come back empty. */
+void server_forget(server *sv);
 /* Ends it by SIGTERM, if it runs, and starts it with the same socket, port and
    arguments in the same directory. */
 void server_restart(server *sv);

@@ -1,0 +1,98 @@
+/*
+ * The attack: several processes with several threads work on several locks
+ * while a nemesis injects faults, and two judges outside Redis watch.
+ *
+ *   main.c      starts everything, ends everything, asks for the verdict
+ *   nemesis.c   the faults, dealt from a seed
+ *   worker.c    a process that locks; started anew when it was killed
+ *   witness.c   the first judge: live, in shared memory
+ *   history.c   what each process writes down, in a mapped file of its own
+ *   judge.c     the second judge: reads all histories afterwards
+ *   report.c, timeline.c   what a person looks at
+ *
+ * All of them share the arena, a mapped file; so nothing is lost with a
+ * process that is killed. Times are CLOCK_MONOTONIC in microseconds, which is
+ * one clock for all processes of a machine.
+ */
+#ifndef ATTACK_H
+#define ATTACK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rlock/rlock.h>
+
+#include "shim.h"
+
+enum {
+    LOCKS = 32,
+    PROCS = 4,
+    THREADS = 4,
+    LIVES_MAX = 4096, /* processes in all, with those that were killed */
+    FAULTS_MAX = 8192,
+    KINDS_MAX = 96,
+    STATUSES = RLOCK_ENOTSUP + 1,
+    LEASE_MS = 2000, /* of the watchdog */
+    COMMAND_MS = 500,
+    OVERRUN_MS = 50 /* that a call may take past its own deadline */
+};
+
+/* What the first judge keeps of one lock. */
+typedef struct lock_word {
+    _Atomic uint64_t inside;  /* the hold that is in the section; 0: none */
+    _Atomic uint64_t counter; /* read, and later written, by the holder */
+    _Atomic uint64_t updates; /* what the counter should be */
+    _Atomic uint64_t token;   /* the resource's: the largest it has seen */
+    _Atomic int64_t asked_us; /* when the youngest hold that wrote was asked
+                                 for */
+} lock_word;
+
+/* A process from its start to its end. */
+typedef struct life {
+    int proc;
+    int64_t began_us, ended_us;
+    bool killed;
+} life;
+
+typedef struct fault {
+    int kind;       /* index of nemesis_kinds[] */
+    int proc, lock; /* whom it concerns; -1: all */
+    bool done;      /* has it come to pass? */
+    int64_t began_us, mended_us, ended_us;
+} fault;
+
+typedef struct arena {
+    uint64_t seed;
+    int64_t began_us, ended_us;
+    char uri[PROCS][128]; /* the worker's way to the server */
+    _Atomic bool stop;
+    _Atomic uint64_t grants; /* outermost acquires that succeeded */
+    _Atomic uint64_t reentries;
+    _Atomic uint64_t acquired[STATUSES], released[STATUSES];
+    _Atomic uint64_t writes_refused; /* by the resource */
+    _Atomic uint64_t longest_overrun_us, longest_stall_us;
+    lock_word locks[LOCKS];
+    shim_panel panels[PROCS]; /* a worker's calls that fail, its clocks */
+    int n_lives;
+    life lives[LIVES_MAX];
+    int n_faults;
+    fault faults[FAULTS_MAX];
+} arena;
+
+/* Makes or opens DIR/arena. Ends the process if it cannot. */
+arena *arena_map(const char *dir, bool create);
+
+/* A worker's whole life. */
+int worker_main(const char *dir, int proc, int life);
+
+int64_t attack_now_us(void);
+/* One more of the pseudo-random numbers that begin with *state. */
+uint64_t attack_random(uint64_t *state);
+/* One of 0 .. n - 1. */
+int attack_pick(uint64_t *state, int n);
+_Noreturn void attack_die(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * What a process writes down about its holds, in a mapped file: what it has
+ * written is there also after kill -9. Nothing is ever moved or removed, so
+ * writers need no lock but the counters of the head.
+ */
+#ifndef ATTACK_HISTORY_H
+#define ATTACK_HISTORY_H
+
+#include "attack.h"
+
+typedef enum hold_end {
+    HOLD_OPEN,     /* the process was killed meanwhile */
+    HOLD_RELEASED, /* the last unlock said OK */
+    HOLD_LOST,     /* the library told so */
+    HOLD_UNKNOWN,  /* the last unlock failed; the hold is over nevertheless */
+    HOLD_ABANDONED /* the thread ended */
+} hold_end;
+
+/* One hold, from its outermost acquire to its end. */
+typedef struct hold {
+    _Atomic uint64_t token; /* 0: not written yet */
+    int64_t asked_us;       /* before the acquire */
+    int64_t granted_us;     /* after it */
+    int64_t entered_us;     /* after the first look at the counter */
+    int64_t held_us; /* the last time before which the library was not asked,
+                        and then said "held" */
+    int64_t over_us; /* after it was told that it is over */
+    int64_t lease_ms;
+    uint32_t writes; /* updates of the counter */
+    _Atomic uint8_t lost_events, abandoned_events;
+    uint8_t lock, thread;
+    uint8_t end; /* hold_end */
+    uint8_t levels;
+} hold;
+
+/* Something that a judge has to look at. */
+typedef enum note_kind {
+    NOTE_STALL,     /* from, to: the process, or the machine, did not run */
+    NOTE_LATE,      /* from, to: deadline and end of a call */
+    NOTE_OVERLAP,   /* "held", with another one inside since */
+    NOTE_MISMATCH,  /* an update of the counter was lost; value: how many */
+    NOTE_STALE,     /* the resource took a write after a newer holder's */
+    NOTE_REENTRY,   /* a re-entry changed the token or the count */
+    NOTE_OVERTIME,  /* "held" past the end of an explicit lease */
+    NOTE_REVIVED,   /* unlocked well after "not held" */
+    NOTE_EARLY_END, /* an event about a hold that is not written down yet;
+                       value: its token; from: is it lost? */
+    NOTE_COUNT,     /* the client's statistics tell another number */
+    NOTE_SLOW_END,  /* freeing the client took longer than it may */
+    NOTE_KINDS
+} note_kind;
+
+typedef struct note {
+    int64_t at_us, from_us, to_us;
+    uint64_t value;
+    uint32_t kind;
+    uint32_t lock;
+} note;
+
+enum { HOLDS_MAX = 6000000, NOTES_MAX = 100000 };
+
+typedef struct history {
+    _Atomic uint32_t n_holds, n_notes;
+    note notes[NOTES_MAX];
+    hold holds[HOLDS_MAX];
+} history;
+
+/* DIR/history.LIFE; the file is sparse. */
+history *history_map(const char *dir, int life, bool create);
+bool history_exists(const char *dir, int life);
+void history_unmap(history *h);
+
+/* Room for one more. Ends the process when there is none left. */
+hold *history_hold(history *h);
+void history_note(history *h, const note *n);
+
+#endif

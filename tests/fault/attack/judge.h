@@ -1,0 +1,80 @@
+/*
+ * The second judge. It has the histories of all processes and the list of
+ * faults, and no word from Redis. What it asks of each lock:
+ *
+ *   The times at which the library said "held" do not overlap. A hold counts
+ *   from after its acquire has returned until before the last question that
+ *   was answered "held": all that can be known for certain.
+ *   A hold that was asked for after another one had been granted has the
+ *   larger token.
+ *   A hold that was lost is reported as lost once, one that was released
+ *   never; and there is a reason for each loss.
+ *   Nobody still has what he had before a fault that outlives every lease.
+ *   No call goes on past its own deadline while its process runs.
+ *
+ * It also decides on what the first judge has noticed: an overlap is excused
+ * when the server lost the lock meanwhile, a lost update when somebody whose
+ * hold was lost or who was killed may have written. Nothing excuses a stale
+ * write that the resource has taken.
+ */
+#ifndef ATTACK_JUDGE_H
+#define ATTACK_JUDGE_H
+
+#include "history.h"
+
+typedef enum offence {
+    OVERLAP_SEEN, /* by the first judge */
+    OVERLAP,      /* by this one */
+    LOST_UPDATE,
+    STALE_WRITE,
+    TOKEN_ORDER,
+    REENTRY,
+    TOLD_LATE,  /* "held" after the end of all leases */
+    UNREPORTED, /* a loss, or an end by its thread's */
+    REPORTED_TWICE,
+    WITHOUT_CAUSE,
+    OVERRUN,
+    NOT_ENDED, /* a hold whose process ended well */
+    MISCOUNTED,
+    OFFENCES
+} offence;
+
+extern const char *const offence_names[OFFENCES];
+
+typedef struct entry {
+    hold *r;
+    int life;
+} entry;
+
+typedef struct finding {
+    offence what;
+    int lock;
+    int life;
+    int64_t at_us;
+    char text[120];
+} finding;
+
+enum { FINDINGS_KEPT = 200 };
+
+typedef struct verdict {
+    history **histories; /* of each life; NULL: it never got that far */
+    int n_histories;
+    entry *holds[LOCKS]; /* by granted_us */
+    size_t n_holds[LOCKS];
+    uint64_t ends[HOLD_ABANDONED + 1];
+    uint64_t writes, lost_events;
+    uint64_t found[OFFENCES], excused[OFFENCES];
+    int64_t longest_overrun_us; /* stalls of the machine taken off */
+    finding kept[FINDINGS_KEPT];
+    size_t n_kept;
+    /* Told by main.c. */
+    int left_over; /* keys in Redis */
+    int died;      /* workers, by themselves */
+} verdict;
+
+verdict *judge(const char *dir, arena *a);
+void verdict_free(verdict *v);
+/* Nothing found? */
+bool verdict_is_clean(const verdict *v);
+
+#endif

@@ -1,0 +1,345 @@
+/*
+ * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS] --out
+ * DIR
+ *
+ * Goes on until there were so many grants and faults, all kinds of faults among
+ * them, and fails when that takes longer than --seconds, or when a judge has
+ * found anything.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "judge.h"
+#include "nemesis.h"
+#include "report.h"
+
+enum { END_LIMIT_MS = 20000, PROGRESS_MS = 10000 };
+
+static struct {
+    const char *dir;
+    uint64_t seed;
+    int64_t seconds, gap_ms;
+    goals goals;
+} opt = {.seconds = 300, .gap_ms = 200, .goals = {20000, 64}};
+
+static struct {
+    arena *a;
+    server *sv;
+    nemesis nemesis;
+    pid_t pids[PROCS];
+    int lives[PROCS];
+    int died; /* workers that ended when nobody told them to */
+} me;
+
+int64_t attack_now_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* splitmix64 */
+uint64_t attack_random(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15U;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+int attack_pick(uint64_t *state, int n)
+{
+    return (int)(attack_random(state) % (uint64_t)n);
+}
+
+_Noreturn void attack_die(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("attack: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    _exit(2);
+}
+
+/* What the support for tests calls when something cannot be done. */
+_Noreturn void test_fail(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "attack: %s:%d: ", file, line);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    _exit(2);
+}
+
+_Noreturn void test_skip(const char *reason)
+{
+    attack_die("%s", reason);
+}
+
+/* Workers. */
+
+static void start_worker(int proc)
+{
+    if (me.a->n_lives == LIVES_MAX)
+        attack_die("more than %d workers", LIVES_MAX);
+    int n = me.a->n_lives++;
+    char proc_arg[16], life_arg[16];
+    snprintf(proc_arg, sizeof proc_arg, "%d", proc);
+    snprintf(life_arg, sizeof life_arg, "%d", n);
+    shim_clear(&me.a->panels[proc]);
+    me.lives[proc] = n;
+    me.a->lives[n] = (life){.proc = proc, .began_us = attack_now_us()};
+    pid_t pid = fork();
+    if (pid < 0)
+        attack_die("cannot fork: %s", strerror(errno));
+    if (pid == 0) {
+        execl("/proc/self/exe", "attack", "--worker", opt.dir, proc_arg,
+              life_arg, NULL);
+        _exit(127);
+    }
+    me.pids[proc] = pid;
+}
+
+static void buried(int proc, bool killed)
+{
+    life *l = &me.a->lives[me.lives[proc]];
+    l->ended_us = attack_now_us();
+    l->killed = killed;
+    me.pids[proc] = 0;
+}
+
+static pid_t pid_of(int proc)
+{
+    return me.pids[proc];
+}
+
+static void kill_worker(int proc)
+{
+    kill(me.pids[proc], SIGKILL);
+    waitpid(me.pids[proc], NULL, 0);
+    buried(proc, true);
+    test_pause_ms(50);
+    start_worker(proc);
+}
+
+/* Has it ended by itself? Then the library has killed it. */
+static bool collect(int proc, bool expected)
+{
+    int status;
+    if (!me.pids[proc] || waitpid(me.pids[proc], &status, WNOHANG) == 0)
+        return false;
+    if (!expected || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        printf("worker %d has ended with status %x\n", proc, status);
+        me.died++;
+    }
+    buried(proc, false);
+    return true;
+}
+
+static void look_after_workers(void)
+{
+    for (int i = 0; i < PROCS; i++)
+        if (collect(i, false))
+            start_worker(i);
+}
+
+/* In bounded time, or they are killed and that is a defect. */
+static void end_workers(void)
+{
+    atomic_store(&me.a->stop, true);
+    int64_t until_ms = test_now_ms() + END_LIMIT_MS;
+    for (int i = 0; i < PROCS; i++) {
+        while (!collect(i, true) && test_now_ms() < until_ms)
+            test_pause_ms(1);
+        if (!me.pids[i])
+            continue;
+        printf("worker %d does not end\n", i);
+        me.died++;
+        kill(me.pids[i], SIGKILL);
+        waitpid(me.pids[i], NULL, 0);
+        buried(i, true);
+    }
+}
+
+/* Start and end. */
+
+static void start_all(void)
+{
+    if (mkdir(opt.dir, 0755) < 0)
+        attack_die("cannot make %s: %s", opt.dir, strerror(errno));
+    me.a = arena_map(opt.dir, true);
+    me.a->seed = opt.seed;
+    me.sv = server_start("--appendonly yes --appendfsync no "
+                         "--enable-debug-command yes "
+                         "--busy-reply-threshold 100");
+    nemesis *n = &me.nemesis;
+    *n = (nemesis){.a = me.a,
+                   .sv = me.sv,
+                   .rng = opt.seed,
+                   .cl = server_client(me.sv, NULL),
+                   .pid_of = pid_of,
+                   .kill_worker = kill_worker};
+    for (int i = 0; i < PROCS; i++) {
+        n->px[i] = proxy_start(me.sv);
+        snprintf(me.a->uri[i], sizeof me.a->uri[i], "%s", proxy_uri(n->px[i]));
+    }
+    me.a->began_us = attack_now_us();
+    for (int i = 0; i < PROCS; i++)
+        start_worker(i);
+}
+
+static void stop_all(void)
+{
+    rlock_client_free(me.nemesis.cl);
+    for (int i = 0; i < PROCS; i++)
+        proxy_stop(me.nemesis.px[i]);
+    server_stop(me.sv);
+}
+
+static void tell_progress(void)
+{
+    printf("%4d s: %llu grants, %d faults\n",
+           (int)((attack_now_us() - me.a->began_us) / 1000000),
+           (unsigned long long)atomic_load(&me.a->grants), me.a->n_faults);
+    fflush(stdout);
+}
+
+static void fight(void)
+{
+    int64_t until_us = me.a->began_us + opt.seconds * 1000000;
+    int64_t next_us = me.a->began_us;
+    while (attack_now_us() < until_us && !goals_reached(&opt.goals, me.a)) {
+        test_pause_ms((int)opt.gap_ms);
+        if (me.a->n_faults < FAULTS_MAX)
+            nemesis_strike(&me.nemesis);
+        look_after_workers();
+        for (int i = 0; i < PROCS; i++)
+            proxy_forget(me.nemesis.px[i]);
+        if (attack_now_us() > next_us) {
+            tell_progress();
+            next_us += PROGRESS_MS * 1000;
+        }
+    }
+    me.a->ended_us = attack_now_us();
+}
+
+/* Locks end with their leases; what else is there ends by itself, later. */
+static bool is_a_lock(const char *key)
+{
+    return strncmp(key, "attack:", 7) == 0;
+}
+
+static int locks_left(void)
+{
+    int left = 0;
+    const redisReply *keys = server_cmd(me.sv, "KEYS *");
+    for (size_t i = 0; i < keys->elements; i++)
+        left += is_a_lock(keys->element[i]->str);
+    return left;
+}
+
+static int keys_without_end(void)
+{
+    return (int)server_int(
+        me.sv, "EVAL %s 0",
+        "local n = 0 "
+        "for _, key in ipairs(redis.call('KEYS', '*')) do "
+        "if redis.call('PTTL', key) < 0 then n = n + 1 end end "
+        "return n");
+}
+
+static int count_left_overs(void)
+{
+    int64_t until_ms = test_now_ms() + 3 * LEASE_MS;
+    while (locks_left() && test_now_ms() < until_ms)
+        test_pause_ms(50);
+    return locks_left() + keys_without_end();
+}
+
+static int fight_and_judge(void)
+{
+    printf("seed %llu\n", (unsigned long long)opt.seed);
+    start_all();
+    fight();
+    end_workers();
+    tell_progress();
+    int left = count_left_overs();
+    stop_all();
+    verdict *v = judge(opt.dir, me.a);
+    v->left_over = left;
+    v->died = me.died;
+    bool good = report(opt.dir, me.a, v, &opt.goals);
+    verdict_free(v);
+    return good ? 0 : 1;
+}
+
+static int64_t number(const char *text)
+{
+    char *end;
+    long long x = strtoll(text, &end, 10);
+    if (*end || end == text || x < 0)
+        attack_die("\"%s\" is no number", text);
+    return x;
+}
+
+static void read_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"seed", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 't'},
+        {"grants", required_argument, NULL, 'g'},
+        {"faults", required_argument, NULL, 'f'},
+        {"gap", required_argument, NULL, 'p'},
+        {"out", required_argument, NULL, 'o'},
+        {NULL, 0, NULL, 0}};
+    opt.seed = (uint64_t)time(NULL);
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 's':
+            opt.seed = (uint64_t)number(optarg);
+            break;
+        case 't':
+            opt.seconds = number(optarg);
+            break;
+        case 'g':
+            opt.goals.grants = (uint64_t)number(optarg);
+            break;
+        case 'f':
+            opt.goals.faults = (int)number(optarg);
+            break;
+        case 'p':
+            opt.gap_ms = number(optarg);
+            break;
+        case 'o':
+            opt.dir = optarg;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    if (!opt.dir || optind < argc)
+        attack_die("which directory? --out DIR");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "--worker") == 0) {
+        opt.dir = argv[2];
+        return worker_main(argv[2], atoi(argv[3]), atoi(argv[4]));
+    }
+    read_options(argc, argv);
+    return fight_and_judge();
+}

@@ -1,0 +1,598 @@
+#include "nemesis.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SHORT_MS = 600,           /* a hold survives it */
+    LONG_MS = LEASE_MS + 700, /* no hold does */
+    RULE_MS = 1500            /* that a rule of the proxy waits for its call */
+};
+
+static void pause_ms(int64_t ms)
+{
+    test_pause_ms((int)ms);
+}
+
+/* For some time, and the repair is about to begin. */
+static void last(fault *f, int64_t ms)
+{
+    pause_ms(ms);
+    f->mended_us = attack_now_us();
+}
+
+static int64_t some_ms(nemesis *n, int most)
+{
+    return 50 + attack_pick(&n->rng, most - 50);
+}
+
+static const char *key_of(const fault *f)
+{
+    static char key[24];
+    snprintf(key, sizeof key, "attack:%d", f->lock);
+    return key;
+}
+
+/* The server's process. */
+
+static bool server_stops(nemesis *n, fault *f, int64_t ms)
+{
+    server_pause(n->sv);
+    last(f, ms);
+    server_resume(n->sv);
+    return true;
+}
+
+static bool server_stops_shortly(nemesis *n, fault *f)
+{
+    return server_stops(n, f, some_ms(n, SHORT_MS));
+}
+
+static bool server_stops_long(nemesis *n, fault *f)
+{
+    return server_stops(n, f, LONG_MS);
+}
+
+/*
+ * The server writes its append-only file before it answers, so nothing that
+ * was promised is lost when its process is killed.
+ */
+static bool server_killed(nemesis *n, fault *f)
+{
+    (void)f;
+    server_kill(n->sv);
+    pause_ms(some_ms(n, SHORT_MS));
+    server_restart(n->sv);
+    return true;
+}
+
+static bool server_killed_long(nemesis *n, fault *f)
+{
+    server_kill(n->sv);
+    last(f, LONG_MS);
+    server_restart(n->sv);
+    return true;
+}
+
+static bool server_restarted(nemesis *n, fault *f)
+{
+    (void)f;
+    server_restart(n->sv);
+    return true;
+}
+
+static bool server_emptied(nemesis *n, fault *f)
+{
+    (void)f;
+    server_kill(n->sv);
+    server_forget(n->sv);
+    pause_ms(some_ms(n, SHORT_MS));
+    server_restart(n->sv);
+    return true;
+}
+
+static bool server_sleeps(nemesis *n, fault *f)
+{
+    (void)f;
+    int64_t ms = some_ms(n, SHORT_MS);
+    server_cmd(n->sv, "DEBUG SLEEP %d.%03d", (int)(ms / 1000),
+               (int)(ms % 1000));
+    return true;
+}
+
+static bool server_busy(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "EVAL %s 0 %d",
+               "local from = os.clock() "
+               "while (os.clock() - from) * 1000 < tonumber(ARGV[1]) do end",
+               (int)some_ms(n, SHORT_MS));
+    return true;
+}
+
+static bool server_paused(nemesis *n, const char *what)
+{
+    int ms = (int)some_ms(n, SHORT_MS);
+    server_cmd(n->sv, "CLIENT PAUSE %d %s", ms, what);
+    pause_ms(ms);
+    return true;
+}
+
+static bool server_pauses_writes(nemesis *n, fault *f)
+{
+    (void)f;
+    return server_paused(n, "WRITE");
+}
+
+static bool server_pauses_all(nemesis *n, fault *f)
+{
+    (void)f;
+    return server_paused(n, "ALL");
+}
+
+static bool server_full(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "CONFIG SET maxmemory 1");
+    pause_ms(some_ms(n, SHORT_MS));
+    server_cmd(n->sv, "CONFIG SET maxmemory 0");
+    return true;
+}
+
+static bool server_demoted(nemesis *n, fault *f)
+{
+    (void)f;
+    /* Of a master that does not exist: nothing is replaced. */
+    server_cmd(n->sv, "REPLICAOF 127.0.0.1 1");
+    pause_ms(some_ms(n, SHORT_MS));
+    server_cmd(n->sv, "REPLICAOF NO ONE");
+    return true;
+}
+
+static bool server_without_replicas(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "CONFIG SET min-replicas-to-write 1");
+    pause_ms(some_ms(n, SHORT_MS));
+    server_cmd(n->sv, "CONFIG SET min-replicas-to-write 0");
+    return true;
+}
+
+static bool server_crowded(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "CONFIG SET maxclients 1");
+    server_cmd(n->sv, "CLIENT KILL TYPE normal SKIPME yes");
+    pause_ms(some_ms(n, SHORT_MS));
+    server_cmd(n->sv, "CONFIG SET maxclients 10000");
+    return true;
+}
+
+static bool scripts_flushed(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "SCRIPT FLUSH");
+    return true;
+}
+
+static bool clients_killed(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "CLIENT KILL TYPE normal SKIPME yes");
+    return true;
+}
+
+static bool bells_killed(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "CLIENT KILL TYPE pubsub");
+    return true;
+}
+
+static bool bells_forged(nemesis *n, fault *f)
+{
+    (void)f;
+    const redisReply *all = server_cmd(n->sv, "PUBSUB CHANNELS *");
+    char channel[8][128];
+    size_t count = 0;
+    for (; count < all->elements && count < 8; count++)
+        snprintf(channel[count], sizeof channel[count], "%s",
+                 all->element[count]->str);
+    for (size_t i = 0; i < count; i++) {
+        server_cmd(n->sv, "PUBLISH %s %s", channel[i], "garbage \r\n$9$9");
+        server_cmd(n->sv, "PUBLISH %s attack:%d", channel[i],
+                   attack_pick(&n->rng, LOCKS));
+    }
+    return count > 0;
+}
+
+/* Data. */
+
+static bool data_flushed(nemesis *n, fault *f)
+{
+    (void)f;
+    server_cmd(n->sv, "FLUSHALL");
+    return true;
+}
+
+static bool lock_deleted(nemesis *n, fault *f)
+{
+    return server_int(n->sv, "DEL %s", key_of(f)) == 1;
+}
+
+static bool lock_renamed(nemesis *n, fault *f)
+{
+    /* To a name that ends by itself: the key keeps its TTL. */
+    const redisReply *r =
+        server_cmd(n->sv, "RENAME %s attack-renamed", key_of(f));
+    bool done = r->type != REDIS_REPLY_ERROR;
+    server_cmd(n->sv, "DEL attack-renamed");
+    return done;
+}
+
+static bool lock_forced(nemesis *n, fault *f)
+{
+    rlock *lk = NULL;
+    if (f->lock >= LOCKS - 2 || rlock_new(n->cl, key_of(f), &lk))
+        return false;
+    bool done = rlock_force_unlock(lk) == RLOCK_OK;
+    rlock_free(lk);
+    return done;
+}
+
+static bool lock_of_another_type(nemesis *n, fault *f)
+{
+    server_cmd(n->sv, "DEL %s", key_of(f));
+    server_cmd(n->sv, "SADD %s x", key_of(f));
+    pause_ms(some_ms(n, SHORT_MS));
+    server_cmd(n->sv, "DEL %s", key_of(f));
+    return true;
+}
+
+static bool lease_cut_short(nemesis *n, fault *f)
+{
+    return server_int(n->sv, "PEXPIRE %s 5", key_of(f)) == 1;
+}
+
+/* A holder that renews sets it right; otherwise nobody else would ever. */
+static bool lease_without_end(nemesis *n, fault *f)
+{
+    bool done = server_int(n->sv, "PERSIST %s", key_of(f)) == 1;
+    pause_ms(SHORT_MS);
+    if (server_int(n->sv, "PTTL %s", key_of(f)) == -1)
+        server_int(n->sv, "PEXPIRE %s %d", key_of(f), LEASE_MS);
+    return done;
+}
+
+/* Processes. */
+
+static bool worker_killed(nemesis *n, fault *f)
+{
+    n->kill_worker(f->proc);
+    return true;
+}
+
+static bool worker_stops(nemesis *n, fault *f, int64_t ms)
+{
+    pid_t pid = n->pid_of(f->proc);
+    kill(pid, SIGSTOP);
+    last(f, ms);
+    kill(pid, SIGCONT);
+    return true;
+}
+
+static bool worker_stops_shortly(nemesis *n, fault *f)
+{
+    return worker_stops(n, f, some_ms(n, SHORT_MS));
+}
+
+static bool worker_stops_long(nemesis *n, fault *f)
+{
+    return worker_stops(n, f, LONG_MS);
+}
+
+static bool worker_signalled(nemesis *n, fault *f)
+{
+    for (int i = 0; i < 200; i++) {
+        kill(n->pid_of(f->proc), SIGUSR1);
+        pause_ms(1);
+    }
+    return true;
+}
+
+/* As after a suspend: boot time goes on, other clocks do not. */
+static bool worker_suspended(nemesis *n, fault *f)
+{
+    shim_panel *p = &n->a->panels[f->proc];
+    shim_clock(p, CLOCK_BOOTTIME,
+               (int64_t)atomic_load(&p->ahead_ms[2]) + LONG_MS);
+    last(f, 0);
+    return true;
+}
+
+static bool wall_clock_jumps(nemesis *n, fault *f)
+{
+    int64_t hour = 3600000;
+    shim_clock(&n->a->panels[f->proc], CLOCK_REALTIME,
+               attack_pick(&n->rng, 2) ? hour : -hour);
+    pause_ms(SHORT_MS);
+    shim_clock(&n->a->panels[f->proc], CLOCK_REALTIME, 0);
+    return true;
+}
+
+/* A few calls of a kind fail, from one of the next ones on. */
+static bool calls_fail(nemesis *n, const fault *f, shim_call call, int err)
+{
+    shim_panel *p = &n->a->panels[f->proc];
+    long first = 1 + attack_pick(&n->rng, 8);
+    shim_fail(p, call, first, first + attack_pick(&n->rng, 4), err);
+    int64_t until_ms = test_now_ms() + SHORT_MS;
+    while (test_now_ms() < until_ms && shim_failed(p, call) == 0)
+        pause_ms(1);
+    pause_ms(20);
+    bool fired = shim_failed(p, call) > 0;
+    shim_fail(p, call, 0, 0, 0);
+    return fired;
+}
+
+static bool allocations_fail(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_ALLOC, ENOMEM);
+}
+
+static bool sends_fail(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_SEND, EPIPE);
+}
+
+static bool sends_are_short(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_SEND, SHIM_SHORT);
+}
+
+static bool receives_fail(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_RECV, ECONNRESET);
+}
+
+static bool receives_are_short(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_RECV, SHIM_SHORT);
+}
+
+static bool polls_fail(nemesis *n, fault *f)
+{
+    return calls_fail(n, f, SHIM_POLL, EINTR);
+}
+
+/* With its connections cut it needs new ones. */
+static bool connecting_fails(nemesis *n, fault *f, shim_call call, int err)
+{
+    proxy_cut_all(n->px[f->proc]);
+    return calls_fail(n, f, call, err);
+}
+
+static bool sockets_fail(nemesis *n, fault *f)
+{
+    return connecting_fails(n, f, SHIM_SOCKET, EMFILE);
+}
+
+static bool connects_fail(nemesis *n, fault *f)
+{
+    return connecting_fails(n, f, SHIM_CONNECT, ECONNREFUSED);
+}
+
+/* The way between a worker and the server. */
+
+static bool connections_cut(nemesis *n, fault *f)
+{
+    proxy_cut_all(n->px[f->proc]);
+    return true;
+}
+
+static bool connections_refused(nemesis *n, fault *f)
+{
+    proxy_refuse(n->px[f->proc], true);
+    proxy_cut_all(n->px[f->proc]);
+    pause_ms(some_ms(n, SHORT_MS));
+    proxy_refuse(n->px[f->proc], false);
+    return true;
+}
+
+static bool way_frozen(nemesis *n, fault *f, int64_t ms)
+{
+    proxy_freeze(n->px[f->proc], true);
+    last(f, ms);
+    proxy_freeze(n->px[f->proc], false);
+    return true;
+}
+
+static bool way_frozen_shortly(nemesis *n, fault *f)
+{
+    return way_frozen(n, f, some_ms(n, SHORT_MS));
+}
+
+static bool way_frozen_long(nemesis *n, fault *f)
+{
+    return way_frozen(n, f, LONG_MS);
+}
+
+/*
+ * A rule for one of the next calls of a script. What it holds back is let go
+ * of after some time, mostly when the caller has given up.
+ */
+static bool call_hit(nemesis *n, const fault *f, const char *script,
+                     proxy_action action, const char *answer)
+{
+    proxy *px = n->px[f->proc];
+    proxy_rule(px, script ? proxy_sha(script) : "",
+               1 + attack_pick(&n->rng, 20), action, answer);
+    int64_t until_ms = test_now_ms() + RULE_MS;
+    while (!proxy_fired(px) && test_now_ms() < until_ms)
+        pause_ms(1);
+    bool fired = proxy_fired(px);
+    bool held = action == PROXY_HOLD_REQUEST || action == PROXY_HOLD_REPLY;
+    if (fired && held) {
+        pause_ms(some_ms(n, 2 * COMMAND_MS));
+        proxy_let_go(px);
+    }
+    proxy_rule(px, NULL, 0, action, NULL);
+    return fired;
+}
+
+#define HITS(fn, script, action)                                               \
+    static bool fn(nemesis *n, fault *f)                                       \
+    {                                                                          \
+        return call_hit(n, f, script, action, NULL);                           \
+    }
+
+HITS(acquire_cut_before, "acquire", PROXY_CUT_BEFORE)
+HITS(acquire_cut_after, "acquire", PROXY_CUT_AFTER)
+HITS(acquire_cut_in_reply, "acquire", PROXY_CUT_IN_REPLY)
+HITS(acquire_unanswered, "acquire", PROXY_SWALLOW_REPLY)
+HITS(acquire_executed_late, "acquire", PROXY_HOLD_REQUEST)
+HITS(acquire_answered_late, "acquire", PROXY_HOLD_REPLY)
+HITS(acquire_answered_slowly, "acquire", PROXY_DRIP_REPLY)
+HITS(release_cut_before, "release", PROXY_CUT_BEFORE)
+HITS(release_cut_after, "release", PROXY_CUT_AFTER)
+HITS(release_cut_in_reply, "release", PROXY_CUT_IN_REPLY)
+HITS(release_unanswered, "release", PROXY_SWALLOW_REPLY)
+HITS(release_executed_late, "release", PROXY_HOLD_REQUEST)
+HITS(release_answered_late, "release", PROXY_HOLD_REPLY)
+HITS(leave_cut_before, "leave", PROXY_CUT_BEFORE)
+HITS(leave_cut_after, "leave", PROXY_CUT_AFTER)
+HITS(renew_cut_before, "renew", PROXY_CUT_BEFORE)
+HITS(renew_cut_after, "renew", PROXY_CUT_AFTER)
+HITS(renew_executed_late, "renew", PROXY_HOLD_REQUEST)
+HITS(renew_answered_late, "renew", PROXY_HOLD_REPLY)
+
+static bool garbage_answered(nemesis *n, fault *f)
+{
+    return call_hit(n, f, NULL, PROXY_ANSWER, "*3\r\n:1\r\n$-7\r\n?!\r\n");
+}
+
+static bool error_answered(nemesis *n, fault *f)
+{
+    return call_hit(n, f, NULL, PROXY_ANSWER,
+                    "-LOADING Redis is loading the dataset in memory\r\n");
+}
+
+#define OF_A_PROCESS .of_a_process = true
+#define OF_A_LOCK    .of_a_lock = true
+#define LOSES_DATA   .loses_data = true
+#define OUTLIVES     .outlives_leases = true
+
+const nemesis_kind nemesis_kinds[] = {
+    {"server stopped shortly", 5, .inject = server_stops_shortly},
+    {"server stopped for longer than a lease", 6, OUTLIVES,
+     .inject = server_stops_long},
+    {"server killed, back with its data", 1, .inject = server_killed},
+    {"server down for longer than a lease", 1, OUTLIVES,
+     .inject = server_killed_long},
+    {"server restarted", 4, .inject = server_restarted},
+    {"server killed, back empty", 2, LOSES_DATA, .inject = server_emptied},
+    {"server sleeps", 7, .inject = server_sleeps},
+    {"server busy with a script", 8, .inject = server_busy},
+    {"server pauses writes", 20, .inject = server_pauses_writes},
+    {"server pauses all", 20, .inject = server_pauses_all},
+    {"server out of memory", 16, .inject = server_full},
+    {"server is a replica", 29, .inject = server_demoted},
+    {"server misses replicas", 31, .inject = server_without_replicas},
+    {"server has no room for clients", 19, .inject = server_crowded},
+    {"scripts flushed", 22, .inject = scripts_flushed},
+    {"connections killed", 21, .inject = clients_killed},
+    {"bells killed", 71, .inject = bells_killed},
+    {"bells forged", 75, .inject = bells_forged},
+    {"all data flushed", 11, LOSES_DATA, .inject = data_flushed},
+    {"lock deleted", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_deleted},
+    {"lock renamed", 13, LOSES_DATA, OF_A_LOCK, .inject = lock_renamed},
+    {"lock forced open", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_forced},
+    {"lock replaced", 14, LOSES_DATA, OF_A_LOCK,
+     .inject = lock_of_another_type},
+    {"lease cut short", 13, LOSES_DATA, OF_A_LOCK, .inject = lease_cut_short},
+    {"lease without end", 13, OF_A_LOCK, .inject = lease_without_end},
+    {"worker killed", 78, OF_A_PROCESS, .inject = worker_killed},
+    {"worker stopped shortly", 79, OF_A_PROCESS,
+     .inject = worker_stops_shortly},
+    {"worker stopped for longer than a lease", 79, OF_A_PROCESS, OUTLIVES,
+     .inject = worker_stops_long},
+    {"signals", 63, OF_A_PROCESS, .inject = worker_signalled},
+    {"worker suspended", 80, OF_A_PROCESS, OUTLIVES,
+     .inject = worker_suspended},
+    {"wall clock jumps", 93, OF_A_PROCESS, .inject = wall_clock_jumps},
+    {"allocations fail", 92, OF_A_PROCESS, .inject = allocations_fail},
+    {"sends fail", 61, OF_A_PROCESS, .inject = sends_fail},
+    {"sends are short", 64, OF_A_PROCESS, .inject = sends_are_short},
+    {"receives fail", 49, OF_A_PROCESS, .inject = receives_fail},
+    {"receives are short", 51, OF_A_PROCESS, .inject = receives_are_short},
+    {"polls are interrupted", 63, OF_A_PROCESS, .inject = polls_fail},
+    {"no more descriptors", 66, OF_A_PROCESS, .inject = sockets_fail},
+    {"connects fail", 46, OF_A_PROCESS, .inject = connects_fail},
+    {"connections cut", 21, OF_A_PROCESS, .inject = connections_cut},
+    {"connections refused", 46, OF_A_PROCESS, .inject = connections_refused},
+    {"way frozen shortly", 48, OF_A_PROCESS, .inject = way_frozen_shortly},
+    {"way frozen for longer than a lease", 48, OF_A_PROCESS, OUTLIVES,
+     .inject = way_frozen_long},
+    {"acquire cut before", 53, OF_A_PROCESS, .inject = acquire_cut_before},
+    {"acquire cut after", 53, OF_A_PROCESS, .inject = acquire_cut_after},
+    {"acquire cut in its reply", 49, OF_A_PROCESS,
+     .inject = acquire_cut_in_reply},
+    {"acquire unanswered", 53, OF_A_PROCESS, .inject = acquire_unanswered},
+    {"acquire executed late", 56, OF_A_PROCESS,
+     .inject = acquire_executed_late},
+    {"acquire answered late", 52, OF_A_PROCESS,
+     .inject = acquire_answered_late},
+    {"acquire answered slowly", 51, OF_A_PROCESS,
+     .inject = acquire_answered_slowly},
+    {"release cut before", 54, OF_A_PROCESS, .inject = release_cut_before},
+    {"release cut after", 54, OF_A_PROCESS, .inject = release_cut_after},
+    {"release cut in its reply", 49, OF_A_PROCESS,
+     .inject = release_cut_in_reply},
+    {"release unanswered", 54, OF_A_PROCESS, .inject = release_unanswered},
+    {"release executed late", 57, OF_A_PROCESS,
+     .inject = release_executed_late},
+    {"release answered late", 52, OF_A_PROCESS,
+     .inject = release_answered_late},
+    {"leave cut before", 53, OF_A_PROCESS, .inject = leave_cut_before},
+    {"leave cut after", 53, OF_A_PROCESS, .inject = leave_cut_after},
+    {"renewal cut before", 55, OF_A_PROCESS, .inject = renew_cut_before},
+    {"renewal cut after", 55, OF_A_PROCESS, .inject = renew_cut_after},
+    {"renewal executed late", 57, OF_A_PROCESS, .inject = renew_executed_late},
+    {"renewal answered late", 52, OF_A_PROCESS, .inject = renew_answered_late},
+    {"garbage answered", 62, OF_A_PROCESS, .inject = garbage_answered},
+    {"errors answered", 10, OF_A_PROCESS, .inject = error_answered},
+};
+const int nemesis_n_kinds = sizeof nemesis_kinds / sizeof *nemesis_kinds;
+
+static int deal(nemesis *n)
+{
+    if (n->left == 0) {
+        for (int i = 0; i < nemesis_n_kinds; i++)
+            n->deck[i] = i;
+        n->left = nemesis_n_kinds;
+    }
+    int at = attack_pick(&n->rng, n->left), kind = n->deck[at];
+    n->deck[at] = n->deck[--n->left];
+    return kind;
+}
+
+void nemesis_strike(nemesis *n)
+{
+    fault f = {.kind = deal(n), .began_us = attack_now_us()};
+    const nemesis_kind *k = &nemesis_kinds[f.kind];
+    int proc = attack_pick(&n->rng, PROCS), lock = attack_pick(&n->rng, LOCKS);
+    f.proc = k->of_a_process ? proc : -1;
+    f.lock = k->of_a_lock ? lock : -1;
+    /* Also if it does not come to pass in full: it may excuse something. */
+    fault *slot = &n->a->faults[n->a->n_faults];
+    bool done = k->inject(n, &f);
+    f.ended_us = attack_now_us();
+    f.done = done;
+    *slot = f;
+    n->a->n_faults++;
+}

@@ -1,0 +1,44 @@
+/*
+ * The faults of the attack. Each kind does its harm to the server, to the way
+ * between it and a worker, or to a worker's process, and mends it again; the
+ * arena keeps when, for the judge.
+ */
+#ifndef ATTACK_NEMESIS_H
+#define ATTACK_NEMESIS_H
+
+#include <sys/types.h>
+
+#include "attack.h"
+#include "proxy.h"
+
+typedef struct nemesis {
+    arena *a;
+    server *sv;
+    proxy *px[PROCS];
+    uint64_t rng;
+    rlock_client *cl; /* an administrator's */
+    /* Of a worker's present process. */
+    pid_t (*pid_of)(int proc);
+    void (*kill_worker)(int proc); /* and start another one */
+    int deck[KINDS_MAX], left;     /* kinds still to come in this round */
+} nemesis;
+
+typedef struct nemesis_kind {
+    const char *name;
+    int row;              /* of the catalogue in faults.md */
+    bool loses_data;      /* the server forgets what it had promised */
+    bool outlives_leases; /* what was held when it began is lost when it is
+                             mended */
+    bool of_a_process, of_a_lock;
+    /* false: it has not come to pass this time */
+    bool (*inject)(nemesis *n, fault *f);
+} nemesis_kind;
+
+extern const nemesis_kind nemesis_kinds[];
+extern const int nemesis_n_kinds;
+
+/* The next fault of the shuffled deck, from harm to repair. Every kind comes
+   once before any comes again. */
+void nemesis_strike(nemesis *n);
+
+#endif

@@ -1,0 +1,145 @@
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nemesis.h"
+
+typedef unsigned long long big;
+
+static int injected(const arena *a, int kind)
+{
+    int n = 0;
+    for (int i = 0; i < a->n_faults; i++)
+        n += a->faults[i].done && (kind < 0 || a->faults[i].kind == kind);
+    return n;
+}
+
+static int kinds_injected(const arena *a)
+{
+    int n = 0;
+    for (int kind = 0; kind < nemesis_n_kinds; kind++)
+        n += injected(a, kind) > 0;
+    return n;
+}
+
+bool goals_reached(const goals *g, const arena *a)
+{
+    return atomic_load(&a->grants) >= g->grants &&
+           injected(a, -1) >= g->faults && kinds_injected(a) == nemesis_n_kinds;
+}
+
+static void write_head(FILE *f, const arena *a, const verdict *v, bool good)
+{
+    fprintf(f,
+            "# Attack: %s\n\n"
+            "Seed %llu, %d s; %d processes with %d threads and %d locks; "
+            "%d processes were killed or ended.\n\n"
+            "![Who held which lock when](timeline.svg)\n\n",
+            good ? "withstood" : "FAILED", (big)a->seed,
+            (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS, LOCKS,
+            v->n_histories);
+}
+
+static void write_work(FILE *f, const arena *a, const verdict *v,
+                       const goals *g)
+{
+    fprintf(f, "| done | | wanted |\n|---|---|---|\n");
+    fprintf(f, "| grants | %llu | %llu |\n", (big)a->grants, (big)g->grants);
+    fprintf(f, "| re-entries | %llu | |\n", (big)a->reentries);
+    fprintf(f, "| faults injected | %d | %d |\n", injected(a, -1), g->faults);
+    fprintf(f, "| kinds of faults | %d | %d |\n", kinds_injected(a),
+            nemesis_n_kinds);
+    fprintf(f, "| updates of the counters | %llu | |\n", (big)v->writes);
+    fprintf(f, "| writes of lost holders refused by their token | %llu | |\n\n",
+            (big)a->writes_refused);
+}
+
+static void write_findings(FILE *f, const arena *a, const verdict *v)
+{
+    fprintf(f, "| found | | excused, in documented windows |\n|---|---|---|\n");
+    for (int i = 0; i < OFFENCES; i++)
+        fprintf(f, "| %s | %llu | %llu |\n", offence_names[i], (big)v->found[i],
+                (big)v->excused[i]);
+    fprintf(f, "| keys left in Redis | %d | |\n", v->left_over);
+    fprintf(f, "| workers that ended by themselves, or did not | %d | |\n\n",
+            v->died);
+    fprintf(f,
+            "The longest overrun of a call was %.1f ms, stalls of the machine "
+            "taken off; the longest stall of a thread that does nothing but "
+            "wake up, %.1f ms (processes that were stopped among them).\n\n",
+            (double)v->longest_overrun_us / 1000,
+            (double)a->longest_stall_us / 1000);
+    for (size_t i = 0; i < v->n_kept; i++) {
+        const finding *x = &v->kept[i];
+        fprintf(f, "- %.3f s, process %d (worker %d)%s: %s: %s\n",
+                (double)(x->at_us - a->began_us) / 1e6, x->life,
+                a->lives[x->life].proc, x->lock < 0 ? "" : ", on a hold",
+                offence_names[x->what], x->text);
+    }
+}
+
+static void write_ends(FILE *f, const arena *a, const verdict *v)
+{
+    static const char *const ends[] = {
+        [HOLD_OPEN] = "killed with its process",
+        [HOLD_RELEASED] = "released",
+        [HOLD_LOST] = "lost, and told so",
+        [HOLD_UNKNOWN] = "released without an answer",
+        [HOLD_ABANDONED] = "abandoned by its thread"};
+    fprintf(f, "\n| how holds ended | |\n|---|---|\n");
+    for (int i = 0; i <= HOLD_ABANDONED; i++)
+        fprintf(f, "| %s | %llu |\n", ends[i], (big)v->ends[i]);
+    fprintf(f, "\n| answer | of acquires | of unlocks |\n|---|---|---|\n");
+    for (int s = 0; s < STATUSES; s++)
+        if (a->acquired[s] || a->released[s])
+            fprintf(f, "| %s | %llu | %llu |\n",
+                    rlock_status_str((rlock_status)s), (big)a->acquired[s],
+                    (big)a->released[s]);
+}
+
+static void write_faults(FILE *f, const arena *a)
+{
+    fprintf(f,
+            "\n| fault | row of the catalogue | injected |\n|---|---|---|\n");
+    for (int kind = 0; kind < nemesis_n_kinds; kind++)
+        fprintf(f, "| %s | %d | %d |\n", nemesis_kinds[kind].name,
+                nemesis_kinds[kind].row, injected(a, kind));
+    fprintf(f,
+            "\nTo attack in the same way again: `tests/fault/attack.sh "
+            "--seed %llu`.\n",
+            (big)a->seed);
+}
+
+static void tell(const arena *a, const verdict *v, bool good)
+{
+    for (int i = 0; i < OFFENCES; i++)
+        if (v->found[i])
+            printf("%s: %llu\n", offence_names[i], (big)v->found[i]);
+    if (v->left_over)
+        printf("keys left in Redis: %d\n", v->left_over);
+    printf("%s: %llu grants, %d faults of %d kinds, seed %llu\n",
+           good ? "withstood" : "FAILED", (big)a->grants, injected(a, -1),
+           kinds_injected(a), (big)a->seed);
+}
+
+bool report(const char *dir, const arena *a, const verdict *v, const goals *g)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/timeline.svg", dir);
+    timeline(path, a, v);
+    snprintf(path, sizeof path, "%s/report.md", dir);
+    FILE *f = fopen(path, "w");
+    if (!f)
+        attack_die("%s: %s", path, strerror(errno));
+    bool good = verdict_is_clean(v) && goals_reached(g, a);
+    write_head(f, a, v, good);
+    write_work(f, a, v, g);
+    write_findings(f, a, v);
+    write_ends(f, a, v);
+    write_faults(f, a);
+    fclose(f);
+    tell(a, v, good);
+    return good;
+}

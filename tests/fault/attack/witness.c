@@ -1,0 +1,102 @@
+#include "witness.h"
+
+static lock_word *word_of(const visit *v)
+{
+    return &v->a->locks[v->r->lock];
+}
+
+static void notice(const visit *v, note_kind kind, int64_t from_us,
+                   int64_t to_us, uint64_t value)
+{
+    note n = {attack_now_us(), from_us, to_us, value, kind, v->r->lock};
+    history_note(v->h, &n);
+}
+
+/*
+ * Whoever is still inside may have been killed, or not know yet that its
+ * lease is over: it judges that by itself, with its next check. A counter that
+ * differs tells of two that wrote at a time; it is set right, so that each
+ * lost update is noticed once.
+ */
+void witness_enter(visit *v)
+{
+    lock_word *w = word_of(v);
+    atomic_store(&w->inside, v->me);
+    uint64_t counter = atomic_load(&w->counter);
+    uint64_t updates = atomic_load(&w->updates);
+    if (counter != updates) {
+        atomic_store(&w->counter, updates);
+        notice(v, NOTE_MISMATCH, 0, 0, updates - counter);
+    }
+    v->r->entered_us = attack_now_us();
+}
+
+/* In this order: whatever came in before, "held" is said afterwards. */
+bool witness_check(visit *v)
+{
+    uint64_t inside = atomic_load(&word_of(v)->inside);
+    int64_t now_us = attack_now_us();
+    int64_t limit_us = v->r->lease_ms > 0
+                           ? v->r->granted_us + v->r->lease_ms * 1000
+                           : INT64_MAX;
+    if (!rlock_is_held(v->lk)) {
+        v->lost = true;
+        return false;
+    }
+    v->r->held_us = now_us;
+    if (inside != v->me)
+        notice(v, NOTE_OVERLAP, v->r->granted_us, now_us, inside);
+    if (v->lost)
+        notice(v, NOTE_REVIVED, 0, 0, 0);
+    if (now_us > limit_us)
+        notice(v, NOTE_OVERTIME, limit_us, now_us, 0);
+    return true;
+}
+
+void witness_update(visit *v)
+{
+    lock_word *w = word_of(v);
+    /* Two steps on purpose, with room between them. */
+    uint64_t counter = atomic_load_explicit(&w->counter, memory_order_relaxed);
+    for (int i = 0; i < 64; i++)
+        atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&w->counter, counter + 1, memory_order_relaxed);
+    atomic_fetch_add(&w->updates, 1);
+    v->r->writes++;
+    witness_write(v);
+}
+
+static void raise_to(_Atomic int64_t *least, int64_t to)
+{
+    int64_t was = atomic_load(least);
+    while (was < to && !atomic_compare_exchange_weak(least, &was, to))
+        ;
+}
+
+/*
+ * Younger than another hold is one whose acquire began after the other's had
+ * returned. If such a one has written before this write begins, its token,
+ * which the resource has seen, has to be larger than ours.
+ */
+void witness_write(visit *v)
+{
+    lock_word *w = word_of(v);
+    uint64_t token = atomic_load(&v->r->token);
+    int64_t asked_us = atomic_load(&w->asked_us);
+    uint64_t seen = atomic_load(&w->token);
+    do {
+        if (seen > token) {
+            atomic_fetch_add(&v->a->writes_refused, 1);
+            return;
+        }
+    } while (!atomic_compare_exchange_weak(&w->token, &seen, token));
+    if (asked_us > v->r->granted_us)
+        notice(v, NOTE_STALE, v->r->granted_us, asked_us, seen);
+    raise_to(&w->asked_us, v->r->asked_us);
+}
+
+void witness_leave(visit *v)
+{
+    uint64_t me = v->me;
+    atomic_compare_exchange_strong(&word_of(v)->inside, &me, 0);
+}

@@ -1,0 +1,37 @@
+/*
+ * The first judge. It knows nothing of Redis: a holder goes in and out of a
+ * section in shared memory, and whoever finds another one inside has seen an
+ * overlap. What it sees goes into the history as a note; whether a documented
+ * window excuses it is decided at the end, when all faults are known.
+ */
+#ifndef ATTACK_WITNESS_H
+#define ATTACK_WITNESS_H
+
+#include "history.h"
+
+typedef struct visit {
+    arena *a;
+    history *h;
+    hold *r;
+    const rlock *lk;
+    uint64_t me;
+    bool lost; /* the library has said that it is not held */
+} visit;
+
+/* The holder goes in; the first look at the counter. */
+void witness_enter(visit *v);
+/*
+ * Asks the library whether the lock is held, and notes when it was so last. A
+ * "held" while somebody else has come in since is an overlap.
+ */
+bool witness_check(visit *v);
+/* Adds one to the counter in two steps, and writes to the resource. */
+void witness_update(visit *v);
+/*
+ * The careless program: writes to the resource without looking at the lock. To
+ * be refused when the hold was lost and a younger one has written.
+ */
+void witness_write(visit *v);
+void witness_leave(visit *v);
+
+#endif
