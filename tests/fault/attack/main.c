@@ -188,7 +188,7 @@ static void start_all(void)
     nemesis *n = &me.nemesis;
     *n = (nemesis){.a = me.a,
                    .sv = me.sv,
-                   .rng = opt.seed,
+                   .deck_rng = opt.seed,
                    .cl = server_client(me.sv, NULL),
                    .pid_of = pid_of,
                    .kill_worker = kill_worker};

@@ -11,7 +11,8 @@
 enum {
     SHORT_MS = 600,           /* a hold survives it */
     LONG_MS = LEASE_MS + 700, /* no hold does */
-    RULE_MS = 1500            /* that a rule of the proxy waits for its call */
+    RULE_MS = 4000,           /* that a rule of the proxy waits for its call */
+    LOCK_TRIES = 300
 };
 
 static void pause_ms(int64_t ms)
@@ -262,11 +263,12 @@ static bool lease_cut_short(nemesis *n, fault *f)
 /* A holder that renews sets it right; otherwise nobody else would ever. */
 static bool lease_without_end(nemesis *n, fault *f)
 {
-    bool done = server_int(n->sv, "PERSIST %s", key_of(f)) == 1;
+    if (server_int(n->sv, "PERSIST %s", key_of(f)) != 1)
+        return false;
     pause_ms(SHORT_MS);
     if (server_int(n->sv, "PTTL %s", key_of(f)) == -1)
         server_int(n->sv, "PEXPIRE %s %d", key_of(f), LEASE_MS);
-    return done;
+    return true;
 }
 
 /* Processes. */
@@ -325,11 +327,12 @@ static bool wall_clock_jumps(nemesis *n, fault *f)
     return true;
 }
 
-/* A few calls of a kind fail, from one of the next ones on. */
-static bool calls_fail(nemesis *n, const fault *f, shim_call call, int err)
+/* A few calls of a kind fail, from one among the next ones on. */
+static bool calls_fail(nemesis *n, const fault *f, shim_call call, int among,
+                       int err)
 {
     shim_panel *p = &n->a->panels[f->proc];
-    long first = 1 + attack_pick(&n->rng, 8);
+    long first = 1 + attack_pick(&n->rng, among);
     shim_fail(p, call, first, first + attack_pick(&n->rng, 4), err);
     int64_t until_ms = test_now_ms() + SHORT_MS;
     while (test_now_ms() < until_ms && shim_failed(p, call) == 0)
@@ -342,39 +345,39 @@ static bool calls_fail(nemesis *n, const fault *f, shim_call call, int err)
 
 static bool allocations_fail(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_ALLOC, ENOMEM);
+    return calls_fail(n, f, SHIM_ALLOC, 8, ENOMEM);
 }
 
 static bool sends_fail(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_SEND, EPIPE);
+    return calls_fail(n, f, SHIM_SEND, 8, EPIPE);
 }
 
 static bool sends_are_short(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_SEND, SHIM_SHORT);
+    return calls_fail(n, f, SHIM_SEND, 8, SHIM_SHORT);
 }
 
 static bool receives_fail(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_RECV, ECONNRESET);
+    return calls_fail(n, f, SHIM_RECV, 8, ECONNRESET);
 }
 
 static bool receives_are_short(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_RECV, SHIM_SHORT);
+    return calls_fail(n, f, SHIM_RECV, 8, SHIM_SHORT);
 }
 
 static bool polls_fail(nemesis *n, fault *f)
 {
-    return calls_fail(n, f, SHIM_POLL, EINTR);
+    return calls_fail(n, f, SHIM_POLL, 8, EINTR);
 }
 
 /* With its connections cut it needs new ones. */
 static bool connecting_fails(nemesis *n, fault *f, shim_call call, int err)
 {
     proxy_cut_all(n->px[f->proc]);
-    return calls_fail(n, f, call, err);
+    return calls_fail(n, f, call, 2, err);
 }
 
 static bool sockets_fail(nemesis *n, fault *f)
@@ -423,15 +426,15 @@ static bool way_frozen_long(nemesis *n, fault *f)
 }
 
 /*
- * A rule for one of the next calls of a script. What it holds back is let go
+ * A rule for one among the next calls of a script. What it holds back is let go
  * of after some time, mostly when the caller has given up.
  */
-static bool call_hit(nemesis *n, const fault *f, const char *script,
+static bool call_hit(nemesis *n, const fault *f, const char *script, int among,
                      proxy_action action, const char *answer)
 {
     proxy *px = n->px[f->proc];
     proxy_rule(px, script ? proxy_sha(script) : "",
-               1 + attack_pick(&n->rng, 20), action, answer);
+               1 + attack_pick(&n->rng, among), action, answer);
     int64_t until_ms = test_now_ms() + RULE_MS;
     while (!proxy_fired(px) && test_now_ms() < until_ms)
         pause_ms(1);
@@ -445,40 +448,40 @@ static bool call_hit(nemesis *n, const fault *f, const char *script,
     return fired;
 }
 
-#define HITS(fn, script, action)                                               \
+#define HITS(fn, script, among, action)                                        \
     static bool fn(nemesis *n, fault *f)                                       \
     {                                                                          \
-        return call_hit(n, f, script, action, NULL);                           \
+        return call_hit(n, f, script, among, action, NULL);                    \
     }
 
-HITS(acquire_cut_before, "acquire", PROXY_CUT_BEFORE)
-HITS(acquire_cut_after, "acquire", PROXY_CUT_AFTER)
-HITS(acquire_cut_in_reply, "acquire", PROXY_CUT_IN_REPLY)
-HITS(acquire_unanswered, "acquire", PROXY_SWALLOW_REPLY)
-HITS(acquire_executed_late, "acquire", PROXY_HOLD_REQUEST)
-HITS(acquire_answered_late, "acquire", PROXY_HOLD_REPLY)
-HITS(acquire_answered_slowly, "acquire", PROXY_DRIP_REPLY)
-HITS(release_cut_before, "release", PROXY_CUT_BEFORE)
-HITS(release_cut_after, "release", PROXY_CUT_AFTER)
-HITS(release_cut_in_reply, "release", PROXY_CUT_IN_REPLY)
-HITS(release_unanswered, "release", PROXY_SWALLOW_REPLY)
-HITS(release_executed_late, "release", PROXY_HOLD_REQUEST)
-HITS(release_answered_late, "release", PROXY_HOLD_REPLY)
-HITS(leave_cut_before, "leave", PROXY_CUT_BEFORE)
-HITS(leave_cut_after, "leave", PROXY_CUT_AFTER)
-HITS(renew_cut_before, "renew", PROXY_CUT_BEFORE)
-HITS(renew_cut_after, "renew", PROXY_CUT_AFTER)
-HITS(renew_executed_late, "renew", PROXY_HOLD_REQUEST)
-HITS(renew_answered_late, "renew", PROXY_HOLD_REPLY)
+HITS(acquire_cut_before, "acquire", 20, PROXY_CUT_BEFORE)
+HITS(acquire_cut_after, "acquire", 20, PROXY_CUT_AFTER)
+HITS(acquire_cut_in_reply, "acquire", 20, PROXY_CUT_IN_REPLY)
+HITS(acquire_unanswered, "acquire", 20, PROXY_SWALLOW_REPLY)
+HITS(acquire_executed_late, "acquire", 20, PROXY_HOLD_REQUEST)
+HITS(acquire_answered_late, "acquire", 20, PROXY_HOLD_REPLY)
+HITS(acquire_answered_slowly, "acquire", 20, PROXY_DRIP_REPLY)
+HITS(release_cut_before, "release", 20, PROXY_CUT_BEFORE)
+HITS(release_cut_after, "release", 20, PROXY_CUT_AFTER)
+HITS(release_cut_in_reply, "release", 20, PROXY_CUT_IN_REPLY)
+HITS(release_unanswered, "release", 20, PROXY_SWALLOW_REPLY)
+HITS(release_executed_late, "release", 20, PROXY_HOLD_REQUEST)
+HITS(release_answered_late, "release", 20, PROXY_HOLD_REPLY)
+HITS(leave_cut_before, "leave", 2, PROXY_CUT_BEFORE)
+HITS(leave_cut_after, "leave", 2, PROXY_CUT_AFTER)
+HITS(renew_cut_before, "renew", 2, PROXY_CUT_BEFORE)
+HITS(renew_cut_after, "renew", 2, PROXY_CUT_AFTER)
+HITS(renew_executed_late, "renew", 2, PROXY_HOLD_REQUEST)
+HITS(renew_answered_late, "renew", 2, PROXY_HOLD_REPLY)
 
 static bool garbage_answered(nemesis *n, fault *f)
 {
-    return call_hit(n, f, NULL, PROXY_ANSWER, "*3\r\n:1\r\n$-7\r\n?!\r\n");
+    return call_hit(n, f, NULL, 20, PROXY_ANSWER, "*3\r\n:1\r\n$-7\r\n?!\r\n");
 }
 
 static bool error_answered(nemesis *n, fault *f)
 {
-    return call_hit(n, f, NULL, PROXY_ANSWER,
+    return call_hit(n, f, NULL, 20, PROXY_ANSWER,
                     "-LOADING Redis is loading the dataset in memory\r\n");
 }
 
@@ -576,23 +579,35 @@ static int deal(nemesis *n)
             n->deck[i] = i;
         n->left = nemesis_n_kinds;
     }
-    int at = attack_pick(&n->rng, n->left), kind = n->deck[at];
+    int at = attack_pick(&n->deck_rng, n->left), kind = n->deck[at];
     n->deck[at] = n->deck[--n->left];
     return kind;
 }
 
+/* One lock after another, until it is one that is held. */
+static bool inject_into_a_lock(nemesis *n, const nemesis_kind *k, fault *f)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        f->lock = attack_pick(&n->rng, LOCKS);
+        f->began_us = attack_now_us();
+        if (atomic_load(&n->a->locks[f->lock].inside) && k->inject(n, f))
+            return true;
+        pause_ms(1);
+    }
+    return false;
+}
+
 void nemesis_strike(nemesis *n)
 {
-    fault f = {.kind = deal(n), .began_us = attack_now_us()};
+    fault f = {.kind = deal(n), .proc = -1, .lock = -1};
     const nemesis_kind *k = &nemesis_kinds[f.kind];
-    int proc = attack_pick(&n->rng, PROCS), lock = attack_pick(&n->rng, LOCKS);
-    f.proc = k->of_a_process ? proc : -1;
-    f.lock = k->of_a_lock ? lock : -1;
-    /* Also if it does not come to pass in full: it may excuse something. */
-    fault *slot = &n->a->faults[n->a->n_faults];
-    bool done = k->inject(n, &f);
+    /* From the deck, not from what the last fault has left: how often that had
+       to try is not in the seed. */
+    n->rng = attack_random(&n->deck_rng);
+    if (k->of_a_process)
+        f.proc = attack_pick(&n->rng, PROCS);
+    f.began_us = attack_now_us();
+    f.done = k->of_a_lock ? inject_into_a_lock(n, k, &f) : k->inject(n, &f);
     f.ended_us = attack_now_us();
-    f.done = done;
-    *slot = f;
-    n->a->n_faults++;
+    n->a->faults[n->a->n_faults++] = f;
 }

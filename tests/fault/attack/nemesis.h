@@ -15,8 +15,8 @@ typedef struct nemesis {
     arena *a;
     server *sv;
     proxy *px[PROCS];
-    uint64_t rng;
-    rlock_client *cl; /* an administrator's */
+    uint64_t deck_rng, rng; /* which fault, and how */
+    rlock_client *cl;       /* an administrator's */
     /* Of a worker's present process. */
     pid_t (*pid_of)(int proc);
     void (*kill_worker)(int proc); /* and start another one */

@@ -1,8 +1,310 @@
+/*
+ * The picture. On top the whole run: grants in each moment, and all faults.
+ * Below, some seconds around a fault of each of the harshest kinds, with every
+ * hold: a row for each lock, in it a lane for each worker. So two holders at a
+ * time would be two bars above each other in one row.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nemesis.h"
 #include "report.h"
+
+enum {
+    WIDTH = 1200,
+    LEFT = 90, /* for the names of the rows */
+    LANE = 3,
+    ROW = PROCS * LANE + 2,
+    CURVE = 90,
+    FAULT_ROW = 12,
+    GAP = 46,
+    BEFORE_US = 1000000,
+    AFTER_US = 2500000
+};
+
+static const char *const colours[] = {"#4269d0", "#d98a00", "#2f9e5b",
+                                      "#9a5fd6"};
+
+/* The faults that are shown close by, by their names' beginnings. */
+static const char *const shown[] = {
+    "worker stopped for longer", "server killed, back with its data",
+    "server killed, back empty", "server stopped for longer",
+    "way frozen for longer",     "worker killed"};
+enum { SHOWN = sizeof shown / sizeof *shown };
+
+/* One stretch of time, drawn from the height y downwards. */
+typedef struct panel {
+    FILE *f;
+    const arena *a;
+    const verdict *v;
+    int64_t from_us, to_us;
+    int y;
+} panel;
+
+static double x_of(const panel *p, int64_t us)
+{
+    if (us < p->from_us)
+        us = p->from_us;
+    if (us > p->to_us)
+        us = p->to_us;
+    return LEFT + (double)(us - p->from_us) / (double)(p->to_us - p->from_us) *
+                      (WIDTH - LEFT - 10);
+}
+
+static void text(const panel *p, double x, int y, const char *what)
+{
+    fprintf(p->f, "<text x='%.1f' y='%d'>%s</text>\n", x, y, what);
+}
+
+static void bar(const panel *p, int64_t from_us, int64_t to_us, int y, int high,
+                const char *style)
+{
+    double x = x_of(p, from_us), wide = x_of(p, to_us) - x;
+    fprintf(p->f, "<rect x='%.1f' y='%d' width='%.1f' height='%d' %s/>\n", x, y,
+            wide < 0.6 ? 0.6 : wide, high, style);
+}
+
+static void fill(char *style, size_t size, const char *colour, double opacity)
+{
+    snprintf(style, size, "fill='%s' fill-opacity='%.2f'", colour, opacity);
+}
+
+static const char *fault_colour(const fault *f)
+{
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
+    return k->loses_data ? "#d62728" : k->of_a_process ? "#555" : "#e377c2";
+}
+
+static bool is_in(const panel *p, int64_t from_us, int64_t to_us)
+{
+    return from_us <= p->to_us && to_us >= p->from_us;
+}
+
+/* The time axis: some round number of seconds. */
+static void draw_axis(const panel *p, int y, int high)
+{
+    int64_t all_s = (p->to_us - p->from_us) / 1000000, step_s = 1;
+    while (all_s / step_s > 12)
+        step_s *= step_s % 3 ? 5 : 2;
+    for (int64_t s = 0;; s += step_s) {
+        int64_t us = p->a->began_us + s * 1000000;
+        if (us > p->to_us)
+            return;
+        if (us < p->from_us)
+            continue;
+        char label[24];
+        snprintf(label, sizeof label, "%lld s", (long long)s);
+        fprintf(p->f,
+                "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#ddd'/>\n",
+                x_of(p, us), x_of(p, us), y, y + high);
+        text(p, x_of(p, us) + 2, y + high + 10, label);
+    }
+}
+
+/* Overview. */
+
+static void draw_faults(const panel *p)
+{
+    static const char *const rows[] = {"server", "data", "workers"};
+    char style[64];
+    for (int row = 0; row < 3; row++)
+        text(p, 4, p->y + CURVE + (row + 1) * FAULT_ROW + 6, rows[row]);
+    for (int i = 0; i < p->a->n_faults; i++) {
+        const fault *f = &p->a->faults[i];
+        const nemesis_kind *k = &nemesis_kinds[f->kind];
+        int row = k->loses_data ? 1 : k->of_a_process ? 2 : 0;
+        fill(style, sizeof style, fault_colour(f), 0.8);
+        bar(p, f->began_us, f->ended_us, p->y + CURVE + row * FAULT_ROW + 10,
+            FAULT_ROW - 3, style);
+    }
+}
+
+static void draw_curve(const panel *p)
+{
+    enum { BINS = 400 };
+    unsigned count[BINS] = {0}, most = 1;
+    int64_t bin_us = (p->to_us - p->from_us) / BINS + 1;
+    for (int lock = 0; lock < LOCKS; lock++)
+        for (size_t i = 0; i < p->v->n_holds[lock]; i++) {
+            int64_t us = p->v->holds[lock][i].r->granted_us - p->from_us;
+            if (us >= 0 && us / bin_us < BINS && ++count[us / bin_us] > most)
+                most = count[us / bin_us];
+        }
+    fprintf(p->f, "<polyline fill='none' stroke='#333' points='");
+    for (int i = 0; i < BINS; i++)
+        fprintf(p->f, "%.1f,%.1f ", x_of(p, p->from_us + i * bin_us),
+                p->y + CURVE - (double)count[i] * CURVE / most);
+    fprintf(p->f, "'/>\n");
+    char label[40];
+    snprintf(label, sizeof label, "%.0f/s",
+             (double)most * 1e6 / (double)bin_us);
+    text(p, 4, p->y + 8, "grants, up to");
+    text(p, 4, p->y + 20, label);
+}
+
+static int overview(FILE *f, const arena *a, const verdict *v, int y)
+{
+    panel p = {f, a, v, a->began_us, a->ended_us, y};
+    int high = CURVE + 4 * FAULT_ROW;
+    draw_axis(&p, y, high);
+    draw_curve(&p);
+    draw_faults(&p);
+    return y + high + GAP;
+}
+
+/* Close by. */
+
+/* Until then the library said "held". */
+static int64_t end_of(const panel *p, const entry *e)
+{
+    return e->r->end == HOLD_OPEN ? p->a->lives[e->life].ended_us
+                                  : e->r->held_us;
+}
+
+static void draw_hold(const panel *p, int proc, int64_t from_us, int64_t to_us,
+                      int lock)
+{
+    char style[64];
+    fill(style, sizeof style, colours[proc % 4], 0.9);
+    bar(p, from_us, to_us, p->y + lock * ROW + proc * LANE, LANE, style);
+}
+
+static void draw_loss(const panel *p, const entry *e, int lock, int proc)
+{
+    fprintf(p->f, "<circle cx='%.1f' cy='%.1f' r='2.5' fill='#d62728'/>\n",
+            x_of(p, e->r->over_us), p->y + lock * ROW + (proc + 0.5) * LANE);
+}
+
+/* Holds of one worker that no eye could tell apart are one bar. */
+static void draw_lock(const panel *p, int lock)
+{
+    int64_t from_us[PROCS] = {0}, to_us[PROCS] = {0};
+    int64_t near_us = (p->to_us - p->from_us) / WIDTH;
+    for (size_t i = 0; i < p->v->n_holds[lock]; i++) {
+        const entry *e = &p->v->holds[lock][i];
+        int proc = p->a->lives[e->life].proc;
+        int64_t end_us = end_of(p, e);
+        if (!is_in(p, e->r->granted_us, end_us))
+            continue;
+        if (to_us[proc] && e->r->granted_us - to_us[proc] > near_us) {
+            draw_hold(p, proc, from_us[proc], to_us[proc], lock);
+            to_us[proc] = 0;
+        }
+        if (!to_us[proc])
+            from_us[proc] = e->r->granted_us;
+        if (end_us > to_us[proc])
+            to_us[proc] = end_us;
+        if (e->r->end == HOLD_LOST)
+            draw_loss(p, e, lock, proc);
+    }
+    for (int proc = 0; proc < PROCS; proc++)
+        if (to_us[proc])
+            draw_hold(p, proc, from_us[proc], to_us[proc], lock);
+}
+
+static void describe(char *label, size_t size, const fault *f)
+{
+    const char *name = nemesis_kinds[f->kind].name;
+    if (f->proc >= 0)
+        snprintf(label, size, "%s (worker %d)", name, f->proc);
+    else if (f->lock >= 0)
+        snprintf(label, size, "%s (%d)", name, f->lock);
+    else
+        snprintf(label, size, "%s", name);
+}
+
+/* In the first line that has room; else the band has to do. */
+static void draw_label(const panel *p, const fault *f, double used[3])
+{
+    char label[100];
+    describe(label, sizeof label, f);
+    double x = x_of(p, f->began_us);
+    for (int line = 0; line < 3; line++) {
+        if (used[line] > x)
+            continue;
+        text(p, x, p->y - 4 - 10 * line, label);
+        used[line] = x + (double)strlen(label) * 5.5;
+        return;
+    }
+}
+
+static void draw_bands(const panel *p, int high)
+{
+    char style[64];
+    double used[3] = {0};
+    for (int i = 0; i < p->a->n_faults; i++) {
+        const fault *f = &p->a->faults[i];
+        if (!is_in(p, f->began_us, f->ended_us))
+            continue;
+        fill(style, sizeof style, fault_colour(f), 0.13);
+        bar(p, f->began_us, f->ended_us, p->y, high, style);
+        draw_label(p, f, used);
+    }
+}
+
+static int close_by(FILE *f, const arena *a, const verdict *v, const fault *x,
+                    int y)
+{
+    int high = LOCKS * ROW;
+    panel p = {f, a, v, x->began_us - BEFORE_US, x->ended_us + AFTER_US, y};
+    draw_axis(&p, y, high);
+    draw_bands(&p, high);
+    for (int lock = 0; lock < LOCKS; lock++) {
+        char label[24];
+        snprintf(label, sizeof label, "lock %d", lock);
+        text(&p, 4, y + lock * ROW + ROW - 4, label);
+        draw_lock(&p, lock);
+    }
+    return y + high + GAP;
+}
+
+static const fault *first_of(const arena *a, const char *beginning)
+{
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        const char *name = nemesis_kinds[f->kind].name;
+        if (f->done && strncmp(name, beginning, strlen(beginning)) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+static void draw_legend(FILE *f)
+{
+    int x = LEFT;
+    for (int i = 0; i < PROCS; i++, x += 60)
+        fprintf(f, "<text x='%d' y='16' fill='%s'>worker %d</text>\n", x,
+                colours[i], i);
+    static const char *const rest[][2] = {
+        {"#d62728", "● told: lost; and faults that lose data"},
+        {"#c2569f", "faults of the server"},
+        {"#555", "faults of a worker, or of its way to the server"}};
+    for (int i = 0; i < 3; i++, x += 240)
+        fprintf(f, "<text x='%d' y='16' fill='%s'>%s</text>\n", x, rest[i][0],
+                rest[i][1]);
+}
 
 void timeline(const char *path, const arena *a, const verdict *v)
 {
-    (void)path;
-    (void)a;
-    (void)v;
+    FILE *f = fopen(path, "w");
+    if (!f)
+        attack_die("%s: %s", path, strerror(errno));
+    const fault *faults[SHOWN];
+    int n = 0;
+    for (int i = 0; i < SHOWN; i++)
+        if ((faults[n] = first_of(a, shown[i])))
+            n++;
+    int high = 30 + CURVE + 4 * FAULT_ROW + GAP + n * (LOCKS * ROW + GAP);
+    fprintf(f,
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
+            "font-family='sans-serif' font-size='10'>\n"
+            "<rect width='100%%' height='100%%' fill='white'/>\n",
+            WIDTH, high);
+    draw_legend(f);
+    int y = overview(f, a, v, 30);
+    for (int i = 0; i < n; i++)
+        y = close_by(f, a, v, faults[i], y);
+    fprintf(f, "</svg>\n");
+    fclose(f);
 }

@@ -21,7 +21,7 @@ enum {
     NOTABLE_US = 5000,
     STAY_CHECK_US = 10000,
     END_MS = 3 * COMMAND_MS,
-    RARELY_MS = 15000 /* between a thread's long, too long, abandoned holds */
+    RARELY_MS = 8000 /* between a thread's long, too long, abandoned holds */
 };
 
 /* What a thread has in mind with its next hold. */
