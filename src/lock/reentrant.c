@@ -89,7 +89,7 @@ static int64_t look_at(const rl_grant *g)
     int64_t at_us =
         now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : FALLBACK_POLL_US);
     if (g->ttl_ms >= 0)
-        at_us = rl_min(at_us, rl_after_ms(now_us, g->ttl_ms + 1));
+        at_us = rl_min(at_us, rl_after_ms(now_us + 1000, g->ttl_ms));
     return at_us;
 }
 
