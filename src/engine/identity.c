@@ -22,8 +22,8 @@ void rl_identity_fini(rl_identity *id)
  */
 static int64_t started_by(const rl_item *uptime_s)
 {
-    int64_t s = rl_min(rl_item_number(uptime_s), LONGEST_UPTIME_S);
-    return rl_now_us() - rl_max(s - 1, 0) * 1000000;
+    int64_t s = rl_max(1, rl_item_number(uptime_s));
+    return rl_now_us() - (rl_min(s, LONGEST_UPTIME_S) - 1) * 1000000;
 }
 
 bool rl_identity_note(rl_identity *id, const rl_item item[2])
