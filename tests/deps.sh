@@ -1,9 +1,9 @@
 #!/bin/sh
-# deps.sh build|demo|test|python|interop|ci
+# deps.sh build|demo|test|python|interop|fuzz|ci
 #
 # Installs what is missing for building, the demo, the tests, the example with
-# Python, the tests with other clients, or the checks of .ci/run, on Debian and
-# Ubuntu. With everything there it touches no network.
+# Python, the tests with other clients, fuzzing, or the checks of .ci/run, on
+# Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -47,18 +47,32 @@ for_interop() {
     program node nodejs
     program npm npm
 }
+# What sanitizers, fuzzing and counting link with comes apart from clang, or,
+# in other releases, with it.
+clang_runtime() {
+    if ! echo 'int main(void) { return 0; }' |
+        clang -fsanitize=address -x c -o /dev/null - >/dev/null 2>&1 &&
+        apt-cache show libclang-rt-dev >/dev/null 2>&1; then
+        need libclang-rt-dev
+    fi
+}
+for_fuzz() {
+    for_build
+    program clang clang
+    clang_runtime
+}
 for_ci() {
     for_test
+    for_fuzz
     program g++ g++
-    program clang clang
     program clang-format clang-format
     program pkg-config pkg-config
 }
 
 case ${1-} in
-build | demo | test | python | interop | ci) "for_$1" ;;
+build | demo | test | python | interop | fuzz | ci) "for_$1" ;;
 *)
-    echo "usage: deps.sh build|demo|test|python|interop|ci" >&2
+    echo "usage: deps.sh build|demo|test|python|interop|fuzz|ci" >&2
     exit 2
     ;;
 esac

@@ -1,0 +1,137 @@
+/*
+ * The doorbell's connection, with any messages: of bells and of Redisson's
+ * channels. The real doorbell listens to a source of connections that has one,
+ * with the input on it. Nobody is told of a ring for a name that was not rung.
+ */
+#include <hiredis/hiredis.h>
+#include <rlock/lock.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "fuzz.h"
+
+typedef struct wire {
+    rl_source source;
+    feed in;
+    bool polite; /* the subscription succeeds */
+    bool used;
+    int peer;
+    sem_t closed;
+} wire;
+
+static rlock_status no_connection(rl_source *s, int64_t deadline_us,
+                                  rl_conn **out, rl_fault *f)
+{
+    (void)s;
+    (void)deadline_us;
+    (void)out;
+    return rl_fault_set(f, RLOCK_EIO, 0, "no connection");
+}
+
+static void send_all(const wire *w)
+{
+    static const char ack[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
+    if (w->polite)
+        send(w->peer, ack, sizeof ack - 1, 0);
+    send(w->peer, w->in.at, w->in.left, MSG_DONTWAIT);
+    shutdown(w->peer, SHUT_WR);
+}
+
+static rlock_status open_once(rl_source *s, int64_t deadline_us, rl_conn **out,
+                              rl_fault *f)
+{
+    wire *w = RL_CONTAINER(s, wire, source);
+    int fd[2];
+    if (w->used)
+        return no_connection(s, deadline_us, out, f);
+    w->used = true;
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
+    w->peer = fd[1];
+    send_all(w);
+    *out = rl_conn_new(redisConnectFd(fd[0]));
+    return RLOCK_OK;
+}
+
+static void close_it(rl_source *s, rl_conn *c)
+{
+    if (!c)
+        return;
+    rl_conn_free(c);
+    sem_post(&RL_CONTAINER(s, wire, source)->closed);
+}
+
+static const rl_source_ops ops = {
+    .borrow = no_connection,
+    .open = open_once,
+    .close = close_it,
+};
+
+/* --- who waits ----------------------------------------------------------- */
+
+typedef struct guest {
+    rl_waiter waiter;
+    const char *name;
+    uint64_t scope;
+} guest;
+
+static void enter(rl_engine *e, guest *g)
+{
+    rl_target what = {
+        .name = g->name, .len = strlen(g->name), .scope = g->scope};
+    MUST(rl_waiter_enter(&e->rooms, &g->waiter, &what, g));
+}
+
+static bool contains(feed in, const char *text)
+{
+    return memmem(in.at, in.left, text, strlen(text)) != NULL;
+}
+
+static void leave(rl_engine *e, guest *g, feed in)
+{
+    rl_wake why = rl_waiter_sleep(&e->rooms, &g->waiter, 0);
+    MUST(why <= RL_WAKE_RUNG);
+    MUST(why != RL_WAKE_RUNG ||
+         (g->scope < RL_SINGLE_SCOPES && contains(in, g->name) &&
+          contains(in, "message")));
+    rl_waiter_leave(&e->rooms, &g->waiter, false);
+}
+
+static void serve(rl_engine *e, wire *w)
+{
+    guest guests[] = {
+        {.name = "job", .scope = RLOCK_LAYOUT_HASH},
+        {.name = "a{b}", .scope = RLOCK_LAYOUT_STRING},
+        {.name = "red", .scope = RL_SINGLE_SCOPES},
+    };
+    size_t n = sizeof guests / sizeof *guests;
+    for (size_t i = 0; i < n; i++)
+        enter(e, &guests[i]);
+    rl_doorbell_start(e);
+    sem_wait(&w->closed);
+    rl_doorbell_stop(e);
+    for (size_t i = 0; i < n; i++)
+        leave(e, &guests[i], w->in);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static rl_engine e;
+    feed in = {data, size};
+    wire w = {.source = {.ops = &ops, .server = "none"},
+              .polite = feed_choice(&in, 8) != 7};
+    memset(&e, 0, sizeof e);
+    e.set.command_timeout_ms = 1000;
+    e.set.redisson_channel = feed_choice(&in, 2);
+    e.source = &w.source;
+    w.in = in;
+    sem_init(&w.closed, 0, 0);
+    MUST(rl_rooms_init(&e.rooms) && rl_doorbell_init(&e.doorbell));
+    serve(&e, &w);
+    rl_doorbell_fini(&e.doorbell, false);
+    rl_rooms_fini(&e.rooms, false);
+    sem_destroy(&w.closed);
+    close(w.peer);
+    return 0;
+}
