@@ -1,9 +1,10 @@
 #!/bin/sh
-# deps.sh build|demo|test|python|interop|fuzz|ci
+# deps.sh build|demo|test|python|interop|fuzz|coverage|ci
 #
 # Installs what is missing for building, the demo, the tests, the example with
-# Python, the tests with other clients, fuzzing, or the checks of .ci/run, on
-# Debian and Ubuntu. With everything there it touches no network.
+# Python, the tests with other clients, fuzzing, counting what the tests cover,
+# or the checks of .ci/run, on Debian and Ubuntu. With everything there it
+# touches no network.
 set -eu
 
 missing=
@@ -61,18 +62,23 @@ for_fuzz() {
     program clang clang
     clang_runtime
 }
-for_ci() {
+for_coverage() {
     for_test
-    for_fuzz
+    program clang clang
+    program llvm-cov llvm
+    clang_runtime
+}
+for_ci() {
+    for_coverage
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
 }
 
 case ${1-} in
-build | demo | test | python | interop | fuzz | ci) "for_$1" ;;
+build | demo | test | python | interop | fuzz | coverage | ci) "for_$1" ;;
 *)
-    echo "usage: deps.sh build|demo|test|python|interop|fuzz|ci" >&2
+    echo "usage: deps.sh build|demo|test|python|interop|fuzz|coverage|ci" >&2
     exit 2
     ;;
 esac

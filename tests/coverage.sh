@@ -1,0 +1,114 @@
+#!/bin/sh
+# coverage.sh
+#
+# Builds the library with counters, runs every test, and tells which part of
+# the lines and branches of src/ has run; fails below what is asked for. What
+# has not run is listed, and kept with the branches in BUILD_DIR/uncovered.txt.
+# Closes with "N passed, N failed".
+#
+# A branch is one outcome of a condition in the source: each of a && b counts
+# by itself, and nothing does that only the compiler sees. The counters live in
+# files that are mapped by all processes, so that those count that end by
+# _exit() or by a signal.
+#
+#   BUILD_DIR   where to build; build-coverage
+#   CMAKE_ARGS  more arguments for CMake, split at blanks
+#   JOBS        how much at a time
+set -eu
+
+cd "$(dirname "$0")/.."
+build=$(realpath -m "${BUILD_DIR:-build-coverage}")
+jobs=${JOBS:-$(nproc)}
+least_lines=90 least_branches=80
+
+# Whatever stops us before there are figures is a failure, and is said so.
+trap 'echo "0 passed, 1 failed"' EXIT
+
+tests/deps.sh coverage
+# shellcheck disable=SC2086
+CC=clang cmake -S . -B "$build" -DRLOCK_COVERAGE=ON -DRLOCK_BUILD_TESTS=ON \
+    -DRLOCK_BUILD_EXAMPLES=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}
+cmake --build "$build" -j "$jobs"
+
+rm -rf "$build/counts"
+ctest=0
+(cd "$build" && LLVM_PROFILE_FILE="$build/counts/%m%c.profraw" \
+    ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure) || ctest=$?
+
+llvm-profdata merge -o "$build/counts.profdata" "$build"/counts/*.profraw
+find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
+    xargs -0 llvm-cov export -format=lcov "$build/librlock.so" \
+        -instr-profile "$build/counts.profdata" >"$build/counts.lcov"
+
+trap - EXIT
+echo
+awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v ctest="$ctest" \
+    -v least_lines="$least_lines" -v least_branches="$least_branches" '
+    function percent(hit, all) {
+        return all ? 100 * hit / all : 100
+    }
+    function row(name, l, lh, b, bh) {
+        printf "%-28s %5d lines, %6.2f %%   %5d branches, %6.2f %%\n",
+            name, l, percent(lh, l), b, percent(bh, b)
+    }
+    function end_range() {
+        if (from)
+            print file ":" (from < to ? from "-" to : from) ": not run" >list
+        from = 0
+    }
+    function judge(what, have, least) {
+        if (have >= least) {
+            passed++
+        } else {
+            failed++
+            printf "FAILED: %.2f %% of the %s, of %d %%\n", have, what, least
+        }
+    }
+    BEGIN { printf "" >list }
+    /^SF:/ {
+        file = substr($0, 4)
+        sub("^" root, "", file)
+        l = lh = b = bh = from = 0
+    }
+    /^DA:/ {
+        l++
+        lh += $3 > 0
+        if ($3 > 0) {
+            end_range()
+        } else {
+            if (!from)
+                from = $2
+            to = $2
+        }
+    }
+    /^BRDA:/ {
+        b++
+        bh += $5 > 0
+        if ($5 + 0 == 0)
+            print file ":" $2 ": condition " int($4 / 2) + 1 " was never " \
+                ($4 % 2 ? "false" : "true") >list
+    }
+    /^end_of_record/ {
+        end_range()
+        if (l)
+            row(file, l, lh, b, bh)
+        L += l; LH += lh; B += b; BH += bh
+    }
+    END {
+        row("all", L, LH, B, BH)
+        close(list)
+        print "\nLines that have not run (branches are in " list "):"
+        while ((getline line <list) > 0) {
+            if (line ~ /not run$/)
+                print "  " line
+        }
+        print ""
+        judge("lines", percent(LH, L), least_lines)
+        judge("branches", percent(BH, B), least_branches)
+        if (ctest) {
+            failed++
+            print "FAILED: tests, see above"
+        }
+        print passed + 0 " passed, " failed + 0 " failed"
+        exit failed > 0
+    }' "$build/counts.lcov"
