@@ -2,9 +2,10 @@
 # run.sh [SECONDS]
 #
 # Builds the fuzz targets and runs each for so long (60), two at a time, from
-# the inputs that are stored in corpus/. What is found on the way stays in the
-# build directory. An input that makes one fail is kept there, and it is told
-# how to see it again. Closes with "N passed, N failed".
+# the inputs that are stored in corpus/; those of whole sessions are replayed
+# under ThreadSanitizer, too. What is found on the way stays in the build
+# directory. An input that makes a target fail is kept there, and it is told how
+# to see it again. Closes with "N passed, N failed".
 #
 #   BUILD_DIR   where to build; build-fuzz
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -20,33 +21,54 @@ out=$build/fuzz
 trap 'echo "0 passed, 1 failed"' EXIT
 
 tests/deps.sh fuzz
-# shellcheck disable=SC2086
-CC=clang cmake -S . -B "$build" -DRLOCK_BUILD_FUZZERS=ON \
-    -DRLOCK_BUILD_TESTS=OFF -DRLOCK_BUILD_EXAMPLES=OFF \
-    -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}
-cmake --build "$build" -j "${JOBS:-$(nproc)}"
+build_in() {
+    # shellcheck disable=SC2086
+    CC=clang cmake -S . -B "$1" -DRLOCK_BUILD_FUZZERS=ON \
+        -DRLOCK_BUILD_TESTS=OFF -DRLOCK_BUILD_EXAMPLES=OFF \
+        -DRLOCK_BUILD_BENCH=OFF -DRLOCK_SANITIZE="$2" ${CMAKE_ARGS:-}
+    cmake --build "$1" -j "${JOBS:-$(nproc)}"
+}
+build_in "$build" address
+build_in "$build/races" thread
 
 # What is freed is kept for a while; less will do than an hour's worth.
 export ASAN_OPTIONS="quarantine_size_mb=32${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 
-fuzz() {
-    dir=$out/$1
-    rm -rf "$dir"
-    mkdir -p "$dir/found"
-    status=0
-    "$build/tests/fuzz/$1" -max_total_time="$seconds" -timeout=20 \
-        -rss_limit_mb=2048 -print_final_stats=1 -use_value_profile=1 \
-        -dict=tests/fuzz/resp.dict -artifact_prefix="$dir/" \
-        "$dir/found" "tests/fuzz/corpus/$1" >"$dir/log" 2>&1 || status=$?
+# run NAME COMMAND [ARGUMENT]...
+run() {
+    dir=$out/$1 status=0
+    shift
+    "$@" >"$dir/log" 2>&1 || status=$?
     echo "$status" >"$dir/status"
+}
+
+fuzz() {
+    rm -rf "${out:?}/$1"
+    mkdir -p "$out/$1/found"
+    run "$1" "$build/tests/fuzz/$1" -max_total_time="$seconds" -timeout=20 \
+        -rss_limit_mb=2048 -print_final_stats=1 -use_value_profile=1 \
+        -dict=tests/fuzz/resp.dict -artifact_prefix="$out/$1/" \
+        "$out/$1/found" "tests/fuzz/corpus/$1"
+}
+
+# ThreadSanitizer finds no room where the kernel scatters too widely.
+replay() {
+    rm -rf "$out/races"
+    mkdir -p "$out/races"
+    set -- "$build/races/tests/fuzz/session" tests/fuzz/corpus/session/*
+    if setarch -R true 2>/dev/null; then
+        set -- setarch -R "$@"
+    fi
+    run races "$@"
 }
 
 tell() {
     dir=$out/$1
-    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/log")
-    if [ "$(cat "$dir/status")" = 0 ] && [ "${runs:-0}" -gt 0 ]; then
+    inputs=$(sed -n 's/^stat::number_of_executed_units: *//p; s/ inputs$//p' \
+        "$dir/log")
+    if [ "$(cat "$dir/status")" = 0 ] && [ "${inputs:-0}" -gt 0 ]; then
         passed=$((passed + 1))
-        echo "$1: $runs inputs, nothing found"
+        echo "$1: $inputs inputs, nothing found"
         return
     fi
     failed=$((failed + 1))
@@ -59,23 +81,20 @@ tell() {
     done
 }
 
-targets='session reply doorbell options uri'
-printf '\n%s\n' "Fuzzing for $seconds s each: $targets"
-# shellcheck disable=SC2086
-set -- $targets
-while [ $# -gt 0 ]; do
-    fuzz "$1" &
-    if [ $# -gt 1 ]; then
-        fuzz "$2" &
-        shift
-    fi
-    shift
-    wait
-done
+printf '\n%s\n' "Fuzzing, $seconds s for each target"
+fuzz session &
+fuzz reply &
+wait
+fuzz doorbell &
+fuzz options &
+wait
+fuzz uri &
+replay &
+wait
 
 passed=0 failed=0
-for target in $targets; do
-    tell "$target"
+for name in session reply doorbell options uri races; do
+    tell "$name"
 done
 trap - EXIT
 echo "$passed passed, $failed failed"
