@@ -4,60 +4,10 @@
  */
 #include <signal.h>
 
-#include "scene.h"
+#include "set.h"
 
 /* What a machine under load may add. */
 #define SLACK_MS 500
-
-enum { SET_MAX = 8 };
-
-/* Members, each with a letter for a name, and the Multi lock of them. */
-typedef struct set {
-    size_t n;
-    rlock *lk[SET_MAX];
-    server *sv[SET_MAX];
-    char name[SET_MAX][2];
-    rlock *all;
-} set;
-
-static void set_add(set *m, server *sv, rlock_client *cl, const char *names)
-{
-    for (; *names; names++) {
-        m->name[m->n][0] = *names;
-        m->sv[m->n] = sv;
-        m->lk[m->n] = test_lock(cl, m->name[m->n]);
-        m->n++;
-    }
-}
-
-static void set_join(set *m)
-{
-    EXPECT_STATUS(rlock_multi_new(m->lk, m->n, &m->all), RLOCK_OK);
-}
-
-static set set_of(scene *s, const char *names)
-{
-    set m = {0};
-    set_add(&m, s->sv, s->cl, names);
-    set_join(&m);
-    return m;
-}
-
-static set set_across(scene *s, const char *names, scene *t, const char *others)
-{
-    set m = {0};
-    set_add(&m, s->sv, s->cl, names);
-    set_add(&m, t->sv, t->cl, others);
-    set_join(&m);
-    return m;
-}
-
-static void set_free(set *m)
-{
-    rlock_free(m->all);
-    for (size_t i = 0; i < m->n; i++)
-        rlock_free(m->lk[i]);
-}
 
 /* Hold counts of all, each is the wanted one. */
 static bool all_at(const set *m, int wanted)
@@ -73,26 +23,11 @@ static bool is_at(const set *m, size_t i, int wanted)
     return levels(m->sv[i], m->name[i]) == wanted;
 }
 
-static void expect_blame(size_t position)
-{
-    char head[32];
-    snprintf(head, sizeof head, "member %zu: ", position);
-    const char *message = rlock_last_error()->message;
-    if (strncmp(message, head, strlen(head)) != 0)
-        FAIL("\"%s\" does not begin with \"%s\"", message, head);
-}
-
 static rlock_status in_time(rlock_status status, int64_t began_ms,
                             int64_t limit_ms)
 {
     EXPECT_BETWEEN(test_now_ms() - began_ms, 0, limit_ms + SLACK_MS);
     return status;
-}
-
-/* Until a thread of the client sleeps in the queue of the lock. */
-static void asleep(server *sv, const char *name, rlock_client *cl)
-{
-    EVENTUALLY(20000, queued(sv, name) == 1 && stats_of(cl).waiting_now == 1);
 }
 
 /* --- the k-th fails ------------------------------------------------------ */
@@ -305,10 +240,7 @@ TEST(multi, fault_045_a_member_that_is_lost_during_the_wait_fails_it)
     EXPECT(all_at(&m, 0));
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 /* Takes b itself, then waits for a and the rest; returns what came of it. */
@@ -520,10 +452,7 @@ static void answers_lost(proxy_action action)
     }
     EXPECT_INT(stats_of(s.cl).held_now, 0);
     EXPECT_INT(stats_of(s.cl).lost, 0);
-    set_free(&m);
-    scene_free_client(&s);
-    expect_all_undone(s.sv);
-    scene_stop(&s);
+    set_end_undone(&m, &s);
 }
 
 TEST(multi, a_connection_that_breaks_before_the_kth_request_counts_once)
@@ -563,10 +492,7 @@ TEST(multi, a_reply_that_never_comes_leaves_nothing)
         EVENTUALLY(10000, all_at(&m, 0));
     }
     EXPECT_INT(stats_of(s.cl).held_now, 0);
-    set_free(&m);
-    scene_free_client(&s);
-    expect_all_undone(s.sv);
-    scene_stop(&s);
+    set_end_undone(&m, &s);
 }
 
 TEST(multi, a_wait_gets_over_a_reply_that_never_comes)
@@ -581,10 +507,7 @@ TEST(multi, a_wait_gets_over_a_reply_that_never_comes)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
         EVENTUALLY(10000, all_at(&m, 0));
     }
-    set_free(&m);
-    scene_free_client(&s);
-    expect_all_undone(s.sv);
-    scene_stop(&s);
+    set_end_undone(&m, &s);
 }
 
 TEST(multi, a_level_more_without_an_answer_is_no_level)
@@ -603,10 +526,7 @@ TEST(multi, a_level_more_without_an_answer_is_no_level)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     EVENTUALLY(10000, all_at(&m, 0));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    set_free(&m);
-    scene_free_client(&s);
-    expect_all_undone(s.sv);
-    scene_stop(&s);
+    set_end_undone(&m, &s);
 }
 
 TEST(multi, an_unlock_without_an_answer_is_made_good_later)
@@ -625,10 +545,7 @@ TEST(multi, an_unlock_without_an_answer_is_made_good_later)
         EVENTUALLY(10000, all_at(&m, 0));
         proxy_let_go(s.px);
     }
-    set_free(&m);
-    scene_free_client(&s);
-    expect_all_undone(s.sv);
-    scene_stop(&s);
+    set_end_undone(&m, &s);
 }
 
 /* Longer than one command may take, and shorter than two. */
@@ -658,10 +575,7 @@ TEST(multi, a_level_more_that_a_wait_brought_makes_no_second_lock_of_it)
     server_cmd(s.sv, "FLUSHALL");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 /* A grant of an earlier try that comes late must not stay. */
@@ -679,10 +593,7 @@ TEST(multi, a_request_that_comes_late_leaves_nothing)
         EVENTUALLY(10000, all_at(&m, 0));
         proxy_let_go(s.px);
         EXPECT(all_at(&m, 0));
-        set_free(&m);
-        scene_free_client(&s);
-        expect_all_undone(s.sv);
-        scene_stop(&s);
+        set_end_undone(&m, &s);
     }
 }
 
@@ -874,10 +785,7 @@ TEST(multi, an_outage_is_one_loss)
     scene s = scene_start(400, 100);
     set m = set_of(&s, "abcde");
     EXPECT_STATUS(lose(&s, &m, server_kill), RLOCK_LOST);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi, a_server_that_comes_back_empty_is_one_loss)
@@ -887,10 +795,7 @@ TEST(multi, a_server_that_comes_back_empty_is_one_loss)
     EXPECT_STATUS(lose(&s, &m, restart_empty), RLOCK_LOST);
     EXPECT_STATUS(rlock_acquire(m.all, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 /* Both at the same moment, found by two clients side by side. */
@@ -963,8 +868,5 @@ TEST(multi, the_loss_of_what_is_left_after_a_members_unlock_is_one_event)
     server_cmd(s.sv, "FLUSHALL");
     EVENTUALLY(10000, stats_of(s.cl).lost == 2);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }

@@ -227,21 +227,6 @@ static void expect_lost_once(scene *s)
     EXPECT_INT(events_count(s->ev, RLOCK_EVENT_LOST), 1);
 }
 
-static intptr_t do_trylock(void *lk)
-{
-    return rlock_trylock(lk);
-}
-
-static intptr_t do_unlock(void *lk)
-{
-    return rlock_unlock(lk);
-}
-
-static rlock_status on_a_thread(intptr_t (*fn)(void *), rlock *lk)
-{
-    return (rlock_status)test_join(test_spawn(fn, lk));
-}
-
 /* --- lock and unlock ----------------------------------------------------- */
 
 BOTH(unlock_leaves_nothing_but_a_token)
@@ -333,8 +318,8 @@ BOTH(another_thread_finds_it_busy)
 {
     scene s = scene_of(layout, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    EXPECT_STATUS(on_a_thread(do_trylock, s.lk), RLOCK_BUSY);
-    EXPECT_STATUS(on_a_thread(do_unlock, s.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(on_another_thread(rlock_trylock, s.lk), RLOCK_BUSY);
+    EXPECT_STATUS(on_another_thread(rlock_unlock, s.lk), RLOCK_NOT_HELD);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
@@ -1655,7 +1640,7 @@ TEST(layouts, several_locks_as_one_may_have_several_layouts)
     EXPECT_STR(server_str(s.sv, "TYPE s"), "string");
     EXPECT_BETWEEN(server_int(s.sv, "PTTL t"), 60000, 92000);
     for (int i = 0; i < 3; i++)
-        EXPECT_STATUS(on_a_thread(do_trylock, member[i]), RLOCK_BUSY);
+        EXPECT_STATUS(on_another_thread(rlock_trylock, member[i]), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(multi), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(multi), RLOCK_OK);
     expect_nothing_left(s.sv);

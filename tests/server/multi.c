@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scene.h"
+#include "set.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SLOW = 1 };
@@ -20,57 +20,6 @@ enum { SLOW = 0 };
 #else
 enum { SLOW = 0 };
 #endif
-
-enum { SET_MAX = 8 };
-
-/* Members, each with a letter for a name, and the Multi lock of them. */
-typedef struct set {
-    size_t n;
-    rlock *lk[SET_MAX];
-    server *sv[SET_MAX];
-    char name[SET_MAX][2];
-    rlock *all;
-} set;
-
-static void set_add(set *m, server *sv, rlock_client *cl, const char *names)
-{
-    for (; *names; names++) {
-        m->name[m->n][0] = *names;
-        m->sv[m->n] = sv;
-        m->lk[m->n] = test_lock(cl, m->name[m->n]);
-        m->n++;
-    }
-}
-
-static void set_join(set *m)
-{
-    EXPECT_STATUS(rlock_multi_new(m->lk, m->n, &m->all), RLOCK_OK);
-}
-
-static set set_of(server *sv, rlock_client *cl, const char *names)
-{
-    set m = {0};
-    set_add(&m, sv, cl, names);
-    set_join(&m);
-    return m;
-}
-
-/* One half on each of two clients. */
-static set set_across(scene *s, const char *names, scene *t, const char *others)
-{
-    set m = {0};
-    set_add(&m, s->sv, s->cl, names);
-    set_add(&m, t->sv, t->cl, others);
-    set_join(&m);
-    return m;
-}
-
-static void set_free(set *m)
-{
-    rlock_free(m->all);
-    for (size_t i = 0; i < m->n; i++)
-        rlock_free(m->lk[i]);
-}
 
 static void expect_levels(const set *m, int wanted)
 {
@@ -86,33 +35,13 @@ static void expect_unheld(const rlock *lk)
     EXPECT(rlock_token(lk) == 0);
 }
 
-/* The last error is about this member. */
-static void expect_blame(size_t position, const char *name)
+/* The last error is about this member, and names its lock. */
+static void expect_blame_of(size_t position, const char *name)
 {
-    char head[32], quoted[32];
-    snprintf(head, sizeof head, "member %zu: ", position);
+    char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s'", name);
-    const char *message = rlock_last_error()->message;
-    if (strncmp(message, head, strlen(head)) != 0)
-        FAIL("\"%s\" does not begin with \"%s\"", message, head);
-    EXPECT_CONTAINS(message, quoted);
-}
-
-/* Until one thread of the client sleeps in the queue of the lock. */
-static void asleep(server *sv, const char *name, rlock_client *cl)
-{
-    EVENTUALLY(20000, queued(sv, name) == 1 && stats_of(cl).waiting_now == 1);
-}
-
-static intptr_t do_trylock(void *lk)
-{
-    return rlock_trylock(lk);
-}
-
-/* By a thread that ends right afterwards. */
-static rlock_status elsewhere(intptr_t (*fn)(void *arg), void *arg)
-{
-    return (rlock_status)test_join(test_spawn(fn, arg));
+    expect_blame(position);
+    EXPECT_CONTAINS(rlock_last_error()->message, quoted);
 }
 
 /* --- making one ---------------------------------------------------------- */
@@ -128,7 +57,7 @@ static void expect_refused(rlock *const locks[], size_t n, const char *why)
 TEST(multi, bad_members_are_refused_by_their_position)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     rlock *out = (rlock *)&out;
     EXPECT_STATUS(rlock_multi_new(NULL, 2, &out), RLOCK_EINVAL);
     EXPECT(!out);
@@ -147,7 +76,7 @@ TEST(multi, the_same_lock_by_another_handle_is_refused)
 {
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     rlock *again = test_lock(s.cl, "b"), *otherwise;
     opts.layout = RLOCK_LAYOUT_STRING;
     EXPECT_STATUS(rlock_new_ex(s.cl, "b", 1, &opts, &otherwise), RLOCK_OK);
@@ -162,7 +91,7 @@ TEST(multi, the_same_lock_by_another_handle_is_refused)
 TEST(multi, a_member_of_a_closed_client_is_refused)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     rlock_client *closed = server_client(s.sv, NULL);
     rlock *lk = test_lock(closed, "c");
     rlock_client_free(closed);
@@ -206,7 +135,7 @@ TEST(multi, has_room_for_the_most_members_with_the_longest_names)
 TEST(multi, a_member_that_is_a_multi_lock_stands_for_its_members)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "bd"), more = set_of(s.sv, s.cl, "ac");
+    set m = set_of(&s, "bd"), more = set_of(&s, "ac");
     rlock *all;
     EXPECT_STATUS(
         rlock_multi_new((rlock *[]){m.all, more.lk[0], more.lk[1]}, 3, &all),
@@ -219,7 +148,7 @@ TEST(multi, a_member_that_is_a_multi_lock_stands_for_its_members)
     expect_nothing_left(s.sv);
     take_by_hand(s.sv, "d", 60000);
     EXPECT_STATUS(rlock_trylock(all), RLOCK_BUSY);
-    expect_blame(1, "d"); /* it came with the first */
+    expect_blame_of(1, "d"); /* it came with the first */
     rlock_free(all);
     set_free(&m);
     set_free(&more);
@@ -229,7 +158,7 @@ TEST(multi, a_member_that_is_a_multi_lock_stands_for_its_members)
 TEST(multi, a_lock_that_hides_in_a_multi_lock_is_found_to_be_the_same)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc"), more = set_of(s.sv, s.cl, "cd");
+    set m = set_of(&s, "abc"), more = set_of(&s, "cd");
     expect_refused((rlock *[]){more.lk[1], more.lk[0], m.all}, 3, "3");
     expect_refused((rlock *[]){m.all, more.all}, 2, "2");
     expect_refused((rlock *[]){m.all, m.all}, 2, "2");
@@ -243,7 +172,7 @@ TEST(multi, a_lock_that_hides_in_a_multi_lock_is_found_to_be_the_same)
 TEST(multi, a_multi_lock_inside_of_another_may_be_freed)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     rlock *all;
     EXPECT_STATUS(rlock_multi_new(&m.all, 1, &all), RLOCK_OK);
     rlock_cancel(all);
@@ -261,7 +190,7 @@ TEST(multi, making_one_asks_no_server)
 {
     scene s = scene_proxied(0, 0);
     int sent = proxy_count(s.px, "");
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     set_free(&m);
     EXPECT_INT(proxy_count(s.px, ""), sent);
     scene_stop(&s);
@@ -270,7 +199,7 @@ TEST(multi, making_one_asks_no_server)
 TEST(multi, one_member_is_enough)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "a");
+    set m = set_of(&s, "a");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT(rlock_token(m.all) == rlock_token(m.lk[0]));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
@@ -282,7 +211,7 @@ TEST(multi, one_member_is_enough)
 TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     bool locked;
     int64_t ttl_ms;
     rlock_holder holder;
@@ -299,7 +228,7 @@ TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
 TEST(multi, arguments_out_of_range_are_refused)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_acquire(m.all, -2, 0), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(m.all, 0, -1), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(m.all, 0, RLOCK_LEASE_MAX_MS + 1),
@@ -318,11 +247,11 @@ TEST(multi, arguments_out_of_range_are_refused)
 TEST(multi, takes_all_members_and_gives_all_back)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "cab");
+    set m = set_of(&s, "cab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     expect_levels(&m, 1);
-    EXPECT_STATUS(elsewhere(do_trylock, m.lk[1]), RLOCK_BUSY);
-    EXPECT_STATUS(elsewhere(do_trylock, m.all), RLOCK_BUSY);
+    EXPECT_STATUS(on_another_thread(rlock_trylock, m.lk[1]), RLOCK_BUSY);
+    EXPECT_STATUS(on_another_thread(rlock_trylock, m.all), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
     EXPECT_INT(stats_of(s.cl).acquires, 3);
@@ -355,7 +284,7 @@ static void expect_all_or_nothing(set *m, int64_t wait_ms)
         take_by_hand(m->sv[i], m->name[i], 60000);
         EXPECT_STATUS(rlock_acquire(m->all, wait_ms, RLOCK_WATCHDOG),
                       wait_ms ? RLOCK_TIMEOUT : RLOCK_BUSY);
-        expect_blame(i + 1, m->name[i]);
+        expect_blame_of(i + 1, m->name[i]);
         expect_unheld(m->all);
         for (size_t k = 0; k < m->n; k++)
             expect_unheld(m->lk[k]);
@@ -368,7 +297,7 @@ static void expect_all_or_nothing(set *m, int64_t wait_ms)
 static void all_or_nothing_on_one(int64_t wait_ms)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "cadb");
+    set m = set_of(&s, "cadb");
     expect_all_or_nothing(&m, wait_ms);
     set_free(&m);
     scene_stop(&s);
@@ -529,7 +458,7 @@ TEST(multi, who_waits_holds_what_comes_before_and_nothing_that_comes_later)
 TEST(multi, the_wait_is_one_for_all_members)
 {
     scene s = scene_start(0, 200);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     int64_t began_ms = test_now_ms(), at_ms;
     take_by_hand(s.sv, "a", 250);
     take_by_hand(s.sv, "b", 60000);
@@ -569,7 +498,7 @@ TEST(multi, a_cancel_ends_the_wait_for_any_member)
 TEST(multi, a_cancel_is_for_the_handle_it_is_given)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     rlock *other;
     EXPECT_STATUS(rlock_multi_new(m.lk, m.n, &other), RLOCK_OK);
     take_by_hand(s.sv, "a", 60000);
@@ -599,7 +528,7 @@ TEST(multi, a_cancel_is_for_the_handle_it_is_given)
 TEST(multi, one_cancel_at_any_moment_ends_the_wait)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     rlock_client *rival = server_client(s.sv, NULL);
     rlock *a = test_lock(rival, "a"), *b = test_lock(rival, "b");
     EXPECT_STATUS(rlock_lock(b), RLOCK_OK);
@@ -652,7 +581,7 @@ TEST(multi, who_takes_it_again_and_again_keeps_nobody_waiting)
 {
     scene s = scene_start(0, 0);
     rlock_client *cl = server_client(s.sv, NULL);
-    set mine = set_of(s.sv, s.cl, "ab"), theirs = set_of(s.sv, cl, "ab");
+    set mine = set_of(&s, "ab"), theirs = set_of_client(s.sv, cl, "ab");
     /* On a busy machine both lose now and then. */
     int rounds = 0, of_single = 0;
     for (int i = 0; i < 10; i++) {
@@ -725,8 +654,7 @@ static void walk_against_each_other(set one, set other)
 TEST(multi, opposite_orders_of_two_threads_do_not_block_each_other)
 {
     scene s = scene_start(0, 0);
-    walk_against_each_other(set_of(s.sv, s.cl, "abc"),
-                            set_of(s.sv, s.cl, "cba"));
+    walk_against_each_other(set_of(&s, "abc"), set_of(&s, "cba"));
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -735,7 +663,7 @@ TEST(multi, opposite_orders_of_two_clients_do_not_block_each_other)
 {
     scene s = scene_start(0, 0);
     rlock_client *cl = server_client(s.sv, NULL);
-    walk_against_each_other(set_of(s.sv, s.cl, "abc"), set_of(s.sv, cl, "cba"));
+    walk_against_each_other(set_of(&s, "abc"), set_of_client(s.sv, cl, "cba"));
     rlock_client_free(cl);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -791,7 +719,7 @@ static set any_set(server *sv, rlock_client *cl, unsigned *seed)
         names[k] = c;
     }
     names[1 + rand_r(seed) % LOCKS] = '\0';
-    return set_of(sv, cl, names);
+    return set_of_client(sv, cl, names);
 }
 
 static void take_any(hall *h, server *sv, rlock_client *cl, unsigned seed)
@@ -892,7 +820,7 @@ TEST(multi, an_acquire_inside_of_another_is_one_level_more)
 TEST(multi, a_member_that_the_thread_holds_gets_one_level_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
     uint64_t token = rlock_token(m.lk[1]);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
@@ -914,7 +842,7 @@ TEST(multi, a_member_that_the_thread_holds_gets_one_level_more)
 TEST(multi, a_handle_of_a_member_enters_once_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_INT(rlock_hold_count(m.lk[0]), 1);
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
@@ -933,7 +861,7 @@ TEST(multi, a_handle_of_a_member_enters_once_more)
 TEST(multi, two_sets_that_overlap_are_held_side_by_side)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab"), more = set_of(s.sv, s.cl, "bc");
+    set m = set_of(&s, "ab"), more = set_of(&s, "bc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(more.all), RLOCK_OK);
     EXPECT_INT(levels(s.sv, "b"), 2);
@@ -950,7 +878,7 @@ TEST(multi, two_sets_that_overlap_are_held_side_by_side)
 TEST(multi, it_is_held_by_the_thread_that_took_it)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     waiter *w = waiter_start(m.all, 0, RLOCK_WATCHDOG);
     EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     expect_unheld(m.all);
@@ -1032,7 +960,7 @@ TEST(multi, all_members_are_renewed)
 TEST(multi, an_explicit_lease_is_that_of_all_members_and_not_renewed)
 {
     scene s = scene_start(300, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_acquire(m.all, 0, 400), RLOCK_OK);
     EXPECT_BETWEEN(rlock_valid_ms(m.all), 0, 394);
     for (size_t i = 0; i < m.n; i++)
@@ -1049,17 +977,17 @@ TEST(multi, an_explicit_lease_is_that_of_all_members_and_not_renewed)
 TEST(multi, unlock_goes_through_all_and_reports_the_worst)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "bacd");
+    set m = set_of(&s, "bacd");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    expect_blame(2, "a");
+    expect_blame_of(2, "a");
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    expect_blame(1, "b");
+    expect_blame_of(1, "b");
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
@@ -1067,7 +995,7 @@ TEST(multi, unlock_goes_through_all_and_reports_the_worst)
     server_cmd(s.sv, "DEL d");
     server_cmd(s.sv, "SET d x");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_EWRONGTYPE);
-    expect_blame(4, "d");
+    expect_blame_of(4, "d");
     EXPECT_STR(server_str(s.sv, "GET d"), "x");
     server_cmd(s.sv, "DEL d");
     expect_nothing_left(s.sv);
@@ -1100,14 +1028,14 @@ TEST(multi, extend_sets_the_lease_of_all)
 TEST(multi, extend_reports_the_member_that_is_not_held_any_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "cab");
+    set m = set_of(&s, "cab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(m.all, 60000), RLOCK_NOT_HELD);
-    expect_blame(2, "a");
+    expect_blame_of(2, "a");
     server_cmd(s.sv, "DEL c");
     EXPECT_STATUS(rlock_extend(m.all, 60000), RLOCK_LOST);
-    expect_blame(1, "c");
+    expect_blame_of(1, "c");
     expect_unheld(m.all);
     EXPECT_INT(levels(s.sv, "c"), 0);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
@@ -1134,7 +1062,7 @@ TEST(multi, force_unlock_frees_what_anybody_holds)
     server_cmd(s.sv, "SET a x");
     take_by_hand(t.sv, "c", 60000);
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_EWRONGTYPE);
-    expect_blame(1, "a");
+    expect_blame_of(1, "a");
     EXPECT_INT(levels(t.sv, "c"), 0);
     set_free(&m);
     scene_stop(&s);
@@ -1183,7 +1111,7 @@ static void expect_one_trip(scene *s, const char *script, atomic_int *turn,
 TEST(multi, members_of_one_client_are_asked_in_one_round_trip)
 {
     scene s = scene_proxied(0, 20000);
-    set m = set_of(s.sv, s.cl, "ebadc");
+    set m = set_of(&s, "ebadc");
     atomic_int turn = 0;
     errand list[] = {
         {rlock_lock, m.all, &turn, 1},   {rlock_lock, m.all, &turn, 2},
@@ -1207,7 +1135,7 @@ TEST(multi, members_of_one_client_are_asked_in_one_round_trip)
 TEST(multi, a_failed_try_is_undone_in_one_round_trip)
 {
     scene s = scene_proxied(0, 20000);
-    set m = set_of(s.sv, s.cl, "abcde");
+    set m = set_of(&s, "abcde");
     take_by_hand(s.sv, "c", 60000);
     proxy_rule(s.px, proxy_sha("release"), 1, PROXY_HOLD_REPLY, NULL);
     waiter *w = waiter_start(m.all, 0, RLOCK_WATCHDOG);
@@ -1235,7 +1163,7 @@ static void expect_lost_event(events *ev, const char *name)
 TEST(multi, the_loss_of_one_member_is_the_loss_of_the_whole)
 {
     scene s = scene_start(300, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
@@ -1243,7 +1171,7 @@ TEST(multi, the_loss_of_one_member_is_the_loss_of_the_whole)
     expect_unheld(m.all);
     EXPECT(rlock_is_held(m.lk[0]));
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_LOST);
-    expect_blame(2, "b");
+    expect_blame_of(2, "b");
     EXPECT_STATUS(rlock_extend(m.all, 1000), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     EXPECT_INT(rlock_hold_count(m.lk[0]), 1);
@@ -1252,25 +1180,19 @@ TEST(multi, the_loss_of_one_member_is_the_loss_of_the_whole)
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi, the_loss_of_all_members_at_once_is_one_event)
 {
     scene s = scene_start(300, 0);
-    set m = set_of(s.sv, s.cl, "abcde");
+    set m = set_of(&s, "abcde");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     EVENTUALLY(10000, stats_of(s.cl).lost == 5);
     expect_lost_event(s.ev, NULL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi, losses_on_two_servers_are_one_event_at_the_first_members_client)
@@ -1342,33 +1264,27 @@ TEST(multi, the_first_members_client_is_told_of_a_loss_at_a_quiet_one)
 TEST(multi, a_loss_that_unlock_finds_is_one_event)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     expect_lost_event(s.ev, NULL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 /* One event for each time that it was taken and lost. */
 TEST(multi, every_hold_that_is_lost_is_one_event)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     for (int i = 0; i < 5; i++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
         server_cmd(s.sv, "FLUSHALL");
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     }
     events_wait(s.ev, RLOCK_EVENT_LOST, 5, 10000);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 5);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 5);
 }
 
 static intptr_t take_and_end(void *lk)
@@ -1382,7 +1298,7 @@ TEST(multi, a_thread_that_ends_abandons_the_whole_once)
 {
     scene s = scene_start(300, 0), t = scene_start(300, 0);
     set m = set_across(&s, "bc", &t, "a");
-    elsewhere(take_and_end, m.all);
+    test_join(test_spawn(take_and_end, m.all));
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 10000);
     EVENTUALLY(10000, levels(s.sv, "b") == 0 && levels(s.sv, "c") == 0 &&
                           levels(t.sv, "a") == 0);
@@ -1426,7 +1342,7 @@ TEST(multi, a_callback_may_call_the_library)
     opts.on_event = call_library;
     opts.event_arg = &c;
     rlock_client *cl = server_client(s.sv, &opts);
-    set m = set_of(s.sv, cl, "abc");
+    set m = set_of_client(s.sv, cl, "abc");
     c.other = m.lk[0];
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
@@ -1453,7 +1369,7 @@ TEST(multi, a_slow_callback_makes_no_call_fail)
     opts.command_timeout_ms = 200;
     opts.on_event = be_slow;
     rlock_client *cl = server_client(s.sv, &opts);
-    set m = set_of(s.sv, cl, "abc");
+    set m = set_of_client(s.sv, cl, "abc");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
@@ -1467,7 +1383,7 @@ TEST(multi, a_slow_callback_makes_no_call_fail)
 TEST(multi, a_freed_handle_leaves_the_members_held)
 {
     scene s = scene_start(300, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     rlock_free(m.all);
     m.all = NULL;
@@ -1484,7 +1400,7 @@ TEST(multi, a_freed_handle_leaves_the_members_held)
 TEST(multi, a_loss_after_the_handle_was_freed_is_one_event)
 {
     scene s = scene_start(300, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     rlock_free(m.all);
     m.all = NULL;
@@ -1492,16 +1408,13 @@ TEST(multi, a_loss_after_the_handle_was_freed_is_one_event)
     EVENTUALLY(10000, stats_of(s.cl).lost == 2);
     for (size_t i = 0; i < m.n; i++)
         EXPECT_STATUS(rlock_unlock(m.lk[i]), RLOCK_LOST);
-    set_free(&m);
-    scene_free_client(&s);
-    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
-    scene_stop(&s);
+    set_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi, the_members_handles_are_its_own)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     rlock *fresh;
     EXPECT_STATUS(rlock_multi_new(m.lk, 2, &fresh), RLOCK_OK);
@@ -1575,7 +1488,7 @@ static void use_inherited(child *c, void *arg)
 TEST(multi, a_child_inherits_nothing_and_sends_nothing)
 {
     scene s = scene_proxied(0, 0);
-    set m = set_of(s.sv, s.cl, "ab");
+    set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     int sent = proxy_count(s.px, "");
     child_end(child_start(use_inherited, &m));
@@ -1590,7 +1503,7 @@ TEST(multi, a_child_inherits_nothing_and_sends_nothing)
 TEST(multi, a_handle_may_be_shared_by_threads)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(s.sv, s.cl, "abc");
+    set m = set_of(&s, "abc");
     hall h = {0};
     walker w = {&h, m, SLOW ? 20 : 60};
     test_thread *t[4];

@@ -265,29 +265,14 @@ TEST(red, valid_is_the_lease_less_what_passed_and_the_drift)
     nodes_stop(&ns);
 }
 
-static intptr_t do_trylock(void *lk)
-{
-    return rlock_trylock(lk);
-}
-
-static intptr_t do_unlock(void *lk)
-{
-    return rlock_unlock(lk);
-}
-
-static rlock_status on_a_thread(intptr_t (*fn)(void *), rlock *lk)
-{
-    return (rlock_status)test_join(test_spawn(fn, lk));
-}
-
 TEST(red, excludes_threads_and_clients)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
     party_hold(&p, 60000);
-    EXPECT_STATUS(on_a_thread(do_trylock, p.lk), RLOCK_BUSY);
+    EXPECT_STATUS(on_another_thread(rlock_trylock, p.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_trylock(q.lk), RLOCK_BUSY);
-    EXPECT_STATUS(on_a_thread(do_unlock, p.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(on_another_thread(rlock_unlock, p.lk), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_unlock(q.lk), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_extend(q.lk, 1000), RLOCK_NOT_HELD);
     EXPECT(rlock_is_held(p.lk) && !rlock_is_held(q.lk));

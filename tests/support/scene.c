@@ -132,6 +132,25 @@ void expect_all_undone(server *sv)
     expect_leftovers(sv, true);
 }
 
+/* --- threads ------------------------------------------------------------- */
+
+typedef struct request {
+    rlock_status (*verb)(rlock *lk);
+    rlock *lk;
+} request;
+
+static intptr_t ask(void *arg)
+{
+    const request *r = arg;
+    return r->verb(r->lk);
+}
+
+rlock_status on_another_thread(rlock_status (*verb)(rlock *lk), rlock *lk)
+{
+    request r = {verb, lk};
+    return (rlock_status)test_join(test_spawn(ask, &r));
+}
+
 /* --- waiters ------------------------------------------------------------- */
 
 struct waiter {

@@ -46,6 +46,9 @@ void expect_nothing_left(server *sv);
 /* The same, but there may be tombstones of the last minute. */
 void expect_all_undone(server *sv);
 
+/* What a verb answers on a thread that ends right afterwards. */
+rlock_status on_another_thread(rlock_status (*verb)(rlock *lk), rlock *lk);
+
 /* A thread that acquires, and unlocks when it is told to. */
 typedef struct waiter waiter;
 waiter *waiter_start(rlock *lk, int64_t wait_ms, int64_t lease_ms);

@@ -1,0 +1,76 @@
+#include "set.h"
+
+void set_add(set *m, server *sv, rlock_client *cl, const char *names)
+{
+    for (; *names; names++) {
+        m->name[m->n][0] = *names;
+        m->sv[m->n] = sv;
+        m->lk[m->n] = test_lock(cl, m->name[m->n]);
+        m->n++;
+    }
+}
+
+void set_join(set *m)
+{
+    EXPECT_STATUS(rlock_multi_new(m->lk, m->n, &m->all), RLOCK_OK);
+}
+
+set set_of_client(server *sv, rlock_client *cl, const char *names)
+{
+    set m = {0};
+    set_add(&m, sv, cl, names);
+    set_join(&m);
+    return m;
+}
+
+set set_of(const scene *s, const char *names)
+{
+    return set_of_client(s->sv, s->cl, names);
+}
+
+set set_across(const scene *s, const char *names, const scene *t,
+               const char *others)
+{
+    set m = {0};
+    set_add(&m, s->sv, s->cl, names);
+    set_add(&m, t->sv, t->cl, others);
+    set_join(&m);
+    return m;
+}
+
+void set_free(set *m)
+{
+    rlock_free(m->all);
+    for (size_t i = 0; i < m->n; i++)
+        rlock_free(m->lk[i]);
+}
+
+void set_end_with_losses(set *m, scene *s, int losses)
+{
+    set_free(m);
+    scene_free_client(s);
+    EXPECT_INT(events_count(s->ev, RLOCK_EVENT_LOST), losses);
+    scene_stop(s);
+}
+
+void set_end_undone(set *m, scene *s)
+{
+    set_free(m);
+    scene_free_client(s);
+    expect_all_undone(s->sv);
+    scene_stop(s);
+}
+
+void expect_blame(size_t position)
+{
+    char head[32];
+    snprintf(head, sizeof head, "member %zu: ", position);
+    const char *message = rlock_last_error()->message;
+    if (strncmp(message, head, strlen(head)) != 0)
+        FAIL("\"%s\" does not begin with \"%s\"", message, head);
+}
+
+void asleep(server *sv, const char *name, rlock_client *cl)
+{
+    EVENTUALLY(20000, queued(sv, name) == 1 && stats_of(cl).waiting_now == 1);
+}

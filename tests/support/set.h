@@ -1,0 +1,44 @@
+/*
+ * The scenes of Multi locks: some locks of one letter each, on one server or
+ * on several, and the Multi lock of them. No function returns an error: what
+ * cannot be done fails the test.
+ */
+#ifndef TEST_SUPPORT_SET_H
+#define TEST_SUPPORT_SET_H
+
+#include "scene.h"
+
+enum { SET_MAX = 8 };
+
+typedef struct set {
+    size_t n;
+    rlock *lk[SET_MAX]; /* the members */
+    server *sv[SET_MAX];
+    char name[SET_MAX][2];
+    rlock *all; /* the Multi lock */
+} set;
+
+/* A member for each letter of names; set_join() then makes the Multi lock. */
+void set_add(set *m, server *sv, rlock_client *cl, const char *names);
+void set_join(set *m);
+/* Both: of a scene's client, of any client, or of two scenes' clients. */
+set set_of(const scene *s, const char *names);
+set set_of_client(server *sv, rlock_client *cl, const char *names);
+set set_across(const scene *s, const char *names, const scene *t,
+               const char *others);
+void set_free(set *m);
+
+/*
+ * Frees the set and the scene's client, after which nothing more can be told;
+ * so many losses have been in all.
+ */
+void set_end_with_losses(set *m, scene *s, int losses);
+/* Frees both in the same way; nothing but tokens and tombstones is left. */
+void set_end_undone(set *m, scene *s);
+
+/* The last error is about the member of this position, from 1. */
+void expect_blame(size_t position);
+/* Until one thread of the client sleeps in the queue of the lock. */
+void asleep(server *sv, const char *name, rlock_client *cl);
+
+#endif
