@@ -2,118 +2,23 @@
  * Locks that are a string or a timestamp, when answers are lost, commands come
  * late, or the server is out of memory.
  */
-#include "scene.h"
-
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
-/* A test of what is the same in both layouts. */
-#define BOTH(name)                                                             \
-    static void both_##name(rlock_layout layout);                              \
-    TEST(layouts, string_##name)                                               \
-    {                                                                          \
-        both_##name(RLOCK_LAYOUT_STRING);                                      \
-    }                                                                          \
-    TEST(layouts, timestamp_##name)                                            \
-    {                                                                          \
-        both_##name(RLOCK_LAYOUT_TIMESTAMP);                                   \
-    }                                                                          \
-    static void both_##name(rlock_layout layout)
-
-static rlock *lock_of(rlock_client *cl, rlock_layout layout, const char *name)
-{
-    rlock *lk = NULL;
-    rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
-    opts.layout = layout;
-    EXPECT_STATUS(rlock_new_ex(cl, name, strlen(name), &opts, &lk), RLOCK_OK);
-    return lk;
-}
-
-static void use_layout(scene *s, rlock_layout layout)
-{
-    rlock_free(s->lk);
-    s->lk = lock_of(s->cl, layout, SCENE_LOCK);
-}
-
-static scene scene_of(rlock_layout layout, int64_t lease_ms)
-{
-    scene s = scene_start(lease_ms, 0);
-    use_layout(&s, layout);
-    return s;
-}
-
-static scene scene_of_proxied(rlock_layout layout, int64_t lease_ms,
-                              int64_t timeout_ms)
-{
-    scene s = scene_proxied(lease_ms, timeout_ms);
-    use_layout(&s, layout);
-    return s;
-}
-
-/* Another client, which has no proxy. */
-typedef struct party {
-    rlock_client *cl;
-    rlock *lk;
-} party;
-
-static party party_join(scene *s, rlock_layout layout)
-{
-    party p = {.cl = server_client(s->sv, NULL)};
-    p.lk = lock_of(p.cl, layout, SCENE_LOCK);
-    return p;
-}
-
-static void party_leave(party *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
-}
-
-static const char *script(rlock_layout layout, const char *verb)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s/%s",
-             layout == RLOCK_LAYOUT_STRING ? "string" : "timestamp", verb);
-    return proxy_sha(name);
-}
+#include "layouts.h"
 
 /* The next call of this verb meets with a fault. */
 static void disturb(scene *s, rlock_layout layout, const char *verb,
                     proxy_action action)
 {
-    proxy_rule(s->px, script(layout, verb), 1, action, NULL);
+    proxy_rule(s->px, script_of(layout, verb), 1, action, NULL);
 }
 
 static int asked(scene *s, rlock_layout layout, const char *verb)
 {
-    return proxy_count(s->px, script(layout, verb));
-}
-
-static bool held_on_server(server *sv)
-{
-    return server_int(sv, "EXISTS " SCENE_LOCK) == 1;
+    return proxy_count(s->px, script_of(layout, verb));
 }
 
 static int tombstones(server *sv)
 {
     return (int)server_cmd(sv, "KEYS rlock_undone:*")->elements;
-}
-
-typedef struct text {
-    char is[600];
-} text;
-
-/* The value of the lock's key. */
-static text value_of(server *sv)
-{
-    text t;
-    snprintf(t.is, sizeof t.is, "%s", server_str(sv, "GET " SCENE_LOCK));
-    return t;
-}
-
-static void expect_renewals(scene *s, int more)
-{
-    uint64_t before = stats_of(s->cl).renewals;
-    EVENTUALLY(SOON, stats_of(s->cl).renewals >= before + (uint64_t)more);
 }
 
 /* --- acquire ------------------------------------------------------------- */
@@ -180,24 +85,24 @@ TEST(layouts, timestamp_a_take_over_that_was_given_up_may_arrive_later)
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EVENTUALLY(SOON, tombstones(s.sv) == 1);
     proxy_let_go(s.px);
-    EXPECT_STR(value_of(s.sv).is, "1300000000");
+    expect_value(s.sv, "1300000000");
     scene_stop(&s);
 }
 
 BOTH(a_late_acquire_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 0, 300);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     disturb(&s, layout, "acquire", PROXY_HOLD_REQUEST);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EVENTUALLY(SOON, tombstones(s.sv) == 1);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     text value = value_of(s.sv);
     proxy_let_go(s.px);
-    EXPECT_STR(value_of(s.sv).is, value.is);
+    expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     expect_all_undone(s.sv);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -236,7 +141,7 @@ BOTH(a_nested_acquire_whose_reply_is_lost_is_one_level)
 BOTH(a_wait_survives_lost_replies)
 {
     scene s = scene_of_proxied(layout, 0, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     disturb(&s, layout, "acquire", PROXY_CUT_AFTER);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -248,7 +153,7 @@ BOTH(a_wait_survives_lost_replies)
     EXPECT(proxy_fired(s.px));
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_all_undone(s.sv);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -303,7 +208,7 @@ BOTH(a_late_release_does_not_touch_the_next_hold)
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     text value = value_of(s.sv);
     proxy_let_go(s.px);
-    EXPECT_STR(value_of(s.sv).is, value.is);
+    expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_all_undone(s.sv);
     scene_stop(&s);
@@ -327,7 +232,7 @@ BOTH(a_renewal_whose_reply_is_lost_does_no_harm)
 BOTH(a_late_renewal_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 900, 300);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     disturb(&s, layout, "renew", PROXY_HOLD_REQUEST);
     EVENTUALLY(SOON, proxy_fired(s.px));
@@ -335,9 +240,9 @@ BOTH(a_late_renewal_does_not_touch_the_next_holder)
     EXPECT_STATUS(rlock_acquire(b.lk, SOON, 60000), RLOCK_OK);
     text value = value_of(s.sv);
     proxy_let_go(s.px);
-    EXPECT_STR(value_of(s.sv).is, value.is);
+    expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -364,7 +269,7 @@ BOTH(an_extend_that_is_asked_again_does_not_touch_who_took_it)
     disturb(&s, layout, "extend", PROXY_CUT_BEFORE);
     server_cmd(s.sv, "SET " SCENE_LOCK " 9999999999 PX 30000");
     EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_LOST);
-    EXPECT_STR(value_of(s.sv).is, "9999999999");
+    expect_value(s.sv, "9999999999");
     EXPECT_BETWEEN(server_int(s.sv, "PTTL " SCENE_LOCK), 1, 30000);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     scene_stop(&s);
@@ -433,7 +338,7 @@ TEST(layouts, timestamp_a_server_out_of_memory_leaves_an_old_key_alone)
     server_cmd(s.sv, "SET " SCENE_LOCK " 1300000000");
     server_cmd(s.sv, "CONFIG SET maxmemory 1");
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ESERVER);
-    EXPECT_STR(value_of(s.sv).is, "1300000000");
+    expect_value(s.sv, "1300000000");
     server_cmd(s.sv, "CONFIG SET maxmemory 0");
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -445,7 +350,7 @@ TEST(layouts, timestamp_a_server_out_of_memory_leaves_an_old_key_alone)
 BOTH(a_wait_survives_a_server_out_of_memory)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     server_cmd(s.sv, "CONFIG SET maxmemory 1");
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -455,7 +360,7 @@ BOTH(a_wait_survives_a_server_out_of_memory)
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_nothing_left(s.sv);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -481,8 +386,7 @@ BOTH(a_release_out_of_memory_still_stops_a_late_acquire)
 
 BOTH(a_server_that_comes_back_empty_loses_the_hold)
 {
-    scene s = scene_of(layout, 3000);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 3000);
     uint64_t token = rlock_token(s.lk);
     server_kill(s.sv);
     server_restart(s.sv);
@@ -498,8 +402,7 @@ BOTH(a_server_that_comes_back_empty_loses_the_hold)
 
 BOTH(a_server_that_stays_away_loses_the_hold)
 {
-    scene s = scene_of(layout, 500);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 500);
     server_kill(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT(!rlock_is_held(s.lk));

@@ -13,8 +13,6 @@
 
 #include "server.h"
 
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
 #define SECRET "s3cr3t"
 
 typedef struct rig {

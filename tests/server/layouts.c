@@ -8,104 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "scene.h"
-
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
-/* A waiter looks by itself after 1.5 to 2.5 s, and when it waits for another
-   program's lock, after 0.19 to 0.31 s. */
-#define WELL_BEFORE_POLL_MS 1300
-
-/* A test of what is the same in both layouts. */
-#define BOTH(name)                                                             \
-    static void both_##name(rlock_layout layout);                              \
-    TEST(layouts, string_##name)                                               \
-    {                                                                          \
-        both_##name(RLOCK_LAYOUT_STRING);                                      \
-    }                                                                          \
-    TEST(layouts, timestamp_##name)                                            \
-    {                                                                          \
-        both_##name(RLOCK_LAYOUT_TIMESTAMP);                                   \
-    }                                                                          \
-    static void both_##name(rlock_layout layout)
-
-static rlock *lock_n(rlock_client *cl, rlock_layout layout, const void *name,
-                     size_t len)
-{
-    rlock *lk = NULL;
-    rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
-    opts.layout = layout;
-    EXPECT_STATUS(rlock_new_ex(cl, name, len, &opts, &lk), RLOCK_OK);
-    return lk;
-}
-
-static rlock *lock_of(rlock_client *cl, rlock_layout layout, const char *name)
-{
-    return lock_n(cl, layout, name, strlen(name));
-}
-
-static void use_layout(scene *s, rlock_layout layout)
-{
-    rlock_free(s->lk);
-    s->lk = lock_of(s->cl, layout, SCENE_LOCK);
-}
-
-/* A scene whose lock has this layout; lease_ms of the watchdog, or 0. */
-static scene scene_of(rlock_layout layout, int64_t lease_ms)
-{
-    scene s = scene_start(lease_ms, 0);
-    use_layout(&s, layout);
-    return s;
-}
-
-static scene scene_of_proxied(rlock_layout layout)
-{
-    scene s = scene_proxied(0, 0);
-    use_layout(&s, layout);
-    return s;
-}
-
-/* One more client, which stands for another process. */
-typedef struct party {
-    rlock_client *cl;
-    rlock *lk;
-    waiter *w;
-    int64_t asleep_ms; /* when it fell asleep, or a little before */
-} party;
-
-static party party_join(scene *s, rlock_layout layout)
-{
-    party p = {.cl = server_client(s->sv, NULL)};
-    p.lk = lock_of(p.cl, layout, SCENE_LOCK);
-    return p;
-}
-
-static void party_leave(party *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
-}
-
-/* Has it wait as the last of n clients. */
-static void party_wait(scene *s, party *p, int n, int64_t wait_ms)
-{
-    p->asleep_ms = test_now_ms();
-    p->w = waiter_start(p->lk, wait_ms, RLOCK_WATCHDOG);
-    waiters_settle(s->sv, n, p->cl, 1);
-}
-
-/* Its waiter gets the lock, and not because it looked by itself. */
-static void expect_woken(party *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(waiter_status(p->w, &at_ms), RLOCK_OK);
-    EXPECT_BETWEEN(at_ms - p->asleep_ms, 0, WELL_BEFORE_POLL_MS);
-}
-
-static bool held_on_server(server *sv)
-{
-    return server_int(sv, "EXISTS " SCENE_LOCK) == 1;
-}
+#include "layouts.h"
 
 static long long pttl(server *sv)
 {
@@ -118,23 +21,6 @@ static int64_t server_ms(server *sv)
     redisReply *r = server_cmd(sv, "TIME");
     EXPECT_INT(r->elements, 2);
     return atoll(r->element[0]->str) * 1000 + atoll(r->element[1]->str) / 1000;
-}
-
-typedef struct text {
-    char is[600];
-} text;
-
-/* The value of the lock's key. */
-static text value_of(server *sv)
-{
-    text t;
-    snprintf(t.is, sizeof t.is, "%s", server_str(sv, "GET " SCENE_LOCK));
-    return t;
-}
-
-static void expect_value(server *sv, const char *wanted)
-{
-    EXPECT_STR(value_of(sv).is, wanted);
 }
 
 /* What an old program writes that wants to hold until then. */
@@ -210,12 +96,6 @@ static int64_t longest(rlock_layout layout, int64_t lease_ms)
     return layout == RLOCK_LAYOUT_TIMESTAMP ? lease_ms + 1100 : lease_ms;
 }
 
-static void expect_renewals(scene *s, int more)
-{
-    int seen = events_count(s->ev, RLOCK_EVENT_RENEWED);
-    events_wait(s->ev, RLOCK_EVENT_RENEWED, seen + more, SOON);
-}
-
 /* The loss was told once, whatever has been asked since. */
 static void expect_lost_once(scene *s)
 {
@@ -231,8 +111,7 @@ static void expect_lost_once(scene *s)
 
 BOTH(unlock_leaves_nothing_but_a_token)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STR(server_str(s.sv, "TYPE " SCENE_LOCK), "string");
     EXPECT_INT(server_int(s.sv, "DBSIZE"), 2);
@@ -260,8 +139,7 @@ BOTH(a_server_that_lacks_the_scripts_gets_them)
 
 BOTH(a_nested_acquire_counts_here_and_keeps_the_token)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     uint64_t token = rlock_token(s.lk);
     EXPECT(token > 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK);
@@ -298,7 +176,7 @@ BOTH(a_second_handle_of_the_client_is_the_same_lock)
 BOTH(another_client_finds_it_busy)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     text value = value_of(s.sv);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
@@ -309,15 +187,14 @@ BOTH(another_client_finds_it_busy)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
 
 BOTH(another_thread_finds_it_busy)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     EXPECT_STATUS(on_another_thread(rlock_trylock, s.lk), RLOCK_BUSY);
     EXPECT_STATUS(on_another_thread(rlock_unlock, s.lk), RLOCK_NOT_HELD);
     EXPECT(rlock_is_held(s.lk));
@@ -346,7 +223,7 @@ static intptr_t count_under_the_lock(void *arg)
 BOTH(threads_of_one_client_and_of_two_take_turns)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     atomic_int counter = 0;
     share mine = {s.lk, &counter}, theirs = {b.lk, &counter};
     test_thread *t[6];
@@ -355,7 +232,7 @@ BOTH(threads_of_one_client_and_of_two_take_turns)
     for (int i = 0; i < 6; i++)
         test_join(t[i]);
     EXPECT_INT(counter, 120);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -371,14 +248,14 @@ static uint64_t token_of_a_hold(rlock *lk)
 BOTH(tokens_grow_from_hold_to_hold)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     uint64_t last = 0;
     for (int i = 0; i < 50; i++) {
         uint64_t token = token_of_a_hold(i % 2 ? s.lk : b.lk);
         EXPECT(token > last);
         last = token;
     }
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -413,8 +290,7 @@ TEST(layouts, string_the_value_is_the_holder_and_the_ttl_is_the_lease)
 
 TEST(layouts, string_each_hold_has_a_value_of_its_own)
 {
-    scene s = scene_of(RLOCK_LAYOUT_STRING, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(RLOCK_LAYOUT_STRING, 0);
     text first = value_of(s.sv);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     expect_value(s.sv, first.is);
@@ -470,8 +346,7 @@ TEST(layouts, timestamp_the_value_is_the_end_of_the_lease_in_whole_seconds)
 
 TEST(layouts, timestamp_each_hold_has_digits_of_its_own)
 {
-    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(RLOCK_LAYOUT_TIMESTAMP, 0);
     text first = value_of(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -498,8 +373,7 @@ TEST(layouts, timestamp_an_old_program_reads_a_time_not_before_the_lease_ends)
 
 BOTH(a_program_without_this_library_finds_it_busy)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     text theirs = others_value(s.sv, layout, 60000);
     EXPECT(!others_try(s.sv, layout, theirs.is, 60000));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -537,29 +411,23 @@ BOTH(a_foreign_lock_that_runs_out_lets_a_waiter_in)
 BOTH(a_foreign_release_is_noticed_soon)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     others_take(s.sv, layout, 60000);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     others_release(s.sv);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 0);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
-}
-
-static const char *acquire_of(rlock_layout layout)
-{
-    return proxy_sha(layout == RLOCK_LAYOUT_STRING ? "string/acquire"
-                                                   : "timestamp/acquire");
 }
 
 /* How often the scene's waiter looks in so long, or in a little more, which
  *took_ms tells. */
 static int looks_in(scene *s, rlock_layout layout, int ms, int64_t *took_ms)
 {
-    const char *sha = acquire_of(layout);
+    const char *sha = script_of(layout, "acquire");
     int64_t began_ms = test_now_ms();
     int before = proxy_count(s->px, sha);
     EVENTUALLY(SOON, test_now_ms() - began_ms >= ms);
@@ -571,7 +439,7 @@ static int looks_in(scene *s, rlock_layout layout, int ms, int64_t *took_ms)
 /* One look more may come from the doorbell, and one that was near. */
 BOTH(a_foreign_lock_is_looked_at_four_times_a_second)
 {
-    scene s = scene_of_proxied(layout);
+    scene s = scene_of_proxied(layout, 0, 0);
     int64_t took_ms;
     others_take(s.sv, layout, 60000);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -585,8 +453,8 @@ BOTH(a_foreign_lock_is_looked_at_four_times_a_second)
 
 BOTH(a_lock_of_our_own_is_left_alone_by_its_waiters)
 {
-    scene s = scene_of_proxied(layout);
-    party a = party_join(&s, layout);
+    scene s = scene_of_proxied(layout, 0, 0);
+    rival a = rival_of(&s, layout);
     int64_t took_ms;
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -596,7 +464,7 @@ BOTH(a_lock_of_our_own_is_left_alone_by_its_waiters)
     rlock_cancel(s.lk);
     EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
-    party_leave(&a);
+    rival_leave(&a);
     scene_stop(&s);
 }
 
@@ -760,13 +628,13 @@ TEST(layouts, timestamp_only_one_takes_over)
 {
     enum { RUNNERS = 4 };
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    party p[RUNNERS];
+    rival p[RUNNERS];
     runner r[RUNNERS];
     test_thread *t[RUNNERS];
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, RUNNERS);
     for (int i = 0; i < RUNNERS; i++) {
-        p[i] = party_join(&s, RLOCK_LAYOUT_TIMESTAMP);
+        p[i] = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
         r[i] = (runner){p[i].lk, &start};
     }
     for (int round = 0; round < 20; round++) {
@@ -779,7 +647,7 @@ TEST(layouts, timestamp_only_one_takes_over)
         EXPECT_INT(winners, 1);
     }
     for (int i = 0; i < RUNNERS; i++)
-        party_leave(&p[i]);
+        rival_leave(&p[i]);
     pthread_barrier_destroy(&start);
     scene_stop(&s);
 }
@@ -788,9 +656,9 @@ TEST(layouts, timestamp_only_one_takes_over)
 TEST(layouts, timestamp_an_old_program_takes_over_from_a_dead_one_of_ours)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    party dead = party_join(&s, RLOCK_LAYOUT_TIMESTAMP);
+    rival dead = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
     EXPECT_STATUS(rlock_acquire(dead.lk, 0, 100), RLOCK_OK);
-    party_leave(&dead);
+    rival_leave(&dead);
     text old = value_of(s.sv);
     EVENTUALLY(SOON, server_ms(s.sv) > (seconds_of(old.is) + 1) * 1000);
     text theirs = stamp_at(server_ms(s.sv) + 60000);
@@ -804,7 +672,7 @@ TEST(layouts, timestamp_an_old_program_takes_over_from_a_dead_one_of_ours)
 TEST(layouts, timestamp_a_lease_that_ran_out_is_free_though_the_key_stays)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    party b = party_join(&s, RLOCK_LAYOUT_TIMESTAMP);
+    rival b = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 100), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
     EVENTUALLY(SOON, !is_locked(s.lk));
@@ -815,7 +683,7 @@ TEST(layouts, timestamp_a_lease_that_ran_out_is_free_though_the_key_stays)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -824,15 +692,15 @@ TEST(layouts, timestamp_a_lease_that_ran_out_is_free_though_the_key_stays)
 BOTH(a_release_wakes_a_waiter_at_once)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 1);
     EXPECT_INT(stats_of(b.cl).wakeups_futile, 0);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -840,24 +708,24 @@ BOTH(a_release_wakes_a_waiter_at_once)
 BOTH(a_force_unlock_wakes_a_waiter_at_once)
 {
     scene s = scene_of(layout, 0);
-    party a = party_join(&s, layout), b = party_join(&s, layout);
+    rival a = rival_of(&s, layout), b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_acquire(a.lk, 0, 60000), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 1);
     waiter_end(b.w);
-    party_leave(&a);
-    party_leave(&b);
+    rival_leave(&a);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
 BOTH(a_thread_of_the_same_client_is_woken_at_once)
 {
     scene s = scene_of(layout, 0);
-    party b = {.cl = s.cl, .lk = s.lk};
+    rival b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
@@ -868,28 +736,28 @@ BOTH(a_thread_of_the_same_client_is_woken_at_once)
 BOTH(an_inner_unlock_wakes_nobody)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     long long before = server_calls(s.sv, "publish");
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_INT(server_calls(s.sv, "publish"), before);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
 BOTH(waiting_clients_get_it_in_the_order_they_came)
 {
     scene s = scene_of(layout, 0);
-    party p[4];
+    rival p[4];
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     for (int i = 0; i < 4; i++) {
-        p[i] = party_join(&s, layout);
-        party_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
+        p[i] = rival_of(&s, layout);
+        rival_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
     }
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     for (int i = 0; i < 4; i++) {
@@ -899,7 +767,7 @@ BOTH(waiting_clients_get_it_in_the_order_they_came)
         waiter_end(p[i].w);
     }
     for (int i = 0; i < 4; i++)
-        party_leave(&p[i]);
+        rival_leave(&p[i]);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -918,7 +786,7 @@ BOTH(a_waiter_that_gives_up_leaves_the_queue)
 BOTH(a_lease_of_ours_that_runs_out_lets_a_waiter_in)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(b.lk, 0, 300), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
@@ -927,7 +795,7 @@ BOTH(a_lease_of_ours_that_runs_out_lets_a_waiter_in)
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_LOST);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -935,8 +803,7 @@ BOTH(a_lease_of_ours_that_runs_out_lets_a_waiter_in)
 
 BOTH(the_watchdog_lease_is_30_s)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     EXPECT_BETWEEN(ttl_of(s.lk), 15000, longest(layout, 30000));
     EXPECT_BETWEEN(rlock_valid_ms(s.lk), 15000, 30000 - 302);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -947,7 +814,7 @@ BOTH(the_watchdog_lease_is_30_s)
 BOTH(the_watchdog_renews)
 {
     scene s = scene_of(layout, 900);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
     int64_t began_ms = test_now_ms();
@@ -958,15 +825,14 @@ BOTH(the_watchdog_renews)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_INT(stats_of(s.cl).lost, 0);
     EXPECT_INT(stats_of(s.cl).renew_failures, 0);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
 
 TEST(layouts, string_renewal_keeps_the_value)
 {
-    scene s = scene_of(RLOCK_LAYOUT_STRING, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(RLOCK_LAYOUT_STRING, 900);
     text value = value_of(s.sv);
     EXPECT_INT(server_int(s.sv, "PERSIST " SCENE_LOCK), 1);
     expect_renewals(&s, 2);
@@ -978,8 +844,7 @@ TEST(layouts, string_renewal_keeps_the_value)
 
 TEST(layouts, timestamp_renewal_moves_the_value_on)
 {
-    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(RLOCK_LAYOUT_TIMESTAMP, 900);
     text first = value_of(s.sv);
     EVENTUALLY(SOON, seconds_of(value_of(s.sv).is) >= seconds_of(first.is) + 2);
     text later = value_of(s.sv);
@@ -1047,8 +912,7 @@ BOTH(extend_shortens_and_lengthens)
 
 BOTH(extend_by_a_lease_stops_renewal)
 {
-    scene s = scene_of(layout, 300);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 300);
     EXPECT_STATUS(rlock_extend(s.lk, 400), RLOCK_OK);
     uint64_t before = stats_of(s.cl).renewals;
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
@@ -1095,7 +959,7 @@ BOTH(a_lease_too_short_to_use_is_undone)
 BOTH(the_longest_lease_works)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
     EXPECT(rlock_valid_ms(s.lk) > RLOCK_LEASE_MAX_MS / 2);
     EXPECT(ttl_of(s.lk) > RLOCK_LEASE_MAX_MS / 2);
@@ -1105,7 +969,7 @@ BOTH(the_longest_lease_works)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(pttl(s.sv) > RLOCK_LEASE_MAX_MS / 2);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -1114,8 +978,7 @@ BOTH(the_longest_lease_works)
 
 BOTH(unlock_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     others_release(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_lost_once(&s);
@@ -1125,8 +988,7 @@ BOTH(unlock_tells_that_the_key_was_deleted)
 
 BOTH(an_inner_unlock_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     others_release(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1138,8 +1000,7 @@ BOTH(an_inner_unlock_tells_that_the_key_was_deleted)
 
 BOTH(a_nested_acquire_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     others_release(s.sv);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_LOST);
     EXPECT(!held_on_server(s.sv));
@@ -1150,8 +1011,7 @@ BOTH(a_nested_acquire_tells_that_the_key_was_deleted)
 
 BOTH(extend_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     others_release(s.sv);
     EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_LOST);
     EXPECT(!held_on_server(s.sv));
@@ -1162,8 +1022,7 @@ BOTH(extend_tells_that_the_key_was_deleted)
 
 BOTH(the_watchdog_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of(layout, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 900);
     others_release(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT(!held_on_server(s.sv));
@@ -1174,8 +1033,7 @@ BOTH(the_watchdog_tells_that_the_key_was_deleted)
 
 BOTH(unlock_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     text theirs = others_overwrite(s.sv, layout);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_lost_once(&s);
@@ -1185,8 +1043,7 @@ BOTH(unlock_does_not_touch_who_has_overwritten_it)
 
 BOTH(a_nested_acquire_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     text theirs = others_overwrite(s.sv, layout);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 900000), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1198,8 +1055,7 @@ BOTH(a_nested_acquire_does_not_touch_who_has_overwritten_it)
 
 BOTH(extend_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     text theirs = others_overwrite(s.sv, layout);
     EXPECT_STATUS(rlock_extend(s.lk, 900000), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1211,8 +1067,7 @@ BOTH(extend_does_not_touch_who_has_overwritten_it)
 
 BOTH(the_watchdog_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of(layout, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 900);
     text theirs = others_overwrite(s.sv, layout);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1225,7 +1080,7 @@ BOTH(the_watchdog_does_not_touch_who_has_overwritten_it)
 BOTH(a_late_unlock_does_not_touch_the_next_hold)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     others_release(s.sv);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
@@ -1233,14 +1088,14 @@ BOTH(a_late_unlock_does_not_touch_the_next_hold)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
 BOTH(force_unlock_tells_the_holder)
 {
     scene s = scene_of(layout, 900);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_OK);
     EXPECT(!held_on_server(s.sv));
@@ -1248,7 +1103,7 @@ BOTH(force_unlock_tells_the_holder)
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_lost_once(&s);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -1271,14 +1126,14 @@ BOTH(a_free_lock_has_no_holder)
 BOTH(everybody_sees_that_it_is_held)
 {
     scene s = scene_of(layout, 0);
-    party b = party_join(&s, layout);
+    rival b = rival_of(&s, layout);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT(is_locked(s.lk));
     EXPECT(is_locked(b.lk));
     EXPECT_BETWEEN(ttl_of(b.lk), 40000, longest(layout, 60000));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(!is_locked(b.lk));
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -1319,7 +1174,7 @@ TEST(layouts, string_of_a_holder_of_ours_everything_but_its_count_is_known)
     s.opts.host_id = "a.test";
     scene_client(&s, 0, 0);
     use_layout(&s, RLOCK_LAYOUT_STRING);
-    party b = party_join(&s, RLOCK_LAYOUT_STRING);
+    rival b = rival_of(&s, RLOCK_LAYOUT_STRING);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_holder_info(b.lk, &h), RLOCK_OK);
@@ -1330,7 +1185,7 @@ TEST(layouts, string_of_a_holder_of_ours_everything_but_its_count_is_known)
     EXPECT_INT(h.count, 1);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 60000);
     EXPECT_STR(h.raw, value_of(s.sv).is);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -1449,8 +1304,7 @@ static void expect_still_a_hash(server *sv)
 
 BOTH(a_hold_whose_key_became_a_hash_is_lost_at_unlock)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     become_a_hash(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_EWRONGTYPE);
     expect_lost_once(&s);
@@ -1460,8 +1314,7 @@ BOTH(a_hold_whose_key_became_a_hash_is_lost_at_unlock)
 
 BOTH(a_hold_whose_key_became_a_hash_is_lost_at_the_next_call)
 {
-    scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 0);
     become_a_hash(s.sv);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_EWRONGTYPE);
     EXPECT(!rlock_is_held(s.lk));
@@ -1474,8 +1327,7 @@ BOTH(a_hold_whose_key_became_a_hash_is_lost_at_the_next_call)
 
 BOTH(the_watchdog_notices_a_key_that_became_a_hash)
 {
-    scene s = scene_of(layout, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(layout, 900);
     become_a_hash(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1486,8 +1338,7 @@ BOTH(the_watchdog_notices_a_key_that_became_a_hash)
 
 TEST(layouts, timestamp_the_watchdog_notices_a_value_that_is_no_number)
 {
-    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 900);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(RLOCK_LAYOUT_TIMESTAMP, 900);
     server_cmd(s.sv, "SET " SCENE_LOCK " abc");
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -1610,13 +1461,13 @@ TEST(layouts, a_waiter_of_another_layout_keeps_nobody_from_a_free_lock)
 static void expect_handed_over(rlock_layout from, rlock_layout to)
 {
     scene s = scene_of(from, 0);
-    party b = party_join(&s, to);
+    rival b = rival_of(&s, to);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -1656,8 +1507,8 @@ BOTH(several_locks_as_one_notice_a_foreign_release_soon)
     rlock *member[] = {test_lock(s.cl, "other"), s.lk}, *multi = NULL;
     EXPECT_STATUS(rlock_multi_new(member, 2, &multi), RLOCK_OK);
     others_take(s.sv, layout, 60000);
-    party b = {.cl = s.cl, .lk = multi};
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival b = {.cl = s.cl, .lk = multi};
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     others_release(s.sv);
     expect_woken(&b);
     waiter_end(b.w);

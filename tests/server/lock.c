@@ -8,8 +8,6 @@
 
 #include "server.h"
 
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
 /* A server, a client that records its events, and a handle for "k". */
 typedef struct rig {
     server *sv;

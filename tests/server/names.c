@@ -6,8 +6,6 @@
 
 #include "server.h"
 
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
 typedef struct rig {
     server *sv;
     rlock_client *cl;

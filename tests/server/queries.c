@@ -7,8 +7,6 @@
 
 #include "server.h"
 
-#define SOON 20000 /* ms; for what happens at once on an idle machine */
-
 #define FOREIGN_FIELDS 20000
 
 typedef struct rig {

@@ -2,63 +2,22 @@
  * Waiting for a lock: the doorbell wakes exactly who is next, soon, without
  * polling; and nobody waits for ever when a ring is lost.
  */
-#include "scene.h"
-
-/* The fallback poll comes after 1.5 to 2.5 s. What happens within this time
-   after a waiter fell asleep was not found by it. */
-#define WELL_BEFORE_POLL_MS 1300
-
-/* One more client, with a handle for SCENE_LOCK. */
-typedef struct party {
-    rlock_client *cl;
-    rlock *lk;
-    waiter *w;
-    int64_t asleep_ms; /* when it fell asleep, or a little before */
-} party;
-
-static party party_join(scene *s, const rlock_options *opts)
-{
-    party p = {.cl = server_client(s->sv, opts)};
-    p.lk = test_lock(p.cl, SCENE_LOCK);
-    return p;
-}
-
-/* Has it wait as the last of n clients. */
-static void party_wait(scene *s, party *p, int n, int64_t wait_ms)
-{
-    p->asleep_ms = test_now_ms();
-    p->w = waiter_start(p->lk, wait_ms, RLOCK_WATCHDOG);
-    waiters_settle(s->sv, n, p->cl, 1);
-}
-
-static void party_leave(party *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
-}
-
-/* Its waiter gets the lock, and not because it looked by itself. */
-static void expect_woken(party *p)
-{
-    int64_t at_ms;
-    EXPECT_STATUS(waiter_status(p->w, &at_ms), RLOCK_OK);
-    EXPECT_BETWEEN(at_ms - p->asleep_ms, 0, WELL_BEFORE_POLL_MS);
-}
+#include "rival.h"
 
 /* --- waking -------------------------------------------------------------- */
 
 TEST(waiting, a_release_wakes_a_waiter_of_another_client)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 1);
     EXPECT_INT(stats_of(b.cl).wakeups_futile, 0);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -66,28 +25,28 @@ TEST(waiting, a_release_wakes_a_waiter_of_another_client)
 TEST(waiting, a_hand_over_costs_one_release_and_one_acquire)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     long long before = script_calls(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_BETWEEN(script_calls(s.sv) - before, 2, 3);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
 TEST(waiting, a_force_unlock_wakes_a_waiter)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -95,8 +54,8 @@ TEST(waiting, a_thread_of_the_same_client_is_woken)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    party b = {.cl = s.cl, .lk = s.lk};
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival b = {.cl = s.cl, .lk = s.lk};
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
@@ -124,7 +83,7 @@ TEST(waiting, an_idle_waiter_sends_at_most_one_command_a_second)
 TEST(waiting, many_waits_need_one_subscription)
 {
     scene s = scene_proxied(0, 0);
-    party a = party_join(&s, NULL);
+    rival a = rival_join(&s, NULL);
     int subscribed = 0;
     for (int i = 0; i < 20; i++) {
         EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
@@ -137,7 +96,7 @@ TEST(waiting, many_waits_need_one_subscription)
     }
     EXPECT_INT(proxy_count(s.px, "SUBSCRIBE"), subscribed);
     EXPECT_INT(server_cmd(s.sv, "PUBSUB CHANNELS *")->elements, 1);
-    party_leave(&a);
+    rival_leave(&a);
     scene_stop(&s);
 }
 
@@ -184,11 +143,11 @@ TEST(waiting, one_waiter_of_a_process_is_queued)
 TEST(waiting, every_waiting_client_is_queued)
 {
     scene s = scene_start(0, 0);
-    party p[5];
+    rival p[5];
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 5; i++) {
-        p[i] = party_join(&s, NULL);
-        party_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
+        p[i] = rival_join(&s, NULL);
+        rival_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
     }
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     for (int i = 0; i < 5; i++) { /* in this order, or it hangs */
@@ -196,7 +155,7 @@ TEST(waiting, every_waiting_client_is_queued)
         waiter_end(p[i].w);
     }
     for (int i = 0; i < 5; i++)
-        party_leave(&p[i]);
+        rival_leave(&p[i]);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -239,12 +198,12 @@ TEST(waiting, a_waiter_that_gives_up_leaves_the_queue)
 TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
 {
     scene s = scene_start(0, 0);
-    party a = party_join(&s, NULL);
+    rival a = rival_join(&s, NULL);
     rlock *other = test_lock(s.cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *front = waiter_start(other, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
-    party b = {.cl = s.cl, .lk = s.lk, .asleep_ms = test_now_ms()};
+    rival b = {.cl = s.cl, .lk = s.lk, .asleep_ms = test_now_ms()};
     b.w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 2);
     rlock_cancel(other);
@@ -253,7 +212,7 @@ TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
     expect_woken(&b);
     waiter_end(b.w);
     rlock_free(other);
-    party_leave(&a);
+    rival_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -261,11 +220,11 @@ TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
 static long long calls_for_hand_overs(int clients)
 {
     scene s = scene_start(0, 0);
-    party *p = calloc((size_t)clients, sizeof *p);
+    rival *p = calloc((size_t)clients, sizeof *p);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     for (int i = 0; i < clients; i++) {
-        p[i] = party_join(&s, NULL);
-        party_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
+        p[i] = rival_join(&s, NULL);
+        rival_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
     }
     long long before = script_calls(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -273,7 +232,7 @@ static long long calls_for_hand_overs(int clients)
         EXPECT_STATUS(waiter_end(p[i].w), RLOCK_OK);
     long long calls = script_calls(s.sv) - before;
     for (int i = 0; i < clients; i++)
-        party_leave(&p[i]);
+        rival_leave(&p[i]);
     free(p);
     scene_stop(&s);
     return calls;
@@ -292,11 +251,11 @@ TEST(waiting, the_work_of_a_hand_over_does_not_grow_with_the_waiters)
 TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
 {
     scene s = scene_proxied(0, 0);
-    party a = party_join(&s, NULL), c = party_join(&s, NULL);
-    party b = {.cl = s.cl, .lk = s.lk};
+    rival a = rival_join(&s, NULL), c = rival_join(&s, NULL);
+    rival b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, 300);
-    party_wait(&s, &c, 2, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, 300);
+    rival_wait(&s, &c, 2, RLOCK_FOREVER);
     proxy_freeze(s.px, true);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 1);
@@ -306,8 +265,8 @@ TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
     expect_woken(&c);
     EXPECT_INT(stats_of(c.cl).wakeups, 1);
     waiter_end(c.w);
-    party_leave(&a);
-    party_leave(&c);
+    rival_leave(&a);
+    rival_leave(&c);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -316,11 +275,11 @@ TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
 TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
 {
     scene s = scene_proxied(0, 0);
-    party a = party_join(&s, NULL), c = party_join(&s, NULL);
-    party b = {.cl = s.cl, .lk = s.lk};
+    rival a = rival_join(&s, NULL), c = rival_join(&s, NULL);
+    rival b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
-    party_wait(&s, &c, 2, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &c, 2, RLOCK_FOREVER);
     proxy_freeze(s.px, true);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     rlock_cancel(b.lk);
@@ -329,8 +288,8 @@ TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
     EXPECT_STATUS(waiter_end(b.w), RLOCK_CANCELED);
     expect_woken(&c);
     waiter_end(c.w);
-    party_leave(&a);
-    party_leave(&c);
+    rival_leave(&a);
+    rival_leave(&c);
     scene_stop(&s);
 }
 
@@ -341,7 +300,7 @@ TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
 static void race(bool by_cancel)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL), c = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL), c = rival_join(&s, NULL);
     for (int i = 0; i < 40; i++) {
         EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
         int64_t until_us = test_now_us() + 30000 + i * 50;
@@ -363,8 +322,8 @@ static void race(bool by_cancel)
         expect_woken(&c);
         waiter_end(c.w);
     }
-    party_leave(&b);
-    party_leave(&c);
+    rival_leave(&b);
+    rival_leave(&c);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -382,7 +341,7 @@ TEST(waiting, a_cancel_at_the_moment_of_a_release_loses_no_ring)
 TEST(waiting, a_cancel_ends_all_waits_of_its_handle_and_no_others)
 {
     scene s = scene_start(0, 0);
-    party a = party_join(&s, NULL);
+    rival a = rival_join(&s, NULL);
     rlock *other = test_lock(s.cl, SCENE_LOCK);
     waiter *mine[3];
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
@@ -397,7 +356,7 @@ TEST(waiting, a_cancel_ends_all_waits_of_its_handle_and_no_others)
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(other);
-    party_leave(&a);
+    rival_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -414,7 +373,7 @@ TEST(waiting, a_cancel_concerns_no_later_wait)
 TEST(waiting, freeing_the_client_ends_all_waits)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL);
     waiter *w[3];
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 3; i++)
@@ -535,16 +494,16 @@ TEST(waiting, a_waiter_that_was_killed_swallows_no_ring)
     child *dead = child_start(wait_in_child, NULL);
     scene s = scene_with_child(dead);
     scene_client(&s, 0, 0);
-    party c = {.cl = s.cl, .lk = s.lk};
-    party_wait(&s, &c, 2, RLOCK_FOREVER);
+    rival c = {.cl = s.cl, .lk = s.lk};
+    rival_wait(&s, &c, 2, RLOCK_FOREVER);
     child_kill(dead);
     EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 2);
-    party a = party_join(&s, NULL);
+    rival a = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_force_unlock(a.lk), RLOCK_OK);
     expect_woken(&c);
     waiter_end(c.w);
-    party_leave(&a);
+    rival_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -558,14 +517,14 @@ TEST(waiting, behind_a_stopped_waiter_the_fallback_poll_finds_it_free)
     scene_client(&s, 0, 0);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 2, s.cl, 1);
-    party a = party_join(&s, NULL);
+    rival a = rival_join(&s, NULL);
     int64_t freed_ms = test_now_ms(), at_ms;
     EXPECT_STATUS(rlock_force_unlock(a.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
     child_kill(deaf);
-    party_leave(&a);
+    rival_leave(&a);
     scene_stop(&s);
 }
 
@@ -573,10 +532,10 @@ TEST(waiting, behind_a_stopped_waiter_the_fallback_poll_finds_it_free)
 TEST(waiting, a_release_while_the_doorbell_was_down_is_noticed_when_it_is_up)
 {
     scene s = scene_proxied(0, 0);
-    party a = party_join(&s, NULL);
-    party b = {.cl = s.cl, .lk = s.lk};
+    rival a = rival_join(&s, NULL);
+    rival b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     proxy_refuse(s.px, true);
     EXPECT_INT(server_int(s.sv, "CLIENT KILL TYPE pubsub"), 1);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
@@ -584,7 +543,7 @@ TEST(waiting, a_release_while_the_doorbell_was_down_is_noticed_when_it_is_up)
     proxy_refuse(s.px, false);
     expect_woken(&b);
     waiter_end(b.w);
-    party_leave(&a);
+    rival_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -592,28 +551,28 @@ TEST(waiting, a_release_while_the_doorbell_was_down_is_noticed_when_it_is_up)
 TEST(waiting, the_doorbell_rings_again_after_its_connection_was_killed)
 {
     scene s = scene_start(0, 0);
-    party a = party_join(&s, NULL);
-    party b = {.cl = s.cl, .lk = s.lk};
+    rival a = rival_join(&s, NULL);
+    rival b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_INT(server_int(s.sv, "CLIENT KILL TYPE pubsub"), 1);
     events_wait(s.ev, RLOCK_EVENT_RECONNECTED, 1, 5000);
     EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
-    party_leave(&a);
+    rival_leave(&a);
     scene_stop(&s);
 }
 
-static party join_as(scene *s, const char *user, events *ev)
+static rival join_as(scene *s, const char *user, events *ev)
 {
     char uri[300];
     rlock_options opts = RLOCK_OPTIONS_INIT;
     snprintf(uri, sizeof uri, "unix://%s:pw@%s", user, server_path(s->sv));
     opts.uri = uri;
     events_hook(ev, &opts);
-    return party_join(s, &opts);
+    return rival_join(s, &opts);
 }
 
 static void allow(scene *s, const char *user, const char *channels)
@@ -630,7 +589,7 @@ TEST(waiting, works_without_the_right_to_the_channels)
     int64_t freed_ms, at_ms;
     allow(&s, "deaf", "resetchannels");
     events *ev = events_new();
-    party b = join_as(&s, "deaf", ev);
+    rival b = join_as(&s, "deaf", ev);
     events_wait(ev, RLOCK_EVENT_WARNING, 1, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     b.w = waiter_start(b.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -640,7 +599,7 @@ TEST(waiting, works_without_the_right_to_the_channels)
     EXPECT_STATUS(waiter_status(b.w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 10000);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
-    party_leave(&b);
+    rival_leave(&b);
     events_free(ev);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -652,7 +611,7 @@ TEST(waiting, a_release_that_may_not_publish_succeeds_and_waiters_poll)
     int64_t freed_ms, at_ms;
     allow(&s, "mute", "resetchannels");
     events *ev = events_new();
-    party a = join_as(&s, "mute", ev);
+    rival a = join_as(&s, "mute", ev);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -661,7 +620,7 @@ TEST(waiting, a_release_that_may_not_publish_succeeds_and_waiters_poll)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
-    party_leave(&a);
+    rival_leave(&a);
     events_free(ev);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -716,10 +675,10 @@ TEST(waiting, contended_is_told_once_a_call)
 TEST(waiting, is_counted_in_the_statistics)
 {
     scene s = scene_start(0, 0);
-    party b = party_join(&s, NULL);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(b.lk, 20, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
-    party_wait(&s, &b, 1, RLOCK_FOREVER);
+    rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
     rlock_stats st = stats_of(b.cl);
@@ -730,6 +689,6 @@ TEST(waiting, is_counted_in_the_statistics)
     EXPECT_INT(st.waiting_now, 0);
     EXPECT(st.wait_us_total >= 20000);
     EXPECT_INT(stats_of(s.cl).acquires_contended, 0);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }

@@ -8,9 +8,6 @@
 
 #include "scene.h"
 
-/* For what happens at once on an idle machine. */
-#define SOON 20000
-
 typedef struct nodes {
     size_t n;
     server *sv[RLOCK_RED_MAX];
