@@ -365,15 +365,11 @@ static void unlock_beside_a_hanging_one(const char *hanging, const char *other)
     scene_stop(&t);
 }
 
-TEST(multi, unlock_releases_the_others_before_it_meets_a_hanging_server)
-{
-    unlock_beside_a_hanging_one("b", "a");
-}
+TEST_CASE(multi, unlock_releases_the_others_before_it_meets_a_hanging_server,
+          unlock_beside_a_hanging_one("b", "a"))
 
-TEST(multi, unlock_releases_the_others_after_it_met_a_hanging_server)
-{
-    unlock_beside_a_hanging_one("a", "b");
-}
+TEST_CASE(multi, unlock_releases_the_others_after_it_met_a_hanging_server,
+          unlock_beside_a_hanging_one("a", "b"))
 
 TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
 {
@@ -455,20 +451,14 @@ static void answers_lost(proxy_action action)
     set_end_undone(&m, &s);
 }
 
-TEST(multi, a_connection_that_breaks_before_the_kth_request_counts_once)
-{
-    answers_lost(PROXY_CUT_BEFORE);
-}
+TEST_CASE(multi, a_connection_that_breaks_before_the_kth_request_counts_once,
+          answers_lost(PROXY_CUT_BEFORE))
 
-TEST(multi, a_connection_that_breaks_before_the_kth_reply_counts_once)
-{
-    answers_lost(PROXY_CUT_AFTER);
-}
+TEST_CASE(multi, a_connection_that_breaks_before_the_kth_reply_counts_once,
+          answers_lost(PROXY_CUT_AFTER))
 
-TEST(multi, a_connection_that_breaks_in_the_kth_reply_counts_once)
-{
-    answers_lost(PROXY_CUT_IN_REPLY);
-}
+TEST_CASE(multi, a_connection_that_breaks_in_the_kth_reply_counts_once,
+          answers_lost(PROXY_CUT_IN_REPLY))
 
 /* From now on there is only the connection that is open already. */
 static void keep_one_connection(scene *s)
@@ -715,15 +705,11 @@ static void try_beside_a_hanging_one(const char *hanging, const char *other)
     scene_stop(&t);
 }
 
-TEST(multi, a_try_in_which_the_first_server_hangs_ends_in_time)
-{
-    try_beside_a_hanging_one("a", "b");
-}
+TEST_CASE(multi, a_try_in_which_the_first_server_hangs_ends_in_time,
+          try_beside_a_hanging_one("a", "b"))
 
-TEST(multi, a_try_in_which_the_last_server_hangs_ends_in_time)
-{
-    try_beside_a_hanging_one("b", "a");
-}
+TEST_CASE(multi, a_try_in_which_the_last_server_hangs_ends_in_time,
+          try_beside_a_hanging_one("b", "a"))
 
 TEST(multi, extend_reaches_the_others_when_a_server_hangs)
 {

@@ -1,12 +1,9 @@
 /*
  * Red locks when nodes are dead, hung, slow, restarted, or taken by others.
  */
-#include <sched.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <time.h>
 
-#include "nodes.h"
+#include "arena.h"
 
 /*
  * A node has a twentieth of the lease to answer, but no more than the command
@@ -200,15 +197,11 @@ static void expect_loss_in_time(void (*harm)(const nodes *ns, size_t from))
     nodes_stop(&ns);
 }
 
-TEST(red, fault_039_a_killed_majority_is_one_loss_by_the_deadline)
-{
-    expect_loss_in_time(kill_from);
-}
+TEST_CASE(red, fault_039_a_killed_majority_is_one_loss_by_the_deadline,
+          expect_loss_in_time(kill_from))
 
-TEST(red, fault_039_a_hung_majority_is_one_loss_by_the_deadline)
-{
-    expect_loss_in_time(pause_from);
-}
+TEST_CASE(red, fault_039_a_hung_majority_is_one_loss_by_the_deadline,
+          expect_loss_in_time(pause_from))
 
 /* --- held by others, and failed, are different answers ------------------- */
 
@@ -575,55 +568,35 @@ static void leave_nothing(size_t n, size_t dead_min, size_t dead_max)
     nodes_stop(&t.ns);
 }
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_1_node)
-{
-    leave_nothing(1, 0, 1);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_1_node,
+          leave_nothing(1, 0, 1))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_2_nodes)
-{
-    leave_nothing(2, 0, 2);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_2_nodes,
+          leave_nothing(2, 0, 2))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_3_nodes)
-{
-    leave_nothing(3, 0, 3);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_3_nodes,
+          leave_nothing(3, 0, 3))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_4_nodes)
-{
-    leave_nothing(4, 0, 4);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_4_nodes,
+          leave_nothing(4, 0, 4))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_5_nodes)
-{
-    leave_nothing(5, 0, 5);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_5_nodes,
+          leave_nothing(5, 0, 5))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_6_nodes)
-{
-    leave_nothing(6, 1, 6);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_6_nodes,
+          leave_nothing(6, 1, 6))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_6_living_nodes)
-{
-    leave_nothing(6, 0, 0);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_6_living_nodes,
+          leave_nothing(6, 0, 0))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes)
-{
-    leave_nothing(7, 2, 7);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes,
+          leave_nothing(7, 2, 7))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_7_living_nodes)
-{
-    leave_nothing(7, 0, 0);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_living_nodes,
+          leave_nothing(7, 0, 0))
 
-TEST(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes_with_one_dead)
-{
-    leave_nothing(7, 1, 1);
-}
+TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes_with_one_dead,
+          leave_nothing(7, 1, 1))
 
 /* The script calls that a server has seen, oldest first: the holder of each. */
 typedef struct seen {
@@ -1034,13 +1007,7 @@ TEST(red, fault_042_a_restart_lets_no_second_owner_in)
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK); /* 1 and 2 */
     nodes_give_back(&ns, 2, 3);
     server_restart(ns.sv[1]); /* forgets its vote */
-    int64_t until_ms = test_now_ms() + 1000;
-    do {
-        rlock_status s = rlock_trylock(q.lk);
-        if (s != RLOCK_BUSY && s != RLOCK_EQUORUM)
-            FAIL("a second owner: %s", rlock_status_str(s));
-    } while (test_now_ms() < until_ms);
-    EXPECT(rlock_is_held(p.lk));
+    expect_one_owner(&p, &q);
     rlock_unlock(p.lk);
     party_leave(&p);
     party_leave(&q);
@@ -1181,72 +1148,6 @@ TEST(red, fault_044_an_extend_after_the_deadline_is_lost)
 
 /* --- exclusion while nodes come and go ----------------------------------- */
 
-/* Shared with other processes. */
-typedef struct arena {
-    atomic_int inside, entered, clashes, ended;
-    atomic_ullong last_token;
-} arena;
-
-static arena *arena_new(void)
-{
-    arena *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT(a != MAP_FAILED);
-    return a;
-}
-
-/* A majority may be missing for a moment while nodes are found again. */
-static void visit(arena *a, rlock *lk, int64_t lease_ms)
-{
-    EXPECT_STATUS(rlock_acquire(lk, SOON, lease_ms), RLOCK_OK);
-    uint64_t token = rlock_token(lk);
-    if (token == 0)
-        FAIL("the lease of %lld ms has run out", (long long)lease_ms);
-    if (atomic_fetch_add(&a->inside, 1) != 0)
-        atomic_fetch_add(&a->clashes, 1);
-    if (atomic_exchange(&a->last_token, token) >= token)
-        atomic_fetch_add(&a->clashes, 1);
-    atomic_fetch_add(&a->entered, 1);
-    sched_yield();
-    atomic_fetch_sub(&a->inside, 1);
-    rlock_status s = rlock_unlock(lk);
-    if (s != RLOCK_OK && s != RLOCK_EQUORUM)
-        FAIL("unlock: %s", rlock_last_error()->message);
-}
-
-typedef struct runner {
-    arena *a;
-    rlock *lk;
-    int rounds;
-    int64_t lease_ms;
-} runner;
-
-static intptr_t run(void *arg)
-{
-    const runner *r = arg;
-    for (int i = 0; i < r->rounds; i++)
-        visit(r->a, r->lk, r->lease_ms);
-    atomic_fetch_add(&r->a->ended, 1);
-    return 0;
-}
-
-static void run_in_child(child *c, void *arg)
-{
-    runner *r = arg;
-    rlock_client *cl[3];
-    for (size_t i = 0; i < 3; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.uri = child_take_uri(c);
-        EXPECT_STATUS(rlock_client_new(&opts, &cl[i]), RLOCK_OK);
-    }
-    EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &r->lk), RLOCK_OK);
-    child_tell(c, 'r');
-    run(r);
-    rlock_free(r->lk);
-    for (size_t i = 0; i < 3; i++)
-        rlock_client_free(cl[i]);
-}
-
 /* One node after the other hangs for a moment, until so many are done. */
 static void disturb(const nodes *ns, const arena *a, int runners)
 {
@@ -1266,44 +1167,37 @@ TEST(red, excludes_threads_and_clients_while_nodes_hang)
     nodes ns = nodes_start(5);
     party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
     arena *a = arena_new();
-    runner of_p = {a, p.lk, ROUNDS, 20000}, of_q = {a, q.lk, ROUNDS, 20000};
+    runner of_p = {a, p.lk, ROUNDS, 20000, true},
+           of_q = {a, q.lk, ROUNDS, 20000, true};
     test_thread *t[THREADS];
     for (size_t i = 0; i < THREADS; i++)
-        t[i] = test_spawn(run, i % 2 ? &of_p : &of_q);
+        t[i] = test_spawn(arena_run, i % 2 ? &of_p : &of_q);
     disturb(&ns, a, THREADS);
     for (size_t i = 0; i < THREADS; i++)
         test_join(t[i]);
-    EXPECT_INT(atomic_load(&a->entered), THREADS * ROUNDS);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, THREADS * ROUNDS);
     nodes_expect_all_undone(&ns);
     party_leave(&p);
     party_leave(&q);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
 }
 
 TEST(red, excludes_processes_while_nodes_hang)
 {
     enum { ROUNDS = 40, PROCESSES = 3 };
     arena *a = arena_new();
-    runner r = {a, NULL, ROUNDS, 20000};
+    runner r = {a, NULL, ROUNDS, 20000, true};
     child *c[PROCESSES];
     for (size_t i = 0; i < PROCESSES; i++)
-        c[i] = child_start(run_in_child, &r);
+        c[i] = child_start(arena_run_in_child, &r);
     nodes ns = nodes_start(3);
-    for (size_t i = 0; i < PROCESSES; i++) {
-        for (size_t k = 0; k < 3; k++)
-            child_give_uri(c[i], ns.sv[(i + k) % 3]);
-        child_expect(c[i], 'r');
-    }
+    arena_start_children(&ns, c, PROCESSES);
     disturb(&ns, a, PROCESSES);
     for (size_t i = 0; i < PROCESSES; i++)
         child_end(c[i]);
-    EXPECT_INT(atomic_load(&a->entered), PROCESSES * ROUNDS);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, PROCESSES * ROUNDS);
     nodes_expect_all_undone(&ns);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
 }
 
 /* Restarts lose what a node knew; never of a majority within a lease. */
@@ -1313,12 +1207,13 @@ TEST(red, excludes_threads_and_clients_while_nodes_restart)
     nodes ns = nodes_start(5);
     party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
     arena *a = arena_new();
-    runner of_p = {a, p.lk, ROUNDS, 20000}, of_q = {a, q.lk, ROUNDS, 20000};
+    runner of_p = {a, p.lk, ROUNDS, 20000, true},
+           of_q = {a, q.lk, ROUNDS, 20000, true};
     party_connect(&p);
     party_connect(&q);
     test_thread *t[THREADS];
     for (size_t i = 0; i < THREADS; i++)
-        t[i] = test_spawn(run, i % 2 ? &of_p : &of_q);
+        t[i] = test_spawn(arena_run, i % 2 ? &of_p : &of_q);
     for (size_t i = 0; i < 2; i++) {
         int entered = atomic_load(&a->entered);
         EVENTUALLY(SOON, atomic_load(&a->entered) >= entered + 20);
@@ -1326,13 +1221,11 @@ TEST(red, excludes_threads_and_clients_while_nodes_restart)
     }
     for (size_t i = 0; i < THREADS; i++)
         test_join(t[i]);
-    EXPECT_INT(atomic_load(&a->entered), THREADS * ROUNDS);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, THREADS * ROUNDS);
     nodes_expect_all_undone(&ns);
     party_leave(&p);
     party_leave(&q);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
 }
 
 /* --- defects of other libraries ------------------------------------------ */
@@ -1347,16 +1240,17 @@ TEST(red, an_even_split_ends)
     rlock_client *turned[] = {p[1].cl[3], p[1].cl[2], p[1].cl[1], p[1].cl[0]};
     rlock *other = NULL;
     EXPECT_STATUS(rlock_red_new(turned, 4, SCENE_LOCK, &other), RLOCK_OK);
-    runner r[] = {{a, p[0].lk, ROUNDS, 20000}, {a, other, ROUNDS, 20000}};
-    test_thread *t[] = {test_spawn(run, &r[0]), test_spawn(run, &r[1])};
+    runner r[] = {{a, p[0].lk, ROUNDS, 20000, true},
+                  {a, other, ROUNDS, 20000, true}};
+    test_thread *t[] = {test_spawn(arena_run, &r[0]),
+                        test_spawn(arena_run, &r[1])};
     test_join(t[0]);
     test_join(t[1]);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, 2 * ROUNDS);
     rlock_free(other);
     party_leave(&p[0]);
     party_leave(&p[1]);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
 }
 
 TEST(red, releasing_an_expired_lock_returns_at_once)

@@ -1391,38 +1391,29 @@ static void expect_excluded(rlock_layout held, rlock_layout tried,
     scene_stop(&s);
 }
 
-TEST(layouts, a_hash_excludes_a_string)
-{
-    expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_STRING, RLOCK_EWRONGTYPE);
-}
+TEST_CASE(layouts, a_hash_excludes_a_string,
+          expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_STRING,
+                          RLOCK_EWRONGTYPE))
 
-TEST(layouts, a_hash_excludes_a_timestamp)
-{
-    expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_TIMESTAMP,
-                    RLOCK_EWRONGTYPE);
-}
+TEST_CASE(layouts, a_hash_excludes_a_timestamp,
+          expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_TIMESTAMP,
+                          RLOCK_EWRONGTYPE))
 
-TEST(layouts, a_string_excludes_a_hash)
-{
-    expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_HASH, RLOCK_EWRONGTYPE);
-}
+TEST_CASE(layouts, a_string_excludes_a_hash,
+          expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_HASH,
+                          RLOCK_EWRONGTYPE))
 
-TEST(layouts, a_string_excludes_a_timestamp)
-{
-    expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_TIMESTAMP,
-                    RLOCK_EWRONGTYPE);
-}
+TEST_CASE(layouts, a_string_excludes_a_timestamp,
+          expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_TIMESTAMP,
+                          RLOCK_EWRONGTYPE))
 
-TEST(layouts, a_timestamp_excludes_a_hash)
-{
-    expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_HASH,
-                    RLOCK_EWRONGTYPE);
-}
+TEST_CASE(layouts, a_timestamp_excludes_a_hash,
+          expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_HASH,
+                          RLOCK_EWRONGTYPE))
 
-TEST(layouts, a_timestamp_excludes_a_string)
-{
-    expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_STRING, RLOCK_BUSY);
-}
+TEST_CASE(layouts, a_timestamp_excludes_a_string,
+          expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_STRING,
+                          RLOCK_BUSY))
 
 /* A waiter of the same client that takes the lock for a string came first. */
 TEST(layouts, a_waiter_of_another_layout_is_told_of_it)
@@ -1472,10 +1463,8 @@ static void expect_handed_over(rlock_layout from, rlock_layout to)
     scene_stop(&s);
 }
 
-TEST(layouts, a_timestamp_is_handed_over_to_a_string)
-{
-    expect_handed_over(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_STRING);
-}
+TEST_CASE(layouts, a_timestamp_is_handed_over_to_a_string,
+          expect_handed_over(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_STRING))
 
 TEST(layouts, several_locks_as_one_may_have_several_layouts)
 {

@@ -319,25 +319,16 @@ static void all_or_nothing_on_several(int64_t wait_ms)
     scene_stop(&t);
 }
 
-TEST(multi, a_try_that_finds_one_busy_takes_nothing)
-{
-    all_or_nothing_on_one(0);
-}
+TEST_CASE(multi, a_try_that_finds_one_busy_takes_nothing,
+          all_or_nothing_on_one(0))
 
-TEST(multi, a_try_on_several_servers_that_finds_one_busy_takes_nothing)
-{
-    all_or_nothing_on_several(0);
-}
+TEST_CASE(multi, a_try_on_several_servers_that_finds_one_busy_takes_nothing,
+          all_or_nothing_on_several(0))
 
-TEST(multi, a_wait_that_runs_out_leaves_nothing)
-{
-    all_or_nothing_on_one(60);
-}
+TEST_CASE(multi, a_wait_that_runs_out_leaves_nothing, all_or_nothing_on_one(60))
 
-TEST(multi, a_wait_on_several_servers_that_runs_out_leaves_nothing)
-{
-    all_or_nothing_on_several(60);
-}
+TEST_CASE(multi, a_wait_on_several_servers_that_runs_out_leaves_nothing,
+          all_or_nothing_on_several(60))
 
 static void failure_leaves_levels(int64_t wait_ms, rlock_status status)
 {
@@ -365,15 +356,11 @@ static void failure_leaves_levels(int64_t wait_ms, rlock_status status)
     scene_stop(&t);
 }
 
-TEST(multi, what_the_thread_held_before_a_failed_try_stays_at_its_level)
-{
-    failure_leaves_levels(0, RLOCK_BUSY);
-}
+TEST_CASE(multi, what_the_thread_held_before_a_failed_try_stays_at_its_level,
+          failure_leaves_levels(0, RLOCK_BUSY))
 
-TEST(multi, what_the_thread_held_before_a_failed_wait_stays_at_its_level)
-{
-    failure_leaves_levels(60, RLOCK_TIMEOUT);
-}
+TEST_CASE(multi, what_the_thread_held_before_a_failed_wait_stays_at_its_level,
+          failure_leaves_levels(60, RLOCK_TIMEOUT))
 
 TEST(multi, members_may_be_of_different_layouts)
 {

@@ -2,13 +2,10 @@
  * Red locks: one name on several servers, held by a majority. What happens
  * when servers fail is in ../fault/red.c.
  */
-#include <sched.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nodes.h"
+#include "arena.h"
 
 /* --- making one ---------------------------------------------------------- */
 
@@ -545,35 +542,17 @@ static void expect_lost(size_t n, void (*harm)(const nodes *ns, size_t n))
     nodes_stop(&ns);
 }
 
-TEST(red, a_deleted_majority_is_one_loss)
-{
-    expect_lost(3, delete_keys);
-}
+TEST_CASE(red, a_deleted_majority_is_one_loss, expect_lost(3, delete_keys))
 
-TEST(red, a_flushed_majority_is_one_loss)
-{
-    expect_lost(5, flush);
-}
+TEST_CASE(red, a_flushed_majority_is_one_loss, expect_lost(5, flush))
 
-TEST(red, a_stolen_majority_is_one_loss)
-{
-    expect_lost(3, steal);
-}
+TEST_CASE(red, a_stolen_majority_is_one_loss, expect_lost(3, steal))
 
-TEST(red, half_of_an_even_number_is_a_loss)
-{
-    expect_lost(4, delete_keys);
-}
+TEST_CASE(red, half_of_an_even_number_is_a_loss, expect_lost(4, delete_keys))
 
-TEST(red, one_of_two_is_a_loss)
-{
-    expect_lost(2, delete_keys);
-}
+TEST_CASE(red, one_of_two_is_a_loss, expect_lost(2, delete_keys))
 
-TEST(red, the_only_one_is_a_loss)
-{
-    expect_lost(1, delete_keys);
-}
+TEST_CASE(red, the_only_one_is_a_loss, expect_lost(1, delete_keys))
 
 static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
 {
@@ -597,20 +576,12 @@ static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
     nodes_stop(&ns);
 }
 
-TEST(red, a_deleted_minority_is_no_loss)
-{
-    expect_kept(3, delete_keys);
-}
+TEST_CASE(red, a_deleted_minority_is_no_loss, expect_kept(3, delete_keys))
 
-TEST(red, a_flushed_minority_of_five_is_no_loss)
-{
-    expect_kept(5, flush);
-}
+TEST_CASE(red, a_flushed_minority_of_five_is_no_loss, expect_kept(5, flush))
 
-TEST(red, a_stolen_minority_of_an_even_number_is_no_loss)
-{
-    expect_kept(4, steal);
-}
+TEST_CASE(red, a_stolen_minority_of_an_even_number_is_no_loss,
+          expect_kept(4, steal))
 
 TEST(red, a_thief_of_the_majority_keeps_what_it_stole)
 {
@@ -1369,109 +1340,41 @@ TEST(red, a_multi_lock_is_lost_with_its_majority)
 
 /* --- exclusion ----------------------------------------------------------- */
 
-/* Shared with other processes. */
-typedef struct arena {
-    atomic_int inside, entered, clashes;
-    atomic_ullong last_token;
-} arena;
-
-static arena *arena_new(void)
-{
-    arena *a = mmap(NULL, sizeof *a, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT(a != MAP_FAILED);
-    return a;
-}
-
-static void visit(arena *a, rlock *lk)
-{
-    EXPECT_STATUS(rlock_acquire(lk, SOON, 60000), RLOCK_OK);
-    uint64_t token = rlock_token(lk);
-    if (atomic_fetch_add(&a->inside, 1) != 0)
-        atomic_fetch_add(&a->clashes, 1);
-    if (atomic_exchange(&a->last_token, token) >= token)
-        atomic_fetch_add(&a->clashes, 1);
-    atomic_fetch_add(&a->entered, 1);
-    sched_yield();
-    atomic_fetch_sub(&a->inside, 1);
-    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-}
-
-typedef struct runner {
-    arena *a;
-    rlock *lk;
-    int rounds;
-} runner;
-
-static intptr_t run(void *arg)
-{
-    const runner *r = arg;
-    for (int i = 0; i < r->rounds; i++)
-        visit(r->a, r->lk);
-    return 0;
-}
-
 TEST(red, threads_and_clients_take_turns)
 {
     enum { ROUNDS = 60 };
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);
     arena *a = arena_new();
-    runner of_p = {a, p.lk, ROUNDS}, of_q = {a, q.lk, ROUNDS};
-    test_thread *t[] = {test_spawn(run, &of_p), test_spawn(run, &of_p),
-                        test_spawn(run, &of_q), test_spawn(run, &of_q)};
+    runner of_p = {a, p.lk, ROUNDS, 60000, false},
+           of_q = {a, q.lk, ROUNDS, 60000, false};
+    test_thread *t[] = {
+        test_spawn(arena_run, &of_p), test_spawn(arena_run, &of_p),
+        test_spawn(arena_run, &of_q), test_spawn(arena_run, &of_q)};
     for (size_t i = 0; i < 4; i++)
         test_join(t[i]);
-    EXPECT_INT(atomic_load(&a->entered), 4 * ROUNDS);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, 4 * ROUNDS);
     nodes_expect_all_undone(&ns);
     party_leave(&p);
     party_leave(&q);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
-}
-
-static void run_in_child(child *c, void *arg)
-{
-    const runner *r = arg;
-    rlock_client *cl[3];
-    rlock *lk = NULL;
-    for (size_t i = 0; i < 3; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.uri = child_take_uri(c);
-        EXPECT_STATUS(rlock_client_new(&opts, &cl[i]), RLOCK_OK);
-    }
-    EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &lk), RLOCK_OK);
-    for (int i = 0; i < r->rounds; i++)
-        visit(r->a, lk);
-    rlock_free(lk);
-    for (size_t i = 0; i < 3; i++)
-        rlock_client_free(cl[i]);
-    child_tell(c, 'd');
 }
 
 TEST(red, processes_take_turns)
 {
     enum { ROUNDS = 60, PROCESSES = 3 };
     arena *a = arena_new();
-    runner r = {a, NULL, ROUNDS};
+    runner r = {a, NULL, ROUNDS, 60000, false};
     child *c[PROCESSES];
     for (size_t i = 0; i < PROCESSES; i++)
-        c[i] = child_start(run_in_child, &r);
+        c[i] = child_start(arena_run_in_child, &r);
     nodes ns = nodes_start(3);
-    for (size_t i = 0; i < PROCESSES; i++) {
-        for (size_t k = 0; k < 3; k++)
-            child_give_uri(c[i], ns.sv[(i + k) % 3]);
-    }
-    for (size_t i = 0; i < PROCESSES; i++) {
-        child_expect(c[i], 'd');
+    arena_start_children(&ns, c, PROCESSES);
+    for (size_t i = 0; i < PROCESSES; i++)
         child_end(c[i]);
-    }
-    EXPECT_INT(atomic_load(&a->entered), PROCESSES * ROUNDS);
-    EXPECT_INT(atomic_load(&a->clashes), 0);
+    arena_end(a, PROCESSES * ROUNDS);
     nodes_expect_all_undone(&ns);
     nodes_stop(&ns);
-    munmap(a, sizeof *a);
 }
 
 /* Any number of threads may make and free handles of one lock. */

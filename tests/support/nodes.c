@@ -209,3 +209,14 @@ void expect_one_loss(const party *p)
     events_wait(p->ev[0], RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_INT(party_events(p, RLOCK_EVENT_LOST), 1);
 }
+
+void expect_one_owner(const party *owner, const party *other)
+{
+    int64_t until_ms = test_now_ms() + 1000;
+    do {
+        rlock_status s = rlock_trylock(other->lk);
+        if (s != RLOCK_BUSY && s != RLOCK_EQUORUM)
+            FAIL("a second owner: %s", rlock_status_str(s));
+    } while (test_now_ms() < until_ms);
+    EXPECT(rlock_is_held(owner->lk));
+}

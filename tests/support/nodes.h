@@ -76,5 +76,7 @@ void party_hold_renewed(party *p);
 int party_events(const party *p, rlock_event_type type);
 /* The first client has been told of a loss, once, and no other has. */
 void expect_one_loss(const party *p);
+/* Another party tries for a second, in vain; the owner still holds it then. */
+void expect_one_owner(const party *owner, const party *other);
 
 #endif

@@ -60,6 +60,13 @@ void test_register(const char *suite, const char *name, test_fn *fn);
 
 #endif
 
+/* A test that is one call of what it shares with others. */
+#define TEST_CASE(suite, name, ...)                                            \
+    TEST(suite, name)                                                          \
+    {                                                                          \
+        __VA_ARGS__;                                                           \
+    }
+
 #define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 /* Reported as skipped, never as passed. */
 #define SKIP(reason) test_skip(reason)
