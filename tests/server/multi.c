@@ -541,44 +541,79 @@ TEST(multi, one_cancel_at_any_moment_ends_the_wait)
     scene_stop(&s);
 }
 
-/* How often one that takes and releases in a loop gets it before another. */
-static int rounds_before(rlock *mine, waiter *other)
+/* Lets a reply go when it has taken so long, and notes when that was. */
+typedef struct delay {
+    proxy *px;
+    int ms;
+    int64_t over_us;
+} delay;
+
+static intptr_t wait_and_let_go(void *arg)
 {
-    int rounds = 0;
-    do {
-        EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
-        rounds++;
-    } while (rlock_acquire(mine, 300, RLOCK_WATCHDOG) == RLOCK_OK);
-    EXPECT_STATUS(waiter_status(other, NULL), RLOCK_OK);
-    return rounds;
+    delay *d = arg;
+    EVENTUALLY(SOON, proxy_fired(d->px));
+    test_pause_ms(d->ms);
+    d->over_us = test_now_us();
+    proxy_let_go(d->px);
+    return 0;
 }
 
-static int hand_over(server *sv, rlock_client *cl, rlock *mine, rlock *theirs)
+/*
+ * The one that is rung cannot come, as its connections are frozen. Whoever
+ * released gives it as long as the release took, but no more than 20 ms, and
+ * takes the lock only then. Load makes that longer, never shorter.
+ */
+static void expect_way_made(scene *s, proxy *px, rlock_client *cl, rlock *mine,
+                            rlock *theirs)
+{
+    delay d = {.px = s->px, .ms = 50};
+    EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
+    waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    asleep(s->sv, "a", cl);
+    proxy_freeze(px, true);
+    proxy_rule(s->px, proxy_sha("release"), 1, PROXY_HOLD_REPLY, NULL);
+    test_thread *t = test_spawn(wait_and_let_go, &d);
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(mine, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    int64_t taken_us = test_now_us();
+    test_join(t);
+    EXPECT(taken_us - d.over_us >= 20000);
+    proxy_freeze(px, false);
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+}
+
+/* Takes it and gives it back until the other one has it. */
+static void expect_handed_over(server *sv, rlock_client *cl, rlock *mine,
+                               rlock *theirs)
 {
     EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
     waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
     asleep(sv, "a", cl);
-    int rounds = rounds_before(mine, w);
+    do
+        EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    while (rlock_acquire(mine, 300, RLOCK_WATCHDOG) == RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     waiter_end(w);
-    return rounds;
 }
 
 /* Whoever releases makes way for the client that it has woken. */
 TEST(multi, who_takes_it_again_and_again_keeps_nobody_waiting)
 {
-    scene s = scene_start(0, 0);
-    rlock_client *cl = server_client(s.sv, NULL);
+    scene s = scene_proxied(0, 0);
+    proxy *px = proxy_start(s.sv);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.uri = proxy_uri(px);
+    rlock_client *cl = server_client(s.sv, &opts);
     set mine = set_of(&s, "ab"), theirs = set_of_client(s.sv, cl, "ab");
-    /* On a busy machine both lose now and then. */
-    int rounds = 0, of_single = 0;
-    for (int i = 0; i < 10; i++) {
-        of_single += hand_over(s.sv, cl, mine.lk[0], theirs.lk[0]);
-        rounds += hand_over(s.sv, cl, mine.all, theirs.all);
-    }
-    EXPECT_BETWEEN(rounds, 10, 100 + 5 * of_single);
+    expect_way_made(&s, px, cl, mine.lk[0], theirs.lk[0]);
+    expect_way_made(&s, px, cl, mine.all, theirs.all);
+    for (int i = 0; i < 5; i++)
+        expect_handed_over(s.sv, cl, mine.all, theirs.all);
     set_free(&mine);
     set_free(&theirs);
     rlock_client_free(cl);
+    proxy_stop(px);
     scene_stop(&s);
 }
 
