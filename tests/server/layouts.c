@@ -107,6 +107,13 @@ static void expect_lost_once(scene *s)
     EXPECT_INT(events_count(s->ev, RLOCK_EVENT_LOST), 1);
 }
 
+/* The unlock tells of the loss as well. */
+static void unlock_lost(scene *s)
+{
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_LOST);
+    expect_lost_once(s);
+}
+
 /* --- lock and unlock ----------------------------------------------------- */
 
 BOTH(unlock_leaves_nothing_but_a_token)
@@ -689,11 +696,11 @@ TEST(layouts, timestamp_a_lease_that_ran_out_is_free_though_the_key_stays)
 
 /* --- waiting ------------------------------------------------------------- */
 
-BOTH(a_release_wakes_a_waiter_at_once)
+/* A waiter gets it at once, whoever gives it. */
+static void expect_handed_over(rlock_layout from, rlock_layout to)
 {
-    scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    scene s = scene_of_held(from, 0);
+    rival b = rival_of(&s, to);
     rival_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
@@ -703,6 +710,11 @@ BOTH(a_release_wakes_a_waiter_at_once)
     rival_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
+}
+
+BOTH(a_release_wakes_a_waiter_at_once)
+{
+    expect_handed_over(layout, layout);
 }
 
 BOTH(a_force_unlock_wakes_a_waiter_at_once)
@@ -939,8 +951,7 @@ BOTH(an_explicit_lease_is_never_renewed)
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 400), RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_INT(stats_of(s.cl).renewals, 0);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     EVENTUALLY(SOON, !is_locked(s.lk));
     scene_stop(&s);
 }
@@ -976,12 +987,44 @@ BOTH(the_longest_lease_works)
 
 /* --- taken away ---------------------------------------------------------- */
 
+typedef rlock_status verb(rlock *lk);
+
+static rlock_status acquire_long(rlock *lk)
+{
+    return rlock_acquire(lk, 0, 900000);
+}
+
+static rlock_status extend_long(rlock *lk)
+{
+    return rlock_extend(lk, 900000);
+}
+
+static void expect_told_of_deletion(rlock_layout layout, verb *fn)
+{
+    scene s = scene_of_held(layout, 0);
+    others_release(s.sv);
+    EXPECT_STATUS(fn(s.lk), RLOCK_LOST);
+    EXPECT(!held_on_server(s.sv));
+    unlock_lost(&s);
+    scene_stop(&s);
+}
+
+static void expect_not_touched(rlock_layout layout, verb *fn)
+{
+    scene s = scene_of_held(layout, 0);
+    text theirs = others_overwrite(s.sv, layout);
+    EXPECT_STATUS(fn(s.lk), RLOCK_LOST);
+    unlock_lost(&s);
+    expect_value(s.sv, theirs.is);
+    EXPECT(pttl(s.sv) < 130000);
+    scene_stop(&s);
+}
+
 BOTH(unlock_tells_that_the_key_was_deleted)
 {
     scene s = scene_of_held(layout, 0);
     others_release(s.sv);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -993,31 +1036,18 @@ BOTH(an_inner_unlock_tells_that_the_key_was_deleted)
     others_release(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT(!rlock_is_held(s.lk));
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     scene_stop(&s);
 }
 
 BOTH(a_nested_acquire_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of_held(layout, 0);
-    others_release(s.sv);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_LOST);
-    EXPECT(!held_on_server(s.sv));
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
-    scene_stop(&s);
+    expect_told_of_deletion(layout, rlock_lock);
 }
 
 BOTH(extend_tells_that_the_key_was_deleted)
 {
-    scene s = scene_of_held(layout, 0);
-    others_release(s.sv);
-    EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_LOST);
-    EXPECT(!held_on_server(s.sv));
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
-    scene_stop(&s);
+    expect_told_of_deletion(layout, extend_long);
 }
 
 BOTH(the_watchdog_tells_that_the_key_was_deleted)
@@ -1026,8 +1056,7 @@ BOTH(the_watchdog_tells_that_the_key_was_deleted)
     others_release(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT(!held_on_server(s.sv));
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     scene_stop(&s);
 }
 
@@ -1035,34 +1064,19 @@ BOTH(unlock_does_not_touch_who_has_overwritten_it)
 {
     scene s = scene_of_held(layout, 0);
     text theirs = others_overwrite(s.sv, layout);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_value(s.sv, theirs.is);
     scene_stop(&s);
 }
 
 BOTH(a_nested_acquire_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of_held(layout, 0);
-    text theirs = others_overwrite(s.sv, layout);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 900000), RLOCK_LOST);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
-    expect_value(s.sv, theirs.is);
-    EXPECT(pttl(s.sv) < 130000);
-    scene_stop(&s);
+    expect_not_touched(layout, acquire_long);
 }
 
 BOTH(extend_does_not_touch_who_has_overwritten_it)
 {
-    scene s = scene_of_held(layout, 0);
-    text theirs = others_overwrite(s.sv, layout);
-    EXPECT_STATUS(rlock_extend(s.lk, 900000), RLOCK_LOST);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
-    expect_value(s.sv, theirs.is);
-    EXPECT(pttl(s.sv) < 130000);
-    scene_stop(&s);
+    expect_not_touched(layout, extend_long);
 }
 
 BOTH(the_watchdog_does_not_touch_who_has_overwritten_it)
@@ -1070,8 +1084,7 @@ BOTH(the_watchdog_does_not_touch_who_has_overwritten_it)
     scene s = scene_of_held(layout, 900);
     text theirs = others_overwrite(s.sv, layout);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_value(s.sv, theirs.is);
     scene_stop(&s);
 }
@@ -1101,8 +1114,7 @@ BOTH(force_unlock_tells_the_holder)
     EXPECT(!held_on_server(s.sv));
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_NOT_HELD);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     rival_leave(&b);
     scene_stop(&s);
 }
@@ -1319,8 +1331,7 @@ BOTH(a_hold_whose_key_became_a_hash_is_lost_at_the_next_call)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_EWRONGTYPE);
     EXPECT(!rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_extend(s.lk, 1000), RLOCK_LOST);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_still_a_hash(s.sv);
     scene_stop(&s);
 }
@@ -1330,8 +1341,7 @@ BOTH(the_watchdog_notices_a_key_that_became_a_hash)
     scene s = scene_of_held(layout, 900);
     become_a_hash(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_still_a_hash(s.sv);
     scene_stop(&s);
 }
@@ -1341,8 +1351,7 @@ TEST(layouts, timestamp_the_watchdog_notices_a_value_that_is_no_number)
     scene s = scene_of_held(RLOCK_LAYOUT_TIMESTAMP, 900);
     server_cmd(s.sv, "SET " SCENE_LOCK " abc");
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    expect_lost_once(&s);
+    unlock_lost(&s);
     expect_value(s.sv, "abc");
     scene_stop(&s);
 }
@@ -1445,21 +1454,6 @@ TEST(layouts, a_waiter_of_another_layout_keeps_nobody_from_a_free_lock)
     EXPECT_STATUS(waiter_end(second), RLOCK_OK);
     EXPECT_STATUS(waiter_end(first), RLOCK_OK);
     rlock_free(other);
-    scene_stop(&s);
-}
-
-/* A waiter gets it, whoever gives it. */
-static void expect_handed_over(rlock_layout from, rlock_layout to)
-{
-    scene s = scene_of(from, 0);
-    rival b = rival_of(&s, to);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    expect_woken(&b);
-    waiter_end(b.w);
-    rival_leave(&b);
-    expect_nothing_left(s.sv);
     scene_stop(&s);
 }
 
