@@ -49,9 +49,7 @@ TEST(multi, fault_045_the_others_are_undone_whichever_fails)
         expect_nothing_left(s.sv);
         expect_nothing_left(t.sv);
     }
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /*
@@ -98,8 +96,7 @@ TEST(multi, fault_045_an_error_reply_to_the_kth_undoes_the_others)
     deny(s.sv, 0);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* The fault passes; all is well then. */
@@ -117,8 +114,7 @@ TEST(multi, fault_045_a_passing_error_at_the_kth_is_asked_again)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
         expect_nothing_left(s.sv);
     }
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* What cannot be undone at once is undone later, the rest at once. */
@@ -144,8 +140,7 @@ TEST(multi, fault_045_an_undo_that_fails_stops_no_other)
     }
     server_cmd(s.sv, "DEL e");
     expect_all_undone(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, fault_045_a_server_that_is_down_undoes_what_the_other_gave)
@@ -166,9 +161,7 @@ TEST(multi, fault_045_a_server_that_is_down_undoes_what_the_other_gave)
     EXPECT_STATUS(rlock_acquire(m.all, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_all_undone(s.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, fault_045_a_server_without_memory_undoes_what_the_other_gave)
@@ -185,9 +178,7 @@ TEST(multi, fault_045_a_server_without_memory_undoes_what_the_other_gave)
     server_cmd(t.sv, "CONFIG SET maxmemory 1");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
@@ -200,9 +191,7 @@ TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_acquire(m.all, 1000, RLOCK_WATCHDOG), RLOCK_ECLOSED);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* A member that the thread had and lost cannot be entered again. */
@@ -221,8 +210,7 @@ TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_LOST);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* What is waited for is had, but meanwhile another member was lost. */
@@ -282,8 +270,7 @@ TEST(multi, fault_045_a_member_held_before_and_lost_during_the_wait_fails_it)
     EXPECT_STATUS(n.status, RLOCK_LOST);
     EXPECT_STATUS(n.at_unlock, RLOCK_LOST);
     EXPECT(all_at(&m, 0));
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* It names the member as every failure does. */
@@ -296,8 +283,7 @@ TEST(multi, fault_045_the_member_that_was_lost_during_the_wait_is_named)
     EXPECT(all_at(&m, 0));
     expect_blame(2);
     EXPECT_CONTAINS(rlock_last_error()->message, "'a'");
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- unlock -------------------------------------------------------------- */
@@ -320,8 +306,7 @@ TEST(multi, fault_045_an_unlock_that_fails_stops_no_other)
         EVENTUALLY(20000, all_at(&m, 0));
     }
     expect_all_undone(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, unlock_releases_the_others_when_a_server_is_down)
@@ -335,9 +320,7 @@ TEST(multi, unlock_releases_the_others_when_a_server_is_down)
     expect_blame(1);
     EXPECT_INT(levels(t.sv, "a"), 0);
     EXPECT_INT(levels(t.sv, "c"), 0);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* The other answers, but takes its time: 80 ms. */
@@ -360,14 +343,11 @@ static void unlock_beside_a_hanging_one(const char *hanging, const char *other)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
     server_resume(s.sv);
     EVENTUALLY(10000, all_at(&m, 0));
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST_CASE(multi, unlock_releases_the_others_before_it_meets_a_hanging_server,
           unlock_beside_a_hanging_one("b", "a"))
-
 TEST_CASE(multi, unlock_releases_the_others_after_it_met_a_hanging_server,
           unlock_beside_a_hanging_one("a", "b"))
 
@@ -382,9 +362,7 @@ TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
     expect_blame(1);
     expect_nothing_left(t.sv);
     EVENTUALLY(5000, levels(s.sv, "a") == 0); /* by its lease */
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, unlock_touches_no_lock_that_another_owner_has_meanwhile)
@@ -400,8 +378,7 @@ TEST(multi, unlock_touches_no_lock_that_another_owner_has_meanwhile)
     EXPECT_INT(levels(s.sv, "b"), 1);
     EXPECT_INT(levels(s.sv, "c"), 0);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL b"), 30000, 60000);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* Redisson #4456: leases were prolonged whoever held the lock. */
@@ -417,8 +394,7 @@ TEST(multi, extend_touches_no_lock_that_another_owner_has_meanwhile)
     EXPECT_BETWEEN(server_int(s.sv, "PTTL b"), 30000, 60000);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, "b"), 1);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- lost answers -------------------------------------------------------- */
@@ -453,10 +429,8 @@ static void answers_lost(proxy_action action)
 
 TEST_CASE(multi, a_connection_that_breaks_before_the_kth_request_counts_once,
           answers_lost(PROXY_CUT_BEFORE))
-
 TEST_CASE(multi, a_connection_that_breaks_before_the_kth_reply_counts_once,
           answers_lost(PROXY_CUT_AFTER))
-
 TEST_CASE(multi, a_connection_that_breaks_in_the_kth_reply_counts_once,
           answers_lost(PROXY_CUT_IN_REPLY))
 
@@ -605,8 +579,7 @@ TEST(multi, a_server_that_lost_its_scripts_is_told_them_again)
         EXPECT(all_at(&m, level));
     }
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* The k-th of a round trip only. */
@@ -624,8 +597,7 @@ TEST(multi, a_script_that_is_missing_in_the_middle_is_told_again)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
         expect_nothing_left(s.sv);
     }
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- time limits --------------------------------------------------------- */
@@ -663,9 +635,7 @@ TEST(multi, every_call_ends_in_time_when_servers_hang)
     server_resume(s.sv);
     server_resume(t.sv);
     EVENTUALLY(10000, all_at(&m, 0));
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, a_force_unlock_ends_in_time_when_a_server_hangs)
@@ -678,8 +648,7 @@ TEST(multi, a_force_unlock_ends_in_time_when_a_server_hangs)
     EXPECT_STATUS(in_time(rlock_force_unlock(m.all), began_ms, TIMEOUT_MS),
                   RLOCK_EIO);
     server_resume(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* Two servers; only one hangs, the first or the second to be asked. */
@@ -700,14 +669,11 @@ static void try_beside_a_hanging_one(const char *hanging, const char *other)
     }
     server_resume(s.sv);
     EVENTUALLY(10000, all_at(&m, 0));
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST_CASE(multi, a_try_in_which_the_first_server_hangs_ends_in_time,
           try_beside_a_hanging_one("a", "b"))
-
 TEST_CASE(multi, a_try_in_which_the_last_server_hangs_ends_in_time,
           try_beside_a_hanging_one("b", "a"))
 
@@ -724,9 +690,7 @@ TEST(multi, extend_reaches_the_others_when_a_server_hangs)
     EXPECT_BETWEEN(rlock_valid_ms(m.lk[1]), 60000, 100000);
     server_resume(s.sv);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* The one that hangs is given more time than the other's lease has. */
@@ -741,9 +705,7 @@ TEST(multi, an_extend_that_hangs_at_one_server_loses_nothing_at_another)
     EXPECT(rlock_is_held(m.lk[1]));
     server_resume(s.sv);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* --- losses -------------------------------------------------------------- */
@@ -817,9 +779,7 @@ TEST(multi, a_loss_is_told_when_the_first_client_is_gone)
     server_cmd(t.sv, "DEL b");
     events_wait(t.ev, RLOCK_EVENT_LOST, 1, 10000);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_ECLOSED);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* The losses are told at a client that is being freed. */

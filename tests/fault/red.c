@@ -199,7 +199,6 @@ static void expect_loss_in_time(void (*harm)(const nodes *ns, size_t from))
 
 TEST_CASE(red, fault_039_a_killed_majority_is_one_loss_by_the_deadline,
           expect_loss_in_time(kill_from))
-
 TEST_CASE(red, fault_039_a_hung_majority_is_one_loss_by_the_deadline,
           expect_loss_in_time(pause_from))
 
@@ -570,31 +569,22 @@ static void leave_nothing(size_t n, size_t dead_min, size_t dead_max)
 
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_1_node,
           leave_nothing(1, 0, 1))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_2_nodes,
           leave_nothing(2, 0, 2))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_3_nodes,
           leave_nothing(3, 0, 3))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_4_nodes,
           leave_nothing(4, 0, 4))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_5_nodes,
           leave_nothing(5, 0, 5))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_6_nodes,
           leave_nothing(6, 1, 6))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_6_living_nodes,
           leave_nothing(6, 0, 0))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes,
           leave_nothing(7, 2, 7))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_living_nodes,
           leave_nothing(7, 0, 0))
-
 TEST_CASE(red, fault_040_a_failed_try_leaves_nothing_on_7_nodes_with_one_dead,
           leave_nothing(7, 1, 1))
 

@@ -1403,23 +1403,18 @@ static void expect_excluded(rlock_layout held, rlock_layout tried,
 TEST_CASE(layouts, a_hash_excludes_a_string,
           expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_STRING,
                           RLOCK_EWRONGTYPE))
-
 TEST_CASE(layouts, a_hash_excludes_a_timestamp,
           expect_excluded(RLOCK_LAYOUT_HASH, RLOCK_LAYOUT_TIMESTAMP,
                           RLOCK_EWRONGTYPE))
-
 TEST_CASE(layouts, a_string_excludes_a_hash,
           expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_HASH,
                           RLOCK_EWRONGTYPE))
-
 TEST_CASE(layouts, a_string_excludes_a_timestamp,
           expect_excluded(RLOCK_LAYOUT_STRING, RLOCK_LAYOUT_TIMESTAMP,
                           RLOCK_EWRONGTYPE))
-
 TEST_CASE(layouts, a_timestamp_excludes_a_hash,
           expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_HASH,
                           RLOCK_EWRONGTYPE))
-
 TEST_CASE(layouts, a_timestamp_excludes_a_string,
           expect_excluded(RLOCK_LAYOUT_TIMESTAMP, RLOCK_LAYOUT_STRING,
                           RLOCK_BUSY))

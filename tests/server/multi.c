@@ -67,8 +67,7 @@ TEST(multi, bad_members_are_refused_by_their_position)
     expect_refused((rlock *[]){m.lk[0], NULL, m.lk[1]}, 3, "2");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], NULL}, 3, "3");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], m.lk[0]}, 3, "3");
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* Two holds of it by one thread are one hold of two levels. */
@@ -84,8 +83,7 @@ TEST(multi, the_same_lock_by_another_handle_is_refused)
     expect_refused((rlock *[]){m.lk[0], m.lk[1], otherwise}, 3, "3");
     rlock_free(otherwise);
     rlock_free(again);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, a_member_of_a_closed_client_is_refused)
@@ -98,8 +96,7 @@ TEST(multi, a_member_of_a_closed_client_is_refused)
     expect_refused((rlock *[]){lk}, 1, "1");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], lk}, 3, "3");
     rlock_free(lk);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* As many as allowed and one more, with names as long as allowed. */
@@ -182,8 +179,7 @@ TEST(multi, a_multi_lock_inside_of_another_may_be_freed)
     expect_levels(&m, 1);
     EXPECT_STATUS(rlock_unlock(all), RLOCK_OK);
     rlock_free(all);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, making_one_asks_no_server)
@@ -221,8 +217,7 @@ TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
         EXPECT_STATUS(rlock_holder_info(m.all, &holder), RLOCK_ENOTSUP);
         EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     }
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, arguments_out_of_range_are_refused)
@@ -238,8 +233,7 @@ TEST(multi, arguments_out_of_range_are_refused)
     EXPECT_STATUS(rlock_extend(m.all, RLOCK_LEASE_MAX_MS + 1), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- all or nothing ------------------------------------------------------ */
@@ -259,8 +253,7 @@ TEST(multi, takes_all_members_and_gives_all_back)
     EXPECT_INT(stats_of(s.cl).held_now, 0);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ACQUIRED), 3);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RELEASED), 3);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, one_name_on_two_servers_is_two_members)
@@ -272,9 +265,7 @@ TEST(multi, one_name_on_two_servers_is_two_members)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* With each of the members busy in turn. */
@@ -299,8 +290,7 @@ static void all_or_nothing_on_one(int64_t wait_ms)
     scene s = scene_start(0, 0);
     set m = set_of(&s, "cadb");
     expect_all_or_nothing(&m, wait_ms);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 static void all_or_nothing_on_several(int64_t wait_ms)
@@ -321,12 +311,9 @@ static void all_or_nothing_on_several(int64_t wait_ms)
 
 TEST_CASE(multi, a_try_that_finds_one_busy_takes_nothing,
           all_or_nothing_on_one(0))
-
 TEST_CASE(multi, a_try_on_several_servers_that_finds_one_busy_takes_nothing,
           all_or_nothing_on_several(0))
-
 TEST_CASE(multi, a_wait_that_runs_out_leaves_nothing, all_or_nothing_on_one(60))
-
 TEST_CASE(multi, a_wait_on_several_servers_that_runs_out_leaves_nothing,
           all_or_nothing_on_several(60))
 
@@ -351,14 +338,11 @@ static void failure_leaves_levels(int64_t wait_ms, rlock_status status)
     server_cmd(s.sv, "DEL c");
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST_CASE(multi, what_the_thread_held_before_a_failed_try_stays_at_its_level,
           failure_leaves_levels(0, RLOCK_BUSY))
-
 TEST_CASE(multi, what_the_thread_held_before_a_failed_wait_stays_at_its_level,
           failure_leaves_levels(60, RLOCK_TIMEOUT))
 
@@ -387,8 +371,7 @@ TEST(multi, members_may_be_of_different_layouts)
     take_by_hand(s.sv, "d", 60000);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
     EXPECT_INT(server_int(s.sv, "EXISTS a b c"), 0);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- waiting ------------------------------------------------------------- */
@@ -411,9 +394,7 @@ TEST(multi, a_wait_ends_when_the_busy_member_is_free)
         rlock_free(lk);
         rlock_client_free(rival);
     }
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* Also when the list has it the other way round. */
@@ -437,9 +418,7 @@ TEST(multi, who_waits_holds_what_comes_before_and_nothing_that_comes_later)
     server_cmd(t.sv, "DEL e");
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, the_wait_is_one_for_all_members)
@@ -454,8 +433,7 @@ TEST(multi, the_wait_is_one_for_all_members)
     EXPECT_BETWEEN(at_ms - began_ms, 500, 500 + 200 + 500);
     waiter_end(w);
     EXPECT_INT(levels(s.sv, "a"), 0);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 static void cancel_at(set *m, size_t i, rlock_client *cl)
@@ -477,9 +455,7 @@ TEST(multi, a_cancel_ends_the_wait_for_any_member)
     rlock_cancel(m.all); /* nobody waits */
     for (size_t i = 0; i < m.n; i++)
         cancel_at(&m, i, i < 2 ? s.cl : t.cl);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, a_cancel_is_for_the_handle_it_is_given)
@@ -504,8 +480,7 @@ TEST(multi, a_cancel_is_for_the_handle_it_is_given)
     rlock_cancel(other);
     EXPECT_STATUS(waiter_end(w2), RLOCK_CANCELED);
     rlock_free(other);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /*
@@ -537,8 +512,7 @@ TEST(multi, one_cancel_at_any_moment_ends_the_wait)
     rlock_free(a);
     rlock_free(b);
     rlock_client_free(rival);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* Lets a reply go when it has taken so long, and notes when that was. */
@@ -834,9 +808,7 @@ TEST(multi, an_acquire_inside_of_another_is_one_level_more)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, a_member_that_the_thread_holds_gets_one_level_more)
@@ -857,8 +829,7 @@ TEST(multi, a_member_that_the_thread_holds_gets_one_level_more)
     expect_unheld(m.all);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, a_handle_of_a_member_enters_once_more)
@@ -876,8 +847,7 @@ TEST(multi, a_handle_of_a_member_enters_once_more)
     expect_unheld(m.all);
     EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, two_sets_that_overlap_are_held_side_by_side)
@@ -909,8 +879,7 @@ TEST(multi, it_is_held_by_the_thread_that_took_it)
     expect_levels(&m, 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, valid_and_count_are_those_of_the_worst_member)
@@ -928,9 +897,7 @@ TEST(multi, valid_and_count_are_those_of_the_worst_member)
     for (int i = 0; i < 2; i++)
         EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     expect_unheld(m.all);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, the_token_is_the_largest_and_grows)
@@ -954,9 +921,7 @@ TEST(multi, the_token_is_the_largest_and_grows)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
         last = token;
     }
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, all_members_are_renewed)
@@ -974,9 +939,7 @@ TEST(multi, all_members_are_renewed)
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
     EXPECT_INT(stats_of(s.cl).renewals, renewals);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, an_explicit_lease_is_that_of_all_members_and_not_renewed)
@@ -990,8 +953,7 @@ TEST(multi, an_explicit_lease_is_that_of_all_members_and_not_renewed)
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
     EXPECT_INT(stats_of(s.cl).renewals, 0);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- unlock, extend, force_unlock ---------------------------------------- */
@@ -1022,8 +984,7 @@ TEST(multi, unlock_goes_through_all_and_reports_the_worst)
     server_cmd(s.sv, "DEL d");
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, extend_sets_the_lease_of_all)
@@ -1042,9 +1003,7 @@ TEST(multi, extend_sets_the_lease_of_all)
                stats_of(s.cl).renewals >= 4 && stats_of(t.cl).renewals >= 2);
     EXPECT(rlock_is_held(m.all));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, extend_reports_the_member_that_is_not_held_any_more)
@@ -1062,8 +1021,7 @@ TEST(multi, extend_reports_the_member_that_is_not_held_any_more)
     EXPECT_INT(levels(s.sv, "c"), 0);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, force_unlock_frees_what_anybody_holds)
@@ -1086,9 +1044,7 @@ TEST(multi, force_unlock_frees_what_anybody_holds)
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_EWRONGTYPE);
     expect_blame_of(1, "a");
     EXPECT_INT(levels(t.sv, "c"), 0);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 /* --- round trips --------------------------------------------------------- */
@@ -1149,8 +1105,7 @@ TEST(multi, members_of_one_client_are_asked_in_one_round_trip)
     EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 10);
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 10);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* What was taken behind a busy one goes back together, too. */
@@ -1166,8 +1121,7 @@ TEST(multi, a_failed_try_is_undone_in_one_round_trip)
     EXPECT_STATUS(waiter_end(w), RLOCK_BUSY);
     EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 5);
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 4);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -1414,8 +1368,7 @@ TEST(multi, a_freed_handle_leaves_the_members_held)
     for (size_t i = 0; i < m.n; i++)
         EXPECT_STATUS(rlock_unlock(m.lk[i]), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* Its group is still one. */
@@ -1445,8 +1398,7 @@ TEST(multi, the_members_handles_are_its_own)
     EXPECT(rlock_is_held(m.all)); /* the hold is the thread's */
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, it_may_outlive_its_clients)
@@ -1463,9 +1415,7 @@ TEST(multi, it_may_outlive_its_clients)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_ECLOSED);
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_ECLOSED);
     rlock_cancel(m.all);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 TEST(multi, a_client_that_is_freed_ends_the_wait)
@@ -1478,9 +1428,7 @@ TEST(multi, a_client_that_is_freed_ends_the_wait)
     scene_free_client(&t);
     EXPECT_STATUS(waiter_end(w), RLOCK_ECLOSED);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }
 
 static void expect_forked(set *m)
@@ -1518,8 +1466,7 @@ TEST(multi, a_child_inherits_nothing_and_sends_nothing)
     EXPECT(rlock_is_held(m.all));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 TEST(multi, a_handle_may_be_shared_by_threads)
@@ -1535,8 +1482,7 @@ TEST(multi, a_handle_may_be_shared_by_threads)
         test_join(t[i]);
     EXPECT_INT(atomic_load(&h.clashes), 0);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    scene_stop(&s);
+    set_end(&m, &s);
 }
 
 /* The messages of such calls cannot name a server. */
@@ -1549,7 +1495,5 @@ TEST(multi, what_it_cannot_do_is_said_also_when_the_first_client_is_closed)
     EXPECT_STATUS(rlock_is_locked(m.all, &locked), RLOCK_ENOTSUP);
     EXPECT_STATUS(rlock_acquire(m.all, -2, 0), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_extend(m.all, -1), RLOCK_EINVAL);
-    set_free(&m);
-    scene_stop(&s);
-    scene_stop(&t);
+    set_end_across(&m, &s, &t);
 }

@@ -543,15 +543,10 @@ static void expect_lost(size_t n, void (*harm)(const nodes *ns, size_t n))
 }
 
 TEST_CASE(red, a_deleted_majority_is_one_loss, expect_lost(3, delete_keys))
-
 TEST_CASE(red, a_flushed_majority_is_one_loss, expect_lost(5, flush))
-
 TEST_CASE(red, a_stolen_majority_is_one_loss, expect_lost(3, steal))
-
 TEST_CASE(red, half_of_an_even_number_is_a_loss, expect_lost(4, delete_keys))
-
 TEST_CASE(red, one_of_two_is_a_loss, expect_lost(2, delete_keys))
-
 TEST_CASE(red, the_only_one_is_a_loss, expect_lost(1, delete_keys))
 
 static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
@@ -577,9 +572,7 @@ static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
 }
 
 TEST_CASE(red, a_deleted_minority_is_no_loss, expect_kept(3, delete_keys))
-
 TEST_CASE(red, a_flushed_minority_of_five_is_no_loss, expect_kept(5, flush))
-
 TEST_CASE(red, a_stolen_minority_of_an_even_number_is_no_loss,
           expect_kept(4, steal))
 

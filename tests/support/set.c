@@ -45,6 +45,19 @@ void set_free(set *m)
         rlock_free(m->lk[i]);
 }
 
+void set_end(set *m, scene *s)
+{
+    set_free(m);
+    scene_stop(s);
+}
+
+void set_end_across(set *m, scene *s, scene *t)
+{
+    set_end(m, s);
+    scene_stop(t);
+}
+
+/* Without its client, nothing more can be told. */
 void set_end_with_losses(set *m, scene *s, int losses)
 {
     set_free(m);

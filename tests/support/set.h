@@ -27,13 +27,12 @@ set set_of_client(server *sv, rlock_client *cl, const char *names);
 set set_across(const scene *s, const char *names, const scene *t,
                const char *others);
 void set_free(set *m);
-
-/*
- * Frees the set and the scene's client, after which nothing more can be told;
- * so many losses have been in all.
- */
+/* Frees it, and stops its scene or scenes. */
+void set_end(set *m, scene *s);
+void set_end_across(set *m, scene *s, scene *t);
+/* The same, one after the other, and there have been so many losses. */
 void set_end_with_losses(set *m, scene *s, int losses);
-/* Frees both in the same way; nothing but tokens and tombstones is left. */
+/* The same; the server has nothing but tokens and tombstones. */
 void set_end_undone(set *m, scene *s);
 
 /* The last error is about the member of this position, from 1. */
