@@ -68,8 +68,7 @@ TEST(red, fault_039_a_dead_minority_costs_nothing)
     for (int i = 0; i < 3; i++)
         lock_quickly(&p);
     nodes_expect_all_undone(&alive);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_039_a_minority_that_dies_later_costs_nothing)
@@ -82,8 +81,7 @@ TEST(red, fault_039_a_minority_that_dies_later_costs_nothing)
     for (int i = 0; i < 3; i++)
         lock_quickly(&p);
     nodes_expect_all_undone(&alive);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /*
@@ -116,8 +114,7 @@ TEST(red, fault_039_a_hung_minority_costs_its_own_limit_once)
         lock_quickly(&p);
     server_resume(ns.sv[2]);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_039_a_node_that_is_back_takes_part_again)
@@ -134,8 +131,7 @@ TEST(red, fault_039_a_node_that_is_back_takes_part_again)
     EXPECT(node_has(ns.sv[1]));
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_039_a_node_that_was_silent_at_the_unlock_is_released_later)
@@ -149,8 +145,7 @@ TEST(red, fault_039_a_node_that_was_silent_at_the_unlock_is_released_later)
     expect_fast(began_ms);
     server_resume(ns.sv[2]);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_039_renewal_goes_on_with_a_minority_dead)
@@ -168,8 +163,7 @@ TEST(red, fault_039_renewal_goes_on_with_a_minority_dead)
     EXPECT(events_count(p.ev[0], RLOCK_EVENT_RENEW_FAILED) > 0);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /*
@@ -193,8 +187,7 @@ static void expect_loss_in_time(void (*harm)(const nodes *ns, size_t from))
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     expect_one_loss(&p);
     resume_from(&ns, 1); /* no effect on the dead */
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST_CASE(red, fault_039_a_killed_majority_is_one_loss_by_the_deadline,
@@ -221,8 +214,7 @@ TEST(red, a_majority_held_by_others_is_busy_or_a_timeout)
     EXPECT_STATUS(rlock_acquire(p.lk, 100, LONG_LEASE), RLOCK_TIMEOUT);
     rest.n = 1;
     nodes_expect_all_undone(&rest);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, half_of_an_even_number_held_by_others_is_busy)
@@ -234,8 +226,7 @@ TEST(red, half_of_an_even_number_held_by_others_is_busy)
     EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_BUSY);
     nodes rest = nodes_first(&ns, 2);
     nodes_expect_all_undone(&rest);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_majority_that_fails_is_no_quorum)
@@ -250,8 +241,7 @@ TEST(red, a_majority_that_fails_is_no_quorum)
     EXPECT_INT(rlock_last_error()->status, RLOCK_EQUORUM);
     EXPECT_STATUS(rlock_acquire(p.lk, 200, LONG_LEASE), RLOCK_EQUORUM);
     nodes_expect_all_undone(&rest);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, held_by_one_and_failed_on_another_is_no_quorum)
@@ -264,8 +254,7 @@ TEST(red, held_by_one_and_failed_on_another_is_no_quorum)
     EXPECT_CONTAINS(rlock_last_error()->message, "2 held by another");
     EXPECT_STATUS(rlock_acquire(p.lk, 200, LONG_LEASE), RLOCK_EQUORUM);
     nodes_expect_all_undone(&rest);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_wait_outlives_a_majority_that_is_away)
@@ -279,8 +268,7 @@ TEST(red, a_wait_outlives_a_majority_that_is_away)
     resume_from(&ns, 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_wait_for_a_dead_majority_ends_after_a_watchdog_lease)
@@ -291,8 +279,7 @@ TEST(red, a_wait_for_a_dead_majority_ends_after_a_watchdog_lease)
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_lock(p.lk), RLOCK_EQUORUM);
     EXPECT_BETWEEN(since(began_ms), 1400, 1500 + 3000);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* Nobody waits for a node that could not change the outcome. */
@@ -308,8 +295,7 @@ TEST(red, a_try_is_decided_as_soon_as_no_majority_is_possible)
     expect_fast(began_ms);
     server_resume(ns.sv[2]);
     EVENTUALLY(SOON, !node_has(ns.sv[2]));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_try_takes_no_longer_than_the_limit_of_a_node)
@@ -324,8 +310,7 @@ TEST(red, a_try_takes_no_longer_than_the_limit_of_a_node)
     nodes_expect_all_undone(&rest);
     resume_from(&ns, 1);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_wait_with_a_hung_majority_ends_in_time)
@@ -339,8 +324,7 @@ TEST(red, a_wait_with_a_hung_majority_ends_in_time)
     EXPECT_BETWEEN(since(began_ms), 500, 500 + 700 + 500);
     resume_from(&ns, 1);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, an_unlock_without_a_majority_goes_on_by_itself)
@@ -356,8 +340,7 @@ TEST(red, an_unlock_without_a_majority_goes_on_by_itself)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_NOT_HELD);
     resume_from(&ns, 1);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_reentry_without_a_majority_is_no_level)
@@ -380,8 +363,7 @@ TEST(red, a_reentry_without_a_majority_is_no_level)
     EXPECT(rlock_is_held(p.lk));
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, questions_without_a_majority_answer_no_quorum)
@@ -404,8 +386,7 @@ TEST(red, questions_without_a_majority_answer_no_quorum)
     EXPECT_STATUS(rlock_holder_info(p.lk, &holder), RLOCK_EQUORUM);
     EXPECT_CONTAINS(rlock_last_error()->message, "2 ");
     EXPECT_STATUS(rlock_force_unlock(p.lk), RLOCK_EQUORUM);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* Free on one, held on another: it depends on who does not answer. */
@@ -423,8 +404,7 @@ TEST(red, questions_that_a_dead_node_would_decide_answer_no_quorum)
     EXPECT_STATUS(rlock_force_unlock(p.lk), RLOCK_NOT_HELD);
     nodes_take(&ns, 0, 1);
     EXPECT_STATUS(rlock_force_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, messages_hold_no_password)
@@ -452,8 +432,7 @@ TEST(red, messages_hold_no_password)
     EXPECT(!strstr(message, "s3cret"));
     EXPECT_STATUS(rlock_acquire(p.lk, 100, 1000), RLOCK_EQUORUM);
     EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- 40: nothing is left of a failed try --------------------------------- */
@@ -638,8 +617,7 @@ TEST(red, fault_040_each_try_has_a_new_holder_and_is_undone_before_the_next)
             EXPECT(strcmp(calls[k].holder, calls[i].holder) != 0);
     }
     EXPECT_BETWEEN(tries, 3, 100);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- late grants --------------------------------------------------------- */
@@ -849,8 +827,7 @@ TEST(red, fault_041_grants_that_are_slow_on_all_nodes_are_none)
     for (size_t i = 0; i < 3; i++)
         proxy_let_go(ns.px[i]);
     nodes_expect_all_undone(&direct);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_041_requests_that_arrive_later_take_nothing)
@@ -867,8 +844,7 @@ TEST(red, fault_041_requests_that_arrive_later_take_nothing)
         proxy_let_go(ns.px[i]);
     EXPECT_INT(nodes_having(&direct), 0);
     nodes_expect_all_undone(&direct);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_041_a_lease_too_short_to_use_is_not_owned)
@@ -880,8 +856,7 @@ TEST(red, fault_041_a_lease_too_short_to_use_is_not_owned)
     EXPECT_CONTAINS(rlock_last_error()->message, "lease");
     EXPECT(!rlock_is_held(p.lk));
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- 42: a node that has come back --------------------------------------- */
@@ -913,8 +888,7 @@ TEST(red, fault_042_a_restarted_node_counts_after_the_longest_lease)
     EXPECT(since(began_ms) >= 2500);
     EXPECT(since(back_ms) <= 2500 + 5000);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_042_without_a_longest_lease_it_is_the_longest_that_was_used)
@@ -930,8 +904,7 @@ TEST(red, fault_042_without_a_longest_lease_it_is_the_longest_that_was_used)
     in = strstr(rlock_last_error()->message, "again in ");
     EXPECT(in);
     EXPECT_BETWEEN(atoll(in + 9), 75000, 100000);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 static double second_part(void)
@@ -970,8 +943,7 @@ TEST(red, fault_042_an_uptime_in_seconds_is_not_taken_for_more_than_it_is)
     EVENTUALLY(SOON, rlock_trylock(p.lk) == RLOCK_OK);
     EXPECT_BETWEEN(since(began_ms), 1500, SOON);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_042_a_node_that_only_lost_its_connections_counts)
@@ -983,8 +955,7 @@ TEST(red, fault_042_a_node_that_only_lost_its_connections_counts)
     proxy_cut_all(ns.px[2]);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 10000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* What a restarted node grants must not make a majority of two. */
@@ -1012,8 +983,7 @@ TEST(red, fault_042_a_young_node_counts_unless_its_uptime_is_checked)
     party p = party_join_with(&ns, 0, 0, &red);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1500), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_042_with_check_uptime_no_young_node_counts)
@@ -1035,8 +1005,7 @@ TEST(red, fault_042_with_check_uptime_no_young_node_counts)
     EXPECT_STATUS(rlock_acquire(soon, SOON, 1500), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(soon), RLOCK_OK);
     rlock_free(soon);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- 43: one server under two names -------------------------------------- */
@@ -1095,8 +1064,7 @@ TEST(red, fault_044_an_extend_needs_a_majority_that_confirms)
     EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_EQUORUM);
     EXPECT_CONTAINS(rlock_last_error()->message, "3 ok");
     EXPECT(rlock_is_held(p.lk)); /* as far as its lease goes */
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_044_an_extend_of_a_stolen_majority_is_lost)
@@ -1115,8 +1083,7 @@ TEST(red, fault_044_an_extend_of_a_stolen_majority_is_lost)
     expect_one_loss(&p);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     EVENTUALLY(SOON, !node_has(ns.sv[0]));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, fault_044_an_extend_after_the_deadline_is_lost)
@@ -1132,8 +1099,7 @@ TEST(red, fault_044_an_extend_after_the_deadline_is_lost)
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST); /* and does not retry */
     expect_fast(began_ms);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- exclusion while nodes come and go ----------------------------------- */
@@ -1252,6 +1218,5 @@ TEST(red, releasing_an_expired_lock_returns_at_once)
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     expect_fast(began_ms);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }

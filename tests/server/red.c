@@ -34,8 +34,7 @@ TEST(red, refuses_pointers_and_counts_that_cannot_be)
     expect_refused(ten, 1, NULL, RLOCK_EINVAL, "name");
     expect_refused(ten, 1, "", RLOCK_EINVAL, "name");
     EXPECT_STATUS(rlock_red_new(ten, 1, "job", NULL), RLOCK_EINVAL);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, takes_the_names_that_other_locks_take)
@@ -59,8 +58,7 @@ TEST(red, takes_the_names_that_other_locks_take)
     EVENTUALLY(SOON, server_int(ns.sv[2], "EXISTS %b", "a\0b", (size_t)3) == 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, names_the_position_of_a_client_that_is_missing_or_listed_twice)
@@ -73,8 +71,7 @@ TEST(red, names_the_position_of_a_client_that_is_missing_or_listed_twice)
     expect_refused(missing, 3, "job", RLOCK_EINVAL, "client 2 ");
     expect_refused(first_missing, 2, "job", RLOCK_EINVAL, "client 1 ");
     expect_refused(twice, 3, "job", RLOCK_EINVAL, "client 3 ");
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, names_the_position_of_a_client_that_is_closed)
@@ -87,8 +84,7 @@ TEST(red, names_the_position_of_a_client_that_is_closed)
     EXPECT_CONTAINS(rlock_last_error()->message, "closed");
     rlock_free(keeps_it_alive);
     p.cl[1] = NULL;
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 static void expect_bad(party *p, rlock_red_options opts, rlock_status wanted,
@@ -122,8 +118,7 @@ TEST(red, names_the_option_that_is_out_of_range)
     expect_bad(&p, bad, RLOCK_EINVAL, "longest_lease_ms");
     bad.longest_lease_ms = RLOCK_LEASE_MAX_MS;
     rlock_free(party_lock(&p, "job", &bad));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, options_of_an_older_program_are_enough)
@@ -137,8 +132,7 @@ TEST(red, options_of_an_older_program_are_enough)
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* INFO tells the run_id only to those who may ask. */
@@ -157,8 +151,7 @@ TEST(red, a_user_without_the_right_to_info_cannot_be_a_node)
     expect_refused(both, 2, "job", RLOCK_ENOTSUP, "client 2 ");
     EXPECT_CONTAINS(rlock_last_error()->message, "INFO");
     rlock_client_free(both[1]);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, making_one_sends_nothing)
@@ -171,8 +164,7 @@ TEST(red, making_one_sends_nothing)
     EXPECT_INT(server_info(ns.sv[1], "total_commands_processed"), before + 2);
     EXPECT_INT(server_info(ns.sv[1], "total_connections_received"), opened);
     rlock_free(lk);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- holding ------------------------------------------------------------- */
@@ -211,8 +203,7 @@ TEST(red, an_undisturbed_hold_leaves_no_tombstone)
     party_hold(&p, 20000);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_nothing_left(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, every_node_has_the_same_holder_and_the_next_hold_another)
@@ -230,8 +221,7 @@ TEST(red, every_node_has_the_same_holder_and_the_next_hold_another)
     EXPECT(strcmp(node_holder(ns.sv[0]), first) != 0);
     EXPECT_STR(node_holder(ns.sv[1]), node_holder(ns.sv[0]));
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_lease_is_the_ttl_on_every_node)
@@ -242,8 +232,7 @@ TEST(red, a_lease_is_the_ttl_on_every_node)
     for (size_t i = 0; i < 3; i++)
         EXPECT_BETWEEN(server_int(ns.sv[i], "PTTL job"), 60000 - SOON, 60000);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* What is left: lease - elapsed - (lease / 100 + 2 ms). */
@@ -258,8 +247,7 @@ TEST(red, valid_is_the_lease_less_what_passed_and_the_drift)
     EXPECT_BETWEEN(valid_ms, 40000 - 402 - took_ms - 2, 40000 - 402);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_INT(rlock_valid_ms(p.lk), 0);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, excludes_threads_and_clients)
@@ -294,8 +282,7 @@ TEST(red, a_plain_lock_of_the_name_is_another_owner)
     EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(plain), RLOCK_OK);
     rlock_free(plain);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- levels -------------------------------------------------------------- */
@@ -320,8 +307,7 @@ TEST(red, a_reentry_is_a_level_on_every_node)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_NOT_HELD);
     nodes_expect_nothing_left(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, handles_of_the_same_clients_in_any_order_are_one_lock)
@@ -344,8 +330,7 @@ TEST(red, handles_of_the_same_clients_in_any_order_are_one_lock)
     EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
     nodes_expect_nothing_left(&ns);
     rlock_free(other);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_lock_of_other_clients_is_another_owner)
@@ -359,8 +344,7 @@ TEST(red, a_lock_of_other_clients_is_another_owner)
     EXPECT_INT(rlock_hold_count(pair), 0);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     rlock_free(pair);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_nested_lease_never_shortens)
@@ -376,8 +360,7 @@ TEST(red, a_nested_lease_never_shortens)
         EXPECT(server_int(ns.sv[i], "PTTL job") > 100000 - SOON);
     for (int i = 0; i < 3; i++)
         EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, bad_arguments_of_an_acquire_are_refused)
@@ -390,8 +373,7 @@ TEST(red, bad_arguments_of_an_acquire_are_refused)
     EXPECT_STATUS(rlock_extend(p.lk, -1), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(p.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- extend and renewal -------------------------------------------------- */
@@ -411,8 +393,7 @@ TEST(red, extend_lengthens_and_shortens_on_every_node)
         EXPECT_BETWEEN(server_int(ns.sv[i], "PTTL job"), 40000 - SOON, 40000);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(p.lk, 40000), RLOCK_NOT_HELD);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, every_node_is_renewed_by_its_own_client)
@@ -427,8 +408,7 @@ TEST(red, every_node_is_renewed_by_its_own_client)
     EXPECT_INT(nodes_having(&ns), 3);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_nothing_left(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, an_extend_by_a_lease_stops_renewal)
@@ -443,8 +423,7 @@ TEST(red, an_extend_by_a_lease_stops_renewal)
     EXPECT(events_time(p.ev[0], RLOCK_EVENT_LOST) <= until_ms + 500);
     EVENTUALLY(SOON, nodes_having(&ns) == 0);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_watchdog_lease_is_renewed_from_the_first_acquire_on)
@@ -456,8 +435,7 @@ TEST(red, a_watchdog_lease_is_renewed_from_the_first_acquire_on)
     EXPECT(rlock_is_held(p.lk));
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_nested_watchdog_lease_turns_renewal_on)
@@ -469,8 +447,7 @@ TEST(red, a_nested_watchdog_lease_turns_renewal_on)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EVENTUALLY(SOON, party_events(&p, RLOCK_EVENT_RENEWED) >= 3);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- a loss -------------------------------------------------------------- */
@@ -494,8 +471,7 @@ TEST(red, an_explicit_lease_is_lost_at_its_deadline)
     EXPECT_INT(stats_of(p.cl[0]).lost, 1);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 static void delete_keys(const nodes *ns, size_t n)
@@ -538,8 +514,7 @@ static void expect_lost(size_t n, void (*harm)(const nodes *ns, size_t n))
     expect_one_loss(&p);
     EXPECT_INT(stats_of(p.cl[0]).lost, 1);
     EXPECT_INT(party_holding(&p), 0);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST_CASE(red, a_deleted_majority_is_one_loss, expect_lost(3, delete_keys))
@@ -567,8 +542,7 @@ static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
     EXPECT_INT(stats_of(p.cl[0]).lost, 0);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST_CASE(red, a_deleted_minority_is_no_loss, expect_kept(3, delete_keys))
@@ -588,8 +562,7 @@ TEST(red, a_thief_of_the_majority_keeps_what_it_stole)
     EXPECT_STR(node_holder(ns.sv[1]), "other:1:1:x");
     EXPECT_STR(node_holder(ns.sv[2]), "other:1:1:x");
     EXPECT_INT(server_int(ns.sv[2], "PTTL job"), -1);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, unlock_frees_what_is_left_of_a_lost_hold)
@@ -601,8 +574,7 @@ TEST(red, unlock_frees_what_is_left_of_a_lost_hold)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     nodes_expect_all_undone(&ns);
     expect_one_loss(&p);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, unlocks_pair_after_a_loss)
@@ -621,8 +593,7 @@ TEST(red, unlocks_pair_after_a_loss)
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     expect_one_loss(&p);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_forced_unlock_is_one_loss_for_the_holder)
@@ -658,8 +629,7 @@ TEST(red, a_thread_that_ends_abandons_its_hold_once)
     EXPECT_INT(party_events(&p, RLOCK_EVENT_ABANDONED), 1);
     EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
     EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_BUSY);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- events and statistics ----------------------------------------------- */
@@ -693,8 +663,7 @@ TEST(red, the_first_client_gets_the_locks_events_and_counts)
         EXPECT_INT(events_count(p.ev[i], RLOCK_EVENT_ACQUIRED), 0);
         EXPECT_INT(events_count(p.ev[i], RLOCK_EVENT_RELEASED), 0);
     }
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, contention_is_told_once_for_a_call)
@@ -710,8 +679,7 @@ TEST(red, contention_is_told_once_for_a_call)
     EXPECT_INT(st.acquires_failed, 1);
     EXPECT_INT(st.waiting_now, 0);
     EXPECT(st.wait_us_total >= 500000);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- waiting ------------------------------------------------------------- */
@@ -755,8 +723,7 @@ TEST(red, threads_of_a_process_are_served_in_the_order_they_came)
         waiter_end(w[i]);
     }
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_wait_runs_out_no_earlier_than_told)
@@ -769,8 +736,7 @@ TEST(red, a_wait_runs_out_no_earlier_than_told)
     EXPECT_BETWEEN(test_now_ms() - began_ms, 400, 400 + 3000);
     nodes first = nodes_first(&ns, 1);
     nodes_expect_all_undone(&first);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, cancel_ends_the_waits_on_its_handle)
@@ -791,8 +757,7 @@ TEST(red, cancel_ends_the_waits_on_its_handle)
     EXPECT_STATUS(waiter_end(stays), RLOCK_OK);
     nodes_expect_all_undone(&ns);
     rlock_free(other);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- closing ------------------------------------------------------------- */
@@ -806,8 +771,7 @@ TEST(red, closing_the_first_client_ends_a_wait)
     EVENTUALLY(SOON, stats_of(p.cl[0]).waiting_now == 1);
     party_free_client(&p, 0);
     EXPECT_STATUS(waiter_end(w), RLOCK_ECLOSED);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, closing_another_client_is_a_node_that_failed)
@@ -826,8 +790,7 @@ TEST(red, closing_another_client_is_a_node_that_failed)
     EXPECT_CONTAINS(rlock_last_error()->message, "2 held by another");
     EXPECT_CONTAINS(rlock_last_error()->message, "3 ");
     EXPECT_CONTAINS(rlock_last_error()->message, "closed");
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, closing_the_first_client_while_holding_ends_the_hold)
@@ -844,8 +807,7 @@ TEST(red, closing_the_first_client_while_holding_ends_the_hold)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_ECLOSED);
     EXPECT(!rlock_is_held(p.lk));
     EVENTUALLY(SOON, nodes_having(&ns) == 0);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, closing_a_minority_while_holding_keeps_the_hold)
@@ -859,8 +821,7 @@ TEST(red, closing_a_minority_while_holding_keeps_the_hold)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, closing_a_majority_while_holding_is_a_loss)
@@ -875,8 +836,7 @@ TEST(red, closing_a_majority_while_holding_is_a_loss)
     EVENTUALLY(SOON, nodes_having(&ns) == 0); /* nobody renews it */
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     EXPECT_INT(events_count(p.ev[0], RLOCK_EVENT_LOST), 1);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 static void expect_closed(rlock *lk)
@@ -968,8 +928,7 @@ TEST(red, in_a_forked_child_every_call_answers_forked)
     EXPECT_INT(levels(ns.sv[1], SCENE_LOCK), 2);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- questions ----------------------------------------------------------- */
@@ -1022,8 +981,7 @@ TEST(red, what_is_on_a_minority_is_not_locked)
     EXPECT(locked);
     EXPECT_STATUS(rlock_ttl(p.lk, &ttl_ms), RLOCK_OK);
     EXPECT_INT(ttl_ms, -1);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, the_ttl_is_that_of_the_worst_in_the_best_majority)
@@ -1039,8 +997,7 @@ TEST(red, the_ttl_is_that_of_the_worst_in_the_best_majority)
     EXPECT_STATUS(rlock_ttl(p.lk, &ttl_ms), RLOCK_OK);
     EXPECT_BETWEEN(ttl_ms, 100000 - SOON, 100000);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, force_unlock_frees_every_node)
@@ -1136,8 +1093,7 @@ TEST(red, a_token_far_ahead_on_one_node_is_passed_on)
     uint64_t token = token_of_a_hold(&ns, &p);
     EXPECT(token > far + counted);
     EXPECT(stored_token(ns.sv[2]) >= token);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_token_far_ahead_on_all_nodes_is_passed)
@@ -1151,8 +1107,7 @@ TEST(red, a_token_far_ahead_on_all_nodes_is_passed)
     uint64_t first = token_of_a_hold(&ns, &p);
     EXPECT(first > far);
     EXPECT(token_of_a_hold(&ns, &p) > first);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- layouts and scripts ------------------------------------------------- */
@@ -1175,8 +1130,7 @@ TEST(red, a_string_is_shared_with_other_programs)
     EXPECT_STR(server_str(ns.sv[0], "SET job xyz NX PX 60000"), "");
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STR(server_str(ns.sv[1], "GET job"), "abc");
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_string_is_reentrant_renewed_and_released)
@@ -1196,8 +1150,7 @@ TEST(red, a_string_is_reentrant_renewed_and_released)
     EXPECT_INT(nodes_having(&ns), 3);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     nodes_expect_nothing_left(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_string_that_was_overwritten_on_a_majority_is_lost)
@@ -1212,8 +1165,7 @@ TEST(red, a_string_that_was_overwritten_on_a_majority_is_lost)
     EXPECT_STR(server_str(ns.sv[0], "GET job"), "abc");
     EXPECT_STR(server_str(ns.sv[2], "GET job"), "abc");
     EVENTUALLY(SOON, !node_has(ns.sv[1]));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 TEST(red, a_key_of_another_type_on_a_minority_is_a_failed_node)
@@ -1228,8 +1180,7 @@ TEST(red, a_key_of_another_type_on_a_minority_is_a_failed_node)
     EXPECT_CONTAINS(rlock_last_error()->message, "WRONGTYPE");
     EXPECT_STR(server_str(ns.sv[1], "GET job"), "text");
     EVENTUALLY(SOON, !node_has(ns.sv[2]));
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 static void forget_scripts(const nodes *ns)
@@ -1259,8 +1210,7 @@ TEST(red, servers_that_lack_the_scripts_get_them)
     nodes_expect_nothing_left(&ns);
     forget_scripts(&ns);
     EXPECT_STATUS(rlock_force_unlock(p.lk), RLOCK_NOT_HELD);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* --- as a member of a Multi lock ----------------------------------------- */
@@ -1393,8 +1343,7 @@ TEST(red, threads_may_have_handles_of_their_own)
     for (size_t i = 0; i < 3; i++)
         test_join(t[i]);
     nodes_expect_all_undone(&ns);
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 enum { LONERS = 6 };
@@ -1445,8 +1394,7 @@ TEST(red, a_grant_that_comes_during_the_release_is_released)
             EVENTUALLY(SOON, server_int(ns.sv[i], "EXISTS job-%d", k) == 0);
         expect_all_undone(ns.sv[i]);
     }
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }
 
 /* The same with nodes that others hold, and whose answer is late. */
@@ -1466,6 +1414,5 @@ TEST(red, a_refusal_that_comes_during_the_release_is_no_hold)
             EVENTUALLY(SOON,
                        server_int(ns.sv[i], "EXISTS job-%d", k) == (i < 2));
     }
-    party_leave(&p);
-    nodes_stop(&ns);
+    party_end(&p, &ns);
 }

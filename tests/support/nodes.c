@@ -101,6 +101,12 @@ void party_leave(party *p)
     }
 }
 
+void party_end(party *p, nodes *ns)
+{
+    party_leave(p);
+    nodes_stop(ns);
+}
+
 /* --- what is there ------------------------------------------------------- */
 
 bool node_has(server *sv)

@@ -42,6 +42,8 @@ rlock *party_lock(const party *p, const char *name,
                   const rlock_red_options *red);
 void party_free_client(party *p, size_t i);
 void party_leave(party *p);
+/* The last one leaves, and the nodes stop. */
+void party_end(party *p, nodes *ns);
 
 /* A node counts from 0 here, though in messages from 1. */
 
