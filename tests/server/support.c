@@ -3,6 +3,7 @@
  * what its rules say, and that a failed expectation is a failure. Plain hiredis
  * only, so that a defect of the library cannot show up here.
  */
+#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,14 +14,26 @@
 #include "proxy.h"
 #include "redis/script.h"
 
-static redisContext *connect_to(const char *path, int limit_ms)
+static redisContext *ready(redisContext *cx, int limit_ms)
 {
     struct timeval limit = {limit_ms / 1000, limit_ms % 1000 * 1000};
     signal(SIGPIPE, SIG_IGN);
-    redisContext *cx = redisConnectUnix(path);
     EXPECT(cx && !cx->err);
     EXPECT_INT(redisSetTimeout(cx, limit), REDIS_OK);
     return cx;
+}
+
+static redisContext *connect_to(const char *path, int limit_ms)
+{
+    return ready(redisConnectUnix(path), limit_ms);
+}
+
+static redisContext *connect_through(const proxy *px, int limit_ms)
+{
+    const char *port = strrchr(proxy_uri(px), ':') + 1;
+    return *proxy_path(px)
+               ? connect_to(proxy_path(px), limit_ms)
+               : ready(redisConnect("127.0.0.1", atoi(port)), limit_ms);
 }
 
 /* Has a command a reply with this text? NULL: it has none. */
@@ -222,12 +235,19 @@ typedef struct rig {
     redisContext *cx;
 } rig;
 
-static rig rig_start(int limit_ms)
+typedef proxy *start_fn(server *sv);
+
+static rig rig_start_by(start_fn *start, int limit_ms)
 {
     rig r = {.sv = server_start(NULL)};
-    r.px = proxy_start(r.sv);
-    r.cx = connect_to(proxy_path(r.px), limit_ms);
+    r.px = start(r.sv);
+    r.cx = connect_through(r.px, limit_ms);
     return r;
+}
+
+static rig rig_start(int limit_ms)
+{
+    return rig_start_by(proxy_start, limit_ms);
 }
 
 static void rig_stop(rig *r)
@@ -459,5 +479,157 @@ TEST(support, proxy_knows_a_script_by_its_sha1)
     reply = redisCommand(r.cx, "EVALSHA %s 1 k h 1000", sha1);
     EXPECT_INT(reply->type, REDIS_REPLY_INTEGER);
     freeReplyObject(reply);
+    rig_stop(&r);
+}
+
+/* --- points and ways ----------------------------------------------------- */
+
+/* What is there of "+PONG", and how the connection then ends: 0 or an errno. */
+static void expect_end(redisContext *cx, const char *part, int err)
+{
+    char got[8];
+    size_t n = 0, wanted = strlen(part);
+    ssize_t more = 0;
+    while (n <= wanted && (more = recv(cx->fd, got + n, sizeof got - n, 0)) > 0)
+        n += (size_t)more;
+    EXPECT_INT(n, wanted);
+    EXPECT(memcmp(got, part, n) == 0);
+    EXPECT_INT(more < 0 ? errno : 0, err);
+}
+
+static void ping_meets(start_fn *start, int action, const char *part, int err)
+{
+    rig r = rig_start_by(start, 20000);
+    expect_reply(r.cx, "PING", "PONG"); /* the control */
+    redisSetTimeout(r.cx, (struct timeval){.tv_usec = 50000});
+    proxy_rule(r.px, "PING", 1, action, "+OWN\r\n");
+    EXPECT_INT(write(r.cx->fd, "PING\r\n", 6), 6);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    expect_end(r.cx, part, err);
+    rig_stop(&r);
+}
+
+static void ping_meets_both(int action, const char *part, int err)
+{
+    ping_meets(proxy_start, action, part, err);
+    ping_meets(proxy_start_tcp, action, part, err);
+}
+
+TEST(support, proxy_closes_at_each_point)
+{
+    ping_meets_both(PROXY_SENT | PROXY_CLOSED, "", 0);
+    ping_meets_both(PROXY_EXECUTED | PROXY_CLOSED, "", 0);
+    ping_meets_both(PROXY_MID_REPLY | PROXY_CLOSED, "+PON", 0);
+    ping_meets_both(PROXY_ANSWERED | PROXY_CLOSED, "+PONG\r\n", 0);
+    ping_meets_both(PROXY_ANSWER | PROXY_CLOSED, "+OWN\r\n", 0);
+}
+
+TEST(support, proxy_resets_at_each_point)
+{
+    ping_meets_both(PROXY_SENT | PROXY_RESET, "", ECONNRESET);
+    ping_meets_both(PROXY_EXECUTED | PROXY_RESET, "", ECONNRESET);
+    ping_meets_both(PROXY_MID_REPLY | PROXY_RESET, "+PON", ECONNRESET);
+    ping_meets_both(PROXY_ANSWERED | PROXY_RESET, "+PONG\r\n", ECONNRESET);
+    ping_meets_both(PROXY_ANSWER | PROXY_RESET, "+OWN\r\n", ECONNRESET);
+}
+
+TEST(support, proxy_falls_silent_at_each_point)
+{
+    static const int ways[] = {PROXY_STALLED, PROXY_TIMEOUT};
+    for (int i = 0; i < 2; i++) {
+        ping_meets_both(PROXY_SENT | ways[i], "", EAGAIN);
+        ping_meets_both(PROXY_EXECUTED | ways[i], "", EAGAIN);
+        ping_meets_both(PROXY_MID_REPLY | ways[i], "+PON", EAGAIN);
+        ping_meets_both(PROXY_ANSWERED | ways[i], "+PONG\r\n", EAGAIN);
+        ping_meets_both(PROXY_ANSWER | ways[i], "+OWN\r\n", EAGAIN);
+    }
+}
+
+/* INCR, the fault, and INCR once more; then the client hangs up. */
+static void expect_increments(int action, int executed, int clients_left)
+{
+    rig r = rig_start(20000);
+    int done = 0;
+    proxy_rule(r.px, "INCR", 1, action, NULL);
+    redisAppendCommand(r.cx, "INCR n");
+    redisAppendCommand(r.cx, "INCR n");
+    while (!done)
+        EXPECT_INT(redisBufferWrite(r.cx, &done), REDIS_OK);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    hang_up(&r);
+    EVENTUALLY(5000, server_info(r.sv, "connected_clients") ==
+                         1 + clients_left); /* the test's own is one */
+    EXPECT_INT(atoi(server_str(r.sv, "GET n")), executed);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_that_timed_out_closes_after_the_client)
+{
+    expect_increments(PROXY_SENT | PROXY_TIMEOUT, 0, 0);
+    expect_increments(PROXY_EXECUTED | PROXY_TIMEOUT, 2, 0);
+    expect_increments(PROXY_MID_REPLY | PROXY_TIMEOUT, 2, 0);
+}
+
+TEST(support, proxy_that_stalls_notices_nothing)
+{
+    expect_increments(PROXY_SENT | PROXY_STALLED, 0, 1);
+    expect_increments(PROXY_EXECUTED | PROXY_STALLED, 1, 1);
+    expect_increments(PROXY_MID_REPLY | PROXY_STALLED, 1, 1);
+}
+
+TEST(support, proxy_holds_what_comes_after_an_answer)
+{
+    rig r = rig_start(20000);
+    proxy_rule(r.px, "INCR", 1, PROXY_ANSWERED | PROXY_LATE, NULL);
+    redisAppendCommand(r.cx, "INCR n");
+    expect_next(r.cx, 1);
+    EXPECT_INT(write(r.cx->fd, "INCR n\r\n", 8), 8);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    hang_up(&r);
+    EXPECT_STR(server_str(r.sv, "GET n"), "1");
+    proxy_let_go(r.px);
+    EXPECT_STR(server_str(r.sv, "GET n"), "2");
+    rig_stop(&r);
+}
+
+TEST(support, proxy_holds_the_rest_of_a_reply)
+{
+    rig r = rig_start(20000);
+    char part[3];
+    proxy_rule_at(r.px, "PING", 1, sizeof part, PROXY_LATE);
+    EXPECT_INT(write(r.cx->fd, "PING\r\nPING\r\n", 12), 12);
+    EXPECT_INT(recv(r.cx->fd, part, sizeof part, MSG_WAITALL), 3);
+    EXPECT(memcmp(part, "+PO", 3) == 0);
+    EVENTUALLY(5000, proxy_fired(r.px));
+    EXPECT_INT(recv(r.cx->fd, part, 1, MSG_DONTWAIT), -1);
+    proxy_let_go(r.px);
+    char rest[11];
+    EXPECT_INT(recv(r.cx->fd, rest, sizeof rest, MSG_WAITALL), 11);
+    EXPECT(memcmp(rest, "NG\r\n+PONG\r\n", 11) == 0);
+    rig_stop(&r);
+}
+
+TEST(support, proxy_cuts_a_reply_at_a_byte)
+{
+    for (size_t n = 0; n <= 7; n++) {
+        rig r = rig_start(20000);
+        char part[8] = "";
+        proxy_rule_at(r.px, "PING", 1, n, PROXY_CLOSED);
+        EXPECT_INT(write(r.cx->fd, "PING\r\n", 6), 6);
+        memcpy(part, "+PONG\r\n", n);
+        expect_end(r.cx, part, 0);
+        rig_stop(&r);
+    }
+}
+
+TEST(support, proxy_greets_before_it_is_asked)
+{
+    rig r = rig_start(20000);
+    expect_reply(r.cx, "PING", "PONG"); /* the control: no greeting */
+    proxy_greet(r.px, "+GO\r\n");
+    proxy_refuse(r.px, true);
+    hang_up(&r);
+    r.cx = connect_through(r.px, 20000);
+    expect_end(r.cx, "+GO\r\n", 0);
     rig_stop(&r);
 }

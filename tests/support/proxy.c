@@ -8,6 +8,8 @@
 #include "proxy.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -27,11 +29,12 @@ enum {
 struct proxy {
     char server_path[PATH_SIZE];
     char path[PATH_SIZE];
-    char uri[PATH_SIZE + 8];
+    char uri[PATH_SIZE + 32];
     int listener, wake;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards all that follows */
     bool stop, refuse, frozen;
+    char *greeting; /* or NULL */
     relay *relays;
     rules rules;
 };
@@ -53,6 +56,9 @@ static void accept_client(proxy *px)
     int client = accept4(px->listener, NULL, NULL, SOCK_CLOEXEC);
     if (client < 0)
         return;
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (px->greeting)
+        send(client, px->greeting, strlen(px->greeting), MSG_NOSIGNAL);
     int up = px->refuse ? -1 : connect_server(px);
     if (up < 0) {
         relay_close_fd(client);
@@ -65,16 +71,8 @@ static void accept_client(proxy *px)
 
 /* The loop. */
 
-static struct pollfd entry(int fd, bool in, bool out)
-{
-    struct pollfd pfd = {.fd = fd};
-    pfd.events = (short)((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-    if (!pfd.events)
-        pfd.fd = -1; /* poll() would report a closed peer all the time */
-    return pfd;
-}
-
-/* Entries: wake, listener, and two for each connection, in the list's order. */
+/* Entries: wake, listener, and two for each connection, in the list's order.
+   While nothing moves only the first is of interest. */
 static size_t list_entries_locked(const proxy *px, struct pollfd **pfds,
                                   size_t *room)
 {
@@ -86,15 +84,12 @@ static size_t list_entries_locked(const proxy *px, struct pollfd **pfds,
         *pfds = realloc(*pfds, *room * sizeof **pfds);
         EXPECT(*pfds);
     }
-    bool on = !px->frozen;
     struct pollfd *at = *pfds;
-    *at++ = entry(px->wake, true, false);
-    *at++ = entry(px->listener, on, false);
-    for (const relay *k = px->relays; k; k = k->next) {
-        *at++ = entry(k->client, on && !k->client_gone, on && k->to_client.len);
-        *at++ = entry(k->server, on && !k->server_gone, on && k->to_server.len);
-    }
-    return n;
+    *at++ = (struct pollfd){.fd = px->wake, .events = POLLIN};
+    *at++ = (struct pollfd){.fd = px->listener, .events = POLLIN};
+    for (const relay *k = px->relays; k; k = k->next, at += 2)
+        relay_list(k, &at[0], &at[1]);
+    return px->frozen ? 1 : n;
 }
 
 /* Milliseconds to the next byte that drips; -1: none does. */
@@ -103,7 +98,7 @@ static int next_drip_locked(const proxy *px)
     int64_t next = -1, now = test_now_ms();
     for (const relay *k = px->relays; k && !px->frozen; k = k->next) {
         int64_t left = k->drip_at_ms > now ? k->drip_at_ms - now : 0;
-        if (k->drip_left && (next < 0 || left < next))
+        if (k->rest && k->drips && (next < 0 || left < next))
             next = left;
     }
     return (int)next;
@@ -155,12 +150,18 @@ static void *run(void *arg)
 
 /* The interface. */
 
+static int open_listener(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    EXPECT(fd >= 0);
+    return fd;
+}
+
 /* Next to the server's socket, so that it goes with the server's directory. */
-static int listen_near(proxy *px)
+static void listen_near(proxy *px)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    EXPECT(fd >= 0);
+    int fd = px->listener = open_listener(AF_UNIX);
     int err = 1;
     for (int i = 1; err && i < 100; i++) {
         int n =
@@ -172,15 +173,28 @@ static int listen_near(proxy *px)
     if (err || listen(fd, 128) < 0)
         FAIL("cannot listen on %s: %s", px->path, strerror(errno));
     snprintf(px->uri, sizeof px->uri, "unix://%s", px->path);
-    return fd;
 }
 
-proxy *proxy_start(server *sv)
+static void listen_on_port(proxy *px)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    px->listener = open_listener(AF_INET);
+    if (bind(px->listener, (struct sockaddr *)&addr, len) < 0 ||
+        getsockname(px->listener, (struct sockaddr *)&addr, &len) < 0 ||
+        listen(px->listener, 128) < 0)
+        FAIL("cannot listen on a TCP port: %s", strerror(errno));
+    snprintf(px->uri, sizeof px->uri, "redis://127.0.0.1:%d",
+             ntohs(addr.sin_port));
+}
+
+static proxy *start(server *sv, void (*listen_somewhere)(proxy *px))
 {
     proxy *px = calloc(1, sizeof *px);
     EXPECT(px);
     snprintf(px->server_path, sizeof px->server_path, "%s", server_path(sv));
-    px->listener = listen_near(px);
+    listen_somewhere(px);
     px->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     EXPECT(px->wake >= 0);
     pthread_mutex_init(&px->mutex, NULL);
@@ -195,6 +209,16 @@ proxy *proxy_start(server *sv)
     return px;
 }
 
+proxy *proxy_start(server *sv)
+{
+    return start(sv, listen_near);
+}
+
+proxy *proxy_start_tcp(server *sv)
+{
+    return start(sv, listen_on_port);
+}
+
 static void free_proxy(proxy *px)
 {
     while (px->relays) {
@@ -206,7 +230,9 @@ static void free_proxy(proxy *px)
     pthread_mutex_destroy(&px->mutex);
     close(px->wake);
     relay_close_fd(px->listener);
-    unlink(px->path);
+    if (*px->path)
+        unlink(px->path);
+    free(px->greeting);
     free(px);
 }
 
@@ -238,12 +264,32 @@ const char *proxy_path(const proxy *px)
     return px->path;
 }
 
+static bool is_possible(int action)
+{
+    proxy_action point = rules_point(action), way = rules_way(action);
+    bool in_reply = point == PROXY_EXECUTED || point == PROXY_MID_REPLY;
+    if (way == PROXY_DRIP)
+        return in_reply;
+    return point == PROXY_ANSWER ? way != PROXY_LATE : point && way;
+}
+
 void proxy_rule(proxy *px, const char *needle, int nth, proxy_action action,
                 const char *answer)
 {
     EXPECT(nth >= 1 || !needle);
+    EXPECT(is_possible(action));
     pthread_mutex_lock(&px->mutex);
     rules_set(&px->rules, needle, nth, action, answer);
+    pthread_mutex_unlock(&px->mutex);
+}
+
+void proxy_rule_at(proxy *px, const char *needle, int nth, size_t bytes,
+                   proxy_action way)
+{
+    EXPECT(rules_way(way) == way);
+    pthread_mutex_lock(&px->mutex);
+    rules_set(&px->rules, needle, nth, PROXY_MID_REPLY | way, NULL);
+    px->rules.bytes = bytes;
     pthread_mutex_unlock(&px->mutex);
 }
 
@@ -292,6 +338,15 @@ void proxy_refuse(proxy *px, bool refuse)
 {
     pthread_mutex_lock(&px->mutex);
     px->refuse = refuse;
+    pthread_mutex_unlock(&px->mutex);
+}
+
+void proxy_greet(proxy *px, const char *greeting)
+{
+    pthread_mutex_lock(&px->mutex);
+    free(px->greeting);
+    px->greeting = greeting ? strdup(greeting) : NULL;
+    EXPECT(!greeting || px->greeting);
     pthread_mutex_unlock(&px->mutex);
 }
 

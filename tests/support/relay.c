@@ -3,6 +3,10 @@
  * What a rule does is written on the request in that queue and happens when the
  * request has come to its head: this is what keeps the order. Only holding a
  * request back happens earlier, for it stops the queue's other end.
+ *
+ * A socket that is closed with a byte in it that was not read, resets its
+ * connection; a Unix socket knows no other way. So the last byte that came from
+ * the client is only looked at, until it is clear that no reset is due.
  */
 #include "relay.h"
 
@@ -12,12 +16,13 @@
 
 #include "resp.h"
 
-enum { PASS = -1, DRIP_MS = 20, CHUNK = 16384 };
+enum { PASS = 0, DRIP_MS = 20, CHUNK = 16384 };
 
 /* A request that the server, or the proxy itself, has still to answer. */
 struct request {
     request *next;
     int action;     /* a proxy_action, or PASS */
+    size_t bytes;   /* of the reply to pass first, or HALF */
     int rule_id;    /* of the rule that gave the action */
     int replies;    /* how many it has: SUBSCRIBE has one for each channel */
     bool subscribe; /* or unsubscribe */
@@ -52,19 +57,44 @@ static void move(bytes *from, bytes *to, size_t n)
     drop(from, n);
 }
 
-/* Reads what is there; false when the other side has closed. */
+static ssize_t receive(int fd, void *p, size_t size, int flags)
+{
+    ssize_t n;
+    do
+        n = recv(fd, p, size, flags | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Takes some of what is there; false when the other side has closed. */
 static bool take_in(int fd, bytes *b)
 {
     char chunk[CHUNK];
-    for (;;) {
-        ssize_t n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
-        if (n > 0)
-            append(b, chunk, (size_t)n);
-        else if (n < 0 && errno == EINTR)
-            continue;
-        else
-            return n < 0 && errno == EAGAIN;
+    ssize_t n = receive(fd, chunk, sizeof chunk, 0);
+    if (n > 0)
+        append(b, chunk, (size_t)n);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* The same, but the last byte stays unread. */
+static bool look_in(relay *k)
+{
+    char chunk[CHUNK];
+    ssize_t n = receive(k->client, chunk, sizeof chunk, MSG_PEEK);
+    if (n > 0) {
+        append(&k->from_client, chunk, (size_t)n);
+        receive(k->client, chunk, (size_t)n - 1, 0);
+        k->unread = true;
     }
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+static void read_last_byte(relay *k)
+{
+    char last;
+    if (k->unread)
+        receive(k->client, &last, 1, 0);
+    k->unread = false;
 }
 
 /* Sends what can be sent; what nobody will read any more is dropped. */
@@ -137,29 +167,52 @@ static request *new_request(const char *p, size_t len)
 
 /* From the client to the server. */
 
+/* Writes the rule's action on its request. */
 static void mark(relay *k, request *rq)
 {
     const rules *rs = k->rs;
+    proxy_action point = rules_point(rs->action), way = rules_way(rs->action);
+    if (rs->action == (PROXY_ANSWERED | PROXY_LATE)) {
+        k->holds_next = rs->id;
+        return;
+    }
     rq->action = (int)rs->action;
+    rq->bytes = rs->bytes;
     rq->rule_id = rs->id;
-    if (rs->action == PROXY_ANSWER) {
+    if (point == PROXY_ANSWER) {
         rq->answer = strdup(rs->answer ? rs->answer : "");
         EXPECT(rq->answer);
     }
-    k->no_more = rs->action == PROXY_CUT_BEFORE ||
-                 rs->action == PROXY_CUT_AFTER ||
-                 rs->action == PROXY_CUT_IN_REPLY;
+    k->resets = way == PROXY_RESET;
+    k->no_more = way == PROXY_CLOSED || way == PROXY_RESET ||
+                 way == PROXY_STALLED ||
+                 (way == PROXY_TIMEOUT && point != PROXY_EXECUTED &&
+                  point != PROXY_MID_REPLY);
+}
+
+static bool is_answered_here(const request *rq)
+{
+    proxy_action point = rules_point(rq->action);
+    return point == PROXY_SENT || point == PROXY_ANSWER;
+}
+
+/* Does a rule hold this request? Then its id. */
+static int holding_rule(const relay *k, bool struck)
+{
+    if (struck && k->rs->action == PROXY_HOLD_REQUEST)
+        return k->rs->id;
+    return k->request_passes ? 0 : k->holds_next;
 }
 
 static void take_request(relay *k, size_t len)
 {
     const char *p = k->from_client.data;
-    bool struck = false;
-    if (!k->request_passes)
-        struck = rules_strike(k->rs, p, len);
-    if (struck && k->rs->action == PROXY_HOLD_REQUEST) {
+    bool struck = !k->request_passes && rules_strike(k->rs, p, len);
+    int holder = holding_rule(k, struck);
+    if (holder) {
+        k->holds_next = 0;
         k->request_held = true;
-        rules_fire(k->rs, k->rs->id);
+        rules_fire(k->rs, holder);
         return;
     }
     request *rq = new_request(p, len);
@@ -169,7 +222,7 @@ static void take_request(relay *k, size_t len)
     if (struck)
         mark(k, rq);
     push(k, rq);
-    if (rq->action == PROXY_CUT_BEFORE || rq->action == PROXY_ANSWER)
+    if (is_answered_here(rq))
         drop(&k->from_client, len);
     else
         move(&k->from_client, &k->to_server, len);
@@ -195,17 +248,24 @@ static void pass(relay *k, size_t len)
         move(&k->from_server, &k->to_client, len);
 }
 
+/* The connection fails. */
+static void fail(relay *k, proxy_action way)
+{
+    k->cut = way == PROXY_CLOSED || way == PROXY_RESET;
+    k->stalled = way == PROXY_STALLED;
+    k->mute |= way == PROXY_TIMEOUT;
+}
+
 /* What the proxy does by itself when the request's turn has come. */
 static bool serve_own(relay *k)
 {
     request *rq = k->first;
-    if (!rq || (rq->action != PROXY_ANSWER && rq->action != PROXY_CUT_BEFORE))
+    if (!rq || !is_answered_here(rq))
         return false;
-    rules_fire(k->rs, rq->rule_id);
-    if (rq->action == PROXY_CUT_BEFORE)
-        k->cut = true;
-    else if (!k->mute)
+    if (rq->answer && !k->mute)
         append(&k->to_client, rq->answer, strlen(rq->answer));
+    fail(k, rules_way(rq->action));
+    rules_fire(k->rs, rq->rule_id);
     pop(k);
     return true;
 }
@@ -222,34 +282,44 @@ static request *asked_by(const relay *k, const char *p, size_t len)
     return confirms && !rq->subscribe ? NULL : rq;
 }
 
-/* The request's action on its reply; false if the reply stays where it is. */
-static bool act(relay *k, request *rq, size_t len)
+/* How much of its reply passes before the request's action. */
+static size_t bytes_to_pass(const request *rq, size_t len)
 {
-    int action = rq->action;
-    rq->action = PASS;
-    rules_fire(k->rs, rq->rule_id);
-    switch (action) {
-    case PROXY_CUT_AFTER:
-        k->cut = true;
-        drop(&k->from_server, len);
-        return true;
-    case PROXY_CUT_IN_REPLY:
-        k->cut = true;
-        pass(k, (len + 1) / 2);
-        drop(&k->from_server, len - (len + 1) / 2);
-        return true;
-    case PROXY_HOLD_REPLY:
-        k->reply_held = true;
-        return false;
-    case PROXY_DRIP_REPLY:
-        k->drip_left = len;
-        k->drip_at_ms = test_now_ms();
-        return true;
-    default: /* PROXY_SWALLOW_REPLY */
-        k->mute = true;
-        pass(k, len);
-        return true;
+    switch (rules_point(rq->action)) {
+    case PROXY_EXECUTED:
+        return 0;
+    case PROXY_MID_REPLY:
+        if (rq->bytes == HALF)
+            return (len + 1) / 2;
+        return rq->bytes < len ? rq->bytes : len;
+    default: /* PROXY_ANSWERED */
+        return len;
     }
+}
+
+/* The request's action on its reply; what is to follow of that is the rest. */
+static void act(relay *k, request *rq, size_t len)
+{
+    proxy_action way = rules_way(rq->action);
+    size_t n = bytes_to_pass(rq, len);
+    pass(k, n);
+    if (way == PROXY_LATE || way == PROXY_DRIP) {
+        k->rest = len - n;
+        k->reply_held = way == PROXY_LATE && k->rest && !k->client_gone;
+        k->drips = way == PROXY_DRIP && !k->client_gone;
+        k->drip_at_ms = test_now_ms();
+    } else {
+        drop(&k->from_server, len - n);
+        fail(k, way);
+    }
+    rules_fire(k->rs, rq->rule_id);
+}
+
+/* A reply has gone where it goes; was it the last of its request? */
+static void end_reply(relay *k)
+{
+    if (k->first->replies == 0)
+        pop(k);
 }
 
 static void take_reply(relay *k, size_t len)
@@ -257,29 +327,42 @@ static void take_reply(relay *k, size_t len)
     const char *p = k->from_server.data;
     request *rq = asked_by(k, p, len);
     bool error = *p == '-';
-    if (!rq || rq->action == PASS)
+    if (!rq) {
         pass(k, len);
-    else if (!act(k, rq, len))
         return;
-    if (rq && (error || --rq->replies == 0))
-        pop(k);
+    }
+    rq->replies = error ? 0 : rq->replies - 1;
+    if (rq->action == PASS)
+        pass(k, len);
+    else
+        act(k, rq, len);
+    rq->action = PASS;
+    if (!k->rest)
+        end_reply(k);
 }
 
-static void drip(relay *k)
+/* Passes the rest of a reply, or as much of it as is due. */
+static void take_rest(relay *k)
 {
-    while (k->drip_left && test_now_ms() >= k->drip_at_ms) {
-        pass(k, 1);
-        k->drip_left--;
+    size_t n = k->drips ? 1 : k->rest;
+    while (k->rest && (!k->drips || test_now_ms() >= k->drip_at_ms)) {
+        pass(k, n);
+        k->rest -= n;
         k->drip_at_ms = test_now_ms() + DRIP_MS;
     }
+    if (!k->rest)
+        end_reply(k);
 }
 
 static void pump_replies(relay *k)
 {
-    while (!k->reply_held && !k->cut) {
-        drip(k);
-        if (k->drip_left)
-            return;
+    while (!k->reply_held && !k->cut && !k->stalled) {
+        if (k->rest) {
+            take_rest(k);
+            if (k->rest)
+                return;
+            continue;
+        }
         if (serve_own(k))
             continue;
         ssize_t n = resp_reply_len(k->from_server.data, k->from_server.len);
@@ -307,13 +390,25 @@ void relay_close_fd(int fd)
     close(fd);
 }
 
+/* No shutdown(), which would close in good order: there must be no copy of the
+   descriptor in a child. */
+static void reset_fd(int fd)
+{
+    struct linger at_once = {.l_onoff = 1};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(fd);
+}
+
 void relay_free(relay *k)
 {
     while (k->first)
         pop(k);
     if (k->request_passes)
         rules_settle(k->rs);
-    relay_close_fd(k->client);
+    if (k->cut && k->resets)
+        reset_fd(k->client);
+    else
+        relay_close_fd(k->client);
     relay_close_fd(k->server);
     free(k->from_client.data);
     free(k->to_server.data);
@@ -327,10 +422,8 @@ static void note_client_gone(relay *k)
 {
     k->client_gone = true;
     k->reply_held = false;
+    k->drips = false;
     k->mute = true;
-    if (k->drip_left)
-        drop(&k->from_server, k->drip_left);
-    k->drip_left = 0;
 }
 
 /*
@@ -350,23 +443,50 @@ bool relay_is_over(const relay *k)
 {
     if (k->cut)
         return k->to_client.len == 0;
-    if (!k->server_gone)
+    if (!k->server_gone || k->stalled)
         return false;
     return k->client_gone ||
-           (!k->mute && !k->reply_held && !k->drip_left && !k->to_client.len);
+           (!k->mute && !k->reply_held && !k->rest && !k->to_client.len);
+}
+
+static struct pollfd entry(int fd, bool in, bool out)
+{
+    struct pollfd pfd = {.fd = fd};
+    pfd.events = (short)((in ? POLLIN : 0) | (out ? POLLOUT : 0));
+    if (!pfd.events)
+        pfd.fd = -1; /* poll() would report a closed peer all the time */
+    return pfd;
+}
+
+void relay_list(const relay *k, struct pollfd *down, struct pollfd *up)
+{
+    *down = entry(k->client, !k->client_gone && !k->unread && !k->stalled,
+                  k->to_client.len);
+    *up = entry(k->server, !k->server_gone && !k->stalled,
+                k->to_server.len && !k->stalled);
+}
+
+static void take_all_in(relay *k, bool down, bool up)
+{
+    if (down && !k->client_gone && !k->unread && !look_in(k))
+        note_client_gone(k);
+    if (up && !k->server_gone)
+        k->server_gone = !take_in(k->server, &k->from_server);
 }
 
 void relay_serve(relay *k, bool down, bool up)
 {
-    if (down && !k->client_gone && !take_in(k->client, &k->from_client))
-        note_client_gone(k);
-    if (up && !k->server_gone)
-        k->server_gone = !take_in(k->server, &k->from_server);
-    pump_requests(k);
-    send_out(k->server, &k->to_server);
-    pump_replies(k);
+    if (!k->stalled) {
+        take_all_in(k, down, up);
+        pump_requests(k);
+        if (!k->resets)
+            read_last_byte(k);
+        send_out(k->server, &k->to_server);
+        pump_replies(k);
+    }
     send_out(k->client, &k->to_client);
-    shut_server(k);
+    if (!k->stalled)
+        shut_server(k);
 }
 
 void relay_let_go(relay *k)

@@ -5,6 +5,8 @@
 #ifndef TEST_SUPPORT_RELAY_H
 #define TEST_SUPPORT_RELAY_H
 
+#include <poll.h>
+
 #include "rules.h"
 
 typedef struct bytes {
@@ -24,19 +26,26 @@ struct relay {
     bool client_gone, server_gone;
     bool server_shut;    /* it was told that no more requests come */
     bool subscriber;     /* messages may come that answer no request */
+    int holds_next;      /* the rule that holds the next request; 0: none */
     bool request_held;   /* the first of from_client */
     bool request_passes; /* let go of: no rule looks at it again */
-    bool reply_held;     /* the first of from_server */
-    bool no_more;        /* no request behind this one is forwarded */
-    bool mute;           /* no reply is passed any more */
-    bool cut;            /* to be closed when to_client is sent */
-    size_t drip_left;    /* bytes of from_server */
+    size_t rest;         /* bytes of from_server that end a reply */
+    bool reply_held;     /* they wait for proxy_let_go() */
+    bool drips;          /* they pass one by one */
     int64_t drip_at_ms;
+    bool no_more; /* no request behind this one is forwarded */
+    bool mute;    /* no reply is passed any more */
+    bool cut;     /* to be closed when to_client is sent */
+    bool resets;  /* and then in such a way that the client sees a reset */
+    bool unread;  /* the last byte of from_client was looked at, not read */
+    bool stalled;
 };
 
 /* Takes over the two connected descriptors. */
 relay *relay_new(rules *rs, int client, int server);
 void relay_free(relay *k);
+/* What it is to be told of, at the client's side and at the server's. */
+void relay_list(const relay *k, struct pollfd *down, struct pollfd *up);
 /* Moves what can be moved. down, up: does poll() report something for the
    client, for the server? */
 void relay_serve(relay *k, bool down, bool up);

@@ -5,6 +5,8 @@
 #include "redis/script.h"
 #include "resp.h"
 
+enum { WAYS = 0xf };
+
 void rules_init(rules *rs)
 {
     pthread_condattr_t attr;
@@ -46,8 +48,19 @@ void rules_set(rules *rs, const char *needle, int nth, proxy_action action,
     rs->answer = copy(answer);
     rs->left = nth;
     rs->action = action;
+    rs->bytes = HALF;
     rs->id++;
     rs->fired = false;
+}
+
+proxy_action rules_point(int action)
+{
+    return (proxy_action)(action & ~WAYS);
+}
+
+proxy_action rules_way(int action)
+{
+    return (proxy_action)(action & WAYS);
 }
 
 /* Does this EVAL carry the script with that SHA1? */

@@ -9,6 +9,8 @@
 
 #include "proxy.h"
 
+#define HALF SIZE_MAX
+
 typedef struct seen {
     char *data;
     size_t len;
@@ -18,8 +20,9 @@ typedef struct rules {
     char *needle; /* of the rule; NULL when none waits for its request */
     char *answer;
     proxy_action action;
-    int id;   /* of the rule that was set last */
-    int left; /* requests that must still match, with the one it is about */
+    size_t bytes; /* of the reply that PROXY_MID_REPLY passes, or HALF */
+    int id;       /* of the rule that was set last */
+    int left;     /* requests that must still match, with the one it is about */
     bool fired;
     seen *log;
     size_t log_len, log_room;
@@ -31,6 +34,9 @@ void rules_init(rules *rs);
 void rules_fini(rules *rs);
 void rules_set(rules *rs, const char *needle, int nth, proxy_action action,
                const char *answer);
+/* The two parts of an action. */
+proxy_action rules_point(int action);
+proxy_action rules_way(int action);
 /* Notes a request. Is it the one that the rule is about? Then the rule is used
    up, and its action and answer are to be applied. */
 bool rules_strike(rules *rs, const char *p, size_t len);
