@@ -268,7 +268,8 @@ static ssize_t receive(rl_conn *c, void *bytes, size_t size,
         if (!would_block(n))
             return n;
     }
-    wait_for(c, POLLIN, deadline_us);
+    if (!wait_for(c, POLLIN, deadline_us) && errno != ETIMEDOUT)
+        return -1;
     return recv(c->ctx->fd, bytes, size, MSG_DONTWAIT);
 }
 
@@ -399,7 +400,7 @@ bool rl_conn_is_stale(const rl_conn *c)
     do {
         n = poll(&p, 1, 0);
     } while (n < 0 && errno == EINTR);
-    return n != 0;
+    return n > 0;
 }
 
 bool rl_conn_has_input(const rl_conn *c)
