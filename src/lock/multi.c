@@ -434,7 +434,7 @@ static rlock_status unite(parts *p)
         fresh += p->part[i].fresh;
     rl_group *g = rl_group_new(p->m->base.client, fresh, false);
     if (!g)
-        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+        return rl_lock_error(&p->m->base, RLOCK_ENOMEM, "out of memory");
     atomic_store(&g->left, fresh);
     for (size_t i = 0; i < p->n; i++) {
         if (p->part[i].fresh)

@@ -215,7 +215,11 @@ static uint64_t agree_on_token(const rl_vote *v, rl_nodes *ns)
             rl_red_make_due(x, v->lease_ms, v->until_us);
     }
     rl_nodes_ask(ns, &round);
-    return have + rl_nodes_ok(ns) >= ns->quorum ? token : 0;
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_node *x = &ns->node[i];
+        x->ok = x->ok || (granted(x) && x->grant.token == token);
+    }
+    return rl_nodes_ok(ns) >= ns->quorum ? token : 0;
 }
 
 static rl_round vote_round(const rlock *lk)
@@ -344,15 +348,21 @@ static void take_over(rl_vote *v, rl_nodes *ns, rl_group *g)
 
 /*
  * How it failed. Held by others, on so many nodes that those which failed
- * could not have helped: busy.
+ * could not have helped: busy. Out of memory here, for so many that the nodes
+ * could not have helped: not to be tried again.
  */
 static rlock_status why_not(rl_vote *v, const rl_nodes *ns)
 {
-    size_t busy = 0;
+    size_t busy = 0, lacking = 0;
     rl_red_tell(ns, v->says);
-    for (size_t i = 0; i < ns->n; i++)
-        busy += ns->node[i].hold && ns->node[i].verdict == RL_BUSY;
-    return ns->n - busy < ns->quorum ? RLOCK_BUSY : RLOCK_EQUORUM;
+    for (size_t i = 0; i < ns->n; i++) {
+        const rl_node *x = &ns->node[i];
+        busy += x->hold && x->verdict == RL_BUSY;
+        lacking += !x->ok && x->fault.status == RLOCK_ENOMEM;
+    }
+    if (ns->n - busy < ns->quorum)
+        return RLOCK_BUSY;
+    return ns->n - lacking < ns->quorum ? RLOCK_ENOMEM : RLOCK_EQUORUM;
 }
 
 static rlock_status decide(rl_red *r, rl_vote *v, rl_nodes *ns)

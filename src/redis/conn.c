@@ -141,6 +141,16 @@ static rlock_status fail(rl_conn *c, rl_fault *f, int err, const char *what)
     return rl_fault_set(f, RLOCK_EIO, 0, "%s", what);
 }
 
+/* What a new connection may have room for. */
+static rlock_status no_memory(rl_conn *c, rl_fault *f, const char *what)
+{
+    c->broken = true;
+    rl_fault_set(f, RLOCK_ENOMEM, 0, "%s: out of memory", what);
+    if (f)
+        f->transient = true;
+    return RLOCK_ENOMEM;
+}
+
 /* Waits for the socket; false: the deadline is there, or poll failed. */
 static bool wait_for(const rl_conn *c, short events, int64_t deadline_us)
 {
@@ -187,7 +197,7 @@ static int write_tls(rl_conn *c, int *done)
 static rlock_status flush_tls(rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     if (redisAppendFormattedCommand(c->ctx, c->out, c->out_len) != REDIS_OK)
-        return fail(c, f, 0, "cannot send: out of memory");
+        return no_memory(c, f, "cannot send");
     c->out_len = 0;
     int done = 0;
     while (!done) {
@@ -282,7 +292,7 @@ static rlock_status feed(rl_conn *c, const char *bytes, ssize_t n, rl_fault *f)
     if (n < 0)
         return fail(c, f, errno, "no reply");
     if (redisReaderFeed(reader, bytes, (size_t)n) != REDIS_OK)
-        return fail(c, f, 0, reader->errstr);
+        return no_memory(c, f, "no reply");
     return RLOCK_OK;
 }
 

@@ -143,15 +143,15 @@ static const char *await(rl_resolver *r, rl_query *q, int64_t deadline_us,
     return error ? gai_strerror(error) : NULL;
 }
 
-static rlock_status fall_back(rl_resolver *r, const char *why,
+static rlock_status fall_back(rl_resolver *r, rlock_status s, const char *why,
                               rl_addresses *out, rl_fault *f)
 {
     rl_mutex_lock(&r->mutex);
     *out = r->last;
     rl_mutex_unlock(&r->mutex);
-    return out->count ? RLOCK_OK
-                      : rl_fault_set(f, RLOCK_EIO, 0,
-                                     "cannot look up the host: %s", why);
+    return out->count
+               ? RLOCK_OK
+               : rl_fault_set(f, s, 0, "cannot look up the host: %s", why);
 }
 
 rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
@@ -164,8 +164,8 @@ rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
     out->count = 0;
     rl_query *q = join(r, host, service);
     if (!q)
-        return fall_back(r, "no memory or thread for it", out, f);
+        return fall_back(r, RLOCK_ENOMEM, "no memory or thread for it", out, f);
     const char *failed = await(r, q, deadline_us, out);
     unref(q);
-    return failed ? fall_back(r, failed, out, f) : RLOCK_OK;
+    return failed ? fall_back(r, RLOCK_EIO, failed, out, f) : RLOCK_OK;
 }
