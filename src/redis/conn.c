@@ -225,6 +225,8 @@ rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f)
         if (n >= 0) {
             sent += (size_t)n;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (rl_now_us() >= deadline_us)
+                return fail(c, f, ETIMEDOUT, "cannot send");
             if (!wait_for(c, POLLOUT, deadline_us))
                 return fail(c, f, errno, "cannot send");
         } else if (errno != EINTR) {
