@@ -61,6 +61,9 @@ rl_conn *rl_conn_new(redisContext *ctx)
     c->plain = is_plain(ctx);
     c->luck = GOOD_LUCK;
     ctx->reader->fn = &rl_reply_builder;
+    /* A large buffer that it gave back, it would have to get anew, and older
+       versions abort where there is no memory for that. */
+    ctx->reader->maxbuf = 0;
     fcntl(ctx->fd, F_SETFD, FD_CLOEXEC);
     if (!c->plain)
         set_non_blocking(ctx);
