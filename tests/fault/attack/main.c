@@ -1,10 +1,10 @@
 /*
- * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS] --out
- * DIR
+ * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
+ *        [--only FAULT]... --out DIR
  *
- * Goes on until there were so many grants and faults, all kinds of faults among
- * them, and fails when that takes longer than --seconds, or when a judge has
- * found anything.
+ * Goes on until there were so many grants and faults, all kinds of faults (or
+ * those that --only names) among them, and fails when that takes longer than
+ * --seconds, or when a judge has found anything.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +29,8 @@ static struct {
     uint64_t seed;
     int64_t seconds, gap_ms;
     goals goals;
-} opt = {.seconds = 300, .gap_ms = 200, .goals = {20000, 64}};
+} opt = {
+    .seconds = 300, .gap_ms = 200, .goals = {.grants = 20000, .faults = 64}};
 
 static struct {
     arena *a;
@@ -186,12 +187,12 @@ static void start_all(void)
                          "--enable-debug-command yes "
                          "--busy-reply-threshold 100");
     nemesis *n = &me.nemesis;
-    *n = (nemesis){.a = me.a,
-                   .sv = me.sv,
-                   .deck_rng = opt.seed,
-                   .cl = server_client(me.sv, NULL),
-                   .pid_of = pid_of,
-                   .kill_worker = kill_worker};
+    n->a = me.a;
+    n->sv = me.sv;
+    n->deck_rng = opt.seed;
+    n->cl = server_client(me.sv, NULL);
+    n->pid_of = pid_of;
+    n->kill_worker = kill_worker;
     for (int i = 0; i < PROCS; i++) {
         n->px[i] = proxy_start(me.sv);
         snprintf(me.a->uri[i], sizeof me.a->uri[i], "%s", proxy_uri(n->px[i]));
@@ -303,6 +304,7 @@ static void read_options(int argc, char **argv)
         {"grants", required_argument, NULL, 'g'},
         {"faults", required_argument, NULL, 'f'},
         {"gap", required_argument, NULL, 'p'},
+        {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},
         {NULL, 0, NULL, 0}};
     opt.seed = (uint64_t)time(NULL);
@@ -323,6 +325,10 @@ static void read_options(int argc, char **argv)
         case 'p':
             opt.gap_ms = number(optarg);
             break;
+        case 'k':
+            if (!nemesis_choose(&me.nemesis, optarg))
+                attack_die("there is no fault \"%s\"", optarg);
+            break;
         case 'o':
             opt.dir = optarg;
             break;
@@ -332,6 +338,9 @@ static void read_options(int argc, char **argv)
     }
     if (!opt.dir || optind < argc)
         attack_die("which directory? --out DIR");
+    if (me.nemesis.n_kinds == 0)
+        nemesis_choose_all(&me.nemesis);
+    opt.goals.kinds = me.nemesis.n_kinds;
 }
 
 int main(int argc, char **argv)

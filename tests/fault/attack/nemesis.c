@@ -487,6 +487,7 @@ static bool error_answered(nemesis *n, fault *f)
 
 #define OF_A_PROCESS .of_a_process = true
 #define OF_A_LOCK    .of_a_lock = true
+#define OF_A_CALL    .of_a_process = true, .of_a_call = true
 #define LOSES_DATA   .loses_data = true
 #define OUTLIVES     .outlives_leases = true
 
@@ -541,43 +542,54 @@ const nemesis_kind nemesis_kinds[] = {
     {"way frozen shortly", 48, OF_A_PROCESS, .inject = way_frozen_shortly},
     {"way frozen for longer than a lease", 48, OF_A_PROCESS, OUTLIVES,
      .inject = way_frozen_long},
-    {"acquire cut before", 53, OF_A_PROCESS, .inject = acquire_cut_before},
-    {"acquire cut after", 53, OF_A_PROCESS, .inject = acquire_cut_after},
-    {"acquire cut in its reply", 49, OF_A_PROCESS,
-     .inject = acquire_cut_in_reply},
-    {"acquire unanswered", 53, OF_A_PROCESS, .inject = acquire_unanswered},
-    {"acquire executed late", 56, OF_A_PROCESS,
-     .inject = acquire_executed_late},
-    {"acquire answered late", 52, OF_A_PROCESS,
-     .inject = acquire_answered_late},
-    {"acquire answered slowly", 51, OF_A_PROCESS,
+    {"acquire cut before", 53, OF_A_CALL, .inject = acquire_cut_before},
+    {"acquire cut after", 53, OF_A_CALL, .inject = acquire_cut_after},
+    {"acquire cut in its reply", 49, OF_A_CALL, .inject = acquire_cut_in_reply},
+    {"acquire unanswered", 53, OF_A_CALL, .inject = acquire_unanswered},
+    {"acquire executed late", 56, OF_A_CALL, .inject = acquire_executed_late},
+    {"acquire answered late", 52, OF_A_CALL, .inject = acquire_answered_late},
+    {"acquire answered slowly", 51, OF_A_CALL,
      .inject = acquire_answered_slowly},
-    {"release cut before", 54, OF_A_PROCESS, .inject = release_cut_before},
-    {"release cut after", 54, OF_A_PROCESS, .inject = release_cut_after},
-    {"release cut in its reply", 49, OF_A_PROCESS,
-     .inject = release_cut_in_reply},
-    {"release unanswered", 54, OF_A_PROCESS, .inject = release_unanswered},
-    {"release executed late", 57, OF_A_PROCESS,
-     .inject = release_executed_late},
-    {"release answered late", 52, OF_A_PROCESS,
-     .inject = release_answered_late},
-    {"leave cut before", 53, OF_A_PROCESS, .inject = leave_cut_before},
-    {"leave cut after", 53, OF_A_PROCESS, .inject = leave_cut_after},
-    {"renewal cut before", 55, OF_A_PROCESS, .inject = renew_cut_before},
-    {"renewal cut after", 55, OF_A_PROCESS, .inject = renew_cut_after},
-    {"renewal executed late", 57, OF_A_PROCESS, .inject = renew_executed_late},
-    {"renewal answered late", 52, OF_A_PROCESS, .inject = renew_answered_late},
-    {"garbage answered", 62, OF_A_PROCESS, .inject = garbage_answered},
-    {"errors answered", 10, OF_A_PROCESS, .inject = error_answered},
+    {"release cut before", 54, OF_A_CALL, .inject = release_cut_before},
+    {"release cut after", 54, OF_A_CALL, .inject = release_cut_after},
+    {"release cut in its reply", 49, OF_A_CALL, .inject = release_cut_in_reply},
+    {"release unanswered", 54, OF_A_CALL, .inject = release_unanswered},
+    {"release executed late", 57, OF_A_CALL, .inject = release_executed_late},
+    {"release answered late", 52, OF_A_CALL, .inject = release_answered_late},
+    {"leave cut before", 53, OF_A_CALL, .inject = leave_cut_before},
+    {"leave cut after", 53, OF_A_CALL, .inject = leave_cut_after},
+    {"renewal cut before", 55, OF_A_CALL, .inject = renew_cut_before},
+    {"renewal cut after", 55, OF_A_CALL, .inject = renew_cut_after},
+    {"renewal executed late", 57, OF_A_CALL, .inject = renew_executed_late},
+    {"renewal answered late", 52, OF_A_CALL, .inject = renew_answered_late},
+    {"garbage answered", 62, OF_A_CALL, .inject = garbage_answered},
+    {"errors answered", 10, OF_A_CALL, .inject = error_answered},
 };
 const int nemesis_n_kinds = sizeof nemesis_kinds / sizeof *nemesis_kinds;
+
+bool nemesis_choose(nemesis *n, const char *name)
+{
+    int kind = 0;
+    while (kind < nemesis_n_kinds && strcmp(nemesis_kinds[kind].name, name))
+        kind++;
+    if (kind < nemesis_n_kinds)
+        n->kinds[n->n_kinds++] = kind;
+    return kind < nemesis_n_kinds;
+}
+
+void nemesis_choose_all(nemesis *n)
+{
+    while (n->n_kinds < nemesis_n_kinds) {
+        n->kinds[n->n_kinds] = n->n_kinds;
+        n->n_kinds++;
+    }
+}
 
 static int deal(nemesis *n)
 {
     if (n->left == 0) {
-        for (int i = 0; i < nemesis_n_kinds; i++)
-            n->deck[i] = i;
-        n->left = nemesis_n_kinds;
+        memcpy(n->deck, n->kinds, sizeof n->deck);
+        n->left = n->n_kinds;
     }
     int at = attack_pick(&n->deck_rng, n->left), kind = n->deck[at];
     n->deck[at] = n->deck[--n->left];

@@ -20,6 +20,7 @@ typedef struct nemesis {
     /* Of a worker's present process. */
     pid_t (*pid_of)(int proc);
     void (*kill_worker)(int proc); /* and start another one */
+    int kinds[KINDS_MAX], n_kinds; /* that it may deal; see nemesis_choose() */
     int deck[KINDS_MAX], left;     /* kinds still to come in this round */
 } nemesis;
 
@@ -30,12 +31,17 @@ typedef struct nemesis_kind {
     bool outlives_leases; /* what was held when it began is lost when it is
                              mended */
     bool of_a_process, of_a_lock;
+    bool of_a_call; /* a single one: nobody loses a hold by it */
     /* false: it has not come to pass this time */
     bool (*inject)(nemesis *n, fault *f);
 } nemesis_kind;
 
 extern const nemesis_kind nemesis_kinds[];
 extern const int nemesis_n_kinds;
+
+/* This kind, too, and none that is not chosen. Is there such a kind? */
+bool nemesis_choose(nemesis *n, const char *name);
+void nemesis_choose_all(nemesis *n);
 
 /* The next fault of the shuffled deck, from harm to repair. Every kind comes
    once before any comes again. */

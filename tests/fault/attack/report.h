@@ -9,10 +9,10 @@
 
 typedef struct goals {
     uint64_t grants;
-    int faults;
+    int faults, kinds;
 } goals;
 
-/* So many grants and faults, and each kind of fault at least once. */
+/* So many grants and faults, and so many kinds of faults. */
 bool goals_reached(const goals *g, const arena *a);
 /* Has all gone well? Says so on stdout, too. */
 bool report(const char *dir, const arena *a, const verdict *v, const goals *g);
