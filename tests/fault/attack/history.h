@@ -36,7 +36,8 @@ typedef struct hold {
 /* Something that a judge has to look at. */
 typedef enum note_kind {
     NOTE_STALL,     /* from, to: the process, or the machine, did not run */
-    NOTE_LATE,      /* from, to: deadline and end of a call */
+    NOTE_LATE,      /* from, to: deadline and end of a call; value: how long it
+                       had to wait for a processor */
     NOTE_OVERLAP,   /* "held", with another one inside since */
     NOTE_MISMATCH,  /* an update of the counter was lost; value: how many */
     NOTE_STALE,     /* the resource took a write after a newer holder's */
@@ -46,6 +47,8 @@ typedef enum note_kind {
     NOTE_EARLY_END, /* an event about a hold that is not written down yet;
                        value: its token; from: is it lost? */
     NOTE_COUNT,     /* the client's statistics tell another number */
+    NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
+                       go of it */
     NOTE_SLOW_END,  /* freeing the client took longer than it may */
     NOTE_KINDS
 } note_kind;

@@ -28,6 +28,7 @@ const char *const offence_names[OFFENCES] = {
     [WITHOUT_CAUSE] = "losses without cause",
     [OVERRUN] = "calls that overran their deadline by 50 ms",
     [NOT_ENDED] = "holds that never ended",
+    [LEFT_BEHIND] = "locks left by who had let go of them",
     [MISCOUNTED] = "counts that differ",
 };
 
@@ -79,20 +80,27 @@ static bool stalled(const verdict *v, int life, int64_t from_us, int64_t to_us)
     return false;
 }
 
+/* May a fault have broken off what a process did with a lock meanwhile? */
+static bool disturbed(const verdict *v, const arena *a, int life, int lock,
+                      int64_t from_us, int64_t to_us)
+{
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (concerns(f, a->lives[life].proc, lock) &&
+            !nemesis_kinds[f->kind].of_a_call && f->began_us <= to_us &&
+            f->ended_us + AFTERMATH_US >= from_us)
+            return true;
+    }
+    return stalled(v, life, from_us, to_us);
+}
+
 static bool has_cause(const verdict *v, const arena *a, const entry *e)
 {
     const hold *r = e->r;
-    int proc = a->lives[e->life].proc;
     if (r->lease_ms &&
         r->over_us >= r->asked_us + r->lease_ms * 1000 - MARGIN_US)
         return true;
-    for (int i = 0; i < a->n_faults; i++) {
-        const fault *f = &a->faults[i];
-        if (concerns(f, proc, r->lock) && f->began_us <= r->over_us &&
-            f->ended_us + AFTERMATH_US >= r->asked_us)
-            return true;
-    }
-    return stalled(v, e->life, r->asked_us, r->over_us);
+    return disturbed(v, a, e->life, r->lock, r->asked_us, r->over_us);
 }
 
 /* One lock: the order of its holds. */
@@ -266,8 +274,10 @@ static int64_t stall_us(const history *h, int64_t from_us, int64_t to_us)
 
 static void judge_late_call(verdict *v, const entry *e, const note *n)
 {
+    int64_t stalled_us = stall_us(v->histories[e->life], n->from_us, n->to_us);
+    int64_t queued_us = (int64_t)n->value;
     int64_t late_us = n->to_us - n->from_us -
-                      stall_us(v->histories[e->life], n->from_us, n->to_us);
+                      (stalled_us > queued_us ? stalled_us : queued_us);
     if (late_us > v->longest_overrun_us)
         v->longest_overrun_us = late_us;
     if (late_us > OVERRUN_MS * 1000)
@@ -308,6 +318,13 @@ static void judge_note(verdict *v, const arena *a, int life, const note *n)
     case NOTE_COUNT:
         find(v, MISCOUNTED, &e, n->at_us, "%lld acquires, in fact %lld",
              (long long)n->from_us, (long long)n->to_us);
+        break;
+    case NOTE_LEFT:
+        if (disturbed(v, a, life, (int)n->lock, n->from_us, n->to_us))
+            v->excused[LEFT_BEHIND]++;
+        else
+            find(v, LEFT_BEHIND, &e, n->at_us, "lock %u, for %lld us", n->lock,
+                 (long long)(n->to_us - n->from_us));
         break;
     case NOTE_SLOW_END:
     case NOTE_LATE:

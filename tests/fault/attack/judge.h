@@ -34,7 +34,8 @@ typedef enum offence {
     REPORTED_TWICE,
     WITHOUT_CAUSE,
     OVERRUN,
-    NOT_ENDED, /* a hold whose process ended well */
+    NOT_ENDED,   /* a hold whose process ended well */
+    LEFT_BEHIND, /* a lock, in Redis */
     MISCOUNTED,
     OFFENCES
 } offence;

@@ -40,6 +40,8 @@ bool witness_check(visit *v)
                            ? v->r->granted_us + v->r->lease_ms * 1000
                            : INT64_MAX;
     if (!rlock_is_held(v->lk)) {
+        if (!v->lost)
+            v->r->over_us = attack_now_us();
         v->lost = true;
         return false;
     }

@@ -20,8 +20,11 @@ enum {
     BEAT_US = 5000,
     NOTABLE_US = 5000,
     STAY_CHECK_US = 10000,
+    OUTSTAY_MS = 50, /* that somebody stays longer than the lease */
     END_MS = 3 * COMMAND_MS,
-    RARELY_MS = 8000 /* between a thread's long, too long, abandoned holds */
+    LATE_US = 50000,     /* of an answer */
+    LINGER_US = 1000000, /* an undoing or a renewal ends meanwhile */
+    RARELY_MS = 5000 /* between a thread's long, too long, abandoned holds */
 };
 
 /* What a thread has in mind with its next hold. */
@@ -57,6 +60,12 @@ static void notice(note_kind kind, int lock, int64_t from_us, int64_t to_us,
 {
     note n = {attack_now_us(), from_us, to_us, value, kind, (uint32_t)lock};
     history_note(me.h, &n);
+}
+
+static void pause_us(int64_t us)
+{
+    struct timespec ts = {us / 1000000, us % 1000000 * 1000};
+    nanosleep(&ts, NULL);
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t value)
@@ -110,18 +119,42 @@ static void on_event(const rlock_event *ev, void *arg)
         note_end(ev);
 }
 
-/* A call that began at from_us and may last for limit_ms has returned. */
-static void timed(int lock, int64_t from_us, int64_t limit_ms)
+/* How long this thread was ready to run, and did not. */
+static uint64_t queued_us(void)
 {
-    int64_t now_us = attack_now_us(), limit_us = from_us + limit_ms * 1000;
-    if (now_us - limit_us > NOTABLE_US)
-        notice(NOTE_LATE, lock, limit_us, now_us, 0);
+    unsigned long long ran_ns, queued_ns = 0;
+    FILE *f = fopen("/proc/thread-self/schedstat", "re");
+    if (f && fscanf(f, "%llu %llu", &ran_ns, &queued_ns) != 2)
+        queued_ns = 0;
+    if (f)
+        fclose(f);
+    return queued_ns / 1000;
+}
+
+/* A call that is being timed. */
+typedef struct timer {
+    int lock;
+    int64_t limit_us;
+    uint64_t queued_us;
+} timer;
+
+static timer timer_start(int lock, int64_t limit_ms)
+{
+    return (timer){lock, attack_now_us() + limit_ms * 1000, queued_us()};
+}
+
+static void timer_stop(const timer *t)
+{
+    int64_t now_us = attack_now_us();
+    if (now_us - t->limit_us > NOTABLE_US)
+        notice(NOTE_LATE, t->lock, t->limit_us, now_us,
+               queued_us() - t->queued_us);
 }
 
 /*
  * Whether this process runs at all. A thread that does nothing but wake up
- * finds out how long one has to wait for a processor here, or that the process
- * was stopped; what a call takes longer than that is the library's.
+ * finds out that the process was stopped, or that the machine is too busy;
+ * what a call takes longer than that is the library's.
  */
 static void *metronome(void *arg)
 {
@@ -143,9 +176,9 @@ static void *metronome(void *arg)
 
 static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
 {
-    int64_t from_us = attack_now_us();
+    timer t = timer_start(p->lock, wait_ms + COMMAND_MS);
     rlock_status s = rlock_acquire(lk, wait_ms, p->lease_ms);
-    timed(p->lock, from_us, wait_ms + COMMAND_MS);
+    timer_stop(&t);
     atomic_fetch_add(&me.a->acquired[s], 1);
     if (s == RLOCK_OK)
         atomic_fetch_add(&me.acquires, 1);
@@ -154,18 +187,48 @@ static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
 
 static rlock_status release(rlock *lk, int lock)
 {
-    int64_t from_us = attack_now_us();
+    timer t = timer_start(lock, COMMAND_MS);
     rlock_status s = rlock_unlock(lk);
-    timed(lock, from_us, COMMAND_MS);
+    timer_stop(&t);
     atomic_fetch_add(&me.a->released[s], 1);
     return s;
+}
+
+static void extend(rlock *lk, const plan *p)
+{
+    timer t = timer_start(p->lock, COMMAND_MS);
+    /* At most as long as it was: the judges know no other lease. */
+    rlock_extend(lk, p->lease_ms);
+    timer_stop(&t);
+}
+
+/* Says the server that the calling thread holds the lock? */
+static bool is_mine(int lock, rlock_holder *who)
+{
+    return rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
+           who->pid == getpid() && who->tid == gettid();
+}
+
+/* This thread does not hold the lock: what it finds is to be undone soon. */
+static void look_for_left_over(int lock)
+{
+    rlock_holder first, again;
+    int64_t from_us = attack_now_us();
+    if (!is_mine(lock, &first))
+        return;
+    pause_us(LINGER_US);
+    if (is_mine(lock, &again) && strcmp(first.hold_id, again.hold_id) == 0)
+        notice(NOTE_LEFT, lock, from_us, attack_now_us(), 0);
 }
 
 /* The outermost acquire; NULL: not granted. */
 static hold *begin_hold(const plan *p, int thread)
 {
     int64_t asked_us = attack_now_us();
-    if (acquire(me.outer[p->lock], p, p->wait_ms) != RLOCK_OK)
+    rlock_status s = acquire(me.outer[p->lock], p, p->wait_ms);
+    if (s == RLOCK_BUSY || s == RLOCK_TIMEOUT)
+        look_for_left_over(p->lock);
+    if (s != RLOCK_OK)
         return NULL;
     hold *r = history_hold(me.h);
     r->asked_us = asked_us;
@@ -193,8 +256,7 @@ static void work(visit *v, const plan *p)
     int64_t until_us = attack_now_us() + p->stay_us;
     while (witness_check(v) && attack_now_us() < until_us &&
            !atomic_load(&me.a->stop)) {
-        struct timespec pause = {0, STAY_CHECK_US * 1000};
-        nanosleep(&pause, NULL);
+        pause_us(STAY_CHECK_US);
     }
     if (witness_check(v)) {
         witness_update(v);
@@ -223,6 +285,7 @@ static void nest(visit *v, const plan *p, int level)
         notice(NOTE_REENTRY, p->lock, 0, (int64_t)token, (uint64_t)count);
     nest(v, p, level + 1);
     release(lk, p->lock);
+    work(v, p); /* the lock is still ours */
 }
 
 static void end_hold(visit *v, rlock_status s)
@@ -230,31 +293,65 @@ static void end_hold(visit *v, rlock_status s)
     hold *r = v->r;
     if (s == RLOCK_OK && v->lost)
         notice(NOTE_REVIVED, r->lock, 0, 0, 1);
-    r->over_us = attack_now_us();
+    if (!v->lost)
+        r->over_us = attack_now_us();
     r->end = s == RLOCK_OK                              ? HOLD_RELEASED
              : s == RLOCK_LOST || s == RLOCK_EWRONGTYPE ? HOLD_LOST
              : v->lost                                  ? HOLD_LOST
                                                         : HOLD_UNKNOWN;
 }
 
-static void hold_once(const plan *p, int thread)
+/*
+ * Whoever had to wait long for the answer stays to the end of the lease, which
+ * had begun long before.
+ */
+static void stay_if_late(plan *p, const hold *r)
 {
-    hold *r = begin_hold(p, thread);
+    bool late = p->wait_ms == 0 && r->granted_us - r->asked_us > LATE_US;
+    if (late && p->lease_ms > 0)
+        p->stay_us = (p->lease_ms + OUTSTAY_MS) * 1000;
+}
+
+/* What is lost stays lost, whatever a renewal is answered now. */
+static void linger(visit *v)
+{
+    int64_t until_us = attack_now_us() + LINGER_US;
+    while (!witness_check(v) && attack_now_us() < until_us &&
+           !atomic_load(&me.a->stop))
+        pause_us(STAY_CHECK_US);
+}
+
+/* Tells how it ended; NULL: it was not granted. */
+static const hold *hold_once(plan p, int thread)
+{
+    hold *r = begin_hold(&p, thread);
     if (!r)
-        return;
+        return NULL;
     visit v = begin_visit(r);
-    nest(&v, p, 1);
-    if (p->extend && witness_check(&v)) {
-        int64_t from_us = attack_now_us();
-        /* At most as long as it was: the judges know no other lease. */
-        rlock_extend(me.outer[p->lock], p->lease_ms);
-        timed(p->lock, from_us, COMMAND_MS);
-    }
-    bool held = witness_check(&v);
-    if (!held)
+    stay_if_late(&p, r);
+    nest(&v, &p, 1);
+    if (p.extend && witness_check(&v))
+        extend(me.outer[p.lock], &p);
+    if (!witness_check(&v)) {
         witness_write(&v);
+        if (p.lease_ms == RLOCK_WATCHDOG)
+            linger(&v);
+    }
     witness_leave(&v);
-    end_hold(&v, release(me.outer[p->lock], p->lock));
+    end_hold(&v, release(me.outer[p.lock], p.lock));
+    return r;
+}
+
+/*
+ * A release that was not answered may be executed yet. The next hold of this
+ * thread is there to be hit by it.
+ */
+static void hold_again(plan p, int thread)
+{
+    p.wait_ms = LEASE_MS;
+    p.lease_ms = RLOCK_WATCHDOG;
+    p.stay_us = COMMAND_MS * 1000;
+    hold_once(p, thread);
 }
 
 /* A thread that ends while it holds. */
@@ -301,16 +398,16 @@ static void hold_long(plan *p, uint64_t *rng, int thread)
 {
     p->lease_ms = RLOCK_WATCHDOG;
     p->stay_us = (LEASE_MS + attack_pick(rng, LEASE_MS)) * 1000;
-    hold_once(p, thread);
+    hold_once(*p, thread);
 }
 
 /* Longer than its lease. */
 static void outstay(plan *p, uint64_t *rng, int thread)
 {
     p->lease_ms = 100 + attack_pick(rng, 200);
-    p->stay_us = (p->lease_ms + 50) * 1000;
+    p->stay_us = (p->lease_ms + OUTSTAY_MS) * 1000;
     p->extend = false;
-    hold_once(p, thread);
+    hold_once(*p, thread);
 }
 
 static void do_something_rare(plan *p, uint64_t *rng, int thread)
@@ -341,7 +438,9 @@ static void *labour(void *arg)
     while (!atomic_load(&me.a->stop)) {
         plan p = short_plan(&rng);
         if (attack_now_us() < rare_us) {
-            hold_once(&p, thread);
+            const hold *r = hold_once(p, thread);
+            if (r && r->end == HOLD_UNKNOWN)
+                hold_again(p, thread);
         } else {
             do_something_rare(&p, &rng, thread);
             rare_us = next_rare_us(&rng);
@@ -362,8 +461,7 @@ static void make_client(void)
     opts.on_event = on_event;
     /* A process may be started while the server is being attacked. */
     while (rlock_client_new(&opts, &me.cl) != RLOCK_OK) {
-        struct timespec pause = {0, 20000000};
-        nanosleep(&pause, NULL);
+        pause_us(20000);
         if (atomic_load(&me.a->stop))
             _exit(0);
     }
