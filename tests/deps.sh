@@ -73,6 +73,7 @@ for_ci() {
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
+    program patch patch
 }
 
 case ${1-} in

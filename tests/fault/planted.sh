@@ -1,0 +1,113 @@
+#!/bin/sh
+# planted.sh [NAME]...
+#
+# The checker is checked: each patch in planted/ (or only those named) breaks
+# the library on purpose, and the attack has to find out. The library as it is
+# comes first; there it must find nothing. Closes with "N passed, N failed".
+#
+# A patch begins with what it breaks, the faults under which that shows, and
+# the offences as one of which it is to be caught:
+#
+#   # under: FAULT
+#   # caught as: OFFENCE
+#
+#   BUILD_DIR   where to build; build-planted
+#   CMAKE_ARGS  more arguments for CMake, split at blanks
+#   JOBS        how much at a time
+set -eu
+
+cd "$(dirname "$0")/../.."
+mkdir -p "${BUILD_DIR:=build-planted}"
+build=$(cd "$BUILD_DIR" && pwd)
+plants=$PWD/tests/fault/planted
+jobs=${JOBS:-$(nproc)}
+passed=0 failed=0
+
+said() { # KEY PATCH...: what the heads of the patches say
+    key=$1
+    shift
+    sed -n "s/^# $key: //p" "$@" | sort -u
+}
+
+attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
+    seed=$1 seconds=$2 grants=$3
+    shift 3
+    said under "$@" >"$build/faults"
+    set --
+    while read -r fault; do
+        set -- "$@" --only "$fault"
+    done <"$build/faults"
+    rm -rf "$build/out"
+    "$build/tree/tests/attack" --seed "$seed" --seconds "$seconds" --gap 20 \
+        --grants "$grants" --faults 20 --out "$build/out" "$@" \
+        >"$build/log" 2>&1
+}
+
+# Short rounds, as long as nothing is found: whom a fault hits is a matter of
+# luck. No round has enough of grants before its time is up.
+caught() { # PATCH
+    said 'caught as' "$1" >"$build/offences"
+    for seed in 1 2 3 4 5 6; do
+        attack "$seed" 6 1000000000 "$1" || :
+        if grep -F -f "$build/offences" "$build/log"; then
+            return
+        fi
+    done
+    return 1
+}
+
+planted() { # PATCH
+    (cd "$build/source" && patch -s -p1 --fuzz=0) <"$1" || return 1
+    status=0
+    make_attack && caught "$1" || status=1
+    (cd "$build/source" && patch -s -p1 -R) <"$1"
+    return "$status"
+}
+
+make_attack() {
+    cmake --build "$build/tree" --target rlock_attack -j "$jobs" >"$build/log"
+}
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok - $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok - $name"
+        cat "$build/log"
+    fi
+}
+
+if [ $# = 0 ]; then
+    set -- "$plants"/*.patch
+else
+    names=$*
+    set --
+    for name in $names; do
+        set -- "$@" "$plants/$name.patch"
+    done
+fi
+
+# Whatever stops us before the first verdict is a failure, and is said so.
+trap 'echo "0 passed, 1 failed"' EXIT
+
+# One copy that is patched again and again: only what differs is rebuilt.
+rm -rf "$build/source" "$build/tree"
+mkdir "$build/source"
+cp -R CMakeLists.txt include src lua tests "$build/source"
+# shellcheck disable=SC2086
+cmake -S "$build/source" -B "$build/tree" -DRLOCK_BUILD_TESTS=ON \
+    -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_TEST_PLAIN=ON ${CMAKE_ARGS:-}
+make_attack
+check 'nothing is found without a defect' attack 1 120 10000 "$@"
+trap - EXIT
+for plant; do
+    name=${plant##*/}
+    check "${name%.patch}" planted "$plant"
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
