@@ -4,6 +4,7 @@
  * return from its function within its limit to have passed.
  *
  *   --filter=<suite>/<name>   only these; a pattern as for file names
+ *   --list                    says their names, and runs none
  *   --tap=<file>              also writes the results there
  *   --jobs=<n>                so many at a time
  *
@@ -298,40 +299,57 @@ static int processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static int parse_args(int argc, char **argv, const char **tap_path, int *jobs)
+typedef struct args {
+    const char *tap_path;
+    int jobs;
+    bool list;
+} args;
+
+static int parse_args(int argc, char **argv, args *a)
 {
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--tap=", 6) == 0)
-            *tap_path = argv[i] + 6;
+            a->tap_path = argv[i] + 6;
         else if (strncmp(argv[i], "--filter=", 9) == 0)
             keep_matching(argv[i] + 9);
         else if (strncmp(argv[i], "--jobs=", 7) == 0)
-            *jobs = atoi(argv[i] + 7);
+            a->jobs = atoi(argv[i] + 7);
+        else if (strcmp(argv[i], "--list") == 0)
+            a->list = true;
         else
             return -1;
     }
-    return *jobs < 1 ? -1 : 0;
+    return a->jobs < 1 ? -1 : 0;
+}
+
+static int list_all(void)
+{
+    for (int i = 0; i < tests_len; i++)
+        printf("%s: %s\n", tests[i].suite, tests[i].name);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    const char *tap_path = "/dev/null";
-    int jobs = processors();
-    if (parse_args(argc, argv, &tap_path, &jobs) < 0) {
+    args a = {.tap_path = "/dev/null", .jobs = processors()};
+    if (parse_args(argc, argv, &a) < 0) {
         fprintf(stderr,
-                "usage: %s [--tap=file] [--filter=suite/name] [--jobs=n]\n",
+                "usage: %s [--list] [--tap=file] [--filter=suite/name] "
+                "[--jobs=n]\n",
                 argv[0]);
-        return 2;
-    }
-    FILE *tap = fopen(tap_path, "we");
-    if (!tap) {
-        perror(tap_path);
         return 2;
     }
     if (tests_len)
         qsort(tests, (size_t)tests_len, sizeof *tests, by_name);
+    if (a.list)
+        return list_all();
+    FILE *tap = fopen(a.tap_path, "we");
+    if (!tap) {
+        perror(a.tap_path);
+        return 2;
+    }
     fprintf(tap, "TAP version 13\n1..%d\n", tests_len);
-    run_all(jobs, tap);
+    run_all(a.jobs, tap);
     fclose(tap);
     return summary();
 }
