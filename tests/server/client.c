@@ -533,27 +533,6 @@ TEST(client, a_server_that_is_full_is_reported)
     server_stop(sv);
 }
 
-TEST(client, eviction_is_warned_of)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    rig r = rig_of(
-        server_start("--maxmemory 100mb --maxmemory-policy allkeys-lru"), opts);
-    EXPECT_INT(events_count(r.ev, RLOCK_EVENT_WARNING), 1);
-    EXPECT_CONTAINS(events_message(r.ev, RLOCK_EVENT_WARNING), "allkeys-lru");
-    rig_stop(&r);
-}
-
-TEST(client, a_server_that_evicts_nothing_is_no_reason_for_a_warning)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    rig r = rig_of(server_start("--maxmemory 100mb"), opts);
-    EXPECT_INT(events_count(r.ev, RLOCK_EVENT_WARNING), 0);
-    rig_stop(&r);
-    r = rig_of(server_start("--maxmemory-policy allkeys-lru"), opts);
-    EXPECT_INT(events_count(r.ev, RLOCK_EVENT_WARNING), 0);
-    rig_stop(&r);
-}
-
 /* --- what answers is no Redis --------------------------------------------- */
 
 /*

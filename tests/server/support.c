@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proxy.h"
@@ -120,6 +121,26 @@ TEST(support, a_restarted_server_has_its_port_and_data)
     server_kill(sv);
     server_restart(sv);
     EXPECT_STR(server_str(sv, "GET k"), "v");
+    server_stop(sv);
+}
+
+/* A server's clock against the machine's, in seconds. */
+static long long ahead_s(server *sv)
+{
+    return atoll(server_cmd(sv, "TIME")->element[0]->str) - time(NULL);
+}
+
+TEST(support, a_clocked_server_has_a_time_of_its_own)
+{
+    server *sv = server_start_clocked(NULL);
+    EXPECT_BETWEEN(ahead_s(sv), -1, 1);
+    server_set_clock(sv, 3600);
+    EXPECT_BETWEEN(ahead_s(sv), 3599, 3601);
+    server_set_clock(sv, -3600);
+    EXPECT_BETWEEN(ahead_s(sv), -3601, -3599);
+    server_kill(sv);
+    server_restart(sv);
+    EXPECT_BETWEEN(ahead_s(sv), -3601, -3599);
     server_stop(sv);
 }
 

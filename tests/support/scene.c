@@ -132,6 +132,33 @@ void expect_all_undone(server *sv)
     expect_leftovers(sv, true);
 }
 
+void expect_renewals(scene *s, int more)
+{
+    uint64_t before = stats_of(s->cl).renewals;
+    EVENTUALLY(20000, stats_of(s->cl).renewals >= before + (uint64_t)more);
+}
+
+void expect_hold_lost(scene *s)
+{
+    events_wait(s->ev, RLOCK_EVENT_LOST, 1, 20000);
+    EXPECT(!rlock_is_held(s->lk));
+    EXPECT_INT(rlock_valid_ms(s->lk), 0);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_LOST);
+    EXPECT_INT(stats_of(s->cl).lost, 1);
+}
+
+void expect_undisturbed(scene *s)
+{
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    if (s->opts.watchdog_lease_ms)
+        expect_renewals(s, 1);
+    EXPECT(rlock_is_held(s->lk));
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s->cl).lost, 0);
+    EXPECT_INT(stats_of(s->cl).renew_failures, 0);
+    expect_nothing_left(s->sv);
+}
+
 /* --- threads ------------------------------------------------------------- */
 
 typedef struct request {

@@ -46,6 +46,16 @@ void expect_nothing_left(server *sv);
 /* The same, but there may be tombstones of the last minute. */
 void expect_all_undone(server *sv);
 
+/* So many renewals more. */
+void expect_renewals(scene *s, int more);
+/* The scene's hold is lost for good, once, and everything says so. */
+void expect_hold_lost(scene *s);
+/*
+ * What a fault disturbs, without it: lock, keep it until it has been renewed
+ * (if the scene has a lease of its own), unlock; nothing is left.
+ */
+void expect_undisturbed(scene *s);
+
 /* What a verb answers on a thread that ends right afterwards. */
 rlock_status on_another_thread(rlock_status (*verb)(rlock *lk), rlock *lk);
 

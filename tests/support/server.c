@@ -16,6 +16,8 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -38,6 +40,8 @@ struct server {
     char dir[DIR_MAX + 1];
     char socket[DIR_MAX + 8];
     char log[DIR_MAX + 8];
+    char clock[DIR_MAX + 32]; /* environment of a clocked server */
+    atomic_llong *ahead_s;    /* its clock, mapped; else NULL */
     char uri[DIR_MAX + 16];
     char *args; /* the words of argv[] that the test gave */
     char port_arg[8];
@@ -337,43 +341,82 @@ static int split_args(server *sv, const char *args, int n)
     return n;
 }
 
-static void make_argv(server *sv, const char *args)
+/* The shared page from which the server takes its clock, see preload/. */
+static void make_clock(server *sv)
+{
+    const char *path = strchr(sv->clock, '=') + 1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT(fd >= 0);
+    EXPECT_INT(ftruncate(fd, sizeof *sv->ahead_s), 0);
+    sv->ahead_s = mmap(NULL, sizeof *sv->ahead_s, PROT_READ | PROT_WRITE,
+                       MAP_SHARED, fd, 0);
+    EXPECT(sv->ahead_s != MAP_FAILED);
+    close(fd);
+}
+
+/* env(1), which then becomes the server. */
+static int prefix_clock(server *sv)
+{
+    static char env[] = "env", preload[] = "LD_PRELOAD=" RLOCK_PRELOAD_CLOCK;
+    snprintf(sv->clock, sizeof sv->clock, "RLOCK_TEST_CLOCK=%s/clock", sv->dir);
+    make_clock(sv);
+    sv->argv[0] = env;
+    sv->argv[1] = preload;
+    sv->argv[2] = sv->clock;
+    return 3;
+}
+
+static void make_argv(server *sv, const char *args, bool clocked)
 {
     strcpy(sv->port_arg, "0");
+    const char *program = getenv("RLOCK_TEST_SERVER");
     const char *const fixed[] = {
-        "redis-server", "--port",    sv->port_arg,  "--bind", "127.0.0.1",
-        "--unixsocket", sv->socket,  "--save",      "",       "--appendonly",
-        "no",           "--logfile", sv->log,       "--dir",  sv->dir,
-        "--daemonize",  "no",        "--databases", "16"};
-    int n = sizeof fixed / sizeof *fixed;
-    for (int i = 0; i < n; i++)
-        sv->argv[i] = (char *)fixed[i];
+        "--port",    sv->port_arg,  "--bind", "127.0.0.1",    "--unixsocket",
+        sv->socket,  "--save",      "",       "--appendonly", "no",
+        "--logfile", sv->log,       "--dir",  sv->dir,        "--daemonize",
+        "no",        "--databases", "16"};
+    int n = clocked ? prefix_clock(sv) : 0;
+    sv->argv[n++] = (char *)(program ? program : "redis-server");
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        sv->argv[n++] = (char *)fixed[i];
     n = split_args(sv, args, n);
     sv->argv[n] = NULL;
 }
 
-static server *new_server(const char *args)
+static server *new_server(const char *args, bool clocked)
 {
     server *sv = calloc(1, sizeof *sv);
     EXPECT(sv);
     pthread_mutex_init(&sv->mutex, NULL);
     pthread_cond_init(&sv->changed, NULL);
     make_dir(sv);
-    make_argv(sv, args);
+    make_argv(sv, args, clocked);
     sv->ask = asker_new(sv->socket);
     return sv;
 }
 
 server *server_start(const char *args)
 {
-    server *sv = new_server(args);
+    server *sv = new_server(args, false);
     start_again(sv);
     return sv;
 }
 
+server *server_start_clocked(const char *args)
+{
+    server *sv = new_server(args, true);
+    start_again(sv);
+    return sv;
+}
+
+void server_set_clock(server *sv, long long ahead_s)
+{
+    atomic_store(sv->ahead_s, ahead_s);
+}
+
 server *server_start_tcp(const char *args)
 {
-    server *sv = new_server(args);
+    server *sv = new_server(args, false);
     start_on_some_port(sv);
     return sv;
 }
@@ -383,6 +426,8 @@ static void free_server(server *sv)
     asker_free(sv->ask);
     pthread_cond_destroy(&sv->changed);
     pthread_mutex_destroy(&sv->mutex);
+    if (sv->ahead_s)
+        munmap(sv->ahead_s, sizeof *sv->ahead_s);
     free(sv->args);
     free(sv);
 }

@@ -18,11 +18,17 @@ typedef struct server server;
  * arguments as one string, split at blanks, such as "--maxmemory 2mb
  * --appendonly yes", where "" is an empty argument; NULL for none. With "--port
  * 0" absent or present the server listens only on its socket, unless
- * server_start_tcp() is used.
+ * server_start_tcp() is used. The program is redis-server, or the one that
+ * RLOCK_TEST_SERVER names in the environment.
  */
 server *server_start(const char *args);
 /* The same, listening on a free TCP port of 127.0.0.1 as well. */
 server *server_start_tcp(const char *args);
+
+/* The same as server_start(), with a wall clock that can be put forward and
+   back: by so many seconds against the machine's. */
+server *server_start_clocked(const char *args);
+void server_set_clock(server *sv, long long ahead_s);
 
 /* Skips the test on a machine that does not know the name localhost. */
 void need_host_names(void);
