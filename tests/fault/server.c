@@ -583,14 +583,14 @@ TEST(server, fault_019_a_server_without_room_for_clients_is_no_answer)
     scene_stop(&s);
 }
 
-TEST(server, fault_020_a_call_in_a_paused_server_is_undone)
+/* Paused for long enough that the call is given up before. */
+static void give_up_in_pause(const char *what)
 {
-    scene s = undisturbed(NULL, 3000, 150);
+    scene s = undisturbed(NULL, 6000, 150);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    server_cmd(s.sv, "CLIENT PAUSE 60000 WRITE");
+    server_cmd(s.sv, "CLIENT PAUSE 2000 %s", what);
     EXPECT_STATUS(rlock_trylock(other), RLOCK_EIO);
-    server_cmd(s.sv, "CLIENT UNPAUSE");
     EVENTUALLY(5000, server_cmd(s.sv, "KEYS rlock_undone:*")->elements == 1);
     EXPECT_INT(levels(s.sv, "other"), 0);
     expect_renewals(&s, 2);
@@ -598,6 +598,12 @@ TEST(server, fault_020_a_call_in_a_paused_server_is_undone)
     expect_all_undone(s.sv);
     rlock_free(other);
     scene_stop(&s);
+}
+
+TEST(server, fault_020_a_call_in_a_paused_server_is_undone)
+{
+    give_up_in_pause("WRITE");
+    give_up_in_pause("ALL");
 }
 
 TEST(server, fault_021_killed_connections_are_opened_again)
@@ -713,6 +719,25 @@ TEST(server, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
     }
     peer_leave(&b);
     expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* The renewal comes when another owner has the lock already. */
+TEST(server, fault_023_a_renewal_after_the_lease_prolongs_no_other_hold)
+{
+    scene s = undisturbed_proxied(1000, 0);
+    peer b = peer_join(&s);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    proxy_refuse(s.px, true); /* no second attempt */
+    EXPECT_STATUS(rlock_acquire(b.lk, 20000, 20000), RLOCK_OK);
+    EXPECT(!rlock_is_held(s.lk));
+    EXPECT_INT(server_int(s.sv, "PEXPIRE %s 500", SCENE_LOCK), 1);
+    proxy_let_go(s.px);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 1, 500);
+    expect_hold_lost(&s);
+    peer_leave(&b);
     scene_stop(&s);
 }
 

@@ -501,15 +501,6 @@ TEST(client, a_database_that_is_not_there_is_said)
     server_stop(sv);
 }
 
-TEST(client, a_replica_is_refused)
-{
-    server *sv = server_start(NULL);
-    EXPECT_STR(server_str(sv, "REPLICAOF 127.0.0.1 1"), "OK");
-    expect_uri_refused(server_uri(sv), RLOCK_ESERVER);
-    EXPECT_CONTAINS(message(), "READONLY");
-    server_stop(sv);
-}
-
 TEST(client, a_server_that_became_a_replica_is_reported)
 {
     rig r = rig_start();
