@@ -34,6 +34,7 @@ for_demo() {
 for_test() {
     for_demo
     header criterion/criterion.h libcriterion-dev
+    program ip iproute2
 }
 for_python() {
     program python3 python3
