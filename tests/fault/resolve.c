@@ -1,0 +1,181 @@
+/*
+ * Row 65 of the catalogue: name servers that are slow, silent, or at fault; and
+ * of row 47, a name with an address behind which nobody answers. The names are
+ * looked up by a getaddrinfo() of this file's own, in the place of the C
+ * library's.
+ */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "scene.h"
+
+/* What a call may take longer than its own limit on a busy machine. */
+#define SLACK_MS 600
+
+typedef enum answer { GOOD, FAILS, SILENT, BLACK_HOLE_FIRST } answer;
+
+static atomic_int name_server; /* answer */
+static atomic_int lookups, answered;
+
+typedef int look_up_fn(const char *host, const char *port,
+                       const struct addrinfo *hints, struct addrinfo **out);
+
+/* What the C library makes of a number. */
+static int look_up_number(const char *address, const char *port,
+                          const struct addrinfo *hints, struct addrinfo **out)
+{
+    struct addrinfo numeric = *hints;
+    look_up_fn *real;
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    numeric.ai_flags |= AI_NUMERICHOST;
+    return real(address, port, &numeric, out);
+}
+
+static char black_hole_port[8];
+
+int getaddrinfo(const char *host, const char *port,
+                const struct addrinfo *hints, struct addrinfo **out)
+{
+    if (hints->ai_flags & AI_NUMERICHOST)
+        return look_up_number(host, port, hints, out);
+    atomic_fetch_add(&lookups, 1);
+    while (atomic_load(&name_server) == SILENT)
+        test_pause_ms(1);
+    int error = atomic_load(&name_server) == FAILS
+                    ? EAI_AGAIN
+                    : look_up_number("127.0.0.1", port, hints, out);
+    if (!error && atomic_load(&name_server) == BLACK_HOLE_FIRST) {
+        struct addrinfo *rest = *out;
+        error = look_up_number("127.0.0.1", black_hole_port, hints, out);
+        (*out)->ai_next = rest;
+    }
+    atomic_fetch_add(&answered, 1);
+    return error;
+}
+
+/* A server whose name is asked for with every new connection. */
+static scene scene_named(int64_t lease_ms, int64_t timeout_ms)
+{
+    static char uri[64];
+    scene s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT};
+    server_load_scripts(s.sv);
+    snprintf(uri, sizeof uri, "redis://redis.test:%d", server_port(s.sv));
+    s.opts.uri = uri;
+    scene_client(&s, lease_ms, timeout_ms);
+    EXPECT(atomic_load(&lookups) > 0);
+    return s;
+}
+
+/* Its answers come; the threads that waited for them end. */
+static void name_server_recovers(void)
+{
+    atomic_store(&name_server, GOOD);
+    EVENTUALLY(5000, atomic_load(&answered) == atomic_load(&lookups));
+}
+
+static void expect_no_client(const scene *s, int64_t connect_ms)
+{
+    rlock_options opts = s->opts;
+    rlock_client *cl;
+    opts.connect_timeout_ms = connect_ms;
+    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, "cannot look up the host");
+}
+
+TEST(resolve, fault_065_a_name_server_that_fails_is_named_as_the_cause)
+{
+    scene s = scene_named(0, 0); /* the control */
+    atomic_store(&name_server, FAILS);
+    expect_no_client(&s, 1000);
+    scene_stop(&s);
+}
+
+TEST(resolve, fault_065_a_silent_name_server_is_given_up_in_time)
+{
+    scene s = scene_named(0, 0); /* the control */
+    atomic_store(&name_server, SILENT);
+    int64_t began_ms = test_now_ms();
+    expect_no_client(&s, 300);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 290, 300 + SLACK_MS);
+    EXPECT_CONTAINS(rlock_last_error()->message, "name server");
+    name_server_recovers();
+    scene_stop(&s);
+}
+
+/* All connections break, and are made again: a level more, a renewal. */
+static void expect_connects_again(answer now)
+{
+    scene s = scene_named(3000, 1000);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    expect_renewals(&s, 1);
+    int before = atomic_load(&lookups);
+    atomic_store(&name_server, (int)now);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal");
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    expect_renewals(&s, 1);
+    EXPECT(atomic_load(&lookups) > before);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    name_server_recovers();
+    scene_stop(&s);
+}
+
+TEST(resolve, fault_065_the_last_good_address_will_do_when_the_look_up_fails)
+{
+    expect_connects_again(GOOD); /* the control */
+    expect_connects_again(FAILS);
+}
+
+/* The client is closed while the look-up goes on, and its thread lives on. */
+TEST(resolve, fault_065_a_look_up_that_ends_after_its_client_does_no_harm)
+{
+    scene s = scene_named(0, 200);
+    atomic_store(&name_server, SILENT);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal");
+    int before = atomic_load(&lookups);
+    EVENTUALLY(5000, (rlock_client_ping(s.cl), atomic_load(&lookups) > before));
+    scene_free_client(&s);
+    name_server_recovers();
+    scene_stop(&s);
+}
+
+/* A port whose listener has all the connections that it has room for: to a SYN
+   nobody answers any more. Returns the listener; *last fills it. */
+static int black_hole_open(int *last)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *last = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0 && *last >= 0);
+    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
+    EXPECT_INT(listen(fd, 0), 0);
+    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    EXPECT_INT(connect(*last, (struct sockaddr *)&addr, len), 0);
+    snprintf(black_hole_port, sizeof black_hole_port, "%d",
+             ntohs(addr.sin_port));
+    return fd;
+}
+
+/* Each address has its share of the time. */
+TEST(resolve, fault_047_a_black_hole_does_not_hide_the_second_address)
+{
+    scene s = scene_named(0, 0); /* the control */
+    int last, fd = black_hole_open(&last);
+    atomic_store(&name_server, BLACK_HOLE_FIRST);
+    rlock_options opts = s.opts;
+    opts.connect_timeout_ms = 2000;
+    int64_t began_ms = test_now_ms();
+    rlock_client *cl = server_client(s.sv, &opts);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 990, 2000);
+    rlock_client_free(cl);
+    close(last);
+    close(fd);
+    scene_stop(&s);
+}
