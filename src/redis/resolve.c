@@ -154,6 +154,16 @@ static rlock_status fall_back(rl_resolver *r, rlock_status s, const char *why,
                : rl_fault_set(f, s, 0, "cannot look up the host: %s", why);
 }
 
+/* Where the last good answer may have to do, it is to leave time to connect. */
+static int64_t patience(rl_resolver *r, int64_t deadline_us)
+{
+    int64_t now_us = rl_now_us();
+    rl_mutex_lock(&r->mutex);
+    bool known = r->last.count > 0;
+    rl_mutex_unlock(&r->mutex);
+    return known ? now_us + (deadline_us - now_us) / 2 : deadline_us;
+}
+
 rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
                         int64_t deadline_us, rl_addresses *out, rl_fault *f)
 {
@@ -165,7 +175,7 @@ rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
     rl_query *q = join(r, host, service);
     if (!q)
         return fall_back(r, RLOCK_ENOMEM, "no memory or thread for it", out, f);
-    const char *failed = await(r, q, deadline_us, out);
+    const char *failed = await(r, q, patience(r, deadline_us), out);
     unref(q);
     return failed ? fall_back(r, RLOCK_EIO, failed, out, f) : RLOCK_OK;
 }

@@ -5,7 +5,8 @@
  * its own, because getaddrinfo() may take minutes and cannot be interrupted:
  * who runs out of time goes away, later callers join the same query, and the
  * thread, which nobody joins, leaves its answer to whoever is still there. When
- * the name servers fail, the last good answer has to do.
+ * the name servers fail, or use up half of the time, the last good answer has
+ * to do.
  */
 #ifndef RL_REDIS_RESOLVE_H
 #define RL_REDIS_RESOLVE_H

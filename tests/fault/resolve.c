@@ -131,6 +131,12 @@ TEST(resolve, fault_065_the_last_good_address_will_do_when_the_look_up_fails)
     expect_connects_again(FAILS);
 }
 
+TEST(resolve, fault_065_the_last_good_address_will_do_when_nothing_is_answered)
+{
+    expect_connects_again(GOOD); /* the control */
+    expect_connects_again(SILENT);
+}
+
 /* The client is closed while the look-up goes on, and its thread lives on. */
 TEST(resolve, fault_065_a_look_up_that_ends_after_its_client_does_no_harm)
 {
