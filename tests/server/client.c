@@ -136,10 +136,11 @@ static void expect_option_refused(rlock_options opts, const char *name)
     EXPECT_CONTAINS(message(), name);
 }
 
-TEST(client, options_out_of_range_are_refused)
+TEST(client, fault_107_options_out_of_range_are_refused)
 {
     const size_t size = sizeof(rlock_options);
     char host[257];
+    expect_uri_refused("unix:///nowhere", RLOCK_EIO); /* the control */
     memset(host, 'h', 256);
     host[256] = '\0';
 #define EXPECT_OPTION_REFUSED(member, value)                                   \
@@ -355,6 +356,12 @@ TEST(client, escapes_in_user_password_and_path)
     server_stop(sv);
 }
 
+/* The control: nothing is wrong with it but that nobody listens there. */
+static void expect_well_formed(const char *uri)
+{
+    expect_uri_refused(uri, RLOCK_EIO);
+}
+
 /* Where the fault is, counted from 1. */
 static void expect_malformed(const char *uri, int position)
 {
@@ -365,8 +372,9 @@ static void expect_malformed(const char *uri, int position)
         FAIL("\"%s\": \"%s\" does not say %s", uri, message(), wanted);
 }
 
-TEST(client, a_malformed_scheme_is_located)
+TEST(client, fault_107_a_malformed_scheme_is_located)
 {
+    expect_well_formed("redis://alice:" SECRET "@127.0.0.1:1");
     expect_malformed("", 1);
     expect_malformed("127.0.0.1:6379", 1);
     expect_malformed("http://localhost", 1);
@@ -374,8 +382,9 @@ TEST(client, a_malformed_scheme_is_located)
     expect_malformed("alice:" SECRET "@localhost", 1);
 }
 
-TEST(client, a_malformed_tcp_address_is_located)
+TEST(client, fault_107_a_malformed_tcp_address_is_located)
 {
+    expect_well_formed("redis://127.0.0.1:1");
     expect_malformed("redis://", 9);
     expect_malformed("redis://:" SECRET "@", 17);
     expect_malformed("redis://alice:" SECRET "@:6379", 22);
@@ -392,8 +401,10 @@ TEST(client, a_malformed_tcp_address_is_located)
     expect_malformed("redis://[]:1", 10);
 }
 
-TEST(client, a_malformed_database_is_located)
+TEST(client, fault_107_a_malformed_database_is_located)
 {
+    expect_well_formed("redis://127.0.0.1:1/0");
+    expect_well_formed("unix:///nowhere?db=1");
     expect_malformed("redis://h/x", 11);
     expect_malformed("redis://h/-1", 11);
     expect_malformed("redis://h/1/2", 11);
@@ -405,8 +416,9 @@ TEST(client, a_malformed_database_is_located)
     expect_malformed("unix:///s?db=x", 14);
 }
 
-TEST(client, a_malformed_escape_is_located)
+TEST(client, fault_107_a_malformed_escape_is_located)
 {
+    expect_well_formed("redis://u:" SECRET "%40@127.0.0.1:1");
     expect_malformed("redis://u:" SECRET "%@h", 17);
     expect_malformed("redis://u:" SECRET "%4@h", 17);
     expect_malformed("redis://u:" SECRET "%zz@h", 17);
@@ -414,9 +426,10 @@ TEST(client, a_malformed_escape_is_located)
     expect_malformed("unix:///s%", 10);
 }
 
-TEST(client, a_malformed_path_is_located)
+TEST(client, fault_107_a_malformed_path_is_located)
 {
     char uri[300] = "unix:///";
+    expect_well_formed("unix://u:" SECRET "@/nowhere");
     memset(uri + strlen(uri), 'p', 200);
     expect_malformed(uri, 8);
     expect_malformed("unix://", 8);
@@ -1484,7 +1497,7 @@ TEST(client, a_script_is_sent_whole_only_when_the_server_lacks_it)
     rig_stop(&r);
 }
 
-TEST(client, handles_outlive_their_client)
+TEST(client, fault_095_handles_outlive_their_client)
 {
     rig r = rig_start();
     bool locked;

@@ -529,7 +529,7 @@ TEST(lock, unlock_without_a_hold_asks_nobody)
     rig_stop(&r);
 }
 
-TEST(lock, one_unlock_too_many_is_not_held)
+TEST(lock, fault_095_one_unlock_too_many_is_not_held)
 {
     rig r = rig_start();
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
@@ -540,7 +540,7 @@ TEST(lock, one_unlock_too_many_is_not_held)
     rig_stop(&r);
 }
 
-TEST(lock, another_thread_cannot_unlock)
+TEST(lock, fault_095_another_thread_cannot_unlock)
 {
     rig r = rig_start();
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);

@@ -4,7 +4,7 @@
  */
 #include <limits.h>
 
-#include "server.h"
+#include "scene.h"
 
 typedef struct rig {
     server *sv;
@@ -59,17 +59,19 @@ static void expect_printable(const char *text)
 static void expect_lives(const void *name, size_t len, const char *shown)
 {
     rig r = rig_start();
+    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK); /* the control: a plain name */
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     rlock *lk = lock_n(&r, name, len);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
     EXPECT_STR(server_str(r.sv, "TYPE %b", name, len), "hash");
     EXPECT_INT(server_int(r.sv, "HLEN %b", name, len), 1);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 2); /* and its token */
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 3); /* and the tokens of both */
     EXPECT_STATUS(rlock_extend(lk, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(server_int(r.sv, "EXISTS %b", name, len), 0);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 1);
+    EXPECT_INT(server_int(r.sv, "DBSIZE"), 2);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
     expect_printable(message());
     EXPECT_CONTAINS(message(), shown);
@@ -87,12 +89,12 @@ TEST(names, plain_names_are_shown_as_they_are)
     EXPECT_LIVES("orders:2024-11", "'orders:2024-11'");
 }
 
-TEST(names, nul_bytes_are_part_of_a_name)
+TEST(names, fault_100_nul_bytes_are_part_of_a_name)
 {
     EXPECT_LIVES("a\0b\0", "a\\x00b\\x00");
 }
 
-TEST(names, names_that_differ_behind_a_nul_are_two_locks)
+TEST(names, fault_100_names_that_differ_behind_a_nul_are_two_locks)
 {
     rig r = rig_start();
     rlock *one = lock_n(&r, "a\0b", 3), *two = lock_n(&r, "a\0c", 3);
@@ -108,27 +110,27 @@ TEST(names, names_that_differ_behind_a_nul_are_two_locks)
     rig_stop(&r);
 }
 
-TEST(names, format_directives_are_just_bytes)
+TEST(names, fault_100_format_directives_are_just_bytes)
 {
     EXPECT_LIVES("%s%n%d%b%%", "'%s%n%d%b%%'");
 }
 
-TEST(names, line_ends_do_not_reach_the_protocol)
+TEST(names, fault_100_line_ends_do_not_reach_the_protocol)
 {
     EXPECT_LIVES("a\r\nDEL b\r\n", "a\\x0d\\x0aDEL b\\x0d\\x0a");
 }
 
-TEST(names, quotes_and_backslashes_are_just_bytes)
+TEST(names, fault_100_quotes_and_backslashes_are_just_bytes)
 {
     EXPECT_LIVES("\"'\\] return 1 --", "\"'\\] return 1 --");
 }
 
-TEST(names, blanks_are_just_bytes)
+TEST(names, fault_100_blanks_are_just_bytes)
 {
     EXPECT_LIVES(" a\tb ", " a\\x09b ");
 }
 
-TEST(names, bytes_above_ascii_are_shown_as_escapes)
+TEST(names, fault_100_bytes_above_ascii_are_shown_as_escapes)
 {
     EXPECT_LIVES("caf\xc3\xa9\xff\x7f\x01", "caf\\xc3\\xa9\\xff\\x7f\\x01");
 }
@@ -165,7 +167,7 @@ TEST(names, the_longest_binary_name_leaves_room_for_the_cause)
     rig_stop(&r);
 }
 
-TEST(names, a_waiter_for_a_binary_name_is_woken)
+TEST(names, fault_100_a_waiter_for_a_binary_name_is_woken)
 {
     rig r = rig_start();
     static const char name[] = "a\0{\r\n\xff%n";
@@ -228,16 +230,19 @@ static void expect_no_handle(rig *r, const void *name, size_t len)
     expect_printable(message());
 }
 
-TEST(names, empty_and_overlong_names_are_refused)
+TEST(names, fault_099_empty_and_overlong_names_are_refused)
 {
     rig r = rig_start();
     char name[RLOCK_NAME_MAX + 2];
     memset(name, 'n', sizeof name);
     name[RLOCK_NAME_MAX + 1] = '\0';
     rlock *lk = r.lk;
+    rlock_free(lock_n(&r, name, RLOCK_NAME_MAX)); /* the control */
     long long before = commands(r.sv);
     expect_no_handle(&r, "", 0);
     expect_no_handle(&r, name, RLOCK_NAME_MAX + 1);
+    expect_no_handle(&r, name, 64 << 10);
+    expect_no_handle(&r, name, 512 << 20);
     expect_no_handle(&r, name, SIZE_MAX);
     EXPECT_STATUS(rlock_new(r.cl, "", &lk), RLOCK_EINVAL);
     EXPECT(!lk);
@@ -282,8 +287,11 @@ TEST(names, null_arguments_are_refused)
     rig_stop(&r);
 }
 
-TEST(names, null_can_be_freed_and_canceled)
+TEST(names, fault_095_null_can_be_freed_and_canceled)
 {
+    rig r = rig_start();
+    rlock_cancel(r.lk);
+    rig_stop(&r); /* the control */
     rlock_free(NULL);
     rlock_client_free(NULL);
     rlock_cancel(NULL);
@@ -292,7 +300,7 @@ TEST(names, null_can_be_freed_and_canceled)
 
 /* --- leases and waits ----------------------------------------------------- */
 
-TEST(names, leases_out_of_range_are_refused_unsent)
+TEST(names, fault_101_leases_out_of_range_are_refused_unsent)
 {
     static const int64_t leases[] = {-1, INT64_MIN, RLOCK_LEASE_MAX_MS + 1,
                                      INT64_MAX};
@@ -310,7 +318,7 @@ TEST(names, leases_out_of_range_are_refused_unsent)
     rig_stop(&r);
 }
 
-TEST(names, negative_waits_are_refused_unsent)
+TEST(names, fault_103_negative_waits_are_refused_unsent)
 {
     rig r = rig_start();
     long long before = commands(r.sv);
@@ -319,10 +327,12 @@ TEST(names, negative_waits_are_refused_unsent)
     EXPECT_STATUS(rlock_acquire(r.lk, INT64_MIN, 1000), RLOCK_EINVAL);
     EXPECT_INT(commands(r.sv) - before, 1);
     EXPECT(!rlock_is_held(r.lk));
+    EXPECT_STATUS(rlock_acquire(r.lk, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK); /* the control */
     rig_stop(&r);
 }
 
-TEST(names, the_longest_lease_works)
+TEST(names, fault_101_the_longest_lease_works)
 {
     rig r = rig_start();
     EXPECT_STATUS(rlock_acquire(r.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
@@ -338,35 +348,37 @@ TEST(names, the_longest_lease_works)
     rig_stop(&r);
 }
 
-static intptr_t wait_longest(void *lk)
-{
-    rlock_status s = rlock_acquire(lk, INT64_MAX, RLOCK_LEASE_MAX_MS);
-    return s == RLOCK_OK ? rlock_unlock(lk) : s;
-}
-
-TEST(names, the_longest_wait_waits)
+/* A wait that lasts until the lock is released. */
+static void expect_waits(int64_t wait_ms)
 {
     rig r = rig_start();
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    test_thread *t = test_spawn(wait_longest, r.lk);
+    waiter *w = waiter_start(r.lk, wait_ms, RLOCK_LEASE_MAX_MS);
     EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
-    EXPECT(!test_done(t));
+    EXPECT(!waiter_returned(w));
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rig_stop(&r);
 }
 
-TEST(names, the_longest_wait_is_not_waited_for_a_free_lock)
+TEST(names, fault_103_the_longest_wait_waits)
+{
+    expect_waits(SOON); /* the control */
+    expect_waits(INT64_MAX);
+}
+
+TEST(names, fault_103_the_longest_wait_is_not_waited_for_a_free_lock)
 {
     rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MAX, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MAX - 1, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    static const int64_t waits_ms[] = {SOON, INT64_MAX, INT64_MAX - 1};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(rlock_acquire(r.lk, waits_ms[i], 60000), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    }
     rig_stop(&r);
 }
 
-TEST(names, a_wait_of_zero_is_one_try)
+TEST(names, fault_103_a_wait_of_zero_is_one_try)
 {
     rig r = rig_start();
     rlock_client *other = server_client(r.sv, NULL);
@@ -377,6 +389,9 @@ TEST(names, a_wait_of_zero_is_one_try)
     EXPECT_STATUS(rlock_acquire(lk, 0, 1000), RLOCK_BUSY);
     EXPECT_INT(server_calls(r.sv, "evalsha") - before, 1);
     EXPECT_INT(server_int(r.sv, "EXISTS rlock_queue:{k}"), 0);
+    before = server_calls(r.sv, "evalsha");
+    EXPECT_STATUS(rlock_acquire(lk, 100, 1000), RLOCK_TIMEOUT);
+    EXPECT(server_calls(r.sv, "evalsha") - before > 1); /* the control */
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(other);

@@ -132,9 +132,12 @@ static void expect_forked(rlock_client *cl, rlock *lk)
     EXPECT(rlock_token(lk) == 0);
 }
 
-TEST(process, in_a_child_every_call_answers_forked_and_sends_nothing)
+TEST(process, fault_084_in_a_child_every_call_answers_forked_and_sends_nothing)
 {
     rig r = rig_start(true, 0);
+    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     int sent = proxy_count(r.px, "");
     pid_t child = fork_child();
     if (child == 0) {
@@ -148,7 +151,7 @@ TEST(process, in_a_child_every_call_answers_forked_and_sends_nothing)
     rig_stop(&r);
 }
 
-TEST(process, a_childs_end_disturbs_neither_lock_nor_connections)
+TEST(process, fault_084_a_childs_end_disturbs_neither_lock_nor_connections)
 {
     rig r = rig_start(false, 0);
     long long connections = server_info(r.sv, "total_connections_received");
@@ -192,7 +195,7 @@ static int count_sockets(void)
     return n;
 }
 
-TEST(process, a_child_that_frees_the_client_closes_its_copies)
+TEST(process, fault_084_a_child_that_frees_the_client_closes_its_copies)
 {
     server *sv = server_start(NULL);
     int before = count_sockets();
@@ -243,7 +246,7 @@ static int status_of_freeing_child(rig *r)
 }
 
 /* What a thread was changing at the fork is not freed: so when all sleep. */
-TEST(process, a_child_that_frees_all_leaks_nothing)
+TEST(process, fault_084_a_child_that_frees_all_leaks_nothing)
 {
     if (!__lsan_do_recoverable_leak_check)
         SKIP("needs the leak sanitizer");
@@ -252,7 +255,7 @@ TEST(process, a_child_that_frees_all_leaks_nothing)
     rig_stop(&r);
 }
 
-TEST(process, a_child_can_make_its_own_client)
+TEST(process, fault_084_a_child_can_make_its_own_client)
 {
 #if HAS_TSAN
     SKIP("ThreadSanitizer starts no threads in a child of a process that "
@@ -312,7 +315,7 @@ static intptr_t lock_and_wait(void *arg)
 }
 
 /* Threads of the parent are anywhere in the library when it forks. */
-TEST(process, a_child_can_free_what_other_threads_were_using)
+TEST(process, fault_084_a_child_can_free_what_other_threads_were_using)
 {
     rig r = rig_start(true, LONG_MS);
     load l = {.cl = r.cl};
@@ -413,13 +416,25 @@ static test_thread *volatile last_thread;
 
 static intptr_t wait_for_ever(void *arg)
 {
-    rlock_lock(arg);
+    if (rlock_lock(arg) == RLOCK_OK)
+        rlock_unlock(arg);
     return 0;
+}
+
+static void tidy_up(void)
+{
+    if (rlock_unlock(last_lock) != RLOCK_OK)
+        _exit(4);
+    test_join(last_thread);
+    rlock_free(last_lock);
+    rlock_free(last_waiter);
+    rlock_client_free(last_client);
 }
 
 /*
  * The program executed anew, before its main(): exits with locks held, a
- * thread that waits, and all the library's threads running.
+ * thread that waits, and all the library's threads running; or tidies up
+ * before.
  */
 __attribute__((constructor)) static void exit_with_locks_held(void)
 {
@@ -438,12 +453,13 @@ __attribute__((constructor)) static void exit_with_locks_held(void)
     while (stats_of(last_client).waiting_now == 0)
         test_pause_ms(1);
     rlock_client_free(second);
+    if (getenv("RLOCK_TEST_TIDY"))
+        tidy_up();
     exit(0);
 }
 
-TEST(process, a_program_that_holds_locks_exits_cleanly)
+static void run_and_exit(server *sv, bool tidy)
 {
-    server *sv = server_start(NULL);
     char exe[400];
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     EXPECT(len > 0);
@@ -451,10 +467,20 @@ TEST(process, a_program_that_holds_locks_exits_cleanly)
     pid_t child = fork_child();
     if (child == 0) {
         setenv("RLOCK_TEST_EXIT", server_uri(sv), 1);
+        if (tidy)
+            setenv("RLOCK_TEST_TIDY", "1", 1);
         execl(exe, exe, (char *)NULL);
         _exit(3);
     }
     expect_exit(child, 0);
+}
+
+TEST(process, fault_094_a_program_that_holds_locks_exits_cleanly)
+{
+    server *sv = server_start(NULL);
+    run_and_exit(sv, true); /* the control */
+    EXPECT_INT(server_int(sv, "EXISTS held"), 0);
+    run_and_exit(sv, false);
     EXPECT_INT(server_int(sv, "EXISTS held"), 1);
     EXPECT_BETWEEN(server_int(sv, "PTTL held"), 1, 30000);
     server_stop(sv);
@@ -959,7 +985,7 @@ typedef struct plugin {
     rlock_status (*lock)(rlock *);
     rlock_status (*unlock)(rlock *);
     rlock *lk;
-    atomic_bool used, unloaded;
+    atomic_bool used, may_end;
 } plugin;
 
 static void *symbol(plugin *p, const char *name)
@@ -999,28 +1025,42 @@ static intptr_t outlive_the_library(void *arg)
     EXPECT_INT(p->unlock(p->lk), RLOCK_OK);
     EXPECT_INT(p->lock(p->lk), RLOCK_OK);
     atomic_store(&p->used, true);
-    while (!atomic_load(&p->unloaded))
+    while (!atomic_load(&p->may_end))
         test_pause_ms(1);
     return 0;
 }
 
-TEST(process, a_thread_that_held_a_lock_may_end_after_dlclose)
+/* A thread that used the library ends after, or before, it is unloaded. */
+static void use_and_unload(server *sv, bool thread_ends_first)
 {
     plugin p = {0};
     rlock_options opts = RLOCK_OPTIONS_INIT;
     rlock_client *cl;
     if (!plugin_load(&p))
         SKIP("no shared library beside the tests");
-    server *sv = server_start(NULL);
     opts.uri = server_uri(sv);
     EXPECT_INT(p.client_new(&opts, &cl), RLOCK_OK);
     EXPECT_INT(p.new(cl, "main", &p.lk), RLOCK_OK);
     test_thread *t = test_spawn(outlive_the_library, &p);
     EVENTUALLY(LONG_MS, atomic_load(&p.used));
+    if (thread_ends_first) {
+        atomic_store(&p.may_end, true);
+        test_join(t);
+    }
     p.client_free(cl);
     p.free(p.lk);
     EXPECT_INT(dlclose(p.so), 0);
-    atomic_store(&p.unloaded, true);
-    test_join(t);
+    if (!thread_ends_first) {
+        atomic_store(&p.may_end, true);
+        test_join(t);
+    }
+}
+
+TEST(process, fault_094_a_thread_that_held_a_lock_may_end_after_dlclose)
+{
+    server *sv = server_start(NULL);
+    use_and_unload(sv, true); /* the control */
+    server_cmd(sv, "DEL main");
+    use_and_unload(sv, false);
     server_stop(sv);
 }

@@ -401,6 +401,8 @@ TEST(threads, a_lock_taken_in_a_threads_own_cleanup_is_abandoned_too)
 static void *lock_and_tell_thread(void *arg)
 {
     EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT_INT(rlock_hold_count(arg), 2); /* the control: it is its own */
     return NULL;
 }
 
@@ -416,7 +418,7 @@ static void *expect_nothing_inherited(void *arg)
 }
 
 /* glibc gives the memory of a thread that was joined to the next one. */
-TEST(threads, a_thread_with_a_dead_ones_id_does_not_inherit)
+TEST(threads, fault_087_a_thread_with_a_dead_ones_id_does_not_inherit)
 {
     ending e = ending_start(60000);
     pthread_t first, next;
