@@ -375,32 +375,64 @@ TEST(defects, a_waiter_that_gives_up_does_not_swallow_the_ring)
 typedef struct crowd {
     rlock_client *cl;
     rlock *lk;
-    waiter *w;
+    test_thread **t;
 } crowd;
 
-/* 32 waiting clients: a hand-over is one release and one acquire. */
-TEST(defects, a_release_does_not_wake_a_herd)
+static intptr_t take_a_turn(void *arg)
 {
-    enum { N = 32 };
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(arg), RLOCK_OK);
+    return 0;
+}
+
+static crowd crowd_join(scene *s, int n_before, int threads)
+{
+    crowd c = {.cl = server_client(s->sv, NULL)};
+    c.lk = test_lock(c.cl, SCENE_LOCK);
+    c.t = calloc((size_t)threads, sizeof *c.t);
+    EXPECT(c.t);
+    for (int i = 0; i < threads; i++)
+        c.t[i] = test_spawn(take_a_turn, c.lk);
+    waiters_settle(s->sv, n_before + 1, c.cl, threads);
+    return c;
+}
+
+static void crowd_leave(crowd *c, int threads)
+{
+    for (int i = 0; i < threads; i++)
+        test_join(c->t[i]);
+    rlock_free(c->lk);
+    rlock_client_free(c->cl);
+    free(c->t);
+}
+
+/* The calls that it takes until everybody has had the lock. */
+static long long calls_for_a_crowd(int clients, int threads)
+{
     scene s = scene_start(0, 0);
-    crowd c[N];
+    crowd *c = calloc((size_t)clients, sizeof *c);
+    EXPECT(c);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    for (int i = 0; i < N; i++) {
-        c[i].cl = server_client(s.sv, NULL);
-        c[i].lk = test_lock(c[i].cl, SCENE_LOCK);
-        c[i].w = waiter_start(c[i].lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
-        waiters_settle(s.sv, i + 1, c[i].cl, 1);
-    }
+    for (int i = 0; i < clients; i++)
+        c[i] = crowd_join(&s, i, threads);
     long long before = script_calls(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    for (int i = 0; i < N; i++)
-        EXPECT_STATUS(waiter_end(c[i].w), RLOCK_OK);
-    EXPECT_BETWEEN(script_calls(s.sv) - before, 1 + 2 * N, 1 + 4 * N);
-    for (int i = 0; i < N; i++) {
-        rlock_free(c[i].lk);
-        rlock_client_free(c[i].cl);
-    }
+    for (int i = 0; i < clients; i++)
+        crowd_leave(&c[i], threads);
+    long long calls = script_calls(s.sv) - before;
+    free(c);
     scene_stop(&s);
+    return calls;
+}
+
+/*
+ * 200 waiters: a hand-over is one release, one acquire, and one call by which
+ * the next thread of that process takes the place in the queue.
+ */
+TEST(defects, fault_073_a_release_does_not_wake_a_herd)
+{
+    EXPECT_BETWEEN(calls_for_a_crowd(1, 1), 3, 5); /* the control */
+    EXPECT_BETWEEN(calls_for_a_crowd(20, 10), 1 + 2 * 200, 1 + 4 * 200);
 }
 
 TEST(defects, the_first_try_does_not_sleep)
@@ -561,7 +593,7 @@ TEST(defects, a_new_thread_inherits_nothing_of_an_ended_one)
 }
 
 /* Same host name, same pid, same thread: still two holders. */
-TEST(defects, two_clients_with_the_same_host_and_pid_are_two_owners)
+TEST(defects, fault_088_two_clients_with_the_same_host_and_pid_are_two_owners)
 {
     scene s = scene_server(NULL);
     s.opts.host_id = "same";
@@ -571,6 +603,8 @@ TEST(defects, two_clients_with_the_same_host_and_pid_are_two_owners)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK); /* the control: its own */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(b);
