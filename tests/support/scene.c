@@ -268,14 +268,21 @@ static void child_free(child *c)
 
 child *child_start(void (*fn)(child *c, void *arg), void *arg)
 {
+    return child_start_by(fork, fn, arg);
+}
+
+child *child_start_by(pid_t (*new_process)(void),
+                      void (*fn)(child *c, void *arg), void *arg)
+{
     int fds[2];
     EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     fflush(NULL);
-    pid_t parent = getpid(), pid = fork();
+    pid_t parent = getpid(), pid = new_process();
     EXPECT(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
+        /* 0: it cannot be seen from the child's pid namespace. */
+        if (getppid() != parent && getppid() != 0)
             _exit(1);
         close(fds[0]);
         fn(child_new(0, fds[1]), arg);
@@ -314,11 +321,16 @@ void child_tell(child *c, char what)
     child_send(c, &what, 1);
 }
 
-void child_expect(child *c, char what)
+char child_hear(child *c)
 {
     char heard = 0;
     child_receive(c, &heard, 1);
-    EXPECT_INT(heard, what);
+    return heard;
+}
+
+void child_expect(child *c, char what)
+{
+    EXPECT_INT(child_hear(c), what);
 }
 
 pid_t child_pid(const child *c)

@@ -81,11 +81,15 @@ rlock_status waiter_end(waiter *w);
  */
 typedef struct child child;
 child *child_start(void (*fn)(child *c, void *arg), void *arg);
+/* The same by another fork(). */
+child *child_start_by(pid_t (*new_process)(void),
+                      void (*fn)(child *c, void *arg), void *arg);
 /* Hands over the server's URI, and takes it; it is valid until the next. */
 void child_give_uri(child *c, const server *sv);
 const char *child_take_uri(child *c);
 void child_tell(child *c, char what);
 void child_expect(child *c, char what);
+char child_hear(child *c);
 pid_t child_pid(const child *c);
 void child_stop(child *c);     /* SIGSTOP, returns when it has stopped */
 void child_continue(child *c); /* SIGCONT */
