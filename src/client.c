@@ -320,6 +320,7 @@ static rlock_status make_client(const rlock_options *o, rlock_client **out)
     if (!cl)
         return no_memory();
     cl->pid = getpid();
+    cl->forks = rl_owner_forks();
     atomic_init(&cl->refs, 1);
     rl_mutex_init(&cl->mutex);
     rl_cond_init(&cl->idle);
@@ -383,10 +384,10 @@ void rlock_client_free(rlock_client *cl)
     if (!cl)
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (cl->pid == getpid())
-        close_client(cl);
-    else
+    if (rl_client_is_forked(cl))
         engine_fini_forked(&cl->engine);
+    else
+        close_client(cl);
     rl_client_unref(cl);
     pthread_setcancelstate(cancel, NULL);
 }

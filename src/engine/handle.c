@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The pid tells also after a clone() past the C library. */
+bool rl_client_is_forked(const rlock_client *cl)
+{
+    return cl->pid != getpid() || cl->forks != rl_owner_forks();
+}
+
 void rl_client_ref(rlock_client *cl)
 {
     atomic_fetch_add(&cl->refs, 1);
@@ -13,7 +19,7 @@ void rl_client_unref(rlock_client *cl)
 {
     if (atomic_fetch_sub(&cl->refs, 1) != 1)
         return;
-    if (cl->pid == getpid()) {
+    if (!rl_client_is_forked(cl)) {
         rl_cond_fini(&cl->idle);
         rl_mutex_fini(&cl->mutex);
     }
@@ -22,7 +28,7 @@ void rl_client_unref(rlock_client *cl)
 
 rlock_status rl_client_enter(rlock_client *cl, int *cancel_state)
 {
-    if (cl->pid != getpid())
+    if (rl_client_is_forked(cl))
         return RLOCK_EFORKED;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     rl_client_ref(cl);

@@ -15,7 +15,8 @@
 #include "engine/engine.h"
 
 struct rlock_client {
-    pid_t pid;        /* fixed; a forked child has another one */
+    pid_t pid;        /* fixed; a forked child has another one, mostly */
+    unsigned forks;   /* fixed; see rl_owner_forks() */
     atomic_uint refs; /* the client itself, its handles, its calls */
     atomic_uint calls;
     atomic_bool closing;
@@ -24,6 +25,9 @@ struct rlock_client {
     rl_owner_listener listener;
     rl_engine engine;
 };
+
+/* Is this a child of the process that made the client? */
+bool rl_client_is_forked(const rlock_client *cl);
 
 void rl_client_ref(rlock_client *cl);
 void rl_client_unref(rlock_client *cl);

@@ -1,8 +1,9 @@
 /*
  * The end of a thread is noticed by the destructor of a pthread key, which
- * every thread sets with its first hold. The key and the list of listeners
- * are the only state of the library that belongs to the whole process. After
- * fork() the list is emptied in the child: its clients are the parent's.
+ * every thread sets with its first hold. The key, the list of listeners and
+ * the number of forks are the only state of the library that belongs to the
+ * whole process. After fork() the list is emptied in the child: its clients are
+ * the parent's.
  */
 #include "engine/owner.h"
 
@@ -15,6 +16,7 @@
 #include "base/random.h"
 
 static atomic_uint_fast64_t last_serial;
+static atomic_uint forks;
 static _Thread_local uint64_t self;
 static _Thread_local int holds;
 static _Thread_local long tid; /* 0: not asked for yet */
@@ -56,6 +58,7 @@ static void thread_ends(void *value)
 
 static void child_starts(void)
 {
+    atomic_fetch_add(&forks, 1);
     pthread_mutex_init(&mutex, NULL);
     LIST_INIT(&listeners);
     holds = 0;
@@ -66,6 +69,11 @@ static void set_up(void)
 {
     has_key = pthread_key_create(&end_key, thread_ends) == 0;
     pthread_atfork(NULL, NULL, child_starts);
+}
+
+unsigned rl_owner_forks(void)
+{
+    return atomic_load(&forks);
 }
 
 bool rl_owner_watch(void)

@@ -24,6 +24,13 @@ uint64_t rl_owner_self(void);
 bool rl_holder_id(char out[RL_HOLDER_MAX], const char *process);
 
 /*
+ * How many forks made this process from the one in which the library was used
+ * first. Unlike a pid, no descendant has the number of its ancestor: it may get
+ * that pid in a pid namespace of its own, or when it has become free.
+ */
+unsigned rl_owner_forks(void);
+
+/*
  * Counts the calling thread's holds up or down. A thread that ends while it
  * has any is reported to the listeners, if it has called rl_owner_watch(),
  * which can fail for lack of memory.

@@ -128,6 +128,50 @@ TEST(process, fault_088_the_first_processes_of_two_containers_are_two_owners)
     server_stop(sv);
 }
 
+/* --- 84: a child with its parent's pid ----------------------------------- */
+
+static void expect_inherits_nothing(rlock_client *cl, rlock *lk)
+{
+    EXPECT(!rlock_is_held(lk));
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_client_ping(cl), RLOCK_EFORKED);
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+static void fork_number_1(child *c)
+{
+    rlock_client *cl = client_on_one_host(c);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_INT(unshare(CLONE_NEWPID), 0);
+    pid_t pid = fork();
+    EXPECT(pid >= 0);
+    if (pid == 0) {
+        EXPECT_INT(getpid(), 1);
+        expect_inherits_nothing(cl, lk);
+        _exit(0);
+    }
+    expect_good_end(pid);
+    EXPECT(rlock_is_held(lk)); /* the control */
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+TEST(process, fault_084_a_child_with_its_parents_pid_inherits_nothing)
+{
+    child *c = start_as_number_1(fork_number_1);
+    server *sv = server_start(NULL);
+    child_give_uri(c, sv);
+    child_end(c);
+    expect_nothing_left(sv);
+    server_stop(sv);
+}
+
 /* --- 87: a thread with a dead one's id ----------------------------------- */
 
 static intptr_t lock_for_a_minute(void *lk)
