@@ -215,7 +215,7 @@ static void expect_of_every_connection(void (*expect)(int fd))
     scene s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT};
     snprintf(uri, sizeof uri, "redis://127.0.0.1:%d", server_port(s.sv));
     s.opts.uri = uri;
-    scene_client(&s, 600, 0);
+    scene_client(&s, 1500, 0);
     rlock *busy = test_lock(s.cl, "busy");
     take_by_hand(s.sv, "busy", 60000);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -317,7 +317,7 @@ static void scene_multiplexed_stop(scene *s, mux *m)
 TEST(network, fault_059_clients_that_share_a_connection_exclude_each_other)
 {
     mux *m;
-    scene s = scene_multiplexed(&m, 900);
+    scene s = scene_multiplexed(&m, 1500);
     rlock_client *b = server_client(s.sv, &s.opts);
     rlock *lk = test_lock(b, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);

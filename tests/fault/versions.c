@@ -1,0 +1,236 @@
+/*
+ * Row 108 of the catalogue: during a rolling upgrade clients of two versions
+ * share the locks. The other version is played here by its scripts, as they
+ * were when it was released (scripts-VERSION/, never to be changed), sent in
+ * the way that lua/README.md says. Both directions are tried: each finds the
+ * other as holder, as waiter, and as the one who frees a lock.
+ */
+#include <sys/time.h>
+
+#include "redis/script.h"
+#include "scene.h"
+
+/* The control: a client that speaks as this library does. */
+#define THIS_VERSION ""
+
+/* A fallback poll comes later than that after the last look. */
+#define WELL_BEFORE_POLL_MS 1300
+
+#define UUID   "6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
+#define HOLDER "old:7:8:" UUID
+#define BELL   "rlock_bell:" UUID
+
+typedef struct peer {
+    server *sv;
+    const char *version;
+    redisContext *bell;
+    unsigned long long token;
+    char ticket[24];
+} peer;
+
+static char *read_file(const char *path)
+{
+    char *text = calloc(1, 16384);
+    FILE *f = fopen(path, "re");
+    EXPECT(text && f);
+    EXPECT(fread(text, 1, 16383, f) > 0);
+    fclose(f);
+    return text;
+}
+
+static char *own_script(const char *name)
+{
+    char full[40];
+    snprintf(full, sizeof full, "hash/%s", name);
+    for (int i = 0; i < RL_SCRIPT_COUNT; i++) {
+        if (strcmp(rl_scripts[i].name, full) == 0)
+            return strdup(rl_scripts[i].body);
+    }
+    FAIL("no script is called \"%s\"", full);
+}
+
+/* To be freed. */
+static char *script(const peer *p, const char *name)
+{
+    char path[400];
+    if (strcmp(p->version, THIS_VERSION) == 0)
+        return own_script(name);
+    snprintf(path, sizeof path, "%s/tests/fault/scripts-%s/%s.lua",
+             RLOCK_SOURCE_DIR, p->version, name);
+    return read_file(path);
+}
+
+static peer peer_join(server *sv, const char *version)
+{
+    peer p = {.sv = sv, .version = version, .ticket = "0"};
+    p.bell = redisConnectUnix(server_path(sv));
+    EXPECT(p.bell && !p.bell->err);
+    EXPECT_INT(redisSetTimeout(p.bell, (struct timeval){20, 0}), REDIS_OK);
+    redisReply *r = redisCommand(p.bell, "SUBSCRIBE %s", BELL);
+    EXPECT(r && r->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(r);
+    return p;
+}
+
+static void peer_leave(peer *p)
+{
+    redisFree(p->bell);
+}
+
+/* The first number of the reply: 1 acquired, 0 busy, and then it is queued. */
+static long long peer_acquire(peer *p, int level)
+{
+    char *body = script(p, "acquire");
+    redisReply *r = server_cmd(
+        p->sv, "EVAL %s 4 %s %s %s %s %s 30000 %d %s %s", body, SCENE_LOCK,
+        "rlock_token:{" SCENE_LOCK "}", "rlock_queue:{" SCENE_LOCK "}",
+        "rlock_undone:{" SCENE_LOCK "}:" UUID, HOLDER, level, BELL, p->ticket);
+    free(body);
+    if (r->type != REDIS_REPLY_ARRAY)
+        FAIL("acquire: %s", r->str ? r->str : "no array");
+    long long code = r->element[0]->integer;
+    if (code == 1)
+        p->token = strtoull(r->element[1]->str, NULL, 10);
+    if (code == 0)
+        snprintf(p->ticket, sizeof p->ticket, "%s", r->element[2]->str);
+    return code;
+}
+
+static long long peer_release(peer *p, int level)
+{
+    char *body = script(p, "release");
+    long long code = server_int(
+        p->sv, "EVAL %s 3 %s %s %s %s %d 0 0 %s %s", body, SCENE_LOCK,
+        "rlock_queue:{" SCENE_LOCK "}", "rlock_undone:{" SCENE_LOCK "}:" UUID,
+        HOLDER, level, "redisson_lock__channel:{" SCENE_LOCK "}", SCENE_LOCK);
+    free(body);
+    return code;
+}
+
+static long long peer_renew(peer *p)
+{
+    char *body = script(p, "renew");
+    long long code =
+        server_int(p->sv, "EVAL %s 1 %s %s 60000", body, SCENE_LOCK, HOLDER);
+    free(body);
+    return code;
+}
+
+static long long peer_force_release(peer *p)
+{
+    char *body = script(p, "force_release");
+    long long code =
+        server_int(p->sv, "EVAL %s 2 %s %s %s %s", body, SCENE_LOCK,
+                   "rlock_queue:{" SCENE_LOCK "}",
+                   "redisson_lock__channel:{" SCENE_LOCK "}", SCENE_LOCK);
+    free(body);
+    return code;
+}
+
+/* Waits for its bell. */
+static void peer_is_rung(peer *p)
+{
+    redisReply *r = NULL;
+    EXPECT_INT(redisGetReply(p->bell, (void **)&r), REDIS_OK);
+    EXPECT_INT(r->elements, 3);
+    EXPECT_STR(r->element[0]->str, "message");
+    EXPECT_STR(r->element[2]->str, SCENE_LOCK);
+    freeReplyObject(r);
+}
+
+/* --- the other version holds --------------------------------------------- */
+
+static void honour_its_hold(const char *version)
+{
+    scene s = scene_start(0, 0);
+    peer p = peer_join(s.sv, version);
+    rlock_holder h;
+    int64_t at_ms;
+    EXPECT_INT(peer_acquire(&p, 1), 1);
+    EXPECT_INT(peer_acquire(&p, 2), 1);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STR(h.host, "old");
+    EXPECT_STR(h.hold_id, UUID);
+    EXPECT_INT(h.count, 2);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    EXPECT_INT(peer_release(&p, 1), 1);
+    EXPECT_INT(peer_renew(&p), 1);
+    EXPECT(!waiter_returned(w));
+    int64_t freed_ms = test_now_ms();
+    EXPECT_INT(peer_release(&p, 0), 2); /* and it rang the waiter */
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    EXPECT(strtoull(server_str(s.sv, "GET rlock_token:{%s}", SCENE_LOCK), NULL,
+                    10) > p.token);
+    waiter_end(w);
+    peer_leave(&p);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(versions, fault_108_a_hold_of_another_version_is_honoured)
+{
+    honour_its_hold(THIS_VERSION);
+    honour_its_hold("0.1.0");
+}
+
+/* --- this one holds ------------------------------------------------------ */
+
+static void be_honoured(const char *version)
+{
+    scene s = scene_start(1500, 0);
+    peer p = peer_join(s.sv, version);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    uint64_t token = rlock_token(s.lk);
+    EXPECT_INT(peer_acquire(&p, 1), 0);
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 1);
+    EXPECT_INT(peer_renew(&p), 0);
+    EXPECT_INT(peer_release(&p, 0), 0);
+    expect_renewals(&s, 2);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 2);
+    EXPECT_INT(peer_acquire(&p, 1), 0); /* or its place is forgotten */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    peer_is_rung(&p);
+    EXPECT_INT(peer_acquire(&p, 1), 1);
+    EXPECT(p.token > token);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    EXPECT_INT(peer_release(&p, 0), 1);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    peer_leave(&p);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(versions, fault_108_another_version_honours_a_hold)
+{
+    be_honoured(THIS_VERSION);
+    be_honoured("0.1.0");
+}
+
+/* --- locks that are forced ----------------------------------------------- */
+
+static void force_each_other(const char *version)
+{
+    scene s = scene_start(0, 0);
+    peer p = peer_join(s.sv, version);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_INT(peer_force_release(&p), 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    EXPECT_INT(peer_acquire(&p, 1), 1);
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(peer_renew(&p), 0);
+    EXPECT_INT(peer_release(&p, 0), 0);
+    peer_leave(&p);
+    scene_stop(&s);
+}
+
+TEST(versions, fault_108_versions_can_force_each_others_locks)
+{
+    force_each_other(THIS_VERSION);
+    force_each_other("0.1.0");
+}
