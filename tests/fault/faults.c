@@ -64,6 +64,7 @@ TEST(faults, fault_046_a_refused_connection_is_tried_again_with_pauses)
 {
     dialer d = {0};
     scene s = scene_dialed(&d, 0, 200);
+    expect_undisturbed(&s); /* the control */
     server_kill(s.sv);
     int before = atomic_load(&d.dialed);
     int64_t began_ms = test_now_ms();
@@ -77,6 +78,7 @@ TEST(faults, fault_046_a_refused_connection_is_tried_again_with_pauses)
 static void disturb_acquire(proxy_action action, int64_t timeout_ms)
 {
     scene s = scene_proxied(0, timeout_ms);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, action, NULL);
     EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(proxy_fired(s.px));
@@ -102,6 +104,7 @@ TEST(faults, fault_049_a_connection_reset_in_a_reply_counts_no_level_twice)
 TEST(faults, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
 {
     scene s = scene_proxied(0, 200);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER,
                "*2\r\n:1\r\n$16\r\n17000");
     int64_t began_ms = test_now_ms();
@@ -135,6 +138,8 @@ TEST(faults, fault_052_a_late_reply_answers_no_other_question)
     bool locked = true;
     rlock *other = test_lock(s.cl, "other");
     take_by_hand(s.sv, "other", 60000);
+    EXPECT_STATUS(rlock_is_locked(other, &locked), RLOCK_OK);
+    EXPECT(locked); /* the control */
     proxy_rule(s.px, proxy_sha("inspect"), 1, PROXY_HOLD_REPLY, NULL);
     EXPECT_STATUS(rlock_is_locked(other, &locked), RLOCK_EIO);
     proxy_let_go(s.px); /* "locked" */
@@ -148,7 +153,7 @@ TEST(faults, fault_052_a_late_reply_answers_no_other_question)
 
 TEST(faults, fault_053_an_acquire_whose_reply_is_lost_counts_once)
 {
-    disturb_acquire(PROXY_CUT_BEFORE, 0); /* the control: never executed */
+    disturb_acquire(PROXY_CUT_BEFORE, 0); /* never executed */
     disturb_acquire(PROXY_CUT_AFTER, 0);
     disturb_acquire(PROXY_SWALLOW_REPLY, 200);
 }
@@ -156,6 +161,7 @@ TEST(faults, fault_053_an_acquire_whose_reply_is_lost_counts_once)
 TEST(faults, fault_054_a_release_whose_reply_is_lost_is_a_release)
 {
     scene s = scene_proxied(0, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("release"), 1, PROXY_CUT_AFTER, NULL);
@@ -175,13 +181,15 @@ TEST(faults, fault_054_a_release_whose_reply_is_lost_is_a_release)
 TEST(faults, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
 {
     scene s = scene_proxied(3000, 0);
+    expect_undisturbed(&s); /* the control */
+    uint64_t before = stats_of(s.cl).renewals;
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_SWALLOW_REPLY, NULL);
     events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, 1, 10000);
-    if (stats_of(s.cl).renewals == 0) {
+    if (stats_of(s.cl).renewals == before) {
         int64_t valid_ms = rlock_valid_ms(s.lk);
-        if (stats_of(s.cl).renewals == 0)
+        if (stats_of(s.cl).renewals == before)
             EXPECT_BETWEEN(valid_ms, 0, began_ms + 3100 - test_now_ms());
     }
     expect_renewals(&s, 1); /* tried again */
@@ -195,6 +203,7 @@ TEST(faults, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
 {
     scene s = scene_proxied(0, 200);
     party b = party_join(&s);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EXPECT_STATUS(rlock_acquire(b.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
@@ -212,6 +221,7 @@ TEST(faults, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
 TEST(faults, fault_056_an_acquire_that_was_overtaken_takes_nothing)
 {
     scene s = scene_proxied(0, 200);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -223,6 +233,7 @@ TEST(faults, fault_056_an_acquire_that_was_overtaken_takes_nothing)
 TEST(faults, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
 {
     scene s = scene_proxied(0, 200);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("release"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_EIO);
@@ -238,6 +249,7 @@ TEST(faults, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
 TEST(faults, fault_057_an_abandoned_renewal_that_runs_later_changes_no_lease)
 {
     scene s = scene_proxied(3000, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -271,9 +283,10 @@ static void on_signal(int sig)
 
 TEST(faults, fault_061_writing_to_a_closed_connection_raises_no_signal)
 {
-    scene s = scene_proxied(600, 0);
+    scene s = scene_proxied(1500, 0);
     struct sigaction now;
     on_signal(SIGPIPE);
+    expect_undisturbed(&s); /* the control */
     for (int i = 0; i < 10; i++) {
         EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
         proxy_cut_all(s.px);
@@ -290,7 +303,8 @@ TEST(faults, fault_061_writing_to_a_closed_connection_raises_no_signal)
 
 static void answer_nonsense(const char *nonsense)
 {
-    scene s = scene_proxied(600, 300);
+    scene s = scene_proxied(1500, 300);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, nonsense);
     int64_t began_ms = test_now_ms();
     rlock_status status = rlock_trylock(s.lk);
@@ -359,6 +373,7 @@ static void storm(bool on)
 TEST(faults, fault_063_signals_do_not_restart_the_clock)
 {
     scene s = scene_start(0, 300);
+    expect_undisturbed(&s); /* the control */
     server_pause(s.sv);
     storm(true);
     int64_t began_ms = test_now_ms();
@@ -373,7 +388,8 @@ TEST(faults, fault_063_signals_do_not_restart_the_clock)
 
 TEST(faults, fault_063_signals_disturb_no_lock)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(1500, 0);
+    expect_undisturbed(&s); /* the control */
     storm(true);
     for (int i = 0; i < 200; i++) {
         EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -391,6 +407,7 @@ TEST(faults, fault_067_what_nobody_asked_for_answers_no_question)
 {
     scene s = scene_proxied(0, 0);
     bool locked = true;
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("inspect"), 1, PROXY_ANSWER,
                "*0\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n");
     EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
@@ -404,9 +421,28 @@ TEST(faults, fault_067_what_nobody_asked_for_answers_no_question)
 
 /* --- D. waiting and wake-up ---------------------------------------------- */
 
+/* The control: a release rings, and the waiter has the lock at once. */
+static void ring_undisturbed(void)
+{
+    scene s = scene_proxied(0, 0);
+    party b = party_join(&s);
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    waiter_end(w);
+    party_leave(&b);
+    scene_stop(&s);
+}
+
 /* The doorbell is down for good, and the release rings nobody. */
 TEST(faults, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
 {
+    ring_undisturbed();
     scene s = scene_proxied(0, 0);
     party b = party_join(&s);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
@@ -425,6 +461,7 @@ TEST(faults, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
 
 TEST(faults, fault_070_a_release_before_the_subscription_stands_is_noticed)
 {
+    ring_undisturbed();
     scene s = scene_proxied(0, 0);
     party b = party_join(&s);
     int64_t at_ms;
@@ -445,6 +482,7 @@ TEST(faults, fault_070_a_release_before_the_subscription_stands_is_noticed)
 
 TEST(faults, fault_071_a_new_subscription_has_its_waiters_look)
 {
+    ring_undisturbed();
     scene s = scene_proxied(0, 0);
     party b = party_join(&s);
     int64_t began_ms = test_now_ms(), at_ms;
@@ -464,6 +502,7 @@ TEST(faults, fault_071_a_new_subscription_has_its_waiters_look)
 
 TEST(faults, fault_072_a_bell_that_overflows_has_its_waiters_look)
 {
+    ring_undisturbed();
     scene s = scene_server("--client-output-buffer-limit pubsub 20kb 0 0");
     scene_client(&s, 0, 0);
     party b = party_join(&s);
@@ -488,6 +527,7 @@ TEST(faults, fault_072_a_bell_that_overflows_has_its_waiters_look)
 TEST(faults, fault_074_a_release_that_may_not_publish_succeeds)
 {
     scene s = scene_start(0, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STR(server_str(s.sv, "ACL SETUSER default resetchannels"), "OK");
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -497,6 +537,7 @@ TEST(faults, fault_074_a_release_that_may_not_publish_succeeds)
 
 TEST(faults, fault_075_garbage_on_the_bell_is_at_most_a_broken_connection)
 {
+    ring_undisturbed();
     scene s = scene_start(0, 0);
     char bell[64];
     static char big[100000];
@@ -518,6 +559,7 @@ TEST(faults, fault_075_garbage_on_the_bell_is_at_most_a_broken_connection)
 
 TEST(faults, fault_076_a_lock_without_expiry_is_not_waited_for_blindly)
 {
+    ring_undisturbed();
     scene s = scene_start(0, 0);
     int64_t at_ms;
     take_by_hand(s.sv, SCENE_LOCK, 0);
@@ -534,6 +576,7 @@ TEST(faults, fault_076_a_lock_without_expiry_is_not_waited_for_blindly)
 TEST(faults, fault_077_many_short_waits_leave_no_subscription)
 {
     scene s = scene_start(0, 0);
+    EXPECT_INT(server_cmd(s.sv, "PUBSUB CHANNELS *")->elements, 0);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 100; i++)
         EXPECT_STATUS(rlock_acquire(s.lk, 2, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
@@ -552,7 +595,7 @@ static void hold_in_child(child *c, void *arg)
     rlock_options opts = RLOCK_OPTIONS_INIT;
     (void)arg;
     opts.uri = child_take_uri(c);
-    opts.watchdog_lease_ms = 600;
+    opts.watchdog_lease_ms = 1500;
     rlock_client *cl = server_client(NULL, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
@@ -566,6 +609,12 @@ static void hold_in_child(child *c, void *arg)
     rlock_client_free(cl);
 }
 
+/* The control: while the process lives its lock is renewed, and kept. */
+static void expect_kept_by_child(scene *s)
+{
+    EXPECT_STATUS(rlock_acquire(s->lk, 2000, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+}
+
 TEST(faults, fault_078_the_lock_of_a_killed_process_is_free_with_its_lease)
 {
     child *c = child_start(hold_in_child, NULL);
@@ -573,11 +622,11 @@ TEST(faults, fault_078_the_lock_of_a_killed_process_is_free_with_its_lease)
     child_give_uri(c, s.sv);
     child_expect(c, 'l');
     scene_client(&s, 0, 0);
-    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    expect_kept_by_child(&s);
     child_kill(c);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 1200);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 1500 + 600);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
 }
@@ -588,10 +637,11 @@ TEST(faults, fault_079_a_process_stopped_for_longer_than_its_lease_has_lost)
     scene s = scene_server(NULL);
     child_give_uri(c, s.sv);
     child_expect(c, 'l');
+    scene_client(&s, 0, 0);
+    expect_kept_by_child(&s);
     child_stop(c);
     uint64_t first = strtoull(
         server_str(s.sv, "GET rlock_token:{%s}", SCENE_LOCK), NULL, 10);
-    scene_client(&s, 0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT(first > 0 && rlock_token(s.lk) > first);
     long long ttl_ms = server_int(s.sv, "PTTL %s", SCENE_LOCK);
@@ -609,7 +659,8 @@ TEST(faults, fault_079_a_process_stopped_for_longer_than_its_lease_has_lost)
 TEST(faults, fault_081_a_watchdog_that_hangs_delays_no_loss)
 {
     dialer d = {0};
-    scene s = scene_dialed(&d, 600, 200);
+    scene s = scene_dialed(&d, 1500, 200);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     atomic_store(&d.hangs, true);
     int before = atomic_load(&d.dialed);
@@ -624,7 +675,8 @@ TEST(faults, fault_081_a_watchdog_that_hangs_delays_no_loss)
 
 TEST(faults, fault_083_an_unlock_during_a_renewal_is_an_unlock)
 {
-    scene s = scene_proxied(900, 0);
+    scene s = scene_proxied(1500, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REPLY, NULL);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -653,7 +705,9 @@ TEST(faults, fault_085_no_descriptor_is_inherited_by_a_new_program)
 {
     scene s = scene_server(NULL);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
-    int before = inheritable();
+    int before = inheritable(), plain = open("/dev/null", O_RDONLY);
+    EXPECT_INT(inheritable(), before + 1); /* the control */
+    close(plain);
     scene_client(&s, 0, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 100, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
     EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
@@ -668,11 +722,21 @@ static intptr_t lock_and_end(void *arg)
     return 0;
 }
 
+static intptr_t lock_unlock_and_end(void *arg)
+{
+    EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(arg), RLOCK_OK);
+    return 0;
+}
+
 TEST(faults, fault_086_a_thread_that_ends_abandons_its_hold)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(1500, 0);
+    test_join(test_spawn(lock_unlock_and_end, s.lk)); /* the control */
+    expect_nothing_left(s.sv);
     test_join(test_spawn(lock_and_end, s.lk));
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 5000);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 1);
     EXPECT_INT(stats_of(s.cl).held_now, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -691,9 +755,10 @@ static void *lock_until_canceled(void *arg)
 /* It takes effect when the call is over; nothing is left half-done. */
 TEST(faults, fault_090_a_thread_is_not_canceled_inside_a_call)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(1500, 0);
     pthread_t thread;
     void *result;
+    expect_undisturbed(&s); /* the control */
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     EXPECT_INT(pthread_create(&thread, NULL, lock_until_canceled, s.lk), 0);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -723,15 +788,20 @@ static void hang(const rlock_event *ev, void *arg)
 
 TEST(faults, fault_096_a_callback_that_hangs_delays_neither_renewal_nor_loss)
 {
-    gate g = {0};
+    gate g = {.open = true};
     scene s = scene_server(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 600;
+    opts.watchdog_lease_ms = 1500;
     opts.on_event = hang;
     opts.event_arg = &g;
     rlock_client *cl = server_client(s.sv, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK), *kept = test_lock(cl, "kept");
     rlock *late = test_lock(cl, "late");
+    EXPECT_STATUS(rlock_acquire(lk, 0, 100), RLOCK_OK); /* the control */
+    EVENTUALLY(5000, atomic_load(&g.entered));
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
+    atomic_store(&g.open, false);
+    atomic_store(&g.entered, false);
     EXPECT_STATUS(rlock_acquire(lk, 0, 100), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
     EVENTUALLY(5000, atomic_load(&g.entered));
@@ -754,6 +824,7 @@ TEST(faults, fault_098_thousands_of_locks_are_renewed)
 {
     enum { N = 3000 };
     scene s = scene_start(4500, 0);
+    expect_undisturbed(&s); /* the control */
     rlock **lk = calloc(N, sizeof *lk);
     char name[16];
     for (int i = 0; i < N; i++) {
@@ -778,6 +849,7 @@ TEST(faults, fault_098_thousands_of_locks_are_renewed)
 TEST(faults, fault_102_a_grant_that_comes_after_its_lease_is_none)
 {
     scene s = scene_proxied(0, 20000);
+    expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REPLY, NULL);
     waiter *w = waiter_start(s.lk, 0, 100);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -791,7 +863,10 @@ TEST(faults, fault_102_a_grant_that_comes_after_its_lease_is_none)
 TEST(faults, fault_104_a_nested_acquire_never_shortens_the_lease)
 {
     scene s = scene_start(0, 0);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK); /* the control */
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 200), RLOCK_OK);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
     EXPECT_BETWEEN(rlock_valid_ms(s.lk), 30000, 60000);
@@ -808,12 +883,15 @@ TEST(faults, fault_106_a_wrong_password_is_refused_at_once_and_never_shown)
     rlock_client *cl = NULL;
     char uri[300];
     server_cmd(sv, "ACL SETUSER bob on >right ~* &* +@all");
-    snprintf(uri, sizeof uri, "unix://bob:s3cret@%s", server_path(sv));
+    snprintf(uri, sizeof uri, "unix://bob:right@%s", server_path(sv));
     opts.uri = uri;
+    rlock_client_free(server_client(sv, &opts)); /* the control */
+    long long before = server_calls(sv, "auth");
+    snprintf(uri, sizeof uri, "unix://bob:s3cret@%s", server_path(sv));
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_ESERVER);
     EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
     EXPECT_CONTAINS(rlock_last_error()->message, "WRONGPASS");
-    EXPECT_INT(server_calls(sv, "auth"), 1);
+    EXPECT_INT(server_calls(sv, "auth") - before, 1);
     server_stop(sv);
 }
 
