@@ -37,8 +37,6 @@
 #define LONG_MS  10000
 /* What a machine under load may add. */
 #define SLACK_MS 500
-/* For what happens at once on an idle machine. */
-#define SOON 10000
 /* A fallback poll comes later than that after the last look. */
 #define WELL_BEFORE_POLL_MS 1300
 

@@ -78,9 +78,3 @@ void expect_value(server *sv, const char *wanted)
 {
     EXPECT_STR(value_of(sv).is, wanted);
 }
-
-void expect_renewals(scene *s, int more)
-{
-    int seen = events_count(s->ev, RLOCK_EVENT_RENEWED);
-    events_wait(s->ev, RLOCK_EVENT_RENEWED, seen + more, SOON);
-}

@@ -48,7 +48,4 @@ bool held_on_server(server *sv);
 text value_of(server *sv);
 void expect_value(server *sv, const char *wanted);
 
-/* So many more than there have been. */
-void expect_renewals(scene *s, int more);
-
 #endif
