@@ -422,6 +422,14 @@ TEST(shimmed, fault_092_without_memory_renewals_are_tried_again)
     scene_stop(&s);
 }
 
+/* Skips the test where the parser's allocations always succeed. */
+static void need_hiredis_to_fail(void)
+{
+#ifdef SHIM_SPARES_HIREDIS
+    SKIP("hiredis is a shared library here");
+#endif
+}
+
 typedef enum ending { GRANTED, NOT_ASKED, NOT_UNDERSTOOD } ending;
 
 /*
@@ -453,6 +461,7 @@ static ending acquire_without_memory(server *sv, long k)
 
 TEST(shimmed, fault_092_a_grant_that_finds_no_memory_is_undone)
 {
+    need_hiredis_to_fail();
     scene s = scene_server(NULL);
     int not_understood = 0;
     ending how = NOT_ASKED;
@@ -468,6 +477,7 @@ TEST(shimmed, fault_092_a_grant_that_finds_no_memory_is_undone)
 /* hiredis gives a big buffer back, and takes it that it gets a small one. */
 TEST(shimmed, fault_092_after_a_long_reply_no_memory_is_only_an_error)
 {
+    need_hiredis_to_fail();
     static char pong[40000];
     scene s = scene_proxied(0, 0);
     memset(pong, 'x', sizeof pong - 1);

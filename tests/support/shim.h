@@ -4,7 +4,7 @@
  * (see tests/CMakeLists.txt) has its own objects, the static library's and
  * those of a static hiredis call these wrappers instead of libc (the linker's
  * --wrap). What libc and other shared libraries call among themselves is not
- * seen.
+ * seen; SHIM_SPARES_HIREDIS is defined where hiredis is one of them.
  *
  * A panel says which calls fail. Every thread has one of its own, and the
  * process has one that all its threads obey; shim_share() puts that one into
