@@ -94,6 +94,7 @@ static rlock_options options_for(const char *uri)
     o.uri = uri;
     o.connect_timeout_ms = o.command_timeout_ms = TIMEOUT_MS;
     o.watchdog_lease_ms = LONG_LEASE_MS;
+    o.redisson_channel = true;
     return o;
 }
 
