@@ -1,6 +1,7 @@
 /*
  * Section E of the catalogue, as far as it is about whole processes: clones
- * that cannot be told apart by host, pid and thread id, and the end by SIGTERM.
+ * that cannot be told apart by host, pid and thread id, small stacks, and the
+ * end by SIGTERM.
  * More of it is in server/process.c, where the library is a guest in somebody
  * else's process.
  */
@@ -296,6 +297,54 @@ TEST(process, fault_089_a_cloned_process_is_another_owner)
     child_end(c);
     expect_nothing_left(sv);
     server_stop(sv);
+}
+
+/* --- 98: small stacks ---------------------------------------------------- */
+
+typedef struct stage {
+    server *sv;
+    rlock_options opts;
+} stage;
+
+/* A client from its begin to its end; a success, a wait, an error each. */
+static void *do_everything(void *arg)
+{
+    stage *st = arg;
+    rlock_holder h;
+    rlock_client *cl = server_client(st->sv, &st->opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK), *busy = test_lock(cl, "busy");
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(lk, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(busy, 50, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
+    rlock_free(lk);
+    rlock_free(busy);
+    rlock_client_free(cl);
+    return NULL;
+}
+
+static void on_a_stack_of(size_t size, stage *st)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    EXPECT_INT(pthread_attr_init(&attr), 0);
+    EXPECT_INT(pthread_attr_setstacksize(&attr, size), 0);
+    EXPECT_INT(pthread_create(&thread, &attr, do_everything, st), 0);
+    EXPECT_INT(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attr);
+}
+
+TEST(process, fault_098_calls_can_do_with_a_small_stack)
+{
+    stage st = {.sv = server_start(NULL), .opts = RLOCK_OPTIONS_INIT};
+    take_by_hand(st.sv, "busy", 60000);
+    on_a_stack_of(8 << 20, &st); /* the control */
+    on_a_stack_of(64 << 10, &st);
+    server_stop(st.sv);
 }
 
 /* --- 97: the end by SIGTERM ---------------------------------------------- */
