@@ -206,8 +206,8 @@ static bool bells_forged(nemesis *n, fault *f)
                  all->element[count]->str);
     for (size_t i = 0; i < count; i++) {
         server_cmd(n->sv, "PUBLISH %s %s", channel[i], "garbage \r\n$9$9");
-        server_cmd(n->sv, "PUBLISH %s attack:%d", channel[i],
-                   attack_pick(&n->rng, LOCKS));
+        for (int lock = 0; lock < LOCKS; lock++)
+            server_cmd(n->sv, "PUBLISH %s attack:%d", channel[i], lock);
     }
     return count > 0;
 }

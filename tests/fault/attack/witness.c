@@ -28,6 +28,7 @@ void witness_enter(visit *v)
         atomic_store(&w->counter, updates);
         notice(v, NOTE_MISMATCH, 0, 0, updates - counter);
     }
+    v->counter = updates;
     v->r->entered_us = attack_now_us();
 }
 
@@ -58,11 +59,7 @@ bool witness_check(visit *v)
 void witness_update(visit *v)
 {
     lock_word *w = word_of(v);
-    /* Two steps on purpose, with room between them. */
-    uint64_t counter = atomic_load_explicit(&w->counter, memory_order_relaxed);
-    for (int i = 0; i < 64; i++)
-        atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&w->counter, counter + 1, memory_order_relaxed);
+    atomic_store(&w->counter, ++v->counter);
     atomic_fetch_add(&w->updates, 1);
     v->r->writes++;
     witness_write(v);

@@ -15,7 +15,8 @@ typedef struct visit {
     hold *r;
     const rlock *lk;
     uint64_t me;
-    bool lost; /* the library has said that it is not held */
+    uint64_t counter; /* as it was at the last look */
+    bool lost;        /* the library has said that it is not held */
 } visit;
 
 /* The holder goes in; the first look at the counter. */
@@ -25,7 +26,10 @@ void witness_enter(visit *v);
  * "held" while somebody else has come in since is an overlap.
  */
 bool witness_check(visit *v);
-/* Adds one to the counter in two steps, and writes to the resource. */
+/*
+ * Adds one to what the counter was, which is wrong if anybody else has done so
+ * since, and writes to the resource.
+ */
 void witness_update(visit *v);
 /*
  * The careless program: writes to the resource without looking at the lock. To

@@ -163,7 +163,8 @@ static void *metronome(void *arg)
     while (!atomic_load(&me.over)) {
         int64_t due_us = attack_now_us() + BEAT_US;
         struct timespec ts = {due_us / 1000000, due_us % 1000000 * 1000};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
+            ; /* a signal */
         int64_t now_us = attack_now_us();
         if (now_us - due_us > NOTABLE_US)
             notice(NOTE_STALL, 0, due_us, now_us, 0);
