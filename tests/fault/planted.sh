@@ -47,8 +47,8 @@ attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
 # luck. No round has enough of grants before its time is up.
 caught() { # PATCH
     said 'caught as' "$1" >"$build/offences"
-    for seed in 1 2 3 4 5 6; do
-        attack "$seed" 6 1000000000 "$1" || :
+    for seed in 1 2 3 4 5 6 7 8; do
+        attack "$seed" 4 1000000000 "$1" || :
         if grep -F -f "$build/offences" "$build/log"; then
             return
         fi
