@@ -21,6 +21,7 @@ static void notice(const visit *v, note_kind kind, int64_t from_us,
 void witness_enter(visit *v)
 {
     lock_word *w = word_of(v);
+    witness_prolong(v);
     atomic_store(&w->inside, v->me);
     uint64_t counter = atomic_load(&w->counter);
     uint64_t updates = atomic_load(&w->updates);
@@ -32,14 +33,17 @@ void witness_enter(visit *v)
     v->r->entered_us = attack_now_us();
 }
 
+void witness_prolong(visit *v)
+{
+    v->limit_us = v->r->lease_ms > 0 ? attack_now_us() + v->r->lease_ms * 1000
+                                     : INT64_MAX;
+}
+
 /* In this order: whatever came in before, "held" is said afterwards. */
 bool witness_check(visit *v)
 {
     uint64_t inside = atomic_load(&word_of(v)->inside);
     int64_t now_us = attack_now_us();
-    int64_t limit_us = v->r->lease_ms > 0
-                           ? v->r->granted_us + v->r->lease_ms * 1000
-                           : INT64_MAX;
     if (!rlock_is_held(v->lk)) {
         if (!v->lost)
             v->r->over_us = attack_now_us();
@@ -51,8 +55,8 @@ bool witness_check(visit *v)
         notice(v, NOTE_OVERLAP, v->r->granted_us, now_us, inside);
     if (v->lost)
         notice(v, NOTE_REVIVED, 0, 0, 0);
-    if (now_us > limit_us)
-        notice(v, NOTE_OVERTIME, limit_us, now_us, 0);
+    if (now_us > v->limit_us)
+        notice(v, NOTE_OVERTIME, v->limit_us, now_us, 0);
     return true;
 }
 

@@ -16,11 +16,14 @@ typedef struct visit {
     const rlock *lk;
     uint64_t me;
     uint64_t counter; /* as it was at the last look */
+    int64_t limit_us; /* nobody can believe in the lease any longer */
     bool lost;        /* the library has said that it is not held */
 } visit;
 
 /* The holder goes in; the first look at the counter. */
 void witness_enter(visit *v);
+/* A re-entry or an extend has just begun the lease anew. */
+void witness_prolong(visit *v);
 /*
  * Asks the library whether the lock is held, and notes when it was so last. A
  * "held" while somebody else has come in since is an overlap.

@@ -195,12 +195,12 @@ static rlock_status release(rlock *lk, int lock)
     return s;
 }
 
-static void extend(rlock *lk, const plan *p)
+static void extend(visit *v, const plan *p)
 {
     timer t = timer_start(p->lock, COMMAND_MS);
-    /* At most as long as it was: the judges know no other lease. */
-    rlock_extend(lk, p->lease_ms);
+    rlock_extend(me.outer[p->lock], p->lease_ms);
     timer_stop(&t);
+    witness_prolong(v);
 }
 
 /* Says the server that the calling thread holds the lock? */
@@ -277,6 +277,7 @@ static void nest(visit *v, const plan *p, int level)
         work(v, p);
         return;
     }
+    witness_prolong(v);
     atomic_fetch_add(&me.a->reentries, 1);
     v->r->levels = (uint8_t)(level + 1);
     uint64_t token = rlock_token(lk);
@@ -332,7 +333,7 @@ static const hold *hold_once(plan p, int thread)
     stay_if_late(&p, r);
     nest(&v, &p, 1);
     if (p.extend && witness_check(&v))
-        extend(me.outer[p.lock], &p);
+        extend(&v, &p);
     if (!witness_check(&v)) {
         witness_write(&v);
         if (p.lease_ms == RLOCK_WATCHDOG)
