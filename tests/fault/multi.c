@@ -30,6 +30,15 @@ static rlock_status in_time(rlock_status status, int64_t began_ms,
     return status;
 }
 
+/* What a fault disturbs, without it. */
+static void expect_undisturbed_set(const set *m)
+{
+    EXPECT_STATUS(rlock_lock(m->all), RLOCK_OK);
+    EXPECT(all_at(m, 1));
+    EXPECT_STATUS(rlock_unlock(m->all), RLOCK_OK);
+    EXPECT(all_at(m, 0));
+}
+
 /* --- the k-th fails ------------------------------------------------------ */
 
 /* A key of another type, on each of two servers and at each position. */
@@ -37,6 +46,7 @@ TEST(multi, fault_045_the_others_are_undone_whichever_fails)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     set m = set_across(&s, "ca", &t, "db");
+    expect_undisturbed_set(&m);
     for (size_t i = 0; i < m.n; i++) {
         server_cmd(m.sv[i], "SET %s x", m.name[i]);
         for (int wait_ms = 0; wait_ms <= 5000; wait_ms += 5000) {
@@ -84,6 +94,7 @@ TEST(multi, fault_045_an_error_reply_to_the_kth_undoes_the_others)
 {
     scene s = scene_with_user(false);
     set m = set_of(&s, "abcde");
+    expect_undisturbed_set(&m);
     for (int k = 1; k <= 5; k++) {
         deny(s.sv, k);
         for (int wait_ms = 0; wait_ms <= 5000; wait_ms += 5000) {
@@ -104,6 +115,7 @@ TEST(multi, fault_045_a_passing_error_at_the_kth_is_asked_again)
 {
     scene s = scene_proxied(0, 0);
     set m = set_of(&s, "abcde");
+    expect_undisturbed_set(&m);
     for (int k = 1; k <= (int)m.n; k++) {
         proxy_rule(s.px, proxy_sha("acquire"), k, PROXY_ANSWER,
                    "-LOADING Redis is loading the dataset in memory\r\n");
@@ -122,6 +134,7 @@ TEST(multi, fault_045_an_undo_that_fails_stops_no_other)
 {
     scene s = scene_with_user(true);
     set m = set_of(&s, "eabcd");
+    expect_undisturbed_set(&m);
     server_cmd(s.sv, "HSET e other 1");
     for (int k = 1; k <= 4; k++) {
         int asked = proxy_count(s.px, proxy_sha("acquire"));
@@ -147,6 +160,7 @@ TEST(multi, fault_045_a_server_that_is_down_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 300), t = scene_start(0, 300);
     set m = set_across(&s, "ac", &t, "b");
+    expect_undisturbed_set(&m);
     server_kill(t.sv);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_EIO);
     expect_blame(3);
@@ -168,6 +182,7 @@ TEST(multi, fault_045_a_server_without_memory_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     set m = set_across(&s, "a", &t, "b");
+    expect_undisturbed_set(&m);
     server_cmd(t.sv, "CONFIG SET maxmemory 1");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_ESERVER);
     expect_blame(2);
@@ -185,6 +200,7 @@ TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     set m = set_across(&s, "ac", &t, "b");
+    expect_undisturbed_set(&m);
     scene_free_client(&t);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_ECLOSED);
     expect_blame(3);
@@ -199,6 +215,7 @@ TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
 {
     scene s = scene_start(300, 0);
     set m = set_of(&s, "abc");
+    expect_undisturbed_set(&m);
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 10000);
@@ -218,6 +235,7 @@ TEST(multi, fault_045_a_member_that_is_lost_during_the_wait_fails_it)
 {
     scene s = scene_start(300, 0);
     set m = set_of(&s, "ba");
+    expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 60000);
     waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     asleep(s.sv, "b", s.cl);
@@ -257,6 +275,7 @@ TEST(multi, fault_045_a_member_held_before_and_lost_during_the_wait_fails_it)
 {
     scene s = scene_start(300, 0);
     set m = set_of(&s, "ba");
+    expect_undisturbed_set(&m);
     nested n = {.own = m.lk[1], .all = m.all};
     take_by_hand(s.sv, "b", 60000);
     test_thread *t = test_spawn(hold_one_and_wait, &n);
@@ -278,6 +297,7 @@ TEST(multi, fault_045_the_member_that_was_lost_during_the_wait_is_named)
 {
     scene s = scene_start(300, 0);
     set m = set_of(&s, "ba");
+    expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 500);
     EXPECT_STATUS(rlock_acquire(m.all, 20000, 200), RLOCK_LOST);
     EXPECT(all_at(&m, 0));
@@ -293,6 +313,7 @@ TEST(multi, fault_045_an_unlock_that_fails_stops_no_other)
 {
     scene s = scene_with_user(false);
     set m = set_of(&s, "abcde");
+    expect_undisturbed_set(&m);
     for (int k = 1; k <= 5; k++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
         deny(s.sv, k);

@@ -43,6 +43,14 @@ static void kill_from(const nodes *ns, size_t from)
         server_kill(ns->sv[i]);
 }
 
+/* What a fault disturbs, without it: every node takes part. */
+static void expect_undisturbed_party(party *p)
+{
+    party_hold(p, LONG_LEASE);
+    EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
+    EXPECT_INT(party_holding(p), 0);
+}
+
 /* --- 39: a minority is dead or hangs ------------------------------------- */
 
 static void lock_quickly(party *p)
@@ -64,6 +72,7 @@ TEST(red, fault_039_a_dead_minority_costs_nothing)
 {
     nodes ns = nodes_start(5), alive = nodes_first(&ns, 3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     kill_from(&ns, 3);
     for (int i = 0; i < 3; i++)
         lock_quickly(&p);
@@ -92,6 +101,7 @@ TEST(red, fault_039_a_hung_minority_costs_its_own_limit_once)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     server_pause(ns.sv[2]);
     int64_t began_ms = test_now_ms();
@@ -138,6 +148,7 @@ TEST(red, fault_039_a_node_that_was_silent_at_the_unlock_is_released_later)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_hold(&p, LONG_LEASE);
     server_pause(ns.sv[2]);
     int64_t began_ms = test_now_ms();
@@ -522,6 +533,7 @@ static void leave_nothing(size_t n, size_t dead_min, size_t dead_max)
     int cases = 0;
     trial t = {.ns = nodes_start(n)};
     t.p = party_join(&t.ns, 2000, 0);
+    expect_undisturbed_party(&t.p);
     for (t.dead = 0; t.dead <= dead_max; t.dead++) {
         if (t.dead > 0)
             server_kill(t.ns.sv[dead_from(&t)]);
@@ -600,6 +612,7 @@ TEST(red, fault_040_each_try_has_a_new_holder_and_is_undone_before_the_next)
     static seen calls[200];
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     nodes_take(&ns, 1, 3);
     server_cmd(ns.sv[0], "CONFIG SET slowlog-max-len 1000");
@@ -817,6 +830,7 @@ TEST(red, fault_041_grants_that_are_slow_on_all_nodes_are_none)
 {
     nodes ns = nodes_proxied(3), direct = nodes_direct(&ns);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     for (size_t i = 0; i < 3; i++)
         proxy_rule(ns.px[i], proxy_sha("acquire"), 1, PROXY_HOLD_REPLY, NULL);
@@ -834,6 +848,7 @@ TEST(red, fault_041_requests_that_arrive_later_take_nothing)
 {
     nodes ns = nodes_proxied(3), direct = nodes_direct(&ns);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     for (size_t i = 0; i < 3; i++)
         proxy_rule(ns.px[i], proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
@@ -851,6 +866,7 @@ TEST(red, fault_041_a_lease_too_short_to_use_is_not_owned)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     EXPECT_STATUS(rlock_acquire(p.lk, 0, 2), RLOCK_EQUORUM);
     EXPECT_CONTAINS(rlock_last_error()->message, "lease");
@@ -868,6 +884,8 @@ static nodes restarted(party *p, const rlock_red_options *red)
     *p = party_join_with(&ns, 0, 0, red);
     party_connect(p);
     nodes_take(&ns, 0, 1);
+    EXPECT_STATUS(rlock_acquire(p->lk, SOON, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
     server_restart(ns.sv[2]);
     return ns;
 }
@@ -932,6 +950,8 @@ TEST(red, fault_042_an_uptime_in_seconds_is_not_taken_for_more_than_it_is)
     party p = party_join_with(&ns, 0, 0, &red);
     party_connect(&p);
     nodes_take(&ns, 0, 1);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     proxy_refuse(ns.px[2], true);
     proxy_cut_all(ns.px[2]);
     server_kill(ns.sv[2]);
@@ -950,6 +970,7 @@ TEST(red, fault_042_a_node_that_only_lost_its_connections_counts)
 {
     nodes ns = nodes_proxied(3);
     party p = party_join(&ns, 0, 0);
+    expect_undisturbed_party(&p);
     party_connect(&p);
     nodes_take(&ns, 0, 1);
     proxy_cut_all(ns.px[2]);
@@ -967,6 +988,7 @@ TEST(red, fault_042_a_restart_lets_no_second_owner_in)
     nodes_take(&ns, 2, 3);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK); /* 1 and 2 */
     nodes_give_back(&ns, 2, 3);
+    EXPECT_STATUS(rlock_trylock(q.lk), RLOCK_BUSY);
     server_restart(ns.sv[1]); /* forgets its vote */
     expect_one_owner(&p, &q);
     rlock_unlock(p.lk);
@@ -1044,6 +1066,8 @@ TEST(red, fault_043_databases_of_one_server_are_refused)
     opts.uri = uri;
     rlock_client *cl[] = {server_client(sv, NULL), server_client(sv, &opts)};
     rlock *lk = NULL;
+    EXPECT_STATUS(rlock_red_new(cl, 1, SCENE_LOCK, &lk), RLOCK_OK);
+    rlock_free(lk);
     EXPECT_STATUS(rlock_red_new(cl, 2, SCENE_LOCK, &lk), RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "client 2 ");
     rlock_client_free(cl[0]);
@@ -1072,6 +1096,7 @@ TEST(red, fault_044_an_extend_of_a_stolen_majority_is_lost)
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
     party_hold(&p, LONG_LEASE);
+    EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_OK);
     for (size_t i = 1; i < 3; i++) {
         server_int(ns.sv[i], "DEL job");
         take_by_hand(ns.sv[i], SCENE_LOCK, 50000);
@@ -1091,6 +1116,7 @@ TEST(red, fault_044_an_extend_after_the_deadline_is_lost)
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(p.lk, 1000), RLOCK_OK);
     for (size_t i = 0; i < 3; i++)
         server_int(ns.sv[i], "PEXPIRE job 60000"); /* they still have it */
     events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);

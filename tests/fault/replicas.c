@@ -6,7 +6,7 @@
  */
 #include <stdatomic.h>
 
-#include "scene.h"
+#include "rival.h"
 
 /* --- a master and its replica -------------------------------------------- */
 
@@ -124,23 +124,10 @@ static void expect_gone(pair *p)
     expect_hold_lost(&p->s);
 }
 
-/* Another client, of one server only. */
-typedef struct peer {
-    rlock_client *cl;
-    rlock *lk;
-} peer;
-
-static peer peer_of(server *sv)
+/* One that knows this server only. */
+static rival rival_at(server *sv)
 {
-    peer p = {.cl = server_client(sv, NULL)};
-    p.lk = test_lock(p.cl, SCENE_LOCK);
-    return p;
-}
-
-static void peer_leave(peer *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
+    return rival_join(&(scene){.sv = sv}, NULL);
 }
 
 /* --- 27: a failover ------------------------------------------------------ */
@@ -153,9 +140,9 @@ TEST(replicas, fault_027_a_promoted_replica_that_has_the_lock_keeps_it)
     promote(p.replica);
     lead_to_replica(&p);
     server_kill(p.s.sv);
-    peer b = peer_of(p.replica);
+    rival b = rival_at(p.replica);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
-    peer_leave(&b);
+    rival_leave(&b);
     expect_kept(&p);
     pair_stop(&p);
 }
@@ -168,14 +155,14 @@ TEST(replicas, fault_027_a_promoted_replica_that_lacks_the_lock_loses_it)
     promote(p.replica);
     EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
     lead_to_replica(&p);
-    peer b = peer_of(p.replica);
+    rival b = rival_at(p.replica);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT(rlock_token(b.lk) > rlock_token(p.s.lk));
     server_kill(p.s.sv);
     expect_gone(&p);
     EXPECT_INT(levels(p.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     pair_stop(&p);
 }
 
@@ -290,7 +277,7 @@ TEST(replicas, fault_032_the_holder_on_the_old_side_learns_with_its_renewal)
     pair_start(&p, 1500);
     hold_on_both(&p);
     promote(p.replica);
-    peer b = peer_of(p.replica);
+    rival b = rival_at(p.replica);
     EXPECT_STATUS(rlock_acquire(b.lk, 20000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(rlock_is_held(p.s.lk)); /* both sides are writable */
     EXPECT(rlock_token(b.lk) > rlock_token(p.s.lk));
@@ -299,7 +286,7 @@ TEST(replicas, fault_032_the_holder_on_the_old_side_learns_with_its_renewal)
     expect_gone(&p);
     EXPECT_INT(levels(p.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     pair_stop(&p);
 }
 
@@ -309,12 +296,12 @@ TEST(replicas, fault_032_with_a_least_number_of_replicas_one_side_holds)
     pair_start(&p, 1500);
     hold_on_both(&p);
     lose_replica(&p);
-    peer b = peer_of(p.replica);
+    rival b = rival_at(p.replica);
     EXPECT_STATUS(rlock_acquire(b.lk, 20000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(!rlock_is_held(p.s.lk));
     expect_hold_lost(&p.s);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     pair_stop(&p);
 }
 

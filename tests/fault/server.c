@@ -5,29 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scene.h"
+#include "rival.h"
 
 /* A fallback poll comes no later than that after the last look. */
 #define POLL_MS 4000
-
-/* A second client of the scene's server, not behind its proxy. */
-typedef struct peer {
-    rlock_client *cl;
-    rlock *lk;
-} peer;
-
-static peer peer_join(scene *s)
-{
-    peer p = {.cl = server_client(s->sv, NULL)};
-    p.lk = test_lock(p.cl, SCENE_LOCK);
-    return p;
-}
-
-static void peer_leave(peer *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
-}
 
 /* A scene in which nothing is wrong yet. */
 static scene undisturbed(const char *args, int64_t lease_ms, int64_t timeout_ms)
@@ -77,7 +58,7 @@ TEST(server, fault_002_a_server_that_comes_back_empty_loses_the_hold)
 TEST(server, fault_002_the_token_tells_who_has_the_lock_of_an_emptied_server)
 {
     scene s = undisturbed(NULL, 0, 0);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
     server_kill(s.sv);
@@ -88,7 +69,7 @@ TEST(server, fault_002_the_token_tells_who_has_the_lock_of_an_emptied_server)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -319,14 +300,14 @@ TEST(server, fault_012_a_lock_that_was_taken_away_is_not_the_old_holders)
 TEST(server, fault_012_a_lock_that_was_forced_is_not_the_old_holders)
 {
     scene s = undisturbed(NULL, 3000, 0);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     expect_hold_lost(&s);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -698,7 +679,7 @@ TEST(server, fault_022_scripts_that_go_in_mid_pipeline_are_sent_once)
 TEST(server, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
 {
     scene s = undisturbed(NULL, 0, 0);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     for (int i = 0; i < 40; i++) {
         EXPECT_STATUS(rlock_acquire(s.lk, 5000, 40), RLOCK_OK);
         int64_t until_us = test_now_us() + 30000 + i * 400;
@@ -711,7 +692,7 @@ TEST(server, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
         EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
         EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     }
-    peer_leave(&b);
+    rival_leave(&b);
     expect_all_undone(s.sv); /* a grant may come too late for such a lease */
     scene_stop(&s);
 }
@@ -720,7 +701,7 @@ TEST(server, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
 TEST(server, fault_023_a_renewal_after_the_lease_prolongs_no_other_hold)
 {
     scene s = undisturbed_proxied(1000, 0);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -731,7 +712,7 @@ TEST(server, fault_023_a_renewal_after_the_lease_prolongs_no_other_hold)
     proxy_let_go(s.px);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 1, 500);
     expect_hold_lost(&s);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -749,7 +730,7 @@ static scene scene_clocked(int64_t lease_ms)
 TEST(server, fault_024_a_server_clock_put_forward_loses_the_hold)
 {
     scene s = scene_clocked(3000);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t first = rlock_token(s.lk);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
@@ -766,14 +747,14 @@ TEST(server, fault_024_a_server_clock_put_forward_loses_the_hold)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT(rlock_token(s.lk) > second);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
 TEST(server, fault_025_a_server_clock_put_back_disturbs_no_holder)
 {
     scene s = scene_clocked(1500);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t first = rlock_token(s.lk);
     server_set_clock(s.sv, -HOUR_S);
@@ -786,7 +767,7 @@ TEST(server, fault_025_a_server_clock_put_back_disturbs_no_holder)
     EXPECT(rlock_token(b.lk) > first);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 1, 30000);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -844,7 +825,7 @@ TEST(server, fault_026_valkey_is_a_server_like_any_other)
         SKIP("there is no valkey-server here");
     EXPECT_INT(setenv("RLOCK_TEST_SERVER", "valkey-server", 1), 0);
     scene s = undisturbed("--busy-reply-threshold 20", 1000, 0);
-    peer b = peer_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     waiter *w = waiter_start(b.lk, 20000, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, b.cl, 1);
@@ -865,6 +846,6 @@ TEST(server, fault_026_valkey_is_a_server_like_any_other)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     expect_hold_lost(&s);
-    peer_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
