@@ -115,9 +115,10 @@ typedef struct rlock_options {
     /*
      * Called for every event; NULL: no events. Called with no lock of the
      * library held, one event at a time on each thread. It may call any
-     * function of the library except rlock_client_free(). A slow callback on
-     * rlock-notifier delays later events but no renewal; events of one kind
-     * for one hold that wait behind it are delivered as one.
+     * function of the library except rlock_client_free(), and has to return:
+     * longjmp() must not leave it, nor any call of the library. A slow
+     * callback on rlock-notifier delays later events but no renewal; events of
+     * one kind for one hold that wait behind it are delivered as one.
      */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
