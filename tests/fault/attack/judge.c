@@ -87,7 +87,7 @@ static bool disturbed(const verdict *v, const arena *a, int life, int lock,
     for (int i = 0; i < a->n_faults; i++) {
         const fault *f = &a->faults[i];
         if (concerns(f, a->lives[life].proc, lock) &&
-            !nemesis_kinds[f->kind].of_a_call && f->began_us <= to_us &&
+            !nemesis_kinds[f->kind].harmless && f->began_us <= to_us &&
             f->ended_us + AFTERMATH_US >= from_us)
             return true;
     }

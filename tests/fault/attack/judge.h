@@ -8,8 +8,8 @@
  *   A hold that was asked for after another one had been granted has the
  *   larger token.
  *   A hold that was lost is reported as lost once, one that was released
- *   never; and there is a reason for each loss: that a single call was hit is
- *   none.
+ *   never; and there is a reason for each loss: that a single call was hit, or
+ *   the way to be woken, is none.
  *   What a thread has let go of is not found in Redis a while later.
  *   Nobody still has what he had before a fault that outlives every lease.
  *   No call goes on past its own deadline while its process runs.

@@ -31,7 +31,7 @@ typedef struct nemesis_kind {
     bool outlives_leases; /* what was held when it began is lost when it is
                              mended */
     bool of_a_process, of_a_lock;
-    bool of_a_call; /* a single one: nobody loses a hold by it */
+    bool harmless; /* nobody may lose a hold by it */
     /* false: it has not come to pass this time */
     bool (*inject)(nemesis *n, fault *f);
 } nemesis_kind;
