@@ -38,7 +38,7 @@ typedef enum note_kind {
     NOTE_STALL,     /* from, to: the process, or the machine, did not run */
     NOTE_LATE,      /* from, to: deadline and end of a call; value: how long it
                        had to wait for a processor */
-    NOTE_OVERLAP,   /* "held", with another one inside since */
+    NOTE_OVERLAP,   /* "held", with another one inside since; from: asked for */
     NOTE_MISMATCH,  /* an update of the counter was lost; value: how many */
     NOTE_STALE,     /* the resource took a write after a newer holder's */
     NOTE_REENTRY,   /* a re-entry changed the token or the count */

@@ -105,19 +105,29 @@ static bool has_cause(const verdict *v, const arena *a, const entry *e)
 
 /* One lock: the order of its holds. */
 
+static int64_t earlier(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
 /* A killed process says "held" no more. */
 static int64_t over_us(const arena *a, const entry *e)
 {
     return e->r->end == HOLD_OPEN ? a->lives[e->life].ended_us : e->r->over_us;
 }
 
+/*
+ * The answer about the one that was lost may be the later one. So it may have
+ * been lost at any time since the first of the two was asked for.
+ */
 static void judge_overlaps(verdict *v, const arena *a, int lock)
 {
     const entry *older = NULL;
     for (size_t i = 0; i < v->n_holds[lock]; i++) {
         const entry *e = &v->holds[lock][i];
         if (older && e->r->granted_us < older->r->held_us) {
-            if (data_lost(a, lock, older->r->asked_us, e->r->granted_us))
+            if (data_lost(a, lock, earlier(older->r->asked_us, e->r->asked_us),
+                          e->r->granted_us))
                 v->excused[OVERLAP]++;
             else
                 find(v, OVERLAP, e, e->r->granted_us,
@@ -233,6 +243,18 @@ static void judge_lock(verdict *v, const arena *a, int lock)
 
 /* What the first judge noticed. */
 
+/* The same as for the second judge; who the other one was is not known. */
+static bool overlap_excused(const verdict *v, const arena *a, const note *n)
+{
+    int64_t from_us = n->from_us;
+    for (size_t i = 0; i < v->n_holds[n->lock]; i++) {
+        const entry *e = &v->holds[n->lock][i];
+        if (e->r->granted_us <= n->at_us && over_us(a, e) >= n->from_us)
+            from_us = earlier(from_us, e->r->asked_us);
+    }
+    return data_lost(a, (int)n->lock, from_us, n->at_us);
+}
+
 /*
  * Somebody who was lost, killed or without the server's protection may have
  * written since the holder before this one looked.
@@ -290,7 +312,7 @@ static void judge_note(verdict *v, const arena *a, int life, const note *n)
     const entry e = {NULL, life};
     switch ((note_kind)n->kind) {
     case NOTE_OVERLAP:
-        if (data_lost(a, (int)n->lock, n->from_us, n->at_us))
+        if (overlap_excused(v, a, n))
             v->excused[OVERLAP_SEEN]++;
         else
             find(v, OVERLAP_SEEN, &e, n->at_us, "lock %u", n->lock);

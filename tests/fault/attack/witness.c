@@ -52,7 +52,7 @@ bool witness_check(visit *v)
     }
     v->r->held_us = now_us;
     if (inside != v->me)
-        notice(v, NOTE_OVERLAP, v->r->granted_us, now_us, inside);
+        notice(v, NOTE_OVERLAP, v->r->asked_us, now_us, inside);
     if (v->lost)
         notice(v, NOTE_REVIVED, 0, 0, 0);
     if (now_us > v->limit_us)
