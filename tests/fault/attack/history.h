@@ -60,7 +60,7 @@ typedef struct note {
     uint32_t lock;
 } note;
 
-enum { HOLDS_MAX = 6000000, NOTES_MAX = 100000 };
+enum { HOLDS_MAX = 6000000, NOTES_MAX = 1000000 };
 
 typedef struct history {
     _Atomic uint32_t n_holds, n_notes;
