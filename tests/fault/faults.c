@@ -9,29 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "scene.h"
-
-/* A fallback poll comes later than that after the last look. */
-#define WELL_BEFORE_POLL_MS 1300
-
-/* A second client of the scene's server, not behind its proxy. */
-typedef struct party {
-    rlock_client *cl;
-    rlock *lk;
-} party;
-
-static party party_join(scene *s)
-{
-    party p = {.cl = server_client(s->sv, NULL)};
-    p.lk = test_lock(p.cl, SCENE_LOCK);
-    return p;
-}
-
-static void party_leave(party *p)
-{
-    rlock_free(p->lk);
-    rlock_client_free(p->cl);
-}
+#include "rival.h"
 
 /* --- C. network and I/O -------------------------------------------------- */
 
@@ -202,7 +180,7 @@ TEST(faults, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
 TEST(faults, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
 {
     scene s = scene_proxied(0, 200);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
@@ -213,7 +191,7 @@ TEST(faults, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
     EXPECT(rlock_is_held(b.lk));
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     expect_all_undone(s.sv);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -425,7 +403,7 @@ TEST(faults, fault_067_what_nobody_asked_for_answers_no_question)
 static void ring_undisturbed(void)
 {
     scene s = scene_proxied(0, 0);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     int64_t at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -435,7 +413,7 @@ static void ring_undisturbed(void)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -444,7 +422,7 @@ TEST(faults, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -455,7 +433,7 @@ TEST(faults, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -463,7 +441,7 @@ TEST(faults, fault_070_a_release_before_the_subscription_stands_is_noticed)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     int64_t at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     proxy_rule(s.px, "SUBSCRIBE", 1, PROXY_HOLD_REPLY, NULL);
@@ -476,7 +454,7 @@ TEST(faults, fault_070_a_release_before_the_subscription_stands_is_noticed)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -484,7 +462,7 @@ TEST(faults, fault_071_a_new_subscription_has_its_waiters_look)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     int64_t began_ms = test_now_ms(), at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -496,7 +474,7 @@ TEST(faults, fault_071_a_new_subscription_has_its_waiters_look)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
@@ -505,7 +483,7 @@ TEST(faults, fault_072_a_bell_that_overflows_has_its_waiters_look)
     ring_undisturbed();
     scene s = scene_server("--client-output-buffer-limit pubsub 20kb 0 0");
     scene_client(&s, 0, 0);
-    party b = party_join(&s);
+    rival b = rival_join(&s, NULL);
     char bell[64];
     static char big[60000];
     memset(big, 'x', sizeof big - 1);
@@ -520,7 +498,7 @@ TEST(faults, fault_072_a_bell_that_overflows_has_its_waiters_look)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    party_leave(&b);
+    rival_leave(&b);
     scene_stop(&s);
 }
 
