@@ -27,7 +27,7 @@
 #include "shim.h"
 
 enum {
-    LOCKS = 32,
+    LOCKS = 40,
     PROCS = 4,
     THREADS = 4,
     LIVES_MAX = 4096, /* processes in all, with those that were killed */

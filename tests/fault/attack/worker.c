@@ -380,12 +380,19 @@ static void hold_and_abandon(plan *p)
 
 /* What to do next. */
 
+/* Mostly short, or whatever somebody holds long would stop everybody. */
+static int64_t some_wait_ms(uint64_t *rng)
+{
+    int longest_ms[] = {1, 1, 20, 20, 20, 300};
+    return attack_pick(rng, longest_ms[attack_pick(rng, 6)]);
+}
+
 static plan short_plan(uint64_t *rng)
 {
     /* The smaller of two: some locks are wanted more than others. */
     int a = attack_pick(rng, LOCKS), b = attack_pick(rng, LOCKS);
     plan p = {.lock = a < b ? a : b, .levels = 1};
-    p.wait_ms = attack_pick(rng, 3) ? attack_pick(rng, 300) : 0;
+    p.wait_ms = some_wait_ms(rng);
     p.lease_ms = attack_pick(rng, 3) ? RLOCK_WATCHDOG : 1500;
     if (attack_pick(rng, 10) == 0)
         p.levels = 2 + attack_pick(rng, 2);
