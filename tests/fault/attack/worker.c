@@ -4,6 +4,7 @@
  * that stay longer than their lease, some that are abandoned. Each call is
  * timed, each hold written down.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,16 +120,24 @@ static void on_event(const rlock_event *ev, void *arg)
         note_end(ev);
 }
 
+/* Of the calling thread; asked for with every call, so it stays open. */
+static _Thread_local int schedstat = -1;
+
+static void open_schedstat(void)
+{
+    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
 /* How long this thread was ready to run, and did not. */
 static uint64_t queued_us(void)
 {
-    unsigned long long ran_ns, queued_ns = 0;
-    FILE *f = fopen("/proc/thread-self/schedstat", "re");
-    if (f && fscanf(f, "%llu %llu", &ran_ns, &queued_ns) != 2)
-        queued_ns = 0;
-    if (f)
-        fclose(f);
-    return queued_ns / 1000;
+    unsigned long long ran_ns, queued_ns;
+    char text[64];
+    ssize_t n = pread(schedstat, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return sscanf(text, "%llu %llu", &ran_ns, &queued_ns) == 2
+               ? queued_ns / 1000
+               : 0;
 }
 
 /* A call that is being timed. */
@@ -357,17 +366,23 @@ static void hold_again(plan p, int thread)
 }
 
 /* A thread that ends while it holds. */
-static void *abandon(void *arg)
+static void hold_and_leave(const plan *p)
 {
-    const plan *p = arg;
     hold *r = begin_hold(p, THREADS);
     if (!r)
-        return NULL;
+        return;
     visit v = begin_visit(r);
     work(&v, p);
     witness_leave(&v);
     r->over_us = attack_now_us();
     r->end = HOLD_ABANDONED;
+}
+
+static void *abandon(void *arg)
+{
+    open_schedstat();
+    hold_and_leave(arg);
+    close(schedstat);
     return NULL;
 }
 
@@ -444,6 +459,7 @@ static void *labour(void *arg)
     int thread = (int)(intptr_t)arg;
     uint64_t rng = me.a->seed * 1000003 + (uint64_t)(me.life * 16 + thread);
     int64_t rare_us = next_rare_us(&rng);
+    open_schedstat();
     while (!atomic_load(&me.a->stop)) {
         plan p = short_plan(&rng);
         if (attack_now_us() < rare_us) {
@@ -455,6 +471,7 @@ static void *labour(void *arg)
             rare_us = next_rare_us(&rng);
         }
     }
+    close(schedstat);
     return NULL;
 }
 
