@@ -56,11 +56,18 @@ caught() { # PATCH
     return 1
 }
 
+patched() { # PATCH OPTION...
+    patch=$1
+    shift
+    patch -s -p1 --fuzz=0 -d "$build/source" "$@" <"$patch" >"$build/log"
+}
+
 planted() { # PATCH
-    (cd "$build/source" && patch -s -p1 --fuzz=0) <"$1" || return 1
+    # All of it or nothing, and a patch that does not fit is a failure.
+    patched "$1" --dry-run && patched "$1" || return 1
     status=0
     make_attack && caught "$1" || status=1
-    (cd "$build/source" && patch -s -p1 -R) <"$1"
+    patched "$1" -R
     return "$status"
 }
 
