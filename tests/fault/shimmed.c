@@ -17,17 +17,11 @@
 #define HOUR_MS (3600 * 1000)
 
 /* Until the watchdog has renewed so often more. */
-static void see_renewals(scene *s, int more)
-{
-    uint64_t before = stats_of(s->cl).renewals;
-    EVENTUALLY(20000, stats_of(s->cl).renewals >= before + (uint64_t)more);
-}
-
 /* Lock, keep it, one level more, unlock: what a fault disturbs. */
 static void use_lock(scene *s)
 {
     EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
-    see_renewals(s, 1);
+    expect_renewals(s, 1);
     EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
     EXPECT(rlock_is_held(s->lk));
@@ -134,7 +128,7 @@ TEST(shimmed, fault_066_without_descriptors_calls_fail_and_renewals_go_on)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     struct rlimit before = allow_no_more_descriptors();
     rlock_status status = rlock_client_new(&s.opts, &cl);
-    see_renewals(&s, 2);
+    expect_renewals(&s, 2);
     setrlimit(RLIMIT_NOFILE, &before);
     EXPECT_INT(status, RLOCK_EIO);
     EXPECT(!cl);
@@ -194,7 +188,7 @@ TEST(shimmed, fault_080_a_sleep_shorter_than_the_lease_keeps_the_hold)
     int64_t valid_ms = rlock_valid_ms(s.lk);
     suspend(2500);
     EXPECT_BETWEEN(rlock_valid_ms(s.lk), 1, valid_ms - 2500);
-    see_renewals(&s, 1);
+    expect_renewals(&s, 1);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_nothing_left(s.sv);
@@ -205,7 +199,7 @@ TEST(shimmed, fault_080_a_sleep_longer_than_the_lease_loses_the_hold_at_once)
 {
     scene s = scene_proxied(3000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    see_renewals(&s, 1); /* the control; the next is a second away */
+    expect_renewals(&s, 1); /* the control; the next is a second away */
     EXPECT(rlock_is_held(s.lk));
     int renewals = proxy_count(s.px, proxy_sha("renew"));
     suspend(3100);
@@ -227,7 +221,7 @@ TEST(shimmed, fault_080_who_asks_nothing_after_a_sleep_is_told_of_the_loss)
 {
     scene s = scene_proxied(3000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    see_renewals(&s, 1);
+    expect_renewals(&s, 1);
     int renewals = proxy_count(s.px, proxy_sha("renew"));
     suspend(3100);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
@@ -342,11 +336,11 @@ TEST(shimmed, fault_082_a_failed_renewal_never_ends_renewing)
 {
     scene s = scene_start(1500, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    see_renewals(&s, 1);
+    expect_renewals(&s, 1);
     for (int i = 1; i <= 3; i++) {
         shim_fail(shim_everywhere(), SHIM_SEND, 1, 1, ECONNRESET);
         events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, i, 10000);
-        see_renewals(&s, 1);
+        expect_renewals(&s, 1);
     }
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -408,14 +402,14 @@ TEST(shimmed, fault_092_without_memory_renewals_are_tried_again)
 {
     scene s = silent_scene(1500, false);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    see_renewals(&s, 1);
+    expect_renewals(&s, 1);
     EXPECT_INT(stats_of(s.cl).renew_failures, 0);
     shim_spare_me(true);
     shim_fail(shim_everywhere(), SHIM_SEND, 1, 1, ECONNRESET);
     shim_fail(shim_everywhere(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
     EVENTUALLY(10000, stats_of(s.cl).renew_failures >= 2);
     shim_clear(shim_everywhere());
-    see_renewals(&s, 1);
+    expect_renewals(&s, 1);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_nothing_left(s.sv);
@@ -504,7 +498,7 @@ TEST(shimmed, fault_093_a_jump_of_the_wall_clock_changes_nothing)
     for (int hours = 1; hours >= -1; hours -= 2) {
         shim_clock(shim_everywhere(), CLOCK_REALTIME, hours * HOUR_MS);
         EXPECT_BETWEEN(rlock_valid_ms(s.lk), 1, 1500);
-        see_renewals(&s, 2);
+        expect_renewals(&s, 2);
         EXPECT(rlock_is_held(s.lk));
     }
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);

@@ -106,6 +106,18 @@ static bool server_sleeps(nemesis *n, fault *f)
     return true;
 }
 
+/* What takes only a command, and perhaps another one for the repair. */
+static bool commanded(nemesis *n, fault *f)
+{
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
+    server_cmd(n->sv, k->harm);
+    if (k->repair) {
+        pause_ms(some_ms(n, SHORT_MS));
+        server_cmd(n->sv, k->repair);
+    }
+    return true;
+}
+
 static bool server_busy(nemesis *n, fault *f)
 {
     (void)f;
@@ -136,34 +148,6 @@ static bool server_pauses_all(nemesis *n, fault *f)
     return server_paused(n, "ALL");
 }
 
-static bool server_full(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "CONFIG SET maxmemory 1");
-    pause_ms(some_ms(n, SHORT_MS));
-    server_cmd(n->sv, "CONFIG SET maxmemory 0");
-    return true;
-}
-
-static bool server_demoted(nemesis *n, fault *f)
-{
-    (void)f;
-    /* Of a master that does not exist: nothing is replaced. */
-    server_cmd(n->sv, "REPLICAOF 127.0.0.1 1");
-    pause_ms(some_ms(n, SHORT_MS));
-    server_cmd(n->sv, "REPLICAOF NO ONE");
-    return true;
-}
-
-static bool server_without_replicas(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "CONFIG SET min-replicas-to-write 1");
-    pause_ms(some_ms(n, SHORT_MS));
-    server_cmd(n->sv, "CONFIG SET min-replicas-to-write 0");
-    return true;
-}
-
 static bool server_crowded(nemesis *n, fault *f)
 {
     (void)f;
@@ -171,27 +155,6 @@ static bool server_crowded(nemesis *n, fault *f)
     server_cmd(n->sv, "CLIENT KILL TYPE normal SKIPME yes");
     pause_ms(some_ms(n, SHORT_MS));
     server_cmd(n->sv, "CONFIG SET maxclients 10000");
-    return true;
-}
-
-static bool scripts_flushed(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "SCRIPT FLUSH");
-    return true;
-}
-
-static bool clients_killed(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "CLIENT KILL TYPE normal SKIPME yes");
-    return true;
-}
-
-static bool bells_killed(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "CLIENT KILL TYPE pubsub");
     return true;
 }
 
@@ -213,13 +176,6 @@ static bool bells_forged(nemesis *n, fault *f)
 }
 
 /* Data. */
-
-static bool data_flushed(nemesis *n, fault *f)
-{
-    (void)f;
-    server_cmd(n->sv, "FLUSHALL");
-    return true;
-}
 
 static bool lock_deleted(nemesis *n, fault *f)
 {
@@ -328,66 +284,26 @@ static bool wall_clock_jumps(nemesis *n, fault *f)
 }
 
 /* A few calls of a kind fail, from one among the next ones on. */
-static bool calls_fail(nemesis *n, const fault *f, shim_call call, int among,
-                       int err)
+static bool calls_fail(nemesis *n, fault *f)
 {
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
     shim_panel *p = &n->a->panels[f->proc];
-    long first = 1 + attack_pick(&n->rng, among);
-    shim_fail(p, call, first, first + attack_pick(&n->rng, 4), err);
+    long first = 1 + attack_pick(&n->rng, k->among);
+    shim_fail(p, k->call, first, first + attack_pick(&n->rng, 4), k->err);
     int64_t until_ms = test_now_ms() + SHORT_MS;
-    while (test_now_ms() < until_ms && shim_failed(p, call) == 0)
+    while (test_now_ms() < until_ms && shim_failed(p, k->call) == 0)
         pause_ms(1);
     pause_ms(20);
-    bool fired = shim_failed(p, call) > 0;
-    shim_fail(p, call, 0, 0, 0);
+    bool fired = shim_failed(p, k->call) > 0;
+    shim_fail(p, k->call, 0, 0, 0);
     return fired;
 }
 
-static bool allocations_fail(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_ALLOC, 8, ENOMEM);
-}
-
-static bool sends_fail(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_SEND, 8, EPIPE);
-}
-
-static bool sends_are_short(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_SEND, 8, SHIM_SHORT);
-}
-
-static bool receives_fail(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_RECV, 8, ECONNRESET);
-}
-
-static bool receives_are_short(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_RECV, 8, SHIM_SHORT);
-}
-
-static bool polls_fail(nemesis *n, fault *f)
-{
-    return calls_fail(n, f, SHIM_POLL, 8, EINTR);
-}
-
 /* With its connections cut it needs new ones. */
-static bool connecting_fails(nemesis *n, fault *f, shim_call call, int err)
+static bool connecting_fails(nemesis *n, fault *f)
 {
     proxy_cut_all(n->px[f->proc]);
-    return calls_fail(n, f, call, 2, err);
-}
-
-static bool sockets_fail(nemesis *n, fault *f)
-{
-    return connecting_fails(n, f, SHIM_SOCKET, EMFILE);
-}
-
-static bool connects_fail(nemesis *n, fault *f)
-{
-    return connecting_fails(n, f, SHIM_CONNECT, ECONNREFUSED);
+    return calls_fail(n, f);
 }
 
 /* The way between a worker and the server. */
@@ -429,62 +345,32 @@ static bool way_frozen_long(nemesis *n, fault *f)
  * A rule for one among the next calls of a script. What it holds back is let go
  * of after some time, mostly when the caller has given up.
  */
-static bool call_hit(nemesis *n, const fault *f, const char *script, int among,
-                     proxy_action action, const char *answer)
+static bool call_hit(nemesis *n, fault *f)
 {
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
     proxy *px = n->px[f->proc];
-    proxy_rule(px, script ? proxy_sha(script) : "",
-               1 + attack_pick(&n->rng, among), action, answer);
+    proxy_rule(px, k->script ? proxy_sha(k->script) : "",
+               1 + attack_pick(&n->rng, k->among), k->action, k->answer);
     int64_t until_ms = test_now_ms() + RULE_MS;
     while (!proxy_fired(px) && test_now_ms() < until_ms)
         pause_ms(1);
     bool fired = proxy_fired(px);
-    bool held = action == PROXY_HOLD_REQUEST || action == PROXY_HOLD_REPLY;
+    bool held =
+        k->action == PROXY_HOLD_REQUEST || k->action == PROXY_HOLD_REPLY;
     if (fired && held) {
         pause_ms(some_ms(n, 2 * COMMAND_MS));
         proxy_let_go(px);
     }
-    proxy_rule(px, NULL, 0, action, NULL);
+    proxy_rule(px, NULL, 0, k->action, NULL);
     return fired;
 }
 
-#define HITS(fn, script, among, action)                                        \
-    static bool fn(nemesis *n, fault *f)                                       \
-    {                                                                          \
-        return call_hit(n, f, script, among, action, NULL);                    \
-    }
-
-HITS(acquire_cut_before, "acquire", 20, PROXY_CUT_BEFORE)
-HITS(acquire_cut_after, "acquire", 20, PROXY_CUT_AFTER)
-HITS(acquire_cut_in_reply, "acquire", 20, PROXY_CUT_IN_REPLY)
-HITS(acquire_unanswered, "acquire", 20, PROXY_SWALLOW_REPLY)
-HITS(acquire_executed_late, "acquire", 20, PROXY_HOLD_REQUEST)
-HITS(acquire_answered_late, "acquire", 20, PROXY_HOLD_REPLY)
-HITS(acquire_answered_slowly, "acquire", 20, PROXY_DRIP_REPLY)
-HITS(release_cut_before, "release", 20, PROXY_CUT_BEFORE)
-HITS(release_cut_after, "release", 20, PROXY_CUT_AFTER)
-HITS(release_cut_in_reply, "release", 20, PROXY_CUT_IN_REPLY)
-HITS(release_unanswered, "release", 20, PROXY_SWALLOW_REPLY)
-HITS(release_executed_late, "release", 20, PROXY_HOLD_REQUEST)
-HITS(release_answered_late, "release", 20, PROXY_HOLD_REPLY)
-HITS(leave_cut_before, "leave", 2, PROXY_CUT_BEFORE)
-HITS(leave_cut_after, "leave", 2, PROXY_CUT_AFTER)
-HITS(renew_cut_before, "renew", 2, PROXY_CUT_BEFORE)
-HITS(renew_cut_after, "renew", 2, PROXY_CUT_AFTER)
-HITS(renew_executed_late, "renew", 2, PROXY_HOLD_REQUEST)
-HITS(renew_answered_late, "renew", 2, PROXY_HOLD_REPLY)
-
-static bool garbage_answered(nemesis *n, fault *f)
-{
-    return call_hit(n, f, NULL, 20, PROXY_ANSWER, "*3\r\n:1\r\n$-7\r\n?!\r\n");
-}
-
-static bool error_answered(nemesis *n, fault *f)
-{
-    return call_hit(n, f, NULL, 20, PROXY_ANSWER,
-                    "-LOADING Redis is loading the dataset in memory\r\n");
-}
-
+#define COMMANDS(first, then) .inject = commanded, .harm = first, .repair = then
+#define FAILS(how, of, which, with)                                            \
+    .inject = how, .among = of, .call = which, .err = with
+#define HITS(which, of, how)                                                   \
+    .of_a_process = true, .harmless = true, .inject = call_hit,                \
+    .script = which, .among = of, .action = how
 #define OF_A_PROCESS .of_a_process = true
 #define OF_A_LOCK    .of_a_lock = true
 #define HARMLESS     .harmless = true
@@ -504,15 +390,21 @@ const nemesis_kind nemesis_kinds[] = {
     {"server busy with a script", 8, .inject = server_busy},
     {"server pauses writes", 20, .inject = server_pauses_writes},
     {"server pauses all", 20, .inject = server_pauses_all},
-    {"server out of memory", 16, .inject = server_full},
-    {"server is a replica", 29, .inject = server_demoted},
-    {"server misses replicas", 31, .inject = server_without_replicas},
+    {"server out of memory", 16,
+     COMMANDS("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0")},
+    /* Of a master that does not exist: nothing is replaced. */
+    {"server is a replica", 29,
+     COMMANDS("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE")},
+    {"server misses replicas", 31,
+     COMMANDS("CONFIG SET min-replicas-to-write 1",
+              "CONFIG SET min-replicas-to-write 0")},
     {"server has no room for clients", 19, .inject = server_crowded},
-    {"scripts flushed", 22, HARMLESS, .inject = scripts_flushed},
-    {"connections killed", 21, .inject = clients_killed},
-    {"bells killed", 71, HARMLESS, .inject = bells_killed},
+    {"scripts flushed", 22, HARMLESS, COMMANDS("SCRIPT FLUSH", NULL)},
+    {"connections killed", 21,
+     COMMANDS("CLIENT KILL TYPE normal SKIPME yes", NULL)},
+    {"bells killed", 71, HARMLESS, COMMANDS("CLIENT KILL TYPE pubsub", NULL)},
     {"bells forged", 75, HARMLESS, .inject = bells_forged},
-    {"all data flushed", 11, LOSES_DATA, .inject = data_flushed},
+    {"all data flushed", 11, LOSES_DATA, COMMANDS("FLUSHALL", NULL)},
     {"lock deleted", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_deleted},
     {"lock renamed", 13, LOSES_DATA, OF_A_LOCK, .inject = lock_renamed},
     {"lock forced open", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_forced},
@@ -530,59 +422,49 @@ const nemesis_kind nemesis_kinds[] = {
      .inject = worker_suspended},
     {"wall clock jumps", 93, OF_A_PROCESS, HARMLESS,
      .inject = wall_clock_jumps},
-    {"allocations fail", 92, OF_A_PROCESS, .inject = allocations_fail},
-    {"sends fail", 61, OF_A_PROCESS, .inject = sends_fail},
-    {"sends are short", 64, OF_A_PROCESS, .inject = sends_are_short},
-    {"receives fail", 49, OF_A_PROCESS, .inject = receives_fail},
-    {"receives are short", 51, OF_A_PROCESS, .inject = receives_are_short},
-    {"polls are interrupted", 63, OF_A_PROCESS, HARMLESS, .inject = polls_fail},
-    {"no more descriptors", 66, OF_A_PROCESS, .inject = sockets_fail},
-    {"connects fail", 46, OF_A_PROCESS, .inject = connects_fail},
+    {"allocations fail", 92, OF_A_PROCESS,
+     FAILS(calls_fail, 8, SHIM_ALLOC, ENOMEM)},
+    {"sends fail", 61, OF_A_PROCESS, FAILS(calls_fail, 8, SHIM_SEND, EPIPE)},
+    {"sends are short", 64, OF_A_PROCESS,
+     FAILS(calls_fail, 8, SHIM_SEND, SHIM_SHORT)},
+    {"receives fail", 49, OF_A_PROCESS,
+     FAILS(calls_fail, 8, SHIM_RECV, ECONNRESET)},
+    {"receives are short", 51, OF_A_PROCESS,
+     FAILS(calls_fail, 8, SHIM_RECV, SHIM_SHORT)},
+    {"polls are interrupted", 63, OF_A_PROCESS, HARMLESS,
+     FAILS(calls_fail, 8, SHIM_POLL, EINTR)},
+    {"no more descriptors", 66, OF_A_PROCESS,
+     FAILS(connecting_fails, 2, SHIM_SOCKET, EMFILE)},
+    {"connects fail", 46, OF_A_PROCESS,
+     FAILS(connecting_fails, 2, SHIM_CONNECT, ECONNREFUSED)},
     {"connections cut", 21, OF_A_PROCESS, .inject = connections_cut},
     {"connections refused", 46, OF_A_PROCESS, .inject = connections_refused},
     {"way frozen shortly", 48, OF_A_PROCESS, .inject = way_frozen_shortly},
     {"way frozen for longer than a lease", 48, OF_A_PROCESS, OUTLIVES,
      .inject = way_frozen_long},
-    {"acquire cut before", 53, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_cut_before},
-    {"acquire cut after", 53, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_cut_after},
-    {"acquire cut in its reply", 49, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_cut_in_reply},
-    {"acquire unanswered", 53, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_unanswered},
-    {"acquire executed late", 56, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_executed_late},
-    {"acquire answered late", 52, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_answered_late},
-    {"acquire answered slowly", 51, OF_A_PROCESS, HARMLESS,
-     .inject = acquire_answered_slowly},
-    {"release cut before", 54, OF_A_PROCESS, HARMLESS,
-     .inject = release_cut_before},
-    {"release cut after", 54, OF_A_PROCESS, HARMLESS,
-     .inject = release_cut_after},
-    {"release cut in its reply", 49, OF_A_PROCESS, HARMLESS,
-     .inject = release_cut_in_reply},
-    {"release unanswered", 54, OF_A_PROCESS, HARMLESS,
-     .inject = release_unanswered},
-    {"release executed late", 57, OF_A_PROCESS, HARMLESS,
-     .inject = release_executed_late},
-    {"release answered late", 52, OF_A_PROCESS, HARMLESS,
-     .inject = release_answered_late},
-    {"leave cut before", 53, OF_A_PROCESS, HARMLESS,
-     .inject = leave_cut_before},
-    {"leave cut after", 53, OF_A_PROCESS, HARMLESS, .inject = leave_cut_after},
-    {"renewal cut before", 55, OF_A_PROCESS, HARMLESS,
-     .inject = renew_cut_before},
-    {"renewal cut after", 55, OF_A_PROCESS, HARMLESS,
-     .inject = renew_cut_after},
-    {"renewal executed late", 57, OF_A_PROCESS, HARMLESS,
-     .inject = renew_executed_late},
-    {"renewal answered late", 52, OF_A_PROCESS, HARMLESS,
-     .inject = renew_answered_late},
-    {"garbage answered", 62, OF_A_PROCESS, HARMLESS,
-     .inject = garbage_answered},
-    {"errors answered", 10, OF_A_PROCESS, HARMLESS, .inject = error_answered},
+    {"acquire cut before", 53, HITS("acquire", 20, PROXY_CUT_BEFORE)},
+    {"acquire cut after", 53, HITS("acquire", 20, PROXY_CUT_AFTER)},
+    {"acquire cut in its reply", 49, HITS("acquire", 20, PROXY_CUT_IN_REPLY)},
+    {"acquire unanswered", 53, HITS("acquire", 20, PROXY_SWALLOW_REPLY)},
+    {"acquire executed late", 56, HITS("acquire", 20, PROXY_HOLD_REQUEST)},
+    {"acquire answered late", 52, HITS("acquire", 20, PROXY_HOLD_REPLY)},
+    {"acquire answered slowly", 51, HITS("acquire", 20, PROXY_DRIP_REPLY)},
+    {"release cut before", 54, HITS("release", 20, PROXY_CUT_BEFORE)},
+    {"release cut after", 54, HITS("release", 20, PROXY_CUT_AFTER)},
+    {"release cut in its reply", 49, HITS("release", 20, PROXY_CUT_IN_REPLY)},
+    {"release unanswered", 54, HITS("release", 20, PROXY_SWALLOW_REPLY)},
+    {"release executed late", 57, HITS("release", 20, PROXY_HOLD_REQUEST)},
+    {"release answered late", 52, HITS("release", 20, PROXY_HOLD_REPLY)},
+    {"leave cut before", 53, HITS("leave", 2, PROXY_CUT_BEFORE)},
+    {"leave cut after", 53, HITS("leave", 2, PROXY_CUT_AFTER)},
+    {"renewal cut before", 55, HITS("renew", 2, PROXY_CUT_BEFORE)},
+    {"renewal cut after", 55, HITS("renew", 2, PROXY_CUT_AFTER)},
+    {"renewal executed late", 57, HITS("renew", 2, PROXY_HOLD_REQUEST)},
+    {"renewal answered late", 52, HITS("renew", 2, PROXY_HOLD_REPLY)},
+    {"garbage answered", 62, HITS(NULL, 20, PROXY_ANSWER),
+     .answer = "*3\r\n:1\r\n$-7\r\n?!\r\n"},
+    {"errors answered", 10, HITS(NULL, 20, PROXY_ANSWER),
+     .answer = "-LOADING Redis is loading the dataset in memory\r\n"},
 };
 const int nemesis_n_kinds = sizeof nemesis_kinds / sizeof *nemesis_kinds;
 

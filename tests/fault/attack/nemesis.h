@@ -34,6 +34,15 @@ typedef struct nemesis_kind {
     bool harmless; /* nobody may lose a hold by it */
     /* false: it has not come to pass this time */
     bool (*inject)(nemesis *n, fault *f);
+    /* For those that take no more than commands to the server; */
+    const char *harm, *repair;
+    /* a call of a script that is hit, one among so many; */
+    const char *script, *answer; /* script NULL: any command */
+    proxy_action action;
+    int among;
+    /* calls of a worker's process that fail. */
+    shim_call call;
+    int err;
 } nemesis_kind;
 
 extern const nemesis_kind nemesis_kinds[];
