@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|test|python|interop|fuzz|coverage|ci
+# deps.sh build|demo|test|planted|python|interop|fuzz|coverage|ci
 #
 # Installs what is missing for building, the demo, the tests, the example with
 # Python, the tests with other clients, fuzzing, counting what the tests cover,
@@ -69,18 +69,24 @@ for_coverage() {
     program llvm-cov llvm
     clang_runtime
 }
+for_planted() {
+    for_test
+    program patch patch
+}
 for_ci() {
     for_coverage
+    for_planted
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
-    program patch patch
 }
 
 case ${1-} in
-build | demo | test | python | interop | fuzz | coverage | ci) "for_$1" ;;
+build | demo | test | planted | python | interop | fuzz | coverage | ci)
+    "for_$1"
+    ;;
 *)
-    echo "usage: deps.sh build|demo|test|python|interop|fuzz|coverage|ci" >&2
+    echo "usage: deps.sh build|demo|test|planted|python|interop|fuzz|coverage|ci" >&2
     exit 2
     ;;
 esac
@@ -125,3 +131,7 @@ apt install --no-install-recommends $missing
 case $missing in
 *redis-server*) $sudo update-rc.d redis-server disable || : ;;
 esac
+# Some can be looked for only now: clang's own libraries, say.
+if [ -z "${RLOCK_DEPS_AGAIN-}" ]; then
+    RLOCK_DEPS_AGAIN=1 "$0" "$1"
+fi

@@ -1,12 +1,13 @@
 #!/bin/sh
 # attack.sh [--long] [--seed N] [OPTION...]
 #
-# Attacks the library, in some minutes, or an hour with --long: processes lock
-# while servers are killed, stopped and emptied, connections cut, answers lost,
-# processes killed and stopped, allocations and system calls fail. Two judges
-# outside Redis watch. Fails when they have found anything; what there was to
-# see is then in BUILD_DIR/attack/report.md and timeline.svg. The same --seed
-# deals the same faults again. Further options: see fault/attack/main.c.
+# Attacks the library, in some minutes, or for about an hour with --long:
+# processes lock while servers are killed, stopped and emptied, connections cut,
+# answers lost, processes killed and stopped, allocations and system calls fail.
+# Two judges outside Redis watch. Fails when they have found anything; what
+# there was to see is then in BUILD_DIR/attack/report.md and timeline.svg, and,
+# after a failure, all that the judges have read. The same --seed deals the same
+# faults again. Further options: see fault/attack/main.c.
 #
 #   BUILD_DIR, CMAKE_ARGS, CC   as for tests/run.sh
 set -eu
@@ -26,11 +27,30 @@ tests/deps.sh test
 cmake -S . -B "$build" -DRLOCK_BUILD_TESTS=ON ${CMAKE_ARGS:-} >/dev/null
 cmake --build "$build" -j "$(nproc)" --target rlock_attack >/dev/null
 
-out=$build/attack
-rm -rf "$out"
+out=$(realpath -m "$build")/attack
+rm -rf "$out" "$out".san.*
+# Whatever ends us, the servers' directories go.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 143' HUP INT TERM
+# A process that is killed later tells nobody what a sanitizer has found in it.
+log=log_path=$out.san
+export ASAN_OPTIONS="$log:detect_stack_use_after_return=1"
+export LSAN_OPTIONS="$log" TSAN_OPTIONS="$log"
+export UBSAN_OPTIONS="$log:print_stacktrace=1"
+
 status=0
 "$build/tests/attack" --out "$out" "$@" || status=$?
-# They are large, and the report has been written.
-rm -f "$out"/history.* "$out/arena"
+for report in "$out".san.*; do
+    if [ -e "$report" ]; then
+        cat "$report"
+        echo "a sanitizer has reported"
+        status=1
+    fi
+done
+if [ "$status" = 0 ]; then
+    rm -f "$out"/history.* "$out/arena" # large, and judged
+fi
 echo "see $out/report.md and $out/timeline.svg"
 exit $status

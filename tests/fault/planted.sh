@@ -9,7 +9,8 @@
 # the offences as one of which it is to be caught:
 #
 #   # under: FAULT
-#   # caught as: OFFENCE
+#   # caught as: OFFENCE      one of these
+#   # and as: OFFENCE         and each of these
 #
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -17,6 +18,7 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
+tests/deps.sh planted
 mkdir -p "${BUILD_DIR:=build-planted}"
 build=$(cd "$BUILD_DIR" && pwd)
 plants=$PWD/tests/fault/planted
@@ -46,14 +48,24 @@ attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
 # Short rounds, as long as nothing is found: whom a fault hits is a matter of
 # luck. No round has enough of grants before its time is up.
 caught() { # PATCH
-    said 'caught as' "$1" >"$build/offences"
+    : >"$build/found"
     for seed in 1 2 3 4 5 6 7 8; do
         attack "$seed" 4 1000000000 "$1" || :
-        if grep -F -f "$build/offences" "$build/log"; then
+        cat "$build/log" >>"$build/found"
+        if found_all "$1"; then
             return
         fi
     done
     return 1
+}
+
+found_all() { # PATCH
+    said 'caught as' "$1" >"$build/offences"
+    grep -F -f "$build/offences" "$build/log" || return 1
+    said 'and as' "$1" >"$build/offences"
+    while read -r offence; do
+        grep -q -F "$offence" "$build/found" || return 1
+    done <"$build/offences"
 }
 
 patched() { # PATCH OPTION...
@@ -116,5 +128,6 @@ for plant; do
     check "${name%.patch}" planted "$plant"
 done
 
+rm -rf "$build/out"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

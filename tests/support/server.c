@@ -459,6 +459,31 @@ void server_forget(server *sv)
     unlink(path);
 }
 
+/* Files are numbered: appendonly.aof.7.incr.aof. */
+static void find_log(const server *sv, char *path, size_t size)
+{
+    int last = 0, number;
+    snprintf(path, size, "%s/appendonlydir", sv->dir);
+    DIR *dir = opendir(path);
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        if (sscanf(e->d_name, "appendonly.aof.%d.incr", &number) == 1 &&
+            strstr(e->d_name, ".incr.") && number > last)
+            last = number;
+    if (dir)
+        closedir(dir);
+    snprintf(path, size, "%s/appendonlydir/appendonly.aof.%d.incr.aof", sv->dir,
+             last);
+}
+
+bool server_cut_log(server *sv, off_t bytes)
+{
+    char path[sizeof sv->dir + 64];
+    struct stat st;
+    find_log(sv, path, sizeof path);
+    return stat(path, &st) == 0 && st.st_size > bytes &&
+           truncate(path, st.st_size - bytes) == 0;
+}
+
 void server_restart(server *sv)
 {
     send_signal(sv, SIGTERM);

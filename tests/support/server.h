@@ -8,6 +8,7 @@
 #define TEST_SUPPORT_SERVER_H
 
 #include <hiredis/hiredis.h>
+#include <sys/types.h>
 
 #include "test.h"
 
@@ -37,6 +38,9 @@ void server_stop(server *sv); /* ends it and removes its directory */
 void server_kill(server *sv); /* SIGKILL; the directory stays */
 /* Removes all that a killed server has saved: it will come back empty. */
 void server_forget(server *sv);
+/* Takes the last bytes off what a killed server has appended to its file, as a
+   power cut does. False: there is no more than that. */
+bool server_cut_log(server *sv, off_t bytes);
 /* Ends it by SIGTERM, if it runs, and starts it with the same socket, port and
    arguments in the same directory. */
 void server_restart(server *sv);

@@ -8,6 +8,8 @@
  *   witness.c   the first judge: live, in shared memory
  *   history.c   what each process writes down, in a mapped file of its own
  *   judge.c     the second judge: reads all histories afterwards
+ *   excuse.c    what the faults explain, and the machine
+ *   metronome.c whether a process runs at all
  *   report.c, timeline.c   what a person looks at
  *
  * All of them share the arena, a mapped file; so nothing is lost with a
@@ -21,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <rlock/rlock.h>
 
@@ -84,8 +87,8 @@ typedef struct arena {
 /* Makes or opens DIR/arena. Ends the process if it cannot. */
 arena *arena_map(const char *dir, bool create);
 
-/* A worker's whole life. */
-int worker_main(const char *dir, int proc, int life);
+/* A worker's whole life, which ends with its parent's. */
+int worker_main(const char *dir, int proc, int life, pid_t parent);
 
 int64_t attack_now_us(void);
 /* One more of the pseudo-random numbers that begin with *state. */

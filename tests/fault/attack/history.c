@@ -7,14 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void *map_file(const char *path, size_t size, bool create)
+static void *map_file(const char *path, size_t size, bool create, int how)
 {
     int fd =
         open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
     if (fd < 0 || (create && ftruncate(fd, (off_t)size) < 0))
         attack_die("%s: %s", path, strerror(errno));
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *at =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, how | MAP_NORESERVE, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
         attack_die("cannot map %s: %s", path, strerror(errno));
@@ -25,7 +25,7 @@ arena *arena_map(const char *dir, bool create)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/arena", dir);
-    return map_file(path, sizeof(arena), create);
+    return map_file(path, sizeof(arena), create, MAP_SHARED);
 }
 
 static void path_of(char *path, size_t size, const char *dir, int life)
@@ -37,7 +37,8 @@ history *history_map(const char *dir, int life, bool create)
 {
     char path[512];
     path_of(path, sizeof path, dir, life);
-    return map_file(path, sizeof(history), create);
+    return map_file(path, sizeof(history), create,
+                    create ? MAP_SHARED : MAP_PRIVATE);
 }
 
 bool history_exists(const char *dir, int life)

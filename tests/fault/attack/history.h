@@ -31,6 +31,7 @@ typedef struct hold {
     uint8_t lock, thread;
     uint8_t end; /* hold_end */
     uint8_t levels;
+    _Atomic uint32_t told_ms; /* from granted_us to the first event; 0: none */
 } hold;
 
 /* Something that a judge has to look at. */
@@ -46,7 +47,7 @@ typedef enum note_kind {
     NOTE_REVIVED,   /* unlocked well after "not held" */
     NOTE_EARLY_END, /* an event about a hold that is not written down yet;
                        value: its token; from: is it lost? */
-    NOTE_COUNT,     /* the client's statistics tell another number */
+    NOTE_COUNT,     /* the client's statistics tell from, in fact it is to */
     NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
                        go of it */
     NOTE_SLOW_END,  /* freeing the client took longer than it may */
@@ -68,7 +69,11 @@ typedef struct history {
     hold holds[HOLDS_MAX];
 } history;
 
-/* DIR/history.LIFE; the file is sparse. */
+/* What concerns all lives is in a history of its own. */
+enum { MACHINE = LIVES_MAX };
+
+/* DIR/history.LIFE; the file is sparse. What is not created, but read, is a
+   copy: changes stay in memory. */
 history *history_map(const char *dir, int life, bool create);
 bool history_exists(const char *dir, int life);
 void history_unmap(history *h);

@@ -6,13 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "excuse.h"
 #include "nemesis.h"
 
 enum {
-    SETTLE_US = 1000000,     /* events may come so much later */
-    AFTERMATH_US = 3000000,  /* of a fault: what it began may end so late */
-    GRAVE_STALL_US = 300000, /* half a watchdog's period */
-    MARGIN_US = 100000
+    AFTERMATH_US = 3000000, /* tries come at intervals */
+    HARM_US = 100000,       /* enough for one to fail */
+    SETTLE_US = 1000000,    /* events may come so much later */
+    NEWS_US = 200000,       /* rather than that, if the process runs */
+    BELIEVERS = 16,         /* that say "held" of one lock at a time */
+    /* A renewal finds out that the server has lost the lock. */
+    FOUND_OUT_US = (LEASE_MS / 3 + COMMAND_MS) * 1000 + 300000
 };
 
 const char *const offence_names[OFFENCES] = {
@@ -23,6 +27,7 @@ const char *const offence_names[OFFENCES] = {
     [TOKEN_ORDER] = "tokens out of order",
     [REENTRY] = "re-entries with another token or count",
     [TOLD_LATE] = "holds that outlived every lease",
+    [REPORTED_LATE] = "losses reported late",
     [UNREPORTED] = "losses not reported",
     [REPORTED_TWICE] = "losses reported twice, or without being one",
     [WITHOUT_CAUSE] = "losses without cause",
@@ -41,66 +46,12 @@ static void find(verdict *v, offence what, const entry *e, int64_t at_us,
     if (v->n_kept == FINDINGS_KEPT)
         return;
     finding *f = &v->kept[v->n_kept++];
-    *f = (finding){.what = what, .at_us = at_us, .life = e->life};
-    f->lock = e->r ? e->r->lock : -1;
+    *f = (finding){
+        .what = what, .at_us = at_us, .life = e->life, .lock = e->lock};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(f->text, sizeof f->text, fmt, ap);
     va_end(ap);
-}
-
-/* Faults and what they excuse. */
-
-static bool concerns(const fault *f, int proc, int lock)
-{
-    return (f->proc < 0 || f->proc == proc) && (f->lock < 0 || f->lock == lock);
-}
-
-/* Did the server lose the lock at some time between? */
-static bool data_lost(const arena *a, int lock, int64_t from_us, int64_t to_us)
-{
-    for (int i = 0; i < a->n_faults; i++) {
-        const fault *f = &a->faults[i];
-        if (nemesis_kinds[f->kind].loses_data && concerns(f, -1, lock) &&
-            f->began_us <= to_us && f->ended_us >= from_us)
-            return true;
-    }
-    return false;
-}
-
-static bool stalled(const verdict *v, int life, int64_t from_us, int64_t to_us)
-{
-    const history *h = v->histories[life];
-    for (uint32_t i = 0; i < h->n_notes; i++) {
-        const note *n = &h->notes[i];
-        if (n->kind == NOTE_STALL && n->to_us - n->from_us > GRAVE_STALL_US &&
-            n->from_us <= to_us && n->to_us >= from_us)
-            return true;
-    }
-    return false;
-}
-
-/* May a fault have broken off what a process did with a lock meanwhile? */
-static bool disturbed(const verdict *v, const arena *a, int life, int lock,
-                      int64_t from_us, int64_t to_us)
-{
-    for (int i = 0; i < a->n_faults; i++) {
-        const fault *f = &a->faults[i];
-        if (concerns(f, a->lives[life].proc, lock) &&
-            !nemesis_kinds[f->kind].harmless && f->began_us <= to_us &&
-            f->ended_us + AFTERMATH_US >= from_us)
-            return true;
-    }
-    return stalled(v, life, from_us, to_us);
-}
-
-static bool has_cause(const verdict *v, const arena *a, const entry *e)
-{
-    const hold *r = e->r;
-    if (r->lease_ms &&
-        r->over_us >= r->asked_us + r->lease_ms * 1000 - MARGIN_US)
-        return true;
-    return disturbed(v, a, e->life, r->lock, r->asked_us, r->over_us);
 }
 
 /* One lock: the order of its holds. */
@@ -117,27 +68,61 @@ static int64_t over_us(const arena *a, const entry *e)
 }
 
 /*
+ * What the server has lost since the older hold was granted, that one's next
+ * renewal finds out, if nothing keeps it from asking. An explicit lease is not
+ * renewed, and believed in to its end.
+ */
+static void judge_belief(verdict *v, const arena *a, const entry *older,
+                         const fault *loss)
+{
+    int64_t since_us = loss->ended_us;
+    if (older->r->lease_ms || loss->began_us < older->r->granted_us ||
+        older->r->held_us - since_us -
+                harm_us(v, a, older, since_us, older->r->held_us) <
+            FOUND_OUT_US)
+        return;
+    find(v, TOLD_LATE, older, older->r->held_us,
+         "%s, and still held %lld us later", nemesis_kinds[loss->kind].name,
+         (long long)(older->r->held_us - since_us));
+}
+
+/*
  * The answer about the one that was lost may be the later one. So it may have
  * been lost at any time since the first of the two was asked for.
  */
+static void judge_pair(verdict *v, const arena *a, const entry *older,
+                       const entry *e)
+{
+    const fault *loss =
+        data_loss(a, e->lock, earlier(older->r->asked_us, e->r->asked_us),
+                  e->r->granted_us);
+    if (loss) {
+        v->excused[OVERLAP]++;
+        judge_belief(v, a, older, loss);
+        return;
+    }
+    find(v, OVERLAP, e, e->r->granted_us,
+         "token %llu granted, %llu held for %lld us more",
+         (unsigned long long)e->r->token, (unsigned long long)older->r->token,
+         (long long)(older->r->held_us - e->r->granted_us));
+}
+
+/* Each hold with all that are still believed in when it is granted. */
 static void judge_overlaps(verdict *v, const arena *a, int lock)
 {
-    const entry *older = NULL;
+    const entry *believed[BELIEVERS];
+    int n = 0;
     for (size_t i = 0; i < v->n_holds[lock]; i++) {
         const entry *e = &v->holds[lock][i];
-        if (older && e->r->granted_us < older->r->held_us) {
-            if (data_lost(a, lock, earlier(older->r->asked_us, e->r->asked_us),
-                          e->r->granted_us))
-                v->excused[OVERLAP]++;
-            else
-                find(v, OVERLAP, e, e->r->granted_us,
-                     "token %llu granted, %llu held for %lld us more",
-                     (unsigned long long)e->r->token,
-                     (unsigned long long)older->r->token,
-                     (long long)(older->r->held_us - e->r->granted_us));
-        }
-        if (!older || e->r->held_us > older->r->held_us)
-            older = e;
+        int kept = 0;
+        for (int k = 0; k < n; k++)
+            if (e->r->granted_us < believed[k]->r->held_us)
+                believed[kept++] = believed[k];
+        n = kept;
+        for (int k = 0; k < n; k++)
+            judge_pair(v, a, believed[k], e);
+        if (n < BELIEVERS)
+            believed[n++] = e;
     }
 }
 
@@ -197,27 +182,43 @@ static void judge_events(verdict *v, const arena *a, const entry *e)
              (unsigned long long)r->token, r->end, lost, abandoned);
 }
 
+/* The holder has been told, by is_held or an unlock; the event comes before,
+   or right afterwards. */
+static void judge_news(verdict *v, const entry *e)
+{
+    const hold *r = e->r;
+    int64_t told_us = r->granted_us + r->told_ms * INT64_C(1000);
+    if (r->end != HOLD_LOST || !r->told_ms || told_us < r->over_us + NEWS_US)
+        return;
+    int64_t late_us = told_us - r->over_us;
+    if (late_us - stall_us(v, e->life, r->over_us, told_us) > NEWS_US)
+        find(v, REPORTED_LATE, e, told_us, "token %llu, %lld us",
+             (unsigned long long)r->token, (long long)late_us);
+}
+
 static void judge_end(verdict *v, const arena *a, const entry *e)
 {
     const hold *r = e->r;
     if (r->end == HOLD_OPEN && !a->lives[e->life].killed)
         find(v, NOT_ENDED, e, r->granted_us, "token %llu",
              (unsigned long long)r->token);
-    if (r->end == HOLD_LOST && !has_cause(v, a, e))
+    if (r->end != HOLD_LOST)
+        return;
+    if (loss_has_cause(v, a, e))
+        v->excused[WITHOUT_CAUSE]++;
+    else
         find(v, WITHOUT_CAUSE, e, r->over_us, "token %llu, lease %lld ms",
              (unsigned long long)r->token, (long long)r->lease_ms);
 }
 
-/* The faults are in the order of time, so only those of its own time. */
 static void judge_leases(verdict *v, const arena *a, const entry *e)
 {
     const hold *r = e->r;
     int proc = a->lives[e->life].proc;
-    for (int i = 0; i < a->n_faults; i++) {
-        const fault *f = &a->faults[i];
-        if (nemesis_kinds[f->kind].outlives_leases &&
-            concerns(f, proc, r->lock) && r->granted_us < f->began_us &&
-            r->held_us > f->mended_us)
+    for (int i = 0; i < v->n_outliving; i++) {
+        const fault *f = v->outliving[i];
+        if (r->granted_us < f->began_us && r->held_us > f->mended_us &&
+            concerns(f, proc, e->lock))
             find(v, TOLD_LATE, e, r->held_us,
                  "%s, and still held %lld us later",
                  nemesis_kinds[f->kind].name,
@@ -234,129 +235,108 @@ static void judge_lock(verdict *v, const arena *a, int lock)
         v->ends[e->r->end]++;
         v->writes += e->r->writes;
         judge_events(v, a, e);
+        judge_news(v, e);
         judge_end(v, a, e);
-        /* Short holds outlive nothing. */
-        if (e->r->held_us - e->r->granted_us > LEASE_MS * 1000)
-            judge_leases(v, a, e);
+        judge_leases(v, a, e);
     }
 }
 
 /* What the first judge noticed. */
 
 /* The same as for the second judge; who the other one was is not known. */
-static bool overlap_excused(const verdict *v, const arena *a, const note *n)
+static bool overlap_excused(const verdict *v, const arena *a, const entry *e,
+                            const note *n)
 {
     int64_t from_us = n->from_us;
-    for (size_t i = 0; i < v->n_holds[n->lock]; i++) {
-        const entry *e = &v->holds[n->lock][i];
-        if (e->r->granted_us <= n->at_us && over_us(a, e) >= n->from_us)
-            from_us = earlier(from_us, e->r->asked_us);
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++) {
+        const entry *x = &v->holds[e->lock][i];
+        if (x->r->granted_us <= n->at_us && over_us(a, x) >= n->from_us)
+            from_us = earlier(from_us, x->r->asked_us);
     }
-    return data_lost(a, (int)n->lock, from_us, n->at_us);
+    return data_loss(a, e->lock, from_us, n->at_us);
+}
+
+/* May it have written while the lock was no longer its own? */
+static bool may_write_late(const arena *a, const entry *e)
+{
+    if (e->r->end == HOLD_OPEN) /* or half of it */
+        return true;
+    return e->r->writes > 0 &&
+           (e->r->end == HOLD_LOST ||
+            data_loss(a, e->lock, e->r->asked_us, over_us(a, e)));
 }
 
 /*
  * Somebody who was lost, killed or without the server's protection may have
  * written since the holder before this one looked.
  */
-static bool update_excused(const verdict *v, const arena *a, const note *n)
+static bool update_excused(const verdict *v, const arena *a, const entry *e,
+                           const note *n)
 {
     int64_t before_us = 0;
-    const entry *holds = v->holds[n->lock];
-    for (size_t i = 0; i < v->n_holds[n->lock]; i++) {
+    const entry *holds = v->holds[e->lock];
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++) {
         int64_t entered_us = holds[i].r->entered_us;
         if (entered_us < n->at_us && entered_us > before_us)
             before_us = entered_us;
     }
-    for (size_t i = 0; i < v->n_holds[n->lock]; i++) {
-        const entry *e = &holds[i];
-        int end = e->r->end;
-        if (e->r->granted_us > n->at_us || over_us(a, e) < before_us)
-            continue;
-        if (end == HOLD_LOST || end == HOLD_OPEN || end == HOLD_ABANDONED ||
-            data_lost(a, (int)n->lock, e->r->asked_us, over_us(a, e)))
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++)
+        if (holds[i].r->granted_us <= n->at_us &&
+            over_us(a, &holds[i]) >= before_us && may_write_late(a, &holds[i]))
             return true;
-    }
     return false;
 }
 
-/* How much of from..to the process had no processor. */
-static int64_t stall_us(const history *h, int64_t from_us, int64_t to_us)
+/* Something kept the library from undoing it, or had just done so. */
+static bool leaving_excused(const verdict *v, const arena *a, const entry *e,
+                            const note *n)
 {
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < h->n_notes; i++) {
-        const note *n = &h->notes[i];
-        if (n->kind != NOTE_STALL || n->to_us < from_us || n->from_us > to_us)
-            continue;
-        sum += (n->to_us < to_us ? n->to_us : to_us) -
-               (n->from_us > from_us ? n->from_us : from_us);
-    }
-    return sum;
+    return harm_us(v, a, e, n->from_us - AFTERMATH_US, n->to_us) > HARM_US;
 }
 
 static void judge_late_call(verdict *v, const entry *e, const note *n)
 {
-    int64_t stalled_us = stall_us(v->histories[e->life], n->from_us, n->to_us);
+    int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us);
     int64_t queued_us = (int64_t)n->value;
     int64_t late_us = n->to_us - n->from_us -
                       (stalled_us > queued_us ? stalled_us : queued_us);
     if (late_us > v->longest_overrun_us)
         v->longest_overrun_us = late_us;
     if (late_us > OVERRUN_MS * 1000)
-        find(v, OVERRUN, e, n->to_us, "lock %u: by %lld us", n->lock,
-             (long long)late_us);
+        find(v, OVERRUN, e, n->to_us, "by %lld us", (long long)late_us);
+    else if (n->to_us - n->from_us > OVERRUN_MS * 1000)
+        v->excused[OVERRUN]++;
 }
+
+/* What the other notes mean, if nothing excuses them. */
+static const struct meaning {
+    bool guilty;
+    offence what;
+    bool (*excused)(const verdict *v, const arena *a, const entry *e,
+                    const note *n);
+} meanings[NOTE_KINDS] = {
+    [NOTE_OVERLAP] = {true, OVERLAP_SEEN, overlap_excused},
+    [NOTE_MISMATCH] = {true, LOST_UPDATE, update_excused},
+    [NOTE_STALE] = {true, STALE_WRITE, NULL},
+    [NOTE_REENTRY] = {true, REENTRY, NULL},
+    [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
+    [NOTE_REVIVED] = {true, TOLD_LATE, NULL},
+    [NOTE_COUNT] = {true, MISCOUNTED, NULL},
+    [NOTE_LEFT] = {true, LEFT_BEHIND, leaving_excused},
+};
 
 static void judge_note(verdict *v, const arena *a, int life, const note *n)
 {
-    const entry e = {NULL, life};
-    switch ((note_kind)n->kind) {
-    case NOTE_OVERLAP:
-        if (overlap_excused(v, a, n))
-            v->excused[OVERLAP_SEEN]++;
-        else
-            find(v, OVERLAP_SEEN, &e, n->at_us, "lock %u", n->lock);
-        break;
-    case NOTE_MISMATCH:
-        if (update_excused(v, a, n))
-            v->excused[LOST_UPDATE]++;
-        else
-            find(v, LOST_UPDATE, &e, n->at_us, "lock %u: %lld", n->lock,
-                 (long long)n->value);
-        break;
-    case NOTE_STALE:
-        find(v, STALE_WRITE, &e, n->at_us, "lock %u: the resource had %llu",
-             n->lock, (unsigned long long)n->value);
-        break;
-    case NOTE_REENTRY:
-        find(v, REENTRY, &e, n->at_us, "lock %u: token %lld, count %llu",
-             n->lock, (long long)n->to_us, (unsigned long long)n->value);
-        break;
-    case NOTE_OVERTIME:
-    case NOTE_REVIVED:
-        find(v, TOLD_LATE, &e, n->at_us, "lock %u: %s", n->lock,
-             n->kind == NOTE_REVIVED ? "held again" : "past its lease");
-        break;
-    case NOTE_COUNT:
-        find(v, MISCOUNTED, &e, n->at_us, "%lld acquires, in fact %lld",
-             (long long)n->from_us, (long long)n->to_us);
-        break;
-    case NOTE_LEFT:
-        if (disturbed(v, a, life, (int)n->lock, n->from_us, n->to_us))
-            v->excused[LEFT_BEHIND]++;
-        else
-            find(v, LEFT_BEHIND, &e, n->at_us, "lock %u, for %lld us", n->lock,
-                 (long long)(n->to_us - n->from_us));
-        break;
-    case NOTE_SLOW_END:
-    case NOTE_LATE:
+    const entry e = {NULL, life, (int)n->lock};
+    const struct meaning *m = &meanings[n->kind];
+    if (n->kind == NOTE_LATE || n->kind == NOTE_SLOW_END)
         judge_late_call(v, &e, n);
-        break;
-    case NOTE_STALL:
-    case NOTE_EARLY_END:
-    case NOTE_KINDS:
-        break;
-    }
+    else if (m->guilty && m->excused && m->excused(v, a, &e, n))
+        v->excused[m->what]++;
+    else if (m->guilty)
+        find(v, m->what, &e, n->at_us, "from %lld to %lld, %llu",
+             (long long)n->from_us, (long long)n->to_us,
+             (unsigned long long)n->value);
 }
 
 /* From the files to the lists. */
@@ -370,6 +350,15 @@ static void load_histories(verdict *v, const char *dir, const arena *a)
     for (int i = 0; i < a->n_lives; i++)
         if (history_exists(dir, i))
             v->histories[i] = history_map(dir, i, false);
+    if (history_exists(dir, MACHINE))
+        v->machine = history_map(dir, MACHINE, false);
+}
+
+static void list_outliving(verdict *v, const arena *a)
+{
+    for (int i = 0; i < a->n_faults; i++)
+        if (nemesis_kinds[a->faults[i].kind].outlives_leases)
+            v->outliving[v->n_outliving++] = &a->faults[i];
 }
 
 /* token 0: it was killed while it wrote the record. */
@@ -387,7 +376,7 @@ static void list_holds(verdict *v)
                     room[r->lock]++;
                 else
                     v->holds[r->lock][v->n_holds[r->lock]++] =
-                        (entry){.r = r, .life = i};
+                        (entry){r, i, r->lock};
             }
         }
         for (int lock = 0; pass == 0 && lock < LOCKS; lock++)
@@ -411,8 +400,8 @@ static void add_early_ends(verdict *v, int life)
             if (h->holds[k].token == n->value && h->holds[k].lock == n->lock)
                 found = &h->holds[k];
         if (!found)
-            find(v, REPORTED_TWICE, &(entry){NULL, life}, n->at_us,
-                 "lock %u: a hold that never was, token %llu", n->lock,
+            find(v, REPORTED_TWICE, &(entry){NULL, life, (int)n->lock},
+                 n->at_us, "a hold that never was, token %llu",
                  (unsigned long long)n->value);
         else if (n->from_us)
             found->lost_events++;
@@ -427,6 +416,7 @@ verdict *judge(const char *dir, arena *a)
     if (!v)
         attack_die("out of memory");
     load_histories(v, dir, a);
+    list_outliving(v, a);
     for (int i = 0; i < v->n_histories; i++)
         if (v->histories[i])
             add_early_ends(v, i);
@@ -454,6 +444,8 @@ void verdict_free(verdict *v)
     for (int i = 0; i < v->n_histories; i++)
         if (v->histories[i])
             history_unmap(v->histories[i]);
+    if (v->machine)
+        history_unmap(v->machine);
     for (int lock = 0; lock < LOCKS; lock++)
         free(v->holds[lock]);
     free(v->histories);

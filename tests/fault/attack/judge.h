@@ -31,8 +31,9 @@ typedef enum offence {
     STALE_WRITE,
     TOKEN_ORDER,
     REENTRY,
-    TOLD_LATE,  /* "held" after the end of all leases */
-    UNREPORTED, /* a loss, or an end by its thread's */
+    TOLD_LATE,     /* "held" after the end of all leases */
+    REPORTED_LATE, /* a loss, after its holder knew of it otherwise */
+    UNREPORTED,    /* a loss, or an end by its thread's */
     REPORTED_TWICE,
     WITHOUT_CAUSE,
     OVERRUN,
@@ -45,8 +46,9 @@ typedef enum offence {
 extern const char *const offence_names[OFFENCES];
 
 typedef struct entry {
-    hold *r;
+    hold *r; /* NULL: about none */
     int life;
+    int lock; /* -1: about none */
 } entry;
 
 typedef struct finding {
@@ -62,6 +64,9 @@ enum { FINDINGS_KEPT = 200 };
 typedef struct verdict {
     history **histories; /* of each life; NULL: it never got that far */
     int n_histories;
+    history *machine; /* stalls that concern everybody; NULL: unknown */
+    const fault *outliving[FAULTS_MAX]; /* faults that no hold outlives */
+    int n_outliving;
     entry *holds[LOCKS]; /* by granted_us */
     size_t n_holds[LOCKS];
     uint64_t ends[HOLD_ABANDONED + 1];

@@ -1,10 +1,11 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--only FAULT]... --out DIR
+ *        [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
- * --seconds, or when a judge has found anything.
+ * --seconds, or when a judge has found anything. With --judge it only judges
+ * what an attack has left in DIR, once more.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "judge.h"
+#include "metronome.h"
 #include "nemesis.h"
 #include "report.h"
 
@@ -28,6 +30,7 @@ static struct {
     const char *dir;
     uint64_t seed;
     int64_t seconds, gap_ms;
+    bool only_judge;
     goals goals;
 } opt = {
     .seconds = 300, .gap_ms = 200, .goals = {.grants = 20000, .faults = 64}};
@@ -39,6 +42,9 @@ static struct {
     pid_t pids[PROCS];
     int lives[PROCS];
     int died; /* workers that ended when nobody told them to */
+    history *machine;
+    metronome beat;
+    _Atomic uint64_t machine_stall_us;
 } me;
 
 int64_t attack_now_us(void)
@@ -97,7 +103,8 @@ static void start_worker(int proc)
     if (me.a->n_lives == LIVES_MAX)
         attack_die("more than %d workers", LIVES_MAX);
     int n = me.a->n_lives++;
-    char proc_arg[16], life_arg[16];
+    char proc_arg[16], life_arg[16], parent_arg[16];
+    snprintf(parent_arg, sizeof parent_arg, "%d", (int)getpid());
     snprintf(proc_arg, sizeof proc_arg, "%d", proc);
     snprintf(life_arg, sizeof life_arg, "%d", n);
     shim_clear(&me.a->panels[proc]);
@@ -108,7 +115,7 @@ static void start_worker(int proc)
         attack_die("cannot fork: %s", strerror(errno));
     if (pid == 0) {
         execl("/proc/self/exe", "attack", "--worker", opt.dir, proc_arg,
-              life_arg, NULL);
+              life_arg, parent_arg, NULL);
         _exit(127);
     }
     me.pids[proc] = pid;
@@ -127,10 +134,19 @@ static pid_t pid_of(int proc)
     return me.pids[proc];
 }
 
+static void complain(int proc, int status)
+{
+    printf("worker %d has ended with status %x\n", proc, (unsigned)status);
+    me.died++;
+}
+
 static void kill_worker(int proc)
 {
+    int status;
     kill(me.pids[proc], SIGKILL);
-    waitpid(me.pids[proc], NULL, 0);
+    waitpid(me.pids[proc], &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        complain(proc, status); /* it was dead already */
     buried(proc, true);
     test_pause_ms(50);
     start_worker(proc);
@@ -142,10 +158,8 @@ static bool collect(int proc, bool expected)
     int status;
     if (!me.pids[proc] || waitpid(me.pids[proc], &status, WNOHANG) == 0)
         return false;
-    if (!expected || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        printf("worker %d has ended with status %x\n", proc, status);
-        me.died++;
-    }
+    if (!expected || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        complain(proc, status);
     buried(proc, false);
     return true;
 }
@@ -183,6 +197,8 @@ static void start_all(void)
         attack_die("cannot make %s: %s", opt.dir, strerror(errno));
     me.a = arena_map(opt.dir, true);
     me.a->seed = opt.seed;
+    me.machine = history_map(opt.dir, MACHINE, true);
+    metronome_start(&me.beat, me.machine, &me.machine_stall_us);
     me.sv = server_start("--appendonly yes --appendfsync no "
                          "--enable-debug-command yes "
                          "--busy-reply-threshold 100");
@@ -208,6 +224,8 @@ static void stop_all(void)
     for (int i = 0; i < PROCS; i++)
         proxy_stop(me.nemesis.px[i]);
     server_stop(me.sv);
+    metronome_stop(&me.beat);
+    history_unmap(me.machine);
 }
 
 static void tell_progress(void)
@@ -270,6 +288,16 @@ static int count_left_overs(void)
     return locks_left() + keys_without_end();
 }
 
+static int judge_all(int left_over)
+{
+    verdict *v = judge(opt.dir, me.a);
+    v->left_over = left_over;
+    v->died = me.died;
+    bool good = report(opt.dir, me.a, v, &opt.goals);
+    verdict_free(v);
+    return good ? 0 : 1;
+}
+
 static int fight_and_judge(void)
 {
     printf("seed %llu\n", (unsigned long long)opt.seed);
@@ -277,14 +305,9 @@ static int fight_and_judge(void)
     fight();
     end_workers();
     tell_progress();
-    int left = count_left_overs();
+    int left_over = count_left_overs();
     stop_all();
-    verdict *v = judge(opt.dir, me.a);
-    v->left_over = left;
-    v->died = me.died;
-    bool good = report(opt.dir, me.a, v, &opt.goals);
-    verdict_free(v);
-    return good ? 0 : 1;
+    return judge_all(left_over);
 }
 
 static int64_t number(const char *text)
@@ -304,6 +327,7 @@ static void read_options(int argc, char **argv)
         {"grants", required_argument, NULL, 'g'},
         {"faults", required_argument, NULL, 'f'},
         {"gap", required_argument, NULL, 'p'},
+        {"judge", no_argument, NULL, 'j'},
         {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},
         {NULL, 0, NULL, 0}};
@@ -325,6 +349,9 @@ static void read_options(int argc, char **argv)
         case 'p':
             opt.gap_ms = number(optarg);
             break;
+        case 'j':
+            opt.only_judge = true;
+            break;
         case 'k':
             if (!nemesis_choose(&me.nemesis, optarg))
                 attack_die("there is no fault \"%s\"", optarg);
@@ -345,10 +372,12 @@ static void read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[1], "--worker") == 0) {
-        opt.dir = argv[2];
-        return worker_main(argv[2], atoi(argv[3]), atoi(argv[4]));
-    }
+    if (argc == 6 && strcmp(argv[1], "--worker") == 0)
+        return worker_main(argv[2], atoi(argv[3]), atoi(argv[4]),
+                           atoi(argv[5]));
     read_options(argc, argv);
-    return fight_and_judge();
+    if (!opt.only_judge)
+        return fight_and_judge();
+    me.a = arena_map(opt.dir, false);
+    return judge_all(0);
 }

@@ -97,25 +97,40 @@ static bool server_emptied(nemesis *n, fault *f)
     return true;
 }
 
+/* What was written last, and promised, is missing when it comes back. */
+static bool power_cut(nemesis *n, fault *f)
+{
+    (void)f;
+    server_kill(n->sv);
+    bool done = server_cut_log(n->sv, 2000);
+    server_restart(n->sv);
+    return done;
+}
+
 static bool server_sleeps(nemesis *n, fault *f)
 {
     (void)f;
     int64_t ms = some_ms(n, SHORT_MS);
-    server_cmd(n->sv, "DEBUG SLEEP %d.%03d", (int)(ms / 1000),
-               (int)(ms % 1000));
-    return true;
+    return server_cmd(n->sv, "DEBUG SLEEP %d.%03d", (int)(ms / 1000),
+                      (int)(ms % 1000))
+               ->type != REDIS_REPLY_ERROR;
+}
+
+static bool obeys(nemesis *n, const char *command)
+{
+    return server_cmd(n->sv, command)->type != REDIS_REPLY_ERROR;
 }
 
 /* What takes only a command, and perhaps another one for the repair. */
 static bool commanded(nemesis *n, fault *f)
 {
     const nemesis_kind *k = &nemesis_kinds[f->kind];
-    server_cmd(n->sv, k->harm);
+    bool done = obeys(n, k->harm);
     if (k->repair) {
         pause_ms(some_ms(n, SHORT_MS));
-        server_cmd(n->sv, k->repair);
+        done = obeys(n, k->repair) && done;
     }
-    return true;
+    return done;
 }
 
 static bool server_busy(nemesis *n, fault *f)
@@ -131,9 +146,10 @@ static bool server_busy(nemesis *n, fault *f)
 static bool server_paused(nemesis *n, const char *what)
 {
     int ms = (int)some_ms(n, SHORT_MS);
-    server_cmd(n->sv, "CLIENT PAUSE %d %s", ms, what);
+    bool done = server_cmd(n->sv, "CLIENT PAUSE %d %s", ms, what)->type !=
+                REDIS_REPLY_ERROR;
     pause_ms(ms);
-    return true;
+    return done;
 }
 
 static bool server_pauses_writes(nemesis *n, fault *f)
@@ -151,11 +167,10 @@ static bool server_pauses_all(nemesis *n, fault *f)
 static bool server_crowded(nemesis *n, fault *f)
 {
     (void)f;
-    server_cmd(n->sv, "CONFIG SET maxclients 1");
-    server_cmd(n->sv, "CLIENT KILL TYPE normal SKIPME yes");
+    bool done = obeys(n, "CONFIG SET maxclients 1") &&
+                obeys(n, "CLIENT KILL TYPE normal SKIPME yes");
     pause_ms(some_ms(n, SHORT_MS));
-    server_cmd(n->sv, "CONFIG SET maxclients 10000");
-    return true;
+    return obeys(n, "CONFIG SET maxclients 10000") && done;
 }
 
 static bool bells_forged(nemesis *n, fault *f)
@@ -238,10 +253,9 @@ static bool worker_killed(nemesis *n, fault *f)
 static bool worker_stops(nemesis *n, fault *f, int64_t ms)
 {
     pid_t pid = n->pid_of(f->proc);
-    kill(pid, SIGSTOP);
+    bool done = kill(pid, SIGSTOP) == 0;
     last(f, ms);
-    kill(pid, SIGCONT);
-    return true;
+    return kill(pid, SIGCONT) == 0 && done;
 }
 
 static bool worker_stops_shortly(nemesis *n, fault *f)
@@ -465,6 +479,7 @@ const nemesis_kind nemesis_kinds[] = {
      .answer = "*3\r\n:1\r\n$-7\r\n?!\r\n"},
     {"errors answered", 10, HITS(NULL, 20, PROXY_ANSWER),
      .answer = "-LOADING Redis is loading the dataset in memory\r\n"},
+    {"power cut", 3, LOSES_DATA, .inject = power_cut},
 };
 const int nemesis_n_kinds = sizeof nemesis_kinds / sizeof *nemesis_kinds;
 

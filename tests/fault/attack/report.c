@@ -64,18 +64,20 @@ static void write_findings(FILE *f, const arena *a, const verdict *v)
     fprintf(f, "| keys left in Redis | %d | |\n", v->left_over);
     fprintf(f, "| workers that ended by themselves, or did not | %d | |\n\n",
             v->died);
-    fprintf(f,
-            "The longest overrun of a call was %.1f ms, stalls of the machine "
-            "taken off; the longest stall of a thread that does nothing but "
-            "wake up, %.1f ms (processes that were stopped among them).\n\n",
-            (double)v->longest_overrun_us / 1000,
-            (double)a->longest_stall_us / 1000);
+    fprintf(
+        f,
+        "The longest overrun of a call was %.1f ms, without the time in which "
+        "its process or thread waited for a processor; the longest stall of a "
+        "thread that does nothing but "
+        "wake up, %.1f ms (processes that were stopped among them).\n\n",
+        (double)v->longest_overrun_us / 1000,
+        (double)a->longest_stall_us / 1000);
     for (size_t i = 0; i < v->n_kept; i++) {
         const finding *x = &v->kept[i];
-        fprintf(f, "- %.3f s, process %d (worker %d)%s: %s: %s\n",
+        fprintf(f, "- %.3f s, process %d (worker %d), lock %d: %s: %s\n",
                 (double)(x->at_us - a->began_us) / 1e6, x->life,
-                a->lives[x->life].proc, x->lock < 0 ? "" : ", on a hold",
-                offence_names[x->what], x->text);
+                a->lives[x->life].proc, x->lock, offence_names[x->what],
+                x->text);
     }
 }
 

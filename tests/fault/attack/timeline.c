@@ -243,11 +243,11 @@ static void draw_bands(const panel *p, int high)
     }
 }
 
-static int close_by(FILE *f, const arena *a, const verdict *v, const fault *x,
-                    int y)
+static int close_by(FILE *f, const arena *a, const verdict *v, int64_t from_us,
+                    int64_t to_us, int y)
 {
     int high = LOCKS * ROW;
-    panel p = {f, a, v, x->began_us - BEFORE_US, x->ended_us + AFTER_US, y};
+    panel p = {f, a, v, from_us - BEFORE_US, to_us + AFTER_US, y};
     draw_axis(&p, y, high);
     draw_bands(&p, high);
     for (int lock = 0; lock < LOCKS; lock++) {
@@ -257,6 +257,14 @@ static int close_by(FILE *f, const arena *a, const verdict *v, const fault *x,
         draw_lock(&p, lock);
     }
     return y + high + GAP;
+}
+
+/* What the judges have found is shown, too. */
+enum { FINDINGS_SHOWN = 4 };
+
+static int findings_shown(const verdict *v)
+{
+    return v->n_kept < FINDINGS_SHOWN ? (int)v->n_kept : FINDINGS_SHOWN;
 }
 
 static const fault *first_of(const arena *a, const char *beginning)
@@ -295,7 +303,8 @@ void timeline(const char *path, const arena *a, const verdict *v)
     for (int i = 0; i < SHOWN; i++)
         if ((faults[n] = first_of(a, shown[i])))
             n++;
-    int high = 30 + CURVE + 4 * FAULT_ROW + GAP + n * (LOCKS * ROW + GAP);
+    int panels = findings_shown(v) + n;
+    int high = 30 + CURVE + 4 * FAULT_ROW + GAP + panels * (LOCKS * ROW + GAP);
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
             "font-family='sans-serif' font-size='10'>\n"
@@ -303,8 +312,12 @@ void timeline(const char *path, const arena *a, const verdict *v)
             WIDTH, high);
     draw_legend(f);
     int y = overview(f, a, v, 30);
+    for (int i = 0; i < findings_shown(v); i++) {
+        int64_t at_us = v->kept[i].at_us;
+        y = close_by(f, a, v, at_us, at_us, y);
+    }
     for (int i = 0; i < n; i++)
-        y = close_by(f, a, v, faults[i], y);
+        y = close_by(f, a, v, faults[i]->began_us, faults[i]->ended_us, y);
     fprintf(f, "</svg>\n");
     fclose(f);
 }

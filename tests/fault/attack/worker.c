@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "metronome.h"
 #include "witness.h"
 
 enum {
     RECENT = 64, /* holds of a lock that an event may still be about */
-    BEAT_US = 5000,
     NOTABLE_US = 5000,
     STAY_CHECK_US = 10000,
     OUTSTAY_MS = 50, /* that somebody stays longer than the lease */
@@ -50,8 +50,8 @@ static struct {
     rlock_client *cl;
     rlock *outer[LOCKS], *inner[LOCKS]; /* two handles are one lock */
     recent recent[LOCKS];
-    _Atomic uint64_t acquires; /* to be compared with the client's */
-    _Atomic bool over;         /* the metronome may end */
+    /* To be compared with the client's. */
+    _Atomic uint64_t acquires, releases;
 } me;
 
 /* Ending up in the histories: events, late calls, stalls. */
@@ -67,13 +67,6 @@ static void pause_us(int64_t us)
 {
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
     nanosleep(&ts, NULL);
-}
-
-static void raise_to(_Atomic uint64_t *most, uint64_t value)
-{
-    uint64_t was = atomic_load(most);
-    while (was < value && !atomic_compare_exchange_weak(most, &was, value))
-        ;
 }
 
 static void remember(hold *r)
@@ -102,6 +95,8 @@ static void note_end(const rlock_event *ev)
     bool lost = ev->type == RLOCK_EVENT_LOST;
     int lock = atoi(strchr(ev->name, ':') + 1);
     hold *r = recall(lock, ev->token);
+    if (r && !r->told_ms)
+        r->told_ms = (uint32_t)((attack_now_us() - r->granted_us) / 1000 + 1);
     if (r)
         atomic_fetch_add(lost ? &r->lost_events : &r->abandoned_events, 1);
     else /* told before our acquire has returned */
@@ -160,28 +155,6 @@ static void timer_stop(const timer *t)
                queued_us() - t->queued_us);
 }
 
-/*
- * Whether this process runs at all. A thread that does nothing but wake up
- * finds out that the process was stopped, or that the machine is too busy;
- * what a call takes longer than that is the library's.
- */
-static void *metronome(void *arg)
-{
-    (void)arg;
-    shim_spare_me(true);
-    while (!atomic_load(&me.over)) {
-        int64_t due_us = attack_now_us() + BEAT_US;
-        struct timespec ts = {due_us / 1000000, due_us % 1000000 * 1000};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
-            ; /* a signal */
-        int64_t now_us = attack_now_us();
-        if (now_us - due_us > NOTABLE_US)
-            notice(NOTE_STALL, 0, due_us, now_us, 0);
-        raise_to(&me.a->longest_stall_us, (uint64_t)(now_us - due_us));
-    }
-    return NULL;
-}
-
 /* One hold. */
 
 static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
@@ -201,15 +174,18 @@ static rlock_status release(rlock *lk, int lock)
     rlock_status s = rlock_unlock(lk);
     timer_stop(&t);
     atomic_fetch_add(&me.a->released[s], 1);
+    if (s == RLOCK_OK)
+        atomic_fetch_add(&me.releases, 1);
     return s;
 }
 
 static void extend(visit *v, const plan *p)
 {
     timer t = timer_start(p->lock, COMMAND_MS);
-    rlock_extend(me.outer[p->lock], p->lease_ms);
+    rlock_status s = rlock_extend(me.outer[p->lock], p->lease_ms);
     timer_stop(&t);
-    witness_prolong(v);
+    if (s == RLOCK_OK)
+        witness_prolong(v);
 }
 
 /* Says the server that the calling thread holds the lock? */
@@ -236,7 +212,7 @@ static hold *begin_hold(const plan *p, int thread)
 {
     int64_t asked_us = attack_now_us();
     rlock_status s = acquire(me.outer[p->lock], p, p->wait_ms);
-    if (s == RLOCK_BUSY || s == RLOCK_TIMEOUT)
+    if (s == RLOCK_BUSY || s == RLOCK_TIMEOUT || s == RLOCK_EIO)
         look_for_left_over(p->lock);
     if (s != RLOCK_OK)
         return NULL;
@@ -521,15 +497,21 @@ static void start(pthread_t *thread, void *(*fn)(void *), int arg)
         attack_die("cannot start a thread: %s", strerror(err));
 }
 
-/* What an acquire counts on both sides. */
+static void compare(uint64_t clients, uint64_t ours)
+{
+    if (clients != ours)
+        notice(NOTE_COUNT, 0, (int64_t)clients, (int64_t)ours, 0);
+}
+
+/* Nobody holds anything any more. */
 static void compare_counts(void)
 {
     rlock_stats stats;
     if (rlock_client_stats(me.cl, &stats) != RLOCK_OK)
         attack_die("%s", rlock_last_error()->message);
-    uint64_t ours = atomic_load(&me.acquires);
-    if (stats.acquires != ours)
-        notice(NOTE_COUNT, 0, (int64_t)stats.acquires, (int64_t)ours, 0);
+    compare(stats.acquires, atomic_load(&me.acquires));
+    compare(stats.releases, atomic_load(&me.releases));
+    compare(stats.held_now, 0);
 }
 
 static void free_all(void)
@@ -557,27 +539,31 @@ static void take_signals(void)
     sigaction(SIGUSR1, &sa, NULL);
 }
 
-int worker_main(const char *dir, int proc, int life)
+int worker_main(const char *dir, int proc, int life, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
     take_signals();
     me.a = arena_map(dir, false);
     me.h = history_map(dir, life, true);
     shim_share(&me.a->panels[proc]);
     me.proc = proc;
     me.life = life;
-    pthread_t clock, threads[THREADS];
+    pthread_t threads[THREADS];
+    metronome beat;
     make_client();
+    shim_spare_me(true);
     make_locks();
-    start(&clock, metronome, 0);
+    shim_spare_me(false);
+    metronome_start(&beat, me.h, &me.a->longest_stall_us);
     for (int i = 0; i < THREADS; i++)
         start(&threads[i], labour, i);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     compare_counts();
     free_all();
-    atomic_store(&me.over, true);
-    pthread_join(clock, NULL);
+    metronome_stop(&beat);
     history_unmap(me.h);
     return 0;
 }

@@ -1,0 +1,97 @@
+#include "excuse.h"
+
+#include "nemesis.h"
+
+enum {
+    THIRD_US = LEASE_MS * 1000 / 3,  /* a renewal is due so often */
+    TOLD_US = 2 * COMMAND_MS * 1000, /* a call that still runs may last so long,
+                                        and only then one is told of a loss */
+    MARGIN_US = 100000
+};
+
+bool concerns(const fault *f, int proc, int lock)
+{
+    return (f->proc < 0 || proc < 0 || f->proc == proc) &&
+           (f->lock < 0 || lock < 0 || f->lock == lock);
+}
+
+const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
+{
+    const fault *last = NULL;
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (nemesis_kinds[f->kind].loses_data && concerns(f, -1, lock) &&
+            f->began_us <= to_us && f->ended_us >= from_us)
+            last = f;
+    }
+    return last;
+}
+
+static int64_t overlap_us(int64_t a_us, int64_t b_us, int64_t from_us,
+                          int64_t to_us)
+{
+    int64_t begin_us = a_us > from_us ? a_us : from_us;
+    int64_t end_us = b_us < to_us ? b_us : to_us;
+    return end_us > begin_us ? end_us - begin_us : 0;
+}
+
+static int64_t stalls_in(const history *h, int64_t from_us, int64_t to_us)
+{
+    int64_t sum_us = 0;
+    for (uint32_t i = 0; h && i < h->n_notes; i++) {
+        const note *n = &h->notes[i];
+        if (n->kind == NOTE_STALL)
+            sum_us += overlap_us(n->from_us, n->to_us, from_us, to_us);
+    }
+    return sum_us;
+}
+
+int64_t stall_us(const verdict *v, int life, int64_t from_us, int64_t to_us)
+{
+    int64_t own_us = stalls_in(v->histories[life], from_us, to_us);
+    int64_t all_us = stalls_in(v->machine, from_us, to_us);
+    return own_us > all_us ? own_us : all_us;
+}
+
+int64_t harm_us(const verdict *v, const arena *a, const entry *e,
+                int64_t from_us, int64_t to_us)
+{
+    int64_t sum_us = stall_us(v, e->life, from_us, to_us);
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (!nemesis_kinds[f->kind].harmless &&
+            concerns(f, a->lives[e->life].proc, e->lock))
+            sum_us += overlap_us(f->began_us, f->ended_us + COMMAND_MS * 1000,
+                                 from_us, to_us);
+    }
+    return sum_us;
+}
+
+static bool outlived(const arena *a, const entry *e)
+{
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (nemesis_kinds[f->kind].outlives_leases &&
+            concerns(f, a->lives[e->life].proc, e->lock) &&
+            f->began_us <= e->r->over_us && f->ended_us >= e->r->asked_us)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The server lost it, or its lease was as long as was asked for, or it was not
+ * renewed for a lease: at least a third of that is somebody's fault, as three
+ * renewals are tried.
+ */
+bool loss_has_cause(const verdict *v, const arena *a, const entry *e)
+{
+    const hold *r = e->r;
+    int64_t lease_us = r->lease_ms * 1000;
+    if (lease_us && r->over_us >= r->asked_us + lease_us - MARGIN_US)
+        return true;
+    if (data_loss(a, e->lock, r->asked_us, r->over_us) || outlived(a, e))
+        return true;
+    int64_t from_us = r->over_us - LEASE_MS * 1000 - TOLD_US;
+    return harm_us(v, a, e, from_us, r->over_us) >= THIRD_US;
+}

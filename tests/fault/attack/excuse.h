@@ -1,0 +1,34 @@
+/*
+ * What the faults explain, and the machine: a judge asks here before it finds
+ * anybody guilty.
+ */
+#ifndef ATTACK_EXCUSE_H
+#define ATTACK_EXCUSE_H
+
+#include "judge.h"
+
+/* Does a fault concern this worker and this lock? -1: whichever. */
+bool concerns(const fault *f, int proc, int lock);
+
+/* The last fault between the two times by which the server lost the lock; NULL:
+   there was none. */
+const fault *data_loss(const arena *a, int lock, int64_t from_us,
+                       int64_t to_us);
+
+/*
+ * How much of from..to somebody could not run: the process, or the machine with
+ * everything on it.
+ */
+int64_t stall_us(const verdict *v, int life, int64_t from_us, int64_t to_us);
+
+/*
+ * How much of from..to a process was kept from renewing or undoing by faults,
+ * with the timeouts that these end in, or by stalls. Harmless faults are none.
+ */
+int64_t harm_us(const verdict *v, const arena *a, const entry *e,
+                int64_t from_us, int64_t to_us);
+
+/* Was there a reason for this hold to be lost? */
+bool loss_has_cause(const verdict *v, const arena *a, const entry *e);
+
+#endif
