@@ -349,7 +349,7 @@ static void take_over(rl_vote *v, rl_nodes *ns, rl_group *g)
 /*
  * How it failed. Held by others, on so many nodes that those which failed
  * could not have helped: busy. Out of memory here, for so many that the nodes
- * could not have helped: not to be tried again.
+ * could not have helped, and not only for a moment: not to be tried again.
  */
 static rlock_status why_not(rl_vote *v, const rl_nodes *ns)
 {
@@ -358,7 +358,8 @@ static rlock_status why_not(rl_vote *v, const rl_nodes *ns)
     for (size_t i = 0; i < ns->n; i++) {
         const rl_node *x = &ns->node[i];
         busy += x->hold && x->verdict == RL_BUSY;
-        lacking += !x->ok && x->fault.status == RLOCK_ENOMEM;
+        lacking +=
+            !x->ok && x->fault.status == RLOCK_ENOMEM && !x->fault.transient;
     }
     if (ns->n - busy < ns->quorum)
         return RLOCK_BUSY;

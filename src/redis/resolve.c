@@ -99,19 +99,6 @@ static rl_query *start(const char *host, const char *port)
     return q;
 }
 
-/* The query under way, or a new one; referenced. */
-static rl_query *join(rl_resolver *r, const char *host, const char *port)
-{
-    rl_mutex_lock(&r->mutex);
-    if (!r->pending)
-        r->pending = start(host, port);
-    rl_query *q = r->pending;
-    if (q)
-        atomic_fetch_add(&q->refs, 1);
-    rl_mutex_unlock(&r->mutex);
-    return q;
-}
-
 /* Its answer has been seen: the next caller asks anew. */
 static void finish(rl_resolver *r, rl_query *q, const rl_addresses *found)
 {
@@ -124,6 +111,35 @@ static void finish(rl_resolver *r, rl_query *q, const rl_addresses *found)
     rl_mutex_unlock(&r->mutex);
     if (pending)
         unref(q);
+}
+
+/* The query under way, referenced; if there is none, a new one for the host, or
+   NULL without one. */
+static rl_query *under_way(rl_resolver *r, const char *host, const char *port)
+{
+    rl_mutex_lock(&r->mutex);
+    if (!r->pending && host)
+        r->pending = start(host, port);
+    rl_query *q = r->pending;
+    if (q)
+        atomic_fetch_add(&q->refs, 1);
+    rl_mutex_unlock(&r->mutex);
+    return q;
+}
+
+/* An answer that came when nobody waited any more may be hours old. */
+static void put_away_answered(rl_resolver *r)
+{
+    rl_query *q = under_way(r, NULL, NULL);
+    if (!q)
+        return;
+    rl_mutex_lock(&q->mutex);
+    bool done = q->done;
+    rl_addresses found = q->found;
+    rl_mutex_unlock(&q->mutex);
+    if (done)
+        finish(r, q, &found);
+    unref(q);
 }
 
 static const char *await(rl_resolver *r, rl_query *q, int64_t deadline_us,
@@ -149,9 +165,12 @@ static rlock_status fall_back(rl_resolver *r, rlock_status s, const char *why,
     rl_mutex_lock(&r->mutex);
     *out = r->last;
     rl_mutex_unlock(&r->mutex);
-    return out->count
-               ? RLOCK_OK
-               : rl_fault_set(f, s, 0, "cannot look up the host: %s", why);
+    if (out->count)
+        return RLOCK_OK;
+    rl_fault_set(f, s, 0, "cannot look up the host: %s", why);
+    if (f)
+        f->transient = true;
+    return s;
 }
 
 /* Where the last good answer may have to do, it is to leave time to connect. */
@@ -172,7 +191,8 @@ rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
     if (look_up(host, service, AI_NUMERICHOST, out) == 0)
         return RLOCK_OK;
     out->count = 0;
-    rl_query *q = join(r, host, service);
+    put_away_answered(r);
+    rl_query *q = under_way(r, host, service);
     if (!q)
         return fall_back(r, RLOCK_ENOMEM, "no memory or thread for it", out, f);
     const char *failed = await(r, q, patience(r, deadline_us), out);

@@ -150,6 +150,27 @@ TEST(resolve, fault_065_a_look_up_that_ends_after_its_client_does_no_harm)
     scene_stop(&s);
 }
 
+/* A ping on a new connection; asks it for the address? */
+static bool asks_anew(const scene *s)
+{
+    int before = atomic_load(&lookups);
+    server_cmd(s->sv, "CLIENT KILL TYPE normal");
+    EVENTUALLY(5000, rlock_client_ping(s->cl) == RLOCK_OK);
+    return atomic_load(&lookups) > before;
+}
+
+/* It may be hours old by then. */
+TEST(resolve, fault_065_an_answer_that_nobody_waited_for_is_not_taken_later)
+{
+    scene s = scene_named(0, 200);
+    EXPECT(asks_anew(&s)); /* the control */
+    atomic_store(&name_server, SILENT);
+    EXPECT(asks_anew(&s));
+    name_server_recovers();
+    EXPECT(asks_anew(&s));
+    scene_stop(&s);
+}
+
 /* A port whose listener has all the connections that it has room for: to a SYN
    nobody answers any more. Returns the listener; *last fills it. */
 static int black_hole_open(int *last)
