@@ -35,10 +35,6 @@
 /* Command timeouts: in cells that wait for it, and in the others. */
 #define SHORT_MS 300
 #define LONG_MS  10000
-/* What a machine under load may add. */
-#define SLACK_MS 500
-/* A fallback poll comes later than that after the last look. */
-#define WELL_BEFORE_POLL_MS 1300
 
 #define SOMEBODYS_LEASE_MS 60000
 

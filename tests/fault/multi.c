@@ -6,9 +6,6 @@
 
 #include "set.h"
 
-/* What a machine under load may add. */
-#define SLACK_MS 500
-
 /* Hold counts of all, each is the wanted one. */
 static bool all_at(const set *m, int wanted)
 {

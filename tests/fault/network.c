@@ -13,24 +13,7 @@
 #include "network.h"
 #include "scene.h"
 
-/* What a call may take longer than its own limit on a busy machine. */
-#define SLACK_MS 600
-
-/* A fallback poll comes later than that after the last look. */
-#define WELL_BEFORE_POLL_MS 1300
-
 /* --- 47: nobody answers the SYN ------------------------------------------ */
-
-static int64_t expect_no_client(const char *uri, int64_t connect_ms)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    rlock_client *cl;
-    opts.uri = uri;
-    opts.connect_timeout_ms = connect_ms;
-    int64_t began_ms = test_now_ms();
-    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EIO);
-    return test_now_ms() - began_ms;
-}
 
 static void expect_client(const char *uri)
 {

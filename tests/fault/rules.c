@@ -508,9 +508,6 @@ TEST(rules, rule_06_a_doorbell_that_is_back_has_everybody_look)
 
 /* --- 7. total deadlines -------------------------------------------------- */
 
-/* What a machine under load may add. */
-#define SLACK_MS 500
-
 TEST(rules, rule_07_calls_end_in_time_when_the_server_hangs)
 {
     scene s = scene_start(0, 200);

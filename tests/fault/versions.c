@@ -13,9 +13,6 @@
 /* The control: a client that speaks as this library does. */
 #define THIS_VERSION ""
 
-/* A fallback poll comes later than that after the last look. */
-#define WELL_BEFORE_POLL_MS 1300
-
 #define UUID   "6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
 #define HOLDER "old:7:8:" UUID
 #define BELL   "rlock_bell:" UUID

@@ -7,13 +7,6 @@
 
 #include "scene.h"
 
-/*
- * A waiter looks by itself after 1.5 to 2.5 s, and when it waits for another
- * program's lock, after 0.19 to 0.31 s. What happens within this time after it
- * fell asleep is due to a ring, or to that program.
- */
-#define WELL_BEFORE_POLL_MS 1300
-
 typedef struct rival {
     rlock_client *cl;
     rlock *lk;

@@ -62,6 +62,17 @@ void scene_stop(scene *s)
     server_stop(s->sv);
 }
 
+int64_t expect_no_client(const char *uri, int64_t connect_ms)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    opts.uri = uri;
+    opts.connect_timeout_ms = connect_ms;
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EIO);
+    return test_now_ms() - began_ms;
+}
+
 rlock_stats stats_of(rlock_client *cl)
 {
     rlock_stats stats;

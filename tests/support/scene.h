@@ -31,6 +31,9 @@ scene scene_proxied(int64_t lease_ms, int64_t timeout_ms);
 void scene_free_client(scene *s); /* and the lock */
 void scene_stop(scene *s);
 
+/* A client that cannot connect, and says so after how many ms. */
+int64_t expect_no_client(const char *uri, int64_t connect_ms);
+
 rlock_stats stats_of(rlock_client *cl);
 
 /* Script calls that the server has seen. */
@@ -58,6 +61,13 @@ void expect_undisturbed(scene *s);
 
 /* What a verb answers on a thread that ends right afterwards. */
 rlock_status on_another_thread(rlock_status (*verb)(rlock *lk), rlock *lk);
+
+/*
+ * A waiter looks by itself after 1.5 to 2.5 s, and when it waits for another
+ * program's lock, after 0.19 to 0.31 s. What happens within this time after it
+ * fell asleep is due to a ring, or to that program.
+ */
+#define WELL_BEFORE_POLL_MS 1300
 
 /* A thread that acquires, and unlocks when it is told to. */
 typedef struct waiter waiter;
