@@ -554,6 +554,7 @@ TEST(faults, fault_076_a_lock_without_expiry_is_not_waited_for_blindly)
 TEST(faults, fault_077_many_short_waits_leave_no_subscription)
 {
     scene s = scene_start(0, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_INT(server_cmd(s.sv, "PUBSUB CHANNELS *")->elements, 0);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 100; i++)

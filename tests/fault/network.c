@@ -11,7 +11,7 @@
 
 #include "mux.h"
 #include "network.h"
-#include "scene.h"
+#include "rival.h"
 
 /* --- 47: nobody answers the SYN ------------------------------------------ */
 
@@ -297,25 +297,32 @@ static void scene_multiplexed_stop(scene *s, mux *m)
     scene_stop(s);
 }
 
+/* One more client, that reaches the server as the scene's own does. */
+static void expect_exclusion(scene *s)
+{
+    rival b = rival_join(s, &s->opts);
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    expect_renewals(s, 2);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    expect_nothing_left(s->sv);
+    rival_leave(&b);
+}
+
 TEST(network, fault_059_clients_that_share_a_connection_exclude_each_other)
 {
     mux *m;
-    scene s = scene_multiplexed(&m, 1500);
-    rlock_client *b = server_client(s.sv, &s.opts);
-    rlock *lk = test_lock(b, SCENE_LOCK);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
-    EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
-    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    expect_renewals(&s, 2);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    expect_nothing_left(s.sv);
-    rlock_free(lk);
-    rlock_client_free(b);
+    scene s = scene_start(1500, 0); /* the control */
+    expect_exclusion(&s);
+    scene_stop(&s);
+    s = scene_multiplexed(&m, 1500);
+    expect_exclusion(&s);
     scene_multiplexed_stop(&s, m);
 }
 

@@ -43,7 +43,7 @@ static void kill_from(const nodes *ns, size_t from)
         server_kill(ns->sv[i]);
 }
 
-/* What a fault disturbs, without it: every node takes part. */
+/* The control: what a fault disturbs, with every node taking part. */
 static void expect_undisturbed_party(party *p)
 {
     party_hold(p, LONG_LEASE);
@@ -84,8 +84,7 @@ TEST(red, fault_039_a_minority_that_dies_later_costs_nothing)
 {
     nodes ns = nodes_start(3), alive = nodes_first(&ns, 2);
     party p = party_join(&ns, 0, 0);
-    party_hold(&p, LONG_LEASE);
-    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    expect_undisturbed_party(&p);
     kill_from(&ns, 2);
     for (int i = 0; i < 3; i++)
         lock_quickly(&p);
@@ -131,8 +130,7 @@ TEST(red, fault_039_a_node_that_is_back_takes_part_again)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
-    party_hold(&p, LONG_LEASE);
-    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    expect_undisturbed_party(&p);
     server_pause(ns.sv[1]);
     EXPECT_STATUS(rlock_acquire(p.lk, 0, LONG_LEASE), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
@@ -164,6 +162,7 @@ TEST(red, fault_039_renewal_goes_on_with_a_minority_dead)
     nodes ns = nodes_start(5);
     party p = party_join(&ns, 1500, 0);
     party_hold_renewed(&p);
+    events_wait(p.ev[0], RLOCK_EVENT_RENEWED, 1, SOON); /* the control */
     server_kill(ns.sv[0]); /* also the first client's */
     server_kill(ns.sv[4]);
     EVENTUALLY(SOON, party_holding(&p) == 3);
@@ -186,7 +185,7 @@ static void expect_loss_in_time(void (*harm)(const nodes *ns, size_t from))
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 1500, 0);
     party_hold_renewed(&p);
-    events_wait(p.ev[0], RLOCK_EVENT_RENEWED, 1, SOON);
+    events_wait(p.ev[0], RLOCK_EVENT_RENEWED, 1, SOON); /* the control */
     harm(&ns, 1);
     int64_t until_ms = test_now_ms() + 1500;
     events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
@@ -884,7 +883,7 @@ static nodes restarted(party *p, const rlock_red_options *red)
     *p = party_join_with(&ns, 0, 0, red);
     party_connect(p);
     nodes_take(&ns, 0, 1);
-    EXPECT_STATUS(rlock_acquire(p->lk, SOON, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(p->lk, SOON, 1000), RLOCK_OK); /* control */
     EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
     server_restart(ns.sv[2]);
     return ns;
@@ -950,7 +949,7 @@ TEST(red, fault_042_an_uptime_in_seconds_is_not_taken_for_more_than_it_is)
     party p = party_join_with(&ns, 0, 0, &red);
     party_connect(&p);
     nodes_take(&ns, 0, 1);
-    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1000), RLOCK_OK); /* the control */
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     proxy_refuse(ns.px[2], true);
     proxy_cut_all(ns.px[2]);
@@ -988,8 +987,8 @@ TEST(red, fault_042_a_restart_lets_no_second_owner_in)
     nodes_take(&ns, 2, 3);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK); /* 1 and 2 */
     nodes_give_back(&ns, 2, 3);
-    EXPECT_STATUS(rlock_trylock(q.lk), RLOCK_BUSY);
-    server_restart(ns.sv[1]); /* forgets its vote */
+    EXPECT_STATUS(rlock_trylock(q.lk), RLOCK_BUSY); /* the control */
+    server_restart(ns.sv[1]);                       /* forgets its vote */
     expect_one_owner(&p, &q);
     rlock_unlock(p.lk);
     party_leave(&p);
@@ -1004,6 +1003,10 @@ TEST(red, fault_042_a_young_node_counts_unless_its_uptime_is_checked)
     red.longest_lease_ms = 1500;
     party p = party_join_with(&ns, 0, 0, &red);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1500), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    for (size_t i = 0; i < 3; i++)
+        EVENTUALLY(SOON, server_info(ns.sv[i], "uptime_in_seconds") > 2);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1500), RLOCK_OK); /* the control */
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     party_end(&p, &ns);
 }
@@ -1024,7 +1027,7 @@ TEST(red, fault_042_with_check_uptime_no_young_node_counts)
     EXPECT_INT(nodes_having(&ns), 0);
     red.longest_lease_ms = 1500;
     rlock *soon = party_lock(&p, SCENE_LOCK, &red);
-    EXPECT_STATUS(rlock_acquire(soon, SOON, 1500), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(soon, SOON, 1500), RLOCK_OK); /* control */
     EXPECT_STATUS(rlock_unlock(soon), RLOCK_OK);
     rlock_free(soon);
     party_end(&p, &ns);
@@ -1049,7 +1052,7 @@ TEST(red, fault_043_a_server_listed_twice_under_two_names_is_refused)
     EXPECT_CONTAINS(rlock_last_error()->message, "client 4 ");
     EXPECT_CONTAINS(rlock_last_error()->message, "client 2");
     EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &lk), RLOCK_OK);
-    rlock_free(lk);
+    rlock_free(lk); /* the control */
     for (size_t i = 0; i < 4; i++)
         rlock_client_free(cl[i]);
     server_stop(tcp);
@@ -1067,7 +1070,7 @@ TEST(red, fault_043_databases_of_one_server_are_refused)
     rlock_client *cl[] = {server_client(sv, NULL), server_client(sv, &opts)};
     rlock *lk = NULL;
     EXPECT_STATUS(rlock_red_new(cl, 1, SCENE_LOCK, &lk), RLOCK_OK);
-    rlock_free(lk);
+    rlock_free(lk); /* the control */
     EXPECT_STATUS(rlock_red_new(cl, 2, SCENE_LOCK, &lk), RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "client 2 ");
     rlock_client_free(cl[0]);
@@ -1082,6 +1085,7 @@ TEST(red, fault_044_an_extend_needs_a_majority_that_confirms)
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
     party_hold(&p, LONG_LEASE);
+    EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_OK); /* the control */
     server_int(ns.sv[0], "DEL job");
     EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_OK);
     server_kill(ns.sv[1]);
@@ -1096,7 +1100,7 @@ TEST(red, fault_044_an_extend_of_a_stolen_majority_is_lost)
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
     party_hold(&p, LONG_LEASE);
-    EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(p.lk, LONG_LEASE), RLOCK_OK); /* the control */
     for (size_t i = 1; i < 3; i++) {
         server_int(ns.sv[i], "DEL job");
         take_by_hand(ns.sv[i], SCENE_LOCK, 50000);
@@ -1116,7 +1120,7 @@ TEST(red, fault_044_an_extend_after_the_deadline_is_lost)
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0);
     EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1000), RLOCK_OK);
-    EXPECT_STATUS(rlock_extend(p.lk, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(p.lk, 1000), RLOCK_OK); /* the control */
     for (size_t i = 0; i < 3; i++)
         server_int(ns.sv[i], "PEXPIRE job 60000"); /* they still have it */
     events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);

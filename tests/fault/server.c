@@ -122,7 +122,7 @@ static void lose_power(bool power_cut)
 
 TEST(server, fault_003_a_power_cut_that_takes_the_acquire_loses_the_hold)
 {
-    lose_power(false);
+    lose_power(false); /* the control */
     lose_power(true);
 }
 
@@ -362,7 +362,7 @@ static void wait_for_delete(bool persist)
 
 TEST(server, fault_013_waiters_look_again_also_when_the_expiry_was_taken_away)
 {
-    wait_for_delete(false);
+    wait_for_delete(false); /* the control */
     wait_for_delete(true);
 }
 
@@ -465,7 +465,7 @@ static void expect_warnings(const char *args, int n)
 
 TEST(server, fault_017_a_server_that_may_evict_locks_is_warned_of)
 {
-    expect_warnings("--maxmemory 100mb", 0);
+    expect_warnings("--maxmemory 100mb", 0); /* the control */
     expect_warnings("--maxmemory-policy allkeys-lru", 0);
     expect_warnings("--maxmemory 100mb --maxmemory-policy allkeys-lru", 1);
 }
@@ -791,7 +791,7 @@ static void wait_for_orphan(long long ahead_s)
 
 TEST(server, fault_025_waiters_do_not_sleep_as_long_as_a_clock_put_back_says)
 {
-    wait_for_orphan(0);
+    wait_for_orphan(0); /* the control */
     wait_for_orphan(-HOUR_S);
 }
 

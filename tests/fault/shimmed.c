@@ -11,12 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "nodes.h"
+#include "rival.h"
 #include "shim.h"
 
 #define HOUR_MS (3600 * 1000)
 
-/* Until the watchdog has renewed so often more. */
 /* Lock, keep it, one level more, unlock: what a fault disturbs. */
 static void use_lock(scene *s)
 {
@@ -74,8 +73,7 @@ TEST(shimmed, fault_064_interrupted_calls_are_made_again)
 TEST(shimmed, fault_064_a_socket_that_stays_full_ends_the_call_in_time)
 {
     scene s = scene_start(0, 200);
-    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_undisturbed(&s); /* the control */
     int64_t began_ms = test_now_ms();
     shim_fail(shim_here(), SHIM_SEND, 1, SHIM_EVER, EAGAIN);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
@@ -89,7 +87,7 @@ TEST(shimmed, fault_064_a_socket_that_stays_full_ends_the_call_in_time)
 TEST(shimmed, fault_064_a_poll_that_fails_is_reported_as_what_it_is)
 {
     scene s = scene_start(0, 0);
-    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK); /* the control */
     server_pause(s.sv);
     int64_t began_ms = test_now_ms();
     shim_fail(shim_here(), SHIM_POLL, 1, SHIM_EVER, ENOMEM);
@@ -144,6 +142,10 @@ TEST(shimmed, fault_066_a_lock_that_finds_no_descriptor_is_had_later)
 {
     scene s = scene_start(0, 0);
     rlock_stats stats;
+    rival b = rival_join(&s, NULL);
+    EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
+    rival_leave(&b);
     shim_fail(shim_everywhere(), SHIM_SOCKET, 1, SHIM_EVER, ENFILE);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EXPECT_INT(rlock_last_error()->sys_errno, ENFILE);
@@ -157,19 +159,29 @@ TEST(shimmed, fault_066_a_lock_that_finds_no_descriptor_is_had_later)
     scene_stop(&s);
 }
 
-/* The doorbell cannot be woken then, and is not started. */
-TEST(shimmed, fault_066_without_a_doorbell_waiters_still_get_the_lock)
+/* Without a descriptor the doorbell cannot be woken, and is not started. */
+static void wait_for_lock(bool with_doorbell)
 {
     scene s = scene_start(0, 0);
     take_by_hand(s.sv, SCENE_LOCK, 0);
-    shim_fail(shim_everywhere(), SHIM_EVENTFD, 1, SHIM_EVER, EMFILE);
+    if (!with_doorbell)
+        shim_fail(shim_everywhere(), SHIM_EVENTFD, 1, SHIM_EVER, EMFILE);
     waiter *w = waiter_start(s.lk, 20000, RLOCK_WATCHDOG);
-    EVENTUALLY(5000, shim_failed(shim_everywhere(), SHIM_EVENTFD) > 0);
+    if (with_doorbell)
+        waiters_settle(s.sv, 1, s.cl, 1);
+    else
+        EVENTUALLY(5000, shim_failed(shim_everywhere(), SHIM_EVENTFD) > 0);
     server_cmd(s.sv, "DEL %s", SCENE_LOCK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     shim_clear(shim_everywhere());
     expect_nothing_left(s.sv);
     scene_stop(&s);
+}
+
+TEST(shimmed, fault_066_without_a_doorbell_waiters_still_get_the_lock)
+{
+    wait_for_lock(true); /* the control */
+    wait_for_lock(false);
 }
 
 /* --- 80: the machine sleeps ----------------------------------------------- */
@@ -184,6 +196,7 @@ static void suspend(int64_t ms)
 TEST(shimmed, fault_080_a_sleep_shorter_than_the_lease_keeps_the_hold)
 {
     scene s = scene_start(6000, 0);
+    expect_undisturbed(&s); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     int64_t valid_ms = rlock_valid_ms(s.lk);
     suspend(2500);
@@ -221,7 +234,7 @@ TEST(shimmed, fault_080_who_asks_nothing_after_a_sleep_is_told_of_the_loss)
 {
     scene s = scene_proxied(3000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    expect_renewals(&s, 1);
+    expect_renewals(&s, 1); /* the control */
     int renewals = proxy_count(s.px, proxy_sha("renew"));
     suspend(3100);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
@@ -230,18 +243,28 @@ TEST(shimmed, fault_080_who_asks_nothing_after_a_sleep_is_told_of_the_loss)
     scene_stop(&s);
 }
 
-TEST(shimmed, fault_080_a_wait_counts_the_time_the_machine_slept)
+/* Either the lock is freed, or the machine sleeps until the wait is over. */
+static void wait_an_hour(bool asleep)
 {
     scene s = scene_start(0, 0);
     take_by_hand(s.sv, SCENE_LOCK, 0);
     waiter *w = waiter_start(s.lk, HOUR_MS, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
     EXPECT(!waiter_returned(w));
-    suspend(HOUR_MS);
-    EXPECT_INT(waiter_status(w, NULL), RLOCK_TIMEOUT);
+    if (asleep)
+        suspend(HOUR_MS);
+    else
+        server_cmd(s.sv, "DEL %s", SCENE_LOCK);
+    EXPECT_INT(waiter_status(w, NULL), asleep ? RLOCK_TIMEOUT : RLOCK_OK);
     waiter_end(w);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 0);
     scene_stop(&s);
+}
+
+TEST(shimmed, fault_080_a_wait_counts_the_time_the_machine_slept)
+{
+    wait_an_hour(false); /* the control */
+    wait_an_hour(true);
 }
 
 /* --- 82: no thread can be started ----------------------------------------- */
@@ -322,7 +345,7 @@ static void without_thread(long nth)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_ENOMEM);
     EXPECT_INT(script_calls(s.sv), calls);
     EXPECT_INT(shim_failed(shim_here(), SHIM_THREAD), 1);
-    use_lock(&s);
+    use_lock(&s); /* the control */
     scene_stop(&s);
 }
 
@@ -336,7 +359,8 @@ TEST(shimmed, fault_082_a_failed_renewal_never_ends_renewing)
 {
     scene s = scene_start(1500, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    expect_renewals(&s, 1);
+    expect_renewals(&s, 1); /* the control */
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_FAILED), 0);
     for (int i = 1; i <= 3; i++) {
         shim_fail(shim_everywhere(), SHIM_SEND, 1, 1, ECONNRESET);
         events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, i, 10000);
@@ -379,7 +403,7 @@ static void lock_with_failing_allocations(rlock *lk)
     }
 }
 
-TEST(shimmed, fault_092_tables_that_cannot_grow_lose_nothing)
+static void use_many(bool failing)
 {
     scene s = silent_scene(0, false);
     rlock *lk[MANY];
@@ -387,7 +411,10 @@ TEST(shimmed, fault_092_tables_that_cannot_grow_lose_nothing)
         char name[16];
         snprintf(name, sizeof name, "job-%d", i);
         lk[i] = test_lock(s.cl, name);
-        lock_with_failing_allocations(lk[i]);
+        if (failing)
+            lock_with_failing_allocations(lk[i]);
+        else
+            EXPECT_STATUS(rlock_trylock(lk[i]), RLOCK_OK);
     }
     for (int i = 0; i < MANY; i++) {
         EXPECT_INT(rlock_hold_count(lk[i]), 1);
@@ -398,11 +425,17 @@ TEST(shimmed, fault_092_tables_that_cannot_grow_lose_nothing)
     scene_stop(&s);
 }
 
+TEST(shimmed, fault_092_tables_that_cannot_grow_lose_nothing)
+{
+    use_many(false); /* the control */
+    use_many(true);
+}
+
 TEST(shimmed, fault_092_without_memory_renewals_are_tried_again)
 {
     scene s = silent_scene(1500, false);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    expect_renewals(&s, 1);
+    expect_renewals(&s, 1); /* the control */
     EXPECT_INT(stats_of(s.cl).renew_failures, 0);
     shim_spare_me(true);
     shim_fail(shim_everywhere(), SHIM_SEND, 1, 1, ECONNRESET);
@@ -477,9 +510,11 @@ TEST(shimmed, fault_092_after_a_long_reply_no_memory_is_only_an_error)
     memset(pong, 'x', sizeof pong - 1);
     memcpy(pong, "-ERR ", 5);
     memcpy(pong + sizeof pong - 3, "\r\n", 2);
-    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK); /* connected */
-    proxy_rule(s.px, "PING", 1, PROXY_ANSWER, pong);
-    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_ESERVER);
+    for (int i = 0; i < 2; i++) { /* connects; then it is the control */
+        EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+        proxy_rule(s.px, "PING", 1, PROXY_ANSWER, pong);
+        EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_ESERVER);
+    }
     shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
     rlock_status status = rlock_client_ping(s.cl);
     shim_clear(shim_here());

@@ -1502,6 +1502,11 @@ TEST(client, fault_095_handles_outlive_their_client)
     rig r = rig_start();
     bool locked;
     EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
+    EXPECT(rlock_is_held(r.lk)); /* the control */
+    EXPECT_STATUS(rlock_extend(r.lk, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_OK);
     rlock_client_free(r.cl);
     r.cl = NULL;
     EXPECT(!rlock_is_held(r.lk));

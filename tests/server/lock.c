@@ -533,7 +533,7 @@ TEST(lock, fault_095_one_unlock_too_many_is_not_held)
 {
     rig r = rig_start();
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK); /* the control */
     long long before = commands(r.sv);
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_NOT_HELD);
     EXPECT_INT(commands(r.sv) - before, 1);
@@ -548,7 +548,9 @@ TEST(lock, fault_095_another_thread_cannot_unlock)
     EXPECT_STATUS(on_a_thread(do_extend, r.lk), RLOCK_NOT_HELD);
     EXPECT_INT(count_on_server(r.sv), 1);
     EXPECT_BETWEEN(pttl(r.sv), 15000, 30000);
+    EXPECT_STATUS(rlock_extend(r.lk, 60000), RLOCK_OK); /* the control */
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT(!key_exists(r.sv, "k"));
     rig_stop(&r);
 }
 

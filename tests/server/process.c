@@ -151,28 +151,35 @@ TEST(process, fault_084_in_a_child_every_call_answers_forked_and_sends_nothing)
     rig_stop(&r);
 }
 
+/* The child frees what it inherited. */
+static void end_a_child(rig *r)
+{
+    pid_t child = fork_child();
+    if (child == 0) {
+        rlock_free(r->lk);
+        rlock_client_free(r->cl);
+        _exit(0);
+    }
+    expect_exit(child, 0);
+}
+
 TEST(process, fault_084_a_childs_end_disturbs_neither_lock_nor_connections)
 {
     rig r = rig_start(false, 0);
     long long connections = server_info(r.sv, "total_connections_received");
-    for (int i = 0; i < 5; i++) {
-        pid_t child = fork_child();
-        if (child == 0) {
-            rlock_free(r.lk);
-            rlock_client_free(r.cl);
-            _exit(0);
-        }
-        expect_exit(child, 0);
+    for (int i = 0; i < 6; i++) {
+        if (i > 0) /* after the control */
+            end_a_child(&r);
         EXPECT(rlock_is_held(r.lk));
         EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
         EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_OK);
     }
     EXPECT_STR(server_str(r.sv, "EVAL %s 1 main",
                           "return redis.call('hvals', KEYS[1])[1]"),
-               "6");
+               "7");
     EXPECT_INT(server_info(r.sv, "total_connections_received"), connections);
     EXPECT_INT(stats_of(r.cl).reconnects, 0);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     EXPECT_INT(server_int(r.sv, "EXISTS main"), 0);
     rig_stop(&r);
@@ -214,6 +221,7 @@ TEST(process, fault_084_a_child_that_frees_the_client_closes_its_copies)
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(cl);
+    EXPECT_INT(count_sockets(), before); /* the control: the owner's own */
     server_stop(sv);
 }
 
@@ -251,8 +259,27 @@ TEST(process, fault_084_a_child_that_frees_all_leaks_nothing)
     if (!__lsan_do_recoverable_leak_check)
         SKIP("needs the leak sanitizer");
     rig r = rig_start(false, 0);
+    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    rig_stop(&r);
+    EXPECT(!has_leaks()); /* the control */
+    r = rig_start(false, 0);
     EVENTUALLY(LONG_MS, status_of_freeing_child(&r) == 0);
     rig_stop(&r);
+}
+
+/* A client that was made while main is held by another. */
+static void use_own_client(rlock_client *cl)
+{
+    rlock *lk = test_lock(cl, "main"), *own = test_lock(cl, "own");
+    rlock_holder holder;
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_lock(own), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(own, &holder), RLOCK_OK);
+    EXPECT_INT(holder.pid, getpid());
+    EXPECT_STATUS(rlock_unlock(own), RLOCK_OK);
+    rlock_free(own);
+    rlock_free(lk);
 }
 
 TEST(process, fault_084_a_child_can_make_its_own_client)
@@ -263,22 +290,18 @@ TEST(process, fault_084_a_child_can_make_its_own_client)
 #endif
     rig r = rig_start(false, 0);
     uint64_t token = rlock_token(r.lk);
+    rlock_client *second = server_client(r.sv, NULL);
+    use_own_client(second); /* the control */
+    rlock_client_free(second);
     pid_t child = fork_child();
     if (child == 0) {
         rlock_client *cl = server_client(r.sv, NULL);
-        rlock *lk = test_lock(cl, "main"), *own = test_lock(cl, "own");
-        rlock_holder holder;
-        EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
-        EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
-        EXPECT_STATUS(rlock_lock(own), RLOCK_OK);
-        EXPECT_STATUS(rlock_holder_info(own, &holder), RLOCK_OK);
-        EXPECT_INT(holder.pid, getpid());
-        EXPECT_STATUS(rlock_unlock(own), RLOCK_OK);
+        rlock *lk = test_lock(cl, "main");
+        use_own_client(cl);
         EXPECT_STATUS(rlock_acquire(lk, LONG_MS, RLOCK_WATCHDOG), RLOCK_OK);
         EXPECT(rlock_token(lk) > token);
         EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
         expect_forked(r.cl, r.lk);
-        rlock_free(own);
         rlock_free(lk);
         rlock_client_free(cl);
         rlock_free(r.lk);
@@ -322,7 +345,7 @@ TEST(process, fault_084_a_child_can_free_what_other_threads_were_using)
     test_thread *threads[4];
     for (int i = 0; i < 4; i++)
         threads[i] = test_spawn(lock_and_wait, &l);
-    EVENTUALLY(LONG_MS, stats_of(r.cl).acquires > 20);
+    EVENTUALLY(LONG_MS, stats_of(r.cl).acquires > 20); /* the control */
     for (int i = 0; i < FORKS; i++) {
         pid_t child = fork_child();
         if (child == 0) {
