@@ -84,9 +84,13 @@ static bool is_in(const panel *p, int64_t from_us, int64_t to_us)
 /* The time axis: some round number of seconds. */
 static void draw_axis(const panel *p, int y, int high)
 {
-    int64_t all_s = (p->to_us - p->from_us) / 1000000, step_s = 1;
-    while (all_s / step_s > 12)
-        step_s *= step_s % 3 ? 5 : 2;
+    static const int steps_s[] = {1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800};
+    int64_t all_s = (p->to_us - p->from_us) / 1000000;
+    size_t step = 0;
+    while (step + 1 < sizeof steps_s / sizeof *steps_s &&
+           all_s / steps_s[step] > 12)
+        step++;
+    int step_s = steps_s[step];
     for (int64_t s = 0;; s += step_s) {
         int64_t us = p->a->began_us + s * 1000000;
         if (us > p->to_us)
