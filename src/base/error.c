@@ -62,6 +62,13 @@ rlock_status rl_fault_set(rl_fault *f, rlock_status status, int sys_errno,
     return status;
 }
 
+rlock_status rl_fault_passes(rl_fault *f, rlock_status status)
+{
+    if (f)
+        f->transient = true;
+    return status;
+}
+
 rlock_status rl_error_set(rlock_status status, int sys_errno, const char *fmt,
                           ...)
 {

@@ -28,6 +28,9 @@ typedef struct rl_fault {
 rlock_status rl_fault_set(rl_fault *f, rlock_status status, int sys_errno,
                           const char *fmt, ...) RL_PRINTF(4, 5);
 
+/* What *f says (if not NULL) is transient; returns status. */
+rlock_status rl_fault_passes(rl_fault *f, rlock_status status);
+
 /* Sets the calling thread's last error and returns status. */
 rlock_status rl_error_set(rlock_status status, int sys_errno, const char *fmt,
                           ...) RL_PRINTF(3, 4);

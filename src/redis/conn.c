@@ -148,28 +148,26 @@ static rlock_status fail(rl_conn *c, rl_fault *f, int err, const char *what)
 static rlock_status no_memory(rl_conn *c, rl_fault *f, const char *what)
 {
     c->broken = true;
-    rl_fault_set(f, RLOCK_ENOMEM, 0, "%s: out of memory", what);
-    if (f)
-        f->transient = true;
-    return RLOCK_ENOMEM;
+    return rl_fault_passes(
+        f, rl_fault_set(f, RLOCK_ENOMEM, 0, "%s: out of memory", what));
 }
 
-/* Waits for the socket; false: the deadline is there, or poll failed. */
+/*
+ * Waits for the socket; false: the deadline is there, or poll failed. A socket
+ * may be ready each time and never do anything, so the deadline comes first.
+ */
 static bool wait_for(const rl_conn *c, short events, int64_t deadline_us)
 {
     struct pollfd p = {.fd = c->ctx->fd, .events = events};
-    for (;;) {
-        int ms = rl_poll_ms(deadline_us);
-        int n = poll(&p, 1, ms);
+    while (rl_now_us() < deadline_us) {
+        int n = poll(&p, 1, rl_poll_ms(deadline_us));
         if (n > 0)
             return true;
         if (n < 0 && errno != EINTR)
             return false;
-        if (n == 0 && ms == 0) {
-            errno = ETIMEDOUT;
-            return false;
-        }
     }
+    errno = ETIMEDOUT;
+    return false;
 }
 
 /*
@@ -228,8 +226,6 @@ rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f)
         if (n >= 0) {
             sent += (size_t)n;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (rl_now_us() >= deadline_us)
-                return fail(c, f, ETIMEDOUT, "cannot send");
             if (!wait_for(c, POLLOUT, deadline_us))
                 return fail(c, f, errno, "cannot send");
         } else if (errno != EINTR) {

@@ -167,10 +167,8 @@ static rlock_status fall_back(rl_resolver *r, rlock_status s, const char *why,
     rl_mutex_unlock(&r->mutex);
     if (out->count)
         return RLOCK_OK;
-    rl_fault_set(f, s, 0, "cannot look up the host: %s", why);
-    if (f)
-        f->transient = true;
-    return s;
+    return rl_fault_passes(
+        f, rl_fault_set(f, s, 0, "cannot look up the host: %s", why));
 }
 
 /* Where the last good answer may have to do, it is to leave time to connect. */

@@ -75,7 +75,6 @@ typedef struct arena {
     _Atomic uint64_t reentries;
     _Atomic uint64_t acquired[STATUSES], released[STATUSES];
     _Atomic uint64_t writes_refused; /* by the resource */
-    _Atomic uint64_t longest_overrun_us, longest_stall_us;
     lock_word locks[LOCKS];
     shim_panel panels[PROCS]; /* a worker's calls that fail, its clocks */
     int n_lives;

@@ -37,6 +37,15 @@ const char *const offence_names[OFFENCES] = {
     [MISCOUNTED] = "counts that differ",
 };
 
+/* All zero; ends the process if there is none. */
+static void *room_for(size_t n, size_t size)
+{
+    void *room = calloc(n + 1, size);
+    if (!room)
+        attack_die("out of memory");
+    return room;
+}
+
 /* Ending up in the verdict. */
 
 static void find(verdict *v, offence what, const entry *e, int64_t at_us,
@@ -142,9 +151,7 @@ static void judge_tokens(verdict *v, int lock)
 {
     size_t n = v->n_holds[lock], done = 0;
     const entry *granted = v->holds[lock];
-    entry *asked = malloc((n + 1) * sizeof *asked);
-    if (!asked)
-        attack_die("out of memory");
+    entry *asked = room_for(n, sizeof *asked);
     memcpy(asked, granted, n * sizeof *asked);
     qsort(asked, n, sizeof *asked, by_asked);
     uint64_t largest = 0;
@@ -170,7 +177,6 @@ static void judge_events(verdict *v, const arena *a, const entry *e)
     int least = r->end == HOLD_LOST || r->end == HOLD_ABANDONED;
     int most = least || r->end == HOLD_OPEN;
     int told = lost + abandoned;
-    v->lost_events += (uint64_t)lost;
     if (l->killed && l->ended_us < r->over_us + SETTLE_US)
         least = 0;
     if (told < least)
@@ -329,6 +335,8 @@ static void judge_note(verdict *v, const arena *a, int life, const note *n)
 {
     const entry e = {NULL, life, (int)n->lock};
     const struct meaning *m = &meanings[n->kind];
+    if (n->kind == NOTE_STALL && n->to_us - n->from_us > v->longest_stall_us)
+        v->longest_stall_us = n->to_us - n->from_us;
     if (n->kind == NOTE_LATE || n->kind == NOTE_SLOW_END)
         judge_late_call(v, &e, n);
     else if (m->guilty && m->excused && m->excused(v, a, &e, n))
@@ -344,9 +352,7 @@ static void judge_note(verdict *v, const arena *a, int life, const note *n)
 static void load_histories(verdict *v, const char *dir, const arena *a)
 {
     v->n_histories = a->n_lives;
-    v->histories = calloc((size_t)a->n_lives + 1, sizeof *v->histories);
-    if (!v->histories)
-        attack_die("out of memory");
+    v->histories = room_for((size_t)a->n_lives, sizeof *v->histories);
     for (int i = 0; i < a->n_lives; i++)
         if (history_exists(dir, i))
             v->histories[i] = history_map(dir, i, false);
@@ -380,8 +386,7 @@ static void list_holds(verdict *v)
             }
         }
         for (int lock = 0; pass == 0 && lock < LOCKS; lock++)
-            if (!(v->holds[lock] = malloc((room[lock] + 1) * sizeof(entry))))
-                attack_die("out of memory");
+            v->holds[lock] = room_for(room[lock], sizeof(entry));
     }
     for (int lock = 0; lock < LOCKS; lock++)
         qsort(v->holds[lock], v->n_holds[lock], sizeof(entry), by_granted);
@@ -412,9 +417,7 @@ static void add_early_ends(verdict *v, int life)
 
 verdict *judge(const char *dir, arena *a)
 {
-    verdict *v = calloc(1, sizeof *v);
-    if (!v)
-        attack_die("out of memory");
+    verdict *v = room_for(1, sizeof *v);
     load_histories(v, dir, a);
     list_outliving(v, a);
     for (int i = 0; i < v->n_histories; i++)

@@ -70,9 +70,10 @@ typedef struct verdict {
     entry *holds[LOCKS]; /* by granted_us */
     size_t n_holds[LOCKS];
     uint64_t ends[HOLD_ABANDONED + 1];
-    uint64_t writes, lost_events;
+    uint64_t writes;
     uint64_t found[OFFENCES], excused[OFFENCES];
     int64_t longest_overrun_us; /* stalls of the machine taken off */
+    int64_t longest_stall_us;
     finding kept[FINDINGS_KEPT];
     size_t n_kept;
     /* Told by main.c. */

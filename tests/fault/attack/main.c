@@ -44,7 +44,6 @@ static struct {
     int died; /* workers that ended when nobody told them to */
     history *machine;
     metronome beat;
-    _Atomic uint64_t machine_stall_us;
 } me;
 
 int64_t attack_now_us(void)
@@ -68,15 +67,19 @@ int attack_pick(uint64_t *state, int n)
     return (int)(attack_random(state) % (uint64_t)n);
 }
 
+static _Noreturn void die(const char *fmt, va_list ap)
+{
+    fputs("attack: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    _exit(2);
+}
+
 _Noreturn void attack_die(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fputs("attack: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    _exit(2);
+    die(fmt, ap);
 }
 
 /* What the support for tests calls when something cannot be done. */
@@ -84,11 +87,8 @@ _Noreturn void test_fail(const char *file, int line, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "attack: %s:%d: ", file, line);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    _exit(2);
+    fprintf(stderr, "%s:%d: ", file, line);
+    die(fmt, ap);
 }
 
 _Noreturn void test_skip(const char *reason)
@@ -198,7 +198,7 @@ static void start_all(void)
     me.a = arena_map(opt.dir, true);
     me.a->seed = opt.seed;
     me.machine = history_map(opt.dir, MACHINE, true);
-    metronome_start(&me.beat, me.machine, &me.machine_stall_us);
+    metronome_start(&me.beat, me.machine);
     me.sv = server_start("--appendonly yes --appendfsync no "
                          "--enable-debug-command yes "
                          "--busy-reply-threshold 100");

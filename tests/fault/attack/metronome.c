@@ -8,10 +8,7 @@ enum { BEAT_US = 5000, NOTABLE_US = 5000 };
 static void note_stall(const metronome *m, int64_t due_us, int64_t now_us)
 {
     note n = {now_us, due_us, now_us, 0, NOTE_STALL, 0};
-    uint64_t us = (uint64_t)(now_us - due_us);
     history_note(m->h, &n);
-    if (us > atomic_load(m->longest_us))
-        atomic_store(m->longest_us, us);
 }
 
 static void *run(void *arg)
@@ -30,9 +27,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-void metronome_start(metronome *m, history *h, _Atomic uint64_t *longest_us)
+void metronome_start(metronome *m, history *h)
 {
-    *m = (metronome){.h = h, .longest_us = longest_us};
+    *m = (metronome){.h = h};
     int err = pthread_create(&m->thread, NULL, run, m);
     if (err)
         attack_die("cannot start a thread: %s", strerror(err));

@@ -12,13 +12,12 @@
 
 typedef struct metronome {
     history *h;
-    _Atomic uint64_t *longest_us;
     _Atomic bool over;
     pthread_t thread;
 } metronome;
 
-/* Notes stalls in h, and the longest one. */
-void metronome_start(metronome *m, history *h, _Atomic uint64_t *longest_us);
+/* Notes stalls in h. */
+void metronome_start(metronome *m, history *h);
 void metronome_stop(metronome *m);
 
 #endif

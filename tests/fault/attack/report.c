@@ -71,7 +71,7 @@ static void write_findings(FILE *f, const arena *a, const verdict *v)
         "thread that does nothing but "
         "wake up, %.1f ms (processes that were stopped among them).\n\n",
         (double)v->longest_overrun_us / 1000,
-        (double)a->longest_stall_us / 1000);
+        (double)v->longest_stall_us / 1000);
     for (size_t i = 0; i < v->n_kept; i++) {
         const finding *x = &v->kept[i];
         fprintf(f, "- %.3f s, process %d (worker %d), lock %d: %s: %s\n",

@@ -556,7 +556,7 @@ int worker_main(const char *dir, int proc, int life, pid_t parent)
     shim_spare_me(true);
     make_locks();
     shim_spare_me(false);
-    metronome_start(&beat, me.h, &me.a->longest_stall_us);
+    metronome_start(&beat, me.h);
     for (int i = 0; i < THREADS; i++)
         start(&threads[i], labour, i);
     for (int i = 0; i < THREADS; i++)
