@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "engine/handle.h"
-#include "redis/error.h"
-#include "redis/pool.h"
+#include "drive/handle.h"
+#include "route/pool.h"
+#include "wire/error.h"
 
 #define CONNECT_TIMEOUT_MS 1000
 #define COMMAND_TIMEOUT_MS 3000

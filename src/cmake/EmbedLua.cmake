@@ -31,5 +31,5 @@ foreach(name IN LISTS NAMES)
 endforeach()
 
 file(WRITE "${OUTPUT}"
-    "#include \"redis/script.h\"\n\n${arrays}"
+    "#include \"wire/script.h\"\n\n${arrays}"
     "const rl_script rl_scripts[RL_SCRIPT_COUNT] = {\n${rows}};\n")

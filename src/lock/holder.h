@@ -4,7 +4,7 @@
 
 #include <rlock/lock.h>
 
-#include "redis/script.h"
+#include "wire/script.h"
 
 /* RLOCK_NOT_HELD: nobody does. Otherwise *f is filled. */
 rlock_status rl_read_holder(const rl_answer *a, rlock_holder *out, rl_fault *f);

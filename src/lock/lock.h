@@ -8,7 +8,7 @@
 
 #include <rlock/multi.h>
 
-#include "engine/handle.h"
+#include "drive/handle.h"
 
 /* What the calling thread may believe, by the clock. */
 typedef struct rl_view {

@@ -10,7 +10,7 @@
 
 /*
  * Answers of servers near by are looked out for before going to sleep, as in
- * redis/conn.c.
+ * net/conn.c.
  */
 #define LOOK_OUT_US 100
 

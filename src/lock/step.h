@@ -12,7 +12,7 @@
 #ifndef RL_LOCK_STEP_H
 #define RL_LOCK_STEP_H
 
-#include "engine/engine.h"
+#include "drive/engine.h"
 
 typedef enum rl_verb {
     RL_VERB_ACQUIRE,

@@ -6,8 +6,8 @@
 #include <limits.h>
 
 #include "lock/lock.h"
-#include "redis/script.h"
 #include "scene.h"
+#include "wire/script.h"
 
 /* --- 101: leases, as the scripts see them -------------------------------- */
 

@@ -7,8 +7,8 @@
  */
 #include <sys/time.h>
 
-#include "redis/script.h"
 #include "scene.h"
+#include "wire/script.h"
 
 /* The control: a client that speaks as this library does. */
 #define THIS_VERSION ""

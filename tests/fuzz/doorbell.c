@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "drive/engine.h"
 #include "fuzz.h"
 
 typedef struct wire {

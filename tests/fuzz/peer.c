@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "redis/script.h"
 #include "resp.h"
+#include "wire/script.h"
 
 #define LINES_MAX   64
 #define DOORS_MAX   4

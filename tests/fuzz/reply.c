@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/identity.h"
+#include "core/identity.h"
 #include "fuzz.h"
 #include "lock/holder.h"
 #include "lock/step.h"
-#include "redis/error.h"
+#include "wire/error.h"
 
 static void must_be_a_string(const rl_reply *r, const rl_item *i)
 {

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 
 #include "fuzz.h"
-#include "redis/uri.h"
+#include "net/uri.h"
 
 static bool is_printable(const char *text)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "proxy.h"
-#include "redis/script.h"
+#include "wire/script.h"
 
 static redisContext *ready(redisContext *cx, int limit_ms)
 {

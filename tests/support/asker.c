@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "redis/script.h"
+#include "wire/script.h"
 
 enum { CMD_LIMIT_S = 20 };
 

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "redis/script.h"
 #include "relay.h"
+#include "wire/script.h"
 
 enum {
     LET_GO_LIMIT_S = 5,

@@ -2,8 +2,8 @@
 
 #include <time.h>
 
-#include "redis/script.h"
 #include "resp.h"
+#include "wire/script.h"
 
 enum { WAYS = 0xf };
 

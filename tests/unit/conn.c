@@ -1,5 +1,5 @@
 /* A connection that rests: is it still what it was? */
-#include "redis/conn.h"
+#include "net/conn.h"
 
 #include <signal.h>
 #include <sys/socket.h>

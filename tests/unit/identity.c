@@ -1,5 +1,5 @@
 /* Which run of the server this is, from what its scripts tell. */
-#include "engine/identity.h"
+#include "core/identity.h"
 
 #include "base/clock.h"
 #include "test.h"

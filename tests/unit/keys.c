@@ -1,5 +1,5 @@
 /* Side keys: Redisson's rule, with and without a { in the name. */
-#include "redis/keys.h"
+#include "wire/keys.h"
 #include "test.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"

@@ -1,5 +1,5 @@
 /* The bounded reply, fed through hiredis' parser. */
-#include "redis/reply.h"
+#include "wire/reply.h"
 #include "test.h"
 
 typedef enum outcome { WHOLE, PARTIAL, REFUSED } outcome;

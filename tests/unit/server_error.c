@@ -1,6 +1,6 @@
 /* What a server's error text means for a lock. */
-#include "redis/error.h"
 #include "test.h"
+#include "wire/error.h"
 
 static rl_reply error_reply(const char *text)
 {

@@ -1,5 +1,5 @@
 /* Every form of a URI; where an error is, and that no secret is told. */
-#include "redis/uri.h"
+#include "net/uri.h"
 #include "test.h"
 
 static rl_uri parse(const char *text)

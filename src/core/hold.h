@@ -1,0 +1,253 @@
+/*
+ * The hold table: what this client's threads hold, as far as the client may
+ * believe it. One record for each (lock name, owner).
+ *
+ * States. A hold begins as DRAFT, made before the server is asked so that no
+ * allocation can fail afterwards. Granted, it is HELD and in the table. Past
+ * its deadline, or when the server no longer knows it, it is LOST: still in
+ * the table, so that the owner's unlocks pair, but never HELD again. With the
+ * last unlock it leaves the table and is OVER. A draft or an over hold that
+ * the server may still have is UNDOING: the watchdog sends releases for it
+ * until the server says that it is gone, or its lease has run out.
+ *
+ *   DRAFT -> HELD -> LOST -> OVER
+ *     |        |       `---> UNDOING -> OVER
+ *     |        |-----------> OVER
+ *     `--------'-----------> UNDOING
+ *
+ * Two heaps order what is due: `work` for the watchdog (renewals of HELD holds
+ * that are renewed, releases of UNDOING ones) and `expiry` for the notifier
+ * (deadlines of HELD holds). They are apart because the watchdog may be stuck
+ * in a connect callback, and a loss must be reported at the deadline all the
+ * same. Both sleep on conditions of this table and are woken only when
+ * something falls due earlier than they would have looked, so a quick lock and
+ * unlock wakes nobody.
+ *
+ * The table's mutex guards everything in it, the holds' members that are not
+ * marked "fixed", both heaps and the queue of reports. Only its owner grants,
+ * counts or ends a hold; the watchdog and the notifier prolong it or lose it.
+ */
+#ifndef RL_CORE_HOLD_H
+#define RL_CORE_HOLD_H
+
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/thread.h"
+#include "core/group.h"
+#include "core/owner.h"
+#include "core/stats.h"
+#include "core/target.h"
+
+typedef enum rl_state {
+    RL_DRAFT,
+    RL_HELD,
+    RL_LOST,
+    RL_UNDOING,
+    RL_OVER
+} rl_state;
+
+/* Why a hold was lost. */
+typedef enum rl_loss {
+    RL_LOSS_NONE,
+    RL_LOSS_EXPIRED,  /* its local deadline passed */
+    RL_LOSS_GONE,     /* the server no longer knows it */
+    RL_LOSS_FOREIGN,  /* the key is no lock any more */
+    RL_LOSS_TOO_LONG, /* max_hold_ms */
+    RL_LOSS_GROUP,    /* too few of its group are left */
+    RL_LOSS_CLOSED    /* its client was closed */
+} rl_loss;
+
+typedef struct rl_hold {
+    rl_map_node node;
+    rl_heap_node work;
+    rl_heap_node expiry;
+    TAILQ_ENTRY(rl_hold) report;
+    bool listed;      /* in the table's map */
+    bool queued;      /* for the notifier, which then has a reference */
+    unsigned reports; /* bit set of rlock_event_type */
+    unsigned refs;
+    rl_state state;
+    rl_loss loss;
+    bool renewed;   /* by the watchdog */
+    bool paused;    /* but not now: an extend is under way */
+    bool in_flight; /* the watchdog has asked and waits for the answer */
+    bool doubtful;  /* an acquire may still arrive: leave a tombstone */
+    int count;
+    int64_t lease_ms;    /* of the outermost acquire */
+    int64_t deadline_us; /* what the client may believe */
+    int64_t cap_ms;      /* an extend to this lease may still arrive: no
+                            lease can be relied on for longer */
+    int64_t limit_us;    /* of a renewed hold: no deadline is later */
+    int64_t gone_us;     /* the server has dropped it by then, unless late */
+    int64_t began_us, ended_us;
+    uint64_t token;
+    const rl_layout *layout; /* fixed */
+    rl_group *group;         /* NULL: it is a lock by itself; counted */
+    uint64_t scope;          /* fixed */
+    uint64_t owner;          /* fixed */
+    size_t name_len;         /* fixed */
+    char *holder;            /* fixed; inside text */
+    char text[];             /* fixed; the name, a NUL, the holder id, a NUL */
+} rl_hold;
+
+typedef struct rl_holds {
+    rl_mutex mutex;
+    rl_map map;
+    rl_heap work, expiry;
+    TAILQ_HEAD(, rl_hold) reports;
+    rl_cond watchdog, notifier; /* who sleeps there, until when: */
+    int64_t watchdog_sleeps_us, notifier_sleeps_us;
+    rl_cond landed; /* an in_flight ended */
+    bool reconnected, stopping;
+    bool wants_reports;  /* fixed: there is an on_event */
+    int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
+    int64_t max_hold_ms; /* fixed; 0: no limit */
+    rl_stats *stats;     /* fixed */
+    size_t undoing;      /* how many holds are */
+} rl_holds;
+
+bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
+                   int64_t max_hold_ms, bool wants_reports);
+/*
+ * Drops what is left; nobody else may use the table any more. forked: in a
+ * child, where threads that are not there still seem to wait on conditions.
+ */
+void rl_holds_fini(rl_holds *t, bool forked);
+
+/*
+ * A draft of the calling thread's hold, with one reference, the caller's;
+ * NULL: out of memory.
+ */
+rl_hold *rl_hold_new(rl_holds *t, const rl_target *what, const char *holder);
+void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+static inline const char *rl_hold_name(const rl_hold *h)
+{
+    return h->text;
+}
+
+/*
+ * The calling thread's hold of a name, HELD or LOST, or NULL. A hold whose
+ * deadline has passed is LOST from here on.
+ */
+rl_hold *rl_holds_mine_locked(rl_holds *t, const rl_target *what)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * A draft whose grant is still on its way is put into the table, so that its
+ * owner finds it there; the table takes over the caller's reference.
+ */
+void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/*
+ * A draft was granted its lease by a command sent at sent_us, and its deadline
+ * is still to come: the table takes over the caller's reference.
+ */
+void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
+                          int64_t sent_us, bool renewed) RL_REQUIRES(&t->mutex);
+
+/*
+ * The server confirmed a lease whose command was sent at sent_us. A deadline
+ * that has passed meanwhile is not revived: the hold is LOST then.
+ */
+void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                            int64_t lease_ms) RL_REQUIRES(&t->mutex);
+
+/* The same, but the deadline may also become earlier. */
+void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                              int64_t lease_ms) RL_REQUIRES(&t->mutex);
+
+/*
+ * An extend that began to be sent at sent_us has no answer, and may set its
+ * lease at any time from then on.
+ */
+void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                        int64_t lease_ms) RL_REQUIRES(&t->mutex);
+
+/*
+ * Turns renewal on, or goes on with it: the lease now running was sent for at
+ * sent_us. An explicit lease that the hold has keeps its end, also past
+ * max_hold_ms. No effect on a hold that is lost.
+ */
+void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+
+/* The lease that a renewal gives, and how long before the next one. */
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h);
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h);
+
+/*
+ * A command that may set this lease is about to be sent, or has just been. For
+ * a draft, which is the caller's alone, the mutex is not needed.
+ */
+void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
+
+/* HELD, and the deadline not passed; else it is LOST from here on. */
+bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Counts and reports a loss. By itself for a hold that is OVER, and turns out
+ * to have been lost before its release.
+ */
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Takes the hold out of the table, if it is there; the caller gets the table's
+ * reference.
+ */
+void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Hands the caller's reference to the watchdog, which from due_us on makes the
+ * hold go away on the server.
+ */
+void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* What may still arrive is undone for at least this long. */
+#define RL_DOUBT_MS 60000
+
+/* The watchdog is done with it. */
+void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* The thread has ended: its holds are reported, and renewed no more. */
+void rl_holds_abandon(rl_holds *t, uint64_t owner);
+
+/* For the watchdog: when the hold's next renewal or undoing is due. */
+void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* For the notifier: an event of this hold is to be delivered. */
+void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
+    RL_REQUIRES(&t->mutex);
+
+/* Takes it off the notifier's queue, whose reference the caller gets. */
+void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* Losses that are due by now become LOST. */
+void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The client is being closed. Its holds end by themselves, but those of locks
+ * that are held elsewhere, too, are lost to these, or, at their home, with
+ * them.
+ */
+void rl_holds_close(rl_holds *t, const struct rlock_client *client);
+
+void rl_holds_stop(rl_holds *t);        /* watchdog and notifier end */
+void rl_holds_reconnected(rl_holds *t); /* an event of its own */
+
+#endif

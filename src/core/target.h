@@ -1,0 +1,20 @@
+/*
+ * What is locked: a name, and how. Locks of one name in different scopes know
+ * nothing of each other here; the server tells them apart, or does not.
+ */
+#ifndef RL_CORE_TARGET_H
+#define RL_CORE_TARGET_H
+
+#include "wire/script.h"
+
+/* Scopes of single locks are their layouts; a Red lock's are above. */
+#define RL_SINGLE_SCOPES 3
+
+typedef struct rl_target {
+    const char *name;
+    size_t len;
+    uint64_t scope;
+    const rl_layout *layout;
+} rl_target;
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The notifier: one thread that notices deadlines as they pass, and delivers
+ * the events that do not belong to a call. It does no I/O, so nothing that a
+ * server does can delay the report of a loss; only the user's own callback
+ * can.
+ *
+ * A hold that has something to report is queued itself, with a bit for each
+ * event, so that a report needs no memory and cannot get lost; what waits
+ * behind a slow callback is merged.
+ */
+#ifndef RL_DRIVE_NOTIFIER_H
+#define RL_DRIVE_NOTIFIER_H
+
+#include "base/thread.h"
+#include "core/hold.h"
+
+struct rl_engine;
+
+typedef struct rl_notifier {
+    rl_thread thread;
+} rl_notifier;
+
+/* No effect when it runs; called by rl_engine_start(). */
+bool rl_notifier_start(struct rl_engine *e);
+
+/* After rl_holds_stop(): delivers what is queued, and ends the thread. */
+void rl_notifier_stop(struct rl_engine *e);
+
+/* Calls on_event on the calling thread, if there is one. */
+void rl_emit(const struct rl_engine *e, const rlock_event *ev);
+
+/* Why it was lost, in words. */
+const char *rl_loss_text(rl_loss why);
+
+#endif

@@ -1,0 +1,352 @@
+#include "net/dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/resolve.h"
+#include "wire/error.h"
+
+/* A dead peer of an idle connection is noticed within about a minute. */
+#define KEEPALIVE_IDLE_S  30
+#define KEEPALIVE_EVERY_S 10
+#define KEEPALIVE_PROBES  3
+
+/* What is sent and not acknowledged for so long has not arrived. */
+#define UNACKNOWLEDGED_MS 30000
+
+void rl_dialer_init(rl_dialer *d)
+{
+    *d = (rl_dialer){0};
+    rl_resolver_init(&d->resolver);
+}
+
+void rl_dialer_fini(rl_dialer *d)
+{
+    rl_uri_fini(&d->uri);
+    rl_resolver_fini(&d->resolver);
+}
+
+static rlock_status cannot_connect(rl_fault *f, int err)
+{
+    return rl_fault_set(f, RLOCK_EIO, err, "cannot connect: %s", strerror(err));
+}
+
+static rlock_status no_memory(rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+}
+
+/* Waits for the end of a connect(2) in progress; returns its errno. */
+static int connect_result(int fd, int64_t deadline_us)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    for (;;) {
+        int ms = rl_poll_ms(deadline_us);
+        int n = poll(&p, 1, ms);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n == 0 && ms == 0)
+            return ETIMEDOUT;
+        if (n > 0)
+            break;
+    }
+    int err = 0;
+    socklen_t len = sizeof err;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+    return err;
+}
+
+/*
+ * A Unix socket answers EAGAIN while the server's backlog is full, and offers
+ * no way to wait for room.
+ */
+static int start_connect(int fd, const struct sockaddr *addr, socklen_t len,
+                         int64_t deadline_us)
+{
+    while (connect(fd, addr, len) != 0) {
+        if (errno == EINPROGRESS || errno == EINTR)
+            return connect_result(fd, deadline_us);
+        if (errno != EAGAIN)
+            return errno;
+        if (rl_now_us() >= deadline_us)
+            return ETIMEDOUT;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return 0;
+}
+
+/* Returns a connected socket, or -1 with errno. */
+static int connect_to(const struct sockaddr *addr, socklen_t len,
+                      int64_t deadline_us)
+{
+    int fd =
+        socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    int err = start_connect(fd, addr, len, deadline_us);
+    if (err == 0)
+        return fd;
+    close(fd);
+    errno = err;
+    return -1;
+}
+
+static void tune_tcp(int fd)
+{
+    int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S,
+        probes = KEEPALIVE_PROBES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+#ifdef TCP_KEEPIDLE
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+#endif
+#ifdef TCP_USER_TIMEOUT
+    unsigned unacknowledged = UNACKNOWLEDGED_MS;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
+               sizeof unacknowledged);
+#endif
+}
+
+/* Each address gets its share of the time: the first may be a black hole. */
+static int connect_to_one_of(const rl_addresses *found, int64_t deadline_us)
+{
+    int fd = -1;
+    for (int i = 0; i < found->count && fd < 0; i++) {
+        int64_t now_us = rl_now_us();
+        int64_t share_us = (deadline_us - now_us) / (found->count - i);
+        fd = connect_to((const struct sockaddr *)&found->at[i].addr,
+                        found->at[i].len, now_us + share_us);
+    }
+    return fd;
+}
+
+static rlock_status connect_tcp(rl_dialer *d, int64_t deadline_us, int *fd,
+                                rl_fault *f)
+{
+    rl_addresses found;
+    rlock_status s = rl_resolve(&d->resolver, d->uri.host, d->uri.port,
+                                deadline_us, &found, f);
+    if (s != RLOCK_OK)
+        return s;
+    *fd = connect_to_one_of(&found, deadline_us);
+    if (*fd < 0)
+        return cannot_connect(f, errno);
+    tune_tcp(*fd);
+    return RLOCK_OK;
+}
+
+static rlock_status connect_unix(const rl_uri *u, int64_t deadline_us, int *fd,
+                                 rl_fault *f)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    memcpy(addr.sun_path, u->host, strlen(u->host) + 1);
+    *fd = connect_to((struct sockaddr *)&addr, sizeof addr, deadline_us);
+    return *fd < 0 ? cannot_connect(f, errno) : RLOCK_OK;
+}
+
+static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                             rl_fault *f)
+{
+    int fd;
+    rlock_status s = d->uri.local ? connect_unix(&d->uri, deadline_us, &fd, f)
+                                  : connect_tcp(d, deadline_us, &fd, f);
+    if (s != RLOCK_OK)
+        return s;
+    redisContext *ctx = redisConnectFd(fd);
+    if (!ctx) {
+        close(fd);
+        return no_memory(f);
+    }
+    *out = rl_conn_new(ctx);
+    if (!*out) {
+        redisFree(ctx);
+        return no_memory(f);
+    }
+    return RLOCK_OK;
+}
+
+static rlock_status unusable(redisContext *ctx, rl_fault *f, const char *why)
+{
+    redisFree(ctx);
+    return rl_fault_set(f, RLOCK_EINVAL, 0, "the connect callback returned %s",
+                        why);
+}
+
+static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
+{
+    redisContext *ctx = d->connect(d->connect_arg);
+    if (!ctx)
+        return rl_fault_set(f, RLOCK_EIO, 0,
+                            "the connect callback returned NULL");
+    if (ctx->err) {
+        rl_fault_set(f, RLOCK_EIO, 0, "the connect callback failed: %s",
+                     ctx->errstr);
+        redisFree(ctx);
+        return RLOCK_EIO;
+    }
+    if (d->is_ours(d->is_ours_arg, ctx))
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "the connect callback returned a context that the "
+                            "library owns already");
+    if (ctx->fd < 0)
+        return unusable(ctx, f, "a context that is not connected");
+    if (!(ctx->flags & REDIS_BLOCK))
+        return unusable(ctx, f, "a non-blocking context");
+    if (ctx->reader->pos != ctx->reader->len)
+        return unusable(ctx, f, "a context with unread replies");
+    *out = rl_conn_new(ctx);
+    if (!*out) {
+        redisFree(ctx);
+        return no_memory(f);
+    }
+    return RLOCK_OK;
+}
+
+/*
+ * A server that does not know AUTH repeats its arguments, cut and cleaned in
+ * its own way, so only answers that are known to be free of them are passed on.
+ */
+static bool is_safe_to_show(const char *answer)
+{
+    static const char *const known[] = {
+        "WRONGPASS", "NOAUTH",   "NOPERM",
+        "LOADING",   "ERR AUTH", "ERR invalid password",
+        "ERR max",   "DENIED",   "ERR Client sent AUTH",
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(answer, known[i], strlen(known[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static rlock_status login_failed(const rl_uri *u, const rl_reply *r,
+                                 rl_fault *f)
+{
+    const rl_error_kind *kind = rl_error_reply(r, NULL);
+    bool safe =
+        is_safe_to_show(r->top.str) &&
+        (!u->password || !*u->password || !strstr(r->top.str, u->password));
+    rl_fault_set(f, RLOCK_ESERVER, 0, "login failed: %s",
+                 safe ? r->top.str
+                      : "the server does not accept AUTH (its answer may "
+                        "repeat the password and is left out)");
+    f->transient = kind->transient;
+    return RLOCK_ESERVER;
+}
+
+/*
+ * A server that is full says so and closes, without reading what we send: what
+ * it said may be there although our command could not be sent.
+ */
+static rlock_status ask(rl_conn *c, int64_t deadline_us, rl_reply *r,
+                        rl_fault *f, int argc, const char **argv)
+{
+    rlock_status s = rl_conn_ask(c, deadline_us, r, f, argc, argv);
+    if (s == RLOCK_EIO && rl_conn_last_words(c, r))
+        return rl_error_reply(r, f)->status;
+    return s;
+}
+
+static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
+                           rl_fault *f)
+{
+    if (!u->user && !u->password)
+        return RLOCK_OK;
+    /* A user without a password is one that needs none: any will do. */
+    const char *with_user[] = {"AUTH", u->user, u->password ? u->password : ""};
+    const char *without[] = {"AUTH", u->password};
+    rl_reply r;
+    rlock_status s = ask(c, deadline_us, &r, f, u->user ? 3 : 2,
+                         u->user ? with_user : without);
+    if (s != RLOCK_OK)
+        return s;
+    return rl_reply_is(&r, REDIS_REPLY_ERROR) ? login_failed(u, &r, f)
+                                              : RLOCK_OK;
+}
+
+static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
+                              rl_fault *f)
+{
+    if (db == 0)
+        return RLOCK_OK;
+    char number[16];
+    snprintf(number, sizeof number, "%d", db);
+    rl_reply r;
+    rlock_status s =
+        ask(c, deadline_us, &r, f, 2, (const char *[]){"SELECT", number});
+    if (s != RLOCK_OK)
+        return s;
+    if (rl_reply_is(&r, REDIS_REPLY_ERROR))
+        return rl_fault_set(f, RLOCK_ESERVER, 0,
+                            "cannot select database %d: %s", db, r.top.str);
+    return RLOCK_OK;
+}
+
+static rlock_status not_ready(bool theirs, const rl_reply *r, rl_fault *f)
+{
+    if (rl_reply_is(r, REDIS_REPLY_ERROR))
+        return rl_error_reply(r, f)->status;
+    if (!theirs)
+        return rl_fault_set(f, RLOCK_EIO, 0,
+                            "not a Redis server: it does not answer PING");
+    return rl_fault_set(f, RLOCK_EINVAL, 0,
+                        "the connect callback's context is not ready for "
+                        "commands (in MULTI, subscribed, or with unread "
+                        "replies): it answered \"%.60s\"",
+                        r->top.str ? r->top.str : "(no text)");
+}
+
+/* The echo of a word of ours: a PONG may be the answer to somebody's PING. */
+static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
+                                rl_fault *f)
+{
+    rl_reply r;
+    rlock_status s;
+    if (rl_conn_is_stale(c)) {
+        s = rl_conn_read(c, deadline_us, &r, f);
+        return s == RLOCK_OK ? not_ready(theirs, &r, f) : s;
+    }
+    s = ask(c, deadline_us, &r, f, 2, (const char *[]){"PING", "rlock"});
+    if (s != RLOCK_OK)
+        return s;
+    if (rl_reply_is(&r, REDIS_REPLY_STRING) &&
+        strcmp(r.top.str, "rlock") == 0 && !rl_conn_is_stale(c))
+        return RLOCK_OK;
+    return not_ready(theirs, &r, f);
+}
+
+rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                     rl_fault *f)
+{
+    bool theirs = d->connect != NULL;
+    deadline_us =
+        rl_min(deadline_us, rl_after_ms(rl_now_us(), d->connect_timeout_ms));
+    rl_conn *c = NULL;
+    rlock_status s =
+        theirs ? dial_callback(d, &c, f) : dial_uri(d, deadline_us, &c, f);
+    if (s == RLOCK_OK && !theirs) {
+        s = log_in(c, &d->uri, deadline_us, f);
+        if (s == RLOCK_OK)
+            s = select_db(c, d->uri.db, deadline_us, f);
+    }
+    if (s == RLOCK_OK)
+        s = expect_echo(c, theirs, deadline_us, f);
+    if (s != RLOCK_OK) {
+        rl_conn_free(c);
+        c = NULL;
+    }
+    *out = c;
+    return s;
+}

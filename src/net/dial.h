@@ -1,0 +1,35 @@
+/*
+ * Makes connections: from a URI, or by the user's callback. Either way the
+ * new connection is pinged before anything else, so that an unsolicited error,
+ * a left-over reply or an open MULTI is never taken for the answer to a command
+ * of ours.
+ */
+#ifndef RL_NET_DIAL_H
+#define RL_NET_DIAL_H
+
+#include "net/conn.h"
+#include "net/resolve.h"
+#include "net/uri.h"
+
+typedef struct rl_dialer {
+    rl_uri uri;
+    rl_resolver resolver;
+    redisContext *(*connect)(void *arg); /* instead of the URI */
+    void *connect_arg;
+    /* Has the callback returned this context before? */
+    bool (*is_ours)(void *arg, const redisContext *ctx);
+    void *is_ours_arg;
+    int64_t connect_timeout_ms;
+} rl_dialer;
+
+void rl_dialer_init(rl_dialer *d);
+void rl_dialer_fini(rl_dialer *d);
+
+/*
+ * RLOCK_EIO, RLOCK_ESERVER, RLOCK_EINVAL (the callback's context cannot be
+ * used) or RLOCK_ENOMEM. Nothing but logging in has been sent.
+ */
+rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                     rl_fault *f);
+
+#endif

@@ -1,0 +1,204 @@
+#include "net/uri.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define DEFAULT_HOST "127.0.0.1"
+#define DEFAULT_PORT 6379
+
+/*
+ * The copy in u->text is cut into pieces by NULs and its escapes are decoded
+ * in place, so positions of errors are worked out before anything is decoded.
+ */
+static rlock_status bad(const rl_uri *u, const char *at, const char *why,
+                        rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_EINVAL, 0, "malformed URI at position %d: %s",
+                        (int)(at - u->text) + 1, why);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static const char *bad_escape(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '%')) != NULL; p++) {
+        if (hex(p[1]) < 0 || hex(p[2]) < 0 || (p[1] == '0' && p[2] == '0'))
+            return p;
+    }
+    return NULL;
+}
+
+static void decode(const char *piece)
+{
+    if (!piece)
+        return;
+    char *to = (char *)piece;
+    for (const char *from = piece; *from; to++) {
+        if (*from == '%') {
+            *to = (char)(hex(from[1]) * 16 + hex(from[2]));
+            from += 3;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+/* A decimal number from 0 to max that fills the whole text; -1: it is none. */
+static int number(const char *text, int max)
+{
+    int n = 0;
+    if (!*text)
+        return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || (n = n * 10 + *text - '0') > max)
+            return -1;
+    }
+    return n;
+}
+
+/* user:password@ before the address; returns where the address begins. */
+static char *take_login(rl_uri *u, char *text, char *end)
+{
+    char *at = end;
+    while (at > text && *--at != '@')
+        ;
+    if (at == end || *at != '@')
+        return text;
+    *at = '\0';
+    char *colon = strchr(text, ':');
+    if (colon) {
+        *colon = '\0';
+        u->password = colon + 1;
+    }
+    if (*text)
+        u->user = text;
+    return at + 1;
+}
+
+static rlock_status parse_unix(rl_uri *u, char *text, rl_fault *f)
+{
+    u->local = true;
+    char *slash = strchr(text, '/');
+    if (!slash)
+        return bad(u, text, "the socket's path must be absolute", f);
+    char *path = take_login(u, text, slash);
+    if (*path != '/')
+        return bad(u, path, "the socket's path must be absolute", f);
+    u->host = path;
+    char *query = strchr(path, '?');
+    if (query) {
+        *query++ = '\0';
+        if (strncmp(query, "db=", 3) != 0)
+            return bad(u, query, "unknown option, expected db=", f);
+        if ((u->db = number(query + 3, 1 << 20)) < 0)
+            return bad(u, query + 3, "not a database number", f);
+    }
+    decode(path);
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return bad(u, path, "the socket's path is too long", f);
+    return RLOCK_OK;
+}
+
+static rlock_status parse_port(rl_uri *u, char *colon, rl_fault *f)
+{
+    *colon = '\0';
+    u->port = number(colon + 1, 65535);
+    return u->port > 0 ? RLOCK_OK : bad(u, colon + 1, "not a port", f);
+}
+
+static rlock_status parse_address(rl_uri *u, char *text, rl_fault *f)
+{
+    u->host = text;
+    char *colon = strchr(text, ':');
+    if (*text == '[') {
+        char *close = strchr(text, ']');
+        if (!close)
+            return bad(u, text, "missing ]", f);
+        u->host = text + 1;
+        *close = '\0';
+        colon = close[1] ? close + 1 : NULL;
+        if (colon && *colon != ':')
+            return bad(u, colon, "expected : after ]", f);
+    }
+    rlock_status s = colon ? parse_port(u, colon, f) : RLOCK_OK;
+    if (s == RLOCK_OK && !*u->host)
+        return bad(u, u->host, "missing host", f);
+    return s;
+}
+
+static rlock_status parse_tcp(rl_uri *u, char *text, rl_fault *f)
+{
+    u->port = DEFAULT_PORT;
+    char *end = text + strcspn(text, "/?#");
+    char *db = end;
+    if (*end == '/')
+        *db++ = '\0';
+    char *address = take_login(u, text, end);
+    rlock_status s = parse_address(u, address, f);
+    if (s != RLOCK_OK)
+        return s;
+    if (*db && (u->db = number(db, 1 << 20)) < 0)
+        return bad(u, db, "not a database number", f);
+    return RLOCK_OK;
+}
+
+static void describe(rl_uri *u)
+{
+    char host[sizeof u->shown - 40];
+    rl_printable(host, sizeof host, u->host, strlen(u->host));
+    if (u->local)
+        snprintf(u->shown, sizeof u->shown, "unix://%s", host);
+    else if (strchr(host, ':'))
+        snprintf(u->shown, sizeof u->shown, "redis://[%s]:%d", host, u->port);
+    else
+        snprintf(u->shown, sizeof u->shown, "redis://%s:%d", host, u->port);
+}
+
+static rlock_status parse(rl_uri *u, rl_fault *f)
+{
+    const char *escape = bad_escape(u->text);
+    if (escape)
+        return bad(u, escape, "bad %XX escape", f);
+    if (strncmp(u->text, "redis://", 8) == 0)
+        return parse_tcp(u, u->text + 8, f);
+    if (strncmp(u->text, "unix://", 7) == 0)
+        return parse_unix(u, u->text + 7, f);
+    if (strncmp(u->text, "rediss://", 9) == 0)
+        return rl_fault_set(f, RLOCK_ENOTSUP, 0,
+                            "TLS (rediss://) is not supported; use the "
+                            "connect callback");
+    return bad(u, u->text, "expected redis:// or unix://", f);
+}
+
+rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)
+{
+    *u = (rl_uri){0};
+    u->text = strdup(uri ? uri : "redis://" DEFAULT_HOST);
+    if (!u->text)
+        return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+    rlock_status s = parse(u, f);
+    if (s != RLOCK_OK)
+        return s;
+    decode(u->user);
+    decode(u->password);
+    if (!u->local)
+        decode(u->host);
+    describe(u);
+    return RLOCK_OK;
+}
+
+void rl_uri_fini(rl_uri *u)
+{
+    free(u->text);
+    *u = (rl_uri){0};
+}

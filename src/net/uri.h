@@ -1,0 +1,28 @@
+/* Where a server is and how to log in, read from a URI. */
+#ifndef RL_NET_URI_H
+#define RL_NET_URI_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+typedef struct rl_uri {
+    bool local;           /* a Unix-domain socket */
+    const char *user;     /* or NULL */
+    const char *password; /* or NULL */
+    const char *host;     /* or the socket's path */
+    int port;
+    int db;
+    char shown[160]; /* for messages: without user and password */
+    char *text;      /* owns what the pointers point to */
+} rl_uri;
+
+/*
+ * RLOCK_OK; RLOCK_EINVAL with the position of the error, and never a piece of
+ * the URI, which may be a piece of the password; RLOCK_ENOTSUP for TLS;
+ * RLOCK_ENOMEM. Afterwards *u can be given to rl_uri_fini in any case.
+ */
+rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f);
+void rl_uri_fini(rl_uri *u);
+
+#endif

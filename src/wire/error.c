@@ -1,0 +1,54 @@
+#include "wire/error.h"
+
+#include <string.h>
+
+#define NO    true, false, false
+#define LATER true, true, false
+#define MOVED true, true, true
+
+static const rl_error_kind kinds[] = {
+    {"WRONGTYPE", RLOCK_EWRONGTYPE, NO},
+    {"NOSCRIPT", RLOCK_ESERVER, LATER},
+    {"LOADING", RLOCK_ESERVER, LATER},
+    {"BUSY ", RLOCK_ESERVER, LATER},
+    {"TRYAGAIN", RLOCK_ESERVER, LATER},
+    {"CLUSTERDOWN", RLOCK_ESERVER, LATER},
+    {"MISCONF", RLOCK_ESERVER, LATER},
+    {"NOREPLICAS", RLOCK_ESERVER, LATER},
+    {"max number of clients", RLOCK_ESERVER, MOVED},
+    {"READONLY", RLOCK_ESERVER, MOVED},
+    {"MASTERDOWN", RLOCK_ESERVER, MOVED},
+    {"OOM ", RLOCK_ESERVER, NO},
+    {"NOAUTH", RLOCK_ESERVER, NO},
+    {"WRONGPASS", RLOCK_ESERVER, NO},
+    {"NOPERM", RLOCK_ESERVER, NO},
+    {"MOVED ", RLOCK_ESERVER, NO},
+    {"ASK ", RLOCK_ESERVER, NO},
+    {"CROSSSLOT", RLOCK_ESERVER, NO},
+    {"unknown command", RLOCK_ESERVER, NO},
+    {"rlock: bad", RLOCK_ESERVER, NO},
+};
+
+/* A script that failed half-way may have written something. */
+static const rl_error_kind unknown = {"", RLOCK_ESERVER, false, false, false};
+
+const rl_error_kind *rl_error_reply(const rl_reply *r, rl_fault *f)
+{
+    const rl_error_kind *kind = &unknown;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strstr(r->top.str, kinds[i].word)) {
+            kind = &kinds[i];
+            break;
+        }
+    }
+    rl_fault_set(f, kind->status, 0, "the server answered: %s", r->top.str);
+    if (f)
+        f->transient = kind->transient;
+    return kind;
+}
+
+bool rl_error_is_noscript(const rl_reply *r)
+{
+    return rl_reply_is(r, REDIS_REPLY_ERROR) &&
+           strncmp(r->top.str, "NOSCRIPT", 8) == 0;
+}

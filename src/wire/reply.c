@@ -1,0 +1,129 @@
+#include "wire/reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rlock_config.h"
+
+/* Where the parser's current object goes; NULL: it is nested too deeply. */
+static rl_item *slot(const redisReadTask *task, int type)
+{
+    rl_reply *r = task->privdata;
+    if (!task->parent) {
+        r->count = r->used = 0;
+        r->top = (rl_item){.type = type};
+        return &r->top;
+    }
+    if (task->parent->obj != &r->top || task->idx < 0 ||
+        (size_t)task->idx >= r->count)
+        return NULL;
+    rl_item *item = &r->item[task->idx];
+    *item = (rl_item){.type = type};
+    return item;
+}
+
+static void *on_string(const redisReadTask *task, char *str, size_t len)
+{
+    rl_reply *r = task->privdata;
+    rl_item *item = slot(task, task->type);
+    if (!item)
+        return NULL;
+    size_t room = sizeof r->text - r->used - 1;
+    if (len > room) {
+        if (task->type != REDIS_REPLY_ERROR)
+            return NULL;
+        len = room;
+    }
+    char *text = r->text + r->used;
+    memcpy(text, str, len);
+    text[len] = '\0';
+    /* The last byte always stays free for a terminating NUL. */
+    r->used += len < room ? len + 1 : len;
+    item->str = text;
+    item->len = len;
+    return item;
+}
+
+#ifdef RL_HIREDIS_READER_SIZE_T
+static void *on_array(const redisReadTask *task, size_t elements)
+#else
+static void *on_array(const redisReadTask *task, int elements)
+#endif
+{
+    rl_reply *r = task->privdata;
+    if (task->parent || elements > RL_REPLY_ITEMS)
+        return NULL;
+    rl_item *top = slot(task, REDIS_REPLY_ARRAY);
+    r->count = (size_t)elements;
+    return top;
+}
+
+static void *on_integer(const redisReadTask *task, long long value)
+{
+    rl_item *item = slot(task, REDIS_REPLY_INTEGER);
+    if (item)
+        item->integer = value;
+    return item;
+}
+
+static void *on_nil(const redisReadTask *task)
+{
+    return slot(task, REDIS_REPLY_NIL);
+}
+
+#ifdef RL_HIREDIS_HAS_DOUBLE
+static void *on_double(const redisReadTask *task, double value, char *str,
+                       size_t len)
+{
+    (void)value;
+    return on_string(task, str, len);
+}
+
+static void *on_bool(const redisReadTask *task, int value)
+{
+    return on_integer(task, value);
+}
+#endif
+
+static void on_free(void *object)
+{
+    (void)object; /* everything lives in the rl_reply */
+}
+
+redisReplyObjectFunctions rl_reply_builder = {
+    .createString = on_string,
+    .createArray = on_array,
+    .createInteger = on_integer,
+    .createNil = on_nil,
+#ifdef RL_HIREDIS_HAS_DOUBLE
+    .createDouble = on_double,
+    .createBool = on_bool,
+#endif
+    .freeObject = on_free,
+};
+
+bool rl_reply_is_array(const rl_reply *r, size_t n)
+{
+    return r->top.type == REDIS_REPLY_ARRAY && r->count >= n;
+}
+
+bool rl_reply_is(const rl_reply *r, int type)
+{
+    return r->top.type == type;
+}
+
+bool rl_item_is(const rl_item *i, int type)
+{
+    return i->type == type;
+}
+
+long long rl_item_number(const rl_item *i)
+{
+    if (i->type == REDIS_REPLY_INTEGER)
+        return i->integer;
+    if (i->type != REDIS_REPLY_STRING || i->len == 0)
+        return -1;
+    char *end;
+    long long n = strtoll(i->str, &end, 10);
+    return *end ? -1 : n;
+}

@@ -1,0 +1,44 @@
+/*
+ * A reply of bounded size and shape: a scalar, or a flat array of a few of
+ * them. hiredis' parser builds it in place through callbacks, so a server that
+ * announces two billion elements, a huge string or deep nesting costs nothing:
+ * the parser is told "no" and the connection is closed.
+ */
+#ifndef RL_WIRE_REPLY_H
+#define RL_WIRE_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <hiredis/hiredis.h>
+
+#define RL_REPLY_ITEMS 8
+#define RL_REPLY_TEXT  1280
+
+typedef struct rl_item {
+    int type;          /* REDIS_REPLY_... */
+    long long integer; /* an integer's value */
+    const char *str;   /* a string's, status' or error's bytes, then a NUL */
+    size_t len;
+} rl_item;
+
+typedef struct rl_reply {
+    rl_item top;  /* the reply, or the array */
+    size_t count; /* elements of the array */
+    rl_item item[RL_REPLY_ITEMS];
+    size_t used;
+    char text[RL_REPLY_TEXT]; /* where strings live; error texts are cut */
+} rl_reply;
+
+/* For a reader whose privdata points to the rl_reply to fill. */
+extern redisReplyObjectFunctions rl_reply_builder;
+
+/* Is the reply an array of n elements or more, or a scalar of this type? */
+bool rl_reply_is_array(const rl_reply *r, size_t n);
+bool rl_reply_is(const rl_reply *r, int type);
+bool rl_item_is(const rl_item *i, int type);
+
+/* An integer, or a string that is one; -1 when it is neither. */
+long long rl_item_number(const rl_item *i);
+
+#endif
