@@ -3,6 +3,7 @@
 -- KEYS  1 lock  2 queue
 -- ARGV  1 bell  2 the lock's name
 --
+-- Reply type: integer
 -- Reply 1  the client was in the queue and has left it
 --       0  it was not in it any more: it had been rung, perhaps for a lock
 --          that is still free; then the next client has been rung

@@ -4,13 +4,34 @@
 -- KEYS  1 token  2 queue  3 tombstone, of a name that is used only once
 -- ARGV  1 a bell
 --
--- Reply {missing, warning, run_id, uptime in s}: the rights that are missing and
--- what threatens locks, in words, '' if nothing; which run of the server this
--- is, as of identify.lua; or an error: the server is read-only.
+-- Reply type: array
+-- Reply {missing, warning, run_id, uptime in s, too old}: the rights that are
+-- missing and what threatens locks, in words, '' if nothing; which run of the
+-- server this is, as of identify.lua; and the server's version if it is below
+-- 6.2, else ''; or an error: the server is read-only.
 -- Afterwards no key is left or changed: XX makes ZADD and SET no-ops, and the
 -- hash goes with the script.
 -- include: run.lua
 local missing, warnings = {}, {}
+
+-- Before the first write: before 5.0 a script may not write after it has looked
+-- around, so nothing could be taken back. SET returns the old value since 6.2.
+local function too_old()
+    local version = about('redis_version', '[%d.]+')
+    local major, minor = version:match('^(%d+)%.(%d+)')
+    local set = redis.pcall('SET', KEYS[1], '1', 'XX', 'GET')
+    if (major and major * 100 + minor < 602) or
+       (type(set) == 'table' and set.err and set.err:find('syntax')) then
+        return version ~= '' and version or 'not told'
+    end
+    return ''
+end
+
+local old = too_old()
+if old ~= '' then
+    local run_id, uptime = run_of_server()
+    return {'', '', run_id, uptime, old}
+end
 
 local function refused(reply)
     if type(reply) ~= 'table' or not reply.err then
@@ -58,6 +79,10 @@ if refused(redis.pcall('PUBLISH', ARGV[1], '')) then
     warnings[#warnings + 1] = 'PUBLISH to rlock_bell:* is not allowed, ' ..
         'so a release wakes nobody and waiters poll'
 end
+if refused(redis.pcall('ZRANK', KEYS[2], 'm')) then
+    warnings[#warnings + 1] = 'ZRANK is not allowed, so when a lease runs ' ..
+        'out all who wait ask at once'
+end
 
 local memory = redis.pcall('INFO', 'memory')
 if type(memory) == 'string' then
@@ -69,4 +94,6 @@ if type(memory) == 'string' then
     end
 end
 
-return {table.concat(missing, ', '), table.concat(warnings, '; '), run()}
+local run_id, uptime = run_of_server()
+return {table.concat(missing, ', '), table.concat(warnings, '; '), run_id,
+        uptime, old}

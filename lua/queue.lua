@@ -1,18 +1,28 @@
--- Included by the acquire scripts, after mint.lua.
+-- Brings busy. Included by the acquire scripts, behind mint.lua.
 --
--- queue(key, bell, ticket): puts a client into a lock's queue and returns its
--- ticket, the server's clock at its first try; '0' without a bell. The queue
--- lives a little longer than the longest pause between two tries of a waiter,
--- so that it goes with the last of them.
-local function queue(key, bell, ticket)
+-- busy(pttl, foreign): puts the client into the lock's queue, if it gave a
+-- bell, and returns the reply {0, pttl, ticket, foreign, rank}. The ticket is the
+-- server's clock at the client's first try; the rank is how many are before it,
+-- -1 if it is not known or not queued.
+--
+-- The queue lives a little longer than the longest pause between two tries of a
+-- waiter, so that it goes with the last of them. A server out of memory queues
+-- nobody, and waiters poll; but one that has become a replica will never tell
+-- that the lock is free.
+local function busy(pttl, foreign)
+    local ticket, rank = ARGV[5], -1
     if bell == '' then
-        return '0'
+        return {0, pttl, '0', foreign, rank}
     end
     if ticket == '0' then
         ticket = now()
     end
-    if type(redis.pcall('ZADD', key, ticket, bell)) == 'number' then
-        redis.call('PEXPIRE', key, 6000)
+    local queued = rpcall('ZADD', KEYS[3], ticket, bell)
+    if type(queued) == 'number' then
+        rcall('PEXPIRE', KEYS[3], 6000)
+        rank = rpcall('ZRANK', KEYS[3], bell)
+    elseif queued.err:find('READONLY') then
+        return queued
     end
-    return ticket
+    return {0, pttl, ticket, foreign, type(rank) == 'number' and rank or -1}
 end

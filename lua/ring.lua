@@ -1,12 +1,13 @@
--- Included by the scripts that may free a lock.
+-- Brings ring. Included by the scripts that may free a lock.
 --
 -- ring(queue, name): wakes one waiting client. PUBLISH answers how many got
 -- the message; a bell that nobody hears belongs to a dead client, and the next
--- one is rung. A server that refuses (an ACL without the channel) ends it:
+-- one is rung, but not for ever: after 64 dead ones those behind them look by
+-- themselves. A server that refuses (an ACL without the channel) ends it:
 -- waiters have their fallback poll, and the release must succeed. Returns
 -- whether a client was reached.
 local function ring(queue, name)
-    while true do
+    for _ = 1, 64 do
         local first = redis.pcall('ZPOPMIN', queue)
         if first.err or not first[1] then
             return false
@@ -16,4 +17,5 @@ local function ring(queue, name)
             return type(heard) == 'number'
         end
     end
+    return false
 end

@@ -1,10 +1,11 @@
 #!/bin/sh
 # deps.sh build|demo|test|planted|python|interop|fuzz|coverage|ci
+# deps.sh debian13|musl|aarch64
 #
 # Installs what is missing for building, the demo, the tests, the example with
 # Python, the tests with other clients, fuzzing, counting what the tests cover,
-# or the checks of .ci/run, on Debian and Ubuntu. With everything there it
-# touches no network.
+# the checks of .ci/run, or the tests elsewhere (tests/elsewhere.sh), on Debian
+# and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -73,6 +74,32 @@ for_planted() {
     for_test
     program patch patch
 }
+for_debian13() {
+    program debootstrap debootstrap
+    archive_key
+}
+# The key of Debian's archive, which Ubuntu does not bring.
+archive_key() {
+    if [ ! -e /usr/share/keyrings/debian-archive-keyring.gpg ]; then
+        need debian-archive-keyring
+    fi
+}
+for_musl() {
+    for_test
+    program musl-gcc musl-tools
+    program xz xz-utils
+    archive_key
+}
+for_aarch64() {
+    for_test
+    program aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    if [ ! -e /usr/aarch64-linux-gnu/include/stdlib.h ]; then
+        need libc6-dev-arm64-cross
+    fi
+    program qemu-aarch64-static qemu-user-static
+    program xz xz-utils
+    archive_key
+}
 for_ci() {
     for_coverage
     for_planted
@@ -82,11 +109,12 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | planted | python | interop | fuzz | coverage | ci)
+build | demo | test | planted | python | interop | fuzz | coverage | ci | \
+    debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)
-    echo "usage: deps.sh build|demo|test|planted|python|interop|fuzz|coverage|ci" >&2
+    sed -n '/^# deps.sh/s/^# /usage: /p' "$0" >&2
     exit 2
     ;;
 esac

@@ -6,6 +6,7 @@
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
 #   CC          the compiler, for a new BUILD_DIR
 #   JOBS        how much at a time
+#   TESTS       only programs whose names match, such as '^(unit|server)[.]'
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -25,7 +26,8 @@ rm -rf "$build/tap" "$build/san"
 # Criterion by itself runs as many tests at a time as there are processors; a
 # few programs beside each other fill the pauses.
 ctest=0
-(cd "$build" && ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure) ||
+(cd "$build" && ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure \
+    -R "${TESTS:-.}") ||
     ctest=$?
 
 trap - EXIT

@@ -13,8 +13,13 @@
 #include <stdint.h>
 
 #define RLOCK_VERSION_MAJOR 0
-#define RLOCK_VERSION_MINOR 1
+#define RLOCK_VERSION_MINOR 2
 #define RLOCK_VERSION_PATCH 0
+
+/* One number, which grows with the version: 0.2.0 is 200, 1.2.3 is 10203. */
+#define RLOCK_VERSION_NUMBER                                                   \
+    (RLOCK_VERSION_MAJOR * 10000 + RLOCK_VERSION_MINOR * 100 +                 \
+     RLOCK_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define RLOCK_API __attribute__((visibility("default")))
@@ -49,7 +54,7 @@ typedef enum rlock_status {
     RLOCK_OK = 0,          /* done */
     RLOCK_BUSY = 1,        /* another owner holds it; no wait was asked for */
     RLOCK_TIMEOUT = 2,     /* the wait ran out */
-    RLOCK_CANCELED = 3,    /* rlock_cancel() ended the wait */
+    RLOCK_CANCELED = 3,    /* a cancel ended the wait */
     RLOCK_NOT_HELD = 4,    /* this owner has no hold to release or to use */
     RLOCK_LOST = 5,        /* this owner held it and lost it */
     RLOCK_EINVAL = 6,      /* bad argument; nothing was sent */

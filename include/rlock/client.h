@@ -6,14 +6,17 @@
  * they are needed and starts each of its (at most four) threads with the
  * first use that needs it:
  *
- *   rlock-watchdog   the first acquire: renews leases, undoes what a failed
- *                    call may have left on the server
- *   rlock-notifier   the first acquire: notices leases that run out, calls
- *                    on_event
+ *   rlock-keeper     the first acquire, or Red lock (multi.h): the watchdog,
+ *                    which renews leases; undoes what a failed call may have
+ *                    left on the server, and reads answers that nobody waits
+ *                    for any more
+ *   rlock-notifier   likewise: notices leases that run out, calls on_event
+ *   rlock-connector  likewise: makes connections for the keeper, and for calls
+ *                    of a Red lock, which must not wait for one server
  *   rlock-doorbell   the first wait for a lock: one subscriber connection on
  *                    which releases of other clients ring
- *   rlock-agent      the first Red lock (multi.h) with this client as a node:
- *                    connects, and reads answers that nobody waits for
+ *
+ * Besides, while a host name is looked up, there is one rlock-resolve.
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress
@@ -95,8 +98,9 @@ typedef struct rlock_options {
      * a connection, now and for reconnecting, from the calling threads and
      * from its own, several at a time: the callback must be thread-safe,
      * return a new context each time (one that the library has already is
-     * refused), and should fail within connect_timeout_ms (the library cannot
-     * interrupt it).
+     * refused), and should fail within connect_timeout_ms: the library cannot
+     * interrupt it, so a call that needs a connection takes as long as the
+     * callback does, over all limits that are said here and in lock.h.
      */
     struct redisContext *(*connect)(void *arg);
     void *connect_arg;
@@ -130,13 +134,26 @@ typedef struct rlock_options {
      * subscribe to redisson_lock__channel:*.
      */
     bool redisson_channel;
+    /*
+     * A server that cannot be reached (or is loading, say: what may pass) when
+     * the client is made does not make rlock_client_new() fail: calls answer
+     * RLOCK_EIO until it is there. Its version and its user's rights are then
+     * checked with the first connection. For the nodes of a Red lock
+     * (multi.h): a program can start while some of them are down; a node that
+     * is met only later does not vote until it has been up for the longest
+     * lease.
+     */
+    bool lazy;
 } rlock_options;
 
 #if defined(__cplusplus)
-#define RLOCK_OPTIONS_INIT                                                     \
-    {                                                                          \
-        sizeof(rlock_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false          \
-    }
+static inline rlock_options rlock_options_init_()
+{
+    rlock_options o = rlock_options();
+    o.size = sizeof o;
+    return o;
+}
+#define RLOCK_OPTIONS_INIT rlock_options_init_()
 #else
 #define RLOCK_OPTIONS_INIT                                                     \
     {                                                                          \
@@ -176,10 +193,12 @@ typedef struct rlock_stats {
  *                 the URI is malformed (the message says where), or the
  *                 callback's context cannot be used (inside MULTI, with unread
  *                 replies, subscribed, non-blocking)
- * RLOCK_ENOTSUP   rediss://
+ * RLOCK_ENOTSUP   rediss://; or the server is older than Redis 6.2; or the
+ *                 program brings a hiredis whose structs are not those that
+ *                 this library was compiled for
  * RLOCK_EIO       unknown host, connection refused, no answer in time, what
  *                 answers is no Redis server, or the callback returned NULL or
- *                 a context with an error
+ *                 a context with an error; never with lazy
  * RLOCK_ESERVER   the server refused: wrong password, no such database, a
  *                 right is missing (the message names the command or key),
  *                 loading, read-only replica, too many clients, ...
@@ -194,8 +213,9 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
 /*
  * Closes and frees a client; NULL is accepted. Wakes every waiter with
  * RLOCK_ECLOSED, waits until the calls now running on the client have returned
- * (each within its command timeout), makes one last attempt to undo what
- * failed calls may have left on the server, and joins the client's threads.
+ * (each within its command timeout), makes one last attempt, of at most a
+ * second, to undo what failed calls may have left on the server, and joins the
+ * client's threads.
  *
  * Locks that are still held are not released: their leases run out by
  * themselves. No further event is delivered for them.
@@ -213,6 +233,18 @@ RLOCK_API void rlock_client_free(rlock_client *cl);
  * RLOCK_OK, RLOCK_EIO, RLOCK_ESERVER, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
  */
 RLOCK_API rlock_status rlock_client_ping(rlock_client *cl);
+
+/*
+ * While it is on, every wait for a lock of this client, now and later, on any
+ * handle and in any thread, ends with RLOCK_CANCELED; so a program that stops
+ * sets it before it joins its threads, and no wait can begin behind its back.
+ * Acquires with wait 0, re-entries and unlocks are not affected; an acquire
+ * with a wait may be canceled without a try. A Red lock follows the client of
+ * its first node, a Multi lock those of its members. Does not block on I/O.
+ *
+ * RLOCK_OK, RLOCK_ECLOSED, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
+ */
+RLOCK_API rlock_status rlock_client_cancel(rlock_client *cl, bool on);
 
 /*
  * Copies the counters to *out, without I/O. Counters that change together may

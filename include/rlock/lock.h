@@ -8,6 +8,12 @@
  * the count belong to the hold, not to the handle. A child of fork() owns
  * nothing.
  *
+ * On an event loop (libevent, libuv, coroutines) all requests of one loop
+ * thread are one owner: a second request that locks a name which the first one
+ * holds is told RLOCK_OK, one level more, and the lock excludes nothing between
+ * the two. Run such a section, from lock to unlock, on a worker thread; see
+ * src/doc/threads.md.
+ *
  * What the library believes. Each hold has a local deadline: the clock before
  * the last successful acquire or renewal was sent, plus the lease, less one
  * hundredth of it and 2 ms. (The margin is the one that the Redlock algorithm
@@ -30,7 +36,9 @@
  *   RLOCK_EINVAL   the handle or a pointer is NULL
  *   RLOCK_ENOMEM   out of memory
  *
- * and block for at most one command_timeout_ms, unless it says otherwise.
+ * and block for at most one command_timeout_ms, unless it says otherwise. A
+ * connect callback cannot be interrupted: a call that needs a new connection
+ * takes as long as the callback does, over this limit and those below.
  */
 #ifndef RLOCK_LOCK_H
 #define RLOCK_LOCK_H
@@ -60,8 +68,10 @@ typedef struct rlock_holder {
  * server, and does not lock. The name is copied; it is the Redis key.
  *
  * RLOCK_OK       *out is the handle; free it with rlock_free()
- * RLOCK_EINVAL   a NULL pointer, or a name that is empty or longer than
- *                RLOCK_NAME_MAX bytes
+ * RLOCK_EINVAL   a NULL pointer, or a name that is empty, longer than
+ *                RLOCK_NAME_MAX bytes, or begins as keys and channels of the
+ *                library do: with rlock_token:, rlock_queue:, rlock_undone:,
+ *                rlock_bell:, rlock_probe: or redisson_lock__channel:
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  *
  * *out is NULL unless RLOCK_OK.
@@ -106,6 +116,13 @@ typedef enum rlock_layout {
      * rlock_holder_info() fills only raw, count and ttl_ms. The key itself goes
      * a minute after that time, also one that an old program has left behind
      * and somebody waits for.
+     *
+     * Our value has a fraction, "1795293984.0259...", by which a holder knows
+     * its own. They have to read it by something that takes fractions, as C's
+     * atol() does, and Python's int() does not: it throws ValueError. Their
+     * values are taken for seconds: one in milliseconds lies so far ahead that
+     * the lock never becomes free by its time, and one with more than 13 digits
+     * before the point is RLOCK_EWRONGTYPE.
      */
     RLOCK_LAYOUT_TIMESTAMP = 2
 } rlock_layout;
@@ -116,10 +133,13 @@ typedef struct rlock_lock_options {
 } rlock_lock_options;
 
 #if defined(__cplusplus)
-#define RLOCK_LOCK_OPTIONS_INIT                                                \
-    {                                                                          \
-        sizeof(rlock_lock_options), RLOCK_LAYOUT_HASH                          \
-    }
+static inline rlock_lock_options rlock_lock_options_init_()
+{
+    rlock_lock_options o = rlock_lock_options();
+    o.size = sizeof o;
+    return o;
+}
+#define RLOCK_LOCK_OPTIONS_INIT rlock_lock_options_init_()
 #else
 #define RLOCK_LOCK_OPTIONS_INIT                                                \
     {                                                                          \
@@ -172,7 +192,8 @@ RLOCK_API void rlock_free(rlock *lk);
  *                 this call
  * RLOCK_BUSY      wait 0, and another owner holds it
  * RLOCK_TIMEOUT   the wait ran out
- * RLOCK_CANCELED  rlock_cancel() ended the wait
+ * RLOCK_CANCELED  rlock_cancel() or rlock_client_cancel() ended the wait, or
+ *                 the latter is on and it would have begun
  * RLOCK_LOST      this thread had it and lost it, and has not unlocked all its
  *                 levels yet; nothing was taken
  * RLOCK_EINVAL    wait_ms below -1, lease_ms negative or above the limit, or
@@ -215,7 +236,9 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
 /*
  * Sets what is left of the lease to lease_ms from now, shorter or longer, if
  * the calling thread still owns the lock. A positive lease stops renewal;
- * RLOCK_WATCHDOG sets the watchdog lease and turns renewal on.
+ * RLOCK_WATCHDOG sets the watchdog lease and turns renewal on. If it fails,
+ * renewal is as it was. A renewal that is under way is waited for first; that
+ * and the call share one command_timeout_ms.
  *
  * RLOCK_OK        the lease is as told
  * RLOCK_NOT_HELD  this thread holds nothing; the server was not asked
@@ -243,9 +266,12 @@ RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 RLOCK_API rlock_status rlock_force_unlock(rlock *lk);
 
 /*
- * Ends every wait that is now running on this handle, in any thread, with
- * RLOCK_CANCELED. Waits on other handles of the name go on. No effect when
- * nobody waits. Does not block on I/O; NULL is accepted.
+ * Ends every rlock_acquire() that is waiting, or about to wait, on this handle,
+ * in any thread, with RLOCK_CANCELED. Waits on other handles of the name go on.
+ * It is no state: a cancel has no effect on an acquire that is called after it,
+ * so a thread that was told to stop may still begin to wait behind it. A
+ * program that stops its threads uses rlock_client_cancel(). Does not block on
+ * I/O; NULL is accepted.
  */
 RLOCK_API void rlock_cancel(rlock *lk);
 
@@ -267,8 +293,10 @@ RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
  * name, the same for all levels; 0 when not held or lost. Hand it to the
  * resource with each write, and let the resource refuse a smaller token than
  * it has seen. (M. Kleppmann, "How to do distributed locking", 2016.) Tokens
- * grow as long as the server's clock does not step back while it loses its
- * data.
+ * come from the server's clock. They grow when it steps back, too, by less than
+ * five minutes (the last token is kept for twice the lease, at least for five
+ * minutes and at most for an hour), but not when it steps back while the server
+ * loses its data.
  */
 RLOCK_API uint64_t rlock_token(const rlock *lk);
 

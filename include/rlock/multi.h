@@ -23,13 +23,19 @@ extern "C" {
  * can be used by themselves as well, and a thread that holds one already takes
  * one level more of it.
  *
- * Acquire takes the members in one order, that of their names (then of their
- * servers' addresses as the client was given them), whatever their order here:
- * two callers that list the same locks differently cannot block each other for
- * ever. It holds the first ones while it waits for a later one. Members on one
- * client are asked in one round trip. If one cannot be had, nothing stays
- * taken; the status and message are those of the member that failed, and the
- * message begins with its position in locks[].
+ * Acquire takes the members in one order, that of their names, and for one name
+ * that of their servers' run_ids, whatever their order here and however their
+ * clients spell the servers: two callers that list the same locks differently
+ * cannot block each other for ever. All members are asked at once, those on one
+ * client in one round trip. While it waits for one, it holds those before it in
+ * that order, but none of the same name (a server that restarts has a new
+ * run_id, so these have no order that lasts). If one cannot be had, nothing
+ * stays taken; the status and message are those of the member that failed, and
+ * the message begins with its position in locks[].
+ *
+ * An explicit lease begins when all members are held: those that are held while
+ * others are waited for are renewed meanwhile, and have the lease set at the
+ * end.
  *
  * Held while every member is held: rlock_is_held() and rlock_valid_ms() are
  * those of the worst member, rlock_hold_count() the smallest. The members are
@@ -61,8 +67,11 @@ extern "C" {
  *                 the members alone. Nothing is sent
  * RLOCK_EINVAL    locks or out is NULL; n is 0 or above RLOCK_MULTI_MAX (nested
  *                 members counted); a member is NULL or belongs to a closed
- *                 client; the same lock twice (one name on one client). The
- * message names the position, counted from 1 RLOCK_ENOMEM, RLOCK_EFORKED
+ *                 client; or the same lock is there twice: one name on one
+ *                 server, also through two clients (the server's run_id
+ *                 tells). The message names the position, counted from 1
+ * RLOCK_ENOMEM    out of memory
+ * RLOCK_EFORKED   a member was made before fork()
  *
  * *out is NULL unless RLOCK_OK.
  */
@@ -78,34 +87,51 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * What it can promise: as long as a majority of the nodes keeps what it was
  * told, and clocks run at the same speed within a hundredth, no two owners
  * hold it at once. What it cannot: a node that restarts without its data
- * forgets its vote. This library does not count a node that restarted while a
- * client of it was connected (its run_id has changed) until the longest lease
- * has passed; a client that is made after the restart can know that only from
- * the node's uptime, if check_uptime is on. A process that was paused, or whose
- * clocks jumped, may still write after its lease: as with every lock, only the
- * resource can prevent that, by the token. (M. Kleppmann, "How to do
- * distributed locking", 2016; S. Sanfilippo, "Is Redlock safe?", 2016.)
+ * forgets its vote. A node that restarted while a client of it was connected
+ * (its run_id has changed), or that a lazy client met only later, does not
+ * vote until it has been up for the longest lease; a client that is made after
+ * the restart can know of it only from the node's uptime, if check_uptime is
+ * on. The longest lease is the one that this process has used for that name
+ * (remembered by the first client, whatever handles there are), and at least
+ * the clients' watchdog_lease_ms; what other processes use has to be said by
+ * longest_lease_ms. A process that was paused, or whose clocks jumped, may
+ * still write after its lease: as with every lock, only the resource can
+ * prevent that, by the token. (M. Kleppmann, "How to do distributed locking",
+ * 2016; S. Sanfilippo, "Is Redlock safe?", 2016.)
  *
  * The servers have to be independent: replicas of each other are worth one.
  *
  * Acquire asks all nodes at the same time and is decided as soon as a majority
- * has granted it, or cannot any more. It is owned when
+ * has granted it, or cannot any more; grants that come later join. It is owned
+ * when
  *
  *     valid = lease - elapsed - (lease / 100 + 2 ms)
  *
  * is positive, where elapsed counts from before the first command was sent. A
- * node has lease / 20 to answer, at least 5 ms and at most its client's
- * command_timeout_ms. One that fails is not waited for again until it is back,
- * unless no majority is left without it. A try that fails is undone on every
- * node, grants that come late included, before the next one, which follows
- * after a random pause of up to a quarter of a second. Who waits is not woken
- * by a release: it looks again. Threads of one process are served in the order
- * in which they came.
+ * try that fails is undone on every node, grants that come late included,
+ * before the next one.
+ *
+ * How long a node is waited for. A nested acquire, an extend and an unlock,
+ * too, are over as soon as a majority has answered, so a slow minority delays
+ * nobody. Where no majority is reached without it, a node has a twentieth of
+ * the lease to answer, at least 5 ms and at most its client's
+ * command_timeout_ms. What is said to all nodes (a try that is undone, a forced
+ * unlock, a question) waits for each as long as its round trips so far suggest:
+ * 4 x (their mean + 4 x their deviation), at least 5 ms, or as above if there
+ * is no connection to it yet. A node that did not answer in time, or cannot be
+ * reached, is left out until it is back, unless no majority is left without it.
+ *
+ * Waiting. Who waits stands in the queue of each node, and is woken by the
+ * releases there: it tries at once when a majority has rung, about 3 ms after
+ * the first ring when fewer do, and every 0.3 to 0.5 s without any. Contenders
+ * that split the votes try again after random pauses of up to a quarter of a
+ * second. Threads of one process are served in the order in which they came.
  *
  * The clients are the nodes. Each node's lease is renewed by its own client.
- * A node that did not grant the lock when it was acquired, or lost it since, is
- * not asked again for as long as it is held: with all five of five, two may
- * be lost; with three, none.
+ * While the lock is renewed (RLOCK_WATCHDOG) and a majority holds it, a node
+ * that did not grant it, or lost it since, is asked for it again with each
+ * renewal: nodes that fail one after the other and come back do not wear a lock
+ * out. With an explicit lease they are not asked again.
  *
  * Held while a majority of the nodes' leases runs; rlock_valid_ms() is what is
  * left of the shortest in the best majority. Nested acquires, extends and
@@ -121,7 +147,10 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * rlock_token()       the largest that the granting nodes gave out, written
  *                     back to a majority before acquire returns: larger than
  *                     that of every earlier hold, as long as the nodes' clocks
- *                     are less than an hour apart
+ *                     are less than five minutes apart. (A node keeps its last
+ *                     token for twice the lease, at least five minutes and at
+ *                     most an hour.) If a majority loses its data, and those
+ *                     nodes' clocks are behind, tokens may go back
  * rlock_acquire()     RLOCK_EQUORUM: no majority, because nodes failed; a
  *                     wait goes on as for an unreachable server.
  *                     RLOCK_BUSY, RLOCK_TIMEOUT: held by others, on so
@@ -135,20 +164,27 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  *                     about who holds it on a majority; RLOCK_EQUORUM when too
  *                     few nodes answered to tell
  * rlock_force_unlock() frees it on all nodes: RLOCK_OK when a majority
- *                     answered and one had it, RLOCK_NOT_HELD when none had
+ *                     answered and one had it, RLOCK_NOT_HELD when none had.
+ *                     A node that hangs frees it when it wakes, and may then
+ *                     free the vote of a later owner, who learns of it with
+ *                     the next renewal and asks that node again, or is told
+ *                     that the lock is lost if it was one vote too many
  *
  * The message in rlock_last_error() says what each node answered, by its
  * position, as far as there is room.
  *
- * RLOCK_OK        *out is the lock; free it with rlock_free(). Nothing is sent
+ * RLOCK_OK        *out is the lock; free it with rlock_free(). Nothing is sent.
+ *                 A lazy client that has not met its server yet is accepted;
+ *                 should that be the server of another one, it has one vote
  * RLOCK_EINVAL    clients, name or out is NULL; n is 0 or above RLOCK_RED_MAX;
  *                 a client is NULL or closed, is listed twice, or leads to
  *                 the same server as another one (the server's run_id tells);
- *                 the name is empty or too long. The message names the
- *                 position, counted from 1
+ *                 the name is one that rlock_new() refuses. The message names
+ *                 the client's position, counted from 1
  * RLOCK_ENOTSUP   a server does not tell its run_id: its user needs the
  *                 right to INFO; or the layout is RLOCK_LAYOUT_TIMESTAMP
- * RLOCK_ENOMEM, RLOCK_EFORKED
+ * RLOCK_ENOMEM    out of memory, or a client's threads could not be started
+ * RLOCK_EFORKED
  *
  * *out is NULL unless RLOCK_OK.
  */
@@ -164,19 +200,23 @@ typedef struct rlock_red_options {
     rlock_layout layout;
     /*
      * The longest lease that anybody uses for this lock: for so long a node
-     * does not count after a restart. 0: the longest that was used through
-     * this handle, at least the clients' watchdog_lease_ms.
+     * does not vote after a restart. 0: the longest that this process has used
+     * for the name, as its first client remembers (for twice that lease), and
+     * at least the clients' watchdog_lease_ms.
      */
     int64_t longest_lease_ms;
-    /* Nor does a node count whose uptime is shorter than that. */
+    /* Nor does a node vote whose uptime is shorter than that. */
     bool check_uptime;
 } rlock_red_options;
 
 #if defined(__cplusplus)
-#define RLOCK_RED_OPTIONS_INIT                                                 \
-    {                                                                          \
-        sizeof(rlock_red_options), RLOCK_LAYOUT_HASH, 0, false                 \
-    }
+static inline rlock_red_options rlock_red_options_init_()
+{
+    rlock_red_options o = rlock_red_options();
+    o.size = sizeof o;
+    return o;
+}
+#define RLOCK_RED_OPTIONS_INIT rlock_red_options_init_()
 #else
 #define RLOCK_RED_OPTIONS_INIT                                                 \
     {                                                                          \

@@ -3,6 +3,7 @@
 -- KEYS  1 lock  2 queue
 -- ARGV  1 Redisson's channel  2 the lock's name
 --
+-- Reply type: integer
 -- Reply 1  it was held and is free
 --       0  nobody held it
 -- include: ring.lua

@@ -2,6 +2,7 @@
 --
 -- KEYS  1 lock
 --
+-- Reply type: array
 -- Reply {}                      nobody does
 --       {holder, count, pttl}   the hash's first field, cut at 511 bytes, its
 --                               value, and the key's TTL in ms (-1 = none)

@@ -4,6 +4,7 @@
 -- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
 --       4 tombstone ms (0 = none)  5 Redisson's channel  6 the lock's name
 --
+-- Reply type: integer
 -- Reply 1  the holder's count is the level, or its field is gone
 --       2  the same, and a waiting client was rung
 --       0  not held by this holder; no hold was changed
@@ -18,18 +19,18 @@
 -- include: ring.lua
 -- include: release_args.lua
 if level ~= '0' then
-    if call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+    if rcall('HEXISTS', KEYS[1], ARGV[1]) == 0 then
         return unburied
     end
-    pcall('HSET', KEYS[1], ARGV[1], level)
+    rpcall('HSET', KEYS[1], ARGV[1], level)
     if lease ~= '0' then
-        call('PEXPIRE', KEYS[1], lease)
+        rcall('PEXPIRE', KEYS[1], lease)
     end
     return unburied + 1
 end
-if call('HDEL', KEYS[1], ARGV[1]) == 0 then
+if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
 local rung = ring(KEYS[2], ARGV[6])
-pcall('PUBLISH', ARGV[5], '0')
+rpcall('PUBLISH', ARGV[5], '0')
 return unburied + (rung and 2 or 1)

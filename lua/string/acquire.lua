@@ -5,20 +5,21 @@
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
 --       5 ticket (0 = first try)  6 the least token (may be missing)
 --
+-- Reply type: array
 -- Reply as of hash/acquire.lua, but
---       {0, pttl, ticket, 1}  busy, and the holder is no client of this
---                             protocol: its release will ring nobody
+--       {0, pttl, ticket, 1, rank}  busy, and the holder is no client of this
+--                                   protocol: its release will ring nobody
 -- include: acquire_args.lua
 -- include: mint.lua
 
-if call('EXISTS', KEYS[1], KEYS[4]) == 0 then
+if rcall('EXISTS', KEYS[1], KEYS[4]) == 0 then
     if level ~= '1' then
         return {-1}
     end
     local token, clock = mint(KEYS[2], ARGV[6])
-    call('SET', KEYS[1], holder, 'NX', 'PX', lease)
+    rcall('SET', KEYS[1], holder, 'NX', 'PX', lease)
     if bell ~= '' then
-        pcall('ZREM', KEYS[3], bell)
+        rpcall('ZREM', KEYS[3], bell)
     end
     return {1, token, clock}
 end
@@ -26,32 +27,28 @@ end
 
 -- Only a first level that is asked for again needs its token.
 local function reenter()
-    local token = pcall('GET', KEYS[2])
+    local token = rpcall('GET', KEYS[2])
     if type(token) ~= 'string' then
         token = level == '1' and mint(KEYS[2], ARGV[6]) or '0'
     end
-    if call('PTTL', KEYS[1]) < tonumber(lease) then
-        call('PEXPIRE', KEYS[1], lease)
+    if rcall('PTTL', KEYS[1]) < tonumber(lease) then
+        rcall('PEXPIRE', KEYS[1], lease)
     end
     if bell ~= '' then
-        pcall('ZREM', KEYS[3], bell)
+        rpcall('ZREM', KEYS[3], bell)
     end
     return {1, token}
 end
 
-if call('EXISTS', KEYS[4]) == 1 then
+if rcall('EXISTS', KEYS[4]) == 1 then
     return {-2}
 end
-local value = call('GET', KEYS[1])
+local value = rcall('GET', KEYS[1])
 if value == holder then
     return reenter()
 end
 if level ~= '1' then
     return {-1}
 end
-local ticket = queue(KEYS[3], bell, ARGV[5])
-local pttl = call('PTTL', KEYS[1])
-if value:find('^[^:]*:%d+:%d+:%x+%-%x+%-%x+%-%x+%-%x+$') then
-    return {0, pttl, ticket}
-end
-return {0, pttl, ticket, 1}
+local ours = value:find('^[^:]*:%d+:%d+:%x+%-%x+%-%x+%-%x+%-%x+$')
+return busy(rcall('PTTL', KEYS[1]), ours and 0 or 1)

@@ -2,6 +2,7 @@
 --
 -- KEYS  1 lock
 --
+-- Reply type: array
 -- Reply as of hash/inspect.lua; the count is always 1
 local value = redis.call('GET', KEYS[1])
 if not value then

@@ -5,17 +5,18 @@
 -- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
 --       4 tombstone ms (0 = none)  5 not used  6 the lock's name
 --
+-- Reply type: integer
 -- Reply as of hash/release.lua
 -- include: ring.lua
 -- include: release_args.lua
-if call('GET', KEYS[1]) ~= ARGV[1] then
+if rcall('GET', KEYS[1]) ~= ARGV[1] then
     return unburied
 end
 if level ~= '0' then
     if lease ~= '0' then
-        call('PEXPIRE', KEYS[1], lease)
+        rcall('PEXPIRE', KEYS[1], lease)
     end
     return unburied + 1
 end
-call('DEL', KEYS[1])
+rcall('DEL', KEYS[1])
 return unburied + (ring(KEYS[2], ARGV[6]) and 2 or 1)

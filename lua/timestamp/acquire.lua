@@ -6,6 +6,7 @@
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
 --       5 ticket (0 = first try)  6 the least token (may be missing)
 --
+-- Reply type: array
 -- Reply as of string/acquire.lua; pttl is the time until it may be taken over
 -- include: acquire_args.lua
 lease = tonumber(lease)
@@ -17,13 +18,13 @@ local free_at, mine = stamp.read(KEYS[1], holder)
 if not free_at then
     return stamp.wrong
 end
-if call('EXISTS', KEYS[4]) == 1 then
+if rcall('EXISTS', KEYS[4]) == 1 then
     return {-2}
 end
 
 local left = free_at - stamp.now()
 if mine or (left < 0 and level == '1') then
-    local token = mine and pcall('GET', KEYS[2])
+    local token = mine and rpcall('GET', KEYS[2])
     if type(token) ~= 'string' then
         token = level == '1' and mint(KEYS[2], ARGV[6]) or '0'
     end
@@ -31,7 +32,7 @@ if mine or (left < 0 and level == '1') then
         stamp.write(KEYS[1], holder, lease, mine)
     end
     if bell ~= '' then
-        pcall('ZREM', KEYS[3], bell)
+        rpcall('ZREM', KEYS[3], bell)
     end
     return {1, token}
 end
@@ -40,11 +41,8 @@ if level ~= '1' then
 end
 
 -- An old program may have died and left its key for ever.
-if call('PTTL', KEYS[1]) == -1 then
-    call('PEXPIRE', KEYS[1], string.format('%.0f', left + 60000))
+if rcall('PTTL', KEYS[1]) == -1 then
+    rcall('PEXPIRE', KEYS[1], string.format('%.0f', left + 60000))
 end
-local ticket = queue(KEYS[3], bell, ARGV[5])
-if call('GET', KEYS[1]):find('^%d+%.0%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$') then
-    return {0, left, ticket}
-end
-return {0, left, ticket, 1}
+local ours = rcall('GET', KEYS[1]):find('^%d+%.0' .. ('%d'):rep(15) .. '$')
+return busy(left, ours and 0 or 1)

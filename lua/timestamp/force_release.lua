@@ -3,6 +3,7 @@
 -- KEYS  1 lock  2 queue
 -- ARGV  1 not used  2 the lock's name
 --
+-- Reply type: integer
 -- Reply as of hash/force_release.lua
 -- include: ring.lua
 -- include: timestamp/stamp.lua

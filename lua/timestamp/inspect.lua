@@ -2,8 +2,10 @@
 --
 -- KEYS  1 lock
 --
+-- Reply type: array
 -- Reply {}                  nobody holds it, or its time has passed
---       {value, '1', left}  the key's value, cut at 511 bytes, and how long it is good for, in ms
+--       {value, '1', left}  the key's value, cut at 511 bytes, and how long it
+--                           is good for, in ms
 -- include: timestamp/stamp.lua
 local free_at = stamp.read(KEYS[1])
 if not free_at then

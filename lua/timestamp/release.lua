@@ -5,6 +5,7 @@
 -- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the time)
 --       4 tombstone ms (0 = none)  5 not used  6 the lock's name
 --
+-- Reply type: integer
 -- Reply as of hash/release.lua
 -- include: ring.lua
 -- include: timestamp/stamp.lua
@@ -22,5 +23,5 @@ if level ~= '0' then
     end
     return unburied + 1
 end
-call('DEL', KEYS[1])
+rcall('DEL', KEYS[1])
 return unburied + (ring(KEYS[2], ARGV[6]) and 2 or 1)

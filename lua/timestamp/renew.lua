@@ -1,8 +1,9 @@
 -- Prolongs a lease; never shortens one.
 --
--- KEYS  1 lock
--- ARGV  1 holder  2 lease ms
+-- KEYS  1 lock  2 token (may be missing)
+-- ARGV  1 holder  2 lease ms  3 the hold's token (may be missing)
 --
+-- Reply type: integer
 -- Reply as of hash/renew.lua
 -- include: timestamp/stamp.lua
 -- include: lease_args.lua
@@ -10,7 +11,7 @@ local free_at, mine = stamp.read(KEYS[1], holder)
 if not free_at then
     return stamp.wrong
 end
-if not mine then
+if not mine or outdone() then
     return 0
 end
 if free_at - stamp.now() < tonumber(lease) then

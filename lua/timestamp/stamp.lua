@@ -1,4 +1,4 @@
--- Included by the scripts of this layout.
+-- Brings stamp. Included by the scripts of this layout.
 --
 -- The value of the key is the unix time in seconds, perhaps with a fraction, at
 -- which the lock may be taken over. Ours is whole seconds, rounded up because

@@ -3,7 +3,7 @@
  *
  * rl_now_us() is the lease clock: it runs on while the machine sleeps, because
  * the server's TTL does. All deadlines of the library are points on it. Waits
- * on condition variables use CLOCK_MONOTONIC, so a deadline is turned into
+ * on condition variables use another, so a deadline is turned into
  * "that long from now" when the wait begins; see rl_cond_wait_until().
  */
 #ifndef RL_BASE_CLOCK_H

@@ -84,6 +84,17 @@ void rl_map_each(rl_map *m, void (*fn)(rl_map_node *n, void *arg), void *arg)
     }
 }
 
+void rl_map_each_of(rl_map *m, uint64_t hash,
+                    void (*fn)(rl_map_node *n, void *arg), void *arg)
+{
+    rl_map_node *next;
+    for (rl_map_node *n = *bucket(m, hash); n; n = next) {
+        next = n->next;
+        if (n->hash == hash)
+            fn(n, arg);
+    }
+}
+
 /* FNV-1a, then mixed so that the low bits depend on all of it. */
 uint64_t rl_hash(const void *bytes, size_t len, uint64_t seed)
 {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h" /* RL_CONTAINER */
+
 typedef struct rl_map_node {
     struct rl_map_node *next;
     uint64_t hash;
@@ -33,10 +35,10 @@ void rl_map_remove(rl_map *m, rl_map_node *n);
 /* Calls fn for every node; fn may remove the node it is given. */
 void rl_map_each(rl_map *m, void (*fn)(rl_map_node *n, void *arg), void *arg);
 
-uint64_t rl_hash(const void *bytes, size_t len, uint64_t seed);
+/* The same for the nodes that were added with this hash. */
+void rl_map_each_of(rl_map *m, uint64_t hash,
+                    void (*fn)(rl_map_node *n, void *arg), void *arg);
 
-/* The object that embeds a node. */
-#define RL_CONTAINER(ptr, type, member)                                        \
-    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+uint64_t rl_hash(const void *bytes, size_t len, uint64_t seed);
 
 #endif

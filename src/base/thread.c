@@ -2,17 +2,19 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/os.h"
 
-#define STACK_SIZE (512 * 1024)
+/* Room for a user's callback, where musl would give no more than 128 KiB. */
+#define LEAST_STACK (512 * 1024)
 
 /*
- * A lease clock that runs while the machine sleeps cannot be waited on, so a
- * long wait is cut into pieces and the clock is looked at again.
+ * The lease clock runs while the machine sleeps, and cannot be waited on: a
+ * long wait is cut into pieces, and the clock is looked at after each.
  */
 #define LONGEST_WAIT_US (60 * 1000000LL)
+#define LEASE_WAIT_US   (1000000LL)
 
 void rl_mutex_init(rl_mutex *m)
 {
@@ -44,11 +46,7 @@ bool rl_mutex_was_free(rl_mutex *m)
 
 void rl_cond_init(rl_cond *c)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->os, &attr);
-    pthread_condattr_destroy(&attr);
+    rl_os_cond_init(&c->os);
 }
 
 void rl_cond_fini(rl_cond *c)
@@ -66,21 +64,37 @@ void rl_cond_wake_all(rl_cond *c)
     pthread_cond_broadcast(&c->os);
 }
 
-void rl_cond_wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us)
+static void wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us,
+                       int64_t longest_us)
 {
     if (deadline_us == RL_NEVER) {
         pthread_cond_wait(&c->os, &m->os);
         return;
     }
-    int64_t left = rl_min(deadline_us - rl_now_us(), LONGEST_WAIT_US);
-    if (left <= 0)
-        return;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + left % 1000000 * 1000;
-    until.tv_sec += (time_t)(left / 1000000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_cond_timedwait(&c->os, &m->os, &until);
+    int64_t left = rl_min(deadline_us - rl_now_us(), longest_us);
+    if (left > 0)
+        rl_os_cond_wait(&c->os, &m->os, left);
+}
+
+void rl_cond_wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us)
+{
+    wait_until(c, m, deadline_us, LONGEST_WAIT_US);
+}
+
+void rl_cond_wait_lease(rl_cond *c, rl_mutex *m, int64_t deadline_us)
+{
+    wait_until(c, m, deadline_us, LEASE_WAIT_US);
+}
+
+/*
+ * The stack is what the program's own threads get: glibc takes static TLS out
+ * of it, and does not say how much that is. Only touched pages cost memory.
+ */
+static void choose_stack(pthread_attr_t *attr)
+{
+    size_t size;
+    if (pthread_attr_getstacksize(attr, &size) == 0 && size < LEAST_STACK)
+        pthread_attr_setstacksize(attr, LEAST_STACK);
 }
 
 /* Signals are for the host program's own threads. */
@@ -90,7 +104,7 @@ static bool start(pthread_t *os, int detach_state, void *(*run)(void *),
     pthread_attr_t attr;
     if (pthread_attr_init(&attr) != 0)
         return false;
-    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    choose_stack(&attr);
     pthread_attr_setdetachstate(&attr, detach_state);
 
     sigset_t all, before;
@@ -103,12 +117,21 @@ static bool start(pthread_t *os, int detach_state, void *(*run)(void *),
     return failed == 0;
 }
 
+/* A thread names itself: not every system lets another do it. */
+static void *begin(void *arg)
+{
+    const rl_thread *t = arg;
+    rl_os_name_thread(t->name);
+    return t->run(t->arg);
+}
+
 bool rl_thread_start(rl_thread *t, const char *name, void *(*run)(void *),
                      void *arg)
 {
-    t->started = start(&t->os, PTHREAD_CREATE_JOINABLE, run, arg);
-    if (t->started)
-        pthread_setname_np(t->os, name);
+    t->name = name;
+    t->run = run;
+    t->arg = arg;
+    t->started = start(&t->os, PTHREAD_CREATE_JOINABLE, begin, t);
     return t->started;
 }
 
@@ -122,7 +145,7 @@ void rl_thread_join(rl_thread *t)
 
 void rl_thread_name(const char *name)
 {
-    pthread_setname_np(pthread_self(), name);
+    rl_os_name_thread(name);
 }
 
 bool rl_thread_start_detached(void *(*run)(void *), void *arg)

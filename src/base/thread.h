@@ -54,18 +54,30 @@ void rl_cond_wait_until(rl_cond *c, rl_mutex *m, int64_t deadline_us)
     RL_REQUIRES(m);
 
 /*
- * A thread of the library's own: all signals blocked, named, with a stack
- * that is small but has room for a user's callback.
+ * The same, for a deadline that must not be missed because the machine slept:
+ * it returns within a second after the machine has woken. That costs a look at
+ * the clock each second, so it is for threads that watch over leases.
+ */
+void rl_cond_wait_lease(rl_cond *c, rl_mutex *m, int64_t deadline_us)
+    RL_REQUIRES(m);
+
+/*
+ * A thread of the library's own: all signals blocked, named, with a stack as
+ * the program's own threads have, and room for a user's callback.
  */
 typedef struct rl_thread {
     pthread_t os;
     bool started;
+    const char *name;
+    void *(*run)(void *);
+    void *arg;
 } rl_thread;
 
+/* The struct and the name stay where they are until the thread is joined. */
 bool rl_thread_start(rl_thread *t, const char *name, void *(*run)(void *),
                      void *arg);
 void rl_thread_join(rl_thread *t);
-/* Names the calling thread, for one that may be gone before others could. */
+/* Names the calling thread, for one that nobody joins. */
 void rl_thread_name(const char *name);
 
 /* One that nobody joins; it must not touch anything that can go away. */

@@ -1,35 +1,61 @@
-# Writes ${OUTPUT}, the table of scripts: for each of ${NAMES} the file
-# ${SOURCE}/name.lua, byte for byte, and its SHA1. A line that is exactly
-# "-- include: other.lua" stands for that file.
+# Turns the files of ${SOURCE} into what C knows of them. A script is a file with
+# a line "-- Reply type: array" or "-- Reply type: integer"; all others are there
+# to be included: a line that is exactly "-- include: other.lua" stands for that
+# file. Written are, below ${OUTPUT},
+#
+#   rlock_scripts.h    enum rl_script_id: RL_SCRIPT_ and the script's path
+#   scripts.c          rl_scripts, the table of them, with bodies and SHA1s
+#   lua/...            the scripts whole, as they are sent
 #
 # Bytes and no string literals: C promises only 4095 characters for those.
 cmake_minimum_required(VERSION 3.18)
 
-set(arrays "")
-set(rows "")
-foreach(name IN LISTS NAMES)
-    file(READ "${SOURCE}/${name}.lua" body)
+# Sets body to the file, with everything that it includes.
+function(read_whole file)
+    file(READ "${SOURCE}/${file}" body)
     while("\n${body}" MATCHES "\n-- include: ([a-z_/]+\\.lua)\n")
         file(READ "${SOURCE}/${CMAKE_MATCH_1}" included)
         string(REPLACE "${CMAKE_MATCH_0}" "\n${included}" body "\n${body}")
         string(SUBSTRING "${body}" 1 -1 body)
     endwhile()
+    set(body "${body}" PARENT_SCOPE)
+endfunction()
 
+set(ids "")
+set(arrays "")
+set(rows "")
+file(GLOB_RECURSE files RELATIVE "${SOURCE}" "${SOURCE}/*.lua")
+list(SORT files)
+file(REMOVE_RECURSE "${OUTPUT}/lua")
+foreach(file IN LISTS files)
+    read_whole(${file})
+    if(NOT "\n${body}" MATCHES "\n-- Reply type: (array|integer)\n")
+        continue()
+    endif()
+    string(TOUPPER "REDIS_REPLY_${CMAKE_MATCH_1}" reply)
+    file(WRITE "${OUTPUT}/lua/${file}" "${body}")
+
+    string(REGEX REPLACE "\\.lua$" "" name "${file}")
+    string(REPLACE "/" "_" array "${name}")
+    string(TOUPPER "RL_SCRIPT_${array}" id)
     string(SHA1 sha1 "${body}")
     string(LENGTH "${body}" length)
     string(HEX "${body}" bytes)
     string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
     string(REPLACE "0x0a," "0x0a,\n    " bytes "${bytes}")
-    string(REPLACE "/" "_" array "${name}")
-    string(TOUPPER "${array}" constant)
+    string(APPEND ids "    ${id},\n")
     string(APPEND arrays
         "static const unsigned char ${array}[] = {\n    ${bytes}0};\n\n")
     string(APPEND rows
-        "    [RL_SCRIPT_${constant}] = {\"${name}\",\n"
+        "    [${id}] = {\"${name}\",\n"
         "        \"${sha1}\",\n"
-        "        (const char *)${array}, ${length}},\n")
+        "        (const char *)${array}, ${length}, ${reply}},\n")
 endforeach()
 
-file(WRITE "${OUTPUT}"
+file(WRITE "${OUTPUT}/rlock_scripts.h"
+    "#ifndef RLOCK_SCRIPTS_H\n#define RLOCK_SCRIPTS_H\n\n"
+    "typedef enum rl_script_id {\n${ids}    RL_SCRIPT_COUNT\n} rl_script_id;\n\n"
+    "#endif\n")
+file(WRITE "${OUTPUT}/scripts.c"
     "#include \"wire/script.h\"\n\n${arrays}"
     "const rl_script rl_scripts[RL_SCRIPT_COUNT] = {\n${rows}};\n")

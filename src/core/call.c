@@ -1,85 +1,103 @@
 #include "core/call.h"
 
-static void add_key(rl_hold_call *c, int i, rl_key key)
-{
-    c->key[i] = key;
-    rl_call_bytes(&c->call, c->key[i].text, key.len);
-}
-
-void rl_call_acquire(rl_hold_call *c, const rl_hold *h, int64_t lease_ms,
-                     int level, const char *bell, int64_t ticket,
-                     const uint64_t *least)
+void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_request *r)
 {
     const char *name = rl_hold_name(h);
-    rl_call_init(&c->call, h->layout->acquire, 4);
-    rl_call_bytes(&c->call, name, h->name_len);
-    add_key(c, 0, rl_key_token(name, h->name_len));
-    add_key(c, 1, rl_key_queue(name, h->name_len));
-    add_key(c, 2, rl_key_tombstone(name, h->name_len, h->holder));
-    rl_call_text(&c->call, h->holder);
-    rl_call_number(&c->call, lease_ms);
-    rl_call_number(&c->call, level);
-    rl_call_text(&c->call, bell);
-    rl_call_number(&c->call, ticket);
-    if (least)
-        rl_call_number(&c->call, (int64_t)*least);
+    rl_put_call(to, h->layout->acquire, whole, 4, r->says_least ? 6 : 5);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_token_key(to, name, h->name_len);
+    rl_put_queue_key(to, name, h->name_len);
+    rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    rl_put_text(to, h->holder);
+    rl_put_number(to, r->lease_ms);
+    rl_put_number(to, r->level);
+    rl_put_text(to, r->bell);
+    rl_put_number(to, r->ticket);
+    if (r->says_least)
+        rl_put_number(to, (int64_t)r->least);
 }
 
-void rl_call_release(rl_hold_call *c, const rl_hold *h, int level)
+/* The queue of a quiet release is a key that is none. */
+static void put_queue(rl_bytes *to, const rl_hold *h, bool quiet)
 {
     const char *name = rl_hold_name(h);
-    bool bury = level == 0 && h->doubtful;
-    rl_call_init(&c->call, h->layout->release, 3);
-    rl_call_bytes(&c->call, name, h->name_len);
-    add_key(c, 0, rl_key_queue(name, h->name_len));
-    add_key(c, 1, rl_key_tombstone(name, h->name_len, h->holder));
-    rl_call_text(&c->call, h->holder);
-    rl_call_number(&c->call, level);
-    rl_call_number(&c->call, 0);
-    rl_call_number(&c->call, bury ? rl_max(h->lease_ms, RL_DOUBT_MS) : 0);
-    add_key(c, 2, rl_key_redisson(name, h->name_len));
-    rl_call_bytes(&c->call, name, h->name_len);
+    if (quiet)
+        rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    else
+        rl_put_queue_key(to, name, h->name_len);
 }
 
-static void about_lease(rl_hold_call *c, const rl_hold *h, rl_script_id script,
-                        int64_t lease_ms)
+void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
+                     bool quiet)
 {
-    rl_call_init(&c->call, script, 1);
-    rl_call_bytes(&c->call, rl_hold_name(h), h->name_len);
-    rl_call_text(&c->call, h->holder);
-    rl_call_number(&c->call, lease_ms);
+    const char *name = rl_hold_name(h);
+    bool bury = level == 0 && h->unknown;
+    rl_put_call(to, h->layout->release, whole, 3, 6);
+    rl_put_bytes(to, name, h->name_len);
+    put_queue(to, h, quiet);
+    rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    rl_put_text(to, h->holder);
+    rl_put_number(to, level);
+    rl_put_number(to, 0);
+    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_DOUBT_MS) : 0);
+    rl_put_redisson_channel(to, name, h->name_len);
+    rl_put_bytes(to, name, h->name_len);
 }
 
-void rl_call_renew(rl_hold_call *c, const rl_hold *h, int64_t lease_ms)
+static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
+                           const rl_hold *h, int64_t lease_ms, bool compare)
 {
-    about_lease(c, h, h->layout->renew, lease_ms);
+    rl_put_call(to, script, whole, compare ? 2 : 1, compare ? 3 : 2);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    if (compare)
+        rl_put_token_key(to, rl_hold_name(h), h->name_len);
+    rl_put_text(to, h->holder);
+    rl_put_number(to, lease_ms);
+    if (compare)
+        rl_put_number(to, (int64_t)h->token);
 }
 
-void rl_call_extend(rl_hold_call *c, const rl_hold *h, int64_t lease_ms)
+void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
+                   bool compare)
 {
-    about_lease(c, h, h->layout->extend, lease_ms);
+    put_lease_call(to, h->layout->renew, whole, h, lease_ms, compare);
 }
 
-void rl_call_raise(rl_hold_call *c, const rl_hold *h, uint64_t token)
+void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
+                    int64_t lease_ms, bool compare)
 {
-    rl_call_init(&c->call, RL_SCRIPT_RAISE, 1);
-    add_key(c, 0, rl_key_token(rl_hold_name(h), h->name_len));
-    rl_call_number(&c->call, (int64_t)token);
+    put_lease_call(to, h->layout->extend, whole, h, lease_ms, compare);
 }
 
-void rl_call_inspect(rl_hold_call *c, const rl_target *what)
+void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)
 {
-    rl_call_init(&c->call, what->layout->inspect, 1);
-    rl_call_bytes(&c->call, what->name, what->len);
+    rl_put_call(to, RL_SCRIPT_RAISE, whole, 1, 1);
+    rl_put_token_key(to, rl_hold_name(h), h->name_len);
+    rl_put_number(to, (int64_t)token);
 }
 
-void rl_call_force_release(rl_hold_call *c, const rl_target *what)
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
 {
-    rl_call_init(&c->call, what->layout->force_release, 2);
-    rl_call_bytes(&c->call, what->name, what->len);
-    add_key(c, 0, rl_key_queue(what->name, what->len));
-    add_key(c, 1, rl_key_redisson(what->name, what->len));
-    rl_call_bytes(&c->call, what->name, what->len);
-    /* Asked twice, it could free the lock of whoever was woken by the first. */
-    c->call.only_once = true;
+    rl_put_call(to, what->layout->inspect, whole, 1, 0);
+    rl_put_bytes(to, what->name, what->len);
+}
+
+void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
+{
+    rl_put_call(to, what->layout->force_release, whole, 2, 2);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_queue_key(to, what->name, what->len);
+    rl_put_redisson_channel(to, what->name, what->len);
+    rl_put_bytes(to, what->name, what->len);
+}
+
+void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
+                   const char *bell)
+{
+    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 2, 2);
+    rl_put_bytes(to, name, len);
+    rl_put_queue_key(to, name, len);
+    rl_put_text(to, bell);
+    rl_put_bytes(to, name, len);
 }

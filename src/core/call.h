@@ -1,40 +1,58 @@
-/* The script calls about a hold, put together. */
+/* The script calls, written as words. whole: to a server that lacks it. */
 #ifndef RL_CORE_CALL_H
 #define RL_CORE_CALL_H
 
 #include "core/hold.h"
 #include "wire/keys.h"
-#include "wire/script.h"
 
-typedef struct rl_hold_call {
-    rl_call call;
-    rl_key key[3]; /* what the call refers to */
-} rl_hold_call;
+/* How an acquire asks. */
+typedef struct rl_request {
+    int64_t lease_ms;
+    int level;
+    const char *bell; /* "": do not queue */
+    int64_t ticket;
+    bool says_least; /* the least token; the server's clock is wanted, too */
+    uint64_t least;
+} rl_request;
 
-/* least: of the token; NULL: none is given, nor the clock wanted */
-void rl_call_acquire(rl_hold_call *c, const rl_hold *h, int64_t lease_ms,
-                     int level, const char *bell, int64_t ticket,
-                     const uint64_t *least);
+void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_request *r);
 
 /* The release script's replies from here on: the tombstone is missing. */
 #define RL_UNBURIED 10
 
 /*
  * Frees a hold, or counts it down to a level. When an acquire of the hold may
- * still arrive, freeing it leaves a tombstone.
+ * still arrive, freeing it leaves a tombstone. quiet: nobody is rung, for what
+ * is freed was never more than a vote.
  */
-void rl_call_release(rl_hold_call *c, const rl_hold *h, int level);
+void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
+                     bool quiet);
 
-void rl_call_renew(rl_hold_call *c, const rl_hold *h, int64_t lease_ms);
-void rl_call_extend(rl_hold_call *c, const rl_hold *h, int64_t lease_ms);
+/*
+ * compare: a late copy of the hold's own acquire may make the server believe in
+ * it again, after it has been forced and others had the lock. The tokens tell:
+ * such a hold says its own, and is gone if there is a later one.
+ */
+void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
+                   bool compare);
+void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
+                    int64_t lease_ms, bool compare);
 
 /* Writes a token back that another server has minted. */
-void rl_call_raise(rl_hold_call *c, const rl_hold *h, uint64_t token);
+void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 
 /* Tells who holds a lock. */
-void rl_call_inspect(rl_hold_call *c, const rl_target *what);
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);
 
 /* Frees a lock, whoever holds it. */
-void rl_call_force_release(rl_hold_call *c, const rl_target *what);
+void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what);
+
+/*
+ * Takes a client out of a lock's queue; if it had been rung already, for a lock
+ * that is still free, the next client is rung.
+ */
+void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
+                   const char *bell);
 
 #endif

@@ -2,9 +2,7 @@
 
 #include <stdlib.h>
 
-#include "drive/handle.h"
-
-rl_group *rl_group_new(rlock_client *home, int needed, bool quorum)
+rl_group *rl_group_new(rl_home *home, int needed, bool quorum)
 {
     rl_group *g = calloc(1, sizeof *g);
     if (!g)
@@ -13,7 +11,7 @@ rl_group *rl_group_new(rlock_client *home, int needed, bool quorum)
     g->needed = needed;
     g->quorum = quorum;
     g->home = home;
-    rl_client_ref(home);
+    home->ref(home);
     return g;
 }
 
@@ -26,14 +24,34 @@ void rl_group_unref(rl_group *g)
 {
     if (!g || atomic_fetch_sub(&g->refs, 1) != 1)
         return;
-    rl_client_unref(g->home);
+    g->home->unref(g->home);
     free(g);
+}
+
+void rl_group_expect(rl_group *g, int holds)
+{
+    atomic_store(&g->left, holds);
 }
 
 bool rl_group_move(rl_group *g, rl_group_state from, rl_group_state to)
 {
     int expected = from;
     return atomic_compare_exchange_strong(&g->state, &expected, to);
+}
+
+bool rl_group_is_owned(const rl_group *g)
+{
+    return atomic_load(&g->state) == RL_GROUP_OWNED;
+}
+
+bool rl_group_is_void(const rl_group *g)
+{
+    return g->quorum && atomic_load(&g->state) >= RL_GROUP_LOST;
+}
+
+void rl_group_join(rl_group *g)
+{
+    atomic_fetch_add(&g->left, 1);
 }
 
 bool rl_group_lose_one(rl_group *g)
@@ -44,25 +62,35 @@ bool rl_group_lose_one(rl_group *g)
 
 void rl_group_count_loss(rl_group *g)
 {
-    rl_add(&g->home->engine.stats.lost, 1);
+    rl_add(&g->home->stats->lost, 1);
 }
 
-bool rl_group_is_void(const rl_group *g)
+int rl_group_count(const rl_group *g)
 {
-    return g->quorum && atomic_load(&g->state) >= RL_GROUP_LOST;
+    return atomic_load(&g->count);
+}
+
+void rl_group_set_count(rl_group *g, int count)
+{
+    atomic_store(&g->count, count);
+}
+
+bool rl_group_is_renewed(const rl_group *g)
+{
+    return atomic_load(&g->renewed);
+}
+
+void rl_group_set_renewed(rl_group *g, bool renewed)
+{
+    atomic_store(&g->renewed, renewed);
 }
 
 bool rl_group_has_ear(const rl_group *g)
 {
-    return g->home->engine.set.on_event != NULL;
+    return g->home->has_ear;
 }
 
 bool rl_group_tell(rl_group *g, const rlock_event *ev)
 {
-    int cancel;
-    if (!rl_group_has_ear(g) || rl_client_enter(g->home, &cancel) != RLOCK_OK)
-        return false;
-    rl_emit(&g->home->engine, ev);
-    rl_client_leave(g->home, cancel);
-    return true;
+    return g->home->has_ear && g->home->tell(g->home, ev);
 }

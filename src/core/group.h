@@ -5,7 +5,7 @@
  * left.
  *
  * Holds change under their own clients' mutexes, so what they share here is
- * atomic. The states go one way:
+ * atomic, and is changed only by the functions below. The states go one way:
  *
  *   FORMING -> OWNED -> LOST      too few are left; the owner is told
  *        `--------`---> OVER      released, given up, or abandoned
@@ -19,6 +19,8 @@
 
 #include <rlock/client.h>
 
+#include "core/stats.h"
+
 typedef enum rl_group_state {
     RL_GROUP_FORMING,
     RL_GROUP_OWNED,
@@ -26,25 +28,48 @@ typedef enum rl_group_state {
     RL_GROUP_OVER
 } rl_group_state;
 
+/* The client whose lock the whole is. It is counted, and may be closed. */
+typedef struct rl_home {
+    void (*ref)(struct rl_home *home);
+    void (*unref)(struct rl_home *home);
+    /* Delivers an event. False: the client is closed. */
+    bool (*tell)(struct rl_home *home, const rlock_event *ev);
+    bool has_ear; /* there is an on_event */
+    rl_stats *stats;
+} rl_home;
+
 typedef struct rl_group {
     atomic_uint refs;
-    atomic_int state; /* rl_group_state */
-    atomic_int left;  /* holds that are not lost */
-    int needed;       /* fixed */
-    bool quorum;      /* fixed; Red: the holds are nothing by themselves */
-    struct rlock_client *home; /* fixed; counted: the struct, not its engine */
-    atomic_int count;          /* Red: the hold count; the owning thread's */
-    uint64_t token;            /* Red: fixed once it is owned */
-    atomic_bool renewed;       /* Red: by the watchdogs, also what comes late */
+    atomic_int state;    /* rl_group_state */
+    atomic_int left;     /* holds that are not lost */
+    int needed;          /* fixed */
+    bool quorum;         /* fixed; Red: the holds are nothing by themselves */
+    rl_home *home;       /* fixed; counted */
+    atomic_int count;    /* Red: the hold count; the owner's */
+    atomic_bool renewed; /* Red: by the keepers, also what comes late */
+    uint64_t token;      /* Red: fixed once it is owned */
+    int64_t longest_us;  /* Red: fixed; how long a node that restarted does
+                            not vote */
+    bool check_uptime;   /* Red: fixed; nor one with a shorter uptime */
 } rl_group;
 
 /* With one reference; NULL: out of memory. */
-rl_group *rl_group_new(struct rlock_client *home, int needed, bool quorum);
+rl_group *rl_group_new(rl_home *home, int needed, bool quorum);
 void rl_group_ref(rl_group *g);
 void rl_group_unref(rl_group *g); /* NULL is accepted */
 
+/* So many holds are going to be in it. */
+void rl_group_expect(rl_group *g, int holds);
+
 /* From one state to the next; false: it was in another one. */
 bool rl_group_move(rl_group *g, rl_group_state from, rl_group_state to);
+bool rl_group_is_owned(const rl_group *g);
+
+/* Are its holds worth nothing any more, though they may run on? */
+bool rl_group_is_void(const rl_group *g);
+
+/* One hold more, which came late. */
+void rl_group_join(rl_group *g);
 
 /* One hold less. True: with it the group is lost, which is to be reported. */
 bool rl_group_lose_one(rl_group *g);
@@ -52,10 +77,13 @@ bool rl_group_lose_one(rl_group *g);
 /* Adds the loss to the home client's statistics. */
 void rl_group_count_loss(rl_group *g);
 
-/* Are its holds worth nothing any more, though they may run on? */
-bool rl_group_is_void(const rl_group *g);
+/* Red: the levels, and whether it is renewed. */
+int rl_group_count(const rl_group *g);
+void rl_group_set_count(rl_group *g, int count);
+bool rl_group_is_renewed(const rl_group *g);
+void rl_group_set_renewed(rl_group *g, bool renewed);
 
-/* Is there an on_event for its events but the one of the hold's own client? */
+/* Has its home an on_event, which is told instead of the hold's own client? */
 bool rl_group_has_ear(const rl_group *g);
 
 /* Tells the home client. False: it has no on_event, or is closed. */

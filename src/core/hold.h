@@ -7,7 +7,7 @@
  * its deadline, or when the server no longer knows it, it is LOST: still in
  * the table, so that the owner's unlocks pair, but never HELD again. With the
  * last unlock it leaves the table and is OVER. A draft or an over hold that
- * the server may still have is UNDOING: the watchdog sends releases for it
+ * the server may still have is UNDOING: the keeper sends releases for it
  * until the server says that it is gone, or its lease has run out.
  *
  *   DRAFT -> HELD -> LOST -> OVER
@@ -15,34 +15,41 @@
  *     |        |-----------> OVER
  *     `--------'-----------> UNDOING
  *
- * Two heaps order what is due: `work` for the watchdog (renewals of HELD holds
- * that are renewed, releases of UNDOING ones) and `expiry` for the notifier
- * (deadlines of HELD holds). They are apart because the watchdog may be stuck
- * in a connect callback, and a loss must be reported at the deadline all the
- * same. Both sleep on conditions of this table and are woken only when
- * something falls due earlier than they would have looked, so a quick lock and
- * unlock wakes nobody.
+ * On a node of a Red lock a hold may also be VACANT: the lock is held on a
+ * majority of other nodes, and this one's client asks for it again with each
+ * renewal. A DRAFT that is in the table is a grant that is late.
+ *
+ *   DRAFT <-> VACANT -> OVER;   HELD -> VACANT
+ *
+ * Two heaps order what is due: `work` for the keeper (renewals of HELD holds
+ * that are renewed, releases of UNDOING ones, acquires of VACANT ones) and
+ * `expiry` for the notifier (deadlines of HELD holds). They are apart because a
+ * loss must be reported at the deadline, whatever the keeper is at. Both
+ * sleepers are woken only when something falls due earlier than they would have
+ * looked, so a quick lock and unlock wakes nobody.
  *
  * The table's mutex guards everything in it, the holds' members that are not
  * marked "fixed", both heaps and the queue of reports. Only its owner grants,
- * counts or ends a hold; the watchdog and the notifier prolong it or lose it.
+ * counts or ends a hold; the keeper and the notifier prolong it or lose it.
+ * Nothing here reads a clock: now_us is an argument.
  */
 #ifndef RL_CORE_HOLD_H
 #define RL_CORE_HOLD_H
 
-#include <sys/queue.h>
-
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/thread.h"
 #include "core/group.h"
 #include "core/owner.h"
 #include "core/stats.h"
 #include "core/target.h"
+#include "core/waker.h"
 
 typedef enum rl_state {
     RL_DRAFT,
+    RL_VACANT,
     RL_HELD,
     RL_LOST,
     RL_UNDOING,
@@ -60,30 +67,51 @@ typedef enum rl_loss {
     RL_LOSS_CLOSED    /* its client was closed */
 } rl_loss;
 
+struct rl_part;
+struct rl_holds;
+
+/*
+ * What one owner has in a table, so that its end needs no search; with one
+ * reference for each of its holds and drafts.
+ */
+typedef struct rl_estate {
+    rl_map_node node;
+    uint64_t owner;
+    size_t refs;
+    rl_list holds; /* those in the table */
+} rl_estate;
+
 typedef struct rl_hold {
     rl_map_node node;
     rl_heap_node work;
     rl_heap_node expiry;
-    TAILQ_ENTRY(rl_hold) report;
-    bool listed;      /* in the table's map */
-    bool queued;      /* for the notifier, which then has a reference */
+    rl_link report; /* in the queue of reports, which has a reference then */
+    rl_link owned;  /* in its owner's estate, as long as it is in the map */
+    rl_estate *estate;
     unsigned reports; /* bit set of rlock_event_type */
     unsigned refs;
     rl_state state;
     rl_loss loss;
-    bool renewed;   /* by the watchdog */
+    bool renewed;   /* by the keeper */
     bool paused;    /* but not now: an extend is under way */
-    bool in_flight; /* the watchdog has asked and waits for the answer */
-    bool doubtful;  /* an acquire may still arrive: leave a tombstone */
+    bool in_flight; /* the keeper has asked and waits for the answer */
+    bool unknown;   /* an acquire may still arrive: leave a tombstone */
     int count;
     int64_t lease_ms;    /* of the outermost acquire */
     int64_t deadline_us; /* what the client may believe */
     int64_t cap_ms;      /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
+    int64_t late_us;     /* extends were answered late, the last one then: */
+    int64_t late_cap_ms; /* what was sent before may have come before them */
     int64_t limit_us;    /* of a renewed hold: no deadline is later */
-    int64_t gone_us;     /* the server has dropped it by then, unless late */
+    int64_t gone_us;     /* every lease that was asked for has run out by
+                            then, unless its command is executed even later */
     int64_t began_us, ended_us;
     uint64_t token;
+    const void *asked_on;    /* the connection of the latest call, while it has
+                                no answer; only compared */
+    struct rl_part *spare;   /* Red: what releases it, without more memory */
+    rl_waker *landing;       /* who waits for in_flight to end */
     const rl_layout *layout; /* fixed */
     rl_group *group;         /* NULL: it is a lock by itself; counted */
     uint64_t scope;          /* fixed */
@@ -93,14 +121,18 @@ typedef struct rl_hold {
     char text[];             /* fixed; the name, a NUL, the holder id, a NUL */
 } rl_hold;
 
+/* Who sleeps until something of the table is due. */
+typedef enum rl_sleeper { RL_KEEPER, RL_NOTIFIER, RL_SLEEPERS } rl_sleeper;
+
 typedef struct rl_holds {
     rl_mutex mutex;
     rl_map map;
+    rl_map estates;
     rl_heap work, expiry;
-    TAILQ_HEAD(, rl_hold) reports;
-    rl_cond watchdog, notifier; /* who sleeps there, until when: */
-    int64_t watchdog_sleeps_us, notifier_sleeps_us;
-    rl_cond landed; /* an in_flight ended */
+    rl_list reports;
+    int64_t sleeps_us[RL_SLEEPERS]; /* until when it sleeps; 0: it is awake */
+    /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
+    void (*wake[RL_SLEEPERS])(struct rl_holds *t);
     bool reconnected, stopping;
     bool wants_reports;  /* fixed: there is an on_event */
     int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
@@ -113,16 +145,78 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
                    int64_t max_hold_ms, bool wants_reports);
 /*
  * Drops what is left; nobody else may use the table any more. forked: in a
- * child, where threads that are not there still seem to wait on conditions.
+ * child, where threads that are not there still seem to wait on the mutex.
  */
 void rl_holds_fini(rl_holds *t, bool forked);
 
+/* --- the table (holds.c) -------------------------------------------------- */
+
 /*
- * A draft of the calling thread's hold, with one reference, the caller's;
- * NULL: out of memory.
+ * The owner's hold of a name, referenced; *valid: it is held. A deadline that
+ * has passed by now makes it lost. NULL: there is none; then *room (if not
+ * NULL) is what a new one needs, or NULL: out of memory.
  */
-rl_hold *rl_hold_new(rl_holds *t, const rl_target *what, const char *holder);
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
+                       int64_t now_us, bool *valid, rl_estate **room);
+void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
+
+/* Room by itself; and back, if no draft has been made of it. */
+rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner);
+void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */
+
+/*
+ * A draft of the owner's hold, with one reference, the caller's. It takes over
+ * the room, also when it fails: NULL, out of memory.
+ */
+rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+                     const char *holder);
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* The owner's hold of a name, or NULL. */
+rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
+                              uint64_t owner) RL_REQUIRES(&t->mutex);
+
+/*
+ * Into the table, so that its owner finds it there; the table takes over the
+ * caller's reference. No effect when it is in.
+ */
+void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* Out of it, if it is in; the caller gets the table's reference. */
+void rl_hold_unlist_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* The owner has ended: its holds are reported, and renewed no more. */
+void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us);
+
+/* Holds whose deadline has passed become LOST. */
+void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The client is being closed. Its holds end by themselves, but those of locks
+ * that are held elsewhere, too, are lost to these, or, at their home, with
+ * them.
+ */
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us);
+
+void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
+void rl_holds_reconnected(rl_holds *t); /* an event of its own */
+
+/* For the keeper: when the hold's next renewal or undoing is due. */
+void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* For the notifier: an event of this hold is to be delivered. */
+void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
+    RL_REQUIRES(&t->mutex);
+
+/* Takes it off the notifier's queue, whose reference the caller gets. */
+void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* Wakes a sleeper that would look later than that. */
+void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* --- one hold (hold.c) ---------------------------------------------------- */
 
 static inline const char *rl_hold_name(const rl_hold *h)
 {
@@ -130,35 +224,25 @@ static inline const char *rl_hold_name(const rl_hold *h)
 }
 
 /*
- * The calling thread's hold of a name, HELD or LOST, or NULL. A hold whose
- * deadline has passed is LOST from here on.
- */
-rl_hold *rl_holds_mine_locked(rl_holds *t, const rl_target *what)
-    RL_REQUIRES(&t->mutex);
-
-/*
- * A draft whose grant is still on its way is put into the table, so that its
- * owner finds it there; the table takes over the caller's reference.
- */
-void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
-
-/*
  * A draft was granted its lease by a command sent at sent_us, and its deadline
  * is still to come: the table takes over the caller's reference.
  */
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
-                          int64_t sent_us, bool renewed) RL_REQUIRES(&t->mutex);
+                          int64_t sent_us, bool renewed, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
 
 /*
  * The server confirmed a lease whose command was sent at sent_us. A deadline
  * that has passed meanwhile is not revived: the hold is LOST then.
  */
 void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
-                            int64_t lease_ms) RL_REQUIRES(&t->mutex);
+                            int64_t lease_ms, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
 
 /* The same, but the deadline may also become earlier. */
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
-                              int64_t lease_ms) RL_REQUIRES(&t->mutex);
+                              int64_t lease_ms, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
 
 /*
  * An extend that began to be sent at sent_us has no answer, and may set its
@@ -168,12 +252,23 @@ void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                         int64_t lease_ms) RL_REQUIRES(&t->mutex);
 
 /*
+ * The same of one whose answer has come now, but late: it has set its lease,
+ * before or after what else was sent until now.
+ */
+void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                             int64_t lease_ms, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The longest lease that a command which was sent then can be relied on for. */
+int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
+
+/*
  * Turns renewal on, or goes on with it: the lease now running was sent for at
  * sent_us. An explicit lease that the hold has keeps its end, also past
  * max_hold_ms. No effect on a hold that is lost.
  */
-void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
-    RL_REQUIRES(&t->mutex);
+void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                                  int64_t now_us) RL_REQUIRES(&t->mutex);
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
     RL_REQUIRES(&t->mutex);
 void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
@@ -191,6 +286,10 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
 
 /* HELD, and the deadline not passed; else it is LOST from here on. */
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The node does not have it; its client asks again from due_us on. */
+void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     RL_REQUIRES(&t->mutex);
 
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
@@ -211,7 +310,7 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
 /*
- * Hands the caller's reference to the watchdog, which from due_us on makes the
+ * Hands the caller's reference to the keeper, which from due_us on makes the
  * hold go away on the server.
  */
 void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
@@ -220,34 +319,13 @@ void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 /* What may still arrive is undone for at least this long. */
 #define RL_DOUBT_MS 60000
 
-/* The watchdog is done with it. */
-void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
-
-/* The thread has ended: its holds are reported, and renewed no more. */
-void rl_holds_abandon(rl_holds *t, uint64_t owner);
-
-/* For the watchdog: when the hold's next renewal or undoing is due. */
-void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
-    RL_REQUIRES(&t->mutex);
-
-/* For the notifier: an event of this hold is to be delivered. */
-void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
-    RL_REQUIRES(&t->mutex);
-
-/* Takes it off the notifier's queue, whose reference the caller gets. */
-void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
-
-/* Losses that are due by now become LOST. */
-void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
-
 /*
- * The client is being closed. Its holds end by themselves, but those of locks
- * that are held elsewhere, too, are lost to these, or, at their home, with
- * them.
+ * It was lost, but the server may have it still: a renewal that was given up
+ * may have kept it alive.
  */
-void rl_holds_close(rl_holds *t, const struct rlock_client *client);
+bool rl_hold_lingers(const rl_hold *h, int64_t now_us);
 
-void rl_holds_stop(rl_holds *t);        /* watchdog and notifier end */
-void rl_holds_reconnected(rl_holds *t); /* an event of its own */
+/* The keeper is done with it. */
+void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 #endif

@@ -10,19 +10,19 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "net/conn.h"
+#include "wire/reply.h"
 
 #define RL_RUN_ID_MAX 41
 
 typedef struct rl_identity {
     atomic_bool wanted;         /* with every new connection */
+    atomic_bool awaited;        /* the server was away from the beginning */
     rl_mutex mutex;             /* guards what follows */
     char run_id[RL_RUN_ID_MAX]; /* "": the server does not tell */
     int64_t started_us;         /* the run has begun by then */
-    bool restarted;             /* it is not the first one that we met */
+    bool restarted;             /* it may have begun since others voted: it is
+                                   not the first one, or came late */
 } rl_identity;
-
-struct rl_engine;
 
 void rl_identity_init(rl_identity *id);
 void rl_identity_fini(rl_identity *id);
@@ -31,11 +31,7 @@ void rl_identity_fini(rl_identity *id);
  * What the probe or identify script tells, from its run_id on. False: the
  * server does not tell.
  */
-bool rl_identity_note(rl_identity *id, const rl_item item[2]);
-
-/* Asks. False: the connection failed, or the server does not tell. */
-bool rl_identify(struct rl_engine *e, rl_conn *c, int64_t deadline_us,
-                 rl_fault *f);
+bool rl_identity_note(rl_identity *id, const rl_item item[2], int64_t now_us);
 
 /* What is known, without the mutex. */
 typedef struct rl_run {

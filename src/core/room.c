@@ -1,9 +1,17 @@
+/*
+ * The waiting rooms. Called by the acquiring owners, and by the doorbell's
+ * thread, which wakes them.
+ *
+ * What stays true, under the rooms' mutex: a room is in the map exactly while
+ * it has waiters, and its first waiter is its front; who becomes the front is
+ * woken to look, so no wake-up ends with a waiter who goes away. A room that
+ * the doorbell has listened for is kept after its end until the doorbell has
+ * heard that it is gone.
+ */
 #include "core/room.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/clock.h"
 
 typedef struct key {
     const void *name;
@@ -19,14 +27,28 @@ static bool same(const rl_map_node *n, const void *wanted)
            memcmp(room->name, k->name, k->len) == 0;
 }
 
+static bool is_that(const rl_map_node *n, const void *wanted)
+{
+    return n == wanted;
+}
+
 bool rl_rooms_init(rl_rooms *r)
 {
     rl_mutex_init(&r->mutex);
-    return rl_map_init(&r->map, same);
+    rl_list_init(&r->fresh);
+    rl_list_init(&r->gone);
+    bool ok = rl_map_init(&r->map, same);
+    return rl_map_init(&r->listeners, is_that) && ok;
 }
 
 void rl_rooms_fini(rl_rooms *r, bool forked)
 {
+    rl_link *k;
+    while (r->map.buckets && (k = rl_list_first(&r->gone)) != NULL) {
+        rl_list_remove(k);
+        free(RL_CONTAINER(k, rl_room, news));
+    }
+    rl_map_fini(&r->listeners);
     rl_map_fini(&r->map);
     if (!forked)
         rl_mutex_fini(&r->mutex);
@@ -46,89 +68,85 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     rl_room *room = calloc(1, sizeof *room + what->len);
     if (!room)
         return NULL;
-    TAILQ_INIT(&room->waiters);
+    rl_list_init(&room->waiters);
     room->scope = what->scope;
     room->name_len = what->len;
     memcpy(room->name, what->name, what->len);
     rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
+    rl_list_add_last(&r->fresh, &room->news);
     return room;
 }
 
-/* Reasons are taken away only by the waiter, and a stronger one stays. */
-static void wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
-    RL_REQUIRES(&r->mutex)
+static void remove_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
 {
-    (void)r;
-    if (w->wake < why)
-        w->wake = why;
-    rl_cond_wake(&w->cond);
+    rl_map_remove(&r->map, &room->node);
+    rl_list_remove(&room->news);
+    if (room->listened)
+        rl_list_add_last(&r->gone, &room->news);
+    else
+        free(room);
 }
 
-bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
-                     const void *handle)
+static rl_waiter *front_of(const rl_room *room)
 {
-    *w = (rl_waiter){.handle = handle};
-    rl_cond_init(&w->cond);
+    rl_link *first = rl_list_first(&room->waiters);
+    return first ? RL_CONTAINER(first, rl_waiter, link) : NULL;
+}
+
+static void wake(const rl_waiter *w, rl_wake why)
+{
+    w->waker->wake(w->waker, why, 0);
+}
+
+bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
+                   const void *handle, rl_waker *waker)
+{
+    *w = (rl_waiter){.handle = handle, .waker = waker};
     rl_mutex_lock(&r->mutex);
     w->room = find_locked(r, what->name, what->len, what->scope);
     if (!w->room)
         w->room = add_locked(r, what);
     if (w->room)
-        TAILQ_INSERT_TAIL(&w->room->waiters, w, link);
-    if (r->closed)
-        w->wake = RL_WAKE_CLOSE;
+        rl_list_add_last(&w->room->waiters, &w->link);
+    if (w->room && r->closed)
+        wake(w, RL_WAKE_CLOSE);
     rl_mutex_unlock(&r->mutex);
-    if (!w->room)
-        rl_cond_fini(&w->cond);
     return w->room != NULL;
 }
 
-bool rl_waiter_leave(rl_rooms *r, rl_waiter *w, bool acquired)
+bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
 {
     rl_room *room = w->room;
     bool must_leave = false;
     rl_mutex_lock(&r->mutex);
-    bool was_front = TAILQ_FIRST(&room->waiters) == w;
-    TAILQ_REMOVE(&room->waiters, w, link);
+    bool was_front = front_of(room) == w;
+    rl_list_remove(&w->link);
     if (acquired) {
         room->queued = false;
         room->ticket = 0;
     }
-    rl_waiter *next = TAILQ_FIRST(&room->waiters);
+    const rl_waiter *next = front_of(room);
     if (next) {
         if (was_front)
-            wake_locked(r, next, RL_WAKE_LOOK);
+            wake(next, RL_WAKE_LOOK);
     } else {
         must_leave = room->queued;
-        rl_map_remove(&r->map, &room->node);
-        free(room);
+        remove_locked(r, room);
     }
     rl_mutex_unlock(&r->mutex);
-    rl_cond_fini(&w->cond);
+    w->room = NULL;
     return must_leave;
 }
 
-bool rl_waiter_is_front(rl_rooms *r, const rl_waiter *w)
+bool rl_room_is_front(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
-    bool front = TAILQ_FIRST(&w->room->waiters) == w;
+    bool front = front_of(w->room) == w;
     rl_mutex_unlock(&r->mutex);
     return front;
 }
 
-rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us)
-{
-    rl_mutex_lock(&r->mutex);
-    while (w->wake == RL_WAKE_NONE && rl_now_us() < deadline_us)
-        rl_cond_wait_until(&w->cond, &r->mutex, deadline_us);
-    rl_wake why = w->wake;
-    if (why < RL_WAKE_CANCEL)
-        w->wake = RL_WAKE_NONE;
-    rl_mutex_unlock(&r->mutex);
-    return why;
-}
-
-int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w)
+int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
     w->room->queued = true;
@@ -137,87 +155,142 @@ int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w)
     return ticket;
 }
 
-void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket)
+void rl_room_is_busy(rl_rooms *r, const rl_waiter *w, int64_t ticket,
+                     int64_t asked_us)
 {
     rl_mutex_lock(&r->mutex);
-    w->room->ticket = ticket;
+    w->room->busy_us = asked_us;
+    w->room->outage_us = 0;
+    if (ticket)
+        w->room->ticket = ticket;
     rl_mutex_unlock(&r->mutex);
 }
 
-int64_t rl_waiter_failed(rl_rooms *r, rl_waiter *w)
+int64_t rl_room_failed(rl_rooms *r, const rl_waiter *w, int64_t now_us)
 {
     rl_mutex_lock(&r->mutex);
     if (w->room->outage_us == 0)
-        w->room->outage_us = rl_now_us();
+        w->room->outage_us = now_us;
     int64_t since_us = w->room->outage_us;
     rl_mutex_unlock(&r->mutex);
     return since_us;
 }
 
-void rl_waiter_answered(rl_rooms *r, rl_waiter *w)
+void rl_room_answered(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
     w->room->outage_us = 0;
     rl_mutex_unlock(&r->mutex);
 }
 
-void rl_rooms_yield(rl_rooms *r, const void *name, size_t len, int64_t until_us)
+bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us)
+{
+    rl_mutex_lock(&r->mutex);
+    bool busy = w->room->busy_us >= since_us;
+    rl_mutex_unlock(&r->mutex);
+    return busy;
+}
+
+void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
+                        int64_t until_us)
 {
     uint64_t hash = rl_hash(name, len, 0);
     rl_mutex_lock(&r->mutex);
-    r->manners[hash % RL_MANNERS] = (rl_manners){hash, until_us};
+    r->courtesy[hash % RL_COURTESIES] = (rl_courtesy){hash, until_us};
     rl_mutex_unlock(&r->mutex);
 }
 
-static int64_t yields_until_locked(rl_rooms *r, uint64_t hash)
+static int64_t held_back_until_locked(rl_rooms *r, uint64_t hash)
     RL_REQUIRES(&r->mutex)
 {
-    rl_manners m = r->manners[hash % RL_MANNERS];
-    return m.hash == hash ? m.until_us : 0;
+    rl_courtesy c = r->courtesy[hash % RL_COURTESIES];
+    return c.hash == hash ? c.until_us : 0;
 }
 
-bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what)
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 {
     uint64_t hash = rl_hash(what->name, what->len, 0);
     rl_mutex_lock(&r->mutex);
-    bool owed = find_locked(r, what->name, what->len, what->scope) ||
-                yields_until_locked(r, hash) > rl_now_us();
+    bool owed = r->closed ||
+                find_locked(r, what->name, what->len, what->scope) ||
+                held_back_until_locked(r, hash) > now_us;
     rl_mutex_unlock(&r->mutex);
     return owed;
 }
 
-int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w)
+int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
-    int64_t until_us = yields_until_locked(r, w->room->node.hash);
+    int64_t until_us = held_back_until_locked(r, w->room->node.hash);
     rl_mutex_unlock(&r->mutex);
     return until_us;
 }
 
+void rl_rooms_listen(rl_rooms *r, rl_listener *l)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_map_add(&r->listeners, &l->node,
+               rl_hash(l->what->name, l->what->len, 0));
+    rl_mutex_unlock(&r->mutex);
+    l->listens = true;
+}
+
+void rl_rooms_unlisten(rl_rooms *r, rl_listener *l)
+{
+    if (!l->listens)
+        return;
+    rl_mutex_lock(&r->mutex);
+    rl_map_remove(&r->listeners, &l->node);
+    rl_mutex_unlock(&r->mutex);
+    l->listens = false;
+}
+
+/* --- for Redisson's channels ---------------------------------------------- */
+
 typedef struct listing {
-    void (*fn)(const char *name, size_t len, void *arg);
+    rl_rooms_news_fn *fn;
     void *arg;
 } listing;
 
-static void listen_for(rl_map_node *n, void *arg)
+static void list_room(rl_map_node *n, void *arg)
 {
     rl_room *room = RL_CONTAINER(n, rl_room, node);
     const listing *l = arg;
     room->listened = true;
+    rl_list_remove(&room->news);
     l->fn(room->name, room->name_len, l->arg);
 }
 
-void rl_rooms_listen(rl_rooms *r,
-                     void (*fn)(const char *name, size_t len, void *arg),
-                     void *arg)
+static bool is_wanted_locked(rl_rooms *r, const rl_room *gone)
+    RL_REQUIRES(&r->mutex)
 {
-    listing l = {fn, arg};
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++)
+        if (find_locked(r, gone->name, gone->name_len, scope))
+            return true;
+    return false;
+}
+
+void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
+                   rl_rooms_news_fn *went, void *arg)
+{
+    listing l = {came, arg};
+    rl_link *k;
     rl_mutex_lock(&r->mutex);
-    rl_map_each(&r->map, listen_for, &l);
+    if (all)
+        rl_map_each(&r->map, list_room, &l);
+    while ((k = rl_list_first(&r->fresh)) != NULL)
+        list_room(&RL_CONTAINER(k, rl_room, news)->node, &l);
+    while ((k = rl_list_first(&r->gone)) != NULL) {
+        rl_room *room = RL_CONTAINER(k, rl_room, news);
+        rl_list_remove(k);
+        if (!is_wanted_locked(r, room))
+            went(room->name, room->name_len, arg);
+        free(room);
+    }
     rl_mutex_unlock(&r->mutex);
 }
 
-bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w)
+bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
     bool listened = w->room->listened;
@@ -225,59 +298,90 @@ bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w)
     return listened;
 }
 
-bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
+/* --- waking --------------------------------------------------------------- */
+
+typedef struct ring {
+    const void *name;
+    size_t len;
+    rl_wake why;
+    bool heard;
+} ring;
+
+static void wake_listener(rl_map_node *n, void *arg)
 {
-    bool wanted = false;
-    rl_mutex_lock(&r->mutex);
-    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
-        rl_room *room = find_locked(r, name, len, scope);
-        if (room)
-            wake_locked(r, TAILQ_FIRST(&room->waiters), why);
-        wanted = wanted || room;
-    }
-    rl_mutex_unlock(&r->mutex);
-    return wanted;
+    const rl_listener *l = RL_CONTAINER(n, rl_listener, node);
+    ring *it = arg;
+    if (it->name && (l->what->len != it->len ||
+                     memcmp(l->what->name, it->name, it->len) != 0))
+        return;
+    it->heard = true;
+    l->waker->wake(l->waker, it->why, l->index);
 }
 
-static void look_again(rl_map_node *n, void *arg) RL_UNCHECKED
+bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 {
-    rl_room *room = RL_CONTAINER(n, rl_room, node);
-    wake_locked(arg, TAILQ_FIRST(&room->waiters), RL_WAKE_LOOK);
+    ring it = {name, len, why, false};
+    rl_mutex_lock(&r->mutex);
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
+        const rl_room *room = find_locked(r, name, len, scope);
+        if (room)
+            wake(front_of(room), why);
+        it.heard = it.heard || room;
+    }
+    rl_map_each_of(&r->listeners, rl_hash(name, len, 0), wake_listener, &it);
+    rl_mutex_unlock(&r->mutex);
+    return it.heard;
+}
+
+static void look_again(rl_map_node *n, void *arg)
+{
+    (void)arg;
+    wake(front_of(RL_CONTAINER(n, rl_room, node)), RL_WAKE_LOOK);
 }
 
 void rl_rooms_wake_all(rl_rooms *r)
 {
+    ring it = {.why = RL_WAKE_LOOK};
     rl_mutex_lock(&r->mutex);
-    rl_map_each(&r->map, look_again, r);
+    rl_map_each(&r->map, look_again, NULL);
+    rl_map_each(&r->listeners, wake_listener, &it);
     rl_mutex_unlock(&r->mutex);
 }
 
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)
 {
-    rl_waiter *w;
     rl_mutex_lock(&r->mutex);
-    rl_room *room = find_locked(r, what->name, what->len, what->scope);
-    if (room) {
-        TAILQ_FOREACH (w, &room->waiters, link) {
-            if (w->handle == handle)
-                wake_locked(r, w, RL_WAKE_CANCEL);
-        }
+    const rl_room *room = find_locked(r, what->name, what->len, what->scope);
+    for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
+         k = rl_list_next(&room->waiters, k)) {
+        const rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
+        if (w->handle == handle)
+            wake(w, RL_WAKE_CANCEL);
     }
     rl_mutex_unlock(&r->mutex);
 }
 
-static void close_room(rl_map_node *n, void *arg) RL_UNCHECKED
+static void wake_room(rl_map_node *n, void *why)
 {
-    rl_waiter *w;
-    TAILQ_FOREACH (w, &RL_CONTAINER(n, rl_room, node)->waiters, link) {
-        wake_locked(arg, w, RL_WAKE_CLOSE);
-    }
+    const rl_room *room = RL_CONTAINER(n, rl_room, node);
+    for (rl_link *k = rl_list_first(&room->waiters); k;
+         k = rl_list_next(&room->waiters, k))
+        wake(RL_CONTAINER(k, rl_waiter, link), *(const rl_wake *)why);
+}
+
+void rl_rooms_cancel_all(rl_rooms *r)
+{
+    rl_wake why = RL_WAKE_CANCEL;
+    rl_mutex_lock(&r->mutex);
+    rl_map_each(&r->map, wake_room, &why);
+    rl_mutex_unlock(&r->mutex);
 }
 
 void rl_rooms_close(rl_rooms *r)
 {
+    rl_wake why = RL_WAKE_CLOSE;
     rl_mutex_lock(&r->mutex);
     r->closed = true;
-    rl_map_each(&r->map, close_room, r);
+    rl_map_each(&r->map, wake_room, &why);
     rl_mutex_unlock(&r->mutex);
 }

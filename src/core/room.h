@@ -1,46 +1,42 @@
 /*
- * Waiting rooms: the threads of this process that want one lock, first come,
+ * Waiting rooms: the owners of this process that want one lock, first come,
  * first served. Only the one in front talks to the server and is represented
  * in the lock's queue there, by this client's bell; the others sleep until it
  * is their turn. So the server's queue has one entry for each client, and a
- * release wakes one thread of one process.
+ * release wakes one waiter of one process.
+ *
+ * The front of a Red lock also listens at the other nodes' clients, whose bells
+ * stand in those nodes' queues.
  *
  * The rooms' mutex guards all members below that are not marked "fixed". A
- * waiter lives on its thread's stack; a room exists while it has waiters.
+ * waiter and a listener live with their acquire; a room exists while it has
+ * waiters. Who is to be woken is called with the mutex held.
  */
 #ifndef RL_CORE_ROOM_H
 #define RL_CORE_ROOM_H
 
-#include <sys/queue.h>
-
+#include "base/list.h"
 #include "base/map.h"
 #include "base/thread.h"
 #include "core/target.h"
+#include "core/waker.h"
 
 typedef struct rl_room rl_room;
 
-/* Why a waiter should look again; the larger ones win. */
-typedef enum rl_wake {
-    RL_WAKE_NONE,
-    RL_WAKE_LOOK,   /* it has become the front, or rings may have been missed */
-    RL_WAKE_RUNG,   /* a release rang for it */
-    RL_WAKE_CANCEL, /* rlock_cancel() */
-    RL_WAKE_CLOSE   /* rlock_client_free() */
-} rl_wake;
-
 typedef struct rl_waiter {
-    TAILQ_ENTRY(rl_waiter) link;
-    rl_room *room;      /* fixed */
+    rl_link link;
+    rl_room *room;      /* fixed; NULL: it is in none */
     const void *handle; /* fixed; whose rlock_cancel() ends the wait */
-    rl_cond cond;
-    rl_wake wake;
+    rl_waker *waker;    /* fixed */
 } rl_waiter;
 
 struct rl_room {
     rl_map_node node;
-    TAILQ_HEAD(, rl_waiter) waiters; /* the first is the front */
-    int64_t ticket; /* the client's place in the server's queue; 0: none yet */
+    rl_list waiters; /* the first is the front */
+    rl_link news;    /* in a list of what the doorbell does not know */
+    int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
+    int64_t busy_us;   /* when the server last said that it is held */
     bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
     uint64_t scope;    /* fixed */
@@ -48,21 +44,33 @@ struct rl_room {
     char name[];       /* fixed */
 };
 
+/* Hears the rings for a name, for a waiter of another client. */
+typedef struct rl_listener {
+    rl_map_node node;
+    const rl_target *what; /* fixed */
+    rl_waker *waker;       /* fixed */
+    unsigned index;        /* fixed; which node of the Red lock this is */
+    bool listens;          /* the acquiring owner's own */
+} rl_listener;
+
 /*
  * Names for which another client has just been rung. A few are enough: one
  * that is forgotten costs that client a wake-up in vain.
  */
-#define RL_MANNERS 64
+#define RL_COURTESIES 64
 
-typedef struct rl_manners {
+typedef struct rl_courtesy {
     uint64_t hash; /* of the name */
     int64_t until_us;
-} rl_manners;
+} rl_courtesy;
 
 typedef struct rl_rooms {
     rl_mutex mutex;
     rl_map map;
-    rl_manners manners[RL_MANNERS];
+    rl_map listeners;
+    rl_list fresh; /* rooms that have come since the doorbell looked, */
+    rl_list gone;  /* and what is left of those it had listened for */
+    rl_courtesy courtesy[RL_COURTESIES];
     bool closed;
 } rl_rooms;
 
@@ -70,8 +78,8 @@ bool rl_rooms_init(rl_rooms *r);
 void rl_rooms_fini(rl_rooms *r, bool forked);
 
 /* Lines up. False: out of memory. */
-bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
-                     const void *handle);
+bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
+                   const void *handle, rl_waker *waker);
 
 /*
  * Goes away; the next in line is woken to take over. acquired: the script has
@@ -79,60 +87,63 @@ bool rl_waiter_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
  * room, the server's queue may still have this client, and the caller has to
  * take it out (or to pass on a ring that was meant for it).
  */
-bool rl_waiter_leave(rl_rooms *r, rl_waiter *w, bool acquired);
+bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired);
 
-bool rl_waiter_is_front(rl_rooms *r, const rl_waiter *w);
-
-/*
- * Sleeps until woken or until the deadline, and takes the reason with it;
- * RL_WAKE_NONE: the deadline. A cancel or a close stays for the next call.
- */
-rl_wake rl_waiter_sleep(rl_rooms *r, rl_waiter *w, int64_t deadline_us);
+bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
 
 /*
  * For the front only: its place in the server's queue, before a try with a
- * bell, after which the client may be in that queue; and the ticket that the
- * server gave it.
+ * bell, after which the client may be in that queue; and the server's answer,
+ * that the lock is held, with the ticket that it gave.
  */
-int64_t rl_waiter_ticket(rl_rooms *r, rl_waiter *w);
-void rl_waiter_set_ticket(rl_rooms *r, rl_waiter *w, int64_t ticket);
+int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w);
+void rl_room_is_busy(rl_rooms *r, const rl_waiter *w, int64_t ticket,
+                     int64_t asked_us);
 
 /*
- * For the front: its try failed. Returns since when tries have, also those of
- * the ones who stood in front before; and ends that.
+ * For the front: its try failed. Returns since when all tries have, also those
+ * of earlier fronts. An answer ends such an outage.
  */
-int64_t rl_waiter_failed(rl_rooms *r, rl_waiter *w);
-void rl_waiter_answered(rl_rooms *r, rl_waiter *w);
+int64_t rl_room_failed(rl_rooms *r, const rl_waiter *w, int64_t now_us);
+void rl_room_answered(rl_rooms *r, const rl_waiter *w);
+
+/* Has the server said that it is held, when asked at that time or later? */
+bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us);
 
 /* Does somebody wait here, or is the next comer held back? */
-bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what);
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us);
 
 /*
  * Holds the next comer for a name back until then: a release rang another
  * client, which has a longer way to the lock than this one and would lose
  * against it time and again.
  */
-void rl_rooms_yield(rl_rooms *r, const void *name, size_t len,
-                    int64_t until_us);
-int64_t rl_waiter_yields_until(rl_rooms *r, const rl_waiter *w);
+void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
+                        int64_t until_us);
+int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w);
+
+void rl_rooms_listen(rl_rooms *r, rl_listener *l);
+void rl_rooms_unlisten(rl_rooms *r, rl_listener *l); /* if it listens */
 
 /*
- * For a client that listens on Redisson's channels: goes through the names
- * that are waited for, under the mutex; and whether that has happened since
- * this waiter's room was made.
+ * For a client that listens on Redisson's channels: calls came() and went(),
+ * under the mutex, for the names that have begun to be waited for since the
+ * last time, and for those that have ceased to. all: came() for every name.
  */
-void rl_rooms_listen(rl_rooms *r,
-                     void (*fn)(const char *name, size_t len, void *arg),
-                     void *arg);
-bool rl_waiter_is_listened_for(rl_rooms *r, const rl_waiter *w);
+typedef void rl_rooms_news_fn(const char *name, size_t len, void *arg);
+
+void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
+                   rl_rooms_news_fn *went, void *arg);
+bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
 /*
- * Wakes the front of each room of a single lock of that name. False: nobody
- * here wants the name.
+ * Wakes the front of each room of a single lock of that name, and who listens
+ * for it. False: nobody here wants the name.
  */
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
-void rl_rooms_wake_all(rl_rooms *r); /* every front, to look again */
+void rl_rooms_wake_all(rl_rooms *r); /* everybody, to look again */
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle);
+void rl_rooms_cancel_all(rl_rooms *r);
 void rl_rooms_close(rl_rooms *r); /* every waiter, now and later */
 
 #endif

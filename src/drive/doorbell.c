@@ -1,10 +1,21 @@
+/*
+ * The thread's loop: connect, subscribe, wake everybody to look, hear rings
+ * until the connection breaks; then pause, and again. Rings wake fronts and
+ * listeners (core/room.h); a ring for a name that nobody here wants is passed
+ * on to the next client in the server's queue, by a call on a borrowed
+ * connection.
+ *
+ * What stays true: `bell_is_heard` is set only while the subscription stands,
+ * and a waiter that queued under it before a break is woken when it stands
+ * again. A silent connection is pinged, and given up when it stays silent.
+ */
 #include "drive/doorbell.h"
 
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "core/op.h"
+#include "drive/caller.h"
 #include "drive/engine.h"
 
 #define FIRST_PAUSE_US   50000
@@ -18,22 +29,19 @@
 #define LASTED_US 1000000
 
 /* A connection that is silent for so long is asked whether it is alive. */
-#define SILENCE_MS 15000
+#define SILENCE_US 15000000
 
 bool rl_doorbell_init(rl_doorbell *d)
 {
-    d->wake_fd = -1;
+    d->signal = RL_SIGNAL_NONE;
     rl_mutex_init(&d->starting);
-    strcpy(d->channel, RL_BELL_PREFIX);
-    return rl_ears_init(&d->ears) &&
-           rl_uuid_new(d->channel + strlen(RL_BELL_PREFIX));
+    return rl_channels_init(&d->channels);
 }
 
 void rl_doorbell_fini(rl_doorbell *d, bool forked)
 {
-    rl_ears_fini(&d->ears);
-    if (d->wake_fd >= 0)
-        close(d->wake_fd);
+    rl_channels_fini(&d->channels);
+    rl_signal_fini(&d->signal);
     if (!forked)
         rl_mutex_fini(&d->starting);
 }
@@ -45,102 +53,140 @@ static bool is_message(const rl_reply *r, const char *kind, size_t elements)
            strcmp(r->item[0].str, kind) == 0;
 }
 
+/* A ring for a name that nobody here wants any more. */
+static void pass_on(rl_engine *e, const rl_item *name)
+{
+    rl_op op;
+    rl_part x;
+    rl_target what = {.name = name->str, .len = name->len};
+    int64_t now_us = rl_now_us();
+    rl_op_init(&op);
+    rl_part_leave(&x, &e->core, &what, now_us);
+    x.until_us = rl_min(x.until_us, rl_after_ms(now_us, PASS_ON_MS));
+    x.op = &op;
+    x.heap = false;
+    op.n = op.quorum = 1;
+    op.part[0] = &x;
+    rl_drive(&op);
+}
+
+static void hear_ring(rl_engine *e, const rl_reply *r)
+{
+    rl_item name = r->item[2];
+    char text[RLOCK_NAME_MAX + 1];
+    if (!rl_item_is(&name, REDIS_REPLY_STRING) || name.len == 0 ||
+        name.len > RLOCK_NAME_MAX)
+        return;
+    if (rl_rooms_wake(&e->core.rooms, name.str, name.len, RL_WAKE_RUNG))
+        return;
+    memcpy(text, name.str, name.len + 1);
+    name.str = text;
+    pass_on(e, &name);
+}
+
+/* What the server says on the subscriber connection. */
+static void hear(void *arg, const rl_reply *r)
+{
+    rl_engine *e = arg;
+    rl_doorbell *d = &e->doorbell;
+    if (rl_channels_hear(e, r))
+        return;
+    if (is_message(r, "message", 3))
+        hear_ring(e, r);
+    else if (is_message(r, "subscribe", 3))
+        d->subscribed = true;
+    else if (rl_reply_is(r, REDIS_REPLY_ERROR) && !d->subscribed)
+        d->refused = true;
+}
+
+static bool say(rl_conn *c, const char *command, const char *channel)
+{
+    rl_bytes *to = rl_line_begin(&c->line);
+    rl_put_array(to, channel ? 2 : 1);
+    rl_put_text(to, command);
+    if (channel)
+        rl_put_text(to, channel);
+    return rl_line_push(&c->line, NULL) && rl_conn_send(c);
+}
+
+/* Waits for input, a poke or the end. False: the time is over, or it broke. */
+static bool listen_to(rl_engine *e, rl_conn *c, int64_t until_us)
+{
+    rl_doorbell *d = &e->doorbell;
+    struct pollfd p[2] = {
+        {.fd = d->signal.fd, .events = POLLIN},
+        {.fd = c ? c->io.fd : -1, .events = c ? rl_conn_events(c) : 0}};
+    int n = poll(p, 2, rl_poll_ms(until_us));
+    if (n > 0 && p[0].revents) {
+        d->poked = true;
+        if (!atomic_load(&d->stopping))
+            rl_signal_clear(&d->signal);
+    }
+    if (n > 0 && p[1].revents)
+        return rl_conn_send(c) && rl_conn_receive(c);
+    return n != 0 || rl_now_us() < until_us;
+}
+
+static bool is_stopping(const rl_engine *e)
+{
+    return atomic_load(&e->doorbell.stopping);
+}
+
 /* A server that refuses (an ACL, a proxy) will do so again: no hurry then. */
 static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
 {
-    rl_reply r;
-    rl_fault f;
-    if (rl_conn_ask(c, rl_command_deadline(e), &r, &f, 2,
-                    (const char *[]){"SUBSCRIBE", e->doorbell.channel}) !=
-        RLOCK_OK)
+    rl_doorbell *d = &e->doorbell;
+    int64_t until_us = rl_command_end(&e->core, rl_now_us());
+    d->subscribed = d->refused = false;
+    c->line.pushed = hear;
+    c->line.arg = e;
+    if (!say(c, "SUBSCRIBE", e->core.bell))
         return false;
-    if (is_message(&r, "subscribe", 3))
-        return true;
-    *pause_us = REFUSED_PAUSE_US;
-    return false;
-}
-
-static void ring(rl_engine *e, const rl_reply *r)
-{
-    const rl_item *name = &r->item[2];
-    if (rl_ears_hear(e, r))
-        return;
-    if (!is_message(r, "message", 3) || !rl_item_is(name, REDIS_REPLY_STRING) ||
-        name->len == 0 || name->len > RLOCK_NAME_MAX)
-        return;
-    if (!rl_rooms_wake(&e->rooms, name->str, name->len, RL_WAKE_RUNG))
-        rl_leave_queue(e, name->str, name->len,
-                       rl_min(rl_command_deadline(e),
-                              rl_after_ms(rl_now_us(), PASS_ON_MS)));
-}
-
-/* Reads what has come. False: the connection is broken. */
-static bool hear(rl_engine *e, rl_conn *c)
-{
-    do {
-        rl_reply r;
-        rl_fault f;
-        if (rl_conn_read(c, rl_command_deadline(e), &r, &f) != RLOCK_OK)
+    while (!d->subscribed && !d->refused && !is_stopping(e))
+        if (!listen_to(e, c, until_us))
             return false;
-        ring(e, &r);
-    } while (rl_conn_has_input(c));
-    return true;
-}
-
-static bool send_ping(rl_engine *e, rl_conn *c)
-{
-    const char *ping = "PING";
-    size_t len = 4;
-    rl_fault f;
-    return rl_conn_append(c, 1, &ping, &len) &&
-           rl_conn_flush(c, rl_command_deadline(e), &f) == RLOCK_OK;
-}
-
-/* Waits for the socket, a poke or the end; returns poll's result. */
-static int listen_to(rl_engine *e, rl_conn *c, int timeout_ms, bool *readable,
-                     bool *poked)
-{
-    struct pollfd p[2] = {{.fd = e->doorbell.wake_fd, .events = POLLIN},
-                          {.fd = c ? c->ctx->fd : -1, .events = POLLIN}};
-    int n = poll(p, 2, timeout_ms);
-    *readable = n > 0 && p[1].revents;
-    *poked = n > 0 && p[0].revents;
-    if (*poked && !atomic_load(&e->doorbell.stopping))
-        eventfd_read(e->doorbell.wake_fd, &(eventfd_t){0});
-    return n;
+    if (d->refused)
+        *pause_us = REFUSED_PAUSE_US;
+    return d->subscribed;
 }
 
 /* Serves rings until the connection breaks or the client closes. */
 static void serve(rl_engine *e, rl_conn *c)
 {
+    rl_doorbell *d = &e->doorbell;
     bool asked = false;
-    while (!atomic_load(&e->doorbell.stopping)) {
-        bool readable, poked;
-        int64_t patience_ms =
-            asked ? e->set.command_timeout_ms : (int64_t)SILENCE_MS;
-        int n = listen_to(e, c, (int)rl_min(patience_ms, SILENCE_MS), &readable,
-                          &poked);
-        if (poked && e->set.redisson_channel && !rl_ears_adjust(e, c))
+    int64_t heard_us = rl_now_us();
+    while (!is_stopping(e)) {
+        if (d->poked && e->core.set.redisson_channel &&
+            !rl_channels_adjust(e, c))
             return;
-        if (readable) {
-            if (!hear(e, c))
-                return;
+        d->poked = false;
+        int64_t patience_us =
+            asked ? rl_min(e->core.set.command_timeout_ms * 1000, SILENCE_US)
+                  : SILENCE_US;
+        int64_t heard_before_us = c->heard_us;
+        bool more = listen_to(e, c, heard_us + patience_us);
+        if (rl_conn_is_broken(c))
+            return;
+        if (c->heard_us != heard_before_us) {
+            heard_us = rl_now_us();
             asked = false;
-        } else if (n == 0) {
-            if (asked || !send_ping(e, c))
+        } else if (!more) {
+            if (asked || !say(c, "PING", NULL))
                 break;
+            heard_us = rl_now_us();
             asked = true;
         }
     }
-    c->broken = !atomic_load(&e->doorbell.stopping);
+    if (!is_stopping(e))
+        rl_conn_time_out(c);
 }
 
 static void pause_for(rl_engine *e, int64_t us)
 {
-    bool readable, poked;
     int64_t until_us = rl_now_us() + rl_jitter(us);
-    while (rl_now_us() < until_us && !atomic_load(&e->doorbell.stopping))
-        listen_to(e, NULL, rl_poll_ms(until_us), &readable, &poked);
+    while (rl_now_us() < until_us && !is_stopping(e))
+        listen_to(e, NULL, until_us);
 }
 
 /*
@@ -149,19 +195,18 @@ static void pause_for(rl_engine *e, int64_t us)
  */
 static bool connect_and_serve(rl_engine *e, int64_t *pause_us)
 {
-    rl_doorbell *d = &e->doorbell;
     rl_conn *c = NULL;
     rl_fault f;
     int64_t served_us = 0;
     if (rl_source_open(e->source, RL_NEVER, &c, &f) == RLOCK_OK &&
         subscribe(e, c, pause_us)) {
         int64_t began_us = rl_now_us();
-        rl_ears_forget(&d->ears);
-        rl_doorbell_poke(e);
-        atomic_store(&d->up, true);
-        rl_rooms_wake_all(&e->rooms);
+        rl_channels_forget(&e->doorbell.channels);
+        e->doorbell.poked = true;
+        atomic_store(&e->core.bell_is_heard, true);
+        rl_rooms_wake_all(&e->core.rooms);
         serve(e, c);
-        atomic_store(&d->up, false);
+        atomic_store(&e->core.bell_is_heard, false);
         served_us = rl_now_us() - began_us;
     }
     rl_source_close(e->source, c);
@@ -172,7 +217,7 @@ static void *run(void *arg)
 {
     rl_engine *e = arg;
     int64_t pause_us = FIRST_PAUSE_US;
-    while (!atomic_load(&e->doorbell.stopping)) {
+    while (!is_stopping(e)) {
         if (connect_and_serve(e, &pause_us)) {
             pause_us = FIRST_PAUSE_US;
             continue;
@@ -189,9 +234,9 @@ void rl_doorbell_start(rl_engine *e)
     if (atomic_load(&d->started))
         return;
     rl_mutex_lock(&d->starting);
-    if (d->wake_fd < 0)
-        d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (d->wake_fd >= 0 && !d->thread.started &&
+    if (d->signal.fd < 0)
+        rl_signal_init(&d->signal);
+    if (d->signal.fd >= 0 && !d->thread.started &&
         rl_thread_start(&d->thread, "rlock-doorbell", run, e))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
@@ -199,15 +244,15 @@ void rl_doorbell_start(rl_engine *e)
 
 void rl_doorbell_poke(rl_engine *e)
 {
-    if (e->set.redisson_channel && atomic_load(&e->doorbell.started))
-        eventfd_write(e->doorbell.wake_fd, 1);
+    if (e->core.set.redisson_channel && atomic_load(&e->doorbell.started))
+        rl_signal_raise(&e->doorbell.signal);
 }
 
 void rl_doorbell_stop(rl_engine *e)
 {
     rl_doorbell *d = &e->doorbell;
     atomic_store(&d->stopping, true);
-    if (d->wake_fd >= 0)
-        eventfd_write(d->wake_fd, 1);
+    if (d->signal.fd >= 0)
+        rl_signal_raise(&d->signal);
     rl_thread_join(&d->thread);
 }

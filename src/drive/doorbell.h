@@ -2,7 +2,8 @@
  * The doorbell: one thread with one subscriber connection, started with the
  * first wait. It subscribes once, to this client's own channel, and stays
  * subscribed; a release that finds this client first in a lock's queue
- * publishes the lock's name there.
+ * publishes the lock's name there. It is a thread of its own because a ring
+ * must not wait for anything else that a client does.
  *
  * A ring may be lost (while the connection is replaced, say), so nothing
  * relies on it: waiters look by themselves from time to time, and whenever the
@@ -13,24 +14,24 @@
 
 #include <stdatomic.h>
 
+#include "base/os.h"
 #include "base/thread.h"
-#include "drive/ears.h"
+#include "drive/channels.h"
 #include "route/source.h"
-#include "wire/keys.h"
 
 struct rl_engine;
 
 typedef struct rl_doorbell {
-    char channel[RL_BELL_LEN + 1]; /* fixed */
-    atomic_bool up;                /* subscribed, as far as is known */
     atomic_bool started, stopping;
-    rl_mutex starting; /* guards thread and wake_fd while they are made */
+    rl_mutex starting; /* guards thread and signal while they are made */
     rl_thread thread;
-    int wake_fd; /* an eventfd that ends the thread's poll; -1: none */
-    rl_ears ears;
+    rl_signal signal; /* ends the thread's poll */
+    rl_channels channels;
+    /* The thread's, about its connection: */
+    bool subscribed, refused, poked;
 } rl_doorbell;
 
-bool rl_doorbell_init(rl_doorbell *d); /* false: no randomness or memory */
+bool rl_doorbell_init(rl_doorbell *d); /* false: no memory */
 void rl_doorbell_fini(rl_doorbell *d, bool forked);
 
 /*
@@ -45,11 +46,5 @@ void rl_doorbell_stop(struct rl_engine *e);
  * which of Redisson's channels are to be listened on, if any.
  */
 void rl_doorbell_poke(struct rl_engine *e);
-
-/* The channel to queue under, or "" while nobody would hear a ring. */
-static inline const char *rl_doorbell_bell(rl_doorbell *d)
-{
-    return atomic_load(&d->up) ? d->channel : "";
-}
 
 #endif

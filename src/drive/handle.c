@@ -61,3 +61,39 @@ rlock_status rl_client_begin(rlock_client *cl, int *cancel_state)
         return rl_error_set(s, 0, "the client is closed");
     return s;
 }
+
+static rlock_client *client_of(rl_home *home)
+{
+    return RL_CONTAINER(home, rlock_client, home);
+}
+
+static void ref_home(rl_home *home)
+{
+    rl_client_ref(client_of(home));
+}
+
+static void unref_home(rl_home *home)
+{
+    rl_client_unref(client_of(home));
+}
+
+static bool tell_home(rl_home *home, const rlock_event *ev)
+{
+    int cancel;
+    rlock_client *cl = client_of(home);
+    if (rl_client_enter(cl, &cancel) != RLOCK_OK)
+        return false;
+    rl_tell(&cl->engine.core, ev);
+    rl_client_leave(cl, cancel);
+    return true;
+}
+
+void rl_client_init_home(rlock_client *cl)
+{
+    rl_core *c = &cl->engine.core;
+    cl->home = (rl_home){.ref = ref_home,
+                         .unref = unref_home,
+                         .tell = tell_home,
+                         .has_ear = c->set.on_event != NULL,
+                         .stats = &c->stats};
+}

@@ -13,6 +13,7 @@
 #include <rlock/client.h>
 
 #include "drive/engine.h"
+#include "drive/owner.h"
 
 struct rlock_client {
     pid_t pid;        /* fixed; a forked child has another one, mostly */
@@ -23,11 +24,15 @@ struct rlock_client {
     rl_mutex mutex; /* of the condition that calls has become 0 */
     rl_cond idle;
     rl_owner_listener listener;
+    rl_home home; /* what a group of holds knows of it */
     rl_engine engine;
 };
 
 /* Is this a child of the process that made the client? */
 bool rl_client_is_forked(const rlock_client *cl);
+
+/* What a group needs of its home. */
+void rl_client_init_home(rlock_client *cl);
 
 void rl_client_ref(rlock_client *cl);
 void rl_client_unref(rlock_client *cl);

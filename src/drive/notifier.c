@@ -1,36 +1,16 @@
+/*
+ * The thread's loop, under the mutex of the hold table: holds whose deadline
+ * has passed become lost, then one report is taken off the queue and described,
+ * and the callback is called without the mutex, on a copy, with a reference to
+ * the hold. Then the next; it sleeps when there is none, until the first
+ * deadline.
+ */
 #include "drive/notifier.h"
 
 #include <stdio.h>
 
+#include "core/op.h"
 #include "drive/engine.h"
-
-void rl_emit(const rl_engine *e, const rlock_event *ev)
-{
-    if (e->set.on_event)
-        e->set.on_event(ev, e->set.event_arg);
-}
-
-const char *rl_loss_text(rl_loss why)
-{
-    switch (why) {
-    case RL_LOSS_NONE:
-        break;
-    case RL_LOSS_EXPIRED:
-        return "its lease ran out";
-    case RL_LOSS_GONE:
-        return "the server no longer knows it: force-unlocked, deleted, or "
-               "the server lost its data";
-    case RL_LOSS_FOREIGN:
-        return "the key is no lock any more";
-    case RL_LOSS_GROUP:
-        return "too few nodes are left that hold it";
-    case RL_LOSS_CLOSED:
-        return "its client was closed";
-    case RL_LOSS_TOO_LONG:
-        return "it was held longer than max_hold_ms";
-    }
-    return "";
-}
 
 /* What the callback gets to see; the hold is referenced meanwhile. */
 typedef struct report {
@@ -42,10 +22,10 @@ typedef struct report {
 } report;
 
 static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
-    RL_REQUIRES(&e->holds.mutex)
+    RL_REQUIRES(&e->core.holds.mutex)
 {
     const rl_hold *h = r->hold;
-    const rl_fault *failure = &e->watchdog.failure;
+    const rl_fault *failure = &e->keeper.failure;
     rlock_event *ev = &r->event;
     *ev = (rlock_event){.type = type,
                         .name = rl_hold_name(h),
@@ -82,18 +62,21 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
 /* The first hold with something to report; others have been released. */
 static rl_hold *first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex)
 {
-    rl_hold *h;
-    while ((h = TAILQ_FIRST(&t->reports)) != NULL && !h->reports) {
+    rl_link *k;
+    while ((k = rl_list_first(&t->reports)) != NULL) {
+        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
+        if (h->reports)
+            return h;
         rl_hold_unqueue_locked(t, h);
         rl_hold_unref_locked(t, h);
     }
-    return h;
+    return NULL;
 }
 
 static bool next_report_locked(rl_engine *e, report *r)
-    RL_REQUIRES(&e->holds.mutex)
+    RL_REQUIRES(&e->core.holds.mutex)
 {
-    rl_hold *h = first_report_locked(&e->holds);
+    rl_hold *h = first_report_locked(&e->core.holds);
     if (!h)
         return false;
     unsigned type = 0;
@@ -107,7 +90,7 @@ static bool next_report_locked(rl_engine *e, report *r)
     if (h->reports)
         h->refs++;
     else
-        rl_hold_unqueue_locked(&e->holds, h);
+        rl_hold_unqueue_locked(&e->core.holds, h);
     return true;
 }
 
@@ -116,7 +99,7 @@ static void deliver_reconnected(rl_engine *e)
     rlock_event ev = {.type = RLOCK_EVENT_RECONNECTED,
                       .name = "",
                       .message = e->source->server};
-    rl_emit(e, &ev);
+    rl_tell(&e->core, &ev);
 }
 
 /* What is the group's goes to its home, if anybody there wants to know. */
@@ -127,52 +110,71 @@ static void tell(rl_engine *e, const report *r)
                     r->event.type == RLOCK_EVENT_ABANDONED;
     bool told = g && of_group && rl_group_tell(g, &r->event);
     if (!told && !r->closed)
-        rl_emit(e, &r->event);
+        rl_tell(&e->core, &r->event);
 }
 
 /* Delivers one event, unlocked. False: there was none. */
-static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->holds.mutex)
+static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 {
     report r;
-    if (e->holds.reconnected) {
-        e->holds.reconnected = false;
-        rl_mutex_unlock(&e->holds.mutex);
+    if (e->core.holds.reconnected) {
+        e->core.holds.reconnected = false;
+        rl_mutex_unlock(&e->core.holds.mutex);
         deliver_reconnected(e);
-        rl_mutex_lock(&e->holds.mutex);
+        rl_mutex_lock(&e->core.holds.mutex);
         return true;
     }
     if (!next_report_locked(e, &r))
         return false;
-    rl_mutex_unlock(&e->holds.mutex);
+    rl_mutex_unlock(&e->core.holds.mutex);
     tell(e, &r);
-    rl_mutex_lock(&e->holds.mutex);
-    rl_hold_unref_locked(&e->holds, r.hold);
+    rl_mutex_lock(&e->core.holds.mutex);
+    rl_hold_unref_locked(&e->core.holds, r.hold);
     return true;
 }
 
 static void *run(void *arg)
 {
     rl_engine *e = arg;
-    rl_mutex_lock(&e->holds.mutex);
+    rl_mutex_lock(&e->core.holds.mutex);
     for (;;) {
-        rl_holds_expire_locked(&e->holds, rl_now_us());
+        rl_holds_expire_locked(&e->core.holds, rl_now_us());
         if (deliver_locked(e))
             continue;
-        if (e->holds.stopping)
+        if (e->core.holds.stopping)
             break;
-        rl_heap_node *first = rl_heap_first(&e->holds.expiry);
-        e->holds.notifier_sleeps_us = first ? first->due_us : RL_NEVER;
-        rl_cond_wait_until(&e->holds.notifier, &e->holds.mutex,
-                           e->holds.notifier_sleeps_us);
-        e->holds.notifier_sleeps_us = 0;
+        rl_heap_node *first = rl_heap_first(&e->core.holds.expiry);
+        int64_t until_us = first ? first->due_us : RL_NEVER;
+        e->core.holds.sleeps_us[RL_NOTIFIER] = until_us;
+        rl_cond_wait_lease(&e->notifier.wake, &e->core.holds.mutex, until_us);
+        e->core.holds.sleeps_us[RL_NOTIFIER] = 0;
     }
-    rl_mutex_unlock(&e->holds.mutex);
+    rl_mutex_unlock(&e->core.holds.mutex);
     return NULL;
+}
+
+static void wake(rl_holds *t)
+{
+    rl_core *c = RL_CONTAINER(t, rl_core, holds);
+    rl_cond_wake(&rl_engine_of(c)->notifier.wake);
+}
+
+void rl_notifier_init(rl_notifier *n)
+{
+    rl_cond_init(&n->wake);
+}
+
+void rl_notifier_fini(rl_notifier *n)
+{
+    rl_cond_fini(&n->wake);
 }
 
 bool rl_notifier_start(rl_engine *e)
 {
     rl_thread *t = &e->notifier.thread;
+    rl_mutex_lock(&e->core.holds.mutex);
+    e->core.holds.wake[RL_NOTIFIER] = wake;
+    rl_mutex_unlock(&e->core.holds.mutex);
     return t->started || rl_thread_start(t, "rlock-notifier", run, e);
 }
 

@@ -18,18 +18,16 @@ struct rl_engine;
 
 typedef struct rl_notifier {
     rl_thread thread;
+    rl_cond wake; /* with the hold table's mutex */
 } rl_notifier;
+
+void rl_notifier_init(rl_notifier *n);
+void rl_notifier_fini(rl_notifier *n);
 
 /* No effect when it runs; called by rl_engine_start(). */
 bool rl_notifier_start(struct rl_engine *e);
 
 /* After rl_holds_stop(): delivers what is queued, and ends the thread. */
 void rl_notifier_stop(struct rl_engine *e);
-
-/* Calls on_event on the calling thread, if there is one. */
-void rl_emit(const struct rl_engine *e, const rlock_event *ev);
-
-/* Why it was lost, in words. */
-const char *rl_loss_text(rl_loss why);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * The public functions: each checks its arguments, enters the client (of a lock
+ * of several: the kind does, each of its clients), calls the kind, and counts.
+ * Nothing here knows how a lock works. What stays true: between enter and leave
+ * the client's engine is there and the thread cannot be canceled.
+ */
 #include "lock/lock.h"
 
 #include <limits.h>
@@ -6,7 +12,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "lock/step.h"
+#include "wire/keys.h"
 
 /* Room for a name in a message that has to hold the cause, too. */
 #define NAME_SHOWN 65
@@ -16,8 +22,7 @@ rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
     char name[NAME_SHOWN];
     /* Of several servers none is to blame, and the client may be closed. */
     const char *at = lk->kind->several ? "" : " at ";
-    const char *server =
-        lk->kind->several ? "" : lk->client->engine.source->server;
+    const char *server = lk->kind->several ? "" : rl_lock_core(lk)->server;
     rl_printable(name, sizeof name, lk->target.name, lk->target.len);
     return rl_error_set(f->status, f->sys_errno, "lock '%s'%s%s: %s", name, at,
                         server, f->text);
@@ -41,7 +46,7 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                       .count = count,
                       .elapsed_ms = elapsed_us / 1000,
                       .message = ""};
-    rl_emit(rl_engine_of(lk), &ev);
+    rl_tell(rl_lock_core(lk), &ev);
 }
 
 rlock_status rl_lock_not_held(const rlock *lk)
@@ -54,18 +59,23 @@ rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h)
     return rl_lock_error(lk, RLOCK_LOST, rl_loss_text(h->loss));
 }
 
-rl_hold *rl_lock_draft(const rlock *lk, int64_t lease_ms)
+bool rl_lock_start(const rlock *lk)
 {
-    rl_engine *e = rl_engine_of(lk);
-    const char *lacking = "the watchdog thread cannot be started";
-    rl_hold *h = NULL;
-    if (rl_engine_start(e)) {
-        lacking = "out of memory or randomness";
-        h = rl_draft(e, &lk->target, NULL, lease_ms);
-    }
-    if (!h)
+    const char *lacking = NULL;
+    if (!rl_engine_start(&lk->client->engine))
+        lacking = "the watchdog thread cannot be started";
+    else if (!rl_owner_watch())
+        lacking = "out of memory";
+    if (lacking)
         rl_lock_error(lk, RLOCK_ENOMEM, lacking);
-    return h;
+    return !lacking;
+}
+
+void rl_lock_listen(rl_core *c)
+{
+    rl_engine *e = rl_engine_of(c);
+    rl_doorbell_start(e);
+    rl_doorbell_poke(e);
 }
 
 static rlock_status null_pointer(const char *what)
@@ -133,6 +143,12 @@ rlock_status rl_lock_check_name(const void *name, size_t len)
         return rl_error_set(RLOCK_EINVAL, 0,
                             "a lock's name has 1 to %d bytes, not %zu",
                             RLOCK_NAME_MAX, len);
+    const char *prefix = rl_name_reserved(name, len);
+    if (prefix)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "a lock's name must not begin with \"%s\", as the "
+                            "library's own keys do",
+                            prefix);
     return RLOCK_OK;
 }
 
@@ -164,7 +180,7 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
         s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
-    *out = rl_lock_new(sizeof **out, &rl_reentrant, cl, name, len, o.layout);
+    *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, o.layout);
     rl_client_leave(cl, cancel);
     return *out ? RLOCK_OK : RLOCK_ENOMEM;
 }
@@ -197,7 +213,7 @@ rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
     rlock_status s = enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
-    rl_stats *stats = &lk->client->engine.stats;
+    rl_stats *stats = &rl_lock_core(lk)->stats;
     if (wait_ms < RLOCK_FOREVER)
         s = rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
     else if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
@@ -235,7 +251,7 @@ rlock_status rlock_unlock(rlock *lk)
         return s;
     s = lk->kind->unlock(lk);
     if (s == RLOCK_OK)
-        count(lk, &lk->client->engine.stats.releases);
+        count(lk, &rl_lock_core(lk)->stats.releases);
     leave(lk, cancel);
     return s;
 }

@@ -1,13 +1,14 @@
 /*
  * What is behind an rlock *: a kind of lock is a table of functions over the
  * same handle. The public functions check arguments, enter the client, and
- * call the kind.
+ * call the kind, which makes an operation and drives it on the calling thread.
  */
 #ifndef RL_LOCK_LOCK_H
 #define RL_LOCK_LOCK_H
 
 #include <rlock/multi.h>
 
+#include "core/acquire.h"
 #include "drive/handle.h"
 
 /* What the calling thread may believe, by the clock. */
@@ -16,17 +17,6 @@ typedef struct rl_view {
     int64_t valid_ms;
     uint64_t token;
 } rl_view;
-
-/* A call may be canceled since before it began to wait. */
-typedef struct rl_cancel {
-    const atomic_uint *count;
-    unsigned seen;
-} rl_cancel;
-
-static inline bool rl_canceled(const rl_cancel *c)
-{
-    return atomic_load(c->count) != c->seen;
-}
 
 /*
  * Called inside the client, with arguments that are in range. A kind that has
@@ -55,13 +45,7 @@ struct rlock {
     atomic_uint cancels;
 };
 
-extern const rl_lock_kind rl_reentrant;
-
-/*
- * A release, sent then, rang another client, which has the same way to the
- * server as this one, and a thread to wake: the next comer here is held back.
- */
-void rl_make_way(const rlock *lk, int64_t sent_us);
+extern const rl_lock_kind rl_single;
 
 /*
  * A handle of size bytes, at least an rlock's, the rest zero. NULL: out of
@@ -91,19 +75,19 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
 rlock_status rl_lock_not_held(const rlock *lk);
 rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h);
 
-/*
- * The draft of a hold, and the threads that it needs. NULL: RLOCK_ENOMEM, and
- * the thread's error is set.
- */
-rl_hold *rl_lock_draft(const rlock *lk, int64_t lease_ms);
+/* The threads that a hold needs run. Otherwise the thread's error is set. */
+bool rl_lock_start(const rlock *lk);
 
 /* Delivers one of the events that belong to a call. */
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                   int count, int64_t elapsed_us);
 
-static inline rl_engine *rl_engine_of(const rlock *lk)
+static inline rl_core *rl_lock_core(const rlock *lk)
 {
-    return &lk->client->engine;
+    return &lk->client->engine.core;
 }
+
+/* Waiting begins: the doorbell listens, also for Redisson's channels. */
+void rl_lock_listen(rl_core *c);
 
 #endif

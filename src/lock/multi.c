@@ -4,60 +4,55 @@
  * A try asks all members at once, those on one client in one round trip. If
  * some are busy, only those before the first busy one, in the global order,
  * are kept while that one is waited for: whoever waits holds nothing that comes
- * later in the order, so nobody waits in a circle.
+ * later in the order, so nobody waits in a circle. Nor does he hold another
+ * lock of the same name, because the order of those is that of their servers,
+ * and a server that restarts is another one.
  *
  * The members are held as by themselves. What makes them one is a group, in
  * which those are that the acquire took anew: its first loss is the loss of the
  * whole, and is reported once. A member that is a Red lock is no single hold,
  * and goes by its own verbs.
+ *
+ * Called by the owning thread, which enters the members' clients for each round
+ * and leaves them before it calls back into the program. Whatever fails, what
+ * this call has taken is released before it returns.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/lock.h"
-#include "lock/step.h"
-
-_Static_assert(RLOCK_MULTI_MAX <= RL_QUESTIONS_MAX, "one round trip is enough");
-
-typedef struct member {
-    rlock *lk;       /* a handle of our own, so that cancels are ours */
-    size_t position; /* in the caller's list, from 1 */
-} member;
-
-typedef struct multi {
-    rlock base;
-    size_t n;
-    member member[RLOCK_MULTI_MAX]; /* in the global order */
-} multi;
+#include "core/extend.h"
+#include "drive/caller.h"
+#include "lock/multi.h"
 
 /* What a verb does with one member. */
 typedef struct part {
     rlock *lk;
     size_t position;
     int cancel;    /* the thread's state, while inside of the client */
-    bool wanted;   /* to be done, with the others of its client */
+    bool wanted;   /* to be done in the next round */
+    bool inside;   /* of the client, for this round */
     bool held;     /* taken by this call, or to be released by it */
-    bool fresh;    /* and not held before */
+    bool fresh;    /* taken by this call, and not held before */
     rl_hold *hold; /* referenced, while inside; NULL: the call has none */
-    rl_step step;
-    rlock_event_type event; /* to be delivered; 0: none */
+    rl_part it;
 } part;
 
 typedef struct parts {
-    const multi *m;
+    const rl_multi *m;
     int64_t lease_ms;  /* as asked for */
+    int64_t fresh_ms;  /* for now, of what is taken anew */
     int64_t until_us;  /* of the call */
-    int64_t round_us;  /* of the round that is being prepared */
     rlock_error worst; /* what to report */
     size_t n;
-    part part[RLOCK_MULTI_MAX];
+    part *part;
+    rl_extend op;
 } parts;
 
 static bool is_single(const rlock *lk)
 {
-    return lk->kind == &rl_reentrant;
+    return lk->kind == &rl_single;
 }
 
 static bool is_mine(const rlock *lk)
@@ -65,15 +60,26 @@ static bool is_mine(const rlock *lk)
     return rl_lock_view(lk).count > 0;
 }
 
-static void parts_init(parts *p, const rlock *lk)
+/* False: out of memory, and the thread's error is set. */
+static bool parts_init(parts *p, const rlock *lk)
 {
-    p->m = (const multi *)lk;
+    p->m = (const rl_multi *)lk;
     p->worst.status = RLOCK_OK;
     p->until_us = RL_NEVER;
     p->n = p->m->n;
-    for (size_t i = 0; i < p->n; i++)
-        p->part[i] = (part){.lk = p->m->member[i].lk,
-                            .position = p->m->member[i].position};
+    p->part = calloc(p->n, sizeof *p->part);
+    for (size_t i = 0; p->part && i < p->n; i++) {
+        p->part[i].lk = p->m->member[i].lk;
+        p->part[i].position = p->m->member[i].position;
+    }
+    if (!p->part)
+        rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
+    return p->part != NULL;
+}
+
+static void parts_fini(parts *p)
+{
+    free(p->part);
 }
 
 static int badness(rlock_status s)
@@ -91,159 +97,175 @@ static int badness(rlock_status s)
 }
 
 /* A member's status; the thread's error is about it. */
-static void note(parts *p, const part *x, rlock_status s)
+static void note(rlock_error *worst, size_t position, rlock_status s)
 {
     const rlock_error *e = rlock_last_error();
-    if (badness(s) <= badness(p->worst.status))
+    if (badness(s) <= badness(worst->status))
         return;
-    p->worst.status = s;
-    p->worst.sys_errno = e->sys_errno;
-    snprintf(p->worst.message, sizeof p->worst.message, "member %zu: %.*s",
-             x->position, (int)sizeof e->message - 24, e->message);
+    worst->status = s;
+    worst->sys_errno = e->sys_errno;
+    snprintf(worst->message, sizeof worst->message, "member %zu: %.*s",
+             position, (int)sizeof e->message - 24, e->message);
 }
 
-static rlock_status report(const parts *p)
+static rlock_status report(const rlock_error *worst)
 {
-    const rlock_error *e = &p->worst;
-    return e->status == RLOCK_OK
+    return worst->status == RLOCK_OK
                ? RLOCK_OK
-               : rl_error_set(e->status, e->sys_errno, "%s", e->message);
+               : rl_error_set(worst->status, worst->sys_errno, "%s",
+                              worst->message);
 }
 
-/* --- rounds -------------------------------------------------------------- */
+/* --- rounds --------------------------------------------------------------- */
 
 /*
- * One verb for the members of one client. begin() answers whether the member's
- * call is to be made; if so, end() gets the answer. Neither calls back into the
- * program: the events come afterwards.
+ * One verb for the members that are wanted. begin() makes the member's part;
+ * otherwise it sets the thread's error and answers a status. end() says what
+ * came of it. Neither calls back into the program: events come afterwards.
  */
 typedef struct verb {
-    bool (*begin)(parts *p, part *x, bool valid);
-    void (*end)(parts *p, part *x, rl_answer *a);
+    rlock_status (*begin)(parts *p, part *x, bool valid, int64_t now_us);
+    void (*end)(parts *p, part *x, int64_t now_us);
+    rlock_event_type event; /* of a member that is ok; 0: none */
+    bool extends;
 } verb;
 
-typedef struct round {
-    parts *p;
-    const verb *verb;
-    size_t n;
-    part *part[RLOCK_MULTI_MAX];
-} round;
-
-static void call_of(void *arg, size_t i, rl_hold_call *c)
-{
-    const part *x = ((const round *)arg)->part[i];
-    if (x->hold)
-        rl_step_call(&x->step, c);
-    else
-        rl_call_force_release(c, &x->lk->target);
-}
-
-static void answer_of(void *arg, size_t i, rl_answer *a)
-{
-    const round *r = arg;
-    r->verb->end(r->p, r->part[i], a);
-}
-
-/* Into the client, with the thread's hold. True: its call is to be made. */
-static bool come_in(parts *p, part *x, const verb *v)
+/* Into the client, with the thread's hold. */
+static void come_in(parts *p, part *x, const verb *v, int64_t now_us)
 {
     bool valid;
+    x->wanted = false;
     rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
     if (s != RLOCK_OK) {
-        note(p, x, s);
-        return false;
+        note(&p->worst, x->position, s);
+        return;
     }
-    x->hold = rl_pick_up(rl_engine_of(x->lk), &x->lk->target, &valid);
-    if (v->begin(p, x, valid))
-        return true;
+    rl_core *c = rl_lock_core(x->lk);
+    x->hold = rl_holds_pick(&c->holds, &x->lk->target, rl_owner_self()->serial,
+                            now_us, &valid, NULL);
+    s = v->begin(p, x, valid, now_us);
+    x->inside = s == RLOCK_OK;
+    if (x->inside)
+        return;
+    note(&p->worst, x->position, s);
+    rl_holds_put(&c->holds, x->hold);
     rl_client_leave(x->lk->client, x->cancel);
-    return false;
 }
 
-static void go_out(part *x)
+static void go_out(part *x, const verb *v, int64_t now_us)
 {
     const rl_hold *h = x->hold;
-    int64_t since_us =
-        x->event == RLOCK_EVENT_RELEASED ? h->began_us : x->step.began_us;
-    if (x->event)
-        rl_lock_emit(x->lk, x->event, h->token, x->step.level,
-                     rl_now_us() - since_us);
-    x->event = (rlock_event_type)0;
-    rl_put_back(rl_engine_of(x->lk), x->hold);
+    if (x->it.ok && v->event == RLOCK_EVENT_RELEASED)
+        rl_lock_emit(x->lk, v->event, h->token, x->it.level,
+                     now_us - h->began_us);
+    else if (x->it.ok && v->event)
+        rl_lock_emit(x->lk, v->event, h->token, x->it.request.level,
+                     now_us - x->it.began_us);
+    rl_holds_put(&rl_lock_core(x->lk)->holds, x->hold);
     rl_client_leave(x->lk->client, x->cancel);
+    x->inside = false;
 }
 
-static void do_client(parts *p, size_t first, const verb *v)
+static void run(parts *p, const verb *v, int64_t until_us)
 {
-    round r = {.p = p, .verb = v};
-    rlock_client *client = p->part[first].lk->client;
-    p->round_us = p->until_us;
-    for (size_t i = first; i < p->n; i++) {
-        part *x = &p->part[i];
-        if (!x->wanted || x->lk->client != client)
-            continue;
-        x->wanted = false;
-        if (come_in(p, x, v))
-            r.part[r.n++] = x;
-    }
-    if (r.n == 0)
-        return;
-    rl_engine *e = &client->engine;
-    rl_questions q = {r.n, call_of, answer_of, &r};
-    rl_ask_all(e, &q, rl_min(p->round_us, rl_command_deadline(e)));
-    for (size_t i = 0; i < r.n; i++)
-        go_out(r.part[i]);
-}
-
-/* One client after the other, so that each has its own time. */
-static void do_wanted(parts *p, const verb *v)
-{
+    rl_op *op = &p->op.op;
     for (size_t i = 0; i < p->n; i++) {
-        if (p->part[i].wanted)
-            do_client(p, i, v);
+        part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        x->it.op = op;
+        x->it.until_us = rl_min(x->it.until_us, p->until_us);
+        op->part[op->n++] = &x->it;
     }
+    if (op->n == 0)
+        return;
+    op->quorum = op->n;
+    if (v->extends)
+        rl_extend_init(&p->op, p->fresh_ms, rl_min(until_us, p->until_us));
+    rl_drive(op);
 }
 
-/* --- release ------------------------------------------------------------- */
-
-static bool begin_release(parts *p, part *x, bool valid)
+/* Is there more than one client among those that are inside? */
+static bool are_several(const parts *p)
 {
-    rl_engine *e = rl_engine_of(x->lk);
-    rl_fault f;
-    if (!x->hold) {
-        note(p, x, rl_lock_not_held(x->lk));
-        return false;
+    const rlock_client *first = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        if (first && first != x->lk->client)
+            return true;
+        first = x->lk->client;
     }
-    int level = x->hold->count - 1;
-    valid = rl_count_down(e, x->hold, level);
-    if (level == 0)
-        rl_owner_count(-1);
-    if (valid) {
-        rl_release_begin(&x->step, e, x->hold, level);
-        return true;
-    }
-    rl_release_lost(e, x->hold, level, &f);
-    note(p, x, rl_lock_fail(x->lk, &f));
-    rl_put_back(e, x->hold);
     return false;
 }
 
-static void end_release(parts *p, part *x, rl_answer *a)
+static void do_wanted(parts *p, const verb *v)
 {
-    rl_fault f;
-    bool rung;
-    rlock_status s = rl_release_end(&x->step, a, &rung, &f);
-    if (rung)
-        rl_make_way(x->lk, a->sent_us);
-    if (s == RLOCK_OK) {
-        x->event = RLOCK_EVENT_RELEASED;
-        rl_add(&rl_engine_of(x->lk)->stats.releases, 1);
-    } else {
-        note(p, x, rl_lock_fail(x->lk, &f));
+    int64_t now_us = rl_now_us(), until_us = 0;
+    rl_op_init(&p->op.op);
+    for (size_t i = 0; i < p->n; i++) {
+        part *x = &p->part[i];
+        if (x->wanted)
+            come_in(p, x, v, now_us);
+        if (x->inside)
+            until_us =
+                rl_max(until_us, rl_command_end(rl_lock_core(x->lk), now_us));
     }
+    p->op.op.several = are_several(p);
+    run(p, v, until_us);
+    now_us = rl_now_us();
+    for (size_t i = 0; i < p->n; i++) {
+        part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        v->end(p, x, now_us);
+        if (!x->it.ok)
+            note(&p->worst, x->position, rl_lock_fail(x->lk, &x->it.fault));
+    }
+    for (size_t i = 0; i < p->n; i++)
+        if (p->part[i].inside)
+            go_out(&p->part[i], v, now_us);
 }
 
-static const verb release_verb = {begin_release, end_release};
+static void end_nothing(parts *p, part *x, int64_t now_us)
+{
+    (void)p;
+    (void)x;
+    (void)now_us;
+}
+
+/* --- release -------------------------------------------------------------- */
+
+static rlock_status begin_release(parts *p, part *x, bool valid, int64_t now_us)
+{
+    rl_core *c = rl_lock_core(x->lk);
+    rl_fault f;
+    (void)p;
+    if (!x->hold)
+        return rl_lock_not_held(x->lk);
+    int level = x->hold->count - 1;
+    valid = rl_count_down(c, x->hold, level, now_us);
+    if (level == 0)
+        rl_owner_self()->holds--;
+    if (!valid) {
+        rl_release_lost(c, x->hold, level, &f, now_us);
+        return rl_lock_fail(x->lk, &f);
+    }
+    rl_part_release(&x->it, c, x->hold, level, now_us);
+    return RLOCK_OK;
+}
+
+static void end_release(parts *p, part *x, int64_t now_us)
+{
+    (void)p;
+    (void)now_us;
+    if (x->it.ok)
+        rl_add(&rl_lock_core(x->lk)->stats.releases, 1);
+}
+
+static const verb release_verb = {
+    .begin = begin_release, .end = end_release, .event = RLOCK_EVENT_RELEASED};
 
 /* Releases the members from this one on that are marked as held. */
 static void let_go(parts *p, size_t from)
@@ -252,91 +274,114 @@ static void let_go(parts *p, size_t from)
         part *x = &p->part[i];
         x->wanted = x->held && is_single(x->lk);
         if (x->held && !x->wanted)
-            note(p, x, rlock_unlock(x->lk));
+            note(&p->worst, x->position, rlock_unlock(x->lk));
         x->held = false;
     }
     do_wanted(p, &release_verb);
 }
 
+/* Without memory for a round, one after the other. *ok: how many are. */
+static rlock_status for_each(const rlock *lk, rlock_status (*fn)(rlock *lk),
+                             size_t *ok)
+{
+    const rl_multi *m = (const rl_multi *)lk;
+    rlock_error worst = {.status = RLOCK_OK};
+    *ok = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        rlock_status s = fn(m->member[i].lk);
+        *ok += s == RLOCK_OK;
+        note(&worst, m->member[i].position, s);
+    }
+    return report(&worst);
+}
+
 static rlock_status multi_unlock(rlock *lk)
 {
     parts p;
-    parts_init(&p, lk);
+    size_t ok;
+    if (!parts_init(&p, lk))
+        return for_each(lk, rlock_unlock, &ok);
     for (size_t i = 0; i < p.n; i++)
         p.part[i].held = true;
     let_go(&p, 0);
-    return report(&p);
+    parts_fini(&p);
+    return report(&p.worst);
 }
 
-/* --- acquire ------------------------------------------------------------- */
+/* --- acquire -------------------------------------------------------------- */
 
-static rlock_status prepare(const parts *p, part *x, bool valid)
+static rl_hold *new_draft(const parts *p, const part *x)
 {
-    rl_engine *e = rl_engine_of(x->lk);
+    rl_core *c = rl_lock_core(x->lk);
+    char holder[RL_HOLDER_MAX];
+    rl_hold *h = NULL;
+    if (!rl_lock_start(x->lk))
+        return NULL;
+    rl_estate *room = rl_holds_make_room(&c->holds, rl_owner_self()->serial);
+    if (room && rl_holder_id(holder, c, rl_owner_self()))
+        h = rl_draft(c, room, &x->lk->target, holder, p->fresh_ms);
+    else
+        rl_holds_give_up_room(&c->holds, room);
+    if (!h)
+        rl_lock_error(x->lk, RLOCK_ENOMEM, "out of memory or randomness");
+    return h;
+}
+
+/* A hold that was there before keeps what the caller gave it. */
+static int64_t lease_of(const parts *p, const part *x)
+{
+    return x->fresh ? p->fresh_ms : p->lease_ms;
+}
+
+static rlock_status begin_acquire(parts *p, part *x, bool valid, int64_t now_us)
+{
+    rl_core *c = rl_lock_core(x->lk);
     x->fresh = !x->hold;
     if (x->hold && !valid)
         return rl_lock_lost(x->lk, x->hold);
     if (x->hold)
-        return rl_reenter_begin(&x->step, e, x->hold, p->lease_ms)
+        return rl_part_reenter(&x->it, c, x->hold, lease_of(p, x), now_us)
                    ? RLOCK_OK
                    : rl_lock_error(x->lk, RLOCK_EINVAL,
                                    "the hold count is at its end");
-    x->hold = rl_lock_draft(x->lk, p->lease_ms);
+    x->hold = new_draft(p, x);
     if (!x->hold)
         return RLOCK_ENOMEM;
-    rl_acquire_begin(&x->step, e, x->hold, p->lease_ms);
+    rl_part_acquire(&x->it, c, x->hold, p->fresh_ms, now_us);
     return RLOCK_OK;
 }
 
-static bool begin_acquire(parts *p, part *x, bool valid)
+/* A draft that was granted is the table's; one reference stays for the event.
+ */
+static void end_fresh(part *x, int64_t now_us)
 {
-    rlock_status s = prepare(p, x, valid);
-    if (s == RLOCK_OK)
-        return true;
-    note(p, x, s);
-    rl_put_back(rl_engine_of(x->lk), x->hold);
-    return false;
-}
-
-static void end_fresh(parts *p, part *x, rl_answer *a)
-{
-    rl_grant g;
-    rl_fault f;
-    rl_engine *e = x->step.e;
-    rl_verdict v = rl_acquire_end(&x->step, a, &g, &f);
-    if (v == RL_ACQUIRED) {
-        x->held = true;
-        rl_mutex_lock(&e->holds.mutex);
-        x->hold->refs++; /* until the event has been delivered */
-        rl_mutex_unlock(&e->holds.mutex);
-        rl_take_over(&x->step, &g, g.token);
-        rl_owner_count(1);
+    rl_core *c = rl_lock_core(x->lk);
+    if (!x->it.ok) {
+        rl_give_up(c, x->hold, now_us);
+        x->hold = NULL;
         return;
     }
-    note(p, x,
-         v == RL_FAILED
-             ? rl_lock_fail(x->lk, &f)
-             : rl_lock_error(x->lk, RLOCK_BUSY, "another owner holds it"));
-    rl_give_up(e, x->hold);
-    x->hold = NULL;
+    rl_mutex_lock(&c->holds.mutex);
+    x->hold->refs++;
+    rl_mutex_unlock(&c->holds.mutex);
+    rl_take_over(&x->it, x->it.grant.token, now_us);
+    rl_owner_self()->holds++;
 }
 
-static void end_acquire(parts *p, part *x, rl_answer *a)
+static void end_acquire(parts *p, part *x, int64_t now_us)
 {
-    rl_fault f;
+    (void)p;
     if (x->fresh)
-        end_fresh(p, x, a);
-    else if (rl_reenter_end(&x->step, a, &f) == RLOCK_OK)
-        x->held = true;
-    else
-        note(p, x, rl_lock_fail(x->lk, &f));
-    if (x->held) {
-        x->event = RLOCK_EVENT_ACQUIRED;
-        rl_add(&x->step.e->stats.acquires, 1);
-    }
+        end_fresh(x, now_us);
+    x->held = x->it.ok;
+    if (x->held)
+        rl_add(&rl_lock_core(x->lk)->stats.acquires, 1);
+    else if (x->fresh && x->it.verdict == RL_BUSY)
+        rl_fault_set(&x->it.fault, RLOCK_BUSY, 0, "another owner holds it");
 }
 
-static const verb acquire_verb = {begin_acquire, end_acquire};
+static const verb acquire_verb = {
+    .begin = begin_acquire, .end = end_acquire, .event = RLOCK_EVENT_ACQUIRED};
 
 /*
  * Is it the turn of others? Then nothing is asked from here on: what is taken
@@ -347,41 +392,99 @@ static bool is_owed(const part *x)
     int cancel;
     if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
         return false;
-    bool owed = rl_rooms_is_owed(&rl_engine_of(x->lk)->rooms, &x->lk->target);
+    bool owed = rl_rooms_is_owed(&rl_lock_core(x->lk)->rooms, &x->lk->target,
+                                 rl_now_us());
     rl_client_leave(x->lk->client, cancel);
     return owed && !is_mine(x->lk);
 }
 
-/*
- * One try of the members from this one on. Returns how many are held without a
- * gap; what was taken behind a gap is released again.
- */
-static size_t try_from(parts *p, size_t from, bool may_wait)
+/* One try of the members from this one on that are missing. */
+static void try_missing(parts *p, size_t from, bool may_wait)
 {
     bool gap = false;
     p->worst.status = RLOCK_OK;
     for (size_t i = from; i < p->n; i++) {
         part *x = &p->part[i];
+        if (x->held)
+            continue;
         gap = gap || (may_wait && is_single(x->lk) && is_owed(x));
         x->wanted = is_single(x->lk) && !gap;
         if (is_single(x->lk) || gap)
             continue;
-        x->fresh = false;
-        rlock_status s = rlock_acquire(x->lk, 0, p->lease_ms);
+        x->fresh = !is_mine(x->lk);
+        rlock_status s = rlock_acquire(x->lk, 0, lease_of(p, x));
         x->held = s == RLOCK_OK;
         gap = !x->held;
-        note(p, x, s);
+        note(&p->worst, x->position, s);
     }
     do_wanted(p, &acquire_verb);
-    while (from < p->n && p->part[from].held)
-        from++;
-    rlock_error first = p->worst;
-    let_go(p, from);
-    p->worst = first;
-    return from;
 }
 
-/* Waits for the first member that is missing. */
+/*
+ * The first member that is missing; n: none is. What is behind it, and what has
+ * its name, is released again.
+ */
+static size_t settle(parts *p)
+{
+    size_t missing = 0, first;
+    while (missing < p->n && p->part[missing].held)
+        missing++;
+    if (missing == p->n)
+        return missing;
+    for (first = missing; first > 0 && rl_multi_same_name(p->part[first - 1].lk,
+                                                          p->part[missing].lk);)
+        first--;
+    rlock_error why = p->worst;
+    let_go(p, first);
+    p->worst = why;
+    return missing;
+}
+
+static rlock_status begin_extend(parts *p, part *x, bool valid, int64_t now_us)
+{
+    (void)p;
+    (void)now_us;
+    if (!x->hold)
+        return rl_lock_not_held(x->lk);
+    if (!valid)
+        return rl_lock_lost(x->lk, x->hold);
+    x->it.core = rl_lock_core(x->lk);
+    x->it.hold = x->hold;
+    x->it.heap = false;
+    return RLOCK_OK;
+}
+
+static const verb extend_verb = {
+    .begin = begin_extend, .end = end_nothing, .extends = true};
+
+static void extend_wanted(parts *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        part *x = &p->part[i];
+        if (x->wanted && !is_single(x->lk)) {
+            x->wanted = false;
+            note(&p->worst, x->position, rlock_extend(x->lk, p->fresh_ms));
+        }
+    }
+    do_wanted(p, &extend_verb);
+}
+
+/* The lease of what this call has taken anew. */
+static rlock_status set_lease(parts *p, int64_t lease_ms)
+{
+    rlock_error before = p->worst;
+    p->worst.status = RLOCK_OK;
+    p->fresh_ms = lease_ms;
+    for (size_t i = 0; i < p->n; i++)
+        p->part[i].wanted = p->part[i].held && p->part[i].fresh;
+    extend_wanted(p);
+    if (p->worst.status != RLOCK_OK)
+        return report(&p->worst);
+    p->worst = before;
+    return RLOCK_OK;
+}
+
+/* Waits for a member that is missing. */
 static rlock_status wait_for(parts *p, part *x, int64_t wait_us,
                              rl_cancel cancel)
 {
@@ -389,11 +492,20 @@ static rlock_status wait_for(parts *p, part *x, int64_t wait_us,
                           ? RLOCK_FOREVER
                           : rl_max(1, (wait_us - rl_now_us() + 999) / 1000);
     p->worst.status = RLOCK_OK;
-    x->fresh = is_single(x->lk) && !is_mine(x->lk);
-    rlock_status s = rl_lock_acquire(x->lk, wait_ms, p->lease_ms, cancel);
+    x->fresh = !is_mine(x->lk);
+    rlock_status s =
+        rl_now_us() < wait_us
+            ? rl_lock_acquire(x->lk, wait_ms, lease_of(p, x), cancel)
+            : rl_lock_error(x->lk, RLOCK_TIMEOUT, "the wait ran out");
     x->held = s == RLOCK_OK;
-    note(p, x, s);
+    note(&p->worst, x->position, s);
     return s;
+}
+
+/* A Red member is a group of its own already. */
+static bool may_join(const part *x)
+{
+    return x->fresh && is_single(x->lk);
 }
 
 static void join(const part *x, rl_group *g)
@@ -401,10 +513,11 @@ static void join(const part *x, rl_group *g)
     int cancel;
     if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
         return;
-    rl_holds *t = &rl_engine_of(x->lk)->holds;
+    rl_holds *t = &rl_lock_core(x->lk)->holds;
     rl_mutex_lock(&t->mutex);
-    rl_hold *h = rl_holds_mine_locked(t, &x->lk->target);
-    if (h && h->state == RL_HELD) {
+    rl_hold *h =
+        rl_holds_find_locked(t, &x->lk->target, rl_owner_self()->serial);
+    if (h && rl_hold_is_valid_locked(t, h, rl_now_us())) {
         h->group = g;
         rl_group_ref(g);
     }
@@ -419,25 +532,26 @@ static rlock_status find_lost(parts *p)
     for (size_t i = 0; i < p->n; i++) {
         const part *x = &p->part[i];
         if (!is_mine(x->lk))
-            note(p, x,
+            note(&p->worst, x->position,
                  rl_lock_error(x->lk, RLOCK_LOST,
                                "lost before all members were held"));
     }
-    return report(p);
+    return report(&p->worst);
 }
 
 /* From here on the loss of a member is the loss of the whole. */
 static rlock_status unite(parts *p)
 {
     int fresh = 0;
+    rlock *lk = (rlock *)&p->m->base;
     for (size_t i = 0; i < p->n; i++)
-        fresh += p->part[i].fresh;
-    rl_group *g = rl_group_new(p->m->base.client, fresh, false);
+        fresh += may_join(&p->part[i]);
+    rl_group *g = rl_group_new(&lk->client->home, fresh, false);
     if (!g)
-        return rl_lock_error(&p->m->base, RLOCK_ENOMEM, "out of memory");
-    atomic_store(&g->left, fresh);
+        return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
+    rl_group_expect(g, fresh);
     for (size_t i = 0; i < p->n; i++) {
-        if (p->part[i].fresh)
+        if (may_join(&p->part[i]))
             join(&p->part[i], g);
     }
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
@@ -449,104 +563,115 @@ static rlock_status unite(parts *p)
     return s;
 }
 
-static int64_t longest_timeout_ms(const multi *m)
+static int64_t longest_timeout_ms(const rl_multi *m)
 {
     int64_t ms = 0;
     for (size_t i = 0; i < m->n; i++)
-        ms = rl_max(ms, m->member[i].lk->client->engine.set.command_timeout_ms);
+        ms = rl_max(ms, rl_lock_core(m->member[i].lk)->set.command_timeout_ms);
     return ms;
+}
+
+/*
+ * Waits for one member after the other. Meanwhile those that are held are
+ * renewed, whatever lease was asked for: it begins when all are.
+ */
+static rlock_status take_all(parts *p, int64_t wait_ms, int64_t wait_us,
+                             rl_cancel cancel)
+{
+    bool waited = false, renewed = p->lease_ms == RLOCK_WATCHDOG;
+    size_t missing, first;
+    try_missing(p, 0, wait_ms != 0);
+    while ((missing = settle(p)) < p->n) {
+        if (wait_ms == 0)
+            return report(&p->worst);
+        if (!waited && !renewed && missing > 0 &&
+            set_lease(p, RLOCK_WATCHDOG) != RLOCK_OK)
+            return report(&p->worst);
+        waited = true;
+        p->fresh_ms = RLOCK_WATCHDOG;
+        if (wait_for(p, &p->part[missing], wait_us, cancel) != RLOCK_OK)
+            return report(&p->worst);
+        for (first = missing;
+             first > 0 &&
+             rl_multi_same_name(p->part[first - 1].lk, p->part[missing].lk);)
+            first--;
+        try_missing(p, first, true);
+    }
+    return waited && !renewed ? set_lease(p, p->lease_ms) : RLOCK_OK;
 }
 
 static rlock_status multi_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
                                   rl_cancel cancel)
 {
     parts p;
-    parts_init(&p, lk);
+    if (!parts_init(&p, lk))
+        return RLOCK_ENOMEM;
     int64_t wait_us = rl_after_ms(rl_now_us(), wait_ms);
     p.until_us = rl_after_ms(wait_us, longest_timeout_ms(p.m));
-    p.lease_ms = lease_ms;
-    size_t n = try_from(&p, 0, wait_ms != 0);
-    while (n < p.n && wait_ms != 0 &&
-           wait_for(&p, &p.part[n], wait_us, cancel) == RLOCK_OK)
-        n = try_from(&p, n + 1, true);
-    rlock_status s = n == p.n ? unite(&p) : report(&p);
+    p.lease_ms = p.fresh_ms = lease_ms;
+    rlock_status s = take_all(&p, wait_ms, wait_us, cancel);
     if (s == RLOCK_OK)
-        return RLOCK_OK;
-    rlock_error why = *rlock_last_error();
-    let_go(&p, 0);
-    return rl_error_set(s, why.sys_errno, "%s", why.message);
-}
-
-/* --- the other verbs ----------------------------------------------------- */
-
-static bool begin_extend(parts *p, part *x, bool valid)
-{
-    rl_engine *e = rl_engine_of(x->lk);
-    rl_fault f;
-    if (!x->hold) {
-        note(p, x, rl_lock_not_held(x->lk));
-    } else if (!valid) {
-        note(p, x, rl_lock_lost(x->lk, x->hold));
-    } else if (rl_extend_begin(&x->step, e, x->hold, p->lease_ms,
-                               rl_command_deadline(e))) {
-        p->round_us = rl_min(p->round_us, x->step.until_us);
-        return true;
-    } else {
-        rl_extend_fail(&x->step, &f);
-        note(p, x, rl_lock_fail(x->lk, &f));
+        s = unite(&p);
+    if (s != RLOCK_OK) {
+        rlock_error why = *rlock_last_error();
+        let_go(&p, 0);
+        s = rl_error_set(s, why.sys_errno, "%s", why.message);
     }
-    rl_put_back(e, x->hold);
-    return false;
+    parts_fini(&p);
+    return s;
 }
 
-static void end_extend(parts *p, part *x, rl_answer *a)
-{
-    rl_fault f;
-    if (rl_extend_end(&x->step, a, &f) != RLOCK_OK)
-        note(p, x, rl_lock_fail(x->lk, &f));
-}
+/* --- the other verbs ------------------------------------------------------ */
 
 static rlock_status multi_extend(rlock *lk, int64_t lease_ms)
 {
-    static const verb extend_verb = {begin_extend, end_extend};
     parts p;
-    parts_init(&p, lk);
-    p.lease_ms = lease_ms;
-    for (size_t i = 0; i < p.n; i++) {
-        part *x = &p.part[i];
-        x->wanted = is_single(x->lk);
-        if (!x->wanted)
-            note(&p, x, rlock_extend(x->lk, lease_ms));
-    }
-    do_wanted(&p, &extend_verb);
-    return report(&p);
+    if (!parts_init(&p, lk))
+        return RLOCK_ENOMEM;
+    p.fresh_ms = lease_ms;
+    for (size_t i = 0; i < p.n; i++)
+        p.part[i].wanted = true;
+    extend_wanted(&p);
+    parts_fini(&p);
+    return report(&p.worst);
 }
 
 /* The thread's own hold is of no interest. */
-static bool begin_force(parts *p, part *x, bool valid)
+static rlock_status begin_force(parts *p, part *x, bool valid, int64_t now_us)
 {
+    rl_core *c = rl_lock_core(x->lk);
     (void)p;
     (void)valid;
-    rl_put_back(rl_engine_of(x->lk), x->hold);
+    rl_holds_put(&c->holds, x->hold);
     x->hold = NULL;
-    return true;
+    if (!rl_lock_start(x->lk))
+        return RLOCK_ENOMEM;
+    rl_part_force(&x->it, c, &x->lk->target, now_us);
+    return RLOCK_OK;
 }
 
-static void end_force(parts *p, part *x, rl_answer *a)
+static void end_force(parts *p, part *x, int64_t now_us)
 {
-    x->held = a->outcome == RL_ANSWERED && a->reply.top.integer == 1;
-    if (a->outcome != RL_ANSWERED)
-        note(p, x, rl_lock_fail(x->lk, &a->fault));
-    else if (!x->held)
-        note(p, x, rl_lock_error(x->lk, RLOCK_NOT_HELD, "nobody holds it"));
+    (void)p;
+    (void)now_us;
+    x->held = x->it.ok && x->it.code == 1;
+    if (x->it.ok && !x->held) {
+        x->it.ok = false;
+        rl_fault_set(&x->it.fault, RLOCK_NOT_HELD, 0, "nobody holds it");
+    }
 }
+
+static const verb force_verb = {.begin = begin_force, .end = end_force};
 
 static rlock_status multi_force_unlock(rlock *lk)
 {
-    static const verb force_verb = {begin_force, end_force};
     parts p;
     bool freed = false;
-    parts_init(&p, lk);
+    if (!parts_init(&p, lk)) {
+        size_t ok;
+        rlock_status s = for_each(lk, rlock_force_unlock, &ok);
+        return s == RLOCK_NOT_HELD && ok > 0 ? RLOCK_OK : s;
+    }
     for (size_t i = 0; i < p.n; i++) {
         part *x = &p.part[i];
         x->wanted = is_single(x->lk);
@@ -554,24 +679,26 @@ static rlock_status multi_force_unlock(rlock *lk)
             continue;
         rlock_status s = rlock_force_unlock(x->lk);
         x->held = s == RLOCK_OK;
-        note(&p, x, s);
+        note(&p.worst, x->position, s);
     }
     do_wanted(&p, &force_verb);
     for (size_t i = 0; i < p.n; i++)
         freed = freed || p.part[i].held;
-    return freed && p.worst.status == RLOCK_NOT_HELD ? RLOCK_OK : report(&p);
+    parts_fini(&p);
+    return freed && p.worst.status == RLOCK_NOT_HELD ? RLOCK_OK
+                                                     : report(&p.worst);
 }
 
 static void multi_cancel(rlock *lk)
 {
-    const multi *m = (const multi *)lk;
+    const rl_multi *m = (const rl_multi *)lk;
     for (size_t i = 0; i < m->n; i++)
         rlock_cancel(m->member[i].lk);
 }
 
 static rl_view multi_view(rlock *lk)
 {
-    const multi *m = (const multi *)lk;
+    const rl_multi *m = (const rl_multi *)lk;
     rl_view all = rl_lock_view(m->member[0].lk);
     for (size_t i = 1; i < m->n && all.count > 0; i++) {
         rl_view v = rl_lock_view(m->member[i].lk);
@@ -588,14 +715,7 @@ static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
     return rl_lock_error(lk, RLOCK_ENOTSUP, "ask the members of a Multi lock");
 }
 
-static void multi_free(rlock *lk)
-{
-    multi *m = (multi *)lk;
-    for (size_t i = 0; i < m->n; i++)
-        rlock_free(m->member[i].lk);
-}
-
-static const rl_lock_kind rl_multi = {
+const rl_lock_kind rl_multi_kind = {
     .several = true,
     .acquire = multi_acquire,
     .unlock = multi_unlock,
@@ -604,121 +724,5 @@ static const rl_lock_kind rl_multi = {
     .cancel = multi_cancel,
     .view = multi_view,
     .inspect = multi_inspect,
-    .free = multi_free,
+    .free = rl_multi_free,
 };
-
-/* --- making one ---------------------------------------------------------- */
-
-static int compare_names(const rl_target *a, const rl_target *b)
-{
-    size_t len = a->len < b->len ? a->len : b->len;
-    int c = memcmp(a->name, b->name, len);
-    return c ? c : (a->len > b->len) - (a->len < b->len);
-}
-
-static int compare_servers(rlock_client *a, rlock_client *b)
-{
-    int c = strcmp(a->engine.source->server, b->engine.source->server);
-    if (c || a == b)
-        return c;
-    rl_run x = rl_identity_run(&a->engine.identity);
-    rl_run y = rl_identity_run(&b->engine.identity);
-    return strcmp(x.id, y.id);
-}
-
-/* The global order. Every program has to come to the same one. */
-static int compare(const void *left, const void *right)
-{
-    const rlock *a = ((const member *)left)->lk;
-    const rlock *b = ((const member *)right)->lk;
-    int c = compare_names(&a->target, &b->target);
-    return c ? c : compare_servers(a->client, b->client);
-}
-
-static bool is_same(const rlock *a, const rlock *b)
-{
-    return a->client == b->client && compare_names(&a->target, &b->target) == 0;
-}
-
-static rlock_status refuse(size_t position, const char *why)
-{
-    return rl_error_set(RLOCK_EINVAL, 0, "member %zu %s", position, why);
-}
-
-static rlock_status add_member(multi *m, const rlock *lk, size_t position)
-{
-    for (size_t i = 0; i < m->n; i++) {
-        if (is_same(m->member[i].lk, lk))
-            return refuse(position, "is the same lock as an earlier one");
-    }
-    if (m->n == RLOCK_MULTI_MAX)
-        return refuse(position, "is one too many");
-    rlock *ours = lk->kind->copy(lk);
-    if (!ours)
-        return RLOCK_ENOMEM;
-    m->member[m->n++] = (member){ours, position};
-    return RLOCK_OK;
-}
-
-/* Adds a member, and stays inside of its client, if RLOCK_OK. */
-static rlock_status add(multi *m, rlock *lk, size_t position)
-{
-    int cancel;
-    if (!lk)
-        return refuse(position, "is NULL");
-    if (lk->kind == &rl_multi) {
-        const multi *inner = (const multi *)lk;
-        rlock_status s = RLOCK_OK;
-        for (size_t i = 0; i < inner->n && s == RLOCK_OK; i++)
-            s = add(m, inner->member[i].lk, position);
-        return s;
-    }
-    rlock_status s = rl_client_enter(lk->client, &cancel);
-    if (s == RLOCK_ECLOSED)
-        return refuse(position, "belongs to a closed client");
-    if (s == RLOCK_EFORKED)
-        return rl_error_set(s, 0, "member %zu was made before fork()",
-                            position);
-    s = add_member(m, lk, position);
-    if (s != RLOCK_OK)
-        rl_client_leave(lk->client, cancel);
-    return s;
-}
-
-/* Comparing servers needs their clients open. */
-static rlock_status add_all(multi *m, rlock *const locks[], size_t n)
-{
-    int cancel;
-    rlock_status s = RLOCK_OK;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    for (size_t i = 0; i < n && s == RLOCK_OK; i++)
-        s = add(m, locks[i], i + 1);
-    if (s == RLOCK_OK)
-        qsort(m->member, m->n, sizeof *m->member, compare);
-    for (size_t i = 0; i < m->n; i++)
-        rl_client_leave(m->member[i].lk->client, PTHREAD_CANCEL_DISABLE);
-    pthread_setcancelstate(cancel, NULL);
-    return s;
-}
-
-rlock_status rlock_multi_new(rlock *const locks[], size_t n, rlock **out)
-{
-    static const char name[] = "a Multi lock";
-    if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
-    *out = NULL;
-    if (!locks || n == 0)
-        return rl_error_set(RLOCK_EINVAL, 0, "a Multi lock needs members");
-    if (!locks[0])
-        return refuse(1, "is NULL");
-    multi *m = rl_lock_new(sizeof *m, &rl_multi, locks[0]->client, name,
-                           strlen(name), RLOCK_LAYOUT_HASH);
-    if (!m)
-        return RLOCK_ENOMEM;
-    rlock_status s = add_all(m, locks, n);
-    if (s == RLOCK_OK)
-        *out = &m->base;
-    else
-        rlock_free(&m->base);
-    return s;
-}

@@ -1,11 +1,12 @@
 /*
- * What the two halves of a Red lock share: one try for a majority (vote.c), and
- * the lock made of it (red.c).
+ * What the files of Red locks share: the handle (red_new.c), its nodes while a
+ * call is inside of their clients (red_nodes.c), the verbs (red.c), and who
+ * holds it (red_inspect.c).
  */
 #ifndef RL_LOCK_RED_H
 #define RL_LOCK_RED_H
 
-#include "lock/nodes.h"
+#include "lock/lock.h"
 
 typedef struct rl_red {
     rlock base;
@@ -13,9 +14,8 @@ typedef struct rl_red {
     rlock_client *client[RLOCK_RED_MAX]; /* counted */
     int64_t longest_lease_ms;            /* as told; 0: what was used */
     bool check_uptime;
-    atomic_int_least64_t used_lease_ms; /* the longest so far */
-    /* The fastest server's clock, less ours, and the way there; 0: unknown. */
-    atomic_int_least64_t clock_ahead_us;
+    /* By how much the fastest server's clock is ahead of ours; 0: unknown. */
+    atomic_int_least64_t ahead_us;
 } rl_red;
 
 static inline const rl_red *rl_red_of(const rlock *lk)
@@ -23,36 +23,52 @@ static inline const rl_red *rl_red_of(const rlock *lk)
     return (const rl_red *)lk;
 }
 
-/* A lease of this length is about to be asked for. */
-void rl_red_remember_lease(rlock *lk, int64_t lease_ms);
+extern const rl_lock_kind rl_red_kind;
 
-/* How long a node may take, and that it is to be asked. Its own time limit is a
- * part of this lease. */
-int64_t rl_red_limit_us(const rl_node *x, int64_t lease_ms);
-void rl_red_make_due(rl_node *x, int64_t lease_ms, int64_t until_us);
+rlock_status rl_red_inspect(rlock *lk, rlock_holder *out);
+rlock *rl_red_copy(const rlock *lk);
+void rl_red_free(rlock *lk);
 
-/* The deadline of the worst hold in the best quorum; 0: there is none. */
-int64_t rl_red_valid_until(int64_t *deadline_us, size_t n, size_t quorum);
+/* The nodes, while a call is inside of their clients; and what it does. */
+typedef struct rl_nodes {
+    const rl_red *red;
+    size_t n, quorum;
+    rlock_status home; /* why the home is not inside; RLOCK_OK: it is */
+    rl_core *core[RLOCK_RED_MAX]; /* NULL: its client is closed */
+    rl_hold *hold[RLOCK_RED_MAX]; /* of the calling thread, referenced */
+    rl_group *group;              /* of the holds; counted; NULL: none */
+    int cancel[RLOCK_RED_MAX];
+    rl_op op;
+} rl_nodes;
 
-#define RL_SAYS_MAX 200
+void rl_nodes_enter(rl_nodes *ns, const rlock *lk);
+void rl_nodes_leave(rl_nodes *ns);
 
-/* What each node answered, as far as there is room. */
-void rl_red_tell(const rl_nodes *ns, char out[RL_SAYS_MAX]);
+/* The calling thread's holds. False: it has none. */
+bool rl_nodes_pick(rl_nodes *ns, const rlock *lk);
 
-/* One try of the outermost acquire. */
-typedef struct rl_vote {
-    rlock *lk;
-    int64_t lease_ms;       /* as asked for */
-    int64_t until_us;       /* when to stop asking */
-    uint64_t token;         /* when acquired */
-    char says[RL_SAYS_MAX]; /* why not */
-} rl_vote;
+/* Does this node have the hold? Then until when; else 0. */
+int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us);
 
 /*
- * RLOCK_OK; RLOCK_BUSY: others hold it; RLOCK_EQUORUM: too few nodes did their
- * part; RLOCK_ENOMEM. Unless acquired, every node has been told to forget it,
- * or is being told by its watchdog.
+ * Begins an operation on all nodes, and adds a part for one of them; NULL: out
+ * of memory.
  */
-rlock_status rl_vote_try(rl_vote *v);
+void rl_nodes_begin(rl_nodes *ns, bool early);
+rl_part *rl_nodes_part(rl_nodes *ns, size_t i);
+
+/*
+ * Whether a lock is renewed is the same on all its nodes, also on those that
+ * have not answered.
+ */
+void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us);
+
+/* Set the thread's error, and return its status. */
+rlock_status rl_red_error(const rlock *lk, rlock_status s, const char *what);
+rlock_status rl_red_fail(const rlock *lk, rlock_status s, const rl_op *op);
+rlock_status rl_red_fail_closed(const rlock *lk, const rl_nodes *ns);
+
+/* When the worst in the best quorum ends; sorts them. 0: there is none. */
+int64_t rl_red_quorum_end(int64_t *end, size_t n, size_t quorum);
 
 #endif

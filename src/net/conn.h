@@ -1,85 +1,68 @@
 /*
- * One connection. It wraps a hiredis context, of which only the parser and
- * the socket are used: reads and writes are our own, because hiredis' blocking
- * calls start their time limit anew with every byte and every signal, raise
- * SIGPIPE, and believe any size the server announces.
+ * One connection: a line on a transport. hiredis' blocking calls are not used:
+ * they begin their time limit anew with every byte and every signal, raise
+ * SIGPIPE, and believe any size that the server announces.
  *
  * What holds here instead: a total deadline for every operation; no SIGPIPE;
  * bounded replies; and a connection that failed or timed out is broken and
- * never used again, since a late reply would answer the next question.
+ * never used again.
  *
- * A connection belongs to one thread at a time.
+ * A connection belongs to one thread at a time. Slots that others have left on
+ * it end on whichever thread reads.
  */
 #ifndef RL_NET_CONN_H
 #define RL_NET_CONN_H
 
-#include <sys/queue.h>
-
-#include "base/error.h"
-#include "wire/reply.h"
+#include "net/transport.h"
+#include "wire/line.h"
 
 typedef struct rl_conn {
-    redisContext *ctx; /* owned */
-    bool plain;        /* bytes go straight to the socket: no TLS */
-    bool broken;
-    bool known;     /* its server has been identified */
-    bool eager;     /* somebody waits for each reply: it is looked out for */
-    unsigned waits; /* how often a reply was waited for */
-    int luck;       /* how often, of late, it came while we looked out for it */
-    char *out;      /* what is to be sent */
-    size_t out_len, out_room;
-    int64_t idle_since_us;     /* for the pool */
-    TAILQ_ENTRY(rl_conn) idle; /* in the pool's list of idle ones */
-    LIST_ENTRY(rl_conn) all;   /* in the list of all that are open */
+    rl_line line;
+    rl_transport io;
+    bool known;         /* its server has been identified */
+    int64_t heard_us;   /* when something last came */
+    int64_t rested_us;  /* when it was last given back */
+    int64_t patient_us; /* until when what it owes is waited for */
+    rl_link idle;       /* in the pool's list of idle ones */
+    rl_link open;       /* in the list of all that are open */
 } rl_conn;
 
-/*
- * Takes over a connected context; NULL: out of memory, and the context is the
- * caller's still.
- */
-rl_conn *rl_conn_new(redisContext *ctx);
-void rl_conn_free(rl_conn *c);
+/* Takes over the transport, also when it fails. NULL: out of memory. */
+rl_conn *rl_conn_new(rl_transport io);
+void rl_conn_free(rl_conn *c); /* its slots have ended; NULL is accepted */
 
-/* Adds a command to what the next flush sends. */
-bool rl_conn_append(rl_conn *c, int argc, const char **argv,
-                    const size_t *lens);
+/* It is used no more: every slot ends. */
+void rl_conn_break(rl_conn *c, const rl_fault *why);
+void rl_conn_time_out(rl_conn *c);
 
-/* Forgets what was appended. */
-void rl_conn_discard(rl_conn *c);
+static inline bool rl_conn_is_broken(const rl_conn *c)
+{
+    return c->line.failed;
+}
 
-/*
- * Sends everything appended. When it fails, the last command at least has not
- * reached the server whole, and so is not executed.
- */
-rlock_status rl_conn_flush(rl_conn *c, int64_t deadline_us, rl_fault *f);
+/* Sends what the kernel takes now. False: it is broken, as c->line says. */
+bool rl_conn_send(rl_conn *c);
 
-/* Reads the next reply. A failure says nothing about the command. */
-rlock_status rl_conn_read(rl_conn *c, int64_t deadline_us, rl_reply *into,
-                          rl_fault *f);
+/* Reads what has come, and ends the slots that are answered. */
+bool rl_conn_receive(rl_conn *c);
+
+/* What a driver has to wait for. */
+short rl_conn_events(const rl_conn *c);
 
 /*
- * The same without waiting; RLOCK_BUSY: not yet. Has to go on with the same
- * *into until the reply is whole.
+ * Sends, waits for something to come, and reads it. False: it is broken, also
+ * because the deadline has passed.
  */
-rlock_status rl_conn_try_read(rl_conn *c, rl_reply *into, rl_fault *f);
+bool rl_conn_step(rl_conn *c, int64_t deadline_us);
 
-/* Has a part of a reply been read, into what is to be gone on with? */
-bool rl_conn_is_mid_reply(const rl_conn *c);
-
-/* One command of C strings and its reply. */
+/* One command of C strings and its reply, which is copied to *into. */
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
                          rl_fault *f, int argc, const char **argv);
 
 /*
- * After a failure: an error reply that the server had sent before, if one is
- * there. False: there is none.
+ * Looks whether the server has closed it, or sent something that nobody asked
+ * for. True: it is broken.
  */
-bool rl_conn_last_words(rl_conn *c, rl_reply *into);
-
-/* Has the server closed it, or sent something that nobody asked for? */
-bool rl_conn_is_stale(const rl_conn *c);
-
-/* Is a whole reply, or a part of one, waiting in memory? */
-bool rl_conn_has_input(const rl_conn *c);
+bool rl_conn_is_stale(rl_conn *c);
 
 #endif

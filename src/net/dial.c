@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <hiredis/hiredis.h>
+
 #include "base/clock.h"
+#include "base/os.h"
 #include "net/resolve.h"
 #include "wire/error.h"
 
-/* A dead peer of an idle connection is noticed within about a minute. */
-#define KEEPALIVE_IDLE_S  30
-#define KEEPALIVE_EVERY_S 10
-#define KEEPALIVE_PROBES  3
-
-/* What is sent and not acknowledged for so long has not arrived. */
-#define UNACKNOWLEDGED_MS 30000
+/* How long a peer may be silent, and what is sent unacknowledged. */
+static const rl_os_tcp patience = {
+    .idle_s = 30,
+    .every_s = 10,
+    .probes = 3,
+    .unacknowledged_s = 30,
+};
 
 void rl_dialer_init(rl_dialer *d)
 {
@@ -88,8 +90,7 @@ static int start_connect(int fd, const struct sockaddr *addr, socklen_t len,
 static int connect_to(const struct sockaddr *addr, socklen_t len,
                       int64_t deadline_us)
 {
-    int fd =
-        socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = rl_os_socket(addr->sa_family);
     if (fd < 0)
         return -1;
     int err = start_connect(fd, addr, len, deadline_us);
@@ -98,24 +99,6 @@ static int connect_to(const struct sockaddr *addr, socklen_t len,
     close(fd);
     errno = err;
     return -1;
-}
-
-static void tune_tcp(int fd)
-{
-    int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S,
-        probes = KEEPALIVE_PROBES;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-#ifdef TCP_KEEPIDLE
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-#endif
-#ifdef TCP_USER_TIMEOUT
-    unsigned unacknowledged = UNACKNOWLEDGED_MS;
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
-               sizeof unacknowledged);
-#endif
 }
 
 /* Each address gets its share of the time: the first may be a black hole. */
@@ -142,7 +125,7 @@ static rlock_status connect_tcp(rl_dialer *d, int64_t deadline_us, int *fd,
     *fd = connect_to_one_of(&found, deadline_us);
     if (*fd < 0)
         return cannot_connect(f, errno);
-    tune_tcp(*fd);
+    rl_os_tune_tcp(*fd, &patience);
     return RLOCK_OK;
 }
 
@@ -163,17 +146,8 @@ static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
                                   : connect_tcp(d, deadline_us, &fd, f);
     if (s != RLOCK_OK)
         return s;
-    redisContext *ctx = redisConnectFd(fd);
-    if (!ctx) {
-        close(fd);
-        return no_memory(f);
-    }
-    *out = rl_conn_new(ctx);
-    if (!*out) {
-        redisFree(ctx);
-        return no_memory(f);
-    }
-    return RLOCK_OK;
+    *out = rl_conn_new(rl_plain_transport(fd));
+    return *out ? RLOCK_OK : no_memory(f);
 }
 
 static rlock_status unusable(redisContext *ctx, rl_fault *f, const char *why)
@@ -205,12 +179,8 @@ static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
         return unusable(ctx, f, "a non-blocking context");
     if (ctx->reader->pos != ctx->reader->len)
         return unusable(ctx, f, "a context with unread replies");
-    *out = rl_conn_new(ctx);
-    if (!*out) {
-        redisFree(ctx);
-        return no_memory(f);
-    }
-    return RLOCK_OK;
+    *out = rl_conn_new(rl_context_transport(ctx));
+    return *out ? RLOCK_OK : no_memory(f);
 }
 
 /*
@@ -247,16 +217,21 @@ static rlock_status login_failed(const rl_uri *u, const rl_reply *r,
 }
 
 /*
- * A server that is full says so and closes, without reading what we send: what
- * it said may be there although our command could not be sent.
+ * While a connection is being made, what comes unasked is kept: the error of a
+ * server that is full and closes at once, or what a program's context still
+ * had to read.
  */
-static rlock_status ask(rl_conn *c, int64_t deadline_us, rl_reply *r,
-                        rl_fault *f, int argc, const char **argv)
+typedef struct greeting {
+    bool came;
+    rl_reply reply;
+} greeting;
+
+static void keep_greeting(void *arg, const rl_reply *r)
 {
-    rlock_status s = rl_conn_ask(c, deadline_us, r, f, argc, argv);
-    if (s == RLOCK_EIO && rl_conn_last_words(c, r))
-        return rl_error_reply(r, f)->status;
-    return s;
+    greeting *g = arg;
+    if (!g->came)
+        rl_reply_copy(&g->reply, r);
+    g->came = true;
 }
 
 static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
@@ -268,8 +243,8 @@ static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
     const char *with_user[] = {"AUTH", u->user, u->password ? u->password : ""};
     const char *without[] = {"AUTH", u->password};
     rl_reply r;
-    rlock_status s = ask(c, deadline_us, &r, f, u->user ? 3 : 2,
-                         u->user ? with_user : without);
+    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, u->user ? 3 : 2,
+                                 u->user ? with_user : without);
     if (s != RLOCK_OK)
         return s;
     return rl_reply_is(&r, REDIS_REPLY_ERROR) ? login_failed(u, &r, f)
@@ -284,8 +259,8 @@ static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
     char number[16];
     snprintf(number, sizeof number, "%d", db);
     rl_reply r;
-    rlock_status s =
-        ask(c, deadline_us, &r, f, 2, (const char *[]){"SELECT", number});
+    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, 2,
+                                 (const char *[]){"SELECT", number});
     if (s != RLOCK_OK)
         return s;
     if (rl_reply_is(&r, REDIS_REPLY_ERROR))
@@ -313,40 +288,58 @@ static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
                                 rl_fault *f)
 {
     rl_reply r;
-    rlock_status s;
-    if (rl_conn_is_stale(c)) {
-        s = rl_conn_read(c, deadline_us, &r, f);
-        return s == RLOCK_OK ? not_ready(theirs, &r, f) : s;
-    }
-    s = ask(c, deadline_us, &r, f, 2, (const char *[]){"PING", "rlock"});
+    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, 2,
+                                 (const char *[]){"PING", "rlock"});
     if (s != RLOCK_OK)
         return s;
-    if (rl_reply_is(&r, REDIS_REPLY_STRING) &&
-        strcmp(r.top.str, "rlock") == 0 && !rl_conn_is_stale(c))
+    if (rl_reply_is(&r, REDIS_REPLY_STRING) && strcmp(r.top.str, "rlock") == 0)
         return RLOCK_OK;
     return not_ready(theirs, &r, f);
+}
+
+static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
+                              rl_fault *f)
+{
+    bool theirs = d->connect != NULL;
+    rlock_status s = RLOCK_OK;
+    /* What is there already cannot be the answer to what we say. */
+    if (rl_conn_is_stale(c)) {
+        *f = c->line.fault;
+        s = f->status;
+    }
+    if (s == RLOCK_OK && !theirs)
+        s = log_in(c, &d->uri, deadline_us, f);
+    if (s == RLOCK_OK && !theirs)
+        s = select_db(c, d->uri.db, deadline_us, f);
+    if (s == RLOCK_OK)
+        s = expect_echo(c, theirs, deadline_us, f);
+    if (s != RLOCK_OK || !rl_conn_is_stale(c))
+        return s;
+    *f = c->line.fault;
+    return f->status;
 }
 
 rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
                      rl_fault *f)
 {
-    bool theirs = d->connect != NULL;
+    greeting g = {.came = false};
     deadline_us =
         rl_min(deadline_us, rl_after_ms(rl_now_us(), d->connect_timeout_ms));
+    *out = NULL;
     rl_conn *c = NULL;
     rlock_status s =
-        theirs ? dial_callback(d, &c, f) : dial_uri(d, deadline_us, &c, f);
-    if (s == RLOCK_OK && !theirs) {
-        s = log_in(c, &d->uri, deadline_us, f);
-        if (s == RLOCK_OK)
-            s = select_db(c, d->uri.db, deadline_us, f);
-    }
+        d->connect ? dial_callback(d, &c, f) : dial_uri(d, deadline_us, &c, f);
+    if (s != RLOCK_OK)
+        return s;
+    c->line.pushed = keep_greeting;
+    c->line.arg = &g;
+    s = introduce(d, c, deadline_us, f);
+    if (g.came)
+        s = not_ready(d->connect != NULL, &g.reply, f);
+    c->line.pushed = NULL;
     if (s == RLOCK_OK)
-        s = expect_echo(c, theirs, deadline_us, f);
-    if (s != RLOCK_OK) {
+        *out = c;
+    else
         rl_conn_free(c);
-        c = NULL;
-    }
-    *out = c;
     return s;
 }

@@ -1,58 +1,74 @@
 /*
+ * The connections to one server. Called by every thread; `mutex` guards the
+ * lists and counts, and whoever has taken a connection off the list of idle
+ * ones has it alone.
+ *
  * Idle connections are kept as a stack: the one used last is warm, and those
  * at the bottom show how many are really needed. A connection may have died
  * while it was idle, and finding that out by using it makes the outcome of an
  * acquire unknown; so one that has rested for a while, or since before some
  * other connection broke, is looked at (one poll) before it is handed out.
+ *
+ * At most `limit` places are taken at a time. Who finds none waits in a queue,
+ * and a place that is left goes to the first in it, with its connection: who
+ * has just left one and comes again stands behind.
  */
 #include "route/pool.h"
 
 #include <errno.h>
+#include <hiredis/hiredis.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/map.h"
 #include "base/thread.h"
 
 #define TRUSTED_IDLE_US 1000000
+
+/* So many answers a connection may owe and still be asked. */
+#define MOST_OWED 64
 
 typedef struct pool {
     rl_source source;
     rl_dialer dialer;
     unsigned limit;
-    rl_mutex mutex; /* guards all below */
-    rl_cond returned;
-    TAILQ_HEAD(, rl_conn) idle;
-    LIST_HEAD(, rl_conn) open; /* idle, borrowed and opened */
-    unsigned places;           /* of the limit that are taken */
-    unsigned broken;           /* closed in trouble and not replaced yet */
+    rl_mutex mutex;  /* guards all below */
+    rl_list idle;    /* of rl_conn, the one used last first */
+    rl_list open;    /* of rl_conn: idle, borrowed and opened */
+    rl_list waiters; /* of rl_turn, who came first first */
+    unsigned places; /* of the limit that are taken */
+    unsigned broken; /* closed in trouble and not replaced yet */
     int64_t last_trouble_us;
     struct pool *next_left_behind; /* in a forked child */
 } pool;
+
+/* Who sleeps until his turn; on his thread's stack. */
+typedef struct waiter {
+    rl_turn turn; /* without a signal */
+    rl_cond cond;
+} waiter;
 
 static pool *pool_of(rl_source *s)
 {
     return RL_CONTAINER(s, pool, source);
 }
 
+static rl_conn *idle_conn(rl_link *k)
+{
+    return k ? RL_CONTAINER(k, rl_conn, idle) : NULL;
+}
+
 static bool is_ours(void *arg, const redisContext *ctx)
 {
     pool *p = arg;
-    rl_conn *c;
+    bool found = false;
     rl_mutex_lock(&p->mutex);
-    LIST_FOREACH (c, &p->open, all) {
-        if (c->ctx == ctx)
-            break;
-    }
+    for (rl_link *k = rl_list_first(&p->open); k && !found;
+         k = rl_list_next(&p->open, k))
+        found = RL_CONTAINER(k, rl_conn, open)->io.context == ctx;
     rl_mutex_unlock(&p->mutex);
-    return c != NULL;
-}
-
-static int64_t connect_deadline(const pool *p)
-{
-    return rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms);
+    return found;
 }
 
 static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
@@ -64,14 +80,15 @@ static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
     rlock_status status = rl_dial(&p->dialer, deadline_us, &c, f);
     if (status != RLOCK_OK)
         return status;
-    int64_t until_us = rl_min(deadline_us, connect_deadline(p));
+    int64_t until_us = rl_min(
+        deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
     if (s->on_open && !s->on_open(s->arg, c, until_us, f)) {
         rl_conn_free(c);
         return f->status;
     }
     *out = c;
     rl_mutex_lock(&p->mutex);
-    LIST_INSERT_HEAD(&p->open, c, all);
+    rl_list_add_first(&p->open, &c->open);
     bool replaces = p->broken > 0;
     if (replaces)
         p->broken--;
@@ -87,8 +104,8 @@ static void pool_close(rl_source *s, rl_conn *c)
         return;
     pool *p = pool_of(s);
     rl_mutex_lock(&p->mutex);
-    LIST_REMOVE(c, all);
-    if (c->broken) {
+    rl_list_remove(&c->open);
+    if (rl_conn_is_broken(c)) {
         p->broken++;
         p->last_trouble_us = rl_now_us();
     }
@@ -96,84 +113,90 @@ static void pool_close(rl_source *s, rl_conn *c)
     rl_conn_free(c);
 }
 
+/* The place, with a connection or without, goes to who waits longest. */
+static void leave_place_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
+{
+    rl_link *first = rl_list_first(&p->waiters);
+    if (first) {
+        rl_turn *t = RL_CONTAINER(first, rl_turn, link);
+        rl_list_remove(&t->link);
+        t->come = true;
+        t->conn = c;
+        if (t->signal)
+            rl_signal_raise(t->signal);
+        else
+            rl_cond_wake(&RL_CONTAINER(t, waiter, turn)->cond);
+        return;
+    }
+    p->places--;
+    if (c)
+        rl_list_add_first(&p->idle, &c->idle);
+}
+
 static void leave_place(pool *p)
 {
     rl_mutex_lock(&p->mutex);
-    p->places--;
-    rl_cond_wake(&p->returned);
+    leave_place_locked(p, NULL);
     rl_mutex_unlock(&p->mutex);
 }
 
-/*
- * Takes a place, and with it an idle connection (or NULL: open one). False:
- * none came free in time.
- */
-static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
-                       bool *suspect)
+/* The first idle one that owes nothing, taken off the list; or NULL. */
+static rl_conn *take_idle_locked(pool *p) RL_REQUIRES(&p->mutex)
 {
+    rl_link *k = rl_list_first(&p->idle);
+    while (k && idle_conn(k)->line.pending > 0)
+        k = rl_list_next(&p->idle, k);
+    if (k)
+        rl_list_remove(k);
+    return idle_conn(k);
+}
+
+/* Stands in the queue. False: its time ran out. */
+static bool wait_locked(pool *p, int64_t deadline_us, rl_conn **idle)
+    RL_REQUIRES(&p->mutex)
+{
+    waiter w = {.turn = {.come = false}};
+    rl_cond_init(&w.cond);
+    rl_list_add_last(&p->waiters, &w.turn.link);
+    while (!w.turn.come && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&w.cond, &p->mutex, deadline_us);
+    rl_list_remove(&w.turn.link);
+    rl_cond_fini(&w.cond);
+    *idle = w.turn.conn;
+    return w.turn.come;
+}
+
+/* A place, and with it an idle connection, or NULL: open one. */
+static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
+                       int64_t *trouble_us)
+{
+    bool taken = true;
     rl_mutex_lock(&p->mutex);
-    while (p->places >= p->limit && rl_now_us() < deadline_us)
-        rl_cond_wait_until(&p->returned, &p->mutex, deadline_us);
-    bool taken = p->places < p->limit;
-    if (taken) {
+    if (p->places >= p->limit) {
+        taken = wait_locked(p, deadline_us, idle);
+    } else {
         p->places++;
-        *idle = TAILQ_FIRST(&p->idle);
-        if (*idle)
-            TAILQ_REMOVE(&p->idle, *idle, idle);
-        *suspect = *idle && (*idle)->idle_since_us <= p->last_trouble_us;
+        *idle = take_idle_locked(p);
     }
+    *trouble_us = p->last_trouble_us;
     rl_mutex_unlock(&p->mutex);
     return taken;
 }
 
-/* Takes a place, and a good idle connection with it, if there is one. */
-static bool take_good(pool *p, int64_t deadline_us, rl_conn **idle)
+/* Is it as it was when it was given back? */
+static bool is_good(rl_conn *c, int64_t trouble_us)
 {
-    bool suspect = false;
-    while (take_place(p, deadline_us, idle, &suspect)) {
-        rl_conn *c = *idle;
-        if (!c ||
-            (!suspect && rl_now_us() - c->idle_since_us < TRUSTED_IDLE_US) ||
-            !rl_conn_is_stale(c))
-            return true;
-        c->broken = true;
-        rl_source_give_back(&p->source, c);
-    }
-    return false;
+    bool trusted = c->rested_us > trouble_us &&
+                   rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
+    return trusted || !rl_conn_is_stale(c);
 }
 
-static rl_conn *pool_borrow_known(rl_source *s)
+static rlock_status open_in_place(pool *p, int64_t deadline_us, rl_conn **out,
+                                  rl_fault *f)
 {
-    pool *p = pool_of(s);
-    rl_conn *c;
-    while (take_good(p, 0, &c)) {
-        if (c && c->known)
-            return c;
-        leave_place(p);
-        if (!c)
-            break;
-        pool_close(s, c);
-    }
-    return NULL;
-}
-
-static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
-                                rl_conn **out, rl_fault *f)
-{
-    pool *p = pool_of(s);
-    rl_conn *c = NULL;
-    if (!take_good(p, deadline_us, &c))
-        return rl_fault_set(f, RLOCK_EIO, EBUSY,
-                            "all %u connections are in use", p->limit);
-    if (c) {
-        *out = c;
-        return RLOCK_OK;
-    }
-    rlock_status status = pool_open(s, deadline_us, out, f);
-    if (status == RLOCK_OK) {
-        (*out)->eager = true;
+    rlock_status status = pool_open(&p->source, deadline_us, out, f);
+    if (status == RLOCK_OK)
         return status;
-    }
     leave_place(p);
     /* Only rlock_client_new() can blame its caller's arguments. */
     if (status == RLOCK_EINVAL)
@@ -181,21 +204,159 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
     return status;
 }
 
+static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
+                                rl_conn **out, rl_fault *f)
+{
+    pool *p = pool_of(s);
+    int64_t trouble_us;
+    while (take_place(p, deadline_us, out, &trouble_us)) {
+        if (!*out)
+            return open_in_place(p, deadline_us, out, f);
+        if (is_good(*out, trouble_us))
+            return RLOCK_OK;
+        rl_source_give_back(s, *out);
+    }
+    return rl_fault_set(f, RLOCK_EIO, EBUSY, "all %u connections are in use",
+                        p->limit);
+}
+
+static bool may_use(const pool *p, const rl_conn *c)
+{
+    const atomic_bool *only = p->source.identified_only;
+    return !c->line.retired && c->line.pending < MOST_OWED &&
+           (c->known || !only || !atomic_load(only));
+}
+
+/* Of those that are open, the one that is asked for, or the one used last. */
+static rl_conn *find_idle_locked(pool *p, const rl_conn *behind)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_conn *first = NULL;
+    for (rl_link *k = rl_list_first(&p->idle); k;
+         k = rl_list_next(&p->idle, k)) {
+        rl_conn *c = idle_conn(k);
+        if (c == behind && may_use(p, c))
+            return c;
+        if (!first && may_use(p, c))
+            first = c;
+    }
+    return first;
+}
+
+/* Can it still be used, by who takes also one that owes answers? */
+static bool is_usable(rl_conn *c, int64_t trouble_us)
+{
+    return is_good(c, trouble_us) &&
+           (c->line.pending == 0 || rl_conn_receive(c));
+}
+
+static rl_conn *pool_borrow_idle(rl_source *s, const rl_conn *behind)
+{
+    pool *p = pool_of(s);
+    for (;;) {
+        rl_mutex_lock(&p->mutex);
+        int64_t trouble_us = p->last_trouble_us;
+        rl_conn *c = p->places < p->limit ? find_idle_locked(p, behind) : NULL;
+        if (c) {
+            rl_list_remove(&c->idle);
+            p->places++;
+        }
+        rl_mutex_unlock(&p->mutex);
+        if (!c || is_usable(c, trouble_us))
+            return c;
+        rl_source_give_back(s, c);
+    }
+}
+
+static bool pool_line_up(rl_source *s, rl_turn *t)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    bool full = p->places >= p->limit;
+    if (full)
+        rl_list_add_last(&p->waiters, &t->link);
+    rl_mutex_unlock(&p->mutex);
+    return full;
+}
+
+static bool pool_take_turn(rl_source *s, rl_turn *t, const rl_conn *behind,
+                           rl_conn **out)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    bool come = t->come;
+    int64_t trouble_us = p->last_trouble_us;
+    rl_conn *c = t->conn;
+    if (come && !c && (c = find_idle_locked(p, behind)) != NULL)
+        rl_list_remove(&c->idle);
+    rl_mutex_unlock(&p->mutex);
+    *out = c;
+    if (come && !c)
+        leave_place(p);
+    if (c && !(may_use(p, c) && is_usable(c, trouble_us))) {
+        rl_source_give_back(s, c);
+        *out = NULL;
+    }
+    return come;
+}
+
+static void pool_leave_line(rl_source *s, rl_turn *t)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    rl_list_remove(&t->link);
+    if (t->come)
+        leave_place_locked(p, t->conn);
+    rl_mutex_unlock(&p->mutex);
+}
+
+static rl_conn *pool_borrow_owing(rl_source *s, int64_t since_us,
+                                  int64_t *next_us)
+{
+    pool *p = pool_of(s);
+    rl_conn *found = NULL;
+    *next_us = RL_NEVER;
+    rl_mutex_lock(&p->mutex);
+    for (rl_link *k = rl_list_first(&p->idle); k;
+         k = rl_list_next(&p->idle, k)) {
+        rl_conn *c = idle_conn(k);
+        if (c->line.pending == 0)
+            continue;
+        if (!found && c->rested_us <= since_us)
+            found = c;
+        else
+            *next_us = rl_min(*next_us, c->rested_us);
+    }
+    if (found) {
+        rl_list_remove(&found->idle);
+        p->places++;
+    }
+    rl_mutex_unlock(&p->mutex);
+    return found;
+}
+
 static void pool_give_back(rl_source *s, rl_conn *c)
 {
     pool *p = pool_of(s);
-    if (rl_conn_has_input(c))
-        c->broken = true; /* what else came would answer the next question */
-    if (c->broken) {
+    const char *bytes;
+    /* What was not sent whole, or read whole, nobody could go on with. */
+    if (!rl_conn_is_broken(c) &&
+        (rl_line_bytes(&c->line, &bytes) > 0 ||
+         (c->line.pending == 0 && rl_line_is_mid_reply(&c->line))))
+        rl_conn_time_out(c);
+    if (rl_conn_is_broken(c) || (c->line.retired && c->line.pending == 0)) {
         pool_close(s, c);
         leave_place(p);
         return;
     }
-    c->idle_since_us = rl_now_us();
+    c->rested_us = rl_now_us();
     rl_mutex_lock(&p->mutex);
-    TAILQ_INSERT_HEAD(&p->idle, c, idle);
-    p->places--;
-    rl_cond_wake(&p->returned);
+    if (c->line.pending > 0) { /* nobody who waits could use it */
+        rl_list_add_first(&p->idle, &c->idle);
+        leave_place_locked(p, NULL);
+    } else {
+        leave_place_locked(p, c);
+    }
     rl_mutex_unlock(&p->mutex);
 }
 
@@ -208,28 +369,28 @@ static void pool_give_back(rl_source *s, rl_conn *c)
 static void pool_free_forked(pool *p)
 {
     static _Atomic(pool *) left_behind;
-    rl_conn *c;
     p->next_left_behind = atomic_exchange(&left_behind, p);
     if (!rl_mutex_was_free(&p->mutex))
         return;
-    LIST_FOREACH (c, &p->open, all) {
-        close(c->ctx->fd);
-    }
+    for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
+        close(RL_CONTAINER(k, rl_conn, open)->io.fd);
 }
 
 static void pool_free(rl_source *s, bool forked)
 {
     pool *p = pool_of(s);
-    rl_conn *c;
+    rl_link *k;
     if (forked) {
         pool_free_forked(p);
         return;
     }
-    while ((c = LIST_FIRST(&p->open)) != NULL) {
-        LIST_REMOVE(c, all);
+    while ((k = rl_list_first(&p->open)) != NULL) {
+        rl_conn *c = RL_CONTAINER(k, rl_conn, open);
+        rl_list_remove(k);
+        if (c->line.pending > 0)
+            rl_conn_time_out(c);
         rl_conn_free(c);
     }
-    rl_cond_fini(&p->returned);
     rl_mutex_fini(&p->mutex);
     rl_dialer_fini(&p->dialer);
     free(p);
@@ -237,7 +398,11 @@ static void pool_free(rl_source *s, bool forked)
 
 static const rl_source_ops pool_ops = {
     .borrow = pool_borrow,
-    .borrow_known = pool_borrow_known,
+    .borrow_idle = pool_borrow_idle,
+    .line_up = pool_line_up,
+    .take_turn = pool_take_turn,
+    .leave_line = pool_leave_line,
+    .borrow_owing = pool_borrow_owing,
     .give_back = pool_give_back,
     .open = pool_open,
     .close = pool_close,
@@ -256,9 +421,9 @@ rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
     p->dialer.is_ours_arg = p;
     p->limit = limit;
     rl_mutex_init(&p->mutex);
-    rl_cond_init(&p->returned);
-    TAILQ_INIT(&p->idle);
-    LIST_INIT(&p->open);
+    rl_list_init(&p->idle);
+    rl_list_init(&p->open);
+    rl_list_init(&p->waiters);
     p->source.ops = &pool_ops;
     p->source.server =
         dialer->connect ? "the connect callback's server" : p->dialer.uri.shown;

@@ -4,33 +4,56 @@
  * Sentinel names.
  *
  * Borrowed connections are for a short exchange; there is a limit to how many
- * are out at a time. An opened connection is outside that limit and stays with
- * who opened it: the watchdog and the doorbell, which must never wait for
- * others.
+ * are out at a time, and who waits for one is served in the order of coming.
+ * An opened connection is outside that limit and stays with who opened it: the
+ * keeper and the doorbell, which must never wait for others.
+ *
+ * A connection may be given back while it owes answers to calls that nobody
+ * waits for any more. Who borrows it then (only if he says so) reads those
+ * first; when nobody does, the keeper takes it.
  */
 #ifndef RL_ROUTE_SOURCE_H
 #define RL_ROUTE_SOURCE_H
 
+#include <stdatomic.h>
+
+#include "base/os.h"
 #include "net/conn.h"
 
 typedef struct rl_source rl_source;
 
+/*
+ * A turn at the connections, for who must not wait for one server: he stands in
+ * the same line as all others, and is told.
+ */
+typedef struct rl_turn {
+    rl_link link;
+    const rl_signal *signal; /* is raised when the turn has come */
+    bool come;               /* guarded by the source */
+    rl_conn *conn;           /* that comes with it; NULL: none */
+} rl_turn;
+
 typedef struct rl_source_ops {
     rlock_status (*borrow)(rl_source *s, int64_t deadline_us, rl_conn **out,
                            rl_fault *f);
-    /* An idle one whose server is identified, or NULL; never blocks */
-    rl_conn *(*borrow_known)(rl_source *s);
-    void (*give_back)(rl_source *s, rl_conn *c); /* a broken one is closed */
+    rl_conn *(*borrow_idle)(rl_source *s, const rl_conn *behind);
+    bool (*line_up)(rl_source *s, rl_turn *t);
+    bool (*take_turn)(rl_source *s, rl_turn *t, const rl_conn *behind,
+                      rl_conn **out);
+    void (*leave_line)(rl_source *s, rl_turn *t);
+    rl_conn *(*borrow_owing)(rl_source *s, int64_t since_us, int64_t *next_us);
+    void (*give_back)(rl_source *s, rl_conn *c);
     rlock_status (*open)(rl_source *s, int64_t deadline_us, rl_conn **out,
                          rl_fault *f);
-    void (*close)(rl_source *s, rl_conn *c); /* NULL is accepted */
-    /* forked: in a child that inherited it; descriptors are closed, no more */
+    void (*close)(rl_source *s, rl_conn *c);
     void (*free)(rl_source *s, bool forked);
 } rl_source_ops;
 
 struct rl_source {
     const rl_source_ops *ops;
     const char *server; /* its name in messages */
+    /* Only connections whose server is identified are of use; or NULL. */
+    const atomic_bool *identified_only;
     /* Called with every new connection; false: it has failed. */
     bool (*on_open)(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f);
     /* Called, with no lock held, when a connection replaces a broken one. */
@@ -38,18 +61,58 @@ struct rl_source {
     void *arg;
 };
 
-/* A borrowed connection is good only for what begins right away. */
+/* One that owes nothing; is opened, if there is none. Blocks. */
 static inline rlock_status rl_source_borrow(rl_source *s, int64_t deadline_us,
                                             rl_conn **out, rl_fault *f)
 {
     return s->ops->borrow(s, deadline_us, out, f);
 }
 
-static inline rl_conn *rl_source_borrow_known(rl_source *s)
+/*
+ * One that is open already; it may owe answers. behind: this one, if it is
+ * there. NULL: there is none. Never blocks.
+ */
+static inline rl_conn *rl_source_borrow_idle(rl_source *s,
+                                             const rl_conn *behind)
 {
-    return s->ops->borrow_known(s);
+    return s->ops->borrow_idle(s, behind);
 }
 
+/* False: there is no line, as fewer are out than may be. */
+static inline bool rl_source_line_up(rl_source *s, rl_turn *t,
+                                     const rl_signal *signal)
+{
+    *t = (rl_turn){.signal = signal};
+    return s->ops->line_up(s, t);
+}
+
+/*
+ * Has it come? Then it is over, and *out is as from rl_source_borrow_idle(),
+ * or NULL: there is room for one more.
+ */
+static inline bool rl_source_take_turn(rl_source *s, rl_turn *t,
+                                       const rl_conn *behind, rl_conn **out)
+{
+    return s->ops->take_turn(s, t, behind, out);
+}
+
+/* Whether it has come or not. */
+static inline void rl_source_leave_line(rl_source *s, rl_turn *t)
+{
+    s->ops->leave_line(s, t);
+}
+
+/*
+ * One that owes answers and has been idle since then, or NULL; *next_us: since
+ * when the others that owe some have been, at the earliest.
+ */
+static inline rl_conn *rl_source_borrow_owing(rl_source *s, int64_t since_us,
+                                              int64_t *next_us)
+{
+    return s->ops->borrow_owing(s, since_us, next_us);
+}
+
+/* A broken one is closed. */
 static inline void rl_source_give_back(rl_source *s, rl_conn *c)
 {
     s->ops->give_back(s, c);
@@ -63,9 +126,10 @@ static inline rlock_status rl_source_open(rl_source *s, int64_t deadline_us,
 
 static inline void rl_source_close(rl_source *s, rl_conn *c)
 {
-    s->ops->close(s, c);
+    s->ops->close(s, c); /* NULL is accepted */
 }
 
+/* forked: in a child that inherited it; descriptors are closed, no more. */
 static inline void rl_source_free(rl_source *s, bool forked)
 {
     if (s)

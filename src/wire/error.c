@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define PLACE "@user_script:"
+
 #define NO    true, false, false
 #define LATER true, true, false
 #define MOVED true, true, true
@@ -32,16 +34,30 @@ static const rl_error_kind kinds[] = {
 /* A script that failed half-way may have written something. */
 static const rl_error_kind unknown = {"", RLOCK_ESERVER, false, false, false};
 
+/*
+ * Redis before 7 begins with where it happened, at length: "ERR Error running
+ * script (call to f_...): @user_script:7: @user_script: 7: WRONGTYPE ...".
+ */
+static const char *what_happened(const char *text)
+{
+    if (strncmp(text, "ERR Error running script", 24) != 0)
+        return text;
+    for (const char *at; (at = strstr(text, PLACE)) != NULL;)
+        text = at + strlen(PLACE) + strspn(at + strlen(PLACE), " :-0123456789");
+    return text;
+}
+
 const rl_error_kind *rl_error_reply(const rl_reply *r, rl_fault *f)
 {
     const rl_error_kind *kind = &unknown;
+    const char *text = what_happened(r->top.str);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strstr(r->top.str, kinds[i].word)) {
+        if (strstr(text, kinds[i].word)) {
             kind = &kinds[i];
             break;
         }
     }
-    rl_fault_set(f, kind->status, 0, "the server answered: %s", r->top.str);
+    rl_fault_set(f, kind->status, 0, "the server answered: %s", text);
     if (f)
         f->transient = kind->transient;
     return kind;

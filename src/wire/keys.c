@@ -1,50 +1,141 @@
+/*
+ * Names of keys and channels, as lua/README.md has them: each is written from
+ * pieces, into a key or straight into a command. Nothing is kept.
+ */
 #include "wire/keys.h"
 
 #include <string.h>
 
-static void add(rl_key *k, const void *bytes, size_t len)
+#define TOKEN    "rlock_token"
+#define QUEUE    "rlock_queue"
+#define UNDONE   "rlock_undone"
+#define REDISSON "redisson_lock__channel"
+
+/* A piece of text at a time; returns where the next one goes. */
+static char *add(char *at, const void *bytes, size_t len)
 {
-    memcpy(k->text + k->len, bytes, len);
-    k->len += len;
+    memcpy(at, bytes, len);
+    return at + len;
 }
 
-static void begin(rl_key *k, const char *prefix, const void *name, size_t len)
+static bool is_tagged(const void *name, size_t len)
 {
-    bool tagged = memchr(name, '{', len) != NULL;
-    k->len = 0;
-    add(k, prefix, strlen(prefix));
-    add(k, tagged ? ":" : ":{", tagged ? 1 : 2);
-    add(k, name, len);
-    if (!tagged)
-        add(k, "}", 1);
+    return memchr(name, '{', len) != NULL;
+}
+
+/*
+ * By Redisson's rule "a" and "{a}" have the same side keys. Tokens may be
+ * shared, and tombstones are a hold's, but a ring that takes the other name's
+ * waiter out of the queue is lost. So each name in braces has a queue of its
+ * own, one "{}" further: that of "{a}" is "{a}{}", that of "{a}{}" has two.
+ */
+static bool is_in_braces(const char *name, size_t len)
+{
+    while (len >= 4 && memcmp(name + len - 2, "{}", 2) == 0)
+        len -= 2;
+    return len >= 2 && name[0] == '{' && name[len - 1] == '}' &&
+           !memchr(name + 1, '{', len - 1);
+}
+
+static size_t size_of(const char *prefix, const void *name, size_t len)
+{
+    return strlen(prefix) + len + (is_tagged(name, len) ? 1 : 3);
+}
+
+static char *write_key(char *at, const char *prefix, const void *name,
+                       size_t len)
+{
+    bool tagged = is_tagged(name, len);
+    at = add(at, prefix, strlen(prefix));
+    at = add(at, ":{", tagged ? 1 : 2);
+    at = add(at, name, len);
+    return tagged ? at : add(at, "}", 1);
+}
+
+static char *write_uuid(char *at, const char *holder)
+{
+    at = add(at, ":", 1);
+    return add(at, holder + strlen(holder) - RL_UUID_LEN, RL_UUID_LEN);
+}
+
+static rl_key key_of(const char *prefix, const void *name, size_t len)
+{
+    rl_key k;
+    k.len = size_of(prefix, name, len);
+    write_key(k.text, prefix, name, len);
+    return k;
 }
 
 rl_key rl_key_token(const void *name, size_t len)
 {
-    rl_key k;
-    begin(&k, "rlock_token", name, len);
-    return k;
+    return key_of(TOKEN, name, len);
 }
 
 rl_key rl_key_queue(const void *name, size_t len)
 {
-    rl_key k;
-    begin(&k, "rlock_queue", name, len);
+    rl_key k = key_of(QUEUE, name, len);
+    if (is_in_braces(name, len))
+        k.len = (size_t)(add(k.text + k.len, "{}", 2) - k.text);
     return k;
 }
 
 rl_key rl_key_redisson(const void *name, size_t len)
 {
-    rl_key k;
-    begin(&k, "redisson_lock__channel", name, len);
-    return k;
+    return key_of(REDISSON, name, len);
 }
 
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder)
 {
-    rl_key k;
-    begin(&k, "rlock_undone", name, len);
-    add(&k, ":", 1);
-    add(&k, holder + strlen(holder) - RL_UUID_LEN, RL_UUID_LEN);
+    rl_key k = key_of(UNDONE, name, len);
+    k.len = (size_t)(write_uuid(k.text + k.len, holder) - k.text);
     return k;
+}
+
+static void put(rl_bytes *to, const char *prefix, const void *name, size_t len)
+{
+    char *word = rl_put_word(to, size_of(prefix, name, len));
+    if (word)
+        write_key(word, prefix, name, len);
+}
+
+void rl_put_token_key(rl_bytes *to, const void *name, size_t len)
+{
+    put(to, TOKEN, name, len);
+}
+
+void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
+{
+    bool more = is_in_braces(name, len);
+    char *word = rl_put_word(to, size_of(QUEUE, name, len) + (more ? 2 : 0));
+    if (!word)
+        return;
+    word = write_key(word, QUEUE, name, len);
+    if (more)
+        add(word, "{}", 2);
+}
+
+void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)
+{
+    put(to, REDISSON, name, len);
+}
+
+void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
+                          const char *holder)
+{
+    char *word = rl_put_word(to, size_of(UNDONE, name, len) + 1 + RL_UUID_LEN);
+    if (word)
+        write_uuid(write_key(word, UNDONE, name, len), holder);
+}
+
+const char *rl_name_reserved(const void *name, size_t len)
+{
+    static const char *const prefixes[] = {TOKEN ":",       QUEUE ":",
+                                           UNDONE ":",      RL_BELL_PREFIX,
+                                           RL_PROBE_PREFIX, REDISSON ":"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t n = strlen(prefixes[i]);
+        if (len >= n && memcmp(name, prefixes[i], n) == 0)
+            return prefixes[i];
+    }
+    return NULL;
 }

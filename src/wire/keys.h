@@ -1,7 +1,8 @@
 /*
  * Key and channel names of one lock. Side names follow Redisson's rule:
  * prefix:{name}, or prefix:name when the name has a { already, so that all
- * share the name's cluster slot. See lua/README.md.
+ * share the name's cluster slot; the queue's differs a little. See
+ * lua/README.md.
  */
 #ifndef RL_WIRE_KEYS_H
 #define RL_WIRE_KEYS_H
@@ -9,9 +10,19 @@
 #include <rlock/base.h>
 
 #include "base/random.h"
+#include "wire/bytes.h"
 
 #define RL_BELL_PREFIX "rlock_bell:"
 #define RL_BELL_LEN    (sizeof RL_BELL_PREFIX - 1 + RL_UUID_LEN)
+
+/* Of the names that rlock_client_new probes with. */
+#define RL_PROBE_PREFIX "rlock_probe:"
+
+/*
+ * The prefix, if the name begins with one of ours: its lock might be another
+ * one's side key. NULL: it may be used.
+ */
+const char *rl_name_reserved(const void *name, size_t len);
 
 typedef struct rl_key {
     size_t len;
@@ -23,5 +34,12 @@ rl_key rl_key_queue(const void *name, size_t len);
 rl_key rl_key_redisson(const void *name, size_t len);
 /* holder ends in the hold's uuid */
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
+
+/* The same as words of a command, written without a copy in between. */
+void rl_put_token_key(rl_bytes *to, const void *name, size_t len);
+void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);
+void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
+void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
+                          const char *holder);
 
 #endif

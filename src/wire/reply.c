@@ -1,3 +1,9 @@
+/*
+ * What hiredis' reader calls instead of building objects: items go into the
+ * reply that the reader's privdata points to. A reply that is larger or nested
+ * deeper than any of ours is refused, which ends the parsing; so what a server
+ * sends takes no memory beyond the bytes of one reply, which have a budget.
+ */
 #include "wire/reply.h"
 
 #include <stdlib.h>
@@ -101,6 +107,20 @@ redisReplyObjectFunctions rl_reply_builder = {
 #endif
     .freeObject = on_free,
 };
+
+static void move_text(rl_item *i, const rl_reply *from, const rl_reply *to)
+{
+    if (i->str)
+        i->str = to->text + (i->str - from->text);
+}
+
+void rl_reply_copy(rl_reply *to, const rl_reply *from)
+{
+    *to = *from;
+    move_text(&to->top, from, to);
+    for (size_t i = 0; i < to->count; i++)
+        move_text(&to->item[i], from, to);
+}
 
 bool rl_reply_is_array(const rl_reply *r, size_t n)
 {

@@ -33,6 +33,9 @@ typedef struct rl_reply {
 /* For a reader whose privdata points to the rl_reply to fill. */
 extern redisReplyObjectFunctions rl_reply_builder;
 
+/* A copy with its own text. */
+void rl_reply_copy(rl_reply *to, const rl_reply *from);
+
 /* Is the reply an array of n elements or more, or a scalar of this type? */
 bool rl_reply_is_array(const rl_reply *r, size_t n);
 bool rl_reply_is(const rl_reply *r, int type);

@@ -15,15 +15,31 @@ static bool nested(rlock *lk)
 #endif
 }
 
+#ifdef __cplusplus
+#define NOTHING nullptr
+bool options_are_right();
+#else
+#define NOTHING NULL
+static bool options_are_right(void)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    return opts.size == sizeof opts && !opts.uri;
+}
+#endif
+
+#if RLOCK_VERSION_NUMBER < 200
+#error "an older rlock than the one that was installed"
+#endif
+
 int main(int argc, char **argv)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    rlock_client *cl = NULL;
-    rlock *lk = NULL;
+    rlock_client *cl = NOTHING;
+    rlock *lk = NOTHING;
     bool ok;
 
-    opts.uri = argc > 1 ? argv[1] : NULL;
-    ok = rlock_client_new(&opts, &cl) == RLOCK_OK &&
+    opts.uri = argc > 1 ? argv[1] : NOTHING;
+    ok = options_are_right() && rlock_client_new(&opts, &cl) == RLOCK_OK &&
          rlock_new(cl, "consumer", &lk) == RLOCK_OK &&
          rlock_lock(lk) == RLOCK_OK && nested(lk) &&
          rlock_hold_count(lk) == 1 && rlock_unlock(lk) == RLOCK_OK;

@@ -3,13 +3,15 @@
 #
 # Installs the library that BUILD holds under PREFIX, and builds and runs
 # programs against that copy: found by CMake and by pkg-config, shared and
-# static, as C99, C11 and C++11.
+# static, as C99, C11 and C++11. Then the other ways to have it: as one file, as
+# a part of another project, as one kind of library at absolute paths; taken
+# away again; beside a second hiredis; cross-built.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 tests=${here%/*}
 root=${tests%/*}
-build=$1 prefix=$2
+build=$(realpath "$1") prefix=$(realpath -m "$2")
 cc=${CC:-cc} cxx=${CXX:-c++}
 strict='-Wall -Wextra -Wpedantic -Werror'
 passed=0 failed=0
@@ -33,6 +35,17 @@ headers() {
         "$cc" -std=c99 $flags -x c "$header" &&
             "$cc" -std=c11 $flags -x c "$header" &&
             "$cxx" -std=c++11 $flags -x c++ "$header" || return 1
+    done
+}
+
+# What a strict C++ program would be warned of in a macro of ours.
+no_null_by_zero() {
+    for compiler in g++ clang++; do
+        if command -v "$compiler" >/dev/null; then
+            "$compiler" -std=c++11 $strict -Wzero-as-null-pointer-constant \
+                $(pkg-config --cflags rlock) -fsyntax-only \
+                "$here/consumer.cpp" || return 1
+        fi
     done
 }
 
@@ -66,6 +79,154 @@ compile() {
     "$@" $strict $flags -o "$output" $libs
 }
 
+# A program that links the shared library needs neither hiredis nor libuuid.
+needs_no_other_pc() {
+    flags=$(PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_PATH='' \
+        pkg-config --cflags --libs rlock) || return 1
+    echo "$flags"
+    case $flags in
+    *hiredis* | *uuid*) return 1 ;;
+    esac
+}
+
+# amalgamated COMPILER
+amalgamated() {
+    one=$build/amalgamation
+    cmake --build "$build" --target amalgamation &&
+        "$1" -c -O2 $strict -I"$one" "$one/rlock.c" -o "$prefix/rlock.o" &&
+        "$1" $strict -I"$one" "$here/consumer.c" "$prefix/rlock.o" \
+            -o "$prefix/one" -lhiredis -luuid -pthread &&
+        "$tests/with-redis.sh" "$prefix/one"
+}
+
+nothing_left() {
+    stage=$prefix/stage
+    DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
+    [ -e "$stage/usr/include/rlock/rlock.h" ] &&
+        [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
+    DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
+    left=$(find "$stage" ! -type d -o -name rlock)
+    echo "left: $left"
+    [ -z "$left" ]
+}
+
+packed() {
+    (cd "$build" && cpack -G TGZ -B "$prefix/pack") &&
+        tar tf "$prefix"/pack/rlock-*.tar.gz | grep 'include/rlock/rlock\.h'
+}
+
+# ldconfig_runs UID PREFIX LIBDIR; with programs that only pretend
+ldconfig_runs() {
+    bin=$prefix/pretend
+    mkdir -p "$bin"
+    printf '#!/bin/sh\necho %s\n' "$1" >"$bin/id"
+    printf '#!/bin/sh\n: >"%s/ran"\n' "$prefix" >"$bin/ldconfig"
+    chmod +x "$bin/id" "$bin/ldconfig"
+    rm -f "$prefix/ran"
+    PATH=$bin:$PATH cmake -DCMAKE_INSTALL_PREFIX="$2" -Dlibdir="$3" \
+        -P "$root/src/cmake/ldconfig.cmake"
+    [ -e "$prefix/ran" ]
+}
+the_loader_is_told() {
+    ldconfig_runs 0 /usr/local lib && ldconfig_runs 0 /usr lib/x || return 1
+    ! ldconfig_runs 1000 /usr/local lib && ! ldconfig_runs 0 /opt/x lib &&
+        ! (export DESTDIR=/stage && ldconfig_runs 0 /usr lib)
+}
+
+# A build of all that a program may add to its own.
+part_of_another_project() {
+    parent=$prefix/build/parent
+    generator=
+    if command -v ninja >/dev/null; then
+        generator='-G Ninja'
+    fi
+    shelf=$(echo '#include <hiredis/hiredis.h>' | "$cc" -M -E - |
+        tr ' ' '\n' | sed -n 's/\/hiredis\.h$//p')
+    cmake -S "$here/parent" -B "$parent" $generator -DSHELF="$shelf" &&
+        cmake --build "$parent" &&
+        "$tests/with-redis.sh" "$parent/child" &&
+        cmake --install "$parent" --prefix "$prefix/parent" || return 1
+    find "$prefix/parent" ! -type d
+    [ "$(find "$prefix/parent" ! -type d)" = "$prefix/parent/bin/child" ]
+}
+
+# one_kind ON|OFF LIBRARY; at absolute paths, as Nix and Guix have it
+one_kind() {
+    at=$prefix/kind-$1 other=librlock.so
+    if [ "$1" = ON ]; then
+        other=librlock.a
+    fi
+    cmake -S "$root" -B "$at/build" -G 'Unix Makefiles' \
+        -DCMAKE_INSTALL_PREFIX="$at/out" -DBUILD_SHARED_LIBS="$1" \
+        -DCMAKE_INSTALL_LIBDIR="$at/out-lib/lib" \
+        -DCMAKE_INSTALL_INCLUDEDIR="$at/out-dev/include" &&
+        cmake --build "$at/build" && cmake --install "$at/build" || return 1
+    # Tests, examples and benchmarks were not asked for.
+    ! find "$at/build" -name tests -o -name examples | grep . || return 1
+    [ -e "$at/out-lib/lib/$2" ] && [ ! -e "$at/out-lib/lib/$other" ] || return 1
+    (
+        export PKG_CONFIG_PATH="$at/out-lib/lib/pkgconfig"
+        export LD_LIBRARY_PATH="$at/out-lib/lib"
+        "$cc" $strict "$here/consumer.c" -o "$at/pc" \
+            $(pkg-config --cflags --libs rlock) &&
+            "$tests/with-redis.sh" "$at/pc" &&
+            cmake -S "$root/examples" -B "$at/examples" \
+                -Drlock_DIR="$at/out-lib/lib/cmake/rlock" &&
+            cmake --build "$at/examples" --target example_basic &&
+            "$tests/with-redis.sh" "$at/examples/basic"
+    )
+}
+
+# The build machine's .pc files say nothing of the machine that is built for.
+cross_build_asks_no_pkg_config() {
+    decoy=$prefix/decoy
+    mkdir -p "$decoy"
+    for dep in hiredis uuid; do
+        : >"$decoy/lib$dep.so"
+        printf 'Name: %s\nDescription: x\nVersion: 9\nLibs: -L%s -l%s\n' \
+            "$dep" "$decoy" "$dep" >"$decoy/$dep.pc"
+    done
+    PKG_CONFIG_PATH=$decoy cmake -S "$root" -B "$decoy/build" \
+        -DCMAKE_SYSTEM_NAME=Linux || return 1
+    ! grep "_LIBRARY:.*=$decoy" "$decoy/build/CMakeCache.txt"
+}
+
+# second yes|no OPTIONS LIBRARY...; is it told that this hiredis fits?
+second() {
+    fits=$1 options=$2
+    shift 2
+    "$cc" $strict $options -I"$root/src" "$here/second/fits.c" \
+        "$root/src/net/fits.c" "$@" -o "$prefix/fits" && "$prefix/fits" "$fits"
+}
+other_hiredis_is_noticed() {
+    own=-I$here/second theirs=-I$prefix/config
+    mkdir -p "$prefix/config"
+    cp "$build/generated/rlock_config.h" "$prefix/config"
+    for kind in '' -DSECOND_IS_OLD; do
+        "$cc" -c $kind "$own" "$here/second/hiredis.c" \
+            -o "$prefix/second$kind.o" || return 1
+    done
+    second yes "$own" "$prefix/second.o" &&
+        second yes "$own -DSECOND_IS_OLD" "$prefix/second-DSECOND_IS_OLD.o" &&
+        second no "$own" "$prefix/second-DSECOND_IS_OLD.o" &&
+        second no "$own -DSECOND_IS_OLD" "$prefix/second.o" &&
+        second yes "$theirs" -lhiredis &&
+        second no "$own $(stranger)" -lhiredis &&
+        second no "$theirs" "$prefix/second$(stranger).o"
+}
+# The option for the kind of hiredis that this machine does not have.
+stranger() {
+    if grep -q 'define RL_HIREDIS_HAS_FUNCS' "$build/generated/rlock_config.h"
+    then
+        echo -DSECOND_IS_OLD
+    fi
+}
+other_hiredis_is_refused() {
+    "$cc" $strict $(stranger) -I"$here/second" "$here/second/program.c" \
+        "$here/second/hiredis.c" $(pkg-config --cflags --libs rlock) \
+        -o "$prefix/program" && "$prefix/program"
+}
+
 rm -rf "$prefix"
 mkdir -p "$prefix/build/pc"
 cmake --install "$build" --prefix "$prefix" >"$prefix/log"
@@ -74,6 +235,8 @@ lib=${pc%/pkgconfig/rlock.pc}
 export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
 
 check 'headers stand alone' headers
+check 'options in C++ name no null pointer by a zero' no_null_by_zero
+check 'pkg-config needs rlock.pc alone' needs_no_other_pc
 check 'only rlock_ is exported' exports
 check 'find_package builds' project "$here" cmake
 check 'the examples build outside the tree' project "$root/examples" examples
@@ -92,6 +255,21 @@ for library in rlock rlock_static; do
         done
     done
 done
+
+for compiler in gcc clang; do
+    if command -v "$compiler" >/dev/null; then
+        check "as one file, by $compiler" amalgamated "$compiler"
+    fi
+done
+check 'what was installed can be removed' nothing_left
+check 'a package can be made' packed
+check 'the loader is told of a new library' the_loader_is_told
+check 'a part of another project' part_of_another_project
+check 'the shared library alone, at absolute paths' one_kind ON librlock.so
+check 'the static library alone, at absolute paths' one_kind OFF librlock.a
+check 'a cross build asks no pkg-config' cross_build_asks_no_pkg_config
+check 'another hiredis is noticed' other_hiredis_is_noticed
+check 'a program with another hiredis is told' other_hiredis_is_refused
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,0 +1,102 @@
+# What `cmake --install` puts where, the targets uninstall and package.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rlock)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE README.md CHANGELOG.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# For clients in other languages: the scripts as they are sent.
+install(DIRECTORY ${generated}/lua DESTINATION ${CMAKE_INSTALL_DATADIR}/rlock)
+
+# Two sets: the static library's needs what a user of the shared one may lack.
+foreach(kind shared static)
+    set(target rlock)
+    if(kind STREQUAL "static")
+        set(target rlock_static)
+    endif()
+    if(TARGET ${target})
+        install(TARGETS ${target} EXPORT rlock-${kind})
+        install(EXPORT rlock-${kind}
+            NAMESPACE rlock:: DESTINATION ${package_dir})
+    endif()
+endforeach()
+write_basic_package_version_file(
+    ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake
+    VERSION ${PROJECT_VERSION}
+    COMPATIBILITY SameMinorVersion)
+install(FILES
+    src/cmake/rlock-config.cmake
+    src/cmake/rlock-deps.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake
+    DESTINATION ${package_dir})
+
+# --- pkg-config -------------------------------------------------------------
+
+# The prefix is found from where rlock.pc lies, so that it holds for
+# `cmake --install --prefix` and for a moved tree as well. Nix and Guix give
+# each folder as an absolute path.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+    set(pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+else()
+    file(RELATIVE_PATH pc_prefix
+        ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+    string(REGEX REPLACE "/$" "" pc_prefix "\${pcfiledir}/${pc_prefix}")
+    set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+set(pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+if(NOT IS_ABSOLUTE "${pc_includedir}")
+    set(pc_includedir "\${prefix}/${pc_includedir}")
+endif()
+
+# No Requires, not even a private one: pkg-config would ask for hiredis.pc and
+# uuid.pc, and take over their -I, also for a program that links librlock.so
+# and needs neither.
+set(pc_libs_private "")
+foreach(dep hiredis uuid)
+    get_filename_component(dir "${RLOCK_${dep}_LIBRARY}" DIRECTORY)
+    if(dir AND NOT dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+        string(APPEND pc_libs_private " -L${dir}")
+    endif()
+    string(APPEND pc_libs_private " -l${dep}")
+endforeach()
+string(APPEND pc_libs_private " -pthread")
+set(pc_libs "")
+if(NOT TARGET rlock)
+    set(pc_libs "${pc_libs_private}")
+    set(pc_libs_private "")
+endif()
+configure_file(src/cmake/rlock.pc.in rlock.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rlock.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# --- Afterwards -------------------------------------------------------------
+
+if(TARGET rlock AND NOT CMAKE_CROSSCOMPILING)
+    install(CODE "set(libdir \"${CMAKE_INSTALL_LIBDIR}\")")
+    install(SCRIPT src/cmake/ldconfig.cmake)
+endif()
+
+# These names are everybody's: a parent project may have its own.
+if(top_level)
+    add_custom_target(uninstall
+        COMMAND ${CMAKE_COMMAND}
+            -DMANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+            -P ${PROJECT_SOURCE_DIR}/src/cmake/uninstall.cmake
+        COMMENT "Removing what the last installation has put there"
+        VERBATIM)
+
+    set(CPACK_GENERATOR TGZ)
+    set(CPACK_SOURCE_GENERATOR TGZ)
+    set(CPACK_PACKAGE_VENDOR rlock)
+    set(CPACK_PACKAGE_FILE_NAME
+        "rlock-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}")
+    set(CPACK_SOURCE_PACKAGE_FILE_NAME "rlock-${PROJECT_VERSION}")
+    set(CPACK_SOURCE_IGNORE_FILES "/\\.git(/|$)"
+        "^${PROJECT_SOURCE_DIR}/build(-[^/]*)?/"
+        "^${PROJECT_SOURCE_DIR}/\\.ci/out/" "^${PROJECT_BINARY_DIR}/")
+    set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+    set(CPACK_RESOURCE_FILE_README ${PROJECT_SOURCE_DIR}/README.md)
+    set(CPACK_VERBATIM_VARIABLES ON)
+    include(CPack)
+endif()

@@ -1,0 +1,52 @@
+# Looks at the hiredis that was found. Sets RL_HIREDIS_..., see
+# rlock_config.h.in.
+include(CheckCSourceCompiles)
+
+# Something may have been found that is for another machine: the build one's,
+# in a cross build. A target of the parent project may not be built yet.
+function(rlock_check_links)
+    set(CMAKE_REQUIRED_LIBRARIES rlock::hiredis rlock::uuid)
+    check_c_source_compiles("
+        #include <hiredis/hiredis.h>
+        #include <uuid/uuid.h>
+        int main(void) {
+            uuid_t id;
+            uuid_generate(id);
+            redisFree(0);
+            return 0;
+        }" RLOCK_DEPS_LINK)
+    if(NOT RLOCK_DEPS_LINK)
+        unset(RLOCK_DEPS_LINK CACHE)
+        message(FATAL_ERROR "These cannot be linked with this compiler: "
+            "${RLOCK_hiredis_LIBRARY} ${RLOCK_uuid_LIBRARY}. See "
+            "CMakeFiles/CMakeError.log; in a cross build, set "
+            "CMAKE_FIND_ROOT_PATH or CMAKE_SYSROOT, or RLOCK_uuid_LIBRARY and "
+            "RLOCK_hiredis_LIBRARY")
+    endif()
+endfunction()
+if(RLOCK_hiredis_LIBRARY AND RLOCK_uuid_LIBRARY)
+    rlock_check_links()
+endif()
+
+# Asked of the compiler, because hiredis' version macros have been wrong in
+# releases; and without linking.
+function(rlock_probe_hiredis result expression)
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    set(CMAKE_REQUIRED_INCLUDES ${RLOCK_hiredis_INCLUDES})
+    check_c_source_compiles("
+        #include <hiredis/hiredis.h>
+        redisContext context;
+        redisReplyObjectFunctions functions;
+        int main(void) { return ${expression}; }" ${result})
+endfunction()
+rlock_probe_hiredis(RL_HIREDIS_USABLE "context.fd")
+if(NOT RL_HIREDIS_USABLE)
+    unset(RL_HIREDIS_USABLE CACHE)
+    message(FATAL_ERROR "<hiredis/hiredis.h> does not compile with the include "
+        "folders of hiredis: ${RLOCK_hiredis_INCLUDES}")
+endif()
+rlock_probe_hiredis(RL_HIREDIS_READER_SIZE_T "_Generic(functions.createArray,
+    void *(*)(const redisReadTask *, size_t): 0)")
+rlock_probe_hiredis(RL_HIREDIS_HAS_DOUBLE
+    "!functions.createDouble && !functions.createBool")
+rlock_probe_hiredis(RL_HIREDIS_HAS_FUNCS "!context.funcs")

@@ -1,0 +1,252 @@
+/*
+ * The wait for a lock, as a state machine. Its driver is the owner's thread (or
+ * loop); the mutex of the rooms guards what it shares with others that wait.
+ *
+ *   BEGIN -> TRY -> owned
+ *             |--> WAIT -> TRY ...      woken, or time to look again
+ *             `--> LEAVE -> done        the wait is over: out of the queue
+ *
+ * A lock that nobody here waits for is tried at once, and a room is entered
+ * only when it is busy. Who waits is in a room; only its front tries, and gives
+ * this client's bell, once somebody hears it. A ring may be lost, so the front
+ * looks by itself, too.
+ */
+#include "core/acquire.h"
+
+#define FIRST_PAUSE_US (20 * 1000)
+#define LAST_PAUSE_US  (500 * 1000)
+
+static bool is_canceled(const rl_acquire *a)
+{
+    return atomic_load(a->cancel.count) != a->cancel.seen ||
+           atomic_load(&a->home->canceled);
+}
+
+static void contend(rl_acquire *a)
+{
+    if (a->contended)
+        return;
+    rlock_event ev = {.type = RLOCK_EVENT_CONTENDED,
+                      .name = a->what->name,
+                      .name_len = a->what->len,
+                      .message = ""};
+    a->contended = true;
+    rl_add(&a->home->stats.acquires_contended, 1);
+    rl_add(&a->home->stats.waiting_now, 1);
+    rl_tell(a->home, &ev);
+}
+
+static rl_next sleep_until(rl_acquire *a, int64_t until_us)
+{
+    a->phase = RL_PHASE_WAIT;
+    a->op.sleep_us = rl_min(until_us, a->wait_until_us);
+    return RL_SLEEP;
+}
+
+static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
+{
+    rl_core *c = a->home;
+    bool unqueued = status == RLOCK_OK && a->with_bell;
+    bool queued = false;
+    a->status = status;
+    if (a->contended) {
+        rl_add(&c->stats.wait_us_total, (uint64_t)(now_us - a->began_us));
+        rl_sub(&c->stats.waiting_now, 1);
+    }
+    a->contended = false;
+    if (a->waiter.room)
+        queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
+    a->phase = RL_PHASE_LEAVE;
+    return a->contest->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
+}
+
+/* Of several, what each has said is more than what it comes to. */
+static rl_next give_up(rl_acquire *a, rlock_status status, int64_t now_us)
+{
+    bool told = a->ballot && a->asked &&
+                (status == RLOCK_BUSY || status == RLOCK_TIMEOUT);
+    if (!told)
+        rl_fault_set(&a->fault, status, 0, "%s", rlock_status_str(status));
+    return finish(a, status, now_us);
+}
+
+static rl_next fail(rl_acquire *a, int64_t now_us)
+{
+    return finish(a, a->fault.status, now_us);
+}
+
+static rl_next begin_try(rl_acquire *a, int64_t now_us)
+{
+    a->phase = RL_PHASE_TRY;
+    a->asked = true;
+    a->tried_us = now_us;
+    return a->contest->begin(a, now_us) ? RL_ASK : fail(a, now_us);
+}
+
+/* In the room: what is next for who stands in line? */
+static rl_next line_up(rl_acquire *a, int64_t now_us)
+{
+    rl_rooms *rooms = &a->home->rooms;
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    if (a->held_back_us > now_us)
+        return sleep_until(a, a->held_back_us);
+    if (rl_room_is_front(rooms, &a->waiter))
+        return begin_try(a, now_us);
+    contend(a);
+    return sleep_until(a, RL_NEVER);
+}
+
+static bool enter_room(rl_acquire *a)
+{
+    rl_rooms *rooms = &a->home->rooms;
+    if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker)) {
+        a->held_back_us = rl_room_held_back_until(rooms, &a->waiter);
+        return true;
+    }
+    rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
+    return false;
+}
+
+/*
+ * After a failure: when to try again, or RL_NEVER: not at all. An outage is
+ * survived for as long as a lease would be.
+ */
+static int64_t retry_at(rl_acquire *a, int64_t now_us)
+{
+    int64_t since_us = rl_room_failed(&a->home->rooms, &a->waiter, now_us);
+    if (!a->fault.transient ||
+        now_us - since_us > a->home->set.watchdog_lease_ms * 1000)
+        return RL_NEVER;
+    a->pause_us =
+        rl_min(rl_max(a->pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US);
+    return now_us + rl_jitter(a->pause_us);
+}
+
+/* It is held by another owner: those behind need not ask in the end. */
+static void tell_room(rl_acquire *a)
+{
+    rl_room_is_busy(&a->home->rooms, &a->waiter,
+                    a->with_bell ? a->ticket[0] : 0, a->tried_us);
+}
+
+static void note_busy(rl_acquire *a)
+{
+    rl_core *c = a->home;
+    if (a->rung)
+        rl_add(&c->stats.wakeups_futile, 1);
+    a->rung = false;
+    tell_room(a);
+    a->listen(c);
+}
+
+/* A try has failed, and there may be others. */
+static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
+{
+    int64_t again_us = a->again_us;
+    bool entered = a->waiter.room != NULL;
+    if (!entered && !enter_room(a))
+        return fail(a, now_us);
+    if (busy)
+        note_busy(a);
+    else
+        again_us = retry_at(a, now_us);
+    if (again_us == RL_NEVER)
+        return fail(a, now_us);
+    /* Before it entered, a cancel could not wake it. */
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    contend(a);
+    /* Not the first, or by now somebody would hear the bell. */
+    if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
+                     (busy && *rl_bell_of(a->home))))
+        return line_up(a, now_us);
+    return sleep_until(a, again_us);
+}
+
+static rl_next after_try(rl_acquire *a, int64_t now_us)
+{
+    rl_try result = a->contest->judge(a, now_us);
+    if (result == RL_TRY_OWNED)
+        return finish(a, RLOCK_OK, now_us);
+    if (result == RL_TRY_MORE)
+        return RL_ASK;
+    a->failing = result == RL_TRY_FAILED;
+    if (a->failing && (a->last_try || a->wait_ms == 0))
+        return fail(a, now_us);
+    if (a->wait_ms == 0)
+        return give_up(a, RLOCK_BUSY, now_us);
+    if (a->last_try) {
+        tell_room(a);
+        return give_up(a, RLOCK_TIMEOUT, now_us);
+    }
+    return wait_on(a, result == RL_TRY_BUSY, now_us);
+}
+
+/*
+ * The wait is over without success, unless the server was never asked, for
+ * this owner or for the one in front.
+ */
+static rl_next time_is_up(rl_acquire *a, int64_t now_us)
+{
+    if (!a->asked &&
+        !rl_room_was_busy(&a->home->rooms, &a->waiter, a->began_us)) {
+        a->last_try = true;
+        return begin_try(a, now_us);
+    }
+    return a->failing ? fail(a, now_us) : give_up(a, RLOCK_TIMEOUT, now_us);
+}
+
+static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
+{
+    if (why == RL_WAKE_CLOSE)
+        return give_up(a, RLOCK_ECLOSED, now_us);
+    if (why == RL_WAKE_CANCEL)
+        return give_up(a, RLOCK_CANCELED, now_us);
+    a->rung = a->rung || why == RL_WAKE_RUNG;
+    if (why == RL_WAKE_RUNG)
+        rl_add(&a->home->stats.wakeups, 1);
+    if (now_us >= a->wait_until_us)
+        return time_is_up(a, now_us);
+    int64_t at_us = a->rung ? a->contest->rung(a, now_us) : now_us;
+    return at_us > now_us ? sleep_until(a, at_us) : line_up(a, now_us);
+}
+
+static rl_next begin(rl_acquire *a, int64_t now_us)
+{
+    if (a->wait_ms == 0)
+        return begin_try(a, now_us);
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    if (!*rl_bell_of(a->home) &&
+        !rl_rooms_is_owed(&a->home->rooms, a->what, now_us))
+        return begin_try(a, now_us);
+    return enter_room(a) ? line_up(a, now_us) : fail(a, now_us);
+}
+
+static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
+{
+    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    switch (a->phase) {
+    case RL_PHASE_BEGIN:
+        return begin(a, now_us);
+    case RL_PHASE_WAIT:
+        return woken(a, why, now_us);
+    case RL_PHASE_LEAVE:
+        if (a->op.several)
+            rl_op_let_go(&a->op);
+        return RL_DONE;
+    default:
+        return after_try(a, now_us);
+    }
+}
+
+void rl_acquire_init(rl_acquire *a, int64_t now_us)
+{
+    a->op.resume = resume;
+    a->phase = RL_PHASE_BEGIN;
+    a->began_us = now_us;
+    a->wait_until_us = rl_after_ms(now_us, a->wait_ms);
+    a->call_until_us = rl_command_end(a->home, a->wait_until_us);
+    a->again_us = now_us;
+}

@@ -1,0 +1,114 @@
+/*
+ * The outermost acquire: one way to wait, whatever is asked for. What a try
+ * consists of is a contest: of one server (core/contest.c), or a vote of
+ * several (core/vote.c).
+ */
+#ifndef RL_CORE_ACQUIRE_H
+#define RL_CORE_ACQUIRE_H
+
+#include "core/op.h"
+
+typedef struct rl_acquire rl_acquire;
+
+/* What became of a try. */
+typedef enum rl_try {
+    RL_TRY_OWNED,
+    RL_TRY_BUSY,   /* again_us: when to look again if nobody rings */
+    RL_TRY_FAILED, /* status and fault: why */
+    RL_TRY_MORE    /* another round is needed to know */
+} rl_try;
+
+typedef struct rl_contest {
+    /* Makes the parts of a try. Otherwise status and fault say why not. */
+    bool (*begin)(rl_acquire *a, int64_t now_us);
+    /* After each round of it. Unless owned, nothing stays taken. */
+    rl_try (*judge)(rl_acquire *a, int64_t now_us);
+    /* A ring came; when to try. */
+    int64_t (*rung)(rl_acquire *a, int64_t now_us);
+    /* The wait is over: who is to be told? True: a round has been made. */
+    bool (*leave)(rl_acquire *a, bool queued, int64_t now_us);
+} rl_contest;
+
+/*
+ * Cancels of a handle are counted, so that one that comes after the call has
+ * begun, but before it waits, is not lost.
+ */
+typedef struct rl_cancel {
+    const atomic_uint *count;
+    unsigned seen;
+} rl_cancel;
+
+/* The nodes of a Red lock, as an acquire needs them. */
+typedef struct rl_ballot {
+    size_t n, quorum;
+    rl_core *node[RLOCK_RED_MAX]; /* NULL: its client is closed */
+    rl_home *home;
+    int64_t longest_lease_ms; /* as told; 0: what was used */
+    bool check_uptime;
+    /* By how much the fastest server's clock is ahead of ours; 0: unknown. */
+    atomic_int_least64_t *ahead_us;
+} rl_ballot;
+
+typedef enum rl_phase {
+    RL_PHASE_BEGIN,
+    RL_PHASE_TRY,
+    RL_PHASE_VOTE,  /* of several: asking, */
+    RL_PHASE_RAISE, /* writing the token back, */
+    RL_PHASE_UNDO,  /* or undoing what was granted */
+    RL_PHASE_WAIT,
+    RL_PHASE_LEAVE
+} rl_phase;
+
+struct rl_acquire {
+    rl_op op;
+    const rl_contest *contest;
+    rl_core *home;
+    const rl_target *what;
+    const void *handle; /* whose rlock_cancel() ends the wait */
+    rl_owner *owner;
+    rl_cancel cancel;
+    int64_t wait_ms, lease_ms;  /* as asked for */
+    void (*listen)(rl_core *c); /* starts the doorbell; the driver's */
+
+    rl_phase phase, step; /* step: of a try of several */
+    int64_t began_us, wait_until_us, call_until_us;
+    rl_waiter waiter;
+    rl_estate *room; /* for the first draft; NULL: made anew */
+    bool last_try;   /* whatever comes of this one, there is no other */
+    bool asked;      /* the server has been asked */
+    bool contended;  /* it had to wait */
+    bool rung;       /* the last wake-up was a ring */
+    bool with_bell;  /* the last try gave the bell */
+    bool failing;    /* the last try had no answer */
+    int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
+    rlock_status status; /* when it is done */
+    rl_fault fault;      /* of the last failure */
+    uint64_t token;      /* when owned */
+
+    rl_part one; /* of one server */
+    rl_hold *draft;
+
+    const rl_ballot *ballot; /* of several */
+    rl_group *group;
+    rl_part *raise[RLOCK_RED_MAX];
+    int64_t ticket[RLOCK_RED_MAX];
+    rl_listener listener[RLOCK_RED_MAX];
+};
+
+/*
+ * Begins; what is set before: contest, home, what, handle, owner, cancel, room,
+ * wait_ms, lease_ms, listen, op.waker, and the ballot.
+ */
+void rl_acquire_init(rl_acquire *a, int64_t now_us);
+
+extern const rl_contest rl_contest_one, rl_contest_vote;
+
+/* May the server of this node vote now? Otherwise *f says why not. */
+bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
+                 int64_t now_us, rl_fault *f);
+
+/* What each part answered, as far as there is room. */
+#define RL_SAYS_MAX 200
+void rl_op_tell(const rl_op *op, char out[RL_SAYS_MAX]);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * A try for a lock of one server. The owner's thread calls it; the draft is its
+ * own until it is granted, and is kept from one try to the next, with its
+ * holder id: a try that was not answered and a later one are the same acquire
+ * to the server.
+ */
+#include "core/acquire.h"
+
+/* How often a waiter looks by itself, lest it missed a ring. */
+#define FALLBACK_POLL_US (2000 * 1000)
+/* The same when the holder is a program that does not ring. */
+#define FOREIGN_POLL_US (250 * 1000)
+
+/*
+ * When a lease runs out, the first in the queue looks at once; who stands
+ * behind leaves him time, so that not all ask for the one grant there is.
+ */
+#define BEHIND_US (100 * 1000)
+
+static bool make_draft(rl_acquire *a)
+{
+    rl_core *c = a->home;
+    char holder[RL_HOLDER_MAX];
+    if (!a->room)
+        a->room = rl_holds_make_room(&c->holds, a->owner->serial);
+    if (a->room && rl_holder_id(holder, c, a->owner)) {
+        a->draft = rl_draft(c, a->room, a->what, holder, a->lease_ms);
+        a->room = NULL;
+    }
+    if (!a->draft)
+        rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory or randomness");
+    return a->draft != NULL;
+}
+
+static bool begin(rl_acquire *a, int64_t now_us)
+{
+    rl_part *x = &a->one;
+    if (!a->draft && !make_draft(a))
+        return false;
+    rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
+    x->op = &a->op;
+    x->until_us = rl_min(x->until_us, a->call_until_us);
+    if (a->waiter.room && !a->last_try)
+        x->request.bell = rl_bell_of(a->home);
+    a->with_bell = *x->request.bell != '\0';
+    if (a->with_bell)
+        x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);
+    a->op.n = a->op.quorum = 1;
+    a->op.part[0] = x;
+    return true;
+}
+
+/* After "busy": when to look again if nobody rings. */
+static int64_t look_at(const rl_grant *g, int64_t now_us)
+{
+    int64_t at_us =
+        now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : FALLBACK_POLL_US);
+    int64_t behind_us = g->rank > 0 ? g->rank * BEHIND_US : 0;
+    if (g->ttl_ms >= 0)
+        at_us =
+            rl_min(at_us, rl_after_ms(now_us + 1000 + behind_us, g->ttl_ms));
+    return at_us;
+}
+
+static rl_try judge(rl_acquire *a, int64_t now_us)
+{
+    rl_part *x = &a->one;
+    switch (x->verdict) {
+    case RL_ACQUIRED:
+        a->token = x->grant.token;
+        rl_take_over(x, a->token, now_us);
+        a->owner->holds++;
+        a->draft = NULL;
+        return RL_TRY_OWNED;
+    case RL_BUSY:
+        a->pause_us = 0;
+        a->ticket[0] = x->grant.ticket;
+        a->again_us = look_at(&x->grant, now_us);
+        return RL_TRY_BUSY;
+    default:
+        a->fault = x->fault;
+        return RL_TRY_FAILED;
+    }
+}
+
+static int64_t rung(rl_acquire *a, int64_t now_us)
+{
+    (void)a;
+    return now_us;
+}
+
+static bool leave(rl_acquire *a, bool queued, int64_t now_us)
+{
+    rl_part *x = &a->one;
+    if (a->draft)
+        rl_give_up(a->home, a->draft, now_us);
+    a->draft = NULL;
+    rl_holds_give_up_room(&a->home->holds, a->room);
+    a->room = NULL;
+    if (!queued)
+        return false;
+    rl_part_leave(x, a->home, a->what, now_us);
+    x->op = &a->op;
+    x->until_us = rl_min(x->until_us, a->call_until_us);
+    a->op.n = 1;
+    a->op.part[0] = x;
+    return true;
+}
+
+const rl_contest rl_contest_one = {begin, judge, rung, leave};

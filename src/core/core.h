@@ -1,0 +1,78 @@
+/*
+ * What one client believes and remembers: its settings, its hold table, its
+ * waiting rooms, which server it talks to. It does no I/O, reads no clock and
+ * has no thread; drive/engine.h puts those around it.
+ */
+#ifndef RL_CORE_CORE_H
+#define RL_CORE_CORE_H
+
+#include "core/hold.h"
+#include "core/identity.h"
+#include "core/longest.h"
+#include "core/pace.h"
+#include "core/room.h"
+#include "core/stats.h"
+#include "wire/keys.h"
+
+/* The options, with defaults filled in. */
+typedef struct rl_settings {
+    int64_t connect_timeout_ms;
+    int64_t command_timeout_ms;
+    int64_t watchdog_lease_ms;
+    bool redisson_channel;
+    char process[RL_HOST_MAX + 24]; /* host:pid, of the holder ids */
+    void (*on_event)(const rlock_event *ev, void *arg);
+    void *event_arg;
+} rl_settings;
+
+typedef struct rl_core {
+    rl_settings set;    /* fixed */
+    const char *server; /* fixed; its name in messages */
+    rl_identity identity;
+    rl_stats stats;
+    rl_holds holds;
+    rl_rooms rooms;
+    rl_longest longest;
+    rl_pace pace;
+    char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
+    atomic_bool bell_is_heard;  /* subscribed, as far as is known */
+    atomic_bool canceled;       /* rlock_client_cancel() */
+} rl_core;
+
+/* What a lease of RLOCK_WATCHDOG is at this client. */
+static inline int64_t rl_lease_of(const rl_core *c, int64_t lease_ms)
+{
+    return lease_ms == RLOCK_WATCHDOG ? c->set.watchdog_lease_ms : lease_ms;
+}
+
+/* The end of a command that begins now. */
+static inline int64_t rl_command_end(const rl_core *c, int64_t now_us)
+{
+    return rl_after_ms(now_us, c->set.command_timeout_ms);
+}
+
+/*
+ * The end of an attempt to renew that begins now. At least three attempts, with
+ * the pauses between them, have to begin between the first renewal, after a
+ * third of the lease, and its end.
+ */
+static inline int64_t rl_renewal_end(const rl_core *c, int64_t now_us)
+{
+    return now_us + rl_min(c->set.command_timeout_ms * 1000,
+                           c->set.watchdog_lease_ms * 1000 / 6);
+}
+
+/* The channel to queue under, or "" while nobody would hear a ring. */
+static inline const char *rl_bell_of(const rl_core *c)
+{
+    return atomic_load(&c->bell_is_heard) ? c->bell : "";
+}
+
+/* Calls on_event on the calling thread, if there is one. */
+static inline void rl_tell(const rl_core *c, const rlock_event *ev)
+{
+    if (c->set.on_event)
+        c->set.on_event(ev, c->set.event_arg);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * Extend: sets the lease of one hold, or of several at once. A renewal that
+ * overtook the extend would undo it, so renewal pauses, and what is under way
+ * is waited for first; of a quorum, only for as many.
+ */
+#ifndef RL_CORE_EXTEND_H
+#define RL_CORE_EXTEND_H
+
+#include "core/op.h"
+
+typedef struct rl_extend {
+    rl_op op; /* its parts: core and hold are set */
+    int64_t lease_ms;
+    int64_t until_us;  /* of the whole */
+    int64_t quorum_us; /* when a quorum had landed; 0: not yet */
+    bool asked;
+} rl_extend;
+
+/* op and its parts are set, and its waker. */
+void rl_extend_init(rl_extend *x, int64_t lease_ms, int64_t until_us);
+
+#endif

@@ -1,0 +1,52 @@
+#include "core/holder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+/* The last colon before this one, or NULL. */
+static const char *colon_before(const char *text, const char *end)
+{
+    while (end > text && *--end != ':')
+        ;
+    return end > text ? end : NULL;
+}
+
+/* host:pid:tid:uuid; false: another program wrote the field. */
+static bool parse_holder(rlock_holder *out)
+{
+    const char *raw = out->raw, *end = raw + strlen(raw);
+    const char *uuid = colon_before(raw, end);
+    const char *tid = uuid ? colon_before(raw, uuid) : NULL;
+    const char *pid = tid ? colon_before(raw, tid) : NULL;
+    if (!pid || end - uuid - 1 != RL_UUID_LEN ||
+        (size_t)(pid - raw) >= sizeof out->host)
+        return false;
+    char *rest;
+    long long pid_number = strtoll(pid + 1, &rest, 10);
+    if (rest != tid || rest == pid + 1)
+        return false;
+    long long tid_number = strtoll(tid + 1, &rest, 10);
+    if (rest != uuid || rest == tid + 1)
+        return false;
+    out->pid = pid_number;
+    out->tid = tid_number;
+    memcpy(out->host, raw, (size_t)(pid - raw));
+    memcpy(out->hold_id, uuid + 1, RL_UUID_LEN + 1);
+    return true;
+}
+
+rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f)
+{
+    const rl_item *item = r->item;
+    if (r->count == 0)
+        return RLOCK_NOT_HELD;
+    if (r->count != 3 || !item[0].str || item[0].len >= sizeof out->raw)
+        return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to inspect");
+    memcpy(out->raw, item[0].str, item[0].len + 1);
+    out->count = rl_item_number(&item[1]);
+    out->ttl_ms = rl_item_number(&item[2]);
+    parse_holder(out);
+    return RLOCK_OK;
+}

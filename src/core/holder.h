@@ -1,0 +1,13 @@
+/* Who holds a lock, as the inspect scripts tell. */
+#ifndef RL_CORE_HOLDER_H
+#define RL_CORE_HOLDER_H
+
+#include <rlock/lock.h>
+
+#include "base/error.h"
+#include "wire/reply.h"
+
+/* RLOCK_NOT_HELD: nobody does. Otherwise *f is filled. */
+rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f);
+
+#endif

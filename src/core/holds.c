@@ -1,0 +1,373 @@
+/*
+ * The table of holds: who has what, what is due, what is to be reported.
+ * Called by every thread of the client; the table's mutex guards it, and no
+ * call here waits or does I/O.
+ *
+ * What stays true: a hold in the table has room in both heaps and in its
+ * owner's estate, all of it reserved before the server was asked, so that a
+ * grant cannot fail for lack of memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hold.h"
+
+typedef struct key {
+    const rl_target *what;
+    uint64_t owner;
+} key;
+
+static bool same_hold(const rl_map_node *n, const void *wanted)
+{
+    const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    const key *k = wanted;
+    return h->owner == k->owner && h->scope == k->what->scope &&
+           h->name_len == k->what->len &&
+           memcmp(h->text, k->what->name, h->name_len) == 0;
+}
+
+static bool same_owner(const rl_map_node *n, const void *owner)
+{
+    return RL_CONTAINER(n, rl_estate, node)->owner == *(const uint64_t *)owner;
+}
+
+static uint64_t hash_of(const char *name, size_t len, uint64_t scope,
+                        uint64_t owner)
+{
+    return rl_hash(name, len, owner ^ scope << 32);
+}
+
+static uint64_t hash_of_owner(uint64_t owner)
+{
+    return rl_hash(&owner, sizeof owner, 0);
+}
+
+bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
+                   int64_t max_hold_ms, bool wants_reports)
+{
+    rl_mutex_init(&t->mutex);
+    rl_list_init(&t->reports);
+    for (int who = 0; who < RL_SLEEPERS; who++)
+        t->sleeps_us[who] = RL_NEVER;
+    t->stats = stats;
+    t->renewal_ms = renewal_ms;
+    t->max_hold_ms = max_hold_ms;
+    t->wants_reports = wants_reports;
+    bool ok = rl_map_init(&t->map, same_hold);
+    return rl_map_init(&t->estates, same_owner) && ok;
+}
+
+static void estate_unref(rl_holds *t, rl_estate *x)
+{
+    if (--x->refs > 0)
+        return;
+    rl_map_remove(&t->estates, &x->node);
+    free(x);
+}
+
+static void give_up_room(rl_holds *t, rl_estate *room)
+{
+    rl_heap_unreserve(&t->work);
+    rl_heap_unreserve(&t->expiry);
+    estate_unref(t, room);
+}
+
+static void hold_free(rl_holds *t, rl_hold *h)
+{
+    give_up_room(t, h->estate);
+    rl_group_unref(h->group);
+    free(h->spare);
+    free(h);
+}
+
+static void drop(rl_map_node *n, void *arg)
+{
+    hold_free(arg, RL_CONTAINER(n, rl_hold, node));
+}
+
+static void drop_queue(rl_holds *t) RL_UNCHECKED
+{
+    rl_link *k;
+    while ((k = rl_list_first(&t->reports)) != NULL) {
+        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
+        rl_hold_unqueue_locked(t, h);
+        rl_hold_unref_locked(t, h);
+    }
+}
+
+static void drop_undoing(rl_holds *t)
+{
+    rl_heap_node *n;
+    while ((n = rl_heap_first(&t->work)) != NULL) {
+        rl_hold *h = RL_CONTAINER(n, rl_hold, work);
+        rl_heap_remove(&t->work, n);
+        if (h->state == RL_UNDOING)
+            hold_free(t, h);
+    }
+}
+
+/* Threads have ended: each hold is in the table or in the work heap. */
+void rl_holds_fini(rl_holds *t, bool forked)
+{
+    if (t->map.buckets && t->estates.buckets) {
+        drop_queue(t);
+        drop_undoing(t);
+        rl_map_each(&t->map, drop, t);
+    }
+    rl_map_fini(&t->map);
+    rl_map_fini(&t->estates);
+    rl_heap_fini(&t->work);
+    rl_heap_fini(&t->expiry);
+    if (!forked)
+        rl_mutex_fini(&t->mutex);
+}
+
+static rl_estate *estate_of_locked(rl_holds *t, uint64_t owner)
+    RL_REQUIRES(&t->mutex)
+{
+    uint64_t hash = hash_of_owner(owner);
+    rl_map_node *n = rl_map_find(&t->estates, hash, &owner);
+    rl_estate *x = n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+    if (!x && (x = calloc(1, sizeof *x)) != NULL) {
+        x->owner = owner;
+        rl_list_init(&x->holds);
+        rl_map_add(&t->estates, &x->node, hash);
+    }
+    if (x)
+        x->refs++;
+    return x;
+}
+
+static rl_estate *make_room_locked(rl_holds *t, uint64_t owner)
+    RL_REQUIRES(&t->mutex)
+{
+    if (!rl_heap_reserve(&t->work))
+        return NULL;
+    if (!rl_heap_reserve(&t->expiry)) {
+        rl_heap_unreserve(&t->work);
+        return NULL;
+    }
+    rl_estate *x = estate_of_locked(t, owner);
+    if (!x) {
+        rl_heap_unreserve(&t->expiry);
+        rl_heap_unreserve(&t->work);
+    }
+    return x;
+}
+
+rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_estate *room = make_room_locked(t, owner);
+    rl_mutex_unlock(&t->mutex);
+    return room;
+}
+
+void rl_holds_give_up_room(rl_holds *t, rl_estate *room)
+{
+    if (!room)
+        return;
+    rl_mutex_lock(&t->mutex);
+    give_up_room(t, room);
+    rl_mutex_unlock(&t->mutex);
+}
+
+rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+                     const char *holder)
+{
+    size_t holder_size = strlen(holder) + 1, len = what->len;
+    rl_hold *h = calloc(1, sizeof *h + len + 1 + holder_size);
+    if (!h) {
+        rl_mutex_lock(&t->mutex);
+        give_up_room(t, room);
+        rl_mutex_unlock(&t->mutex);
+        return NULL;
+    }
+    memcpy(h->text, what->name, len);
+    h->layout = what->layout;
+    h->scope = what->scope;
+    h->holder = h->text + len + 1;
+    memcpy(h->holder, holder, holder_size);
+    h->name_len = len;
+    h->owner = room->owner;
+    h->estate = room;
+    h->refs = 1;
+    h->cap_ms = RL_NEVER;
+    return h;
+}
+
+void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
+{
+    if (--h->refs == 0)
+        hold_free(t, h);
+}
+
+void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)
+{
+    if (due_us >= t->sleeps_us[who])
+        return;
+    t->sleeps_us[who] = due_us;
+    if (t->wake[who])
+        t->wake[who](t);
+}
+
+void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+{
+    rl_heap_set(&t->work, &h->work, due_us);
+    rl_holds_nudge_locked(t, RL_KEEPER, due_us);
+}
+
+void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
+{
+    if (!t->wants_reports && !(h->group && rl_group_has_ear(h->group)))
+        return;
+    if (!rl_link_is_in(&h->report)) {
+        rl_list_add_last(&t->reports, &h->report);
+        h->refs++;
+    }
+    h->reports |= 1u << type;
+    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
+}
+
+void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h)
+{
+    (void)t;
+    rl_list_remove(&h->report);
+}
+
+void rl_holds_reconnected(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    t->reconnected = t->wants_reports;
+    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_expire_locked(rl_holds *t, int64_t now_us)
+{
+    rl_heap_node *n;
+    while ((n = rl_heap_first(&t->expiry)) != NULL && n->due_us <= now_us)
+        rl_hold_is_valid_locked(t, RL_CONTAINER(n, rl_hold, expiry), now_us);
+}
+
+rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
+                              uint64_t owner)
+{
+    key k = {what, owner};
+    rl_map_node *n = rl_map_find(
+        &t->map, hash_of(what->name, what->len, what->scope, owner), &k);
+    return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
+}
+
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
+                       int64_t now_us, bool *valid, rl_estate **room)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_hold *h = rl_holds_find_locked(t, what, owner);
+    *valid = h && rl_hold_is_valid_locked(t, h, now_us);
+    if (h)
+        h->refs++;
+    else if (room)
+        *room = make_room_locked(t, owner);
+    rl_mutex_unlock(&t->mutex);
+    return h;
+}
+
+void rl_holds_put(rl_holds *t, rl_hold *h)
+{
+    if (!h)
+        return;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_unref_locked(t, h);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_hold_list_locked(rl_holds *t, rl_hold *h)
+{
+    if (rl_link_is_in(&h->owned))
+        return;
+    rl_list_add_last(&h->estate->holds, &h->owned);
+    rl_map_add(&t->map, &h->node,
+               hash_of(h->text, h->name_len, h->scope, h->owner));
+}
+
+void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
+{
+    if (!rl_link_is_in(&h->owned))
+        return;
+    rl_list_remove(&h->owned);
+    rl_map_remove(&t->map, &h->node);
+}
+
+/* Its lease runs out by itself; then an acquire that is late is buried. */
+static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    bool held = rl_hold_is_valid_locked(t, h, now_us);
+    h->unknown = h->unknown || h->state == RL_DRAFT ||
+                 (h->state == RL_VACANT && h->in_flight);
+    rl_hold_end_locked(t, h, now_us);
+    /* The holds of a group are one lock, and are reported as one. */
+    if (held &&
+        (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))
+        rl_hold_report_locked(t, h, RLOCK_EVENT_ABANDONED);
+    if (h->unknown)
+        rl_hold_undo_locked(t, h, h->gone_us);
+    else
+        rl_hold_unref_locked(t, h);
+}
+
+void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
+{
+    uint64_t hash = hash_of_owner(owner);
+    rl_mutex_lock(&t->mutex);
+    rl_map_node *n = rl_map_find(&t->estates, hash, &owner);
+    rl_estate *x = n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+    if (x) {
+        rl_link *k;
+        x->refs++; /* its last hold takes it along */
+        while ((k = rl_list_first(&x->holds)) != NULL)
+            abandon_locked(t, RL_CONTAINER(k, rl_hold, owned), now_us);
+        estate_unref(t, x);
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+typedef struct closing {
+    rl_holds *holds;
+    const rl_home *home;
+    int64_t now_us;
+} closing;
+
+static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    const closing *c = arg;
+    rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    if (!h->group)
+        return;
+    if (h->group->home == c->home) {
+        /* A Red lock ends with its home; of a Multi lock, others may tell. */
+        if (h->group->quorum)
+            rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER);
+        return;
+    }
+    if (h->state == RL_HELD)
+        rl_hold_lose_locked(c->holds, h, RL_LOSS_CLOSED, c->now_us);
+}
+
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us)
+{
+    closing c = {t, home, now_us};
+    rl_mutex_lock(&t->mutex);
+    rl_map_each(&t->map, close_hold, &c);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_stop(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    t->stopping = true;
+    for (rl_sleeper who = 0; who < RL_SLEEPERS; who++)
+        rl_holds_nudge_locked(t, who, 0);
+    rl_mutex_unlock(&t->mutex);
+}

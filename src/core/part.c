@@ -1,0 +1,294 @@
+/*
+ * Parts: how one begins, is written, ends, and what becomes of it when nobody
+ * waits for it any more.
+ *
+ * A part is its op's until the op lets it go; from then on it belongs to who
+ * reads its connection, has a reference to its hold, and frees itself. What it
+ * may no longer use then, it has lost before: the op, the holder to fill, the
+ * name of the handle.
+ */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "core/op.h"
+
+static rl_next once(rl_op *op, rl_wake why, int64_t now_us)
+{
+    (void)why;
+    (void)now_us;
+    if (op->asked) {
+        rl_op_leave_late(op);
+        return RL_DONE;
+    }
+    op->asked = true;
+    return RL_ASK;
+}
+
+void rl_op_init(rl_op *op)
+{
+    op->resume = once;
+    op->n = op->quorum = 0;
+    op->asked = op->several = op->early = op->insist = false;
+    op->sleep_us = RL_NEVER;
+    op->rung = op->late = op->closed = op->lacking = 0;
+    op->may_ask = NULL;
+    op->waker = NULL;
+}
+
+rl_part *rl_part_new(void)
+{
+    rl_part *x = calloc(1, sizeof *x);
+    if (x)
+        x->heap = true;
+    return x;
+}
+
+void rl_part_write(const rl_ask *a, rl_bytes *to)
+{
+    const rl_part *x = RL_CONTAINER(a, rl_part, ask);
+    switch (x->verb) {
+    case RL_VERB_ACQUIRE:
+    case RL_VERB_REENTER:
+        rl_call_acquire(to, a->whole, x->hold, &x->request);
+        break;
+    case RL_VERB_RELEASE:
+    case RL_VERB_UNDO:
+        rl_call_release(to, a->whole, x->hold, x->level, x->quiet);
+        break;
+    case RL_VERB_EXTEND:
+        rl_call_extend(to, a->whole, x->hold, x->request.lease_ms, x->compare);
+        break;
+    case RL_VERB_RAISE:
+        rl_call_raise(to, a->whole, x->hold, x->request.least);
+        break;
+    case RL_VERB_LEAVE:
+        rl_call_leave(to, a->whole, x->what->name, x->what->len, x->core->bell);
+        break;
+    case RL_VERB_INSPECT:
+        rl_call_inspect(to, a->whole, x->what);
+        break;
+    case RL_VERB_FORCE:
+        rl_call_force_release(to, a->whole, x->what);
+        break;
+    }
+}
+
+/* The part that asked for a hold stays with it, to release it; also if late. */
+static bool keep_as_spare(rl_part *x)
+{
+    rl_holds *t = &x->core->holds;
+    if (x->verb != RL_VERB_ACQUIRE)
+        return false;
+    rl_mutex_lock(&t->mutex);
+    bool keeps = x->hold->state == RL_HELD && !x->hold->spare;
+    if (keeps)
+        x->hold->spare = x;
+    rl_mutex_unlock(&t->mutex);
+    return keeps;
+}
+
+static void put_reference(rl_part *x)
+{
+    rl_hold *h = x->hold;
+    if (!x->counted)
+        return;
+    x->counted = false;
+    rl_holds_put(&x->core->holds, h);
+}
+
+static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
+                 int64_t now_us)
+{
+    rl_part *x = RL_CONTAINER(a, rl_part, ask);
+    x->outcome = outcome;
+    x->over = true;
+    if (outcome == RL_ANSWERED)
+        rl_pace_note(&x->core->pace, now_us - a->sent_us);
+    rl_part_note(x, r, now_us);
+    bool late = !x->op && x->heap;
+    bool kept = late && keep_as_spare(x);
+    put_reference(x);
+    if (late && !kept)
+        free(x);
+}
+
+static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
+                  int64_t now_us)
+{
+    rl_ask_init(&x->ask, script, &x->fault);
+    x->ask.write = rl_part_write;
+    x->ask.done = done;
+    x->ask.loads = &c->stats.script_loads;
+    x->core = c;
+    x->verb = verb;
+    x->began_us = now_us;
+    x->until_us = rl_command_end(c, now_us);
+    x->limit_us = x->patience_us = RL_NEVER;
+    x->request = (rl_request){.level = 1, .bell = ""};
+    x->renewed = x->quiet = x->compare = x->counted = false;
+    x->level = 0;
+    x->hold = NULL;
+    x->what = NULL;
+    x->due = x->awaited = true;
+    x->slow = x->silent = x->over = x->ok = false;
+    x->leg = NULL;
+    x->code = 0;
+    x->verdict = RL_FAILED;
+    x->fault.status = RLOCK_OK;
+    x->fault.text[0] = '\0';
+    x->holder = NULL;
+}
+
+static void begin_lease(rl_part *x, rl_hold *h, int64_t lease_ms)
+{
+    x->hold = h;
+    x->request.lease_ms = rl_lease_of(x->core, lease_ms);
+    x->renewed = lease_ms == RLOCK_WATCHDOG;
+}
+
+void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
+                     int64_t now_us)
+{
+    begin(x, c, RL_VERB_ACQUIRE, draft->layout->acquire, now_us);
+    begin_lease(x, draft, lease_ms);
+    rl_hold_expect(draft, now_us, x->request.lease_ms);
+}
+
+/* No later than the hold itself could still be believed in. */
+bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
+                     int64_t now_us)
+{
+    if (h->count == INT_MAX)
+        return false;
+    begin(x, c, RL_VERB_REENTER, h->layout->acquire, now_us);
+    begin_lease(x, h, lease_ms);
+    x->request.level = h->count + 1;
+    rl_mutex_lock(&c->holds.mutex);
+    x->until_us = rl_min(h->deadline_us, x->until_us);
+    rl_hold_expect(h, x->until_us, x->request.lease_ms);
+    rl_mutex_unlock(&c->holds.mutex);
+    return true;
+}
+
+void rl_part_release(rl_part *x, rl_core *c, rl_hold *h, int level,
+                     int64_t now_us)
+{
+    begin(x, c, RL_VERB_RELEASE, h->layout->release, now_us);
+    x->hold = h;
+    x->level = level;
+}
+
+void rl_part_undo(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
+{
+    begin(x, c, RL_VERB_UNDO, draft->layout->release, now_us);
+    x->hold = draft;
+}
+
+/*
+ * As long as renewal may have to go on afterwards, asking does not take long.
+ */
+void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
+                    int64_t until_us, int64_t now_us)
+{
+    begin(x, c, RL_VERB_EXTEND, h->layout->extend, now_us);
+    begin_lease(x, h, lease_ms);
+    rl_mutex_lock(&c->holds.mutex);
+    x->until_us = rl_min(h->deadline_us, rl_min(until_us, x->until_us));
+    if (h->renewed)
+        x->until_us = rl_min(x->until_us, rl_renewal_end(c, now_us));
+    x->compare = rl_hold_compares_locked(h);
+    rl_hold_expect(h, x->until_us, x->request.lease_ms);
+    rl_mutex_unlock(&c->holds.mutex);
+}
+
+void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
+                   int64_t now_us)
+{
+    begin(x, c, RL_VERB_RAISE, RL_SCRIPT_RAISE, now_us);
+    x->hold = h;
+    x->request.least = token;
+}
+
+void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
+                   int64_t now_us)
+{
+    begin(x, c, RL_VERB_LEAVE, RL_SCRIPT_LEAVE, now_us);
+    x->what = what;
+}
+
+void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
+                     rlock_holder *out, int64_t now_us)
+{
+    begin(x, c, RL_VERB_INSPECT, what->layout->inspect, now_us);
+    x->what = what;
+    x->holder = out;
+}
+
+/* Asked twice, it could free the lock of whoever was woken by the first. */
+void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
+                   int64_t now_us)
+{
+    begin(x, c, RL_VERB_FORCE, what->layout->force_release, now_us);
+    x->ask.once = true;
+    x->what = what;
+}
+
+#define PATIENCE_OF_LEASE    20
+#define SHORTEST_PATIENCE_US 5000
+
+void rl_part_limit(rl_part *x, int64_t lease_ms)
+{
+    const rl_core *c = x->core;
+    int64_t us = rl_lease_of(c, lease_ms) * 1000 / PATIENCE_OF_LEASE;
+    x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
+                            c->set.command_timeout_ms * 1000);
+    x->limit_us = rl_pace_limit_us(&c->pace, x->patience_us);
+}
+
+/* A release and an undo have their hold's reference to themselves. */
+static bool shares_its_hold(const rl_part *x)
+{
+    return x->hold && x->verb != RL_VERB_UNDO &&
+           !(x->verb == RL_VERB_RELEASE && x->level == 0);
+}
+
+void rl_part_let_go(rl_part *x)
+{
+    if (!x)
+        return;
+    x->op = NULL;
+    if (x->ask.next != RL_ASK_WAITS) {
+        free(x);
+        return;
+    }
+    x->holder = NULL;
+    /* Nobody would ask again; nor could he, without what goes with its caller.
+     */
+    x->ask.tries = 0;
+    x->ask.last = x->hold == NULL;
+    if (!shares_its_hold(x))
+        return;
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->refs++;
+    x->counted = true;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
+void rl_op_let_go(rl_op *op)
+{
+    for (size_t i = 0; i < op->n; i++)
+        rl_part_let_go(op->part[i]);
+    op->n = 0;
+}
+
+void rl_op_leave_late(rl_op *op)
+{
+    for (size_t i = 0; i < op->n; i++) {
+        rl_part *x = op->part[i];
+        if (!x || !x->heap || x->ask.next != RL_ASK_WAITS)
+            continue;
+        rl_part_let_go(x);
+        op->part[i] = NULL;
+        op->late |= 1u << i;
+    }
+}

@@ -1,0 +1,518 @@
+/*
+ * What each verb means for one hold: how an answer is read, and what it does to
+ * the hold table. Called by the thread that has read the answer, mostly the
+ * owner's; of a part that is late, by whichever has its connection.
+ *
+ * Only the owner counts its hold, so between a part's beginning and its end
+ * nobody else changes the level; the keeper may prolong the hold or find it
+ * lost, which the end takes into account. Scripts are told the level to reach,
+ * so an answer that never came can be asked for again.
+ *
+ * An answer that is late prolongs nothing: what the owner has asked since may
+ * have been executed after it.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "core/holder.h"
+#include "core/op.h"
+
+/* The thread of the next owner has to be woken, and has a way to go. */
+#define WAKE_UP_US 200
+
+/* Of several, who has few rings waits for more of them. */
+#define WAKE_UP_OF_SEVERAL_US 4000
+#define LONGEST_HOLD_BACK_US  (20 * 1000)
+
+const char *rl_loss_text(rl_loss why)
+{
+    switch (why) {
+    case RL_LOSS_NONE:
+        break;
+    case RL_LOSS_EXPIRED:
+        return "its lease ran out";
+    case RL_LOSS_GONE:
+        return "the server no longer knows it: force-unlocked, deleted, or "
+               "the server lost its data";
+    case RL_LOSS_FOREIGN:
+        return "the key is no lock any more";
+    case RL_LOSS_GROUP:
+        return "too few nodes are left that hold it";
+    case RL_LOSS_CLOSED:
+        return "its client was closed";
+    case RL_LOSS_TOO_LONG:
+        return "it was held longer than max_hold_ms";
+    }
+    return "";
+}
+
+/* The fault of a call about a hold that is lost. */
+static rlock_status lost(rl_fault *f, rl_loss why)
+{
+    return rl_fault_set(f, RLOCK_LOST, 0, "%s", rl_loss_text(why));
+}
+
+/* The server says that the hold is gone; says so, or why it was lost before. */
+static void note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_hold *h = x->hold;
+    rl_mutex_lock(&t->mutex);
+    if (rl_hold_is_valid_locked(t, h, now_us))
+        rl_hold_lose_locked(t, h, why, now_us);
+    why = h->loss;
+    rl_mutex_unlock(&t->mutex);
+    lost(f, why);
+}
+
+/* A call failed: because of the hold, should that have been lost meanwhile. */
+static void note_failure(rl_part *x, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_fault foreign = x->fault;
+    if (foreign.status == RLOCK_EWRONGTYPE) {
+        note_loss(x, RL_LOSS_FOREIGN, &x->fault, now_us);
+        x->fault = foreign;
+        return;
+    }
+    rl_mutex_lock(&t->mutex);
+    bool valid = rl_hold_is_valid_locked(t, x->hold, now_us);
+    rl_loss why = x->hold->loss;
+    rl_mutex_unlock(&t->mutex);
+    if (!valid)
+        lost(&x->fault, why);
+}
+
+/* --- acquire ------------------------------------------------------------- */
+
+bool rl_holder_id(char out[RL_HOLDER_MAX], const rl_core *c,
+                  const rl_owner *owner)
+{
+    int n = snprintf(out, RL_HOLDER_MAX, "%s:%ld:", c->set.process, owner->tid);
+    return rl_uuid_new(out + n);
+}
+
+rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
+                  const char *holder, int64_t lease_ms)
+{
+    rl_hold *h = rl_hold_new(&c->holds, room, what, holder);
+    if (h)
+        h->lease_ms = rl_lease_of(c, lease_ms);
+    return h;
+}
+
+/* What no server of ours says: it may have done anything. */
+static rl_verdict unexpected(rl_fault *f)
+{
+    rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to an acquire");
+    f->transient = false;
+    return RL_FAILED;
+}
+
+static rl_verdict given_up(rl_fault *f)
+{
+    rl_fault_set(f, RLOCK_EIO, 0, "the acquire was given up");
+    f->transient = false;
+    return RL_FAILED;
+}
+
+rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
+{
+    const rl_item *item = r->item;
+    size_t count = r->count;
+    long long code = count > 0 && rl_item_is(&item[0], REDIS_REPLY_INTEGER)
+                         ? item[0].integer
+                         : LLONG_MIN;
+    g->clock_us = 0;
+    if (code == 1 && (count == 2 || count == 3)) {
+        long long token = rl_item_number(&item[1]);
+        g->token = (uint64_t)rl_max(token, 0);
+        if (count == 3)
+            g->clock_us = rl_item_number(&item[2]);
+        return token > 0 || level > 1 ? RL_ACQUIRED : unexpected(f);
+    }
+    if (code == 0 && count == 5 && level == 1) {
+        g->ttl_ms = rl_item_number(&item[1]);
+        g->ticket = rl_item_number(&item[2]);
+        g->foreign = rl_item_number(&item[3]) == 1;
+        g->rank = rl_item_number(&item[4]);
+        return RL_BUSY;
+    }
+    if (code == -1 && level > 1)
+        return RL_GONE;
+    return code == -2 ? given_up(f) : unexpected(f);
+}
+
+/* A grant is worth nothing when the answer took as long as the lease. */
+static void came_too_late(rl_part *x)
+{
+    x->ask.unknown = true;
+    x->verdict = RL_FAILED;
+    rl_fault_set(&x->fault, RLOCK_EIO, 0,
+                 "granted, but the answer came after the lease of %lld ms had "
+                 "run out",
+                 (long long)x->request.lease_ms);
+}
+
+static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    x->grant.sent_us = x->ask.sent_us;
+    x->verdict = r ? rl_grant_read(r, 1, &x->grant, &x->fault) : RL_FAILED;
+    /* An answer that no script of ours gives may be anything's. */
+    if (r && x->verdict == RL_FAILED && rl_item_number(&r->item[0]) != -2)
+        x->ask.unknown = true;
+    if (x->verdict == RL_BUSY)
+        rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
+    if (x->verdict == RL_ACQUIRED &&
+        rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) <= now_us)
+        came_too_late(x);
+    x->ok = x->verdict == RL_ACQUIRED;
+}
+
+/* What the answer means for the draft. */
+static void note_draft(rl_part *x, int64_t now_us)
+{
+    x->hold->unknown = x->hold->unknown || x->ask.unknown;
+    rl_hold_expect(x->hold, now_us, x->request.lease_ms);
+}
+
+void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, x->hold, token, x->grant.sent_us, x->renewed,
+                         now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us)
+{
+    rl_holds *t = &c->holds;
+    rl_mutex_lock(&t->mutex);
+    if (draft->unknown)
+        rl_hold_undo_locked(t, draft, now_us);
+    else
+        rl_hold_unref_locked(t, draft);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/*
+ * A grant of a Red lock that came late joins its group, unless the owner has
+ * released it meanwhile, or undoes it.
+ */
+static void join_locked(rl_part *x, rl_holds *t, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    rl_hold *h = x->hold;
+    rl_group *g = h->group;
+    if (h->state != RL_DRAFT || !rl_link_is_in(&h->owned))
+        return;
+    note_draft(x, now_us);
+    if (x->verdict == RL_ACQUIRED && !rl_group_is_void(g)) {
+        rl_hold_grant_locked(t, h, g->token, x->grant.sent_us,
+                             rl_group_is_renewed(g), now_us);
+        h->count = rl_group_count(g);
+    } else if (!rl_group_is_owned(g) || !rl_group_is_renewed(g)) {
+        h->unknown = h->unknown || x->verdict == RL_ACQUIRED;
+        rl_hold_end_locked(t, h, now_us);
+        if (h->unknown)
+            rl_hold_undo_locked(t, h, now_us);
+        else
+            rl_hold_unref_locked(t, h);
+    } else {
+        rl_hold_vacate_locked(t, h, now_us + rl_hold_renewal_period_us(t, h));
+    }
+}
+
+static void note_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    read_acquire(x, r, now_us);
+    if (x->op) { /* the draft is the owner's alone */
+        note_draft(x, now_us);
+        return;
+    }
+    rl_mutex_lock(&t->mutex);
+    join_locked(x, t, now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* Undone or not, the draft is gone afterwards. */
+static void note_undo(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    x->hold->unknown = !r || r->top.integer >= RL_UNBURIED;
+    x->ok = r != NULL;
+    rl_give_up(x->core, x->hold, now_us);
+    x->hold = NULL;
+}
+
+/* False: the hold is lost. */
+static bool count_up(rl_part *x, const rl_grant *g, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_hold *h = x->hold;
+    rl_mutex_lock(&t->mutex);
+    if (rl_hold_compares_locked(h) && g->token > h->token &&
+        rl_hold_is_valid_locked(t, h, now_us))
+        rl_hold_lose_locked(t, h, RL_LOSS_GONE, now_us);
+    if (x->renewed && !h->renewed)
+        rl_hold_start_renewal_locked(t, h, x->ask.sent_us, now_us);
+    rl_hold_prolong_locked(t, h, x->ask.sent_us, x->request.lease_ms, now_us);
+    bool valid = rl_hold_is_valid_locked(t, h, now_us);
+    if (valid)
+        h->count = x->request.level;
+    rl_mutex_unlock(&t->mutex);
+    return valid;
+}
+
+static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    rl_grant g;
+    rl_verdict v = RL_FAILED;
+    if (r)
+        v = rl_grant_read(r, x->request.level, &g, &x->fault);
+    if (v == RL_FAILED) {
+        note_failure(x, now_us);
+    } else if (v != RL_ACQUIRED) {
+        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+    } else if (x->op) {
+        x->ok = count_up(x, &g, now_us);
+        if (!x->ok)
+            note_loss(x, RL_LOSS_EXPIRED, &x->fault, now_us);
+    }
+}
+
+/* --- release ------------------------------------------------------------- */
+
+bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
+{
+    rl_holds *t = &c->holds;
+    rl_mutex_lock(&t->mutex);
+    bool valid = rl_hold_is_valid_locked(t, h, now_us);
+    h->count = level;
+    if (level == 0)
+        rl_hold_end_locked(t, h, now_us);
+    rl_mutex_unlock(&t->mutex);
+    return valid;
+}
+
+/* Lets go of a hold that is out of the table. */
+static void discard(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    if (undo)
+        rl_hold_undo_locked(&c->holds, h, now_us);
+    else
+        rl_hold_unref_locked(&c->holds, h);
+    rl_mutex_unlock(&c->holds.mutex);
+}
+
+/* The server does not know the hold any more, after it left the table. */
+static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f)
+{
+    rl_holds *t = &x->core->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_report_loss_locked(t, x->hold, why);
+    rl_mutex_unlock(&t->mutex);
+    lost(f, why);
+}
+
+/*
+ * A release rang another client, which has the same way to the server as this
+ * one, and a thread to wake: the next comer here is held back.
+ */
+static void hold_back(const rl_part *x, int64_t now_us)
+{
+    const rl_hold *h = x->hold;
+    int64_t us = now_us - x->ask.sent_us + WAKE_UP_US;
+    if (h->scope >= RL_SINGLE_SCOPES)
+        us += WAKE_UP_OF_SEVERAL_US;
+    rl_rooms_hold_back(&x->core->rooms, rl_hold_name(h), h->name_len,
+                       now_us + rl_min(us, LONGEST_HOLD_BACK_US));
+}
+
+/* The last unlock. What stays unknown is left to the keeper. */
+static void note_free(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    bool undo;
+    if (r) {
+        long long code = r->top.integer % RL_UNBURIED;
+        /* Gone, after a try whose answer was lost: it was that one. */
+        x->ok = code > 0 || x->ask.unknown;
+        if (!x->ok)
+            lost_at_release(x, RL_LOSS_GONE, &x->fault);
+        if (code == 2)
+            hold_back(x, now_us);
+        undo = r->top.integer >= RL_UNBURIED;
+    } else {
+        rl_fault ignored;
+        undo = x->fault.status != RLOCK_EWRONGTYPE;
+        if (!undo)
+            lost_at_release(x, RL_LOSS_FOREIGN, &ignored);
+    }
+    discard(x->core, x->hold, undo, now_us);
+    x->hold = NULL;
+}
+
+static void note_release(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    if (x->level == 0)
+        note_free(x, r, now_us);
+    else if (!r)
+        note_failure(x, now_us);
+    else if (r->top.integer == 1)
+        x->ok = true;
+    else
+        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+}
+
+rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
+                             int64_t now_us)
+{
+    rl_loss why = h->loss;
+    if (level == 0)
+        discard(c, h, h->unknown || rl_hold_lingers(h, now_us), now_us);
+    return lost(f, why);
+}
+
+/* --- extend -------------------------------------------------------------- */
+
+void rl_extend_pause(rl_core *c, rl_hold *h)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    rl_hold_pause_renewal_locked(&c->holds, h);
+    rl_mutex_unlock(&c->holds.mutex);
+}
+
+bool rl_extend_has_landed(rl_core *c, rl_hold *h, rl_waker *waker)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    bool landed = !h->in_flight;
+    h->landing = landed ? NULL : waker; /* NULL: nobody waits any more */
+    rl_mutex_unlock(&c->holds.mutex);
+    return landed;
+}
+
+/* Goes on as before; at once, for nothing was renewed meanwhile. */
+static void resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    if (h->renewed)
+        rl_hold_start_renewal_locked(
+            t, h, now_us - rl_hold_renewal_period_us(t, h), now_us);
+    h->paused = false;
+}
+
+/* Puts the answer down. */
+static void put_extension(rl_part *x, const rl_reply *r, bool set,
+                          int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_hold *h = x->hold;
+    int64_t lease_ms = x->request.lease_ms;
+    rl_mutex_lock(&t->mutex);
+    if (x->ask.unknown || (!x->op && !r))
+        rl_hold_cap_locked(t, h, x->began_us, lease_ms);
+    else if (!x->op)
+        rl_hold_cap_past_locked(t, h, x->began_us, lease_ms, now_us);
+    if (x->op && set) {
+        if (x->renewed)
+            rl_hold_start_renewal_locked(t, h, x->ask.sent_us, now_us);
+        else
+            rl_hold_stop_renewal_locked(t, h);
+        rl_hold_set_lease_locked(t, h, x->ask.sent_us, lease_ms, now_us);
+    } else if (x->op) {
+        resume_renewal_locked(t, h, now_us);
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+static void check_extension(rl_part *x, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    const rl_hold *h = x->hold;
+    rl_mutex_lock(&t->mutex);
+    bool valid = rl_hold_is_valid_locked(t, x->hold, now_us);
+    bool capped =
+        !x->renewed && rl_hold_cap_ms(h, x->ask.sent_us) < x->request.lease_ms;
+    rl_loss why = h->loss;
+    rl_mutex_unlock(&t->mutex);
+    x->ok = valid && !capped;
+    if (!valid)
+        lost(&x->fault, why);
+    else if (capped)
+        rl_fault_set(&x->fault, RLOCK_EIO, 0,
+                     "an earlier extend that was never answered may still "
+                     "arrive and shorten the lease");
+}
+
+static void note_extension(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    bool set = r && r->top.integer == 1;
+    put_extension(x, r, set, now_us);
+    if (!r)
+        note_failure(x, now_us);
+    else if (set)
+        check_extension(x, now_us);
+    else
+        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+}
+
+/* --- all ------------------------------------------------------------------ */
+
+static void note_holder(rl_part *x, const rl_reply *r)
+{
+    rlock_holder ignored;
+    rlock_status s =
+        rl_read_holder(r, x->holder ? x->holder : &ignored, &x->fault);
+    x->ok = s == RLOCK_OK || s == RLOCK_NOT_HELD;
+    x->code = s == RLOCK_OK;
+}
+
+static void forget_connection(rl_part *x)
+{
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->asked_on = NULL;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
+void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    if (x->heap && x->hold)
+        forget_connection(x);
+    switch (x->verb) {
+    case RL_VERB_ACQUIRE:
+        note_acquire(x, r, now_us);
+        break;
+    case RL_VERB_REENTER:
+        note_reentry(x, r, now_us);
+        break;
+    case RL_VERB_RELEASE:
+        note_release(x, r, now_us);
+        break;
+    case RL_VERB_UNDO:
+        note_undo(x, r, now_us);
+        break;
+    case RL_VERB_EXTEND:
+        note_extension(x, r, now_us);
+        break;
+    case RL_VERB_INSPECT:
+        if (r)
+            note_holder(x, r);
+        break;
+    case RL_VERB_LEAVE:
+        /* Somebody may have queued meanwhile, whom this has taken out. */
+        if (x->op)
+            rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
+                          RL_WAKE_LOOK);
+        x->ok = r != NULL;
+        break;
+    case RL_VERB_RAISE:
+    case RL_VERB_FORCE:
+        x->ok = r != NULL;
+        x->code = r ? r->top.integer : 0;
+        break;
+    }
+}

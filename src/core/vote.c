@@ -1,0 +1,586 @@
+/*
+ * A try for a majority of several servers (Redlock; Redis documentation,
+ * "Distributed locks with Redis").
+ *
+ * All nodes are asked at once, and the round is over with a quorum of grants.
+ * Grants that come later join the hold. Without a quorum, what was granted is
+ * undone, quietly, before anything else is tried: a vote that is taken back
+ * rings nobody, since it was no lock.
+ *
+ * Fencing tokens: nodes count by themselves, so the largest token of those that
+ * granted is written back to a quorum before it is handed out; any later quorum
+ * shares a node with it. Mostly that costs nothing: the acquire tells all nodes
+ * the least token that it wants, a little above the fastest server clock as
+ * last seen, and when they all give out just that one, it is written already.
+ *
+ * Who waits has queued at every node, and is rung by the releases there. The
+ * rings of a quorum say that the lock is free; fewer may be the first of them.
+ *
+ * The owner drives it. Drafts and parts are its alone until own() puts them
+ * into the tables of their clients, each under its own mutex, of which no two
+ * are taken together. What stays true: every draft ends in a table, or is
+ * undone, or was certainly not granted; and no try begins before the last one's
+ * undoing has been sent.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/acquire.h"
+#include "core/rule.h"
+
+/* How far above the fastest clock the wanted token is: a command's way. */
+#define AHEAD_US 1000
+
+/* What a server's clock can be believed, in the year 2112. */
+#define LATEST_CLOCK_US (INT64_C(1) << 52)
+
+/* Contenders that split the votes must not meet again: pauses are random. */
+#define FIRST_PAUSE_US (10 * 1000)
+#define LAST_PAUSE_US  (250 * 1000)
+
+/* How often a waiter looks by itself, lest it missed rings. */
+#define POLL_US (400 * 1000)
+
+/* From the first ring to a try, if those of a quorum do not come. */
+#define FEW_RINGS_US (3 * 1000)
+
+void rl_op_tell(const rl_op *op, char out[RL_SAYS_MAX])
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < op->n && used < RL_SAYS_MAX - 1; i++) {
+        const rl_part *x = op->part[i];
+        size_t fair = (RL_SAYS_MAX - used) / (op->n - i);
+        const char *text = op->closed >> i & 1    ? "the client is closed"
+                           : op->lacking >> i & 1 ? "out of memory"
+                           : op->late >> i & 1    ? "no answer so far"
+                           : !x                   ? "left out"
+                           : x->ok                ? "ok"
+                           : *x->fault.text       ? x->fault.text
+                           : !x->over             ? "no answer so far"
+                                                  : "not asked";
+        int n =
+            snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
+        used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
+    }
+}
+
+/* --- who may vote --------------------------------------------------------- */
+
+bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
+                 int64_t now_us, rl_fault *f)
+{
+    rl_run run = rl_identity_run(&c->identity);
+    int64_t age_us = now_us - run.started_us;
+    if (!*run.id) {
+        rl_fault_set(f, RLOCK_EIO, 0, "not identified yet");
+        return false;
+    }
+    if ((run.restarted || check_uptime) && age_us < longest_us) {
+        rl_fault_set(f, RLOCK_EIO, 0,
+                     "restarted %lld s ago, counts again in %lld ms",
+                     (long long)(age_us / 1000000),
+                     (long long)((longest_us - age_us) / 1000));
+        return false;
+    }
+    return true;
+}
+
+static int64_t longest_us(const rl_acquire *a, int64_t now_us)
+{
+    const rl_ballot *b = a->ballot;
+    int64_t ms = b->longest_lease_ms;
+    for (size_t i = 0; ms == 0 && i < b->n; i++)
+        if (b->node[i])
+            ms = rl_max(ms, b->node[i]->set.watchdog_lease_ms);
+    if (b->longest_lease_ms == 0)
+        ms = rl_max(ms, rl_longest_ms(&a->home->longest, a->what->name,
+                                      a->what->len, now_us));
+    return rl_after_ms(0, ms);
+}
+
+/* A server has one vote, as whatever nodes it is reached. */
+static bool may_ask(rl_op *op, rl_part *x, int64_t now_us)
+{
+    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    if (x->verb != RL_VERB_ACQUIRE)
+        return true;
+    rl_run run = rl_identity_run(&x->core->identity);
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *y = op->part[i];
+        if (!y || y == x || y->ask.next == RL_ASK_IDLE || !*run.id)
+            continue;
+        rl_run other = rl_identity_run(&y->core->identity);
+        if (strcmp(run.id, other.id) == 0) {
+            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %u",
+                         y->position);
+            return false;
+        }
+    }
+    return rl_may_vote(x->core, longest_us(a, now_us), a->ballot->check_uptime,
+                       now_us, &x->fault);
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+static uint64_t wanted_token(const rl_acquire *a, int64_t now_us)
+{
+    int64_t ahead_us = atomic_load(a->ballot->ahead_us);
+    return ahead_us ? (uint64_t)(now_us + ahead_us + AHEAD_US) : 0;
+}
+
+static rl_part *new_part(rl_acquire *a, size_t i)
+{
+    rl_part *x = rl_part_new();
+    if (!x) {
+        a->op.lacking |= 1u << i;
+        return NULL;
+    }
+    x->op = &a->op;
+    x->position = (unsigned)i + 1;
+    return x;
+}
+
+static void limit(rl_acquire *a, rl_part *x)
+{
+    x->until_us = rl_min(x->until_us, a->call_until_us);
+    rl_part_limit(x, a->lease_ms);
+}
+
+static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
+                          int64_t now_us)
+{
+    rl_core *c = a->ballot->node[i];
+    rl_part *x = new_part(a, i);
+    rl_estate *room =
+        x ? rl_holds_make_room(&c->holds, a->owner->serial) : NULL;
+    rl_hold *h = room ? rl_draft(c, room, a->what, holder, a->lease_ms) : NULL;
+    if (!h) {
+        a->op.lacking |= 1u << i;
+        rl_part_let_go(x);
+        return NULL;
+    }
+    rl_part_acquire(x, c, h, a->lease_ms, now_us);
+    x->request.says_least = true;
+    x->request.least = wanted_token(a, now_us);
+    if (a->waiter.room && !a->last_try) {
+        x->request.bell = rl_bell_of(c);
+        x->request.ticket = a->ticket[i];
+    }
+    a->with_bell = a->with_bell || *x->request.bell;
+    limit(a, x);
+    return x;
+}
+
+static bool lacks_memory(rl_acquire *a)
+{
+    rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory or randomness");
+    return false;
+}
+
+static bool make_parts(rl_acquire *a, const char *holder, int64_t now_us)
+{
+    const rl_ballot *b = a->ballot;
+    size_t made = 0, open = 0;
+    a->op.n = b->n;
+    a->op.lacking = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        a->op.part[i] = NULL;
+        a->raise[i] = NULL;
+        if (!b->node[i]) {
+            a->op.closed |= 1u << i;
+            continue;
+        }
+        open++;
+        a->op.part[i] = make_part(a, i, holder, now_us);
+        made += a->op.part[i] != NULL;
+    }
+    return made > 0 || open == 0;
+}
+
+/*
+ * Before a try queues: once a node's server has been asked, it may ring, and a
+ * ring that nobody here listens for is passed on to another client.
+ */
+static void listen(rl_acquire *a)
+{
+    for (size_t i = 0; i < a->ballot->n; i++) {
+        rl_core *c = a->ballot->node[i];
+        rl_listener *l = &a->listener[i];
+        if (!c || l->listens)
+            continue;
+        *l = (rl_listener){
+            .what = a->what, .waker = a->op.waker, .index = (unsigned)i};
+        rl_rooms_listen(&c->rooms, l);
+        a->listen(c);
+    }
+}
+
+static bool begin(rl_acquire *a, int64_t now_us)
+{
+    const rl_ballot *b = a->ballot;
+    char holder[RL_HOLDER_MAX];
+    int64_t lease_ms = rl_lease_of(a->home, a->lease_ms);
+    a->with_bell = false;
+    a->step = RL_PHASE_VOTE;
+    a->one.ask.sent_us = now_us;
+    a->op.quorum = b->quorum;
+    a->op.several = a->op.early = a->op.insist = true;
+    a->op.may_ask = may_ask;
+    if (!rl_longest_note(&a->home->longest, a->what->name, a->what->len,
+                         lease_ms, now_us) ||
+        !rl_holder_id(holder, a->home, a->owner))
+        return lacks_memory(a);
+    a->group = rl_group_new(b->home, (int)b->quorum, true);
+    if (a->waiter.room && !a->last_try)
+        listen(a);
+    if (a->group && make_parts(a, holder, now_us)) {
+        if (a->with_bell)
+            rl_room_ticket(&a->home->rooms, &a->waiter);
+        return true;
+    }
+    rl_group_unref(a->group);
+    a->group = NULL;
+    return lacks_memory(a);
+}
+
+/* --- deciding ------------------------------------------------------------- */
+
+static bool is_granted(const rl_part *x)
+{
+    return x && x->over && x->hold && x->verdict == RL_ACQUIRED;
+}
+
+static void note_clocks(rl_acquire *a)
+{
+    int64_t ahead_us = INT64_MIN;
+    for (size_t i = 0; i < a->op.n; i++) {
+        const rl_part *x = a->op.part[i];
+        if (is_granted(x) && x->grant.clock_us > 0 &&
+            x->grant.clock_us < LATEST_CLOCK_US)
+            ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
+    }
+    if (ahead_us != INT64_MIN)
+        atomic_store(a->ballot->ahead_us, ahead_us);
+}
+
+static size_t grants(const rl_acquire *a)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->op.n; i++)
+        n += is_granted(a->op.part[i]);
+    return n;
+}
+
+/* Is the lease valid on a quorum? */
+static bool is_valid(const rl_acquire *a, int64_t now_us)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->op.n; i++) {
+        const rl_part *x = a->op.part[i];
+        n += is_granted(x) &&
+             rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) > now_us;
+    }
+    return n >= a->op.quorum;
+}
+
+static rl_part *raise_part(rl_acquire *a, size_t i, int64_t now_us)
+{
+    rl_part *vote = a->op.part[i], *x = new_part(a, i);
+    if (!x)
+        return NULL;
+    rl_part_raise(x, vote->core, vote->hold, a->token, now_us);
+    limit(a, x);
+    return x;
+}
+
+/*
+ * The token is the largest of those that granted. True: a quorum has it written
+ * down; otherwise a round is made to do so, in which the votes wait.
+ */
+static bool agree_on_token(rl_acquire *a, int64_t now_us)
+{
+    size_t have = 0;
+    a->token = 0;
+    for (size_t i = 0; i < a->op.n; i++)
+        if (is_granted(a->op.part[i]) && a->op.part[i]->grant.token > a->token)
+            a->token = a->op.part[i]->grant.token;
+    for (size_t i = 0; i < a->op.n; i++)
+        have +=
+            is_granted(a->op.part[i]) && a->op.part[i]->grant.token == a->token;
+    if (have >= a->op.quorum)
+        return true;
+    a->step = RL_PHASE_RAISE;
+    a->op.quorum = a->ballot->quorum - have;
+    for (size_t i = 0; i < a->op.n; i++) {
+        rl_part *vote = a->op.part[i];
+        if (!is_granted(vote) || vote->grant.token == a->token) {
+            a->raise[i] = vote;
+            a->op.part[i] = NULL;
+            continue;
+        }
+        rl_part *x = raise_part(a, i, now_us);
+        a->raise[i] = vote;
+        a->op.part[i] = x;
+    }
+    return false;
+}
+
+/*
+ * A vote whose connection broke during the round that wrote the token: it was
+ * no part of that round, and is not asked again.
+ */
+static void end_vote(rl_part *vote, int64_t now_us)
+{
+    if (vote && !vote->over && vote->ask.next != RL_ASK_WAITS)
+        rl_ask_give_up(&vote->ask, now_us);
+}
+
+/* The votes are the parts again; what the nodes said. True: the token was
+ * written to a quorum. */
+static bool raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us)
+{
+    bool ok = rl_rule_ok(&a->op) >= a->op.quorum;
+    rl_op_tell(&a->op, says);
+    for (size_t i = 0; i < a->op.n; i++) {
+        rl_part_let_go(a->op.part[i]);
+        a->op.part[i] = a->raise[i];
+        end_vote(a->op.part[i], now_us);
+    }
+    a->op.quorum = a->ballot->quorum;
+    return ok;
+}
+
+/* --- owned ---------------------------------------------------------------- */
+
+/* A hold that this node does not have, or not yet: it may join later. */
+static void list_part(rl_acquire *a, rl_part *x, int64_t now_us)
+{
+    rl_holds *t = &x->core->holds;
+    rl_hold *h = x->hold;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_list_locked(t, h);
+    h->count = 1;
+    if (x->ask.next != RL_ASK_WAITS) {
+        if (rl_group_is_renewed(a->group))
+            rl_hold_vacate_locked(t, h,
+                                  now_us + rl_hold_renewal_period_us(t, h));
+        else
+            h->state = RL_VACANT;
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+/*
+ * The holds go into their tables. From the first on one may be lost again, so
+ * the group is whole before.
+ */
+static rl_try own(rl_acquire *a, int64_t now_us)
+{
+    rl_group *g = a->group;
+    g->token = a->token;
+    g->longest_us = longest_us(a, now_us);
+    g->check_uptime = a->ballot->check_uptime;
+    rl_group_set_renewed(g, a->lease_ms == RLOCK_WATCHDOG);
+    rl_group_set_count(g, 1);
+    rl_group_expect(g, (int)grants(a));
+    rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
+    for (size_t i = 0; i < a->op.n; i++) {
+        rl_part *x = a->op.part[i];
+        if (!x)
+            continue;
+        x->hold->group = g;
+        rl_group_ref(g);
+        if (is_granted(x)) {
+            x->hold->spare = x;
+            a->op.part[i] = NULL;
+            rl_take_over(x, a->token, now_us);
+        } else {
+            list_part(a, x, now_us);
+        }
+    }
+    rl_op_let_go(&a->op);
+    rl_group_unref(g);
+    a->group = NULL;
+    a->owner->holds++;
+    return RL_TRY_OWNED;
+}
+
+/* --- not owned ------------------------------------------------------------ */
+
+/*
+ * How it failed. Held by others, on so many nodes that those which failed
+ * could not have helped: busy. Out of memory here, for so many that the nodes
+ * could not have helped, and not only for a moment: not to be tried again.
+ */
+static rlock_status why_not(rl_acquire *a)
+{
+    size_t busy = 0, lacking = 0, n = a->op.n;
+    char says[RL_SAYS_MAX];
+    rl_op_tell(&a->op, says);
+    for (size_t i = 0; i < n; i++) {
+        const rl_part *x = a->op.part[i];
+        busy += x && x->over && x->verdict == RL_BUSY;
+        lacking +=
+            x ? !x->ok && x->fault.status == RLOCK_ENOMEM && !x->fault.transient
+              : a->ballot->node[i] != NULL;
+    }
+    rlock_status s = n - busy < a->ballot->quorum      ? RLOCK_BUSY
+                     : n - lacking < a->ballot->quorum ? RLOCK_ENOMEM
+                                                       : RLOCK_EQUORUM;
+    rl_fault_set(&a->fault, s, 0, "%s", says);
+    a->fault.transient = s == RLOCK_EQUORUM;
+    return s;
+}
+
+/* When to look again: at once if votes were split, else after rings. */
+static int64_t look_at(rl_acquire *a, int64_t now_us)
+{
+    bool split = grants(a) > 0;
+    int64_t span_us = a->pause_us ? a->pause_us : FIRST_PAUSE_US;
+    if (!split) {
+        a->pause_us = 0;
+        return now_us + rl_jitter(POLL_US);
+    }
+    a->pause_us = rl_min(span_us * 2, LAST_PAUSE_US);
+    return now_us + rl_random_below(span_us);
+}
+
+/* Undoes what may have been granted. NULL: there is nothing, or the keeper
+ * does. */
+static rl_part *undo_part(rl_acquire *a, size_t i, rl_core *c, rl_hold *h,
+                          bool late, int64_t now_us)
+{
+    rl_part *x = new_part(a, i);
+    if (!x || late)
+        h->unknown = true;
+    if (!x) {
+        rl_give_up(c, h, now_us);
+        return NULL;
+    }
+    rl_part_undo(x, c, h, now_us);
+    x->quiet = true;
+    x->awaited = !late;
+    limit(a, x);
+    return x;
+}
+
+static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
+{
+    rl_part *vote = a->op.part[i];
+    rl_core *c = vote->core;
+    rl_hold *h = vote->hold;
+    bool late = vote->ask.next == RL_ASK_WAITS, granted = is_granted(vote);
+    if (vote->over && vote->verdict == RL_BUSY)
+        a->ticket[i] = vote->grant.ticket;
+    rl_part_let_go(vote);
+    a->op.part[i] = NULL;
+    if (late || granted)
+        a->op.part[i] = undo_part(a, i, c, h, late, now_us);
+    else
+        rl_give_up(c, h, now_us);
+}
+
+/*
+ * Each node is told, before the next try, and before the caller is. The round
+ * does not wait for those that are slow to answer the vote.
+ */
+static void undo(rl_acquire *a, int64_t now_us)
+{
+    a->step = RL_PHASE_UNDO;
+    a->op.early = a->op.insist = false;
+    a->op.quorum = 0;
+    for (size_t i = 0; i < a->op.n; i++)
+        if (a->op.part[i])
+            undo_vote(a, i, now_us);
+    rl_group_unref(a->group);
+    a->group = NULL;
+}
+
+static rl_try fail(rl_acquire *a, int64_t now_us)
+{
+    why_not(a);
+    a->again_us = look_at(a, now_us);
+    undo(a, now_us);
+    return RL_TRY_MORE;
+}
+
+static rl_try fail_with(rl_acquire *a, rlock_status s, const char *what,
+                        int64_t now_us)
+{
+    a->again_us = look_at(a, now_us);
+    undo(a, now_us);
+    rl_fault_set(&a->fault, s, 0, "%s", what);
+    a->fault.transient = s == RLOCK_EQUORUM;
+    return RL_TRY_MORE;
+}
+
+/* A quorum has granted it, and knows the token. */
+static rl_try accept(rl_acquire *a, int64_t now_us)
+{
+    if (!is_valid(a, now_us))
+        return fail_with(a, RLOCK_EQUORUM,
+                         "granted, but too late for its lease", now_us);
+    return own(a, now_us);
+}
+
+static rl_try undone(rl_acquire *a)
+{
+    rl_op_let_go(&a->op);
+    return a->fault.status == RLOCK_BUSY ? RL_TRY_BUSY : RL_TRY_FAILED;
+}
+
+static rl_try judge(rl_acquire *a, int64_t now_us)
+{
+    char says[RL_SAYS_MAX];
+    if (a->step == RL_PHASE_UNDO)
+        return undone(a);
+    if (a->step == RL_PHASE_RAISE)
+        return raised(a, says, now_us)
+                   ? accept(a, now_us)
+                   : fail_with(a, RLOCK_EQUORUM, says, now_us);
+    note_clocks(a);
+    if (grants(a) < a->op.quorum)
+        return fail(a, now_us);
+    return agree_on_token(a, now_us) ? accept(a, now_us) : RL_TRY_MORE;
+}
+
+static int64_t rung(rl_acquire *a, int64_t now_us)
+{
+    if (a->rung_us == 0)
+        a->rung_us = now_us;
+    int64_t try_us = a->rung_us + rl_jitter(FEW_RINGS_US);
+    size_t rings = 0;
+    for (size_t i = 0; i < a->ballot->n; i++)
+        rings += a->op.rung >> i & 1;
+    if (rings < a->ballot->quorum && now_us < try_us)
+        return try_us;
+    a->rung_us = 0;
+    a->op.rung = 0;
+    return now_us;
+}
+
+/* Out of the queues of all nodes, without waiting for their answers. */
+static bool leave(rl_acquire *a, bool queued, int64_t now_us)
+{
+    const rl_ballot *b = a->ballot;
+    for (size_t i = 0; i < b->n; i++)
+        if (b->node[i])
+            rl_rooms_unlisten(&b->node[i]->rooms, &a->listener[i]);
+    if (!queued)
+        return false;
+    a->op.n = b->n;
+    a->op.quorum = 0;
+    a->op.early = a->op.insist = false;
+    for (size_t i = 0; i < b->n; i++) {
+        rl_part *x = b->node[i] ? new_part(a, i) : NULL;
+        a->op.part[i] = x;
+        if (!x)
+            continue;
+        rl_part_leave(x, b->node[i], a->what, now_us);
+        limit(a, x);
+    }
+    return true;
+}
+
+const rl_contest rl_contest_vote = {begin, judge, rung, leave};

@@ -1,0 +1,252 @@
+/*
+ * The thread serves visitors, whoever wants a connection of his own first, and
+ * in between tries a server that is down. It lets go of the mutex while it
+ * connects; a visitor who has gone meanwhile is no longer the one that is
+ * served, and his connection is closed.
+ *
+ * What stays true, under the mutex: a visitor is waiting until he has been told
+ * or has himself forgotten; `down` is the outcome of the latest try, or
+ * somebody's suspicion since, and lasts until a try succeeds.
+ */
+#include "drive/connector.h"
+
+#include <errno.h>
+
+#include "drive/engine.h"
+
+#define FIRST_PAUSE_US (20 * 1000)
+#define LAST_PAUSE_US  (1000 * 1000)
+
+void rl_connector_init(rl_connector *c)
+{
+    rl_mutex_init(&c->mutex);
+    rl_cond_init(&c->work);
+    rl_list_init(&c->visitors);
+}
+
+void rl_connector_fini(rl_connector *c)
+{
+    rl_cond_fini(&c->work);
+    rl_mutex_fini(&c->mutex);
+}
+
+bool rl_connector_is_down(rl_connector *c, rl_fault *why)
+{
+    rl_mutex_lock(&c->mutex);
+    bool down = c->down;
+    if (down)
+        *why = c->fault;
+    rl_mutex_unlock(&c->mutex);
+    return down;
+}
+
+bool rl_connector_is_slow(rl_connector *c, int64_t limit_us, int64_t now_us)
+{
+    rl_mutex_lock(&c->mutex);
+    bool slow = c->since_us > 0 && now_us - c->since_us >= limit_us;
+    rl_mutex_unlock(&c->mutex);
+    return slow;
+}
+
+void rl_connector_suspect(rl_connector *c, const rl_fault *why)
+{
+    rl_mutex_lock(&c->mutex);
+    if (!c->down) {
+        c->down = true;
+        c->fault = *why;
+        rl_cond_wake(&c->work);
+    }
+    rl_mutex_unlock(&c->mutex);
+}
+
+void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
+                        const rl_signal *signal)
+{
+    v->own = own_until_us > 0;
+    v->until_us = own_until_us;
+    v->signal = signal;
+    v->conn = NULL;
+    rl_mutex_lock(&c->mutex);
+    v->waiting = true;
+    if (v->own)
+        rl_list_add_first(&c->visitors, &v->link);
+    else
+        rl_list_add_last(&c->visitors, &v->link);
+    rl_cond_wake(&c->work);
+    rl_mutex_unlock(&c->mutex);
+}
+
+bool rl_connector_has_news(rl_connector *c, rl_visitor *v)
+{
+    rl_mutex_lock(&c->mutex);
+    bool news = !v->waiting;
+    rl_mutex_unlock(&c->mutex);
+    return news;
+}
+
+void rl_connector_forget(rl_engine *e, rl_visitor *v)
+{
+    rl_connector *c = &e->connector;
+    rl_mutex_lock(&c->mutex);
+    rl_list_remove(&v->link);
+    if (c->served == v)
+        c->served = NULL;
+    v->waiting = false;
+    rl_mutex_unlock(&c->mutex);
+    rl_source_close(e->source, v->conn);
+    v->conn = NULL;
+}
+
+static rlock_status ping(rl_engine *e, rl_conn *c, int64_t until_us,
+                         rl_fault *f)
+{
+    rl_reply r;
+    rlock_status s =
+        rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"PING"});
+    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+        s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
+                         r.top.str);
+    rl_source_give_back(e->source, c);
+    return s;
+}
+
+/*
+ * A connection that is there already may lead to a server that hangs, so it is
+ * pinged. Afterwards it is idle in the pool, for whoever comes.
+ */
+static rlock_status try_server(rl_engine *e, int64_t until_us, rl_fault *f)
+{
+    rl_conn *c = rl_source_borrow_idle(e->source, NULL);
+    rlock_status s =
+        c ? RLOCK_OK : rl_source_borrow(e->source, until_us, &c, f);
+    return s == RLOCK_OK ? ping(e, c, until_us, f) : s;
+}
+
+static int64_t next_pause_us(const rl_connector *c)
+{
+    int64_t longer_us = rl_max(c->pause_us * 2, FIRST_PAUSE_US);
+    return c->down ? rl_jitter(rl_min(longer_us, LAST_PAUSE_US)) : 0;
+}
+
+/* The visitor is told, and is free to go. */
+static void tell_locked(rl_connector *c, rl_visitor *v, const rl_fault *f)
+    RL_REQUIRES(&c->mutex)
+{
+    (void)c;
+    v->fault = *f;
+    v->waiting = false;
+    rl_signal_raise(v->signal);
+}
+
+/* Those who are served by one in the pool. */
+static void tell_all_locked(rl_connector *c, const rl_fault *f)
+    RL_REQUIRES(&c->mutex)
+{
+    rl_link *next;
+    for (rl_link *k = rl_list_first(&c->visitors); k; k = next) {
+        rl_visitor *v = RL_CONTAINER(k, rl_visitor, link);
+        next = rl_list_next(&c->visitors, k);
+        if (v->own)
+            continue;
+        rl_list_remove(k);
+        tell_locked(c, v, f);
+    }
+}
+
+static void note_locked(rl_connector *c, rlock_status s, rl_fault *f)
+    RL_REQUIRES(&c->mutex)
+{
+    f->status = s;
+    /* A full pool and a lack of memory are ours, not the server's. */
+    c->down = s != RLOCK_OK && s != RLOCK_ENOMEM && f->sys_errno != EBUSY;
+    c->fault = *f;
+    c->pause_us = next_pause_us(c);
+}
+
+static int64_t attempt_end(const rl_engine *e)
+{
+    return rl_after_ms(rl_now_us(), rl_min(e->core.set.connect_timeout_ms,
+                                           e->core.set.command_timeout_ms));
+}
+
+/* One of his own; if he has gone meanwhile, it is closed. */
+static void open_locked(rl_engine *e, rl_visitor *v)
+    RL_REQUIRES(&e->connector.mutex)
+{
+    rl_connector *c = &e->connector;
+    rl_fault f = {0};
+    rl_conn *conn = NULL;
+    int64_t until_us = v->until_us;
+    rl_list_remove(&v->link);
+    c->served = v;
+    rl_mutex_unlock(&e->connector.mutex);
+    rlock_status s = rl_source_open(e->source, until_us, &conn, &f);
+    rl_mutex_lock(&e->connector.mutex);
+    f.status = s;
+    if (c->served == v) {
+        v->conn = conn;
+        conn = NULL;
+        tell_locked(&e->connector, v, &f);
+    }
+    c->served = NULL;
+    if (conn) {
+        rl_mutex_unlock(&e->connector.mutex);
+        rl_source_close(e->source, conn);
+        rl_mutex_lock(&e->connector.mutex);
+    }
+}
+
+static void try_locked(rl_engine *e) RL_REQUIRES(&e->connector.mutex)
+{
+    rl_fault f = {0};
+    e->connector.since_us = rl_now_us();
+    rl_mutex_unlock(&e->connector.mutex);
+    rlock_status s = try_server(e, attempt_end(e), &f);
+    rl_mutex_lock(&e->connector.mutex);
+    e->connector.since_us = 0;
+    note_locked(&e->connector, s, &f);
+    tell_all_locked(&e->connector, &f);
+}
+
+static rl_visitor *first_visitor(const rl_connector *c)
+{
+    rl_link *first = rl_list_first(&c->visitors);
+    return first ? RL_CONTAINER(first, rl_visitor, link) : NULL;
+}
+
+static void *run(void *arg)
+{
+    rl_engine *e = arg;
+    rl_connector *c = &e->connector;
+    int64_t tried_us = 0;
+    rl_mutex_lock(&e->connector.mutex);
+    while (!c->stopping) {
+        rl_visitor *v = first_visitor(c);
+        int64_t try_us = c->down ? tried_us + c->pause_us : RL_NEVER;
+        if (v && v->own) {
+            open_locked(e, v);
+        } else if (v || try_us <= rl_now_us()) {
+            try_locked(e);
+            tried_us = rl_now_us();
+        } else {
+            rl_cond_wait_until(&c->work, &e->connector.mutex, try_us);
+        }
+    }
+    rl_mutex_unlock(&e->connector.mutex);
+    return NULL;
+}
+
+bool rl_connector_start(rl_engine *e)
+{
+    rl_thread *t = &e->connector.thread;
+    return t->started || rl_thread_start(t, "rlock-connector", run, e);
+}
+
+void rl_connector_stop(rl_engine *e)
+{
+    rl_mutex_lock(&e->connector.mutex);
+    e->connector.stopping = true;
+    rl_cond_wake(&e->connector.work);
+    rl_mutex_unlock(&e->connector.mutex);
+    rl_thread_join(&e->connector.thread);
+}

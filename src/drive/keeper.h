@@ -1,0 +1,59 @@
+/*
+ * The keeper: one thread that renews the leases of all holds with
+ * RLOCK_WATCHDOG, undoes acquires and releases whose outcome stayed unknown,
+ * asks again on nodes of a Red lock that do not have it, and reads answers that
+ * nobody waits for any more.
+ *
+ * It never blocks but in poll(): what is due goes out on a connection of its
+ * own, many calls in flight together, and each answer concerns one hold. The
+ * connection is made before the first hold, so no busy pool and no lack of
+ * descriptors can keep it from renewing; the connector replaces it.
+ */
+#ifndef RL_DRIVE_KEEPER_H
+#define RL_DRIVE_KEEPER_H
+
+#include "base/os.h"
+#include "base/thread.h"
+#include "drive/connector.h"
+
+struct rl_engine;
+struct rl_task;
+
+typedef struct rl_keeper {
+    rl_thread thread;
+    rl_signal signal; /* wakes it */
+    rl_fault failure; /* guarded by the hold table: the latest one */
+    /* When it is to look for connections that owe answers; any thread's. */
+    atomic_int_least64_t owing_us;
+    /* Its own: */
+    rl_conn *conn;         /* NULL: to be opened */
+    rl_visitor visitor;    /* while one is being opened */
+    rl_list owing;         /* connections whose answers it reads; by idle */
+    int64_t pause_us;      /* length of the next back-off */
+    int64_t not_before_us; /* end of the back-off */
+    int64_t end_us;        /* when it stops, done or not; RL_NEVER */
+    rl_list idle_tasks;
+    size_t tasks; /* made so far */
+    size_t in_flight;
+    struct rl_chunk *chunks;
+} rl_keeper;
+
+bool rl_keeper_init(rl_keeper *k); /* false: out of memory */
+void rl_keeper_fini(rl_keeper *k);
+
+/* No effect when it runs; called by rl_engine_start(). */
+bool rl_keeper_start(struct rl_engine *e);
+
+/*
+ * After rl_holds_stop(): undoes what can be undone in one more attempt, and
+ * ends the thread.
+ */
+void rl_keeper_stop(struct rl_engine *e);
+
+/* The longest pause between two attempts; short against the lease. */
+int64_t rl_keeper_longest_pause_us(const struct rl_engine *e);
+
+/* A connection was given back that owes answers. */
+void rl_keeper_expect(struct rl_engine *e, int64_t now_us);
+
+#endif

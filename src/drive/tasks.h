@@ -1,0 +1,27 @@
+/*
+ * The keeper's tasks: what it asks a server about one hold each: a renewal, an
+ * undo, or a vote of a node that does not have the lock yet. All is the
+ * keeper's thread's.
+ */
+#ifndef RL_DRIVE_TASKS_H
+#define RL_DRIVE_TASKS_H
+
+#include "drive/keeper.h"
+
+bool rl_tasks_init(rl_keeper *k); /* false: out of memory */
+void rl_tasks_fini(rl_keeper *k);
+
+/* Is the connection up, and may more be put on its line? */
+bool rl_tasks_have_room(const rl_keeper *k);
+
+/* Puts everything that is due on the line, as far as it may be in flight. */
+void rl_tasks_push_due(struct rl_engine *e, int64_t now_us);
+
+/* Notes everything that is due as failed; it is tried after the back-off. */
+void rl_tasks_fail_due(struct rl_engine *e, const rl_fault *why,
+                       int64_t now_us);
+
+/* False: what waits to be sent is for a hold whose deadline has passed. */
+bool rl_tasks_may_send(const rl_keeper *k, int64_t now_us);
+
+#endif

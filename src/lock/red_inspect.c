@@ -1,0 +1,100 @@
+/* Who holds a Red lock: whoever a quorum of the nodes names. */
+#include <string.h>
+
+#include "core/rule.h"
+#include "drive/caller.h"
+#include "lock/red.h"
+
+typedef struct inspection {
+    rl_nodes ns;
+    rlock_holder holder[RLOCK_RED_MAX]; /* on each node that has one */
+} inspection;
+
+static bool is_held(const rl_part *x)
+{
+    return x && x->ok && x->code == 1;
+}
+
+/* On how many nodes has the holder of this one got it? */
+static size_t count_same(const rl_op *op, const rl_part *x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < op->n; i++)
+        n += is_held(op->part[i]) &&
+             strcmp(op->part[i]->holder->raw, x->holder->raw) == 0;
+    return n;
+}
+
+/* A node whose holder has a quorum, or NULL. */
+static const rl_part *find_holder(const rl_op *op)
+{
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *x = op->part[i];
+        if (is_held(x) && count_same(op, x) >= op->quorum)
+            return x;
+    }
+    return NULL;
+}
+
+static size_t count_held(const rl_op *op)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < op->n; i++)
+        held += is_held(op->part[i]);
+    return held;
+}
+
+/* What is left of the holder's lease on a quorum. */
+static void tell(const rl_op *op, const rl_part *x, rlock_holder *out)
+{
+    int64_t ttl[RLOCK_RED_MAX];
+    size_t n = 0;
+    *out = *x->holder;
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *y = op->part[i];
+        if (is_held(y) && strcmp(y->holder->raw, out->raw) == 0)
+            ttl[n++] = y->holder->ttl_ms < 0 ? INT64_MAX : y->holder->ttl_ms;
+    }
+    int64_t ms = rl_red_quorum_end(ttl, n, op->quorum);
+    out->ttl_ms = ms == INT64_MAX ? -1 : ms;
+}
+
+static rlock_status judge(const rlock *lk, const rl_nodes *ns,
+                          rlock_holder *out)
+{
+    const rl_op *op = &ns->op;
+    const rl_part *x = find_holder(op);
+    size_t silent = ns->n - rl_rule_ok(op), held = count_held(op);
+    if (x) {
+        tell(op, x, out);
+        return RLOCK_OK;
+    }
+    if (silent > ns->n - ns->quorum ||
+        (silent > 0 && silent + held >= ns->quorum &&
+         ns->n - silent - held < ns->quorum))
+        return rl_red_fail(lk, RLOCK_EQUORUM, op);
+    return RLOCK_NOT_HELD;
+}
+
+rlock_status rl_red_inspect(rlock *lk, rlock_holder *out)
+{
+    inspection it;
+    rl_nodes *ns = &it.ns;
+    memset(it.holder, 0, sizeof it.holder);
+    rl_nodes_enter(ns, lk);
+    rl_nodes_begin(ns, false);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_part *x = ns->core[i] ? rl_nodes_part(ns, i) : NULL;
+        if (!x)
+            continue;
+        rl_part_inspect(x, ns->core[i], &lk->target, &it.holder[i],
+                        rl_now_us());
+        rl_part_limit(x, RLOCK_WATCHDOG);
+    }
+    rl_drive(&ns->op);
+    rlock_status s =
+        ns->home != RLOCK_OK ? rl_red_fail_closed(lk, ns) : judge(lk, ns, out);
+    rl_op_let_go(&ns->op);
+    rl_nodes_leave(ns);
+    return s;
+}

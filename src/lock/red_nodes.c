@@ -1,0 +1,154 @@
+/*
+ * The nodes of a Red lock during a call. Called by the thread that makes it;
+ * each node's holds are guarded by the mutex of that node's table, of which no
+ * two are ever taken together.
+ */
+#include "core/rule.h"
+#include "lock/red.h"
+
+/* --- messages ------------------------------------------------------------- */
+
+rlock_status rl_red_error(const rlock *lk, rlock_status s, const char *what)
+{
+    char name[41];
+    rl_printable(name, sizeof name, lk->target.name, lk->target.len);
+    return rl_error_set(s, 0, "lock '%s' on %zu nodes: %s", name,
+                        rl_red_of(lk)->n, what);
+}
+
+rlock_status rl_red_fail(const rlock *lk, rlock_status s, const rl_op *op)
+{
+    char says[RL_SAYS_MAX];
+    rl_op_tell(op, says);
+    return rl_red_error(lk, s, says);
+}
+
+/* --- the nodes, while a call is inside of their clients ------------------- */
+
+void rl_nodes_enter(rl_nodes *ns, const rlock *lk)
+{
+    ns->red = rl_red_of(lk);
+    ns->n = ns->red->n;
+    ns->quorum = ns->n / 2 + 1;
+    ns->group = NULL;
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_client *cl = ns->red->client[i];
+        rlock_status s = rl_client_enter(cl, &ns->cancel[i]);
+        ns->core[i] = s == RLOCK_OK ? &cl->engine.core : NULL;
+        ns->hold[i] = NULL;
+        if (i == 0)
+            ns->home = s;
+    }
+}
+
+void rl_nodes_leave(rl_nodes *ns)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        if (!ns->core[i])
+            continue;
+        rl_holds_put(&ns->core[i]->holds, ns->hold[i]);
+        rl_client_leave(ns->red->client[i], ns->cancel[i]);
+    }
+    rl_group_unref(ns->group);
+}
+
+/* Without its home it is closed, or we are a forked child. */
+rlock_status rl_red_fail_closed(const rlock *lk, const rl_nodes *ns)
+{
+    return rl_red_error(lk, ns->home, rlock_status_str(ns->home));
+}
+
+bool rl_nodes_pick(rl_nodes *ns, const rlock *lk)
+{
+    int64_t now_us = rl_now_us();
+    uint64_t owner = rl_owner_self()->serial;
+    for (size_t i = 0; i < ns->n; i++) {
+        bool valid;
+        if (ns->core[i])
+            ns->hold[i] = rl_holds_pick(&ns->core[i]->holds, &lk->target, owner,
+                                        now_us, &valid, NULL);
+        if (ns->hold[i] && !ns->group) {
+            ns->group = ns->hold[i]->group;
+            rl_group_ref(ns->group);
+        }
+    }
+    return ns->group != NULL;
+}
+
+/* 0: the node does not have it. */
+int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
+{
+    int64_t us = 0;
+    rl_hold *h = ns->hold[i];
+    if (!h)
+        return 0;
+    rl_mutex_lock(&ns->core[i]->holds.mutex);
+    if (rl_hold_is_valid_locked(&ns->core[i]->holds, h, now_us))
+        us = h->deadline_us;
+    rl_mutex_unlock(&ns->core[i]->holds.mutex);
+    return us;
+}
+
+/* --- an operation on all nodes -------------------------------------------- */
+
+void rl_nodes_begin(rl_nodes *ns, bool early)
+{
+    rl_op_init(&ns->op);
+    ns->op.n = ns->n;
+    ns->op.quorum = ns->quorum;
+    ns->op.several = ns->op.insist = true;
+    ns->op.early = early;
+    for (size_t i = 0; i < ns->n; i++) {
+        ns->op.part[i] = NULL;
+        if (!ns->core[i])
+            ns->op.closed |= 1u << i;
+    }
+}
+
+rl_part *rl_nodes_part(rl_nodes *ns, size_t i)
+{
+    rl_part *x = rl_part_new();
+    ns->op.part[i] = x;
+    if (!x) {
+        ns->op.lacking |= 1u << i;
+        return NULL;
+    }
+    x->op = &ns->op;
+    x->position = (unsigned)i + 1;
+    return x;
+}
+
+void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us)
+{
+    rl_group_set_renewed(ns->group, renewed);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_hold *h = ns->hold[i];
+        if (!h)
+            continue;
+        rl_holds *t = &ns->core[i]->holds;
+        rl_mutex_lock(&t->mutex);
+        if (h->state == RL_VACANT && renewed)
+            rl_hold_schedule_locked(t, h, now_us);
+        if (h->state == RL_HELD && renewed && (!h->renewed || h->paused))
+            rl_hold_start_renewal_locked(t, h, 0, now_us);
+        else if (h->state == RL_HELD && !renewed && h->renewed)
+            rl_hold_stop_renewal_locked(t, h);
+        rl_mutex_unlock(&t->mutex);
+    }
+}
+
+int64_t rl_red_quorum_end(int64_t *end, size_t n, size_t quorum)
+{
+    if (n < quorum)
+        return 0;
+    for (size_t i = 0; i < quorum; i++) {
+        for (size_t k = i + 1; k < n; k++) {
+            if (end[k] > end[i]) {
+                int64_t swapped = end[i];
+                end[i] = end[k];
+                end[k] = swapped;
+            }
+        }
+    }
+    return end[quorum - 1];
+}

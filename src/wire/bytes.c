@@ -1,0 +1,118 @@
+#include "wire/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A sign, digits, and the end of the line: "*3", "$12". */
+#define COUNT_MAX 23
+
+void rl_bytes_fini(rl_bytes *b)
+{
+    free(b->at);
+    *b = (rl_bytes){0};
+}
+
+void rl_bytes_cut(rl_bytes *b, size_t end)
+{
+    b->end = end;
+    b->lacking = false;
+}
+
+void rl_bytes_sent(rl_bytes *b, size_t n)
+{
+    b->begin += n;
+    if (b->begin == b->end)
+        b->begin = b->end = 0;
+}
+
+/* The bytes that were sent make room before more is asked for. */
+static bool make_room(rl_bytes *b, size_t more)
+{
+    if (b->end + more <= b->room)
+        return true;
+    size_t left = rl_bytes_left(b);
+    if (b->begin >= left + more) {
+        memcpy(b->at, b->at + b->begin, left);
+        b->begin = 0;
+        b->end = left;
+        return true;
+    }
+    size_t room = (b->end + more) * 2;
+    char *at = realloc(b->at, room);
+    if (!at)
+        return false;
+    b->at = at;
+    b->room = room;
+    return true;
+}
+
+/* Returns where size bytes may be written, or NULL. */
+static char *reserve(rl_bytes *b, size_t size)
+{
+    if (b->lacking || !make_room(b, size)) {
+        b->lacking = true;
+        return NULL;
+    }
+    return b->at + b->end;
+}
+
+/* Digits are written from behind; returns the first one. */
+static char *digits_before(char *end, uint64_t n)
+{
+    do {
+        *--end = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    return end;
+}
+
+static char *put_count(char *at, char sign, size_t n)
+{
+    char digits[20], *end = digits + sizeof digits;
+    char *first = digits_before(end, n);
+    size_t len = (size_t)(end - first);
+    *at++ = sign;
+    memcpy(at, first, len);
+    memcpy(at + len, "\r\n", 2);
+    return at + len + 2;
+}
+
+void rl_put_array(rl_bytes *b, size_t n)
+{
+    char *at = reserve(b, COUNT_MAX);
+    if (at)
+        b->end += (size_t)(put_count(at, '*', n) - at);
+}
+
+char *rl_put_word(rl_bytes *b, size_t len)
+{
+    char *at = reserve(b, COUNT_MAX + len + 2);
+    if (!at)
+        return NULL;
+    char *word = put_count(at, '$', len);
+    memcpy(word + len, "\r\n", 2);
+    b->end += (size_t)(word - at) + len + 2;
+    return word;
+}
+
+void rl_put_bytes(rl_bytes *b, const void *bytes, size_t len)
+{
+    char *word = rl_put_word(b, len);
+    if (word)
+        memcpy(word, bytes, len);
+}
+
+void rl_put_text(rl_bytes *b, const char *text)
+{
+    rl_put_bytes(b, text, strlen(text));
+}
+
+void rl_put_number(rl_bytes *b, int64_t number)
+{
+    char digits[21], *end = digits + sizeof digits;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *first = digits_before(end, left);
+    if (number < 0)
+        *--first = '-';
+    rl_put_bytes(b, first, (size_t)(end - first));
+}

@@ -1,0 +1,181 @@
+/*
+ * A line's bytes are counted from its beginning, so that a slot knows by one
+ * comparison whether its command has been sent whole. hiredis' reader parses;
+ * it builds no objects, but fills the line's one reply (wire/reply.c).
+ *
+ * What stays true: every slot in the queue has its command in `out`, or sent
+ * before; a command is in `out` whole or not at all; a failed line has no
+ * slots. Callbacks may push other slots, and may fail the line, which is looked
+ * at after each.
+ */
+#include "wire/line.h"
+
+#include "wire/error.h"
+
+#define REPLY_BUDGET (64 * 1024) /* bytes of one reply, before it is whole */
+
+bool rl_line_init(rl_line *l)
+{
+    *l = (rl_line){0};
+    rl_list_init(&l->slots);
+    l->reader = redisReaderCreateWithFunctions(&rl_reply_builder);
+    if (!l->reader)
+        return false;
+    l->reader->privdata = &l->reply;
+    /* A large buffer that it gave back, it would have to get anew, and older
+       versions abort where there is no memory for that. */
+    l->reader->maxbuf = 0;
+    return true;
+}
+
+void rl_line_fini(rl_line *l)
+{
+    if (l->reader)
+        redisReaderFree(l->reader);
+    rl_bytes_fini(&l->out);
+}
+
+rl_bytes *rl_line_begin(rl_line *l)
+{
+    return &l->out;
+}
+
+bool rl_line_push(rl_line *l, rl_slot *s)
+{
+    size_t known = (size_t)(l->written - l->sent);
+    if (l->out.lacking || l->failed) {
+        rl_bytes_cut(&l->out, l->out.begin + known);
+        return false;
+    }
+    l->written = l->sent + rl_bytes_left(&l->out);
+    if (!s)
+        return true;
+    s->end = l->written;
+    s->line = l;
+    rl_list_add_last(&l->slots, &s->link);
+    l->pending++;
+    return true;
+}
+
+size_t rl_line_bytes(const rl_line *l, const char **bytes)
+{
+    *bytes = l->out.at + l->out.begin;
+    return (size_t)(l->written - l->sent);
+}
+
+void rl_line_sent(rl_line *l, size_t n)
+{
+    l->sent += n;
+    rl_bytes_sent(&l->out, n);
+}
+
+rl_slot *rl_line_first(const rl_line *l)
+{
+    rl_link *first = rl_list_first(&l->slots);
+    return first ? RL_CONTAINER(first, rl_slot, link) : NULL;
+}
+
+static rl_slot *take_first(rl_line *l)
+{
+    rl_slot *s = rl_line_first(l);
+    if (s) {
+        rl_list_remove(&s->link);
+        l->pending--;
+        s->line = NULL;
+    }
+    return s;
+}
+
+void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us)
+{
+    rl_slot *s;
+    if (!l->failed)
+        l->fault = *why;
+    l->failed = true;
+    while ((s = take_first(l)) != NULL)
+        s->failed(s, s->end <= l->sent, &l->fault, now_us);
+}
+
+static bool fail(rl_line *l, rlock_status status, const char *what,
+                 int64_t now_us)
+{
+    rl_fault f;
+    rl_fault_set(&f, status, 0, "%s", what);
+    f.transient = true;
+    rl_line_fail(l, &f, now_us);
+    return false;
+}
+
+static bool malformed(rl_line *l, int64_t now_us)
+{
+    rl_fault f;
+    const redisReader *reader = l->reader;
+    rl_fault_set(&f, RLOCK_EIO, 0, "not a Redis reply: %s",
+                 reader->err == REDIS_ERR_OOM ? "unexpected size or shape"
+                                              : reader->errstr);
+    rl_line_fail(l, &f, now_us);
+    return false;
+}
+
+/* A server that turns clients away says why before it is asked anything. */
+static bool unasked(rl_line *l, int64_t now_us)
+{
+    rl_fault f;
+    if (!rl_reply_is(&l->reply, REDIS_REPLY_ERROR))
+        return fail(l, RLOCK_EIO,
+                    "an answer came that nobody had asked for: no Redis "
+                    "server, or a proxy mixed up answers",
+                    now_us);
+    rl_error_reply(&l->reply, &f);
+    rl_line_fail(l, &f, now_us);
+    return false;
+}
+
+/* A reply is whole: to the one that asked first. */
+static bool deliver(rl_line *l, int64_t now_us)
+{
+    const rl_slot *first = rl_line_first(l);
+    /* It cannot be the answer to what has not been sent. */
+    bool asked = first && first->end <= l->sent;
+    if (!asked && !l->pushed)
+        return unasked(l, now_us);
+    if (asked) {
+        rl_slot *s = take_first(l);
+        s->answered(s, &l->reply, now_us);
+    } else {
+        l->pushed(l->arg, &l->reply);
+    }
+    return !l->failed;
+}
+
+static bool has_input(const rl_line *l)
+{
+    return l->reader->pos != l->reader->len;
+}
+
+bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
+{
+    void *reply;
+    if (l->failed)
+        return false;
+    if (redisReaderFeed(l->reader, bytes, n) != REDIS_OK)
+        return fail(l, RLOCK_ENOMEM, "no reply: out of memory", now_us);
+    /* Without input the reader would begin a reply all the same. */
+    while (has_input(l)) {
+        reply = NULL;
+        if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
+            return malformed(l, now_us);
+        if (!reply)
+            break;
+        if (!deliver(l, now_us))
+            return false;
+    }
+    if (l->reader->len - l->reader->pos > REPLY_BUDGET)
+        return fail(l, RLOCK_EIO, "not a Redis reply: too long", now_us);
+    return true;
+}
+
+bool rl_line_is_mid_reply(const rl_line *l)
+{
+    return has_input(l) || l->reader->ridx != -1;
+}

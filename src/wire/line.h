@@ -1,0 +1,87 @@
+/*
+ * A line: what is said over one connection, as bytes out, bytes in, and slots.
+ * It knows no socket, no clock and no thread: who drives it takes the bytes
+ * that are to be sent, tells how many the kernel has taken, and feeds what
+ * came.
+ *
+ * A slot is one command that waits for its reply. Replies come in the order of
+ * the commands, so the slots are a queue, and each ends exactly once: answered,
+ * or failed with the line. A reply that nobody asked for, or one that is none,
+ * fails the line; it is never used again, because a late reply would answer the
+ * next question.
+ *
+ * What a failure means is known by the byte: a command of which the kernel has
+ * not been given the last byte cannot be executed.
+ *
+ * A line belongs to one thread at a time.
+ */
+#ifndef RL_WIRE_LINE_H
+#define RL_WIRE_LINE_H
+
+#include "base/error.h"
+#include "base/list.h"
+#include "wire/bytes.h"
+#include "wire/reply.h"
+#include "wire/script.h"
+
+typedef struct rl_line rl_line;
+typedef struct rl_slot rl_slot;
+
+struct rl_slot {
+    rl_link link;  /* in the line's queue */
+    rl_line *line; /* NULL: it is in none */
+    uint64_t end;  /* its last byte, counted since the line began */
+    /*
+     * The reply is the line's, and goes with the next one. Both may push
+     * another slot.
+     */
+    void (*answered)(rl_slot *s, const rl_reply *r, int64_t now_us);
+    /* whole: the kernel was given all of it, so it may be executed */
+    void (*failed)(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us);
+};
+
+struct rl_line {
+    redisReader *reader;
+    rl_bytes out;
+    uint64_t written, sent; /* bytes since the line began */
+    /* Where the latest call ends that brought a script; 0: none has. */
+    uint64_t brought[RL_SCRIPT_COUNT];
+    rl_list slots;
+    size_t pending; /* how many slots there are */
+    bool failed;
+    bool retired;   /* gives the answers that it owes, and is asked no more */
+    rl_fault fault; /* why it failed */
+    /* For a subscriber: gets what nobody asked for; NULL: that is a failure. */
+    void (*pushed)(void *arg, const rl_reply *r);
+    void *arg;
+    rl_reply reply; /* being read */
+};
+
+bool rl_line_init(rl_line *l); /* false: out of memory */
+void rl_line_fini(rl_line *l); /* there are no slots any more */
+
+/*
+ * Between the two, a command is written to the bytes that begin returns. False:
+ * memory was lacking, or the line has failed; nothing of it will be sent, and
+ * the slot is in no line. NULL: a command whose reply is pushed.
+ */
+rl_bytes *rl_line_begin(rl_line *l);
+bool rl_line_push(rl_line *l, rl_slot *s);
+
+/* The next bytes to be sent; and how many of them have been. */
+size_t rl_line_bytes(const rl_line *l, const char **bytes);
+void rl_line_sent(rl_line *l, size_t n);
+
+/* Bytes that came. False: the line has failed. */
+bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us);
+
+/* Ends every slot. */
+void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);
+
+/* Has a part of a reply been read? */
+bool rl_line_is_mid_reply(const rl_line *l);
+
+/* The slot that is answered next, or NULL. */
+rl_slot *rl_line_first(const rl_line *l);
+
+#endif

@@ -1,0 +1,16 @@
+/* fits yes|no: is that what the library says of the hiredis linked here? */
+#include "net/fits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    const char *why;
+    bool fits = rl_hiredis_fits(&why);
+    printf("%s\n", fits ? "fits" : why ? why : "out of memory");
+    return argc == 2 && strcmp(argv[1], fits ? "yes" : "no") == 0 &&
+                   !fits == !!why
+               ? 0
+               : 1;
+}

@@ -1,0 +1,5 @@
+#ifndef SECOND_IS_OLD
+#define RL_HIREDIS_READER_SIZE_T 1
+#define RL_HIREDIS_HAS_DOUBLE    1
+#define RL_HIREDIS_HAS_FUNCS     1
+#endif
