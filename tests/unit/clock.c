@@ -11,11 +11,33 @@ TEST(clock, runs_forward)
     EXPECT_BETWEEN(rl_now_us() - before, 5000, 60000000);
 }
 
-TEST(clock, after_adds)
+#define AFTER(name, value, wanted)                                             \
+    TEST_CASE(clock, after_##name, EXPECT(value == wanted))
+
+AFTER(so_many_us, rl_after_us(100, 23), 123)
+AFTER(so_many_ms, rl_after_ms(100, 23), 23100)
+AFTER(no_time_is_now, rl_after_ms(100, 0), 100)
+AFTER(a_time_that_is_over_is_in_the_past, rl_after_us(100, -23), 77)
+AFTER(a_day, rl_after_ms(0, 86400000), INT64_C(86400000000))
+AFTER(the_longest_time_that_ends, rl_after_us(1, RL_NEVER - 2), RL_NEVER - 1)
+AFTER(the_shortest_endless_time, rl_after_us(1, RL_NEVER - 1), RL_NEVER)
+AFTER(any_negative_ms_is_never, rl_after_ms(100, -7), RL_NEVER)
+AFTER(the_end_of_time_is_never, rl_after_us(RL_NEVER, 0), RL_NEVER)
+
+TEST_CASE(clock, the_earlier_of_two, EXPECT_INT(rl_min(-3, 4), -3))
+TEST_CASE(clock, the_later_of_two, EXPECT_INT(rl_max(-3, 4), 4))
+TEST_CASE(clock, never_is_later_than_all, EXPECT(rl_max(RL_NEVER, 1) > 1))
+TEST_CASE(clock, never_is_no_reason_to_wait_longer,
+          EXPECT_INT(rl_min(RL_NEVER, 1), 1))
+
+TEST(clock, never_runs_back)
 {
-    EXPECT_INT(rl_after_us(100, 23), 123);
-    EXPECT_INT(rl_after_ms(100, 23), 23100);
-    EXPECT_INT(rl_after_ms(100, 0), 100);
+    int64_t last = rl_now_us();
+    for (int i = 0; i < 10000; i++) {
+        int64_t now = rl_now_us();
+        EXPECT(now >= last);
+        last = now;
+    }
 }
 
 TEST(clock, after_saturates)
@@ -47,6 +69,17 @@ TEST(clock, a_lease_of_the_margins_length_is_over_at_once)
     EXPECT(rl_lease_deadline(5000, 1) <= 5000);
     EXPECT(rl_lease_deadline(5000, 2) <= 5000);
     EXPECT(rl_lease_deadline(5000, 3) > 5000);
+}
+
+/* The margin is for clocks that drift: it never makes a lease longer. */
+TEST(clock, a_longer_lease_ends_later_and_never_late)
+{
+    int64_t last = rl_lease_deadline(0, 1);
+    for (int64_t ms = 2; ms < 100000; ms += 7) {
+        int64_t end = rl_lease_deadline(0, ms);
+        EXPECT(end > last && end < ms * 1000);
+        last = end;
+    }
 }
 
 TEST(clock, the_longest_lease_does_not_overflow)

@@ -1,24 +1,179 @@
-/* A connection that rests: is it still what it was? */
+/* A connection over a pair of sockets: a line, and what the kernel does. */
 #include "net/conn.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "shim.h"
 #include "test.h"
 
 /* A connection and the descriptor of its other end. */
 static rl_conn *connect_to(int *peer)
 {
     int fds[2];
-    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    redisContext *ctx = redisConnectFd(fds[0]);
-    EXPECT(ctx);
-    rl_conn *c = rl_conn_new(ctx);
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    rl_conn *c = rl_conn_new(rl_plain_transport(fds[0]));
     EXPECT(c);
     *peer = fds[1];
     return c;
+}
+
+static void say(int peer, const char *text)
+{
+    EXPECT_INT(write(peer, text, strlen(text)), strlen(text));
+}
+
+static void hang_up(rl_conn *c, int peer)
+{
+    rl_fault f = {.status = RLOCK_EIO};
+    close(peer);
+    rl_conn_break(c, &f);
+    rl_conn_free(c);
+}
+
+static int64_t in_ms(int64_t ms)
+{
+    return rl_after_ms(rl_now_us(), ms);
+}
+
+static rlock_status ping(rl_conn *c, int64_t deadline_us, rl_reply *r,
+                         rl_fault *f)
+{
+    return rl_conn_ask(c, deadline_us, r, f, 1, (const char *[]){"PING"});
+}
+
+TEST(conn, asks_and_is_answered)
+{
+    int peer;
+    char sent[100];
+    rl_reply r;
+    rl_fault f;
+    rl_conn *c = connect_to(&peer);
+    say(peer, "+");
+    /* The answer is there as soon as it looks; it looks after it has sent. */
+    EXPECT(rl_conn_receive(c));
+    say(peer, "PONG\r\n");
+    EXPECT_STATUS(ping(c, in_ms(SOON), &r, &f), RLOCK_OK);
+    EXPECT_STR(r.top.str, "PONG");
+    EXPECT(r.top.str >= r.text && r.top.str < r.text + sizeof r.text);
+    EXPECT_INT(read(peer, sent, sizeof sent), 14);
+    hang_up(c, peer);
+}
+
+TEST(conn, an_answer_that_does_not_come_breaks_it)
+{
+    int peer;
+    rl_reply r;
+    rl_fault f;
+    rl_conn *c = connect_to(&peer);
+    EXPECT_INT(ping(c, rl_now_us(), &r, &f), RLOCK_EIO);
+    EXPECT(rl_conn_is_broken(c));
+    EXPECT_INT(f.sys_errno, ETIMEDOUT);
+    EXPECT_CONTAINS(f.text, "no reply");
+    hang_up(c, peer);
+}
+
+TEST(conn, a_broken_one_answers_nothing_and_says_why)
+{
+    int peer;
+    rl_reply r;
+    rl_fault f;
+    rl_conn *c = connect_to(&peer);
+    close(peer);
+    EXPECT(!rl_conn_receive(c));
+    EXPECT_INT(ping(c, in_ms(SOON), &r, &f), RLOCK_EIO);
+    EXPECT_CONTAINS(f.text, "closed");
+    rl_conn_free(c);
+}
+
+TEST(conn, what_the_kernel_does_not_take_waits)
+{
+    static char large[4000000];
+    int peer;
+    const char *bytes;
+    rl_conn *c = connect_to(&peer);
+    rl_put_bytes(rl_line_begin(&c->line), large, sizeof large);
+    EXPECT(rl_line_push(&c->line, NULL));
+    EXPECT(rl_conn_send(c));
+    size_t left = rl_line_bytes(&c->line, &bytes);
+    EXPECT(left > 0 && left < sizeof large);
+    EXPECT_INT(rl_conn_events(c), POLLIN | POLLOUT);
+    while (read(peer, large, sizeof large) > 0)
+        EXPECT(rl_conn_send(c));
+    EXPECT_INT(rl_line_bytes(&c->line, &bytes), 0);
+    EXPECT_INT(rl_conn_events(c), POLLIN);
+    hang_up(c, peer);
+}
+
+TEST(conn, cannot_send_is_told_from_no_reply)
+{
+    static char large[4000000];
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    rl_put_bytes(rl_line_begin(&c->line), large, sizeof large);
+    EXPECT(rl_line_push(&c->line, NULL));
+    EXPECT(rl_conn_send(c));
+    rl_conn_time_out(c);
+    EXPECT_CONTAINS(c->line.fault.text, "cannot send");
+    hang_up(c, peer);
+}
+
+/* A server that is full says so, closes, and reads nothing. */
+TEST(conn, the_last_words_of_a_server_are_read_before_it_is_given_up)
+{
+    int peer;
+    rl_reply r;
+    rl_fault f;
+    rl_conn *c = connect_to(&peer);
+    say(peer, "-ERR max number of clients reached\r\n");
+    close(peer);
+    EXPECT_INT(ping(c, in_ms(SOON), &r, &f), RLOCK_ESERVER);
+    EXPECT(rl_conn_is_broken(c) && f.transient);
+    EXPECT_CONTAINS(f.text, "max number of clients");
+    rl_conn_free(c);
+}
+
+TEST(conn, writing_to_a_closed_one_raises_no_signal)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    close(peer);
+    rl_put_text(rl_line_begin(&c->line), "word");
+    EXPECT(rl_line_push(&c->line, NULL));
+    EXPECT(!rl_conn_send(c)); /* SIGPIPE would have ended the test */
+    rl_conn_free(c);
+}
+
+TEST(conn, all_that_has_come_is_read)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    static char many[40000];
+    int len = snprintf(many, sizeof many, "$30000\r\n%030000d\r\n", 1);
+    EXPECT_INT(write(peer, many, (size_t)len - 2), len - 2);
+    EXPECT(rl_conn_receive(c));
+    EXPECT(rl_line_is_mid_reply(&c->line));
+    EXPECT_INT(recv(c->io.fd, many, 1, MSG_DONTWAIT), -1);
+    hang_up(c, peer);
+}
+
+TEST(conn, remembers_when_something_came)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    int64_t before_us = rl_now_us();
+    EXPECT(rl_conn_receive(c));
+    EXPECT_INT(c->heard_us, 0);
+    say(peer, "+");
+    EXPECT(rl_conn_receive(c));
+    EXPECT(c->heard_us >= before_us);
+    hang_up(c, peer);
 }
 
 TEST(conn, is_stale_when_the_server_has_closed_it)
@@ -35,10 +190,9 @@ TEST(conn, is_stale_when_something_came_that_nobody_asked_for)
 {
     int peer;
     rl_conn *c = connect_to(&peer);
-    EXPECT_INT(write(peer, "+OK\r\n", 5), 5);
+    say(peer, "+OK\r\n");
     EXPECT(rl_conn_is_stale(c));
-    close(peer);
-    rl_conn_free(c);
+    hang_up(c, peer);
 }
 
 static volatile sig_atomic_t ticks;
@@ -62,13 +216,22 @@ TEST(conn, is_not_stale_because_a_signal_came)
     int peer;
     rl_conn *c = connect_to(&peer);
     tick_every(50);
-    int64_t until = test_now_ms() + 1000;
-    while (test_now_ms() < until) {
-        for (int i = 0; i < 1000; i++)
-            EXPECT(!rl_conn_is_stale(c));
-    }
+    int64_t until = test_now_ms() + SOON;
+    while (ticks < 300 && test_now_ms() < until)
+        EXPECT(!rl_conn_is_stale(c));
     tick_every(0);
-    EXPECT(ticks > 100);
-    close(peer);
-    rl_conn_free(c);
+    EXPECT_INT(ticks >= 300, 1);
+    hang_up(c, peer);
+}
+
+TEST(conn, closes_its_socket_when_there_is_no_memory_for_it)
+{
+    int fds[2];
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    rl_conn *c = rl_conn_new(rl_plain_transport(fds[0]));
+    shim_clear(shim_here());
+    EXPECT(!c);
+    EXPECT_INT(fcntl(fds[0], F_GETFD), -1);
+    close(fds[1]);
 }

@@ -102,6 +102,40 @@ static const char *shown(const void *name, size_t len, size_t size)
     return out;
 }
 
+TEST(error, a_fault_that_passes_is_worth_another_try)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_ESERVER, 0, "busy");
+    EXPECT_INT(rl_fault_passes(&f, RLOCK_ESERVER), RLOCK_ESERVER);
+    EXPECT(f.transient);
+    EXPECT_STR(f.text, "busy");
+    EXPECT_INT(rl_fault_passes(NULL, RLOCK_EIO), RLOCK_EIO);
+}
+
+TEST(error, a_fault_says_what_it_was_told)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, ECONNREFUSED, "%s:%d", "h", 6379);
+    EXPECT_INT(f.status, RLOCK_EIO);
+    EXPECT_INT(f.sys_errno, ECONNREFUSED);
+    EXPECT_STR(f.text, "h:6379");
+}
+
+TEST(error, the_next_failure_takes_the_place_of_the_last)
+{
+    rl_error_set(RLOCK_EIO, EPIPE, "a rather long message");
+    rl_error_set(RLOCK_EINVAL, 0, "short");
+    EXPECT_INT(rlock_last_error()->status, RLOCK_EINVAL);
+    EXPECT_INT(rlock_last_error()->sys_errno, 0);
+    EXPECT_STR(rlock_last_error()->message, "short");
+}
+
+TEST(error, an_empty_message_is_one)
+{
+    rl_error_set(RLOCK_EIO, 0, "%s", "");
+    EXPECT_STR(rlock_last_error()->message, "");
+}
+
 TEST(printable, keeps_plain_text)
 {
     const char *all = " !\"#$%&'()*+,-./09:;<=>?@AZ[\\]^_`az{|}~";
@@ -138,6 +172,16 @@ TEST(printable, never_cuts_an_escape_and_never_overflows)
         const char *last = strrchr(text, '\\');
         EXPECT(!last || strlen(last) >= 4 + 3);
     }
+}
+
+TEST(printable, backslashes_are_plain)
+{
+    EXPECT_STR(shown("a\\x00", 5, 200), "a\\x00");
+}
+
+TEST(printable, a_nul_does_not_end_a_name)
+{
+    EXPECT_STR(shown("\0\0z", 3, 200), "\\x00\\x00z");
 }
 
 TEST(printable, a_name_that_just_fits_is_whole)

@@ -139,6 +139,96 @@ TEST(heap, a_reservation_given_back_is_used_again)
     rl_heap_fini(&h);
 }
 
+TEST(heap, one_node_comes_and_goes)
+{
+    rl_heap h = {0};
+    rl_heap_node n = {0};
+    for (int i = 0; i < 100; i++) {
+        reserve_and_set(&h, &n, i);
+        EXPECT(rl_heap_first(&h) == &n);
+        EXPECT_INT(pop(&h), i);
+        EXPECT(!rl_heap_first(&h));
+    }
+    rl_heap_fini(&h);
+}
+
+TEST(heap, what_is_due_at_one_time_comes_all)
+{
+    rl_heap h = {0};
+    rl_heap_node n[NODES] = {0};
+    for (int i = 0; i < NODES; i++)
+        reserve_and_set(&h, &n[i], 7);
+    for (int i = 0; i < NODES; i++)
+        EXPECT_INT(pop(&h), 7);
+    for (int i = 0; i < NODES; i++)
+        EXPECT_INT(n[i].at, 0);
+    rl_heap_fini(&h);
+}
+
+TEST(heap, a_node_set_to_its_own_time_stays)
+{
+    rl_heap h = {0};
+    rl_heap_node n[3] = {0};
+    for (int i = 0; i < 3; i++)
+        reserve_and_set(&h, &n[i], i);
+    rl_heap_set(&h, &n[1], 1);
+    EXPECT_INT(h.count, 3);
+    for (int i = 0; i < 3; i++)
+        EXPECT_INT(pop(&h), i);
+    rl_heap_fini(&h);
+}
+
+TEST(heap, the_first_may_become_the_last)
+{
+    rl_heap h = {0};
+    rl_heap_node n[5] = {0};
+    for (int i = 0; i < 5; i++)
+        reserve_and_set(&h, &n[i], i);
+    rl_heap_set(&h, &n[0], 100);
+    for (int i = 1; i < 5; i++)
+        EXPECT_INT(pop(&h), i);
+    EXPECT_INT(pop(&h), 100);
+    rl_heap_fini(&h);
+}
+
+TEST(heap, removes_the_first_and_the_last)
+{
+    rl_heap h = {0};
+    rl_heap_node n[5] = {0};
+    for (int i = 0; i < 5; i++)
+        reserve_and_set(&h, &n[i], i);
+    forget(&h, &n[0]);
+    forget(&h, &n[4]);
+    for (int i = 1; i < 4; i++)
+        EXPECT_INT(pop(&h), i);
+    rl_heap_fini(&h);
+}
+
+TEST(heap, removing_twice_is_removing_once)
+{
+    rl_heap h = {0};
+    rl_heap_node n[2] = {0};
+    reserve_and_set(&h, &n[0], 1);
+    reserve_and_set(&h, &n[1], 2);
+    rl_heap_remove(&h, &n[0]);
+    rl_heap_remove(&h, &n[0]);
+    EXPECT_INT(h.count, 1);
+    EXPECT(rl_heap_first(&h) == &n[1]);
+    rl_heap_fini(&h);
+}
+
+TEST(heap, can_be_used_again_after_its_end)
+{
+    rl_heap h = {0};
+    rl_heap_node n = {0};
+    reserve_and_set(&h, &n, 1);
+    forget(&h, &n);
+    rl_heap_fini(&h);
+    reserve_and_set(&h, &n, 2);
+    EXPECT_INT(pop(&h), 2);
+    rl_heap_fini(&h);
+}
+
 /* The model: due times by index; NONE: not in the heap. */
 #define NONE INT64_MAX
 

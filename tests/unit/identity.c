@@ -1,20 +1,27 @@
 /* Which run of the server this is, from what its scripts tell. */
 #include "core/identity.h"
 
-#include "base/clock.h"
 #include "test.h"
+
+#define NOW_US INT64_C(5000000000)
+
+static bool tell(rl_identity *id, const char *run_id, long long uptime_s,
+                 int64_t now_us)
+{
+    rl_item told[2] = {
+        {.type = REDIS_REPLY_STRING, .str = run_id, .len = strlen(run_id)},
+        {.type = REDIS_REPLY_INTEGER, .integer = uptime_s},
+    };
+    return rl_identity_note(id, told, now_us);
+}
 
 static int64_t age_s(long long uptime_s)
 {
     rl_identity id = {0};
-    rl_item told[2] = {
-        {.type = REDIS_REPLY_STRING, .str = "run", .len = 3},
-        {.type = REDIS_REPLY_INTEGER, .integer = uptime_s},
-    };
     rl_identity_init(&id);
-    EXPECT(rl_identity_note(&id, told));
+    EXPECT(tell(&id, "run", uptime_s, NOW_US));
     EXPECT_STR(rl_identity_run(&id).id, "run");
-    int64_t us = rl_now_us() - rl_identity_run(&id).started_us;
+    int64_t us = NOW_US - rl_identity_run(&id).started_us;
     rl_identity_fini(&id);
     return us / 1000000;
 }
@@ -32,4 +39,63 @@ TEST(identity, an_uptime_that_cannot_be_is_cut)
     EXPECT_INT(age_s(-1), 0);
     EXPECT_INT(age_s(INT64_MIN), 0);
     EXPECT_INT(age_s(INT64_MAX), 1000000000 - 1);
+}
+
+TEST(identity, the_first_run_has_not_restarted)
+{
+    rl_identity id = {0};
+    rl_identity_init(&id);
+    EXPECT(tell(&id, "one", 60, NOW_US));
+    EXPECT(!rl_identity_run(&id).restarted);
+    rl_identity_fini(&id);
+}
+
+TEST(identity, another_run_has_restarted)
+{
+    rl_identity id = {0};
+    rl_identity_init(&id);
+    EXPECT(tell(&id, "one", 60, NOW_US));
+    EXPECT(tell(&id, "two", 1, NOW_US + 10));
+    EXPECT_STR(rl_identity_run(&id).id, "two");
+    EXPECT(rl_identity_run(&id).restarted);
+    EXPECT_INT(rl_identity_run(&id).started_us, NOW_US + 10);
+    rl_identity_fini(&id);
+}
+
+/* Its clock is not believed anew each time: the beginning stays. */
+TEST(identity, the_same_run_told_again_changes_nothing)
+{
+    rl_identity id = {0};
+    rl_identity_init(&id);
+    EXPECT(tell(&id, "one", 61, NOW_US));
+    EXPECT(tell(&id, "one", 1, NOW_US + 1000000));
+    EXPECT(!rl_identity_run(&id).restarted);
+    EXPECT_INT(rl_identity_run(&id).started_us, NOW_US - 60 * 1000000);
+    rl_identity_fini(&id);
+}
+
+/* It may have restarted while it was away, and others had voted before. */
+TEST(identity, a_server_that_was_away_from_the_beginning_counts_as_restarted)
+{
+    rl_identity id = {0};
+    rl_identity_init(&id);
+    atomic_store(&id.awaited, true);
+    EXPECT(tell(&id, "one", 60, NOW_US));
+    EXPECT(rl_identity_run(&id).restarted);
+    EXPECT(!atomic_load(&id.awaited));
+    rl_identity_fini(&id);
+}
+
+TEST(identity, a_server_that_does_not_tell_is_not_known)
+{
+    static char longer[RL_RUN_ID_MAX + 1];
+    rl_identity id = {0};
+    rl_identity_init(&id);
+    EXPECT(!tell(&id, "", 60, NOW_US));
+    memset(longer, 'x', RL_RUN_ID_MAX);
+    EXPECT(!tell(&id, longer, 60, NOW_US));
+    rl_item nil[2] = {{.type = REDIS_REPLY_NIL}, {.type = REDIS_REPLY_NIL}};
+    EXPECT(!rl_identity_note(&id, nil, NOW_US));
+    EXPECT_STR(rl_identity_run(&id).id, "");
+    rl_identity_fini(&id);
 }

@@ -34,7 +34,32 @@ TEST(keys, one_opening_brace_is_enough)
 {
     expect_key(rl_key_token("a{b", 3), "rlock_token:a{b");
     expect_key(rl_key_token("{", 1), "rlock_token:{");
+    expect_key(rl_key_queue("{", 1), "rlock_queue:{");
     expect_key(rl_key_token("a}b", 3), "rlock_token:{a}b}");
+}
+
+static void expect_queue(const char *name, const char *wanted)
+{
+    expect_key(rl_key_queue(name, strlen(name)), wanted);
+}
+
+TEST(keys, each_name_has_a_queue_of_its_own)
+{
+    expect_queue("a", "rlock_queue:{a}");
+    expect_queue("{a}", "rlock_queue:{a}{}");
+    expect_queue("{a}{}", "rlock_queue:{a}{}{}");
+    expect_queue("{a}{}{}", "rlock_queue:{a}{}{}{}");
+    expect_queue("a}b", "rlock_queue:{a}b}");
+    expect_queue("{a}b}", "rlock_queue:{a}b}{}");
+    expect_queue("{}", "rlock_queue:{}{}");
+    expect_queue("{}{}", "rlock_queue:{}{}{}");
+    /* Nobody's braces but its own. */
+    expect_queue("{a}{b}", "rlock_queue:{a}{b}");
+    expect_queue("{{a}", "rlock_queue:{{a}");
+    expect_queue("{{a}}", "rlock_queue:{{a}}");
+    expect_queue("a{}", "rlock_queue:a{}");
+    expect_queue("{a}:1", "rlock_queue:{a}:1");
+    expect_queue("}", "rlock_queue:{}}");
 }
 
 TEST(keys, a_name_may_hold_any_byte)
@@ -46,6 +71,40 @@ TEST(keys, a_name_may_hold_any_byte)
     EXPECT(memcmp(k.text, "rlock_queue:{\0\r\n}", k.len) == 0);
 }
 
+/* Redisson's rule is the same for each kind of key. */
+static void expect_keys(const char *name, const char *tagged)
+{
+    char wanted[200];
+    size_t len = strlen(name);
+    snprintf(wanted, sizeof wanted, "rlock_token:%s", tagged);
+    expect_key(rl_key_token(name, len), wanted);
+    snprintf(wanted, sizeof wanted, "rlock_queue:%s", tagged);
+    expect_key(rl_key_queue(name, len), wanted);
+    snprintf(wanted, sizeof wanted, "redisson_lock__channel:%s", tagged);
+    expect_key(rl_key_redisson(name, len), wanted);
+    snprintf(wanted, sizeof wanted, "rlock_undone:%s:" UUID, tagged);
+    expect_key(rl_key_tombstone(name, len, "h:1:2:" UUID), wanted);
+}
+
+#define NAME(place, name, tagged)                                              \
+    TEST_CASE(keys, a_name_##place, expect_keys(name, tagged))
+
+NAME(of_one_byte, "n", "{n}")
+NAME(with_blanks, "a b", "{a b}")
+NAME(with_colons, "a:b:c", "{a:b:c}")
+NAME(with_an_empty_tag, "{}a", "{}a")
+NAME(with_two_tags, "{a}{b}", "{a}{b}")
+NAME(with_a_brace_at_the_end, "a{", "a{")
+NAME(with_closing_braces_only, "}}", "{}}}")
+
+/* A holder's host may be of any length; its last characters are the uuid. */
+TEST(keys, a_tombstone_takes_the_uuid_from_the_end_of_any_holder)
+{
+    expect_key(rl_key_tombstone("n", 1, UUID), "rlock_undone:{n}:" UUID);
+    expect_key(rl_key_tombstone("n", 1, "a-long-host.example.org:99:100:" UUID),
+               "rlock_undone:{n}:" UUID);
+}
+
 TEST(keys, the_longest_name_fits)
 {
     char name[RLOCK_NAME_MAX];
@@ -55,4 +114,24 @@ TEST(keys, the_longest_name_fits)
     EXPECT_INT(k.len, strlen("rlock_undone:{}:") + sizeof name + strlen(UUID));
     EXPECT(memcmp(k.text + k.len - strlen(UUID), UUID, strlen(UUID)) == 0);
     EXPECT(rl_key_redisson(name, sizeof name).len <= sizeof k.text);
+}
+
+static void expect_reserved(const char *name, const char *prefix)
+{
+    const char *found = rl_name_reserved(name, strlen(name));
+    EXPECT_STR(found ? found : "", prefix);
+}
+
+TEST(keys, names_of_the_librarys_own_are_reserved)
+{
+    expect_reserved("rlock_token:{a}", "rlock_token:");
+    expect_reserved("rlock_queue:", "rlock_queue:");
+    expect_reserved("rlock_undone:x", "rlock_undone:");
+    expect_reserved("rlock_bell:x", "rlock_bell:");
+    expect_reserved("rlock_probe:x", "rlock_probe:");
+    expect_reserved("redisson_lock__channel:{a}", "redisson_lock__channel:");
+    expect_reserved("rlock_token", "");
+    expect_reserved("my:rlock_token:", "");
+    expect_reserved("Rlock_token:", "");
+    expect_reserved("a", "");
 }

@@ -86,6 +86,91 @@ TEST(map, tells_apart_what_has_one_hash)
     free(t);
 }
 
+/* Three in one bucket; the one that is removed is the only one to go. */
+static void expect_removed_alone(int which)
+{
+    rl_map m;
+    thing t[3];
+    EXPECT(rl_map_init(&m, equal));
+    for (int i = 0; i < 3; i++) {
+        t[i] = (thing){.key = i};
+        rl_map_add(&m, &t[i].node, 7);
+    }
+    rl_map_remove(&m, &t[which].node);
+    EXPECT_INT(m.count, 2);
+    for (int i = 0; i < 3; i++)
+        EXPECT(find(&m, 7, i) == (i == which ? NULL : &t[i]));
+    rl_map_fini(&m);
+}
+
+TEST_CASE(map, removes_the_head_of_a_chain, expect_removed_alone(2))
+TEST_CASE(map, removes_from_the_middle_of_a_chain, expect_removed_alone(1))
+TEST_CASE(map, removes_the_end_of_a_chain, expect_removed_alone(0))
+
+TEST(map, what_was_removed_can_be_added_again)
+{
+    rl_map m;
+    thing t = {.key = 1};
+    EXPECT(rl_map_init(&m, equal));
+    for (int i = 0; i < 100; i++) {
+        rl_map_add(&m, &t.node, hash_of(1));
+        EXPECT(find(&m, hash_of(1), 1) == &t);
+        rl_map_remove(&m, &t.node);
+        EXPECT(!find(&m, hash_of(1), 1));
+    }
+    EXPECT_INT(m.count, 0);
+    rl_map_fini(&m);
+}
+
+TEST(map, the_youngest_of_equal_keys_is_found)
+{
+    rl_map m;
+    thing t[2] = {{.key = 1}, {.key = 1}};
+    EXPECT(rl_map_init(&m, equal));
+    rl_map_add(&m, &t[0].node, 7);
+    rl_map_add(&m, &t[1].node, 7);
+    EXPECT(find(&m, 7, 1) == &t[1]);
+    rl_map_remove(&m, &t[1].node);
+    EXPECT(find(&m, 7, 1) == &t[0]);
+    rl_map_fini(&m);
+}
+
+static void count_one(rl_map_node *n, void *arg)
+{
+    (void)n;
+    ++*(int *)arg;
+}
+
+TEST(map, each_of_none_is_none)
+{
+    rl_map m;
+    int calls = 0;
+    EXPECT(rl_map_init(&m, equal));
+    rl_map_each(&m, count_one, &calls);
+    EXPECT_INT(calls, 0);
+    rl_map_fini(&m);
+}
+
+TEST(map, each_comes_by_once_in_one_bucket)
+{
+    rl_map m;
+    int calls = 0;
+    thing *t = make_things();
+    EXPECT(rl_map_init(&m, equal));
+    for (int i = 0; i < 50; i++)
+        rl_map_add(&m, &t[i].node, 7);
+    rl_map_each(&m, count_one, &calls);
+    EXPECT_INT(calls, 50);
+    rl_map_fini(&m);
+    free(t);
+}
+
+TEST(map, hash_of_no_bytes_depends_on_the_seed)
+{
+    EXPECT(rl_hash("", 0, 1) != rl_hash("", 0, 2));
+    EXPECT(rl_hash("", 0, 1) == rl_hash("x", 0, 1));
+}
+
 TEST(map, one_key_under_another_hash_is_not_found)
 {
     rl_map m;

@@ -323,16 +323,82 @@ static long long number_of(int type, long long integer, const char *text)
     return rl_item_number(&i);
 }
 
-TEST(reply, numbers_come_as_integers_or_text)
+#define NUMBER(name, type, integer, text, wanted)                              \
+    TEST_CASE(                                                                 \
+        reply, name,                                                           \
+        EXPECT_INT(number_of(REDIS_REPLY_##type, integer, text), wanted))
+
+NUMBER(an_integer_is_a_number, INTEGER, 42, NULL, 42)
+NUMBER(a_negative_integer_is_a_number, INTEGER, -42, NULL, -42)
+NUMBER(the_largest_integer_is_a_number, INTEGER, INT64_MAX, NULL, INT64_MAX)
+NUMBER(a_text_of_digits_is_a_number, STRING, 0, "42", 42)
+NUMBER(a_token_is_a_number, STRING, 0, "1700000000000001", 1700000000000001)
+NUMBER(a_text_with_a_sign_is_a_number, STRING, 0, "-7", -7)
+NUMBER(an_empty_text_is_none, STRING, 0, "", -1)
+NUMBER(a_text_that_goes_on_is_none, STRING, 0, "4x", -1)
+NUMBER(a_text_without_digits_is_none, STRING, 0, "x", -1)
+NUMBER(a_fraction_is_none, STRING, 0, "4.5", -1)
+NUMBER(a_status_is_none, STATUS, 0, "42", -1)
+NUMBER(an_error_is_none, ERROR, 0, "42", -1)
+NUMBER(nil_is_none, NIL, 0, NULL, -1)
+
+/* --- what the scripts of a lock are answered ------------------------------ */
+
+TEST(reply, granted_is_two_items)
 {
-    EXPECT_INT(number_of(REDIS_REPLY_INTEGER, 42, NULL), 42);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, "42"), 42);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, "1700000000000001"),
-               1700000000000001);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, "-7"), -7);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, ""), -1);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, "4x"), -1);
-    EXPECT_INT(number_of(REDIS_REPLY_STRING, 0, "x"), -1);
-    EXPECT_INT(number_of(REDIS_REPLY_STATUS, 0, "42"), -1);
-    EXPECT_INT(number_of(REDIS_REPLY_NIL, 0, NULL), -1);
+    parser *p = parser_new();
+    const rl_reply *r = &p->reply;
+    EXPECT_INT(feed_text(p, "*2\r\n:1\r\n$16\r\n1700000000000001\r\n"), WHOLE);
+    EXPECT(rl_reply_is_array(r, 2) && !rl_reply_is_array(r, 3));
+    EXPECT_INT(rl_item_number(&r->item[0]), 1);
+    EXPECT_INT(rl_item_number(&r->item[1]), 1700000000000001);
+    parser_free(p);
+}
+
+TEST(reply, busy_is_three_items)
+{
+    parser *p = parser_new();
+    const rl_reply *r = &p->reply;
+    EXPECT_INT(feed_text(p, "*3\r\n:0\r\n:29950\r\n$2\r\n17\r\n"), WHOLE);
+    EXPECT(rl_reply_is_array(r, 3));
+    EXPECT_INT(rl_item_number(&r->item[0]), 0);
+    EXPECT_INT(rl_item_number(&r->item[1]), 29950);
+    parser_free(p);
+}
+
+TEST(reply, a_key_without_expiry_has_a_negative_time)
+{
+    parser *p = parser_new();
+    EXPECT_INT(feed_text(p, "*2\r\n:0\r\n:-1\r\n"), WHOLE);
+    EXPECT_INT(rl_item_number(&p->reply.item[1]), -1);
+    parser_free(p);
+}
+
+/* Lua's false comes as nil. */
+TEST(reply, an_array_may_have_nil_in_it)
+{
+    parser *p = parser_new();
+    EXPECT_INT(feed_text(p, "*3\r\n:1\r\n$-1\r\n:3\r\n"), WHOLE);
+    EXPECT(rl_item_is(&p->reply.item[1], REDIS_REPLY_NIL));
+    EXPECT_INT(p->reply.item[2].integer, 3);
+    parser_free(p);
+}
+
+TEST(reply, an_error_is_no_array)
+{
+    parser *p = parser_new();
+    EXPECT_INT(feed_text(p, "-NOSCRIPT No matching script.\r\n"), WHOLE);
+    EXPECT(!rl_reply_is_array(&p->reply, 0));
+    EXPECT(!rl_reply_is(&p->reply, REDIS_REPLY_STRING));
+    parser_free(p);
+}
+
+/* An array that announces more than it has shows only what was there. */
+TEST(reply, an_array_is_whole_with_its_last_item)
+{
+    parser *p = parser_new();
+    EXPECT_INT(feed_text(p, "*2\r\n:1\r\n"), PARTIAL);
+    EXPECT_INT(feed_text(p, ":2\r\n"), WHOLE);
+    EXPECT_INT(p->reply.item[1].integer, 2);
+    parser_free(p);
 }

@@ -27,20 +27,23 @@ TEST(uri, none_is_the_default_server)
     expect_tcp(NULL, "127.0.0.1", 6379, 0);
 }
 
-TEST(uri, tcp)
-{
-    expect_tcp("redis://h", "h", 6379, 0);
-    expect_tcp("redis://h/", "h", 6379, 0);
-    expect_tcp("redis://h:1", "h", 1, 0);
-    expect_tcp("redis://h:65535/", "h", 65535, 0);
-    expect_tcp("redis://example.org:7000/15", "example.org", 7000, 15);
-    expect_tcp("redis://10.0.0.1/3", "10.0.0.1", 6379, 3);
-}
+#define TCP(name, text, host, port, db)                                        \
+    TEST_CASE(uri, name, expect_tcp(text, host, port, db))
 
-TEST(uri, ipv6)
+TCP(a_host_has_the_usual_port, "redis://h", "h", 6379, 0)
+TCP(a_slash_alone_is_database_0, "redis://h/", "h", 6379, 0)
+TCP(the_least_port, "redis://h:1", "h", 1, 0)
+TCP(the_largest_port, "redis://h:65535/", "h", 65535, 0)
+TCP(host_port_and_database, "redis://e.org:7000/15", "e.org", 7000, 15)
+TCP(an_address_and_a_database, "redis://10.0.0.1/3", "10.0.0.1", 6379, 3)
+TCP(a_port_with_zeros_before_it, "redis://h:06379", "h", 6379, 0)
+TCP(a_host_with_an_escape, "redis://h%2do", "h-o", 6379, 0)
+TCP(an_ipv6_address, "redis://[::1]", "::1", 6379, 0)
+TCP(an_ipv6_address_with_all, "redis://[fe80::1]:7000/2", "fe80::1", 7000, 2)
+TCP(an_ipv6_address_and_a_database, "redis://[::1]/4", "::1", 6379, 4)
+
+TEST(uri, an_ipv6_address_is_shown_in_brackets)
 {
-    expect_tcp("redis://[::1]", "::1", 6379, 0);
-    expect_tcp("redis://[fe80::1]:7000/2", "fe80::1", 7000, 2);
     rl_uri u = parse("redis://[::1]:7000");
     EXPECT_STR(u.shown, "redis://[::1]:7000");
     rl_uri_fini(&u);
@@ -61,25 +64,23 @@ static void expect_login(const char *text, const char *user, const char *pass)
     rl_uri_fini(&u);
 }
 
-TEST(uri, login)
-{
-    expect_login("redis://u:p@h", "u", "p");
-    expect_login("redis://:p@h:1/2", NULL, "p");
-    expect_login("redis://u@h", "u", NULL);
-    expect_login("unix://u@/s", "u", NULL);
-    expect_login("unix://u:p@/s", "u", "p");
-    expect_login("unix://:p@/s?db=1", NULL, "p");
-    expect_login("redis://u:@h", "u", "");
-}
+#define LOGIN(name, text, user, password)                                      \
+    TEST_CASE(uri, name, expect_login(text, user, password))
 
-TEST(uri, login_with_unusual_characters)
-{
-    expect_login("redis://u:p@q@h", "u", "p@q");
-    expect_login("redis://u:p:q@h", "u", "p:q");
-    expect_login("redis://u%3av:p%40%2F%25@h", "u:v", "p@/%");
-    expect_login("redis://:%c3%A9@h", NULL, "\xc3\xa9");
-    expect_login("unix://:a%2fb@/s", NULL, "a/b");
-}
+LOGIN(user_and_password, "redis://u:p@h", "u", "p")
+LOGIN(a_password_alone, "redis://:p@h:1/2", NULL, "p")
+LOGIN(a_user_alone, "redis://u@h", "u", NULL)
+LOGIN(an_empty_password, "redis://u:@h", "u", "")
+LOGIN(neither_of_both, "redis://@h", NULL, NULL)
+LOGIN(a_user_of_a_socket, "unix://u@/s", "u", NULL)
+LOGIN(user_and_password_of_a_socket, "unix://u:p@/s", "u", "p")
+LOGIN(a_password_of_a_socket, "unix://:p@/s?db=1", NULL, "p")
+
+LOGIN(a_password_with_an_at, "redis://u:p@q@h", "u", "p@q")
+LOGIN(a_password_with_a_colon, "redis://u:p:q@h", "u", "p:q")
+LOGIN(escapes_in_both, "redis://u%3av:p%40%2F%25@h", "u:v", "p@/%")
+LOGIN(a_password_in_utf_8, "redis://:%c3%A9@h", NULL, "\xc3\xa9")
+LOGIN(a_slash_in_a_sockets_password, "unix://:a%2fb@/s", NULL, "a/b")
 
 static void expect_local(const char *text, const char *path, int db)
 {
@@ -90,14 +91,14 @@ static void expect_local(const char *text, const char *path, int db)
     rl_uri_fini(&u);
 }
 
-TEST(uri, unix_socket)
-{
-    expect_local("unix:///s", "/s", 0);
-    expect_local("unix:///run/redis/redis.sock?db=7", "/run/redis/redis.sock",
-                 7);
-    expect_local("unix:///a%20b%3Fc", "/a b?c", 0);
-    expect_local("unix:///a@b:c", "/a@b:c", 0);
-}
+#define LOCAL(name, text, path, db)                                            \
+    TEST_CASE(uri, name, expect_local(text, path, db))
+
+LOCAL(a_socket, "unix:///s", "/s", 0)
+LOCAL(a_socket_and_a_database, "unix:///run/redis.sock?db=7", "/run/redis.sock",
+      7)
+LOCAL(a_socket_with_escapes, "unix:///a%20b%3Fc", "/a b?c", 0)
+LOCAL(a_socket_with_signs_of_a_login, "unix:///a@b:c", "/a@b:c", 0)
 
 static void expect_bad(const char *text, int position)
 {
@@ -111,66 +112,54 @@ static void expect_bad(const char *text, int position)
     rl_uri_fini(&u);
 }
 
-TEST(uri, unknown_scheme)
-{
-    expect_bad("", 1);
-    expect_bad("localhost:6379", 1);
-    expect_bad("http://h", 1);
-    expect_bad("redis:/h", 1);
-    expect_bad("REDIS//h", 1);
-    expect_bad(" redis://h", 1);
-}
+/* A test for each: where the error is said to be, counted from 1. */
+#define BAD(name, text, position)                                              \
+    TEST_CASE(uri, name, expect_bad(text, position))
 
-TEST(uri, bad_port)
-{
-    expect_bad("redis://h:", 11);
-    expect_bad("redis://h:0", 11);
-    expect_bad("redis://h:65536", 11);
-    expect_bad("redis://h:99999999999999999999", 11);
-    expect_bad("redis://h:-1", 11);
-    expect_bad("redis://h:6379x/0", 11);
-    expect_bad("redis://h: 6379", 11);
-    expect_bad("redis://u:p@h:x", 15);
-    expect_bad("redis://[::1]:x", 15);
-}
+BAD(no_uri_at_all, "", 1)
+BAD(a_host_without_a_scheme, "localhost:6379", 1)
+BAD(another_scheme, "http://h", 1)
+BAD(a_scheme_with_one_slash, "redis:/h", 1)
+BAD(a_scheme_without_its_colon, "REDIS//h", 1)
+BAD(a_scheme_in_capitals, "REDIS://h", 1)
+BAD(a_blank_before_the_scheme, " redis://h", 1)
 
-TEST(uri, bad_host)
-{
-    expect_bad("redis://", 9);
-    expect_bad("redis://:6379", 9);
-    expect_bad("redis://u:p@/0", 13);
-    expect_bad("redis://[::1", 9);
-    expect_bad("redis://[::1]x", 14);
-    expect_bad("redis://[]", 10);
-}
+BAD(an_empty_port, "redis://h:", 11)
+BAD(port_0, "redis://h:0", 11)
+BAD(a_port_above_the_largest, "redis://h:65536", 11)
+BAD(a_port_that_overflows, "redis://h:99999999999999999999", 11)
+BAD(a_negative_port, "redis://h:-1", 11)
+BAD(a_port_with_a_sign, "redis://h:+1", 11)
+BAD(a_port_that_goes_on, "redis://h:6379x/0", 11)
+BAD(a_port_with_a_blank, "redis://h: 6379", 11)
+BAD(a_port_behind_a_login, "redis://u:p@h:x", 15)
+BAD(a_port_behind_brackets, "redis://[::1]:x", 15)
 
-TEST(uri, bad_database)
-{
-    expect_bad("redis://h/x", 11);
-    expect_bad("redis://h/-1", 11);
-    expect_bad("redis://h/1/2", 11);
-    expect_bad("redis://h/99999999999999999999", 11);
-    expect_bad("redis://h/0?x=1", 11);
-    expect_bad("unix:///s?db=", 14);
-    expect_bad("unix:///s?db=x", 14);
-    expect_bad("unix:///s?x=1", 11);
-    expect_bad("unix:///s?", 11);
-}
+BAD(no_host, "redis://", 9)
+BAD(no_host_but_a_port, "redis://:6379", 9)
+BAD(no_host_but_a_login, "redis://u:p@/0", 13)
+BAD(no_closing_bracket, "redis://[::1", 9)
+BAD(something_behind_the_bracket, "redis://[::1]x", 14)
+BAD(nothing_in_brackets, "redis://[]", 10)
+
+BAD(a_database_that_is_no_number, "redis://h/x", 11)
+BAD(a_negative_database, "redis://h/-1", 11)
+BAD(two_databases, "redis://h/1/2", 11)
+BAD(a_database_that_overflows, "redis://h/99999999999999999999", 11)
+BAD(a_query_behind_the_database, "redis://h/0?x=1", 11)
+BAD(an_empty_database_of_a_socket, "unix:///s?db=", 14)
+BAD(a_word_for_a_sockets_database, "unix:///s?db=x", 14)
+BAD(an_option_that_is_unknown, "unix:///s?x=1", 11)
+BAD(an_empty_query, "unix:///s?", 11)
 
 /* What is no path must not be dropped without a word. */
-TEST(uri, a_query_or_fragment_after_a_host_is_refused)
-{
-    expect_bad("redis://h?db=1", 10);
-    expect_bad("redis://h#x", 10);
-    expect_bad("redis://h:1?db=1", 11);
-}
+BAD(a_query_behind_the_host, "redis://h?db=1", 10)
+BAD(a_fragment_behind_the_host, "redis://h#x", 10)
+BAD(a_query_behind_the_port, "redis://h:1?db=1", 11)
 
-TEST(uri, bad_path)
-{
-    expect_bad("unix://s", 8);
-    expect_bad("unix://", 8);
-    expect_bad("unix://u:p@s/t", 12);
-}
+BAD(a_relative_path, "unix://s", 8)
+BAD(no_path, "unix://", 8)
+BAD(a_relative_path_behind_a_login, "unix://u:p@s/t", 12)
 
 TEST(uri, a_socket_path_that_does_not_fit_is_refused)
 {
@@ -181,14 +170,11 @@ TEST(uri, a_socket_path_that_does_not_fit_is_refused)
     expect_bad(text, 8);
 }
 
-TEST(uri, bad_escape)
-{
-    expect_bad("redis://:p%@h", 11);
-    expect_bad("redis://:p%4@h", 11);
-    expect_bad("redis://:p%zz@h", 11);
-    expect_bad("redis://:p%00q@h", 11);
-    expect_bad("redis://h%", 10);
-}
+BAD(an_escape_without_digits, "redis://:p%@h", 11)
+BAD(an_escape_of_one_digit, "redis://:p%4@h", 11)
+BAD(an_escape_of_letters, "redis://:p%zz@h", 11)
+BAD(an_escape_of_nul, "redis://:p%00q@h", 11)
+BAD(an_escape_at_the_end, "redis://h%", 10)
 
 TEST(uri, tls_is_not_supported)
 {

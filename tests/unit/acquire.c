@@ -1,0 +1,215 @@
+/* The wait for a lock on one server: the first try, and those after. */
+#include <errno.h>
+
+#include "shim.h"
+#include "wait.h"
+
+/* --- at once -------------------------------------------------------------- */
+
+TEST(acquire, a_free_lock_is_asked_for_once_and_nobody_waits)
+{
+    wait_for w;
+    open_wait(&w, 5000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), ""); /* no bell */
+    EXPECT(!w.a.waiter.room);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT(w.a.token == 123 && calls(&w) == 1 && w.p.client[0].listens == 0);
+    EXPECT_INT(core(&w)->stats.acquires_contended, 0);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 0);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, who_does_not_wait_is_told_that_it_is_busy)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    EXPECT(calls(&w) == 1 && w.p.client[0].listens == 0);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 0);
+    close_wait(&w, RLOCK_BUSY);
+}
+
+TEST(acquire, who_does_not_wait_asks_though_others_wait)
+{
+    wait_for w;
+    rl_waiter other;
+    open_wait(&w, 0);
+    EXPECT(
+        rl_room_enter(&core(&w)->rooms, &other, &play_job, NULL, &w.p.waker));
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    rl_room_leave(&core(&w)->rooms, &other, false);
+    close_wait(&w, RLOCK_BUSY);
+}
+
+TEST(acquire, who_does_not_wait_is_told_of_a_failure)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, NOPERM), RL_DONE);
+    EXPECT_CONTAINS(w.a.fault.text, "NOPERM");
+    close_wait(&w, RLOCK_ESERVER);
+}
+
+TEST(acquire, what_may_have_been_granted_is_left_to_the_keeper)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_DONE);
+    EXPECT_INT(core(&w)->holds.undoing, 1);
+    close_wait(&w, RLOCK_EIO);
+}
+
+TEST(acquire, without_memory_the_server_is_not_asked)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rl_next next = begin(&w);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(calls(&w), 0);
+    close_wait(&w, RLOCK_ENOMEM);
+}
+
+TEST(acquire, without_randomness_the_server_is_not_asked)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    shim_fail(shim_here(), SHIM_GETRANDOM, 1, SHIM_EVER, EIO);
+    rl_next next = begin(&w);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(calls(&w), 0);
+    close_wait(&w, RLOCK_ENOMEM);
+}
+
+/* --- busy ----------------------------------------------------------------- */
+
+TEST(acquire, a_busy_lock_is_waited_for)
+{
+    wait_for w;
+    open_waiting(&w, 60000);
+    EXPECT(w.a.waiter.room && w.p.client[0].listens == 1);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 1);
+    EXPECT_INT(core(&w)->stats.waiting_now, 1);
+    EXPECT_INT(core(&w)->stats.acquires_contended, 1);
+    play_pass(&w.p, 500 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(core(&w)->stats.wait_us_total, 500 * MS);
+    EXPECT_INT(core(&w)->stats.wakeups, 1);
+    EXPECT_INT(core(&w)->stats.wakeups_futile, 0);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 1);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* 2 s, more or less a quarter. */
+TEST(acquire, who_waits_looks_by_itself_lest_it_missed_a_ring)
+{
+    wait_for w;
+    open_waiting(&w, 60000);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 1500 * MS, 2500 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, who_is_first_looks_when_the_lease_has_run_out)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, BUSY(700, 500, 0)), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + 701 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, who_stands_behind_others_leaves_them_time)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, BUSY(700, 500, 3)), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + 1001 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, a_holder_that_rings_nobody_is_looked_at_more_often)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, "*5\r\n:0\r\n:-1\r\n$3\r\n500\r\n:1\r\n:0\r\n"),
+               RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 187 * MS, 313 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* Only then can no ring be missed; so it asks once more, by name. */
+TEST(acquire, who_begins_to_wait_queues_at_once_when_the_bell_is_heard)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    hear_bell(&w); /* meanwhile */
+    EXPECT_INT(answer(&w, IS_BUSY), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, where_the_bell_is_heard_the_first_try_queues)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
+    EXPECT_STR(play_word(&w.p, 0, 11), "0");
+    EXPECT_INT(answer(&w, BUSY(30000, 501, 0)), RL_SLEEP);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 11), "501"); /* keeps its place */
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(calls(&w), 2); /* it need not leave the queue */
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, a_try_with_the_bell_keeps_the_holder_id_of_the_first)
+{
+    wait_for w;
+    char holder[128];
+    open_waiting(&w, 60000);
+    snprintf(holder, sizeof holder, "%s", play_word(&w.p, 0, 7));
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 7), holder);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire, a_ring_in_vain_is_counted)
+{
+    wait_for w;
+    open_waiting(&w, 60000);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK); /* that was none */
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(core(&w)->stats.wakeups, 1);
+    EXPECT_INT(core(&w)->stats.wakeups_futile, 1);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}

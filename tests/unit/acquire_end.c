@@ -1,0 +1,336 @@
+/* The wait for a lock on one server: the queue here, and the end. */
+#include "wait.h"
+
+/* --- behind others here --------------------------------------------------- */
+
+typedef struct other_waiter {
+    rl_waiter waiter;
+    rl_waker waker;
+} other_waiter;
+
+static void ignore(rl_waker *w, rl_wake why, unsigned node)
+{
+    (void)w;
+    (void)why;
+    (void)node;
+}
+
+static void stand_in_front(wait_for *w, other_waiter *o)
+{
+    o->waker.wake = ignore;
+    EXPECT(
+        rl_room_enter(&core(w)->rooms, &o->waiter, &play_job, NULL, &o->waker));
+}
+
+TEST(acquire_end, who_is_not_in_front_does_not_ask)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    stand_in_front(&w, &o);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(calls(&w), 0);
+    EXPECT_INT(w.a.op.sleep_us, w.a.wait_until_us);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 1);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, true);
+    EXPECT_INT(play_wake(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, who_never_came_to_the_front_asks_once_before_its_time_is_up)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    hear_bell(&w);
+    stand_in_front(&w, &o);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), ""); /* it will not wait any more */
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, true);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, a_last_try_may_succeed)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    stand_in_front(&w, &o);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, false);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, a_last_try_that_fails_says_why)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    stand_in_front(&w, &o);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, NOPERM), RL_DONE);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, true);
+    close_wait(&w, RLOCK_ESERVER);
+}
+
+TEST(acquire_end, the_answer_to_who_stands_in_front_counts_for_all)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    stand_in_front(&w, &o);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    rl_room_is_busy(&core(&w)->rooms, &o.waiter, 500, w.p.now_us + 1);
+    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_INT(calls(&w), 0);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, true);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, who_finds_somebody_waiting_after_its_try_stands_behind)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    stand_in_front(&w, &o);
+    EXPECT_INT(answer(&w, BUSY(100, 500, 0)), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us, w.a.wait_until_us);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, true);
+    EXPECT_INT(play_wake(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, who_comes_after_a_release_is_held_back_for_who_was_rung)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    rl_rooms_hold_back(&core(&w)->rooms, "job", 3, w.p.now_us + 400);
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us, w.p.now_us + 400);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(w.p.events[RLOCK_EVENT_CONTENDED], 0);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+TEST(acquire_end, the_time_is_up)
+{
+    wait_for w;
+    open_waiting(&w, 1000);
+    EXPECT_INT(w.a.op.sleep_us, w.a.wait_until_us);
+    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_INT(calls(&w), 1);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, who_has_queued_leaves_the_queue_when_its_time_is_up)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_STR(play_called(&w.p, 0), "leave");
+    EXPECT_STR(play_word(&w.p, 0, 5), core(&w)->bell);
+    EXPECT_INT(answer(&w, YES), RL_DONE);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, that_the_queue_cannot_be_left_changes_nothing)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_DONE);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, a_wait_without_end_has_none)
+{
+    wait_for w;
+    open_waiting(&w, RLOCK_FOREVER);
+    EXPECT_INT(w.a.wait_until_us, RL_NEVER);
+    for (int i = 0; i < 100; i++) {
+        EXPECT_INT(play_sleep(&w.p), RL_ASK);
+        EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    }
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, a_cancel_ends_the_wait)
+{
+    wait_for w;
+    open_waiting(&w, 60000);
+    rl_rooms_cancel(&core(&w)->rooms, &play_job, &w);
+    EXPECT_INT(play_wake(&w.p), RL_DONE);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+TEST(acquire_end, a_cancel_before_the_wait_counts)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.cancels++;
+    EXPECT_INT(begin(&w), RL_DONE);
+    EXPECT_INT(calls(&w), 0);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+TEST(acquire_end, a_cancel_during_the_first_try_counts_before_the_next)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    w.cancels++;
+    hear_bell(&w);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+/* Nobody saw it wait, so nobody could wake it. */
+TEST(acquire_end, a_cancel_during_the_first_try_is_not_slept_over)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    w.cancels++;
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+TEST(acquire_end, a_grant_is_kept_though_a_cancel_came)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    w.cancels++;
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, a_canceled_client_does_not_wait)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    atomic_store(&core(&w)->canceled, true);
+    EXPECT_INT(begin(&w), RL_DONE);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+TEST(acquire_end, a_close_ends_the_wait)
+{
+    wait_for w;
+    open_waiting(&w, 60000);
+    rl_rooms_close(&core(&w)->rooms);
+    EXPECT_INT(play_wake(&w.p), RL_DONE);
+    close_wait(&w, RLOCK_ECLOSED);
+}
+
+/* --- a server that fails -------------------------------------------------- */
+
+TEST(acquire_end, an_outage_is_waited_out)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 15 * MS, 25 * MS);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, pauses_between_tries_grow_to_half_a_second)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.p.client[0].away = true;
+    EXPECT_INT(begin(&w), RL_SLEEP);
+    for (int i = 0; i < 8; i++)
+        EXPECT_INT(play_sleep(&w.p), RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 375 * MS, 625 * MS);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(acquire_end, an_outage_longer_than_a_lease_ends_the_wait)
+{
+    wait_for w;
+    open_wait(&w, RLOCK_FOREVER);
+    int64_t began_us = w.p.now_us;
+    w.p.client[0].away = true;
+    rl_next next = begin(&w);
+    for (int i = 0; i < 1000 && next == RL_SLEEP; i++)
+        next = play_sleep(&w.p);
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_BETWEEN(w.p.now_us - began_us, PLAY_LEASE_MS * MS,
+                   (PLAY_LEASE_MS + 700) * MS);
+    close_wait(&w, RLOCK_EIO);
+}
+
+TEST(acquire_end, an_error_that_stays_ends_the_wait_at_once)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, NOPERM), RL_DONE);
+    close_wait(&w, RLOCK_ESERVER);
+}
+
+TEST(acquire_end, when_time_is_up_in_an_outage_the_outage_is_told)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    w.p.client[0].away = true;
+    rl_next next = begin(&w);
+    while (next == RL_SLEEP)
+        next = play_sleep(&w.p);
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_CONTAINS(w.a.fault.text, "nobody is at home");
+    close_wait(&w, RLOCK_EIO);
+}
+
+/* What is waited for may have been granted by the try that had no answer. */
+TEST(acquire_end, a_try_without_answer_is_undone_though_a_later_one_was_busy)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(play_cut(&w.p, 0), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w.p), RL_DONE);
+    EXPECT_INT(core(&w)->holds.undoing, 1);
+    close_wait(&w, RLOCK_TIMEOUT);
+}
+
+TEST(acquire_end, a_call_ends_with_the_command_after_its_wait)
+{
+    wait_for w;
+    open_waiting(&w, 1000);
+    EXPECT_INT(w.a.call_until_us,
+               PLAY_BEGAN_US + (1000 + PLAY_TIMEOUT_MS) * MS);
+    play_pass(&w.p, 900 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(w.a.one.until_us, w.p.now_us + PLAY_TIMEOUT_MS * MS);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}

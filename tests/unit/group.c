@@ -1,0 +1,202 @@
+/* Holds that are one lock: states, and the one loss that is told. */
+#include "core/group.h"
+
+#include "test.h"
+
+typedef struct house {
+    rl_home home;
+    rl_stats stats;
+    int refs, told;
+    rlock_event_type type;
+    bool closed;
+} house;
+
+static void ref(rl_home *home)
+{
+    ((house *)(void *)home)->refs++;
+}
+
+static void unref(rl_home *home)
+{
+    ((house *)(void *)home)->refs--;
+}
+
+static bool tell(rl_home *home, const rlock_event *ev)
+{
+    house *h = (house *)(void *)home;
+    h->told++;
+    h->type = ev->type;
+    return !h->closed;
+}
+
+static rl_group *group_of(house *h, int needed, int holds, bool quorum)
+{
+    *h = (house){.home = {.ref = ref, .unref = unref, .tell = tell}};
+    h->home.has_ear = true;
+    h->home.stats = &h->stats;
+    rl_group *g = rl_group_new(&h->home, needed, quorum);
+    EXPECT(g);
+    rl_group_expect(g, holds);
+    return g;
+}
+
+static rl_group *owned_group(house *h, int needed, int holds, bool quorum)
+{
+    rl_group *g = group_of(h, needed, holds, quorum);
+    EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    return g;
+}
+
+TEST(group, counts_its_home_as_long_as_anybody_has_it)
+{
+    house h;
+    rl_group *g = group_of(&h, 2, 3, true);
+    EXPECT_INT(h.refs, 1);
+    rl_group_ref(g);
+    rl_group_unref(g);
+    EXPECT_INT(h.refs, 1);
+    rl_group_unref(g);
+    EXPECT_INT(h.refs, 0);
+    rl_group_unref(NULL);
+}
+
+TEST(group, moves_only_from_the_state_it_is_in)
+{
+    house h;
+    rl_group *g = group_of(&h, 2, 3, true);
+    EXPECT(!rl_group_is_owned(g));
+    EXPECT(!rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
+    EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    EXPECT(rl_group_is_owned(g));
+    EXPECT(!rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
+    EXPECT(!rl_group_is_owned(g));
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_is_lost_with_the_hold_that_makes_too_few)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 3, true);
+    EXPECT(!rl_group_lose_one(g));
+    EXPECT(rl_group_is_owned(g));
+    EXPECT(rl_group_lose_one(g));
+    EXPECT(!rl_group_is_owned(g));
+    rl_group_unref(g);
+}
+
+TEST(group, is_lost_exactly_once)
+{
+    house h;
+    rl_group *g = owned_group(&h, 3, 3, false);
+    EXPECT(rl_group_lose_one(g));
+    EXPECT(!rl_group_lose_one(g));
+    EXPECT(!rl_group_lose_one(g));
+    rl_group_unref(g);
+}
+
+static intptr_t lose_one(void *g)
+{
+    return rl_group_lose_one(g);
+}
+
+TEST(group, is_lost_exactly_once_when_several_notice)
+{
+    for (int i = 0; i < 20; i++) {
+        house h;
+        test_thread *t[4];
+        intptr_t lost = 0;
+        rl_group *g = owned_group(&h, 3, 4, true);
+        for (int k = 0; k < 4; k++)
+            t[k] = test_spawn(lose_one, g);
+        for (int k = 0; k < 4; k++)
+            lost += test_join(t[k]);
+        EXPECT_INT(lost, 1);
+        rl_group_unref(g);
+    }
+}
+
+TEST(group, that_is_over_is_not_lost_any_more)
+{
+    house h;
+    rl_group *g = owned_group(&h, 3, 3, true);
+    EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
+    EXPECT(!rl_group_lose_one(g));
+    rl_group_unref(g);
+}
+
+/* What is lost before it is owned makes the owner's try fail, no more. */
+TEST(group, that_is_forming_is_not_lost)
+{
+    house h;
+    rl_group *g = group_of(&h, 2, 2, true);
+    EXPECT(!rl_group_lose_one(g));
+    rl_group_unref(g);
+}
+
+TEST(group, a_hold_that_came_late_counts)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 2, true);
+    rl_group_join(g);
+    EXPECT(!rl_group_lose_one(g));
+    EXPECT(rl_group_lose_one(g));
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_is_void_once_it_is_lost_or_over)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 2, true);
+    EXPECT(!rl_group_is_void(g));
+    EXPECT(rl_group_lose_one(g));
+    EXPECT(rl_group_is_void(g));
+    rl_group_unref(g);
+}
+
+/* The holds of a Multi lock are locks by themselves. */
+TEST(group, without_a_quorum_is_never_void)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 2, false);
+    EXPECT(rl_group_lose_one(g));
+    EXPECT(!rl_group_is_void(g));
+    rl_group_unref(g);
+}
+
+TEST(group, has_one_count_and_one_policy)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 3, true);
+    rl_group_set_count(g, 4);
+    rl_group_set_renewed(g, true);
+    EXPECT(rl_group_count(g) == 4 && rl_group_is_renewed(g));
+    rl_group_set_renewed(g, false);
+    EXPECT(!rl_group_is_renewed(g));
+    rl_group_unref(g);
+}
+
+TEST(group, tells_its_home)
+{
+    house h;
+    rlock_event ev = {.type = RLOCK_EVENT_LOST};
+    rl_group *g = owned_group(&h, 2, 3, true);
+    EXPECT(rl_group_has_ear(g) && rl_group_tell(g, &ev));
+    EXPECT(h.told == 1 && h.type == RLOCK_EVENT_LOST);
+    h.closed = true;
+    EXPECT(!rl_group_tell(g, &ev));
+    rl_group_count_loss(g);
+    EXPECT_INT(h.stats.lost, 1);
+    rl_group_unref(g);
+}
+
+TEST(group, whose_home_does_not_listen_tells_nobody)
+{
+    house h;
+    rlock_event ev = {.type = RLOCK_EVENT_LOST};
+    rl_group *g = owned_group(&h, 2, 3, true);
+    h.home.has_ear = false;
+    EXPECT(!rl_group_has_ear(g) && !rl_group_tell(g, &ev));
+    EXPECT_INT(h.told, 0);
+    rl_group_unref(g);
+}

@@ -1,0 +1,302 @@
+/* The hold table: what may be believed, and for how long. */
+#include "hold.h"
+
+#include <errno.h>
+
+#include "shim.h"
+
+/* --- granted -------------------------------------------------------------- */
+
+TEST(hold, is_found_by_its_name_and_owner_once_it_is_granted)
+{
+    play p;
+    play_open(&p, 1);
+    rl_hold *h = play_draft(&p, 0, &play_job, LEASE_MS);
+    EXPECT(h->state == RL_DRAFT && !find(&p, p.owner.serial));
+    rl_holds_put(table(&p), h);
+    h = play_hold(&p, 0, "job", LEASE_MS);
+    EXPECT(h->state == RL_HELD && find(&p, p.owner.serial) == h);
+    EXPECT(!find(&p, p.rival.serial));
+    EXPECT_INT(h->count, 1);
+    EXPECT_STR(rl_hold_name(h), "job");
+    play_close(&p);
+}
+
+TEST(hold, of_another_scope_is_another)
+{
+    play p;
+    bool valid;
+    open_with_hold(&p, LEASE_MS);
+    EXPECT(!rl_holds_pick(table(&p), &play_red, p.owner.serial, p.now_us,
+                          &valid, NULL));
+    EXPECT(!valid);
+    play_close(&p);
+}
+
+TEST(hold, is_believed_until_its_lease_less_the_drift_from_before_sending)
+{
+    play p;
+    play_open(&p, 1);
+    rl_hold *h = play_draft(&p, 0, &play_job, LEASE_MS);
+    int64_t sent_us = p.now_us;
+    play_pass(&p, 700 * MS); /* the answer took that long */
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_grant_locked(table(&p), h, 100, sent_us, false, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(h->deadline_us, sent_us + GOOD_US(LEASE_MS));
+    p.now_us = h->deadline_us - 1;
+    EXPECT(is_valid(&p, h));
+    play_pass(&p, 1);
+    EXPECT(!is_valid(&p, h));
+    play_close(&p);
+}
+
+TEST(hold, that_is_picked_tells_whether_it_is_good)
+{
+    play p;
+    bool valid;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT(rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, NULL) == h);
+    EXPECT(valid);
+    rl_holds_put(table(&p), h);
+    p.now_us = h->deadline_us;
+    EXPECT(rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, NULL) == h);
+    EXPECT(!valid && h->state == RL_LOST);
+    rl_holds_put(table(&p), h);
+    play_close(&p);
+}
+
+TEST(hold, there_is_room_for_it_before_the_server_is_asked)
+{
+    play p;
+    bool valid;
+    rl_estate *room = NULL;
+    play_open(&p, 1);
+    EXPECT(!rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, &room));
+    EXPECT(room);
+    rl_hold *h = rl_hold_new(table(&p), room, &play_job, "holder");
+    EXPECT(h);
+    h->lease_ms = LEASE_MS;
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_grant_locked(table(&p), h, 100, p.now_us, true, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    shim_clear(shim_here());
+    EXPECT(find(&p, 1) == h && h->state == RL_HELD);
+    play_close(&p);
+}
+
+TEST(hold, there_is_no_room_without_memory)
+{
+    for (int nth = 1; nth <= 3; nth++) {
+        play p;
+        play_open(&p, 1);
+        shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
+        rl_estate *room = rl_holds_make_room(table(&p), 1);
+        shim_clear(shim_here());
+        EXPECT(!room);
+        EXPECT_INT(table(&p)->estates.count, 0);
+        play_close(&p);
+    }
+}
+
+TEST(hold, without_memory_gives_its_room_back)
+{
+    play p;
+    play_open(&p, 1);
+    rl_estate *room = rl_holds_make_room(table(&p), 1);
+    EXPECT(room && table(&p)->estates.count == 1);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    rl_hold *h = rl_hold_new(table(&p), room, &play_job, "holder");
+    shim_clear(shim_here());
+    EXPECT(!h);
+    EXPECT_INT(table(&p)->estates.count, 0);
+    play_close(&p);
+}
+
+TEST(hold, an_owner_without_holds_leaves_nothing_behind)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT_INT(table(&p)->estates.count, 1);
+    end(&p, h);
+    EXPECT(table(&p)->estates.count == 0 && table(&p)->map.count == 0);
+    play_close(&p);
+}
+
+TEST(hold, that_ended_is_not_found_and_counts_no_longer)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT_INT(play_core(&p, 0)->stats.held_now, 1);
+    play_pass(&p, 30 * MS);
+    end(&p, h);
+    EXPECT(!find(&p, p.owner.serial));
+    EXPECT_INT(play_core(&p, 0)->stats.held_now, 0);
+    EXPECT_INT(play_core(&p, 0)->stats.hold_us_total, 30 * MS);
+    EXPECT_INT(take_reports(&p, 0), 0);
+    play_close(&p);
+}
+
+/* --- prolonged ------------------------------------------------------------ */
+
+TEST(hold, is_prolonged_by_what_the_server_confirmed)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    play_pass(&p, 5000 * MS);
+    prolong(&p, h, p.now_us - 100 * MS, LEASE_MS);
+    EXPECT_INT(h->deadline_us, p.now_us - 100 * MS + GOOD_US(LEASE_MS));
+    play_close(&p);
+}
+
+TEST(hold, is_not_prolonged_by_a_shorter_lease)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    int64_t before_us = h->deadline_us;
+    prolong(&p, h, p.now_us, 1000);
+    EXPECT_INT(h->deadline_us, before_us);
+    play_close(&p);
+}
+
+TEST(hold, past_its_deadline_is_never_revived)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    int64_t sent_us = h->deadline_us - 1;
+    p.now_us = h->deadline_us;
+    prolong(&p, h, sent_us, LEASE_MS);
+    EXPECT(h->state == RL_LOST && h->loss == RL_LOSS_EXPIRED);
+    set_lease(&p, h, p.now_us, LEASE_MS);
+    prolong(&p, h, p.now_us, LEASE_MS);
+    EXPECT(h->state == RL_LOST && !is_valid(&p, h));
+    play_close(&p);
+}
+
+TEST(hold, may_be_given_a_shorter_lease)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    set_lease(&p, h, p.now_us, 1000);
+    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    play_close(&p);
+}
+
+/* The extend may be executed at any time from when it began to be sent. */
+TEST(hold, an_extend_without_answer_caps_what_is_believed_now)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_cap_locked(table(&p), h, p.now_us, 1000);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    play_close(&p);
+}
+
+TEST(hold, an_extend_without_answer_caps_what_is_believed_later)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_cap_locked(table(&p), h, p.now_us, 1000);
+    rl_hold_cap_locked(table(&p), h, p.now_us, 5000); /* the first counts */
+    rl_mutex_unlock(&table(&p)->mutex);
+    play_pass(&p, 500 * MS);
+    prolong(&p, h, p.now_us, LEASE_MS);
+    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    EXPECT_INT(rl_hold_renewal_ms(table(&p), h), 1000);
+    EXPECT_INT(rl_hold_renewal_period_us(table(&p), h), 1000 * MS / 3);
+    play_close(&p);
+}
+
+TEST(hold, every_lease_that_was_asked_for_has_to_run_out)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    int64_t began_us = p.now_us;
+    EXPECT_INT(h->gone_us, began_us + LEASE_MS * MS);
+    rl_hold_expect(h, began_us + 100 * MS, 1000);
+    EXPECT_INT(h->gone_us, began_us + LEASE_MS * MS);
+    rl_hold_expect(h, began_us + 100 * MS, LEASE_MS);
+    EXPECT_INT(h->gone_us, began_us + (LEASE_MS + 100) * MS);
+    play_close(&p);
+}
+
+/* --- renewed -------------------------------------------------------------- */
+
+TEST(hold, of_the_watchdog_is_renewed_after_a_third_of_its_lease)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, RLOCK_WATCHDOG);
+    EXPECT_INT(due_us(table(&p), h), p.now_us + PLAY_LEASE_MS * MS / 3);
+    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(PLAY_LEASE_MS));
+    play_close(&p);
+}
+
+TEST(hold, of_an_explicit_lease_is_not_renewed)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT_INT(due_us(table(&p), h), 0);
+    play_close(&p);
+}
+
+TEST(hold, that_pauses_is_not_due_until_it_goes_on)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, RLOCK_WATCHDOG);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_pause_renewal_locked(table(&p), h);
+    EXPECT(due_us(table(&p), h) == 0 && h->renewed && h->paused);
+    rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
+    EXPECT(due_us(table(&p), h) > 0 && !h->paused);
+    rl_hold_stop_renewal_locked(table(&p), h);
+    EXPECT(due_us(table(&p), h) == 0 && !h->renewed && !h->paused);
+    rl_mutex_unlock(&table(&p)->mutex);
+    play_close(&p);
+}
+
+TEST(hold, that_is_lost_is_renewed_no_more)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, RLOCK_WATCHDOG);
+    lose(&p, 0, h, RL_LOSS_GONE);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(due_us(table(&p), h), 0);
+    play_close(&p);
+}
+
+TEST(hold, is_not_held_longer_than_max_hold_ms)
+{
+    play p;
+    play_open(&p, 1);
+    table(&p)->max_hold_ms = 40000;
+    rl_hold *h = play_hold(&p, 0, "job", RLOCK_WATCHDOG);
+    int64_t end_us = p.now_us + 40000 * MS;
+    play_pass(&p, 20000 * MS);
+    prolong(&p, h, p.now_us, PLAY_LEASE_MS);
+    EXPECT_INT(h->deadline_us, end_us);
+    p.now_us = end_us;
+    EXPECT(!is_valid(&p, h));
+    EXPECT_INT(h->loss, RL_LOSS_TOO_LONG);
+    play_close(&p);
+}
+
+TEST(hold, an_explicit_lease_may_be_longer_than_max_hold_ms)
+{
+    play p;
+    play_open(&p, 1);
+    table(&p)->max_hold_ms = 5000;
+    rl_hold *h = play_hold(&p, 0, "job", LEASE_MS);
+    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(LEASE_MS));
+    /* and keeps its end when renewal is turned on */
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT_INT(h->limit_us, h->deadline_us);
+    play_close(&p);
+}

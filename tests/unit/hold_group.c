@@ -1,0 +1,156 @@
+/* Holds that are one lock together, and clients that are closed. */
+#include "hold.h"
+
+/* --- in a group ----------------------------------------------------------- */
+
+/* Red on three nodes. */
+static rl_group *open_red(play *p, rl_hold *h[3], int64_t lease_ms)
+{
+    play_open(p, 3);
+    rl_group *g = rl_group_new(&p->home, 2, true);
+    EXPECT(g);
+    rl_group_expect(g, 3);
+    rl_group_set_renewed(g, lease_ms == RLOCK_WATCHDOG);
+    EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    for (size_t i = 0; i < 3; i++)
+        h[i] = play_member(p, i, &play_red, g, lease_ms);
+    return g;
+}
+
+TEST(hold_group, of_a_quorum_is_vacant_when_its_node_lost_it)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    EXPECT_INT(h[1]->state, RL_VACANT);
+    EXPECT_INT(due_us(&play_core(&p, 1)->holds, h[1]),
+               p.now_us + PLAY_LEASE_MS * MS / 3);
+    EXPECT(rl_group_is_owned(g));
+    EXPECT_INT(take_reports(&p, 1), 0);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, of_a_quorum_that_is_not_renewed_is_not_asked_for_again)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, LEASE_MS);
+    lose(&p, 1, h[1], RL_LOSS_EXPIRED);
+    EXPECT_INT(h[1]->state, RL_LOST);
+    EXPECT_INT(due_us(&play_core(&p, 1)->holds, h[1]), 0);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, a_quorum_that_is_lost_is_told_once_and_counted_at_home)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    lose(&p, 2, h[2], RL_LOSS_GONE);
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    lose(&p, 0, h[0], RL_LOSS_GONE);
+    EXPECT(!rl_group_is_owned(g));
+    EXPECT_INT(take_reports(&p, 0), 0);
+    EXPECT_INT(take_reports(&p, 1), LOST);
+    EXPECT_INT(take_reports(&p, 2), 0);
+    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
+    EXPECT_INT(play_core(&p, 1)->stats.lost, 0);
+    EXPECT_INT(h[1]->state, RL_LOST); /* there is nothing to come back to */
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds *t = &play_core(&p, 1)->holds;
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, h[1], 200, p.now_us, true, p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    EXPECT_INT(h[1]->state, RL_HELD);
+    lose(&p, 0, h[0], RL_LOSS_GONE);
+    EXPECT(rl_group_is_owned(g));
+    lose(&p, 2, h[2], RL_LOSS_GONE);
+    EXPECT(!rl_group_is_owned(g));
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, the_members_of_a_multi_lock_are_lost_with_the_first)
+{
+    play p;
+    play_open(&p, 2);
+    rl_group *g = rl_group_new(&p.home, 2, false);
+    rl_group_expect(g, 2);
+    EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    rl_hold *a = play_member(&p, 0, &play_job, g, LEASE_MS);
+    rl_hold *b = play_member(&p, 1, &play_job, g, LEASE_MS);
+    lose(&p, 1, b, RL_LOSS_GONE);
+    EXPECT(!rl_group_is_owned(g) && a->state == RL_HELD);
+    EXPECT_INT(take_reports(&p, 1), LOST);
+    EXPECT_INT(play_core(&p, 1)->stats.lost, 1);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, the_holds_of_a_group_are_abandoned_as_one)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    unsigned told = 0;
+    for (size_t i = 0; i < 3; i++) {
+        rl_holds_abandon(&play_core(&p, i)->holds, p.owner.serial, p.now_us);
+        told += take_reports(&p, i) == ABANDONED;
+    }
+    EXPECT_INT(told, 1);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+/* --- its client is closed ------------------------------------------------- */
+
+TEST(hold_group,
+     of_a_lock_that_is_held_elsewhere_too_is_lost_when_its_client_closes)
+{
+    play p;
+    rl_hold *h[3];
+    rl_home other = {.stats = NULL};
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds_close(&play_core(&p, 1)->holds, &other, p.now_us);
+    EXPECT(h[1]->state == RL_LOST && h[1]->loss == RL_LOSS_CLOSED);
+    EXPECT_INT(due_us(&play_core(&p, 1)->holds, h[1]), 0);
+    EXPECT(rl_group_is_owned(g));
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, of_a_quorum_ends_with_its_home_and_is_not_told)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds_close(&play_core(&p, 0)->holds, &p.home, p.now_us);
+    EXPECT(rl_group_is_void(g));
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    lose(&p, 2, h[2], RL_LOSS_GONE);
+    EXPECT_INT(take_reports(&p, 1) | take_reports(&p, 2), 0);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, of_a_lock_by_itself_runs_on_when_its_client_closes)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_holds_close(table(&p), &p.home, p.now_us);
+    EXPECT_INT(h->state, RL_HELD);
+    EXPECT_INT(take_reports(&p, 0), 0);
+    play_close(&p);
+}

@@ -1,0 +1,104 @@
+/* What operating systems do differently. */
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static void expect_ready_for_use(int fd)
+{
+    EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    EXPECT(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+TEST(os, a_signal_is_readable_from_raise_to_clear)
+{
+    rl_signal s;
+    EXPECT(rl_signal_init(&s));
+    expect_ready_for_use(s.fd);
+    EXPECT(!is_readable(s.fd));
+    rl_signal_raise(&s);
+    EXPECT(is_readable(s.fd));
+    EXPECT(is_readable(s.fd));
+    rl_signal_clear(&s);
+    EXPECT(!is_readable(s.fd));
+    rl_signal_fini(&s);
+    EXPECT_INT(s.fd, -1);
+}
+
+TEST(os, a_signal_raised_often_is_cleared_once)
+{
+    rl_signal s;
+    EXPECT(rl_signal_init(&s));
+    for (int i = 0; i < 100000; i++)
+        rl_signal_raise(&s);
+    EXPECT(is_readable(s.fd));
+    rl_signal_clear(&s);
+    EXPECT(!is_readable(s.fd));
+    rl_signal_fini(&s);
+    rl_signal_fini(&s);
+}
+
+TEST(os, a_socket_does_not_block_and_ends_with_exec)
+{
+    int fd = rl_os_socket(AF_UNIX);
+    EXPECT(fd >= 0);
+    expect_ready_for_use(fd);
+    close(fd);
+}
+
+static void expect_no_sigpipe(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    EXPECT(!sigismember(&pending, SIGPIPE));
+}
+
+TEST(os, sigpipe_of_a_write_is_taken_back)
+{
+    int fd[2];
+    EXPECT_INT(pipe(fd), 0);
+    close(fd[0]);
+    rl_os_sigpipe p;
+    rl_os_block_sigpipe(&p);
+    EXPECT_INT(write(fd[1], "x", 1), -1);
+    rl_os_restore_sigpipe(&p); /* would end this process */
+    EXPECT_INT(errno, EPIPE);
+    expect_no_sigpipe();
+    close(fd[1]);
+}
+
+TEST(os, send_raises_no_sigpipe)
+{
+    int fd[2];
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+    close(fd[0]);
+    EXPECT_INT(rl_os_send(fd[1], "x", 1), -1);
+    EXPECT_INT(errno, EPIPE);
+    close(fd[1]);
+}
+
+TEST(os, randomness_differs)
+{
+    unsigned char a[16] = {0}, b[16] = {0};
+    EXPECT(rl_os_random(a, sizeof a));
+    EXPECT(rl_os_random(b, sizeof b));
+    EXPECT(memcmp(a, b, sizeof a) != 0);
+}
+
+TEST(os, threads_have_numbers_of_their_own)
+{
+    long mine = rl_os_thread_id();
+    EXPECT(mine > 0);
+    EXPECT_INT(mine, rl_os_thread_id());
+}

@@ -1,0 +1,63 @@
+/* How quick a server is, and how long it is waited for. */
+#include "core/pace.h"
+
+#include "test.h"
+
+#define MOST_US INT64_C(200000)
+
+TEST(pace, a_server_that_was_not_measured_gets_all_the_time)
+{
+    rl_pace p = {0};
+    EXPECT_INT(rl_pace_limit_us(&p, MOST_US), MOST_US);
+}
+
+/* The first round trip, with half of it as its deviation, four times. */
+TEST(pace, the_first_measurement_counts_whole)
+{
+    rl_pace p = {0};
+    rl_pace_note(&p, 10000);
+    EXPECT_INT(rl_pace_limit_us(&p, MOST_US), 4 * (10000 + 4 * 5000));
+}
+
+TEST(pace, a_steady_server_is_waited_for_four_round_trips)
+{
+    rl_pace p = {0};
+    for (int i = 0; i < 100; i++)
+        rl_pace_note(&p, 10000);
+    EXPECT_BETWEEN(rl_pace_limit_us(&p, MOST_US), 40000, 40100);
+}
+
+TEST(pace, a_server_that_is_now_and_then_slow_gets_more_time)
+{
+    rl_pace steady = {0}, moody = {0};
+    for (int i = 0; i < 100; i++) {
+        rl_pace_note(&steady, 5000);
+        rl_pace_note(&moody, i % 2 ? 1000 : 9000);
+    }
+    EXPECT(rl_pace_limit_us(&moody, MOST_US) >
+           2 * rl_pace_limit_us(&steady, MOST_US));
+}
+
+TEST(pace, nobody_gets_less_than_5_ms)
+{
+    rl_pace p = {0};
+    EXPECT_INT(rl_pace_limit_us(&p, 100), 5000);
+    for (int i = 0; i < 100; i++)
+        rl_pace_note(&p, 50);
+    EXPECT_INT(rl_pace_limit_us(&p, MOST_US), 5000);
+}
+
+TEST(pace, nobody_gets_more_than_the_given_time)
+{
+    rl_pace p = {0};
+    rl_pace_note(&p, 1000000);
+    EXPECT_INT(rl_pace_limit_us(&p, MOST_US), MOST_US);
+}
+
+/* The clock may not have moved at all between asking and answering. */
+TEST(pace, a_round_trip_of_no_time_counts_as_measured)
+{
+    rl_pace p = {0};
+    rl_pace_note(&p, 0);
+    EXPECT_INT(rl_pace_limit_us(&p, MOST_US), 5000);
+}

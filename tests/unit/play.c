@@ -1,0 +1,401 @@
+#include "play.h"
+
+#include "base/random.h"
+#include "core/rule.h"
+
+const rl_target play_job = {.name = "job",
+                            .len = 3,
+                            .scope = RLOCK_LAYOUT_HASH,
+                            .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+const rl_target play_red = {.name = "job",
+                            .len = 3,
+                            .scope = RL_SINGLE_SCOPES,
+                            .layout = &rl_layouts[RLOCK_LAYOUT_HASH]};
+
+/* --- who is told ---------------------------------------------------------- */
+
+static void note_event(const rlock_event *ev, void *arg)
+{
+    play *p = arg;
+    p->told = *ev;
+    p->events[ev->type]++;
+}
+
+static void ref_home(rl_home *home)
+{
+    RL_CONTAINER(home, play, home)->homes++;
+}
+
+static void unref_home(rl_home *home)
+{
+    RL_CONTAINER(home, play, home)->homes--;
+}
+
+static bool tell_home(rl_home *home, const rlock_event *ev)
+{
+    note_event(ev, RL_CONTAINER(home, play, home));
+    return true;
+}
+
+static void wake_op(rl_waker *w, rl_wake why, unsigned node)
+{
+    play *p = RL_CONTAINER(w, play, waker);
+    p->why = why > p->why ? why : p->why;
+    if (why == RL_WAKE_RUNG && p->op)
+        p->op->rung |= 1u << node;
+}
+
+static play_client *client_of(rl_holds *t)
+{
+    return RL_CONTAINER(t, play_client, core.holds);
+}
+
+static void wake_keeper(rl_holds *t)
+{
+    client_of(t)->wakes[RL_KEEPER]++;
+}
+
+static void wake_notifier(rl_holds *t)
+{
+    client_of(t)->wakes[RL_NOTIFIER]++;
+}
+
+/* --- the stage ------------------------------------------------------------ */
+
+static void name_server(rl_core *c, unsigned number)
+{
+    char run_id[RL_RUN_ID_MAX];
+    int len = snprintf(run_id, sizeof run_id, "run of server %u", number);
+    rl_item told[2] = {
+        {.type = REDIS_REPLY_STRING, .str = run_id, .len = (size_t)len},
+        {.type = REDIS_REPLY_INTEGER, .integer = 1}};
+    EXPECT(rl_identity_note(&c->identity, told, PLAY_BEGAN_US));
+}
+
+static void open_client(play *p, size_t i)
+{
+    play_client *pc = &p->client[i];
+    rl_core *c = &pc->core;
+    c->set = (rl_settings){.connect_timeout_ms = PLAY_TIMEOUT_MS,
+                           .command_timeout_ms = PLAY_TIMEOUT_MS,
+                           .watchdog_lease_ms = PLAY_LEASE_MS,
+                           .process = "host:1",
+                           .on_event = note_event,
+                           .event_arg = p};
+    c->server = "a server";
+    snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %zu", i);
+    rl_identity_init(&c->identity);
+    name_server(c, (unsigned)i);
+    EXPECT(rl_holds_init(&c->holds, &c->stats, PLAY_LEASE_MS, 0, true));
+    EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
+    EXPECT(rl_line_init(&pc->line));
+    c->holds.wake[RL_KEEPER] = wake_keeper;
+    c->holds.wake[RL_NOTIFIER] = wake_notifier;
+}
+
+void play_open(play *p, size_t clients)
+{
+    memset(p, 0, sizeof *p);
+    p->now_us = PLAY_BEGAN_US;
+    p->next = RL_DONE;
+    p->n = clients;
+    p->owner = (rl_owner){.serial = 1, .tid = 11};
+    p->rival = (rl_owner){.serial = 2, .tid = 12};
+    p->waker.wake = wake_op;
+    p->home = (rl_home){.ref = ref_home,
+                        .unref = unref_home,
+                        .tell = tell_home,
+                        .has_ear = true,
+                        .stats = &p->client[0].core.stats};
+    for (size_t i = 0; i < clients; i++)
+        open_client(p, i);
+}
+
+static void fail_line(play *p, play_client *pc)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, 0, "the connection broke");
+    rl_line_fail(&pc->line, &f, p->now_us);
+}
+
+void play_close(play *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        play_client *pc = &p->client[i];
+        fail_line(p, pc);
+        rl_line_fini(&pc->line);
+        rl_rooms_fini(&pc->core.rooms, false);
+        rl_longest_fini(&pc->core.longest, false);
+        rl_holds_fini(&pc->core.holds, false);
+        rl_identity_fini(&pc->core.identity);
+    }
+    EXPECT_INT(p->homes, 0);
+}
+
+void play_pass(play *p, int64_t us)
+{
+    p->now_us += us;
+}
+
+/* --- the driver ----------------------------------------------------------- */
+
+/* "$3\r\njob\r\n" at *at; false: there is none. */
+static bool take_word(const char **at, const char *end, char *into, size_t size)
+{
+    char *text;
+    if (*at == end || **at != '$')
+        return false;
+    size_t len = strtoul(*at + 1, &text, 10);
+    snprintf(into, size, "%.*s", (int)len, text + 2);
+    *at = text + 2 + len + 2;
+    return true;
+}
+
+/* Notes the words of the latest call, and has the kernel take its bytes. */
+static void send(play_client *pc)
+{
+    const char *at;
+    size_t n = rl_line_bytes(&pc->line, &at);
+    const char *end = at + n;
+    if (n == 0)
+        return;
+    for (pc->words = 0; at != end; pc->words += pc->words < PLAY_WORDS) {
+        if (*at == '*') {
+            pc->words = 0;
+            at = strchr(at, '\n') + 1;
+        }
+        if (!take_word(&at, end, pc->word[pc->words], sizeof pc->word[0]))
+            break;
+    }
+    rl_line_sent(&pc->line, n);
+}
+
+static void renew_line(play_client *pc)
+{
+    rl_line_fini(&pc->line);
+    EXPECT(rl_line_init(&pc->line));
+}
+
+static play_client *server_of(const rl_part *x)
+{
+    return RL_CONTAINER(x->core, play_client, core);
+}
+
+static void miss(play *p, rl_part *x)
+{
+    rl_fault_set(&x->fault, RLOCK_EIO, 0, "nobody is at home");
+    rl_ask_miss(&x->ask, p->now_us);
+}
+
+static void push(play *p, rl_part *x)
+{
+    play_client *pc = server_of(x);
+    if (pc->away) {
+        miss(p, x);
+        return;
+    }
+    if (pc->line.failed || pc->line.retired)
+        renew_line(pc);
+    if (p->op->may_ask && !p->op->may_ask(p->op, x, p->now_us)) {
+        rl_ask_refuse(&x->ask, p->now_us);
+        return;
+    }
+    pc->calls++;
+    rl_ask_push(&x->ask, &pc->line, p->now_us);
+    send(pc);
+}
+
+static bool is_open(const rl_part *x)
+{
+    return x && x->due && !x->over && x->ask.next != RL_ASK_WAITS;
+}
+
+static void push_all(play *p)
+{
+    for (size_t i = 0; i < p->op->n; i++)
+        while (is_open(p->op->part[i]))
+            push(p, p->op->part[i]);
+}
+
+/* What a real driver does at the end of a round. */
+static void refuse_unasked(play *p)
+{
+    for (size_t i = 0; i < p->op->n; i++)
+        if (is_open(p->op->part[i]))
+            rl_ask_refuse(&p->op->part[i]->ask, p->now_us);
+}
+
+/* A round, as long as there is one and it is over at once. */
+static rl_next go_on(play *p)
+{
+    while (p->next == RL_ASK) {
+        push_all(p);
+        if (!rl_rule_is_decided(p->op))
+            break;
+        refuse_unasked(p);
+        p->next = p->op->resume(p->op, RL_WAKE_NONE, p->now_us);
+    }
+    return p->next;
+}
+
+static rl_next resume(play *p, rl_wake why)
+{
+    p->next = p->op->resume(p->op, why, p->now_us);
+    return go_on(p);
+}
+
+rl_next play_begin(play *p, rl_op *op)
+{
+    p->op = op;
+    op->waker = &p->waker;
+    return resume(p, RL_WAKE_NONE);
+}
+
+void play_forget(play *p)
+{
+    p->op = NULL;
+    p->next = RL_DONE;
+}
+
+rl_next play_answer(play *p, size_t i, const char *reply)
+{
+    play_client *pc = &p->client[i];
+    rl_line_feed(&pc->line, reply, strlen(reply), p->now_us);
+    send(pc); /* a script that went whole */
+    return go_on(p);
+}
+
+rl_next play_answer_all(play *p, const char *reply)
+{
+    rl_next next = RL_ASK;
+    for (size_t i = 0; i < p->n && next == RL_ASK; i++)
+        next = play_answer(p, i, reply);
+    return next;
+}
+
+rl_next play_cut(play *p, size_t i)
+{
+    fail_line(p, &p->client[i]);
+    return go_on(p);
+}
+
+rl_next play_lose(play *p, size_t i)
+{
+    p->client[i].away = true;
+    return play_cut(p, i);
+}
+
+/* What a real driver does by the part's limits. */
+static void note_silence(play *p, size_t i, bool silent)
+{
+    for (size_t k = 0; k < p->op->n; k++) {
+        rl_part *x = p->op->part[k];
+        if (!x || x->over || x->core != play_core(p, i))
+            continue;
+        x->slow = true;
+        x->silent = silent;
+    }
+}
+
+rl_next play_slow(play *p, size_t i)
+{
+    note_silence(p, i, false);
+    return go_on(p);
+}
+
+rl_next play_silent(play *p, size_t i)
+{
+    note_silence(p, i, true);
+    return go_on(p);
+}
+
+rl_next play_wake(play *p)
+{
+    rl_wake why = p->why;
+    p->why = RL_WAKE_NONE;
+    return resume(p, why);
+}
+
+rl_next play_sleep(play *p)
+{
+    EXPECT(p->op->sleep_us != RL_NEVER);
+    if (p->now_us < p->op->sleep_us)
+        p->now_us = p->op->sleep_us;
+    return play_wake(p);
+}
+
+/* --- what was said -------------------------------------------------------- */
+
+const char *play_word(play *p, size_t i, int n)
+{
+    const play_client *pc = &p->client[i];
+    n = n < 0 ? pc->words + n : n;
+    EXPECT_BETWEEN(n, 0, pc->words - 1);
+    return pc->word[n];
+}
+
+const char *play_called(play *p, size_t i)
+{
+    const char *sum = play_word(p, i, 1);
+    for (int k = 0; k < RL_SCRIPT_COUNT; k++)
+        if (strcmp(rl_scripts[k].sha1, sum) == 0)
+            return rl_scripts[k].name;
+    return sum;
+}
+
+/* --- holds ---------------------------------------------------------------- */
+
+rl_hold *play_draft(play *p, size_t i, const rl_target *what, int64_t lease_ms)
+{
+    rl_core *c = play_core(p, i);
+    char holder[RL_HOLDER_MAX];
+    EXPECT(rl_holder_id(holder, c, &p->owner));
+    rl_estate *room = rl_holds_make_room(&c->holds, p->owner.serial);
+    EXPECT(room);
+    rl_hold *h = rl_draft(c, room, what, holder, lease_ms);
+    EXPECT(h);
+    return h;
+}
+
+static void grant(play *p, size_t i, rl_hold *h, bool renewed)
+{
+    rl_holds *t = &play_core(p, i)->holds;
+    rl_hold_expect(h, p->now_us, h->lease_ms);
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, h, 100, p->now_us, renewed, p->now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+rl_hold *play_hold(play *p, size_t i, const char *name, int64_t lease_ms)
+{
+    rl_target what = play_job;
+    what.name = name;
+    what.len = strlen(name);
+    rl_hold *h = play_draft(p, i, &what, lease_ms);
+    grant(p, i, h, lease_ms == RLOCK_WATCHDOG);
+    return h;
+}
+
+rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
+                     int64_t lease_ms)
+{
+    rl_hold *h = play_draft(p, i, what, lease_ms);
+    h->group = g;
+    rl_group_ref(g);
+    grant(p, i, h, lease_ms == RLOCK_WATCHDOG);
+    return h;
+}
+
+void play_listen(rl_core *c)
+{
+    RL_CONTAINER(c, play_client, core)->listens++;
+}
+
+void play_one(play *p, rl_op *op, rl_part *x)
+{
+    (void)p;
+    rl_op_init(op);
+    x->op = op;
+    op->n = op->quorum = 1;
+    op->part[0] = x;
+}

@@ -1,0 +1,493 @@
+/* Waiting rooms: first come, first served, and who is woken when. */
+#include "core/room.h"
+
+#include <errno.h>
+
+#include "shim.h"
+#include "test.h"
+
+#define NOW_US INT64_C(1000000000)
+
+typedef struct guest {
+    rl_waiter waiter;
+    rl_waker waker;
+    int woken;
+    rl_wake why; /* the latest */
+    unsigned node;
+} guest;
+
+static const rl_target job = {.name = "job", .len = 3};
+static const rl_target string_job = {
+    .name = "job", .len = 3, .scope = RLOCK_LAYOUT_STRING};
+static const rl_target red_job = {
+    .name = "job", .len = 3, .scope = RL_SINGLE_SCOPES + 7};
+static const rl_target other = {.name = "other", .len = 5};
+
+static void wake(rl_waker *w, rl_wake why, unsigned node)
+{
+    guest *g = RL_CONTAINER(w, guest, waker);
+    g->woken++;
+    g->why = why;
+    g->node = node;
+}
+
+static void enter_as(rl_rooms *r, guest *g, const rl_target *what,
+                     const void *handle)
+{
+    *g = (guest){.waker = {wake}};
+    EXPECT(rl_room_enter(r, &g->waiter, what, handle, &g->waker));
+}
+
+static void enter(rl_rooms *r, guest *g, const rl_target *what)
+{
+    enter_as(r, g, what, g);
+}
+
+static bool leave(rl_rooms *r, guest *g, bool acquired)
+{
+    return rl_room_leave(r, &g->waiter, acquired);
+}
+
+static void expect_woken(const guest *g, int times, rl_wake why)
+{
+    EXPECT_INT(g->woken, times);
+    EXPECT_INT(g->why, why);
+}
+
+/* Rooms with guests of one lock. */
+static void open_with(rl_rooms *r, guest *g, size_t n)
+{
+    *r = (rl_rooms){.closed = false};
+    EXPECT(rl_rooms_init(r));
+    for (size_t i = 0; i < n; i++)
+        enter(r, &g[i], &job);
+}
+
+static void close_with(rl_rooms *r, guest *g, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (g[i].waiter.room)
+            leave(r, &g[i], false);
+    rl_rooms_fini(r, false);
+}
+
+TEST(room, who_came_first_is_in_front)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 3);
+    EXPECT(rl_room_is_front(&r, &g[0].waiter));
+    EXPECT(!rl_room_is_front(&r, &g[1].waiter));
+    EXPECT(!rl_room_is_front(&r, &g[2].waiter));
+    close_with(&r, g, 3);
+}
+
+TEST(room, the_next_is_woken_when_the_front_leaves)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 3);
+    EXPECT(!leave(&r, &g[0], true));
+    expect_woken(&g[1], 1, RL_WAKE_LOOK);
+    EXPECT_INT(g[2].woken, 0);
+    EXPECT(rl_room_is_front(&r, &g[1].waiter));
+    close_with(&r, g, 3);
+}
+
+TEST(room, nobody_is_woken_when_one_behind_leaves)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 3);
+    EXPECT(!leave(&r, &g[1], false));
+    EXPECT(g[0].woken == 0 && g[2].woken == 0);
+    EXPECT(!leave(&r, &g[0], false));
+    expect_woken(&g[2], 1, RL_WAKE_LOOK);
+    close_with(&r, g, 3);
+}
+
+TEST(room, locks_have_rooms_of_their_own)
+{
+    rl_rooms r;
+    guest g[4];
+    open_with(&r, g, 1);
+    enter(&r, &g[1], &string_job);
+    enter(&r, &g[2], &red_job);
+    enter(&r, &g[3], &other);
+    for (int i = 0; i < 4; i++)
+        EXPECT(rl_room_is_front(&r, &g[i].waiter));
+    close_with(&r, g, 4);
+}
+
+TEST(room, the_last_one_takes_the_client_out_of_the_queue_it_may_be_in)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 2);
+    rl_room_ticket(&r, &g[0].waiter);
+    EXPECT(!leave(&r, &g[0], false)); /* the next one goes on with it */
+    EXPECT(leave(&r, &g[1], false));
+    close_with(&r, g, 2);
+}
+
+TEST(room, who_never_gave_the_bell_need_not_leave_the_queue)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 1);
+    rl_room_is_busy(&r, &g.waiter, 500, NOW_US);
+    EXPECT(!leave(&r, &g, false));
+    close_with(&r, &g, 1);
+}
+
+TEST(room, who_acquired_is_out_of_the_queue_already)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 1);
+    rl_room_ticket(&r, &g.waiter);
+    EXPECT(!leave(&r, &g, true));
+    close_with(&r, &g, 1);
+}
+
+TEST(room, its_ticket_is_handed_on_until_somebody_acquires)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 3);
+    EXPECT_INT(rl_room_ticket(&r, &g[0].waiter), 0);
+    rl_room_is_busy(&r, &g[0].waiter, 500, NOW_US);
+    leave(&r, &g[0], false);
+    EXPECT_INT(rl_room_ticket(&r, &g[1].waiter), 500);
+    rl_room_is_busy(&r, &g[1].waiter, 0, NOW_US); /* tried without a bell */
+    EXPECT_INT(rl_room_ticket(&r, &g[1].waiter), 500);
+    leave(&r, &g[1], true);
+    EXPECT_INT(rl_room_ticket(&r, &g[2].waiter), 0);
+    close_with(&r, g, 3);
+}
+
+TEST(room, knows_since_when_the_server_fails)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 2);
+    EXPECT_INT(rl_room_failed(&r, &g[0].waiter, NOW_US), NOW_US);
+    EXPECT_INT(rl_room_failed(&r, &g[0].waiter, NOW_US + 5), NOW_US);
+    leave(&r, &g[0], false);
+    EXPECT_INT(rl_room_failed(&r, &g[1].waiter, NOW_US + 9), NOW_US);
+    close_with(&r, g, 2);
+}
+
+TEST(room, an_answer_ends_an_outage)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 1);
+    rl_room_failed(&r, &g.waiter, NOW_US);
+    rl_room_answered(&r, &g.waiter);
+    EXPECT_INT(rl_room_failed(&r, &g.waiter, NOW_US + 5), NOW_US + 5);
+    rl_room_is_busy(&r, &g.waiter, 0, NOW_US + 6);
+    EXPECT_INT(rl_room_failed(&r, &g.waiter, NOW_US + 7), NOW_US + 7);
+    close_with(&r, &g, 1);
+}
+
+TEST(room, knows_when_the_lock_was_last_busy)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 2);
+    EXPECT(!rl_room_was_busy(&r, &g[1].waiter, NOW_US));
+    rl_room_is_busy(&r, &g[0].waiter, 500, NOW_US);
+    EXPECT(rl_room_was_busy(&r, &g[1].waiter, NOW_US));
+    EXPECT(!rl_room_was_busy(&r, &g[1].waiter, NOW_US + 1));
+    close_with(&r, g, 2);
+}
+
+TEST(room, a_ring_wakes_the_front_of_each_single_lock_of_that_name)
+{
+    rl_rooms r;
+    guest g[5];
+    open_with(&r, g, 2);
+    enter(&r, &g[2], &string_job);
+    enter(&r, &g[3], &red_job);
+    enter(&r, &g[4], &other);
+    EXPECT(rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    expect_woken(&g[0], 1, RL_WAKE_RUNG);
+    expect_woken(&g[2], 1, RL_WAKE_RUNG);
+    EXPECT(g[1].woken == 0 && g[3].woken == 0 && g[4].woken == 0);
+    close_with(&r, g, 5);
+}
+
+TEST(room, a_ring_that_nobody_wants_is_said_to_be_unheard)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 1);
+    EXPECT(!rl_rooms_wake(&r, "another", 7, RL_WAKE_RUNG));
+    EXPECT(!rl_rooms_wake(&r, "jo", 2, RL_WAKE_RUNG));
+    leave(&r, &g[0], false);
+    EXPECT(!rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    enter(&r, &g[1], &red_job); /* is rung through its listeners only */
+    EXPECT(!rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    close_with(&r, g, 2);
+}
+
+TEST(room, everybody_in_front_looks_again_when_rings_may_have_been_missed)
+{
+    rl_rooms r;
+    guest g[4];
+    open_with(&r, g, 2);
+    enter(&r, &g[2], &other);
+    enter(&r, &g[3], &red_job);
+    rl_rooms_wake_all(&r);
+    expect_woken(&g[0], 1, RL_WAKE_LOOK);
+    expect_woken(&g[2], 1, RL_WAKE_LOOK);
+    expect_woken(&g[3], 1, RL_WAKE_LOOK);
+    EXPECT_INT(g[1].woken, 0);
+    close_with(&r, g, 4);
+}
+
+TEST(room, a_cancel_wakes_all_waits_of_its_handle_and_no_others)
+{
+    rl_rooms r;
+    guest g[4];
+    int mine, others;
+    open_with(&r, g, 0);
+    enter_as(&r, &g[0], &job, &others);
+    enter_as(&r, &g[1], &job, &mine);
+    enter_as(&r, &g[2], &job, &mine);
+    enter_as(&r, &g[3], &other, &mine);
+    rl_rooms_cancel(&r, &job, &mine);
+    expect_woken(&g[1], 1, RL_WAKE_CANCEL);
+    expect_woken(&g[2], 1, RL_WAKE_CANCEL);
+    EXPECT(g[0].woken == 0 && g[3].woken == 0);
+    close_with(&r, g, 4);
+}
+
+TEST(room, a_cancel_of_what_nobody_waits_for_does_nothing)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 1);
+    rl_rooms_cancel(&r, &other, &g);
+    EXPECT_INT(g.woken, 0);
+    close_with(&r, &g, 1);
+}
+
+TEST(room, a_cancel_of_the_client_wakes_everybody)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 2);
+    enter(&r, &g[2], &red_job);
+    rl_rooms_cancel_all(&r);
+    for (int i = 0; i < 3; i++)
+        expect_woken(&g[i], 1, RL_WAKE_CANCEL);
+    close_with(&r, g, 3);
+}
+
+TEST(room, a_close_wakes_everybody_now_and_later)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 2);
+    rl_rooms_close(&r);
+    expect_woken(&g[0], 1, RL_WAKE_CLOSE);
+    expect_woken(&g[1], 1, RL_WAKE_CLOSE);
+    enter(&r, &g[2], &other);
+    expect_woken(&g[2], 1, RL_WAKE_CLOSE);
+    close_with(&r, g, 3);
+}
+
+static rl_listener listener_of(guest *g, const rl_target *what, unsigned index)
+{
+    *g = (guest){.waker = {wake}};
+    return (rl_listener){.what = what, .waker = &g->waker, .index = index};
+}
+
+TEST(room, a_listener_hears_the_rings_for_its_name)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 0);
+    rl_listener a = listener_of(&g[0], &red_job, 2);
+    rl_listener b = listener_of(&g[1], &other, 0);
+    rl_rooms_listen(&r, &a);
+    rl_rooms_listen(&r, &b);
+    EXPECT(a.listens);
+    EXPECT(rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    expect_woken(&g[0], 1, RL_WAKE_RUNG);
+    EXPECT_INT(g[0].node, 2);
+    EXPECT_INT(g[1].woken, 0);
+    rl_rooms_unlisten(&r, &a);
+    rl_rooms_unlisten(&r, &b);
+    rl_rooms_fini(&r, false);
+}
+
+TEST(room, a_listener_looks_again_when_rings_may_have_been_missed)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 0);
+    rl_listener l = listener_of(&g, &red_job, 1);
+    rl_rooms_listen(&r, &l);
+    rl_rooms_wake_all(&r);
+    expect_woken(&g, 1, RL_WAKE_LOOK);
+    rl_rooms_unlisten(&r, &l);
+    rl_rooms_fini(&r, false);
+}
+
+TEST(room, who_listens_no_more_hears_nothing)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 0);
+    rl_listener l = listener_of(&g, &red_job, 1);
+    rl_rooms_unlisten(&r, &l); /* it never did */
+    rl_rooms_listen(&r, &l);
+    rl_rooms_unlisten(&r, &l);
+    EXPECT(!l.listens);
+    EXPECT(!rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    EXPECT_INT(g.woken, 0);
+    rl_rooms_fini(&r, false);
+}
+
+TEST(room, a_lock_is_owed_to_who_waits_for_it_already)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 0);
+    EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
+    enter(&r, &g, &job);
+    EXPECT(rl_rooms_is_owed(&r, &job, NOW_US));
+    EXPECT(!rl_rooms_is_owed(&r, &string_job, NOW_US));
+    EXPECT(!rl_rooms_is_owed(&r, &other, NOW_US));
+    leave(&r, &g, true);
+    EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
+    rl_rooms_close(&r); /* to be woken and told so */
+    EXPECT(rl_rooms_is_owed(&r, &job, NOW_US));
+    rl_rooms_fini(&r, false);
+}
+
+TEST(room, the_next_comer_is_held_back_for_who_was_rung)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 0);
+    rl_rooms_hold_back(&r, "job", 3, NOW_US + 500);
+    EXPECT(rl_rooms_is_owed(&r, &job, NOW_US + 499));
+    EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US + 500));
+    EXPECT(!rl_rooms_is_owed(&r, &other, NOW_US));
+    enter(&r, &g, &job);
+    EXPECT_INT(rl_room_held_back_until(&r, &g.waiter), NOW_US + 500);
+    close_with(&r, &g, 1);
+}
+
+/* --- Redisson's channels -------------------------------------------------- */
+
+typedef struct news {
+    int came, went;
+    char last[20];
+} news;
+
+static void came(const char *name, size_t len, void *arg)
+{
+    news *n = arg;
+    n->came++;
+    snprintf(n->last, sizeof n->last, "%.*s", (int)len, name);
+}
+
+static void went(const char *name, size_t len, void *arg)
+{
+    news *n = arg;
+    n->went++;
+    snprintf(n->last, sizeof n->last, "%.*s", (int)len, name);
+}
+
+static news look(rl_rooms *r, bool all)
+{
+    news n = {0};
+    rl_rooms_news(r, all, came, went, &n);
+    return n;
+}
+
+TEST(room, a_name_is_news_once_when_it_begins_to_be_waited_for)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 2);
+    EXPECT(!rl_room_is_listened_for(&r, &g[0].waiter));
+    news n = look(&r, false);
+    EXPECT(n.came == 1 && n.went == 0);
+    EXPECT_STR(n.last, "job");
+    EXPECT(rl_room_is_listened_for(&r, &g[1].waiter));
+    n = look(&r, false);
+    EXPECT(n.came == 0 && n.went == 0);
+    close_with(&r, g, 2);
+}
+
+TEST(room, all_names_are_news_to_a_new_connection)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 1);
+    enter(&r, &g[1], &other);
+    look(&r, false);
+    EXPECT_INT(look(&r, true).came, 2);
+    EXPECT_INT(look(&r, false).came, 0);
+    close_with(&r, g, 2);
+}
+
+TEST(room, a_name_is_news_once_when_nobody_waits_for_it_any_more)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 2);
+    look(&r, false);
+    leave(&r, &g[0], false);
+    EXPECT_INT(look(&r, false).went, 0);
+    leave(&r, &g[1], true);
+    news n = look(&r, false);
+    EXPECT(n.came == 0 && n.went == 1);
+    EXPECT_STR(n.last, "job");
+    EXPECT_INT(look(&r, false).went, 0);
+    close_with(&r, g, 2);
+}
+
+TEST(room, a_name_that_came_and_went_between_two_looks_is_no_news)
+{
+    rl_rooms r;
+    guest g;
+    open_with(&r, &g, 1);
+    leave(&r, &g, true);
+    news n = look(&r, false);
+    EXPECT(n.came == 0 && n.went == 0);
+    close_with(&r, &g, 1);
+}
+
+/* Listened on it already: it must not be given up because the old room went. */
+TEST(room, a_name_that_went_and_came_again_has_not_gone)
+{
+    rl_rooms r;
+    guest g[2];
+    open_with(&r, g, 1);
+    look(&r, false);
+    leave(&r, &g[0], true);
+    enter(&r, &g[1], &string_job);
+    news n = look(&r, false);
+    EXPECT(n.came == 1 && n.went == 0);
+    close_with(&r, g, 2);
+}
+
+TEST(room, entering_says_when_there_is_no_memory)
+{
+    rl_rooms r;
+    guest g = {.waker = {wake}};
+    open_with(&r, &g, 0);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool entered = rl_room_enter(&r, &g.waiter, &job, &g, &g.waker);
+    shim_clear(shim_here());
+    EXPECT(!entered && !g.waiter.room);
+    EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
+    rl_rooms_fini(&r, false);
+}

@@ -1,0 +1,327 @@
+/* What the other verbs say, and what becomes of answers that are late. */
+#include "deed.h"
+
+/* --- extend --------------------------------------------------------------- */
+
+TEST(verb, an_extend_sets_the_lease_also_a_shorter_one)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 2000);
+    EXPECT_STR(play_called(&d.p, 0), "hash/extend");
+    EXPECT_STR(play_word(&d.p, 0, 2), "1");
+    EXPECT_STR(play_word(&d.p, 0, -1), "2000");
+    int64_t sent_us = d.p.now_us;
+    answer_late(&d, 100 * MS, YES);
+    EXPECT(d.x->ok);
+    EXPECT_INT(d.h->deadline_us, sent_us + GOOD_US(2000));
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_to_an_explicit_lease_ends_renewal)
+{
+    deed d;
+    begin_extend(&d, RLOCK_WATCHDOG, LEASE_MS);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok && !d.h->renewed && !is_due(&d, d.h));
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_with_the_watchdog_begins_renewal)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, RLOCK_WATCHDOG);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok && d.h->renewed && is_due(&d, d.h));
+    EXPECT_INT(d.h->deadline_us, d.p.now_us + GOOD_US(PLAY_LEASE_MS));
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_that_is_refused_leaves_renewal_as_it_was)
+{
+    deed d;
+    begin_extend(&d, RLOCK_WATCHDOG, LEASE_MS);
+    EXPECT_INT(answer(&d, NOPERM), RL_DONE);
+    expect_fault(&d, RLOCK_ESERVER, "NOPERM");
+    EXPECT(d.h->renewed && !d.h->paused && is_due(&d, d.h));
+    EXPECT_INT(d.h->cap_ms, RL_NEVER);
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_may_find_that_the_hold_is_lost)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, LEASE_MS);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    expect_fault(&d, RLOCK_LOST, "no longer knows");
+    EXPECT_INT(d.h->state, RL_LOST);
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_that_is_confirmed_after_the_deadline_is_lost)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, LEASE_MS);
+    d.p.now_us = d.h->deadline_us;
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    expect_fault(&d, RLOCK_LOST, "lease ran out");
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_without_answer_may_arrive_and_shorten_the_lease)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 2000);
+    int64_t began_us = d.p.now_us;
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    EXPECT(!d.x->ok && d.h->state == RL_HELD);
+    EXPECT_INT(d.h->cap_ms, 2000);
+    EXPECT_INT(d.h->deadline_us, began_us + GOOD_US(2000));
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_after_one_without_answer_is_not_relied_on)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 2000);
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    d.p.client[0].away = false;
+    rl_part_extend(d.x, core(&d), d.h, LEASE_MS, RL_NEVER, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    expect_fault(&d, RLOCK_EIO, "may still");
+    EXPECT_INT(d.h->deadline_us, d.p.now_us + GOOD_US(2000));
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_of_what_may_be_anothers_says_its_token)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    d.h->unknown = true;
+    rl_part_extend(d.x, core(&d), d.h, LEASE_MS, RL_NEVER, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_word(&d.p, 0, 2), "2");
+    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_token:{job}");
+    EXPECT_STR(play_word(&d.p, 0, -1), "100");
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    close_with_hold(&d);
+}
+
+/* So that enough renewals fit in before the lease ends. */
+TEST(verb, an_extend_of_a_renewed_hold_does_not_take_long)
+{
+    deed d;
+    begin_extend(&d, RLOCK_WATCHDOG, LEASE_MS);
+    EXPECT_BETWEEN(d.x->until_us, d.p.now_us + 1,
+                   d.p.now_us + PLAY_LEASE_MS * MS / 6);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    close_with_hold(&d);
+}
+
+/* --- those without a hold ------------------------------------------------- */
+
+TEST(verb, a_leave_takes_the_bell_out_of_the_queue)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_called(&d.p, 0), "leave");
+    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_queue:{job}");
+    EXPECT_STR(play_word(&d.p, 0, 5), core(&d)->bell);
+    EXPECT_STR(play_word(&d.p, 0, 6), "job");
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok);
+    close_deed(&d);
+}
+
+/* Who has queued by the same bell meanwhile was taken out with it. */
+TEST(verb, a_leave_has_those_look_who_came_meanwhile)
+{
+    deed d;
+    rl_waiter w;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker));
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT_INT(d.p.why, RL_WAKE_LOOK);
+    rl_room_leave(&core(&d)->rooms, &w, false);
+    close_deed(&d);
+}
+
+/* Again, it could free the lock of whoever was woken by the first. */
+TEST(verb, a_force_is_not_asked_again_when_its_outcome_is_unknown)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_force(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_called(&d.p, 0), "hash/force_release");
+    EXPECT_INT(play_cut(&d.p, 0), RL_DONE);
+    EXPECT(!d.x->ok && d.x->outcome == RL_UNKNOWN);
+    EXPECT_INT(d.p.client[0].calls, 1);
+    close_deed(&d);
+}
+
+TEST(verb, a_force_tells_whether_anybody_held_it)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_force(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok && d.x->code == 1);
+    close_deed(&d);
+}
+
+#define UUID "01234567-89ab-4def-8123-456789abcdef"
+
+TEST(verb, an_inspect_tells_who_holds_it)
+{
+    deed d;
+    rlock_holder who = {0};
+    open_deed(&d);
+    rl_part_inspect(d.x, core(&d), &play_job, &who, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_called(&d.p, 0), "hash/inspect");
+    EXPECT_INT(
+        answer(&d, "*3\r\n$47\r\nhost:42:43:" UUID "\r\n$1\r\n2\r\n:5000\r\n"),
+        RL_DONE);
+    EXPECT(d.x->ok && d.x->code == 1);
+    EXPECT_STR(who.host, "host");
+    EXPECT(who.pid == 42 && who.tid == 43 && who.count == 2);
+    EXPECT_INT(who.ttl_ms, 5000);
+    EXPECT_STR(who.hold_id, UUID);
+    close_deed(&d);
+}
+
+TEST(verb, an_inspect_of_a_free_lock_finds_nobody)
+{
+    deed d;
+    rlock_holder who = {0};
+    open_deed(&d);
+    rl_part_inspect(d.x, core(&d), &play_job, &who, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, "*0\r\n"), RL_DONE);
+    EXPECT(d.x->ok && d.x->code == 0);
+    close_deed(&d);
+}
+
+TEST(verb, a_raise_writes_a_token_back)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    rl_part_raise(d.x, core(&d), d.h, 4711, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_called(&d.p, 0), "raise");
+    EXPECT_STR(play_word(&d.p, 0, 3), "rlock_token:{job}");
+    EXPECT_STR(play_word(&d.p, 0, 4), "4711");
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok);
+    close_with_hold(&d);
+}
+
+/* --- late ----------------------------------------------------------------- */
+
+/* Its caller has gone; the answer comes all the same. */
+static void let_go(deed *d)
+{
+    rl_op_let_go(&d->op);
+    play_forget(&d->p);
+    d->x = NULL;
+}
+
+TEST(verb, a_late_part_keeps_its_hold_and_frees_itself)
+{
+    deed d;
+    begin_reentry(&d, LEASE_MS, LEASE_MS);
+    int refs = (int)d.h->refs;
+    let_go(&d);
+    EXPECT_INT(d.h->refs, refs + 1);
+    answer(&d, GRANTED(100));
+    EXPECT_INT(d.h->refs, refs);
+    close_with_hold(&d);
+}
+
+/* What the owner has asked since may have been executed after it. */
+TEST(verb, a_late_reentry_neither_counts_nor_prolongs)
+{
+    deed d;
+    begin_reentry(&d, LEASE_MS, 60000);
+    int64_t before_us = d.h->deadline_us;
+    let_go(&d);
+    answer(&d, GRANTED(100));
+    EXPECT(d.h->count == 1 && d.h->deadline_us == before_us);
+    close_with_hold(&d);
+}
+
+TEST(verb, a_late_reentry_may_still_find_that_the_hold_is_lost)
+{
+    deed d;
+    begin_reentry(&d, LEASE_MS, LEASE_MS);
+    let_go(&d);
+    answer(&d, GONE);
+    EXPECT_INT(d.h->state, RL_LOST);
+    close_with_hold(&d);
+}
+
+/* What is sent after its answer comes after it. */
+TEST(verb, a_late_extend_caps_what_was_sent_before_its_answer)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 60000);
+    int64_t before_us = d.h->deadline_us;
+    let_go(&d);
+    answer(&d, YES);
+    EXPECT_INT(d.h->deadline_us, before_us);
+    EXPECT_INT(rl_hold_cap_ms(d.h, d.p.now_us), 60000);
+    EXPECT_INT(rl_hold_cap_ms(d.h, d.p.now_us + 1), RL_NEVER);
+    close_with_hold(&d);
+}
+
+TEST(verb, a_late_undo_ends_the_draft)
+{
+    deed d;
+    begin_undo(&d);
+    let_go(&d);
+    answer(&d, YES);
+    EXPECT_INT(core(&d)->holds.estates.count, 0);
+    close_deed(&d);
+}
+
+TEST(verb, a_late_part_without_a_hold_is_not_sent_again)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    let_go(&d);
+    answer(&d, NOSCRIPT);
+    EXPECT_INT(d.p.client[0].line.pending, 0);
+    close_deed(&d);
+}
+
+TEST(verb, a_part_that_was_never_asked_goes_with_its_operation)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    int refs = (int)d.h->refs;
+    rl_part_extend(d.x, core(&d), d.h, LEASE_MS, RL_NEVER, d.p.now_us);
+    play_one(&d.p, &d.op, d.x);
+    let_go(&d);
+    EXPECT_INT(d.h->refs, refs);
+    EXPECT_INT(d.op.n, 0);
+    close_with_hold(&d);
+}
+
+TEST(verb, every_answer_tells_how_quick_the_server_is)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    answer_late(&d, 2 * MS, YES);
+    EXPECT_INT(core(&d)->pace.smoothed_us, 2 * MS);
+    close_deed(&d);
+}

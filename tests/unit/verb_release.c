@@ -1,0 +1,257 @@
+/* What a release says, and what its answer does to the hold. */
+#include "deed.h"
+
+/* --- release -------------------------------------------------------------- */
+
+static void begin_release(deed *d, int level)
+{
+    EXPECT(rl_count_down(core(d), d->h, level, d->p.now_us));
+    rl_part_release(d->x, core(d), d->h, level, d->p.now_us);
+    EXPECT_INT(go(d), RL_ASK);
+}
+
+/* The last unlock; the hold has one more reference, ours, to look at it. */
+static void begin_free(deed *d)
+{
+    open_with_hold(d, LEASE_MS);
+    begin_release(d, 0);
+}
+
+TEST(verb_release, a_release_says_what_the_protocol_wants)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT_STR(play_called(&d.p, 0), "hash/release");
+    EXPECT_STR(play_word(&d.p, 0, 2), "3");
+    EXPECT_STR(play_word(&d.p, 0, 3), "job");
+    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_queue:{job}");
+    EXPECT_STR(play_word(&d.p, 0, 6), d.h->holder);
+    EXPECT_STR(play_word(&d.p, 0, 7), "0");
+    EXPECT_STR(play_word(&d.p, 0, 9), "0"); /* no tombstone */
+    EXPECT_STR(play_word(&d.p, 0, 10), "redisson_lock__channel:{job}");
+    EXPECT_STR(play_word(&d.p, 0, 11), "job");
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, the_last_unlock_frees_the_hold_and_is_no_loss)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT(d.h->state == RL_OVER && core(&d)->holds.map.count == 0);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok);
+    EXPECT_INT(d.h->refs, 1);
+    EXPECT_INT(core(&d)->stats.lost, 0);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, the_last_unlock_may_find_that_the_hold_was_lost)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    expect_fault(&d, RLOCK_LOST, "no longer knows");
+    EXPECT_INT(core(&d)->stats.lost, 1);
+    EXPECT(d.h->reports & 1u << RLOCK_EVENT_LOST);
+    close_with_hold(&d);
+}
+
+/* It was the first attempt that freed it. */
+TEST(verb_release, an_unlock_that_was_asked_again_may_find_it_freed)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT_INT(play_cut(&d.p, 0), RL_ASK);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    EXPECT(d.x->ok);
+    EXPECT_INT(core(&d)->stats.lost, 0);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, an_unlock_without_answer_is_left_to_the_keeper)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    EXPECT(!d.x->ok);
+    EXPECT(d.h->state == RL_UNDOING && core(&d)->holds.undoing == 1);
+    EXPECT(is_due(&d, d.h));
+    close_with_hold(&d);
+}
+
+TEST(verb_release, an_unlock_of_what_is_no_lock_any_more_is_a_loss)
+{
+    deed d;
+    begin_free(&d);
+    EXPECT_INT(answer(&d, WRONGTYPE), RL_DONE);
+    expect_fault(&d, RLOCK_EWRONGTYPE, "WRONGTYPE");
+    EXPECT_INT(core(&d)->stats.lost, 1);
+    EXPECT_INT(core(&d)->holds.undoing, 0);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, an_unlock_that_may_still_be_acquired_leaves_a_tombstone)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    d.h->unknown = true;
+    begin_release(&d, 0);
+    EXPECT_STR(play_word(&d.p, 0, 9), "60000");
+    EXPECT_INT(answer(&d, ":11\r\n"), RL_DONE); /* could not be written */
+    EXPECT(d.x->ok);
+    EXPECT_INT(d.h->state, RL_UNDOING);
+    close_with_hold(&d);
+}
+
+/* Its thread is nearer to the lock than the client that was rung. */
+TEST(verb_release, a_release_that_rang_another_client_holds_the_next_comer_back)
+{
+    deed d;
+    begin_free(&d);
+    answer_late(&d, 3 * MS, ":2\r\n");
+    EXPECT(d.x->ok);
+    EXPECT(rl_rooms_is_owed(&core(&d)->rooms, &play_job,
+                            d.p.now_us + 3 * MS + 199));
+    EXPECT(!rl_rooms_is_owed(&core(&d)->rooms, &play_job,
+                             d.p.now_us + 3 * MS + 200));
+    close_with_hold(&d);
+}
+
+TEST(verb_release, nobody_is_held_back_for_longer_than_20_ms)
+{
+    deed d;
+    begin_free(&d);
+    answer_late(&d, 900 * MS, ":2\r\n");
+    EXPECT(
+        !rl_rooms_is_owed(&core(&d)->rooms, &play_job, d.p.now_us + 20 * MS));
+    close_with_hold(&d);
+}
+
+TEST(verb_release, a_release_that_rang_nobody_holds_nobody_back)
+{
+    deed d;
+    begin_free(&d);
+    answer_late(&d, 3 * MS, YES);
+    EXPECT(!rl_rooms_is_owed(&core(&d)->rooms, &play_job, d.p.now_us));
+    close_with_hold(&d);
+}
+
+static void begin_nested_release(deed *d)
+{
+    open_with_hold(d, LEASE_MS);
+    d->h->count = 2;
+    begin_release(d, 1);
+}
+
+TEST(verb_release, a_nested_unlock_counts_down_and_stays_held)
+{
+    deed d;
+    begin_nested_release(&d);
+    EXPECT_STR(play_word(&d.p, 0, 7), "1");
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT(d.x->ok && d.h->state == RL_HELD && d.h->count == 1);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, a_nested_unlock_may_find_that_the_hold_is_lost)
+{
+    deed d;
+    begin_nested_release(&d);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    expect_fault(&d, RLOCK_LOST, "no longer knows");
+    EXPECT(d.h->state == RL_LOST && d.h->count == 1);
+    close_with_hold(&d);
+}
+
+TEST(verb_release, a_nested_unlock_without_answer_has_counted_down_all_the_same)
+{
+    deed d;
+    begin_nested_release(&d);
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    EXPECT(!d.x->ok && d.h->count == 1 && d.h->state == RL_HELD);
+    EXPECT_INT(d.x->outcome, RL_UNKNOWN);
+    close_with_hold(&d);
+}
+
+/* --- a release of what is lost -------------------------------------------- */
+
+static void release_lost(deed *d, rl_loss why, bool lingers)
+{
+    rl_fault f;
+    rl_mutex_lock(&core(d)->holds.mutex);
+    rl_hold_lose_locked(&core(d)->holds, d->h, why, d->p.now_us);
+    rl_mutex_unlock(&core(d)->holds.mutex);
+    EXPECT(!rl_count_down(core(d), d->h, 0, d->p.now_us));
+    EXPECT_INT(rl_release_lost(core(d), d->h, 0, &f, d->p.now_us), RLOCK_LOST);
+    EXPECT_STR(f.text, rl_loss_text(why));
+    EXPECT_INT(core(d)->holds.undoing, lingers);
+    close_with_hold(d);
+}
+
+TEST(verb_release, a_hold_that_expired_may_linger_on_the_server_and_is_undone)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    d.p.now_us = d.h->deadline_us;
+    release_lost(&d, RL_LOSS_EXPIRED, true);
+}
+
+TEST(verb_release, a_hold_whose_leases_have_all_run_out_is_gone_by_itself)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    d.p.now_us = d.h->gone_us;
+    release_lost(&d, RL_LOSS_EXPIRED, false);
+}
+
+TEST(verb_release, a_hold_that_the_server_does_not_know_needs_no_undoing)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    release_lost(&d, RL_LOSS_GONE, false);
+}
+
+TEST(verb_release,
+     a_hold_that_may_still_be_acquired_is_undone_though_it_is_gone)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    d.h->unknown = true;
+    release_lost(&d, RL_LOSS_GONE, true);
+}
+
+/* --- undo ----------------------------------------------------------------- */
+
+TEST(verb_release, an_undo_buries_the_draft_and_rings_nobody)
+{
+    deed d;
+    begin_undo(&d);
+    EXPECT_STR(play_called(&d.p, 0), "hash/release");
+    EXPECT_CONTAINS(play_word(&d.p, 0, 4), "rlock_undone:"); /* no queue */
+    EXPECT_STR(play_word(&d.p, 0, 7), "0");
+    EXPECT_STR(play_word(&d.p, 0, 9), "60000");
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    EXPECT(d.x->ok);
+    EXPECT_INT(core(&d)->holds.undoing, 0);
+    EXPECT_INT(core(&d)->holds.estates.count, 0);
+    close_deed(&d);
+}
+
+TEST(verb_release, an_undo_whose_tombstone_was_not_written_goes_on)
+{
+    deed d;
+    begin_undo(&d);
+    EXPECT_INT(answer(&d, ":10\r\n"), RL_DONE);
+    EXPECT_INT(core(&d)->holds.undoing, 1);
+    close_deed(&d);
+}
+
+TEST(verb_release, an_undo_without_answer_goes_on)
+{
+    deed d;
+    begin_undo(&d);
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    EXPECT_INT(core(&d)->holds.undoing, 1);
+    close_deed(&d);
+}

@@ -1,0 +1,244 @@
+/* The lock of a majority: votes, tokens, and what comes late. */
+#include "election.h"
+
+/* --- a quorum ------------------------------------------------------------- */
+
+TEST(vote, all_nodes_are_asked_at_once_with_one_holder_id)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    for (size_t i = 0; i < NODES; i++) {
+        EXPECT_STR(play_called(&e.p, i), "hash/acquire");
+        EXPECT_STR(play_word(&e.p, i, 7), play_word(&e.p, 0, 7));
+        EXPECT_STR(play_word(&e.p, i, 9), "1");
+        EXPECT_STR(play_word(&e.p, i, 10), "");
+        EXPECT_STR(play_word(&e.p, i, 12), "0"); /* no token is wanted */
+    }
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
+
+TEST(vote, a_quorum_of_grants_owns_it)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_INT(e.a.token, 100);
+    expect_state(&e, 1, RL_HELD);
+    expect_state(&e, 2, RL_HELD);
+    EXPECT_INT(hold(&e, 1)->token, 100);
+    rl_group *g = own(&e);
+    EXPECT(rl_group_count(g) == 1 && g->token == 100);
+    EXPECT(!rl_group_is_renewed(g));
+    close_owned(&e);
+}
+
+TEST(vote, each_hold_is_good_from_before_its_own_node_was_asked)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    int64_t first_us = e.p.now_us;
+    play_pass(&e.p, 100 * MS);
+    EXPECT_INT(play_cut(&e.p, 2), RL_ASK); /* asked again, later */
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_INT(hold(&e, 2)->deadline_us - hold(&e, 1)->deadline_us, 100 * MS);
+    EXPECT_INT(hold(&e, 1)->deadline_us, rl_lease_deadline(first_us, LEASE_MS));
+    close_owned(&e);
+}
+
+TEST(vote, one_node_may_be_down)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.p.client[1].away = true;
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_INT(hold(&e, 1)->unknown, 0);
+    close_owned(&e);
+}
+
+TEST(vote, a_closed_client_is_left_out)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.b.node[1] = NULL;
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
+
+/* --- tokens --------------------------------------------------------------- */
+
+TEST(vote, the_largest_token_is_written_to_a_quorum_first)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 0), "raise");
+    EXPECT_STR(play_word(&e.p, 0, -1), "200");
+    EXPECT_INT(e.p.client[1].calls, 1);
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    EXPECT_INT(e.a.token, 200);
+    EXPECT_INT(hold(&e, 0)->token, 200);
+    EXPECT_INT(hold(&e, 1)->token, 200);
+    close_owned(&e);
+}
+
+TEST(vote, without_a_token_on_a_quorum_it_is_undone)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 0, NOPERM), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 0), "hash/release");
+    EXPECT_STR(play_called(&e.p, 1), "hash/release");
+    EXPECT_STR(play_called(&e.p, 2), "hash/release");
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_DONE);
+    EXPECT_CONTAINS(e.a.fault.text, "NOPERM");
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote, a_node_that_did_not_grant_is_not_asked_to_raise)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 0, VOTED(300, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 1), "raise");
+    EXPECT(e.p.client[0].calls == 1 && e.p.client[2].calls == 1);
+    EXPECT_INT(answer(&e, 1, YES), RL_DONE);
+    EXPECT_INT(e.a.token, 300);
+    close_owned(&e);
+}
+
+TEST(vote, the_fastest_clock_tells_which_token_to_want)
+{
+    election e;
+    char wanted[32];
+    open_election(&e, 0, LEASE_MS);
+    e.ahead_us = 5000;
+    EXPECT_INT(begin(&e), RL_ASK);
+    snprintf(wanted, sizeof wanted, "%lld",
+             (long long)(e.p.now_us + 5000 + 1000));
+    EXPECT_STR(play_word(&e.p, 1, 12), wanted);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 950)), RL_DONE);
+    EXPECT_INT(e.ahead_us, 950 - e.p.now_us);
+    close_owned(&e);
+}
+
+TEST(vote, a_clock_that_cannot_be_is_not_believed)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.ahead_us = 5000;
+    EXPECT_INT(begin(&e), RL_ASK);
+    static const char mad[] =
+        "*3\r\n:1\r\n$3\r\n100\r\n$19\r\n9000000000000000000\r\n";
+    EXPECT_INT(answer(&e, 0, mad), RL_ASK);
+    EXPECT_INT(answer(&e, 1, mad), RL_DONE);
+    EXPECT_INT(e.ahead_us, 5000);
+    close_owned(&e);
+}
+
+/* --- what comes late ------------------------------------------------------ */
+
+static rl_group *open_owned(election *e, int64_t lease_ms)
+{
+    open_asked(e, 0, lease_ms);
+    EXPECT_INT(answer(e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(e, 1, VOTED(100, 900)), RL_DONE);
+    expect_state(e, 2, RL_DRAFT);
+    return own(e);
+}
+
+TEST(vote, a_grant_that_comes_late_joins_the_lock)
+{
+    election e;
+    rl_group *g = open_owned(&e, RLOCK_WATCHDOG);
+    rl_group_set_count(g, 2);
+    answer(&e, 2, VOTED(100, 900));
+    expect_state(&e, 2, RL_HELD);
+    EXPECT(hold(&e, 2)->count == 2 && hold(&e, 2)->token == 100);
+    EXPECT(hold(&e, 2)->renewed);
+    EXPECT_INT(atomic_load(&g->left), 3);
+    close_owned(&e);
+}
+
+TEST(vote, a_node_that_is_busy_late_is_asked_again_with_the_renewals)
+{
+    election e;
+    open_owned(&e, RLOCK_WATCHDOG);
+    answer(&e, 2, IS_BUSY);
+    expect_state(&e, 2, RL_VACANT);
+    EXPECT(rl_heap_first(&play_core(&e.p, 2)->holds.work));
+    close_owned(&e);
+}
+
+TEST(vote, a_node_that_is_busy_late_is_left_when_nothing_is_renewed)
+{
+    election e;
+    open_owned(&e, LEASE_MS);
+    answer(&e, 2, IS_BUSY);
+    EXPECT(!hold(&e, 2));
+    EXPECT_INT(play_core(&e.p, 2)->holds.undoing, 0);
+    close_owned(&e);
+}
+
+TEST(vote, a_grant_that_comes_after_the_lock_was_lost_is_undone)
+{
+    election e;
+    rl_group *g = open_owned(&e, RLOCK_WATCHDOG);
+    EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST));
+    answer(&e, 2, VOTED(100, 900));
+    EXPECT(!hold(&e, 2));
+    EXPECT_INT(play_core(&e.p, 2)->holds.undoing, 1);
+    play_close(&e.p);
+}
+
+/* The unlock has told this node, too: behind the acquire, on its line. */
+TEST(vote, a_grant_that_comes_after_the_unlock_is_not_taken)
+{
+    election e;
+    rl_group *g = open_owned(&e, RLOCK_WATCHDOG);
+    rl_hold *h = hold(&e, 2);
+    rl_core *c = play_core(&e.p, 2);
+    EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
+    rl_count_down(c, h, 0, e.p.now_us);
+    rl_part *x = rl_part_new();
+    rl_part_release(x, c, h, 0, e.p.now_us);
+    rl_ask_push(&x->ask, &e.p.client[2].line, e.p.now_us);
+    const char *bytes;
+    rl_line_sent(&e.p.client[2].line,
+                 rl_line_bytes(&e.p.client[2].line, &bytes));
+    rl_part_let_go(x);
+    answer(&e, 2, VOTED(100, 900));
+    EXPECT(!hold(&e, 2) && h->state == RL_OVER);
+    answer(&e, 2, YES);
+    EXPECT_INT(c->holds.undoing, 0);
+    EXPECT_INT(c->holds.estates.count, 0);
+    play_close(&e.p);
+}
+
+TEST(vote, an_owner_that_ends_before_a_late_grant_leaves_it_to_the_keeper)
+{
+    election e;
+    open_owned(&e, RLOCK_WATCHDOG);
+    rl_core *c = play_core(&e.p, 2);
+    rl_holds_abandon(&c->holds, e.p.owner.serial, e.p.now_us);
+    EXPECT_INT(c->holds.undoing, 1);
+    answer(&e, 2, VOTED(100, 900));
+    EXPECT(!hold(&e, 2));
+    EXPECT_INT(c->holds.undoing, 1);
+    play_close(&e.p);
+}

@@ -1,0 +1,252 @@
+/* The lock of a majority: no quorum, and who may not vote. */
+#include <errno.h>
+
+#include "election.h"
+#include "shim.h"
+
+/* --- no quorum ------------------------------------------------------------ */
+
+TEST(vote_none, a_quorum_of_busy_nodes_is_busy)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_DONE);
+    EXPECT_STR(play_called(&e.p, 1), "hash/release"); /* not waited for */
+    play_forget(&e.p);
+    answer(&e, 1, VOTED(100, 900));
+    answer(&e, 1, YES);
+    close_failed(&e, RLOCK_BUSY, 0);
+}
+
+TEST(vote_none, a_busy_node_and_one_that_is_down_are_no_quorum)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(play_lose(&e.p, 1), RL_DONE);
+    EXPECT_CONTAINS(e.a.fault.text, "1 held by another");
+    EXPECT_CONTAINS(e.a.fault.text, "3 no answer so far");
+    play_forget(&e.p);
+    answer(&e, 2, IS_BUSY);
+    answer(&e, 2, NO);
+    close_failed(&e, RLOCK_EQUORUM, 1); /* node 2 may have granted */
+}
+
+TEST(vote_none, without_hope_of_a_quorum_nobody_is_waited_for)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.p.client[0].away = e.p.client[2].away = true;
+    EXPECT_INT(begin(&e), RL_DONE);
+    EXPECT_STR(play_called(&e.p, 1), "hash/release");
+    EXPECT_CONTAINS(e.a.fault.text, "1 nobody is at home");
+    EXPECT_CONTAINS(e.a.fault.text, "2 no answer so far");
+    play_forget(&e.p);
+    answer(&e, 1, VOTED(100, 900));
+    answer(&e, 1, YES);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote_none, split_votes_are_taken_back_quietly_before_the_caller_is_told)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 0), "hash/release");
+    EXPECT_CONTAINS(play_word(&e.p, 0, 4), "rlock_undone:"); /* rings nobody */
+    EXPECT_STR(play_word(&e.p, 0, 9), "0"); /* it is known to be granted */
+    EXPECT(e.p.client[1].calls == 1 && e.p.client[2].calls == 1);
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    close_failed(&e, RLOCK_BUSY, 0);
+}
+
+TEST(vote_none, who_has_not_answered_the_vote_is_not_waited_for_to_undo_it)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
+    EXPECT_INT(play_silent(&e.p, 2), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 2), "hash/release");
+    EXPECT_STR(play_word(&e.p, 2, 9), "60000"); /* a tombstone */
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    play_forget(&e.p);
+    answer(&e, 2, VOTED(100, 900)); /* late, and undone by what follows */
+    answer(&e, 2, YES);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote_none, an_undo_without_answer_is_left_to_the_keeper)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_INT(play_lose(&e.p, 0), RL_DONE);
+    close_failed(&e, RLOCK_BUSY, 1);
+}
+
+TEST(vote_none, a_grant_that_took_as_long_as_the_lease_is_no_vote)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    e.p.now_us = rl_lease_deadline(PLAY_BEGAN_US, LEASE_MS);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 0), "hash/release");
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 2);
+}
+
+TEST(vote_none, a_token_that_took_as_long_as_the_lease_is_no_lock)
+{
+    election e;
+    open_asked(&e, 0, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    e.p.now_us = rl_lease_deadline(PLAY_BEGAN_US, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_CONTAINS(e.a.fault.text, "too late");
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote_none, without_memory_nobody_is_asked)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rl_next next = begin(&e);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(e.p.client[0].calls, 0);
+    close_failed(&e, RLOCK_ENOMEM, 0);
+}
+
+/* Whichever allocation fails: owned or not, and nothing is left behind. */
+TEST(vote_none, one_lack_of_memory_leaves_a_quorum_or_nothing)
+{
+    for (int nth = 1; nth <= 16; nth++) {
+        election e;
+        open_election(&e, 0, LEASE_MS);
+        shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
+        rl_next next = begin(&e);
+        for (size_t i = 0; i < NODES && next == RL_ASK; i++)
+            if (e.p.client[i].line.pending)
+                next = answer(&e, i, VOTED(100, 900));
+        shim_clear(shim_here());
+        EXPECT_INT(next, RL_DONE);
+        if (e.a.status == RLOCK_OK)
+            close_owned(&e);
+        else
+            close_failed(&e, RLOCK_ENOMEM, 0);
+    }
+}
+
+/* --- who may vote --------------------------------------------------------- */
+
+static void restart(election *e, size_t i, int64_t at_us)
+{
+    rl_item told[2] = {
+        {.type = REDIS_REPLY_STRING, .str = "a new run", .len = 9},
+        {.type = REDIS_REPLY_INTEGER, .integer = 1}};
+    EXPECT(rl_identity_note(&play_core(&e->p, i)->identity, told, at_us));
+}
+
+TEST(vote_none, a_node_that_has_restarted_does_not_vote)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    restart(&e, 1, e.p.now_us - 1000 * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_CONTAINS(e.a.fault.text, "2 restarted 1 s ago");
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote_none, a_node_votes_again_once_the_longest_lease_has_run_out)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    restart(&e, 1, e.p.now_us - PLAY_LEASE_MS * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 1);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
+
+/* What others use may be longer than what this client does. */
+TEST(vote_none, the_longest_lease_may_be_told)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.b.longest_lease_ms = 90000;
+    restart(&e, 1, e.p.now_us - 60000 * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_INT(own(&e)->longest_us, 90000 * MS);
+    close_owned(&e);
+}
+
+TEST(vote_none, the_longest_lease_of_late_counts)
+{
+    election e;
+    open_election(&e, 0, 50000);
+    restart(&e, 1, e.p.now_us - 40000 * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
+
+TEST(vote_none, with_check_uptime_a_young_node_does_not_vote)
+{
+    election e;
+    rl_fault f;
+    open_election(&e, 0, LEASE_MS);
+    rl_core *c = play_core(&e.p, 1);
+    EXPECT(rl_may_vote(c, 5000 * MS, false, e.p.now_us, &f));
+    EXPECT(!rl_may_vote(c, 5000 * MS, true, e.p.now_us, &f));
+    EXPECT(rl_may_vote(c, 5000 * MS, true, e.p.now_us + 5000 * MS, &f));
+    play_close(&e.p);
+}
+
+TEST(vote_none, a_node_that_is_not_known_does_not_vote)
+{
+    election e;
+    rl_fault f;
+    open_election(&e, 0, LEASE_MS);
+    rl_core *c = play_core(&e.p, 1);
+    c->identity.run_id[0] = '\0';
+    EXPECT(!rl_may_vote(c, 0, false, e.p.now_us, &f));
+    EXPECT_CONTAINS(f.text, "not identified");
+    play_close(&e.p);
+}
+
+TEST(vote_none, a_server_has_one_vote_though_two_nodes_lead_to_it)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    restart(&e, 0, e.p.now_us - 90000 * MS);
+    restart(&e, 1, e.p.now_us - 90000 * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT(e.p.client[0].calls == 1 && e.p.client[1].calls == 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_CONTAINS(e.a.fault.text, "2 same server as node 1");
+    EXPECT_INT(answer(&e, 0, YES), RL_DONE);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}

@@ -1,0 +1,165 @@
+/* The lock of a majority: the wait for it. */
+#include "election.h"
+
+/* --- the wait ------------------------------------------------------------- */
+
+/* All nodes are held by another, and whoever waits has been told so. */
+static void open_waiting(election *e, int64_t wait_ms)
+{
+    open_asked(e, wait_ms, LEASE_MS);
+    EXPECT_INT(answer(e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(e, 1, IS_BUSY), RL_SLEEP);
+    EXPECT(e->a.waiter.room);
+}
+
+/* The third node answers the vote and its undoing, which are nobody's now. */
+static void settle(election *e)
+{
+    answer(e, 2, IS_BUSY);
+    answer(e, 2, NO);
+    EXPECT_INT(e->p.client[2].line.pending, 0);
+    EXPECT_INT(play_core(&e->p, 2)->holds.undoing, 0);
+}
+
+static void get_it(election *e)
+{
+    EXPECT_INT(answer(e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(e, 1, VOTED(100, 900)), RL_DONE);
+    close_owned(e);
+}
+
+TEST(vote_wait, who_waits_looks_by_itself_lest_it_missed_rings)
+{
+    election e;
+    open_waiting(&e, 60000);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 300 * MS, 500 * MS);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 0), "hash/acquire");
+    EXPECT_STR(play_called(&e.p, 1), "hash/acquire");
+    get_it(&e);
+}
+
+TEST(vote_wait, each_try_has_a_new_holder_id)
+{
+    election e;
+    char first[128];
+    open_asked(&e, 60000, LEASE_MS);
+    snprintf(first, sizeof first, "%s", play_word(&e.p, 0, 7));
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT(strcmp(play_word(&e.p, 0, 7), first) != 0);
+    get_it(&e);
+}
+
+/* Those who split the votes must not meet again. */
+TEST(vote_wait, after_split_votes_it_tries_again_soon_at_a_random_time)
+{
+    election e;
+    open_asked(&e, 60000, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 0, YES), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 0, 10 * MS);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    get_it(&e);
+}
+
+/* Until now nobody would have heard; the next try queues everywhere. */
+static void wait_with_bells(election *e)
+{
+    open_waiting(e, 60000);
+    for (size_t i = 0; i < NODES; i++)
+        atomic_store(&play_core(&e->p, i)->bell_is_heard, true);
+    settle(e);
+    for (size_t i = 0; i < NODES; i++)
+        e->p.client[i].listens = 0;
+    EXPECT_INT(play_sleep(&e->p), RL_ASK);
+    for (size_t i = 0; i < NODES; i++)
+        EXPECT_INT(e->p.client[i].listens, 1);
+    for (size_t i = 0; i < NODES; i++)
+        EXPECT_STR(play_word(&e->p, i, 10), play_core(&e->p, i)->bell);
+    EXPECT_INT(answer(e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(e, 1, IS_BUSY), RL_SLEEP);
+    settle(e);
+}
+
+static void ring(election *e, size_t i)
+{
+    EXPECT(rl_rooms_wake(&play_core(&e->p, i)->rooms, "job", 3, RL_WAKE_RUNG));
+}
+
+TEST(vote_wait, the_rings_of_a_quorum_say_that_it_is_free)
+{
+    election e;
+    wait_with_bells(&e);
+    ring(&e, 0);
+    ring(&e, 2);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_STR(play_called(&e.p, 1), "hash/acquire");
+    get_it(&e);
+}
+
+TEST(vote_wait, after_the_first_ring_the_others_get_3_ms)
+{
+    election e;
+    wait_with_bells(&e);
+    ring(&e, 1);
+    EXPECT_INT(play_wake(&e.p), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 2250, 3750);
+    int64_t rung_us = e.p.now_us;
+    rl_next next = RL_SLEEP;
+    for (int i = 0; i < 50 && next == RL_SLEEP; i++)
+        next = play_sleep(&e.p); /* the limit is drawn anew */
+    EXPECT_INT(next, RL_ASK);
+    EXPECT_BETWEEN(e.p.now_us - rung_us, 2250, 3750);
+    get_it(&e);
+}
+
+/* It is in the queue from when the server was asked. */
+TEST(vote_wait, rings_that_come_before_the_answers_are_heard)
+{
+    election e;
+    open_waiting(&e, 60000);
+    for (size_t i = 0; i < NODES; i++)
+        atomic_store(&play_core(&e.p, i)->bell_is_heard, true);
+    settle(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    ring(&e, 0);
+    ring(&e, 1);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(e.p.why, RL_WAKE_RUNG);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    get_it(&e);
+}
+
+TEST(vote_wait, who_gives_up_leaves_every_queue)
+{
+    election e;
+    wait_with_bells(&e);
+    rl_rooms_cancel(&play_core(&e.p, 0)->rooms, &play_red, &e);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    for (size_t i = 0; i < NODES; i++) {
+        EXPECT_STR(play_called(&e.p, i), "leave");
+        EXPECT_STR(play_word(&e.p, i, 5), play_core(&e.p, i)->bell);
+    }
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 2, YES), RL_DONE);
+    close_failed(&e, RLOCK_CANCELED, 0);
+}
+
+TEST(vote_wait, what_each_node_said_is_told_when_the_time_is_up)
+{
+    election e;
+    open_waiting(&e, 200);
+    EXPECT_INT(play_sleep(&e.p), RL_DONE);
+    EXPECT_CONTAINS(e.a.fault.text, "1 held by another; 2 held by another");
+    EXPECT_INT(e.a.status, RLOCK_TIMEOUT);
+    EXPECT_INT(e.a.fault.status, RLOCK_BUSY);
+    play_forget(&e.p);
+    settle(&e);
+    play_close(&e.p);
+}
