@@ -11,46 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "scene.h"
 
 #define SECRET "s3cr3t"
-
-typedef struct rig {
-    server *sv;
-    events *ev;
-    rlock_client *cl;
-    rlock *lk;
-} rig;
-
-static rig rig_of(server *sv, rlock_options opts)
-{
-    rig r = {.sv = sv, .ev = events_new()};
-    events_hook(r.ev, &opts);
-    r.cl = server_client(r.sv, &opts);
-    r.lk = test_lock(r.cl, "k");
-    return r;
-}
-
-static rig rig_start(void)
-{
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    return rig_of(server_start(NULL), opts);
-}
-
-static void rig_stop(rig *r)
-{
-    rlock_free(r->lk);
-    rlock_client_free(r->cl);
-    events_free(r->ev);
-    server_stop(r->sv);
-}
-
-static rlock_stats stats_of(rlock_client *cl)
-{
-    rlock_stats st;
-    EXPECT_STATUS(rlock_client_stats(cl, &st), RLOCK_OK);
-    return st;
-}
 
 static const char *message(void)
 {
@@ -86,12 +49,12 @@ static void expect_uri_works(server *sv, const char *uri, int db)
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.uri = uri;
     rlock_client *cl = server_client(sv, &opts);
-    rlock *lk = test_lock(cl, "k");
+    rlock *lk = test_lock(cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STR(server_str(sv, "SELECT %d", db), "OK");
-    EXPECT_INT(server_int(sv, "HLEN k"), 1);
+    EXPECT_INT(server_int(sv, "HLEN job"), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    EXPECT_INT(server_int(sv, "HLEN k"), 0);
+    EXPECT_INT(server_int(sv, "HLEN job"), 0);
     rlock_free(lk);
     rlock_client_free(cl);
 }
@@ -189,11 +152,11 @@ TEST(client, the_longest_times_do_not_overflow)
     opts.watchdog_lease_ms = RLOCK_LEASE_MAX_MS;
     opts.max_hold_ms = INT64_MAX;
     opts.pool_size = 1;
-    rig r = rig_of(server_start(NULL), opts);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT(rlock_valid_ms(r.lk) > RLOCK_LEASE_MAX_MS / 2);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    scene s = scene_with(server_start(NULL), &opts);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT(rlock_valid_ms(s.lk) > RLOCK_LEASE_MAX_MS / 2);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client, strings_of_the_options_are_copied)
@@ -207,7 +170,7 @@ TEST(client, strings_of_the_options_are_copied)
     rlock_client *cl = server_client(sv, &opts);
     memset(uri, 'x', sizeof uri);
     memset(host, 'x', sizeof host);
-    rlock *lk = test_lock(cl, "k");
+    rlock *lk = test_lock(cl, SCENE_LOCK);
     rlock_holder h;
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
@@ -223,7 +186,7 @@ static void expect_host(server *sv, const char *host_id, const char *wanted)
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.host_id = host_id;
     rlock_client *cl = server_client(sv, &opts);
-    rlock *lk = test_lock(cl, "k");
+    rlock *lk = test_lock(cl, SCENE_LOCK);
     rlock_holder h;
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
@@ -516,14 +479,14 @@ TEST(client, a_database_that_is_not_there_is_said)
 
 TEST(client, a_server_that_became_a_replica_is_reported)
 {
-    rig r = rig_start();
-    EXPECT_STR(server_str(r.sv, "REPLICAOF 127.0.0.1 1"), "OK");
-    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_ESERVER);
+    scene s = scene_start(0, 0);
+    EXPECT_STR(server_str(s.sv, "REPLICAOF 127.0.0.1 1"), "OK");
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ESERVER);
     EXPECT_CONTAINS(message(), "READONLY");
-    EXPECT_STR(server_str(r.sv, "REPLICAOF NO ONE"), "OK");
-    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    EXPECT_STR(server_str(s.sv, "REPLICAOF NO ONE"), "OK");
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client, a_server_that_is_full_is_reported)
@@ -753,9 +716,9 @@ static const char *const needed[] = {
     "eval", "evalsha", "ping",    "subscribe", "unsubscribe", "publish",
     "time", "exists",  "get",     "set",       "del",         "pexpire",
     "pttl", "hset",    "hexists", "hlen",      "hscan",       "hdel",
-    "zadd", "zrem",    "zpopmin"};
+    "zadd", "zrem",    "zpopmin", "zrank"};
 
-static const char *const key_patterns[] = {"~k", "~rlock_token:*",
+static const char *const key_patterns[] = {"~job", "~rlock_token:*",
                                            "~rlock_queue:*", "~rlock_undone:*"};
 
 static const char *const channel_patterns[] = {"&rlock_bell:*",
@@ -780,7 +743,7 @@ static size_t add_words(char *to, size_t size, const char *prefix,
 /* A user app with what is needed, without one word of it (NULL: with all). */
 static void make_user(server *sv, const char *without)
 {
-    char cmd[1000] = "ACL SETUSER app reset on >" SECRET;
+    char cmd[1000] = "ACL SETUSER app reset resetchannels on >" SECRET;
     add_words(cmd, sizeof cmd, "", key_patterns, COUNT(key_patterns), without);
     add_words(cmd, sizeof cmd, "", channel_patterns, COUNT(channel_patterns),
               without);
@@ -794,20 +757,13 @@ static const char *app_uri(server *sv, char *uri, size_t size)
     return uri;
 }
 
-static rig rig_of_app(server *sv, int64_t watchdog_lease_ms)
+static scene scene_of_app(server *sv, int64_t watchdog_lease_ms)
 {
     char uri[200];
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.uri = app_uri(sv, uri, sizeof uri);
     opts.watchdog_lease_ms = watchdog_lease_ms;
-    return rig_of(sv, opts);
-}
-
-static void rig_leave(rig *r)
-{
-    rlock_free(r->lk);
-    rlock_client_free(r->cl);
-    events_free(r->ev);
+    return scene_with(sv, &opts);
 }
 
 static intptr_t wait_and_unlock(void *lk)
@@ -825,7 +781,7 @@ static void expect_nothing_denied(server *sv)
         EXPECT_STR(log->element[i]->element[7]->str, "info");
 }
 
-static void use_everything(rig *one, rig *two)
+static void use_everything(scene *one, scene *two)
 {
     rlock_holder h;
     EXPECT_STATUS(rlock_lock(one->lk), RLOCK_OK);
@@ -837,7 +793,7 @@ static void use_everything(rig *one, rig *two)
     EXPECT_STATUS(rlock_unlock(one->lk), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(one->lk, 60000), RLOCK_OK);
     test_thread *t = test_spawn(wait_and_unlock, two->lk);
-    EVENTUALLY(SOON, server_int(one->sv, "ZCARD rlock_queue:{k}") == 1);
+    EVENTUALLY(SOON, queued(one->sv, SCENE_LOCK) == 1);
     EXPECT_STATUS(rlock_unlock(one->lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
     EXPECT_INT(stats_of(two->cl).wakeups, 1);
@@ -847,11 +803,11 @@ static void use_everything(rig *one, rig *two)
     EXPECT_STATUS(rlock_client_ping(one->cl), RLOCK_OK);
 }
 
-/* The command as it stands in the README, on one line and for lock k. */
-static void make_user_of_readme(server *sv)
+/* The command as it stands in the documents, on one line and for lock k. */
+static void make_documented_user(server *sv)
 {
     char cmd[1200] = "", word[100];
-    FILE *f = fopen(RLOCK_SOURCE_DIR "/README.md", "r");
+    FILE *f = fopen(RLOCK_SOURCE_DIR "/src/doc/rights.md", "r");
     bool inside = false;
     EXPECT(f != NULL);
     while (fscanf(f, "%99s", word) == 1 && !(inside && word[0] == '`')) {
@@ -859,7 +815,7 @@ static void make_user_of_readme(server *sv)
         if (!inside)
             continue;
         const char *w = strcmp(word, ">PASSWORD") == 0   ? ">" SECRET
-                        : strcmp(word, "~orders:*") == 0 ? "~k"
+                        : strcmp(word, "~orders:*") == 0 ? "~job"
                                                          : word;
         snprintf(cmd + strlen(cmd), sizeof cmd - strlen(cmd), "%s ", w);
     }
@@ -868,29 +824,29 @@ static void make_user_of_readme(server *sv)
     EXPECT_STR(server_str(sv, cmd), "OK");
 }
 
-TEST(client, the_user_of_the_readme_can_do_everything)
+TEST(client, the_documented_user_can_do_everything)
 {
     server *sv = server_start(NULL);
-    make_user_of_readme(sv);
-    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    make_documented_user(sv);
+    scene one = scene_of_app(sv, 900), two = scene_of_app(sv, 900);
     use_everything(&one, &two);
     EXPECT_INT(events_count(one.ev, RLOCK_EVENT_WARNING), 0);
     expect_nothing_denied(sv);
-    rig_leave(&two);
-    rig_stop(&one);
+    scene_leave(&two);
+    scene_stop(&one);
 }
 
 TEST(client, the_minimal_user_can_do_everything)
 {
     server *sv = server_start(NULL);
     make_user(sv, NULL);
-    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    scene one = scene_of_app(sv, 900), two = scene_of_app(sv, 900);
     use_everything(&one, &two);
     EXPECT_INT(events_count(one.ev, RLOCK_EVENT_WARNING), 0);
     EXPECT_INT(events_count(one.ev, RLOCK_EVENT_RENEW_FAILED), 0);
     expect_nothing_denied(sv);
-    rig_leave(&two);
-    rig_stop(&one);
+    scene_leave(&two);
+    scene_stop(&one);
 }
 
 TEST(client, a_database_other_than_0_needs_select_as_well)
@@ -911,11 +867,11 @@ TEST(client, the_minimal_user_can_undo_an_acquire)
 {
     server *sv = server_start(NULL);
     make_user(sv, NULL);
-    rig r = rig_of_app(sv, 900);
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 1), RLOCK_EIO);
+    scene s = scene_of_app(sv, 900);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1), RLOCK_EIO);
     EVENTUALLY(SOON, server_int(sv, "DBSIZE") == 2); /* token, tombstone */
     expect_nothing_denied(sv);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, a_missing_command_is_named)
@@ -927,8 +883,9 @@ TEST(client, a_missing_command_is_named)
         const char *command = needed[i];
         if (strcmp(command, "publish") == 0 ||
             strcmp(command, "subscribe") == 0 ||
-            strcmp(command, "unsubscribe") == 0)
-            continue; /* waiters can poll */
+            strcmp(command, "unsubscribe") == 0 ||
+            strcmp(command, "zrank") == 0)
+            continue; /* waiters can poll, and need not know their rank */
         server_cmd(sv, "SCRIPT FLUSH");
         make_user(sv, command);
         expect_uri_refused(uri, RLOCK_ESERVER);
@@ -984,19 +941,19 @@ TEST(client, a_lock_outside_the_users_keys_is_refused_and_named)
 {
     server *sv = server_start(NULL);
     make_user(sv, NULL);
-    rig r = rig_of_app(sv, 0);
-    rlock *lk = test_lock(r.cl, "elsewhere");
+    scene s = scene_of_app(sv, 0);
+    rlock *lk = test_lock(s.cl, "elsewhere");
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_ESERVER);
     EXPECT_CONTAINS(message(), "elsewhere");
     EXPECT_CONTAINS(message(), "permission");
     EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_ESERVER);
     EXPECT_INT(server_int(sv, "DBSIZE"), 0);
     rlock_free(lk);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 /* Does it still let one client wait for the other? */
-static void expect_polling_works(rig *one, rig *two)
+static void expect_polling_works(scene *one, scene *two)
 {
     EXPECT_STATUS(rlock_acquire(one->lk, 0, 300), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(two->lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
@@ -1010,12 +967,12 @@ static void expect_warned_and_working(const char *without, const char *word)
 {
     server *sv = server_start(NULL);
     make_user(sv, without);
-    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    scene one = scene_of_app(sv, 900), two = scene_of_app(sv, 900);
     EXPECT_INT(events_count(one.ev, RLOCK_EVENT_WARNING), 1);
     EXPECT_CONTAINS(events_message(one.ev, RLOCK_EVENT_WARNING), word);
     expect_polling_works(&one, &two);
-    rig_leave(&two);
-    rig_stop(&one);
+    scene_leave(&two);
+    scene_stop(&one);
 }
 
 TEST(client, without_publish_waiters_poll)
@@ -1028,26 +985,31 @@ TEST(client, without_subscribe_waiters_poll)
     expect_warned_and_working("subscribe", "SUBSCRIBE");
 }
 
+TEST(client, without_zrank_waiters_do_without_their_rank)
+{
+    expect_warned_and_working("zrank", "ZRANK");
+}
+
 TEST(client, without_the_bells_channel_waiters_poll)
 {
     server *sv = server_start(NULL);
     make_user(sv, "&rlock_bell:*");
-    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    scene one = scene_of_app(sv, 900), two = scene_of_app(sv, 900);
     EXPECT(events_count(one.ev, RLOCK_EVENT_WARNING) >= 1);
     expect_polling_works(&one, &two);
-    rig_leave(&two);
-    rig_stop(&one);
+    scene_leave(&two);
+    scene_stop(&one);
 }
 
 TEST(client, without_redissons_channel_all_works)
 {
     server *sv = server_start(NULL);
     make_user(sv, "&redisson_lock__channel:*");
-    rig one = rig_of_app(sv, 900), two = rig_of_app(sv, 900);
+    scene one = scene_of_app(sv, 900), two = scene_of_app(sv, 900);
     use_everything(&one, &two);
     EXPECT_INT(events_count(one.ev, RLOCK_EVENT_WARNING), 0);
-    rig_leave(&two);
-    rig_stop(&one);
+    scene_leave(&two);
+    scene_stop(&one);
 }
 
 /* Either answer will do; but no connection may stay subscribed unnoticed. */
@@ -1059,33 +1021,33 @@ TEST(client, missing_unsubscribe_is_named_or_does_no_harm)
     rlock_client *cl = NULL;
     make_user(sv, "unsubscribe");
     opts.uri = app_uri(sv, uri, sizeof uri);
-    rlock_status s = rlock_client_new(&opts, &cl);
+    rlock_status made = rlock_client_new(&opts, &cl);
     rlock_client_free(cl);
-    if (s != RLOCK_OK) {
-        EXPECT_STATUS(s, RLOCK_ESERVER);
+    if (made != RLOCK_OK) {
+        EXPECT_STATUS(made, RLOCK_ESERVER);
         EXPECT(strcasestr(message(), "unsubscribe"));
         server_stop(sv);
         return;
     }
-    rig r = rig_of_app(sv, 900);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EVENTUALLY(SOON, events_count(r.ev, RLOCK_EVENT_RENEWED) >= 2 ||
-                         events_count(r.ev, RLOCK_EVENT_LOST) > 0);
-    EXPECT_INT(events_count(r.ev, RLOCK_EVENT_LOST), 0);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    scene s = scene_of_app(sv, 900);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EVENTUALLY(SOON, events_count(s.ev, RLOCK_EVENT_RENEWED) >= 2 ||
+                         events_count(s.ev, RLOCK_EVENT_LOST) > 0);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client, a_right_that_is_taken_away_later_is_reported)
 {
     server *sv = server_start(NULL);
     make_user(sv, NULL);
-    rig r = rig_of_app(sv, 0);
+    scene s = scene_of_app(sv, 0);
     EXPECT_STR(server_str(sv, "ACL SETUSER app -evalsha"), "OK");
-    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_ESERVER);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ESERVER);
     EXPECT_CONTAINS(message(), "evalsha");
     expect_no_secret();
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 /* --- the connect callback ------------------------------------------------- */
@@ -1118,6 +1080,12 @@ static rlock_options options_of(dialer *d)
     return opts;
 }
 
+static scene scene_dialed(dialer *d)
+{
+    rlock_options opts = options_of(d);
+    return scene_with(d->sv, &opts);
+}
+
 static void ask(redisContext *cx, const char *cmd)
 {
     redisReply *reply = redisCommand(cx, cmd);
@@ -1141,44 +1109,44 @@ static void select_2(redisContext *cx)
 TEST(client, the_callbacks_context_is_used_as_it_is)
 {
     dialer d = {.sv = server_start(NULL), .spoil = select_2};
-    rig r = rig_of(d.sv, options_of(&d));
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_dialed(&d);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(d.sv, "SELECT 2");
-    EXPECT_INT(server_int(d.sv, "HLEN k"), 1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_INT(server_int(d.sv, "HLEN job"), 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(atomic_load(&d.calls) >= 1);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, the_callback_is_called_again_after_a_break)
 {
     dialer d = {.sv = server_start(NULL)};
-    rig r = rig_of(d.sv, options_of(&d));
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_dialed(&d);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     int calls = atomic_load(&d.calls);
     EXPECT(server_int(d.sv, "CLIENT KILL TYPE normal") > 0);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(atomic_load(&d.calls) > calls);
-    EXPECT(stats_of(r.cl).reconnects >= 1);
-    events_wait(r.ev, RLOCK_EVENT_RECONNECTED, 1, SOON);
-    EXPECT_INT(server_int(d.sv, "EXISTS k"), 0);
-    rig_stop(&r);
+    EXPECT(stats_of(s.cl).reconnects >= 1);
+    events_wait(s.ev, RLOCK_EVENT_RECONNECTED, 1, SOON);
+    EXPECT_INT(server_int(d.sv, "EXISTS job"), 0);
+    scene_stop(&s);
 }
 
 TEST(client, waiters_survive_a_break_of_all_connections)
 {
     dialer d = {.sv = server_start(NULL)};
-    rig r = rig_of(d.sv, options_of(&d));
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    test_thread *t = test_spawn(wait_and_unlock, r.lk);
-    EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
+    scene s = scene_dialed(&d);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    test_thread *t = test_spawn(wait_and_unlock, s.lk);
+    EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
     server_cmd(d.sv, "CLIENT KILL TYPE pubsub");
     server_cmd(d.sv, "CLIENT KILL TYPE normal");
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 static void expect_context_refused(void (*spoil)(redisContext *))
@@ -1276,7 +1244,7 @@ TEST(client, a_context_returned_twice_is_refused)
     rlock_client *cl = NULL;
     rlock_options opts = options_of(&d);
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_OK);
-    rlock *lk = test_lock(cl, "k");
+    rlock *lk = test_lock(cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_EIO);
     EXPECT_CONTAINS(message(), "owns already");
     d.again = NULL;
@@ -1332,71 +1300,71 @@ TEST(client, a_context_that_is_closed_is_an_io_error)
 
 TEST(client, ping_tells_whether_the_server_answers)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_OK);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
     EXPECT_STATUS(rlock_client_ping(NULL), RLOCK_EINVAL);
-    server_kill(r.sv);
-    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_EIO);
+    server_kill(s.sv);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_EIO);
     EXPECT_CONTAINS(message(), "unix://");
-    server_restart(r.sv);
-    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_OK);
-    rig_stop(&r);
+    server_restart(s.sv);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client, ping_gives_up_in_time)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.command_timeout_ms = 200;
-    rig r = rig_of(server_start(NULL), opts);
-    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_OK);
-    server_pause(r.sv);
+    scene s = scene_with(server_start(NULL), &opts);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+    server_pause(s.sv);
     int64_t began = test_now_ms();
-    EXPECT_STATUS(rlock_client_ping(r.cl), RLOCK_EIO);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_EIO);
     EXPECT_BETWEEN(test_now_ms() - began, 199, 3000);
-    server_resume(r.sv);
-    rig_stop(&r);
+    server_resume(s.sv);
+    scene_stop(&s);
 }
 
 TEST(client, stats_need_a_client_and_room)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     rlock_stats st;
     EXPECT_STATUS(rlock_client_stats(NULL, &st), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_client_stats(r.cl, NULL), RLOCK_EINVAL);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_client_stats(s.cl, NULL), RLOCK_EINVAL);
+    scene_stop(&s);
 }
 
 TEST(client, stats_ask_no_server)
 {
-    rig r = rig_start();
-    long long before = server_info(r.sv, "total_commands_processed");
-    stats_of(r.cl);
-    EXPECT_INT(server_info(r.sv, "total_commands_processed") - before, 1);
-    rig_stop(&r);
+    scene s = scene_start(0, 0);
+    long long before = server_info(s.sv, "total_commands_processed");
+    stats_of(s.cl);
+    EXPECT_INT(server_info(s.sv, "total_commands_processed") - before, 1);
+    scene_stop(&s);
 }
 
 TEST(client, a_new_client_has_counted_nothing)
 {
-    rig r = rig_start();
-    rlock_stats st = stats_of(r.cl), zero;
+    scene s = scene_start(0, 0);
+    rlock_stats st = stats_of(s.cl), zero;
     memset(&zero, 0, sizeof zero);
     zero.script_loads = st.script_loads;
     EXPECT_INT(memcmp(&st, &zero, sizeof st), 0);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, acquires_and_releases_are_counted)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(r.lk, -2, 0), RLOCK_EINVAL);
-    EXPECT_INT(stats_of(r.cl).held_now, 1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_INT(stats_of(r.cl).held_now, 1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_NOT_HELD);
-    rlock_stats st = stats_of(r.cl);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, -2, 0), RLOCK_EINVAL);
+    EXPECT_INT(stats_of(s.cl).held_now, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(s.cl).held_now, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
+    rlock_stats st = stats_of(s.cl);
     EXPECT_INT(st.acquires, 2);
     EXPECT_INT(st.acquires_failed, 1);
     EXPECT_INT(st.acquires_contended, 0);
@@ -1405,20 +1373,20 @@ TEST(client, acquires_and_releases_are_counted)
     EXPECT_INT(st.lost, 0);
     EXPECT_INT(st.wait_us_total, 0);
     EXPECT(st.hold_us_total > 0);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, waits_are_counted_and_over_at_the_end)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    test_thread *t = test_spawn(wait_and_unlock, r.lk);
-    EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
-    EVENTUALLY(SOON, stats_of(r.cl).waiting_now == 1);
-    EXPECT_INT(stats_of(r.cl).acquires_contended, 1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    test_thread *t = test_spawn(wait_and_unlock, s.lk);
+    EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    EXPECT_INT(stats_of(s.cl).acquires_contended, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    rlock_stats st = stats_of(r.cl);
+    rlock_stats st = stats_of(s.cl);
     EXPECT_INT(st.waiting_now, 0);
     EXPECT_INT(st.held_now, 0);
     EXPECT_INT(st.acquires, 2);
@@ -1427,15 +1395,15 @@ TEST(client, waits_are_counted_and_over_at_the_end)
     EXPECT_INT(st.wakeups, 1);
     EXPECT_INT(st.wakeups_futile, 0);
     EXPECT(st.wait_us_total > 0);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, failed_waits_are_counted_and_over_at_the_end)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *lk = test_lock(other, "k");
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_start(0, 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *lk = test_lock(other, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_acquire(lk, 50, 1000), RLOCK_TIMEOUT);
     rlock_stats st = stats_of(other);
@@ -1444,85 +1412,80 @@ TEST(client, failed_waits_are_counted_and_over_at_the_end)
     EXPECT_INT(st.acquires_contended, 1);
     EXPECT_INT(st.waiting_now, 0);
     EXPECT_BETWEEN(st.wait_us_total, 49000, 5000000);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(other);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, a_lost_hold_is_counted_once_and_held_no_more)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 150), RLOCK_OK);
-    events_wait(r.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_INT(stats_of(r.cl).held_now, 0);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_LOST);
-    rlock_stats st = stats_of(r.cl);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 150), RLOCK_OK);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    rlock_stats st = stats_of(s.cl);
     EXPECT_INT(st.lost, 1);
     EXPECT_INT(st.held_now, 0);
     EXPECT_INT(st.releases, 0);
     EXPECT_BETWEEN(st.hold_us_total, 140000, 5000000);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, renewals_are_counted)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.watchdog_lease_ms = 600;
-    rig r = rig_of(server_start(NULL), opts);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EVENTUALLY(SOON, stats_of(r.cl).renewals == 2);
-    EXPECT_INT(stats_of(r.cl).renew_failures, 0);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
-}
-
-static void lock_once(rlock *lk)
-{
-    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    scene s = scene_with(server_start(NULL), &opts);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).renewals == 2);
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client, a_script_is_sent_whole_only_when_the_server_lacks_it)
 {
-    rig r = rig_start();
-    lock_once(r.lk);
-    uint64_t loads = stats_of(r.cl).script_loads;
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    scene s = scene_with(server_start(NULL), &opts);
+    lock_once(s.lk);
+    uint64_t loads = stats_of(s.cl).script_loads;
     EXPECT_INT(loads, 3); /* probe, acquire, release */
-    lock_once(r.lk);
-    EXPECT_INT(stats_of(r.cl).script_loads, loads);
-    server_cmd(r.sv, "SCRIPT FLUSH");
-    lock_once(r.lk);
-    EXPECT_INT(stats_of(r.cl).script_loads, loads + 2);
-    rig_stop(&r);
+    lock_once(s.lk);
+    EXPECT_INT(stats_of(s.cl).script_loads, loads);
+    server_cmd(s.sv, "SCRIPT FLUSH");
+    lock_once(s.lk);
+    EXPECT_INT(stats_of(s.cl).script_loads, loads + 2);
+    scene_stop(&s);
 }
 
 TEST(client, fault_095_handles_outlive_their_client)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     bool locked;
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
-    EXPECT(rlock_is_held(r.lk)); /* the control */
-    EXPECT_STATUS(rlock_extend(r.lk, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_OK);
-    rlock_client_free(r.cl);
-    r.cl = NULL;
-    EXPECT(!rlock_is_held(r.lk));
-    EXPECT_INT(rlock_hold_count(r.lk), 0);
-    EXPECT_INT(rlock_token(r.lk), 0);
-    EXPECT_INT(rlock_valid_ms(r.lk), 0);
-    EXPECT_STATUS(rlock_trylock(r.lk), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_extend(r.lk, 1000), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_ECLOSED);
-    rlock_cancel(r.lk);
-    EXPECT_INT(server_int(r.sv, "HLEN k"), 1); /* till its lease ends */
-    EXPECT_BETWEEN(server_int(r.sv, "PTTL k"), 30000, 60000);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT(rlock_is_held(s.lk)); /* the control */
+    EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    EXPECT(!rlock_is_held(s.lk));
+    EXPECT_INT(rlock_hold_count(s.lk), 0);
+    EXPECT_INT(rlock_token(s.lk), 0);
+    EXPECT_INT(rlock_valid_ms(s.lk), 0);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_extend(s.lk, 1000), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_ECLOSED);
+    rlock_cancel(s.lk);
+    EXPECT_INT(server_int(s.sv, "HLEN job"), 1); /* till its lease ends */
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL job"), 30000, 60000);
+    scene_stop(&s);
 }
 
 static intptr_t wait_forever(void *lk)
@@ -1532,11 +1495,11 @@ static intptr_t wait_forever(void *lk)
 
 TEST(client, free_wakes_waiters)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *lk = test_lock(other, "k");
+    scene s = scene_start(0, 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *lk = test_lock(other, SCENE_LOCK);
     test_thread *t[3];
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     for (int i = 0; i < 3; i++)
         t[i] = test_spawn(wait_forever, lk);
     EVENTUALLY(SOON, stats_of(other).waiting_now == 3);
@@ -1545,31 +1508,31 @@ TEST(client, free_wakes_waiters)
     EXPECT_BETWEEN(test_now_ms() - began, 0, 5000);
     for (int i = 0; i < 3; i++)
         EXPECT_STATUS((rlock_status)test_join(t[i]), RLOCK_ECLOSED);
-    EXPECT_INT(server_int(r.sv, "EXISTS rlock_queue:{k}"), 0);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "EXISTS k"), 0);
+    EXPECT_INT(server_int(s.sv, "EXISTS rlock_queue:{job}"), 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "EXISTS job"), 0);
     rlock_free(lk);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(client, free_closes_every_connection)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *lk = test_lock(other, "k");
-    long long before = server_info(r.sv, "connected_clients");
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_start(0, 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *lk = test_lock(other, SCENE_LOCK);
+    long long before = server_info(s.sv, "connected_clients");
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(lk, 50, 1000), RLOCK_TIMEOUT);
-    EXPECT(server_info(r.sv, "connected_clients") > before);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT(server_info(s.sv, "connected_clients") > before);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(other);
-    rlock_free(r.lk);
-    rlock_client_free(r.cl);
-    EVENTUALLY(SOON, server_info(r.sv, "connected_clients") == 1);
-    r.cl = NULL;
-    r.lk = NULL;
-    rig_stop(&r);
+    rlock_free(s.lk);
+    rlock_client_free(s.cl);
+    EVENTUALLY(SOON, server_info(s.sv, "connected_clients") == 1);
+    s.cl = NULL;
+    s.lk = NULL;
+    scene_stop(&s);
 }
 
 /* Is the password in any message or event that trouble brings about? */
@@ -1577,15 +1540,15 @@ TEST(client, no_trouble_brings_the_password_out)
 {
     server *sv = server_start(NULL);
     make_user(sv, NULL);
-    rig r = rig_of_app(sv, 300);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_of_app(sv, 300);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(sv, "ACL SETUSER app resetpass");
     server_cmd(sv, "CLIENT KILL TYPE normal");
-    events_wait(r.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
-    EXPECT(!strstr(events_message(r.ev, RLOCK_EVENT_RENEW_FAILED), SECRET));
-    EXPECT(rlock_unlock(r.lk) != RLOCK_OK);
+    events_wait(s.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
+    EXPECT(!strstr(events_message(s.ev, RLOCK_EVENT_RENEW_FAILED), SECRET));
+    EXPECT(rlock_unlock(s.lk) != RLOCK_OK);
     expect_no_secret();
-    EXPECT(rlock_client_ping(r.cl) != RLOCK_OK);
+    EXPECT(rlock_client_ping(s.cl) != RLOCK_OK);
     expect_no_secret();
-    rig_stop(&r);
+    scene_stop(&s);
 }

@@ -10,11 +10,6 @@
 
 #include "layouts.h"
 
-static long long pttl(server *sv)
-{
-    return server_int(sv, "PTTL " SCENE_LOCK);
-}
-
 /* The server's clock. */
 static int64_t server_ms(server *sv)
 {
@@ -290,7 +285,7 @@ TEST(layouts, string_the_value_is_the_holder_and_the_ttl_is_the_lease)
     EXPECT_INT(pid, getpid());
     EXPECT_INT(tid, syscall(SYS_gettid));
     EXPECT_INT(strlen(uuid), 36);
-    EXPECT_BETWEEN(pttl(s.sv), 40000, 60000);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 40000, 60000);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
 }
@@ -335,7 +330,7 @@ static void expect_stamp(scene *s, int64_t lease_ms)
     EXPECT_BETWEEN(seconds, rounded_up(before_ms + lease_ms),
                    rounded_up(after_ms + lease_ms));
     after_ms = server_ms(s->sv);
-    int64_t ttl_ms = pttl(s->sv), end_ms = after_ms + ttl_ms;
+    int64_t ttl_ms = key_ttl(s->sv, SCENE_LOCK), end_ms = after_ms + ttl_ms;
     EXPECT_BETWEEN(end_ms - seconds * 1000, 59000, 60100);
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
 }
@@ -397,7 +392,7 @@ BOTH(a_foreign_lock_is_busy_and_not_touched)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_extend(s.lk, 1000), RLOCK_NOT_HELD);
     expect_value(s.sv, value.is);
-    EXPECT_BETWEEN(pttl(s.sv), 30000, 120000);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 30000, 120000);
     EXPECT_INT(server_int(s.sv, "DBSIZE"), 1);
     scene_stop(&s);
 }
@@ -497,7 +492,7 @@ TEST(layouts, string_a_foreign_lock_without_expiry_stays_as_it_is)
     EXPECT_INT(ttl_of(s.lk), -1);
     EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_INT(h.ttl_ms, -1);
-    EXPECT_INT(pttl(s.sv), -1);
+    EXPECT_INT(key_ttl(s.sv, SCENE_LOCK), -1);
     expect_value(s.sv, "x");
     scene_stop(&s);
 }
@@ -529,7 +524,7 @@ static void expect_taken_over(scene *s, const char *old)
     EXPECT(!is_locked(s->lk));
     EXPECT_STATUS(rlock_trylock(s->lk), RLOCK_OK);
     EXPECT(seconds_of(value_of(s->sv).is) * 1000 > server_ms(s->sv));
-    EXPECT_BETWEEN(pttl(s->sv), 60000, 92000);
+    EXPECT_BETWEEN(key_ttl(s->sv, SCENE_LOCK), 60000, 92000);
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
     EXPECT(!held_on_server(s->sv));
 }
@@ -577,9 +572,10 @@ TEST(layouts, timestamp_a_key_for_ever_gets_an_end_when_somebody_waits)
     int64_t free_at_ms = server_ms(s.sv) + 30000;
     leave_stamp(s.sv, stamp_at(free_at_ms).is);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
-    EVENTUALLY(SOON, pttl(s.sv) > 0);
+    EVENTUALLY(SOON, key_ttl(s.sv, SCENE_LOCK) > 0);
     int64_t now_ms = server_ms(s.sv);
-    EXPECT_BETWEEN(now_ms + pttl(s.sv) - free_at_ms, 59000, 60100);
+    EXPECT_BETWEEN(now_ms + key_ttl(s.sv, SCENE_LOCK) - free_at_ms, 59000,
+                   60100);
     expect_value(s.sv, stamp_at(free_at_ms).is);
     rlock_cancel(s.lk);
     EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
@@ -592,7 +588,7 @@ TEST(layouts, timestamp_a_key_that_has_an_end_keeps_it)
     server_cmd(s.sv, "SET " SCENE_LOCK " %s PX 900000",
                stamp_at(server_ms(s.sv) + 30000).is);
     EXPECT_STATUS(rlock_acquire(s.lk, 300, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
-    EXPECT_BETWEEN(pttl(s.sv), 800000, 900000);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 800000, 900000);
     scene_stop(&s);
 }
 
@@ -602,7 +598,7 @@ TEST(layouts, timestamp_questions_do_not_touch_a_key_for_ever)
     leave_stamp(s.sv, stamp_at(server_ms(s.sv) + 30000).is);
     EXPECT(is_locked(s.lk));
     EXPECT_BETWEEN(ttl_of(s.lk), 10000, 30000);
-    EXPECT_INT(pttl(s.sv), -1);
+    EXPECT_INT(key_ttl(s.sv, SCENE_LOCK), -1);
     scene_stop(&s);
 }
 
@@ -849,7 +845,7 @@ TEST(layouts, string_renewal_keeps_the_value)
     EXPECT_INT(server_int(s.sv, "PERSIST " SCENE_LOCK), 1);
     expect_renewals(&s, 2);
     expect_value(s.sv, value.is);
-    EXPECT_BETWEEN(pttl(s.sv), 1, 900);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 1, 900);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
 }
@@ -861,7 +857,7 @@ TEST(layouts, timestamp_renewal_moves_the_value_on)
     EVENTUALLY(SOON, seconds_of(value_of(s.sv).is) >= seconds_of(first.is) + 2);
     text later = value_of(s.sv);
     EXPECT_STR(strchr(later.is, '.'), strchr(first.is, '.'));
-    EXPECT_BETWEEN(pttl(s.sv), 59000, 62000);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 59000, 62000);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(!held_on_server(s.sv));
@@ -978,7 +974,7 @@ BOTH(the_longest_lease_works)
     EXPECT_STATUS(rlock_extend(s.lk, RLOCK_LEASE_MAX_MS), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    EXPECT(pttl(s.sv) > RLOCK_LEASE_MAX_MS / 2);
+    EXPECT(key_ttl(s.sv, SCENE_LOCK) > RLOCK_LEASE_MAX_MS / 2);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rival_leave(&b);
     expect_nothing_left(s.sv);
@@ -1016,7 +1012,7 @@ static void expect_not_touched(rlock_layout layout, verb *fn)
     EXPECT_STATUS(fn(s.lk), RLOCK_LOST);
     unlock_lost(&s);
     expect_value(s.sv, theirs.is);
-    EXPECT(pttl(s.sv) < 130000);
+    EXPECT(key_ttl(s.sv, SCENE_LOCK) < 130000);
     scene_stop(&s);
 }
 
@@ -1249,7 +1245,7 @@ static void expect_wrong_type(scene *s)
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_NOT_HELD);
     EXPECT(test_now_ms() - began_ms < SOON);
     EXPECT_INT(server_int(s->sv, "DBSIZE"), 1);
-    EXPECT_INT(pttl(s->sv), -1);
+    EXPECT_INT(key_ttl(s->sv, SCENE_LOCK), -1);
 }
 
 BOTH(a_hash_is_no_lock_and_stays)
@@ -1311,7 +1307,7 @@ static void become_a_hash(server *sv)
 static void expect_still_a_hash(server *sv)
 {
     EXPECT_STR(server_str(sv, "HGET " SCENE_LOCK " holder"), "1");
-    EXPECT_INT(pttl(sv), -1);
+    EXPECT_INT(key_ttl(sv, SCENE_LOCK), -1);
 }
 
 BOTH(a_hold_whose_key_became_a_hash_is_lost_at_unlock)
@@ -1632,15 +1628,15 @@ TEST(layouts, arguments_of_rlock_new_ex_are_checked)
 
 /* --- rights -------------------------------------------------------------- */
 
-/* The command as it stands in the README, on one line. */
-static void make_user_of_readme(server *sv)
+/* The command as it stands in the documents, on one line. */
+static void make_documented_user(server *sv)
 {
-    char readme[100000], *begin, *end;
-    FILE *f = fopen(RLOCK_SOURCE_DIR "/README.md", "r");
+    char page[100000], *begin, *end;
+    FILE *f = fopen(RLOCK_SOURCE_DIR "/src/doc/rights.md", "r");
     EXPECT(f != NULL);
-    readme[fread(readme, 1, sizeof readme - 1, f)] = '\0';
+    page[fread(page, 1, sizeof page - 1, f)] = '\0';
     fclose(f);
-    begin = strstr(readme, "ACL SETUSER app ");
+    begin = strstr(page, "ACL SETUSER app ");
     EXPECT(begin != NULL);
     end = strstr(begin, "\n```");
     EXPECT(end != NULL);
@@ -1659,11 +1655,11 @@ static void expect_nothing_denied(server *sv)
         EXPECT_STR(log->element[i]->element[7]->str, "info");
 }
 
-/* A user that may do no more than the README says. */
+/* A user that may do no more than the documents say. */
 static scene scene_of_app(rlock_layout layout, char *uri, size_t size)
 {
     scene s = scene_server(NULL);
-    make_user_of_readme(s.sv);
+    make_documented_user(s.sv);
     snprintf(uri, size, "unix://app:PASSWORD@%s", server_path(s.sv));
     s.opts.uri = uri;
     scene_client(&s, 900, 0);
@@ -1672,7 +1668,7 @@ static scene scene_of_app(rlock_layout layout, char *uri, size_t size)
     return s;
 }
 
-BOTH(the_rights_of_the_readme_suffice)
+BOTH(the_documented_rights_suffice)
 {
     char uri[300];
     rlock_holder h;
@@ -1702,7 +1698,7 @@ BOTH(the_rights_of_the_readme_suffice)
     scene_stop(&s);
 }
 
-BOTH(the_rights_of_the_readme_suffice_to_undo)
+BOTH(the_documented_rights_suffice_to_undo)
 {
     char uri[300];
     scene s = scene_of_app(layout, uri, sizeof uri);
@@ -1713,7 +1709,7 @@ BOTH(the_rights_of_the_readme_suffice_to_undo)
     scene_stop(&s);
 }
 
-TEST(layouts, timestamp_the_rights_of_the_readme_suffice_for_old_keys)
+TEST(layouts, timestamp_the_documented_rights_suffice_for_old_keys)
 {
     char uri[300];
     scene s = scene_of_app(RLOCK_LAYOUT_TIMESTAMP, uri, sizeof uri);

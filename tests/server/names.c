@@ -6,37 +6,11 @@
 
 #include "scene.h"
 
-typedef struct rig {
-    server *sv;
-    rlock_client *cl;
-    rlock *lk;
-} rig;
-
-static rig rig_start(void)
-{
-    rig r = {.sv = server_start(NULL)};
-    r.cl = server_client(r.sv, NULL);
-    r.lk = test_lock(r.cl, "k");
-    return r;
-}
-
-static void rig_stop(rig *r)
-{
-    rlock_free(r->lk);
-    rlock_client_free(r->cl);
-    server_stop(r->sv);
-}
-
-static rlock *lock_n(rig *r, const void *name, size_t len)
+static rlock *lock_n(scene *s, const void *name, size_t len)
 {
     rlock *lk = NULL;
-    EXPECT_STATUS(rlock_new_n(r->cl, name, len, &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_new_n(s->cl, name, len, &lk), RLOCK_OK);
     return lk;
-}
-
-static long long commands(server *sv)
-{
-    return server_info(sv, "total_commands_processed");
 }
 
 static const char *message(void)
@@ -58,25 +32,25 @@ static void expect_printable(const char *text)
  */
 static void expect_lives(const void *name, size_t len, const char *shown)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK); /* the control: a plain name */
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rlock *lk = lock_n(&r, name, len);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK); /* the control: a plain name */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    rlock *lk = lock_n(&s, name, len);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
-    EXPECT_STR(server_str(r.sv, "TYPE %b", name, len), "hash");
-    EXPECT_INT(server_int(r.sv, "HLEN %b", name, len), 1);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 3); /* and the tokens of both */
+    EXPECT_STR(server_str(s.sv, "TYPE %b", name, len), "hash");
+    EXPECT_INT(server_int(s.sv, "HLEN %b", name, len), 1);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 3); /* and the tokens of both */
     EXPECT_STATUS(rlock_extend(lk, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "EXISTS %b", name, len), 0);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 2);
+    EXPECT_INT(server_int(s.sv, "EXISTS %b", name, len), 0);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 2);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
     expect_printable(message());
     EXPECT_CONTAINS(message(), shown);
     rlock_free(lk);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 #define EXPECT_LIVES(literal, shown)                                           \
@@ -97,24 +71,54 @@ TEST(names, fault_100_nul_bytes_are_part_of_a_name)
 /* The names have three bytes. */
 static void expect_two_locks(const char *name, const char *other)
 {
-    rig r = rig_start();
-    rlock *one = lock_n(&r, name, 3), *two = lock_n(&r, other, 3);
+    scene s = scene_start(0, 0);
+    rlock *one = lock_n(&s, name, 3), *two = lock_n(&s, other, 3);
     EXPECT_STATUS(rlock_lock(one), RLOCK_OK);
     EXPECT(!rlock_is_held(two));
     EXPECT_STATUS(rlock_lock(two), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 4);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 4);
     EXPECT_STATUS(rlock_unlock(one), RLOCK_OK);
     EXPECT(rlock_is_held(two));
     EXPECT_STATUS(rlock_unlock(two), RLOCK_OK);
     rlock_free(one);
     rlock_free(two);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, fault_100_names_that_differ_behind_a_nul_are_two_locks)
 {
     expect_two_locks("a-b", "a-c"); /* the control */
     expect_two_locks("a\0b", "a\0c");
+}
+
+static void expect_reserved(scene *r, const char *name, const char *prefix)
+{
+    rlock *lk = r->lk;
+    EXPECT_STATUS(rlock_new(r->cl, name, &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    EXPECT_CONTAINS(message(), prefix);
+    EXPECT_STATUS(rlock_new_n(r->cl, name, strlen(name), &lk), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_new_ex(r->cl, name, strlen(name), NULL, &lk),
+                  RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_red_new(&r->cl, 1, name, &lk), RLOCK_EINVAL);
+    EXPECT(!lk);
+    EXPECT_CONTAINS(message(), prefix);
+}
+
+/* A lock of such a name could be what another one keeps its token in. */
+TEST(names, prefixes_of_the_librarys_own_keys_are_refused)
+{
+    scene r = scene_start(0, 0);
+    long long before = commands(r.sv);
+    expect_reserved(&r, "rlock_token:{victim}", "rlock_token:");
+    expect_reserved(&r, "rlock_queue:{victim}", "rlock_queue:");
+    expect_reserved(&r, "rlock_undone:{victim}:x", "rlock_undone:");
+    expect_reserved(&r, "rlock_bell:x", "rlock_bell:");
+    expect_reserved(&r, "rlock_probe:x", "rlock_probe:");
+    expect_reserved(&r, "redisson_lock__channel:{victim}",
+                    "redisson_lock__channel:");
+    EXPECT_INT(commands(r.sv), before + 1);
+    scene_stop(&r);
 }
 
 TEST(names, fault_100_format_directives_are_just_bytes)
@@ -160,25 +164,25 @@ TEST(names, the_longest_name_is_shortened_in_messages)
 
 TEST(names, the_longest_binary_name_leaves_room_for_the_cause)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     char name[RLOCK_NAME_MAX];
     memset(name, 0xfe, sizeof name);
-    server_cmd(r.sv, "SET %b v", name, sizeof name);
-    rlock *lk = lock_n(&r, name, sizeof name);
+    server_cmd(s.sv, "SET %b v", name, sizeof name);
+    rlock *lk = lock_n(&s, name, sizeof name);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_EWRONGTYPE);
     expect_printable(message());
     EXPECT_CONTAINS(message(), "\\xfe\\xfe");
     EXPECT_CONTAINS(message(), "...");
     EXPECT_CONTAINS(message(), "WRONGTYPE");
     rlock_free(lk);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 static void expect_waiter_woken(const char *name, size_t len)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *mine = lock_n(&r, name, len), *theirs = NULL;
+    scene s = scene_start(0, 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *mine = lock_n(&s, name, len), *theirs = NULL;
     EXPECT_STATUS(rlock_new_n(other, name, len, &theirs), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(theirs), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(mine, 50, 1000), RLOCK_TIMEOUT);
@@ -186,11 +190,11 @@ static void expect_waiter_woken(const char *name, size_t len)
     EXPECT_STATUS(rlock_acquire(mine, SOON, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(theirs), RLOCK_LOST);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 1);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 1);
     rlock_free(mine);
     rlock_free(theirs);
     rlock_client_free(other);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, fault_100_a_waiter_for_a_binary_name_is_woken)
@@ -202,12 +206,12 @@ TEST(names, fault_100_a_waiter_for_a_binary_name_is_woken)
 
 TEST(names, events_carry_all_bytes_of_a_name)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     events *ev = events_new();
     rlock_options opts = RLOCK_OPTIONS_INIT;
     rlock_event last;
     events_hook(ev, &opts);
-    rlock_client *cl = server_client(r.sv, &opts);
+    rlock_client *cl = server_client(s.sv, &opts);
     rlock *lk = NULL;
     EXPECT_STATUS(rlock_new_n(cl, "a\0b", 3, &lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
@@ -218,26 +222,26 @@ TEST(names, events_carry_all_bytes_of_a_name)
     rlock_free(lk);
     rlock_client_free(cl);
     events_free(ev);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, the_name_is_copied)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     char name[] = "first";
-    rlock *lk = lock_n(&r, name, 5);
+    rlock *lk = lock_n(&s, name, 5);
     memset(name, 'x', sizeof name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "EXISTS first"), 1);
+    EXPECT_INT(server_int(s.sv, "EXISTS first"), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
-static void expect_no_handle(rig *r, const void *name, size_t len)
+static void expect_no_handle(scene *s, const void *name, size_t len)
 {
-    rlock *lk = r->lk;
-    EXPECT_STATUS(rlock_new_n(r->cl, name, len, &lk), RLOCK_EINVAL);
+    rlock *lk = s->lk;
+    EXPECT_STATUS(rlock_new_n(s->cl, name, len, &lk), RLOCK_EINVAL);
     EXPECT(!lk);
     EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
     expect_printable(message());
@@ -245,50 +249,50 @@ static void expect_no_handle(rig *r, const void *name, size_t len)
 
 TEST(names, fault_099_empty_and_overlong_names_are_refused)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     char name[RLOCK_NAME_MAX + 2];
     memset(name, 'n', sizeof name);
     name[RLOCK_NAME_MAX + 1] = '\0';
-    rlock *lk = r.lk;
-    rlock_free(lock_n(&r, name, RLOCK_NAME_MAX)); /* the control */
-    long long before = commands(r.sv);
-    expect_no_handle(&r, "", 0);
-    expect_no_handle(&r, name, RLOCK_NAME_MAX + 1);
-    expect_no_handle(&r, name, 64 << 10);
-    expect_no_handle(&r, name, 512 << 20);
-    expect_no_handle(&r, name, SIZE_MAX);
-    EXPECT_STATUS(rlock_new(r.cl, "", &lk), RLOCK_EINVAL);
+    rlock *lk = s.lk;
+    rlock_free(lock_n(&s, name, RLOCK_NAME_MAX)); /* the control */
+    long long before = commands(s.sv);
+    expect_no_handle(&s, "", 0);
+    expect_no_handle(&s, name, RLOCK_NAME_MAX + 1);
+    expect_no_handle(&s, name, 64 << 10);
+    expect_no_handle(&s, name, 512 << 20);
+    expect_no_handle(&s, name, SIZE_MAX);
+    EXPECT_STATUS(rlock_new(s.cl, "", &lk), RLOCK_EINVAL);
     EXPECT(!lk);
-    lk = r.lk;
-    EXPECT_STATUS(rlock_new(r.cl, name, &lk), RLOCK_EINVAL);
+    lk = s.lk;
+    EXPECT_STATUS(rlock_new(s.cl, name, &lk), RLOCK_EINVAL);
     EXPECT(!lk);
-    EXPECT_INT(commands(r.sv) - before, 1);
-    rig_stop(&r);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    scene_stop(&s);
 }
 
 TEST(names, a_new_handle_asks_no_server)
 {
-    rig r = rig_start();
-    long long before = commands(r.sv);
-    rlock *lk = test_lock(r.cl, "another");
+    scene s = scene_start(0, 0);
+    long long before = commands(s.sv);
+    rlock *lk = test_lock(s.cl, "another");
     rlock_free(lk);
-    EXPECT_INT(commands(r.sv) - before, 1);
-    rig_stop(&r);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    scene_stop(&s);
 }
 
 /* --- NULL ----------------------------------------------------------------- */
 
 TEST(names, null_arguments_are_refused)
 {
-    rig r = rig_start();
-    rlock *lk = r.lk;
+    scene s = scene_start(0, 0);
+    rlock *lk = s.lk;
     EXPECT_STATUS(rlock_new(NULL, "a", &lk), RLOCK_EINVAL);
     EXPECT(!lk);
-    lk = r.lk;
-    EXPECT_STATUS(rlock_new(r.cl, NULL, &lk), RLOCK_EINVAL);
+    lk = s.lk;
+    EXPECT_STATUS(rlock_new(s.cl, NULL, &lk), RLOCK_EINVAL);
     EXPECT(!lk);
-    EXPECT_STATUS(rlock_new(r.cl, "a", NULL), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_new_n(r.cl, NULL, 1, &lk), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_new(s.cl, "a", NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_new_n(s.cl, NULL, 1, &lk), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_lock(NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_trylock(NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(NULL, 0, 1), RLOCK_EINVAL);
@@ -297,14 +301,14 @@ TEST(names, null_arguments_are_refused)
     EXPECT_STATUS(rlock_force_unlock(NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
     expect_printable(message());
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, fault_095_null_can_be_freed_and_canceled)
 {
-    rig r = rig_start();
-    rlock_cancel(r.lk);
-    rig_stop(&r); /* the control */
+    scene s = scene_start(0, 0);
+    rlock_cancel(s.lk);
+    scene_stop(&s); /* the control */
     rlock_free(NULL);
     rlock_client_free(NULL);
     rlock_cancel(NULL);
@@ -317,49 +321,49 @@ TEST(names, fault_101_leases_out_of_range_are_refused_unsent)
 {
     static const int64_t leases[] = {-1, INT64_MIN, RLOCK_LEASE_MAX_MS + 1,
                                      INT64_MAX};
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK); /* the control */
-    EXPECT_STATUS(rlock_extend(r.lk, 60000), RLOCK_OK);
-    long long before = commands(r.sv);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_OK);
+    long long before = commands(s.sv);
     for (size_t i = 0; i < sizeof leases / sizeof *leases; i++) {
-        EXPECT_STATUS(rlock_acquire(r.lk, 0, leases[i]), RLOCK_EINVAL);
-        EXPECT_STATUS(rlock_extend(r.lk, leases[i]), RLOCK_EINVAL);
+        EXPECT_STATUS(rlock_acquire(s.lk, 0, leases[i]), RLOCK_EINVAL);
+        EXPECT_STATUS(rlock_extend(s.lk, leases[i]), RLOCK_EINVAL);
     }
-    EXPECT_INT(commands(r.sv) - before, 1);
-    EXPECT_INT(rlock_hold_count(r.lk), 1);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    EXPECT_INT(rlock_hold_count(s.lk), 1);
     EXPECT_CONTAINS(message(), "lease");
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(names, fault_103_negative_waits_are_refused_unsent)
 {
-    rig r = rig_start();
-    long long before = commands(r.sv);
-    EXPECT_STATUS(rlock_acquire(r.lk, -2, 1000), RLOCK_EINVAL);
+    scene s = scene_start(0, 0);
+    long long before = commands(s.sv);
+    EXPECT_STATUS(rlock_acquire(s.lk, -2, 1000), RLOCK_EINVAL);
     EXPECT_CONTAINS(message(), "wait");
-    EXPECT_STATUS(rlock_acquire(r.lk, INT64_MIN, 1000), RLOCK_EINVAL);
-    EXPECT_INT(commands(r.sv) - before, 1);
-    EXPECT(!rlock_is_held(r.lk));
-    EXPECT_STATUS(rlock_acquire(r.lk, RLOCK_FOREVER, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK); /* the control */
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_acquire(s.lk, INT64_MIN, 1000), RLOCK_EINVAL);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    EXPECT(!rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_acquire(s.lk, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK); /* the control */
+    scene_stop(&s);
 }
 
 static void expect_lease_works(int64_t lease_ms)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, lease_ms), RLOCK_OK);
-    EXPECT(rlock_is_held(r.lk));
-    EXPECT_BETWEEN(rlock_valid_ms(r.lk), lease_ms / 2, lease_ms);
-    EXPECT_BETWEEN(server_int(r.sv, "PTTL k"), lease_ms / 2, lease_ms);
-    EXPECT_STATUS(rlock_extend(r.lk, lease_ms), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, lease_ms), RLOCK_OK);
-    EXPECT_INT(rlock_hold_count(r.lk), 2);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "EXISTS k"), 0);
-    rig_stop(&r);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, lease_ms), RLOCK_OK);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_BETWEEN(rlock_valid_ms(s.lk), lease_ms / 2, lease_ms);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL job"), lease_ms / 2, lease_ms);
+    EXPECT_STATUS(rlock_extend(s.lk, lease_ms), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, lease_ms), RLOCK_OK);
+    EXPECT_INT(rlock_hold_count(s.lk), 2);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "EXISTS job"), 0);
+    scene_stop(&s);
 }
 
 TEST(names, fault_101_the_longest_lease_works)
@@ -371,14 +375,14 @@ TEST(names, fault_101_the_longest_lease_works)
 /* A wait that lasts until the lock is released. */
 static void expect_waits(int64_t wait_ms)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    waiter *w = waiter_start(r.lk, wait_ms, RLOCK_LEASE_MAX_MS);
-    EVENTUALLY(SOON, server_int(r.sv, "ZCARD rlock_queue:{k}") == 1);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    waiter *w = waiter_start(s.lk, wait_ms, RLOCK_LEASE_MAX_MS);
+    EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
     EXPECT(!waiter_returned(w));
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, fault_103_the_longest_wait_waits)
@@ -389,50 +393,50 @@ TEST(names, fault_103_the_longest_wait_waits)
 
 TEST(names, fault_103_the_longest_wait_is_not_waited_for_a_free_lock)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     /* The first is the control. */
     static const int64_t waits_ms[] = {SOON, INT64_MAX, INT64_MAX - 1};
     for (int i = 0; i < 3; i++) {
-        EXPECT_STATUS(rlock_acquire(r.lk, waits_ms[i], 60000), RLOCK_OK);
-        EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+        EXPECT_STATUS(rlock_acquire(s.lk, waits_ms[i], 60000), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     }
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, fault_103_a_wait_of_zero_is_one_try)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *lk = test_lock(other, "k");
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    server_load_scripts(r.sv);
-    long long before = server_calls(r.sv, "evalsha");
+    scene s = scene_start(0, 0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *lk = test_lock(other, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_load_scripts(s.sv);
+    long long before = server_calls(s.sv, "evalsha");
     EXPECT_STATUS(rlock_acquire(lk, 0, 1000), RLOCK_BUSY);
-    EXPECT_INT(server_calls(r.sv, "evalsha") - before, 1);
-    EXPECT_INT(server_int(r.sv, "EXISTS rlock_queue:{k}"), 0);
-    before = server_calls(r.sv, "evalsha");
+    EXPECT_INT(server_calls(s.sv, "evalsha") - before, 1);
+    EXPECT_INT(server_int(s.sv, "EXISTS rlock_queue:{job}"), 0);
+    before = server_calls(s.sv, "evalsha");
     EXPECT_STATUS(rlock_acquire(lk, 100, 1000), RLOCK_TIMEOUT);
-    EXPECT(server_calls(r.sv, "evalsha") - before > 1); /* the control */
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT(server_calls(s.sv, "evalsha") - before > 1); /* the control */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(other);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, many_levels_are_counted)
 {
-    rig r = rig_start();
+    scene s = scene_start(0, 0);
     for (int level = 1; level <= 500; level++) {
-        EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-        EXPECT_INT(rlock_hold_count(r.lk), level);
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        EXPECT_INT(rlock_hold_count(s.lk), level);
     }
     rlock_holder h;
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_INT(h.count, 500);
     for (int level = 500; level >= 1; level--)
-        EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "EXISTS k"), 0);
-    rig_stop(&r);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "EXISTS job"), 0);
+    scene_stop(&s);
 }
 
 /* --- errors --------------------------------------------------------------- */
@@ -448,14 +452,14 @@ static intptr_t expect_own_error(void *lk)
 
 TEST(names, each_thread_has_its_own_last_error)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, -2, 0), RLOCK_EINVAL);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, -2, 0), RLOCK_EINVAL);
     char mine[sizeof((rlock_error *)0)->message];
     strcpy(mine, message());
-    test_join(test_spawn(expect_own_error, r.lk));
+    test_join(test_spawn(expect_own_error, s.lk));
     EXPECT_STATUS(rlock_last_error()->status, RLOCK_EINVAL);
     EXPECT_STR(message(), mine);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, before_the_first_failure_the_last_error_is_empty)
@@ -468,12 +472,12 @@ TEST(names, before_the_first_failure_the_last_error_is_empty)
 
 TEST(names, a_success_leaves_the_last_error)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_NOT_HELD);
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_last_error()->status, RLOCK_NOT_HELD);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(names, every_status_has_a_text_of_its_own)

@@ -5,37 +5,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "server.h"
+#include "scene.h"
 
 #define FOREIGN_FIELDS 20000
 
-typedef struct rig {
-    server *sv;
-    rlock_client *cl;
-    rlock *lk;
-} rig;
-
-static rig rig_start(void)
+static scene scene_hosted(void)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.host_id = "db-7";
-    rig r = {.sv = server_start(NULL)};
-    r.cl = server_client(r.sv, &opts);
-    r.lk = test_lock(r.cl, "k");
-    return r;
-}
-
-static void rig_stop(rig *r)
-{
-    rlock_free(r->lk);
-    rlock_client_free(r->cl);
-    server_stop(r->sv);
-}
-
-/* Commands so far; each call of this is one more. */
-static long long commands(server *sv)
-{
-    return server_info(sv, "total_commands_processed");
+    return scene_with(server_start(NULL), &opts);
 }
 
 /* Asks all that needs no server; adds up so that no call can be left out. */
@@ -77,79 +55,79 @@ static void expect_zero(const rlock_holder *h)
 
 TEST(queries, local_questions_ask_no_server_while_held)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    long long before = commands(r.sv);
+    scene s = scene_hosted();
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    long long before = commands(s.sv);
     for (int i = 0; i < 100; i++)
-        EXPECT(ask_locally(r.lk) > 0);
-    EXPECT_INT(commands(r.sv) - before, 1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+        EXPECT(ask_locally(s.lk) > 0);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(queries, local_questions_ask_no_server_while_free)
 {
-    rig r = rig_start();
-    long long before = commands(r.sv);
+    scene s = scene_hosted();
+    long long before = commands(s.sv);
     for (int i = 0; i < 100; i++)
-        expect_not_held(r.lk);
-    EXPECT_INT(commands(r.sv) - before, 1);
-    rig_stop(&r);
+        expect_not_held(s.lk);
+    EXPECT_INT(commands(s.sv) - before, 1);
+    scene_stop(&s);
 }
 
 TEST(queries, local_questions_are_answered_without_a_server)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    server_kill(r.sv);
-    EXPECT(rlock_is_held(r.lk));
-    EXPECT_INT(rlock_hold_count(r.lk), 1);
-    EXPECT_BETWEEN(rlock_valid_ms(r.lk), 1, 30000);
-    EXPECT(rlock_token(r.lk) > 0);
-    rig_stop(&r);
+    scene s = scene_hosted();
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_kill(s.sv);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_INT(rlock_hold_count(s.lk), 1);
+    EXPECT_BETWEEN(rlock_valid_ms(s.lk), 1, 30000);
+    EXPECT(rlock_token(s.lk) > 0);
+    scene_stop(&s);
 }
 
 TEST(queries, a_hold_is_seen_through_every_handle_of_its_thread_only)
 {
-    rig r = rig_start();
-    rlock *other = test_lock(r.cl, "k");
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
+    scene s = scene_hosted();
+    rlock *other = test_lock(s.cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT(rlock_is_held(other));
     EXPECT_INT(rlock_hold_count(other), 1);
-    test_join(test_spawn(expect_not_held_here, r.lk));
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    test_join(test_spawn(expect_not_held_here, s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_not_held(other);
     rlock_free(other);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, valid_ms_runs_down_to_the_loss)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 400), RLOCK_OK);
+    scene s = scene_hosted();
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 400), RLOCK_OK);
     int64_t began = test_now_ms();
-    EXPECT_BETWEEN(rlock_valid_ms(r.lk), 0, 394);
-    EVENTUALLY(SOON, !rlock_is_held(r.lk));
+    EXPECT_BETWEEN(rlock_valid_ms(s.lk), 0, 394);
+    EVENTUALLY(SOON, !rlock_is_held(s.lk));
     EXPECT_BETWEEN(test_now_ms() - began, 0, 3000);
-    expect_not_held(r.lk);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_LOST);
-    rig_stop(&r);
+    expect_not_held(s.lk);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    scene_stop(&s);
 }
 
 /* By the clock the hold ends before the key does. */
 TEST(queries, a_hold_is_believed_no_longer_than_the_server_keeps_it)
 {
-    rig r = rig_start();
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 20000), RLOCK_OK);
-    long long valid = rlock_valid_ms(r.lk);
-    long long kept = server_int(r.sv, "PTTL k");
+    scene s = scene_hosted();
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 20000), RLOCK_OK);
+    long long valid = rlock_valid_ms(s.lk);
+    long long kept = server_int(s.sv, "PTTL job");
     EXPECT_BETWEEN(valid, 1, 20000 - 202);
     EXPECT_BETWEEN(kept - valid, -5000, 20000);
-    EXPECT_STATUS(rlock_extend(r.lk, 150), RLOCK_OK);
-    EVENTUALLY(SOON, server_int(r.sv, "EXISTS k") == 0);
-    EXPECT(!rlock_is_held(r.lk));
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_LOST);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_extend(s.lk, 150), RLOCK_OK);
+    EVENTUALLY(SOON, server_int(s.sv, "EXISTS job") == 0);
+    EXPECT(!rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    scene_stop(&s);
 }
 
 TEST(queries, a_null_handle_is_not_held)
@@ -161,85 +139,85 @@ TEST(queries, a_null_handle_is_not_held)
 
 TEST(queries, a_free_lock_has_no_holder)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h = some_holder();
     bool locked = true;
     int64_t ttl = 5;
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_NOT_HELD);
     expect_zero(&h);
-    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_OK);
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
     EXPECT(!locked);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -2);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 0);
-    rig_stop(&r);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 0);
+    scene_stop(&s);
 }
 
 TEST(queries, holder_info_takes_the_holder_id_apart)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h = some_holder();
-    EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_STR(h.host, "db-7");
     EXPECT_INT(h.pid, getpid());
     EXPECT_INT(h.tid, syscall(SYS_gettid));
     EXPECT_INT(strlen(h.hold_id), 36);
     EXPECT_INT(h.count, 2);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 60000);
-    EXPECT_INT(server_int(r.sv, "HEXISTS k %s", h.raw), 1);
+    EXPECT_INT(server_int(s.sv, "HEXISTS job %s", h.raw), 1);
     EXPECT_STR(h.raw + strlen(h.raw) - 36, h.hold_id);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(queries, everybody_sees_the_same_holder)
 {
-    rig r = rig_start();
-    rlock_client *other = server_client(r.sv, NULL);
-    rlock *lk = test_lock(other, "k");
+    scene s = scene_hosted();
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock *lk = test_lock(other, SCENE_LOCK);
     rlock_holder mine, theirs;
     bool locked = false;
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &mine), RLOCK_OK);
     EXPECT_STATUS(rlock_holder_info(lk, &theirs), RLOCK_OK);
     EXPECT_STR(theirs.raw, mine.raw);
     EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_OK);
     EXPECT(locked);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(other);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, ttl_is_what_is_left_of_the_lease)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     int64_t ttl = 0;
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_BETWEEN(ttl, 40000, 60000);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -2);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, a_lock_without_expiry_has_ttl_minus_one)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h;
     int64_t ttl = 0;
-    EXPECT_STATUS(rlock_acquire(r.lk, 0, 60000), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "PERSIST k"), 1);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "PERSIST job"), 1);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -1);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_INT(h.ttl_ms, -1);
-    EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rig_stop(&r);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 static void expect_foreign(rlock *lk, const char *raw)
@@ -256,16 +234,16 @@ static void expect_foreign(rlock *lk, const char *raw)
 /* Redisson's holder. */
 TEST(queries, a_foreign_holder_fills_raw_count_and_ttl_only)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h;
     const char *raw = "8743c9c0-0795-4907-87fd-6c719a6b4586:42";
-    server_cmd(r.sv, "HSET k %s 3", raw);
-    server_cmd(r.sv, "PEXPIRE k 60000");
-    expect_foreign(r.lk, raw);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    server_cmd(s.sv, "HSET job %s 3", raw);
+    server_cmd(s.sv, "PEXPIRE job 60000");
+    expect_foreign(s.lk, raw);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_INT(h.count, 3);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 60000);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, holders_that_only_look_like_ours_are_foreign)
@@ -280,42 +258,42 @@ TEST(queries, holders_that_only_look_like_ours_are_foreign)
         "h:y:2:8743c9c0-0795-4907-87fd-6c719a6b4586",
         "h:1::8743c9c0-0795-4907-87fd-6c719a6b4586",
         "1:2:8743c9c0-0795-4907-87fd-6c719a6b4586"};
-    rig r = rig_start();
+    scene s = scene_hosted();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        server_cmd(r.sv, "DEL k");
-        server_cmd(r.sv, "HSET k %s 1", fields[i]);
-        expect_foreign(r.lk, fields[i]);
+        server_cmd(s.sv, "DEL job");
+        server_cmd(s.sv, "HSET job %s 1", fields[i]);
+        expect_foreign(s.lk, fields[i]);
     }
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, a_long_foreign_field_is_cut)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h;
     char field[2001], cut[512];
     memset(field, 'f', sizeof field - 1);
     field[sizeof field - 1] = '\0';
     snprintf(cut, sizeof cut, "%.511s", field);
-    server_cmd(r.sv, "HSET k %s 1", field);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
+    server_cmd(s.sv, "HSET job %s 1", field);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
     EXPECT_STR(h.raw, cut);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, foreign_values_that_are_no_counts_do_no_harm)
 {
     static const char *const values[] = {
         "abc", "", "1.5", "-3", "99999999999999999999999999999999999999999"};
-    rig r = rig_start();
+    scene s = scene_hosted();
     bool locked = false;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        server_cmd(r.sv, "HSET k holder %b", values[i], strlen(values[i]));
-        expect_foreign(r.lk, "holder");
-        EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_OK);
+        server_cmd(s.sv, "HSET job holder %b", values[i], strlen(values[i]));
+        expect_foreign(s.lk, "holder");
+        EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
         EXPECT(locked);
     }
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 /* Makes a hash of another program, with n fields that begin with its name. */
@@ -339,16 +317,16 @@ static void thin_out(server *sv, const char *key, int n)
 
 TEST(queries, a_huge_foreign_hash_costs_one_small_reply)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h;
     int64_t ttl = 0;
-    fill_hash(r.sv, "k", FOREIGN_FIELDS);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
-    EXPECT_INT(h.raw[0], 'k');
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
+    fill_hash(s.sv, SCENE_LOCK, FOREIGN_FIELDS);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT(strncmp(h.raw, SCENE_LOCK, strlen(SCENE_LOCK)) == 0);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -1);
-    EXPECT_INT(server_int(r.sv, "HLEN k"), FOREIGN_FIELDS);
-    rig_stop(&r);
+    EXPECT_INT(server_int(s.sv, "HLEN job"), FOREIGN_FIELDS);
+    scene_stop(&s);
 }
 
 /*
@@ -357,76 +335,76 @@ TEST(queries, a_huge_foreign_hash_costs_one_small_reply)
  */
 TEST(queries, a_sparse_foreign_hash_has_a_holder)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     for (int i = 0; i < 30; i++) {
         char name[16];
         bool locked = false;
         rlock_holder h;
         snprintf(name, sizeof name, "h%d", i);
-        fill_hash(r.sv, name, 1000);
-        thin_out(r.sv, name, 880);
-        rlock *lk = test_lock(r.cl, name);
+        fill_hash(s.sv, name, 1000);
+        thin_out(s.sv, name, 880);
+        rlock *lk = test_lock(s.cl, name);
         EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_OK);
         EXPECT(locked);
         EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
         EXPECT_INT(h.raw[0], 'h');
         rlock_free(lk);
     }
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, questions_change_nothing)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     bool locked;
     int64_t ttl;
     rlock_holder h;
-    server_cmd(r.sv, "HSET k holder abc");
-    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_OK);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_OK);
-    EXPECT_INT(server_int(r.sv, "DBSIZE"), 1);
-    EXPECT_INT(server_int(r.sv, "PTTL k"), -1);
-    EXPECT_STR(server_str(r.sv, "HGET k holder"), "abc");
-    rig_stop(&r);
+    server_cmd(s.sv, "HSET job holder abc");
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_INT(server_int(s.sv, "DBSIZE"), 1);
+    EXPECT_INT(server_int(s.sv, "PTTL job"), -1);
+    EXPECT_STR(server_str(s.sv, "HGET job holder"), "abc");
+    scene_stop(&s);
 }
 
 TEST(queries, a_failed_question_zeroes_the_holder)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     rlock_holder h = some_holder();
-    server_cmd(r.sv, "SET k v");
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_EWRONGTYPE);
+    server_cmd(s.sv, "SET job v");
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_EWRONGTYPE);
     expect_zero(&h);
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, a_dead_server_is_reported_as_such)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     bool locked;
     int64_t ttl;
     rlock_holder h;
-    server_kill(r.sv);
-    EXPECT_STATUS(rlock_is_locked(r.lk, &locked), RLOCK_EIO);
-    EXPECT_STATUS(rlock_ttl(r.lk, &ttl), RLOCK_EIO);
-    EXPECT_STATUS(rlock_holder_info(r.lk, &h), RLOCK_EIO);
-    EXPECT_CONTAINS(rlock_last_error()->message, "k");
+    server_kill(s.sv);
+    EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_EIO);
+    EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_EIO);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, SCENE_LOCK);
     EXPECT_CONTAINS(rlock_last_error()->message, "unix://");
-    rig_stop(&r);
+    scene_stop(&s);
 }
 
 TEST(queries, questions_need_somewhere_to_put_the_answer)
 {
-    rig r = rig_start();
+    scene s = scene_hosted();
     bool locked;
     int64_t ttl;
     rlock_holder h;
-    EXPECT_STATUS(rlock_is_locked(r.lk, NULL), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_ttl(r.lk, NULL), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_holder_info(r.lk, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_is_locked(s.lk, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_ttl(s.lk, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_holder_info(s.lk, NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_is_locked(NULL, &locked), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_ttl(NULL, &ttl), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_holder_info(NULL, &h), RLOCK_EINVAL);
-    rig_stop(&r);
+    scene_stop(&s);
 }

@@ -249,6 +249,8 @@ TEST(support, events_are_kept)
     events_free(ev);
 }
 
+/* --- the proxy ----------------------------------------------------------- */
+
 /* A server, a proxy before it, and a connection through the proxy. */
 typedef struct rig {
     server *sv;

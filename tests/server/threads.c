@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proxy.h"
+#include "scene.h"
 
 enum { THREADS = 16, NAMES = 3, LONG_MS = 20000 };
 
@@ -26,13 +26,6 @@ static void add_slowly(atomic_int *counter)
     int n = atomic_load_explicit(counter, memory_order_relaxed);
     sched_yield();
     atomic_store_explicit(counter, n + 1, memory_order_relaxed);
-}
-
-static rlock_stats stats_of(rlock_client *cl)
-{
-    rlock_stats s;
-    EXPECT_STATUS(rlock_client_stats(cl, &s), RLOCK_OK);
-    return s;
 }
 
 static unsigned draw(unsigned *rng, unsigned below)
@@ -346,26 +339,51 @@ TEST(threads, the_lock_of_a_thread_that_ended_is_free_after_its_lease)
     ending_stop(&e);
 }
 
-static intptr_t lock_and_unlock(void *arg)
-{
-    rlock *lk = arg;
-    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    return 0;
-}
-
 TEST(threads, a_thread_that_ended_without_a_hold_is_not_reported)
 {
     ending e = ending_start(600);
     for (int i = 0; i < 20; i++)
-        test_join(test_spawn(lock_and_unlock, e.lk));
+        test_join(test_spawn(lock_once, e.lk));
     test_join(test_spawn(lock_twice, e.lk));
     events_wait(e.ev, RLOCK_EVENT_ABANDONED, 1, LONG_MS);
     EXPECT_INT(events_count(e.ev, RLOCK_EVENT_ABANDONED), 1);
     ending_stop(&e);
 }
 
-/* A thread's own clean-up may lock, after ours has run. */
+/* A thread's own clean-up, that of a key which is younger than the client. */
+static void unlock_at_the_end(void *arg)
+{
+    EXPECT(rlock_is_held(arg));
+    EXPECT_STATUS(rlock_unlock(arg), RLOCK_OK);
+}
+
+typedef struct cleanup {
+    rlock *lk;
+    pthread_key_t key;
+} cleanup;
+
+static intptr_t lock_until_the_end(void *arg)
+{
+    cleanup *c = arg;
+    EXPECT_STATUS(rlock_lock(c->lk), RLOCK_OK);
+    EXPECT_INT(pthread_setspecific(c->key, c->lk), 0);
+    return 0;
+}
+
+TEST(threads, a_threads_own_cleanup_may_unlock)
+{
+    ending e = ending_start(0);
+    cleanup c = {.lk = e.lk};
+    EXPECT_INT(pthread_key_create(&c.key, unlock_at_the_end), 0);
+    test_join(test_spawn(lock_until_the_end, &c));
+    EXPECT_STATUS(rlock_trylock(e.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(e.lk), RLOCK_OK);
+    EXPECT_INT(events_count(e.ev, RLOCK_EVENT_ABANDONED), 0);
+    pthread_key_delete(c.key);
+    ending_stop(&e);
+}
+
+/* It may lock, too. */
 static void lock_at_the_end(void *arg)
 {
     EXPECT_STATUS(rlock_lock(arg), RLOCK_OK);

@@ -227,3 +227,21 @@ void expect_one_owner(const party *owner, const party *other)
     } while (test_now_ms() < until_ms);
     EXPECT(rlock_is_held(owner->lk));
 }
+
+void expect_fast(int64_t began_ms)
+{
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, FAST_MS);
+}
+
+void expect_undisturbed_party(party *p)
+{
+    party_hold(p, LONG_LEASE);
+    EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
+    EXPECT_INT(party_holding(p), 0);
+}
+
+void nodes_flush(const nodes *ns, size_t n)
+{
+    for (size_t i = ns->n - n; i < ns->n; i++)
+        EXPECT_STR(server_str(ns->sv[i], "FLUSHALL"), "OK");
+}

@@ -74,6 +74,17 @@ void party_hold(party *p, int64_t lease_ms);
  * of the nodes are those of a lease of 30 s.
  */
 void party_hold_renewed(party *p);
+/* A lease so long that the limit of a node is its client's command timeout, the
+   default: a twentieth of the lease would be as much. */
+#define LONG_LEASE 60000
+#define LIMIT_MS   3000
+/* What takes no longer has waited for no node that hangs. */
+#define FAST_MS 1500
+void expect_fast(int64_t began_ms);
+/* What a fault disturbs, without it: every node takes part. */
+void expect_undisturbed_party(party *p);
+/* Empties the last n nodes. */
+void nodes_flush(const nodes *ns, size_t n);
 /* Events of a type at all clients. */
 int party_events(const party *p, rlock_event_type type);
 /* The first client has been told of a loss, once, and no other has. */

@@ -28,6 +28,10 @@
 
 #include "test.h"
 
+#ifndef FNM_EXTMATCH
+#define FNM_EXTMATCH 0 /* musl knows the plain patterns only */
+#endif
+
 /* What the test's process tells the runner; shared memory. */
 typedef struct result {
     atomic_int failed, skipped, returned;

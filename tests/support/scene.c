@@ -17,16 +17,21 @@ scene scene_server(const char *args)
     return s;
 }
 
-void scene_client(scene *s, int64_t lease_ms, int64_t timeout_ms)
+static void join(scene *s)
 {
     s->ev = events_new();
+    events_hook(s->ev, &s->opts);
+    s->cl = server_client(s->sv, &s->opts);
+    s->lk = test_lock(s->cl, SCENE_LOCK);
+}
+
+void scene_client(scene *s, int64_t lease_ms, int64_t timeout_ms)
+{
     s->opts.watchdog_lease_ms = lease_ms;
     s->opts.command_timeout_ms = timeout_ms;
     if (s->px)
         s->opts.uri = proxy_uri(s->px);
-    events_hook(s->ev, &s->opts);
-    s->cl = server_client(s->sv, &s->opts);
-    s->lk = test_lock(s->cl, SCENE_LOCK);
+    join(s);
 }
 
 scene scene_start(int64_t lease_ms, int64_t timeout_ms)
@@ -44,6 +49,27 @@ scene scene_proxied(int64_t lease_ms, int64_t timeout_ms)
     return s;
 }
 
+scene scene_held(int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_start(lease_ms, timeout_ms);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    return s;
+}
+
+scene scene_held_proxied(int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_proxied(lease_ms, timeout_ms);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    return s;
+}
+
+scene scene_with(server *sv, const rlock_options *opts)
+{
+    scene s = {.sv = sv, .opts = *opts};
+    join(&s);
+    return s;
+}
+
 void scene_free_client(scene *s)
 {
     rlock_free(s->lk);
@@ -52,13 +78,18 @@ void scene_free_client(scene *s)
     s->cl = NULL;
 }
 
+void scene_leave(scene *s)
+{
+    if (s->cl || s->lk)
+        scene_free_client(s);
+    events_free(s->ev);
+}
+
 void scene_stop(scene *s)
 {
-    if (s->cl)
-        scene_free_client(s);
+    scene_leave(s);
     if (s->px)
         proxy_stop(s->px);
-    events_free(s->ev);
     server_stop(s->sv);
 }
 
@@ -99,6 +130,30 @@ long long levels(server *sv, const char *name)
     for (size_t i = 0; i < r->elements; i++)
         sum += atoll(r->element[i]->str);
     return sum;
+}
+
+bool key_exists(server *sv, const char *key)
+{
+    return server_int(sv, "EXISTS %s", key) == 1;
+}
+
+long long key_ttl(server *sv, const char *key)
+{
+    return server_int(sv, "PTTL %s", key);
+}
+
+long long commands(server *sv)
+{
+    return server_info(sv, "total_commands_processed");
+}
+
+void read_lock(server *sv, char *holder, size_t size, int *count)
+{
+    redisReply *reply = server_cmd(sv, "HGETALL " SCENE_LOCK);
+    EXPECT_INT(reply->type, REDIS_REPLY_ARRAY);
+    EXPECT_INT(reply->elements, 2);
+    snprintf(holder, size, "%s", reply->element[0]->str);
+    *count = atoi(reply->element[1]->str);
 }
 
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
@@ -143,10 +198,15 @@ void expect_all_undone(server *sv)
     expect_leftovers(sv, true);
 }
 
+void watch_renewals(rlock_client *cl, int more)
+{
+    uint64_t until = stats_of(cl).renewals + (uint64_t)more;
+    EVENTUALLY(SOON, stats_of(cl).renewals >= until);
+}
+
 void expect_renewals(scene *s, int more)
 {
-    uint64_t before = stats_of(s->cl).renewals;
-    EVENTUALLY(20000, stats_of(s->cl).renewals >= before + (uint64_t)more);
+    watch_renewals(s->cl, more);
 }
 
 void expect_hold_lost(scene *s)
@@ -169,7 +229,47 @@ void expect_undisturbed(scene *s)
     expect_nothing_left(s->sv);
 }
 
+scene scene_undisturbed(const char *args, int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_server(args);
+    scene_client(&s, lease_ms, timeout_ms);
+    expect_undisturbed(&s);
+    return s;
+}
+
+scene scene_undisturbed_proxied(int64_t lease_ms, int64_t timeout_ms)
+{
+    scene s = scene_proxied(lease_ms, timeout_ms);
+    expect_undisturbed(&s);
+    return s;
+}
+
+void lock_times(rlock *lk, int n)
+{
+    while (n-- > 0)
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+}
+
+void unlock_times(rlock *lk, int n, rlock_status wanted)
+{
+    while (n-- > 0)
+        EXPECT_STATUS(rlock_unlock(lk), wanted);
+}
+
+rlock_status in_time(rlock_status status, int64_t began_ms, int64_t limit_ms)
+{
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, limit_ms + SLACK_MS);
+    return status;
+}
+
 /* --- threads ------------------------------------------------------------- */
+
+intptr_t lock_once(void *lk)
+{
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    return 0;
+}
 
 typedef struct request {
     rlock_status (*verb)(rlock *lk);

@@ -28,7 +28,14 @@ void scene_client(scene *s, int64_t lease_ms, int64_t timeout_ms);
 /* Both; behind a proxy with scene_proxied(). */
 scene scene_start(int64_t lease_ms, int64_t timeout_ms);
 scene scene_proxied(int64_t lease_ms, int64_t timeout_ms);
+/* Either, and the test's thread has locked its lock. */
+scene scene_held(int64_t lease_ms, int64_t timeout_ms);
+scene scene_held_proxied(int64_t lease_ms, int64_t timeout_ms);
+/* A client with these options, of a server that need not have the scripts; it
+   goes with scene_stop(), or stays after scene_leave(). */
+scene scene_with(server *sv, const rlock_options *opts);
 void scene_free_client(scene *s); /* and the lock */
+void scene_leave(scene *s);       /* and the events */
 void scene_stop(scene *s);
 
 /* A client that cannot connect, and says so after how many ms. */
@@ -42,6 +49,14 @@ long long script_calls(server *sv);
 long long queued(server *sv, const char *name);
 /* Hold count of a lock, summed over its holders; 0: it is free. */
 long long levels(server *sv, const char *name);
+/* Is the key there? */
+bool key_exists(server *sv, const char *key);
+/* Time left of a key, as PTTL has it: -1 without expiry, -2 without a key. */
+long long key_ttl(server *sv, const char *key);
+/* Commands that the server has seen, with this one. */
+long long commands(server *sv);
+/* The only holder of SCENE_LOCK, and its count. */
+void read_lock(server *sv, char *holder, size_t size, int *count);
 /* Another program takes the lock, for ttl_ms, or without expiry for 0. */
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms);
 /* Nothing is there but token keys, and they go by themselves. */
@@ -49,7 +64,8 @@ void expect_nothing_left(server *sv);
 /* The same, but there may be tombstones of the last minute. */
 void expect_all_undone(server *sv);
 
-/* So many renewals more. */
+/* So many renewals more; of a client, or of the scene's. */
+void watch_renewals(rlock_client *cl, int more);
 void expect_renewals(scene *s, int more);
 /* The scene's hold is lost for good, once, and everything says so. */
 void expect_hold_lost(scene *s);
@@ -58,6 +74,19 @@ void expect_hold_lost(scene *s);
  * (if the scene has a lease of its own), unlock; nothing is left.
  */
 void expect_undisturbed(scene *s);
+/* A scene in which that was seen. */
+scene scene_undisturbed(const char *args, int64_t lease_ms, int64_t timeout_ms);
+scene scene_undisturbed_proxied(int64_t lease_ms, int64_t timeout_ms);
+
+/* So many levels, or all of them answer this. */
+void lock_times(rlock *lk, int n);
+void unlock_times(rlock *lk, int n, rlock_status wanted);
+
+/* What a call answered that began then: it has come in time. */
+rlock_status in_time(rlock_status status, int64_t began_ms, int64_t limit_ms);
+
+/* For test_spawn(): locks, waiting as long as it takes, and unlocks. */
+intptr_t lock_once(void *lk);
 
 /* What a verb answers on a thread that ends right afterwards. */
 rlock_status on_another_thread(rlock_status (*verb)(rlock *lk), rlock *lk);

@@ -366,17 +366,45 @@ static int prefix_clock(server *sv)
     return 3;
 }
 
+static const char *program(void)
+{
+    const char *named = getenv("RLOCK_TEST_SERVER");
+    return named ? named : "redis-server";
+}
+
+/* Of Redis, Valkey and Redict alike: "... v=7.0.15 ..." */
+static int major_version(void)
+{
+    char command[300], line[300] = "";
+    snprintf(command, sizeof command, "'%s' --version", program());
+    FILE *out = popen(command, "re");
+    if (!out || !fgets(line, sizeof line, out))
+        FAIL("cannot run %s", command);
+    pclose(out);
+    const char *v = strstr(line, "v=");
+    return v ? atoi(v + 2) : 0;
+}
+
+const char *server_unlocked(const char *args)
+{
+    static _Thread_local char all[300];
+    const char *unlocking = "--enable-debug-command yes "
+                            "--enable-protected-configs yes";
+    snprintf(all, sizeof all, "%s %s", args,
+             major_version() < 7 ? "" : unlocking);
+    return all;
+}
+
 static void make_argv(server *sv, const char *args, bool clocked)
 {
     strcpy(sv->port_arg, "0");
-    const char *program = getenv("RLOCK_TEST_SERVER");
     const char *const fixed[] = {
         "--port",    sv->port_arg,  "--bind", "127.0.0.1",    "--unixsocket",
         sv->socket,  "--save",      "",       "--appendonly", "no",
         "--logfile", sv->log,       "--dir",  sv->dir,        "--daemonize",
         "no",        "--databases", "16"};
     int n = clocked ? prefix_clock(sv) : 0;
-    sv->argv[n++] = (char *)(program ? program : "redis-server");
+    sv->argv[n++] = (char *)program();
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         sv->argv[n++] = (char *)fixed[i];
     n = split_args(sv, args, n);
@@ -554,6 +582,14 @@ pid_t server_pid(const server *sv)
     pid_t pid = s->pid;
     pthread_mutex_unlock(&s->mutex);
     return pid;
+}
+
+const char *server_file(const server *sv, const char *name)
+{
+    static char path[300];
+    int dir = (int)(strrchr(server_path(sv), '/') - server_path(sv));
+    snprintf(path, sizeof path, "%.*s/%s", dir, server_path(sv), name);
+    return path;
 }
 
 /* Clients and locks. */

@@ -23,7 +23,14 @@ typedef struct server server;
  * RLOCK_TEST_SERVER names in the environment.
  */
 server *server_start(const char *args);
-/* The same, listening on a free TCP port of 127.0.0.1 as well. */
+/*
+ * Such arguments, and with them a server that lets its tests use DEBUG and set
+ * whatever they like: Redis 7 has to be told. Valid until the next call.
+ */
+const char *server_unlocked(const char *args);
+
+/* The same as server_start(), listening on a free TCP port of 127.0.0.1 as
+ * well. */
 server *server_start_tcp(const char *args);
 
 /* The same as server_start(), with a wall clock that can be put forward and
@@ -51,6 +58,8 @@ const char *server_uri(const server *sv);  /* unix:///... */
 const char *server_path(const server *sv); /* path of the socket */
 int server_port(const server *sv);         /* 0 without TCP */
 pid_t server_pid(const server *sv);
+/* Path of a file in its directory; valid until the next call. */
+const char *server_file(const server *sv, const char *name);
 
 /*
  * Runs a command on a connection of the test's own (opened with the first use,

@@ -87,3 +87,16 @@ void asleep(server *sv, const char *name, rlock_client *cl)
 {
     EVENTUALLY(20000, queued(sv, name) == 1 && stats_of(cl).waiting_now == 1);
 }
+
+bool set_is_at(const set *m, size_t i, int wanted)
+{
+    return levels(m->sv[i], m->name[i]) == wanted;
+}
+
+bool set_all_at(const set *m, int wanted)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (!set_is_at(m, i, wanted))
+            return false;
+    return true;
+}

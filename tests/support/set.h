@@ -40,4 +40,8 @@ void expect_blame(size_t position);
 /* Until one thread of the client sleeps in the queue of the lock. */
 void asleep(server *sv, const char *name, rlock_client *cl);
 
+/* Hold count of one member, or of all, on its server: is it this? */
+bool set_is_at(const set *m, size_t i, int wanted);
+bool set_all_at(const set *m, int wanted);
+
 #endif

@@ -28,6 +28,11 @@ int64_t test_now_us(void)
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+int64_t test_since_ms(int64_t began_ms)
+{
+    return test_now_ms() - began_ms;
+}
+
 int64_t test_now_ms(void)
 {
     return test_now_us() / 1000;

@@ -138,6 +138,7 @@ void test_register(const char *suite, const char *name, test_fn *fn);
 /* A clock that only runs forward, and a short pause for polling with it. */
 int64_t test_now_ms(void);
 int64_t test_now_us(void);
+int64_t test_since_ms(int64_t began_ms);
 void test_pause_ms(int ms);
 
 /*

@@ -1,0 +1,130 @@
+/* rlock_client_cancel(): how a program that stops gets its threads back. */
+#include <stdatomic.h>
+
+#include "nodes.h"
+#include "rival.h"
+#include "set.h"
+
+/* A thread as programs have them: it looks at its flag, and then waits. */
+typedef struct worker {
+    rlock *lk;
+    atomic_bool stops, runs;
+} worker;
+
+static intptr_t work(void *arg)
+{
+    worker *w = arg;
+    atomic_store(&w->runs, true);
+    while (!atomic_load(&w->stops))
+        EXPECT_STATUS(rlock_lock(w->lk), RLOCK_CANCELED);
+    return 0;
+}
+
+/* Now the cancel comes before the wait, now into it. */
+static void expect_stops(rlock_client *cl, rlock *lk)
+{
+    for (int i = 0; i < 60; i++) {
+        worker w = {.lk = lk};
+        test_thread *t = test_spawn(work, &w);
+        if (i % 3)
+            EVENTUALLY(SOON, atomic_load(&w.runs));
+        if (i % 3 == 2)
+            test_pause_ms(i % 4);
+        atomic_store(&w.stops, true);
+        EXPECT_STATUS(rlock_client_cancel(cl, true), RLOCK_OK);
+        test_join(t);
+        EXPECT_STATUS(rlock_client_cancel(cl, false), RLOCK_OK);
+    }
+}
+
+TEST(cancel, a_thread_that_was_told_to_stop_always_can_be_joined)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    expect_stops(s.cl, s.lk);
+    EXPECT_INT(stats_of(s.cl).waiting_now, 0);
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 0);
+    scene_stop(&s);
+}
+
+TEST(cancel, a_red_lock_follows_its_first_client)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    nodes_take(&ns, 0, 3);
+    expect_stops(p.cl[0], p.lk);
+    EXPECT_STATUS(rlock_client_cancel(p.cl[1], true), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(p.lk, 50, 0), RLOCK_TIMEOUT);
+    party_end(&p, &ns);
+}
+
+TEST(cancel, a_multi_lock_follows_each_of_its_clients)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    set m = set_across(&s, "a", &t, "b");
+    take_by_hand(t.sv, "b", 60000);
+    expect_stops(t.cl, m.all);
+    take_by_hand(s.sv, "a", 60000);
+    expect_stops(s.cl, m.all);
+    set_end_across(&m, &s, &t);
+}
+
+TEST(cancel, waits_that_begin_while_it_is_on_end_at_once)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_CANCELED);
+        EXPECT_STATUS(rlock_acquire(s.lk, 20000, 1000), RLOCK_CANCELED);
+    }
+    EXPECT_STATUS(rlock_client_cancel(s.cl, false), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 50, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    scene_stop(&s);
+}
+
+TEST(cancel, all_waits_of_the_client_end_and_no_others)
+{
+    scene s = scene_start(0, 0);
+    rival b = rival_join(&s, NULL);
+    rlock *other = test_lock(s.cl, "other");
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    take_by_hand(s.sv, "other", 60000);
+    waiter *w[] = {
+        waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG),
+        waiter_start(s.lk, 20000, RLOCK_WATCHDOG),
+        waiter_start(other, RLOCK_FOREVER, RLOCK_WATCHDOG),
+    };
+    waiters_settle(s.sv, 1, s.cl, 3);
+    rival_wait(&s, &b, 2, RLOCK_FOREVER);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    for (int i = 0; i < 3; i++)
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_CANCELED);
+    EXPECT(!waiter_returned(b.w));
+    EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
+    expect_woken(&b);
+    waiter_end(b.w);
+    rlock_free(other);
+    rival_leave(&b);
+    scene_stop(&s);
+}
+
+TEST(cancel, what_need_not_wait_is_not_affected)
+{
+    scene s = scene_held(0, 0);
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(s.lk, 5000), RLOCK_OK);
+    unlock_times(s.lk, 2, RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_OK);
+    EXPECT_STATUS(on_another_thread(rlock_trylock, other), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+TEST(cancel, needs_a_client)
+{
+    EXPECT_STATUS(rlock_client_cancel(NULL, true), RLOCK_EINVAL);
+}

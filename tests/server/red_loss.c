@@ -1,0 +1,255 @@
+/* Red locks: extend and renewal, and how one is lost. */
+#include "nodes.h"
+
+/* --- extend and renewal -------------------------------------------------- */
+
+TEST(red_loss, extend_lengthens_and_shortens_on_every_node)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, 60000);
+    EXPECT_STATUS(rlock_extend(p.lk, 200000), RLOCK_OK);
+    EXPECT_BETWEEN(rlock_valid_ms(p.lk), 200000 - SOON, 197998);
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_BETWEEN(server_int(ns.sv[i], "PTTL job"), 200000 - SOON, 200000);
+    EXPECT_STATUS(rlock_extend(p.lk, 40000), RLOCK_OK);
+    EXPECT_BETWEEN(rlock_valid_ms(p.lk), 40000 - SOON, 39598);
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_BETWEEN(server_int(ns.sv[i], "PTTL job"), 40000 - SOON, 40000);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(p.lk, 40000), RLOCK_NOT_HELD);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, every_node_is_renewed_by_its_own_client)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0);
+    party_hold_renewed(&p);
+    for (size_t i = 0; i < 3; i++)
+        events_wait(p.ev[i], RLOCK_EVENT_RENEWED, 3, SOON);
+    EXPECT(rlock_is_held(p.lk));
+    EXPECT_BETWEEN(rlock_valid_ms(p.lk), 1, 1483);
+    EXPECT_INT(nodes_having(&ns), 3);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    nodes_expect_nothing_left(&ns);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, an_extend_by_a_lease_stops_renewal)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0);
+    party_hold_renewed(&p);
+    events_wait(p.ev[0], RLOCK_EVENT_RENEWED, 1, SOON);
+    EXPECT_STATUS(rlock_extend(p.lk, 1200), RLOCK_OK);
+    int64_t until_ms = test_now_ms() + 1200;
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT(events_time(p.ev[0], RLOCK_EVENT_LOST) <= until_ms + 500);
+    EVENTUALLY(SOON, nodes_having(&ns) == 0);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, a_watchdog_lease_is_renewed_from_the_first_acquire_on)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 3000, 0);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, party_events(&p, RLOCK_EVENT_RENEWED) >= 4);
+    EXPECT(rlock_is_held(p.lk));
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    nodes_expect_all_undone(&ns);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, a_nested_watchdog_lease_turns_renewal_on)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0);
+    party_hold(&p, 30000);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    EVENTUALLY(SOON, party_events(&p, RLOCK_EVENT_RENEWED) >= 3);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    party_end(&p, &ns);
+}
+
+/* --- a loss -------------------------------------------------------------- */
+
+TEST(red_loss, an_explicit_lease_is_lost_at_its_deadline)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 1500), RLOCK_OK);
+    int64_t until_ms = test_now_ms() + rlock_valid_ms(p.lk);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT(events_time(p.ev[0], RLOCK_EVENT_LOST) <= until_ms + 300);
+    EXPECT(!rlock_is_held(p.lk));
+    EXPECT_INT(rlock_valid_ms(p.lk), 0);
+    EXPECT_INT(rlock_token(p.lk), 0);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_extend(p.lk, 5000), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_NOT_HELD);
+    expect_one_loss(&p);
+    EXPECT_INT(stats_of(p.cl[0]).lost, 1);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    party_end(&p, &ns);
+}
+
+static void delete_keys(const nodes *ns, size_t n)
+{
+    for (size_t i = ns->n - n; i < ns->n; i++)
+        EXPECT_INT(server_int(ns->sv[i], "DEL %s", SCENE_LOCK), 1);
+}
+
+/* Another hold is there now. */
+static void steal(const nodes *ns, size_t n)
+{
+    delete_keys(ns, n);
+    nodes_take(ns, ns->n - n, ns->n);
+}
+
+/*
+ * A majority of n nodes loses a hold. Nobody renews what is left of it, and it
+ * runs out by itself.
+ */
+static void expect_lost(size_t n, void (*harm)(const nodes *ns, size_t n))
+{
+    nodes ns = nodes_start(n);
+    party p = party_join(&ns, 1500, 0);
+    party_hold_renewed(&p);
+    size_t gone = n - n / 2, left = n - gone;
+    harm(&ns, gone);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    nodes survivors = nodes_first(&ns, left);
+    EVENTUALLY(SOON, nodes_having(&survivors) == 0);
+    EXPECT(!rlock_is_held(p.lk));
+    EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_NOT_HELD);
+    expect_one_loss(&p);
+    EXPECT_INT(stats_of(p.cl[0]).lost, 1);
+    EXPECT_INT(party_holding(&p), 0);
+    party_end(&p, &ns);
+}
+
+TEST_CASE(red_loss, a_deleted_majority_is_one_loss, expect_lost(3, delete_keys))
+TEST_CASE(red_loss, a_flushed_majority_is_one_loss, expect_lost(5, nodes_flush))
+TEST_CASE(red_loss, a_stolen_majority_is_one_loss, expect_lost(3, steal))
+TEST_CASE(red_loss, half_of_an_even_number_is_a_loss,
+          expect_lost(4, delete_keys))
+TEST_CASE(red_loss, one_of_two_is_a_loss, expect_lost(2, delete_keys))
+TEST_CASE(red_loss, the_only_one_is_a_loss, expect_lost(1, delete_keys))
+
+/* What is only gone is had again; what is another's is not. */
+static void expect_kept(size_t n, void (*harm)(const nodes *ns, size_t n))
+{
+    nodes ns = nodes_start(n);
+    party p = party_join(&ns, 1500, 0);
+    party_hold_renewed(&p);
+    size_t gone = n - n / 2 - 1;
+    harm(&ns, gone);
+    for (size_t i = 0; i < n - gone; i++)
+        events_wait(p.ev[i], RLOCK_EVENT_RENEWED,
+                    events_count(p.ev[i], RLOCK_EVENT_RENEWED) + 2, SOON);
+    EVENTUALLY(SOON, party_holding(&p) == (harm == steal ? n - gone : n));
+    EXPECT(rlock_is_held(p.lk));
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(p.lk, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
+    EXPECT_INT(stats_of(p.cl[0]).lost, 0);
+    party_end(&p, &ns);
+}
+
+TEST_CASE(red_loss, a_deleted_minority_is_no_loss, expect_kept(3, delete_keys))
+TEST_CASE(red_loss, a_flushed_minority_of_five_is_no_loss,
+          expect_kept(5, nodes_flush))
+TEST_CASE(red_loss, a_stolen_minority_of_an_even_number_is_no_loss,
+          expect_kept(4, steal))
+
+TEST(red_loss, a_thief_of_the_majority_keeps_what_it_stole)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0);
+    party_hold_renewed(&p);
+    steal(&ns, 2);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EVENTUALLY(SOON, !node_has(ns.sv[0]));
+    EXPECT_STR(node_holder(ns.sv[1]), "other:1:1:x");
+    EXPECT_STR(node_holder(ns.sv[2]), "other:1:1:x");
+    EXPECT_INT(server_int(ns.sv[2], "PTTL job"), -1);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, unlock_frees_what_is_left_of_a_lost_hold)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, 60000);
+    delete_keys(&ns, 2);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    nodes_expect_all_undone(&ns);
+    expect_one_loss(&p);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, unlocks_pair_after_a_loss)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, 60000);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    nodes_flush(&ns, 3);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    expect_one_loss(&p);
+    party_end(&p, &ns);
+}
+
+TEST(red_loss, a_forced_unlock_is_one_loss_for_the_holder)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0), q = party_join(&ns, 0, 0);
+    party_hold_renewed(&p);
+    EXPECT_STATUS(rlock_force_unlock(q.lk), RLOCK_OK);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    expect_one_loss(&p);
+    party_leave(&p);
+    party_leave(&q);
+    nodes_stop(&ns);
+}
+
+static intptr_t hold_and_end(void *arg)
+{
+    party *p = arg;
+    party_hold(p, 60000);
+    EXPECT_STATUS(rlock_lock(p->lk), RLOCK_OK);
+    return 0;
+}
+
+TEST(red_loss, a_thread_that_ends_abandons_its_hold_once)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1500, 0);
+    test_join(test_spawn(hold_and_end, &p));
+    events_wait(p.ev[0], RLOCK_EVENT_ABANDONED, 1, SOON);
+    EVENTUALLY(SOON, party_holding(&p) == 0);
+    EVENTUALLY(SOON, server_int(ns.sv[2], "PTTL job") <= 60000);
+    EXPECT_INT(party_events(&p, RLOCK_EVENT_ABANDONED), 1);
+    EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
+    EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_BUSY);
+    party_end(&p, &ns);
+}
