@@ -8,11 +8,6 @@
 
 #include "scene.h"
 
-static long long ttl_of(server *sv, const char *name)
-{
-    return server_int(sv, "PTTL %s", name);
-}
-
 /* --- counting ------------------------------------------------------------ */
 
 /* A timed-out acquire that is sent again. */
@@ -92,7 +87,7 @@ TEST(defects, an_extend_of_a_stolen_or_missing_lock_fails)
     server_cmd(s.sv, "DEL %s", SCENE_LOCK);
     take_by_hand(s.sv, SCENE_LOCK, 5000);
     EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_LOST);
-    EXPECT_BETWEEN(ttl_of(s.sv, SCENE_LOCK), 1, 5000);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 1, 5000);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1); /* the other's */
     scene_stop(&s);
@@ -281,8 +276,8 @@ TEST(defects, a_stale_record_delays_no_renewal_of_the_next_owner)
         uint64_t before = stats_of(s.cl).renewals;
         EXPECT_STATUS(rlock_acquire(s.lk, 1000, RLOCK_WATCHDOG), RLOCK_OK);
         while (stats_of(s.cl).renewals < before + 2) {
-            if (ttl_of(s.sv, SCENE_LOCK) < ttl_ms)
-                ttl_ms = ttl_of(s.sv, SCENE_LOCK);
+            if (key_ttl(s.sv, SCENE_LOCK) < ttl_ms)
+                ttl_ms = key_ttl(s.sv, SCENE_LOCK);
             test_pause_ms(2);
         }
         EXPECT(ttl_ms > 0);
@@ -299,7 +294,7 @@ TEST(defects, a_nested_lease_leaves_the_renewal_of_the_outer_hold_on)
     scene s = scene_start(400, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 150), RLOCK_OK);
-    EXPECT(ttl_of(s.sv, SCENE_LOCK) > 150);
+    EXPECT(key_ttl(s.sv, SCENE_LOCK) > 150);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     uint64_t before = stats_of(s.cl).renewals;
     EVENTUALLY(10000, stats_of(s.cl).renewals >= before + 5);
@@ -316,8 +311,8 @@ TEST(defects, a_nested_watchdog_turns_renewal_on_until_the_hold_ends)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     int64_t began_ms = test_now_ms();
-    EVENTUALLY(10000,
-               test_now_ms() - began_ms > 1200 && ttl_of(s.sv, SCENE_LOCK) > 0);
+    EVENTUALLY(10000, test_now_ms() - began_ms > 1200 &&
+                          key_ttl(s.sv, SCENE_LOCK) > 0);
     EXPECT(rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
@@ -329,7 +324,7 @@ TEST(defects, a_lease_does_not_leak_into_the_next_acquire)
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    EXPECT_BETWEEN(ttl_of(s.sv, SCENE_LOCK), 1, 400);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 1, 400);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_renewed(&s);
     uint64_t before = stats_of(s.cl).renewals;

@@ -4,7 +4,8 @@
  */
 #include <stdatomic.h>
 
-#include "scene.h"
+#include "dialer.h"
+#include "rival.h"
 
 static long long ttl_of(server *sv, const char *name)
 {
@@ -464,35 +465,11 @@ TEST(found, clients_that_lock_without_a_pause_all_get_turns)
 
 /* --- connections --------------------------------------------------------- */
 
-typedef struct dialer {
-    char path[128];
-    atomic_int dialed;
-    atomic_bool spoiled;
-} dialer;
-
-static redisContext *dial(void *arg)
-{
-    dialer *d = arg;
-    atomic_fetch_add(&d->dialed, 1);
-    return atomic_load(&d->spoiled) ? redisConnectUnixNonBlock(d->path)
-                                    : redisConnectUnix(d->path);
-}
-
-static scene scene_dialed(dialer *d, int64_t lease_ms)
-{
-    scene s = scene_server(NULL);
-    snprintf(d->path, sizeof d->path, "%s", server_path(s.sv));
-    s.opts.connect = dial;
-    s.opts.connect_arg = d;
-    scene_client(&s, lease_ms, 0);
-    return s;
-}
-
 /* The caller of unlock did nothing wrong. */
 TEST(found, a_callback_that_fails_later_is_an_io_error)
 {
     dialer d = {0};
-    scene s = scene_dialed(&d, 0);
+    scene s = scene_dialed(&d, 0, 0);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     atomic_store(&d.spoiled, true);
@@ -510,7 +487,7 @@ TEST(found, a_callback_that_fails_later_is_an_io_error)
 TEST(found, freeing_a_client_does_not_connect_to_a_dead_server)
 {
     dialer d = {0};
-    scene s = scene_dialed(&d, 9000);
+    scene s = scene_dialed(&d, 9000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "CLIENT KILL TYPE normal");
     server_pause(s.sv);

@@ -8,7 +8,8 @@ static void wait_once_for(const char *ttl_ms)
 {
     scene s = scene_proxied(0, 0);
     char busy[80];
-    snprintf(busy, sizeof busy, "*3\r\n:0\r\n:%s\r\n$1\r\n7\r\n", ttl_ms);
+    snprintf(busy, sizeof busy, "*5\r\n:0\r\n:%s\r\n$1\r\n7\r\n:0\r\n:0\r\n",
+             ttl_ms);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, busy);
     EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(proxy_fired(s.px));

@@ -1,13 +1,11 @@
 /*
- * Section F of the catalogue: inputs and limits that no caller of the library
- * meets by its public functions alone. The others are in server/names.c and
- * server/client.c.
+ * Section F of the catalogue: inputs, limits and configuration. More of it is
+ * in server/names.c and server/client.c.
  */
 #include <limits.h>
 
 #include "lock/lock.h"
 #include "scene.h"
-#include "wire/script.h"
 
 /* --- 101: leases, as the scripts see them -------------------------------- */
 
@@ -64,9 +62,10 @@ TEST(inputs, fault_101_a_lock_that_can_get_no_expiry_does_not_stay)
 /* As after so many nested acquires. */
 static void set_count(rlock *lk, int count)
 {
-    rl_holds *t = &rl_engine_of(lk)->holds;
+    rl_holds *t = &rl_lock_core(lk)->holds;
+    uint64_t owner = rl_owner_self()->serial;
     rl_mutex_lock(&t->mutex);
-    rl_holds_mine_locked(t, &lk->target)->count = count;
+    rl_holds_find_locked(t, &lk->target, owner)->count = count;
     rl_mutex_unlock(&t->mutex);
 }
 
@@ -87,5 +86,73 @@ TEST(inputs, fault_105_the_hold_count_does_not_overflow)
     set_count(s.lk, 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* --- 102 to 106 ----------------------------------------------------------- */
+
+/* The answer comes when the lease is over. */
+TEST(inputs, fault_102_a_grant_that_comes_after_its_lease_is_none)
+{
+    scene s = scene_proxied(0, 20000);
+    expect_undisturbed(&s); /* the control */
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REPLY, NULL);
+    waiter *w = waiter_start(s.lk, 0, 100);
+    EVENTUALLY(5000, proxy_fired(s.px));
+    EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
+    proxy_let_go(s.px);
+    EXPECT_STATUS(waiter_end(w), RLOCK_EIO);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    scene_stop(&s);
+}
+
+TEST(inputs, fault_104_a_nested_acquire_never_shortens_the_lease)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK); /* the control */
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 200), RLOCK_OK);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_BETWEEN(rlock_valid_ms(s.lk), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(inputs, fault_106_a_wrong_password_is_refused_at_once_and_never_shown)
+{
+    server *sv = server_start(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_client *cl = NULL;
+    char uri[300];
+    server_cmd(sv, "ACL SETUSER bob on >right ~* &* +@all");
+    snprintf(uri, sizeof uri, "unix://bob:right@%s", server_path(sv));
+    opts.uri = uri;
+    rlock_client_free(server_client(sv, &opts)); /* the control */
+    long long before = server_calls(sv, "auth");
+    snprintf(uri, sizeof uri, "unix://bob:s3cret@%s", server_path(sv));
+    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_ESERVER);
+    EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
+    EXPECT_CONTAINS(rlock_last_error()->message, "WRONGPASS");
+    EXPECT_INT(server_calls(sv, "auth") - before, 1);
+    server_stop(sv);
+}
+
+TEST(inputs, fault_106_a_key_that_is_not_allowed_is_asked_for_once)
+{
+    scene s = scene_start(0, 0);
+    server_cmd(s.sv, "ACL SETUSER default resetkeys ~rlock_* ~mine*");
+    rlock *mine = test_lock(s.cl, "mine");
+    EXPECT_STATUS(rlock_trylock(mine), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    uint64_t failed = stats_of(s.cl).acquires_failed;
+    long long before = server_calls(s.sv, "evalsha");
+    EXPECT_STATUS(rlock_acquire(s.lk, 2000, RLOCK_WATCHDOG), RLOCK_ESERVER);
+    EXPECT_BETWEEN(server_calls(s.sv, "evalsha") - before, 0, 1);
+    EXPECT_INT(stats_of(s.cl).acquires_failed, failed + 1);
+    rlock_free(mine);
     scene_stop(&s);
 }

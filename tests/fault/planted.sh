@@ -5,8 +5,9 @@
 # the library on purpose, and the attack has to find out. The library as it is
 # comes first; there it must find nothing. Closes with "N passed, N failed".
 #
-# A patch begins with what it breaks, the faults under which that shows, and
-# the offences as one of which it is to be caught:
+# A patch begins with what it breaks (and where, so that it can follow the
+# code), the faults under which that shows, and the offences as one of which it
+# is to be caught:
 #
 #   # under: FAULT
 #   # caught as: OFFENCE      one of these
@@ -49,7 +50,7 @@ attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
 # luck. No round has enough of grants before its time is up.
 caught() { # PATCH
     : >"$build/found"
-    for seed in 1 2 3 4 5 6 7 8; do
+    for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
         attack "$seed" 4 1000000000 "$1" || :
         cat "$build/log" >>"$build/found"
         if found_all "$1"; then
@@ -119,7 +120,8 @@ mkdir "$build/source"
 cp -R CMakeLists.txt include src lua tests "$build/source"
 # shellcheck disable=SC2086
 cmake -S "$build/source" -B "$build/tree" -DRLOCK_BUILD_TESTS=ON \
-    -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_TEST_PLAIN=ON ${CMAKE_ARGS:-}
+    -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF -DRLOCK_TEST_PLAIN=ON \
+    ${CMAKE_ARGS:-}
 make_attack
 check 'nothing is found without a defect' attack 1 120 10000 "$@"
 trap - EXIT

@@ -2,8 +2,8 @@
  * Section E of the catalogue, as far as it is about whole processes: clones
  * that cannot be told apart by host, pid and thread id, small stacks, and the
  * end by SIGTERM.
- * More of it is in server/process.c, where the library is a guest in somebody
- * else's process.
+ * More of it is in client.c, and in server/fork.c and server/process.c, where
+ * the library is a guest in somebody else's process.
  */
 #include <fcntl.h>
 #include <pthread.h>

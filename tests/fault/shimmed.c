@@ -243,6 +243,30 @@ TEST(shimmed, fault_080_who_asks_nothing_after_a_sleep_is_told_of_the_loss)
     scene_stop(&s);
 }
 
+/* Waits in the library are timed by a clock that stood still meanwhile. */
+TEST(shimmed, fault_080_a_long_lease_that_ran_out_in_a_sleep_is_told_at_once)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    suspend(31000);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, 3000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    scene_stop(&s);
+}
+
+TEST(shimmed, fault_080_a_renewal_that_fell_due_in_a_sleep_is_made_at_once)
+{
+    scene s = scene_proxied(12000, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    expect_renewals(&s, 1); /* the next is four seconds away */
+    int renewals = proxy_count(s.px, proxy_sha("renew"));
+    suspend(5000);
+    EVENTUALLY(2500, proxy_count(s.px, proxy_sha("renew")) > renewals);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
 /* Either the lock is freed, or the machine sleeps until the wait is over. */
 static void wait_an_hour(bool asleep)
 {

@@ -130,6 +130,13 @@ static rlock_status act_client_ping(stage *st)
     return rlock_client_ping(st->cl[0]);
 }
 
+static rlock_status act_client_cancel(stage *st)
+{
+    rlock_status on = rlock_client_cancel(st->cl[0], true);
+    rlock_status off = rlock_client_cancel(st->cl[0], false);
+    return on == RLOCK_OK ? off : on;
+}
+
 static rlock_status act_client_stats(stage *st)
 {
     rlock_stats stats;
@@ -284,6 +291,7 @@ static const row rows[] = {
     {"rlock_client_ping", CLIENT, act_client_ping, .held = 0},
     {"rlock_client_ping", SINGLE, act_client_ping, .held = 1, .after = 1},
     {"rlock_client_stats", CLIENT, act_client_stats, .quiet = true},
+    {"rlock_client_cancel", CLIENT, act_client_cancel, .quiet = true},
 
     {"rlock_new", SINGLE, act_new, .bare = true},
     {"rlock_new_n", SINGLE, act_new_n, .bare = true},

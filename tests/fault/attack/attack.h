@@ -1,13 +1,17 @@
 /*
- * The attack: several processes with several threads work on several locks
- * while a nemesis injects faults, and two judges outside Redis watch.
+ * The attack: several processes with several threads work on locks of all
+ * kinds while a nemesis injects faults, and two judges outside Redis watch.
  *
  *   main.c      starts everything, ends everything, asks for the verdict
- *   nemesis.c   the faults, dealt from a seed
+ *   locks.c     what is locked: single, Red and Multi locks, and where they are
+ *   nemesis.c   deals faults from a seed; kinds.c: which there are;
+ *               harm_servers.c, harm_workers.c: how they are done
  *   worker.c    a process that locks; started anew when it was killed
+ *   labour.c    what its threads do, hold by hold; holding.c: one hold
  *   witness.c   the first judge: live, in shared memory
  *   history.c   what each process writes down, in a mapped file of its own
- *   judge.c     the second judge: reads all histories afterwards
+ *   judge.c     the second judge: reads all histories afterwards;
+ *               judge_locks.c, judge_notes.c: what it asks
  *   excuse.c    what the faults explain, and the machine
  *   metronome.c whether a process runs at all
  *   report.c, timeline.c   what a person looks at
@@ -29,13 +33,35 @@
 
 #include "shim.h"
 
+/* The servers: one for itself, and the nodes of the Red locks. */
+enum { HOME, NODES = 5, SERVERS = 1 + NODES };
+
+/* The locks, in this order. */
 enum {
-    LOCKS = 40,
+    HOMES = 40, /* single ones at home */
+    AWAYS = 4,  /* single ones at the first node, with names of home */
+    REDS = 6,
+    SETS = 6, /* Multi locks, of those before */
+    FIRST_AWAY = HOMES,
+    FIRST_RED = FIRST_AWAY + AWAYS,
+    FIRST_SET = FIRST_RED + REDS,
+    LOCKS = FIRST_SET + SETS,
+    MEMBERS_MAX = 8 /* of a Multi lock */
+};
+
+typedef enum lock_kind {
+    LOCK_SINGLE,
+    LOCK_RED,
+    LOCK_MULTI,
+    LOCK_KINDS
+} lock_kind;
+
+enum {
     PROCS = 4,
     THREADS = 4,
     LIVES_MAX = 4096, /* processes in all, with those that were killed */
     FAULTS_MAX = 8192,
-    KINDS_MAX = 96,
+    KINDS_MAX = 128,
     STATUSES = RLOCK_ENOTSUP + 1,
     LEASE_MS = 2000, /* of the watchdog */
     COMMAND_MS = 500,
@@ -60,20 +86,23 @@ typedef struct life {
 } life;
 
 typedef struct fault {
-    int kind;       /* index of nemesis_kinds[] */
-    int proc, lock; /* whom it concerns; -1: all */
-    bool done;      /* has it come to pass? */
+    int kind;         /* index of nemesis_kinds[] */
+    int proc, lock;   /* whom it concerns; -1: all */
+    unsigned servers; /* and which servers, or the ways to them; a bit each */
+    unsigned emptied; /* those that forget what they had promised */
+    bool done;        /* has it come to pass? */
     int64_t began_us, mended_us, ended_us;
 } fault;
 
 typedef struct arena {
     uint64_t seed;
     int64_t began_us, ended_us;
-    char uri[PROCS][128]; /* the worker's way to the server */
+    char uri[PROCS][SERVERS][128]; /* the worker's ways to the servers */
     _Atomic bool stop;
-    _Atomic uint64_t grants; /* outermost acquires that succeeded */
-    _Atomic uint64_t reentries;
-    _Atomic uint64_t acquired[STATUSES], released[STATUSES];
+    /* By kind of lock: outermost acquires that succeeded, and answers. */
+    _Atomic uint64_t grants[LOCK_KINDS], reentries[LOCK_KINDS];
+    _Atomic uint64_t acquired[LOCK_KINDS][STATUSES];
+    _Atomic uint64_t released[LOCK_KINDS][STATUSES];
     _Atomic uint64_t writes_refused; /* by the resource */
     lock_word locks[LOCKS];
     shim_panel panels[PROCS]; /* a worker's calls that fail, its clocks */
@@ -85,6 +114,9 @@ typedef struct arena {
 
 /* Makes or opens DIR/arena. Ends the process if it cannot. */
 arena *arena_map(const char *dir, bool create);
+
+/* Grants of all kinds of locks. */
+uint64_t arena_grants(const arena *a);
 
 /* A worker's whole life, which ends with its parent's. */
 int worker_main(const char *dir, int proc, int life, pid_t parent);

@@ -1,5 +1,6 @@
 #include "excuse.h"
 
+#include "locks.h"
 #include "nemesis.h"
 
 enum {
@@ -11,20 +12,43 @@ enum {
 
 bool concerns(const fault *f, int proc, int lock)
 {
-    return (f->proc < 0 || proc < 0 || f->proc == proc) &&
-           (f->lock < 0 || lock < 0 || f->lock == lock);
+    if (f->proc >= 0 && proc >= 0 && f->proc != proc)
+        return false;
+    if (lock < 0)
+        return true;
+    if (f->lock >= 0)
+        return f->lock == lock || lock_has_member(lock, f->lock);
+    return f->servers & lock_servers(lock);
+}
+
+/* Some server has forgotten what it knew of the lock. */
+static bool is_loss(const fault *f, int lock, int64_t from_us, int64_t to_us)
+{
+    return f->emptied & lock_servers(lock) && concerns(f, -1, lock) &&
+           f->began_us <= to_us && f->ended_us >= from_us;
 }
 
 const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
 {
     const fault *last = NULL;
+    unsigned emptied = 0;
     for (int i = 0; i < a->n_faults; i++) {
         const fault *f = &a->faults[i];
-        if (nemesis_kinds[f->kind].loses_data && concerns(f, -1, lock) &&
-            f->began_us <= to_us && f->ended_us >= from_us)
+        if (is_loss(f, lock, from_us, to_us)) {
+            emptied |= f->emptied;
             last = f;
+        }
     }
-    return last;
+    return lock_needs(lock, emptied) ? last : NULL;
+}
+
+/* A Red lock that has no vote to spare is lost with a single node. */
+static bool any_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
+{
+    for (int i = 0; i < a->n_faults; i++)
+        if (is_loss(&a->faults[i], lock, from_us, to_us))
+            return true;
+    return false;
 }
 
 static int64_t overlap_us(int64_t a_us, int64_t b_us, int64_t from_us,
@@ -90,7 +114,7 @@ bool loss_has_cause(const verdict *v, const arena *a, const entry *e)
     int64_t lease_us = r->lease_ms * 1000;
     if (lease_us && r->over_us >= r->asked_us + lease_us - MARGIN_US)
         return true;
-    if (data_loss(a, e->lock, r->asked_us, r->over_us) || outlived(a, e))
+    if (any_loss(a, e->lock, r->asked_us, r->over_us) || outlived(a, e))
         return true;
     int64_t from_us = r->over_us - LEASE_MS * 1000 - TOLD_US;
     return harm_us(v, a, e, from_us, r->over_us) >= THIRD_US;

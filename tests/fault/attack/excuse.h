@@ -7,11 +7,18 @@
 
 #include "judge.h"
 
-/* Does a fault concern this worker and this lock? -1: whichever. */
+/*
+ * Does a fault concern this worker and this lock? -1: whichever. A Red lock is
+ * concerned by what is about any of its nodes, and a Multi lock by what
+ * concerns a member.
+ */
 bool concerns(const fault *f, int proc, int lock);
 
-/* The last fault between the two times by which the server lost the lock; NULL:
-   there was none. */
+/*
+ * The last fault between the two times by which the lock was lost; NULL: it was
+ * not. A Red lock is lost when a majority of its nodes has forgotten it, a
+ * Multi lock with any member.
+ */
 const fault *data_loss(const arena *a, int lock, int64_t from_us,
                        int64_t to_us);
 

@@ -28,6 +28,14 @@ arena *arena_map(const char *dir, bool create)
     return map_file(path, sizeof(arena), create, MAP_SHARED);
 }
 
+uint64_t arena_grants(const arena *a)
+{
+    uint64_t sum = 0;
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        sum += atomic_load(&a->grants[kind]);
+    return sum;
+}
+
 static void path_of(char *path, size_t size, const char *dir, int life)
 {
     snprintf(path, size, "%s/history.%04d", dir, life);

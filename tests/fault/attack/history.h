@@ -16,7 +16,10 @@ typedef enum hold_end {
     HOLD_ABANDONED /* the thread ended */
 } hold_end;
 
-/* One hold, from its outermost acquire to its end. */
+/*
+ * One hold, from its outermost acquire to its end. A Multi lock's is written
+ * down as a whole and for each member that it took anew.
+ */
 typedef struct hold {
     _Atomic uint64_t token; /* 0: not written yet */
     int64_t asked_us;       /* before the acquire */
@@ -32,25 +35,37 @@ typedef struct hold {
     uint8_t end; /* hold_end */
     uint8_t levels;
     _Atomic uint32_t told_ms; /* from granted_us to the first event; 0: none */
+    uint32_t whole; /* the Multi lock's hold that tells of this one's end: its
+                       index, from 1; 0: it is told by itself */
+    bool shared;    /* let go of together with others, so that how it ended is
+                       not always known */
+    bool mixed;     /* a Multi lock with members that are told by themselves */
 } hold;
 
 /* Something that a judge has to look at. */
 typedef enum note_kind {
-    NOTE_STALL,     /* from, to: the process, or the machine, did not run */
-    NOTE_LATE,      /* from, to: deadline and end of a call; value: how long it
-                       had to wait for a processor */
+    NOTE_STALL, /* from, to: the process, or the machine, did not run */
+    /* From, to: deadline and end of a call; value: how long it had to wait for
+       a processor. */
+    NOTE_LATE_ACQUIRE,
+    NOTE_LATE_UNLOCK,
+    NOTE_LATE_EXTEND,
+    NOTE_LATE_END,  /* freeing the client took longer than it may */
     NOTE_OVERLAP,   /* "held", with another one inside since; from: asked for */
     NOTE_MISMATCH,  /* an update of the counter was lost; value: how many */
     NOTE_STALE,     /* the resource took a write after a newer holder's */
     NOTE_REENTRY,   /* a re-entry changed the token or the count */
+    NOTE_LARGEST,   /* a Multi lock's token, to, is not its members' largest,
+                       value */
     NOTE_OVERTIME,  /* "held" past the end of an explicit lease */
     NOTE_REVIVED,   /* unlocked well after "not held" */
     NOTE_EARLY_END, /* an event about a hold that is not written down yet;
                        value: its token; from: is it lost? */
+    NOTE_TAKEN,     /* a Multi lock had this member, and let go of it before it
+                       was granted; value: its token */
     NOTE_COUNT,     /* the client's statistics tell from, in fact it is to */
     NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
                        go of it */
-    NOTE_SLOW_END,  /* freeing the client took longer than it may */
     NOTE_KINDS
 } note_kind;
 

@@ -11,8 +11,14 @@
  *   never; and there is a reason for each loss: that a single call was hit, or
  *   the way to be woken, is none.
  *   What a thread has let go of is not found in Redis a while later.
- *   Nobody still has what he had before a fault that outlives every lease.
+ *   Nobody still has what he had before a fault that outlives every lease, or
+ *   what has been reported to him as lost.
  *   No call goes on past its own deadline while its process runs.
+ *
+ * A Multi lock is judged as a whole, whose loss has one report and one cause;
+ * and as each of its members, which has to keep everybody else out while the
+ * whole says "held". A Red lock that some of its nodes forget is still to keep
+ * others out: only a majority's loss of data is an excuse, also for its tokens.
  *
  * It also decides on what the first judge has noticed: an overlap is excused
  * when the server lost the lock meanwhile, a lost update when somebody whose
@@ -31,6 +37,7 @@ typedef enum offence {
     STALE_WRITE,
     TOKEN_ORDER,
     REENTRY,
+    LARGEST,
     TOLD_LATE,     /* "held" after the end of all leases */
     REPORTED_LATE, /* a loss, after its holder knew of it otherwise */
     UNREPORTED,    /* a loss, or an end by its thread's */
@@ -69,7 +76,7 @@ typedef struct verdict {
     int n_outliving;
     entry *holds[LOCKS]; /* by granted_us */
     size_t n_holds[LOCKS];
-    uint64_t ends[HOLD_ABANDONED + 1];
+    uint64_t ends[LOCK_KINDS][HOLD_ABANDONED + 1];
     uint64_t writes;
     uint64_t found[OFFENCES], excused[OFFENCES];
     int64_t longest_overrun_us; /* stalls of the machine taken off */

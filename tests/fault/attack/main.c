@@ -37,7 +37,6 @@ static struct {
 
 static struct {
     arena *a;
-    server *sv;
     nemesis nemesis;
     pid_t pids[PROCS];
     int lives[PROCS];
@@ -191,6 +190,34 @@ static void end_workers(void)
 
 /* Start and end. */
 
+/* The nodes' clocks are apart, or their tokens would grow in any case. */
+static void start_server(int i)
+{
+    static const int ahead_s[SERVERS] = {0, 480, 1500, 0, 2400, 960};
+    static const char args[] = "--appendonly yes --appendfsync no "
+                               "--enable-debug-command yes "
+                               "--busy-reply-threshold 100";
+    nemesis *n = &me.nemesis;
+    n->sv[i] = i == HOME ? server_start(args) : server_start_clocked(args);
+    if (i != HOME)
+        server_set_clock(n->sv[i], ahead_s[i]);
+    for (int proc = 0; proc < PROCS; proc++) {
+        char *uri = me.a->uri[proc][i];
+        n->px[proc][i] = proxy_start(n->sv[i]);
+        snprintf(uri, sizeof me.a->uri[proc][i], "%s",
+                 proxy_uri(n->px[proc][i]));
+    }
+}
+
+/* Before they are older than the longest lease they have no vote. */
+static void wait_for_nodes(void)
+{
+    for (int i = 1; i < SERVERS; i++)
+        while (server_info(me.nemesis.sv[i], "uptime_in_seconds") <=
+               LEASE_MS / 1000)
+            test_pause_ms(10);
+}
+
 static void start_all(void)
 {
     if (mkdir(opt.dir, 0755) < 0)
@@ -199,20 +226,15 @@ static void start_all(void)
     me.a->seed = opt.seed;
     me.machine = history_map(opt.dir, MACHINE, true);
     metronome_start(&me.beat, me.machine);
-    me.sv = server_start("--appendonly yes --appendfsync no "
-                         "--enable-debug-command yes "
-                         "--busy-reply-threshold 100");
     nemesis *n = &me.nemesis;
     n->a = me.a;
-    n->sv = me.sv;
     n->deck_rng = opt.seed;
-    n->cl = server_client(me.sv, NULL);
     n->pid_of = pid_of;
     n->kill_worker = kill_worker;
-    for (int i = 0; i < PROCS; i++) {
-        n->px[i] = proxy_start(me.sv);
-        snprintf(me.a->uri[i], sizeof me.a->uri[i], "%s", proxy_uri(n->px[i]));
-    }
+    for (int i = 0; i < SERVERS; i++)
+        start_server(i);
+    n->cl = server_client(n->sv[HOME], NULL);
+    wait_for_nodes();
     me.a->began_us = attack_now_us();
     for (int i = 0; i < PROCS; i++)
         start_worker(i);
@@ -221,9 +243,11 @@ static void start_all(void)
 static void stop_all(void)
 {
     rlock_client_free(me.nemesis.cl);
-    for (int i = 0; i < PROCS; i++)
-        proxy_stop(me.nemesis.px[i]);
-    server_stop(me.sv);
+    for (int i = 0; i < SERVERS; i++) {
+        for (int proc = 0; proc < PROCS; proc++)
+            proxy_stop(me.nemesis.px[proc][i]);
+        server_stop(me.nemesis.sv[i]);
+    }
     metronome_stop(&me.beat);
     history_unmap(me.machine);
 }
@@ -232,7 +256,7 @@ static void tell_progress(void)
 {
     printf("%4d s: %llu grants, %d faults\n",
            (int)((attack_now_us() - me.a->began_us) / 1000000),
-           (unsigned long long)atomic_load(&me.a->grants), me.a->n_faults);
+           (unsigned long long)arena_grants(me.a), me.a->n_faults);
     fflush(stdout);
 }
 
@@ -245,8 +269,8 @@ static void fight(void)
         if (me.a->n_faults < FAULTS_MAX)
             nemesis_strike(&me.nemesis);
         look_after_workers();
-        for (int i = 0; i < PROCS; i++)
-            proxy_forget(me.nemesis.px[i]);
+        for (int i = 0; i < PROCS * SERVERS; i++)
+            proxy_forget(me.nemesis.px[i / SERVERS][i % SERVERS]);
         if (attack_now_us() > next_us) {
             tell_progress();
             next_us += PROGRESS_MS * 1000;
@@ -261,19 +285,19 @@ static bool is_a_lock(const char *key)
     return strncmp(key, "attack:", 7) == 0;
 }
 
-static int locks_left(void)
+static int locks_left(server *sv)
 {
     int left = 0;
-    const redisReply *keys = server_cmd(me.sv, "KEYS *");
+    const redisReply *keys = server_cmd(sv, "KEYS *");
     for (size_t i = 0; i < keys->elements; i++)
         left += is_a_lock(keys->element[i]->str);
     return left;
 }
 
-static int keys_without_end(void)
+static int keys_without_end(server *sv)
 {
     return (int)server_int(
-        me.sv, "EVAL %s 0",
+        sv, "EVAL %s 0",
         "local n = 0 "
         "for _, key in ipairs(redis.call('KEYS', '*')) do "
         "if redis.call('PTTL', key) < 0 then n = n + 1 end end "
@@ -283,9 +307,14 @@ static int keys_without_end(void)
 static int count_left_overs(void)
 {
     int64_t until_ms = test_now_ms() + 3 * LEASE_MS;
-    while (locks_left() && test_now_ms() < until_ms)
-        test_pause_ms(50);
-    return locks_left() + keys_without_end();
+    int sum = 0;
+    for (int i = 0; i < SERVERS; i++) {
+        server *sv = me.nemesis.sv[i];
+        while (locks_left(sv) && test_now_ms() < until_ms)
+            test_pause_ms(50);
+        sum += locks_left(sv) + keys_without_end(sv);
+    }
+    return sum;
 }
 
 static int judge_all(int left_over)
@@ -319,6 +348,39 @@ static int64_t number(const char *text)
     return x;
 }
 
+static void read_option(int c)
+{
+    switch (c) {
+    case 's':
+        opt.seed = (uint64_t)number(optarg);
+        break;
+    case 't':
+        opt.seconds = number(optarg);
+        break;
+    case 'g':
+        opt.goals.grants = (uint64_t)number(optarg);
+        break;
+    case 'f':
+        opt.goals.faults = (int)number(optarg);
+        break;
+    case 'p':
+        opt.gap_ms = number(optarg);
+        break;
+    case 'j':
+        opt.only_judge = true;
+        break;
+    case 'k':
+        if (!nemesis_choose(&me.nemesis, optarg))
+            attack_die("there is no fault \"%s\"", optarg);
+        break;
+    case 'o':
+        opt.dir = optarg;
+        break;
+    default:
+        exit(2);
+    }
+}
+
 static void read_options(int argc, char **argv)
 {
     static const struct option known[] = {
@@ -332,37 +394,8 @@ static void read_options(int argc, char **argv)
         {"out", required_argument, NULL, 'o'},
         {NULL, 0, NULL, 0}};
     opt.seed = (uint64_t)time(NULL);
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 's':
-            opt.seed = (uint64_t)number(optarg);
-            break;
-        case 't':
-            opt.seconds = number(optarg);
-            break;
-        case 'g':
-            opt.goals.grants = (uint64_t)number(optarg);
-            break;
-        case 'f':
-            opt.goals.faults = (int)number(optarg);
-            break;
-        case 'p':
-            opt.gap_ms = number(optarg);
-            break;
-        case 'j':
-            opt.only_judge = true;
-            break;
-        case 'k':
-            if (!nemesis_choose(&me.nemesis, optarg))
-                attack_die("there is no fault \"%s\"", optarg);
-            break;
-        case 'o':
-            opt.dir = optarg;
-            break;
-        default:
-            exit(2);
-        }
-    }
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        read_option(c);
     if (!opt.dir || optind < argc)
         attack_die("which directory? --out DIR");
     if (me.nemesis.n_kinds == 0)

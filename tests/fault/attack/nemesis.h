@@ -13,10 +13,10 @@
 
 typedef struct nemesis {
     arena *a;
-    server *sv;
-    proxy *px[PROCS];
-    uint64_t deck_rng, rng; /* which fault, and how */
-    rlock_client *cl;       /* an administrator's */
+    server *sv[SERVERS];
+    proxy *px[PROCS][SERVERS]; /* a worker's ways to them */
+    uint64_t deck_rng, rng;    /* which fault, and how */
+    rlock_client *cl;          /* an administrator's */
     /* Of a worker's present process. */
     pid_t (*pid_of)(int proc);
     void (*kill_worker)(int proc); /* and start another one */
@@ -24,10 +24,20 @@ typedef struct nemesis {
     int deck[KINDS_MAX], left;     /* kinds still to come in this round */
 } nemesis;
 
+/* Whose the harm is. */
+typedef enum nemesis_where {
+    AT_HOME,       /* the server's that has most locks, or the way's to it */
+    AT_A_NODE,     /* one node's, and no Red lock depends on one */
+    AT_TWO_NODES,  /* of those that all Red locks have */
+    AT_MOST_NODES, /* three's: a majority of five, mostly of three, too */
+    EVERYWHERE
+} nemesis_where;
+
 typedef struct nemesis_kind {
     const char *name;
-    int row;              /* of the catalogue in faults.md */
-    bool loses_data;      /* the server forgets what it had promised */
+    int row; /* of the catalogue in faults.md */
+    nemesis_where where;
+    bool loses_data;      /* the servers forget what they had promised */
     bool outlives_leases; /* what was held when it began is lost when it is
                              mended */
     bool of_a_process, of_a_lock;
@@ -47,6 +57,11 @@ typedef struct nemesis_kind {
 
 extern const nemesis_kind nemesis_kinds[];
 extern const int nemesis_n_kinds;
+
+enum { FAULT_LABEL_MAX = 100 };
+
+/* What a person calls it: the kind, and whom it has hit. */
+void fault_label(const fault *f, char label[FAULT_LABEL_MAX]);
 
 /* This kind, too, and none that is not chosen. Is there such a kind? */
 bool nemesis_choose(nemesis *n, const char *name);

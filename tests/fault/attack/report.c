@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "excuse.h"
+#include "locks.h"
 #include "nemesis.h"
+
+enum { BEFORE_US = 3000000 };
 
 typedef unsigned long long big;
 
@@ -26,33 +30,75 @@ static int kinds_injected(const arena *a)
 
 bool goals_reached(const goals *g, const arena *a)
 {
-    return atomic_load(&a->grants) >= g->grants &&
-           injected(a, -1) >= g->faults && kinds_injected(a) >= g->kinds;
+    return arena_grants(a) >= g->grants && injected(a, -1) >= g->faults &&
+           kinds_injected(a) >= g->kinds;
 }
 
 static void write_head(FILE *f, const arena *a, const verdict *v, bool good)
 {
     fprintf(f,
             "# Attack: %s\n\n"
-            "Seed %llu, %d s; %d processes with %d threads and %d locks; "
-            "%d processes were killed or ended.\n\n"
+            "Seed %llu, %d s; %d processes with %d threads; %d single locks "
+            "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
+            "locks of these; %d processes were killed or ended.\n\n"
             "![Who held which lock when](timeline.svg)\n\n",
             good ? "withstood" : "FAILED", (big)a->seed,
-            (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS, LOCKS,
-            v->n_histories);
+            (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS,
+            HOMES + AWAYS, AWAYS, REDS, NODES, SETS, v->n_histories);
 }
 
 static void write_work(FILE *f, const arena *a, const verdict *v,
                        const goals *g)
 {
     fprintf(f, "| done | | wanted |\n|---|---|---|\n");
-    fprintf(f, "| grants | %llu | %llu |\n", (big)a->grants, (big)g->grants);
-    fprintf(f, "| re-entries | %llu | |\n", (big)a->reentries);
+    fprintf(f, "| grants | %llu | %llu |\n", (big)arena_grants(a),
+            (big)g->grants);
     fprintf(f, "| faults injected | %d | %d |\n", injected(a, -1), g->faults);
     fprintf(f, "| kinds of faults | %d | %d |\n", kinds_injected(a), g->kinds);
     fprintf(f, "| updates of the counters | %llu | |\n", (big)v->writes);
     fprintf(f, "| writes of lost holders refused by their token | %llu | |\n\n",
             (big)a->writes_refused);
+}
+
+static void write_row(FILE *f, const char *what,
+                      const _Atomic uint64_t figures[LOCK_KINDS])
+{
+    fprintf(f, "| %s |", what);
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        fprintf(f, " %llu |", (big)figures[kind]);
+    fputc('\n', f);
+}
+
+static void write_kinds_head(FILE *f, const char *what)
+{
+    fprintf(f, "| %s |", what);
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        fprintf(f, " %s |", lock_kind_names[kind]);
+    fprintf(f, "\n|---|---|---|---|\n");
+}
+
+static void write_kinds(FILE *f, const arena *a)
+{
+    write_kinds_head(f, "kind of lock");
+    write_row(f, "grants", a->grants);
+    write_row(f, "re-entries", a->reentries);
+    fputc('\n', f);
+}
+
+/* What had just been done to the lock, with which one begins to look. */
+static void write_faults_before(FILE *f, const arena *a, const finding *x)
+{
+    char label[FAULT_LABEL_MAX];
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *y = &a->faults[i];
+        if (y->began_us > x->at_us || y->ended_us < x->at_us - BEFORE_US ||
+            !concerns(y, a->lives[x->life].proc, x->lock))
+            continue;
+        fault_label(y, label);
+        fprintf(f, "  - %.3f to %.3f s: %s\n",
+                (double)(y->began_us - a->began_us) / 1e6,
+                (double)(y->ended_us - a->began_us) / 1e6, label);
+    }
 }
 
 static void write_findings(FILE *f, const arena *a, const verdict *v)
@@ -74,14 +120,17 @@ static void write_findings(FILE *f, const arena *a, const verdict *v)
         (double)v->longest_stall_us / 1000);
     for (size_t i = 0; i < v->n_kept; i++) {
         const finding *x = &v->kept[i];
-        fprintf(f, "- %.3f s, process %d (worker %d), lock %d: %s: %s\n",
+        char label[LOCK_LABEL_MAX] = "no lock";
+        if (x->lock >= 0)
+            lock_label(x->lock, label);
+        fprintf(f, "- %.3f s, process %d (worker %d), %s: %s: %s\n",
                 (double)(x->at_us - a->began_us) / 1e6, x->life,
-                a->lives[x->life].proc, x->lock, offence_names[x->what],
-                x->text);
+                a->lives[x->life].proc, label, offence_names[x->what], x->text);
+        write_faults_before(f, a, x);
     }
 }
 
-static void write_ends(FILE *f, const arena *a, const verdict *v)
+static void write_ends(FILE *f, const verdict *v)
 {
     static const char *const ends[] = {
         [HOLD_OPEN] = "killed with its process",
@@ -89,15 +138,33 @@ static void write_ends(FILE *f, const arena *a, const verdict *v)
         [HOLD_LOST] = "lost, and told so",
         [HOLD_UNKNOWN] = "released without an answer",
         [HOLD_ABANDONED] = "abandoned by its thread"};
-    fprintf(f, "\n| how holds ended | |\n|---|---|\n");
-    for (int i = 0; i <= HOLD_ABANDONED; i++)
-        fprintf(f, "| %s | %llu |\n", ends[i], (big)v->ends[i]);
-    fprintf(f, "\n| answer | of acquires | of unlocks |\n|---|---|---|\n");
-    for (int s = 0; s < STATUSES; s++)
-        if (a->acquired[s] || a->released[s])
-            fprintf(f, "| %s | %llu | %llu |\n",
-                    rlock_status_str((rlock_status)s), (big)a->acquired[s],
-                    (big)a->released[s]);
+    fputc('\n', f);
+    write_kinds_head(f, "how holds ended");
+    for (int i = 0; i <= HOLD_ABANDONED; i++) {
+        fprintf(f, "| %s |", ends[i]);
+        for (int kind = 0; kind < LOCK_KINDS; kind++)
+            fprintf(f, " %llu |", (big)v->ends[kind][i]);
+        fputc('\n', f);
+    }
+}
+
+typedef const _Atomic uint64_t answers[LOCK_KINDS][STATUSES];
+
+static void write_answers(FILE *f, const char *to, answers got)
+{
+    fputc('\n', f);
+    write_kinds_head(f, to);
+    for (int s = 0; s < STATUSES; s++) {
+        uint64_t sum = 0;
+        for (int kind = 0; kind < LOCK_KINDS; kind++)
+            sum += got[kind][s];
+        if (sum == 0)
+            continue;
+        fprintf(f, "| %s |", rlock_status_str((rlock_status)s));
+        for (int kind = 0; kind < LOCK_KINDS; kind++)
+            fprintf(f, " %llu |", (big)got[kind][s]);
+        fputc('\n', f);
+    }
 }
 
 static void write_faults(FILE *f, const arena *a)
@@ -121,7 +188,7 @@ static void tell(const arena *a, const verdict *v, bool good)
     if (v->left_over)
         printf("keys left in Redis: %d\n", v->left_over);
     printf("%s: %llu grants, %d faults of %d kinds, seed %llu\n",
-           good ? "withstood" : "FAILED", (big)a->grants, injected(a, -1),
+           good ? "withstood" : "FAILED", (big)arena_grants(a), injected(a, -1),
            kinds_injected(a), (big)a->seed);
 }
 
@@ -137,8 +204,11 @@ bool report(const char *dir, const arena *a, const verdict *v, const goals *g)
     bool good = verdict_is_clean(v) && goals_reached(g, a);
     write_head(f, a, v, good);
     write_work(f, a, v, g);
+    write_kinds(f, a);
     write_findings(f, a, v);
-    write_ends(f, a, v);
+    write_ends(f, v);
+    write_answers(f, "answers to acquires", a->acquired);
+    write_answers(f, "answers to unlocks", a->released);
     write_faults(f, a);
     fclose(f);
     tell(a, v, good);

@@ -2,18 +2,20 @@
  * The picture. On top the whole run: grants in each moment, and all faults.
  * Below, some seconds around a fault of each of the harshest kinds, with every
  * hold: a row for each lock, in it a lane for each worker. So two holders at a
- * time would be two bars above each other in one row.
+ * time would be two bars above each other in one row. Each kind of lock has a
+ * ground of its own; what is held as a member of a Multi lock is paler.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "locks.h"
 #include "nemesis.h"
 #include "report.h"
 
 enum {
     WIDTH = 1200,
-    LEFT = 90, /* for the names of the rows */
+    LEFT = 100, /* for the names of the rows */
     LANE = 3,
     ROW = PROCS * LANE + 2,
     CURVE = 90,
@@ -26,11 +28,19 @@ enum {
 static const char *const colours[] = {"#4269d0", "#d98a00", "#2f9e5b",
                                       "#9a5fd6"};
 
+/* Of the curves, and of the ground behind the rows. */
+static const char *const kind_colours[LOCK_KINDS] = {
+    [LOCK_SINGLE] = "#333", [LOCK_RED] = "#c2182b", [LOCK_MULTI] = "#00838f"};
+
 /* The faults that are shown close by, by their names' beginnings. */
-static const char *const shown[] = {
-    "worker stopped for longer", "server killed, back with its data",
-    "server killed, back empty", "server stopped for longer",
-    "way frozen for longer",     "worker killed"};
+static const char *const shown[] = {"worker stopped for longer",
+                                    "server killed, back with its data",
+                                    "server killed, back empty",
+                                    "server stopped for longer",
+                                    "way frozen for longer",
+                                    "worker killed",
+                                    "node cut off",
+                                    "most nodes stopped for longer"};
 enum { SHOWN = sizeof shown / sizeof *shown };
 
 /* One stretch of time, drawn from the height y downwards. */
@@ -73,7 +83,7 @@ static void fill(char *style, size_t size, const char *colour, double opacity)
 static const char *fault_colour(const fault *f)
 {
     const nemesis_kind *k = &nemesis_kinds[f->kind];
-    return k->loses_data ? "#d62728" : k->of_a_process ? "#555" : "#e377c2";
+    return f->emptied ? "#d62728" : k->of_a_process ? "#555" : "#e377c2";
 }
 
 static bool is_in(const panel *p, int64_t from_us, int64_t to_us)
@@ -108,51 +118,75 @@ static void draw_axis(const panel *p, int y, int high)
 
 /* Overview. */
 
+enum { FAULT_ROWS = 4 };
+
+static int row_of(const fault *f)
+{
+    return f->emptied                            ? 1
+           : nemesis_kinds[f->kind].of_a_process ? 2
+           : f->servers == 1U << HOME            ? 0
+                                                 : 3;
+}
+
 static void draw_faults(const panel *p)
 {
-    static const char *const rows[] = {"server", "data", "workers"};
+    static const char *const rows[FAULT_ROWS] = {"server", "data", "workers",
+                                                 "nodes"};
     char style[64];
-    for (int row = 0; row < 3; row++)
+    for (int row = 0; row < FAULT_ROWS; row++)
         text(p, 4, p->y + CURVE + (row + 1) * FAULT_ROW + 6, rows[row]);
     for (int i = 0; i < p->a->n_faults; i++) {
         const fault *f = &p->a->faults[i];
-        const nemesis_kind *k = &nemesis_kinds[f->kind];
-        int row = k->loses_data ? 1 : k->of_a_process ? 2 : 0;
+        int row = row_of(f);
         fill(style, sizeof style, fault_colour(f), 0.8);
         bar(p, f->began_us, f->ended_us, p->y + CURVE + row * FAULT_ROW + 10,
             FAULT_ROW - 3, style);
     }
 }
 
-static void draw_curve(const panel *p)
+enum { BINS = 400 };
+
+/* The grants of one kind; the most of them in one bin. */
+static unsigned count_grants(const panel *p, lock_kind kind, int64_t bin_us,
+                             unsigned count[BINS])
 {
-    enum { BINS = 400 };
-    unsigned count[BINS] = {0}, most = 1;
-    int64_t bin_us = (p->to_us - p->from_us) / BINS + 1;
+    unsigned most = 1;
     for (int lock = 0; lock < LOCKS; lock++)
         for (size_t i = 0; i < p->v->n_holds[lock]; i++) {
-            int64_t us = p->v->holds[lock][i].r->granted_us - p->from_us;
-            if (us >= 0 && us / bin_us < BINS && ++count[us / bin_us] > most)
+            const hold *r = p->v->holds[lock][i].r;
+            int64_t us = r->granted_us - p->from_us;
+            bool wanted = lock_kind_of(lock) == kind && !r->whole;
+            if (wanted && us >= 0 && us / bin_us < BINS &&
+                ++count[us / bin_us] > most)
                 most = count[us / bin_us];
         }
-    fprintf(p->f, "<polyline fill='none' stroke='#333' points='");
+    return most;
+}
+
+/* Each kind's curve has a height of its own. */
+static void draw_curve(const panel *p, lock_kind kind)
+{
+    unsigned count[BINS] = {0};
+    int64_t bin_us = (p->to_us - p->from_us) / BINS + 1;
+    unsigned most = count_grants(p, kind, bin_us, count);
+    fprintf(p->f, "<polyline fill='none' stroke='%s' points='",
+            kind_colours[kind]);
     for (int i = 0; i < BINS; i++)
         fprintf(p->f, "%.1f,%.1f ", x_of(p, p->from_us + i * bin_us),
                 p->y + CURVE - (double)count[i] * CURVE / most);
-    fprintf(p->f, "'/>\n");
-    char label[40];
-    snprintf(label, sizeof label, "%.0f/s",
-             (double)most * 1e6 / (double)bin_us);
-    text(p, 4, p->y + 8, "grants, up to");
-    text(p, 4, p->y + 20, label);
+    fprintf(p->f, "'/>\n<text x='4' y='%d' fill='%s'>%s: %.0f/s</text>\n",
+            p->y + 20 + 12 * (int)kind, kind_colours[kind],
+            lock_kind_names[kind], (double)most * 1e6 / (double)bin_us);
 }
 
 static int overview(FILE *f, const arena *a, const verdict *v, int y)
 {
     panel p = {f, a, v, a->began_us, a->ended_us, y};
-    int high = CURVE + 4 * FAULT_ROW;
+    int high = CURVE + (FAULT_ROWS + 1) * FAULT_ROW;
     draw_axis(&p, y, high);
-    draw_curve(&p);
+    text(&p, 4, y + 8, "grants, up to");
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        draw_curve(&p, (lock_kind)kind);
     draw_faults(&p);
     return y + high + GAP;
 }
@@ -167,10 +201,10 @@ static int64_t end_of(const panel *p, const entry *e)
 }
 
 static void draw_hold(const panel *p, int proc, int64_t from_us, int64_t to_us,
-                      int lock)
+                      int lock, bool member)
 {
     char style[64];
-    fill(style, sizeof style, colours[proc % 4], 0.9);
+    fill(style, sizeof style, colours[proc % 4], member ? 0.5 : 0.9);
     bar(p, from_us, to_us, p->y + lock * ROW + proc * LANE, LANE, style);
 }
 
@@ -181,48 +215,57 @@ static void draw_loss(const panel *p, const entry *e, int lock, int proc)
 }
 
 /* Holds of one worker that no eye could tell apart are one bar. */
+typedef struct stretch {
+    int64_t from_us, to_us; /* to_us 0: none */
+    bool member;            /* all of them members of Multi locks */
+} stretch;
+
+static void flush(const panel *p, stretch *s, int proc, int lock)
+{
+    if (s->to_us)
+        draw_hold(p, proc, s->from_us, s->to_us, lock, s->member);
+    s->to_us = 0;
+}
+
 static void draw_lock(const panel *p, int lock)
 {
-    int64_t from_us[PROCS] = {0}, to_us[PROCS] = {0};
-    int64_t near_us = (p->to_us - p->from_us) / WIDTH;
+    stretch all[PROCS] = {{0}};
+    int64_t near_us = 2 * (p->to_us - p->from_us) / WIDTH;
     for (size_t i = 0; i < p->v->n_holds[lock]; i++) {
         const entry *e = &p->v->holds[lock][i];
         int proc = p->a->lives[e->life].proc;
+        stretch *s = &all[proc];
         int64_t end_us = end_of(p, e);
         if (!is_in(p, e->r->granted_us, end_us))
             continue;
-        if (to_us[proc] && e->r->granted_us - to_us[proc] > near_us) {
-            draw_hold(p, proc, from_us[proc], to_us[proc], lock);
-            to_us[proc] = 0;
-        }
-        if (!to_us[proc])
-            from_us[proc] = e->r->granted_us;
-        if (end_us > to_us[proc])
-            to_us[proc] = end_us;
+        if (e->r->granted_us - s->to_us > near_us)
+            flush(p, s, proc, lock);
+        if (!s->to_us)
+            *s = (stretch){e->r->granted_us, end_us, true};
+        s->to_us = end_us > s->to_us ? end_us : s->to_us;
+        s->member = s->member && e->r->whole;
         if (e->r->end == HOLD_LOST)
             draw_loss(p, e, lock, proc);
     }
     for (int proc = 0; proc < PROCS; proc++)
-        if (to_us[proc])
-            draw_hold(p, proc, from_us[proc], to_us[proc], lock);
+        flush(p, &all[proc], proc, lock);
 }
 
-static void describe(char *label, size_t size, const fault *f)
+/* So that one sees where a kind begins. */
+static void draw_grounds(const panel *p)
 {
-    const char *name = nemesis_kinds[f->kind].name;
-    if (f->proc >= 0)
-        snprintf(label, size, "%s (worker %d)", name, f->proc);
-    else if (f->lock >= 0)
-        snprintf(label, size, "%s (%d)", name, f->lock);
-    else
-        snprintf(label, size, "%s", name);
+    char style[64];
+    for (int lock = FIRST_RED; lock < LOCKS; lock++) {
+        fill(style, sizeof style, kind_colours[lock_kind_of(lock)], 0.07);
+        bar(p, p->from_us, p->to_us, p->y + lock * ROW, ROW, style);
+    }
 }
 
 /* In the first line that has room; else the band has to do. */
 static void draw_label(const panel *p, const fault *f, double used[3])
 {
-    char label[100];
-    describe(label, sizeof label, f);
+    char label[FAULT_LABEL_MAX];
+    fault_label(f, label);
     double x = x_of(p, f->began_us);
     for (int line = 0; line < 3; line++) {
         if (used[line] > x)
@@ -252,11 +295,12 @@ static int close_by(FILE *f, const arena *a, const verdict *v, int64_t from_us,
 {
     int high = LOCKS * ROW;
     panel p = {f, a, v, from_us - BEFORE_US, to_us + AFTER_US, y};
+    draw_grounds(&p);
     draw_axis(&p, y, high);
     draw_bands(&p, high);
     for (int lock = 0; lock < LOCKS; lock++) {
-        char label[24];
-        snprintf(label, sizeof label, "lock %d", lock);
+        char label[LOCK_LABEL_MAX];
+        lock_label(lock, label);
         text(&p, 4, y + lock * ROW + ROW - 4, label);
         draw_lock(&p, lock);
     }
@@ -290,7 +334,7 @@ static void draw_legend(FILE *f)
                 colours[i], i);
     static const char *const rest[][2] = {
         {"#d62728", "● told: lost; and faults that lose data"},
-        {"#c2569f", "faults of the server"},
+        {"#c2569f", "faults of servers"},
         {"#555", "faults of a worker, or of its way to the server"}};
     for (int i = 0; i < 3; i++, x += 240)
         fprintf(f, "<text x='%d' y='16' fill='%s'>%s</text>\n", x, rest[i][0],
@@ -308,7 +352,8 @@ void timeline(const char *path, const arena *a, const verdict *v)
         if ((faults[n] = first_of(a, shown[i])))
             n++;
     int panels = findings_shown(v) + n;
-    int high = 30 + CURVE + 4 * FAULT_ROW + GAP + panels * (LOCKS * ROW + GAP);
+    int high = 30 + CURVE + (FAULT_ROWS + 1) * FAULT_ROW + GAP +
+               panels * (LOCKS * ROW + GAP);
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
             "font-family='sans-serif' font-size='10'>\n"

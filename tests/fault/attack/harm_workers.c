@@ -1,0 +1,191 @@
+#include "harm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "locks.h"
+
+enum { RULE_MS = 4000 }; /* that a rule of the proxy waits for its call */
+
+/* --- processes ----------------------------------------------------------- */
+
+bool worker_killed(nemesis *n, fault *f)
+{
+    n->kill_worker(f->proc);
+    return true;
+}
+
+static bool worker_stops(nemesis *n, fault *f, int64_t ms)
+{
+    pid_t pid = n->pid_of(f->proc);
+    bool done = kill(pid, SIGSTOP) == 0;
+    last(f, ms);
+    return kill(pid, SIGCONT) == 0 && done;
+}
+
+bool worker_stops_shortly(nemesis *n, fault *f)
+{
+    return worker_stops(n, f, some_ms(n, SHORT_MS));
+}
+
+bool worker_stops_long(nemesis *n, fault *f)
+{
+    return worker_stops(n, f, LONG_MS);
+}
+
+bool worker_signalled(nemesis *n, fault *f)
+{
+    for (int i = 0; i < 200; i++) {
+        kill(n->pid_of(f->proc), SIGUSR1);
+        pause_ms(1);
+    }
+    return true;
+}
+
+/* As after a suspend: boot time goes on, other clocks do not. */
+bool worker_suspended(nemesis *n, fault *f)
+{
+    shim_panel *p = &n->a->panels[f->proc];
+    shim_clock(p, CLOCK_BOOTTIME,
+               (int64_t)atomic_load(&p->ahead_ms[2]) + LONG_MS);
+    last(f, 0);
+    return true;
+}
+
+bool wall_clock_jumps(nemesis *n, fault *f)
+{
+    int64_t hour = 3600000;
+    shim_clock(&n->a->panels[f->proc], CLOCK_REALTIME,
+               attack_pick(&n->rng, 2) ? hour : -hour);
+    pause_ms(SHORT_MS);
+    shim_clock(&n->a->panels[f->proc], CLOCK_REALTIME, 0);
+    return true;
+}
+
+/* A few calls of a kind fail, from one among the next ones on. */
+bool calls_fail(nemesis *n, fault *f)
+{
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
+    shim_panel *p = &n->a->panels[f->proc];
+    long first = 1 + attack_pick(&n->rng, k->among);
+    shim_fail(p, k->call, first, first + attack_pick(&n->rng, 4), k->err);
+    int64_t until_ms = test_now_ms() + SHORT_MS;
+    while (test_now_ms() < until_ms && shim_failed(p, k->call) == 0)
+        pause_ms(1);
+    pause_ms(20);
+    bool fired = shim_failed(p, k->call) > 0;
+    shim_fail(p, k->call, 0, 0, 0);
+    return fired;
+}
+
+/* With its connections cut it needs new ones. */
+bool connecting_fails(nemesis *n, fault *f)
+{
+    for (int i = 0; i < SERVERS; i++)
+        proxy_cut_all(n->px[f->proc][i]);
+    return calls_fail(n, f);
+}
+
+/* --- ways --------------------------------------------------------------- */
+
+/* The one between the worker and the server that the fault is about. */
+static proxy *the_way(const nemesis *n, const fault *f)
+{
+    return n->px[f->proc][servers_first(f->servers)];
+}
+
+bool connections_cut(nemesis *n, fault *f)
+{
+    proxy_cut_all(the_way(n, f));
+    return true;
+}
+
+bool connections_refused(nemesis *n, fault *f)
+{
+    proxy_refuse(the_way(n, f), true);
+    proxy_cut_all(the_way(n, f));
+    pause_ms(some_ms(n, SHORT_MS));
+    proxy_refuse(the_way(n, f), false);
+    return true;
+}
+
+static bool way_frozen(nemesis *n, fault *f, int64_t ms)
+{
+    proxy_freeze(the_way(n, f), true);
+    last(f, ms);
+    proxy_freeze(the_way(n, f), false);
+    return true;
+}
+
+bool way_frozen_shortly(nemesis *n, fault *f)
+{
+    return way_frozen(n, f, some_ms(n, SHORT_MS));
+}
+
+bool way_frozen_long(nemesis *n, fault *f)
+{
+    return way_frozen(n, f, LONG_MS);
+}
+
+/* Is it about this worker's way? If about none in particular, about all. */
+static bool hits(const fault *f, int proc)
+{
+    return f->proc < 0 || f->proc == proc;
+}
+
+static void set_rules(nemesis *n, const fault *f)
+{
+    const nemesis_kind *k = &nemesis_kinds[f->kind];
+    int server = servers_first(f->servers);
+    for (int proc = 0; proc < PROCS; proc++)
+        if (hits(f, proc))
+            proxy_rule(
+                n->px[proc][server], k->script ? proxy_sha(k->script) : "",
+                1 + attack_pick(&n->rng, k->among), k->action, k->answer);
+}
+
+/* What has been held back stays so. */
+static void end_rules(nemesis *n, const fault *f)
+{
+    for (int proc = 0; proc < PROCS; proc++)
+        if (hits(f, proc))
+            proxy_rule(n->px[proc][servers_first(f->servers)], NULL, 0,
+                       nemesis_kinds[f->kind].action, NULL);
+}
+
+static bool any_fired(nemesis *n, const fault *f)
+{
+    for (int proc = 0; proc < PROCS; proc++)
+        if (hits(f, proc) &&
+            proxy_fired(n->px[proc][servers_first(f->servers)]))
+            return true;
+    return false;
+}
+
+static void let_go(nemesis *n, const fault *f)
+{
+    for (int proc = 0; proc < PROCS; proc++)
+        if (hits(f, proc))
+            proxy_let_go(n->px[proc][servers_first(f->servers)]);
+}
+
+/*
+ * A rule for one among the next calls of a script. What it holds back is let go
+ * of after some time, mostly when the caller has given up.
+ */
+bool call_hit(nemesis *n, fault *f)
+{
+    proxy_action action = nemesis_kinds[f->kind].action;
+    set_rules(n, f);
+    int64_t until_ms = test_now_ms() + RULE_MS;
+    while (!any_fired(n, f) && test_now_ms() < until_ms)
+        pause_ms(1);
+    bool fired = any_fired(n, f);
+    end_rules(n, f);
+    if (action == PROXY_HOLD_REQUEST || action == PROXY_HOLD_REPLY) {
+        pause_ms(fired ? some_ms(n, 2 * COMMAND_MS) : 0);
+        let_go(n, f);
+    }
+    return fired;
+}

@@ -1,0 +1,466 @@
+#include "holding.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "locks.h"
+#include "witness.h"
+#include "worker.h"
+
+enum {
+    NOTABLE_US = 5000,
+    STAY_CHECK_US = 10000,
+    OUTSTAY_MS = 50,     /* that somebody stays longer than the lease */
+    LATE_US = 50000,     /* of an answer */
+    LINGER_US = 1000000, /* an undoing or a renewal ends meanwhile */
+    VISITS_MAX = 1 + MEMBERS_MAX
+};
+
+/*
+ * What a thread holds by one acquire. A Multi lock is a visit to the whole and
+ * to each member that was not held before; all end together.
+ */
+typedef struct holding {
+    const plan *p;
+    int n;
+    visit visit[VISITS_MAX];
+} holding;
+
+/* --- calls that are timed ------------------------------------------------ */
+
+/* Of the calling thread; asked for with every call, so it stays open. */
+static _Thread_local int schedstat = -1;
+
+void holding_begin(void)
+{
+    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+void holding_end(void)
+{
+    close(schedstat);
+}
+
+/* How long this thread was ready to run, and did not. */
+static uint64_t queued_us(void)
+{
+    unsigned long long ran_ns, queued_ns;
+    char text[64];
+    ssize_t n = pread(schedstat, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return sscanf(text, "%llu %llu", &ran_ns, &queued_ns) == 2
+               ? queued_ns / 1000
+               : 0;
+}
+
+/* A call that is being timed. */
+typedef struct timer {
+    note_kind late; /* what it is when it is late */
+    int lock;
+    int64_t limit_us;
+    uint64_t queued_us;
+} timer;
+
+static timer timer_start(note_kind late, int lock, int64_t limit_ms)
+{
+    return (timer){late, lock, attack_now_us() + limit_ms * 1000, queued_us()};
+}
+
+static void timer_stop(const timer *t)
+{
+    int64_t now_us = attack_now_us();
+    if (now_us - t->limit_us > NOTABLE_US)
+        worker_notice(t->late, t->lock, t->limit_us, now_us,
+                      queued_us() - t->queued_us);
+}
+
+/* But for an acquire, a Multi lock has that time for each of its clients. */
+static int64_t limit_ms(int lock)
+{
+    return lock_kind_of(lock) == LOCK_MULTI
+               ? COMMAND_MS * servers_count(lock_servers(lock))
+               : COMMAND_MS;
+}
+
+static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
+{
+    lock_kind kind = lock_kind_of(p->lock);
+    count_by_events(kind == LOCK_MULTI);
+    timer t = timer_start(NOTE_LATE_ACQUIRE, p->lock, wait_ms + COMMAND_MS);
+    rlock_status s = rlock_acquire(lk, wait_ms, p->lease_ms);
+    timer_stop(&t);
+    atomic_fetch_add(&me.a->acquired[kind][s], 1);
+    if (s == RLOCK_OK && kind != LOCK_MULTI)
+        atomic_fetch_add(&me.acquires[lock_home(p->lock)], 1);
+    return s;
+}
+
+static rlock_status release(rlock *lk, int lock)
+{
+    lock_kind kind = lock_kind_of(lock);
+    count_by_events(kind == LOCK_MULTI);
+    timer t = timer_start(NOTE_LATE_UNLOCK, lock, limit_ms(lock));
+    rlock_status s = rlock_unlock(lk);
+    timer_stop(&t);
+    atomic_fetch_add(&me.a->released[kind][s], 1);
+    if (s == RLOCK_OK && kind != LOCK_MULTI)
+        atomic_fetch_add(&me.releases[lock_home(lock)], 1);
+    return s;
+}
+
+/* --- what was not granted ------------------------------------------------ */
+
+/* Says the server that the calling thread holds the lock? */
+static bool is_mine(int lock, rlock_holder *who)
+{
+    return rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
+           who->pid == getpid() && who->tid == gettid();
+}
+
+/* This thread does not hold the lock: what it finds is to be undone soon. */
+static void look_for_left_over(int lock)
+{
+    rlock_holder first, again;
+    int64_t from_us = attack_now_us();
+    if (!is_mine(lock, &first))
+        return;
+    pause_us(LINGER_US);
+    if (is_mine(lock, &again) && strcmp(first.hold_id, again.hold_id) == 0)
+        worker_notice(NOTE_LEFT, lock, from_us, attack_now_us(), 0);
+}
+
+/*
+ * Nothing of it stays taken but what was held before. A member that had been
+ * taken may have been lost before it was let go of, which is told then.
+ */
+static void look_for_left_overs(const plan *p)
+{
+    int members[MEMBERS_MAX];
+    int n = lock_members(p->lock, members);
+    if (n == 0)
+        look_for_left_over(p->lock);
+    for (int i = 0; i < n; i++) {
+        uint64_t token = granted_token(members[i]);
+        if (token)
+            worker_notice(NOTE_TAKEN, members[i], 0, 0, token);
+        if (members[i] != p->before)
+            look_for_left_over(members[i]);
+    }
+}
+
+/* --- writing it down ----------------------------------------------------- */
+
+/* How a hold begins, but for its token. */
+static hold *new_hold(const plan *p, int lock, int thread, int64_t asked_us)
+{
+    hold *r = history_hold(me.h);
+    r->asked_us = asked_us;
+    r->granted_us = r->held_us = attack_now_us();
+    r->lease_ms = p->lease_ms;
+    r->lock = (uint8_t)lock;
+    r->thread = (uint8_t)thread;
+    r->levels = 1;
+    return r;
+}
+
+static void add_visit(holding *all, hold *r)
+{
+    visit *v = &all->visit[all->n++];
+    *v = (visit){.a = me.a, .h = me.h, .r = r, .lk = me.outer[all->p->lock]};
+    v->me = (uint64_t)(me.life + 1) << 32 | (uint64_t)(r - me.h->holds);
+}
+
+static void begin_one(holding *all, hold *r)
+{
+    atomic_store(&r->token, granted_token(r->lock));
+    remember(r);
+    add_visit(all, r);
+}
+
+/* A Red lock among the members tells of its end by itself. */
+static void begin_member(holding *all, int member, hold *whole)
+{
+    hold *r = new_hold(all->p, member, whole->thread, whole->asked_us);
+    r->granted_us = r->held_us = whole->granted_us;
+    if (lock_kind_of(member) == LOCK_RED)
+        r->shared = whole->mixed = true;
+    else
+        r->whole = (uint32_t)(whole - me.h->holds) + 1;
+    begin_one(all, r);
+}
+
+static void begin_members(holding *all, hold *whole)
+{
+    int members[MEMBERS_MAX];
+    int n = lock_members(all->p->lock, members);
+    uint64_t largest = 0, token = rlock_token(me.outer[all->p->lock]);
+    for (int i = 0; i < n; i++)
+        if (granted_token(members[i]) > largest)
+            largest = granted_token(members[i]);
+    if (token && token != largest)
+        worker_notice(NOTE_LARGEST, all->p->lock, 0, (int64_t)token, largest);
+    whole->shared = true;
+    whole->mixed = all->p->before >= 0;
+    atomic_store(&whole->token, largest);
+    add_visit(all, whole);
+    for (int i = 0; i < n; i++)
+        if (members[i] != all->p->before)
+            begin_member(all, members[i], whole);
+}
+
+/* The outermost acquire; false: not granted. */
+static bool begin_holding(holding *all, const plan *p, int thread)
+{
+    all->p = p;
+    all->n = 0;
+    forget_grants();
+    int64_t asked_us = attack_now_us();
+    rlock_status s = acquire(me.outer[p->lock], p, p->wait_ms);
+    if (s != RLOCK_OK) {
+        look_for_left_overs(p);
+        return false;
+    }
+    hold *r = new_hold(p, p->lock, thread, asked_us);
+    atomic_fetch_add(&me.a->grants[lock_kind_of(p->lock)], 1);
+    if (lock_kind_of(p->lock) == LOCK_MULTI)
+        begin_members(all, r);
+    else
+        begin_one(all, r);
+    for (int i = 0; i < all->n; i++)
+        witness_enter(&all->visit[i]);
+    return true;
+}
+
+/* --- while it is held ---------------------------------------------------- */
+
+/* Each visit has something to say about it. */
+static bool check(holding *all)
+{
+    bool held = true;
+    for (int i = 0; i < all->n; i++)
+        held = witness_check(&all->visit[i]) && held;
+    return held;
+}
+
+static void prolong(holding *all)
+{
+    for (int i = 0; i < all->n; i++)
+        witness_prolong(&all->visit[i]);
+}
+
+static void work(holding *all)
+{
+    int64_t until_us = attack_now_us() + all->p->stay_us;
+    while (check(all) && attack_now_us() < until_us &&
+           !atomic_load(&me.a->stop)) {
+        pause_us(STAY_CHECK_US);
+    }
+    if (!check(all))
+        return;
+    for (int i = 0; i < all->n; i++)
+        witness_update(&all->visit[i]);
+    check(all);
+}
+
+static void extend(holding *all)
+{
+    int lock = all->p->lock;
+    timer t = timer_start(NOTE_LATE_EXTEND, lock, limit_ms(lock));
+    rlock_status s = rlock_extend(me.outer[lock], all->p->lease_ms);
+    timer_stop(&t);
+    if (s == RLOCK_OK)
+        prolong(all);
+}
+
+/* A function that locks, called by one that has the lock. */
+static void nest(holding *all, int level)
+{
+    const plan *p = all->p;
+    hold *r = all->visit[0].r;
+    rlock *lk = me.inner[p->lock];
+    if (level == p->levels || acquire(lk, p, 0) != RLOCK_OK) {
+        work(all);
+        return;
+    }
+    prolong(all);
+    atomic_fetch_add(&me.a->reentries[lock_kind_of(p->lock)], 1);
+    r->levels = (uint8_t)(level + 1);
+    uint64_t token = rlock_token(lk);
+    int count = rlock_hold_count(lk);
+    bool wrong = token != atomic_load(&r->token) || count != level + 1;
+    if (wrong && check(all))
+        worker_notice(NOTE_REENTRY, p->lock, 0, (int64_t)token,
+                      (uint64_t)count);
+    nest(all, level + 1);
+    release(lk, p->lock);
+    work(all); /* the lock is still ours */
+}
+
+/* --- letting go ---------------------------------------------------------- */
+
+static void end_hold(visit *v, rlock_status s)
+{
+    hold *r = v->r;
+    if (s == RLOCK_OK && v->lost)
+        worker_notice(NOTE_REVIVED, r->lock, 0, 0, 1);
+    if (!v->lost)
+        r->over_us = attack_now_us();
+    r->end = s == RLOCK_OK                              ? HOLD_RELEASED
+             : s == RLOCK_LOST || s == RLOCK_EWRONGTYPE ? HOLD_LOST
+             : v->lost                                  ? HOLD_LOST
+                                                        : HOLD_UNKNOWN;
+}
+
+/*
+ * One that is let go of together with others. Their answer, if it is not OK,
+ * may be about any of them; what this one knows by itself it has been asked
+ * before.
+ */
+static void end_shared(visit *v, rlock_status s, bool held)
+{
+    hold *r = v->r;
+    v->lost = !held;
+    r->over_us = attack_now_us();
+    r->end = !held ? HOLD_LOST : s == RLOCK_OK ? HOLD_RELEASED : HOLD_UNKNOWN;
+}
+
+/* Ends by itself, though its unlock is that of a Multi lock? */
+static bool ends_apart(const visit *v)
+{
+    return v->r->shared && lock_kind_of(v->r->lock) != LOCK_MULTI;
+}
+
+static void end_holding(holding *all)
+{
+    bool held[VISITS_MAX];
+    for (int i = 0; i < all->n; i++) {
+        witness_leave(&all->visit[i]);
+        held[i] = rlock_is_held(me.outer[all->visit[i].r->lock]);
+    }
+    rlock_status s = release(me.outer[all->p->lock], all->p->lock);
+    for (int i = 0; i < all->n; i++) {
+        if (ends_apart(&all->visit[i]))
+            end_shared(&all->visit[i], s, held[i]);
+        else
+            end_hold(&all->visit[i], s);
+    }
+}
+
+/*
+ * Whoever had to wait long for the answer stays to the end of the lease, which
+ * had begun long before.
+ */
+static void stay_if_late(plan *p, const hold *r)
+{
+    bool late = r->granted_us - r->asked_us > p->wait_ms * 1000 + LATE_US;
+    if (late && p->lease_ms > 0)
+        p->stay_us = (p->lease_ms + OUTSTAY_MS) * 1000;
+}
+
+/* What is lost stays lost, whatever a renewal is answered now. */
+static void linger(holding *all)
+{
+    int64_t until_us = attack_now_us() + LINGER_US;
+    while (!check(all) && attack_now_us() < until_us &&
+           !atomic_load(&me.a->stop))
+        pause_us(STAY_CHECK_US);
+}
+
+static void go_through(holding *all)
+{
+    nest(all, 1);
+    if (all->p->extend && check(all))
+        extend(all);
+    if (check(all))
+        return;
+    for (int i = 0; i < all->n; i++)
+        witness_write(&all->visit[i]);
+    if (all->p->lease_ms == RLOCK_WATCHDOG)
+        linger(all);
+}
+
+static const hold *hold_lock(plan p, int thread)
+{
+    holding all;
+    if (!begin_holding(&all, &p, thread))
+        return NULL;
+    stay_if_late(&p, all.visit[0].r);
+    go_through(&all);
+    end_holding(&all);
+    return all.visit[0].r;
+}
+
+/*
+ * A member by itself, and then the whole of which it is one. It is unlocked
+ * twice, and free with the second time, whichever that is.
+ */
+static const hold *hold_member_before(plan p, int thread)
+{
+    holding one, all;
+    plan alone = p;
+    alone.lock = p.before;
+    alone.before = -1;
+    if (!begin_holding(&one, &alone, thread))
+        return NULL;
+    work(&one);
+    bool both = begin_holding(&all, &p, thread);
+    if (!both) {
+        end_holding(&one);
+        return one.visit[0].r;
+    }
+    prolong(&one);
+    go_through(&all);
+    work(&one);
+    if (!p.before_first) {
+        end_holding(&all);
+        work(&one);
+        end_holding(&one);
+        return all.visit[0].r;
+    }
+    release(me.outer[alone.lock], alone.lock);
+    bool held = check(&one);
+    witness_leave(&one.visit[0]);
+    one.visit[0].r->shared = true;
+    end_holding(&all);
+    end_shared(&one.visit[0],
+               all.visit[0].r->end == HOLD_RELEASED ? RLOCK_OK : RLOCK_EIO,
+               held);
+    return all.visit[0].r;
+}
+
+const hold *hold_once(const plan *p, int thread)
+{
+    return p->before < 0 ? hold_lock(*p, thread)
+                         : hold_member_before(*p, thread);
+}
+
+static void hold_and_leave(const plan *p)
+{
+    holding all;
+    if (!begin_holding(&all, p, THREADS))
+        return;
+    work(&all);
+    for (int i = 0; i < all.n; i++) {
+        hold *r = all.visit[i].r;
+        witness_leave(&all.visit[i]);
+        r->over_us = attack_now_us();
+        r->end = HOLD_ABANDONED;
+    }
+}
+
+static void *abandon(void *arg)
+{
+    holding_begin();
+    hold_and_leave(arg);
+    holding_end();
+    return NULL;
+}
+
+void hold_and_abandon(const plan *p)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, abandon, (void *)p) == 0)
+        pthread_join(thread, NULL);
+}

@@ -1,0 +1,113 @@
+#include "excuse.h"
+#include "judging.h"
+
+enum {
+    AFTERMATH_US = 3000000, /* tries come at intervals */
+    HARM_US = 100000        /* enough for one to fail */
+};
+
+/* The same as for the second judge; who the other one was is not known. */
+static bool overlap_excused(const verdict *v, const arena *a, const entry *e,
+                            const note *n)
+{
+    int64_t from_us = n->from_us;
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++) {
+        const entry *x = &v->holds[e->lock][i];
+        if (x->r->granted_us <= n->at_us && over_us(a, x) >= n->from_us)
+            from_us = earlier(from_us, x->r->asked_us);
+    }
+    return data_loss(a, e->lock, from_us, n->at_us);
+}
+
+/* May it have written while the lock was no longer its own? */
+static bool may_write_late(const arena *a, const entry *e)
+{
+    if (e->r->end == HOLD_OPEN) /* or half of it */
+        return true;
+    return e->r->writes > 0 &&
+           (e->r->end == HOLD_LOST ||
+            data_loss(a, e->lock, e->r->asked_us, over_us(a, e)));
+}
+
+/*
+ * Somebody who was lost, killed or without the server's protection may have
+ * written since the holder before this one looked.
+ */
+static bool update_excused(const verdict *v, const arena *a, const entry *e,
+                           const note *n)
+{
+    int64_t before_us = 0;
+    const entry *holds = v->holds[e->lock];
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++) {
+        int64_t entered_us = holds[i].r->entered_us;
+        if (entered_us < n->at_us && entered_us > before_us)
+            before_us = entered_us;
+    }
+    for (size_t i = 0; i < v->n_holds[e->lock]; i++)
+        if (holds[i].r->granted_us <= n->at_us &&
+            over_us(a, &holds[i]) >= before_us && may_write_late(a, &holds[i]))
+            return true;
+    return false;
+}
+
+/* Something kept the library from undoing it, or had just done so. */
+static bool leaving_excused(const verdict *v, const arena *a, const entry *e,
+                            const note *n)
+{
+    return harm_us(v, a, e, n->from_us - AFTERMATH_US, n->to_us) > HARM_US;
+}
+
+static const char *const late_calls[NOTE_KINDS] = {
+    [NOTE_LATE_ACQUIRE] = "acquire",
+    [NOTE_LATE_UNLOCK] = "unlock",
+    [NOTE_LATE_EXTEND] = "extend",
+    [NOTE_LATE_END] = "the client's end"};
+
+static void judge_late_call(verdict *v, const entry *e, const note *n)
+{
+    int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us);
+    int64_t queued_us = (int64_t)n->value;
+    int64_t late_us = n->to_us - n->from_us -
+                      (stalled_us > queued_us ? stalled_us : queued_us);
+    if (late_us > v->longest_overrun_us)
+        v->longest_overrun_us = late_us;
+    if (late_us > OVERRUN_MS * 1000)
+        find(v, OVERRUN, e, n->to_us, "%s, by %lld us", late_calls[n->kind],
+             (long long)late_us);
+    else if (n->to_us - n->from_us > OVERRUN_MS * 1000)
+        v->excused[OVERRUN]++;
+}
+
+/* What the other notes mean, if nothing excuses them. */
+static const struct meaning {
+    bool guilty;
+    offence what;
+    bool (*excused)(const verdict *v, const arena *a, const entry *e,
+                    const note *n);
+} meanings[NOTE_KINDS] = {
+    [NOTE_OVERLAP] = {true, OVERLAP_SEEN, overlap_excused},
+    [NOTE_MISMATCH] = {true, LOST_UPDATE, update_excused},
+    [NOTE_STALE] = {true, STALE_WRITE, NULL},
+    [NOTE_REENTRY] = {true, REENTRY, NULL},
+    [NOTE_LARGEST] = {true, LARGEST, NULL},
+    [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
+    [NOTE_REVIVED] = {true, TOLD_LATE, NULL},
+    [NOTE_COUNT] = {true, MISCOUNTED, NULL},
+    [NOTE_LEFT] = {true, LEFT_BEHIND, leaving_excused},
+};
+
+void judge_note(verdict *v, const arena *a, int life, const note *n)
+{
+    const entry e = {NULL, life, (int)n->lock};
+    const struct meaning *m = &meanings[n->kind];
+    if (n->kind == NOTE_STALL && n->to_us - n->from_us > v->longest_stall_us)
+        v->longest_stall_us = n->to_us - n->from_us;
+    if (late_calls[n->kind])
+        judge_late_call(v, &e, n);
+    else if (m->guilty && m->excused && m->excused(v, a, &e, n))
+        v->excused[m->what]++;
+    else if (m->guilty)
+        find(v, m->what, &e, n->at_us, "from %lld to %lld, %llu",
+             (long long)n->from_us, (long long)n->to_us,
+             (unsigned long long)n->value);
+}

@@ -1,0 +1,158 @@
+/*
+ * What a thread does: locks as programs do, in short sections with and without
+ * waiting, nested ones, long ones under the watchdog, some that stay longer
+ * than their lease, some that are abandoned.
+ */
+#include "holding.h"
+#include "locks.h"
+#include "worker.h"
+
+enum {
+    OUTSTAY_MS = 50,  /* that somebody stays longer than the lease */
+    RARELY_MS = 4000, /* between a thread's long, too long, abandoned holds */
+    RED_SLOWER = 4    /* than a single lock; its leases are longer */
+};
+
+/* Mostly short, or whatever somebody holds long would stop everybody. */
+static int64_t some_wait_ms(uint64_t *rng)
+{
+    int longest_ms[] = {1, 1, 20, 20, 20, 300};
+    return attack_pick(rng, longest_ms[attack_pick(rng, 6)]);
+}
+
+/* The smaller of two: some locks are wanted more than others. */
+static int some_single(uint64_t *rng)
+{
+    if (attack_pick(rng, 25) == 0)
+        return FIRST_AWAY + attack_pick(rng, AWAYS);
+    int a = attack_pick(rng, HOMES), b = attack_pick(rng, HOMES);
+    return a < b ? a : b;
+}
+
+static int some_red(uint64_t *rng)
+{
+    return FIRST_RED + attack_pick(rng, REDS);
+}
+
+static int some_set(uint64_t *rng)
+{
+    return FIRST_SET + attack_pick(rng, SETS);
+}
+
+/* Sometimes a single member is held already. */
+static void perhaps_hold_before(plan *p, uint64_t *rng)
+{
+    int members[MEMBERS_MAX];
+    int member = attack_pick(rng, lock_members(p->lock, members));
+    if (attack_pick(rng, 4) || lock_kind_of(members[member]) != LOCK_SINGLE)
+        return;
+    p->before = members[member];
+    p->before_first = attack_pick(rng, 2);
+}
+
+static plan plan_for(int lock, uint64_t *rng)
+{
+    plan p = {.lock = lock, .levels = 1, .before = -1};
+    p.wait_ms = some_wait_ms(rng);
+    p.lease_ms = attack_pick(rng, 3) ? RLOCK_WATCHDOG : 1500;
+    if (attack_pick(rng, 10) == 0)
+        p.levels = 2 + attack_pick(rng, 2);
+    p.extend = attack_pick(rng, 50) == 0;
+    if (attack_pick(rng, 100) == 0)
+        p.stay_us = attack_pick(rng, 20000);
+    if (lock_kind_of(lock) == LOCK_MULTI)
+        perhaps_hold_before(&p, rng);
+    return p;
+}
+
+/* A single lock costs the least; each kind is to have its share of the time. */
+static plan short_plan(uint64_t *rng)
+{
+    int of = attack_pick(rng, 100);
+    return plan_for(of < 4   ? some_red(rng)
+                    : of < 9 ? some_set(rng)
+                             : some_single(rng),
+                    rng);
+}
+
+static plan rare_plan(uint64_t *rng)
+{
+    int of = attack_pick(rng, 5);
+    return plan_for(of < 2    ? some_red(rng)
+                    : of == 2 ? some_set(rng)
+                              : some_single(rng),
+                    rng);
+}
+
+/*
+ * A release that was not answered may be executed yet. The next hold of this
+ * thread is there to be hit by it.
+ */
+static void hold_again(plan p, int thread)
+{
+    p.wait_ms = LEASE_MS;
+    p.lease_ms = RLOCK_WATCHDOG;
+    p.stay_us = COMMAND_MS * 1000;
+    hold_once(&p, thread);
+}
+
+/* The watchdog has to renew it, more than once. */
+static void hold_long(plan *p, uint64_t *rng, int thread)
+{
+    p->lease_ms = RLOCK_WATCHDOG;
+    p->stay_us = (LEASE_MS + attack_pick(rng, LEASE_MS)) * 1000;
+    hold_once(p, thread);
+}
+
+/* Longer than its lease. */
+static void outstay(plan *p, uint64_t *rng, int thread)
+{
+    int slower = lock_kind_of(p->lock) == LOCK_SINGLE ? 1 : RED_SLOWER;
+    p->lease_ms = slower * (100 + attack_pick(rng, 200));
+    p->stay_us = (p->lease_ms + OUTSTAY_MS) * 1000;
+    p->extend = false;
+    hold_once(p, thread);
+}
+
+static void do_something_rare(uint64_t *rng, int thread)
+{
+    plan p = rare_plan(rng);
+    switch (attack_pick(rng, 3)) {
+    case 0:
+        hold_long(&p, rng, thread);
+        break;
+    case 1:
+        outstay(&p, rng, thread);
+        break;
+    case 2:
+        p.before = -1;
+        hold_and_abandon(&p);
+        break;
+    }
+}
+
+static int64_t next_rare_us(uint64_t *rng)
+{
+    return attack_now_us() + attack_pick(rng, 2 * RARELY_MS) * INT64_C(1000);
+}
+
+void *labour(void *arg)
+{
+    int thread = (int)(intptr_t)arg;
+    uint64_t rng = me.a->seed * 1000003 + (uint64_t)(me.life * 16 + thread);
+    int64_t rare_us = next_rare_us(&rng);
+    holding_begin();
+    while (!atomic_load(&me.a->stop)) {
+        if (attack_now_us() < rare_us) {
+            plan p = short_plan(&rng);
+            const hold *r = hold_once(&p, thread);
+            if (r && r->end == HOLD_UNKNOWN)
+                hold_again(p, thread);
+        } else {
+            do_something_rare(&rng, thread);
+            rare_us = next_rare_us(&rng);
+        }
+    }
+    holding_end();
+    return NULL;
+}

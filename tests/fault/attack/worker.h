@@ -1,0 +1,56 @@
+/*
+ * A process of the attack, as its parts see it: worker.c makes it and takes
+ * the events, labour.c has the ideas, holding.c carries them out.
+ */
+#ifndef ATTACK_WORKER_H
+#define ATTACK_WORKER_H
+
+#include <pthread.h>
+
+#include "history.h"
+
+enum { RECENT = 64 }; /* holds of a lock that an event may still be about */
+
+typedef struct recent {
+    pthread_mutex_t mutex;
+    hold *holds[RECENT]; /* guarded by mutex, as is n */
+    unsigned n;
+} recent;
+
+typedef struct worker {
+    arena *a;
+    history *h;
+    int proc, life;
+    rlock_client *cl[SERVERS];
+    rlock *outer[LOCKS], *inner[LOCKS]; /* two handles are one lock */
+    recent recent[LOCKS];
+    /* To be compared with the clients'. */
+    _Atomic uint64_t acquires[SERVERS], releases[SERVERS];
+} worker;
+
+extern worker me;
+
+void worker_notice(note_kind kind, int lock, int64_t from_us, int64_t to_us,
+                   uint64_t value);
+void pause_us(int64_t us);
+
+/* An event may be about this hold from now on. */
+void remember(hold *r);
+
+/* The token of the calling thread's last grant of a lock, also if it is lost at
+   once; 0: none since all were forgotten. */
+uint64_t granted_token(int lock);
+void forget_grants(void);
+
+/* The client that counts what is done with a lock; a Multi lock has none. */
+int lock_home(int lock);
+/*
+ * From now on the calling thread's acquires and releases are counted by their
+ * events: what a Multi lock does with its members nobody else knows.
+ */
+void count_by_events(bool by_events);
+
+/* What a thread of the worker does until the end; its number is arg. */
+void *labour(void *arg);
+
+#endif

@@ -1,0 +1,107 @@
+/* Nodes that were not there, and come back: when they count, and for whom. */
+#include "nodes.h"
+
+enum { LEASE_MS = 2000 };
+
+/* --- a program starts while nodes are down -------------------------------- */
+
+static party join_lazily(const nodes *ns)
+{
+    party p = {.n = ns->n};
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        opts.watchdog_lease_ms = LEASE_MS;
+        opts.lazy = true;
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        p.cl[i] = server_client(ns->sv[i], &opts);
+    }
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    return p;
+}
+
+static bool locks(rlock *lk)
+{
+    rlock_status s = rlock_trylock(lk);
+    if (s == RLOCK_OK)
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    return s == RLOCK_OK;
+}
+
+TEST(red_back, a_program_starts_while_a_minority_is_down)
+{
+    nodes ns = nodes_start(5);
+    server_kill(ns.sv[0]);
+    server_kill(ns.sv[3]);
+    party p = join_lazily(&ns);
+    EVENTUALLY(SOON, locks(p.lk));
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    watch_renewals(p.cl[1], 1);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    unlock_times(p.lk, 2, RLOCK_OK);
+    server_restart(ns.sv[0]);
+    server_restart(ns.sv[3]);
+    party_end(&p, &ns);
+}
+
+/* It may have voted for another, and lost its memory in between. */
+TEST(red_back, a_node_met_later_counts_once_it_is_older_than_the_longest_lease)
+{
+    nodes ns = nodes_start(3);
+    server_kill(ns.sv[0]);
+    party p = join_lazily(&ns);
+    EVENTUALLY(SOON, locks(p.lk));
+    server_forget(ns.sv[0]);
+    server_restart(ns.sv[0]);
+    int64_t up_ms = test_now_ms();
+    server_kill(ns.sv[2]);
+    while (!locks(p.lk))
+        test_pause_ms(5);
+    EXPECT_BETWEEN(test_since_ms(up_ms), LEASE_MS, SOON);
+    server_restart(ns.sv[2]);
+    party_end(&p, &ns);
+}
+
+TEST(red_back, a_majority_that_is_down_is_no_quorum_until_it_is_there)
+{
+    nodes ns = nodes_start(3);
+    server_kill(ns.sv[0]);
+    server_kill(ns.sv[1]);
+    party p = join_lazily(&ns);
+    EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_EQUORUM);
+    server_restart(ns.sv[0]);
+    server_restart(ns.sv[1]);
+    EVENTUALLY(SOON, locks(p.lk));
+    party_end(&p, &ns);
+}
+
+TEST(red_back, a_lazy_client_of_one_server_fails_until_it_is_there)
+{
+    server *sv = server_start(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.lazy = true;
+    server_kill(sv);
+    rlock_client *cl = server_client(sv, &opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_EIO);
+    EXPECT_STATUS(rlock_client_ping(cl), RLOCK_EIO);
+    waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(cl).waiting_now == 1);
+    server_restart(sv);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+/* What is wrong with the options is wrong at once. */
+TEST(red_back, a_lazy_client_refuses_what_cannot_be_an_address)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    opts.lazy = true;
+    opts.uri = "redis://localhost:port";
+    EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EINVAL);
+}

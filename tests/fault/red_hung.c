@@ -1,0 +1,149 @@
+/* A minority that hangs, or failed for a while, makes no call slow. */
+#include "nodes.h"
+
+/* Well below a twentieth of the lease, which a node that hangs may cost. */
+enum { LEASE_MS = 30000, QUICK_MS = 600 };
+
+static void quick(rlock_status status, int64_t began_ms, const char *what)
+{
+    int64_t took_ms = test_since_ms(began_ms);
+    if (status != RLOCK_OK || took_ms > QUICK_MS)
+        FAIL("%s: %s after %d ms", what, rlock_status_str(status),
+             (int)took_ms);
+}
+
+#define QUICK(call)                                                            \
+    do {                                                                       \
+        int64_t began_ms_ = test_now_ms();                                     \
+        quick(call, began_ms_, #call);                                         \
+    } while (0)
+
+static void hang(const nodes *ns, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        server_pause(ns->sv[i]);
+}
+
+static void wake(const nodes *ns, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        server_resume(ns->sv[i]);
+}
+
+TEST(red_hung, a_new_client_is_quick_from_the_first_acquire_on)
+{
+    nodes ns = nodes_start(5);
+    party p = party_join(&ns, 0, 0);
+    hang(&ns, 2);
+    QUICK(rlock_acquire(p.lk, 0, LEASE_MS));
+    QUICK(rlock_acquire(p.lk, 0, LEASE_MS));
+    QUICK(rlock_extend(p.lk, LEASE_MS));
+    QUICK(rlock_unlock(p.lk));
+    QUICK(rlock_unlock(p.lk));
+    wake(&ns, 2);
+    party_end(&p, &ns);
+}
+
+/* They hang while it is held, so that each verb is the first to notice. */
+static void expect_quick(rlock_status (*verb)(rlock *lk))
+{
+    nodes ns = nodes_start(5);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, LEASE_MS);
+    hang(&ns, 2);
+    QUICK(verb(p.lk));
+    wake(&ns, 2);
+    party_end(&p, &ns);
+}
+
+static rlock_status nest(rlock *lk)
+{
+    return rlock_acquire(lk, 0, LEASE_MS);
+}
+
+static rlock_status extend(rlock *lk)
+{
+    return rlock_extend(lk, LEASE_MS);
+}
+
+static rlock_status ask(rlock *lk)
+{
+    bool locked = false;
+    rlock_status s = rlock_is_locked(lk, &locked);
+    EXPECT(s != RLOCK_OK || locked);
+    return s;
+}
+
+TEST_CASE(red_hung, a_nested_lock_is_quick, expect_quick(nest))
+TEST_CASE(red_hung, an_extend_is_quick, expect_quick(extend))
+TEST_CASE(red_hung, an_unlock_is_quick, expect_quick(rlock_unlock))
+TEST_CASE(red_hung, a_question_is_quick, expect_quick(ask))
+
+TEST(red_hung, freeing_the_clients_takes_about_as_long_as_one)
+{
+    nodes ns = nodes_start(5);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, LEASE_MS);
+    hang(&ns, 2);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    party_leave(&p);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, 3000);
+    wake(&ns, 2);
+    nodes_stop(&ns);
+}
+
+/* --- an extend that fails ------------------------------------------------- */
+
+static void refuse_extends(const nodes *ns)
+{
+    for (size_t i = 1; i < ns->n; i++)
+        proxy_rule(ns->px[i], proxy_sha("extend"), 1, PROXY_ANSWER,
+                   "-ERR not now\r\n");
+}
+
+TEST(red_hung, an_extend_that_fails_leaves_renewal_on)
+{
+    enum { SHORT_MS = 1500 };
+    nodes ns = nodes_proxied(3);
+    party p = party_join(&ns, SHORT_MS, 0);
+    party_hold_renewed(&p);
+    refuse_extends(&ns);
+    EXPECT_STATUS(rlock_extend(p.lk, 1200), RLOCK_EQUORUM);
+    watch_renewals(p.cl[1], 2);
+    int64_t began_ms = test_now_ms();
+    while (test_since_ms(began_ms) < 2 * SHORT_MS) {
+        EXPECT(rlock_is_held(p.lk));
+        test_pause_ms(10);
+    }
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    party_end(&p, &ns);
+}
+
+TEST(red_hung, an_extend_that_fails_turns_no_renewal_on)
+{
+    nodes ns = nodes_proxied(3);
+    party p = party_join(&ns, 900, 0);
+    party_hold(&p, 2500);
+    refuse_extends(&ns);
+    EXPECT_STATUS(rlock_extend(p.lk, RLOCK_WATCHDOG), RLOCK_EQUORUM);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, 4000);
+    party_end(&p, &ns);
+}
+
+/* Each extend leaves another node behind, which answers a little later. */
+TEST(red_hung, a_node_that_answers_late_takes_part_in_the_next_extend)
+{
+    nodes ns = nodes_proxied(3);
+    party p = party_join(&ns, 0, 0);
+    party_hold(&p, LEASE_MS);
+    for (size_t i = 0; i < 3; i++) {
+        proxy_rule(ns.px[i], proxy_sha("extend"), 1, PROXY_HOLD_REPLY, NULL);
+        EXPECT_STATUS(rlock_extend(p.lk, LEASE_MS + 1000), RLOCK_OK);
+        EVENTUALLY(SOON, proxy_fired(ns.px[i]));
+        proxy_let_go(ns.px[i]);
+    }
+    EVENTUALLY(SOON, rlock_extend(p.lk, 2 * LEASE_MS) == RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    party_end(&p, &ns);
+}
