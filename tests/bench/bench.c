@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,12 +10,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* No benchmark runs for so long; one that hangs is ended. */
-#define LIMIT_S 120
+#define LIMIT_S 300
+
+/* A machine that is quiet takes the processor away more rarely, per second. */
+#define BUSY_RATE 20
 
 void bench_check(bool ok, const char *what)
 {
@@ -93,7 +99,10 @@ void bench_join(void)
 
 redisContext *bench_connect(const char *uri)
 {
-    redisContext *c = redisConnectUnix(uri + strlen("unix://"));
+    const char *tcp = "redis://127.0.0.1:";
+    redisContext *c = strncmp(uri, tcp, strlen(tcp)) == 0
+                          ? redisConnect("127.0.0.1", atoi(uri + strlen(tcp)))
+                          : redisConnectUnix(uri + strlen("unix://"));
     bench_check(c && !c->err, "cannot connect");
     return c;
 }
@@ -166,6 +175,51 @@ int64_t bench_ping_ns(redisContext *c)
     return bench_now_ns() - began;
 }
 
+void bench_open_port(const char *uri, char tcp[64])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    char command[64];
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bench_check(fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&a, &size) == 0,
+                "no free port");
+    close(fd);
+    redisContext *c = bench_connect(uri);
+    snprintf(command, sizeof command, "CONFIG SET port %d", ntohs(a.sin_port));
+    bench_ask(c, command);
+    redisFree(c);
+    snprintf(tcp, 64, "redis://127.0.0.1:%d", ntohs(a.sin_port));
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+static int64_t began_ns;
+static long taken_before;
+
+/* How often the processor was taken from this thread. */
+static long taken(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    return u.ru_nivcsw;
+}
+
+void bench_begin(void)
+{
+    began_ns = bench_now_ns();
+    taken_before = taken();
+}
+
+static void print_busy(void)
+{
+    double seconds = (double)(bench_now_ns() - began_ns) / 1e9;
+    double rate = (double)(taken() - taken_before) / seconds;
+    if (began_ns && rate > BUSY_RATE)
+        printf("; the machine was busy: %.0f times a second", rate);
+}
+
 void bench_row(const char *what, double limit, double measured,
                const char *unit, const char *remarks, ...)
 {
@@ -175,6 +229,7 @@ void bench_row(const char *what, double limit, double measured,
     va_start(args, remarks);
     vprintf(remarks, args);
     va_end(args);
+    print_busy();
     printf(" |\n");
 }
 

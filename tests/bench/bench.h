@@ -41,7 +41,7 @@ void *bench_share(size_t size);
 bool bench_fork(void);
 void bench_join(void);
 
-/* uri is unix:///path. */
+/* uri is unix:///path or redis://127.0.0.1:port. */
 redisContext *bench_connect(const char *uri);
 rlock_client *bench_client(const char *uri);
 rlock *bench_lock(rlock_client *cl, const char *name);
@@ -54,10 +54,19 @@ rlock *bench_lock(rlock_client *cl, const char *name);
 bool bench_place(const char *uri, bool apart);
 bool bench_displace(const char *uri); /* undoes it */
 
+/* As if a server of our own listened there too: redis://127.0.0.1:port. */
+void bench_open_port(const char *uri, char tcp[64]);
+
 /* Runs a command whose reply is an integer or a status; 0 for a status. */
 long long bench_ask(redisContext *c, const char *command);
 /* PING and its reply, in ns. */
 int64_t bench_ping_ns(redisContext *c);
+
+/*
+ * Begins a measurement for which the calling thread should have its processor
+ * alone. The next rows say if it had not: how often it was taken away.
+ */
+void bench_begin(void);
 
 /*
  * A row with a limit that is to be reached, "missed" beside it if it is not;

@@ -4,11 +4,9 @@
  * short one, so that nearly every release hands over to another process.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "bench.h"
+#include "servers.h"
 
 #define CLIENTS  32
 #define RUN_NS   INT64_C(4000000000)
@@ -25,27 +23,6 @@ typedef struct result {
     long long sections, least, most;
     double calls, per_second;
 } result;
-
-/* Calls of a command since the server started. */
-static long long calls_of(const char *info, const char *command)
-{
-    char key[64];
-    long long calls = 0;
-    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
-    const char *at = strstr(info, key);
-    if (at)
-        sscanf(at + strlen(key), "%lld", &calls);
-    return calls;
-}
-
-static long long script_calls(redisContext *c)
-{
-    redisReply *r = redisCommand(c, "INFO commandstats");
-    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
-    long long calls = calls_of(r->str, "evalsha") + calls_of(r->str, "eval");
-    freeReplyObject(r);
-    return calls;
-}
 
 static void section(shared *sh, rlock *lk)
 {
@@ -89,8 +66,7 @@ static result run(const char *uri, int64_t think_us)
 {
     shared *sh = bench_share(sizeof *sh);
     fork_contenders(sh, uri, think_us);
-    redisContext *c = bench_connect(uri);
-    long long before = script_calls(c);
+    long long before = bench_script_calls(uri);
     int64_t began = bench_now_ns();
     atomic_store(&sh->end_ns, began + RUN_NS);
     for (int i = 0; i < CLIENTS; i++)
@@ -104,9 +80,8 @@ static result run(const char *uri, int64_t think_us)
         r.least = n < r.least ? n : r.least;
         r.most = n > r.most ? n : r.most;
     }
-    r.calls = (double)(script_calls(c) - before) / (double)r.sections;
+    r.calls = (double)(bench_script_calls(uri) - before) / (double)r.sections;
     r.per_second = (double)r.sections / seconds;
-    redisFree(c);
     return r;
 }
 

@@ -2,7 +2,13 @@
  * What a lock and its unlock cost when nobody else wants it, against the least
  * that any lock on Redis needs: SET NX PX, and a script that compares and
  * deletes. Short blocks of each take turns, in a changing order.
+ *
+ * Beside a neighbour that burns the client's processor what counts is how many
+ * pairs come about in a time: most of them take no longer than without it, and
+ * a few wait for their turn.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +18,13 @@
 #define CYCLES 1500
 #define BLOCK  20 /* of one subject, between two readings of the clock */
 
+#define BUSY_CYCLES   60
+#define BUSY_BLOCK_NS 30000000
+
 #define VALUE "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 typedef struct server {
+    rlock_client *cl;
     redisContext *raw;
     char sha1[41]; /* of compare-and-delete */
     rlock *lk;
@@ -77,57 +87,118 @@ static double block(server *s, int subject)
     return (double)(bench_now_ns() - began) / 1000 / BLOCK;
 }
 
-static void measure(server *s, double *us[SUBJECTS])
+static double long_block(server *s, int subject)
+{
+    int64_t began = bench_now_ns(), now;
+    int rounds = 0;
+    do {
+        subjects[subject](s);
+        rounds++;
+        now = bench_now_ns();
+    } while (now - began < BUSY_BLOCK_NS);
+    return (double)(now - began) / 1000 / rounds;
+}
+
+static void measure(server *s, double (*one)(server *, int), int cycles,
+                    double *us[SUBJECTS])
 {
     for (int i = 0; i < SUBJECTS; i++)
         block(s, i); /* connects, loads scripts */
-    for (int cycle = 0; cycle < CYCLES; cycle++) {
+    for (int cycle = 0; cycle < cycles; cycle++) {
         for (int i = 0; i < SUBJECTS; i++) {
             int subject = (cycle + i) % SUBJECTS;
-            us[subject][cycle] = block(s, subject);
+            us[subject][cycle] = one(s, subject);
         }
     }
 }
 
-static void compare(server *s, double median[SUBJECTS])
+static void compare(server *s, bool busy, double median[SUBJECTS])
 {
+    int cycles = busy ? BUSY_CYCLES : CYCLES;
     double *us[SUBJECTS];
     for (int i = 0; i < SUBJECTS; i++)
-        us[i] = bench_alloc(CYCLES, sizeof(double));
-    measure(s, us);
+        us[i] = bench_alloc((size_t)cycles, sizeof(double));
+    bench_begin();
+    measure(s, busy ? long_block : block, cycles, us);
     for (int i = 0; i < SUBJECTS; i++) {
-        median[i] = bench_median(us[i], CYCLES);
+        median[i] = bench_median(us[i], (size_t)cycles);
         free(us[i]);
     }
+}
+
+static server meet(const char *uri)
+{
+    rlock_client *cl = bench_client(uri);
+    server s = {.cl = cl,
+                .raw = bench_connect(uri),
+                .lk = bench_lock(cl, "bench:lock")};
+    load_script(&s);
+    return s;
+}
+
+static void part(server *s)
+{
+    rlock_free(s->lk);
+    rlock_client_free(s->cl);
+    redisFree(s->raw);
+}
+
+/* It burns the processor it is started on, until it is stopped. */
+static void *neighbour(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop))
+        ;
+    return NULL;
+}
+
+static void beside_neighbour(server *s, double median[SUBJECTS])
+{
+    pthread_t thread;
+    atomic_bool stop = false;
+    bench_check(pthread_create(&thread, NULL, neighbour, &stop) == 0,
+                "no thread");
+    compare(s, true, median);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+
+static void row(const char *what, double limit, const double us[SUBJECTS])
+{
+    bench_row(what, limit, us[LOCK] / us[RAW], "",
+              "%.1f µs against %.1f µs, with `rlock_trylock` %.1f µs, PING "
+              "%.1f µs",
+              us[LOCK], us[RAW], us[TRYLOCK], us[PING]);
 }
 
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
-    double apart[SUBJECTS], together[SUBJECTS];
+    double us[SUBJECTS];
+    char tcp[64];
     bool placed = bench_place(uri, true);
-    rlock_client *cl = bench_client(uri);
-    server s = {.raw = bench_connect(uri), .lk = bench_lock(cl, "bench:lock")};
-    load_script(&s);
-    compare(&s, apart);
-    bench_row("uncontended `rlock_lock` + `rlock_unlock`, as a multiple of "
-              "`SET NX PX` + compare-and-delete",
-              1.10, apart[LOCK] / apart[RAW], "", "%.1f µs against %.1f µs; %s",
-              apart[LOCK], apart[RAW],
-              placed ? "the server has a processor of its own"
-                     : "wherever the kernel put them");
-    bench_note("- the same with `rlock_trylock`", "%.2f",
-               apart[TRYLOCK] / apart[RAW]);
-    bench_note("- PING", "%.1f µs", apart[PING]);
-    if (bench_place(uri, false)) {
-        compare(&s, together);
-        bench_note("- client and server on one processor",
+    bench_open_port(uri, tcp);
+    server local = meet(uri), remote = meet(tcp);
+    if (!placed)
+        bench_note("- of the next rows", "client and server are wherever the "
+                                         "kernel put them");
+    compare(&local, false, us);
+    row("uncontended `rlock_lock` + `rlock_unlock`, as a multiple of `SET NX "
+        "PX` + compare-and-delete, Unix socket",
+        1.10, us);
+    compare(&remote, false, us);
+    row("- the same over TCP", 1.10, us);
+    beside_neighbour(&local, us);
+    row("- beside a busy neighbour on the client's processor, Unix socket", 1.5,
+        us);
+    beside_neighbour(&remote, us);
+    row("- the same over TCP", 1.5, us);
+    if (placed && bench_place(uri, false)) {
+        compare(&local, false, us);
+        bench_note("- client and server on one processor, quiet",
                    "%.2f; %.1f µs against %.1f µs, PING %.1f µs",
-                   together[LOCK] / together[RAW], together[LOCK],
-                   together[RAW], together[PING]);
+                   us[LOCK] / us[RAW], us[LOCK], us[RAW], us[PING]);
     }
-    rlock_free(s.lk);
-    rlock_client_free(cl);
-    redisFree(s.raw);
+    part(&local);
+    part(&remote);
     return 0;
 }

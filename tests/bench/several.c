@@ -12,17 +12,12 @@
  * four others are where the kernel puts them: five on one processor would
  * measure that processor, which is done as well.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <rlock/multi.h>
 
-#include "bench.h"
+#include "servers.h"
 
 #define NODES    5
 #define LOCKS    5
@@ -32,11 +27,6 @@
 #define SPACE_US 500
 #define COUNTED  200 /* pairs, for the count of commands */
 
-typedef struct server {
-    char uri[128];
-    pid_t pid; /* 0: not ours, or not running */
-} server;
-
 typedef struct subjects {
     redisContext *raw;
     rlock_client *one, *node[NODES];
@@ -45,72 +35,9 @@ typedef struct subjects {
 
 enum { PING, SINGLE, RED, MULTI, KINDS };
 
-static server servers[NODES];
+static bench_server servers[NODES];
 
 /* --- servers ------------------------------------------------------------- */
-
-static void await(const server *s)
-{
-    const char *path = s->uri + strlen("unix://");
-    redisContext *c = NULL;
-    for (int tries = 500; tries > 0 && (!c || c->err); tries--) {
-        if (c)
-            redisFree(c);
-        bench_pause_us(10000);
-        c = redisConnectUnix(path);
-    }
-    bench_check(c && !c->err, "a server does not start");
-    bench_ask(c, "PING");
-    redisFree(c);
-}
-
-static void start(server *s)
-{
-    pid_t parent = getpid();
-    fflush(stdout); /* the child must not print it again */
-    s->pid = fork();
-    bench_check(s->pid >= 0, "cannot fork");
-    if (s->pid > 0) {
-        await(s);
-        return;
-    }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || !freopen("/dev/null", "w", stdout))
-        _exit(1);
-    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
-           s->uri + strlen("unix://"), "--save", "", "--appendonly", "no",
-           (char *)NULL);
-    _exit(1);
-}
-
-/* However it is. */
-static void stop(server *s)
-{
-    if (s->pid <= 0)
-        return;
-    kill(s->pid, SIGKILL);
-    waitpid(s->pid, NULL, 0);
-    s->pid = 0;
-}
-
-static void stop_all(void)
-{
-    for (int i = 0; i < NODES; i++)
-        stop(&servers[i]);
-}
-
-/* The first is there already; the others get sockets beside its own. */
-static void start_all(const char *uri)
-{
-    snprintf(servers[0].uri, sizeof servers[0].uri, "%s", uri);
-    atexit(stop_all);
-    for (int i = 1; i < NODES; i++) {
-        int len = snprintf(servers[i].uri, sizeof servers[i].uri, "%s.%d", uri,
-                           i + 1);
-        bench_check(len < (int)sizeof servers[i].uri, "the path is too long");
-        start(&servers[i]);
-    }
-}
 
 static bool place_all(bool together)
 {
@@ -120,19 +47,6 @@ static bool place_all(bool together)
                            : bench_displace(servers[i].uri)) &&
                  placed;
     return bench_place(servers[0].uri, true) && placed;
-}
-
-/* Calls of EVALSHA so far. */
-static long long script_calls(const server *s)
-{
-    redisContext *c = bench_connect(s->uri);
-    redisReply *r = redisCommand(c, "INFO commandstats");
-    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
-    const char *calls = strstr(r->str, "cmdstat_evalsha:calls=");
-    long long n = calls ? atoll(calls + strlen("cmdstat_evalsha:calls=")) : 0;
-    freeReplyObject(r);
-    redisFree(c);
-    return n;
 }
 
 /* --- samples ------------------------------------------------------------- */
@@ -251,13 +165,13 @@ static double calls_for(rlock *lk)
 {
     long long before = 0, after = 0;
     for (int i = 0; i < NODES; i++)
-        before += script_calls(&servers[i]);
+        before += bench_script_calls(servers[i].uri);
     for (int i = 0; i < COUNTED; i++) {
         pair(lk);
         bench_pause_us(SPACE_US);
     }
     for (int i = 0; i < NODES; i++)
-        after += script_calls(&servers[i]);
+        after += bench_script_calls(servers[i].uri);
     return (double)(after - before) / COUNTED;
 }
 
@@ -275,30 +189,30 @@ static void run(figures *f, bool together)
     f->red_calls = calls_for(s.red);
     f->multi_calls = calls_for(s.multi);
     for (int i = NODES - DOWN; i < NODES; i++)
-        stop(&servers[i]);
+        bench_stop(&servers[i]);
     f->dead = measure_both(&s);
     dismiss(&s);
 
     for (int i = NODES - DOWN; i < NODES; i++)
-        start(&servers[i]);
+        bench_start(&servers[i]);
     place_all(together);
     prepare(&s);
     pair(s.red);
     bench_pause_us(SPACE_US);
     for (int i = NODES - DOWN; i < NODES; i++)
-        kill(servers[i].pid, SIGSTOP);
+        bench_hang(&servers[i]);
     f->hung = measure_both(&s);
     for (int i = NODES - DOWN; i < NODES; i++)
-        stop(&servers[i]);
+        bench_stop(&servers[i]);
     dismiss(&s);
     for (int i = NODES - DOWN; i < NODES; i++)
-        start(&servers[i]);
+        bench_start(&servers[i]);
 }
 
 int main(int argc, char **argv)
 {
     figures f, together;
-    start_all(bench_uri(argc, argv));
+    bench_start_servers(servers, NODES, bench_uri(argc, argv));
     bool placed = place_all(false);
     run(&f, false);
     row("Red on 5 servers, uncontended pair, as a multiple of a single lock's",

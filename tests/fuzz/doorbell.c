@@ -3,7 +3,6 @@
  * channels. The real doorbell listens to a source of connections that has one,
  * with the input on it. Nobody is told of a ring for a name that was not rung.
  */
-#include <hiredis/hiredis.h>
 #include <rlock/lock.h>
 #include <semaphore.h>
 #include <sys/socket.h>
@@ -50,7 +49,8 @@ static rlock_status open_once(rl_source *s, int64_t deadline_us, rl_conn **out,
     MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
     w->peer = fd[1];
     send_all(w);
-    *out = rl_conn_new(redisConnectFd(fd[0]));
+    *out = rl_conn_new(rl_plain_transport(fd[0]));
+    MUST(*out);
     return RLOCK_OK;
 }
 
@@ -72,15 +72,24 @@ static const rl_source_ops ops = {
 
 typedef struct guest {
     rl_waiter waiter;
-    const char *name;
-    uint64_t scope;
+    rl_waker waker;
+    atomic_int why; /* the strongest */
+    rl_target what;
 } guest;
 
-static void enter(rl_engine *e, guest *g)
+static void wake(rl_waker *w, rl_wake why, unsigned node)
 {
-    rl_target what = {
-        .name = g->name, .len = strlen(g->name), .scope = g->scope};
-    MUST(rl_waiter_enter(&e->rooms, &g->waiter, &what, g));
+    guest *g = RL_CONTAINER(w, guest, waker);
+    (void)node;
+    if ((int)why > atomic_load(&g->why))
+        atomic_store(&g->why, why);
+}
+
+static void enter(rl_rooms *r, guest *g, const char *name, uint64_t scope)
+{
+    *g = (guest){.waker = {wake}};
+    g->what = (rl_target){.name = name, .len = strlen(name), .scope = scope};
+    MUST(rl_room_enter(r, &g->waiter, &g->what, g, &g->waker));
 }
 
 static bool contains(feed in, const char *text)
@@ -88,31 +97,28 @@ static bool contains(feed in, const char *text)
     return memmem(in.at, in.left, text, strlen(text)) != NULL;
 }
 
-static void leave(rl_engine *e, guest *g, feed in)
+static void leave(rl_rooms *r, guest *g, feed in)
 {
-    rl_wake why = rl_waiter_sleep(&e->rooms, &g->waiter, 0);
+    int why = atomic_load(&g->why);
     MUST(why <= RL_WAKE_RUNG);
     MUST(why != RL_WAKE_RUNG ||
-         (g->scope < RL_SINGLE_SCOPES && contains(in, g->name) &&
+         (g->what.scope < RL_SINGLE_SCOPES && contains(in, g->what.name) &&
           contains(in, "message")));
-    rl_waiter_leave(&e->rooms, &g->waiter, false);
+    rl_room_leave(r, &g->waiter, false);
 }
 
 static void serve(rl_engine *e, wire *w)
 {
-    guest guests[] = {
-        {.name = "job", .scope = RLOCK_LAYOUT_HASH},
-        {.name = "a{b}", .scope = RLOCK_LAYOUT_STRING},
-        {.name = "red", .scope = RL_SINGLE_SCOPES},
-    };
-    size_t n = sizeof guests / sizeof *guests;
-    for (size_t i = 0; i < n; i++)
-        enter(e, &guests[i]);
+    guest guests[3];
+    rl_rooms *r = &e->core.rooms;
+    enter(r, &guests[0], "job", RLOCK_LAYOUT_HASH);
+    enter(r, &guests[1], "a{b}", RLOCK_LAYOUT_STRING);
+    enter(r, &guests[2], "red", RL_SINGLE_SCOPES);
     rl_doorbell_start(e);
     sem_wait(&w->closed);
     rl_doorbell_stop(e);
-    for (size_t i = 0; i < n; i++)
-        leave(e, &guests[i], w->in);
+    for (size_t i = 0; i < 3; i++)
+        leave(r, &guests[i], w->in);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -122,15 +128,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     wire w = {.source = {.ops = &ops, .server = "none"},
               .polite = feed_choice(&in, 8) != 7};
     memset(&e, 0, sizeof e);
-    e.set.command_timeout_ms = 1000;
-    e.set.redisson_channel = feed_choice(&in, 2);
+    e.core.set.command_timeout_ms = 1000;
+    e.core.set.redisson_channel = feed_choice(&in, 2);
     e.source = &w.source;
     w.in = in;
     sem_init(&w.closed, 0, 0);
-    MUST(rl_rooms_init(&e.rooms) && rl_doorbell_init(&e.doorbell));
+    MUST(rl_rooms_init(&e.core.rooms) && rl_doorbell_init(&e.doorbell));
     serve(&e, &w);
     rl_doorbell_fini(&e.doorbell, false);
-    rl_rooms_fini(&e.rooms, false);
+    rl_rooms_fini(&e.core.rooms, false);
     sem_destroy(&w.closed);
     close(w.peer);
     return 0;

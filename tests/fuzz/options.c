@@ -7,6 +7,7 @@
 
 #include "fuzz.h"
 #include "peer.h"
+#include "wire/keys.h"
 
 static struct redisContext *no_connection(void *arg)
 {
@@ -118,7 +119,7 @@ static void name_a_lock(feed *in, rlock_client *cl)
     rlock_layout layout = o.size > 8 ? o.layout : RLOCK_LAYOUT_HASH;
     bool valid = o.size >= 8 && o.size <= sizeof o && layout >= 0 &&
                  layout <= RLOCK_LAYOUT_TIMESTAMP && len >= 1 &&
-                 len <= RLOCK_NAME_MAX;
+                 len <= RLOCK_NAME_MAX && !rl_name_reserved(name, len);
     rlock_status s = rlock_new_ex(cl, name, len, &o, &lk);
     MUST(s == (valid ? RLOCK_OK : RLOCK_EINVAL) && !lk == !valid);
     if (lk)

@@ -198,8 +198,9 @@ static void put_agreeable(peer *p, const line *l, bytes *b, const request *r)
         put_run(b, l);
         break;
     case ASK_PROBE:
-        put(b, "*4\r\n$0\r\n\r\n$0\r\n\r\n");
+        put(b, "*5\r\n$0\r\n\r\n$0\r\n\r\n");
         put_run(b, l);
+        put(b, "$0\r\n\r\n");
         break;
     case ASK_COUNT:
     case ASK_EVAL:
@@ -230,7 +231,7 @@ static void put_agreeable(peer *p, const line *l, bytes *b, const request *r)
 static void put_refusal(bytes *b, const request *r)
 {
     if (r->what == ASK_ACQUIRE)
-        put(b, "*3\r\n:0\r\n:20\r\n$2\r\n17\r\n");
+        put(b, "*5\r\n:0\r\n:20\r\n$2\r\n17\r\n:0\r\n:3\r\n");
     else if (r->what == ASK_INSPECT)
         put(b, "*3\r\n$3\r\nxyz\r\n$1\r\n1\r\n:20\r\n");
     else

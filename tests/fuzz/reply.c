@@ -1,18 +1,33 @@
 /*
- * What is made of a server's bytes: they are read as the answers to scripts,
- * in pieces and up to the end of the connection, and each answer is taken for
- * what every caller could take it for.
+ * What is made of a server's bytes: they come, in pieces, as the answers to
+ * script calls that wait on one line, and each answer is taken for what every
+ * caller could take it for. Whatever they are, each call ends once, in the
+ * order of asking, and nobody is granted what was not.
  */
-#include <hiredis/hiredis.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/clock.h"
+#include "core/holder.h"
 #include "core/identity.h"
+#include "core/op.h"
 #include "fuzz.h"
-#include "lock/holder.h"
-#include "lock/step.h"
-#include "wire/error.h"
+
+/* More than there are scripts: each is asked for, some twice. */
+#define CALLS  (RL_SCRIPT_COUNT + 4)
+#define NOW_US INT64_C(1000000000)
+
+typedef struct line_of_calls line_of_calls;
+
+typedef struct call {
+    rl_ask ask;
+    rl_fault fault;
+    line_of_calls *all;
+    bool over;
+} call;
+
+struct line_of_calls {
+    rl_line line;
+    rl_identity id;
+    uint64_t answered; /* the end of the latest call that was */
+    call call[CALLS];
+};
 
 static void must_be_a_string(const rl_reply *r, const rl_item *i)
 {
@@ -36,24 +51,23 @@ static void must_be_whole(const rl_reply *r)
         must_be_a_string(r, &r->top);
 }
 
-static void must_be_no_false_grant(const rl_answer *as_read, int level)
+static void must_be_no_false_grant(const rl_reply *r, int level)
 {
     rl_grant g;
-    rl_answer a = *as_read;
-    rl_verdict v = rl_grant_read(&a, level, &g);
-    MUST(v != RL_ACQUIRED || (as_read->outcome == RL_ANSWERED &&
-                              as_read->reply.item[0].integer == 1));
+    rl_fault f = {.status = RLOCK_OK};
+    rl_verdict v = rl_grant_read(r, level, &g, &f);
+    MUST(v != RL_ACQUIRED || r->item[0].integer == 1);
     MUST(v != RL_ACQUIRED || level > 1 || (int64_t)g.token > 0);
     MUST(v != RL_BUSY || level == 1);
     MUST(v != RL_GONE || level > 1);
-    MUST(v != RL_FAILED || (a.fault.status != RLOCK_OK && *a.fault.text));
+    MUST(v != RL_FAILED || (f.status != RLOCK_OK && *f.text));
 }
 
-static void must_be_a_holder(const rl_answer *a)
+static void must_be_a_holder(const rl_reply *r)
 {
     rlock_holder h = {0};
     rl_fault f = {0};
-    rlock_status s = rl_read_holder(a, &h, &f);
+    rlock_status s = rl_read_holder(r, &h, &f);
     MUST(s == RLOCK_OK || s == RLOCK_NOT_HELD || f.status == s);
     MUST(memchr(h.raw, '\0', sizeof h.raw));
     MUST(strlen(h.host) < sizeof h.host);
@@ -63,72 +77,114 @@ static void must_be_a_holder(const rl_answer *a)
     MUST(s == RLOCK_OK || !*h.raw);
 }
 
-static void note_identity(rl_identity *id, const rl_answer *a)
+static void note_identity(rl_identity *id, const rl_reply *r)
 {
-    bool told = a->reply.count == 2 && rl_identity_note(id, a->reply.item);
+    bool told = r->count == 2 && rl_identity_note(id, r->item, NOW_US);
     MUST(strlen(rl_identity_run(id).id) < RL_RUN_ID_MAX);
-    MUST(!told || rl_identity_run(id).started_us <= rl_now_us());
+    MUST(!told || rl_identity_run(id).started_us <= NOW_US);
 }
 
-static void must_make_sense(const rl_answer *a, rl_identity *id)
+static void must_make_sense(line_of_calls *l, const rl_reply *r)
 {
-    const rl_reply *r = &a->reply;
-    if (a->outcome != RL_ANSWERED) {
-        MUST(a->fault.status != RLOCK_OK && *a->fault.text);
-        MUST(!rl_answer_is_noscript(a) || rl_reply_is(r, REDIS_REPLY_ERROR));
-        return;
-    }
     must_be_whole(r);
-    if (rl_reply_is(r, REDIS_REPLY_ARRAY)) {
-        must_be_no_false_grant(a, 1);
-        must_be_no_false_grant(a, 2);
-        must_be_a_holder(a);
-        note_identity(id, a);
+    if (!rl_reply_is(r, REDIS_REPLY_ARRAY))
+        return;
+    must_be_no_false_grant(r, 1);
+    must_be_no_false_grant(r, 2);
+    must_be_a_holder(r);
+    note_identity(&l->id, r);
+}
+
+static void write_call(const rl_ask *a, rl_bytes *to)
+{
+    rl_put_call(to, a->script, a->whole, 0, 0);
+}
+
+/* The end of a call. */
+static void note_end(rl_ask *a, rl_outcome outcome, const rl_reply *r,
+                     int64_t now_us)
+{
+    call *c = RL_CONTAINER(a, call, ask);
+    (void)now_us;
+    MUST(!c->over);
+    c->over = true;
+    MUST((r != NULL) == (outcome == RL_ANSWERED));
+    MUST(outcome != RL_UNKNOWN || a->unknown);
+    if (r) {
+        MUST(rl_reply_is(r, rl_scripts[a->script].reply));
+        MUST(a->slot.end > c->all->answered);
+        MUST(a->slot.end <= c->all->line.sent);
+        c->all->answered = a->slot.end;
+        must_make_sense(c->all, r);
     } else {
-        MUST(rl_reply_is(r, REDIS_REPLY_INTEGER));
+        MUST(c->fault.status != RLOCK_OK && *c->fault.text);
     }
 }
 
-static rl_conn *connect_to(int *peer)
+static void send_all(line_of_calls *l)
 {
-    int fd[2];
-    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
-    *peer = fd[1];
-    return rl_conn_new(redisConnectFd(fd[0]));
+    const char *bytes;
+    rl_line_sent(&l->line, rl_line_bytes(&l->line, &bytes));
+}
+
+static void ask_all(line_of_calls *l, unsigned first)
+{
+    for (unsigned i = 0; i < CALLS; i++) {
+        call *c = &l->call[i];
+        *c = (call){.all = l};
+        rl_ask_init(&c->ask, (first + i) % RL_SCRIPT_COUNT, &c->fault);
+        c->ask.write = write_call;
+        c->ask.done = note_end;
+        c->ask.once = i % 3 == 0;
+        rl_ask_push(&c->ask, &l->line, NOW_US);
+    }
+    send_all(l);
 }
 
 /* In pieces: the reader stops within a reply, and goes on. */
-static void read_all(rl_conn *conn, int peer, feed in)
+static void feed_all(line_of_calls *l, feed in, size_t piece)
 {
-    rl_identity id = {0};
-    rl_identity_init(&id);
-    rl_script_id script = feed_choice(&in, RL_SCRIPT_COUNT);
-    size_t piece = feed_byte(&in) + 1U;
-    rl_answer a = {0};
-    while (!conn->broken && in.left > 0) {
+    while (in.left > 0) {
         const uint8_t *bytes;
         size_t len = feed_bytes(&in, piece, &bytes);
-        MUST(send(peer, bytes, len, 0) == (ssize_t)len);
-        while (!conn->broken && rl_answer_try_read(conn, script, &a))
-            must_make_sense(&a, &id);
+        bool ok = rl_line_feed(&l->line, (const char *)bytes, len, NOW_US);
+        MUST(ok == !l->line.failed);
+        if (!ok)
+            break;
+        send_all(l);
     }
-    shutdown(peer, SHUT_WR);
-    while (!conn->broken) {
-        rl_answer_read(conn, script, RL_NEVER, &a);
-        MUST(!conn->broken || a.outcome != RL_ANSWERED);
+}
+
+/* The connection is closed, and there is no other. */
+static void end_all(line_of_calls *l)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, 0, "closed by the server");
+    rl_line_fail(&l->line, &f, NOW_US);
+    MUST(l->line.pending == 0 && !rl_line_first(&l->line));
+    for (unsigned i = 0; i < CALLS; i++) {
+        call *c = &l->call[i];
+        MUST(c->over == (c->ask.next == RL_ASK_FINAL));
+        MUST(c->over || c->ask.next == RL_ASK_AGAIN);
+        MUST(c->over || !(c->ask.once && c->ask.unknown));
+        if (!c->over)
+            rl_ask_give_up(&c->ask, NOW_US);
+        MUST(c->over);
     }
-    rl_identity_fini(&id);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int peer;
-    rl_conn *conn = connect_to(&peer);
-    read_all(conn, peer, (feed){data, size});
-    rl_reply last;
-    if (rl_conn_last_words(conn, &last))
-        MUST(*rl_error_reply(&last, NULL)->word || last.top.str);
-    rl_conn_free(conn);
-    close(peer);
+    static line_of_calls l;
+    feed in = {data, size};
+    memset(&l, 0, sizeof l);
+    rl_identity_init(&l.id);
+    MUST(rl_line_init(&l.line));
+    ask_all(&l, feed_choice(&in, RL_SCRIPT_COUNT));
+    size_t piece = feed_byte(&in) + 1U;
+    feed_all(&l, in, piece);
+    end_all(&l);
+    rl_line_fini(&l.line);
+    rl_identity_fini(&l.id);
     return 0;
 }

@@ -1,0 +1,99 @@
+#include "servers.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bench_server *started;
+static size_t n_started;
+
+static void await(const bench_server *s)
+{
+    const char *path = s->uri + strlen("unix://");
+    redisContext *c = NULL;
+    for (int tries = 500; tries > 0 && (!c || c->err); tries--) {
+        if (c)
+            redisFree(c);
+        bench_pause_us(10000);
+        c = redisConnectUnix(path);
+    }
+    bench_check(c && !c->err, "a server does not start");
+    bench_ask(c, "PING");
+    redisFree(c);
+}
+
+void bench_start(bench_server *s)
+{
+    pid_t parent = getpid();
+    fflush(stdout); /* the child must not print it again */
+    s->pid = fork();
+    bench_check(s->pid >= 0, "cannot fork");
+    if (s->pid > 0) {
+        await(s);
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || !freopen("/dev/null", "w", stdout))
+        _exit(1);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
+           s->uri + strlen("unix://"), "--save", "", "--appendonly", "no",
+           (char *)NULL);
+    _exit(1);
+}
+
+void bench_stop(bench_server *s)
+{
+    if (s->pid <= 0)
+        return;
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
+
+void bench_hang(bench_server *s)
+{
+    kill(s->pid, SIGSTOP);
+    waitpid(s->pid, NULL, WUNTRACED);
+}
+
+static void stop_all(void)
+{
+    for (size_t i = 0; i < n_started; i++)
+        bench_stop(&started[i]);
+}
+
+void bench_start_servers(bench_server s[], size_t n, const char *uri)
+{
+    snprintf(s[0].uri, sizeof s[0].uri, "%s", uri);
+    started = s;
+    n_started = n;
+    atexit(stop_all);
+    for (size_t i = 1; i < n; i++) {
+        int len = snprintf(s[i].uri, sizeof s[i].uri, "%s.%zu", uri, i + 1);
+        bench_check(len < (int)sizeof s[i].uri, "the path is too long");
+        bench_start(&s[i]);
+    }
+}
+
+static long long calls_of(const char *info, const char *command)
+{
+    char key[64];
+    snprintf(key, sizeof key, "cmdstat_%s:calls=", command);
+    const char *at = strstr(info, key);
+    return at ? atoll(at + strlen(key)) : 0;
+}
+
+long long bench_script_calls(const char *uri)
+{
+    redisContext *c = bench_connect(uri);
+    redisReply *r = redisCommand(c, "INFO commandstats");
+    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
+    long long calls = calls_of(r->str, "evalsha") + calls_of(r->str, "eval");
+    freeReplyObject(r);
+    redisFree(c);
+    return calls;
+}

@@ -1,0 +1,40 @@
+/*
+ * More servers than the one a program is given, and a way to a server that is
+ * as long as one across a continent.
+ */
+#ifndef BENCH_SERVERS_H
+#define BENCH_SERVERS_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "bench.h"
+
+typedef struct bench_server {
+    char uri[128];
+    pid_t pid; /* 0: not ours, or not running */
+} bench_server;
+
+/*
+ * Servers 1 to n - 1 are started, on sockets beside the one of server 0, which
+ * is the given one. They end with the program. Once for each program.
+ */
+void bench_start_servers(bench_server s[], size_t n, const char *uri);
+void bench_start(bench_server *s); /* again, after a stop */
+void bench_stop(bench_server *s);  /* however it is */
+void bench_hang(bench_server *s);  /* SIGSTOP, returns when it has stopped */
+
+/* Calls of EVALSHA and EVAL that the server has seen. */
+long long bench_script_calls(const char *uri);
+
+/* Puts the round trip's time into *us before or after; see bench_share(). */
+typedef _Atomic int64_t bench_round_trip_us;
+
+/*
+ * Starts a process that forwards connections to the server and keeps every
+ * byte back for half a round trip, each way, whatever their number. far is the
+ * URI to connect to. It ends with the program.
+ */
+void bench_start_relay(const char *uri, bench_round_trip_us *us, char far[128]);
+
+#endif
