@@ -7,7 +7,7 @@ static nodes start_durable(size_t n)
 {
     nodes ns = {.n = n};
     for (size_t i = 0; i < n; i++) {
-        ns.sv[i] = server_start("--appendonly yes --appendfsync always");
+        ns.sv[i] = server_start(SERVER_DURABLE);
         server_load_scripts(ns.sv[i]);
     }
     return ns;

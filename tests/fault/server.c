@@ -103,8 +103,7 @@ TEST(server, fault_003_a_power_cut_that_takes_the_acquire_loses_the_hold)
 
 TEST(server, fault_004_a_restart_that_keeps_the_data_keeps_the_hold)
 {
-    scene s =
-        scene_undisturbed("--appendonly yes --appendfsync always", 6000, 500);
+    scene s = scene_undisturbed(SERVER_DURABLE, 6000, 500);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_restart(s.sv);
@@ -118,8 +117,7 @@ TEST(server, fault_004_a_restart_that_keeps_the_data_keeps_the_hold)
 
 TEST(server, fault_004_a_lease_runs_on_while_the_server_is_down)
 {
-    scene s =
-        scene_undisturbed("--appendonly yes --appendfsync always", 0, 500);
+    scene s = scene_undisturbed(SERVER_DURABLE, 0, 500);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK);
     server_kill(s.sv);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);

@@ -108,7 +108,7 @@ TEST(support, a_stopped_server_leaves_nothing)
 
 TEST(support, a_restarted_server_has_its_port_and_data)
 {
-    server *sv = server_start_tcp("--appendonly yes");
+    server *sv = server_start_tcp(SERVER_DURABLE);
     int port = server_port(sv);
     pid_t pid = server_pid(sv);
     server_cmd(sv, "SET k v");

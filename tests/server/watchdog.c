@@ -243,7 +243,7 @@ TEST(watchdog, sends_a_script_whole_once_after_a_flush)
 
 TEST(watchdog, a_hold_survives_a_restart_that_keeps_the_data)
 {
-    scene s = scene_server("--appendonly yes --appendfsync always");
+    scene s = scene_server(SERVER_DURABLE);
     scene_client(&s, 6000, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
