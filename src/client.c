@@ -74,9 +74,9 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
     rl_connector_init(&e->connector);
-    rl_notifier_init(&e->notifier);
     bool ok = init_core(&e->core, o);
-    ok = rl_keeper_init(&e->keeper) && ok;
+    ok = rl_keeper_init(e) && ok;
+    rl_notifier_init(e);
     ok = rl_doorbell_init(&e->doorbell) && ok;
     return ok ? make_source(e, o) : no_memory();
 }

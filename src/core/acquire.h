@@ -103,12 +103,4 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us);
 
 extern const rl_contest rl_contest_one, rl_contest_vote;
 
-/* May the server of this node vote now? Otherwise *f says why not. */
-bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
-                 int64_t now_us, rl_fault *f);
-
-/* What each part answered, as far as there is room. */
-#define RL_SAYS_MAX 200
-void rl_op_tell(const rl_op *op, char out[RL_SAYS_MAX]);
-
 #endif

@@ -206,6 +206,14 @@ void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     rl_hold_schedule_locked(t, h, due_us);
 }
 
+void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
+{
+    if (undo)
+        rl_hold_undo_locked(t, h, due_us);
+    else
+        rl_hold_unref_locked(t, h);
+}
+
 bool rl_hold_lingers(const rl_hold *h, int64_t now_us)
 {
     return (h->loss == RL_LOSS_EXPIRED || h->loss == RL_LOSS_TOO_LONG ||

@@ -316,6 +316,13 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     RL_REQUIRES(&t->mutex);
 
+/*
+ * Lets go of a hold that is out of the table: to the keeper, if the server may
+ * have it, else for good.
+ */
+void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
 /* What may still arrive is undone for at least this long. */
 #define RL_DOUBT_MS 60000
 

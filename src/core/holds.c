@@ -311,10 +311,7 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     if (held &&
         (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))
         rl_hold_report_locked(t, h, RLOCK_EVENT_ABANDONED);
-    if (h->unknown)
-        rl_hold_undo_locked(t, h, h->gone_us);
-    else
-        rl_hold_unref_locked(t, h);
+    rl_hold_drop_locked(t, h, h->unknown, h->gone_us);
 }
 
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)

@@ -124,8 +124,11 @@ struct rl_op {
 /* An operation of one round. */
 void rl_op_init(rl_op *op);
 
-/* A part of its own for each node of a quorum; NULL: out of memory. */
+/* A part on the heap, which may be late; NULL: out of memory. */
 rl_part *rl_part_new(void);
+
+/* The same, as the i-th of an op; NULL: it lacks one. */
+rl_part *rl_op_new_part(rl_op *op, size_t i);
 
 /*
  * The parts of a verb. Each is ready to be asked when it is due. lease_ms as
@@ -204,15 +207,6 @@ static inline bool rl_hold_compares_locked(const rl_hold *h)
 {
     return !h->group && h->unknown && h->token > 0;
 }
-
-/* Renewal pauses for an extend. */
-void rl_extend_pause(rl_core *c, rl_hold *h);
-
-/*
- * Is no renewal under way any more? Otherwise the waker is told when it has
- * ended.
- */
-bool rl_extend_has_landed(rl_core *c, rl_hold *h, rl_waker *waker);
 
 /* Why it was lost, in words. */
 const char *rl_loss_text(rl_loss why);

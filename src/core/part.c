@@ -43,6 +43,18 @@ rl_part *rl_part_new(void)
     return x;
 }
 
+rl_part *rl_op_new_part(rl_op *op, size_t i)
+{
+    rl_part *x = op->part[i] = rl_part_new();
+    if (!x) {
+        op->lacking |= 1u << i;
+        return NULL;
+    }
+    x->op = op;
+    x->position = (unsigned)i + 1;
+    return x;
+}
+
 void rl_part_write(const rl_ask *a, rl_bytes *to)
 {
     const rl_part *x = RL_CONTAINER(a, rl_part, ask);

@@ -14,4 +14,8 @@ bool rl_rule_is_decided(const rl_op *op);
 /* How many parts that were due are ok. */
 size_t rl_rule_ok(const rl_op *op);
 
+/* What each part answered, as far as there is room. */
+#define RL_SAYS_MAX 200
+void rl_rule_tell(const rl_op *op, char out[RL_SAYS_MAX]);
+
 #endif

@@ -187,15 +187,16 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
     rl_mutex_unlock(&t->mutex);
 }
 
+static void drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    rl_hold_drop_locked(&c->holds, h, undo, now_us);
+    rl_mutex_unlock(&c->holds.mutex);
+}
+
 void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    rl_holds *t = &c->holds;
-    rl_mutex_lock(&t->mutex);
-    if (draft->unknown)
-        rl_hold_undo_locked(t, draft, now_us);
-    else
-        rl_hold_unref_locked(t, draft);
-    rl_mutex_unlock(&t->mutex);
+    drop(c, draft, draft->unknown, now_us);
 }
 
 /*
@@ -217,10 +218,7 @@ static void join_locked(rl_part *x, rl_holds *t, int64_t now_us)
     } else if (!rl_group_is_owned(g) || !rl_group_is_renewed(g)) {
         h->unknown = h->unknown || x->verdict == RL_ACQUIRED;
         rl_hold_end_locked(t, h, now_us);
-        if (h->unknown)
-            rl_hold_undo_locked(t, h, now_us);
-        else
-            rl_hold_unref_locked(t, h);
+        rl_hold_drop_locked(t, h, h->unknown, now_us);
     } else {
         rl_hold_vacate_locked(t, h, now_us + rl_hold_renewal_period_us(t, h));
     }
@@ -298,17 +296,6 @@ bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
     return valid;
 }
 
-/* Lets go of a hold that is out of the table. */
-static void discard(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    if (undo)
-        rl_hold_undo_locked(&c->holds, h, now_us);
-    else
-        rl_hold_unref_locked(&c->holds, h);
-    rl_mutex_unlock(&c->holds.mutex);
-}
-
 /* The server does not know the hold any more, after it left the table. */
 static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f)
 {
@@ -352,7 +339,7 @@ static void note_free(rl_part *x, const rl_reply *r, int64_t now_us)
         if (!undo)
             lost_at_release(x, RL_LOSS_FOREIGN, &ignored);
     }
-    discard(x->core, x->hold, undo, now_us);
+    drop(x->core, x->hold, undo, now_us);
     x->hold = NULL;
 }
 
@@ -373,27 +360,11 @@ rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
 {
     rl_loss why = h->loss;
     if (level == 0)
-        discard(c, h, h->unknown || rl_hold_lingers(h, now_us), now_us);
+        drop(c, h, h->unknown || rl_hold_lingers(h, now_us), now_us);
     return lost(f, why);
 }
 
 /* --- extend -------------------------------------------------------------- */
-
-void rl_extend_pause(rl_core *c, rl_hold *h)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    rl_hold_pause_renewal_locked(&c->holds, h);
-    rl_mutex_unlock(&c->holds.mutex);
-}
-
-bool rl_extend_has_landed(rl_core *c, rl_hold *h, rl_waker *waker)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    bool landed = !h->in_flight;
-    h->landing = landed ? NULL : waker; /* NULL: nobody waits any more */
-    rl_mutex_unlock(&c->holds.mutex);
-    return landed;
-}
 
 /* Goes on as before; at once, for nothing was renewed meanwhile. */
 static void resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)

@@ -22,11 +22,11 @@
  * undone, or was certainly not granted; and no try begins before the last one's
  * undoing has been sent.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/acquire.h"
 #include "core/rule.h"
+#include "core/voter.h"
 
 /* How far above the fastest clock the wanted token is: a command's way. */
 #define AHEAD_US 1000
@@ -44,101 +44,12 @@
 /* From the first ring to a try, if those of a quorum do not come. */
 #define FEW_RINGS_US (3 * 1000)
 
-void rl_op_tell(const rl_op *op, char out[RL_SAYS_MAX])
-{
-    size_t used = 0;
-    *out = '\0';
-    for (size_t i = 0; i < op->n && used < RL_SAYS_MAX - 1; i++) {
-        const rl_part *x = op->part[i];
-        size_t fair = (RL_SAYS_MAX - used) / (op->n - i);
-        const char *text = op->closed >> i & 1    ? "the client is closed"
-                           : op->lacking >> i & 1 ? "out of memory"
-                           : op->late >> i & 1    ? "no answer so far"
-                           : !x                   ? "left out"
-                           : x->ok                ? "ok"
-                           : *x->fault.text       ? x->fault.text
-                           : !x->over             ? "no answer so far"
-                                                  : "not asked";
-        int n =
-            snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
-        used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
-    }
-}
-
-/* --- who may vote --------------------------------------------------------- */
-
-bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
-                 int64_t now_us, rl_fault *f)
-{
-    rl_run run = rl_identity_run(&c->identity);
-    int64_t age_us = now_us - run.started_us;
-    if (!*run.id) {
-        rl_fault_set(f, RLOCK_EIO, 0, "not identified yet");
-        return false;
-    }
-    if ((run.restarted || check_uptime) && age_us < longest_us) {
-        rl_fault_set(f, RLOCK_EIO, 0,
-                     "restarted %lld s ago, counts again in %lld ms",
-                     (long long)(age_us / 1000000),
-                     (long long)((longest_us - age_us) / 1000));
-        return false;
-    }
-    return true;
-}
-
-static int64_t longest_us(const rl_acquire *a, int64_t now_us)
-{
-    const rl_ballot *b = a->ballot;
-    int64_t ms = b->longest_lease_ms;
-    for (size_t i = 0; ms == 0 && i < b->n; i++)
-        if (b->node[i])
-            ms = rl_max(ms, b->node[i]->set.watchdog_lease_ms);
-    if (b->longest_lease_ms == 0)
-        ms = rl_max(ms, rl_longest_ms(&a->home->longest, a->what->name,
-                                      a->what->len, now_us));
-    return rl_after_ms(0, ms);
-}
-
-/* A server has one vote, as whatever nodes it is reached. */
-static bool may_ask(rl_op *op, rl_part *x, int64_t now_us)
-{
-    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
-    if (x->verb != RL_VERB_ACQUIRE)
-        return true;
-    rl_run run = rl_identity_run(&x->core->identity);
-    for (size_t i = 0; i < op->n; i++) {
-        const rl_part *y = op->part[i];
-        if (!y || y == x || y->ask.next == RL_ASK_IDLE || !*run.id)
-            continue;
-        rl_run other = rl_identity_run(&y->core->identity);
-        if (strcmp(run.id, other.id) == 0) {
-            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %u",
-                         y->position);
-            return false;
-        }
-    }
-    return rl_may_vote(x->core, longest_us(a, now_us), a->ballot->check_uptime,
-                       now_us, &x->fault);
-}
-
 /* --- asking --------------------------------------------------------------- */
 
 static uint64_t wanted_token(const rl_acquire *a, int64_t now_us)
 {
     int64_t ahead_us = atomic_load(a->ballot->ahead_us);
     return ahead_us ? (uint64_t)(now_us + ahead_us + AHEAD_US) : 0;
-}
-
-static rl_part *new_part(rl_acquire *a, size_t i)
-{
-    rl_part *x = rl_part_new();
-    if (!x) {
-        a->op.lacking |= 1u << i;
-        return NULL;
-    }
-    x->op = &a->op;
-    x->position = (unsigned)i + 1;
-    return x;
 }
 
 static void limit(rl_acquire *a, rl_part *x)
@@ -151,13 +62,14 @@ static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
                           int64_t now_us)
 {
     rl_core *c = a->ballot->node[i];
-    rl_part *x = new_part(a, i);
+    rl_part *x = rl_op_new_part(&a->op, i);
     rl_estate *room =
         x ? rl_holds_make_room(&c->holds, a->owner->serial) : NULL;
     rl_hold *h = room ? rl_draft(c, room, a->what, holder, a->lease_ms) : NULL;
     if (!h) {
         a->op.lacking |= 1u << i;
         rl_part_let_go(x);
+        a->op.part[i] = NULL;
         return NULL;
     }
     rl_part_acquire(x, c, h, a->lease_ms, now_us);
@@ -192,8 +104,7 @@ static bool make_parts(rl_acquire *a, const char *holder, int64_t now_us)
             continue;
         }
         open++;
-        a->op.part[i] = make_part(a, i, holder, now_us);
-        made += a->op.part[i] != NULL;
+        made += make_part(a, i, holder, now_us) != NULL;
     }
     return made > 0 || open == 0;
 }
@@ -226,7 +137,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     a->one.ask.sent_us = now_us;
     a->op.quorum = b->quorum;
     a->op.several = a->op.early = a->op.insist = true;
-    a->op.may_ask = may_ask;
+    a->op.may_ask = rl_vote_may_ask;
     if (!rl_longest_note(&a->home->longest, a->what->name, a->what->len,
                          lease_ms, now_us) ||
         !rl_holder_id(holder, a->home, a->owner))
@@ -284,14 +195,15 @@ static bool is_valid(const rl_acquire *a, int64_t now_us)
     return n >= a->op.quorum;
 }
 
-static rl_part *raise_part(rl_acquire *a, size_t i, int64_t now_us)
+/* In the place of the vote. */
+static void add_raise(rl_acquire *a, size_t i, int64_t now_us)
 {
-    rl_part *vote = a->op.part[i], *x = new_part(a, i);
+    const rl_part *vote = a->op.part[i];
+    rl_part *x = rl_op_new_part(&a->op, i);
     if (!x)
-        return NULL;
+        return;
     rl_part_raise(x, vote->core, vote->hold, a->token, now_us);
     limit(a, x);
-    return x;
 }
 
 /*
@@ -313,15 +225,11 @@ static bool agree_on_token(rl_acquire *a, int64_t now_us)
     a->step = RL_PHASE_RAISE;
     a->op.quorum = a->ballot->quorum - have;
     for (size_t i = 0; i < a->op.n; i++) {
-        rl_part *vote = a->op.part[i];
-        if (!is_granted(vote) || vote->grant.token == a->token) {
-            a->raise[i] = vote;
+        rl_part *vote = a->raise[i] = a->op.part[i];
+        if (is_granted(vote) && vote->grant.token != a->token)
+            add_raise(a, i, now_us);
+        else
             a->op.part[i] = NULL;
-            continue;
-        }
-        rl_part *x = raise_part(a, i, now_us);
-        a->raise[i] = vote;
-        a->op.part[i] = x;
     }
     return false;
 }
@@ -341,7 +249,7 @@ static void end_vote(rl_part *vote, int64_t now_us)
 static bool raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us)
 {
     bool ok = rl_rule_ok(&a->op) >= a->op.quorum;
-    rl_op_tell(&a->op, says);
+    rl_rule_tell(&a->op, says);
     for (size_t i = 0; i < a->op.n; i++) {
         rl_part_let_go(a->op.part[i]);
         a->op.part[i] = a->raise[i];
@@ -379,7 +287,7 @@ static rl_try own(rl_acquire *a, int64_t now_us)
 {
     rl_group *g = a->group;
     g->token = a->token;
-    g->longest_us = longest_us(a, now_us);
+    g->longest_us = rl_vote_longest_us(a, now_us);
     g->check_uptime = a->ballot->check_uptime;
     rl_group_set_renewed(g, a->lease_ms == RLOCK_WATCHDOG);
     rl_group_set_count(g, 1);
@@ -417,7 +325,7 @@ static rlock_status why_not(rl_acquire *a)
 {
     size_t busy = 0, lacking = 0, n = a->op.n;
     char says[RL_SAYS_MAX];
-    rl_op_tell(&a->op, says);
+    rl_rule_tell(&a->op, says);
     for (size_t i = 0; i < n; i++) {
         const rl_part *x = a->op.part[i];
         busy += x && x->over && x->verdict == RL_BUSY;
@@ -446,23 +354,21 @@ static int64_t look_at(rl_acquire *a, int64_t now_us)
     return now_us + rl_random_below(span_us);
 }
 
-/* Undoes what may have been granted. NULL: there is nothing, or the keeper
- * does. */
-static rl_part *undo_part(rl_acquire *a, size_t i, rl_core *c, rl_hold *h,
-                          bool late, int64_t now_us)
+/* Undoes what may have been granted; without memory, the keeper does. */
+static void add_undo(rl_acquire *a, size_t i, rl_core *c, rl_hold *h, bool late,
+                     int64_t now_us)
 {
-    rl_part *x = new_part(a, i);
+    rl_part *x = rl_op_new_part(&a->op, i);
     if (!x || late)
         h->unknown = true;
     if (!x) {
         rl_give_up(c, h, now_us);
-        return NULL;
+        return;
     }
     rl_part_undo(x, c, h, now_us);
     x->quiet = true;
     x->awaited = !late;
     limit(a, x);
-    return x;
 }
 
 static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
@@ -476,7 +382,7 @@ static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
     rl_part_let_go(vote);
     a->op.part[i] = NULL;
     if (late || granted)
-        a->op.part[i] = undo_part(a, i, c, h, late, now_us);
+        add_undo(a, i, c, h, late, now_us);
     else
         rl_give_up(c, h, now_us);
 }
@@ -573,8 +479,8 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     a->op.quorum = 0;
     a->op.early = a->op.insist = false;
     for (size_t i = 0; i < b->n; i++) {
-        rl_part *x = b->node[i] ? new_part(a, i) : NULL;
-        a->op.part[i] = x;
+        a->op.part[i] = NULL;
+        rl_part *x = b->node[i] ? rl_op_new_part(&a->op, i) : NULL;
         if (!x)
             continue;
         rl_part_leave(x, b->node[i], a->what, now_us);

@@ -2,40 +2,21 @@
  * The calling thread makes an operation go: it asks the parts that are due,
  * sleeps when it is told so, and goes on until the operation is done.
  *
- * A leg is the way to one client's server: a borrowed connection, which stays
- * with the operation from round to round, so that what is asked later about a
- * hold follows what was asked before. While the operation sleeps, and when it
- * is done, legs are given back; a connection that owes answers to parts that
- * are late goes back with them.
- *
- * With one leg, this thread opens a connection itself if there is none. With
- * several it must not wait for one server, so the connector does it, and who is
- * down is left out. All sleep is in poll() on the legs, or, between rounds, on
- * the waker, which others reach under the mutexes of the core.
+ * While it asks, all sleep is in poll() on its legs (drive/legs.h); between
+ * rounds, when it has none, on the waker, which others reach under the mutexes
+ * of the core.
  */
 #include "drive/caller.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 
 #include "core/rule.h"
-#include "drive/engine.h"
+#include "drive/legs.h"
 
 /* A round that is decided waits so long for what is about to come all the same.
  */
 #define GRACE_US 5000
-
-typedef struct leg {
-    rl_engine *e;
-    rl_conn *conn;
-    rl_visitor visitor;
-    rl_turn turn;
-    int64_t ready_us; /* since when it could ask; RL_NEVER: it stands in line */
-    bool in_line;     /* all connections are out; turn tells when one is not */
-    bool visiting;    /* the connector is making a connection */
-    bool down;        /* left out, unless nothing goes without it */
-} leg;
 
 typedef struct caller {
     rl_waker waker;
@@ -45,9 +26,7 @@ typedef struct caller {
     unsigned rung;
     rl_op *op;
     int64_t decided_us; /* when the round was; 0: not yet */
-    rl_signal signal;   /* of the visitors; none until one is needed */
-    size_t n;
-    leg *leg;
+    rl_legs legs;
 } caller;
 
 /* --- the sleep ------------------------------------------------------------ */
@@ -79,233 +58,7 @@ static rl_wake sleep_until(caller *c, int64_t until_us)
     return why;
 }
 
-/* --- legs ----------------------------------------------------------------- */
-
-static leg *leg_of(caller *c, rl_core *core)
-{
-    rl_engine *e = rl_engine_of(core);
-    for (size_t i = 0; i < c->n; i++)
-        if (c->leg[i].e == e)
-            return &c->leg[i];
-    leg *l = &c->leg[c->n++];
-    l->e = e;
-    l->conn = NULL;
-    l->visiting = l->in_line = l->down = false;
-    l->ready_us = 0;
-    l->visitor = (rl_visitor){.own = false};
-    return l;
-}
-
-static bool is_open(const rl_part *x)
-{
-    return x && x->due && !x->over;
-}
-
-static void give_back(leg *l, int64_t now_us)
-{
-    rl_conn *c = l->conn;
-    l->conn = NULL;
-    if (!c)
-        return;
-    bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
-    if (owes)
-        c->patient_us = rl_command_end(&l->e->core, now_us);
-    rl_source_give_back(l->e->source, c);
-    if (owes)
-        rl_keeper_expect(l->e, now_us);
-}
-
-static void close_legs(caller *c)
-{
-    int64_t now_us = c->n ? rl_now_us() : 0;
-    for (size_t i = 0; i < c->n; i++) {
-        leg *l = &c->leg[i];
-        if (l->visiting)
-            rl_connector_forget(l->e, &l->visitor);
-        if (l->in_line)
-            rl_source_leave_line(l->e->source, &l->turn);
-        give_back(l, now_us);
-    }
-    c->n = 0;
-}
-
-/* The parts of a leg that cannot be asked: this time, or not any more. */
-static void fail_parts(caller *c, const leg *l, const rl_fault *why,
-                       void (*how)(rl_ask *a, int64_t now_us))
-{
-    int64_t now_us = rl_now_us();
-    for (size_t i = 0; i < c->op->n; i++) {
-        rl_part *x = c->op->part[i];
-        if (!is_open(x) || x->leg != l || x->ask.next == RL_ASK_WAITS)
-            continue;
-        x->fault = *why;
-        how(&x->ask, now_us);
-    }
-}
-
-static void refuse(caller *c, const leg *l, const rl_fault *why)
-{
-    fail_parts(c, l, why, rl_ask_refuse);
-}
-
-static int64_t until_of(const caller *c, const leg *l)
-{
-    int64_t until_us = 0;
-    for (size_t i = 0; i < c->op->n; i++) {
-        const rl_part *x = c->op->part[i];
-        if (is_open(x) && x->leg == l)
-            until_us = rl_max(until_us, x->until_us);
-    }
-    return until_us;
-}
-
-static void borrow(caller *c, leg *l)
-{
-    rl_fault f;
-    if (rl_source_borrow(l->e->source, until_of(c, l), &l->conn, &f) !=
-        RLOCK_OK)
-        fail_parts(c, l, &f, rl_ask_miss);
-}
-
-static void visit(caller *c, leg *l)
-{
-    if (c->signal.fd < 0 && !rl_signal_init(&c->signal)) {
-        rl_fault f;
-        int err = errno;
-        rl_fault_set(&f, RLOCK_ENOMEM, err, "no descriptor to wait with: %s",
-                     strerror(err));
-        refuse(c, l, &f);
-        return;
-    }
-    l->in_line = rl_source_line_up(l->e->source, &l->turn, &c->signal);
-    l->visiting = !l->in_line;
-    l->ready_us = l->in_line ? RL_NEVER : rl_now_us();
-    if (l->visiting)
-        rl_connector_visit(&l->e->connector, &l->visitor, 0, &c->signal);
-}
-
-/* Which connection has the hold's earlier calls? */
-static const void *behind(const caller *c, const leg *l)
-{
-    const void *conn = NULL;
-    for (size_t i = 0; i < c->op->n && !conn; i++) {
-        const rl_part *x = c->op->part[i];
-        if (!is_open(x) || x->leg != l || !x->hold || !x->heap)
-            continue;
-        rl_mutex_lock(&l->e->core.holds.mutex);
-        conn = x->hold->asked_on;
-        rl_mutex_unlock(&l->e->core.holds.mutex);
-    }
-    return conn;
-}
-
-/* Is a connection on its way? */
-static bool is_expecting(const leg *l)
-{
-    return l->visiting || l->in_line;
-}
-
-/* Has anything to be asked on this leg? */
-static bool is_wanted(const caller *c, const leg *l)
-{
-    for (size_t i = 0; i < c->op->n; i++) {
-        const rl_part *x = c->op->part[i];
-        if (is_open(x) && x->leg == l && x->ask.next != RL_ASK_WAITS)
-            return true;
-    }
-    return false;
-}
-
-/* One of several. False: its server is down. */
-static bool find_connection(caller *c, leg *l)
-{
-    rl_fault f;
-    l->conn = rl_source_borrow_idle(l->e->source, behind(c, l));
-    l->down = rl_connector_is_down(&l->e->connector, &f);
-    if (l->down && l->conn)
-        give_back(l, rl_now_us());
-    return !l->down;
-}
-
-static void leave_out(caller *c, leg *l)
-{
-    rl_fault f = {.status = RLOCK_EIO};
-    rl_connector_is_down(&l->e->connector, &f);
-    refuse(c, l, &f);
-}
-
-/* Those that are down are tried only if there is no quorum without them. */
-static void connect_legs(caller *c)
-{
-    size_t hopeful = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        leg *l = &c->leg[i];
-        if (l->conn || is_expecting(l))
-            hopeful++;
-        else if (is_wanted(c, l))
-            hopeful += find_connection(c, l);
-    }
-    bool insist = c->op->insist && hopeful < c->op->quorum;
-    for (size_t i = 0; i < c->n; i++) {
-        leg *l = &c->leg[i];
-        if (l->conn || is_expecting(l) || !is_wanted(c, l))
-            continue;
-        if (l->down && !insist && c->op->quorum < c->op->n)
-            leave_out(c, l);
-        else
-            visit(c, l);
-    }
-}
-
-static void look_for_turn(caller *c, leg *l)
-{
-    if (!l->in_line ||
-        !rl_source_take_turn(l->e->source, &l->turn, behind(c, l), &l->conn))
-        return;
-    l->in_line = false;
-    l->ready_us = rl_now_us();
-    if (!l->conn)
-        visit(c, l);
-}
-
-/*
- * Who stands in one line keeps nobody waiting in another: those in front may
- * stand there, for the connection that is here.
- */
-static void return_idle(caller *c)
-{
-    bool waits = false;
-    for (size_t i = 0; i < c->n; i++)
-        waits = waits || c->leg[i].in_line;
-    for (size_t i = 0; waits && i < c->n; i++) {
-        leg *l = &c->leg[i];
-        if (l->conn && l->conn->line.pending == 0 && !is_wanted(c, l))
-            give_back(l, rl_now_us());
-    }
-}
-
-/* Has the connector been successful? */
-static void look_for_connection(caller *c, leg *l)
-{
-    if (!l->visiting || !rl_connector_has_news(&l->e->connector, &l->visitor))
-        return;
-    l->visiting = false;
-    if (l->visitor.fault.status != RLOCK_OK)
-        refuse(c, l, &l->visitor.fault);
-    else if ((l->conn = rl_source_borrow_idle(l->e->source, NULL)) == NULL)
-        visit(c, l); /* somebody else was quicker */
-}
-
 /* --- a round -------------------------------------------------------------- */
-
-static void assign_legs(caller *c)
-{
-    for (size_t i = 0; i < c->op->n; i++) {
-        rl_part *x = c->op->part[i];
-        if (is_open(x) && !x->leg)
-            x->leg = leg_of(c, x->core);
-    }
-}
 
 static void note_connection(const rl_part *x, const rl_conn *conn)
 {
@@ -318,11 +71,10 @@ static void note_connection(const rl_part *x, const rl_conn *conn)
 
 static void push(caller *c, rl_part *x, int64_t now_us)
 {
-    leg *l = x->leg;
+    rl_leg *l = x->leg;
     if (x->ask.next == RL_ASK_AGAIN && now_us >= x->until_us) {
         rl_ask_give_up(&x->ask, now_us);
-    } else if (l->conn && !rl_conn_is_broken(l->conn) &&
-               !l->conn->line.retired) {
+    } else if (rl_leg_is_good(l) && !l->conn->line.retired) {
         if (c->op->may_ask && !c->op->may_ask(c->op, x, now_us)) {
             rl_ask_refuse(&x->ask, now_us);
             return;
@@ -337,37 +89,19 @@ static void push_all(caller *c)
     int64_t now_us = rl_now_us();
     for (size_t i = 0; i < c->op->n; i++) {
         rl_part *x = c->op->part[i];
-        if (is_open(x) &&
+        if (rl_part_is_open(x) &&
             (x->ask.next == RL_ASK_IDLE || x->ask.next == RL_ASK_AGAIN))
             push(c, x, now_us);
     }
-    for (size_t i = 0; i < c->n; i++)
-        if (c->leg[i].conn)
-            rl_conn_send(c->leg[i].conn);
-}
-
-/* What broke, or leads to the wrong server, is replaced. */
-static void replace_broken(caller *c)
-{
-    bool several = c->n > 1;
-    for (size_t i = 0; i < c->n; i++) {
-        leg *l = &c->leg[i];
-        if (l->conn && (rl_conn_is_broken(l->conn) ||
-                        (l->conn->line.retired && l->conn->line.pending == 0)))
-            give_back(l, rl_now_us());
-    }
-    if (several) {
-        connect_legs(c);
-    } else if (c->n == 1 && !c->leg[0].conn && is_wanted(c, &c->leg[0])) {
-        if (rl_now_us() < until_of(c, &c->leg[0]))
-            borrow(c, &c->leg[0]);
-    }
+    for (size_t i = 0; i < c->legs.n; i++)
+        if (c->legs.leg[i].conn)
+            rl_conn_send(c->legs.leg[i].conn);
 }
 
 /* Since when could the server have answered? Not while it was not asked. */
 static int64_t since_us(const rl_part *x)
 {
-    return rl_max(x->began_us, ((const leg *)x->leg)->ready_us);
+    return rl_max(x->began_us, ((const rl_leg *)x->leg)->ready_us);
 }
 
 /*
@@ -389,7 +123,7 @@ static int64_t silent_from(const rl_part *x)
 /* A server that is silent is one that may be down. */
 static void note_silence(rl_part *x, int64_t now_us)
 {
-    const leg *l = x->leg;
+    const rl_leg *l = x->leg;
     if (!x->slow && now_us >= slow_from(x)) {
         x->slow = true;
         rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
@@ -404,7 +138,7 @@ static void note_silence(rl_part *x, int64_t now_us)
 /* No time is left for it. */
 static void end_part(rl_part *x, int64_t now_us)
 {
-    leg *l = x->leg;
+    rl_leg *l = x->leg;
     if (x->ask.next == RL_ASK_WAITS && l->conn)
         rl_conn_time_out(l->conn);
     if (x->over || x->ask.next == RL_ASK_WAITS)
@@ -419,9 +153,9 @@ static void expire(caller *c)
     int64_t now_us = rl_now_us();
     for (size_t i = 0; i < c->op->n; i++) {
         rl_part *x = c->op->part[i];
-        if (is_open(x))
+        if (rl_part_is_open(x))
             note_silence(x, now_us);
-        if (is_open(x) && now_us >= x->until_us)
+        if (rl_part_is_open(x) && now_us >= x->until_us)
             end_part(x, now_us);
     }
 }
@@ -431,7 +165,7 @@ static int64_t wait_end(const caller *c)
     int64_t us = c->decided_us ? c->decided_us + GRACE_US : RL_NEVER;
     for (size_t i = 0; i < c->op->n; i++) {
         const rl_part *x = c->op->part[i];
-        if (!is_open(x))
+        if (!rl_part_is_open(x))
             continue;
         us = rl_min(us, x->until_us);
         if (!x->slow)
@@ -447,10 +181,10 @@ static bool has_work(const caller *c)
 {
     for (size_t i = 0; i < c->op->n; i++) {
         const rl_part *x = c->op->part[i];
-        if (!is_open(x) || x->ask.next == RL_ASK_WAITS)
+        if (!rl_part_is_open(x) || x->ask.next == RL_ASK_WAITS)
             continue;
-        const leg *l = x->leg;
-        if (!is_expecting(l) && (!l->conn || rl_conn_is_broken(l->conn)))
+        const rl_leg *l = x->leg;
+        if (!rl_leg_is_expecting(l) && !rl_leg_is_good(l))
             return true;
     }
     return false;
@@ -460,19 +194,19 @@ static void wait_for_news(caller *c)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
-    p[n++] = (struct pollfd){.fd = c->signal.fd, .events = POLLIN};
-    for (size_t i = 0; i < c->n; i++) {
-        const rl_conn *conn = c->leg[i].conn;
-        bool used = conn && !rl_conn_is_broken(conn) && conn->line.pending > 0;
-        p[n++] = (struct pollfd){.fd = used ? conn->io.fd : -1,
-                                 .events = used ? rl_conn_events(conn) : 0};
+    p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};
+    for (size_t i = 0; i < c->legs.n; i++) {
+        const rl_leg *l = &c->legs.leg[i];
+        bool used = rl_leg_is_good(l) && l->conn->line.pending > 0;
+        p[n++] = (struct pollfd){.fd = used ? l->conn->io.fd : -1,
+                                 .events = used ? rl_conn_events(l->conn) : 0};
     }
     if (poll(p, n, rl_poll_ms(wait_end(c))) <= 0)
         return;
     if (p[0].revents)
-        rl_signal_clear(&c->signal);
-    for (size_t i = 0; i < c->n; i++) {
-        rl_conn *conn = c->leg[i].conn;
+        rl_signal_clear(&c->legs.signal);
+    for (size_t i = 0; i < c->legs.n; i++) {
+        rl_conn *conn = c->legs.leg[i].conn;
         if (p[i + 1].revents && rl_conn_send(conn))
             rl_conn_receive(conn);
     }
@@ -487,13 +221,13 @@ static bool is_worth_waiting(const caller *c, int64_t now_us)
 {
     if (rl_rule_ok(c->op) < c->op->quorum) {
         for (size_t i = 0; i < c->op->n; i++)
-            if (is_open(c->op->part[i]) && !c->op->part[i]->slow)
+            if (rl_part_is_open(c->op->part[i]) && !c->op->part[i]->slow)
                 return true;
         return false;
     }
-    for (size_t i = 0; i < c->n; i++) {
-        const leg *l = &c->leg[i];
-        if (is_expecting(l) && !l->down && is_wanted(c, l) &&
+    for (size_t i = 0; i < c->legs.n; i++) {
+        const rl_leg *l = &c->legs.leg[i];
+        if (rl_leg_is_expecting(l) && !l->down && rl_legs_want(&c->legs, l) &&
             !rl_connector_is_slow(&l->e->connector, GRACE_US, now_us))
             return true;
     }
@@ -514,40 +248,25 @@ static bool is_over(caller *c)
     return now_us >= c->decided_us + GRACE_US;
 }
 
-/* Who was not asked by the end of the round is not asked any more. */
-static void refuse_unasked(caller *c)
-{
-    rl_fault f;
-    for (size_t i = 0; i < c->n; i++) {
-        if (!is_wanted(c, &c->leg[i]))
-            continue;
-        rl_fault_set(&f, RLOCK_EIO, 0, "no connection so far");
-        refuse(c, &c->leg[i], &f);
-    }
-}
-
 static void ask(caller *c)
 {
     c->decided_us = 0;
-    assign_legs(c);
+    rl_legs_assign(&c->legs);
     for (;;) {
-        replace_broken(c);
+        rl_legs_connect(&c->legs);
         push_all(c);
         if (is_over(c))
             break;
-        return_idle(c);
+        rl_legs_return_idle(&c->legs);
         if (!has_work(c))
             wait_for_news(c);
-        for (size_t i = 0; i < c->n; i++) {
-            look_for_connection(c, &c->leg[i]);
-            look_for_turn(c, &c->leg[i]);
-        }
+        rl_legs_look(&c->legs);
         expire(c);
     }
-    refuse_unasked(c);
+    rl_legs_refuse_unasked(&c->legs);
 }
 
-static void drive(caller *c, rl_op *op)
+static void drive(caller *c, rl_op *op, rl_leg *leg)
 {
     rl_wake why = RL_WAKE_NONE;
     c->waker.wake = wake;
@@ -556,8 +275,7 @@ static void drive(caller *c, rl_op *op)
     c->why = RL_WAKE_NONE;
     c->rung = 0;
     c->op = op;
-    c->signal = RL_SIGNAL_NONE;
-    c->n = 0;
+    rl_legs_init(&c->legs, op, leg);
     op->waker = &c->waker;
     for (;;) {
         rl_next next = op->resume(op, why, rl_now_us());
@@ -566,30 +284,30 @@ static void drive(caller *c, rl_op *op)
             ask(c);
             continue;
         }
-        close_legs(c);
+        rl_legs_close(&c->legs);
         if (next == RL_DONE)
             break;
         why = sleep_until(c, op->sleep_us);
     }
-    rl_signal_fini(&c->signal);
+    rl_legs_fini(&c->legs);
     rl_cond_fini(&c->cond);
     rl_mutex_fini(&c->mutex);
 }
 
 static void drive_several(rl_op *op)
 {
-    leg leg[RL_PARTS_MAX];
-    caller c = {.leg = leg};
-    drive(&c, op);
+    rl_leg leg[RL_PARTS_MAX];
+    caller c;
+    drive(&c, op, leg);
 }
 
 /* Most threads have a large stack; those that do not need one leg. */
 void rl_drive(rl_op *op)
 {
-    leg one;
-    caller c = {.leg = &one};
+    rl_leg leg;
+    caller c;
     if (op->several)
         drive_several(op);
     else
-        drive(&c, op);
+        drive(&c, op, &leg);
 }

@@ -25,8 +25,16 @@
 /* How long a client that is being freed tries to undo what is left. */
 #define LAST_TRY_US 1000000
 
-bool rl_keeper_init(rl_keeper *k)
+static void wake(rl_holds *t)
 {
+    rl_core *c = RL_CONTAINER(t, rl_core, holds);
+    rl_signal_raise(&rl_engine_of(c)->keeper.signal);
+}
+
+bool rl_keeper_init(rl_engine *e)
+{
+    rl_keeper *k = &e->keeper;
+    e->core.holds.wake[RL_KEEPER] = wake;
     rl_list_init(&k->owing);
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
@@ -296,18 +304,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void wake(rl_holds *t)
-{
-    rl_core *c = RL_CONTAINER(t, rl_core, holds);
-    rl_signal_raise(&rl_engine_of(c)->keeper.signal);
-}
-
 bool rl_keeper_start(rl_engine *e)
 {
     rl_thread *t = &e->keeper.thread;
-    rl_mutex_lock(&e->core.holds.mutex);
-    e->core.holds.wake[RL_KEEPER] = wake;
-    rl_mutex_unlock(&e->core.holds.mutex);
     return t->started || rl_thread_start(t, "rlock-keeper", run, e);
 }
 

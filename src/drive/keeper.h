@@ -22,7 +22,7 @@ struct rl_task;
 typedef struct rl_keeper {
     rl_thread thread;
     rl_signal signal; /* wakes it */
-    rl_fault failure; /* guarded by the hold table: the latest one */
+    rl_fault failure; /* guarded by the hold table: the latest of a renewal */
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
     /* Its own: */
@@ -36,9 +36,10 @@ typedef struct rl_keeper {
     size_t tasks; /* made so far */
     size_t in_flight;
     struct rl_chunk *chunks;
+    rl_fault fault; /* why the task that just ends has failed */
 } rl_keeper;
 
-bool rl_keeper_init(rl_keeper *k); /* false: out of memory */
+bool rl_keeper_init(struct rl_engine *e); /* false: out of memory */
 void rl_keeper_fini(rl_keeper *k);
 
 /* No effect when it runs; called by rl_engine_start(). */

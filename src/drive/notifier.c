@@ -159,9 +159,10 @@ static void wake(rl_holds *t)
     rl_cond_wake(&rl_engine_of(c)->notifier.wake);
 }
 
-void rl_notifier_init(rl_notifier *n)
+void rl_notifier_init(rl_engine *e)
 {
-    rl_cond_init(&n->wake);
+    rl_cond_init(&e->notifier.wake);
+    e->core.holds.wake[RL_NOTIFIER] = wake;
 }
 
 void rl_notifier_fini(rl_notifier *n)
@@ -172,9 +173,6 @@ void rl_notifier_fini(rl_notifier *n)
 bool rl_notifier_start(rl_engine *e)
 {
     rl_thread *t = &e->notifier.thread;
-    rl_mutex_lock(&e->core.holds.mutex);
-    e->core.holds.wake[RL_NOTIFIER] = wake;
-    rl_mutex_unlock(&e->core.holds.mutex);
     return t->started || rl_thread_start(t, "rlock-notifier", run, e);
 }
 

@@ -21,7 +21,7 @@ typedef struct rl_notifier {
     rl_cond wake; /* with the hold table's mutex */
 } rl_notifier;
 
-void rl_notifier_init(rl_notifier *n);
+void rl_notifier_init(struct rl_engine *e);
 void rl_notifier_fini(rl_notifier *n);
 
 /* No effect when it runs; called by rl_engine_start(). */

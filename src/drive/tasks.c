@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "core/acquire.h"
+#include "core/voter.h"
 #include "drive/engine.h"
 
 /* Calls in flight are limited by memory and by what waits to be sent. */
@@ -345,17 +345,20 @@ static rl_script_id script_of(const rl_task *t)
                              : l->acquire;
 }
 
-/* The latest failure of any task; the thread's. */
-static _Thread_local rl_fault failure;
-
-static void push(rl_engine *e, rl_task *t, int64_t now_us)
+/* One that ends notes its fault at once, so one place is enough for all. */
+static void begin(rl_engine *e, rl_task *t)
 {
-    rl_ask_init(&t->ask, script_of(t), &failure);
+    rl_ask_init(&t->ask, script_of(t), &e->keeper.fault);
     t->e = e;
     t->ask.tries = 1;
     t->ask.loads = &e->core.stats.script_loads;
     t->ask.write = write_call;
     t->ask.done = done;
+}
+
+static void push(rl_engine *e, rl_task *t, int64_t now_us)
+{
+    begin(e, t);
     t->ask.until_us =
         rl_min(rl_renewal_end(&e->core, now_us), e->keeper.end_us);
     rl_ask_push(&t->ask, &e->keeper.conn->line, now_us);
@@ -391,12 +394,9 @@ void rl_tasks_fail_due(rl_engine *e, const rl_fault *why, int64_t now_us)
     do {
         n = collect(e, task, now_us, false);
         for (size_t i = 0; i < n; i++) {
-            rl_task *t = task[i];
-            rl_ask_init(&t->ask, script_of(t), &failure);
-            t->e = e;
-            t->ask.done = done;
-            failure = *why;
-            rl_ask_refuse(&t->ask, now_us);
+            begin(e, task[i]);
+            e->keeper.fault = *why;
+            rl_ask_refuse(&task[i]->ask, now_us);
         }
     } while (n == MOST_AT_ONCE);
 }

@@ -42,6 +42,15 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
                : rl_red_fail(lk, RLOCK_EQUORUM, &ns->op);
 }
 
+/* A node that restarts does not vote for as long as the longest lease. */
+static void note_lease(const rlock *lk, const rl_nodes *ns, int64_t lease_ms,
+                       int64_t now_us)
+{
+    rl_core *home = ns->core[0];
+    rl_longest_note(&home->longest, lk->target.name, lk->target.len,
+                    rl_lease_of(home, lease_ms), now_us);
+}
+
 /* --- acquire -------------------------------------------------------------- */
 
 static rlock_status acquire_first(rlock *lk, rl_nodes *ns, int64_t wait_ms,
@@ -82,12 +91,12 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, int64_t lease_ms)
     int64_t now_us = rl_now_us();
     if (!rl_group_is_owned(ns->group))
         return lost(lk);
-    rl_longest_note(&ns->core[0]->longest, lk->target.name, lk->target.len,
-                    rl_lease_of(ns->core[0], lease_ms), now_us);
+    note_lease(lk, ns, lease_ms, now_us);
     rl_nodes_begin(ns, true);
     for (size_t i = 0; i < ns->n; i++) {
-        rl_part *x =
-            rl_nodes_deadline(ns, i, now_us) ? rl_nodes_part(ns, i) : NULL;
+        rl_part *x = rl_nodes_deadline(ns, i, now_us)
+                         ? rl_op_new_part(&ns->op, i)
+                         : NULL;
         if (!x)
             continue;
         if (!rl_part_reenter(x, ns->core[i], ns->hold[i], lease_ms, now_us)) {
@@ -153,12 +162,12 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, int64_t lease_ms)
     bool renewed = rl_group_is_renewed(ns->group);
     if (!rl_group_is_owned(ns->group))
         return lost(lk);
-    rl_longest_note(&ns->core[0]->longest, lk->target.name, lk->target.len,
-                    rl_lease_of(ns->core[0], lease_ms), now_us);
+    note_lease(lk, ns, lease_ms, now_us);
     rl_nodes_begin(ns, true);
     for (size_t i = 0; i < ns->n; i++) {
-        rl_part *x =
-            rl_nodes_deadline(ns, i, now_us) ? rl_nodes_part(ns, i) : NULL;
+        rl_part *x = rl_nodes_deadline(ns, i, now_us)
+                         ? rl_op_new_part(&ns->op, i)
+                         : NULL;
         if (x) {
             x->core = ns->core[i];
             x->hold = ns->hold[i];
@@ -202,10 +211,7 @@ static void give_up_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     h->unknown = h->unknown || h->state == RL_DRAFT || h->in_flight;
     bool undo = h->unknown || rl_hold_lingers(h, now_us);
     rl_hold_end_locked(t, h, now_us);
-    if (undo)
-        rl_hold_undo_locked(t, h, now_us);
-    else
-        rl_hold_unref_locked(t, h);
+    rl_hold_drop_locked(t, h, undo, now_us);
 }
 
 /* True: it is to be released there. */
@@ -240,7 +246,7 @@ static rl_part *release_part(rl_nodes *ns, size_t i)
     rl_part *x = ns->op.part[i] = ns->hold[i]->spare;
     ns->hold[i]->spare = NULL;
     if (!x)
-        return rl_nodes_part(ns, i);
+        return rl_op_new_part(&ns->op, i);
     x->op = &ns->op;
     return x;
 }
@@ -252,7 +258,8 @@ static void release(rl_nodes *ns, int level, int64_t now_us)
     for (size_t i = 0; i < ns->n; i++) {
         if (!ns->hold[i] || !count_down(ns, i, level, now_us))
             continue;
-        rl_part *x = level > 0 ? rl_nodes_part(ns, i) : release_part(ns, i);
+        rl_part *x =
+            level > 0 ? rl_op_new_part(&ns->op, i) : release_part(ns, i);
         if (x) {
             rl_part_release(x, ns->core[i], ns->hold[i], level, now_us);
             rl_part_limit(x, RLOCK_WATCHDOG);
@@ -339,7 +346,7 @@ static rlock_status red_force_unlock(rlock *lk)
     rl_nodes_enter(&ns, lk);
     rl_nodes_begin(&ns, false);
     for (size_t i = 0; i < ns.n; i++) {
-        rl_part *x = ns.core[i] ? rl_nodes_part(&ns, i) : NULL;
+        rl_part *x = ns.core[i] ? rl_op_new_part(&ns.op, i) : NULL;
         if (!x)
             continue;
         rl_part_force(x, ns.core[i], &lk->target, rl_now_us());

@@ -50,12 +50,8 @@ bool rl_nodes_pick(rl_nodes *ns, const rlock *lk);
 /* Does this node have the hold? Then until when; else 0. */
 int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us);
 
-/*
- * Begins an operation on all nodes, and adds a part for one of them; NULL: out
- * of memory.
- */
+/* Begins an operation on all nodes, without parts. */
 void rl_nodes_begin(rl_nodes *ns, bool early);
-rl_part *rl_nodes_part(rl_nodes *ns, size_t i);
 
 /*
  * Whether a lock is renewed is the same on all its nodes, also on those that

@@ -84,7 +84,7 @@ rlock_status rl_red_inspect(rlock *lk, rlock_holder *out)
     rl_nodes_enter(ns, lk);
     rl_nodes_begin(ns, false);
     for (size_t i = 0; i < ns->n; i++) {
-        rl_part *x = ns->core[i] ? rl_nodes_part(ns, i) : NULL;
+        rl_part *x = ns->core[i] ? rl_op_new_part(&ns->op, i) : NULL;
         if (!x)
             continue;
         rl_part_inspect(x, ns->core[i], &lk->target, &it.holder[i],

@@ -19,7 +19,7 @@ rlock_status rl_red_error(const rlock *lk, rlock_status s, const char *what)
 rlock_status rl_red_fail(const rlock *lk, rlock_status s, const rl_op *op)
 {
     char says[RL_SAYS_MAX];
-    rl_op_tell(op, says);
+    rl_rule_tell(op, says);
     return rl_red_error(lk, s, says);
 }
 
@@ -103,19 +103,6 @@ void rl_nodes_begin(rl_nodes *ns, bool early)
         if (!ns->core[i])
             ns->op.closed |= 1u << i;
     }
-}
-
-rl_part *rl_nodes_part(rl_nodes *ns, size_t i)
-{
-    rl_part *x = rl_part_new();
-    ns->op.part[i] = x;
-    if (!x) {
-        ns->op.lacking |= 1u << i;
-        return NULL;
-    }
-    x->op = &ns->op;
-    x->position = (unsigned)i + 1;
-    return x;
 }
 
 void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us)

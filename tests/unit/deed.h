@@ -97,7 +97,9 @@ static inline void begin_reentry(deed *d, int64_t lease_ms, int64_t more_ms)
 static inline void begin_extend(deed *d, int64_t lease_ms, int64_t new_ms)
 {
     open_with_hold(d, lease_ms);
-    rl_extend_pause(core(d), d->h);
+    rl_mutex_lock(&core(d)->holds.mutex);
+    rl_hold_pause_renewal_locked(&core(d)->holds, d->h);
+    rl_mutex_unlock(&core(d)->holds.mutex);
     play_pass(&d->p, 1000 * MS);
     rl_part_extend(d->x, core(d), d->h, new_ms, RL_NEVER, d->p.now_us);
     EXPECT_INT(go(d), RL_ASK);

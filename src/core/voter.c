@@ -1,0 +1,56 @@
+#include "core/voter.h"
+
+#include <string.h>
+
+bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
+                 int64_t now_us, rl_fault *f)
+{
+    rl_run run = rl_identity_run(&c->identity);
+    int64_t age_us = now_us - run.started_us;
+    if (!*run.id) {
+        rl_fault_set(f, RLOCK_EIO, 0, "not identified yet");
+        return false;
+    }
+    if ((run.restarted || check_uptime) && age_us < longest_us) {
+        rl_fault_set(f, RLOCK_EIO, 0,
+                     "restarted %lld s ago, counts again in %lld ms",
+                     (long long)(age_us / 1000000),
+                     (long long)((longest_us - age_us) / 1000));
+        return false;
+    }
+    return true;
+}
+
+int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us)
+{
+    const rl_ballot *b = a->ballot;
+    int64_t ms = b->longest_lease_ms;
+    for (size_t i = 0; ms == 0 && i < b->n; i++)
+        if (b->node[i])
+            ms = rl_max(ms, b->node[i]->set.watchdog_lease_ms);
+    if (b->longest_lease_ms == 0)
+        ms = rl_max(ms, rl_longest_ms(&a->home->longest, a->what->name,
+                                      a->what->len, now_us));
+    return rl_after_ms(0, ms);
+}
+
+bool rl_vote_may_ask(rl_op *op, rl_part *x, int64_t now_us)
+{
+    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    if (x->verb != RL_VERB_ACQUIRE)
+        return true;
+    rl_run run = rl_identity_run(&x->core->identity);
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *y = op->part[i];
+        if (!y || y == x || y->ask.next == RL_ASK_IDLE || !*run.id)
+            continue;
+        rl_run other = rl_identity_run(&y->core->identity);
+        if (strcmp(run.id, other.id) == 0) {
+            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %u",
+                         y->position);
+            return false;
+        }
+    }
+    return rl_may_vote(x->core, rl_vote_longest_us(a, now_us),
+                       a->ballot->check_uptime, now_us, &x->fault);
+}

@@ -1,0 +1,84 @@
+/*
+ * The legs of an operation: its ways to the servers of its parts, one for each
+ * client.
+ *
+ * A leg is a borrowed connection, which stays with the operation from round to
+ * round, so that what is asked later about a hold follows what was asked
+ * before. While the operation sleeps, and when it is done, legs are given back;
+ * a connection that owes answers to parts that are late goes back with them,
+ * and the keeper reads it.
+ *
+ * With one leg, the calling thread opens a connection itself if there is none.
+ * With several it must not wait for one server, so it stands in line for a
+ * connection or lets the connector make one, and who is down is left out.
+ *
+ * Legs belong to the thread that makes the call. The connector and who gives a
+ * connection back reach only the signal, by a visitor or a turn.
+ */
+#ifndef RL_DRIVE_LEGS_H
+#define RL_DRIVE_LEGS_H
+
+#include "core/op.h"
+#include "drive/engine.h"
+
+typedef struct rl_leg {
+    rl_engine *e;
+    rl_conn *conn; /* NULL: none yet, or none any more */
+    rl_visitor visitor;
+    rl_turn turn;
+    int64_t ready_us; /* since when it could ask; RL_NEVER: it stands in line */
+    bool in_line;     /* all connections are out; turn tells when one is not */
+    bool visiting;    /* the connector is making a connection */
+    bool down;        /* left out, unless nothing goes without it */
+} rl_leg;
+
+typedef struct rl_legs {
+    rl_op *op;
+    rl_signal signal; /* of visitors and turns; none until one is needed */
+    size_t n;
+    rl_leg *leg; /* room for one, or for RL_PARTS_MAX */
+} rl_legs;
+
+void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg);
+void rl_legs_fini(rl_legs *ls);
+
+/* A leg for each part that is open. */
+void rl_legs_assign(rl_legs *ls);
+
+/* Legs on which something is to be asked get connections, or will. */
+void rl_legs_connect(rl_legs *ls);
+
+/* Have connections come that were waited for? */
+void rl_legs_look(rl_legs *ls);
+
+/* While it stands in one line, it keeps nobody waiting in another. */
+void rl_legs_return_idle(rl_legs *ls);
+
+/* Who was not asked by the end of the round is not asked any more. */
+void rl_legs_refuse_unasked(rl_legs *ls);
+
+/* All are given back. */
+void rl_legs_close(rl_legs *ls);
+
+/* Is there something to be asked on this leg? */
+bool rl_legs_want(const rl_legs *ls, const rl_leg *l);
+
+/* Is a connection on its way? */
+static inline bool rl_leg_is_expecting(const rl_leg *l)
+{
+    return l->visiting || l->in_line;
+}
+
+/* Can this leg be written to and read? */
+static inline bool rl_leg_is_good(const rl_leg *l)
+{
+    return l->conn && !rl_conn_is_broken(l->conn);
+}
+
+/* Is the part to be asked, or not answered yet? */
+static inline bool rl_part_is_open(const rl_part *x)
+{
+    return x && x->due && !x->over;
+}
+
+#endif
