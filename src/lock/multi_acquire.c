@@ -1,0 +1,303 @@
+/*
+ * How a Multi lock is acquired.
+ *
+ * A try asks all members at once, those on one client in one round trip. If
+ * some are busy, only those before the first busy one, in the global order,
+ * are kept while that one is waited for: whoever waits holds nothing that comes
+ * later in the order, so nobody waits in a circle. Nor does he hold another
+ * lock of the same name, because the order of those is that of their servers,
+ * and a server that restarts is another one.
+ *
+ * Called by the owning thread. Whatever fails, what this call has taken is
+ * released before it returns.
+ */
+#include "lock/multi.h"
+
+static bool is_mine(const rlock *lk)
+{
+    return rl_lock_view(lk).count > 0;
+}
+
+static rl_hold *new_draft(const rl_multi_call *p, const rl_multi_part *x)
+{
+    rl_core *c = rl_lock_core(x->lk);
+    char holder[RL_HOLDER_MAX];
+    rl_hold *h = NULL;
+    if (!rl_lock_start(x->lk))
+        return NULL;
+    rl_estate *room = rl_holds_make_room(&c->holds, rl_owner_self()->serial);
+    if (room && rl_holder_id(holder, c, rl_owner_self()))
+        h = rl_draft(c, room, &x->lk->target, holder, p->fresh_ms);
+    else
+        rl_holds_give_up_room(&c->holds, room);
+    if (!h)
+        rl_lock_error(x->lk, RLOCK_ENOMEM, "out of memory or randomness");
+    return h;
+}
+
+/* A hold that was there before keeps what the caller gave it. */
+static int64_t lease_of(const rl_multi_call *p, const rl_multi_part *x)
+{
+    return x->fresh ? p->fresh_ms : p->lease_ms;
+}
+
+static rlock_status begin_acquire(rl_multi_call *p, rl_multi_part *x,
+                                  bool valid, int64_t now_us)
+{
+    rl_core *c = rl_lock_core(x->lk);
+    x->fresh = !x->hold;
+    if (x->hold && !valid)
+        return rl_lock_lost(x->lk, x->hold);
+    if (x->hold)
+        return rl_part_reenter(&x->it, c, x->hold, lease_of(p, x), now_us)
+                   ? RLOCK_OK
+                   : rl_lock_error(x->lk, RLOCK_EINVAL,
+                                   "the hold count is at its end");
+    x->hold = new_draft(p, x);
+    if (!x->hold)
+        return RLOCK_ENOMEM;
+    rl_part_acquire(&x->it, c, x->hold, p->fresh_ms, now_us);
+    return RLOCK_OK;
+}
+
+/* A draft that was granted is the table's; one reference stays for the event.
+ */
+static void end_fresh(rl_multi_part *x, int64_t now_us)
+{
+    rl_core *c = rl_lock_core(x->lk);
+    if (!x->it.ok) {
+        rl_give_up(c, x->hold, now_us);
+        x->hold = NULL;
+        return;
+    }
+    rl_mutex_lock(&c->holds.mutex);
+    x->hold->refs++;
+    rl_mutex_unlock(&c->holds.mutex);
+    rl_take_over(&x->it, x->it.grant.token, now_us);
+    rl_owner_self()->holds++;
+}
+
+static void end_acquire(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
+{
+    (void)p;
+    if (x->fresh)
+        end_fresh(x, now_us);
+    x->held = x->it.ok;
+    if (x->held)
+        rl_add(&rl_lock_core(x->lk)->stats.acquires, 1);
+    else if (x->fresh && x->it.verdict == RL_BUSY)
+        rl_fault_set(&x->it.fault, RLOCK_BUSY, 0, "another owner holds it");
+}
+
+static const rl_multi_verb acquire_verb = {
+    .begin = begin_acquire, .end = end_acquire, .event = RLOCK_EVENT_ACQUIRED};
+
+/*
+ * Is it the turn of others? Then nothing is asked from here on: what is taken
+ * behind a gap would only be in their way.
+ */
+static bool is_owed(const rl_multi_part *x)
+{
+    int cancel;
+    if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+        return false;
+    bool owed = rl_rooms_is_owed(&rl_lock_core(x->lk)->rooms, &x->lk->target,
+                                 rl_now_us());
+    rl_client_leave(x->lk->client, cancel);
+    return owed && !is_mine(x->lk);
+}
+
+/* One try of the members from this one on that are missing. */
+static void try_missing(rl_multi_call *p, size_t from, bool may_wait)
+{
+    bool gap = false;
+    p->worst.status = RLOCK_OK;
+    for (size_t i = from; i < p->n; i++) {
+        rl_multi_part *x = &p->part[i];
+        if (x->held)
+            continue;
+        gap = gap || (may_wait && rl_multi_is_single(x->lk) && is_owed(x));
+        x->wanted = rl_multi_is_single(x->lk) && !gap;
+        if (rl_multi_is_single(x->lk) || gap)
+            continue;
+        x->fresh = !is_mine(x->lk);
+        rlock_status s = rlock_acquire(x->lk, 0, lease_of(p, x));
+        x->held = s == RLOCK_OK;
+        gap = !x->held;
+        rl_multi_note(&p->worst, x->position, s);
+    }
+    rl_multi_round(p, &acquire_verb);
+}
+
+/* The first member that has this one's name. */
+static size_t first_of_name(const rl_multi_call *p, size_t i)
+{
+    while (i > 0 && rl_multi_same_name(p->part[i - 1].lk, p->part[i].lk))
+        i--;
+    return i;
+}
+
+/*
+ * The first member that is missing; n: none is. What is behind it, and what has
+ * its name, is released again.
+ */
+static size_t settle(rl_multi_call *p)
+{
+    size_t missing = 0;
+    while (missing < p->n && p->part[missing].held)
+        missing++;
+    if (missing == p->n)
+        return missing;
+    rlock_error why = p->worst;
+    rl_multi_let_go(p, first_of_name(p, missing));
+    p->worst = why;
+    return missing;
+}
+
+/* The lease of what this call has taken anew. */
+static rlock_status set_lease(rl_multi_call *p, int64_t lease_ms)
+{
+    rlock_error before = p->worst;
+    p->worst.status = RLOCK_OK;
+    p->fresh_ms = lease_ms;
+    for (size_t i = 0; i < p->n; i++)
+        p->part[i].wanted = p->part[i].held && p->part[i].fresh;
+    rl_multi_extend_wanted(p);
+    if (p->worst.status != RLOCK_OK)
+        return rl_multi_report(&p->worst);
+    p->worst = before;
+    return RLOCK_OK;
+}
+
+/* Waits for a member that is missing. */
+static rlock_status wait_for(rl_multi_call *p, rl_multi_part *x,
+                             int64_t wait_us, rl_cancel cancel)
+{
+    int64_t wait_ms = wait_us == RL_NEVER
+                          ? RLOCK_FOREVER
+                          : rl_max(1, (wait_us - rl_now_us() + 999) / 1000);
+    p->worst.status = RLOCK_OK;
+    x->fresh = !is_mine(x->lk);
+    rlock_status s =
+        rl_now_us() < wait_us
+            ? rl_lock_acquire(x->lk, wait_ms, lease_of(p, x), cancel)
+            : rl_lock_error(x->lk, RLOCK_TIMEOUT, "the wait ran out");
+    x->held = s == RLOCK_OK;
+    rl_multi_note(&p->worst, x->position, s);
+    return s;
+}
+
+/* A Red member is a group of its own already. */
+static bool may_join(const rl_multi_part *x)
+{
+    return x->fresh && rl_multi_is_single(x->lk);
+}
+
+static void join(const rl_multi_part *x, rl_group *g)
+{
+    int cancel;
+    if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+        return;
+    rl_holds *t = &rl_lock_core(x->lk)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold *h =
+        rl_holds_find_locked(t, &x->lk->target, rl_owner_self()->serial);
+    if (h && rl_hold_is_valid_locked(t, h, rl_now_us())) {
+        h->group = g;
+        rl_group_ref(g);
+    }
+    rl_mutex_unlock(&t->mutex);
+    rl_client_leave(x->lk->client, cancel);
+}
+
+/* A member may have been lost while a later one was waited for. */
+static rlock_status find_lost(rl_multi_call *p)
+{
+    p->worst.status = RLOCK_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        const rl_multi_part *x = &p->part[i];
+        if (!is_mine(x->lk))
+            rl_multi_note(&p->worst, x->position,
+                          rl_lock_error(x->lk, RLOCK_LOST,
+                                        "lost before all members were held"));
+    }
+    return rl_multi_report(&p->worst);
+}
+
+/* From here on the loss of a member is the loss of the whole. */
+static rlock_status unite(rl_multi_call *p)
+{
+    int fresh = 0;
+    rlock *lk = (rlock *)&p->m->base;
+    for (size_t i = 0; i < p->n; i++)
+        fresh += may_join(&p->part[i]);
+    rl_group *g = rl_group_new(&lk->client->home, fresh, false);
+    if (!g)
+        return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
+    rl_group_expect(g, fresh);
+    for (size_t i = 0; i < p->n; i++) {
+        if (may_join(&p->part[i]))
+            join(&p->part[i], g);
+    }
+    rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
+    rlock_status s = find_lost(p);
+    /* Lost after it was united, and reported: it is for the owner to find. */
+    if (s != RLOCK_OK && !rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER))
+        s = RLOCK_OK;
+    rl_group_unref(g);
+    return s;
+}
+
+static int64_t longest_timeout_ms(const rl_multi *m)
+{
+    int64_t ms = 0;
+    for (size_t i = 0; i < m->n; i++)
+        ms = rl_max(ms, rl_lock_core(m->member[i].lk)->set.command_timeout_ms);
+    return ms;
+}
+
+/*
+ * Waits for one member after the other. Meanwhile those that are held are
+ * renewed, whatever lease was asked for: it begins when all are.
+ */
+static rlock_status take_all(rl_multi_call *p, int64_t wait_ms, int64_t wait_us,
+                             rl_cancel cancel)
+{
+    bool waited = false, renewed = p->lease_ms == RLOCK_WATCHDOG;
+    size_t missing;
+    try_missing(p, 0, wait_ms != 0);
+    while ((missing = settle(p)) < p->n) {
+        if (wait_ms == 0)
+            return rl_multi_report(&p->worst);
+        if (!waited && !renewed && missing > 0 &&
+            set_lease(p, RLOCK_WATCHDOG) != RLOCK_OK)
+            return rl_multi_report(&p->worst);
+        waited = true;
+        p->fresh_ms = RLOCK_WATCHDOG;
+        if (wait_for(p, &p->part[missing], wait_us, cancel) != RLOCK_OK)
+            return rl_multi_report(&p->worst);
+        try_missing(p, first_of_name(p, missing), true);
+    }
+    return waited && !renewed ? set_lease(p, p->lease_ms) : RLOCK_OK;
+}
+
+rlock_status rl_multi_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                              rl_cancel cancel)
+{
+    rl_multi_call p;
+    if (!rl_multi_begin(&p, lk))
+        return RLOCK_ENOMEM;
+    int64_t wait_us = rl_after_ms(rl_now_us(), wait_ms);
+    p.until_us = rl_after_ms(wait_us, longest_timeout_ms(p.m));
+    p.lease_ms = p.fresh_ms = lease_ms;
+    rlock_status s = take_all(&p, wait_ms, wait_us, cancel);
+    if (s == RLOCK_OK)
+        s = unite(&p);
+    if (s != RLOCK_OK) {
+        rlock_error why = *rlock_last_error();
+        rl_multi_let_go(&p, 0);
+        s = rl_error_set(s, why.sys_errno, "%s", why.message);
+    }
+    rl_multi_end(&p);
+    return s;
+}

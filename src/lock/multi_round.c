@@ -1,0 +1,168 @@
+/*
+ * A round of a Multi lock: one verb for those of its members that are wanted,
+ * asked at once. The owning thread enters their clients, each member's part
+ * begins, one operation asks them all, each part ends, and the thread leaves
+ * the clients again before it calls back into the program.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "drive/caller.h"
+#include "lock/multi.h"
+
+bool rl_multi_begin(rl_multi_call *p, const rlock *lk)
+{
+    p->m = (const rl_multi *)lk;
+    p->worst.status = RLOCK_OK;
+    p->until_us = RL_NEVER;
+    p->n = p->m->n;
+    p->part = calloc(p->n, sizeof *p->part);
+    for (size_t i = 0; p->part && i < p->n; i++) {
+        p->part[i].lk = p->m->member[i].lk;
+        p->part[i].position = p->m->member[i].position;
+    }
+    if (!p->part)
+        rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
+    return p->part != NULL;
+}
+
+void rl_multi_end(rl_multi_call *p)
+{
+    free(p->part);
+}
+
+static int badness(rlock_status s)
+{
+    switch (s) {
+    case RLOCK_OK:
+        return 0;
+    case RLOCK_NOT_HELD:
+        return 1;
+    case RLOCK_LOST:
+        return 2;
+    default:
+        return 3;
+    }
+}
+
+void rl_multi_note(rlock_error *worst, size_t position, rlock_status s)
+{
+    const rlock_error *e = rlock_last_error();
+    if (badness(s) <= badness(worst->status))
+        return;
+    worst->status = s;
+    worst->sys_errno = e->sys_errno;
+    snprintf(worst->message, sizeof worst->message, "member %zu: %.*s",
+             position, (int)sizeof e->message - 24, e->message);
+}
+
+rlock_status rl_multi_report(const rlock_error *worst)
+{
+    return worst->status == RLOCK_OK
+               ? RLOCK_OK
+               : rl_error_set(worst->status, worst->sys_errno, "%s",
+                              worst->message);
+}
+
+/* --- rounds --------------------------------------------------------------- */
+
+/* Into the client, with the thread's hold. */
+static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
+                    int64_t now_us)
+{
+    bool valid;
+    x->wanted = false;
+    rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
+    if (s != RLOCK_OK) {
+        rl_multi_note(&p->worst, x->position, s);
+        return;
+    }
+    rl_core *c = rl_lock_core(x->lk);
+    x->hold = rl_holds_pick(&c->holds, &x->lk->target, rl_owner_self()->serial,
+                            now_us, &valid, NULL);
+    s = v->begin(p, x, valid, now_us);
+    x->inside = s == RLOCK_OK;
+    if (x->inside)
+        return;
+    rl_multi_note(&p->worst, x->position, s);
+    rl_holds_put(&c->holds, x->hold);
+    rl_client_leave(x->lk->client, x->cancel);
+}
+
+static void go_out(rl_multi_part *x, const rl_multi_verb *v, int64_t now_us)
+{
+    const rl_hold *h = x->hold;
+    if (x->it.ok && v->event == RLOCK_EVENT_RELEASED)
+        rl_lock_emit(x->lk, v->event, h->token, x->it.level,
+                     now_us - h->began_us);
+    else if (x->it.ok && v->event)
+        rl_lock_emit(x->lk, v->event, h->token, x->it.request.level,
+                     now_us - x->it.began_us);
+    rl_holds_put(&rl_lock_core(x->lk)->holds, x->hold);
+    rl_client_leave(x->lk->client, x->cancel);
+    x->inside = false;
+}
+
+static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
+{
+    rl_op *op = &p->op.op;
+    for (size_t i = 0; i < p->n; i++) {
+        rl_multi_part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        x->it.op = op;
+        x->it.until_us = rl_min(x->it.until_us, p->until_us);
+        op->part[op->n++] = &x->it;
+    }
+    if (op->n == 0)
+        return;
+    op->quorum = op->n;
+    if (v->extends)
+        rl_extend_init(&p->op, p->fresh_ms, rl_min(until_us, p->until_us));
+    rl_drive(op);
+}
+
+/* Is there more than one client among those that are inside? */
+static bool are_several(const rl_multi_call *p)
+{
+    const rlock_client *first = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const rl_multi_part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        if (first && first != x->lk->client)
+            return true;
+        first = x->lk->client;
+    }
+    return false;
+}
+
+void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
+{
+    int64_t now_us = rl_now_us(), until_us = 0;
+    rl_op_init(&p->op.op);
+    for (size_t i = 0; i < p->n; i++) {
+        rl_multi_part *x = &p->part[i];
+        if (x->wanted)
+            come_in(p, x, v, now_us);
+        if (x->inside)
+            until_us =
+                rl_max(until_us, rl_command_end(rl_lock_core(x->lk), now_us));
+    }
+    p->op.op.several = are_several(p);
+    run(p, v, until_us);
+    now_us = rl_now_us();
+    for (size_t i = 0; i < p->n; i++) {
+        rl_multi_part *x = &p->part[i];
+        if (!x->inside)
+            continue;
+        if (v->end)
+            v->end(p, x, now_us);
+        if (!x->it.ok)
+            rl_multi_note(&p->worst, x->position,
+                          rl_lock_fail(x->lk, &x->it.fault));
+    }
+    for (size_t i = 0; i < p->n; i++)
+        if (p->part[i].inside)
+            go_out(&p->part[i], v, now_us);
+}
