@@ -190,10 +190,20 @@ static bool has_work(const caller *c)
     return false;
 }
 
+/* With one leg, only its server can have news. */
+static bool look_out(caller *c)
+{
+    const rl_leg *only = &c->legs.leg[0];
+    return c->legs.n == 1 && rl_leg_is_good(only) &&
+           rl_conn_look_out(only->conn);
+}
+
 static void wait_for_news(caller *c)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
+    if (look_out(c))
+        return;
     p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};
     for (size_t i = 0; i < c->legs.n; i++) {
         const rl_leg *l = &c->legs.leg[i];

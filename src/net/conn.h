@@ -23,6 +23,9 @@ typedef struct rl_conn {
     int64_t heard_us;   /* when something last came */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
+    unsigned sleeps;    /* waits that are to come before the next look-out */
+    unsigned bad_luck;  /* how many there were after the last bad one */
+    unsigned good_luck; /* good look-outs since then */
     rl_link idle;       /* in the pool's list of idle ones */
     rl_link open;       /* in the list of all that are open */
 } rl_conn;
@@ -45,6 +48,12 @@ bool rl_conn_send(rl_conn *c);
 
 /* Reads what has come, and ends the slots that are answered. */
 bool rl_conn_receive(rl_conn *c);
+
+/*
+ * Stays awake for a moment and reads what comes, if that has mostly been worth
+ * it. False: the caller has to sleep until something comes.
+ */
+bool rl_conn_look_out(rl_conn *c);
 
 /* What a driver has to wait for. */
 short rl_conn_events(const rl_conn *c);

@@ -176,6 +176,30 @@ TEST(conn, remembers_when_something_came)
     hang_up(c, peer);
 }
 
+TEST(conn, a_look_out_reads_what_is_there)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    say(peer, "+");
+    EXPECT(rl_conn_look_out(c));
+    EXPECT(rl_line_is_mid_reply(&c->line));
+    hang_up(c, peer);
+}
+
+/* That a peer has hung up is noticed by whoever looks. */
+TEST(conn, a_look_out_in_vain_makes_the_next_ones_rare)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    EXPECT(!rl_conn_look_out(c));
+    close(peer);
+    for (int i = 0; i < 64; i++)
+        EXPECT(!rl_conn_look_out(c));
+    EXPECT(rl_conn_look_out(c));
+    EXPECT(rl_conn_is_broken(c));
+    rl_conn_free(c);
+}
+
 TEST(conn, is_stale_when_the_server_has_closed_it)
 {
     int peer;

@@ -1,6 +1,8 @@
 /* The lock of a majority: no quorum, and who may not vote. */
 #include <errno.h>
 
+#include "core/voter.h"
+
 #include "election.h"
 #include "shim.h"
 
