@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "drive/handle.h"
+#include "drive/client.h"
 #include "net/fits.h"
 #include "options.h"
 #include "route/pool.h"

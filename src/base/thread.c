@@ -16,26 +16,6 @@
 #define LONGEST_WAIT_US (60 * 1000000LL)
 #define LEASE_WAIT_US   (1000000LL)
 
-void rl_mutex_init(rl_mutex *m)
-{
-    pthread_mutex_init(&m->os, NULL);
-}
-
-void rl_mutex_fini(rl_mutex *m)
-{
-    pthread_mutex_destroy(&m->os);
-}
-
-void rl_mutex_lock(rl_mutex *m) RL_UNCHECKED
-{
-    pthread_mutex_lock(&m->os);
-}
-
-void rl_mutex_unlock(rl_mutex *m) RL_UNCHECKED
-{
-    pthread_mutex_unlock(&m->os);
-}
-
 bool rl_mutex_was_free(rl_mutex *m)
 {
     if (pthread_mutex_trylock(&m->os) != 0)

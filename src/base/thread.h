@@ -25,10 +25,25 @@ typedef struct RL_CAPABILITY rl_mutex {
     pthread_mutex_t os;
 } rl_mutex;
 
-void rl_mutex_init(rl_mutex *m);
-void rl_mutex_fini(rl_mutex *m);
-void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m);
-void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m);
+static inline void rl_mutex_init(rl_mutex *m)
+{
+    pthread_mutex_init(&m->os, NULL);
+}
+
+static inline void rl_mutex_fini(rl_mutex *m)
+{
+    pthread_mutex_destroy(&m->os);
+}
+
+static inline void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m) RL_UNCHECKED
+{
+    pthread_mutex_lock(&m->os);
+}
+
+static inline void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m) RL_UNCHECKED
+{
+    pthread_mutex_unlock(&m->os);
+}
 
 /*
  * In a forked child only: was the mutex free when fork() was called, so that

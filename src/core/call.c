@@ -40,7 +40,7 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     rl_put_text(to, h->holder);
     rl_put_number(to, level);
     rl_put_number(to, 0);
-    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_DOUBT_MS) : 0);
+    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
     rl_put_redisson_channel(to, name, h->name_len);
     rl_put_bytes(to, name, h->name_len);
 }

@@ -85,12 +85,12 @@ void rl_group_set_renewed(rl_group *g, bool renewed)
     atomic_store(&g->renewed, renewed);
 }
 
-bool rl_group_has_ear(const rl_group *g)
+bool rl_group_has_on_event(const rl_group *g)
 {
-    return g->home->has_ear;
+    return g->home->has_on_event;
 }
 
 bool rl_group_tell(rl_group *g, const rlock_event *ev)
 {
-    return g->home->has_ear && g->home->tell(g->home, ev);
+    return g->home->has_on_event && g->home->tell(g->home, ev);
 }

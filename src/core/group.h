@@ -34,7 +34,7 @@ typedef struct rl_home {
     void (*unref)(struct rl_home *home);
     /* Delivers an event. False: the client is closed. */
     bool (*tell)(struct rl_home *home, const rlock_event *ev);
-    bool has_ear; /* there is an on_event */
+    bool has_on_event; /* there is an on_event */
     rl_stats *stats;
 } rl_home;
 
@@ -84,7 +84,7 @@ bool rl_group_is_renewed(const rl_group *g);
 void rl_group_set_renewed(rl_group *g, bool renewed);
 
 /* Has its home an on_event, which is told instead of the hold's own client? */
-bool rl_group_has_ear(const rl_group *g);
+bool rl_group_has_on_event(const rl_group *g);
 
 /* Tells the home client. False: it has no on_event, or is closed. */
 bool rl_group_tell(rl_group *g, const rlock_event *ev);

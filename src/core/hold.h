@@ -324,7 +324,7 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
     RL_REQUIRES(&t->mutex);
 
 /* What may still arrive is undone for at least this long. */
-#define RL_DOUBT_MS 60000
+#define RL_LATE_MS 60000
 
 /*
  * It was lost, but the server may have it still: a renewal that was given up

@@ -219,7 +219,7 @@ void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
 {
-    if (!t->wants_reports && !(h->group && rl_group_has_ear(h->group)))
+    if (!t->wants_reports && !(h->group && rl_group_has_on_event(h->group)))
         return;
     if (!rl_link_is_in(&h->report)) {
         rl_list_add_last(&t->reports, &h->report);

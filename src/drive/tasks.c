@@ -27,7 +27,7 @@
  */
 #define SOON_OF_PERIOD 16
 
-typedef enum errand { RENEW, UNDO, VOTE } errand;
+typedef enum task_kind { RENEW, UNDO, VOTE } task_kind;
 
 /* One hold's call. */
 typedef struct rl_task {
@@ -35,7 +35,7 @@ typedef struct rl_task {
     rl_link idle;
     rl_engine *e;
     rl_hold *hold; /* with a reference */
-    errand what;
+    task_kind what;
     bool compare;       /* tokens; see rl_call_renew() */
     int64_t send_by_us; /* the hold's deadline */
 } rl_task;

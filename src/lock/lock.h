@@ -9,7 +9,7 @@
 #include <rlock/multi.h>
 
 #include "core/acquire.h"
-#include "drive/handle.h"
+#include "drive/client.h"
 
 /* What the calling thread may believe, by the clock. */
 typedef struct rl_view {

@@ -35,11 +35,6 @@ void rl_line_fini(rl_line *l)
     rl_bytes_fini(&l->out);
 }
 
-rl_bytes *rl_line_begin(rl_line *l)
-{
-    return &l->out;
-}
-
 bool rl_line_push(rl_line *l, rl_slot *s)
 {
     size_t known = (size_t)(l->written - l->sent);
@@ -57,22 +52,10 @@ bool rl_line_push(rl_line *l, rl_slot *s)
     return true;
 }
 
-size_t rl_line_bytes(const rl_line *l, const char **bytes)
-{
-    *bytes = l->out.at + l->out.begin;
-    return (size_t)(l->written - l->sent);
-}
-
 void rl_line_sent(rl_line *l, size_t n)
 {
     l->sent += n;
     rl_bytes_sent(&l->out, n);
-}
-
-rl_slot *rl_line_first(const rl_line *l)
-{
-    rl_link *first = rl_list_first(&l->slots);
-    return first ? RL_CONTAINER(first, rl_slot, link) : NULL;
 }
 
 static rl_slot *take_first(rl_line *l)

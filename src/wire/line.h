@@ -65,11 +65,20 @@ void rl_line_fini(rl_line *l); /* there are no slots any more */
  * memory was lacking, or the line has failed; nothing of it will be sent, and
  * the slot is in no line. NULL: a command whose reply is pushed.
  */
-rl_bytes *rl_line_begin(rl_line *l);
+static inline rl_bytes *rl_line_begin(rl_line *l)
+{
+    return &l->out;
+}
+
 bool rl_line_push(rl_line *l, rl_slot *s);
 
 /* The next bytes to be sent; and how many of them have been. */
-size_t rl_line_bytes(const rl_line *l, const char **bytes);
+static inline size_t rl_line_bytes(const rl_line *l, const char **bytes)
+{
+    *bytes = l->out.at + l->out.begin;
+    return (size_t)(l->written - l->sent);
+}
+
 void rl_line_sent(rl_line *l, size_t n);
 
 /* Bytes that came. False: the line has failed. */
@@ -82,6 +91,10 @@ void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);
 bool rl_line_is_mid_reply(const rl_line *l);
 
 /* The slot that is answered next, or NULL. */
-rl_slot *rl_line_first(const rl_line *l);
+static inline rl_slot *rl_line_first(const rl_line *l)
+{
+    rl_link *first = rl_list_first(&l->slots);
+    return first ? RL_CONTAINER(first, rl_slot, link) : NULL;
+}
 
 #endif

@@ -127,16 +127,6 @@ bool rl_reply_is_array(const rl_reply *r, size_t n)
     return r->top.type == REDIS_REPLY_ARRAY && r->count >= n;
 }
 
-bool rl_reply_is(const rl_reply *r, int type)
-{
-    return r->top.type == type;
-}
-
-bool rl_item_is(const rl_item *i, int type)
-{
-    return i->type == type;
-}
-
 long long rl_item_number(const rl_item *i)
 {
     if (i->type == REDIS_REPLY_INTEGER)

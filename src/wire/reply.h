@@ -38,8 +38,16 @@ void rl_reply_copy(rl_reply *to, const rl_reply *from);
 
 /* Is the reply an array of n elements or more, or a scalar of this type? */
 bool rl_reply_is_array(const rl_reply *r, size_t n);
-bool rl_reply_is(const rl_reply *r, int type);
-bool rl_item_is(const rl_item *i, int type);
+
+static inline bool rl_reply_is(const rl_reply *r, int type)
+{
+    return r->top.type == type;
+}
+
+static inline bool rl_item_is(const rl_item *i, int type)
+{
+    return i->type == type;
+}
 
 /* An integer, or a string that is one; -1 when it is neither. */
 long long rl_item_number(const rl_item *i);

@@ -32,7 +32,7 @@ static bool tell(rl_home *home, const rlock_event *ev)
 static rl_group *group_of(house *h, int needed, int holds, bool quorum)
 {
     *h = (house){.home = {.ref = ref, .unref = unref, .tell = tell}};
-    h->home.has_ear = true;
+    h->home.has_on_event = true;
     h->home.stats = &h->stats;
     rl_group *g = rl_group_new(&h->home, needed, quorum);
     EXPECT(g);
@@ -181,7 +181,7 @@ TEST(group, tells_its_home)
     house h;
     rlock_event ev = {.type = RLOCK_EVENT_LOST};
     rl_group *g = owned_group(&h, 2, 3, true);
-    EXPECT(rl_group_has_ear(g) && rl_group_tell(g, &ev));
+    EXPECT(rl_group_has_on_event(g) && rl_group_tell(g, &ev));
     EXPECT(h.told == 1 && h.type == RLOCK_EVENT_LOST);
     h.closed = true;
     EXPECT(!rl_group_tell(g, &ev));
@@ -195,8 +195,8 @@ TEST(group, whose_home_does_not_listen_tells_nobody)
     house h;
     rlock_event ev = {.type = RLOCK_EVENT_LOST};
     rl_group *g = owned_group(&h, 2, 3, true);
-    h.home.has_ear = false;
-    EXPECT(!rl_group_has_ear(g) && !rl_group_tell(g, &ev));
+    h.home.has_on_event = false;
+    EXPECT(!rl_group_has_on_event(g) && !rl_group_tell(g, &ev));
     EXPECT_INT(h.told, 0);
     rl_group_unref(g);
 }

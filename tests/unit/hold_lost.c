@@ -162,7 +162,7 @@ TEST(hold_lost, of_unknown_outcome_is_undone_for_at_least_a_minute)
     h->unknown = true;
     rl_hold_expect(h, p.now_us, 1000);
     undo(&p, h, p.now_us);
-    EXPECT_INT(h->gone_us, p.now_us + RL_DOUBT_MS * MS);
+    EXPECT_INT(h->gone_us, p.now_us + RL_LATE_MS * MS);
     play_close(&p);
 }
 

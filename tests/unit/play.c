@@ -105,7 +105,7 @@ void play_open(play *p, size_t clients)
     p->home = (rl_home){.ref = ref_home,
                         .unref = unref_home,
                         .tell = tell_home,
-                        .has_ear = true,
+                        .has_on_event = true,
                         .stats = &p->client[0].core.stats};
     for (size_t i = 0; i < clients; i++)
         open_client(p, i);

@@ -4,8 +4,8 @@
  * client runs (its engine) goes with rlock_client_free(), which waits until no
  * call is inside.
  */
-#ifndef RL_DRIVE_HANDLE_H
-#define RL_DRIVE_HANDLE_H
+#ifndef RL_DRIVE_CLIENT_H
+#define RL_DRIVE_CLIENT_H
 
 #include <stdatomic.h>
 #include <sys/types.h>

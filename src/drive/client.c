@@ -1,4 +1,4 @@
-#include "drive/handle.h"
+#include "drive/client.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -94,6 +94,6 @@ void rl_client_init_home(rlock_client *cl)
     cl->home = (rl_home){.ref = ref_home,
                          .unref = unref_home,
                          .tell = tell_home,
-                         .has_ear = c->set.on_event != NULL,
+                         .has_on_event = c->set.on_event != NULL,
                          .stats = &c->stats};
 }
