@@ -1,0 +1,81 @@
+/*
+ * An explicit lease of a Multi lock that had to wait: what it has meanwhile is
+ * renewed, and runs out like any other lease once it has all.
+ */
+#include "nodes.h"
+
+enum { RENEWED_MS = 900, LEASE_MS = 1500, BUSY_MS = 700 };
+
+/* A Red lock and a single one, on the first node. */
+typedef struct pair {
+    nodes ns;
+    party p;
+    rlock *one, *all;
+} pair;
+
+static pair pair_of(const char *single)
+{
+    pair x = {.ns = nodes_start(3)};
+    x.p = party_join(&x.ns, RENEWED_MS, 0);
+    x.one = test_lock(x.p.cl[0], single);
+    rlock *both[] = {x.p.lk, x.one};
+    EXPECT_STATUS(rlock_multi_new(both, 2, &x.all), RLOCK_OK);
+    return x;
+}
+
+static bool is_gone(const pair *x, const char *single)
+{
+    return nodes_having(&x->ns) == 0 && !key_exists(x->ns.sv[0], single);
+}
+
+/* Nobody unlocks: only leases that are not renewed end it. */
+static void expect_to_run_out(pair *x, const char *single)
+{
+    EXPECT_STATUS(rlock_acquire(x->all, SOON, LEASE_MS), RLOCK_OK);
+    EXPECT(rlock_is_held(x->all));
+    EXPECT_INT(nodes_having(&x->ns), 3);
+    EVENTUALLY(SOON, is_gone(x, single));
+    EXPECT_STATUS(rlock_unlock(x->all), RLOCK_LOST);
+}
+
+static void pair_end(pair *x)
+{
+    rlock_free(x->all);
+    rlock_free(x->one);
+    party_end(&x->p, &x->ns);
+}
+
+TEST(multi_lease, a_red_member_that_had_to_wait_for_others_runs_out)
+{
+    pair x = pair_of("zoo");
+    take_by_hand(x.ns.sv[0], "zoo", BUSY_MS);
+    expect_to_run_out(&x, "zoo");
+    pair_end(&x);
+}
+
+TEST(multi_lease, a_red_member_that_was_waited_for_runs_out)
+{
+    pair x = pair_of("alpha");
+    for (size_t i = 0; i < x.ns.n; i++)
+        take_by_hand(x.ns.sv[i], SCENE_LOCK, BUSY_MS);
+    expect_to_run_out(&x, "alpha");
+    pair_end(&x);
+}
+
+/* It had a lease of the caller's own before, and has the new one now. */
+TEST(multi_lease, a_member_that_was_held_before_runs_out)
+{
+    scene s = scene_start(RENEWED_MS, 0);
+    rlock *alpha = test_lock(s.cl, "alpha"), *all;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){s.lk, alpha}, 2, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, LEASE_MS), RLOCK_OK);
+    take_by_hand(s.sv, "alpha", BUSY_MS);
+    EXPECT_STATUS(rlock_acquire(all, SOON, LEASE_MS), RLOCK_OK);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 2);
+    EVENTUALLY(SOON, levels(s.sv, SCENE_LOCK) == 0);
+    EXPECT_STATUS(rlock_unlock(all), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    rlock_free(all);
+    rlock_free(alpha);
+    scene_stop(&s);
+}
