@@ -23,7 +23,7 @@ static int tombstones(server *sv)
 
 /* --- acquire ------------------------------------------------------------- */
 
-BOTH(an_acquire_whose_reply_is_lost_is_asked_again_and_counted_once)
+BOTH(layouts, an_acquire_whose_reply_is_lost_is_asked_again_and_counted_once)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     disturb(&s, layout, "acquire", PROXY_CUT_AFTER);
@@ -53,7 +53,7 @@ TEST(layouts, timestamp_a_take_over_whose_reply_is_lost_is_asked_again)
     scene_stop(&s);
 }
 
-BOTH(an_acquire_that_is_never_answered_is_undone)
+BOTH(layouts, an_acquire_that_is_never_answered_is_undone)
 {
     scene s = scene_of_proxied(layout, 0, 300);
     disturb(&s, layout, "acquire", PROXY_SWALLOW_REPLY);
@@ -65,7 +65,7 @@ BOTH(an_acquire_that_is_never_answered_is_undone)
     scene_stop(&s);
 }
 
-BOTH(an_acquire_that_was_given_up_may_arrive_later)
+BOTH(layouts, an_acquire_that_was_given_up_may_arrive_later)
 {
     scene s = scene_of_proxied(layout, 0, 300);
     disturb(&s, layout, "acquire", PROXY_HOLD_REQUEST);
@@ -89,7 +89,7 @@ TEST(layouts, timestamp_a_take_over_that_was_given_up_may_arrive_later)
     scene_stop(&s);
 }
 
-BOTH(a_late_acquire_does_not_touch_the_next_holder)
+BOTH(layouts, a_late_acquire_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 0, 300);
     rival b = rival_of(&s, layout);
@@ -107,7 +107,7 @@ BOTH(a_late_acquire_does_not_touch_the_next_holder)
 }
 
 /* The unlock comes before the first try, which is still on its way. */
-BOTH(a_first_try_that_arrives_after_the_unlock_takes_nothing)
+BOTH(layouts, a_first_try_that_arrives_after_the_unlock_takes_nothing)
 {
     scene s = scene_of_proxied(layout, 0, 600);
     disturb(&s, layout, "acquire", PROXY_HOLD_REQUEST);
@@ -121,7 +121,7 @@ BOTH(a_first_try_that_arrives_after_the_unlock_takes_nothing)
     scene_stop(&s);
 }
 
-BOTH(a_nested_acquire_whose_reply_is_lost_is_one_level)
+BOTH(layouts, a_nested_acquire_whose_reply_is_lost_is_one_level)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -138,7 +138,7 @@ BOTH(a_nested_acquire_whose_reply_is_lost_is_one_level)
     scene_stop(&s);
 }
 
-BOTH(a_wait_survives_lost_replies)
+BOTH(layouts, a_wait_survives_lost_replies)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     rival b = rival_of(&s, layout);
@@ -159,7 +159,7 @@ BOTH(a_wait_survives_lost_replies)
 
 /* --- release ------------------------------------------------------------- */
 
-BOTH(a_release_whose_reply_is_lost_was_a_release)
+BOTH(layouts, a_release_whose_reply_is_lost_was_a_release)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -171,7 +171,7 @@ BOTH(a_release_whose_reply_is_lost_was_a_release)
     scene_stop(&s);
 }
 
-BOTH(an_inner_release_whose_reply_is_lost_undoes_one_level)
+BOTH(layouts, an_inner_release_whose_reply_is_lost_undoes_one_level)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -185,7 +185,7 @@ BOTH(an_inner_release_whose_reply_is_lost_undoes_one_level)
     scene_stop(&s);
 }
 
-BOTH(a_release_that_is_never_answered_is_made_in_the_background)
+BOTH(layouts, a_release_that_is_never_answered_is_made_in_the_background)
 {
     scene s = scene_of_proxied(layout, 0, 300);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -198,7 +198,7 @@ BOTH(a_release_that_is_never_answered_is_made_in_the_background)
     scene_stop(&s);
 }
 
-BOTH(a_late_release_does_not_touch_the_next_hold)
+BOTH(layouts, a_late_release_does_not_touch_the_next_hold)
 {
     scene s = scene_of_proxied(layout, 0, 300);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -216,7 +216,7 @@ BOTH(a_late_release_does_not_touch_the_next_hold)
 
 /* --- renewal, extend ----------------------------------------------------- */
 
-BOTH(a_renewal_whose_reply_is_lost_does_no_harm)
+BOTH(layouts, a_renewal_whose_reply_is_lost_does_no_harm)
 {
     scene s = scene_of_proxied(layout, 1500, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -229,7 +229,7 @@ BOTH(a_renewal_whose_reply_is_lost_does_no_harm)
     scene_stop(&s);
 }
 
-BOTH(a_late_renewal_does_not_touch_the_next_holder)
+BOTH(layouts, a_late_renewal_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 900, 300);
     rival b = rival_of(&s, layout);
@@ -246,7 +246,7 @@ BOTH(a_late_renewal_does_not_touch_the_next_holder)
     scene_stop(&s);
 }
 
-BOTH(an_extend_whose_reply_is_lost_is_asked_again)
+BOTH(layouts, an_extend_whose_reply_is_lost_is_asked_again)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     int64_t ms;
@@ -262,7 +262,7 @@ BOTH(an_extend_whose_reply_is_lost_is_asked_again)
 }
 
 /* The old program's take-over came in between. */
-BOTH(an_extend_that_is_asked_again_does_not_touch_who_took_it)
+BOTH(layouts, an_extend_that_is_asked_again_does_not_touch_who_took_it)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 20000), RLOCK_OK);
@@ -277,7 +277,7 @@ BOTH(an_extend_that_is_asked_again_does_not_touch_who_took_it)
 
 /* --- out of memory ------------------------------------------------------- */
 
-BOTH(a_server_out_of_memory_still_renews_and_releases)
+BOTH(layouts, a_server_out_of_memory_still_renews_and_releases)
 {
     scene s = scene_of(layout, 600);
     rlock *other = lock_of(s.cl, layout, "other");
@@ -303,7 +303,7 @@ BOTH(a_server_out_of_memory_still_renews_and_releases)
     scene_stop(&s);
 }
 
-BOTH(a_server_out_of_memory_still_nests_and_extends)
+BOTH(layouts, a_server_out_of_memory_still_nests_and_extends)
 {
     scene s = scene_of(layout, 0);
     int64_t ms;
@@ -321,7 +321,7 @@ BOTH(a_server_out_of_memory_still_nests_and_extends)
     scene_stop(&s);
 }
 
-BOTH(a_server_out_of_memory_still_frees_by_force)
+BOTH(layouts, a_server_out_of_memory_still_frees_by_force)
 {
     scene s = scene_of(layout, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
@@ -347,7 +347,7 @@ TEST(layouts, timestamp_a_server_out_of_memory_leaves_an_old_key_alone)
 }
 
 /* It finds room in no queue, and looks. */
-BOTH(a_wait_survives_a_server_out_of_memory)
+BOTH(layouts, a_wait_survives_a_server_out_of_memory)
 {
     scene s = scene_of(layout, 0);
     rival b = rival_of(&s, layout);
@@ -365,7 +365,7 @@ BOTH(a_wait_survives_a_server_out_of_memory)
 }
 
 /* Memory for the tombstone comes only after the release. */
-BOTH(a_release_out_of_memory_still_stops_a_late_acquire)
+BOTH(layouts, a_release_out_of_memory_still_stops_a_late_acquire)
 {
     scene s = scene_of_proxied(layout, 0, 600);
     disturb(&s, layout, "acquire", PROXY_HOLD_REQUEST);
@@ -384,7 +384,7 @@ BOTH(a_release_out_of_memory_still_stops_a_late_acquire)
 
 /* --- the server's data --------------------------------------------------- */
 
-BOTH(a_server_that_comes_back_empty_loses_the_hold)
+BOTH(layouts, a_server_that_comes_back_empty_loses_the_hold)
 {
     scene s = scene_of_held(layout, 3000);
     uint64_t token = rlock_token(s.lk);
@@ -400,7 +400,7 @@ BOTH(a_server_that_comes_back_empty_loses_the_hold)
     scene_stop(&s);
 }
 
-BOTH(a_server_that_stays_away_loses_the_hold)
+BOTH(layouts, a_server_that_stays_away_loses_the_hold)
 {
     scene s = scene_of_held(layout, 500);
     server_kill(s.sv);
