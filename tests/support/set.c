@@ -100,3 +100,25 @@ bool set_all_at(const set *m, int wanted)
             return false;
     return true;
 }
+
+void expect_levels(const set *m, int wanted)
+{
+    for (size_t i = 0; i < m->n; i++)
+        EXPECT_INT(levels(m->sv[i], m->name[i]), wanted);
+}
+
+void expect_unheld(const rlock *lk)
+{
+    EXPECT(!rlock_is_held(lk));
+    EXPECT_INT(rlock_hold_count(lk), 0);
+    EXPECT_INT(rlock_valid_ms(lk), 0);
+    EXPECT(rlock_token(lk) == 0);
+}
+
+void expect_blame_of(size_t position, const char *name)
+{
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "'%s'", name);
+    expect_blame(position);
+    EXPECT_CONTAINS(rlock_last_error()->message, quoted);
+}

@@ -44,4 +44,11 @@ void asleep(server *sv, const char *name, rlock_client *cl);
 bool set_is_at(const set *m, size_t i, int wanted);
 bool set_all_at(const set *m, int wanted);
 
+/* The same, and the report says what each is instead. */
+void expect_levels(const set *m, int wanted);
+/* Not by the calling thread. */
+void expect_unheld(const rlock *lk);
+/* The last error is about this member, and names its lock. */
+void expect_blame_of(size_t position, const char *name);
+
 #endif

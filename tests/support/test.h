@@ -135,6 +135,19 @@ void test_register(const char *suite, const char *name, test_fn *fn);
 /* What a call may take longer than its own limit on a busy machine. */
 #define SLACK_MS 600
 
+/* Does all take longer, with a sanitizer? */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOW = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
+#else
+enum { SLOW = 0 };
+#endif
+
 /* A clock that only runs forward, and a short pause for polling with it. */
 int64_t test_now_ms(void);
 int64_t test_now_us(void);
