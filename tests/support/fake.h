@@ -1,0 +1,30 @@
+/* Something that listens where a client looks for a server. */
+#ifndef TEST_SUPPORT_FAKE_H
+#define TEST_SUPPORT_FAKE_H
+
+#include "test.h"
+
+/*
+ * A listener that takes one connection after the other. It sends the greeting,
+ * and answers what comes, piece by piece, with one answer after the other;
+ * then it says nothing.
+ */
+typedef struct fake {
+    const char *greeting;       /* NULL: none */
+    const char *const *answers; /* up to a NULL; NULL: none */
+    int delay_ms;               /* before each answer */
+    bool hangs_up;              /* at once */
+    int listener, port;
+    test_thread *thread;
+} fake;
+
+/* Its port is known then; what f has is to stay until fake_stop(). */
+void fake_start(fake *f);
+void fake_stop(fake *f);
+
+/* What a server answers to the PING of a new connection. */
+#define ECHO "$5\r\nrlock\r\n"
+/* The answers of a fake. */
+#define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#endif
