@@ -1,0 +1,297 @@
+#include "rows.h"
+
+#define LONG_LEASE_MS 600000
+
+/* --- acts ---------------------------------------------------------------- */
+
+/* An answer that is wrong becomes a status that no row allows. */
+static rlock_status ok_if(bool right)
+{
+    return right ? RLOCK_OK : RLOCK_CANCELED;
+}
+
+static rlock_status right_if(rlock_status s, bool right)
+{
+    return s == RLOCK_OK ? ok_if(right) : s;
+}
+
+static rlock_status act_status_str(stage *st)
+{
+    (void)st;
+    return ok_if(*rlock_status_str(RLOCK_LOST));
+}
+
+static rlock_status act_last_error(stage *st)
+{
+    (void)st;
+    return ok_if(rlock_last_error() != NULL);
+}
+
+static rlock_status act_version(stage *st)
+{
+    (void)st;
+    return ok_if(*rlock_version());
+}
+
+rlock_options options_for(const char *uri)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = uri;
+    o.connect_timeout_ms = o.command_timeout_ms = TIMEOUT_MS;
+    o.watchdog_lease_ms = LONG_LEASE_MS;
+    o.redisson_channel = true;
+    return o;
+}
+
+static rlock_status client_new(stage *st, const char *uri)
+{
+    rlock_options o = options_for(uri);
+    rlock_status s = rlock_client_new(&o, &st->cl[0]);
+    return (s == RLOCK_OK) == (st->cl[0] != NULL) ? s : RLOCK_CANCELED;
+}
+
+static rlock_status act_client_new(stage *st)
+{
+    return client_new(st, server_uri(st->ns->sv[0]));
+}
+
+static rlock_status act_client_new_by_name(stage *st)
+{
+    char uri[64];
+    snprintf(uri, sizeof uri, "redis://localhost:%d",
+             server_port(st->ns->sv[0]));
+    return client_new(st, uri);
+}
+
+static rlock_status act_client_free(stage *st)
+{
+    rlock_client_free(st->cl[0]);
+    st->cl[0] = NULL;
+    return RLOCK_OK;
+}
+
+static rlock_status act_client_ping(stage *st)
+{
+    return rlock_client_ping(st->cl[0]);
+}
+
+static rlock_status act_client_cancel(stage *st)
+{
+    rlock_status on = rlock_client_cancel(st->cl[0], true);
+    rlock_status off = rlock_client_cancel(st->cl[0], false);
+    return on == RLOCK_OK ? off : on;
+}
+
+static rlock_status act_client_stats(stage *st)
+{
+    rlock_stats stats;
+    return rlock_client_stats(st->cl[0], &stats);
+}
+
+/* *out is NULL unless RLOCK_OK. */
+static rlock_status made(const stage *st, rlock_status s)
+{
+    return (s == RLOCK_OK) == (st->lk != NULL) ? s : RLOCK_CANCELED;
+}
+
+rlock_status act_new(stage *st)
+{
+    return made(st, rlock_new(st->cl[0], SCENE_LOCK, &st->lk));
+}
+
+static rlock_status act_new_n(stage *st)
+{
+    return made(
+        st, rlock_new_n(st->cl[0], SCENE_LOCK, strlen(SCENE_LOCK), &st->lk));
+}
+
+static rlock_status act_new_ex(stage *st)
+{
+    return made(st, rlock_new_ex(st->cl[0], SCENE_LOCK, strlen(SCENE_LOCK),
+                                 NULL, &st->lk));
+}
+
+rlock_status act_multi_new(stage *st)
+{
+    return made(st, rlock_multi_new(st->member, MEMBERS, &st->lk));
+}
+
+rlock_status act_red_new(stage *st)
+{
+    return made(st, rlock_red_new(st->cl, st->n, SCENE_LOCK, &st->lk));
+}
+
+static rlock_status act_red_new_ex(stage *st)
+{
+    return made(st, rlock_red_new_ex(st->cl, st->n, SCENE_LOCK,
+                                     strlen(SCENE_LOCK), NULL, &st->lk));
+}
+
+static rlock_status act_free(stage *st)
+{
+    rlock_free(st->lk);
+    st->lk = NULL;
+    return RLOCK_OK;
+}
+
+static rlock_status act_acquire(stage *st)
+{
+    return rlock_acquire(st->lk, TIMEOUT_MS, LONG_LEASE_MS);
+}
+
+static rlock_status act_wait_in_vain(stage *st)
+{
+    return rlock_acquire(st->lk, 20, RLOCK_WATCHDOG);
+}
+
+static rlock_status act_lock(stage *st)
+{
+    return rlock_lock(st->lk);
+}
+
+static rlock_status act_trylock(stage *st)
+{
+    return rlock_trylock(st->lk);
+}
+
+static rlock_status act_unlock(stage *st)
+{
+    return rlock_unlock(st->lk);
+}
+
+static rlock_status act_extend(stage *st)
+{
+    return rlock_extend(st->lk, LONG_LEASE_MS);
+}
+
+static rlock_status act_force_unlock(stage *st)
+{
+    return rlock_force_unlock(st->lk);
+}
+
+static rlock_status act_cancel(stage *st)
+{
+    rlock_cancel(st->lk);
+    return RLOCK_OK;
+}
+
+static rlock_status act_is_held(stage *st)
+{
+    return ok_if(rlock_is_held(st->lk));
+}
+
+static rlock_status act_hold_count(stage *st)
+{
+    return ok_if(rlock_hold_count(st->lk) == st->row->held);
+}
+
+static rlock_status act_valid_ms(stage *st)
+{
+    return ok_if(rlock_valid_ms(st->lk) > 0);
+}
+
+static rlock_status act_token(stage *st)
+{
+    return ok_if(rlock_token(st->lk) > 0);
+}
+
+static rlock_status act_is_locked(stage *st)
+{
+    bool locked;
+    rlock_status s = rlock_is_locked(st->lk, &locked);
+    return right_if(s, locked);
+}
+
+static rlock_status act_ttl(stage *st)
+{
+    int64_t ttl_ms;
+    rlock_status s = rlock_ttl(st->lk, &ttl_ms);
+    return right_if(s, ttl_ms > 0);
+}
+
+static rlock_status act_holder_info(stage *st)
+{
+    rlock_holder holder;
+    rlock_status s = rlock_holder_info(st->lk, &holder);
+    return right_if(s, holder.count == st->row->held);
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+#define FOR_ALL(...)                                                           \
+    {.kind = SINGLE, __VA_ARGS__}, {.kind = MULTI, __VA_ARGS__},               \
+    {                                                                          \
+        .kind = RED, __VA_ARGS__                                               \
+    }
+
+/* clang-format off */
+const row rows[] = {
+    {"rlock_status_str", NO_CLIENT, act_status_str, .quiet = true},
+    {"rlock_last_error", NO_CLIENT, act_last_error, .quiet = true},
+    {"rlock_version", NO_CLIENT, act_version, .quiet = true},
+    {"rlock_client_new", CLIENT, act_client_new, .bare = true},
+    {"rlock_client_free", CLIENT, act_client_free, .held = 0},
+    {"rlock_client_free", SINGLE, act_client_free, .held = 1},
+    {"rlock_client_free", RED, act_client_free, .held = 1},
+    {"rlock_client_ping", CLIENT, act_client_ping, .held = 0},
+    {"rlock_client_ping", SINGLE, act_client_ping, .held = 1, .after = 1},
+    {"rlock_client_stats", CLIENT, act_client_stats, .quiet = true},
+    {"rlock_client_cancel", CLIENT, act_client_cancel, .quiet = true},
+
+    {"rlock_new", SINGLE, act_new, .bare = true},
+    {"rlock_new_n", SINGLE, act_new_n, .bare = true},
+    {"rlock_new_ex", SINGLE, act_new_ex, .bare = true},
+    {"rlock_multi_new", MULTI, act_multi_new, .bare = true},
+    {"rlock_red_new", RED, act_red_new, .bare = true},
+    {"rlock_red_new_ex", RED, act_red_new_ex, .bare = true},
+    FOR_ALL(.function = "rlock_free", .act = act_free, .held = 1, .after = 1,
+            .quiet = true),
+
+    FOR_ALL(.function = "rlock_lock", .act = act_lock, .after = 1,
+            .patient = true),
+    FOR_ALL(.function = "rlock_trylock", .act = act_trylock, .after = 1),
+    FOR_ALL(.function = "rlock_trylock", .act = act_trylock, .held = 1,
+            .after = 2),
+    FOR_ALL(.function = "rlock_acquire", .act = act_acquire, .after = 1,
+            .foreign_ms = 15, .patient = true),
+    FOR_ALL(.function = "rlock_acquire", .act = act_wait_in_vain,
+            .wanted = RLOCK_TIMEOUT, .foreign_ms = 60000),
+    FOR_ALL(.function = "rlock_acquire", .act = act_acquire, .held = 1,
+            .after = 2),
+    {"rlock_acquire", SINGLE, act_acquire, .held = 1, .after = 2, .cut = true},
+    FOR_ALL(.function = "rlock_unlock", .act = act_unlock, .held = 1,
+            .after = 0, .undone = true),
+    FOR_ALL(.function = "rlock_unlock", .act = act_unlock, .held = 2,
+            .after = 1, .undone = true),
+    {"rlock_unlock", SINGLE, act_unlock, .held = 1, .after = 0, .undone = true,
+     .cut = true},
+    FOR_ALL(.function = "rlock_extend", .act = act_extend, .held = 1,
+            .after = 1),
+    {"rlock_extend", SINGLE, act_extend, .held = 1, .after = 1, .cut = true},
+    FOR_ALL(.function = "rlock_force_unlock", .act = act_force_unlock,
+            .foreign_ms = 60000),
+    FOR_ALL(.function = "rlock_cancel", .act = act_cancel, .quiet = true),
+
+    FOR_ALL(.function = "rlock_is_held", .act = act_is_held, .held = 1,
+            .after = 1, .quiet = true),
+    FOR_ALL(.function = "rlock_hold_count", .act = act_hold_count, .held = 1,
+            .after = 1, .quiet = true),
+    FOR_ALL(.function = "rlock_valid_ms", .act = act_valid_ms, .held = 1,
+            .after = 1, .quiet = true),
+    FOR_ALL(.function = "rlock_token", .act = act_token, .held = 1,
+            .after = 1, .quiet = true),
+    {"rlock_is_locked", SINGLE, act_is_locked, .foreign_ms = 60000},
+    {"rlock_is_locked", RED, act_is_locked, .foreign_ms = 60000},
+    {"rlock_ttl", SINGLE, act_ttl, .foreign_ms = 60000},
+    {"rlock_ttl", RED, act_ttl, .held = 1, .after = 1},
+    {"rlock_holder_info", SINGLE, act_holder_info, .held = 1, .after = 1},
+    {"rlock_holder_info", SINGLE, act_holder_info, .held = 1, .after = 1,
+     .cut = true},
+    {"rlock_holder_info", RED, act_holder_info, .held = 1, .after = 1},
+};
+/* clang-format on */
+
+const row by_name = {"rlock_client_new", CLIENT, act_client_new_by_name,
+                     .bare = true};
+
+const size_t n_rows = sizeof rows / sizeof *rows;
