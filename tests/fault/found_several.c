@@ -6,19 +6,6 @@
 
 #include "nodes.h"
 
-/* A sanitizer keeps memory that was freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* What does not wait for a node that hangs. */
 #define AT_ONCE_MS 700
 

@@ -47,7 +47,7 @@ static intptr_t walk(void *arg)
 static void walk_against_each_other(set one, set other)
 {
     hall h = {0};
-    int rounds = SLOW ? 80 : 300;
+    int rounds = SANITIZED ? 80 : 300;
     walker a = {&h, one, rounds}, b = {&h, other, rounds};
     test_thread *t = test_spawn(walk, &a);
     walk(&b);
@@ -133,7 +133,7 @@ static set any_set(server *sv, rlock_client *cl, unsigned *seed)
 
 static void take_any(hall *h, server *sv, rlock_client *cl, unsigned seed)
 {
-    for (int i = 0; i < (SLOW ? 25 : 80); i++) {
+    for (int i = 0; i < (SANITIZED ? 25 : 80); i++) {
         set m = any_set(sv, cl, &seed);
         take_once(h, &m);
         set_free(&m);
@@ -206,7 +206,7 @@ TEST(multi_orders, a_handle_may_be_shared_by_threads)
     scene s = scene_start(0, 0);
     set m = set_of(&s, "abc");
     hall h = {0};
-    walker w = {&h, m, SLOW ? 20 : 60};
+    walker w = {&h, m, SANITIZED ? 20 : 60};
     test_thread *t[4];
     for (int i = 0; i < 4; i++)
         t[i] = test_spawn(walk, &w);

@@ -120,7 +120,7 @@ TEST(multi_waiting, one_cancel_at_any_moment_ends_the_wait)
     rlock_client *rival = server_client(s.sv, NULL);
     rlock *a = test_lock(rival, "a"), *b = test_lock(rival, "b");
     EXPECT_STATUS(rlock_lock(b), RLOCK_OK);
-    for (int i = 0; i < (SLOW ? 60 : 200); i++) {
+    for (int i = 0; i < (SANITIZED ? 60 : 200); i++) {
         EXPECT_STATUS(rlock_lock(a), RLOCK_OK);
         int waits = events_count(s.ev, RLOCK_EVENT_CONTENDED);
         waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
