@@ -1,0 +1,158 @@
+/*
+ * Faults of the catalogue: no memory is left. Each test is run without its
+ * fault first, or shows that the same goes well before or after it.
+ */
+#include <errno.h>
+
+#include "rival.h"
+#include "shim.h"
+
+#define MANY 200
+
+/* Without events: what records them allocates, too. */
+static scene silent_scene(int64_t lease_ms, bool proxied)
+{
+    scene s = scene_server(NULL);
+    s.opts.watchdog_lease_ms = lease_ms;
+    if (proxied) {
+        s.px = proxy_start(s.sv);
+        s.opts.uri = proxy_uri(s.px);
+    }
+    s.cl = server_client(s.sv, &s.opts);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    return s;
+}
+
+/* Until nothing fails; then the thread has the lock. */
+static void lock_with_failing_allocations(rlock *lk)
+{
+    for (long k = 1;; k++) {
+        shim_fail(shim_here(), SHIM_ALLOC, k, k, ENOMEM);
+        rlock_status s = rlock_trylock(lk);
+        shim_clear(shim_here());
+        if (s == RLOCK_OK)
+            return;
+        EXPECT_INT(s, RLOCK_ENOMEM);
+        EXPECT(!rlock_is_held(lk));
+    }
+}
+
+static void use_many(bool failing)
+{
+    scene s = silent_scene(0, false);
+    rlock *lk[MANY];
+    for (int i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "job-%d", i);
+        lk[i] = test_lock(s.cl, name);
+        if (failing)
+            lock_with_failing_allocations(lk[i]);
+        else
+            EXPECT_STATUS(rlock_trylock(lk[i]), RLOCK_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        EXPECT_INT(rlock_hold_count(lk[i]), 1);
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    expect_all_undone(s.sv);
+    scene_stop(&s);
+}
+
+TEST(shimmed_memory, fault_092_tables_that_cannot_grow_lose_nothing)
+{
+    use_many(false); /* the control */
+    use_many(true);
+}
+
+TEST(shimmed_memory, fault_092_without_memory_renewals_are_tried_again)
+{
+    scene s = silent_scene(1500, false);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    expect_renewals(&s, 1); /* the control */
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    shim_spare_me(true);
+    shim_fail(shim_everywhere(), SHIM_SEND, 1, 1, ECONNRESET);
+    shim_fail(shim_everywhere(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    EVENTUALLY(10000, stats_of(s.cl).renew_failures >= 2);
+    shim_clear(shim_everywhere());
+    expect_renewals(&s, 1);
+    EXPECT(rlock_is_held(s.lk));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* Skips the test where the parser's allocations always succeed. */
+static void need_hiredis_to_fail(void)
+{
+#ifdef SHIM_SPARES_HIREDIS
+    SKIP("hiredis is a shared library here");
+#endif
+}
+
+typedef enum ending { GRANTED, NOT_ASKED, NOT_UNDERSTOOD } ending;
+
+/*
+ * All allocations of a client's first acquire fail from the kth on, so that the
+ * server is not asked any more, or only its answer finds no memory.
+ */
+static ending acquire_without_memory(server *sv, long k)
+{
+    rlock_client *cl = server_client(sv, NULL);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    long long calls = script_calls(sv);
+    shim_fail(shim_here(), SHIM_ALLOC, k, SHIM_EVER, ENOMEM);
+    rlock_status s = rlock_trylock(lk);
+    shim_clear(shim_here());
+    bool asked = script_calls(sv) > calls;
+    if (s == RLOCK_OK)
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    else
+        EXPECT_INT(s, RLOCK_ENOMEM);
+    EVENTUALLY(10000, levels(sv, SCENE_LOCK) == 0);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    if (s == RLOCK_OK)
+        return GRANTED;
+    return asked ? NOT_UNDERSTOOD : NOT_ASKED;
+}
+
+TEST(shimmed_memory, fault_092_a_grant_that_finds_no_memory_is_undone)
+{
+    need_hiredis_to_fail();
+    scene s = scene_server(NULL);
+    int not_understood = 0;
+    ending how = NOT_ASKED;
+    for (long k = 1; how != GRANTED; k++) {
+        how = acquire_without_memory(s.sv, k);
+        not_understood += how == NOT_UNDERSTOOD;
+    }
+    EXPECT(not_understood > 0);
+    expect_all_undone(s.sv);
+    scene_stop(&s);
+}
+
+/* hiredis gives a big buffer back, and takes it that it gets a small one. */
+TEST(shimmed_memory, fault_092_after_a_long_reply_no_memory_is_only_an_error)
+{
+    need_hiredis_to_fail();
+    static char pong[40000];
+    scene s = scene_proxied(0, 0);
+    memset(pong, 'x', sizeof pong - 1);
+    memcpy(pong, "-ERR ", 5);
+    memcpy(pong + sizeof pong - 3, "\r\n", 2);
+    for (int i = 0; i < 2; i++) { /* connects; then it is the control */
+        EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+        proxy_rule(s.px, "PING", 1, PROXY_ANSWER, pong);
+        EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_ESERVER);
+    }
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    rlock_status status = rlock_client_ping(s.cl);
+    shim_clear(shim_here());
+    EXPECT(status == RLOCK_OK || status == RLOCK_ENOMEM);
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+    scene_stop(&s);
+}
