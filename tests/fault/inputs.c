@@ -1,6 +1,7 @@
 /*
  * Section F of the catalogue: inputs, limits and configuration. More of it is
- * in server/names.c and server/client.c.
+ * in server/names.c, server/limits.c, server/client.c and
+ * server/client_address.c.
  */
 #include <limits.h>
 
