@@ -30,33 +30,6 @@ struct request {
     char *answer;
 };
 
-/* Bytes. */
-
-static void append(bytes *b, const char *p, size_t n)
-{
-    if (b->len + n > b->room) {
-        b->room = 2 * (b->len + n);
-        b->data = realloc(b->data, b->room);
-        EXPECT(b->data);
-    }
-    if (n)
-        memcpy(b->data + b->len, p, n);
-    b->len += n;
-}
-
-static void drop(bytes *b, size_t n)
-{
-    b->len -= n;
-    if (b->len)
-        memmove(b->data, b->data + n, b->len);
-}
-
-static void move(bytes *from, bytes *to, size_t n)
-{
-    append(to, from->data, n);
-    drop(from, n);
-}
-
 static ssize_t receive(int fd, void *p, size_t size, int flags)
 {
     ssize_t n;
@@ -72,7 +45,7 @@ static bool take_in(int fd, bytes *b)
     char chunk[CHUNK];
     ssize_t n = receive(fd, chunk, sizeof chunk, 0);
     if (n > 0)
-        append(b, chunk, (size_t)n);
+        bytes_append(b, chunk, (size_t)n);
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
@@ -82,7 +55,7 @@ static bool look_in(relay *k)
     char chunk[CHUNK];
     ssize_t n = receive(k->client, chunk, sizeof chunk, MSG_PEEK);
     if (n > 0) {
-        append(&k->from_client, chunk, (size_t)n);
+        bytes_append(&k->from_client, chunk, (size_t)n);
         receive(k->client, chunk, (size_t)n - 1, 0);
         k->unread = true;
     }
@@ -95,19 +68,6 @@ static void read_last_byte(relay *k)
     if (k->unread)
         receive(k->client, &last, 1, 0);
     k->unread = false;
-}
-
-/* Sends what can be sent; what nobody will read any more is dropped. */
-static void send_out(int fd, bytes *b)
-{
-    while (b->len) {
-        ssize_t n = send(fd, b->data, b->len, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return;
-        drop(b, n < 0 ? b->len : (size_t)n);
-    }
 }
 
 /* The queue of requests. */
@@ -223,9 +183,9 @@ static void take_request(relay *k, size_t len)
         mark(k, rq);
     push(k, rq);
     if (is_answered_here(rq))
-        drop(&k->from_client, len);
+        bytes_drop(&k->from_client, len);
     else
-        move(&k->from_client, &k->to_server, len);
+        bytes_move(&k->from_client, &k->to_server, len);
 }
 
 static void pump_requests(relay *k)
@@ -243,9 +203,9 @@ static void pump_requests(relay *k)
 static void pass(relay *k, size_t len)
 {
     if (k->mute)
-        drop(&k->from_server, len);
+        bytes_drop(&k->from_server, len);
     else
-        move(&k->from_server, &k->to_client, len);
+        bytes_move(&k->from_server, &k->to_client, len);
 }
 
 /* The connection fails. */
@@ -263,7 +223,7 @@ static bool serve_own(relay *k)
     if (!rq || !is_answered_here(rq))
         return false;
     if (rq->answer && !k->mute)
-        append(&k->to_client, rq->answer, strlen(rq->answer));
+        bytes_append(&k->to_client, rq->answer, strlen(rq->answer));
     fail(k, rules_way(rq->action));
     rules_fire(k->rs, rq->rule_id);
     pop(k);
@@ -309,7 +269,7 @@ static void act(relay *k, request *rq, size_t len)
         k->drips = way == PROXY_DRIP && !k->client_gone;
         k->drip_at_ms = test_now_ms();
     } else {
-        drop(&k->from_server, len - n);
+        bytes_drop(&k->from_server, len - n);
         fail(k, way);
     }
     rules_fire(k->rs, rq->rule_id);
@@ -481,10 +441,10 @@ void relay_serve(relay *k, bool down, bool up)
         pump_requests(k);
         if (!k->resets)
             read_last_byte(k);
-        send_out(k->server, &k->to_server);
+        bytes_send(k->server, &k->to_server);
         pump_replies(k);
     }
-    send_out(k->client, &k->to_client);
+    bytes_send(k->client, &k->to_client);
     if (!k->stalled)
         shut_server(k);
 }

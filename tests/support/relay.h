@@ -7,12 +7,8 @@
 
 #include <poll.h>
 
+#include "bytes.h"
 #include "rules.h"
-
-typedef struct bytes {
-    char *data;
-    size_t len, room;
-} bytes;
 
 typedef struct request request;
 typedef struct relay relay;
