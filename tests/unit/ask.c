@@ -1,105 +1,5 @@
 /* One script call until its final answer: the only place that asks again. */
-#include "wire/ask.h"
-
-#include <errno.h>
-
-#include "shim.h"
-#include "test.h"
-
-#define LOADING  "-LOADING Redis is loading the dataset in memory\r\n"
-#define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
-#define READONLY "-READONLY You can't write against a read only replica.\r\n"
-#define NOPERM   "-NOPERM this user has no permissions\r\n"
-#define STRANGE  "-ERR something nobody has heard of\r\n"
-
-typedef struct call {
-    rl_ask ask;
-    rl_line line;
-    rl_fault fault;
-    atomic_uint_fast64_t loads;
-    int written, wholes, done;
-    rl_outcome outcome;
-    long long number;
-    bool lacking;
-} call;
-
-static void write_call(const rl_ask *a, rl_bytes *to)
-{
-    call *c = RL_CONTAINER(a, call, ask);
-    c->written++;
-    c->wholes += a->whole;
-    rl_put_call(to, a->script, a->whole, 0, 0);
-    to->lacking = to->lacking || c->lacking;
-}
-
-static void note_end(rl_ask *a, rl_outcome outcome, const rl_reply *r,
-                     int64_t now_us)
-{
-    call *c = RL_CONTAINER(a, call, ask);
-    (void)now_us;
-    c->done++;
-    c->outcome = outcome;
-    c->number = r ? r->top.integer : -1;
-    EXPECT((r != NULL) == (outcome == RL_ANSWERED));
-}
-
-static void open_call(call *c)
-{
-    *c = (call){.done = 0};
-    EXPECT(rl_line_init(&c->line));
-    rl_ask_init(&c->ask, RL_SCRIPT_HASH_RENEW, &c->fault);
-    c->ask.write = write_call;
-    c->ask.done = note_end;
-    c->ask.loads = &c->loads;
-}
-
-static void break_line(call *c)
-{
-    rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
-    rl_line_fail(&c->line, &f, 7);
-}
-
-static void close_call(call *c)
-{
-    break_line(c);
-    rl_line_fini(&c->line);
-}
-
-static void send_all(call *c)
-{
-    const char *bytes;
-    rl_line_sent(&c->line, rl_line_bytes(&c->line, &bytes));
-}
-
-/* On a line of its own, as after a failure. */
-static void push(call *c)
-{
-    if (c->line.failed) {
-        rl_line_fini(&c->line);
-        EXPECT(rl_line_init(&c->line));
-    }
-    rl_ask_push(&c->ask, &c->line, 3);
-    send_all(c);
-}
-
-static bool hear(call *c, const char *reply)
-{
-    return rl_line_feed(&c->line, reply, strlen(reply), 5);
-}
-
-static void expect_end(const call *c, rl_outcome outcome)
-{
-    EXPECT_INT(c->done, 1);
-    EXPECT_INT(c->outcome, outcome);
-    EXPECT_INT(c->ask.next, RL_ASK_FINAL);
-}
-
-static void expect_again(const call *c)
-{
-    EXPECT_INT(c->done, 0);
-    EXPECT_INT(c->ask.next, RL_ASK_AGAIN);
-}
+#include "ask.h"
 
 TEST(ask, begins_idle_and_waits_once_it_is_on_a_line)
 {
@@ -121,58 +21,6 @@ TEST(ask, ends_with_its_reply)
     expect_end(&c, RL_ANSWERED);
     EXPECT_INT(c.number, 42);
     EXPECT(!c.ask.unknown);
-    close_call(&c);
-}
-
-TEST(ask, sends_a_script_whole_that_the_server_lacks)
-{
-    call c;
-    open_call(&c);
-    push(&c);
-    EXPECT(hear(&c, NOSCRIPT));
-    EXPECT_INT(c.ask.next, RL_ASK_WAITS);
-    EXPECT(c.written == 2 && c.wholes == 1 && c.loads == 1);
-    send_all(&c);
-    EXPECT(hear(&c, ":1\r\n"));
-    expect_end(&c, RL_ANSWERED);
-    close_call(&c);
-}
-
-/* A script that is lacking is no failed attempt. */
-TEST(ask, has_all_its_tries_after_a_script_was_lacking)
-{
-    call c;
-    open_call(&c);
-    push(&c);
-    EXPECT(hear(&c, NOSCRIPT));
-    EXPECT_INT(c.ask.tries, RL_ASK_TRIES);
-    close_call(&c);
-}
-
-/* A proxy may lead EVAL elsewhere: it does not go round for ever. */
-TEST(ask, sends_a_script_whole_once_and_then_tries_again)
-{
-    call c;
-    open_call(&c);
-    push(&c);
-    EXPECT(hear(&c, NOSCRIPT));
-    send_all(&c);
-    EXPECT(hear(&c, NOSCRIPT));
-    expect_again(&c);
-    EXPECT_INT(c.ask.tries, RL_ASK_TRIES - 1);
-    close_call(&c);
-}
-
-TEST(ask, keeps_sending_it_whole_when_asked_again)
-{
-    call c;
-    open_call(&c);
-    push(&c);
-    EXPECT(hear(&c, NOSCRIPT));
-    break_line(&c);
-    expect_again(&c);
-    push(&c);
-    EXPECT_INT(c.wholes, 2);
     close_call(&c);
 }
 
@@ -380,18 +228,6 @@ TEST(ask, that_gets_no_memory_is_not_sent)
     close_call(&c);
 }
 
-TEST(ask, that_gets_no_memory_to_be_sent_whole_is_not_executed)
-{
-    call c;
-    open_call(&c);
-    push(&c);
-    c.lacking = true;
-    EXPECT(hear(&c, NOSCRIPT));
-    expect_end(&c, RL_NOT_EXECUTED);
-    EXPECT_INT(c.fault.status, RLOCK_ENOMEM);
-    close_call(&c);
-}
-
 TEST(ask, on_a_line_that_failed_says_why_that_did)
 {
     call c;
@@ -482,60 +318,5 @@ TEST(ask, in_its_last_try_is_not_made_again_when_the_line_breaks)
     write_no_more(&c.ask);
     break_line(&c);
     expect_end(&c, RL_UNKNOWN);
-    close_call(&c);
-}
-
-/* Each gets its own reply, though one had to be sent once more. */
-TEST(ask, one_that_goes_whole_is_answered_after_those_behind_it)
-{
-    call c, behind;
-    open_call(&c);
-    open_call(&behind);
-    push(&c);
-    rl_ask_push(&behind.ask, &c.line, 3);
-    send_all(&c);
-    EXPECT(hear(&c, NOSCRIPT ":2\r\n"));
-    send_all(&c);
-    EXPECT(hear(&c, ":1\r\n"));
-    EXPECT(c.number == 1 && behind.number == 2);
-    close_call(&behind);
-    close_call(&c);
-}
-
-/* One of them is enough: the script is large. */
-TEST(ask, of_two_that_lack_a_script_one_brings_it)
-{
-    call c, behind;
-    open_call(&c);
-    open_call(&behind);
-    push(&c);
-    rl_ask_push(&behind.ask, &c.line, 3);
-    send_all(&c);
-    EXPECT(hear(&c, NOSCRIPT NOSCRIPT));
-    EXPECT(c.wholes == 1 && behind.wholes == 0 && behind.written == 2);
-    send_all(&c);
-    EXPECT(hear(&c, ":1\r\n:2\r\n"));
-    EXPECT(c.number == 1 && behind.number == 2);
-    close_call(&behind);
-    close_call(&c);
-}
-
-/* It may have been refused, with the call that brought it. */
-TEST(ask, goes_whole_after_all_if_the_other_did_not_bring_it)
-{
-    call c, behind;
-    open_call(&c);
-    open_call(&behind);
-    push(&c);
-    rl_ask_push(&behind.ask, &c.line, 3);
-    send_all(&c);
-    EXPECT(hear(&c, NOSCRIPT NOSCRIPT));
-    send_all(&c);
-    EXPECT(hear(&c, NOPERM NOSCRIPT));
-    EXPECT_INT(behind.wholes, 1);
-    send_all(&c);
-    EXPECT(hear(&c, ":2\r\n"));
-    EXPECT(c.outcome == RL_NOT_EXECUTED && behind.number == 2);
-    close_call(&behind);
     close_call(&c);
 }
