@@ -5,28 +5,21 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "resp.h"
-#include "wire/script.h"
 
 #define LINES_MAX   64
 #define DOORS_MAX   4
 #define REQUEST_MAX (32 * 1024)
-#define ANSWER_MAX  2048
 
 /* How often the peer looks whether the client has read a piece. */
 #define PATIENCE 2000
-
-typedef struct bytes {
-    size_t len;
-    char at[ANSWER_MAX];
-} bytes;
 
 /* A connection, as the server sees it. */
 typedef struct line {
@@ -58,289 +51,6 @@ struct peer {
     line line[LINES_MAX];
     unsigned lines;
 };
-
-/* --- answers ------------------------------------------------------------- */
-
-__attribute__((format(printf, 2, 3))) static void put(bytes *b, const char *fmt,
-                                                      ...)
-{
-    size_t room = sizeof b->at - b->len;
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(b->at + b->len, room, fmt, ap);
-    va_end(ap);
-    b->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
-}
-
-static void put_string(bytes *b, const void *text, size_t len)
-{
-    put(b, "$%zu\r\n", len);
-    if (len + 2 > sizeof b->at - b->len)
-        return;
-    memcpy(b->at + b->len, text, len);
-    b->len += len;
-    put(b, "\r\n");
-}
-
-static void put_text(bytes *b, const char *text)
-{
-    put_string(b, text, strlen(text));
-}
-
-static void put_number(bytes *b, int64_t n)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)n);
-    put_text(b, text);
-}
-
-typedef enum ask {
-    ASK_ACQUIRE,
-    ASK_INSPECT,
-    ASK_IDENTIFY,
-    ASK_PROBE,
-    ASK_COUNT, /* the scripts that answer with an integer */
-    ASK_EVAL,
-    ASK_PING,
-    ASK_SUBSCRIBE,
-    ASK_UNSUBSCRIBE,
-    ASK_OTHER
-} ask;
-
-/* A request that has arrived whole. */
-typedef struct request {
-    const char *at;
-    size_t len;
-    ask what;
-} request;
-
-static ask ask_of_script(size_t id)
-{
-    if (id == RL_SCRIPT_PROBE)
-        return ASK_PROBE;
-    if (id == RL_SCRIPT_IDENTIFY)
-        return ASK_IDENTIFY;
-    for (size_t i = 0; i <= 2; i++) {
-        if (id == rl_layouts[i].acquire)
-            return ASK_ACQUIRE;
-        if (id == rl_layouts[i].inspect)
-            return ASK_INSPECT;
-    }
-    return ASK_COUNT;
-}
-
-/* By its digest, or whole. */
-static ask ask_of_eval(const request *r)
-{
-    const char *word;
-    size_t len;
-    if (!resp_word(r->at, r->len, 1, &word, &len))
-        return ASK_OTHER;
-    for (size_t i = 0; i < RL_SCRIPT_COUNT; i++) {
-        const rl_script *s = &rl_scripts[i];
-        if ((len == 40 && memcmp(word, s->sha1, len) == 0) ||
-            (len == s->len && memcmp(word, s->body, len) == 0))
-            return ask_of_script(i);
-    }
-    return ASK_EVAL;
-}
-
-static ask ask_of(const request *r)
-{
-    if (resp_word_is(r->at, r->len, 0, "EVALSHA") ||
-        resp_word_is(r->at, r->len, 0, "EVAL"))
-        return ask_of_eval(r);
-    if (resp_word_is(r->at, r->len, 0, "PING"))
-        return ASK_PING;
-    if (resp_word_is(r->at, r->len, 0, "SUBSCRIBE"))
-        return ASK_SUBSCRIBE;
-    if (resp_word_is(r->at, r->len, 0, "UNSUBSCRIBE"))
-        return ASK_UNSUBSCRIBE;
-    return ASK_OTHER;
-}
-
-/* Comes before a client is used, or before a connection is. */
-static bool is_greeting(const request *r)
-{
-    return r->what == ASK_IDENTIFY || r->what == ASK_PROBE ||
-           r->what >= ASK_EVAL;
-}
-
-static void put_word(bytes *b, const request *r, int i)
-{
-    const char *word;
-    size_t len;
-    if (resp_word(r->at, r->len, i, &word, &len))
-        put_string(b, word, len);
-    else
-        put(b, "$-1\r\n");
-}
-
-/* Each server of a Red lock has to be another one. */
-static void put_run(bytes *b, const line *l)
-{
-    put(b, "$40\r\n%040u\r\n$2\r\n90\r\n", l->door);
-}
-
-static void put_agreeable(peer *p, const line *l, bytes *b, const request *r)
-{
-    switch (r->what) {
-    case ASK_ACQUIRE:
-        put(b, "*3\r\n:1\r\n");
-        put_number(b, (int64_t)++p->token);
-        put_number(b, (int64_t)p->token);
-        break;
-    case ASK_INSPECT:
-        put(b, "*0\r\n");
-        break;
-    case ASK_IDENTIFY:
-        put(b, "*2\r\n");
-        put_run(b, l);
-        break;
-    case ASK_PROBE:
-        put(b, "*5\r\n$0\r\n\r\n$0\r\n\r\n");
-        put_run(b, l);
-        put(b, "$0\r\n\r\n");
-        break;
-    case ASK_COUNT:
-    case ASK_EVAL:
-        put(b, ":1\r\n");
-        break;
-    case ASK_PING:
-        if (l->subscribed)
-            put(b, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
-        else if (resp_words(r->at, r->len) > 1)
-            put_word(b, r, 1);
-        else
-            put(b, "+PONG\r\n");
-        break;
-    case ASK_SUBSCRIBE:
-    case ASK_UNSUBSCRIBE:
-        put(b, "*3\r\n");
-        put_text(b, r->what == ASK_SUBSCRIBE ? "subscribe" : "unsubscribe");
-        put_word(b, r, 1);
-        put(b, ":%d\r\n", r->what == ASK_SUBSCRIBE);
-        break;
-    case ASK_OTHER:
-        put(b, "-ERR unknown command\r\n");
-        break;
-    }
-}
-
-/* Somebody else has it, or nobody. */
-static void put_refusal(bytes *b, const request *r)
-{
-    if (r->what == ASK_ACQUIRE)
-        put(b, "*5\r\n:0\r\n:20\r\n$2\r\n17\r\n:0\r\n:3\r\n");
-    else if (r->what == ASK_INSPECT)
-        put(b, "*3\r\n$3\r\nxyz\r\n$1\r\n1\r\n:20\r\n");
-    else
-        put(b, ":0\r\n");
-}
-
-static void put_error(bytes *b, feed *in)
-{
-    static const char *const texts[] = {
-        "ERR",
-        "WRONGTYPE Operation against a key",
-        "LOADING Redis is loading",
-        "BUSY Redis is busy running a script",
-        "READONLY You can't write against a read only replica",
-        "OOM command not allowed",
-        "NOPERM this user has no permissions",
-        "MISCONF Errors writing to disk",
-        "MOVED 1 127.0.0.1:1",
-        "ERR max number of clients reached",
-    };
-    put(b, "-%s\r\n", texts[feed_choice(in, sizeof texts / sizeof *texts)]);
-}
-
-static void put_item(bytes *b, feed *in)
-{
-    char *text;
-    switch (feed_choice(in, 6)) {
-    case 0:
-    case 1:
-        put(b, ":%lld\r\n", (long long)feed_number(in));
-        break;
-    case 2:
-        put_number(b, feed_number(in));
-        break;
-    case 3:
-        text = feed_text(in);
-        put_text(b, text);
-        free(text);
-        break;
-    case 4:
-        put(b, "$-1\r\n");
-        break;
-    case 5:
-        put_error(b, in);
-        break;
-    }
-}
-
-static void put_items(bytes *b, feed *in)
-{
-    unsigned n = feed_choice(in, 11);
-    put(b, "*%u\r\n", n);
-    for (unsigned i = 0; i < n; i++)
-        put_item(b, in);
-}
-
-static void put_raw(bytes *b, feed *in)
-{
-    const uint8_t *at;
-    size_t len = feed_byte(in);
-    len = feed_bytes(in, len, &at);
-    memcpy(b->at, at, len);
-    b->len = len;
-}
-
-/* With numbers in the places where there should be some. */
-static void put_near_miss(bytes *b, feed *in, const request *r)
-{
-    static const int kinds[] = {1, 0, -1, -2};
-    if (r->what != ASK_ACQUIRE) {
-        put(b, ":%lld\r\n", (long long)feed_number(in));
-        return;
-    }
-    put(b, "*%u\r\n:%d\r\n", 2 + feed_choice(in, 3), kinds[feed_choice(in, 4)]);
-    put_number(b, feed_number(in));
-    put_number(b, feed_number(in));
-}
-
-static void make_answer(peer *p, const line *l, bytes *b, feed *in,
-                        unsigned kind, const request *r)
-{
-    switch (kind) {
-    default:
-        put_agreeable(p, l, b, r);
-        break;
-    case 8:
-        put_refusal(b, r);
-        break;
-    case 9:
-        put(b, "-NOSCRIPT No matching script.\r\n");
-        break;
-    case 10:
-        put_error(b, in);
-        break;
-    case 11:
-        put_near_miss(b, in, r);
-        break;
-    case 12:
-        put_items(b, in);
-        break;
-    case 13:
-        put_raw(b, in);
-        break;
-    case 14:
-        put(b, "%c%lld\r\n", "$*:"[feed_choice(in, 3)],
-            (long long)feed_number(in));
-        break;
-    }
-}
 
 /* --- connections --------------------------------------------------------- */
 
@@ -440,8 +150,7 @@ static void ring(peer *p, feed *in)
         bytes b = {0};
         if (!p->line[i].subscribed)
             continue;
-        put(&b, "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n");
-        put_text(&b, *name ? name : PEER_LOCK);
+        make_message(&b, *name ? name : PEER_LOCK);
         send_bytes(p, &p->line[i], b.at, b.len);
     }
     free(name);
@@ -451,13 +160,13 @@ static void answer(peer *p, line *l, const request *r)
 {
     feed none = {0};
     feed *in = l->background ? &p->background : &p->in;
-    if (p->polite && is_greeting(r))
+    if (p->polite && request_is_greeting(r))
         in = &none;
     unsigned what = feed_byte(in);
     bytes b = {0};
     send_bytes(p, l, l->late.at, l->late.len);
     l->late.len = 0;
-    make_answer(p, l, &b, in, what % 16, r);
+    make_answer(&b, in, what % 16, r, &p->token);
     deliver(p, l, &b, in, what / 16);
     if (what % 16 == 15)
         ring(p, in);
@@ -471,8 +180,11 @@ static void answer_all(peer *p, line *l)
         ssize_t n = resp_request_len(l->request, l->asked);
         if (n <= 0)
             return;
-        request r = {.at = l->request, .len = (size_t)n};
-        r.what = ask_of(&r);
+        request r = {.at = l->request,
+                     .len = (size_t)n,
+                     .door = l->door,
+                     .subscribed = l->subscribed};
+        r.what = request_asks(&r);
         answer(p, l, &r);
         if (l->fd < 0)
             return;

@@ -195,9 +195,9 @@ static void start_other(session *s)
     s->has_other = pthread_create(&s->other, NULL, compete, s) == 0;
 }
 
-static void call(session *s)
+static void take_or_give(session *s, unsigned what)
 {
-    switch (peer_choice(s->p, 20)) {
+    switch (what) {
     default:
         acquire(s, 0, RLOCK_WATCHDOG);
         break;
@@ -217,6 +217,16 @@ static void call(session *s)
         break;
     case 11:
         extend(s, peer_number(s->p) & INT32_MAX);
+        break;
+    }
+}
+
+static void call(session *s)
+{
+    unsigned what = peer_choice(s->p, 20);
+    switch (what) {
+    default:
+        take_or_give(s, what);
         break;
     case 12:
         must_explain(rlock_force_unlock(s->lk));
