@@ -18,13 +18,26 @@ static void on_event(const rlock_event *ev, void *arg)
         printf("          lost: %s\n", ev->message);
 }
 
+static void do_job(rlock *lock, rlock *wanted)
+{
+    rlock_holder h;
+    for (int ms = 0; ms < 3000; ms += 250) {
+        MUST(rlock_holder_info(lock, &h));
+        if (rlock_trylock(wanted) != RLOCK_BUSY)
+            fail("watchdog", "the other client was not refused");
+        printf("%5d ms  TTL %4" PRId64 " ms, %s -> %" PRId64
+               "; another client is refused\n",
+               ms, h.ttl_ms, h.raw, h.count);
+        sleep_ms(250); /* the job */
+    }
+}
+
 int main(int argc, char **argv)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     rlock_client *client, *rival;
     rlock *lock, *wanted;
     rlock_stats stats;
-    rlock_holder h;
 
     print_lines();
     opts.uri = argc > 1 ? argv[1] : NULL;
@@ -37,15 +50,7 @@ int main(int argc, char **argv)
 
     MUST(rlock_lock(lock));
     printf("locked for 1000 ms; the job takes 3000 ms\n");
-    for (int ms = 0; ms < 3000; ms += 250) {
-        MUST(rlock_holder_info(lock, &h));
-        if (rlock_trylock(wanted) != RLOCK_BUSY)
-            fail("watchdog", "the other client was not refused");
-        printf("%5d ms  TTL %4" PRId64 " ms, %s -> %" PRId64
-               "; another client is refused\n",
-               ms, h.ttl_ms, h.raw, h.count);
-        sleep_ms(250); /* the job */
-    }
+    do_job(lock, wanted);
 
     MUST(rlock_client_stats(client, &stats));
     MUST(rlock_unlock(lock));
