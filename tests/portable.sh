@@ -37,6 +37,8 @@ tests/deps.sh python
 tests/deps.sh build
 cmake -S . -B "$build" -DRLOCK_BUILD_TESTS=OFF -DRLOCK_BUILD_BENCH=OFF \
     -DRLOCK_BUILD_EXAMPLES=OFF
+# Of that build, only what is generated.
+cmake --build "$build" --target rlock_generated
 copy_headers
 python3 -m venv "$build/venv"
 "$build/venv/bin/pip" install --quiet --disable-pip-version-check \

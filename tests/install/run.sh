@@ -1,8 +1,9 @@
 #!/bin/sh
-# run.sh BUILD PREFIX
+# run.sh BUILD
 #
-# Installs the library that BUILD holds under PREFIX, and builds and runs
-# programs against that copy: found by CMake and by pkg-config, shared and
+# Installs the library that BUILD holds in a folder of its own, which is not in
+# the source (CMake refuses to export such paths) and is taken away again, and
+# builds and runs programs against that copy: found by CMake and by pkg-config, shared and
 # static, as C99, C11 and C++11. Then the other ways to have it: as one file, as
 # a part of another project, as one kind of library at absolute paths; taken
 # away again; beside a second hiredis; cross-built.
@@ -11,7 +12,10 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tests=${here%/*}
 root=${tests%/*}
-build=$(realpath "$1") prefix=$(realpath -m "$2")
+build=$(realpath "$1")
+prefix=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$prefix"' EXIT
+trap 'exit 143' HUP INT TERM
 cc=${CC:-cc} cxx=${CXX:-c++}
 strict='-Wall -Wextra -Wpedantic -Werror'
 passed=0 failed=0
@@ -227,7 +231,6 @@ other_hiredis_is_refused() {
         -o "$prefix/program" && "$prefix/program"
 }
 
-rm -rf "$prefix"
 mkdir -p "$prefix/build/pc"
 cmake --install "$build" --prefix "$prefix" >"$prefix/log"
 pc=$(find "$prefix" -name rlock.pc)
