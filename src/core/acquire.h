@@ -92,6 +92,9 @@ struct rl_acquire {
     rl_group *group;
     rl_part *raise[RLOCK_RED_MAX];
     int64_t ticket[RLOCK_RED_MAX];
+    unsigned queued; /* nodes that have not granted what is owned now, and may
+                        have queued it: a bit for each */
+    const void *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
     rl_listener listener[RLOCK_RED_MAX];
 };
 

@@ -160,6 +160,9 @@ rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
                        int64_t now_us, bool *valid, rl_estate **room);
 void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
 
+/* Which connection has the hold's latest call? NULL: it is answered. */
+const void *rl_hold_connection(rl_holds *t, const rl_hold *h);
+
 /* Room by itself; and back, if no draft has been made of it. */
 rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner);
 void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */

@@ -155,6 +155,14 @@ static rl_estate *make_room_locked(rl_holds *t, uint64_t owner)
     return x;
 }
 
+const void *rl_hold_connection(rl_holds *t, const rl_hold *h)
+{
+    rl_mutex_lock(&t->mutex);
+    const void *conn = h->asked_on;
+    rl_mutex_unlock(&t->mutex);
+    return conn;
+}
+
 rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner)
 {
     rl_mutex_lock(&t->mutex);

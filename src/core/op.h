@@ -68,6 +68,7 @@ typedef struct rl_part {
     rl_verb verb;
     rl_hold *hold;         /* referenced, or a draft; NULL: the verb has none */
     const rl_target *what; /* of the verbs that have no hold */
+    const void *behind;    /* the connection to follow; NULL: the hold's */
     rl_request request;    /* of an acquire, re-entry or extend */
     bool renewed;          /* RLOCK_WATCHDOG */
     bool quiet;            /* of an undo: nobody is rung */

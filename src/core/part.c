@@ -141,6 +141,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->level = 0;
     x->hold = NULL;
     x->what = NULL;
+    x->behind = NULL;
     x->due = x->awaited = true;
     x->slow = x->silent = x->over = x->ok = false;
     x->leg = NULL;

@@ -7,11 +7,8 @@
  * undone, quietly, before anything else is tried: a vote that is taken back
  * rings nobody, since it was no lock.
  *
- * Fencing tokens: nodes count by themselves, so the largest token of those that
- * granted is written back to a quorum before it is handed out; any later quorum
- * shares a node with it. Mostly that costs nothing: the acquire tells all nodes
- * the least token that it wants, a little above the fastest server clock as
- * last seen, and when they all give out just that one, it is written already.
+ * The token that is handed out has been written to a quorum before
+ * (core/vote_token.c).
  *
  * Who waits has queued at every node, and is rung by the releases there. The
  * rings of a quorum say that the lock is free; fewer may be the first of them.
@@ -26,13 +23,7 @@
 
 #include "core/acquire.h"
 #include "core/rule.h"
-#include "core/voter.h"
-
-/* How far above the fastest clock the wanted token is: a command's way. */
-#define AHEAD_US 1000
-
-/* What a server's clock can be believed, in the year 2112. */
-#define LATEST_CLOCK_US (INT64_C(1) << 52)
+#include "core/vote.h"
 
 /* Contenders that split the votes must not meet again: pauses are random. */
 #define FIRST_PAUSE_US (10 * 1000)
@@ -45,18 +36,6 @@
 #define FEW_RINGS_US (3 * 1000)
 
 /* --- asking --------------------------------------------------------------- */
-
-static uint64_t wanted_token(const rl_acquire *a, int64_t now_us)
-{
-    int64_t ahead_us = atomic_load(a->ballot->ahead_us);
-    return ahead_us ? (uint64_t)(now_us + ahead_us + AHEAD_US) : 0;
-}
-
-static void limit(rl_acquire *a, rl_part *x)
-{
-    x->until_us = rl_min(x->until_us, a->call_until_us);
-    rl_part_limit(x, a->lease_ms);
-}
 
 static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
                           int64_t now_us)
@@ -74,13 +53,13 @@ static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
     }
     rl_part_acquire(x, c, h, a->lease_ms, now_us);
     x->request.says_least = true;
-    x->request.least = wanted_token(a, now_us);
+    x->request.least = rl_vote_wanted_token(a, now_us);
     if (a->waiter.room && !a->last_try) {
         x->request.bell = rl_bell_of(c);
         x->request.ticket = a->ticket[i];
     }
     a->with_bell = a->with_bell || *x->request.bell;
-    limit(a, x);
+    rl_vote_limit(a, x);
     return x;
 }
 
@@ -157,29 +136,11 @@ static bool begin(rl_acquire *a, int64_t now_us)
 
 /* --- deciding ------------------------------------------------------------- */
 
-static bool is_granted(const rl_part *x)
-{
-    return x && x->over && x->hold && x->verdict == RL_ACQUIRED;
-}
-
-static void note_clocks(rl_acquire *a)
-{
-    int64_t ahead_us = INT64_MIN;
-    for (size_t i = 0; i < a->op.n; i++) {
-        const rl_part *x = a->op.part[i];
-        if (is_granted(x) && x->grant.clock_us > 0 &&
-            x->grant.clock_us < LATEST_CLOCK_US)
-            ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
-    }
-    if (ahead_us != INT64_MIN)
-        atomic_store(a->ballot->ahead_us, ahead_us);
-}
-
 static size_t grants(const rl_acquire *a)
 {
     size_t n = 0;
     for (size_t i = 0; i < a->op.n; i++)
-        n += is_granted(a->op.part[i]);
+        n += rl_vote_is_granted(a->op.part[i]);
     return n;
 }
 
@@ -189,77 +150,20 @@ static bool is_valid(const rl_acquire *a, int64_t now_us)
     size_t n = 0;
     for (size_t i = 0; i < a->op.n; i++) {
         const rl_part *x = a->op.part[i];
-        n += is_granted(x) &&
+        n += rl_vote_is_granted(x) &&
              rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) > now_us;
     }
     return n >= a->op.quorum;
 }
 
-/* In the place of the vote. */
-static void add_raise(rl_acquire *a, size_t i, int64_t now_us)
-{
-    const rl_part *vote = a->op.part[i];
-    rl_part *x = rl_op_new_part(&a->op, i);
-    if (!x)
-        return;
-    rl_part_raise(x, vote->core, vote->hold, a->token, now_us);
-    limit(a, x);
-}
-
-/*
- * The token is the largest of those that granted. True: a quorum has it written
- * down; otherwise a round is made to do so, in which the votes wait.
- */
-static bool agree_on_token(rl_acquire *a, int64_t now_us)
-{
-    size_t have = 0;
-    a->token = 0;
-    for (size_t i = 0; i < a->op.n; i++)
-        if (is_granted(a->op.part[i]) && a->op.part[i]->grant.token > a->token)
-            a->token = a->op.part[i]->grant.token;
-    for (size_t i = 0; i < a->op.n; i++)
-        have +=
-            is_granted(a->op.part[i]) && a->op.part[i]->grant.token == a->token;
-    if (have >= a->op.quorum)
-        return true;
-    a->step = RL_PHASE_RAISE;
-    a->op.quorum = a->ballot->quorum - have;
-    for (size_t i = 0; i < a->op.n; i++) {
-        rl_part *vote = a->raise[i] = a->op.part[i];
-        if (is_granted(vote) && vote->grant.token != a->token)
-            add_raise(a, i, now_us);
-        else
-            a->op.part[i] = NULL;
-    }
-    return false;
-}
-
-/*
- * A vote whose connection broke during the round that wrote the token: it was
- * no part of that round, and is not asked again.
- */
-static void end_vote(rl_part *vote, int64_t now_us)
-{
-    if (vote && !vote->over && vote->ask.next != RL_ASK_WAITS)
-        rl_ask_give_up(&vote->ask, now_us);
-}
-
-/* The votes are the parts again; what the nodes said. True: the token was
- * written to a quorum. */
-static bool raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us)
-{
-    bool ok = rl_rule_ok(&a->op) >= a->op.quorum;
-    rl_rule_tell(&a->op, says);
-    for (size_t i = 0; i < a->op.n; i++) {
-        rl_part_let_go(a->op.part[i]);
-        a->op.part[i] = a->raise[i];
-        end_vote(a->op.part[i], now_us);
-    }
-    a->op.quorum = a->ballot->quorum;
-    return ok;
-}
-
 /* --- owned ---------------------------------------------------------------- */
+
+/* May the node's server have put our bell into its queue, or do so yet? */
+static bool may_be_queued(const rl_part *x)
+{
+    return *x->request.bell && (x->verdict == RL_BUSY || x->ask.unknown ||
+                                x->ask.next == RL_ASK_WAITS);
+}
 
 /* A hold that this node does not have, or not yet: it may join later. */
 static void list_part(rl_acquire *a, rl_part *x, int64_t now_us)
@@ -299,11 +203,12 @@ static rl_try own(rl_acquire *a, int64_t now_us)
             continue;
         x->hold->group = g;
         rl_group_ref(g);
-        if (is_granted(x)) {
+        if (rl_vote_is_granted(x)) {
             x->hold->spare = x;
             a->op.part[i] = NULL;
             rl_take_over(x, a->token, now_us);
         } else {
+            a->queued |= (unsigned)may_be_queued(x) << i;
             list_part(a, x, now_us);
         }
     }
@@ -368,7 +273,7 @@ static void add_undo(rl_acquire *a, size_t i, rl_core *c, rl_hold *h, bool late,
     rl_part_undo(x, c, h, now_us);
     x->quiet = true;
     x->awaited = !late;
-    limit(a, x);
+    rl_vote_limit(a, x);
 }
 
 static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
@@ -376,9 +281,11 @@ static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
     rl_part *vote = a->op.part[i];
     rl_core *c = vote->core;
     rl_hold *h = vote->hold;
-    bool late = vote->ask.next == RL_ASK_WAITS, granted = is_granted(vote);
+    bool late = vote->ask.next == RL_ASK_WAITS,
+         granted = rl_vote_is_granted(vote);
     if (vote->over && vote->verdict == RL_BUSY)
         a->ticket[i] = vote->grant.ticket;
+    a->asked_on[i] = late ? rl_hold_connection(&c->holds, h) : NULL;
     rl_part_let_go(vote);
     a->op.part[i] = NULL;
     if (late || granted)
@@ -442,13 +349,13 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     if (a->step == RL_PHASE_UNDO)
         return undone(a);
     if (a->step == RL_PHASE_RAISE)
-        return raised(a, says, now_us)
+        return rl_vote_raised(a, says, now_us)
                    ? accept(a, now_us)
                    : fail_with(a, RLOCK_EQUORUM, says, now_us);
-    note_clocks(a);
+    rl_vote_note_clocks(a);
     if (grants(a) < a->op.quorum)
         return fail(a, now_us);
-    return agree_on_token(a, now_us) ? accept(a, now_us) : RL_TRY_MORE;
+    return rl_vote_agree_on_token(a, now_us) ? accept(a, now_us) : RL_TRY_MORE;
 }
 
 static int64_t rung(rl_acquire *a, int64_t now_us)
@@ -466,25 +373,37 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
     return now_us;
 }
 
-/* Out of the queues of all nodes, without waiting for their answers. */
+/*
+ * Out of a node's queue, behind the try that may put us there. For an owner it
+ * is not waited for.
+ */
+static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
+{
+    rl_part *x = rl_op_new_part(&a->op, i);
+    if (!x)
+        return;
+    rl_part_leave(x, a->ballot->node[i], a->what, now_us);
+    x->behind = a->asked_on[i];
+    x->awaited = a->queued == 0;
+    rl_vote_limit(a, x);
+}
+
+/* Who owns it now leaves the nodes that have not granted it. */
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
     for (size_t i = 0; i < b->n; i++)
         if (b->node[i])
             rl_rooms_unlisten(&b->node[i]->rooms, &a->listener[i]);
-    if (!queued)
+    if (!queued && !a->queued)
         return false;
     a->op.n = b->n;
     a->op.quorum = 0;
     a->op.early = a->op.insist = false;
     for (size_t i = 0; i < b->n; i++) {
         a->op.part[i] = NULL;
-        rl_part *x = b->node[i] ? rl_op_new_part(&a->op, i) : NULL;
-        if (!x)
-            continue;
-        rl_part_leave(x, b->node[i], a->what, now_us);
-        limit(a, x);
+        if (b->node[i] && (queued || a->queued >> i & 1))
+            add_leave(a, i, now_us);
     }
     return true;
 }

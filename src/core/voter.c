@@ -1,4 +1,14 @@
-#include "core/voter.h"
+/*
+ * Who may vote. A server has one vote, as whatever nodes it is reached; and one
+ * that restarted, and may have lost what it granted, has none until every lease
+ * from before has run out (Redis documentation, "Distributed locks with Redis":
+ * delayed restarts).
+ *
+ * The owner's thread calls it just before a vote is sent, for only then is it
+ * known which server that connection leads to; the keeper before it asks a node
+ * that is back.
+ */
+#include "core/vote.h"
 
 #include <string.h>
 

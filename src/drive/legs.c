@@ -126,17 +126,17 @@ static int64_t until_of(const rl_legs *ls, const rl_leg *l)
     return until_us;
 }
 
-/* Which connection has the hold's earlier calls? */
+/* Which connection has the earlier calls that a part must not overtake? */
 static const void *behind(const rl_legs *ls, const rl_leg *l)
 {
     const void *conn = NULL;
     for (size_t i = 0; i < ls->op->n && !conn; i++) {
         const rl_part *x = ls->op->part[i];
-        if (!rl_part_is_open(x) || x->leg != l || !x->hold || !x->heap)
+        if (!rl_part_is_open(x) || x->leg != l)
             continue;
-        rl_mutex_lock(&l->e->core.holds.mutex);
-        conn = x->hold->asked_on;
-        rl_mutex_unlock(&l->e->core.holds.mutex);
+        conn = x->behind;
+        if (!conn && x->hold && x->heap)
+            conn = rl_hold_connection(&l->e->core.holds, x->hold);
     }
     return conn;
 }

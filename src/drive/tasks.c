@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "core/voter.h"
+#include "core/vote.h"
 #include "drive/engine.h"
 
 /* Calls in flight are limited by memory and by what waits to be sent. */

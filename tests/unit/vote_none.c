@@ -1,7 +1,7 @@
 /* The lock of a majority: no quorum, and who may not vote. */
 #include <errno.h>
 
-#include "core/voter.h"
+#include "core/vote.h"
 
 #include "election.h"
 #include "shim.h"

@@ -21,10 +21,15 @@ static void settle(election *e)
     EXPECT_INT(play_core(&e->p, 2)->holds.undoing, 0);
 }
 
-static void get_it(election *e)
+static void get_quorum(election *e)
 {
     EXPECT_INT(answer(e, 0, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(e, 1, VOTED(100, 900)), RL_DONE);
+}
+
+static void get_it(election *e)
+{
+    get_quorum(e);
     close_owned(e);
 }
 
@@ -133,6 +138,35 @@ TEST(vote_wait, rings_that_come_before_the_answers_are_heard)
     EXPECT_INT(e.p.why, RL_WAKE_RUNG);
     EXPECT_INT(play_wake(&e.p), RL_ASK);
     get_it(&e);
+}
+
+/* Or its bell would stay there for as long as the queue does. */
+TEST(vote_wait, an_owner_leaves_the_queues_where_it_may_stand_and_waits_for_none)
+{
+    election e;
+    wait_with_bells(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_STR(play_called(&e.p, 0), "leave");
+    EXPECT_INT(e.p.client[1].line.pending, 0);
+    EXPECT_INT(e.p.client[2].line.pending, 0);
+    answer(&e, 0, YES);
+    close_owned(&e);
+}
+
+TEST(vote_wait, an_owner_leaves_behind_a_try_that_is_late)
+{
+    election e;
+    wait_with_bells(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    get_quorum(&e);
+    EXPECT_INT(e.p.client[2].line.pending, 2);
+    EXPECT_STR(play_called(&e.p, 2), "leave");
+    answer(&e, 2, IS_BUSY);
+    answer(&e, 2, YES);
+    close_owned(&e);
 }
 
 TEST(vote_wait, who_gives_up_leaves_every_queue)
