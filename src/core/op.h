@@ -201,12 +201,13 @@ rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
 
 /*
  * May a late copy of the hold's acquire have got a later token? Those of a
- * group are not compared, because each node's may be larger than what they
+ * quorum are not compared, because each node's may be larger than what they
  * agreed on.
  */
 static inline bool rl_hold_compares_locked(const rl_hold *h)
 {
-    return !h->group && h->unknown && h->token > 0;
+    bool agreed = h->group && h->group->quorum;
+    return !agreed && h->unknown && h->token > 0;
 }
 
 /* Why it was lost, in words. */
