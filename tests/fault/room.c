@@ -60,7 +60,7 @@ TEST(room, fault_017_a_lock_that_was_evicted_is_lost)
 }
 
 /* A server that saves now and then, and is allowed to be told where. */
-#define SAVING "--save 3600 1000000 --enable-protected-configs yes"
+#define SAVING server_unlocked("--save 3600 1000000")
 
 /* Whether a SET that does nothing would be let through. */
 static bool refuses_writes(server *sv)

@@ -162,7 +162,7 @@ TEST(server, fault_006_a_pause_longer_than_the_lease_loses_the_hold)
 
 static void sleep_in_server(int64_t lease_ms, const char *seconds, bool lost)
 {
-    scene s = scene_undisturbed("--enable-debug-command yes", lease_ms, 200);
+    scene s = scene_undisturbed(server_unlocked(""), lease_ms, 200);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STR(server_str(s.sv, "DEBUG SLEEP %s", seconds), "OK");
     if (lost) {
@@ -195,7 +195,7 @@ static redisContext *occupy(server *sv, const char *script)
 
 TEST(server, fault_008_a_busy_script_is_waited_out)
 {
-    scene s = scene_undisturbed("--busy-reply-threshold 20", 0, 0);
+    scene s = scene_undisturbed("--lua-time-limit 20", 0, 0);
     redisContext *cx = occupy(s.sv, "while true do end");
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_ESERVER);
     EXPECT_CONTAINS(rlock_last_error()->message, "BUSY");
@@ -211,7 +211,7 @@ TEST(server, fault_008_a_busy_script_is_waited_out)
 /* One that has written something only ends with the server. */
 TEST(server, fault_009_a_busy_script_that_cannot_be_killed_loses_the_hold)
 {
-    scene s = scene_server("--busy-reply-threshold 20");
+    scene s = scene_server("--lua-time-limit 20");
     s.px = proxy_start(s.sv);
     scene_client(&s, 1000, 0);
     expect_undisturbed(&s);
@@ -274,7 +274,7 @@ TEST(server, fault_026_valkey_is_a_server_like_any_other)
     if (system("command -v valkey-server >/dev/null") != 0)
         SKIP("there is no valkey-server here");
     EXPECT_INT(setenv("RLOCK_TEST_SERVER", "valkey-server", 1), 0);
-    scene s = scene_undisturbed("--busy-reply-threshold 20", 1000, 0);
+    scene s = scene_undisturbed("--lua-time-limit 20", 1000, 0);
     rival b = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     waiter *w = waiter_start(b.lk, 20000, RLOCK_WATCHDOG);

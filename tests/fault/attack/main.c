@@ -194,9 +194,7 @@ static void end_workers(void)
 static void start_server(int i)
 {
     static const int ahead_s[SERVERS] = {0, 480, 1500, 0, 2400, 960};
-    static const char args[] = "--appendonly yes --appendfsync no "
-                               "--enable-debug-command yes "
-                               "--busy-reply-threshold 100";
+    const char *args = server_unlocked(SERVER_DURABLE " --lua-time-limit 100");
     nemesis *n = &me.nemesis;
     n->sv[i] = i == HOME ? server_start(args) : server_start_clocked(args);
     if (i != HOME)
