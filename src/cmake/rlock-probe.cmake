@@ -3,15 +3,17 @@
 include(CheckCSourceCompiles)
 
 # Something may have been found that is for another machine: the build one's,
-# in a cross build. A target of the parent project may not be built yet.
+# in a cross build. Calls what the library calls, for a libuuid that was built
+# for it may have no more. A target of the parent project may not be built yet.
 function(rlock_check_links)
     set(CMAKE_REQUIRED_LIBRARIES rlock::hiredis rlock::uuid)
     check_c_source_compiles("
         #include <hiredis/hiredis.h>
         #include <uuid/uuid.h>
         int main(void) {
-            uuid_t id;
-            uuid_generate(id);
+            uuid_t id = {0};
+            char text[37];
+            uuid_unparse_lower(id, text);
             redisFree(0);
             return 0;
         }" RLOCK_DEPS_LINK)
