@@ -262,22 +262,27 @@ void server_forget(server *sv)
     char path[sizeof sv->dir + sizeof "/appendonlydir"];
     snprintf(path, sizeof path, "%s/appendonlydir", sv->dir);
     remove_dir(path);
+    snprintf(path, sizeof path, "%s/appendonly.aof", sv->dir); /* before 7 */
+    unlink(path);
     snprintf(path, sizeof path, "%s/dump.rdb", sv->dir);
     unlink(path);
 }
 
-/* Files are numbered: appendonly.aof.7.incr.aof. */
+/* Files are numbered: appendonly.aof.7.incr.aof. Redis before 7 has one. */
 static void find_log(const server *sv, char *path, size_t size)
 {
     int last = 0, number;
     snprintf(path, size, "%s/appendonlydir", sv->dir);
     DIR *dir = opendir(path);
-    for (const struct dirent *e; dir && (e = readdir(dir));)
+    if (!dir) {
+        snprintf(path, size, "%s/appendonly.aof", sv->dir);
+        return;
+    }
+    for (const struct dirent *e; (e = readdir(dir));)
         if (sscanf(e->d_name, "appendonly.aof.%d.incr", &number) == 1 &&
             strstr(e->d_name, ".incr.") && number > last)
             last = number;
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     snprintf(path, size, "%s/appendonlydir/appendonly.aof.%d.incr.aof", sv->dir,
              last);
 }
