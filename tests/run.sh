@@ -49,7 +49,14 @@ awk -v ctest="$ctest" '
         sub(/\.tap$/, "", suite)
         suites[++n] = suite
     }
-    /^ok.*# SKIP/ { skipped++; s[suite]++; next }
+    /^ok.*# SKIP/ {
+        skipped++
+        s[suite]++
+        sub(/^ok - /, "skipped: ")
+        sub(/ *# SKIP */, ": ")
+        print
+        next
+    }
     /^ok/         { passed++; p[suite]++ }
     /^not ok/     { failed++; f[suite]++ }
     END {

@@ -7,7 +7,8 @@
 # Criterion, for one, passes a test whose process leaks.
 #
 # tap     the command writes the file itself, told by --tap=FILE
-# status  the command's exit status is the result; 77 means skipped
+# status  the command's exit status is the result; 77 means skipped, and the
+#         last line it printed says why
 set -eu
 
 mode=$1 name=$2 seconds=$3 build=$4
@@ -15,7 +16,7 @@ shift 4
 mkdir -p "$build/tap" "$build/san"
 tap=$build/tap/$name.tap
 san=$build/san/$name
-rm -f "$tap.new" "$san".*
+rm -f "$tap.new" "$tap.out" "$san".*
 # Stands if we are killed.
 printf '1..1\nnot ok - %s: did not end\n' "$name" >"$tap"
 
@@ -29,7 +30,14 @@ if [ "$mode" = tap ]; then
     set -- "$@" "--tap=$tap.new"
 fi
 status=0
-timeout -k 5 "$seconds" "$@" || status=$?
+if [ "$mode" = status ]; then
+    timeout -k 5 "$seconds" "$@" >"$tap.out" 2>&1 || status=$?
+    cat "$tap.out"
+    last=$(tail -n 1 "$tap.out")
+    rm "$tap.out"
+else
+    timeout -k 5 "$seconds" "$@" || status=$?
+fi
 
 not_ok() {
     printf 'not ok - %s: %s\n' "$name" "$1" >>"$tap.new"
@@ -44,7 +52,7 @@ case $status in
 *) why="exit status $status" ;;
 esac
 if [ "$mode" = status ] && [ "$status" = 77 ]; then
-    printf '1..1\nok - %s # SKIP\n' "$name" >"$tap.new"
+    printf '1..1\nok - %s # SKIP %s\n' "$name" "$last" >"$tap.new"
 elif [ "$mode" = status ] && [ -z "$why" ]; then
     printf '1..1\nok - %s\n' "$name" >"$tap.new"
 elif [ ! -e "$tap.new" ]; then
