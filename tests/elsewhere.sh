@@ -141,7 +141,8 @@ musl() {
 aarch64() {
     tests/deps.sh aarch64
     export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
-    export TESTS='^(unit|server)[.]'
+    export TESTS=${TESTS:-'^(unit|server)[.]'}
+    export RLOCK_TEST_SLOWNESS=4
     foreign aarch64-linux-gnu-gcc aarch64 \
         -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static
 }

@@ -95,6 +95,19 @@ int events_count(events *ev, rlock_event_type type)
     return n;
 }
 
+/* All there were, the newest first: "5 1", as far as there is room. */
+static const char *told(events *ev, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = '\0';
+    pthread_mutex_lock(&ev->mutex);
+    for (record *r = ev->newest; r && used + 8 < size; r = r->older)
+        used += (size_t)snprintf(out + used, size - used, " %d",
+                                 (int)r->event.type);
+    pthread_mutex_unlock(&ev->mutex);
+    return used ? out : " none";
+}
+
 void events_wait(events *ev, rlock_event_type type, int n, int limit_ms)
 {
     struct timespec until;
@@ -103,13 +116,15 @@ void events_wait(events *ev, rlock_event_type type, int n, int limit_ms)
     until.tv_sec += limit_ms / 1000 + ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
     int seen, err = 0;
+    char all[200];
     pthread_mutex_lock(&ev->mutex);
     while ((seen = count_locked(ev, type)) < n && err == 0)
         err = pthread_cond_timedwait(&ev->changed, &ev->mutex, &until);
     pthread_mutex_unlock(&ev->mutex);
     if (seen < n)
-        FAIL("%d events of type %d within %d ms, expected %d", seen, (int)type,
-             limit_ms, n);
+        FAIL("%d events of type %d within %d ms, expected %d; in all, the "
+             "newest first:%s",
+             seen, (int)type, limit_ms, n, told(ev, all, sizeof all));
 }
 
 /* Records are never changed, so they may be read after unlocking. */

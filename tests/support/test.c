@@ -21,6 +21,12 @@ struct test_thread {
     bool done; /* guarded by mutex */
 };
 
+int test_slowness(void)
+{
+    const char *said = getenv("RLOCK_TEST_SLOWNESS");
+    return said ? atoi(said) : 1;
+}
+
 int64_t test_now_us(void)
 {
     struct timespec ts;

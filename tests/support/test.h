@@ -155,6 +155,12 @@ int64_t test_since_ms(int64_t began_ms);
 void test_pause_ms(int ms);
 
 /*
+ * How many times longer a call takes here than by itself: 1, or what
+ * RLOCK_TEST_SLOWNESS says, as where qemu plays the processor.
+ */
+int test_slowness(void);
+
+/*
  * A thread that runs fn(arg); test_join waits for its end (and fails the test
  * after TEST_LIMIT_S / 2) and returns what fn returned.
  */
