@@ -91,13 +91,13 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * (its run_id has changed), or that a lazy client met only later, does not
  * vote until it has been up for the longest lease; a client that is made after
  * the restart can know of it only from the node's uptime, if check_uptime is
- * on. The longest lease is the one that this process has used for that name
- * (remembered by the first client, whatever handles there are), and at least
- * the clients' watchdog_lease_ms; what other processes use has to be said by
- * longest_lease_ms. A process that was paused, or whose clocks jumped, may
- * still write after its lease: as with every lock, only the resource can
- * prevent that, by the token. (M. Kleppmann, "How to do distributed locking",
- * 2016; S. Sanfilippo, "Is Redlock safe?", 2016.)
+ * on. The longest lease is the one that was used for that name with any of the
+ * lock's clients (they remember it for twice its length, whatever handles there
+ * are), and at least the clients' watchdog_lease_ms; what other clients and
+ * processes use has to be said by longest_lease_ms. A process that was paused,
+ * or whose clocks jumped, may still write after its lease: as with every lock,
+ * only the resource can prevent that, by the token. (M. Kleppmann, "How to do
+ * distributed locking", 2016; S. Sanfilippo, "Is Redlock safe?", 2016.)
  *
  * The servers have to be independent: replicas of each other are worth one.
  *
@@ -200,9 +200,9 @@ typedef struct rlock_red_options {
     rlock_layout layout;
     /*
      * The longest lease that anybody uses for this lock: for so long a node
-     * does not vote after a restart. 0: the longest that this process has used
-     * for the name, as its first client remembers (for twice that lease), and
-     * at least the clients' watchdog_lease_ms.
+     * does not vote after a restart. 0: the longest that was used for the name
+     * with any of the clients (which remember it for twice its length), and at
+     * least their watchdog_lease_ms.
      */
     int64_t longest_lease_ms;
     /* Nor does a node vote whose uptime is shorter than that. */

@@ -110,15 +110,13 @@ static bool begin(rl_acquire *a, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
     char holder[RL_HOLDER_MAX];
-    int64_t lease_ms = rl_lease_of(a->home, a->lease_ms);
     a->with_bell = false;
     a->step = RL_PHASE_VOTE;
     a->one.ask.sent_us = now_us;
     a->op.quorum = b->quorum;
     a->op.several = a->op.early = a->op.insist = true;
     a->op.may_ask = rl_vote_may_ask;
-    if (!rl_longest_note(&a->home->longest, a->what->name, a->what->len,
-                         lease_ms, now_us) ||
+    if (!rl_vote_note_lease(b->node, b->n, a->what, a->lease_ms, now_us) ||
         !rl_holder_id(holder, a->home, a->owner))
         return lacks_memory(a);
     a->group = rl_group_new(b->home, (int)b->quorum, true);

@@ -43,6 +43,10 @@ bool rl_vote_raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us);
 
 /* --- who may vote --------------------------------------------------------- */
 
+/* Such a lease is about to be asked for, of all nodes. False: out of memory. */
+bool rl_vote_note_lease(rl_core *const node[], size_t n, const rl_target *what,
+                        int64_t lease_ms, int64_t now_us);
+
 /* For so long, a server that has restarted has no vote. */
 int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us);
 

@@ -31,16 +31,37 @@ bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
     return true;
 }
 
+/*
+ * Handles of one lock may have its nodes in any order, and share only some: so
+ * each node's client knows the leases, and the largest counts.
+ */
+bool rl_vote_note_lease(rl_core *const node[], size_t n, const rl_target *what,
+                        int64_t lease_ms, int64_t now_us)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        rl_core *c = node[i];
+        if (c)
+            ok = rl_longest_note(&c->longest, what->name, what->len,
+                                 rl_lease_of(c, lease_ms), now_us) &&
+                 ok;
+    }
+    return ok;
+}
+
 int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
+    const rl_target *what = a->what;
     int64_t ms = b->longest_lease_ms;
-    for (size_t i = 0; ms == 0 && i < b->n; i++)
-        if (b->node[i])
-            ms = rl_max(ms, b->node[i]->set.watchdog_lease_ms);
-    if (b->longest_lease_ms == 0)
-        ms = rl_max(ms, rl_longest_ms(&a->home->longest, a->what->name,
-                                      a->what->len, now_us));
+    for (size_t i = 0; b->longest_lease_ms == 0 && i < b->n; i++) {
+        rl_core *c = b->node[i];
+        if (!c)
+            continue;
+        ms = rl_max(ms, c->set.watchdog_lease_ms);
+        ms = rl_max(ms,
+                    rl_longest_ms(&c->longest, what->name, what->len, now_us));
+    }
     return rl_after_ms(0, ms);
 }
 

@@ -20,6 +20,7 @@
 
 #include "core/extend.h"
 #include "core/rule.h"
+#include "core/vote.h"
 #include "drive/caller.h"
 
 static rlock_status not_held(const rlock *lk)
@@ -40,15 +41,6 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
     return rl_rule_ok(&ns->op) >= ns->quorum
                ? RLOCK_OK
                : rl_red_fail(lk, RLOCK_EQUORUM, &ns->op);
-}
-
-/* A node that restarts does not vote for as long as the longest lease. */
-static void note_lease(const rlock *lk, const rl_nodes *ns, int64_t lease_ms,
-                       int64_t now_us)
-{
-    rl_core *home = ns->core[0];
-    rl_longest_note(&home->longest, lk->target.name, lk->target.len,
-                    rl_lease_of(home, lease_ms), now_us);
 }
 
 /* --- acquire -------------------------------------------------------------- */
@@ -91,7 +83,7 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, int64_t lease_ms)
     int64_t now_us = rl_now_us();
     if (!rl_group_is_owned(ns->group))
         return lost(lk);
-    note_lease(lk, ns, lease_ms, now_us);
+    rl_vote_note_lease(ns->core, ns->n, &lk->target, lease_ms, now_us);
     rl_nodes_begin(ns, true);
     for (size_t i = 0; i < ns->n; i++) {
         rl_part *x = rl_nodes_deadline(ns, i, now_us)
@@ -162,7 +154,7 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, int64_t lease_ms)
     bool renewed = rl_group_is_renewed(ns->group);
     if (!rl_group_is_owned(ns->group))
         return lost(lk);
-    note_lease(lk, ns, lease_ms, now_us);
+    rl_vote_note_lease(ns->core, ns->n, &lk->target, lease_ms, now_us);
     rl_nodes_begin(ns, true);
     for (size_t i = 0; i < ns->n; i++) {
         rl_part *x = rl_nodes_deadline(ns, i, now_us)

@@ -79,19 +79,16 @@ TEST(red_worn, a_hold_ends_with_its_home_wherever_it_is)
  * A holds it on nodes 0 and 1 for long, by one handle; node 1 then forgets it.
  * B, by another handle, must not have it from nodes 1 and 2.
  */
-TEST(red_worn, handles_of_a_name_share_the_longest_lease)
+static void expect_no_second_owner(nodes *ns, party *p, rlock *other)
 {
-    nodes ns = nodes_start(3);
-    party p = party_join(&ns, 1000, 0);
-    rlock *other = party_lock(&p, SCENE_LOCK, NULL);
-    party_connect(&p);
-    nodes_take(&ns, 2, 3);
-    EXPECT_STATUS(rlock_acquire(p.lk, SOON, 20000), RLOCK_OK);
-    EVENTUALLY(SOON, party_holding(&p) == 2);
-    nodes_give_back(&ns, 2, 3);
-    server_kill(ns.sv[1]);
-    server_forget(ns.sv[1]);
-    server_restart(ns.sv[1]);
+    party_connect(p);
+    nodes_take(ns, 2, 3);
+    EXPECT_STATUS(rlock_acquire(p->lk, SOON, 20000), RLOCK_OK);
+    EVENTUALLY(SOON, party_holding(p) == 2);
+    nodes_give_back(ns, 2, 3);
+    server_kill(ns->sv[1]);
+    server_forget(ns->sv[1]);
+    server_restart(ns->sv[1]);
     int64_t began_ms = test_now_ms();
     while (test_since_ms(began_ms) < 3500) {
         rlock_status s = on_another_thread(rlock_trylock, other);
@@ -100,5 +97,21 @@ TEST(red_worn, handles_of_a_name_share_the_longest_lease)
         test_pause_ms(20);
     }
     rlock_free(other);
-    party_end(&p, &ns);
+    party_end(p, ns);
+}
+
+TEST(red_worn, handles_of_a_name_share_the_longest_lease)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1000, 0);
+    expect_no_second_owner(&ns, &p, party_lock(&p, SCENE_LOCK, NULL));
+}
+
+TEST(red_worn, handles_with_the_nodes_in_another_order_share_it_too)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 1000, 0), reversed = p;
+    reversed.cl[0] = p.cl[2];
+    reversed.cl[2] = p.cl[0];
+    expect_no_second_owner(&ns, &p, party_lock(&reversed, SCENE_LOCK, NULL));
 }
