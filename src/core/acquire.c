@@ -54,6 +54,8 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
         rl_sub(&c->stats.waiting_now, 1);
     }
     a->contended = false;
+    if (a->waiter.room && status == RLOCK_OK)
+        rl_room_answered(&c->rooms, &a->waiter);
     if (a->waiter.room)
         queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
     a->phase = RL_PHASE_LEAVE;

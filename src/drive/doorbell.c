@@ -17,6 +17,7 @@
 #include "core/op.h"
 #include "drive/caller.h"
 #include "drive/engine.h"
+#include "wire/error.h"
 
 #define FIRST_PAUSE_US   50000
 #define LAST_PAUSE_US    2000000
@@ -84,6 +85,15 @@ static void hear_ring(rl_engine *e, const rl_reply *r)
     pass_on(e, &name);
 }
 
+/* A server that is busy or loading will have time before long. */
+static void hear_refusal(rl_doorbell *d, const rl_reply *r)
+{
+    rl_fault f;
+    rl_error_reply(r, &f);
+    d->refused = true;
+    d->for_good = !f.transient;
+}
+
 /* What the server says on the subscriber connection. */
 static void hear(void *arg, const rl_reply *r)
 {
@@ -96,7 +106,7 @@ static void hear(void *arg, const rl_reply *r)
     else if (is_message(r, "subscribe", 3))
         d->subscribed = true;
     else if (rl_reply_is(r, REDIS_REPLY_ERROR) && !d->subscribed)
-        d->refused = true;
+        hear_refusal(d, r);
 }
 
 static bool say(rl_conn *c, const char *command, const char *channel)
@@ -145,7 +155,7 @@ static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
     while (!d->subscribed && !d->refused && !is_stopping(e))
         if (!listen_to(e, c, until_us))
             return false;
-    if (d->refused)
+    if (d->refused && d->for_good)
         *pause_us = REFUSED_PAUSE_US;
     return d->subscribed;
 }

@@ -28,7 +28,8 @@ typedef struct rl_doorbell {
     rl_signal signal; /* ends the thread's poll */
     rl_channels channels;
     /* The thread's, about its connection: */
-    bool subscribed, refused, poked;
+    bool subscribed, poked;
+    bool refused, for_good; /* the subscription */
 } rl_doorbell;
 
 bool rl_doorbell_init(rl_doorbell *d); /* false: no memory */

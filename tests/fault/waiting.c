@@ -39,6 +39,21 @@ TEST(waiting, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
     scene_stop(&s);
 }
 
+/* Who is refused for good looks only each minute whether it still is. */
+TEST(waiting, a_server_that_refuses_a_subscription_for_a_moment_is_asked_again)
+{
+    scene s = scene_proxied(0, 0);
+    proxy_rule(s.px, "SUBSCRIBE", 1, PROXY_ANSWER,
+               "-BUSY Redis is busy running a script.\r\n");
+    take_by_hand(s.sv, SCENE_LOCK, 0);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    waiters_settle(s.sv, 1, s.cl, 1); /* it is queued once it hears */
+    rlock_cancel(s.lk);
+    EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
+    scene_stop(&s);
+}
+
 TEST(waiting, fault_070_a_release_before_the_subscription_stands_is_noticed)
 {
     ring_undisturbed();

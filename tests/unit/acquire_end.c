@@ -38,6 +38,22 @@ TEST(acquire_end, who_is_not_in_front_does_not_ask)
     close_wait(&w, RLOCK_OK);
 }
 
+/* What failed before it does not count against those behind. */
+TEST(acquire_end, who_gets_the_lock_ends_an_outage)
+{
+    wait_for w;
+    other_waiter o;
+    open_waiting(&w, 60000);
+    stand_in_front(&w, &o); /* too late: behind */
+    rl_rooms *rooms = &core(&w)->rooms;
+    rl_room_failed(rooms, &w.a.waiter, w.p.now_us);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(rl_room_failed(rooms, &o.waiter, 7), 7);
+    rl_room_leave(rooms, &o.waiter, false);
+    close_wait(&w, RLOCK_OK);
+}
+
 TEST(acquire_end, who_never_came_to_the_front_asks_once_before_its_time_is_up)
 {
     wait_for w;

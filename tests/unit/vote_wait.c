@@ -141,7 +141,8 @@ TEST(vote_wait, rings_that_come_before_the_answers_are_heard)
 }
 
 /* Or its bell would stay there for as long as the queue does. */
-TEST(vote_wait, an_owner_leaves_the_queues_where_it_may_stand_and_waits_for_none)
+TEST(vote_wait,
+     an_owner_leaves_the_queues_where_it_may_stand_and_waits_for_none)
 {
     election e;
     wait_with_bells(&e);
