@@ -200,6 +200,39 @@ TEST(conn, a_look_out_in_vain_makes_the_next_ones_rare)
     rl_conn_free(c);
 }
 
+/* A transport on which a byte is there, once the processor is ours again. */
+static int64_t late_ms;
+
+static ssize_t read_late(rl_transport *t, char *bytes, size_t room, rl_fault *f)
+{
+    (void)t;
+    (void)room;
+    (void)f;
+    shim_clock(shim_everywhere(), CLOCK_BOOTTIME, ++late_ms);
+    *bytes = '+';
+    return 1;
+}
+
+static void close_nothing(rl_transport *t)
+{
+    (void)t;
+}
+
+/* It slept all the same, only longer: somebody else wants the processor. */
+TEST(conn, an_answer_that_was_there_after_a_pause_makes_look_outs_rare)
+{
+    static const rl_transport_ops late = {.read = read_late,
+                                          .close = close_nothing};
+    rl_conn *c = rl_conn_new((rl_transport){.ops = &late, .fd = -1});
+    EXPECT(c);
+    EXPECT(rl_conn_look_out(c));
+    for (int i = 0; i < 64; i++)
+        EXPECT(!rl_conn_look_out(c));
+    EXPECT(rl_conn_look_out(c));
+    rl_conn_free(c);
+    shim_clear(shim_everywhere());
+}
+
 TEST(conn, is_stale_when_the_server_has_closed_it)
 {
     int peer;
