@@ -69,7 +69,9 @@ extern "C" {
  *                 members counted); a member is NULL or belongs to a closed
  *                 client; or the same lock is there twice: one name on one
  *                 server, also through two clients (the server's run_id
- *                 tells). The message names the position, counted from 1
+ *                 tells; of lazy clients that have not met their servers only
+ *                 the addresses can, and a lock that is there twice waits for
+ *                 itself). The message names the position, counted from 1
  * RLOCK_ENOMEM    out of memory
  * RLOCK_EFORKED   a member was made before fork()
  *
