@@ -1,7 +1,10 @@
-/* One server under several addresses: a lock of it is one lock. */
+/*
+ * One server under several addresses: a lock of it is one lock. And one name on
+ * several servers.
+ */
 #include <stdatomic.h>
 
-#include "scene.h"
+#include "set.h"
 
 typedef struct spelling {
     char uri[3][160];
@@ -104,4 +107,36 @@ TEST(multi_same, programs_with_other_addresses_do_not_block_each_other)
     end(&q);
     server_stop(sv[0]);
     server_stop(sv[1]);
+}
+
+/*
+ * The order of locks with one name is that of their servers, and a server that
+ * restarts has another place in it: whoever kept one would wait in a circle.
+ */
+static void expect_nothing_held_while_waiting(set *m, rlock_client *cl[2],
+                                              size_t busy)
+{
+    server *sv = m->sv[busy];
+    take_by_hand(sv, SCENE_LOCK, 60000);
+    waiter *w = waiter_start(m->all, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    asleep(sv, SCENE_LOCK, cl[busy]);
+    EXPECT_INT(levels(m->sv[!busy], SCENE_LOCK), 0);
+    EXPECT_INT(server_int(sv, "DEL %s", SCENE_LOCK), 1);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+}
+
+TEST(multi_same, whoever_waits_for_a_name_holds_it_on_no_other_server)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    rlock_client *cl[2] = {s.cl, t.cl};
+    set m = {.n = 2, .lk = {s.lk, t.lk}, .sv = {s.sv, t.sv}};
+    set_join(&m);
+    for (size_t busy = 0; busy < 2; busy++)
+        expect_nothing_held_while_waiting(&m, cl, busy);
+    rlock_free(m.all);
+    expect_nothing_left(s.sv);
+    expect_nothing_left(t.sv);
+    scene_stop(&s);
+    scene_stop(&t);
 }
