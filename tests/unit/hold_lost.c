@@ -1,4 +1,6 @@
 /* The hold table: what is lost, told and undone. */
+#include <time.h>
+
 #include "hold.h"
 
 /* --- lost ----------------------------------------------------------------- */
@@ -229,4 +231,41 @@ TEST(hold_lost,
     EXPECT_INT(h->state, RL_UNDOING);
     EXPECT_INT(due_us(table(&p), h), gone_us);
     play_close(&p);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* One hold ends among so many of others; the best of several times. */
+static int64_t abandon_ns(int others)
+{
+    play p;
+    int64_t best_ns = INT64_MAX;
+    play_open(&p, 1);
+    for (int i = 0; i < others; i++) {
+        p.owner.serial = 1000 + (uint64_t)i;
+        play_hold(&p, 0, "job", LEASE_MS);
+    }
+    p.owner.serial = 1;
+    for (int i = 0; i < 100; i++) {
+        play_hold(&p, 0, "job", LEASE_MS);
+        int64_t began_ns = now_ns();
+        rl_holds_abandon(table(&p), p.owner.serial, p.now_us);
+        best_ns = rl_min(best_ns, now_ns() - began_ns);
+        EXPECT_INT(take_reports(&p, 0), ABANDONED);
+        EXPECT_INT(table(&p)->map.count, others);
+    }
+    play_close(&p);
+    return best_ns;
+}
+
+/* The table is not scanned for what the owner had. */
+TEST(hold_lost, the_end_of_an_owner_takes_no_longer_among_many_others)
+{
+    int64_t few_ns = abandon_ns(100);
+    EXPECT_BETWEEN(abandon_ns(50000), 0, 10 * few_ns);
 }
