@@ -107,6 +107,7 @@ nothing_left() {
     stage=$prefix/stage
     DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
     [ -e "$stage/usr/include/rlock/rlock.h" ] &&
+        [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
         [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
     DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
     left=$(find "$stage" ! -type d -o -name rlock)
