@@ -1,4 +1,5 @@
-/* A minority that hangs, or failed for a while, makes no call slow. */
+/* A minority that hangs, is far, or failed for a while, makes no call slow. */
+#include "lag.h"
 #include "nodes.h"
 
 /* Well below a twentieth of the lease, which a node that hangs may cost. */
@@ -90,6 +91,65 @@ TEST(red_hung, freeing_the_clients_takes_about_as_long_as_one)
     party_leave(&p);
     EXPECT_BETWEEN(test_since_ms(began_ms), 0, 3000);
     wake(&ns, 2);
+    nodes_stop(&ns);
+}
+
+/* --- a minority that is far ----------------------------------------------- */
+
+enum { ROUNDS = 11, VERBS = 5, ONE_WAY_MS = 100 };
+
+/* The first two of the nodes are behind these. */
+static party join_behind(const nodes *ns, lag *l[2])
+{
+    party p = {.n = ns->n};
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        if (i < 2)
+            opts.uri = lag_uri(l[i]);
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        p.cl[i] = server_client(ns->sv[i], &opts);
+    }
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    return p;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Either way to such a node takes as long as all of a call may. */
+static void expect_not_far(rlock *lk)
+{
+    rlock_status (*const verb[VERBS])(rlock *) = {nest, nest, extend,
+                                                  rlock_unlock, rlock_unlock};
+    int64_t took_us[VERBS][ROUNDS];
+    for (size_t i = 0; i < ROUNDS; i++)
+        for (size_t v = 0; v < VERBS; v++) {
+            int64_t began_us = test_now_us();
+            EXPECT_STATUS(verb[v](lk), RLOCK_OK);
+            took_us[v][i] = test_now_us() - began_us;
+        }
+    for (size_t v = 0; v < VERBS; v++) {
+        qsort(took_us[v], ROUNDS, sizeof took_us[v][0], compare);
+        EXPECT_BETWEEN(took_us[v][ROUNDS / 2], 0, ONE_WAY_MS * 1000 - 1);
+    }
+}
+
+TEST(red_hung, a_minority_that_is_far_slows_no_verb_down)
+{
+    nodes ns = nodes_start(5);
+    lag *l[2] = {lag_start(ns.sv[0]), lag_start(ns.sv[1])};
+    party p = join_behind(&ns, l);
+    expect_undisturbed_party(&p);
+    for (size_t i = 0; i < 2; i++)
+        lag_set(l[i], ONE_WAY_MS);
+    expect_not_far(p.lk);
+    party_leave(&p);
+    for (size_t i = 0; i < 2; i++)
+        lag_stop(l[i]);
     nodes_stop(&ns);
 }
 
