@@ -349,6 +349,35 @@ TEST(red_nodes, excludes_threads_and_clients_while_nodes_restart)
     nodes_stop(&ns);
 }
 
+/* --- a force that is late ------------------------------------------------- */
+
+static long long token_at(server *sv)
+{
+    return atoll(server_str(sv, "GET rlock_token:{%s}", SCENE_LOCK));
+}
+
+/* It frees whoever has the lock on the node by then, who has the others. */
+TEST(red_nodes, a_force_that_a_hung_node_executes_late_costs_no_later_owner)
+{
+    nodes ns = nodes_proxied(3), direct = nodes_direct(&ns);
+    party p = party_join(&direct, 1500, 0), q = party_join(&ns, 0, 0);
+    party_connect(&q);
+    proxy_rule(ns.px[2], proxy_sha("force_release"), 1, PROXY_HOLD_REQUEST,
+               NULL);
+    EXPECT_STATUS(rlock_force_unlock(q.lk), RLOCK_NOT_HELD);
+    EXPECT(proxy_fired(ns.px[2]));
+    party_hold_renewed(&p);
+    long long token = token_at(ns.sv[2]);
+    proxy_let_go(ns.px[2]);
+    EVENTUALLY(SOON, token_at(ns.sv[2]) > token && node_has(ns.sv[2]));
+    watch_renewals(p.cl[2], 2);
+    EXPECT_INT(party_events(&p, RLOCK_EVENT_LOST), 0);
+    EXPECT(rlock_is_held(p.lk));
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    party_leave(&p);
+    party_end(&q, &ns);
+}
+
 /* --- defects of other libraries ------------------------------------------ */
 
 /* An even number, shared out evenly: somebody wins in the end. */
