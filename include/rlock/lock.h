@@ -120,8 +120,9 @@ typedef enum rlock_layout {
      * Our value has a fraction, "1795293984.0259...", by which a holder knows
      * its own. They have to read it by something that takes fractions, as C's
      * atol() does, and Python's int() does not: it throws ValueError. Their
-     * values are taken for seconds: one with more than 11 digits before the
-     * point, as milliseconds have, is RLOCK_EWRONGTYPE.
+     * values are taken for seconds: one in milliseconds lies so far ahead that
+     * the lock never becomes free by its time, and one with more than 13 digits
+     * before the point is RLOCK_EWRONGTYPE.
      */
     RLOCK_LAYOUT_TIMESTAMP = 2
 } rlock_layout;

@@ -23,7 +23,7 @@ function stamp.read(key, holder)
         return 0, false
     end
     local seconds, fraction = value:match('^(%d+)%.?(%d*)$')
-    if not seconds or #seconds > 11 then
+    if not seconds or #seconds > 13 then
         return nil
     end
     local mine = holder and fraction == '0' .. digits(holder)

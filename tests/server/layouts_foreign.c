@@ -183,6 +183,18 @@ TEST(layouts_foreign, timestamp_a_time_to_come_in_whole_seconds_is_busy)
     scene_stop(&s);
 }
 
+TEST(layouts_foreign, timestamp_a_time_in_milliseconds_is_a_time_far_away)
+{
+    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
+    leave_stamp(s.sv, "9999999999999");
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
+    EXPECT_STATUS(rlock_acquire(s.lk, 300, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT(is_locked(s.lk));
+    EXPECT(ttl_of(s.lk) > 9000000000000000);
+    expect_value(s.sv, "9999999999999");
+    scene_stop(&s);
+}
+
 TEST(layouts_foreign, timestamp_a_key_for_ever_gets_an_end_when_somebody_waits)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);

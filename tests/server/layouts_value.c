@@ -253,11 +253,15 @@ BOTH(layouts_value, a_list_is_no_lock_and_stays)
 
 TEST(layouts_value, timestamp_what_is_no_number_is_no_lock_and_stays)
 {
-    static const char *const values[] = {
-        "abc",   "",       "-1",        "1e9",           "1.2.3",
-        " 1",    "1 ",     "0x10",      "1300000000,5",  "1300000000\n",
-        "inf",   "nan",    ".5",        "1700000000000", "+5",
-        "1\n.5", "1.5abc", "host:1:2:x"};
+    static const char *const values[] = {"abc",          "",
+                                         "-1",           "1e9",
+                                         "1.2.3",        " 1",
+                                         "1 ",           "0x10",
+                                         "1300000000,5", "1300000000\n",
+                                         "inf",          "nan",
+                                         ".5",           "17000000000000",
+                                         "+5",           "1\n.5",
+                                         "1.5abc",       "host:1:2:x"};
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         server_cmd(s.sv, "SET " SCENE_LOCK " %b", values[i], strlen(values[i]));
