@@ -152,6 +152,21 @@ void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
+int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                             int64_t lease_ms)
+{
+    int64_t before_us = h->deadline_us;
+    cap_deadline_locked(t, h, sent_us, lease_ms);
+    return before_us;
+}
+
+void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
+                            int64_t now_us)
+{
+    if (rl_hold_is_valid_locked(t, h, now_us) && deadline_us > h->deadline_us)
+        set_deadline_locked(t, h, deadline_us);
+}
+
 int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h)
 {
     return rl_min(t->renewal_ms, h->cap_ms);

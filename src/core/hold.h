@@ -262,6 +262,16 @@ void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                              int64_t lease_ms, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
+/*
+ * An extend to this lease is about to be sent, and may be executed before its
+ * answer is here: a deadline that is later is not believed from now on. Answers
+ * the deadline before, for when it was certainly not executed.
+ */
+int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                             int64_t lease_ms) RL_REQUIRES(&t->mutex);
+void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
+                            int64_t now_us) RL_REQUIRES(&t->mutex);
+
 /* The longest lease that a command which was sent then can be relied on for. */
 int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
 

@@ -75,7 +75,9 @@ typedef struct rl_part {
     bool compare;          /* of an extend: tokens; see core/call.h */
     int level;             /* to leave, of a release */
     int64_t began_us;
-    int64_t until_us; /* when to stop asking */
+    int64_t until_us;  /* when to stop asking */
+    int64_t before_us; /* of an extend: the hold's deadline before; 0: it was
+                          not sent yet */
     /*
      * Among several: after limit_us it is slow, and a round that can do without
      * it does; after patience_us, none waits for it. RL_NEVER: until_us.
@@ -154,6 +156,11 @@ void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
                      rlock_holder *out, int64_t now_us);
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
+
+/*
+ * Puts the part's call on a line, which is this connection's (only compared).
+ */
+void rl_part_push(rl_part *x, rl_line *l, const void *conn, int64_t now_us);
 
 /* How long a part among several is waited for, for a verb about this lease. */
 void rl_part_limit(rl_part *x, int64_t lease_ms);

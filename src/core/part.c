@@ -135,6 +135,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->verb = verb;
     x->began_us = now_us;
     x->until_us = rl_command_end(c, now_us);
+    x->before_us = 0;
     x->limit_us = x->patience_us = RL_NEVER;
     x->request = (rl_request){.level = 1, .bell = ""};
     x->renewed = x->quiet = x->compare = x->counted = false;
@@ -244,6 +245,22 @@ void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
     begin(x, c, RL_VERB_FORCE, what->layout->force_release, now_us);
     x->ask.once = true;
     x->what = what;
+}
+
+void rl_part_push(rl_part *x, rl_line *l, const void *conn, int64_t now_us)
+{
+    bool lowers = x->verb == RL_VERB_EXTEND && x->before_us == 0;
+    if (x->hold && (x->heap || lowers)) {
+        rl_holds *t = &x->core->holds;
+        rl_mutex_lock(&t->mutex);
+        if (x->heap)
+            x->hold->asked_on = conn;
+        if (lowers)
+            x->before_us =
+                rl_hold_lower_locked(t, x->hold, now_us, x->request.lease_ms);
+        rl_mutex_unlock(&t->mutex);
+    }
+    rl_ask_push(&x->ask, l, now_us);
 }
 
 #define PATIENCE_OF_LEASE    20

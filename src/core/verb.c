@@ -395,6 +395,8 @@ static void put_extension(rl_part *x, const rl_reply *r, bool set,
             rl_hold_stop_renewal_locked(t, h);
         rl_hold_set_lease_locked(t, h, x->ask.sent_us, lease_ms, now_us);
     } else if (x->op) {
+        if (!r && !x->ask.unknown && x->before_us)
+            rl_hold_restore_locked(t, h, x->before_us, now_us);
         resume_renewal_locked(t, h, now_us);
     }
     rl_mutex_unlock(&t->mutex);

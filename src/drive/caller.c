@@ -60,15 +60,6 @@ static rl_wake sleep_until(caller *c, int64_t until_us)
 
 /* --- a round -------------------------------------------------------------- */
 
-static void note_connection(const rl_part *x, const rl_conn *conn)
-{
-    if (!x->heap || !x->hold)
-        return;
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->asked_on = conn;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
 static void push(caller *c, rl_part *x, int64_t now_us)
 {
     rl_leg *l = x->leg;
@@ -79,8 +70,7 @@ static void push(caller *c, rl_part *x, int64_t now_us)
             rl_ask_refuse(&x->ask, now_us);
             return;
         }
-        note_connection(x, l->conn);
-        rl_ask_push(&x->ask, &l->conn->line, now_us);
+        rl_part_push(x, &l->conn->line, l->conn, now_us);
     }
 }
 

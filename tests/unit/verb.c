@@ -67,6 +67,29 @@ TEST(verb, an_extend_that_is_confirmed_after_the_deadline_is_lost)
     close_with_hold(&d);
 }
 
+/* The server may have executed it long before its answer comes. */
+TEST(verb, a_shorter_lease_is_believed_from_when_it_is_asked_for)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 2000);
+    int64_t asked_us = d.p.now_us;
+    EXPECT_INT(d.h->deadline_us, rl_lease_deadline(asked_us, 2000));
+    answer_late(&d, 2100 * MS, YES);
+    expect_fault(&d, RLOCK_LOST, "ran out");
+    close_with_hold(&d);
+}
+
+TEST(verb, a_shorter_lease_that_was_refused_is_not_believed)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 2000);
+    int64_t before_us = d.x->before_us;
+    EXPECT(before_us > d.h->deadline_us);
+    EXPECT_INT(answer(&d, NOPERM), RL_DONE);
+    EXPECT_INT(d.h->deadline_us, before_us);
+    close_with_hold(&d);
+}
+
 TEST(verb, an_extend_without_answer_may_arrive_and_shorten_the_lease)
 {
     deed d;
