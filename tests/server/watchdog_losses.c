@@ -121,7 +121,7 @@ TEST(watchdog_losses, a_hold_of_another_owner_is_not_renewed)
 
 TEST(watchdog_losses, one_bad_lock_does_not_disturb_the_others)
 {
-    scene s = scene_held(600, 0);
+    scene s = scene_held(1500, 0);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
     server_cmd(s.sv, "SET job x");
