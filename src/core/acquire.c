@@ -235,7 +235,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
     case RL_PHASE_WAIT:
         return woken(a, why, now_us);
     case RL_PHASE_LEAVE:
-        if (a->op.several)
+        if (a->op.part[0] != &a->one)
             rl_op_let_go(&a->op);
         return RL_DONE;
     default:

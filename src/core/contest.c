@@ -91,18 +91,22 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
 
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
-    rl_part *x = &a->one;
+    bool owned = a->status == RLOCK_OK;
     if (a->draft)
         rl_give_up(a->home, a->draft, now_us);
     a->draft = NULL;
     rl_holds_give_up_room(&a->home->holds, a->room);
     a->room = NULL;
-    if (!queued)
+    /* An owner's lease is running: it waits for no answer. */
+    rl_part *x = !queued ? NULL : owned ? rl_part_new() : &a->one;
+    if (!x)
         return false;
     rl_part_leave(x, a->home, a->what, now_us);
     x->op = &a->op;
     x->until_us = rl_min(x->until_us, a->call_until_us);
+    x->awaited = !owned;
     a->op.n = 1;
+    a->op.quorum = owned ? 0 : 1;
     a->op.part[0] = x;
     return true;
 }

@@ -382,7 +382,7 @@ static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
         return;
     rl_part_leave(x, a->ballot->node[i], a->what, now_us);
     x->behind = a->asked_on[i];
-    x->awaited = a->queued == 0;
+    x->awaited = a->status != RLOCK_OK;
     rl_vote_limit(a, x);
 }
 

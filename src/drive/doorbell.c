@@ -71,12 +71,21 @@ static void pass_on(rl_engine *e, const rl_item *name)
     rl_drive(&op);
 }
 
+/* Not what comes late, from a channel that is not listened to any more. */
+static bool is_ring(const rl_engine *e, const rl_reply *r)
+{
+    const rl_item *channel = &r->item[1], *name = &r->item[2];
+    return rl_item_is(channel, REDIS_REPLY_STRING) &&
+           strcmp(channel->str, e->core.bell) == 0 &&
+           rl_item_is(name, REDIS_REPLY_STRING) && name->len > 0 &&
+           name->len <= RLOCK_NAME_MAX;
+}
+
 static void hear_ring(rl_engine *e, const rl_reply *r)
 {
     rl_item name = r->item[2];
     char text[RLOCK_NAME_MAX + 1];
-    if (!rl_item_is(&name, REDIS_REPLY_STRING) || name.len == 0 ||
-        name.len > RLOCK_NAME_MAX)
+    if (!is_ring(e, r))
         return;
     if (rl_rooms_wake(&e->core.rooms, name.str, name.len, RL_WAKE_RUNG))
         return;

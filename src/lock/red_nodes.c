@@ -114,7 +114,7 @@ void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us)
             continue;
         rl_holds *t = &ns->core[i]->holds;
         rl_mutex_lock(&t->mutex);
-        if (h->state == RL_VACANT && renewed)
+        if (h->state == RL_VACANT && renewed && !h->in_flight)
             rl_hold_schedule_locked(t, h, now_us);
         if (h->state == RL_HELD && renewed && (!h->renewed || h->paused))
             rl_hold_start_renewal_locked(t, h, 0, now_us);

@@ -75,7 +75,7 @@ bool rl_line_push(rl_line *l, rl_slot *s);
 /* The next bytes to be sent; and how many of them have been. */
 static inline size_t rl_line_bytes(const rl_line *l, const char **bytes)
 {
-    *bytes = l->out.at + l->out.begin;
+    *bytes = l->out.at ? l->out.at + l->out.begin : NULL;
     return (size_t)(l->written - l->sent);
 }
 

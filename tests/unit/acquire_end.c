@@ -38,6 +38,24 @@ TEST(acquire_end, who_is_not_in_front_does_not_ask)
     close_wait(&w, RLOCK_OK);
 }
 
+/* The doorbell has broken since the try that queued; a lease is running. */
+TEST(acquire_end, an_owner_waits_for_no_answer_to_its_leave)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    atomic_store(&core(&w)->bell_is_heard, false);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), "");
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_STR(play_called(&w.p, 0), "leave");
+    EXPECT_INT(w.a.status, RLOCK_OK);
+    answer(&w, YES);
+    close_wait(&w, RLOCK_OK);
+}
+
 /* What failed before it does not count against those behind. */
 TEST(acquire_end, who_gets_the_lock_ends_an_outage)
 {
