@@ -1,11 +1,11 @@
 #!/bin/sh
-# deps.sh build|demo|test|planted|python|interop|fuzz|coverage|ci
+# deps.sh build|demo|test|sim|planted|python|interop|fuzz|coverage|ci
 # deps.sh debian13|musl|aarch64
 #
 # Installs what is missing for building, the demo, the tests, the example with
-# Python, the tests with other clients, fuzzing, counting what the tests cover,
-# the checks of .ci/run, or the tests elsewhere (tests/elsewhere.sh), on Debian
-# and Ubuntu. With everything there it touches no network.
+# Python, the tests with other clients, the simulator, fuzzing, counting what the
+# tests cover, the checks of .ci/run, or the tests elsewhere (tests/elsewhere.sh),
+# on Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -36,6 +36,11 @@ for_test() {
     for_demo
     header criterion/criterion.h libcriterion-dev
     program ip iproute2
+}
+for_sim() {
+    for_demo
+    header lua5.1/lua.h liblua5.1-0-dev
+    program patch patch
 }
 for_python() {
     program python3 python3
@@ -109,7 +114,7 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | planted | python | interop | fuzz | coverage | ci | \
+build | demo | test | sim | planted | python | interop | fuzz | coverage | ci | \
     debian13 | musl | aarch64)
     "for_$1"
     ;;

@@ -1,0 +1,499 @@
+/*
+ * The commands, each as Redis 7 documents and words it: arguments are checked,
+ * then the key's type, then something is changed. They answer in RESP.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+
+typedef struct call {
+    store *s;
+    const word *argv;
+    size_t n;
+    text *out;
+} call;
+
+static void say(call *c, const char *line)
+{
+    text_print(c->out, "%s\r\n", line);
+}
+
+static void syntax_error(call *c)
+{
+    say(c, "-ERR syntax error");
+}
+
+static void not_an_integer(call *c)
+{
+    say(c, "-ERR value is not an integer or out of range");
+}
+
+/* The entry at the key. False: it is of another kind, and that has been said.
+ */
+static bool find(call *c, kind kind, entry **e)
+{
+    *e = store_find(c->s, &c->argv[1]);
+    if (!*e || (*e)->kind == kind)
+        return true;
+    say(c, "-WRONGTYPE Operation against a key holding the wrong kind of "
+           "value");
+    return false;
+}
+
+static void drop_if_empty(store *s, entry *e)
+{
+    if (e->count == 0)
+        store_remove(s, e);
+}
+
+static void add_text(call *c, const text *t)
+{
+    text_bulk(c->out, t->at, t->len);
+}
+
+/* --- keys ----------------------------------------------------------------- */
+
+static void exists(call *c)
+{
+    long long found = 0;
+    for (size_t i = 1; i < c->n; i++)
+        found += store_find(c->s, &c->argv[i]) != NULL;
+    text_number(c->out, found);
+}
+
+static void del(call *c)
+{
+    long long found = 0;
+    for (size_t i = 1; i < c->n; i++) {
+        entry *e = store_find(c->s, &c->argv[i]);
+        if (e)
+            store_remove(c->s, e);
+        found += e != NULL;
+    }
+    text_number(c->out, found);
+}
+
+static void pexpire(call *c)
+{
+    long long ms, now_ms = c->s->now_us / 1000;
+    if (!word_number(&c->argv[2], &ms)) {
+        not_an_integer(c);
+        return;
+    }
+    if (ms > INT64_MAX - now_ms) {
+        say(c, "-ERR invalid expire time in 'pexpire' command");
+        return;
+    }
+    entry *e = store_find(c->s, &c->argv[1]);
+    text_number(c->out, e != NULL);
+    if (e && ms <= 0)
+        store_remove(c->s, e);
+    else if (e)
+        e->expires_ms = now_ms + ms;
+}
+
+static void pttl(call *c)
+{
+    entry *e = store_find(c->s, &c->argv[1]);
+    text_number(c->out, e ? entry_left_ms(c->s, e) : -2);
+}
+
+static void type(call *c)
+{
+    static const char *const names[] = {"+string", "+hash", "+zset"};
+    entry *e = store_find(c->s, &c->argv[1]);
+    say(c, e ? names[e->kind] : "+none");
+}
+
+static void flushall(call *c)
+{
+    store_clear(c->s);
+    say(c, "+OK");
+}
+
+/* --- strings -------------------------------------------------------------- */
+
+static void add_value(call *c, const entry *e)
+{
+    if (e)
+        add_text(c, &e->value);
+    else
+        say(c, "$-1");
+}
+
+static void get(call *c)
+{
+    entry *e;
+    if (find(c, KIND_STRING, &e))
+        add_value(c, e);
+}
+
+typedef struct set_options {
+    bool nx, xx, get;
+    long long px; /* -1: none */
+} set_options;
+
+/* False: an error has been said. */
+static bool read_set_options(call *c, set_options *o)
+{
+    *o = (set_options){.px = -1};
+    for (size_t i = 3; i < c->n; i++) {
+        const word *w = &c->argv[i];
+        if (word_is(w, "NX") && !o->xx) {
+            o->nx = true;
+        } else if (word_is(w, "XX") && !o->nx) {
+            o->xx = true;
+        } else if (word_is(w, "GET")) {
+            o->get = true;
+        } else if (word_is(w, "PX") && o->px < 0 && i + 1 < c->n) {
+            if (!word_number(&c->argv[++i], &o->px)) {
+                not_an_integer(c);
+                return false;
+            }
+            if (o->px <= 0 || o->px > INT64_MAX - c->s->now_us / 1000) {
+                say(c, "-ERR invalid expire time in 'set' command");
+                return false;
+            }
+        } else {
+            syntax_error(c);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void set(call *c)
+{
+    set_options o;
+    entry *e = NULL;
+    if (!read_set_options(c, &o) || (o.get && !find(c, KIND_STRING, &e)))
+        return;
+    e = store_find(c->s, &c->argv[1]);
+    bool done = !(o.nx && e) && !(o.xx && !e);
+    if (o.get)
+        add_value(c, e);
+    else
+        say(c, done ? "+OK" : "$-1");
+    if (!done)
+        return;
+    if (!e)
+        e = store_add(c->s, &c->argv[1], KIND_STRING);
+    entry_empty(e);
+    e->kind = KIND_STRING;
+    text_add(&e->value, c->argv[2].at, c->argv[2].len);
+    e->expires_ms = o.px > 0 ? c->s->now_us / 1000 + o.px : -1;
+}
+
+/* --- hashes --------------------------------------------------------------- */
+
+static void put(item *x, const word *value)
+{
+    x->value.len = 0;
+    text_add(&x->value, value->at, value->len);
+}
+
+/* Sets a field. True: it is new. */
+static bool put_field(entry *e, const word *name, const word *value)
+{
+    item *x = entry_find(e, name);
+    bool is_new = !x;
+    put(x ? x : entry_add(e, name, 0), value);
+    return is_new;
+}
+
+static void hset(call *c)
+{
+    entry *e;
+    long long added = 0;
+    if (c->n % 2 != 0) {
+        say(c, "-ERR wrong number of arguments for 'hset' command");
+        return;
+    }
+    if (!find(c, KIND_HASH, &e))
+        return;
+    if (!e)
+        e = store_add(c->s, &c->argv[1], KIND_HASH);
+    for (size_t i = 2; i < c->n; i += 2)
+        added += put_field(e, &c->argv[i], &c->argv[i + 1]);
+    text_number(c->out, added);
+}
+
+static void hincrby(call *c)
+{
+    entry *e;
+    long long by, old = 0;
+    if (!word_number(&c->argv[3], &by)) {
+        not_an_integer(c);
+        return;
+    }
+    if (!find(c, KIND_HASH, &e))
+        return;
+    item *x = e ? entry_find(e, &c->argv[2]) : NULL;
+    word value = {x ? x->value.at : NULL, x ? x->value.len : 0};
+    if (x && !word_number(&value, &old)) {
+        say(c, "-ERR hash value is not an integer");
+        return;
+    }
+    char digits[24];
+    word sum = {digits,
+                (size_t)snprintf(digits, sizeof digits, "%lld", old + by)};
+    if (!e)
+        e = store_add(c->s, &c->argv[1], KIND_HASH);
+    put_field(e, &c->argv[2], &sum);
+    text_number(c->out, old + by);
+}
+
+static void hdel(call *c)
+{
+    entry *e;
+    long long found = 0;
+    if (!find(c, KIND_HASH, &e))
+        return;
+    for (size_t i = 2; e && i < c->n; i++) {
+        item *x = entry_find(e, &c->argv[i]);
+        if (x)
+            entry_drop(e, (size_t)(x - e->items));
+        found += x != NULL;
+    }
+    if (e)
+        drop_if_empty(c->s, e);
+    text_number(c->out, found);
+}
+
+static void hexists(call *c)
+{
+    entry *e;
+    if (find(c, KIND_HASH, &e))
+        text_number(c->out, e && entry_find(e, &c->argv[2]));
+}
+
+static void hlen(call *c)
+{
+    entry *e;
+    if (find(c, KIND_HASH, &e))
+        text_number(c->out, e ? (long long)e->count : 0);
+}
+
+static void add_score(call *c, double score)
+{
+    char digits[32];
+    text_bulk(c->out, digits,
+              (size_t)snprintf(digits, sizeof digits, "%.17g", score));
+}
+
+static void add_items(call *c, const entry *e)
+{
+    text_print(c->out, "*%zu\r\n", e ? e->count * 2 : 0);
+    for (size_t i = 0; e && i < e->count; i++) {
+        add_text(c, &e->items[i].name);
+        if (e->kind == KIND_HASH)
+            add_text(c, &e->items[i].value);
+        else
+            add_score(c, e->items[i].score);
+    }
+}
+
+static void hgetall(call *c)
+{
+    entry *e;
+    if (find(c, KIND_HASH, &e))
+        add_items(c, e);
+}
+
+/* A small hash comes as a whole. */
+static void hscan(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_HASH, &e))
+        return;
+    text_print(c->out, "*2\r\n$1\r\n0\r\n");
+    add_items(c, e);
+}
+
+/* --- sorted sets ---------------------------------------------------------- */
+
+static bool read_score(const word *w, double *score)
+{
+    char digits[64], *end;
+    if (w->len == 0 || w->len >= sizeof digits)
+        return false;
+    memcpy(digits, w->at, w->len);
+    digits[w->len] = '\0';
+    *score = strtod(digits, &end);
+    return !*end && !isnan(*score);
+}
+
+static void move(entry *e, item *x, double score)
+{
+    if (x->score == score)
+        return;
+    text name = x->name;
+    x->name = (text){0};
+    entry_drop(e, (size_t)(x - e->items));
+    word w = {name.at, name.len};
+    entry_add(e, &w, score);
+    text_free(&name);
+}
+
+static void zadd(call *c)
+{
+    entry *e;
+    double score;
+    bool xx = word_is(&c->argv[2], "XX");
+    size_t i = xx ? 3 : 2;
+    if (c->n != i + 2) {
+        syntax_error(c);
+        return;
+    }
+    if (!read_score(&c->argv[i], &score)) {
+        say(c, "-ERR value is not a valid float");
+        return;
+    }
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    item *x = e ? entry_find(e, &c->argv[i + 1]) : NULL;
+    if (!e && !xx)
+        e = store_add(c->s, &c->argv[1], KIND_ZSET);
+    text_number(c->out, !x && !xx);
+    if (x)
+        move(e, x, score);
+    else if (!xx)
+        entry_add(e, &c->argv[i + 1], score);
+}
+
+static void zrem(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    item *x = e ? entry_find(e, &c->argv[2]) : NULL;
+    text_number(c->out, x != NULL);
+    if (!x)
+        return;
+    entry_drop(e, (size_t)(x - e->items));
+    drop_if_empty(c->s, e);
+}
+
+static void zrank(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    const item *x = e ? entry_find(e, &c->argv[2]) : NULL;
+    if (x)
+        text_number(c->out, x - e->items);
+    else
+        say(c, "$-1");
+}
+
+static void zpopmin(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    if (!e) {
+        say(c, "*0");
+        return;
+    }
+    say(c, "*2");
+    add_text(c, &e->items[0].name);
+    add_score(c, e->items[0].score);
+    entry_drop(e, 0);
+    drop_if_empty(c->s, e);
+}
+
+/* ZRANGE key 0 -1 WITHSCORES, no other. */
+static void zrange(call *c)
+{
+    entry *e;
+    if (find(c, KIND_ZSET, &e))
+        add_items(c, e);
+}
+
+/* --- the server ----------------------------------------------------------- */
+
+static void publish(call *c)
+{
+    store *s = c->s;
+    text_number(c->out,
+                s->publish ? s->publish(s->arg, &c->argv[1], &c->argv[2]) : 0);
+}
+
+static void tell_time(call *c)
+{
+    say(c, "*2");
+    text_bulk_number(c->out, c->s->now_us / 1000000);
+    text_bulk_number(c->out, c->s->now_us % 1000000);
+}
+
+static void info(call *c)
+{
+    char all[256];
+    long long uptime = c->s->now_us / 1000000 - c->s->started_us / 1000000;
+    int n = snprintf(all, sizeof all,
+                     "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\n"
+                     "uptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory:0\r\n"
+                     "maxmemory_policy:noeviction\r\n",
+                     c->s->run_id, uptime);
+    text_bulk(c->out, all, (size_t)n);
+}
+
+static void ping(call *c)
+{
+    say(c, "+PONG");
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+#define READS  0
+#define WRITES 1
+#define GROWS  3 /* writes, and is refused where there is no memory */
+
+static const struct command {
+    const char *name;
+    size_t least, most; /* words; most 0: any number */
+    int flags;
+    void (*run)(call *c);
+} commands[] = {
+    {"exists", 2, 0, READS, exists},    {"set", 3, 0, GROWS, set},
+    {"get", 2, 2, READS, get},          {"time", 1, 1, READS, tell_time},
+    {"pexpire", 3, 3, WRITES, pexpire}, {"pttl", 2, 2, READS, pttl},
+    {"hset", 4, 0, GROWS, hset},        {"hexists", 3, 3, READS, hexists},
+    {"hdel", 3, 0, WRITES, hdel},       {"zpopmin", 2, 2, WRITES, zpopmin},
+    {"publish", 3, 3, READS, publish},  {"zadd", 4, 0, GROWS, zadd},
+    {"zrem", 3, 3, WRITES, zrem},       {"zrank", 3, 3, READS, zrank},
+    {"del", 2, 0, WRITES, del},         {"hlen", 2, 2, READS, hlen},
+    {"hscan", 3, 0, READS, hscan},      {"hincrby", 4, 4, GROWS, hincrby},
+    {"hgetall", 2, 2, READS, hgetall},  {"zrange", 5, 5, READS, zrange},
+    {"type", 2, 2, READS, type},        {"info", 1, 2, READS, info},
+    {"ping", 1, 1, READS, ping},        {"flushall", 1, 1, WRITES, flushall},
+};
+
+static const struct command *command_of(const word *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (word_is(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+void store_command(store *s, const word *argv, size_t n, text *out)
+{
+    call c = {s, argv, n, out};
+    const struct command *command = command_of(&argv[0]);
+    if (!command) {
+        text_print(out, "-ERR unknown command '%.*s'\r\n", (int)argv[0].len,
+                   argv[0].at);
+    } else if (n < command->least || (command->most && n > command->most)) {
+        text_print(out, "-ERR wrong number of arguments for '%s' command\r\n",
+                   command->name);
+    } else if (command->flags == GROWS && s->lacks_memory && !s->wrote) {
+        say(&c, "-OOM command not allowed when used memory > 'maxmemory'.");
+    } else {
+        s->wrote = s->in_script && (s->wrote || command->flags != READS);
+        command->run(&c);
+    }
+}

@@ -1,0 +1,325 @@
+/*
+ * Random commands: the scripts of the library with arguments that are mostly
+ * good, on few keys, and in between commands of all kinds on the same keys, so
+ * that types are wrong and TTLs odd.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "compare.h"
+#include "wire/keys.h"
+#include "wire/script.h"
+
+#define NAMES   3
+#define HOLDERS 3
+
+static const char *const names[NAMES] = {"a", "{a}", "b"};
+
+static const char *holder(int i)
+{
+    static const char *const all[HOLDERS + 1] = {
+        "host:1:11:00000000-0000-4000-8000-0000000000a1",
+        "host:1:12:00000000-0000-4000-8000-0000000000b2",
+        "host:2:11:00000000-0000-4000-8000-0000000000c3", "somebody"};
+    return all[i];
+}
+
+static void copy_key(char out[WORD_SIZE], rl_key key)
+{
+    snprintf(out, WORD_SIZE, "%.*s", (int)key.len, key.text);
+}
+
+static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
+{
+    size_t len = strlen(name);
+    if (which == 0)
+        snprintf(out, WORD_SIZE, "%s", name);
+    else if (which == 1)
+        copy_key(out, rl_key_token(name, len));
+    else if (which == 2)
+        copy_key(out, rl_key_queue(name, len));
+    else
+        copy_key(out, rl_key_tombstone(name, len, holder(whose)));
+}
+
+const char *known_key(size_t i)
+{
+    static char key[WORD_SIZE];
+    if (i >= NAMES * 6)
+        return NULL;
+    size_t which = i % 6;
+    key_of(key, names[i / 6], which < 3 ? (int)which : 3,
+           which < 3 ? 0 : (int)which - 3);
+    return key;
+}
+
+void say_word(command_line *to, const char *text)
+{
+    char *at = to->room[to->n];
+    size_t len = (size_t)snprintf(at, WORD_SIZE, "%s", text);
+    to->argv[to->n++] = (word){at, len};
+}
+
+static void say_number(command_line *to, long long n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", n);
+    say_word(to, digits);
+}
+
+static void say_one(chance *c, command_line *to, const char *const *of,
+                    int count)
+{
+    say_word(to, of[chance_below(c, count)]);
+}
+
+static void say_lease(chance *c, command_line *to)
+{
+    static const char *const all[] = {"1",      "20",      "1000",    "30000",
+                                      "200000", "2000000", "5000000", "0",
+                                      "-1",     "x",       "1e3"};
+    say_one(c, to, all, chance_ppm(c, 30000) ? 11 : 7);
+}
+
+static void say_level(chance *c, command_line *to, const char *most)
+{
+    static const char *const all[] = {"1", "2", "3", "0", "x"};
+    if (*most)
+        say_word(to, most);
+    else
+        say_one(c, to, all, chance_ppm(c, 30000) ? 5 : 3);
+}
+
+static void say_bell(chance *c, command_line *to)
+{
+    char bell[32];
+    snprintf(bell, sizeof bell, BELL_FORMAT, (int)chance_below(c, BELLS));
+    say_word(to, bell);
+}
+
+static void say_token(chance *c, command_line *to)
+{
+    static const char *const all[] = {"0",
+                                      "1",
+                                      "999",
+                                      "1600000000000000",
+                                      "1700000000000099",
+                                      "17000000000000999",
+                                      "999999999999999999",
+                                      "01",
+                                      "x"};
+    say_one(c, to, all, 9);
+}
+
+static void say_key(command_line *to, const char *name, int which, int whose)
+{
+    char key[WORD_SIZE];
+    key_of(key, name, which, whose);
+    say_word(to, key);
+}
+
+/* --- scripts -------------------------------------------------------------- */
+
+static void call_acquire(chance *c, command_line *to, const char *name, int who)
+{
+    say_word(to, "4");
+    for (int which = 0; which < 4; which++)
+        say_key(to, name, which, who);
+    say_word(to, holder(who));
+    say_lease(c, to);
+    say_level(c, to, chance_ppm(c, 700000) ? "1" : "");
+    if (chance_ppm(c, 500000))
+        say_bell(c, to);
+    else
+        say_word(to, "");
+    say_number(to, chance_ppm(c, 500000)
+                       ? 0
+                       : 1600000000000000 + chance_below(c, 1000));
+    if (chance_ppm(c, 300000))
+        say_token(c, to);
+}
+
+static void call_release(chance *c, command_line *to, const char *name, int who)
+{
+    static const char *const tombstones[] = {"0", "60000", "1000", "x"};
+    say_word(to, "3");
+    say_key(to, name, 0, who);
+    say_key(to, name, chance_ppm(c, 200000) ? 3 : 2, who);
+    say_key(to, name, 3, who);
+    say_word(to, holder(who));
+    say_level(c, to, chance_ppm(c, 800000) ? "0" : "");
+    say_word(to, chance_ppm(c, 800000) ? "0" : "5000");
+    say_one(c, to, tombstones, chance_ppm(c, 30000) ? 4 : 3);
+    say_word(to, "redisson_lock__channel:{x}");
+    say_word(to, name);
+}
+
+static void call_lease(chance *c, command_line *to, const char *name, int who)
+{
+    bool compare = chance_ppm(c, 300000);
+    say_word(to, compare ? "2" : "1");
+    say_key(to, name, 0, who);
+    if (compare)
+        say_key(to, name, 1, who);
+    say_word(to, holder(who));
+    say_lease(c, to);
+    if (compare)
+        say_token(c, to);
+}
+
+static void call_short(chance *c, command_line *to, const char *name,
+                       rl_script_id id)
+{
+    if (id == RL_SCRIPT_RAISE) {
+        say_word(to, "1");
+        say_key(to, name, 1, 0);
+        say_token(c, to);
+    } else if (id == RL_SCRIPT_LEAVE) {
+        say_word(to, "2");
+        say_key(to, name, 0, 0);
+        say_key(to, name, 2, 0);
+        say_bell(c, to);
+        say_word(to, name);
+    } else if (id == RL_SCRIPT_PROBE) {
+        say_word(to, "3");
+        for (int which = 1; which < 4; which++)
+            say_key(to, "rlock_probe:1", which, 0);
+        say_bell(c, to);
+    } else {
+        say_word(to, "0");
+    }
+}
+
+static void call_layout(chance *c, command_line *to, const char *name,
+                        const rl_layout *l)
+{
+    rl_script_id all[] = {l->acquire,       l->acquire, l->acquire,
+                          l->release,       l->release, l->renew,
+                          l->force_release, l->extend,  l->inspect};
+    rl_script_id id = all[chance_below(c, 9)];
+    int who = (int)chance_below(c, HOLDERS);
+    to->argv[1].at = rl_scripts[id].sha1;
+    to->argv[1].len = 40;
+    if (id == l->acquire) {
+        call_acquire(c, to, name, who);
+    } else if (id == l->release) {
+        call_release(c, to, name, who);
+    } else if (id == l->renew || id == l->extend) {
+        call_lease(c, to, name, who);
+    } else if (id == l->inspect) {
+        say_word(to, "1");
+        say_key(to, name, 0, 0);
+    } else {
+        say_word(to, "2");
+        say_key(to, name, 0, 0);
+        say_key(to, name, 2, 0);
+        say_word(to, "redisson_lock__channel:{x}");
+        say_word(to, name);
+    }
+}
+
+static void random_call(chance *c, command_line *to)
+{
+    static const rl_script_id others[] = {RL_SCRIPT_LEAVE, RL_SCRIPT_RAISE,
+                                          RL_SCRIPT_IDENTIFY, RL_SCRIPT_PROBE};
+    /* A name stays with its layout, mostly. */
+    int which = (int)chance_below(c, NAMES);
+    int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
+    say_word(to, "EVALSHA");
+    say_word(to, "");
+    if (chance_ppm(c, 900000)) {
+        call_layout(c, to, names[which], &rl_layouts[layout]);
+        return;
+    }
+    rl_script_id id = others[chance_below(c, 4)];
+    to->argv[1] = (word){rl_scripts[id].sha1, 40};
+    call_short(c, to, names[which], id);
+}
+
+/* --- plain commands ------------------------------------------------------- */
+
+/* Letters stand for words: k key, v value, h holder, n number, b bell. */
+static const char *const shapes[] = {
+    "EXISTS k",
+    "EXISTS k k",
+    "GET k",
+    "SET k v",
+    "SET k v PX n",
+    "SET k v NX PX n",
+    "SET k v XX",
+    "SET k v GET",
+    "SET k v PX n GET",
+    "SET k v NX XX",
+    "SET k v PX",
+    "DEL k",
+    "HSET k h n",
+    "HSET k h n v n",
+    "HSET k h",
+    "HDEL k h",
+    "HEXISTS k h",
+    "HLEN k",
+    "HSCAN k n",
+    "HINCRBY k h n",
+    "PEXPIRE k n",
+    "PTTL k",
+    "ZADD k n b",
+    "ZADD k XX n b",
+    "ZADD k v b",
+    "ZREM k b",
+    "ZRANK k b",
+    "ZPOPMIN k",
+    "PUBLISH b v",
+    "TIME",
+    "TYPE k",
+    "HGETALL k",
+    "ZRANGE k 0 -1 WITHSCORES",
+    "PING",
+    "GET",
+    "PEXPIRE k v",
+    "HINCRBY k h v",
+    "PEXPIRE k n",
+    "SET k 1600000123.5",
+};
+
+static void say_letter(chance *c, command_line *to, char letter)
+{
+    static const char *const values[] = {
+        "1", "17", "x", "", "1600000050", "999999999999999999", "0"};
+    static const char *const numbers[] = {"1",    "5",      "-1",     "0",
+                                          "2000", "100000", "5000000"};
+    if (letter == 'k')
+        say_key(to, names[chance_below(c, NAMES)], (int)chance_below(c, 4),
+                (int)chance_below(c, HOLDERS));
+    else if (letter == 'h')
+        say_word(to, holder((int)chance_below(c, HOLDERS + 1)));
+    else if (letter == 'b')
+        say_bell(c, to);
+    else if (letter == 'v')
+        say_one(c, to, values, 7);
+    else
+        say_one(c, to, numbers, 7);
+}
+
+static void random_plain(chance *c, command_line *to)
+{
+    const char *at = shapes[chance_below(c, sizeof shapes / sizeof *shapes)];
+    while (*at) {
+        char text[32];
+        size_t len = strcspn(at, " ");
+        snprintf(text, sizeof text, "%.*s", (int)len, at);
+        if (len == 1 && *at >= 'a' && *at <= 'z')
+            say_letter(c, to, *at);
+        else
+            say_word(to, text);
+        at += len + (at[len] == ' ');
+    }
+}
+
+void random_command(chance *c, command_line *to)
+{
+    to->n = 0;
+    if (chance_ppm(c, 800000))
+        random_call(c, to);
+    else
+        random_plain(c, to);
+}
