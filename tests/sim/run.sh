@@ -1,28 +1,105 @@
 #!/bin/sh
-# run.sh [--commands N]
+# run.sh [--from N] [--seeds M] [--commands C]
+# run.sh --seed N [--trace]
 #
-# Builds the simulator, and compares its store with a redis-server. Closes with
-# "N passed, N failed".
+# Builds the simulator, compares its store with a redis-server on C random
+# commands (200000), and runs M seeds (10000) from N (1) on; some of them twice,
+# which has to give the same history, byte for byte. A seed that fails is named.
+# With --seed only that one is run; --trace tells what happens in it. Closes with
+# a line of figures and "N passed, N failed".
 #
 #   BUILD_DIR   where to build; build-sim
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
-#   JOBS        how much at a time, of the build
+#   JOBS        how much at a time
 set -eu
 
 cd "$(dirname "$0")/../.."
 build=$(realpath -m "${BUILD_DIR:-build-sim}")
-commands=200000
-if [ "${1-}" = --commands ]; then
-    commands=$2
-fi
+jobs=${JOBS:-$(nproc)}
+from=1 seeds=10000 commands=200000 seed='' trace=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --trace)
+        trace=--trace
+        shift
+        continue
+        ;;
+    --from) from=$2 ;;
+    --seeds) seeds=$2 ;;
+    --commands) commands=$2 ;;
+    --seed) seed=$2 ;;
+    *)
+        sed -n 's/^# run.sh/usage: run.sh/p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift 2
+done
 
-# Whatever stops us before the end is a failure, and is said so.
+# Whatever stops us before all have run is a failure, and is said so.
 trap 'echo "0 passed, 1 failed"' EXIT
 
-tests/deps.sh sim
-# shellcheck disable=SC2086
-cmake -S . -B "$build" -DRLOCK_BUILD_SIM=ON -DRLOCK_BUILD_TESTS=OFF \
-    -DRLOCK_INSTALL=OFF ${CMAKE_ARGS:-}
-cmake --build "$build" --target rlock_sim_compare -j "${JOBS:-$(nproc)}"
+make_it() {
+    tests/deps.sh sim
+    # shellcheck disable=SC2086
+    cmake -S . -B "$build" -DRLOCK_BUILD_SIM=ON -DRLOCK_BUILD_TESTS=OFF \
+        -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF ${CMAKE_ARGS:-} &&
+        cmake --build "$build" --target rlock_sim rlock_sim_compare -j "$jobs"
+}
+mkdir -p "$build"
+if ! make_it >"$build/log" 2>&1; then
+    cat "$build/log"
+    exit 1
+fi
+sim=$build/tests/sim/rlock_sim
+
+if [ -n "$seed" ]; then
+    trap - EXIT
+    exec "$sim" --seed "$seed" $trace
+fi
+
+passed=0 failed=0
+count() { # FILE: a line of counts ends it
+    last=$(tail -n 1 "$1")
+    passed=$((passed + ${last%% passed*}))
+    last=${last#*, }
+    failed=$((failed + ${last%% failed*}))
+}
+
+"$build/tests/sim/compare" "$commands" >"$build/compare.log" || :
+cat "$build/compare.log"
+count "$build/compare.log"
+
+# The same trace from two processes, also after other seeds.
+"$sim" --from "$from" --seeds 20 --trace >"$build/trace.1" || :
+"$sim" --from "$from" --seeds 20 --trace >"$build/trace.2" || :
+# The last lines tell times.
+if [ "$(grep -v ' seeds in ' "$build/trace.1" | sha1sum)" = \
+    "$(grep -v ' seeds in ' "$build/trace.2" | sha1sum)" ]; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "two runs of seeds $from and following differ"
+fi
+rm -f "$build/trace.1" "$build/trace.2"
+"$sim" --from "$from" --seeds 200 --twice >"$build/twice.log" || :
+count "$build/twice.log"
+
+# As many at a time as there are processors; each its own part of the seeds.
+i=0
+while [ "$i" -lt "$jobs" ]; do
+    first=$((from + seeds * i / jobs))
+    next=$((from + seeds * (i + 1) / jobs))
+    i=$((i + 1))
+    "$sim" --from "$first" --seeds $((next - first)) >"$build/seeds.$i.log" &
+done
+wait
+while [ "$i" -gt 0 ]; do
+    cat "$build/seeds.$i.log"
+    count "$build/seeds.$i.log"
+    i=$((i - 1))
+done
+
 trap - EXIT
-exec "$build/tests/sim/compare" "$commands"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,253 @@
+/*
+ * Processes and their clients: an engine of the library's each, with its real
+ * core, around which the threads are played; and the pool, which plays
+ * route/pool.c without a limit.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+#include "owner.h"
+#include "world.h"
+
+#define TRUSTED_IDLE_US (1 * S)
+#define MOST_OWED       64
+
+int64_t process_now(const process *p)
+{
+    return clock_at(&p->clock, p->w->now_us);
+}
+
+int64_t client_now(const client *c)
+{
+    return process_now(c->p);
+}
+
+/* --- the pool ------------------------------------------------------------- */
+
+static bool is_good(conn *k)
+{
+    client *c = k->of;
+    bool trusted = k->c.rested_us > c->last_trouble_us &&
+                   client_now(c) - k->c.rested_us < TRUSTED_IDLE_US;
+    return trusted || !conn_is_stale(k);
+}
+
+static bool may_use(const conn *k, bool owing)
+{
+    if (!owing)
+        return k->c.line.pending == 0;
+    return !k->c.line.retired && k->c.line.pending < MOST_OWED &&
+           (k->c.known || !atomic_load(&k->of->e.core.identity.wanted));
+}
+
+static conn *find(client *c, const void *behind, bool owing)
+{
+    conn *first = NULL;
+    for (rl_link *l = rl_list_first(&c->idle); l;
+         l = rl_list_next(&c->idle, l)) {
+        conn *k = conn_of(RL_CONTAINER(l, rl_conn, idle));
+        if (!may_use(k, owing))
+            continue;
+        if (&k->c == behind)
+            return k;
+        if (!first)
+            first = k;
+    }
+    return first;
+}
+
+/* One that is idle, and, unless owing, owes nothing; or NULL. */
+conn *pool_take(client *c, const void *behind, bool owing)
+{
+    conn *k;
+    while ((k = find(c, behind, owing)) != NULL) {
+        rl_list_remove(&k->c.idle);
+        if (is_good(k) && (k->c.line.pending == 0 || conn_receive(k)))
+            return k;
+        pool_give_back(c, k);
+    }
+    return NULL;
+}
+
+void pool_give_back(client *c, conn *k)
+{
+    k->user = NULL;
+    if (conn_is_broken(k) || (k->c.line.retired && k->c.line.pending == 0)) {
+        if (conn_is_broken(k))
+            c->last_trouble_us = client_now(c);
+        conn_close(k);
+        return;
+    }
+    k->c.rested_us = client_now(c);
+    rl_list_add_first(&c->idle, &k->c.idle);
+}
+
+void pool_close(client *c)
+{
+    rl_link *l;
+    while ((l = rl_list_first(&c->idle)) != NULL) {
+        rl_list_remove(l);
+        conn_close(conn_of(RL_CONTAINER(l, rl_conn, idle)));
+    }
+}
+
+/* --- clients -------------------------------------------------------------- */
+
+static void on_event(const rlock_event *ev, void *arg)
+{
+    client *c = arg;
+    if (ev->type == RLOCK_EVENT_CONTENDED)
+        trace(c->w, "process %u waits for %s", c->p->index, ev->name);
+}
+
+static void ref_home(rl_home *home)
+{
+    RL_CONTAINER(home, client, home)->homes++;
+}
+
+static void unref_home(rl_home *home)
+{
+    RL_CONTAINER(home, client, home)->homes--;
+}
+
+static bool tell_home(rl_home *home, const rlock_event *ev)
+{
+    client *c = RL_CONTAINER(home, client, home);
+    rl_tell(&c->e.core, ev);
+    return true;
+}
+
+static void fill_settings(client *c)
+{
+    rl_settings *set = &c->e.core.set;
+    const config *from = &c->w->set;
+    *set = (rl_settings){.connect_timeout_ms = from->timeout_ms,
+                         .command_timeout_ms = from->timeout_ms,
+                         .watchdog_lease_ms = from->watchdog_ms,
+                         .redisson_channel = from->redisson,
+                         .on_event = on_event,
+                         .event_arg = c};
+    snprintf(set->process, sizeof set->process, "p%u:%u", c->p->index,
+             c->p->index);
+}
+
+/* What rlock_client_new() learns from its probe. */
+static void meet_server(client *c)
+{
+    server *s = c->s;
+    rl_item told[2] = {{.type = REDIS_REPLY_STRING,
+                        .str = s->store.run_id,
+                        .len = strlen(s->store.run_id)},
+                       {.type = REDIS_REPLY_INTEGER, .integer = 1}};
+    rl_identity_note(&c->e.core.identity, told, client_now(c));
+    if (c->w->set.red)
+        atomic_store(&c->e.core.identity.wanted, true);
+}
+
+static void fill_core(client *c)
+{
+    rl_core *core = &c->e.core;
+    char uuid[RL_UUID_LEN + 1];
+    fill_settings(c);
+    core->server = "a server";
+    rl_uuid_new(uuid);
+    snprintf(core->bell, sizeof core->bell, "%s%s", RL_BELL_PREFIX, uuid);
+    rl_identity_init(&core->identity);
+    if (!rl_holds_init(&core->holds, &core->stats, core->set.watchdog_lease_ms,
+                       c->w->set.max_hold_ms, true) ||
+        !rl_rooms_init(&core->rooms) || !rl_longest_init(&core->longest))
+        die("out of memory");
+    c->home = (rl_home){.ref = ref_home,
+                        .unref = unref_home,
+                        .tell = tell_home,
+                        .has_on_event = true,
+                        .stats = &core->stats};
+}
+
+void client_open(process *p, server *s, client *c)
+{
+    memset(c, 0, sizeof *c);
+    c->w = p->w;
+    c->p = p;
+    c->s = s;
+    rl_list_init(&c->idle);
+    fill_core(c);
+    meet_server(c);
+    keeper_open(c);
+    notifier_open(c);
+    doorbell_open(c);
+}
+
+void client_close(client *c)
+{
+    rl_core *core = &c->e.core;
+    keeper_close(c);
+    notifier_close(c);
+    doorbell_close(c);
+    conn_close(c->trial);
+    pool_close(c);
+    judge_client(c);
+    rl_rooms_fini(&core->rooms, false);
+    rl_longest_fini(&core->longest, false);
+    rl_holds_fini(&core->holds, false);
+    rl_identity_fini(&core->identity);
+}
+
+/* --- processes ------------------------------------------------------------ */
+
+process *process_open(world *w, unsigned index)
+{
+    process *p = need_memory(sizeof *p);
+    p->w = w;
+    p->index = index;
+    p->clock.base_us = chance_between(&w->chance, 1000 * S, 100000 * S);
+    p->clock.since_us = w->now_us;
+    p->clock.drift_ppm =
+        chance_between(&w->chance, -w->set.drift_ppm, w->set.drift_ppm);
+    for (size_t i = 0; i < w->set.servers; i++)
+        client_open(p, &w->server[i], &p->client[i]);
+    for (size_t i = 0; i < w->set.owners; i++)
+        p->owner[p->owners++] = owner_open(p, (unsigned)i);
+    return p;
+}
+
+void process_close(process *p)
+{
+    for (size_t i = 0; i < p->owners; i++)
+        owner_close(p->owner[i]);
+    for (size_t i = 0; i < p->w->set.servers; i++)
+        client_close(&p->client[i]);
+    free(p);
+}
+
+void process_stop(process *p, int64_t us)
+{
+    trace(p->w, "process %u stands still for %lld us", p->index, (long long)us);
+    p->paused_us = p->w->now_us + us;
+    p->resumed_us = p->paused_us;
+}
+
+/*
+ * It is cut off, for good, from everybody, and lives on for itself: so it winds
+ * down all it has, as nothing else would free it. What it said before may still
+ * arrive. Its host may be gone with it, or close its connections.
+ */
+void process_die(process *p)
+{
+    world *w = p->w;
+    bool quietly = chance_ppm(&w->chance, 300000);
+    trace(w, "process %u dies%s", p->index, quietly ? ", and its host" : "");
+    for (rl_link *k = rl_list_first(&w->conns); k;
+         k = rl_list_next(&w->conns, k)) {
+        conn *c = RL_CONTAINER(k, conn, all);
+        if (c->of->p != p)
+            continue;
+        if (!quietly)
+            conn_cut(c);
+        c->silent = true;
+    }
+    p->is_dead = true;
+    for (size_t i = 0; i < p->owners; i++)
+        owner_dies(p->owner[i]);
+}

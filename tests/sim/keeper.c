@@ -1,0 +1,289 @@
+/*
+ * Plays the keeper's thread (drive/keeper.c). Its tasks are the library's own
+ * (drive/tasks.c), which read no clock; what is played is the loop around them,
+ * the keeper's own connection, the answers that nobody waits for, and, of
+ * drive/connector.c, the trials of a server that is down.
+ */
+#include <string.h>
+
+#include "drive/tasks.h"
+#include "world.h"
+
+#define FIRST_PAUSE_US   (10 * MS)
+#define LAST_PAUSE_US    (1 * S)
+#define PAUSE_OF_LEASE   12
+#define PATIENCE_US      (10 * MS)
+#define TRIAL_PAUSE_US   (20 * MS)
+#define LONGEST_TRIAL_US (1 * S)
+
+static client *client_of_task(task *t)
+{
+    return RL_CONTAINER(t, client, keeper.task);
+}
+
+static void wake(rl_holds *t)
+{
+    rl_core *core = RL_CONTAINER(t, rl_core, holds);
+    task_wake(&client_of(core)->keeper.task);
+}
+
+int64_t rl_keeper_longest_pause_us(const rl_engine *e)
+{
+    return rl_min(LAST_PAUSE_US,
+                  e->core.set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
+}
+
+/* --- the connection ------------------------------------------------------- */
+
+static void back_off(client *c, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    int64_t pause_us = rl_min(k->pause_us, rl_keeper_longest_pause_us(&c->e));
+    k->not_before_us = now_us + rl_jitter(pause_us * 4 / 5);
+    k->pause_us = pause_us * 2;
+}
+
+static void drop_connection(client *c, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    conn *old = conn_of(k->conn);
+    k->conn = NULL;
+    conn_close(old);
+    back_off(c, now_us);
+}
+
+static void take_connection(client *c, int64_t now_us)
+{
+    conn *k = c->keeper.dialing;
+    if (!k)
+        return;
+    conn_state state = conn_settle(k);
+    if (state == CONN_DIALING || state == CONN_IDENTIFYING)
+        return;
+    c->keeper.dialing = NULL;
+    if (state == CONN_OPEN) {
+        c->e.keeper.conn = &k->c;
+        return;
+    }
+    rl_fault f = k->fault;
+    conn_close(k);
+    back_off(c, now_us);
+    rl_tasks_fail_due(&c->e, &f, now_us);
+}
+
+static void connect_if_due(client *c, bool due, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    take_connection(c, now_us);
+    if (k->conn && k->conn->line.pending == 0 && due &&
+        conn_is_stale(conn_of(k->conn)))
+        drop_connection(c, now_us);
+    if (k->conn || !due || now_us < k->not_before_us || c->keeper.dialing)
+        return;
+    c->keeper.dialing =
+        conn_dial(c, &c->keeper.task, rl_renewal_end(&c->e.core, now_us));
+}
+
+static void expire(client *c, int64_t now_us)
+{
+    rl_conn *k = c->e.keeper.conn;
+    const rl_slot *first = rl_line_first(&k->line);
+    if (first && RL_CONTAINER(first, rl_ask, slot)->until_us <= now_us)
+        conn_time_out(conn_of(k));
+}
+
+static void serve_connection(client *c, int64_t now_us)
+{
+    rl_keeper *keeper = &c->e.keeper;
+    rl_conn *k = keeper->conn;
+    if (!k)
+        return;
+    if (!rl_conn_is_broken(k) && !rl_tasks_may_send(keeper, now_us))
+        conn_time_out(conn_of(k));
+    if (!rl_conn_is_broken(k) && conn_send(conn_of(k)) && k->line.pending > 0) {
+        bool heard = conn_of(k)->inbox.len > 0;
+        if (conn_receive(conn_of(k)) && heard)
+            keeper->pause_us = FIRST_PAUSE_US;
+        if (!rl_conn_is_broken(k))
+            conn_send(conn_of(k)); /* a script that goes whole */
+    }
+    if (!rl_conn_is_broken(k))
+        expire(c, now_us);
+    if (rl_conn_is_broken(k) || (k->line.retired && k->line.pending == 0))
+        drop_connection(c, now_us);
+}
+
+/* --- answers that nobody waits for ---------------------------------------- */
+
+void keeper_expect(client *c, int64_t now_us)
+{
+    int64_t never = RL_NEVER;
+    if (atomic_compare_exchange_strong(&c->e.keeper.owing_us, &never,
+                                       now_us + PATIENCE_US))
+        task_wake(&c->keeper.task);
+}
+
+static void take_owing(client *c, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    int64_t next_us = RL_NEVER;
+    rl_link *next;
+    if (now_us < atomic_load(&k->owing_us))
+        return;
+    atomic_store(&k->owing_us, RL_NEVER);
+    for (rl_link *l = rl_list_first(&c->idle); l; l = next) {
+        conn *x = conn_of(RL_CONTAINER(l, rl_conn, idle));
+        next = rl_list_next(&c->idle, l);
+        if (x->c.line.pending == 0)
+            continue;
+        if (x->c.rested_us > now_us - PATIENCE_US) {
+            next_us = rl_min(next_us, x->c.rested_us);
+            continue;
+        }
+        rl_list_remove(l);
+        x->user = &c->keeper.task;
+        rl_list_add_last(&k->owing, l);
+    }
+    if (next_us != RL_NEVER)
+        keeper_expect(c, next_us);
+}
+
+static void serve_owing(client *c, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    rl_link *next;
+    for (rl_link *l = rl_list_first(&k->owing); l; l = next) {
+        conn *x = conn_of(RL_CONTAINER(l, rl_conn, idle));
+        next = rl_list_next(&k->owing, l);
+        if (conn_send(x))
+            conn_receive(x);
+        if (!conn_is_broken(x))
+            conn_send(x);
+        if (!conn_is_broken(x) && x->c.line.pending > 0 &&
+            now_us >= x->c.patient_us) {
+            conn_time_out(x);
+            client_suspect(c);
+        }
+        if (!conn_is_broken(x) && x->c.line.pending > 0)
+            continue;
+        rl_list_remove(l);
+        pool_give_back(c, x);
+    }
+}
+
+/* --- a server that is down ------------------------------------------------ */
+
+void client_suspect(client *c)
+{
+    if (c->down)
+        return;
+    c->down = true;
+    c->down_until_us = client_now(c);
+    task_wake(&c->keeper.task);
+}
+
+/* A connection that opens, and is identified, will do for a PING. */
+static void try_server(client *c, int64_t now_us)
+{
+    if (!c->trial && c->down && now_us >= c->down_until_us)
+        c->trial = conn_dial(c, &c->keeper.task, RL_NEVER);
+    if (!c->trial)
+        return;
+    conn *k = c->trial;
+    conn_state state = conn_settle(k);
+    if (state == CONN_DIALING || state == CONN_IDENTIFYING)
+        return;
+    c->trial = NULL;
+    c->down = state != CONN_OPEN;
+    c->down_until_us = now_us + rl_jitter(TRIAL_PAUSE_US * 4);
+    if (c->down)
+        conn_close(k);
+    else
+        pool_give_back(c, k);
+}
+
+/* --- the loop ------------------------------------------------------------- */
+
+static int64_t next_due_us(client *c)
+{
+    rl_holds *t = &c->e.core.holds;
+    const rl_heap_node *first = rl_heap_first(&t->work);
+    int64_t due_us = first ? first->due_us : RL_NEVER;
+    t->sleeps_us[RL_KEEPER] = rl_max(due_us, c->e.keeper.not_before_us);
+    return due_us;
+}
+
+static int64_t wake_up_us(client *c, int64_t due_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    int64_t us = atomic_load(&k->owing_us);
+    if (k->conn && !rl_conn_is_broken(k->conn)) {
+        const rl_slot *first = rl_line_first(&k->conn->line);
+        if (first)
+            us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
+        if (rl_tasks_have_room(k))
+            us = rl_min(us, rl_max(due_us, k->not_before_us));
+    } else if (!c->keeper.dialing) {
+        us = rl_min(us, rl_max(due_us, k->not_before_us));
+    }
+    for (rl_link *l = rl_list_first(&k->owing); l;
+         l = rl_list_next(&k->owing, l))
+        us = rl_min(us, RL_CONTAINER(l, rl_conn, idle)->patient_us);
+    if (c->keeper.dialing)
+        us = rl_min(us, c->keeper.dialing->dial_until_us);
+    if (c->down)
+        us = rl_min(us, c->trial ? c->trial->dial_until_us : c->down_until_us);
+    return us;
+}
+
+static void run(task *t)
+{
+    client *c = client_of_task(t);
+    int64_t now_us = client_now(c);
+    int64_t due_us = next_due_us(c);
+    connect_if_due(c, due_us <= now_us, now_us);
+    if (now_us >= c->e.keeper.not_before_us)
+        rl_tasks_push_due(&c->e, now_us);
+    serve_connection(c, now_us);
+    take_owing(c, now_us);
+    serve_owing(c, now_us);
+    try_server(c, now_us);
+    task_sleep(t, wake_up_us(c, next_due_us(c)));
+}
+
+bool keeper_is_idle(const client *c)
+{
+    const rl_keeper *k = &c->e.keeper;
+    return k->in_flight == 0 && rl_list_is_empty(&k->owing) &&
+           c->e.core.holds.undoing == 0;
+}
+
+void keeper_open(client *c)
+{
+    rl_keeper *k = &c->e.keeper;
+    task_init(&c->keeper.task, c->p, run, "keeper");
+    c->e.core.holds.wake[RL_KEEPER] = wake;
+    rl_list_init(&k->owing);
+    k->pause_us = FIRST_PAUSE_US;
+    k->end_us = RL_NEVER;
+    atomic_init(&k->owing_us, RL_NEVER);
+    if (!rl_tasks_init(k))
+        die("out of memory");
+}
+
+/* What is still under way ends here. */
+void keeper_close(client *c)
+{
+    rl_keeper *k = &c->e.keeper;
+    rl_link *l;
+    conn_close(c->keeper.dialing);
+    if (k->conn)
+        conn_close(conn_of(k->conn));
+    k->conn = NULL;
+    while ((l = rl_list_first(&k->owing)) != NULL) {
+        rl_list_remove(l);
+        conn_close(conn_of(RL_CONTAINER(l, rl_conn, idle)));
+    }
+    rl_tasks_fini(k);
+    task_fini(&c->keeper.task);
+}

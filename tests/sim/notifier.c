@@ -1,0 +1,68 @@
+/* Plays the notifier's thread (drive/notifier.c): deadlines, and who is told.
+ */
+#include "core/op.h"
+#include "judge.h"
+#include "world.h"
+
+static rl_hold *first_report(rl_holds *t)
+{
+    rl_link *k;
+    while ((k = rl_list_first(&t->reports)) != NULL) {
+        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
+        if (h->reports)
+            return h;
+        rl_hold_unqueue_locked(t, h);
+        rl_hold_unref_locked(t, h);
+    }
+    return NULL;
+}
+
+/* False: there was nothing to tell. */
+static bool deliver(client *c)
+{
+    rl_holds *t = &c->e.core.holds;
+    rl_hold *h = first_report(t);
+    if (!h)
+        return false;
+    unsigned type = 0;
+    while (!(h->reports & 1u << type))
+        type++;
+    h->reports &= ~(1u << type);
+    if (type == RLOCK_EVENT_LOST)
+        judge_loss(c, h);
+    if (h->reports)
+        return true;
+    rl_hold_unqueue_locked(t, h);
+    rl_hold_unref_locked(t, h);
+    return true;
+}
+
+static void run(task *task)
+{
+    client *c = RL_CONTAINER(task, client, notifier);
+    rl_holds *t = &c->e.core.holds;
+    do {
+        rl_holds_expire_locked(t, client_now(c));
+    } while (deliver(c));
+    rl_heap_node *first = rl_heap_first(&t->expiry);
+    int64_t until_us = first ? first->due_us : RL_NEVER;
+    t->sleeps_us[RL_NOTIFIER] = until_us;
+    task_sleep(task, until_us);
+}
+
+static void wake(rl_holds *t)
+{
+    rl_core *core = RL_CONTAINER(t, rl_core, holds);
+    task_wake(&client_of(core)->notifier);
+}
+
+void notifier_open(client *c)
+{
+    task_init(&c->notifier, c->p, run, "notifier");
+    c->e.core.holds.wake[RL_NOTIFIER] = wake;
+}
+
+void notifier_close(client *c)
+{
+    task_fini(&c->notifier);
+}
