@@ -136,10 +136,11 @@ static void fill_settings(client *c)
 static void meet_server(client *c)
 {
     server *s = c->s;
+    int64_t uptime_s = (server_now(s) - s->store.started_us) / S;
     rl_item told[2] = {{.type = REDIS_REPLY_STRING,
                         .str = s->store.run_id,
                         .len = strlen(s->store.run_id)},
-                       {.type = REDIS_REPLY_INTEGER, .integer = 1}};
+                       {.type = REDIS_REPLY_INTEGER, .integer = uptime_s}};
     rl_identity_note(&c->e.core.identity, told, client_now(c));
     if (c->w->set.red)
         atomic_store(&c->e.core.identity.wanted, true);
@@ -179,14 +180,19 @@ void client_open(process *p, server *s, client *c)
     doorbell_open(c);
 }
 
-void client_close(client *c)
+/* What goes on ends; holds of one lock refer to several clients. */
+static void client_end(client *c)
 {
-    rl_core *core = &c->e.core;
     keeper_close(c);
     notifier_close(c);
     doorbell_close(c);
     conn_close(c->trial);
     pool_close(c);
+}
+
+static void client_close(client *c)
+{
+    rl_core *core = &c->e.core;
     judge_client(c);
     rl_rooms_fini(&core->rooms, false);
     rl_longest_fini(&core->longest, false);
@@ -216,6 +222,8 @@ void process_close(process *p)
 {
     for (size_t i = 0; i < p->owners; i++)
         owner_close(p->owner[i]);
+    for (size_t i = 0; i < p->w->set.servers; i++)
+        client_end(&p->client[i]);
     for (size_t i = 0; i < p->w->set.servers; i++)
         client_close(&p->client[i]);
     free(p);

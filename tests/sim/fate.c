@@ -25,6 +25,11 @@ static void draw_size(config *c, chance *dice)
     }
     c->names = (size_t)chance_between(dice, 1, 3);
     c->servers = chance_ppm(dice, 800000) ? 1 : 2;
+    if (chance_ppm(dice, 250000)) {
+        c->red = true;
+        c->servers = chance_ppm(dice, 700000) ? 3 : 5;
+        c->names = (size_t)chance_between(dice, 1, 2);
+    }
     c->steps = chance_between(dice, 250, 2000) * (int64_t)c->processes;
 }
 
@@ -144,7 +149,7 @@ static void step_clock(world *w, server *s)
     s->clock_went_back = s->clock_went_back || back;
     s->clock_broke = s->clock_broke || !back;
     if (!back)
-        s->harm++;
+        server_is_misused(s);
 }
 
 static void delete_keys(world *w, server *s)
@@ -157,7 +162,7 @@ static void delete_keys(world *w, server *s)
             continue;
         trace(w, "server %u: somebody deletes %s", s->index, w->lock[i].name);
         store_remove(&s->store, e);
-        s->harm++;
+        server_is_misused(s);
     }
 }
 

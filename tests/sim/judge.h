@@ -13,6 +13,9 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
 void judge_grant(owner *o, size_t name);
 void judge_told(owner *o, rlock_status status);
 
+/* The last unlock has been confirmed. */
+void judge_release(owner *o, size_t name);
+
 /* The owner's last unlock is about to be, or has been. */
 void judge_end_of_hold(owner *o, size_t name);
 
@@ -27,5 +30,26 @@ void judge_freeing(world *w, size_t name); /* a release was executed */
 void judge_client(client *c);              /* about to be closed, all quiet */
 void judge_end(world *w);                  /* when nothing happens any more */
 void judge_accounts(owner *o);             /* about to be closed */
+
+/* --- between the judges --------------------------------------------------- */
+
+const char *judge_name_of(const world *w, size_t name);
+size_t judge_find_name(const world *w, const word *name); /* NAMES_MAX: none */
+
+/* May it have been lost through nobody's fault since it was granted? */
+bool judge_excuses(const owner *o, size_t name);
+unsigned judge_harm(const world *w, size_t name);
+bool judge_excuses_tokens(const world *w, size_t name);
+
+/* Is the owner told, now, that it holds it? */
+bool judge_believes(owner *o, size_t name);
+
+/* A thread that is due runs within this, if its process does; and has it? */
+int64_t judge_latency_us(const world *w);
+bool judge_has_run_since(const owner *o, int64_t true_us);
+
+/* What the server counts for a hold in the hash layout; -1: nothing. */
+long long judge_counted(world *w, size_t name, const rl_hold *h);
+bool judge_is_hash(const world *w, size_t name);
 
 #endif

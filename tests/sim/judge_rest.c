@@ -149,7 +149,8 @@ static bool begins_with(const text *t, const char *prefix)
 /* Is it of a lock that a process which lives has let go of? */
 static bool is_left(const world *w, const server *s, const entry *e)
 {
-    if (s->data_lost || s->clock_broke || s->clock_went_back)
+    if (s->data_lost || s->clock_broke || s->clock_went_back ||
+        w->figures.votes_twice > 0)
         return false;
     for (size_t i = 0; i < w->set.names; i++) {
         const lock_truth *truth = &w->lock[i];
@@ -225,6 +226,11 @@ static void judge_work(world *w)
     /* Who listens on Redisson's channel is woken by every release. */
     if (w->set.redisson)
         verbs += f->hand_overs * w->set.processes;
+    /* Red: of each node, votes and their undoing, before the votes agree. */
+    if (w->set.red) {
+        verbs *= 2 * w->set.servers;
+        per_second *= 4 * w->set.servers;
+    }
     if (w->set.calm && f->calls > 4 * verbs + seconds * per_second + 50)
         judge_fail(w, "judge 6: %llu calls for %llu verbs in %llu s", f->calls,
                    verbs, seconds);

@@ -251,10 +251,19 @@ static void run(task *t)
     task_sleep(t, wake_up_us(c, next_due_us(c)));
 }
 
+/* Does an idle connection owe answers that nobody has read yet? */
+static bool is_owed(const client *c)
+{
+    for (rl_link *l = rl_list_first(&c->idle); l; l = rl_list_next(&c->idle, l))
+        if (RL_CONTAINER(l, rl_conn, idle)->line.pending > 0)
+            return true;
+    return false;
+}
+
 bool keeper_is_idle(const client *c)
 {
     const rl_keeper *k = &c->e.keeper;
-    return k->in_flight == 0 && rl_list_is_empty(&k->owing) &&
+    return k->in_flight == 0 && rl_list_is_empty(&k->owing) && !is_owed(c) &&
            c->e.core.holds.undoing == 0;
 }
 

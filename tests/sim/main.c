@@ -1,8 +1,10 @@
 /*
  * rlock_sim [--from N] [--seeds M] [--seed N [--trace]] [--twice]
+ *           [--first]
  *
  * Runs M seeds from N on, each a world of its own, and tells which failed and
- * why. Closes with a line of figures and "N passed, N failed", by seeds.
+ * why; with --first, only up to the first that fails. Closes with a line of
+ * figures and "N passed, N failed", by seeds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 typedef struct options {
     uint64_t from, seeds;
-    bool traces, twice, verbose;
+    bool traces, twice, verbose, first;
 } options;
 
 typedef struct outcome {
@@ -27,7 +29,7 @@ typedef struct outcome {
 static void usage(void)
 {
     die("usage: rlock_sim [--from N] [--seeds M] [--seed N] [--trace] "
-        "[--twice] [--verbose]");
+        "[--twice] [--verbose] [--first]");
 }
 
 static void read_options(options *o, int argc, char **argv)
@@ -41,6 +43,8 @@ static void read_options(options *o, int argc, char **argv)
             o->twice = true;
         } else if (strcmp(argv[i], "--verbose") == 0) {
             o->verbose = true;
+        } else if (strcmp(argv[i], "--first") == 0) {
+            o->first = true;
         } else if (!value) {
             usage();
         } else {
@@ -50,7 +54,7 @@ static void read_options(options *o, int argc, char **argv)
             else if (strcmp(argv[i], "--seeds") == 0)
                 o->seeds = n;
             else if (strcmp(argv[i], "--seed") == 0)
-                *o = (options){n, 1, o->traces, o->twice, o->verbose};
+                o->from = n, o->seeds = 1;
             else
                 usage();
             i++;
@@ -60,11 +64,12 @@ static void read_options(options *o, int argc, char **argv)
 
 static void tell_config(const config *c)
 {
-    printf("%s: %zu processes of %zu owners, %zu names, %zu servers; watchdog "
-           "%lld ms, timeout %lld ms, delay %lld us\n",
-           c->calm ? "calm" : "mad", c->processes, c->owners, c->names,
-           c->servers, (long long)c->watchdog_ms, (long long)c->timeout_ms,
-           (long long)c->delay_us);
+    printf(
+        "%s, %s: %zu processes of %zu owners, %zu names, %zu servers; watchdog "
+        "%lld ms, timeout %lld ms, delay %lld us\n",
+        c->calm ? "calm" : "mad", c->red ? "Red" : "single", c->processes,
+        c->owners, c->names, c->servers, (long long)c->watchdog_ms,
+        (long long)c->timeout_ms, (long long)c->delay_us);
     for (int i = 0; i < FAULTS; i++)
         if (c->fault_ppm[i] > 0)
             printf("%s %lld, ", fault_names[i], (long long)c->fault_ppm[i]);
@@ -111,7 +116,8 @@ static void tell_figures(const figures *f, uint64_t seeds, double seconds)
         f->steps, f->calls, faults, (long long)(f->simulated_us / S),
         f->acquires, f->busy, f->timeouts, f->canceled, f->failed, f->losses,
         f->hand_overs, f->late_wakes);
-    printf("known: %llu acquires told too late\n", f->told_too_late);
+    printf("known: %llu acquires told too late, %llu votes asked twice\n",
+           f->told_too_late, f->votes_twice);
     printf("%llu seeds in %.1f s: %.0f a minute, %.0f steps a seed\n",
            (unsigned long long)seeds, seconds, (double)seeds / seconds * 60,
            (double)f->steps / (double)seeds);
@@ -140,15 +146,17 @@ int main(int argc, char **argv)
 {
     options o;
     figures all = {0};
-    unsigned long long failed = 0;
+    unsigned long long failed = 0, ran = 0;
     read_options(&o, argc, argv);
     setvbuf(stdout, NULL, o.traces ? _IOFBF : _IOLBF, 1 << 16);
     double began = cpu_seconds();
-    for (uint64_t seed = o.from; seed < o.from + o.seeds; seed++) {
+    for (uint64_t seed = o.from;
+         seed < o.from + o.seeds && !(o.first && failed); seed++) {
         outcome out;
         try_seed(&o, seed, &out);
         add(&all, &out.figures);
         failed += out.failed;
+        ran++;
         if (out.failed)
             printf("seed %llu: %s\n", (unsigned long long)seed, out.failure);
         if (o.verbose || o.traces)
@@ -157,8 +165,7 @@ int main(int argc, char **argv)
                    out.figures.steps);
     }
     script_end();
-    tell_figures(&all, o.seeds, cpu_seconds() - began);
-    printf("%llu passed, %llu failed\n", (unsigned long long)o.seeds - failed,
-           failed);
+    tell_figures(&all, ran, cpu_seconds() - began);
+    printf("%llu passed, %llu failed\n", ran - failed, failed);
     return failed > 0;
 }

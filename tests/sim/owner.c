@@ -63,20 +63,20 @@ static void acquire(owner *o, size_t name)
     int64_t wait_ms = some_wait(o), lease_ms = some_lease(o);
     say(o, o->holding[name].hold ? "re-enters" : "acquires", name, wait_ms,
         lease_ms);
-    verb_acquire(o, name, wait_ms, lease_ms);
+    (o->p->w->set.red ? red_acquire : verb_acquire)(o, name, wait_ms, lease_ms);
 }
 
 static void extend(owner *o, size_t name)
 {
     int64_t lease_ms = some_lease(o);
     say(o, "extends", name, 0, lease_ms);
-    verb_extend(o, name, lease_ms);
+    (o->p->w->set.red ? red_extend : verb_extend)(o, name, lease_ms);
 }
 
 static void unlock(owner *o, size_t name)
 {
     say(o, "unlocks", name, 0, 0);
-    verb_unlock(o, name);
+    (o->p->w->set.red ? red_unlock : verb_unlock)(o, name);
 }
 
 /* The last that it has taken; NAMES_MAX: none. */
@@ -98,7 +98,7 @@ static void choose_holding(owner *o, size_t name)
         acquire(o, name);
     else if (dice_shows < 75)
         extend(o, name);
-    else if (dice_shows < 80)
+    else if (dice_shows < 80 && !o->p->w->set.red)
         verb_inspect(o, name);
     else if (dice_shows < 85 && name + 1 < o->p->w->set.names)
         acquire(o, name + 1);
@@ -113,9 +113,10 @@ static void choose_free(owner *o)
     int64_t dice_shows = chance_below(dice(o), 100);
     if (dice_shows < 85)
         acquire(o, name);
-    else if (dice_shows < 90)
+    else if (dice_shows < 90 && !w->set.red)
         verb_inspect(o, name);
-    else if (chance_ppm(dice(o), w->set.fault_ppm[FAULT_FORCE] * 100))
+    else if (!w->set.red &&
+             chance_ppm(dice(o), w->set.fault_ppm[FAULT_FORCE] * 100))
         verb_force(o, name);
     else
         think(o, w->set.think_us * 10);

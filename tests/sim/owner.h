@@ -21,9 +21,9 @@ typedef struct account {
 /* An owner's hold of a name. */
 typedef struct holding {
     rl_hold *hold; /* referenced; NULL: none. Of a Red lock, the first node's */
-    rl_group *group;            /* of a Red lock, counted */
-    rl_hold *node[SERVERS_MAX]; /* of a Red lock, referenced */
-    size_t account;             /* its number */
+    rl_group *group; /* of a Red lock, counted */
+    size_t at;       /* whose that first hold is */
+    size_t account;  /* its number */
     int count;
     bool unsure;    /* what the server counts is not known */
     bool releasing; /* it is not believed in any more */
@@ -67,6 +67,11 @@ struct owner {
     rl_op op;
     rl_part part;
     rl_extend extend;
+    /* Of a Red lock: its nodes, with the holds there, referenced. */
+    size_t nodes;
+    rl_hold *node[SERVERS_MAX];
+    rl_group *group;
+    bool was_renewed;
     rlock_holder holder;
     rlock_status status;
 };
@@ -83,6 +88,10 @@ void verb_extend(owner *o, size_t name, int64_t lease_ms);
 void verb_unlock(owner *o, size_t name);
 void verb_force(owner *o, size_t name);
 void verb_inspect(owner *o, size_t name);
+void red_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
+void red_extend(owner *o, size_t name, int64_t lease_ms);
+void red_unlock(owner *o, size_t name);
+bool red_believes(owner *o, size_t name);
 void owner_cancel(owner *o, size_t name);
 
 void owner_is_told(owner *o, rlock_status status);

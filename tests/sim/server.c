@@ -227,6 +227,12 @@ void server_pause(server *s, int64_t us)
     timer_set(s->w, &s->resume, s->w->now_us + us);
 }
 
+void server_is_misused(server *s)
+{
+    s->harm++;
+    s->misuse++;
+}
+
 static void name_run(server *s)
 {
     snprintf(s->store.run_id, sizeof s->store.run_id, "%020u%020u", s->index,
@@ -264,12 +270,16 @@ void server_open(world *w, server *s, unsigned index)
     *s = (server){.w = w, .index = index};
     s->store.publish = publish;
     s->store.arg = s;
-    s->clock.base_us = 1600000000 * S + chance_below(&w->chance, 1000 * S);
+    /* The nodes of a Red lock have clocks that somebody cares for. */
+    s->clock.base_us =
+        1600000000 * S +
+        chance_below(&w->chance, w->set.red ? 20 * MS : 1000 * S);
     s->clock.since_us = w->now_us;
     s->clock.drift_ppm =
         chance_between(&w->chance, -w->set.drift_ppm, w->set.drift_ppm);
     s->run = 1;
     name_run(s);
+    s->store.started_us -= 1000000 * S; /* it has been up for long */
     timer_init(w, &s->resume, resume);
     timer_init(w, &s->hear, hear);
     timer_init(w, &s->remember, remember);

@@ -11,12 +11,15 @@
 
 client *owner_client(owner *o, size_t name)
 {
+    if (o->p->w->set.red)
+        return &o->p->client[0];
     return &o->p->client[lock_server(o->p->w, name)->index];
 }
 
 const rl_target *owner_target(const owner *o, size_t name)
 {
-    return &o->p->w->lock[name].what;
+    const lock_truth *truth = &o->p->w->lock[name];
+    return o->p->w->set.red ? &truth->red : &truth->what;
 }
 
 static rl_core *core_of(owner *o, size_t name)
@@ -152,6 +155,8 @@ static void unlocked(runner *r)
     owner *o = owner_of(r);
     rlock_status s = o->part.ok ? RLOCK_OK : o->part.fault.status;
     note_doubt(o);
+    if (o->part.level == 0 && s == RLOCK_OK)
+        judge_release(o, o->name);
     if (o->part.level == 0)
         let_go(o);
     owner_is_told(o, s);

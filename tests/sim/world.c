@@ -43,6 +43,8 @@ static void name_locks(world *w)
                             ? RLOCK_LAYOUT_HASH
                             : (size_t)chance_below(&w->chance, 3);
         snprintf(truth->name, sizeof truth->name, "%s", names[i]);
+        truth->red = (rl_target){truth->name, (size_t)(i == 1 ? 3 : 1),
+                                 RL_SINGLE_SCOPES + 1, &rl_layouts[layout % 2]};
         truth->what = (rl_target){truth->name, (size_t)(i == 1 ? 3 : 1), layout,
                                   &rl_layouts[layout]};
     }

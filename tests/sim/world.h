@@ -138,7 +138,9 @@ typedef struct server {
     bool clock_broke; /* it jumped ahead: leases ended early */
     bool clock_went_back;
     bool data_lost, lacked_memory;
-    unsigned harm; /* grows when locks may be lost without anybody's doing */
+    /* Grow when locks may be lost through nobody's fault: also with data, or
+       only through what somebody does to them. */
+    unsigned harm, misuse;
     unsigned long long calls; /* of scripts */
 } server;
 
@@ -149,6 +151,7 @@ void server_take(conn *c);    /* what has come on a connection */
 void server_hang_up(conn *c); /* it is closed on the server's side */
 void server_restart(server *s, fault how);
 void server_pause(server *s, int64_t us);
+void server_is_misused(server *s);
 
 typedef enum conn_state {
     CONN_DIALING,
@@ -281,7 +284,6 @@ struct client {
 };
 
 void client_open(process *p, server *s, client *c);
-void client_close(client *c);
 static inline client *client_of(rl_core *core)
 {
     return (client *)(void *)RL_CONTAINER(core, rl_engine, core);
@@ -343,7 +345,8 @@ typedef struct figures {
     unsigned long long inspects;
     unsigned long long calls, faults[FAULTS];
     unsigned long long hand_overs, late_wakes;
-    unsigned long long told_too_late; /* known: see told_too_late() */
+    /* Known: see told_too_late() and schedule_vote(). */
+    unsigned long long told_too_late, votes_twice;
     int64_t simulated_us;
 } figures;
 

@@ -1,0 +1,91 @@
+/* What the servers execute, as the judges and the trace see it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+#include "script.h"
+#include "wire/script.h"
+
+/* The holder "pI:I:TID:UUID": its owner. */
+static owner *owner_of_holder(world *w, const word *holder)
+{
+    char text[RL_HOLDER_MAX];
+    unsigned p, again;
+    long tid;
+    snprintf(text, sizeof text, "%.*s", (int)holder->len, holder->at);
+    if (sscanf(text, "p%u:%u:%ld:", &p, &again, &tid) != 3)
+        return NULL;
+    return owner_by_serial(w, (uint64_t)tid);
+}
+
+size_t judge_find_name(const world *w, const word *name)
+{
+    for (size_t i = 0; i < w->set.names; i++)
+        if (word_is(name, w->lock[i].name))
+            return i;
+    return NAMES_MAX;
+}
+
+static bool is_acquire(int script)
+{
+    for (size_t i = 0; i < RL_SINGLE_SCOPES; i++)
+        if (script == (int)rl_layouts[i].acquire)
+            return true;
+    return false;
+}
+
+static bool is_release(int script)
+{
+    for (size_t i = 0; i < RL_SINGLE_SCOPES; i++)
+        if (script == (int)rl_layouts[i].release)
+            return true;
+    return false;
+}
+
+static bool is_force(int script)
+{
+    for (size_t i = 0; i < RL_SINGLE_SCOPES; i++)
+        if (script == (int)rl_layouts[i].force_release)
+            return true;
+    return false;
+}
+
+static void trace_call(conn *c, int script, const word *argv, size_t n,
+                       const char *reply, size_t len)
+{
+    char said[120];
+    size_t used = 0;
+    if (!c->w->traces)
+        return;
+    for (size_t i = 0; i < len && used < sizeof said - 1; i++)
+        if (reply[i] != '\r')
+            said[used++] = reply[i] == '\n' ? ' ' : reply[i];
+    said[used] = '\0';
+    trace(c->w, "server %u: %s %.*s for process %u on connection %u: %s",
+          c->s->index, rl_scripts[script].name, n > 0 ? (int)argv[0].len : 0,
+          n > 0 ? argv[0].at : "", c->of->p->index, c->number, said);
+    if (is_acquire(script) && n > 6)
+        trace(c->w, "    holder %.*s, lease %.*s, level %.*s, bell %.*s",
+              (int)argv[4].len, argv[4].at, (int)argv[5].len, argv[5].at,
+              (int)argv[6].len, argv[6].at, (int)argv[7].len, argv[7].at);
+}
+
+void judge_call(conn *c, int script, const word *argv, size_t n,
+                const char *reply, size_t len)
+{
+    world *w = c->w;
+    trace_call(c, script, argv, n, reply, len);
+    w->figures.calls++;
+    size_t name = n > 0 ? judge_find_name(w, &argv[0]) : NAMES_MAX;
+    if (name == NAMES_MAX)
+        return;
+    if (is_force(script) && strncmp(reply, ":1", 2) == 0)
+        server_is_misused(c->s);
+    if (is_acquire(script) && len > 6 && strncmp(reply + 4, ":1", 2) == 0) {
+        owner *o = owner_of_holder(w, &argv[4]);
+        if (o)
+            o->harm[name] = judge_harm(w, name);
+    }
+    if (is_force(script) || is_release(script))
+        judge_freeing(w, name);
+}

@@ -1,0 +1,231 @@
+/*
+ * The judge of what is told: tokens grow with the grants and are kept by
+ * re-entries, counts agree with the server's, and every call ends in time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "judge.h"
+
+/* --- grants --------------------------------------------------------------- */
+
+static uint64_t token_of(const holding *have)
+{
+    return have->group ? have->group->token : have->hold->token;
+}
+
+static size_t open_account(owner *o, size_t name)
+{
+    const holding *have = &o->holding[name];
+    const rl_hold *h = have->hold;
+    if (o->count == o->room) {
+        o->room = o->room * 2 + 8;
+        o->accounts = realloc(o->accounts, o->room * sizeof *o->accounts);
+        if (!o->accounts)
+            die("out of memory");
+    }
+    account *x = &o->accounts[o->count];
+    *x = (account){.name = name, .token = token_of(have)};
+    strcpy(x->uuid, h->holder + strlen(h->holder) - RL_UUID_LEN);
+    return o->count++;
+}
+
+static void judge_token(owner *o, size_t name)
+{
+    world *w = o->p->w;
+    lock_truth *truth = &w->lock[name];
+    uint64_t token = token_of(&o->holding[name]);
+    if (token <= truth->last_token && !judge_excuses(o, name) &&
+        !judge_excuses_tokens(w, name))
+        judge_fail(w, "judge 2: owner %u got %s with token %llu after %llu",
+                   o->number, truth->name, (unsigned long long)token,
+                   (unsigned long long)truth->last_token);
+    truth->last_token = token;
+}
+
+/*
+ * Known: an acquire that was granted without its bell, after a try with it,
+ * goes on to leave the queue, and waits for that answer; meanwhile its lease
+ * may run out, and it still returns RLOCK_OK.
+ */
+static void told_too_late(owner *o, size_t name)
+{
+    const rl_acquire *a = &o->acquire;
+    o->accounts[o->holding[name].account].losses_told = o->lost_early;
+    if (a->phase == RL_PHASE_LEAVE && a->op.n > 0)
+        o->p->w->figures.told_too_late++;
+    else
+        judge_fail(o->p->w,
+                   "judge 1: owner %u is told that it has %s, too late",
+                   o->number, judge_name_of(o->p->w, name));
+}
+
+void judge_grant(owner *o, size_t name)
+{
+    world *w = o->p->w;
+    holding *have = &o->holding[name];
+    if (!have->hold) {
+        judge_fail(w, "judge 1: owner %u is told that it has %s, and has not",
+                   o->number, judge_name_of(w, name));
+        return;
+    }
+    have->harm = o->harm[name];
+    have->granted_us = w->now_us;
+    have->account = open_account(o, name);
+    if (!judge_believes(o, name)) {
+        told_too_late(o, name);
+        return;
+    }
+    trace(w, "owner %u has %s, token %llu", o->number, judge_name_of(w, name),
+          (unsigned long long)token_of(have));
+    judge_token(o, name);
+}
+
+/* --- what the server has -------------------------------------------------- */
+
+/* What the server counts for the hold; -1: it does not have it. */
+long long judge_counted(world *w, size_t name, const rl_hold *h)
+{
+    server *s = lock_server(w, name);
+    word key = {w->lock[name].name, strlen(w->lock[name].name)};
+    word holder = {h->holder, strlen(h->holder)};
+    long long count;
+    s->store.now_us = server_now(s);
+    const entry *e = store_find(&s->store, &key);
+    const item *x = e && e->kind == KIND_HASH ? entry_item(e, &holder) : NULL;
+    if (!x)
+        return -1;
+    word value = {x->value.at, x->value.len};
+    return word_number(&value, &count) ? count : -1;
+}
+
+/* Has the last token of the name moved on while it is held? */
+static bool token_moved(world *w, size_t name, const rl_hold *h)
+{
+    server *s = lock_server(w, name);
+    rl_key key = rl_key_token(w->lock[name].name, strlen(w->lock[name].name));
+    word k = {key.text, key.len};
+    char digits[24];
+    s->store.now_us = server_now(s);
+    const entry *e = store_find(&s->store, &k);
+    word value = {digits, (size_t)snprintf(digits, sizeof digits, "%llu",
+                                           (unsigned long long)h->token)};
+    word now = {e ? e->value.at : NULL, e ? e->value.len : 0};
+    return e && !word_equal(&now, &value);
+}
+
+/* "a" and "{a}" have one token key. */
+static bool shares_token(const world *w, size_t name)
+{
+    return w->set.names > 1 && name < 2;
+}
+
+bool judge_is_hash(const world *w, size_t name)
+{
+    return w->lock[name].what.layout == &rl_layouts[RLOCK_LAYOUT_HASH];
+}
+
+/* A hold that is held, and of which nothing is under way. */
+static void judge_hold(owner *o, size_t name)
+{
+    world *w = o->p->w;
+    const holding *have = &o->holding[name];
+    const rl_hold *h = have->hold;
+    if (!h || !judge_believes(o, name) || judge_excuses(o, name))
+        return;
+    if (w->set.red) {
+        if (rl_group_count(have->group) != have->count ||
+            have->group->token != o->accounts[have->account].token)
+            judge_fail(w, "judge 2: owner %u has another count or token of %s",
+                       o->number, judge_name_of(w, name));
+        return;
+    }
+    if (h->count != have->count)
+        judge_fail(w, "judge 2: owner %u has %s %d times, and is told %d",
+                   o->number, judge_name_of(w, name), have->count, h->count);
+    if (h->token != o->accounts[have->account].token)
+        judge_fail(w, "judge 2: the token of owner %u for %s has changed",
+                   o->number, judge_name_of(w, name));
+    if (!shares_token(w, name) && token_moved(w, name, h))
+        judge_fail(w, "judge 2: while owner %u has %s, there is a new token",
+                   o->number, judge_name_of(w, name));
+    if (judge_is_hash(w, name) && !have->unsure && !h->unknown &&
+        !lock_server(w, name)->lacked_memory &&
+        judge_counted(w, name, h) != h->count)
+        judge_fail(w, "judge 2: owner %u has %s %d times, the server says %lld",
+                   o->number, judge_name_of(w, name), h->count,
+                   judge_counted(w, name, h));
+}
+
+/* Does the server still have it for this holder? */
+static bool has_it(world *w, size_t name, const rl_hold *h)
+{
+    server *s = lock_server(w, name);
+    word key = {w->lock[name].name, strlen(w->lock[name].name)};
+    word holder = {h->holder, strlen(h->holder)};
+    s->store.now_us = server_now(s);
+    const entry *e = store_find(&s->store, &key);
+    word value = {e ? e->value.at : NULL, e ? e->value.len : 0};
+    return e && (e->kind == KIND_HASH ? entry_item(e, &holder) != NULL
+                                      : word_equal(&value, &holder));
+}
+
+/* The last unlock has been confirmed. */
+void judge_release(owner *o, size_t name)
+{
+    world *w = o->p->w;
+    const rl_hold *h = o->holding[name].hold;
+    if (!judge_excuses(o, name) && !lock_server(w, name)->lacked_memory &&
+        has_it(w, name, h))
+        judge_fail(w,
+                   "judge 4: owner %u has released %s, and the server still "
+                   "has it",
+                   o->number, judge_name_of(w, name));
+}
+
+/* --- what verbs come to --------------------------------------------------- */
+
+static void count_told(world *w, const owner *o, rlock_status s)
+{
+    figures *f = &w->figures;
+    bool ok = s == RLOCK_OK;
+    if (o->verb == ACQUIRE) {
+        f->acquires += ok;
+        f->busy += s == RLOCK_BUSY;
+        f->timeouts += s == RLOCK_TIMEOUT;
+        f->canceled += s == RLOCK_CANCELED;
+        f->failed += s == RLOCK_EIO || s == RLOCK_EQUORUM;
+    }
+    f->reentries += ok && o->verb == REENTER;
+    f->extends += ok && o->verb == EXTEND;
+    f->inspects += o->verb == INSPECT || o->verb == FORCE;
+    f->releases += ok && o->verb == UNLOCK;
+    f->releases_lost += s == RLOCK_LOST && o->verb == UNLOCK;
+}
+
+/* A call ends in its time: the wait, a command, and the last of each. */
+static void judge_duration(owner *o)
+{
+    world *w = o->p->w;
+    int64_t took_us = process_now(o->p) - o->began_us;
+    int64_t most_us = w->set.timeout_ms * MS * 2;
+    if (o->verb == ACQUIRE && o->wait_ms == RLOCK_FOREVER)
+        return;
+    if (o->verb == ACQUIRE)
+        most_us += o->wait_ms * MS;
+    if (took_us > most_us + 20 * judge_latency_us(w) &&
+        judge_has_run_since(o, w->now_us - took_us + most_us))
+        judge_fail(w, "judge 5: a call of owner %u took %lld us, not %lld",
+                   o->number, (long long)took_us, (long long)most_us);
+}
+
+void judge_told(owner *o, rlock_status s)
+{
+    world *w = o->p->w;
+    count_told(w, o, s);
+    if (o->p->is_dead)
+        return;
+    judge_hold(o, o->name);
+    judge_duration(o);
+}
