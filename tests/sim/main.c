@@ -1,10 +1,11 @@
 /*
  * rlock_sim [--from N] [--seeds M] [--seed N [--trace]] [--twice]
- *           [--first]
+ *           [--first] [--set NAME=VALUE,...] [--shrink]
  *
  * Runs M seeds from N on, each a world of its own, and tells which failed and
- * why; with --first, only up to the first that fails. Closes with a line of
- * figures and "N passed, N failed", by seeds.
+ * why; with --first, only up to the first that fails; with --shrink, how to
+ * make one that fails smaller. --set changes what the seed draws. Closes with a
+ * line of figures and "N passed, N failed", by seeds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,24 +13,19 @@
 #include <time.h>
 
 #include "script.h"
+#include "shrink.h"
 #include "world.h"
 
 typedef struct options {
     uint64_t from, seeds;
-    bool traces, twice, verbose, first;
+    bool traces, twice, verbose, first, shrinks;
+    const char *set;
 } options;
-
-typedef struct outcome {
-    bool failed;
-    uint64_t history;
-    char failure[512];
-    figures figures;
-} outcome;
 
 static void usage(void)
 {
     die("usage: rlock_sim [--from N] [--seeds M] [--seed N] [--trace] "
-        "[--twice] [--verbose] [--first]");
+        "[--twice] [--verbose] [--first] [--set NAME=VALUE,...] [--shrink]");
 }
 
 static void read_options(options *o, int argc, char **argv)
@@ -45,8 +41,12 @@ static void read_options(options *o, int argc, char **argv)
             o->verbose = true;
         } else if (strcmp(argv[i], "--first") == 0) {
             o->first = true;
+        } else if (strcmp(argv[i], "--shrink") == 0) {
+            o->shrinks = true;
         } else if (!value) {
             usage();
+        } else if (strcmp(argv[i], "--set") == 0) {
+            o->set = argv[++i];
         } else {
             uint64_t n = strtoull(value, NULL, 10);
             if (strcmp(argv[i], "--from") == 0)
@@ -77,14 +77,10 @@ static void tell_config(const config *c)
            (long long)c->stall_ppm);
 }
 
-static void run_seed(uint64_t seed, bool traces, outcome *out)
+void run_world(uint64_t dice, const config *set, bool traces, outcome *out)
 {
     static world w;
-    config set;
-    config_draw(&set, seed);
-    if (traces)
-        tell_config(&set);
-    world_open(&w, seed, &set, traces);
+    world_open(&w, dice, set, traces);
     while (world_step(&w))
         ;
     world_close(&w);
@@ -92,6 +88,20 @@ static void run_seed(uint64_t seed, bool traces, outcome *out)
     out->history = w.history;
     out->figures = w.figures;
     memcpy(out->failure, w.failure, sizeof out->failure);
+}
+
+static void run_seed(const options *o, uint64_t seed, bool traces, outcome *out)
+{
+    config set;
+    uint64_t dice = seed;
+    config_draw(&set, seed);
+    if (o->set && !config_set(&set, &dice, o->set))
+        usage();
+    if (traces)
+        tell_config(&set);
+    run_world(dice, &set, traces, out);
+    if (out->failed && o->shrinks)
+        shrink(seed, &set);
 }
 
 static void add(figures *all, const figures *f)
@@ -132,10 +142,10 @@ static double cpu_seconds(void)
 static void try_seed(const options *o, uint64_t seed, outcome *out)
 {
     outcome again;
-    run_seed(seed, o->traces, out);
+    run_seed(o, seed, o->traces, out);
     if (!o->twice)
         return;
-    run_seed(seed, false, &again);
+    run_seed(o, seed, false, &again);
     if (again.history != out->history && !out->failed) {
         out->failed = true;
         strcpy(out->failure, "two runs have two histories");

@@ -207,19 +207,20 @@ static void fail(conn *c, int err, const char *what)
 
 void conn_time_out(conn *c)
 {
-    const char *bytes;
+    const rl_line *line = &c->c.line;
     fail(c, ETIMEDOUT,
-         rl_line_bytes(&c->c.line, &bytes) ? "cannot send" : "no reply");
+         line->written != line->sent ? "cannot send" : "no reply");
 }
 
 /* The kernel may take a part now and the rest later. */
 bool conn_send(conn *c)
 {
     world *w = c->w;
+    const rl_line *line = &c->c.line;
     const char *bytes;
-    size_t n = rl_line_bytes(&c->c.line, &bytes);
-    if (conn_is_broken(c) || n == 0)
+    if (conn_is_broken(c) || line->written == line->sent)
         return !conn_is_broken(c);
+    size_t n = rl_line_bytes(line, &bytes);
     size_t taken = n;
     if (w->set.pieces && chance_ppm(&w->chance, 100000))
         taken = (size_t)chance_below(&w->chance, (int64_t)n + 1);
