@@ -1,5 +1,6 @@
 /* What the servers execute, as the judges and the trace see it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "judge.h"
@@ -86,6 +87,7 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
         if (o)
             o->harm[name] = judge_harm(w, name);
     }
-    if (is_force(script) || is_release(script))
+    if ((is_force(script) || is_release(script)) &&
+        strtoll(reply + 1, NULL, 10) % RL_UNBURIED > 0)
         judge_freeing(w, name);
 }
