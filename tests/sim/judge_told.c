@@ -53,7 +53,7 @@ static void told_too_late(owner *o, size_t name)
 {
     const rl_acquire *a = &o->acquire;
     o->accounts[o->holding[name].account].losses_told = o->lost_early;
-    if (a->phase == RL_PHASE_LEAVE && a->op.n > 0)
+    if (!o->p->w->set.red && a->one.verb == RL_VERB_LEAVE)
         o->p->w->figures.told_too_late++;
     else
         judge_fail(o->p->w,
