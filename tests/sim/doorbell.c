@@ -73,6 +73,8 @@ static void hear(void *arg, const rl_reply *r)
         return;
     if (is_message(r, "message")) {
         const rl_item *name = &r->item[2];
+        if (strcmp(r->item[1].str, c->e.core.bell) != 0)
+            return;
         if (!rl_rooms_wake(&c->e.core.rooms, name->str, name->len,
                            RL_WAKE_RUNG))
             add_name(&d->names, name->str, name->len);

@@ -149,8 +149,7 @@ static bool begins_with(const text *t, const char *prefix)
 /* Is it of a lock that a process which lives has let go of? */
 static bool is_left(const world *w, const server *s, const entry *e)
 {
-    if (s->data_lost || s->clock_broke || s->clock_went_back ||
-        w->figures.votes_twice > 0)
+    if (s->data_lost || s->clock_broke || s->clock_went_back)
         return false;
     for (size_t i = 0; i < w->set.names; i++) {
         const lock_truth *truth = &w->lock[i];

@@ -44,23 +44,6 @@ static void judge_token(owner *o, size_t name)
     truth->last_token = token;
 }
 
-/*
- * Known: an acquire that was granted without its bell, after a try with it,
- * goes on to leave the queue, and waits for that answer; meanwhile its lease
- * may run out, and it still returns RLOCK_OK.
- */
-static void told_too_late(owner *o, size_t name)
-{
-    const rl_acquire *a = &o->acquire;
-    o->accounts[o->holding[name].account].losses_told = o->lost_early;
-    if (!o->p->w->set.red && a->one.verb == RL_VERB_LEAVE)
-        o->p->w->figures.told_too_late++;
-    else
-        judge_fail(o->p->w,
-                   "judge 1: owner %u is told that it has %s, too late",
-                   o->number, judge_name_of(o->p->w, name));
-}
-
 void judge_grant(owner *o, size_t name)
 {
     world *w = o->p->w;
@@ -74,7 +57,8 @@ void judge_grant(owner *o, size_t name)
     have->granted_us = w->now_us;
     have->account = open_account(o, name);
     if (!judge_believes(o, name)) {
-        told_too_late(o, name);
+        judge_fail(w, "judge 1: owner %u is told that it has %s, too late",
+                   o->number, judge_name_of(w, name));
         return;
     }
     trace(w, "owner %u has %s, token %llu", o->number, judge_name_of(w, name),

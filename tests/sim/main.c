@@ -126,8 +126,6 @@ static void tell_figures(const figures *f, uint64_t seeds, double seconds)
         f->steps, f->calls, faults, (long long)(f->simulated_us / S),
         f->acquires, f->busy, f->timeouts, f->canceled, f->failed, f->losses,
         f->hand_overs, f->late_wakes);
-    printf("known: %llu acquires told too late, %llu votes asked twice\n",
-           f->told_too_late, f->votes_twice);
     printf("%llu seeds in %.1f s: %.0f a minute, %.0f steps a seed\n",
            (unsigned long long)seeds, seconds, (double)seeds / seconds * 60,
            (double)f->steps / (double)seeds);

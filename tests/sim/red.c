@@ -4,6 +4,7 @@
  * so what these do for nodes that are is left out.
  */
 #include "core/rule.h"
+#include "core/vote.h"
 #include "judge.h"
 #include "owner.h"
 
@@ -92,23 +93,6 @@ static rlock_status confirmed(const owner *o, const rl_op *op)
     return rl_rule_ok(op) >= op->quorum ? RLOCK_OK : RLOCK_EQUORUM;
 }
 
-static void note_lease(owner *o, int64_t lease_ms)
-{
-    rl_longest_note(&node(o, 0)->longest, target(o)->name, target(o)->len,
-                    rl_lease_of(node(o, 0), lease_ms), local_now(o));
-}
-
-/*
- * Known: a vote may be under way that is asked again here. The keeper then has
- * two tasks for one hold, the first answer ends in_flight, and what the second
- * is granted after an unlock is nobody's: it stays until its lease runs out.
- */
-static void schedule_vote(owner *o, rl_holds *t, rl_hold *h)
-{
-    o->p->w->figures.votes_twice += h->in_flight;
-    rl_hold_schedule_locked(t, h, local_now(o));
-}
-
 static void set_policy(owner *o, bool renewed)
 {
     rl_group_set_renewed(o->group, renewed);
@@ -117,8 +101,8 @@ static void set_policy(owner *o, bool renewed)
         rl_holds *t = &node(o, i)->holds;
         if (!h)
             continue;
-        if (h->state == RL_VACANT && renewed)
-            schedule_vote(o, t, h);
+        if (h->state == RL_VACANT && renewed && !h->in_flight)
+            rl_hold_schedule_locked(t, h, local_now(o));
         if (h->state == RL_HELD && renewed && (!h->renewed || h->paused))
             rl_hold_start_renewal_locked(t, h, 0, local_now(o));
         else if (h->state == RL_HELD && !renewed && h->renewed)
@@ -209,7 +193,8 @@ static void reentered(runner *r)
 
 static void reenter(owner *o)
 {
-    note_lease(o, o->lease_ms);
+    rl_vote_note_lease(o->ballot.node, o->ballot.n, target(o), o->lease_ms,
+                       local_now(o));
     begin_op(o);
     for (size_t i = 0; i < o->nodes; i++) {
         if (!is_held_at(o, i, o->began_us))
@@ -258,7 +243,8 @@ void red_extend(owner *o, size_t name, int64_t lease_ms)
         return;
     }
     o->was_renewed = rl_group_is_renewed(o->group);
-    note_lease(o, lease_ms);
+    rl_vote_note_lease(o->ballot.node, o->ballot.n, target(o), lease_ms,
+                       local_now(o));
     begin_op(o);
     e->op = o->op;
     for (size_t i = 0; i < o->nodes; i++) {

@@ -255,9 +255,7 @@ static void push(runner *r, rl_part *x, int64_t now_us)
             rl_ask_refuse(&x->ask, now_us);
             return;
         }
-        if (x->heap && x->hold)
-            x->hold->asked_on = &l->conn->c;
-        rl_ask_push(&x->ask, &l->conn->c.line, now_us);
+        rl_part_push(x, &l->conn->c.line, &l->conn->c, now_us);
     }
 }
 

@@ -345,8 +345,6 @@ typedef struct figures {
     unsigned long long inspects;
     unsigned long long calls, faults[FAULTS];
     unsigned long long hand_overs, late_wakes;
-    /* Known: see told_too_late() and schedule_vote(). */
-    unsigned long long told_too_late, votes_twice;
     int64_t simulated_us;
 } figures;
 
