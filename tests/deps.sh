@@ -1,11 +1,12 @@
 #!/bin/sh
-# deps.sh build|demo|test|sim|planted|python|interop|fuzz|coverage|ci
+# deps.sh build|demo|test|sim|model|planted|python|interop|fuzz|coverage|ci
 # deps.sh debian13|musl|aarch64
 #
-# Installs what is missing for building, the demo, the tests, the example with
-# Python, the tests with other clients, the simulator, fuzzing, counting what the
-# tests cover, the checks of .ci/run, or the tests elsewhere (tests/elsewhere.sh),
-# on Debian and Ubuntu. With everything there it touches no network.
+# Installs what is missing for building, the demo, the tests, the simulator, the
+# protocol's model, the example with Python, the tests with other clients,
+# fuzzing, counting what the tests cover, the checks of .ci/run, or the tests
+# elsewhere (tests/elsewhere.sh), on Debian and Ubuntu. With everything there it
+# touches no network.
 set -eu
 
 missing=
@@ -75,6 +76,11 @@ for_coverage() {
     program llvm-cov llvm
     clang_runtime
 }
+for_model() {
+    program cc gcc
+    header stdlib.h libc6-dev
+    program spin spin
+}
 for_planted() {
     for_test
     program patch patch
@@ -114,8 +120,8 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | sim | planted | python | interop | fuzz | coverage | ci | \
-    debian13 | musl | aarch64)
+build | demo | test | sim | model | planted | python | interop | fuzz | \
+    coverage | ci | debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# run.sh [NAME]...
+#
+# Checks the protocol's model: every state that each configuration below can
+# reach, and that a counterexample is found for each planted defect. Tells how
+# many states there were and how long it took, and closes with "N passed, N
+# failed". With names, only those.
+#
+# A search that was cut short, by depth, memory or time, has shown nothing, and
+# is a failure; so is a planted defect that the search ends without.
+#
+#   BUILD_DIR   where to build; build-model
+#   LIMIT       seconds of the processor for each; 90
+set -eu -o pipefail
+
+cd "$(dirname "$0")/../.."
+build=$(realpath -m "${BUILD_DIR:-build-model}")
+model=$PWD/tests/model
+limit=${LIMIT:-90}
+passed=0 failed=0
+
+# Whatever stops us before that is a failure, and is said so.
+trap 'echo "0 passed, 1 failed"' EXIT
+
+tests/deps.sh model
+wanted=" $* "
+
+# verifier NAME FILE [MACRO]...: makes the program that searches
+verifier() {
+    local dir=$build/$1 file=$2
+    shift 2
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    cd "$dir"
+    spin -a "${@/#/-D}" "$model/$file" >spin.log 2>&1 &&
+        cc -O1 -DSAFETY -DNOREDUCE -DVECTORSZ=2048 -DMEMLIM=4000 -o pan pan.c \
+            >cc.log 2>&1
+}
+
+# Sets states, seconds and errors; errors is empty unless the search came to an
+# end by itself, with a counterexample or with all states.
+search() {
+    local status=0
+    (
+        ulimit -t "$limit"
+        TIMEFORMAT='%U user'
+        time ./pan -m200000 -w22
+    ) >log 2>&1 || status=$?
+    states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)
+    seconds=$(sed -n 's/^\([0-9.]*\) user$/\1/p' log)
+    errors=$(sed -n 's/^State-vector.*errors: \([0-9]*\)$/\1/p' log)
+    if grep -qE 'max search depth too small|Search not completed|truncated' \
+        log && [ "$errors" = 0 ]; then
+        errors=
+    fi
+    if [ "$status" != 0 ] && [ "$errors" = 0 ]; then
+        errors=
+    fi
+}
+
+tell() {
+    local result=$1 name=$2
+    if [ "$result" = ok ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+    printf '%-20s %10s states %7s s  %s\n' "$name" "${states:--}" \
+        "${seconds:--}" "$3"
+}
+
+is_wanted() {
+    [ "$wanted" = '  ' ] || [[ $wanted == *" $1 "* ]]
+}
+
+# holds NAME FILE [MACRO]...: no reachable state breaks a property
+holds() {
+    is_wanted "$1" || return 0
+    states='' seconds='' errors=''
+    if ! verifier "$@"; then
+        cat "$build/$1"/*.log
+        tell bad "$1" 'FAILED: it cannot be built'
+        return
+    fi
+    cd "$build/$1"
+    search
+    if [ "$errors" = 0 ]; then
+        tell ok "$1" 'every state is good'
+    elif [ -z "$errors" ]; then
+        tell bad "$1" 'FAILED: the search was cut short'
+    else
+        grep '^pan:1:' log
+        tell bad "$1" "FAILED: (cd $build/$1 && ./pan -r)"
+    fi
+}
+
+# broken NAME FILE [MACRO]...: the planted defect is found
+broken() {
+    is_wanted "$1" || return 0
+    states='' seconds='' errors=''
+    if ! verifier "$@"; then
+        cat "$build/$1"/*.log
+        tell bad "$1" 'FAILED: it cannot be built'
+        return
+    fi
+    cd "$build/$1"
+    search
+    if [ "${errors:-0}" -gt 0 ] && grep -q '^pan:1: \(assert\|invalid\)' log; then
+        tell ok "$1" "found: $(sed -n 's/^pan:1: \([a-z ]*\).*/\1/p' log)"
+    else
+        tell bad "$1" 'FAILED: the planted defect was not found'
+    fi
+}
+
+# One server.
+holds late single.pml LATE=1 RENEWALS=1
+holds reentry single.pml LATE=1 LEVELS=2 RENEWALS=1
+holds extend single.pml LATE=1 EXTENDS=2 RENEWALS=1
+holds wipe-or-force single.pml LATE=1 WIPES=1 RENEWALS=1
+holds queue-crash single.pml WAITS PROGRESS CRASHES=1 RENEWALS=1
+holds queue-lost single.pml WAITS PROGRESS LOST=1 STRANGER=2 RENEWALS=0
+
+broken no-tombstone single.pml LATE=1 RENEWALS=1 NO_TOMBSTONE
+broken late-renewal single.pml RENEWALS=1 LATE_REVIVES
+broken from-answer single.pml RENEWALS=1 FROM_ANSWER
+broken no-margin single.pml RENEWALS=1 NO_MARGIN
+broken no-compare single.pml LATE=1 WIPES=1 RENEWALS=1 NO_COMPARE
+broken no-cap single.pml LATE=1 EXTENDS=2 RENEWALS=1 NO_CAP
+broken ring-swallowed single.pml WAITS PROGRESS STRANGER=2 RENEWALS=0 \
+    SWALLOW_RING
+
+# Three servers.
+holds red-late red.pml LATE=1
+holds red-crash red.pml CRASHES=1
+holds red-revote red.pml RENEWALS=1 REVOTES=1
+
+broken red-no-tombstone red.pml LATE=1 NO_TOMBSTONE
+broken red-no-raise red.pml NO_RAISE
+
+trap - EXIT
+echo "$passed passed, $failed failed"
+((failed == 0 && passed > 0))
