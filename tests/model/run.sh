@@ -18,6 +18,7 @@ build=$(realpath -m "${BUILD_DIR:-build-model}")
 model=$PWD/tests/model
 limit=${LIMIT:-90}
 passed=0 failed=0
+order= # of the search; another one may find a defect sooner
 kind=SAFETY # or NP, to look for runs without an end
 
 # Whatever stops us before that is a failure, and is said so.
@@ -33,9 +34,10 @@ verifier() {
     rm -rf "$dir"
     mkdir -p "$dir"
     cd "$dir"
+    # shellcheck disable=SC2086
     spin -a "${@/#/-D}" "$model/$file" >spin.log 2>&1 &&
-        cc -O1 "-D$kind" -DNOREDUCE -DVECTORSZ=2048 -DMEMLIM=4000 -o pan pan.c \
-            >cc.log 2>&1
+        cc -O1 "-D$kind" $order -DNOREDUCE -DVECTORSZ=2048 -DMEMLIM=4000 \
+            -o pan pan.c >cc.log 2>&1
 }
 
 # Sets states, seconds and errors; errors is empty unless the search came to an
@@ -139,10 +141,14 @@ broken ring-swallowed single.pml WAITS PROGRESS STRANGER=2 RENEWALS=0 \
 # Three servers.
 holds red-late red.pml LATE=1
 holds red-crash red.pml CRASHES=1
+holds red-restart red.pml RESTARTS=1
 holds red-revote red.pml RENEWALS=1 REVOTES=1
 
 broken red-no-tombstone red.pml LATE=1 NO_TOMBSTONE
 broken red-no-raise red.pml NO_RAISE
+order='-DREVERSE -DT_REVERSE'
+broken red-votes-at-once red.pml RESTARTS=1 VOTES_AT_ONCE
+order=
 
 trap - EXIT
 echo "$passed passed, $failed failed"
