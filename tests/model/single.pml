@@ -156,11 +156,7 @@ bit wiped;       /* the latter, and with them the tombstones */
 #define IS_UNKNOWN(h) ((unknown & BIT(h)) != 0)
 
 /* Has it been told that it holds the lock, and may go by that? */
-#define BELIEVES(c) (client[c].state == HELD && !SHORTENS(c))
-
-/* It is inside of a call that makes the lease shorter: what is left of it the
- * call tells when it ends. */
-#define SHORTENS(c) (call[ASK(c)].verb == EXTEND && call[ASK(c)].arg == SHORT)
+#define BELIEVES(c) (client[c].state == HELD)
 
 inline tell_lost(which)
 {
@@ -253,7 +249,9 @@ inline send_extend(c, lease)
 {
     send(ASK(c), EXTEND, HOLD, lease);
     call[ASK(c)].token = (IS_UNKNOWN(HOLD) -> client[c].token : 0);
-    call[ASK(c)].left = BELIEF(lease)
+    call[ASK(c)].left = BELIEF(lease);
+    /* It may be executed long before its answer is here. */
+    client[c].deadline = MIN(client[c].deadline, BELIEF(lease))
 }
 
 inline leave_room(c)
