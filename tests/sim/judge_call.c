@@ -71,6 +71,19 @@ static void trace_call(conn *c, int script, const word *argv, size_t n,
               (int)argv[6].len, argv[6].at, (int)argv[7].len, argv[7].at);
 }
 
+/*
+ * A Red lock is had by several grants to one holder id: what is done to a node
+ * from the first of them on is harm.
+ */
+static void note_grant(owner *o, size_t name, const word *holder)
+{
+    uint64_t try = rl_hash(holder->at, holder->len, 0);
+    if (o->p->w->set.red && o->tried[name] == try)
+        return;
+    o->tried[name] = try;
+    o->harm[name] = judge_harm(o->p->w, name);
+}
+
 void judge_call(conn *c, int script, const word *argv, size_t n,
                 const char *reply, size_t len)
 {
@@ -85,7 +98,7 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
     if (is_acquire(script) && len > 6 && strncmp(reply + 4, ":1", 2) == 0) {
         owner *o = owner_of_holder(w, &argv[4]);
         if (o)
-            o->harm[name] = judge_harm(w, name);
+            note_grant(o, name, &argv[4]);
     }
     if ((is_force(script) || is_release(script)) &&
         strtoll(reply + 1, NULL, 10) % RL_UNBURIED > 0)

@@ -48,7 +48,9 @@ struct owner {
     rl_owner self;
     unsigned number; /* in the whole world */
     holding holding[NAMES_MAX];
-    unsigned harm[NAMES_MAX]; /* of the server, at the latest grant there */
+    unsigned harm[NAMES_MAX];  /* of the server, at the latest grant there; of
+                                  a Red lock at the first of a try */
+    uint64_t tried[NAMES_MAX]; /* the hash of the holder id of that one */
     account *accounts;
     size_t count, room;
     unsigned lost_early; /* losses told of what is being acquired */
