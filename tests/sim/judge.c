@@ -237,11 +237,8 @@ void judge_loss(client *c, const rl_hold *h)
     trace(w, "process %u is told that %s is lost: %s", c->p->index,
           rl_hold_name(h), rl_loss_text(h->loss));
     w->figures.losses++;
-    if (!x && o &&
-        o->verb == ACQUIRE) { /* it has not been told that it has it */
-        o->lost_early++;
-        return;
-    }
+    if (!x && o && o->verb == ACQUIRE)
+        return; /* it has not been told that it has it */
     if (!x) {
         judge_fail(w, "judge 3: what is lost was never had");
         return;

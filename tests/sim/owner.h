@@ -53,7 +53,6 @@ struct owner {
     uint64_t tried[NAMES_MAX]; /* the hash of the holder id of that one */
     account *accounts;
     size_t count, room;
-    unsigned lost_early; /* losses told of what is being acquired */
     bool is_done;
     int64_t next_us; /* local: when the program goes on */
 

@@ -71,7 +71,6 @@ static void begin(owner *o, verb what, size_t name)
     o->verb = what;
     o->name = name;
     o->began_us = local_now(o);
-    o->lost_early = 0;
     o->nodes = o->p->w->set.servers;
     pick(o);
 }

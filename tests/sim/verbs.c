@@ -59,7 +59,6 @@ static void begin(owner *o, verb what, size_t name)
     o->verb = what;
     o->name = name;
     o->began_us = process_now(o->p);
-    o->lost_early = 0;
 }
 
 static void note_doubt(owner *o)
