@@ -216,8 +216,18 @@ static void wait_for_nodes(void)
             test_pause_ms(10);
 }
 
+/*
+ * A worker may be signalled before it has its handler, soon after another one
+ * was killed and started again. What is ignored stays so across fork and exec.
+ */
+static void spare_workers_that_start(void)
+{
+    signal(SIGUSR1, SIG_IGN);
+}
+
 static void start_all(void)
 {
+    spare_workers_that_start();
     if (mkdir(opt.dir, 0755) < 0)
         attack_die("cannot make %s: %s", opt.dir, strerror(errno));
     me.a = arena_map(opt.dir, true);
