@@ -7,16 +7,6 @@
 
 #include "base/clock.h"
 
-/* A look-out for an answer; most answers of a server nearby come sooner. */
-#define LOOK_OUT_US 100
-
-/* Waits without a look-out after bad luck, first and at most. */
-#define BAD_LUCK      64
-#define MOST_BAD_LUCK 16384
-
-/* More look-outs than there can be in a time slice. */
-#define ENOUGH_LUCK 100
-
 rl_conn *rl_conn_new(rl_transport io)
 {
     rl_conn *c = calloc(1, sizeof *c);
@@ -114,37 +104,21 @@ bool rl_conn_receive(rl_conn *c)
     return !c->line.failed;
 }
 
-static void note_luck(rl_conn *c, bool good)
-{
-    if (!good) {
-        c->bad_luck = rl_min(2 * c->bad_luck + BAD_LUCK, MOST_BAD_LUCK);
-        c->sleeps = c->bad_luck;
-        c->good_luck = 0;
-    } else if (++c->good_luck == ENOUGH_LUCK) {
-        c->bad_luck = 0;
-    }
-}
-
-/*
- * To wake up takes longer than a server nearby takes to answer. A look-out is
- * bad luck when it was in vain, as with a server that is far away or has to
- * share our processor, and also when the answer was there only after a pause:
- * somebody else wants the processor, and who does not sleep waits for whole
- * time slices. Look-outs that are bad luck become ever rarer.
- */
 bool rl_conn_look_out(rl_conn *c)
 {
-    int64_t heard_us = c->heard_us, end_us, now_us;
-    if (c->sleeps > 0) {
-        c->sleeps--;
+    int64_t heard_us = c->heard_us, began_us;
+    if (!rl_luck_is_worth_it(&c->luck))
         return false;
+    began_us = rl_now_us();
+    if (rl_conn_receive(c) && c->heard_us == heard_us) {
+        int64_t now_us;
+        do {
+            rl_conn_receive(c);
+            now_us = rl_now_us();
+        } while (!c->line.failed && c->heard_us == heard_us &&
+                 now_us - began_us < RL_LOOK_OUT_US);
+        rl_luck_note(&c->luck, now_us - began_us);
     }
-    end_us = rl_now_us() + LOOK_OUT_US;
-    do {
-        rl_conn_receive(c);
-        now_us = rl_now_us();
-    } while (!c->line.failed && c->heard_us == heard_us && now_us < end_us);
-    note_luck(c, now_us < end_us);
     return c->line.failed || c->heard_us != heard_us;
 }
 

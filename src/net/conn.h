@@ -13,6 +13,7 @@
 #ifndef RL_NET_CONN_H
 #define RL_NET_CONN_H
 
+#include "net/luck.h"
 #include "net/transport.h"
 #include "wire/line.h"
 
@@ -23,9 +24,7 @@ typedef struct rl_conn {
     int64_t heard_us;   /* when something last came */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
-    unsigned sleeps;    /* waits that are to come before the next look-out */
-    unsigned bad_luck;  /* how many there were after the last bad one */
-    unsigned good_luck; /* good look-outs since then */
+    rl_luck luck;       /* with look-outs */
     rl_link idle;       /* in the pool's list of idle ones */
     rl_link open;       /* in the list of all that are open */
 } rl_conn;
