@@ -180,12 +180,21 @@ static bool has_work(const caller *c)
     return false;
 }
 
-/* With one leg, only its server can have news. */
+static bool is_asked(const rl_leg *l)
+{
+    return rl_leg_is_good(l) && l->conn->line.pending > 0;
+}
+
 static bool look_out(caller *c)
 {
-    const rl_leg *only = &c->legs.leg[0];
-    return c->legs.n == 1 && rl_leg_is_good(only) &&
-           rl_conn_look_out(only->conn);
+    rl_conn *worth_it[RL_PARTS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < c->legs.n; i++) {
+        const rl_leg *l = &c->legs.leg[i];
+        if (is_asked(l) && rl_luck_is_worth_it(&l->conn->luck))
+            worth_it[n++] = l->conn;
+    }
+    return n > 0 && rl_conn_look_out(worth_it, n);
 }
 
 static void wait_for_news(caller *c)
@@ -197,7 +206,7 @@ static void wait_for_news(caller *c)
     p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};
     for (size_t i = 0; i < c->legs.n; i++) {
         const rl_leg *l = &c->legs.leg[i];
-        bool used = rl_leg_is_good(l) && l->conn->line.pending > 0;
+        bool used = is_asked(l);
         p[n++] = (struct pollfd){.fd = used ? l->conn->io.fd : -1,
                                  .events = used ? rl_conn_events(l->conn) : 0};
     }

@@ -104,22 +104,35 @@ bool rl_conn_receive(rl_conn *c)
     return !c->line.failed;
 }
 
-bool rl_conn_look_out(rl_conn *c)
+static bool has_news(const rl_conn *c, int64_t since_us)
 {
-    int64_t heard_us = c->heard_us, began_us;
-    if (!rl_luck_is_worth_it(&c->luck))
-        return false;
-    began_us = rl_now_us();
-    if (rl_conn_receive(c) && c->heard_us == heard_us) {
-        int64_t now_us;
-        do {
-            rl_conn_receive(c);
-            now_us = rl_now_us();
-        } while (!c->line.failed && c->heard_us == heard_us &&
-                 now_us - began_us < RL_LOOK_OUT_US);
-        rl_luck_note(&c->luck, now_us - began_us);
+    return c->line.failed || c->heard_us >= since_us;
+}
+
+static bool look(rl_conn *const *c, size_t n, int64_t since_us)
+{
+    bool news = false;
+    for (size_t i = 0; i < n; i++) {
+        rl_conn_receive(c[i]);
+        news = news || has_news(c[i], since_us);
     }
-    return c->line.failed || c->heard_us != heard_us;
+    return news;
+}
+
+bool rl_conn_look_out(rl_conn *const *c, size_t n)
+{
+    int64_t began_us = rl_now_us(), took_us;
+    bool news = look(c, n, began_us);
+    if (news)
+        return true;
+    do {
+        news = look(c, n, began_us);
+        took_us = rl_now_us() - began_us;
+    } while (!news && took_us < RL_LOOK_OUT_US);
+    for (size_t i = 0; i < n; i++)
+        if (!news || has_news(c[i], began_us))
+            rl_luck_note(&c[i]->luck, took_us);
+    return news;
 }
 
 short rl_conn_events(const rl_conn *c)

@@ -49,10 +49,11 @@ bool rl_conn_send(rl_conn *c);
 bool rl_conn_receive(rl_conn *c);
 
 /*
- * Stays awake for a moment and reads what comes, if that has mostly been worth
- * it. False: the caller has to sleep until something comes.
+ * Stays awake for a moment and reads what comes on any of these, for which that
+ * is worth it (net/luck.h). False: the caller has to sleep until something
+ * comes.
  */
-bool rl_conn_look_out(rl_conn *c);
+bool rl_conn_look_out(rl_conn *const *c, size_t n);
 
 /* What a driver has to wait for. */
 short rl_conn_events(const rl_conn *c);
