@@ -94,7 +94,7 @@ struct rl_acquire {
     int64_t ticket[RLOCK_RED_MAX];
     unsigned queued; /* nodes that have not granted what is owned now, and may
                         have queued it: a bit for each */
-    const void *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
+    const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
     rl_listener listener[RLOCK_RED_MAX];
 };
 

@@ -108,8 +108,8 @@ typedef struct rl_hold {
                             then, unless its command is executed even later */
     int64_t began_us, ended_us;
     uint64_t token;
-    const void *asked_on;    /* the connection of the latest call, while it has
-                                no answer; only compared */
+    const struct rl_line *asked_on; /* the latest call's, while it has no
+                                answer; only compared */
     struct rl_part *spare;   /* Red: what releases it, without more memory */
     rl_waker *landing;       /* who waits for in_flight to end */
     const rl_layout *layout; /* fixed */
@@ -160,8 +160,8 @@ rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
                        int64_t now_us, bool *valid, rl_estate **room);
 void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
 
-/* Which connection has the hold's latest call? NULL: it is answered. */
-const void *rl_hold_connection(rl_holds *t, const rl_hold *h);
+/* Which line has the hold's latest call? NULL: it is answered. */
+const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h);
 
 /* Room by itself; and back, if no draft has been made of it. */
 rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner);

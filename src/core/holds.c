@@ -155,12 +155,12 @@ static rl_estate *make_room_locked(rl_holds *t, uint64_t owner)
     return x;
 }
 
-const void *rl_hold_connection(rl_holds *t, const rl_hold *h)
+const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h)
 {
     rl_mutex_lock(&t->mutex);
-    const void *conn = h->asked_on;
+    const struct rl_line *line = h->asked_on;
     rl_mutex_unlock(&t->mutex);
-    return conn;
+    return line;
 }
 
 rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner)

@@ -9,7 +9,7 @@
  * that are due, sleep, or nothing more. It has no clock, sends nothing, and
  * never waits; so the calling thread can drive it, or a loop, or a test.
  *
- * A round is over when its rule says so (core/rule.h). A part that has not
+ * When a round is over, core/rule.h and core/round.h say. A part that has not
  * been answered by then is left: it is late, ends by itself when its answer
  * comes, and frees itself. An operation of which parts may be late has them on
  * the heap, and lets them go before it says that it is done, or sleeps: then
@@ -60,6 +60,7 @@ typedef struct rl_grant {
 } rl_grant;
 
 typedef struct rl_op rl_op;
+typedef struct rl_way rl_way; /* core/round.h */
 
 typedef struct rl_part {
     rl_ask ask;
@@ -68,7 +69,7 @@ typedef struct rl_part {
     rl_verb verb;
     rl_hold *hold;         /* referenced, or a draft; NULL: the verb has none */
     const rl_target *what; /* of the verbs that have no hold */
-    const void *behind;    /* the connection to follow; NULL: the hold's */
+    const rl_line *behind; /* the one to follow; NULL: the hold's */
     rl_request request;    /* of an acquire, re-entry or extend */
     bool renewed;          /* RLOCK_WATCHDOG */
     bool quiet;            /* of an undo: nobody is rung */
@@ -92,7 +93,7 @@ typedef struct rl_part {
     bool over;    /* it has ended */
     bool heap;    /* it frees itself when it is late */
     bool counted; /* late: it has a reference to its hold */
-    void *leg;    /* the driver's */
+    rl_way *way;  /* the driver's, to its server */
     /* What came of it, once it is over: */
     bool ok;
     rl_outcome outcome;
@@ -111,13 +112,14 @@ struct rl_op {
     rl_part *part[RL_PARTS_MAX]; /* NULL: that one takes no part */
     bool asked;                  /* of an operation of one round */
     bool several;                /* servers may be asked at once */
-    bool early;       /* a round ends with a quorum, or without hope of one */
-    bool insist;      /* nodes that are down are tried if there is none else */
-    int64_t sleep_us; /* when a sleep ends by itself */
-    unsigned rung;    /* nodes of a Red lock that have rung: a bit for each */
-    unsigned late;    /* parts of nodes that have not answered: the same */
-    unsigned closed;  /* parts whose client is closed: the same */
-    unsigned lacking; /* parts that there was no memory for */
+    bool early;  /* a round ends with a quorum, or without hope of one */
+    bool insist; /* nodes that are down are tried if there is none else */
+    int64_t decided_us; /* when this round was; 0: not yet, or at once over */
+    int64_t sleep_us;   /* when a sleep ends by itself */
+    unsigned rung;      /* nodes of a Red lock that have rung: a bit for each */
+    unsigned late;      /* parts of nodes that have not answered: the same */
+    unsigned closed;    /* parts whose client is closed: the same */
+    unsigned lacking;   /* parts that there was no memory for */
     /* Last word before a part is sent; false: its fault says why. May be NULL.
      */
     bool (*may_ask)(rl_op *op, rl_part *x, int64_t now_us);
@@ -157,10 +159,8 @@ void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
 
-/*
- * Puts the part's call on a line, which is this connection's (only compared).
- */
-void rl_part_push(rl_part *x, rl_line *l, const void *conn, int64_t now_us);
+/* Puts the part's call on a line. */
+void rl_part_push(rl_part *x, rl_line *l, int64_t now_us);
 
 /* How long a part among several is waited for, for a verb about this lease. */
 void rl_part_limit(rl_part *x, int64_t lease_ms);

@@ -145,7 +145,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->behind = NULL;
     x->due = x->awaited = true;
     x->slow = x->silent = x->over = x->ok = false;
-    x->leg = NULL;
+    x->way = NULL;
     x->code = 0;
     x->verdict = RL_FAILED;
     x->fault.status = RLOCK_OK;
@@ -247,14 +247,14 @@ void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
     x->what = what;
 }
 
-void rl_part_push(rl_part *x, rl_line *l, const void *conn, int64_t now_us)
+void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 {
     bool lowers = x->verb == RL_VERB_EXTEND && x->before_us == 0;
     if (x->hold && (x->heap || lowers)) {
         rl_holds *t = &x->core->holds;
         rl_mutex_lock(&t->mutex);
         if (x->heap)
-            x->hold->asked_on = conn;
+            x->hold->asked_on = l;
         if (lowers)
             x->before_us =
                 rl_hold_lower_locked(t, x->hold, now_us, x->request.lease_ms);

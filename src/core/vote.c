@@ -283,7 +283,7 @@ static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
          granted = rl_vote_is_granted(vote);
     if (vote->over && vote->verdict == RL_BUSY)
         a->ticket[i] = vote->grant.ticket;
-    a->asked_on[i] = late ? rl_hold_connection(&c->holds, h) : NULL;
+    a->asked_on[i] = late ? rl_hold_line(&c->holds, h) : NULL;
     rl_part_let_go(vote);
     a->op.part[i] = NULL;
     if (late || granted)

@@ -8,15 +8,9 @@
  */
 #include "drive/caller.h"
 
-#include <errno.h>
 #include <poll.h>
 
-#include "core/rule.h"
 #include "drive/legs.h"
-
-/* A round that is decided waits so long for what is about to come all the same.
- */
-#define GRACE_US 5000
 
 typedef struct caller {
     rl_waker waker;
@@ -25,7 +19,6 @@ typedef struct caller {
     rl_wake why;
     unsigned rung;
     rl_op *op;
-    int64_t decided_us; /* when the round was; 0: not yet */
     rl_legs legs;
 } caller;
 
@@ -60,129 +53,26 @@ static rl_wake sleep_until(caller *c, int64_t until_us)
 
 /* --- a round -------------------------------------------------------------- */
 
-static void push(caller *c, rl_part *x, int64_t now_us)
+static void push(caller *c)
 {
-    rl_leg *l = x->leg;
-    if (x->ask.next == RL_ASK_AGAIN && now_us >= x->until_us) {
-        rl_ask_give_up(&x->ask, now_us);
-    } else if (rl_leg_is_good(l) && !l->conn->line.retired) {
-        if (c->op->may_ask && !c->op->may_ask(c->op, x, now_us)) {
-            rl_ask_refuse(&x->ask, now_us);
-            return;
-        }
-        rl_part_push(x, &l->conn->line, l->conn, now_us);
+    rl_round_push(c->op, rl_now_us());
+    for (size_t i = 0; i < c->legs.n; i++) {
+        rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
+        if (conn)
+            rl_conn_send(conn);
     }
-}
-
-static void push_all(caller *c)
-{
-    int64_t now_us = rl_now_us();
-    for (size_t i = 0; i < c->op->n; i++) {
-        rl_part *x = c->op->part[i];
-        if (rl_part_is_open(x) &&
-            (x->ask.next == RL_ASK_IDLE || x->ask.next == RL_ASK_AGAIN))
-            push(c, x, now_us);
-    }
-    for (size_t i = 0; i < c->legs.n; i++)
-        if (c->legs.leg[i].conn)
-            rl_conn_send(c->legs.leg[i].conn);
-}
-
-/* Since when could the server have answered? Not while it was not asked. */
-static int64_t since_us(const rl_part *x)
-{
-    return rl_max(x->began_us, ((const rl_leg *)x->leg)->ready_us);
-}
-
-/*
- * From when on the round does without this part. One that could not be asked
- * yet, for lack of a connection, has until its patience is over.
- */
-static int64_t slow_from(const rl_part *x)
-{
-    return x->ask.next == RL_ASK_WAITS
-               ? rl_after_us(x->ask.sent_us, x->limit_us)
-               : rl_after_us(since_us(x), x->patience_us);
-}
-
-static int64_t silent_from(const rl_part *x)
-{
-    return rl_after_us(since_us(x), x->patience_us);
 }
 
 /* A server that is silent is one that may be down. */
-static void note_silence(rl_part *x, int64_t now_us)
+static void suspect(rl_way *w, const rl_fault *why)
 {
-    const rl_leg *l = x->leg;
-    if (!x->slow && now_us >= slow_from(x)) {
-        x->slow = true;
-        rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
-    }
-    if (!x->silent && now_us >= silent_from(x)) {
-        x->silent = true;
-        if (x->ask.next == RL_ASK_WAITS)
-            rl_connector_suspect(&l->e->connector, &x->fault);
-    }
+    rl_connector_suspect(&rl_leg_of(w)->e->connector, why);
 }
 
-/* No time is left for it. */
-static void end_part(rl_part *x, int64_t now_us)
-{
-    rl_leg *l = x->leg;
-    if (x->ask.next == RL_ASK_WAITS && l->conn)
-        rl_conn_time_out(l->conn);
-    if (x->over || x->ask.next == RL_ASK_WAITS)
-        return;
-    if (x->fault.status == RLOCK_OK)
-        rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no time is left");
-    rl_ask_give_up(&x->ask, now_us);
-}
-
-static void expire(caller *c)
-{
-    int64_t now_us = rl_now_us();
-    for (size_t i = 0; i < c->op->n; i++) {
-        rl_part *x = c->op->part[i];
-        if (rl_part_is_open(x))
-            note_silence(x, now_us);
-        if (rl_part_is_open(x) && now_us >= x->until_us)
-            end_part(x, now_us);
-    }
-}
-
-static int64_t wait_end(const caller *c)
-{
-    int64_t us = c->decided_us ? c->decided_us + GRACE_US : RL_NEVER;
-    for (size_t i = 0; i < c->op->n; i++) {
-        const rl_part *x = c->op->part[i];
-        if (!rl_part_is_open(x))
-            continue;
-        us = rl_min(us, x->until_us);
-        if (!x->slow)
-            us = rl_min(us, slow_from(x));
-        if (!x->silent)
-            us = rl_min(us, silent_from(x));
-    }
-    return us;
-}
-
-/* Has a connection broken that a part goes on without? */
-static bool has_work(const caller *c)
-{
-    for (size_t i = 0; i < c->op->n; i++) {
-        const rl_part *x = c->op->part[i];
-        if (!rl_part_is_open(x) || x->ask.next == RL_ASK_WAITS)
-            continue;
-        const rl_leg *l = x->leg;
-        if (!rl_leg_is_expecting(l) && !rl_leg_is_good(l))
-            return true;
-    }
-    return false;
-}
-
+/* Has its server something to answer? */
 static bool is_asked(const rl_leg *l)
 {
-    return rl_leg_is_good(l) && l->conn->line.pending > 0;
+    return rl_way_is_good(&l->way) && l->way.line->pending > 0;
 }
 
 static bool look_out(caller *c)
@@ -190,9 +80,9 @@ static bool look_out(caller *c)
     rl_conn *worth_it[RL_PARTS_MAX];
     size_t n = 0;
     for (size_t i = 0; i < c->legs.n; i++) {
-        const rl_leg *l = &c->legs.leg[i];
-        if (is_asked(l) && rl_luck_is_worth_it(&l->conn->luck))
-            worth_it[n++] = l->conn;
+        rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
+        if (is_asked(&c->legs.leg[i]) && rl_luck_is_worth_it(&conn->luck))
+            worth_it[n++] = conn;
     }
     return n > 0 && rl_conn_look_out(worth_it, n);
 }
@@ -206,71 +96,36 @@ static void wait_for_news(caller *c)
     p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};
     for (size_t i = 0; i < c->legs.n; i++) {
         const rl_leg *l = &c->legs.leg[i];
-        bool used = is_asked(l);
-        p[n++] = (struct pollfd){.fd = used ? l->conn->io.fd : -1,
-                                 .events = used ? rl_conn_events(l->conn) : 0};
+        const rl_conn *conn = is_asked(l) ? rl_leg_conn(l) : NULL;
+        p[n++] = (struct pollfd){.fd = conn ? conn->io.fd : -1,
+                                 .events = conn ? rl_conn_events(conn) : 0};
     }
-    if (poll(p, n, rl_poll_ms(wait_end(c))) <= 0)
+    if (poll(p, n, rl_poll_ms(rl_round_wait_end(c->op))) <= 0)
         return;
     if (p[0].revents)
         rl_signal_clear(&c->legs.signal);
     for (size_t i = 0; i < c->legs.n; i++) {
-        rl_conn *conn = c->legs.leg[i].conn;
+        rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
         if (p[i + 1].revents && rl_conn_send(conn))
             rl_conn_receive(conn);
     }
 }
 
-/*
- * Could a moment more be of use? With a quorum: for nodes that have not even
- * been asked, for lack of a connection that is just being made, since the more
- * hold the lock the better. Without one: for what the others have to say.
- */
-static bool is_worth_waiting(const caller *c, int64_t now_us)
-{
-    if (rl_rule_ok(c->op) < c->op->quorum) {
-        for (size_t i = 0; i < c->op->n; i++)
-            if (rl_part_is_open(c->op->part[i]) && !c->op->part[i]->slow)
-                return true;
-        return false;
-    }
-    for (size_t i = 0; i < c->legs.n; i++) {
-        const rl_leg *l = &c->legs.leg[i];
-        if (rl_leg_is_expecting(l) && !l->down && rl_legs_want(&c->legs, l) &&
-            !rl_connector_is_slow(&l->e->connector, GRACE_US, now_us))
-            return true;
-    }
-    return false;
-}
-
-static bool is_over(caller *c)
-{
-    if (!rl_rule_is_decided(c->op))
-        return false;
-    if (!c->op->early)
-        return true;
-    int64_t now_us = rl_now_us();
-    if (!is_worth_waiting(c, now_us))
-        return true;
-    if (c->decided_us == 0)
-        c->decided_us = now_us;
-    return now_us >= c->decided_us + GRACE_US;
-}
-
 static void ask(caller *c)
 {
-    c->decided_us = 0;
+    rl_op *op = c->op;
+    rl_round_begin(op);
     rl_legs_assign(&c->legs);
     for (;;) {
         rl_legs_connect(&c->legs);
-        push_all(c);
-        if (is_over(c))
+        push(c);
+        if (rl_round_is_over(op, rl_now_us()))
             break;
         rl_legs_return_idle(&c->legs);
-        if (!has_work(c))
+        if (!rl_round_has_work(op))
             wait_for_news(c);
         rl_legs_look(&c->legs);
-        expire(c);
+        rl_round_expire(op, rl_now_us(), suspect);
     }
     rl_legs_refuse_unasked(&c->legs);
 }

@@ -24,9 +24,8 @@ static rl_leg *leg_to(rl_legs *ls, rl_core *core)
             return &ls->leg[i];
     rl_leg *l = &ls->leg[ls->n++];
     l->e = e;
-    l->conn = NULL;
-    l->visiting = l->in_line = l->down = false;
-    l->ready_us = 0;
+    l->way = (rl_way){.line = NULL};
+    l->visiting = l->in_line = false;
     l->visitor = (rl_visitor){.own = false};
     return l;
 }
@@ -35,16 +34,21 @@ void rl_legs_assign(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->op->n; i++) {
         rl_part *x = ls->op->part[i];
-        if (rl_part_is_open(x) && !x->leg)
-            x->leg = leg_to(ls, x->core);
+        if (rl_part_is_open(x) && !x->way)
+            x->way = &leg_to(ls, x->core)->way;
     }
+}
+
+static void use(rl_leg *l, rl_conn *c)
+{
+    l->way.line = c ? &c->line : NULL;
 }
 
 /* Most connections owe nothing: then no clock is read. */
 static void give_back(rl_leg *l)
 {
-    rl_conn *c = l->conn;
-    l->conn = NULL;
+    rl_conn *c = rl_leg_conn(l);
+    use(l, NULL);
     if (!c)
         return;
     bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
@@ -71,74 +75,20 @@ void rl_legs_close(rl_legs *ls)
 
 /* --- its parts ------------------------------------------------------------ */
 
-/* Is this part still to be asked, on this leg? */
-static bool is_unasked(const rl_part *x, const rl_leg *l)
-{
-    return rl_part_is_open(x) && x->leg == l && x->ask.next != RL_ASK_WAITS;
-}
-
-bool rl_legs_want(const rl_legs *ls, const rl_leg *l)
-{
-    for (size_t i = 0; i < ls->op->n; i++)
-        if (is_unasked(ls->op->part[i], l))
-            return true;
-    return false;
-}
-
-/* The parts of a leg that cannot be asked: this time, or not any more. */
-static void fail_parts(rl_legs *ls, const rl_leg *l, const rl_fault *why,
-                       void (*how)(rl_ask *a, int64_t now_us))
-{
-    int64_t now_us = rl_now_us();
-    for (size_t i = 0; i < ls->op->n; i++) {
-        rl_part *x = ls->op->part[i];
-        if (!is_unasked(x, l))
-            continue;
-        x->fault = *why;
-        how(&x->ask, now_us);
-    }
-}
-
 static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
 {
-    fail_parts(ls, l, why, rl_ask_refuse);
+    rl_way_fail(ls->op, &l->way, why, rl_ask_refuse, rl_now_us());
 }
 
 void rl_legs_refuse_unasked(rl_legs *ls)
 {
     rl_fault f;
     for (size_t i = 0; i < ls->n; i++) {
-        if (!rl_legs_want(ls, &ls->leg[i]))
+        if (!rl_way_is_wanted(ls->op, &ls->leg[i].way))
             continue;
         rl_fault_set(&f, RLOCK_EIO, 0, "no connection so far");
         refuse(ls, &ls->leg[i], &f);
     }
-}
-
-static int64_t until_of(const rl_legs *ls, const rl_leg *l)
-{
-    int64_t until_us = 0;
-    for (size_t i = 0; i < ls->op->n; i++) {
-        const rl_part *x = ls->op->part[i];
-        if (rl_part_is_open(x) && x->leg == l)
-            until_us = rl_max(until_us, x->until_us);
-    }
-    return until_us;
-}
-
-/* Which connection has the earlier calls that a part must not overtake? */
-static const void *behind(const rl_legs *ls, const rl_leg *l)
-{
-    const void *conn = NULL;
-    for (size_t i = 0; i < ls->op->n && !conn; i++) {
-        const rl_part *x = ls->op->part[i];
-        if (!rl_part_is_open(x) || x->leg != l)
-            continue;
-        conn = x->behind;
-        if (!conn && x->hold && x->heap)
-            conn = rl_hold_connection(&l->e->core.holds, x->hold);
-    }
-    return conn;
 }
 
 /* --- one leg -------------------------------------------------------------- */
@@ -147,10 +97,14 @@ static const void *behind(const rl_legs *ls, const rl_leg *l)
 static void borrow(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    int64_t until_us = until_of(ls, l);
-    if (rl_now_us() < until_us &&
-        rl_source_borrow(l->e->source, until_us, &l->conn, &f) != RLOCK_OK)
-        fail_parts(ls, l, &f, rl_ask_miss);
+    rl_conn *c;
+    int64_t until_us = rl_way_until(ls->op, &l->way);
+    if (rl_now_us() >= until_us)
+        return;
+    if (rl_source_borrow(l->e->source, until_us, &c, &f) == RLOCK_OK)
+        use(l, c);
+    else
+        rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
 }
 
 /* One of several: others find the connection. */
@@ -166,7 +120,11 @@ static void visit(rl_legs *ls, rl_leg *l)
     }
     l->in_line = rl_source_line_up(l->e->source, &l->turn, &ls->signal);
     l->visiting = !l->in_line;
-    l->ready_us = l->in_line ? RL_NEVER : rl_now_us();
+    l->way.expecting = true;
+    l->way.ready_us = l->in_line ? RL_NEVER : rl_now_us();
+    l->way.slow =
+        l->visiting &&
+        rl_connector_is_slow(&l->e->connector, RL_GRACE_US, l->way.ready_us);
     if (l->visiting)
         rl_connector_visit(&l->e->connector, &l->visitor, 0, &ls->signal);
 }
@@ -175,11 +133,11 @@ static void visit(rl_legs *ls, rl_leg *l)
 static bool find_connection(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    l->conn = rl_source_borrow_idle(l->e->source, behind(ls, l));
-    l->down = rl_connector_is_down(&l->e->connector, &f);
-    if (l->down)
+    use(l, rl_source_borrow_idle(l->e->source, rl_way_behind(ls->op, &l->way)));
+    l->way.down = rl_connector_is_down(&l->e->connector, &f);
+    if (l->way.down)
         give_back(l);
-    return !l->down;
+    return !l->way.down;
 }
 
 static void leave_out(rl_legs *ls, rl_leg *l)
@@ -191,12 +149,14 @@ static void leave_out(rl_legs *ls, rl_leg *l)
 
 static void look_for_turn(rl_legs *ls, rl_leg *l)
 {
-    if (!l->in_line ||
-        !rl_source_take_turn(l->e->source, &l->turn, behind(ls, l), &l->conn))
+    rl_conn *c;
+    if (!l->in_line || !rl_source_take_turn(l->e->source, &l->turn,
+                                            rl_way_behind(ls->op, &l->way), &c))
         return;
-    l->in_line = false;
-    l->ready_us = rl_now_us();
-    if (!l->conn)
+    l->in_line = l->way.expecting = false;
+    l->way.ready_us = rl_now_us();
+    use(l, c);
+    if (!c)
         visit(ls, l);
 }
 
@@ -205,10 +165,13 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
 {
     if (!l->visiting || !rl_connector_has_news(&l->e->connector, &l->visitor))
         return;
-    l->visiting = false;
-    if (l->visitor.fault.status != RLOCK_OK)
+    l->visiting = l->way.expecting = false;
+    if (l->visitor.fault.status != RLOCK_OK) {
         refuse(ls, l, &l->visitor.fault);
-    else if ((l->conn = rl_source_borrow_idle(l->e->source, NULL)) == NULL)
+        return;
+    }
+    use(l, rl_source_borrow_idle(l->e->source, NULL));
+    if (!l->way.line)
         visit(ls, l); /* somebody else was quicker */
 }
 
@@ -220,17 +183,18 @@ static void connect_several(rl_legs *ls)
     size_t hopeful = 0;
     for (size_t i = 0; i < ls->n; i++) {
         rl_leg *l = &ls->leg[i];
-        if (l->conn || rl_leg_is_expecting(l))
+        if (l->way.line || l->way.expecting)
             hopeful++;
-        else if (rl_legs_want(ls, l))
+        else if (rl_way_is_wanted(ls->op, &l->way))
             hopeful += find_connection(ls, l);
     }
     bool insist = ls->op->insist && hopeful < ls->op->quorum;
     for (size_t i = 0; i < ls->n; i++) {
         rl_leg *l = &ls->leg[i];
-        if (l->conn || rl_leg_is_expecting(l) || !rl_legs_want(ls, l))
+        if (l->way.line || l->way.expecting ||
+            !rl_way_is_wanted(ls->op, &l->way))
             continue;
-        if (l->down && !insist && ls->op->quorum < ls->op->n)
+        if (l->way.down && !insist && ls->op->quorum < ls->op->n)
             leave_out(ls, l);
         else
             visit(ls, l);
@@ -238,19 +202,20 @@ static void connect_several(rl_legs *ls)
 }
 
 /* It broke, or leads to the wrong server and owes nothing any more. */
-static bool is_useless(const rl_conn *c)
+static bool is_useless(const rl_line *line)
 {
-    return rl_conn_is_broken(c) || (c->line.retired && c->line.pending == 0);
+    return line->failed || (line->retired && line->pending == 0);
 }
 
 void rl_legs_connect(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++)
-        if (ls->leg[i].conn && is_useless(ls->leg[i].conn))
+        if (ls->leg[i].way.line && is_useless(ls->leg[i].way.line))
             give_back(&ls->leg[i]);
     if (ls->n > 1)
         connect_several(ls);
-    else if (ls->n == 1 && !ls->leg[0].conn && rl_legs_want(ls, &ls->leg[0]))
+    else if (ls->n == 1 && !ls->leg[0].way.line &&
+             rl_way_is_wanted(ls->op, &ls->leg[0].way))
         borrow(ls, &ls->leg[0]);
 }
 
@@ -270,7 +235,8 @@ void rl_legs_return_idle(rl_legs *ls)
         waits = waits || ls->leg[i].in_line;
     for (size_t i = 0; waits && i < ls->n; i++) {
         rl_leg *l = &ls->leg[i];
-        if (l->conn && l->conn->line.pending == 0 && !rl_legs_want(ls, l))
+        if (l->way.line && l->way.line->pending == 0 &&
+            !rl_way_is_wanted(ls->op, &l->way))
             give_back(l);
     }
 }

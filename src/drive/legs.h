@@ -18,18 +18,16 @@
 #ifndef RL_DRIVE_LEGS_H
 #define RL_DRIVE_LEGS_H
 
-#include "core/op.h"
+#include "core/round.h"
 #include "drive/engine.h"
 
 typedef struct rl_leg {
+    rl_way way; /* what the round knows of it; its line is the connection's */
     rl_engine *e;
-    rl_conn *conn; /* NULL: none yet, or none any more */
     rl_visitor visitor;
     rl_turn turn;
-    int64_t ready_us; /* since when it could ask; RL_NEVER: it stands in line */
-    bool in_line;     /* all connections are out; turn tells when one is not */
-    bool visiting;    /* the connector is making a connection */
-    bool down;        /* left out, unless nothing goes without it */
+    bool in_line;  /* all connections are out; turn tells when one is not */
+    bool visiting; /* the connector is making a connection */
 } rl_leg;
 
 typedef struct rl_legs {
@@ -60,25 +58,15 @@ void rl_legs_refuse_unasked(rl_legs *ls);
 /* All are given back. */
 void rl_legs_close(rl_legs *ls);
 
-/* Is there something to be asked on this leg? */
-bool rl_legs_want(const rl_legs *ls, const rl_leg *l);
-
-/* Is a connection on its way? */
-static inline bool rl_leg_is_expecting(const rl_leg *l)
+static inline rl_leg *rl_leg_of(rl_way *w)
 {
-    return l->visiting || l->in_line;
+    return RL_CONTAINER(w, rl_leg, way);
 }
 
-/* Can this leg be written to and read? */
-static inline bool rl_leg_is_good(const rl_leg *l)
+/* NULL: it has none yet, or none any more. */
+static inline rl_conn *rl_leg_conn(const rl_leg *l)
 {
-    return l->conn && !rl_conn_is_broken(l->conn);
-}
-
-/* Is the part to be asked, or not answered yet? */
-static inline bool rl_part_is_open(const rl_part *x)
-{
-    return x && x->due && !x->over;
+    return l->way.line ? RL_CONTAINER(l->way.line, rl_conn, line) : NULL;
 }
 
 #endif

@@ -43,9 +43,7 @@ static bool fail(rl_conn *c, int err, const char *what)
 
 void rl_conn_time_out(rl_conn *c)
 {
-    const char *bytes;
-    fail(c, ETIMEDOUT,
-         rl_line_bytes(&c->line, &bytes) ? "cannot send" : "no reply");
+    rl_line_time_out(&c->line, rl_now_us());
 }
 
 static void feed(rl_conn *c, const char *bytes, size_t n)

@@ -228,14 +228,14 @@ static bool may_use(const pool *p, const rl_conn *c)
 }
 
 /* Of those that are open, the one that is asked for, or the one used last. */
-static rl_conn *find_idle_locked(pool *p, const rl_conn *behind)
+static rl_conn *find_idle_locked(pool *p, const rl_line *behind)
     RL_REQUIRES(&p->mutex)
 {
     rl_conn *first = NULL;
     for (rl_link *k = rl_list_first(&p->idle); k;
          k = rl_list_next(&p->idle, k)) {
         rl_conn *c = idle_conn(k);
-        if (c == behind && may_use(p, c))
+        if (&c->line == behind && may_use(p, c))
             return c;
         if (!first && may_use(p, c))
             first = c;
@@ -250,7 +250,7 @@ static bool is_usable(rl_conn *c, int64_t trouble_us)
            (c->line.pending == 0 || rl_conn_receive(c));
 }
 
-static rl_conn *pool_borrow_idle(rl_source *s, const rl_conn *behind)
+static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
 {
     pool *p = pool_of(s);
     for (;;) {
@@ -279,7 +279,7 @@ static bool pool_line_up(rl_source *s, rl_turn *t)
     return full;
 }
 
-static bool pool_take_turn(rl_source *s, rl_turn *t, const rl_conn *behind,
+static bool pool_take_turn(rl_source *s, rl_turn *t, const rl_line *behind,
                            rl_conn **out)
 {
     pool *p = pool_of(s);

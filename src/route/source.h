@@ -36,9 +36,9 @@ typedef struct rl_turn {
 typedef struct rl_source_ops {
     rlock_status (*borrow)(rl_source *s, int64_t deadline_us, rl_conn **out,
                            rl_fault *f);
-    rl_conn *(*borrow_idle)(rl_source *s, const rl_conn *behind);
+    rl_conn *(*borrow_idle)(rl_source *s, const rl_line *behind);
     bool (*line_up)(rl_source *s, rl_turn *t);
-    bool (*take_turn)(rl_source *s, rl_turn *t, const rl_conn *behind,
+    bool (*take_turn)(rl_source *s, rl_turn *t, const rl_line *behind,
                       rl_conn **out);
     void (*leave_line)(rl_source *s, rl_turn *t);
     rl_conn *(*borrow_owing)(rl_source *s, int64_t since_us, int64_t *next_us);
@@ -73,7 +73,7 @@ static inline rlock_status rl_source_borrow(rl_source *s, int64_t deadline_us,
  * there. NULL: there is none. Never blocks.
  */
 static inline rl_conn *rl_source_borrow_idle(rl_source *s,
-                                             const rl_conn *behind)
+                                             const rl_line *behind)
 {
     return s->ops->borrow_idle(s, behind);
 }
@@ -91,7 +91,7 @@ static inline bool rl_source_line_up(rl_source *s, rl_turn *t,
  * or NULL: there is room for one more.
  */
 static inline bool rl_source_take_turn(rl_source *s, rl_turn *t,
-                                       const rl_conn *behind, rl_conn **out)
+                                       const rl_line *behind, rl_conn **out)
 {
     return s->ops->take_turn(s, t, behind, out);
 }

@@ -10,6 +10,9 @@
  */
 #include "wire/line.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "wire/error.h"
 
 #define REPLY_BUDGET (64 * 1024) /* bytes of one reply, before it is whole */
@@ -77,6 +80,15 @@ void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us)
     l->failed = true;
     while ((s = take_first(l)) != NULL)
         s->failed(s, s->end <= l->sent, &l->fault, now_us);
+}
+
+void rl_line_time_out(rl_line *l, int64_t now_us)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "%s: %s",
+                 l->sent < l->written ? "cannot send" : "no reply",
+                 strerror(ETIMEDOUT));
+    rl_line_fail(l, &f, now_us);
 }
 
 static bool fail(rl_line *l, rlock_status status, const char *what,

@@ -84,8 +84,9 @@ void rl_line_sent(rl_line *l, size_t n);
 /* Bytes that came. False: the line has failed. */
 bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us);
 
-/* Ends every slot. */
+/* Ends every slot; and because the first took too long. */
 void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);
+void rl_line_time_out(rl_line *l, int64_t now_us);
 
 /* Has a part of a reply been read? */
 bool rl_line_is_mid_reply(const rl_line *l);

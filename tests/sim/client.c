@@ -49,7 +49,7 @@ static conn *find(client *c, const void *behind, bool owing)
         conn *k = conn_of(RL_CONTAINER(l, rl_conn, idle));
         if (!may_use(k, owing))
             continue;
-        if (&k->c == behind)
+        if (&k->c.line == behind)
             return k;
         if (!first)
             first = k;

@@ -1,26 +1,18 @@
 /*
  * Plays drive/caller.c and drive/legs.c: makes an operation of the core go, as
- * these do it, in steps. Where the real thread would block in poll(), a step
- * ends, and the next begins when something has come or the time has.
+ * these do it, in steps; what a round decides is core/round.h's, for both.
+ * Where the real thread would block in poll(), a step ends, and the next begins
+ * when something has come or the time has.
  *
  * What stays true: between steps, either a round is under way and its legs have
  * connections, or the operation sleeps and has none.
  */
-#include <errno.h>
-
-#include "core/rule.h"
+#include "core/round.h"
 #include "world.h"
-
-#define GRACE_US 5000
 
 static int64_t local_now(const runner *r)
 {
     return process_now(r->task.p);
-}
-
-static bool is_open(const rl_part *x)
-{
-    return x && x->due && !x->over;
 }
 
 /* --- the sleep ------------------------------------------------------------ */
@@ -61,15 +53,21 @@ static void assign(runner *r)
 {
     for (size_t i = 0; i < r->op->n; i++) {
         rl_part *x = r->op->part[i];
-        if (is_open(x) && !x->leg)
-            x->leg = leg_to(r, client_of(x->core));
+        if (rl_part_is_open(x) && !x->way)
+            x->way = &leg_to(r, client_of(x->core))->way;
     }
+}
+
+static void use(leg *l, conn *c)
+{
+    l->conn = c;
+    l->way.line = c ? &c->c.line : NULL;
 }
 
 static void give_back(leg *l)
 {
     conn *c = l->conn;
-    l->conn = NULL;
+    use(l, NULL);
     if (!c)
         return;
     int64_t now_us = client_now(l->to);
@@ -85,7 +83,7 @@ static void close_legs(runner *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         leg *l = &r->leg[i];
-        if (l->expecting)
+        if (l->way.expecting)
             conn_close(l->conn);
         else
             give_back(l);
@@ -93,89 +91,44 @@ static void close_legs(runner *r)
     r->n = 0;
 }
 
-static bool is_unasked(const rl_part *x, const leg *l)
-{
-    return is_open(x) && x->leg == l && x->ask.next != RL_ASK_WAITS;
-}
-
-static bool wants(const runner *r, const leg *l)
-{
-    for (size_t i = 0; i < r->op->n; i++)
-        if (is_unasked(r->op->part[i], l))
-            return true;
-    return false;
-}
-
-static void fail_parts(runner *r, const leg *l, const rl_fault *why,
-                       void (*how)(rl_ask *a, int64_t now_us))
-{
-    for (size_t i = 0; i < r->op->n; i++) {
-        rl_part *x = r->op->part[i];
-        if (!is_unasked(x, l))
-            continue;
-        x->fault = *why;
-        how(&x->ask, local_now(r));
-    }
-}
-
 static void refuse(runner *r, const leg *l, const char *what)
 {
     rl_fault f;
     rl_fault_set(&f, RLOCK_EIO, 0, "%s", what);
-    fail_parts(r, l, &f, rl_ask_refuse);
-}
-
-static int64_t until_of(const runner *r, const leg *l)
-{
-    int64_t until_us = 0;
-    for (size_t i = 0; i < r->op->n; i++) {
-        const rl_part *x = r->op->part[i];
-        if (is_open(x) && x->leg == l)
-            until_us = rl_max(until_us, x->until_us);
-    }
-    return until_us;
-}
-
-static const void *behind(const runner *r, const leg *l)
-{
-    for (size_t i = 0; i < r->op->n; i++) {
-        const rl_part *x = r->op->part[i];
-        if (is_open(x) && x->leg == l && x->hold && x->heap &&
-            x->hold->asked_on)
-            return x->hold->asked_on;
-    }
-    return NULL;
+    rl_way_fail(r->op, &l->way, &f, rl_ask_refuse, local_now(r));
 }
 
 static void dial(runner *r, leg *l, int64_t until_us)
 {
+    use(l, NULL);
     l->conn = conn_dial(l->to, &r->task, until_us);
-    l->expecting = true;
-    l->ready_us = local_now(r);
+    l->way.expecting = true;
+    l->way.ready_us = local_now(r);
+}
+
+static bool take(runner *r, leg *l, const rl_line *behind, bool owing)
+{
+    use(l, pool_take(l->to, behind, owing));
+    if (l->conn)
+        l->conn->user = &r->task;
+    return l->conn != NULL;
 }
 
 /* The only leg: the thread waits for its connection. */
 static void borrow(runner *r, leg *l)
 {
-    int64_t until_us = until_of(r, l);
-    if (local_now(r) >= until_us)
-        return;
-    l->conn = pool_take(l->to, NULL, false);
-    if (l->conn)
-        l->conn->user = &r->task;
-    else
+    int64_t until_us = rl_way_until(r->op, &l->way);
+    if (local_now(r) < until_us && !take(r, l, NULL, false))
         dial(r, l, until_us);
 }
 
 static bool find_connection(runner *r, leg *l)
 {
-    l->conn = pool_take(l->to, behind(r, l), true);
-    if (l->conn)
-        l->conn->user = &r->task;
-    l->down = l->to->down;
-    if (l->down && l->conn)
+    take(r, l, rl_way_behind(r->op, &l->way), true);
+    l->way.down = l->to->down;
+    if (l->way.down)
         give_back(l);
-    return !l->down;
+    return !l->way.down;
 }
 
 static void connect_several(runner *r)
@@ -185,15 +138,15 @@ static void connect_several(runner *r)
         leg *l = &r->leg[i];
         if (l->conn)
             hopeful++;
-        else if (wants(r, l))
+        else if (rl_way_is_wanted(r->op, &l->way))
             hopeful += find_connection(r, l);
     }
     bool insist = r->op->insist && hopeful < r->op->quorum;
     for (size_t i = 0; i < r->n; i++) {
         leg *l = &r->leg[i];
-        if (l->conn || !wants(r, l))
+        if (l->conn || !rl_way_is_wanted(r->op, &l->way))
             continue;
-        if (l->down && !insist && r->op->quorum < r->op->n)
+        if (l->way.down && !insist && r->op->quorum < r->op->n)
             refuse(r, l, "the server is down");
         else
             dial(r, l, RL_NEVER);
@@ -203,7 +156,7 @@ static void connect_several(runner *r)
 static bool is_useless(const leg *l)
 {
     const rl_line *line = &l->conn->c.line;
-    return !l->expecting &&
+    return !l->way.expecting &&
            (line->failed || (line->retired && line->pending == 0));
 }
 
@@ -214,182 +167,59 @@ static void connect_legs(runner *r)
             give_back(&r->leg[i]);
     if (r->n > 1)
         connect_several(r);
-    else if (r->n == 1 && !r->leg[0].conn && wants(r, &r->leg[0]))
+    else if (r->n == 1 && !r->leg[0].conn &&
+             rl_way_is_wanted(r->op, &r->leg[0].way))
         borrow(r, &r->leg[0]);
 }
 
 /* A connection that was being made: is it there, or has it failed? */
 static void look_for_connection(runner *r, leg *l)
 {
-    if (!l->expecting)
+    if (!l->way.expecting)
         return;
     conn_state state = conn_settle(l->conn);
     if (state == CONN_DIALING || state == CONN_IDENTIFYING)
         return;
-    l->expecting = false;
-    l->ready_us = local_now(r);
-    if (state == CONN_OPEN)
+    l->way.expecting = false;
+    l->way.ready_us = local_now(r);
+    if (state == CONN_OPEN) {
+        use(l, l->conn);
         return;
+    }
     rl_fault f = l->conn->fault;
     conn_close(l->conn);
-    l->conn = NULL;
+    use(l, NULL);
     if (r->n > 1)
         client_suspect(l->to);
-    fail_parts(r, l, &f, r->n > 1 ? rl_ask_refuse : rl_ask_miss);
+    rl_way_fail(r->op, &l->way, &f, r->n > 1 ? rl_ask_refuse : rl_ask_miss,
+                local_now(r));
 }
 
 /* --- a round -------------------------------------------------------------- */
 
-static bool is_usable(const leg *l)
+static void push(runner *r)
 {
-    return l->conn && !l->expecting && !conn_is_broken(l->conn);
-}
-
-static void push(runner *r, rl_part *x, int64_t now_us)
-{
-    leg *l = x->leg;
-    if (x->ask.next == RL_ASK_AGAIN && now_us >= x->until_us) {
-        rl_ask_give_up(&x->ask, now_us);
-    } else if (is_usable(l) && !l->conn->c.line.retired) {
-        if (r->op->may_ask && !r->op->may_ask(r->op, x, now_us)) {
-            rl_ask_refuse(&x->ask, now_us);
-            return;
-        }
-        rl_part_push(x, &l->conn->c.line, &l->conn->c, now_us);
-    }
-}
-
-static void push_all(runner *r)
-{
-    int64_t now_us = local_now(r);
-    for (size_t i = 0; i < r->op->n; i++) {
-        rl_part *x = r->op->part[i];
-        if (is_open(x) &&
-            (x->ask.next == RL_ASK_IDLE || x->ask.next == RL_ASK_AGAIN))
-            push(r, x, now_us);
-    }
+    rl_round_push(r->op, local_now(r));
     for (size_t i = 0; i < r->n; i++)
-        if (is_usable(&r->leg[i]))
+        if (rl_way_is_good(&r->leg[i].way))
             conn_send(r->leg[i].conn);
 }
 
-static int64_t since_us(const rl_part *x)
+static void suspect(rl_way *w, const rl_fault *why)
 {
-    return rl_max(x->began_us, ((const leg *)x->leg)->ready_us);
-}
-
-static int64_t slow_from(const rl_part *x)
-{
-    return x->ask.next == RL_ASK_WAITS
-               ? rl_after_us(x->ask.sent_us, x->limit_us)
-               : rl_after_us(since_us(x), x->patience_us);
-}
-
-static int64_t silent_from(const rl_part *x)
-{
-    return rl_after_us(since_us(x), x->patience_us);
-}
-
-static void note_silence(rl_part *x, int64_t now_us)
-{
-    const leg *l = x->leg;
-    if (!x->slow && now_us >= slow_from(x)) {
-        x->slow = true;
-        rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
-    }
-    if (!x->silent && now_us >= silent_from(x)) {
-        x->silent = true;
-        if (x->ask.next == RL_ASK_WAITS)
-            client_suspect(l->to);
-    }
-}
-
-static void end_part(rl_part *x, int64_t now_us)
-{
-    leg *l = x->leg;
-    if (x->ask.next == RL_ASK_WAITS && is_usable(l))
-        conn_time_out(l->conn);
-    if (x->over || x->ask.next == RL_ASK_WAITS)
-        return;
-    if (x->fault.status == RLOCK_OK)
-        rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no time is left");
-    rl_ask_give_up(&x->ask, now_us);
+    (void)why;
+    client_suspect(RL_CONTAINER(w, leg, way)->to);
 }
 
 static void expire(runner *r)
 {
-    int64_t now_us = local_now(r);
-    for (size_t i = 0; i < r->op->n; i++) {
-        rl_part *x = r->op->part[i];
-        if (is_open(x))
-            note_silence(x, now_us);
-        if (is_open(x) && now_us >= x->until_us)
-            end_part(x, now_us);
-    }
-}
-
-static int64_t wait_end(const runner *r)
-{
-    int64_t us = r->decided_us ? r->decided_us + GRACE_US : RL_NEVER;
-    for (size_t i = 0; i < r->op->n; i++) {
-        const rl_part *x = r->op->part[i];
-        if (!is_open(x))
-            continue;
-        us = rl_min(us, x->until_us);
-        if (!x->slow)
-            us = rl_min(us, slow_from(x));
-        if (!x->silent)
-            us = rl_min(us, silent_from(x));
-    }
-    return us;
-}
-
-/* Has a connection broken that a part goes on without? */
-static bool has_work(const runner *r)
-{
-    for (size_t i = 0; i < r->op->n; i++) {
-        const rl_part *x = r->op->part[i];
-        if (!is_open(x) || x->ask.next == RL_ASK_WAITS)
-            continue;
-        const leg *l = x->leg;
-        if (!l->expecting && !is_usable(l))
-            return true;
-    }
-    return false;
-}
-
-static bool is_worth_waiting(const runner *r)
-{
-    if (rl_rule_ok(r->op) < r->op->quorum) {
-        for (size_t i = 0; i < r->op->n; i++)
-            if (is_open(r->op->part[i]) && !r->op->part[i]->slow)
-                return true;
-        return false;
-    }
-    for (size_t i = 0; i < r->n; i++) {
-        const leg *l = &r->leg[i];
-        if (l->expecting && !l->down && wants(r, l))
-            return true;
-    }
-    return false;
-}
-
-static bool is_over(runner *r)
-{
-    int64_t now_us = local_now(r);
-    if (!rl_rule_is_decided(r->op))
-        return false;
-    if (!r->op->early || !is_worth_waiting(r))
-        return true;
-    if (r->decided_us == 0)
-        r->decided_us = now_us;
-    return now_us >= r->decided_us + GRACE_US;
+    rl_round_expire(r->op, local_now(r), suspect);
 }
 
 static void refuse_unasked(runner *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (wants(r, &r->leg[i]))
+        if (rl_way_is_wanted(r->op, &r->leg[i].way))
             refuse(r, &r->leg[i], "no connection so far");
 }
 
@@ -397,7 +227,7 @@ static void receive(runner *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         look_for_connection(r, &r->leg[i]);
-        if (is_usable(&r->leg[i]) && conn_send(r->leg[i].conn))
+        if (rl_way_is_good(&r->leg[i].way) && conn_send(r->leg[i].conn))
             conn_receive(r->leg[i].conn);
     }
 }
@@ -409,12 +239,12 @@ static bool round_goes_on(runner *r)
     expire(r);
     for (;;) {
         connect_legs(r);
-        push_all(r);
-        if (is_over(r)) {
+        push(r);
+        if (rl_round_is_over(r->op, local_now(r))) {
             refuse_unasked(r);
             return true;
         }
-        if (!has_work(r))
+        if (!rl_round_has_work(r->op))
             return false;
         expire(r);
     }
@@ -426,7 +256,7 @@ static void resume(runner *r, rl_wake why)
 {
     r->next = r->op->resume(r->op, why, local_now(r));
     if (r->next == RL_ASK) {
-        r->decided_us = 0;
+        rl_round_begin(r->op);
         assign(r);
     } else {
         close_legs(r);
@@ -445,7 +275,7 @@ static int64_t connection_end(const runner *r)
 {
     int64_t us = RL_NEVER;
     for (size_t i = 0; i < r->n; i++)
-        if (r->leg[i].expecting)
+        if (r->leg[i].way.expecting)
             us = rl_min(us, r->leg[i].conn->dial_until_us);
     return us;
 }
@@ -464,7 +294,8 @@ bool runner_go_on(runner *r)
         } else if (round_goes_on(r)) {
             resume(r, RL_WAKE_NONE);
         } else {
-            task_sleep(&r->task, rl_min(wait_end(r), connection_end(r)));
+            task_sleep(&r->task,
+                       rl_min(rl_round_wait_end(r->op), connection_end(r)));
             return true;
         }
     }

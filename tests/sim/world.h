@@ -18,6 +18,7 @@
 #include "chance.h"
 #include "core/acquire.h"
 #include "core/extend.h"
+#include "core/round.h"
 #include "drive/engine.h"
 #include "store.h"
 
@@ -220,11 +221,9 @@ static inline conn *conn_of(rl_conn *c)
 #define LEGS_MAX SERVERS_MAX
 
 typedef struct leg {
+    rl_way way; /* expecting: conn is being dialed */
     client *to;
-    conn *conn;     /* NULL: none yet */
-    bool expecting; /* conn is being dialed */
-    bool down;
-    int64_t ready_us;
+    conn *conn; /* NULL: none yet */
 } leg;
 
 /* Plays drive/caller.c: makes one operation go at a time. */
@@ -235,7 +234,6 @@ typedef struct runner {
     unsigned rung;
     rl_op *op; /* NULL: none */
     rl_next next;
-    int64_t decided_us;
     size_t n;
     leg leg[LEGS_MAX];
     void (*done)(struct runner *r);

@@ -201,7 +201,7 @@ static void push(play *p, rl_part *x)
         return;
     }
     pc->calls++;
-    rl_part_push(x, &pc->line, pc, p->now_us);
+    rl_part_push(x, &pc->line, p->now_us);
     send(pc);
 }
 

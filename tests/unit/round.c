@@ -1,0 +1,296 @@
+/* When a part is asked, slow, silent or out of time, and a round is over. */
+#include "core/round.h"
+
+#include "play.h"
+#include "test.h"
+
+enum { LIMIT = 10, PATIENCE = 100, PARTS = 3 };
+
+/* Three parts of an op with a quorum of two, each with a way of its own. */
+typedef struct stage {
+    play p;
+    rl_op op;
+    rl_part part[PARTS];
+    rl_way way[PARTS];
+    int suspected;
+} stage;
+
+static stage *on_stage; /* whose suspect() is called */
+
+static void suspect(rl_way *w, const rl_fault *why)
+{
+    (void)w;
+    EXPECT_CONTAINS(why->text, "no answer in time");
+    on_stage->suspected++;
+}
+
+static void set(stage *s)
+{
+    play_open(&s->p, PARTS);
+    rl_op_init(&s->op);
+    s->op.n = PARTS;
+    s->op.quorum = 2;
+    s->op.early = true;
+    s->suspected = 0;
+    on_stage = s;
+    for (size_t i = 0; i < PARTS; i++) {
+        rl_part *x = &s->part[i];
+        rl_part_leave(x, play_core(&s->p, i), &play_job, s->p.now_us);
+        x->op = &s->op;
+        x->heap = false;
+        x->due = x->awaited = true;
+        x->limit_us = LIMIT * MS;
+        x->patience_us = PATIENCE * MS;
+        x->until_us = s->p.now_us + 1000 * MS;
+        s->way[i] =
+            (rl_way){.line = &s->p.client[i].line, .ready_us = s->p.now_us};
+        x->way = &s->way[i];
+        s->op.part[i] = x;
+    }
+    rl_round_begin(&s->op);
+}
+
+/* The kernel takes all of it. */
+static void send(stage *s)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        const char *bytes;
+        rl_line *line = &s->p.client[i].line;
+        rl_line_sent(line, rl_line_bytes(line, &bytes));
+    }
+}
+
+static void answer(stage *s, size_t i)
+{
+    rl_line_feed(&s->p.client[i].line, YES, strlen(YES), s->p.now_us);
+}
+
+static void pass(stage *s, int64_t ms)
+{
+    s->p.now_us += ms * MS;
+    rl_round_expire(&s->op, s->p.now_us, suspect);
+}
+
+static bool is_over(stage *s)
+{
+    return rl_round_is_over(&s->op, s->p.now_us);
+}
+
+/* What is left is failed by the lines. */
+static void clear(stage *s)
+{
+    play_close(&s->p);
+}
+
+TEST(round, asks_what_has_a_connection_and_leaves_what_has_none)
+{
+    stage s;
+    set(&s);
+    s.way[1].line = NULL;
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_WAITS);
+    EXPECT_INT(s.part[1].ask.next, RL_ASK_IDLE);
+    clear(&s);
+}
+
+TEST(round, asks_nothing_on_a_line_that_is_given_up)
+{
+    stage s;
+    set(&s);
+    s.p.client[0].line.retired = true;
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_IDLE);
+    clear(&s);
+}
+
+TEST(round, is_over_when_a_quorum_has_answered)
+{
+    stage s;
+    set(&s);
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    answer(&s, 0);
+    EXPECT(!is_over(&s));
+    answer(&s, 1);
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
+/* The more hold a Red lock the better. */
+TEST(round, waits_a_moment_for_a_node_whose_connection_is_being_made)
+{
+    stage s;
+    set(&s);
+    s.way[2] = (rl_way){.expecting = true, .ready_us = s.p.now_us};
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    answer(&s, 0);
+    answer(&s, 1);
+    EXPECT(!is_over(&s));
+    EXPECT_INT(rl_round_wait_end(&s.op), s.p.now_us + RL_GRACE_US);
+    pass(&s, RL_GRACE_US / MS);
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
+TEST(round, does_not_wait_for_a_connection_that_takes_long_already)
+{
+    stage s;
+    set(&s);
+    s.way[2] = (rl_way){.expecting = true, .slow = true};
+    s.way[2].ready_us = s.p.now_us;
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    answer(&s, 0);
+    answer(&s, 1);
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
+TEST(round, waits_no_moment_for_a_node_that_is_down)
+{
+    stage s;
+    set(&s);
+    s.way[2] = (rl_way){.expecting = true, .down = true};
+    s.way[2].ready_us = s.p.now_us;
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    answer(&s, 0);
+    answer(&s, 1);
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
+TEST(round, a_part_is_slow_after_its_limit_and_silent_after_its_patience)
+{
+    stage s;
+    set(&s);
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT_INT(rl_round_wait_end(&s.op), s.p.now_us + LIMIT * MS);
+    pass(&s, LIMIT);
+    EXPECT(s.part[0].slow && !s.part[0].silent);
+    EXPECT_INT(s.suspected, 0);
+    pass(&s, PATIENCE - LIMIT);
+    EXPECT(s.part[0].silent);
+    EXPECT_INT(s.suspected, PARTS);
+    clear(&s);
+}
+
+TEST(round, a_silent_server_is_suspected_once)
+{
+    stage s;
+    set(&s);
+    rl_round_push(&s.op, s.p.now_us);
+    pass(&s, PATIENCE);
+    pass(&s, PATIENCE);
+    EXPECT_INT(s.suspected, PARTS);
+    clear(&s);
+}
+
+/* Who stands in line for a connection has not been kept waiting by a server. */
+TEST(round, a_server_that_was_not_asked_is_not_suspected)
+{
+    stage s;
+    set(&s);
+    for (size_t i = 0; i < PARTS; i++)
+        s.way[i] = (rl_way){.expecting = true, .ready_us = s.p.now_us};
+    rl_round_push(&s.op, s.p.now_us);
+    pass(&s, PATIENCE);
+    EXPECT(s.part[0].slow && s.part[0].silent);
+    EXPECT_INT(s.suspected, 0);
+    clear(&s);
+}
+
+TEST(round, time_in_line_for_a_connection_is_nobodys_silence)
+{
+    stage s;
+    set(&s);
+    s.way[0] = (rl_way){.expecting = true, .ready_us = RL_NEVER};
+    rl_round_push(&s.op, s.p.now_us);
+    pass(&s, PATIENCE);
+    EXPECT(!s.part[0].slow && !s.part[0].silent);
+    clear(&s);
+}
+
+TEST(round, what_is_out_of_time_fails_with_its_line)
+{
+    stage s;
+    set(&s);
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    pass(&s, 1000);
+    EXPECT(s.part[0].over && !s.part[0].ok);
+    EXPECT_CONTAINS(s.part[0].fault.text, "no reply");
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
+TEST(round, what_was_never_asked_says_that_no_time_is_left)
+{
+    stage s;
+    set(&s);
+    for (size_t i = 0; i < PARTS; i++) {
+        s.way[i] = (rl_way){.expecting = true, .ready_us = RL_NEVER};
+        s.part[i].limit_us = s.part[i].patience_us = RL_NEVER;
+    }
+    rl_round_push(&s.op, s.p.now_us);
+    pass(&s, 1000);
+    EXPECT(s.part[0].over);
+    EXPECT_CONTAINS(s.part[0].fault.text, "no time is left");
+    clear(&s);
+}
+
+TEST(round, has_work_while_a_broken_connection_is_not_replaced)
+{
+    stage s;
+    set(&s);
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT(!rl_round_has_work(&s.op));
+    rl_line_time_out(s.way[0].line, s.p.now_us); /* unsent: is asked again */
+    EXPECT(rl_round_has_work(&s.op));
+    s.way[0] = (rl_way){.expecting = true};
+    EXPECT(!rl_round_has_work(&s.op));
+    clear(&s);
+}
+
+TEST(round, a_way_is_wanted_until_its_part_is_asked)
+{
+    stage s;
+    set(&s);
+    EXPECT(rl_way_is_wanted(&s.op, &s.way[0]));
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT(!rl_way_is_wanted(&s.op, &s.way[0]));
+    clear(&s);
+}
+
+TEST(round, who_has_no_way_is_told_why)
+{
+    stage s;
+    rl_fault f;
+    set(&s);
+    rl_fault_set(&f, RLOCK_EIO, 0, "the bridge is up");
+    rl_way_fail(&s.op, &s.way[0], &f, rl_ask_refuse, s.p.now_us);
+    EXPECT(s.part[0].over && !s.part[1].over);
+    EXPECT_CONTAINS(s.part[0].fault.text, "the bridge is up");
+    clear(&s);
+}
+
+TEST(round, a_way_is_needed_until_the_last_of_its_parts_stops_asking)
+{
+    stage s;
+    set(&s);
+    s.part[1].way = &s.way[0];
+    s.part[1].until_us += 5 * MS;
+    EXPECT_INT(rl_way_until(&s.op, &s.way[0]), s.part[1].until_us);
+    clear(&s);
+}
+
+TEST(round, a_part_follows_the_line_that_it_must_not_overtake)
+{
+    stage s;
+    set(&s);
+    EXPECT(rl_way_behind(&s.op, &s.way[0]) == NULL);
+    s.part[0].behind = &s.p.client[2].line;
+    EXPECT(rl_way_behind(&s.op, &s.way[0]) == &s.p.client[2].line);
+    clear(&s);
+}
