@@ -82,6 +82,17 @@ static void open_vacant(shift *s)
     rl_mutex_unlock(&t->mutex);
 }
 
+/* This node has it, and renewal is due at once. */
+static void open_held(shift *s)
+{
+    open_shift(s);
+    rl_holds *t = &s->e.core.holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, s->h, 100, s->p.now_us, true, s->p.now_us);
+    rl_hold_schedule_locked(t, s->h, s->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
 static void cut(shift *s)
 {
     rl_fault f;
@@ -198,5 +209,26 @@ TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
     EXPECT(asks_only(&s, s.h->layout->release));
     answer(&s, YES);
     EXPECT_INT(s.e.core.holds.undoing, 0);
+    close_shift(&s);
+}
+
+/* --- renewals ------------------------------------------------------------- */
+
+/* An extend that gave up waiting for it turns renewal on again. */
+TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
+{
+    shift s;
+    open_held(&s);
+    rl_holds *t = &s.e.core.holds;
+    EXPECT(asks_only(&s, s.h->layout->renew));
+    rl_mutex_lock(&t->mutex);
+    rl_hold_pause_renewal_locked(t, s.h);
+    rl_hold_start_renewal_locked(t, s.h, 0, s.p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, YES);
+    EXPECT_INT(ask(&s), 0);
+    play_pass(&s.p, PLAY_LEASE_MS * MS / 3);
+    EXPECT(asks_only(&s, s.h->layout->renew));
     close_shift(&s);
 }
