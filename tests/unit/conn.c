@@ -101,6 +101,19 @@ TEST(conn, asks_and_is_answered)
     hang_up(c, peer);
 }
 
+/* Its line has no memory for commands yet: UBSan of clang looks on. */
+TEST(conn, one_that_was_never_written_to_has_nothing_to_send)
+{
+    int peer;
+    const char *bytes = "";
+    rl_conn *c = connect_to(&peer);
+    EXPECT_INT(rl_line_bytes(&c->line, &bytes), 0);
+    EXPECT(!bytes);
+    EXPECT_INT(rl_conn_events(c), POLLIN);
+    EXPECT(rl_conn_send(c));
+    hang_up(c, peer);
+}
+
 TEST(conn, an_answer_that_does_not_come_breaks_it)
 {
     int peer;
