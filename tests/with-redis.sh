@@ -3,6 +3,8 @@
 #
 # Runs the command with one argument more: the URI of a Redis server of its
 # own, on a Unix socket in a new directory. Both are gone afterwards.
+#
+#   RLOCK_PORT   a port of 127.0.0.1 where it listens, too; none
 set -eu
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
@@ -18,7 +20,8 @@ trap finish EXIT
 trap 'exit 143' HUP INT TERM
 
 # Should this script be killed, the kernel stops the server.
-setpriv --pdeathsig KILL redis-server --port 0 --unixsocket "$dir/redis.sock" \
+setpriv --pdeathsig KILL redis-server --port "${RLOCK_PORT:-0}" \
+    --bind 127.0.0.1 --unixsocket "$dir/redis.sock" \
     --save '' --appendonly no --dir "$dir" >"$dir/log" 2>&1 &
 redis=$!
 tries=100

@@ -187,7 +187,10 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
         h->limit_us = rl_max(h->limit_us, h->deadline_us);
     }
     h->paused = false;
-    rl_hold_schedule_locked(t, h, sent_us + rl_hold_renewal_period_us(t, h));
+    /* The answer to one that is under way says when the next one is due. */
+    if (!h->in_flight)
+        rl_hold_schedule_locked(t, h,
+                                sent_us + rl_hold_renewal_period_us(t, h));
 }
 
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)

@@ -12,16 +12,25 @@
 
 #include <string.h>
 
-bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
-                 int64_t now_us, rl_fault *f)
+static bool is_known(const rl_run *run, rl_fault *f)
 {
-    rl_run run = rl_identity_run(&c->identity);
-    int64_t age_us = now_us - run.started_us;
-    if (!*run.id) {
-        rl_fault_set(f, RLOCK_EIO, 0, "not identified yet");
-        return false;
-    }
-    if ((run.restarted || check_uptime) && age_us < longest_us) {
+    if (*run->id)
+        return true;
+    rl_fault_set(f, RLOCK_EIO, 0, "not identified yet");
+    return false;
+}
+
+/* Is it all the same how long the run has lasted? Mostly it is. */
+static bool has_kept_all(const rl_run *run, bool check_uptime)
+{
+    return !run->restarted && !check_uptime;
+}
+
+static bool is_old_enough(const rl_run *run, int64_t longest_us, int64_t now_us,
+                          rl_fault *f)
+{
+    int64_t age_us = now_us - run->started_us;
+    if (age_us < longest_us) {
         rl_fault_set(f, RLOCK_EIO, 0,
                      "restarted %lld s ago, counts again in %lld ms",
                      (long long)(age_us / 1000000),
@@ -29,6 +38,14 @@ bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
         return false;
     }
     return true;
+}
+
+bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
+                 int64_t now_us, rl_fault *f)
+{
+    rl_run run = rl_identity_run(&c->identity);
+    return is_known(&run, f) && (has_kept_all(&run, check_uptime) ||
+                                 is_old_enough(&run, longest_us, now_us, f));
 }
 
 /*
@@ -65,23 +82,38 @@ int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us)
     return rl_after_ms(0, ms);
 }
 
+/* Has another part asked this run of a server already? Then *f says which. */
+static bool is_asked(const rl_op *op, const rl_part *x, const rl_run *run,
+                     rl_fault *f)
+{
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *y = op->part[i];
+        if (!y || y == x || y->ask.next == RL_ASK_IDLE)
+            continue;
+        rl_run other = rl_identity_run(&y->core->identity);
+        if (strcmp(run->id, other.id) == 0) {
+            rl_fault_set(f, RLOCK_EINVAL, 0, "same server as node %u",
+                         y->position);
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * All is decided from one reading of the run, which another connection may
+ * replace meanwhile. The leases are looked up in the clients of all nodes, so
+ * only when they matter.
+ */
 bool rl_vote_may_ask(rl_op *op, rl_part *x, int64_t now_us)
 {
     rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    rl_fault *f = &x->fault;
     if (x->verb != RL_VERB_ACQUIRE)
         return true;
     rl_run run = rl_identity_run(&x->core->identity);
-    for (size_t i = 0; i < op->n; i++) {
-        const rl_part *y = op->part[i];
-        if (!y || y == x || y->ask.next == RL_ASK_IDLE || !*run.id)
-            continue;
-        rl_run other = rl_identity_run(&y->core->identity);
-        if (strcmp(run.id, other.id) == 0) {
-            rl_fault_set(&x->fault, RLOCK_EINVAL, 0, "same server as node %u",
-                         y->position);
-            return false;
-        }
-    }
-    return rl_may_vote(x->core, rl_vote_longest_us(a, now_us),
-                       a->ballot->check_uptime, now_us, &x->fault);
+    if (!is_known(&run, f) || is_asked(op, x, &run, f))
+        return false;
+    return has_kept_all(&run, a->ballot->check_uptime) ||
+           is_old_enough(&run, rl_vote_longest_us(a, now_us), now_us, f);
 }

@@ -191,6 +191,40 @@ TEST(red_hung, an_extend_that_fails_turns_no_renewal_on)
     party_end(&p, &ns);
 }
 
+/* Of all nodes, though each extend is over with a majority of them. */
+static bool extends_everywhere(const party *p, const nodes *ns)
+{
+    size_t n = 0;
+    EXPECT_STATUS(rlock_extend(p->lk, 2 * LONG_LEASE), RLOCK_OK);
+    for (size_t i = 0; i < ns->n; i++)
+        n += key_ttl(ns->sv[i], SCENE_LOCK) > LONG_LEASE;
+    return n == ns->n;
+}
+
+/*
+ * Every node executes it, so the keys are gone early, and no answer comes
+ * before: patience with the nodes must not be belief in the longer lease.
+ */
+TEST(red_hung, a_shorter_lease_is_believed_from_when_it_is_asked_for)
+{
+    enum { SHORT_MS = 3000, TIMEOUT_MS = 10000 };
+    nodes ns = nodes_proxied(3);
+    party p = party_join(&ns, 0, TIMEOUT_MS);
+    party_hold(&p, LONG_LEASE);
+    EVENTUALLY(SOON, extends_everywhere(&p, &ns)); /* the control */
+    for (size_t i = 0; i < 3; i++)
+        proxy_rule(ns.px[i], proxy_sha("extend"), 1, PROXY_HOLD_REPLY, NULL);
+    EXPECT_STATUS(rlock_extend(p.lk, SHORT_MS), RLOCK_EQUORUM);
+    EVENTUALLY(SOON, nodes_having(&ns) < 2);
+    EXPECT(!rlock_is_held(p.lk));
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SLACK_MS);
+    for (size_t i = 0; i < 3; i++)
+        proxy_let_go(ns.px[i]);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    expect_one_loss(&p);
+    party_end(&p, &ns);
+}
+
 /* Each extend leaves another node behind, which answers a little later. */
 TEST(red_hung, a_node_that_answers_late_takes_part_in_the_next_extend)
 {

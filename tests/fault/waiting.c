@@ -183,3 +183,54 @@ TEST(waiting, fault_077_many_short_waits_leave_no_subscription)
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
+
+/* --- a message of a channel that was just left ---------------------------- */
+
+#define CHANNEL "redisson_lock__channel:{" SCENE_LOCK "}"
+
+/* Redisson's unlock says "0" there, which is a lock's name, too. */
+#define LATE_MESSAGE "*3\r\n$7\r\nmessage\r\n$28\r\n" CHANNEL "\r\n$1\r\n0\r\n"
+#define LEFT         "*3\r\n$11\r\nunsubscribe\r\n$28\r\n" CHANNEL "\r\n:1\r\n"
+
+static scene listening_to_redisson(void)
+{
+    scene s = scene_server(NULL);
+    s.px = proxy_start(s.sv);
+    s.opts.redisson_channel = true;
+    scene_client(&s, 0, 0);
+    return s;
+}
+
+/* The doorbell stays there, and hears the channel as long as somebody waits. */
+static void wait_in_vain(scene *s)
+{
+    waiter *w = waiter_start(s->lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s->sv, 1, s->cl, 1);
+    EVENTUALLY(SOON,
+               server_cmd(s->sv, "PUBSUB CHANNELS " CHANNEL)->elements == 1);
+    rlock_cancel(s->lk);
+    EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
+}
+
+/* A ring for a name that nobody here waits for is passed on by a call. */
+static void ring_for(server *sv, const char *name)
+{
+    char bell[64];
+    redisReply *r = server_cmd(sv, "PUBSUB CHANNELS rlock_bell:*");
+    EXPECT_INT(r->elements, 1);
+    snprintf(bell, sizeof bell, "%s", r->element[0]->str);
+    server_cmd(sv, "PUBLISH %s %s", bell, name);
+}
+
+TEST(waiting, a_message_of_a_channel_that_was_just_left_is_no_ring)
+{
+    scene s = listening_to_redisson();
+    take_by_hand(s.sv, SCENE_LOCK, 0);
+    proxy_rule(s.px, "UNSUBSCRIBE", 1, PROXY_ANSWER, LATE_MESSAGE LEFT);
+    wait_in_vain(&s);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    ring_for(s.sv, "other"); /* which is heard behind the message */
+    EVENTUALLY(SOON, proxy_count(s.px, "{other}") == 1);
+    EXPECT_INT(proxy_count(s.px, "{0}"), 0);
+    scene_stop(&s);
+}

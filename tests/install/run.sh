@@ -3,10 +3,11 @@
 #
 # Installs the library that BUILD holds in a folder of its own, which is not in
 # the source (CMake refuses to export such paths) and is taken away again, and
-# builds and runs programs against that copy: found by CMake and by pkg-config, shared and
-# static, as C99, C11 and C++11. Then the other ways to have it: as one file, as
-# a part of another project, as one kind of library at absolute paths; taken
-# away again; beside a second hiredis; cross-built.
+# builds and runs programs against that copy: found by CMake and by pkg-config,
+# shared and static, as C99, C11 and C++11; also those that the READMEs show.
+# Then the other ways to have it: as one file, as a part of another project, as
+# one kind of library at absolute paths; taken away again; beside a second
+# hiredis; cross-built.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -81,6 +82,42 @@ compile() {
             sed 's/-lrlock/-l:librlock.a/')
     fi
     "$@" $strict $flags -o "$output" $libs
+}
+
+# programs FOLDER FILE; the C programs in a Markdown file, as they stand there
+programs() {
+    mkdir -p "$1"
+    awk -v folder="$1" '
+        /^```c$/ { text = ""; inside = 1; next }
+        /^```/   { if (inside && text ~ /int main\(/)
+                       printf "%s", text >(folder "/" ++n ".c")
+                   inside = 0 }
+        inside   { text = text $0 "\n" }
+        END      { exit n == 0 }' "$2"
+}
+
+# Such a program looks for its server at the port that everybody's has: it gets
+# a network of its own where that is allowed.
+alone() {
+    alone='ip link set lo up && exec "$@"'
+    if unshare -rn sh -c "$alone" sh true; then
+        unshare -rn sh -c "$alone" sh "$@"
+    else
+        "$@"
+    fi
+}
+
+# docs_run FILE SAYS; what each of its programs prints
+docs_run() {
+    docs=$prefix/docs
+    rm -rf "$docs"
+    programs "$docs" "$root/$1" || return 1
+    for program in "$docs"/*.c; do
+        compile "$docs/program" rlock "$cc" "$program" &&
+            RLOCK_PORT=6379 alone "$tests/with-redis.sh" "$docs/program" \
+                >"$docs/says" || return 1
+        grep -x "$2" "$docs/says" || return 1
+    done
 }
 
 # A program that links the shared library needs neither hiredis nor libuuid.
@@ -258,6 +295,11 @@ for library in rlock rlock_static; do
                 "$tests/with-redis.sh" "$prefix/build/$by/$program"
         done
     done
+done
+
+for file in README.md README.zh-CN.md; do
+    check "the program of $file runs" \
+        docs_run "$file" 'level 2, fencing token [1-9][0-9]*'
 done
 
 for compiler in gcc clang; do

@@ -24,9 +24,44 @@ static rl_conn *connect_to(int *peer)
     return c;
 }
 
+/*
+ * The same over a transport that has records of its own, as TLS 1.3 sends
+ * session tickets whenever it likes: a 't' is one, and no input. The peer
+ * says this once one has been read; NULL: nothing.
+ */
+static const char *behind_ticket;
+static int behind_peer;
+
 static void say(int peer, const char *text)
 {
     EXPECT_INT(write(peer, text, strlen(text)), strlen(text));
+}
+
+static ssize_t read_records(rl_transport *t, char *bytes, size_t room,
+                            rl_fault *f)
+{
+    ssize_t n = rl_plain_read(t, bytes, room, f), kept = 0;
+    for (ssize_t i = 0; i < n; i++)
+        if (bytes[i] != 't')
+            bytes[kept++] = bytes[i];
+    if (kept < n && behind_ticket)
+        say(behind_peer, behind_ticket);
+    return n < 0 ? n : kept;
+}
+
+static void close_records(rl_transport *t)
+{
+    close(t->fd);
+}
+
+static rl_conn *connect_with_records(int *peer)
+{
+    static const rl_transport_ops records = {rl_plain_write, read_records,
+                                             close_records};
+    rl_conn *c = connect_to(peer);
+    c->io.ops = &records;
+    behind_peer = *peer;
+    return c;
 }
 
 static void hang_up(rl_conn *c, int peer)
@@ -63,6 +98,19 @@ TEST(conn, asks_and_is_answered)
     EXPECT_STR(r.top.str, "PONG");
     EXPECT(r.top.str >= r.text && r.top.str < r.text + sizeof r.text);
     EXPECT_INT(read(peer, sent, sizeof sent), 14);
+    hang_up(c, peer);
+}
+
+/* Its line has no memory for commands yet: UBSan of clang looks on. */
+TEST(conn, one_that_was_never_written_to_has_nothing_to_send)
+{
+    int peer;
+    const char *bytes = "";
+    rl_conn *c = connect_to(&peer);
+    EXPECT_INT(rl_line_bytes(&c->line, &bytes), 0);
+    EXPECT(!bytes);
+    EXPECT_INT(rl_conn_events(c), POLLIN);
+    EXPECT(rl_conn_send(c));
     hang_up(c, peer);
 }
 
@@ -283,6 +331,33 @@ TEST(conn, is_stale_when_something_came_that_nobody_asked_for)
     rl_conn *c = connect_to(&peer);
     say(peer, "+OK\r\n");
     EXPECT(rl_conn_is_stale(c));
+    hang_up(c, peer);
+}
+
+/* A readable socket is no input there; only a read tells. */
+TEST(conn, is_not_stale_because_of_records_that_are_no_input)
+{
+    int peer;
+    rl_conn *c = connect_with_records(&peer);
+    say(peer, "tt");
+    EXPECT(!rl_conn_is_stale(c));
+    struct pollfd p = {.fd = c->io.fd, .events = POLLIN};
+    EXPECT_INT(poll(&p, 1, 0), 0); /* they have been read */
+    say(peer, "t+OK\r\n");
+    EXPECT(rl_conn_is_stale(c));
+    hang_up(c, peer);
+}
+
+TEST(conn, an_answer_behind_records_that_are_no_input_is_waited_for)
+{
+    int peer;
+    rl_reply r;
+    rl_fault f;
+    rl_conn *c = connect_with_records(&peer);
+    say(peer, "t");
+    behind_ticket = "+PONG\r\n";
+    EXPECT_STATUS(ping(c, in_ms(SOON), &r, &f), RLOCK_OK);
+    EXPECT_STR(r.top.str, "PONG");
     hang_up(c, peer);
 }
 

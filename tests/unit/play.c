@@ -72,10 +72,8 @@ static void name_server(rl_core *c, unsigned number)
     EXPECT(rl_identity_note(&c->identity, told, PLAY_BEGAN_US));
 }
 
-static void open_client(play *p, size_t i)
+void play_open_core(play *p, rl_core *c, unsigned number)
 {
-    play_client *pc = &p->client[i];
-    rl_core *c = &pc->core;
     c->set = (rl_settings){.connect_timeout_ms = PLAY_TIMEOUT_MS,
                            .command_timeout_ms = PLAY_TIMEOUT_MS,
                            .watchdog_lease_ms = PLAY_LEASE_MS,
@@ -83,11 +81,26 @@ static void open_client(play *p, size_t i)
                            .on_event = note_event,
                            .event_arg = p};
     c->server = "a server";
-    snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %zu", i);
+    snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %u", number);
     rl_identity_init(&c->identity);
-    name_server(c, (unsigned)i);
+    name_server(c, number);
     EXPECT(rl_holds_init(&c->holds, &c->stats, PLAY_LEASE_MS, 0, true));
     EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
+}
+
+void play_close_core(rl_core *c)
+{
+    rl_rooms_fini(&c->rooms, false);
+    rl_longest_fini(&c->longest, false);
+    rl_holds_fini(&c->holds, false);
+    rl_identity_fini(&c->identity);
+}
+
+static void open_client(play *p, size_t i)
+{
+    play_client *pc = &p->client[i];
+    rl_core *c = &pc->core;
+    play_open_core(p, c, (unsigned)i);
     EXPECT(rl_line_init(&pc->line));
     c->holds.wake[RL_KEEPER] = wake_keeper;
     c->holds.wake[RL_NOTIFIER] = wake_notifier;
@@ -124,10 +137,7 @@ void play_close(play *p)
         play_client *pc = &p->client[i];
         fail_line(p, pc);
         rl_line_fini(&pc->line);
-        rl_rooms_fini(&pc->core.rooms, false);
-        rl_longest_fini(&pc->core.longest, false);
-        rl_holds_fini(&pc->core.holds, false);
-        rl_identity_fini(&pc->core.identity);
+        play_close_core(&pc->core);
     }
     EXPECT_INT(p->homes, 0);
 }

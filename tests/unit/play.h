@@ -92,6 +92,10 @@ static inline rl_core *play_core(play *p, size_t i)
     return &p->client[i].core;
 }
 
+/* One more client's, which has no line here; its events are the play's. */
+void play_open_core(play *p, rl_core *c, unsigned number);
+void play_close_core(rl_core *c);
+
 rl_next play_begin(play *p, rl_op *op);
 void play_forget(play *p); /* the operation, and goes on without it */
 

@@ -153,12 +153,17 @@ TEST(vote_none, one_lack_of_memory_leaves_a_quorum_or_nothing)
 
 /* --- who may vote --------------------------------------------------------- */
 
-static void restart(election *e, size_t i, int64_t at_us)
+static void restart_as(election *e, size_t i, const char *run_id, int64_t at_us)
 {
     rl_item told[2] = {
-        {.type = REDIS_REPLY_STRING, .str = "a new run", .len = 9},
+        {.type = REDIS_REPLY_STRING, .str = run_id, .len = strlen(run_id)},
         {.type = REDIS_REPLY_INTEGER, .integer = 1}};
     EXPECT(rl_identity_note(&play_core(&e->p, i)->identity, told, at_us));
+}
+
+static void restart(election *e, size_t i, int64_t at_us)
+{
+    restart_as(e, i, "a new run", at_us);
 }
 
 TEST(vote_none, a_node_that_has_restarted_does_not_vote)
@@ -212,6 +217,88 @@ TEST(vote_none, the_longest_lease_of_late_counts)
     EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
     close_owned(&e);
+}
+
+/* Counts how often a client's leases are looked at, which all remember one. */
+static struct {
+    rl_map_equal *same;
+    int looks;
+    election *then_restarts; /* NULL: nothing happens while one looks */
+} leases;
+
+static bool look(const rl_map_node *n, const void *wanted)
+{
+    /* The first in each client only notes the lease that is asked for. */
+    if (++leases.looks > NODES && leases.then_restarts)
+        restart_as(leases.then_restarts, 1, "a newer run", PLAY_BEGAN_US / 2);
+    return leases.same(n, wanted);
+}
+
+static void open_counted(election *e)
+{
+    open_election(e, 0, LEASE_MS);
+    EXPECT(
+        rl_vote_note_lease(e->b.node, NODES, &play_red, LEASE_MS, e->p.now_us));
+    for (size_t i = 0; i < NODES; i++) {
+        rl_map *m = &play_core(&e->p, i)->longest.map;
+        leases.same = m->equal;
+        m->equal = look;
+    }
+    leases.looks = 0;
+    leases.then_restarts = NULL;
+}
+
+static void close_voted(election *e)
+{
+    EXPECT_INT(answer(e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(e);
+}
+
+TEST(vote_none, no_lease_is_looked_up_for_nodes_that_have_not_restarted)
+{
+    election e;
+    open_counted(&e);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(leases.looks, NODES);
+    EXPECT_INT(e.p.client[0].calls + e.p.client[1].calls + e.p.client[2].calls,
+               NODES);
+    close_voted(&e);
+}
+
+TEST(vote_none, leases_are_looked_up_for_the_node_that_has_restarted_alone)
+{
+    election e;
+    open_counted(&e);
+    restart(&e, 1, e.p.now_us - PLAY_LEASE_MS * MS);
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(leases.looks, NODES + NODES);
+    EXPECT_INT(e.p.client[1].calls, 1);
+    close_voted(&e);
+}
+
+TEST(vote_none, with_check_uptime_leases_are_looked_up_for_every_node)
+{
+    election e;
+    open_counted(&e);
+    e.b.check_uptime = true;
+    EXPECT_INT(begin(&e), RL_DONE);
+    EXPECT_INT(leases.looks, NODES + NODES * NODES);
+    EXPECT_INT(e.p.client[0].calls, 0);
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+/* Another thread meets a newer run while this one looks at the leases. */
+TEST(vote_none, whether_a_node_votes_is_decided_from_one_reading_of_its_run)
+{
+    election e;
+    open_counted(&e);
+    restart(&e, 1, e.p.now_us - 1000 * MS);
+    leases.then_restarts = &e;
+    EXPECT_INT(begin(&e), RL_ASK);
+    EXPECT_INT(e.p.client[1].calls, 0);
+    EXPECT_CONTAINS(e.a.op.part[1]->fault.text, "restarted 1 s ago");
+    close_voted(&e);
 }
 
 TEST(vote_none, with_check_uptime_a_young_node_does_not_vote)

@@ -1,0 +1,234 @@
+/*
+ * The keeper's tasks: what a hold is asked, and that it is asked once. The
+ * keeper's line leads nowhere; the test says what comes over it.
+ */
+#include "drive/tasks.h"
+
+#include "drive/engine.h"
+#include "lock/red.h"
+#include "play.h"
+
+/* A client's engine without threads, and its hold, on one node of three. */
+typedef struct shift {
+    play p; /* who owns it; it is home to the group */
+    rl_engine e;
+    rl_group *g;
+    rl_hold *h;
+    rl_nodes nodes;
+} shift;
+
+static void close_nothing(rl_transport *t)
+{
+    (void)t;
+}
+
+static void connect(shift *s)
+{
+    static const rl_transport_ops nowhere = {.close = close_nothing};
+    s->e.keeper.conn = rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
+    EXPECT(s->e.keeper.conn);
+}
+
+static rl_line *line(shift *s)
+{
+    return &s->e.keeper.conn->line;
+}
+
+/* The lock is held on the other nodes, with renewal. */
+static void add_group(shift *s)
+{
+    s->g = rl_group_new(&s->p.home, 2, true);
+    EXPECT(s->g);
+    s->g->token = 100;
+    rl_group_expect(s->g, 2);
+    rl_group_set_count(s->g, 1);
+    rl_group_set_renewed(s->g, true);
+    EXPECT(rl_group_move(s->g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+}
+
+static void add_hold(shift *s)
+{
+    char holder[RL_HOLDER_MAX];
+    rl_core *c = &s->e.core;
+    EXPECT(rl_holder_id(holder, c, &s->p.owner));
+    rl_estate *room = rl_holds_make_room(&c->holds, s->p.owner.serial);
+    s->h = rl_draft(c, room, &play_red, holder, RLOCK_WATCHDOG);
+    EXPECT(s->h);
+    s->h->group = s->g;
+    rl_group_ref(s->g);
+    s->nodes = (rl_nodes){.n = 1, .core = {c}, .hold = {s->h}, .group = s->g};
+}
+
+static void open_shift(shift *s)
+{
+    memset(s, 0, sizeof *s);
+    play_open(&s->p, 1);
+    play_open_core(&s->p, &s->e.core, 1);
+    EXPECT(rl_tasks_init(&s->e.keeper));
+    s->e.keeper.end_us = RL_NEVER;
+    connect(s);
+    add_group(s);
+    add_hold(s);
+}
+
+/* This node does not have it, and is to be asked at once. */
+static void open_vacant(shift *s)
+{
+    open_shift(s);
+    rl_holds *t = &s->e.core.holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_list_locked(t, s->h);
+    rl_hold_vacate_locked(t, s->h, s->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* This node has it, and renewal is due at once. */
+static void open_held(shift *s)
+{
+    open_shift(s);
+    rl_holds *t = &s->e.core.holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, s->h, 100, s->p.now_us, true, s->p.now_us);
+    rl_hold_schedule_locked(t, s->h, s->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+static void cut(shift *s)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, 0, "the connection broke");
+    rl_line_fail(line(s), &f, s->p.now_us);
+}
+
+static void close_shift(shift *s)
+{
+    cut(s);
+    rl_conn_free(s->e.keeper.conn);
+    rl_tasks_fini(&s->e.keeper);
+    rl_group_unref(s->g);
+    play_close_core(&s->e.core);
+    play_close(&s->p);
+}
+
+/* What the keeper asks now; how many calls have no answer then. */
+static size_t ask(shift *s)
+{
+    const char *bytes;
+    rl_tasks_push_due(&s->e, s->p.now_us);
+    rl_line_sent(line(s), rl_line_bytes(line(s), &bytes));
+    return line(s)->pending;
+}
+
+/* Is it a call of this script that the keeper asks now, and nothing else? */
+static bool asks_only(shift *s, rl_script_id script)
+{
+    const char *bytes;
+    rl_tasks_push_due(&s->e, s->p.now_us);
+    size_t n = rl_line_bytes(line(s), &bytes);
+    const char *sha1 = rl_scripts[script].sha1;
+    bool found = n > 0 && memmem(bytes, n, sha1, strlen(sha1));
+    rl_line_sent(line(s), n);
+    return found && line(s)->pending == 1;
+}
+
+static void answer(shift *s, const char *reply)
+{
+    EXPECT(rl_line_feed(line(s), reply, strlen(reply), s->p.now_us));
+}
+
+static void restart(shift *s)
+{
+    rl_item told[2] = {
+        {.type = REDIS_REPLY_STRING, .str = "a new run", .len = 9},
+        {.type = REDIS_REPLY_INTEGER, .integer = 1}};
+    EXPECT(rl_identity_note(&s->e.core.identity, told, s->p.now_us));
+}
+
+/* --- votes ---------------------------------------------------------------- */
+
+/*
+ * The second would be executed even after a release that follows the first, and
+ * its grant would stay behind.
+ */
+TEST(tasks, a_vote_under_way_is_not_asked_again_when_the_policy_changes)
+{
+    shift s;
+    open_vacant(&s);
+    EXPECT(asks_only(&s, s.h->layout->acquire));
+    rl_nodes_set_policy(&s.nodes, false, s.p.now_us);
+    rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, VOTED(100, 900));
+    EXPECT_INT(s.h->state, RL_HELD);
+    EXPECT_INT(ask(&s), 0);
+    close_shift(&s);
+}
+
+TEST(tasks, a_vacant_hold_is_asked_for_at_once_when_the_policy_changes)
+{
+    shift s;
+    open_vacant(&s);
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, IS_BUSY);
+    EXPECT_INT(ask(&s), 0); /* not before the next period */
+    rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
+    EXPECT_INT(ask(&s), 1);
+    close_shift(&s);
+}
+
+/* Whatever it granted is forgotten, but the vote may be executed yet. */
+TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
+{
+    shift s;
+    open_vacant(&s);
+    s.g->longest_us = LEASE_MS * MS;
+    EXPECT_INT(ask(&s), 1);
+    cut(&s);
+    EXPECT(s.h->state == RL_VACANT && s.h->unknown);
+    rl_conn_free(s.e.keeper.conn);
+    connect(&s);
+    restart(&s);
+    rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
+    EXPECT_INT(ask(&s), 0);
+    play_pass(&s.p, LEASE_MS * MS);
+    rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
+    EXPECT(asks_only(&s, s.h->layout->acquire));
+    close_shift(&s);
+}
+
+TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
+{
+    shift s;
+    open_vacant(&s);
+    EXPECT_INT(ask(&s), 1);
+    rl_holds_abandon(&s.e.core.holds, s.p.owner.serial, s.p.now_us);
+    EXPECT_INT(s.h->state, RL_UNDOING);
+    answer(&s, VOTED(100, 900));
+    EXPECT_INT(s.h->state, RL_UNDOING);
+    s.p.now_us = s.h->gone_us;
+    EXPECT(asks_only(&s, s.h->layout->release));
+    answer(&s, YES);
+    EXPECT_INT(s.e.core.holds.undoing, 0);
+    close_shift(&s);
+}
+
+/* --- renewals ------------------------------------------------------------- */
+
+/* An extend that gave up waiting for it turns renewal on again. */
+TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
+{
+    shift s;
+    open_held(&s);
+    rl_holds *t = &s.e.core.holds;
+    EXPECT(asks_only(&s, s.h->layout->renew));
+    rl_mutex_lock(&t->mutex);
+    rl_hold_pause_renewal_locked(t, s.h);
+    rl_hold_start_renewal_locked(t, s.h, 0, s.p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, YES);
+    EXPECT_INT(ask(&s), 0);
+    play_pass(&s.p, PLAY_LEASE_MS * MS / 3);
+    EXPECT(asks_only(&s, s.h->layout->renew));
+    close_shift(&s);
+}
