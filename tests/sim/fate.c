@@ -29,6 +29,10 @@ static void draw_size(config *c, chance *dice)
         c->red = true;
         c->servers = chance_ppm(dice, 700000) ? 3 : 5;
         c->names = (size_t)chance_between(dice, 1, 2);
+    } else if (chance_ppm(dice, 350000)) {
+        c->multi = true;
+        c->servers = (size_t)chance_between(dice, 1, 3);
+        c->names = (size_t)chance_between(dice, 2, NAMES_MAX);
     }
     c->steps = chance_between(dice, 250, 2000) * (int64_t)c->processes;
 }

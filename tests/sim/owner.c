@@ -79,6 +79,17 @@ static void unlock(owner *o, size_t name)
     (o->p->w->set.red ? red_unlock : verb_unlock)(o, name);
 }
 
+const char *owner_names(const owner *o, unsigned names)
+{
+    static char said[80];
+    size_t used = 0;
+    for (size_t i = 0; i < o->p->w->set.names; i++)
+        if (names >> i & 1)
+            used += (size_t)snprintf(said + used, sizeof said - used, "%s%s",
+                                     used > 0 ? " and " : "", name_of(o, i));
+    return said;
+}
+
 /* The last that it has taken; NAMES_MAX: none. */
 static size_t last_held(const owner *o)
 {
@@ -87,6 +98,73 @@ static size_t last_held(const owner *o)
         if (o->holding[--name].hold)
             return name;
     return NAMES_MAX;
+}
+
+/* --- Multi locks ---------------------------------------------------------- */
+
+/* Who wants what comes earlier than what he has, must not wait for ever. */
+static bool is_in_order(const owner *o, unsigned names)
+{
+    size_t held = last_held(o);
+    for (size_t i = 0; held != NAMES_MAX && i < held; i++)
+        if (names >> i & 1 && !o->holding[i].hold)
+            return false;
+    return true;
+}
+
+static void acquire_multi(owner *o, multi *m)
+{
+    if (m->levels == 0)
+        multi_make(o, m);
+    o->is_disordered = !is_in_order(o, m->names);
+    int64_t wait_ms = some_wait(o), lease_ms = some_lease(o);
+    if (o->is_disordered && wait_ms == RLOCK_FOREVER)
+        wait_ms = o->p->w->set.watchdog_ms;
+    trace(o->p->w, "owner %u: acquires %s, wait %lld, lease %lld", o->number,
+          owner_names(o, m->names), (long long)wait_ms, (long long)lease_ms);
+    multi_acquire(o, m, wait_ms, lease_ms);
+    o->is_disordered = o->is_disordered && o->verb == ACQUIRE;
+}
+
+static void unlock_multi(owner *o, multi *m)
+{
+    trace(o->p->w, "owner %u: unlocks %s", o->number, owner_names(o, m->names));
+    multi_unlock(o, m);
+}
+
+static void extend_multi(owner *o, multi *m)
+{
+    int64_t lease_ms = some_lease(o);
+    trace(o->p->w, "owner %u: extends %s, lease %lld", o->number,
+          owner_names(o, m->names), (long long)lease_ms);
+    multi_extend(o, m, lease_ms);
+}
+
+/* One that it has acquired, or NULL. */
+static multi *held_multi(owner *o)
+{
+    for (size_t i = MULTIS_MAX; i > 0; i--)
+        if (o->multi[i - 1].levels > 0)
+            return &o->multi[i - 1];
+    return NULL;
+}
+
+static void choose_multi(owner *o)
+{
+    multi *m = held_multi(o);
+    int64_t dice_shows = chance_below(dice(o), 100);
+    if (m)
+        multi_look(o, m);
+    if (!m || dice_shows < 15)
+        acquire_multi(o, &o->multi[chance_below(dice(o), MULTIS_MAX)]);
+    else if (dice_shows < 70)
+        unlock_multi(o, m);
+    else if (dice_shows < 90)
+        extend_multi(o, m);
+    else if (chance_ppm(dice(o), o->p->w->set.fault_ppm[FAULT_FORCE] * 100))
+        multi_force(o, m);
+    else
+        think(o, o->p->w->set.think_us * 10);
 }
 
 static void choose_holding(owner *o, size_t name)
@@ -126,10 +204,14 @@ static void choose(owner *o)
 {
     size_t held = last_held(o);
     if (o->p->w->is_ending || o->p->is_dead) {
-        if (held != NAMES_MAX)
+        if (held_multi(o))
+            unlock_multi(o, held_multi(o));
+        else if (held != NAMES_MAX)
             unlock(o, held);
         else
             o->is_done = true;
+    } else if (o->p->w->set.multi && chance_ppm(dice(o), 400000)) {
+        choose_multi(o);
     } else if (held != NAMES_MAX) {
         choose_holding(o, held);
     } else {
@@ -162,16 +244,17 @@ void owner_is_told(owner *o, rlock_status status)
     world *w = o->p->w;
     o->status = status;
     trace(w, "owner %u: %s of %s: %s", o->number, verb_names[o->verb],
-          name_of(o, o->name), rlock_status_str(status));
+          owner_names(o, o->names), rlock_status_str(status));
     history_add(w, (uint64_t)status * 64 + o->verb);
     judge_told(o, status);
     o->verb = NOTHING;
+    o->is_disordered = false;
     think(o, w->is_ending ? 1000 : w->set.think_us);
 }
 
-static void run(task *t)
+static void go_on(owner *o)
 {
-    owner *o = RL_CONTAINER(RL_CONTAINER(t, runner, task), owner, runner);
+    task *t = &o->runner.task;
     if (o->runner.op && runner_go_on(&o->runner))
         return;
     if (o->is_done)
@@ -188,10 +271,20 @@ static void run(task *t)
         task_sleep(t, RL_NEVER);
 }
 
+static void run(task *t)
+{
+    owner *o = RL_CONTAINER(RL_CONTAINER(t, runner, task), owner, runner);
+    thread_is(o);
+    go_on(o);
+    thread_is(NULL);
+}
+
 void owner_dies(owner *o)
 {
     for (size_t i = 0; i < o->p->w->set.names; i++)
         owner_cancel(o, i);
+    for (size_t i = 0; i < MULTIS_MAX; i++)
+        rlock_cancel(o->multi[i].lk);
     task_wake(&o->runner.task);
 }
 
@@ -212,6 +305,9 @@ void owner_close(owner *o)
 {
     judge_accounts(o);
     task_fini(&o->runner.task);
+    for (size_t i = 0; i < MULTIS_MAX; i++)
+        multi_free(&o->multi[i]);
+    thread_free(&o->thread);
     free(o->accounts);
     free(o);
 }
@@ -227,5 +323,60 @@ owner *owner_by_serial(world *w, uint64_t serial)
 
 bool owner_is_waiting(const owner *o, size_t name)
 {
-    return o->verb == ACQUIRE && o->name == name && o->acquire.contended;
+    const rl_acquire *a = o->multi_now ? o->acquiring : &o->acquire;
+    return o->verb == ACQUIRE && a && a->contended &&
+           a->what->len == strlen(o->p->w->lock[name].name) &&
+           a->home == &owner_client((owner *)o, name)->e.core &&
+           memcmp(a->what->name, o->p->w->lock[name].name, a->what->len) == 0;
+}
+
+void owner_contends(client *c)
+{
+    owner *o = thread_self();
+    if (!o)
+        return;
+    if (o->multi_now)
+        o->acquiring = RL_CONTAINER(o->runner.op, rl_acquire, op);
+    c->w->contends = o;
+}
+
+/* --- what a verb of the library's own does -------------------------------- */
+
+static size_t name_of_part(const owner *o, const rl_part *x)
+{
+    const world *w = o->p->w;
+    if (!x || !x->hold)
+        return NAMES_MAX;
+    word name = {rl_hold_name(x->hold), x->hold->name_len};
+    return judge_find_name(w, client_of(x->core)->s, &name);
+}
+
+/* An acquire makes its parts later. */
+void owner_note_deeds(const owner *o, const rl_op *op, deeds *d)
+{
+    for (d->n = 0; d->n < op->n; d->n++) {
+        const rl_part *x = op->part[d->n];
+        d->of[d->n].name = name_of_part(o, x);
+        d->of[d->n].verb = x ? x->verb : RL_VERB_LEAVE;
+        d->of[d->n].level = x ? x->level : 0;
+    }
+}
+
+/* A level that is not confirmed is one that the server may count or not. */
+void owner_judge_deeds(owner *o, const rl_op *op, const deeds *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const rl_part *x = op->part[i];
+        const struct deed *was = &d->of[i];
+        bool frees = was->verb == RL_VERB_RELEASE && was->level == 0;
+        bool counts =
+            was->verb == RL_VERB_REENTER || was->verb == RL_VERB_RELEASE;
+        if (was->name == NAMES_MAX || !x)
+            continue;
+        holding *have = &o->holding[was->name];
+        if (counts && (!x->ok || x->ask.unknown))
+            have->unsure = true;
+        if (frees && x->ok && have->releasing)
+            judge_release(o, was->name);
+    }
 }

@@ -1,11 +1,13 @@
 /*
  * Owners: threads of the program, each with a random program of its own. What
- * a verb does before and after its operation is what lock/single.c (verbs.c)
- * and lock/red.c (red.c) do.
+ * a verb of a single or a Red lock does before and after its operation is what
+ * lock/single.c (verbs.c) and lock/red.c (red.c) do; those of Multi locks are
+ * the library's own, on a stack of the owner's (thread.c, multi.c).
  */
 #ifndef SIM_OWNER_H
 #define SIM_OWNER_H
 
+#include "thread.h"
 #include "world.h"
 
 /* What a judge keeps of each hold that was ever granted. */
@@ -13,6 +15,7 @@ typedef struct account {
     char uuid[RL_UUID_LEN + 1];
     size_t name;
     uint64_t token;
+    unsigned in_union; /* those with one number are lost as one; 0: alone */
     unsigned losses_told;
     bool lost; /* it was, for all that is known at its end */
     rl_loss why;
@@ -42,6 +45,25 @@ typedef enum verb {
     INSPECT
 } verb;
 
+#define MULTIS_MAX 2
+
+/* A Multi lock of an owner. */
+typedef struct multi {
+    rlock *lk;      /* NULL: it has not been made yet */
+    unsigned names; /* its members: a bit for each */
+    int levels;     /* acquired and not unlocked again */
+} multi;
+
+/* What the parts of an operation are asked to do, for when it is over. */
+typedef struct deeds {
+    size_t n;
+    struct deed {
+        size_t name; /* NAMES_MAX: none of those that are judged */
+        rl_verb verb;
+        int level;
+    } of[RL_PARTS_MAX];
+} deeds;
+
 struct owner {
     runner runner;
     process *p;
@@ -55,10 +77,18 @@ struct owner {
     size_t count, room;
     bool is_done;
     int64_t next_us; /* local: when the program goes on */
+    thread thread;
+    multi multi[MULTIS_MAX];
+    unsigned unions;
+    int64_t multi_over_us; /* local: when its last call of one ended */
 
     /* The verb that is under way: */
     verb verb;
-    size_t name;
+    size_t name;    /* of several, the first */
+    unsigned names; /* a bit for each */
+    multi *multi_now;
+    bool is_disordered; /* it waits with what comes later in the order */
+    const rl_acquire *acquiring; /* the wait that is under way; NULL: none */
     int64_t began_us, wait_ms, lease_ms;
     atomic_uint cancels[NAMES_MAX];
     char handle[NAMES_MAX]; /* each an address */
@@ -82,6 +112,16 @@ void owner_close(owner *o);
 void owner_dies(owner *o);
 owner *owner_by_serial(world *w, uint64_t serial);
 bool owner_is_waiting(const owner *o, size_t name);
+const char *owner_names(const owner *o, unsigned names); /* for messages */
+
+/* A waiter of the running thread has begun to wait. */
+void owner_contends(client *c);
+
+/* Is the verb that is under way about it? */
+static inline bool owner_is_about(const owner *o, size_t name)
+{
+    return o->verb != NOTHING && o->names >> name & 1;
+}
 
 /* The verbs. Each ends in owner_is_told(). */
 void verb_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
@@ -95,6 +135,19 @@ void red_unlock(owner *o, size_t name);
 bool red_believes(owner *o, size_t name);
 void owner_cancel(owner *o, size_t name);
 
+/* multi.c: those of Multi locks. */
+void multi_make(owner *o, multi *m); /* anew, of some names */
+void multi_acquire(owner *o, multi *m, int64_t wait_ms, int64_t lease_ms);
+void multi_extend(owner *o, multi *m, int64_t lease_ms);
+void multi_unlock(owner *o, multi *m);
+void multi_force(owner *o, multi *m);
+void multi_look(owner *o, const multi *m);
+void multi_free(multi *m);
+
+/* Before an operation of a verb of the library's own, and after it. */
+void owner_note_deeds(const owner *o, const rl_op *op, deeds *d);
+void owner_judge_deeds(owner *o, const rl_op *op, const deeds *d);
+
 void owner_is_told(owner *o, rlock_status status);
 
 /* The client and target by which an owner has a name. */
@@ -102,7 +155,7 @@ client *owner_client(owner *o, size_t name);
 const rl_target *owner_target(const owner *o, size_t name);
 static inline server *lock_server(world *w, size_t name)
 {
-    return &w->server[name % w->set.servers];
+    return &w->server[w->lock[name].server];
 }
 
 #endif

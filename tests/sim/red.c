@@ -70,6 +70,7 @@ static void begin(owner *o, verb what, size_t name)
 {
     o->verb = what;
     o->name = name;
+    o->names = 1u << name;
     o->began_us = local_now(o);
     o->nodes = o->p->w->set.servers;
     pick(o);
@@ -148,7 +149,7 @@ static void fill_ballot(owner *o)
 {
     o->ballot = (rl_ballot){.n = o->nodes,
                             .quorum = o->nodes / 2 + 1,
-                            .home = &o->p->client[0].home,
+                            .home = &o->p->client[0].handle.home,
                             .longest_lease_ms = o->p->w->set.watchdog_ms * 5,
                             .check_uptime = true,
                             .ahead_us = &o->ahead_us};
@@ -363,7 +364,7 @@ bool red_believes(owner *o, size_t name)
         n += h && h->group == have->group && h->state == RL_HELD &&
              now_us < h->deadline_us;
     }
-    if (o->verb == EXTEND && o->name == name &&
+    if (o->verb == EXTEND && owner_is_about(o, name) &&
         now_us >= rl_lease_deadline(o->began_us,
                                     rl_lease_of(node(o, 0), o->lease_ms)))
         return false;

@@ -58,6 +58,7 @@ static void begin(owner *o, verb what, size_t name)
 {
     o->verb = what;
     o->name = name;
+    o->names = 1u << name;
     o->began_us = process_now(o->p);
 }
 
@@ -253,4 +254,6 @@ void owner_cancel(owner *o, size_t name)
     atomic_fetch_add(&o->cancels[name], 1);
     rl_rooms_cancel(&core_of(o, name)->rooms, owner_target(o, name),
                     &o->handle[name]);
+    if (o->multi_now && o->names >> name & 1)
+        rlock_cancel(o->multi_now->lk);
 }

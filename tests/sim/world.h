@@ -18,7 +18,7 @@
 #include "chance.h"
 #include "core/acquire.h"
 #include "core/extend.h"
-#include "drive/engine.h"
+#include "drive/client.h"
 #include "store.h"
 
 #define SERVERS_MAX 5
@@ -64,6 +64,7 @@ extern const char *const fault_names[FAULTS];
 typedef struct config {
     size_t servers, processes, owners, names;
     bool red;         /* all locks are Red locks, over all servers */
+    bool multi;       /* there are Multi locks, too */
     bool calm;        /* no fault at all: the bounds of judge 5 and 6 hold */
     int64_t steps;    /* after which faults and new locks end */
     int64_t delay_us; /* most messages take no longer */
@@ -267,12 +268,17 @@ typedef struct doorbell {
 } doorbell;
 
 struct client {
-    rl_engine e; /* must be the first: the library's own code has it */
+    union { /* must be the first: the library's own code has it */
+        rlock_client handle;
+        struct {
+            char before[offsetof(rlock_client, engine)];
+            rl_engine e;
+        };
+    };
     world *w;
     process *p;
     server *s;
-    rl_home home;
-    int homes;
+    int homes;    /* references to it as the home of a group */
     rl_list idle; /* connections that are open and nobody's */
     int64_t last_trouble_us;
     bool down;
@@ -286,7 +292,7 @@ struct client {
 void client_open(process *p, server *s, client *c);
 static inline client *client_of(rl_core *core)
 {
-    return (client *)(void *)RL_CONTAINER(core, rl_engine, core);
+    return RL_CONTAINER(core, client, e.core);
 }
 int64_t client_now(const client *c);
 
@@ -331,6 +337,8 @@ void process_die(process *p);
 /* What the judges know of one name. */
 typedef struct lock_truth {
     char name[16];
+    size_t server;
+    bool shares_token; /* with another name */
     rl_target what, red;
     uint64_t last_token; /* of what was told */
     bool was_held;       /* when last looked at; of the first server */
@@ -361,10 +369,11 @@ struct world {
     size_t processes;
     process *process[PROCS_MAX];
     lock_truth lock[NAMES_MAX];
-    bool is_quiet;      /* faults are over */
-    bool is_ending;     /* and nobody begins anything any more */
-    int64_t quiet_us;   /* since when */
-    int64_t settled_us; /* by then nothing of before is under way any more */
+    const owner *contends; /* has begun to wait in this step; NULL: nobody */
+    bool is_quiet;         /* faults are over */
+    bool is_ending;        /* and nobody begins anything any more */
+    int64_t quiet_us;      /* since when */
+    int64_t settled_us;    /* by then nothing of before is under way any more */
     bool traces;
     bool failed;
     char failure[512];
