@@ -32,9 +32,10 @@ void judge_end(world *w);                  /* when nothing happens any more */
 void judge_accounts(owner *o);             /* about to be closed */
 
 /* judge_multi.c */
-void judge_union(owner *o, const multi *m);
-void judge_nothing_taken(owner *o, const multi *m); /* a try has failed */
-void judge_view(owner *o, const multi *m, int count);
+void judge_union(owner *o, const handle *m);
+void judge_nothing_taken(owner *o, const handle *m); /* a try has failed */
+void judge_view(owner *o, const handle *m, int count);
+void judge_holder(owner *o, const rlock_holder *holder);
 void judge_circles(world *w, const owner *from);
 
 /* --- between the judges --------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "judge.h"
 
-static bool is_of(const multi *m, size_t name)
+static bool is_of(const handle *m, size_t name)
 {
     return m->names >> name & 1;
 }
@@ -37,7 +37,7 @@ static void judge_lease(owner *o, size_t name)
 }
 
 /* Who is told that he holds it, holds every member. */
-void judge_union(owner *o, const multi *m)
+void judge_union(owner *o, const handle *m)
 {
     for (size_t name = 0; name < o->p->w->set.names; name++) {
         if (!is_of(m, name))
@@ -54,7 +54,7 @@ void judge_union(owner *o, const multi *m)
 }
 
 /* As often as the member that it holds the least often. */
-void judge_view(owner *o, const multi *m, int count)
+void judge_view(owner *o, const handle *m, int count)
 {
     int least = -1;
     for (size_t name = 0; name < o->p->w->set.names; name++) {
@@ -69,7 +69,25 @@ void judge_view(owner *o, const multi *m, int count)
                    o->number, owner_names(o, m->names), count, least);
 }
 
-/* Is the name held by the owner on the server, in whatever layout? */
+/*
+ * The holder that is named is the one that believes it, if any does. A lock in
+ * the timestamp layout names none.
+ */
+void judge_holder(owner *o, const rlock_holder *holder)
+{
+    world *w = o->p->w;
+    if (owner_target(o, o->name)->layout !=
+            &rl_layouts[RLOCK_LAYOUT_TIMESTAMP] &&
+        judge_believes(o, o->name) && !judge_excuses(o, o->name) &&
+        holder->tid != o->self.tid)
+        judge_fail(w, "judge 1: owner %u has %s, and is told that %s has it",
+                   o->number, judge_name_of(w, o->name), holder->raw);
+}
+
+/*
+ * Is the name held by the owner on the server, in whatever layout? What clocks
+ * that drift apart still see there, for a moment, has run out for its owner.
+ */
 static bool is_on_server(owner *o, size_t name)
 {
     world *w = o->p->w;
@@ -78,7 +96,8 @@ static bool is_on_server(owner *o, size_t name)
     word key = {w->lock[name].name, strlen(w->lock[name].name)};
     s->store.now_us = server_now(s);
     const entry *e = store_find(&s->store, &key);
-    if (!e)
+    if (!e || (e->expires_ms >= 0 &&
+               e->expires_ms - s->store.now_us / MS < w->set.watchdog_ms / 20))
         return false;
     const text *t = e->kind == KIND_HASH ? &e->items[0].name : &e->value;
     int len = snprintf(mine, sizeof mine, "p%u:%u:%ld:", o->p->index,
@@ -91,7 +110,7 @@ static bool is_on_server(owner *o, size_t name)
  * more either, if nothing goes wrong on the way. What was lost while another
  * member was waited for, the keeper undoes.
  */
-void judge_nothing_taken(owner *o, const multi *m)
+void judge_nothing_taken(owner *o, const handle *m)
 {
     world *w = o->p->w;
     for (size_t name = 0; name < w->set.names; name++) {

@@ -63,20 +63,20 @@ static void acquire(owner *o, size_t name)
     int64_t wait_ms = some_wait(o), lease_ms = some_lease(o);
     say(o, o->holding[name].hold ? "re-enters" : "acquires", name, wait_ms,
         lease_ms);
-    (o->p->w->set.red ? red_acquire : verb_acquire)(o, name, wait_ms, lease_ms);
+    verb_acquire(o, &o->one[name], wait_ms, lease_ms);
 }
 
 static void extend(owner *o, size_t name)
 {
     int64_t lease_ms = some_lease(o);
     say(o, "extends", name, 0, lease_ms);
-    (o->p->w->set.red ? red_extend : verb_extend)(o, name, lease_ms);
+    verb_extend(o, &o->one[name], lease_ms);
 }
 
 static void unlock(owner *o, size_t name)
 {
     say(o, "unlocks", name, 0, 0);
-    (o->p->w->set.red ? red_unlock : verb_unlock)(o, name);
+    verb_unlock(o, &o->one[name]);
 }
 
 const char *owner_names(const owner *o, unsigned names)
@@ -112,36 +112,36 @@ static bool is_in_order(const owner *o, unsigned names)
     return true;
 }
 
-static void acquire_multi(owner *o, multi *m)
+static void acquire_multi(owner *o, handle *m)
 {
     if (m->levels == 0)
-        multi_make(o, m);
+        handle_make_multi(o, m);
     o->is_disordered = !is_in_order(o, m->names);
     int64_t wait_ms = some_wait(o), lease_ms = some_lease(o);
     if (o->is_disordered && wait_ms == RLOCK_FOREVER)
         wait_ms = o->p->w->set.watchdog_ms;
     trace(o->p->w, "owner %u: acquires %s, wait %lld, lease %lld", o->number,
           owner_names(o, m->names), (long long)wait_ms, (long long)lease_ms);
-    multi_acquire(o, m, wait_ms, lease_ms);
+    verb_acquire(o, m, wait_ms, lease_ms);
     o->is_disordered = o->is_disordered && o->verb == ACQUIRE;
 }
 
-static void unlock_multi(owner *o, multi *m)
+static void unlock_multi(owner *o, handle *m)
 {
     trace(o->p->w, "owner %u: unlocks %s", o->number, owner_names(o, m->names));
-    multi_unlock(o, m);
+    verb_unlock(o, m);
 }
 
-static void extend_multi(owner *o, multi *m)
+static void extend_multi(owner *o, handle *m)
 {
     int64_t lease_ms = some_lease(o);
     trace(o->p->w, "owner %u: extends %s, lease %lld", o->number,
           owner_names(o, m->names), (long long)lease_ms);
-    multi_extend(o, m, lease_ms);
+    verb_extend(o, m, lease_ms);
 }
 
 /* One that it has acquired, or NULL. */
-static multi *held_multi(owner *o)
+static handle *held_multi(owner *o)
 {
     for (size_t i = MULTIS_MAX; i > 0; i--)
         if (o->multi[i - 1].levels > 0)
@@ -151,10 +151,10 @@ static multi *held_multi(owner *o)
 
 static void choose_multi(owner *o)
 {
-    multi *m = held_multi(o);
+    handle *m = held_multi(o);
     int64_t dice_shows = chance_below(dice(o), 100);
     if (m)
-        multi_look(o, m);
+        verb_look(o, m);
     if (!m || dice_shows < 15)
         acquire_multi(o, &o->multi[chance_below(dice(o), MULTIS_MAX)]);
     else if (dice_shows < 70)
@@ -162,7 +162,7 @@ static void choose_multi(owner *o)
     else if (dice_shows < 90)
         extend_multi(o, m);
     else if (chance_ppm(dice(o), o->p->w->set.fault_ppm[FAULT_FORCE] * 100))
-        multi_force(o, m);
+        verb_force(o, m);
     else
         think(o, o->p->w->set.think_us * 10);
 }
@@ -176,8 +176,8 @@ static void choose_holding(owner *o, size_t name)
         acquire(o, name);
     else if (dice_shows < 75)
         extend(o, name);
-    else if (dice_shows < 80 && !o->p->w->set.red)
-        verb_inspect(o, name);
+    else if (dice_shows < 80)
+        verb_inspect(o, &o->one[name]);
     else if (dice_shows < 85 && name + 1 < o->p->w->set.names)
         acquire(o, name + 1);
     else
@@ -191,11 +191,10 @@ static void choose_free(owner *o)
     int64_t dice_shows = chance_below(dice(o), 100);
     if (dice_shows < 85)
         acquire(o, name);
-    else if (dice_shows < 90 && !w->set.red)
-        verb_inspect(o, name);
-    else if (!w->set.red &&
-             chance_ppm(dice(o), w->set.fault_ppm[FAULT_FORCE] * 100))
-        verb_force(o, name);
+    else if (dice_shows < 90)
+        verb_inspect(o, &o->one[name]);
+    else if (chance_ppm(dice(o), w->set.fault_ppm[FAULT_FORCE] * 100))
+        verb_force(o, &o->one[name]);
     else
         think(o, w->set.think_us * 10);
 }
@@ -221,22 +220,11 @@ static void choose(owner *o)
 
 /* --- its life ------------------------------------------------------------- */
 
-/* rlock_is_held(), at any time. */
 static void look(owner *o)
 {
-    world *w = o->p->w;
     size_t name = last_held(o);
-    if (name == NAMES_MAX || w->set.red)
-        return;
-    const holding *have = &o->holding[name];
-    rl_holds *t = &owner_client(o, name)->e.core.holds;
-    int64_t now_us = process_now(o->p);
-    if (rl_hold_is_valid_locked(t, have->hold, now_us) &&
-        now_us >= have->hold->deadline_us)
-        judge_fail(w,
-                   "judge 1: owner %u is told that it holds %s after its "
-                   "deadline",
-                   o->number, name_of(o, name));
+    if (name != NAMES_MAX)
+        verb_look(o, &o->one[name]);
 }
 
 void owner_is_told(owner *o, rlock_status status)
@@ -296,6 +284,7 @@ owner *owner_open(process *p, unsigned index)
     o->number = p->index * OWNERS_MAX + index;
     o->self = (rl_owner){.serial = o->number + 1, .tid = (long)o->number + 1};
     runner_init(&o->runner, p, run, "owner");
+    handles_open(o);
     think(o, w->set.think_us);
     timer_set(w, &o->runner.task.timer, w->now_us + 1);
     return o;
@@ -305,8 +294,7 @@ void owner_close(owner *o)
 {
     judge_accounts(o);
     task_fini(&o->runner.task);
-    for (size_t i = 0; i < MULTIS_MAX; i++)
-        multi_free(&o->multi[i]);
+    handles_close(o);
     thread_free(&o->thread);
     free(o->accounts);
     free(o);
@@ -323,11 +311,11 @@ owner *owner_by_serial(world *w, uint64_t serial)
 
 bool owner_is_waiting(const owner *o, size_t name)
 {
-    const rl_acquire *a = o->multi_now ? o->acquiring : &o->acquire;
-    return o->verb == ACQUIRE && a && a->contended &&
-           a->what->len == strlen(o->p->w->lock[name].name) &&
-           a->home == &owner_client((owner *)o, name)->e.core &&
-           memcmp(a->what->name, o->p->w->lock[name].name, a->what->len) == 0;
+    const rl_acquire *a = o->acquiring;
+    const rl_target *what = owner_target(o, name);
+    return a && a->contended && a->home == &owner_client(o, name)->e.core &&
+           a->what->len == what->len &&
+           memcmp(a->what->name, what->name, what->len) == 0;
 }
 
 void owner_contends(client *c)
@@ -335,8 +323,7 @@ void owner_contends(client *c)
     owner *o = thread_self();
     if (!o)
         return;
-    if (o->multi_now)
-        o->acquiring = RL_CONTAINER(o->runner.op, rl_acquire, op);
+    o->acquiring = RL_CONTAINER(o->runner.op, rl_acquire, op);
     c->w->contends = o;
 }
 
@@ -345,7 +332,8 @@ void owner_contends(client *c)
 static size_t name_of_part(const owner *o, const rl_part *x)
 {
     const world *w = o->p->w;
-    if (!x || !x->hold)
+    /* Of a Red lock, what one node says is nothing by itself. */
+    if (!x || !x->hold || w->set.red)
         return NAMES_MAX;
     word name = {rl_hold_name(x->hold), x->hold->name_len};
     return judge_find_name(w, client_of(x->core)->s, &name);

@@ -1,8 +1,6 @@
 /*
- * Owners: threads of the program, each with a random program of its own. What
- * a verb of a single or a Red lock does before and after its operation is what
- * lock/single.c (verbs.c) and lock/red.c (red.c) do; those of Multi locks are
- * the library's own, on a stack of the owner's (thread.c, multi.c).
+ * Owners: threads of the program, each with a random program of its own. The
+ * verbs are the library's own, on a stack of the owner's (thread.c).
  */
 #ifndef SIM_OWNER_H
 #define SIM_OWNER_H
@@ -25,7 +23,7 @@ typedef struct account {
 typedef struct holding {
     rl_hold *hold; /* referenced; NULL: none. Of a Red lock, the first node's */
     rl_group *group; /* of a Red lock, counted */
-    size_t at;       /* whose that first hold is */
+    size_t at;       /* whose client has that hold */
     size_t account;  /* its number */
     int count;
     bool unsure;    /* what the server counts is not known */
@@ -47,12 +45,13 @@ typedef enum verb {
 
 #define MULTIS_MAX 2
 
-/* A Multi lock of an owner. */
-typedef struct multi {
-    rlock *lk;      /* NULL: it has not been made yet */
-    unsigned names; /* its members: a bit for each */
+/* Of an owner. */
+typedef struct handle {
+    rlock *lk; /* NULL: it has not been made yet */
+    bool is_multi;
+    unsigned names; /* a bit for each; of a Multi lock, its members */
     int levels;     /* acquired and not unlocked again */
-} multi;
+} handle;
 
 /* What the parts of an operation are asked to do, for when it is over. */
 typedef struct deeds {
@@ -78,7 +77,7 @@ struct owner {
     bool is_done;
     int64_t next_us; /* local: when the program goes on */
     thread thread;
-    multi multi[MULTIS_MAX];
+    handle one[NAMES_MAX], multi[MULTIS_MAX];
     unsigned unions;
     int64_t multi_over_us; /* local: when its last call of one ended */
 
@@ -86,24 +85,10 @@ struct owner {
     verb verb;
     size_t name;    /* of several, the first */
     unsigned names; /* a bit for each */
-    multi *multi_now;
+    handle *now;
     bool is_disordered; /* it waits with what comes later in the order */
     const rl_acquire *acquiring; /* the wait that is under way; NULL: none */
     int64_t began_us, wait_ms, lease_ms;
-    atomic_uint cancels[NAMES_MAX];
-    char handle[NAMES_MAX]; /* each an address */
-    rl_acquire acquire;
-    rl_ballot ballot;
-    atomic_int_least64_t ahead_us;
-    rl_op op;
-    rl_part part;
-    rl_extend extend;
-    /* Of a Red lock: its nodes, with the holds there, referenced. */
-    size_t nodes;
-    rl_hold *node[SERVERS_MAX];
-    rl_group *group;
-    bool was_renewed;
-    rlock_holder holder;
     rlock_status status;
 };
 
@@ -124,25 +109,21 @@ static inline bool owner_is_about(const owner *o, size_t name)
 }
 
 /* The verbs. Each ends in owner_is_told(). */
-void verb_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
-void verb_extend(owner *o, size_t name, int64_t lease_ms);
-void verb_unlock(owner *o, size_t name);
-void verb_force(owner *o, size_t name);
-void verb_inspect(owner *o, size_t name);
-void red_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
-void red_extend(owner *o, size_t name, int64_t lease_ms);
-void red_unlock(owner *o, size_t name);
-bool red_believes(owner *o, size_t name);
+void verb_acquire(owner *o, handle *of, int64_t wait_ms, int64_t lease_ms);
+void verb_extend(owner *o, handle *of, int64_t lease_ms);
+void verb_unlock(owner *o, handle *of);
+void verb_force(owner *o, handle *of);
+void verb_inspect(owner *o, handle *of);
+void verb_look(owner *o, const handle *of);
 void owner_cancel(owner *o, size_t name);
 
-/* multi.c: those of Multi locks. */
-void multi_make(owner *o, multi *m); /* anew, of some names */
-void multi_acquire(owner *o, multi *m, int64_t wait_ms, int64_t lease_ms);
-void multi_extend(owner *o, multi *m, int64_t lease_ms);
-void multi_unlock(owner *o, multi *m);
-void multi_force(owner *o, multi *m);
-void multi_look(owner *o, const multi *m);
-void multi_free(multi *m);
+void handles_open(owner *o);
+void handles_close(owner *o);
+void handle_make_multi(owner *o, handle *m); /* anew, of some names */
+
+/* Of a Red lock that has been granted: what the judges keep. */
+void red_keep(owner *o, size_t name);
+bool red_believes(owner *o, size_t name);
 
 /* Before an operation of a verb of the library's own, and after it. */
 void owner_note_deeds(const owner *o, const rl_op *op, deeds *d);
@@ -151,7 +132,7 @@ void owner_judge_deeds(owner *o, const rl_op *op, const deeds *d);
 void owner_is_told(owner *o, rlock_status status);
 
 /* The client and target by which an owner has a name. */
-client *owner_client(owner *o, size_t name);
+client *owner_client(const owner *o, size_t name);
 const rl_target *owner_target(const owner *o, size_t name);
 static inline server *lock_server(world *w, size_t name)
 {
