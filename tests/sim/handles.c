@@ -92,8 +92,10 @@ void handle_make_multi(owner *o, handle *m)
         member[i] = o->one[name[i]].lk;
         m->names |= 1u << name[i];
     }
+    memory_for_world++;
     if (rlock_multi_new(member, n, &m->lk) != RLOCK_OK)
         die("no Multi lock: %s", rlock_last_error()->message);
+    memory_for_world--;
 }
 
 /* --- all of them ---------------------------------------------------------- */

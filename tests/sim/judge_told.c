@@ -21,9 +21,7 @@ static size_t open_account(owner *o, size_t name)
     const rl_hold *h = have->hold;
     if (o->count == o->room) {
         o->room = o->room * 2 + 8;
-        o->accounts = realloc(o->accounts, o->room * sizeof *o->accounts);
-        if (!o->accounts)
-            die("out of memory");
+        o->accounts = need_more(o->accounts, o->room * sizeof *o->accounts);
     }
     account *x = &o->accounts[o->count];
     *x = (account){.name = name, .token = token_of(have)};

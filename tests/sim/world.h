@@ -52,7 +52,11 @@ typedef enum fault {
     FAULT_STEP,     /* a server's clock jumps */
     FAULT_DELETE,   /* somebody deletes keys by hand */
     FAULT_DEAF,     /* messages of a server are lost for a while */
+    FAULT_REFUSAL,  /* a server answers with an error for a while */
+    FAULT_ODDITY,   /* a server gives one answer that no script gives */
+    FAULT_FOREIGN,  /* another library takes locks, or the key for its own */
     FAULT_STOP,     /* a process stands still; its clock runs on */
+    FAULT_SCARCITY, /* a process has hardly any memory for a while */
     FAULT_DEATH,    /* a process is gone */
     FAULT_CANCEL,   /* a waiting owner is canceled */
     FAULT_FORCE,    /* an owner frees a lock by force */
@@ -132,9 +136,12 @@ typedef struct server {
     unsigned run;     /* counts restarts */
     unsigned scripts; /* those it knows: a bit for each */
     bool is_paused, is_deaf;
-    timer resume;   /* from a pause */
-    timer hear;     /* from deafness */
-    timer remember; /* memory is back */
+    timer resume;        /* from a pause */
+    timer hear;          /* from deafness */
+    timer remember;      /* memory is back */
+    timer obey;          /* it answers again */
+    const char *refusal; /* what it says instead; NULL: it answers */
+    bool garbles;        /* its next answer */
     timer save;
     bool clock_broke; /* it jumped ahead: leases ended early */
     bool clock_went_back;
@@ -153,6 +160,9 @@ void server_hang_up(conn *c); /* it is closed on the server's side */
 void server_restart(server *s, fault how);
 void server_pause(server *s, int64_t us);
 void server_is_misused(server *s);
+void server_refuse(server *s, int64_t us);
+void server_garble(server *s);
+void server_say_oddity(server *s, text *out, size_t from);
 
 typedef enum conn_state {
     CONN_DIALING,
@@ -318,6 +328,7 @@ struct process {
     sim_clock clock;
     int64_t paused_us;  /* until when it stands still */
     int64_t resumed_us; /* when it last went on */
+    int64_t scarce_us;  /* until when it has hardly any memory */
     bool is_dead;       /* cut off, and not judged any more */
     bool is_victim;     /* of the scheduler */
     bool clock_broke;
@@ -330,6 +341,9 @@ int64_t process_now(const process *p);
 process *process_open(world *w, unsigned index);
 void process_close(process *p);
 void process_stop(process *p, int64_t us);
+
+/* Whose memory is asked for from here on; NULL: there is enough. */
+void memory_is_of(process *p);
 void process_die(process *p);
 
 /* --- the world ------------------------------------------------------------ */
