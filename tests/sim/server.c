@@ -47,6 +47,7 @@ static int publish(void *arg, const word *channel, const word *message)
             !listens(c, channel))
             continue;
         heard++;
+        s->w->figures.rings++;
         trace(s->w, "server %u rings %.*s on connection %u%s", s->index,
               (int)message->len, message->at, c->number,
               s->is_deaf ? ", which is lost" : "");

@@ -365,7 +365,7 @@ typedef struct figures {
     unsigned long long steps, acquires, busy, timeouts, canceled, failed;
     unsigned long long reentries, extends, releases, releases_lost, losses;
     unsigned long long inspects;
-    unsigned long long calls, faults[FAULTS];
+    unsigned long long calls, rings, faults[FAULTS];
     unsigned long long hand_overs, late_wakes;
     int64_t simulated_us;
 } figures;
