@@ -79,6 +79,9 @@ void config_draw(config *c, uint64_t seed)
     if (!c->calm)
         draw_faults(c, &dice);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
+    /* A cancel is no fault: who waits behind it must not feel it. */
+    if (c->calm && chance_ppm(&dice, 700000))
+        c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
 }
 
 /* --- whom it hits --------------------------------------------------------- */
