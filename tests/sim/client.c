@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "judge.h"
 #include "owner.h"
@@ -97,23 +98,25 @@ void pool_close(client *c)
 static void on_event(const rlock_event *ev, void *arg)
 {
     client *c = arg;
-    if (ev->type == RLOCK_EVENT_CONTENDED)
-        trace(c->w, "process %u waits for %s", c->p->index, ev->name);
+    if (ev->type != RLOCK_EVENT_CONTENDED)
+        return;
+    trace(c->w, "process %u waits for %s", c->p->index, ev->name);
+    owner_contends(c);
 }
 
 static void ref_home(rl_home *home)
 {
-    RL_CONTAINER(home, client, home)->homes++;
+    RL_CONTAINER(home, client, handle.home)->homes++;
 }
 
 static void unref_home(rl_home *home)
 {
-    RL_CONTAINER(home, client, home)->homes--;
+    RL_CONTAINER(home, client, handle.home)->homes--;
 }
 
 static bool tell_home(rl_home *home, const rlock_event *ev)
 {
-    client *c = RL_CONTAINER(home, client, home);
+    client *c = RL_CONTAINER(home, client, handle.home);
     rl_tell(&c->e.core, ev);
     return true;
 }
@@ -159,11 +162,21 @@ static void fill_core(client *c)
                        c->w->set.max_hold_ms, true) ||
         !rl_rooms_init(&core->rooms) || !rl_longest_init(&core->longest))
         die("out of memory");
-    c->home = (rl_home){.ref = ref_home,
-                        .unref = unref_home,
-                        .tell = tell_home,
-                        .has_on_event = true,
-                        .stats = &core->stats};
+    c->handle.home = (rl_home){.ref = ref_home,
+                               .unref = unref_home,
+                               .tell = tell_home,
+                               .has_on_event = true,
+                               .stats = &core->stats};
+}
+
+/* The handle itself is never freed, and its threads are always there. */
+static void fill_handle(client *c)
+{
+    c->handle.pid = getpid();
+    atomic_init(&c->handle.refs, 1);
+    atomic_store(&c->e.started, true);
+    rl_mutex_init(&c->handle.mutex);
+    rl_cond_init(&c->handle.idle);
 }
 
 void client_open(process *p, server *s, client *c)
@@ -174,6 +187,7 @@ void client_open(process *p, server *s, client *c)
     c->s = s;
     rl_list_init(&c->idle);
     fill_core(c);
+    fill_handle(c);
     meet_server(c);
     keeper_open(c);
     notifier_open(c);
@@ -194,6 +208,8 @@ static void client_close(client *c)
 {
     rl_core *core = &c->e.core;
     judge_client(c);
+    rl_cond_fini(&c->handle.idle);
+    rl_mutex_fini(&c->handle.mutex);
     rl_rooms_fini(&core->rooms, false);
     rl_longest_fini(&core->longest, false);
     rl_holds_fini(&core->holds, false);

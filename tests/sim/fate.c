@@ -3,15 +3,16 @@
  * are calm: nothing goes wrong there, and what is bounded is bounded tightly.
  * The others draw which faults there are, and how often each comes.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "owner.h"
 #include "world.h"
 
 const char *const fault_names[FAULTS] = {
-    "cut",  "freeze", "silence", "pause", "restart", "rollback",
-    "wipe", "flush",  "memory",  "step",  "delete",  "deaf",
-    "stop", "death",  "cancel",  "force"};
+    "cut",     "freeze", "silence",  "pause",  "restart", "rollback", "wipe",
+    "flush",   "memory", "step",     "delete", "deaf",    "refusal",  "oddity",
+    "foreign", "stop",   "scarcity", "death",  "cancel",  "force"};
 
 /* --- the seed ------------------------------------------------------------- */
 
@@ -29,6 +30,10 @@ static void draw_size(config *c, chance *dice)
         c->red = true;
         c->servers = chance_ppm(dice, 700000) ? 3 : 5;
         c->names = (size_t)chance_between(dice, 1, 2);
+    } else if (chance_ppm(dice, 350000)) {
+        c->multi = true;
+        c->servers = (size_t)chance_between(dice, 1, 3);
+        c->names = (size_t)chance_between(dice, 2, NAMES_MAX);
     }
     c->steps = chance_between(dice, 250, 2000) * (int64_t)c->processes;
 }
@@ -74,6 +79,9 @@ void config_draw(config *c, uint64_t seed)
     if (!c->calm)
         draw_faults(c, &dice);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
+    /* A cancel is no fault: who waits behind it must not feel it. */
+    if (c->calm && chance_ppm(&dice, 700000))
+        c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
 }
 
 /* --- whom it hits --------------------------------------------------------- */
@@ -166,6 +174,44 @@ static void delete_keys(world *w, server *s)
     }
 }
 
+static void command(server *s, const char *const *words, size_t n)
+{
+    static text ignored;
+    word argv[6];
+    for (size_t i = 0; i < n; i++)
+        argv[i] = (word){words[i], strlen(words[i])};
+    ignored.len = 0;
+    s->store.now_us = server_now(s);
+    store_command(&s->store, argv, n, &ignored);
+}
+
+/*
+ * Who uses another library holds a lock that is free, in the layout that is
+ * asked for or in another, and rings nobody when it ends.
+ */
+static void take_keys(world *w, server *s)
+{
+    static const char *const fields[] = {
+        "0f3a5c1e-8a2b-4c6d-9e7f-112233445566:41", "host:12", "host:12:13", "x",
+        "host:ab:cd:0f3a5c1e-8a2b-4c6d-9e7f-112233445566"};
+    char ms[24];
+    const char *key =
+        w->lock[chance_below(&w->chance, (int64_t)w->set.names)].name;
+    const char *field = fields[chance_below(&w->chance, 5)];
+    word k = {key, strlen(key)};
+    s->store.now_us = server_now(s);
+    if (store_find(&s->store, &k))
+        return;
+    snprintf(ms, sizeof ms, "%lld", (long long)(some_time(w) / MS + 1));
+    trace(w, "server %u: %s takes %s for %s ms", s->index, field, key, ms);
+    if (chance_ppm(&w->chance, 700000)) {
+        command(s, (const char *const[]){"HINCRBY", key, field, "1"}, 4);
+        command(s, (const char *const[]){"PEXPIRE", key, ms}, 3);
+    } else {
+        command(s, (const char *const[]){"SET", key, field, "PX", ms}, 5);
+    }
+}
+
 static void hit_server(world *w, fault what)
 {
     server *s = some_server(w);
@@ -183,6 +229,12 @@ static void hit_server(world *w, fault what)
         step_clock(w, s);
     } else if (what == FAULT_DELETE) {
         delete_keys(w, s);
+    } else if (what == FAULT_REFUSAL) {
+        server_refuse(s, some_time(w));
+    } else if (what == FAULT_ODDITY) {
+        server_garble(s);
+    } else if (what == FAULT_FOREIGN) {
+        take_keys(w, s);
     } else if (what == FAULT_DEAF) {
         trace(w, "server %u loses messages", s->index);
         s->is_deaf = true;
@@ -209,6 +261,9 @@ static void hit_process(world *w, fault what)
     if (what == FAULT_STOP) {
         if (!p->is_dead && w->now_us >= p->paused_us)
             process_stop(p, some_time(w));
+    } else if (what == FAULT_SCARCITY) {
+        trace(w, "process %u has hardly any memory", p->index);
+        p->scarce_us = w->now_us + some_time(w);
     } else if (what == FAULT_DEATH) {
         kill_one(w);
     } else if (what == FAULT_CANCEL) {
@@ -224,7 +279,7 @@ static void strike(world *w, fault what)
     w->figures.faults[what]++;
     if (what <= FAULT_SILENCE)
         hit_conn(w, what);
-    else if (what <= FAULT_DEAF)
+    else if (what <= FAULT_FOREIGN)
         hit_server(w, what);
     else
         hit_process(w, what);
@@ -249,7 +304,8 @@ void fate_end(world *w)
     trace(w, "all is quiet from here on");
     for (size_t i = 0; i < w->set.servers; i++) {
         server *s = &w->server[i];
-        s->is_deaf = s->store.lacks_memory = false;
+        s->is_deaf = s->store.lacks_memory = s->garbles = false;
+        s->refusal = NULL;
         if (s->is_paused)
             timer_set(w, &s->resume, w->now_us);
     }

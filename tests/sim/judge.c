@@ -49,7 +49,7 @@ unsigned judge_harm(const world *w, size_t name)
 {
     unsigned n = 0;
     if (!w->set.red)
-        return w->server[name % w->set.servers].harm;
+        return w->server[w->lock[name].server].harm;
     for (size_t i = 0; i < w->set.servers; i++)
         n += w->server[i].misuse;
     return n;
@@ -59,7 +59,7 @@ static bool any_clock(const world *w, size_t name, bool back)
 {
     for (size_t i = 0; i < w->set.servers; i++) {
         const server *s = &w->server[i];
-        if (!w->set.red && i != name % w->set.servers)
+        if (!w->set.red && i != w->lock[name].server)
             continue;
         if (back ? s->clock_went_back && s->data_lost : s->clock_broke)
             return true;
@@ -91,7 +91,7 @@ static int64_t belief_end(const owner *o, size_t name)
     int64_t us = o->holding[name].hold->deadline_us;
     const rl_core *core =
         &o->p->client[lock_server(o->p->w, name)->index].e.core;
-    if (o->verb == EXTEND && o->name == name)
+    if (o->verb == EXTEND && owner_is_about(o, name))
         us = rl_min(
             us, rl_lease_deadline(o->began_us, rl_lease_of(core, o->lease_ms)));
     return us;
@@ -144,6 +144,16 @@ static end end_of(owner *o, size_t name)
     return h->state == RL_LOST ? IT_IS_LOST : IT_GOES_ON;
 }
 
+/* Those that were taken as one are lost as one. */
+static unsigned losses_told(const owner *o, const account *x)
+{
+    unsigned told = 0;
+    for (size_t i = 0; x->in_union && i < o->count; i++)
+        if (o->accounts[i].in_union == x->in_union)
+            told += o->accounts[i].losses_told;
+    return x->in_union ? told : x->losses_told;
+}
+
 static void look_at_hold(world *w, owner *o, size_t name)
 {
     holding *have = &o->holding[name];
@@ -159,7 +169,7 @@ static void look_at_hold(world *w, owner *o, size_t name)
     if (is == ITS_TIME_IS_OVER)
         judge_fail(w, "judge 3: owner %u still has %s after its deadline",
                    o->number, judge_name_of(w, name));
-    else if (o->accounts[have->account].losses_told == 0)
+    else if (losses_told(o, &o->accounts[have->account]) == 0)
         judge_fail(w, "judge 3: nobody is told that owner %u lost %s",
                    o->number, judge_name_of(w, name));
 }
@@ -182,8 +192,18 @@ static void judge_name(world *w, size_t name)
     }
 }
 
+/* The order is looked at whenever somebody may have begun to wait. */
+static void judge_order(world *w)
+{
+    const owner *o = w->contends;
+    w->contends = NULL;
+    if (o)
+        judge_circles(w, o);
+}
+
 void judge_step(world *w)
 {
+    judge_order(w);
     for (size_t name = 0; name < w->set.names; name++) {
         judge_name(w, name);
         judge_progress(w, name);
@@ -232,33 +252,46 @@ void judge_loss(client *c, const rl_hold *h)
     world *w = c->w;
     owner *o = owner_by_serial(w, h->owner);
     word name = {rl_hold_name(h), h->name_len};
-    size_t lock = judge_find_name(w, &name);
+    size_t lock = judge_find_name(w, c->s, &name);
     account *x = o && lock != NAMES_MAX ? find_account(o, h) : NULL;
     trace(w, "process %u is told that %s is lost: %s", c->p->index,
           rl_hold_name(h), rl_loss_text(h->loss));
     w->figures.losses++;
-    if (!x && o && o->verb == ACQUIRE)
-        return; /* it has not been told that it has it */
+    /* It has not been told that it has it, or had it while it waited for
+       others, in vain. */
+    if (!x && o && (o->verb == ACQUIRE || h->began_us < o->multi_over_us))
+        return;
     if (!x) {
         judge_fail(w, "judge 3: what is lost was never had");
         return;
     }
-    if (++x->losses_told > 1)
+    x->losses_told++;
+    if (losses_told(o, x) > 1)
         judge_fail(w, "judge 3: owner %u is told twice that it lost %s",
                    o->number, judge_name_of(w, lock));
     if (!w->set.red)
         judge_cause(o, lock, h);
 }
 
+/* It, or one of those that were taken as one with it. */
+static bool was_lost(const owner *o, const account *x)
+{
+    bool lost = x->lost;
+    for (size_t i = 0; x->in_union && i < o->count; i++)
+        lost = lost ||
+               (o->accounts[i].in_union == x->in_union && o->accounts[i].lost);
+    return lost;
+}
+
 void judge_accounts(owner *o)
 {
     for (size_t i = 0; i < o->count; i++) {
         const account *x = &o->accounts[i];
-        if (x->losses_told != x->lost && !o->p->is_dead)
+        if (losses_told(o, x) != was_lost(o, x) && !o->p->is_dead)
             judge_fail(o->p->w,
                        "judge 3: owner %u was told %u times of the loss of %s, "
                        "which was %s",
-                       o->number, x->losses_told,
+                       o->number, losses_told(o, x),
                        judge_name_of(o->p->w, x->name),
                        x->lost ? rl_loss_text(x->why) : "not lost");
     }

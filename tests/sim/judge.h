@@ -31,10 +31,18 @@ void judge_client(client *c);              /* about to be closed, all quiet */
 void judge_end(world *w);                  /* when nothing happens any more */
 void judge_accounts(owner *o);             /* about to be closed */
 
+/* judge_multi.c */
+void judge_union(owner *o, const handle *m);
+void judge_nothing_taken(owner *o, const handle *m); /* a try has failed */
+void judge_view(owner *o, const handle *m, int count);
+void judge_holder(owner *o, const rlock_holder *holder);
+void judge_circles(world *w, const owner *from);
+
 /* --- between the judges --------------------------------------------------- */
 
 const char *judge_name_of(const world *w, size_t name);
-size_t judge_find_name(const world *w, const word *name); /* NAMES_MAX: none */
+/* NAMES_MAX: none. */
+size_t judge_find_name(const world *w, const server *s, const word *name);
 
 /* May it have been lost through nobody's fault since it was granted? */
 bool judge_excuses(const owner *o, size_t name);

@@ -19,10 +19,11 @@ static owner *owner_of_holder(world *w, const word *holder)
     return owner_by_serial(w, (uint64_t)tid);
 }
 
-size_t judge_find_name(const world *w, const word *name)
+size_t judge_find_name(const world *w, const server *s, const word *name)
 {
     for (size_t i = 0; i < w->set.names; i++)
-        if (word_is(name, w->lock[i].name))
+        if (word_is(name, w->lock[i].name) &&
+            (w->set.red || w->lock[i].server == s->index))
             return i;
     return NAMES_MAX;
 }
@@ -90,7 +91,7 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
     world *w = c->w;
     trace_call(c, script, argv, n, reply, len);
     w->figures.calls++;
-    size_t name = n > 0 ? judge_find_name(w, &argv[0]) : NAMES_MAX;
+    size_t name = n > 0 ? judge_find_name(w, c->s, &argv[0]) : NAMES_MAX;
     if (name == NAMES_MAX)
         return;
     if (is_force(script) && strncmp(reply, ":1", 2) == 0)

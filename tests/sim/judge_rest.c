@@ -5,7 +5,8 @@
  *      queue, nothing in a client
  *   5  a lock that is free and waited for is taken within a bound; every call
  *      ends
- *   6  the work that is done for it does not grow with those who wait
+ *   6  the work that is done for it, calls and messages, does not grow with
+ *      those who wait
  */
 #include <stdio.h>
 #include <string.h>
@@ -230,9 +231,14 @@ static void judge_work(world *w)
         verbs *= 2 * w->set.servers;
         per_second *= 4 * w->set.servers;
     }
-    if (w->set.calm && f->calls > 4 * verbs + seconds * per_second + 50)
+    if (!w->set.calm)
+        return;
+    if (f->calls > 4 * verbs + seconds * per_second + 50)
         judge_fail(w, "judge 6: %llu calls for %llu verbs in %llu s", f->calls,
                    verbs, seconds);
+    /* A release rings one of those who wait, however many they are. */
+    if (f->rings > 2 * verbs + 50)
+        judge_fail(w, "judge 6: %llu rings for %llu verbs", f->rings, verbs);
 }
 
 void judge_end(world *w)

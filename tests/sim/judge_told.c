@@ -21,9 +21,7 @@ static size_t open_account(owner *o, size_t name)
     const rl_hold *h = have->hold;
     if (o->count == o->room) {
         o->room = o->room * 2 + 8;
-        o->accounts = realloc(o->accounts, o->room * sizeof *o->accounts);
-        if (!o->accounts)
-            die("out of memory");
+        o->accounts = need_more(o->accounts, o->room * sizeof *o->accounts);
     }
     account *x = &o->accounts[o->count];
     *x = (account){.name = name, .token = token_of(have)};
@@ -101,12 +99,6 @@ static bool token_moved(world *w, size_t name, const rl_hold *h)
     return e && !word_equal(&now, &value);
 }
 
-/* "a" and "{a}" have one token key. */
-static bool shares_token(const world *w, size_t name)
-{
-    return w->set.names > 1 && name < 2;
-}
-
 bool judge_is_hash(const world *w, size_t name)
 {
     return w->lock[name].what.layout == &rl_layouts[RLOCK_LAYOUT_HASH];
@@ -133,7 +125,7 @@ static void judge_hold(owner *o, size_t name)
     if (h->token != o->accounts[have->account].token)
         judge_fail(w, "judge 2: the token of owner %u for %s has changed",
                    o->number, judge_name_of(w, name));
-    if (!shares_token(w, name) && token_moved(w, name, h))
+    if (!w->lock[name].shares_token && token_moved(w, name, h))
         judge_fail(w, "judge 2: while owner %u has %s, there is a new token",
                    o->number, judge_name_of(w, name));
     if (judge_is_hash(w, name) && !have->unsure && !h->unknown &&
@@ -212,6 +204,8 @@ void judge_told(owner *o, rlock_status s)
     count_told(w, o, s);
     if (o->p->is_dead)
         return;
-    judge_hold(o, o->name);
+    for (size_t name = 0; name < w->set.names; name++)
+        if (owner_is_about(o, name))
+            judge_hold(o, name);
     judge_duration(o);
 }

@@ -67,9 +67,13 @@ static void tell_config(const config *c)
     printf(
         "%s, %s: %zu processes of %zu owners, %zu names, %zu servers; watchdog "
         "%lld ms, timeout %lld ms, delay %lld us\n",
-        c->calm ? "calm" : "mad", c->red ? "Red" : "single", c->processes,
-        c->owners, c->names, c->servers, (long long)c->watchdog_ms,
-        (long long)c->timeout_ms, (long long)c->delay_us);
+        c->calm ? "calm" : "mad",
+        c->red     ? "Red"
+        : c->multi ? "single and Multi"
+                   : "single",
+        c->processes, c->owners, c->names, c->servers,
+        (long long)c->watchdog_ms, (long long)c->timeout_ms,
+        (long long)c->delay_us);
     for (int i = 0; i < FAULTS; i++)
         if (c->fault_ppm[i] > 0)
             printf("%s %lld, ", fault_names[i], (long long)c->fault_ppm[i]);

@@ -175,8 +175,10 @@ conn *conn_dial(client *of, task *user, int64_t until_local_us)
     rl_list_init(&c->up.chunks);
     rl_list_init(&c->down.chunks);
     rl_list_add_last(&w->conns, &c->all);
+    memory_for_world++;
     if (!rl_line_init(&c->c.line))
         die("out of memory");
+    memory_for_world--;
     timer_init(w, &c->dialed, dialed);
     c->silent = of->p->is_dead;
     int64_t us = w->now_us + delay_us(w) + delay_us(w);
@@ -207,9 +209,7 @@ static void fail(conn *c, int err, const char *what)
 
 void conn_time_out(conn *c)
 {
-    const rl_line *line = &c->c.line;
-    fail(c, ETIMEDOUT,
-         line->written != line->sent ? "cannot send" : "no reply");
+    rl_line_time_out(&c->c.line, client_now(c->of));
 }
 
 /* The kernel may take a part now and the rest later. */

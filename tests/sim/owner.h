@@ -1,11 +1,11 @@
 /*
- * Owners: threads of the program, each with a random program of its own. What
- * a verb does before and after its operation is what lock/single.c (verbs.c)
- * and lock/red.c (red.c) do.
+ * Owners: threads of the program, each with a random program of its own. The
+ * verbs are the library's own, on a stack of the owner's (thread.c).
  */
 #ifndef SIM_OWNER_H
 #define SIM_OWNER_H
 
+#include "thread.h"
 #include "world.h"
 
 /* What a judge keeps of each hold that was ever granted. */
@@ -13,6 +13,7 @@ typedef struct account {
     char uuid[RL_UUID_LEN + 1];
     size_t name;
     uint64_t token;
+    unsigned in_union; /* those with one number are lost as one; 0: alone */
     unsigned losses_told;
     bool lost; /* it was, for all that is known at its end */
     rl_loss why;
@@ -22,7 +23,7 @@ typedef struct account {
 typedef struct holding {
     rl_hold *hold; /* referenced; NULL: none. Of a Red lock, the first node's */
     rl_group *group; /* of a Red lock, counted */
-    size_t at;       /* whose that first hold is */
+    size_t at;       /* whose client has that hold */
     size_t account;  /* its number */
     int count;
     bool unsure;    /* what the server counts is not known */
@@ -42,6 +43,26 @@ typedef enum verb {
     INSPECT
 } verb;
 
+#define MULTIS_MAX 2
+
+/* Of an owner. */
+typedef struct handle {
+    rlock *lk; /* NULL: it has not been made yet */
+    bool is_multi;
+    unsigned names; /* a bit for each; of a Multi lock, its members */
+    int levels;     /* acquired and not unlocked again */
+} handle;
+
+/* What the parts of an operation are asked to do, for when it is over. */
+typedef struct deeds {
+    size_t n;
+    struct deed {
+        size_t name; /* NAMES_MAX: none of those that are judged */
+        rl_verb verb;
+        int level;
+    } of[RL_PARTS_MAX];
+} deeds;
+
 struct owner {
     runner runner;
     process *p;
@@ -55,25 +76,19 @@ struct owner {
     size_t count, room;
     bool is_done;
     int64_t next_us; /* local: when the program goes on */
+    thread thread;
+    handle one[NAMES_MAX], multi[MULTIS_MAX];
+    unsigned unions;
+    int64_t multi_over_us; /* local: when its last call of one ended */
 
     /* The verb that is under way: */
     verb verb;
-    size_t name;
+    size_t name;    /* of several, the first */
+    unsigned names; /* a bit for each */
+    handle *now;
+    bool is_disordered; /* it waits with what comes later in the order */
+    const rl_acquire *acquiring; /* the wait that is under way; NULL: none */
     int64_t began_us, wait_ms, lease_ms;
-    atomic_uint cancels[NAMES_MAX];
-    char handle[NAMES_MAX]; /* each an address */
-    rl_acquire acquire;
-    rl_ballot ballot;
-    atomic_int_least64_t ahead_us;
-    rl_op op;
-    rl_part part;
-    rl_extend extend;
-    /* Of a Red lock: its nodes, with the holds there, referenced. */
-    size_t nodes;
-    rl_hold *node[SERVERS_MAX];
-    rl_group *group;
-    bool was_renewed;
-    rlock_holder holder;
     rlock_status status;
 };
 
@@ -82,27 +97,46 @@ void owner_close(owner *o);
 void owner_dies(owner *o);
 owner *owner_by_serial(world *w, uint64_t serial);
 bool owner_is_waiting(const owner *o, size_t name);
+const char *owner_names(const owner *o, unsigned names); /* for messages */
+
+/* A waiter of the running thread has begun to wait. */
+void owner_contends(client *c);
+
+/* Is the verb that is under way about it? */
+static inline bool owner_is_about(const owner *o, size_t name)
+{
+    return o->verb != NOTHING && o->names >> name & 1;
+}
 
 /* The verbs. Each ends in owner_is_told(). */
-void verb_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
-void verb_extend(owner *o, size_t name, int64_t lease_ms);
-void verb_unlock(owner *o, size_t name);
-void verb_force(owner *o, size_t name);
-void verb_inspect(owner *o, size_t name);
-void red_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms);
-void red_extend(owner *o, size_t name, int64_t lease_ms);
-void red_unlock(owner *o, size_t name);
-bool red_believes(owner *o, size_t name);
+void verb_acquire(owner *o, handle *of, int64_t wait_ms, int64_t lease_ms);
+void verb_extend(owner *o, handle *of, int64_t lease_ms);
+void verb_unlock(owner *o, handle *of);
+void verb_force(owner *o, handle *of);
+void verb_inspect(owner *o, handle *of);
+void verb_look(owner *o, const handle *of);
 void owner_cancel(owner *o, size_t name);
+
+void handles_open(owner *o);
+void handles_close(owner *o);
+void handle_make_multi(owner *o, handle *m); /* anew, of some names */
+
+/* Of a Red lock that has been granted: what the judges keep. */
+void red_keep(owner *o, size_t name);
+bool red_believes(owner *o, size_t name);
+
+/* Before an operation of a verb of the library's own, and after it. */
+void owner_note_deeds(const owner *o, const rl_op *op, deeds *d);
+void owner_judge_deeds(owner *o, const rl_op *op, const deeds *d);
 
 void owner_is_told(owner *o, rlock_status status);
 
 /* The client and target by which an owner has a name. */
-client *owner_client(owner *o, size_t name);
+client *owner_client(const owner *o, size_t name);
 const rl_target *owner_target(const owner *o, size_t name);
 static inline server *lock_server(world *w, size_t name)
 {
-    return &w->server[name % w->set.servers];
+    return &w->server[w->lock[name].server];
 }
 
 #endif

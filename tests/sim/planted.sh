@@ -2,7 +2,7 @@
 # planted.sh [NAME]...
 #
 # The judges are judged: each patch of ../fault/planted that lies in what the
-# simulator runs (core, wire, the keeper's tasks, Lua), and each of planted/,
+# simulator runs (core, wire, locks, the keeper's tasks, Lua), and each of planted/,
 # breaks the library on purpose, and within 1,000 seeds a judge has to find out.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
@@ -23,7 +23,7 @@ passed=0 failed=0
 
 # Does it change only what runs here, or at least some of it?
 lies_here() { # PATCH
-    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/tasks\)' "$1"
+    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/tasks\|src/lock\)' "$1"
 }
 
 # What ends in no verdict has not been found: a crash, a loop.

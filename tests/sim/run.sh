@@ -1,12 +1,15 @@
 #!/bin/sh
 # run.sh [--from N] [--seeds M] [--commands C]
 # run.sh --seed N [--trace]
+# run.sh --coverage [--seeds M]
 #
 # Builds the simulator, compares its store with a redis-server on C random
 # commands (200000), and runs M seeds (10000) from N (1) on; some of them twice,
 # which has to give the same history, byte for byte. A seed that fails is named.
-# With --seed only that one is run; --trace tells what happens in it. Closes with
-# a line of figures and "N passed, N failed".
+# With --seed only that one is run; --trace tells what happens in it. With
+# --coverage it is built by clang with counters, and tells which part of the lines
+# and branches of src/core and src/wire M seeds (2000) reach; below 90 and 85 % is
+# a failure. Closes with a line of figures and "N passed, N failed".
 #
 #   BUILD_DIR   where to build; build-sim
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -16,11 +19,16 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=$(realpath -m "${BUILD_DIR:-build-sim}")
 jobs=${JOBS:-$(nproc)}
-from=1 seeds=10000 commands=200000 seed='' trace=''
+from=1 seeds='' commands=200000 seed='' trace='' coverage=''
 while [ $# -gt 0 ]; do
     case $1 in
     --trace)
         trace=--trace
+        shift
+        continue
+        ;;
+    --coverage)
+        coverage=yes
         shift
         continue
         ;;
@@ -46,7 +54,46 @@ make_it() {
         -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF ${CMAKE_ARGS:-} &&
         cmake --build "$build" --target rlock_sim rlock_sim_compare -j "$jobs"
 }
+# Branches are counted as in tests/coverage.sh.
+cover() {
+    tests/deps.sh coverage
+    CC=clang cmake -S . -B "$build/counted" -DRLOCK_BUILD_SIM=ON \
+        -DRLOCK_COVERAGE=ON -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF &&
+        cmake --build "$build/counted" --target rlock_sim rlock -j "$jobs"
+}
+tell_coverage() {
+    rm -rf "$build/counts"
+    LLVM_PROFILE_FILE="$build/counts/%m.profraw" \
+        "$build/counted/tests/sim/rlock_sim" --from "$from" \
+        --seeds "${seeds:-2000}" || :
+    llvm-profdata merge -o "$build/counts.profdata" "$build"/counts/*.profraw
+    find "$PWD/src/core" "$PWD/src/wire" -name '*.[ch]' -print0 | sort -z |
+        xargs -0 llvm-cov export -format=lcov "$build/counted/librlock.so" \
+            -instr-profile "$build/counts.profdata" |
+        awk -F '[:,]' '
+        /^DA:/ { lines++; lines_hit += $3 > 0 }
+        /^BRDA:/ { branches++; branches_hit += $5 > 0 }
+        END {
+            l = 100 * lines_hit / lines
+            b = 100 * branches_hit / branches
+            printf "core and wire: %d lines, %.2f %%; %d branches, %.2f %%\n",
+                lines, l, branches, b
+            ok = (l >= 90) + (b >= 85)
+            printf "%d passed, %d failed\n", ok, 2 - ok
+            exit ok < 2
+        }'
+}
+
 mkdir -p "$build"
+if [ -n "$coverage" ]; then
+    if ! cover >"$build/log" 2>&1; then
+        cat "$build/log"
+        exit 1
+    fi
+    trap - EXIT
+    tell_coverage
+    exit
+fi
 if ! make_it >"$build/log" 2>&1; then
     cat "$build/log"
     exit 1
@@ -85,6 +132,7 @@ rm -f "$build/trace.1" "$build/trace.2"
 "$sim" --from "$from" --seeds 200 --twice >"$build/twice.log" || :
 count "$build/twice.log"
 
+seeds=${seeds:-10000}
 # As many at a time as there are processors; each its own part of the seeds.
 i=0
 while [ "$i" -lt "$jobs" ]; do

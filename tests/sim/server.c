@@ -47,6 +47,7 @@ static int publish(void *arg, const word *channel, const word *message)
             !listens(c, channel))
             continue;
         heard++;
+        s->w->figures.rings++;
         trace(s->w, "server %u rings %.*s on connection %u%s", s->index,
               (int)message->len, message->at, c->number,
               s->is_deaf ? ", which is lost" : "");
@@ -98,12 +99,18 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
         trace(s->w, "server %u lacks %s", s->index, rl_scripts[script].name);
         return;
     }
+    if (s->refusal) {
+        text_print(out, "-%s\r\n", s->refusal);
+        return;
+    }
     s->scripts |= 1u << script;
     s->calls++;
     size_t from = out->len;
     s->store.now_us = server_now(s);
     script_call(&s->store, script, argv + 3, n - 3, (size_t)keys, out);
     judge_call(c, script, argv + 3, n - 3, out->at + from, out->len - from);
+    if (s->garbles)
+        server_say_oddity(s, out, from);
 }
 
 static void execute(conn *c, const word *argv, size_t n, text *out)
@@ -211,6 +218,13 @@ static void remember(timer *a)
     trace(s->w, "server %u has memory again", s->index);
 }
 
+static void obey(timer *a)
+{
+    server *s = RL_CONTAINER(a, server, obey);
+    s->refusal = NULL;
+    trace(s->w, "server %u does as it is told again", s->index);
+}
+
 static void save(timer *a)
 {
     server *s = RL_CONTAINER(a, server, save);
@@ -283,6 +297,7 @@ void server_open(world *w, server *s, unsigned index)
     timer_init(w, &s->resume, resume);
     timer_init(w, &s->hear, hear);
     timer_init(w, &s->remember, remember);
+    timer_init(w, &s->obey, obey);
     timer_init(w, &s->save, save);
     if (w->set.fault_ppm[FAULT_ROLLBACK] > 0)
         timer_set(w, &s->save, w->now_us + 1);
@@ -293,6 +308,7 @@ void server_close(server *s)
     timer_fini(s->w, &s->resume);
     timer_fini(s->w, &s->hear);
     timer_fini(s->w, &s->remember);
+    timer_fini(s->w, &s->obey);
     timer_fini(s->w, &s->save);
     store_clear(&s->store);
     store_clear(&s->saved);

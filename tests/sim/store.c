@@ -124,9 +124,7 @@ item *entry_add(entry *e, const word *name, double score)
     size_t at = e->kind == KIND_ZSET ? entry_rank(e, score, name) : e->count;
     if (e->count == e->room) {
         e->room = e->room * 2 + 2;
-        e->items = realloc(e->items, e->room * sizeof *e->items);
-        if (!e->items)
-            die("out of memory");
+        e->items = need_more(e->items, e->room * sizeof *e->items);
     }
     memmove(&e->items[at + 1], &e->items[at],
             (e->count - at) * sizeof *e->items);

@@ -16,9 +16,23 @@ void die(const char *fmt, ...)
     exit(2);
 }
 
+volatile int memory_for_world;
+
+void *need_more(void *p, size_t size)
+{
+    memory_for_world++;
+    p = realloc(p, size);
+    memory_for_world--;
+    if (!p)
+        die("out of memory");
+    return p;
+}
+
 void *need_memory(size_t size)
 {
+    memory_for_world++;
     void *p = calloc(1, size);
+    memory_for_world--;
     if (!p)
         die("out of memory");
     return p;
@@ -28,9 +42,7 @@ void text_add(text *t, const void *bytes, size_t len)
 {
     if (t->len + len > t->room) {
         t->room = (t->len + len) * 2 + 64;
-        t->at = realloc(t->at, t->room);
-        if (!t->at)
-            die("out of memory");
+        t->at = need_more(t->at, t->room);
     }
     if (len > 0)
         memcpy(t->at + t->len, bytes, len);

@@ -36,6 +36,10 @@ bool word_number(const word *w, long long *n); /* decimal, all of it */
 
 /* Of a program that cannot go on. */
 _Noreturn void die(const char *fmt, ...) RL_PRINTF(1, 2);
-void *need_memory(size_t size); /* zeroed */
+/* > 0: the world asks for it, and gets it. A compiler thinks that calloc()
+   reads no variable. */
+extern volatile int memory_for_world;
+void *need_memory(size_t size);
+void *need_more(void *p, size_t size); /* zeroed */
 
 #endif

@@ -8,8 +8,10 @@
 void timer_init(world *w, timer *a, void (*ring)(timer *a))
 {
     *a = (timer){.ring = ring};
+    memory_for_world++;
     if (!rl_heap_reserve(&w->heap))
         die("out of memory");
+    memory_for_world--;
 }
 
 void timer_fini(world *w, timer *a)
@@ -77,7 +79,9 @@ static void ring(timer *a)
     }
     t->running = true;
     t->woken = false;
+    memory_is_of(t->p);
     t->run(t);
+    memory_is_of(NULL);
     t->running = false;
     if (t->woken)
         timer_set(w, a, w->now_us + latency_us(t));

@@ -1,256 +1,172 @@
 /*
- * The verbs of a lock on one server, as lock/single.c has them: what each does
- * with the hold table before and after its operation. Where single.c blocks in
- * rl_drive(), a verb ends here and goes on in the function it names.
+ * The verbs of all kinds of locks. They are the library's own (src/lock), on
+ * the owner's stack; here is what the judges keep of them. Of the names of a
+ * Multi lock each is a holding of its own, as if it were locked by itself.
  */
-#include <string.h>
-
 #include "core/holder.h"
 #include "judge.h"
 #include "owner.h"
 
-client *owner_client(owner *o, size_t name)
-{
-    if (o->p->w->set.red)
-        return &o->p->client[0];
-    return &o->p->client[lock_server(o->p->w, name)->index];
-}
+#define FOR_EACH_NAME(name, mask)                                              \
+    for (size_t name = 0; name < NAMES_MAX; name++)                            \
+        if ((mask) >> name & 1)
 
-const rl_target *owner_target(const owner *o, size_t name)
-{
-    const lock_truth *truth = &o->p->w->lock[name];
-    return o->p->w->set.red ? &truth->red : &truth->what;
-}
-
-static rl_core *core_of(owner *o, size_t name)
-{
-    return &owner_client(o, name)->e.core;
-}
-
-static owner *owner_of(runner *r)
-{
-    return RL_CONTAINER(r, owner, runner);
-}
-
-static rl_hold *pick(owner *o, bool *valid, rl_estate **room)
-{
-    return rl_holds_pick(&core_of(o, o->name)->holds, owner_target(o, o->name),
-                         o->self.serial, process_now(o->p), valid, room);
-}
-
-static void put(owner *o, rl_hold *h)
-{
-    rl_holds_put(&core_of(o, o->name)->holds, h);
-}
-
-/* An operation of one part. */
-static void drive(owner *o, void (*done)(runner *r))
-{
-    rl_op_init(&o->op);
-    o->op.n = o->op.quorum = 1;
-    o->op.part[0] = &o->part;
-    o->part.op = &o->op;
-    o->part.heap = false;
-    runner_start(&o->runner, &o->op, done);
-}
-
-static void begin(owner *o, verb what, size_t name)
+static void begin(owner *o, verb what, handle *of)
 {
     o->verb = what;
-    o->name = name;
+    o->now = of;
+    o->names = of->names;
+    for (o->name = 0; !(o->names >> o->name & 1);)
+        o->name++;
     o->began_us = process_now(o->p);
 }
 
-static void note_doubt(owner *o)
+static void tell(owner *o, rlock_status s)
 {
-    if (o->part.ask.unknown || !o->part.ok)
-        o->holding[o->name].unsure = true;
+    if (o->now->is_multi)
+        o->multi_over_us = process_now(o->p);
+    owner_is_told(o, s);
+    o->now = NULL;
 }
 
 /* --- acquire -------------------------------------------------------------- */
 
-static void acquired(runner *r)
+static void keep_single(owner *o, size_t name)
 {
-    owner *o = owner_of(r);
-    holding *have = &o->holding[o->name];
-    client *c = owner_client(o, o->name);
     bool valid;
-    if (c->doorbell.started)
-        doorbell_start(c); /* nobody may wait any more */
-    if (o->acquire.status == RLOCK_OK) {
-        have->hold = pick(o, &valid, NULL);
-        have->count = 1;
-        have->unsure = have->hold && have->hold->unknown;
-        judge_grant(o, o->name);
+    holding *have = &o->holding[name];
+    have->at = lock_server(o->p->w, name)->index;
+    have->hold = rl_holds_pick(&owner_client(o, name)->e.core.holds,
+                               owner_target(o, name), o->self.serial,
+                               process_now(o->p), &valid, NULL);
+    have->unsure = have->hold && have->hold->unknown;
+}
+
+/* Of a Multi lock, the loss of one that was taken anew is that of all. */
+static void note_grant(owner *o, size_t name)
+{
+    holding *have = &o->holding[name];
+    if (have->hold) {
+        have->count++;
+        return;
     }
-    owner_is_told(o, o->acquire.status);
+    if (o->p->w->set.red)
+        red_keep(o, name);
+    else
+        keep_single(o, name);
+    have->count = 1;
+    judge_grant(o, name);
+    if (have->hold && o->now->is_multi)
+        o->accounts[have->account].in_union = o->unions;
 }
 
-static void listen_to(rl_core *core)
+static void acquire(owner *o)
 {
-    doorbell_start(client_of(core));
+    rlock_status s = rlock_acquire(o->now->lk, o->wait_ms, o->lease_ms);
+    if (s == RLOCK_OK) {
+        o->now->levels++;
+        o->unions += o->now->is_multi;
+        FOR_EACH_NAME(name, o->names)
+        note_grant(o, name);
+    }
+    if (o->now->is_multi && s == RLOCK_OK)
+        judge_union(o, o->now);
+    else if (o->now->is_multi)
+        judge_nothing_taken(o, o->now);
+    tell(o, s);
 }
 
-static void acquire_first(owner *o, rl_estate *room)
+void verb_acquire(owner *o, handle *of, int64_t wait_ms, int64_t lease_ms)
 {
-    rl_acquire *a = &o->acquire;
-    *a = (rl_acquire){
-        .contest = &rl_contest_one,
-        .home = core_of(o, o->name),
-        .what = owner_target(o, o->name),
-        .handle = &o->handle[o->name],
-        .owner = &o->self,
-        .cancel = {&o->cancels[o->name], atomic_load(&o->cancels[o->name])},
-        .room = room,
-        .wait_ms = o->wait_ms,
-        .lease_ms = o->lease_ms,
-        .listen = listen_to};
-    rl_acquire_init(a, o->began_us);
-    runner_start(&o->runner, &a->op, acquired);
-}
-
-static void reentered(runner *r)
-{
-    owner *o = owner_of(r);
-    if (o->part.ok)
-        o->holding[o->name].count++;
-    note_doubt(o);
-    put(o, o->part.hold);
-    owner_is_told(o, o->part.ok ? RLOCK_OK : o->part.fault.status);
-}
-
-void verb_acquire(owner *o, size_t name, int64_t wait_ms, int64_t lease_ms)
-{
-    bool valid;
-    rl_estate *room = NULL;
-    begin(o, o->holding[name].hold ? REENTER : ACQUIRE, name);
+    begin(o, ACQUIRE, of);
+    if (!of->is_multi && o->holding[o->name].hold)
+        o->verb = REENTER;
     o->wait_ms = wait_ms;
     o->lease_ms = lease_ms;
-    rl_hold *h = pick(o, &valid, &room);
-    if (!h) {
-        acquire_first(o, room);
-    } else if (!valid) {
-        put(o, h);
-        owner_is_told(o, RLOCK_LOST);
-    } else {
-        rl_part_reenter(&o->part, core_of(o, name), h, lease_ms, o->began_us);
-        drive(o, reentered);
-    }
+    thread_call(o, acquire);
 }
 
 /* --- unlock and extend ---------------------------------------------------- */
 
-/* The hold is let go of; its end was before. */
-static void let_go(owner *o)
+static void unlock(owner *o)
 {
-    holding *have = &o->holding[o->name];
-    judge_end_of_hold(o, o->name);
-    put(o, have->hold);
-    *have = (holding){0};
-}
-
-static void unlocked(runner *r)
-{
-    owner *o = owner_of(r);
-    rlock_status s = o->part.ok ? RLOCK_OK : o->part.fault.status;
-    note_doubt(o);
-    if (o->part.level == 0 && s == RLOCK_OK)
-        judge_release(o, o->name);
-    if (o->part.level == 0)
-        let_go(o);
-    owner_is_told(o, s);
-}
-
-void verb_unlock(owner *o, size_t name)
-{
-    begin(o, UNLOCK, name);
-    rl_core *core = core_of(o, name);
-    holding *have = &o->holding[name];
-    rl_hold *h = have->hold;
-    bool valid;
-    if (!h) {
-        owner_is_told(o, RLOCK_NOT_HELD);
-        return;
+    rlock_status s = rlock_unlock(o->now->lk);
+    o->now->levels -= o->now->levels > 0;
+    FOR_EACH_NAME(name, o->names)
+    {
+        holding *have = &o->holding[name];
+        if (!have->releasing)
+            continue;
+        judge_end_of_hold(o, name);
+        rl_holds_put(&o->p->client[have->at].e.core.holds, have->hold);
+        rl_group_unref(have->group);
+        *have = (holding){0};
     }
-    put(o, pick(o, &valid, NULL));
-    int level = h->count - 1;
-    valid = rl_count_down(core, h, level, o->began_us);
-    have->count = level;
-    have->releasing = level == 0;
-    if (level == 0)
-        o->self.holds--;
-    if (valid) {
-        rl_part_release(&o->part, core, h, level, o->began_us);
-        drive(o, unlocked);
-        return;
+    tell(o, s);
+}
+
+/* Whatever comes of it, it is not believed in any more. */
+void verb_unlock(owner *o, handle *of)
+{
+    begin(o, UNLOCK, of);
+    FOR_EACH_NAME(name, o->names)
+    {
+        holding *have = &o->holding[name];
+        have->releasing = have->hold && --have->count == 0;
     }
-    rl_fault f;
-    rlock_status s = rl_release_lost(core, h, level, &f, o->began_us);
-    if (level == 0)
-        let_go(o);
-    owner_is_told(o, s);
+    thread_call(o, unlock);
 }
 
-static void extended(runner *r)
+static void extend(owner *o)
 {
-    owner *o = owner_of(r);
-    put(o, o->part.hold);
-    owner_is_told(o, o->part.ok ? RLOCK_OK : o->part.fault.status);
+    tell(o, rlock_extend(o->now->lk, o->lease_ms));
 }
 
-void verb_extend(owner *o, size_t name, int64_t lease_ms)
+void verb_extend(owner *o, handle *of, int64_t lease_ms)
 {
-    bool valid;
-    begin(o, EXTEND, name);
+    begin(o, EXTEND, of);
     o->lease_ms = lease_ms;
-    rl_hold *h = pick(o, &valid, NULL);
-    if (!h || !valid) {
-        put(o, h);
-        owner_is_told(o, h ? RLOCK_LOST : RLOCK_NOT_HELD);
-        return;
-    }
-    rl_extend *e = &o->extend;
-    rl_op_init(&e->op);
-    e->op.n = e->op.quorum = 1;
-    e->op.part[0] = &o->part;
-    o->part.op = &e->op;
-    o->part.heap = false;
-    o->part.core = core_of(o, name);
-    o->part.hold = h;
-    rl_extend_init(e, lease_ms, rl_command_end(o->part.core, o->began_us));
-    runner_start(&o->runner, &e->op, extended);
+    thread_call(o, extend);
 }
 
 /* --- what needs no hold --------------------------------------------------- */
 
-static void forced(runner *r)
+static void force(owner *o)
 {
-    owner *o = owner_of(r);
-    owner_is_told(o, !o->part.ok         ? o->part.fault.status
-                     : o->part.code == 1 ? RLOCK_OK
-                                         : RLOCK_NOT_HELD);
+    tell(o, rlock_force_unlock(o->now->lk));
 }
 
-void verb_force(owner *o, size_t name)
+void verb_force(owner *o, handle *of)
 {
-    begin(o, FORCE, name);
-    rl_part_force(&o->part, core_of(o, name), owner_target(o, name),
-                  o->began_us);
-    drive(o, forced);
+    begin(o, FORCE, of);
+    thread_call(o, force);
 }
 
-void verb_inspect(owner *o, size_t name)
+static void inspect(owner *o)
 {
-    begin(o, INSPECT, name);
-    rl_part_inspect(&o->part, core_of(o, name), owner_target(o, name),
-                    &o->holder, o->began_us);
-    drive(o, forced);
+    rlock_holder holder;
+    rlock_status s = rlock_holder_info(o->now->lk, &holder);
+    if (s == RLOCK_OK)
+        judge_holder(o, &holder);
+    tell(o, s);
+}
+
+void verb_inspect(owner *o, handle *of)
+{
+    begin(o, INSPECT, of);
+    thread_call(o, inspect);
+}
+
+/* rlock_is_held() and its like, at any time. */
+void verb_look(owner *o, const handle *of)
+{
+    judge_view(o, of, rlock_hold_count(of->lk));
 }
 
 /* By anybody. */
 void owner_cancel(owner *o, size_t name)
 {
-    atomic_fetch_add(&o->cancels[name], 1);
-    rl_rooms_cancel(&core_of(o, name)->rooms, owner_target(o, name),
-                    &o->handle[name]);
+    rlock_cancel(o->one[name].lk);
+    if (o->now && o->now->is_multi && owner_is_about(o, name))
+        rlock_cancel(o->now->lk);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "judge.h"
 #include "owner.h"
@@ -33,20 +34,47 @@ void trace(world *w, const char *fmt, ...)
 
 /* --- begin ---------------------------------------------------------------- */
 
-/* Names of which two share side keys, as lua/README.md says. */
+/* Of which two share side keys, as lua/README.md says. */
+static const char *const names[NAMES_MAX] = {"a", "{a}", "b", "c"};
+
+/* The same in the order in which Multi locks take them. */
+static const char *const ordered[NAMES_MAX] = {"a", "b", "c", "{a}"};
+
+static void name_lock(world *w, size_t i, const char *name, size_t server)
+{
+    lock_truth *truth = &w->lock[i];
+    size_t len = strlen(name);
+    size_t layout = chance_ppm(&w->chance, 600000)
+                        ? RLOCK_LAYOUT_HASH
+                        : (size_t)chance_below(&w->chance, 3);
+    snprintf(truth->name, sizeof truth->name, "%s", name);
+    truth->server = server;
+    truth->red = (rl_target){truth->name, len, RL_SINGLE_SCOPES + 1,
+                             &rl_layouts[layout % 2]};
+    truth->what = (rl_target){truth->name, len, layout, &rl_layouts[layout]};
+}
+
+static bool share_token(const lock_truth *a, const lock_truth *b)
+{
+    return a->server == b->server &&
+           (strchr(a->name, 'a') != NULL) == (strchr(b->name, 'a') != NULL) &&
+           strchr(a->name, 'a') != NULL;
+}
+
+/* Twins have one name, on two servers. */
 static void name_locks(world *w)
 {
-    static const char *const names[NAMES_MAX] = {"a", "{a}", "b", "c"};
+    bool twins =
+        w->set.multi && w->set.servers > 1 && chance_ppm(&w->chance, 300000);
     for (size_t i = 0; i < w->set.names; i++) {
-        lock_truth *truth = &w->lock[i];
-        size_t layout = chance_ppm(&w->chance, 600000)
-                            ? RLOCK_LAYOUT_HASH
-                            : (size_t)chance_below(&w->chance, 3);
-        snprintf(truth->name, sizeof truth->name, "%s", names[i]);
-        truth->red = (rl_target){truth->name, (size_t)(i == 1 ? 3 : 1),
-                                 RL_SINGLE_SCOPES + 1, &rl_layouts[layout % 2]};
-        truth->what = (rl_target){truth->name, (size_t)(i == 1 ? 3 : 1), layout,
-                                  &rl_layouts[layout]};
+        if (twins)
+            name_lock(w, i, ordered[i / 2], i % 2);
+        else
+            name_lock(w, i, w->set.multi ? ordered[i] : names[i],
+                      i % w->set.servers);
+        for (size_t k = 0; k < i; k++)
+            if (share_token(&w->lock[i], &w->lock[k]))
+                w->lock[i].shares_token = w->lock[k].shares_token = true;
     }
 }
 

@@ -19,7 +19,7 @@
 #include "core/acquire.h"
 #include "core/extend.h"
 #include "core/round.h"
-#include "drive/engine.h"
+#include "drive/client.h"
 #include "store.h"
 
 #define SERVERS_MAX 5
@@ -53,7 +53,11 @@ typedef enum fault {
     FAULT_STEP,     /* a server's clock jumps */
     FAULT_DELETE,   /* somebody deletes keys by hand */
     FAULT_DEAF,     /* messages of a server are lost for a while */
+    FAULT_REFUSAL,  /* a server answers with an error for a while */
+    FAULT_ODDITY,   /* a server gives one answer that no script gives */
+    FAULT_FOREIGN,  /* another library takes locks, or the key for its own */
     FAULT_STOP,     /* a process stands still; its clock runs on */
+    FAULT_SCARCITY, /* a process has hardly any memory for a while */
     FAULT_DEATH,    /* a process is gone */
     FAULT_CANCEL,   /* a waiting owner is canceled */
     FAULT_FORCE,    /* an owner frees a lock by force */
@@ -65,6 +69,7 @@ extern const char *const fault_names[FAULTS];
 typedef struct config {
     size_t servers, processes, owners, names;
     bool red;         /* all locks are Red locks, over all servers */
+    bool multi;       /* there are Multi locks, too */
     bool calm;        /* no fault at all: the bounds of judge 5 and 6 hold */
     int64_t steps;    /* after which faults and new locks end */
     int64_t delay_us; /* most messages take no longer */
@@ -132,9 +137,12 @@ typedef struct server {
     unsigned run;     /* counts restarts */
     unsigned scripts; /* those it knows: a bit for each */
     bool is_paused, is_deaf;
-    timer resume;   /* from a pause */
-    timer hear;     /* from deafness */
-    timer remember; /* memory is back */
+    timer resume;        /* from a pause */
+    timer hear;          /* from deafness */
+    timer remember;      /* memory is back */
+    timer obey;          /* it answers again */
+    const char *refusal; /* what it says instead; NULL: it answers */
+    bool garbles;        /* its next answer */
     timer save;
     bool clock_broke; /* it jumped ahead: leases ended early */
     bool clock_went_back;
@@ -153,6 +161,9 @@ void server_hang_up(conn *c); /* it is closed on the server's side */
 void server_restart(server *s, fault how);
 void server_pause(server *s, int64_t us);
 void server_is_misused(server *s);
+void server_refuse(server *s, int64_t us);
+void server_garble(server *s);
+void server_say_oddity(server *s, text *out, size_t from);
 
 typedef enum conn_state {
     CONN_DIALING,
@@ -265,12 +276,17 @@ typedef struct doorbell {
 } doorbell;
 
 struct client {
-    rl_engine e; /* must be the first: the library's own code has it */
+    union { /* must be the first: the library's own code has it */
+        rlock_client handle;
+        struct {
+            char before[offsetof(rlock_client, engine)];
+            rl_engine e;
+        };
+    };
     world *w;
     process *p;
     server *s;
-    rl_home home;
-    int homes;
+    int homes;    /* references to it as the home of a group */
     rl_list idle; /* connections that are open and nobody's */
     int64_t last_trouble_us;
     bool down;
@@ -284,7 +300,7 @@ struct client {
 void client_open(process *p, server *s, client *c);
 static inline client *client_of(rl_core *core)
 {
-    return (client *)(void *)RL_CONTAINER(core, rl_engine, core);
+    return RL_CONTAINER(core, client, e.core);
 }
 int64_t client_now(const client *c);
 
@@ -310,6 +326,7 @@ struct process {
     sim_clock clock;
     int64_t paused_us;  /* until when it stands still */
     int64_t resumed_us; /* when it last went on */
+    int64_t scarce_us;  /* until when it has hardly any memory */
     bool is_dead;       /* cut off, and not judged any more */
     bool is_victim;     /* of the scheduler */
     bool clock_broke;
@@ -322,6 +339,9 @@ int64_t process_now(const process *p);
 process *process_open(world *w, unsigned index);
 void process_close(process *p);
 void process_stop(process *p, int64_t us);
+
+/* Whose memory is asked for from here on; NULL: there is enough. */
+void memory_is_of(process *p);
 void process_die(process *p);
 
 /* --- the world ------------------------------------------------------------ */
@@ -329,6 +349,8 @@ void process_die(process *p);
 /* What the judges know of one name. */
 typedef struct lock_truth {
     char name[16];
+    size_t server;
+    bool shares_token; /* with another name */
     rl_target what, red;
     uint64_t last_token; /* of what was told */
     bool was_held;       /* when last looked at; of the first server */
@@ -341,7 +363,7 @@ typedef struct figures {
     unsigned long long steps, acquires, busy, timeouts, canceled, failed;
     unsigned long long reentries, extends, releases, releases_lost, losses;
     unsigned long long inspects;
-    unsigned long long calls, faults[FAULTS];
+    unsigned long long calls, rings, faults[FAULTS];
     unsigned long long hand_overs, late_wakes;
     int64_t simulated_us;
 } figures;
@@ -359,10 +381,11 @@ struct world {
     size_t processes;
     process *process[PROCS_MAX];
     lock_truth lock[NAMES_MAX];
-    bool is_quiet;      /* faults are over */
-    bool is_ending;     /* and nobody begins anything any more */
-    int64_t quiet_us;   /* since when */
-    int64_t settled_us; /* by then nothing of before is under way any more */
+    const owner *contends; /* has begun to wait in this step; NULL: nobody */
+    bool is_quiet;         /* faults are over */
+    bool is_ending;        /* and nobody begins anything any more */
+    int64_t quiet_us;      /* since when */
+    int64_t settled_us;    /* by then nothing of before is under way any more */
     bool traces;
     bool failed;
     char failure[512];
