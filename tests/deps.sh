@@ -114,6 +114,8 @@ for_aarch64() {
 for_ci() {
     for_coverage
     for_planted
+    for_sim
+    for_model
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
