@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "check.h"
 #include "drive/client.h"
 #include "net/fits.h"
@@ -178,6 +179,7 @@ rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)
     if (s != RLOCK_OK)
         return s;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    rl_hash_draw_key();
     s = check_hiredis();
     if (s == RLOCK_OK)
         s = make_client(&o, out);

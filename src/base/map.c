@@ -94,14 +94,3 @@ void rl_map_each_of(rl_map *m, uint64_t hash,
             fn(n, arg);
     }
 }
-
-/* FNV-1a, then mixed so that the low bits depend on all of it. */
-uint64_t rl_hash(const void *bytes, size_t len, uint64_t seed)
-{
-    const unsigned char *p = bytes;
-    uint64_t h = 14695981039346656037u ^ seed;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ p[i]) * 1099511628211u;
-    h ^= h >> 32;
-    return h * 0x9e3779b97f4a7c15u ^ h >> 29;
-}

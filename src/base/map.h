@@ -39,6 +39,4 @@ void rl_map_each(rl_map *m, void (*fn)(rl_map_node *n, void *arg), void *arg);
 void rl_map_each_of(rl_map *m, uint64_t hash,
                     void (*fn)(rl_map_node *n, void *arg), void *arg);
 
-uint64_t rl_hash(const void *bytes, size_t len, uint64_t seed);
-
 #endif

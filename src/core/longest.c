@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 typedef struct entry {
     rl_map_node node;

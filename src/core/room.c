@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 typedef struct key {
     const void *name;
     size_t len;

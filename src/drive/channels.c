@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "drive/engine.h"
 #include "wire/keys.h"
 

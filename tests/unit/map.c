@@ -1,5 +1,7 @@
 /* The hash table, against an array. */
 #include "base/map.h"
+
+#include "base/hash.h"
 #include "test.h"
 
 enum { THINGS = 2000, STEPS = 50000 };
@@ -165,12 +167,6 @@ TEST(map, each_comes_by_once_in_one_bucket)
     free(t);
 }
 
-TEST(map, hash_of_no_bytes_depends_on_the_seed)
-{
-    EXPECT(rl_hash("", 0, 1) != rl_hash("", 0, 2));
-    EXPECT(rl_hash("", 0, 1) == rl_hash("x", 0, 1));
-}
-
 TEST(map, one_key_under_another_hash_is_not_found)
 {
     rl_map m;
@@ -227,33 +223,4 @@ TEST(map, agrees_with_a_model)
     }
     rl_map_fini(&m);
     free(t);
-}
-
-TEST(map, hash_depends_on_every_byte_and_the_seed)
-{
-    char name[64] = {0};
-    uint64_t plain = rl_hash(name, sizeof name, 0);
-    EXPECT(rl_hash(name, sizeof name, 1) != plain);
-    EXPECT(rl_hash(name, sizeof name - 1, 0) != plain);
-    for (size_t i = 0; i < sizeof name; i++) {
-        name[i] = 1;
-        EXPECT(rl_hash(name, sizeof name, 0) != plain);
-        name[i] = 0;
-    }
-}
-
-/* Names that count up must not share a few buckets. */
-TEST(map, hash_spreads_names_that_look_alike)
-{
-    enum { BUCKETS = 1024 };
-    static unsigned char used[BUCKETS];
-    int longest = 0;
-    for (int i = 0; i < BUCKETS; i++) {
-        char name[32];
-        int len = snprintf(name, sizeof name, "order:%d", i);
-        uint64_t h = rl_hash(name, (size_t)len, 3);
-        int now = ++used[h & (BUCKETS - 1)];
-        longest = now > longest ? now : longest;
-    }
-    EXPECT_BETWEEN(longest, 1, 12);
 }
