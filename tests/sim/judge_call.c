@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "judge.h"
 #include "script.h"
 #include "wire/script.h"
