@@ -114,7 +114,7 @@ struct rl_op {
     bool several;                /* servers may be asked at once */
     bool early;  /* a round ends with a quorum, or without hope of one */
     bool insist; /* nodes that are down are tried if there is none else */
-    int64_t decided_us; /* when this round was; 0: not yet, or at once over */
+    int64_t decided_us; /* when the grace of this round began; 0: it has none */
     int64_t sleep_us;   /* when a sleep ends by itself */
     unsigned rung;      /* nodes of a Red lock that have rung: a bit for each */
     unsigned late;      /* parts of nodes that have not answered: the same */

@@ -160,9 +160,43 @@ void rl_round_expire(rl_op *op, int64_t now_us,
     }
 }
 
+/* Is its connection about to come, and until when can that be hoped? */
+static bool is_about_to_ask(const rl_part *x, int64_t *until_us)
+{
+    const rl_way *w = x->way;
+    *until_us = rl_after_us(w->ready_us, RL_GRACE_US);
+    return x->ask.next != RL_ASK_WAITS && w->expecting && !w->down && !w->slow;
+}
+
+/*
+ * Until when could a moment more be of use? With a quorum: for nodes that have
+ * not even been asked. Without one: for what the others have to say. 0: for
+ * nothing.
+ */
+static int64_t worth_until(const rl_op *op)
+{
+    bool quorum = rl_rule_ok(op) >= op->quorum;
+    int64_t last_us = 0, us;
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *x = op->part[i];
+        if (!rl_part_is_open(x))
+            continue;
+        if (quorum && is_about_to_ask(x, &us))
+            last_us = rl_max(last_us, us);
+        else if (!quorum && !x->slow)
+            return RL_NEVER;
+    }
+    return last_us;
+}
+
+static int64_t grace_end(const rl_op *op)
+{
+    return rl_min(op->decided_us + RL_GRACE_US, worth_until(op));
+}
+
 int64_t rl_round_wait_end(const rl_op *op)
 {
-    int64_t us = op->decided_us ? op->decided_us + RL_GRACE_US : RL_NEVER;
+    int64_t us = op->decided_us ? grace_end(op) : RL_NEVER;
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *x = op->part[i];
         if (!rl_part_is_open(x))
@@ -178,37 +212,13 @@ int64_t rl_round_wait_end(const rl_op *op)
 
 /* --- the end -------------------------------------------------------------- */
 
-/* Is it about to get its first connection? */
-static bool is_about_to_ask(const rl_part *x, int64_t now_us)
-{
-    const rl_way *w = x->way;
-    return x->ask.next != RL_ASK_WAITS && w->expecting && !w->down &&
-           !w->slow && now_us < rl_after_us(w->ready_us, RL_GRACE_US);
-}
-
-/*
- * Could a moment more be of use? With a quorum: for nodes that have not even
- * been asked. Without one: for what the others have to say.
- */
-static bool is_worth_waiting(const rl_op *op, int64_t now_us)
-{
-    bool quorum = rl_rule_ok(op) >= op->quorum;
-    for (size_t i = 0; i < op->n; i++) {
-        const rl_part *x = op->part[i];
-        if (rl_part_is_open(x) &&
-            (quorum ? is_about_to_ask(x, now_us) : !x->slow))
-            return true;
-    }
-    return false;
-}
-
 bool rl_round_is_over(rl_op *op, int64_t now_us)
 {
     if (!rl_rule_is_decided(op))
         return false;
-    if (!op->early || !is_worth_waiting(op, now_us))
+    if (!op->early || now_us >= worth_until(op))
         return true;
     if (op->decided_us == 0)
         op->decided_us = now_us;
-    return now_us >= op->decided_us + RL_GRACE_US;
+    return now_us >= grace_end(op);
 }

@@ -5,7 +5,8 @@
  *
  * A round that is decided (core/rule.h) is over, but for a grace: a node whose
  * connection is just being made may still be asked, since the more hold a Red
- * lock the better.
+ * lock the better; and without a quorum, what the others have to say is waited
+ * for.
  */
 #ifndef RL_CORE_ROUND_H
 #define RL_CORE_ROUND_H
@@ -17,11 +18,15 @@
 
 /* A driver's way to the server of one or more parts. */
 struct rl_way {
-    rl_line *line;    /* of its connection; NULL: it has none */
-    int64_t ready_us; /* since when it could ask; RL_NEVER: it stands in line */
-    bool expecting;   /* a connection is on its way, */
-    bool slow;        /* and not about to come */
-    bool down;        /* left out, unless nothing goes without it */
+    rl_line *line; /* of its connection; NULL: it has none */
+    /*
+     * Since when its server could answer, if only by letting us connect;
+     * RL_NEVER: it stands in line for a connection.
+     */
+    int64_t ready_us;
+    bool expecting; /* a connection is on its way */
+    bool slow;      /* and takes long: no grace for it */
+    bool down;      /* left out, unless nothing goes without it */
 };
 
 /* Is the part to be asked, or not answered yet? */
@@ -61,7 +66,10 @@ void rl_round_push(rl_op *op, int64_t now_us);
 void rl_round_expire(rl_op *op, int64_t now_us,
                      void (*suspect)(rl_way *w, const rl_fault *why));
 
-/* Has a connection broken that a part goes on without? Then do not wait. */
+/*
+ * Is there a part to be asked that has no connection, and none on its way? The
+ * next pass gets it one: do not wait.
+ */
 bool rl_round_has_work(const rl_op *op);
 
 /* How long to wait for news at most. */

@@ -444,7 +444,7 @@ static void note_holder(rl_part *x, const rl_reply *r)
     x->code = s == RLOCK_OK;
 }
 
-static void forget_connection(rl_part *x)
+static void forget_line(rl_part *x)
 {
     rl_mutex_lock(&x->core->holds.mutex);
     x->hold->asked_on = NULL;
@@ -454,7 +454,7 @@ static void forget_connection(rl_part *x)
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (x->heap && x->hold)
-        forget_connection(x);
+        forget_line(x);
     switch (x->verb) {
     case RL_VERB_ACQUIRE:
         note_acquire(x, r, now_us);

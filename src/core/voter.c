@@ -83,8 +83,8 @@ int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us)
 }
 
 /* Has another part asked this run of a server already? Then *f says which. */
-static bool is_asked(const rl_op *op, const rl_part *x, const rl_run *run,
-                     rl_fault *f)
+static bool is_asked_twice(const rl_op *op, const rl_part *x, const rl_run *run,
+                           rl_fault *f)
 {
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *y = op->part[i];
@@ -112,7 +112,7 @@ bool rl_vote_may_ask(rl_op *op, rl_part *x, int64_t now_us)
     if (x->verb != RL_VERB_ACQUIRE)
         return true;
     rl_run run = rl_identity_run(&x->core->identity);
-    if (!is_known(&run, f) || is_asked(op, x, &run, f))
+    if (!is_known(&run, f) || is_asked_twice(op, x, &run, f))
         return false;
     return has_kept_all(&run, a->ballot->check_uptime) ||
            is_old_enough(&run, rl_vote_longest_us(a, now_us), now_us, f);

@@ -53,9 +53,9 @@ static rl_wake sleep_until(caller *c, int64_t until_us)
 
 /* --- a round -------------------------------------------------------------- */
 
-static void push(caller *c)
+static void push(caller *c, int64_t now_us)
 {
-    rl_round_push(c->op, rl_now_us());
+    rl_round_push(c->op, now_us);
     for (size_t i = 0; i < c->legs.n; i++) {
         rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
         if (conn)
@@ -69,22 +69,18 @@ static void suspect(rl_way *w, const rl_fault *why)
     rl_connector_suspect(&rl_leg_of(w)->e->connector, why);
 }
 
-/* Has its server something to answer? */
-static bool is_asked(const rl_leg *l)
+/* Is there an answer to come? */
+static bool owes_answers(const rl_leg *l)
 {
     return rl_way_is_good(&l->way) && l->way.line->pending > 0;
 }
 
+/* Several servers, if they are near, need the processor more than we do. */
 static bool look_out(caller *c)
 {
-    rl_conn *worth_it[RL_PARTS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < c->legs.n; i++) {
-        rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
-        if (is_asked(&c->legs.leg[i]) && rl_luck_is_worth_it(&conn->luck))
-            worth_it[n++] = conn;
-    }
-    return n > 0 && rl_conn_look_out(worth_it, n);
+    const rl_leg *only = &c->legs.leg[0];
+    return c->legs.n == 1 && owes_answers(only) &&
+           rl_conn_look_out(rl_leg_conn(only));
 }
 
 static void wait_for_news(caller *c)
@@ -96,7 +92,7 @@ static void wait_for_news(caller *c)
     p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};
     for (size_t i = 0; i < c->legs.n; i++) {
         const rl_leg *l = &c->legs.leg[i];
-        const rl_conn *conn = is_asked(l) ? rl_leg_conn(l) : NULL;
+        const rl_conn *conn = owes_answers(l) ? rl_leg_conn(l) : NULL;
         p[n++] = (struct pollfd){.fd = conn ? conn->io.fd : -1,
                                  .events = conn ? rl_conn_events(conn) : 0};
     }
@@ -118,8 +114,9 @@ static void ask(caller *c)
     rl_legs_assign(&c->legs);
     for (;;) {
         rl_legs_connect(&c->legs);
-        push(c);
-        if (rl_round_is_over(op, rl_now_us()))
+        int64_t now_us = rl_now_us(); /* to connect may have taken long */
+        push(c, now_us);
+        if (rl_round_is_over(op, now_us))
             break;
         rl_legs_return_idle(&c->legs);
         if (!rl_round_has_work(op))

@@ -33,14 +33,6 @@ void rl_conn_break(rl_conn *c, const rl_fault *why)
     rl_line_fail(&c->line, why, rl_now_us());
 }
 
-static bool fail(rl_conn *c, int err, const char *what)
-{
-    rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, err, "%s: %s", what, strerror(err));
-    rl_conn_break(c, &f);
-    return false;
-}
-
 void rl_conn_time_out(rl_conn *c)
 {
     rl_line_time_out(&c->line, rl_now_us());
@@ -102,35 +94,22 @@ bool rl_conn_receive(rl_conn *c)
     return !c->line.failed;
 }
 
-static bool has_news(const rl_conn *c, int64_t since_us)
+bool rl_conn_look_out(rl_conn *c)
 {
-    return c->line.failed || c->heard_us >= since_us;
-}
-
-static bool look(rl_conn *const *c, size_t n, int64_t since_us)
-{
-    bool news = false;
-    for (size_t i = 0; i < n; i++) {
-        rl_conn_receive(c[i]);
-        news = news || has_news(c[i], since_us);
+    int64_t heard_us = c->heard_us, began_us;
+    if (!rl_lookout_is_worth_it(&c->lookout))
+        return false;
+    began_us = rl_now_us();
+    if (rl_conn_receive(c) && c->heard_us == heard_us) {
+        int64_t now_us;
+        do {
+            rl_conn_receive(c);
+            now_us = rl_now_us();
+        } while (!c->line.failed && c->heard_us == heard_us &&
+                 now_us - began_us < RL_LOOK_OUT_US);
+        rl_lookout_note(&c->lookout, now_us - began_us);
     }
-    return news;
-}
-
-bool rl_conn_look_out(rl_conn *const *c, size_t n)
-{
-    int64_t began_us = rl_now_us(), took_us;
-    bool news = look(c, n, began_us);
-    if (news)
-        return true;
-    do {
-        news = look(c, n, began_us);
-        took_us = rl_now_us() - began_us;
-    } while (!news && took_us < RL_LOOK_OUT_US);
-    for (size_t i = 0; i < n; i++)
-        if (!news || has_news(c[i], began_us))
-            rl_luck_note(&c[i]->luck, took_us);
-    return news;
+    return c->line.failed || c->heard_us != heard_us;
 }
 
 short rl_conn_events(const rl_conn *c)
@@ -138,6 +117,14 @@ short rl_conn_events(const rl_conn *c)
     const char *bytes;
     bool more = rl_line_bytes(&c->line, &bytes) > 0 || c->io.holds;
     return (short)(POLLIN | (more ? POLLOUT : 0));
+}
+
+static bool cannot_wait(rl_conn *c, int err)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, err, "no reply: %s", strerror(err));
+    rl_conn_break(c, &f);
+    return false;
 }
 
 /*
@@ -154,7 +141,7 @@ bool rl_conn_step(rl_conn *c, int64_t deadline_us)
         if (n > 0)
             return rl_conn_send(c) && rl_conn_receive(c);
         if (n < 0 && errno != EINTR)
-            return fail(c, errno, "no reply");
+            return cannot_wait(c, errno);
     }
     rl_conn_time_out(c);
     return false;

@@ -13,7 +13,7 @@
 #ifndef RL_NET_CONN_H
 #define RL_NET_CONN_H
 
-#include "net/luck.h"
+#include "net/lookout.h"
 #include "net/transport.h"
 #include "wire/line.h"
 
@@ -24,7 +24,7 @@ typedef struct rl_conn {
     int64_t heard_us;   /* when something last came */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
-    rl_luck luck;       /* with look-outs */
+    rl_lookout lookout; /* when one is worth it */
     rl_link idle;       /* in the pool's list of idle ones */
     rl_link open;       /* in the list of all that are open */
 } rl_conn;
@@ -49,11 +49,10 @@ bool rl_conn_send(rl_conn *c);
 bool rl_conn_receive(rl_conn *c);
 
 /*
- * Stays awake for a moment and reads what comes on any of these, for which that
- * is worth it (net/luck.h). False: the caller has to sleep until something
- * comes.
+ * Stays awake for a moment and reads what comes, if that is worth it
+ * (net/lookout.h). False: the caller has to sleep until something comes.
  */
-bool rl_conn_look_out(rl_conn *const *c, size_t n);
+bool rl_conn_look_out(rl_conn *c);
 
 /* What a driver has to wait for. */
 short rl_conn_events(const rl_conn *c);

@@ -229,7 +229,7 @@ TEST(conn, a_look_out_reads_what_is_there)
     int peer;
     rl_conn *c = connect_to(&peer);
     say(peer, "+");
-    EXPECT(rl_conn_look_out(&c, 1));
+    EXPECT(rl_conn_look_out(c));
     EXPECT(rl_line_is_mid_reply(&c->line));
     hang_up(c, peer);
 }
@@ -240,7 +240,7 @@ TEST(conn, a_look_out_notices_that_the_peer_has_hung_up)
     int peer;
     rl_conn *c = connect_to(&peer);
     close(peer);
-    EXPECT(rl_conn_look_out(&c, 1));
+    EXPECT(rl_conn_look_out(c));
     EXPECT(rl_conn_is_broken(c));
     rl_conn_free(c);
 }
@@ -249,8 +249,8 @@ TEST(conn, after_a_look_out_in_vain_the_next_one_is_not_worth_it)
 {
     int peer;
     rl_conn *c = connect_to(&peer);
-    EXPECT(!rl_conn_look_out(&c, 1));
-    EXPECT(!rl_luck_is_worth_it(&c->luck));
+    EXPECT(!rl_conn_look_out(c));
+    EXPECT(!rl_lookout_is_worth_it(&c->lookout));
     hang_up(c, peer);
 }
 
@@ -259,27 +259,11 @@ TEST(conn, an_answer_at_the_first_look_makes_look_outs_no_more_frequent)
 {
     int peer;
     rl_conn *c = connect_to(&peer);
-    c->luck.in_vain = 7;
+    c->lookout.in_vain = 7;
     say(peer, "+");
-    EXPECT(rl_conn_look_out(&c, 1));
-    EXPECT_INT(c->luck.in_vain, 7);
+    EXPECT(rl_conn_look_out(c));
+    EXPECT_INT(c->lookout.in_vain, 7);
     hang_up(c, peer);
-}
-
-/* Some servers are near, and some are far. */
-TEST(conn, a_look_out_on_several_is_bad_luck_only_for_those_that_are_late)
-{
-    int peer[2];
-    rl_conn *c[2] = {connect_to(&peer[0]), connect_to(&peer[1])};
-    EXPECT(!rl_conn_look_out(c, 2));
-    unsigned sleeps = c[0]->luck.sleeps;
-    EXPECT(sleeps > 0 && c[1]->luck.sleeps > 0);
-    say(peer[1], "+");
-    EXPECT(rl_conn_look_out(c, 2));
-    EXPECT_INT(c[0]->luck.sleeps, sleeps);
-    EXPECT(c[1]->heard_us > 0);
-    hang_up(c[0], peer[0]);
-    hang_up(c[1], peer[1]);
 }
 
 /* A transport on which a byte comes at the second look, and late. */
@@ -309,8 +293,8 @@ TEST(conn, an_answer_that_was_there_after_a_time_slice_makes_look_outs_rare)
                                           .close = close_nothing};
     rl_conn *c = rl_conn_new((rl_transport){.ops = &late, .fd = -1});
     EXPECT(c);
-    EXPECT(rl_conn_look_out(&c, 1));
-    EXPECT(c->luck.sleeps >= 64);
+    EXPECT(rl_conn_look_out(c));
+    EXPECT(c->lookout.sleeps >= 64);
     rl_conn_free(c);
     shim_clear(shim_everywhere());
 }

@@ -133,6 +133,24 @@ TEST(round, waits_a_moment_for_a_node_whose_connection_is_being_made)
     clear(&s);
 }
 
+TEST(round, waits_no_longer_for_it_than_a_connection_mostly_takes)
+{
+    stage s;
+    set(&s);
+    s.way[2] = (rl_way){.expecting = true, .ready_us = s.p.now_us};
+    int64_t hope_us = s.p.now_us + RL_GRACE_US;
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    pass(&s, 4);
+    answer(&s, 0);
+    answer(&s, 1);
+    EXPECT(!is_over(&s));
+    EXPECT_INT(rl_round_wait_end(&s.op), hope_us);
+    pass(&s, 1);
+    EXPECT(is_over(&s));
+    clear(&s);
+}
+
 TEST(round, does_not_wait_for_a_connection_that_takes_long_already)
 {
     stage s;
