@@ -35,6 +35,10 @@
 /* From the first ring to a try, if those of a quorum do not come. */
 #define FEW_RINGS_US (3 * 1000)
 
+/* So many tries after few rings may be in vain before these pauses grow. */
+#define FEW_RINGS_TRIES 8
+#define FEW_RINGS_TURNS 7 /* how often they double at most */
+
 /* --- asking --------------------------------------------------------------- */
 
 static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
@@ -356,16 +360,28 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     return rl_vote_agree_on_token(a, now_us) ? accept(a, now_us) : RL_TRY_MORE;
 }
 
+/*
+ * When a quorum holds the lock, those who wait could wake each other for ever
+ * at the nodes that are left: a vote there ends with a release, and Redisson's
+ * channel, if we listen to it, tells everybody of each.
+ */
+static int64_t pause_after_few(const rl_acquire *a)
+{
+    int64_t turns = (int64_t)a->few_rings - FEW_RINGS_TRIES;
+    return rl_jitter(FEW_RINGS_US << rl_min(rl_max(turns, 0), FEW_RINGS_TURNS));
+}
+
 static int64_t rung(rl_acquire *a, int64_t now_us)
 {
     if (a->rung_us == 0)
         a->rung_us = now_us;
-    int64_t try_us = a->rung_us + rl_jitter(FEW_RINGS_US);
+    int64_t try_us = a->rung_us + pause_after_few(a);
     size_t rings = 0;
     for (size_t i = 0; i < a->ballot->n; i++)
         rings += a->op.rung >> i & 1;
     if (rings < a->ballot->quorum && now_us < try_us)
         return try_us;
+    a->few_rings = rings < a->ballot->quorum ? a->few_rings + 1 : 0;
     a->rung_us = 0;
     a->op.rung = 0;
     return now_us;

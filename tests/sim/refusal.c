@@ -22,6 +22,8 @@ static const char *const refusals[] = {
      "replica."),
     "SOMETHING that nobody knows"};
 
+#define NO_REPLY "\001\002\003\r\n"
+
 static const char *const oddities[] = {
     "+OK\r\n",
     "$-1\r\n",
@@ -37,7 +39,7 @@ static const char *const oddities[] = {
     "*1\r\n*1\r\n:1\r\n",
     "HTTP/1.1 400 Bad Request\r\n\r\n",
     "$99999999999\r\n",
-    "\001\002\003\r\n"};
+    NO_REPLY};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -54,7 +56,11 @@ void server_garble(server *s)
     s->garbles = true;
 }
 
-/* Instead of the answer, or, which is no better, behind it. */
+/*
+ * Instead of the answer; or behind it, but then it is no reply at all: one
+ * reply too many would pass for the answer to the next call, and that call's
+ * answer for the answer to the one behind it. Nobody could tell.
+ */
 void server_say_oddity(server *s, text *out, size_t from)
 {
     world *w = s->w;
@@ -63,6 +69,8 @@ void server_say_oddity(server *s, text *out, size_t from)
     s->garbles = false;
     if (chance_ppm(&w->chance, 900000))
         out->len = from;
+    else
+        odd = NO_REPLY;
     text_add(out, odd, strlen(odd));
     trace(w, "server %u answers what makes no sense", s->index);
 }

@@ -122,6 +122,43 @@ TEST(vote_wait, after_the_first_ring_the_others_get_3_ms)
     get_it(&e);
 }
 
+/* How long it waits after the ring of one node, before it tries in vain. */
+static int64_t pause_after_ring(election *e)
+{
+    rl_next next = RL_SLEEP;
+    int64_t rung_us = e->p.now_us;
+    ring(e, 1);
+    EXPECT_INT(play_wake(&e->p), RL_SLEEP);
+    for (int i = 0; i < 1000 && next == RL_SLEEP; i++)
+        next = play_sleep(&e->p); /* the limit is drawn anew */
+    EXPECT_INT(next, RL_ASK);
+    int64_t pause_us = e->p.now_us - rung_us;
+    EXPECT_INT(answer(e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(e, 1, IS_BUSY), RL_SLEEP);
+    settle(e);
+    return pause_us;
+}
+
+/*
+ * As when the lock is held by a quorum and those who wait wake each other at
+ * the node that is left: on Redisson's channel the end of a vote is a ring.
+ */
+TEST(vote_wait, a_minority_that_rings_again_and_again_is_answered_more_slowly)
+{
+    election e;
+    wait_with_bells(&e);
+    for (int i = 0; i < 9; i++)
+        EXPECT_BETWEEN(pause_after_ring(&e), 2250, 3750);
+    EXPECT_BETWEEN(pause_after_ring(&e), 4500, 7500);
+    for (int i = 0; i < 20; i++)
+        pause_after_ring(&e);
+    EXPECT_BETWEEN(pause_after_ring(&e), 280 * MS, 500 * MS);
+    ring(&e, 0);
+    ring(&e, 2);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    get_it(&e);
+}
+
 /* It is in the queue from when the server was asked. */
 TEST(vote_wait, rings_that_come_before_the_answers_are_heard)
 {

@@ -28,6 +28,24 @@ static bool is_loss(const fault *f, int lock, int64_t from_us, int64_t to_us)
            f->began_us <= to_us && f->ended_us >= from_us;
 }
 
+/*
+ * Nodes that may have had no part in a hold that was asked for then: out of
+ * reach, or not tried again yet. With its next renewal they have.
+ */
+static unsigned absent(const arena *a, int lock, int64_t asked_us)
+{
+    unsigned servers = 0;
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (!nemesis_kinds[f->kind].harmless && concerns(f, -1, lock) &&
+            f->began_us <= asked_us + THIRD_US &&
+            f->ended_us + COMMAND_MS * 1000 >= asked_us)
+            servers |= f->servers;
+    }
+    return servers;
+}
+
+/* A Red lock of which one node was away is lost with one more. */
 const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
 {
     const fault *last = NULL;
@@ -39,6 +57,8 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
             last = f;
         }
     }
+    if (last)
+        emptied |= absent(a, lock, from_us);
     return lock_needs(lock, emptied) ? last : NULL;
 }
 

@@ -16,8 +16,9 @@ bool concerns(const fault *f, int proc, int lock);
 
 /*
  * The last fault between the two times by which the lock was lost; NULL: it was
- * not. A Red lock is lost when a majority of its nodes has forgotten it, a
- * Multi lock with any member.
+ * not. A Red lock is lost when a majority of its nodes has forgotten it, or
+ * never had it, as when one was away when it was acquired; a Multi lock with
+ * any member.
  */
 const fault *data_loss(const arena *a, int lock, int64_t from_us,
                        int64_t to_us);
