@@ -50,14 +50,16 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
 {
     const fault *last = NULL;
     unsigned emptied = 0;
+    bool votes_on = false;
     for (int i = 0; i < a->n_faults; i++) {
         const fault *f = &a->faults[i];
         if (is_loss(f, lock, from_us, to_us)) {
             emptied |= f->emptied;
+            votes_on = votes_on || nemesis_kinds[f->kind].votes_on;
             last = f;
         }
     }
-    if (last)
+    if (votes_on)
         emptied |= absent(a, lock, from_us);
     return lock_needs(lock, emptied) ? last : NULL;
 }

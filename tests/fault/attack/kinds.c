@@ -1,7 +1,8 @@
 /*
  * The faults that there are. The nodes' data is lost only with their process,
  * or a majority's at a time: a Red lock that has no vote to spare would not
- * survive that one node forgets its vote and votes on.
+ * survive that one node forgets its vote and votes on. (Of a lock on fewer
+ * nodes it may still be one; the judges know: .votes_on.)
  */
 #include <errno.h>
 
@@ -144,7 +145,7 @@ const nemesis_kind nemesis_kinds[] = {
      .inject = server_killed},
     {"most nodes killed, back empty", 2, OF_MOST_NODES, LOSES_DATA,
      .inject = server_emptied},
-    {"most nodes flushed", 11, OF_MOST_NODES, LOSES_DATA,
+    {"most nodes flushed", 11, OF_MOST_NODES, LOSES_DATA, .votes_on = true,
      COMMANDS("FLUSHALL", NULL)},
     {"connections to a node cut", 21, OF_A_NODE, OF_A_WAY,
      .inject = connections_cut},

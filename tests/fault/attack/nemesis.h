@@ -38,6 +38,7 @@ typedef struct nemesis_kind {
     int row; /* of the catalogue in faults.md */
     nemesis_where where;
     bool loses_data;      /* the servers forget what they had promised */
+    bool votes_on;        /* and run on, so that nobody can tell */
     bool outlives_leases; /* what was held when it began is lost when it is
                              mended */
     bool of_a_process, of_a_lock;
