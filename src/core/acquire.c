@@ -159,9 +159,9 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     if (is_canceled(a))
         return give_up(a, RLOCK_CANCELED, now_us);
     contend(a);
-    /* Not the first, or by now somebody would hear the bell. */
+    /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
-                     (busy && *rl_bell_of(a->home))))
+                     (busy && a->waiter.heard)))
         return line_up(a, now_us);
     return sleep_until(a, again_us);
 }

@@ -35,7 +35,6 @@ typedef struct rl_core {
     rl_longest longest;
     rl_pace pace;
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
-    atomic_bool bell_is_heard;  /* subscribed, as far as is known */
     atomic_bool canceled;       /* rlock_client_cancel() */
 } rl_core;
 
@@ -65,7 +64,7 @@ static inline int64_t rl_renewal_end(const rl_core *c, int64_t now_us)
 /* The channel to queue under, or "" while nobody would hear a ring. */
 static inline const char *rl_bell_of(const rl_core *c)
 {
-    return atomic_load(&c->bell_is_heard) ? c->bell : "";
+    return atomic_load(&c->rooms.hears) ? c->bell : "";
 }
 
 /* Calls on_event on the calling thread, if there is one. */

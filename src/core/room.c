@@ -105,6 +105,7 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
 {
     *w = (rl_waiter){.handle = handle, .waker = waker};
     rl_mutex_lock(&r->mutex);
+    w->heard = atomic_load(&r->hears);
     w->room = find_locked(r, what->name, what->len, what->scope);
     if (!w->room)
         w->room = add_locked(r, what);
@@ -341,13 +342,19 @@ static void look_again(rl_map_node *n, void *arg)
     wake(front_of(RL_CONTAINER(n, rl_room, node)), RL_WAKE_LOOK);
 }
 
-void rl_rooms_wake_all(rl_rooms *r)
+void rl_rooms_hear(rl_rooms *r)
 {
     ring it = {.why = RL_WAKE_LOOK};
     rl_mutex_lock(&r->mutex);
+    atomic_store(&r->hears, true);
     rl_map_each(&r->map, look_again, NULL);
     rl_map_each(&r->listeners, wake_listener, &it);
     rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_hear_no_more(rl_rooms *r)
+{
+    atomic_store(&r->hears, false);
 }
 
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)

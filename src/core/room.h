@@ -15,6 +15,8 @@
 #ifndef RL_CORE_ROOM_H
 #define RL_CORE_ROOM_H
 
+#include <stdatomic.h>
+
 #include "base/list.h"
 #include "base/map.h"
 #include "base/thread.h"
@@ -28,6 +30,7 @@ typedef struct rl_waiter {
     rl_room *room;      /* fixed; NULL: it is in none */
     const void *handle; /* fixed; whose rlock_cancel() ends the wait */
     rl_waker *waker;    /* fixed */
+    bool heard;         /* fixed; the bell was heard when it entered */
 } rl_waiter;
 
 struct rl_room {
@@ -72,6 +75,7 @@ typedef struct rl_rooms {
     rl_list gone;  /* and what is left of those it had listened for */
     rl_courtesy courtesy[RL_COURTESIES];
     bool closed;
+    atomic_bool hears; /* the doorbell is subscribed, as far as is known */
 } rl_rooms;
 
 bool rl_rooms_init(rl_rooms *r);
@@ -137,11 +141,18 @@ void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
 bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
 /*
+ * The doorbell is subscribed, or is so no more. When it begins, rings may have
+ * been missed, so every front and listener looks again. `hears` is set under
+ * the mutex: who enters is either woken by it, or has entered as `heard`.
+ */
+void rl_rooms_hear(rl_rooms *r);
+void rl_rooms_hear_no_more(rl_rooms *r);
+
+/*
  * Wakes the front of each room of a single lock of that name, and who listens
  * for it. False: nobody here wants the name.
  */
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
-void rl_rooms_wake_all(rl_rooms *r); /* everybody, to look again */
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle);
 void rl_rooms_cancel_all(rl_rooms *r);
 void rl_rooms_close(rl_rooms *r); /* every waiter, now and later */

@@ -5,9 +5,10 @@
  * on to the next client in the server's queue, by a call on a borrowed
  * connection.
  *
- * What stays true: `bell_is_heard` is set only while the subscription stands,
- * and a waiter that queued under it before a break is woken when it stands
- * again. A silent connection is pinged, and given up when it stays silent.
+ * What stays true: the rooms are told that it hears only while the subscription
+ * stands, and a waiter that queued under it before a break is woken when it
+ * stands again. A silent connection is pinged, and given up when it stays
+ * silent.
  */
 #include "drive/doorbell.h"
 
@@ -222,10 +223,9 @@ static bool connect_and_serve(rl_engine *e, int64_t *pause_us)
         int64_t began_us = rl_now_us();
         rl_channels_forget(&e->doorbell.channels);
         e->doorbell.poked = true;
-        atomic_store(&e->core.bell_is_heard, true);
-        rl_rooms_wake_all(&e->core.rooms);
+        rl_rooms_hear(&e->core.rooms);
         serve(e, c);
-        atomic_store(&e->core.bell_is_heard, false);
+        rl_rooms_hear_no_more(&e->core.rooms);
         served_us = rl_now_us() - began_us;
     }
     rl_source_close(e->source, c);

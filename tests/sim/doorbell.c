@@ -167,7 +167,7 @@ static void hang_up(client *c)
     bool lasted = d->subscribed && now_us - d->began_us >= LASTED_US;
     d->conn = NULL;
     conn_close(k);
-    atomic_store(&c->e.core.bell_is_heard, false);
+    rl_rooms_hear_no_more(&c->e.core.rooms);
     d->until_us = lasted ? now_us : now_us + rl_jitter(d->pause_us);
     d->pause_us =
         lasted ? FIRST_PAUSE_US : rl_min(d->pause_us * 2, LAST_PAUSE_US);
@@ -179,8 +179,7 @@ static void is_subscribed(client *c)
     doorbell *d = &c->doorbell;
     d->began_us = client_now(c);
     d->known.len = 0;
-    atomic_store(&c->e.core.bell_is_heard, true);
-    rl_rooms_wake_all(&c->e.core.rooms);
+    rl_rooms_hear(&c->e.core.rooms);
     adjust(c, true);
 }
 

@@ -171,6 +171,29 @@ TEST(acquire, who_begins_to_wait_queues_at_once_when_the_bell_is_heard)
     close_wait(&w, RLOCK_OK);
 }
 
+/* The doorbell begins to hear as soon as it is started. */
+static void listen_at_once(rl_core *c)
+{
+    rl_rooms_hear(&c->rooms);
+}
+
+/* Not once for the bell that is heard, and once more for being woken by it. */
+TEST(acquire, who_is_woken_by_the_bell_asks_by_name_once)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.a.listen = listen_at_once;
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(play_wake(&w.p), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(calls(&w), 3);
+    close_wait(&w, RLOCK_OK);
+}
+
 TEST(acquire, where_the_bell_is_heard_the_first_try_queues)
 {
     wait_for w;

@@ -46,7 +46,7 @@ TEST(acquire_end, an_owner_waits_for_no_answer_to_its_leave)
     hear_bell(&w);
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
-    atomic_store(&core(&w)->bell_is_heard, false);
+    rl_rooms_hear_no_more(&core(&w)->rooms);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_STR(play_word(&w.p, 0, 10), "");
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);

@@ -1,75 +1,9 @@
 /* Waiting rooms: first come, first served, and who is woken when. */
-#include "core/room.h"
+#include "room.h"
 
 #include <errno.h>
 
 #include "shim.h"
-#include "test.h"
-
-#define NOW_US INT64_C(1000000000)
-
-typedef struct guest {
-    rl_waiter waiter;
-    rl_waker waker;
-    int woken;
-    rl_wake why; /* the latest */
-    unsigned node;
-} guest;
-
-static const rl_target job = {.name = "job", .len = 3};
-static const rl_target string_job = {
-    .name = "job", .len = 3, .scope = RLOCK_LAYOUT_STRING};
-static const rl_target red_job = {
-    .name = "job", .len = 3, .scope = RL_SINGLE_SCOPES + 7};
-static const rl_target other = {.name = "other", .len = 5};
-
-static void wake(rl_waker *w, rl_wake why, unsigned node)
-{
-    guest *g = RL_CONTAINER(w, guest, waker);
-    g->woken++;
-    g->why = why;
-    g->node = node;
-}
-
-static void enter_as(rl_rooms *r, guest *g, const rl_target *what,
-                     const void *handle)
-{
-    *g = (guest){.waker = {wake}};
-    EXPECT(rl_room_enter(r, &g->waiter, what, handle, &g->waker));
-}
-
-static void enter(rl_rooms *r, guest *g, const rl_target *what)
-{
-    enter_as(r, g, what, g);
-}
-
-static bool leave(rl_rooms *r, guest *g, bool acquired)
-{
-    return rl_room_leave(r, &g->waiter, acquired);
-}
-
-static void expect_woken(const guest *g, int times, rl_wake why)
-{
-    EXPECT_INT(g->woken, times);
-    EXPECT_INT(g->why, why);
-}
-
-/* Rooms with guests of one lock. */
-static void open_with(rl_rooms *r, guest *g, size_t n)
-{
-    *r = (rl_rooms){.closed = false};
-    EXPECT(rl_rooms_init(r));
-    for (size_t i = 0; i < n; i++)
-        enter(r, &g[i], &job);
-}
-
-static void close_with(rl_rooms *r, guest *g, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (g[i].waiter.room)
-            leave(r, &g[i], false);
-    rl_rooms_fini(r, false);
-}
 
 TEST(room, who_came_first_is_in_front)
 {
@@ -239,12 +173,28 @@ TEST(room, everybody_in_front_looks_again_when_rings_may_have_been_missed)
     open_with(&r, g, 2);
     enter(&r, &g[2], &other);
     enter(&r, &g[3], &red_job);
-    rl_rooms_wake_all(&r);
+    rl_rooms_hear(&r);
     expect_woken(&g[0], 1, RL_WAKE_LOOK);
     expect_woken(&g[2], 1, RL_WAKE_LOOK);
     expect_woken(&g[3], 1, RL_WAKE_LOOK);
     EXPECT_INT(g[1].woken, 0);
     close_with(&r, g, 4);
+}
+
+TEST(room, who_enters_is_woken_by_the_bell_or_knows_that_it_is_heard)
+{
+    rl_rooms r;
+    guest g[3];
+    open_with(&r, g, 1);
+    rl_rooms_hear(&r);
+    enter(&r, &g[1], &other);
+    expect_woken(&g[0], 1, RL_WAKE_LOOK);
+    EXPECT_INT(g[1].woken, 0);
+    EXPECT(!g[0].waiter.heard && g[1].waiter.heard);
+    rl_rooms_hear_no_more(&r);
+    enter(&r, &g[2], &red_job);
+    EXPECT(!g[2].waiter.heard);
+    close_with(&r, g, 3);
 }
 
 TEST(room, a_cancel_wakes_all_waits_of_its_handle_and_no_others)
@@ -331,7 +281,7 @@ TEST(room, a_listener_looks_again_when_rings_may_have_been_missed)
     open_with(&r, &g, 0);
     rl_listener l = listener_of(&g, &red_job, 1);
     rl_rooms_listen(&r, &l);
-    rl_rooms_wake_all(&r);
+    rl_rooms_hear(&r);
     expect_woken(&g, 1, RL_WAKE_LOOK);
     rl_rooms_unlisten(&r, &l);
     rl_rooms_fini(&r, false);
@@ -381,102 +331,6 @@ TEST(room, the_next_comer_is_held_back_for_who_was_rung)
     enter(&r, &g, &job);
     EXPECT_INT(rl_room_held_back_until(&r, &g.waiter), NOW_US + 500);
     close_with(&r, &g, 1);
-}
-
-/* --- Redisson's channels -------------------------------------------------- */
-
-typedef struct news {
-    int came, went;
-    char last[20];
-} news;
-
-static void came(const char *name, size_t len, void *arg)
-{
-    news *n = arg;
-    n->came++;
-    snprintf(n->last, sizeof n->last, "%.*s", (int)len, name);
-}
-
-static void went(const char *name, size_t len, void *arg)
-{
-    news *n = arg;
-    n->went++;
-    snprintf(n->last, sizeof n->last, "%.*s", (int)len, name);
-}
-
-static news look(rl_rooms *r, bool all)
-{
-    news n = {0};
-    rl_rooms_news(r, all, came, went, &n);
-    return n;
-}
-
-TEST(room, a_name_is_news_once_when_it_begins_to_be_waited_for)
-{
-    rl_rooms r;
-    guest g[2];
-    open_with(&r, g, 2);
-    EXPECT(!rl_room_is_listened_for(&r, &g[0].waiter));
-    news n = look(&r, false);
-    EXPECT(n.came == 1 && n.went == 0);
-    EXPECT_STR(n.last, "job");
-    EXPECT(rl_room_is_listened_for(&r, &g[1].waiter));
-    n = look(&r, false);
-    EXPECT(n.came == 0 && n.went == 0);
-    close_with(&r, g, 2);
-}
-
-TEST(room, all_names_are_news_to_a_new_connection)
-{
-    rl_rooms r;
-    guest g[2];
-    open_with(&r, g, 1);
-    enter(&r, &g[1], &other);
-    look(&r, false);
-    EXPECT_INT(look(&r, true).came, 2);
-    EXPECT_INT(look(&r, false).came, 0);
-    close_with(&r, g, 2);
-}
-
-TEST(room, a_name_is_news_once_when_nobody_waits_for_it_any_more)
-{
-    rl_rooms r;
-    guest g[2];
-    open_with(&r, g, 2);
-    look(&r, false);
-    leave(&r, &g[0], false);
-    EXPECT_INT(look(&r, false).went, 0);
-    leave(&r, &g[1], true);
-    news n = look(&r, false);
-    EXPECT(n.came == 0 && n.went == 1);
-    EXPECT_STR(n.last, "job");
-    EXPECT_INT(look(&r, false).went, 0);
-    close_with(&r, g, 2);
-}
-
-TEST(room, a_name_that_came_and_went_between_two_looks_is_no_news)
-{
-    rl_rooms r;
-    guest g;
-    open_with(&r, &g, 1);
-    leave(&r, &g, true);
-    news n = look(&r, false);
-    EXPECT(n.came == 0 && n.went == 0);
-    close_with(&r, &g, 1);
-}
-
-/* Listened on it already: it must not be given up because the old room went. */
-TEST(room, a_name_that_went_and_came_again_has_not_gone)
-{
-    rl_rooms r;
-    guest g[2];
-    open_with(&r, g, 1);
-    look(&r, false);
-    leave(&r, &g[0], true);
-    enter(&r, &g[1], &string_job);
-    news n = look(&r, false);
-    EXPECT(n.came == 1 && n.went == 0);
-    close_with(&r, g, 2);
 }
 
 TEST(room, entering_says_when_there_is_no_memory)

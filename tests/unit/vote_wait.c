@@ -76,7 +76,7 @@ static void wait_with_bells(election *e)
 {
     open_waiting(e, 60000);
     for (size_t i = 0; i < NODES; i++)
-        atomic_store(&play_core(&e->p, i)->bell_is_heard, true);
+        rl_rooms_hear(&play_core(&e->p, i)->rooms);
     settle(e);
     for (size_t i = 0; i < NODES; i++)
         e->p.client[i].listens = 0;
@@ -165,7 +165,7 @@ TEST(vote_wait, rings_that_come_before_the_answers_are_heard)
     election e;
     open_waiting(&e, 60000);
     for (size_t i = 0; i < NODES; i++)
-        atomic_store(&play_core(&e.p, i)->bell_is_heard, true);
+        rl_rooms_hear(&play_core(&e.p, i)->rooms);
     settle(&e);
     EXPECT_INT(play_sleep(&e.p), RL_ASK);
     ring(&e, 0);

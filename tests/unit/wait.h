@@ -43,7 +43,7 @@ static inline void open_wait(wait_for *w, int64_t wait_ms)
 
 static inline void hear_bell(wait_for *w)
 {
-    atomic_store(&core(w)->bell_is_heard, true);
+    rl_rooms_hear(&core(w)->rooms);
 }
 
 static inline rl_next begin(wait_for *w)
