@@ -284,12 +284,27 @@ static void expect_handed_on(play *p)
     rlock_client_free(third);
 }
 
+/*
+ * A client's first wait looks again when its doorbell begins to hear, at a time
+ * of the doorbell's choice. A later wait asks once, and sleeps.
+ */
+static void hear_the_bell(play *p)
+{
+    scene *s = &p->s;
+    waiter *first = waiter_start(s->lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s->sv, 1, s->cl, 1);
+    rlock_cancel(s->lk);
+    EXPECT_STATUS(waiter_end(first), RLOCK_CANCELED);
+    EXPECT_INT(queued(s->sv, SCENE_LOCK), 0);
+}
+
 /* Its answer is nobody's concern: the wait is over either way. */
 static void play_leave(play *p)
 {
     scene *s = &p->s;
     int64_t at_ms;
     EXPECT_STATUS(rlock_acquire(p->theirs, 0, SOMEBODYS_LEASE_MS), RLOCK_OK);
+    hear_the_bell(p);
     waiter *w = waiter_start(s->lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s->sv, 1, s->cl, 1);
     meet(p, "leave");
@@ -331,9 +346,6 @@ static void play_subscribe(play *p)
 typedef void script(play *p);
 typedef proxy *start_fn(server *sv);
 
-/* Renewals are to be seen, and to survive a machine under load. */
-#define RENEWED_LEASE_MS 1500
-
 static void run(script *act, start_fn *start, play p)
 {
     bool waits = p.outcome == is_given_up || p.outcome == is_tried_again;
@@ -342,7 +354,7 @@ static void run(script *act, start_fn *start, play p)
     p.s = scene_server(NULL);
     p.s.px = start(p.s.sv);
     p.s.opts.pool_size = 1;
-    scene_client(&p.s, act == play_renew ? RENEWED_LEASE_MS : 0, p.timeout_ms);
+    scene_client(&p.s, act == play_renew ? BRISK_MS : 0, p.timeout_ms);
     p.somebody = server_client(p.s.sv, NULL);
     p.theirs = test_lock(p.somebody, SCENE_LOCK);
     act(&p);

@@ -30,7 +30,7 @@ TEST(defects, an_acquire_that_is_sent_again_counts_once)
 
 TEST(defects, one_unlock_after_a_timed_out_acquire_frees_the_lock)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_SWALLOW_REPLY, NULL);
     EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(proxy_fired(s.px));
@@ -42,7 +42,7 @@ TEST(defects, one_unlock_after_a_timed_out_acquire_frees_the_lock)
 /* The caller was told that it failed: then the lock is not taken. */
 TEST(defects, a_grant_that_the_caller_never_saw_is_undone)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     rlock_client *b = server_client(s.sv, NULL);
     rlock *lk = test_lock(b, SCENE_LOCK);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REPLY, NULL);
@@ -58,7 +58,7 @@ TEST(defects, a_grant_that_the_caller_never_saw_is_undone)
 
 TEST(defects, a_loss_is_reported_and_answered_by_every_call)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rlock_event ev;
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
@@ -276,7 +276,7 @@ static void fail_in_silence(child *c, void *arg)
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EIO);
     opts.uri = child_take_uri(c);
     opts.command_timeout_ms = 100;
-    opts.watchdog_lease_ms = 400;
+    opts.watchdog_lease_ms = BRISK_MS;
     cl = server_client(NULL, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_acquire(lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);

@@ -187,7 +187,7 @@ TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
 /* A member that the thread had and lost cannot be entered again. */
 TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "abc");
     expect_undisturbed_set(&m);
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
@@ -207,7 +207,7 @@ TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
 /* What is waited for is had, but meanwhile another member was lost. */
 TEST(multi, fault_045_a_member_that_is_lost_during_the_wait_fails_it)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "ba");
     expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 60000);
@@ -247,7 +247,7 @@ static intptr_t hold_one_and_wait(void *arg)
 /* The same, of one that the thread held before. */
 TEST(multi, fault_045_a_member_held_before_and_lost_during_the_wait_fails_it)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "ba");
     expect_undisturbed_set(&m);
     nested n = {.own = m.lk[1], .all = m.all};
@@ -279,7 +279,7 @@ static intptr_t acquire_all(void *all)
 
 TEST(multi, fault_045_the_member_that_was_lost_during_the_wait_is_named)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "ba");
     expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 60000);
@@ -375,7 +375,7 @@ TEST_CASE(multi, unlock_releases_the_others_after_it_met_a_hanging_server,
 
 TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
 {
-    scene s = scene_start(300, 0), t = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
     set m = set_across(&s, "a", &t, "b");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     scene_free_client(&s);
@@ -389,7 +389,7 @@ TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
 
 TEST(multi, unlock_touches_no_lock_that_another_owner_has_meanwhile)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");

@@ -332,7 +332,7 @@ TEST(multi_lost, extend_reaches_the_others_when_a_server_hangs)
 /* The one that hangs is given more time than the other's lease has. */
 TEST(multi_lost, an_extend_that_hangs_at_one_server_loses_nothing_at_another)
 {
-    scene s = scene_start(0, 2000), t = scene_start(500, 0);
+    scene s = scene_start(0, 2000), t = scene_start(BRISK_MS, 0);
     set m = set_across(&s, "a", &t, "b");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_pause(s.sv);
@@ -366,7 +366,7 @@ static void restart_empty(server *sv)
 
 TEST(multi_lost, an_outage_is_one_loss)
 {
-    scene s = scene_start(400, 100);
+    scene s = scene_start(BRISK_MS, 100);
     set m = set_of(&s, "abcde");
     EXPECT_STATUS(lose(&s, &m, server_kill), RLOCK_LOST);
     set_end_with_losses(&m, &s, 1);
@@ -385,7 +385,7 @@ TEST(multi_lost, a_server_that_comes_back_empty_is_one_loss)
 /* Both at the same moment, found by two clients side by side. */
 TEST(multi_lost, losses_on_two_servers_at_once_are_one_event)
 {
-    scene s = scene_start(300, 0), t = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
     set m = set_across(&s, "a", &t, "b");
     for (int i = 1; i <= 5; i++) {
         EXPECT_STATUS(rlock_acquire(m.all, 5000, RLOCK_WATCHDOG), RLOCK_OK);
@@ -408,7 +408,7 @@ TEST(multi_lost, losses_on_two_servers_at_once_are_one_event)
 /* The first member's client is not there any more. */
 TEST(multi_lost, a_loss_is_told_when_the_first_client_is_gone)
 {
-    scene s = scene_start(300, 0), t = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
     set m = set_across(&s, "a", &t, "b");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     scene_free_client(&s);
@@ -443,7 +443,7 @@ TEST(multi_lost, a_loss_while_the_first_client_is_freed_does_no_harm)
 /* Released in part, it is still told once when the rest is lost. */
 TEST(multi_lost, the_loss_of_what_is_left_after_a_members_unlock_is_one_event)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);

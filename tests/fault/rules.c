@@ -44,7 +44,7 @@ TEST(rules, rule_01_callbacks_may_call_the_library)
     talker t = {0};
     scene s = scene_server(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 300;
+    opts.watchdog_lease_ms = BRISK_MS;
     opts.on_event = talk;
     opts.event_arg = &t;
     t.cl = server_client(s.sv, &opts);
@@ -88,7 +88,7 @@ TEST(rules, rule_01_a_callback_that_hangs_delays_no_renewal)
     gate g = {0};
     scene s = scene_server(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 400;
+    opts.watchdog_lease_ms = BRISK_MS;
     opts.on_event = stay_inside;
     opts.event_arg = &g;
     rlock_client *cl = server_client(s.sv, &opts);
@@ -109,7 +109,7 @@ TEST(rules, rule_01_a_callback_that_hangs_delays_no_renewal)
 /* One call hangs in the network; all others go on. */
 TEST(rules, rule_01_a_call_that_hangs_stops_no_other)
 {
-    scene s = scene_proxied(600, 20000);
+    scene s = scene_proxied(BRISK_MS, 20000);
     rlock *other = test_lock(s.cl, "other");
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -168,7 +168,7 @@ TEST(rules, rule_02_an_unknown_acquire_is_asked_again_and_counted_once)
 
 TEST(rules, rule_02_an_unknown_acquire_without_an_answer_is_undone)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_SWALLOW_REPLY, NULL);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EVENTUALLY(5000, levels(s.sv, SCENE_LOCK) == 0);
@@ -179,7 +179,7 @@ TEST(rules, rule_02_an_unknown_acquire_without_an_answer_is_undone)
 
 TEST(rules, rule_02_an_acquire_that_was_undone_may_arrive_later)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EVENTUALLY(5000, server_cmd(s.sv, "KEYS rlock_undone:*")->elements == 1);
@@ -190,7 +190,7 @@ TEST(rules, rule_02_an_acquire_that_was_undone_may_arrive_later)
 
 TEST(rules, rule_02_undoing_goes_on_until_the_server_is_back)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_SWALLOW_REPLY, NULL);
     waiter *w = waiter_start(s.lk, 0, RLOCK_WATCHDOG);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -207,7 +207,7 @@ TEST(rules, rule_02_undoing_goes_on_until_the_server_is_back)
 
 TEST(rules, rule_03_a_reentry_without_an_answer_is_no_level)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_SWALLOW_REPLY, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_EIO);
@@ -221,7 +221,7 @@ TEST(rules, rule_03_a_reentry_without_an_answer_is_no_level)
 
 TEST(rules, rule_03_an_unlock_undoes_its_level_whatever_is_answered)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("release"), 1, PROXY_SWALLOW_REPLY, NULL);
@@ -239,7 +239,7 @@ TEST(rules, rule_03_an_unlock_undoes_its_level_whatever_is_answered)
 
 TEST(rules, rule_03_an_extend_without_an_answer_relies_on_the_shorter_lease)
 {
-    scene s = scene_proxied(0, 300);
+    scene s = scene_proxied(0, 1000);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 20000), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("extend"), 1, PROXY_SWALLOW_REPLY, NULL);
     EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_EIO);
@@ -281,7 +281,7 @@ static char *holder_of(server *sv, const char *name)
 /* The client of a hold that was lost renews others, but never that one. */
 TEST(rules, rule_04_no_renewal_is_sent_after_the_deadline)
 {
-    scene s = scene_proxied(600, 200);
+    scene s = scene_proxied(BRISK_MS, 200);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     char *holder = holder_of(s.sv, SCENE_LOCK);

@@ -52,7 +52,7 @@ static void lose_to_outage(scene *s)
 /* The loss is found by the watchdog, then by everything else. */
 static void expect_one_report(void (*lose)(scene *s), rlock_status at_unlock)
 {
-    scene s = scene_start(400, 200);
+    scene s = scene_start(BRISK_MS, 200);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     lose(&s);
@@ -203,7 +203,7 @@ TEST(rules_limits, rule_07_waiting_for_a_connection_counts)
 
 TEST(rules_limits, rule_08_nothing_is_left_after_locks_waits_and_failures)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rlock_client *b = server_client(s.sv, NULL);
     rlock *lk = test_lock(b, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -233,7 +233,7 @@ TEST(rules_limits, rule_08_nothing_is_left_after_locks_waits_and_failures)
 /* A client that is freed while its threads wait leaves no place in a queue. */
 TEST(rules_limits, rule_08_a_freed_client_leaves_only_what_it_holds)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rlock_client *b = server_client(s.sv, NULL);
     rlock *lk = test_lock(b, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);

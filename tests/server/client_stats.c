@@ -112,7 +112,7 @@ TEST(client_stats, a_lost_hold_is_counted_once_and_held_no_more)
 TEST(client_stats, renewals_are_counted)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 600;
+    opts.watchdog_lease_ms = BRISK_MS;
     scene s = scene_with(server_start(NULL), &opts);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EVENTUALLY(SOON, stats_of(s.cl).renewals == 2);

@@ -79,7 +79,7 @@ TEST(loss, a_loss_is_reported_once)
 
 TEST(loss, the_watchdog_notices_a_deleted_key)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "DEL job");
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
@@ -295,7 +295,7 @@ TEST(loss, the_old_holder_learns_of_force_unlock_by_extend)
 
 TEST(loss, the_old_holder_learns_of_force_unlock_by_renewal)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rival v = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_OK);
@@ -307,7 +307,7 @@ TEST(loss, the_old_holder_learns_of_force_unlock_by_renewal)
 
 TEST(loss, a_forced_out_holder_never_hurts_the_next_one)
 {
-    scene s = scene_start(600, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rival v = rival_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_OK);

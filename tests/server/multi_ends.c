@@ -3,7 +3,7 @@
 
 TEST(multi_ends, a_freed_handle_leaves_the_members_held)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     rlock_free(m.all);
@@ -19,7 +19,7 @@ TEST(multi_ends, a_freed_handle_leaves_the_members_held)
 /* Its group is still one. */
 TEST(multi_ends, a_loss_after_the_handle_was_freed_is_one_event)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     rlock_free(m.all);

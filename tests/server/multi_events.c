@@ -15,7 +15,7 @@ static void expect_lost_event(events *ev, const char *name)
 
 TEST(multi_events, the_loss_of_one_member_is_the_loss_of_the_whole)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
@@ -38,7 +38,7 @@ TEST(multi_events, the_loss_of_one_member_is_the_loss_of_the_whole)
 
 TEST(multi_events, the_loss_of_all_members_at_once_is_one_event)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     set m = set_of(&s, "abcde");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
@@ -51,7 +51,7 @@ TEST(multi_events, the_loss_of_all_members_at_once_is_one_event)
 TEST(multi_events,
      losses_on_two_servers_are_one_event_at_the_first_members_client)
 {
-    scene s = scene_start(300, 0), t = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
     set m = {0};
     set_add(&m, t.sv, t.cl, "b"); /* the first of the list, not of the order */
     set_add(&m, s.sv, s.cl, "a");
@@ -74,9 +74,9 @@ TEST(multi_events,
 TEST(multi_events,
      without_a_listener_at_the_first_the_lost_members_client_is_told)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 300;
+    opts.watchdog_lease_ms = BRISK_MS;
     rlock_client *quiet = server_client(s.sv, &opts);
     set m = {0};
     set_add(&m, s.sv, quiet, "a");
@@ -99,9 +99,9 @@ TEST(multi_events,
 /* The lost member's own client has no on_event. */
 TEST(multi_events, the_first_members_client_is_told_of_a_loss_at_a_quiet_one)
 {
-    scene s = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 300;
+    opts.watchdog_lease_ms = BRISK_MS;
     rlock_client *quiet = server_client(s.sv, &opts);
     set m = {0};
     set_add(&m, s.sv, s.cl, "b");
@@ -151,7 +151,7 @@ static intptr_t take_and_end(void *lk)
 
 TEST(multi_events, a_thread_that_ends_abandons_the_whole_once)
 {
-    scene s = scene_start(300, 0), t = scene_start(300, 0);
+    scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
     set m = set_across(&s, "bc", &t, "a");
     test_join(test_spawn(take_and_end, m.all));
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 10000);

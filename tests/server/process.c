@@ -302,7 +302,7 @@ static void do_all_sorts(server *sv)
     opts.uri = "redis://127.0.0.1:99999";
     EXPECT_INT(rlock_client_new(&opts, &cl), RLOCK_EINVAL);
     opts.uri = NULL;
-    opts.watchdog_lease_ms = 300;
+    opts.watchdog_lease_ms = BRISK_MS;
     cl = server_client(sv, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK), *text = test_lock(cl, "text");
     server_cmd(sv, "SET text x");

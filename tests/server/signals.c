@@ -31,7 +31,7 @@ static void use_dead_connections(rlock_client *cl, server *sv)
 static void survive_the_server(server *sv, const rlock_options *opts)
 {
     rlock_options own = *opts;
-    own.watchdog_lease_ms = 300;
+    own.watchdog_lease_ms = BRISK_MS;
     EXPECT(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     rlock_client *cl = server_client(sv, &own);
     use_dead_connections(cl, sv);

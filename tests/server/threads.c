@@ -280,7 +280,7 @@ TEST(threads, the_watchdog_renews_while_the_pool_is_exhausted)
     server_load_scripts(sv);
     opts.uri = proxy_uri(px);
     opts.pool_size = 1;
-    opts.watchdog_lease_ms = 600;
+    opts.watchdog_lease_ms = BRISK_MS;
     opts.command_timeout_ms = LONG_MS;
     rlock_client *cl = server_client(sv, &opts);
     rlock *lk = test_lock(cl, "main");

@@ -62,10 +62,10 @@ TEST(watchdog, moves_the_local_deadline_with_the_ttl)
 
 TEST(watchdog, sets_a_ttl_again_that_was_taken_away_by_hand)
 {
-    scene s = scene_held(600, 0);
+    scene s = scene_held(BRISK_MS, 0);
     EXPECT_INT(server_int(s.sv, "PERSIST job"), 1);
     EVENTUALLY(SOON, server_int(s.sv, "PTTL job") > 0);
-    EXPECT_BETWEEN(server_int(s.sv, "PTTL job"), 1, 600);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL job"), 1, BRISK_MS);
     EXPECT(rlock_is_held(s.lk));
     scene_stop(&s);
 }
@@ -86,7 +86,7 @@ TEST(watchdog, prolongs_a_ttl_that_was_shortened_by_hand)
 
 TEST(watchdog, sends_nothing_for_a_lock_after_its_unlock)
 {
-    scene s = scene_held_proxied(300, 0);
+    scene s = scene_held_proxied(BRISK_MS, 0);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
     expect_renewals(&s, 4);
@@ -101,7 +101,7 @@ TEST(watchdog, sends_nothing_for_a_lock_after_its_unlock)
 
 TEST(watchdog, renews_no_explicit_lease)
 {
-    scene s = scene_held_proxied(300, 0);
+    scene s = scene_held_proxied(BRISK_MS, 0);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_acquire(other, 0, 60000), RLOCK_OK);
     expect_renewals(&s, 6);
@@ -114,7 +114,7 @@ TEST(watchdog, renews_no_explicit_lease)
 
 TEST(watchdog, stops_renewing_after_an_extend)
 {
-    scene s = scene_held_proxied(300, 0);
+    scene s = scene_held_proxied(BRISK_MS, 0);
     rlock *other = test_lock(s.cl, "other");
     EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(other, 60000), RLOCK_OK);
@@ -129,9 +129,9 @@ TEST(watchdog, stops_renewing_after_an_extend)
 /* Another client's renewals are the clock. */
 TEST(watchdog, an_idle_client_sends_nothing)
 {
-    scene s = scene_held_proxied(300, 0);
+    scene s = scene_held_proxied(BRISK_MS, 0);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 300;
+    opts.watchdog_lease_ms = BRISK_MS;
     rlock_client *clock = server_client(s.sv, &opts);
     rlock *tick = test_lock(clock, "tick");
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);

@@ -54,7 +54,7 @@ TEST(watchdog_losses, a_hold_is_lost_at_its_deadline_when_the_server_is_silent)
 
 TEST(watchdog_losses, a_loss_tells_its_cause_once)
 {
-    scene s = scene_held(600, 0);
+    scene s = scene_held(BRISK_MS, 0);
     rlock *again = test_lock(s.cl, "again");
     rlock_event ev;
     server_kill(s.sv);
@@ -79,7 +79,7 @@ TEST(watchdog_losses, a_loss_tells_its_cause_once)
 /* What the server still had must not bring it back. */
 TEST(watchdog_losses, a_lost_hold_is_not_revived_when_the_server_answers_again)
 {
-    scene s = scene_held_proxied(600, 0);
+    scene s = scene_held_proxied(BRISK_MS, 0);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
     EVENTUALLY(SOON, proxy_fired(s.px));
     proxy_refuse(s.px, true);
@@ -108,7 +108,7 @@ TEST(watchdog_losses, a_deleted_lock_is_lost_and_not_made_again)
 
 TEST(watchdog_losses, a_hold_of_another_owner_is_not_renewed)
 {
-    scene s = scene_held(600, 0);
+    scene s = scene_held(BRISK_MS, 0);
     server_cmd(s.sv, "DEL job");
     server_cmd(s.sv, "HSET job stranger 1");
     server_cmd(s.sv, "PEXPIRE job 60000");
@@ -241,7 +241,7 @@ TEST(watchdog_losses, the_callback_may_call_the_library)
     caller c = {.done = 0};
     server *sv = server_start(NULL);
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.watchdog_lease_ms = 600;
+    opts.watchdog_lease_ms = BRISK_MS;
     opts.on_event = call_back;
     opts.event_arg = &c;
     rlock_client *cl = server_client(sv, &opts);

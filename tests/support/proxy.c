@@ -276,7 +276,7 @@ static bool is_possible(int action)
 void proxy_rule(proxy *px, const char *needle, int nth, proxy_action action,
                 const char *answer)
 {
-    EXPECT(nth >= 1 || !needle);
+    EXPECT(nth >= 1 || nth == PROXY_EVERY || !needle);
     EXPECT(is_possible(action));
     pthread_mutex_lock(&px->mutex);
     rules_set(&px->rules, needle, nth, action, answer);

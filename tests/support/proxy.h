@@ -80,10 +80,13 @@ void proxy_stop(proxy *px);
 const char *proxy_uri(const proxy *px);
 const char *proxy_path(const proxy *px); /* "" over TCP */
 
+/* For nth: not one request, but all that match. */
+enum { PROXY_EVERY = 0 };
+
 /*
- * One rule at a time; it fires once. answer: for PROXY_ANSWER, else NULL. A
- * new rule replaces the one before; what that one holds stays held. needle
- * NULL: no rule.
+ * One rule at a time; it fires once, or each time. answer: for PROXY_ANSWER,
+ * else NULL. A new rule replaces the one before; what that one holds stays
+ * held. needle NULL: no rule.
  */
 void proxy_rule(proxy *px, const char *needle, int nth, proxy_action action,
                 const char *answer);

@@ -101,7 +101,11 @@ static void log_request(rules *rs, const char *p, size_t len)
 bool rules_strike(rules *rs, const char *p, size_t len)
 {
     log_request(rs, p, len);
-    if (!rs->needle || !matches(p, len, rs->needle) || --rs->left > 0)
+    if (!rs->needle || !matches(p, len, rs->needle))
+        return false;
+    if (rs->left == PROXY_EVERY)
+        return true;
+    if (--rs->left > 0)
         return false;
     free(rs->needle);
     rs->needle = NULL;

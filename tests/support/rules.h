@@ -22,7 +22,8 @@ typedef struct rules {
     proxy_action action;
     size_t bytes; /* of the reply that PROXY_MID_REPLY passes, or HALF */
     int id;       /* of the rule that was set last */
-    int left;     /* requests that must still match, with the one it is about */
+    int left;     /* requests that must still match, with the one it is about;
+                     or PROXY_EVERY */
     bool fired;
     seen *log;
     size_t log_len, log_room;
@@ -38,7 +39,8 @@ void rules_set(rules *rs, const char *needle, int nth, proxy_action action,
 proxy_action rules_point(int action);
 proxy_action rules_way(int action);
 /* Notes a request. Is it the one that the rule is about? Then the rule is used
-   up, and its action and answer are to be applied. */
+   up, unless it is about every one, and its action and answer are to be
+   applied. */
 bool rules_strike(rules *rs, const char *p, size_t len);
 /* The action of the rule with this id has taken place. */
 void rules_fire(rules *rs, int id);

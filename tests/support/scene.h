@@ -12,6 +12,10 @@
 /* The name of a scene's lock. */
 #define SCENE_LOCK "job"
 
+/* A watchdog's lease: its renewals are soon seen, and a machine under load does
+   not end it. */
+#define BRISK_MS 1500
+
 typedef struct scene {
     server *sv;
     proxy *px; /* NULL: the client talks to the server itself */
