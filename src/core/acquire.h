@@ -96,8 +96,7 @@ struct rl_acquire {
                         have queued it: a bit for each */
     const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
     rl_listener listener[RLOCK_RED_MAX];
-    unsigned
-        few_rings; /* tries since a quorum rang, after the rings of fewer */
+    unsigned few_rings; /* tries after rings of fewer than a quorum, in a row */
 };
 
 /*

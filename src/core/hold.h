@@ -109,7 +109,7 @@ typedef struct rl_hold {
     int64_t began_us, ended_us;
     uint64_t token;
     const struct rl_line *asked_on; /* the latest call's, while it has no
-                                answer; only compared */
+                                       answer; only compared */
     struct rl_part *spare;   /* Red: what releases it, without more memory */
     rl_waker *landing;       /* who waits for in_flight to end */
     const rl_layout *layout; /* fixed */

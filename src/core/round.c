@@ -6,16 +6,16 @@
 
 /* --- a way ---------------------------------------------------------------- */
 
-/* Is this part still to be asked, on this way? */
-static bool is_unasked(const rl_part *x, const rl_way *w)
+/* Is this part still to be asked? */
+static bool is_unasked(const rl_part *x)
 {
-    return rl_part_is_open(x) && x->way == w && x->ask.next != RL_ASK_WAITS;
+    return rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS;
 }
 
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w)
 {
     for (size_t i = 0; i < op->n; i++)
-        if (is_unasked(op->part[i], w))
+        if (is_unasked(op->part[i]) && op->part[i]->way == w)
             return true;
     return false;
 }
@@ -25,7 +25,7 @@ void rl_way_fail(rl_op *op, const rl_way *w, const rl_fault *why,
 {
     for (size_t i = 0; i < op->n; i++) {
         rl_part *x = op->part[i];
-        if (!is_unasked(x, w))
+        if (!is_unasked(x) || x->way != w)
             continue;
         x->fault = *why;
         how(&x->ask, now_us);
@@ -91,8 +91,7 @@ bool rl_round_has_work(const rl_op *op)
 {
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *x = op->part[i];
-        if (rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS &&
-            !x->way->expecting && !rl_way_is_good(x->way))
+        if (is_unasked(x) && !x->way->expecting && !rl_way_is_good(x->way))
             return true;
     }
     return false;
@@ -106,6 +105,11 @@ static int64_t since_us(const rl_part *x)
     return rl_max(x->began_us, x->way->ready_us);
 }
 
+static int64_t silent_from(const rl_part *x)
+{
+    return rl_after_us(since_us(x), x->patience_us);
+}
+
 /*
  * From when on the round does without this part. One that could not be asked
  * yet, for lack of a connection, has until its patience is over.
@@ -114,12 +118,7 @@ static int64_t slow_from(const rl_part *x)
 {
     return x->ask.next == RL_ASK_WAITS
                ? rl_after_us(x->ask.sent_us, x->limit_us)
-               : rl_after_us(since_us(x), x->patience_us);
-}
-
-static int64_t silent_from(const rl_part *x)
-{
-    return rl_after_us(since_us(x), x->patience_us);
+               : silent_from(x);
 }
 
 static void note_silence(rl_part *x, int64_t now_us,
@@ -221,4 +220,15 @@ bool rl_round_is_over(rl_op *op, int64_t now_us)
     if (op->decided_us == 0)
         op->decided_us = now_us;
     return now_us >= grace_end(op);
+}
+
+void rl_round_end(rl_op *op, int64_t now_us)
+{
+    for (size_t i = 0; i < op->n; i++) {
+        rl_part *x = op->part[i];
+        if (!is_unasked(x))
+            continue;
+        rl_fault_set(&x->fault, RLOCK_EIO, 0, "no connection so far");
+        rl_ask_refuse(&x->ask, now_us);
+    }
 }

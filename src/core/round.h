@@ -77,4 +77,7 @@ int64_t rl_round_wait_end(const rl_op *op);
 
 bool rl_round_is_over(rl_op *op, int64_t now_us);
 
+/* Who was not asked by then is not asked any more. */
+void rl_round_end(rl_op *op, int64_t now_us);
+
 #endif

@@ -110,11 +110,12 @@ static void wait_for_news(caller *c)
 static void ask(caller *c)
 {
     rl_op *op = c->op;
+    int64_t now_us;
     rl_round_begin(op);
     rl_legs_assign(&c->legs);
     for (;;) {
         rl_legs_connect(&c->legs);
-        int64_t now_us = rl_now_us(); /* to connect may have taken long */
+        now_us = rl_now_us(); /* to connect may have taken long */
         push(c, now_us);
         if (rl_round_is_over(op, now_us))
             break;
@@ -124,7 +125,7 @@ static void ask(caller *c)
         rl_legs_look(&c->legs);
         rl_round_expire(op, rl_now_us(), suspect);
     }
-    rl_legs_refuse_unasked(&c->legs);
+    rl_round_end(op, now_us);
 }
 
 static void drive(caller *c, rl_op *op, rl_leg *leg)

@@ -142,8 +142,7 @@ static void serve_connection(rl_engine *e)
     }
     if (!rl_conn_is_broken(k->conn))
         expire(e, now_us);
-    if (rl_conn_is_broken(k->conn) ||
-        (k->conn->line.retired && k->conn->line.pending == 0))
+    if (rl_line_is_spent(&k->conn->line))
         drop_connection(e, now_us);
 }
 

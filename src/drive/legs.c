@@ -73,22 +73,9 @@ void rl_legs_close(rl_legs *ls)
     ls->n = 0;
 }
 
-/* --- its parts ------------------------------------------------------------ */
-
 static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
 {
     rl_way_fail(ls->op, &l->way, why, rl_ask_refuse, rl_now_us());
-}
-
-void rl_legs_refuse_unasked(rl_legs *ls)
-{
-    rl_fault f;
-    for (size_t i = 0; i < ls->n; i++) {
-        if (!rl_way_is_wanted(ls->op, &ls->leg[i].way))
-            continue;
-        rl_fault_set(&f, RLOCK_EIO, 0, "no connection so far");
-        refuse(ls, &ls->leg[i], &f);
-    }
 }
 
 /* --- one leg -------------------------------------------------------------- */
@@ -201,16 +188,11 @@ static void connect_several(rl_legs *ls)
     }
 }
 
-/* It broke, or leads to the wrong server and owes nothing any more. */
-static bool is_useless(const rl_line *line)
-{
-    return line->failed || (line->retired && line->pending == 0);
-}
-
+/* A connection may have broken, or lead to the wrong server. */
 void rl_legs_connect(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++)
-        if (ls->leg[i].way.line && is_useless(ls->leg[i].way.line))
+        if (ls->leg[i].way.line && rl_line_is_spent(ls->leg[i].way.line))
             give_back(&ls->leg[i]);
     if (ls->n > 1)
         connect_several(ls);

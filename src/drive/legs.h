@@ -52,9 +52,6 @@ void rl_legs_look(rl_legs *ls);
 /* While it stands in one line, it keeps nobody waiting in another. */
 void rl_legs_return_idle(rl_legs *ls);
 
-/* Who was not asked by the end of the round is not asked any more. */
-void rl_legs_refuse_unasked(rl_legs *ls);
-
 /* All are given back. */
 void rl_legs_close(rl_legs *ls);
 

@@ -344,7 +344,7 @@ static void pool_give_back(rl_source *s, rl_conn *c)
         (rl_line_bytes(&c->line, &bytes) > 0 ||
          (c->line.pending == 0 && rl_line_is_mid_reply(&c->line))))
         rl_conn_time_out(c);
-    if (rl_conn_is_broken(c) || (c->line.retired && c->line.pending == 0)) {
+    if (rl_line_is_spent(&c->line)) {
         pool_close(s, c);
         leave_place(p);
         return;

@@ -88,6 +88,12 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us);
 void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);
 void rl_line_time_out(rl_line *l, int64_t now_us);
 
+/* Is there nothing more to be had from it? */
+static inline bool rl_line_is_spent(const rl_line *l)
+{
+    return l->failed || (l->retired && l->pending == 0);
+}
+
 /* Has a part of a reply been read? */
 bool rl_line_is_mid_reply(const rl_line *l);
 

@@ -74,7 +74,7 @@ conn *pool_take(client *c, const void *behind, bool owing)
 void pool_give_back(client *c, conn *k)
 {
     k->user = NULL;
-    if (conn_is_broken(k) || (k->c.line.retired && k->c.line.pending == 0)) {
+    if (rl_line_is_spent(&k->c.line)) {
         if (conn_is_broken(k))
             c->last_trouble_us = client_now(c);
         conn_close(k);

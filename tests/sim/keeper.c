@@ -109,7 +109,7 @@ static void serve_connection(client *c, int64_t now_us)
     }
     if (!rl_conn_is_broken(k))
         expire(c, now_us);
-    if (rl_conn_is_broken(k) || (k->line.retired && k->line.pending == 0))
+    if (rl_line_is_spent(&k->line))
         drop_connection(c, now_us);
 }
 

@@ -153,17 +153,10 @@ static void connect_several(runner *r)
     }
 }
 
-static bool is_useless(const leg *l)
-{
-    const rl_line *line = &l->conn->c.line;
-    return !l->way.expecting &&
-           (line->failed || (line->retired && line->pending == 0));
-}
-
 static void connect_legs(runner *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (r->leg[i].conn && is_useless(&r->leg[i]))
+        if (r->leg[i].way.line && rl_line_is_spent(r->leg[i].way.line))
             give_back(&r->leg[i]);
     if (r->n > 1)
         connect_several(r);
@@ -216,13 +209,6 @@ static void expire(runner *r)
     rl_round_expire(r->op, local_now(r), suspect);
 }
 
-static void refuse_unasked(runner *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (rl_way_is_wanted(r->op, &r->leg[i].way))
-            refuse(r, &r->leg[i], "no connection so far");
-}
-
 static void receive(runner *r)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -241,7 +227,7 @@ static bool round_goes_on(runner *r)
         connect_legs(r);
         push(r);
         if (rl_round_is_over(r->op, local_now(r))) {
-            refuse_unasked(r);
+            rl_round_end(r->op, local_now(r));
             return true;
         }
         if (!rl_round_has_work(r->op))

@@ -1,6 +1,7 @@
 #include "play.h"
 
 #include "base/random.h"
+#include "core/round.h"
 #include "core/rule.h"
 
 const rl_target play_job = {.name = "job",
@@ -217,7 +218,7 @@ static void push(play *p, rl_part *x)
 
 static bool is_open(const rl_part *x)
 {
-    return x && x->due && !x->over && x->ask.next != RL_ASK_WAITS;
+    return rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS;
 }
 
 static void push_all(play *p)
@@ -227,14 +228,6 @@ static void push_all(play *p)
             push(p, p->op->part[i]);
 }
 
-/* What a real driver does at the end of a round. */
-static void refuse_unasked(play *p)
-{
-    for (size_t i = 0; i < p->op->n; i++)
-        if (is_open(p->op->part[i]))
-            rl_ask_refuse(&p->op->part[i]->ask, p->now_us);
-}
-
 /* A round, as long as there is one and it is over at once. */
 static rl_next go_on(play *p)
 {
@@ -242,7 +235,7 @@ static rl_next go_on(play *p)
         push_all(p);
         if (!rl_rule_is_decided(p->op))
             break;
-        refuse_unasked(p);
+        rl_round_end(p->op, p->now_us);
         p->next = p->op->resume(p->op, RL_WAKE_NONE, p->now_us);
     }
     return p->next;
