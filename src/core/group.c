@@ -2,13 +2,16 @@
 
 #include <stdlib.h>
 
-rl_group *rl_group_new(rl_home *home, int needed, bool quorum)
+#include "base/clock.h"
+
+rl_group *rl_group_new(rl_home *home, size_t quorum)
 {
     rl_group *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
     atomic_init(&g->refs, 1);
-    g->needed = needed;
+    for (size_t i = 0; i < RLOCK_RED_MAX; i++)
+        atomic_init(&g->there_us[i], RL_NEVER);
     g->quorum = quorum;
     g->home = home;
     home->ref(home);
@@ -28,11 +31,6 @@ void rl_group_unref(rl_group *g)
     free(g);
 }
 
-void rl_group_expect(rl_group *g, int holds)
-{
-    atomic_store(&g->left, holds);
-}
-
 bool rl_group_move(rl_group *g, rl_group_state from, rl_group_state to)
 {
     int expected = from;
@@ -46,18 +44,33 @@ bool rl_group_is_owned(const rl_group *g)
 
 bool rl_group_is_void(const rl_group *g)
 {
-    return g->quorum && atomic_load(&g->state) >= RL_GROUP_LOST;
+    return g->quorum > 0 && atomic_load(&g->state) >= RL_GROUP_LOST;
 }
 
-void rl_group_join(rl_group *g)
+void rl_group_join(rl_group *g, unsigned node, int64_t there_us)
 {
-    atomic_fetch_add(&g->left, 1);
+    atomic_store(&g->there_us[node], there_us);
 }
 
-bool rl_group_lose_one(rl_group *g)
+/* So many nodes have had it since then. */
+static size_t there_since(const rl_group *g, int64_t us)
 {
-    return atomic_fetch_sub(&g->left, 1) - 1 < g->needed &&
-           rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
+    size_t n = 0;
+    for (size_t i = 0; i < RLOCK_RED_MAX; i++) {
+        int64_t there_us = atomic_load(&g->there_us[i]);
+        n += there_us != RL_NEVER && there_us <= us;
+    }
+    return n;
+}
+
+bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us)
+{
+    if (g->quorum) {
+        atomic_store(&g->there_us[node], RL_NEVER);
+        if (there_since(g, gone_us) >= g->quorum)
+            return false;
+    }
+    return rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
 }
 
 void rl_group_count_loss(rl_group *g)

@@ -2,7 +2,15 @@
  * A group: holds that together are one lock, on several servers (Red) or of
  * several names (Multi). Each hold is renewed and watched by its own client;
  * the group knows how many are needed, and notices, once, that too few are
- * left.
+ * left. A Multi lock needs all of them, a Red lock a quorum.
+ *
+ * A node of a Red lock that lost its hold is asked again, and joins again. So
+ * that a quorum cannot lose it, somebody else have it, and all of them be back
+ * before the last is noticed, a hold that is gone counts as gone since its
+ * server last confirmed it: those that have joined since then were missing too.
+ * Example: of three nodes the first is flushed, and noticed, and joins again at
+ * 4 s; then the second, confirmed at 2 s and silent since, turns out to have
+ * been flushed too. Between 2 s and 4 s only the third may have had it: lost.
  *
  * Holds change under their own clients' mutexes, so what they share here is
  * atomic, and is changed only by the functions below. The states go one way:
@@ -18,6 +26,7 @@
 #include <stdint.h>
 
 #include <rlock/client.h>
+#include <rlock/multi.h>
 
 #include "core/stats.h"
 
@@ -40,11 +49,13 @@ typedef struct rl_home {
 
 typedef struct rl_group {
     atomic_uint refs;
-    atomic_int state;    /* rl_group_state */
-    atomic_int left;     /* holds that are not lost */
-    int needed;          /* fixed */
-    bool quorum;         /* fixed; Red: the holds are nothing by themselves */
-    rl_home *home;       /* fixed; counted */
+    atomic_int state; /* rl_group_state */
+    size_t quorum;    /* fixed; 0: all are needed. Red: so many, and the
+                         holds are nothing by themselves */
+    int64_t began_us; /* Red: fixed once it is owned; when it was asked for */
+    atomic_int_least64_t there_us[RLOCK_RED_MAX]; /* Red: since when each node
+                                                     has it; RL_NEVER: not */
+    rl_home *home;                                /* fixed; counted */
     atomic_int count;    /* Red: the hold count; the owner's */
     atomic_bool renewed; /* Red: by the keepers, also what comes late */
     uint64_t token;      /* Red: fixed once it is owned */
@@ -54,12 +65,9 @@ typedef struct rl_group {
 } rl_group;
 
 /* With one reference; NULL: out of memory. */
-rl_group *rl_group_new(rl_home *home, int needed, bool quorum);
+rl_group *rl_group_new(rl_home *home, size_t quorum);
 void rl_group_ref(rl_group *g);
 void rl_group_unref(rl_group *g); /* NULL is accepted */
-
-/* So many holds are going to be in it. */
-void rl_group_expect(rl_group *g, int holds);
 
 /* From one state to the next; false: it was in another one. */
 bool rl_group_move(rl_group *g, rl_group_state from, rl_group_state to);
@@ -68,11 +76,15 @@ bool rl_group_is_owned(const rl_group *g);
 /* Are its holds worth nothing any more, though they may run on? */
 bool rl_group_is_void(const rl_group *g);
 
-/* One hold more, which came late. */
-void rl_group_join(rl_group *g);
+/* Red: this node has it, without a break since then. */
+void rl_group_join(rl_group *g, unsigned node, int64_t there_us);
 
-/* One hold less. True: with it the group is lost, which is to be reported. */
-bool rl_group_lose_one(rl_group *g);
+/*
+ * One hold less, for Red this node's, which may be gone since gone_us
+ * (RL_NEVER: since now). True: with it the group is lost, which is to be
+ * reported.
+ */
+bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us);
 
 /* Adds the loss to the home client's statistics. */
 void rl_group_count_loss(rl_group *g);

@@ -15,10 +15,17 @@ static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     rl_holds_nudge_locked(t, RL_NOTIFIER, h->deadline_us);
 }
 
+/* Since when may the server not have it? RL_NEVER: it has it until now. */
+static int64_t gone_since(const rl_hold *h, rl_loss why)
+{
+    bool gone = why == RL_LOSS_GONE || why == RL_LOSS_FOREIGN;
+    return gone ? h->confirmed_us : RL_NEVER;
+}
+
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 {
     rl_group *g = h->group;
-    bool reported = !g || rl_group_lose_one(g);
+    bool reported = !g || rl_group_lose_one(g, h->member, gone_since(h, why));
     h->loss = why;
     if (!g || !g->quorum)
         rl_add(&t->stats->lost, 1);
@@ -81,12 +88,13 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
+    bool again = h->state == RL_VACANT;
     h->state = RL_HELD;
     h->token = token;
     h->count = 1;
-    h->began_us = sent_us;
+    h->began_us = h->confirmed_us = sent_us;
     if (rl_link_is_in(&h->owned)) /* it comes late to its group */
-        rl_group_join(h->group);
+        rl_group_join(h->group, h->member, again ? now_us : h->group->began_us);
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
     if (renewed)
@@ -111,6 +119,7 @@ void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 {
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
+    h->confirmed_us = rl_max(h->confirmed_us, sent_us);
     lease_ms = rl_min(lease_ms, rl_hold_cap_ms(h, sent_us));
     set_deadline_locked(t, h, rl_lease_deadline(sent_us, lease_ms));
 }
@@ -118,6 +127,7 @@ void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                             int64_t lease_ms, int64_t now_us)
 {
+    h->confirmed_us = rl_max(h->confirmed_us, sent_us);
     lease_ms = rl_min(lease_ms, rl_hold_cap_ms(h, sent_us));
     if (rl_lease_deadline(sent_us, lease_ms) > h->deadline_us)
         rl_hold_set_lease_locked(t, h, sent_us, lease_ms, now_us);

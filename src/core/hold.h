@@ -107,6 +107,8 @@ typedef struct rl_hold {
     int64_t gone_us;     /* every lease that was asked for has run out by
                             then, unless its command is executed even later */
     int64_t began_us, ended_us;
+    int64_t confirmed_us; /* when the latest command that showed the server to
+                             have it was sent */
     uint64_t token;
     const struct rl_line *asked_on; /* the latest call's, while it has no
                                        answer; only compared */
@@ -114,6 +116,7 @@ typedef struct rl_hold {
     rl_waker *landing;       /* who waits for in_flight to end */
     const rl_layout *layout; /* fixed */
     rl_group *group;         /* NULL: it is a lock by itself; counted */
+    unsigned member;         /* fixed; Red: which node this is */
     uint64_t scope;          /* fixed */
     uint64_t owner;          /* fixed */
     size_t name_len;         /* fixed */

@@ -99,15 +99,6 @@ static bool keep_as_spare(rl_part *x)
     return keeps;
 }
 
-static void put_reference(rl_part *x)
-{
-    rl_hold *h = x->hold;
-    if (!x->counted)
-        return;
-    x->counted = false;
-    rl_holds_put(&x->core->holds, h);
-}
-
 static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                  int64_t now_us)
 {
@@ -117,11 +108,13 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     if (outcome == RL_ANSWERED)
         rl_pace_note(&x->core->pace, now_us - a->sent_us);
     rl_part_note(x, r, now_us);
-    bool late = !x->op && x->heap;
-    bool kept = late && keep_as_spare(x);
-    put_reference(x);
-    if (late && !kept)
+    rl_core *c = x->core;
+    rl_hold *counted = x->counted ? x->hold : NULL;
+    x->counted = false;
+    if (!x->op && x->heap && !keep_as_spare(x))
         free(x);
+    /* What was kept is the owner's from then on. */
+    rl_holds_put(&c->holds, counted);
 }
 
 static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,

@@ -123,7 +123,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     if (!rl_vote_note_lease(b->node, b->n, a->what, a->lease_ms, now_us) ||
         !rl_holder_id(holder, a->home, a->owner))
         return lacks_memory(a);
-    a->group = rl_group_new(b->home, (int)b->quorum, true);
+    a->group = rl_group_new(b->home, b->quorum);
     if (a->waiter.room && !a->last_try)
         listen(a);
     if (a->group && make_parts(a, holder, now_us)) {
@@ -197,13 +197,17 @@ static rl_try own(rl_acquire *a, int64_t now_us)
     g->check_uptime = a->ballot->check_uptime;
     rl_group_set_renewed(g, a->lease_ms == RLOCK_WATCHDOG);
     rl_group_set_count(g, 1);
-    rl_group_expect(g, (int)grants(a));
+    g->began_us = a->tried_us;
+    for (size_t i = 0; i < a->op.n; i++)
+        if (rl_vote_is_granted(a->op.part[i]))
+            rl_group_join(g, (unsigned)i, g->began_us);
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
     for (size_t i = 0; i < a->op.n; i++) {
         rl_part *x = a->op.part[i];
         if (!x)
             continue;
         x->hold->group = g;
+        x->hold->member = (unsigned)i;
         rl_group_ref(g);
         if (rl_vote_is_granted(x)) {
             x->hold->spare = x;

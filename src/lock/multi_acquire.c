@@ -227,18 +227,13 @@ static rlock_status find_lost(rl_multi_call *p)
 /* From here on the loss of a member is the loss of the whole. */
 static rlock_status unite(rl_multi_call *p)
 {
-    int fresh = 0;
     rlock *lk = (rlock *)&p->m->base;
-    for (size_t i = 0; i < p->n; i++)
-        fresh += may_join(&p->part[i]);
-    rl_group *g = rl_group_new(&lk->client->home, fresh, false);
+    rl_group *g = rl_group_new(&lk->client->home, 0);
     if (!g)
         return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
-    rl_group_expect(g, fresh);
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p->n; i++)
         if (may_join(&p->part[i]))
             join(&p->part[i], g);
-    }
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
     rlock_status s = find_lost(p);
     /* Lost after it was united, and reported: it is for the owner to find. */

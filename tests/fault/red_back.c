@@ -105,3 +105,29 @@ TEST(red_back, a_lazy_client_refuses_what_cannot_be_an_address)
     opts.uri = "redis://localhost:port";
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_EINVAL);
 }
+
+/* --- a quorum that forgot it ---------------------------------------------- */
+
+/*
+ * Somebody else has it in between. The first node is asked again, and has it
+ * again, while the second cannot be asked; at no time are two known to be gone.
+ */
+TEST(red_back, a_quorum_that_forgot_it_is_a_loss_though_one_has_it_again)
+{
+    nodes ns = nodes_proxied(3);
+    party p = party_join(&ns, 3 * LEASE_MS, 0);
+    party_hold_renewed(&p);
+    watch_renewals(p.cl[1], 1); /* its lease is not over too soon */
+    proxy_freeze(ns.px[1], true);
+    for (size_t i = 0; i < 2; i++)
+        server_cmd(ns.sv[i], "FLUSHALL");
+    nodes_take(&ns, 0, 2);
+    nodes_give_back(&ns, 0, 2);
+    EVENTUALLY(SOON, node_has(ns.sv[0]));
+    EXPECT(rlock_is_held(p.lk));
+    proxy_freeze(ns.px[1], false);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    expect_one_loss(&p);
+    party_end(&p, &ns);
+}

@@ -42,8 +42,7 @@ static void open_stretch(stretch *s, size_t n)
     play_open(&s->p, n);
     s->g = NULL;
     if (n > 1) {
-        s->g = rl_group_new(&s->p.home, NODES / 2 + 1, true);
-        rl_group_expect(s->g, NODES);
+        s->g = rl_group_new(&s->p.home, NODES / 2 + 1);
         rl_group_set_renewed(s->g, true);
         EXPECT(rl_group_move(s->g, RL_GROUP_FORMING, RL_GROUP_OWNED));
     }

@@ -1,6 +1,8 @@
 /* Holds that are one lock: states, and the one loss that is told. */
 #include "core/group.h"
 
+#include "base/clock.h"
+
 #include "test.h"
 
 typedef struct house {
@@ -29,20 +31,22 @@ static bool tell(rl_home *home, const rlock_event *ev)
     return !h->closed;
 }
 
-static rl_group *group_of(house *h, int needed, int holds, bool quorum)
+/* Of a quorum, with so many nodes that have it; or, without, of all. */
+static rl_group *group_of(house *h, size_t quorum, unsigned nodes)
 {
     *h = (house){.home = {.ref = ref, .unref = unref, .tell = tell}};
     h->home.has_on_event = true;
     h->home.stats = &h->stats;
-    rl_group *g = rl_group_new(&h->home, needed, quorum);
+    rl_group *g = rl_group_new(&h->home, quorum);
     EXPECT(g);
-    rl_group_expect(g, holds);
+    for (unsigned i = 0; i < nodes; i++)
+        rl_group_join(g, i, 1000);
     return g;
 }
 
-static rl_group *owned_group(house *h, int needed, int holds, bool quorum)
+static rl_group *owned_group(house *h, size_t quorum, unsigned nodes)
 {
-    rl_group *g = group_of(h, needed, holds, quorum);
+    rl_group *g = group_of(h, quorum, nodes);
     EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
     return g;
 }
@@ -50,7 +54,7 @@ static rl_group *owned_group(house *h, int needed, int holds, bool quorum)
 TEST(group, counts_its_home_as_long_as_anybody_has_it)
 {
     house h;
-    rl_group *g = group_of(&h, 2, 3, true);
+    rl_group *g = group_of(&h, 2, 3);
     EXPECT_INT(h.refs, 1);
     rl_group_ref(g);
     rl_group_unref(g);
@@ -63,7 +67,7 @@ TEST(group, counts_its_home_as_long_as_anybody_has_it)
 TEST(group, moves_only_from_the_state_it_is_in)
 {
     house h;
-    rl_group *g = group_of(&h, 2, 3, true);
+    rl_group *g = group_of(&h, 2, 3);
     EXPECT(!rl_group_is_owned(g));
     EXPECT(!rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
     EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
@@ -77,10 +81,10 @@ TEST(group, moves_only_from_the_state_it_is_in)
 TEST(group, of_a_quorum_is_lost_with_the_hold_that_makes_too_few)
 {
     house h;
-    rl_group *g = owned_group(&h, 2, 3, true);
-    EXPECT(!rl_group_lose_one(g));
+    rl_group *g = owned_group(&h, 2, 3);
+    EXPECT(!rl_group_lose_one(g, 2, RL_NEVER));
     EXPECT(rl_group_is_owned(g));
-    EXPECT(rl_group_lose_one(g));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
     EXPECT(!rl_group_is_owned(g));
     rl_group_unref(g);
 }
@@ -88,16 +92,22 @@ TEST(group, of_a_quorum_is_lost_with_the_hold_that_makes_too_few)
 TEST(group, is_lost_exactly_once)
 {
     house h;
-    rl_group *g = owned_group(&h, 3, 3, false);
-    EXPECT(rl_group_lose_one(g));
-    EXPECT(!rl_group_lose_one(g));
-    EXPECT(!rl_group_lose_one(g));
+    rl_group *g = owned_group(&h, 0, 0);
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
     rl_group_unref(g);
 }
 
-static intptr_t lose_one(void *g)
+typedef struct node {
+    rl_group *g;
+    unsigned i;
+} node;
+
+static intptr_t lose_one(void *arg)
 {
-    return rl_group_lose_one(g);
+    const node *x = arg;
+    return rl_group_lose_one(x->g, x->i, RL_NEVER);
 }
 
 TEST(group, is_lost_exactly_once_when_several_notice)
@@ -105,10 +115,13 @@ TEST(group, is_lost_exactly_once_when_several_notice)
     for (int i = 0; i < 20; i++) {
         house h;
         test_thread *t[4];
+        node x[4];
         intptr_t lost = 0;
-        rl_group *g = owned_group(&h, 3, 4, true);
-        for (int k = 0; k < 4; k++)
-            t[k] = test_spawn(lose_one, g);
+        rl_group *g = owned_group(&h, 3, 4);
+        for (unsigned k = 0; k < 4; k++) {
+            x[k] = (node){g, k};
+            t[k] = test_spawn(lose_one, &x[k]);
+        }
         for (int k = 0; k < 4; k++)
             lost += test_join(t[k]);
         EXPECT_INT(lost, 1);
@@ -119,9 +132,9 @@ TEST(group, is_lost_exactly_once_when_several_notice)
 TEST(group, that_is_over_is_not_lost_any_more)
 {
     house h;
-    rl_group *g = owned_group(&h, 3, 3, true);
+    rl_group *g = owned_group(&h, 3, 3);
     EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
-    EXPECT(!rl_group_lose_one(g));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
     rl_group_unref(g);
 }
 
@@ -129,27 +142,49 @@ TEST(group, that_is_over_is_not_lost_any_more)
 TEST(group, that_is_forming_is_not_lost)
 {
     house h;
-    rl_group *g = group_of(&h, 2, 2, true);
-    EXPECT(!rl_group_lose_one(g));
+    rl_group *g = group_of(&h, 2, 2);
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
     rl_group_unref(g);
 }
 
 TEST(group, a_hold_that_came_late_counts)
 {
     house h;
-    rl_group *g = owned_group(&h, 2, 2, true);
-    rl_group_join(g);
-    EXPECT(!rl_group_lose_one(g));
-    EXPECT(rl_group_lose_one(g));
+    rl_group *g = owned_group(&h, 2, 2);
+    rl_group_join(g, 2, 1000);
+    EXPECT(!rl_group_lose_one(g, 0, 1500));
+    EXPECT(rl_group_lose_one(g, 1, 1500));
+    rl_group_unref(g);
+}
+
+/* Before it joined, it and the one that is gone may have been missing. */
+TEST(group, of_a_quorum_is_lost_though_another_has_joined_since_it_may_be_gone)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 3);
+    EXPECT(!rl_group_lose_one(g, 0, 2000));
+    rl_group_join(g, 0, 4000);
+    EXPECT(rl_group_lose_one(g, 1, 2000));
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_is_not_lost_when_another_had_joined_before)
+{
+    house h;
+    rl_group *g = owned_group(&h, 2, 3);
+    EXPECT(!rl_group_lose_one(g, 0, 2000));
+    rl_group_join(g, 0, 4000);
+    EXPECT(!rl_group_lose_one(g, 1, 4000));
+    EXPECT(rl_group_is_owned(g));
     rl_group_unref(g);
 }
 
 TEST(group, of_a_quorum_is_void_once_it_is_lost_or_over)
 {
     house h;
-    rl_group *g = owned_group(&h, 2, 2, true);
+    rl_group *g = owned_group(&h, 2, 2);
     EXPECT(!rl_group_is_void(g));
-    EXPECT(rl_group_lose_one(g));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
     EXPECT(rl_group_is_void(g));
     rl_group_unref(g);
 }
@@ -158,8 +193,8 @@ TEST(group, of_a_quorum_is_void_once_it_is_lost_or_over)
 TEST(group, without_a_quorum_is_never_void)
 {
     house h;
-    rl_group *g = owned_group(&h, 2, 2, false);
-    EXPECT(rl_group_lose_one(g));
+    rl_group *g = owned_group(&h, 0, 0);
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
     EXPECT(!rl_group_is_void(g));
     rl_group_unref(g);
 }
@@ -167,7 +202,7 @@ TEST(group, without_a_quorum_is_never_void)
 TEST(group, has_one_count_and_one_policy)
 {
     house h;
-    rl_group *g = owned_group(&h, 2, 3, true);
+    rl_group *g = owned_group(&h, 2, 3);
     rl_group_set_count(g, 4);
     rl_group_set_renewed(g, true);
     EXPECT(rl_group_count(g) == 4 && rl_group_is_renewed(g));
@@ -180,7 +215,7 @@ TEST(group, tells_its_home)
 {
     house h;
     rlock_event ev = {.type = RLOCK_EVENT_LOST};
-    rl_group *g = owned_group(&h, 2, 3, true);
+    rl_group *g = owned_group(&h, 2, 3);
     EXPECT(rl_group_has_on_event(g) && rl_group_tell(g, &ev));
     EXPECT(h.told == 1 && h.type == RLOCK_EVENT_LOST);
     h.closed = true;
@@ -194,7 +229,7 @@ TEST(group, whose_home_does_not_listen_tells_nobody)
 {
     house h;
     rlock_event ev = {.type = RLOCK_EVENT_LOST};
-    rl_group *g = owned_group(&h, 2, 3, true);
+    rl_group *g = owned_group(&h, 2, 3);
     h.home.has_on_event = false;
     EXPECT(!rl_group_has_on_event(g) && !rl_group_tell(g, &ev));
     EXPECT_INT(h.told, 0);

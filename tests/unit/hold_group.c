@@ -7,9 +7,8 @@
 static rl_group *open_red(play *p, rl_hold *h[3], int64_t lease_ms)
 {
     play_open(p, 3);
-    rl_group *g = rl_group_new(&p->home, 2, true);
+    rl_group *g = rl_group_new(&p->home, 2);
     EXPECT(g);
-    rl_group_expect(g, 3);
     rl_group_set_renewed(g, lease_ms == RLOCK_WATCHDOG);
     EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
     for (size_t i = 0; i < 3; i++)
@@ -74,10 +73,56 @@ TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
     rl_hold_grant_locked(t, h[1], 200, p.now_us, true, p.now_us);
     rl_mutex_unlock(&t->mutex);
     EXPECT_INT(h[1]->state, RL_HELD);
-    lose(&p, 0, h[0], RL_LOSS_GONE);
+    lose(&p, 0, h[0], RL_LOSS_EXPIRED);
     EXPECT(rl_group_is_owned(g));
     lose(&p, 2, h[2], RL_LOSS_GONE);
     EXPECT(!rl_group_is_owned(g));
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+/* One is back, and then another one is gone, since some time after us. */
+static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
+{
+    rl_hold *h[3];
+    rl_group *g = open_red(p, h, RLOCK_WATCHDOG);
+    int64_t began_us = p->now_us;
+    lose(p, 1, h[1], RL_LOSS_GONE);
+    rl_holds *t = &play_core(p, 1)->holds;
+    rl_mutex_lock(&t->mutex);
+    p->now_us = began_us + back_ms * MS; /* asked for at once, granted then */
+    rl_hold_grant_locked(t, h[1], 200, began_us, true, p->now_us);
+    rl_mutex_unlock(&t->mutex);
+    t = &play_core(p, 0)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_prolong_locked(t, h[0], began_us + confirmed_ms * MS, PLAY_LEASE_MS,
+                           p->now_us);
+    rl_mutex_unlock(&t->mutex);
+    lose(p, 0, h[0], RL_LOSS_GONE);
+    bool owned = rl_group_is_owned(g);
+    rl_group_unref(g);
+    play_close(p);
+    return owned;
+}
+
+TEST(hold_group, one_that_is_back_counts_from_when_it_was_granted)
+{
+    play p;
+    EXPECT(!is_owned_after(&p, 99, 100));
+    EXPECT(is_owned_after(&p, 100, 100));
+}
+
+/* Its server had it as long as its lease was believed in. */
+TEST(hold_group, one_whose_lease_ran_out_was_there_until_then)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    p.now_us += 100 * MS;
+    rl_group_join(g, 1, p.now_us);
+    lose(&p, 0, h[0], RL_LOSS_EXPIRED);
+    EXPECT(rl_group_is_owned(g));
     rl_group_unref(g);
     play_close(&p);
 }
@@ -86,8 +131,7 @@ TEST(hold_group, the_members_of_a_multi_lock_are_lost_with_the_first)
 {
     play p;
     play_open(&p, 2);
-    rl_group *g = rl_group_new(&p.home, 2, false);
-    rl_group_expect(g, 2);
+    rl_group *g = rl_group_new(&p.home, 0);
     EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
     rl_hold *a = play_member(&p, 0, &play_job, g, LEASE_MS);
     rl_hold *b = play_member(&p, 1, &play_job, g, LEASE_MS);

@@ -384,7 +384,10 @@ rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
 {
     rl_hold *h = play_draft(p, i, what, lease_ms);
     h->group = g;
+    h->member = (unsigned)i;
     rl_group_ref(g);
+    if (g->quorum)
+        rl_group_join(g, h->member, g->began_us);
     grant(p, i, h, lease_ms == RLOCK_WATCHDOG);
     return h;
 }

@@ -37,10 +37,11 @@ static rl_line *line(shift *s)
 /* The lock is held on the other nodes, with renewal. */
 static void add_group(shift *s)
 {
-    s->g = rl_group_new(&s->p.home, 2, true);
+    s->g = rl_group_new(&s->p.home, 2);
     EXPECT(s->g);
     s->g->token = 100;
-    rl_group_expect(s->g, 2);
+    rl_group_join(s->g, 1, 0);
+    rl_group_join(s->g, 2, 0);
     rl_group_set_count(s->g, 1);
     rl_group_set_renewed(s->g, true);
     EXPECT(rl_group_move(s->g, RL_GROUP_FORMING, RL_GROUP_OWNED));
