@@ -151,6 +151,9 @@ void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
                     int64_t until_us, int64_t now_us);
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
                    int64_t now_us);
+/* A leave that may be late, with its name; NULL: out of memory. */
+rl_part *rl_part_new_leave(rl_core *c, const rl_target *what, int64_t now_us);
+
 /* These have no hold; `what` has to stay until the end. */
 void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);

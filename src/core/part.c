@@ -5,10 +5,13 @@
  * A part is its op's until the op lets it go; from then on it belongs to who
  * reads its connection, has a reference to its hold, and frees itself. What it
  * may no longer use then, it has lost before: the op, the holder to fill, the
- * name of the handle.
+ * name of the handle. One that leaves a queue brings a copy of the name, and
+ * says to those who have begun to wait meanwhile that it may have taken them
+ * out.
  */
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/op.h"
 
@@ -221,6 +224,25 @@ void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
 {
     begin(x, c, RL_VERB_LEAVE, RL_SCRIPT_LEAVE, now_us);
     x->what = what;
+}
+
+typedef struct named_part {
+    rl_part part;
+    rl_target what;
+    char name[];
+} named_part;
+
+rl_part *rl_part_new_leave(rl_core *c, const rl_target *what, int64_t now_us)
+{
+    named_part *n = malloc(sizeof *n + what->len + 1);
+    if (!n)
+        return NULL;
+    n->part = (rl_part){.heap = true};
+    n->what = *what;
+    n->what.name = memcpy(n->name, what->name, what->len);
+    n->name[what->len] = '\0';
+    rl_part_leave(&n->part, c, &n->what, now_us);
+    return &n->part;
 }
 
 void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,

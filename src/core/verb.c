@@ -477,9 +477,8 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
         break;
     case RL_VERB_LEAVE:
         /* Somebody may have queued meanwhile, whom this has taken out. */
-        if (x->op)
-            rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
-                          RL_WAKE_LOOK);
+        rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
+                      RL_WAKE_LOOK);
         x->ok = r != NULL;
         break;
     case RL_VERB_RAISE:

@@ -397,10 +397,12 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
  */
 static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
 {
-    rl_part *x = rl_op_new_part(&a->op, i);
+    rl_part *x = rl_part_new_leave(a->ballot->node[i], a->what, now_us);
+    a->op.part[i] = x;
     if (!x)
         return;
-    rl_part_leave(x, a->ballot->node[i], a->what, now_us);
+    x->op = &a->op;
+    x->position = (unsigned)i + 1;
     x->behind = a->asked_on[i];
     x->awaited = a->status != RLOCK_OK;
     rl_vote_limit(a, x);

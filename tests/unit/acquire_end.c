@@ -6,18 +6,19 @@
 typedef struct other_waiter {
     rl_waiter waiter;
     rl_waker waker;
+    int woken;
 } other_waiter;
 
-static void ignore(rl_waker *w, rl_wake why, unsigned node)
+static void wake(rl_waker *w, rl_wake why, unsigned node)
 {
-    (void)w;
     (void)why;
     (void)node;
+    RL_CONTAINER(w, other_waiter, waker)->woken++;
 }
 
 static void stand_in_front(wait_for *w, other_waiter *o)
 {
-    o->waker.wake = ignore;
+    *o = (other_waiter){.waker = {wake}};
     EXPECT(
         rl_room_enter(&core(w)->rooms, &o->waiter, &play_job, NULL, &o->waker));
 }
@@ -53,6 +54,25 @@ TEST(acquire_end, an_owner_waits_for_no_answer_to_its_leave)
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(w.a.status, RLOCK_OK);
     answer(&w, YES);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* It may be executed after that one has queued, and take it out again. */
+TEST(acquire_end, who_queues_before_an_owners_leave_is_answered_looks_again)
+{
+    wait_for w;
+    other_waiter o;
+    open_wait(&w, 60000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    rl_rooms_hear_no_more(&core(&w)->rooms);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    stand_in_front(&w, &o);
+    answer(&w, YES);
+    EXPECT_INT(o.woken, 1);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, false);
     close_wait(&w, RLOCK_OK);
 }
 
