@@ -143,10 +143,8 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * The first client is the lock's home: its on_event gets the lock's events
  * (renewals go to each node's client), its rlock_stats count acquires and
  * releases, and when it is closed, calls answer RLOCK_ECLOSED. Any other that
- * is closed counts as a failed node; but rlock_client_free() of such a one does
- * not return before waits for the lock that are under way have ended, so cancel
- * these first. A lock made twice from the same clients is one lock, as with
- * rlock_new().
+ * is closed counts as a failed node, also for those who are waiting then. A
+ * lock made twice from the same clients is one lock, as with rlock_new().
  *
  * rlock_token()       the largest that the granting nodes gave out, written
  *                     back to a majority before acquire returns: larger than

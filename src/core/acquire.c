@@ -104,6 +104,8 @@ static bool enter_room(rl_acquire *a)
     rl_rooms *rooms = &a->home->rooms;
     if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker)) {
         a->held_back_us = rl_room_held_back_until(rooms, &a->waiter);
+        if (a->contest->attend)
+            a->contest->attend(a);
         return true;
     }
     rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
@@ -205,6 +207,8 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         return give_up(a, RLOCK_ECLOSED, now_us);
     if (why == RL_WAKE_CANCEL)
         return give_up(a, RLOCK_CANCELED, now_us);
+    if (a->contest->look)
+        a->contest->look(a);
     a->rung = a->rung || why == RL_WAKE_RUNG;
     if (why == RL_WAKE_RUNG)
         rl_add(&a->home->stats.wakeups, 1);

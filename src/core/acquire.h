@@ -23,6 +23,10 @@ typedef struct rl_contest {
     bool (*begin)(rl_acquire *a, int64_t now_us);
     /* After each round of it. Unless owned, nothing stays taken. */
     rl_try (*judge)(rl_acquire *a, int64_t now_us);
+    /* It waits in the room from now on; NULL: nothing else is to wake it. */
+    void (*attend)(rl_acquire *a);
+    /* It was woken; what concerns it elsewhere? NULL with attend. */
+    void (*look)(rl_acquire *a);
     /* A ring came; when to try. */
     int64_t (*rung)(rl_acquire *a, int64_t now_us);
     /* The wait is over: who is to be told? True: a round has been made. */
@@ -42,6 +46,8 @@ typedef struct rl_cancel {
 typedef struct rl_ballot {
     size_t n, quorum;
     rl_core *node[RLOCK_RED_MAX]; /* NULL: its client is closed */
+    /* This node's client is being closed: nothing is done with it any more. */
+    void (*drop)(struct rl_ballot *b, size_t i);
     rl_home *home;
     int64_t longest_lease_ms; /* as told; 0: what was used */
     bool check_uptime;
@@ -88,7 +94,7 @@ struct rl_acquire {
     rl_part one; /* of one server */
     rl_hold *draft;
 
-    const rl_ballot *ballot; /* of several */
+    rl_ballot *ballot; /* of several */
     rl_group *group;
     rl_part *raise[RLOCK_RED_MAX];
     int64_t ticket[RLOCK_RED_MAX];

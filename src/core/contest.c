@@ -114,4 +114,5 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     return true;
 }
 
-const rl_contest rl_contest_one = {begin, judge, rung, leave};
+const rl_contest rl_contest_one = {
+    .begin = begin, .judge = judge, .rung = rung, .leave = leave};

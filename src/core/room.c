@@ -229,23 +229,45 @@ int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w)
     return until_us;
 }
 
-void rl_rooms_listen(rl_rooms *r, rl_listener *l)
+static void wake_to_look(const rl_listener *l)
+{
+    l->waker->wake(l->waker, RL_WAKE_LOOK, l->index);
+}
+
+void rl_rooms_attend(rl_rooms *r, rl_listener *l)
 {
     rl_mutex_lock(&r->mutex);
     rl_map_add(&r->listeners, &l->node,
                rl_hash(l->what->name, l->what->len, 0));
+    if (r->closed)
+        wake_to_look(l);
     rl_mutex_unlock(&r->mutex);
+    l->attends = true;
+}
+
+void rl_rooms_listen(rl_rooms *r, rl_listener *l)
+{
+    rl_mutex_lock(&r->mutex);
     l->listens = true;
+    rl_mutex_unlock(&r->mutex);
 }
 
 void rl_rooms_unlisten(rl_rooms *r, rl_listener *l)
 {
-    if (!l->listens)
+    if (!l->attends)
         return;
     rl_mutex_lock(&r->mutex);
     rl_map_remove(&r->listeners, &l->node);
     rl_mutex_unlock(&r->mutex);
-    l->listens = false;
+    l->attends = l->listens = false;
+}
+
+bool rl_rooms_is_closed(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    bool closed = r->closed;
+    rl_mutex_unlock(&r->mutex);
+    return closed;
 }
 
 /* --- for Redisson's channels ---------------------------------------------- */
@@ -314,6 +336,8 @@ static void wake_listener(rl_map_node *n, void *arg)
 {
     const rl_listener *l = RL_CONTAINER(n, rl_listener, node);
     ring *it = arg;
+    if (!l->listens)
+        return;
     if (it->name && (l->what->len != it->len ||
                      memcmp(l->what->name, it->name, it->len) != 0))
         return;
@@ -386,11 +410,18 @@ void rl_rooms_cancel_all(rl_rooms *r)
     rl_mutex_unlock(&r->mutex);
 }
 
+static void wake_attending(rl_map_node *n, void *arg)
+{
+    (void)arg;
+    wake_to_look(RL_CONTAINER(n, rl_listener, node));
+}
+
 void rl_rooms_close(rl_rooms *r)
 {
     rl_wake why = RL_WAKE_CLOSE;
     rl_mutex_lock(&r->mutex);
     r->closed = true;
     rl_map_each(&r->map, wake_room, &why);
+    rl_map_each(&r->listeners, wake_attending, NULL);
     rl_mutex_unlock(&r->mutex);
 }

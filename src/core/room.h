@@ -5,8 +5,9 @@
  * is their turn. So the server's queue has one entry for each client, and a
  * release wakes one waiter of one process.
  *
- * The front of a Red lock also listens at the other nodes' clients, whose bells
- * stand in those nodes' queues.
+ * Who waits for a Red lock attends at all nodes' clients, to hear when one is
+ * closed; the front also listens there, for their bells stand in those nodes'
+ * queues.
  *
  * The rooms' mutex guards all members below that are not marked "fixed". A
  * waiter and a listener live with their acquire; a room exists while it has
@@ -47,13 +48,14 @@ struct rl_room {
     char name[];       /* fixed */
 };
 
-/* Hears the rings for a name, for a waiter of another client. */
+/* Hears of a client what concerns a waiter of another one. */
 typedef struct rl_listener {
     rl_map_node node;
     const rl_target *what; /* fixed */
     rl_waker *waker;       /* fixed */
     unsigned index;        /* fixed; which node of the Red lock this is */
-    bool listens;          /* the acquiring owner's own */
+    bool attends;          /* the acquiring owner's own: it is in the map */
+    bool listens;          /* also to the rings for the name */
 } rl_listener;
 
 /*
@@ -126,8 +128,14 @@ void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
                         int64_t until_us);
 int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w);
 
+/*
+ * Is woken to look when the client is closed, now or later; then, when it
+ * listens, too, also by rings. rl_rooms_unlisten() ends both, if there was one.
+ */
+void rl_rooms_attend(rl_rooms *r, rl_listener *l);
 void rl_rooms_listen(rl_rooms *r, rl_listener *l);
-void rl_rooms_unlisten(rl_rooms *r, rl_listener *l); /* if it listens */
+void rl_rooms_unlisten(rl_rooms *r, rl_listener *l);
+bool rl_rooms_is_closed(rl_rooms *r);
 
 /*
  * For a client that listens on Redisson's channels: calls came() and went(),
@@ -155,6 +163,7 @@ void rl_rooms_hear_no_more(rl_rooms *r);
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle);
 void rl_rooms_cancel_all(rl_rooms *r);
-void rl_rooms_close(rl_rooms *r); /* every waiter, now and later */
+/* Every waiter, now and later; and who attends, to look. */
+void rl_rooms_close(rl_rooms *r);
 
 #endif

@@ -100,12 +100,9 @@ static void listen(rl_acquire *a)
 {
     for (size_t i = 0; i < a->ballot->n; i++) {
         rl_core *c = a->ballot->node[i];
-        rl_listener *l = &a->listener[i];
-        if (!c || l->listens)
+        if (!c || a->listener[i].listens)
             continue;
-        *l = (rl_listener){
-            .what = a->what, .waker = a->op.waker, .index = (unsigned)i};
-        rl_rooms_listen(&c->rooms, l);
+        rl_rooms_listen(&c->rooms, &a->listener[i]);
         a->listen(c);
     }
 }
@@ -364,6 +361,36 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     return rl_vote_agree_on_token(a, now_us) ? accept(a, now_us) : RL_TRY_MORE;
 }
 
+/* --- waiting -------------------------------------------------------------- */
+
+static void attend(rl_acquire *a)
+{
+    for (size_t i = 0; i < a->ballot->n; i++) {
+        rl_core *c = a->ballot->node[i];
+        rl_listener *l = &a->listener[i];
+        *l = (rl_listener){
+            .what = a->what, .waker = a->op.waker, .index = (unsigned)i};
+        if (c)
+            rl_rooms_attend(&c->rooms, l);
+    }
+}
+
+/* A node whose client is freed is left; who frees it waits for that. */
+static void drop_closed(rl_acquire *a)
+{
+    rl_ballot *b = a->ballot;
+    for (size_t i = 0; i < b->n; i++) {
+        rl_core *c = b->node[i];
+        if (!c || c == a->home || !rl_rooms_is_closed(&c->rooms))
+            continue;
+        rl_rooms_unlisten(&c->rooms, &a->listener[i]);
+        a->asked_on[i] = NULL;
+        a->op.rung &= ~(1u << i);
+        b->node[i] = NULL;
+        b->drop(b, i);
+    }
+}
+
 /*
  * When a quorum holds the lock, those who wait could wake each other for ever
  * at the nodes that are left: a vote there ends with a release, and Redisson's
@@ -428,4 +455,9 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     return true;
 }
 
-const rl_contest rl_contest_vote = {begin, judge, rung, leave};
+const rl_contest rl_contest_vote = {.begin = begin,
+                                    .judge = judge,
+                                    .attend = attend,
+                                    .look = drop_closed,
+                                    .rung = rung,
+                                    .leave = leave};

@@ -45,18 +45,31 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
 
 /* --- acquire -------------------------------------------------------------- */
 
+/* The nodes of a call, as its vote has them. */
+typedef struct vote {
+    rl_ballot ballot;
+    rl_nodes *ns;
+} vote;
+
+static void drop(rl_ballot *b, size_t i)
+{
+    rl_nodes_leave_one(RL_CONTAINER(b, vote, ballot)->ns, i);
+}
+
 static rlock_status acquire_first(rlock *lk, rl_nodes *ns, int64_t wait_ms,
                                   int64_t lease_ms, rl_cancel cancel)
 {
     rl_red *r = (rl_red *)lk;
     int64_t now_us = rl_now_us();
-    rl_ballot b = {.n = ns->n,
-                   .quorum = ns->quorum,
-                   .home = &lk->client->home,
-                   .longest_lease_ms = r->longest_lease_ms,
-                   .check_uptime = r->check_uptime,
-                   .ahead_us = &r->ahead_us};
-    memcpy(b.node, ns->core, sizeof b.node);
+    vote v = {.ns = ns,
+              .ballot = {.n = ns->n,
+                         .quorum = ns->quorum,
+                         .drop = drop,
+                         .home = &lk->client->home,
+                         .longest_lease_ms = r->longest_lease_ms,
+                         .check_uptime = r->check_uptime,
+                         .ahead_us = &r->ahead_us}};
+    memcpy(v.ballot.node, ns->core, sizeof v.ballot.node);
     rl_acquire a = {.contest = &rl_contest_vote,
                     .home = ns->core[0],
                     .what = &lk->target,
@@ -66,7 +79,7 @@ static rlock_status acquire_first(rlock *lk, rl_nodes *ns, int64_t wait_ms,
                     .wait_ms = wait_ms,
                     .lease_ms = lease_ms,
                     .listen = rl_lock_listen,
-                    .ballot = &b};
+                    .ballot = &v.ballot};
     rl_op_init(&a.op);
     a.op.several = true;
     rl_acquire_init(&a, now_us);

@@ -43,6 +43,7 @@ typedef struct rl_nodes {
 
 void rl_nodes_enter(rl_nodes *ns, const rlock *lk);
 void rl_nodes_leave(rl_nodes *ns);
+void rl_nodes_leave_one(rl_nodes *ns, size_t i); /* that is open */
 
 /* The calling thread's holds. False: it has none. */
 bool rl_nodes_pick(rl_nodes *ns, const rlock *lk);

@@ -41,14 +41,18 @@ void rl_nodes_enter(rl_nodes *ns, const rlock *lk)
     }
 }
 
+void rl_nodes_leave_one(rl_nodes *ns, size_t i)
+{
+    rl_holds_put(&ns->core[i]->holds, ns->hold[i]);
+    ns->core[i] = NULL;
+    rl_client_leave(ns->red->client[i], ns->cancel[i]);
+}
+
 void rl_nodes_leave(rl_nodes *ns)
 {
-    for (size_t i = 0; i < ns->n; i++) {
-        if (!ns->core[i])
-            continue;
-        rl_holds_put(&ns->core[i]->holds, ns->hold[i]);
-        rl_client_leave(ns->red->client[i], ns->cancel[i]);
-    }
+    for (size_t i = 0; i < ns->n; i++)
+        if (ns->core[i])
+            rl_nodes_leave_one(ns, i);
     rl_group_unref(ns->group);
 }
 

@@ -122,6 +122,27 @@ TEST(red_waiting, closing_another_client_is_a_node_that_failed)
     party_end(&p, &ns);
 }
 
+/* Neither who is in front nor who stands behind keeps it from being freed. */
+TEST(red_waiting, closing_another_client_ends_no_wait_and_waits_for_none)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    nodes_take(&ns, 0, 3);
+    waiter *w[2];
+    for (size_t i = 0; i < 2; i++) {
+        w[i] = waiter_start(p.lk, RLOCK_FOREVER, 60000);
+        EVENTUALLY(SOON, stats_of(p.cl[0]).waiting_now == i + 1);
+    }
+    party_free_client(&p, 2);
+    for (size_t i = 0; i < 2; i++)
+        EXPECT(!waiter_returned(w[i]));
+    nodes_give_back(&ns, 0, 3);
+    for (size_t i = 0; i < 2; i++)
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
+    EXPECT(!node_has(ns.sv[2]));
+    party_end(&p, &ns);
+}
+
 TEST(red_waiting, closing_the_first_client_while_holding_ends_the_hold)
 {
     nodes ns = nodes_start(3);

@@ -9,19 +9,26 @@
 
 typedef struct election {
     play p;
+    unsigned dropped; /* nodes: a bit for each */
     rl_acquire a;
     rl_ballot b;
     atomic_int_least64_t ahead_us;
     atomic_uint cancels;
 } election;
 
+static inline void drop(rl_ballot *b, size_t i)
+{
+    RL_CONTAINER(b, election, b)->dropped |= 1u << i;
+}
+
 static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
 {
     play_open(&e->p, NODES);
     e->ahead_us = 0;
-    e->cancels = 0;
+    e->cancels = e->dropped = 0;
     e->b = (rl_ballot){.n = NODES,
                        .quorum = NODES / 2 + 1,
+                       .drop = drop,
                        .home = &e->p.home,
                        .ahead_us = &e->ahead_us};
     for (size_t i = 0; i < NODES; i++)

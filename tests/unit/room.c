@@ -262,6 +262,8 @@ TEST(room, a_listener_hears_the_rings_for_its_name)
     open_with(&r, g, 0);
     rl_listener a = listener_of(&g[0], &red_job, 2);
     rl_listener b = listener_of(&g[1], &other, 0);
+    rl_rooms_attend(&r, &a);
+    rl_rooms_attend(&r, &b);
     rl_rooms_listen(&r, &a);
     rl_rooms_listen(&r, &b);
     EXPECT(a.listens);
@@ -280,6 +282,7 @@ TEST(room, a_listener_looks_again_when_rings_may_have_been_missed)
     guest g;
     open_with(&r, &g, 0);
     rl_listener l = listener_of(&g, &red_job, 1);
+    rl_rooms_attend(&r, &l);
     rl_rooms_listen(&r, &l);
     rl_rooms_hear(&r);
     expect_woken(&g, 1, RL_WAKE_LOOK);
@@ -294,11 +297,34 @@ TEST(room, who_listens_no_more_hears_nothing)
     open_with(&r, &g, 0);
     rl_listener l = listener_of(&g, &red_job, 1);
     rl_rooms_unlisten(&r, &l); /* it never did */
+    rl_rooms_attend(&r, &l);
     rl_rooms_listen(&r, &l);
     rl_rooms_unlisten(&r, &l);
     EXPECT(!l.listens);
     EXPECT(!rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
     EXPECT_INT(g.woken, 0);
+    rl_rooms_fini(&r, false);
+}
+
+TEST(room, who_attends_hears_no_ring_but_looks_when_it_is_closed)
+{
+    rl_rooms r;
+    guest g, late;
+    open_with(&r, &g, 0);
+    rl_listener l = listener_of(&g, &red_job, 1);
+    rl_rooms_attend(&r, &l);
+    EXPECT(!rl_rooms_wake(&r, "job", 3, RL_WAKE_RUNG));
+    rl_rooms_hear(&r);
+    EXPECT_INT(g.woken, 0);
+    EXPECT(!rl_rooms_is_closed(&r));
+    rl_rooms_close(&r);
+    EXPECT(rl_rooms_is_closed(&r));
+    expect_woken(&g, 1, RL_WAKE_LOOK);
+    rl_listener comer = listener_of(&late, &red_job, 1);
+    rl_rooms_attend(&r, &comer);
+    expect_woken(&late, 1, RL_WAKE_LOOK);
+    rl_rooms_unlisten(&r, &l);
+    rl_rooms_unlisten(&r, &comer);
     rl_rooms_fini(&r, false);
 }
 

@@ -235,3 +235,18 @@ TEST(vote_wait, what_each_node_said_is_told_when_the_time_is_up)
     settle(&e);
     play_close(&e.p);
 }
+
+TEST(vote_wait, a_node_whose_client_is_closed_is_left_at_once)
+{
+    election e;
+    wait_with_bells(&e);
+    rl_rooms_close(&play_core(&e.p, 1)->rooms);
+    EXPECT_INT(e.p.why, RL_WAKE_LOOK);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_INT(e.dropped, 1u << 1);
+    EXPECT_INT(play_core(&e.p, 1)->rooms.listeners.count, 0);
+    EXPECT_INT(e.p.client[1].line.pending, 0);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
