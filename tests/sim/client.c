@@ -197,6 +197,9 @@ void client_open(process *p, server *s, client *c)
 /* What goes on ends; holds of one lock refer to several clients. */
 static void client_end(client *c)
 {
+    rl_rooms *rooms = &c->e.core.rooms;
+    rl_rooms_fini(rooms, false); /* who waited there is gone already */
+    rl_rooms_init(rooms);
     keeper_close(c);
     notifier_close(c);
     doorbell_close(c);

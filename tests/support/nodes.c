@@ -153,13 +153,6 @@ void nodes_give_back(const nodes *ns, size_t from, size_t to)
         EXPECT_INT(server_int(ns->sv[i], "DEL %s", SCENE_LOCK), 1);
 }
 
-void nodes_expect_nothing_left(const nodes *ns)
-{
-    EVENTUALLY(SOON, nodes_having(ns) == 0);
-    for (size_t i = 0; i < ns->n; i++)
-        expect_nothing_left(ns->sv[i]);
-}
-
 void nodes_expect_all_undone(const nodes *ns)
 {
     EVENTUALLY(SOON, nodes_having(ns) == 0);
@@ -200,7 +193,7 @@ void party_hold(party *p, int64_t lease_ms)
 void party_hold_renewed(party *p)
 {
     party_hold(p, 30000);
-    EXPECT_STATUS(rlock_extend(p->lk, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, rlock_extend(p->lk, RLOCK_WATCHDOG) == RLOCK_OK);
 }
 
 int party_events(const party *p, rlock_event_type type)
@@ -237,7 +230,7 @@ void expect_undisturbed_party(party *p)
 {
     party_hold(p, LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
-    EXPECT_INT(party_holding(p), 0);
+    EVENTUALLY(SOON, party_holding(p) == 0);
 }
 
 void nodes_flush(const nodes *ns, size_t n)
