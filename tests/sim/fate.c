@@ -12,7 +12,7 @@
 const char *const fault_names[FAULTS] = {
     "cut",     "freeze", "silence",  "pause",  "restart", "rollback", "wipe",
     "flush",   "memory", "step",     "delete", "deaf",    "refusal",  "oddity",
-    "foreign", "stop",   "scarcity", "death",  "cancel",  "force"};
+    "foreign", "stop",   "scarcity", "death",  "cancel",  "force",    "ending"};
 
 /* --- the seed ------------------------------------------------------------- */
 
@@ -82,6 +82,9 @@ void config_draw(config *c, uint64_t seed)
     /* A cancel is no fault: who waits behind it must not feel it. */
     if (c->calm && chance_ppm(&dice, 700000))
         c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
+    /* Nor is the end of a thread. */
+    if (c->calm && chance_ppm(&dice, 300000))
+        c->fault_ppm[FAULT_ENDING] = 1 + chance_skewed(&dice, 3000);
 }
 
 /* --- whom it hits --------------------------------------------------------- */
@@ -255,6 +258,13 @@ static void kill_one(world *w)
     w->processes++;
 }
 
+/* It ends as soon as it holds something. */
+static void end_thread(process *p)
+{
+    owner *o = p->owner[chance_below(&p->w->chance, (int64_t)p->owners)];
+    o->ends = !p->is_dead;
+}
+
 static void hit_process(world *w, fault what)
 {
     process *p = some_process(w);
@@ -271,6 +281,8 @@ static void hit_process(world *w, fault what)
         size_t name = (size_t)chance_below(&w->chance, (int64_t)w->set.names);
         trace(w, "owner %u is canceled for %s", o->number, w->lock[name].name);
         owner_cancel(o, name);
+    } else if (what == FAULT_ENDING) {
+        end_thread(p);
     }
 }
 

@@ -208,6 +208,7 @@ static void judge_order(world *w)
 void judge_step(world *w)
 {
     judge_order(w);
+    judge_leftovers(w);
     for (size_t name = 0; name < w->set.names; name++) {
         judge_name(w, name);
         judge_progress(w, name);
@@ -225,7 +226,7 @@ void judge_end_of_hold(owner *o, size_t name)
                           : x->why != RL_LOSS_NONE;
 }
 
-static account *find_account(owner *o, const rl_hold *h)
+account *judge_account(owner *o, const rl_hold *h)
 {
     const char *uuid = h->holder + strlen(h->holder) - RL_UUID_LEN;
     for (size_t i = o->count; i > 0; i--)
@@ -257,7 +258,7 @@ void judge_loss(client *c, const rl_hold *h)
     owner *o = owner_by_serial(w, h->owner);
     word name = {rl_hold_name(h), h->name_len};
     size_t lock = judge_find_name(w, c->s, &name);
-    account *x = o && lock != NAMES_MAX ? find_account(o, h) : NULL;
+    account *x = o && lock != NAMES_MAX ? judge_account(o, h) : NULL;
     trace(w, "process %u is told that %s is lost: %s", c->p->index,
           rl_hold_name(h), rl_loss_text(h->loss));
     w->figures.losses++;
@@ -273,7 +274,7 @@ void judge_loss(client *c, const rl_hold *h)
     if (losses_told(o, x) > 1)
         judge_fail(w, "judge 3: owner %u is told twice that it lost %s",
                    o->number, judge_name_of(w, lock));
-    if (!w->set.red)
+    if (!w->set.red && h->owner == o->self.serial)
         judge_cause(o, lock, h);
 }
 
@@ -289,9 +290,10 @@ static bool was_lost(const owner *o, const account *x)
 
 void judge_accounts(owner *o)
 {
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = 0; i < o->count && !o->p->is_dead; i++) {
         const account *x = &o->accounts[i];
-        if (losses_told(o, x) != was_lost(o, x) && !o->p->is_dead)
+        judge_abandons(o, x, was_lost(o, x));
+        if (losses_told(o, x) != was_lost(o, x))
             judge_fail(o->p->w,
                        "judge 3: owner %u was told %u times of the loss of %s, "
                        "which was %s",

@@ -22,6 +22,8 @@ void judge_end_of_hold(owner *o, size_t name);
 /* The program is told that a hold is lost. */
 void judge_loss(client *c, const rl_hold *h);
 
+void judge_abandoned(client *c, const rl_hold *h); /* likewise */
+
 void judge_step(world *w); /* after each */
 
 /* judge_rest.c: progress, and what remains. */
@@ -30,6 +32,11 @@ void judge_freeing(world *w, size_t name); /* a release was executed */
 void judge_client(client *c);              /* about to be closed, all quiet */
 void judge_end(world *w);                  /* when nothing happens any more */
 void judge_accounts(owner *o);             /* about to be closed */
+
+/* ending.c */
+void ending_leaves(client *c, size_t name, const rl_hold *h);
+void judge_leftovers(world *w);
+void judge_abandons(const owner *o, const account *x, bool was_lost);
 
 /* judge_multi.c */
 void judge_union(owner *o, const handle *m);
@@ -43,6 +50,8 @@ void judge_circles(world *w, const owner *from);
 const char *judge_name_of(const world *w, size_t name);
 /* NAMES_MAX: none. */
 size_t judge_find_name(const world *w, const server *s, const word *name);
+
+account *judge_account(owner *o, const rl_hold *h); /* NULL: none */
 
 /* May it have been lost through nobody's fault since it was granted? */
 bool judge_excuses(const owner *o, size_t name);

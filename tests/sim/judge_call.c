@@ -8,7 +8,7 @@
 #include "script.h"
 #include "wire/script.h"
 
-/* The holder "pI:I:TID:UUID": its owner. */
+/* The holder "pI:I:TID:UUID": its owner, if that thread still runs. */
 static owner *owner_of_holder(world *w, const word *holder)
 {
     char text[RL_HOLDER_MAX];
@@ -17,7 +17,8 @@ static owner *owner_of_holder(world *w, const word *holder)
     snprintf(text, sizeof text, "%.*s", (int)holder->len, holder->at);
     if (sscanf(text, "p%u:%u:%ld:", &p, &again, &tid) != 3)
         return NULL;
-    return owner_by_serial(w, (uint64_t)tid);
+    owner *o = owner_by_serial(w, (uint64_t)tid);
+    return o && o->self.tid == tid ? o : NULL;
 }
 
 size_t judge_find_name(const world *w, const server *s, const word *name)

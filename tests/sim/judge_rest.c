@@ -147,8 +147,14 @@ static bool begins_with(const text *t, const char *prefix)
            memcmp(t->at, prefix, strlen(prefix)) == 0;
 }
 
-/* Is it of a lock that a process which lives has let go of? */
-static bool is_left(const world *w, const server *s, const entry *e)
+static bool has_ended(const world *w, long tid)
+{
+    const owner *o = owner_by_serial(w, (uint64_t)tid);
+    return o && o->self.tid != tid;
+}
+
+static bool is_left_by(const world *w, const server *s, const entry *e,
+                       bool ended)
 {
     if (s->data_lost || s->clock_broke || s->clock_went_back)
         return false;
@@ -157,14 +163,28 @@ static bool is_left(const world *w, const server *s, const entry *e)
         if (e->key.len != strlen(truth->name) ||
             memcmp(e->key.at, truth->name, e->key.len) != 0)
             continue;
-        unsigned p;
+        unsigned p, again;
+        long tid;
         char holder[RL_HOLDER_MAX];
         const text *t = e->kind == KIND_HASH ? &e->items[0].name : &e->value;
         snprintf(holder, sizeof holder, "%.*s", (int)t->len, t->at);
-        return sscanf(holder, "p%u:", &p) == 1 && p < w->processes &&
-               !w->process[p]->is_dead;
+        return sscanf(holder, "p%u:%u:%ld:", &p, &again, &tid) == 3 &&
+               p < w->processes && !w->process[p]->is_dead &&
+               (ended || !has_ended(w, tid));
     }
     return false;
+}
+
+/* Is it of a lock that a process which lives has let go of? */
+static bool is_left(const world *w, const server *s, const entry *e)
+{
+    return is_left_by(w, s, e, false);
+}
+
+/* Or that a thread of it left to its lease? */
+static bool is_left_too_long(const world *w, const server *s, const entry *e)
+{
+    return is_left_by(w, s, e, true);
 }
 
 static void look_at_keys(world *w, server *s,
@@ -197,11 +217,15 @@ static bool is_any(const world *w, const server *s, const entry *e)
 /* Keys live as long as lua/README.md says. */
 static void judge_server(world *w, server *s)
 {
-    int64_t longest_us = rl_max(60 * S, w->set.watchdog_ms * 5 * MS) + 70 * S +
-                         w->set.steps_back_us;
+    int64_t lease_us = w->set.watchdog_ms * 5 * MS;
+    int64_t longest_us =
+        rl_max(60 * S, lease_us) + 70 * S + w->set.steps_back_us;
     s->store.now_us = server_now(s);
     store_count(&s->store);
     look_at_keys(w, s, is_left, "whose owner has let go of it");
+    s->store.now_us = server_now(s) + lease_us;
+    store_count(&s->store);
+    look_at_keys(w, s, is_left_too_long, "whose thread has ended");
     s->store.now_us = server_now(s) + longest_us;
     store_count(&s->store);
     look_at_keys(w, s, is_no_token, "which nobody needs any more");

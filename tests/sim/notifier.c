@@ -30,6 +30,8 @@ static bool deliver(client *c)
     h->reports &= ~(1u << type);
     if (type == RLOCK_EVENT_LOST)
         judge_loss(c, h);
+    else if (type == RLOCK_EVENT_ABANDONED)
+        judge_abandoned(c, h);
     if (h->reports)
         return true;
     rl_hold_unqueue_locked(t, h);

@@ -248,6 +248,8 @@ static void go_on(owner *o)
     if (o->is_done)
         return;
     if (process_now(o->p) >= o->next_us) {
+        if (o->ends && last_held(o) != NAMES_MAX)
+            owner_ends(o);
         look(o);
         choose(o);
         if (o->runner.op && runner_go_on(&o->runner))
@@ -300,9 +302,9 @@ void owner_close(owner *o)
     free(o);
 }
 
-owner *owner_by_serial(world *w, uint64_t serial)
+owner *owner_by_serial(const world *w, uint64_t serial)
 {
-    size_t number = (size_t)serial - 1;
+    size_t number = (size_t)(serial - 1) % THREADS_MAX;
     size_t p = number / OWNERS_MAX, i = number % OWNERS_MAX;
     if (serial == 0 || p >= w->processes || i >= w->process[p]->owners)
         return NULL;

@@ -14,8 +14,9 @@ typedef struct account {
     size_t name;
     uint64_t token;
     unsigned in_union; /* those with one number are lost as one; 0: alone */
-    unsigned losses_told;
-    bool lost; /* it was, for all that is known at its end */
+    unsigned losses_told, abandons_told;
+    bool abandoned; /* its thread has ended */
+    bool lost;      /* it was, for all that is known at its end */
     rl_loss why;
 } account;
 
@@ -75,6 +76,7 @@ struct owner {
     account *accounts;
     size_t count, room;
     bool is_done;
+    bool ends;       /* its thread does, as soon as it holds something */
     int64_t next_us; /* local: when the program goes on */
     thread thread;
     handle one[NAMES_MAX], multi[MULTIS_MAX];
@@ -95,7 +97,11 @@ struct owner {
 owner *owner_open(process *p, unsigned index);
 void owner_close(owner *o);
 void owner_dies(owner *o);
-owner *owner_by_serial(world *w, uint64_t serial);
+
+/* ending.c: its thread ends, and another takes its place. */
+void owner_ends(owner *o);
+void owner_forgets(owner *o, size_t name);
+owner *owner_by_serial(const world *w, uint64_t serial);
 bool owner_is_waiting(const owner *o, size_t name);
 const char *owner_names(const owner *o, unsigned names); /* for messages */
 

@@ -94,13 +94,8 @@ static void unlock(owner *o)
     o->now->levels -= o->now->levels > 0;
     FOR_EACH_NAME(name, o->names)
     {
-        holding *have = &o->holding[name];
-        if (!have->releasing)
-            continue;
-        judge_end_of_hold(o, name);
-        rl_holds_put(&o->p->client[have->at].e.core.holds, have->hold);
-        rl_group_unref(have->group);
-        *have = (holding){0};
+        if (o->holding[name].releasing)
+            owner_forgets(o, name);
     }
     tell(o, s);
 }

@@ -27,6 +27,9 @@
 #define OWNERS_MAX  4
 #define NAMES_MAX   4
 
+/* Of one generation; who follows one that ends has a number so much larger. */
+#define THREADS_MAX (PROCS_MAX * OWNERS_MAX)
+
 #define MS INT64_C(1000)
 #define S  INT64_C(1000000)
 
@@ -61,6 +64,7 @@ typedef enum fault {
     FAULT_DEATH,    /* a process is gone */
     FAULT_CANCEL,   /* a waiting owner is canceled */
     FAULT_FORCE,    /* an owner frees a lock by force */
+    FAULT_ENDING,   /* a thread ends while it holds locks */
     FAULTS
 } fault;
 
@@ -359,6 +363,12 @@ typedef struct lock_truth {
     bool is_late;    /* for longer than it should be */
 } lock_truth;
 
+/* What a thread that has ended held on a server. */
+typedef struct leftover {
+    char uuid[RL_UUID_LEN];
+    int64_t until_ms; /* by the server's clock; 0: nothing */
+} leftover;
+
 typedef struct figures {
     unsigned long long steps, acquires, busy, timeouts, canceled, failed;
     unsigned long long reentries, extends, releases, releases_lost, losses;
@@ -381,6 +391,7 @@ struct world {
     size_t processes;
     process *process[PROCS_MAX];
     lock_truth lock[NAMES_MAX];
+    leftover left[SERVERS_MAX][NAMES_MAX]; /* the latest of each */
     const owner *contends; /* has begun to wait in this step; NULL: nobody */
     bool is_quiet;         /* faults are over */
     bool is_ending;        /* and nobody begins anything any more */
