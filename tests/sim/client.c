@@ -192,10 +192,11 @@ void client_open(process *p, server *s, client *c)
     keeper_open(c);
     notifier_open(c);
     doorbell_open(c);
+    closer_open(c);
 }
 
 /* What goes on ends; holds of one lock refer to several clients. */
-static void client_end(client *c)
+void client_end(client *c)
 {
     rl_rooms *rooms = &c->e.core.rooms;
     rl_rooms_fini(rooms, false); /* who waited there is gone already */
@@ -207,16 +208,24 @@ static void client_end(client *c)
     pool_close(c);
 }
 
-static void client_close(client *c)
+void client_fini(client *c)
 {
     rl_core *core = &c->e.core;
-    judge_client(c);
-    rl_cond_fini(&c->handle.idle);
-    rl_mutex_fini(&c->handle.mutex);
     rl_rooms_fini(&core->rooms, false);
     rl_longest_fini(&core->longest, false);
     rl_holds_fini(&core->holds, false);
     rl_identity_fini(&core->identity);
+}
+
+static void client_close(client *c)
+{
+    if (c->stage != CLIENT_CLOSED) {
+        judge_client(c);
+        client_fini(c);
+    }
+    closer_close(c);
+    rl_cond_fini(&c->handle.idle);
+    rl_mutex_fini(&c->handle.mutex);
 }
 
 /* --- processes ------------------------------------------------------------ */
@@ -242,7 +251,8 @@ void process_close(process *p)
     for (size_t i = 0; i < p->owners; i++)
         owner_close(p->owner[i]);
     for (size_t i = 0; i < p->w->set.servers; i++)
-        client_end(&p->client[i]);
+        if (p->client[i].stage != CLIENT_CLOSED)
+            client_end(&p->client[i]);
     for (size_t i = 0; i < p->w->set.servers; i++)
         client_close(&p->client[i]);
     free(p);

@@ -289,6 +289,9 @@ void doorbell_open(client *c)
 void doorbell_close(client *c)
 {
     doorbell *d = &c->doorbell;
+    if (d->is_over)
+        return;
+    d->is_over = true;
     conn_close(d->conn);
     task_fini(&d->runner.task);
     text_free(&d->names);

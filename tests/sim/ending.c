@@ -88,8 +88,8 @@ static void leave_keys(owner *o)
     for (size_t i = 0; i < w->set.servers; i++) {
         client *c = &o->p->client[i];
         for (size_t name = 0; name < w->set.names; name++) {
-            const rl_hold *h = rl_holds_find_locked(
-                &c->e.core.holds, owner_target(o, name), o->self.serial);
+            const rl_hold *h =
+                client_find(c, owner_target(o, name), o->self.serial);
             if (h)
                 ending_leaves(c, name, h);
         }

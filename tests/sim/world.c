@@ -107,9 +107,11 @@ static bool all_is_done(const world *w)
             if (!x->owner[i]->is_done)
                 return false;
         for (size_t i = 0; i < w->set.servers; i++)
-            if (!keeper_is_idle(&x->client[i]) ||
-                !rl_list_is_empty(&x->client[i].e.core.holds.reports) ||
-                x->client[i].doorbell.runner.op)
+            if (x->client[i].stage != CLIENT_CLOSED &&
+                (!client_is_open(&x->client[i]) ||
+                 !keeper_is_idle(&x->client[i]) ||
+                 !rl_list_is_empty(&x->client[i].e.core.holds.reports) ||
+                 x->client[i].doorbell.runner.op))
                 return false;
     }
     return true;

@@ -65,6 +65,7 @@ typedef enum fault {
     FAULT_CANCEL,   /* a waiting owner is canceled */
     FAULT_FORCE,    /* an owner frees a lock by force */
     FAULT_ENDING,   /* a thread ends while it holds locks */
+    FAULT_CLOSING,  /* a client is freed while owners wait and hold */
     FAULTS
 } fault;
 
@@ -263,8 +264,15 @@ bool runner_go_on(runner *r);
 typedef struct keeper {
     task task;
     conn *dialing;
-    bool is_stopping;
+    bool is_stopping, has_stopped; /* its last try is under way, or over */
 } keeper;
+
+typedef enum client_stage {
+    CLIENT_OPEN,
+    CLIENT_CLOSING, /* calls are still inside */
+    CLIENT_STOPPING,
+    CLIENT_CLOSED /* its tables are gone */
+} client_stage;
 
 typedef struct doorbell {
     runner runner; /* passes rings on */
@@ -274,7 +282,7 @@ typedef struct doorbell {
     text names; /* rings for nobody, each with a NUL behind it */
     char name[RLOCK_NAME_MAX + 1];
     conn *conn;
-    bool started, subscribed, refused, poked, asked;
+    bool is_over, started, subscribed, refused, poked, asked;
     int64_t pause_us, until_us, heard_us, began_us;
     text known; /* of Redisson's channels, each with a NUL behind it */
 } doorbell;
@@ -297,8 +305,10 @@ struct client {
     int64_t down_until_us;
     conn *trial; /* of a server that is down */
     keeper keeper;
-    task notifier;
+    task notifier, closer;
     doorbell doorbell;
+    client_stage stage;
+    int64_t closing_us; /* true time: since when */
 };
 
 void client_open(process *p, server *s, client *c);
@@ -307,9 +317,19 @@ static inline client *client_of(rl_core *core)
     return RL_CONTAINER(core, client, e.core);
 }
 int64_t client_now(const client *c);
+void client_end(client *c);
+void client_fini(client *c);
+
+/* closing.c: somebody frees it. */
+void client_free(client *c);
+bool client_is_open(const client *c);
+rl_hold *client_find(client *c, const rl_target *what, uint64_t serial);
+void closer_open(client *c);
+void closer_close(client *c);
 
 void keeper_open(client *c);
 void keeper_close(client *c);
+void keeper_stop(client *c); /* after a last try */
 void keeper_expect(client *c, int64_t now_us);
 bool keeper_is_idle(const client *c);
 void doorbell_open(client *c);
@@ -317,6 +337,7 @@ void doorbell_close(client *c);
 void doorbell_start(client *c);
 void notifier_open(client *c);
 void notifier_close(client *c);
+void notifier_finish(client *c); /* all that is to be told is told */
 
 /* Of the pool. */
 conn *pool_take(client *c, const void *behind, bool owing);
@@ -343,6 +364,7 @@ int64_t process_now(const process *p);
 process *process_open(world *w, unsigned index);
 void process_close(process *p);
 void process_stop(process *p, int64_t us);
+bool process_is_open(const process *p); /* all of its clients */
 
 /* Whose memory is asked for from here on; NULL: there is enough. */
 void memory_is_of(process *p);
