@@ -239,6 +239,13 @@ process *process_open(world *w, unsigned index)
     p->clock.since_us = w->now_us;
     p->clock.drift_ppm =
         chance_between(&w->chance, -w->set.drift_ppm, w->set.drift_ppm);
+    if (w->set.wild_ppm > 0 && chance_ppm(&w->chance, 400000)) {
+        p->clock.drift_ppm =
+            chance_ppm(&w->chance, 700000) ? -w->set.wild_ppm : w->set.wild_ppm;
+        p->clock_broke = true;
+        trace(w, "process %u: its clock drifts by %lld in a million", index,
+              (long long)p->clock.drift_ppm);
+    }
     for (size_t i = 0; i < w->set.servers; i++)
         client_open(p, &w->server[i], &p->client[i]);
     for (size_t i = 0; i < w->set.owners; i++)

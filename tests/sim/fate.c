@@ -70,6 +70,8 @@ static void draw_faults(config *c, chance *dice)
             c->fault_ppm[i] = 1 + chance_skewed(dice, 4000);
     /* Whose client is closed can do nothing any more. */
     c->fault_ppm[FAULT_CLOSING] /= 8;
+    if (chance_ppm(dice, 80000))
+        c->wild_ppm = chance_between(dice, 12000, 300000);
 }
 
 void config_draw(config *c, uint64_t seed)

@@ -76,7 +76,8 @@ bool judge_excuses_tokens(const world *w, size_t name)
 bool judge_excuses(const owner *o, size_t name)
 {
     const world *w = o->p->w;
-    return o->p->is_dead || o->p->clock_broke || any_clock(w, name, false) ||
+    return o->p->is_dead || judge_excuses_drift(o, name) ||
+           any_clock(w, name, false) ||
            o->holding[name].harm != judge_harm(w, name);
 }
 

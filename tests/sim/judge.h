@@ -59,6 +59,11 @@ bool judge_excuses(const owner *o, size_t name);
 unsigned judge_harm(const world *w, size_t name);
 bool judge_excuses_tokens(const world *w, size_t name);
 
+/* judge_drift.c */
+void judge_note_lease(world *w, server *s, size_t name);
+bool judge_excuses_drift(const owner *o, size_t name);
+owner *judge_owner_of(world *w, const word *holder); /* NULL: none */
+
 /* Is the owner told, now, that it holds it? */
 bool judge_believes(owner *o, size_t name);
 

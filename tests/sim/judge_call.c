@@ -9,7 +9,7 @@
 #include "wire/script.h"
 
 /* The holder "pI:I:TID:UUID": its owner, if that thread still runs. */
-static owner *owner_of_holder(world *w, const word *holder)
+owner *judge_owner_of(world *w, const word *holder)
 {
     char text[RL_HOLDER_MAX];
     unsigned p, again;
@@ -96,10 +96,12 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
     size_t name = n > 0 ? judge_find_name(w, c->s, &argv[0]) : NAMES_MAX;
     if (name == NAMES_MAX)
         return;
+    if (w->set.wild_ppm > 0)
+        judge_note_lease(w, c->s, name);
     if (is_force(script) && strncmp(reply, ":1", 2) == 0)
         server_is_misused(c->s);
     if (is_acquire(script) && len > 6 && strncmp(reply + 4, ":1", 2) == 0) {
-        owner *o = owner_of_holder(w, &argv[4]);
+        owner *o = judge_owner_of(w, &argv[4]);
         if (o)
             note_grant(o, name, &argv[4]);
     }

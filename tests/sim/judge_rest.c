@@ -170,7 +170,8 @@ static bool is_left_by(const world *w, const server *s, const entry *e,
         snprintf(holder, sizeof holder, "%.*s", (int)t->len, t->at);
         return sscanf(holder, "p%u:%u:%ld:", &p, &again, &tid) == 3 &&
                p < w->processes && !w->process[p]->is_dead &&
-               (ended || (client_is_open(&w->process[p]->client[s->index]) &&
+               (ended || (!w->process[p]->clock_broke &&
+                          client_is_open(&w->process[p]->client[s->index]) &&
                           !has_ended(w, tid)));
     }
     return false;

@@ -47,6 +47,12 @@ typedef enum verb {
 
 #define MULTIS_MAX 2
 
+/* Of an owner whose clock drifts: what a server last had for it. */
+typedef struct lease {
+    char uuid[RL_UUID_LEN];
+    int64_t until_ms; /* by the server's clock */
+} lease;
+
 /* Of an owner. */
 typedef struct handle {
     rlock *lk; /* NULL: it has not been made yet */
@@ -74,6 +80,7 @@ struct owner {
     unsigned harm[NAMES_MAX];  /* of the server, at the latest grant there; of
                                   a Red lock at the first of a try */
     uint64_t tried[NAMES_MAX]; /* the hash of the holder id of that one */
+    lease lease[SERVERS_MAX][NAMES_MAX];
     account *accounts;
     size_t count, room;
     bool is_done;

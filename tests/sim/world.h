@@ -88,6 +88,7 @@ typedef struct config {
     bool redisson;
     bool pieces;           /* bytes come one by one */
     int64_t drift_ppm;     /* of clocks, either way */
+    int64_t wild_ppm;      /* of those of some processes; 0: none */
     int64_t steps_back_us; /* so far may a server's clock be set back */
     int64_t fault_ppm[FAULTS];
 } config;
