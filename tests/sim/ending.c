@@ -124,6 +124,8 @@ void owner_forgets(owner *o, size_t name)
 {
     holding *have = &o->holding[name];
     judge_end_of_hold(o, name);
+    if (owner_is_closed(o, name)) /* until it stops, a loss may be told */
+        o->accounts[have->account].untold = true;
     rl_holds_put(&o->p->client[have->at].e.core.holds, have->hold);
     rl_group_unref(have->group);
     *have = (holding){0};

@@ -101,10 +101,10 @@ static int64_t belief_end(const owner *o, size_t name)
 bool judge_believes(owner *o, size_t name)
 {
     const holding *have = &o->holding[name];
+    if (o->p->w->set.red) /* with its home, its group ends */
+        return red_believes(o, name);
     if (owner_is_closed(o, name))
         return false;
-    if (o->p->w->set.red)
-        return red_believes(o, name);
     return have->hold && !have->releasing && have->hold->state == RL_HELD &&
            process_now(o->p) < belief_end(o, name);
 }
