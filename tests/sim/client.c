@@ -198,9 +198,6 @@ void client_open(process *p, server *s, client *c)
 /* What goes on ends; holds of one lock refer to several clients. */
 void client_end(client *c)
 {
-    rl_rooms *rooms = &c->e.core.rooms;
-    rl_rooms_fini(rooms, false); /* who waited there is gone already */
-    rl_rooms_init(rooms);
     keeper_close(c);
     notifier_close(c);
     doorbell_close(c);
@@ -253,13 +250,22 @@ process *process_open(world *w, unsigned index)
     return p;
 }
 
+/* Its owners are gone, from rooms where some of them still waited. */
+static void cut_short(client *c)
+{
+    rl_rooms *rooms = &c->e.core.rooms;
+    rl_rooms_fini(rooms, false);
+    rl_rooms_init(rooms);
+    client_end(c);
+}
+
 void process_close(process *p)
 {
     for (size_t i = 0; i < p->owners; i++)
         owner_close(p->owner[i]);
     for (size_t i = 0; i < p->w->set.servers; i++)
         if (p->client[i].stage != CLIENT_CLOSED)
-            client_end(&p->client[i]);
+            cut_short(&p->client[i]);
     for (size_t i = 0; i < p->w->set.servers; i++)
         client_close(&p->client[i]);
     free(p);

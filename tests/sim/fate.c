@@ -87,10 +87,8 @@ void config_draw(config *c, uint64_t seed)
     /* A cancel is no fault: who waits behind it must not feel it. */
     if (c->calm && chance_ppm(&dice, 700000))
         c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
-    /* Nor is the end of a thread. But where one node of a Red lock is free, and
-       the others are left to a lease, waiters on Redisson's channel wake each
-       other by giving back their votes: known, and not judged yet. */
-    if (c->calm && !(c->red && c->redisson) && chance_ppm(&dice, 300000))
+    /* Nor is the end of a thread. */
+    if (c->calm && chance_ppm(&dice, 300000))
         c->fault_ppm[FAULT_ENDING] = 1 + chance_skewed(&dice, 3000);
 }
 
@@ -265,26 +263,14 @@ static void kill_one(world *w)
     w->processes++;
 }
 
-static bool acquires(const process *p)
-{
-    for (size_t i = 0; i < p->owners; i++)
-        if (p->owner[i]->verb == ACQUIRE)
-            return true;
-    return false;
-}
-
-/*
- * All of a process, which another one follows, or one. A wait for a Red lock is
- * in all its nodes' clients, and is not ended by the end of any but the first.
- */
+/* All of a process, which another one follows, or one. */
 static void free_clients(process *p)
 {
     world *w = p->w;
     size_t n = w->set.servers;
     bool one = n > 1 && chance_ppm(&w->chance, 500000);
     size_t i = one ? (size_t)chance_below(&w->chance, (int64_t)n) : 0;
-    if (p->is_dead || !process_is_open(p) || w->processes == PROCS_MAX ||
-        (w->set.red && one && i > 0 && acquires(p)))
+    if (p->is_dead || !process_is_open(p) || w->processes == PROCS_MAX)
         return;
     client_free(&p->client[i]);
     for (size_t k = 0; k < n && !one; k++)

@@ -56,7 +56,8 @@ void judge_grant(owner *o, size_t name)
     have->harm = o->harm[name];
     have->granted_us = w->now_us;
     have->account = open_account(o, name);
-    if (owner_is_closed(o, name)) /* meanwhile; it is told so from now on */
+    /* Closed meanwhile, it or a node of it: that is told from now on. */
+    if (owner_is_closed(o, name) || (w->set.red && !process_is_open(o->p)))
         return;
     if (!judge_believes(o, name)) {
         judge_fail(w, "judge 1: owner %u is told that it has %s, too late",
