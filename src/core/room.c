@@ -210,6 +210,14 @@ static int64_t held_back_until_locked(rl_rooms *r, uint64_t hash)
     return c.hash == hash ? c.until_us : 0;
 }
 
+bool rl_rooms_have(rl_rooms *r, const rl_target *what)
+{
+    rl_mutex_lock(&r->mutex);
+    bool have = find_locked(r, what->name, what->len, what->scope) != NULL;
+    rl_mutex_unlock(&r->mutex);
+    return have;
+}
+
 bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 {
     uint64_t hash = rl_hash(what->name, what->len, 0);

@@ -116,7 +116,10 @@ void rl_room_answered(rl_rooms *r, const rl_waiter *w);
 /* Has the server said that it is held, when asked at that time or later? */
 bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us);
 
-/* Does somebody wait here, or is the next comer held back? */
+/* Does somebody wait here? */
+bool rl_rooms_have(rl_rooms *r, const rl_target *what);
+
+/* The same, or is the next comer held back? */
 bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us);
 
 /*

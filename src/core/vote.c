@@ -435,10 +435,15 @@ static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
     rl_vote_limit(a, x);
 }
 
-/* Who owns it now leaves the nodes that have not granted it. */
+/*
+ * Who owns it now leaves the queues of nodes that have not granted it, unless
+ * somebody waits behind it here, by the same bell.
+ */
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
+    if (a->queued && rl_rooms_have(&a->home->rooms, a->what))
+        a->queued = 0;
     for (size_t i = 0; i < b->n; i++)
         if (b->node[i])
             rl_rooms_unlisten(&b->node[i]->rooms, &a->listener[i]);

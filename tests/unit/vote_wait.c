@@ -194,6 +194,22 @@ TEST(vote_wait,
     close_owned(&e);
 }
 
+TEST(vote_wait, an_owner_leaves_no_queue_when_another_waits_behind_it)
+{
+    election e;
+    rl_waiter behind;
+    rl_rooms *rooms = &play_core(&e.p, 0)->rooms;
+    wait_with_bells(&e);
+    EXPECT(rl_room_enter(rooms, &behind, &play_red, NULL, &e.p.waker));
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    EXPECT_STR(play_called(&e.p, 0), "hash/acquire");
+    rl_room_leave(rooms, &behind, true);
+    close_owned(&e);
+}
+
 TEST(vote_wait, an_owner_leaves_behind_a_try_that_is_late)
 {
     election e;
