@@ -212,10 +212,11 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
 
 /*
  * Closes and frees a client; NULL is accepted. Wakes every waiter with
- * RLOCK_ECLOSED, waits until the calls now running on the client have returned
- * (each within its command timeout), makes one last attempt, of at most a
- * second, to undo what failed calls may have left on the server, and joins the
- * client's threads.
+ * RLOCK_ECLOSED (but who waits for a Red lock that has its home elsewhere goes
+ * on without this node), waits until the calls now running on the client have
+ * returned (each within its command timeout), makes one last attempt, of at
+ * most a second, to undo what failed calls may have left on the server, and
+ * joins the client's threads.
  *
  * Locks that are still held are not released: their leases run out by
  * themselves. No further event is delivered for them.

@@ -46,7 +46,8 @@ typedef struct rl_cancel {
 typedef struct rl_ballot {
     size_t n, quorum;
     rl_core *node[RLOCK_RED_MAX]; /* NULL: its client is closed */
-    /* This node's client is being closed: nothing is done with it any more. */
+    /* Called once for a node whose client is being freed: lets go of it. The
+       acquire has nothing there any more. */
     void (*drop)(struct rl_ballot *b, size_t i);
     rl_home *home;
     int64_t longest_lease_ms; /* as told; 0: what was used */

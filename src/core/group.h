@@ -4,13 +4,15 @@
  * the group knows how many are needed, and notices, once, that too few are
  * left. A Multi lock needs all of them, a Red lock a quorum.
  *
- * A node of a Red lock that lost its hold is asked again, and joins again. So
- * that a quorum cannot lose it, somebody else have it, and all of them be back
- * before the last is noticed, a hold that is gone counts as gone since its
- * server last confirmed it: those that have joined since then were missing too.
+ * A node of a Red lock that lost its hold is asked again, and joins again. All
+ * nodes of a quorum might be flushed, and be back one after the other, so that
+ * at no time enough of them are known to be gone, though somebody else had the
+ * lock in between. So a hold that is gone counts as gone since its server last
+ * confirmed it, and those that have joined since then were missing, too.
  * Example: of three nodes the first is flushed, and noticed, and joins again at
  * 4 s; then the second, confirmed at 2 s and silent since, turns out to have
- * been flushed too. Between 2 s and 4 s only the third may have had it: lost.
+ * been flushed, too. Between 2 s and 4 s only the third may have had it: lost.
+ * (One that stays silent until its lease runs out is not found out.)
  *
  * Holds change under their own clients' mutexes, so what they share here is
  * atomic, and is changed only by the functions below. The states go one way:
@@ -76,7 +78,7 @@ bool rl_group_is_owned(const rl_group *g);
 /* Are its holds worth nothing any more, though they may run on? */
 bool rl_group_is_void(const rl_group *g);
 
-/* Red: this node has it, without a break since then. */
+/* Red: this node counts as one that has it, without a break, since then. */
 void rl_group_join(rl_group *g, unsigned node, int64_t there_us);
 
 /*

@@ -6,6 +6,28 @@
  */
 #include "core/hold.h"
 
+const char *rl_loss_text(rl_loss why)
+{
+    switch (why) {
+    case RL_LOSS_NONE:
+        break;
+    case RL_LOSS_EXPIRED:
+        return "its lease ran out";
+    case RL_LOSS_GONE:
+        return "the server no longer knows it: force-unlocked, deleted, or "
+               "the server lost its data";
+    case RL_LOSS_FOREIGN:
+        return "the key is no lock any more";
+    case RL_LOSS_GROUP:
+        return "too few nodes are left that hold it";
+    case RL_LOSS_CLOSED:
+        return "its client was closed";
+    case RL_LOSS_TOO_LONG:
+        return "it was held longer than max_hold_ms";
+    }
+    return "";
+}
+
 static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
@@ -15,7 +37,7 @@ static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     rl_holds_nudge_locked(t, RL_NOTIFIER, h->deadline_us);
 }
 
-/* Since when may the server not have it? RL_NEVER: it has it until now. */
+/* Since when may the server not have it? RL_NEVER: it had it until now. */
 static int64_t gone_since(const rl_hold *h, rl_loss why)
 {
     bool gone = why == RL_LOSS_GONE || why == RL_LOSS_FOREIGN;
@@ -53,7 +75,7 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     /* A node that is back may take part again. */
     if (g && g->quorum && rl_group_is_owned(g) && rl_group_is_renewed(g) &&
         why != RL_LOSS_CLOSED)
-        rl_hold_vacate_locked(t, h, now_us + rl_hold_renewal_period_us(t, h));
+        rl_hold_vacate_locked(t, h, now_us);
 }
 
 static void expire_locked(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -72,10 +94,15 @@ bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     return h->state == RL_HELD;
 }
 
-void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+/*
+ * A little before the other nodes are renewed: then they are confirmed after
+ * this one has it, and it counts when one of them is gone before the next time.
+ */
+void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
+    int64_t period_us = rl_hold_renewal_period_us(t, h);
     h->state = RL_VACANT;
-    rl_hold_schedule_locked(t, h, due_us);
+    rl_hold_schedule_locked(t, h, now_us + period_us - period_us / 8);
 }
 
 static void limit_renewal(const rl_holds *t, rl_hold *h)
@@ -88,13 +115,10 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
-    bool again = h->state == RL_VACANT;
     h->state = RL_HELD;
     h->token = token;
     h->count = 1;
     h->began_us = h->confirmed_us = sent_us;
-    if (rl_link_is_in(&h->owned)) /* it comes late to its group */
-        rl_group_join(h->group, h->member, again ? now_us : h->group->began_us);
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
     if (renewed)

@@ -67,6 +67,8 @@ typedef enum rl_loss {
     RL_LOSS_CLOSED    /* its client was closed */
 } rl_loss;
 
+const char *rl_loss_text(rl_loss why);
+
 struct rl_part;
 struct rl_holds;
 
@@ -137,6 +139,7 @@ typedef struct rl_holds {
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
     void (*wake[RL_SLEEPERS])(struct rl_holds *t);
     bool reconnected, stopping;
+    bool closed;         /* what is granted from now on is nobody's */
     bool wants_reports;  /* fixed: there is an on_event */
     int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
     int64_t max_hold_ms; /* fixed; 0: no limit */
@@ -304,8 +307,8 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
-/* The node does not have it; its client asks again from due_us on. */
-void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+/* The node does not have it; its client asks again with the next renewals. */
+void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)

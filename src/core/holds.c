@@ -365,6 +365,7 @@ void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us)
 {
     closing c = {t, home, now_us};
     rl_mutex_lock(&t->mutex);
+    t->closed = true;
     rl_map_each(&t->map, close_hold, &c);
     rl_mutex_unlock(&t->mutex);
 }

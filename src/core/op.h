@@ -220,9 +220,6 @@ static inline bool rl_hold_compares_locked(const rl_hold *h)
     return !agreed && h->unknown && h->token > 0;
 }
 
-/* Why it was lost, in words. */
-const char *rl_loss_text(rl_loss why);
-
 /* For parts: their call is written, and their answer noted. */
 void rl_part_write(const rl_ask *a, rl_bytes *to);
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us);

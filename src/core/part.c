@@ -307,10 +307,10 @@ void rl_part_let_go(rl_part *x)
         return;
     }
     x->holder = NULL;
-    /* Nobody would ask again; nor could he, without what goes with its caller.
-     */
+    /* Nobody would ask again; nor could he, if what it is about goes with its
+       caller. A leave has brought that. */
     x->ask.tries = 0;
-    x->ask.last = x->hold == NULL;
+    x->ask.last = !x->hold && x->verb != RL_VERB_LEAVE;
     if (!shares_its_hold(x))
         return;
     rl_mutex_lock(&x->core->holds.mutex);

@@ -1,6 +1,7 @@
 /*
- * The waiting rooms. Called by the acquiring owners, and by the doorbell's
- * thread, which wakes them.
+ * The waiting rooms. Called by the acquiring owners; by the doorbell's thread,
+ * which wakes them; by who frees the client, and by who reads that a leave was
+ * answered.
  *
  * What stays true, under the rooms' mutex: a room is in the map exactly while
  * it has waiters, and its first waiter is its front; who becomes the front is

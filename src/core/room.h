@@ -132,8 +132,9 @@ void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
 int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w);
 
 /*
- * Is woken to look when the client is closed, now or later; then, when it
- * listens, too, also by rings. rl_rooms_unlisten() ends both, if there was one.
+ * It is woken to look when the client is closed, now or later. After
+ * rl_rooms_listen() rings wake it, too. rl_rooms_unlisten() ends both; without
+ * rl_rooms_attend() it does nothing.
  */
 void rl_rooms_attend(rl_rooms *r, rl_listener *l);
 void rl_rooms_listen(rl_rooms *r, rl_listener *l);
@@ -154,7 +155,7 @@ bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w);
 /*
  * The doorbell is subscribed, or is so no more. When it begins, rings may have
  * been missed, so every front and listener looks again. `hears` is set under
- * the mutex: who enters is either woken by it, or has entered as `heard`.
+ * the mutex: the first in a room is either woken by it, or entered as `heard`.
  */
 void rl_rooms_hear(rl_rooms *r);
 void rl_rooms_hear_no_more(rl_rooms *r);

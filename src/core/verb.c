@@ -26,28 +26,6 @@
 #define WAKE_UP_OF_SEVERAL_US 4000
 #define LONGEST_HOLD_BACK_US  (20 * 1000)
 
-const char *rl_loss_text(rl_loss why)
-{
-    switch (why) {
-    case RL_LOSS_NONE:
-        break;
-    case RL_LOSS_EXPIRED:
-        return "its lease ran out";
-    case RL_LOSS_GONE:
-        return "the server no longer knows it: force-unlocked, deleted, or "
-               "the server lost its data";
-    case RL_LOSS_FOREIGN:
-        return "the key is no lock any more";
-    case RL_LOSS_GROUP:
-        return "too few nodes are left that hold it";
-    case RL_LOSS_CLOSED:
-        return "its client was closed";
-    case RL_LOSS_TOO_LONG:
-        return "it was held longer than max_hold_ms";
-    }
-    return "";
-}
-
 /* The fault of a call about a hold that is lost. */
 static rlock_status lost(rl_fault *f, rl_loss why)
 {
@@ -200,6 +178,17 @@ void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us)
 }
 
 /*
+ * Mostly a grant is late because the others were quicker by a moment: it counts
+ * from the beginning, like theirs. One for which no round would have waited may
+ * have been executed just now.
+ */
+static int64_t there_since(const rl_part *x, int64_t now_us)
+{
+    bool at_once = now_us - x->ask.sent_us <= x->patience_us;
+    return at_once ? x->hold->group->began_us : now_us;
+}
+
+/*
  * A grant of a Red lock that came late joins its group, unless the owner has
  * released it meanwhile, or undoes it.
  */
@@ -211,16 +200,17 @@ static void join_locked(rl_part *x, rl_holds *t, int64_t now_us)
     if (h->state != RL_DRAFT || !rl_link_is_in(&h->owned))
         return;
     note_draft(x, now_us);
-    if (x->verdict == RL_ACQUIRED && !rl_group_is_void(g)) {
+    if (x->verdict == RL_ACQUIRED && !rl_group_is_void(g) && !t->closed) {
+        rl_group_join(g, h->member, there_since(x, now_us));
         rl_hold_grant_locked(t, h, g->token, x->grant.sent_us,
                              rl_group_is_renewed(g), now_us);
         h->count = rl_group_count(g);
-    } else if (!rl_group_is_owned(g) || !rl_group_is_renewed(g)) {
+    } else if (!rl_group_is_owned(g) || !rl_group_is_renewed(g) || t->closed) {
         h->unknown = h->unknown || x->verdict == RL_ACQUIRED;
         rl_hold_end_locked(t, h, now_us);
         rl_hold_drop_locked(t, h, h->unknown, now_us);
     } else {
-        rl_hold_vacate_locked(t, h, now_us + rl_hold_renewal_period_us(t, h));
+        rl_hold_vacate_locked(t, h, now_us);
     }
 }
 
@@ -477,8 +467,9 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
         break;
     case RL_VERB_LEAVE:
         /* Somebody may have queued meanwhile, whom this has taken out. */
-        rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
-                      RL_WAKE_LOOK);
+        if (x->outcome != RL_NOT_EXECUTED)
+            rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
+                          RL_WAKE_LOOK);
         x->ok = r != NULL;
         break;
     case RL_VERB_RAISE:

@@ -27,7 +27,7 @@
 
 /* Contenders that split the votes must not meet again: pauses are random. */
 #define FIRST_PAUSE_US (10 * 1000)
-#define LAST_PAUSE_US  (250 * 1000)
+#define LAST_PAUSE_US  POLL_US
 
 /* How often a waiter looks by itself, lest it missed rings. */
 #define POLL_US (400 * 1000)
@@ -174,8 +174,7 @@ static void list_part(rl_acquire *a, rl_part *x, int64_t now_us)
     h->count = 1;
     if (x->ask.next != RL_ASK_WAITS) {
         if (rl_group_is_renewed(a->group))
-            rl_hold_vacate_locked(t, h,
-                                  now_us + rl_hold_renewal_period_us(t, h));
+            rl_hold_vacate_locked(t, h, now_us);
         else
             h->state = RL_VACANT;
     }

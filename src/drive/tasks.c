@@ -196,16 +196,16 @@ static void voted_locked(rl_holds *table, rl_task *t, bool granted,
     h->in_flight = false;
     if (h->state != RL_VACANT) /* released meanwhile, and being undone */
         return;
-    if (granted && rl_group_is_owned(g) &&
+    if (granted && rl_group_is_owned(g) && !table->closed &&
         rl_lease_deadline(t->ask.sent_us, table->renewal_ms) > now_us) {
         h->lease_ms = table->renewal_ms;
+        rl_group_join(g, h->member, now_us);
         rl_hold_grant_locked(table, h, g->token, t->ask.sent_us,
                              rl_group_is_renewed(g), now_us);
         h->count = rl_group_count(g);
     } else {
         h->unknown = h->unknown || granted;
-        rl_hold_vacate_locked(table, h,
-                              now_us + rl_hold_renewal_period_us(table, h));
+        rl_hold_vacate_locked(table, h, now_us);
     }
 }
 

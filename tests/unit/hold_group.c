@@ -24,7 +24,7 @@ TEST(hold_group, of_a_quorum_is_vacant_when_its_node_lost_it)
     lose(&p, 1, h[1], RL_LOSS_GONE);
     EXPECT_INT(h[1]->state, RL_VACANT);
     EXPECT_INT(due_us(&play_core(&p, 1)->holds, h[1]),
-               p.now_us + PLAY_LEASE_MS * MS / 3);
+               p.now_us + PLAY_LEASE_MS * MS / 3 * 7 / 8);
     EXPECT(rl_group_is_owned(g));
     EXPECT_INT(take_reports(&p, 1), 0);
     rl_group_unref(g);
@@ -70,6 +70,7 @@ TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
     rl_holds *t = &play_core(&p, 1)->holds;
     lose(&p, 1, h[1], RL_LOSS_GONE);
     rl_mutex_lock(&t->mutex);
+    rl_group_join(g, 1, p.now_us);
     rl_hold_grant_locked(t, h[1], 200, p.now_us, true, p.now_us);
     rl_mutex_unlock(&t->mutex);
     EXPECT_INT(h[1]->state, RL_HELD);
@@ -91,6 +92,7 @@ static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
     rl_holds *t = &play_core(p, 1)->holds;
     rl_mutex_lock(&t->mutex);
     p->now_us = began_us + back_ms * MS; /* asked for at once, granted then */
+    rl_group_join(g, 1, p->now_us);
     rl_hold_grant_locked(t, h[1], 200, began_us, true, p->now_us);
     rl_mutex_unlock(&t->mutex);
     t = &play_core(p, 0)->holds;

@@ -80,6 +80,7 @@ static void open_vacant(shift *s)
     rl_mutex_lock(&t->mutex);
     rl_hold_list_locked(t, s->h);
     rl_hold_vacate_locked(t, s->h, s->p.now_us);
+    rl_hold_schedule_locked(t, s->h, s->p.now_us);
     rl_mutex_unlock(&t->mutex);
 }
 
@@ -194,6 +195,19 @@ TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     play_pass(&s.p, LEASE_MS * MS);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
     EXPECT(asks_only(&s, s.h->layout->acquire));
+    close_shift(&s);
+}
+
+TEST(tasks, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
+{
+    shift s;
+    rl_home other = {0};
+    open_vacant(&s);
+    EXPECT_INT(ask(&s), 1);
+    rl_holds_close(&s.e.core.holds, &other, s.p.now_us);
+    answer(&s, VOTED(100, 900));
+    EXPECT_INT(s.h->state, RL_VACANT);
+    EXPECT(rl_group_lose_one(s.g, 1, RL_NEVER));
     close_shift(&s);
 }
 

@@ -317,11 +317,31 @@ TEST(verb, a_late_part_without_a_hold_is_not_sent_again)
 {
     deed d;
     open_deed(&d);
-    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    rl_part_inspect(d.x, core(&d), &play_job, NULL, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     let_go(&d);
     answer(&d, NOSCRIPT);
     EXPECT_INT(d.p.client[0].line.pending, 0);
+    close_deed(&d);
+}
+
+/* It has brought its name. */
+TEST(verb, a_late_leave_is_sent_again_when_the_server_lacks_the_script)
+{
+    deed d;
+    rl_target job = play_job;
+    char name[] = "job";
+    job.name = name;
+    open_deed(&d);
+    free(d.x);
+    d.x = rl_part_new_leave(core(&d), &job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    let_go(&d);
+    memset(name, 'x', 3);
+    answer(&d, NOSCRIPT);
+    EXPECT_STR(play_word(&d.p, 0, 0), "EVAL");
+    EXPECT_STR(play_word(&d.p, 0, 6), "job");
+    answer(&d, YES);
     close_deed(&d);
 }
 

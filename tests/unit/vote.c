@@ -162,6 +162,11 @@ static rl_group *open_owned(election *e, int64_t lease_ms)
     return own(e);
 }
 
+static bool is_lost_with_the_first(election *e, rl_group *g)
+{
+    return rl_group_lose_one(g, 0, hold(e, 0)->confirmed_us);
+}
+
 TEST(vote, a_grant_that_comes_late_joins_the_lock)
 {
     election e;
@@ -171,8 +176,35 @@ TEST(vote, a_grant_that_comes_late_joins_the_lock)
     expect_state(&e, 2, RL_HELD);
     EXPECT(hold(&e, 2)->count == 2 && hold(&e, 2)->token == 100);
     EXPECT(hold(&e, 2)->renewed);
-    EXPECT(!rl_group_lose_one(g, 0, hold(&e, 0)->confirmed_us));
+    EXPECT(!is_lost_with_the_first(&e, g));
     close_owned(&e);
+}
+
+/* It may have been executed long after the others, or just now. */
+TEST(vote, a_grant_that_was_too_late_to_wait_for_counts_from_then_on)
+{
+    election e;
+    rl_group *g = open_owned(&e, LEASE_MS);
+    play_pass(&e.p, LEASE_MS * MS / 20 + MS);
+    answer(&e, 2, VOTED(100, 900));
+    expect_state(&e, 2, RL_HELD);
+    EXPECT(is_lost_with_the_first(&e, g));
+    play_forget(&e.p);
+    play_close(&e.p);
+}
+
+TEST(vote, a_grant_that_comes_after_its_client_was_closed_joins_nothing)
+{
+    election e;
+    rl_home other = {0};
+    rl_group *g = open_owned(&e, RLOCK_WATCHDOG);
+    rl_holds_close(&play_core(&e.p, 2)->holds, &other, e.p.now_us);
+    answer(&e, 2, VOTED(100, 900));
+    EXPECT(!hold(&e, 2));
+    EXPECT_INT(play_core(&e.p, 2)->holds.undoing, 1);
+    EXPECT(is_lost_with_the_first(&e, g));
+    play_forget(&e.p);
+    play_close(&e.p);
 }
 
 /* As an owner does who unlocks: what asked for the hold releases it. */
