@@ -134,12 +134,16 @@ void judge_nothing_taken(owner *o, const handle *m)
 
 /* --- circles -------------------------------------------------------------- */
 
-/* Also during the call that takes it. */
+/*
+ * Also during the call that takes it. What it has by a client that is being
+ * closed it cannot give back, and so it ends with its lease.
+ */
 static bool has(owner *o, size_t name)
 {
     const rl_hold *h = client_find(owner_client(o, name), owner_target(o, name),
                                    o->self.serial);
-    return h && h->state == RL_HELD && process_now(o->p) < h->deadline_us;
+    return h && !owner_is_closed(o, name) && h->state == RL_HELD &&
+           process_now(o->p) < h->deadline_us;
 }
 
 /* What it waits for, if it keeps to the order; NAMES_MAX: for nothing. */

@@ -1,11 +1,12 @@
 #!/bin/sh
-# run.sh [--from N] [--seeds M] [--commands C]
+# run.sh [--from N] [--seeds M | --long] [--commands C]
 # run.sh --seed N [--trace]
 # run.sh --coverage [--seeds M]
 #
 # Builds the simulator, compares its store with a redis-server on C random
 # commands (200000), and runs M seeds (10000) from N (1) on; some of them twice,
 # which has to give the same history, byte for byte. A seed that fails is named.
+# --long is a million seeds: hours.
 # With --seed only that one is run; --trace tells what happens in it. With
 # --coverage it is built by clang with counters, and tells which part of the lines
 # and branches of src/core and src/wire M seeds (2000) reach; below 90 and 85 % is
@@ -29,6 +30,11 @@ while [ $# -gt 0 ]; do
         ;;
     --coverage)
         coverage=yes
+        shift
+        continue
+        ;;
+    --long)
+        seeds=1000000
         shift
         continue
         ;;
