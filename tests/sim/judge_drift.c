@@ -15,6 +15,18 @@ static bool names_no_holder(const world *w, size_t name)
     return what->layout == &rl_layouts[RLOCK_LAYOUT_TIMESTAMP];
 }
 
+/* Theirs have run out, and do not run again when the server's clock goes back.
+ */
+static void end_others(world *w, const owner *o, size_t server, size_t name)
+{
+    for (size_t i = 0; i < w->processes; i++) {
+        process *p = w->process[i];
+        for (size_t k = 0; p->clock_broke && k < p->owners; k++)
+            if (p->owner[k] != o)
+                p->owner[k]->lease[server][name].until_ms = 0;
+    }
+}
+
 /* Whose it is on the server now, and how long. */
 void judge_note_lease(world *w, server *s, size_t name)
 {
@@ -25,6 +37,7 @@ void judge_note_lease(world *w, server *s, size_t name)
                                            : &e->value;
     word holder = {t ? t->at : NULL, t ? t->len : 0};
     owner *o = t ? judge_owner_of(w, &holder) : NULL;
+    end_others(w, o, s->index, name);
     if (!o || !o->p->clock_broke || t->len < RL_UUID_LEN)
         return;
     lease *x = &o->lease[s->index][name];
