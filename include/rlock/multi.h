@@ -170,7 +170,10 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  *                     A node that hangs frees it when it wakes, and may then
  *                     free the vote of a later owner, who learns of it with
  *                     the next renewal and asks that node again, or is told
- *                     that the lock is lost if it was one vote too many
+ *                     that the lock is lost if it was one vote too many. It may
+ *                     also free votes of an acquire under way, before a
+ *                     majority knows its token: then the next token need not be
+ *                     larger
  *
  * The message in rlock_last_error() says what each node answered, by its
  * position, as far as there is room.
