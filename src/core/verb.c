@@ -32,13 +32,18 @@ static rlock_status lost(rl_fault *f, rl_loss why)
     return rl_fault_set(f, RLOCK_LOST, 0, "%s", rl_loss_text(why));
 }
 
-/* The server says that the hold is gone; says so, or why it was lost before. */
+/*
+ * The server says that the hold is gone; says so, or why it was lost before. A
+ * node of a Red lock may have granted it anew since this was asked, and an
+ * answer that was late is not about that.
+ */
 static void note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
 {
     rl_holds *t = &x->core->holds;
     rl_hold *h = x->hold;
     rl_mutex_lock(&t->mutex);
-    if (rl_hold_is_valid_locked(t, h, now_us))
+    bool anew = x->ask.sent_us < h->began_us;
+    if (rl_hold_is_valid_locked(t, h, now_us) && !anew)
         rl_hold_lose_locked(t, h, why, now_us);
     why = h->loss;
     rl_mutex_unlock(&t->mutex);

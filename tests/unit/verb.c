@@ -267,6 +267,38 @@ TEST(verb, a_late_part_keeps_its_hold_and_frees_itself)
     close_with_hold(&d);
 }
 
+/* It had lost the hold, and has granted it again since. */
+static void grant_anew(deed *d)
+{
+    rl_holds *t = &core(d)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_lose_locked(t, d->h, RL_LOSS_GONE, d->p.now_us);
+    EXPECT_INT(d->h->state, RL_VACANT);
+    rl_hold_grant_locked(t, d->h, 100, d->p.now_us, true, d->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+TEST(verb, a_late_answer_of_a_node_that_granted_it_anew_since_loses_nothing)
+{
+    deed d;
+    open_deed(&d);
+    rl_group *g = rl_group_new(&d.p.home, 1);
+    EXPECT(g && rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    rl_group_join(g, 1, 0);
+    rl_group_set_renewed(g, true);
+    d.h = play_member(&d.p, 0, &play_red, g, RLOCK_WATCHDOG);
+    d.h->refs++;
+    rl_part_extend(d.x, core(&d), d.h, RLOCK_WATCHDOG, RL_NEVER, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    let_go(&d);
+    play_pass(&d.p, MS);
+    grant_anew(&d);
+    answer(&d, NO);
+    EXPECT_INT(d.h->state, RL_HELD);
+    rl_group_unref(g);
+    close_with_hold(&d);
+}
+
 /* What the owner has asked since may have been executed after it. */
 TEST(verb, a_late_reentry_neither_counts_nor_prolongs)
 {
