@@ -98,13 +98,13 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     rl_holds_give_up_room(&a->home->holds, a->room);
     a->room = NULL;
     /* An owner's lease is running: it waits for no answer. */
-    rl_part *x = &a->one;
-    if (queued && owned)
-        x = rl_part_new_leave(a->home, a->what, now_us);
-    else if (queued)
-        rl_part_leave(x, a->home, a->what, now_us);
-    if (!queued || !x)
+    rl_part *x = NULL;
+    if (queued)
+        x = owned ? rl_part_new_leave(a->home, a->what, now_us) : &a->one;
+    if (!x)
         return false;
+    if (!owned)
+        rl_part_leave(x, a->home, a->what, now_us);
     x->op = &a->op;
     x->until_us = rl_min(x->until_us, a->call_until_us);
     x->awaited = !owned;

@@ -82,7 +82,7 @@ static void fail_once(trial *t)
         EVENTUALLY(SOON, !node_has(t->ns.sv[i]));
         expect_all_undone(t->ns.sv[i]);
     }
-    EVENTUALLY(SOON, party_holding(&t->p) == 0);
+    EXPECT_INT(party_holding(&t->p), 0);
 }
 
 /* Every count of each kind; the order does not matter. */
@@ -216,7 +216,7 @@ static void late_acquire(late *l, int64_t lease_ms)
 {
     EXPECT_STATUS(rlock_acquire(l->p.lk, 0, lease_ms), RLOCK_OK);
     EVENTUALLY(3000, proxy_fired(l->ns.px[2]));
-    EVENTUALLY(SOON, party_holding(&l->p) == 2);
+    EXPECT_INT(party_holding(&l->p), 2);
 }
 
 static void late_stop(late *l)
@@ -238,7 +238,7 @@ TEST(red_undone, a_grant_that_comes_late_joins_the_others)
     EVENTUALLY(SOON, key_ttl(l.ns.sv[2], SCENE_LOCK) > LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
-    nodes_expect_all_undone(&l.direct);
+    nodes_expect_nothing_left(&l.direct);
     late_stop(&l);
 }
 
@@ -265,7 +265,7 @@ TEST(red_undone, a_grant_that_comes_late_is_renewed)
     EXPECT_STATUS(rlock_extend(l.p.lk, RLOCK_WATCHDOG), RLOCK_OK);
     events_wait(l.p.ev[2], RLOCK_EVENT_RENEWED, 2, SOON);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
-    nodes_expect_all_undone(&l.direct);
+    nodes_expect_nothing_left(&l.direct);
     late_stop(&l);
 }
 
@@ -278,7 +278,7 @@ TEST(red_undone, a_grant_of_a_watchdog_lease_that_comes_late_is_renewed)
     EVENTUALLY(SOON, party_holding(&l.p) == 3);
     events_wait(l.p.ev[2], RLOCK_EVENT_RENEWED, 1, SOON);
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
-    nodes_expect_all_undone(&l.direct);
+    nodes_expect_nothing_left(&l.direct);
     late_stop(&l);
 }
 
@@ -296,10 +296,10 @@ TEST(red_undone, a_grant_that_comes_after_a_reentry_has_its_level)
     for (int i = 2; i > 0; i--) {
         EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
         EVENTUALLY(SOON, levels(l.ns.sv[2], SCENE_LOCK) == i);
-        EVENTUALLY(SOON, party_holding(&l.p) == 3);
+        EXPECT_INT(party_holding(&l.p), 3);
     }
     EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
-    nodes_expect_all_undone(&l.direct);
+    nodes_expect_nothing_left(&l.direct);
     late_stop(&l);
 }
 
@@ -368,7 +368,7 @@ TEST(red_undone, a_grant_that_comes_after_its_threads_end_joins_nothing)
     EVENTUALLY(SOON, party_events(&l.p, RLOCK_EVENT_ABANDONED) == 1);
     proxy_let_go(l.ns.px[2]);
     EXPECT_STATUS(rlock_trylock(l.p.lk), RLOCK_BUSY);
-    EVENTUALLY(SOON, party_holding(&l.p) == 0);
+    EXPECT_INT(party_holding(&l.p), 0);
     EXPECT_INT(party_events(&l.p, RLOCK_EVENT_ABANDONED), 1);
     EXPECT_INT(party_events(&l.p, RLOCK_EVENT_LOST), 0);
     late_stop(&l);
@@ -418,7 +418,7 @@ TEST(red_undone, fault_041_requests_that_arrive_later_take_nothing)
         EVENTUALLY(SOON, tombstones(ns.sv[i]) == 1);
     for (size_t i = 0; i < 3; i++)
         proxy_let_go(ns.px[i]);
-    EVENTUALLY(SOON, nodes_having(&direct) == 0);
+    EXPECT_INT(nodes_having(&direct), 0);
     nodes_expect_all_undone(&direct);
     party_end(&p, &ns);
 }

@@ -275,7 +275,7 @@ TEST(red_waiting, in_a_forked_child_every_call_answers_forked)
     EXPECT_INT(WEXITSTATUS(status), 0);
     EXPECT(rlock_is_held(p.lk));
     EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
-    EVENTUALLY(SOON, levels(ns.sv[1], SCENE_LOCK) == 2);
+    EXPECT_INT(levels(ns.sv[1], SCENE_LOCK), 2);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     party_end(&p, &ns);

@@ -153,6 +153,13 @@ void nodes_give_back(const nodes *ns, size_t from, size_t to)
         EXPECT_INT(server_int(ns->sv[i], "DEL %s", SCENE_LOCK), 1);
 }
 
+void nodes_expect_nothing_left(const nodes *ns)
+{
+    EVENTUALLY(SOON, nodes_having(ns) == 0);
+    for (size_t i = 0; i < ns->n; i++)
+        expect_nothing_left(ns->sv[i]);
+}
+
 void nodes_expect_all_undone(const nodes *ns)
 {
     EVENTUALLY(SOON, nodes_having(ns) == 0);
@@ -230,7 +237,7 @@ void expect_undisturbed_party(party *p)
 {
     party_hold(p, LONG_LEASE);
     EXPECT_STATUS(rlock_unlock(p->lk), RLOCK_OK);
-    EVENTUALLY(SOON, party_holding(p) == 0);
+    EXPECT_INT(party_holding(p), 0);
 }
 
 void nodes_flush(const nodes *ns, size_t n)

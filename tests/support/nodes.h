@@ -60,8 +60,9 @@ const char *node_holder(server *sv);
    it back. */
 void nodes_take(const nodes *ns, size_t from, size_t to);
 void nodes_give_back(const nodes *ns, size_t from, size_t to);
-/* Until the lock is nowhere; then nothing else may be there but tokens and, of
-   votes that were answered late, tombstones. */
+/* Until the lock is nowhere; then nothing else may be there but tokens (and
+   tombstones). */
+void nodes_expect_nothing_left(const nodes *ns);
 void nodes_expect_all_undone(const nodes *ns);
 
 /* Has every client open a connection, so that all are asked at once next. */

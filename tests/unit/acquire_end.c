@@ -39,18 +39,24 @@ TEST(acquire_end, who_is_not_in_front_does_not_ask)
     close_wait(&w, RLOCK_OK);
 }
 
-/* The doorbell has broken since the try that queued; a lease is running. */
+/* The doorbell has broken since the try that queued: its leave is under way. */
+static void open_leaving_owner(wait_for *w)
+{
+    open_wait(w, 60000);
+    hear_bell(w);
+    EXPECT_INT(begin(w), RL_ASK);
+    EXPECT_INT(answer(w, IS_BUSY), RL_SLEEP);
+    rl_rooms_hear_no_more(&core(w)->rooms);
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+    EXPECT_STR(play_word(&w->p, 0, 10), "");
+    EXPECT_INT(answer(w, GRANTED(123)), RL_DONE);
+}
+
+/* A lease is running. */
 TEST(acquire_end, an_owner_waits_for_no_answer_to_its_leave)
 {
     wait_for w;
-    open_wait(&w, 60000);
-    hear_bell(&w);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
-    rl_rooms_hear_no_more(&core(&w)->rooms);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), "");
-    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    open_leaving_owner(&w);
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(w.a.status, RLOCK_OK);
     answer(&w, YES);
@@ -62,13 +68,7 @@ TEST(acquire_end, who_queues_before_an_owners_leave_is_answered_looks_again)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
-    hear_bell(&w);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
-    rl_rooms_hear_no_more(&core(&w)->rooms);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
-    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    open_leaving_owner(&w);
     stand_in_front(&w, &o);
     answer(&w, YES);
     EXPECT_INT(o.woken, 1);
