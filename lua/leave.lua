@@ -1,7 +1,7 @@
 -- A client gives up waiting, or passes on a ring that it has no use for.
 --
 -- KEYS  1 lock  2 queue
--- ARGV  1 bell  2 the lock's name
+-- ARGV  1 bell
 --
 -- Reply type: integer
 -- Reply 1  the client was in the queue and has left it
@@ -12,6 +12,6 @@ if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
     return 1
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then
-    ring(KEYS[2], ARGV[2])
+    ring(KEYS[2], KEYS[1])
 end
 return 0

@@ -1,4 +1,4 @@
--- Brings busy. Included by the acquire scripts, behind mint.lua.
+-- Brings busy. Included by the acquire scripts, behind acquire_args.lua.
 --
 -- busy(pttl, foreign): puts the client into the lock's queue, if it gave a
 -- bell, and returns the reply {0, pttl, ticket, foreign, rank}. The ticket is the
@@ -15,12 +15,13 @@ local function busy(pttl, foreign)
         return {0, pttl, '0', foreign, rank}
     end
     if ticket == '0' then
-        ticket = now()
+        -- include: clock.lua
+        ticket = clock
     end
-    local queued = rpcall('ZADD', KEYS[3], ticket, bell)
+    local queued = rpcall('ZADD', KEYS[4], ticket, bell)
     if type(queued) == 'number' then
-        rcall('PEXPIRE', KEYS[3], 6000)
-        rank = rpcall('ZRANK', KEYS[3], bell)
+        rcall('PEXPIRE', KEYS[4], 6000)
+        rank = rpcall('ZRANK', KEYS[4], bell)
     elseif queued.err:find('READONLY') then
         return queued
     end

@@ -1,7 +1,7 @@
 -- Frees the lock, whoever holds it, and wakes one waiter.
 --
 -- KEYS  1 lock  2 queue
--- ARGV  1 Redisson's channel  2 the lock's name
+-- ARGV  1 Redisson's channel
 --
 -- Reply type: integer
 -- Reply 1  it was held and is free
@@ -11,6 +11,6 @@ if redis.call('HLEN', KEYS[1]) == 0 then
     return 0
 end
 redis.call('DEL', KEYS[1])
-ring(KEYS[2], ARGV[2])
+ring(KEYS[2], KEYS[1])
 redis.pcall('PUBLISH', ARGV[1], '0')
 return 1

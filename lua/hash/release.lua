@@ -1,8 +1,9 @@
 -- Counts down; at level 0 frees the lock and wakes one waiter.
 --
 -- KEYS  1 lock  2 queue  3 tombstone
--- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
---       4 tombstone ms (0 = none)  5 Redisson's channel  6 the lock's name
+-- ARGV  1 holder  2 Redisson's channel  3 level to leave
+--       4 tombstone ms (0 = none)
+-- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
 --
 -- Reply type: integer
 -- Reply 1  the holder's count is the level, or its field is gone
@@ -23,14 +24,11 @@ if level ~= '0' then
         return unburied
     end
     rpcall('HSET', KEYS[1], ARGV[1], level)
-    if lease ~= '0' then
-        rcall('PEXPIRE', KEYS[1], lease)
-    end
     return unburied + 1
 end
 if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
-local rung = ring(KEYS[2], ARGV[6])
-rpcall('PUBLISH', ARGV[5], '0')
+local rung = ring(KEYS[2], KEYS[1])
+rpcall('PUBLISH', ARGV[2], '0')
 return unburied + (rung and 2 or 1)

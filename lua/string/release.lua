@@ -2,8 +2,9 @@
 -- still held.
 --
 -- KEYS  1 lock  2 queue  3 tombstone
--- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the TTL)
---       4 tombstone ms (0 = none)  5 not used  6 the lock's name
+-- ARGV  1 holder  2 not used  3 level to leave
+--       4 tombstone ms (0 = none)
+-- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
 --
 -- Reply type: integer
 -- Reply as of hash/release.lua
@@ -13,10 +14,7 @@ if rcall('GET', KEYS[1]) ~= ARGV[1] then
     return unburied
 end
 if level ~= '0' then
-    if lease ~= '0' then
-        rcall('PEXPIRE', KEYS[1], lease)
-    end
     return unburied + 1
 end
 rcall('DEL', KEYS[1])
-return unburied + (ring(KEYS[2], ARGV[6]) and 2 or 1)
+return unburied + (ring(KEYS[2], KEYS[1]) and 2 or 1)

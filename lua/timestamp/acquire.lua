@@ -2,15 +2,15 @@
 -- level more, or queues. The server's clock decides, so that two clients of
 -- this protocol never both take over.
 --
--- KEYS  1 lock  2 token  3 queue  4 tombstone
+-- KEYS  1 lock  2 token  3 tombstone  4 queue
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
 --       5 ticket (0 = first try)  6 the least token (may be missing)
+-- Without KEYS 4 and ARGV 3 to 6 the level is 1, and there is no bell.
 --
--- Reply type: array
+-- Reply type: string or array
 -- Reply as of string/acquire.lua; pttl is the time until it may be taken over
 -- include: acquire_args.lua
 lease = tonumber(lease)
--- include: mint.lua
 -- include: queue.lua
 -- include: timestamp/stamp.lua
 
@@ -18,23 +18,29 @@ local free_at, mine = stamp.read(KEYS[1], holder)
 if not free_at then
     return stamp.wrong
 end
-if rcall('EXISTS', KEYS[4]) == 1 then
+if rcall('EXISTS', KEYS[3]) == 1 then
     return {-2}
+end
+
+local function token_of_it()
+    if mine then
+        -- include: known_token.lua
+        return known
+    end
+    -- include: mint.lua
+    return token
 end
 
 local left = free_at - stamp.now()
 if mine or (left < 0 and level == '1') then
-    local token = mine and rpcall('GET', KEYS[2])
-    if type(token) ~= 'string' then
-        token = level == '1' and mint(KEYS[2], ARGV[6]) or '0'
-    end
+    local token = token_of_it()
     if left < lease then
         stamp.write(KEYS[1], holder, lease, mine)
     end
     if bell ~= '' then
-        rpcall('ZREM', KEYS[3], bell)
+        rpcall('ZREM', KEYS[4], bell)
     end
-    return {1, token}
+    return token
 end
 if level ~= '1' then
     return {-1}

@@ -1,7 +1,7 @@
 -- Frees the lock, whoever holds it, and wakes one waiter.
 --
 -- KEYS  1 lock  2 queue
--- ARGV  1 not used  2 the lock's name
+-- ARGV  1 not used
 --
 -- Reply type: integer
 -- Reply as of hash/force_release.lua
@@ -15,5 +15,5 @@ if free_at < stamp.now() then
     return 0
 end
 redis.call('DEL', KEYS[1])
-ring(KEYS[2], ARGV[2])
+ring(KEYS[2], KEYS[1])
 return 1

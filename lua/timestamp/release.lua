@@ -2,8 +2,9 @@
 -- that was set; above, says whether it is still held.
 --
 -- KEYS  1 lock  2 queue  3 tombstone
--- ARGV  1 holder  2 level to leave  3 lease ms (0 = leave the time)
---       4 tombstone ms (0 = none)  5 not used  6 the lock's name
+-- ARGV  1 holder  2 not used  3 level to leave
+--       4 tombstone ms (0 = none)
+-- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
 --
 -- Reply type: integer
 -- Reply as of hash/release.lua
@@ -18,10 +19,7 @@ if not mine then
     return unburied
 end
 if level ~= '0' then
-    if lease ~= '0' then
-        stamp.write(KEYS[1], ARGV[1], tonumber(lease), true)
-    end
     return unburied + 1
 end
 rcall('DEL', KEYS[1])
-return unburied + (ring(KEYS[2], ARGV[6]) and 2 or 1)
+return unburied + (ring(KEYS[2], KEYS[1]) and 2 or 1)

@@ -1,7 +1,7 @@
 # Turns the files of ${SOURCE} into what C knows of them. A script is a file with
-# a line "-- Reply type: array" or "-- Reply type: integer"; all others are there
-# to be included: a line that is exactly "-- include: other.lua" stands for that
-# file. Written are, below ${OUTPUT},
+# a line "-- Reply type: integer", or array, or string, or "string or array"; all
+# others are there to be included: a line that is, but for blanks before it,
+# "-- include: other.lua" stands for that file. Written are, below ${OUTPUT},
 #
 #   rlock_scripts.h    enum rl_script_id: RL_SCRIPT_ and the script's path
 #   scripts.c          rl_scripts, the table of them, with bodies and SHA1s
@@ -13,7 +13,7 @@ cmake_minimum_required(VERSION 3.18)
 # Sets body to the file, with everything that it includes.
 function(read_whole file)
     file(READ "${SOURCE}/${file}" body)
-    while("\n${body}" MATCHES "\n-- include: ([a-z_/]+\\.lua)\n")
+    while("\n${body}" MATCHES "\n *-- include: ([a-z_/]+\\.lua)\n")
         file(READ "${SOURCE}/${CMAKE_MATCH_1}" included)
         string(REPLACE "${CMAKE_MATCH_0}" "\n${included}" body "\n${body}")
         string(SUBSTRING "${body}" 1 -1 body)
@@ -29,10 +29,12 @@ list(SORT files)
 file(REMOVE_RECURSE "${OUTPUT}/lua")
 foreach(file IN LISTS files)
     read_whole(${file})
-    if(NOT "\n${body}" MATCHES "\n-- Reply type: (array|integer)\n")
+    if(NOT "\n${body}" MATCHES "\n-- Reply type: ([a-z ]+)\n")
         continue()
     endif()
-    string(TOUPPER "REDIS_REPLY_${CMAKE_MATCH_1}" reply)
+    string(REPLACE " or " ") | RL_REPLY_BIT(REDIS_REPLY_" replies
+        "RL_REPLY_BIT(REDIS_REPLY_${CMAKE_MATCH_1})")
+    string(TOUPPER "${replies}" replies)
     file(WRITE "${OUTPUT}/lua/${file}" "${body}")
 
     string(REGEX REPLACE "\\.lua$" "" name "${file}")
@@ -49,7 +51,7 @@ foreach(file IN LISTS files)
     string(APPEND rows
         "    [${id}] = {\"${name}\",\n"
         "        \"${sha1}\",\n"
-        "        (const char *)${array}, ${length}, ${reply}},\n")
+        "        (const char *)${array}, ${length}, ${replies}},\n")
 endforeach()
 
 file(WRITE "${OUTPUT}/rlock_scripts.h"

@@ -4,13 +4,18 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const char *name = rl_hold_name(h);
-    rl_put_call(to, h->layout->acquire, whole, 4, r->says_least ? 6 : 5);
+    bool brief = r->level == 1 && !*r->bell && !r->says_least;
+    int args = brief ? 2 : r->says_least ? 6 : 5;
+    rl_put_call(to, h->layout->acquire, whole, brief ? 3 : 4, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
-    rl_put_queue_key(to, name, h->name_len);
     rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    if (!brief)
+        rl_put_queue_key(to, name, h->name_len);
     rl_put_text(to, h->holder);
     rl_put_number(to, r->lease_ms);
+    if (brief)
+        return;
     rl_put_number(to, r->level);
     rl_put_text(to, r->bell);
     rl_put_number(to, r->ticket);
@@ -33,16 +38,18 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
 {
     const char *name = rl_hold_name(h);
     bool bury = level == 0 && h->unknown;
-    rl_put_call(to, h->layout->release, whole, 3, 6);
+    bool brief = level == 0 && !bury;
+    rl_put_call(to, h->layout->release, whole, brief ? 2 : 3, brief ? 2 : 4);
     rl_put_bytes(to, name, h->name_len);
     put_queue(to, h, quiet);
-    rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    if (!brief)
+        rl_put_tombstone_key(to, name, h->name_len, h->holder);
     rl_put_text(to, h->holder);
-    rl_put_number(to, level);
-    rl_put_number(to, 0);
-    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
     rl_put_redisson_channel(to, name, h->name_len);
-    rl_put_bytes(to, name, h->name_len);
+    if (brief)
+        return;
+    rl_put_number(to, level);
+    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
 }
 
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
@@ -85,19 +92,17 @@ void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
 
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 {
-    rl_put_call(to, what->layout->force_release, whole, 2, 2);
+    rl_put_call(to, what->layout->force_release, whole, 2, 1);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     rl_put_redisson_channel(to, what->name, what->len);
-    rl_put_bytes(to, what->name, what->len);
 }
 
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
                    const char *bell)
 {
-    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 2, 2);
+    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 2, 1);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_text(to, bell);
-    rl_put_bytes(to, name, len);
 }

@@ -101,20 +101,34 @@ static rl_verdict given_up(rl_fault *f)
     return RL_FAILED;
 }
 
+/* What a reply that is an array begins with; LLONG_MIN: not with a number. */
+static long long code_of(const rl_reply *r)
+{
+    return rl_reply_is_array(r, 1) &&
+                   rl_item_is(&r->item[0], REDIS_REPLY_INTEGER)
+               ? r->item[0].integer
+               : LLONG_MIN;
+}
+
+static rl_verdict read_token(const rl_item *i, int level, rl_grant *g,
+                             rl_fault *f)
+{
+    long long token = rl_item_number(i);
+    g->token = (uint64_t)rl_max(token, 0);
+    return token > 0 || level > 1 ? RL_ACQUIRED : unexpected(f);
+}
+
 rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
 {
     const rl_item *item = r->item;
     size_t count = r->count;
-    long long code = count > 0 && rl_item_is(&item[0], REDIS_REPLY_INTEGER)
-                         ? item[0].integer
-                         : LLONG_MIN;
+    long long code = code_of(r);
     g->clock_us = 0;
-    if (code == 1 && (count == 2 || count == 3)) {
-        long long token = rl_item_number(&item[1]);
-        g->token = (uint64_t)rl_max(token, 0);
-        if (count == 3)
-            g->clock_us = rl_item_number(&item[2]);
-        return token > 0 || level > 1 ? RL_ACQUIRED : unexpected(f);
+    if (rl_reply_is(r, REDIS_REPLY_STRING))
+        return read_token(&r->top, level, g, f);
+    if (code == 1 && count == 3) {
+        g->clock_us = rl_item_number(&item[2]);
+        return read_token(&item[1], level, g, f);
     }
     if (code == 0 && count == 5 && level == 1) {
         g->ttl_ms = rl_item_number(&item[1]);
@@ -144,7 +158,7 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
     x->grant.sent_us = x->ask.sent_us;
     x->verdict = r ? rl_grant_read(r, 1, &x->grant, &x->fault) : RL_FAILED;
     /* An answer that no script of ours gives may be anything's. */
-    if (r && x->verdict == RL_FAILED && rl_item_number(&r->item[0]) != -2)
+    if (r && x->verdict == RL_FAILED && code_of(r) != -2)
         x->ask.unknown = true;
     if (x->verdict == RL_BUSY)
         rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");

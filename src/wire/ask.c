@@ -57,7 +57,7 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
-    if (rl_reply_is(r, rl_scripts[a->script].reply))
+    if (rl_reply_is_of(r, rl_scripts[a->script].replies))
         finish(a, RL_ANSWERED, r, now_us);
     else if (rl_reply_is(r, REDIS_REPLY_ERROR))
         refused(a, r, now_us);

@@ -44,6 +44,14 @@ static inline bool rl_reply_is(const rl_reply *r, int type)
     return r->top.type == type;
 }
 
+/* The types are REDIS_REPLY_..., which are small. */
+#define RL_REPLY_BIT(type) (1u << (type))
+
+static inline bool rl_reply_is_of(const rl_reply *r, unsigned types)
+{
+    return RL_REPLY_BIT(r->top.type) & types;
+}
+
 static inline bool rl_item_is(const rl_item *i, int type)
 {
     return i->type == type;

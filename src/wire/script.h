@@ -5,17 +5,16 @@
 #ifndef RL_WIRE_SCRIPT_H
 #define RL_WIRE_SCRIPT_H
 
-#include <hiredis/hiredis.h> /* REDIS_REPLY_... */
-
 #include "rlock_scripts.h"
 #include "wire/bytes.h"
+#include "wire/reply.h"
 
 typedef struct rl_script {
     const char *name;
     const char *sha1;
     const char *body;
     size_t len;
-    int reply; /* what it answers when it does not fail: REDIS_REPLY_... */
+    unsigned replies; /* what it answers when it does not fail: a bit set */
 } rl_script;
 
 /*

@@ -11,7 +11,7 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
-programs="pair several far hung contend handover idle held"
+programs="pair scripts several far hung contend handover idle held"
 case ${1:-} in
     '') ;;
     --all) programs="$programs rivals crowd distance" ;;

@@ -55,8 +55,7 @@ TEST(answers, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
 {
     scene s = scene_proxied(0, 200);
     expect_undisturbed(&s); /* the control */
-    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER,
-               "*2\r\n:1\r\n$16\r\n17000");
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, "$16\r\n17000");
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EXPECT_BETWEEN(test_now_ms() - began_ms, 190, 800);
@@ -289,7 +288,7 @@ TEST(answers, fault_062_replies_of_a_wrong_type_are_refused)
     answer_nonsense("+OK\r\n");
     answer_nonsense("$-1\r\n");
     answer_nonsense("$3\r\nabc\r\n");
-    answer_nonsense("*2\r\n:1\r\n$1\r\nx\r\n");
+    answer_nonsense("*3\r\n:1\r\n$1\r\nx\r\n:1\r\n");
 }
 
 TEST(answers, fault_062_replies_of_a_wrong_shape_are_refused)
@@ -306,7 +305,7 @@ TEST(answers, fault_062_a_reply_above_the_budget_is_refused)
     enum { SIZE = 200000 };
     char *big = malloc(SIZE + 64);
     EXPECT(big);
-    int n = sprintf(big, "*2\r\n:1\r\n$%d\r\n", SIZE);
+    int n = sprintf(big, "$%d\r\n", SIZE);
     memset(big + n, '1', SIZE);
     strcpy(big + n + SIZE, "\r\n");
     answer_nonsense(big);

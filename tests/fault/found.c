@@ -331,7 +331,8 @@ TEST(found, an_answer_that_fits_no_first_level_is_an_io_error)
 {
     answer_first_level("*1\r\n:-1\r\n");
     answer_first_level("*3\r\n:-1\r\n:5\r\n$1\r\n7\r\n");
-    answer_first_level("*2\r\n:1\r\n$1\r\n0\r\n");
+    answer_first_level("$1\r\n0\r\n");
+    answer_first_level("*2\r\n:1\r\n$3\r\n123\r\n");
     answer_first_level("*2\r\n:0\r\n:5\r\n");
 }
 

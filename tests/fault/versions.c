@@ -46,11 +46,16 @@ static char *own_script(const char *name)
     FAIL("no script is called \"%s\"", full);
 }
 
+static bool is_current(const peer *p)
+{
+    return strcmp(p->version, THIS_VERSION) == 0;
+}
+
 /* To be freed. */
 static char *script(const peer *p, const char *name)
 {
     char path[400];
-    if (strcmp(p->version, THIS_VERSION) == 0)
+    if (is_current(p))
         return own_script(name);
     snprintf(path, sizeof path, "%s/tests/fault/scripts-%s/%s.lua",
              RLOCK_SOURCE_DIR, p->version, name);
@@ -74,20 +79,31 @@ static void peer_leave(peer *p)
     redisFree(p->bell);
 }
 
-/* The first number of the reply: 1 acquired, 0 busy, and then it is queued. */
-static long long peer_acquire(peer *p, int level)
+/* Two of its keys have changed places since 0.1.0. */
+static redisReply *call_acquire(peer *p, int level)
 {
+    static const char token[] = "rlock_token:{" SCENE_LOCK "}",
+                      queue[] = "rlock_queue:{" SCENE_LOCK "}",
+                      tombstone[] = "rlock_undone:{" SCENE_LOCK "}:" UUID;
     char *body = script(p, "acquire");
     redisReply *r = server_cmd(
         p->sv, "EVAL %s 4 %s %s %s %s %s 30000 %d %s %s", body, SCENE_LOCK,
-        "rlock_token:{" SCENE_LOCK "}", "rlock_queue:{" SCENE_LOCK "}",
-        "rlock_undone:{" SCENE_LOCK "}:" UUID, HOLDER, level, BELL, p->ticket);
+        token, is_current(p) ? tombstone : queue,
+        is_current(p) ? queue : tombstone, HOLDER, level, BELL, p->ticket);
     free(body);
-    if (r->type != REDIS_REPLY_ARRAY)
+    return r;
+}
+
+/* 1 acquired, 0 busy, and then it is queued. */
+static long long peer_acquire(peer *p, int level)
+{
+    const redisReply *r = call_acquire(p, level);
+    bool is_array = r->type == REDIS_REPLY_ARRAY;
+    if (r->type != REDIS_REPLY_STRING && !is_array)
         FAIL("acquire: %s", r->str ? r->str : "no array");
-    long long code = r->element[0]->integer;
+    long long code = is_array ? r->element[0]->integer : 1;
     if (code == 1)
-        p->token = strtoull(r->element[1]->str, NULL, 10);
+        p->token = strtoull(is_array ? r->element[1]->str : r->str, NULL, 10);
     if (code == 0)
         snprintf(p->ticket, sizeof p->ticket, "%s", r->element[2]->str);
     return code;
@@ -95,11 +111,17 @@ static long long peer_acquire(peer *p, int level)
 
 static long long peer_release(peer *p, int level)
 {
+    static const char queue[] = "rlock_queue:{" SCENE_LOCK "}",
+                      tombstone[] = "rlock_undone:{" SCENE_LOCK "}:" UUID,
+                      channel[] = "redisson_lock__channel:{" SCENE_LOCK "}";
     char *body = script(p, "release");
-    long long code = server_int(
-        p->sv, "EVAL %s 3 %s %s %s %s %d 0 0 %s %s", body, SCENE_LOCK,
-        "rlock_queue:{" SCENE_LOCK "}", "rlock_undone:{" SCENE_LOCK "}:" UUID,
-        HOLDER, level, "redisson_lock__channel:{" SCENE_LOCK "}", SCENE_LOCK);
+    long long code =
+        is_current(p)
+            ? server_int(p->sv, "EVAL %s 3 %s %s %s %s %s %d 0", body,
+                         SCENE_LOCK, queue, tombstone, HOLDER, channel, level)
+            : server_int(p->sv, "EVAL %s 3 %s %s %s %s %d 0 0 %s %s", body,
+                         SCENE_LOCK, queue, tombstone, HOLDER, level, channel,
+                         SCENE_LOCK);
     free(body);
     return code;
 }

@@ -111,7 +111,7 @@ static void note_end(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     MUST((r != NULL) == (outcome == RL_ANSWERED));
     MUST(outcome != RL_UNKNOWN || a->unknown);
     if (r) {
-        MUST(rl_reply_is(r, rl_scripts[a->script].reply));
+        MUST(rl_reply_is_of(r, rl_scripts[a->script].replies));
         MUST(a->slot.end > c->all->answered);
         MUST(a->slot.end <= c->all->line.sent);
         c->all->answered = a->slot.end;

@@ -39,25 +39,24 @@ static redisReply *acquire(server *sv, const rl_layout *l, const char *holder,
                            int64_t lease_ms, const char *bell)
 {
     return server_cmd(sv, "EVALSHA %s 4 %s %s %s %s %s %lld 1 %s 0",
-                      rl_scripts[l->acquire].sha1, SCENE_LOCK, TOKEN, QUEUE,
-                      TOMBSTONE, holder, (long long)lease_ms, bell);
+                      rl_scripts[l->acquire].sha1, SCENE_LOCK, TOKEN, TOMBSTONE,
+                      QUEUE, holder, (long long)lease_ms, bell);
 }
 
 /* The token of a hold that is free to be had. */
 static unsigned long long take(server *sv, const rl_layout *l, int64_t lease_ms)
 {
     redisReply *r = acquire(sv, l, HOLDER, lease_ms, "");
-    if (r->type != REDIS_REPLY_ARRAY)
-        FAIL("acquire: %s", r->str ? r->str : "no array");
-    EXPECT_INT(r->element[0]->integer, 1);
-    return strtoull(r->element[1]->str, NULL, 10);
+    if (r->type != REDIS_REPLY_STRING)
+        FAIL("acquire: %s", r->str ? r->str : "no text");
+    return strtoull(r->str, NULL, 10);
 }
 
 static long long release(server *sv, const rl_layout *l)
 {
-    return server_int(sv, "EVALSHA %s 3 %s %s %s %s 0 0 0 channel %s",
+    return server_int(sv, "EVALSHA %s 3 %s %s %s %s channel 0 0",
                       rl_scripts[l->release].sha1, SCENE_LOCK, QUEUE, TOMBSTONE,
-                      HOLDER, SCENE_LOCK);
+                      HOLDER);
 }
 
 /* --- tokens ----------------------------------------------------------------

@@ -122,11 +122,15 @@ static void say_key(command_line *to, const char *name, int which, int whose)
 
 static void call_acquire(chance *c, command_line *to, const char *name, int who)
 {
-    say_word(to, "4");
-    for (int which = 0; which < 4; which++)
-        say_key(to, name, which, who);
+    static const int keys[] = {0, 1, 3, 2};
+    bool brief = chance_ppm(c, 300000);
+    say_word(to, brief ? "3" : "4");
+    for (int i = 0; i < (brief ? 3 : 4); i++)
+        say_key(to, name, keys[i], who);
     say_word(to, holder(who));
     say_lease(c, to);
+    if (brief)
+        return;
     say_level(c, to, chance_ppm(c, 700000) ? "1" : "");
     if (chance_ppm(c, 500000))
         say_bell(c, to);
@@ -142,16 +146,18 @@ static void call_acquire(chance *c, command_line *to, const char *name, int who)
 static void call_release(chance *c, command_line *to, const char *name, int who)
 {
     static const char *const tombstones[] = {"0", "60000", "1000", "x"};
-    say_word(to, "3");
+    bool brief = chance_ppm(c, 300000);
+    say_word(to, brief ? "2" : "3");
     say_key(to, name, 0, who);
     say_key(to, name, chance_ppm(c, 200000) ? 3 : 2, who);
-    say_key(to, name, 3, who);
+    if (!brief)
+        say_key(to, name, 3, who);
     say_word(to, holder(who));
-    say_level(c, to, chance_ppm(c, 800000) ? "0" : "");
-    say_word(to, chance_ppm(c, 800000) ? "0" : "5000");
-    say_one(c, to, tombstones, chance_ppm(c, 30000) ? 4 : 3);
     say_word(to, "redisson_lock__channel:{x}");
-    say_word(to, name);
+    if (brief)
+        return;
+    say_level(c, to, chance_ppm(c, 800000) ? "0" : "");
+    say_one(c, to, tombstones, chance_ppm(c, 30000) ? 4 : 3);
 }
 
 static void call_lease(chance *c, command_line *to, const char *name, int who)
@@ -179,7 +185,6 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_bell(c, to);
-        say_word(to, name);
     } else if (id == RL_SCRIPT_PROBE) {
         say_word(to, "3");
         for (int which = 1; which < 4; which++)
@@ -214,7 +219,6 @@ static void call_layout(chance *c, command_line *to, const char *name,
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_word(to, "redisson_lock__channel:{x}");
-        say_word(to, name);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "world.h"
 
 /* A server has executed a script of the connection's client. */
-void judge_call(conn *c, int script, const word *argv, size_t n,
+void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
                 const char *reply, size_t len);
 
 /* An owner has been told that it holds it, and what the verb came to. */

@@ -54,8 +54,8 @@ static bool is_force(int script)
     return false;
 }
 
-static void trace_call(conn *c, int script, const word *argv, size_t n,
-                       const char *reply, size_t len)
+static void trace_call(conn *c, int script, size_t keys, const word *argv,
+                       size_t n, const char *reply, size_t len)
 {
     char said[120];
     size_t used = 0;
@@ -68,10 +68,14 @@ static void trace_call(conn *c, int script, const word *argv, size_t n,
     trace(c->w, "server %u: %s %.*s for process %u on connection %u: %s",
           c->s->index, rl_scripts[script].name, n > 0 ? (int)argv[0].len : 0,
           n > 0 ? argv[0].at : "", c->of->p->index, c->number, said);
-    if (is_acquire(script) && n > 6)
-        trace(c->w, "    holder %.*s, lease %.*s, level %.*s, bell %.*s",
-              (int)argv[4].len, argv[4].at, (int)argv[5].len, argv[5].at,
-              (int)argv[6].len, argv[6].at, (int)argv[7].len, argv[7].at);
+    if (!is_acquire(script))
+        return;
+    const word *arg = argv + keys;
+    trace(c->w, "    holder %.*s, lease %.*s", (int)arg[0].len, arg[0].at,
+          (int)arg[1].len, arg[1].at);
+    if (n - keys > 3)
+        trace(c->w, "    level %.*s, bell %.*s", (int)arg[2].len, arg[2].at,
+              (int)arg[3].len, arg[3].at);
 }
 
 /*
@@ -87,11 +91,17 @@ static void note_grant(owner *o, size_t name, const word *holder)
     o->harm[name] = judge_harm(o->p->w, name);
 }
 
-void judge_call(conn *c, int script, const word *argv, size_t n,
+/* A token, or an array that begins with 1. */
+static bool is_grant(const char *reply, size_t len)
+{
+    return *reply == '$' || (len > 6 && strncmp(reply + 4, ":1", 2) == 0);
+}
+
+void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
                 const char *reply, size_t len)
 {
     world *w = c->w;
-    trace_call(c, script, argv, n, reply, len);
+    trace_call(c, script, keys, argv, n, reply, len);
     w->figures.calls++;
     size_t name = n > 0 ? judge_find_name(w, c->s, &argv[0]) : NAMES_MAX;
     if (name == NAMES_MAX)
@@ -100,10 +110,10 @@ void judge_call(conn *c, int script, const word *argv, size_t n,
         judge_note_lease(w, c->s, name);
     if (is_force(script) && strncmp(reply, ":1", 2) == 0)
         server_is_misused(c->s);
-    if (is_acquire(script) && len > 6 && strncmp(reply + 4, ":1", 2) == 0) {
-        owner *o = judge_owner_of(w, &argv[4]);
+    if (is_acquire(script) && is_grant(reply, len)) {
+        owner *o = judge_owner_of(w, &argv[keys]);
         if (o)
-            note_grant(o, name, &argv[4]);
+            note_grant(o, name, &argv[keys]);
     }
     if ((is_force(script) || is_release(script)) &&
         strtoll(reply + 1, NULL, 10) % RL_UNBURIED > 0)

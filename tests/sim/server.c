@@ -108,7 +108,8 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
     size_t from = out->len;
     s->store.now_us = server_now(s);
     script_call(&s->store, script, argv + 3, n - 3, (size_t)keys, out);
-    judge_call(c, script, argv + 3, n - 3, out->at + from, out->len - from);
+    judge_call(c, script, (size_t)keys, argv + 3, n - 3, out->at + from,
+               out->len - from);
     if (s->garbles)
         server_say_oddity(s, out, from);
 }

@@ -11,7 +11,7 @@ TEST(acquire, a_free_lock_is_asked_for_once_and_nobody_waits)
     wait_for w;
     open_wait(&w, 5000);
     EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), ""); /* no bell */
+    EXPECT_INT(play_args(&w.p, 0), BRIEF); /* no bell */
     EXPECT(!w.a.waiter.room);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
     EXPECT(w.a.token == 123 && calls(&w) == 1 && w.p.client[0].listens == 0);
@@ -164,7 +164,7 @@ TEST(acquire, who_begins_to_wait_queues_at_once_when_the_bell_is_heard)
     EXPECT_INT(begin(&w), RL_ASK);
     hear_bell(&w); /* meanwhile */
     EXPECT_INT(answer(&w, IS_BUSY), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
+    EXPECT_STR(play_arg(&w.p, 0, BELL_ARG), core(&w)->bell);
     EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
     EXPECT_INT(ring(&w), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
@@ -186,7 +186,7 @@ TEST(acquire, who_is_woken_by_the_bell_asks_by_name_once)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
     EXPECT_INT(play_wake(&w.p), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
+    EXPECT_STR(play_arg(&w.p, 0, BELL_ARG), core(&w)->bell);
     EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
     EXPECT_INT(ring(&w), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
@@ -200,11 +200,11 @@ TEST(acquire, where_the_bell_is_heard_the_first_try_queues)
     open_wait(&w, 60000);
     hear_bell(&w);
     EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), core(&w)->bell);
-    EXPECT_STR(play_word(&w.p, 0, 11), "0");
+    EXPECT_STR(play_arg(&w.p, 0, BELL_ARG), core(&w)->bell);
+    EXPECT_STR(play_arg(&w.p, 0, TICKET_ARG), "0");
     EXPECT_INT(answer(&w, BUSY(30000, 501, 0)), RL_SLEEP);
     EXPECT_INT(ring(&w), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 11), "501"); /* keeps its place */
+    EXPECT_STR(play_arg(&w.p, 0, TICKET_ARG), "501"); /* keeps its place */
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
     EXPECT_INT(calls(&w), 2); /* it need not leave the queue */
     close_wait(&w, RLOCK_OK);
@@ -215,9 +215,9 @@ TEST(acquire, a_try_with_the_bell_keeps_the_holder_id_of_the_first)
     wait_for w;
     char holder[128];
     open_waiting(&w, 60000);
-    snprintf(holder, sizeof holder, "%s", play_word(&w.p, 0, 7));
+    snprintf(holder, sizeof holder, "%s", play_arg(&w.p, 0, HOLDER_ARG));
     EXPECT_INT(ring(&w), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 7), holder);
+    EXPECT_STR(play_arg(&w.p, 0, HOLDER_ARG), holder);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
     close_wait(&w, RLOCK_OK);
 }

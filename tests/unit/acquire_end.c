@@ -48,7 +48,7 @@ static void open_leaving_owner(wait_for *w)
     EXPECT_INT(answer(w, IS_BUSY), RL_SLEEP);
     rl_rooms_hear_no_more(&core(w)->rooms);
     EXPECT_INT(play_sleep(&w->p), RL_ASK);
-    EXPECT_STR(play_word(&w->p, 0, 10), "");
+    EXPECT_INT(play_args(&w->p, 0), BRIEF);
     EXPECT_INT(answer(w, GRANTED(123)), RL_DONE);
 }
 
@@ -101,7 +101,7 @@ TEST(acquire_end, who_never_came_to_the_front_asks_once_before_its_time_is_up)
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
-    EXPECT_STR(play_word(&w.p, 0, 10), ""); /* it will not wait any more */
+    EXPECT_INT(play_args(&w.p, 0), BRIEF); /* it will not wait any more */
     EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
     rl_room_leave(&core(&w)->rooms, &o.waiter, true);
     close_wait(&w, RLOCK_TIMEOUT);
@@ -196,7 +196,7 @@ TEST(acquire_end, who_has_queued_leaves_the_queue_when_its_time_is_up)
     EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_STR(play_called(&w.p, 0), "leave");
-    EXPECT_STR(play_word(&w.p, 0, 5), core(&w)->bell);
+    EXPECT_STR(play_arg(&w.p, 0, 1), core(&w)->bell);
     EXPECT_INT(answer(&w, YES), RL_DONE);
     close_wait(&w, RLOCK_TIMEOUT);
 }

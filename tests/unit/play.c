@@ -337,6 +337,28 @@ const char *play_word(play *p, size_t i, int n)
     return pc->word[n];
 }
 
+static int keys_said(play *p, size_t i)
+{
+    return atoi(play_word(p, i, 2));
+}
+
+const char *play_key(play *p, size_t i, int n)
+{
+    EXPECT_BETWEEN(n, 1, keys_said(p, i));
+    return play_word(p, i, 2 + n);
+}
+
+int play_args(play *p, size_t i)
+{
+    return p->client[i].words - 3 - keys_said(p, i);
+}
+
+const char *play_arg(play *p, size_t i, int n)
+{
+    EXPECT_BETWEEN(n, 1, play_args(p, i));
+    return play_word(p, i, 2 + keys_said(p, i) + n);
+}
+
 const char *play_called(play *p, size_t i)
 {
     const char *sum = play_word(p, i, 1);

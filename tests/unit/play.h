@@ -36,7 +36,7 @@
 #define GOOD_US(lease_ms) ((lease_ms)*MS - (lease_ms)*10 - 2000)
 
 /* Replies: to an acquire, with tokens of three digits; and to others. */
-#define GRANTED(token) "*2\r\n:1\r\n$3\r\n" #token "\r\n"
+#define GRANTED(token) "$3\r\n" #token "\r\n"
 #define VOTED(token, clock)                                                    \
     "*3\r\n:1\r\n$3\r\n" #token "\r\n$3\r\n" #clock "\r\n"
 #define BUSY(ttl, ticket, rank)                                                \
@@ -121,9 +121,20 @@ rl_next play_sleep(play *p); /* the whole of op->sleep_us */
 
 void play_pass(play *p, int64_t us);
 
-/* The latest call: its verb, as the script is called, and a word. */
+/* The latest call: as its script is called, and a word of it; a key; how many
+   arguments it has, and one of them; the first is 1. */
 const char *play_called(play *p, size_t i);
 const char *play_word(play *p, size_t i, int n); /* below 0: from the end */
+const char *play_key(play *p, size_t i, int n);
+int play_args(play *p, size_t i);
+const char *play_arg(play *p, size_t i, int n);
+
+/* Of an acquire: ARGV. */
+enum { HOLDER_ARG = 1, LEASE_ARG, LEVEL_ARG, BELL_ARG, TICKET_ARG, LEAST_ARG };
+/* Of a release, after the holder. */
+enum { CHANNEL_ARG = 2, LEFT_ARG, TOMBSTONE_ARG };
+/* How many an acquire or a release has that says only what it must. */
+#define BRIEF 2
 
 /* A draft for the lock, a hold of it, and one more in a group. */
 rl_hold *play_draft(play *p, size_t i, const rl_target *what, int64_t lease_ms);

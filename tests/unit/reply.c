@@ -344,23 +344,38 @@ NUMBER(nil_is_none, NIL, 0, NULL, -1)
 
 /* --- what the scripts of a lock are answered ------------------------------ */
 
-TEST(reply, granted_is_two_items)
+TEST(reply, granted_is_a_text)
 {
     parser *p = parser_new();
     const rl_reply *r = &p->reply;
-    EXPECT_INT(feed_text(p, "*2\r\n:1\r\n$16\r\n1700000000000001\r\n"), WHOLE);
-    EXPECT(rl_reply_is_array(r, 2) && !rl_reply_is_array(r, 3));
-    EXPECT_INT(rl_item_number(&r->item[0]), 1);
-    EXPECT_INT(rl_item_number(&r->item[1]), 1700000000000001);
+    EXPECT_INT(feed_text(p, "$16\r\n1700000000000001\r\n"), WHOLE);
+    EXPECT(rl_reply_is(r, REDIS_REPLY_STRING) && !rl_reply_is_array(r, 0));
+    EXPECT_INT(rl_item_number(&r->top), 1700000000000001);
     parser_free(p);
 }
 
-TEST(reply, busy_is_three_items)
+TEST(reply, granted_with_a_clock_is_three_items)
 {
     parser *p = parser_new();
     const rl_reply *r = &p->reply;
-    EXPECT_INT(feed_text(p, "*3\r\n:0\r\n:29950\r\n$2\r\n17\r\n"), WHOLE);
-    EXPECT(rl_reply_is_array(r, 3));
+    EXPECT_INT(feed_text(p, "*3\r\n:1\r\n$16\r\n1700000000000001\r\n"
+                            "$16\r\n1700000000000000\r\n"),
+               WHOLE);
+    EXPECT(rl_reply_is_array(r, 3) && !rl_reply_is_array(r, 4));
+    EXPECT_INT(rl_item_number(&r->item[0]), 1);
+    EXPECT_INT(rl_item_number(&r->item[1]), 1700000000000001);
+    EXPECT_INT(rl_item_number(&r->item[2]), 1700000000000000);
+    parser_free(p);
+}
+
+TEST(reply, busy_is_five_items)
+{
+    parser *p = parser_new();
+    const rl_reply *r = &p->reply;
+    EXPECT_INT(feed_text(p, "*5\r\n:0\r\n:29950\r\n$2\r\n17\r\n:0\r\n"
+                            ":0\r\n"),
+               WHOLE);
+    EXPECT(rl_reply_is_array(r, 5));
     EXPECT_INT(rl_item_number(&r->item[0]), 0);
     EXPECT_INT(rl_item_number(&r->item[1]), 29950);
     parser_free(p);

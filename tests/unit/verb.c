@@ -150,9 +150,9 @@ TEST(verb, a_leave_takes_the_bell_out_of_the_queue)
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT_STR(play_called(&d.p, 0), "leave");
-    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_queue:{job}");
-    EXPECT_STR(play_word(&d.p, 0, 5), core(&d)->bell);
-    EXPECT_STR(play_word(&d.p, 0, 6), "job");
+    EXPECT_STR(play_key(&d.p, 0, 1), "job");
+    EXPECT_STR(play_key(&d.p, 0, 2), "rlock_queue:{job}");
+    EXPECT_STR(play_arg(&d.p, 0, 1), core(&d)->bell);
     EXPECT_INT(answer(&d, YES), RL_DONE);
     EXPECT(d.x->ok);
     close_deed(&d);
@@ -372,7 +372,7 @@ TEST(verb, a_late_leave_is_sent_again_when_the_server_lacks_the_script)
     memset(name, 'x', 3);
     answer(&d, NOSCRIPT);
     EXPECT_STR(play_word(&d.p, 0, 0), "EVAL");
-    EXPECT_STR(play_word(&d.p, 0, 6), "job");
+    EXPECT_STR(play_key(&d.p, 0, 1), "job");
     answer(&d, YES);
     close_deed(&d);
 }

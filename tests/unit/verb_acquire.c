@@ -26,17 +26,30 @@ TEST(verb_acquire, an_acquire_says_what_the_protocol_wants)
     deed d;
     begin_acquire(&d, LEASE_MS);
     EXPECT_STR(play_called(&d.p, 0), "hash/acquire");
+    EXPECT_STR(play_word(&d.p, 0, 2), "3");
+    EXPECT_STR(play_key(&d.p, 0, 1), "job");
+    EXPECT_STR(play_key(&d.p, 0, 2), "rlock_token:{job}");
+    EXPECT_CONTAINS(play_key(&d.p, 0, 3), "rlock_undone:{job}:");
+    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), d.h->holder);
+    EXPECT_STR(play_arg(&d.p, 0, LEASE_ARG), "10000");
+    EXPECT_INT(play_args(&d.p, 0), BRIEF);
+    give_up(&d);
+}
+
+TEST(verb_acquire, an_acquire_with_a_bell_says_level_bell_and_ticket)
+{
+    deed d;
+    open_with_draft(&d, LEASE_MS);
+    rl_part_acquire(d.x, core(&d), d.h, LEASE_MS, d.p.now_us);
+    d.x->request.bell = "a bell";
+    d.x->request.ticket = 5;
+    go(&d);
     EXPECT_STR(play_word(&d.p, 0, 2), "4");
-    EXPECT_STR(play_word(&d.p, 0, 3), "job");
-    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_token:{job}");
-    EXPECT_STR(play_word(&d.p, 0, 5), "rlock_queue:{job}");
-    EXPECT_CONTAINS(play_word(&d.p, 0, 6), "rlock_undone:{job}:");
-    EXPECT_STR(play_word(&d.p, 0, 7), d.h->holder);
-    EXPECT_STR(play_word(&d.p, 0, 8), "10000");
-    EXPECT_STR(play_word(&d.p, 0, 9), "1");
-    EXPECT_STR(play_word(&d.p, 0, 10), "");
-    EXPECT_STR(play_word(&d.p, 0, 11), "0");
-    EXPECT_INT(d.p.client[0].words, 12);
+    EXPECT_STR(play_key(&d.p, 0, 4), "rlock_queue:{job}");
+    EXPECT_STR(play_arg(&d.p, 0, LEVEL_ARG), "1");
+    EXPECT_STR(play_arg(&d.p, 0, BELL_ARG), "a bell");
+    EXPECT_STR(play_arg(&d.p, 0, TICKET_ARG), "5");
+    EXPECT_INT(play_args(&d.p, 0), TICKET_ARG);
     give_up(&d);
 }
 
@@ -44,7 +57,7 @@ TEST(verb_acquire, an_acquire_of_the_watchdog_asks_for_the_clients_lease)
 {
     deed d;
     begin_acquire(&d, RLOCK_WATCHDOG);
-    EXPECT_STR(play_word(&d.p, 0, 8), "30000");
+    EXPECT_STR(play_arg(&d.p, 0, LEASE_ARG), "30000");
     EXPECT(d.x->renewed);
     give_up(&d);
 }
@@ -57,8 +70,8 @@ TEST(verb_acquire, an_acquire_says_the_least_token_last)
     d.x->request.says_least = true;
     d.x->request.least = 77;
     go(&d);
-    EXPECT_STR(play_word(&d.p, 0, 12), "77");
-    EXPECT_INT(d.p.client[0].words, 13);
+    EXPECT_STR(play_arg(&d.p, 0, LEAST_ARG), "77");
+    EXPECT_INT(play_args(&d.p, 0), LEAST_ARG);
     give_up(&d);
 }
 
@@ -172,14 +185,29 @@ static void expect_unexpected(const char *reply)
     give_up(&d);
 }
 
+TEST(verb_acquire, an_empty_array_is_not_taken_for_the_answer_before)
+{
+    deed d;
+    begin_acquire(&d, LEASE_MS);
+    d.p.client[0].line.reply.item[0] =
+        (rl_item){.type = REDIS_REPLY_INTEGER, .integer = -2};
+    EXPECT_INT(answer(&d, "*0\r\n"), RL_DONE);
+    EXPECT(d.h->unknown);
+    give_up(&d);
+}
+
 #define UNEXPECTED(name, reply)                                                \
     TEST_CASE(verb_acquire, name, expect_unexpected(reply))
 
 UNEXPECTED(an_empty_array_is_no_grant, "*0\r\n")
 UNEXPECTED(a_one_without_a_token_is_no_grant, "*1\r\n:1\r\n")
-UNEXPECTED(a_token_of_zero_is_no_grant, "*2\r\n:1\r\n$1\r\n0\r\n")
-UNEXPECTED(a_token_that_is_no_number_is_no_grant, "*2\r\n:1\r\n$3\r\n12x\r\n")
-UNEXPECTED(a_one_as_text_is_no_grant, "*2\r\n$1\r\n1\r\n$3\r\n123\r\n")
+UNEXPECTED(a_token_of_zero_is_no_grant, "$1\r\n0\r\n")
+UNEXPECTED(a_token_of_zero_with_a_clock_is_no_grant,
+           "*3\r\n:1\r\n$1\r\n0\r\n$3\r\n123\r\n")
+UNEXPECTED(a_token_without_a_clock_is_no_grant, "*2\r\n:1\r\n$3\r\n123\r\n")
+UNEXPECTED(a_token_that_is_no_number_is_no_grant, "$3\r\n12x\r\n")
+UNEXPECTED(a_one_as_text_is_no_grant,
+           "*3\r\n$1\r\n1\r\n$3\r\n123\r\n$3\r\n123\r\n")
 UNEXPECTED(a_grant_of_too_many_words_is_none,
            "*4\r\n:1\r\n$3\r\n123\r\n:1\r\n:1\r\n")
 UNEXPECTED(a_busy_of_too_few_words_is_none, "*2\r\n:0\r\n:30000\r\n")
@@ -193,7 +221,7 @@ TEST(verb_acquire, a_reentry_asks_for_one_level_more)
     deed d;
     begin_reentry(&d, LEASE_MS, LEASE_MS);
     EXPECT_STR(play_called(&d.p, 0), "hash/acquire");
-    EXPECT_STR(play_word(&d.p, 0, 9), "2");
+    EXPECT_STR(play_arg(&d.p, 0, LEVEL_ARG), "2");
     EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
     EXPECT(d.x->ok && d.h->count == 2 && d.h->token == 100);
     close_with_hold(&d);

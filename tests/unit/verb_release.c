@@ -22,14 +22,12 @@ TEST(verb_release, a_release_says_what_the_protocol_wants)
     deed d;
     begin_free(&d);
     EXPECT_STR(play_called(&d.p, 0), "hash/release");
-    EXPECT_STR(play_word(&d.p, 0, 2), "3");
-    EXPECT_STR(play_word(&d.p, 0, 3), "job");
-    EXPECT_STR(play_word(&d.p, 0, 4), "rlock_queue:{job}");
-    EXPECT_STR(play_word(&d.p, 0, 6), d.h->holder);
-    EXPECT_STR(play_word(&d.p, 0, 7), "0");
-    EXPECT_STR(play_word(&d.p, 0, 9), "0"); /* no tombstone */
-    EXPECT_STR(play_word(&d.p, 0, 10), "redisson_lock__channel:{job}");
-    EXPECT_STR(play_word(&d.p, 0, 11), "job");
+    EXPECT_STR(play_word(&d.p, 0, 2), "2");
+    EXPECT_STR(play_key(&d.p, 0, 1), "job");
+    EXPECT_STR(play_key(&d.p, 0, 2), "rlock_queue:{job}");
+    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), d.h->holder);
+    EXPECT_STR(play_arg(&d.p, 0, CHANNEL_ARG), "redisson_lock__channel:{job}");
+    EXPECT_INT(play_args(&d.p, 0), BRIEF); /* all levels, no tombstone */
     EXPECT_INT(answer(&d, YES), RL_DONE);
     close_with_hold(&d);
 }
@@ -97,7 +95,9 @@ TEST(verb_release, an_unlock_that_may_still_be_acquired_leaves_a_tombstone)
     open_with_hold(&d, LEASE_MS);
     d.h->unknown = true;
     begin_release(&d, 0);
-    EXPECT_STR(play_word(&d.p, 0, 9), "60000");
+    EXPECT_CONTAINS(play_key(&d.p, 0, 3), "rlock_undone:{job}:");
+    EXPECT_STR(play_arg(&d.p, 0, LEFT_ARG), "0");
+    EXPECT_STR(play_arg(&d.p, 0, TOMBSTONE_ARG), "60000");
     EXPECT_INT(answer(&d, ":11\r\n"), RL_DONE); /* could not be written */
     EXPECT(d.x->ok);
     EXPECT_INT(d.h->state, RL_UNDOING);
@@ -148,7 +148,8 @@ TEST(verb_release, a_nested_unlock_counts_down_and_stays_held)
 {
     deed d;
     begin_nested_release(&d);
-    EXPECT_STR(play_word(&d.p, 0, 7), "1");
+    EXPECT_STR(play_arg(&d.p, 0, LEFT_ARG), "1");
+    EXPECT_STR(play_arg(&d.p, 0, TOMBSTONE_ARG), "0");
     EXPECT_INT(answer(&d, YES), RL_DONE);
     EXPECT(d.x->ok && d.h->state == RL_HELD && d.h->count == 1);
     close_with_hold(&d);
@@ -228,9 +229,9 @@ TEST(verb_release, an_undo_buries_the_draft_and_rings_nobody)
     deed d;
     begin_undo(&d);
     EXPECT_STR(play_called(&d.p, 0), "hash/release");
-    EXPECT_CONTAINS(play_word(&d.p, 0, 4), "rlock_undone:"); /* no queue */
-    EXPECT_STR(play_word(&d.p, 0, 7), "0");
-    EXPECT_STR(play_word(&d.p, 0, 9), "60000");
+    EXPECT_CONTAINS(play_key(&d.p, 0, 2), "rlock_undone:"); /* no queue */
+    EXPECT_STR(play_arg(&d.p, 0, LEFT_ARG), "0");
+    EXPECT_STR(play_arg(&d.p, 0, TOMBSTONE_ARG), "60000");
     EXPECT_INT(answer(&d, NO), RL_DONE);
     EXPECT(d.x->ok);
     EXPECT_INT(core(&d)->holds.undoing, 0);

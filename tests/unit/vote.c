@@ -9,10 +9,11 @@ TEST(vote, all_nodes_are_asked_at_once_with_one_holder_id)
     open_asked(&e, 0, LEASE_MS);
     for (size_t i = 0; i < NODES; i++) {
         EXPECT_STR(play_called(&e.p, i), "hash/acquire");
-        EXPECT_STR(play_word(&e.p, i, 7), play_word(&e.p, 0, 7));
-        EXPECT_STR(play_word(&e.p, i, 9), "1");
-        EXPECT_STR(play_word(&e.p, i, 10), "");
-        EXPECT_STR(play_word(&e.p, i, 12), "0"); /* no token is wanted */
+        EXPECT_STR(play_arg(&e.p, i, HOLDER_ARG),
+                   play_arg(&e.p, 0, HOLDER_ARG));
+        EXPECT_STR(play_arg(&e.p, i, LEVEL_ARG), "1");
+        EXPECT_STR(play_arg(&e.p, i, BELL_ARG), "");
+        EXPECT_STR(play_arg(&e.p, i, LEAST_ARG), "0"); /* none is wanted */
     }
     EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
@@ -130,7 +131,7 @@ TEST(vote, the_fastest_clock_tells_which_token_to_want)
     EXPECT_INT(begin(&e), RL_ASK);
     snprintf(wanted, sizeof wanted, "%lld",
              (long long)(e.p.now_us + 5000 + 1000));
-    EXPECT_STR(play_word(&e.p, 1, 12), wanted);
+    EXPECT_STR(play_arg(&e.p, 1, LEAST_ARG), wanted);
     EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(&e, 1, VOTED(100, 950)), RL_DONE);
     EXPECT_INT(e.ahead_us, 950 - e.p.now_us);

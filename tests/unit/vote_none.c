@@ -58,8 +58,8 @@ TEST(vote_none, split_votes_are_taken_back_quietly_before_the_caller_is_told)
     EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
     EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
     EXPECT_STR(play_called(&e.p, 0), "hash/release");
-    EXPECT_CONTAINS(play_word(&e.p, 0, 4), "rlock_undone:"); /* rings nobody */
-    EXPECT_STR(play_word(&e.p, 0, 9), "0"); /* it is known to be granted */
+    EXPECT_CONTAINS(play_key(&e.p, 0, 2), "rlock_undone:"); /* rings nobody */
+    EXPECT_INT(play_args(&e.p, 0), BRIEF); /* it is known to be granted */
     EXPECT(e.p.client[1].calls == 1 && e.p.client[2].calls == 1);
     EXPECT_INT(answer(&e, 0, YES), RL_DONE);
     close_failed(&e, RLOCK_BUSY, 0);
@@ -73,7 +73,7 @@ TEST(vote_none, who_has_not_answered_the_vote_is_not_waited_for_to_undo_it)
     EXPECT_INT(answer(&e, 1, IS_BUSY), RL_ASK);
     EXPECT_INT(play_silent(&e.p, 2), RL_ASK);
     EXPECT_STR(play_called(&e.p, 2), "hash/release");
-    EXPECT_STR(play_word(&e.p, 2, 9), "60000"); /* a tombstone */
+    EXPECT_STR(play_arg(&e.p, 2, TOMBSTONE_ARG), "60000");
     EXPECT_INT(answer(&e, 0, YES), RL_DONE);
     play_forget(&e.p);
     answer(&e, 2, VOTED(100, 900)); /* late, and undone by what follows */

@@ -49,11 +49,11 @@ TEST(vote_wait, each_try_has_a_new_holder_id)
     election e;
     char first[128];
     open_asked(&e, 60000, LEASE_MS);
-    snprintf(first, sizeof first, "%s", play_word(&e.p, 0, 7));
+    snprintf(first, sizeof first, "%s", play_arg(&e.p, 0, HOLDER_ARG));
     EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
     EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
     EXPECT_INT(play_sleep(&e.p), RL_ASK);
-    EXPECT(strcmp(play_word(&e.p, 0, 7), first) != 0);
+    EXPECT(strcmp(play_arg(&e.p, 0, HOLDER_ARG), first) != 0);
     get_it(&e);
 }
 
@@ -84,7 +84,7 @@ static void wait_with_bells(election *e)
     for (size_t i = 0; i < NODES; i++)
         EXPECT_INT(e->p.client[i].listens, 1);
     for (size_t i = 0; i < NODES; i++)
-        EXPECT_STR(play_word(&e->p, i, 10), play_core(&e->p, i)->bell);
+        EXPECT_STR(play_arg(&e->p, i, BELL_ARG), play_core(&e->p, i)->bell);
     EXPECT_INT(answer(e, 0, IS_BUSY), RL_ASK);
     EXPECT_INT(answer(e, 1, IS_BUSY), RL_SLEEP);
     settle(e);
@@ -231,7 +231,7 @@ TEST(vote_wait, who_gives_up_leaves_every_queue)
     EXPECT_INT(play_wake(&e.p), RL_ASK);
     for (size_t i = 0; i < NODES; i++) {
         EXPECT_STR(play_called(&e.p, i), "leave");
-        EXPECT_STR(play_word(&e.p, i, 5), play_core(&e.p, i)->bell);
+        EXPECT_STR(play_arg(&e.p, i, 1), play_core(&e.p, i)->bell);
     }
     EXPECT_INT(answer(&e, 0, YES), RL_ASK);
     EXPECT_INT(answer(&e, 1, YES), RL_ASK);
