@@ -130,6 +130,23 @@ typedef enum rlock_layout {
 typedef struct rlock_lock_options {
     size_t size; /* set by RLOCK_LOCK_OPTIONS_INIT; lets the struct grow */
     rlock_layout layout; /* RLOCK_LAYOUT_HASH */
+    /*
+     * Levels above the first are counted in this process only: a nested call
+     * costs no round trip, and everybody who asks the server is told 1 (or the
+     * latest level that was asked for there). Off by default, because a count
+     * that everybody can see is what the lock is known for. It belongs to the
+     * handle, not to the hold: through a handle without it levels are asked for
+     * and given back at the server as always, and both pair with each other.
+     *
+     * The server is asked all the same when the nested call wants more than the
+     * hold has: an explicit lease that ends later, or RLOCK_WATCHDOG for a hold
+     * that is not renewed. What a nested call does not ask, it is not told:
+     * that somebody freed the lock by force is noticed by the next renewal,
+     * extend or unlock of the last level, not by the nested lock. One whose
+     * lease ran out by the clock is RLOCK_LOST at once, as ever. A lock that
+     * rlock_multi_new() makes of such handles asks the server.
+     */
+    bool local_levels;
 } rlock_lock_options;
 
 #if defined(__cplusplus)
@@ -173,9 +190,10 @@ RLOCK_API void rlock_free(rlock *lk);
  *           lock frees itself after that time and is never renewed
  *
  * When the thread holds the lock already, this is one level more: one atomic
- * increment on the server, the same token, no wait. It never shortens the
- * lease of the hold; a nested RLOCK_WATCHDOG turns renewal on until the hold
- * ends, and a nested explicit lease leaves a renewal that is on as it is.
+ * increment on the server (none with local_levels), the same token, no wait. It
+ * never shortens the lease of the hold; a nested RLOCK_WATCHDOG turns renewal
+ * on until the hold ends, and a nested explicit lease leaves a renewal that is
+ * on as it is.
  *
  * Threads of one client that wait for a name get it in the order in which they
  * came. Between clients the order is that of their first tries, but a client

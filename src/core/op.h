@@ -178,7 +178,8 @@ void rl_part_let_go(rl_part *x);
 void rl_op_let_go(rl_op *op);
 void rl_op_leave_late(rl_op *op);
 
-/* --- what a verb does to a hold (core/verb.c) ----------------------------- */
+/* --- what a verb does to a hold (core/verb.c, level.c)
+ * ----------------------------- */
 
 /* A new draft; NULL: out of memory or randomness. */
 rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
@@ -197,6 +198,13 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us);
 
 /* What the server may have, or may yet get, of a draft is undone. */
 void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us);
+
+/*
+ * One level more that the server is not told of. False: the hold is not good
+ * any more, or has not the lease that this level wants, or its count is at its
+ * end; nothing has changed, and the server is to be asked.
+ */
+bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us);
 
 /*
  * Counts down to a level locally, whatever comes of it. False: the hold was

@@ -293,18 +293,6 @@ static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
 
 /* --- release ------------------------------------------------------------- */
 
-bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
-{
-    rl_holds *t = &c->holds;
-    rl_mutex_lock(&t->mutex);
-    bool valid = rl_hold_is_valid_locked(t, h, now_us);
-    h->count = level;
-    if (level == 0)
-        rl_hold_end_locked(t, h, now_us);
-    rl_mutex_unlock(&t->mutex);
-    return valid;
-}
-
 /* The server does not know the hold any more, after it left the table. */
 static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f)
 {

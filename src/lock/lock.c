@@ -181,6 +181,8 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     if (s != RLOCK_OK)
         return s;
     *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, o.layout);
+    if (*out)
+        (*out)->local_levels = o.local_levels;
     rl_client_leave(cl, cancel);
     return *out ? RLOCK_OK : RLOCK_ENOMEM;
 }

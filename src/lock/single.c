@@ -64,14 +64,23 @@ static rlock_status acquire_first(rlock *lk, rl_estate *room, int64_t wait_ms,
     return RLOCK_OK;
 }
 
-static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms,
-                            int64_t now_us)
+static rlock_status ask_for_level(rlock *lk, rl_hold *h, int64_t lease_ms,
+                                  int64_t now_us)
 {
     once o;
     if (!rl_part_reenter(&o.part, rl_lock_core(lk), h, lease_ms, now_us))
         return rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end");
-    if (drive(&o) != RLOCK_OK)
-        return rl_lock_fail(lk, &o.part.fault);
+    return drive(&o) == RLOCK_OK ? RLOCK_OK : rl_lock_fail(lk, &o.part.fault);
+}
+
+static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms,
+                            int64_t now_us)
+{
+    bool here =
+        lk->local_levels && rl_count_up(rl_lock_core(lk), h, lease_ms, now_us);
+    rlock_status s = here ? RLOCK_OK : ask_for_level(lk, h, lease_ms, now_us);
+    if (s != RLOCK_OK)
+        return s;
     rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, h->token, h->count,
                  rl_now_us() - now_us);
     return RLOCK_OK;
@@ -118,8 +127,11 @@ static rlock_status unlock(rlock *lk, rl_hold *h)
     bool valid = rl_count_down(c, h, level, now_us);
     if (level == 0)
         rl_owner_self()->holds--;
-    rlock_status s = valid ? release(lk, h, level, &f, now_us)
-                           : rl_release_lost(c, h, level, &f, now_us);
+    rlock_status s = RLOCK_OK;
+    if (!valid)
+        s = rl_release_lost(c, h, level, &f, now_us);
+    else if (level == 0 || !lk->local_levels)
+        s = release(lk, h, level, &f, now_us);
     if (s != RLOCK_OK)
         return rl_lock_fail(lk, &f);
     rl_lock_emit(lk, RLOCK_EVENT_RELEASED, h->token, level,
@@ -210,8 +222,11 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 
 static rlock *single_copy(const rlock *lk)
 {
-    return rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
-                       lk->target.len, (rlock_layout)lk->target.scope);
+    rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                              lk->target.len, (rlock_layout)lk->target.scope);
+    if (copy)
+        copy->local_levels = lk->local_levels;
+    return copy;
 }
 
 const rl_lock_kind rl_single = {

@@ -28,6 +28,7 @@ typedef struct server {
     redisContext *raw;
     char sha1[41]; /* of compare-and-delete */
     rlock *lk;
+    rlock *local; /* with local_levels */
 } server;
 
 static void raw_pair(server *s)
@@ -53,18 +54,24 @@ static void trylock_pair(server *s)
     bench_ok(rlock_unlock(s->lk));
 }
 
+static void nested_pairs(server *s)
+{
+    for (int i = 0; i < 3; i++)
+        bench_ok(rlock_lock(s->local));
+    for (int i = 0; i < 3; i++)
+        bench_ok(rlock_unlock(s->local));
+}
+
 static void ping(server *s)
 {
     bench_ask(s->raw, "PING");
 }
 
-enum { RAW, LOCK, TRYLOCK, PING, SUBJECTS };
+enum { RAW, LOCK, TRYLOCK, NESTED, PING, SUBJECTS };
 
 static void (*const subjects[SUBJECTS])(server *) = {
-    [RAW] = raw_pair,
-    [LOCK] = lock_pair,
-    [TRYLOCK] = trylock_pair,
-    [PING] = ping,
+    [RAW] = raw_pair,        [LOCK] = lock_pair, [TRYLOCK] = trylock_pair,
+    [NESTED] = nested_pairs, [PING] = ping,
 };
 
 static void load_script(server *s)
@@ -126,12 +133,23 @@ static void compare(server *s, bool busy, double median[SUBJECTS])
     }
 }
 
+static rlock *local_lock(rlock_client *cl)
+{
+    static const char name[] = "bench:nested";
+    rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *lk;
+    opts.local_levels = true;
+    bench_ok(rlock_new_ex(cl, name, sizeof name - 1, &opts, &lk));
+    return lk;
+}
+
 static server meet(const char *uri)
 {
     rlock_client *cl = bench_client(uri);
     server s = {.cl = cl,
                 .raw = bench_connect(uri),
-                .lk = bench_lock(cl, "bench:lock")};
+                .lk = bench_lock(cl, "bench:lock"),
+                .local = local_lock(cl)};
     load_script(&s);
     return s;
 }
@@ -139,6 +157,7 @@ static server meet(const char *uri)
 static void part(server *s)
 {
     rlock_free(s->lk);
+    rlock_free(s->local);
     rlock_client_free(s->cl);
     redisFree(s->raw);
 }
@@ -185,6 +204,8 @@ int main(int argc, char **argv)
     row("uncontended `rlock_lock` + `rlock_unlock`, as a multiple of `SET NX "
         "PX` + compare-and-delete, Unix socket",
         1.10, us);
+    bench_row("- three levels deep with `local_levels`, as a multiple of one",
+              1.05, us[NESTED] / us[LOCK], "", "%.1f µs", us[NESTED]);
     compare(&remote, false, us);
     row("- the same over TCP", 1.10, us);
     beside_neighbour(&local, us);

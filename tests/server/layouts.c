@@ -271,7 +271,8 @@ TEST(layouts, the_default_is_a_hash)
 TEST(layouts, options_of_an_older_version_mean_a_hash)
 {
     scene s = scene_start(0, 0);
-    rlock_lock_options opts = {sizeof(size_t), RLOCK_LAYOUT_STRING};
+    rlock_lock_options opts = {.size = sizeof(size_t),
+                               .layout = RLOCK_LAYOUT_STRING};
     expect_hash(&s, &opts);
     scene_stop(&s);
 }

@@ -24,6 +24,11 @@ const rl_target *owner_target(const owner *o, size_t name)
     return o->p->w->set.red ? &truth->red : &truth->what;
 }
 
+bool owner_counts_here(const owner *o, size_t name)
+{
+    return o->one[name].lk->local_levels;
+}
+
 /* --- one name ------------------------------------------------------------- */
 
 static rlock *new_single(const owner *o, const rl_target *what, size_t name)
@@ -31,6 +36,7 @@ static rlock *new_single(const owner *o, const rl_target *what, size_t name)
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     rlock *lk;
     opts.layout = (rlock_layout)what->scope;
+    opts.local_levels = chance_ppm(dice(o), 250000);
     if (rlock_new_ex(&owner_client(o, name)->handle, what->name, what->len,
                      &opts, &lk) != RLOCK_OK)
         die("no handle: %s", rlock_last_error()->message);

@@ -151,6 +151,7 @@ void owner_is_told(owner *o, rlock_status status);
 /* The client and target by which an owner has a name. */
 client *owner_client(const owner *o, size_t name);
 const rl_target *owner_target(const owner *o, size_t name);
+bool owner_counts_here(const owner *o, size_t name); /* local_levels */
 static inline server *lock_server(world *w, size_t name)
 {
     return &w->server[w->lock[name].server];
