@@ -71,6 +71,17 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
     put_lease_call(to, h->layout->renew, whole, h, lease_ms, compare);
 }
 
+void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                        size_t n, int64_t lease_ms)
+{
+    rl_put_call(to, h[0]->layout->renew_many, whole, (int)n, (int)n + 1);
+    for (size_t i = 0; i < n; i++)
+        rl_put_bytes(to, rl_hold_name(h[i]), h[i]->name_len);
+    rl_put_number(to, lease_ms);
+    for (size_t i = 0; i < n; i++)
+        rl_put_text(to, h[i]->holder);
+}
+
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare)
 {

@@ -39,6 +39,10 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare);
 
+/* Of many holds of one layout, none of which compares. */
+void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                        size_t n, int64_t lease_ms);
+
 /* Writes a token back that another server has minted. */
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 

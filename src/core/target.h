@@ -8,7 +8,7 @@
 #include "wire/script.h"
 
 /* Scopes of single locks are their layouts; a Red lock's are above. */
-#define RL_SINGLE_SCOPES 3
+#define RL_SINGLE_SCOPES RL_LAYOUTS
 
 typedef struct rl_target {
     const char *name;

@@ -92,6 +92,7 @@ static void take_connection(rl_engine *e, int64_t now_us)
         return;
     v->signal = NULL;
     k->conn = v->conn;
+    k->one_by_one = false;
     v->conn = NULL;
     if (k->conn)
         return;

@@ -5,8 +5,8 @@
  * nobody waits for any more.
  *
  * It never blocks but in poll(): what is due goes out on a connection of its
- * own, many calls in flight together, and each answer concerns one hold. The
- * connection is made before the first hold, so no busy pool and no lack of
+ * own, many calls in flight together, each about one hold or a batch of them.
+ * The connection is made before the first hold, so no busy pool and no lack of
  * descriptors can keep it from renewing; the connector replaces it.
  */
 #ifndef RL_DRIVE_KEEPER_H
@@ -35,6 +35,7 @@ typedef struct rl_keeper {
     rl_list idle_tasks;
     size_t tasks; /* made so far */
     size_t in_flight;
+    bool one_by_one; /* no batches over this connection */
     struct rl_chunk *chunks;
     rl_fault fault; /* why the task that just ends has failed */
 } rl_keeper;

@@ -3,12 +3,13 @@
 #define LAYOUT(L)                                                              \
     {                                                                          \
         RL_SCRIPT_##L##_ACQUIRE, RL_SCRIPT_##L##_RELEASE,                      \
-            RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_EXTEND,                     \
-            RL_SCRIPT_##L##_FORCE_RELEASE, RL_SCRIPT_##L##_INSPECT             \
+            RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_RENEW_MANY,                 \
+            RL_SCRIPT_##L##_EXTEND, RL_SCRIPT_##L##_FORCE_RELEASE,             \
+            RL_SCRIPT_##L##_INSPECT                                            \
     }
 
-const rl_layout rl_layouts[] = {LAYOUT(HASH), LAYOUT(STRING),
-                                LAYOUT(TIMESTAMP)};
+const rl_layout rl_layouts[RL_LAYOUTS] = {LAYOUT(HASH), LAYOUT(STRING),
+                                          LAYOUT(TIMESTAMP)};
 
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,
                  int args)

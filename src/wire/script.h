@@ -28,10 +28,13 @@ extern const rl_script rl_scripts[RL_SCRIPT_COUNT];
  * the same arguments and give the same answers in all layouts.
  */
 typedef struct rl_layout {
-    rl_script_id acquire, release, renew, extend, force_release, inspect;
+    rl_script_id acquire, release, renew, renew_many, extend, force_release,
+        inspect;
 } rl_layout;
 
-extern const rl_layout rl_layouts[]; /* by rlock_layout */
+#define RL_LAYOUTS 3
+
+extern const rl_layout rl_layouts[RL_LAYOUTS]; /* by rlock_layout */
 
 /* Begins a call; its keys and arguments, so many, are to follow as words. */
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,

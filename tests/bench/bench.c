@@ -168,6 +168,19 @@ long long bench_ask(redisContext *c, const char *command)
     return number;
 }
 
+double bench_server_us(redisContext *c)
+{
+    redisReply *r = redisCommand(c, "INFO cpu");
+    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
+    const char *sys = strstr(r->str, "used_cpu_sys:");
+    const char *user = strstr(r->str, "used_cpu_user:");
+    bench_check(sys && user, "INFO cpu");
+    double s = strtod(strchr(sys, ':') + 1, NULL) +
+               strtod(strchr(user, ':') + 1, NULL);
+    freeReplyObject(r);
+    return s * 1e6;
+}
+
 int64_t bench_ping_ns(redisContext *c)
 {
     int64_t began = bench_now_ns();

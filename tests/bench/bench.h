@@ -59,6 +59,8 @@ void bench_open_port(const char *uri, char tcp[64]);
 
 /* Runs a command whose reply is an integer or a status; 0 for a status. */
 long long bench_ask(redisContext *c, const char *command);
+/* Processor time that the server has used, in us. */
+double bench_server_us(redisContext *c);
 /* PING and its reply, in ns. */
 int64_t bench_ping_ns(redisContext *c);
 

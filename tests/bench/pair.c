@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     bench_row("- three levels deep with `local_levels`, as a multiple of one",
               1.05, us[NESTED] / us[LOCK], "", "%.1f µs", us[NESTED]);
     compare(&remote, false, us);
-    row("- the same over TCP", 1.10, us);
+    row("- the uncontended pair over TCP", 1.10, us);
     beside_neighbour(&local, us);
     row("- beside a busy neighbour on the client's processor, Unix socket", 1.5,
         us);

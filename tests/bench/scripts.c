@@ -72,20 +72,6 @@ static void write_ping(subject *s)
     s->good = REDIS_REPLY_STATUS;
 }
 
-/* Of the server, in us. */
-static double used(redisContext *c)
-{
-    redisReply *r = redisCommand(c, "INFO cpu");
-    bench_check(r && r->type == REDIS_REPLY_STRING, "INFO");
-    const char *sys = strstr(r->str, "used_cpu_sys:");
-    const char *user = strstr(r->str, "used_cpu_user:");
-    bench_check(sys && user, "INFO cpu");
-    double s = strtod(strchr(sys, ':') + 1, NULL) +
-               strtod(strchr(user, ':') + 1, NULL);
-    freeReplyObject(r);
-    return s * 1e6;
-}
-
 static void send_some(redisContext *c, const subject *s, int n)
 {
     for (int i = 0; i < n; i++)
@@ -105,10 +91,10 @@ static void send_some(redisContext *c, const subject *s, int n)
 
 static double cost(redisContext *c, const subject *s, int deep)
 {
-    double before = used(c);
+    double before = bench_server_us(c);
     for (int i = 0; i < PAIRS; i += deep)
         send_some(c, s, deep);
-    return (used(c) - before) / PAIRS;
+    return (bench_server_us(c) - before) / PAIRS;
 }
 
 static void measure(redisContext *c, subject s[SUBJECTS], int deep)

@@ -138,3 +138,25 @@ TEST(cluster, fault_036_a_name_whose_keys_are_in_several_slots_is_refused)
     }
     scene_stop(&s);
 }
+
+/* In one call they would be refused. */
+TEST(cluster, fault_123_locks_of_several_slots_are_renewed_all_the_same)
+{
+    enum { LOCKS = 20 };
+    scene s = scene_cluster();
+    rlock *lk[LOCKS];
+    char name[16];
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        lk[i] = test_lock(s.cl, name);
+        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+    }
+    expect_renewals(&s, 3 * LOCKS);
+    for (int i = 0; i < LOCKS; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    EXPECT_INT(stats_of(s.cl).renew_failures, 0);
+    EXPECT_INT(stats_of(s.cl).lost, 0);
+    scene_stop(&s);
+}

@@ -221,7 +221,8 @@ TEST(watchdog, renews_in_one_write_what_is_due_together)
     scene_stop(&s);
 }
 
-TEST(watchdog, sends_a_script_whole_once_after_a_flush)
+/* That for one lock, and that for many. */
+TEST(watchdog, sends_each_script_whole_once_after_a_flush)
 {
     enum { N = 400 };
     scene s = scene_held(3000, 0);
@@ -233,7 +234,7 @@ TEST(watchdog, sends_a_script_whole_once_after_a_flush)
     EXPECT_STR(server_str(s.sv, "SCRIPT FLUSH"), "OK");
     expect_renewals(&s, 3 * N);
     expect_all_held(s.sv, locks, N);
-    EXPECT_INT(stats_of(s.cl).script_loads - loads, 1);
+    EXPECT_BETWEEN(stats_of(s.cl).script_loads - loads, 1, 2);
     EXPECT_INT(stats_of(s.cl).renew_failures, 0);
     free_locks(locks, N);
     scene_stop(&s);

@@ -173,6 +173,21 @@ static void call_lease(chance *c, command_line *to, const char *name, int who)
         say_token(c, to);
 }
 
+/* Names of other layouts are among them. */
+static void call_renew_many(chance *c, command_line *to)
+{
+    size_t n = 1 + (size_t)chance_below(c, 6);
+    int which[6];
+    say_number(to, (int64_t)n);
+    for (size_t i = 0; i < n; i++) {
+        which[i] = (int)chance_below(c, HOLDERS);
+        say_key(to, names[chance_below(c, NAMES)], 0, 0);
+    }
+    say_lease(c, to);
+    for (size_t i = 0; i < n; i++)
+        say_word(to, holder(which[i]));
+}
+
 static void call_short(chance *c, command_line *to, const char *name,
                        rl_script_id id)
 {
@@ -198,10 +213,10 @@ static void call_short(chance *c, command_line *to, const char *name,
 static void call_layout(chance *c, command_line *to, const char *name,
                         const rl_layout *l)
 {
-    rl_script_id all[] = {l->acquire,       l->acquire, l->acquire,
-                          l->release,       l->release, l->renew,
-                          l->force_release, l->extend,  l->inspect};
-    rl_script_id id = all[chance_below(c, 9)];
+    rl_script_id all[] = {
+        l->acquire, l->acquire,       l->acquire, l->release, l->release,
+        l->renew,   l->force_release, l->extend,  l->inspect, l->renew_many};
+    rl_script_id id = all[chance_below(c, 10)];
     int who = (int)chance_below(c, HOLDERS);
     to->argv[1].at = rl_scripts[id].sha1;
     to->argv[1].len = 40;
@@ -211,6 +226,8 @@ static void call_layout(chance *c, command_line *to, const char *name,
         call_release(c, to, name, who);
     } else if (id == l->renew || id == l->extend) {
         call_lease(c, to, name, who);
+    } else if (id == l->renew_many) {
+        call_renew_many(c, to);
     } else if (id == l->inspect) {
         say_word(to, "1");
         say_key(to, name, 0, 0);

@@ -64,6 +64,7 @@ static void take_connection(client *c, int64_t now_us)
     c->keeper.dialing = NULL;
     if (state == CONN_OPEN) {
         c->e.keeper.conn = &k->c;
+        c->e.keeper.one_by_one = false;
         return;
     }
     rl_fault f = k->fault;

@@ -28,7 +28,7 @@ typedef struct word {
     size_t len;
 } word;
 
-#define WORDS_MAX 24
+#define WORDS_MAX 128
 
 bool word_is(const word *w, const char *name); /* whatever its case */
 bool word_equal(const word *a, const word *b);

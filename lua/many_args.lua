@@ -1,0 +1,18 @@
+-- Brings rcall, rpcall, lease, ms, for_each: for the scripts that renew many
+-- locks.
+local rcall, rpcall, lease = redis.call, redis.pcall, ARGV[1]
+if not (lease:find('^[1-9]%d*$') and #lease <= 16) then
+    return redis.error_reply('ERR rlock: bad lease')
+end
+local ms = tonumber(lease)
+
+-- What renew(key, holder) says of each: 1 or 0; what else it says is an error of
+-- this lock alone, which must not keep the others from being renewed.
+local function for_each(renew)
+    local said = {}
+    for i = 1, #KEYS do
+        local answer = renew(KEYS[i], ARGV[i + 1])
+        said[i] = (answer == 1 or answer == 0) and answer or 'e'
+    end
+    return table.concat(said)
+end

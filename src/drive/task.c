@@ -1,0 +1,218 @@
+/*
+ * What a task says, and what becomes of its hold when the answer has been read.
+ * Called by the keeper's thread; the mutex of the hold table is held only while
+ * an answer is noted, for that one hold.
+ */
+#include "drive/task.h"
+
+#include "core/vote.h"
+#include "drive/tasks.h"
+
+/* --- its call --------------------------------------------------------------
+ */
+
+static void write_call(const rl_ask *a, rl_bytes *to)
+{
+    const rl_task *t = RL_CONTAINER(a, rl_task, ask);
+    int64_t lease_ms = t->e->core.holds.renewal_ms;
+    rl_request vote = {
+        .lease_ms = lease_ms, .level = 1, .bell = "", .says_least = true};
+    switch (t->what) {
+    case RL_RENEW:
+        rl_call_renew(to, a->whole, t->hold, lease_ms, t->compare);
+        break;
+    case RL_UNDO:
+        rl_call_release(to, a->whole, t->hold, 0, false);
+        break;
+    case RL_VOTE:
+        vote.least = t->hold->group->token;
+        rl_call_acquire(to, a->whole, t->hold, &vote);
+        break;
+    }
+}
+
+/* --- answers -------------------------------------------------------------- */
+
+/*
+ * When the connection broke, after the back-off; a failure that is the hold's
+ * own must not be repeated at once.
+ */
+static int64_t next_try_us(const rl_task *t, int64_t now_us)
+{
+    bool broke = !t->ask.line || t->ask.line->failed;
+    return broke ? rl_max(now_us, t->e->keeper.not_before_us)
+                 : now_us + rl_keeper_longest_pause_us(t->e);
+}
+
+static void undone_locked(rl_holds *table, rl_task *t, bool done,
+                          int64_t now_us) RL_REQUIRES(&table->mutex)
+{
+    if (!done && !table->stopping && now_us < t->hold->gone_us)
+        rl_hold_schedule_locked(table, t->hold, next_try_us(t, now_us));
+    else
+        rl_hold_undone_locked(table, t->hold);
+}
+
+static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,
+                      int64_t now_us)
+{
+    bool done =
+        r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
+    rl_holds *table = &t->e->core.holds;
+    rl_mutex_lock(&table->mutex);
+    undone_locked(table, t, done, now_us);
+    rl_mutex_unlock(&table->mutex);
+}
+
+static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
+                           const rl_fault *f, int64_t now_us)
+    RL_REQUIRES(&table->mutex)
+{
+    rl_hold *h = t->hold;
+    int64_t sent_us = t->ask.sent_us;
+    if (!rl_hold_is_valid_locked(table, h, now_us) || !h->renewed || h->paused)
+        return; /* lost, released or extended while we asked */
+    if (what == RL_RENEWED) {
+        rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
+        rl_hold_schedule_locked(table, h,
+                                sent_us + rl_hold_renewal_period_us(table, h));
+        rl_add(&t->e->core.stats.renewals, 1);
+        rl_hold_report_locked(table, h, RLOCK_EVENT_RENEWED);
+    } else if (what == RL_NOT_HELD) {
+        rl_hold_lose_locked(table, h, RL_LOSS_GONE, now_us);
+    } else if (f->status == RLOCK_EWRONGTYPE) {
+        rl_hold_lose_locked(table, h, RL_LOSS_FOREIGN, now_us);
+    } else {
+        rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
+        rl_add(&t->e->core.stats.renew_failures, 1);
+        rl_hold_report_locked(table, h, RLOCK_EVENT_RENEW_FAILED);
+    }
+}
+
+static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,
+                         int64_t now_us)
+{
+    rl_holds *table = &t->e->core.holds;
+    rl_hold *h = t->hold;
+    rl_mutex_lock(&table->mutex);
+    if (what == RL_NOT_ANSWERED)
+        t->e->keeper.failure = *f;
+    h->in_flight = false;
+    renewed_locked(table, t, what, f, now_us);
+    if (h->landing)
+        h->landing->wake(h->landing, RL_WAKE_LOOK, 0);
+    h->landing = NULL;
+    rl_hold_unref_locked(table, h);
+    rl_mutex_unlock(&table->mutex);
+}
+
+/* A node that is back takes part again, as long as a quorum has the lock. */
+static void voted_locked(rl_holds *table, rl_task *t, bool granted,
+                         int64_t now_us) RL_REQUIRES(&table->mutex)
+{
+    rl_hold *h = t->hold;
+    rl_group *g = h->group;
+    h->in_flight = false;
+    if (h->state != RL_VACANT) /* released meanwhile, and being undone */
+        return;
+    if (granted && rl_group_is_owned(g) && !table->closed &&
+        rl_lease_deadline(t->ask.sent_us, table->renewal_ms) > now_us) {
+        h->lease_ms = table->renewal_ms;
+        rl_group_join(g, h->member, now_us);
+        rl_hold_grant_locked(table, h, g->token, t->ask.sent_us,
+                             rl_group_is_renewed(g), now_us);
+        h->count = rl_group_count(g);
+    } else {
+        h->unknown = h->unknown || granted;
+        rl_hold_vacate_locked(table, h, now_us);
+    }
+}
+
+static void note_vote(rl_task *t, const rl_reply *r, int64_t now_us)
+{
+    rl_holds *table = &t->e->core.holds;
+    rl_grant g;
+    rl_fault f;
+    bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
+    rl_mutex_lock(&table->mutex);
+    t->hold->unknown = t->hold->unknown || t->ask.unknown;
+    rl_hold_expect(t->hold, now_us, table->renewal_ms);
+    voted_locked(table, t, granted, now_us);
+    rl_hold_unref_locked(table, t->hold);
+    rl_mutex_unlock(&table->mutex);
+}
+
+static rl_renewal renewal_of(const rl_reply *r)
+{
+    if (!r)
+        return RL_NOT_ANSWERED;
+    return r->top.integer >= 1 ? RL_RENEWED : RL_NOT_HELD;
+}
+
+static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
+                 int64_t now_us)
+{
+    rl_task *t = RL_CONTAINER(a, rl_task, ask);
+    (void)outcome;
+    switch (t->what) {
+    case RL_RENEW:
+        note_renewal(t, renewal_of(r), a->fault, now_us);
+        break;
+    case RL_UNDO:
+        note_undo(t, r, a->fault, now_us);
+        break;
+    case RL_VOTE:
+        note_vote(t, r, now_us);
+        break;
+    }
+    rl_task_put(t);
+}
+
+void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
+                     int64_t now_us)
+{
+    note_renewal(t, what, f, now_us);
+    rl_task_put(t);
+}
+
+/* --- asking ----------------------------------------------------------------
+ */
+
+static rl_script_id script_of(const rl_task *t)
+{
+    const rl_layout *l = t->hold->layout;
+    return t->what == RL_RENEW  ? l->renew
+           : t->what == RL_UNDO ? l->release
+                                : l->acquire;
+}
+
+/* One that ends notes its fault at once, so one place is enough for all. */
+void rl_task_begin(rl_task *t, rl_script_id script)
+{
+    rl_ask_init(&t->ask, script, &t->e->keeper.fault);
+    t->ask.tries = 1;
+    t->ask.loads = &t->e->core.stats.script_loads;
+    t->ask.write = write_call;
+    t->ask.done = done;
+}
+
+void rl_task_put_on_line(rl_task *t, int64_t now_us)
+{
+    const rl_engine *e = t->e;
+    t->ask.until_us =
+        rl_min(rl_renewal_end(&e->core, now_us), e->keeper.end_us);
+    rl_ask_push(&t->ask, &e->keeper.conn->line, now_us);
+}
+
+void rl_task_push(rl_task *t, int64_t now_us)
+{
+    rl_task_begin(t, script_of(t));
+    rl_task_put_on_line(t, now_us);
+}
+
+void rl_task_refuse(rl_task *t, const rl_fault *why, int64_t now_us)
+{
+    rl_task_begin(t, script_of(t));
+    t->e->keeper.fault = *why;
+    rl_ask_refuse(&t->ask, now_us);
+}

@@ -1,0 +1,57 @@
+/*
+ * One task of the keeper: what it asks a server about one hold, a renewal, an
+ * undo, or the vote of a node that does not have the lock yet. All is the
+ * keeper's thread's; the hold is looked at under its table's mutex.
+ */
+#ifndef RL_DRIVE_TASK_H
+#define RL_DRIVE_TASK_H
+
+#include "core/call.h"
+#include "drive/engine.h"
+
+typedef enum rl_task_kind { RL_RENEW, RL_UNDO, RL_VOTE } rl_task_kind;
+
+typedef struct rl_task {
+    rl_ask ask;
+    rl_link idle;
+    struct rl_task *next; /* in the batch that the first one's ask is about */
+    rl_engine *e;
+    rl_hold *hold; /* with a reference */
+    rl_task_kind what;
+    bool compare;       /* tokens; see rl_call_renew() */
+    int64_t send_by_us; /* the hold's deadline */
+} rl_task;
+
+/* What came of a renewal. */
+typedef enum rl_renewal { RL_RENEWED, RL_NOT_HELD, RL_NOT_ANSWERED } rl_renewal;
+
+/* Puts its call on the keeper's line; its end is noted when it is read. */
+void rl_task_push(rl_task *t, int64_t now_us);
+
+/* Notes that it could not be asked. */
+void rl_task_refuse(rl_task *t, const rl_fault *why, int64_t now_us);
+
+/* For who asks about several at once: an ask of the first; and the end of one
+   that was sent by it. f: why there is no answer. */
+void rl_task_begin(rl_task *t, rl_script_id script);
+void rl_task_put_on_line(rl_task *t, int64_t now_us);
+void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
+                     int64_t now_us);
+
+/* --- several in one call (batch.c) ---------------------------------------- */
+
+#define RL_BATCH_MAX 50
+
+/* Tasks of holds of one layout that may go together: two at least. */
+bool rl_batch_may_have(const rl_task *t);
+void rl_batch_push(rl_task *first, int64_t now_us);
+
+/* Until when it may be sent; of a task by itself, too. */
+int64_t rl_batch_send_by(const rl_task *first);
+
+/* --- (tasks.c) ------------------------------------------------------------ */
+
+/* It has ended, and is free for another hold. */
+void rl_task_put(rl_task *t);
+
+#endif

@@ -1,0 +1,330 @@
+/*
+ * Renewals that go together: what is asked in one call, and that each hold ends
+ * by its own answer. The keeper's line leads nowhere; the test says what comes
+ * over it.
+ */
+#include "drive/engine.h"
+#include "drive/tasks.h"
+#include "play.h"
+
+#define MOST 120
+
+typedef struct round {
+    play p; /* who owns the holds */
+    rl_engine e;
+    size_t n;
+    rl_hold *h[MOST];
+    char name[MOST][8];
+} round;
+
+static void close_nothing(rl_transport *t)
+{
+    (void)t;
+}
+
+static void connect(round *r)
+{
+    static const rl_transport_ops nowhere = {.close = close_nothing};
+    r->e.keeper.conn = rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
+    EXPECT(r->e.keeper.conn);
+}
+
+static rl_line *line(round *r)
+{
+    return &r->e.keeper.conn->line;
+}
+
+static rl_holds *table(round *r)
+{
+    return &r->e.core.holds;
+}
+
+static void set_due(round *r, rl_hold *h)
+{
+    rl_mutex_lock(&table(r)->mutex);
+    rl_hold_schedule_locked(table(r), h, r->p.now_us - MOST + (int64_t)r->n);
+    rl_mutex_unlock(&table(r)->mutex);
+}
+
+/* One more that is held, and whose renewal is due at once. */
+static void add_hold(round *r, rlock_layout layout)
+{
+    char holder[RL_HOLDER_MAX];
+    rl_core *c = &r->e.core;
+    char *name = r->name[r->n];
+    snprintf(name, sizeof r->name[0], "%zu", r->n);
+    rl_target what = {name, strlen(name), layout, &rl_layouts[layout]};
+    EXPECT(rl_holder_id(holder, c, &r->p.owner));
+    rl_estate *room = rl_holds_make_room(&c->holds, r->p.owner.serial);
+    rl_hold *h = rl_draft(c, room, &what, holder, RLOCK_WATCHDOG);
+    EXPECT(h);
+    rl_mutex_lock(&table(r)->mutex);
+    rl_hold_grant_locked(table(r), h, 100, r->p.now_us, true, r->p.now_us);
+    rl_mutex_unlock(&table(r)->mutex);
+    r->h[r->n++] = h;
+    set_due(r, h);
+}
+
+static void open_round(round *r, size_t n)
+{
+    memset(r, 0, sizeof *r);
+    play_open(&r->p, 1);
+    play_open_core(&r->p, &r->e.core, 1);
+    EXPECT(rl_tasks_init(&r->e.keeper));
+    r->e.keeper.end_us = RL_NEVER;
+    connect(r);
+    for (size_t i = 0; i < n; i++)
+        add_hold(r, RLOCK_LAYOUT_HASH);
+}
+
+static void cut(round *r)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, 0, "the connection broke");
+    rl_line_fail(line(r), &f, r->p.now_us);
+}
+
+static void close_round(round *r)
+{
+    cut(r);
+    rl_conn_free(r->e.keeper.conn);
+    rl_tasks_fini(&r->e.keeper);
+    play_close_core(&r->e.core);
+    play_close(&r->p);
+}
+
+static size_t times(const char *bytes, size_t n, const char *what)
+{
+    size_t found = 0, len = strlen(what);
+    for (const char *at = bytes, *hit;
+         (hit = memmem(at, n - (size_t)(at - bytes), what, len)) != NULL;
+         at = hit + len)
+        found++;
+    return found;
+}
+
+/* The kernel takes what is to be sent: how many calls of the script it has. */
+static size_t sends(round *r, rl_script_id script)
+{
+    const char *bytes;
+    size_t n = rl_line_bytes(line(r), &bytes);
+    size_t calls = n > 0 ? times(bytes, n, rl_scripts[script].sha1) : 0;
+    rl_line_sent(line(r), n);
+    return calls;
+}
+
+static size_t asks(round *r, rl_script_id script)
+{
+    rl_tasks_push_due(&r->e, r->p.now_us);
+    return sends(r, script);
+}
+
+static void answer(round *r, const char *reply)
+{
+    rl_line_feed(line(r), reply, strlen(reply), r->p.now_us);
+}
+
+static uint64_t renewed(const round *r)
+{
+    return atomic_load(&r->e.core.stats.renewals);
+}
+
+static uint64_t failed(const round *r)
+{
+    return atomic_load(&r->e.core.stats.renew_failures);
+}
+
+#define MANY   RL_SCRIPT_HASH_RENEW_MANY
+#define SINGLY RL_SCRIPT_HASH_RENEW
+
+TEST(batch, renewals_that_are_due_together_are_one_call)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    EXPECT_INT(line(&r)->pending, 1);
+    play_pass(&r.p, 50 * MS);
+    answer(&r, "$3\r\n111\r\n");
+    EXPECT_INT(renewed(&r), 3);
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_INT(r.h[i]->deadline_us,
+                   r.p.now_us - 50 * MS + GOOD_US(PLAY_LEASE_MS));
+    EXPECT_INT(asks(&r, MANY), 0);
+    close_round(&r);
+}
+
+TEST(batch, a_renewal_alone_is_a_call_for_one)
+{
+    round r;
+    open_round(&r, 1);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, YES);
+    EXPECT_INT(renewed(&r), 1);
+    close_round(&r);
+}
+
+TEST(batch, a_call_is_for_50_at_most)
+{
+    round r;
+    open_round(&r, 120);
+    EXPECT_INT(asks(&r, MANY), 3);
+    EXPECT_INT(line(&r)->pending, 3);
+    close_round(&r);
+}
+
+TEST(batch, holds_of_each_layout_go_by_themselves)
+{
+    round r;
+    open_round(&r, 2);
+    add_hold(&r, RLOCK_LAYOUT_STRING);
+    add_hold(&r, RLOCK_LAYOUT_STRING);
+    add_hold(&r, RLOCK_LAYOUT_TIMESTAMP);
+    rl_tasks_push_due(&r.e, r.p.now_us);
+    EXPECT_INT(line(&r)->pending, 3);
+    EXPECT_INT(sends(&r, MANY), 1);
+    answer(&r, "$2\r\n11\r\n$2\r\n11\r\n:1\r\n");
+    EXPECT_INT(renewed(&r), 5);
+    close_round(&r);
+}
+
+TEST(batch, one_that_is_gone_takes_no_other_with_it)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "$3\r\n101\r\n");
+    EXPECT_INT(renewed(&r), 2);
+    EXPECT_INT(r.h[1]->state, RL_LOST);
+    EXPECT_INT(r.h[1]->loss, RL_LOSS_GONE);
+    close_round(&r);
+}
+
+TEST(batch, one_that_has_an_error_is_asked_by_itself)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "$3\r\n1e1\r\n");
+    EXPECT_INT(sends(&r, SINGLY), 1);
+    EXPECT_INT(renewed(&r), 2);
+    answer(&r, "-WRONGTYPE Operation against a key\r\n");
+    EXPECT_INT(r.h[1]->loss, RL_LOSS_FOREIGN);
+    for (size_t i = 0; i < 3; i++)
+        if (r.h[i]->state == RL_HELD)
+            set_due(&r, r.h[i]);
+    EXPECT_INT(asks(&r, MANY), 1); /* that was no reason against batches */
+    close_round(&r);
+}
+
+TEST(batch, a_call_that_is_refused_is_made_for_each_from_then_on)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
+    EXPECT_INT(sends(&r, SINGLY), 3);
+    answer(&r, YES YES YES);
+    EXPECT_INT(renewed(&r), 3);
+    EXPECT_INT(failed(&r), 0);
+    for (size_t i = 0; i < 3; i++)
+        set_due(&r, r.h[i]);
+    EXPECT_INT(asks(&r, SINGLY), 3);
+    close_round(&r);
+}
+
+static void ask_each_after(const char *reply)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, reply);
+    EXPECT_INT(sends(&r, SINGLY), 3);
+    answer(&r, YES NO YES);
+    EXPECT_INT(renewed(&r), 2);
+    close_round(&r);
+}
+
+TEST_CASE(batch, an_answer_that_is_too_short_is_none,
+          ask_each_after("$2\r\n11\r\n"))
+TEST_CASE(batch, an_answer_that_is_too_long_is_none,
+          ask_each_after("$4\r\n1111\r\n"))
+TEST_CASE(batch, letters_that_no_script_gives_are_no_answers,
+          ask_each_after("$3\r\nxyz\r\n"))
+
+TEST(batch, an_answer_of_another_type_breaks_the_line)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, YES);
+    EXPECT(line(&r)->failed);
+    EXPECT_INT(failed(&r), 3);
+    EXPECT_INT(renewed(&r), 0);
+    close_round(&r);
+}
+
+TEST(batch, a_broken_line_is_a_failure_of_each)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    cut(&r);
+    EXPECT_INT(failed(&r), 3);
+    EXPECT_INT(r.e.keeper.in_flight, 0);
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_INT(r.h[i]->state, RL_HELD);
+    rl_conn_free(r.e.keeper.conn);
+    connect(&r);
+    EXPECT_INT(asks(&r, MANY), 1);
+    close_round(&r);
+}
+
+TEST(batch, a_script_that_is_missing_goes_once_for_all)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, NOSCRIPT);
+    EXPECT_INT(line(&r)->pending, 1);
+    EXPECT_INT(sends(&r, SINGLY), 0);
+    answer(&r, "$3\r\n111\r\n");
+    EXPECT_INT(renewed(&r), 3);
+    close_round(&r);
+}
+
+/* It says its token, and asks by itself. */
+TEST(batch, a_hold_that_compares_tokens_goes_in_no_batch)
+{
+    round r;
+    open_round(&r, 3);
+    r.h[1]->unknown = true;
+    rl_tasks_push_due(&r.e, r.p.now_us);
+    EXPECT_INT(line(&r)->pending, 2);
+    close_round(&r);
+}
+
+TEST(batch, after_its_deadline_a_hold_is_not_asked_about_by_itself)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT_INT(asks(&r, MANY), 1);
+    play_pass(&r.p, PLAY_LEASE_MS * MS);
+    answer(&r, "$2\r\nee\r\n");
+    EXPECT_INT(line(&r)->pending, 0);
+    for (size_t i = 0; i < 2; i++)
+        EXPECT_INT(r.h[i]->loss, RL_LOSS_EXPIRED);
+    close_round(&r);
+}
+
+TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
+{
+    round r;
+    open_round(&r, 2);
+    play_pass(&r.p, 100 * MS);
+    add_hold(&r, RLOCK_LAYOUT_HASH);
+    rl_tasks_push_due(&r.e, r.p.now_us);
+    EXPECT(rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us - 1));
+    EXPECT(!rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us));
+    EXPECT(r.h[2]->deadline_us > r.h[0]->deadline_us);
+    close_round(&r);
+}
