@@ -168,6 +168,28 @@ long long bench_ask(redisContext *c, const char *command)
     return number;
 }
 
+void bench_load_raw(redisContext *c, char sha1[41])
+{
+    redisReply *r =
+        redisCommand(c, "SCRIPT LOAD %s",
+                     "if redis.call('GET', KEYS[1]) == ARGV[1] then "
+                     "return redis.call('DEL', KEYS[1]) else return 0 end");
+    bench_check(r && r->type == REDIS_REPLY_STRING && r->len == 40, "SCRIPT");
+    strcpy(sha1, r->str);
+    freeReplyObject(r);
+}
+
+void bench_raw_pair(redisContext *c, const char *sha1, const char *key)
+{
+    redisReply *r = redisCommand(c, "SET %s %s NX PX 30000", key, BENCH_VALUE);
+    bench_check(r && r->type == REDIS_REPLY_STATUS, "SET");
+    freeReplyObject(r);
+    r = redisCommand(c, "EVALSHA %s 1 %s %s", sha1, key, BENCH_VALUE);
+    bench_check(r && r->type == REDIS_REPLY_INTEGER && r->integer == 1,
+                "EVALSHA");
+    freeReplyObject(r);
+}
+
 double bench_server_us(redisContext *c)
 {
     redisReply *r = redisCommand(c, "INFO cpu");

@@ -59,6 +59,14 @@ void bench_open_port(const char *uri, char tcp[64]);
 
 /* Runs a command whose reply is an integer or a status; 0 for a status. */
 long long bench_ask(redisContext *c, const char *command);
+/*
+ * The least that any lock on Redis needs: SET NX PX, and a script that compares
+ * and deletes, which is loaded first; sha1 becomes its own.
+ */
+#define BENCH_VALUE "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+void bench_load_raw(redisContext *c, char sha1[41]);
+void bench_raw_pair(redisContext *c, const char *sha1, const char *key);
+
 /* Processor time that the server has used, in us. */
 double bench_server_us(redisContext *c);
 /* PING and its reply, in ns. */

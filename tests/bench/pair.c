@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench.h"
 
@@ -20,8 +19,6 @@
 
 #define BUSY_CYCLES   60
 #define BUSY_BLOCK_NS 30000000
-
-#define VALUE "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 typedef struct server {
     rlock_client *cl;
@@ -33,13 +30,7 @@ typedef struct server {
 
 static void raw_pair(server *s)
 {
-    redisReply *r = redisCommand(s->raw, "SET bench:raw %s NX PX 30000", VALUE);
-    bench_check(r && r->type == REDIS_REPLY_STATUS, "SET");
-    freeReplyObject(r);
-    r = redisCommand(s->raw, "EVALSHA %s 1 bench:raw %s", s->sha1, VALUE);
-    bench_check(r && r->type == REDIS_REPLY_INTEGER && r->integer == 1,
-                "EVALSHA");
-    freeReplyObject(r);
+    bench_raw_pair(s->raw, s->sha1, "bench:raw");
 }
 
 static void lock_pair(server *s)
@@ -73,17 +64,6 @@ static void (*const subjects[SUBJECTS])(server *) = {
     [RAW] = raw_pair,        [LOCK] = lock_pair, [TRYLOCK] = trylock_pair,
     [NESTED] = nested_pairs, [PING] = ping,
 };
-
-static void load_script(server *s)
-{
-    redisReply *r =
-        redisCommand(s->raw, "SCRIPT LOAD %s",
-                     "if redis.call('GET', KEYS[1]) == ARGV[1] then "
-                     "return redis.call('DEL', KEYS[1]) else return 0 end");
-    bench_check(r && r->type == REDIS_REPLY_STRING && r->len == 40, "SCRIPT");
-    strcpy(s->sha1, r->str);
-    freeReplyObject(r);
-}
 
 /* Microseconds for one round of the subject. */
 static double block(server *s, int subject)
@@ -150,7 +130,7 @@ static server meet(const char *uri)
                 .raw = bench_connect(uri),
                 .lk = bench_lock(cl, "bench:lock"),
                 .local = local_lock(cl)};
-    load_script(&s);
+    bench_load_raw(s.raw, s.sha1);
     return s;
 }
 

@@ -14,7 +14,7 @@ build=${BUILD_DIR:-build-bench}
 programs="pair scripts several far hung contend handover idle held"
 case ${1:-} in
     '') ;;
-    --all) programs="$programs rivals crowd distance" ;;
+    --all) programs="$programs threads rivals crowd distance" ;;
     *)
         echo "usage: run.sh [--all]" >&2
         exit 2

@@ -117,27 +117,23 @@ static void row(const char *what, double limit, subject s[SUBJECTS])
               us[PING]);
 }
 
-static void load(redisContext *c, const char *body, char sha1[41])
+static void load(redisContext *c, rl_script_id id)
 {
-    redisReply *r = redisCommand(c, "SCRIPT LOAD %s", body);
-    bench_check(r && r->type == REDIS_REPLY_STRING && r->len == 40, "SCRIPT");
-    strcpy(sha1, r->str);
+    redisReply *r = redisCommand(c, "SCRIPT LOAD %s", rl_scripts[id].body);
+    bench_check(r && r->type == REDIS_REPLY_STRING, "SCRIPT");
     freeReplyObject(r);
 }
 
 int main(int argc, char **argv)
 {
-    char sha1[41], ignored[41];
+    char sha1[41];
     const char *uri = bench_uri(argc, argv);
     redisContext *c = bench_connect(uri);
     subject s[SUBJECTS] = {0};
     bench_place(uri, true);
-    load(c,
-         "if redis.call('GET', KEYS[1]) == ARGV[1] then "
-         "return redis.call('DEL', KEYS[1]) else return 0 end",
-         sha1);
-    load(c, rl_scripts[RL_SCRIPT_HASH_ACQUIRE].body, ignored);
-    load(c, rl_scripts[RL_SCRIPT_HASH_RELEASE].body, ignored);
+    bench_load_raw(c, sha1);
+    load(c, RL_SCRIPT_HASH_ACQUIRE);
+    load(c, RL_SCRIPT_HASH_RELEASE);
     write_raw(&s[RAW], sha1);
     write_lock(&s[LOCK]);
     write_ping(&s[PING]);
