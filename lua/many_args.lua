@@ -1,8 +1,8 @@
 -- Brings rcall, rpcall, lease, ms, for_each: for the scripts that renew many
 -- locks.
 local rcall, rpcall, lease = redis.call, redis.pcall, ARGV[1]
-if not (lease:find('^[1-9]%d*$') and #lease <= 16) then
-    return redis.error_reply('ERR rlock: bad lease')
+if not (lease:find('^[1-9]%d*$') and #lease <= 16 and #ARGV == #KEYS + 1) then
+    return redis.error_reply('ERR rlock: bad lease, or number of holders')
 end
 local ms = tonumber(lease)
 

@@ -190,10 +190,10 @@ RLOCK_API void rlock_free(rlock *lk);
  *           lock frees itself after that time and is never renewed
  *
  * When the thread holds the lock already, this is one level more: one atomic
- * increment on the server (none with local_levels), the same token, no wait. It
- * never shortens the lease of the hold; a nested RLOCK_WATCHDOG turns renewal
- * on until the hold ends, and a nested explicit lease leaves a renewal that is
- * on as it is.
+ * increment on the server (mostly none with local_levels), the same token, no
+ * wait. It never shortens the lease of the hold; a nested RLOCK_WATCHDOG turns
+ * renewal on until the hold ends, and a nested explicit lease leaves a renewal
+ * that is on as it is.
  *
  * Threads of one client that wait for a name get it in the order in which they
  * came. Between clients the order is that of their first tries, but a client
@@ -274,7 +274,8 @@ RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 
 /*
  * Frees the lock, whoever holds it, and wakes a waiter. The holder learns of
- * it at its next renewal, extend, re-entry or unlock.
+ * it at its next renewal, extend, re-entry or unlock (with local_levels: at the
+ * next of those that asks the server).
  *
  * RLOCK_OK        it was held and is free now
  * RLOCK_NOT_HELD  nobody held it

@@ -28,19 +28,19 @@ local function token_of_it()
         return known
     end
     -- include: mint.lua
-    return token
+    return token, clock
 end
 
 local left = free_at - stamp.now()
 if mine or (left < 0 and level == '1') then
-    local token = token_of_it()
+    local token, clock = token_of_it()
     if left < lease then
         stamp.write(KEYS[1], holder, lease, mine)
     end
     if bell ~= '' then
         rpcall('ZREM', KEYS[4], bell)
     end
-    return token
+    return least and clock and {1, token, clock} or token
 end
 if level ~= '1' then
     return {-1}

@@ -1,7 +1,6 @@
 /*
- * Levels as they are counted here, by the thread that owns the hold; nobody
- * else changes its count. What the server has to say of a level is in
- * core/verb.c.
+ * Levels as they are counted here, without the server. Called by the thread
+ * that owns the hold.
  */
 #include <limits.h>
 

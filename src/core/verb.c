@@ -115,7 +115,8 @@ static rl_verdict read_token(const rl_item *i, int level, rl_grant *g,
 {
     long long token = rl_item_number(i);
     g->token = (uint64_t)rl_max(token, 0);
-    return token > 0 || level > 1 ? RL_ACQUIRED : unexpected(f);
+    bool good = token > 0 || (token == 0 && level > 1);
+    return good ? RL_ACQUIRED : unexpected(f);
 }
 
 rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)

@@ -1,14 +1,14 @@
 /*
  * Renewals that fall due together go to the server in one call, which costs it
- * half of what a call for each would, and the client less. Each lock keeps an
- * answer of its own: one that is lost, or that is no lock any more, takes no
- * other with it. When the call as a whole is refused (a right is missing for
- * one of the keys, or they lie in several slots of a cluster), or its answer
- * cannot be understood, each is asked by itself, and the connection gets no
- * batch again.
+ * half of what a call for each would, and the client less. The answer has a
+ * letter for each lock; one that is not told yes is asked about by itself, so a
+ * batch can end no hold. When the server refuses the call as a whole, not for
+ * the moment only (a right is missing for one of the keys, or they lie in
+ * several slots of a cluster), or its answer cannot be understood, all are
+ * asked by themselves, and the connection gets no batch again.
  *
  * What stays true: every task of a batch ends once, by its letter, by a call of
- * its own, or with the connection.
+ * its own, or with the batch.
  */
 #include "drive/task.h"
 
@@ -45,23 +45,43 @@ static size_t count(const rl_task *first)
     return n;
 }
 
-/* After its deadline nothing is sent for a hold. */
-static void ask_singly(rl_task *t, const rl_fault *f, int64_t now_us)
+/*
+ * Is there still something to renew? Meanwhile the hold may have been lost, or
+ * released, or its owner waits for this to end, to extend it.
+ */
+static bool goes_on(rl_task *t, int64_t now_us)
 {
-    if (now_us < t->send_by_us)
-        rl_task_push(t, now_us);
-    else
-        rl_task_renewed(t, RL_NOT_ANSWERED, f, now_us);
+    rl_holds *table = &t->e->core.holds;
+    rl_hold *h = t->hold;
+    rl_mutex_lock(&table->mutex);
+    bool renews =
+        rl_hold_is_valid_locked(table, h, now_us) && h->renewed && !h->paused;
+    if (renews) {
+        t->send_by_us = h->deadline_us;
+        rl_hold_expect(h, now_us, table->renewal_ms);
+    }
+    rl_mutex_unlock(&table->mutex);
+    return renews;
 }
 
 static void end(rl_task *t, char letter, const rl_fault *f, int64_t now_us)
 {
     if (letter == '1')
         rl_task_renewed(t, RL_RENEWED, f, now_us);
-    else if (letter == '0')
-        rl_task_renewed(t, RL_NOT_HELD, f, now_us);
+    else if (goes_on(t, now_us))
+        rl_task_push(t, now_us);
     else
-        ask_singly(t, f, now_us);
+        rl_task_renewed(t, RL_NOT_ANSWERED, f, now_us);
+}
+
+/* Would each by itself fare better? */
+static bool is_refused(rl_outcome outcome, const rl_line *line,
+                       const rl_fault *f)
+{
+    if (line->failed || line->retired)
+        return false;
+    return outcome == RL_ANSWERED ||
+           (!f->transient && f->status != RLOCK_ENOMEM);
 }
 
 /* The answer was the first one's; to each it is as if it had asked itself. */
@@ -69,25 +89,27 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                  int64_t now_us)
 {
     rl_task *first = RL_CONTAINER(a, rl_task, ask), *next;
-    rl_keeper *k = &first->e->keeper;
     const rl_ask asked = *a;
-    const rl_fault f = *a->fault;
+    rl_fault f = *a->fault;
     char letter[RL_BATCH_MAX] = {0};
     bool answered = outcome == RL_ANSWERED && r->top.len == count(first);
+    bool refused = !answered && is_refused(outcome, asked.line, &f);
+    if (outcome == RL_ANSWERED)
+        rl_fault_set(&f, RLOCK_EIO, 0, "no answer of its own to a renewal");
     if (answered)
         memcpy(letter, r->top.str, r->top.len);
-    else if (!asked.line->failed)
-        k->one_by_one = true;
+    if (refused)
+        first->e->keeper.one_by_one = true;
     size_t i = 0;
     for (rl_task *t = first; t; t = next, i++) {
         next = t->next;
         t->next = NULL;
         t->ask.line = asked.line;
         t->ask.sent_us = asked.sent_us;
-        if (asked.line->failed)
-            rl_task_renewed(t, RL_NOT_ANSWERED, &f, now_us);
-        else
+        if (answered || refused)
             end(t, letter[i], &f, now_us);
+        else
+            rl_task_renewed(t, RL_NOT_ANSWERED, &f, now_us);
     }
 }
 

@@ -186,23 +186,23 @@ bool rl_tasks_have_room(const rl_keeper *k)
            rl_line_bytes(&k->conn->line, &bytes) < MOST_UNSENT;
 }
 
-/*
- * Renewals of holds of one layout together; all else by itself. From the last
- * on, so that a batch begins with what was due first.
- */
+/* Renewals of holds of one layout together; all else by itself. */
 static void push_all(rl_task *task[], size_t n, int64_t now_us)
 {
     rl_task *batch[RL_LAYOUTS] = {NULL};
+    /* From the last on, so that a batch begins with what was due first. */
     for (size_t i = n; i-- > 0;) {
         rl_task *t = task[i];
-        if (!rl_batch_may_have(t)) {
-            rl_task_push(t, now_us);
+        if (!rl_batch_may_have(t))
             continue;
-        }
         size_t layout = (size_t)(t->hold->layout - rl_layouts);
         t->next = batch[layout];
         batch[layout] = t;
+        task[i] = NULL;
     }
+    for (size_t i = 0; i < n; i++)
+        if (task[i])
+            rl_task_push(task[i], now_us);
     for (size_t i = 0; i < RL_LAYOUTS; i++) {
         if (batch[i] && batch[i]->next)
             rl_batch_push(batch[i], now_us);

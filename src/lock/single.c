@@ -220,13 +220,11 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
     return o.part.code == 1 ? RLOCK_OK : RLOCK_NOT_HELD;
 }
 
+/* For a Multi lock, whose levels are the server's, too. */
 static rlock *single_copy(const rlock *lk)
 {
-    rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
-                              lk->target.len, (rlock_layout)lk->target.scope);
-    if (copy)
-        copy->local_levels = lk->local_levels;
-    return copy;
+    return rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                       lk->target.len, (rlock_layout)lk->target.scope);
 }
 
 const rl_lock_kind rl_single = {

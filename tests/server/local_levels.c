@@ -3,6 +3,8 @@
  * this process's, in every layout, and whatever the server has to know of them
  * it is told all the same.
  */
+#include <rlock/multi.h>
+
 #include "rival.h"
 
 static rlock *local_lock(const scene *s, rlock_layout layout)
@@ -151,6 +153,26 @@ TEST(local_levels, events_tell_of_every_level)
     unlock_times(lk, 3, RLOCK_OK);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ACQUIRED), 3);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RELEASED), 3);
+    rlock_free(lk);
+    scene_stop(&s);
+}
+
+TEST(local_levels, a_multi_of_such_handles_asks_the_server)
+{
+    scene s = scene_start(0, 0);
+    rlock *lk = local_lock(&s, RLOCK_LAYOUT_HASH), *multi;
+    EXPECT_STATUS(rlock_multi_new(&lk, 1, &multi), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(multi), RLOCK_OK);
+    EXPECT_INT(count_at_server(&s), 2);
+    EXPECT_STATUS(rlock_unlock(multi), RLOCK_OK);
+    EXPECT_INT(count_at_server(&s), 1);
+    EXPECT_STR(server_str(s.sv, "REPLICAOF 127.0.0.1 1"), "OK");
+    EXPECT_STATUS(rlock_acquire(multi, 1000, RLOCK_WATCHDOG), RLOCK_ESERVER);
+    EXPECT_INT(rlock_hold_count(lk), 1);
+    EXPECT_STR(server_str(s.sv, "REPLICAOF NO ONE"), "OK");
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(multi);
     rlock_free(lk);
     scene_stop(&s);
 }

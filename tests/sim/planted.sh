@@ -23,7 +23,7 @@ passed=0 failed=0
 
 # Does it change only what runs here, or at least some of it?
 lies_here() { # PATCH
-    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/tasks\|src/lock\)' "$1"
+    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/task\|src/drive/batch\|src/lock\)' "$1"
 }
 
 # What ends in no verdict has not been found: a crash, a loop.

@@ -187,13 +187,16 @@ TEST(batch, holds_of_each_layout_go_by_themselves)
     close_round(&r);
 }
 
-TEST(batch, one_that_is_gone_takes_no_other_with_it)
+TEST(batch, one_that_is_gone_is_asked_about_by_itself)
 {
     round r;
     open_round(&r, 3);
     EXPECT_INT(asks(&r, MANY), 1);
     answer(&r, "$3\r\n101\r\n");
     EXPECT_INT(renewed(&r), 2);
+    EXPECT_INT(r.h[1]->state, RL_HELD);
+    EXPECT_INT(sends(&r, SINGLY), 1);
+    answer(&r, NO);
     EXPECT_INT(r.h[1]->state, RL_LOST);
     EXPECT_INT(r.h[1]->loss, RL_LOSS_GONE);
     close_round(&r);
@@ -326,5 +329,97 @@ TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
     EXPECT(rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us - 1));
     EXPECT(!rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us));
     EXPECT(r.h[2]->deadline_us > r.h[0]->deadline_us);
+    close_round(&r);
+}
+
+#define REFUSED "-NOPERM No permissions to access a key\r\n"
+
+/* The owner has released it, with an outcome that is unknown. */
+TEST(batch, what_is_being_undone_is_not_renewed_by_itself)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    rl_mutex_lock(&table(&r)->mutex);
+    rl_hold_end_locked(table(&r), r.h[1], r.p.now_us);
+    rl_hold_undo_locked(table(&r), r.h[1], RL_NEVER);
+    rl_mutex_unlock(&table(&r)->mutex);
+    answer(&r, REFUSED);
+    EXPECT_INT(sends(&r, SINGLY), 2);
+    answer(&r, YES YES);
+    EXPECT_INT(renewed(&r), 2);
+    EXPECT_INT(r.h[1]->state, RL_UNDOING);
+    close_round(&r);
+}
+
+/* Its owner waits for the batch to end, to extend it. */
+TEST(batch, what_is_about_to_be_extended_is_not_renewed_by_itself)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT_INT(asks(&r, MANY), 1);
+    rl_mutex_lock(&table(&r)->mutex);
+    rl_hold_pause_renewal_locked(table(&r), r.h[0]);
+    rl_mutex_unlock(&table(&r)->mutex);
+    answer(&r, REFUSED);
+    EXPECT_INT(sends(&r, SINGLY), 1);
+    EXPECT(!r.h[0]->in_flight);
+    close_round(&r);
+}
+
+TEST(batch, what_a_renewal_by_itself_may_keep_alive_is_expected)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT_INT(asks(&r, MANY), 1);
+    play_pass(&r.p, 2000 * MS);
+    answer(&r, REFUSED);
+    EXPECT(r.h[0]->gone_us >= r.p.now_us + PLAY_LEASE_MS * MS);
+    close_round(&r);
+}
+
+static void fail_all_with(const char *reply)
+{
+    round r;
+    open_round(&r, 3);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, reply);
+    EXPECT_INT(line(&r)->pending, 0);
+    EXPECT_INT(sends(&r, SINGLY), 0);
+    EXPECT_INT(failed(&r), 3);
+    EXPECT(!r.e.keeper.one_by_one);
+    close_round(&r);
+}
+
+TEST_CASE(batch, a_server_that_is_busy_is_asked_by_batches_again,
+          fail_all_with("-BUSY Redis is busy running a script\r\n"))
+TEST_CASE(batch, a_server_that_was_demoted_is_asked_no_more,
+          fail_all_with("-READONLY You can't write against a replica\r\n"))
+
+/* The keeper's fault is still an earlier task's. */
+TEST(batch, an_answer_has_no_fault_of_another)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT_INT(asks(&r, MANY), 1);
+    r.e.keeper.fault.status = RLOCK_EWRONGTYPE;
+    play_pass(&r.p, PLAY_LEASE_MS * MS);
+    answer(&r, "$1\r\n1\r\n");
+    EXPECT_INT(r.e.keeper.failure.status, RLOCK_EIO);
+    close_round(&r);
+}
+
+TEST(batch, what_goes_by_itself_goes_in_the_order_in_which_it_is_due)
+{
+    round r;
+    const char *bytes;
+    open_round(&r, 3);
+    r.e.keeper.one_by_one = true;
+    rl_tasks_push_due(&r.e, r.p.now_us);
+    size_t n = rl_line_bytes(line(&r), &bytes);
+    size_t len = strlen(r.h[0]->holder);
+    const char *first = memmem(bytes, n, r.h[0]->holder, len);
+    const char *last = memmem(bytes, n, r.h[2]->holder, len);
+    EXPECT(first && last && first < last);
     close_round(&r);
 }

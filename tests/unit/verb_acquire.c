@@ -216,6 +216,16 @@ UNEXPECTED(a_code_that_no_script_gives, "*1\r\n:7\r\n")
 
 /* --- a level more --------------------------------------------------------- */
 
+TEST(verb_acquire, a_text_that_is_no_number_is_no_level)
+{
+    deed d;
+    begin_reentry(&d, LEASE_MS, LEASE_MS);
+    EXPECT_INT(answer(&d, "$5\r\nhello\r\n"), RL_DONE);
+    expect_fault(&d, RLOCK_EIO, "unexpected reply");
+    EXPECT_INT(d.h->count, 1);
+    close_with_hold(&d);
+}
+
 TEST(verb_acquire, a_reentry_asks_for_one_level_more)
 {
     deed d;
