@@ -1,7 +1,7 @@
 -- Counts down; at level 0 frees the lock and wakes one waiter.
 --
 -- KEYS  1 lock  2 queue  3 tombstone
--- ARGV  1 holder  2 Redisson's channel  3 level to leave
+-- ARGV  1 holder  2 Redisson's channel ('' = none)  3 level to leave
 --       4 tombstone ms (0 = none)
 -- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
 --
@@ -30,5 +30,7 @@ if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
 local rung = ring(KEYS[2], KEYS[1])
-rpcall('PUBLISH', ARGV[2], '0')
+if ARGV[2] ~= '' then
+    rpcall('PUBLISH', ARGV[2], '0')
+end
 return unburied + (rung and 2 or 1)

@@ -33,6 +33,14 @@ static void put_queue(rl_bytes *to, const rl_hold *h, bool quiet)
         rl_put_queue_key(to, name, h->name_len);
 }
 
+static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
+{
+    if (quiet)
+        rl_put_text(to, "");
+    else
+        rl_put_redisson_channel(to, rl_hold_name(h), h->name_len);
+}
+
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
@@ -45,7 +53,7 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     if (!brief)
         rl_put_tombstone_key(to, name, h->name_len, h->holder);
     rl_put_text(to, h->holder);
-    rl_put_redisson_channel(to, name, h->name_len);
+    put_channel(to, h, quiet);
     if (brief)
         return;
     rl_put_number(to, level);

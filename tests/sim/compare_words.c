@@ -153,7 +153,7 @@ static void call_release(chance *c, command_line *to, const char *name, int who)
     if (!brief)
         say_key(to, name, 3, who);
     say_word(to, holder(who));
-    say_word(to, "redisson_lock__channel:{x}");
+    say_word(to, chance_ppm(c, 800000) ? "redisson_lock__channel:{x}" : "");
     if (brief)
         return;
     say_level(c, to, chance_ppm(c, 800000) ? "0" : "");

@@ -137,14 +137,25 @@ bool judge_has_run_since(const owner *o, int64_t true_us)
 
 typedef enum end { IT_GOES_ON, ITS_TIME_IS_OVER, IT_IS_LOST } end;
 
+/* Its holds are held until the calls that are inside have left. */
+static bool closes_a_client(const process *p)
+{
+    bool closes = false;
+    for (size_t i = 0; i < p->w->set.servers; i++)
+        closes = closes || p->client[i].stage == CLIENT_CLOSING;
+    return closes;
+}
+
 static end end_of(owner *o, size_t name)
 {
     const holding *have = &o->holding[name];
     const rl_hold *h = have->hold;
     if (have->group)
         return atomic_load(&have->group->state) == RL_GROUP_LOST ? IT_IS_LOST
-               : have->releasing || judge_believes(o, name)      ? IT_GOES_ON
-                                                            : ITS_TIME_IS_OVER;
+               : have->releasing || judge_believes(o, name) ||
+                       closes_a_client(o->p)
+                   ? IT_GOES_ON
+                   : ITS_TIME_IS_OVER;
     if (h->state == RL_HELD)
         return process_now(o->p) >= h->deadline_us ? ITS_TIME_IS_OVER
                                                    : IT_GOES_ON;

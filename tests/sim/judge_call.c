@@ -80,15 +80,19 @@ static void trace_call(conn *c, int script, size_t keys, const word *argv,
 
 /*
  * A Red lock is had by several grants to one holder id: what is done to a node
- * from the first of them on is harm.
+ * from the first of them on is harm. A single lock that is asked for again, and
+ * is there, has the token of the first.
  */
 static void note_grant(owner *o, size_t name, const word *holder)
 {
     uint64_t try = rl_hash(holder->at, holder->len, 0);
-    if (o->p->w->set.red && o->tried[name] == try)
-        return;
+    bool first = o->tried[name] != try;
+    unsigned harm = judge_harm(o->p->w, name);
     o->tried[name] = try;
-    o->harm[name] = judge_harm(o->p->w, name);
+    if (first)
+        o->token_harm[name] = harm;
+    if (first || !o->p->w->set.red)
+        o->harm[name] = harm;
 }
 
 /* A token, or an array that begins with 1. */

@@ -34,13 +34,16 @@ static void judge_token(owner *o, size_t name)
     world *w = o->p->w;
     lock_truth *truth = &w->lock[name];
     uint64_t token = token_of(&o->holding[name]);
-    if (token <= truth->last_token && !judge_excuses(o, name) &&
+    /* Data that was restored may have it from before. */
+    bool restored = o->token_harm[name] != judge_harm(w, name);
+    if (token <= truth->last_token && !judge_excuses(o, name) && !restored &&
         !judge_excuses_tokens(w, name))
         judge_fail(w, "judge 2: owner %u got %s with token %llu after %llu",
                    o->number, truth->name, (unsigned long long)token,
                    (unsigned long long)truth->last_token);
     /* Somebody deleted a vote before the token was written to a quorum. */
-    if (!w->set.red || !judge_excuses(o, name))
+    if ((!w->set.red || !judge_excuses(o, name)) &&
+        (!restored || token > truth->last_token))
         truth->last_token = token;
 }
 

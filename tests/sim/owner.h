@@ -77,6 +77,7 @@ struct owner {
     rl_owner self;
     unsigned number; /* in the whole world */
     holding holding[NAMES_MAX];
+    unsigned token_harm[NAMES_MAX]; /* the same, at the first of a try */
     unsigned harm[NAMES_MAX];  /* of the server, at the latest grant there; of
                                   a Red lock at the first of a try */
     uint64_t tried[NAMES_MAX]; /* the hash of the holder id of that one */

@@ -230,6 +230,7 @@ TEST(verb_release, an_undo_buries_the_draft_and_rings_nobody)
     begin_undo(&d);
     EXPECT_STR(play_called(&d.p, 0), "hash/release");
     EXPECT_CONTAINS(play_key(&d.p, 0, 2), "rlock_undone:"); /* no queue */
+    EXPECT_STR(play_arg(&d.p, 0, CHANNEL_ARG), "");
     EXPECT_STR(play_arg(&d.p, 0, LEFT_ARG), "0");
     EXPECT_STR(play_arg(&d.p, 0, TOMBSTONE_ARG), "60000");
     EXPECT_INT(answer(&d, NO), RL_DONE);

@@ -59,6 +59,7 @@ TEST(vote_none, split_votes_are_taken_back_quietly_before_the_caller_is_told)
     EXPECT_INT(answer(&e, 2, IS_BUSY), RL_ASK);
     EXPECT_STR(play_called(&e.p, 0), "hash/release");
     EXPECT_CONTAINS(play_key(&e.p, 0, 2), "rlock_undone:"); /* rings nobody */
+    EXPECT_STR(play_arg(&e.p, 0, CHANNEL_ARG), "");
     EXPECT_INT(play_args(&e.p, 0), BRIEF); /* it is known to be granted */
     EXPECT(e.p.client[1].calls == 1 && e.p.client[2].calls == 1);
     EXPECT_INT(answer(&e, 0, YES), RL_DONE);
