@@ -150,6 +150,7 @@ static rlock *make_single(int lock)
     rlock *lk = NULL;
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     opts.layout = lock_layout(lock);
+    opts.local_levels = me.proc % 2 == 1;
     lock_key(lock, key);
     if (rlock_new_ex(me.cl[lock_home(lock)], key, strlen(key), &opts, &lk))
         attack_die("%s", rlock_last_error()->message);
