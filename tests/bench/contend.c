@@ -1,27 +1,45 @@
 /*
- * How much the server has to do for each critical section when 32 processes
- * want one lock: without a pause between a process's sections, and with a
- * short one, so that nearly every release hands over to another process.
+ * How much the server has to do for each critical section when many want one
+ * lock: processes of one thread, without a pause between a process's sections,
+ * and with a short one, so that nearly every release hands over to another
+ * process; and threads of one process, or of several, which could do most of it
+ * among themselves.
  */
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "servers.h"
 
-#define CLIENTS  32
-#define RUN_NS   INT64_C(4000000000)
+#define WORKERS  32 /* at most */
+#define RUN_NS   INT64_C(3000000000)
 #define THINK_US 1000
 
 typedef struct shared {
     atomic_int ready;
     _Atomic int64_t end_ns; /* 0: not begun */
     atomic_int inside;
-    long long sections[CLIENTS];
+    long long sections[WORKERS];
 } shared;
 
+typedef struct crowd {
+    const char *uri;
+    int processes, threads; /* of each */
+    int64_t think_us;
+    shared *sh;
+} crowd;
+
+typedef struct worker {
+    const crowd *c;
+    rlock *lk;
+    long long *sections;
+    pthread_t thread;
+} worker;
+
 typedef struct result {
-    long long sections, least, most;
-    double calls, per_second;
+    long long least, most; /* of a thread */
+    double calls, per_second, unlike;
 } result;
 
 static void section(shared *sh, rlock *lk)
@@ -32,56 +50,88 @@ static void section(shared *sh, rlock *lk)
     bench_ok(rlock_unlock(lk));
 }
 
-static void contender(shared *sh, int me, const char *uri, int64_t think_us)
+static void *work(void *arg)
 {
-    rlock_client *cl = bench_client(uri);
-    rlock *lk = bench_lock(cl, "bench");
+    worker *w = arg;
+    shared *sh = w->c->sh;
     int64_t end;
     atomic_fetch_add(&sh->ready, 1);
     while ((end = atomic_load(&sh->end_ns)) == 0)
         bench_pause_us(1000);
     while (bench_now_ns() < end) {
-        section(sh, lk);
-        sh->sections[me]++;
-        if (think_us)
-            bench_pause_us(think_us);
+        section(sh, w->lk);
+        ++*w->sections;
+        if (w->c->think_us)
+            bench_pause_us(w->c->think_us);
     }
+    return NULL;
+}
+
+static void contend(const crowd *c, int process)
+{
+    worker w[WORKERS];
+    rlock_client *cl = bench_client(c->uri);
+    rlock *lk = bench_lock(cl, "bench");
+    for (int i = 0; i < c->threads; i++) {
+        w[i] = (worker){.c = c,
+                        .lk = lk,
+                        .sections = &c->sh->sections[process * c->threads + i]};
+        bench_check(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0,
+                    "no thread");
+    }
+    for (int i = 0; i < c->threads; i++)
+        pthread_join(w[i].thread, NULL);
     rlock_free(lk);
     rlock_client_free(cl);
 }
 
-static void fork_contenders(shared *sh, const char *uri, int64_t think_us)
+static void fork_contenders(const crowd *c)
 {
-    for (int i = 0; i < CLIENTS; i++) {
+    fflush(stdout); /* or each child would print the rows so far */
+    for (int i = 0; i < c->processes; i++) {
         if (bench_fork()) {
-            contender(sh, i, uri, think_us);
+            contend(c, i);
             exit(0);
         }
     }
-    while (atomic_load(&sh->ready) < CLIENTS)
+    while (atomic_load(&c->sh->ready) < c->processes * c->threads)
         bench_pause_us(1000);
 }
 
-static result run(const char *uri, int64_t think_us)
+/* The fewest sections of a process to the most. */
+static double unlike(const crowd *c)
 {
-    shared *sh = bench_share(sizeof *sh);
-    fork_contenders(sh, uri, think_us);
-    long long before = bench_script_calls(uri);
+    long long least = INT64_MAX, most = 1;
+    for (int i = 0; i < c->processes; i++) {
+        long long n = 0;
+        for (int k = 0; k < c->threads; k++)
+            n += c->sh->sections[i * c->threads + k];
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    return (double)least / (double)most;
+}
+
+static result run(const char *uri, int processes, int threads, int64_t think_us)
+{
+    crowd c = {uri, processes, threads, think_us, bench_share(sizeof(shared))};
+    fork_contenders(&c);
+    long long before = bench_script_calls(uri), sections = 0;
     int64_t began = bench_now_ns();
-    atomic_store(&sh->end_ns, began + RUN_NS);
-    for (int i = 0; i < CLIENTS; i++)
+    atomic_store(&c.sh->end_ns, began + RUN_NS);
+    for (int i = 0; i < processes; i++)
         bench_join();
     double seconds = (double)(bench_now_ns() - began) / 1e9;
 
-    result r = {.least = sh->sections[0]};
-    for (int i = 0; i < CLIENTS; i++) {
-        long long n = sh->sections[i];
-        r.sections += n;
+    result r = {.least = c.sh->sections[0], .unlike = unlike(&c)};
+    for (int i = 0; i < processes * threads; i++) {
+        long long n = c.sh->sections[i];
+        sections += n;
         r.least = n < r.least ? n : r.least;
         r.most = n > r.most ? n : r.most;
     }
-    r.calls = (double)(bench_script_calls(uri) - before) / (double)r.sections;
-    r.per_second = (double)r.sections / seconds;
+    r.calls = (double)(bench_script_calls(uri) - before) / (double)sections;
+    r.per_second = (double)sections / seconds;
     return r;
 }
 
@@ -91,15 +141,33 @@ static void note(const char *what, const result *r)
                r->calls, r->per_second, r->least, r->most);
 }
 
+static void row(const char *uri, int processes, int threads, double limit)
+{
+    char what[120];
+    result r = run(uri, processes, threads, 0);
+    snprintf(what, sizeof what,
+             "- the same, %d process%s of %d thread%s, in a tight loop",
+             processes, processes > 1 ? "es" : "", threads,
+             threads > 1 ? "s" : "");
+    bench_row(what, limit, r.calls, "",
+              "%.0f sections a second, %lld to %lld a thread; process with the "
+              "fewest to that with the most %.2f",
+              r.per_second, r.least, r.most, r.unlike);
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
-    result tight = run(uri, 0), thinking = run(uri, THINK_US);
+    result tight = run(uri, 32, 1, 0), thinking = run(uri, 32, 1, THINK_US);
     double worse = tight.calls > thinking.calls ? tight.calls : thinking.calls;
     bench_row("script calls per critical section, 32 processes contending for "
               "one lock",
               4.0, worse, "", "the worse of the next two");
     note("- in a tight loop", &tight);
     note("- with 1 ms between a process's sections", &thinking);
+    row(uri, 8, 1, 2.6);
+    row(uri, 1, 16, 1.1);
+    row(uri, 2, 8, 1.3);
+    row(uri, 4, 4, 1.5);
     return 0;
 }
