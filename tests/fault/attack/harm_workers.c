@@ -134,15 +134,26 @@ static bool hits(const fault *f, int proc)
     return f->proc < 0 || f->proc == proc;
 }
 
+/* Renewals go one by one or together, as they fall due. */
+static const char *needle(nemesis *n, const nemesis_kind *k)
+{
+    if (!k->script)
+        return "";
+    bool together =
+        strcmp(k->script, "renew") == 0 && attack_pick(&n->rng, 4) == 0;
+    return proxy_sha(together ? "renew_many" : k->script);
+}
+
 static void set_rules(nemesis *n, const fault *f)
 {
     const nemesis_kind *k = &nemesis_kinds[f->kind];
+    const char *what = needle(n, k);
     int server = servers_first(f->servers);
     for (int proc = 0; proc < PROCS; proc++)
         if (hits(f, proc))
-            proxy_rule(
-                n->px[proc][server], k->script ? proxy_sha(k->script) : "",
-                1 + attack_pick(&n->rng, k->among), k->action, k->answer);
+            proxy_rule(n->px[proc][server], what,
+                       1 + attack_pick(&n->rng, k->among), k->action,
+                       k->answer);
 }
 
 /* What has been held back stays so. */
