@@ -2,7 +2,7 @@
 # run.sh [--all]
 #
 # Prints the table of the figures that the library is to reach. Takes about
-# two minutes, with --all five; a figure that is missed is marked, and no
+# three minutes, with --all six; a figure that is missed is marked, and no
 # failure.
 #
 #   BUILD_DIR   where to build; build-bench
