@@ -57,6 +57,7 @@ typedef struct rl_grant {
     int64_t rank;     /* when busy: how many stand before us; -1: unknown */
     int64_t clock_us; /* the server's, when acquired and it was asked; or 0 */
     bool foreign;     /* the holder is no client of ours, and rings nobody */
+    bool odd;         /* no script of ours answers so: it may be granted */
 } rl_grant;
 
 typedef struct rl_op rl_op;

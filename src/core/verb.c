@@ -87,8 +87,9 @@ rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
 }
 
 /* What no server of ours says: it may have done anything. */
-static rl_verdict unexpected(rl_fault *f)
+static rl_verdict unexpected(rl_grant *g, rl_fault *f)
 {
+    g->odd = true;
     rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to an acquire");
     f->transient = false;
     return RL_FAILED;
@@ -116,7 +117,7 @@ static rl_verdict read_token(const rl_item *i, int level, rl_grant *g,
     long long token = rl_item_number(i);
     g->token = (uint64_t)rl_max(token, 0);
     bool good = token > 0 || (token == 0 && level > 1);
-    return good ? RL_ACQUIRED : unexpected(f);
+    return good ? RL_ACQUIRED : unexpected(g, f);
 }
 
 rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
@@ -125,6 +126,7 @@ rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
     size_t count = r->count;
     long long code = code_of(r);
     g->clock_us = 0;
+    g->odd = false;
     if (rl_reply_is(r, REDIS_REPLY_STRING))
         return read_token(&r->top, level, g, f);
     if (code == 1 && count == 3) {
@@ -140,7 +142,7 @@ rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
     }
     if (code == -1 && level > 1)
         return RL_GONE;
-    return code == -2 ? given_up(f) : unexpected(f);
+    return code == -2 ? given_up(f) : unexpected(g, f);
 }
 
 /* A grant is worth nothing when the answer took as long as the lease. */
@@ -159,7 +161,7 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
     x->grant.sent_us = x->ask.sent_us;
     x->verdict = r ? rl_grant_read(r, 1, &x->grant, &x->fault) : RL_FAILED;
     /* An answer that no script of ours gives may be anything's. */
-    if (r && x->verdict == RL_FAILED && code_of(r) != -2)
+    if (r && x->grant.odd)
         x->ask.unknown = true;
     if (x->verdict == RL_BUSY)
         rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");

@@ -135,7 +135,7 @@ static void note_vote(rl_task *t, const rl_reply *r, int64_t now_us)
     rl_fault f;
     bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
     rl_mutex_lock(&table->mutex);
-    t->hold->unknown = t->hold->unknown || t->ask.unknown;
+    t->hold->unknown = t->hold->unknown || t->ask.unknown || (r && g.odd);
     rl_hold_expect(t->hold, now_us, table->renewal_ms);
     voted_locked(table, t, granted, now_us);
     rl_hold_unref_locked(table, t->hold);

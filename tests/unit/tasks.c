@@ -227,6 +227,17 @@ TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
     close_shift(&s);
 }
 
+TEST(tasks, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
+{
+    shift s;
+    open_vacant(&s);
+    EXPECT_INT(ask(&s), 1);
+    EXPECT(!s.h->unknown);
+    answer(&s, "$5\r\n12ab5\r\n");
+    EXPECT(s.h->state == RL_VACANT && s.h->unknown);
+    close_shift(&s);
+}
+
 /* --- renewals ------------------------------------------------------------- */
 
 /* An extend that gave up waiting for it turns renewal on again. */
