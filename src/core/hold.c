@@ -94,6 +94,11 @@ bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     return h->state == RL_HELD;
 }
 
+bool rl_hold_renews_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    return rl_hold_is_valid_locked(t, h, now_us) && h->renewed && !h->paused;
+}
+
 /*
  * A little before the other nodes are renewed: then they are confirmed after
  * this one has it, and it counts when one of them is gone before the next time.

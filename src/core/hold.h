@@ -307,6 +307,10 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
+/* The same, and the keeper is to renew it: no extend is under way. */
+bool rl_hold_renews_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
 /* The node does not have it; its client asks again with the next renewals. */
 void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);

@@ -12,8 +12,6 @@
  */
 #include "drive/task.h"
 
-#include <string.h>
-
 bool rl_batch_may_have(const rl_task *t)
 {
     return t->what == RL_RENEW && !t->compare && !t->e->keeper.one_by_one;
@@ -54,8 +52,7 @@ static bool goes_on(rl_task *t, int64_t now_us)
     rl_holds *table = &t->e->core.holds;
     rl_hold *h = t->hold;
     rl_mutex_lock(&table->mutex);
-    bool renews =
-        rl_hold_is_valid_locked(table, h, now_us) && h->renewed && !h->paused;
+    bool renews = rl_hold_renews_locked(table, h, now_us);
     if (renews) {
         t->send_by_us = h->deadline_us;
         rl_hold_expect(h, now_us, table->renewal_ms);
@@ -91,13 +88,10 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_task *first = RL_CONTAINER(a, rl_task, ask), *next;
     const rl_ask asked = *a;
     rl_fault f = *a->fault;
-    char letter[RL_BATCH_MAX] = {0};
     bool answered = outcome == RL_ANSWERED && r->top.len == count(first);
     bool refused = !answered && is_refused(outcome, asked.line, &f);
     if (outcome == RL_ANSWERED)
         rl_fault_set(&f, RLOCK_EIO, 0, "no answer of its own to a renewal");
-    if (answered)
-        memcpy(letter, r->top.str, r->top.len);
     if (refused)
         first->e->keeper.one_by_one = true;
     size_t i = 0;
@@ -107,7 +101,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
         t->ask.line = asked.line;
         t->ask.sent_us = asked.sent_us;
         if (answered || refused)
-            end(t, letter[i], &f, now_us);
+            end(t, answered ? r->top.str[i] : 'e', &f, now_us);
         else
             rl_task_renewed(t, RL_NOT_ANSWERED, &f, now_us);
     }

@@ -70,7 +70,7 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
 {
     rl_hold *h = t->hold;
     int64_t sent_us = t->ask.sent_us;
-    if (!rl_hold_is_valid_locked(table, h, now_us) || !h->renewed || h->paused)
+    if (!rl_hold_renews_locked(table, h, now_us))
         return; /* lost, released or extended while we asked */
     if (what == RL_RENEWED) {
         rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);

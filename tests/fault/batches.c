@@ -109,32 +109,23 @@ TEST(batches, fault_123_a_right_that_is_missing_for_one_key_ends_no_other_hold)
     expect_lost(&m, lost, 1);
 }
 
-static void answer_the_next(const char *reply)
+static void disturb_the_next(proxy_action action, const char *answer)
 {
     many m = hold_many();
-    proxy_rule(m.s.px, proxy_sha("renew_many"), 1, PROXY_ANSWER, reply);
+    proxy_rule(m.s.px, proxy_sha("renew_many"), 1, action, answer);
     EVENTUALLY(20000, proxy_fired(m.s.px));
     expect_rounds(&m, LOCKS);
     expect_lost(&m, NULL, 0);
 }
 
 TEST_CASE(batches, fault_123_an_answer_that_is_too_short_is_none,
-          answer_the_next("$1\r\n0\r\n"))
+          disturb_the_next(PROXY_ANSWER, "$1\r\n0\r\n"))
 TEST_CASE(batches, fault_123_an_answer_of_another_type_is_none,
-          answer_the_next(":0\r\n"))
-
-static void disturb_the_next(proxy_action action)
-{
-    many m = hold_many();
-    proxy_rule(m.s.px, proxy_sha("renew_many"), 1, action, NULL);
-    EVENTUALLY(20000, proxy_fired(m.s.px));
-    expect_rounds(&m, LOCKS);
-    expect_lost(&m, NULL, 0);
-}
+          disturb_the_next(PROXY_ANSWER, ":0\r\n"))
 
 TEST_CASE(batches, fault_123_a_call_that_is_cut_off_is_made_again,
-          disturb_the_next(PROXY_CUT_BEFORE))
+          disturb_the_next(PROXY_CUT_BEFORE, NULL))
 TEST_CASE(batches, fault_123_a_call_that_is_cut_off_once_executed_is_made_again,
-          disturb_the_next(PROXY_CUT_AFTER))
+          disturb_the_next(PROXY_CUT_AFTER, NULL))
 TEST_CASE(batches, fault_123_half_an_answer_is_none,
-          disturb_the_next(PROXY_CUT_IN_REPLY))
+          disturb_the_next(PROXY_CUT_IN_REPLY, NULL))

@@ -3,9 +3,7 @@
  * by its own answer. The keeper's line leads nowhere; the test says what comes
  * over it.
  */
-#include "drive/engine.h"
-#include "drive/tasks.h"
-#include "play.h"
+#include "engine.h"
 
 #define MOST 120
 
@@ -17,21 +15,9 @@ typedef struct round {
     char name[MOST][8];
 } round;
 
-static void close_nothing(rl_transport *t)
-{
-    (void)t;
-}
-
-static void connect(round *r)
-{
-    static const rl_transport_ops nowhere = {.close = close_nothing};
-    r->e.keeper.conn = rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
-    EXPECT(r->e.keeper.conn);
-}
-
 static rl_line *line(round *r)
 {
-    return &r->e.keeper.conn->line;
+    return engine_line(&r->e);
 }
 
 static rl_holds *table(round *r)
@@ -68,27 +54,19 @@ static void add_hold(round *r, rlock_layout layout)
 static void open_round(round *r, size_t n)
 {
     memset(r, 0, sizeof *r);
-    play_open(&r->p, 1);
-    play_open_core(&r->p, &r->e.core, 1);
-    EXPECT(rl_tasks_init(&r->e.keeper));
-    r->e.keeper.end_us = RL_NEVER;
-    connect(r);
+    engine_open(&r->e, &r->p);
     for (size_t i = 0; i < n; i++)
         add_hold(r, RLOCK_LAYOUT_HASH);
 }
 
 static void cut(round *r)
 {
-    rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, 0, "the connection broke");
-    rl_line_fail(line(r), &f, r->p.now_us);
+    engine_cut(&r->e, r->p.now_us);
 }
 
 static void close_round(round *r)
 {
-    cut(r);
-    rl_conn_free(r->e.keeper.conn);
-    rl_tasks_fini(&r->e.keeper);
+    engine_close(&r->e, r->p.now_us);
     play_close_core(&r->e.core);
     play_close(&r->p);
 }
@@ -276,8 +254,7 @@ TEST(batch, a_broken_line_is_a_failure_of_each)
     EXPECT_INT(r.e.keeper.in_flight, 0);
     for (size_t i = 0; i < 3; i++)
         EXPECT_INT(r.h[i]->state, RL_HELD);
-    rl_conn_free(r.e.keeper.conn);
-    connect(&r);
+    engine_reconnect(&r.e);
     EXPECT_INT(asks(&r, MANY), 1);
     close_round(&r);
 }

@@ -2,11 +2,8 @@
  * The keeper's tasks: what a hold is asked, and that it is asked once. The
  * keeper's line leads nowhere; the test says what comes over it.
  */
-#include "drive/tasks.h"
-
-#include "drive/engine.h"
+#include "engine.h"
 #include "lock/red.h"
-#include "play.h"
 
 /* A client's engine without threads, and its hold, on one node of three. */
 typedef struct shift {
@@ -17,21 +14,9 @@ typedef struct shift {
     rl_nodes nodes;
 } shift;
 
-static void close_nothing(rl_transport *t)
-{
-    (void)t;
-}
-
-static void connect(shift *s)
-{
-    static const rl_transport_ops nowhere = {.close = close_nothing};
-    s->e.keeper.conn = rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
-    EXPECT(s->e.keeper.conn);
-}
-
 static rl_line *line(shift *s)
 {
-    return &s->e.keeper.conn->line;
+    return engine_line(&s->e);
 }
 
 /* The lock is held on the other nodes, with renewal. */
@@ -63,11 +48,7 @@ static void add_hold(shift *s)
 static void open_shift(shift *s)
 {
     memset(s, 0, sizeof *s);
-    play_open(&s->p, 1);
-    play_open_core(&s->p, &s->e.core, 1);
-    EXPECT(rl_tasks_init(&s->e.keeper));
-    s->e.keeper.end_us = RL_NEVER;
-    connect(s);
+    engine_open(&s->e, &s->p);
     add_group(s);
     add_hold(s);
 }
@@ -97,16 +78,12 @@ static void open_held(shift *s)
 
 static void cut(shift *s)
 {
-    rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, 0, "the connection broke");
-    rl_line_fail(line(s), &f, s->p.now_us);
+    engine_cut(&s->e, s->p.now_us);
 }
 
 static void close_shift(shift *s)
 {
-    cut(s);
-    rl_conn_free(s->e.keeper.conn);
-    rl_tasks_fini(&s->e.keeper);
+    engine_close(&s->e, s->p.now_us);
     rl_group_unref(s->g);
     play_close_core(&s->e.core);
     play_close(&s->p);
@@ -187,8 +164,7 @@ TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     EXPECT_INT(ask(&s), 1);
     cut(&s);
     EXPECT(s.h->state == RL_VACANT && s.h->unknown);
-    rl_conn_free(s.e.keeper.conn);
-    connect(&s);
+    engine_reconnect(&s.e);
     restart(&s);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
     EXPECT_INT(ask(&s), 0);
