@@ -4,14 +4,22 @@
  * A try asks all members at once, those on one client in one round trip. If
  * some are busy, only those before the first busy one, in the global order,
  * are kept while that one is waited for: whoever waits holds nothing that comes
- * later in the order, so nobody waits in a circle. Nor does he hold another
- * lock of the same name, because the order of those is that of their servers,
- * and a server that restarts is another one.
+ * later in the order, so nobody waits in a circle.
+ *
+ * The order of locks of one name is that of their servers, and a server that
+ * restarts is another one: for a moment two programs may see it differently. So
+ * another lock of that name is kept for a short wait only. It is kept at all,
+ * because two that let go of it at once would swap what they have, and each
+ * find the other's gone, time and again.
  *
  * Called by the owning thread. Whatever fails, what this call has taken is
  * released before it returns.
  */
+#include "base/random.h"
 #include "lock/multi.h"
+
+/* How long a lock is kept while another one of its name is waited for. */
+#define KEEP_US 50000
 
 static bool is_mine(const rlock *lk)
 {
@@ -137,20 +145,24 @@ static size_t first_of_name(const rl_multi_call *p, size_t i)
     return i;
 }
 
+static void let_go(rl_multi_call *p, size_t from)
+{
+    rlock_error why = p->worst;
+    rl_multi_let_go(p, from);
+    p->worst = why;
+}
+
 /*
- * The first member that is missing; n: none is. What is behind it, and what has
- * its name, is released again.
+ * The first member that is missing; n: none is. What is behind it is released
+ * again.
  */
 static size_t settle(rl_multi_call *p)
 {
     size_t missing = 0;
     while (missing < p->n && p->part[missing].held)
         missing++;
-    if (missing == p->n)
-        return missing;
-    rlock_error why = p->worst;
-    rl_multi_let_go(p, first_of_name(p, missing));
-    p->worst = why;
+    if (missing < p->n)
+        let_go(p, missing);
     return missing;
 }
 
@@ -169,9 +181,8 @@ static rlock_status set_lease(rl_multi_call *p, int64_t lease_ms)
     return RLOCK_OK;
 }
 
-/* Waits for a member that is missing. */
-static rlock_status wait_for(rl_multi_call *p, rl_multi_part *x,
-                             int64_t wait_us, rl_cancel cancel)
+static rlock_status wait_until(rl_multi_call *p, rl_multi_part *x,
+                               int64_t wait_us, rl_cancel cancel)
 {
     int64_t wait_ms = wait_us == RL_NEVER
                           ? RLOCK_FOREVER
@@ -185,6 +196,25 @@ static rlock_status wait_for(rl_multi_call *p, rl_multi_part *x,
     x->held = s == RLOCK_OK;
     rl_multi_note(&p->worst, x->position, s);
     return s;
+}
+
+/*
+ * Waits for a member that is missing. Those of its name are kept for long
+ * enough that one who is to give way has done so.
+ */
+static rlock_status wait_for(rl_multi_call *p, size_t missing, int64_t wait_us,
+                             rl_cancel cancel)
+{
+    rl_multi_part *x = &p->part[missing];
+    size_t first = first_of_name(p, missing);
+    if (first < missing) {
+        int64_t kept_us = rl_now_us() + KEEP_US + rl_random_below(KEEP_US);
+        rlock_status s = wait_until(p, x, rl_min(kept_us, wait_us), cancel);
+        if (s != RLOCK_TIMEOUT || kept_us >= wait_us)
+            return s;
+        let_go(p, first);
+    }
+    return wait_until(p, x, wait_us, cancel);
 }
 
 /* A Red member is a group of its own already. */
@@ -269,7 +299,7 @@ static rlock_status take_all(rl_multi_call *p, int64_t wait_ms, int64_t wait_us,
             return rl_multi_report(&p->worst);
         waited = true;
         p->fresh_ms = RLOCK_WATCHDOG;
-        if (wait_for(p, &p->part[missing], wait_us, cancel) != RLOCK_OK)
+        if (wait_for(p, missing, wait_us, cancel) != RLOCK_OK)
             return rl_multi_report(&p->worst);
         try_missing(p, first_of_name(p, missing), true);
     }

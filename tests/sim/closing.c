@@ -63,12 +63,17 @@ static void forget_holds(client *c)
 
 /* --- its end -------------------------------------------------------------- */
 
-/* Each call has its command timeout, and what it takes to leave. */
+/*
+ * Each call has its command timeout, and what it takes to leave; both by the
+ * process' clock, which may be slow.
+ */
 static void judge_calls(client *c)
 {
     world *w = c->w;
     int64_t since_us = rl_max(c->closing_us, c->p->resumed_us);
     int64_t bound_us = 2 * w->set.timeout_ms * MS + 20 * judge_latency_us(w);
+    bound_us =
+        bound_us * 1000000 / (1000000 + rl_min(c->p->clock.drift_ppm, 0));
     if (w->now_us > since_us + bound_us && !c->p->is_dead)
         judge_fail(w, "judge 5: process %u closes a client, and calls stay in",
                    c->p->index);
