@@ -59,7 +59,9 @@ static void draw_faults(config *c, chance *dice)
     int64_t mood = chance_between(dice, 1, 6);
     if (chance_ppm(dice, 500000)) {
         c->tail_ppm = chance_skewed(dice, 50000);
-        c->tail_us = chance_skewed(dice, c->watchdog_ms * 3 * MS) + 1;
+        /* A tombstone stops what was under way for 60 s, and no longer. */
+        c->tail_us =
+            chance_skewed(dice, rl_min(c->watchdog_ms * 3 * MS, 50 * S)) + 1;
     }
     if (chance_ppm(dice, 400000)) {
         c->stall_ppm = chance_skewed(dice, 20000);
