@@ -51,6 +51,7 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
     e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
     if (!e->source)
         return no_memory();
+    e->shares.source = e->source;
     e->source->on_open = on_open;
     e->source->on_reconnect = on_reconnect;
     e->source->arg = e;
@@ -75,6 +76,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
     rl_connector_init(&e->connector);
+    rl_shares_init(&e->shares);
     bool ok = init_core(&e->core, o);
     ok = rl_keeper_init(e) && ok;
     rl_notifier_init(e);
@@ -87,6 +89,7 @@ static void fini_engine(rl_engine *e)
 {
     rl_core *c = &e->core;
     rl_doorbell_fini(&e->doorbell, false);
+    rl_shares_fini(&e->shares, false);
     rl_source_free(e->source, false);
     rl_keeper_fini(&e->keeper);
     rl_rooms_fini(&c->rooms, false);
@@ -113,6 +116,7 @@ static void fini_engine_forked(rl_engine *e)
         rl_longest_fini(&c->longest, true);
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
+    rl_shares_fini(&e->shares, true);
     rl_source_free(e->source, true);
 }
 

@@ -111,8 +111,11 @@ typedef struct rlock_options {
     int64_t max_hold_ms;        /* a hold that the watchdog renews ends, as
                                    lost, when it is this old; 0: no limit. An
                                    explicit lease it has keeps its end */
-    unsigned pool_size;         /* most connections for commands; 16. The
-                                   watchdog and the doorbell have their own */
+    unsigned pool_size;         /* most connections for commands; 16. Threads
+                                   share two of them for locks of one server,
+                                   unless `connect` is set; Red and Multi take
+                                   more. The watchdog and the doorbell have
+                                   their own */
     const char *host_id;        /* host part of the holder id, at most 255
                                    bytes; NULL: gethostname(). Blanks,
                                    control characters and colons become _ */

@@ -87,6 +87,10 @@ static void wait_for_news(caller *c)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
+    if (c->legs.n == 1 && c->legs.leg[0].seat) {
+        rl_seat_exchange(c->legs.leg[0].seat, rl_round_wait_end(c->op));
+        return;
+    }
     if (look_out(c))
         return;
     p[n++] = (struct pollfd){.fd = c->legs.signal.fd, .events = POLLIN};

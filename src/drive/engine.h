@@ -11,11 +11,12 @@
 #include "drive/inquiry.h"
 #include "drive/keeper.h"
 #include "drive/notifier.h"
-#include "route/source.h"
+#include "route/shares.h"
 
 typedef struct rl_engine {
     rl_core core;
     rl_source *source;
+    rl_shares shares;  /* of the source's connections */
     rl_mutex starting; /* held while threads are being started */
     atomic_bool started;
     atomic_bool unchecked; /* a lazy client's server was never met */

@@ -25,6 +25,7 @@ static rl_leg *leg_to(rl_legs *ls, rl_core *core)
     rl_leg *l = &ls->leg[ls->n++];
     l->e = e;
     l->way = (rl_way){.line = NULL};
+    l->seat = NULL;
     l->visiting = l->in_line = false;
     l->visitor = (rl_visitor){.own = false};
     return l;
@@ -44,11 +45,20 @@ static void use(rl_leg *l, rl_conn *c)
     l->way.line = c ? &c->line : NULL;
 }
 
+static void sit_at(rl_leg *l, rl_seat *s)
+{
+    l->seat = s;
+    l->way.line = s ? &s->line : NULL;
+}
+
 /* Most connections owe nothing: then no clock is read. */
 static void give_back(rl_leg *l)
 {
     rl_conn *c = rl_leg_conn(l);
-    use(l, NULL);
+    rl_seat *seat = l->seat;
+    sit_at(l, NULL);
+    if (seat)
+        rl_shares_leave(&l->e->shares, seat);
     if (!c)
         return;
     bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
@@ -80,17 +90,30 @@ static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
 
 /* --- one leg -------------------------------------------------------------- */
 
+/*
+ * A seat is for one command at a time, and for one that is waited for, which a
+ * part on the heap need not be.
+ */
+static bool may_share(const rl_legs *ls, const rl_leg *l)
+{
+    const rl_op *op = ls->op;
+    return !op->several && op->n == 1 && !op->part[0]->heap &&
+           !l->e->source->exclusive;
+}
+
 /* The only one: this thread may wait for it. */
 static void borrow(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    rl_conn *c;
+    rl_conn *c = NULL;
     int64_t until_us = rl_way_until(ls->op, &l->way);
     if (rl_now_us() >= until_us)
         return;
-    if (rl_source_borrow(l->e->source, until_us, &c, &f) == RLOCK_OK)
+    if (may_share(ls, l))
+        sit_at(l, rl_shares_sit(&l->e->shares, until_us, &f));
+    else if (rl_source_borrow(l->e->source, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
-    else
+    if (!l->way.line)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
 }
 
@@ -188,11 +211,19 @@ static void connect_several(rl_legs *ls)
     }
 }
 
-/* A connection may have broken, or lead to the wrong server. */
+/*
+ * A connection may have broken, or lead to the wrong server. A seat may have
+ * been good for the last round, and not be for this one.
+ */
+static bool is_good(const rl_legs *ls, const rl_leg *l)
+{
+    return !rl_line_is_spent(l->way.line) && (!l->seat || may_share(ls, l));
+}
+
 void rl_legs_connect(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++)
-        if (ls->leg[i].way.line && rl_line_is_spent(ls->leg[i].way.line))
+        if (ls->leg[i].way.line && !is_good(ls, &ls->leg[i]))
             give_back(&ls->leg[i]);
     if (ls->n > 1)
         connect_several(ls);

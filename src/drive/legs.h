@@ -8,7 +8,8 @@
  * a connection that owes answers to parts that are late goes back with them,
  * and the keeper reads it.
  *
- * With one leg, the calling thread opens a connection itself if there is none.
+ * With one leg, the calling thread sits down at a connection that it shares
+ * with others (route/shares.h), or opens one itself if there is none.
  * With several it must not wait for one server, so it stands in line for a
  * connection or lets the connector make one, and who is down is left out.
  *
@@ -24,6 +25,7 @@
 typedef struct rl_leg {
     rl_way way; /* what the round knows of it; its line is the connection's */
     rl_engine *e;
+    rl_seat *seat; /* instead of a connection of its own; or NULL */
     rl_visitor visitor;
     rl_turn turn;
     bool in_line;  /* all connections are out; turn tells when one is not */
@@ -60,10 +62,11 @@ static inline rl_leg *rl_leg_of(rl_way *w)
     return RL_CONTAINER(w, rl_leg, way);
 }
 
-/* NULL: it has none yet, or none any more. */
+/* NULL: it has none yet, or none any more, or a seat at one. */
 static inline rl_conn *rl_leg_conn(const rl_leg *l)
 {
-    return l->way.line ? RL_CONTAINER(l->way.line, rl_conn, line) : NULL;
+    return l->way.line && !l->seat ? RL_CONTAINER(l->way.line, rl_conn, line)
+                                   : NULL;
 }
 
 #endif

@@ -94,22 +94,17 @@ bool rl_conn_receive(rl_conn *c)
     return !c->line.failed;
 }
 
+/* Did something come, were it the end? */
+static bool look(void *arg)
+{
+    rl_conn *c = arg;
+    int64_t heard_us = c->heard_us;
+    return !rl_conn_receive(c) || c->heard_us != heard_us;
+}
+
 bool rl_conn_look_out(rl_conn *c)
 {
-    int64_t heard_us = c->heard_us, began_us;
-    if (!rl_lookout_is_worth_it(&c->lookout))
-        return false;
-    began_us = rl_now_us();
-    if (rl_conn_receive(c) && c->heard_us == heard_us) {
-        int64_t now_us;
-        do {
-            rl_conn_receive(c);
-            now_us = rl_now_us();
-        } while (!c->line.failed && c->heard_us == heard_us &&
-                 now_us - began_us < RL_LOOK_OUT_US);
-        rl_lookout_note(&c->lookout, now_us - began_us);
-    }
-    return c->line.failed || c->heard_us != heard_us;
+    return rl_look_out(&c->lookout, look, c);
 }
 
 short rl_conn_events(const rl_conn *c)

@@ -15,6 +15,22 @@
 /* More look-outs than there can be in a time slice. */
 #define ENOUGH_ANSWERED 100
 
+bool rl_look_out(rl_lookout *l, bool (*look)(void *arg), void *arg)
+{
+    if (!rl_lookout_is_worth_it(l))
+        return false;
+    int64_t began_us = rl_now_us(), now_us;
+    if (look(arg))
+        return true;
+    bool came;
+    do {
+        came = look(arg);
+        now_us = rl_now_us();
+    } while (!came && now_us - began_us < RL_LOOK_OUT_US);
+    rl_lookout_note(l, now_us - began_us);
+    return came;
+}
+
 void rl_lookout_note(rl_lookout *l, int64_t took_us)
 {
     if (took_us >= SLICE_US) {

@@ -40,10 +40,16 @@ static inline bool rl_lookout_is_worth_it(rl_lookout *l)
 }
 
 /*
- * A look-out took so long. An answer that was there at the first look is not
- * noted, since it teaches nothing: it came while the question was written, as
- * when the server has our processor for it, and would have been there anyway.
+ * At a wait: looks until look() says that something came, or for a moment, if
+ * that is worth it. False: nothing did, and the caller has to sleep.
+ *
+ * What was there at the first look is not counted, since it teaches nothing: it
+ * came while the question was written, as when the server has our processor for
+ * it, and would have been there anyway.
  */
+bool rl_look_out(rl_lookout *l, bool (*look)(void *arg), void *arg);
+
+/* A look-out took so long. */
 void rl_lookout_note(rl_lookout *l, int64_t took_us);
 
 #endif

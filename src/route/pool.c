@@ -140,6 +140,22 @@ static void leave_place(pool *p)
     rl_mutex_unlock(&p->mutex);
 }
 
+static void pool_leave_place(rl_source *s)
+{
+    leave_place(pool_of(s));
+}
+
+static rl_places pool_places(rl_source *s)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    rl_places places = !rl_list_is_empty(&p->waiters) ? RL_PLACES_WANTED
+                       : p->places >= p->limit        ? RL_PLACES_TAKEN
+                                                      : RL_PLACES_FREE;
+    rl_mutex_unlock(&p->mutex);
+    return places;
+}
+
 /* The first idle one that owes nothing, taken off the list; or NULL. */
 static rl_conn *take_idle_locked(pool *p) RL_REQUIRES(&p->mutex)
 {
@@ -404,6 +420,8 @@ static const rl_source_ops pool_ops = {
     .leave_line = pool_leave_line,
     .borrow_owing = pool_borrow_owing,
     .give_back = pool_give_back,
+    .places = pool_places,
+    .leave_place = pool_leave_place,
     .open = pool_open,
     .close = pool_close,
     .free = pool_free,
@@ -425,6 +443,8 @@ rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
     rl_list_init(&p->open);
     rl_list_init(&p->waiters);
     p->source.ops = &pool_ops;
+    /* What a program has made may be TLS, which has one thread at a time. */
+    p->source.exclusive = dialer->connect != NULL;
     p->source.server =
         dialer->connect ? "the connect callback's server" : p->dialer.uri.shown;
     return &p->source;

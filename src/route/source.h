@@ -33,6 +33,13 @@ typedef struct rl_turn {
     rl_conn *conn;           /* that comes with it; NULL: none */
 } rl_turn;
 
+/* At most so many connections are borrowed at a time. */
+typedef enum rl_places {
+    RL_PLACES_FREE,
+    RL_PLACES_TAKEN,
+    RL_PLACES_WANTED /* and somebody waits for one */
+} rl_places;
+
 typedef struct rl_source_ops {
     rlock_status (*borrow)(rl_source *s, int64_t deadline_us, rl_conn **out,
                            rl_fault *f);
@@ -43,6 +50,8 @@ typedef struct rl_source_ops {
     void (*leave_line)(rl_source *s, rl_turn *t);
     rl_conn *(*borrow_owing)(rl_source *s, int64_t since_us, int64_t *next_us);
     void (*give_back)(rl_source *s, rl_conn *c);
+    rl_places (*places)(rl_source *s);
+    void (*leave_place)(rl_source *s);
     rlock_status (*open)(rl_source *s, int64_t deadline_us, rl_conn **out,
                          rl_fault *f);
     void (*close)(rl_source *s, rl_conn *c);
@@ -52,6 +61,7 @@ typedef struct rl_source_ops {
 struct rl_source {
     const rl_source_ops *ops;
     const char *server; /* its name in messages */
+    bool exclusive;     /* a connection is for one thread at a time */
     /* Only connections whose server is identified are of use; or NULL. */
     const atomic_bool *identified_only;
     /* Called with every new connection; false: it has failed. */
@@ -116,6 +126,17 @@ static inline rl_conn *rl_source_borrow_owing(rl_source *s, int64_t since_us,
 static inline void rl_source_give_back(rl_source *s, rl_conn *c)
 {
     s->ops->give_back(s, c);
+}
+
+static inline rl_places rl_source_places(rl_source *s)
+{
+    return s->ops->places(s);
+}
+
+/* A borrowed connection becomes one that was opened, and is to be closed. */
+static inline void rl_source_leave_place(rl_source *s)
+{
+    s->ops->leave_place(s);
 }
 
 static inline rlock_status rl_source_open(rl_source *s, int64_t deadline_us,

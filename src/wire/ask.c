@@ -27,16 +27,6 @@ static void attempt_failed(rl_ask *a, rl_outcome outcome, int64_t now_us)
         finish(a, a->unknown ? RL_UNKNOWN : RL_NOT_EXECUTED, NULL, now_us);
 }
 
-static void malformed(rl_ask *a, int64_t now_us)
-{
-    rl_fault_set(a->fault, RLOCK_EIO, 0,
-                 "unexpected reply: no Redis server, or a proxy mixed up "
-                 "answers");
-    a->unknown = true;
-    rl_line_fail(a->line, a->fault, now_us);
-    attempt_failed(a, RL_UNKNOWN, now_us);
-}
-
 static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
 {
     const rl_error_kind *kind = rl_error_reply(r, a->fault);
@@ -57,12 +47,10 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
-    if (rl_reply_is_of(r, rl_scripts[a->script].replies))
-        finish(a, RL_ANSWERED, r, now_us);
-    else if (rl_reply_is(r, REDIS_REPLY_ERROR))
+    if (rl_reply_is(r, REDIS_REPLY_ERROR))
         refused(a, r, now_us);
     else
-        malformed(a, now_us);
+        finish(a, RL_ANSWERED, r, now_us);
 }
 
 static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
@@ -77,6 +65,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.answered = answered;
     a->slot.failed = failed;
     a->slot.line = NULL;
+    a->slot.replies = rl_scripts[script].replies;
     a->next = RL_ASK_IDLE;
     a->once = a->whole = a->last = a->unknown = false;
     a->tries = RL_ASK_TRIES;

@@ -77,6 +77,15 @@ static char *put_count(char *at, char sign, size_t n)
     return at + len + 2;
 }
 
+void rl_put_raw(rl_bytes *b, const void *bytes, size_t len)
+{
+    char *at = reserve(b, len);
+    if (!at)
+        return;
+    memcpy(at, bytes, len);
+    b->end += len;
+}
+
 void rl_put_array(rl_bytes *b, size_t n)
 {
     char *at = reserve(b, COUNT_MAX);

@@ -29,6 +29,9 @@ static inline size_t rl_bytes_left(const rl_bytes *b)
     return b->end - b->begin;
 }
 
+/* Bytes that are a command already, or several. */
+void rl_put_raw(rl_bytes *b, const void *bytes, size_t len);
+
 /* "*3": what follows is a command of n words. */
 void rl_put_array(rl_bytes *b, size_t n);
 

@@ -61,6 +61,15 @@ void rl_line_sent(rl_line *l, size_t n)
     rl_bytes_sent(&l->out, n);
 }
 
+void rl_line_take(rl_line *l, rl_bytes *into)
+{
+    rl_bytes empty = *into;
+    rl_bytes_cut(&empty, 0);
+    *into = l->out;
+    l->out = empty;
+    l->sent = l->written;
+}
+
 static rl_slot *take_first(rl_line *l)
 {
     rl_slot *s = rl_line_first(l);
@@ -80,6 +89,24 @@ void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us)
     l->failed = true;
     while ((s = take_first(l)) != NULL)
         s->failed(s, s->end <= l->sent, &l->fault, now_us);
+}
+
+void rl_line_drop(rl_line *l, const rl_fault *why, size_t unsent,
+                  int64_t now_us)
+{
+    rl_link *last;
+    uint64_t sent = l->sent - unsent;
+    rl_bytes_cut(&l->out, l->out.begin);
+    l->written = l->sent;
+    while ((last = rl_list_last(&l->slots)) != NULL) {
+        rl_slot *s = RL_CONTAINER(last, rl_slot, link);
+        if (s->end <= sent)
+            break;
+        rl_list_remove(last);
+        l->pending--;
+        s->line = NULL;
+        s->failed(s, false, why, now_us);
+    }
 }
 
 void rl_line_time_out(rl_line *l, int64_t now_us)
@@ -113,32 +140,49 @@ static bool malformed(rl_line *l, int64_t now_us)
 }
 
 /* A server that turns clients away says why before it is asked anything. */
-static bool unasked(rl_line *l, int64_t now_us)
+static bool unasked(rl_line *l, const rl_reply *r, int64_t now_us)
 {
     rl_fault f;
-    if (!rl_reply_is(&l->reply, REDIS_REPLY_ERROR))
+    if (!rl_reply_is(r, REDIS_REPLY_ERROR))
         return fail(l, RLOCK_EIO,
                     "an answer came that nobody had asked for: no Redis "
                     "server, or a proxy mixed up answers",
                     now_us);
-    rl_error_reply(&l->reply, &f);
+    rl_error_reply(r, &f);
     rl_line_fail(l, &f, now_us);
     return false;
 }
 
+/* Then the replies after it may be others' as well. */
+static bool unexpected(rl_line *l, int64_t now_us)
+{
+    return fail(l, RLOCK_EIO,
+                "unexpected reply: no Redis server, or a proxy mixed up "
+                "answers",
+                now_us);
+}
+
+static bool may_answer(const rl_slot *s, const rl_reply *r)
+{
+    return !s->replies || rl_reply_is_of(r, s->replies) ||
+           rl_reply_is(r, REDIS_REPLY_ERROR);
+}
+
 /* A reply is whole: to the one that asked first. */
-static bool deliver(rl_line *l, int64_t now_us)
+bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
 {
     const rl_slot *first = rl_line_first(l);
     /* It cannot be the answer to what has not been sent. */
     bool asked = first && first->end <= l->sent;
     if (!asked && !l->pushed)
-        return unasked(l, now_us);
+        return unasked(l, r, now_us);
+    if (asked && !may_answer(first, r))
+        return unexpected(l, now_us);
     if (asked) {
         rl_slot *s = take_first(l);
-        s->answered(s, &l->reply, now_us);
+        s->answered(s, r, now_us);
     } else {
-        l->pushed(l->arg, &l->reply);
+        l->pushed(l->arg, r);
     }
     return !l->failed;
 }
@@ -162,7 +206,7 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
             return malformed(l, now_us);
         if (!reply)
             break;
-        if (!deliver(l, now_us))
+        if (!rl_line_answer(l, &l->reply, now_us))
             return false;
     }
     if (l->reader->len - l->reader->pos > REPLY_BUDGET)

@@ -13,7 +13,9 @@
  * What a failure means is known by the byte: a command of which the kernel has
  * not been given the last byte cannot be executed.
  *
- * A line belongs to one thread at a time.
+ * A line belongs to one thread at a time. Of a connection that several use
+ * (net/share.h), each has a line of its own, and all of them are slots of one
+ * more, which has the connection.
  */
 #ifndef RL_WIRE_LINE_H
 #define RL_WIRE_LINE_H
@@ -28,9 +30,11 @@ typedef struct rl_line rl_line;
 typedef struct rl_slot rl_slot;
 
 struct rl_slot {
-    rl_link link;  /* in the line's queue */
-    rl_line *line; /* NULL: it is in none */
-    uint64_t end;  /* its last byte, counted since the line began */
+    rl_link link;     /* in the line's queue */
+    rl_line *line;    /* NULL: it is in none */
+    uint64_t end;     /* its last byte, counted since the line began */
+    unsigned replies; /* RL_REPLY_BITs of what may answer it, beside an error;
+                         0: anything. Something else fails the line. */
     /*
      * The reply is the line's, and goes with the next one. Both may push
      * another slot.
@@ -81,8 +85,24 @@ static inline size_t rl_line_bytes(const rl_line *l, const char **bytes)
 
 void rl_line_sent(rl_line *l, size_t n);
 
+/*
+ * All of them, for somebody who sends them without the line; they count as
+ * sent from now on. *into has none, and its memory goes to the line.
+ */
+void rl_line_take(rl_line *l, rl_bytes *into);
+
 /* Bytes that came. False: the line has failed. */
 bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us);
+
+/*
+ * Of the bytes that count as sent, so many were not and never will be: ends the
+ * slots whose commands are not whole. The others get their replies.
+ */
+void rl_line_drop(rl_line *l, const rl_fault *why, size_t unsent,
+                  int64_t now_us);
+
+/* A reply that somebody else has read. False: the same. */
+bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us);
 
 /* Ends every slot; and because the first took too long. */
 void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);

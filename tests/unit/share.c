@@ -1,0 +1,348 @@
+/* A connection that threads share: who gets which reply, and who is told what
+   when it ends. */
+#include "net/share.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "test.h"
+
+/* A command is a number and filling, so long; its reply is the number. */
+#define RECORD 512
+
+typedef struct scene {
+    rl_share *h;
+    rl_conn *conn;
+    int peer;
+} scene;
+
+static scene scene_start(int room)
+{
+    int fds[2];
+    scene s;
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    if (room)
+        for (int i = 0; i < 2; i++)
+            setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    s.conn = rl_conn_new(rl_plain_transport(fds[0]));
+    s.peer = fds[1];
+    s.h = rl_share_new();
+    rl_share_attach(s.h, s.conn);
+    return s;
+}
+
+static void scene_stop(scene *s)
+{
+    EXPECT(rl_share_detach(s->h) == s->conn);
+    rl_share_free(s->h);
+    rl_conn_free(s->conn);
+    if (s->peer >= 0)
+        close(s->peer);
+}
+
+static int64_t in_ms(int64_t ms)
+{
+    return rl_after_ms(rl_now_us(), ms);
+}
+
+/* --- who asks ------------------------------------------------------------- */
+
+typedef struct asker {
+    rl_slot slot;
+    rl_seat *seat;
+    int64_t until_us;
+    int first, rounds; /* numbers that it asks for */
+    int answers, failures;
+    long long number;
+    bool whole;
+    rl_fault fault;
+    bool stays; /* when it is over */
+} asker;
+
+static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
+{
+    asker *a = RL_CONTAINER(s, asker, slot);
+    (void)now_us;
+    a->answers++;
+    a->number = r->top.integer;
+}
+
+static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
+{
+    asker *a = RL_CONTAINER(s, asker, slot);
+    (void)now_us;
+    a->failures++;
+    a->whole = whole;
+    a->fault = *why;
+}
+
+static asker asker_of(scene *s, int64_t until_us)
+{
+    asker a = {.slot = {.answered = answered,
+                        .failed = failed,
+                        .replies = RL_REPLY_BIT(REDIS_REPLY_INTEGER)},
+               .seat = rl_share_sit(s->h),
+               .until_us = until_us};
+    EXPECT(a.seat);
+    return a;
+}
+
+/* As a round does it: what is not answered in time has failed. */
+static void ask(asker *a, int number)
+{
+    char record[RECORD] = "";
+    snprintf(record, sizeof record, "%d", number);
+    rl_put_raw(rl_line_begin(&a->seat->line), record, sizeof record);
+    EXPECT(rl_line_push(&a->seat->line, &a->slot));
+    rl_seat_exchange(a->seat, a->until_us);
+    if (a->seat->line.pending > 0)
+        rl_line_time_out(&a->seat->line, rl_now_us());
+}
+
+static intptr_t run(void *arg)
+{
+    asker *a = arg;
+    for (int i = 0; i < a->rounds && a->failures == 0; i++) {
+        ask(a, a->first + i);
+        EXPECT(a->failures || a->number == a->first + i);
+    }
+    return 0;
+}
+
+/* --- the other end -------------------------------------------------------- */
+
+static void put(int fd, const char *text)
+{
+    size_t n = strlen(text);
+    while (n > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        ssize_t sent = send(fd, text, n, MSG_NOSIGNAL);
+        if (sent > 0) {
+            text += sent;
+            n -= (size_t)sent;
+        } else if (errno != EAGAIN || poll(&p, 1, 10000) <= 0) {
+            return;
+        }
+    }
+}
+
+/* The next command's number; -1: there is none. */
+static int take(int fd)
+{
+    char record[RECORD];
+    size_t have = 0;
+    while (have < sizeof record) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t n = read(fd, record + have, sizeof record - have);
+        if (n > 0)
+            have += (size_t)n;
+        else if (n == 0 || errno != EAGAIN || poll(&p, 1, 10000) <= 0)
+            return -1;
+    }
+    return atoi(record);
+}
+
+static void answer(int fd, int number)
+{
+    char text[32];
+    snprintf(text, sizeof text, ":%d\r\n", number);
+    put(fd, text);
+}
+
+static intptr_t serve(void *arg)
+{
+    int fd = *(int *)arg, number;
+    while ((number = take(fd)) >= 0)
+        answer(fd, number);
+    return 0;
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+TEST(share, a_thread_that_is_alone_gets_its_reply)
+{
+    scene s = scene_start(0);
+    test_thread *t = test_spawn(serve, &s.peer);
+    asker a = asker_of(&s, in_ms(10000));
+    ask(&a, 7);
+    EXPECT(a.answers == 1 && a.number == 7);
+    EXPECT(rl_seat_leave(a.seat));
+    shutdown(s.conn->io.fd, SHUT_RDWR);
+    test_join(t);
+    scene_stop(&s);
+}
+
+enum { MANY = 32, ROUNDS = 200 };
+
+static void expect_each_gets_its_own(int room)
+{
+    scene s = scene_start(room);
+    asker a[MANY];
+    test_thread *t[MANY], *server = test_spawn(serve, &s.peer);
+    for (int i = 0; i < MANY; i++) {
+        a[i] = asker_of(&s, in_ms(60000));
+        a[i].first = i * ROUNDS;
+        a[i].rounds = ROUNDS;
+        t[i] = test_spawn(run, &a[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        test_join(t[i]);
+        EXPECT(a[i].answers == ROUNDS && a[i].failures == 0);
+        EXPECT(rl_seat_leave(a[i].seat));
+    }
+    shutdown(s.conn->io.fd, SHUT_RDWR);
+    test_join(server);
+    scene_stop(&s);
+}
+
+TEST(share, of_many_threads_each_gets_its_own_replies)
+{
+    expect_each_gets_its_own(0);
+}
+
+/* Who finds the socket full sleeps; another one may send meanwhile. */
+TEST(share, a_full_socket_sends_no_byte_twice)
+{
+    expect_each_gets_its_own(1);
+}
+
+/* Asks from threads, one after the other. */
+static void start(asker *a, test_thread **t, int n, scene *s)
+{
+    for (int i = 0; i < n; i++) {
+        a[i].first = i + 1;
+        a[i].rounds = 1;
+        t[i] = test_spawn(run, &a[i]);
+        EXPECT_INT(take(s->peer), i + 1);
+    }
+}
+
+TEST(share, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
+{
+    scene s = scene_start(0);
+    test_thread *t[3];
+    asker a[3];
+    for (int i = 0; i < 3; i++)
+        a[i] = asker_of(&s, in_ms(i == 0 ? 50 : 60000));
+    start(a, t, 3, &s);
+    test_join(t[0]);
+    EXPECT(a[0].failures == 1 && a[0].whole);
+    EXPECT(!rl_seat_leave(a[0].seat));
+    for (int i = 0; i < 3; i++)
+        answer(s.peer, i + 1);
+    for (int i = 1; i < 3; i++) {
+        test_join(t[i]);
+        EXPECT(a[i].answers == 1 && a[i].number == i + 1);
+        EXPECT(!rl_seat_leave(a[i].seat));
+    }
+    scene_stop(&s);
+}
+
+/* The one that reads for all is the first. */
+static void expect_all_fail(const char *last_words)
+{
+    scene s = scene_start(0);
+    test_thread *t[3];
+    asker a[3];
+    for (int i = 0; i < 3; i++)
+        a[i] = asker_of(&s, in_ms(60000));
+    start(a, t, 3, &s);
+    put(s.peer, last_words);
+    close(s.peer);
+    s.peer = -1;
+    for (int i = 0; i < 3; i++) {
+        test_join(t[i]);
+        EXPECT(a[i].failures == 1 && a[i].answers == 0 && a[i].whole);
+        EXPECT_STATUS(a[i].fault.status, RLOCK_EIO);
+        EXPECT(!rl_seat_leave(a[i].seat));
+    }
+    scene_stop(&s);
+}
+
+TEST(share, a_connection_that_ends_tells_everybody)
+{
+    expect_all_fail("");
+}
+
+TEST(share, half_a_reply_and_the_end_tells_everybody)
+{
+    expect_all_fail(":1");
+}
+
+TEST(share, what_is_no_reply_tells_everybody)
+{
+    expect_all_fail("HTTP/1.1 400 Bad Request\r\n");
+}
+
+/* After it, the others' would be each other's. */
+TEST(share, a_reply_of_another_kind_tells_everybody)
+{
+    expect_all_fail("$2\r\nno\r\n:1\r\n:2\r\n");
+}
+
+TEST(share, a_reply_too_many_is_nobodys)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, in_ms(60000));
+    test_thread *t;
+    start(&a, &t, 1, &s);
+    put(s.peer, ":1\r\n:666\r\n");
+    test_join(t);
+    EXPECT(a.answers == 1 && a.number == 1);
+    ask(&b, 2);
+    EXPECT(b.answers == 0 && b.failures == 1);
+    EXPECT(!rl_seat_leave(b.seat));
+    EXPECT(!rl_seat_leave(a.seat));
+    scene_stop(&s);
+}
+
+/* What the kernel has not taken has not been executed. */
+TEST(share, a_command_that_was_not_sent_is_certainly_not_executed)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, in_ms(60000));
+    close(s.peer);
+    s.peer = -1;
+    ask(&a, 1);
+    EXPECT(a.failures == 1 && !a.whole);
+    EXPECT(!rl_seat_leave(a.seat));
+    scene_stop(&s);
+}
+
+TEST(share, a_socket_that_stays_full_tells_who_was_not_sent)
+{
+    int unsent = 0;
+    scene s = scene_start(1);
+    asker a[MANY];
+    test_thread *t[MANY];
+    for (int i = 0; i < MANY; i++) {
+        a[i] = asker_of(&s, in_ms(200));
+        a[i].first = i + 1;
+        a[i].rounds = 1;
+        t[i] = test_spawn(run, &a[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        test_join(t[i]);
+        EXPECT(a[i].failures == 1 && a[i].answers == 0);
+        unsent += !a[i].whole;
+        EXPECT(!rl_seat_leave(a[i].seat));
+    }
+    EXPECT(unsent > 0 && unsent < MANY);
+    scene_stop(&s);
+}
+
+TEST(share, a_seat_is_used_again)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, 0);
+    EXPECT(rl_seat_leave(a.seat));
+    asker b = asker_of(&s, 0);
+    EXPECT(b.seat == a.seat);
+    rl_seat_leave(b.seat);
+    EXPECT_INT(s.h->seated, 1);
+    scene_stop(&s);
+}
