@@ -62,14 +62,18 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
 
 static bool init_core(rl_core *c, const rlock_options *o)
 {
+    rl_uuid id;
     rl_settings_read(&c->set, o);
     rl_identity_init(&c->identity);
-    strcpy(c->bell, RL_BELL_PREFIX);
-    bool ok = rl_holds_init(&c->holds, &c->stats, c->set.watchdog_lease_ms,
-                            o->max_hold_ms, o->on_event != NULL);
+    bool ok = rl_holds_init(&c->holds, &c->stats, c->set.process,
+                            c->set.watchdog_lease_ms, o->max_hold_ms,
+                            o->on_event != NULL);
     ok = rl_rooms_init(&c->rooms) && ok;
     ok = rl_longest_init(&c->longest) && ok;
-    return rl_uuid_new(c->bell + strlen(RL_BELL_PREFIX)) && ok;
+    ok = rl_uuid_new(&id) && ok;
+    strcpy(c->bell, RL_BELL_PREFIX);
+    rl_uuid_write(&id, c->bell + strlen(RL_BELL_PREFIX));
+    return ok;
 }
 
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)

@@ -10,15 +10,19 @@
  * libuuid formats; the bytes are drawn here, because uuid_generate_random()
  * calls srandom(), which would change the host program's random() sequence.
  */
-bool rl_uuid_new(char out[RL_UUID_LEN + 1])
+bool rl_uuid_new(rl_uuid *out)
 {
-    uuid_t id;
-    if (!rl_os_random(id, sizeof id))
+    unsigned char *b = out->bytes;
+    if (!rl_os_random(b, sizeof out->bytes))
         return false;
-    id[6] = (unsigned char)((id[6] & 0x0f) | 0x40); /* RFC 4122: version 4 */
-    id[8] = (unsigned char)((id[8] & 0x3f) | 0x80); /* and its variant */
-    uuid_unparse_lower(id, out);
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* RFC 4122: version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80); /* and its variant */
     return true;
+}
+
+void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1])
+{
+    uuid_unparse_lower(id->bytes, out);
 }
 
 /* A forked child has a copy, and would draw what its siblings draw. */

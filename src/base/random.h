@@ -7,12 +7,19 @@
 
 #define RL_UUID_LEN 36
 
+typedef struct rl_uuid {
+    unsigned char bytes[16];
+} rl_uuid;
+
 /*
- * A random (version 4) uuid as text. The kernel is asked every time: no pool
+ * A random (version 4) uuid. The kernel is asked every time: no pool
  * that a fork or a cloned machine would hand out twice. False: the kernel gave
  * no randomness.
  */
-bool rl_uuid_new(char out[RL_UUID_LEN + 1]);
+bool rl_uuid_new(rl_uuid *out);
+
+/* In lower case. */
+void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1]);
 
 /* Anything from 0 up to limit - 1. */
 int64_t rl_random_below(int64_t limit);

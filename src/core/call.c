@@ -1,18 +1,32 @@
 #include "core/call.h"
 
+static void put_holder(rl_bytes *to, const rl_hold *h)
+{
+    char id[RL_HOLDER_MAX];
+    rl_hold_write_id(h, id);
+    rl_put_bytes(to, id, rl_hold_id_len(h));
+}
+
+static void put_tombstone_key(rl_bytes *to, const rl_hold *h)
+{
+    char uuid[RL_UUID_LEN + 1];
+    rl_uuid_write(&h->id, uuid);
+    rl_put_tombstone_key(to, rl_hold_name(h), h->name_len, uuid);
+}
+
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const char *name = rl_hold_name(h);
     bool brief = r->level == 1 && !*r->bell && !r->says_least;
     int args = brief ? 2 : r->says_least ? 6 : 5;
-    rl_put_call(to, h->layout->acquire, whole, brief ? 3 : 4, args);
+    rl_put_call(to, rl_hold_layout(h)->acquire, whole, brief ? 3 : 4, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
-    rl_put_tombstone_key(to, name, h->name_len, h->holder);
+    put_tombstone_key(to, h);
     if (!brief)
         rl_put_queue_key(to, name, h->name_len);
-    rl_put_text(to, h->holder);
+    put_holder(to, h);
     rl_put_number(to, r->lease_ms);
     if (brief)
         return;
@@ -26,11 +40,10 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
 /* The queue of a quiet release is a key that is none. */
 static void put_queue(rl_bytes *to, const rl_hold *h, bool quiet)
 {
-    const char *name = rl_hold_name(h);
     if (quiet)
-        rl_put_tombstone_key(to, name, h->name_len, h->holder);
+        put_tombstone_key(to, h);
     else
-        rl_put_queue_key(to, name, h->name_len);
+        rl_put_queue_key(to, rl_hold_name(h), h->name_len);
 }
 
 static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
@@ -44,15 +57,15 @@ static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
-    const char *name = rl_hold_name(h);
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury;
-    rl_put_call(to, h->layout->release, whole, brief ? 2 : 3, brief ? 2 : 4);
-    rl_put_bytes(to, name, h->name_len);
+    rl_put_call(to, rl_hold_layout(h)->release, whole, brief ? 2 : 3,
+                brief ? 2 : 4);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
     put_queue(to, h, quiet);
     if (!brief)
-        rl_put_tombstone_key(to, name, h->name_len, h->holder);
-    rl_put_text(to, h->holder);
+        put_tombstone_key(to, h);
+    put_holder(to, h);
     put_channel(to, h, quiet);
     if (brief)
         return;
@@ -67,7 +80,7 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     if (compare)
         rl_put_token_key(to, rl_hold_name(h), h->name_len);
-    rl_put_text(to, h->holder);
+    put_holder(to, h);
     rl_put_number(to, lease_ms);
     if (compare)
         rl_put_number(to, (int64_t)h->token);
@@ -76,24 +89,25 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
 void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
                    bool compare)
 {
-    put_lease_call(to, h->layout->renew, whole, h, lease_ms, compare);
+    put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare);
 }
 
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
-    rl_put_call(to, h[0]->layout->renew_many, whole, (int)n, (int)n + 1);
+    rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n,
+                (int)n + 1);
     for (size_t i = 0; i < n; i++)
         rl_put_bytes(to, rl_hold_name(h[i]), h[i]->name_len);
     rl_put_number(to, lease_ms);
     for (size_t i = 0; i < n; i++)
-        rl_put_text(to, h[i]->holder);
+        put_holder(to, h[i]);
 }
 
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare)
 {
-    put_lease_call(to, h->layout->extend, whole, h, lease_ms, compare);
+    put_lease_call(to, rl_hold_layout(h)->extend, whole, h, lease_ms, compare);
 }
 
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)

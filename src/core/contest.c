@@ -20,11 +20,11 @@
 static bool make_draft(rl_acquire *a)
 {
     rl_core *c = a->home;
-    char holder[RL_HOLDER_MAX];
+    rl_uuid id;
     if (!a->room)
-        a->room = rl_holds_make_room(&c->holds, a->owner->serial);
-    if (a->room && rl_holder_id(holder, c, a->owner)) {
-        a->draft = rl_draft(c, a->room, a->what, holder, a->lease_ms);
+        a->room = rl_holds_make_room(&c->holds, a->owner);
+    if (a->room && rl_uuid_new(&id)) {
+        a->draft = rl_draft(c, a->room, a->what, &id, a->lease_ms);
         a->room = NULL;
     }
     if (!a->draft)

@@ -57,8 +57,9 @@ typedef struct rl_group {
     int64_t began_us; /* Red: fixed once it is owned; when it was asked for */
     atomic_int_least64_t there_us[RLOCK_RED_MAX]; /* Red: since when each node
                                                      has it; RL_NEVER: not */
-    rl_home *home;                                /* fixed; counted */
-    atomic_int count;    /* Red: the hold count; the owner's */
+    struct rl_part *spare[RLOCK_RED_MAX]; /* Red: see rl_hold_keep_spare() */
+    rl_home *home;                        /* fixed; counted */
+    atomic_int count;                     /* Red: the hold count; the owner's */
     atomic_bool renewed; /* Red: by the keepers, also what comes late */
     uint64_t token;      /* Red: fixed once it is owned */
     int64_t longest_us;  /* Red: fixed; how long a node that restarted does

@@ -31,10 +31,10 @@ const char *rl_loss_text(rl_loss why)
 static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
-    h->deadline_us =
+    h->expiry.due_us =
         h->renewed ? rl_min(deadline_us, h->limit_us) : deadline_us;
-    rl_heap_set(&t->expiry, &h->expiry, h->deadline_us);
-    rl_holds_nudge_locked(t, RL_NOTIFIER, h->deadline_us);
+    rl_heap_set(&t->expiry, &h->expiry, h->expiry.due_us);
+    rl_holds_nudge_locked(t, RL_NOTIFIER, h->expiry.due_us);
 }
 
 /* Since when may the server not have it? RL_NEVER: it had it until now. */
@@ -81,15 +81,16 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
 static void expire_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    bool too_long = t->max_hold_ms &&
-                    h->deadline_us == rl_after_ms(h->began_us, t->max_hold_ms);
+    bool too_long =
+        t->max_hold_ms &&
+        h->expiry.due_us == rl_after_ms(h->began_us, t->max_hold_ms);
     rl_hold_lose_locked(t, h, too_long ? RL_LOSS_TOO_LONG : RL_LOSS_EXPIRED,
                         now_us);
 }
 
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    if (h->state == RL_HELD && now_us >= h->deadline_us)
+    if (h->state == RL_HELD && now_us >= h->expiry.due_us)
         expire_locked(t, h, now_us);
     return h->state == RL_HELD;
 }
@@ -158,7 +159,7 @@ void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 {
     h->confirmed_us = rl_max(h->confirmed_us, sent_us);
     lease_ms = rl_min(lease_ms, rl_hold_cap_ms(h, sent_us));
-    if (rl_lease_deadline(sent_us, lease_ms) > h->deadline_us)
+    if (rl_lease_deadline(sent_us, lease_ms) > h->expiry.due_us)
         rl_hold_set_lease_locked(t, h, sent_us, lease_ms, now_us);
 }
 
@@ -172,7 +173,7 @@ static void cap_deadline_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                                 int64_t lease_ms) RL_REQUIRES(&t->mutex)
 {
     int64_t deadline_us = rl_lease_deadline(sent_us, lease_ms);
-    if (h->state == RL_HELD && deadline_us < h->deadline_us)
+    if (h->state == RL_HELD && deadline_us < h->expiry.due_us)
         set_deadline_locked(t, h, deadline_us);
 }
 
@@ -194,7 +195,7 @@ void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                              int64_t lease_ms)
 {
-    int64_t before_us = h->deadline_us;
+    int64_t before_us = h->expiry.due_us;
     cap_deadline_locked(t, h, sent_us, lease_ms);
     return before_us;
 }
@@ -202,7 +203,7 @@ int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
                             int64_t now_us)
 {
-    if (rl_hold_is_valid_locked(t, h, now_us) && deadline_us > h->deadline_us)
+    if (rl_hold_is_valid_locked(t, h, now_us) && deadline_us > h->expiry.due_us)
         set_deadline_locked(t, h, deadline_us);
 }
 
@@ -223,7 +224,7 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
         return;
     if (!h->renewed) {
         limit_renewal(t, h);
-        h->limit_us = rl_max(h->limit_us, h->deadline_us);
+        h->limit_us = rl_max(h->limit_us, h->expiry.due_us);
     }
     h->paused = false;
     /* The answer to one that is under way says when the next one is due. */
@@ -269,6 +270,23 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
         rl_hold_undo_locked(t, h, due_us);
     else
         rl_hold_unref_locked(t, h);
+}
+
+bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x)
+{
+    if (!h->group || !h->group->quorum || h->group->spare[h->member])
+        return false;
+    h->group->spare[h->member] = x;
+    return true;
+}
+
+struct rl_part *rl_hold_take_spare(rl_hold *h)
+{
+    if (!h->group || !h->group->quorum)
+        return NULL;
+    struct rl_part *x = h->group->spare[h->member];
+    h->group->spare[h->member] = NULL;
+    return x;
 }
 
 bool rl_hold_lingers(const rl_hold *h, int64_t now_us)

@@ -40,6 +40,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/random.h"
 #include "base/thread.h"
 #include "core/group.h"
 #include "core/owner.h"
@@ -73,34 +74,36 @@ struct rl_part;
 struct rl_holds;
 
 /*
- * What one owner has in a table, so that its end needs no search; with one
- * reference for each of its holds and drafts.
+ * What one owner has in a table, so that its end needs no search, and what all
+ * its holds have in common; with one reference for each hold and draft.
  */
 typedef struct rl_estate {
     rl_map_node node;
     uint64_t owner;
     size_t refs;
     rl_list holds; /* those in the table */
+    size_t name_len;
+    char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_estate;
 
 typedef struct rl_hold {
     rl_map_node node;
     rl_heap_node work;
-    rl_heap_node expiry;
+    rl_heap_node expiry; /* due at the deadline: so long the client believes */
     rl_link report; /* in the queue of reports, which has a reference then */
     rl_link owned;  /* in its owner's estate, as long as it is in the map */
     rl_estate *estate;
-    unsigned reports; /* bit set of rlock_event_type */
     unsigned refs;
-    rl_state state;
-    rl_loss loss;
-    bool renewed;   /* by the keeper */
-    bool paused;    /* but not now: an extend is under way */
-    bool in_flight; /* the keeper has asked and waits for the answer */
-    bool unknown;   /* an acquire may still arrive: leave a tombstone */
     int count;
+    uint8_t reports;     /* bit set of rlock_event_type */
+    uint8_t state;       /* rl_state */
+    uint8_t loss;        /* rl_loss */
+    uint8_t member;      /* fixed; Red: which node this is */
+    bool renewed;        /* by the keeper */
+    bool paused;         /* but not now: an extend is under way */
+    bool in_flight;      /* the keeper has asked and waits for the answer */
+    bool unknown;        /* an acquire may still arrive: leave a tombstone */
     int64_t lease_ms;    /* of the outermost acquire */
-    int64_t deadline_us; /* what the client may believe */
     int64_t cap_ms;      /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
     int64_t late_us;     /* extends were answered late, the last one then: */
@@ -114,16 +117,13 @@ typedef struct rl_hold {
     uint64_t token;
     const struct rl_line *asked_on; /* the latest call's, while it has no
                                        answer; only compared */
-    struct rl_part *spare;   /* Red: what releases it, without more memory */
-    rl_waker *landing;       /* who waits for in_flight to end */
-    const rl_layout *layout; /* fixed */
-    rl_group *group;         /* NULL: it is a lock by itself; counted */
-    unsigned member;         /* fixed; Red: which node this is */
-    uint64_t scope;          /* fixed */
-    uint64_t owner;          /* fixed */
-    size_t name_len;         /* fixed */
-    char *holder;            /* fixed; inside text */
-    char text[];             /* fixed; the name, a NUL, the holder id, a NUL */
+    rl_waker *landing;              /* who waits for in_flight to end */
+    rl_group *group;                /* NULL: it is a lock by itself; counted */
+    uint64_t scope;                 /* fixed */
+    rl_uuid id;                     /* fixed; the end of its holder id */
+    uint16_t name_len;              /* fixed */
+    uint8_t layout;                 /* fixed; rlock_layout */
+    char name[];                    /* fixed; ends in a NUL */
 } rl_hold;
 
 /* Who sleeps until something of the table is due. */
@@ -144,11 +144,12 @@ typedef struct rl_holds {
     int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
     int64_t max_hold_ms; /* fixed; 0: no limit */
     rl_stats *stats;     /* fixed */
+    const char *process; /* fixed; host:pid, of holder ids */
     size_t undoing;      /* how many holds are */
 } rl_holds;
 
-bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
-                   int64_t max_hold_ms, bool wants_reports);
+bool rl_holds_init(rl_holds *t, rl_stats *stats, const char *process,
+                   int64_t renewal_ms, int64_t max_hold_ms, bool wants_reports);
 /*
  * Drops what is left; nobody else may use the table any more. forked: in a
  * child, where threads that are not there still seem to wait on the mutex.
@@ -162,15 +163,16 @@ void rl_holds_fini(rl_holds *t, bool forked);
  * has passed by now makes it lost. NULL: there is none; then *room (if not
  * NULL) is what a new one needs, or NULL: out of memory.
  */
-rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
-                       int64_t now_us, bool *valid, rl_estate **room);
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
+                       const rl_owner *owner, int64_t now_us, bool *valid,
+                       rl_estate **room);
 void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
 
 /* Which line has the hold's latest call? NULL: it is answered. */
 const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h);
 
 /* Room by itself; and back, if no draft has been made of it. */
-rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner);
+rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner);
 void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */
 
 /*
@@ -178,7 +180,7 @@ void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */
  * the room, also when it fails: NULL, out of memory.
  */
 rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
-                     const char *holder);
+                     const rl_uuid *id);
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /* The owner's hold of a name, or NULL. */
@@ -229,8 +231,29 @@ void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)
 
 static inline const char *rl_hold_name(const rl_hold *h)
 {
-    return h->text;
+    return h->name;
 }
+
+static inline const rl_layout *rl_hold_layout(const rl_hold *h)
+{
+    return &rl_layouts[h->layout];
+}
+
+/*
+ * Red: the part that will release it, without more memory. Keeping answers
+ * false if there is one already, or no group for which to keep it.
+ */
+bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x);
+struct rl_part *rl_hold_take_spare(rl_hold *h); /* NULL: none */
+
+static inline uint64_t rl_hold_owner(const rl_hold *h)
+{
+    return h->estate->owner;
+}
+
+/* Its holder id, as text; and how long that is. */
+void rl_hold_write_id(const rl_hold *h, char *out);
+size_t rl_hold_id_len(const rl_hold *h);
 
 /*
  * A draft was granted its lease by a command sent at sent_us, and its deadline

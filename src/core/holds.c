@@ -7,6 +7,7 @@
  * owner's estate, all of it reserved before the server was asked, so that a
  * grant cannot fail for lack of memory.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +23,9 @@ static bool same_hold(const rl_map_node *n, const void *wanted)
 {
     const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
     const key *k = wanted;
-    return h->owner == k->owner && h->scope == k->what->scope &&
+    return rl_hold_owner(h) == k->owner && h->scope == k->what->scope &&
            h->name_len == k->what->len &&
-           memcmp(h->text, k->what->name, h->name_len) == 0;
+           memcmp(h->name, k->what->name, h->name_len) == 0;
 }
 
 static bool same_owner(const rl_map_node *n, const void *owner)
@@ -43,14 +44,15 @@ static uint64_t hash_of_owner(uint64_t owner)
     return rl_hash(&owner, sizeof owner, 0);
 }
 
-bool rl_holds_init(rl_holds *t, rl_stats *stats, int64_t renewal_ms,
-                   int64_t max_hold_ms, bool wants_reports)
+bool rl_holds_init(rl_holds *t, rl_stats *stats, const char *process,
+                   int64_t renewal_ms, int64_t max_hold_ms, bool wants_reports)
 {
     rl_mutex_init(&t->mutex);
     rl_list_init(&t->reports);
     for (int who = 0; who < RL_SLEEPERS; who++)
         t->sleeps_us[who] = RL_NEVER;
     t->stats = stats;
+    t->process = process;
     t->renewal_ms = renewal_ms;
     t->max_hold_ms = max_hold_ms;
     t->wants_reports = wants_reports;
@@ -76,8 +78,8 @@ static void give_up_room(rl_holds *t, rl_estate *room)
 static void hold_free(rl_holds *t, rl_hold *h)
 {
     give_up_room(t, h->estate);
+    free(rl_hold_take_spare(h));
     rl_group_unref(h->group);
-    free(h->spare);
     free(h);
 }
 
@@ -123,23 +125,30 @@ void rl_holds_fini(rl_holds *t, bool forked)
         rl_mutex_fini(&t->mutex);
 }
 
-static rl_estate *estate_of_locked(rl_holds *t, uint64_t owner)
+static rl_estate *estate_find_locked(rl_holds *t, uint64_t owner)
     RL_REQUIRES(&t->mutex)
 {
-    uint64_t hash = hash_of_owner(owner);
-    rl_map_node *n = rl_map_find(&t->estates, hash, &owner);
-    rl_estate *x = n ? RL_CONTAINER(n, rl_estate, node) : NULL;
-    if (!x && (x = calloc(1, sizeof *x)) != NULL) {
-        x->owner = owner;
-        rl_list_init(&x->holds);
-        rl_map_add(&t->estates, &x->node, hash);
-    }
-    if (x)
-        x->refs++;
+    rl_map_node *n = rl_map_find(&t->estates, hash_of_owner(owner), &owner);
+    return n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+}
+
+static rl_estate *estate_new_locked(rl_holds *t, const rl_owner *owner)
+    RL_REQUIRES(&t->mutex)
+{
+    char name[RL_HOLDER_MAX];
+    int len = snprintf(name, sizeof name, "%s:%ld:", t->process, owner->tid);
+    rl_estate *x = calloc(1, sizeof *x + (size_t)len);
+    if (!x)
+        return NULL;
+    x->owner = owner->serial;
+    x->name_len = (size_t)len;
+    memcpy(x->name, name, x->name_len);
+    rl_list_init(&x->holds);
+    rl_map_add(&t->estates, &x->node, hash_of_owner(x->owner));
     return x;
 }
 
-static rl_estate *make_room_locked(rl_holds *t, uint64_t owner)
+static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
     if (!rl_heap_reserve(&t->work))
@@ -148,12 +157,16 @@ static rl_estate *make_room_locked(rl_holds *t, uint64_t owner)
         rl_heap_unreserve(&t->work);
         return NULL;
     }
-    rl_estate *x = estate_of_locked(t, owner);
-    if (!x) {
-        rl_heap_unreserve(&t->expiry);
-        rl_heap_unreserve(&t->work);
+    rl_estate *x = estate_find_locked(t, owner->serial);
+    if (!x)
+        x = estate_new_locked(t, owner);
+    if (x) {
+        x->refs++;
+        return x;
     }
-    return x;
+    rl_heap_unreserve(&t->expiry);
+    rl_heap_unreserve(&t->work);
+    return NULL;
 }
 
 const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h)
@@ -164,7 +177,7 @@ const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h)
     return line;
 }
 
-rl_estate *rl_holds_make_room(rl_holds *t, uint64_t owner)
+rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner)
 {
     rl_mutex_lock(&t->mutex);
     rl_estate *room = make_room_locked(t, owner);
@@ -182,27 +195,37 @@ void rl_holds_give_up_room(rl_holds *t, rl_estate *room)
 }
 
 rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
-                     const char *holder)
+                     const rl_uuid *id)
 {
-    size_t holder_size = strlen(holder) + 1, len = what->len;
-    rl_hold *h = calloc(1, sizeof *h + len + 1 + holder_size);
+    /* The struct may end in padding, where the name begins. */
+    size_t size = offsetof(rl_hold, name) + what->len + 1;
+    rl_hold *h = calloc(1, size < sizeof *h ? sizeof *h : size);
     if (!h) {
         rl_mutex_lock(&t->mutex);
         give_up_room(t, room);
         rl_mutex_unlock(&t->mutex);
         return NULL;
     }
-    memcpy(h->text, what->name, len);
-    h->layout = what->layout;
+    memcpy(h->name, what->name, what->len);
+    h->layout = (uint8_t)(what->layout - rl_layouts);
     h->scope = what->scope;
-    h->holder = h->text + len + 1;
-    memcpy(h->holder, holder, holder_size);
-    h->name_len = len;
-    h->owner = room->owner;
+    h->id = *id;
+    h->name_len = (uint16_t)what->len;
     h->estate = room;
     h->refs = 1;
     h->cap_ms = RL_NEVER;
     return h;
+}
+
+size_t rl_hold_id_len(const rl_hold *h)
+{
+    return h->estate->name_len + RL_UUID_LEN;
+}
+
+void rl_hold_write_id(const rl_hold *h, char *out)
+{
+    memcpy(out, h->estate->name, h->estate->name_len);
+    rl_uuid_write(&h->id, out + h->estate->name_len);
 }
 
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
@@ -268,11 +291,12 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
     return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
 }
 
-rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what, uint64_t owner,
-                       int64_t now_us, bool *valid, rl_estate **room)
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
+                       const rl_owner *owner, int64_t now_us, bool *valid,
+                       rl_estate **room)
 {
     rl_mutex_lock(&t->mutex);
-    rl_hold *h = rl_holds_find_locked(t, what, owner);
+    rl_hold *h = rl_holds_find_locked(t, what, owner->serial);
     *valid = h && rl_hold_is_valid_locked(t, h, now_us);
     if (h)
         h->refs++;
@@ -297,7 +321,7 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
         return;
     rl_list_add_last(&h->estate->holds, &h->owned);
     rl_map_add(&t->map, &h->node,
-               hash_of(h->text, h->name_len, h->scope, h->owner));
+               hash_of(h->name, h->name_len, h->scope, rl_hold_owner(h)));
 }
 
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
@@ -325,10 +349,8 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
 {
-    uint64_t hash = hash_of_owner(owner);
     rl_mutex_lock(&t->mutex);
-    rl_map_node *n = rl_map_find(&t->estates, hash, &owner);
-    rl_estate *x = n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+    rl_estate *x = estate_find_locked(t, owner);
     if (x) {
         rl_link *k;
         x->refs++; /* its last hold takes it along */

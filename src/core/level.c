@@ -11,7 +11,7 @@ static bool has_lease(const rl_hold *h, int64_t lease_ms, int64_t now_us)
 {
     if (lease_ms == RLOCK_WATCHDOG)
         return h->renewed;
-    return rl_lease_deadline(now_us, lease_ms) <= h->deadline_us;
+    return rl_lease_deadline(now_us, lease_ms) <= h->expiry.due_us;
 }
 
 bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us)

@@ -182,13 +182,9 @@ void rl_op_leave_late(rl_op *op);
 /* --- what a verb does to a hold (core/verb.c, level.c)
  * ----------------------------- */
 
-/* A new draft; NULL: out of memory or randomness. */
+/* A new draft; NULL: out of memory. */
 rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
-                  const char *holder, int64_t lease_ms);
-
-/* A holder id of this owner. False: no randomness. */
-bool rl_holder_id(char out[RL_HOLDER_MAX], const rl_core *c,
-                  const rl_owner *owner);
+                  const rl_uuid *id, int64_t lease_ms);
 
 /* Reads an acquire's reply, for a level; RL_FAILED fills *f. */
 rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g,

@@ -95,9 +95,7 @@ static bool keep_as_spare(rl_part *x)
     if (x->verb != RL_VERB_ACQUIRE)
         return false;
     rl_mutex_lock(&t->mutex);
-    bool keeps = x->hold->state == RL_HELD && !x->hold->spare;
-    if (keeps)
-        x->hold->spare = x;
+    bool keeps = x->hold->state == RL_HELD && rl_hold_keep_spare(x->hold, x);
     rl_mutex_unlock(&t->mutex);
     return keeps;
 }
@@ -159,7 +157,7 @@ static void begin_lease(rl_part *x, rl_hold *h, int64_t lease_ms)
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                      int64_t now_us)
 {
-    begin(x, c, RL_VERB_ACQUIRE, draft->layout->acquire, now_us);
+    begin(x, c, RL_VERB_ACQUIRE, rl_hold_layout(draft)->acquire, now_us);
     begin_lease(x, draft, lease_ms);
     rl_hold_expect(draft, now_us, x->request.lease_ms);
 }
@@ -170,11 +168,11 @@ bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
 {
     if (h->count == INT_MAX)
         return false;
-    begin(x, c, RL_VERB_REENTER, h->layout->acquire, now_us);
+    begin(x, c, RL_VERB_REENTER, rl_hold_layout(h)->acquire, now_us);
     begin_lease(x, h, lease_ms);
     x->request.level = h->count + 1;
     rl_mutex_lock(&c->holds.mutex);
-    x->until_us = rl_min(h->deadline_us, x->until_us);
+    x->until_us = rl_min(h->expiry.due_us, x->until_us);
     rl_hold_expect(h, x->until_us, x->request.lease_ms);
     rl_mutex_unlock(&c->holds.mutex);
     return true;
@@ -183,14 +181,14 @@ bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
 void rl_part_release(rl_part *x, rl_core *c, rl_hold *h, int level,
                      int64_t now_us)
 {
-    begin(x, c, RL_VERB_RELEASE, h->layout->release, now_us);
+    begin(x, c, RL_VERB_RELEASE, rl_hold_layout(h)->release, now_us);
     x->hold = h;
     x->level = level;
 }
 
 void rl_part_undo(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    begin(x, c, RL_VERB_UNDO, draft->layout->release, now_us);
+    begin(x, c, RL_VERB_UNDO, rl_hold_layout(draft)->release, now_us);
     x->hold = draft;
 }
 
@@ -200,10 +198,10 @@ void rl_part_undo(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
                     int64_t until_us, int64_t now_us)
 {
-    begin(x, c, RL_VERB_EXTEND, h->layout->extend, now_us);
+    begin(x, c, RL_VERB_EXTEND, rl_hold_layout(h)->extend, now_us);
     begin_lease(x, h, lease_ms);
     rl_mutex_lock(&c->holds.mutex);
-    x->until_us = rl_min(h->deadline_us, rl_min(until_us, x->until_us));
+    x->until_us = rl_min(h->expiry.due_us, rl_min(until_us, x->until_us));
     if (h->renewed)
         x->until_us = rl_min(x->until_us, rl_renewal_end(c, now_us));
     x->compare = rl_hold_compares_locked(h);

@@ -70,17 +70,10 @@ static void note_failure(rl_part *x, int64_t now_us)
 
 /* --- acquire ------------------------------------------------------------- */
 
-bool rl_holder_id(char out[RL_HOLDER_MAX], const rl_core *c,
-                  const rl_owner *owner)
-{
-    int n = snprintf(out, RL_HOLDER_MAX, "%s:%ld:", c->set.process, owner->tid);
-    return rl_uuid_new(out + n);
-}
-
 rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
-                  const char *holder, int64_t lease_ms)
+                  const rl_uuid *id, int64_t lease_ms)
 {
-    rl_hold *h = rl_hold_new(&c->holds, room, what, holder);
+    rl_hold *h = rl_hold_new(&c->holds, room, what, id);
     if (h)
         h->lease_ms = rl_lease_of(c, lease_ms);
     return h;

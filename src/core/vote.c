@@ -41,14 +41,13 @@
 
 /* --- asking --------------------------------------------------------------- */
 
-static rl_part *make_part(rl_acquire *a, size_t i, const char *holder,
+static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
                           int64_t now_us)
 {
     rl_core *c = a->ballot->node[i];
     rl_part *x = rl_op_new_part(&a->op, i);
-    rl_estate *room =
-        x ? rl_holds_make_room(&c->holds, a->owner->serial) : NULL;
-    rl_hold *h = room ? rl_draft(c, room, a->what, holder, a->lease_ms) : NULL;
+    rl_estate *room = x ? rl_holds_make_room(&c->holds, a->owner) : NULL;
+    rl_hold *h = room ? rl_draft(c, room, a->what, id, a->lease_ms) : NULL;
     if (!h) {
         a->op.lacking |= 1u << i;
         rl_part_let_go(x);
@@ -73,7 +72,7 @@ static bool lacks_memory(rl_acquire *a)
     return false;
 }
 
-static bool make_parts(rl_acquire *a, const char *holder, int64_t now_us)
+static bool make_parts(rl_acquire *a, const rl_uuid *id, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
     size_t made = 0, open = 0;
@@ -87,7 +86,7 @@ static bool make_parts(rl_acquire *a, const char *holder, int64_t now_us)
             continue;
         }
         open++;
-        made += make_part(a, i, holder, now_us) != NULL;
+        made += make_part(a, i, id, now_us) != NULL;
     }
     return made > 0 || open == 0;
 }
@@ -110,7 +109,7 @@ static void listen(rl_acquire *a)
 static bool begin(rl_acquire *a, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
-    char holder[RL_HOLDER_MAX];
+    rl_uuid id;
     a->with_bell = false;
     a->step = RL_PHASE_VOTE;
     a->one.ask.sent_us = now_us;
@@ -118,12 +117,12 @@ static bool begin(rl_acquire *a, int64_t now_us)
     a->op.several = a->op.early = a->op.insist = true;
     a->op.may_ask = rl_vote_may_ask;
     if (!rl_vote_note_lease(b->node, b->n, a->what, a->lease_ms, now_us) ||
-        !rl_holder_id(holder, a->home, a->owner))
+        !rl_uuid_new(&id))
         return lacks_memory(a);
     a->group = rl_group_new(b->home, b->quorum);
     if (a->waiter.room && !a->last_try)
         listen(a);
-    if (a->group && make_parts(a, holder, now_us)) {
+    if (a->group && make_parts(a, &id, now_us)) {
         if (a->with_bell)
             rl_room_ticket(&a->home->rooms, &a->waiter);
         return true;
@@ -203,10 +202,10 @@ static rl_try own(rl_acquire *a, int64_t now_us)
         if (!x)
             continue;
         x->hold->group = g;
-        x->hold->member = (unsigned)i;
+        x->hold->member = (uint8_t)i;
         rl_group_ref(g);
         if (rl_vote_is_granted(x)) {
-            x->hold->spare = x;
+            rl_hold_keep_spare(x->hold, x);
             a->op.part[i] = NULL;
             rl_take_over(x, a->token, now_us);
         } else {

@@ -54,7 +54,7 @@ static bool goes_on(rl_task *t, int64_t now_us)
     rl_mutex_lock(&table->mutex);
     bool renews = rl_hold_renews_locked(table, h, now_us);
     if (renews) {
-        t->send_by_us = h->deadline_us;
+        t->send_by_us = h->expiry.due_us;
         rl_hold_expect(h, now_us, table->renewal_ms);
     }
     rl_mutex_unlock(&table->mutex);
@@ -109,7 +109,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
 
 void rl_batch_push(rl_task *first, int64_t now_us)
 {
-    rl_task_begin(first, first->hold->layout->renew_many);
+    rl_task_begin(first, rl_hold_layout(first->hold)->renew_many);
     first->ask.write = write_batch;
     first->ask.done = done;
     rl_task_put_on_line(first, now_us);

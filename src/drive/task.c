@@ -180,7 +180,7 @@ void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
 
 static rl_script_id script_of(const rl_task *t)
 {
-    const rl_layout *l = t->hold->layout;
+    const rl_layout *l = rl_hold_layout(t->hold);
     return t->what == RL_RENEW  ? l->renew
            : t->what == RL_UNDO ? l->release
                                 : l->acquire;

@@ -146,7 +146,7 @@ static bool prepare_locked(rl_holds *table, rl_hold *h, rl_task *t,
         return false;
     t->what = vacant ? RL_VOTE : RL_RENEW;
     if (!vacant) {
-        t->send_by_us = h->deadline_us;
+        t->send_by_us = h->expiry.due_us;
         t->compare = rl_hold_compares_locked(h);
     }
     h->in_flight = true;
@@ -195,7 +195,7 @@ static void push_all(rl_task *task[], size_t n, int64_t now_us)
         rl_task *t = task[i];
         if (!rl_batch_may_have(t))
             continue;
-        size_t layout = (size_t)(t->hold->layout - rl_layouts);
+        size_t layout = t->hold->layout;
         t->next = batch[layout];
         batch[layout] = t;
         task[i] = NULL;

@@ -29,13 +29,13 @@ static bool is_mine(const rlock *lk)
 static rl_hold *new_draft(const rl_multi_call *p, const rl_multi_part *x)
 {
     rl_core *c = rl_lock_core(x->lk);
-    char holder[RL_HOLDER_MAX];
+    rl_uuid id;
     rl_hold *h = NULL;
     if (!rl_lock_start(x->lk))
         return NULL;
-    rl_estate *room = rl_holds_make_room(&c->holds, rl_owner_self()->serial);
-    if (room && rl_holder_id(holder, c, rl_owner_self()))
-        h = rl_draft(c, room, &x->lk->target, holder, p->fresh_ms);
+    rl_estate *room = rl_holds_make_room(&c->holds, rl_owner_self());
+    if (room && rl_uuid_new(&id))
+        h = rl_draft(c, room, &x->lk->target, &id, p->fresh_ms);
     else
         rl_holds_give_up_room(&c->holds, room);
     if (!h)

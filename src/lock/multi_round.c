@@ -78,8 +78,8 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
         return;
     }
     rl_core *c = rl_lock_core(x->lk);
-    x->hold = rl_holds_pick(&c->holds, &x->lk->target, rl_owner_self()->serial,
-                            now_us, &valid, NULL);
+    x->hold = rl_holds_pick(&c->holds, &x->lk->target, rl_owner_self(), now_us,
+                            &valid, NULL);
     s = v->begin(p, x, valid, now_us);
     x->inside = s == RLOCK_OK;
     if (x->inside)

@@ -248,8 +248,7 @@ static bool count_down(rl_nodes *ns, size_t i, int level, int64_t now_us)
 /* It needs no memory: the part that asked for the hold is still there. */
 static rl_part *release_part(rl_nodes *ns, size_t i)
 {
-    rl_part *x = ns->op.part[i] = ns->hold[i]->spare;
-    ns->hold[i]->spare = NULL;
+    rl_part *x = ns->op.part[i] = rl_hold_take_spare(ns->hold[i]);
     if (!x)
         return rl_op_new_part(&ns->op, i);
     x->op = &ns->op;

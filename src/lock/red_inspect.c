@@ -15,13 +15,19 @@ static bool is_held(const rl_part *x)
     return x && x->ok && x->code == 1;
 }
 
+/* The uuid tells: clients of different nodes may name the host differently. */
+static bool is_same(const rlock_holder *a, const rlock_holder *b)
+{
+    return *a->hold_id ? strcmp(a->hold_id, b->hold_id) == 0
+                       : strcmp(a->raw, b->raw) == 0;
+}
+
 /* On how many nodes has the holder of this one got it? */
 static size_t count_same(const rl_op *op, const rl_part *x)
 {
     size_t n = 0;
     for (size_t i = 0; i < op->n; i++)
-        n += is_held(op->part[i]) &&
-             strcmp(op->part[i]->holder->raw, x->holder->raw) == 0;
+        n += is_held(op->part[i]) && is_same(op->part[i]->holder, x->holder);
     return n;
 }
 
@@ -52,7 +58,7 @@ static void tell(const rl_op *op, const rl_part *x, rlock_holder *out)
     *out = *x->holder;
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *y = op->part[i];
-        if (is_held(y) && strcmp(y->holder->raw, out->raw) == 0)
+        if (is_held(y) && is_same(y->holder, out))
             ttl[n++] = y->holder->ttl_ms < 0 ? INT64_MAX : y->holder->ttl_ms;
     }
     int64_t ms = rl_red_quorum_end(ttl, n, op->quorum);

@@ -65,7 +65,7 @@ rlock_status rl_red_fail_closed(const rlock *lk, const rl_nodes *ns)
 bool rl_nodes_pick(rl_nodes *ns, const rlock *lk)
 {
     int64_t now_us = rl_now_us();
-    uint64_t owner = rl_owner_self()->serial;
+    const rl_owner *owner = rl_owner_self();
     for (size_t i = 0; i < ns->n; i++) {
         bool valid;
         if (ns->core[i])
@@ -88,7 +88,7 @@ int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
         return 0;
     rl_mutex_lock(&ns->core[i]->holds.mutex);
     if (rl_hold_is_valid_locked(&ns->core[i]->holds, h, now_us))
-        us = h->deadline_us;
+        us = h->expiry.due_us;
     rl_mutex_unlock(&ns->core[i]->holds.mutex);
     return us;
 }

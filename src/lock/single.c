@@ -30,8 +30,8 @@ static rlock_status drive(once *o)
 /* The calling thread's hold, referenced. */
 static rl_hold *pick(const rlock *lk, bool *valid)
 {
-    return rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                         rl_owner_self()->serial, rl_now_us(), valid, NULL);
+    return rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target, rl_owner_self(),
+                         rl_now_us(), valid, NULL);
 }
 
 static void put(const rlock *lk, rl_hold *h)
@@ -95,7 +95,7 @@ static rlock_status single_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
     if (!rl_lock_start(lk))
         return RLOCK_ENOMEM;
     rl_hold *h = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                               rl_owner_self()->serial, now_us, &valid, &room);
+                               rl_owner_self(), now_us, &valid, &room);
     if (!h && !room)
         return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
     if (!h)
@@ -204,7 +204,7 @@ static rl_view single_view(rlock *lk)
     rl_hold *h = rl_holds_find_locked(t, &lk->target, rl_owner_self()->serial);
     if (h && rl_hold_is_valid_locked(t, h, now_us)) {
         v.count = h->count;
-        v.valid_ms = rl_max(0, (h->deadline_us - now_us) / 1000);
+        v.valid_ms = rl_max(0, (h->expiry.due_us - now_us) / 1000);
         v.token = h->token;
     }
     rl_mutex_unlock(&t->mutex);

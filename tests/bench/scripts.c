@@ -11,7 +11,8 @@
 #include "bench.h"
 #include "core/call.h"
 
-#define HOLDER "bench:1:2:7c9e6679-7425-40de-944b-e07fc1f90ae7"
+#define OWNER  "bench:1:2:"
+#define HOLDER OWNER "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 #define NAME   "bench:lock"
 
 #define ROUNDS 9
@@ -29,12 +30,13 @@ typedef struct subject {
 
 static rl_hold *a_hold(void)
 {
-    rl_hold *h = bench_alloc(1, sizeof *h + sizeof NAME + sizeof HOLDER);
-    h->layout = &rl_layouts[RLOCK_LAYOUT_HASH];
+    rl_hold *h = bench_alloc(1, sizeof *h + sizeof NAME);
+    h->estate = bench_alloc(1, sizeof *h->estate + sizeof OWNER);
+    h->estate->name_len = sizeof OWNER - 1;
+    memcpy(h->estate->name, OWNER, sizeof OWNER);
+    h->layout = RLOCK_LAYOUT_HASH;
     h->name_len = sizeof NAME - 1;
-    h->holder = h->text + sizeof NAME;
-    memcpy(h->text, NAME, sizeof NAME);
-    memcpy(h->holder, HOLDER, sizeof HOLDER);
+    memcpy(h->name, NAME, sizeof NAME);
     return h;
 }
 
@@ -44,6 +46,7 @@ static void write_lock(subject *s)
     rl_request r = {.lease_ms = 30000, .level = 1, .bell = ""};
     rl_call_acquire(&s->call, false, h, &r);
     rl_call_release(&s->call, false, h, 0, false);
+    free(h->estate);
     free(h);
     s->replies = 2;
     s->good = REDIS_REPLY_INTEGER;

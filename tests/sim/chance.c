@@ -6,6 +6,7 @@
 #include "chance.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/random.h"
 
@@ -71,25 +72,22 @@ void chance_seed_library(uint64_t seed)
     chance_init(&library, seed);
 }
 
-static void put_hex(char *to, uint64_t bits, int digits)
+bool rl_uuid_new(rl_uuid *out)
 {
-    while (digits-- > 0) {
-        to[digits] = "0123456789abcdef"[bits & 15];
-        bits >>= 4;
-    }
+    uint64_t bits[2] = {chance_next(&library), chance_next(&library)};
+    memcpy(out->bytes, bits, sizeof bits);
+    return true;
 }
 
-bool rl_uuid_new(char out[RL_UUID_LEN + 1])
+void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1])
 {
-    uint64_t high = chance_next(&library), low = chance_next(&library);
-    put_hex(out, high >> 32, 8);
-    out[8] = out[13] = out[18] = out[23] = '-';
-    put_hex(out + 9, high >> 16, 4);
-    put_hex(out + 14, (high & 0xfff) | 0x4000, 4);
-    put_hex(out + 19, (low >> 48 & 0x3fff) | 0x8000, 4);
-    put_hex(out + 24, low, 12);
-    out[RL_UUID_LEN] = '\0';
-    return true;
+    for (size_t i = 0; i < sizeof id->bytes; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *out++ = '-';
+        *out++ = "0123456789abcdef"[id->bytes[i] >> 4];
+        *out++ = "0123456789abcdef"[id->bytes[i] & 15];
+    }
+    *out = '\0';
 }
 
 int64_t rl_random_below(int64_t limit)

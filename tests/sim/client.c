@@ -152,14 +152,16 @@ static void meet_server(client *c)
 static void fill_core(client *c)
 {
     rl_core *core = &c->e.core;
-    char uuid[RL_UUID_LEN + 1];
+    rl_uuid id;
     fill_settings(c);
     core->server = "a server";
-    rl_uuid_new(uuid);
-    snprintf(core->bell, sizeof core->bell, "%s%s", RL_BELL_PREFIX, uuid);
+    rl_uuid_new(&id);
+    strcpy(core->bell, RL_BELL_PREFIX);
+    rl_uuid_write(&id, core->bell + strlen(RL_BELL_PREFIX));
     rl_identity_init(&core->identity);
-    if (!rl_holds_init(&core->holds, &core->stats, core->set.watchdog_lease_ms,
-                       c->w->set.max_hold_ms, true) ||
+    if (!rl_holds_init(&core->holds, &core->stats, core->set.process,
+                       core->set.watchdog_lease_ms, c->w->set.max_hold_ms,
+                       true) ||
         !rl_rooms_init(&core->rooms) || !rl_longest_init(&core->longest))
         die("out of memory");
     c->handle.home = (rl_home){.ref = ref_home,

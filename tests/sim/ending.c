@@ -12,11 +12,6 @@
 
 #include <string.h>
 
-static const char *uuid_of(const rl_hold *h)
-{
-    return h->holder + strlen(h->holder) - RL_UUID_LEN;
-}
-
 /* --- what the servers have ------------------------------------------------ */
 
 static const text *holder_in(const entry *e)
@@ -53,7 +48,7 @@ void ending_leaves(client *c, size_t name, const rl_hold *h)
     leftover *x = &w->left[c->s->index][name];
     if (!w->set.calm)
         return;
-    memcpy(x->uuid, uuid_of(h), RL_UUID_LEN);
+    rl_uuid_write(&h->id, x->uuid);
     entry *e = find_key(w, c->s, name);
     x->until_ms = has(e, x) ? end_of_lease_ms(w, c->s, e) : 0;
 }
@@ -162,7 +157,7 @@ void owner_ends(owner *o)
 
 void judge_abandoned(client *c, const rl_hold *h)
 {
-    owner *o = owner_by_serial(c->w, h->owner);
+    owner *o = owner_by_serial(c->w, rl_hold_owner(h));
     account *x = o ? judge_account(o, h) : NULL;
     trace(c->w, "process %u is told that %s is abandoned", c->p->index,
           rl_hold_name(h));

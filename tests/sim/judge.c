@@ -89,7 +89,7 @@ bool judge_excuses(const owner *o, size_t name)
  */
 static int64_t belief_end(const owner *o, size_t name)
 {
-    int64_t us = o->holding[name].hold->deadline_us;
+    int64_t us = o->holding[name].hold->expiry.due_us;
     const rl_core *core =
         &o->p->client[lock_server(o->p->w, name)->index].e.core;
     if (o->verb == EXTEND && owner_is_about(o, name))
@@ -157,8 +157,8 @@ static end end_of(owner *o, size_t name)
                    ? IT_GOES_ON
                    : ITS_TIME_IS_OVER;
     if (h->state == RL_HELD)
-        return process_now(o->p) >= h->deadline_us ? ITS_TIME_IS_OVER
-                                                   : IT_GOES_ON;
+        return process_now(o->p) >= h->expiry.due_us ? ITS_TIME_IS_OVER
+                                                     : IT_GOES_ON;
     return h->state == RL_LOST ? IT_IS_LOST : IT_GOES_ON;
 }
 
@@ -183,7 +183,7 @@ static bool is_untold(const owner *o, const account *x)
 
 void judge_untold(client *c, const rl_hold *h)
 {
-    owner *o = owner_by_serial(c->w, h->owner);
+    owner *o = owner_by_serial(c->w, rl_hold_owner(h));
     account *x = o ? judge_account(o, h) : NULL;
     if (x)
         x->untold = true;
@@ -261,7 +261,8 @@ void judge_end_of_hold(owner *o, size_t name)
 
 account *judge_account(owner *o, const rl_hold *h)
 {
-    const char *uuid = h->holder + strlen(h->holder) - RL_UUID_LEN;
+    char uuid[RL_UUID_LEN + 1];
+    rl_uuid_write(&h->id, uuid);
     for (size_t i = o->count; i > 0; i--)
         if (strcmp(o->accounts[i - 1].uuid, uuid) == 0)
             return &o->accounts[i - 1];
@@ -274,7 +275,7 @@ static void judge_cause(owner *o, size_t name, const rl_hold *h)
     world *w = o->p->w;
     if (o->p->is_dead || judge_excuses(o, name))
         return;
-    if (h->loss == RL_LOSS_EXPIRED && process_now(o->p) < h->deadline_us)
+    if (h->loss == RL_LOSS_EXPIRED && process_now(o->p) < h->expiry.due_us)
         judge_fail(w, "judge 3: owner %u is told that %s ran out, too early",
                    o->number, judge_name_of(w, name));
     if (h->loss == RL_LOSS_GONE && !h->unknown &&
@@ -288,7 +289,7 @@ static void judge_cause(owner *o, size_t name, const rl_hold *h)
 void judge_loss(client *c, const rl_hold *h)
 {
     world *w = c->w;
-    owner *o = owner_by_serial(w, h->owner);
+    owner *o = owner_by_serial(w, rl_hold_owner(h));
     word name = {rl_hold_name(h), h->name_len};
     size_t lock = judge_find_name(w, c->s, &name);
     account *x = o && lock != NAMES_MAX ? judge_account(o, h) : NULL;
@@ -307,7 +308,7 @@ void judge_loss(client *c, const rl_hold *h)
     if (losses_told(o, x) > 1)
         judge_fail(w, "judge 3: owner %u is told twice that it lost %s",
                    o->number, judge_name_of(w, lock));
-    if (!w->set.red && h->owner == o->self.serial)
+    if (!w->set.red && rl_hold_owner(h) == o->self.serial)
         judge_cause(o, lock, h);
 }
 

@@ -48,10 +48,10 @@ void judge_note_lease(world *w, server *s, size_t name)
 /* Does its lease run there, as far as the server was ever told? */
 static bool runs(const owner *o, size_t name, const server *s)
 {
-    const char *holder = o->holding[name].hold->holder;
+    char uuid[RL_UUID_LEN + 1];
     const lease *x = &o->lease[s->index][name];
-    return memcmp(holder + strlen(holder) - RL_UUID_LEN, x->uuid,
-                  RL_UUID_LEN) == 0 &&
+    rl_uuid_write(&o->holding[name].hold->id, uuid);
+    return memcmp(uuid, x->uuid, RL_UUID_LEN) == 0 &&
            server_now(s) / MS < x->until_ms;
 }
 

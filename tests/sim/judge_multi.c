@@ -22,7 +22,7 @@ static void judge_lease(owner *o, size_t name)
     const rl_hold *h = o->holding[name].hold;
     bool renewed = o->lease_ms == RLOCK_WATCHDOG;
     int64_t lease_us = o->lease_ms * MS;
-    int64_t left_us = h->deadline_us - process_now(o->p);
+    int64_t left_us = h->expiry.due_us - process_now(o->p);
     int64_t least_us = lease_us - lease_us / 100 - 2 * MS -
                        12 * (w->set.delay_us + w->set.latency_us) - 30 * MS;
     if (h->renewed != renewed)
@@ -153,7 +153,7 @@ static bool has(owner *o, size_t name)
     const rl_hold *h = client_find(owner_client(o, name), owner_target(o, name),
                                    o->self.serial);
     return h && !owner_is_closed(o, name) && h->state == RL_HELD &&
-           process_now(o->p) < h->deadline_us;
+           process_now(o->p) < h->expiry.due_us;
 }
 
 /* What it waits for, if it keeps to the order; NAMES_MAX: for nothing. */

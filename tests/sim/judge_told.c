@@ -25,7 +25,7 @@ static size_t open_account(owner *o, size_t name)
     }
     account *x = &o->accounts[o->count];
     *x = (account){.name = name, .token = token_of(have)};
-    strcpy(x->uuid, h->holder + strlen(h->holder) - RL_UUID_LEN);
+    rl_uuid_write(&h->id, x->uuid);
     return o->count++;
 }
 
@@ -79,7 +79,9 @@ long long judge_counted(world *w, size_t name, const rl_hold *h)
 {
     server *s = lock_server(w, name);
     word key = {w->lock[name].name, strlen(w->lock[name].name)};
-    word holder = {h->holder, strlen(h->holder)};
+    char id[RL_HOLDER_MAX];
+    word holder = {id, rl_hold_id_len(h)};
+    rl_hold_write_id(h, id);
     long long count;
     s->store.now_us = server_now(s);
     const entry *e = store_find(&s->store, &key);
@@ -153,7 +155,9 @@ static bool has_it(world *w, size_t name, const rl_hold *h)
 {
     server *s = lock_server(w, name);
     word key = {w->lock[name].name, strlen(w->lock[name].name)};
-    word holder = {h->holder, strlen(h->holder)};
+    char id[RL_HOLDER_MAX];
+    word holder = {id, rl_hold_id_len(h)};
+    rl_hold_write_id(h, id);
     s->store.now_us = server_now(s);
     const entry *e = store_find(&s->store, &key);
     word value = {e ? e->value.at : NULL, e ? e->value.len : 0};

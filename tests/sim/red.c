@@ -38,7 +38,7 @@ bool red_believes(owner *o, size_t name)
     for (size_t i = 0; i < w->set.servers; i++) {
         const rl_hold *h = find(o, i, name);
         n += h && client_is_open(&o->p->client[i]) && h->group == have->group &&
-             h->state == RL_HELD && now_us < h->deadline_us;
+             h->state == RL_HELD && now_us < h->expiry.due_us;
     }
     if (o->verb == EXTEND && owner_is_about(o, name) &&
         now_us >= rl_lease_deadline(o->began_us,

@@ -37,7 +37,7 @@ static void keep_single(owner *o, size_t name)
     holding *have = &o->holding[name];
     have->at = lock_server(o->p->w, name)->index;
     have->hold = rl_holds_pick(&owner_client(o, name)->e.core.holds,
-                               owner_target(o, name), o->self.serial,
+                               owner_target(o, name), &o->self,
                                process_now(o->p), &valid, NULL);
     have->unsure = have->hold && have->hold->unknown;
 }

@@ -388,7 +388,7 @@ typedef struct lock_truth {
 
 /* What a thread that has ended held on a server. */
 typedef struct leftover {
-    char uuid[RL_UUID_LEN];
+    char uuid[RL_UUID_LEN + 1];
     int64_t until_ms; /* by the server's clock; 0: nothing */
 } leftover;
 

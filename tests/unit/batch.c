@@ -35,14 +35,14 @@ static void set_due(round *r, rl_hold *h)
 /* One more that is held, and whose renewal is due at once. */
 static void add_hold(round *r, rlock_layout layout)
 {
-    char holder[RL_HOLDER_MAX];
+    rl_uuid id;
     rl_core *c = &r->e.core;
     char *name = r->name[r->n];
     snprintf(name, sizeof r->name[0], "%zu", r->n);
     rl_target what = {name, strlen(name), layout, &rl_layouts[layout]};
-    EXPECT(rl_holder_id(holder, c, &r->p.owner));
-    rl_estate *room = rl_holds_make_room(&c->holds, r->p.owner.serial);
-    rl_hold *h = rl_draft(c, room, &what, holder, RLOCK_WATCHDOG);
+    EXPECT(rl_uuid_new(&id));
+    rl_estate *room = rl_holds_make_room(&c->holds, &r->p.owner);
+    rl_hold *h = rl_draft(c, room, &what, &id, RLOCK_WATCHDOG);
     EXPECT(h);
     rl_mutex_lock(&table(r)->mutex);
     rl_hold_grant_locked(table(r), h, 100, r->p.now_us, true, r->p.now_us);
@@ -125,7 +125,7 @@ TEST(batch, renewals_that_are_due_together_are_one_call)
     answer(&r, "$3\r\n111\r\n");
     EXPECT_INT(renewed(&r), 3);
     for (size_t i = 0; i < 3; i++)
-        EXPECT_INT(r.h[i]->deadline_us,
+        EXPECT_INT(r.h[i]->expiry.due_us,
                    r.p.now_us - 50 * MS + GOOD_US(PLAY_LEASE_MS));
     EXPECT_INT(asks(&r, MANY), 0);
     close_round(&r);
@@ -303,9 +303,9 @@ TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
     play_pass(&r.p, 100 * MS);
     add_hold(&r, RLOCK_LAYOUT_HASH);
     rl_tasks_push_due(&r.e, r.p.now_us);
-    EXPECT(rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us - 1));
-    EXPECT(!rl_tasks_may_send(&r.e.keeper, r.h[0]->deadline_us));
-    EXPECT(r.h[2]->deadline_us > r.h[0]->deadline_us);
+    EXPECT(rl_tasks_may_send(&r.e.keeper, r.h[0]->expiry.due_us - 1));
+    EXPECT(!rl_tasks_may_send(&r.e.keeper, r.h[0]->expiry.due_us));
+    EXPECT(r.h[2]->expiry.due_us > r.h[0]->expiry.due_us);
     close_round(&r);
 }
 
@@ -394,9 +394,12 @@ TEST(batch, what_goes_by_itself_goes_in_the_order_in_which_it_is_due)
     r.e.keeper.one_by_one = true;
     rl_tasks_push_due(&r.e, r.p.now_us);
     size_t n = rl_line_bytes(line(&r), &bytes);
-    size_t len = strlen(r.h[0]->holder);
-    const char *first = memmem(bytes, n, r.h[0]->holder, len);
-    const char *last = memmem(bytes, n, r.h[2]->holder, len);
+    char holder[RL_HOLDER_MAX];
+    size_t len = rl_hold_id_len(r.h[0]);
+    rl_hold_write_id(r.h[0], holder);
+    const char *first = memmem(bytes, n, holder, len);
+    rl_hold_write_id(r.h[2], holder);
+    const char *last = memmem(bytes, n, holder, len);
     EXPECT(first && last && first < last);
     close_round(&r);
 }

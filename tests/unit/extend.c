@@ -193,13 +193,13 @@ TEST(extend, an_answer_that_comes_late_prolongs_nothing)
     stretch s;
     open_stretch(&s, NODES);
     begin(&s, soon(&s));
-    int64_t before_us = s.h[1]->deadline_us;
+    int64_t before_us = s.h[1]->expiry.due_us;
     EXPECT_INT(play_begin(&s.p, &s.x.op), RL_ASK);
     EXPECT_INT(play_answer(&s.p, 0, YES), RL_ASK);
     EXPECT_INT(play_answer(&s.p, 2, YES), RL_DONE);
     rl_op_let_go(&s.x.op);
     play_answer(&s.p, 1, YES);
-    EXPECT(s.h[1]->deadline_us <= before_us);
+    EXPECT(s.h[1]->expiry.due_us <= before_us);
     EXPECT_INT(rl_hold_cap_ms(s.h[1], s.p.now_us), LEASE_MS);
     EXPECT_INT(rl_hold_cap_ms(s.h[1], s.p.now_us + 1), RL_NEVER);
     close_stretch(&s);

@@ -27,8 +27,8 @@ TEST(hold, of_another_scope_is_another)
     play p;
     bool valid;
     open_with_hold(&p, LEASE_MS);
-    EXPECT(!rl_holds_pick(table(&p), &play_red, p.owner.serial, p.now_us,
-                          &valid, NULL));
+    EXPECT(
+        !rl_holds_pick(table(&p), &play_red, &p.owner, p.now_us, &valid, NULL));
     EXPECT(!valid);
     play_close(&p);
 }
@@ -43,8 +43,8 @@ TEST(hold, is_believed_until_its_lease_less_the_drift_from_before_sending)
     rl_mutex_lock(&table(&p)->mutex);
     rl_hold_grant_locked(table(&p), h, 100, sent_us, false, p.now_us);
     rl_mutex_unlock(&table(&p)->mutex);
-    EXPECT_INT(h->deadline_us, sent_us + GOOD_US(LEASE_MS));
-    p.now_us = h->deadline_us - 1;
+    EXPECT_INT(h->expiry.due_us, sent_us + GOOD_US(LEASE_MS));
+    p.now_us = h->expiry.due_us - 1;
     EXPECT(is_valid(&p, h));
     play_pass(&p, 1);
     EXPECT(!is_valid(&p, h));
@@ -56,11 +56,13 @@ TEST(hold, that_is_picked_tells_whether_it_is_good)
     play p;
     bool valid;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    EXPECT(rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, NULL) == h);
+    EXPECT(rl_holds_pick(table(&p), &play_job, &p.owner, p.now_us, &valid,
+                         NULL) == h);
     EXPECT(valid);
     rl_holds_put(table(&p), h);
-    p.now_us = h->deadline_us;
-    EXPECT(rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, NULL) == h);
+    p.now_us = h->expiry.due_us;
+    EXPECT(rl_holds_pick(table(&p), &play_job, &p.owner, p.now_us, &valid,
+                         NULL) == h);
     EXPECT(!valid && h->state == RL_LOST);
     rl_holds_put(table(&p), h);
     play_close(&p);
@@ -70,11 +72,13 @@ TEST(hold, there_is_room_for_it_before_the_server_is_asked)
 {
     play p;
     bool valid;
+    rl_uuid id = {0};
     rl_estate *room = NULL;
     play_open(&p, 1);
-    EXPECT(!rl_holds_pick(table(&p), &play_job, 1, p.now_us, &valid, &room));
+    EXPECT(!rl_holds_pick(table(&p), &play_job, &p.owner, p.now_us, &valid,
+                          &room));
     EXPECT(room);
-    rl_hold *h = rl_hold_new(table(&p), room, &play_job, "holder");
+    rl_hold *h = rl_hold_new(table(&p), room, &play_job, &id);
     EXPECT(h);
     h->lease_ms = LEASE_MS;
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
@@ -92,7 +96,7 @@ TEST(hold, there_is_no_room_without_memory)
         play p;
         play_open(&p, 1);
         shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
-        rl_estate *room = rl_holds_make_room(table(&p), 1);
+        rl_estate *room = rl_holds_make_room(table(&p), &p.owner);
         shim_clear(shim_here());
         EXPECT(!room);
         EXPECT_INT(table(&p)->estates.count, 0);
@@ -103,11 +107,12 @@ TEST(hold, there_is_no_room_without_memory)
 TEST(hold, without_memory_gives_its_room_back)
 {
     play p;
+    rl_uuid id = {0};
     play_open(&p, 1);
-    rl_estate *room = rl_holds_make_room(table(&p), 1);
+    rl_estate *room = rl_holds_make_room(table(&p), &p.owner);
     EXPECT(room && table(&p)->estates.count == 1);
     shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
-    rl_hold *h = rl_hold_new(table(&p), room, &play_job, "holder");
+    rl_hold *h = rl_hold_new(table(&p), room, &play_job, &id);
     shim_clear(shim_here());
     EXPECT(!h);
     EXPECT_INT(table(&p)->estates.count, 0);
@@ -146,7 +151,7 @@ TEST(hold, is_prolonged_by_what_the_server_confirmed)
     rl_hold *h = open_with_hold(&p, LEASE_MS);
     play_pass(&p, 5000 * MS);
     prolong(&p, h, p.now_us - 100 * MS, LEASE_MS);
-    EXPECT_INT(h->deadline_us, p.now_us - 100 * MS + GOOD_US(LEASE_MS));
+    EXPECT_INT(h->expiry.due_us, p.now_us - 100 * MS + GOOD_US(LEASE_MS));
     play_close(&p);
 }
 
@@ -154,9 +159,9 @@ TEST(hold, is_not_prolonged_by_a_shorter_lease)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    int64_t before_us = h->deadline_us;
+    int64_t before_us = h->expiry.due_us;
     prolong(&p, h, p.now_us, 1000);
-    EXPECT_INT(h->deadline_us, before_us);
+    EXPECT_INT(h->expiry.due_us, before_us);
     play_close(&p);
 }
 
@@ -164,8 +169,8 @@ TEST(hold, past_its_deadline_is_never_revived)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    int64_t sent_us = h->deadline_us - 1;
-    p.now_us = h->deadline_us;
+    int64_t sent_us = h->expiry.due_us - 1;
+    p.now_us = h->expiry.due_us;
     prolong(&p, h, sent_us, LEASE_MS);
     EXPECT(h->state == RL_LOST && h->loss == RL_LOSS_EXPIRED);
     set_lease(&p, h, p.now_us, LEASE_MS);
@@ -179,7 +184,7 @@ TEST(hold, may_be_given_a_shorter_lease)
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
     set_lease(&p, h, p.now_us, 1000);
-    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(1000));
     play_close(&p);
 }
 
@@ -191,7 +196,7 @@ TEST(hold, an_extend_without_answer_caps_what_is_believed_now)
     rl_mutex_lock(&table(&p)->mutex);
     rl_hold_cap_locked(table(&p), h, p.now_us, 1000);
     rl_mutex_unlock(&table(&p)->mutex);
-    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(1000));
     play_close(&p);
 }
 
@@ -205,7 +210,7 @@ TEST(hold, an_extend_without_answer_caps_what_is_believed_later)
     rl_mutex_unlock(&table(&p)->mutex);
     play_pass(&p, 500 * MS);
     prolong(&p, h, p.now_us, LEASE_MS);
-    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(1000));
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(1000));
     EXPECT_INT(rl_hold_renewal_ms(table(&p), h), 1000);
     EXPECT_INT(rl_hold_renewal_period_us(table(&p), h), 1000 * MS / 3);
     play_close(&p);
@@ -231,7 +236,7 @@ TEST(hold, of_the_watchdog_is_renewed_after_a_third_of_its_lease)
     play p;
     rl_hold *h = open_with_hold(&p, RLOCK_WATCHDOG);
     EXPECT_INT(due_us(table(&p), h), p.now_us + PLAY_LEASE_MS * MS / 3);
-    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(PLAY_LEASE_MS));
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(PLAY_LEASE_MS));
     play_close(&p);
 }
 
@@ -279,7 +284,7 @@ TEST(hold, is_not_held_longer_than_max_hold_ms)
     int64_t end_us = p.now_us + 40000 * MS;
     play_pass(&p, 20000 * MS);
     prolong(&p, h, p.now_us, PLAY_LEASE_MS);
-    EXPECT_INT(h->deadline_us, end_us);
+    EXPECT_INT(h->expiry.due_us, end_us);
     p.now_us = end_us;
     EXPECT(!is_valid(&p, h));
     EXPECT_INT(h->loss, RL_LOSS_TOO_LONG);
@@ -292,11 +297,11 @@ TEST(hold, an_explicit_lease_may_be_longer_than_max_hold_ms)
     play_open(&p, 1);
     table(&p)->max_hold_ms = 5000;
     rl_hold *h = play_hold(&p, 0, "job", LEASE_MS);
-    EXPECT_INT(h->deadline_us, p.now_us + GOOD_US(LEASE_MS));
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(LEASE_MS));
     /* and keeps its end when renewal is turned on */
     rl_mutex_lock(&table(&p)->mutex);
     rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
     rl_mutex_unlock(&table(&p)->mutex);
-    EXPECT_INT(h->limit_us, h->deadline_us);
+    EXPECT_INT(h->limit_us, h->expiry.due_us);
     play_close(&p);
 }

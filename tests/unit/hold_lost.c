@@ -9,7 +9,7 @@ TEST(hold_lost, that_expires_is_lost_and_told_once)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    p.now_us = h->deadline_us - 1;
+    p.now_us = h->expiry.due_us - 1;
     expire(&p);
     EXPECT_INT(h->state, RL_HELD);
     play_pass(&p, 1);
@@ -31,7 +31,7 @@ TEST(hold_lost, all_that_are_past_their_deadline_expire_and_no_others)
     rl_hold *a = play_hold(&p, 0, "a", 1000);
     rl_hold *b = play_hold(&p, 0, "b", 2000);
     rl_hold *c = play_hold(&p, 0, "c", 9000);
-    p.now_us = b->deadline_us;
+    p.now_us = b->expiry.due_us;
     expire(&p);
     EXPECT(a->state == RL_LOST && b->state == RL_LOST && c->state == RL_HELD);
     play_close(&p);
@@ -212,7 +212,7 @@ TEST(hold_lost, that_was_lost_before_its_owner_ended_is_not_told_again)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    p.now_us = h->deadline_us;
+    p.now_us = h->expiry.due_us;
     rl_holds_abandon(table(&p), p.owner.serial, p.now_us);
     EXPECT_INT(take_reports(&p, 0), LOST);
     EXPECT_INT(table(&p)->map.count, 0);

@@ -85,7 +85,8 @@ void play_open_core(play *p, rl_core *c, unsigned number)
     snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %u", number);
     rl_identity_init(&c->identity);
     name_server(c, number);
-    EXPECT(rl_holds_init(&c->holds, &c->stats, PLAY_LEASE_MS, 0, true));
+    EXPECT(rl_holds_init(&c->holds, &c->stats, c->set.process, PLAY_LEASE_MS, 0,
+                         true));
     EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
 }
 
@@ -370,14 +371,21 @@ const char *play_called(play *p, size_t i)
 
 /* --- holds ---------------------------------------------------------------- */
 
+play_id play_holder(const rl_hold *h)
+{
+    play_id id;
+    rl_hold_write_id(h, id.text);
+    return id;
+}
+
 rl_hold *play_draft(play *p, size_t i, const rl_target *what, int64_t lease_ms)
 {
     rl_core *c = play_core(p, i);
-    char holder[RL_HOLDER_MAX];
-    EXPECT(rl_holder_id(holder, c, &p->owner));
-    rl_estate *room = rl_holds_make_room(&c->holds, p->owner.serial);
+    rl_uuid id;
+    EXPECT(rl_uuid_new(&id));
+    rl_estate *room = rl_holds_make_room(&c->holds, &p->owner);
     EXPECT(room);
-    rl_hold *h = rl_draft(c, room, what, holder, lease_ms);
+    rl_hold *h = rl_draft(c, room, what, &id, lease_ms);
     EXPECT(h);
     return h;
 }
@@ -406,7 +414,7 @@ rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
 {
     rl_hold *h = play_draft(p, i, what, lease_ms);
     h->group = g;
-    h->member = (unsigned)i;
+    h->member = (uint8_t)i;
     rl_group_ref(g);
     if (g->quorum)
         rl_group_join(g, h->member, g->began_us);

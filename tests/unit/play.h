@@ -136,6 +136,13 @@ enum { CHANNEL_ARG = 2, LEFT_ARG, TOMBSTONE_ARG };
 /* How many an acquire or a release has that says only what it must. */
 #define BRIEF 2
 
+/* A hold's holder id. */
+typedef struct play_id {
+    char text[RL_HOLDER_MAX];
+} play_id;
+
+play_id play_holder(const rl_hold *h);
+
 /* A draft for the lock, a hold of it, and one more in a group. */
 rl_hold *play_draft(play *p, size_t i, const rl_target *what, int64_t lease_ms);
 rl_hold *play_hold(play *p, size_t i, const char *name, int64_t lease_ms);

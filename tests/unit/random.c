@@ -67,9 +67,12 @@ TEST(random, jitter_stays_within_a_quarter)
 
 TEST(random, uuids_are_of_version_4_and_differ)
 {
+    rl_uuid id;
     char a[RL_UUID_LEN + 1], b[RL_UUID_LEN + 1];
-    EXPECT(rl_uuid_new(a));
-    EXPECT(rl_uuid_new(b));
+    EXPECT(rl_uuid_new(&id));
+    rl_uuid_write(&id, a);
+    EXPECT(rl_uuid_new(&id));
+    rl_uuid_write(&id, b);
     EXPECT_INT(strlen(a), RL_UUID_LEN);
     EXPECT_INT(a[14], '4');
     EXPECT(strchr("89ab", a[19]));

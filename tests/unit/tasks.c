@@ -34,11 +34,11 @@ static void add_group(shift *s)
 
 static void add_hold(shift *s)
 {
-    char holder[RL_HOLDER_MAX];
+    rl_uuid id;
     rl_core *c = &s->e.core;
-    EXPECT(rl_holder_id(holder, c, &s->p.owner));
-    rl_estate *room = rl_holds_make_room(&c->holds, s->p.owner.serial);
-    s->h = rl_draft(c, room, &play_red, holder, RLOCK_WATCHDOG);
+    EXPECT(rl_uuid_new(&id));
+    rl_estate *room = rl_holds_make_room(&c->holds, &s->p.owner);
+    s->h = rl_draft(c, room, &play_red, &id, RLOCK_WATCHDOG);
     EXPECT(s->h);
     s->h->group = s->g;
     rl_group_ref(s->g);
@@ -133,7 +133,7 @@ TEST(tasks, a_vote_under_way_is_not_asked_again_when_the_policy_changes)
 {
     shift s;
     open_vacant(&s);
-    EXPECT(asks_only(&s, s.h->layout->acquire));
+    EXPECT(asks_only(&s, rl_hold_layout(s.h)->acquire));
     rl_nodes_set_policy(&s.nodes, false, s.p.now_us);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
     EXPECT_INT(ask(&s), 1);
@@ -170,7 +170,7 @@ TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     EXPECT_INT(ask(&s), 0);
     play_pass(&s.p, LEASE_MS * MS);
     rl_nodes_set_policy(&s.nodes, true, s.p.now_us);
-    EXPECT(asks_only(&s, s.h->layout->acquire));
+    EXPECT(asks_only(&s, rl_hold_layout(s.h)->acquire));
     close_shift(&s);
 }
 
@@ -197,7 +197,7 @@ TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
     answer(&s, VOTED(100, 900));
     EXPECT_INT(s.h->state, RL_UNDOING);
     s.p.now_us = s.h->gone_us;
-    EXPECT(asks_only(&s, s.h->layout->release));
+    EXPECT(asks_only(&s, rl_hold_layout(s.h)->release));
     answer(&s, YES);
     EXPECT_INT(s.e.core.holds.undoing, 0);
     close_shift(&s);
@@ -222,7 +222,7 @@ TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
     shift s;
     open_held(&s);
     rl_holds *t = &s.e.core.holds;
-    EXPECT(asks_only(&s, s.h->layout->renew));
+    EXPECT(asks_only(&s, rl_hold_layout(s.h)->renew));
     rl_mutex_lock(&t->mutex);
     rl_hold_pause_renewal_locked(t, s.h);
     rl_hold_start_renewal_locked(t, s.h, 0, s.p.now_us);
@@ -231,6 +231,6 @@ TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
     answer(&s, YES);
     EXPECT_INT(ask(&s), 0);
     play_pass(&s.p, PLAY_LEASE_MS * MS / 3);
-    EXPECT(asks_only(&s, s.h->layout->renew));
+    EXPECT(asks_only(&s, rl_hold_layout(s.h)->renew));
     close_shift(&s);
 }

@@ -13,9 +13,11 @@ typedef struct uuid {
 
 static uuid draw_uuid(void)
 {
+    rl_uuid id;
     uuid u;
     memset(&u, '#', sizeof u);
-    EXPECT(rl_uuid_new(u.text));
+    EXPECT(rl_uuid_new(&id));
+    rl_uuid_write(&id, u.text);
     EXPECT_INT(strlen(u.text), RL_UUID_LEN);
     return u;
 }

@@ -13,7 +13,7 @@ TEST(verb, an_extend_sets_the_lease_also_a_shorter_one)
     int64_t sent_us = d.p.now_us;
     answer_late(&d, 100 * MS, YES);
     EXPECT(d.x->ok);
-    EXPECT_INT(d.h->deadline_us, sent_us + GOOD_US(2000));
+    EXPECT_INT(d.h->expiry.due_us, sent_us + GOOD_US(2000));
     close_with_hold(&d);
 }
 
@@ -32,7 +32,7 @@ TEST(verb, an_extend_with_the_watchdog_begins_renewal)
     begin_extend(&d, LEASE_MS, RLOCK_WATCHDOG);
     EXPECT_INT(answer(&d, YES), RL_DONE);
     EXPECT(d.x->ok && d.h->renewed && is_due(&d, d.h));
-    EXPECT_INT(d.h->deadline_us, d.p.now_us + GOOD_US(PLAY_LEASE_MS));
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(PLAY_LEASE_MS));
     close_with_hold(&d);
 }
 
@@ -61,7 +61,7 @@ TEST(verb, an_extend_that_is_confirmed_after_the_deadline_is_lost)
 {
     deed d;
     begin_extend(&d, LEASE_MS, LEASE_MS);
-    d.p.now_us = d.h->deadline_us;
+    d.p.now_us = d.h->expiry.due_us;
     EXPECT_INT(answer(&d, YES), RL_DONE);
     expect_fault(&d, RLOCK_LOST, "lease ran out");
     close_with_hold(&d);
@@ -73,7 +73,7 @@ TEST(verb, a_shorter_lease_is_believed_from_when_it_is_asked_for)
     deed d;
     begin_extend(&d, LEASE_MS, 2000);
     int64_t asked_us = d.p.now_us;
-    EXPECT_INT(d.h->deadline_us, rl_lease_deadline(asked_us, 2000));
+    EXPECT_INT(d.h->expiry.due_us, rl_lease_deadline(asked_us, 2000));
     answer_late(&d, 2100 * MS, YES);
     expect_fault(&d, RLOCK_LOST, "ran out");
     close_with_hold(&d);
@@ -84,9 +84,9 @@ TEST(verb, a_shorter_lease_that_was_refused_is_not_believed)
     deed d;
     begin_extend(&d, LEASE_MS, 2000);
     int64_t before_us = d.x->before_us;
-    EXPECT(before_us > d.h->deadline_us);
+    EXPECT(before_us > d.h->expiry.due_us);
     EXPECT_INT(answer(&d, NOPERM), RL_DONE);
-    EXPECT_INT(d.h->deadline_us, before_us);
+    EXPECT_INT(d.h->expiry.due_us, before_us);
     close_with_hold(&d);
 }
 
@@ -98,7 +98,7 @@ TEST(verb, an_extend_without_answer_may_arrive_and_shorten_the_lease)
     EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
     EXPECT(!d.x->ok && d.h->state == RL_HELD);
     EXPECT_INT(d.h->cap_ms, 2000);
-    EXPECT_INT(d.h->deadline_us, began_us + GOOD_US(2000));
+    EXPECT_INT(d.h->expiry.due_us, began_us + GOOD_US(2000));
     close_with_hold(&d);
 }
 
@@ -112,7 +112,7 @@ TEST(verb, an_extend_after_one_without_answer_is_not_relied_on)
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT_INT(answer(&d, YES), RL_DONE);
     expect_fault(&d, RLOCK_EIO, "may still");
-    EXPECT_INT(d.h->deadline_us, d.p.now_us + GOOD_US(2000));
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(2000));
     close_with_hold(&d);
 }
 
@@ -304,10 +304,10 @@ TEST(verb, a_late_reentry_neither_counts_nor_prolongs)
 {
     deed d;
     begin_reentry(&d, LEASE_MS, 60000);
-    int64_t before_us = d.h->deadline_us;
+    int64_t before_us = d.h->expiry.due_us;
     let_go(&d);
     answer(&d, GRANTED(100));
-    EXPECT(d.h->count == 1 && d.h->deadline_us == before_us);
+    EXPECT(d.h->count == 1 && d.h->expiry.due_us == before_us);
     close_with_hold(&d);
 }
 
@@ -326,10 +326,10 @@ TEST(verb, a_late_extend_caps_what_was_sent_before_its_answer)
 {
     deed d;
     begin_extend(&d, LEASE_MS, 60000);
-    int64_t before_us = d.h->deadline_us;
+    int64_t before_us = d.h->expiry.due_us;
     let_go(&d);
     answer(&d, YES);
-    EXPECT_INT(d.h->deadline_us, before_us);
+    EXPECT_INT(d.h->expiry.due_us, before_us);
     EXPECT_INT(rl_hold_cap_ms(d.h, d.p.now_us), 60000);
     EXPECT_INT(rl_hold_cap_ms(d.h, d.p.now_us + 1), RL_NEVER);
     close_with_hold(&d);

@@ -30,7 +30,7 @@ TEST(verb_acquire, an_acquire_says_what_the_protocol_wants)
     EXPECT_STR(play_key(&d.p, 0, 1), "job");
     EXPECT_STR(play_key(&d.p, 0, 2), "rlock_token:{job}");
     EXPECT_CONTAINS(play_key(&d.p, 0, 3), "rlock_undone:{job}:");
-    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), d.h->holder);
+    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), play_holder(d.h).text);
     EXPECT_STR(play_arg(&d.p, 0, LEASE_ARG), "10000");
     EXPECT_INT(play_args(&d.p, 0), BRIEF);
     give_up(&d);
@@ -77,15 +77,15 @@ TEST(verb_acquire, an_acquire_says_the_least_token_last)
 
 TEST(verb_acquire, a_holder_id_is_host_pid_tid_and_a_new_uuid)
 {
-    play p;
-    char a[RL_HOLDER_MAX], b[RL_HOLDER_MAX];
-    play_open(&p, 1);
-    EXPECT(rl_holder_id(a, play_core(&p, 0), &p.owner));
-    EXPECT(rl_holder_id(b, play_core(&p, 0), &p.owner));
-    EXPECT(strncmp(a, "host:1:11:", 10) == 0);
-    EXPECT_INT(strlen(a), 10 + 36);
-    EXPECT(strcmp(a, b) != 0);
-    play_close(&p);
+    deed one, other;
+    begin_acquire(&one, LEASE_MS);
+    begin_acquire(&other, LEASE_MS);
+    play_id a = play_holder(one.h), b = play_holder(other.h);
+    EXPECT(strncmp(a.text, "host:1:11:", 10) == 0);
+    EXPECT_INT(strlen(a.text), 10 + 36);
+    EXPECT(strcmp(a.text, b.text) != 0);
+    give_up(&one);
+    give_up(&other);
 }
 
 TEST(verb_acquire, a_grant_is_taken_over_with_its_token_and_deadline)
@@ -97,7 +97,7 @@ TEST(verb_acquire, a_grant_is_taken_over_with_its_token_and_deadline)
     EXPECT(d.x->ok && d.x->verdict == RL_ACQUIRED && d.x->grant.token == 123);
     rl_take_over(d.x, 123, d.p.now_us);
     EXPECT(d.h->state == RL_HELD && d.h->token == 123 && !d.h->unknown);
-    EXPECT_INT(d.h->deadline_us, sent_us + GOOD_US(LEASE_MS));
+    EXPECT_INT(d.h->expiry.due_us, sent_us + GOOD_US(LEASE_MS));
     close_deed(&d);
 }
 
@@ -242,12 +242,12 @@ TEST(verb_acquire, a_reentry_prolongs_and_never_shortens)
     deed d;
     begin_reentry(&d, LEASE_MS, 20000);
     EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
-    EXPECT_INT(d.h->deadline_us, d.p.now_us + GOOD_US(20000));
-    int64_t before_us = d.h->deadline_us;
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(20000));
+    int64_t before_us = d.h->expiry.due_us;
     EXPECT(rl_part_reenter(d.x, core(&d), d.h, 1000, d.p.now_us));
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
-    EXPECT(d.x->ok && d.h->count == 3 && d.h->deadline_us == before_us);
+    EXPECT(d.x->ok && d.h->count == 3 && d.h->expiry.due_us == before_us);
     close_with_hold(&d);
 }
 
@@ -264,7 +264,7 @@ TEST(verb_acquire, a_reentry_is_not_asked_for_longer_than_the_hold_is_good)
 {
     deed d;
     begin_reentry(&d, 3000, LEASE_MS);
-    EXPECT_INT(d.x->until_us, d.h->deadline_us);
+    EXPECT_INT(d.x->until_us, d.h->expiry.due_us);
     EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
     close_with_hold(&d);
 }
@@ -283,7 +283,7 @@ TEST(verb_acquire, a_reentry_that_is_granted_after_the_deadline_is_lost)
 {
     deed d;
     begin_reentry(&d, LEASE_MS, LEASE_MS);
-    d.p.now_us = d.h->deadline_us;
+    d.p.now_us = d.h->expiry.due_us;
     EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
     expect_fault(&d, RLOCK_LOST, "lease ran out");
     EXPECT(d.h->state == RL_LOST && d.h->count == 1);
@@ -316,7 +316,7 @@ TEST(verb_acquire, a_reentry_that_failed_says_so_if_the_hold_was_lost_meanwhile)
 {
     deed d;
     begin_reentry(&d, LEASE_MS, LEASE_MS);
-    d.p.now_us = d.h->deadline_us;
+    d.p.now_us = d.h->expiry.due_us;
     EXPECT_INT(answer(&d, NOPERM), RL_DONE);
     expect_fault(&d, RLOCK_LOST, "lease ran out");
     close_with_hold(&d);

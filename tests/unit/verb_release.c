@@ -25,7 +25,7 @@ TEST(verb_release, a_release_says_what_the_protocol_wants)
     EXPECT_STR(play_word(&d.p, 0, 2), "2");
     EXPECT_STR(play_key(&d.p, 0, 1), "job");
     EXPECT_STR(play_key(&d.p, 0, 2), "rlock_queue:{job}");
-    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), d.h->holder);
+    EXPECT_STR(play_arg(&d.p, 0, HOLDER_ARG), play_holder(d.h).text);
     EXPECT_STR(play_arg(&d.p, 0, CHANNEL_ARG), "redisson_lock__channel:{job}");
     EXPECT_INT(play_args(&d.p, 0), BRIEF); /* all levels, no tombstone */
     EXPECT_INT(answer(&d, YES), RL_DONE);
@@ -194,7 +194,7 @@ TEST(verb_release, a_hold_that_expired_may_linger_on_the_server_and_is_undone)
 {
     deed d;
     open_with_hold(&d, LEASE_MS);
-    d.p.now_us = d.h->deadline_us;
+    d.p.now_us = d.h->expiry.due_us;
     release_lost(&d, RL_LOSS_EXPIRED, true);
 }
 

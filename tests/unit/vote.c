@@ -45,8 +45,10 @@ TEST(vote, each_hold_is_good_from_before_its_own_node_was_asked)
     EXPECT_INT(play_cut(&e.p, 2), RL_ASK); /* asked again, later */
     EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
     EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
-    EXPECT_INT(hold(&e, 2)->deadline_us - hold(&e, 1)->deadline_us, 100 * MS);
-    EXPECT_INT(hold(&e, 1)->deadline_us, rl_lease_deadline(first_us, LEASE_MS));
+    EXPECT_INT(hold(&e, 2)->expiry.due_us - hold(&e, 1)->expiry.due_us,
+               100 * MS);
+    EXPECT_INT(hold(&e, 1)->expiry.due_us,
+               rl_lease_deadline(first_us, LEASE_MS));
     close_owned(&e);
 }
 
@@ -217,8 +219,7 @@ static intptr_t use_the_spare(void *arg)
     rl_part *x = NULL;
     while (!x) {
         rl_mutex_lock(&c->holds.mutex);
-        x = h->spare;
-        h->spare = NULL;
+        x = rl_hold_take_spare(h);
         rl_mutex_unlock(&c->holds.mutex);
     }
     rl_part_release(x, c, h, 0, 0);

@@ -25,8 +25,7 @@ static inline rl_acquire acquire_of(wait_for *w, int64_t wait_ms)
                     .handle = w,
                     .owner = &w->p.owner,
                     .cancel = {.count = &w->cancels},
-                    .room =
-                        rl_holds_make_room(&core(w)->holds, w->p.owner.serial),
+                    .room = rl_holds_make_room(&core(w)->holds, &w->p.owner),
                     .wait_ms = wait_ms,
                     .lease_ms = LEASE_MS,
                     .listen = play_listen};
