@@ -92,16 +92,53 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
     put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare);
 }
 
+static void put_names(rl_bytes *to, const rl_hold *const *h, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rl_put_bytes(to, rl_hold_name(h[i]), h[i]->name_len);
+}
+
+static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_holder(to, h[i]);
+}
+
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
     rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n,
                 (int)n + 1);
-    for (size_t i = 0; i < n; i++)
-        rl_put_bytes(to, rl_hold_name(h[i]), h[i]->name_len);
+    put_names(to, h, n);
     rl_put_number(to, lease_ms);
+    put_holders(to, h, n);
+}
+
+void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n, int64_t lease_ms)
+{
+    rl_put_call(to, rl_hold_layout(h[0])->take_many, whole, 3 * (int)n,
+                (int)n + 1);
+    put_names(to, h, n);
     for (size_t i = 0; i < n; i++)
-        put_holder(to, h[i]);
+        put_tombstone_key(to, h[i]);
+    for (size_t i = 0; i < n; i++)
+        rl_put_token_key(to, rl_hold_name(h[i]), h[i]->name_len);
+    rl_put_number(to, lease_ms);
+    put_holders(to, h, n);
+}
+
+void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n)
+{
+    rl_put_call(to, rl_hold_layout(h[0])->free_many, whole, 2 * (int)n,
+                2 * (int)n);
+    put_names(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        put_queue(to, h[i], false);
+    put_holders(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        put_channel(to, h[i], false);
 }
 
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,

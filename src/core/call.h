@@ -43,6 +43,12 @@ void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms);
 
+/* All of them or none, whose layout has the script; and all. */
+void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n, int64_t lease_ms);
+void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n);
+
 /* Writes a token back that another server has minted. */
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 

@@ -87,14 +87,16 @@ typedef struct rl_part {
     int64_t limit_us, patience_us;
     unsigned position; /* for messages and the program: which part it is */
     /* For the round: */
-    bool due;     /* it is to be asked, or has been */
-    bool awaited; /* the round is not over without it, unless decided */
-    bool slow;    /* it took longer than its limit, */
-    bool silent;  /* and longer than its patience */
-    bool over;    /* it has ended */
-    bool heap;    /* it frees itself when it is late */
-    bool counted; /* late: it has a reference to its hold */
-    rl_way *way;  /* the driver's, to its server */
+    bool due;             /* it is to be asked, or has been */
+    bool awaited;         /* the round is not over without it, unless decided */
+    bool slow;            /* it took longer than its limit, */
+    bool silent;          /* and longer than its patience */
+    bool over;            /* it has ended */
+    bool heap;            /* it frees itself when it is late */
+    bool counted;         /* late: it has a reference to its hold */
+    rl_way *way;          /* the driver's, to its server */
+    struct rl_part *next; /* in the bundle that this one's ask is about */
+    bool refused;         /* the bundle's call was; each asks by itself */
     /* What came of it, once it is over: */
     bool ok;
     rl_outcome outcome;
@@ -225,7 +227,22 @@ static inline bool rl_hold_compares_locked(const rl_hold *h)
     return !agreed && h->unknown && h->token > 0;
 }
 
-/* For parts: their call is written, and their answer noted. */
+/* --- several in one call (core/bundle.c) ---------------------------------- */
+
+/*
+ * Lets x go in one call with the first of a bundle, which may be the only one
+ * so far: then only the first is a part of the op's round. False: they cannot,
+ * and nothing has changed.
+ */
+bool rl_bundle_join(rl_part *first, rl_part *x);
+
+/* For parts that are the first of a bundle. */
+void rl_bundle_write(const rl_part *first, rl_bytes *to);
+void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us);
+
+/* For parts: an ask of their own; their call is written, and their answer
+   noted. */
+void rl_part_begin_ask(rl_part *x, rl_script_id script);
 void rl_part_write(const rl_ask *a, rl_bytes *to);
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us);
 

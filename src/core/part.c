@@ -61,6 +61,10 @@ rl_part *rl_op_new_part(rl_op *op, size_t i)
 void rl_part_write(const rl_ask *a, rl_bytes *to)
 {
     const rl_part *x = RL_CONTAINER(a, rl_part, ask);
+    if (x->next) {
+        rl_bundle_write(x, to);
+        return;
+    }
     switch (x->verb) {
     case RL_VERB_ACQUIRE:
     case RL_VERB_REENTER:
@@ -108,6 +112,10 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     x->over = true;
     if (outcome == RL_ANSWERED)
         rl_pace_note(&x->core->pace, now_us - a->sent_us);
+    if (x->next) {
+        rl_bundle_end(x, r, now_us);
+        return;
+    }
     rl_part_note(x, r, now_us);
     rl_core *c = x->core;
     rl_hold *counted = x->counted ? x->hold : NULL;
@@ -118,14 +126,21 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_holds_put(&c->holds, counted);
 }
 
-static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
-                  int64_t now_us)
+void rl_part_begin_ask(rl_part *x, rl_script_id script)
 {
     rl_ask_init(&x->ask, script, &x->fault);
     x->ask.write = rl_part_write;
     x->ask.done = done;
-    x->ask.loads = &c->stats.script_loads;
+    x->ask.loads = &x->core->stats.script_loads;
+    x->fault.status = RLOCK_OK;
+    x->fault.text[0] = '\0';
+}
+
+static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
+                  int64_t now_us)
+{
     x->core = c;
+    rl_part_begin_ask(x, script);
     x->verb = verb;
     x->began_us = now_us;
     x->until_us = rl_command_end(c, now_us);
@@ -137,13 +152,13 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->hold = NULL;
     x->what = NULL;
     x->behind = NULL;
+    x->next = NULL;
+    x->refused = false;
     x->due = x->awaited = true;
     x->slow = x->silent = x->over = x->ok = false;
     x->way = NULL;
     x->code = 0;
     x->verdict = RL_FAILED;
-    x->fault.status = RLOCK_OK;
-    x->fault.text[0] = '\0';
     x->holder = NULL;
 }
 

@@ -71,16 +71,6 @@ static void end(rl_task *t, char letter, const rl_fault *f, int64_t now_us)
         rl_task_renewed(t, RL_NOT_ANSWERED, f, now_us);
 }
 
-/* Would each by itself fare better? */
-static bool is_refused(rl_outcome outcome, const rl_line *line,
-                       const rl_fault *f)
-{
-    if (line->failed || line->retired)
-        return false;
-    return outcome == RL_ANSWERED ||
-           (!f->transient && f->status != RLOCK_ENOMEM);
-}
-
 /* The answer was the first one's; to each it is as if it had asked itself. */
 static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                  int64_t now_us)
@@ -89,7 +79,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     const rl_ask asked = *a;
     rl_fault f = *a->fault;
     bool answered = outcome == RL_ANSWERED && r->top.len == count(first);
-    bool refused = !answered && is_refused(outcome, asked.line, &f);
+    bool refused = !answered && rl_ask_is_refused(a, outcome);
     if (outcome == RL_ANSWERED)
         rl_fault_set(&f, RLOCK_EIO, 0, "no answer of its own to a renewal");
     if (refused)

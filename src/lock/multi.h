@@ -16,6 +16,7 @@ typedef struct rl_member {
 
 typedef struct rl_multi {
     rlock base;
+    atomic_bool one_by_one; /* a server has refused to be asked for several */
     size_t n;
     rl_member member[RLOCK_MULTI_MAX]; /* in the global order */
 } rl_multi;
@@ -38,13 +39,14 @@ typedef struct rl_multi_part {
     bool inside;   /* of the client, for this round */
     bool held;     /* taken by this call, or to be released by it */
     bool fresh;    /* taken by this call, and not held before */
+    bool left;     /* not taken, for another one of its server was busy */
     rl_hold *hold; /* referenced, while inside; NULL: the call has none */
     rl_part it;
 } rl_multi_part;
 
 /* A verb of the whole in progress. */
 typedef struct rl_multi_call {
-    const rl_multi *m;
+    rl_multi *m;
     int64_t lease_ms;  /* as asked for */
     int64_t fresh_ms;  /* for now, of what is taken anew */
     int64_t until_us;  /* of the call */
@@ -70,7 +72,7 @@ typedef struct rl_multi_verb {
 } rl_multi_verb;
 
 /* False: out of memory, and the thread's error is set. */
-bool rl_multi_begin(rl_multi_call *p, const rlock *lk);
+bool rl_multi_begin(rl_multi_call *p, rlock *lk);
 void rl_multi_end(rl_multi_call *p);
 
 /* The verb, for the members that are wanted and are no Red locks. */

@@ -88,6 +88,7 @@ static void end_fresh(rl_multi_part *x, int64_t now_us)
 static void end_acquire(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
 {
     (void)p;
+    x->left = !x->it.ok && x->it.fault.status == RLOCK_OK;
     if (x->fresh)
         end_fresh(x, now_us);
     x->held = x->it.ok;
@@ -115,6 +116,24 @@ static bool is_owed(const rl_multi_part *x)
     return owed && !is_mine(x->lk);
 }
 
+/*
+ * Of one server all are taken or none. Those before the first that is busy may
+ * be free, and are asked for again without it; then another one may be, further
+ * in front.
+ */
+static bool wants_left(rl_multi_call *p, size_t from)
+{
+    bool any = false;
+    for (size_t i = from; i < p->n; i++) {
+        rl_multi_part *x = &p->part[i];
+        if (!x->held && !x->left)
+            break;
+        x->wanted = x->left;
+        any = any || x->left;
+    }
+    return any;
+}
+
 /* One try of the members from this one on that are missing. */
 static void try_missing(rl_multi_call *p, size_t from, bool may_wait)
 {
@@ -122,6 +141,7 @@ static void try_missing(rl_multi_call *p, size_t from, bool may_wait)
     p->worst.status = RLOCK_OK;
     for (size_t i = from; i < p->n; i++) {
         rl_multi_part *x = &p->part[i];
+        x->left = false;
         if (x->held)
             continue;
         gap = gap || (may_wait && rl_multi_is_single(x->lk) && is_owed(x));
@@ -134,7 +154,9 @@ static void try_missing(rl_multi_call *p, size_t from, bool may_wait)
         gap = !x->held;
         rl_multi_note(&p->worst, x->position, s);
     }
-    rl_multi_round(p, &acquire_verb);
+    do
+        rl_multi_round(p, &acquire_verb);
+    while (may_wait && wants_left(p, from));
 }
 
 /* The first member that has this one's name. */

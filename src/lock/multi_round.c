@@ -10,9 +10,9 @@
 #include "drive/caller.h"
 #include "lock/multi.h"
 
-bool rl_multi_begin(rl_multi_call *p, const rlock *lk)
+bool rl_multi_begin(rl_multi_call *p, rlock *lk)
 {
-    p->m = (const rl_multi *)lk;
+    p->m = (rl_multi *)lk;
     p->worst.status = RLOCK_OK;
     p->until_us = RL_NEVER;
     p->n = p->m->n;
@@ -103,17 +103,25 @@ static void go_out(rl_multi_part *x, const rl_multi_verb *v, int64_t now_us)
     x->inside = false;
 }
 
+/* In one call with others of its server, if there are any that it may join. */
+static void add_part(rl_multi_call *p, rl_part *x, bool alone)
+{
+    rl_op *op = &p->op.op;
+    x->op = op;
+    x->until_us = rl_min(x->until_us, p->until_us);
+    for (size_t i = 0; !alone && i < op->n; i++)
+        if (rl_bundle_join(op->part[i], x))
+            return;
+    op->part[op->n++] = x;
+}
+
 static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
 {
     rl_op *op = &p->op.op;
-    for (size_t i = 0; i < p->n; i++) {
-        rl_multi_part *x = &p->part[i];
-        if (!x->inside)
-            continue;
-        x->it.op = op;
-        x->it.until_us = rl_min(x->it.until_us, p->until_us);
-        op->part[op->n++] = &x->it;
-    }
+    bool alone = v->extends || atomic_load(&p->m->one_by_one);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->part[i].inside)
+            add_part(p, &p->part[i].it, alone);
     if (op->n == 0)
         return;
     op->quorum = op->n;
@@ -158,7 +166,9 @@ void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
             continue;
         if (v->end)
             v->end(p, x, now_us);
-        if (!x->it.ok)
+        if (x->it.refused)
+            atomic_store(&p->m->one_by_one, true);
+        if (!x->it.ok && !x->left)
             rl_multi_note(&p->worst, x->position,
                           rl_lock_fail(x->lk, &x->it.fault));
     }

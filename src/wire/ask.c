@@ -111,3 +111,11 @@ void rl_ask_refuse(rl_ask *a, int64_t now_us)
     a->tries = 0;
     rl_ask_give_up(a, now_us);
 }
+
+bool rl_ask_is_refused(const rl_ask *a, rl_outcome outcome)
+{
+    if (!a->line || a->line->failed || a->line->retired)
+        return false;
+    return outcome == RL_ANSWERED ||
+           (!a->fault->transient && a->fault->status != RLOCK_ENOMEM);
+}

@@ -72,4 +72,11 @@ void rl_ask_miss(rl_ask *a, int64_t now_us);
 /* The same for one that was never sent, for a reason that *fault tells. */
 void rl_ask_refuse(rl_ask *a, int64_t now_us);
 
+/*
+ * Has the server refused the call as such, not for the moment only, or answered
+ * what makes no sense? What was asked together fares better by itself then. For
+ * done().
+ */
+bool rl_ask_is_refused(const rl_ask *a, rl_outcome outcome);
+
 #endif

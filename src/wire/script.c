@@ -1,15 +1,17 @@
 #include "wire/script.h"
 
-#define LAYOUT(L)                                                              \
+#define LAYOUT(L, TAKE_MANY, FREE_MANY)                                        \
     {                                                                          \
         RL_SCRIPT_##L##_ACQUIRE, RL_SCRIPT_##L##_RELEASE,                      \
             RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_RENEW_MANY,                 \
             RL_SCRIPT_##L##_EXTEND, RL_SCRIPT_##L##_FORCE_RELEASE,             \
-            RL_SCRIPT_##L##_INSPECT                                            \
+            RL_SCRIPT_##L##_INSPECT, TAKE_MANY, FREE_MANY                      \
     }
 
-const rl_layout rl_layouts[RL_LAYOUTS] = {LAYOUT(HASH), LAYOUT(STRING),
-                                          LAYOUT(TIMESTAMP)};
+const rl_layout rl_layouts[RL_LAYOUTS] = {
+    LAYOUT(HASH, RL_SCRIPT_HASH_TAKE_MANY, RL_SCRIPT_HASH_FREE_MANY),
+    LAYOUT(STRING, RL_SCRIPT_STRING_TAKE_MANY, RL_SCRIPT_STRING_FREE_MANY),
+    LAYOUT(TIMESTAMP, RL_SCRIPT_COUNT, RL_SCRIPT_COUNT)};
 
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,
                  int args)

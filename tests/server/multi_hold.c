@@ -314,30 +314,71 @@ TEST(multi_hold, members_of_one_client_are_asked_in_one_round_trip)
         {extend_long, m.all, &turn, 3},  {rlock_unlock, m.all, &turn, 4},
         {rlock_unlock, m.all, &turn, 5}, {0}};
     test_thread *t = test_spawn(run_errands, list);
-    expect_one_trip(&s, "acquire", &turn, 5);
+    expect_one_trip(&s, "take_many", &turn, 1);
     expect_one_trip(&s, "acquire", &turn, 5);
     expect_one_trip(&s, "extend", &turn, 5);
     expect_one_trip(&s, "release", &turn, 5);
-    expect_one_trip(&s, "release", &turn, 5);
+    expect_one_trip(&s, "free_many", &turn, 1);
     test_join(t);
-    EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 10);
-    EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 10);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 5);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 5);
     expect_nothing_left(s.sv);
     set_end(&m, &s);
 }
 
-/* What was taken behind a busy one goes back together, too. */
-TEST(multi_hold, a_failed_try_is_undone_in_one_round_trip)
+/* One call, and nothing to undo. */
+TEST(multi_hold, a_failed_try_takes_nothing)
 {
     scene s = scene_proxied(0, 20000);
     set m = set_of(&s, "abcde");
     take_by_hand(s.sv, "c", 60000);
-    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_HOLD_REPLY, NULL);
-    waiter *w = waiter_start(m.all, 0, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
+    EXPECT_STR(strstr(rlock_last_error()->message, "member"),
+               strstr(rlock_last_error()->message, "member 3"));
+    EXPECT_INT(proxy_count(s.px, proxy_sha("take_many")), 1);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 0);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("free_many")), 0);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 0);
+    server_cmd(s.sv, "DEL c");
+    expect_nothing_left(s.sv);
+    set_end(&m, &s);
+}
+
+/* A round trip for what was taken of the one server, whatever the others do. */
+TEST(multi_hold, what_a_failed_try_took_elsewhere_goes_back_in_one_call)
+{
+    scene s = scene_proxied(0, 20000), t = scene_start(0, 0);
+    set m = set_across(&s, "ace", &t, "bd");
+    take_by_hand(t.sv, "d", 60000);
+    EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("take_many")), 1);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("free_many")), 1);
+    EXPECT(set_is_at(&m, 0, 0) && set_is_at(&m, 1, 0) && set_is_at(&m, 2, 0));
+    server_cmd(t.sv, "DEL d");
+    set_end_across(&m, &s, &t);
+}
+
+/* Those before the first that is busy, which were left at first because of it;
+   twice, as another one is busy by the time that they are asked for. */
+TEST(multi_hold, a_wait_holds_what_stands_before_the_first_that_is_busy)
+{
+    scene s = scene_proxied(0, 20000);
+    set m = set_of(&s, "abcde");
+    take_by_hand(s.sv, "e", 60000);
+    proxy_rule(s.px, proxy_sha("take_many"), 1, PROXY_HOLD_REPLY, NULL);
+    waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(10000, proxy_fired(s.px));
+    take_by_hand(s.sv, "c", 60000);
     proxy_let_go(s.px);
-    EXPECT_STATUS(waiter_end(w), RLOCK_BUSY);
-    EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 5);
-    EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 4);
+    EVENTUALLY(10000, set_is_at(&m, 0, 1) && set_is_at(&m, 1, 1));
+    asleep(s.sv, "c", s.cl);
+    EXPECT(set_is_at(&m, 3, 0));
+    EXPECT_INT(proxy_count(s.px, proxy_sha("take_many")), 3);
+    server_cmd(s.sv, "DEL c");
+    EVENTUALLY(20000, set_is_at(&m, 3, 1));
+    server_cmd(s.sv, "DEL e");
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EXPECT(set_all_at(&m, 1));
+    waiter_end(w);
     set_end(&m, &s);
 }

@@ -164,14 +164,14 @@ static intptr_t wait_and_let_go(void *arg)
  * takes the lock only then. Load makes that longer, never shorter.
  */
 static void expect_way_made(scene *s, proxy *px, rlock_client *cl, rlock *mine,
-                            rlock *theirs)
+                            rlock *theirs, const char *script)
 {
     delay d = {.px = s->px, .ms = 50};
     EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
     waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
     asleep(s->sv, "a", cl);
     proxy_freeze(px, true);
-    proxy_rule(s->px, proxy_sha("release"), 1, PROXY_HOLD_REPLY, NULL);
+    proxy_rule(s->px, proxy_sha(script), 1, PROXY_HOLD_REPLY, NULL);
     test_thread *t = test_spawn(wait_and_let_go, &d);
     EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(mine, SOON, RLOCK_WATCHDOG), RLOCK_OK);
@@ -206,8 +206,8 @@ TEST(multi_waiting, who_takes_it_again_and_again_keeps_nobody_waiting)
     opts.uri = proxy_uri(px);
     rlock_client *cl = server_client(s.sv, &opts);
     set mine = set_of(&s, "ab"), theirs = set_of_client(s.sv, cl, "ab");
-    expect_way_made(&s, px, cl, mine.lk[0], theirs.lk[0]);
-    expect_way_made(&s, px, cl, mine.all, theirs.all);
+    expect_way_made(&s, px, cl, mine.lk[0], theirs.lk[0], "release");
+    expect_way_made(&s, px, cl, mine.all, theirs.all, "free_many");
     for (int i = 0; i < 5; i++)
         expect_handed_over(s.sv, cl, mine.all, theirs.all);
     set_free(&mine);

@@ -188,6 +188,27 @@ static void call_renew_many(chance *c, command_line *to)
         say_word(to, holder(which[i]));
 }
 
+/* Keys and holders of so many, mostly different ones. */
+static void call_many(chance *c, command_line *to, bool takes)
+{
+    size_t n = 1 + (size_t)chance_below(c, NAMES);
+    size_t first = (size_t)chance_below(c, NAMES);
+    static const int taken[] = {0, 3, 1}, freed[] = {0, 2};
+    size_t groups = takes ? 3 : 2;
+    int who = (int)chance_below(c, HOLDERS);
+    say_number(to, (int64_t)(n * groups));
+    for (size_t k = 0; k < groups; k++)
+        for (size_t i = 0; i < n; i++)
+            say_key(to, names[(first + i) % NAMES], (takes ? taken : freed)[k],
+                    who);
+    if (takes)
+        say_lease(c, to);
+    for (size_t i = 0; i < n; i++)
+        say_word(to, holder(who));
+    for (size_t i = 0; !takes && i < n; i++)
+        say_word(to, "redisson_lock__channel:{x}");
+}
+
 static void call_short(chance *c, command_line *to, const char *name,
                        rl_script_id id)
 {
@@ -213,10 +234,13 @@ static void call_short(chance *c, command_line *to, const char *name,
 static void call_layout(chance *c, command_line *to, const char *name,
                         const rl_layout *l)
 {
-    rl_script_id all[] = {
-        l->acquire, l->acquire,       l->acquire, l->release, l->release,
-        l->renew,   l->force_release, l->extend,  l->inspect, l->renew_many};
-    rl_script_id id = all[chance_below(c, 10)];
+    rl_script_id all[] = {l->acquire,   l->acquire,       l->acquire,
+                          l->release,   l->release,       l->renew,
+                          l->extend,    l->inspect,       l->renew_many,
+                          l->take_many, l->force_release, l->free_many};
+    rl_script_id id = all[chance_below(c, 12)];
+    if (id == RL_SCRIPT_COUNT)
+        id = l->acquire;
     int who = (int)chance_below(c, HOLDERS);
     to->argv[1].at = rl_scripts[id].sha1;
     to->argv[1].len = 40;
@@ -228,6 +252,8 @@ static void call_layout(chance *c, command_line *to, const char *name,
         call_lease(c, to, name, who);
     } else if (id == l->renew_many) {
         call_renew_many(c, to);
+    } else if (id == l->take_many || id == l->free_many) {
+        call_many(c, to, id == l->take_many);
     } else if (id == l->inspect) {
         say_word(to, "1");
         say_key(to, name, 0, 0);

@@ -95,6 +95,13 @@ static void expect_layout(rlock_layout layout, const char *name)
     expect_name(l->extend, name, "extend");
     expect_name(l->force_release, name, "force_release");
     expect_name(l->inspect, name, "inspect");
+    if (layout == RLOCK_LAYOUT_TIMESTAMP) {
+        EXPECT(l->take_many == RL_SCRIPT_COUNT);
+        EXPECT(l->free_many == RL_SCRIPT_COUNT);
+        return;
+    }
+    expect_name(l->take_many, name, "take_many");
+    expect_name(l->free_many, name, "free_many");
 }
 
 TEST_CASE(script, the_hash_layout_has_its_scripts,

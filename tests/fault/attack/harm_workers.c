@@ -134,14 +134,21 @@ static bool hits(const fault *f, int proc)
     return f->proc < 0 || f->proc == proc;
 }
 
-/* Renewals go one by one or together, as they fall due. */
+/*
+ * Renewals go one by one or together, as they fall due; what is done with the
+ * members of a Multi lock does so, too.
+ */
 static const char *needle(nemesis *n, const nemesis_kind *k)
 {
+    static const char *const many[][2] = {{"renew", "renew_many"},
+                                          {"acquire", "take_many"},
+                                          {"release", "free_many"}};
     if (!k->script)
         return "";
-    bool together =
-        strcmp(k->script, "renew") == 0 && attack_pick(&n->rng, 4) == 0;
-    return proxy_sha(together ? "renew_many" : k->script);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        if (strcmp(k->script, many[i][0]) == 0 && attack_pick(&n->rng, 4) == 0)
+            return proxy_sha(many[i][1]);
+    return proxy_sha(k->script);
 }
 
 static void set_rules(nemesis *n, const fault *f)
