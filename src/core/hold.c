@@ -31,10 +31,10 @@ const char *rl_loss_text(rl_loss why)
 static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
-    h->expiry.due_us =
-        h->renewed ? rl_min(deadline_us, h->limit_us) : deadline_us;
-    rl_heap_set(&t->expiry, &h->expiry, h->expiry.due_us);
-    rl_holds_nudge_locked(t, RL_NOTIFIER, h->expiry.due_us);
+    if (h->renewed)
+        deadline_us = rl_min(deadline_us, h->limit_us);
+    rl_heap_set(&t->expiry, &h->expiry, deadline_us);
+    rl_holds_nudge_locked(t, RL_NOTIFIER, deadline_us);
 }
 
 /* Since when may the server not have it? RL_NEVER: it had it until now. */
