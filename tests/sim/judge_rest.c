@@ -222,7 +222,8 @@ static void judge_server(world *w, server *s)
     int64_t lease_us = w->set.watchdog_ms * 5 * MS;
     int64_t longest_us =
         rl_max(60 * S, lease_us) + 70 * S + w->set.steps_back_us;
-    s->store.now_us = server_now(s);
+    /* What has run out for its owner has so here when the margin is over. */
+    s->store.now_us = server_now(s) + lease_us / 100 + 2 * MS;
     store_count(&s->store);
     look_at_keys(w, s, is_left, "whose owner has let go of it");
     s->store.now_us = server_now(s) + lease_us;
