@@ -65,7 +65,6 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.answered = answered;
     a->slot.failed = failed;
     a->slot.line = NULL;
-    a->slot.replies = rl_scripts[script].replies;
     a->next = RL_ASK_IDLE;
     a->once = a->whole = a->last = a->unknown = false;
     a->tries = RL_ASK_TRIES;
@@ -78,6 +77,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
 void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
 {
     a->line = l;
+    a->slot.replies = rl_scripts[a->script].replies;
     a->sent_us = now_us;
     a->next = RL_ASK_WAITS;
     if (a->whole && a->loads)
