@@ -83,6 +83,10 @@ if refused(redis.pcall('ZRANK', KEYS[2], 'm')) then
     warnings[#warnings + 1] = 'ZRANK is not allowed, so when a lease runs ' ..
         'out all who wait ask at once'
 end
+if refused(redis.pcall('ZRANGE', KEYS[2], 0, 0)) then
+    warnings[#warnings + 1] = 'ZRANGE is not allowed, so threads of one ' ..
+        'client do not hand locks over to each other'
+end
 
 local memory = redis.pcall('INFO', 'memory')
 if type(memory) == 'string' then

@@ -173,7 +173,7 @@ typedef struct rlock_stats {
     uint64_t renewals;           /* leases prolonged by the watchdog */
     uint64_t renew_failures;     /* renewals that failed once; retried */
     uint64_t lost;               /* holds lost */
-    uint64_t wakeups;            /* rings that woke a waiter */
+    uint64_t wakeups;            /* rings that woke a waiter, and hand-overs */
     uint64_t wakeups_futile;     /* of them, those that found it busy again */
     uint64_t reconnects;         /* connections opened after one broke */
     uint64_t script_loads;       /* scripts sent whole: the server lacked it */

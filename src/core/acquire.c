@@ -8,10 +8,12 @@
  *
  * A lock that nobody here waits for is tried at once, and a room is entered
  * only when it is busy. Who waits is in a room; only its front tries, and gives
- * this client's bell, once somebody hears it. A ring may be lost, so the front
- * looks by itself, too.
+ * this client's bell, once somebody hears it. A ring may be lost, so all look
+ * by themselves, too, if only to see whether they are the front. While it
+ * sleeps, a thread that unlocks may hand the lock over to it (core/handover.c).
  */
 #include "core/acquire.h"
+#include "core/handover.h"
 
 #define FIRST_PAUSE_US (20 * 1000)
 #define LAST_PAUSE_US  (500 * 1000)
@@ -40,7 +42,19 @@ static rl_next sleep_until(rl_acquire *a, int64_t until_us)
 {
     a->phase = RL_PHASE_WAIT;
     a->op.sleep_us = rl_min(until_us, a->wait_until_us);
+    rl_room_rest(&a->home->rooms, &a->waiter, a->draft, a->wait_until_us);
     return RL_SLEEP;
+}
+
+/*
+ * The same for who has to wait for another one. It says so only now, when it
+ * may be offered the lock.
+ */
+static rl_next wait_until(rl_acquire *a, int64_t until_us)
+{
+    rl_next next = sleep_until(a, until_us);
+    contend(a);
+    return next;
 }
 
 static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
@@ -56,6 +70,7 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     a->contended = false;
     if (a->waiter.room && status == RLOCK_OK)
         rl_room_answered(&c->rooms, &a->waiter);
+    a->waiter.quiet = status == RLOCK_OK && rl_scope_hands_over(a->what->scope);
     if (a->waiter.room)
         queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
     a->phase = RL_PHASE_LEAVE;
@@ -95,8 +110,7 @@ static rl_next line_up(rl_acquire *a, int64_t now_us)
         return sleep_until(a, a->held_back_us);
     if (rl_room_is_front(rooms, &a->waiter))
         return begin_try(a, now_us);
-    contend(a);
-    return sleep_until(a, RL_NEVER);
+    return wait_until(a, now_us + rl_jitter(RL_LOOK_US));
 }
 
 static bool enter_room(rl_acquire *a)
@@ -160,12 +174,13 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     /* Before it entered, a cancel could not wake it. */
     if (is_canceled(a))
         return give_up(a, RLOCK_CANCELED, now_us);
-    contend(a);
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
-                     (busy && a->waiter.heard)))
+                     (busy && a->waiter.heard))) {
+        contend(a);
         return line_up(a, now_us);
-    return sleep_until(a, again_us);
+    }
+    return wait_until(a, again_us);
 }
 
 static rl_next after_try(rl_acquire *a, int64_t now_us)
@@ -201,6 +216,16 @@ static rl_next time_is_up(rl_acquire *a, int64_t now_us)
     return a->failing ? fail(a, now_us) : give_up(a, RLOCK_TIMEOUT, now_us);
 }
 
+/* Whatever else has come: it would be nobody's. */
+static rl_next handed(rl_acquire *a, int64_t now_us)
+{
+    rl_add(&a->home->stats.wakeups, 1);
+    a->rung = false;
+    a->asked = true;
+    a->contest->handed(a, now_us);
+    return after_try(a, now_us);
+}
+
 static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
 {
     if (why == RL_WAKE_CLOSE)
@@ -209,6 +234,8 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         return give_up(a, RLOCK_CANCELED, now_us);
     if (a->contest->look)
         a->contest->look(a);
+    if (why == RL_WAKE_LOOK)
+        a->held_back_us = rl_room_held_back_until(&a->home->rooms, &a->waiter);
     a->rung = a->rung || why == RL_WAKE_RUNG;
     if (why == RL_WAKE_RUNG)
         rl_add(&a->home->stats.wakeups, 1);
@@ -216,6 +243,19 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         return time_is_up(a, now_us);
     int64_t at_us = a->rung ? a->contest->rung(a, now_us) : now_us;
     return at_us > now_us ? sleep_until(a, at_us) : line_up(a, now_us);
+}
+
+static rl_next rise(rl_acquire *a, rl_wake why, int64_t now_us)
+{
+    switch (rl_room_rise(&a->home->rooms, &a->waiter, why)) {
+    case RL_HANDED:
+        return handed(a, now_us);
+    case RL_OFFERED:
+        a->op.sleep_us = RL_NEVER; /* an offer is resolved, and wakes us */
+        return RL_SLEEP;
+    default:
+        return woken(a, why, now_us);
+    }
 }
 
 static rl_next begin(rl_acquire *a, int64_t now_us)
@@ -237,7 +277,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
     case RL_PHASE_BEGIN:
         return begin(a, now_us);
     case RL_PHASE_WAIT:
-        return woken(a, why, now_us);
+        return rise(a, why, now_us);
     case RL_PHASE_LEAVE:
         if (a->op.part[0] != &a->one)
             rl_op_let_go(&a->op);

@@ -18,6 +18,9 @@ typedef enum rl_try {
     RL_TRY_MORE    /* another round is needed to know */
 } rl_try;
 
+/* How often a waiter looks by itself, lest it missed something. */
+#define RL_LOOK_US (2000 * 1000)
+
 typedef struct rl_contest {
     /* Makes the parts of a try. Otherwise status and fault say why not. */
     bool (*begin)(rl_acquire *a, int64_t now_us);
@@ -27,6 +30,9 @@ typedef struct rl_contest {
     void (*attend)(rl_acquire *a);
     /* It was woken; what concerns it elsewhere? NULL with attend. */
     void (*look)(rl_acquire *a);
+    /* A try that another thread made has been granted: judge() is next. NULL:
+       nobody makes any. */
+    void (*handed)(rl_acquire *a, int64_t now_us);
     /* A ring came; when to try. */
     int64_t (*rung)(rl_acquire *a, int64_t now_us);
     /* The wait is over: who is to be told? True: a round has been made. */

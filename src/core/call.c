@@ -73,6 +73,24 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
 }
 
+void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
+                       const rl_hold *next, const rl_request *r,
+                       int64_t patience_us)
+{
+    const char *name = rl_hold_name(h);
+    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, 6);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_token_key(to, name, h->name_len);
+    put_tombstone_key(to, next);
+    rl_put_queue_key(to, name, h->name_len);
+    put_holder(to, h);
+    put_holder(to, next);
+    rl_put_number(to, r->lease_ms);
+    rl_put_number(to, patience_us);
+    put_channel(to, h, false);
+    rl_put_text(to, r->bell);
+}
+
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
                            const rl_hold *h, int64_t lease_ms, bool compare)
 {

@@ -30,6 +30,15 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet);
 
 /*
+ * Frees a hold and grants another, a draft, in its place; or only frees it,
+ * should somebody have waited for longer than patience_us. bell: as in a
+ * request; it leaves the queue.
+ */
+void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
+                       const rl_hold *next, const rl_request *r,
+                       int64_t patience_us);
+
+/*
  * compare: a late copy of the hold's own acquire may make the server believe in
  * it again, after it has been forced and others had the lock. The tokens tell:
  * such a hold says its own, and is gone if there is a later one.

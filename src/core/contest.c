@@ -5,10 +5,10 @@
  * to the server.
  */
 #include "core/acquire.h"
+#include "core/handover.h"
 
-/* How often a waiter looks by itself, lest it missed a ring. */
-#define FALLBACK_POLL_US (2000 * 1000)
-/* The same when the holder is a program that does not ring. */
+/* How often a waiter looks by itself when the holder is a program that does not
+ * ring. */
 #define FOREIGN_POLL_US (250 * 1000)
 
 /*
@@ -30,6 +30,19 @@ static bool make_draft(rl_acquire *a)
     if (!a->draft)
         rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory or randomness");
     return a->draft != NULL;
+}
+
+/* From now on the lock may be handed over to it; or not, without memory. */
+static void attend(rl_acquire *a)
+{
+    if (!a->draft && rl_scope_hands_over(a->what->scope))
+        make_draft(a);
+}
+
+static void handed(rl_acquire *a, int64_t now_us)
+{
+    rl_part_acquire(&a->one, a->home, a->draft, a->lease_ms, now_us);
+    rl_note_handed(&a->one, &a->waiter, now_us);
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)
@@ -54,7 +67,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
 static int64_t look_at(const rl_grant *g, int64_t now_us)
 {
     int64_t at_us =
-        now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : FALLBACK_POLL_US);
+        now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : RL_LOOK_US);
     int64_t behind_us = g->rank > 0 ? g->rank * BEHIND_US : 0;
     if (g->ttl_ms >= 0)
         at_us =
@@ -114,5 +127,9 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     return true;
 }
 
-const rl_contest rl_contest_one = {
-    .begin = begin, .judge = judge, .rung = rung, .leave = leave};
+const rl_contest rl_contest_one = {.begin = begin,
+                                   .judge = judge,
+                                   .attend = attend,
+                                   .handed = handed,
+                                   .rung = rung,
+                                   .leave = leave};

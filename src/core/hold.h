@@ -349,6 +349,13 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
     RL_REQUIRES(&t->mutex);
 
 /*
+ * Who waits for it here sleeps, and counts on who has it to hand it over, which
+ * is not to be. A client's holds are its core's.
+ */
+void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+
+/*
  * Takes the hold out of the table, if it is there; the caller gets the table's
  * reference.
  */

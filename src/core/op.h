@@ -32,8 +32,8 @@
 typedef enum rl_verb {
     RL_VERB_ACQUIRE, /* of a draft */
     RL_VERB_REENTER, /* one level more */
-    RL_VERB_RELEASE,
-    RL_VERB_UNDO, /* a release of what may have been granted */
+    RL_VERB_RELEASE, /* or a hand-over, if it says who its heir is */
+    RL_VERB_UNDO,    /* a release of what may have been granted */
     RL_VERB_EXTEND,
     RL_VERB_RAISE, /* a token that another server has minted */
     RL_VERB_LEAVE, /* the lock's queue */
@@ -76,6 +76,8 @@ typedef struct rl_part {
     bool quiet;            /* of an undo: nobody is rung */
     bool compare;          /* of an extend: tokens; see core/call.h */
     int level;             /* to leave, of a release */
+    rl_waiter *heir;       /* of a release: who is offered the lock; NULL: none,
+                              it is freed */
     int64_t began_us;
     int64_t until_us;  /* when to stop asking */
     int64_t before_us; /* of an extend: the hold's deadline before; 0: it was
@@ -191,6 +193,9 @@ rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
 /* Reads an acquire's reply, for a level; RL_FAILED fills *f. */
 rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g,
                          rl_fault *f);
+
+/* A grant has come for the part's draft: is it in time for its lease? */
+void rl_note_granted(rl_part *x, int64_t now_us);
 
 /* The grant is accepted: the table takes over the draft's reference. */
 void rl_take_over(rl_part *x, uint64_t token, int64_t now_us);

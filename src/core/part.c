@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/op.h"
+#include "core/handover.h"
 
 static rl_next once(rl_op *op, rl_wake why, int64_t now_us)
 {
@@ -72,7 +72,10 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
         break;
     case RL_VERB_RELEASE:
     case RL_VERB_UNDO:
-        rl_call_release(to, a->whole, x->hold, x->level, x->quiet);
+        if (x->heir)
+            rl_hand_over_write(x, to);
+        else
+            rl_call_release(to, a->whole, x->hold, x->level, x->quiet);
         break;
     case RL_VERB_EXTEND:
         rl_call_extend(to, a->whole, x->hold, x->request.lease_ms, x->compare);
@@ -149,6 +152,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->request = (rl_request){.level = 1, .bell = ""};
     x->renewed = x->quiet = x->compare = x->counted = false;
     x->level = 0;
+    x->heir = NULL;
     x->hold = NULL;
     x->what = NULL;
     x->behind = NULL;

@@ -96,9 +96,23 @@ static rl_waiter *front_of(const rl_room *room)
     return first ? RL_CONTAINER(first, rl_waiter, link) : NULL;
 }
 
-static void wake(const rl_waiter *w, rl_wake why)
+void rl_waiter_wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
 {
+    (void)r;
+    w->ends = w->ends || why >= RL_WAKE_CANCEL;
+    if (w->rest == RL_OFFERED || w->rest == RL_HANDED) {
+        w->withheld = why > w->withheld ? why : w->withheld;
+        return;
+    }
+    w->rest = RL_AWAKE;
     w->waker->wake(w->waker, why, 0);
+}
+
+rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t scope)
+{
+    const rl_room *room = find_locked(r, name, len, scope);
+    return room ? front_of(room) : NULL;
 }
 
 bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
@@ -113,7 +127,7 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
     if (w->room)
         rl_list_add_last(&w->room->waiters, &w->link);
     if (w->room && r->closed)
-        wake(w, RL_WAKE_CLOSE);
+        rl_waiter_wake_locked(r, w, RL_WAKE_CLOSE);
     rl_mutex_unlock(&r->mutex);
     return w->room != NULL;
 }
@@ -129,10 +143,10 @@ bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
         room->queued = false;
         room->ticket = 0;
     }
-    const rl_waiter *next = front_of(room);
+    rl_waiter *next = front_of(room);
     if (next) {
-        if (was_front)
-            wake(next, RL_WAKE_LOOK);
+        if (was_front && !w->quiet)
+            rl_waiter_wake_locked(r, next, RL_WAKE_LOOK);
     } else {
         must_leave = room->queued;
         remove_locked(r, room);
@@ -359,20 +373,20 @@ bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
     ring it = {name, len, why, false};
     rl_mutex_lock(&r->mutex);
     for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
-        const rl_room *room = find_locked(r, name, len, scope);
-        if (room)
-            wake(front_of(room), why);
-        it.heard = it.heard || room;
+        rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+        if (front)
+            rl_waiter_wake_locked(r, front, why);
+        it.heard = it.heard || front;
     }
     rl_map_each_of(&r->listeners, rl_hash(name, len, 0), wake_listener, &it);
     rl_mutex_unlock(&r->mutex);
     return it.heard;
 }
 
-static void look_again(rl_map_node *n, void *arg)
+static void look_again(rl_map_node *n, void *rooms) RL_UNCHECKED
 {
-    (void)arg;
-    wake(front_of(RL_CONTAINER(n, rl_room, node)), RL_WAKE_LOOK);
+    rl_waiter_wake_locked(rooms, front_of(RL_CONTAINER(n, rl_room, node)),
+                          RL_WAKE_LOOK);
 }
 
 void rl_rooms_hear(rl_rooms *r)
@@ -380,7 +394,7 @@ void rl_rooms_hear(rl_rooms *r)
     ring it = {.why = RL_WAKE_LOOK};
     rl_mutex_lock(&r->mutex);
     atomic_store(&r->hears, true);
-    rl_map_each(&r->map, look_again, NULL);
+    rl_map_each(&r->map, look_again, r);
     rl_map_each(&r->listeners, wake_listener, &it);
     rl_mutex_unlock(&r->mutex);
 }
@@ -396,26 +410,33 @@ void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)
     const rl_room *room = find_locked(r, what->name, what->len, what->scope);
     for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
          k = rl_list_next(&room->waiters, k)) {
-        const rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
+        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
         if (w->handle == handle)
-            wake(w, RL_WAKE_CANCEL);
+            rl_waiter_wake_locked(r, w, RL_WAKE_CANCEL);
     }
     rl_mutex_unlock(&r->mutex);
 }
 
-static void wake_room(rl_map_node *n, void *why)
+typedef struct waking {
+    rl_rooms *rooms;
+    rl_wake why;
+} waking;
+
+static void wake_room(rl_map_node *n, void *arg) RL_UNCHECKED
 {
     const rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const waking *it = arg;
     for (rl_link *k = rl_list_first(&room->waiters); k;
          k = rl_list_next(&room->waiters, k))
-        wake(RL_CONTAINER(k, rl_waiter, link), *(const rl_wake *)why);
+        rl_waiter_wake_locked(it->rooms, RL_CONTAINER(k, rl_waiter, link),
+                              it->why);
 }
 
 void rl_rooms_cancel_all(rl_rooms *r)
 {
-    rl_wake why = RL_WAKE_CANCEL;
+    waking it = {r, RL_WAKE_CANCEL};
     rl_mutex_lock(&r->mutex);
-    rl_map_each(&r->map, wake_room, &why);
+    rl_map_each(&r->map, wake_room, &it);
     rl_mutex_unlock(&r->mutex);
 }
 
@@ -427,10 +448,10 @@ static void wake_attending(rl_map_node *n, void *arg)
 
 void rl_rooms_close(rl_rooms *r)
 {
-    rl_wake why = RL_WAKE_CLOSE;
+    waking it = {r, RL_WAKE_CLOSE};
     rl_mutex_lock(&r->mutex);
     r->closed = true;
-    rl_map_each(&r->map, wake_room, &why);
+    rl_map_each(&r->map, wake_room, &it);
     rl_map_each(&r->listeners, wake_attending, NULL);
     rl_mutex_unlock(&r->mutex);
 }

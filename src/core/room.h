@@ -26,12 +26,28 @@
 
 typedef struct rl_room rl_room;
 
+/* Of a waiter, for who unlocks here; see core/handover.c. */
+typedef enum rl_rest {
+    RL_AWAKE,   /* it looks by itself */
+    RL_ASLEEP,  /* the lock may be offered to it */
+    RL_OFFERED, /* it waits for what comes of that; nothing wakes it */
+    RL_HANDED   /* the lock is its own; nothing wakes it but that */
+} rl_rest;
+
 typedef struct rl_waiter {
     rl_link link;
     rl_room *room;      /* fixed; NULL: it is in none */
     const void *handle; /* fixed; whose rlock_cancel() ends the wait */
     rl_waker *waker;    /* fixed */
     bool heard;         /* fixed; the bell was heard when it entered */
+    bool quiet;         /* its owner's: when it leaves, nobody is woken */
+    bool ends;          /* a cancel or a close has come */
+    rl_rest rest;
+    rl_wake withheld;      /* while offered: what has come meanwhile */
+    struct rl_hold *draft; /* while asleep: what can be granted; or NULL */
+    int64_t until_us;      /* while asleep: when the wait is over */
+    uint64_t token;        /* of the grant, once handed; */
+    int64_t sent_us;       /* and when that was asked for */
 } rl_waiter;
 
 struct rl_room {
@@ -41,6 +57,7 @@ struct rl_room {
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
     int64_t busy_us;   /* when the server last said that it is held */
+    int64_t turn_us;   /* since when it is handed over here; 0: it is not */
     bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
     uint64_t scope;    /* fixed */
@@ -88,14 +105,23 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
                    const void *handle, rl_waker *waker);
 
 /*
- * Goes away; the next in line is woken to take over. acquired: the script has
- * taken the client out of the server's queue. True: nobody is left in the
- * room, the server's queue may still have this client, and the caller has to
- * take it out (or to pass on a ring that was meant for it).
+ * Goes away; the next in line is woken to take over, unless w->quiet: who ends
+ * the hold will think of it. acquired: the script has taken the client out of
+ * the server's queue. True: nobody is left in the room, the server's queue may
+ * still have this client, and the caller has to take it out (or to pass on a
+ * ring that was meant for it).
  */
 bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired);
 
 bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
+
+/* The front of that room; NULL: nobody waits there. */
+rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t scope) RL_REQUIRES(&r->mutex);
+
+/* Wakes it, or keeps that back until an offer is resolved. */
+void rl_waiter_wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
+    RL_REQUIRES(&r->mutex);
 
 /*
  * For the front only: its place in the server's queue, before a try with a

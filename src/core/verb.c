@@ -16,18 +16,12 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "core/handover.h"
 #include "core/holder.h"
-#include "core/op.h"
-
-/* The thread of the next owner has to be woken, and has a way to go. */
-#define WAKE_UP_US 200
-
-/* Of several, who has few rings waits for more of them. */
-#define WAKE_UP_OF_SEVERAL_US 4000
-#define LONGEST_HOLD_BACK_US  (20 * 1000)
+#include "core/verb.h"
 
 /* The fault of a call about a hold that is lost. */
-static rlock_status lost(rl_fault *f, rl_loss why)
+rlock_status rl_lost(rl_fault *f, rl_loss why)
 {
     return rl_fault_set(f, RLOCK_LOST, 0, "%s", rl_loss_text(why));
 }
@@ -37,7 +31,7 @@ static rlock_status lost(rl_fault *f, rl_loss why)
  * node of a Red lock may have granted it anew since this was asked, and an
  * answer that was late is not about that.
  */
-static void note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
+void rl_note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
 {
     rl_holds *t = &x->core->holds;
     rl_hold *h = x->hold;
@@ -47,16 +41,16 @@ static void note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
         rl_hold_lose_locked(t, h, why, now_us);
     why = h->loss;
     rl_mutex_unlock(&t->mutex);
-    lost(f, why);
+    rl_lost(f, why);
 }
 
 /* A call failed: because of the hold, should that have been lost meanwhile. */
-static void note_failure(rl_part *x, int64_t now_us)
+void rl_note_failure(rl_part *x, int64_t now_us)
 {
     rl_holds *t = &x->core->holds;
     rl_fault foreign = x->fault;
     if (foreign.status == RLOCK_EWRONGTYPE) {
-        note_loss(x, RL_LOSS_FOREIGN, &x->fault, now_us);
+        rl_note_loss(x, RL_LOSS_FOREIGN, &x->fault, now_us);
         x->fault = foreign;
         return;
     }
@@ -65,7 +59,7 @@ static void note_failure(rl_part *x, int64_t now_us)
     rl_loss why = x->hold->loss;
     rl_mutex_unlock(&t->mutex);
     if (!valid)
-        lost(&x->fault, why);
+        rl_lost(&x->fault, why);
 }
 
 /* --- acquire ------------------------------------------------------------- */
@@ -149,6 +143,14 @@ static void came_too_late(rl_part *x)
                  (long long)x->request.lease_ms);
 }
 
+static void check_grant(rl_part *x, int64_t now_us)
+{
+    if (x->verdict == RL_ACQUIRED &&
+        rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) <= now_us)
+        came_too_late(x);
+    x->ok = x->verdict == RL_ACQUIRED;
+}
+
 static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     x->grant.sent_us = x->ask.sent_us;
@@ -158,10 +160,7 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
         x->ask.unknown = true;
     if (x->verdict == RL_BUSY)
         rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
-    if (x->verdict == RL_ACQUIRED &&
-        rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) <= now_us)
-        came_too_late(x);
-    x->ok = x->verdict == RL_ACQUIRED;
+    check_grant(x, now_us);
 }
 
 /* What the answer means for the draft. */
@@ -169,6 +168,13 @@ static void note_draft(rl_part *x, int64_t now_us)
 {
     x->hold->unknown = x->hold->unknown || x->ask.unknown;
     rl_hold_expect(x->hold, now_us, x->request.lease_ms);
+}
+
+void rl_note_granted(rl_part *x, int64_t now_us)
+{
+    x->verdict = RL_ACQUIRED;
+    check_grant(x, now_us);
+    note_draft(x, now_us);
 }
 
 void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
@@ -180,7 +186,7 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
     rl_mutex_unlock(&t->mutex);
 }
 
-static void drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
+void rl_drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
 {
     rl_mutex_lock(&c->holds.mutex);
     rl_hold_drop_locked(&c->holds, h, undo, now_us);
@@ -189,7 +195,7 @@ static void drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
 
 void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    drop(c, draft, draft->unknown, now_us);
+    rl_drop(c, draft, draft->unknown, now_us);
 }
 
 /*
@@ -277,84 +283,14 @@ static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
     if (r)
         v = rl_grant_read(r, x->request.level, &g, &x->fault);
     if (v == RL_FAILED) {
-        note_failure(x, now_us);
+        rl_note_failure(x, now_us);
     } else if (v != RL_ACQUIRED) {
-        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+        rl_note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
     } else if (x->op) {
         x->ok = count_up(x, &g, now_us);
         if (!x->ok)
-            note_loss(x, RL_LOSS_EXPIRED, &x->fault, now_us);
+            rl_note_loss(x, RL_LOSS_EXPIRED, &x->fault, now_us);
     }
-}
-
-/* --- release ------------------------------------------------------------- */
-
-/* The server does not know the hold any more, after it left the table. */
-static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f)
-{
-    rl_holds *t = &x->core->holds;
-    rl_mutex_lock(&t->mutex);
-    rl_hold_report_loss_locked(t, x->hold, why);
-    rl_mutex_unlock(&t->mutex);
-    lost(f, why);
-}
-
-/*
- * A release rang another client, which has the same way to the server as this
- * one, and a thread to wake: the next comer here is held back.
- */
-static void hold_back(const rl_part *x, int64_t now_us)
-{
-    const rl_hold *h = x->hold;
-    int64_t us = now_us - x->ask.sent_us + WAKE_UP_US;
-    if (h->scope >= RL_SINGLE_SCOPES)
-        us += WAKE_UP_OF_SEVERAL_US;
-    rl_rooms_hold_back(&x->core->rooms, rl_hold_name(h), h->name_len,
-                       now_us + rl_min(us, LONGEST_HOLD_BACK_US));
-}
-
-/* The last unlock. What stays unknown is left to the keeper. */
-static void note_free(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    bool undo;
-    if (r) {
-        long long code = r->top.integer % RL_UNBURIED;
-        /* Gone, after a try whose answer was lost: it was that one. */
-        x->ok = code > 0 || x->ask.unknown;
-        if (!x->ok)
-            lost_at_release(x, RL_LOSS_GONE, &x->fault);
-        if (code == 2)
-            hold_back(x, now_us);
-        undo = r->top.integer >= RL_UNBURIED;
-    } else {
-        rl_fault ignored;
-        undo = x->fault.status != RLOCK_EWRONGTYPE;
-        if (!undo)
-            lost_at_release(x, RL_LOSS_FOREIGN, &ignored);
-    }
-    drop(x->core, x->hold, undo, now_us);
-    x->hold = NULL;
-}
-
-static void note_release(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    if (x->level == 0)
-        note_free(x, r, now_us);
-    else if (!r)
-        note_failure(x, now_us);
-    else if (r->top.integer == 1)
-        x->ok = true;
-    else
-        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
-}
-
-rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
-                             int64_t now_us)
-{
-    rl_loss why = h->loss;
-    if (level == 0)
-        drop(c, h, h->unknown || rl_hold_lingers(h, now_us), now_us);
-    return lost(f, why);
 }
 
 /* --- extend -------------------------------------------------------------- */
@@ -407,7 +343,7 @@ static void check_extension(rl_part *x, int64_t now_us)
     rl_mutex_unlock(&t->mutex);
     x->ok = valid && !capped;
     if (!valid)
-        lost(&x->fault, why);
+        rl_lost(&x->fault, why);
     else if (capped)
         rl_fault_set(&x->fault, RLOCK_EIO, 0,
                      "an earlier extend that was never answered may still "
@@ -419,11 +355,11 @@ static void note_extension(rl_part *x, const rl_reply *r, int64_t now_us)
     bool set = r && r->top.integer == 1;
     put_extension(x, r, set, now_us);
     if (!r)
-        note_failure(x, now_us);
+        rl_note_failure(x, now_us);
     else if (set)
         check_extension(x, now_us);
     else
-        note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+        rl_note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
 }
 
 /* --- all ------------------------------------------------------------------ */
@@ -435,6 +371,16 @@ static void note_holder(rl_part *x, const rl_reply *r)
         rl_read_holder(r, x->holder ? x->holder : &ignored, &x->fault);
     x->ok = s == RLOCK_OK || s == RLOCK_NOT_HELD;
     x->code = s == RLOCK_OK;
+}
+
+/* Whoever held what was forced, the next one here has nobody to think of it. */
+static void note_code(rl_part *x, const rl_reply *r)
+{
+    x->ok = r != NULL;
+    x->code = r ? r->top.integer : 0;
+    if (x->verb == RL_VERB_FORCE)
+        rl_rooms_look(&x->core->rooms, x->what->name, x->what->len,
+                      x->what->scope);
 }
 
 static void forget_line(rl_part *x)
@@ -456,7 +402,7 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
         note_reentry(x, r, now_us);
         break;
     case RL_VERB_RELEASE:
-        note_release(x, r, now_us);
+        rl_note_release(x, r, now_us);
         break;
     case RL_VERB_UNDO:
         note_undo(x, r, now_us);
@@ -477,8 +423,7 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
         break;
     case RL_VERB_RAISE:
     case RL_VERB_FORCE:
-        x->ok = r != NULL;
-        x->code = r ? r->top.integer : 0;
+        note_code(x, r);
         break;
     }
 }

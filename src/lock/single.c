@@ -6,6 +6,7 @@
  * its levels.
  */
 #include "core/extend.h"
+#include "core/handover.h"
 #include "core/holder.h"
 #include "drive/caller.h"
 #include "lock/lock.h"
@@ -112,7 +113,9 @@ static rlock_status release(rlock *lk, rl_hold *h, int level, rl_fault *f,
                             int64_t now_us)
 {
     once o;
-    rl_part_release(&o.part, rl_lock_core(lk), h, level, now_us);
+    rl_core *c = rl_lock_core(lk);
+    if (level > 0 || !rl_part_hand_over(&o.part, c, h, now_us))
+        rl_part_release(&o.part, c, h, level, now_us);
     rlock_status s = drive(&o);
     *f = o.part.fault;
     return s;

@@ -2,7 +2,7 @@
  * How much the server has to do for each critical section when many want one
  * lock: processes of one thread, without a pause between a process's sections,
  * and with a short one, so that nearly every release hands over to another
- * process; and threads of one process, or of several, which could do most of it
+ * process; and threads of one process, or of several, which do most of it
  * among themselves.
  */
 #include <pthread.h>

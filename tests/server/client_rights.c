@@ -9,7 +9,7 @@ static const char *const needed[] = {
     "eval", "evalsha", "ping",    "subscribe", "unsubscribe", "publish",
     "time", "exists",  "get",     "set",       "del",         "pexpire",
     "pttl", "hset",    "hexists", "hlen",      "hscan",       "hdel",
-    "zadd", "zrem",    "zpopmin", "zrank"};
+    "zadd", "zrem",    "zpopmin", "zrank",     "zrange"};
 
 static const char *const key_patterns[] = {"~job", "~rlock_token:*",
                                            "~rlock_queue:*", "~rlock_undone:*"};
@@ -171,8 +171,8 @@ TEST(client_rights, a_missing_command_is_named)
         if (strcmp(command, "publish") == 0 ||
             strcmp(command, "subscribe") == 0 ||
             strcmp(command, "unsubscribe") == 0 ||
-            strcmp(command, "zrank") == 0)
-            continue; /* waiters can poll, and need not know their rank */
+            strcmp(command, "zrank") == 0 || strcmp(command, "zrange") == 0)
+            continue; /* waiters can poll, and need not know who waits */
         server_cmd(sv, "SCRIPT FLUSH");
         make_user(sv, command);
         expect_uri_refused(uri, RLOCK_ESERVER);
@@ -275,6 +275,27 @@ TEST(client_rights, without_subscribe_waiters_poll)
 TEST(client_rights, without_zrank_waiters_do_without_their_rank)
 {
     expect_warned_and_working("zrank", "ZRANK");
+}
+
+static rlock_status lock_and_unlock(rlock *lk)
+{
+    rlock_status s = rlock_lock(lk);
+    return s == RLOCK_OK ? rlock_unlock(lk) : s;
+}
+
+TEST(client_rights, without_zrange_threads_free_the_lock_for_each_other)
+{
+    server *sv = server_start(NULL);
+    make_user(sv, "zrange");
+    scene s = scene_of_app(sv, 0);
+    EXPECT(events_count(s.ev, RLOCK_EVENT_WARNING) >= 1);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(lock_and_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
 }
 
 TEST(client_rights, without_the_bells_channel_waiters_poll)

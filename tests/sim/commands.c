@@ -284,10 +284,11 @@ static void add_score(call *c, double score)
               (size_t)snprintf(digits, sizeof digits, "%.17g", score));
 }
 
-static void add_items(call *c, const entry *e)
+static void add_items(call *c, const entry *e, size_t most)
 {
-    text_print(c->out, "*%zu\r\n", e ? e->count * 2 : 0);
-    for (size_t i = 0; e && i < e->count; i++) {
+    size_t n = e && e->count < most ? e->count : e ? most : 0;
+    text_print(c->out, "*%zu\r\n", n * 2);
+    for (size_t i = 0; i < n; i++) {
         add_text(c, &e->items[i].name);
         if (e->kind == KIND_HASH)
             add_text(c, &e->items[i].value);
@@ -300,7 +301,7 @@ static void hgetall(call *c)
 {
     entry *e;
     if (find(c, KIND_HASH, &e))
-        add_items(c, e);
+        add_items(c, e, SIZE_MAX);
 }
 
 /* A small hash comes as a whole. */
@@ -310,7 +311,7 @@ static void hscan(call *c)
     if (!find(c, KIND_HASH, &e))
         return;
     text_print(c->out, "*2\r\n$1\r\n0\r\n");
-    add_items(c, e);
+    add_items(c, e, SIZE_MAX);
 }
 
 /* --- sorted sets ---------------------------------------------------------- */
@@ -405,12 +406,12 @@ static void zpopmin(call *c)
     drop_if_empty(c->s, e);
 }
 
-/* ZRANGE key 0 -1 WITHSCORES, no other. */
+/* ZRANGE key 0 -1 WITHSCORES, or only the first, no other. */
 static void zrange(call *c)
 {
     entry *e;
     if (find(c, KIND_ZSET, &e))
-        add_items(c, e);
+        add_items(c, e, word_is(&c->argv[3], "0") ? 1 : SIZE_MAX);
 }
 
 /* --- the server ----------------------------------------------------------- */

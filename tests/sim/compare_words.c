@@ -160,6 +160,27 @@ static void call_release(chance *c, command_line *to, const char *name, int who)
     say_one(c, to, tombstones, chance_ppm(c, 30000) ? 4 : 3);
 }
 
+static void call_handover(chance *c, command_line *to, const char *name,
+                          int who)
+{
+    static const char *const patiences[] = {"2000", "0", "999999999999", "x"};
+    int next = (int)chance_below(c, HOLDERS);
+    say_word(to, "4");
+    say_key(to, name, 0, who);
+    say_key(to, name, 1, who);
+    say_key(to, name, 3, next);
+    say_key(to, name, 2, who);
+    say_word(to, holder(who));
+    say_word(to, holder(next));
+    say_lease(c, to);
+    say_one(c, to, patiences, chance_ppm(c, 30000) ? 4 : 3);
+    say_word(to, chance_ppm(c, 800000) ? "redisson_lock__channel:{x}" : "");
+    if (chance_ppm(c, 500000))
+        say_bell(c, to);
+    else
+        say_word(to, "");
+}
+
 static void call_lease(chance *c, command_line *to, const char *name, int who)
 {
     bool compare = chance_ppm(c, 300000);
@@ -238,7 +259,8 @@ static void call_layout(chance *c, command_line *to, const char *name,
                           l->release,   l->release,       l->renew,
                           l->extend,    l->inspect,       l->renew_many,
                           l->take_many, l->force_release, l->free_many};
-    rl_script_id id = all[chance_below(c, 12)];
+    rl_script_id id = chance_ppm(c, 80000) ? RL_SCRIPT_HASH_HANDOVER
+                                           : all[chance_below(c, 12)];
     if (id == RL_SCRIPT_COUNT)
         id = l->acquire;
     int who = (int)chance_below(c, HOLDERS);
@@ -248,6 +270,8 @@ static void call_layout(chance *c, command_line *to, const char *name,
         call_acquire(c, to, name, who);
     } else if (id == l->release) {
         call_release(c, to, name, who);
+    } else if (id == RL_SCRIPT_HASH_HANDOVER) {
+        call_handover(c, to, name, who);
     } else if (id == l->renew || id == l->extend) {
         call_lease(c, to, name, who);
     } else if (id == l->renew_many) {
@@ -320,6 +344,7 @@ static const char *const shapes[] = {
     "TYPE k",
     "HGETALL k",
     "ZRANGE k 0 -1 WITHSCORES",
+    "ZRANGE k 0 0 WITHSCORES",
     "PING",
     "GET",
     "PEXPIRE k v",

@@ -76,6 +76,30 @@ static void draw_faults(config *c, chance *dice)
         c->wild_ppm = chance_between(dice, 12000, 300000);
 }
 
+/*
+ * Some seeds are about threads of one process that want one lock all the time,
+ * and about what becomes of a hand-over between them.
+ */
+static void draw_family(config *c, uint64_t seed)
+{
+    chance dice;
+    chance_init(&dice, seed ^ UINT64_C(0xfa313));
+    if (!chance_ppm(&dice, 120000))
+        return;
+    c->processes = (size_t)chance_between(&dice, 1, 2);
+    c->owners = OWNERS_MAX;
+    c->servers = c->names = 1;
+    c->red = c->multi = false;
+    c->steps = chance_between(&dice, 1000, 4000);
+    c->timeout_ms = chance_between(&dice, 30, 200);
+    c->think_us = 100 + chance_skewed(&dice, 5 * MS);
+    if (c->calm)
+        return;
+    c->fault_ppm[FAULT_CUT] = chance_skewed(&dice, 8000);
+    c->fault_ppm[FAULT_FREEZE] = chance_skewed(&dice, 8000);
+    c->fault_ppm[FAULT_CANCEL] = chance_skewed(&dice, 20000);
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance dice;
@@ -85,6 +109,7 @@ void config_draw(config *c, uint64_t seed)
     draw_times(c, &dice);
     if (!c->calm)
         draw_faults(c, &dice);
+    draw_family(c, seed);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
     /* A cancel is no fault: who waits behind it must not feel it. */
     if (c->calm && chance_ppm(&dice, 700000))

@@ -217,6 +217,7 @@ static void judge_name(world *w, size_t name)
     for (size_t p = 0; p < w->processes; p++) {
         for (size_t i = 0; i < w->process[p]->owners; i++) {
             owner *o = w->process[p]->owner[i];
+            judge_handed(o, name);
             if (!o->holding[name].hold)
                 continue;
             look_at_hold(w, o, name);

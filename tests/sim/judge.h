@@ -27,6 +27,10 @@ void judge_untold(client *c, const rl_hold *h);    /* nobody is */
 
 void judge_step(world *w); /* after each */
 
+/* judge_handed.c: an owner has been handed a lock; is it told? */
+void judge_handing_over(owner *o, size_t name, const word *holder);
+void judge_handed(owner *o, size_t name);
+
 /* judge_rest.c: progress, and what remains. */
 void judge_progress(world *w, size_t name);
 void judge_freeing(world *w, size_t name); /* a release was executed */

@@ -101,6 +101,23 @@ static bool is_grant(const char *reply, size_t len)
     return *reply == '$' || (len > 6 && strncmp(reply + 4, ":1", 2) == 0);
 }
 
+/* The lock goes to the next holder, or is freed: see lua/hash/handover.lua. */
+static void note_hand_over(server *s, size_t name, const word *next,
+                           const char *reply)
+{
+    owner *o = judge_owner_of(s->w, next);
+    if (*reply != '$') {
+        if (strncmp(reply, "*1\r\n:0", 6) != 0)
+            judge_freeing(s->w, name);
+        return;
+    }
+    if (!o || o->tried[name] == rl_hash(next->at, next->len, 0))
+        return; /* it was asked again */
+    s->w->figures.handed_over++;
+    note_grant(o, name, next);
+    judge_handing_over(o, name, next);
+}
+
 void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
                 const char *reply, size_t len)
 {
@@ -119,6 +136,8 @@ void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
         if (o)
             note_grant(o, name, &argv[keys]);
     }
+    if (script == RL_SCRIPT_HASH_HANDOVER && *reply != '-')
+        note_hand_over(c->s, name, &argv[keys + 1], reply);
     if ((is_force(script) || is_release(script)) &&
         strtoll(reply + 1, NULL, 10) % RL_UNBURIED > 0)
         judge_freeing(w, name);

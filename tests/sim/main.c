@@ -115,6 +115,7 @@ static void add(figures *all, const figures *f)
     size_t n = offsetof(figures, simulated_us) / sizeof *to;
     for (size_t i = 0; i < n; i++)
         to[i] += from[i];
+    all->handed_over += f->handed_over;
     all->simulated_us += f->simulated_us;
 }
 
@@ -126,10 +127,11 @@ static void tell_figures(const figures *f, uint64_t seeds, double seconds)
     printf(
         "%llu steps, %llu calls of scripts, %llu faults in %lld s of theirs; "
         "%llu acquired, %llu busy, %llu timed out, %llu canceled, %llu "
-        "failed, %llu lost, %llu hand-overs, %llu of them late\n",
+        "failed, %llu lost, %llu hand-overs, %llu of them late; %llu inside a "
+        "process\n",
         f->steps, f->calls, faults, (long long)(f->simulated_us / S),
         f->acquires, f->busy, f->timeouts, f->canceled, f->failed, f->losses,
-        f->hand_overs, f->late_wakes);
+        f->hand_overs, f->late_wakes, f->handed_over);
     printf("%llu seeds in %.1f s: %.0f a minute, %.0f steps a seed\n",
            (unsigned long long)seeds, seconds, (double)seeds / seconds * 60,
            (double)f->steps / (double)seeds);

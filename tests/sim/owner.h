@@ -53,6 +53,12 @@ typedef struct lease {
     int64_t until_ms; /* by the server's clock */
 } lease;
 
+/* What another thread of its process has handed over to an owner. */
+typedef struct handed {
+    char uuid[RL_UUID_LEN];
+    int64_t since_us; /* true time; 0: nothing, or it has been told */
+} handed;
+
 /* Of an owner. */
 typedef struct handle {
     rlock *lk; /* NULL: it has not been made yet */
@@ -82,6 +88,7 @@ struct owner {
                                   a Red lock at the first of a try */
     uint64_t tried[NAMES_MAX]; /* the hash of the holder id of that one */
     lease lease[SERVERS_MAX][NAMES_MAX];
+    handed handed[NAMES_MAX];
     account *accounts;
     size_t count, room;
     bool is_done;

@@ -30,7 +30,7 @@ static const char *const oddities[] = {
     "$3\r\nodd\r\n",
     "*0\r\n",
     "*-1\r\n",
-    "*1\r\n:0\r\n",
+    "*1\r\n:7\r\n",
     "$1\r\n0\r\n",
     "$5\r\n12ab5\r\n",
     "*2\r\n:1\r\n$3\r\n123\r\n",

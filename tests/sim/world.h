@@ -397,7 +397,7 @@ typedef struct figures {
     unsigned long long reentries, extends, releases, releases_lost, losses;
     unsigned long long inspects;
     unsigned long long calls, rings, faults[FAULTS];
-    unsigned long long hand_overs, late_wakes;
+    unsigned long long hand_overs, late_wakes, handed_over;
     int64_t simulated_us;
 } figures;
 

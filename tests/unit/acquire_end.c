@@ -27,7 +27,7 @@ TEST(acquire_end, who_is_not_in_front_does_not_ask)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
     EXPECT_INT(calls(&w), 0);
@@ -96,7 +96,7 @@ TEST(acquire_end, who_never_came_to_the_front_asks_once_before_its_time_is_up)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     hear_bell(&w);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
@@ -111,7 +111,7 @@ TEST(acquire_end, a_last_try_may_succeed)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
@@ -124,7 +124,7 @@ TEST(acquire_end, a_last_try_that_fails_says_why)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
@@ -137,7 +137,7 @@ TEST(acquire_end, the_answer_to_who_stands_in_front_counts_for_all)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     stand_in_front(&w, &o);
     EXPECT_INT(begin(&w), RL_SLEEP);
     rl_room_is_busy(&core(&w)->rooms, &o.waiter, 500, w.p.now_us + 1);
@@ -151,7 +151,7 @@ TEST(acquire_end, who_finds_somebody_waiting_after_its_try_stands_behind)
 {
     wait_for w;
     other_waiter o;
-    open_wait(&w, 60000);
+    open_wait(&w, 1000);
     EXPECT_INT(begin(&w), RL_ASK);
     stand_in_front(&w, &o);
     EXPECT_INT(answer(&w, BUSY(100, 500, 0)), RL_SLEEP);

@@ -1,0 +1,77 @@
+-- Passes the lock on to another thread of the same client, without freeing it in
+-- between. If that is not to be, it is freed, and one waiter is woken.
+--
+-- KEYS  1 lock  2 token  3 tombstone of the next  4 queue
+-- ARGV  1 holder  2 next holder  3 lease ms  4 patience us
+--       5 Redisson's channel ('' = none)
+--       6 bell of this client ('' = it is not in the queue)
+--
+-- Reply type: string or array
+-- Reply token  the next has it, with this token: its count is 1, and its TTL is
+--              the lease. Asked again: its TTL is at least the lease
+--       {1}    it is free: the next has given up, or somebody has waited for
+--              longer than the patience, or something was refused
+--       {2}    the same, and a waiting client was rung
+--       {0}    not held by this holder, and not by the next
+-- Unless it is {0}, this client is not in the queue any more.
+--
+-- Like a release it has to succeed: what is refused on the way ends in a free
+-- lock. Only what comes before the first write may fail.
+-- include: token.lua
+-- include: ring.lua
+local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
+local level, least = '1', nil
+if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
+        ARGV[4]:find('^%d+$') and bell) then
+    return redis.error_reply('ERR rlock: bad lease or patience')
+end
+
+local function told_already()
+    -- include: known_token.lua
+    if rcall('PTTL', KEYS[1]) < tonumber(lease) then
+        rcall('PEXPIRE', KEYS[1], lease)
+    end
+    return known
+end
+
+if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
+    if rcall('HEXISTS', KEYS[1], ARGV[2]) == 0 then
+        return {0}
+    end
+    return told_already()
+end
+
+-- Has anybody else waited for too long? A ticket from the future says that the
+-- clock went back, and nothing of how long.
+local function is_owed()
+    if bell ~= '' then
+        rpcall('ZREM', KEYS[4], bell)
+    end
+    local first = rpcall('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+    if first.err or not first[2] then
+        return first.err
+    end
+    -- include: clock.lua
+    local waited = clock - first[2]
+    return waited < 0 or waited > tonumber(ARGV[4])
+end
+
+local function grant()
+    -- include: mint.lua
+    rcall('HSET', KEYS[1], ARGV[2], '1')
+    rcall('PEXPIRE', KEYS[1], lease)
+    return token
+end
+
+if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
+    local granted, token = pcall(grant)
+    if granted then
+        return token
+    end
+    rpcall('HDEL', KEYS[1], ARGV[2])
+end
+local rung = ring(KEYS[4], KEYS[1])
+if ARGV[5] ~= '' then
+    rpcall('PUBLISH', ARGV[5], '0')
+end
+return {rung and 2 or 1}

@@ -1,0 +1,199 @@
+/*
+ * Hand-over inside a process. Without it each section of a lock that threads of
+ * one client share costs two calls: one frees it, and one takes it for the next
+ * thread. Here the unlock says who is next, and the server puts that holder
+ * into the place of the old one:
+ *
+ *   A: unlock      front B sleeps: offers it the lock, sends handover(A, B),
+ *                  reads the token, resolves the offer
+ *   B: acquire     wakes, and owns
+ *
+ * So who acquires wakes nobody, and who ends a hold, in whatever way, either
+ * hands it over or sees to it that the front looks (rl_rooms_look()). Who
+ * unlocks and who waits share the members of rl_waiter, under the rooms' mutex:
+ *
+ *   AWAKE --rest--> ASLEEP --offer--> OFFERED --resolve--> HANDED
+ *     ^               |                  `-------------------.
+ *     `---- woken ----'------------------------------------> AWAKE
+ *
+ * What stays true: only the front is offered anything, so the first to come is
+ * the first served. While it is OFFERED its draft belongs to the unlocking
+ * thread, it does not leave the room, and what would wake it is kept back: a
+ * grant is stronger than a cancel and a close, or it would be nobody's. That
+ * lasts for one command at most, and begins before the wait is over, so a call
+ * takes no longer than its wait and one command.
+ *
+ * Only a draft without doubt is offered. If the answer does not come, B's draft
+ * is in doubt, as after a try of its own: it asks for level 1 by the same
+ * holder id, or gives up, and is undone with a tombstone. Of A's hold the
+ * keeper goes on with releases, as after an unlock that was not answered. So a
+ * hand-over that is executed late finds either A gone, and does nothing, or B
+ * asking for it, or B's tombstone, and frees the lock.
+ *
+ * B believes in its lease from before the call was sent: the clock of whoever
+ * sent it is B's, too.
+ *
+ * Others must get their turn. Who stands first in the server's queue may wait
+ * for PATIENCE_US, by the server's clock. Programs that stand in no queue get a
+ * chance when the lock is freed after TURN_US.
+ */
+#include "core/handover.h"
+
+#include "core/verb.h"
+
+#define PATIENCE_US 2000
+#define TURN_US     50000
+
+/* --- the waiter ------------------------------------------------------------
+ */
+
+void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
+                  int64_t until_us)
+{
+    rl_mutex_lock(&r->mutex);
+    w->rest = RL_ASLEEP;
+    w->draft = draft;
+    w->until_us = until_us;
+    rl_mutex_unlock(&r->mutex);
+}
+
+rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_rest rest = w->rest == RL_ASLEEP ? RL_AWAKE : w->rest;
+    if (rest == RL_OFFERED)
+        w->withheld = why > w->withheld ? why : w->withheld;
+    else
+        w->rest = RL_AWAKE;
+    rl_mutex_unlock(&r->mutex);
+    return rest;
+}
+
+void rl_note_handed(rl_part *x, const rl_waiter *w, int64_t now_us)
+{
+    x->grant = (rl_grant){.token = w->token, .sent_us = w->sent_us};
+    rl_note_granted(x, now_us);
+}
+
+/* --- who ends a hold --------------------------------------------------------
+ */
+
+void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope)
+{
+    if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
+        return;
+    rl_mutex_lock(&r->mutex);
+    rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+    if (front && !front->room->queued)
+        rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
+    rl_mutex_unlock(&r->mutex);
+}
+
+/* Is it time to free the lock, for those whom no server rings? */
+static bool turn_is_over(rl_room *room, int64_t now_us)
+{
+    if (room->turn_us == 0)
+        room->turn_us = now_us;
+    bool over = now_us - room->turn_us > TURN_US;
+    if (over)
+        room->turn_us = 0;
+    return over;
+}
+
+/* *queued: the client's bell may be in the server's queue. */
+static rl_waiter *offer(rl_rooms *r, const rl_hold *h, int64_t now_us,
+                        bool *queued)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_waiter *w =
+        rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);
+    bool takes_it = w && w->rest == RL_ASLEEP && !w->ends && w->draft &&
+                    !w->draft->unknown && now_us < w->until_us &&
+                    !turn_is_over(w->room, now_us);
+    if (takes_it) {
+        w->rest = RL_OFFERED;
+        w->withheld = RL_WAKE_LOOK;
+        *queued = w->room->queued;
+    }
+    rl_mutex_unlock(&r->mutex);
+    return takes_it ? w : NULL;
+}
+
+/* The call has ended; from here on the waiter is its own again. */
+static void resolve(rl_rooms *r, rl_waiter *w, const rl_grant *g,
+                    long long code)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_room *room = w->room;
+    bool handed = g->token > 0;
+    if (code >= 0)
+        room->outage_us = 0;
+    if (code > 0) {
+        room->queued = false;
+        room->ticket = 0;
+    }
+    if (handed)
+        room->busy_us = g->sent_us;
+    else
+        room->turn_us = 0;
+    w->token = g->token;
+    w->sent_us = g->sent_us;
+    w->rest = handed ? RL_HANDED : RL_AWAKE;
+    w->waker->wake(w->waker, handed ? RL_WAKE_LOOK : w->withheld, 0);
+    rl_mutex_unlock(&r->mutex);
+}
+
+bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
+{
+    bool queued;
+    if (!rl_scope_hands_over(h->scope) || h->group || h->unknown)
+        return false;
+    rl_waiter *w = offer(&c->rooms, h, now_us, &queued);
+    if (!w)
+        return false;
+    rl_part_release(x, c, h, 0, now_us);
+    x->ask.script = RL_SCRIPT_HASH_HANDOVER;
+    x->heir = w;
+    x->request.lease_ms = w->draft->lease_ms;
+    x->request.bell = queued ? c->bell : "";
+    rl_hold_expect(w->draft, x->until_us, x->request.lease_ms);
+    return true;
+}
+
+void rl_hand_over_write(const rl_part *x, rl_bytes *to)
+{
+    rl_call_hand_over(to, x->ask.whole, x->hold, x->heir->draft, &x->request,
+                      PATIENCE_US);
+}
+
+/* As of a release: what became of the old hold. -1: no script says so. */
+static long long read_code(const rl_reply *r, rl_grant *g)
+{
+    long long number = rl_item_number(r->count ? &r->item[0] : &r->top);
+    if (rl_reply_is(r, REDIS_REPLY_STRING)) {
+        g->token = number > 0 ? (uint64_t)number : 0;
+        return number > 0 ? 1 : -1;
+    }
+    bool good = rl_reply_is_array(r, 1) &&
+                rl_item_is(&r->item[0], REDIS_REPLY_INTEGER) && number >= 0 &&
+                number <= 2;
+    return good ? number : -1;
+}
+
+void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    rl_waiter *w = x->heir;
+    rl_grant g = {.sent_us = x->ask.sent_us};
+    long long code = r ? read_code(r, &g) : -1;
+    if (r && code < 0) {
+        x->ask.unknown = true;
+        rl_fault_set(&x->fault, RLOCK_EIO, 0,
+                     "unexpected reply to a hand-over");
+    }
+    if (code < 0)
+        w->draft->unknown = x->ask.unknown;
+    rl_hold_expect(w->draft, now_us, x->request.lease_ms);
+    rl_note_free(x, code, now_us);
+    x->heir = NULL;
+    resolve(&x->core->rooms, w, &g, code);
+}

@@ -1,0 +1,297 @@
+/* Hand-over: who is offered the lock, and what each answer means for both. */
+#include "pair.h"
+
+/* --- what is said --------------------------------------------------------- */
+
+TEST(handover, an_unlock_says_who_is_next)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_STR(play_called(&t.p, 0), "hash/handover");
+    EXPECT_STR(play_word(&t.p, 0, 2), "4");
+    EXPECT_STR(play_key(&t.p, 0, 1), "job");
+    EXPECT_STR(play_key(&t.p, 0, 2), "rlock_token:{job}");
+    EXPECT_CONTAINS(play_key(&t.p, 0, 3), "rlock_undone:{job}:");
+    EXPECT_CONTAINS(play_key(&t.p, 0, 3),
+                    strrchr(play_holder(t.next).text, ':') + 1);
+    EXPECT_STR(play_key(&t.p, 0, 4), "rlock_queue:{job}");
+    EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(t.h).text);
+    EXPECT_STR(play_arg(&t.p, 0, NEXT_ARG), play_holder(t.next).text);
+    EXPECT_STR(play_arg(&t.p, 0, HAND_LEASE_ARG), "10000");
+    EXPECT_STR(play_arg(&t.p, 0, PATIENCE_ARG), "2000");
+    EXPECT_STR(play_arg(&t.p, 0, HAND_CHANNEL_ARG),
+               "redisson_lock__channel:{job}");
+    EXPECT_STR(play_arg(&t.p, 0, HAND_BELL), ""); /* it is not queued */
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, a_client_that_may_be_queued_is_taken_out_of_the_queue)
+{
+    pair t;
+    open_pair(&t);
+    rl_rooms_hear(rooms(&t));
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    EXPECT(t.a.waiter.room->queued);
+    EXPECT(unlock(&t));
+    EXPECT_STR(play_arg(&t.p, 0, HAND_BELL), core(&t)->bell);
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE); /* and need not leave it */
+    close_pair(&t, RLOCK_OK);
+}
+
+/* --- who is offered it ---------------------------------------------------- */
+
+static void expect_no_offer(pair *t)
+{
+    EXPECT(!unlock(t));
+    t->x = (rl_part){.heap = false};
+    rl_part_release(&t->x, core(t), t->h, 0, t->p.now_us);
+    play_one(&t->p, &t->op, &t->x);
+    EXPECT_INT(play_begin(&t->p, &t->op), RL_ASK);
+    EXPECT_STR(play_called(&t->p, 0) + strlen(play_called(&t->p, 0)) - 7,
+               "release");
+    EXPECT_INT(play_answer(&t->p, 0, YES), RL_DONE);
+}
+
+TEST(handover, who_is_awake_is_offered_nothing_and_looks_again)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT_INT(play_sleep(&t.p), RL_ASK); /* it asks by itself */
+    rl_op *asking = t.p.op;
+    EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
+    rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH);
+    switch_to(&t, asking, RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    forget_hold(&t);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, who_has_been_canceled_is_offered_nothing)
+{
+    pair t;
+    open_pair(&t);
+    rl_rooms_cancel(rooms(&t), &play_job, &t);
+    rl_room_rest(rooms(&t), &t.a.waiter, t.a.draft, RL_NEVER);
+    expect_no_offer(&t);
+    end_wait(&t);
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+TEST(handover, whose_wait_is_over_is_offered_nothing)
+{
+    pair t;
+    open_pair(&t);
+    t.p.now_us = t.a.wait_until_us;
+    EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
+    EXPECT_INT(play_sleep(&t.p), RL_DONE);
+    forget_hold(&t);
+    close_pair(&t, RLOCK_TIMEOUT);
+}
+
+TEST(handover, a_draft_in_doubt_is_offered_nothing)
+{
+    pair t;
+    open_pair(&t);
+    t.a.draft->unknown = true;
+    expect_no_offer(&t);
+    end_wait(&t);
+    EXPECT_INT(core(&t)->holds.undoing, 1);
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+TEST(handover, a_hold_in_doubt_is_released_with_its_tombstone)
+{
+    pair t;
+    open_pair(&t);
+    t.h->unknown = true;
+    expect_no_offer(&t);
+    end_wait(&t);
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+TEST(handover, one_lock_of_a_group_is_freed)
+{
+    pair t;
+    open_pair(&t);
+    t.h->group = rl_group_new(&t.p.home, 0);
+    expect_no_offer(&t);
+    end_wait(&t);
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+TEST(handover, other_layouts_are_freed)
+{
+    static const rl_target string_job = {.name = "job",
+                                         .len = 3,
+                                         .scope = RLOCK_LAYOUT_STRING,
+                                         .layout =
+                                             &rl_layouts[RLOCK_LAYOUT_STRING]};
+    pair t;
+    open_pair_of(&t, &string_job, 60000);
+    t.h->scope = RLOCK_LAYOUT_STRING;
+    EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
+    t.h->scope = RLOCK_LAYOUT_HASH;
+    expect_no_offer(&t);
+    end_wait(&t);
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+/* For programs that only poll. */
+TEST(handover, after_a_while_the_lock_is_freed_once)
+{
+    pair t;
+    open_pair(&t);
+    t.a.waiter.room->turn_us = t.p.now_us - 50001;
+    EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* --- answers -------------------------------------------------------------- */
+
+TEST(handover, the_next_owns_it_from_before_the_call)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    int64_t sent_us = t.p.now_us;
+    play_pass(&t.p, 500 * MS);
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    EXPECT(t.x.ok && t.h->state == RL_OVER);
+    EXPECT_INT(t.a.token, 123);
+    EXPECT(t.next->state == RL_HELD && t.next->count == 1);
+    EXPECT_INT(t.next->token, 123);
+    EXPECT_INT(t.next->expiry.due_us, sent_us + GOOD_US(LEASE_MS));
+    EXPECT_INT(t.p.rival.holds, 1);
+    EXPECT_INT(core(&t)->stats.wakeups, 1);
+    EXPECT_INT(core(&t)->stats.wakeups_futile, 0);
+    EXPECT(!t.next->unknown);
+    close_pair(&t, RLOCK_OK);
+}
+
+static void expect_a_look(const char *reply, rlock_status unlocked)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, reply), RL_ASK);
+    EXPECT_INT(t.x.ok ? RLOCK_OK : t.x.fault.status, unlocked);
+    EXPECT_STR(play_called(&t.p, 0), "hash/acquire");
+    EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(t.next).text);
+    EXPECT(!t.next->unknown);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(124)), RL_DONE);
+    EXPECT_INT(core(&t)->stats.wakeups, 0);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, a_lock_that_was_freed_instead_is_looked_for)
+{
+    expect_a_look(FREED, RLOCK_OK);
+}
+
+TEST(handover, a_lock_that_was_lost_is_looked_for)
+{
+    expect_a_look(NOT_HELD, RLOCK_LOST);
+}
+
+TEST(handover, a_lock_that_is_refused_is_looked_for_and_undone)
+{
+    expect_a_look(NOPERM, RLOCK_ESERVER);
+}
+
+TEST(handover, for_who_was_rung_the_next_makes_way)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    play_pass(&t.p, 300);
+    EXPECT_INT(answer(&t, FREED_RUNG), RL_SLEEP);
+    EXPECT(t.x.ok);
+    EXPECT_BETWEEN(t.a.op.sleep_us - t.p.now_us, 300, 1000);
+    EXPECT_INT(play_sleep(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(124)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* Which of the two it was, the waiter finds out by the same holder id. */
+TEST(handover, without_an_answer_the_next_asks_in_doubt)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(play_cut(&t.p, 0), RL_ASK);
+    EXPECT_INT(play_lose(&t.p, 0), RL_DONE);
+    EXPECT(!t.x.ok);
+    EXPECT_INT(t.x.fault.status, RLOCK_EIO);
+    EXPECT(t.h->state == RL_UNDOING && !t.h->unknown);
+    EXPECT(t.next->unknown);
+    t.p.client[0].away = false;
+    switch_to(&t, &t.a.op, RL_SLEEP);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(t.next).text);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    EXPECT(t.next->unknown); /* so its release leaves a tombstone */
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, without_an_answer_a_next_that_gives_up_is_undone)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    rl_rooms_cancel(rooms(&t), &play_job, &t);
+    EXPECT_INT(play_cut(&t.p, 0), RL_ASK);
+    EXPECT_INT(play_lose(&t.p, 0), RL_DONE);
+    switch_to(&t, &t.a.op, RL_SLEEP);
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT_INT(core(&t)->holds.undoing, 2); /* both holders */
+    close_pair(&t, RLOCK_CANCELED);
+}
+
+TEST(handover, an_answer_that_makes_no_sense_is_none)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, "*1\r\n:7\r\n"), RL_ASK);
+    EXPECT_INT(t.x.fault.status, RLOCK_EIO);
+    EXPECT(t.next->unknown && t.h->state == RL_UNDOING);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* It was the first attempt, which was not answered, that freed it. */
+TEST(handover, what_is_asked_again_may_find_it_gone)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(play_cut(&t.p, 0), RL_ASK);
+    EXPECT_INT(answer(&t, NOT_HELD), RL_ASK);
+    EXPECT(t.x.ok);
+    EXPECT_INT(core(&t)->stats.lost, 0);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* Too late to be believed in; so it asks, by the same holder id. */
+TEST(handover, a_grant_that_comes_after_its_lease_is_none)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    play_pass(&t.p, GOOD_US(LEASE_MS));
+    EXPECT_INT(answer(&t, HANDED(123)), RL_SLEEP);
+    EXPECT(t.x.ok && t.next->unknown);
+    EXPECT_INT(play_sleep(&t.p), RL_ASK);
+    EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(t.next).text);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}

@@ -1,0 +1,133 @@
+/* What the tests of hand-overs share: who unlocks, and who waits. */
+#ifndef UNIT_PAIR_H
+#define UNIT_PAIR_H
+
+#include "core/handover.h"
+
+#include "play.h"
+
+#define HANDED(token) GRANTED(token)
+#define FREED         "*1\r\n:1\r\n"
+#define FREED_RUNG    "*1\r\n:2\r\n"
+#define NOT_HELD      "*1\r\n:0\r\n"
+
+/* Of the call: ARGV. */
+enum {
+    NEXT_ARG = 2,
+    HAND_LEASE_ARG,
+    PATIENCE_ARG,
+    HAND_CHANNEL_ARG,
+    HAND_BELL
+};
+
+/* One thread holds the lock, and one waits for it. */
+typedef struct pair {
+    play p;
+    rl_hold *h; /* referenced */
+    rl_op op;
+    rl_part x;
+    rl_acquire a;
+    rl_hold *next; /* the waiter's draft, as it was offered */
+    atomic_uint cancels;
+} pair;
+
+static inline rl_core *core(pair *t)
+{
+    return play_core(&t->p, 0);
+}
+
+static inline rl_rooms *rooms(pair *t)
+{
+    return &core(t)->rooms;
+}
+
+/* The operation that the play goes on with. */
+static inline void switch_to(pair *t, rl_op *op, rl_next next)
+{
+    t->p.op = op;
+    t->p.next = next;
+}
+
+static inline void begin_wait(pair *t, const rl_target *what, int64_t wait_ms)
+{
+    rl_core *c = core(t);
+    t->cancels = 0;
+    t->a = (rl_acquire){.contest = &rl_contest_one,
+                        .home = c,
+                        .what = what,
+                        .handle = t,
+                        .owner = &t->p.rival,
+                        .cancel = {.count = &t->cancels},
+                        .room = rl_holds_make_room(&c->holds, &t->p.rival),
+                        .wait_ms = wait_ms,
+                        .lease_ms = LEASE_MS,
+                        .listen = play_listen};
+    rl_acquire_init(&t->a, t->p.now_us);
+    EXPECT_INT(play_begin(&t->p, &t->a.op), RL_ASK);
+}
+
+static inline void open_pair_of(pair *t, const rl_target *what, int64_t wait_ms)
+{
+    play_open(&t->p, 1);
+    t->h = play_hold(&t->p, 0, "job", RLOCK_WATCHDOG);
+    t->h->refs++;
+    begin_wait(t, what, wait_ms);
+    EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
+    t->next = t->a.draft;
+}
+
+static inline void open_pair(pair *t)
+{
+    open_pair_of(t, &play_job, 60000);
+}
+
+/* The last unlock begins; false: nobody is offered the lock. */
+static inline bool unlock(pair *t)
+{
+    EXPECT(rl_count_down(core(t), t->h, 0, t->p.now_us));
+    if (!rl_part_hand_over(&t->x, core(t), t->h, t->p.now_us))
+        return false;
+    t->p.why = RL_WAKE_NONE;
+    t->x.heap = false;
+    play_one(&t->p, &t->op, &t->x);
+    EXPECT_INT(play_begin(&t->p, &t->op), RL_ASK);
+    return true;
+}
+
+/* It ends, and the waiter is woken: what that wants next. */
+static inline rl_next answer(pair *t, const char *reply)
+{
+    EXPECT_INT(play_answer(&t->p, 0, reply), RL_DONE);
+    switch_to(t, &t->a.op, RL_SLEEP);
+    EXPECT(t->p.why != RL_WAKE_NONE);
+    return play_wake(&t->p);
+}
+
+static inline void close_pair(pair *t, rlock_status status)
+{
+    EXPECT_INT(t->a.status, status);
+    EXPECT(!t->a.waiter.room && !t->a.draft);
+    EXPECT_INT(rooms(t)->map.count, 0);
+    EXPECT_INT(core(t)->stats.waiting_now, 0);
+    rl_holds_put(&core(t)->holds, t->h);
+    play_close(&t->p);
+}
+
+/* It ends without a call. */
+static inline void forget_hold(pair *t)
+{
+    rl_holds *table = &core(t)->holds;
+    rl_mutex_lock(&table->mutex);
+    rl_hold_end_locked(table, t->h, t->p.now_us);
+    rl_hold_unref_locked(table, t->h);
+    rl_mutex_unlock(&table->mutex);
+}
+
+static inline void end_wait(pair *t)
+{
+    switch_to(t, &t->a.op, RL_SLEEP);
+    rl_rooms_cancel(rooms(t), t->a.what, t);
+    EXPECT_INT(play_wake(&t->p), RL_DONE);
+}
+
+#endif
