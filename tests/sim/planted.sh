@@ -4,6 +4,7 @@
 # The judges are judged: each patch of ../fault/planted that lies in what the
 # simulator runs (core, wire, locks, the keeper's tasks, Lua), and each of planted/,
 # breaks the library on purpose, and within 1,000 seeds a judge has to find out.
+# A patch that needs more says so: "# seeds: N".
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
 #
@@ -27,14 +28,15 @@ lies_here() { # PATCH
 }
 
 # What ends in no verdict has not been found: a crash, a loop.
-simulate() {
-    timeout 900 "$build/tree/tests/sim/rlock_sim" --seeds "$seeds" --first \
+simulate() { # SEEDS
+    timeout 900 "$build/tree/tests/sim/rlock_sim" --seeds "$1" --first \
         >"$build/log" 2>&1
 }
 
-caught() {
-    if simulate; then
-        echo "nothing is found in $seeds seeds" >>"$build/log"
+caught() { # PATCH
+    most=$(sed -n 's/^# seeds: //p' "$1")
+    if simulate "${most:-$seeds}"; then
+        echo "nothing is found in ${most:-$seeds} seeds" >>"$build/log"
         return 1
     fi
     grep '^seed [0-9]*: judge' "$build/log"
@@ -54,7 +56,7 @@ patched() { # PATCH OPTION...
 planted() { # PATCH
     patched "$1" --dry-run && patched "$1" || return 1
     status=0
-    make_sim && caught || status=1
+    make_sim && caught "$1" || status=1
     patched "$1" -R
     return "$status"
 }
@@ -97,7 +99,7 @@ cp -R CMakeLists.txt include src lua tests "$build/source"
 cmake -S "$build/source" -B "$build/tree" -DRLOCK_BUILD_SIM=ON \
     -DRLOCK_INSTALL=OFF ${CMAKE_ARGS:-} >"$build/log"
 make_sim
-check 'nothing is found without a defect' simulate
+check 'nothing is found without a defect' simulate "$seeds"
 trap - EXIT
 for plant; do
     name=${plant##*/}
