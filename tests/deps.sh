@@ -1,12 +1,12 @@
 #!/bin/sh
 # deps.sh build|demo|test|sim|model|planted|python|interop|fuzz|coverage|ci
-# deps.sh debian13|musl|aarch64
+# deps.sh peers|debian13|musl|aarch64
 #
 # Installs what is missing for building, the demo, the tests, the simulator, the
 # protocol's model, the example with Python, the tests with other clients,
-# fuzzing, counting what the tests cover, the checks of .ci/run, or the tests
-# elsewhere (tests/elsewhere.sh), on Debian and Ubuntu. With everything there it
-# touches no network.
+# fuzzing, counting what the tests cover, the checks of .ci/run, the benchmarks
+# beside other libraries, or the tests elsewhere (tests/elsewhere.sh), on Debian
+# and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -47,14 +47,31 @@ for_python() {
     program python3 python3
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
 }
+redisson() {
+    program javac default-jdk-headless
+    program mvn maven
+}
 for_interop() {
     for_demo
     for_python
-    program javac default-jdk-headless
-    program mvn maven
+    redisson
     program go golang-go
     program node nodejs
     program npm npm
+}
+# Few releases have a package of redis-plus-plus; elsewhere it may have been
+# installed by hand.
+redis_plus_plus() {
+    if ! echo '#include <sw/redis++/redis++.h>' | c++ -E -x c++ - \
+        >/dev/null 2>&1 && apt-cache show libredis++-dev >/dev/null 2>&1; then
+        program c++ g++
+        need libredis++-dev
+    fi
+}
+for_peers() {
+    for_demo
+    redisson
+    redis_plus_plus
 }
 # What sanitizers, fuzzing and counting link with comes apart from clang, or,
 # in other releases, with it.
@@ -123,7 +140,7 @@ for_ci() {
 
 case ${1-} in
 build | demo | test | sim | model | planted | python | interop | fuzz | \
-    coverage | ci | debian13 | musl | aarch64)
+    coverage | ci | peers | debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)

@@ -1,9 +1,10 @@
 #!/bin/sh
-# run.sh [--all]
+# run.sh [--all] [--peers]
 #
 # Prints the table of the figures that the library is to reach. Takes about
 # three minutes, with --all six; a figure that is missed is marked, and no
-# failure.
+# failure. With --peers come rows that compare it with other libraries, which
+# are installed first where that can be done (peers.sh).
 #
 #   BUILD_DIR   where to build; build-bench
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -12,14 +13,19 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
 programs="pair scripts several far hung contend handover idle held"
-case ${1:-} in
-    '') ;;
-    --all) programs="$programs threads rivals crowd distance" ;;
-    *)
-        echo "usage: run.sh [--all]" >&2
-        exit 2
-        ;;
-esac
+all=
+peers=
+for option; do
+    case $option in
+        --all) all=yes ;;
+        --peers) peers=yes ;;
+        *)
+            echo "usage: run.sh [--all] [--peers]" >&2
+            exit 2
+            ;;
+    esac
+done
+[ -z "$all" ] || programs="$programs threads rivals crowd distance"
 
 {
     tests/deps.sh demo
@@ -36,4 +42,5 @@ echo "|---|---|---|---|"
 for program in $programs; do
     tests/with-redis.sh "$build/bench/$program"
 done
-[ "${1:-}" != --all ] || tests/bench/crossings.sh
+[ -z "$all" ] || tests/bench/crossings.sh
+[ -z "$peers" ] || tests/bench/peers.sh "$build"

@@ -47,13 +47,9 @@ classic() {
     compile -lhiredis
 }
 redisson() {
-    rm -rf "${dir:?}/lib"
     need 'there is no Maven' command -v mvn &&
         need 'there is no JDK' javac -version &&
-        mvn -q -B dependency:copy-dependencies -DoutputDirectory="$dir/lib" &&
-        javac -d "$dir/classes" -cp "$dir/lib/*" Peer.java &&
-        script java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
-            -cp "'$dir/classes:$dir/lib/*'" Peer
+        ./build.sh Peer.java "$dir" -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 }
 redis-py() {
     need 'there is no Python with venv' python3 -c 'import ensurepip' &&
