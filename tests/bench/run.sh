@@ -4,7 +4,8 @@
 # Prints the table of the figures that the library is to reach. Takes about
 # three minutes, with --all six; a figure that is missed is marked, and no
 # failure. With --peers come rows that compare it with other libraries, which
-# are installed first where that can be done (peers.sh).
+# are installed first where that can be done (peers.sh); that takes a minute or
+# two more.
 #
 #   BUILD_DIR   where to build; build-bench
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -28,6 +29,8 @@ done
 [ -z "$all" ] || programs="$programs threads rivals crowd distance"
 
 {
+    # What cannot be had of other libraries is left out.
+    [ -z "$peers" ] || tests/deps.sh peers || :
     tests/deps.sh demo
     # shellcheck disable=SC2086
     cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DRLOCK_SANITIZE= \
