@@ -109,7 +109,7 @@ static double own_block(local *l, const shape *sh)
 
 static double their_block(const subject *s, const shape *sh)
 {
-    double us;
+    double us = 0;
     fprintf(s->ask, "%d %d\n", sh->threads, sh->pairs);
     bench_check(fflush(s->ask) == 0 && fscanf(s->answer, "%lf", &us) == 1,
                 s->name);
