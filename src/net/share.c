@@ -157,8 +157,9 @@ static bool receive(void *arg)
 static bool has_bytes_locked(const rl_share *h) RL_REQUIRES(&h->mutex)
 {
     const char *bytes;
-    return rl_bytes_left(&h->sending) > 0 ||
-           rl_line_bytes(&h->conn->line, &bytes) > 0;
+    /* Of one that failed, what was not sent has been said to be lost. */
+    return !h->conn->line.failed && (rl_bytes_left(&h->sending) > 0 ||
+                                     rl_line_bytes(&h->conn->line, &bytes) > 0);
 }
 
 /* Nothing is sent from now on. */
@@ -289,6 +290,11 @@ static void ask_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
         refuse(s, l->failed ? &l->fault : &h->fault);
         return;
     }
+    if (h->spent) { /* nobody is to stand behind who could not wait */
+        rl_fault_set(&f, RLOCK_EIO, 0, "the connection is given up");
+        refuse(s, &f);
+        return;
+    }
     s->slot.replies = first->replies;
     rl_put_raw(rl_line_begin(l), bytes, n);
     if (rl_line_push(l, &s->slot)) {
@@ -340,6 +346,8 @@ static void tell(rl_seat *s)
     const char *bytes;
     rl_line *l = &s->line;
     rl_seat_state state = atomic_load(&s->state);
+    if (state == RL_SEAT_IDLE)
+        return;
     if (state != RL_SEAT_FAILED || s->whole)
         rl_line_sent(l, rl_line_bytes(l, &bytes));
     if (state == RL_SEAT_WAITS)
@@ -353,7 +361,7 @@ static void tell(rl_seat *s)
 
 void rl_seat_exchange(rl_seat *s, int64_t until_us)
 {
-    if (!waits(s))
+    if (!waits(s) && rl_now_us() < until_us)
         ask(s);
     while (waits(s) && rl_now_us() < until_us)
         if (!help(s->share, s, until_us))
@@ -408,6 +416,7 @@ rl_conn *rl_share_detach(rl_share *h)
 {
     rl_conn *c = h->conn;
     rl_mutex_lock(&h->mutex);
+    h->spent = h->spent || rl_bytes_left(&h->sending) > 0;
     if (h->cannot_write)
         rl_conn_break(c, &h->fault);
     else if (h->spent && c->line.pending > 0)
@@ -452,9 +461,9 @@ bool rl_seat_leave(rl_seat *s)
     rl_share *h = s->share;
     rl_mutex_lock(&h->mutex);
     s->left = waits(s);
-    h->spent = h->spent || s->left || s->line.failed || s->line.retired;
+    h->spent = h->spent || s->left || s->line.retired;
     bool spent = h->spent;
-    if (!spent)
+    if (!spent && !s->line.failed)
         rl_list_add_first(&h->idle, &s->link);
     if (h->leader == s) {
         atomic_store(&s->leads, false);

@@ -57,9 +57,12 @@ static void leave_behind(rl_shares *p)
         return;
     const rl_list *all[] = {&p->open, &p->spare};
     for (size_t i = 0; i < 2; i++)
-        for (rl_link *k = rl_list_first(all[i]); k; k = rl_list_next(all[i], k))
+        for (rl_link *k = rl_list_first(all[i]); k;
+             k = rl_list_next(all[i], k)) {
+            rl_signal_fini(&share_of(k)->signal);
             share_of(k)->next_left_behind =
                 atomic_exchange(&left_behind, share_of(k));
+        }
 }
 
 void rl_shares_fini(rl_shares *p, bool forked)
@@ -100,73 +103,98 @@ static rl_share *choose_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
     return more || places == RL_PLACES_WANTED ? NULL : h;
 }
 
-static rl_share *new_share_locked(rl_shares *p, rl_conn *c)
-    RL_REQUIRES(&p->mutex)
+/* Off the list; NULL: out of memory. */
+static rl_share *take_spare_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *k = rl_list_first(&p->spare);
-    rl_share *h = k ? share_of(k) : rl_share_new();
-    if (!h)
-        return NULL;
-    rl_list_remove(&h->link);
+    if (!k)
+        return rl_share_new();
+    rl_list_remove(k);
+    return share_of(k);
+}
+
+static void use_locked(rl_shares *p, rl_share *h, rl_conn *c)
+    RL_REQUIRES(&p->mutex)
+{
     rl_share_attach(h, c);
     h->users = 0;
     h->placed = true;
     rl_list_add_last(&p->open, &h->link);
     p->n++;
-    return h;
 }
 
-/* Gives the mutex up meanwhile. NULL: it failed, and p->fault says why. */
-static rl_share *open_locked(rl_shares *p, int64_t deadline_us)
+/* Gives the mutex up meanwhile. NULL: it failed, and *f says why. */
+static rl_share *open_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
     RL_REQUIRES(&p->mutex)
 {
     rl_conn *c;
-    rl_fault f = {.status = RLOCK_OK};
-    p->opening = true;
-    rl_mutex_unlock(&p->mutex);
-    rlock_status s = rl_source_borrow(p->source, deadline_us, &c, &f);
-    rl_mutex_lock(&p->mutex);
-    rl_share *h = s == RLOCK_OK ? new_share_locked(p, c) : NULL;
-    if (s == RLOCK_OK && !h) {
-        rl_source_give_back(p->source, c);
-        rl_fault_set(&f, RLOCK_ENOMEM, 0, "out of memory");
+    rl_share *h = take_spare_locked(p);
+    if (!h) {
+        rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+        return NULL;
     }
+    f->status = RLOCK_OK;
+    p->opening = true;
+    p->opener = pthread_self();
+    rl_mutex_unlock(&p->mutex);
+    rlock_status s = rl_source_borrow(p->source, deadline_us, &c, f);
+    rl_mutex_lock(&p->mutex);
+    if (s == RLOCK_OK)
+        use_locked(p, h, c);
+    else
+        rl_list_add_first(&p->spare, &h->link);
     p->opening = false;
     p->openings++;
-    p->fault = f;
+    p->fault = *f;
     p->until_us = deadline_us;
     rl_cond_wake_all(&p->opened);
-    return h;
+    return s == RLOCK_OK ? h : NULL;
+}
+
+/* He who had less time may only have run out of it. */
+static bool ran_out_of_time(const rl_shares *p, int64_t deadline_us)
+    RL_REQUIRES(&p->mutex)
+{
+    int err = p->fault.sys_errno;
+    return (err == ETIMEDOUT || err == EBUSY) && p->until_us < deadline_us;
 }
 
 /* Somebody else opens one. False: that was in vain for this thread, too. */
-static bool await_opening_locked(rl_shares *p, int64_t deadline_us)
+static bool await_opening_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
     RL_REQUIRES(&p->mutex)
 {
     unsigned before = p->openings;
     while (p->openings == before && rl_now_us() < deadline_us)
         rl_cond_wait_until(&p->opened, &p->mutex, deadline_us);
     if (p->openings == before) {
-        rl_fault_set(&p->fault, RLOCK_EIO, ETIMEDOUT, "cannot connect: %s",
+        rl_fault_set(f, RLOCK_EIO, ETIMEDOUT, "cannot connect: %s",
                      strerror(ETIMEDOUT));
         return false;
     }
-    /* He who had less time may only have run out of it. */
-    return p->fault.status == RLOCK_OK || p->until_us < deadline_us;
+    *f = p->fault;
+    return f->status == RLOCK_OK || ran_out_of_time(p, deadline_us);
 }
 
-static rl_share *find_locked(rl_shares *p, int64_t deadline_us)
+/* A callback that is told of the opening may want a lock itself. */
+static bool somebody_else_opens(const rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    return p->opening && !pthread_equal(p->opener, pthread_self());
+}
+
+/* NULL: there is none, as *f says. */
+static rl_share *find_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
     RL_REQUIRES(&p->mutex)
 {
-    for (;;) {
-        rl_share *h = choose_locked(p);
-        if (h)
-            return h;
-        if (!p->opening)
-            return (h = open_locked(p, deadline_us)) ? h : emptiest_locked(p);
-        if (!await_opening_locked(p, deadline_us))
+    rl_share *h = choose_locked(p);
+    while (!h && somebody_else_opens(p)) {
+        if (!await_opening_locked(p, deadline_us, f))
             return NULL;
+        /* Who stood in line for it did so for those behind him, too. */
+        h = emptiest_locked(p);
     }
+    if (!h)
+        h = open_locked(p, deadline_us, f);
+    return h ? h : emptiest_locked(p);
 }
 
 /* --- to leave ------------------------------------------------------------- */
@@ -182,8 +210,9 @@ static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
 /* Nobody sits there, and nobody will. */
 static void give_up(rl_shares *p, rl_share *h)
 {
-    bool placed = h->placed, good = !h->spent;
+    bool placed = h->placed;
     rl_conn *c = rl_share_detach(h);
+    bool good = !h->spent;
     if (good && h->seated <= SEATS_KEPT) {
         rl_mutex_lock(&p->mutex);
         rl_list_add_first(&p->spare, &h->link);
@@ -219,11 +248,9 @@ static void leave(rl_shares *p, rl_share *h, bool good)
 rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f)
 {
     rl_mutex_lock(&p->mutex);
-    rl_share *h = find_locked(p, deadline_us);
+    rl_share *h = find_locked(p, deadline_us, f);
     if (h)
         h->users++;
-    else
-        *f = p->fault;
     rl_mutex_unlock(&p->mutex);
     rl_seat *s = h ? rl_share_sit(h) : NULL;
     if (h && !s) {

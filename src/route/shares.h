@@ -20,6 +20,7 @@ typedef struct rl_shares {
     size_t n;          /* how many */
     rl_list spare;     /* of rl_share: without a connection */
     bool opening;
+    pthread_t opener;  /* who does */
     unsigned openings; /* that have ended */
     rl_fault fault;    /* of the last one; status RLOCK_OK: none */
     int64_t until_us;  /* how much time it had */

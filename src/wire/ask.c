@@ -21,10 +21,12 @@ static void attempt_failed(rl_ask *a, rl_outcome outcome, int64_t now_us)
     a->unknown = a->unknown || outcome == RL_UNKNOWN;
     if (a->tries > 0)
         a->tries--;
-    if (a->tries > 0 && a->fault->transient && !(a->unknown && a->once))
+    if (a->tries > 0 && a->fault->transient && !(a->unknown && a->once)) {
         a->next = RL_ASK_AGAIN;
-    else
-        finish(a, a->unknown ? RL_UNKNOWN : RL_NOT_EXECUTED, NULL, now_us);
+        a->line = NULL; /* it may be gone by then */
+        return;
+    }
+    finish(a, a->unknown ? RL_UNKNOWN : RL_NOT_EXECUTED, NULL, now_us);
 }
 
 static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)

@@ -65,13 +65,9 @@ static void end(caller *c, rlock_status wanted)
 
 static void stop(scene *s)
 {
-    server *sv = s->sv;
-    rlock_free(s->lk);
-    rlock_client_free(s->cl);
-    if (s->px)
-        proxy_stop(s->px);
-    expect_all_undone(sv);
-    server_stop(sv);
+    scene_free_client(s);
+    expect_all_undone(s->sv);
+    scene_stop(s);
 }
 
 /* Each wants a lock of its own, whose name begins so. */
@@ -250,8 +246,7 @@ TEST(shared, fault_115_many_callers_make_one_connection)
     start_all(&s, "one", c, 32);
     end_all(c, 32);
     EXPECT_BETWEEN(connections(sv) - before, 1, 6); /* with the keeper's */
-    rlock_free(s.lk);
-    rlock_client_free(s.cl);
+    scene_leave(&s);
     lag_stop(l);
     server_stop(sv);
 }

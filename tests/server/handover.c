@@ -256,7 +256,7 @@ static server *held_server(void)
 
 static redisReply *hand_over(server *sv, const char *lease)
 {
-    return server_cmd(sv, "EVALSHA %s 4 %s %s %s %s %s %s %s 2000 channel %s",
+    return server_cmd(sv, "EVALSHA %s 4 %s %s %s %s %s %s %s 1000000 channel %s",
                       rl_scripts[RL_SCRIPT_HASH_HANDOVER].sha1, SCENE_LOCK,
                       TOKEN, TOMBSTONE, QUEUE, OLD, NEXT, lease, BELL);
 }
@@ -328,7 +328,7 @@ static void expect_freed_for(const char *clock_of_who_waits)
     if (clock_of_who_waits)
         server_cmd(sv, "ZADD " QUEUE " %s rlock_bell:x", clock_of_who_waits);
     else
-        wait_in_queue(sv, "rlock_bell:x", 50);
+        wait_in_queue(sv, "rlock_bell:x", 5000);
     wait_in_queue(sv, BELL, 90000);
     expect_code(hand_over(sv, "5000"), 1); /* that bell is dead */
     EXPECT(!key_exists(sv, SCENE_LOCK));

@@ -346,3 +346,105 @@ TEST(share, a_seat_is_used_again)
     EXPECT_INT(s.h->seated, 1);
     scene_stop(&s);
 }
+
+/* --- one that is given up ------------------------------------------------- */
+
+TEST(share, nobody_stands_behind_one_that_could_not_wait)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, in_ms(20)), b = asker_of(&s, in_ms(60000));
+    ask(&a, 1);
+    EXPECT(a.failures == 1);
+    EXPECT(!rl_seat_leave(a.seat));
+    ask(&b, 2);
+    EXPECT(b.failures == 1 && !b.whole && b.fault.transient);
+    EXPECT(!rl_seat_leave(b.seat));
+    scene_stop(&s);
+}
+
+TEST(share, one_that_comes_too_late_asks_nothing_and_disturbs_nobody)
+{
+    scene s = scene_start(0);
+    asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, rl_now_us() - 1);
+    test_thread *t;
+    start(&a, &t, 1, &s);
+    ask(&b, 2);
+    EXPECT(b.failures == 1 && !b.whole);
+    answer(s.peer, 1);
+    test_join(t);
+    EXPECT(a.answers == 1);
+    EXPECT(rl_seat_leave(b.seat));
+    EXPECT(rl_seat_leave(a.seat));
+    scene_stop(&s);
+}
+
+/* A transport whose next write takes long, once it is to. */
+static atomic_bool is_slow, writes, may_go;
+
+static ssize_t write_slowly(rl_transport *t, const char *bytes, size_t n,
+                            rl_fault *f)
+{
+    if (atomic_exchange(&is_slow, false)) {
+        atomic_store(&writes, true);
+        EVENTUALLY(10000, atomic_load(&may_go));
+    }
+    return rl_plain_write(t, bytes, n, f);
+}
+
+static void close_plain(rl_transport *t)
+{
+    close(t->fd);
+}
+
+static bool is_asleep(rl_share *h)
+{
+    rl_mutex_lock(&h->mutex);
+    bool asleep = h->asleep;
+    rl_mutex_unlock(&h->mutex);
+    return asleep;
+}
+
+static bool has_bytes(rl_share *h)
+{
+    const char *bytes;
+    rl_mutex_lock(&h->mutex);
+    bool has = rl_line_bytes(&h->conn->line, &bytes) > 0;
+    rl_mutex_unlock(&h->mutex);
+    return has;
+}
+
+/* The first one's reply is wrong; the second's write is under way, and the
+   third's bytes are behind it. */
+TEST(share, what_was_said_to_be_unsent_is_not_sent_later)
+{
+    static const rl_transport_ops slow = {write_slowly, rl_plain_read,
+                                          close_plain};
+    scene s = scene_start(0);
+    asker a[3];
+    test_thread *t[3];
+    s.conn->io.ops = &slow;
+    for (int i = 0; i < 3; i++) {
+        a[i] = asker_of(&s, in_ms(20000));
+        a[i].first = i + 1;
+        a[i].rounds = 1;
+    }
+    start(a, t, 1, &s);
+    EVENTUALLY(10000, is_asleep(s.h));
+    atomic_store(&is_slow, true);
+    t[1] = test_spawn(run, &a[1]);
+    EVENTUALLY(10000, atomic_load(&writes));
+    t[2] = test_spawn(run, &a[2]);
+    EVENTUALLY(10000, has_bytes(s.h));
+    put(s.peer, "$2\r\nno\r\n");
+    test_join(t[0]);
+    test_join(t[2]);
+    EXPECT(a[2].failures == 1 && !a[2].whole);
+    atomic_store(&may_go, true);
+    test_join(t[1]);
+    for (int i = 0; i < 3; i++)
+        EXPECT(!rl_seat_leave(a[i].seat));
+    EXPECT_INT(take(s.peer), 2);
+    scene_stop(&(scene){s.h, s.conn, -1});
+    EXPECT_INT(take(s.peer), -1);
+    close(s.peer);
+}
