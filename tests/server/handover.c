@@ -256,7 +256,8 @@ static server *held_server(void)
 
 static redisReply *hand_over(server *sv, const char *lease)
 {
-    return server_cmd(sv, "EVALSHA %s 4 %s %s %s %s %s %s %s 1000000 channel %s",
+    return server_cmd(sv,
+                      "EVALSHA %s 4 %s %s %s %s %s %s %s 1000000 channel %s",
                       rl_scripts[RL_SCRIPT_HASH_HANDOVER].sha1, SCENE_LOCK,
                       TOKEN, TOMBSTONE, QUEUE, OLD, NEXT, lease, BELL);
 }
