@@ -24,6 +24,7 @@ static const char *const refusals[] = {
 
 #define NO_REPLY "\001\002\003\r\n"
 
+/* Not "0": so a level more is granted where the token's key is gone. */
 static const char *const oddities[] = {
     "+OK\r\n",
     "$-1\r\n",
@@ -31,7 +32,7 @@ static const char *const oddities[] = {
     "*0\r\n",
     "*-1\r\n",
     "*1\r\n:7\r\n",
-    "$1\r\n0\r\n",
+    "$2\r\n-5\r\n",
     "$5\r\n12ab5\r\n",
     "*2\r\n:1\r\n$3\r\n123\r\n",
     "*3\r\n:9\r\n:9\r\n:9\r\n",
