@@ -373,12 +373,15 @@ static void note_holder(rl_part *x, const rl_reply *r)
     x->code = s == RLOCK_OK;
 }
 
-/* Whoever held what was forced, the next one here has nobody to think of it. */
+/*
+ * Whoever held what was forced, the next one here has nobody to think of it.
+ * When the answer is late, the name has gone with the op.
+ */
 static void note_code(rl_part *x, const rl_reply *r)
 {
     x->ok = r != NULL;
     x->code = r ? r->top.integer : 0;
-    if (x->verb == RL_VERB_FORCE)
+    if (x->verb == RL_VERB_FORCE && x->op)
         rl_rooms_look(&x->core->rooms, x->what->name, x->what->len,
                       x->what->scope);
 }
