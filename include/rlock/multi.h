@@ -27,11 +27,12 @@ extern "C" {
  * that of their servers' run_ids, whatever their order here and however their
  * clients spell the servers: two callers that list the same locks differently
  * cannot block each other for ever. All members are asked at once, those on one
- * client that have one layout by one call, which takes all or none. While it waits for one, it holds those before it in
- * that order, and of the same name no longer than 0.1 s (a server that restarts
- * has a new run_id, so these have no order that lasts). If one cannot be had, nothing
- * stays taken; the status and message are those of the member that failed, and
- * the message begins with its position in locks[].
+ * client that have one layout by one call, which takes all or none. While it
+ * waits for one, it holds those before it in that order, and of the same name
+ * no longer than 0.1 s (a server that restarts has a new run_id, so these have
+ * no order that lasts). If one cannot be had, nothing stays taken; the status
+ * and message are those of the member that failed, and the message begins with
+ * its position in locks[].
  *
  * An explicit lease begins when all members are held: those that are held while
  * others are waited for are renewed meanwhile, and have the lease set at the
