@@ -2,8 +2,7 @@
  * Faults while a thread hands a lock over to another one of its client. In each
  * test a hand-over without a fault comes first.
  */
-#include <stdatomic.h>
-
+#include "busy.h"
 #include "rival.h"
 
 enum { TIMEOUT_MS = 400, PATIENT_MS = 8000, WAIT_MS = 2000 };
@@ -237,36 +236,16 @@ TEST(handover, fault_119_whose_client_closes_during_an_offer_may_own_it)
 /* --- 120 -------------------------------------------------------------------
  */
 
-enum { BUSY = 4, ROUNDS = 20 };
-
-typedef struct busy {
-    rlock *lk;
-    atomic_bool stop;
-    atomic_int sections;
-} busy;
-
-static intptr_t keep_busy(void *arg)
-{
-    busy *b = arg;
-    while (!atomic_load(&b->stop)) {
-        EXPECT_STATUS(rlock_lock(b->lk), RLOCK_OK);
-        atomic_fetch_add(&b->sections, 1);
-        EXPECT_STATUS(rlock_unlock(b->lk), RLOCK_OK);
-    }
-    return 0;
-}
+enum { ROUNDS = 20 };
 
 TEST(handover, fault_120_who_waits_elsewhere_gets_the_lock_that_is_handed_over)
 {
     scene s = scene_handing_over(TIMEOUT_MS);
     rival r = rival_join(&s, NULL);
     busy b = {.lk = s.lk};
-    test_thread *t[BUSY];
     proxy_forget(s.px);
-    for (int i = 0; i < BUSY; i++)
-        t[i] = test_spawn(keep_busy, &b);
+    busy_start(&b, 200);
     /* The control: by themselves they hand it over, and hardly ever free it. */
-    EVENTUALLY(SOON, atomic_load(&b.sections) > 200);
     EXPECT(proxy_count(s.px, proxy_sha("release")) <
            proxy_count(s.px, proxy_sha("handover")));
     for (int i = 0; i < ROUNDS; i++) {
@@ -275,9 +254,7 @@ TEST(handover, fault_120_who_waits_elsewhere_gets_the_lock_that_is_handed_over)
                       RLOCK_OK);
         EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     }
-    atomic_store(&b.stop, true);
-    for (int i = 0; i < BUSY; i++)
-        test_join(t[i]);
+    busy_stop(&b);
     rival_leave(&r);
     expect_well(&s);
 }

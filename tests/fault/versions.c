@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/time.h>
 
+#include "busy.h"
 #include "scene.h"
 #include "wire/script.h"
 
@@ -258,37 +259,31 @@ TEST(versions, fault_108_versions_can_force_each_others_locks)
 
 /* --- 124: threads here hand over ------------------------------------------ */
 
-enum { BUSY = 4, TURNS = 20 };
+enum { TURNS = 20 };
 
-typedef struct busy {
-    rlock *lk;
-    atomic_bool stop, peer_inside;
-    atomic_int sections, overlaps;
-} busy;
+typedef struct contest {
+    busy b;
+    atomic_bool peer_inside;
+    atomic_int overlaps;
+} contest;
 
-static intptr_t keep_busy(void *arg)
+static void look(busy *b)
 {
-    busy *b = arg;
-    while (!atomic_load(&b->stop)) {
-        EXPECT_STATUS(rlock_lock(b->lk), RLOCK_OK);
-        b->overlaps += atomic_load(&b->peer_inside);
-        atomic_fetch_add(&b->sections, 1);
-        b->overlaps += atomic_load(&b->peer_inside);
-        EXPECT_STATUS(rlock_unlock(b->lk), RLOCK_OK);
-    }
-    return 0;
+    contest *c = (contest *)(void *)b;
+    for (int i = 0; i < 2; i++)
+        c->overlaps += atomic_load(&c->peer_inside);
 }
 
 /* Busy: it waits for its bell, which rings in far less than a poll. */
-static void take_turn(peer *p, busy *b)
+static void take_turn(peer *p, contest *c)
 {
     unsigned long long last = p->token;
     while (peer_acquire(p, 1) == 0)
         peer_is_rung(p);
-    atomic_store(&b->peer_inside, true);
+    atomic_store(&c->peer_inside, true);
     EXPECT(p->token > last);
     EXPECT_INT(peer_renew(p), 1);
-    atomic_store(&b->peer_inside, false);
+    atomic_store(&c->peer_inside, false);
     EXPECT(peer_release(p, 0) > 0);
 }
 
@@ -296,19 +291,14 @@ TEST(versions, fault_124_another_version_gets_what_threads_here_hand_over)
 {
     scene s = scene_start(0, 0);
     peer p = peer_join(s.sv, "0.1.0");
-    busy b = {.lk = s.lk};
-    test_thread *t[BUSY];
-    for (int i = 0; i < BUSY; i++)
-        t[i] = test_spawn(keep_busy, &b);
-    EVENTUALLY(10000, atomic_load(&b.sections) > 200);
+    contest c = {.b = {.lk = s.lk, .inside = look}};
+    busy_start(&c.b, 200);
     int64_t began_ms = test_now_ms();
     for (int i = 0; i < TURNS; i++)
-        take_turn(&p, &b);
+        take_turn(&p, &c);
     EXPECT_BETWEEN(test_now_ms() - began_ms, 0, TURNS * 100 + SLACK_MS);
-    atomic_store(&b.stop, true);
-    for (int i = 0; i < BUSY; i++)
-        test_join(t[i]);
-    EXPECT_INT(atomic_load(&b.overlaps), 0);
+    busy_stop(&c.b);
+    EXPECT_INT(atomic_load(&c.overlaps), 0);
     EXPECT_INT(stats_of(s.cl).lost, 0);
     peer_leave(&p);
     expect_nothing_left(s.sv);

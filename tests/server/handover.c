@@ -4,6 +4,7 @@
  */
 #include <stdatomic.h>
 
+#include "busy.h"
 #include "rival.h"
 #include "wire/script.h"
 
@@ -172,49 +173,17 @@ TEST(handover, a_lock_that_was_forced_is_lost_and_the_next_gets_it)
 
 /* --- other clients -------------------------------------------------------- */
 
-typedef struct busy {
-    rlock *lk;
-    atomic_bool stop;
-    atomic_int sections;
-} busy;
-
-static intptr_t keep_busy(void *arg)
-{
-    busy *b = arg;
-    while (!atomic_load(&b->stop)) {
-        EXPECT_STATUS(rlock_lock(b->lk), RLOCK_OK);
-        atomic_fetch_add(&b->sections, 1);
-        EXPECT_STATUS(rlock_unlock(b->lk), RLOCK_OK);
-    }
-    return 0;
-}
-
-static void begin_busy(busy *b, test_thread *t[4])
-{
-    for (int i = 0; i < 4; i++)
-        t[i] = test_spawn(keep_busy, b);
-    EVENTUALLY(SOON, atomic_load(&b->sections) > 20);
-}
-
-static void end_busy(busy *b, test_thread *t[4])
-{
-    atomic_store(&b->stop, true);
-    for (int i = 0; i < 4; i++)
-        test_join(t[i]);
-}
-
 TEST(handover, another_client_gets_its_turn_while_threads_hand_over)
 {
     scene s = scene_start(0, 0);
     rival r = rival_join(&s, NULL);
     busy b = {.lk = s.lk};
-    test_thread *t[4];
-    begin_busy(&b, t);
+    busy_start(&b, 20);
     for (int i = 0; i < 5; i++) {
         EXPECT_STATUS(rlock_acquire(r.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
         EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     }
-    end_busy(&b, t);
+    busy_stop(&b);
     rival_leave(&r);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -226,11 +195,10 @@ TEST(handover, a_program_that_polls_finds_the_lock_free_at_times)
     scene s = scene_start(0, 0);
     rival r = rival_join(&s, NULL);
     busy b = {.lk = s.lk};
-    test_thread *t[4];
-    begin_busy(&b, t);
+    busy_start(&b, 20);
     EVENTUALLY(SOON, rlock_trylock(r.lk) == RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    end_busy(&b, t);
+    busy_stop(&b);
     rival_leave(&r);
     scene_stop(&s);
 }
