@@ -64,6 +64,17 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
     return lock_needs(lock, emptied) ? last : NULL;
 }
 
+bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
+                        int64_t to_us)
+{
+    int members[MEMBERS_MAX];
+    int n = lock_members(lock, members);
+    for (int i = 0; i < n; i++)
+        if (tokens_may_restart(a, members[i], from_us, to_us))
+            return true;
+    return lock_kind_of(lock) == LOCK_RED && data_loss(a, lock, from_us, to_us);
+}
+
 /* A Red lock that has no vote to spare is lost with a single node. */
 static bool any_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
 {

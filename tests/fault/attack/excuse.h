@@ -24,6 +24,14 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us,
                        int64_t to_us);
 
 /*
+ * Tokens of one server grow with its clock, whatever it forgets. The nodes of a
+ * Red lock have clocks that differ: a majority that has forgotten the token of
+ * a faster one begins with its own.
+ */
+bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
+                        int64_t to_us);
+
+/*
  * How much of from..to somebody could not run: the process, or the machine with
  * everything on it.
  */

@@ -98,22 +98,6 @@ static int by_granted(const void *x, const void *y)
     return (a->granted_us > b->granted_us) - (a->granted_us < b->granted_us);
 }
 
-/*
- * Tokens of one server grow with its clock, whatever it forgets. The nodes of a
- * Red lock have clocks that differ: a majority that has forgotten the token of
- * a faster one begins with its own.
- */
-static bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
-                               int64_t to_us)
-{
-    int members[MEMBERS_MAX];
-    int n = lock_members(lock, members);
-    for (int i = 0; i < n; i++)
-        if (tokens_may_restart(a, members[i], from_us, to_us))
-            return true;
-    return lock_kind_of(lock) == LOCK_RED && data_loss(a, lock, from_us, to_us);
-}
-
 static void judge_token(verdict *v, const arena *a, const entry *e,
                         const hold *largest)
 {

@@ -19,6 +19,14 @@ static bool overlap_excused(const verdict *v, const arena *a, const entry *e,
     return data_loss(a, e->lock, from_us, n->at_us);
 }
 
+/* Of a younger hold whose token had to begin anew. */
+static bool stale_excused(const verdict *v, const arena *a, const entry *e,
+                          const note *n)
+{
+    (void)v;
+    return tokens_may_restart(a, e->lock, n->from_us, n->at_us);
+}
+
 /* May it have written while the lock was no longer its own? */
 static bool may_write_late(const arena *a, const entry *e)
 {
@@ -87,7 +95,7 @@ static const struct meaning {
 } meanings[NOTE_KINDS] = {
     [NOTE_OVERLAP] = {true, OVERLAP_SEEN, overlap_excused},
     [NOTE_MISMATCH] = {true, LOST_UPDATE, update_excused},
-    [NOTE_STALE] = {true, STALE_WRITE, NULL},
+    [NOTE_STALE] = {true, STALE_WRITE, stale_excused},
     [NOTE_REENTRY] = {true, REENTRY, NULL},
     [NOTE_LARGEST] = {true, LARGEST, NULL},
     [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
