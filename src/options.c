@@ -13,6 +13,7 @@
 #define WATCHDOG_LEASE_MS  30000
 
 #define SHORTEST_WATCHDOG_LEASE_MS 100
+#define LONGEST_TURN_MS            1000
 
 static rlock_status invalid(const char *what)
 {
@@ -39,6 +40,8 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("watchdog_lease_ms (at least 100)");
     if (to->max_hold_ms < 0)
         return invalid("max_hold_ms");
+    if (to->turn_ms < 0 || to->turn_ms > LONGEST_TURN_MS)
+        return invalid("turn_ms (at most 1000)");
     if (to->host_id && (!*to->host_id || strlen(to->host_id) > RL_HOST_MAX))
         return invalid("host_id (1 to 255 bytes)");
     return RLOCK_OK;
@@ -72,6 +75,7 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
         or_default(o->command_timeout_ms, COMMAND_TIMEOUT_MS);
     set->watchdog_lease_ms =
         or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
+    set->turn_us = o->turn_ms * 1000;
     set->redisson_channel = o->redisson_channel;
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;

@@ -147,6 +147,27 @@ typedef struct rlock_options {
      * lease.
      */
     bool lazy;
+    /*
+     * Turns; 0: none. Without them each section costs the server a call, even
+     * when threads of this client only hand the lock to each other. For so many
+     * milliseconds after such a hand-over, 1 is enough and 1000 the most, who
+     * unlocks gives the hold itself to the thread that has waited longest here,
+     * and the server is asked nothing. That is for locks of one server in the
+     * hash layout which the watchdog renews. It changes what follows:
+     *
+     *   - On the server all holds of a turn are one: its holder id, and so what
+     *     rlock_holder_info() tells, names the thread that began the turn.
+     *   - A lock that was force-unlocked, or that the server has lost with its
+     *     data, may be granted here for up to turn_ms after that. The other
+     *     owner's token is larger, as always: a resource that checks fencing
+     *     tokens refuses what is late.
+     *   - Other clients wait for turn_ms longer, at most, for each client that
+     *     stands before them.
+     *
+     * Tokens still grow from hold to hold; up to 64 holds make a turn. Needs
+     * the right to INCRBY; without that each section asks the server as before.
+     */
+    int64_t turn_ms;
 } rlock_options;
 
 #if defined(__cplusplus)

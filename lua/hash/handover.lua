@@ -5,10 +5,14 @@
 -- ARGV  1 holder  2 next holder  3 lease ms  4 patience us
 --       5 Redisson's channel ('' = none)
 --       6 bell of this client ('' = it is not in the queue)
+--       7 tokens to keep (may be missing): the next will pass the lock on
 --
 -- Reply type: string or array
 -- Reply token  the next has it, with this token: its count is 1, and its TTL is
 --              the lease. Asked again: its TTL is at least the lease
+--       {3, token}
+--              the same, and as many tokens behind it as were to be kept will
+--              not be given to anybody
 --       {1}    it is free: the next has given up, or somebody has waited for
 --              longer than the patience, or something was refused
 --       {2}    the same, and a waiting client was rung
@@ -22,8 +26,9 @@
 local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
 local level, least = '1', nil
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
-        ARGV[4]:find('^%d+$') and bell) then
-    return redis.error_reply('ERR rlock: bad lease or patience')
+        ARGV[4]:find('^%d+$') and bell and
+        (not ARGV[7] or ARGV[7]:find('^[1-9]%d*$'))) then
+    return redis.error_reply('ERR rlock: bad lease, patience or tokens')
 end
 
 local function told_already()
@@ -66,6 +71,9 @@ end
 if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     local granted, token = pcall(grant)
     if granted then
+        if ARGV[7] and type(rpcall('INCRBY', KEYS[2], ARGV[7])) == 'number' then
+            return {3, token}
+        end
         return token
     end
     rpcall('HDEL', KEYS[1], ARGV[2])

@@ -42,7 +42,8 @@ static rl_next sleep_until(rl_acquire *a, int64_t until_us)
 {
     a->phase = RL_PHASE_WAIT;
     a->op.sleep_us = rl_min(until_us, a->wait_until_us);
-    rl_room_rest(&a->home->rooms, &a->waiter, a->draft, a->wait_until_us);
+    rl_room_rest(&a->home->rooms, &a->waiter, a->draft,
+                 a->lease_ms == RLOCK_WATCHDOG, a->wait_until_us);
     return RL_SLEEP;
 }
 

@@ -78,7 +78,7 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
                        int64_t patience_us)
 {
     const char *name = rl_hold_name(h);
-    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, 6);
+    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, r->keep ? 7 : 6);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
     put_tombstone_key(to, next);
@@ -89,6 +89,8 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, patience_us);
     put_channel(to, h, false);
     rl_put_text(to, r->bell);
+    if (r->keep)
+        rl_put_number(to, r->keep);
 }
 
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,

@@ -11,6 +11,7 @@ typedef struct rl_request {
     int level;
     const char *bell; /* "": do not queue */
     int64_t ticket;
+    unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
     bool says_least; /* the least token; the server's clock is wanted, too */
     uint64_t least;
 } rl_request;

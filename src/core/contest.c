@@ -5,7 +5,7 @@
  * to the server.
  */
 #include "core/acquire.h"
-#include "core/handover.h"
+#include "core/turn.h"
 
 /* How often a waiter looks by itself when the holder is a program that does not
  * ring. */
@@ -42,7 +42,10 @@ static void attend(rl_acquire *a)
 static void handed(rl_acquire *a, int64_t now_us)
 {
     rl_part_acquire(&a->one, a->home, a->draft, a->lease_ms, now_us);
-    rl_note_handed(&a->one, &a->waiter, now_us);
+    if (!a->waiter.passed)
+        rl_note_handed(&a->one, &a->waiter, now_us);
+    else if (rl_note_passed(&a->one, a->waiter.passed, now_us))
+        a->draft = NULL; /* that hold is there, and takes its place */
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)
@@ -81,7 +84,8 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     switch (x->verdict) {
     case RL_ACQUIRED:
         a->token = x->grant.token;
-        rl_take_over(x, a->token, now_us);
+        if (a->draft)
+            rl_take_over(x, a->token, now_us);
         a->owner->holds++;
         a->draft = NULL;
         return RL_TRY_OWNED;

@@ -19,6 +19,7 @@ typedef struct rl_settings {
     int64_t connect_timeout_ms;
     int64_t command_timeout_ms;
     int64_t watchdog_lease_ms;
+    int64_t turn_us; /* 0: no turns */
     bool redisson_channel;
     char process[RL_HOST_MAX + 24]; /* host:pid, of the holder ids */
     void (*on_event)(const rlock_event *ev, void *arg);

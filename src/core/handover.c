@@ -35,24 +35,29 @@
  *
  * Others must get their turn. Who stands first in the server's queue may wait
  * for PATIENCE_US, by the server's clock. Programs that stand in no queue get a
- * chance when the lock is freed after TURN_US.
+ * chance when the lock is freed after STREAK_US.
  */
-#include "core/handover.h"
+#include "core/turn.h"
 
 #include "core/verb.h"
 
 #define PATIENCE_US 2000
-#define TURN_US     50000
+#define STREAK_US   50000
+
+/* Tokens behind the first one for those to whom the lock is passed on. */
+#define KEPT_TOKENS 63
 
 /* --- the waiter ------------------------------------------------------------
  */
 
 void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
-                  int64_t until_us)
+                  bool renewed, int64_t until_us)
 {
     rl_mutex_lock(&r->mutex);
     w->rest = RL_ASLEEP;
     w->draft = draft;
+    w->renewed = renewed;
+    w->passed = NULL;
     w->until_us = until_us;
     rl_mutex_unlock(&r->mutex);
 }
@@ -69,10 +74,19 @@ rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why)
     return rest;
 }
 
+bool rl_waiter_takes_locked(rl_rooms *r, const rl_waiter *w, int64_t now_us)
+{
+    (void)r;
+    return w && w->rest == RL_ASLEEP && !w->ends && w->draft &&
+           !w->draft->unknown && now_us < w->until_us;
+}
+
 void rl_note_handed(rl_part *x, const rl_waiter *w, int64_t now_us)
 {
     x->grant = (rl_grant){.token = w->token, .sent_us = w->sent_us};
     rl_note_granted(x, now_us);
+    if (x->ok)
+        rl_turn_begin(&x->core->holds, x->hold, w);
 }
 
 /* --- who ends a hold --------------------------------------------------------
@@ -90,13 +104,13 @@ void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope)
 }
 
 /* Is it time to free the lock, for those whom no server rings? */
-static bool turn_is_over(rl_room *room, int64_t now_us)
+static bool streak_is_over(rl_room *room, int64_t now_us)
 {
-    if (room->turn_us == 0)
-        room->turn_us = now_us;
-    bool over = now_us - room->turn_us > TURN_US;
+    if (room->streak_us == 0)
+        room->streak_us = now_us;
+    bool over = now_us - room->streak_us > STREAK_US;
     if (over)
-        room->turn_us = 0;
+        room->streak_us = 0;
     return over;
 }
 
@@ -107,9 +121,8 @@ static rl_waiter *offer(rl_rooms *r, const rl_hold *h, int64_t now_us,
     rl_mutex_lock(&r->mutex);
     rl_waiter *w =
         rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);
-    bool takes_it = w && w->rest == RL_ASLEEP && !w->ends && w->draft &&
-                    !w->draft->unknown && now_us < w->until_us &&
-                    !turn_is_over(w->room, now_us);
+    bool takes_it = rl_waiter_takes_locked(r, w, now_us) &&
+                    !streak_is_over(w->room, now_us);
     if (takes_it) {
         w->rest = RL_OFFERED;
         w->withheld = RL_WAKE_LOOK;
@@ -135,8 +148,9 @@ static void resolve(rl_rooms *r, rl_waiter *w, const rl_grant *g,
     if (handed)
         room->busy_us = g->sent_us;
     else
-        room->turn_us = 0;
+        room->streak_us = 0;
     w->token = g->token;
+    w->kept = g->kept;
     w->sent_us = g->sent_us;
     w->rest = handed ? RL_HANDED : RL_AWAKE;
     w->waker->wake(w->waker, handed ? RL_WAKE_LOOK : w->withheld, 0);
@@ -155,6 +169,7 @@ bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
     x->ask.script = RL_SCRIPT_HASH_HANDOVER;
     x->heir = w;
     x->request.lease_ms = w->draft->lease_ms;
+    x->request.keep = c->set.turn_us && w->renewed ? KEPT_TOKENS : 0;
     x->request.bell = queued ? c->bell : "";
     rl_hold_expect(w->draft, x->until_us, x->request.lease_ms);
     return true;
@@ -166,25 +181,33 @@ void rl_hand_over_write(const rl_part *x, rl_bytes *to)
                       PATIENCE_US);
 }
 
-/* As of a release: what became of the old hold. -1: no script says so. */
-static long long read_code(const rl_reply *r, rl_grant *g)
+static long long read_token(const rl_item *i, unsigned kept, rl_grant *g)
 {
-    long long number = rl_item_number(r->count ? &r->item[0] : &r->top);
-    if (rl_reply_is(r, REDIS_REPLY_STRING)) {
-        g->token = number > 0 ? (uint64_t)number : 0;
-        return number > 0 ? 1 : -1;
-    }
-    bool good = rl_reply_is_array(r, 1) &&
-                rl_item_is(&r->item[0], REDIS_REPLY_INTEGER) && number >= 0 &&
-                number <= 2;
-    return good ? number : -1;
+    long long token = rl_item_number(i);
+    g->token = (uint64_t)rl_max(token, 0);
+    g->kept = kept;
+    return token > 0 ? 1 : -1;
+}
+
+/* As of a release: what became of the old hold. -1: no script says so. */
+static long long read_code(const rl_reply *r, unsigned kept, rl_grant *g)
+{
+    if (rl_reply_is(r, REDIS_REPLY_STRING))
+        return read_token(&r->top, 0, g);
+    if (!rl_reply_is_array(r, 1) ||
+        !rl_item_is(&r->item[0], REDIS_REPLY_INTEGER))
+        return -1;
+    long long code = r->item[0].integer;
+    if (code == 3 && r->count == 2)
+        return read_token(&r->item[1], kept, g);
+    return code >= 0 && code <= 2 ? code : -1;
 }
 
 void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     rl_waiter *w = x->heir;
     rl_grant g = {.sent_us = x->ask.sent_us};
-    long long code = r ? read_code(r, &g) : -1;
+    long long code = r ? read_code(r, x->request.keep, &g) : -1;
     if (r && code < 0) {
         x->ask.unknown = true;
         rl_fault_set(&x->fault, RLOCK_EIO, 0,

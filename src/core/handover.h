@@ -18,12 +18,12 @@ static inline bool rl_scope_hands_over(uint64_t scope)
  * to its draft (NULL: may not), which is not its own meanwhile.
  */
 void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
-                  int64_t until_us);
+                  bool renewed, int64_t until_us);
 
 /*
  * For a waiter whose sleep has ended, for this reason. RL_OFFERED: it sleeps
- * on, until it is woken; the reason is kept. RL_HANDED: w->token and w->sent_us
- * are those of its grant. RL_AWAKE: neither.
+ * on, until it is woken; the reason is kept. RL_HANDED: the lock is its own,
+ * and what w has to say of that is there. RL_AWAKE: neither.
  */
 rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why);
 

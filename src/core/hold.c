@@ -118,7 +118,7 @@ void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_schedule_locked(t, h, now_us + period_us - period_us / 8);
 }
 
-static void limit_renewal(const rl_holds *t, rl_hold *h)
+void rl_hold_limit_renewal_locked(const rl_holds *t, rl_hold *h)
 {
     h->renewed = true;
     h->limit_us =
@@ -135,7 +135,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
     if (renewed)
-        limit_renewal(t, h);
+        rl_hold_limit_renewal_locked(t, h);
     set_deadline_locked(t, h, rl_lease_deadline(sent_us, h->lease_ms));
     if (renewed)
         rl_hold_start_renewal_locked(t, h, sent_us, now_us);
@@ -230,7 +230,7 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
     if (!h->renewed) {
-        limit_renewal(t, h);
+        rl_hold_limit_renewal_locked(t, h);
         h->limit_us = rl_max(h->limit_us, h->expiry.due_us);
     }
     h->paused = false;

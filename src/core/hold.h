@@ -86,6 +86,13 @@ typedef struct rl_estate {
     char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_estate;
 
+/* What one hand-over is worth to the process; fixed. See core/turn.c. */
+typedef struct rl_turn {
+    rl_estate *starter; /* whose host:pid:tid the server knows it by */
+    int64_t began_us;   /* when the command that was granted was sent */
+    uint64_t last;      /* the last token that is reserved for it */
+} rl_turn;
+
 typedef struct rl_hold {
     rl_map_node node;
     rl_heap_node work;
@@ -103,6 +110,7 @@ typedef struct rl_hold {
     bool paused;         /* but not now: an extend is under way */
     bool in_flight;      /* the keeper has asked and waits for the answer */
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
+    bool astray;         /* another of its commands may */
     int64_t lease_ms;    /* of the outermost acquire */
     int64_t cap_ms;      /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
@@ -119,11 +127,13 @@ typedef struct rl_hold {
                                        answer; only compared */
     rl_waker *landing;              /* who waits for in_flight to end */
     rl_group *group;                /* NULL: it is a lock by itself; counted */
-    uint64_t scope;                 /* fixed */
-    rl_uuid id;                     /* fixed; the end of its holder id */
-    uint16_t name_len;              /* fixed */
-    uint8_t layout;                 /* fixed; rlock_layout */
-    char name[];                    /* fixed; ends in a NUL */
+    rl_turn *turn;  /* its own, fixed once it is held; NULL: it was not handed
+                       over, or there are no turns */
+    uint64_t scope; /* fixed */
+    rl_uuid id;     /* fixed; the end of its holder id */
+    uint16_t name_len; /* fixed */
+    uint8_t layout;    /* fixed; rlock_layout */
+    char name[];       /* fixed; ends in a NUL */
 } rl_hold;
 
 /* Who sleeps until something of the table is due. */
@@ -192,6 +202,10 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
  * caller's reference. No effect when it is in.
  */
 void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* It is another owner's from now on, under whose name it is found. */
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+    RL_REQUIRES(&t->mutex);
 
 /* Out of it, if it is in; the caller gets the table's reference. */
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
@@ -311,6 +325,9 @@ int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
  */
 void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                                   int64_t now_us) RL_REQUIRES(&t->mutex);
+/* It began when it says so: how long it may be renewed. */
+void rl_hold_limit_renewal_locked(const rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
     RL_REQUIRES(&t->mutex);
 void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)

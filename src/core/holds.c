@@ -75,8 +75,17 @@ static void give_up_room(rl_holds *t, rl_estate *room)
     estate_unref(t, room);
 }
 
+static void end_turn(rl_holds *t, rl_turn *turn)
+{
+    if (!turn)
+        return;
+    estate_unref(t, turn->starter);
+    free(turn);
+}
+
 static void hold_free(rl_holds *t, rl_hold *h)
 {
+    end_turn(t, h->turn);
     give_up_room(t, h->estate);
     free(rl_hold_take_spare(h));
     rl_group_unref(h->group);
@@ -217,15 +226,22 @@ rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
     return h;
 }
 
+/* Whom the server knows it by. */
+static const rl_estate *named(const rl_hold *h)
+{
+    return h->turn ? h->turn->starter : h->estate;
+}
+
 size_t rl_hold_id_len(const rl_hold *h)
 {
-    return h->estate->name_len + RL_UUID_LEN;
+    return named(h)->name_len + RL_UUID_LEN;
 }
 
 void rl_hold_write_id(const rl_hold *h, char *out)
 {
-    memcpy(out, h->estate->name, h->estate->name_len);
-    rl_uuid_write(&h->id, out + h->estate->name_len);
+    const rl_estate *x = named(h);
+    memcpy(out, x->name, x->name_len);
+    rl_uuid_write(&h->id, out + x->name_len);
 }
 
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
@@ -330,6 +346,15 @@ void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
         return;
     rl_list_remove(&h->owned);
     rl_map_remove(&t->map, &h->node);
+}
+
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+{
+    rl_hold_unlist_locked(t, h);
+    to->refs++;
+    estate_unref(t, h->estate);
+    h->estate = to;
+    rl_hold_list_locked(t, h);
 }
 
 /* Its lease runs out by itself; then an acquire that is late is buried. */

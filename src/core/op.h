@@ -51,6 +51,7 @@ typedef enum rl_verdict {
 
 typedef struct rl_grant {
     uint64_t token; /* when acquired */
+    unsigned kept;  /* by a hand-over: tokens behind it that are reserved */
     int64_t sent_us;
     int64_t ttl_ms; /* when busy; -1: the holder has no expiry */
     int64_t ticket;

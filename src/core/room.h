@@ -43,11 +43,15 @@ typedef struct rl_waiter {
     bool quiet;         /* its owner's: when it leaves, nobody is woken */
     bool ends;          /* a cancel or a close has come */
     rl_rest rest;
-    rl_wake withheld;      /* while offered: what has come meanwhile */
-    struct rl_hold *draft; /* while asleep: what can be granted; or NULL */
-    int64_t until_us;      /* while asleep: when the wait is over */
-    uint64_t token;        /* of the grant, once handed; */
-    int64_t sent_us;       /* and when that was asked for */
+    rl_wake withheld;       /* while offered: what has come meanwhile */
+    struct rl_hold *draft;  /* while asleep: what can be granted; or NULL */
+    bool renewed;           /* while asleep: its hold would be */
+    int64_t until_us;       /* while asleep: when the wait is over */
+    struct rl_hold *passed; /* once handed: the hold, which has its turn (see
+                               core/turn.c); NULL: it was granted */
+    uint64_t token;         /* of the grant; */
+    unsigned kept;          /* so many more are reserved behind it; */
+    int64_t sent_us;        /* and when that was asked for */
 } rl_waiter;
 
 struct rl_room {
@@ -57,7 +61,7 @@ struct rl_room {
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
     int64_t busy_us;   /* when the server last said that it is held */
-    int64_t turn_us;   /* since when it is handed over here; 0: it is not */
+    int64_t streak_us; /* since when it is handed over here; 0: it is not */
     bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
     uint64_t scope;    /* fixed */
@@ -118,6 +122,10 @@ bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
 /* The front of that room; NULL: nobody waits there. */
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
                                 uint64_t scope) RL_REQUIRES(&r->mutex);
+
+/* May it be granted a lock by another thread now? NULL: no. */
+bool rl_waiter_takes_locked(rl_rooms *r, const rl_waiter *w, int64_t now_us)
+    RL_REQUIRES(&r->mutex);
 
 /* Wakes it, or keeps that back until an offer is resolved. */
 void rl_waiter_wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)

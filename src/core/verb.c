@@ -393,10 +393,20 @@ static void forget_line(rl_part *x)
     rl_mutex_unlock(&x->core->holds.mutex);
 }
 
+/* A copy of the call may be executed yet. An acquire says so by `unknown`. */
+static void note_astray(rl_part *x)
+{
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->astray = true;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (x->heap && x->hold)
         forget_line(x);
+    if (x->hold && x->ask.unknown && x->verb != RL_VERB_ACQUIRE)
+        note_astray(x);
     switch (x->verb) {
     case RL_VERB_ACQUIRE:
         note_acquire(x, r, now_us);

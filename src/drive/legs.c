@@ -77,7 +77,7 @@ void rl_legs_close(rl_legs *ls)
         if (l->visiting)
             rl_connector_forget(l->e, &l->visitor);
         if (l->in_line)
-            rl_source_leave_line(l->e->source, &l->turn);
+            rl_source_leave_line(l->e->source, &l->claim);
         give_back(l);
     }
     ls->n = 0;
@@ -128,7 +128,7 @@ static void visit(rl_legs *ls, rl_leg *l)
         refuse(ls, l, &f);
         return;
     }
-    l->in_line = rl_source_line_up(l->e->source, &l->turn, &ls->signal);
+    l->in_line = rl_source_line_up(l->e->source, &l->claim, &ls->signal);
     l->visiting = !l->in_line;
     l->way.expecting = true;
     l->way.ready_us = l->in_line ? RL_NEVER : rl_now_us();
@@ -157,11 +157,12 @@ static void leave_out(rl_legs *ls, rl_leg *l)
     refuse(ls, l, &f);
 }
 
-static void look_for_turn(rl_legs *ls, rl_leg *l)
+static void look_for_claim(rl_legs *ls, rl_leg *l)
 {
     rl_conn *c;
-    if (!l->in_line || !rl_source_take_turn(l->e->source, &l->turn,
-                                            rl_way_behind(ls->op, &l->way), &c))
+    if (!l->in_line ||
+        !rl_source_take_claim(l->e->source, &l->claim,
+                              rl_way_behind(ls->op, &l->way), &c))
         return;
     l->in_line = l->way.expecting = false;
     l->way.ready_us = rl_now_us();
@@ -236,7 +237,7 @@ void rl_legs_look(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++) {
         look_for_connection(ls, &ls->leg[i]);
-        look_for_turn(ls, &ls->leg[i]);
+        look_for_claim(ls, &ls->leg[i]);
     }
 }
 

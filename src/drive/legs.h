@@ -14,7 +14,7 @@
  * connection or lets the connector make one, and who is down is left out.
  *
  * Legs belong to the thread that makes the call. The connector and who gives a
- * connection back reach only the signal, by a visitor or a turn.
+ * connection back reach only the signal, by a visitor or a claim.
  */
 #ifndef RL_DRIVE_LEGS_H
 #define RL_DRIVE_LEGS_H
@@ -27,8 +27,8 @@ typedef struct rl_leg {
     rl_engine *e;
     rl_seat *seat; /* instead of a connection of its own; or NULL */
     rl_visitor visitor;
-    rl_turn turn;
-    bool in_line;  /* all connections are out; turn tells when one is not */
+    rl_claim claim;
+    bool in_line;  /* all connections are out; claim tells when one is not */
     bool visiting; /* the connector is making a connection */
 } rl_leg;
 

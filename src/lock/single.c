@@ -6,8 +6,8 @@
  * its levels.
  */
 #include "core/extend.h"
-#include "core/handover.h"
 #include "core/holder.h"
+#include "core/turn.h"
 #include "drive/caller.h"
 #include "lock/lock.h"
 
@@ -121,24 +121,31 @@ static rlock_status release(rlock *lk, rl_hold *h, int level, rl_fault *f,
     return s;
 }
 
-static rlock_status unlock(rlock *lk, rl_hold *h)
+static rlock_status count_down(rlock *lk, rl_hold *h, int level, rl_fault *f,
+                               int64_t now_us)
 {
     rl_core *c = rl_lock_core(lk);
+    if (!rl_count_down(c, h, level, now_us))
+        return rl_release_lost(c, h, level, f, now_us);
+    if (level > 0 && lk->local_levels)
+        return RLOCK_OK;
+    return release(lk, h, level, f, now_us);
+}
+
+/* When it returns, the hold may be another thread's already. */
+static rlock_status unlock(rlock *lk, rl_hold *h)
+{
     rl_fault f;
-    int64_t now_us = rl_now_us();
     int level = h->count - 1;
-    bool valid = rl_count_down(c, h, level, now_us);
+    uint64_t token = h->token;
+    int64_t now_us = rl_now_us(), began_us = h->began_us;
+    bool passed = level == 0 && rl_turn_pass(rl_lock_core(lk), h, now_us);
     if (level == 0)
         rl_owner_self()->holds--;
-    rlock_status s = RLOCK_OK;
-    if (!valid)
-        s = rl_release_lost(c, h, level, &f, now_us);
-    else if (level == 0 || !lk->local_levels)
-        s = release(lk, h, level, &f, now_us);
-    if (s != RLOCK_OK)
+    if (!passed && count_down(lk, h, level, &f, now_us) != RLOCK_OK)
         return rl_lock_fail(lk, &f);
-    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, h->token, level,
-                 rl_now_us() - h->began_us);
+    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, token, level,
+                 rl_now_us() - began_us);
     return RLOCK_OK;
 }
 

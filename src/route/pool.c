@@ -36,16 +36,16 @@ typedef struct pool {
     rl_mutex mutex;  /* guards all below */
     rl_list idle;    /* of rl_conn, the one used last first */
     rl_list open;    /* of rl_conn: idle, borrowed and opened */
-    rl_list waiters; /* of rl_turn, who came first first */
+    rl_list waiters; /* of rl_claim, who came first first */
     unsigned places; /* of the limit that are taken */
     unsigned broken; /* closed in trouble and not replaced yet */
     int64_t last_trouble_us;
     struct pool *next_left_behind; /* in a forked child */
 } pool;
 
-/* Who sleeps until his turn; on his thread's stack. */
+/* Who sleeps until his claim is served; on his thread's stack. */
 typedef struct waiter {
-    rl_turn turn; /* without a signal */
+    rl_claim claim; /* without a signal */
     rl_cond cond;
 } waiter;
 
@@ -118,14 +118,14 @@ static void leave_place_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 {
     rl_link *first = rl_list_first(&p->waiters);
     if (first) {
-        rl_turn *t = RL_CONTAINER(first, rl_turn, link);
+        rl_claim *t = RL_CONTAINER(first, rl_claim, link);
         rl_list_remove(&t->link);
         t->come = true;
         t->conn = c;
         if (t->signal)
             rl_signal_raise(t->signal);
         else
-            rl_cond_wake(&RL_CONTAINER(t, waiter, turn)->cond);
+            rl_cond_wake(&RL_CONTAINER(t, waiter, claim)->cond);
         return;
     }
     p->places--;
@@ -171,15 +171,15 @@ static rl_conn *take_idle_locked(pool *p) RL_REQUIRES(&p->mutex)
 static bool wait_locked(pool *p, int64_t deadline_us, rl_conn **idle)
     RL_REQUIRES(&p->mutex)
 {
-    waiter w = {.turn = {.come = false}};
+    waiter w = {.claim = {.come = false}};
     rl_cond_init(&w.cond);
-    rl_list_add_last(&p->waiters, &w.turn.link);
-    while (!w.turn.come && rl_now_us() < deadline_us)
+    rl_list_add_last(&p->waiters, &w.claim.link);
+    while (!w.claim.come && rl_now_us() < deadline_us)
         rl_cond_wait_until(&w.cond, &p->mutex, deadline_us);
-    rl_list_remove(&w.turn.link);
+    rl_list_remove(&w.claim.link);
     rl_cond_fini(&w.cond);
-    *idle = w.turn.conn;
-    return w.turn.come;
+    *idle = w.claim.conn;
+    return w.claim.come;
 }
 
 /* A place, and with it an idle connection, or NULL: open one. */
@@ -284,7 +284,7 @@ static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
     }
 }
 
-static bool pool_line_up(rl_source *s, rl_turn *t)
+static bool pool_line_up(rl_source *s, rl_claim *t)
 {
     pool *p = pool_of(s);
     rl_mutex_lock(&p->mutex);
@@ -295,8 +295,8 @@ static bool pool_line_up(rl_source *s, rl_turn *t)
     return full;
 }
 
-static bool pool_take_turn(rl_source *s, rl_turn *t, const rl_line *behind,
-                           rl_conn **out)
+static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
+                            rl_conn **out)
 {
     pool *p = pool_of(s);
     rl_mutex_lock(&p->mutex);
@@ -316,7 +316,7 @@ static bool pool_take_turn(rl_source *s, rl_turn *t, const rl_line *behind,
     return come;
 }
 
-static void pool_leave_line(rl_source *s, rl_turn *t)
+static void pool_leave_line(rl_source *s, rl_claim *t)
 {
     pool *p = pool_of(s);
     rl_mutex_lock(&p->mutex);
@@ -416,7 +416,7 @@ static const rl_source_ops pool_ops = {
     .borrow = pool_borrow,
     .borrow_idle = pool_borrow_idle,
     .line_up = pool_line_up,
-    .take_turn = pool_take_turn,
+    .take_claim = pool_take_claim,
     .leave_line = pool_leave_line,
     .borrow_owing = pool_borrow_owing,
     .give_back = pool_give_back,

@@ -23,15 +23,15 @@
 typedef struct rl_source rl_source;
 
 /*
- * A turn at the connections, for who must not wait for one server: he stands in
+ * A claim to a connection, for who must not wait for one server: he stands in
  * the same line as all others, and is told.
  */
-typedef struct rl_turn {
+typedef struct rl_claim {
     rl_link link;
-    const rl_signal *signal; /* is raised when the turn has come */
+    const rl_signal *signal; /* is raised when it is served */
     bool come;               /* guarded by the source */
     rl_conn *conn;           /* that comes with it; NULL: none */
-} rl_turn;
+} rl_claim;
 
 /* At most so many connections are borrowed at a time. */
 typedef enum rl_places {
@@ -44,10 +44,10 @@ typedef struct rl_source_ops {
     rlock_status (*borrow)(rl_source *s, int64_t deadline_us, rl_conn **out,
                            rl_fault *f);
     rl_conn *(*borrow_idle)(rl_source *s, const rl_line *behind);
-    bool (*line_up)(rl_source *s, rl_turn *t);
-    bool (*take_turn)(rl_source *s, rl_turn *t, const rl_line *behind,
-                      rl_conn **out);
-    void (*leave_line)(rl_source *s, rl_turn *t);
+    bool (*line_up)(rl_source *s, rl_claim *t);
+    bool (*take_claim)(rl_source *s, rl_claim *t, const rl_line *behind,
+                       rl_conn **out);
+    void (*leave_line)(rl_source *s, rl_claim *t);
     rl_conn *(*borrow_owing)(rl_source *s, int64_t since_us, int64_t *next_us);
     void (*give_back)(rl_source *s, rl_conn *c);
     rl_places (*places)(rl_source *s);
@@ -89,10 +89,10 @@ static inline rl_conn *rl_source_borrow_idle(rl_source *s,
 }
 
 /* False: there is no line, as fewer are out than may be. */
-static inline bool rl_source_line_up(rl_source *s, rl_turn *t,
+static inline bool rl_source_line_up(rl_source *s, rl_claim *t,
                                      const rl_signal *signal)
 {
-    *t = (rl_turn){.signal = signal};
+    *t = (rl_claim){.signal = signal};
     return s->ops->line_up(s, t);
 }
 
@@ -100,14 +100,14 @@ static inline bool rl_source_line_up(rl_source *s, rl_turn *t,
  * Has it come? Then it is over, and *out is as from rl_source_borrow_idle(),
  * or NULL: there is room for one more.
  */
-static inline bool rl_source_take_turn(rl_source *s, rl_turn *t,
-                                       const rl_line *behind, rl_conn **out)
+static inline bool rl_source_take_claim(rl_source *s, rl_claim *t,
+                                        const rl_line *behind, rl_conn **out)
 {
-    return s->ops->take_turn(s, t, behind, out);
+    return s->ops->take_claim(s, t, behind, out);
 }
 
 /* Whether it has come or not. */
-static inline void rl_source_leave_line(rl_source *s, rl_turn *t)
+static inline void rl_source_leave_line(rl_source *s, rl_claim *t)
 {
     s->ops->leave_line(s, t);
 }

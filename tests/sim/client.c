@@ -128,6 +128,7 @@ static void fill_settings(client *c)
     *set = (rl_settings){.connect_timeout_ms = from->timeout_ms,
                          .command_timeout_ms = from->timeout_ms,
                          .watchdog_lease_ms = from->watchdog_ms,
+                         .turn_us = from->turn_ms * MS,
                          .redisson_channel = from->redisson,
                          .on_event = on_event,
                          .event_arg = c};

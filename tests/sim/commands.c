@@ -187,6 +187,28 @@ static void set(call *c)
     e->expires_ms = o.px > 0 ? c->s->now_us / 1000 + o.px : -1;
 }
 
+static void incrby(call *c)
+{
+    entry *e;
+    long long by, old = 0;
+    if (!word_number(&c->argv[2], &by)) {
+        not_an_integer(c);
+        return;
+    }
+    if (!find(c, KIND_STRING, &e))
+        return;
+    word value = {e ? e->value.at : NULL, e ? e->value.len : 0};
+    if (e && !word_number(&value, &old)) {
+        not_an_integer(c);
+        return;
+    }
+    if (!e)
+        e = store_add(c->s, &c->argv[1], KIND_STRING);
+    e->value.len = 0;
+    text_print(&e->value, "%lld", old + by);
+    text_number(c->out, old + by);
+}
+
 /* --- hashes --------------------------------------------------------------- */
 
 static void put(item *x, const word *value)
@@ -471,6 +493,7 @@ static const struct command {
     {"hgetall", 2, 2, READS, hgetall},  {"zrange", 5, 5, READS, zrange},
     {"type", 2, 2, READS, type},        {"info", 1, 2, READS, info},
     {"ping", 1, 1, READS, ping},        {"flushall", 1, 1, WRITES, flushall},
+    {"incrby", 3, 3, GROWS, incrby},
 };
 
 static const struct command *command_of(const word *name)

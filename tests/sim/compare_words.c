@@ -164,6 +164,8 @@ static void call_handover(chance *c, command_line *to, const char *name,
                           int who)
 {
     static const char *const patiences[] = {"2000", "0", "999999999999", "x"};
+    static const char *const kept[] = {"63", "1", "x", "0", ""};
+    bool keeps = chance_ppm(c, 500000);
     int next = (int)chance_below(c, HOLDERS);
     say_word(to, "4");
     say_key(to, name, 0, who);
@@ -179,6 +181,8 @@ static void call_handover(chance *c, command_line *to, const char *name,
         say_bell(c, to);
     else
         say_word(to, "");
+    if (keeps)
+        say_one(c, to, kept, chance_ppm(c, 30000) ? 5 : 2);
 }
 
 static void call_lease(chance *c, command_line *to, const char *name, int who)
@@ -331,6 +335,7 @@ static const char *const shapes[] = {
     "HLEN k",
     "HSCAN k n",
     "HINCRBY k h n",
+    "INCRBY k n",
     "PEXPIRE k n",
     "PTTL k",
     "ZADD k n b",
@@ -349,6 +354,7 @@ static const char *const shapes[] = {
     "GET",
     "PEXPIRE k v",
     "HINCRBY k h v",
+    "INCRBY k v",
     "PEXPIRE k n",
     "SET k 1600000123.5",
 };

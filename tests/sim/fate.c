@@ -76,6 +76,16 @@ static void draw_faults(config *c, chance *dice)
         c->wild_ppm = chance_between(dice, 12000, 300000);
 }
 
+/* Threads of some seeds' processes pass their locks on. */
+static void draw_turns(config *c, uint64_t seed)
+{
+    static const int64_t turns_ms[] = {1, 20, 200, 1000};
+    chance dice;
+    chance_init(&dice, seed ^ UINT64_C(0x74726e));
+    if (chance_ppm(&dice, 250000))
+        c->turn_ms = turns_ms[chance_below(&dice, 4)];
+}
+
 /*
  * Some seeds are about threads of one process that want one lock all the time,
  * and about what becomes of a hand-over between them.
@@ -109,6 +119,7 @@ void config_draw(config *c, uint64_t seed)
     draw_times(c, &dice);
     if (!c->calm)
         draw_faults(c, &dice);
+    draw_turns(c, seed);
     draw_family(c, seed);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
     /* A cancel is no fault: who waits behind it must not feel it. */

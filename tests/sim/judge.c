@@ -265,7 +265,8 @@ account *judge_account(owner *o, const rl_hold *h)
     char uuid[RL_UUID_LEN + 1];
     rl_uuid_write(&h->id, uuid);
     for (size_t i = o->count; i > 0; i--)
-        if (strcmp(o->accounts[i - 1].uuid, uuid) == 0)
+        if (strcmp(o->accounts[i - 1].uuid, uuid) == 0 &&
+            (!h->turn || o->accounts[i - 1].token == h->token))
             return &o->accounts[i - 1];
     return NULL;
 }

@@ -106,7 +106,7 @@ static void note_hand_over(server *s, size_t name, const word *next,
                            const char *reply)
 {
     owner *o = judge_owner_of(s->w, next);
-    if (*reply != '$') {
+    if (*reply != '$' && strncmp(reply, "*2\r\n:3", 6) != 0) {
         if (strncmp(reply, "*1\r\n:0", 6) != 0)
             judge_freeing(s->w, name);
         return;

@@ -153,6 +153,20 @@ static bool has_ended(const world *w, long tid)
     return o && o->self.tid != tid;
 }
 
+/* By whomever it was passed on to: the server names another one. */
+static bool was_abandoned(const process *p, const text *holder)
+{
+    for (size_t i = 0; i < p->owners; i++)
+        for (size_t k = 0; k < p->owner[i]->count; k++) {
+            const account *x = &p->owner[i]->accounts[k];
+            if (x->abandoned && holder->len > RL_UUID_LEN &&
+                memcmp(holder->at + holder->len - RL_UUID_LEN, x->uuid,
+                       RL_UUID_LEN) == 0)
+                return true;
+        }
+    return false;
+}
+
 static bool is_left_by(const world *w, const server *s, const entry *e,
                        bool ended)
 {
@@ -170,9 +184,10 @@ static bool is_left_by(const world *w, const server *s, const entry *e,
         snprintf(holder, sizeof holder, "%.*s", (int)t->len, t->at);
         return sscanf(holder, "p%u:%u:%ld:", &p, &again, &tid) == 3 &&
                p < w->processes && !w->process[p]->is_dead &&
-               (ended || (!w->process[p]->clock_broke &&
-                          client_is_open(&w->process[p]->client[s->index]) &&
-                          !has_ended(w, tid)));
+               (ended ||
+                (!w->process[p]->clock_broke &&
+                 client_is_open(&w->process[p]->client[s->index]) &&
+                 !has_ended(w, tid) && !was_abandoned(w->process[p], t)));
     }
     return false;
 }

@@ -24,7 +24,7 @@ static size_t open_account(owner *o, size_t name)
         o->accounts = need_more(o->accounts, o->room * sizeof *o->accounts);
     }
     account *x = &o->accounts[o->count];
-    *x = (account){.name = name, .token = token_of(have)};
+    *x = (account){.name = name, .token = token_of(have), .harm = have->harm};
     rl_uuid_write(&h->id, x->uuid);
     return o->count++;
 }
@@ -47,6 +47,21 @@ static void judge_token(owner *o, size_t name)
         truth->last_token = token;
 }
 
+/* What was passed on was granted when its turn began. */
+static unsigned harm_at_grant(const owner *o, size_t name)
+{
+    const rl_hold *h = o->holding[name].hold;
+    char uuid[RL_UUID_LEN + 1];
+    if (!h->turn)
+        return o->harm[name];
+    const owner *starter = owner_by_serial(o->p->w, h->turn->starter->owner);
+    rl_uuid_write(&h->id, uuid);
+    for (size_t i = 0; i < starter->count; i++)
+        if (strcmp(starter->accounts[i].uuid, uuid) == 0)
+            return starter->accounts[i].harm;
+    return o->harm[name];
+}
+
 void judge_grant(owner *o, size_t name)
 {
     world *w = o->p->w;
@@ -56,9 +71,11 @@ void judge_grant(owner *o, size_t name)
                    o->number, judge_name_of(w, name));
         return;
     }
-    have->harm = o->harm[name];
+    have->harm = harm_at_grant(o, name);
     have->granted_us = w->now_us;
     have->account = open_account(o, name);
+    w->figures.passes +=
+        have->hold->turn && have->hold->turn->starter->owner != o->self.serial;
     /* Closed meanwhile, it or a node of it: that is told from now on. */
     if (owner_is_closed(o, name) || (w->set.red && !process_is_open(o->p)))
         return;
@@ -92,19 +109,26 @@ long long judge_counted(world *w, size_t name, const rl_hold *h)
     return word_number(&value, &count) ? count : -1;
 }
 
+/* So many may be reserved behind a hold's own: see lua/README.md. */
+#define MOST_KEPT 63
+
 /* Has the last token of the name moved on while it is held? */
 static bool token_moved(world *w, size_t name, const rl_hold *h)
 {
     server *s = lock_server(w, name);
     rl_key key = rl_key_token(w->lock[name].name, strlen(w->lock[name].name));
     word k = {key.text, key.len};
-    char digits[24];
+    long long last;
     s->store.now_us = server_now(s);
     const entry *e = store_find(&s->store, &k);
-    word value = {digits, (size_t)snprintf(digits, sizeof digits, "%llu",
-                                           (unsigned long long)h->token)};
-    word now = {e ? e->value.at : NULL, e ? e->value.len : 0};
-    return e && !word_equal(&now, &value);
+    if (!e)
+        return false;
+    word value = {e->value.at, e->value.len};
+    if (h->turn)
+        return !word_number(&value, &last) || (uint64_t)last != h->turn->last;
+    unsigned kept = w->set.turn_ms ? MOST_KEPT : 0;
+    return !word_number(&value, &last) || (uint64_t)last < h->token ||
+           (uint64_t)last > h->token + kept;
 }
 
 bool judge_is_hash(const world *w, size_t name)
@@ -112,11 +136,14 @@ bool judge_is_hash(const world *w, size_t name)
     return w->lock[name].what.layout == &rl_layouts[RLOCK_LAYOUT_HASH];
 }
 
-/* Levels that are counted in the process only may be more or fewer. */
+/*
+ * Levels that are counted in the process only may be more or fewer; also those
+ * of the owner who passed it on.
+ */
 static bool counts_agree(const owner *o, size_t name, const rl_hold *h)
 {
     long long n = judge_counted(o->p->w, name, h);
-    return owner_counts_here(o, name) ? n >= 1 : n == h->count;
+    return owner_counts_here(o, name) || h->turn ? n >= 1 : n == h->count;
 }
 
 /* A hold that is held, and of which nothing is under way. */

@@ -116,6 +116,7 @@ static void add(figures *all, const figures *f)
     for (size_t i = 0; i < n; i++)
         to[i] += from[i];
     all->handed_over += f->handed_over;
+    all->passes += f->passes;
     all->simulated_us += f->simulated_us;
 }
 
@@ -128,10 +129,10 @@ static void tell_figures(const figures *f, uint64_t seeds, double seconds)
         "%llu steps, %llu calls of scripts, %llu faults in %lld s of theirs; "
         "%llu acquired, %llu busy, %llu timed out, %llu canceled, %llu "
         "failed, %llu lost, %llu hand-overs, %llu of them late; %llu inside a "
-        "process\n",
+        "process, %llu passed on\n",
         f->steps, f->calls, faults, (long long)(f->simulated_us / S),
         f->acquires, f->busy, f->timeouts, f->canceled, f->failed, f->losses,
-        f->hand_overs, f->late_wakes, f->handed_over);
+        f->hand_overs, f->late_wakes, f->handed_over, f->passes);
     printf("%llu seeds in %.1f s: %.0f a minute, %.0f steps a seed\n",
            (unsigned long long)seeds, seconds, (double)seeds / seconds * 60,
            (double)f->steps / (double)seeds);

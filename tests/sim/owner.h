@@ -13,6 +13,7 @@ typedef struct account {
     char uuid[RL_UUID_LEN + 1];
     size_t name;
     uint64_t token;
+    unsigned harm;     /* of the server, when it was granted there */
     unsigned in_union; /* those with one number are lost as one; 0: alone */
     unsigned losses_told, abandons_told;
     bool abandoned; /* its thread has ended */

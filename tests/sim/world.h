@@ -84,7 +84,7 @@ typedef struct config {
     int64_t stall_ppm;  /* otherwise up to stall_us */
     int64_t stall_us;
     int64_t think_us; /* an owner's pauses */
-    int64_t watchdog_ms, timeout_ms, max_hold_ms;
+    int64_t watchdog_ms, timeout_ms, max_hold_ms, turn_ms;
     bool redisson;
     bool pieces;           /* bytes come one by one */
     int64_t drift_ppm;     /* of clocks, either way */
@@ -397,7 +397,7 @@ typedef struct figures {
     unsigned long long reentries, extends, releases, releases_lost, losses;
     unsigned long long inspects;
     unsigned long long calls, rings, faults[FAULTS];
-    unsigned long long hand_overs, late_wakes, handed_over;
+    unsigned long long hand_overs, late_wakes, handed_over, passes;
     int64_t simulated_us;
 } figures;
 

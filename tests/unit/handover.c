@@ -77,7 +77,7 @@ TEST(handover, who_has_been_canceled_is_offered_nothing)
     pair t;
     open_pair(&t);
     rl_rooms_cancel(rooms(&t), &play_job, &t);
-    rl_room_rest(rooms(&t), &t.a.waiter, t.a.draft, RL_NEVER);
+    rl_room_rest(rooms(&t), &t.a.waiter, t.a.draft, false, RL_NEVER);
     expect_no_offer(&t);
     end_wait(&t);
     close_pair(&t, RLOCK_CANCELED);
@@ -147,7 +147,7 @@ TEST(handover, after_a_while_the_lock_is_freed_once)
 {
     pair t;
     open_pair(&t);
-    t.a.waiter.room->turn_us = t.p.now_us - 50001;
+    t.a.waiter.room->streak_us = t.p.now_us - 50001;
     EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
     EXPECT(unlock(&t));
     EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);

@@ -17,7 +17,8 @@ enum {
     HAND_LEASE_ARG,
     PATIENCE_ARG,
     HAND_CHANNEL_ARG,
-    HAND_BELL
+    HAND_BELL,
+    KEEP_ARG
 };
 
 /* One thread holds the lock, and one waits for it. */
@@ -48,7 +49,8 @@ static inline void switch_to(pair *t, rl_op *op, rl_next next)
     t->p.next = next;
 }
 
-static inline void begin_wait(pair *t, const rl_target *what, int64_t wait_ms)
+static inline void begin_wait(pair *t, const rl_target *what, int64_t wait_ms,
+                              int64_t lease_ms)
 {
     rl_core *c = core(t);
     t->cancels = 0;
@@ -60,20 +62,26 @@ static inline void begin_wait(pair *t, const rl_target *what, int64_t wait_ms)
                         .cancel = {.count = &t->cancels},
                         .room = rl_holds_make_room(&c->holds, &t->p.rival),
                         .wait_ms = wait_ms,
-                        .lease_ms = LEASE_MS,
+                        .lease_ms = lease_ms,
                         .listen = play_listen};
     rl_acquire_init(&t->a, t->p.now_us);
     EXPECT_INT(play_begin(&t->p, &t->a.op), RL_ASK);
 }
 
+static inline void wait_behind_hold(pair *t, const rl_target *what,
+                                    int64_t wait_ms, int64_t lease_ms)
+{
+    t->h = play_hold(&t->p, 0, "job", RLOCK_WATCHDOG);
+    t->h->refs++;
+    begin_wait(t, what, wait_ms, lease_ms);
+    EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
+    t->next = t->a.draft;
+}
+
 static inline void open_pair_of(pair *t, const rl_target *what, int64_t wait_ms)
 {
     play_open(&t->p, 1);
-    t->h = play_hold(&t->p, 0, "job", RLOCK_WATCHDOG);
-    t->h->refs++;
-    begin_wait(t, what, wait_ms);
-    EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
-    t->next = t->a.draft;
+    wait_behind_hold(t, what, wait_ms, LEASE_MS);
 }
 
 static inline void open_pair(pair *t)
