@@ -196,6 +196,7 @@ typedef struct rlock_stats {
     uint64_t lost;               /* holds lost */
     uint64_t wakeups;            /* rings that woke a waiter, and hand-overs */
     uint64_t wakeups_futile;     /* of them, those that found it busy again */
+    uint64_t passes;             /* unlocks that passed the lock on: turn_ms */
     uint64_t reconnects;         /* connections opened after one broke */
     uint64_t script_loads;       /* scripts sent whole: the server lacked it */
     uint64_t held_now;           /* gauge: holds, lost ones not counted */

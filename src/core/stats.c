@@ -17,6 +17,7 @@ void rl_stats_copy(rlock_stats *to, rl_stats *from)
         .lost = get(&from->lost),
         .wakeups = get(&from->wakeups),
         .wakeups_futile = get(&from->wakeups_futile),
+        .passes = get(&from->passes),
         .reconnects = get(&from->reconnects),
         .script_loads = get(&from->script_loads),
         .held_now = get(&from->held_now),

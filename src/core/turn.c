@@ -58,6 +58,7 @@ static bool is_free_to_go_locked(const rl_core *c, rl_holds *t, rl_hold *h,
 static void change_owner_locked(rl_holds *t, rl_hold *h, rl_estate *to,
                                 int64_t now_us) RL_REQUIRES(&t->mutex)
 {
+    rl_add(&t->stats->passes, 1);
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
     rl_hold_give_locked(t, h, to);
     h->token++;

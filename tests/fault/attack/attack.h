@@ -97,6 +97,7 @@ typedef struct fault {
 typedef struct arena {
     uint64_t seed;
     int64_t began_us, ended_us;
+    int64_t turn_ms;               /* of the workers' clients */
     char uri[PROCS][SERVERS][128]; /* the worker's ways to the servers */
     _Atomic bool stop;
     /* By kind of lock: outermost acquires that succeeded, and answers. */

@@ -21,11 +21,15 @@ bool concerns(const fault *f, int proc, int lock)
     return f->servers & lock_servers(lock);
 }
 
-/* Some server has forgotten what it knew of the lock. */
-static bool is_loss(const fault *f, int lock, int64_t from_us, int64_t to_us)
+/*
+ * Some server has forgotten what it knew of the lock. For as long as a turn it
+ * may be granted all the same, to who asks after that.
+ */
+static bool is_loss(const arena *a, const fault *f, int lock, int64_t from_us,
+                    int64_t to_us)
 {
     return f->emptied & lock_servers(lock) && concerns(f, -1, lock) &&
-           f->began_us <= to_us && f->ended_us >= from_us;
+           f->began_us <= to_us && f->ended_us + a->turn_ms * 1000 >= from_us;
 }
 
 /*
@@ -53,7 +57,7 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
     bool votes_on = false;
     for (int i = 0; i < a->n_faults; i++) {
         const fault *f = &a->faults[i];
-        if (is_loss(f, lock, from_us, to_us)) {
+        if (is_loss(a, f, lock, from_us, to_us)) {
             emptied |= f->emptied;
             votes_on = votes_on || nemesis_kinds[f->kind].votes_on;
             last = f;
@@ -72,14 +76,15 @@ bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
     for (int i = 0; i < n; i++)
         if (tokens_may_restart(a, members[i], from_us, to_us))
             return true;
-    return lock_kind_of(lock) == LOCK_RED && data_loss(a, lock, from_us, to_us);
+    return (lock_kind_of(lock) == LOCK_RED || a->turn_ms) &&
+           data_loss(a, lock, from_us, to_us);
 }
 
 /* A Red lock that has no vote to spare is lost with a single node. */
 static bool any_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
 {
     for (int i = 0; i < a->n_faults; i++)
-        if (is_loss(&a->faults[i], lock, from_us, to_us))
+        if (is_loss(a, &a->faults[i], lock, from_us, to_us))
             return true;
     return false;
 }

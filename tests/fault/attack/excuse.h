@@ -26,7 +26,8 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us,
 /*
  * Tokens of one server grow with its clock, whatever it forgets. The nodes of a
  * Red lock have clocks that differ: a majority that has forgotten the token of
- * a faster one begins with its own.
+ * a faster one begins with its own. What is passed on after a loss has a token
+ * of before it.
  */
 bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
                         int64_t to_us);

@@ -112,10 +112,12 @@ static rlock_status release(rlock *lk, int lock)
 
 /* --- what was not granted ------------------------------------------------ */
 
-/* Says the server that the calling thread holds the lock? */
+/* Says the server that the calling thread holds the lock? With turns it may
+   name this one for another. */
 static bool is_mine(int lock, rlock_holder *who)
 {
-    return rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
+    return !me.a->turn_ms &&
+           rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
            who->pid == getpid() && who->tid == gettid();
 }
 

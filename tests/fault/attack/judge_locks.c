@@ -46,6 +46,14 @@ static void judge_belief(verdict *v, const arena *a, const entry *older,
          (long long)(older->r->held_us - since_us));
 }
 
+/* The older one; or what was passed on when it had been lost already. */
+static const entry *lost_of(const arena *a, const entry *older, const entry *e)
+{
+    bool passed = a->turn_ms && lock_kind_of(e->lock) == LOCK_SINGLE &&
+                  e->r->token < older->r->token;
+    return passed ? e : older;
+}
+
 /*
  * The answer about the one that was lost may be the later one. So it may have
  * been lost at any time since the first of the two was asked for.
@@ -58,7 +66,7 @@ static void judge_pair(verdict *v, const arena *a, const entry *older,
                   e->r->granted_us);
     if (loss) {
         v->excused[OVERLAP]++;
-        judge_belief(v, a, older, loss);
+        judge_belief(v, a, lost_of(a, older, e), loss);
         return;
     }
     find(v, OVERLAP, e, e->r->granted_us,

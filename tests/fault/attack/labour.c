@@ -10,7 +10,8 @@
 enum {
     OUTSTAY_MS = 50,  /* that somebody stays longer than the lease */
     RARELY_MS = 4000, /* between a thread's long, too long, abandoned holds */
-    RED_SLOWER = 4    /* than a single lock; its leases are longer */
+    RED_SLOWER = 4,   /* than a single lock; its leases are longer */
+    CROWDED = 6       /* single locks, so that they are often passed on */
 };
 
 /* Mostly short, or whatever somebody holds long would stop everybody. */
@@ -25,7 +26,8 @@ static int some_single(uint64_t *rng)
 {
     if (attack_pick(rng, 25) == 0)
         return FIRST_AWAY + attack_pick(rng, AWAYS);
-    int a = attack_pick(rng, HOMES), b = attack_pick(rng, HOMES);
+    int homes = me.a->turn_ms ? CROWDED : HOMES;
+    int a = attack_pick(rng, homes), b = attack_pick(rng, homes);
     return a < b ? a : b;
 }
 

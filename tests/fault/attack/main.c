@@ -1,11 +1,12 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--only FAULT]... [--judge] --out DIR
+ *        [--turn MS] [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
  * --seconds, or when a judge has found anything. With --judge it only judges
- * what an attack has left in DIR, once more.
+ * what an attack has left in DIR, once more. With --turn the clients have
+ * turns, and the threads want few locks, so that these are passed on.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +30,7 @@ enum { END_LIMIT_MS = 20000, PROGRESS_MS = 10000 };
 static struct {
     const char *dir;
     uint64_t seed;
-    int64_t seconds, gap_ms;
+    int64_t seconds, gap_ms, turn_ms;
     bool only_judge;
     goals goals;
 } opt = {
@@ -232,6 +233,7 @@ static void start_all(void)
         attack_die("cannot make %s: %s", opt.dir, strerror(errno));
     me.a = arena_map(opt.dir, true);
     me.a->seed = opt.seed;
+    me.a->turn_ms = opt.turn_ms;
     me.machine = history_map(opt.dir, MACHINE, true);
     metronome_start(&me.beat, me.machine);
     nemesis *n = &me.nemesis;
@@ -374,6 +376,9 @@ static void read_option(int c)
     case 'p':
         opt.gap_ms = number(optarg);
         break;
+    case 'u':
+        opt.turn_ms = number(optarg);
+        break;
     case 'j':
         opt.only_judge = true;
         break;
@@ -397,6 +402,7 @@ static void read_options(int argc, char **argv)
         {"grants", required_argument, NULL, 'g'},
         {"faults", required_argument, NULL, 'f'},
         {"gap", required_argument, NULL, 'p'},
+        {"turn", required_argument, NULL, 'u'},
         {"judge", no_argument, NULL, 'j'},
         {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},
