@@ -26,7 +26,7 @@ typedef struct shared {
 typedef struct crowd {
     const char *uri;
     int processes, threads; /* of each */
-    int64_t think_us;
+    int64_t think_us, turn_ms;
     shared *sh;
 } crowd;
 
@@ -67,10 +67,20 @@ static void *work(void *arg)
     return NULL;
 }
 
+static rlock_client *client_of(const crowd *c)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    o.uri = c->uri;
+    o.turn_ms = c->turn_ms;
+    bench_ok(rlock_client_new(&o, &cl));
+    return cl;
+}
+
 static void contend(const crowd *c, int process)
 {
     worker w[WORKERS];
-    rlock_client *cl = bench_client(c->uri);
+    rlock_client *cl = client_of(c);
     rlock *lk = bench_lock(cl, "bench");
     for (int i = 0; i < c->threads; i++) {
         w[i] = (worker){.c = c,
@@ -112,11 +122,12 @@ static double unlike(const crowd *c)
     return (double)least / (double)most;
 }
 
-static result run(const char *uri, int processes, int threads, int64_t think_us)
+static result run(crowd c)
 {
-    crowd c = {uri, processes, threads, think_us, bench_share(sizeof(shared))};
+    int processes = c.processes, threads = c.threads;
+    c.sh = bench_share(sizeof *c.sh);
     fork_contenders(&c);
-    long long before = bench_script_calls(uri), sections = 0;
+    long long before = bench_script_calls(c.uri), sections = 0;
     int64_t began = bench_now_ns();
     atomic_store(&c.sh->end_ns, began + RUN_NS);
     for (int i = 0; i < processes; i++)
@@ -130,7 +141,7 @@ static result run(const char *uri, int processes, int threads, int64_t think_us)
         r.least = n < r.least ? n : r.least;
         r.most = n > r.most ? n : r.most;
     }
-    r.calls = (double)(bench_script_calls(uri) - before) / (double)sections;
+    r.calls = (double)(bench_script_calls(c.uri) - before) / (double)sections;
     r.per_second = (double)sections / seconds;
     return r;
 }
@@ -141,14 +152,19 @@ static void note(const char *what, const result *r)
                r->calls, r->per_second, r->least, r->most);
 }
 
-static void row(const char *uri, int processes, int threads, double limit)
+static void row(const char *uri, int processes, int threads, int64_t turn_ms,
+                double limit)
 {
     char what[120];
-    result r = run(uri, processes, threads, 0);
+    crowd c = {.uri = uri,
+               .processes = processes,
+               .threads = threads,
+               .turn_ms = turn_ms};
+    result r = run(c);
     snprintf(what, sizeof what,
-             "- the same, %d process%s of %d thread%s, in a tight loop",
-             processes, processes > 1 ? "es" : "", threads,
-             threads > 1 ? "s" : "");
+             "- the same, %d process%s of %d thread%s, in a tight loop%s",
+             c.processes, c.processes > 1 ? "es" : "", c.threads,
+             c.threads > 1 ? "s" : "", c.turn_ms ? ", with turns of 1 ms" : "");
     bench_row(what, limit, r.calls, "",
               "%.0f sections a second, %lld to %lld a thread; process with the "
               "fewest to that with the most %.2f",
@@ -158,16 +174,21 @@ static void row(const char *uri, int processes, int threads, double limit)
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
-    result tight = run(uri, 32, 1, 0), thinking = run(uri, 32, 1, THINK_US);
+    crowd wide = {.uri = uri, .processes = 32, .threads = 1};
+    result tight = run(wide);
+    wide.think_us = THINK_US;
+    result thinking = run(wide);
     double worse = tight.calls > thinking.calls ? tight.calls : thinking.calls;
     bench_row("script calls per critical section, 32 processes contending for "
               "one lock",
               4.0, worse, "", "the worse of the next two");
     note("- in a tight loop", &tight);
     note("- with 1 ms between a process's sections", &thinking);
-    row(uri, 8, 1, 2.6);
-    row(uri, 1, 16, 1.1);
-    row(uri, 2, 8, 1.3);
-    row(uri, 4, 4, 1.5);
+    row(uri, 8, 1, 0, 2.6);
+    row(uri, 1, 16, 0, 1.1);
+    row(uri, 2, 8, 0, 1.3);
+    row(uri, 4, 4, 0, 1.5);
+    row(uri, 1, 16, 1, 0.1);
+    row(uri, 2, 8, 1, 0.1);
     return 0;
 }
