@@ -138,6 +138,15 @@ broken no-cap single.pml LATE=1 EXTENDS=2 RENEWALS=1 NO_CAP
 broken ring-swallowed single.pml WAITS PROGRESS STRANGER=2 RENEWALS=0 \
     SWALLOW_RING
 
+# Hand-overs inside a client, and turns.
+holds handover handover.pml LATE=2 LOST=2
+holds turn handover.pml LATE=2 LOST=1 KEPT=2
+
+broken hand-no-tombstone handover.pml LATE=1 LOST=1 NO_TOMBSTONE
+broken hand-blind handover.pml LATE=1 LOST=1 BLIND_HAND
+broken hand-asks-anew handover.pml LATE=1 LOST=1 ASKS_ANEW
+broken turn-not-kept handover.pml LATE=1 LOST=1 KEPT=2 NOT_KEPT
+
 # Three servers.
 holds red-late red.pml LATE=1
 holds red-crash red.pml CRASHES=1
