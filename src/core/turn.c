@@ -43,14 +43,14 @@ void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
 }
 
 /* May it become another's as it is, now? */
-static bool is_free_to_go_locked(const rl_core *c, rl_holds *t, rl_hold *h,
-                                 int64_t now_us) RL_REQUIRES(&t->mutex)
+static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&c->holds.mutex)
 {
     int64_t least_us = c->set.watchdog_lease_ms * 1000 / 100 * LEAST_LEASE;
     bool extended = h->cap_ms != RL_NEVER || h->late_us;
     return now_us - h->turn->began_us < c->set.turn_us &&
            h->token < h->turn->last && !h->group && !h->unknown && !h->astray &&
-           !extended && rl_hold_renews_locked(t, h, now_us) &&
+           !extended && rl_hold_renews_locked(&c->holds, h, now_us) &&
            h->expiry.due_us - now_us >= least_us;
 }
 
@@ -89,13 +89,12 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h, int64_t now_us)
 
 bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t now_us)
 {
-    rl_holds *t = &c->holds;
     if (!h->turn)
         return false;
-    rl_mutex_lock(&t->mutex);
-    bool passes = is_free_to_go_locked(c, t, h, now_us) &&
+    rl_mutex_lock(&c->holds.mutex);
+    bool passes = is_free_to_go_locked(c, h, now_us) &&
                   give_to_front_locked(c, h, now_us);
-    rl_mutex_unlock(&t->mutex);
+    rl_mutex_unlock(&c->holds.mutex);
     return passes;
 }
 

@@ -13,11 +13,17 @@ static ask ask_of_script(size_t id)
         return ASK_PROBE;
     if (id == RL_SCRIPT_IDENTIFY)
         return ASK_IDENTIFY;
+    if (id == RL_SCRIPT_HASH_HANDOVER)
+        return ASK_HAND_OVER;
     for (size_t i = 0; i <= 2; i++) {
         if (id == rl_layouts[i].acquire)
             return ASK_ACQUIRE;
         if (id == rl_layouts[i].inspect)
             return ASK_INSPECT;
+        if (id == rl_layouts[i].take_many)
+            return ASK_TAKE_MANY;
+        if (id == rl_layouts[i].renew_many || id == rl_layouts[i].free_many)
+            return ASK_OF_MANY;
     }
     return ASK_COUNT;
 }
@@ -127,13 +133,89 @@ static void put_subscribed(bytes *b, const request *r)
     put(b, ":%d\r\n", r->what == ASK_SUBSCRIBE);
 }
 
+/* A number among its words; 0: it is none. */
+static int word_as_number(const request *r, int i)
+{
+    const char *word;
+    size_t len;
+    char text[16] = "";
+    if (resp_word(r->at, r->len, i, &word, &len) && len < sizeof text)
+        memcpy(text, word, len);
+    return atoi(text);
+}
+
+#define KEYS_WORD  2
+#define FIRST_KEY  3
+#define LEAST_ARG  6 /* of an acquire */
+#define KEPT_ARG   7 /* of a hand-over */
+#define TAKEN_KEYS 3 /* for each lock of take_many */
+#define MOST_LOCKS 64
+
+/* Of a call about many, whose ARGV are a lease, perhaps, and one or two for
+   each lock. */
+static unsigned locks_of(const request *r)
+{
+    int keys = word_as_number(r, KEYS_WORD);
+    int args = resp_words(r->at, r->len) - FIRST_KEY - keys;
+    int n = r->what == ASK_TAKE_MANY ? keys / TAKEN_KEYS
+            : args == keys           ? keys / 2
+                                     : keys;
+    return n < 1 ? 1 : n > MOST_LOCKS ? MOST_LOCKS : (unsigned)n;
+}
+
+static void put_grant(bytes *b, const request *r, uint64_t *token)
+{
+    int keys = word_as_number(r, KEYS_WORD);
+    bool says_least = resp_words(r->at, r->len) >= FIRST_KEY + keys + LEAST_ARG;
+    if (says_least)
+        put(b, "*3\r\n:1\r\n");
+    put_number(b, (int64_t)++ * token);
+    if (says_least)
+        put_number(b, (int64_t)*token);
+}
+
+/* With tokens to keep, if some are wanted. */
+static void put_handed(bytes *b, const request *r, uint64_t *token)
+{
+    int keys = word_as_number(r, KEYS_WORD);
+    int kept = word_as_number(r, FIRST_KEY + keys + KEPT_ARG - 1);
+    if (kept > 0)
+        put(b, "*2\r\n:3\r\n");
+    put_number(b, (int64_t)++ * token);
+    *token += (uint64_t)(kept > 0 ? kept : 0);
+}
+
+static void put_grants(bytes *b, const request *r, uint64_t *token)
+{
+    char text[MOST_LOCKS * 24] = "";
+    size_t len = 0;
+    for (unsigned i = locks_of(r); i > 0; i--)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%llu",
+                                len ? " " : "", (unsigned long long)++*token);
+    put_text(b, text);
+}
+
+static void put_letters(bytes *b, const request *r, char letter)
+{
+    char text[MOST_LOCKS];
+    memset(text, letter, sizeof text);
+    put_string(b, text, locks_of(r));
+}
+
 static void put_agreeable(bytes *b, const request *r, uint64_t *token)
 {
     switch (r->what) {
     case ASK_ACQUIRE:
-        put(b, "*3\r\n:1\r\n");
-        put_number(b, (int64_t)++ * token);
-        put_number(b, (int64_t)*token);
+        put_grant(b, r, token);
+        break;
+    case ASK_HAND_OVER:
+        put_handed(b, r, token);
+        break;
+    case ASK_TAKE_MANY:
+        put_grants(b, r, token);
+        break;
+    case ASK_OF_MANY:
+        put_letters(b, r, '1');
         break;
     case ASK_INSPECT:
         put(b, "*0\r\n");
@@ -171,6 +253,12 @@ static void put_refusal(bytes *b, const request *r)
         put(b, "*5\r\n:0\r\n:20\r\n$2\r\n17\r\n:0\r\n:3\r\n");
     else if (r->what == ASK_INSPECT)
         put(b, "*3\r\n$3\r\nxyz\r\n$1\r\n1\r\n:20\r\n");
+    else if (r->what == ASK_HAND_OVER)
+        put(b, "*1\r\n:1\r\n");
+    else if (r->what == ASK_TAKE_MANY)
+        put(b, "$2\r\n-1\r\n");
+    else if (r->what == ASK_OF_MANY)
+        put_letters(b, r, '0');
     else
         put(b, ":0\r\n");
 }
@@ -277,6 +365,17 @@ void make_answer(bytes *b, feed *in, unsigned kind, const request *r,
             (long long)feed_number(in));
         break;
     }
+}
+
+unsigned answer_grants(unsigned kind, const request *r)
+{
+    if (kind >= 8 && kind <= 10) /* busy, no script, an error */
+        return 0;
+    bool is_grant = r->what == ASK_ACQUIRE || r->what == ASK_HAND_OVER ||
+                    r->what == ASK_OF_MANY;
+    if (r->what == ASK_TAKE_MANY)
+        return locks_of(r);
+    return is_grant || kind >= 11;
 }
 
 void make_message(bytes *b, const char *text)

@@ -16,6 +16,9 @@ typedef struct bytes {
 
 typedef enum ask {
     ASK_ACQUIRE,
+    ASK_HAND_OVER,
+    ASK_TAKE_MANY, /* tokens */
+    ASK_OF_MANY,   /* a letter for each */
     ASK_INSPECT,
     ASK_IDENTIFY,
     ASK_PROBE,
@@ -45,6 +48,8 @@ bool request_is_greeting(const request *r);
    the last that was granted. */
 void make_answer(bytes *b, feed *in, unsigned kind, const request *r,
                  uint64_t *token);
+/* How many locks at most it may be taken to grant; to whomever it comes. */
+unsigned answer_grants(unsigned kind, const request *r);
 /* A message to who has subscribed. */
 void make_message(bytes *b, const char *text);
 

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -18,6 +19,9 @@
 #define DOORS_MAX   4
 #define REQUEST_MAX (32 * 1024)
 
+/* Of the ways to deliver an answer. */
+#define TWICE 12
+
 /* How often the peer looks whether the client has read a piece. */
 #define PATIENCE 2000
 
@@ -26,15 +30,16 @@ typedef struct line {
     int fd;        /* -1: it is over */
     unsigned door; /* which client's */
     bool background, subscribed;
-    uint64_t tail; /* the last bytes that were sent */
-    bytes late;    /* an answer that is held back until the next request */
-    size_t asked;  /* bytes of the requests that are not answered yet */
+    bytes late;   /* an answer that is held back until the next request */
+    size_t asked; /* bytes of the requests that are not answered yet */
     char *request;
 } line;
 
 typedef struct door {
     peer *p;
     atomic_uint opened;
+    int listen_fd; /* -1: contexts are made here instead */
+    char uri[64];
 } door;
 
 struct peer {
@@ -61,32 +66,8 @@ static void hang_up(line *l)
     l->fd = -1;
 }
 
-/* Could the client take what ends here for the beginning of a grant? */
-static bool ends_in_grant(uint64_t tail)
+static void send_bytes(line *l, const char *at, size_t len)
 {
-    static const char *const heads[] = {"*2", "*3", "~2", "~3",
-                                        ">2", ">3", "%1"};
-    char text[8];
-    for (size_t i = sizeof text; i-- > 0; tail >>= 8)
-        text[i] = (char)tail;
-    if (memcmp(text + 2, "\r\n", 2) != 0 || memcmp(text + 6, "\r\n", 2) != 0 ||
-        (memcmp(text + 4, ":1", 2) != 0 && memcmp(text + 4, "#t", 2) != 0))
-        return false;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        if (memcmp(text, heads[i], 2) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* They are counted before they are sent. */
-static void send_bytes(peer *p, line *l, const char *at, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        l->tail = l->tail << 8 | (unsigned char)at[i];
-        if (ends_in_grant(l->tail))
-            atomic_fetch_add(&p->grants, 1);
-    }
     if (l->fd >= 0 &&
         send(l->fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len)
         hang_up(l);
@@ -103,33 +84,33 @@ static void wait_until_read(const line *l)
     }
 }
 
-static void drip(peer *p, line *l, const bytes *b, size_t piece)
+static void drip(line *l, const bytes *b, size_t piece)
 {
     for (size_t at = 0; at < b->len; at += piece) {
         size_t left = b->len - at;
-        send_bytes(p, l, b->at + at, left < piece ? left : piece);
+        send_bytes(l, b->at + at, left < piece ? left : piece);
         wait_until_read(l);
     }
 }
 
-static void deliver(peer *p, line *l, const bytes *b, feed *in, unsigned how)
+static void deliver(line *l, const bytes *b, feed *in, unsigned how)
 {
     size_t cut;
     switch (how) {
     default:
-        send_bytes(p, l, b->at, b->len);
+        send_bytes(l, b->at, b->len);
         break;
     case 10:
         cut = feed_byte(in);
-        send_bytes(p, l, b->at, cut < b->len ? cut : b->len);
+        send_bytes(l, b->at, cut < b->len ? cut : b->len);
         hang_up(l);
         break;
     case 11:
-        drip(p, l, b, 1U + feed_byte(in));
+        drip(l, b, 1U + feed_byte(in));
         break;
-    case 12:
-        send_bytes(p, l, b->at, b->len);
-        send_bytes(p, l, b->at, b->len);
+    case TWICE:
+        send_bytes(l, b->at, b->len);
+        send_bytes(l, b->at, b->len);
         break;
     case 13:
         hang_up(l);
@@ -151,7 +132,7 @@ static void ring(peer *p, feed *in)
         if (!p->line[i].subscribed)
             continue;
         make_message(&b, *name ? name : PEER_LOCK);
-        send_bytes(p, &p->line[i], b.at, b.len);
+        send_bytes(&p->line[i], b.at, b.len);
     }
     free(name);
 }
@@ -164,10 +145,13 @@ static void answer(peer *p, line *l, const request *r)
         in = &none;
     unsigned what = feed_byte(in);
     bytes b = {0};
-    send_bytes(p, l, l->late.at, l->late.len);
+    send_bytes(l, l->late.at, l->late.len);
     l->late.len = 0;
     make_answer(&b, in, what % 16, r, &p->token);
-    deliver(p, l, &b, in, what / 16);
+    /* Before they are sent; it may be sent twice. */
+    atomic_fetch_add(&p->grants, (what / 16 == TWICE ? 2 : 1) *
+                                     answer_grants(what % 16, r));
+    deliver(l, &b, in, what / 16);
     if (what % 16 == 15)
         ring(p, in);
     if (r->what == ASK_SUBSCRIBE || r->what == ASK_UNSUBSCRIBE)
@@ -205,30 +189,66 @@ static void listen_to(peer *p, line *l)
     answer_all(p, l);
 }
 
+static void add_line(peer *p, int fd, unsigned door, bool background)
+{
+    line *l = &p->line[p->lines++];
+    *l = (line){.fd = fd, .door = door, .background = background};
+    l->request = malloc(REQUEST_MAX);
+    eventfd_write(p->wake_fd, 1);
+}
+
+/* How the next connection begins: from 12 on it is of no use. */
+static unsigned next_way(peer *p, door *d, bool *first)
+{
+    *first = d->opened++ == 0;
+    unsigned how = p->polite && *first ? 0 : feed_choice(&p->background, 16);
+    return p->lines == LINES_MAX ? 15 : how;
+}
+
+static void let_in(peer *p, door *d)
+{
+    bool first;
+    int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (next_way(p, d, &first) >= 12)
+        close(fd);
+    else
+        add_line(p, fd, (unsigned)(d - p->door), first);
+}
+
+/* The lines, then the doors, then who wakes us. */
 static unsigned watch(peer *p, struct pollfd *all)
 {
     pthread_mutex_lock(&p->mutex);
     unsigned n = p->lines;
     for (unsigned i = 0; i < n; i++)
         all[i] = (struct pollfd){.fd = p->line[i].fd, .events = POLLIN};
+    for (unsigned i = 0; i < DOORS_MAX; i++)
+        all[n + i] =
+            (struct pollfd){.fd = p->door[i].listen_fd, .events = POLLIN};
     pthread_mutex_unlock(&p->mutex);
-    all[n] = (struct pollfd){.fd = p->wake_fd, .events = POLLIN};
+    all[n + DOORS_MAX] = (struct pollfd){.fd = p->wake_fd, .events = POLLIN};
     return n;
 }
 
 static void *run(void *arg)
 {
     peer *p = arg;
-    struct pollfd all[LINES_MAX + 1];
+    struct pollfd all[LINES_MAX + DOORS_MAX + 1];
     while (!atomic_load(&p->stopping)) {
         unsigned n = watch(p, all);
-        poll(all, n + 1, -1);
-        if (all[n].revents)
+        poll(all, n + DOORS_MAX + 1, -1);
+        if (all[n + DOORS_MAX].revents)
             eventfd_read(p->wake_fd, &(eventfd_t){0});
         pthread_mutex_lock(&p->mutex);
         for (unsigned i = 0; i < n; i++) {
             if (all[i].revents && p->line[i].fd >= 0)
                 listen_to(p, &p->line[i]);
+        }
+        for (unsigned i = 0; i < DOORS_MAX; i++) {
+            if (all[n + i].revents)
+                let_in(p, &p->door[i]);
         }
         pthread_mutex_unlock(&p->mutex);
     }
@@ -244,9 +264,24 @@ peer *peer_start(feed in, feed background, bool polite)
     p->background = background;
     p->polite = polite;
     p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    for (unsigned i = 0; i < DOORS_MAX; i++)
+        p->door[i] = (door){.p = p, .listen_fd = -1};
     pthread_mutex_init(&p->mutex, NULL);
     MUST(p->wake_fd >= 0 && pthread_create(&p->thread, NULL, run, p) == 0);
     return p;
+}
+
+static const char *path_of(const door *d)
+{
+    return d->uri + strlen("unix://");
+}
+
+static void shut(door *d)
+{
+    if (d->listen_fd < 0)
+        return;
+    close(d->listen_fd);
+    unlink(path_of(d));
 }
 
 void peer_stop(peer *p)
@@ -258,6 +293,8 @@ void peer_stop(peer *p)
         hang_up(&p->line[i]);
         free(p->line[i].request);
     }
+    for (unsigned i = 0; i < p->doors; i++)
+        shut(&p->door[i]);
     close(p->wake_fd);
     pthread_mutex_destroy(&p->mutex);
     free(p);
@@ -265,17 +302,26 @@ void peer_stop(peer *p)
 
 void *peer_door(peer *p)
 {
-    door *d = &p->door[p->doors++];
-    d->p = p;
-    return d;
+    return &p->door[p->doors++];
 }
 
-static void add_line(peer *p, int fd, unsigned door, bool background)
+const char *peer_uri(void *of)
 {
-    line *l = &p->line[p->lines++];
-    *l = (line){.fd = fd, .door = door, .background = background};
-    l->request = malloc(REQUEST_MAX);
+    door *d = of;
+    peer *p = d->p;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(d->uri, sizeof d->uri, "unix:///tmp/rlock-fuzz-%d-%d",
+             (int)getpid(), (int)(d - p->door));
+    strcpy(at.sun_path, path_of(d));
+    unlink(at.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    MUST(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+         listen(fd, LINES_MAX) == 0);
+    pthread_mutex_lock(&p->mutex);
+    d->listen_fd = fd;
+    pthread_mutex_unlock(&p->mutex);
     eventfd_write(p->wake_fd, 1);
+    return d->uri;
 }
 
 /* None, one that is over already, or one that cannot be used. */
@@ -296,9 +342,9 @@ struct redisContext *peer_connect(void *arg)
     int fd[2];
     redisContext *ctx = NULL;
     pthread_mutex_lock(&p->mutex);
-    bool first = d->opened++ == 0;
-    unsigned how = p->polite && first ? 0 : feed_choice(&p->background, 16);
-    if (how >= 12 || p->lines == LINES_MAX) {
+    bool first;
+    unsigned how = next_way(p, d, &first);
+    if (how >= 12) {
         ctx = connect_badly(how);
     } else {
         MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);

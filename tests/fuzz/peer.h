@@ -25,6 +25,9 @@ void peer_stop(peer *p); /* closes all connections */
 struct redisContext *peer_connect(void *door);
 void *peer_door(peer *p);
 
+/* Where a client connects by itself instead; for as long as the peer lives. */
+const char *peer_uri(void *door);
+
 /* For who makes the calls. */
 unsigned peer_choice(peer *p, unsigned limit);
 int64_t peer_number(peer *p);

@@ -193,6 +193,7 @@ static void start_other(session *s)
 {
     join_other(s);
     s->has_other = pthread_create(&s->other, NULL, compete, s) == 0;
+    pace_pause_us(PAUSE_US); /* it asks first */
 }
 
 static void take_or_give(session *s, unsigned what)
@@ -255,14 +256,20 @@ static void call(session *s)
 static bool make_client(session *s, unsigned flags)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
-    o.connect = peer_connect;
-    o.connect_arg = peer_door(s->p);
+    void *door = peer_door(s->p);
+    if (flags & 32) { /* threads share its connections */
+        o.uri = peer_uri(door);
+    } else {
+        o.connect = peer_connect;
+        o.connect_arg = door;
+    }
     o.connect_timeout_ms = TIMEOUT_MS;
     o.command_timeout_ms = TIMEOUT_MS;
     o.watchdog_lease_ms = LEASE_MS;
     o.max_hold_ms = flags & 1 ? 3 * LEASE_MS : 0;
     o.redisson_channel = flags & 2;
     o.pool_size = flags & 4 ? 1 : 0;
+    o.turn_ms = flags & 64 ? LEASE_MS : 0;
     o.on_event = flags & 8 ? NULL : on_event;
     o.event_arg = s;
     rlock_status status =
