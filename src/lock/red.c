@@ -397,7 +397,9 @@ static rl_view red_view(rlock *lk)
     rl_nodes_leave(&ns);
     if (n < ns.quorum)
         return (rl_view){0};
-    v.valid_ms = (rl_red_quorum_end(end_us, n, ns.quorum) - now_us) / 1000;
+    /* By the clock of now: a renewal may have come meanwhile. */
+    int64_t left_us = rl_red_quorum_end(end_us, n, ns.quorum) - rl_now_us();
+    v.valid_ms = rl_max(0, left_us / 1000);
     return v;
 }
 

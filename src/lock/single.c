@@ -209,8 +209,8 @@ static rl_view single_view(rlock *lk)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
     rl_view v = {0};
-    int64_t now_us = rl_now_us();
     rl_mutex_lock(&t->mutex);
+    int64_t now_us = rl_now_us(); /* not before: a renewal may have come */
     rl_hold *h = rl_holds_find_locked(t, &lk->target, rl_owner_self()->serial);
     if (h && rl_hold_is_valid_locked(t, h, now_us)) {
         v.count = h->count;

@@ -133,9 +133,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     e.source = &w.source;
     w.in = in;
     sem_init(&w.closed, 0, 0);
+    rl_shares_init(&e.shares); /* a ring for nobody is passed on */
+    e.shares.source = &w.source;
     MUST(rl_rooms_init(&e.core.rooms) && rl_doorbell_init(&e.doorbell));
     serve(&e, &w);
     rl_doorbell_fini(&e.doorbell, false);
+    rl_shares_fini(&e.shares, false);
     rl_rooms_fini(&e.core.rooms, false);
     sem_destroy(&w.closed);
     close(w.peer);
