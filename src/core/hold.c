@@ -134,6 +134,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->began_us = h->confirmed_us = sent_us;
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
+    h->renewed = false; /* it may have been, before it was vacant */
     if (renewed)
         rl_hold_limit_renewal_locked(t, h);
     set_deadline_locked(t, h, rl_lease_deadline(sent_us, h->lease_ms));

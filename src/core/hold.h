@@ -97,8 +97,8 @@ typedef struct rl_hold {
     rl_map_node node;
     rl_heap_node work;
     rl_heap_node expiry; /* due at the deadline: so long the client believes */
-    rl_link report; /* in the queue of reports, which has a reference then */
-    rl_link owned;  /* in its owner's estate, as long as it is in the map */
+    struct rl_hold *next_report; /* in the queue of reports */
+    rl_link owned; /* in its owner's estate, as long as it is in the map */
     rl_estate *estate;
     unsigned refs;
     int count;
@@ -106,20 +106,26 @@ typedef struct rl_hold {
     uint8_t state;       /* rl_state */
     uint8_t loss;        /* rl_loss */
     uint8_t member;      /* fixed; Red: which node this is */
+    uint8_t layout;      /* fixed; rlock_layout */
+    uint16_t name_len;   /* fixed */
     bool renewed;        /* by the keeper */
     bool paused;         /* but not now: an extend is under way */
     bool in_flight;      /* the keeper has asked and waits for the answer */
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
+    bool queued;         /* in the queue of reports */
     bool astray;         /* another of its commands may */
     int64_t lease_ms;    /* of the outermost acquire */
     int64_t cap_ms;      /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
     int64_t late_us;     /* extends were answered late, the last one then: */
     int64_t late_cap_ms; /* what was sent before may have come before them */
-    int64_t limit_us;    /* of a renewed hold: no deadline is later */
-    int64_t gone_us;     /* every lease that was asked for has run out by
-                            then, unless its command is executed even later */
-    int64_t began_us, ended_us;
+    union {
+        int64_t limit_us; /* HELD and renewed: no deadline is later */
+        int64_t ended_us; /* once it is not HELD any more */
+    };
+    int64_t gone_us; /* every lease that was asked for has run out by
+                        then, unless its command is executed even later */
+    int64_t began_us;
     int64_t confirmed_us; /* when the latest command that showed the server to
                              have it was sent */
     uint64_t token;
@@ -131,9 +137,7 @@ typedef struct rl_hold {
                        over, or there are no turns */
     uint64_t scope; /* fixed */
     rl_uuid id;     /* fixed; the end of its holder id */
-    uint16_t name_len; /* fixed */
-    uint8_t layout;    /* fixed; rlock_layout */
-    char name[];       /* fixed; ends in a NUL */
+    char name[];    /* fixed; ends in a NUL */
 } rl_hold;
 
 /* Who sleeps until something of the table is due. */
@@ -144,7 +148,7 @@ typedef struct rl_holds {
     rl_map map;
     rl_map estates;
     rl_heap work, expiry;
-    rl_list reports;
+    rl_hold *first_report, *last_report; /* the queue; each is referenced */
     int64_t sleeps_us[RL_SLEEPERS]; /* until when it sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
     void (*wake[RL_SLEEPERS])(struct rl_holds *t);
@@ -234,8 +238,12 @@ void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
     RL_REQUIRES(&t->mutex);
 
-/* Takes it off the notifier's queue, whose reference the caller gets. */
-void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+/* The first hold of the queue with something to report. NULL: there is none,
+   and the queue is empty. */
+rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
+
+/* Takes off the first of the queue, whose reference the caller gets. */
+rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 
 /* Wakes a sleeper that would look later than that. */
 void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)

@@ -48,7 +48,6 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, const char *process,
                    int64_t renewal_ms, int64_t max_hold_ms, bool wants_reports)
 {
     rl_mutex_init(&t->mutex);
-    rl_list_init(&t->reports);
     for (int who = 0; who < RL_SLEEPERS; who++)
         t->sleeps_us[who] = RL_NEVER;
     t->stats = stats;
@@ -99,12 +98,8 @@ static void drop(rl_map_node *n, void *arg)
 
 static void drop_queue(rl_holds *t) RL_UNCHECKED
 {
-    rl_link *k;
-    while ((k = rl_list_first(&t->reports)) != NULL) {
-        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
-        rl_hold_unqueue_locked(t, h);
-        rl_hold_unref_locked(t, h);
-    }
+    while (t->first_report)
+        rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
 }
 
 static void drop_undoing(rl_holds *t)
@@ -265,22 +260,42 @@ void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     rl_holds_nudge_locked(t, RL_KEEPER, due_us);
 }
 
+static void queue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
+{
+    if (t->first_report)
+        t->last_report->next_report = h;
+    else
+        t->first_report = h;
+    t->last_report = h;
+    h->queued = true;
+    h->refs++;
+}
+
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
 {
     if (!t->wants_reports && !(h->group && rl_group_has_on_event(h->group)))
         return;
-    if (!rl_link_is_in(&h->report)) {
-        rl_list_add_last(&t->reports, &h->report);
-        h->refs++;
-    }
+    if (!h->queued)
+        queue_locked(t, h);
     h->reports |= 1u << type;
     rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
 }
 
-void rl_hold_unqueue_locked(rl_holds *t, rl_hold *h)
+rl_hold *rl_holds_unqueue_locked(rl_holds *t)
 {
-    (void)t;
-    rl_list_remove(&h->report);
+    rl_hold *h = t->first_report;
+    t->first_report = h->next_report;
+    h->next_report = NULL;
+    h->queued = false;
+    return h;
+}
+
+/* What has been released meanwhile has nothing to report. */
+rl_hold *rl_holds_first_report_locked(rl_holds *t)
+{
+    while (t->first_report && !t->first_report->reports)
+        rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
+    return t->first_report;
 }
 
 void rl_holds_reconnected(rl_holds *t)

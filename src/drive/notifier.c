@@ -59,24 +59,10 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     }
 }
 
-/* The first hold with something to report; others have been released. */
-static rl_hold *first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex)
-{
-    rl_link *k;
-    while ((k = rl_list_first(&t->reports)) != NULL) {
-        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
-        if (h->reports)
-            return h;
-        rl_hold_unqueue_locked(t, h);
-        rl_hold_unref_locked(t, h);
-    }
-    return NULL;
-}
-
 static bool next_report_locked(rl_engine *e, report *r)
     RL_REQUIRES(&e->core.holds.mutex)
 {
-    rl_hold *h = first_report_locked(&e->core.holds);
+    rl_hold *h = rl_holds_first_report_locked(&e->core.holds);
     if (!h)
         return false;
     unsigned type = 0;
@@ -90,7 +76,7 @@ static bool next_report_locked(rl_engine *e, report *r)
     if (h->reports)
         h->refs++;
     else
-        rl_hold_unqueue_locked(&e->core.holds, h);
+        rl_holds_unqueue_locked(&e->core.holds);
     return true;
 }
 

@@ -4,19 +4,6 @@
 #include "judge.h"
 #include "world.h"
 
-static rl_hold *first_report(rl_holds *t)
-{
-    rl_link *k;
-    while ((k = rl_list_first(&t->reports)) != NULL) {
-        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
-        if (h->reports)
-            return h;
-        rl_hold_unqueue_locked(t, h);
-        rl_hold_unref_locked(t, h);
-    }
-    return NULL;
-}
-
 /* Whose loss is its client's end, the home is told, if it is not closed. */
 static bool is_told(const rl_hold *h)
 {
@@ -28,7 +15,7 @@ static bool is_told(const rl_hold *h)
 static bool deliver(client *c)
 {
     rl_holds *t = &c->e.core.holds;
-    rl_hold *h = first_report(t);
+    rl_hold *h = rl_holds_first_report_locked(t);
     if (!h)
         return false;
     unsigned type = 0;
@@ -43,8 +30,7 @@ static bool deliver(client *c)
         judge_abandoned(c, h);
     if (h->reports)
         return true;
-    rl_hold_unqueue_locked(t, h);
-    rl_hold_unref_locked(t, h);
+    rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
     return true;
 }
 

@@ -110,7 +110,7 @@ static bool all_is_done(const world *w)
             if (x->client[i].stage != CLIENT_CLOSED &&
                 (!client_is_open(&x->client[i]) ||
                  !keeper_is_idle(&x->client[i]) ||
-                 !rl_list_is_empty(&x->client[i].e.core.holds.reports) ||
+                 x->client[i].e.core.holds.first_report ||
                  x->client[i].doorbell.runner.op))
                 return false;
     }

@@ -76,15 +76,12 @@ static inline rl_hold *find(play *p, uint64_t owner)
 static inline unsigned take_reports(play *p, size_t i)
 {
     rl_holds *t = &play_core(p, i)->holds;
-    rl_link *k;
+    rl_hold *h;
     unsigned all = 0;
     rl_mutex_lock(&t->mutex);
-    while ((k = rl_list_first(&t->reports)) != NULL) {
-        rl_hold *h = RL_CONTAINER(k, rl_hold, report);
+    while ((h = rl_holds_first_report_locked(t)) != NULL) {
         all |= h->reports;
         h->reports = 0;
-        rl_hold_unqueue_locked(t, h);
-        rl_hold_unref_locked(t, h);
     }
     rl_mutex_unlock(&t->mutex);
     return all;
