@@ -153,16 +153,24 @@ typedef struct rlock_options {
      * milliseconds after such a hand-over, 1 is enough and 1000 the most, who
      * unlocks gives the hold itself to the thread that has waited longest here,
      * and the server is asked nothing. That is for locks of one server in the
-     * hash layout which the watchdog renews. It changes what follows:
+     * hash layout which the watchdog renews, while a thread sleeps and waits
+     * for one; it needs three of them, or more, that want the lock. The server
+     * is asked, as without turns, while a command of this hold may come late,
+     * while this client stands in the server's queue, when the hold was nested
+     * with levels or a lease that the server may still have, or when less than
+     * 60 % of its lease is left (so a max_hold_ms below that leaves no turns).
+     *
+     * What is said elsewhere, and changes with them:
      *
      *   - On the server all holds of a turn are one: its holder id, and so what
      *     rlock_holder_info() tells, names the thread that began the turn.
      *   - A lock that was force-unlocked, or that the server has lost with its
-     *     data, may be granted here for up to turn_ms after that. The other
-     *     owner's token is larger, as always: a resource that checks fencing
-     *     tokens refuses what is late.
-     *   - Other clients wait for turn_ms longer, at most, for each client that
-     *     stands before them.
+     *     data, may be granted here for up to turn_ms after that, and an unlock
+     *     that passes it on returns RLOCK_OK. The other owner's token is
+     * larger, unless the data went within 63 us of the hand-over: a resource
+     * that checks fencing tokens refuses what is late.
+     *   - Other clients wait longer, for each client that stands before them:
+     * by turn_ms, and by a section here that begins within it.
      *
      * Tokens still grow from hold to hold; up to 64 holds make a turn. Needs
      * the right to INCRBY; without that each section asks the server as before.
@@ -194,7 +202,8 @@ typedef struct rlock_stats {
     uint64_t renewals;           /* leases prolonged by the watchdog */
     uint64_t renew_failures;     /* renewals that failed once; retried */
     uint64_t lost;               /* holds lost */
-    uint64_t wakeups;            /* rings that woke a waiter, and hand-overs */
+    uint64_t wakeups;            /* rings that woke a waiter, hand-overs, and
+                                    passes */
     uint64_t wakeups_futile;     /* of them, those that found it busy again */
     uint64_t passes;             /* unlocks that passed the lock on: turn_ms */
     uint64_t reconnects;         /* connections opened after one broke */

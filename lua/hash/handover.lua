@@ -65,13 +65,15 @@ local function grant()
     -- include: mint.lua
     rcall('HSET', KEYS[1], ARGV[2], '1')
     rcall('PEXPIRE', KEYS[1], lease)
-    return token
+    return token, clock
 end
 
 if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
-    local granted, token = pcall(grant)
+    local granted, token, clock = pcall(grant)
     if granted then
-        if ARGV[7] and type(rpcall('INCRBY', KEYS[2], ARGV[7])) == 'number' then
+        -- So the last token is never further ahead of the clock than this.
+        if ARGV[7] and token == clock and
+                type(rpcall('INCRBY', KEYS[2], ARGV[7])) == 'number' then
             return {3, token}
         end
         return token

@@ -59,6 +59,8 @@ void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
     w->renewed = renewed;
     w->passed = NULL;
     w->until_us = until_us;
+    if (w->withheld >= RL_WAKE_CANCEL) /* came while it was handed in vain */
+        rl_waiter_wake_locked(r, w, w->withheld);
     rl_mutex_unlock(&r->mutex);
 }
 

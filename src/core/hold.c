@@ -47,6 +47,10 @@ static int64_t gone_since(const rl_hold *h, rl_loss why)
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 {
     rl_group *g = h->group;
+    if (h->passing) { /* nobody was told of it yet: its thread tries again */
+        h->loss = why;
+        return;
+    }
     bool reported = !g || rl_group_lose_one(g, h->member, gone_since(h, why));
     h->loss = why;
     if (!g || !g->quorum)
@@ -118,7 +122,7 @@ void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_schedule_locked(t, h, now_us + period_us - period_us / 8);
 }
 
-void rl_hold_limit_renewal_locked(const rl_holds *t, rl_hold *h)
+static void limit_renewal(const rl_holds *t, rl_hold *h)
 {
     h->renewed = true;
     h->limit_us =
@@ -136,10 +140,17 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     rl_add(&t->stats->held_now, 1);
     h->renewed = false; /* it may have been, before it was vacant */
     if (renewed)
-        rl_hold_limit_renewal_locked(t, h);
+        limit_renewal(t, h);
     set_deadline_locked(t, h, rl_lease_deadline(sent_us, h->lease_ms));
     if (renewed)
         rl_hold_start_renewal_locked(t, h, sent_us, now_us);
+}
+
+void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    h->began_us = now_us;
+    limit_renewal(t, h);
+    set_deadline_locked(t, h, h->expiry.due_us);
 }
 
 void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms)
@@ -231,7 +242,7 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
     if (!h->renewed) {
-        rl_hold_limit_renewal_locked(t, h);
+        limit_renewal(t, h);
         h->limit_us = rl_max(h->limit_us, h->expiry.due_us);
     }
     h->paused = false;

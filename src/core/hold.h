@@ -114,6 +114,8 @@ typedef struct rl_hold {
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
     bool queued;         /* in the queue of reports */
     bool astray;         /* another of its commands may */
+    bool passing;        /* to an owner whose thread has not woken yet */
+    bool deep;           /* its owner's: the server may count more than one */
     int64_t lease_ms;    /* of the outermost acquire */
     int64_t cap_ms;      /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
@@ -207,7 +209,7 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
  */
 void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
-/* It is another owner's from now on, under whose name it is found. */
+/* It is to be another owner's, and is found by nobody until it is listed. */
 void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
     RL_REQUIRES(&t->mutex);
 
@@ -333,8 +335,8 @@ int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
  */
 void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                                   int64_t now_us) RL_REQUIRES(&t->mutex);
-/* It began when it says so: how long it may be renewed. */
-void rl_hold_limit_renewal_locked(const rl_holds *t, rl_hold *h)
+/* A renewed hold counts as one that begins now: how long it may be renewed. */
+void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
     RL_REQUIRES(&t->mutex);

@@ -369,7 +369,6 @@ void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
     to->refs++;
     estate_unref(t, h->estate);
     h->estate = to;
-    rl_hold_list_locked(t, h);
 }
 
 /* Its lease runs out by itself; then an acquire that is late is buried. */

@@ -67,6 +67,13 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
     x->hold = NULL;
 }
 
+static void note_level(rl_part *x)
+{
+    x->ok = true;
+    if (x->op && x->level == 1)
+        x->hold->deep = false;
+}
+
 void rl_note_release(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (x->heir)
@@ -76,7 +83,7 @@ void rl_note_release(rl_part *x, const rl_reply *r, int64_t now_us)
     else if (!r)
         rl_note_failure(x, now_us);
     else if (r->top.integer == 1)
-        x->ok = true;
+        note_level(x);
     else
         rl_note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
 }

@@ -13,11 +13,15 @@
  *
  * The thread that unlocks does all of it, under the mutexes of the table and,
  * inside of that, of the rooms: whoever looks sees one owner. C is woken, and
- * finds the hold in the table as its own; it may even have been lost by then.
+ * puts the hold into the table as its own. Until then nobody finds it there,
+ * for C may be inside a callback that calls the library; the keeper renews it,
+ * and it may even be lost, which nobody is told: C goes on waiting.
  *
  * What stays true: nothing that a former owner has sent can hurt a later one. A
  * hold is not passed on when its acquire, an extend or a count may be executed
- * late; renewals may, for they say nothing that is not true of the next, too.
+ * late, nor while the server may count more than one level or keeps it for
+ * longer than a lease; renewals may come late, for they say nothing that is not
+ * true of the next owner, too.
  * Others get their turn: a pass does not prolong the turn, and is not made
  * while this client stands in the server's queue itself.
  */
@@ -46,12 +50,14 @@ void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
 static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&c->holds.mutex)
 {
-    int64_t least_us = c->set.watchdog_lease_ms * 1000 / 100 * LEAST_LEASE;
+    int64_t lease_ms = c->set.watchdog_lease_ms;
+    int64_t left_us = h->expiry.due_us - now_us;
     bool extended = h->cap_ms != RL_NEVER || h->late_us;
-    return now_us - h->turn->began_us < c->set.turn_us &&
-           h->token < h->turn->last && !h->group && !h->unknown && !h->astray &&
-           !extended && rl_hold_renews_locked(&c->holds, h, now_us) &&
-           h->expiry.due_us - now_us >= least_us;
+    return h->token < h->turn->last && !h->group && !h->unknown && !h->astray &&
+           !h->deep && !extended &&
+           rl_hold_renews_locked(&c->holds, h, now_us) &&
+           left_us >= lease_ms * 1000 / 100 * LEAST_LEASE &&
+           h->expiry.due_us <= rl_lease_deadline(now_us, lease_ms);
 }
 
 /* As if it had been granted just now; what it was before is over. */
@@ -63,23 +69,27 @@ static void change_owner_locked(rl_holds *t, rl_hold *h, rl_estate *to,
     rl_hold_give_locked(t, h, to);
     h->token++;
     h->count = 1;
-    h->began_us = now_us;
     h->reports = 0;
-    rl_hold_limit_renewal_locked(t, h);
+    h->passing = true;
+    rl_hold_begin_anew_locked(t, h, now_us);
 }
 
-static bool give_to_front_locked(rl_core *c, rl_hold *h, int64_t now_us)
+static bool give_to_front_locked(rl_core *c, rl_hold *h,
+                                 int64_t (*clock_us)(void))
     RL_REQUIRES(&c->holds.mutex)
 {
     rl_rooms *r = &c->rooms;
     rl_mutex_lock(&r->mutex);
+    int64_t now_us = clock_us();
     rl_waiter *w =
         rl_room_front_locked(r, rl_hold_name(h), h->name_len, h->scope);
-    bool takes_it =
-        rl_waiter_takes_locked(r, w, now_us) && w->renewed && !w->room->queued;
+    bool takes_it = rl_waiter_takes_locked(r, w, now_us) && w->renewed &&
+                    !w->room->queued &&
+                    now_us - h->turn->began_us < c->set.turn_us;
     if (takes_it) {
         change_owner_locked(&c->holds, h, w->draft->estate, now_us);
         w->passed = h;
+        w->withheld = RL_WAKE_LOOK;
         w->rest = RL_HANDED;
         w->waker->wake(w->waker, RL_WAKE_LOOK, 0);
     }
@@ -87,15 +97,25 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h, int64_t now_us)
     return takes_it;
 }
 
-bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t now_us)
+bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t (*clock_us)(void))
 {
     if (!h->turn)
         return false;
     rl_mutex_lock(&c->holds.mutex);
-    bool passes = is_free_to_go_locked(c, h, now_us) &&
-                  give_to_front_locked(c, h, now_us);
+    bool passes = is_free_to_go_locked(c, h, clock_us()) &&
+                  give_to_front_locked(c, h, clock_us);
     rl_mutex_unlock(&c->holds.mutex);
     return passes;
+}
+
+/* It was lost meanwhile, and nobody was told that it was there. */
+static void let_go_of_lost(rl_part *x, rl_hold *passed, int64_t now_us)
+{
+    rl_fault ignored;
+    rl_release_lost(x->core, passed, 0, &ignored, now_us);
+    x->verdict = RL_BUSY;
+    x->grant = (rl_grant){.ttl_ms = 0}; /* so it looks again soon */
+    rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
 }
 
 bool rl_note_passed(rl_part *x, rl_hold *passed, int64_t now_us)
@@ -104,18 +124,18 @@ bool rl_note_passed(rl_part *x, rl_hold *passed, int64_t now_us)
     rl_holds *t = &c->holds;
     rl_mutex_lock(&t->mutex);
     bool valid = rl_hold_is_valid_locked(t, passed, now_us);
-    if (!valid)
+    passed->passing = false;
+    if (valid)
+        rl_hold_list_locked(t, passed);
+    else
         rl_hold_end_locked(t, passed, now_us);
     rl_mutex_unlock(&t->mutex);
     x->ok = valid;
-    x->verdict = valid ? RL_ACQUIRED : RL_FAILED;
     if (!valid) {
-        rl_release_lost(c, passed, 0, &x->fault, now_us);
-        rl_fault_set(&x->fault, RLOCK_EIO, 0,
-                     "passed on by another thread, and lost before this one "
-                     "had it");
+        let_go_of_lost(x, passed, now_us);
         return false;
     }
+    x->verdict = RL_ACQUIRED;
     rl_give_up(c, x->hold, now_us);
     x->hold = passed;
     x->grant.token = passed->token;

@@ -16,8 +16,9 @@ void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w);
 /*
  * The last unlock, if somebody waits here for it who may have it at once: the
  * hold is that one's from now on. False: it is not to be, and nothing changed.
+ * The clock is looked at when it is certain that nothing else keeps us waiting.
  */
-bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t now_us);
+bool rl_turn_pass(rl_core *c, rl_hold *h, int64_t (*clock_us)(void));
 
 /* The part of an acquire to whose thread the lock was passed. False: it has
    been lost since, and the draft is as it was. */

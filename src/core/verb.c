@@ -272,6 +272,7 @@ static bool count_up(rl_part *x, const rl_grant *g, int64_t now_us)
     bool valid = rl_hold_is_valid_locked(t, h, now_us);
     if (valid)
         h->count = x->request.level;
+    h->deep = true;
     rl_mutex_unlock(&t->mutex);
     return valid;
 }

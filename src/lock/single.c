@@ -138,11 +138,11 @@ static rlock_status unlock(rlock *lk, rl_hold *h)
     rl_fault f;
     int level = h->count - 1;
     uint64_t token = h->token;
-    int64_t now_us = rl_now_us(), began_us = h->began_us;
-    bool passed = level == 0 && rl_turn_pass(rl_lock_core(lk), h, now_us);
+    int64_t began_us = h->began_us;
+    bool passed = level == 0 && rl_turn_pass(rl_lock_core(lk), h, rl_now_us);
     if (level == 0)
         rl_owner_self()->holds--;
-    if (!passed && count_down(lk, h, level, &f, now_us) != RLOCK_OK)
+    if (!passed && count_down(lk, h, level, &f, rl_now_us()) != RLOCK_OK)
         return rl_lock_fail(lk, &f);
     rl_lock_emit(lk, RLOCK_EVENT_RELEASED, token, level,
                  rl_now_us() - began_us);

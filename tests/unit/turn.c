@@ -110,9 +110,17 @@ static void give_up_waiting(pair *t, third *w)
     EXPECT_INT(w->a.status, RLOCK_CANCELED);
 }
 
+static int64_t stage_us;
+
+static int64_t stage_clock(void)
+{
+    return stage_us;
+}
+
 static bool pass(pair *t)
 {
-    return rl_turn_pass(core(t), t->next, t->p.now_us);
+    stage_us = t->p.now_us;
+    return rl_turn_pass(core(t), t->next, stage_clock);
 }
 
 TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
@@ -186,27 +194,58 @@ TEST(turn, one_that_was_canceled_in_the_same_moment_owns_it)
     end_turn(&t);
 }
 
-/* It was granted, and lost, and its thread goes on waiting. */
+/* Before its thread wakes; nobody was told that it was there. */
+static void lose_passed(pair *t, third *w)
+{
+    begin_turn(t);
+    line_up(t, w, RLOCK_WATCHDOG);
+    EXPECT(pass(t));
+    rl_mutex_lock(&core(t)->holds.mutex);
+    rl_hold_lose_locked(&core(t)->holds, t->next, RL_LOSS_GONE, t->p.now_us);
+    rl_mutex_unlock(&core(t)->holds.mutex);
+}
+
 TEST(turn, what_is_lost_before_its_thread_wakes_is_looked_for)
 {
     pair t;
     third w;
-    begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
-    EXPECT(pass(&t));
-    rl_mutex_lock(&core(&t)->holds.mutex);
-    t.next->refs++;
-    rl_hold_lose_locked(&core(&t)->holds, t.next, RL_LOSS_GONE, t.p.now_us);
-    rl_mutex_unlock(&core(&t)->holds.mutex);
+    lose_passed(&t, &w);
     EXPECT_INT(play_wake(&t.p), RL_SLEEP);
-    EXPECT_INT(t.next->state, RL_OVER);
-    rl_holds_put(&core(&t)->holds, t.next);
-    EXPECT_INT(core(&t)->stats.lost, 1);
+    EXPECT_INT(core(&t)->stats.lost, 0);
+    EXPECT_INT(core(&t)->stats.held_now, 0);
     EXPECT_INT(w.owner.holds, 0);
     EXPECT_INT(play_sleep(&t.p), RL_ASK);
     EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(w.a.draft).text);
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(300)), RL_DONE);
     EXPECT_INT(w.a.status, RLOCK_OK);
+    end_turn(&t);
+}
+
+TEST(turn, a_close_that_came_with_what_was_lost_ends_the_wait)
+{
+    pair t;
+    third w;
+    lose_passed(&t, &w);
+    rl_rooms_close(rooms(&t));
+    EXPECT_INT(play_wake(&t.p), RL_SLEEP);
+    EXPECT_INT(t.p.why, RL_WAKE_CLOSE);
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT_INT(w.a.status, RLOCK_ECLOSED);
+    end_turn(&t);
+}
+
+/* A callback of its thread, say, may look for it. */
+TEST(turn, until_its_thread_has_woken_nobody_finds_it)
+{
+    pair t;
+    third w;
+    bool valid;
+    begin_turn(&t);
+    line_up(&t, &w, RLOCK_WATCHDOG);
+    EXPECT(pass(&t));
+    EXPECT(!rl_holds_pick(&core(&t)->holds, &play_job, &w.owner, t.p.now_us,
+                          &valid, NULL));
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
     end_turn(&t);
 }
 
@@ -290,6 +329,26 @@ static void let_the_lease_run_down(pair *t, third *w)
     play_pass(&t->p, 20000 * MS);
 }
 
+/* As after a nested acquire with a lease of an hour. */
+static void have_a_longer_lease(pair *t, third *w)
+{
+    rl_holds *table = &core(t)->holds;
+    (void)w;
+    rl_mutex_lock(&table->mutex);
+    rl_hold_prolong_locked(table, t->next, t->p.now_us, 3600000, t->p.now_us);
+    rl_mutex_unlock(&table->mutex);
+}
+
+static void let_the_server_count_more(pair *t, third *w)
+{
+    (void)w;
+    t->next->deep = true;
+}
+
+TEST_CASE(turn, with_more_than_a_lease_left_the_server_is_asked,
+          expect_asked(have_a_longer_lease))
+TEST_CASE(turn, while_the_server_counts_more_levels_it_is_asked,
+          expect_asked(let_the_server_count_more))
 TEST_CASE(turn, after_its_time_the_server_is_asked, expect_asked(let_turn_end))
 TEST_CASE(turn, without_a_token_the_server_is_asked,
           expect_asked(use_up_tokens))
