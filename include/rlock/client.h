@@ -162,15 +162,15 @@ typedef struct rlock_options {
      *
      * What is said elsewhere, and changes with them:
      *
-     *   - On the server all holds of a turn are one: its holder id, and so what
-     *     rlock_holder_info() tells, names the thread that began the turn.
+     *   - On the server all holds of a turn are one: its holder id, and so
+     *     what rlock_holder_info() tells, names the thread that began it.
      *   - A lock that was force-unlocked, or that the server has lost with its
-     *     data, may be granted here for up to turn_ms after that, and an unlock
-     *     that passes it on returns RLOCK_OK. The other owner's token is
-     * larger, unless the data went within 63 us of the hand-over: a resource
-     * that checks fencing tokens refuses what is late.
+     *     data, may be granted here for up to turn_ms after that, and an
+     *     unlock that passes it on returns RLOCK_OK. The other owner's token is
+     *     larger, unless the data went within 63 us of the hand-over, so a
+     *     resource that checks fencing tokens refuses what is late.
      *   - Other clients wait longer, for each client that stands before them:
-     * by turn_ms, and by a section here that begins within it.
+     *     by turn_ms, and by a section here that begins within it.
      *
      * Tokens still grow from hold to hold; up to 64 holds make a turn. Needs
      * the right to INCRBY; without that each section asks the server as before.
