@@ -202,21 +202,32 @@ static void put_letters(bytes *b, const request *r, char letter)
     put_string(b, text, locks_of(r));
 }
 
-static void put_agreeable(bytes *b, const request *r, uint64_t *token)
+/* False: it is no request for a lock. */
+static bool put_lock(bytes *b, const request *r, uint64_t *token)
 {
     switch (r->what) {
     case ASK_ACQUIRE:
         put_grant(b, r, token);
-        break;
+        return true;
     case ASK_HAND_OVER:
         put_handed(b, r, token);
-        break;
+        return true;
     case ASK_TAKE_MANY:
         put_grants(b, r, token);
-        break;
+        return true;
     case ASK_OF_MANY:
         put_letters(b, r, '1');
-        break;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void put_agreeable(bytes *b, const request *r, uint64_t *token)
+{
+    if (put_lock(b, r, token))
+        return;
+    switch (r->what) {
     case ASK_INSPECT:
         put(b, "*0\r\n");
         break;
@@ -240,7 +251,7 @@ static void put_agreeable(bytes *b, const request *r, uint64_t *token)
     case ASK_UNSUBSCRIBE:
         put_subscribed(b, r);
         break;
-    case ASK_OTHER:
+    default:
         put(b, "-ERR unknown command\r\n");
         break;
     }

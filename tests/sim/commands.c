@@ -7,51 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store.h"
-
-typedef struct call {
-    store *s;
-    const word *argv;
-    size_t n;
-    text *out;
-} call;
-
-static void say(call *c, const char *line)
-{
-    text_print(c->out, "%s\r\n", line);
-}
-
-static void syntax_error(call *c)
-{
-    say(c, "-ERR syntax error");
-}
-
-static void not_an_integer(call *c)
-{
-    say(c, "-ERR value is not an integer or out of range");
-}
-
-/* The entry at the key. False: it is of another kind, and that has been said.
- */
-static bool find(call *c, kind kind, entry **e)
-{
-    *e = store_find(c->s, &c->argv[1]);
-    if (!*e || (*e)->kind == kind)
-        return true;
-    say(c, "-WRONGTYPE Operation against a key holding the wrong kind of "
-           "value");
-    return false;
-}
+#include "commands.h"
 
 static void drop_if_empty(store *s, entry *e)
 {
     if (e->count == 0)
         store_remove(s, e);
-}
-
-static void add_text(call *c, const text *t)
-{
-    text_bulk(c->out, t->at, t->len);
 }
 
 /* --- keys ----------------------------------------------------------------- */
@@ -114,101 +75,6 @@ static void flushall(call *c)
     say(c, "+OK");
 }
 
-/* --- strings -------------------------------------------------------------- */
-
-static void add_value(call *c, const entry *e)
-{
-    if (e)
-        add_text(c, &e->value);
-    else
-        say(c, "$-1");
-}
-
-static void get(call *c)
-{
-    entry *e;
-    if (find(c, KIND_STRING, &e))
-        add_value(c, e);
-}
-
-typedef struct set_options {
-    bool nx, xx, get;
-    long long px; /* -1: none */
-} set_options;
-
-/* False: an error has been said. */
-static bool read_set_options(call *c, set_options *o)
-{
-    *o = (set_options){.px = -1};
-    for (size_t i = 3; i < c->n; i++) {
-        const word *w = &c->argv[i];
-        if (word_is(w, "NX") && !o->xx) {
-            o->nx = true;
-        } else if (word_is(w, "XX") && !o->nx) {
-            o->xx = true;
-        } else if (word_is(w, "GET")) {
-            o->get = true;
-        } else if (word_is(w, "PX") && o->px < 0 && i + 1 < c->n) {
-            if (!word_number(&c->argv[++i], &o->px)) {
-                not_an_integer(c);
-                return false;
-            }
-            if (o->px <= 0 || o->px > INT64_MAX - c->s->now_us / 1000) {
-                say(c, "-ERR invalid expire time in 'set' command");
-                return false;
-            }
-        } else {
-            syntax_error(c);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void set(call *c)
-{
-    set_options o;
-    entry *e = NULL;
-    if (!read_set_options(c, &o) || (o.get && !find(c, KIND_STRING, &e)))
-        return;
-    e = store_find(c->s, &c->argv[1]);
-    bool done = !(o.nx && e) && !(o.xx && !e);
-    if (o.get)
-        add_value(c, e);
-    else
-        say(c, done ? "+OK" : "$-1");
-    if (!done)
-        return;
-    if (!e)
-        e = store_add(c->s, &c->argv[1], KIND_STRING);
-    entry_empty(e);
-    e->kind = KIND_STRING;
-    text_add(&e->value, c->argv[2].at, c->argv[2].len);
-    e->expires_ms = o.px > 0 ? c->s->now_us / 1000 + o.px : -1;
-}
-
-static void incrby(call *c)
-{
-    entry *e;
-    long long by, old = 0;
-    if (!word_number(&c->argv[2], &by)) {
-        not_an_integer(c);
-        return;
-    }
-    if (!find(c, KIND_STRING, &e))
-        return;
-    word value = {e ? e->value.at : NULL, e ? e->value.len : 0};
-    if (e && !word_number(&value, &old)) {
-        not_an_integer(c);
-        return;
-    }
-    if (!e)
-        e = store_add(c->s, &c->argv[1], KIND_STRING);
-    e->value.len = 0;
-    text_print(&e->value, "%lld", old + by);
-    text_number(c->out, old + by);
-}
-
 /* --- hashes --------------------------------------------------------------- */
 
 static void put(item *x, const word *value)
@@ -254,8 +120,7 @@ static void hincrby(call *c)
     if (!find(c, KIND_HASH, &e))
         return;
     item *x = e ? entry_find(e, &c->argv[2]) : NULL;
-    word value = {x ? x->value.at : NULL, x ? x->value.len : 0};
-    if (x && !word_number(&value, &old)) {
+    if (x && !text_is_number(&x->value, &old)) {
         say(c, "-ERR hash value is not an integer");
         return;
     }
@@ -481,19 +346,31 @@ static const struct command {
     int flags;
     void (*run)(call *c);
 } commands[] = {
-    {"exists", 2, 0, READS, exists},    {"set", 3, 0, GROWS, set},
-    {"get", 2, 2, READS, get},          {"time", 1, 1, READS, tell_time},
-    {"pexpire", 3, 3, WRITES, pexpire}, {"pttl", 2, 2, READS, pttl},
-    {"hset", 4, 0, GROWS, hset},        {"hexists", 3, 3, READS, hexists},
-    {"hdel", 3, 0, WRITES, hdel},       {"zpopmin", 2, 2, WRITES, zpopmin},
-    {"publish", 3, 3, READS, publish},  {"zadd", 4, 0, GROWS, zadd},
-    {"zrem", 3, 3, WRITES, zrem},       {"zrank", 3, 3, READS, zrank},
-    {"del", 2, 0, WRITES, del},         {"hlen", 2, 2, READS, hlen},
-    {"hscan", 3, 0, READS, hscan},      {"hincrby", 4, 4, GROWS, hincrby},
-    {"hgetall", 2, 2, READS, hgetall},  {"zrange", 5, 5, READS, zrange},
-    {"type", 2, 2, READS, type},        {"info", 1, 2, READS, info},
-    {"ping", 1, 1, READS, ping},        {"flushall", 1, 1, WRITES, flushall},
-    {"incrby", 3, 3, GROWS, incrby},
+    {"exists", 2, 0, READS, exists},
+    {"set", 3, 0, GROWS, command_set},
+    {"get", 2, 2, READS, command_get},
+    {"time", 1, 1, READS, tell_time},
+    {"pexpire", 3, 3, WRITES, pexpire},
+    {"pttl", 2, 2, READS, pttl},
+    {"hset", 4, 0, GROWS, hset},
+    {"hexists", 3, 3, READS, hexists},
+    {"hdel", 3, 0, WRITES, hdel},
+    {"zpopmin", 2, 2, WRITES, zpopmin},
+    {"publish", 3, 3, READS, publish},
+    {"zadd", 4, 0, GROWS, zadd},
+    {"zrem", 3, 3, WRITES, zrem},
+    {"zrank", 3, 3, READS, zrank},
+    {"del", 2, 0, WRITES, del},
+    {"hlen", 2, 2, READS, hlen},
+    {"hscan", 3, 0, READS, hscan},
+    {"hincrby", 4, 4, GROWS, hincrby},
+    {"hgetall", 2, 2, READS, hgetall},
+    {"zrange", 5, 5, READS, zrange},
+    {"type", 2, 2, READS, type},
+    {"info", 1, 2, READS, info},
+    {"ping", 1, 1, READS, ping},
+    {"flushall", 1, 1, WRITES, flushall},
+    {"incrby", 3, 3, GROWS, command_incrby},
 };
 
 static const struct command *command_of(const word *name)
