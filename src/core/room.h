@@ -43,7 +43,7 @@ typedef struct rl_waiter {
     bool quiet;         /* its owner's: when it leaves, nobody is woken */
     bool ends;          /* a cancel or a close has come */
     rl_rest rest;
-    rl_wake withheld;       /* while offered: what has come meanwhile */
+    rl_wake withheld;       /* while offered or handed: what has come */
     struct rl_hold *draft;  /* while asleep: what can be granted; or NULL */
     bool renewed;           /* while asleep: its hold would be */
     int64_t until_us;       /* while asleep: when the wait is over */

@@ -136,14 +136,11 @@ bool judge_is_hash(const world *w, size_t name)
     return w->lock[name].what.layout == &rl_layouts[RLOCK_LAYOUT_HASH];
 }
 
-/*
- * Levels that are counted in the process only may be more or fewer; also those
- * of the owner who passed it on.
- */
+/* Levels that are counted in the process only may be more or fewer. */
 static bool counts_agree(const owner *o, size_t name, const rl_hold *h)
 {
     long long n = judge_counted(o->p->w, name, h);
-    return owner_counts_here(o, name) || h->turn ? n >= 1 : n == h->count;
+    return owner_counts_here(o, name) ? n >= 1 : n == h->count;
 }
 
 /* A hold that is held, and of which nothing is under way. */

@@ -49,23 +49,26 @@ static inline void switch_to(pair *t, rl_op *op, rl_next next)
     t->p.next = next;
 }
 
-static inline void begin_wait(pair *t, const rl_target *what, int64_t wait_ms,
-                              int64_t lease_ms)
+/* An acquire of this owner's asks; handle: whose cancel ends it. */
+static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
+                                 const void *handle, atomic_uint *cancels,
+                                 const rl_target *what, int64_t wait_ms,
+                                 int64_t lease_ms)
 {
     rl_core *c = core(t);
-    t->cancels = 0;
-    t->a = (rl_acquire){.contest = &rl_contest_one,
-                        .home = c,
-                        .what = what,
-                        .handle = t,
-                        .owner = &t->p.rival,
-                        .cancel = {.count = &t->cancels},
-                        .room = rl_holds_make_room(&c->holds, &t->p.rival),
-                        .wait_ms = wait_ms,
-                        .lease_ms = lease_ms,
-                        .listen = play_listen};
-    rl_acquire_init(&t->a, t->p.now_us);
-    EXPECT_INT(play_begin(&t->p, &t->a.op), RL_ASK);
+    *cancels = 0;
+    *a = (rl_acquire){.contest = &rl_contest_one,
+                      .home = c,
+                      .what = what,
+                      .handle = handle,
+                      .owner = owner,
+                      .cancel = {.count = cancels},
+                      .room = rl_holds_make_room(&c->holds, owner),
+                      .wait_ms = wait_ms,
+                      .lease_ms = lease_ms,
+                      .listen = play_listen};
+    rl_acquire_init(a, t->p.now_us);
+    EXPECT_INT(play_begin(&t->p, &a->op), RL_ASK);
 }
 
 static inline void wait_behind_hold(pair *t, const rl_target *what,
@@ -73,7 +76,8 @@ static inline void wait_behind_hold(pair *t, const rl_target *what,
 {
     t->h = play_hold(&t->p, 0, "job", RLOCK_WATCHDOG);
     t->h->refs++;
-    begin_wait(t, what, wait_ms, lease_ms);
+    begin_acquire(t, &t->a, &t->p.rival, t, &t->cancels, what, wait_ms,
+                  lease_ms);
     EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
     t->next = t->a.draft;
 }

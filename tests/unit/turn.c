@@ -82,23 +82,11 @@ typedef struct third {
     atomic_uint cancels;
 } third;
 
-static void line_up(pair *t, third *w, int64_t lease_ms)
+static void line_up(pair *t, third *w)
 {
-    rl_core *c = core(t);
-    w->cancels = 0;
     w->owner = (rl_owner){.serial = 77, .tid = 77};
-    w->a = (rl_acquire){.contest = &rl_contest_one,
-                        .home = c,
-                        .what = &play_job,
-                        .handle = w,
-                        .owner = &w->owner,
-                        .cancel = {.count = &w->cancels},
-                        .room = rl_holds_make_room(&c->holds, &w->owner),
-                        .wait_ms = 60000,
-                        .lease_ms = lease_ms,
-                        .listen = play_listen};
-    rl_acquire_init(&w->a, t->p.now_us);
-    EXPECT_INT(play_begin(&t->p, &w->a.op), RL_ASK);
+    begin_acquire(t, &w->a, &w->owner, w, &w->cancels, &play_job, 60000,
+                  RLOCK_WATCHDOG);
     EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
     t->p.why = RL_WAKE_NONE;
 }
@@ -123,13 +111,21 @@ static bool pass(pair *t)
     return rl_turn_pass(core(t), t->next, stage_clock);
 }
 
+/* A turn begins, and is passed on to the third, whose thread sleeps yet. */
+static void pass_to(pair *t, third *w)
+{
+    begin_turn(t);
+    line_up(t, w);
+    EXPECT(pass(t));
+}
+
 TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
 {
     pair t;
     third w;
     begin_turn(&t);
     play_id before = play_holder(t.next);
-    line_up(&t, &w, RLOCK_WATCHDOG);
+    line_up(&t, &w);
     int calls = t.p.client[0].calls;
     int64_t until_us = t.next->expiry.due_us;
     play_pass(&t.p, 10 * MS);
@@ -153,9 +149,7 @@ TEST(turn, the_next_finds_the_hold_and_the_one_before_does_not)
     pair t;
     third w;
     bool valid;
-    begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
-    EXPECT(pass(&t));
+    pass_to(&t, &w);
     EXPECT_INT(play_wake(&t.p), RL_DONE);
     rl_hold *h = rl_holds_pick(&core(&t)->holds, &play_job, &w.owner,
                                t.p.now_us, &valid, NULL);
@@ -171,7 +165,7 @@ TEST(turn, the_lease_of_what_was_passed_on_is_renewed)
     pair t;
     third w;
     begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
+    line_up(&t, &w);
     int64_t due_us = t.next->work.due_us;
     EXPECT(pass(&t));
     EXPECT_INT(play_wake(&t.p), RL_DONE);
@@ -185,9 +179,7 @@ TEST(turn, one_that_was_canceled_in_the_same_moment_owns_it)
 {
     pair t;
     third w;
-    begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
-    EXPECT(pass(&t));
+    pass_to(&t, &w);
     rl_rooms_cancel(rooms(&t), &play_job, &w);
     EXPECT_INT(play_wake(&t.p), RL_DONE);
     EXPECT_INT(w.a.status, RLOCK_OK);
@@ -197,9 +189,7 @@ TEST(turn, one_that_was_canceled_in_the_same_moment_owns_it)
 /* Before its thread wakes; nobody was told that it was there. */
 static void lose_passed(pair *t, third *w)
 {
-    begin_turn(t);
-    line_up(t, w, RLOCK_WATCHDOG);
-    EXPECT(pass(t));
+    pass_to(t, w);
     rl_mutex_lock(&core(t)->holds.mutex);
     rl_hold_lose_locked(&core(t)->holds, t->next, RL_LOSS_GONE, t->p.now_us);
     rl_mutex_unlock(&core(t)->holds.mutex);
@@ -240,9 +230,7 @@ TEST(turn, until_its_thread_has_woken_nobody_finds_it)
     pair t;
     third w;
     bool valid;
-    begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
-    EXPECT(pass(&t));
+    pass_to(&t, &w);
     EXPECT(!rl_holds_pick(&core(&t)->holds, &play_job, &w.owner, t.p.now_us,
                           &valid, NULL));
     EXPECT_INT(play_wake(&t.p), RL_DONE);
@@ -256,7 +244,7 @@ static void expect_asked(void (*spoil)(pair *t, third *w))
     pair t;
     third w;
     begin_turn(&t);
-    line_up(&t, &w, RLOCK_WATCHDOG);
+    line_up(&t, &w);
     spoil(&t, &w);
     uint64_t token = t.next->token;
     EXPECT(!pass(&t));
