@@ -35,7 +35,7 @@
 
 #include "base/clock.h"
 
-/* With more in flight, the time of a look-out belongs to those. */
+/* With more that wait for answers, the time of a look-out belongs to those. */
 #define MOST_LOOKED_OUT_FOR 2
 
 /* Without a descriptor for the signal, the leader looks up so often. */
@@ -258,7 +258,7 @@ static void lead_locked(rl_share *h, rl_seat *s, int64_t until_us)
         if (!waits(s))
             break;
         bool blocked = h->blocked;
-        bool few = !blocked && h->conn->line.pending <= MOST_LOOKED_OUT_FOR;
+        bool few = !blocked && atomic_load(h->crowd) <= MOST_LOOKED_OUT_FOR;
         h->asleep = true;
         unlock_and_wake(h);
         listen_for(h, few, blocked, until_us);
@@ -373,11 +373,12 @@ void rl_seat_exchange(rl_seat *s, int64_t until_us)
 
 /* --- seats and shares ----------------------------------------------------- */
 
-rl_share *rl_share_new(void)
+rl_share *rl_share_new(const atomic_uint *crowd)
 {
     rl_share *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
+    h->crowd = crowd;
     h->signal = RL_SIGNAL_NONE;
     rl_mutex_init(&h->mutex);
     rl_list_init(&h->idle);

@@ -55,6 +55,7 @@ struct rl_share {
     bool placed; /* its connection takes a place of the source's */
     rl_share *next_left_behind; /* in a forked child */
     /* Its own: */
+    const atomic_uint *crowd; /* fixed */
     rl_conn *conn;     /* its line is guarded by the mutex, its transport not */
     rl_bytes sending;  /* by who has set `writing` */
     rl_mutex mutex;    /* guards all below */
@@ -73,8 +74,11 @@ struct rl_share {
     size_t wakes;
 };
 
-/* Without a connection. NULL: out of memory. */
-rl_share *rl_share_new(void);
+/*
+ * Without a connection. crowd: how many threads sit here and at the shares
+ * beside it; it outlives the share. NULL: out of memory.
+ */
+rl_share *rl_share_new(const atomic_uint *crowd);
 
 /* Nobody sits there, and it has no connection. */
 void rl_share_free(rl_share *h);

@@ -3,12 +3,12 @@
  * and who sits where; it is not held while a connection is opened, given back
  * or closed.
  *
- * Two shares do more than one, because one thread's reading overlaps with the
- * other's; more do less, because each reads fewer replies in one go. Nobody
- * opens a connection while another one is being opened: the others sit at the
- * share that is there, or, if there is none, wait and get what came of it, a
- * refusal too. So a server that is down is tried once, not once for each
- * thread.
+ * A few threads are best off with a share for each, since nobody has to wake
+ * another one then; many do not mind how few there are, as long as one's
+ * reading overlaps with the other's. Nobody opens a connection while another
+ * one is being opened: the others sit at the share that is there, or, if there
+ * is none, wait and get what came of it, a refusal too. So a server that is
+ * down is tried once, not once for each thread.
  *
  * Somebody who needs a connection for himself, and waits for a place, is not
  * kept waiting by threads that come and go at a share: as long as he waits,
@@ -25,7 +25,7 @@
 
 #include "base/clock.h"
 
-#define SHARES_MAX 2
+#define SHARES_MAX 4
 
 /* A share that had more than that is not kept. */
 #define SEATS_KEPT 32
@@ -37,6 +37,7 @@ void rl_shares_init(rl_shares *p)
     rl_list_init(&p->open);
     rl_list_init(&p->spare);
     p->n = 0;
+    atomic_init(&p->crowd, 0);
     p->opening = false;
     p->openings = 0;
 }
@@ -108,7 +109,7 @@ static rl_share *take_spare_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *k = rl_list_first(&p->spare);
     if (!k)
-        return rl_share_new();
+        return rl_share_new(&p->crowd);
     rl_list_remove(k);
     return share_of(k);
 }
@@ -230,6 +231,7 @@ static void leave(rl_shares *p, rl_share *h, bool good)
 {
     rl_mutex_lock(&p->mutex);
     bool last = --h->users == 0;
+    atomic_fetch_sub(&p->crowd, 1);
     bool unplace = !good && h->placed && !last;
     if (unplace)
         h->placed = false;
@@ -249,8 +251,10 @@ rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f)
 {
     rl_mutex_lock(&p->mutex);
     rl_share *h = find_locked(p, deadline_us, f);
-    if (h)
+    if (h) {
         h->users++;
+        atomic_fetch_add(&p->crowd, 1);
+    }
     rl_mutex_unlock(&p->mutex);
     rl_seat *s = h ? rl_share_sit(h) : NULL;
     if (h && !s) {

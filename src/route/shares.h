@@ -15,6 +15,7 @@
 typedef struct rl_shares {
     rl_source *source; /* fixed, set by who has made both */
     rl_mutex mutex;    /* guards all below */
+    atomic_uint crowd; /* who sits anywhere; not guarded */
     rl_cond opened;    /* an opening has come to its end */
     rl_list open;      /* of rl_share: at which one may sit down */
     size_t n;          /* how many */

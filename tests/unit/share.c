@@ -30,7 +30,8 @@ static scene scene_start(int room)
             setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     s.conn = rl_conn_new(rl_plain_transport(fds[0]));
     s.peer = fds[1];
-    s.h = rl_share_new();
+    static const atomic_uint crowd = 1;
+    s.h = rl_share_new(&crowd);
     rl_share_attach(s.h, s.conn);
     return s;
 }
