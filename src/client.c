@@ -34,6 +34,23 @@ static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
     return rl_check_connection(arg, c, deadline_us, f);
 }
 
+static rlock_status set_server(rl_dialer *d, const rlock_options *o,
+                               rl_fault *f)
+{
+    rlock_status s = rl_uri_parse(&d->uri, o->uri, f);
+    if (s != RLOCK_OK)
+        return s;
+    if (o->credentials && (d->uri.user || d->uri.password))
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "bad option: credentials, and a URI with a login");
+    if (d->uri.tls)
+        return rl_tls_new(o, &d->tls, f);
+    if (rl_tls_is_asked_for(o))
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "bad option: tls_... without rediss://");
+    return RLOCK_OK;
+}
+
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
     rl_fault f;
@@ -42,8 +59,9 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
     dialer.connect = o->connect;
     dialer.connect_arg = o->connect_arg;
     dialer.connect_timeout_ms = e->core.set.connect_timeout_ms;
-    rlock_status s =
-        o->connect ? RLOCK_OK : rl_uri_parse(&dialer.uri, o->uri, &f);
+    dialer.credentials.callback = o->credentials;
+    dialer.credentials.arg = o->credentials_arg;
+    rlock_status s = o->connect ? RLOCK_OK : set_server(&dialer, o, &f);
     if (s != RLOCK_OK) {
         rl_dialer_fini(&dialer);
         return rl_error_set(s, 0, "%s", f.text);

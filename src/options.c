@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "net/tls.h"
 
 #define CONNECT_TIMEOUT_MS 1000
 #define COMMAND_TIMEOUT_MS 3000
@@ -28,6 +29,10 @@ rlock_status rl_client_options_read(rlock_options *to,
                        "built for a newer rlock)");
     if (to->uri && to->connect)
         return invalid("uri and connect are both given");
+    if (to->connect && (to->credentials || rl_tls_is_asked_for(to)))
+        return invalid("connect, with tls_... or credentials");
+    if ((unsigned)to->tls_verify > RLOCK_TLS_VERIFY_NONE)
+        return invalid("tls_verify");
     if (to->connect_timeout_ms < 0 ||
         to->connect_timeout_ms > RLOCK_LEASE_MAX_MS)
         return invalid("connect_timeout_ms");

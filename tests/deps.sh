@@ -27,6 +27,7 @@ for_build() {
     header stdlib.h libc6-dev
     header hiredis/hiredis.h libhiredis-dev
     header uuid/uuid.h uuid-dev
+    header openssl/ssl.h libssl-dev
 }
 for_demo() {
     for_build
@@ -36,6 +37,7 @@ for_demo() {
 for_test() {
     for_demo
     header criterion/criterion.h libcriterion-dev
+    program openssl openssl
     program ip iproute2
 }
 for_sim() {

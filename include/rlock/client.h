@@ -38,6 +38,7 @@ extern "C" {
 #endif
 
 struct redisContext; /* of hiredis */
+struct ssl_ctx_st;   /* of OpenSSL: its SSL_CTX */
 
 typedef struct rlock_client rlock_client;
 
@@ -71,6 +72,22 @@ typedef struct rlock_event {
     const char *message; /* the cause in words, never NULL */
 } rlock_event;
 
+/* What of a server's certificate is checked, over TLS. */
+typedef enum rlock_tls_verify {
+    RLOCK_TLS_VERIFY_FULL = 0, /* who has signed it, and the name in it */
+    RLOCK_TLS_VERIFY_CA = 1,   /* who has signed it: any server of theirs may
+                                  pass for this one */
+    RLOCK_TLS_VERIFY_NONE = 2  /* nothing: whoever sits between may read all,
+                                  and grant what he likes */
+} rlock_tls_verify;
+
+/* With what to log in; see rlock_options.credentials. */
+typedef struct rlock_credentials {
+    const char *user;     /* NULL: the default user */
+    const char *password; /* NULL: none is needed */
+    int64_t valid_ms;     /* from now on; 0: until they are refused */
+} rlock_credentials;
+
 /*
  * How to reach the server and how the client behaves. Initialise with
  * RLOCK_OPTIONS_INIT: zero everywhere else means the default, and `size` lets
@@ -85,7 +102,7 @@ typedef struct rlock_options {
      *   redis://:password@host                       password only
      *   unix:///path/to.sock[?db=N]                  Unix-domain socket; also
      *                                                unix://user:password@/path
-     *   rediss://...                                 TLS: RLOCK_ENOTSUP so far
+     *   rediss://[user[:password]@]host[:port][/db]  TLS, by the options tls_
      *
      * User, password and path may contain %XX escapes.
      */
@@ -112,7 +129,7 @@ typedef struct rlock_options {
                                    lost, when it is this old; 0: no limit. An
                                    explicit lease it has keeps its end */
     unsigned pool_size;         /* most connections for commands; 16. Threads
-                                   share two of them for locks of one server,
+                                   share up to four for locks of one server,
                                    unless `connect` is set; Red and Multi take
                                    more. The watchdog and the doorbell have
                                    their own */
@@ -176,6 +193,47 @@ typedef struct rlock_options {
      * the right to INCRBY; without that each section asks the server as before.
      */
     int64_t turn_ms;
+    /*
+     * TLS, for rediss://. By default the server has to have a certificate that
+     * one of the system's authorities has signed, for the host name or the
+     * address in the URI; TLS 1.2 or newer is spoken. A server that cannot
+     * prove that, or does not speak TLS, is never spoken to in another way.
+     * The files are read once, by rlock_client_new(), in PEM. A key that needs
+     * a passphrase is refused (tls_setup can set one up). OpenSSL's queue of
+     * errors of the calling thread is empty after a call that connects.
+     */
+    const char *tls_ca_file;   /* trusted instead of the system's; also both */
+    const char *tls_ca_dir;    /* of them, named as `openssl rehash` does */
+    const char *tls_cert_file; /* the client's own, with its chain, for a
+                                  server that asks for one; NULL: none */
+    const char *tls_key_file;  /* NULL: the key is in tls_cert_file */
+    const char *tls_server_name; /* expected and asked for (SNI) instead of the
+                                    URI's host; may be an address */
+    rlock_tls_verify tls_verify;
+    /*
+     * The last word on the SSL_CTX that all connections of the client are made
+     * from: ciphers, versions, a key in hardware. Called once, by
+     * rlock_client_new(). Returns 1; anything else makes that fail with
+     * RLOCK_EINVAL. NULL: none.
+     */
+    int (*tls_setup)(struct ssl_ctx_st *ctx, void *arg);
+    void *tls_setup_arg;
+    /*
+     * Credentials that change: passwords that are rotated, tokens that expire.
+     * Called before each login, instead of what a URI may name (together they
+     * are RLOCK_EINVAL), by whichever thread makes the connection, one at a
+     * time; what *out points to is copied before it is called again. Returns 1,
+     * or 0 when there are none: then the connection fails with RLOCK_EIO. When
+     * the server refuses them it is called once more, before that counts. It
+     * should return within connect_timeout_ms, as it cannot be interrupted.
+     *
+     * With valid_ms a connection is not used for longer than nine tenths of
+     * that, but replaced; so no login runs out while it is in use. A
+     * connection without it stays logged in for as long as the server lets it:
+     * Redis keeps it after the password has been changed.
+     */
+    int (*credentials)(rlock_credentials *out, void *arg);
+    void *credentials_arg;
 } rlock_options;
 
 #if defined(__cplusplus)
@@ -224,19 +282,21 @@ typedef struct rlock_stats {
  *
  * RLOCK_OK        *out is the client; free it with rlock_client_free()
  * RLOCK_EINVAL    an option is out of range, uri and connect are both given,
- *                 the URI is malformed (the message says where), or the
+ *                 the URI is malformed (the message says where), an option
+ *                 of TLS is set without rediss:// or cannot be used (a file
+ *                 that cannot be read, a key of another certificate), or the
  *                 callback's context cannot be used (inside MULTI, with unread
  *                 replies, subscribed, non-blocking)
- * RLOCK_ENOTSUP   rediss://; or the server is older than Redis 6.2; or the
- *                 program brings a hiredis whose structs are not those that
- *                 this library was compiled for
+ * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; or
+ *                 the server is older than Redis 6.2; or the program brings a
+ * hiredis whose structs are not those that this library was compiled for
  * RLOCK_EIO       unknown host, connection refused, no answer in time, what
- *                 answers is no Redis server, or the callback returned NULL or
- *                 a context with an error; never with lazy
- * RLOCK_ESERVER   the server refused: wrong password, no such database, a
- *                 right is missing (the message names the command or key),
- *                 loading, read-only replica, too many clients, ...
- * RLOCK_ENOMEM    out of memory
+ *                 answers is no Redis server, TLS failed (the message says
+ *                 what is wrong with the server's certificate), or the callback
+ * returned NULL or a context with an error; never with lazy RLOCK_ESERVER   the
+ * server refused: wrong password, no such database, a right is missing (the
+ * message names the command or key), loading, read-only replica, too many
+ * clients, ... RLOCK_ENOMEM    out of memory
  *
  * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
  * a policy other than noeviction), on_event gets RLOCK_EVENT_WARNING.

@@ -1,4 +1,4 @@
-# awk -v version=V -v output=FILE -v path=DIR:DIR -f amalgamate.awk \
+# awk -v version=V -v output=FILE -v path=DIR:DIR -v tls=1 -f amalgamate.awk \
 #     LICENSE SOURCE.c...
 #
 # Writes the sources into one file. Each header of ours is put in where it is
@@ -316,10 +316,11 @@ function put_source(file,    prefix, i, from, line, header, macros, name) {
 BEGIN {
     put("/*\n * rlock " version " in one file, generated from its sources" \
         " for the hiredis that it\n * was configured with." \
-        " Needs the folder rlock/ of headers, hiredis, libuuid and\n" \
-        " * POSIX threads:\n *\n" \
+        " Needs the folder rlock/ of headers, hiredis, libuuid" \
+        (tls + 0 ? ",\n * OpenSSL and" : " and\n *") " POSIX threads:\n *\n" \
         " *     cc -c -I. rlock.c\n" \
-        " *     cc program.c rlock.o -lhiredis -luuid -pthread\n *\n")
+        " *     cc program.c rlock.o -lhiredis -luuid" \
+        (tls + 0 ? " -lssl -lcrypto" : "") " -pthread\n *\n")
     while ((getline line <ARGV[1]) > 0)
         put(" *" (line == "" ? "" : " " line) "\n")
     put(" */\n#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n")

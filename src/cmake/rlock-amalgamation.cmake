@@ -22,6 +22,7 @@ add_custom_command(
     COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${RLOCK_AWK}
         -v version=${PROJECT_VERSION}
         -v output=${folder}/rlock.c
+        -v tls=$<BOOL:${RL_HAS_OPENSSL}>
         -v path=${PROJECT_SOURCE_DIR}/src:${generated}
         -f ${PROJECT_SOURCE_DIR}/src/cmake/amalgamate.awk
         ${PROJECT_SOURCE_DIR}/LICENSE ${all_sources}

@@ -1,5 +1,5 @@
 # rlock::rlock, and rlock::rlock_static where hiredis and libuuid can be
-# linked. An rlock that was built as one kind only is rlock::rlock, whichever
+# linked, and OpenSSL, if it was built with that. An rlock that was built as one kind only is rlock::rlock, whichever
 # it is.
 include(CMakeFindDependencyMacro)
 
@@ -8,7 +8,12 @@ include("${CMAKE_CURRENT_LIST_DIR}/rlock-shared.cmake" OPTIONAL)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Threads)
 include("${CMAKE_CURRENT_LIST_DIR}/rlock-deps.cmake")
-if(TARGET rlock::hiredis AND TARGET rlock::uuid)
+include("${CMAKE_CURRENT_LIST_DIR}/rlock-features.cmake")
+if(RLOCK_HAS_TLS)
+    find_package(OpenSSL QUIET)
+endif()
+if(TARGET rlock::hiredis AND TARGET rlock::uuid AND
+        (TARGET OpenSSL::SSL OR NOT RLOCK_HAS_TLS))
     include("${CMAKE_CURRENT_LIST_DIR}/rlock-static.cmake" OPTIONAL)
 endif()
 if(NOT TARGET rlock::rlock)
@@ -19,6 +24,7 @@ if(NOT TARGET rlock::rlock)
     else()
         set(rlock_FOUND FALSE)
         set(rlock_NOT_FOUND_MESSAGE
-            "The static librlock needs hiredis and libuuid, not found")
+            "The static librlock needs hiredis, libuuid and perhaps OpenSSL, "
+            "not found")
     endif()
 endif()

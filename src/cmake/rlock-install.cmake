@@ -24,8 +24,12 @@ write_basic_package_version_file(
     ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake
     VERSION ${PROJECT_VERSION}
     COMPATIBILITY SameMinorVersion)
+# What the static library needs besides.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/rlock-features.cmake
+    "set(RLOCK_HAS_TLS \"${RL_HAS_OPENSSL}\")\n")
 install(FILES
     src/cmake/rlock-config.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/rlock-features.cmake
     src/cmake/rlock-deps.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake
     DESTINATION ${package_dir})
@@ -60,6 +64,13 @@ foreach(dep hiredis uuid)
     endif()
     string(APPEND pc_libs_private " -l${dep}")
 endforeach()
+if(RL_HAS_OPENSSL)
+    get_filename_component(dir "${OPENSSL_SSL_LIBRARY}" DIRECTORY)
+    if(dir AND NOT dir IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+        string(APPEND pc_libs_private " -L${dir}")
+    endif()
+    string(APPEND pc_libs_private " -lssl -lcrypto")
+endif()
 string(APPEND pc_libs_private " -pthread")
 set(pc_libs "")
 if(NOT TARGET rlock)

@@ -30,6 +30,34 @@ if(RLOCK_hiredis_LIBRARY AND RLOCK_uuid_LIBRARY)
     rlock_check_links()
 endif()
 
+# OpenSSL for rediss://. RL_HAS_OPENSSL is ON when there is one that is new
+# enough, and that can be linked: what is found may be another machine's.
+function(rlock_probe_openssl)
+    set(CMAKE_REQUIRED_LIBRARIES OpenSSL::SSL OpenSSL::Crypto)
+    check_c_source_compiles("
+        #include <openssl/ssl.h>
+        int main(void) {
+            SSL_CTX_set_options(0, SSL_OP_NO_RENEGOTIATION);
+            return SSL_CTX_new(TLS_client_method()) == 0;
+        }" RLOCK_OPENSSL_LINKS)
+endfunction()
+set(RL_HAS_OPENSSL OFF)
+set(RLOCK_TLS_LIBRARIES "")
+if(RLOCK_TLS)
+    find_package(OpenSSL 1.1.1 QUIET)
+    if(TARGET OpenSSL::SSL)
+        rlock_probe_openssl()
+        set(RL_HAS_OPENSSL ${RLOCK_OPENSSL_LINKS})
+    endif()
+    if(RL_HAS_OPENSSL)
+        set(RLOCK_TLS_LIBRARIES OpenSSL::SSL OpenSSL::Crypto)
+    elseif(NOT RLOCK_TLS STREQUAL "AUTO")
+        message(FATAL_ERROR "RLOCK_TLS is ON, and no OpenSSL 1.1.1 or newer "
+            "can be linked; on Debian and Ubuntu: apt-get install libssl-dev")
+    endif()
+endif()
+message(STATUS "rlock: TLS (rediss://) is ${RL_HAS_OPENSSL}")
+
 # Asked of the compiler, because hiredis' version macros have been wrong in
 # releases; and without linking.
 function(rlock_probe_hiredis result expression)

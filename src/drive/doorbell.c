@@ -170,7 +170,8 @@ static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
     return d->subscribed;
 }
 
-/* Serves rings until the connection breaks or the client closes. */
+/* Serves rings until the connection breaks, or its login is old, or the client
+   closes. */
 static void serve(rl_engine *e, rl_conn *c)
 {
     rl_doorbell *d = &e->doorbell;
@@ -185,8 +186,9 @@ static void serve(rl_engine *e, rl_conn *c)
             asked ? rl_min(e->core.set.command_timeout_ms * 1000, SILENCE_US)
                   : SILENCE_US;
         int64_t heard_before_us = c->heard_us;
-        bool more = listen_to(e, c, heard_us + patience_us);
-        if (rl_conn_is_broken(c))
+        bool more =
+            listen_to(e, c, rl_min(heard_us + patience_us, c->expires_us));
+        if (rl_conn_is_broken(c) || rl_conn_is_expired(c, rl_now_us()))
             return;
         if (c->heard_us != heard_before_us) {
             heard_us = rl_now_us();

@@ -115,6 +115,11 @@ static void connect_if_due(rl_engine *e, bool due, int64_t now_us)
     if (k->conn && k->conn->line.pending == 0 && due &&
         rl_conn_is_stale(k->conn))
         drop_connection(e, now_us);
+    if (k->conn && k->conn->line.pending == 0 &&
+        rl_conn_is_expired(k->conn, now_us)) {
+        rl_source_close(e->source, k->conn);
+        k->conn = NULL;
+    }
     if (k->conn || !due || now_us < k->not_before_us || k->visitor.signal)
         return;
     rl_connector_visit(&e->connector, &k->visitor,

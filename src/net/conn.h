@@ -21,6 +21,7 @@ typedef struct rl_conn {
     rl_line line;
     rl_transport io;
     bool known;         /* its server has been identified */
+    int64_t expires_us; /* its login; RL_NEVER: does not */
     int64_t heard_us;   /* when something last came */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
@@ -40,6 +41,12 @@ void rl_conn_time_out(rl_conn *c);
 static inline bool rl_conn_is_broken(const rl_conn *c)
 {
     return c->line.failed;
+}
+
+/* Its login has been used for so long that it is better made anew. */
+static inline bool rl_conn_is_expired(const rl_conn *c, int64_t now_us)
+{
+    return now_us >= c->expires_us;
 }
 
 /* Sends what the kernel takes now. False: it is broken, as c->line says. */

@@ -29,11 +29,14 @@ void rl_dialer_init(rl_dialer *d)
 {
     *d = (rl_dialer){0};
     rl_resolver_init(&d->resolver);
+    rl_credentials_init(&d->credentials);
 }
 
 void rl_dialer_fini(rl_dialer *d)
 {
     rl_uri_fini(&d->uri);
+    rl_tls_free(d->tls);
+    rl_credentials_fini(&d->credentials);
     rl_resolver_fini(&d->resolver);
 }
 
@@ -141,12 +144,15 @@ static rlock_status connect_unix(const rl_uri *u, int64_t deadline_us, int *fd,
 static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
                              rl_fault *f)
 {
-    int fd;
+    int fd = -1;
     rlock_status s = d->uri.local ? connect_unix(&d->uri, deadline_us, &fd, f)
                                   : connect_tcp(d, deadline_us, &fd, f);
+    rl_transport io = rl_plain_transport(fd);
+    if (s == RLOCK_OK && d->tls)
+        s = rl_tls_shake_hands(d->tls, fd, d->uri.host, deadline_us, &io, f);
     if (s != RLOCK_OK)
         return s;
-    *out = rl_conn_new(rl_plain_transport(fd));
+    *out = rl_conn_new(io);
     return *out ? RLOCK_OK : no_memory(f);
 }
 
@@ -184,39 +190,6 @@ static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
 }
 
 /*
- * A server that does not know AUTH repeats its arguments, cut and cleaned in
- * its own way, so only answers that are known to be free of them are passed on.
- */
-static bool is_safe_to_show(const char *answer)
-{
-    static const char *const known[] = {
-        "WRONGPASS", "NOAUTH",   "NOPERM",
-        "LOADING",   "ERR AUTH", "ERR invalid password",
-        "ERR max",   "DENIED",   "ERR Client sent AUTH",
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strncmp(answer, known[i], strlen(known[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
-static rlock_status login_failed(const rl_uri *u, const rl_reply *r,
-                                 rl_fault *f)
-{
-    const rl_error_kind *kind = rl_error_reply(r, NULL);
-    bool safe =
-        is_safe_to_show(r->top.str) &&
-        (!u->password || !*u->password || !strstr(r->top.str, u->password));
-    rl_fault_set(f, RLOCK_ESERVER, 0, "login failed: %s",
-                 safe ? r->top.str
-                      : "the server does not accept AUTH (its answer may "
-                        "repeat the password and is left out)");
-    f->transient = kind->transient;
-    return RLOCK_ESERVER;
-}
-
-/*
  * While a connection is being made, what comes unasked is kept: the error of a
  * server that is full and closes at once, or what a program's context still
  * had to read.
@@ -232,23 +205,6 @@ static void keep_greeting(void *arg, const rl_reply *r)
     if (!g->came)
         rl_reply_copy(&g->reply, r);
     g->came = true;
-}
-
-static rlock_status log_in(rl_conn *c, const rl_uri *u, int64_t deadline_us,
-                           rl_fault *f)
-{
-    if (!u->user && !u->password)
-        return RLOCK_OK;
-    /* A user without a password is one that needs none: any will do. */
-    const char *with_user[] = {"AUTH", u->user, u->password ? u->password : ""};
-    const char *without[] = {"AUTH", u->password};
-    rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, u->user ? 3 : 2,
-                                 u->user ? with_user : without);
-    if (s != RLOCK_OK)
-        return s;
-    return rl_reply_is(&r, REDIS_REPLY_ERROR) ? login_failed(u, &r, f)
-                                              : RLOCK_OK;
 }
 
 static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
@@ -308,7 +264,7 @@ static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
         s = f->status;
     }
     if (s == RLOCK_OK && !theirs)
-        s = log_in(c, &d->uri, deadline_us, f);
+        s = rl_log_in(&d->credentials, &d->uri, c, deadline_us, f);
     if (s == RLOCK_OK && !theirs)
         s = select_db(c, d->uri.db, deadline_us, f);
     if (s == RLOCK_OK)

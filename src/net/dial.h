@@ -8,12 +8,16 @@
 #define RL_NET_DIAL_H
 
 #include "net/conn.h"
+#include "net/login.h"
 #include "net/resolve.h"
+#include "net/tls.h"
 #include "net/uri.h"
 
 typedef struct rl_dialer {
     rl_uri uri;
     rl_resolver resolver;
+    rl_tls *tls; /* owned; NULL: plain */
+    rl_credentials credentials;
     redisContext *(*connect)(void *arg); /* instead of the URI */
     void *connect_arg;
     /* Has the callback returned this context before? */

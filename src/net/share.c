@@ -132,24 +132,36 @@ static void unlock_and_wake(rl_share *h) RL_RELEASES(&h->mutex)
         wake(woken[i]);
 }
 
+/* Hands out so many bytes; none: the connection is broken. False: it is. */
+static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
+{
+    rl_conn *c = h->conn;
+    rl_mutex_lock(&h->mutex);
+    c->heard_us = rl_now_us();
+    if (n < 0)
+        fail_locked(h, f, c->heard_us);
+    else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
+        h->spent = true;
+    bool good = !c->line.failed;
+    unlock_and_wake(h);
+    return good;
+}
+
 /* The leader reads what has come. True: something did, were it the end. */
 static bool receive(void *arg)
 {
     rl_share *h = arg;
-    rl_conn *c = h->conn;
+    rl_transport *io = &h->conn->io;
     char bytes[4096];
     rl_fault f;
-    ssize_t n = c->io.ops->read(&c->io, bytes, sizeof bytes, &f);
-    if (n == 0)
-        return false;
-    rl_mutex_lock(&h->mutex);
-    c->heard_us = rl_now_us();
-    if (n < 0)
-        fail_locked(h, &f, c->heard_us);
-    else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
-        h->spent = true;
-    unlock_and_wake(h);
-    return true;
+    ssize_t n;
+    bool came = false;
+    do {
+        n = io->ops->read(io, bytes, sizeof bytes, &f);
+        came = came || n != 0;
+        /* A whole buffer: more may wait inside, where poll does not see it. */
+    } while (n != 0 && feed(h, bytes, n, &f) && n == (ssize_t)sizeof bytes);
+    return came;
 }
 
 /* --- what goes ------------------------------------------------------------ */
@@ -158,8 +170,9 @@ static bool has_bytes_locked(const rl_share *h) RL_REQUIRES(&h->mutex)
 {
     const char *bytes;
     /* Of one that failed, what was not sent has been said to be lost. */
-    return !h->conn->line.failed && (rl_bytes_left(&h->sending) > 0 ||
-                                     rl_line_bytes(&h->conn->line, &bytes) > 0);
+    return !h->conn->line.failed &&
+           (rl_bytes_left(&h->sending) > 0 || h->conn->io.holds ||
+            rl_line_bytes(&h->conn->line, &bytes) > 0);
 }
 
 /* Nothing is sent from now on. */

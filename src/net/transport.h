@@ -1,7 +1,7 @@
 /*
- * How bytes get to a server and back: over a plain socket (plain.c), or through
- * a context of hiredis that the program has made, perhaps with TLS
- * (context.c). Nothing here waits.
+ * How bytes get to a server and back: over a plain socket (plain.c), through
+ * TLS (tls_stream.c), or through a context of hiredis that the program has
+ * made, perhaps with a TLS of its own (context.c). Nothing here waits.
  */
 #ifndef RL_NET_TRANSPORT_H
 #define RL_NET_TRANSPORT_H
@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 struct redisContext;
+struct rl_tls_stream;
 
 typedef struct rl_transport rl_transport;
 
@@ -27,6 +28,7 @@ struct rl_transport {
     int fd;
     bool holds; /* bytes that were taken and not sent yet: write on */
     struct redisContext *context; /* owned; NULL: the socket is ours alone */
+    struct rl_tls_stream *tls;    /* owned; or NULL */
 };
 
 /* The socket is taken over. */

@@ -158,10 +158,10 @@ static void describe(rl_uri *u)
     rl_printable(host, sizeof host, u->host, strlen(u->host));
     if (u->local)
         snprintf(u->shown, sizeof u->shown, "unix://%s", host);
-    else if (strchr(host, ':'))
-        snprintf(u->shown, sizeof u->shown, "redis://[%s]:%d", host, u->port);
     else
-        snprintf(u->shown, sizeof u->shown, "redis://%s:%d", host, u->port);
+        snprintf(u->shown, sizeof u->shown,
+                 strchr(host, ':') ? "%s://[%s]:%d" : "%s://%s:%d",
+                 u->tls ? "rediss" : "redis", host, u->port);
 }
 
 static rlock_status parse(rl_uri *u, rl_fault *f)
@@ -173,11 +173,10 @@ static rlock_status parse(rl_uri *u, rl_fault *f)
         return parse_tcp(u, u->text + 8, f);
     if (strncmp(u->text, "unix://", 7) == 0)
         return parse_unix(u, u->text + 7, f);
-    if (strncmp(u->text, "rediss://", 9) == 0)
-        return rl_fault_set(f, RLOCK_ENOTSUP, 0,
-                            "TLS (rediss://) is not supported; use the "
-                            "connect callback");
-    return bad(u, u->text, "expected redis:// or unix://", f);
+    u->tls = strncmp(u->text, "rediss://", 9) == 0;
+    if (u->tls)
+        return parse_tcp(u, u->text + 9, f);
+    return bad(u, u->text, "expected redis://, rediss:// or unix://", f);
 }
 
 rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)

@@ -7,7 +7,8 @@
 #include "base/error.h"
 
 typedef struct rl_uri {
-    bool local;           /* a Unix-domain socket */
+    bool local; /* a Unix-domain socket */
+    bool tls;
     const char *user;     /* or NULL */
     const char *password; /* or NULL */
     const char *host;     /* or the socket's path */
@@ -19,8 +20,8 @@ typedef struct rl_uri {
 
 /*
  * RLOCK_OK; RLOCK_EINVAL with the position of the error, and never a piece of
- * the URI, which may be a piece of the password; RLOCK_ENOTSUP for TLS;
- * RLOCK_ENOMEM. Afterwards *u can be given to rl_uri_fini in any case.
+ * the URI, which may be a piece of the password; RLOCK_ENOMEM. Afterwards *u
+ * can be given to rl_uri_fini in any case.
  */
 rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f);
 void rl_uri_fini(rl_uri *u);

@@ -202,6 +202,8 @@ static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
 /* Is it as it was when it was given back? */
 static bool is_good(rl_conn *c, int64_t trouble_us)
 {
+    if (rl_conn_is_expired(c, rl_now_us()))
+        return false;
     bool trusted = c->rested_us > trouble_us &&
                    rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
     return trusted || !rl_conn_is_stale(c);
@@ -355,6 +357,7 @@ static void pool_give_back(rl_source *s, rl_conn *c)
 {
     pool *p = pool_of(s);
     const char *bytes;
+    c->line.retired = c->line.retired || rl_conn_is_expired(c, rl_now_us());
     /* What was not sent whole, or read whole, nobody could go on with. */
     if (!rl_conn_is_broken(c) &&
         (rl_line_bytes(&c->line, &bytes) > 0 ||

@@ -81,6 +81,15 @@ void rl_shares_fini(rl_shares *p, bool forked)
     rl_mutex_fini(&p->mutex);
 }
 
+/* Nobody else is to sit there. */
+static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
+{
+    if (!rl_link_is_in(&h->link))
+        return;
+    rl_list_remove(&h->link);
+    p->n--;
+}
+
 /* --- to sit down ---------------------------------------------------------- */
 
 /* The one with the fewest; NULL: there is none. */
@@ -93,9 +102,22 @@ static rl_share *emptiest_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
     return best;
 }
 
+/* Who sits there already may go on. */
+static void close_expired_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    rl_link *next;
+    int64_t now_us = rl_now_us();
+    for (rl_link *k = rl_list_first(&p->open); k; k = next) {
+        next = rl_list_next(&p->open, k);
+        if (rl_conn_is_expired(share_of(k)->conn, now_us))
+            close_locked(p, share_of(k));
+    }
+}
+
 /* Where to sit; NULL: another connection is to be had first. */
 static rl_share *choose_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 {
+    close_expired_locked(p);
     rl_share *h = emptiest_locked(p);
     if (!h)
         return NULL;
@@ -199,14 +221,6 @@ static rl_share *find_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
 }
 
 /* --- to leave ------------------------------------------------------------- */
-
-static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
-{
-    if (!rl_link_is_in(&h->link))
-        return;
-    rl_list_remove(&h->link);
-    p->n--;
-}
 
 /* Nobody sits there, and nobody will. */
 static void give_up(rl_shares *p, rl_share *h)

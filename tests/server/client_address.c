@@ -193,8 +193,3 @@ TEST(client_address, fault_107_a_malformed_path_is_located)
     expect_malformed("unix://relative", 8);
     expect_malformed("unix://u:" SECRET "@relative/path", 17);
 }
-
-TEST(client_address, tls_is_not_supported_yet)
-{
-    expect_uri_refused("rediss://alice:" SECRET "@localhost/", RLOCK_ENOTSUP);
-}

@@ -7,91 +7,17 @@
 
 #ifdef TEST_HIREDIS_SSL
 
-#include <arpa/inet.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/hiredis_ssl.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "secure.h"
 
 typedef struct secured {
-    char dir[32];
+    authority *a;
     server *sv;
     int port;
     redisSSLContext *tls;
 } secured;
-
-static void remove_certificate(const secured *s)
-{
-    const char *const made[] = {"key", "cert", "log"};
-    for (size_t i = 0; i < 3; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "%s/%s", s->dir, made[i]);
-        unlink(path);
-    }
-    rmdir(s->dir);
-}
-
-/* In a folder of its own, where the server reads it. */
-static void make_certificate(secured *s)
-{
-    char command[300];
-    strcpy(s->dir, "/tmp/rlock-tls-XXXXXX");
-    EXPECT(mkdtemp(s->dir));
-    snprintf(command, sizeof command,
-             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 "
-             "-subj /CN=localhost -keyout %s/key -out %s/cert 2>%s/log",
-             s->dir, s->dir, s->dir);
-    if (system(command) == 0)
-        return;
-    remove_certificate(s);
-    SKIP("no certificate can be made: openssl is missing");
-}
-
-static bool sets(server *sv, const char *option, const char *value)
-{
-    const redisReply *r = server_cmd(sv, "CONFIG SET %s %s", option, value);
-    return r->type == REDIS_REPLY_STATUS;
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
-    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-    close(fd);
-    return ntohs(addr.sin_port);
-}
-
-/* Another program may take it first; then it is another one. */
-static bool listens(secured *s)
-{
-    char port[8];
-    s->port = free_port();
-    snprintf(port, sizeof port, "%d", s->port);
-    return sets(s->sv, "tls-port", port);
-}
-
-static void listen_securely(secured *s)
-{
-    char key[64], cert[64];
-    snprintf(key, sizeof key, "%s/key", s->dir);
-    snprintf(cert, sizeof cert, "%s/cert", s->dir);
-    if (!sets(s->sv, "tls-auth-clients", "no")) {
-        server_stop(s->sv);
-        remove_certificate(s);
-        SKIP("the server has no TLS");
-    }
-    EXPECT(sets(s->sv, "tls-key-file", key));
-    EXPECT(sets(s->sv, "tls-cert-file", cert));
-    EXPECT(sets(s->sv, "tls-ca-cert-file", cert));
-    EXPECT(sets(s->sv, "tls-protocols", "TLSv1.3"));
-    EVENTUALLY(SOON, listens(s));
-    s->tls = redisCreateSSLContext(cert, NULL, NULL, NULL, NULL, NULL);
-    EXPECT(s->tls);
-}
 
 static struct redisContext *connect_securely(void *arg)
 {
@@ -105,11 +31,13 @@ static struct redisContext *connect_securely(void *arg)
 
 static secured secured_start(void)
 {
-    secured s = {.port = 0};
     redisInitOpenSSL();
-    make_certificate(&s);
-    s.sv = server_start(NULL);
-    listen_securely(&s);
+    secured s = {.a = authority_new(), .sv = server_start(NULL)};
+    s.port = secure_listen(s.sv, s.a, "server", "no");
+    EXPECT_STR(server_str(s.sv, "CONFIG SET tls-protocols TLSv1.3"), "OK");
+    s.tls = redisCreateSSLContext(authority_file(s.a, "ca"), NULL, NULL, NULL,
+                                  NULL, NULL);
+    EXPECT(s.tls);
     return s;
 }
 
@@ -117,7 +45,7 @@ static void secured_stop(secured *s)
 {
     server_stop(s->sv);
     redisFreeSSLContext(s->tls);
-    remove_certificate(s);
+    authority_free(s->a);
 }
 
 static scene join(secured *s)

@@ -176,12 +176,15 @@ BAD(an_escape_of_letters, "redis://:p%zz@h", 11)
 BAD(an_escape_of_nul, "redis://:p%00q@h", 11)
 BAD(an_escape_at_the_end, "redis://h%", 10)
 
-TEST(uri, tls_is_not_supported)
+TEST(uri, of_a_server_with_tls)
 {
     rl_uri u;
     rl_fault f = {0};
-    EXPECT_INT(rl_uri_parse(&u, "rediss://u:hush@h", &f), RLOCK_ENOTSUP);
-    EXPECT(!strstr(f.text, "hush"));
+    EXPECT_INT(rl_uri_parse(&u, "rediss://u:hush@h:7/2", &f), RLOCK_OK);
+    EXPECT(u.tls && u.port == 7 && u.db == 2);
+    EXPECT_STR(u.host, "h");
+    EXPECT_STR(u.password, "hush");
+    EXPECT_STR(u.shown, "rediss://h:7");
     rl_uri_fini(&u);
 }
 

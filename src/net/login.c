@@ -1,0 +1,188 @@
+/*
+ * The password is known to few: it is copied for the one login, and wiped. It
+ * is in no message: what a server says to a login is passed on only when it is
+ * known not to repeat it.
+ */
+#include "net/login.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire/error.h"
+
+/* A login is renewed when so much of its time is over, in tenths. */
+#define USED_UP 9
+
+typedef struct login {
+    char *user, *password; /* or NULL; the heap's */
+    int64_t expires_us;
+} login;
+
+void rl_credentials_init(rl_credentials *c)
+{
+    *c = (rl_credentials){0};
+    rl_mutex_init(&c->mutex);
+    rl_cond_init(&c->asked);
+}
+
+void rl_credentials_fini(rl_credentials *c)
+{
+    rl_cond_fini(&c->asked);
+    rl_mutex_fini(&c->mutex);
+}
+
+/* --- what is said --------------------------------------------------------- */
+
+static void wipe(char *text)
+{
+    if (text)
+        for (volatile char *p = text; *p; p++)
+            *p = '\0';
+    free(text);
+}
+
+static void login_fini(login *l)
+{
+    wipe(l->user);
+    wipe(l->password);
+}
+
+static bool copy(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+static rlock_status set(login *l, const char *user, const char *password,
+                        rl_fault *f)
+{
+    *l = (login){.expires_us = RL_NEVER};
+    bool whole = copy(&l->user, user);
+    whole = copy(&l->password, password) && whole;
+    return whole ? RLOCK_OK : rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+}
+
+/* Another thread's turn may take long. False: longer than we have. */
+static bool begin_asking(rl_credentials *from, int64_t deadline_us)
+{
+    rl_mutex_lock(&from->mutex);
+    while (from->asking && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&from->asked, &from->mutex, deadline_us);
+    bool ours = !from->asking;
+    from->asking = from->asking || ours;
+    rl_mutex_unlock(&from->mutex);
+    return ours;
+}
+
+static void end_asking(rl_credentials *from)
+{
+    rl_mutex_lock(&from->mutex);
+    from->asking = false;
+    rl_cond_wake(&from->asked);
+    rl_mutex_unlock(&from->mutex);
+}
+
+static rlock_status ask_program(rl_credentials *from, login *l, rl_fault *f)
+{
+    rlock_credentials got = {0};
+    if (from->callback(&got, from->arg) != 1)
+        return rl_fault_set(f, RLOCK_EIO, 0,
+                            "login failed: the credentials callback has none");
+    rlock_status s = set(l, got.user, got.password, f);
+    if (got.valid_ms > 0)
+        l->expires_us = rl_after_ms(rl_now_us(), got.valid_ms / 10 * USED_UP);
+    return s;
+}
+
+static rlock_status who(rl_credentials *from, const rl_uri *u, login *l,
+                        int64_t deadline_us, rl_fault *f)
+{
+    *l = (login){.expires_us = RL_NEVER};
+    if (!from->callback)
+        return set(l, u->user, u->password, f);
+    if (!begin_asking(from, deadline_us))
+        return rl_fault_set(f, RLOCK_EIO, ETIMEDOUT,
+                            "login failed: the credentials callback is busy");
+    rlock_status s = ask_program(from, l, f);
+    end_asking(from);
+    return s;
+}
+
+/* --- what the server says ------------------------------------------------- */
+
+/*
+ * A server that does not know AUTH repeats its arguments, cut and cleaned in
+ * its own way, so only answers that are known to be free of them are passed on.
+ */
+static bool is_safe_to_show(const char *answer)
+{
+    static const char *const known[] = {
+        "WRONGPASS", "NOAUTH",   "NOPERM",
+        "LOADING",   "ERR AUTH", "ERR invalid password",
+        "ERR max",   "DENIED",   "ERR Client sent AUTH",
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(answer, known[i], strlen(known[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_wrong(const rl_reply *r)
+{
+    return strncmp(r->top.str, "WRONGPASS", 9) == 0 ||
+           strncmp(r->top.str, "ERR invalid password", 20) == 0;
+}
+
+static rlock_status refused(const login *l, const rl_reply *r, rl_fault *f)
+{
+    const rl_error_kind *kind = rl_error_reply(r, NULL);
+    bool safe =
+        is_safe_to_show(r->top.str) &&
+        (!l->password || !*l->password || !strstr(r->top.str, l->password));
+    rl_fault_set(f, RLOCK_ESERVER, 0, "login failed: %s",
+                 safe ? r->top.str
+                      : "the server does not accept AUTH (its answer may "
+                        "repeat the password and is left out)");
+    f->transient = kind->transient;
+    return RLOCK_ESERVER;
+}
+
+/* *wrong: the server does not take these. */
+static rlock_status try(rl_conn *c, const login *l, int64_t deadline_us,
+                        bool *wrong, rl_fault *f)
+{
+    *wrong = false;
+    if (!l->user && !l->password)
+        return RLOCK_OK;
+    /* A user without a password is one that needs none: any will do. */
+    const char *with_user[] = {"AUTH", l->user, l->password ? l->password : ""};
+    const char *without[] = {"AUTH", l->password};
+    rl_reply r;
+    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, l->user ? 3 : 2,
+                                 l->user ? with_user : without);
+    if (s != RLOCK_OK || !rl_reply_is(&r, REDIS_REPLY_ERROR))
+        return s;
+    *wrong = is_wrong(&r);
+    return refused(l, &r, f);
+}
+
+rlock_status rl_log_in(rl_credentials *from, const rl_uri *u, rl_conn *c,
+                       int64_t deadline_us, rl_fault *f)
+{
+    bool wrong = true;
+    rlock_status s = RLOCK_OK;
+    /* They may have been changed while the program looked them up. */
+    for (int tries = from->callback ? 2 : 1; wrong && tries > 0; tries--) {
+        login l;
+        s = who(from, u, &l, deadline_us, f);
+        wrong = false;
+        if (s == RLOCK_OK)
+            s = try(c, &l, deadline_us, &wrong, f);
+        c->expires_us = l.expires_us;
+        login_fini(&l);
+    }
+    return s;
+}
