@@ -153,7 +153,8 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     if (s == RLOCK_OK)
         return s;
     if (!lazy || !f.transient)
-        return rl_error_set(s, f.sys_errno, "%s: %s", e->core.server, f.text);
+        return rl_error_set(s, f.sys_errno, "%s: %s",
+                            atomic_load(&e->core.node), f.text);
     if (e->keeper.signal.fd < 0 && !rl_signal_init(&e->keeper.signal))
         return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor");
     rl_source_close(e->source, *c);

@@ -43,6 +43,10 @@ static rlock_status set_server(rl_dialer *d, const rlock_options *o,
     if (o->credentials && (d->uri.user || d->uri.password))
         return rl_fault_set(f, RLOCK_EINVAL, 0,
                             "bad option: credentials, and a URI with a login");
+    if ((o->sentinel_user || o->sentinel_password) && !d->uri.master)
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "bad option: sentinel_... without "
+                            "redis-sentinel://");
     if (d->uri.tls)
         return rl_tls_new(o, &d->tls, f);
     if (rl_tls_is_asked_for(o))
@@ -50,6 +54,49 @@ static rlock_status set_server(rl_dialer *d, const rlock_options *o,
                             "bad option: tls_... without rediss://");
     return RLOCK_OK;
 }
+
+/* --- a master that Sentinels name ----------------------------------------- */
+
+/* On the thread rlock-topology. */
+static void on_change(void *arg, const rl_place *was, const rl_place *is,
+                      const char *name)
+{
+    rl_engine *e = arg;
+    char text[640];
+    if (name)
+        atomic_store(&e->core.node, name);
+    rl_source_forsake(e->source, is->nth);
+    if (was->nth == 0)
+        return;
+    rl_add(&e->core.stats.failovers, 1);
+    snprintf(text, sizeof text, "%s:%d instead of %s:%d", is->host, is->port,
+             was->host, was->port);
+    rl_notifier_failover(e, text);
+}
+
+static void on_trouble(void *arg)
+{
+    rl_engine *e = arg;
+    rl_sentinels_suspect(e->sentinels);
+}
+
+static rlock_status make_sentinels(rl_engine *e, const rlock_options *o,
+                                   rl_dialer *d)
+{
+    rl_sentinels_options so = {.uri = &d->uri,
+                               .tls = d->tls,
+                               .user = o->sentinel_user,
+                               .password = o->sentinel_password,
+                               .changed = on_change,
+                               .arg = e,
+                               .refreshes = &e->core.stats.refreshes};
+    e->sentinels = rl_sentinels_new(&so);
+    d->locate = rl_sentinels_locate;
+    d->locate_arg = e->sentinels;
+    return e->sentinels ? RLOCK_OK : no_memory();
+}
+
+/* --- parts ---------------------------------------------------------------- */
 
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
@@ -66,6 +113,10 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
         rl_dialer_fini(&dialer);
         return rl_error_set(s, 0, "%s", f.text);
     }
+    if (dialer.uri.master && make_sentinels(e, o, &dialer) != RLOCK_OK) {
+        rl_dialer_fini(&dialer);
+        return RLOCK_ENOMEM;
+    }
     e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
     if (!e->source)
         return no_memory();
@@ -75,6 +126,12 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
     e->source->arg = e;
     e->source->identified_only = &e->core.identity.wanted;
     e->core.server = e->source->server;
+    atomic_store(&e->core.node, e->core.server);
+    if (!e->sentinels)
+        return RLOCK_OK;
+    e->source->on_trouble = on_trouble;
+    if (!rl_sentinels_start(e->sentinels))
+        return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: no thread");
     return RLOCK_OK;
 }
 
@@ -112,6 +169,7 @@ static void fini_engine(rl_engine *e)
     rl_core *c = &e->core;
     rl_doorbell_fini(&e->doorbell, false);
     rl_shares_fini(&e->shares, false);
+    rl_sentinels_free(e->sentinels, false);
     rl_source_free(e->source, false);
     rl_keeper_fini(&e->keeper);
     rl_rooms_fini(&c->rooms, false);
@@ -139,6 +197,7 @@ static void fini_engine_forked(rl_engine *e)
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
     rl_shares_fini(&e->shares, true);
+    rl_sentinels_free(e->sentinels, true);
     rl_source_free(e->source, true);
 }
 
@@ -150,6 +209,8 @@ static void ended(void *arg, uint64_t owner)
 
 static void destroy(rlock_client *cl)
 {
+    if (cl->engine.sentinels)
+        rl_sentinels_stop(cl->engine.sentinels);
     if (cl->engine.source)
         rl_source_close(cl->engine.source, cl->engine.keeper.conn);
     fini_engine(&cl->engine);
@@ -233,6 +294,8 @@ static void close_client(rlock_client *cl)
     rl_holds_stop(&e->core.holds);
     rl_keeper_stop(e);
     rl_connector_stop(e);
+    if (e->sentinels)
+        rl_sentinels_stop(e->sentinels);
     rl_notifier_stop(e);
     fini_engine(e);
 }
@@ -278,7 +341,8 @@ rlock_status rlock_client_ping(rlock_client *cl)
     rl_engine *e = &cl->engine;
     s = ping(e, rl_command_end(&e->core, rl_now_us()), &f);
     if (s != RLOCK_OK)
-        rl_error_set(s, f.sys_errno, "%s: %s", e->core.server, f.text);
+        rl_error_set(s, f.sys_errno, "%s: %s", atomic_load(&e->core.node),
+                     f.text);
     rl_client_leave(cl, cancel);
     return s;
 }

@@ -31,6 +31,10 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("uri and connect are both given");
     if (to->connect && (to->credentials || rl_tls_is_asked_for(to)))
         return invalid("connect, with tls_... or credentials");
+    if (to->tls_server_name &&
+        (!*to->tls_server_name || *to->tls_server_name == '.' ||
+         strlen(to->tls_server_name) > RL_HOST_MAX))
+        return invalid("tls_server_name (1 to 255 bytes, not . first)");
     if ((unsigned)to->tls_verify > RLOCK_TLS_VERIFY_NONE)
         return invalid("tls_verify");
     if (to->connect_timeout_ms < 0 ||

@@ -3,7 +3,7 @@
  * leases, listen for wake-ups and deliver events.
  *
  * One client serves any number of threads and locks. It opens connections as
- * they are needed and starts each of its (at most four) threads with the
+ * they are needed and starts each of its threads (mostly four) with the
  * first use that needs it:
  *
  *   rlock-keeper     the first acquire, or Red lock (multi.h): the watchdog,
@@ -16,7 +16,8 @@
  *   rlock-doorbell   the first wait for a lock: one subscriber connection on
  *                    which releases of other clients ring
  *
- * Besides, while a host name is looked up, there is one rlock-resolve.
+ * Besides, while a host name is looked up, there is one rlock-resolve; and, for
+ * a master that Sentinels name, from rlock_client_new() on rlock-topology.
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress
@@ -55,6 +56,7 @@ typedef enum rlock_event_type {
                                      the local deadline of its lease */
     RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
     RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
+    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels name another master */
     /* On the thread that calls rlock_client_new(): */
     RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish */
 } rlock_event_type;
@@ -85,7 +87,7 @@ typedef enum rlock_tls_verify {
 typedef struct rlock_credentials {
     const char *user;     /* NULL: the default user */
     const char *password; /* NULL: none is needed */
-    int64_t valid_ms;     /* from now on; 0: until they are refused */
+    int64_t valid_ms;     /* from now on; 0: for as long as the server likes */
 } rlock_credentials;
 
 /*
@@ -104,7 +106,31 @@ typedef struct rlock_options {
      *                                                unix://user:password@/path
      *   rediss://[user[:password]@]host[:port][/db]  TLS, by the options tls_
      *
-     * User, password and path may contain %XX escapes.
+     *   redis-sentinel://[user[:password]@]host[:26379][,host[:port]...]/name[/db]
+     *                       the master of that name, as Sentinels tell;
+     *                       rediss-sentinel:// with TLS to all of them
+     *
+     * User, password, path and name may contain %XX escapes. With Sentinels,
+     * user and password are those of the master; see sentinel_user.
+     */
+    /*
+     * With Sentinels the thread rlock-topology listens to all that the URI
+     * names, and to those that these name, and follows a failover at once: of
+     * what they say the highest epoch counts, and a server has to say that it
+     * is a master before anything is asked of it. Connections to the master
+     * before are shut, and what still comes over them is not believed; it is
+     * left for good. What is renewed by the watchdog is asked of the new master
+     * within a twelfth of the lease, at most a second: what it does not have is
+     * LOST, what it has with an older lease is prolonged. Nothing is made anew
+     * there. Calls that find no master fail with RLOCK_EIO, an acquire when its
+     * wait is over.
+     *
+     * Replication is asynchronous, and a failover loses what had not been
+     * replicated: a grant of the last moments may be given to somebody else
+     * too, until that first question has found it out. A master that was cut
+     * off from its Sentinels, and from us, may grant for as long as it does not
+     * know. Only tokens tell two such owners apart, and only while the servers'
+     * clocks differ by less than the failover took.
      */
     const char *uri;
     /*
@@ -198,9 +224,16 @@ typedef struct rlock_options {
      * one of the system's authorities has signed, for the host name or the
      * address in the URI; TLS 1.2 or newer is spoken. A server that cannot
      * prove that, or does not speak TLS, is never spoken to in another way.
-     * The files are read once, by rlock_client_new(), in PEM. A key that needs
-     * a passphrase is refused (tls_setup can set one up). OpenSSL's queue of
-     * errors of the calling thread is empty after a call that connects.
+     * The files are read once, by rlock_client_new(), in PEM (folders of
+     * authorities, the system's too, whenever a connection is made). A key that
+     * needs a passphrase is refused; tls_setup can load one by itself. A
+     * certificate that has no names of its own is matched by its common name,
+     * as OpenSSL does it.
+     *
+     * OpenSSL's queue of errors of the calling thread is empty after a call
+     * that connects. It is initialised without its handler for exit(), unless
+     * the program has initialised it before: then free clients before exit(),
+     * as that handler frees what their threads may be using.
      */
     const char *tls_ca_file;   /* trusted instead of the system's; also both */
     const char *tls_ca_dir;    /* of them, named as `openssl rehash` does */
@@ -225,15 +258,19 @@ typedef struct rlock_options {
      * time; what *out points to is copied before it is called again. Returns 1,
      * or 0 when there are none: then the connection fails with RLOCK_EIO. When
      * the server refuses them it is called once more, before that counts. It
-     * should return within connect_timeout_ms, as it cannot be interrupted.
+     * should return within connect_timeout_ms, as it cannot be interrupted, and
+     * must not use this client, which is waiting for it.
      *
      * With valid_ms a connection is not used for longer than nine tenths of
-     * that, but replaced; so no login runs out while it is in use. A
+     * that, and a second at least, but replaced; so no login runs out while it
+     * is in use. Less than 0: they have expired, and the connection fails. A
      * connection without it stays logged in for as long as the server lets it:
      * Redis keeps it after the password has been changed.
      */
     int (*credentials)(rlock_credentials *out, void *arg);
     void *credentials_arg;
+    /* With what to log in at Sentinels; both NULL: they want nothing. */
+    const char *sentinel_user, *sentinel_password;
 } rlock_options;
 
 #if defined(__cplusplus)
@@ -271,6 +308,8 @@ typedef struct rlock_stats {
     uint64_t wait_us_total;      /* time spent waiting in acquires */
     uint64_t hold_us_total;      /* time locks were held, outermost to last
                                     unlock or loss */
+    uint64_t failovers;          /* masters that took another one's place */
+    uint64_t refreshes;          /* times all Sentinels were asked for it */
 } rlock_stats;
 
 /*
@@ -287,16 +326,18 @@ typedef struct rlock_stats {
  *                 that cannot be read, a key of another certificate), or the
  *                 callback's context cannot be used (inside MULTI, with unread
  *                 replies, subscribed, non-blocking)
- * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; or
- *                 the server is older than Redis 6.2; or the program brings a
- * hiredis whose structs are not those that this library was compiled for
+ * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; the
+ *                 server is older than Redis 6.2; or the program brings a
+ *                 hiredis whose structs are not those that this library was
+ *                 compiled for
  * RLOCK_EIO       unknown host, connection refused, no answer in time, what
  *                 answers is no Redis server, TLS failed (the message says
- *                 what is wrong with the server's certificate), or the callback
- * returned NULL or a context with an error; never with lazy RLOCK_ESERVER   the
- * server refused: wrong password, no such database, a right is missing (the
- * message names the command or key), loading, read-only replica, too many
- * clients, ... RLOCK_ENOMEM    out of memory
+ *                 what is wrong with the server's certificate), no Sentinel
+ *                 names a master, or a callback has failed; never with lazy
+ * RLOCK_ESERVER   the server refused: wrong password, no such database, a
+ *                 right is missing (the message names the command or key),
+ *                 loading, read-only replica, too many clients, ...
+ * RLOCK_ENOMEM    out of memory
  *
  * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
  * a policy other than noeviction), on_event gets RLOCK_EVENT_WARNING.

@@ -27,8 +27,9 @@ typedef struct rl_settings {
 } rl_settings;
 
 typedef struct rl_core {
-    rl_settings set;    /* fixed */
-    const char *server; /* fixed; its name in messages */
+    rl_settings set;          /* fixed */
+    const char *server;       /* fixed; what the program calls it */
+    const char *_Atomic node; /* the same, or the master of now; in messages */
     rl_identity identity;
     rl_stats stats;
     rl_holds holds;

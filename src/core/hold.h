@@ -154,7 +154,7 @@ typedef struct rl_holds {
     int64_t sleeps_us[RL_SLEEPERS]; /* until when it sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
     void (*wake[RL_SLEEPERS])(struct rl_holds *t);
-    bool reconnected, stopping;
+    bool reconnected, failed_over, stopping;
     bool closed;         /* what is granted from now on is nobody's */
     bool wants_reports;  /* fixed: there is an on_event */
     int64_t renewal_ms;  /* fixed; lease that a renewal asks for */
@@ -231,6 +231,13 @@ void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us);
 
 void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */
+
+/*
+ * There is another server, which may not know what the one before has granted
+ * last: whatever is renewed is due within a moment, and not all at once. An
+ * event of its own.
+ */
+void rl_holds_failed_over(rl_holds *t, int64_t now_us);
 
 /* For the keeper: when the hold's next renewal or undoing is due. */
 void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)

@@ -11,8 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "core/hold.h"
+
+/* After a failover all is asked within so much of the lease, and of time. */
+#define HASTE_OF_LEASE   12
+#define LONGEST_HASTE_US 1000000
 
 typedef struct key {
     const rl_target *what;
@@ -303,6 +309,24 @@ void rl_holds_reconnected(rl_holds *t)
     rl_mutex_lock(&t->mutex);
     t->reconnected = t->wants_reports;
     rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* Nodes that are moved up stand where others have been looked at already. */
+void rl_holds_failed_over(rl_holds *t, int64_t now_us)
+{
+    int64_t span_us =
+        rl_min(t->renewal_ms * 1000 / HASTE_OF_LEASE, LONGEST_HASTE_US);
+    rl_mutex_lock(&t->mutex);
+    for (size_t i = 0; i < t->work.count; i++) {
+        rl_heap_node *n = t->work.nodes[i];
+        int64_t due_us = now_us + rl_random_below(span_us + 1);
+        if (due_us < n->due_us)
+            rl_heap_set(&t->work, n, due_us);
+    }
+    t->failed_over = t->wants_reports;
+    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
+    rl_holds_nudge_locked(t, RL_KEEPER, now_us);
     rl_mutex_unlock(&t->mutex);
 }
 

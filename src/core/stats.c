@@ -24,5 +24,7 @@ void rl_stats_copy(rlock_stats *to, rl_stats *from)
         .waiting_now = get(&from->waiting_now),
         .wait_us_total = get(&from->wait_us_total),
         .hold_us_total = get(&from->hold_us_total),
+        .failovers = get(&from->failovers),
+        .refreshes = get(&from->refreshes),
     };
 }

@@ -188,7 +188,7 @@ static void serve(rl_engine *e, rl_conn *c)
         int64_t heard_before_us = c->heard_us;
         bool more =
             listen_to(e, c, rl_min(heard_us + patience_us, c->expires_us));
-        if (rl_conn_is_broken(c) || rl_conn_is_expired(c, rl_now_us()))
+        if (rl_conn_is_broken(c) || rl_conn_is_outdated(c, rl_now_us()))
             return;
         if (c->heard_us != heard_before_us) {
             heard_us = rl_now_us();

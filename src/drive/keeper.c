@@ -116,7 +116,7 @@ static void connect_if_due(rl_engine *e, bool due, int64_t now_us)
         rl_conn_is_stale(k->conn))
         drop_connection(e, now_us);
     if (k->conn && k->conn->line.pending == 0 &&
-        rl_conn_is_expired(k->conn, now_us)) {
+        rl_conn_is_outdated(k->conn, now_us)) {
         rl_source_close(e->source, k->conn);
         k->conn = NULL;
     }

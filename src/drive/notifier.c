@@ -8,6 +8,7 @@
 #include "drive/notifier.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/op.h"
 #include "drive/engine.h"
@@ -51,8 +52,8 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
         break;
     case RLOCK_EVENT_RENEW_FAILED:
         ev->status = failure->status;
-        snprintf(r->message, sizeof r->message, "%s: %s", e->source->server,
-                 failure->text);
+        snprintf(r->message, sizeof r->message, "%s: %s",
+                 atomic_load(&e->core.node), failure->text);
         break;
     default:
         break;
@@ -84,8 +85,29 @@ static void deliver_reconnected(rl_engine *e)
 {
     rlock_event ev = {.type = RLOCK_EVENT_RECONNECTED,
                       .name = "",
-                      .message = e->source->server};
+                      .message = atomic_load(&e->core.node)};
     rl_tell(&e->core, &ev);
+}
+
+void rl_notifier_failover(rl_engine *e, const char *text)
+{
+    rl_mutex_lock(&e->core.holds.mutex);
+    snprintf(e->notifier.failover, sizeof e->notifier.failover, "%s", text);
+    rl_mutex_unlock(&e->core.holds.mutex);
+    rl_holds_failed_over(&e->core.holds, rl_now_us());
+}
+
+static void deliver_failover_locked(rl_engine *e)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    char text[sizeof e->notifier.failover];
+    rlock_event ev = {
+        .type = RLOCK_EVENT_FAILOVER, .name = "", .message = text};
+    e->core.holds.failed_over = false;
+    strcpy(text, e->notifier.failover);
+    rl_mutex_unlock(&e->core.holds.mutex);
+    rl_tell(&e->core, &ev);
+    rl_mutex_lock(&e->core.holds.mutex);
 }
 
 /* What is the group's goes to its home, if anybody there wants to know. */
@@ -103,6 +125,10 @@ static void tell(rl_engine *e, const report *r)
 static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 {
     report r;
+    if (e->core.holds.failed_over) {
+        deliver_failover_locked(e);
+        return true;
+    }
     if (e->core.holds.reconnected) {
         e->core.holds.reconnected = false;
         rl_mutex_unlock(&e->core.holds.mutex);

@@ -18,7 +18,8 @@ struct rl_engine;
 
 typedef struct rl_notifier {
     rl_thread thread;
-    rl_cond wake; /* with the hold table's mutex */
+    rl_cond wake;       /* with the hold table's mutex */
+    char failover[640]; /* what the next event says; guarded by that, too */
 } rl_notifier;
 
 void rl_notifier_init(struct rl_engine *e);
@@ -26,6 +27,9 @@ void rl_notifier_fini(rl_notifier *n);
 
 /* No effect when it runs; called by rl_engine_start(). */
 bool rl_notifier_start(struct rl_engine *e);
+
+/* Another master is in office. */
+void rl_notifier_failover(struct rl_engine *e, const char *text);
 
 /* After rl_holds_stop(): delivers what is queued, and ends the thread. */
 void rl_notifier_stop(struct rl_engine *e);

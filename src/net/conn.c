@@ -39,6 +39,15 @@ void rl_conn_time_out(rl_conn *c)
     rl_line_time_out(&c->line, rl_now_us());
 }
 
+ssize_t rl_conn_read(rl_conn *c, char *bytes, size_t room, rl_fault *f)
+{
+    ssize_t n = c->io.ops->read(&c->io, bytes, room, f);
+    if (!atomic_load(&c->forsaken))
+        return n;
+    rl_fault_set(f, RLOCK_EIO, 0, "this server is not the master any more");
+    return -1;
+}
+
 static void feed(rl_conn *c, const char *bytes, size_t n)
 {
     c->heard_us = rl_now_us();
@@ -53,7 +62,7 @@ static void break_after_last_words(rl_conn *c, const rl_fault *why)
 {
     char bytes[512];
     rl_fault ignored;
-    ssize_t n = c->io.ops->read(&c->io, bytes, sizeof bytes, &ignored);
+    ssize_t n = rl_conn_read(c, bytes, sizeof bytes, &ignored);
     if (n > 0)
         feed(c, bytes, (size_t)n);
     rl_conn_break(c, why);
@@ -85,13 +94,13 @@ bool rl_conn_receive(rl_conn *c)
     do {
         if (c->line.failed)
             return false;
-        n = c->io.ops->read(&c->io, bytes, sizeof bytes, &f);
+        n = rl_conn_read(c, bytes, sizeof bytes, &f);
         if (n < 0)
             rl_conn_break(c, &f);
         else if (n > 0)
             feed(c, bytes, (size_t)n);
         /* A whole buffer: more may wait inside, where poll does not see it. */
-    } while (n == (ssize_t)sizeof bytes);
+    } while (n == (ssize_t)sizeof bytes || (n > 0 && c->io.again));
     return !c->line.failed;
 }
 

@@ -13,6 +13,8 @@
 #ifndef RL_NET_CONN_H
 #define RL_NET_CONN_H
 
+#include <stdatomic.h>
+
 #include "net/lookout.h"
 #include "net/transport.h"
 #include "wire/line.h"
@@ -22,6 +24,9 @@ typedef struct rl_conn {
     rl_transport io;
     bool known;         /* its server has been identified */
     int64_t expires_us; /* its login; RL_NEVER: does not */
+    uint64_t nth;       /* the place it leads to, as rl_dialer.locate counts */
+    /* The master is elsewhere now: what still comes is not believed. */
+    atomic_bool forsaken;
     int64_t heard_us;   /* when something last came */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
@@ -43,11 +48,17 @@ static inline bool rl_conn_is_broken(const rl_conn *c)
     return c->line.failed;
 }
 
-/* Its login has been used for so long that it is better made anew. */
-static inline bool rl_conn_is_expired(const rl_conn *c, int64_t now_us)
+/*
+ * It is better made anew: its login has been used for long, or the master is
+ * elsewhere.
+ */
+static inline bool rl_conn_is_outdated(const rl_conn *c, int64_t now_us)
 {
-    return now_us >= c->expires_us;
+    return now_us >= c->expires_us || atomic_load(&c->forsaken);
 }
+
+/* What its transport reads, unless that is not to be believed any more. */
+ssize_t rl_conn_read(rl_conn *c, char *bytes, size_t room, rl_fault *f);
 
 /* Sends what the kernel takes now. False: it is broken, as c->line says. */
 bool rl_conn_send(rl_conn *c);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,6 +17,8 @@
 #include "base/os.h"
 #include "net/resolve.h"
 #include "wire/error.h"
+
+#define LEAST_LIFE_US 1000000
 
 /* How long a peer may be silent, and what is sent unacknowledged. */
 static const rl_os_tcp patience = {
@@ -117,12 +120,12 @@ static int connect_to_one_of(const rl_addresses *found, int64_t deadline_us)
     return fd;
 }
 
-static rlock_status connect_tcp(rl_dialer *d, int64_t deadline_us, int *fd,
-                                rl_fault *f)
+static rlock_status connect_tcp(rl_dialer *d, const rl_place *to,
+                                int64_t deadline_us, int *fd, rl_fault *f)
 {
     rl_addresses found;
-    rlock_status s = rl_resolve(&d->resolver, d->uri.host, d->uri.port,
-                                deadline_us, &found, f);
+    rlock_status s =
+        rl_resolve(&d->resolver, to->host, to->port, deadline_us, &found, f);
     if (s != RLOCK_OK)
         return s;
     *fd = connect_to_one_of(&found, deadline_us);
@@ -141,19 +144,40 @@ static rlock_status connect_unix(const rl_uri *u, int64_t deadline_us, int *fd,
     return *fd < 0 ? cannot_connect(f, errno) : RLOCK_OK;
 }
 
-static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
-                             rl_fault *f)
+static rlock_status locate(rl_dialer *d, int64_t deadline_us, rl_place *to,
+                           rl_fault *f)
+{
+    if (d->locate)
+        return d->locate(d->locate_arg, deadline_us, to, f);
+    *to = (rl_place){.port = d->uri.port};
+    snprintf(to->host, sizeof to->host, "%s", d->uri.host);
+    return RLOCK_OK;
+}
+
+static rlock_status dial_place(rl_dialer *d, const rl_place *to,
+                               int64_t deadline_us, rl_conn **out, rl_fault *f)
 {
     int fd = -1;
     rlock_status s = d->uri.local ? connect_unix(&d->uri, deadline_us, &fd, f)
-                                  : connect_tcp(d, deadline_us, &fd, f);
+                                  : connect_tcp(d, to, deadline_us, &fd, f);
     rl_transport io = rl_plain_transport(fd);
     if (s == RLOCK_OK && d->tls)
-        s = rl_tls_shake_hands(d->tls, fd, d->uri.host, deadline_us, &io, f);
+        s = rl_tls_shake_hands(d->tls, fd, to->host, deadline_us, &io, f);
     if (s != RLOCK_OK)
         return s;
     *out = rl_conn_new(io);
-    return *out ? RLOCK_OK : no_memory(f);
+    if (!*out)
+        return no_memory(f);
+    (*out)->nth = to->nth;
+    return RLOCK_OK;
+}
+
+static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                             rl_fault *f)
+{
+    rl_place to;
+    rlock_status s = locate(d, deadline_us, &to, f);
+    return s == RLOCK_OK ? dial_place(d, &to, deadline_us, out, f) : s;
 }
 
 static rlock_status unusable(redisContext *ctx, rl_fault *f, const char *why)
@@ -253,6 +277,26 @@ static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
     return not_ready(theirs, &r, f);
 }
 
+/* "ROLE" answers with a list of lists; what it is comes first. */
+static rlock_status expect_master(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_reply r;
+    rl_table *t = calloc(1, sizeof *t);
+    if (!t)
+        return no_memory(f);
+    c->line.reply.table = t;
+    rlock_status s =
+        rl_conn_ask(c, deadline_us, &r, f, 1, (const char *[]){"ROLE"});
+    c->line.reply.table = NULL;
+    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+        s = rl_error_reply(&r, f)->status;
+    else if (s == RLOCK_OK && (t->count < 2 || !t->cell[1].str ||
+                               strcmp(t->cell[1].str, "master") != 0))
+        s = rl_fault_set(f, RLOCK_EIO, 0, "it is no master (yet)");
+    free(t);
+    return s;
+}
+
 static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
                               rl_fault *f)
 {
@@ -269,6 +313,8 @@ static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
         s = select_db(c, d->uri.db, deadline_us, f);
     if (s == RLOCK_OK)
         s = expect_echo(c, theirs, deadline_us, f);
+    if (s == RLOCK_OK && d->locate)
+        s = expect_master(c, deadline_us, f);
     if (s != RLOCK_OK || !rl_conn_is_stale(c))
         return s;
     *f = c->line.fault;
@@ -293,6 +339,9 @@ rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
     if (g.came)
         s = not_ready(d->connect != NULL, &g.reply, f);
     c->line.pushed = NULL;
+    /* However short a login lasts, a connection is not made for nothing. */
+    if (s == RLOCK_OK)
+        c->expires_us = rl_max(c->expires_us, rl_now_us() + LEAST_LIFE_US);
     if (s == RLOCK_OK)
         *out = c;
     else

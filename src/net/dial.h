@@ -13,8 +13,22 @@
 #include "net/tls.h"
 #include "net/uri.h"
 
+#define RL_PLACE_HOST 256
+
+/* Where a master is. */
+typedef struct rl_place {
+    uint64_t nth; /* grows whenever it is another one; 0: there is none */
+    char host[RL_PLACE_HOST];
+    int port;
+} rl_place;
+
 typedef struct rl_dialer {
     rl_uri uri;
+    /* Instead of the URI's host and port: where the master is now. What answers
+       there has to say that it is one. NULL: the URI says it. */
+    rlock_status (*locate)(void *arg, int64_t deadline_us, rl_place *out,
+                           rl_fault *f);
+    void *locate_arg;
     rl_resolver resolver;
     rl_tls *tls; /* owned; NULL: plain */
     rl_credentials credentials;

@@ -1,7 +1,8 @@
 /*
- * The password is known to few: it is copied for the one login, and wiped. It
- * is in no message: what a server says to a login is passed on only when it is
- * known not to repeat it.
+ * The copy of a password for one login is wiped afterwards; what has been sent
+ * stays in the connection's buffer until that is used anew. It is in no
+ * message: what a server says to a login is passed on only when it is known not
+ * to repeat it.
  */
 #include "net/login.h"
 
@@ -11,9 +12,6 @@
 
 #include "base/clock.h"
 #include "wire/error.h"
-
-/* A login is renewed when so much of its time is over, in tenths. */
-#define USED_UP 9
 
 typedef struct login {
     char *user, *password; /* or NULL; the heap's */
@@ -90,9 +88,13 @@ static rlock_status ask_program(rl_credentials *from, login *l, rl_fault *f)
     if (from->callback(&got, from->arg) != 1)
         return rl_fault_set(f, RLOCK_EIO, 0,
                             "login failed: the credentials callback has none");
+    if (got.valid_ms < 0)
+        return rl_fault_set(f, RLOCK_EIO, 0,
+                            "login failed: the credentials have expired");
     rlock_status s = set(l, got.user, got.password, f);
     if (got.valid_ms > 0)
-        l->expires_us = rl_after_ms(rl_now_us(), got.valid_ms / 10 * USED_UP);
+        l->expires_us = rl_after_ms(rl_now_us(), got.valid_ms) -
+                        rl_min(got.valid_ms, RLOCK_LEASE_MAX_MS) * 1000 / 10;
     return s;
 }
 

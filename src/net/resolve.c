@@ -181,6 +181,23 @@ static int64_t patience(rl_resolver *r, int64_t deadline_us)
     return known ? now_us + (deadline_us - now_us) / 2 : deadline_us;
 }
 
+/* What is known of another host is of no use. */
+static void turn_to(rl_resolver *r, const char *host, int port)
+{
+    rl_query *old = NULL;
+    rl_mutex_lock(&r->mutex);
+    if (r->port != port || strcmp(r->host, host) != 0) {
+        snprintf(r->host, sizeof r->host, "%s", host);
+        r->port = port;
+        r->last.count = 0;
+        old = r->pending;
+        r->pending = NULL;
+    }
+    rl_mutex_unlock(&r->mutex);
+    if (old)
+        unref(old);
+}
+
 rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
                         int64_t deadline_us, rl_addresses *out, rl_fault *f)
 {
@@ -189,6 +206,7 @@ rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
     if (look_up(host, service, AI_NUMERICHOST, out) == 0)
         return RLOCK_OK;
     out->count = 0;
+    turn_to(r, host, port);
     put_away_answered(r);
     rl_query *q = under_way(r, host, service);
     if (!q)

@@ -28,9 +28,11 @@ typedef struct rl_addresses {
 
 typedef struct rl_query rl_query;
 
-/* For one host and port. */
+/* For one host and port at a time. */
 typedef struct rl_resolver {
-    rl_mutex mutex;    /* guards the members below */
+    rl_mutex mutex; /* guards the members below */
+    char host[256]; /* whose they are */
+    int port;
     rl_query *pending; /* counted; NULL: none */
     rl_addresses last; /* the last good answer */
 } rl_resolver;

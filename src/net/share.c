@@ -151,16 +151,16 @@ static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
 static bool receive(void *arg)
 {
     rl_share *h = arg;
-    rl_transport *io = &h->conn->io;
     char bytes[4096];
     rl_fault f;
     ssize_t n;
     bool came = false;
     do {
-        n = io->ops->read(io, bytes, sizeof bytes, &f);
+        n = rl_conn_read(h->conn, bytes, sizeof bytes, &f);
         came = came || n != 0;
         /* A whole buffer: more may wait inside, where poll does not see it. */
-    } while (n != 0 && feed(h, bytes, n, &f) && n == (ssize_t)sizeof bytes);
+    } while (n != 0 && feed(h, bytes, n, &f) &&
+             (n == (ssize_t)sizeof bytes || h->conn->io.again));
     return came;
 }
 

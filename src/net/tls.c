@@ -45,10 +45,17 @@ static void set_defaults(SSL_CTX *ctx, rlock_tls_verify verify)
                        NULL);
 }
 
+static rlock_status no_memory(rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+}
+
 static rlock_status unusable(rl_fault *f, const char *option, const char *file)
 {
     unsigned long e = ERR_peek_last_error();
     const char *why = e ? ERR_reason_error_string(e) : NULL;
+    if (ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE)
+        return no_memory(f);
     char shown[100];
     rl_printable(shown, sizeof shown, file, strlen(file));
     return rl_fault_set(f, RLOCK_EINVAL, 0, "%s \"%s\" cannot be used: %s",
@@ -94,11 +101,6 @@ static rlock_status set_up(SSL_CTX *ctx, const rlock_options *o, rl_fault *f)
     return s;
 }
 
-static rlock_status no_memory(rl_fault *f)
-{
-    return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
-}
-
 static rlock_status make(const rlock_options *o, rl_tls *t, rl_fault *f)
 {
     t->checks_name = o->tls_verify == RLOCK_TLS_VERIFY_FULL;
@@ -112,6 +114,8 @@ static rlock_status make(const rlock_options *o, rl_tls *t, rl_fault *f)
 rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f)
 {
     *out = NULL;
+    /* Its own end of the process would free what threads are still using. */
+    OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     rl_tls *t = calloc(1, sizeof *t);
     if (!t)
         return no_memory(f);
@@ -143,11 +147,22 @@ static bool is_address(const char *name)
            inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* An address is neither asked for by SNI nor looked for among the names. */
-static bool expect(SSL *ssl, const char *name, bool checks)
+/*
+ * An address is neither asked for by SNI nor looked for among the names. The
+ * dot at the end of a whole name belongs to the look-up; one at its beginning
+ * would let any name in that domain pass.
+ */
+static bool expect(SSL *ssl, const char *wanted, bool checks)
 {
     X509_VERIFY_PARAM *p = SSL_get0_param(ssl);
-    bool address = is_address(name);
+    bool address = is_address(wanted);
+    char name[256];
+    size_t len = strlen(wanted);
+    if (len >= sizeof name || *wanted == '.')
+        return false;
+    memcpy(name, wanted, len + 1);
+    if (len > 1 && name[len - 1] == '.')
+        name[len - 1] = '\0';
     if (!address && SSL_set_tlsext_host_name(ssl, name) != 1)
         return false;
     if (!checks)
@@ -161,13 +176,17 @@ rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,
                                 rl_fault *f)
 {
+    const char *name = t->server_name ? t->server_name : host;
     ERR_set_mark();
     rl_tls_stream *s = rl_tls_stream_new(t->ctx, fd);
-    bool ok = s && expect(s->ssl, t->server_name ? t->server_name : host,
-                          t->checks_name);
+    bool ok = s && expect(s->ssl, name, t->checks_name);
     ERR_pop_to_mark();
-    rlock_status status =
-        ok ? rl_tls_stream_begin(s, deadline_us, f) : no_memory(f);
+    rlock_status status = !s   ? no_memory(f)
+                          : ok ? rl_tls_stream_begin(s, deadline_us, f)
+                               : rl_fault_set(f, RLOCK_EIO, 0,
+                                              "TLS: no certificate can be for "
+                                              "the name \"%.60s\"",
+                                              name);
     if (status == RLOCK_OK)
         *out = rl_tls_transport(s);
     else if (s)

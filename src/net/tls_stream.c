@@ -7,9 +7,10 @@
  * stream has a mutex of its own. It is a leaf, and held for as long as it takes
  * to encrypt or decrypt what is there.
  *
- * A command counts as sent once it is in a record, since a record may be handed
- * on at any time later. Only when the kernel refuses the record at once has the
- * command certainly not been executed: half a record cannot be decrypted.
+ * A command counts as sent once its record has been begun to be handed on,
+ * since the rest may be at any time later. Only when the kernel refuses the
+ * record at once has the command certainly not been executed: what is left of
+ * it is thrown away, and half a record cannot be decrypted.
  *
  * OpenSSL keeps errors in a queue for each thread, where the program's own may
  * lie. So what a call has come to is not asked of that queue but of the stream,
@@ -148,11 +149,17 @@ static const char *reason(void)
     return text ? text : "unknown error";
 }
 
+static bool lacks_memory(const rl_tls_stream *s)
+{
+    return s->out.lacking ||
+           ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+}
+
 /* Why the last call failed, for good. */
 static rlock_status broken(const rl_tls_stream *s, const char *doing,
                            rl_fault *f)
 {
-    if (s->out.lacking)
+    if (lacks_memory(s))
         return rl_fault_passes(
             f, rl_fault_set(f, RLOCK_ENOMEM, 0, "%s: out of memory", doing));
     if (s->alert)
@@ -168,21 +175,25 @@ static rlock_status broken(const rl_tls_stream *s, const char *doing,
 
 /* --- a stream ------------------------------------------------------------- */
 
-/* What the kernel takes now. False: the socket is broken, as s->err says. */
+/*
+ * What the kernel takes now. False: the socket is broken, as s->err says, and
+ * nothing is sent any more, were it to mend.
+ */
 static bool flush(rl_tls_stream *s) RL_REQUIRES(&s->mutex)
 {
-    while (rl_bytes_left(&s->out) > 0) {
+    while (!s->dead && rl_bytes_left(&s->out) > 0) {
         ssize_t n =
             rl_os_send(s->fd, s->out.at + s->out.begin, rl_bytes_left(&s->out));
         if (n < 0 && would_block())
             return true;
         if (n < 0) {
             s->err = errno;
+            s->dead = true;
             return false;
         }
         rl_bytes_sent(&s->out, (size_t)n);
     }
-    return true;
+    return !s->dead;
 }
 
 /* Decrypts as much as there is room for. */
@@ -206,7 +217,11 @@ static ssize_t tls_read(rl_transport *t, char *bytes, size_t room, rl_fault *f)
     ERR_set_mark();
     ssize_t n = (ssize_t)decrypt(s, bytes, room);
     flush(s); /* what OpenSSL had to say to what came */
-    if (n == 0 && !may_retry(s)) {
+    bool ended = n < (ssize_t)room && !may_retry(s);
+    /* An end behind data is told by the next read, which poll knows nothing of.
+     */
+    t->again = n > 0 && (ended || n == (ssize_t)room);
+    if (n == 0 && ended) {
         broken(s, "no reply", f);
         n = -1;
     }
@@ -235,7 +250,7 @@ static ssize_t tls_write(rl_transport *t, const char *bytes, size_t n,
     ssize_t done = write_locked(s, bytes, n);
     if (done < 0)
         broken(s, "cannot send", f);
-    t->holds = rl_bytes_left(&s->out) > 0;
+    t->holds = !s->dead && rl_bytes_left(&s->out) > 0;
     ERR_pop_to_mark();
     rl_mutex_unlock(&s->mutex);
     return done;
@@ -267,6 +282,7 @@ rl_tls_stream *rl_tls_stream_new(SSL_CTX *ctx, int fd)
     BIO_set_data(b, s);
     SSL_set_bio(ssl, b, b);
     SSL_set_connect_state(ssl);
+    SSL_set_max_send_fragment(ssl, RECORD_MAX); /* one write is one record */
     SSL_set_app_data(ssl, s);
     SSL_set_info_callback(ssl, hear_alert);
     s->ssl = ssl;

@@ -16,6 +16,7 @@ typedef struct rl_tls_stream {
     rl_mutex mutex; /* guards all below: OpenSSL wants one thread at a time */
     SSL *ssl;       /* owns the BIO that leads to this struct */
     rl_bytes out;   /* records that the kernel has not taken yet */
+    bool dead;      /* nothing is sent any more */
     bool drained;   /* what has come is read; for this call of ours */
     bool heard;     /* the server has sent something, which began with */
     unsigned char first;

@@ -8,6 +8,8 @@
 #define DEFAULT_HOST "127.0.0.1"
 #define DEFAULT_PORT 6379
 
+#define SENTINEL_PORT 26379
+
 /*
  * The copy in u->text is cut into pieces by NULs and its escapes are decoded
  * in place, so positions of errors are worked out before anything is decoded.
@@ -152,11 +154,53 @@ static rlock_status parse_tcp(rl_uri *u, char *text, rl_fault *f)
     return RLOCK_OK;
 }
 
+/* "a:1,b:2" */
+static rlock_status parse_endpoints(rl_uri *u, char *text, rl_fault *f)
+{
+    rlock_status s = RLOCK_OK;
+    for (char *next; text && s == RLOCK_OK; text = next) {
+        if ((next = strchr(text, ',')) != NULL)
+            *next++ = '\0';
+        if (u->sentinels == RL_URI_SENTINELS)
+            return bad(u, text, "too many Sentinels", f);
+        u->port = SENTINEL_PORT;
+        s = parse_address(u, text, f);
+        u->sentinel[u->sentinels++] = (rl_endpoint){u->host, u->port};
+    }
+    return s;
+}
+
+static rlock_status parse_sentinel(rl_uri *u, char *text, rl_fault *f)
+{
+    char *end = text + strcspn(text, "/?#");
+    if (*end != '/' || !end[1] || end[1] == '/')
+        return bad(u, end, "expected / and the master's name", f);
+    *end = '\0';
+    u->master = end + 1;
+    char *db = strchr(end + 1, '/');
+    rlock_status s = parse_endpoints(u, take_login(u, text, end), f);
+    if (s != RLOCK_OK)
+        return s;
+    u->host = u->sentinel[0].host;
+    u->port = u->sentinel[0].port;
+    if (!db)
+        return RLOCK_OK;
+    *db++ = '\0';
+    return (u->db = number(db, 1 << 20)) < 0
+               ? bad(u, db, "not a database number", f)
+               : RLOCK_OK;
+}
+
 static void describe(rl_uri *u)
 {
-    char host[sizeof u->shown - 40];
+    char host[sizeof u->shown - 40], master[40] = "";
     rl_printable(host, sizeof host, u->host, strlen(u->host));
-    if (u->local)
+    if (u->master)
+        rl_printable(master, sizeof master, u->master, strlen(u->master));
+    if (u->master)
+        snprintf(u->shown, sizeof u->shown, "redis%s-sentinel://%.60s:%d/%s",
+                 u->tls ? "s" : "", host, u->port, master);
+    else if (u->local)
         snprintf(u->shown, sizeof u->shown, "unix://%s", host);
     else
         snprintf(u->shown, sizeof u->shown,
@@ -173,10 +217,17 @@ static rlock_status parse(rl_uri *u, rl_fault *f)
         return parse_tcp(u, u->text + 8, f);
     if (strncmp(u->text, "unix://", 7) == 0)
         return parse_unix(u, u->text + 7, f);
-    u->tls = strncmp(u->text, "rediss://", 9) == 0;
-    if (u->tls)
+    if (strncmp(u->text, "redis-sentinel://", 17) == 0)
+        return parse_sentinel(u, u->text + 17, f);
+    u->tls = true;
+    if (strncmp(u->text, "rediss://", 9) == 0)
         return parse_tcp(u, u->text + 9, f);
-    return bad(u, u->text, "expected redis://, rediss:// or unix://", f);
+    if (strncmp(u->text, "rediss-sentinel://", 18) == 0)
+        return parse_sentinel(u, u->text + 18, f);
+    return bad(u, u->text,
+               "expected redis://, rediss://, unix://, redis-sentinel:// or "
+               "rediss-sentinel://",
+               f);
 }
 
 rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)
@@ -190,7 +241,10 @@ rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)
         return s;
     decode(u->user);
     decode(u->password);
-    if (!u->local)
+    decode(u->master);
+    for (size_t i = 0; i < u->sentinels; i++)
+        decode(u->sentinel[i].host);
+    if (!u->local && !u->master)
         decode(u->host);
     describe(u);
     return RLOCK_OK;

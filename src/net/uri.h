@@ -1,10 +1,18 @@
-/* Where a server is and how to log in, read from a URI. */
+/* Where a server is, or who knows that, and how to log in, read from a URI. */
 #ifndef RL_NET_URI_H
 #define RL_NET_URI_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
+
+/* A URI names at most so many Sentinels. */
+#define RL_URI_SENTINELS 8
+
+typedef struct rl_endpoint {
+    const char *host;
+    int port;
+} rl_endpoint;
 
 typedef struct rl_uri {
     bool local; /* a Unix-domain socket */
@@ -14,6 +22,9 @@ typedef struct rl_uri {
     const char *host;     /* or the socket's path */
     int port;
     int db;
+    const char *master; /* what Sentinels call it; NULL: host and port say it */
+    rl_endpoint sentinel[RL_URI_SENTINELS];
+    size_t sentinels;
     char shown[160]; /* for messages: without user and password */
     char *text;      /* owns what the pointers point to */
 } rl_uri;

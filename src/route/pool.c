@@ -19,6 +19,7 @@
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,6 +41,7 @@ typedef struct pool {
     unsigned places; /* of the limit that are taken */
     unsigned broken; /* closed in trouble and not replaced yet */
     int64_t last_trouble_us;
+    uint64_t nth; /* connections to a master before are of no use */
     struct pool *next_left_behind; /* in a forked child */
 } pool;
 
@@ -71,6 +73,28 @@ static bool is_ours(void *arg, const redisContext *ctx)
     return found;
 }
 
+static void trouble(rl_source *s)
+{
+    if (s->on_trouble)
+        s->on_trouble(s->arg);
+}
+
+static void pool_forsake(rl_source *s, uint64_t nth)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    p->nth = nth;
+    for (rl_link *k = rl_list_first(&p->open); k;
+         k = rl_list_next(&p->open, k)) {
+        rl_conn *c = RL_CONTAINER(k, rl_conn, open);
+        if (c->nth < nth) {
+            atomic_store(&c->forsaken, true);
+            shutdown(c->io.fd, SHUT_RDWR);
+        }
+    }
+    rl_mutex_unlock(&p->mutex);
+}
+
 static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
                               rl_fault *f)
 {
@@ -78,8 +102,10 @@ static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
     rl_conn *c;
     *out = NULL;
     rlock_status status = rl_dial(&p->dialer, deadline_us, &c, f);
-    if (status != RLOCK_OK)
+    if (status != RLOCK_OK) {
+        trouble(s);
         return status;
+    }
     int64_t until_us = rl_min(
         deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
     if (s->on_open && !s->on_open(s->arg, c, until_us, f)) {
@@ -89,6 +115,7 @@ static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
     *out = c;
     rl_mutex_lock(&p->mutex);
     rl_list_add_first(&p->open, &c->open);
+    atomic_store(&c->forsaken, c->nth < p->nth);
     bool replaces = p->broken > 0;
     if (replaces)
         p->broken--;
@@ -110,6 +137,8 @@ static void pool_close(rl_source *s, rl_conn *c)
         p->last_trouble_us = rl_now_us();
     }
     rl_mutex_unlock(&p->mutex);
+    if (rl_line_is_spent(&c->line) && !rl_conn_is_outdated(c, rl_now_us()))
+        trouble(s);
     rl_conn_free(c);
 }
 
@@ -202,7 +231,7 @@ static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
 /* Is it as it was when it was given back? */
 static bool is_good(rl_conn *c, int64_t trouble_us)
 {
-    if (rl_conn_is_expired(c, rl_now_us()))
+    if (rl_conn_is_outdated(c, rl_now_us()))
         return false;
     bool trusted = c->rested_us > trouble_us &&
                    rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
@@ -357,10 +386,10 @@ static void pool_give_back(rl_source *s, rl_conn *c)
 {
     pool *p = pool_of(s);
     const char *bytes;
-    c->line.retired = c->line.retired || rl_conn_is_expired(c, rl_now_us());
+    c->line.retired = c->line.retired || rl_conn_is_outdated(c, rl_now_us());
     /* What was not sent whole, or read whole, nobody could go on with. */
     if (!rl_conn_is_broken(c) &&
-        (rl_line_bytes(&c->line, &bytes) > 0 ||
+        (rl_line_bytes(&c->line, &bytes) > 0 || c->io.holds ||
          (c->line.pending == 0 && rl_line_is_mid_reply(&c->line))))
         rl_conn_time_out(c);
     if (rl_line_is_spent(&c->line)) {
@@ -427,6 +456,7 @@ static const rl_source_ops pool_ops = {
     .leave_place = pool_leave_place,
     .open = pool_open,
     .close = pool_close,
+    .forsake = pool_forsake,
     .free = pool_free,
 };
 

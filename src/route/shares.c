@@ -103,13 +103,13 @@ static rl_share *emptiest_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 }
 
 /* Who sits there already may go on. */
-static void close_expired_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+static void close_outdated_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *next;
     int64_t now_us = rl_now_us();
     for (rl_link *k = rl_list_first(&p->open); k; k = next) {
         next = rl_list_next(&p->open, k);
-        if (rl_conn_is_expired(share_of(k)->conn, now_us))
+        if (rl_conn_is_outdated(share_of(k)->conn, now_us))
             close_locked(p, share_of(k));
     }
 }
@@ -117,7 +117,7 @@ static void close_expired_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 /* Where to sit; NULL: another connection is to be had first. */
 static rl_share *choose_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
 {
-    close_expired_locked(p);
+    close_outdated_locked(p);
     rl_share *h = emptiest_locked(p);
     if (!h)
         return NULL;

@@ -55,6 +55,7 @@ typedef struct rl_source_ops {
     rlock_status (*open)(rl_source *s, int64_t deadline_us, rl_conn **out,
                          rl_fault *f);
     void (*close)(rl_source *s, rl_conn *c);
+    void (*forsake)(rl_source *s, uint64_t nth);
     void (*free)(rl_source *s, bool forked);
 } rl_source_ops;
 
@@ -68,6 +69,9 @@ struct rl_source {
     bool (*on_open)(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f);
     /* Called, with no lock held, when a connection replaces a broken one. */
     void (*on_reconnect)(void *arg);
+    /* Called, with no lock held, when a connection cannot be made, has broken,
+       or leads to a server that says that it is not the one. Or NULL. */
+    void (*on_trouble)(void *arg);
     void *arg;
 };
 
@@ -148,6 +152,15 @@ static inline rlock_status rl_source_open(rl_source *s, int64_t deadline_us,
 static inline void rl_source_close(rl_source *s, rl_conn *c)
 {
     s->ops->close(s, c); /* NULL is accepted */
+}
+
+/*
+ * The master is elsewhere, for the nth time: connections to those before are
+ * shut, whoever uses them, and nothing that comes over them is believed.
+ */
+static inline void rl_source_forsake(rl_source *s, uint64_t nth)
+{
+    s->ops->forsake(s, nth);
 }
 
 /* forked: in a child that inherited it; descriptors are closed, no more. */

@@ -28,9 +28,28 @@ static rl_item *slot(const redisReadTask *task, int type)
     return item;
 }
 
+/* How deep in arrays the parser's current object lies. */
+static int depth_of(const redisReadTask *task)
+{
+    int depth = 0;
+    while ((task = task->parent) != NULL)
+        depth++;
+    return depth;
+}
+
+/* In an array, with a table for what is there. */
+static rl_table *table_of(const redisReadTask *task)
+{
+    const rl_reply *r = task->privdata;
+    return task->parent ? r->table : NULL;
+}
+
 static void *on_string(const redisReadTask *task, char *str, size_t len)
 {
     rl_reply *r = task->privdata;
+    if (table_of(task))
+        return rl_table_add_text(r->table, task->type, depth_of(task), str,
+                                 len);
     rl_item *item = slot(task, task->type);
     if (!item)
         return NULL;
@@ -50,6 +69,20 @@ static void *on_string(const redisReadTask *task, char *str, size_t len)
     return item;
 }
 
+/* An array, which is a cell of its own, also the outermost. */
+static void *begin_table(rl_reply *r, const redisReadTask *task,
+                         long long elements)
+{
+    if (!task->parent) {
+        r->table->count = r->table->used = 0;
+        slot(task, REDIS_REPLY_ARRAY);
+    }
+    rl_cell *c = rl_table_add(r->table, REDIS_REPLY_ARRAY, depth_of(task));
+    if (c)
+        c->integer = elements;
+    return c;
+}
+
 #ifdef RL_HIREDIS_READER_SIZE_T
 static void *on_array(const redisReadTask *task, size_t elements)
 #else
@@ -57,6 +90,8 @@ static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
     rl_reply *r = task->privdata;
+    if (r->table)
+        return begin_table(r, task, (long long)elements);
     if (task->parent || elements > RL_REPLY_ITEMS)
         return NULL;
     rl_item *top = slot(task, REDIS_REPLY_ARRAY);
@@ -66,6 +101,13 @@ static void *on_array(const redisReadTask *task, int elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
+    if (table_of(task)) {
+        rl_cell *c =
+            rl_table_add(table_of(task), REDIS_REPLY_INTEGER, depth_of(task));
+        if (c)
+            c->integer = value;
+        return c;
+    }
     rl_item *item = slot(task, REDIS_REPLY_INTEGER);
     if (item)
         item->integer = value;
@@ -74,7 +116,9 @@ static void *on_integer(const redisReadTask *task, long long value)
 
 static void *on_nil(const redisReadTask *task)
 {
-    return slot(task, REDIS_REPLY_NIL);
+    return table_of(task) ? (void *)rl_table_add(
+                                table_of(task), REDIS_REPLY_NIL, depth_of(task))
+                          : (void *)slot(task, REDIS_REPLY_NIL);
 }
 
 #ifdef RL_HIREDIS_HAS_DOUBLE

@@ -12,6 +12,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include "wire/table.h"
+
 #define RL_REPLY_ITEMS 8
 #define RL_REPLY_TEXT  1280
 
@@ -28,6 +30,9 @@ typedef struct rl_reply {
     rl_item item[RL_REPLY_ITEMS];
     size_t used;
     char text[RL_REPLY_TEXT]; /* where strings live; error texts are cut */
+    /* Gets all that is in an array, which then has no items; NULL: none is
+       expected that is larger. The caller's. */
+    rl_table *table;
 } rl_reply;
 
 /* For a reader whose privdata points to the rl_reply to fill. */

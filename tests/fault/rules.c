@@ -11,7 +11,7 @@
 typedef struct talker {
     rlock *lk, *other;
     rlock_client *cl;
-    atomic_int called[RLOCK_EVENT_WARNING + 1];
+    atomic_int called[RLOCK_EVENT_FAILOVER + 1];
 } talker;
 
 /* A callback may still run while the client is being freed. */

@@ -113,41 +113,169 @@ TEST(credentials, fault_127_a_program_that_has_none_is_named)
     server_stop(sv);
 }
 
-/* Connections that are older than nine tenths of their login. */
-static bool all_are_new(server *sv, int64_t limit_ms)
+enum { VALID_MS = 1000 };
+
+/* A thread that locks as long as it is not told that it is enough. */
+typedef struct worker {
+    rlock *lk;
+    atomic_bool *enough;
+} worker;
+
+/* The ids of connections of this type, of which one is the test's own. */
+typedef struct ids {
+    char text[4096];
+} ids;
+
+static ids ids_of(server *sv, const char *type)
 {
-    char list[8192];
-    snprintf(list, sizeof list, "%s", server_str(sv, "CLIENT LIST SKIPME yes"));
-    for (char *at = list; (at = strstr(at, " age=")) != NULL; at++)
-        if (atoi(at + 5) * 1000LL > limit_ms)
+    ids found = {""};
+    const char *list = server_str(sv, "CLIENT LIST TYPE %s", type);
+    long long own = server_int(sv, "CLIENT ID");
+    list = server_str(sv, "CLIENT LIST TYPE %s", type);
+    for (const char *at = list; at && (at = strstr(at, "id=")) != NULL; at++)
+        if ((at == list || at[-1] == '\n') && atoll(at + 3) != own)
+            snprintf(found.text + strlen(found.text),
+                     sizeof found.text - strlen(found.text), " %lld ",
+                     atoll(at + 3));
+    return found;
+}
+
+/* None of those from then is there any more. */
+static bool all_replaced(server *sv, const char *type, const ids *then)
+{
+    ids now = ids_of(sv, type);
+    for (char *at = strtok(now.text, " "); at; at = strtok(NULL, " ")) {
+        char word[32];
+        snprintf(word, sizeof word, " %s ", at);
+        if (strstr(then->text, word))
             return false;
+    }
     return true;
 }
 
-TEST(credentials, fault_127_no_connection_outlives_its_login)
+static intptr_t lock_until_told(void *arg)
 {
-    enum { VALID_MS = 1000 };
+    worker *w = arg;
+    while (!atomic_load(w->enough)) {
+        EXPECT_STATUS(rlock_lock(w->lk), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(w->lk), RLOCK_OK);
+    }
+    return 0;
+}
+
+TEST(credentials, fault_127_connections_that_threads_share_are_replaced_in_time)
+{
+    enum { THREADS = 6 };
+    vault v = {.password = "right", .valid_ms = VALID_MS};
+    server *sv = guarded("right");
+    rlock_options o = asking(sv, &v);
+    scene one = scene_with(sv, &o);
+    atomic_bool enough = false;
+    worker w[THREADS];
+    test_thread *t[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "job:%d", i);
+        w[i].lk = test_lock(one.cl, name);
+        w[i].enough = &enough;
+        t[i] = test_spawn(lock_until_told, &w[i]);
+    }
+    EVENTUALLY(SOON, server_calls(sv, "evalsha") > 100);
+    ids then = ids_of(sv, "normal");
+    EVENTUALLY(3 * VALID_MS + SLACK_MS, all_replaced(sv, "normal", &then));
+    atomic_store(&enough, true);
+    for (int i = 0; i < THREADS; i++) {
+        test_join(t[i]);
+        rlock_free(w[i].lk);
+    }
+    EXPECT_INT(stats_of(one.cl).reconnects, 0);
+    scene_leave(&one);
+    server_stop(sv);
+}
+
+TEST(credentials, fault_127_the_watchdogs_connection_is_replaced_in_time)
+{
     vault v = {.password = "right", .valid_ms = VALID_MS};
     server *sv = guarded("right");
     rlock_options o = asking(sv, &v);
     o.watchdog_lease_ms = BRISK_MS;
-    scene one = scene_with(sv, &o), two = scene_with(sv, &o);
-    rlock *held = test_lock(one.cl, "held");
-    EXPECT_STATUS(rlock_lock(held), RLOCK_OK);
-    EXPECT_STATUS(rlock_lock(two.lk), RLOCK_OK);
-    waiter *w = waiter_start(one.lk, SOON, RLOCK_WATCHDOG);
-    waiters_settle(sv, 1, one.cl, 1);
-    int asked = atomic_load(&v.calls);
-    EVENTUALLY(SOON, atomic_load(&v.calls) >= asked + 8);
-    EXPECT(all_are_new(sv, 2 * VALID_MS));
+    scene one = scene_with(sv, &o);
+    EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
+    watch_renewals(one.cl, 1);
+    long long then = server_info(sv, "total_connections_received");
+    /* Nobody but the watchdog makes any. */
+    EVENTUALLY(5 * VALID_MS,
+               server_info(sv, "total_connections_received") >= then + 2);
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).reconnects, 0);
-    EXPECT_INT(stats_of(one.cl).lost + stats_of(two.cl).lost, 0);
-    EXPECT_STATUS(rlock_unlock(two.lk), RLOCK_OK);
+    scene_leave(&one);
+    server_stop(sv);
+}
+
+TEST(credentials, fault_127_the_doorbells_connection_is_replaced_in_time)
+{
+    vault v = {.password = "right", .valid_ms = VALID_MS};
+    server *sv = guarded("right");
+    rlock_options o = asking(sv, &v);
+    scene one = scene_with(sv, &o), two = scene_with(sv, &o);
+    EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
+    waiter *w = waiter_start(two.lk, SOON, RLOCK_WATCHDOG);
+    waiters_settle(sv, 1, two.cl, 1);
+    ids then = ids_of(sv, "pubsub");
+    EXPECT(*then.text);
+    EVENTUALLY(3 * VALID_MS + SLACK_MS, all_replaced(sv, "pubsub", &then));
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    EXPECT_STATUS(rlock_unlock(held), RLOCK_OK);
-    rlock_free(held);
+    EXPECT_INT(stats_of(two.cl).reconnects, 0);
     scene_leave(&two);
     scene_leave(&one);
+    server_stop(sv);
+}
+
+TEST(credentials, fault_127_an_idle_connection_is_not_handed_out_any_more)
+{
+    vault v = {.password = "right", .valid_ms = VALID_MS};
+    server *sv = guarded("right");
+    rlock_options o = asking(sv, &v);
+    scene one = scene_with(sv, &o);
+    EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    int64_t since_ms = test_now_ms();
+    int asked = atomic_load(&v.calls);
+    EVENTUALLY(SOON, test_since_ms(since_ms) > VALID_MS + 100);
+    EXPECT_STATUS(rlock_trylock(one.lk), RLOCK_OK);
+    EXPECT(atomic_load(&v.calls) > asked);
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    scene_leave(&one);
+    server_stop(sv);
+}
+
+/* A login that is over before its connection is ready must not be made again
+   and again. */
+TEST(credentials, fault_127_a_login_of_a_millisecond_serves_for_a_second)
+{
+    vault v = {.password = "right", .valid_ms = 1};
+    server *sv = guarded("right");
+    rlock_options o = asking(sv, &v);
+    o.watchdog_lease_ms = BRISK_MS;
+    scene one = scene_with(sv, &o);
+    EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
+    watch_renewals(one.cl, 3);
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    EXPECT(atomic_load(&v.calls) < 20);
+    EXPECT_INT(stats_of(one.cl).lost, 0);
+    scene_leave(&one);
+    server_stop(sv);
+}
+
+TEST(credentials, fault_127_those_that_have_expired_are_not_used)
+{
+    vault v = {.password = "right", .valid_ms = -1};
+    server *sv = guarded("right");
+    rlock_options o = asking(sv, &v);
+    rlock_client *cl;
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, "expired");
     server_stop(sv);
 }
 

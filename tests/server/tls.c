@@ -330,6 +330,38 @@ TEST(tls, a_key_with_a_passphrase_is_refused_without_a_question)
     secured_stop(&s);
 }
 
+TEST(tls, a_name_that_no_certificate_can_have_is_refused)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    char name[300];
+    o.uri = "rediss://127.0.0.1:1";
+    o.tls_server_name = "";
+    expect_refused(&o, RLOCK_EINVAL, "tls_server_name");
+    o.tls_server_name = ".test"; /* to OpenSSL, any in that domain */
+    expect_refused(&o, RLOCK_EINVAL, "tls_server_name");
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    o.tls_server_name = name;
+    expect_refused(&o, RLOCK_EINVAL, "tls_server_name");
+}
+
+TEST(tls, the_dot_at_the_end_of_a_whole_name_is_not_in_the_certificate)
+{
+    secured s = secured_start("server", "no");
+    s.opts.tls_server_name = "redis.test.";
+    expect_locks(&s.opts);
+    secured_stop(&s);
+}
+
+TEST(tls, an_older_version_is_not_spoken)
+{
+    secured s = secured_start("server", "no");
+    if (server_cmd(s.sv, "CONFIG SET tls-protocols TLSv1.1")->type ==
+        REDIS_REPLY_STATUS)
+        expect_refused(&s.opts, RLOCK_EIO, "TLS");
+    secured_stop(&s);
+}
+
 TEST(tls, options_of_tls_without_rediss_are_refused)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;

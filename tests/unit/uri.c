@@ -176,6 +176,38 @@ BAD(an_escape_of_letters, "redis://:p%zz@h", 11)
 BAD(an_escape_of_nul, "redis://:p%00q@h", 11)
 BAD(an_escape_at_the_end, "redis://h%", 10)
 
+TEST(uri, of_a_master_that_sentinels_name)
+{
+    rl_uri u;
+    rl_fault f = {0};
+    EXPECT_INT(rl_uri_parse(
+                   &u, "redis-sentinel://me:hu%73h@a,b:7,[::1]:8/my%20m/3", &f),
+               RLOCK_OK);
+    EXPECT_INT(u.sentinels, 3);
+    EXPECT_STR(u.sentinel[0].host, "a");
+    EXPECT_INT(u.sentinel[0].port, 26379);
+    EXPECT_STR(u.sentinel[1].host, "b");
+    EXPECT_INT(u.sentinel[1].port, 7);
+    EXPECT_STR(u.sentinel[2].host, "::1");
+    EXPECT_INT(u.sentinel[2].port, 8);
+    EXPECT_STR(u.master, "my m");
+    EXPECT_STR(u.user, "me");
+    EXPECT_STR(u.password, "hush");
+    EXPECT(u.db == 3 && !u.tls);
+    EXPECT_STR(u.shown, "redis-sentinel://a:26379/my m");
+    rl_uri_fini(&u);
+    EXPECT_INT(rl_uri_parse(&u, "rediss-sentinel://a/m", &f), RLOCK_OK);
+    EXPECT(u.tls);
+    rl_uri_fini(&u);
+}
+
+BAD(sentinels_without_a_name, "redis-sentinel://a:1", 21)
+BAD(sentinels_with_an_empty_name, "redis-sentinel://a:1/", 21)
+BAD(a_sentinel_without_a_host, "redis-sentinel://a,/m", 20)
+BAD(a_sentinel_with_a_bad_port, "redis-sentinel://a,b:x/m", 22)
+BAD(too_many_sentinels, "redis-sentinel://a,b,c,d,e,f,g,h,i/m", 34)
+BAD(sentinels_with_a_bad_database, "redis-sentinel://a/m/x", 22)
+
 TEST(uri, of_a_server_with_tls)
 {
     rl_uri u;

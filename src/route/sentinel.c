@@ -1,0 +1,412 @@
+/*
+ * The thread's loop: connect to Sentinels that are not there, ask all at once
+ * if there is a reason, then poll what they say by themselves. A reason is a
+ * suspicion, a message that names our master, somebody who was not there
+ * before, and a minute without any.
+ *
+ * `mutex` guards what others look at: the master, what is known against it, the
+ * copies of descriptors. Everything else is the thread's. A Sentinel that hangs
+ * costs one asking RL_INFORMANT_US, and is then left alone for a while.
+ *
+ * While the trouble lasts, askings come 100 ms apart at first, then ever more
+ * rarely, up to 2 s, however many threads complain; a message is followed at
+ * once.
+ */
+#include "route/sentinel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/os.h"
+#include "base/random.h"
+#include "route/informant.h"
+#include "route/office.h"
+
+#define MOST 16
+
+#define FIRST_GAP_US (100 * 1000)
+#define LAST_GAP_US  (2000 * 1000)
+#define CALM_US      (5 * 1000 * 1000)
+#define ROUTINE_US   (60 * 1000 * 1000)
+
+/* Messages may point to it for as long as there are any. */
+typedef struct node_name {
+    struct node_name *next;
+    char text[];
+} node_name;
+
+struct rl_sentinels {
+    char *name, *user, *password;
+    const rl_tls *tls;
+    void (*changed)(void *arg, const rl_place *was, const rl_place *is,
+                    const char *name);
+    void *arg;
+    atomic_uint_fast64_t *refreshes;
+    rl_thread thread;
+    rl_signal signal;
+    rl_mutex mutex; /* guards what follows, */
+    rl_cond known;
+    rl_place master; /* nth 0: none yet */
+    rl_fault why;    /* there is none */
+    bool suspected, stopping;
+    int fd[2 * MOST]; /* -1: none; for a forked child */
+    /* up to here. */
+    rl_informant *at[MOST];
+    size_t count;
+    rl_office office;
+    int64_t asked_us, gap_us, routine_us;
+    node_name *names;
+    rl_sentinels *next_left_behind; /* in a forked child */
+};
+
+/* --- the Sentinels -------------------------------------------------------- */
+
+static bool is_listed(const rl_sentinels *s, const char *host, int port)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->at[i]->dialer.uri.port == port &&
+            strcmp(s->at[i]->host, host) == 0)
+            return true;
+    return false;
+}
+
+/* One more, if there is room. False: out of memory. */
+static bool add(rl_sentinels *s, const char *host, int port)
+{
+    if (s->count == MOST || is_listed(s, host, port) ||
+        strlen(host) >= RL_PLACE_HOST)
+        return true;
+    rl_informant *n = calloc(1, sizeof *n);
+    if (!n)
+        return false;
+    rl_informant_init(n, host, port, s->tls, s->user, s->password);
+    n->master = s->name;
+    s->at[s->count++] = n;
+    return true;
+}
+
+static void note_fds(rl_sentinels *s, size_t i, int ear, int mouth)
+{
+    rl_mutex_lock(&s->mutex);
+    s->fd[2 * i] = ear;
+    s->fd[2 * i + 1] = mouth;
+    rl_mutex_unlock(&s->mutex);
+}
+
+static void disconnect(rl_sentinels *s, size_t i)
+{
+    note_fds(s, i, -1, -1);
+    rl_informant_disconnect(s->at[i]);
+}
+
+/* For whoever asks in vain where the master is. */
+static void tell_why(rl_sentinels *s, rl_informant *n)
+{
+    if (!n->failed)
+        return;
+    n->failed = false;
+    rl_mutex_lock(&s->mutex);
+    rl_fault_set(&s->why, RLOCK_EIO, n->fault.sys_errno,
+                 "Sentinel %.60s:%d: %.110s", n->host, n->dialer.uri.port,
+                 n->fault.text);
+    rl_mutex_unlock(&s->mutex);
+}
+
+/* True: somebody is there who was not. */
+static bool connect_due(rl_sentinels *s)
+{
+    bool news = false;
+    for (size_t i = 0; i < s->count; i++) {
+        rl_informant *n = s->at[i];
+        if (n->mouth || n->next_us > rl_now_us())
+            continue;
+        if (rl_informant_connect(n)) {
+            note_fds(s, i, n->ear->io.fd, n->mouth->io.fd);
+            news = true;
+        }
+        tell_why(s, n);
+    }
+    return news;
+}
+
+/* --- questions ------------------------------------------------------------ */
+
+static void ask_all(rl_sentinels *s, const char *what)
+{
+    int64_t until_us = rl_now_us() + RL_INFORMANT_US;
+    for (size_t i = 0; i < s->count; i++)
+        rl_informant_ask(s->at[i], what);
+    for (size_t i = 0; i < s->count; i++) {
+        rl_informant *n = s->at[i];
+        rl_informant_await(n, until_us);
+        tell_why(s, n);
+        if (n->mouth && rl_conn_is_broken(n->mouth))
+            disconnect(s, i);
+    }
+}
+
+static const char *name_of(rl_sentinels *s, const rl_place *p)
+{
+    size_t size = sizeof "redis://[]:65535" + strlen(p->host);
+    node_name *n = malloc(sizeof *n + size);
+    if (!n)
+        return NULL;
+    snprintf(n->text, size,
+             strchr(p->host, ':') ? "redis://[%s]:%d" : "redis://%s:%d",
+             p->host, p->port);
+    n->next = s->names;
+    s->names = n;
+    return n->text;
+}
+
+static void take_over(rl_sentinels *s, const rl_place *now)
+{
+    rl_mutex_lock(&s->mutex);
+    s->master = *now;
+    rl_cond_wake_all(&s->known);
+    rl_mutex_unlock(&s->mutex);
+    s->changed(s->arg, &s->office.left, now, name_of(s, now));
+}
+
+static void judge(rl_sentinels *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const rl_informant *n = s->at[i];
+        rl_place said, now;
+        int64_t epoch;
+        if (n->answered && rl_office_read(&n->table, 0, &said, &epoch) &&
+            rl_office_hear(&s->office, &said, epoch, &now))
+            take_over(s, &now);
+    }
+}
+
+/* Each names the others. */
+static void learn(rl_sentinels *s)
+{
+    size_t count = s->count;
+    ask_all(s, "SENTINELS");
+    for (size_t i = 0; i < count; i++) {
+        const rl_table *t = &s->at[i]->table;
+        rl_place p;
+        for (size_t k = 1; s->at[i]->answered && k < t->count; k++)
+            if (t->cell[k].depth == 1 && rl_office_read(t, k, &p, NULL))
+                add(s, p.host, p.port);
+    }
+}
+
+/* --- the thread ----------------------------------------------------------- */
+
+/* Takes what they have said by themselves. */
+static bool was_named(rl_sentinels *s)
+{
+    bool named = false;
+    for (size_t i = 0; i < s->count; i++) {
+        named = named || s->at[i]->named;
+        s->at[i]->named = false;
+    }
+    return named;
+}
+
+/* Takes the suspicion, if there is one and it is time to ask. */
+static bool is_suspected(rl_sentinels *s, int64_t now_us)
+{
+    bool due = now_us >= s->asked_us + s->gap_us;
+    rl_mutex_lock(&s->mutex);
+    bool suspected = s->suspected && due;
+    s->suspected = s->suspected && !due;
+    rl_mutex_unlock(&s->mutex);
+    return suspected;
+}
+
+static void ask_if_due(rl_sentinels *s, int64_t now_us)
+{
+    bool named = was_named(s), routine = now_us >= s->routine_us;
+    if (!is_suspected(s, now_us) && !named && !routine)
+        return;
+    bool calm = named || now_us - s->asked_us > CALM_US;
+    s->gap_us =
+        calm ? FIRST_GAP_US : rl_jitter(rl_min(2 * s->gap_us, LAST_GAP_US));
+    s->asked_us = now_us;
+    atomic_fetch_add(s->refreshes, 1);
+    ask_all(s, "MASTER");
+    judge(s);
+    if (!routine)
+        return;
+    learn(s);
+    s->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
+}
+
+static int64_t next_us(rl_sentinels *s)
+{
+    int64_t next = s->routine_us;
+    rl_mutex_lock(&s->mutex);
+    if (s->suspected)
+        next = rl_min(next, s->asked_us + s->gap_us);
+    rl_mutex_unlock(&s->mutex);
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->at[i]->mouth)
+            next = rl_min(next, s->at[i]->next_us);
+    return next;
+}
+
+static void listen_to_all(rl_sentinels *s)
+{
+    struct pollfd p[1 + MOST] = {{.fd = s->signal.fd, .events = POLLIN}};
+    for (size_t i = 0; i < s->count; i++) {
+        const rl_conn *ear = s->at[i]->ear;
+        p[1 + i] = (struct pollfd){.fd = ear ? ear->io.fd : -1,
+                                   .events = ear ? rl_conn_events(ear) : 0};
+    }
+    if (poll(p, (nfds_t)(1 + s->count), rl_poll_ms(next_us(s))) <= 0)
+        return;
+    rl_signal_clear(&s->signal);
+    for (size_t i = 0; i < s->count; i++)
+        if (p[1 + i].revents && !rl_informant_listen(s->at[i]))
+            disconnect(s, i);
+}
+
+static bool is_stopping(rl_sentinels *s)
+{
+    rl_mutex_lock(&s->mutex);
+    bool stopping = s->stopping;
+    rl_mutex_unlock(&s->mutex);
+    return stopping;
+}
+
+static void *run(void *arg)
+{
+    rl_sentinels *s = arg;
+    while (!is_stopping(s)) {
+        bool news = connect_due(s);
+        int64_t now_us = rl_now_us();
+        if (news)
+            s->routine_us = now_us;
+        ask_if_due(s, now_us);
+        if (!is_stopping(s))
+            listen_to_all(s);
+    }
+    return NULL;
+}
+
+/* --- for others ----------------------------------------------------------- */
+
+rlock_status rl_sentinels_locate(void *arg, int64_t deadline_us, rl_place *out,
+                                 rl_fault *f)
+{
+    rl_sentinels *s = arg;
+    rl_mutex_lock(&s->mutex);
+    while (s->master.nth == 0 && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&s->known, &s->mutex, deadline_us);
+    *out = s->master;
+    if (out->nth == 0)
+        *f = s->why;
+    rl_mutex_unlock(&s->mutex);
+    return out->nth > 0 ? RLOCK_OK : f->status;
+}
+
+void rl_sentinels_suspect(rl_sentinels *s)
+{
+    rl_mutex_lock(&s->mutex);
+    bool told = s->suspected;
+    s->suspected = true;
+    rl_mutex_unlock(&s->mutex);
+    if (!told)
+        rl_signal_raise(&s->signal);
+}
+
+static bool copy(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+static bool init(rl_sentinels *s, const rl_sentinels_options *o)
+{
+    bool ok = copy(&s->name, o->uri->master) && copy(&s->user, o->user) &&
+              copy(&s->password, o->password) && rl_signal_init(&s->signal);
+    for (size_t i = 0; i < o->uri->sentinels && ok; i++)
+        ok = add(s, o->uri->sentinel[i].host, o->uri->sentinel[i].port);
+    return ok;
+}
+
+rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
+{
+    rl_sentinels *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->tls = o->tls;
+    s->changed = o->changed;
+    s->arg = o->arg;
+    s->refreshes = o->refreshes;
+    s->gap_us = FIRST_GAP_US;
+    s->signal = RL_SIGNAL_NONE;
+    rl_fault_set(&s->why, RLOCK_EIO, ETIMEDOUT,
+                 "no Sentinel has told where the master is");
+    rl_mutex_init(&s->mutex);
+    rl_cond_init(&s->known);
+    for (size_t i = 0; i < 2 * MOST; i++)
+        s->fd[i] = -1;
+    if (init(s, o))
+        return s;
+    rl_sentinels_free(s, false);
+    return NULL;
+}
+
+bool rl_sentinels_start(rl_sentinels *s)
+{
+    return rl_thread_start(&s->thread, "rlock-topology", run, s);
+}
+
+void rl_sentinels_stop(rl_sentinels *s)
+{
+    rl_mutex_lock(&s->mutex);
+    s->stopping = true;
+    rl_mutex_unlock(&s->mutex);
+    rl_signal_raise(&s->signal);
+    rl_thread_join(&s->thread);
+}
+
+/* In a child the thread's memory may be half-changed: it is left alone, where a
+   search for leaks finds it. */
+static void leave_behind(rl_sentinels *s)
+{
+    static _Atomic(rl_sentinels *) left_behind;
+    s->next_left_behind = atomic_exchange(&left_behind, s);
+    if (!rl_mutex_was_free(&s->mutex))
+        return;
+    for (size_t i = 0; i < 2 * MOST; i++)
+        if (s->fd[i] >= 0)
+            close(s->fd[i]);
+    rl_signal_fini(&s->signal);
+}
+
+void rl_sentinels_free(rl_sentinels *s, bool forked)
+{
+    if (!s)
+        return;
+    if (forked) {
+        leave_behind(s);
+        return;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        rl_informant_fini(s->at[i]);
+        free(s->at[i]);
+    }
+    while (s->names) {
+        node_name *n = s->names;
+        s->names = n->next;
+        free(n);
+    }
+    rl_signal_fini(&s->signal);
+    rl_cond_fini(&s->known);
+    rl_mutex_fini(&s->mutex);
+    free(s->name);
+    free(s->user);
+    free(s->password);
+    free(s);
+}

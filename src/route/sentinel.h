@@ -1,0 +1,47 @@
+/*
+ * Where the master is, as Sentinels tell: one thread, rlock-topology, that is
+ * connected to each of them, is told by them of each failover, and asks them
+ * whenever something is wrong with the master.
+ *
+ * Of what they say that counts which has the highest epoch, and never one lower
+ * than that of the master in use: a Sentinel that was cut off may still name
+ * one that has been replaced. They also name each other, so one that the
+ * program knows is enough to find the rest.
+ */
+#ifndef RL_ROUTE_SENTINEL_H
+#define RL_ROUTE_SENTINEL_H
+
+#include "net/dial.h"
+
+typedef struct rl_sentinels rl_sentinels;
+
+typedef struct rl_sentinels_options {
+    const rl_uri *uri;           /* names the master, and Sentinels */
+    const rl_tls *tls;           /* NULL: plain; stays */
+    const char *user, *password; /* what Sentinels want, or NULL */
+    /* On the thread, with no lock held: there is another master than before.
+       name: a URI of it, for messages; stays. NULL: out of memory. */
+    void (*changed)(void *arg, const rl_place *was, const rl_place *is,
+                    const char *name);
+    void *arg;
+    atomic_uint_fast64_t *refreshes; /* counts how often all were asked */
+} rl_sentinels_options;
+
+/* NULL: out of memory. */
+rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o);
+bool rl_sentinels_start(rl_sentinels *s); /* false: no thread */
+void rl_sentinels_stop(rl_sentinels *s);
+/* After that; or, forked, in a child that inherited it: closes descriptors. */
+void rl_sentinels_free(rl_sentinels *s, bool forked);
+
+/*
+ * The master's place; waits for it until the deadline. RLOCK_EIO: nobody knows
+ * it, as *f says. s is the rl_sentinels; see rl_dialer.locate.
+ */
+rlock_status rl_sentinels_locate(void *s, int64_t deadline_us, rl_place *out,
+                                 rl_fault *f);
+
+/* Something is wrong with the master: ask. Any thread; does not block. */
+void rl_sentinels_suspect(rl_sentinels *s);
+
+#endif

@@ -1,0 +1,269 @@
+#include "sentinels.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 5 };
+
+typedef struct one {
+    const char *password;
+    int port;
+    pid_t pid; /* 0: it is dead */
+    char conf[160], log[160];
+    redisContext *ctx;
+} one;
+
+struct sentinels {
+    char dir[128], uri[256], password[32];
+    int n;
+    one at[MOST];
+};
+
+/* --- a replica ------------------------------------------------------------ */
+
+/* WAIT is about what its own connection has written. */
+bool replica_follows(server *master)
+{
+    server_cmd(master, "SET rlock:test:replicates 1 PX 1000");
+    return server_int(master, "WAIT 1 100") >= 1;
+}
+
+server *replica_start(server *master)
+{
+    char args[64];
+    server_cmd(master, "CONFIG SET repl-diskless-sync-delay 0");
+    snprintf(args, sizeof args, "--replicaof 127.0.0.1 %d",
+             server_port(master));
+    server *replica = server_start_tcp(args);
+    EVENTUALLY(SOON, replica_follows(master));
+    return replica;
+}
+
+/* --- Sentinels ------------------------------------------------------------ */
+
+static int free_port(void)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
+    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    close(fd);
+    return ntohs(addr.sin_port);
+}
+
+static void configure(sentinels *s, one *o, const server *master)
+{
+    FILE *f = fopen(o->conf, "w");
+    EXPECT(f);
+    fprintf(f,
+            "port %d\nbind 127.0.0.1\ndir %s\n"
+            "sentinel monitor " SENTINELS_MASTER " 127.0.0.1 %d %d\n"
+            "sentinel down-after-milliseconds " SENTINELS_MASTER " 300\n"
+            "sentinel failover-timeout " SENTINELS_MASTER " 2000\n",
+            o->port, s->dir, server_port(master), s->n / 2 + 1);
+    if (*s->password)
+        fprintf(f, "requirepass %s\n", s->password);
+    fclose(f);
+}
+
+static void launch(one *o)
+{
+    const char *program = getenv("RLOCK_TEST_SERVER");
+    if (!program)
+        program = "redis-server";
+    o->pid = fork();
+    EXPECT(o->pid >= 0);
+    if (o->pid > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = open(o->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(fd, 1);
+    dup2(fd, 2);
+    execlp(program, program, o->conf, "--sentinel", (char *)NULL);
+    _exit(127);
+}
+
+/* NULL: it does not answer, or with an error. */
+static redisReply *ask(one *o, const char *command)
+{
+    struct timeval limit = {1, 0};
+    if (!o->ctx) {
+        o->ctx = redisConnectWithTimeout("127.0.0.1", o->port, limit);
+        if (o->ctx && !o->ctx->err && *o->password)
+            freeReplyObject(redisCommand(o->ctx, "AUTH %s", o->password));
+    }
+    redisReply *r =
+        o->ctx && !o->ctx->err ? redisCommand(o->ctx, command) : NULL;
+    if (!r && o->ctx) {
+        redisFree(o->ctx);
+        o->ctx = NULL;
+    }
+    if (r && r->type == REDIS_REPLY_ERROR) {
+        freeReplyObject(r);
+        r = NULL;
+    }
+    return r;
+}
+
+/* The value behind a name of "SENTINEL MASTER". */
+static long long value(one *o, const char *name)
+{
+    long long n = -1;
+    redisReply *r = ask(o, "SENTINEL MASTER " SENTINELS_MASTER);
+    for (size_t i = 0; r && i + 1 < r->elements; i += 2)
+        if (strcmp(r->element[i]->str, name) == 0)
+            n = atoll(r->element[i + 1]->str);
+    if (r)
+        freeReplyObject(r);
+    return n;
+}
+
+static bool says(one *o, const char *command)
+{
+    redisReply *r = ask(o, command);
+    bool ok = r != NULL;
+    if (r)
+        freeReplyObject(r);
+    return ok;
+}
+
+static bool is_ready(sentinels *s, one *o)
+{
+    return value(o, "num-other-sentinels") == s->n - 1 &&
+           value(o, "num-slaves") >= 1;
+}
+
+sentinels *sentinels_start(server *master, int n)
+{
+    return sentinels_start_guarded(master, n, "");
+}
+
+sentinels *sentinels_start_guarded(server *master, int n, const char *password)
+{
+    const char *tmp = getenv("TMPDIR");
+    sentinels *s = calloc(1, sizeof *s);
+    EXPECT(s && n <= MOST);
+    snprintf(s->dir, sizeof s->dir, "%.80s/rlock-sentinels-XXXXXX",
+             tmp ? tmp : "/tmp");
+    EXPECT(mkdtemp(s->dir));
+    s->n = n;
+    snprintf(s->password, sizeof s->password, "%s", password);
+    strcpy(s->uri, "redis-sentinel://");
+    for (int i = 0; i < n; i++) {
+        one *o = &s->at[i];
+        o->password = s->password;
+        o->port = free_port();
+        snprintf(o->conf, sizeof o->conf, "%s/%d.conf", s->dir, i);
+        snprintf(o->log, sizeof o->log, "%s/%d.log", s->dir, i);
+        configure(s, o, master);
+        launch(o);
+        snprintf(s->uri + strlen(s->uri), sizeof s->uri - strlen(s->uri),
+                 "%s127.0.0.1:%d", i ? "," : "", o->port);
+    }
+    strcat(s->uri, "/" SENTINELS_MASTER);
+    for (int i = 0; i < n; i++) {
+        EVENTUALLY(SOON, says(&s->at[i], "PING"));
+        says(&s->at[i], "SENTINEL DEBUG info-period 200 ping-period 100 "
+                        "ask-period 100 publish-period 100 "
+                        "min-link-reconnect-period 100");
+    }
+    for (int i = 0; i < n; i++)
+        EVENTUALLY(SOON, is_ready(s, &s->at[i]));
+    return s;
+}
+
+static void end(one *o)
+{
+    if (o->pid == 0)
+        return;
+    kill(o->pid, SIGKILL);
+    EXPECT_INT(waitpid(o->pid, NULL, 0), o->pid);
+    o->pid = 0;
+    if (o->ctx)
+        redisFree(o->ctx);
+    o->ctx = NULL;
+}
+
+void sentinels_stop(sentinels *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        end(&s->at[i]);
+        unlink(s->at[i].conf);
+        unlink(s->at[i].log);
+    }
+    rmdir(s->dir);
+    free(s);
+}
+
+const char *sentinels_uri(const sentinels *s)
+{
+    return s->uri;
+}
+
+int sentinels_port(const sentinels *s, int i)
+{
+    return s->at[i].port;
+}
+
+void sentinels_say(sentinels *s, int i, const char *command)
+{
+    EXPECT(says(&s->at[i], command));
+}
+
+void sentinels_kill(sentinels *s, int i)
+{
+    end(&s->at[i]);
+}
+
+void sentinels_pause(sentinels *s, int i)
+{
+    kill(s->at[i].pid, SIGSTOP);
+}
+
+static int naming(sentinels *s, int port)
+{
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        n += s->at[i].pid > 0 && value(&s->at[i], "port") == port;
+    return n;
+}
+
+void sentinels_await(sentinels *s, const server *master, int n)
+{
+    EVENTUALLY(SOON, naming(s, server_port(master)) >= n);
+}
+
+static int subscribers(one *o)
+{
+    redisReply *r = ask(o, "CLIENT LIST TYPE pubsub");
+    int n = 0;
+    for (const char *at = r && r->str ? r->str : "";
+         (at = strstr(at, "addr=")) != NULL; at++)
+        n++;
+    if (r)
+        freeReplyObject(r);
+    return n;
+}
+
+void sentinels_await_client(sentinels *s, int n)
+{
+    for (int i = 0; i < n; i++)
+        EVENTUALLY(SOON, subscribers(&s->at[i]) > 0);
+}
+
+/* Who says hello that often takes what is being promoted for a mistake, and
+   makes it a replica again, after four times that. */
+void sentinels_fail_over(sentinels *s)
+{
+    for (int i = 0; i < s->n; i++)
+        says(&s->at[i], "SENTINEL DEBUG publish-period 1000");
+    EVENTUALLY(SOON, says(&s->at[0], "SENTINEL FAILOVER " SENTINELS_MASTER));
+}

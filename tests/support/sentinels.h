@@ -1,0 +1,45 @@
+/*
+ * A master with its replica, and Sentinels that watch them: real processes,
+ * quick to notice and to fail over. The Sentinels are killed by the kernel when
+ * the test's process dies.
+ */
+#ifndef TEST_SUPPORT_SENTINELS_H
+#define TEST_SUPPORT_SENTINELS_H
+
+#include "server.h"
+
+/* What the Sentinels call the master. */
+#define SENTINELS_MASTER "main"
+
+typedef struct sentinels sentinels;
+
+/* A replica of the master that has all its data. */
+server *replica_start(server *master);
+
+/* Has a replica what is written now? */
+bool replica_follows(server *master);
+
+/*
+ * n of them (at most 5), who know each other and a replica.
+ */
+sentinels *sentinels_start(server *master, int n);
+/* The same; they want a password. */
+sentinels *sentinels_start_guarded(server *master, int n, const char *password);
+void sentinels_stop(sentinels *s);
+/* All of them, as a URI; valid until the stop. */
+const char *sentinels_uri(const sentinels *s);
+int sentinels_port(const sentinels *s, int i);
+
+/* A command, whose words are those between blanks; fails the test. */
+void sentinels_say(sentinels *s, int i, const char *command);
+void sentinels_kill(sentinels *s, int i);  /* SIGKILL */
+void sentinels_pause(sentinels *s, int i); /* SIGSTOP */
+
+/* Until so many of them name the server as the master. */
+void sentinels_await(sentinels *s, const server *master, int n);
+/* Until so many of them have a subscriber that is none of them. */
+void sentinels_await_client(sentinels *s, int n);
+/* Has the first one begin a failover now. */
+void sentinels_fail_over(sentinels *s);
+
+#endif
