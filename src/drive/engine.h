@@ -17,9 +17,9 @@
 typedef struct rl_engine {
     rl_core core;
     rl_source *source;
-    rl_sentinels *sentinels;    /* NULL: the URI says where the server is */
-    rl_shares shares;           /* of the source's connections */
-    rl_mutex starting;          /* held while threads are being started */
+    rl_sentinels *sentinels; /* NULL: the URI says where the server is */
+    rl_shares shares;        /* of the source's connections */
+    rl_mutex starting;       /* held while threads are being started */
     atomic_bool started;
     atomic_bool unchecked; /* a lazy client's server was never met */
     rl_connector connector;
