@@ -14,9 +14,15 @@ passed=0 failed=0
 # Whatever stops us before that is a failure, and is said so.
 trap 'echo "0 passed, 1 failed"' EXIT
 
-# What this system has of hiredis and libuuid, without the rest of its headers.
+# What this system has of hiredis, libuuid and OpenSSL, without the rest of its
+# headers; OpenSSL's lie in two folders, where there are several processors.
 copy_headers() {
     local header path
+    mkdir -p "$build/include/openssl"
+    printf '#include <openssl/%s.h>\n' ssl err x509v3 | cc -M -x c - |
+        tr ' \\' '\n\n' | grep '/openssl/[a-z0-9_]*[.]h$' | while read -r path; do
+        cp "$path" "$build/include/openssl"
+    done
     mkdir -p "$build/include"
     for header in hiredis/hiredis.h uuid/uuid.h; do
         path=$(echo "#include <$header>" | cc -M -x c - | tr ' \\' '\n\n' |
