@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rlock_config.h"
 #include "scene.h"
 #include "sentinels.h"
 
@@ -161,6 +162,33 @@ TEST(sentinel, what_is_asked_of_sentinels_needs_some)
     EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "sentinel_");
     EXPECT(!strstr(rlock_last_error()->message, "let-me-in"));
+}
+
+TEST(sentinel, with_tls_all_of_them_are_verified_and_a_failover_is_followed)
+{
+#ifndef RL_HAS_OPENSSL
+    SKIP("rlock was built without OpenSSL");
+#endif
+    authority *a = authority_new(), *other = authority_new();
+    fleet f = {.master = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT};
+    int port = secure_listen(f.master, a, "server", "no"), replicas_port;
+    f.replica = replica_start_secure(f.master, port, a, &replicas_port);
+    f.s = sentinels_start_secure(port, a);
+    f.opts.uri = sentinels_uri(f.s);
+    f.opts.tls_ca_file = authority_file(other, "ca");
+    rlock_client *cl;
+    EXPECT_STATUS(rlock_client_new(&f.opts, &cl), RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, "certificate is refused");
+    f.opts.tls_ca_file = authority_file(a, "ca");
+    scene one = scene_with(f.master, &f.opts);
+    server_kill(f.master);
+    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_INT(stats_of(one.cl).failovers, 1);
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    scene_leave(&one);
+    fleet_stop(&f);
+    authority_free(a);
+    authority_free(other);
 }
 
 /* --- failover ------------------------------------------------------------- */

@@ -21,7 +21,9 @@ typedef struct one {
 
 struct sentinels {
     char dir[128], uri[256], password[32];
-    int n;
+    int n, master_port;
+    const authority *a; /* for TLS, or NULL */
+    int secure_port;
     one at[MOST];
 };
 
@@ -45,6 +47,19 @@ server *replica_start(server *master)
     return replica;
 }
 
+server *replica_start_secure(server *master, int master_port,
+                             const authority *a, int *port)
+{
+    server *replica = server_start_tcp(NULL);
+    *port = secure_listen(replica, a, "server", "no");
+    server_cmd(master, "CONFIG SET repl-diskless-sync-delay 0");
+    server_cmd(master, "CONFIG SET tls-replication yes");
+    server_cmd(replica, "CONFIG SET tls-replication yes");
+    server_cmd(replica, "REPLICAOF 127.0.0.1 %d", master_port);
+    EVENTUALLY(SOON, replica_follows(master));
+    return replica;
+}
+
 /* --- Sentinels ------------------------------------------------------------ */
 
 static int free_port(void)
@@ -59,7 +74,16 @@ static int free_port(void)
     return ntohs(addr.sin_port);
 }
 
-static void configure(sentinels *s, one *o, const server *master)
+static void configure_tls(FILE *f, const sentinels *s)
+{
+    fprintf(f,
+            "tls-port %d\ntls-replication yes\ntls-auth-clients no\n"
+            "tls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\n",
+            s->secure_port, authority_file(s->a, "server"),
+            authority_file(s->a, "server.key"), authority_file(s->a, "ca"));
+}
+
+static void configure(sentinels *s, one *o)
 {
     FILE *f = fopen(o->conf, "w");
     EXPECT(f);
@@ -68,9 +92,11 @@ static void configure(sentinels *s, one *o, const server *master)
             "sentinel monitor " SENTINELS_MASTER " 127.0.0.1 %d %d\n"
             "sentinel down-after-milliseconds " SENTINELS_MASTER " 300\n"
             "sentinel failover-timeout " SENTINELS_MASTER " 2000\n",
-            o->port, s->dir, server_port(master), s->n / 2 + 1);
+            o->port, s->dir, s->master_port, s->n / 2 + 1);
     if (*s->password)
         fprintf(f, "requirepass %s\n", s->password);
+    if (s->a)
+        configure_tls(f, s);
     fclose(f);
 }
 
@@ -141,12 +167,7 @@ static bool is_ready(sentinels *s, one *o)
            value(o, "num-slaves") >= 1;
 }
 
-sentinels *sentinels_start(server *master, int n)
-{
-    return sentinels_start_guarded(master, n, "");
-}
-
-sentinels *sentinels_start_guarded(server *master, int n, const char *password)
+static sentinels *prepare(int master_port, int n)
 {
     const char *tmp = getenv("TMPDIR");
     sentinels *s = calloc(1, sizeof *s);
@@ -155,29 +176,58 @@ sentinels *sentinels_start_guarded(server *master, int n, const char *password)
              tmp ? tmp : "/tmp");
     EXPECT(mkdtemp(s->dir));
     s->n = n;
-    snprintf(s->password, sizeof s->password, "%s", password);
-    strcpy(s->uri, "redis-sentinel://");
-    for (int i = 0; i < n; i++) {
-        one *o = &s->at[i];
-        o->password = s->password;
-        o->port = free_port();
-        snprintf(o->conf, sizeof o->conf, "%s/%d.conf", s->dir, i);
-        snprintf(o->log, sizeof o->log, "%s/%d.log", s->dir, i);
-        configure(s, o, master);
-        launch(o);
-        snprintf(s->uri + strlen(s->uri), sizeof s->uri - strlen(s->uri),
-                 "%s127.0.0.1:%d", i ? "," : "", o->port);
-    }
+    s->master_port = master_port;
+    return s;
+}
+
+static void start_one(sentinels *s, int i)
+{
+    one *o = &s->at[i];
+    o->password = s->password;
+    o->port = free_port();
+    snprintf(o->conf, sizeof o->conf, "%s/%d.conf", s->dir, i);
+    snprintf(o->log, sizeof o->log, "%s/%d.log", s->dir, i);
+    configure(s, o);
+    launch(o);
+    snprintf(s->uri + strlen(s->uri), sizeof s->uri - strlen(s->uri),
+             "%s127.0.0.1:%d", i ? "," : "", s->a ? s->secure_port : o->port);
+}
+
+static sentinels *start_all(sentinels *s)
+{
+    snprintf(s->uri, sizeof s->uri, "redis%s-sentinel://", s->a ? "s" : "");
+    for (int i = 0; i < s->n; i++)
+        start_one(s, i);
     strcat(s->uri, "/" SENTINELS_MASTER);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < s->n; i++) {
         EVENTUALLY(SOON, says(&s->at[i], "PING"));
         says(&s->at[i], "SENTINEL DEBUG info-period 200 ping-period 100 "
                         "ask-period 100 publish-period 100 "
                         "min-link-reconnect-period 100");
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < s->n; i++)
         EVENTUALLY(SOON, is_ready(s, &s->at[i]));
     return s;
+}
+
+sentinels *sentinels_start(server *master, int n)
+{
+    return start_all(prepare(server_port(master), n));
+}
+
+sentinels *sentinels_start_guarded(server *master, int n, const char *password)
+{
+    sentinels *s = prepare(server_port(master), n);
+    snprintf(s->password, sizeof s->password, "%s", password);
+    return start_all(s);
+}
+
+sentinels *sentinels_start_secure(int master_port, const authority *a)
+{
+    sentinels *s = prepare(master_port, 1);
+    s->a = a;
+    s->secure_port = free_port();
+    return start_all(s);
 }
 
 static void end(one *o)

@@ -6,6 +6,7 @@
 #ifndef TEST_SUPPORT_SENTINELS_H
 #define TEST_SUPPORT_SENTINELS_H
 
+#include "secure.h"
 #include "server.h"
 
 /* What the Sentinels call the master. */
@@ -15,6 +16,9 @@ typedef struct sentinels sentinels;
 
 /* A replica of the master that has all its data. */
 server *replica_start(server *master);
+/* The same over TLS, by these ports; *port becomes the replica's. */
+server *replica_start_secure(server *master, int master_port,
+                             const authority *a, int *port);
 
 /* Has a replica what is written now? */
 bool replica_follows(server *master);
@@ -25,6 +29,8 @@ bool replica_follows(server *master);
 sentinels *sentinels_start(server *master, int n);
 /* The same; they want a password. */
 sentinels *sentinels_start_guarded(server *master, int n, const char *password);
+/* One that speaks TLS with all, and listens for it on a port of its own. */
+sentinels *sentinels_start_secure(int master_port, const authority *a);
 void sentinels_stop(sentinels *s);
 /* All of them, as a URI; valid until the stop. */
 const char *sentinels_uri(const sentinels *s);
