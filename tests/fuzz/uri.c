@@ -46,12 +46,40 @@ static size_t len_of(const char *text)
     return text ? strlen(text) : 0;
 }
 
+static char *put_endpoints(char *to, const rl_uri *u)
+{
+    for (size_t i = 0; i < u->sentinels; i++) {
+        to += sprintf(to, i ? "," : "");
+        to = put_escaped(to, u->sentinel[i].host);
+        to += sprintf(to, ":%d", u->sentinel[i].port);
+    }
+    to = put_escaped(to + sprintf(to, "/"), u->master);
+    return to + sprintf(to, "/%d", u->db);
+}
+
+static size_t room_for(const rl_uri *u)
+{
+    size_t len = len_of(u->user) + len_of(u->password) + len_of(u->host) +
+                 len_of(u->master);
+    for (size_t i = 0; i < u->sentinels; i++)
+        len += len_of(u->sentinel[i].host) + 8;
+    return 3 * len + 64;
+}
+
 static char *written(const rl_uri *u)
 {
-    char *text = malloc(
-        3 * (len_of(u->user) + len_of(u->password) + len_of(u->host)) + 64);
-    char *to = text + sprintf(text, u->local ? "unix://" : "redis://");
+    char *text = malloc(room_for(u));
+    char *to = text;
+    if (u->local)
+        to += sprintf(to, "unix://");
+    else
+        to += sprintf(to, "redis%s%s://", u->tls ? "s" : "",
+                      u->master ? "-sentinel" : "");
     to = put_login(to, u);
+    if (u->master) {
+        put_endpoints(to, u);
+        return text;
+    }
     if (u->local)
         to += sprintf(to, "/"); /* the path's own, which must be plain */
     to = put_escaped(to, u->host + u->local);
@@ -68,9 +96,14 @@ static void must_survive_writing(const rl_uri *u)
     rl_fault f;
     char *text = written(u);
     MUST(rl_uri_parse(&again, text, &f) == RLOCK_OK);
-    MUST(again.local == u->local && again.db == u->db && again.port == u->port);
+    MUST(again.local == u->local && again.db == u->db &&
+         again.port == u->port && again.tls == u->tls);
     MUST(same(again.user, u->user) && same(again.password, u->password) &&
          same(again.host, u->host) && same(again.shown, u->shown));
+    MUST(same(again.master, u->master) && again.sentinels == u->sentinels);
+    for (size_t i = 0; i < u->sentinels; i++)
+        MUST(same(again.sentinel[i].host, u->sentinel[i].host) &&
+             again.sentinel[i].port == u->sentinel[i].port);
     rl_uri_fini(&again);
     free(text);
 }
