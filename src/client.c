@@ -71,6 +71,7 @@ static void on_change(void *arg, const rl_place *was, const rl_place *is,
     rl_add(&e->core.stats.failovers, 1);
     snprintf(text, sizeof text, "%s:%d instead of %s:%d", is->host, is->port,
              was->host, was->port);
+    rl_rooms_look_all(&e->core.rooms);
     rl_notifier_failover(e, text);
 }
 

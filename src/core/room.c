@@ -389,13 +389,25 @@ static void look_again(rl_map_node *n, void *rooms) RL_UNCHECKED
                           RL_WAKE_LOOK);
 }
 
-void rl_rooms_hear(rl_rooms *r)
+static void look_locked(rl_rooms *r) RL_REQUIRES(&r->mutex)
 {
     ring it = {.why = RL_WAKE_LOOK};
-    rl_mutex_lock(&r->mutex);
-    atomic_store(&r->hears, true);
     rl_map_each(&r->map, look_again, r);
     rl_map_each(&r->listeners, wake_listener, &it);
+}
+
+void rl_rooms_look_all(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    look_locked(r);
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_hear(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    atomic_store(&r->hears, true);
+    look_locked(r);
     rl_mutex_unlock(&r->mutex);
 }
 

@@ -186,6 +186,9 @@ void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
                    rl_rooms_news_fn *went, void *arg);
 bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
+/* There is another server: all who ask are to ask again, now. */
+void rl_rooms_look_all(rl_rooms *r);
+
 /*
  * The doorbell is subscribed, or is so no more. When it begins, rings may have
  * been missed, so every front and listener looks again. `hears` is set under

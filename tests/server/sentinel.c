@@ -241,11 +241,15 @@ TEST(sentinel, fault_129_a_failover_is_an_event_that_names_both)
 TEST(sentinel, fault_129_an_acquire_waits_until_there_is_a_master)
 {
     fleet f = fleet_start(3);
+    int64_t named_ms, at_ms;
     scene one = scene_with(f.master, &f.opts);
     server_kill(f.master);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
-    EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
-    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    waiter *w = waiter_start(one.lk, SOON, RLOCK_WATCHDOG);
+    sentinels_await(f.s, f.replica, 2);
+    named_ms = test_now_ms();
+    EXPECT_INT(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT(at_ms - named_ms < 300 + SLACK_MS);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     scene_leave(&one);
     fleet_stop(&f);
 }
