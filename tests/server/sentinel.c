@@ -249,6 +249,7 @@ TEST(sentinel, fault_129_an_acquire_waits_until_there_is_a_master)
     named_ms = test_now_ms();
     EXPECT_INT(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT(at_ms - named_ms < 300 + SLACK_MS);
+    EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     scene_leave(&one);
     fleet_stop(&f);
