@@ -58,19 +58,25 @@ static rlock_status set_server(rl_dialer *d, const rlock_options *o,
 /* --- a master that Sentinels name ----------------------------------------- */
 
 /* On the thread rlock-topology. */
-static void on_change(void *arg, const rl_place *was, const rl_place *is,
-                      const char *name)
+static void on_leave(void *arg, uint64_t nth, const char *name)
 {
     rl_engine *e = arg;
-    char text[640];
     if (name)
         atomic_store(&e->core.node, name);
-    rl_source_forsake(e->source, is->nth);
-    if (was->nth == 0)
-        return;
+    rl_source_forsake(e->source, nth);
+}
+
+/* Likewise. Whoever sleeps because of the one before is woken. */
+static void on_failover(void *arg, const rl_place *was, const rl_place *is)
+{
+    rl_engine *e = arg;
+    char text[640], new[100], old[100];
     rl_add(&e->core.stats.failovers, 1);
-    snprintf(text, sizeof text, "%s:%d instead of %s:%d", is->host, is->port,
-             was->host, was->port);
+    rl_printable(new, sizeof new, is->host, strlen(is->host));
+    rl_printable(old, sizeof old, was->host, strlen(was->host));
+    snprintf(text, sizeof text, "%s:%d instead of %s:%d", new, is->port, old,
+             was->port);
+    rl_doorbell_hurry(e);
     rl_rooms_look_all(&e->core.rooms);
     rl_notifier_failover(e, text);
 }
@@ -88,7 +94,8 @@ static rlock_status make_sentinels(rl_engine *e, const rlock_options *o,
                                .tls = d->tls,
                                .user = o->sentinel_user,
                                .password = o->sentinel_password,
-                               .changed = on_change,
+                               .leave = on_leave,
+                               .failed_over = on_failover,
                                .arg = e,
                                .refreshes = &e->core.stats.refreshes};
     e->sentinels = rl_sentinels_new(&so);

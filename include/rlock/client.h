@@ -56,7 +56,9 @@ typedef enum rlock_event_type {
                                      the local deadline of its lease */
     RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
     RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
-    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels name another master */
+    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels name another master; told from
+                                     the first acquire on, several that come
+                                     together as one */
     /* On the thread that calls rlock_client_new(): */
     RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish */
 } rlock_event_type;

@@ -204,11 +204,26 @@ static void serve(rl_engine *e, rl_conn *c)
         rl_conn_time_out(c);
 }
 
-static void pause_for(rl_engine *e, int64_t us)
+/* True: there is no reason any more. */
+static bool pause_for(rl_engine *e, int64_t us)
 {
+    bool hurry = false;
     int64_t until_us = rl_now_us() + rl_jitter(us);
-    while (rl_now_us() < until_us && !is_stopping(e))
+    while (rl_now_us() < until_us && !is_stopping(e) && !hurry) {
         listen_to(e, NULL, until_us);
+        hurry = atomic_exchange(&e->doorbell.hurry, false);
+    }
+    return hurry;
+}
+
+void rl_doorbell_hurry(rl_engine *e)
+{
+    rl_doorbell *d = &e->doorbell;
+    atomic_store(&d->hurry, true);
+    rl_mutex_lock(&d->starting);
+    if (d->signal.fd >= 0)
+        rl_signal_raise(&d->signal);
+    rl_mutex_unlock(&d->starting);
 }
 
 /*
@@ -243,8 +258,8 @@ static void *run(void *arg)
             pause_us = FIRST_PAUSE_US;
             continue;
         }
-        pause_for(e, pause_us);
-        pause_us = rl_min(pause_us * 2, LAST_PAUSE_US);
+        pause_us = pause_for(e, pause_us) ? FIRST_PAUSE_US
+                                          : rl_min(pause_us * 2, LAST_PAUSE_US);
     }
     return NULL;
 }

@@ -23,6 +23,7 @@ struct rl_engine;
 
 typedef struct rl_doorbell {
     atomic_bool started, stopping;
+    atomic_bool hurry; /* what it pauses for may be over */
     rl_mutex starting; /* guards thread and signal while they are made */
     rl_thread thread;
     rl_signal signal; /* ends the thread's poll */
@@ -41,6 +42,9 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  */
 void rl_doorbell_start(struct rl_engine *e);
 void rl_doorbell_stop(struct rl_engine *e);
+
+/* There is another server: a pause ends. */
+void rl_doorbell_hurry(struct rl_engine *e);
 
 /*
  * Somebody has begun to wait for a name, or has ceased to: the thread looks

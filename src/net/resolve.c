@@ -106,7 +106,7 @@ static void finish(rl_resolver *r, rl_query *q, const rl_addresses *found)
     bool pending = r->pending == q;
     if (pending)
         r->pending = NULL;
-    if (found->count)
+    if (pending && found->count)
         r->last = *found;
     rl_mutex_unlock(&r->mutex);
     if (pending)

@@ -175,6 +175,9 @@ static rlock_status parse_sentinel(rl_uri *u, char *text, rl_fault *f)
     char *end = text + strcspn(text, "/?#");
     if (*end != '/' || !end[1] || end[1] == '/')
         return bad(u, end, "expected / and the master's name", f);
+    size_t len = strcspn(end + 1, "?#@");
+    if (end[1 + len])
+        return bad(u, end + 1 + len, "unexpected in the master's name", f);
     *end = '\0';
     u->master = end + 1;
     char *db = strchr(end + 1, '/');

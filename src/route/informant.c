@@ -9,17 +9,24 @@
 #define FIRST_PAUSE_US (100 * 1000)
 #define LAST_PAUSE_US  (2000 * 1000)
 
+/* Its connections have been of use. */
+#define LASTED_US (5 * 1000 * 1000)
+
+#define FIRST_PATIENCE_US (50 * 1000)
+#define LAST_PATIENCE_US  (1000 * 1000)
+
 void rl_informant_init(rl_informant *n, const char *host, int port,
                        const rl_tls *tls, const char *user,
                        const char *password)
 {
     n->pause_us = FIRST_PAUSE_US;
+    n->patience_us = FIRST_PATIENCE_US;
     strncpy(n->host, host, sizeof n->host - 1);
     rl_dialer_init(&n->dialer);
     n->dialer.uri = (rl_uri){
         .host = n->host, .port = port, .user = user, .password = password};
     n->dialer.tls = (rl_tls *)tls;
-    n->dialer.connect_timeout_ms = RL_INFORMANT_US / 1000;
+    n->dialer.connect_timeout_ms = LAST_PATIENCE_US / 1000;
 }
 
 void rl_informant_fini(rl_informant *n)
@@ -63,7 +70,7 @@ static bool subscribe(rl_informant *n)
 bool rl_informant_connect(rl_informant *n)
 {
     rl_fault f = {.status = RLOCK_EIO};
-    int64_t until_us = rl_now_us() + RL_INFORMANT_US;
+    int64_t until_us = rl_now_us() + n->patience_us;
     rlock_status s = rl_dial(&n->dialer, until_us, &n->mouth, &f);
     if (s == RLOCK_OK)
         s = rl_dial(&n->dialer, until_us, &n->ear, &f);
@@ -73,9 +80,12 @@ bool rl_informant_connect(rl_informant *n)
     }
     if (s != RLOCK_OK) {
         note(n, &f);
+        n->since_us = rl_now_us();
+        n->patience_us = rl_min(2 * n->patience_us, LAST_PATIENCE_US);
         rl_informant_disconnect(n);
         return false;
     }
+    n->since_us = rl_now_us();
     n->mouth->line.reply.table = &n->table;
     return true;
 }
@@ -85,6 +95,8 @@ void rl_informant_disconnect(rl_informant *n)
     rl_conn_free(n->ear);
     rl_conn_free(n->mouth);
     n->ear = n->mouth = NULL;
+    if (rl_now_us() - n->since_us > LASTED_US)
+        n->pause_us = FIRST_PAUSE_US;
     n->next_us = rl_now_us() + rl_jitter(n->pause_us);
     n->pause_us = rl_min(2 * n->pause_us, LAST_PAUSE_US);
 }
@@ -96,7 +108,6 @@ static void answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
     (void)now_us;
     n->over = true;
     n->answered = rl_reply_is(r, REDIS_REPLY_ARRAY);
-    n->pause_us = FIRST_PAUSE_US;
     if (n->answered)
         return;
     rl_fault_set(&f, RLOCK_EIO, 0, "unexpected answer");
@@ -130,10 +141,13 @@ void rl_informant_ask(rl_informant *n, const char *what)
     rl_conn_send(n->mouth);
 }
 
-void rl_informant_await(rl_informant *n, int64_t until_us)
+void rl_informant_serve(rl_informant *n, bool late)
 {
-    while (!n->over)
-        rl_conn_step(n->mouth, until_us);
+    if (n->over || (rl_conn_send(n->mouth) && rl_conn_receive(n->mouth) &&
+                    (n->over || !late)))
+        return;
+    if (!n->over)
+        rl_conn_time_out(n->mouth);
 }
 
 bool rl_informant_listen(rl_informant *n)

@@ -9,7 +9,7 @@
 #include "net/dial.h"
 #include "wire/table.h"
 
-/* How long one question may take, and one attempt to connect. */
+/* How long one question may take. */
 #define RL_INFORMANT_US (300 * 1000)
 
 typedef struct rl_informant {
@@ -19,6 +19,8 @@ typedef struct rl_informant {
     rl_conn *ear, *mouth; /* both or none */
     int64_t next_us;      /* when to connect, if it is not there */
     int64_t pause_us;     /* before that is tried again */
+    int64_t patience_us;  /* how long an attempt may take */
+    int64_t since_us;     /* when it was connected */
     bool named;           /* it has told of a failover of our master */
     rl_slot slot;         /* of a question */
     bool over, answered;  /* the question; with a list, in `table` */
@@ -33,15 +35,19 @@ void rl_informant_init(rl_informant *n, const char *host, int port,
                        const char *password);
 void rl_informant_fini(rl_informant *n);
 
-/* Blocks for RL_INFORMANT_US. False: it is not there; n->fault says why. */
+/*
+ * Blocks for a short time, which grows with each attempt that is in vain: of
+ * several that are silent none keeps the others waiting for long. False: it is
+ * not there; n->fault says why.
+ */
 bool rl_informant_connect(rl_informant *n);
-/* It is tried again after a pause, which grows until it has answered. */
+/* It is tried again after a pause, which grows until one has lasted. */
 void rl_informant_disconnect(rl_informant *n);
 
 /* "SENTINEL what master"; over at once, if it is not connected. */
 void rl_informant_ask(rl_informant *n, const char *what);
-/* Until it is over, or that time. */
-void rl_informant_await(rl_informant *n, int64_t until_us);
+/* Reads what it has answered; its time may be over. */
+void rl_informant_serve(rl_informant *n, bool late);
 
 /* Reads what it says by itself. False: it has gone. */
 bool rl_informant_listen(rl_informant *n);

@@ -95,33 +95,53 @@ static void pool_forsake(rl_source *s, uint64_t nth)
     rl_mutex_unlock(&p->mutex);
 }
 
-static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
-                              rl_fault *f)
+static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
+                         rl_fault *f)
 {
-    pool *p = pool_of(s);
-    rl_conn *c;
-    *out = NULL;
-    rlock_status status = rl_dial(&p->dialer, deadline_us, &c, f);
+    rl_source *s = &p->source;
+    rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
     if (status != RLOCK_OK) {
         trouble(s);
         return status;
     }
     int64_t until_us = rl_min(
         deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
-    if (s->on_open && !s->on_open(s->arg, c, until_us, f)) {
-        rl_conn_free(c);
-        return f->status;
-    }
-    *out = c;
+    if (!s->on_open || s->on_open(s->arg, *out, until_us, f))
+        return RLOCK_OK;
+    rl_conn_free(*out);
+    return f->status;
+}
+
+/* False: meanwhile the master is elsewhere; it is closed. */
+static bool list_opened(pool *p, rl_conn *c)
+{
     rl_mutex_lock(&p->mutex);
-    rl_list_add_first(&p->open, &c->open);
-    atomic_store(&c->forsaken, c->nth < p->nth);
-    bool replaces = p->broken > 0;
+    bool old = c->nth < p->nth;
+    bool replaces = !old && p->broken > 0;
+    if (!old)
+        rl_list_add_first(&p->open, &c->open);
     if (replaces)
         p->broken--;
     rl_mutex_unlock(&p->mutex);
-    if (replaces && s->on_reconnect)
-        s->on_reconnect(s->arg);
+    if (old)
+        rl_conn_free(c);
+    if (replaces && p->source.on_reconnect)
+        p->source.on_reconnect(p->source.arg);
+    return !old;
+}
+
+static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
+                              rl_fault *f)
+{
+    pool *p = pool_of(s);
+    rl_conn *c;
+    *out = NULL;
+    do {
+        rlock_status status = dial(p, deadline_us, &c, f);
+        if (status != RLOCK_OK)
+            return status;
+    } while (!list_opened(p, c));
+    *out = c;
     return RLOCK_OK;
 }
 
@@ -162,16 +182,12 @@ static void leave_place_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
         rl_list_add_first(&p->idle, &c->idle);
 }
 
-static void leave_place(pool *p)
+static void pool_leave_place(rl_source *s)
 {
+    pool *p = pool_of(s);
     rl_mutex_lock(&p->mutex);
     leave_place_locked(p, NULL);
     rl_mutex_unlock(&p->mutex);
-}
-
-static void pool_leave_place(rl_source *s)
-{
-    leave_place(pool_of(s));
 }
 
 static rl_places pool_places(rl_source *s)
@@ -244,7 +260,7 @@ static rlock_status open_in_place(pool *p, int64_t deadline_us, rl_conn **out,
     rlock_status status = pool_open(&p->source, deadline_us, out, f);
     if (status == RLOCK_OK)
         return status;
-    leave_place(p);
+    pool_leave_place(&p->source);
     /* Only rlock_client_new() can blame its caller's arguments. */
     if (status == RLOCK_EINVAL)
         status = f->status = RLOCK_EIO;
@@ -339,7 +355,7 @@ static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
     rl_mutex_unlock(&p->mutex);
     *out = c;
     if (come && !c)
-        leave_place(p);
+        pool_leave_place(&p->source);
     if (c && !(may_use(p, c) && is_usable(c, trouble_us))) {
         rl_source_give_back(s, c);
         *out = NULL;
@@ -394,7 +410,7 @@ static void pool_give_back(rl_source *s, rl_conn *c)
         rl_conn_time_out(c);
     if (rl_line_is_spent(&c->line)) {
         pool_close(s, c);
-        leave_place(p);
+        pool_leave_place(&p->source);
         return;
     }
     c->rested_us = rl_now_us();

@@ -43,8 +43,8 @@ typedef struct node_name {
 struct rl_sentinels {
     char *name, *user, *password;
     const rl_tls *tls;
-    void (*changed)(void *arg, const rl_place *was, const rl_place *is,
-                    const char *name);
+    void (*leave)(void *arg, uint64_t nth, const char *name);
+    void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
     void *arg;
     atomic_uint_fast64_t *refreshes;
     rl_thread thread;
@@ -59,6 +59,7 @@ struct rl_sentinels {
     rl_informant *at[MOST];
     size_t count;
     rl_office office;
+    bool news; /* somebody is there who was not */
     int64_t asked_us, gap_us, routine_us;
     node_name *names;
     rl_sentinels *next_left_behind; /* in a forked child */
@@ -117,72 +118,97 @@ static void tell_why(rl_sentinels *s, rl_informant *n)
     rl_mutex_unlock(&s->mutex);
 }
 
-/* True: somebody is there who was not. */
-static bool connect_due(rl_sentinels *s)
+/* To one at a time, for it may be silent: the others are heard in between. */
+static void connect_due(rl_sentinels *s)
 {
-    bool news = false;
-    for (size_t i = 0; i < s->count; i++) {
-        rl_informant *n = s->at[i];
-        if (n->mouth || n->next_us > rl_now_us())
-            continue;
-        if (rl_informant_connect(n)) {
-            note_fds(s, i, n->ear->io.fd, n->mouth->io.fd);
-            news = true;
-        }
-        tell_why(s, n);
+    size_t due = s->count;
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->at[i]->mouth && s->at[i]->next_us <= rl_now_us() &&
+            (due == s->count || s->at[i]->next_us < s->at[due]->next_us))
+            due = i;
+    if (due == s->count)
+        return;
+    rl_informant *n = s->at[due];
+    if (rl_informant_connect(n)) {
+        note_fds(s, due, n->ear->io.fd, n->mouth->io.fd);
+        s->news = true;
     }
-    return news;
+    tell_why(s, n);
 }
 
 /* --- questions ------------------------------------------------------------ */
 
+static void await_answers(rl_sentinels *s, int64_t until_us)
+{
+    struct pollfd p[MOST];
+    bool waiting = true;
+    while (waiting) {
+        bool late = rl_now_us() >= until_us;
+        waiting = false;
+        for (size_t i = 0; i < s->count; i++) {
+            rl_informant *n = s->at[i];
+            if (!n->over)
+                rl_informant_serve(n, late);
+            p[i] = (struct pollfd){.fd = n->over ? -1 : n->mouth->io.fd,
+                                   .events = POLLIN};
+            waiting = waiting || !n->over;
+        }
+        if (waiting)
+            poll(p, (nfds_t)s->count, rl_poll_ms(until_us));
+    }
+}
+
+/* At once; who does not answer is left alone for a while. */
 static void ask_all(rl_sentinels *s, const char *what)
 {
-    int64_t until_us = rl_now_us() + RL_INFORMANT_US;
     for (size_t i = 0; i < s->count; i++)
         rl_informant_ask(s->at[i], what);
+    await_answers(s, rl_now_us() + RL_INFORMANT_US);
     for (size_t i = 0; i < s->count; i++) {
-        rl_informant *n = s->at[i];
-        rl_informant_await(n, until_us);
-        tell_why(s, n);
-        if (n->mouth && rl_conn_is_broken(n->mouth))
+        tell_why(s, s->at[i]);
+        if (s->at[i]->mouth && rl_conn_is_broken(s->at[i]->mouth))
             disconnect(s, i);
     }
 }
 
 static const char *name_of(rl_sentinels *s, const rl_place *p)
 {
-    size_t size = sizeof "redis://[]:65535" + strlen(p->host);
+    char host[100];
+    size_t size = sizeof host + sizeof "rediss://[]:65535";
     node_name *n = malloc(sizeof *n + size);
     if (!n)
         return NULL;
-    snprintf(n->text, size,
-             strchr(p->host, ':') ? "redis://[%s]:%d" : "redis://%s:%d",
-             p->host, p->port);
+    rl_printable(host, sizeof host, p->host, strlen(p->host));
+    snprintf(n->text, size, strchr(host, ':') ? "%s://[%s]:%d" : "%s://%s:%d",
+             s->tls ? "rediss" : "redis", host, p->port);
     n->next = s->names;
     s->names = n;
     return n->text;
 }
 
-static void take_over(rl_sentinels *s, const rl_place *now)
+/* Nobody may dial the new one while the old one is still believed. */
+static void take_over(rl_sentinels *s, const rl_place *was)
 {
+    const rl_place *now = &s->office.master;
+    s->leave(s->arg, now->nth, name_of(s, now));
     rl_mutex_lock(&s->mutex);
     s->master = *now;
     rl_cond_wake_all(&s->known);
     rl_mutex_unlock(&s->mutex);
-    s->changed(s->arg, &s->office.left, now, name_of(s, now));
+    if (was->nth > 0)
+        s->failed_over(s->arg, was, now);
 }
 
 static void judge(rl_sentinels *s)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        const rl_informant *n = s->at[i];
-        rl_place said, now;
-        int64_t epoch;
-        if (n->answered && rl_office_read(&n->table, 0, &said, &epoch) &&
-            rl_office_hear(&s->office, &said, epoch, &now))
-            take_over(s, &now);
-    }
+    rl_statement said[MOST];
+    rl_place was = s->office.master;
+    size_t n = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->at[i]->answered && rl_office_read(&s->at[i]->table, &said[n]))
+            n++;
+    if (rl_office_judge(&s->office, said, n))
+        take_over(s, &was);
 }
 
 /* Each names the others. */
@@ -194,7 +220,7 @@ static void learn(rl_sentinels *s)
         const rl_table *t = &s->at[i]->table;
         rl_place p;
         for (size_t k = 1; s->at[i]->answered && k < t->count; k++)
-            if (t->cell[k].depth == 1 && rl_office_read(t, k, &p, NULL))
+            if (t->cell[k].depth == 1 && rl_office_read_place(t, k, &p))
                 add(s, p.host, p.port);
     }
 }
@@ -226,7 +252,8 @@ static bool is_suspected(rl_sentinels *s, int64_t now_us)
 static void ask_if_due(rl_sentinels *s, int64_t now_us)
 {
     bool named = was_named(s), routine = now_us >= s->routine_us;
-    if (!is_suspected(s, now_us) && !named && !routine)
+    bool news = s->news && now_us >= s->asked_us + s->gap_us;
+    if (!is_suspected(s, now_us) && !named && !routine && !news)
         return;
     bool calm = named || now_us - s->asked_us > CALM_US;
     s->gap_us =
@@ -235,8 +262,9 @@ static void ask_if_due(rl_sentinels *s, int64_t now_us)
     atomic_fetch_add(s->refreshes, 1);
     ask_all(s, "MASTER");
     judge(s);
-    if (!routine)
+    if (!routine && !news)
         return;
+    s->news = false;
     learn(s);
     s->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
 }
@@ -245,7 +273,7 @@ static int64_t next_us(rl_sentinels *s)
 {
     int64_t next = s->routine_us;
     rl_mutex_lock(&s->mutex);
-    if (s->suspected)
+    if (s->suspected || s->news)
         next = rl_min(next, s->asked_us + s->gap_us);
     rl_mutex_unlock(&s->mutex);
     for (size_t i = 0; i < s->count; i++)
@@ -282,11 +310,8 @@ static void *run(void *arg)
 {
     rl_sentinels *s = arg;
     while (!is_stopping(s)) {
-        bool news = connect_due(s);
-        int64_t now_us = rl_now_us();
-        if (news)
-            s->routine_us = now_us;
-        ask_if_due(s, now_us);
+        connect_due(s);
+        ask_if_due(s, rl_now_us());
         if (!is_stopping(s))
             listen_to_all(s);
     }
@@ -340,10 +365,13 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     if (!s)
         return NULL;
     s->tls = o->tls;
-    s->changed = o->changed;
+    s->leave = o->leave;
+    s->failed_over = o->failed_over;
     s->arg = o->arg;
     s->refreshes = o->refreshes;
     s->gap_us = FIRST_GAP_US;
+    s->routine_us = rl_now_us() + ROUTINE_US;
+    s->asked_us = -LAST_GAP_US;
     s->signal = RL_SIGNAL_NONE;
     rl_fault_set(&s->why, RLOCK_EIO, ETIMEDOUT,
                  "no Sentinel has told where the master is");

@@ -19,10 +19,12 @@ typedef struct rl_sentinels_options {
     const rl_uri *uri;           /* names the master, and Sentinels */
     const rl_tls *tls;           /* NULL: plain; stays */
     const char *user, *password; /* what Sentinels want, or NULL */
-    /* On the thread, with no lock held: there is another master than before.
-       name: a URI of it, for messages; stays. NULL: out of memory. */
-    void (*changed)(void *arg, const rl_place *was, const rl_place *is,
-                    const char *name);
+    /* On the thread, with no lock held: there is another master than before,
+       the nth, whom nobody is told of yet. name: a URI of it, for messages;
+       stays. NULL: out of memory. */
+    void (*leave)(void *arg, uint64_t nth, const char *name);
+    /* Likewise: now everybody is; it is not the first. */
+    void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
     void *arg;
     atomic_uint_fast64_t *refreshes; /* counts how often all were asked */
 } rl_sentinels_options;

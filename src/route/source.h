@@ -1,7 +1,6 @@
 /*
  * Where connections come from. Code above this header does not know whether
- * they lead to one server through a pool, or (one day) to a master that a
- * Sentinel names.
+ * they lead to one server, or to a master that Sentinels name.
  *
  * Borrowed connections are for a short exchange; there is a limit to how many
  * are out at a time, and who waits for one is served in the order of coming.

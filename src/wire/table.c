@@ -4,9 +4,9 @@
 
 rl_cell *rl_table_add(rl_table *t, int type, int depth)
 {
-    if (t->count == RL_TABLE_CELLS || depth > RL_TABLE_DEPTH)
+    if (depth > RL_TABLE_DEPTH)
         return NULL;
-    rl_cell *c = &t->cell[t->count++];
+    rl_cell *c = t->count < RL_TABLE_CELLS ? &t->cell[t->count++] : &t->beyond;
     *c = (rl_cell){.type = type, .depth = depth};
     return c;
 }
@@ -14,10 +14,9 @@ rl_cell *rl_table_add(rl_table *t, int type, int depth)
 rl_cell *rl_table_add_text(rl_table *t, int type, int depth, const char *text,
                            size_t len)
 {
-    rl_cell *c =
-        len < RL_TABLE_TEXT - t->used ? rl_table_add(t, type, depth) : NULL;
-    if (!c)
-        return NULL;
+    rl_cell *c = rl_table_add(t, type, depth);
+    if (!c || c == &t->beyond || len >= RL_TABLE_TEXT - t->used)
+        return c;
     char *at = t->text + t->used;
     memcpy(at, text, len);
     at[len] = '\0';

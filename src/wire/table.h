@@ -1,8 +1,8 @@
 /*
  * A reply of any shape, for the few questions whose answers are larger than
  * rl_reply: what Sentinels tell. Its cells lie in the order in which they come,
- * an array before what is in it. It is bounded: a reply beyond that is refused,
- * and its connection fails.
+ * an array before what is in it. It is bounded: what comes beyond that is left
+ * out; only what is nested too deeply is refused, and its connection fails.
  */
 #ifndef RL_WIRE_TABLE_H
 #define RL_WIRE_TABLE_H
@@ -24,11 +24,12 @@ typedef struct rl_cell {
 
 typedef struct rl_table {
     size_t count, used;
+    rl_cell beyond; /* gets what is left out */
     rl_cell cell[RL_TABLE_CELLS];
     char text[RL_TABLE_TEXT];
 } rl_table;
 
-/* The next cell; NULL: the table is full, or that is nested too deeply. */
+/* The next cell; NULL: that is nested too deeply. */
 rl_cell *rl_table_add(rl_table *t, int type, int depth);
 /* The same with a text. */
 rl_cell *rl_table_add_text(rl_table *t, int type, int depth, const char *text,

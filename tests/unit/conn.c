@@ -385,3 +385,21 @@ TEST(conn, closes_its_socket_when_there_is_no_memory_for_it)
     EXPECT_INT(fcntl(fds[0], F_GETFD), -1);
     close(fds[1]);
 }
+
+/* It lies in the socket already when the master is found to be elsewhere. */
+TEST(conn, what_a_forsaken_server_has_said_is_not_believed)
+{
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    rl_reply r;
+    rl_fault f;
+    say(peer, "+OK\r\n");
+    atomic_store(&c->forsaken, true);
+    EXPECT_INT(rl_conn_ask(c, rl_after_ms(rl_now_us(), SOON), &r, &f, 1,
+                           (const char *[]){"PING"}),
+               RLOCK_EIO);
+    EXPECT_CONTAINS(f.text, "not the master any more");
+    EXPECT(rl_conn_is_outdated(c, 0));
+    rl_conn_free(c);
+    close(peer);
+}

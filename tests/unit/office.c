@@ -3,72 +3,108 @@
 
 #include "test.h"
 
-static rl_place at(int port)
+static rl_statement says(int port, int64_t epoch)
 {
-    return (rl_place){.host = "10.0.0.1", .port = port};
+    return (rl_statement){.place = {.host = "10.0.0.1", .port = port},
+                          .epoch = epoch};
 }
 
-/* The port of the master in office after that was said. */
-static int after(rl_office *o, int port, int64_t epoch)
+/* It leads a failover that is in progress. */
+static rl_statement leads(int port, int64_t epoch)
 {
-    rl_place said = at(port), now;
-    rl_office_hear(o, &said, epoch, &now);
+    rl_statement s = says(port, epoch);
+    s.passing = true;
+    return s;
+}
+
+/* The port of the master in office after one asking. */
+#define AFTER(o, ...)                                                          \
+    after(o, (rl_statement[]){__VA_ARGS__},                                    \
+          sizeof((rl_statement[]){__VA_ARGS__}) / sizeof(rl_statement))
+
+static int after(rl_office *o, const rl_statement *said, size_t n)
+{
+    uint64_t nth = o->master.nth;
+    bool changed = rl_office_judge(o, said, n);
+    EXPECT_INT(o->master.nth, nth + changed);
     return o->master.port;
 }
 
 TEST(office, the_first_that_is_named_takes_it)
 {
     rl_office o = {0};
-    rl_place said = at(1), now;
-    EXPECT(rl_office_hear(&o, &said, 7, &now));
-    EXPECT(now.nth == 1 && now.port == 1);
+    EXPECT_INT(AFTER(&o, says(1, 7)), 1);
+    EXPECT_INT(o.master.nth, 1);
 }
 
 TEST(office, a_higher_epoch_counts)
 {
     rl_office o = {0};
-    EXPECT_INT(after(&o, 1, 7), 1);
-    EXPECT_INT(after(&o, 2, 8), 2);
+    EXPECT_INT(AFTER(&o, says(1, 7)), 1);
+    EXPECT_INT(AFTER(&o, says(2, 8)), 2);
     EXPECT_INT(o.master.nth, 2);
-    EXPECT_INT(o.left.port, 1);
 }
 
 TEST(office, a_lower_epoch_does_not)
 {
     rl_office o = {0};
-    after(&o, 1, 7);
-    EXPECT_INT(after(&o, 2, 6), 1);
+    AFTER(&o, says(1, 7));
+    EXPECT_INT(AFTER(&o, says(2, 6)), 1);
     EXPECT_INT(o.master.nth, 1);
+}
+
+TEST(office, one_that_is_stale_is_no_change_wherever_it_stands)
+{
+    rl_office o = {0}, p = {0};
+    EXPECT_INT(AFTER(&o, says(1, 1), says(2, 2), says(2, 2)), 2);
+    EXPECT_INT(AFTER(&p, says(2, 2), says(2, 2), says(1, 1)), 2);
+    EXPECT(o.master.nth == 1 && p.master.nth == 1);
 }
 
 TEST(office, the_same_master_is_no_change)
 {
     rl_office o = {0};
-    rl_place said = at(1), now;
-    after(&o, 1, 7);
-    EXPECT(!rl_office_hear(&o, &said, 9, &now));
-    EXPECT_INT(o.epoch, 9);
+    AFTER(&o, says(1, 7));
+    EXPECT_INT(AFTER(&o, says(1, 9)), 1);
+    EXPECT(o.master.nth == 1 && o.epoch == 9);
 }
 
 /* The leader of a failover has the epoch before it has the address. */
-TEST(office, with_the_same_epoch_the_address_that_was_not_left_counts)
+TEST(office, the_leader_of_a_failover_does_not_count_against_the_others)
 {
     rl_office o = {0};
-    after(&o, 1, 7);
-    EXPECT_INT(after(&o, 1, 8), 1);
-    EXPECT_INT(after(&o, 2, 8), 2);
-    EXPECT_INT(after(&o, 1, 8), 2);
-    EXPECT_INT(after(&o, 2, 8), 2);
+    AFTER(&o, says(1, 7));
+    EXPECT_INT(AFTER(&o, leads(1, 8), says(1, 7), says(1, 7)), 1);
+    EXPECT_INT(AFTER(&o, leads(1, 8), says(2, 8), says(1, 7)), 2);
+    EXPECT_INT(AFTER(&o, leads(1, 8)), 2);
+    EXPECT_INT(AFTER(&o, says(2, 8), says(2, 8), leads(1, 8)), 2);
     EXPECT_INT(o.master.nth, 2);
 }
 
-TEST(office, one_that_was_left_comes_back_by_a_higher_epoch)
+TEST(office, who_comes_during_a_failover_ends_up_with_the_new_master)
+{
+    rl_office o = {0}, p = {0};
+    EXPECT_INT(AFTER(&o, leads(1, 2), says(2, 2)), 2);
+    EXPECT_INT(AFTER(&p, leads(1, 2)), 1);
+    EXPECT_INT(AFTER(&p, leads(1, 2), says(2, 2)), 2);
+    EXPECT_INT(AFTER(&p, says(2, 2), says(2, 2)), 2);
+}
+
+TEST(office, one_that_was_left_comes_back)
 {
     rl_office o = {0};
-    after(&o, 1, 7);
-    after(&o, 2, 8);
-    EXPECT_INT(after(&o, 1, 9), 1);
+    AFTER(&o, says(1, 1));
+    AFTER(&o, says(2, 2));
+    EXPECT_INT(AFTER(&o, leads(2, 3)), 2);
+    EXPECT_INT(AFTER(&o, leads(2, 3), says(1, 3)), 1);
+    EXPECT_INT(AFTER(&o, says(1, 3), says(1, 3)), 1);
     EXPECT_INT(o.master.nth, 3);
+}
+
+TEST(office, of_two_that_are_settled_the_one_that_more_of_them_say)
+{
+    rl_office o = {0};
+    EXPECT_INT(AFTER(&o, says(1, 2), says(2, 2), says(2, 2)), 2);
 }
 
 /* --- what they say -------------------------------------------------------- */
@@ -84,34 +120,35 @@ static rl_table list(size_t n, const char *const *words)
 }
 
 static bool reads(const char *ip, const char *port, const char *epoch,
-                  rl_place *p, int64_t *e)
+                  const char *flags, rl_statement *s)
 {
-    const char *const words[] = {"ip", ip, "port", port, "config-epoch", epoch};
+    const char *const words[] = {"ip",           ip,    "port",  port,
+                                 "config-epoch", epoch, "flags", flags};
     static rl_table t;
-    t = list(6, words);
-    return rl_office_read(&t, 0, p, e);
+    t = list(8, words);
+    return rl_office_read(&t, s);
 }
 
-TEST(office, reads_a_place_and_its_epoch)
+TEST(office, reads_a_place_its_epoch_and_whether_it_is_passing)
 {
-    rl_place p;
-    int64_t epoch;
-    EXPECT(reads("10.0.0.9", "6379", "12", &p, &epoch));
-    EXPECT_STR(p.host, "10.0.0.9");
-    EXPECT(p.port == 6379 && epoch == 12);
+    rl_statement s;
+    EXPECT(reads("10.0.0.9", "6379", "12", "master", &s));
+    EXPECT_STR(s.place.host, "10.0.0.9");
+    EXPECT(s.place.port == 6379 && s.epoch == 12 && !s.passing);
+    EXPECT(reads("h", "1", "0", "o_down,master,failover_in_progress", &s));
+    EXPECT(s.passing);
 }
 
 TEST(office, refuses_what_is_no_place)
 {
-    rl_place p;
-    int64_t epoch;
-    EXPECT(!reads("", "6379", "1", &p, &epoch));
-    EXPECT(!reads("h", "0", "1", &p, &epoch));
-    EXPECT(!reads("h", "65536", "1", &p, &epoch));
-    EXPECT(!reads("h", "-1", "1", &p, &epoch));
-    EXPECT(!reads("h", "12x", "1", &p, &epoch));
-    EXPECT(!reads("h", "12", "", &p, &epoch));
-    EXPECT(!reads("h", "12", "99999999999999999999x", &p, &epoch));
+    rl_statement s;
+    EXPECT(!reads("", "6379", "1", "", &s));
+    EXPECT(!reads("h", "0", "1", "", &s));
+    EXPECT(!reads("h", "65536", "1", "", &s));
+    EXPECT(!reads("h", "-1", "1", "", &s));
+    EXPECT(!reads("h", "12x", "1", "", &s));
+    EXPECT(!reads("h", "12", "", "", &s));
+    EXPECT(!reads("h", "12", "99999999999999999999", "", &s));
 }
 
 TEST(office, a_list_without_an_end_is_read_no_further)
@@ -120,5 +157,5 @@ TEST(office, a_list_without_an_end_is_read_no_further)
     static rl_table t;
     rl_place p;
     t = list(3, words);
-    EXPECT(!rl_office_read(&t, 0, &p, NULL));
+    EXPECT(!rl_office_read_place(&t, 0, &p));
 }

@@ -205,6 +205,7 @@ BAD(sentinels_without_a_name, "redis-sentinel://a:1", 21)
 BAD(sentinels_with_an_empty_name, "redis-sentinel://a:1/", 21)
 BAD(a_sentinel_without_a_host, "redis-sentinel://a,/m", 20)
 BAD(a_sentinel_with_a_bad_port, "redis-sentinel://a,b:x/m", 22)
+BAD(sentinels_with_an_option, "redis-sentinel://a/m?db=1", 21)
 BAD(too_many_sentinels, "redis-sentinel://a,b,c,d,e,f,g,h,i/m", 34)
 BAD(sentinels_with_a_bad_database, "redis-sentinel://a/m/x", 22)
 
