@@ -14,3 +14,9 @@ bool rl_options_read(void *to, size_t size, const void *from)
     memcpy(to, from, given);
     return true;
 }
+
+bool rl_options_copy(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}

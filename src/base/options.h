@@ -14,4 +14,7 @@
  */
 bool rl_options_read(void *to, size_t size, const void *from);
 
+/* A string that the caller need not keep; NULL stays NULL. False: no memory. */
+bool rl_options_copy(char **to, const char *from);
+
 #endif

@@ -41,7 +41,10 @@ void rl_conn_time_out(rl_conn *c)
 
 ssize_t rl_conn_read(rl_conn *c, char *bytes, size_t room, rl_fault *f)
 {
+    c->io.again = false;
     ssize_t n = c->io.ops->read(&c->io, bytes, room, f);
+    /* A whole buffer: more may wait inside. */
+    c->io.again = c->io.again || n == (ssize_t)room;
     if (!atomic_load(&c->forsaken))
         return n;
     rl_fault_set(f, RLOCK_EIO, 0, "this server is not the master any more");
@@ -99,8 +102,7 @@ bool rl_conn_receive(rl_conn *c)
             rl_conn_break(c, &f);
         else if (n > 0)
             feed(c, bytes, (size_t)n);
-        /* A whole buffer: more may wait inside, where poll does not see it. */
-    } while (n == (ssize_t)sizeof bytes || (n > 0 && c->io.again));
+    } while (n > 0 && c->io.again);
     return !c->line.failed;
 }
 

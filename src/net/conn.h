@@ -57,7 +57,10 @@ static inline bool rl_conn_is_outdated(const rl_conn *c, int64_t now_us)
     return now_us >= c->expires_us || atomic_load(&c->forsaken);
 }
 
-/* What its transport reads, unless that is not to be believed any more. */
+/*
+ * What its transport reads, unless that is not to be believed any more. Then
+ * io.again: read on, for poll may not tell of the rest.
+ */
 ssize_t rl_conn_read(rl_conn *c, char *bytes, size_t room, rl_fault *f);
 
 /* Sends what the kernel takes now. False: it is broken, as c->line says. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "wire/error.h"
 
 typedef struct login {
@@ -47,18 +48,12 @@ static void login_fini(login *l)
     wipe(l->password);
 }
 
-static bool copy(char **to, const char *from)
-{
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
 static rlock_status set(login *l, const char *user, const char *password,
                         rl_fault *f)
 {
     *l = (login){.expires_us = RL_NEVER};
-    bool whole = copy(&l->user, user);
-    whole = copy(&l->password, password) && whole;
+    bool whole = rl_options_copy(&l->user, user);
+    whole = rl_options_copy(&l->password, password) && whole;
     return whole ? RLOCK_OK : rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
 }
 

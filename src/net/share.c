@@ -158,9 +158,7 @@ static bool receive(void *arg)
     do {
         n = rl_conn_read(h->conn, bytes, sizeof bytes, &f);
         came = came || n != 0;
-        /* A whole buffer: more may wait inside, where poll does not see it. */
-    } while (n != 0 && feed(h, bytes, n, &f) &&
-             (n == (ssize_t)sizeof bytes || h->conn->io.again));
+    } while (n != 0 && feed(h, bytes, n, &f) && h->conn->io.again);
     return came;
 }
 

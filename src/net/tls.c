@@ -5,6 +5,8 @@
  * terminal. The last word is the program's, by tls_setup.
  */
 #include "net/tls.h"
+
+#include "base/options.h"
 #include "rlock_config.h"
 
 #ifdef RL_HAS_OPENSSL
@@ -106,9 +108,8 @@ static rlock_status set_up(SSL_CTX *ctx, const rlock_options *o, rl_fault *f)
 static rlock_status make(const rlock_options *o, rl_tls *t, rl_fault *f)
 {
     t->checks_name = o->tls_verify == RLOCK_TLS_VERIFY_FULL;
-    t->server_name = o->tls_server_name ? strdup(o->tls_server_name) : NULL;
     t->ctx = SSL_CTX_new(TLS_client_method());
-    if (!t->ctx || (o->tls_server_name && !t->server_name))
+    if (!rl_options_copy(&t->server_name, o->tls_server_name) || !t->ctx)
         return no_memory(f);
     return set_up(t->ctx, o, f);
 }

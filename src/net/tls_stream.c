@@ -220,7 +220,7 @@ static ssize_t tls_read(rl_transport *t, char *bytes, size_t room, rl_fault *f)
     bool ended = n < (ssize_t)room && !may_retry(s);
     /* An end behind data is told by the next read, which poll knows nothing of.
      */
-    t->again = n > 0 && (ended || n == (ssize_t)room);
+    t->again = n > 0 && ended;
     if (n == 0 && ended) {
         broken(s, "no reply", f);
         n = -1;

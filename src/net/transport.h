@@ -27,7 +27,7 @@ struct rl_transport {
     const rl_transport_ops *ops;
     int fd;
     bool holds; /* bytes that were taken and not sent yet: write on */
-    bool again; /* what there is more, poll does not see: read on */
+    bool again; /* after a read: poll does not see what there is more */
     struct redisContext *context; /* owned; NULL: the socket is ours alone */
     struct rl_tls_stream *tls;    /* owned; or NULL */
 };

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/os.h"
 #include "base/random.h"
 #include "route/informant.h"
@@ -344,16 +345,12 @@ void rl_sentinels_suspect(rl_sentinels *s)
         rl_signal_raise(&s->signal);
 }
 
-static bool copy(char **to, const char *from)
-{
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
 static bool init(rl_sentinels *s, const rl_sentinels_options *o)
 {
-    bool ok = copy(&s->name, o->uri->master) && copy(&s->user, o->user) &&
-              copy(&s->password, o->password) && rl_signal_init(&s->signal);
+    bool ok = rl_options_copy(&s->name, o->uri->master) &&
+              rl_options_copy(&s->user, o->user) &&
+              rl_options_copy(&s->password, o->password) &&
+              rl_signal_init(&s->signal);
     for (size_t i = 0; i < o->uri->sentinels && ok; i++)
         ok = add(s, o->uri->sentinel[i].host, o->uri->sentinel[i].port);
     return ok;

@@ -2,9 +2,6 @@
  * redis-sentinel://: a master that Sentinels name, its failovers, and Sentinels
  * that are dead, late, or of another opinion. All of them are real.
  */
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "rlock_config.h"
 #include "scene.h"
 #include "sentinels.h"
@@ -386,15 +383,7 @@ TEST(sentinel, fault_084_a_child_that_frees_the_client_leaves_sentinels_alone)
     fleet f = fleet_start(1);
     scene one = scene_with(f.master, &f.opts);
     sentinels_await_client(f.s, 1);
-    pid_t child = fork();
-    if (child == 0) {
-        rlock_free(one.lk);
-        rlock_client_free(one.cl);
-        _exit(0);
-    }
-    int status;
-    EXPECT_INT(waitpid(child, &status, 0), child);
-    EXPECT_INT(status, 0);
+    scene_free_in_child(&one);
     server_kill(f.master);
     EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).failovers, 1);

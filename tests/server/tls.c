@@ -3,9 +3,6 @@
  * kind. What a server cannot prove is said in words, within the deadline, and
  * no byte goes to it in the clear.
  */
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "rlock_config.h"
 #include "scene.h"
 #include "secure.h"
@@ -412,15 +409,7 @@ TEST(tls, fault_084_a_childs_end_says_nothing_on_the_parents_streams)
     s.opts.watchdog_lease_ms = BRISK_MS;
     scene one = scene_with(s.sv, &s.opts);
     EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
-    pid_t child = fork();
-    if (child == 0) {
-        rlock_free(one.lk);
-        rlock_client_free(one.cl);
-        _exit(0);
-    }
-    int status;
-    EXPECT_INT(waitpid(child, &status, 0), child);
-    EXPECT_INT(status, 0);
+    scene_free_in_child(&one);
     watch_renewals(one.cl, 2);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).reconnects, 0);

@@ -78,6 +78,18 @@ void scene_free_client(scene *s)
     s->cl = NULL;
 }
 
+void scene_free_in_child(scene *s)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        scene_free_client(s);
+        _exit(0);
+    }
+    EXPECT_INT(waitpid(child, &status, 0), child);
+    EXPECT_INT(status, 0);
+}
+
 void scene_leave(scene *s)
 {
     if (s->cl || s->lk)

@@ -39,7 +39,9 @@ scene scene_held_proxied(int64_t lease_ms, int64_t timeout_ms);
    goes with scene_stop(), or stays after scene_leave(). */
 scene scene_with(server *sv, const rlock_options *opts);
 void scene_free_client(scene *s); /* and the lock */
-void scene_leave(scene *s);       /* and the events */
+/* A forked child frees its copies of both, and ends well. */
+void scene_free_in_child(scene *s);
+void scene_leave(scene *s); /* and the events */
 void scene_stop(scene *s);
 
 /* A client that cannot connect, and says so after how many ms. */

@@ -1,8 +1,5 @@
 #include "secure.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,23 +90,11 @@ static bool sets(server *sv, const char *option, const char *value)
     return r->type == REDIS_REPLY_STATUS;
 }
 
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
-    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-    close(fd);
-    return ntohs(addr.sin_port);
-}
-
 /* Another program may take it first; then it is another one. */
 static bool listens(server *sv, int *port)
 {
     char text[8];
-    *port = free_port();
+    *port = server_free_port();
     snprintf(text, sizeof text, "%d", *port);
     return sets(sv, "tls-port", text);
 }

@@ -1,12 +1,9 @@
 #include "sentinels.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,18 +59,6 @@ server *replica_start_secure(server *master, int master_port,
 }
 
 /* --- Sentinels ------------------------------------------------------------ */
-
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
-    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-    close(fd);
-    return ntohs(addr.sin_port);
-}
 
 static void configure_tls(FILE *f, const sentinels *s)
 {
@@ -185,7 +170,7 @@ static void start_one(sentinels *s, int i)
 {
     one *o = &s->at[i];
     o->password = s->password;
-    o->port = free_port();
+    o->port = server_free_port();
     snprintf(o->conf, sizeof o->conf, "%s/%d.conf", s->dir, i);
     snprintf(o->log, sizeof o->log, "%s/%d.log", s->dir, i);
     configure(s, o);
@@ -229,7 +214,7 @@ sentinels *sentinels_start_secure(int master_port, const authority *a)
 {
     sentinels *s = prepare(master_port, 1);
     s->a = a;
-    s->secure_port = free_port();
+    s->secure_port = server_free_port();
     return start_all(s);
 }
 

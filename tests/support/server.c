@@ -75,6 +75,15 @@ static bool port_is_free(int port)
     return bound;
 }
 
+int server_free_port(void)
+{
+    int port;
+    do {
+        port = choose_port();
+    } while (!port_is_free(port));
+    return port;
+}
+
 static void start_on_some_port(server *sv)
 {
     for (int i = 0; i < PORT_TRIES; i++) {

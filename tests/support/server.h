@@ -44,6 +44,10 @@ server *server_start_tcp(const char *args);
 server *server_start_clocked(const char *args);
 void server_set_clock(server *sv, long long ahead_s);
 
+/* A port of 127.0.0.1 that was free just now, for what is no server of these.
+ */
+int server_free_port(void);
+
 /* Skips the test on a machine that does not know the name localhost. */
 void need_host_names(void);
 
