@@ -210,22 +210,28 @@ int64_t bench_ping_ns(redisContext *c)
     return bench_now_ns() - began;
 }
 
-void bench_open_port(const char *uri, char tcp[64])
+int bench_free_port(void)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof a;
-    char command[64];
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bench_check(fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0 &&
                     getsockname(fd, (struct sockaddr *)&a, &size) == 0,
                 "no free port");
     close(fd);
+    return ntohs(a.sin_port);
+}
+
+void bench_open_port(const char *uri, char tcp[64])
+{
+    char command[64];
+    int port = bench_free_port();
     redisContext *c = bench_connect(uri);
-    snprintf(command, sizeof command, "CONFIG SET port %d", ntohs(a.sin_port));
+    snprintf(command, sizeof command, "CONFIG SET port %d", port);
     bench_ask(c, command);
     redisFree(c);
-    snprintf(tcp, 64, "redis://127.0.0.1:%d", ntohs(a.sin_port));
+    snprintf(tcp, 64, "redis://127.0.0.1:%d", port);
 }
 
 /* --- rows ---------------------------------------------------------------- */

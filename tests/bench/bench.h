@@ -54,6 +54,9 @@ rlock *bench_lock(rlock_client *cl, const char *name);
 bool bench_place(const char *uri, bool apart);
 bool bench_displace(const char *uri); /* undoes it */
 
+/* Of 127.0.0.1. */
+int bench_free_port(void);
+
 /* As if a server of our own listened there too: redis://127.0.0.1:port. */
 void bench_open_port(const char *uri, char tcp[64]);
 

@@ -3,11 +3,9 @@
  * TCP both; and the memory of its connections. The server listens for TLS with
  * a certificate that openssl(1) makes.
  */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -46,18 +44,6 @@ static void remove_certificate(void)
     rmdir(dir);
 }
 
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bench_check(bind(fd, (struct sockaddr *)&at, len) == 0, "no port");
-    getsockname(fd, (struct sockaddr *)&at, &len);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
 static void set(redisContext *c, const char *option, const char *value)
 {
     redisReply *r = redisCommand(c, "CONFIG SET %s %s", option, value);
@@ -68,7 +54,7 @@ static void set(redisContext *c, const char *option, const char *value)
 static int listen_securely(redisContext *c)
 {
     char port[8];
-    int n = free_port();
+    int n = bench_free_port();
     snprintf(port, sizeof port, "%d", n);
     set(c, "tls-auth-clients", "no");
     set(c, "tls-key-file", file("key"));
