@@ -140,14 +140,14 @@ static rlock_status check(rl_engine *e, rl_conn *c, int64_t until_us,
 rlock_status rl_check_server(rl_engine *e, bool lazy)
 {
     rl_fault f = {0};
-    rl_conn **c = &e->keeper.conn;
+    rl_conn **c = &e->node.keeper.conn;
     rlock_status s = rl_source_open(
-        e->source, rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms), c,
-        &f);
+        e->node.source,
+        rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms), c, &f);
     if (s == RLOCK_OK)
         s = check(e, *c, rl_command_end(&e->core, rl_now_us()), &f);
     /* A descriptor, too, has to be there before the first hold. */
-    if (s == RLOCK_OK && !rl_signal_init(&e->keeper.signal))
+    if (s == RLOCK_OK && !rl_signal_init(&e->node.keeper.signal))
         s = rl_fault_set(&f, RLOCK_ENOMEM, errno, "no descriptor: %s",
                          strerror(errno));
     if (s == RLOCK_OK)
@@ -155,13 +155,13 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     if (!lazy || !f.transient)
         return rl_error_set(s, f.sys_errno, "%s: %s",
                             atomic_load(&e->core.node), f.text);
-    if (e->keeper.signal.fd < 0 && !rl_signal_init(&e->keeper.signal))
+    if (e->node.keeper.signal.fd < 0 && !rl_signal_init(&e->node.keeper.signal))
         return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor");
-    rl_source_close(e->source, *c);
+    rl_source_close(e->node.source, *c);
     *c = NULL;
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.identity.awaited, true);
-    rl_connector_suspect(&e->connector, &f);
+    rl_connector_suspect(&e->node.connector, &f);
     return RLOCK_OK;
 }
 

@@ -63,7 +63,7 @@ static void on_leave(void *arg, uint64_t nth, const char *name)
     rl_engine *e = arg;
     if (name)
         atomic_store(&e->core.node, name);
-    rl_source_forsake(e->source, nth);
+    rl_source_forsake(e->node.source, nth);
 }
 
 /* Likewise. Whoever sleeps because of the one before is woken. */
@@ -76,7 +76,7 @@ static void on_failover(void *arg, const rl_place *was, const rl_place *is)
     rl_printable(old, sizeof old, was->host, strlen(was->host));
     snprintf(text, sizeof text, "%s:%d instead of %s:%d", new, is->port, old,
              was->port);
-    rl_doorbell_hurry(e);
+    rl_doorbell_hurry(&e->node);
     rl_rooms_look_all(&e->core.rooms);
     rl_notifier_failover(e, text);
 }
@@ -106,6 +106,15 @@ static rlock_status make_sentinels(rl_engine *e, const rlock_options *o,
 
 /* --- parts ---------------------------------------------------------------- */
 
+static void use_source(rl_node *node, rl_source *source)
+{
+    node->source = node->shares.source = source;
+    source->on_open = on_open;
+    source->on_reconnect = on_reconnect;
+    source->arg = node->e;
+    source->identified_only = &node->e->core.identity.wanted;
+}
+
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
     rl_fault f;
@@ -125,19 +134,16 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
         rl_dialer_fini(&dialer);
         return RLOCK_ENOMEM;
     }
-    e->source = rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
-    if (!e->source)
+    rl_source *source =
+        rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
+    if (!source)
         return no_memory();
-    e->shares.source = e->source;
-    e->source->on_open = on_open;
-    e->source->on_reconnect = on_reconnect;
-    e->source->arg = e;
-    e->source->identified_only = &e->core.identity.wanted;
-    e->core.server = e->source->server;
+    use_source(&e->node, source);
+    e->core.server = source->server;
     atomic_store(&e->core.node, e->core.server);
     if (!e->sentinels)
         return RLOCK_OK;
-    e->source->on_trouble = on_trouble;
+    source->on_trouble = on_trouble;
     if (!rl_sentinels_start(e->sentinels))
         return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: no thread");
     return RLOCK_OK;
@@ -162,12 +168,9 @@ static bool init_core(rl_core *c, const rlock_options *o)
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
-    rl_connector_init(&e->connector);
-    rl_shares_init(&e->shares);
     bool ok = init_core(&e->core, o);
-    ok = rl_keeper_init(e) && ok;
+    ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
-    ok = rl_doorbell_init(&e->doorbell) && ok;
     return ok ? make_source(e, o) : no_memory();
 }
 
@@ -175,16 +178,12 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 static void fini_engine(rl_engine *e)
 {
     rl_core *c = &e->core;
-    rl_doorbell_fini(&e->doorbell, false);
-    rl_shares_fini(&e->shares, false);
     rl_sentinels_free(e->sentinels, false);
-    rl_source_free(e->source, false);
-    rl_keeper_fini(&e->keeper);
+    rl_node_fini(&e->node, false);
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
     rl_holds_fini(&c->holds, false);
     rl_notifier_fini(&e->notifier);
-    rl_connector_fini(&e->connector);
     rl_identity_fini(&c->identity);
     rl_mutex_fini(&e->starting);
 }
@@ -196,17 +195,14 @@ static void fini_engine(rl_engine *e)
 static void fini_engine_forked(rl_engine *e)
 {
     rl_core *c = &e->core;
-    rl_doorbell_fini(&e->doorbell, true);
-    rl_keeper_fini(&e->keeper);
     if (rl_mutex_was_free(&c->rooms.mutex))
         rl_rooms_fini(&c->rooms, true);
     if (rl_mutex_was_free(&c->longest.mutex))
         rl_longest_fini(&c->longest, true);
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
-    rl_shares_fini(&e->shares, true);
     rl_sentinels_free(e->sentinels, true);
-    rl_source_free(e->source, true);
+    rl_node_fini(&e->node, true);
 }
 
 static void ended(void *arg, uint64_t owner)
@@ -219,8 +215,8 @@ static void destroy(rlock_client *cl)
 {
     if (cl->engine.sentinels)
         rl_sentinels_stop(cl->engine.sentinels);
-    if (cl->engine.source)
-        rl_source_close(cl->engine.source, cl->engine.keeper.conn);
+    if (cl->engine.node.source)
+        rl_source_close(cl->engine.node.source, cl->engine.node.keeper.conn);
     fini_engine(&cl->engine);
     rl_client_unref(cl);
 }
@@ -297,11 +293,10 @@ static void close_client(rlock_client *cl)
     rl_rooms_close(&e->core.rooms);
     wait_until_idle(cl);
     rl_owner_unlisten(&cl->listener);
-    rl_doorbell_stop(e);
+    rl_node_silence(&e->node);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
     rl_holds_stop(&e->core.holds);
-    rl_keeper_stop(e);
-    rl_connector_stop(e);
+    rl_node_stop(&e->node);
     if (e->sentinels)
         rl_sentinels_stop(e->sentinels);
     rl_notifier_stop(e);
@@ -326,14 +321,14 @@ static rlock_status ping(rl_engine *e, int64_t until_us, rl_fault *f)
 {
     rl_reply r;
     rl_conn *c;
-    rlock_status s = rl_source_borrow(e->source, until_us, &c, f);
+    rlock_status s = rl_source_borrow(e->node.source, until_us, &c, f);
     if (s != RLOCK_OK)
         return s;
     s = rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"PING"});
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
         s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
                          r.top.str);
-    rl_source_give_back(e->source, c);
+    rl_source_give_back(e->node.source, c);
     return s;
 }
 

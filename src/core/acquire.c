@@ -156,7 +156,7 @@ static void note_busy(rl_acquire *a)
         rl_add(&c->stats.wakeups_futile, 1);
     a->rung = false;
     tell_room(a);
-    a->listen(c);
+    a->listen(c, a->what);
 }
 
 /* A try has failed, and there may be others. */

@@ -80,8 +80,10 @@ struct rl_acquire {
     const void *handle; /* whose rlock_cancel() ends the wait */
     rl_owner *owner;
     rl_cancel cancel;
-    int64_t wait_ms, lease_ms;  /* as asked for */
-    void (*listen)(rl_core *c); /* starts the doorbell; the driver's */
+    int64_t wait_ms, lease_ms; /* as asked for */
+    void (*listen)(
+        rl_core *c,
+        const rl_target *what); /* starts the doorbell; the driver's */
 
     rl_phase phase, step; /* step: of a try of several */
     int64_t began_us, wait_until_us, call_until_us;

@@ -34,7 +34,7 @@ static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     if (h->renewed)
         deadline_us = rl_min(deadline_us, h->limit_us);
     rl_heap_set(&t->expiry, &h->expiry, deadline_us);
-    rl_holds_nudge_locked(t, RL_NOTIFIER, deadline_us);
+    rl_holds_nudge_locked(t, deadline_us);
 }
 
 /* Since when may the server not have it? RL_NEVER: it had it until now. */
@@ -64,7 +64,7 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     h->ended_us = now_us;
-    rl_heap_remove(&t->work, &h->work);
+    rl_hold_unschedule_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
     rl_sub(&t->stats->held_now, 1);
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
@@ -255,7 +255,7 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
 {
     h->paused = true;
-    rl_heap_remove(&t->work, &h->work);
+    rl_hold_unschedule_locked(t, h);
 }
 
 void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
@@ -268,7 +268,7 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     if (h->state == RL_HELD)
         stop_clocks(t, h, now_us);
-    rl_heap_remove(&t->work, &h->work);
+    rl_hold_unschedule_locked(t, h);
     h->state = RL_OVER;
     rl_hold_unlist_locked(t, h);
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */

@@ -22,7 +22,8 @@
  *   DRAFT <-> VACANT -> OVER;   HELD -> VACANT
  *
  * Two heaps order what is due: `work` for the keeper (renewals of HELD holds
- * that are renewed, releases of UNDOING ones, acquires of VACANT ones) and
+ * that are renewed, releases of UNDOING ones, acquires of VACANT ones), one for
+ * each server of a cluster, and
  * `expiry` for the notifier (deadlines of HELD holds). They are apart because a
  * loss must be reported at the deadline, whatever the keeper is at. Both
  * sleepers are woken only when something falls due earlier than they would have
@@ -37,6 +38,7 @@
 #define RL_CORE_HOLD_H
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -74,6 +76,20 @@ struct rl_part;
 struct rl_holds;
 
 /*
+ * What is due at one server, for the keeper that asks it. A client of a cluster
+ * has one for each server it knows; a hold is in that of the server which had
+ * its slot when it was scheduled.
+ */
+typedef struct rl_lane {
+    rl_heap work;
+    int64_t sleeps_us; /* until when its keeper sleeps; 0: it is awake */
+    /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
+    void (*wake)(struct rl_lane *l);
+    void *arg;            /* fixed; whose it is */
+    struct rl_lane *next; /* of the table's */
+} rl_lane;
+
+/*
  * What one owner has in a table, so that its end needs no search, and what all
  * its holds have in common; with one reference for each hold and draft.
  */
@@ -108,6 +124,7 @@ typedef struct rl_hold {
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout;      /* fixed; rlock_layout */
     uint16_t name_len;   /* fixed */
+    uint16_t slot;       /* fixed; of a cluster */
     bool renewed;        /* by the keeper */
     bool paused;         /* but not now: an extend is under way */
     bool in_flight;      /* the keeper has asked and waits for the answer */
@@ -135,6 +152,7 @@ typedef struct rl_hold {
                                        answer; only compared */
     rl_waker *landing;              /* who waits for in_flight to end */
     rl_group *group;                /* NULL: it is a lock by itself; counted */
+    rl_lane *lane;                  /* in which it is scheduled, or was last */
     rl_turn *turn;  /* its own, fixed once it is held; NULL: it was not handed
                        over, or there are no turns */
     uint64_t scope; /* fixed */
@@ -142,18 +160,21 @@ typedef struct rl_hold {
     char name[];    /* fixed; ends in a NUL */
 } rl_hold;
 
-/* Who sleeps until something of the table is due. */
-typedef enum rl_sleeper { RL_KEEPER, RL_NOTIFIER, RL_SLEEPERS } rl_sleeper;
-
 typedef struct rl_holds {
     rl_mutex mutex;
     rl_map map;
     rl_map estates;
-    rl_heap work, expiry;
+    rl_heap expiry;
+    rl_lane first;  /* of the only server; or of none in a cluster */
+    rl_lane *lanes; /* all, newest first; only grows */
+    /* In which of them is what is due for a slot? NULL: in the first. Fixed;
+       called with the mutex held. */
+    rl_lane *(*lane_of)(struct rl_holds *t, unsigned slot);
     rl_hold *first_report, *last_report; /* the queue; each is referenced */
-    int64_t sleeps_us[RL_SLEEPERS]; /* until when it sleeps; 0: it is awake */
+    int64_t sleeps_us; /* until when the notifier sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
-    void (*wake[RL_SLEEPERS])(struct rl_holds *t);
+    void (*wake)(struct rl_holds *t);
+    rl_fault failure; /* the latest of a renewal */
     bool reconnected, failed_over, stopping;
     bool closed;         /* what is granted from now on is nobody's */
     bool wants_reports;  /* fixed: there is an on_event */
@@ -233,15 +254,25 @@ void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */
 
 /*
+ * One more server of a cluster; false: out of memory. The lane stays with the
+ * table until its end.
+ */
+bool rl_holds_add_lane(rl_holds *t, rl_lane *l);
+
+/*
  * There is another server, which may not know what the one before has granted
- * last: whatever is renewed is due within a moment, and not all at once. An
+ * last: whatever is renewed there is due within a moment, and not all at once.
+ * In a cluster that is what lane_of() says to be elsewhere now. told: it is an
  * event of its own.
  */
-void rl_holds_failed_over(rl_holds *t, int64_t now_us);
+void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us);
 
 /* For the keeper: when the hold's next renewal or undoing is due. */
 void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     RL_REQUIRES(&t->mutex);
+
+/* Nothing of it is due. */
+void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /* For the notifier: an event of this hold is to be delivered. */
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
@@ -254,9 +285,14 @@ rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 /* Takes off the first of the queue, whose reference the caller gets. */
 rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 
-/* Wakes a sleeper that would look later than that. */
-void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)
+/* Room for one more hold in every lane, and among the deadlines. */
+bool rl_lanes_reserve(rl_holds *t) RL_REQUIRES(&t->mutex); /* false: none */
+void rl_lanes_unreserve(rl_holds *t);
+
+/* Wakes a keeper, or the notifier, that would look later than that. */
+void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)
     RL_REQUIRES(&t->mutex);
+void rl_holds_nudge_locked(rl_holds *t, int64_t due_us) RL_REQUIRES(&t->mutex);
 
 /* --- one hold (hold.c) ---------------------------------------------------- */
 

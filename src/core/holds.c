@@ -13,12 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/random.h"
 #include "core/hold.h"
-
-/* After a failover all is asked within so much of the lease, and of time. */
-#define HASTE_OF_LEASE   12
-#define LONGEST_HASTE_US 1000000
 
 typedef struct key {
     const rl_target *what;
@@ -54,8 +49,8 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, const char *process,
                    int64_t renewal_ms, int64_t max_hold_ms, bool wants_reports)
 {
     rl_mutex_init(&t->mutex);
-    for (int who = 0; who < RL_SLEEPERS; who++)
-        t->sleeps_us[who] = RL_NEVER;
+    t->sleeps_us = t->first.sleeps_us = RL_NEVER;
+    t->lanes = &t->first;
     t->stats = stats;
     t->process = process;
     t->renewal_ms = renewal_ms;
@@ -75,8 +70,7 @@ static void estate_unref(rl_holds *t, rl_estate *x)
 
 static void give_up_room(rl_holds *t, rl_estate *room)
 {
-    rl_heap_unreserve(&t->work);
-    rl_heap_unreserve(&t->expiry);
+    rl_lanes_unreserve(t);
     estate_unref(t, room);
 }
 
@@ -108,28 +102,30 @@ static void drop_queue(rl_holds *t) RL_UNCHECKED
         rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
 }
 
-static void drop_undoing(rl_holds *t)
+static void drop_undoing(rl_holds *t, rl_lane *l)
 {
     rl_heap_node *n;
-    while ((n = rl_heap_first(&t->work)) != NULL) {
+    while ((n = rl_heap_first(&l->work)) != NULL) {
         rl_hold *h = RL_CONTAINER(n, rl_hold, work);
-        rl_heap_remove(&t->work, n);
+        rl_heap_remove(&l->work, n);
         if (h->state == RL_UNDOING)
             hold_free(t, h);
     }
 }
 
-/* Threads have ended: each hold is in the table or in the work heap. */
+/* Threads have ended: each hold is in the table or in a lane. */
 void rl_holds_fini(rl_holds *t, bool forked)
 {
     if (t->map.buckets && t->estates.buckets) {
         drop_queue(t);
-        drop_undoing(t);
+        for (rl_lane *l = t->lanes; l; l = l->next)
+            drop_undoing(t, l);
         rl_map_each(&t->map, drop, t);
     }
     rl_map_fini(&t->map);
     rl_map_fini(&t->estates);
-    rl_heap_fini(&t->work);
+    for (rl_lane *l = t->lanes; l; l = l->next)
+        rl_heap_fini(&l->work);
     rl_heap_fini(&t->expiry);
     if (!forked)
         rl_mutex_fini(&t->mutex);
@@ -161,12 +157,8 @@ static rl_estate *estate_new_locked(rl_holds *t, const rl_owner *owner)
 static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
-    if (!rl_heap_reserve(&t->work))
+    if (!rl_lanes_reserve(t))
         return NULL;
-    if (!rl_heap_reserve(&t->expiry)) {
-        rl_heap_unreserve(&t->work);
-        return NULL;
-    }
     rl_estate *x = estate_find_locked(t, owner->serial);
     if (!x)
         x = estate_new_locked(t, owner);
@@ -174,8 +166,7 @@ static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
         x->refs++;
         return x;
     }
-    rl_heap_unreserve(&t->expiry);
-    rl_heap_unreserve(&t->work);
+    rl_lanes_unreserve(t);
     return NULL;
 }
 
@@ -221,6 +212,8 @@ rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
     h->scope = what->scope;
     h->id = *id;
     h->name_len = (uint16_t)what->len;
+    h->slot = what->slot;
+    h->lane = &t->first;
     h->estate = room;
     h->refs = 1;
     h->cap_ms = RL_NEVER;
@@ -251,19 +244,13 @@ void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
         hold_free(t, h);
 }
 
-void rl_holds_nudge_locked(rl_holds *t, rl_sleeper who, int64_t due_us)
+void rl_holds_nudge_locked(rl_holds *t, int64_t due_us)
 {
-    if (due_us >= t->sleeps_us[who])
+    if (due_us >= t->sleeps_us)
         return;
-    t->sleeps_us[who] = due_us;
-    if (t->wake[who])
-        t->wake[who](t);
-}
-
-void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
-{
-    rl_heap_set(&t->work, &h->work, due_us);
-    rl_holds_nudge_locked(t, RL_KEEPER, due_us);
+    t->sleeps_us = due_us;
+    if (t->wake)
+        t->wake(t);
 }
 
 static void queue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
@@ -284,7 +271,7 @@ void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
     if (!h->queued)
         queue_locked(t, h);
     h->reports |= 1u << type;
-    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
+    rl_holds_nudge_locked(t, 0);
 }
 
 rl_hold *rl_holds_unqueue_locked(rl_holds *t)
@@ -308,25 +295,7 @@ void rl_holds_reconnected(rl_holds *t)
 {
     rl_mutex_lock(&t->mutex);
     t->reconnected = t->wants_reports;
-    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
-    rl_mutex_unlock(&t->mutex);
-}
-
-/* Nodes that are moved up stand where others have been looked at already. */
-void rl_holds_failed_over(rl_holds *t, int64_t now_us)
-{
-    int64_t span_us =
-        rl_min(t->renewal_ms * 1000 / HASTE_OF_LEASE, LONGEST_HASTE_US);
-    rl_mutex_lock(&t->mutex);
-    for (size_t i = 0; i < t->work.count; i++) {
-        rl_heap_node *n = t->work.nodes[i];
-        int64_t due_us = now_us + rl_random_below(span_us + 1);
-        if (due_us < n->due_us)
-            rl_heap_set(&t->work, n, due_us);
-    }
-    t->failed_over = t->wants_reports;
-    rl_holds_nudge_locked(t, RL_NOTIFIER, 0);
-    rl_holds_nudge_locked(t, RL_KEEPER, now_us);
+    rl_holds_nudge_locked(t, 0);
     rl_mutex_unlock(&t->mutex);
 }
 
@@ -460,7 +429,8 @@ void rl_holds_stop(rl_holds *t)
 {
     rl_mutex_lock(&t->mutex);
     t->stopping = true;
-    for (rl_sleeper who = 0; who < RL_SLEEPERS; who++)
-        rl_holds_nudge_locked(t, who, 0);
+    for (rl_lane *l = t->lanes; l; l = l->next)
+        rl_lane_nudge_locked(t, l, 0);
+    rl_holds_nudge_locked(t, 0);
     rl_mutex_unlock(&t->mutex);
 }

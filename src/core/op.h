@@ -168,6 +168,12 @@ void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
 
+/* Of what it is about. */
+static inline unsigned rl_part_slot(const rl_part *x)
+{
+    return x->hold ? x->hold->slot : x->what->slot;
+}
+
 /* Puts the part's call on a line. */
 void rl_part_push(rl_part *x, rl_line *l, int64_t now_us);
 

@@ -5,6 +5,8 @@
 #ifndef RL_CORE_TARGET_H
 #define RL_CORE_TARGET_H
 
+#include <stdint.h>
+
 #include "wire/script.h"
 
 /* Scopes of single locks are their layouts; a Red lock's are above. */
@@ -15,6 +17,7 @@ typedef struct rl_target {
     size_t len;
     uint64_t scope;
     const rl_layout *layout;
+    uint16_t slot; /* of a cluster; 0 elsewhere */
 } rl_target;
 
 #endif

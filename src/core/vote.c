@@ -102,7 +102,7 @@ static void listen(rl_acquire *a)
         if (!c || a->listener[i].listens)
             continue;
         rl_rooms_listen(&c->rooms, &a->listener[i]);
-        a->listen(c);
+        a->listen(c, a->what);
     }
 }
 

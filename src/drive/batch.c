@@ -14,7 +14,7 @@
 
 bool rl_batch_may_have(const rl_task *t)
 {
-    return t->what == RL_RENEW && !t->compare && !t->e->keeper.one_by_one;
+    return t->what == RL_RENEW && !t->compare && !t->node->keeper.one_by_one;
 }
 
 int64_t rl_batch_send_by(const rl_task *first)
@@ -32,7 +32,8 @@ static void write_batch(const rl_ask *a, rl_bytes *to)
     size_t n = 0;
     for (const rl_task *t = first; t; t = t->next)
         hold[n++] = t->hold;
-    rl_call_renew_many(to, a->whole, hold, n, first->e->core.holds.renewal_ms);
+    rl_call_renew_many(to, a->whole, hold, n,
+                       first->node->e->core.holds.renewal_ms);
 }
 
 static size_t count(const rl_task *first)
@@ -49,7 +50,7 @@ static size_t count(const rl_task *first)
  */
 static bool goes_on(rl_task *t, int64_t now_us)
 {
-    rl_holds *table = &t->e->core.holds;
+    rl_holds *table = &t->node->e->core.holds;
     rl_hold *h = t->hold;
     rl_mutex_lock(&table->mutex);
     bool renews = rl_hold_renews_locked(table, h, now_us);
@@ -83,7 +84,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     if (outcome == RL_ANSWERED)
         rl_fault_set(&f, RLOCK_EIO, 0, "no answer of its own to a renewal");
     if (refused)
-        first->e->keeper.one_by_one = true;
+        first->node->keeper.one_by_one = true;
     size_t i = 0;
     for (rl_task *t = first; t; t = next, i++) {
         next = t->next;

@@ -66,7 +66,7 @@ static void push(caller *c, int64_t now_us)
 /* A server that is silent is one that may be down. */
 static void suspect(rl_way *w, const rl_fault *why)
 {
-    rl_connector_suspect(&rl_leg_of(w)->e->connector, why);
+    rl_connector_suspect(&rl_leg_of(w)->node->connector, why);
 }
 
 /* Is there an answer to come? */

@@ -99,18 +99,18 @@ static void went(const char *name, size_t len, void *arg)
     drop(&ch->node, &a->all->map);
 }
 
-bool rl_channels_adjust(rl_engine *e, rl_conn *c)
+bool rl_channels_adjust(rl_node *node, rl_conn *c)
 {
-    rl_channels *all = &e->doorbell.channels;
+    rl_channels *all = &node->doorbell.channels;
     adjustment a = {all, c, true};
-    rl_rooms_news(&e->core.rooms, !all->known, came, went, &a);
+    rl_rooms_news(&node->e->core.rooms, !all->known, came, went, &a);
     all->known = true;
     if (!a.ok)
         rl_conn_time_out(c);
     return a.ok && rl_conn_send(c);
 }
 
-bool rl_channels_hear(rl_engine *e, const rl_reply *r)
+bool rl_channels_hear(rl_node *node, const rl_reply *r)
 {
     if (!rl_reply_is_array(r, 3) || !r->item[0].str || !r->item[1].str)
         return false;
@@ -120,12 +120,14 @@ bool rl_channels_hear(rl_engine *e, const rl_reply *r)
         return false;
     key.len = name->len;
     memcpy(key.text, name->str, name->len);
-    channel *ch = find(&e->doorbell.channels, &key);
+    channel *ch = find(&node->doorbell.channels, &key);
     if (!ch)
         return false;
     if (strcmp(kind->str, "message") == 0)
-        rl_rooms_wake(&e->core.rooms, ch->name, ch->name_len, RL_WAKE_RUNG);
+        rl_rooms_wake(&node->e->core.rooms, ch->name, ch->name_len,
+                      RL_WAKE_RUNG);
     else if (strcmp(kind->str, "subscribe") == 0)
-        rl_rooms_wake(&e->core.rooms, ch->name, ch->name_len, RL_WAKE_LOOK);
+        rl_rooms_wake(&node->e->core.rooms, ch->name, ch->name_len,
+                      RL_WAKE_LOOK);
     return true;
 }

@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "net/conn.h"
 
-struct rl_engine;
+struct rl_node;
 
 typedef struct rl_channels {
     rl_map map; /* of those that are subscribed to, or about to be */
@@ -27,9 +27,9 @@ void rl_channels_fini(rl_channels *ch);
 void rl_channels_forget(rl_channels *ch);
 
 /* Subscribes to what is waited for, and to nothing else. False: it broke. */
-bool rl_channels_adjust(struct rl_engine *e, rl_conn *c);
+bool rl_channels_adjust(struct rl_node *node, rl_conn *c);
 
 /* A message of the subscriber connection. False: it is for somebody else. */
-bool rl_channels_hear(struct rl_engine *e, const rl_reply *r);
+bool rl_channels_hear(struct rl_node *node, const rl_reply *r);
 
 #endif

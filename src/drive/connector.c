@@ -84,20 +84,20 @@ bool rl_connector_has_news(rl_connector *c, rl_visitor *v)
     return news;
 }
 
-void rl_connector_forget(rl_engine *e, rl_visitor *v)
+void rl_connector_forget(rl_node *node, rl_visitor *v)
 {
-    rl_connector *c = &e->connector;
+    rl_connector *c = &node->connector;
     rl_mutex_lock(&c->mutex);
     rl_list_remove(&v->link);
     if (c->served == v)
         c->served = NULL;
     v->waiting = false;
     rl_mutex_unlock(&c->mutex);
-    rl_source_close(e->source, v->conn);
+    rl_source_close(node->source, v->conn);
     v->conn = NULL;
 }
 
-static rlock_status ping(rl_engine *e, rl_conn *c, int64_t until_us,
+static rlock_status ping(rl_node *node, rl_conn *c, int64_t until_us,
                          rl_fault *f)
 {
     rl_reply r;
@@ -106,7 +106,7 @@ static rlock_status ping(rl_engine *e, rl_conn *c, int64_t until_us,
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
         s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
                          r.top.str);
-    rl_source_give_back(e->source, c);
+    rl_source_give_back(node->source, c);
     return s;
 }
 
@@ -114,12 +114,12 @@ static rlock_status ping(rl_engine *e, rl_conn *c, int64_t until_us,
  * A connection that is there already may lead to a server that hangs, so it is
  * pinged. Afterwards it is idle in the pool, for whoever comes.
  */
-static rlock_status try_server(rl_engine *e, int64_t until_us, rl_fault *f)
+static rlock_status try_server(rl_node *node, int64_t until_us, rl_fault *f)
 {
-    rl_conn *c = rl_source_borrow_idle(e->source, NULL);
+    rl_conn *c = rl_source_borrow_idle(node->source, NULL);
     rlock_status s =
-        c ? RLOCK_OK : rl_source_borrow(e->source, until_us, &c, f);
-    return s == RLOCK_OK ? ping(e, c, until_us, f) : s;
+        c ? RLOCK_OK : rl_source_borrow(node->source, until_us, &c, f);
+    return s == RLOCK_OK ? ping(node, c, until_us, f) : s;
 }
 
 static int64_t next_pause_us(const rl_connector *c)
@@ -163,49 +163,50 @@ static void note_locked(rl_connector *c, rlock_status s, rl_fault *f)
     c->pause_us = next_pause_us(c);
 }
 
-static int64_t attempt_end(const rl_engine *e)
+static int64_t attempt_end(const rl_node *node)
 {
-    return rl_after_ms(rl_now_us(), rl_min(e->core.set.connect_timeout_ms,
-                                           e->core.set.command_timeout_ms));
+    return rl_after_ms(rl_now_us(),
+                       rl_min(node->e->core.set.connect_timeout_ms,
+                              node->e->core.set.command_timeout_ms));
 }
 
 /* One of his own; if he has gone meanwhile, it is closed. */
-static void open_locked(rl_engine *e, rl_visitor *v)
-    RL_REQUIRES(&e->connector.mutex)
+static void open_locked(rl_node *node, rl_visitor *v)
+    RL_REQUIRES(&node->connector.mutex)
 {
-    rl_connector *c = &e->connector;
+    rl_connector *c = &node->connector;
     rl_fault f = {0};
     rl_conn *conn = NULL;
     int64_t until_us = v->until_us;
     rl_list_remove(&v->link);
     c->served = v;
-    rl_mutex_unlock(&e->connector.mutex);
-    rlock_status s = rl_source_open(e->source, until_us, &conn, &f);
-    rl_mutex_lock(&e->connector.mutex);
+    rl_mutex_unlock(&node->connector.mutex);
+    rlock_status s = rl_source_open(node->source, until_us, &conn, &f);
+    rl_mutex_lock(&node->connector.mutex);
     f.status = s;
     if (c->served == v) {
         v->conn = conn;
         conn = NULL;
-        tell_locked(&e->connector, v, &f);
+        tell_locked(&node->connector, v, &f);
     }
     c->served = NULL;
     if (conn) {
-        rl_mutex_unlock(&e->connector.mutex);
-        rl_source_close(e->source, conn);
-        rl_mutex_lock(&e->connector.mutex);
+        rl_mutex_unlock(&node->connector.mutex);
+        rl_source_close(node->source, conn);
+        rl_mutex_lock(&node->connector.mutex);
     }
 }
 
-static void try_locked(rl_engine *e) RL_REQUIRES(&e->connector.mutex)
+static void try_locked(rl_node *node) RL_REQUIRES(&node->connector.mutex)
 {
     rl_fault f = {0};
-    e->connector.since_us = rl_now_us();
-    rl_mutex_unlock(&e->connector.mutex);
-    rlock_status s = try_server(e, attempt_end(e), &f);
-    rl_mutex_lock(&e->connector.mutex);
-    e->connector.since_us = 0;
-    note_locked(&e->connector, s, &f);
-    tell_all_locked(&e->connector, &f);
+    node->connector.since_us = rl_now_us();
+    rl_mutex_unlock(&node->connector.mutex);
+    rlock_status s = try_server(node, attempt_end(node), &f);
+    rl_mutex_lock(&node->connector.mutex);
+    node->connector.since_us = 0;
+    note_locked(&node->connector, s, &f);
+    tell_all_locked(&node->connector, &f);
 }
 
 static rl_visitor *first_visitor(const rl_connector *c)
@@ -216,37 +217,37 @@ static rl_visitor *first_visitor(const rl_connector *c)
 
 static void *run(void *arg)
 {
-    rl_engine *e = arg;
-    rl_connector *c = &e->connector;
+    rl_node *node = arg;
+    rl_connector *c = &node->connector;
     int64_t tried_us = 0;
-    rl_mutex_lock(&e->connector.mutex);
+    rl_mutex_lock(&node->connector.mutex);
     while (!c->stopping) {
         rl_visitor *v = first_visitor(c);
         int64_t try_us = c->down ? tried_us + c->pause_us : RL_NEVER;
         if (v && v->own) {
-            open_locked(e, v);
+            open_locked(node, v);
         } else if (v || try_us <= rl_now_us()) {
-            try_locked(e);
+            try_locked(node);
             tried_us = rl_now_us();
         } else {
-            rl_cond_wait_until(&c->work, &e->connector.mutex, try_us);
+            rl_cond_wait_until(&c->work, &node->connector.mutex, try_us);
         }
     }
-    rl_mutex_unlock(&e->connector.mutex);
+    rl_mutex_unlock(&node->connector.mutex);
     return NULL;
 }
 
-bool rl_connector_start(rl_engine *e)
+bool rl_connector_start(rl_node *node)
 {
-    rl_thread *t = &e->connector.thread;
-    return t->started || rl_thread_start(t, "rlock-connector", run, e);
+    rl_thread *t = &node->connector.thread;
+    return t->started || rl_thread_start(t, "rlock-connector", run, node);
 }
 
-void rl_connector_stop(rl_engine *e)
+void rl_connector_stop(rl_node *node)
 {
-    rl_mutex_lock(&e->connector.mutex);
-    e->connector.stopping = true;
-    rl_cond_wake(&e->connector.work);
-    rl_mutex_unlock(&e->connector.mutex);
-    rl_thread_join(&e->connector.thread);
+    rl_mutex_lock(&node->connector.mutex);
+    node->connector.stopping = true;
+    rl_cond_wake(&node->connector.work);
+    rl_mutex_unlock(&node->connector.mutex);
+    rl_thread_join(&node->connector.thread);
 }

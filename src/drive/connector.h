@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "route/source.h"
 
-struct rl_engine;
+struct rl_node;
 
 /* Somebody wants a connection. */
 typedef struct rl_visitor {
@@ -45,8 +45,8 @@ void rl_connector_init(rl_connector *c);
 void rl_connector_fini(rl_connector *c);
 
 /* No effect when it runs. False: it cannot. */
-bool rl_connector_start(struct rl_engine *e);
-void rl_connector_stop(struct rl_engine *e);
+bool rl_connector_start(struct rl_node *node);
+void rl_connector_stop(struct rl_node *node);
 
 /* Is the server down? Then *why is filled. */
 bool rl_connector_is_down(rl_connector *c, rl_fault *why);
@@ -64,6 +64,6 @@ void rl_connector_suspect(rl_connector *c, const rl_fault *why);
 void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
                         const rl_signal *signal);
 bool rl_connector_has_news(rl_connector *c, rl_visitor *v); /* it has tried */
-void rl_connector_forget(struct rl_engine *e, rl_visitor *v);
+void rl_connector_forget(struct rl_node *node, rl_visitor *v);
 
 #endif

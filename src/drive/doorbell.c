@@ -56,14 +56,14 @@ static bool is_message(const rl_reply *r, const char *kind, size_t elements)
 }
 
 /* A ring for a name that nobody here wants any more. */
-static void pass_on(rl_engine *e, const rl_item *name)
+static void pass_on(rl_node *node, const rl_item *name)
 {
     rl_op op;
     rl_part x;
     rl_target what = {.name = name->str, .len = name->len};
     int64_t now_us = rl_now_us();
     rl_op_init(&op);
-    rl_part_leave(&x, &e->core, &what, now_us);
+    rl_part_leave(&x, &node->e->core, &what, now_us);
     x.until_us = rl_min(x.until_us, rl_after_ms(now_us, PASS_ON_MS));
     x.op = &op;
     x.heap = false;
@@ -73,26 +73,26 @@ static void pass_on(rl_engine *e, const rl_item *name)
 }
 
 /* Not what comes late, from a channel that is not listened to any more. */
-static bool is_ring(const rl_engine *e, const rl_reply *r)
+static bool is_ring(const rl_node *node, const rl_reply *r)
 {
     const rl_item *channel = &r->item[1], *name = &r->item[2];
     return rl_item_is(channel, REDIS_REPLY_STRING) &&
-           strcmp(channel->str, e->core.bell) == 0 &&
+           strcmp(channel->str, node->e->core.bell) == 0 &&
            rl_item_is(name, REDIS_REPLY_STRING) && name->len > 0 &&
            name->len <= RLOCK_NAME_MAX;
 }
 
-static void hear_ring(rl_engine *e, const rl_reply *r)
+static void hear_ring(rl_node *node, const rl_reply *r)
 {
     rl_item name = r->item[2];
     char text[RLOCK_NAME_MAX + 1];
-    if (!is_ring(e, r))
+    if (!is_ring(node, r))
         return;
-    if (rl_rooms_wake(&e->core.rooms, name.str, name.len, RL_WAKE_RUNG))
+    if (rl_rooms_wake(&node->e->core.rooms, name.str, name.len, RL_WAKE_RUNG))
         return;
     memcpy(text, name.str, name.len + 1);
     name.str = text;
-    pass_on(e, &name);
+    pass_on(node, &name);
 }
 
 /* A server that is busy or loading will have time before long. */
@@ -107,12 +107,12 @@ static void hear_refusal(rl_doorbell *d, const rl_reply *r)
 /* What the server says on the subscriber connection. */
 static void hear(void *arg, const rl_reply *r)
 {
-    rl_engine *e = arg;
-    rl_doorbell *d = &e->doorbell;
-    if (rl_channels_hear(e, r))
+    rl_node *node = arg;
+    rl_doorbell *d = &node->doorbell;
+    if (rl_channels_hear(node, r))
         return;
     if (is_message(r, "message", 3))
-        hear_ring(e, r);
+        hear_ring(node, r);
     else if (is_message(r, "subscribe", 3))
         d->subscribed = true;
     else if (rl_reply_is(r, REDIS_REPLY_ERROR) && !d->subscribed)
@@ -130,9 +130,9 @@ static bool say(rl_conn *c, const char *command, const char *channel)
 }
 
 /* Waits for input, a poke or the end. False: the time is over, or it broke. */
-static bool listen_to(rl_engine *e, rl_conn *c, int64_t until_us)
+static bool listen_to(rl_node *node, rl_conn *c, int64_t until_us)
 {
-    rl_doorbell *d = &e->doorbell;
+    rl_doorbell *d = &node->doorbell;
     struct pollfd p[2] = {
         {.fd = d->signal.fd, .events = POLLIN},
         {.fd = c ? c->io.fd : -1, .events = c ? rl_conn_events(c) : 0}};
@@ -147,23 +147,23 @@ static bool listen_to(rl_engine *e, rl_conn *c, int64_t until_us)
     return n != 0 || rl_now_us() < until_us;
 }
 
-static bool is_stopping(const rl_engine *e)
+static bool is_stopping(const rl_node *node)
 {
-    return atomic_load(&e->doorbell.stopping);
+    return atomic_load(&node->doorbell.stopping);
 }
 
 /* A server that refuses (an ACL, a proxy) will do so again: no hurry then. */
-static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
+static bool subscribe(rl_node *node, rl_conn *c, int64_t *pause_us)
 {
-    rl_doorbell *d = &e->doorbell;
-    int64_t until_us = rl_command_end(&e->core, rl_now_us());
+    rl_doorbell *d = &node->doorbell;
+    int64_t until_us = rl_command_end(&node->e->core, rl_now_us());
     d->subscribed = d->refused = false;
     c->line.pushed = hear;
-    c->line.arg = e;
-    if (!say(c, "SUBSCRIBE", e->core.bell))
+    c->line.arg = node;
+    if (!say(c, "SUBSCRIBE", node->e->core.bell))
         return false;
-    while (!d->subscribed && !d->refused && !is_stopping(e))
-        if (!listen_to(e, c, until_us))
+    while (!d->subscribed && !d->refused && !is_stopping(node))
+        if (!listen_to(node, c, until_us))
             return false;
     if (d->refused && d->for_good)
         *pause_us = REFUSED_PAUSE_US;
@@ -172,22 +172,23 @@ static bool subscribe(rl_engine *e, rl_conn *c, int64_t *pause_us)
 
 /* Serves rings until the connection breaks, or its login is old, or the client
    closes. */
-static void serve(rl_engine *e, rl_conn *c)
+static void serve(rl_node *node, rl_conn *c)
 {
-    rl_doorbell *d = &e->doorbell;
+    rl_doorbell *d = &node->doorbell;
     bool asked = false;
     int64_t heard_us = rl_now_us();
-    while (!is_stopping(e)) {
-        if (d->poked && e->core.set.redisson_channel &&
-            !rl_channels_adjust(e, c))
+    while (!is_stopping(node)) {
+        if (d->poked && node->e->core.set.redisson_channel &&
+            !rl_channels_adjust(node, c))
             return;
         d->poked = false;
         int64_t patience_us =
-            asked ? rl_min(e->core.set.command_timeout_ms * 1000, SILENCE_US)
+            asked ? rl_min(node->e->core.set.command_timeout_ms * 1000,
+                           SILENCE_US)
                   : SILENCE_US;
         int64_t heard_before_us = c->heard_us;
         bool more =
-            listen_to(e, c, rl_min(heard_us + patience_us, c->expires_us));
+            listen_to(node, c, rl_min(heard_us + patience_us, c->expires_us));
         if (rl_conn_is_broken(c) || rl_conn_is_outdated(c, rl_now_us()))
             return;
         if (c->heard_us != heard_before_us) {
@@ -200,25 +201,25 @@ static void serve(rl_engine *e, rl_conn *c)
             asked = true;
         }
     }
-    if (!is_stopping(e))
+    if (!is_stopping(node))
         rl_conn_time_out(c);
 }
 
 /* True: there is no reason any more. */
-static bool pause_for(rl_engine *e, int64_t us)
+static bool pause_for(rl_node *node, int64_t us)
 {
     bool hurry = false;
     int64_t until_us = rl_now_us() + rl_jitter(us);
-    while (rl_now_us() < until_us && !is_stopping(e) && !hurry) {
-        listen_to(e, NULL, until_us);
-        hurry = atomic_exchange(&e->doorbell.hurry, false);
+    while (rl_now_us() < until_us && !is_stopping(node) && !hurry) {
+        listen_to(node, NULL, until_us);
+        hurry = atomic_exchange(&node->doorbell.hurry, false);
     }
     return hurry;
 }
 
-void rl_doorbell_hurry(rl_engine *e)
+void rl_doorbell_hurry(rl_node *node)
 {
-    rl_doorbell *d = &e->doorbell;
+    rl_doorbell *d = &node->doorbell;
     atomic_store(&d->hurry, true);
     rl_mutex_lock(&d->starting);
     if (d->signal.fd >= 0)
@@ -230,63 +231,65 @@ void rl_doorbell_hurry(rl_engine *e)
  * One connection's life; true: it was worth having. A server that refuses to
  * subscribe us makes the pause longer.
  */
-static bool connect_and_serve(rl_engine *e, int64_t *pause_us)
+static bool connect_and_serve(rl_node *node, int64_t *pause_us)
 {
     rl_conn *c = NULL;
     rl_fault f;
     int64_t served_us = 0;
-    if (rl_source_open(e->source, RL_NEVER, &c, &f) == RLOCK_OK &&
-        subscribe(e, c, pause_us)) {
+    if (rl_source_open(node->source, RL_NEVER, &c, &f) == RLOCK_OK &&
+        subscribe(node, c, pause_us)) {
         int64_t began_us = rl_now_us();
-        rl_channels_forget(&e->doorbell.channels);
-        e->doorbell.poked = true;
-        rl_rooms_hear(&e->core.rooms);
-        serve(e, c);
-        rl_rooms_hear_no_more(&e->core.rooms);
+        rl_channels_forget(&node->doorbell.channels);
+        node->doorbell.poked = true;
+        rl_rooms_hear(&node->e->core.rooms);
+        serve(node, c);
+        rl_rooms_hear_no_more(&node->e->core.rooms);
         served_us = rl_now_us() - began_us;
     }
-    rl_source_close(e->source, c);
+    rl_source_close(node->source, c);
     return served_us >= LASTED_US;
 }
 
 static void *run(void *arg)
 {
-    rl_engine *e = arg;
+    rl_node *node = arg;
     int64_t pause_us = FIRST_PAUSE_US;
-    while (!is_stopping(e)) {
-        if (connect_and_serve(e, &pause_us)) {
+    while (!is_stopping(node)) {
+        if (connect_and_serve(node, &pause_us)) {
             pause_us = FIRST_PAUSE_US;
             continue;
         }
-        pause_us = pause_for(e, pause_us) ? FIRST_PAUSE_US
-                                          : rl_min(pause_us * 2, LAST_PAUSE_US);
+        pause_us = pause_for(node, pause_us)
+                       ? FIRST_PAUSE_US
+                       : rl_min(pause_us * 2, LAST_PAUSE_US);
     }
     return NULL;
 }
 
-void rl_doorbell_start(rl_engine *e)
+void rl_doorbell_start(rl_node *node)
 {
-    rl_doorbell *d = &e->doorbell;
+    rl_doorbell *d = &node->doorbell;
     if (atomic_load(&d->started))
         return;
     rl_mutex_lock(&d->starting);
     if (d->signal.fd < 0)
         rl_signal_init(&d->signal);
     if (d->signal.fd >= 0 && !d->thread.started &&
-        rl_thread_start(&d->thread, "rlock-doorbell", run, e))
+        rl_thread_start(&d->thread, "rlock-doorbell", run, node))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
 }
 
-void rl_doorbell_poke(rl_engine *e)
+void rl_doorbell_poke(rl_node *node)
 {
-    if (e->core.set.redisson_channel && atomic_load(&e->doorbell.started))
-        rl_signal_raise(&e->doorbell.signal);
+    if (node->e->core.set.redisson_channel &&
+        atomic_load(&node->doorbell.started))
+        rl_signal_raise(&node->doorbell.signal);
 }
 
-void rl_doorbell_stop(rl_engine *e)
+void rl_doorbell_stop(rl_node *node)
 {
-    rl_doorbell *d = &e->doorbell;
+    rl_doorbell *d = &node->doorbell;
     atomic_store(&d->stopping, true);
     if (d->signal.fd >= 0)
         rl_signal_raise(&d->signal);

@@ -19,7 +19,7 @@
 #include "drive/channels.h"
 #include "route/source.h"
 
-struct rl_engine;
+struct rl_node;
 
 typedef struct rl_doorbell {
     atomic_bool started, stopping;
@@ -40,16 +40,16 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  * Starts it if it does not run. When that fails, waiters poll. The waiters
  * that queue themselves do so only after it has come up, which wakes them.
  */
-void rl_doorbell_start(struct rl_engine *e);
-void rl_doorbell_stop(struct rl_engine *e);
+void rl_doorbell_start(struct rl_node *node);
+void rl_doorbell_stop(struct rl_node *node);
 
 /* There is another server: a pause ends. */
-void rl_doorbell_hurry(struct rl_engine *e);
+void rl_doorbell_hurry(struct rl_node *node);
 
 /*
  * Somebody has begun to wait for a name, or has ceased to: the thread looks
  * which of Redisson's channels are to be listened on, if any.
  */
-void rl_doorbell_poke(struct rl_engine *e);
+void rl_doorbell_poke(struct rl_node *node);
 
 #endif

@@ -25,16 +25,17 @@
 /* How long a client that is being freed tries to undo what is left. */
 #define LAST_TRY_US 1000000
 
-static void wake(rl_holds *t)
+static void wake(rl_lane *l)
 {
-    rl_core *c = RL_CONTAINER(t, rl_core, holds);
-    rl_signal_raise(&rl_engine_of(c)->keeper.signal);
+    const rl_node *node = l->arg;
+    rl_signal_raise(&node->keeper.signal);
 }
 
-bool rl_keeper_init(rl_engine *e)
+bool rl_keeper_init(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
-    e->core.holds.wake[RL_KEEPER] = wake;
+    rl_keeper *k = &node->keeper;
+    node->lane->arg = node;
+    node->lane->wake = wake;
     rl_list_init(&k->owing);
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
@@ -56,39 +57,39 @@ static bool is_connected(const rl_keeper *k)
     return k->conn && !rl_conn_is_broken(k->conn);
 }
 
-int64_t rl_keeper_longest_pause_us(const rl_engine *e)
+int64_t rl_keeper_longest_pause_us(const rl_node *node)
 {
     return rl_min(LAST_PAUSE_US,
-                  e->core.set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
+                  node->e->core.set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
 }
 
 /*
  * While the server is away nothing is sent: a small pause first, then longer
  * ones, but short against the lease.
  */
-static void back_off(rl_engine *e, int64_t now_us)
+static void back_off(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
-    int64_t pause_us = rl_min(k->pause_us, rl_keeper_longest_pause_us(e));
+    rl_keeper *k = &node->keeper;
+    int64_t pause_us = rl_min(k->pause_us, rl_keeper_longest_pause_us(node));
     k->not_before_us = now_us + rl_jitter(pause_us * 4 / 5);
     k->pause_us = pause_us * 2;
 }
 
-static void drop_connection(rl_engine *e, int64_t now_us)
+static void drop_connection(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     if (!k->conn)
         return;
-    rl_source_close(e->source, k->conn);
+    rl_source_close(node->source, k->conn);
     k->conn = NULL;
-    back_off(e, now_us);
+    back_off(node, now_us);
 }
 
-static void take_connection(rl_engine *e, int64_t now_us)
+static void take_connection(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     rl_visitor *v = &k->visitor;
-    if (!v->signal || !rl_connector_has_news(&e->connector, v))
+    if (!v->signal || !rl_connector_has_news(&node->connector, v))
         return;
     v->signal = NULL;
     k->conn = v->conn;
@@ -96,47 +97,48 @@ static void take_connection(rl_engine *e, int64_t now_us)
     v->conn = NULL;
     if (k->conn)
         return;
-    back_off(e, now_us);
-    rl_tasks_fail_due(e, &v->fault, now_us);
+    back_off(node, now_us);
+    rl_tasks_fail_due(node, &v->fault, now_us);
 }
 
 /* At the end there is no time to ask the connector. */
-static void open_at_end(rl_engine *e)
+static void open_at_end(rl_node *node)
 {
     rl_fault f;
-    if (!is_connected(&e->keeper))
-        rl_source_open(e->source, e->keeper.end_us, &e->keeper.conn, &f);
+    if (!is_connected(&node->keeper))
+        rl_source_open(node->source, node->keeper.end_us, &node->keeper.conn,
+                       &f);
 }
 
-static void connect_if_due(rl_engine *e, bool due, int64_t now_us)
+static void connect_if_due(rl_node *node, bool due, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
-    take_connection(e, now_us);
+    rl_keeper *k = &node->keeper;
+    take_connection(node, now_us);
     if (k->conn && k->conn->line.pending == 0 && due &&
         rl_conn_is_stale(k->conn))
-        drop_connection(e, now_us);
+        drop_connection(node, now_us);
     if (k->conn && k->conn->line.pending == 0 &&
         rl_conn_is_outdated(k->conn, now_us)) {
-        rl_source_close(e->source, k->conn);
+        rl_source_close(node->source, k->conn);
         k->conn = NULL;
     }
     if (k->conn || !due || now_us < k->not_before_us || k->visitor.signal)
         return;
-    rl_connector_visit(&e->connector, &k->visitor,
-                       rl_renewal_end(&e->core, now_us), &k->signal);
+    rl_connector_visit(&node->connector, &k->visitor,
+                       rl_renewal_end(&node->e->core, now_us), &k->signal);
 }
 
-static void expire(rl_engine *e, int64_t now_us)
+static void expire(rl_node *node, int64_t now_us)
 {
-    const rl_keeper *k = &e->keeper;
+    const rl_keeper *k = &node->keeper;
     const rl_slot *first = rl_line_first(&k->conn->line);
     if (first && RL_CONTAINER(first, rl_ask, slot)->until_us <= now_us)
         rl_conn_time_out(k->conn);
 }
 
-static void serve_connection(rl_engine *e)
+static void serve_connection(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     int64_t now_us = rl_now_us();
     if (!k->conn)
         return;
@@ -147,40 +149,40 @@ static void serve_connection(rl_engine *e)
             k->pause_us = FIRST_PAUSE_US;
     }
     if (!rl_conn_is_broken(k->conn))
-        expire(e, now_us);
+        expire(node, now_us);
     if (rl_line_is_spent(&k->conn->line))
-        drop_connection(e, now_us);
+        drop_connection(node, now_us);
 }
 
 /* --- answers that nobody waits for ---------------------------------------- */
 
-void rl_keeper_expect(rl_engine *e, int64_t now_us)
+void rl_keeper_expect(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     int64_t never = RL_NEVER;
     if (atomic_compare_exchange_strong(&k->owing_us, &never,
                                        now_us + PATIENCE_US))
         rl_signal_raise(&k->signal);
 }
 
-static void take_owing(rl_engine *e, int64_t now_us)
+static void take_owing(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     int64_t next_us = RL_NEVER;
     rl_conn *c;
     if (now_us < atomic_load(&k->owing_us))
         return;
     atomic_store(&k->owing_us, RL_NEVER);
-    while ((c = rl_source_borrow_owing(e->source, now_us - PATIENCE_US,
+    while ((c = rl_source_borrow_owing(node->source, now_us - PATIENCE_US,
                                        &next_us)) != NULL)
         rl_list_add_last(&k->owing, &c->idle);
     if (next_us != RL_NEVER)
-        rl_keeper_expect(e, next_us);
+        rl_keeper_expect(node, next_us);
 }
 
-static void serve_owing(rl_engine *e, int64_t now_us)
+static void serve_owing(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     rl_link *next;
     for (rl_link *l = rl_list_first(&k->owing); l; l = next) {
         rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
@@ -189,34 +191,34 @@ static void serve_owing(rl_engine *e, int64_t now_us)
         if (!rl_conn_is_broken(c) && c->line.pending > 0 &&
             now_us >= c->patient_us) {
             rl_conn_time_out(c);
-            rl_connector_suspect(&e->connector, &c->line.fault);
+            rl_connector_suspect(&node->connector, &c->line.fault);
         }
         if (!rl_conn_is_broken(c) && c->line.pending > 0)
             continue;
         rl_list_remove(&c->idle);
-        rl_source_give_back(e->source, c);
+        rl_source_give_back(node->source, c);
     }
 }
 
 /* --- the loop ------------------------------------------------------------- */
 
 /* When something is due; and says so, to those who would wake the thread. */
-static int64_t next_due_us(rl_engine *e, bool *stopping, size_t *undoing)
+static int64_t next_due_us(rl_node *node, bool *stopping, size_t *undoing)
 {
-    rl_holds *t = &e->core.holds;
-    rl_mutex_lock(&e->core.holds.mutex);
-    const rl_heap_node *first = rl_heap_first(&t->work);
+    rl_holds *t = &node->e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    const rl_heap_node *first = rl_heap_first(&node->lane->work);
     int64_t due_us = first ? first->due_us : RL_NEVER;
     *stopping = t->stopping;
     *undoing = t->undoing;
-    t->sleeps_us[RL_KEEPER] = rl_max(due_us, e->keeper.not_before_us);
-    rl_mutex_unlock(&e->core.holds.mutex);
+    node->lane->sleeps_us = rl_max(due_us, node->keeper.not_before_us);
+    rl_mutex_unlock(&t->mutex);
     return due_us;
 }
 
-static int64_t wake_up_us(const rl_engine *e, int64_t due_us)
+static int64_t wake_up_us(const rl_node *node, int64_t due_us)
 {
-    const rl_keeper *k = &e->keeper;
+    const rl_keeper *k = &node->keeper;
     int64_t us = rl_min(k->end_us, atomic_load(&k->owing_us));
     if (is_connected(k)) {
         const rl_slot *first = rl_line_first(&k->conn->line);
@@ -233,9 +235,9 @@ static int64_t wake_up_us(const rl_engine *e, int64_t due_us)
     return us;
 }
 
-static void sleep_until(rl_engine *e, int64_t until_us)
+static void sleep_until(rl_node *node, int64_t until_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     int64_t slice_us = until_us == RL_NEVER ? RL_NEVER : rl_now_us() + SLICE_US;
     struct pollfd p[2 + MOST_OWING];
     nfds_t n = 0;
@@ -254,73 +256,73 @@ static void sleep_until(rl_engine *e, int64_t until_us)
 }
 
 /* One turn. False: it is to end, and all is done that can be. */
-static bool turn(rl_engine *e)
+static bool turn(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     bool stopping;
     size_t undoing;
     int64_t now_us = rl_now_us();
-    int64_t due_us = next_due_us(e, &stopping, &undoing);
+    int64_t due_us = next_due_us(node, &stopping, &undoing);
     if (stopping && k->end_us == RL_NEVER) {
-        k->end_us =
-            rl_min(rl_renewal_end(&e->core, now_us), now_us + LAST_TRY_US);
+        k->end_us = rl_min(rl_renewal_end(&node->e->core, now_us),
+                           now_us + LAST_TRY_US);
         if (undoing > 0)
-            open_at_end(e);
+            open_at_end(node);
     }
     if (stopping && (undoing == 0 || now_us >= k->end_us || !is_connected(k)))
         return false;
     if (!stopping)
-        connect_if_due(e, due_us <= now_us, now_us);
+        connect_if_due(node, due_us <= now_us, now_us);
     if (stopping || now_us >= k->not_before_us)
-        rl_tasks_push_due(e, now_us);
-    serve_connection(e);
-    take_owing(e, now_us);
-    serve_owing(e, rl_now_us());
-    due_us = next_due_us(e, &stopping, &undoing);
-    sleep_until(e, stopping ? rl_now_us() + 1000 : wake_up_us(e, due_us));
+        rl_tasks_push_due(node, now_us);
+    serve_connection(node);
+    take_owing(node, now_us);
+    serve_owing(node, rl_now_us());
+    due_us = next_due_us(node, &stopping, &undoing);
+    sleep_until(node, stopping ? rl_now_us() + 1000 : wake_up_us(node, due_us));
     return true;
 }
 
 /* What is still under way ends here. */
-static void wind_up(rl_engine *e)
+static void wind_up(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     rl_link *l;
-    rl_connector_forget(e, &k->visitor);
+    rl_connector_forget(node, &k->visitor);
     if (is_connected(k) && k->conn->line.pending > 0)
         rl_conn_time_out(k->conn);
-    rl_source_close(e->source, k->conn);
+    rl_source_close(node->source, k->conn);
     k->conn = NULL;
     while ((l = rl_list_first(&k->owing)) != NULL) {
         rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
         rl_list_remove(l);
         if (!rl_conn_is_broken(c) && c->line.pending > 0)
             rl_conn_time_out(c);
-        rl_source_give_back(e->source, c);
+        rl_source_give_back(node->source, c);
     }
 }
 
 static void *run(void *arg)
 {
-    rl_engine *e = arg;
-    while (turn(e))
+    rl_node *node = arg;
+    while (turn(node))
         ;
-    wind_up(e);
+    wind_up(node);
     return NULL;
 }
 
-bool rl_keeper_start(rl_engine *e)
+bool rl_keeper_start(rl_node *node)
 {
-    rl_thread *t = &e->keeper.thread;
-    return t->started || rl_thread_start(t, "rlock-keeper", run, e);
+    rl_thread *t = &node->keeper.thread;
+    return t->started || rl_thread_start(t, "rlock-keeper", run, node);
 }
 
-void rl_keeper_stop(rl_engine *e)
+void rl_keeper_stop(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     if (k->thread.started)
         rl_thread_join(&k->thread);
     else
-        rl_source_close(e->source, k->conn);
+        rl_source_close(node->source, k->conn);
     k->conn = NULL;
 }

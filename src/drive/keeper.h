@@ -16,13 +16,12 @@
 #include "base/thread.h"
 #include "drive/connector.h"
 
-struct rl_engine;
+struct rl_node;
 struct rl_task;
 
 typedef struct rl_keeper {
     rl_thread thread;
     rl_signal signal; /* wakes it */
-    rl_fault failure; /* guarded by the hold table: the latest of a renewal */
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
     /* Its own: */
@@ -40,22 +39,22 @@ typedef struct rl_keeper {
     rl_fault fault; /* why the task that just ends has failed */
 } rl_keeper;
 
-bool rl_keeper_init(struct rl_engine *e); /* false: out of memory */
+bool rl_keeper_init(struct rl_node *node); /* false: out of memory */
 void rl_keeper_fini(rl_keeper *k);
 
 /* No effect when it runs; called by rl_engine_start(). */
-bool rl_keeper_start(struct rl_engine *e);
+bool rl_keeper_start(struct rl_node *node);
 
 /*
  * After rl_holds_stop(): undoes what can be undone in one more attempt, and
  * ends the thread.
  */
-void rl_keeper_stop(struct rl_engine *e);
+void rl_keeper_stop(struct rl_node *node);
 
 /* The longest pause between two attempts; short against the lease. */
-int64_t rl_keeper_longest_pause_us(const struct rl_engine *e);
+int64_t rl_keeper_longest_pause_us(const struct rl_node *node);
 
 /* A connection was given back that owes answers. */
-void rl_keeper_expect(struct rl_engine *e, int64_t now_us);
+void rl_keeper_expect(struct rl_node *node, int64_t now_us);
 
 #endif

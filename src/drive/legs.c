@@ -16,14 +16,13 @@ void rl_legs_fini(rl_legs *ls)
     rl_signal_fini(&ls->signal);
 }
 
-static rl_leg *leg_to(rl_legs *ls, rl_core *core)
+static rl_leg *leg_to(rl_legs *ls, rl_node *node)
 {
-    rl_engine *e = rl_engine_of(core);
     for (size_t i = 0; i < ls->n; i++)
-        if (ls->leg[i].e == e)
+        if (ls->leg[i].node == node)
             return &ls->leg[i];
     rl_leg *l = &ls->leg[ls->n++];
-    l->e = e;
+    l->node = node;
     l->way = (rl_way){.line = NULL};
     l->seat = NULL;
     l->visiting = l->in_line = false;
@@ -36,7 +35,7 @@ void rl_legs_assign(rl_legs *ls)
     for (size_t i = 0; i < ls->op->n; i++) {
         rl_part *x = ls->op->part[i];
         if (rl_part_is_open(x) && !x->way)
-            x->way = &leg_to(ls, x->core)->way;
+            x->way = &leg_to(ls, rl_node_of(x->core, rl_part_slot(x)))->way;
     }
 }
 
@@ -58,16 +57,16 @@ static void give_back(rl_leg *l)
     rl_seat *seat = l->seat;
     sit_at(l, NULL);
     if (seat)
-        rl_shares_leave(&l->e->shares, seat);
+        rl_shares_leave(&l->node->shares, seat);
     if (!c)
         return;
     bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
     int64_t now_us = owes ? rl_now_us() : 0;
     if (owes)
-        c->patient_us = rl_command_end(&l->e->core, now_us);
-    rl_source_give_back(l->e->source, c);
+        c->patient_us = rl_command_end(&l->node->e->core, now_us);
+    rl_source_give_back(l->node->source, c);
     if (owes)
-        rl_keeper_expect(l->e, now_us);
+        rl_keeper_expect(l->node, now_us);
 }
 
 void rl_legs_close(rl_legs *ls)
@@ -75,9 +74,9 @@ void rl_legs_close(rl_legs *ls)
     for (size_t i = 0; i < ls->n; i++) {
         rl_leg *l = &ls->leg[i];
         if (l->visiting)
-            rl_connector_forget(l->e, &l->visitor);
+            rl_connector_forget(l->node, &l->visitor);
         if (l->in_line)
-            rl_source_leave_line(l->e->source, &l->claim);
+            rl_source_leave_line(l->node->source, &l->claim);
         give_back(l);
     }
     ls->n = 0;
@@ -98,7 +97,7 @@ static bool may_share(const rl_legs *ls, const rl_leg *l)
 {
     const rl_op *op = ls->op;
     return !op->several && op->n == 1 && !op->part[0]->heap &&
-           !l->e->source->exclusive;
+           !l->node->source->exclusive;
 }
 
 /* The only one: this thread may wait for it. */
@@ -110,8 +109,8 @@ static void borrow(rl_legs *ls, rl_leg *l)
     if (rl_now_us() >= until_us)
         return;
     if (may_share(ls, l))
-        sit_at(l, rl_shares_sit(&l->e->shares, until_us, &f));
-    else if (rl_source_borrow(l->e->source, until_us, &c, &f) == RLOCK_OK)
+        sit_at(l, rl_shares_sit(&l->node->shares, until_us, &f));
+    else if (rl_source_borrow(l->node->source, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
@@ -128,23 +127,24 @@ static void visit(rl_legs *ls, rl_leg *l)
         refuse(ls, l, &f);
         return;
     }
-    l->in_line = rl_source_line_up(l->e->source, &l->claim, &ls->signal);
+    l->in_line = rl_source_line_up(l->node->source, &l->claim, &ls->signal);
     l->visiting = !l->in_line;
     l->way.expecting = true;
     l->way.ready_us = l->in_line ? RL_NEVER : rl_now_us();
     l->way.slow =
         l->visiting &&
-        rl_connector_is_slow(&l->e->connector, RL_GRACE_US, l->way.ready_us);
+        rl_connector_is_slow(&l->node->connector, RL_GRACE_US, l->way.ready_us);
     if (l->visiting)
-        rl_connector_visit(&l->e->connector, &l->visitor, 0, &ls->signal);
+        rl_connector_visit(&l->node->connector, &l->visitor, 0, &ls->signal);
 }
 
 /* An idle connection, at once. False: the server is down. */
 static bool find_connection(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    use(l, rl_source_borrow_idle(l->e->source, rl_way_behind(ls->op, &l->way)));
-    l->way.down = rl_connector_is_down(&l->e->connector, &f);
+    use(l,
+        rl_source_borrow_idle(l->node->source, rl_way_behind(ls->op, &l->way)));
+    l->way.down = rl_connector_is_down(&l->node->connector, &f);
     if (l->way.down)
         give_back(l);
     return !l->way.down;
@@ -153,7 +153,7 @@ static bool find_connection(rl_legs *ls, rl_leg *l)
 static void leave_out(rl_legs *ls, rl_leg *l)
 {
     rl_fault f = {.status = RLOCK_EIO};
-    rl_connector_is_down(&l->e->connector, &f);
+    rl_connector_is_down(&l->node->connector, &f);
     refuse(ls, l, &f);
 }
 
@@ -161,7 +161,7 @@ static void look_for_claim(rl_legs *ls, rl_leg *l)
 {
     rl_conn *c;
     if (!l->in_line ||
-        !rl_source_take_claim(l->e->source, &l->claim,
+        !rl_source_take_claim(l->node->source, &l->claim,
                               rl_way_behind(ls->op, &l->way), &c))
         return;
     l->in_line = l->way.expecting = false;
@@ -174,14 +174,15 @@ static void look_for_claim(rl_legs *ls, rl_leg *l)
 /* Has the connector been successful? */
 static void look_for_connection(rl_legs *ls, rl_leg *l)
 {
-    if (!l->visiting || !rl_connector_has_news(&l->e->connector, &l->visitor))
+    if (!l->visiting ||
+        !rl_connector_has_news(&l->node->connector, &l->visitor))
         return;
     l->visiting = l->way.expecting = false;
     if (l->visitor.fault.status != RLOCK_OK) {
         refuse(ls, l, &l->visitor.fault);
         return;
     }
-    use(l, rl_source_borrow_idle(l->e->source, NULL));
+    use(l, rl_source_borrow_idle(l->node->source, NULL));
     if (!l->way.line)
         visit(ls, l); /* somebody else was quicker */
 }

@@ -24,7 +24,7 @@
 
 typedef struct rl_leg {
     rl_way way; /* what the round knows of it; its line is the connection's */
-    rl_engine *e;
+    rl_node *node;
     rl_seat *seat; /* instead of a connection of its own; or NULL */
     rl_visitor visitor;
     rl_claim claim;

@@ -26,7 +26,7 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     RL_REQUIRES(&e->core.holds.mutex)
 {
     const rl_hold *h = r->hold;
-    const rl_fault *failure = &e->keeper.failure;
+    const rl_fault *failure = &e->core.holds.failure;
     rlock_event *ev = &r->event;
     *ev = (rlock_event){.type = type,
                         .name = rl_hold_name(h),
@@ -94,7 +94,7 @@ void rl_notifier_failover(rl_engine *e, const char *text)
     rl_mutex_lock(&e->core.holds.mutex);
     snprintf(e->notifier.failover, sizeof e->notifier.failover, "%s", text);
     rl_mutex_unlock(&e->core.holds.mutex);
-    rl_holds_failed_over(&e->core.holds, rl_now_us());
+    rl_holds_failed_over(&e->core.holds, true, rl_now_us());
 }
 
 static void deliver_failover_locked(rl_engine *e)
@@ -157,9 +157,9 @@ static void *run(void *arg)
             break;
         rl_heap_node *first = rl_heap_first(&e->core.holds.expiry);
         int64_t until_us = first ? first->due_us : RL_NEVER;
-        e->core.holds.sleeps_us[RL_NOTIFIER] = until_us;
+        e->core.holds.sleeps_us = until_us;
         rl_cond_wait_lease(&e->notifier.wake, &e->core.holds.mutex, until_us);
-        e->core.holds.sleeps_us[RL_NOTIFIER] = 0;
+        e->core.holds.sleeps_us = 0;
     }
     rl_mutex_unlock(&e->core.holds.mutex);
     return NULL;
@@ -174,7 +174,7 @@ static void wake(rl_holds *t)
 void rl_notifier_init(rl_engine *e)
 {
     rl_cond_init(&e->notifier.wake);
-    e->core.holds.wake[RL_NOTIFIER] = wake;
+    e->core.holds.wake = wake;
 }
 
 void rl_notifier_fini(rl_notifier *n)

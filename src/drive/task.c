@@ -14,7 +14,7 @@
 static void write_call(const rl_ask *a, rl_bytes *to)
 {
     const rl_task *t = RL_CONTAINER(a, rl_task, ask);
-    int64_t lease_ms = t->e->core.holds.renewal_ms;
+    int64_t lease_ms = t->node->e->core.holds.renewal_ms;
     rl_request vote = {
         .lease_ms = lease_ms, .level = 1, .bell = "", .says_least = true};
     switch (t->what) {
@@ -40,8 +40,8 @@ static void write_call(const rl_ask *a, rl_bytes *to)
 static int64_t next_try_us(const rl_task *t, int64_t now_us)
 {
     bool broke = !t->ask.line || t->ask.line->failed;
-    return broke ? rl_max(now_us, t->e->keeper.not_before_us)
-                 : now_us + rl_keeper_longest_pause_us(t->e);
+    return broke ? rl_max(now_us, t->node->keeper.not_before_us)
+                 : now_us + rl_keeper_longest_pause_us(t->node);
 }
 
 static void undone_locked(rl_holds *table, rl_task *t, bool done,
@@ -58,7 +58,7 @@ static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,
 {
     bool done =
         r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
-    rl_holds *table = &t->e->core.holds;
+    rl_holds *table = &t->node->e->core.holds;
     rl_mutex_lock(&table->mutex);
     undone_locked(table, t, done, now_us);
     rl_mutex_unlock(&table->mutex);
@@ -76,7 +76,7 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
         rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
         rl_hold_schedule_locked(table, h,
                                 sent_us + rl_hold_renewal_period_us(table, h));
-        rl_add(&t->e->core.stats.renewals, 1);
+        rl_add(&t->node->e->core.stats.renewals, 1);
         rl_hold_report_locked(table, h, RLOCK_EVENT_RENEWED);
     } else if (what == RL_NOT_HELD) {
         rl_hold_lose_locked(table, h, RL_LOSS_GONE, now_us);
@@ -84,7 +84,7 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
         rl_hold_lose_locked(table, h, RL_LOSS_FOREIGN, now_us);
     } else {
         rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
-        rl_add(&t->e->core.stats.renew_failures, 1);
+        rl_add(&t->node->e->core.stats.renew_failures, 1);
         rl_hold_report_locked(table, h, RLOCK_EVENT_RENEW_FAILED);
     }
 }
@@ -92,11 +92,11 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
 static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,
                          int64_t now_us)
 {
-    rl_holds *table = &t->e->core.holds;
+    rl_holds *table = &t->node->e->core.holds;
     rl_hold *h = t->hold;
     rl_mutex_lock(&table->mutex);
     if (what == RL_NOT_ANSWERED)
-        t->e->keeper.failure = *f;
+        table->failure = *f;
     h->in_flight = false;
     renewed_locked(table, t, what, f, now_us);
     if (h->landing)
@@ -130,7 +130,7 @@ static void voted_locked(rl_holds *table, rl_task *t, bool granted,
 
 static void note_vote(rl_task *t, const rl_reply *r, int64_t now_us)
 {
-    rl_holds *table = &t->e->core.holds;
+    rl_holds *table = &t->node->e->core.holds;
     rl_grant g;
     rl_fault f;
     bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
@@ -189,19 +189,19 @@ static rl_script_id script_of(const rl_task *t)
 /* One that ends notes its fault at once, so one place is enough for all. */
 void rl_task_begin(rl_task *t, rl_script_id script)
 {
-    rl_ask_init(&t->ask, script, &t->e->keeper.fault);
+    rl_ask_init(&t->ask, script, &t->node->keeper.fault);
     t->ask.tries = 1;
-    t->ask.loads = &t->e->core.stats.script_loads;
+    t->ask.loads = &t->node->e->core.stats.script_loads;
     t->ask.write = write_call;
     t->ask.done = done;
 }
 
 void rl_task_put_on_line(rl_task *t, int64_t now_us)
 {
-    const rl_engine *e = t->e;
+    rl_node *node = t->node;
     t->ask.until_us =
-        rl_min(rl_renewal_end(&e->core, now_us), e->keeper.end_us);
-    rl_ask_push(&t->ask, &e->keeper.conn->line, now_us);
+        rl_min(rl_renewal_end(&node->e->core, now_us), node->keeper.end_us);
+    rl_ask_push(&t->ask, &node->keeper.conn->line, now_us);
 }
 
 void rl_task_push(rl_task *t, int64_t now_us)
@@ -213,6 +213,6 @@ void rl_task_push(rl_task *t, int64_t now_us)
 void rl_task_refuse(rl_task *t, const rl_fault *why, int64_t now_us)
 {
     rl_task_begin(t, script_of(t));
-    t->e->keeper.fault = *why;
+    t->node->keeper.fault = *why;
     rl_ask_refuse(&t->ask, now_us);
 }

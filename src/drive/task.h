@@ -15,8 +15,8 @@ typedef struct rl_task {
     rl_ask ask;
     rl_link idle;
     struct rl_task *next; /* in the batch that the first one's ask is about */
-    rl_engine *e;
-    rl_hold *hold; /* with a reference */
+    rl_node *node;        /* whose server is asked */
+    rl_hold *hold;        /* with a reference */
     rl_task_kind what;
     bool compare;       /* tokens; see rl_call_renew() */
     int64_t send_by_us; /* the hold's deadline */

@@ -45,9 +45,9 @@ static bool add_chunk(rl_keeper *k)
     return true;
 }
 
-static rl_task *take_task(rl_engine *e)
+static rl_task *take_task(rl_node *node)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     if (rl_list_is_empty(&k->idle_tasks) &&
         (k->tasks >= MOST_TASKS || !add_chunk(k)))
         return NULL;
@@ -55,14 +55,14 @@ static rl_task *take_task(rl_engine *e)
     rl_list_remove(first);
     k->in_flight++;
     rl_task *t = RL_CONTAINER(first, rl_task, idle);
-    t->e = e;
+    t->node = node;
     t->next = NULL;
     return t;
 }
 
 void rl_task_put(rl_task *t)
 {
-    rl_keeper *k = &t->e->keeper;
+    rl_keeper *k = &t->node->keeper;
     k->in_flight--;
     rl_list_add_first(&k->idle_tasks, &t->idle);
 }
@@ -89,10 +89,10 @@ void rl_tasks_fini(rl_keeper *k)
  * Takes the next that is due, or will be soon, off the heap, or NULL. At the
  * end all are.
  */
-static rl_hold *next_due_locked(rl_holds *t, int64_t now_us, bool soon)
-    RL_REQUIRES(&t->mutex)
+static rl_hold *next_due_locked(rl_holds *t, rl_lane *l, int64_t now_us,
+                                bool soon) RL_REQUIRES(&t->mutex)
 {
-    rl_heap_node *n = rl_heap_first(&t->work);
+    rl_heap_node *n = rl_heap_first(&l->work);
     if (!n)
         return NULL;
     rl_hold *h = RL_CONTAINER(n, rl_hold, work);
@@ -101,7 +101,7 @@ static rl_hold *next_due_locked(rl_holds *t, int64_t now_us, bool soon)
         until_us += t->renewal_ms * 1000 / 3 / SOON_OF_PERIOD;
     if (n->due_us > until_us && !t->stopping)
         return NULL;
-    rl_heap_remove(&t->work, n);
+    rl_heap_remove(&l->work, n);
     return h;
 }
 
@@ -156,15 +156,15 @@ static bool prepare_locked(rl_holds *table, rl_hold *h, rl_task *t,
 }
 
 /* Some of what is due. */
-static size_t collect(rl_engine *e, rl_task *task[RL_BATCH_MAX], int64_t now_us,
-                      bool soon)
+static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX],
+                      int64_t now_us, bool soon)
 {
     size_t n = 0;
     rl_task *t = NULL;
-    rl_holds *table = &e->core.holds;
+    rl_holds *table = &node->e->core.holds;
     rl_mutex_lock(&table->mutex);
-    while (n < RL_BATCH_MAX && (t || (t = take_task(e)) != NULL)) {
-        rl_hold *h = next_due_locked(table, now_us, soon);
+    while (n < RL_BATCH_MAX && (t || (t = take_task(node)) != NULL)) {
+        rl_hold *h = next_due_locked(table, node->lane, now_us, soon);
         if (!h)
             break;
         if (!prepare_locked(table, h, t, now_us))
@@ -212,25 +212,25 @@ static void push_all(rl_task *task[], size_t n, int64_t now_us)
 }
 
 /* Everything that is due, as far as it may be in flight. */
-void rl_tasks_push_due(rl_engine *e, int64_t now_us)
+void rl_tasks_push_due(rl_node *node, int64_t now_us)
 {
-    rl_keeper *k = &e->keeper;
+    rl_keeper *k = &node->keeper;
     rl_task *task[RL_BATCH_MAX];
     size_t n;
     do {
         if (!rl_tasks_have_room(k))
             return;
-        n = collect(e, task, now_us, true);
+        n = collect(node, task, now_us, true);
         push_all(task, n, now_us);
     } while (n == RL_BATCH_MAX);
 }
 
-void rl_tasks_fail_due(rl_engine *e, const rl_fault *why, int64_t now_us)
+void rl_tasks_fail_due(rl_node *node, const rl_fault *why, int64_t now_us)
 {
     rl_task *task[RL_BATCH_MAX];
     size_t n;
     do {
-        n = collect(e, task, now_us, false);
+        n = collect(node, task, now_us, false);
         for (size_t i = 0; i < n; i++)
             rl_task_refuse(task[i], why, now_us);
     } while (n == RL_BATCH_MAX);

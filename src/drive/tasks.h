@@ -15,10 +15,10 @@ void rl_tasks_fini(rl_keeper *k);
 bool rl_tasks_have_room(const rl_keeper *k);
 
 /* Puts everything that is due on the line, as far as it may be in flight. */
-void rl_tasks_push_due(struct rl_engine *e, int64_t now_us);
+void rl_tasks_push_due(struct rl_node *node, int64_t now_us);
 
 /* Notes everything that is due as failed; it is tried after the back-off. */
-void rl_tasks_fail_due(struct rl_engine *e, const rl_fault *why,
+void rl_tasks_fail_due(struct rl_node *node, const rl_fault *why,
                        int64_t now_us);
 
 /* False: what waits to be sent is for a hold whose deadline has passed. */

@@ -63,7 +63,7 @@ rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h)
 bool rl_lock_start(const rlock *lk)
 {
     const char *lacking = NULL;
-    if (!rl_engine_start(&lk->client->engine))
+    if (!rl_engine_start(&lk->client->engine, lk->target.slot))
         lacking = "the watchdog thread cannot be started";
     else if (!rl_owner_watch())
         lacking = "out of memory";
@@ -72,11 +72,11 @@ bool rl_lock_start(const rlock *lk)
     return !lacking;
 }
 
-void rl_lock_listen(rl_core *c)
+void rl_lock_listen(rl_core *c, const rl_target *what)
 {
-    rl_engine *e = rl_engine_of(c);
-    rl_doorbell_start(e);
-    rl_doorbell_poke(e);
+    rl_node *node = rl_node_of(c, what->slot);
+    rl_doorbell_start(node);
+    rl_doorbell_poke(node);
 }
 
 static rlock_status null_pointer(const char *what)
@@ -131,7 +131,10 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     memcpy(copy, name, len);
     lk->kind = kind;
     lk->client = cl;
-    lk->target = (rl_target){copy, len, layout, &rl_layouts[layout]};
+    lk->target = (rl_target){.name = copy,
+                             .len = len,
+                             .scope = layout,
+                             .layout = &rl_layouts[layout]};
     rl_client_ref(cl);
     return lk;
 }

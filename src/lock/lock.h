@@ -89,6 +89,6 @@ static inline rl_core *rl_lock_core(const rlock *lk)
 }
 
 /* Waiting begins: the doorbell listens, also for Redisson's channels. */
-void rl_lock_listen(rl_core *c);
+void rl_lock_listen(rl_core *c, const rl_target *what);
 
 #endif

@@ -128,7 +128,7 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, int64_t lease_ms)
 static bool start_all(const rlock *lk, const rl_nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++)
-        if (ns->core[i] && !rl_engine_start(rl_engine_of(ns->core[i]))) {
+        if (ns->core[i] && !rl_engine_start(rl_engine_of(ns->core[i]), 0)) {
             rl_red_error(lk, RLOCK_ENOMEM,
                          "the watchdog thread cannot be started");
             return false;

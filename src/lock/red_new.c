@@ -80,7 +80,7 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
         if (*run.id && strcmp(other.id, run.id) == 0)
             return refuse(RLOCK_EINVAL, position, why);
     }
-    if (!rl_engine_start(&cl->engine))
+    if (!rl_engine_start(&cl->engine, 0))
         return rl_error_set(RLOCK_ENOMEM, 0,
                             "the threads of client %zu cannot be started",
                             position);

@@ -58,7 +58,8 @@ static rlock_status acquire_first(rlock *lk, rl_estate *room, int64_t wait_ms,
                     .listen = rl_lock_listen};
     rl_acquire_init(&a, now_us);
     rl_drive(&a.op);
-    rl_doorbell_poke(&lk->client->engine); /* nobody may wait any more */
+    rl_doorbell_poke(rl_node_of(
+        rl_lock_core(lk), lk->target.slot)); /* nobody may wait any more */
     if (a.status != RLOCK_OK)
         return rl_lock_fail(lk, &a.fault);
     rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.token, 1, rl_now_us() - now_us);

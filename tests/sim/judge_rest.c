@@ -122,23 +122,24 @@ void judge_client(client *c)
     rl_core *core = &c->e.core;
     if (w->failed)
         return;
-    if (core->holds.map.count > 0 || core->holds.work.count > 0 ||
+    if (core->holds.map.count > 0 || core->holds.first.work.count > 0 ||
         core->holds.expiry.count > 0 || core->holds.undoing > 0 ||
         core->holds.estates.count > 0)
         judge_fail(w,
                    "judge 4: process %u still has holds: %zu, %zu to renew, "
                    "%zu to undo, %zu estates",
-                   c->p->index, core->holds.map.count, core->holds.work.count,
-                   core->holds.undoing, core->holds.estates.count);
+                   c->p->index, core->holds.map.count,
+                   core->holds.first.work.count, core->holds.undoing,
+                   core->holds.estates.count);
     if (core->rooms.map.count > 0 || core->rooms.listeners.count > 0)
         judge_fail(w, "judge 4: process %u still has rooms", c->p->index);
     if (atomic_load(&core->stats.held_now) != 0 ||
         atomic_load(&core->stats.waiting_now) != 0)
         judge_fail(w, "judge 4: process %u counts holds or waiters",
                    c->p->index);
-    if (c->e.keeper.in_flight > 0 || c->homes != 0)
+    if (c->e.node.keeper.in_flight > 0 || c->homes != 0)
         judge_fail(w, "judge 4: process %u has %zu tasks and %d references",
-                   c->p->index, c->e.keeper.in_flight, c->homes);
+                   c->p->index, c->e.node.keeper.in_flight, c->homes);
 }
 
 static bool begins_with(const text *t, const char *prefix)

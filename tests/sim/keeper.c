@@ -22,31 +22,32 @@ static client *client_of_task(task *t)
     return RL_CONTAINER(t, client, keeper.task);
 }
 
-static void wake(rl_holds *t)
+static void wake(rl_lane *l)
 {
-    rl_core *core = RL_CONTAINER(t, rl_core, holds);
-    task_wake(&client_of(core)->keeper.task);
+    client *c = l->arg;
+    task_wake(&c->keeper.task);
 }
 
-int64_t rl_keeper_longest_pause_us(const rl_engine *e)
+int64_t rl_keeper_longest_pause_us(const rl_node *node)
 {
     return rl_min(LAST_PAUSE_US,
-                  e->core.set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
+                  node->e->core.set.watchdog_lease_ms * 1000 / PAUSE_OF_LEASE);
 }
 
 /* --- the connection ------------------------------------------------------- */
 
 static void back_off(client *c, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
-    int64_t pause_us = rl_min(k->pause_us, rl_keeper_longest_pause_us(&c->e));
+    rl_keeper *k = &c->e.node.keeper;
+    int64_t pause_us =
+        rl_min(k->pause_us, rl_keeper_longest_pause_us(&c->e.node));
     k->not_before_us = now_us + rl_jitter(pause_us * 4 / 5);
     k->pause_us = pause_us * 2;
 }
 
 static void drop_connection(client *c, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     conn *old = conn_of(k->conn);
     k->conn = NULL;
     conn_close(old);
@@ -63,19 +64,19 @@ static void take_connection(client *c, int64_t now_us)
         return;
     c->keeper.dialing = NULL;
     if (state == CONN_OPEN) {
-        c->e.keeper.conn = &k->c;
-        c->e.keeper.one_by_one = false;
+        c->e.node.keeper.conn = &k->c;
+        c->e.node.keeper.one_by_one = false;
         return;
     }
     rl_fault f = k->fault;
     conn_close(k);
     back_off(c, now_us);
-    rl_tasks_fail_due(&c->e, &f, now_us);
+    rl_tasks_fail_due(&c->e.node, &f, now_us);
 }
 
 static void connect_if_due(client *c, bool due, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     take_connection(c, now_us);
     if (k->conn && k->conn->line.pending == 0 && due &&
         conn_is_stale(conn_of(k->conn)))
@@ -88,7 +89,7 @@ static void connect_if_due(client *c, bool due, int64_t now_us)
 
 static void expire(client *c, int64_t now_us)
 {
-    rl_conn *k = c->e.keeper.conn;
+    rl_conn *k = c->e.node.keeper.conn;
     const rl_slot *first = rl_line_first(&k->line);
     if (first && RL_CONTAINER(first, rl_ask, slot)->until_us <= now_us)
         conn_time_out(conn_of(k));
@@ -96,7 +97,7 @@ static void expire(client *c, int64_t now_us)
 
 static void serve_connection(client *c, int64_t now_us)
 {
-    rl_keeper *keeper = &c->e.keeper;
+    rl_keeper *keeper = &c->e.node.keeper;
     rl_conn *k = keeper->conn;
     if (!k)
         return;
@@ -120,14 +121,14 @@ static void serve_connection(client *c, int64_t now_us)
 void keeper_expect(client *c, int64_t now_us)
 {
     int64_t never = RL_NEVER;
-    if (atomic_compare_exchange_strong(&c->e.keeper.owing_us, &never,
+    if (atomic_compare_exchange_strong(&c->e.node.keeper.owing_us, &never,
                                        now_us + PATIENCE_US))
         task_wake(&c->keeper.task);
 }
 
 static void take_owing(client *c, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     int64_t next_us = RL_NEVER;
     rl_link *next;
     if (now_us < atomic_load(&k->owing_us))
@@ -152,7 +153,7 @@ static void take_owing(client *c, int64_t now_us)
 
 static void serve_owing(client *c, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     rl_link *next;
     for (rl_link *l = rl_list_first(&k->owing); l; l = next) {
         conn *x = conn_of(RL_CONTAINER(l, rl_conn, idle));
@@ -209,15 +210,15 @@ static void try_server(client *c, int64_t now_us)
 static int64_t next_due_us(client *c)
 {
     rl_holds *t = &c->e.core.holds;
-    const rl_heap_node *first = rl_heap_first(&t->work);
+    const rl_heap_node *first = rl_heap_first(&t->first.work);
     int64_t due_us = first ? first->due_us : RL_NEVER;
-    t->sleeps_us[RL_KEEPER] = rl_max(due_us, c->e.keeper.not_before_us);
+    t->first.sleeps_us = rl_max(due_us, c->e.node.keeper.not_before_us);
     return due_us;
 }
 
 static int64_t wake_up_us(client *c, int64_t due_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     int64_t us = atomic_load(&k->owing_us);
     if (k->conn && !rl_conn_is_broken(k->conn)) {
         const rl_slot *first = rl_line_first(&k->conn->line);
@@ -241,7 +242,7 @@ static int64_t wake_up_us(client *c, int64_t due_us)
 /* At the end there is no pause before a connection is made. */
 static bool tries_at_end(client *c, int64_t now_us)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     if (k->end_us == RL_NEVER) {
         k->end_us =
             rl_min(rl_renewal_end(&c->e.core, now_us), now_us + LAST_TRY_US);
@@ -260,7 +261,7 @@ static void try_at_end(client *c, int64_t now_us)
         task_sleep(&c->keeper.task, RL_NEVER);
         return;
     }
-    rl_tasks_push_due(&c->e, now_us);
+    rl_tasks_push_due(&c->e.node, now_us);
     serve_connection(c, now_us);
     task_sleep(&c->keeper.task, now_us + 1 * MS);
 }
@@ -281,8 +282,8 @@ static void run(task *t)
     }
     int64_t due_us = next_due_us(c);
     connect_if_due(c, due_us <= now_us, now_us);
-    if (now_us >= c->e.keeper.not_before_us)
-        rl_tasks_push_due(&c->e, now_us);
+    if (now_us >= c->e.node.keeper.not_before_us)
+        rl_tasks_push_due(&c->e.node, now_us);
     serve_connection(c, now_us);
     take_owing(c, now_us);
     serve_owing(c, now_us);
@@ -301,16 +302,19 @@ static bool is_owed(const client *c)
 
 bool keeper_is_idle(const client *c)
 {
-    const rl_keeper *k = &c->e.keeper;
+    const rl_keeper *k = &c->e.node.keeper;
     return k->in_flight == 0 && rl_list_is_empty(&k->owing) && !is_owed(c) &&
            c->e.core.holds.undoing == 0;
 }
 
 void keeper_open(client *c)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     task_init(&c->keeper.task, c->p, run, "keeper");
-    c->e.core.holds.wake[RL_KEEPER] = wake;
+    c->e.node.e = &c->e;
+    c->e.node.lane = &c->e.core.holds.first;
+    c->e.node.lane->arg = c;
+    c->e.node.lane->wake = wake;
     rl_list_init(&k->owing);
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
@@ -322,7 +326,7 @@ void keeper_open(client *c)
 /* What is still under way ends here. */
 void keeper_close(client *c)
 {
-    rl_keeper *k = &c->e.keeper;
+    rl_keeper *k = &c->e.node.keeper;
     rl_link *l;
     conn_close(c->keeper.dialing);
     if (k->conn)

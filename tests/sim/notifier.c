@@ -43,7 +43,7 @@ static void run(task *task)
     } while (deliver(c));
     rl_heap_node *first = rl_heap_first(&t->expiry);
     int64_t until_us = first ? first->due_us : RL_NEVER;
-    t->sleeps_us[RL_NOTIFIER] = until_us;
+    t->sleeps_us = until_us;
     task_sleep(task, until_us);
 }
 
@@ -56,7 +56,7 @@ static void wake(rl_holds *t)
 void notifier_open(client *c)
 {
     task_init(&c->notifier, c->p, run, "notifier");
-    c->e.core.holds.wake[RL_NOTIFIER] = wake;
+    c->e.core.holds.wake = wake;
 }
 
 void notifier_finish(client *c)

@@ -120,25 +120,20 @@ bool rl_notifier_start(rl_engine *e)
     return e != NULL;
 }
 
-bool rl_connector_start(rl_engine *e)
+bool rl_node_start(rl_node *node)
 {
-    return e != NULL;
+    return node != NULL;
 }
 
-bool rl_keeper_start(rl_engine *e)
+void rl_doorbell_start(rl_node *node)
 {
-    return e != NULL;
-}
-
-void rl_doorbell_start(rl_engine *e)
-{
-    doorbell_start(client_of(&e->core));
+    doorbell_start(client_of(&node->e->core));
 }
 
 /* Nobody may wait any more. */
-void rl_doorbell_poke(rl_engine *e)
+void rl_doorbell_poke(rl_node *node)
 {
-    client *c = client_of(&e->core);
+    client *c = client_of(&node->e->core);
     if (c->doorbell.started)
         doorbell_start(c);
 }

@@ -49,9 +49,13 @@ static void name_lock(world *w, size_t i, const char *name, size_t server)
                         : (size_t)chance_below(&w->chance, 3);
     snprintf(truth->name, sizeof truth->name, "%s", name);
     truth->server = server;
-    truth->red = (rl_target){truth->name, len, RL_SINGLE_SCOPES + 1,
-                             &rl_layouts[layout % 2]};
-    truth->what = (rl_target){truth->name, len, layout, &rl_layouts[layout]};
+    truth->what = (rl_target){.name = truth->name,
+                              .len = len,
+                              .scope = layout,
+                              .layout = &rl_layouts[layout]};
+    truth->red = truth->what;
+    truth->red.scope = RL_SINGLE_SCOPES + 1;
+    truth->red.layout = &rl_layouts[layout % 2];
 }
 
 static bool share_token(const lock_truth *a, const lock_truth *b)

@@ -39,7 +39,10 @@ static void add_hold(round *r, rlock_layout layout)
     rl_core *c = &r->e.core;
     char *name = r->name[r->n];
     snprintf(name, sizeof r->name[0], "%zu", r->n);
-    rl_target what = {name, strlen(name), layout, &rl_layouts[layout]};
+    rl_target what = {.name = name,
+                      .len = strlen(name),
+                      .scope = layout,
+                      .layout = &rl_layouts[layout]};
     EXPECT(rl_uuid_new(&id));
     rl_estate *room = rl_holds_make_room(&c->holds, &r->p.owner);
     rl_hold *h = rl_draft(c, room, &what, &id, RLOCK_WATCHDOG);
@@ -93,7 +96,7 @@ static size_t sends(round *r, rl_script_id script)
 
 static size_t asks(round *r, rl_script_id script)
 {
-    rl_tasks_push_due(&r->e, r->p.now_us);
+    rl_tasks_push_due(&r->e.node, r->p.now_us);
     return sends(r, script);
 }
 
@@ -157,7 +160,7 @@ TEST(batch, holds_of_each_layout_go_by_themselves)
     add_hold(&r, RLOCK_LAYOUT_STRING);
     add_hold(&r, RLOCK_LAYOUT_STRING);
     add_hold(&r, RLOCK_LAYOUT_TIMESTAMP);
-    rl_tasks_push_due(&r.e, r.p.now_us);
+    rl_tasks_push_due(&r.e.node, r.p.now_us);
     EXPECT_INT(line(&r)->pending, 3);
     EXPECT_INT(sends(&r, MANY), 1);
     answer(&r, "$2\r\n11\r\n$2\r\n11\r\n:1\r\n");
@@ -251,7 +254,7 @@ TEST(batch, a_broken_line_is_a_failure_of_each)
     EXPECT_INT(asks(&r, MANY), 1);
     cut(&r);
     EXPECT_INT(failed(&r), 3);
-    EXPECT_INT(r.e.keeper.in_flight, 0);
+    EXPECT_INT(r.e.node.keeper.in_flight, 0);
     for (size_t i = 0; i < 3; i++)
         EXPECT_INT(r.h[i]->state, RL_HELD);
     engine_reconnect(&r.e);
@@ -278,7 +281,7 @@ TEST(batch, a_hold_that_compares_tokens_goes_in_no_batch)
     round r;
     open_round(&r, 3);
     r.h[1]->unknown = true;
-    rl_tasks_push_due(&r.e, r.p.now_us);
+    rl_tasks_push_due(&r.e.node, r.p.now_us);
     EXPECT_INT(line(&r)->pending, 2);
     close_round(&r);
 }
@@ -302,9 +305,9 @@ TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
     open_round(&r, 2);
     play_pass(&r.p, 100 * MS);
     add_hold(&r, RLOCK_LAYOUT_HASH);
-    rl_tasks_push_due(&r.e, r.p.now_us);
-    EXPECT(rl_tasks_may_send(&r.e.keeper, r.h[0]->expiry.due_us - 1));
-    EXPECT(!rl_tasks_may_send(&r.e.keeper, r.h[0]->expiry.due_us));
+    rl_tasks_push_due(&r.e.node, r.p.now_us);
+    EXPECT(rl_tasks_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us - 1));
+    EXPECT(!rl_tasks_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us));
     EXPECT(r.h[2]->expiry.due_us > r.h[0]->expiry.due_us);
     close_round(&r);
 }
@@ -364,7 +367,7 @@ static void fail_all_with(const char *reply)
     EXPECT_INT(line(&r)->pending, 0);
     EXPECT_INT(sends(&r, SINGLY), 0);
     EXPECT_INT(failed(&r), 3);
-    EXPECT(!r.e.keeper.one_by_one);
+    EXPECT(!r.e.node.keeper.one_by_one);
     close_round(&r);
 }
 
@@ -379,10 +382,10 @@ TEST(batch, an_answer_has_no_fault_of_another)
     round r;
     open_round(&r, 2);
     EXPECT_INT(asks(&r, MANY), 1);
-    r.e.keeper.fault.status = RLOCK_EWRONGTYPE;
+    r.e.node.keeper.fault.status = RLOCK_EWRONGTYPE;
     play_pass(&r.p, PLAY_LEASE_MS * MS);
     answer(&r, "$1\r\n1\r\n");
-    EXPECT_INT(r.e.keeper.failure.status, RLOCK_EIO);
+    EXPECT_INT(r.e.core.holds.failure.status, RLOCK_EIO);
     close_round(&r);
 }
 
@@ -391,8 +394,8 @@ TEST(batch, what_goes_by_itself_goes_in_the_order_in_which_it_is_due)
     round r;
     const char *bytes;
     open_round(&r, 3);
-    r.e.keeper.one_by_one = true;
-    rl_tasks_push_due(&r.e, r.p.now_us);
+    r.e.node.keeper.one_by_one = true;
+    rl_tasks_push_due(&r.e.node, r.p.now_us);
     size_t n = rl_line_bytes(line(&r), &bytes);
     char holder[RL_HOLDER_MAX];
     size_t len = rl_hold_id_len(r.h[0]);

@@ -82,7 +82,7 @@ static inline void expect_fault(const deed *d, rlock_status status,
 
 static inline bool is_due(deed *d, const rl_hold *h)
 {
-    rl_heap_node *n = rl_heap_first(&core(d)->holds.work);
+    rl_heap_node *n = rl_heap_first(&core(d)->holds.first.work);
     return n == &h->work;
 }
 

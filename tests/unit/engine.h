@@ -18,13 +18,14 @@ static inline void engine_close_nothing(rl_transport *t)
 static inline void engine_connect(rl_engine *e)
 {
     static const rl_transport_ops nowhere = {.close = engine_close_nothing};
-    e->keeper.conn = rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
-    EXPECT(e->keeper.conn);
+    e->node.keeper.conn =
+        rl_conn_new((rl_transport){.ops = &nowhere, .fd = -1});
+    EXPECT(e->node.keeper.conn);
 }
 
 static inline rl_line *engine_line(rl_engine *e)
 {
-    return &e->keeper.conn->line;
+    return &e->node.keeper.conn->line;
 }
 
 /* Of the play's second server. */
@@ -32,8 +33,10 @@ static inline void engine_open(rl_engine *e, play *p)
 {
     play_open(p, 1);
     play_open_core(p, &e->core, 1);
-    EXPECT(rl_tasks_init(&e->keeper));
-    e->keeper.end_us = RL_NEVER;
+    e->node.e = e;
+    e->node.lane = &e->core.holds.first;
+    EXPECT(rl_tasks_init(&e->node.keeper));
+    e->node.keeper.end_us = RL_NEVER;
     engine_connect(e);
 }
 
@@ -46,7 +49,7 @@ static inline void engine_cut(rl_engine *e, int64_t now_us)
 
 static inline void engine_reconnect(rl_engine *e)
 {
-    rl_conn_free(e->keeper.conn);
+    rl_conn_free(e->node.keeper.conn);
     engine_connect(e);
 }
 
@@ -54,8 +57,8 @@ static inline void engine_reconnect(rl_engine *e)
 static inline void engine_close(rl_engine *e, int64_t now_us)
 {
     engine_cut(e, now_us);
-    rl_conn_free(e->keeper.conn);
-    rl_tasks_fini(&e->keeper);
+    rl_conn_free(e->node.keeper.conn);
+    rl_tasks_fini(&e->node.keeper);
 }
 
 #endif

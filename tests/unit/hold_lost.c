@@ -81,16 +81,16 @@ TEST(hold_lost, a_sleeper_is_woken_only_by_what_is_due_earlier)
     play p;
     play_open(&p, 1);
     play_hold(&p, 0, "a", RLOCK_WATCHDOG);
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 1);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 1);
     play_pass(&p, 1000);
     rl_hold *b = play_hold(&p, 0, "b", RLOCK_WATCHDOG);
     end(&p, b);
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 1);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 1);
     play_hold(&p, 0, "c", 1000); /* ends earlier, is not renewed */
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 1);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 2);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 2);
     play_close(&p);
 }
 
@@ -98,12 +98,12 @@ TEST(hold_lost, a_sleeper_that_is_awake_is_not_woken)
 {
     play p;
     play_open(&p, 1);
-    table(&p)->sleeps_us[RL_KEEPER] = 0;
-    table(&p)->sleeps_us[RL_NOTIFIER] = 0;
+    table(&p)->first.sleeps_us = 0;
+    table(&p)->sleeps_us = 0;
     rl_hold *h = play_hold(&p, 0, "job", RLOCK_WATCHDOG);
     lose(&p, 0, h, RL_LOSS_GONE);
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 0);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 0);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 0);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 0);
     play_close(&p);
 }
 
@@ -113,8 +113,8 @@ TEST(hold_lost, both_sleepers_are_woken_to_stop)
     play_open(&p, 1);
     rl_holds_stop(table(&p));
     EXPECT(table(&p)->stopping);
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 1);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 1);
     play_close(&p);
 }
 
@@ -124,7 +124,7 @@ TEST(hold_lost, the_notifier_is_woken_when_a_connection_is_back)
     play_open(&p, 1);
     rl_holds_reconnected(table(&p));
     EXPECT(table(&p)->reconnected);
-    EXPECT_INT(p.client[0].wakes[RL_NOTIFIER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_NOTIFIER], 1);
     play_close(&p);
 }
 
@@ -145,9 +145,9 @@ TEST(hold_lost, that_is_to_be_undone_is_the_keepers)
     undo(&p, h, p.now_us + 5);
     EXPECT(h->state == RL_UNDOING && table(&p)->undoing == 1);
     EXPECT_INT(due_us(table(&p), h), p.now_us + 5);
-    EXPECT_INT(p.client[0].wakes[RL_KEEPER], 1);
+    EXPECT_INT(p.client[0].wakes[PLAY_KEEPER], 1);
     rl_mutex_lock(&table(&p)->mutex);
-    rl_heap_remove(&table(&p)->work, &h->work);
+    rl_heap_remove(&table(&p)->first.work, &h->work);
     rl_hold_undone_locked(table(&p), h);
     rl_mutex_unlock(&table(&p)->mutex);
     EXPECT_INT(table(&p)->undoing, 0);

@@ -51,14 +51,14 @@ static play_client *client_of(rl_holds *t)
     return RL_CONTAINER(t, play_client, core.holds);
 }
 
-static void wake_keeper(rl_holds *t)
+static void wake_keeper(rl_lane *l)
 {
-    client_of(t)->wakes[RL_KEEPER]++;
+    client_of(l->arg)->wakes[PLAY_KEEPER]++;
 }
 
 static void wake_notifier(rl_holds *t)
 {
-    client_of(t)->wakes[RL_NOTIFIER]++;
+    client_of(t)->wakes[PLAY_NOTIFIER]++;
 }
 
 /* --- the stage ------------------------------------------------------------ */
@@ -104,8 +104,9 @@ static void open_client(play *p, size_t i)
     rl_core *c = &pc->core;
     play_open_core(p, c, (unsigned)i);
     EXPECT(rl_line_init(&pc->line));
-    c->holds.wake[RL_KEEPER] = wake_keeper;
-    c->holds.wake[RL_NOTIFIER] = wake_notifier;
+    c->holds.first.arg = &c->holds;
+    c->holds.first.wake = wake_keeper;
+    c->holds.wake = wake_notifier;
 }
 
 void play_open(play *p, size_t clients)
@@ -422,8 +423,9 @@ rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
     return h;
 }
 
-void play_listen(rl_core *c)
+void play_listen(rl_core *c, const rl_target *what)
 {
+    (void)what;
     RL_CONTAINER(c, play_client, core)->listens++;
 }
 

@@ -54,6 +54,9 @@
 #define WRONGTYPE                                                              \
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 
+/* Who sleeps until something is due. */
+enum { PLAY_KEEPER, PLAY_NOTIFIER, PLAY_SLEEPERS };
+
 /* One client, and the line to its server. */
 typedef struct play_client {
     rl_core core;
@@ -61,7 +64,7 @@ typedef struct play_client {
     bool away;   /* there is no connection to be had */
     int calls;   /* that were put on its lines */
     int listens; /* how often its doorbell was to be started */
-    int wakes[RL_SLEEPERS];
+    int wakes[PLAY_SLEEPERS];
     int words; /* of the latest call */
     char word[PLAY_WORDS][128];
 } play_client;
@@ -150,7 +153,7 @@ rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
                      int64_t lease_ms);
 
 /* For an acquire. */
-void play_listen(rl_core *c);
+void play_listen(rl_core *c, const rl_target *what);
 
 /* An operation of one part; begin the part, then call this. */
 void play_one(play *p, rl_op *op, rl_part *x);

@@ -93,7 +93,7 @@ static void close_shift(shift *s)
 static size_t ask(shift *s)
 {
     const char *bytes;
-    rl_tasks_push_due(&s->e, s->p.now_us);
+    rl_tasks_push_due(&s->e.node, s->p.now_us);
     rl_line_sent(line(s), rl_line_bytes(line(s), &bytes));
     return line(s)->pending;
 }
@@ -102,7 +102,7 @@ static size_t ask(shift *s)
 static bool asks_only(shift *s, rl_script_id script)
 {
     const char *bytes;
-    rl_tasks_push_due(&s->e, s->p.now_us);
+    rl_tasks_push_due(&s->e.node, s->p.now_us);
     size_t n = rl_line_bytes(line(s), &bytes);
     const char *sha1 = rl_scripts[script].sha1;
     bool found = n > 0 && memmem(bytes, n, sha1, strlen(sha1));

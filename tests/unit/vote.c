@@ -246,7 +246,7 @@ TEST(vote, a_node_that_is_busy_late_is_asked_again_with_the_renewals)
     open_owned(&e, RLOCK_WATCHDOG);
     answer(&e, 2, IS_BUSY);
     expect_state(&e, 2, RL_VACANT);
-    EXPECT(rl_heap_first(&play_core(&e.p, 2)->holds.work));
+    EXPECT(rl_heap_first(&play_core(&e.p, 2)->holds.first.work));
     close_owned(&e);
 }
 

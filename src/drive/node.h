@@ -1,0 +1,41 @@
+/*
+ * What a client has of one server: connections, the threads that make them and
+ * renew over them, and the doorbell that listens there. A client has one node;
+ * of a cluster one for each master that it has had to do with.
+ */
+#ifndef RL_DRIVE_NODE_H
+#define RL_DRIVE_NODE_H
+
+#include "drive/connector.h"
+#include "drive/doorbell.h"
+#include "drive/keeper.h"
+#include "route/shares.h"
+
+typedef struct rl_node {
+    struct rl_engine *e; /* fixed; whose it is */
+    rl_lane *lane;       /* fixed; what is due here */
+    rl_source *source;   /* fixed */
+    rl_shares shares;    /* of the source's connections */
+    rl_mutex starting;   /* held while threads are being started */
+    atomic_bool started;
+    rl_connector connector;
+    rl_keeper keeper;
+    rl_doorbell doorbell;
+} rl_node;
+
+/* Its threads do not run. False: out of memory. */
+bool rl_node_init(rl_node *n, struct rl_engine *e, rl_lane *lane);
+/* They have ended, or, forked, are not in this process. */
+void rl_node_fini(rl_node *n, bool forked);
+
+/*
+ * Starts the threads that a hold needs before it exists, if they do not run
+ * yet. False: one could not be started.
+ */
+bool rl_node_start(rl_node *n);
+
+/* Ends them, after rl_holds_stop(): the doorbell's, then the others. */
+void rl_node_silence(rl_node *n);
+void rl_node_stop(rl_node *n);
+
+#endif
