@@ -1,7 +1,8 @@
--- Brings free_each: for the scripts that free many locks.
+-- Brings free_each, publish: for the scripts that free many locks.
 -- include: ring.lua
 local n = #KEYS / 2
-if #ARGV ~= 2 * n then
+local publish = ARGV[2 * n + 1] or 'PUBLISH'
+if #ARGV ~= 2 * n and (#ARGV ~= 2 * n + 1 or publish ~= 'SPUBLISH') then
     return redis.error_reply('ERR rlock: bad number of holders or channels')
 end
 

@@ -5,10 +5,11 @@
 -- ARGV  1 a bell
 --
 -- Reply type: array
--- Reply {missing, warning, run_id, uptime in s, too old}: the rights that are
+-- Reply {missing, warning, run_id, uptime in s, too old, mode}: the rights that are
 -- missing and what threatens locks, in words, '' if nothing; which run of the
--- server this is, as of identify.lua; and the server's version if it is below
--- 6.2, else ''; or an error: the server is read-only.
+-- server this is, as of identify.lua; the server's version if it is below 6.2,
+-- else ''; and 'standalone', 'cluster' or ''; or an error: the server is
+-- read-only.
 -- Afterwards no key is left or changed: XX makes ZADD and SET no-ops, and the
 -- hash goes with the script.
 -- include: run.lua
@@ -30,7 +31,7 @@ end
 local old = too_old()
 if old ~= '' then
     local run_id, uptime = run_of_server()
-    return {'', '', run_id, uptime, old}
+    return {'', '', run_id, uptime, old, ''}
 end
 
 local function refused(reply)
@@ -75,9 +76,11 @@ try('SET', KEYS[3], 1, 'XX', 'PX', 1)
 if refused(redis.pcall('TIME')) then
     missing[#missing + 1] = 'TIME'
 end
-if refused(redis.pcall('PUBLISH', ARGV[1], '')) then
-    warnings[#warnings + 1] = 'PUBLISH to rlock_bell:* is not allowed, ' ..
-        'so a release wakes nobody and waiters poll'
+local kind = ARGV[1]:match('^rlock_(s?)bell:')
+local publish = kind == 's' and 'SPUBLISH' or 'PUBLISH'
+if refused(redis.pcall(publish, ARGV[1], '')) then
+    warnings[#warnings + 1] = publish .. ' to rlock_' .. kind .. 'bell:* is ' ..
+        'not allowed, so a release wakes nobody and waiters poll'
 end
 if refused(redis.pcall('ZRANK', KEYS[2], 'm')) then
     warnings[#warnings + 1] = 'ZRANK is not allowed, so when a lease runs ' ..
@@ -100,4 +103,4 @@ end
 
 local run_id, uptime = run_of_server()
 return {table.concat(missing, ', '), table.concat(warnings, '; '), run_id,
-        uptime, old}
+        uptime, old, about('redis_mode', '%a+')}

@@ -5,14 +5,17 @@
 -- one is rung, but not for ever: after 64 dead ones those behind them look by
 -- themselves. A server that refuses (an ACL without the channel) ends it:
 -- waiters have their fallback poll, and the release must succeed. Returns
--- whether a client was reached.
+-- whether a client was reached. In a cluster bells are sharded channels: what
+-- PUBLISH answers there says nothing of those who listen on another server.
 local function ring(queue, name)
     for _ = 1, 64 do
         local first = redis.pcall('ZPOPMIN', queue)
         if first.err or not first[1] then
             return false
         end
-        local heard = redis.pcall('PUBLISH', first[1], name)
+        local sharded = first[1]:sub(1, 12) == 'rlock_sbell:'
+        local heard = redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH',
+                                  first[1], name)
         if heard ~= 0 then
             return type(heard) == 'number'
         end

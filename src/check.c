@@ -26,39 +26,81 @@ static rlock_status lacks_right(const char *what, rl_fault *f)
     return rl_fault_set(f, RLOCK_ESERVER, 0, "the user lacks rights: %s", what);
 }
 
+/* One server of many answers for one name of so many, at least. */
+#define MOST_NAMES 100000
+
+/*
+ * The side keys are those of a name that no lock and no other client has, and,
+ * in a cluster, that this server answers for.
+ */
+typedef struct probe {
+    char name[sizeof RL_PROBE_PREFIX + RL_UUID_LEN + 16];
+    rl_key bell;
+} probe;
+
+static bool is_for(rl_node *n, const char *name)
+{
+    rl_core *c = &n->e->core;
+    return rl_node_of(c, rl_slot_of(c, name, strlen(name))) == n;
+}
+
+static void name_probe(rl_node *n, probe *p)
+{
+    const char *bell = n->e->core.bell;
+    const char *uuid = bell + strlen(bell) - RL_UUID_LEN;
+    snprintf(p->name, sizeof p->name, "%s%s", RL_PROBE_PREFIX, uuid);
+    for (unsigned i = 1; i < MOST_NAMES && !is_for(n, p->name); i++)
+        snprintf(p->name, sizeof p->name, "%s%s-%u", RL_PROBE_PREFIX, uuid, i);
+    p->bell = rl_key_bell(p->name, strlen(p->name), bell);
+}
+
 /* Is the user allowed to listen there? Otherwise waiters poll. */
 static rlock_status check_channel(rl_engine *e, rl_conn *c, int64_t until_us,
                                   const char *channel, const char *warning,
                                   rl_fault *f)
 {
     rl_reply r;
-    rlock_status s = rl_conn_ask(c, until_us, &r, f, 2,
-                                 (const char *[]){"SUBSCRIBE", channel});
+    const char *in = e->cluster ? "SSUBSCRIBE" : "SUBSCRIBE";
+    const char *out = e->cluster ? "SUNSUBSCRIBE" : "UNSUBSCRIBE";
+    rlock_status s =
+        rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){in, channel});
     if (s != RLOCK_OK)
         return s;
     if (rl_reply_is(&r, REDIS_REPLY_ERROR)) {
         warn(e, warning);
         return RLOCK_OK;
     }
-    s = rl_conn_ask(c, until_us, &r, f, 2,
-                    (const char *[]){"UNSUBSCRIBE", channel});
+    s = rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){out, channel});
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        return lacks_right("UNSUBSCRIBE", f);
+        return lacks_right(out, f);
     return s;
 }
 
-static rlock_status check_channels(rl_engine *e, rl_conn *c, int64_t until_us,
-                                   rl_fault *f)
+/* Redisson's channel of the probe lies where its bell does. */
+static rlock_status check_channels(rl_engine *e, rl_conn *c, const probe *p,
+                                   int64_t until_us, rl_fault *f)
 {
+    char bell[sizeof p->bell.text + 1] = "";
+    rl_key foreign = rl_key_redisson(p->name, strlen(p->name));
+    memcpy(bell, p->bell.text, p->bell.len);
     rlock_status s = check_channel(
-        e, c, until_us, e->core.bell,
-        "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll", f);
+        e, c, until_us, bell,
+        e->cluster
+            ? "SSUBSCRIBE to rlock_sbell:* is not allowed, or not known "
+              "(before Redis 7), so waiters poll"
+            : "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll",
+        f);
     if (s != RLOCK_OK || !e->core.set.redisson_channel)
         return s;
+    char channel[sizeof foreign.text + 1] = "";
+    memcpy(channel, foreign.text, foreign.len);
     return check_channel(
-        e, c, until_us, "redisson_lock__channel:{rlock_probe}",
-        "SUBSCRIBE to redisson_lock__channel:* is not allowed, so waiters for "
-        "locks of Redisson poll",
+        e, c, until_us, channel,
+        e->cluster
+            ? "SSUBSCRIBE to redisson_lock__channel:* is not allowed, or not "
+              "known (before Redis 7), so waiters for locks of Redisson poll"
+            : "SUBSCRIBE to redisson_lock__channel:* is not allowed, so "
+              "waiters for locks of Redisson poll",
         f);
 }
 
@@ -73,28 +115,38 @@ static rlock_status check_eval(rl_conn *c, int64_t until_us, rl_fault *f)
     return s;
 }
 
-/*
- * The side keys are those of a name that no lock and no other client has.
- */
 static void write_probe(const rl_ask *a, rl_bytes *to)
 {
     static const char holder[] = "000000000000000000000000000000000000";
     const rl_inquiry *q = RL_CONTAINER(a, rl_inquiry, ask);
-    const char *bell = q->arg;
-    char name[sizeof RL_PROBE_PREFIX + RL_UUID_LEN];
-    int len = snprintf(name, sizeof name, "%s%s", RL_PROBE_PREFIX,
-                       bell + strlen(RL_BELL_PREFIX));
+    const probe *p = q->arg;
+    size_t len = strlen(p->name);
     rl_put_call(to, RL_SCRIPT_PROBE, a->whole, 3, 1);
-    rl_put_token_key(to, name, (size_t)len);
-    rl_put_queue_key(to, name, (size_t)len);
-    rl_put_tombstone_key(to, name, (size_t)len, holder);
-    rl_put_text(to, bell);
+    rl_put_token_key(to, p->name, len);
+    rl_put_queue_key(to, p->name, len);
+    rl_put_tombstone_key(to, p->name, len, holder);
+    rl_put_bytes(to, p->bell.text, p->bell.len);
+}
+
+static rlock_status check_mode(const rl_engine *e, const rl_item *mode,
+                               rl_fault *f)
+{
+    if (e->cluster || !mode->str || strcmp(mode->str, "cluster") != 0)
+        return RLOCK_OK;
+    return rl_fault_set(f, RLOCK_EINVAL, 0,
+                        "it is a server of a cluster: use redis-cluster:// "
+                        "(or rediss-cluster://)");
 }
 
 /* A key that may not be touched makes the server refuse the whole script. */
-static rlock_status probe_failed(const rl_inquiry *q, rl_fault *f)
+static rlock_status probe_failed(const rl_engine *e, const rl_inquiry *q,
+                                 rl_fault *f)
 {
     *f = q->fault;
+    if (strstr(f->text, "MOVED ") && !e->cluster) {
+        const rl_item cluster = {.str = "cluster"};
+        return check_mode(e, &cluster, f);
+    }
     if (strstr(f->text, "NOPERM") && strstr(f->text, "key"))
         return lacks_right("the keys rlock_token:*, rlock_queue:* and "
                            "rlock_undone:*, or some of them",
@@ -102,21 +154,23 @@ static rlock_status probe_failed(const rl_inquiry *q, rl_fault *f)
     return f->status;
 }
 
-static rlock_status check_rights(rl_engine *e, rl_conn *c, int64_t until_us,
-                                 rl_fault *f)
+static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
+                                 int64_t until_us, rl_fault *f)
 {
-    rl_inquiry q = {.arg = e->core.bell};
+    rl_inquiry q = {.arg = p};
     rlock_status s = check_eval(c, until_us, f);
     if (s != RLOCK_OK)
         return s;
     if (!rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
                     &e->core.stats.script_loads, until_us))
-        return probe_failed(&q, f);
+        return probe_failed(e, &q, f);
     rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
     const rl_item *missing = &q.reply.item[0], *warning = &q.reply.item[1];
     const rl_item *too_old = &q.reply.item[4];
-    if (q.reply.count != 5 || !missing->str || !warning->str || !too_old->str)
+    if (q.reply.count != 6 || !missing->str || !warning->str || !too_old->str)
         return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
+    if (check_mode(e, &q.reply.item[5], f) != RLOCK_OK)
+        return f->status;
     if (too_old->len)
         return rl_fault_set(f, RLOCK_ENOTSUP, 0,
                             "the server is too old: rlock needs Redis 6.2 or "
@@ -130,46 +184,78 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, int64_t until_us,
     return RLOCK_OK;
 }
 
-static rlock_status check(rl_engine *e, rl_conn *c, int64_t until_us,
-                          rl_fault *f)
+static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, rl_fault *f)
 {
-    rlock_status s = check_rights(e, c, until_us, f);
-    return s == RLOCK_OK ? check_channels(e, c, until_us, f) : s;
+    probe p;
+    name_probe(n, &p);
+    rlock_status s = check_rights(n->e, c, &p, until_us, f);
+    return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, f) : s;
+}
+
+/* One server of a cluster will do: they are set up alike. */
+static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
+                           rl_fault *f)
+{
+    const char *bell = e->core.bell;
+    *n = &e->node;
+    if (!e->cluster)
+        return RLOCK_OK;
+    rlock_status s = rl_cluster_await(e->cluster, until_us, f);
+    if (s == RLOCK_OK)
+        *n = rl_node_of(&e->core, rl_keyslot(bell, strlen(bell)));
+    return s;
+}
+
+static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
+{
+    int64_t until_us = rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms);
+    rlock_status s = choose(e, until_us, n, f);
+    if (s == RLOCK_OK)
+        s = rl_source_open((*n)->source, until_us, &(*n)->keeper.conn, f);
+    if (s == RLOCK_OK)
+        s = check(*n, (*n)->keeper.conn, rl_command_end(&e->core, rl_now_us()),
+                  f);
+    return s;
+}
+
+/* Of a cluster, the message begins with the server. */
+static rlock_status fail(const rl_engine *e, const rl_node *n,
+                         const rl_fault *f)
+{
+    const char *name = n->name ? n->name : atomic_load(&e->core.node);
+    return rl_error_set(f->status, f->sys_errno, "%s: %s", name, f->text);
 }
 
 rlock_status rl_check_server(rl_engine *e, bool lazy)
 {
     rl_fault f = {0};
-    rl_conn **c = &e->node.keeper.conn;
-    rlock_status s = rl_source_open(
-        e->node.source,
-        rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms), c, &f);
-    if (s == RLOCK_OK)
-        s = check(e, *c, rl_command_end(&e->core, rl_now_us()), &f);
+    rl_node *n;
+    rlock_status s = connect_and_check(e, &n, &f);
     /* A descriptor, too, has to be there before the first hold. */
-    if (s == RLOCK_OK && !rl_signal_init(&e->node.keeper.signal))
-        s = rl_fault_set(&f, RLOCK_ENOMEM, errno, "no descriptor: %s",
-                         strerror(errno));
+    if (!rl_signal_init(&e->node.keeper.signal))
+        return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s",
+                            strerror(errno));
     if (s == RLOCK_OK)
         return s;
+    f.status = s;
     if (!lazy || !f.transient)
-        return rl_error_set(s, f.sys_errno, "%s: %s",
-                            atomic_load(&e->core.node), f.text);
-    if (e->node.keeper.signal.fd < 0 && !rl_signal_init(&e->node.keeper.signal))
-        return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor");
-    rl_source_close(e->node.source, *c);
-    *c = NULL;
+        return fail(e, n, &f);
+    rl_source_close(n->source, n->keeper.conn);
+    n->keeper.conn = NULL;
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.identity.awaited, true);
-    rl_connector_suspect(&e->node.connector, &f);
+    rl_connector_suspect(&n->connector, &f);
     return RLOCK_OK;
 }
 
-bool rl_check_connection(rl_engine *e, rl_conn *c, int64_t deadline_us,
+/* The way into a cluster is for whoever does not know the slots yet. */
+bool rl_check_connection(rl_node *n, rl_conn *c, int64_t deadline_us,
                          rl_fault *f)
 {
-    if (atomic_load(&e->unchecked)) {
-        if (check(e, c, deadline_us, f) != RLOCK_OK)
+    rl_engine *e = n->e;
+    bool entrance = e->cluster && n == &e->node;
+    if (atomic_load(&e->unchecked) && !entrance) {
+        if (check(n, c, deadline_us, f) != RLOCK_OK)
             return false;
         atomic_store(&e->unchecked, false);
     }

@@ -12,7 +12,7 @@
 rlock_status rl_check_server(rl_engine *e, bool lazy);
 
 /* A new connection. False: it cannot be used. */
-bool rl_check_connection(rl_engine *e, rl_conn *c, int64_t deadline_us,
+bool rl_check_connection(rl_node *n, rl_conn *c, int64_t deadline_us,
                          rl_fault *f);
 
 #endif

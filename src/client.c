@@ -12,7 +12,7 @@
 #include "drive/client.h"
 #include "net/fits.h"
 #include "options.h"
-#include "route/pool.h"
+#include "topology.h"
 #include "wire/error.h"
 
 #define POOL_SIZE 16
@@ -22,20 +22,8 @@ static rlock_status no_memory(void)
     return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: out of memory");
 }
 
-static void on_reconnect(void *arg)
-{
-    rl_engine *e = arg;
-    rl_add(&e->core.stats.reconnects, 1);
-    rl_holds_reconnected(&e->core.holds);
-}
-
-static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
-{
-    return rl_check_connection(arg, c, deadline_us, f);
-}
-
-static rlock_status set_server(rl_dialer *d, const rlock_options *o,
-                               rl_fault *f)
+static rlock_status set_server(rl_engine *e, rl_dialer *d,
+                               const rlock_options *o, rl_fault *f)
 {
     rlock_status s = rl_uri_parse(&d->uri, o->uri, f);
     if (s != RLOCK_OK)
@@ -48,72 +36,14 @@ static rlock_status set_server(rl_dialer *d, const rlock_options *o,
                             "bad option: sentinel_... without "
                             "redis-sentinel://");
     if (d->uri.tls)
-        return rl_tls_new(o, &d->tls, f);
+        return rl_tls_new(o, &e->tls, f);
     if (rl_tls_is_asked_for(o))
         return rl_fault_set(f, RLOCK_EINVAL, 0,
                             "bad option: tls_... without rediss://");
     return RLOCK_OK;
 }
 
-/* --- a master that Sentinels name ----------------------------------------- */
-
-/* On the thread rlock-topology. */
-static void on_leave(void *arg, uint64_t nth, const char *name)
-{
-    rl_engine *e = arg;
-    if (name)
-        atomic_store(&e->core.node, name);
-    rl_source_forsake(e->node.source, nth);
-}
-
-/* Likewise. Whoever sleeps because of the one before is woken. */
-static void on_failover(void *arg, const rl_place *was, const rl_place *is)
-{
-    rl_engine *e = arg;
-    char text[640], new[100], old[100];
-    rl_add(&e->core.stats.failovers, 1);
-    rl_printable(new, sizeof new, is->host, strlen(is->host));
-    rl_printable(old, sizeof old, was->host, strlen(was->host));
-    snprintf(text, sizeof text, "%s:%d instead of %s:%d", new, is->port, old,
-             was->port);
-    rl_doorbell_hurry(&e->node);
-    rl_rooms_look_all(&e->core.rooms);
-    rl_notifier_failover(e, text);
-}
-
-static void on_trouble(void *arg)
-{
-    rl_engine *e = arg;
-    rl_sentinels_suspect(e->sentinels);
-}
-
-static rlock_status make_sentinels(rl_engine *e, const rlock_options *o,
-                                   rl_dialer *d)
-{
-    rl_sentinels_options so = {.uri = &d->uri,
-                               .tls = d->tls,
-                               .user = o->sentinel_user,
-                               .password = o->sentinel_password,
-                               .leave = on_leave,
-                               .failed_over = on_failover,
-                               .arg = e,
-                               .refreshes = &e->core.stats.refreshes};
-    e->sentinels = rl_sentinels_new(&so);
-    d->locate = rl_sentinels_locate;
-    d->locate_arg = e->sentinels;
-    return e->sentinels ? RLOCK_OK : no_memory();
-}
-
 /* --- parts ---------------------------------------------------------------- */
-
-static void use_source(rl_node *node, rl_source *source)
-{
-    node->source = node->shares.source = source;
-    source->on_open = on_open;
-    source->on_reconnect = on_reconnect;
-    source->arg = node->e;
-    source->identified_only = &node->e->core.identity.wanted;
-}
 
 static rlock_status make_source(rl_engine *e, const rlock_options *o)
 {
@@ -123,30 +53,25 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
     dialer.connect = o->connect;
     dialer.connect_arg = o->connect_arg;
     dialer.connect_timeout_ms = e->core.set.connect_timeout_ms;
-    dialer.credentials.callback = o->credentials;
-    dialer.credentials.arg = o->credentials_arg;
-    rlock_status s = o->connect ? RLOCK_OK : set_server(&dialer, o, &f);
+    dialer.credentials = &e->credentials;
+    rlock_status s = o->connect ? RLOCK_OK : set_server(e, &dialer, o, &f);
     if (s != RLOCK_OK) {
         rl_dialer_fini(&dialer);
         return rl_error_set(s, 0, "%s", f.text);
     }
-    if (dialer.uri.master && make_sentinels(e, o, &dialer) != RLOCK_OK) {
+    dialer.tls = e->tls;
+    if (dialer.uri.master || dialer.uri.cluster)
+        s = rl_topology_make(e, o, &dialer);
+    if (s != RLOCK_OK)
         rl_dialer_fini(&dialer);
-        return RLOCK_ENOMEM;
-    }
-    rl_source *source =
-        rl_pool_new(&dialer, o->pool_size ? o->pool_size : POOL_SIZE);
-    if (!source)
+    if (s != RLOCK_OK || !rl_node_connect(&e->node, &dialer))
         return no_memory();
-    use_source(&e->node, source);
-    e->core.server = source->server;
+    e->core.server = e->node.source->server;
     atomic_store(&e->core.node, e->core.server);
-    if (!e->sentinels)
-        return RLOCK_OK;
-    source->on_trouble = on_trouble;
-    if (!rl_sentinels_start(e->sentinels))
-        return rl_error_set(RLOCK_ENOMEM, 0, "cannot make a client: no thread");
-    return RLOCK_OK;
+    return rl_topology_start(e)
+               ? RLOCK_OK
+               : rl_error_set(RLOCK_ENOMEM, 0,
+                              "cannot make a client: no thread");
 }
 
 static bool init_core(rl_core *c, const rlock_options *o)
@@ -168,6 +93,11 @@ static bool init_core(rl_core *c, const rlock_options *o)
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
+    rl_credentials_init(&e->credentials);
+    e->credentials.callback = o->credentials;
+    e->credentials.arg = o->credentials_arg;
+    e->check = rl_check_connection;
+    e->pool_size = o->pool_size ? o->pool_size : POOL_SIZE;
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
@@ -178,8 +108,10 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 static void fini_engine(rl_engine *e)
 {
     rl_core *c = &e->core;
-    rl_sentinels_free(e->sentinels, false);
+    rl_topology_fini(e, false);
     rl_node_fini(&e->node, false);
+    rl_tls_free(e->tls);
+    rl_credentials_fini(&e->credentials);
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
     rl_holds_fini(&c->holds, false);
@@ -201,7 +133,7 @@ static void fini_engine_forked(rl_engine *e)
         rl_longest_fini(&c->longest, true);
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
-    rl_sentinels_free(e->sentinels, true);
+    rl_topology_fini(e, true);
     rl_node_fini(&e->node, true);
 }
 
@@ -213,10 +145,8 @@ static void ended(void *arg, uint64_t owner)
 
 static void destroy(rlock_client *cl)
 {
-    if (cl->engine.sentinels)
-        rl_sentinels_stop(cl->engine.sentinels);
-    if (cl->engine.node.source)
-        rl_source_close(cl->engine.node.source, cl->engine.node.keeper.conn);
+    rl_topology_stop(&cl->engine);
+    rl_engine_each(&cl->engine, rl_node_stop);
     fini_engine(&cl->engine);
     rl_client_unref(cl);
 }
@@ -293,12 +223,11 @@ static void close_client(rlock_client *cl)
     rl_rooms_close(&e->core.rooms);
     wait_until_idle(cl);
     rl_owner_unlisten(&cl->listener);
-    rl_node_silence(&e->node);
+    rl_engine_each(e, rl_node_silence);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
     rl_holds_stop(&e->core.holds);
-    rl_node_stop(&e->node);
-    if (e->sentinels)
-        rl_sentinels_stop(e->sentinels);
+    rl_engine_each(e, rl_node_stop);
+    rl_topology_stop(e);
     rl_notifier_stop(e);
     fini_engine(e);
 }

@@ -311,7 +311,11 @@ typedef struct rlock_stats {
     uint64_t hold_us_total;      /* time locks were held, outermost to last
                                     unlock or loss */
     uint64_t failovers;          /* masters that took another one's place */
-    uint64_t refreshes;          /* times all Sentinels were asked for it */
+    uint64_t refreshes;          /* times Sentinels, or servers of a cluster,
+                                    were asked who is in office */
+    uint64_t redirects;          /* answers of a cluster that a slot is, or for
+                                    once is asked for, elsewhere */
+    uint64_t nodes;              /* masters of the cluster, at present */
 } rlock_stats;
 
 /*

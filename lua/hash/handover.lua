@@ -5,7 +5,8 @@
 -- ARGV  1 holder  2 next holder  3 lease ms  4 patience us
 --       5 Redisson's channel ('' = none)
 --       6 bell of this client ('' = it is not in the queue)
---       7 tokens to keep (may be missing): the next will pass the lock on
+--       7 tokens to keep (may be missing, or 0): the next will pass the lock on
+--       8 SPUBLISH, in a cluster (may be missing)
 --
 -- Reply type: string or array
 -- Reply token  the next has it, with this token: its count is 1, and its TTL is
@@ -27,7 +28,7 @@ local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
 local level, least = '1', nil
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
         ARGV[4]:find('^%d+$') and bell and
-        (not ARGV[7] or ARGV[7]:find('^[1-9]%d*$'))) then
+        (not ARGV[7] or ARGV[7] == '0' or ARGV[7]:find('^[1-9]%d*$'))) then
     return redis.error_reply('ERR rlock: bad lease, patience or tokens')
 end
 
@@ -72,7 +73,7 @@ if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     local granted, token, clock = pcall(grant)
     if granted then
         -- So the last token is never further ahead of the clock than this.
-        if ARGV[7] and token == clock and
+        if ARGV[7] and ARGV[7] ~= '0' and token == clock and
                 type(rpcall('INCRBY', KEYS[2], ARGV[7])) == 'number' then
             return {3, token}
         end
@@ -82,6 +83,6 @@ if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
 end
 local rung = ring(KEYS[4], KEYS[1])
 if ARGV[5] ~= '' then
-    rpcall('PUBLISH', ARGV[5], '0')
+    rpcall(ARGV[8] or 'PUBLISH', ARGV[5], '0')
 end
 return {rung and 2 or 1}

@@ -2,8 +2,8 @@
 --
 -- KEYS  1 lock  2 queue  3 tombstone
 -- ARGV  1 holder  2 Redisson's channel ('' = none)  3 level to leave
---       4 tombstone ms (0 = none)
--- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
+--       4 tombstone ms (0 = none)  5 SPUBLISH, in a cluster (may be missing)
+-- Without KEYS 3 and ARGV 3 to 5 the level is 0, and there is no tombstone.
 --
 -- Reply type: integer
 -- Reply 1  the holder's count is the level, or its field is gone
@@ -31,6 +31,6 @@ if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
 end
 local rung = ring(KEYS[2], KEYS[1])
 if ARGV[2] ~= '' then
-    rpcall('PUBLISH', ARGV[2], '0')
+    rpcall(ARGV[5] or 'PUBLISH', ARGV[2], '0')
 end
 return unburied + (rung and 2 or 1)

@@ -1,7 +1,8 @@
 -- Frees many locks, and wakes one waiter of each.
 --
 -- KEYS  1... the locks, then the queue of each
--- ARGV  1... the holder of each, then as many that are not used
+-- ARGV  1... the holder of each, then as many that are not used, and
+--       perhaps one more
 --
 -- Reply type: string
 -- Reply as of hash/free_many.lua

@@ -3,8 +3,8 @@
 --
 -- KEYS  1 lock  2 queue  3 tombstone
 -- ARGV  1 holder  2 not used  3 level to leave
---       4 tombstone ms (0 = none)
--- Without KEYS 3 and ARGV 3 and 4 the level is 0, and there is no tombstone.
+--       4 tombstone ms (0 = none)  5 not used (may be missing)
+-- Without KEYS 3 and ARGV 3 to 5 the level is 0, and there is no tombstone.
 --
 -- Reply type: integer
 -- Reply as of hash/release.lua

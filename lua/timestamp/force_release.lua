@@ -1,7 +1,7 @@
 -- Frees the lock, whoever holds it, and wakes one waiter.
 --
 -- KEYS  1 lock  2 queue
--- ARGV  1 not used
+-- ARGV  1 not used  2 not used (may be missing)
 --
 -- Reply type: integer
 -- Reply as of hash/force_release.lua

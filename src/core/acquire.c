@@ -159,6 +159,15 @@ static void note_busy(rl_acquire *a)
     a->listen(c, a->what);
 }
 
+/*
+ * Whoever entered before the bell was heard is woken by it. Of a cluster there
+ * is a bell for each name, which may be heard since this one asked for it.
+ */
+static bool hears(const rl_acquire *a)
+{
+    return a->waiter.heard || (a->home->hears && *rl_bell_of(a->home, a->what));
+}
+
 /* A try has failed, and there may be others. */
 static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
 {
@@ -177,7 +186,7 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
         return give_up(a, RLOCK_CANCELED, now_us);
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
-                     (busy && a->waiter.heard))) {
+                     (busy && hears(a)))) {
         contend(a);
         return line_up(a, now_us);
     }
@@ -265,7 +274,7 @@ static rl_next begin(rl_acquire *a, int64_t now_us)
         return begin_try(a, now_us);
     if (is_canceled(a))
         return give_up(a, RLOCK_CANCELED, now_us);
-    if (!*rl_bell_of(a->home) &&
+    if (!*rl_bell_of(a->home, a->what) &&
         !rl_rooms_is_owed(&a->home->rooms, a->what, now_us))
         return begin_try(a, now_us);
     return enter_room(a) ? line_up(a, now_us) : fail(a, now_us);

@@ -47,7 +47,7 @@ bool rl_bundle_join(rl_part *first, rl_part *x)
 {
     rl_script_id script = script_of(x);
     if (script == RL_SCRIPT_COUNT || first->core != x->core ||
-        script_of(first) != script ||
+        rl_part_slot(first) != rl_part_slot(x) || script_of(first) != script ||
         first->request.lease_ms != x->request.lease_ms)
         return false;
     rl_part *last = first;

@@ -31,7 +31,7 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     if (brief)
         return;
     rl_put_number(to, r->level);
-    rl_put_text(to, r->bell);
+    rl_put_bell(to, name, h->name_len, r->bell);
     rl_put_number(to, r->ticket);
     if (r->says_least)
         rl_put_number(to, (int64_t)r->least);
@@ -54,13 +54,20 @@ static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
         rl_put_redisson_channel(to, rl_hold_name(h), h->name_len);
 }
 
+/* By which command: the last argument, if it is not the usual one. */
+static void put_publish(rl_bytes *to, bool sharded)
+{
+    if (sharded)
+        rl_put_text(to, "SPUBLISH");
+}
+
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
     bool bury = level == 0 && h->unknown;
-    bool brief = level == 0 && !bury;
+    bool brief = level == 0 && !bury && !h->sharded;
     rl_put_call(to, rl_hold_layout(h)->release, whole, brief ? 2 : 3,
-                brief ? 2 : 4);
+                brief ? 2 : 4 + h->sharded);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     put_queue(to, h, quiet);
     if (!brief)
@@ -71,6 +78,14 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
         return;
     rl_put_number(to, level);
     rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
+    put_publish(to, h->sharded);
+}
+
+void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    rl_put_call(to, rl_hold_layout(h)->drop, whole, 1, 1);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    put_holder(to, h);
 }
 
 void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
@@ -78,7 +93,8 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
                        int64_t patience_us)
 {
     const char *name = rl_hold_name(h);
-    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, r->keep ? 7 : 6);
+    int args = h->sharded ? 8 : r->keep ? 7 : 6;
+    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
     put_tombstone_key(to, next);
@@ -88,9 +104,10 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, r->lease_ms);
     rl_put_number(to, patience_us);
     put_channel(to, h, false);
-    rl_put_text(to, r->bell);
-    if (r->keep)
+    rl_put_bell(to, name, h->name_len, r->bell);
+    if (args > 6)
         rl_put_number(to, r->keep);
+    put_publish(to, h->sharded);
 }
 
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
@@ -151,14 +168,16 @@ void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
 void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                        size_t n)
 {
+    bool sharded = h[0]->sharded;
     rl_put_call(to, rl_hold_layout(h[0])->free_many, whole, 2 * (int)n,
-                2 * (int)n);
+                2 * (int)n + sharded);
     put_names(to, h, n);
     for (size_t i = 0; i < n; i++)
         put_queue(to, h[i], false);
     put_holders(to, h, n);
     for (size_t i = 0; i < n; i++)
         put_channel(to, h[i], false);
+    put_publish(to, sharded);
 }
 
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
@@ -182,10 +201,11 @@ void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
 
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 {
-    rl_put_call(to, what->layout->force_release, whole, 2, 1);
+    rl_put_call(to, what->layout->force_release, whole, 2, 1 + what->sharded);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     rl_put_redisson_channel(to, what->name, what->len);
+    put_publish(to, what->sharded);
 }
 
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
@@ -194,5 +214,5 @@ void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
     rl_put_call(to, RL_SCRIPT_LEAVE, whole, 2, 1);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
-    rl_put_text(to, bell);
+    rl_put_bell(to, name, len, bell);
 }

@@ -30,6 +30,9 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet);
 
+/* Frees it, by the one key that can be had while its slot moves. */
+void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h);
+
 /*
  * Frees a hold and grants another, a draft, in its place; or only frees it,
  * should somebody have waited for longer than patience_us. bell: as in a

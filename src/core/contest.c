@@ -57,7 +57,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     x->op = &a->op;
     x->until_us = rl_min(x->until_us, a->call_until_us);
     if (a->waiter.room && !a->last_try)
-        x->request.bell = rl_bell_of(a->home);
+        x->request.bell = rl_bell_of(a->home, a->what);
     a->with_bell = *x->request.bell != '\0';
     if (a->with_bell)
         x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);

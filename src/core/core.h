@@ -12,7 +12,9 @@
 #include "core/pace.h"
 #include "core/room.h"
 #include "core/stats.h"
+#include "wire/ask.h"
 #include "wire/keys.h"
+#include "wire/keyslot.h"
 
 /* The options, with defaults filled in. */
 typedef struct rl_settings {
@@ -38,6 +40,9 @@ typedef struct rl_core {
     rl_pace pace;
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
     atomic_bool canceled;       /* rlock_client_cancel() */
+    rl_redirects *redirects;    /* fixed; of a cluster; NULL: it is none */
+    /* Fixed; of a cluster: is what this name's bell says heard? */
+    bool (*hears)(struct rl_core *c, const rl_target *what);
 } rl_core;
 
 /* What a lease of RLOCK_WATCHDOG is at this client. */
@@ -64,9 +69,17 @@ static inline int64_t rl_renewal_end(const rl_core *c, int64_t now_us)
 }
 
 /* The channel to queue under, or "" while nobody would hear a ring. */
-static inline const char *rl_bell_of(const rl_core *c)
+static inline const char *rl_bell_of(rl_core *c, const rl_target *what)
 {
-    return atomic_load(&c->rooms.hears) ? c->bell : "";
+    bool hears = c->hears ? c->hears(c, what) : atomic_load(&c->rooms.hears);
+    return hears ? c->bell : "";
+}
+
+/* A slot of a cluster; elsewhere all names are in one place. */
+static inline uint16_t rl_slot_of(const rl_core *c, const void *name,
+                                  size_t len)
+{
+    return c->redirects ? (uint16_t)rl_keyslot(name, len) : 0;
 }
 
 /* Calls on_event on the calling thread, if there is one. */

@@ -62,6 +62,7 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 }
 
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
 {
     h->ended_us = now_us;
     rl_hold_unschedule_locked(t, h);

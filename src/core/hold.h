@@ -125,6 +125,9 @@ typedef struct rl_hold {
     uint8_t layout;      /* fixed; rlock_layout */
     uint16_t name_len;   /* fixed */
     uint16_t slot;       /* fixed; of a cluster */
+    uint16_t detour;     /* the server that is to be asked next about it, and
+                            only then; see rl_redirects.ask. 0: the slot's */
+    bool sharded;        /* fixed; its channels are, in a cluster */
     bool renewed;        /* by the keeper */
     bool paused;         /* but not now: an extend is under way */
     bool in_flight;      /* the keeper has asked and waits for the answer */
@@ -167,9 +170,9 @@ typedef struct rl_holds {
     rl_heap expiry;
     rl_lane first;  /* of the only server; or of none in a cluster */
     rl_lane *lanes; /* all, newest first; only grows */
-    /* In which of them is what is due for a slot? NULL: in the first. Fixed;
+    /* In which of them is what is due for a hold? NULL: in the first. Fixed;
        called with the mutex held. */
-    rl_lane *(*lane_of)(struct rl_holds *t, unsigned slot);
+    rl_lane *(*lane_of)(struct rl_holds *t, const rl_hold *h);
     rl_hold *first_report, *last_report; /* the queue; each is referenced */
     int64_t sleeps_us; /* until when the notifier sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */

@@ -213,6 +213,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
     h->id = *id;
     h->name_len = (uint16_t)what->len;
     h->slot = what->slot;
+    h->sharded = what->sharded;
     h->lane = &t->first;
     h->estate = room;
     h->refs = 1;

@@ -59,7 +59,7 @@ bool rl_holds_add_lane(rl_holds *t, rl_lane *l)
 static rl_lane *lane_of_locked(rl_holds *t, const rl_hold *h)
     RL_REQUIRES(&t->mutex)
 {
-    return t->lane_of ? t->lane_of(t, h->slot) : &t->first;
+    return t->lane_of ? t->lane_of(t, h) : &t->first;
 }
 
 void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)

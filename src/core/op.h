@@ -75,6 +75,7 @@ typedef struct rl_part {
     rl_request request;    /* of an acquire, re-entry or extend */
     bool renewed;          /* RLOCK_WATCHDOG */
     bool quiet;            /* of an undo: nobody is rung */
+    bool drops;            /* of a release: see rl_call_drop() */
     bool compare;          /* of an extend: tokens; see core/call.h */
     int level;             /* to leave, of a release */
     rl_waiter *heir;       /* of a release: who is offered the lock; NULL: none,
@@ -85,7 +86,9 @@ typedef struct rl_part {
                           not sent yet */
     /*
      * Among several: after limit_us it is slow, and a round that can do without
-     * it does; after patience_us, none waits for it. RL_NEVER: until_us.
+     * it does; after patience_us, none waits for it. RL_NEVER: until_us. In a
+     * cluster a part that is by itself has a patience, too, after which its
+     * server is suspected.
      */
     int64_t limit_us, patience_us;
     unsigned position; /* for messages and the program: which part it is */

@@ -15,6 +15,12 @@
 
 #include "core/handover.h"
 
+/* In a cluster another server may have taken over by then, and can be asked. */
+#define SUSPICION_US (250 * 1000)
+
+/* A release that is put off, as its slot moves, drops the lock by then. */
+#define LAST_MOMENT_US (500 * 1000)
+
 static rl_next once(rl_op *op, rl_wake why, int64_t now_us)
 {
     (void)why;
@@ -72,7 +78,9 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
         break;
     case RL_VERB_RELEASE:
     case RL_VERB_UNDO:
-        if (x->heir)
+        if (x->drops)
+            rl_call_drop(to, a->whole, x->hold);
+        else if (x->heir)
             rl_hand_over_write(x, to);
         else
             rl_call_release(to, a->whole, x->hold, x->level, x->quiet);
@@ -135,6 +143,7 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->ask.write = rl_part_write;
     x->ask.done = done;
     x->ask.loads = &x->core->stats.script_loads;
+    x->ask.redirects = x->core->redirects;
     x->fault.status = RLOCK_OK;
     x->fault.text[0] = '\0';
 }
@@ -148,9 +157,10 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->began_us = now_us;
     x->until_us = rl_command_end(c, now_us);
     x->before_us = 0;
-    x->limit_us = x->patience_us = RL_NEVER;
+    x->limit_us = RL_NEVER;
+    x->patience_us = c->redirects ? SUSPICION_US : RL_NEVER;
     x->request = (rl_request){.level = 1, .bell = ""};
-    x->renewed = x->quiet = x->compare = x->counted = false;
+    x->renewed = x->quiet = x->drops = x->compare = x->counted = false;
     x->level = 0;
     x->heir = NULL;
     x->hold = NULL;
@@ -279,9 +289,24 @@ void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
     x->what = what;
 }
 
+/* Those who wait are not rung, so only when nothing else will do in time. */
+static void drop_if_late(rl_part *x, int64_t now_us)
+{
+    if (!x->ask.split || x->verb != RL_VERB_RELEASE || x->level > 0 ||
+        x->heir || x->next || x->hold->unknown ||
+        now_us < x->until_us - LAST_MOMENT_US)
+        return;
+    x->drops = true;
+    x->ask.script = rl_hold_layout(x->hold)->drop;
+    x->ask.whole = false;
+}
+
 void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 {
+    drop_if_late(x, now_us);
     bool lowers = x->verb == RL_VERB_EXTEND && x->before_us == 0;
+    if (x->limit_us == RL_NEVER)
+        x->silent = false;
     if (x->hold && (x->heap || lowers)) {
         rl_holds *t = &x->core->holds;
         rl_mutex_lock(&t->mutex);

@@ -6,16 +6,22 @@
 
 /* --- a way ---------------------------------------------------------------- */
 
-/* Is this part still to be asked? */
+/* Has it no command under way? */
 static bool is_unasked(const rl_part *x)
 {
     return rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS;
 }
 
+/* Is it to be asked now? */
+static bool is_wanted(const rl_part *x)
+{
+    return is_unasked(x) && x->ask.next != RL_ASK_RESTS;
+}
+
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w)
 {
     for (size_t i = 0; i < op->n; i++)
-        if (is_unasked(op->part[i]) && op->part[i]->way == w)
+        if (is_wanted(op->part[i]) && op->part[i]->way == w)
             return true;
     return false;
 }
@@ -25,7 +31,7 @@ void rl_way_fail(rl_op *op, const rl_way *w, const rl_fault *why,
 {
     for (size_t i = 0; i < op->n; i++) {
         rl_part *x = op->part[i];
-        if (!is_unasked(x) || x->way != w)
+        if (!is_wanted(x) || x->way != w)
             continue;
         x->fault = *why;
         how(&x->ask, now_us);
@@ -64,6 +70,22 @@ void rl_round_begin(rl_op *op)
     op->decided_us = 0;
 }
 
+bool rl_round_rests(const rl_op *op)
+{
+    for (size_t i = 0; i < op->n; i++)
+        if (rl_part_is_open(op->part[i]) &&
+            op->part[i]->ask.next == RL_ASK_RESTS)
+            return true;
+    return false;
+}
+
+void rl_round_wake(rl_op *op, int64_t now_us)
+{
+    for (size_t i = 0; i < op->n; i++)
+        if (rl_part_is_open(op->part[i]))
+            rl_ask_wake(&op->part[i]->ask, now_us);
+}
+
 static void push(rl_op *op, rl_part *x, int64_t now_us)
 {
     rl_line *line = x->way->line;
@@ -91,7 +113,7 @@ bool rl_round_has_work(const rl_op *op)
 {
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *x = op->part[i];
-        if (is_unasked(x) && !x->way->expecting && !rl_way_is_good(x->way))
+        if (is_wanted(x) && !x->way->expecting && !rl_way_is_good(x->way))
             return true;
     }
     return false;
@@ -105,9 +127,13 @@ static int64_t since_us(const rl_part *x)
     return rl_max(x->began_us, x->way->ready_us);
 }
 
+/* Among several, their time began with the round's. */
 static int64_t silent_from(const rl_part *x)
 {
-    return rl_after_us(since_us(x), x->patience_us);
+    bool alone = x->limit_us == RL_NEVER;
+    if (alone && x->ask.next != RL_ASK_WAITS)
+        return RL_NEVER;
+    return rl_after_us(alone ? x->ask.sent_us : since_us(x), x->patience_us);
 }
 
 /*
@@ -129,9 +155,11 @@ static void note_silence(rl_part *x, int64_t now_us,
         rl_fault_set(&x->fault, RLOCK_EIO, ETIMEDOUT, "no answer in time");
     }
     if (!x->silent && now_us >= silent_from(x)) {
+        rl_fault f;
         x->silent = true;
+        rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "no answer in time");
         if (x->ask.next == RL_ASK_WAITS)
-            suspect(x->way, &x->fault);
+            suspect(x->way, &f);
     }
 }
 
@@ -201,6 +229,8 @@ int64_t rl_round_wait_end(const rl_op *op)
         if (!rl_part_is_open(x))
             continue;
         us = rl_min(us, x->until_us);
+        if (x->ask.next == RL_ASK_RESTS)
+            us = rl_min(us, x->ask.rest_until_us);
         if (!x->slow)
             us = rl_min(us, slow_from(x));
         if (!x->silent)

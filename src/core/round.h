@@ -56,6 +56,10 @@ const rl_line *rl_way_behind(const rl_op *op, const rl_way *w);
 
 void rl_round_begin(rl_op *op);
 
+/* Does a part rest before it is asked again? Whose rest is over does not. */
+bool rl_round_rests(const rl_op *op);
+void rl_round_wake(rl_op *op, int64_t now_us);
+
 /* What can be asked now is put on its way's line. */
 void rl_round_push(rl_op *op, int64_t now_us);
 

@@ -26,5 +26,7 @@ void rl_stats_copy(rlock_stats *to, rl_stats *from)
         .hold_us_total = get(&from->hold_us_total),
         .failovers = get(&from->failovers),
         .refreshes = get(&from->refreshes),
+        .redirects = get(&from->redirects),
+        .nodes = get(&from->nodes),
     };
 }

@@ -5,6 +5,7 @@
 #ifndef RL_CORE_TARGET_H
 #define RL_CORE_TARGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/script.h"
@@ -18,6 +19,7 @@ typedef struct rl_target {
     uint64_t scope;
     const rl_layout *layout;
     uint16_t slot; /* of a cluster; 0 elsewhere */
+    bool sharded;  /* it is in a cluster, and so are its channels */
 } rl_target;
 
 #endif

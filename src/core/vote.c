@@ -58,7 +58,7 @@ static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
     x->request.says_least = true;
     x->request.least = rl_vote_wanted_token(a, now_us);
     if (a->waiter.room && !a->last_try) {
-        x->request.bell = rl_bell_of(c);
+        x->request.bell = rl_bell_of(c, a->what);
         x->request.ticket = a->ticket[i];
     }
     a->with_bell = a->with_bell || *x->request.bell;

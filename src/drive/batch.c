@@ -14,7 +14,8 @@
 
 bool rl_batch_may_have(const rl_task *t)
 {
-    return t->what == RL_RENEW && !t->compare && !t->node->keeper.one_by_one;
+    return t->what == RL_RENEW && !t->compare && !t->detour &&
+           !t->node->keeper.one_by_one;
 }
 
 int64_t rl_batch_send_by(const rl_task *first)
@@ -81,6 +82,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_fault f = *a->fault;
     bool answered = outcome == RL_ANSWERED && r->top.len == count(first);
     bool refused = !answered && rl_ask_is_refused(a, outcome);
+    bool apart = refused || a->split;
     if (outcome == RL_ANSWERED)
         rl_fault_set(&f, RLOCK_EIO, 0, "no answer of its own to a renewal");
     if (refused)
@@ -91,7 +93,9 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
         t->next = NULL;
         t->ask.line = asked.line;
         t->ask.sent_us = asked.sent_us;
-        if (answered || refused)
+        t->ask.redirected = asked.redirected;
+        t->ask.detour = asked.detour;
+        if (answered || apart)
             end(t, answered ? r->top.str[i] : 'e', &f, now_us);
         else
             rl_task_renewed(t, RL_NOT_ANSWERED, &f, now_us);

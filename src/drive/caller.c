@@ -66,7 +66,7 @@ static void push(caller *c, int64_t now_us)
 /* A server that is silent is one that may be down. */
 static void suspect(rl_way *w, const rl_fault *why)
 {
-    rl_connector_suspect(&rl_leg_of(w)->node->connector, why);
+    rl_node_suspect(rl_leg_of(w)->node, why);
 }
 
 /* Is there an answer to come? */
@@ -116,8 +116,10 @@ static void ask(caller *c)
     rl_op *op = c->op;
     int64_t now_us;
     rl_round_begin(op);
-    rl_legs_assign(&c->legs);
     for (;;) {
+        if (rl_round_rests(op))
+            rl_round_wake(op, rl_now_us());
+        rl_legs_assign(&c->legs);
         rl_legs_connect(&c->legs);
         now_us = rl_now_us(); /* to connect may have taken long */
         push(c, now_us);

@@ -37,12 +37,14 @@ bool rl_doorbell_init(rl_doorbell *d)
 {
     d->signal = RL_SIGNAL_NONE;
     rl_mutex_init(&d->starting);
-    return rl_channels_init(&d->channels);
+    bool ok = rl_bells_init(&d->bells);
+    return rl_channels_init(&d->channels) && ok;
 }
 
 void rl_doorbell_fini(rl_doorbell *d, bool forked)
 {
     rl_channels_fini(&d->channels);
+    rl_bells_fini(&d->bells, forked);
     rl_signal_fini(&d->signal);
     if (!forked)
         rl_mutex_fini(&d->starting);
@@ -60,7 +62,9 @@ static void pass_on(rl_node *node, const rl_item *name)
 {
     rl_op op;
     rl_part x;
-    rl_target what = {.name = name->str, .len = name->len};
+    rl_target what = {.name = name->str,
+                      .len = name->len,
+                      .slot = rl_slot_of(&node->e->core, name->str, name->len)};
     int64_t now_us = rl_now_us();
     rl_op_init(&op);
     rl_part_leave(&x, &node->e->core, &what, now_us);
@@ -82,17 +86,21 @@ static bool is_ring(const rl_node *node, const rl_reply *r)
            name->len <= RLOCK_NAME_MAX;
 }
 
-static void hear_ring(rl_node *node, const rl_reply *r)
+/* The reply's text goes with the next one. */
+static void pass_on_copy(rl_node *node, rl_item name)
 {
-    rl_item name = r->item[2];
     char text[RLOCK_NAME_MAX + 1];
-    if (!is_ring(node, r))
-        return;
-    if (rl_rooms_wake(&node->e->core.rooms, name.str, name.len, RL_WAKE_RUNG))
-        return;
     memcpy(text, name.str, name.len + 1);
     name.str = text;
     pass_on(node, &name);
+}
+
+static void hear_ring(rl_node *node, const rl_reply *r)
+{
+    const rl_item *name = &r->item[2];
+    if (is_ring(node, r) && !rl_rooms_wake(&node->e->core.rooms, name->str,
+                                           name->len, RL_WAKE_RUNG))
+        pass_on_copy(node, *name);
 }
 
 /* A server that is busy or loading will have time before long. */
@@ -109,6 +117,12 @@ static void hear(void *arg, const rl_reply *r)
 {
     rl_node *node = arg;
     rl_doorbell *d = &node->doorbell;
+    rl_item name;
+    if (node->e->cluster) {
+        if (rl_bells_take(node, r, &name))
+            pass_on_copy(node, name);
+        return;
+    }
     if (rl_channels_hear(node, r))
         return;
     if (is_message(r, "message", 3))
@@ -158,8 +172,6 @@ static bool subscribe(rl_node *node, rl_conn *c, int64_t *pause_us)
     rl_doorbell *d = &node->doorbell;
     int64_t until_us = rl_command_end(&node->e->core, rl_now_us());
     d->subscribed = d->refused = false;
-    c->line.pushed = hear;
-    c->line.arg = node;
     if (!say(c, "SUBSCRIBE", node->e->core.bell))
         return false;
     while (!d->subscribed && !d->refused && !is_stopping(node))
@@ -170,31 +182,46 @@ static bool subscribe(rl_node *node, rl_conn *c, int64_t *pause_us)
     return d->subscribed;
 }
 
+/* Which channels are to be listened on, beside the client's own? */
+static bool adjust(rl_node *node, rl_conn *c)
+{
+    rl_doorbell *d = &node->doorbell;
+    bool look = d->poked && node->e->core.set.redisson_channel;
+    d->poked = false;
+    if (node->e->cluster)
+        return rl_bells_adjust(node, c, rl_now_us());
+    return !look || rl_channels_adjust(node, c);
+}
+
+static int64_t rest_until_us(rl_node *node, const rl_conn *c)
+{
+    return node->e->cluster
+               ? rl_min(c->expires_us, rl_bells_until(&node->doorbell.bells))
+               : c->expires_us;
+}
+
 /* Serves rings until the connection breaks, or its login is old, or the client
    closes. */
 static void serve(rl_node *node, rl_conn *c)
 {
-    rl_doorbell *d = &node->doorbell;
     bool asked = false;
     int64_t heard_us = rl_now_us();
     while (!is_stopping(node)) {
-        if (d->poked && node->e->core.set.redisson_channel &&
-            !rl_channels_adjust(node, c))
+        if (!adjust(node, c))
             return;
-        d->poked = false;
         int64_t patience_us =
             asked ? rl_min(node->e->core.set.command_timeout_ms * 1000,
                            SILENCE_US)
                   : SILENCE_US;
         int64_t heard_before_us = c->heard_us;
-        bool more =
-            listen_to(node, c, rl_min(heard_us + patience_us, c->expires_us));
+        bool more = listen_to(
+            node, c, rl_min(heard_us + patience_us, rest_until_us(node, c)));
         if (rl_conn_is_broken(c) || rl_conn_is_outdated(c, rl_now_us()))
             return;
         if (c->heard_us != heard_before_us) {
             heard_us = rl_now_us();
             asked = false;
-        } else if (!more) {
+        } else if (!more && rl_now_us() >= heard_us + patience_us) {
             if (asked || !say(c, "PING", NULL))
                 break;
             heard_us = rl_now_us();
@@ -227,6 +254,25 @@ void rl_doorbell_hurry(rl_node *node)
     rl_mutex_unlock(&d->starting);
 }
 
+/* Until it breaks. How long it was of use. */
+static int64_t serve_one_bell(rl_node *node, rl_conn *c)
+{
+    int64_t began_us = rl_now_us();
+    rl_channels_forget(&node->doorbell.channels);
+    node->doorbell.poked = true;
+    rl_rooms_hear(&node->e->core.rooms);
+    serve(node, c);
+    rl_rooms_hear_no_more(&node->e->core.rooms);
+    return rl_now_us() - began_us;
+}
+
+static int64_t serve_bells(rl_node *node, rl_conn *c)
+{
+    int64_t began_us = rl_now_us();
+    serve(node, c);
+    return rl_now_us() - began_us;
+}
+
 /*
  * One connection's life; true: it was worth having. A server that refuses to
  * subscribe us makes the pause longer.
@@ -236,25 +282,34 @@ static bool connect_and_serve(rl_node *node, int64_t *pause_us)
     rl_conn *c = NULL;
     rl_fault f;
     int64_t served_us = 0;
-    if (rl_source_open(node->source, RL_NEVER, &c, &f) == RLOCK_OK &&
-        subscribe(node, c, pause_us)) {
-        int64_t began_us = rl_now_us();
-        rl_channels_forget(&node->doorbell.channels);
-        node->doorbell.poked = true;
-        rl_rooms_hear(&node->e->core.rooms);
-        serve(node, c);
-        rl_rooms_hear_no_more(&node->e->core.rooms);
-        served_us = rl_now_us() - began_us;
+    bool open = rl_source_open(node->source, RL_NEVER, &c, &f) == RLOCK_OK;
+    if (open) {
+        c->line.pushed = hear;
+        c->line.arg = node;
     }
+    if (open && node->e->cluster)
+        served_us = serve_bells(node, c);
+    else if (open && subscribe(node, c, pause_us))
+        served_us = serve_one_bell(node, c);
+    if (node->e->cluster)
+        rl_bells_lose_all(node);
     rl_source_close(node->source, c);
     return served_us >= LASTED_US;
+}
+
+/* A server of a cluster at which nobody waits is not listened to. */
+static void await_wish(rl_node *node)
+{
+    while (node->e->cluster && !is_stopping(node) &&
+           !rl_bells_are_wanted(&node->doorbell.bells))
+        listen_to(node, NULL, RL_NEVER);
 }
 
 static void *run(void *arg)
 {
     rl_node *node = arg;
     int64_t pause_us = FIRST_PAUSE_US;
-    while (!is_stopping(node)) {
+    for (await_wish(node); !is_stopping(node); await_wish(node)) {
         if (connect_and_serve(node, &pause_us)) {
             pause_us = FIRST_PAUSE_US;
             continue;
@@ -278,6 +333,15 @@ void rl_doorbell_start(rl_node *node)
         rl_thread_start(&d->thread, "rlock-doorbell", run, node))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
+}
+
+void rl_doorbell_listen(rl_node *node, const rl_target *what)
+{
+    rl_doorbell_start(node);
+    if (node->e->cluster)
+        rl_bells_want(node, what);
+    else
+        rl_doorbell_poke(node);
 }
 
 void rl_doorbell_poke(rl_node *node)

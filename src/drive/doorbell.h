@@ -16,6 +16,7 @@
 
 #include "base/os.h"
 #include "base/thread.h"
+#include "drive/bells.h"
 #include "drive/channels.h"
 #include "route/source.h"
 
@@ -28,6 +29,7 @@ typedef struct rl_doorbell {
     rl_thread thread;
     rl_signal signal; /* ends the thread's poll */
     rl_channels channels;
+    rl_bells bells; /* of a cluster's client, instead of the one */
     /* The thread's, about its connection: */
     bool subscribed, poked;
     bool refused, for_good; /* the subscription */
@@ -42,6 +44,9 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  */
 void rl_doorbell_start(struct rl_node *node);
 void rl_doorbell_stop(struct rl_node *node);
+
+/* Starts it, for somebody who waits for this name. */
+void rl_doorbell_listen(struct rl_node *node, const rl_target *what);
 
 /* There is another server: a pause ends. */
 void rl_doorbell_hurry(struct rl_node *node);

@@ -15,3 +15,18 @@ bool rl_engine_start(rl_engine *e, unsigned slot)
 {
     return start_notifier(e) && rl_node_start(rl_node_of(&e->core, slot));
 }
+
+void rl_node_suspect(rl_node *n, const rl_fault *why)
+{
+    rl_connector_suspect(&n->connector, why);
+    if (n->e->cluster)
+        rl_cluster_suspect(n->e->cluster, n);
+}
+
+void rl_engine_each(rl_engine *e, void (*what)(rl_node *n))
+{
+    unsigned count = e->cluster ? rl_cluster_count(e->cluster) : 0;
+    what(&e->node);
+    for (unsigned i = 1; i <= count; i++)
+        what(rl_cluster_server(e->cluster, i));
+}

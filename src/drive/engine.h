@@ -9,13 +9,21 @@
 #include "drive/inquiry.h"
 #include "drive/node.h"
 #include "drive/notifier.h"
+#include "route/cluster.h"
 #include "route/sentinel.h"
 
 typedef struct rl_engine {
     rl_core core;
-    rl_node node;      /* the only one */
-    rl_mutex starting; /* held while the notifier is being started */
+    rl_node node;        /* the only one; or the way into a cluster */
+    rl_cluster *cluster; /* NULL: it is none */
+    rl_mutex starting;   /* held while the notifier is being started */
     atomic_bool started;
+    rl_uri cluster_uri; /* names some of its servers */
+    rl_tls *tls;        /* NULL: plain */
+    rl_credentials credentials;
+    unsigned pool_size;
+    /* Whether a new connection will do; client.c's. */
+    bool (*check)(rl_node *n, rl_conn *c, int64_t deadline_us, rl_fault *f);
     rl_sentinels *sentinels; /* NULL: the URI says where the server is */
     atomic_bool unchecked;   /* a lazy client's server was never met */
     rl_notifier notifier;
@@ -29,9 +37,22 @@ static inline rl_engine *rl_engine_of(rl_core *c)
 /* Where a slot is asked about. */
 static inline rl_node *rl_node_of(rl_core *c, unsigned slot)
 {
-    (void)slot;
-    return &rl_engine_of(c)->node;
+    rl_engine *e = rl_engine_of(c);
+    rl_node *node = e->cluster ? rl_cluster_route(e->cluster, slot) : NULL;
+    return node ? node : &e->node;
 }
+
+/* The server that rl_redirects.ask has named. */
+static inline rl_node *rl_node_at(rl_core *c, unsigned number)
+{
+    return rl_cluster_server(rl_engine_of(c)->cluster, number);
+}
+
+/* For every server that is known. */
+void rl_engine_each(rl_engine *e, void (*what)(rl_node *n));
+
+/* It does not answer in time. */
+void rl_node_suspect(rl_node *n, const rl_fault *why);
 
 /*
  * Starts the threads that a hold of this slot needs before it exists. False:

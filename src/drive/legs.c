@@ -16,29 +16,6 @@ void rl_legs_fini(rl_legs *ls)
     rl_signal_fini(&ls->signal);
 }
 
-static rl_leg *leg_to(rl_legs *ls, rl_node *node)
-{
-    for (size_t i = 0; i < ls->n; i++)
-        if (ls->leg[i].node == node)
-            return &ls->leg[i];
-    rl_leg *l = &ls->leg[ls->n++];
-    l->node = node;
-    l->way = (rl_way){.line = NULL};
-    l->seat = NULL;
-    l->visiting = l->in_line = false;
-    l->visitor = (rl_visitor){.own = false};
-    return l;
-}
-
-void rl_legs_assign(rl_legs *ls)
-{
-    for (size_t i = 0; i < ls->op->n; i++) {
-        rl_part *x = ls->op->part[i];
-        if (rl_part_is_open(x) && !x->way)
-            x->way = &leg_to(ls, rl_node_of(x->core, rl_part_slot(x)))->way;
-    }
-}
-
 static void use(rl_leg *l, rl_conn *c)
 {
     l->way.line = c ? &c->line : NULL;
@@ -69,17 +46,78 @@ static void give_back(rl_leg *l)
         rl_keeper_expect(l->node, now_us);
 }
 
+static void close_leg(rl_leg *l)
+{
+    if (l->visiting)
+        rl_connector_forget(l->node, &l->visitor);
+    if (l->in_line)
+        rl_source_leave_line(l->node->source, &l->claim);
+    give_back(l);
+}
+
 void rl_legs_close(rl_legs *ls)
 {
-    for (size_t i = 0; i < ls->n; i++) {
-        rl_leg *l = &ls->leg[i];
-        if (l->visiting)
-            rl_connector_forget(l->node, &l->visitor);
-        if (l->in_line)
-            rl_source_leave_line(l->node->source, &l->claim);
-        give_back(l);
-    }
+    for (size_t i = 0; i < ls->n; i++)
+        close_leg(&ls->leg[i]);
     ls->n = 0;
+}
+
+/* --- which ones ----------------------------------------------------------- */
+
+static void begin_leg(rl_leg *l, rl_node *node)
+{
+    l->node = node;
+    l->way = (rl_way){.line = NULL};
+    l->seat = NULL;
+    l->visiting = l->in_line = false;
+    l->visitor = (rl_visitor){.own = false};
+}
+
+static bool is_used(const rl_legs *ls, const rl_leg *l)
+{
+    for (size_t i = 0; i < ls->op->n; i++)
+        if (rl_part_is_open(ls->op->part[i]) && ls->op->part[i]->way == &l->way)
+            return true;
+    return false;
+}
+
+/* One that is there already, or one that nobody needs any more. */
+static rl_leg *leg_to(rl_legs *ls, rl_node *node)
+{
+    rl_leg *spare = NULL;
+    for (size_t i = 0; i < ls->n; i++) {
+        if (ls->leg[i].node == node)
+            return &ls->leg[i];
+        if (!spare && !is_used(ls, &ls->leg[i]))
+            spare = &ls->leg[i];
+    }
+    if (spare)
+        close_leg(spare);
+    else
+        spare = &ls->leg[ls->n++];
+    begin_leg(spare, node);
+    return spare;
+}
+
+static rl_node *node_of(const rl_part *x)
+{
+    return x->ask.detour ? rl_node_at(x->core, x->ask.detour)
+                         : rl_node_of(x->core, rl_part_slot(x));
+}
+
+/* What has been sent is answered where it was sent. */
+void rl_legs_assign(rl_legs *ls)
+{
+    for (size_t i = 0; i < ls->op->n; i++) {
+        rl_part *x = ls->op->part[i];
+        if (!rl_part_is_open(x) || x->ask.next == RL_ASK_WAITS)
+            continue;
+        rl_node *node = node_of(x);
+        if (x->way && rl_leg_of(x->way)->node == node)
+            continue;
+        x->way = NULL;
+        x->way = &leg_to(ls, node)->way;
+    }
 }
 
 static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
@@ -97,7 +135,7 @@ static bool may_share(const rl_legs *ls, const rl_leg *l)
 {
     const rl_op *op = ls->op;
     return !op->several && op->n == 1 && !op->part[0]->heap &&
-           !l->node->source->exclusive;
+           !op->part[0]->ask.detour && !l->node->source->exclusive;
 }
 
 /* The only one: this thread may wait for it. */

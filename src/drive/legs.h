@@ -42,7 +42,10 @@ typedef struct rl_legs {
 void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg);
 void rl_legs_fini(rl_legs *ls);
 
-/* A leg for each part that is open. */
+/*
+ * A leg for each part that is open: to the server that it is to be asked at
+ * now, which in a cluster may be another one than before.
+ */
 void rl_legs_assign(rl_legs *ls);
 
 /* Legs on which something is to be asked get connections, or will. */

@@ -1,4 +1,42 @@
 #include "drive/engine.h"
+#include "route/pool.h"
+
+/* Whose calls these are, the source does not know. */
+static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_node *n = arg;
+    return n->e->check(n, c, deadline_us, f);
+}
+
+static void on_reconnect(void *arg)
+{
+    const rl_node *n = arg;
+    rl_add(&n->e->core.stats.reconnects, 1);
+    rl_holds_reconnected(&n->e->core.holds);
+}
+
+static void on_trouble(void *arg)
+{
+    rl_node *n = arg;
+    if (n->e->sentinels)
+        rl_sentinels_suspect(n->e->sentinels);
+    if (n->e->cluster)
+        rl_cluster_suspect(n->e->cluster, n);
+}
+
+bool rl_node_connect(rl_node *n, rl_dialer *d)
+{
+    rl_source *s = rl_pool_new(d, n->e->pool_size);
+    if (!s)
+        return false;
+    n->source = n->shares.source = s;
+    s->on_open = on_open;
+    s->on_reconnect = on_reconnect;
+    s->on_trouble = on_trouble;
+    s->arg = n;
+    s->identified_only = &n->e->core.identity.wanted;
+    return true;
+}
 
 bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
 {
@@ -45,6 +83,8 @@ void rl_node_silence(rl_node *n)
 
 void rl_node_stop(rl_node *n)
 {
+    if (!n->source)
+        return; /* it was never connected */
     rl_keeper_stop(n);
     rl_connector_stop(n);
 }

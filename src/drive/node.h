@@ -9,11 +9,14 @@
 #include "drive/connector.h"
 #include "drive/doorbell.h"
 #include "drive/keeper.h"
+#include "net/dial.h"
 #include "route/shares.h"
 
 typedef struct rl_node {
     struct rl_engine *e; /* fixed; whose it is */
+    const char *name;    /* fixed; for messages; NULL: the client's */
     rl_lane *lane;       /* fixed; what is due here */
+    rl_lane own_lane;    /* of one among several, this one */
     rl_source *source;   /* fixed */
     rl_shares shares;    /* of the source's connections */
     rl_mutex starting;   /* held while threads are being started */
@@ -25,6 +28,12 @@ typedef struct rl_node {
 
 /* Its threads do not run. False: out of memory. */
 bool rl_node_init(rl_node *n, struct rl_engine *e, rl_lane *lane);
+/*
+ * Where its connections come from: the dialer, which it takes over, also when
+ * it fails. Opens none. False: out of memory.
+ */
+bool rl_node_connect(rl_node *n, rl_dialer *d);
+
 /* They have ended, or, forked, are not in this process. */
 void rl_node_fini(rl_node *n, bool forked);
 

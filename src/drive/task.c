@@ -8,6 +8,10 @@
 #include "core/vote.h"
 #include "drive/tasks.h"
 
+/* Before a server is asked to which another one has sent us: they may send us
+   to and fro. */
+#define REDIRECT_US (10 * 1000)
+
 /* --- its call --------------------------------------------------------------
  */
 
@@ -33,12 +37,19 @@ static void write_call(const rl_ask *a, rl_bytes *to)
 
 /* --- answers -------------------------------------------------------------- */
 
+static bool is_sent_on(const rl_task *t)
+{
+    return t->ask.redirected > 0;
+}
+
 /*
  * When the connection broke, after the back-off; a failure that is the hold's
  * own must not be repeated at once.
  */
 static int64_t next_try_us(const rl_task *t, int64_t now_us)
 {
+    if (is_sent_on(t))
+        return now_us + rl_jitter(REDIRECT_US);
     bool broke = !t->ask.line || t->ask.line->failed;
     return broke ? rl_max(now_us, t->node->keeper.not_before_us)
                  : now_us + rl_keeper_longest_pause_us(t->node);
@@ -47,6 +58,7 @@ static int64_t next_try_us(const rl_task *t, int64_t now_us)
 static void undone_locked(rl_holds *table, rl_task *t, bool done,
                           int64_t now_us) RL_REQUIRES(&table->mutex)
 {
+    t->hold->detour = (uint16_t)t->ask.detour;
     if (!done && !table->stopping && now_us < t->hold->gone_us)
         rl_hold_schedule_locked(table, t->hold, next_try_us(t, now_us));
     else
@@ -82,6 +94,9 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
         rl_hold_lose_locked(table, h, RL_LOSS_GONE, now_us);
     } else if (f->status == RLOCK_EWRONGTYPE) {
         rl_hold_lose_locked(table, h, RL_LOSS_FOREIGN, now_us);
+    } else if (is_sent_on(t)) {
+        h->detour = (uint16_t)t->ask.detour;
+        rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
     } else {
         rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
         rl_add(&t->node->e->core.stats.renew_failures, 1);
@@ -95,7 +110,7 @@ static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,
     rl_holds *table = &t->node->e->core.holds;
     rl_hold *h = t->hold;
     rl_mutex_lock(&table->mutex);
-    if (what == RL_NOT_ANSWERED)
+    if (what == RL_NOT_ANSWERED && !is_sent_on(t))
         table->failure = *f;
     h->in_flight = false;
     renewed_locked(table, t, what, f, now_us);
@@ -191,7 +206,9 @@ void rl_task_begin(rl_task *t, rl_script_id script)
 {
     rl_ask_init(&t->ask, script, &t->node->keeper.fault);
     t->ask.tries = 1;
+    t->ask.detour = t->detour;
     t->ask.loads = &t->node->e->core.stats.script_loads;
+    t->ask.redirects = t->node->e->core.redirects;
     t->ask.write = write_call;
     t->ask.done = done;
 }

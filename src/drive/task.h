@@ -19,6 +19,7 @@ typedef struct rl_task {
     rl_hold *hold;        /* with a reference */
     rl_task_kind what;
     bool compare;       /* tokens; see rl_call_renew() */
+    unsigned detour;    /* it is asked here only because "ASK" said so */
     int64_t send_by_us; /* the hold's deadline */
 } rl_task;
 

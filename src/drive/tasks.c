@@ -138,6 +138,8 @@ static bool prepare_locked(rl_holds *table, rl_hold *h, rl_task *t,
     t->hold = h;
     t->send_by_us = RL_NEVER;
     t->compare = false;
+    t->detour = h->detour;
+    h->detour = 0;
     t->what = RL_UNDO;
     if (h->state == RL_UNDOING)
         return true;
@@ -186,6 +188,12 @@ bool rl_tasks_have_room(const rl_keeper *k)
            rl_line_bytes(&k->conn->line, &bytes) < MOST_UNSENT;
 }
 
+/* A call is about one slot of a cluster. */
+static bool is_near(const rl_task *first, const rl_task *t)
+{
+    return !first || first->hold->slot == t->hold->slot;
+}
+
 /* Renewals of holds of one layout together; all else by itself. */
 static void push_all(rl_task *task[], size_t n, int64_t now_us)
 {
@@ -193,9 +201,9 @@ static void push_all(rl_task *task[], size_t n, int64_t now_us)
     /* From the last on, so that a batch begins with what was due first. */
     for (size_t i = n; i-- > 0;) {
         rl_task *t = task[i];
-        if (!rl_batch_may_have(t))
-            continue;
         size_t layout = t->hold->layout;
+        if (!rl_batch_may_have(t) || !is_near(batch[layout], t))
+            continue;
         t->next = batch[layout];
         batch[layout] = t;
         task[i] = NULL;

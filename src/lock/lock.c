@@ -74,9 +74,7 @@ bool rl_lock_start(const rlock *lk)
 
 void rl_lock_listen(rl_core *c, const rl_target *what)
 {
-    rl_node *node = rl_node_of(c, what->slot);
-    rl_doorbell_start(node);
-    rl_doorbell_poke(node);
+    rl_doorbell_listen(rl_node_of(c, what->slot), what);
 }
 
 static rlock_status null_pointer(const char *what)
@@ -134,7 +132,9 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     lk->target = (rl_target){.name = copy,
                              .len = len,
                              .scope = layout,
-                             .layout = &rl_layouts[layout]};
+                             .layout = &rl_layouts[layout],
+                             .slot = rl_slot_of(&cl->engine.core, name, len),
+                             .sharded = cl->engine.cluster != NULL};
     rl_client_ref(cl);
     return lk;
 }
@@ -154,6 +154,19 @@ rlock_status rl_lock_check_name(const void *name, size_t len)
                             "library's own keys do",
                             prefix);
     return RLOCK_OK;
+}
+
+/* Scripts may only name keys of one slot. */
+static rlock_status check_slot(const rlock_client *cl, const void *name,
+                               size_t len)
+{
+    if (!cl->engine.cluster || rl_keyslot_fits(name, len))
+        return RLOCK_OK;
+    return rl_error_set(RLOCK_EINVAL, 0,
+                        "in a cluster a name with braces must have something "
+                        "in its first ones, as in \"a{b}c\", and one without "
+                        "{ must not have a }: or the keys of its lock would "
+                        "lie in several slots");
 }
 
 static rlock_status read_options(rlock_lock_options *to,
@@ -178,6 +191,8 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     if (!cl)
         return null_pointer("the client");
     rlock_status s = rl_lock_check_name(name, len);
+    if (s == RLOCK_OK)
+        s = check_slot(cl, name, len);
     if (s == RLOCK_OK)
         s = read_options(&o, opts);
     if (s == RLOCK_OK)

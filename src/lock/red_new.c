@@ -67,6 +67,9 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
                                  size_t position)
 {
     rl_core *c = &cl->engine.core;
+    if (cl->engine.cluster)
+        return refuse(RLOCK_ENOTSUP, position,
+                      "is a cluster's, where one name is on one server");
     rl_run run = rl_identity_run(&c->identity);
     if (!*run.id && !c->identity.awaited)
         return refuse(RLOCK_ENOTSUP, position,

@@ -32,14 +32,11 @@ void rl_dialer_init(rl_dialer *d)
 {
     *d = (rl_dialer){0};
     rl_resolver_init(&d->resolver);
-    rl_credentials_init(&d->credentials);
 }
 
 void rl_dialer_fini(rl_dialer *d)
 {
     rl_uri_fini(&d->uri);
-    rl_tls_free(d->tls);
-    rl_credentials_fini(&d->credentials);
     rl_resolver_fini(&d->resolver);
 }
 
@@ -308,12 +305,12 @@ static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
         s = f->status;
     }
     if (s == RLOCK_OK && !theirs)
-        s = rl_log_in(&d->credentials, &d->uri, c, deadline_us, f);
+        s = rl_log_in(d->credentials, &d->uri, c, deadline_us, f);
     if (s == RLOCK_OK && !theirs)
         s = select_db(c, d->uri.db, deadline_us, f);
     if (s == RLOCK_OK)
         s = expect_echo(c, theirs, deadline_us, f);
-    if (s == RLOCK_OK && d->locate)
+    if (s == RLOCK_OK && d->role)
         s = expect_master(c, deadline_us, f);
     if (s != RLOCK_OK || !rl_conn_is_stale(c))
         return s;

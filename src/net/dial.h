@@ -24,14 +24,15 @@ typedef struct rl_place {
 
 typedef struct rl_dialer {
     rl_uri uri;
-    /* Instead of the URI's host and port: where the master is now. What answers
-       there has to say that it is one. NULL: the URI says it. */
+    /* Instead of the URI's host and port: where the master is now. NULL: the
+       URI says it. */
     rlock_status (*locate)(void *arg, int64_t deadline_us, rl_place *out,
                            rl_fault *f);
     void *locate_arg;
+    bool role; /* what answers has to say that it is a master */
     rl_resolver resolver;
-    rl_tls *tls; /* owned; NULL: plain */
-    rl_credentials credentials;
+    const rl_tls *tls;                   /* its owner's; NULL: plain */
+    rl_credentials *credentials;         /* likewise; NULL: the URI's */
     redisContext *(*connect)(void *arg); /* instead of the URI */
     void *connect_arg;
     /* Has the callback returned this context before? */

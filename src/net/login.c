@@ -97,7 +97,7 @@ static rlock_status who(rl_credentials *from, const rl_uri *u, login *l,
                         int64_t deadline_us, rl_fault *f)
 {
     *l = (login){.expires_us = RL_NEVER};
-    if (!from->callback)
+    if (!from || !from->callback)
         return set(l, u->user, u->password, f);
     if (!begin_asking(from, deadline_us))
         return rl_fault_set(f, RLOCK_EIO, ETIMEDOUT,
@@ -172,7 +172,8 @@ rlock_status rl_log_in(rl_credentials *from, const rl_uri *u, rl_conn *c,
     bool wrong = true;
     rlock_status s = RLOCK_OK;
     /* They may have been changed while the program looked them up. */
-    for (int tries = from->callback ? 2 : 1; wrong && tries > 0; tries--) {
+    for (int tries = from && from->callback ? 2 : 1; wrong && tries > 0;
+         tries--) {
         login l;
         s = who(from, u, &l, deadline_us, f);
         wrong = false;

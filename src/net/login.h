@@ -27,6 +27,8 @@ void rl_credentials_init(rl_credentials *c);
 void rl_credentials_fini(rl_credentials *c);
 
 /*
+ * from: NULL if the URI says all.
+ *
  * With the callback's credentials, else with the URI's, else not at all. Sets
  * until when the connection may be used. RLOCK_EIO, RLOCK_ESERVER (refused),
  * RLOCK_ENOMEM.

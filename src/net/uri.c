@@ -155,18 +155,21 @@ static rlock_status parse_tcp(rl_uri *u, char *text, rl_fault *f)
 }
 
 /* "a:1,b:2" */
-static rlock_status parse_endpoints(rl_uri *u, char *text, rl_fault *f)
+static rlock_status parse_endpoints(rl_uri *u, char *text, int port,
+                                    rl_fault *f)
 {
     rlock_status s = RLOCK_OK;
     for (char *next; text && s == RLOCK_OK; text = next) {
         if ((next = strchr(text, ',')) != NULL)
             *next++ = '\0';
-        if (u->sentinels == RL_URI_SENTINELS)
-            return bad(u, text, "too many Sentinels", f);
-        u->port = SENTINEL_PORT;
+        if (u->endpoints == RL_URI_ENDPOINTS)
+            return bad(u, text, "too many hosts", f);
+        u->port = port;
         s = parse_address(u, text, f);
-        u->sentinel[u->sentinels++] = (rl_endpoint){u->host, u->port};
+        u->endpoint[u->endpoints++] = (rl_endpoint){u->host, u->port};
     }
+    u->host = u->endpoint[0].host;
+    u->port = u->endpoint[0].port;
     return s;
 }
 
@@ -181,17 +184,25 @@ static rlock_status parse_sentinel(rl_uri *u, char *text, rl_fault *f)
     *end = '\0';
     u->master = end + 1;
     char *db = strchr(end + 1, '/');
-    rlock_status s = parse_endpoints(u, take_login(u, text, end), f);
-    if (s != RLOCK_OK)
+    rlock_status s =
+        parse_endpoints(u, take_login(u, text, end), SENTINEL_PORT, f);
+    if (s != RLOCK_OK || !db)
         return s;
-    u->host = u->sentinel[0].host;
-    u->port = u->sentinel[0].port;
-    if (!db)
-        return RLOCK_OK;
     *db++ = '\0';
     return (u->db = number(db, 1 << 20)) < 0
                ? bad(u, db, "not a database number", f)
                : RLOCK_OK;
+}
+
+/* A cluster has one database. */
+static rlock_status parse_cluster(rl_uri *u, char *text, rl_fault *f)
+{
+    char *end = text + strcspn(text, "/?#");
+    if (*end && strcmp(end, "/") != 0 && strcmp(end, "/0") != 0)
+        return bad(u, end, "a cluster has no other database than 0", f);
+    *end = '\0';
+    u->cluster = true;
+    return parse_endpoints(u, take_login(u, text, end), DEFAULT_PORT, f);
 }
 
 static void describe(rl_uri *u)
@@ -206,9 +217,10 @@ static void describe(rl_uri *u)
     else if (u->local)
         snprintf(u->shown, sizeof u->shown, "unix://%s", host);
     else
-        snprintf(u->shown, sizeof u->shown,
-                 strchr(host, ':') ? "%s://[%s]:%d" : "%s://%s:%d",
-                 u->tls ? "rediss" : "redis", host, u->port);
+        snprintf(
+            u->shown, sizeof u->shown,
+            strchr(host, ':') ? "redis%s%s://[%s]:%d" : "redis%s%s://%s:%d",
+            u->tls ? "s" : "", u->cluster ? "-cluster" : "", host, u->port);
 }
 
 static rlock_status parse(rl_uri *u, rl_fault *f)
@@ -222,15 +234,41 @@ static rlock_status parse(rl_uri *u, rl_fault *f)
         return parse_unix(u, u->text + 7, f);
     if (strncmp(u->text, "redis-sentinel://", 17) == 0)
         return parse_sentinel(u, u->text + 17, f);
+    if (strncmp(u->text, "redis-cluster://", 16) == 0)
+        return parse_cluster(u, u->text + 16, f);
     u->tls = true;
     if (strncmp(u->text, "rediss://", 9) == 0)
         return parse_tcp(u, u->text + 9, f);
     if (strncmp(u->text, "rediss-sentinel://", 18) == 0)
         return parse_sentinel(u, u->text + 18, f);
+    if (strncmp(u->text, "rediss-cluster://", 17) == 0)
+        return parse_cluster(u, u->text + 17, f);
     return bad(u, u->text,
-               "expected redis://, rediss://, unix://, redis-sentinel:// or "
-               "rediss-sentinel://",
+               "expected redis://, rediss://, unix://, redis(s)-sentinel:// or "
+               "redis(s)-cluster://",
                f);
+}
+
+rlock_status rl_uri_of(rl_uri *u, const rl_uri *like, const char *host,
+                       int port, rl_fault *f)
+{
+    const char *piece[] = {host, like->user, like->password};
+    const char **into[] = {&u->host, &u->user, &u->password};
+    size_t size = 0;
+    *u = (rl_uri){.tls = like->tls, .port = port};
+    for (size_t i = 0; i < 3; i++)
+        size += piece[i] ? strlen(piece[i]) + 1 : 0;
+    char *at = u->text = malloc(size);
+    if (!at)
+        return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+    for (size_t i = 0; i < 3; i++) {
+        if (!piece[i])
+            continue;
+        *into[i] = strcpy(at, piece[i]);
+        at += strlen(piece[i]) + 1;
+    }
+    describe(u);
+    return RLOCK_OK;
 }
 
 rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)
@@ -245,9 +283,9 @@ rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f)
     decode(u->user);
     decode(u->password);
     decode(u->master);
-    for (size_t i = 0; i < u->sentinels; i++)
-        decode(u->sentinel[i].host);
-    if (!u->local && !u->master)
+    for (size_t i = 0; i < u->endpoints; i++)
+        decode(u->endpoint[i].host);
+    if (!u->local && u->endpoints == 0)
         decode(u->host);
     describe(u);
     return RLOCK_OK;

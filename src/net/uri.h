@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-/* A URI names at most so many Sentinels. */
-#define RL_URI_SENTINELS 8
+/* A URI names at most so many Sentinels, or servers of a cluster. */
+#define RL_URI_ENDPOINTS 8
 
 typedef struct rl_endpoint {
     const char *host;
@@ -22,9 +22,10 @@ typedef struct rl_uri {
     const char *host;     /* or the socket's path */
     int port;
     int db;
-    const char *master; /* what Sentinels call it; NULL: host and port say it */
-    rl_endpoint sentinel[RL_URI_SENTINELS];
-    size_t sentinels;
+    bool cluster;       /* the endpoints are servers of one, */
+    const char *master; /* or Sentinels, which call it so; else NULL */
+    rl_endpoint endpoint[RL_URI_ENDPOINTS];
+    size_t endpoints;
     char shown[160]; /* for messages: without user and password */
     char *text;      /* owns what the pointers point to */
 } rl_uri;
@@ -35,6 +36,9 @@ typedef struct rl_uri {
  * can be given to rl_uri_fini in any case.
  */
 rlock_status rl_uri_parse(rl_uri *u, const char *uri, rl_fault *f);
+/* Another server's, with the same login and TLS. */
+rlock_status rl_uri_of(rl_uri *u, const rl_uri *like, const char *host,
+                       int port, rl_fault *f);
 void rl_uri_fini(rl_uri *u);
 
 #endif

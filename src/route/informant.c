@@ -25,7 +25,7 @@ void rl_informant_init(rl_informant *n, const char *host, int port,
     rl_dialer_init(&n->dialer);
     n->dialer.uri = (rl_uri){
         .host = n->host, .port = port, .user = user, .password = password};
-    n->dialer.tls = (rl_tls *)tls;
+    n->dialer.tls = tls;
     n->dialer.connect_timeout_ms = LAST_PATIENCE_US / 1000;
 }
 
@@ -33,7 +33,6 @@ void rl_informant_fini(rl_informant *n)
 {
     rl_conn_free(n->ear);
     rl_conn_free(n->mouth);
-    n->dialer.tls = NULL; /* the owner's */
     rl_dialer_fini(&n->dialer);
 }
 

@@ -351,8 +351,8 @@ static bool init(rl_sentinels *s, const rl_sentinels_options *o)
               rl_options_copy(&s->user, o->user) &&
               rl_options_copy(&s->password, o->password) &&
               rl_signal_init(&s->signal);
-    for (size_t i = 0; i < o->uri->sentinels && ok; i++)
-        ok = add(s, o->uri->sentinel[i].host, o->uri->sentinel[i].port);
+    for (size_t i = 0; i < o->uri->endpoints && ok; i++)
+        ok = add(s, o->uri->endpoint[i].host, o->uri->endpoint[i].port);
     return ok;
 }
 

@@ -6,7 +6,15 @@
  */
 #include "wire/ask.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
 #include "wire/error.h"
+
+#define FIRST_PAUSE_US (10 * 1000)
+#define LAST_PAUSE_US  (100 * 1000)
 
 static void finish(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                    int64_t now_us)
@@ -15,18 +23,90 @@ static void finish(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     a->done(a, outcome, r, now_us);
 }
 
+static bool is_patient(const rl_ask *a)
+{
+    return a->redirects && a->tries > 1;
+}
+
+/* In a cluster somebody else takes over, or has more to say a little later. */
+static void rest(rl_ask *a, int64_t now_us)
+{
+    a->redirected = 0;
+    a->pause_us =
+        rl_min(rl_max(2 * a->pause_us, FIRST_PAUSE_US), LAST_PAUSE_US);
+    a->rest_until_us = now_us + rl_jitter(a->pause_us);
+    a->next = RL_ASK_RESTS;
+}
+
 /* An attempt failed, as *fault says; is there to be another one? */
 static void attempt_failed(rl_ask *a, rl_outcome outcome, int64_t now_us)
 {
     a->unknown = a->unknown || outcome == RL_UNKNOWN;
-    if (a->tries > 0)
+    if (a->tries > 0 && !is_patient(a))
         a->tries--;
     if (a->tries > 0 && a->fault->transient && !(a->unknown && a->once)) {
-        a->next = RL_ASK_AGAIN;
+        bool sent_on = a->redirected > 0 && a->redirected <= RL_ASK_REDIRECTS;
         a->line = NULL; /* it may be gone by then */
+        if (is_patient(a) && !sent_on)
+            rest(a, now_us);
+        else
+            a->next = RL_ASK_AGAIN;
         return;
     }
     finish(a, a->unknown ? RL_UNKNOWN : RL_NOT_EXECUTED, NULL, now_us);
+}
+
+/* "MOVED 3999 127.0.0.1:6381": the slot; and where, in place. */
+static bool read_place(char *text, unsigned *slot, char **host, int *port)
+{
+    char *at = strchr(text, ' '), *end, *colon;
+    if (!at)
+        return false;
+    unsigned long n = strtoul(at + 1, &end, 10);
+    colon = strrchr(end, ':');
+    if (end == at + 1 || *end != ' ' || n > UINT16_MAX || !colon)
+        return false;
+    *slot = (unsigned)n;
+    *host = end + 1;
+    *colon = '\0';
+    *port = atoi(colon + 1);
+    if (strcmp(*host, "?") == 0) /* the server does not know its name */
+        **host = '\0';
+    return *port > 0 && *port <= UINT16_MAX;
+}
+
+/* False: it is none, or cannot be followed. */
+static bool follow(rl_ask *a, const rl_reply *r)
+{
+    char text[RL_REPLY_TEXT], *host;
+    unsigned slot;
+    int port;
+    bool asks = strncmp(r->top.str, "ASK ", 4) == 0;
+    if (!asks && strncmp(r->top.str, "MOVED ", 6) != 0)
+        return false;
+    strcpy(text, r->top.str);
+    if (!read_place(text, &slot, &host, &port))
+        return false;
+    if (asks)
+        a->detour = a->redirects->ask(a->redirects, slot, host, port);
+    else
+        a->redirects->moved(a->redirects, slot, host, port);
+    a->fault->transient = true;
+    a->redirected++;
+    return true;
+}
+
+/* What has to do with where slots are. */
+static void look_elsewhere(rl_ask *a, const rl_reply *r)
+{
+    a->detour = 0;
+    a->split = strncmp(r->top.str, "TRYAGAIN", 8) == 0;
+    if (!a->redirects || follow(a, r))
+        return;
+    a->redirected = 0;
+    if (strncmp(r->top.str, "CLUSTERDOWN", 11) == 0 ||
+        strncmp(r->top.str, "MASTERDOWN", 10) == 0)
+        a->redirects->trouble(a->redirects);
 }
 
 static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
@@ -43,6 +123,7 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
         rl_ask_push(a, a->line, now_us);
         return;
     }
+    look_elsewhere(a, r);
     attempt_failed(a, kind->definite ? RL_NOT_EXECUTED : RL_UNKNOWN, now_us);
 }
 
@@ -59,6 +140,8 @@ static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
     *a->fault = *why;
+    a->detour = a->redirected = 0;
+    a->split = false;
     attempt_failed(a, whole ? RL_UNKNOWN : RL_NOT_EXECUTED, now_us);
 }
 
@@ -68,12 +151,16 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.failed = failed;
     a->slot.line = NULL;
     a->next = RL_ASK_IDLE;
-    a->once = a->whole = a->last = a->unknown = false;
+    a->once = a->whole = a->last = a->split = a->unknown = false;
     a->tries = RL_ASK_TRIES;
     a->script = script;
     a->line = NULL;
     a->fault = fault;
     a->loads = NULL;
+    a->redirected = 0;
+    a->detour = 0;
+    a->redirects = NULL;
+    a->pause_us = a->rest_until_us = 0;
 }
 
 void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
@@ -84,6 +171,11 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
     a->next = RL_ASK_WAITS;
     if (a->whole && a->loads)
         atomic_fetch_add_explicit(a->loads, 1, memory_order_relaxed);
+    a->slot.preface = a->detour ? 1 : 0;
+    if (a->detour) {
+        rl_put_array(rl_line_begin(l), 1);
+        rl_put_text(rl_line_begin(l), "ASKING");
+    }
     a->write(a, rl_line_begin(l));
     if (rl_line_push(l, &a->slot)) {
         if (a->whole)
@@ -98,8 +190,15 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
     attempt_failed(a, RL_NOT_EXECUTED, now_us);
 }
 
+void rl_ask_wake(rl_ask *a, int64_t now_us)
+{
+    if (a->next == RL_ASK_RESTS && now_us >= a->rest_until_us)
+        a->next = RL_ASK_AGAIN;
+}
+
 void rl_ask_miss(rl_ask *a, int64_t now_us)
 {
+    a->detour = a->redirected = 0;
     attempt_failed(a, RL_NOT_EXECUTED, now_us);
 }
 

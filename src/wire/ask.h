@@ -8,6 +8,10 @@
  * reach, so an unknown one is asked again, by the same words, unless a second
  * execution would do harm.
  *
+ * In a cluster a server may say that the slot is elsewhere, or that somebody
+ * has to take over first: then the ask goes on, there or after a pause, until
+ * its driver gives it up.
+ *
  * It has no clock and sends nothing: its driver puts it on a line, and after
  * each of the line's steps looks at what is next.
  */
@@ -29,10 +33,28 @@ typedef enum rl_ask_next {
     RL_ASK_IDLE,  /* to be put on a line */
     RL_ASK_WAITS, /* on a line, for its reply */
     RL_ASK_AGAIN, /* to be put on a line again: a new connection's, best */
+    RL_ASK_RESTS, /* the same, but not before rest_until_us */
     RL_ASK_FINAL  /* done() has been called */
 } rl_ask_next;
 
 typedef struct rl_ask rl_ask;
+
+/* Who knows where a cluster's slots are. Any thread may call it. */
+typedef struct rl_redirects {
+    /* "MOVED": the slot is there; host "": where the one is that says so. */
+    void (*moved)(struct rl_redirects *r, unsigned slot, const char *host,
+                  int port);
+    /* "ASK": the server there, for the next attempt alone, as a number counted
+       from 1; 0: it cannot be had. */
+    unsigned (*ask)(struct rl_redirects *r, unsigned slot, const char *host,
+                    int port);
+    /* "CLUSTERDOWN" and the like: where slots are may be about to change. */
+    void (*trouble)(struct rl_redirects *r);
+} rl_redirects;
+
+/* After so many redirects in a row there is a pause: they may go in a circle.
+ */
+#define RL_ASK_REDIRECTS 5
 
 struct rl_ask {
     rl_slot slot;
@@ -40,8 +62,17 @@ struct rl_ask {
     bool once;     /* a second execution would do harm */
     bool whole;    /* the server lacks the script: it goes with the call */
     bool last;     /* it cannot be written any more */
+    bool split;    /* the latest answer: its slot moves, and its keys are not
+                      all in one place */
     bool unknown;  /* an attempt may have been executed, or may yet be */
-    uint8_t tries; /* attempts that are left */
+    uint8_t tries; /* attempts that are left; with redirects and more than
+                      one, there is no end to them */
+    uint8_t redirected; /* so many times in a row */
+    unsigned detour; /* the next attempt goes there, as rl_redirects.ask says;
+                        0: to the slot's server */
+    rl_redirects *redirects; /* NULL: it is no cluster */
+    int64_t pause_us;        /* the latest one's length */
+    int64_t rest_until_us;
     rl_script_id script;
     int64_t sent_us;  /* the lease clock before the latest attempt was sent */
     int64_t until_us; /* when the latest attempt ends; for the driver */
@@ -62,6 +93,9 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault);
 
 /* Puts it on the line. Out of memory is an end, too. */
 void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us);
+
+/* If its rest is over, it is to be put on a line again. */
+void rl_ask_wake(rl_ask *a, int64_t now_us);
 
 /* It is not, or not any more, to be put on a line. */
 void rl_ask_give_up(rl_ask *a, int64_t now_us);

@@ -9,6 +9,7 @@
 #define TOKEN    "rlock_token"
 #define QUEUE    "rlock_queue"
 #define UNDONE   "rlock_undone"
+#define SBELL    "rlock_sbell"
 #define REDISSON "redisson_lock__channel"
 
 /* A piece of text at a time; returns where the next one goes. */
@@ -119,6 +120,35 @@ void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)
     put(to, REDISSON, name, len);
 }
 
+static bool is_sharded(const char *bell)
+{
+    return strncmp(bell, RL_SBELL_PREFIX, strlen(RL_SBELL_PREFIX)) == 0;
+}
+
+rl_key rl_key_bell(const void *name, size_t len, const char *bell)
+{
+    rl_key k = {0};
+    if (is_sharded(bell)) {
+        k = key_of(SBELL, name, len);
+        k.len = (size_t)(write_uuid(k.text + k.len, bell) - k.text);
+    } else {
+        k.len = strlen(bell);
+        memcpy(k.text, bell, k.len);
+    }
+    return k;
+}
+
+void rl_put_bell(rl_bytes *to, const void *name, size_t len, const char *bell)
+{
+    if (!is_sharded(bell)) {
+        rl_put_text(to, bell);
+        return;
+    }
+    char *word = rl_put_word(to, size_of(SBELL, name, len) + 1 + RL_UUID_LEN);
+    if (word)
+        write_uuid(write_key(word, SBELL, name, len), bell);
+}
+
 void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
                           const char *holder)
 {
@@ -129,9 +159,9 @@ void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
 
 const char *rl_name_reserved(const void *name, size_t len)
 {
-    static const char *const prefixes[] = {TOKEN ":",       QUEUE ":",
-                                           UNDONE ":",      RL_BELL_PREFIX,
-                                           RL_PROBE_PREFIX, REDISSON ":"};
+    static const char *const prefixes[] = {
+        TOKEN ":",       QUEUE ":",       UNDONE ":",  RL_BELL_PREFIX,
+        RL_SBELL_PREFIX, RL_PROBE_PREFIX, REDISSON ":"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t n = strlen(prefixes[i]);
         if (len >= n && memcmp(name, prefixes[i], n) == 0)

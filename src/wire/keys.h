@@ -13,7 +13,9 @@
 #include "wire/bytes.h"
 
 #define RL_BELL_PREFIX "rlock_bell:"
-#define RL_BELL_LEN    (sizeof RL_BELL_PREFIX - 1 + RL_UUID_LEN)
+/* In a cluster, where each name's bell is a channel of its slot. */
+#define RL_SBELL_PREFIX "rlock_sbell:"
+#define RL_BELL_LEN     (sizeof RL_SBELL_PREFIX - 1 + RL_UUID_LEN)
 
 /* Of the names that rlock_client_new probes with. */
 #define RL_PROBE_PREFIX "rlock_probe:"
@@ -34,6 +36,9 @@ rl_key rl_key_queue(const void *name, size_t len);
 rl_key rl_key_redisson(const void *name, size_t len);
 /* holder ends in the hold's uuid */
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
+/* The channel of a client's bell for this name; bell: a client's, as its core
+   has it. */
+rl_key rl_key_bell(const void *name, size_t len, const char *bell);
 
 /* The same as words of a command, written without a copy in between. */
 void rl_put_token_key(rl_bytes *to, const void *name, size_t len);
@@ -41,5 +46,6 @@ void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
                           const char *holder);
+void rl_put_bell(rl_bytes *to, const void *name, size_t len, const char *bell);
 
 #endif

@@ -28,6 +28,7 @@ bool rl_line_init(rl_line *l)
     /* A large buffer that it gave back, it would have to get anew, and older
        versions abort where there is no memory for that. */
     l->reader->maxbuf = 0;
+    l->budget = REPLY_BUDGET;
     return true;
 }
 
@@ -171,11 +172,15 @@ static bool may_answer(const rl_slot *s, const rl_reply *r)
 /* A reply is whole: to the one that asked first. */
 bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
 {
-    const rl_slot *first = rl_line_first(l);
+    rl_slot *first = rl_line_first(l);
     /* It cannot be the answer to what has not been sent. */
     bool asked = first && first->end <= l->sent;
     if (!asked && !l->pushed)
         return unasked(l, r, now_us);
+    if (asked && first->preface > 0) {
+        first->preface--;
+        return true;
+    }
     if (asked && !may_answer(first, r))
         return unexpected(l, now_us);
     if (asked) {
@@ -209,7 +214,7 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
         if (!rl_line_answer(l, &l->reply, now_us))
             return false;
     }
-    if (l->reader->len - l->reader->pos > REPLY_BUDGET)
+    if (l->reader->len - l->reader->pos > l->budget)
         return fail(l, RLOCK_EIO, "not a Redis reply: too long", now_us);
     return true;
 }

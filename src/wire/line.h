@@ -33,6 +33,7 @@ struct rl_slot {
     rl_link link;     /* in the line's queue */
     rl_line *line;    /* NULL: it is in none */
     uint64_t end;     /* its last byte, counted since the line began */
+    unsigned preface; /* replies that come before its own, and say nothing */
     unsigned replies; /* RL_REPLY_BITs of what may answer it, beside an error;
                          0: anything. Something else fails the line. */
     /*
@@ -59,6 +60,7 @@ struct rl_line {
     void (*pushed)(void *arg, const rl_reply *r);
     void *arg;
     rl_reply reply; /* being read */
+    size_t budget;  /* bytes of one text in a reply */
 };
 
 bool rl_line_init(rl_line *l); /* false: out of memory */

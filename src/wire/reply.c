@@ -44,9 +44,27 @@ static rl_table *table_of(const redisReadTask *task)
     return task->parent ? r->table : NULL;
 }
 
+static bool is_poured(const redisReadTask *task)
+{
+    const rl_reply *r = task->privdata;
+    return r->sink && task->type != REDIS_REPLY_ERROR;
+}
+
+static void *pour(const redisReadTask *task, long long integer, const char *str,
+                  size_t len)
+{
+    rl_reply *r = task->privdata;
+    rl_cell c = {task->type, depth_of(task), integer, str};
+    if (!task->parent)
+        slot(task, task->type);
+    return r->sink->take(r->sink, &c, len) ? &r->top : NULL;
+}
+
 static void *on_string(const redisReadTask *task, char *str, size_t len)
 {
     rl_reply *r = task->privdata;
+    if (is_poured(task))
+        return pour(task, 0, str, len);
     if (table_of(task))
         return rl_table_add_text(r->table, task->type, depth_of(task), str,
                                  len);
@@ -90,6 +108,8 @@ static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
     rl_reply *r = task->privdata;
+    if (is_poured(task))
+        return pour(task, (long long)elements, NULL, 0);
     if (r->table)
         return begin_table(r, task, (long long)elements);
     if (task->parent || elements > RL_REPLY_ITEMS)
@@ -101,6 +121,8 @@ static void *on_array(const redisReadTask *task, int elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
+    if (is_poured(task))
+        return pour(task, value, NULL, 0);
     if (table_of(task)) {
         rl_cell *c =
             rl_table_add(table_of(task), REDIS_REPLY_INTEGER, depth_of(task));
@@ -116,6 +138,8 @@ static void *on_integer(const redisReadTask *task, long long value)
 
 static void *on_nil(const redisReadTask *task)
 {
+    if (is_poured(task))
+        return pour(task, 0, NULL, 0);
     return table_of(task) ? (void *)rl_table_add(
                                 table_of(task), REDIS_REPLY_NIL, depth_of(task))
                           : (void *)slot(task, REDIS_REPLY_NIL);

@@ -24,6 +24,16 @@ typedef struct rl_item {
     size_t len;
 } rl_item;
 
+/*
+ * Takes a reply of any size piece by piece, in the order in which it comes, an
+ * array before what is in it; nothing is kept.
+ */
+typedef struct rl_sink {
+    /* A text is not ended by a NUL; len is its length. False: the reply is
+       refused, and its connection fails. */
+    bool (*take)(struct rl_sink *s, const rl_cell *c, size_t len);
+} rl_sink;
+
 typedef struct rl_reply {
     rl_item top;  /* the reply, or the array */
     size_t count; /* elements of the array */
@@ -33,6 +43,8 @@ typedef struct rl_reply {
     /* Gets all that is in an array, which then has no items; NULL: none is
        expected that is larger. The caller's. */
     rl_table *table;
+    /* Gets all there is but an error; NULL: nobody is there. The caller's. */
+    rl_sink *sink;
 } rl_reply;
 
 /* For a reader whose privdata points to the rl_reply to fill. */

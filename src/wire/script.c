@@ -5,7 +5,8 @@
         RL_SCRIPT_##L##_ACQUIRE, RL_SCRIPT_##L##_RELEASE,                      \
             RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_RENEW_MANY,                 \
             RL_SCRIPT_##L##_EXTEND, RL_SCRIPT_##L##_FORCE_RELEASE,             \
-            RL_SCRIPT_##L##_INSPECT, TAKE_MANY, FREE_MANY                      \
+            RL_SCRIPT_##L##_INSPECT, RL_SCRIPT_##L##_DROP, TAKE_MANY,          \
+            FREE_MANY                                                          \
     }
 
 const rl_layout rl_layouts[RL_LAYOUTS] = {

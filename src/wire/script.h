@@ -29,7 +29,7 @@ extern const rl_script rl_scripts[RL_SCRIPT_COUNT];
  */
 typedef struct rl_layout {
     rl_script_id acquire, release, renew, renew_many, extend, force_release,
-        inspect;
+        inspect, drop;
     rl_script_id take_many, free_many; /* RL_SCRIPT_COUNT: it has none */
 } rl_layout;
 

@@ -125,8 +125,9 @@ bool rl_node_start(rl_node *node)
     return node != NULL;
 }
 
-void rl_doorbell_start(rl_node *node)
+void rl_doorbell_listen(rl_node *node, const rl_target *what)
 {
+    (void)what;
     doorbell_start(client_of(&node->e->core));
 }
 

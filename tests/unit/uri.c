@@ -183,13 +183,13 @@ TEST(uri, of_a_master_that_sentinels_name)
     EXPECT_INT(rl_uri_parse(
                    &u, "redis-sentinel://me:hu%73h@a,b:7,[::1]:8/my%20m/3", &f),
                RLOCK_OK);
-    EXPECT_INT(u.sentinels, 3);
-    EXPECT_STR(u.sentinel[0].host, "a");
-    EXPECT_INT(u.sentinel[0].port, 26379);
-    EXPECT_STR(u.sentinel[1].host, "b");
-    EXPECT_INT(u.sentinel[1].port, 7);
-    EXPECT_STR(u.sentinel[2].host, "::1");
-    EXPECT_INT(u.sentinel[2].port, 8);
+    EXPECT_INT(u.endpoints, 3);
+    EXPECT_STR(u.endpoint[0].host, "a");
+    EXPECT_INT(u.endpoint[0].port, 26379);
+    EXPECT_STR(u.endpoint[1].host, "b");
+    EXPECT_INT(u.endpoint[1].port, 7);
+    EXPECT_STR(u.endpoint[2].host, "::1");
+    EXPECT_INT(u.endpoint[2].port, 8);
     EXPECT_STR(u.master, "my m");
     EXPECT_STR(u.user, "me");
     EXPECT_STR(u.password, "hush");

@@ -1,0 +1,12 @@
+-- Frees the lock, and nothing else: the last resort of a release while the slot
+-- moves from one server of a cluster to another. A call with more keys is put off
+-- then, because those that do not exist are taken for keys that have moved
+-- already. Who waits finds out by himself.
+--
+-- KEYS  1 lock
+-- ARGV  1 holder
+--
+-- Reply type: integer
+-- Reply 1  the holder's field is gone
+--       0  not held by this holder
+return redis.call('HDEL', KEYS[1], ARGV[1])

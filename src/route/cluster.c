@@ -1,0 +1,402 @@
+/*
+ * The thread's loop: if there is a reason, ask one server after the other until
+ * one has answered; judge what it says (route/territory.c); sleep.
+ *
+ * `mutex` guards which servers there are, what is known of each, and the
+ * reasons. Who has which slot is atomic, slot by slot, because every call looks
+ * there: a slot that is just changing is asked at either server, and each
+ * answers for itself.
+ *
+ * While trouble lasts, askings come ever more rarely, a tenth of its length
+ * apart, however many threads complain: who waits for a failover is late by at
+ * most a tenth.
+ */
+#include "route/cluster.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "route/territory.h"
+#include "wire/error.h"
+
+#define LEAST_GAP_US      (100 * 1000)
+#define LONGEST_GAP_US    (2 * 1000 * 1000)
+#define GAP_OF_TROUBLE    10
+#define CALM_US           (3 * 1000 * 1000)
+#define ROUTINE_US        (60 * 1000 * 1000)
+#define FIRST_PATIENCE_US (300 * 1000)
+#define LAST_PATIENCE_US  (3 * 1000 * 1000)
+
+/* --- reasons -------------------------------------------------------------- */
+
+void rl_cluster_suspect(rl_cluster *c, void *server)
+{
+    rl_mutex_lock(&c->mutex);
+    for (unsigned i = 0; i < c->count && server; i++)
+        if (c->server[i]->made == server)
+            c->server[i]->suspect = true;
+    bool told = c->suspected;
+    c->suspected = true;
+    rl_mutex_unlock(&c->mutex);
+    if (!told)
+        rl_signal_raise(&c->signal);
+}
+
+/* Takes the reason there is, if it is time to ask. */
+static bool is_due(rl_cluster *c, int64_t now_us)
+{
+    rl_mutex_lock(&c->mutex);
+    bool due = now_us >= c->routine_us ||
+               (c->suspected && now_us >= c->asked_us + c->gap_us);
+    if (due && c->suspected && now_us - c->troubled_us > CALM_US)
+        c->trouble_us = now_us;
+    if (due && c->suspected)
+        c->troubled_us = now_us;
+    c->suspected = c->suspected && !due;
+    rl_mutex_unlock(&c->mutex);
+    return due;
+}
+
+static int64_t next_us(rl_cluster *c)
+{
+    rl_mutex_lock(&c->mutex);
+    int64_t next = c->suspected ? rl_min(c->routine_us, c->asked_us + c->gap_us)
+                                : c->routine_us;
+    rl_mutex_unlock(&c->mutex);
+    return next;
+}
+
+/* --- to ask --------------------------------------------------------------- */
+
+static void disconnect(rl_cluster *c)
+{
+    rl_mutex_lock(&c->mutex);
+    c->fd = -1;
+    rl_mutex_unlock(&c->mutex);
+    rl_conn_free(c->conn);
+    c->conn = NULL;
+    rl_dialer_fini(&c->dialer);
+}
+
+static rlock_status connect_to(rl_cluster *c, const char *host, int port,
+                               int64_t until_us, rl_fault *f)
+{
+    rl_dialer_init(&c->dialer);
+    c->dialer.tls = c->o.tls;
+    c->dialer.credentials = c->o.credentials;
+    c->dialer.connect_timeout_ms = LAST_PATIENCE_US / 1000;
+    rlock_status s = rl_uri_of(&c->dialer.uri, c->o.uri, host, port, f);
+    if (s == RLOCK_OK)
+        s = rl_dial(&c->dialer, until_us, &c->conn, f);
+    if (s != RLOCK_OK) {
+        rl_dialer_fini(&c->dialer);
+        return s;
+    }
+    c->conn->line.budget = RL_CLAIMS_TEXT;
+    rl_mutex_lock(&c->mutex);
+    c->fd = c->conn->io.fd;
+    rl_mutex_unlock(&c->mutex);
+    return RLOCK_OK;
+}
+
+static rlock_status ask_for(rl_cluster *c, const char *what, rl_sink *into,
+                            int64_t until_us, rl_fault *f)
+{
+    rl_reply r;
+    c->conn->line.reply.sink = into;
+    rlock_status s = rl_conn_ask(c->conn, until_us, &r, f, 2,
+                                 (const char *[]){"CLUSTER", what});
+    c->conn->line.reply.sink = NULL;
+    if (s != RLOCK_OK || !rl_reply_is(&r, REDIS_REPLY_ERROR))
+        return s;
+    if (strstr(r.top.str, "cluster support disabled"))
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "it is no cluster: use redis:// (or rediss://)");
+    return rl_error_reply(&r, f)->status;
+}
+
+/* A map that is empty or absurd says nothing. */
+static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
+{
+    int64_t until_us = rl_now_us() + c->patience_us;
+    rl_claims_init(claims);
+    rlock_status s = ask_for(c, "NODES", &claims->nodes, until_us, f);
+    if (s == RLOCK_OK)
+        s = ask_for(c, "SLOTS", &claims->slots, until_us, f);
+    if (s == RLOCK_OK && (claims->absurd || claims->claimed == 0))
+        s = rl_fault_set(f, RLOCK_EIO, 0,
+                         claims->absurd ? "its map of slots makes no sense"
+                                        : "it names nobody for any slot");
+    return s;
+}
+
+static void note_failure(rl_cluster *c, const rl_fault *f, const char *host,
+                         int port)
+{
+    rl_mutex_lock(&c->mutex);
+    rl_fault_set(&c->why, f->status, f->sys_errno, "%.60s:%d: %.120s", host,
+                 port, f->text);
+    c->why.transient = f->transient;
+    rl_mutex_unlock(&c->mutex);
+}
+
+static bool ask_there(rl_cluster *c, rl_claims *claims, const char *host,
+                      int port)
+{
+    rl_fault f;
+    int64_t until_us = rl_now_us() + c->patience_us;
+    rlock_status s = RLOCK_OK;
+    if (!c->conn)
+        s = connect_to(c, host, port, until_us, &f);
+    if (s == RLOCK_OK)
+        s = ask_both(c, claims, &f);
+    if (s == RLOCK_OK) {
+        snprintf(c->asked_at, sizeof c->asked_at, "%s", host);
+        c->asked_port = port;
+        return true;
+    }
+    note_failure(c, &f, host, port);
+    if (c->conn)
+        disconnect(c);
+    return false;
+}
+
+/* The one that was asked last is asked again, unless it is suspected. */
+static bool ask_again(rl_cluster *c, rl_claims *claims)
+{
+    char host[RL_PLACE_HOST];
+    if (!c->conn)
+        return false;
+    rl_mutex_lock(&c->mutex);
+    const rl_server *s = rl_territory_find(c, c->asked_at, c->asked_port);
+    bool good = !s || (!s->suspect && !s->retired);
+    rl_mutex_unlock(&c->mutex);
+    snprintf(host, sizeof host, "%s", c->asked_at);
+    if (good && !rl_conn_is_stale(c->conn) &&
+        !rl_conn_is_outdated(c->conn, rl_now_us()))
+        return ask_there(c, claims, host, c->asked_port);
+    disconnect(c);
+    return false;
+}
+
+/* Who is asked in this pass: a good one, from anywhere in the list on. */
+static bool ask_one_of(rl_cluster *c, rl_claims *claims, bool suspects)
+{
+    unsigned count = rl_cluster_count(c);
+    unsigned first = count ? (unsigned)rl_random_below(count) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        rl_place p;
+        rl_mutex_lock(&c->mutex);
+        const rl_server *s = c->server[(first + i) % count];
+        bool good = !s->retired && s->suspect == suspects;
+        p = s->place;
+        rl_mutex_unlock(&c->mutex);
+        if (good && ask_there(c, claims, p.host, p.port))
+            return true;
+    }
+    return false;
+}
+
+static bool ask_seeds(rl_cluster *c, rl_claims *claims)
+{
+    for (size_t i = 0; i < c->o.uri->endpoints; i++)
+        if (ask_there(c, claims, c->o.uri->endpoint[i].host,
+                      c->o.uri->endpoint[i].port))
+            return true;
+    return false;
+}
+
+static bool ask(rl_cluster *c, rl_claims *claims)
+{
+    return ask_again(c, claims) || ask_one_of(c, claims, false) ||
+           ask_seeds(c, claims) || ask_one_of(c, claims, true);
+}
+
+/* --- the thread ----------------------------------------------------------- */
+
+/* Nobody may dial a new one while an old one is still believed. */
+static void take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
+{
+    rl_mutex_lock(&c->mutex);
+    bool changed = rl_territory_judge(c, claims, ch);
+    rl_mutex_unlock(&c->mutex);
+    for (unsigned i = 0; i < ch->left; i++)
+        c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
+    rl_mutex_lock(&c->mutex);
+    rl_territory_publish(c, ch);
+    c->known = true;
+    rl_cond_wake_all(&c->told);
+    rl_mutex_unlock(&c->mutex);
+    if (changed)
+        c->o.changed(c->o.arg, *ch->failover ? ch->failover : NULL);
+}
+
+static void refresh(rl_cluster *c)
+{
+    int64_t now_us = rl_now_us();
+    rl_claims *claims = malloc(sizeof *claims);
+    rl_change *ch = malloc(sizeof *ch);
+    c->asked_us = now_us;
+    atomic_fetch_add(c->o.refreshes, 1);
+    bool told = claims && ch && ask(c, claims);
+    if (told)
+        take_over(c, claims, ch);
+    free(claims);
+    free(ch);
+    c->patience_us =
+        told ? FIRST_PATIENCE_US : rl_min(2 * c->patience_us, LAST_PATIENCE_US);
+    int64_t lasts_us = rl_now_us() - c->trouble_us;
+    rl_mutex_lock(&c->mutex);
+    c->rounds++;
+    c->suspected = c->suspected || !told;
+    c->gap_us = rl_jitter(rl_min(
+        rl_max(lasts_us / GAP_OF_TROUBLE, LEAST_GAP_US), LONGEST_GAP_US));
+    c->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
+    rl_cond_wake_all(&c->told);
+    rl_mutex_unlock(&c->mutex);
+}
+
+static bool is_stopping(rl_cluster *c)
+{
+    rl_mutex_lock(&c->mutex);
+    bool stopping = c->stopping;
+    rl_mutex_unlock(&c->mutex);
+    return stopping;
+}
+
+static void *run(void *arg)
+{
+    rl_cluster *c = arg;
+    while (!is_stopping(c)) {
+        if (is_due(c, rl_now_us()))
+            refresh(c);
+        struct pollfd p = {.fd = c->signal.fd, .events = POLLIN};
+        if (!is_stopping(c) && poll(&p, 1, rl_poll_ms(next_us(c))) > 0)
+            rl_signal_clear(&c->signal);
+    }
+    return NULL;
+}
+
+/* --- for others ----------------------------------------------------------- */
+
+rlock_status rl_cluster_await(rl_cluster *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_mutex_lock(&c->mutex);
+    while (!c->known && rl_now_us() < deadline_us &&
+           (c->rounds == 0 || c->why.transient))
+        rl_cond_wait_until(&c->told, &c->mutex, deadline_us);
+    bool known = c->known;
+    *f = c->why;
+    rl_mutex_unlock(&c->mutex);
+    return known ? RLOCK_OK : f->status;
+}
+
+rlock_status rl_server_locate(void *server, int64_t deadline_us, rl_place *out,
+                              rl_fault *f)
+{
+    rl_server *s = server;
+    (void)deadline_us;
+    rl_mutex_lock(&s->cluster->mutex);
+    *out = s->place;
+    bool retired = s->retired;
+    rl_mutex_unlock(&s->cluster->mutex);
+    return retired ? rl_fault_set(f, RLOCK_EIO, 0,
+                                  "it has no slots of the cluster any more")
+                   : RLOCK_OK;
+}
+
+rlock_status rl_cluster_locate(void *cluster, int64_t deadline_us,
+                               rl_place *out, rl_fault *f)
+{
+    rl_cluster *c = cluster;
+    rlock_status s = rl_cluster_await(c, deadline_us, f);
+    if (s != RLOCK_OK)
+        return s;
+    rl_mutex_lock(&c->mutex);
+    for (unsigned i = 0; i < c->count; i++) {
+        *out = c->server[i]->place;
+        if (!c->server[i]->retired && !c->server[i]->suspect)
+            break;
+    }
+    rl_mutex_unlock(&c->mutex);
+    out->nth = 0;
+    return RLOCK_OK;
+}
+
+rlock_status rl_server_uri(const rl_server *s, rl_uri *u, rl_fault *f)
+{
+    return rl_uri_of(u, s->cluster->o.uri, s->place.host, s->place.port, f);
+}
+
+rl_cluster *rl_cluster_new(const rl_cluster_options *o)
+{
+    rl_cluster *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->o = *o;
+    c->fd = -1;
+    c->patience_us = FIRST_PATIENCE_US;
+    c->gap_us = LEAST_GAP_US;
+    c->asked_us = c->troubled_us = -LONGEST_GAP_US - CALM_US;
+    c->suspected = true;
+    rl_fault_set(&c->why, RLOCK_EIO, ETIMEDOUT,
+                 "no server has told who has which slot");
+    rl_territory_init(c);
+    rl_mutex_init(&c->mutex);
+    rl_cond_init(&c->told);
+    if (rl_signal_init(&c->signal))
+        return c;
+    rl_cluster_free(c, false);
+    return NULL;
+}
+
+bool rl_cluster_start(rl_cluster *c)
+{
+    return rl_thread_start(&c->thread, "rlock-topology", run, c);
+}
+
+void rl_cluster_stop(rl_cluster *c)
+{
+    rl_mutex_lock(&c->mutex);
+    c->stopping = true;
+    rl_mutex_unlock(&c->mutex);
+    rl_signal_raise(&c->signal);
+    rl_thread_join(&c->thread);
+}
+
+/* In a child the thread's memory may be half-changed: it is left alone, where a
+   search for leaks finds it. */
+static void leave_behind(rl_cluster *c)
+{
+    static _Atomic(rl_cluster *) left_behind;
+    c->next_left_behind = atomic_exchange(&left_behind, c);
+    if (!rl_mutex_was_free(&c->mutex))
+        return;
+    if (c->fd >= 0)
+        close(c->fd);
+    rl_signal_fini(&c->signal);
+}
+
+void rl_cluster_free(rl_cluster *c, bool forked)
+{
+    if (!c)
+        return;
+    if (forked) {
+        leave_behind(c);
+        return;
+    }
+    if (c->conn)
+        disconnect(c);
+    for (unsigned i = 0; i < c->count; i++)
+        free(c->server[i]);
+    rl_signal_fini(&c->signal);
+    rl_cond_fini(&c->told);
+    rl_mutex_fini(&c->mutex);
+    free(c);
+}

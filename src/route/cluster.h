@@ -1,0 +1,72 @@
+/*
+ * Who has which slot of a cluster: one thread, rlock-topology, that asks one of
+ * the servers whenever something is wrong, and once in a minute; and what
+ * servers say by themselves, "MOVED" and "ASK", on whichever thread reads it.
+ *
+ * A server is known from the first time it is named until the end, by a number.
+ * One that has lost all its slots is left for good: connections to it are shut,
+ * and it is used again only when a map with a higher epoch names it.
+ */
+#ifndef RL_ROUTE_CLUSTER_H
+#define RL_ROUTE_CLUSTER_H
+
+#include "net/dial.h"
+#include "wire/ask.h"
+
+typedef struct rl_cluster rl_cluster;
+
+/* One server; what `add` is given. */
+typedef struct rl_server rl_server;
+
+typedef struct rl_cluster_options {
+    const rl_uri *uri;           /* names some of the servers; stays */
+    const rl_tls *tls;           /* NULL: plain; stays */
+    rl_credentials *credentials; /* stays */
+    int64_t connect_timeout_ms;
+    /* A server that was not known. What it returns is what rl_cluster_route()
+       answers; NULL: out of memory. Any thread; name: its URI; both stay. */
+    void *(*add)(void *arg, rl_server *s, const char *name);
+    /* On the thread, with no lock held: nothing is to be believed of it that
+       comes over connections to its place before the nth. */
+    void (*leave)(void *arg, void *server, uint64_t nth);
+    /* Likewise: slots are elsewhere. failover: in words; NULL: it was none. */
+    void (*changed)(void *arg, const char *failover);
+    void *arg;
+    atomic_uint_fast64_t *refreshes, *redirects, *nodes; /* are counted */
+} rl_cluster_options;
+
+/* NULL: out of memory. */
+rl_cluster *rl_cluster_new(const rl_cluster_options *o);
+bool rl_cluster_start(rl_cluster *c); /* false: no thread */
+void rl_cluster_stop(rl_cluster *c);
+/* After that; or, forked, in a child that inherited it: closes descriptors. */
+void rl_cluster_free(rl_cluster *c, bool forked);
+
+/* Waits until the slots are known. RLOCK_EINVAL: it is no cluster. */
+rlock_status rl_cluster_await(rl_cluster *c, int64_t deadline_us, rl_fault *f);
+
+/* What add() has made of the server that has the slot; NULL: not known. */
+void *rl_cluster_route(rl_cluster *c, unsigned slot);
+
+/* The same of a server by its number; see rl_redirects.ask. */
+void *rl_cluster_server(rl_cluster *c, unsigned number);
+
+/* All that are known: 1 to that number. */
+unsigned rl_cluster_count(rl_cluster *c);
+
+rl_redirects *rl_cluster_redirects(rl_cluster *c);
+
+/* Something is wrong with the server, or, NULL, with one of them: ask. Any
+   thread; does not block. */
+void rl_cluster_suspect(rl_cluster *c, void *server);
+
+/* rl_dialer.locate, of an rl_server; and of any server of the rl_cluster. */
+rlock_status rl_server_locate(void *server, int64_t deadline_us, rl_place *out,
+                              rl_fault *f);
+rlock_status rl_cluster_locate(void *cluster, int64_t deadline_us,
+                               rl_place *out, rl_fault *f);
+
+/* A dialer's URI for it. */
+rlock_status rl_server_uri(const rl_server *s, rl_uri *u, rl_fault *f);
+
+#endif

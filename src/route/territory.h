@@ -1,0 +1,75 @@
+/*
+ * What a client knows of its cluster: the servers, and which of them has which
+ * slot. The thread of route/cluster.c brings what a server says; redirects come
+ * from any thread.
+ */
+#ifndef RL_ROUTE_TERRITORY_H
+#define RL_ROUTE_TERRITORY_H
+
+#include "base/os.h"
+#include "base/thread.h"
+#include "route/claims.h"
+#include "route/cluster.h"
+
+struct rl_server {
+    rl_cluster *cluster; /* fixed */
+    unsigned number;     /* fixed; counted from 1 */
+    void *made;          /* fixed; by add() */
+    rl_place place;      /* fixed but nth, which grows when it is left */
+    int64_t epoch;       /* of its configuration, as far as is known */
+    size_t slots;        /* how many it has */
+    bool retired;        /* it has lost all it had */
+    bool suspect;        /* something is wrong with it */
+    char name[];         /* fixed; its URI, for messages */
+};
+
+struct rl_cluster {
+    rl_cluster_options o; /* fixed */
+    rl_redirects redirects;
+    rl_thread thread;
+    rl_signal signal;
+    /* Who has a slot: a server's number; 0: nobody is known. */
+    _Atomic uint16_t owner[RL_KEYSLOTS];
+    /* Those behind `count` are NULL. Written under the mutex, never changed. */
+    _Atomic(rl_server *) server[RL_CLAIMANTS];
+    rl_mutex mutex; /* guards what follows, and all of the servers' that is not
+                       fixed, */
+    rl_cond told;
+    unsigned count;
+    bool known;      /* a map has been told */
+    unsigned rounds; /* so often all that there are have been asked */
+    rl_fault why;    /* the latest failure to be told one */
+    bool suspected, stopping;
+    int fd; /* the thread's connection; for a forked child */
+    /* up to here. The thread's, but read under the mutex: */
+    int64_t asked_us, gap_us, routine_us;
+    /* The thread's: */
+    int64_t trouble_us, troubled_us; /* it began; it was last told of */
+    int64_t patience_us;             /* with one server */
+    rl_dialer dialer;                /* of this connection: */
+    rl_conn *conn;
+    char asked_at[RL_PLACE_HOST];
+    int asked_port;
+    rl_cluster *next_left_behind; /* in a forked child */
+};
+
+/* What a map means for the one there was. */
+typedef struct rl_change {
+    uint16_t owner[RL_KEYSLOTS];
+    rl_server *leaves[RL_CLAIMANTS]; /* those that have lost all */
+    unsigned left;                   /* how many */
+    char failover[640]; /* one of them was replaced, in words; or "" */
+} rl_change;
+
+void rl_territory_init(rl_cluster *c);
+
+rl_server *rl_territory_find(rl_cluster *c, const char *host, int port)
+    RL_REQUIRES(&c->mutex);
+
+/* Who has which slot from now on. False: nothing has changed. */
+bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
+    RL_REQUIRES(&c->mutex);
+void rl_territory_publish(rl_cluster *c, const rl_change *ch)
+    RL_REQUIRES(&c->mutex);
+
+#endif
