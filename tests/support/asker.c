@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -135,7 +134,7 @@ static void keep_answer_locked(asker *a, redisReply *reply)
     an->reply = reply;
 }
 
-static redisReply *ask(server *sv, const char *fmt, va_list ap)
+redisReply *asker_cmd(server *sv, const char *fmt, va_list ap)
 {
     asker *a = server_asker(sv);
     char *cmd;
@@ -165,28 +164,34 @@ redisReply *server_cmd(server *sv, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    redisReply *reply = ask(sv, fmt, ap);
+    redisReply *reply = asker_cmd(sv, fmt, ap);
     va_end(ap);
     return reply;
 }
 
-long long server_int(server *sv, const char *fmt, ...)
+long long asker_int(server *sv, const char *fmt, va_list ap)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    const redisReply *reply = ask(sv, fmt, ap);
-    va_end(ap);
+    const redisReply *reply = asker_cmd(sv, fmt, ap);
     if (reply->type != REDIS_REPLY_INTEGER)
         FAIL("\"%s\" has no integer as its reply: type %d, \"%s\"", fmt,
              reply->type, reply->str ? reply->str : "");
     return reply->integer;
 }
 
+long long server_int(server *sv, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    long long n = asker_int(sv, fmt, ap);
+    va_end(ap);
+    return n;
+}
+
 const char *server_str(server *sv, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    const redisReply *reply = ask(sv, fmt, ap);
+    const redisReply *reply = asker_cmd(sv, fmt, ap);
     va_end(ap);
     if (reply->type == REDIS_REPLY_NIL)
         return "";

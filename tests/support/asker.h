@@ -6,6 +6,7 @@
 #define TEST_SUPPORT_ASKER_H
 
 #include <signal.h>
+#include <stdarg.h>
 
 #include "server.h"
 
@@ -14,6 +15,11 @@ typedef struct asker asker;
 asker *asker_new(const char *path); /* connects with the first command */
 void asker_free(asker *a);
 asker *server_asker(server *sv); /* in server.c */
+
+/* server_cmd(), for what passes its own arguments on. */
+redisReply *asker_cmd(server *sv, const char *fmt, va_list ap);
+/* server_int(), likewise. */
+long long asker_int(server *sv, const char *fmt, va_list ap);
 
 /*
  * Around hiredis calls. Writing to a server that ends raises SIGPIPE, and its

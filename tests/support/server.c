@@ -55,13 +55,18 @@ static void remove_dir(const char *path)
  */
 static int choose_port(void)
 {
+    return process_some_port(10000, 20000);
+}
+
+int process_some_port(int first, int count)
+{
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     unsigned x = (unsigned)now.tv_nsec * 2654435761U ^ (unsigned)getpid();
-    return 10000 + (int)(x / 7 % 20000);
+    return first + (int)(x / 7 % (unsigned)count);
 }
 
-static bool port_is_free(int port)
+bool process_port_is_free(int port)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons((uint16_t)port),
@@ -80,17 +85,20 @@ int server_free_port(void)
     int port;
     do {
         port = choose_port();
-    } while (!port_is_free(port));
+    } while (!process_port_is_free(port));
     return port;
+}
+
+void process_set_port(server *sv, int port)
+{
+    sv->port = port;
+    snprintf(sv->port_arg, sizeof sv->port_arg, "%d", port);
 }
 
 static void start_on_some_port(server *sv)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
-        do
-            sv->port = choose_port();
-        while (!port_is_free(sv->port));
-        snprintf(sv->port_arg, sizeof sv->port_arg, "%d", sv->port);
+        process_set_port(sv, server_free_port());
         process_launch(sv);
         if (process_wait_ready(sv))
             return;
@@ -209,6 +217,11 @@ static server *new_server(const char *args, bool clocked)
     make_argv(sv, args, clocked);
     sv->ask = asker_new(sv->socket);
     return sv;
+}
+
+server *process_new(const char *args)
+{
+    return new_server(args, false);
 }
 
 server *server_start(const char *args)

@@ -34,6 +34,14 @@ struct server {
     asker *ask;
 };
 
+/* A server that is not started yet: its directory is there. */
+server *process_new(const char *args);
+/* Before it is started. */
+void process_set_port(server *sv, int port);
+/* One of so many ports, which depends on the time and the process. */
+int process_some_port(int first, int count);
+/* Of 127.0.0.1, just now. */
+bool process_port_is_free(int port);
 /* Fails the test, and shows the end of the server's log. */
 _Noreturn void process_fail(const server *sv, const char *what);
 /* Starts the process, by a new keeper. */
