@@ -11,7 +11,6 @@ TEST(support_cluster, it_is_there_soon_and_leaves_nothing)
     int64_t began_ms = test_now_ms();
     cluster *c = cluster_start();
     EXPECT(test_since_ms(began_ms) < START_LIMIT_MS);
-    printf("started in %d ms\n", (int)test_since_ms(began_ms));
     for (int i = 0; i < CLUSTER_NODES; i++) {
         EXPECT_BETWEEN(cluster_port(c, i), 10000, 19999);
         EXPECT_CONTAINS(cluster_uri(c),

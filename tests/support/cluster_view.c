@@ -129,7 +129,10 @@ const char *cluster_name_on(cluster *c, int i, const char *prefix)
     static _Thread_local char kept[KEPT][128];
     static _Thread_local unsigned next;
     char *name = kept[next++ % KEPT];
-    cluster_view v = cluster_look(c, i);
+    int told_by = i;
+    while (!cluster_lives(c, told_by))
+        told_by = (told_by + 1) % CLUSTER_NODES;
+    cluster_view v = cluster_look(c, told_by);
     for (int n = 0; n < TRIES; n++) {
         snprintf(name, sizeof *kept, "%s-%d", prefix, n);
         if (v.owner[cluster_slot(name)] == i)
