@@ -123,3 +123,17 @@ TEST(support_cluster, a_slot_moves_with_its_keys)
     EXPECT(cluster_has_key(c, key));
     cluster_stop(c);
 }
+
+TEST(support_cluster, what_a_slot_leaves_behind_is_lost)
+{
+    cluster *c = cluster_start();
+    const char *name = cluster_name_on(c, 2, "job");
+    unsigned slot = cluster_slot(name);
+    EXPECT_STR(cluster_cmd(c, 2, "SET %s 1", name)->str, "OK");
+    cluster_slot_begin(c, slot, 0);
+    cluster_slot_end(c, slot, 0);
+    EXPECT_INT(cluster_owner(c, name), 0);
+    EXPECT(!cluster_has_key(c, name));
+    EXPECT_INT(cluster_int(c, 2, "CLUSTER COUNTKEYSINSLOT %u", slot), 0);
+    cluster_stop(c);
+}
