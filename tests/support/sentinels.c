@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 5 };
+enum { MOST = 5, MOST_MASTERS = 3 };
 
 typedef struct one {
     const char *password;
@@ -18,8 +18,8 @@ typedef struct one {
 } one;
 
 struct sentinels {
-    char dir[128], uri[256], password[32];
-    int n, master_port;
+    char dir[128], uri[MOST_MASTERS][256], password[32];
+    int n, masters, master_port[MOST_MASTERS];
     const authority *a; /* for TLS, or NULL */
     int secure_port;
     one at[MOST];
@@ -69,16 +69,20 @@ static void configure_tls(FILE *f, const sentinels *s)
             authority_file(s->a, "server.key"), authority_file(s->a, "ca"));
 }
 
+static const char *const names[MOST_MASTERS] = {
+    SENTINELS_MASTER, SENTINELS_MASTER "2", SENTINELS_MASTER "3"};
+
 static void configure(sentinels *s, one *o)
 {
     FILE *f = fopen(o->conf, "w");
     EXPECT(f);
-    fprintf(f,
-            "port %d\nbind 127.0.0.1\ndir %s\n"
-            "sentinel monitor " SENTINELS_MASTER " 127.0.0.1 %d %d\n"
-            "sentinel down-after-milliseconds " SENTINELS_MASTER " 300\n"
-            "sentinel failover-timeout " SENTINELS_MASTER " 2000\n",
-            o->port, s->dir, s->master_port, s->n / 2 + 1);
+    fprintf(f, "port %d\nbind 127.0.0.1\ndir %s\n", o->port, s->dir);
+    for (int i = 0; i < s->masters; i++)
+        fprintf(f,
+                "sentinel monitor %s 127.0.0.1 %d %d\n"
+                "sentinel down-after-milliseconds %s 300\n"
+                "sentinel failover-timeout %s 2000\n",
+                names[i], s->master_port[i], s->n / 2 + 1, names[i], names[i]);
     if (*s->password)
         fprintf(f, "requirepass %s\n", s->password);
     if (s->a)
@@ -126,10 +130,12 @@ static redisReply *ask(one *o, const char *command)
 }
 
 /* The value behind a name of "SENTINEL MASTER". */
-static long long value(one *o, const char *name)
+static long long value(one *o, const char *master, const char *name)
 {
+    char command[64];
     long long n = -1;
-    redisReply *r = ask(o, "SENTINEL MASTER " SENTINELS_MASTER);
+    snprintf(command, sizeof command, "SENTINEL MASTER %s", master);
+    redisReply *r = ask(o, command);
     for (size_t i = 0; r && i + 1 < r->elements; i += 2)
         if (strcmp(r->element[i]->str, name) == 0)
             n = atoll(r->element[i + 1]->str);
@@ -149,8 +155,11 @@ static bool says(one *o, const char *command)
 
 static bool is_ready(sentinels *s, one *o)
 {
-    return value(o, "num-other-sentinels") == s->n - 1 &&
-           value(o, "num-slaves") >= 1;
+    for (int i = 0; i < s->masters; i++)
+        if (value(o, names[i], "num-other-sentinels") != s->n - 1 ||
+            value(o, names[i], "num-slaves") < 1)
+            return false;
+    return true;
 }
 
 static sentinels *prepare(int master_port, int n)
@@ -162,7 +171,8 @@ static sentinels *prepare(int master_port, int n)
              tmp ? tmp : "/tmp");
     EXPECT(mkdtemp(s->dir));
     s->n = n;
-    s->master_port = master_port;
+    s->masters = 1;
+    s->master_port[0] = master_port;
     return s;
 }
 
@@ -175,16 +185,27 @@ static void start_one(sentinels *s, int i)
     snprintf(o->log, sizeof o->log, "%s/%d.log", s->dir, i);
     configure(s, o);
     launch(o);
-    snprintf(s->uri + strlen(s->uri), sizeof s->uri - strlen(s->uri),
+    char *uri = s->uri[0];
+    snprintf(uri + strlen(uri), sizeof s->uri[0] - strlen(uri),
              "%s127.0.0.1:%d", i ? "," : "", s->a ? s->secure_port : o->port);
+}
+
+/* The first has all of them, and no name. */
+static void complete_uris(sentinels *s)
+{
+    for (int i = s->masters - 1; i >= 0; i--) {
+        memmove(s->uri[i], s->uri[0], sizeof s->uri[0]);
+        strcat(s->uri[i], "/");
+        strcat(s->uri[i], names[i]);
+    }
 }
 
 static sentinels *start_all(sentinels *s)
 {
-    snprintf(s->uri, sizeof s->uri, "redis%s-sentinel://", s->a ? "s" : "");
+    strcpy(s->uri[0], s->a ? "rediss-sentinel://" : "redis-sentinel://");
     for (int i = 0; i < s->n; i++)
         start_one(s, i);
-    strcat(s->uri, "/" SENTINELS_MASTER);
+    complete_uris(s);
     for (int i = 0; i < s->n; i++) {
         EVENTUALLY(SOON, says(&s->at[i], "PING"));
         /* Of a replica they want INFO that is younger than five pings, and ask
@@ -201,6 +222,15 @@ static sentinels *start_all(sentinels *s)
 sentinels *sentinels_start(server *master, int n)
 {
     return start_all(prepare(server_port(master), n));
+}
+
+sentinels *sentinels_start_several(server *const master[], int masters, int n)
+{
+    EXPECT(masters <= MOST_MASTERS);
+    sentinels *s = prepare(server_port(master[0]), n);
+    for (s->masters = 1; s->masters < masters; s->masters++)
+        s->master_port[s->masters] = server_port(master[s->masters]);
+    return start_all(s);
 }
 
 sentinels *sentinels_start_guarded(server *master, int n, const char *password)
@@ -254,7 +284,12 @@ void sentinels_stop(sentinels *s)
 
 const char *sentinels_uri(const sentinels *s)
 {
-    return s->uri;
+    return sentinels_uri_of(s, 0);
+}
+
+const char *sentinels_uri_of(const sentinels *s, int i)
+{
+    return s->uri[i];
 }
 
 int sentinels_port(const sentinels *s, int i)
@@ -281,7 +316,8 @@ static int naming(sentinels *s, int port)
 {
     int n = 0;
     for (int i = 0; i < s->n; i++)
-        n += s->at[i].pid > 0 && value(&s->at[i], "port") == port;
+        n += s->at[i].pid > 0 &&
+             value(&s->at[i], SENTINELS_MASTER, "port") == port;
     return n;
 }
 

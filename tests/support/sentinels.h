@@ -27,13 +27,17 @@ bool replica_follows(server *master);
  * n of them (at most 5), who know each other and a replica.
  */
 sentinels *sentinels_start(server *master, int n);
-/* The same; they want a password. */
+/* The same for several masters (at most 3), each with a replica. What names no
+   master below is about the first one. */
+sentinels *sentinels_start_several(server *const master[], int masters, int n);
+/* For one master; they want a password. */
 sentinels *sentinels_start_guarded(server *master, int n, const char *password);
 /* One that speaks TLS with all, and listens for it on a port of its own. */
 sentinels *sentinels_start_secure(int master_port, const authority *a);
 void sentinels_stop(sentinels *s);
 /* All of them, as a URI; valid until the stop. */
 const char *sentinels_uri(const sentinels *s);
+const char *sentinels_uri_of(const sentinels *s, int i);
 int sentinels_port(const sentinels *s, int i);
 
 /* A command, whose words are those between blanks; fails the test. */
