@@ -33,9 +33,11 @@ bool rl_identity_note(rl_identity *id, const rl_item item[2], int64_t now_us)
         return false;
     rl_mutex_lock(&id->mutex);
     if (strcmp(id->run_id, run_id->str) != 0) {
-        id->restarted =
-            *id->run_id != '\0' || atomic_exchange(&id->awaited, false);
-        id->started_us = started_by(&item[1], now_us);
+        bool another = *id->run_id != '\0';
+        id->restarted = another || atomic_exchange(&id->awaited, false);
+        /* It may have been a replica for long, and have become the master only
+           now: its uptime tells nothing of what it has been told. */
+        id->started_us = another ? now_us : started_by(&item[1], now_us);
         strcpy(id->run_id, run_id->str);
     }
     rl_mutex_unlock(&id->mutex);

@@ -19,7 +19,8 @@ typedef struct rl_identity {
     atomic_bool awaited;        /* the server was away from the beginning */
     rl_mutex mutex;             /* guards what follows */
     char run_id[RL_RUN_ID_MAX]; /* "": the server does not tell */
-    int64_t started_us;         /* the run has begun by then */
+    int64_t started_us;         /* the run has begun by then; one that took
+                                   another's place: was met then */
     bool restarted;             /* it may have begun since others voted: it is
                                    not the first one, or came late */
 } rl_identity;

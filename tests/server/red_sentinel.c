@@ -156,6 +156,30 @@ TEST(red_sentinel, fault_042_a_promoted_replica_does_not_vote_for_a_lease)
     fleet_stop(&f);
 }
 
+/* It may have been a replica for long, and tells for how long it runs. */
+TEST(red_sentinel, fault_042_a_promoted_replica_counts_a_lease_after_that)
+{
+    enum { LONGEST_MS = 4000 };
+    fleet f = fleet_start(3);
+    rlock_red_options red = RLOCK_RED_OPTIONS_INIT;
+    red.longest_lease_ms = LONGEST_MS;
+    party p = join(&f, 1000);
+    rlock *lk = party_lock(&p, SCENE_LOCK, &red);
+    party_connect(&p);
+    nodes_take(&f.masters, 1, 2);
+    EVENTUALLY(SOON, server_info(f.replicas.sv[0], "uptime_in_seconds") > 5);
+    EXPECT_STATUS(rlock_acquire(lk, SOON, 1000), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    int64_t before_ms = test_now_ms();
+    server_kill(f.masters.sv[0]);
+    EVENTUALLY(SOON, rlock_trylock(lk) == RLOCK_OK);
+    EXPECT(test_since_ms(before_ms) >= LONGEST_MS);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    party_leave(&p);
+    fleet_stop(&f);
+}
+
 /*
  * The vote of the first node never reached its replica, and the third one's
  * was somebody else's.
