@@ -54,6 +54,7 @@ rlock_status rl_fault_set(rl_fault *f, rlock_status status, int sys_errno,
     f->status = status;
     f->sys_errno = sys_errno;
     f->transient = status == RLOCK_EIO;
+    f->at = NULL;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(f->text, sizeof f->text, fmt, ap);

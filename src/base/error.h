@@ -18,6 +18,8 @@ typedef struct rl_fault {
     rlock_status status;
     int sys_errno;
     bool transient; /* worth another try a little later */
+    const char *at; /* the server that said so, if its client has several; stays
+                       as long as the client; or NULL */
     char text[200]; /* the cause */
 } rl_fault;
 

@@ -145,6 +145,7 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->ask.loads = &x->core->stats.script_loads;
     x->ask.redirects = x->core->redirects;
     x->fault.status = RLOCK_OK;
+    x->fault.at = NULL;
     x->fault.text[0] = '\0';
 }
 

@@ -132,6 +132,7 @@ static void ask(caller *c)
         rl_round_expire(op, rl_now_us(), suspect);
     }
     rl_round_end(op, now_us);
+    rl_legs_name_faults(&c->legs);
 }
 
 static void drive(caller *c, rl_op *op, rl_leg *leg)

@@ -11,9 +11,23 @@ static bool start_notifier(rl_engine *e)
     return ok;
 }
 
+static void start_node(rl_node *n)
+{
+    rl_node_start(n);
+}
+
+/*
+ * With the first hold every server's threads are started, as its slot may move
+ * anywhere; those of servers that come later, when they come (topology.c).
+ */
 bool rl_engine_start(rl_engine *e, unsigned slot)
 {
-    return start_notifier(e) && rl_node_start(rl_node_of(&e->core, slot));
+    bool first = e->cluster && !atomic_load(&e->started);
+    if (!start_notifier(e))
+        return false;
+    if (first)
+        rl_engine_each(e, start_node);
+    return rl_node_start(rl_node_of(&e->core, slot));
 }
 
 void rl_node_suspect(rl_node *n, const rl_fault *why)

@@ -280,6 +280,15 @@ void rl_legs_look(rl_legs *ls)
     }
 }
 
+void rl_legs_name_faults(rl_legs *ls)
+{
+    for (size_t i = 0; i < ls->op->n; i++) {
+        rl_part *x = ls->op->part[i];
+        if (x && x->over && !x->ok && x->way)
+            x->fault.at = rl_leg_of(x->way)->node->name;
+    }
+}
+
 /* Those in front may stand there for the connection that is here. */
 void rl_legs_return_idle(rl_legs *ls)
 {

@@ -57,6 +57,9 @@ void rl_legs_look(rl_legs *ls);
 /* While it stands in one line, it keeps nobody waiting in another. */
 void rl_legs_return_idle(rl_legs *ls);
 
+/* What has failed is told with the server that it failed at. */
+void rl_legs_name_faults(rl_legs *ls);
+
 /* All are given back. */
 void rl_legs_close(rl_legs *ls);
 

@@ -53,7 +53,8 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     case RLOCK_EVENT_RENEW_FAILED:
         ev->status = failure->status;
         snprintf(r->message, sizeof r->message, "%s: %s",
-                 atomic_load(&e->core.node), failure->text);
+                 failure->at ? failure->at : atomic_load(&e->core.node),
+                 failure->text);
         break;
     default:
         break;

@@ -104,6 +104,13 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
     }
 }
 
+static void note_failure(rl_holds *table, const rl_task *t, const rl_fault *f)
+    RL_REQUIRES(&table->mutex)
+{
+    table->failure = *f;
+    table->failure.at = t->node->name;
+}
+
 static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,
                          int64_t now_us)
 {
@@ -111,7 +118,7 @@ static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,
     rl_hold *h = t->hold;
     rl_mutex_lock(&table->mutex);
     if (what == RL_NOT_ANSWERED && !is_sent_on(t))
-        table->failure = *f;
+        note_failure(table, t, f);
     h->in_flight = false;
     renewed_locked(table, t, what, f, now_us);
     if (h->landing)

@@ -22,8 +22,9 @@ rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
     char name[NAME_SHOWN];
     /* Of several servers none is to blame, and the client may be closed. */
     const char *at = lk->kind->several ? "" : " at ";
-    const char *server =
-        lk->kind->several ? "" : atomic_load(&rl_lock_core(lk)->node);
+    const char *server = lk->kind->several ? ""
+                         : f->at           ? f->at
+                                 : atomic_load(&rl_lock_core(lk)->node);
     rl_printable(name, sizeof name, lk->target.name, lk->target.len);
     return rl_error_set(f->status, f->sys_errno, "lock '%s'%s%s: %s", name, at,
                         server, f->text);

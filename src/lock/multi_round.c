@@ -130,17 +130,20 @@ static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
     rl_drive(op);
 }
 
-/* Is there more than one client among those that are inside? */
+/*
+ * More than one server? In a cluster even keys of one slot may lie on two, while
+ * it moves.
+ */
 static bool are_several(const rl_multi_call *p)
 {
-    const rlock_client *first = NULL;
+    const rlock *first = NULL;
     for (size_t i = 0; i < p->n; i++) {
         const rl_multi_part *x = &p->part[i];
         if (!x->inside)
             continue;
-        if (first && first != x->lk->client)
+        if (first && (x->lk->client != first->client || x->lk->target.sharded))
             return true;
-        first = x->lk->client;
+        first = x->lk;
     }
     return false;
 }
