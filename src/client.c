@@ -115,6 +115,7 @@ static void fini_engine(rl_engine *e)
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
     rl_holds_fini(&c->holds, false);
+    rl_topology_free(e);
     rl_notifier_fini(&e->notifier);
     rl_identity_fini(&c->identity);
     rl_mutex_fini(&e->starting);

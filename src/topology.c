@@ -101,15 +101,14 @@ static void hurry(rl_node *node)
 static void on_change(void *arg, const char *failover)
 {
     rl_engine *e = arg;
-    if (failover) {
-        rl_add(&e->core.stats.failovers, 1);
-        rl_engine_each(e, hurry);
-    }
-    rl_rooms_look_all(&e->core.rooms);
-    if (failover)
-        rl_notifier_failover(e, failover);
-    else
+    if (!failover) { /* who waits in a slot that has moved was told so */
         rl_holds_failed_over(&e->core.holds, false, rl_now_us());
+        return;
+    }
+    rl_add(&e->core.stats.failovers, 1);
+    rl_engine_each(e, hurry);
+    rl_rooms_look_all(&e->core.rooms);
+    rl_notifier_failover(e, failover);
 }
 
 static rl_lane *lane_of(rl_holds *t, const rl_hold *h)
@@ -178,12 +177,17 @@ void rl_topology_stop(rl_engine *e)
 void rl_topology_fini(rl_engine *e, bool forked)
 {
     unsigned n = e->cluster ? rl_cluster_count(e->cluster) : 0;
-    for (unsigned i = 1; i <= n; i++) {
-        rl_node *node = rl_cluster_server(e->cluster, i);
-        rl_node_fini(node, forked);
-        if (!forked)
-            free(node);
-    }
+    for (unsigned i = 1; i <= n; i++)
+        rl_node_fini(rl_cluster_server(e->cluster, i), forked);
     rl_sentinels_free(e->sentinels, forked);
-    rl_cluster_free(e->cluster, forked);
+    if (forked)
+        rl_cluster_free(e->cluster, true);
+}
+
+void rl_topology_free(rl_engine *e)
+{
+    unsigned n = e->cluster ? rl_cluster_count(e->cluster) : 0;
+    for (unsigned i = 1; i <= n; i++)
+        free(rl_cluster_server(e->cluster, i));
+    rl_cluster_free(e->cluster, false);
 }

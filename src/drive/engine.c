@@ -11,9 +11,10 @@ static bool start_notifier(rl_engine *e)
     return ok;
 }
 
-static void start_node(rl_node *n)
+static void start_server(rl_node *n)
 {
-    rl_node_start(n);
+    if (n != &n->e->node)
+        rl_node_start(n);
 }
 
 /*
@@ -26,7 +27,7 @@ bool rl_engine_start(rl_engine *e, unsigned slot)
     if (!start_notifier(e))
         return false;
     if (first)
-        rl_engine_each(e, start_node);
+        rl_engine_each(e, start_server);
     return rl_node_start(rl_node_of(&e->core, slot));
 }
 

@@ -35,14 +35,24 @@
 
 /* --- reasons -------------------------------------------------------------- */
 
+static rl_server *find_made(rl_cluster *c, const void *made)
+    RL_REQUIRES(&c->mutex)
+{
+    for (unsigned i = 0; i < c->count; i++)
+        if (c->server[i]->made == made)
+            return c->server[i];
+    return NULL;
+}
+
+/* What is wrong with one that has been left is of no interest any more. */
 void rl_cluster_suspect(rl_cluster *c, void *server)
 {
     rl_mutex_lock(&c->mutex);
-    for (unsigned i = 0; i < c->count && server; i++)
-        if (c->server[i]->made == server)
-            c->server[i]->suspect = true;
-    bool told = c->suspected;
-    c->suspected = true;
+    rl_server *s = server ? find_made(c, server) : NULL;
+    bool told = c->suspected || (s && s->retired);
+    if (s)
+        s->suspect = true;
+    c->suspected = c->suspected || !told;
     rl_mutex_unlock(&c->mutex);
     if (!told)
         rl_signal_raise(&c->signal);

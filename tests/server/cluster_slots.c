@@ -1,0 +1,119 @@
+/* redis-cluster://: slots that move from one master to another, with locks in
+   them. All of it is real. */
+#include "land.h"
+
+TEST(cluster_slots, fault_143_a_lock_whose_slot_has_moved_is_found_there)
+{
+    land l;
+    land_settle(&l, BRISK_MS);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    rlock *lk = land_lock(&l, name);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    cluster_move_slot(l.c, cluster_slot(name), 1);
+    watch_renewals(l.cl, 2);
+    EXPECT_INT(levels(cluster_server(l.c, 1), name), 1);
+    EXPECT(stats_of(l.cl).redirects >= 1);
+    EXPECT_INT(stats_of(l.cl).renew_failures, 0);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_INT(stats_of(l.cl).failovers, 0);
+    EXPECT_INT(stats_of(l.cl).lost, 0);
+    rlock_free(lk);
+    land_leave(&l);
+}
+
+TEST(cluster_slots, fault_143_a_hold_is_renewed_while_its_slot_moves)
+{
+    land l;
+    land_settle(&l, BRISK_MS);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    unsigned slot = cluster_slot(name);
+    rlock *lk = land_lock(&l, name);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    cluster_slot_begin(l.c, slot, 2);
+    watch_renewals(l.cl, 2);
+    cluster_slot_move_key(l.c, name, 2);
+    watch_renewals(l.cl, 2); /* by ASK */
+    EXPECT(stats_of(l.cl).redirects >= 2);
+    cluster_slot_move_keys(l.c, slot, 2);
+    cluster_slot_end(l.c, slot, 2);
+    watch_renewals(l.cl, 2);
+    EXPECT_INT(stats_of(l.cl).renew_failures, 0);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_INT(land_levels(&l, name), 0);
+    rlock_free(lk);
+    land_leave(&l);
+}
+
+TEST(cluster_slots, fault_144_an_unlock_while_the_slot_moves_drops_the_lock)
+{
+    land l;
+    land_settle(&l, 0);
+    rlock_client_free(l.cl);
+    l.opts.command_timeout_ms = 1000;
+    EXPECT_STATUS(rlock_client_new(&l.opts, &l.cl), RLOCK_OK);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    unsigned slot = cluster_slot(name);
+    rlock *lk = land_lock(&l, name);
+    for (int moved = 0; moved < 2; moved++) {
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+        cluster_slot_begin(l.c, slot, 1);
+        if (moved)
+            cluster_slot_move_key(l.c, name, 1);
+        int64_t began_ms = test_now_ms();
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+        EXPECT(test_since_ms(began_ms) < 1000 + SLACK_MS);
+        cluster_slot_move_keys(l.c, slot, 1);
+        cluster_slot_end(l.c, slot, 1);
+        EXPECT_INT(land_levels(&l, name), 0);
+        cluster_move_slot(l.c, slot, 0);
+    }
+    rlock_free(lk);
+    land_leave(&l);
+}
+
+TEST(cluster_slots, fault_144_an_acquire_goes_on_after_the_slot_has_moved)
+{
+    land l;
+    land_settle(&l, 0);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    unsigned slot = cluster_slot(name);
+    rlock *lk = land_lock(&l, name);
+    cluster_slot_begin(l.c, slot, 1);
+    waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(l.cl).redirects > 0);
+    EXPECT(!waiter_returned(w));
+    cluster_slot_end(l.c, slot, 1);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(lk);
+    land_leave(&l);
+}
+
+TEST(cluster_slots, fault_145_a_waiter_follows_the_slot_that_it_waits_in)
+{
+    land l, other;
+    int64_t at_ms;
+    land_settle(&l, 0);
+    land_visit(&l, &other);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    rlock *mine = land_lock(&l, name), *theirs = land_lock(&other, name);
+    EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
+    waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, queued(cluster_server(l.c, 0), name) == 1);
+    cluster_move_slot(l.c, cluster_slot(name), 2);
+    EVENTUALLY(
+        WELL_BEFORE_POLL_MS,
+        queued(cluster_server(l.c, 2), name) == 1 &&
+            cluster_int(l.c, 2, "EVAL %s 0",
+                        "return #redis.call('PUBSUB','SHARDCHANNELS')") == 1);
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT(at_ms - freed_ms < WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(mine);
+    rlock_free(theirs);
+    land_depart(&other);
+    land_leave(&l);
+}
