@@ -329,7 +329,7 @@ static const char *probe_of(server *sv, const char *info, bool old_set)
     free(text);
     if (r->type != REDIS_REPLY_ARRAY)
         FAIL("probe: %s", r->str ? r->str : "no array");
-    EXPECT_INT(r->elements, 5);
+    EXPECT_INT(r->elements, 6);
     return r->element[4]->str;
 }
 
@@ -363,8 +363,8 @@ TEST(scripts, no_client_is_made_for_a_server_that_is_too_old)
     rlock_client *cl = NULL;
     opts.uri = proxy_uri(s.px);
     proxy_rule(s.px, proxy_sha("probe"), 1, PROXY_ANSWER,
-               "*5\r\n$0\r\n\r\n$0\r\n\r\n$1\r\na\r\n$1\r\n9\r\n"
-               "$6\r\n5.0.14\r\n");
+               "*6\r\n$0\r\n\r\n$0\r\n\r\n$1\r\na\r\n$1\r\n9\r\n"
+               "$6\r\n5.0.14\r\n$0\r\n\r\n");
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_ENOTSUP);
     EXPECT(!cl);
     EXPECT_CONTAINS(rlock_last_error()->message, "5.0.14");
