@@ -129,16 +129,23 @@ static redisReply *ask(one *o, const char *command)
     return r;
 }
 
+/* What is behind a name in a list of both; NULL: nothing. */
+static const char *behind(const redisReply *r, const char *name)
+{
+    for (size_t i = 0; r && i + 1 < r->elements; i += 2)
+        if (strcmp(r->element[i]->str, name) == 0)
+            return r->element[i + 1]->str;
+    return NULL;
+}
+
 /* The value behind a name of "SENTINEL MASTER". */
 static long long value(one *o, const char *master, const char *name)
 {
     char command[64];
-    long long n = -1;
     snprintf(command, sizeof command, "SENTINEL MASTER %s", master);
     redisReply *r = ask(o, command);
-    for (size_t i = 0; r && i + 1 < r->elements; i += 2)
-        if (strcmp(r->element[i]->str, name) == 0)
-            n = atoll(r->element[i + 1]->str);
+    const char *text = behind(r, name);
+    long long n = text ? atoll(text) : -1;
     if (r)
         freeReplyObject(r);
     return n;
@@ -312,9 +319,9 @@ void sentinels_pause(sentinels *s, int i)
     kill(s->at[i].pid, SIGSTOP);
 }
 
-static int naming(sentinels *s, int port)
+int sentinels_naming(sentinels *s, const server *master)
 {
-    int n = 0;
+    int n = 0, port = server_port(master);
     for (int i = 0; i < s->n; i++)
         n += s->at[i].pid > 0 &&
              value(&s->at[i], SENTINELS_MASTER, "port") == port;
@@ -323,7 +330,48 @@ static int naming(sentinels *s, int port)
 
 void sentinels_await(sentinels *s, const server *master, int n)
 {
-    EVENTUALLY(SOON, naming(s, server_port(master)) >= n);
+    EVENTUALLY(SOON, sentinels_naming(s, master) >= n);
+}
+
+static bool is(const redisReply *r, const char *name, const char *wanted)
+{
+    const char *text = behind(r, name);
+    return text && strcmp(text, wanted) == 0;
+}
+
+/* Flags that say more than that speak of trouble, or of a failover. */
+static bool sees_no_trouble(one *o)
+{
+    redisReply *m = ask(o, "SENTINEL MASTER " SENTINELS_MASTER);
+    redisReply *all = ask(o, "SENTINEL REPLICAS " SENTINELS_MASTER);
+    const redisReply *r = all && all->elements ? all->element[0] : NULL;
+    bool well = is(m, "flags", "master") && is(r, "flags", "slave") &&
+                is(r, "master-link-status", "ok");
+    if (m)
+        freeReplyObject(m);
+    if (all)
+        freeReplyObject(all);
+    return well;
+}
+
+bool sentinels_agree(sentinels *s, const server *master)
+{
+    if (sentinels_naming(s, master) < s->n)
+        return false;
+    for (int i = 0; i < s->n; i++)
+        if (!sees_no_trouble(&s->at[i]))
+            return false;
+    return true;
+}
+
+long long sentinels_epoch(sentinels *s)
+{
+    long long highest = -1;
+    for (int i = 0; i < s->n; i++) {
+        long long epoch = value(&s->at[i], SENTINELS_MASTER, "config-epoch");
+        highest = epoch > highest ? epoch : highest;
+    }
+    return highest;
 }
 
 static int subscribers(one *o)

@@ -45,6 +45,12 @@ void sentinels_say(sentinels *s, int i, const char *command);
 void sentinels_kill(sentinels *s, int i);  /* SIGKILL */
 void sentinels_pause(sentinels *s, int i); /* SIGSTOP */
 
+/* How many of them name this server as the master. */
+int sentinels_naming(sentinels *s, const server *master);
+/* Do all of them, and see that it is well, and a replica that could follow? */
+bool sentinels_agree(sentinels *s, const server *master);
+/* The highest number that a failover has been given. */
+long long sentinels_epoch(sentinels *s);
 /* Until so many of them name the server as the master. */
 void sentinels_await(sentinels *s, const server *master, int n);
 /* Until so many of them have a subscriber that is none of them. */

@@ -4,8 +4,10 @@
  *
  *   main.c      starts everything, ends everything, asks for the verdict
  *   locks.c     what is locked: single, Red and Multi locks, and where they are
+ *   home.c      one server, or a master and its replica with Sentinels
  *   nemesis.c   deals faults from a seed; kinds.c: which there are;
- *               harm_servers.c, harm_workers.c: how they are done
+ *               harm_servers.c, harm_masters.c, harm_workers.c: how they are
+ *               done
  *   worker.c    a process that locks; started anew when it was killed
  *   labour.c    what its threads do, hold by hold; holding.c: one hold
  *   witness.c   the first judge: live, in shared memory
@@ -36,6 +38,13 @@
 /* The servers: one for itself, and the nodes of the Red locks. */
 enum { HOME, NODES = 5, SERVERS = 1 + NODES };
 
+/* What home is. */
+typedef enum home_kind {
+    ALONE,   /* one server */
+    WATCHED, /* a master with a replica, and Sentinels */
+    HOME_KINDS
+} home_kind;
+
 /* The locks, in this order. */
 enum {
     HOMES = 40, /* single ones at home */
@@ -65,7 +74,13 @@ enum {
     STATUSES = RLOCK_ENOTSUP + 1,
     LEASE_MS = 2000, /* of the watchdog */
     COMMAND_MS = 500,
-    OVERRUN_MS = 50 /* that a call may take past its own deadline */
+    OVERRUN_MS = 50, /* that a call may take past its own deadline */
+    /*
+     * How many replicas have to have a grant before it is one: 1 is all that a
+     * master has here. With 0 a failover may lose what was granted last, as
+     * replication is asynchronous; overlaps by that are excused, and counted.
+     */
+    MIN_REPLICAS = 0
 };
 
 /* What the first judge keeps of one lock. */
@@ -96,9 +111,11 @@ typedef struct fault {
 
 typedef struct arena {
     uint64_t seed;
+    home_kind home;
+    unsigned min_replicas; /* of the workers' clients */
     int64_t began_us, ended_us;
     int64_t turn_ms;               /* of the workers' clients */
-    char uri[PROCS][SERVERS][128]; /* the worker's ways to the servers */
+    char uri[PROCS][SERVERS][256]; /* the worker's ways to the servers */
     _Atomic bool stop;
     /* By kind of lock: outermost acquires that succeeded, and answers. */
     _Atomic uint64_t grants[LOCK_KINDS], reentries[LOCK_KINDS];

@@ -1,6 +1,7 @@
 /*
- * How faults are done: to the servers (harm_servers.c), to the workers and
- * their ways to the servers (harm_workers.c). Each answers whether it has come
+ * How faults are done: to the servers (harm_servers.c), to masters that have
+ * replicas (harm_masters.c), to the workers and their ways to the servers
+ * (harm_workers.c). Each answers whether it has come
  * to pass, and has mended everything by then.
  */
 #ifndef ATTACK_HARM_H
@@ -25,6 +26,7 @@ harm server_stops_shortly, server_stops_long, server_killed, server_killed_long,
     server_restarted, server_emptied, power_cut, server_sleeps, server_busy,
     server_pauses_writes, server_pauses_all, server_crowded, bells_forged,
     other_one_emptied;
+harm master_killed, master_stopped, master_relieved, replica_killed;
 harm lock_deleted, lock_renamed, lock_forced, lock_of_another_type,
     lease_cut_short, lease_without_end;
 

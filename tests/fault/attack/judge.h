@@ -79,7 +79,8 @@ typedef struct verdict {
     uint64_t ends[LOCK_KINDS][HOLD_ABANDONED + 1];
     uint64_t writes;
     uint64_t found[OFFENCES], excused[OFFENCES];
-    int64_t longest_overrun_us; /* stalls of the machine taken off */
+    uint64_t overlaps_by[KINDS_MAX]; /* excused ones, by the kind of fault */
+    int64_t longest_overrun_us;      /* stalls of the machine taken off */
     int64_t longest_stall_us;
     finding kept[FINDINGS_KEPT];
     size_t n_kept;

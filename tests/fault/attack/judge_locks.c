@@ -66,6 +66,7 @@ static void judge_pair(verdict *v, const arena *a, const entry *older,
                   e->r->granted_us);
     if (loss) {
         v->excused[OVERLAP]++;
+        v->overlaps_by[loss->kind]++;
         judge_belief(v, a, lost_of(a, older, e), loss);
         return;
     }

@@ -1,8 +1,10 @@
 /*
- * The faults that there are. The nodes' data is lost only with their process,
- * or a majority's at a time: a Red lock that has no vote to spare would not
- * survive that one node forgets its vote and votes on. (Of a lock on fewer
- * nodes it may still be one; the judges know: .votes_on.)
+ * The faults that there are. Where home has replicas nothing is done that loses
+ * data by itself, nor to the ways, which are no proxies there: the addresses
+ * are told by Sentinels. The nodes are left alone then. The nodes' data is lost
+ * only with their process, or a majority's at a time: a Red lock that has no
+ * vote to spare would not survive that one node forgets its vote and votes on.
+ * (Of a lock on fewer nodes it may still be one; the judges know: .votes_on.)
  */
 #include <errno.h>
 
@@ -24,21 +26,24 @@
 #define HARMLESS      .harmless = true
 #define LOSES_DATA    .loses_data = true
 #define OUTLIVES      .outlives_leases = true
+#define EVERY_HOME    .homes = 1U << ALONE | 1U << WATCHED
+#define WITH_REPLICAS .homes = 1U << WATCHED
 
 const nemesis_kind nemesis_kinds[] = {
-    {"server stopped shortly", 5, .inject = server_stops_shortly},
+    {"server stopped shortly", 5, EVERY_HOME, .inject = server_stops_shortly},
     {"server stopped for longer than a lease", 6, OUTLIVES,
      .inject = server_stops_long},
-    {"server killed, back with its data", 1, .inject = server_killed},
+    {"server killed, back with its data", 1, EVERY_HOME,
+     .inject = server_killed},
     {"server down for longer than a lease", 1, OUTLIVES,
      .inject = server_killed_long},
-    {"server restarted", 4, .inject = server_restarted},
+    {"server restarted", 4, EVERY_HOME, .inject = server_restarted},
     {"server killed, back empty", 2, LOSES_DATA, .inject = server_emptied},
-    {"server sleeps", 7, .inject = server_sleeps},
-    {"server busy with a script", 8, .inject = server_busy},
-    {"server pauses writes", 20, .inject = server_pauses_writes},
-    {"server pauses all", 20, .inject = server_pauses_all},
-    {"server out of memory", 16,
+    {"server sleeps", 7, EVERY_HOME, .inject = server_sleeps},
+    {"server busy with a script", 8, EVERY_HOME, .inject = server_busy},
+    {"server pauses writes", 20, EVERY_HOME, .inject = server_pauses_writes},
+    {"server pauses all", 20, EVERY_HOME, .inject = server_pauses_all},
+    {"server out of memory", 16, EVERY_HOME,
      COMMANDS("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0")},
     /* Of a master that does not exist: nothing is replaced. */
     {"server is a replica", 29,
@@ -46,12 +51,15 @@ const nemesis_kind nemesis_kinds[] = {
     {"server misses replicas", 31,
      COMMANDS("CONFIG SET min-replicas-to-write 1",
               "CONFIG SET min-replicas-to-write 0")},
-    {"server has no room for clients", 19, .inject = server_crowded},
-    {"scripts flushed", 22, HARMLESS, COMMANDS("SCRIPT FLUSH", NULL)},
-    {"connections killed", 21,
+    {"server has no room for clients", 19, EVERY_HOME,
+     .inject = server_crowded},
+    {"scripts flushed", 22, EVERY_HOME, HARMLESS,
+     COMMANDS("SCRIPT FLUSH", NULL)},
+    {"connections killed", 21, EVERY_HOME,
      COMMANDS("CLIENT KILL TYPE normal SKIPME yes", NULL)},
-    {"bells killed", 71, HARMLESS, COMMANDS("CLIENT KILL TYPE pubsub", NULL)},
-    {"bells forged", 75, HARMLESS, .inject = bells_forged},
+    {"bells killed", 71, EVERY_HOME, HARMLESS,
+     COMMANDS("CLIENT KILL TYPE pubsub", NULL)},
+    {"bells forged", 75, EVERY_HOME, HARMLESS, .inject = bells_forged},
     {"all data flushed", 11, LOSES_DATA, COMMANDS("FLUSHALL", NULL)},
     {"lock deleted", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_deleted},
     {"lock renamed", 13, LOSES_DATA, OF_A_LOCK, .inject = lock_renamed},
@@ -60,26 +68,28 @@ const nemesis_kind nemesis_kinds[] = {
      .inject = lock_of_another_type},
     {"lease cut short", 13, LOSES_DATA, OF_A_LOCK, .inject = lease_cut_short},
     {"lease without end", 13, OF_A_LOCK, .inject = lease_without_end},
-    {"worker killed", 78, OF_A_PROCESS, .inject = worker_killed},
-    {"worker stopped shortly", 79, OF_A_PROCESS,
+    {"worker killed", 78, EVERY_HOME, OF_A_PROCESS, .inject = worker_killed},
+    {"worker stopped shortly", 79, EVERY_HOME, OF_A_PROCESS,
      .inject = worker_stops_shortly},
-    {"worker stopped for longer than a lease", 79, OF_A_PROCESS, OUTLIVES,
-     .inject = worker_stops_long},
-    {"signals", 63, OF_A_PROCESS, HARMLESS, .inject = worker_signalled},
-    {"worker suspended", 80, OF_A_PROCESS, OUTLIVES,
+    {"worker stopped for longer than a lease", 79, EVERY_HOME, OF_A_PROCESS,
+     OUTLIVES, .inject = worker_stops_long},
+    {"signals", 63, EVERY_HOME, OF_A_PROCESS, HARMLESS,
+     .inject = worker_signalled},
+    {"worker suspended", 80, EVERY_HOME, OF_A_PROCESS, OUTLIVES,
      .inject = worker_suspended},
-    {"wall clock jumps", 93, OF_A_PROCESS, HARMLESS,
+    {"wall clock jumps", 93, EVERY_HOME, OF_A_PROCESS, HARMLESS,
      .inject = wall_clock_jumps},
-    {"allocations fail", 92, OF_A_PROCESS,
+    {"allocations fail", 92, EVERY_HOME, OF_A_PROCESS,
      FAILS(calls_fail, 8, SHIM_ALLOC, ENOMEM)},
-    {"sends fail", 61, OF_A_PROCESS, FAILS(calls_fail, 8, SHIM_SEND, EPIPE)},
-    {"sends are short", 64, OF_A_PROCESS,
+    {"sends fail", 61, EVERY_HOME, OF_A_PROCESS,
+     FAILS(calls_fail, 8, SHIM_SEND, EPIPE)},
+    {"sends are short", 64, EVERY_HOME, OF_A_PROCESS,
      FAILS(calls_fail, 8, SHIM_SEND, SHIM_SHORT)},
-    {"receives fail", 49, OF_A_PROCESS,
+    {"receives fail", 49, EVERY_HOME, OF_A_PROCESS,
      FAILS(calls_fail, 8, SHIM_RECV, ECONNRESET)},
-    {"receives are short", 51, OF_A_PROCESS,
+    {"receives are short", 51, EVERY_HOME, OF_A_PROCESS,
      FAILS(calls_fail, 8, SHIM_RECV, SHIM_SHORT)},
-    {"polls are interrupted", 63, OF_A_PROCESS, HARMLESS,
+    {"polls are interrupted", 63, EVERY_HOME, OF_A_PROCESS, HARMLESS,
      FAILS(calls_fail, 8, SHIM_POLL, EINTR)},
     {"no more descriptors", 66, OF_A_PROCESS,
      FAILS(connecting_fails, 2, SHIM_SOCKET, EMFILE)},
@@ -114,6 +124,13 @@ const nemesis_kind nemesis_kinds[] = {
     {"errors answered", 10, HITS(NULL, 20, PROXY_ANSWER),
      .answer = "-LOADING Redis is loading the dataset in memory\r\n"},
     {"power cut", 3, LOSES_DATA, .inject = power_cut},
+    /* Masters with replicas. */
+    {"master killed, back as a replica", 129, WITH_REPLICAS,
+     .inject = master_killed},
+    {"master stopped over its failover", 131, WITH_REPLICAS,
+     .inject = master_stopped},
+    {"master relieved by hand", 132, WITH_REPLICAS, .inject = master_relieved},
+    {"replica killed", 129, WITH_REPLICAS, .inject = replica_killed},
     /* The nodes of Red locks. One is a minority: nobody may notice more of it
        than that a hold is lost which had no vote to spare. */
     {"node stopped shortly", 5, OF_A_NODE, .inject = server_stops_shortly},

@@ -1,12 +1,14 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--turn MS] [--only FAULT]... [--judge] --out DIR
+ *        [--turn MS] [--sentinel] [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
  * --seconds, or when a judge has found anything. With --judge it only judges
  * what an attack has left in DIR, once more. With --turn the clients have
- * turns, and the threads want few locks, so that these are passed on.
+ * turns, and the threads want few locks, so that these are passed on. With
+ * --sentinel home is a master with a replica, which Sentinels watch, and the
+ * faults are those that make sense there.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -31,6 +33,7 @@ static struct {
     const char *dir;
     uint64_t seed;
     int64_t seconds, gap_ms, turn_ms;
+    int home;
     bool only_judge;
     goals goals;
 } opt = {
@@ -191,21 +194,41 @@ static void end_workers(void)
 
 /* Start and end. */
 
+static void start_ways(int server)
+{
+    nemesis *n = &me.nemesis;
+    for (int proc = 0; proc < PROCS; proc++) {
+        n->px[proc][server] = proxy_start(n->sv[server]);
+        strcpy(me.a->uri[proc][server], proxy_uri(n->px[proc][server]));
+    }
+}
+
 /* The nodes' clocks are apart, or their tokens would grow in any case. */
-static void start_server(int i)
+static void start_node(int i)
 {
     static const int ahead_s[SERVERS] = {0, 480, 1500, 0, 2400, 960};
-    const char *args = server_unlocked(SERVER_DURABLE " --lua-time-limit 100");
     nemesis *n = &me.nemesis;
-    n->sv[i] = i == HOME ? server_start(args) : server_start_clocked(args);
-    if (i != HOME)
-        server_set_clock(n->sv[i], ahead_s[i]);
-    for (int proc = 0; proc < PROCS; proc++) {
-        char *uri = me.a->uri[proc][i];
-        n->px[proc][i] = proxy_start(n->sv[i]);
-        snprintf(uri, sizeof me.a->uri[proc][i], "%s",
-                 proxy_uri(n->px[proc][i]));
-    }
+    n->sv[i] = server_start_clocked(
+        server_unlocked(SERVER_DURABLE " --lua-time-limit 100"));
+    server_set_clock(n->sv[i], ahead_s[i]);
+    start_ways(i);
+}
+
+/* Who is told addresses by servers goes there without a proxy. */
+static void start_home(void)
+{
+    nemesis *n = &me.nemesis;
+    server *masters[MASTERS_MAX];
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    n->home = home_start(me.a->home);
+    home_masters(n->home, masters);
+    n->sv[HOME] = masters[0];
+    opts.uri = home_uri(n->home);
+    n->cl = server_client(n->sv[HOME], &opts);
+    for (int proc = 0; proc < PROCS; proc++)
+        strcpy(me.a->uri[proc][HOME], home_uri(n->home));
+    if (me.a->home == ALONE)
+        start_ways(HOME);
 }
 
 /* Before they are older than the longest lease they have no vote. */
@@ -234,6 +257,8 @@ static void start_all(void)
     me.a = arena_map(opt.dir, true);
     me.a->seed = opt.seed;
     me.a->turn_ms = opt.turn_ms;
+    me.a->home = (home_kind)opt.home;
+    me.a->min_replicas = opt.home == ALONE ? 0 : MIN_REPLICAS;
     me.machine = history_map(opt.dir, MACHINE, true);
     metronome_start(&me.beat, me.machine);
     nemesis *n = &me.nemesis;
@@ -241,9 +266,9 @@ static void start_all(void)
     n->deck_rng = opt.seed;
     n->pid_of = pid_of;
     n->kill_worker = kill_worker;
-    for (int i = 0; i < SERVERS; i++)
-        start_server(i);
-    n->cl = server_client(n->sv[HOME], NULL);
+    start_home();
+    for (int i = 1; i < SERVERS; i++)
+        start_node(i);
     wait_for_nodes();
     me.a->began_us = attack_now_us();
     for (int i = 0; i < PROCS; i++)
@@ -253,11 +278,11 @@ static void start_all(void)
 static void stop_all(void)
 {
     rlock_client_free(me.nemesis.cl);
-    for (int i = 0; i < SERVERS; i++) {
-        for (int proc = 0; proc < PROCS; proc++)
-            proxy_stop(me.nemesis.px[proc][i]);
+    for (int i = 0; i < PROCS * SERVERS; i++)
+        proxy_stop(me.nemesis.px[i / SERVERS][i % SERVERS]);
+    for (int i = 1; i < SERVERS; i++)
         server_stop(me.nemesis.sv[i]);
-    }
+    home_stop(me.nemesis.home);
     metronome_stop(&me.beat);
     history_unmap(me.machine);
 }
@@ -270,6 +295,14 @@ static void tell_progress(void)
     fflush(stdout);
 }
 
+/* That the proxies have counted. */
+static void forget_requests(void)
+{
+    for (int i = 0; i < PROCS * SERVERS; i++)
+        if (me.nemesis.px[i / SERVERS][i % SERVERS])
+            proxy_forget(me.nemesis.px[i / SERVERS][i % SERVERS]);
+}
+
 static void fight(void)
 {
     int64_t until_us = me.a->began_us + opt.seconds * 1000000;
@@ -279,8 +312,7 @@ static void fight(void)
         if (me.a->n_faults < FAULTS_MAX)
             nemesis_strike(&me.nemesis);
         look_after_workers();
-        for (int i = 0; i < PROCS * SERVERS; i++)
-            proxy_forget(me.nemesis.px[i / SERVERS][i % SERVERS]);
+        forget_requests();
         if (attack_now_us() > next_us) {
             tell_progress();
             next_us += PROGRESS_MS * 1000;
@@ -314,16 +346,22 @@ static int keys_without_end(server *sv)
         "return n");
 }
 
+static int count_left_at(server *sv, int64_t until_ms)
+{
+    while (locks_left(sv) && test_now_ms() < until_ms)
+        test_pause_ms(50);
+    return locks_left(sv) + keys_without_end(sv);
+}
+
 static int count_left_overs(void)
 {
     int64_t until_ms = test_now_ms() + 3 * LEASE_MS;
-    int sum = 0;
-    for (int i = 0; i < SERVERS; i++) {
-        server *sv = me.nemesis.sv[i];
-        while (locks_left(sv) && test_now_ms() < until_ms)
-            test_pause_ms(50);
-        sum += locks_left(sv) + keys_without_end(sv);
-    }
+    server *masters[MASTERS_MAX];
+    int n = home_masters(me.nemesis.home, masters), sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += count_left_at(masters[i], until_ms);
+    for (int i = 1; i < SERVERS; i++)
+        sum += count_left_at(me.nemesis.sv[i], until_ms);
     return sum;
 }
 
@@ -361,6 +399,8 @@ static int64_t number(const char *text)
 static void read_option(int c)
 {
     switch (c) {
+    case 0: /* a flag, which is set */
+        break;
     case 's':
         opt.seed = (uint64_t)number(optarg);
         break;
@@ -403,6 +443,7 @@ static void read_options(int argc, char **argv)
         {"faults", required_argument, NULL, 'f'},
         {"gap", required_argument, NULL, 'p'},
         {"turn", required_argument, NULL, 'u'},
+        {"sentinel", no_argument, &opt.home, WATCHED},
         {"judge", no_argument, NULL, 'j'},
         {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},
@@ -413,7 +454,11 @@ static void read_options(int argc, char **argv)
     if (!opt.dir || optind < argc)
         attack_die("which directory? --out DIR");
     if (me.nemesis.n_kinds == 0)
-        nemesis_choose_all(&me.nemesis);
+        nemesis_choose_all(&me.nemesis, (home_kind)opt.home);
+    for (int i = 0; i < me.nemesis.n_kinds; i++)
+        if (!nemesis_fits(me.nemesis.kinds[i], (home_kind)opt.home))
+            attack_die("\"%s\" makes no sense there",
+                       nemesis_kinds[me.nemesis.kinds[i]].name);
     opt.goals.kinds = me.nemesis.n_kinds;
 }
 

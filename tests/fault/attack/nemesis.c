@@ -39,12 +39,17 @@ bool nemesis_choose(nemesis *n, const char *name)
     return kind < nemesis_n_kinds;
 }
 
-void nemesis_choose_all(nemesis *n)
+bool nemesis_fits(int kind, home_kind home)
 {
-    while (n->n_kinds < nemesis_n_kinds) {
-        n->kinds[n->n_kinds] = n->n_kinds;
-        n->n_kinds++;
-    }
+    unsigned homes = nemesis_kinds[kind].homes;
+    return (homes ? homes : 1U << ALONE) & 1U << home;
+}
+
+void nemesis_choose_all(nemesis *n, home_kind home)
+{
+    for (int kind = 0; kind < nemesis_n_kinds; kind++)
+        if (nemesis_fits(kind, home))
+            n->kinds[n->n_kinds++] = kind;
 }
 
 static int deal(nemesis *n)
@@ -98,6 +103,29 @@ static unsigned servers_at(nemesis *n, nemesis_where where)
     }
 }
 
+/* One of them, if there are several. */
+static server *some_master(nemesis *n)
+{
+    server *masters[MASTERS_MAX];
+    int count = home_masters(n->home, masters);
+    return masters[attack_pick(&n->rng, count)];
+}
+
+/*
+ * Whatever was done may have made another server the master. It is over when
+ * that one can go, too; and without acknowledgement by replicas what had been
+ * granted last may be lost.
+ */
+static bool inject(nemesis *n, const nemesis_kind *k, fault *f)
+{
+    int64_t epoch = home_epoch(n->home);
+    bool done = k->of_a_lock ? inject_into_a_lock(n, k, f) : k->inject(n, f);
+    home_await_health(n->home);
+    if (home_epoch(n->home) != epoch && n->a->min_replicas == 0)
+        f->emptied |= 1U << HOME;
+    return done;
+}
+
 void nemesis_strike(nemesis *n)
 {
     fault f = {.kind = deal(n), .proc = -1, .lock = -1};
@@ -109,8 +137,9 @@ void nemesis_strike(nemesis *n)
         f.proc = attack_pick(&n->rng, PROCS);
     f.servers = servers_at(n, k->where);
     f.emptied = k->loses_data ? f.servers : 0;
+    n->sv[HOME] = some_master(n);
     f.began_us = attack_now_us();
-    f.done = k->of_a_lock ? inject_into_a_lock(n, k, &f) : k->inject(n, &f);
+    f.done = inject(n, k, &f);
     f.ended_us = attack_now_us();
     n->a->faults[n->a->n_faults++] = f;
 }

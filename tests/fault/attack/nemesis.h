@@ -8,13 +8,14 @@
 
 #include <sys/types.h>
 
-#include "attack.h"
+#include "home.h"
 #include "proxy.h"
 
 typedef struct nemesis {
     arena *a;
-    server *sv[SERVERS];
-    proxy *px[PROCS][SERVERS]; /* a worker's ways to them */
+    home *home;
+    server *sv[SERVERS]; /* at home: the master that the next fault is about */
+    proxy *px[PROCS][SERVERS]; /* a worker's ways to them; NULL: no proxy */
     uint64_t deck_rng, rng;    /* which fault, and how */
     rlock_client *cl;          /* an administrator's */
     /* Of a worker's present process. */
@@ -37,8 +38,10 @@ typedef struct nemesis_kind {
     const char *name;
     int row; /* of the catalogue in faults.md */
     nemesis_where where;
-    bool loses_data;      /* the servers forget what they had promised */
-    bool votes_on;        /* and run on, so that nobody can tell */
+    unsigned homes;  /* where it makes sense, a bit for each home_kind; 0: only
+                        with one server */
+    bool loses_data; /* the servers forget what they had promised */
+    bool votes_on;   /* and run on, so that nobody can tell */
     bool outlives_leases; /* what was held when it began is lost when it is
                              mended */
     bool of_a_process, of_a_lock;
@@ -64,9 +67,13 @@ enum { FAULT_LABEL_MAX = 100 };
 /* What a person calls it: the kind, and whom it has hit. */
 void fault_label(const fault *f, char label[FAULT_LABEL_MAX]);
 
+/* Does it make sense there? */
+bool nemesis_fits(int kind, home_kind home);
+
 /* This kind, too, and none that is not chosen. Is there such a kind? */
 bool nemesis_choose(nemesis *n, const char *name);
-void nemesis_choose_all(nemesis *n);
+/* All that make sense there. */
+void nemesis_choose_all(nemesis *n, home_kind home);
 
 /* The next fault of the shuffled deck, from harm to repair. Every kind comes
    once before any comes again. */

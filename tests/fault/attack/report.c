@@ -12,6 +12,13 @@ enum { BEFORE_US = 3000000 };
 
 typedef unsigned long long big;
 
+static const char *const homes[HOME_KINDS] = {
+    [ALONE] = "one server",
+    [WATCHED] = "a master with a replica and Sentinels"};
+
+static const char *const home_options[HOME_KINDS] = {
+    [ALONE] = "", [WATCHED] = "--sentinel "};
+
 static int injected(const arena *a, int kind)
 {
     int n = 0;
@@ -36,15 +43,16 @@ bool goals_reached(const goals *g, const arena *a)
 
 static void write_head(FILE *f, const arena *a, const verdict *v, bool good)
 {
-    fprintf(f,
-            "# Attack: %s\n\n"
-            "Seed %llu, %d s; %d processes with %d threads; %d single locks "
-            "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
-            "locks of these; %d processes were killed or ended.\n\n"
-            "![Who held which lock when](timeline.svg)\n\n",
-            good ? "withstood" : "FAILED", (big)a->seed,
-            (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS,
-            HOMES + AWAYS, AWAYS, REDS, NODES, SETS, v->n_histories);
+    fprintf(
+        f,
+        "# Attack: %s\n\n"
+        "At %s; seed %llu, %d s; %d processes with %d threads; %d single locks "
+        "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
+        "locks of these; %d processes were killed or ended.\n\n"
+        "![Who held which lock when](timeline.svg)\n\n",
+        good ? "withstood" : "FAILED", homes[a->home], (big)a->seed,
+        (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS,
+        HOMES + AWAYS, AWAYS, REDS, NODES, SETS, v->n_histories);
 }
 
 static void write_work(FILE *f, const arena *a, const verdict *v,
@@ -167,17 +175,19 @@ static void write_answers(FILE *f, const char *to, answers got)
     }
 }
 
-static void write_faults(FILE *f, const arena *a)
+static void write_faults(FILE *f, const arena *a, const verdict *v)
 {
-    fprintf(f,
-            "\n| fault | row of the catalogue | injected |\n|---|---|---|\n");
+    fprintf(f, "\n| fault | row of the catalogue | injected | overlaps that it "
+               "excuses |\n|---|---|---|---|\n");
     for (int kind = 0; kind < nemesis_n_kinds; kind++)
-        fprintf(f, "| %s | %d | %d |\n", nemesis_kinds[kind].name,
-                nemesis_kinds[kind].row, injected(a, kind));
+        if (nemesis_fits(kind, a->home))
+            fprintf(f, "| %s | %d | %d | %llu |\n", nemesis_kinds[kind].name,
+                    nemesis_kinds[kind].row, injected(a, kind),
+                    (big)v->overlaps_by[kind]);
     fprintf(f,
             "\nTo attack in the same way again: `tests/fault/attack.sh "
-            "--seed %llu`.\n",
-            (big)a->seed);
+            "%s--seed %llu`.\n",
+            home_options[a->home], (big)a->seed);
 }
 
 static void tell(const arena *a, const verdict *v, bool good)
@@ -187,6 +197,10 @@ static void tell(const arena *a, const verdict *v, bool good)
             printf("%s: %llu\n", offence_names[i], (big)v->found[i]);
     if (v->left_over)
         printf("keys left in Redis: %d\n", v->left_over);
+    if (a->home != ALONE)
+        printf("overlaps by failovers: %llu, with %u replicas that "
+               "acknowledge\n",
+               (big)v->excused[OVERLAP], a->min_replicas);
     printf("%s: %llu grants, %d faults of %d kinds, seed %llu\n",
            good ? "withstood" : "FAILED", (big)arena_grants(a), injected(a, -1),
            kinds_injected(a), (big)a->seed);
@@ -209,7 +223,7 @@ bool report(const char *dir, const arena *a, const verdict *v, const goals *g)
     write_ends(f, v);
     write_answers(f, "answers to acquires", a->acquired);
     write_answers(f, "answers to unlocks", a->released);
-    write_faults(f, a);
+    write_faults(f, a, v);
     fclose(f);
     tell(a, v, good);
     return good;

@@ -135,6 +135,7 @@ static void make_client(int server)
     opts.command_timeout_ms = COMMAND_MS;
     opts.watchdog_lease_ms = LEASE_MS;
     opts.turn_ms = me.a->turn_ms;
+    /* opts.min_replicas = me.a->min_replicas: to be switched on here */
     opts.on_event = on_event;
     opts.event_arg = (void *)(intptr_t)server;
     /* A process may be started while the server is being attacked. */

@@ -1,0 +1,38 @@
+/*
+ * Where most locks are: at one server; at a master with a replica, which three
+ * Sentinels watch; or in a cluster. What depends on which of these it is, is
+ * here. No function returns an error: what cannot be done ends the attack.
+ */
+#ifndef ATTACK_HOME_H
+#define ATTACK_HOME_H
+
+#include "attack.h"
+#include "server.h"
+
+enum { MASTERS_MAX = 3 };
+
+typedef struct home home;
+
+home *home_start(home_kind kind);
+void home_stop(home *h);
+const char *home_uri(const home *h);
+
+/*
+ * Until one more master can go: all agree on who is one, and each has a replica
+ * with all its data. Whose the masters are is known from then on.
+ */
+void home_await_health(home *h);
+
+/* As of then: those that grant, and how many. */
+int home_masters(const home *h, server *masters[MASTERS_MAX]);
+/* Who is to follow this one. */
+server *home_heir(const home *h, const server *master);
+/* Grows with each master that has taken the place of another one. */
+int64_t home_epoch(const home *h);
+
+/* Until all agree that it is a master. */
+void home_await_master(home *h, server *sv);
+/* Has the heir take the place of a master that is well. */
+void home_fail_over(home *h, server *heir);
+
+#endif
