@@ -35,9 +35,14 @@ static void start_watched(home *h)
     server_cmd(h->sv[1], "REPLICAOF 127.0.0.1 %d", server_port(h->sv[0]));
     EVENTUALLY(HEALTH_MS, replica_follows(h->sv[0]));
     h->s = sentinels_start(h->sv[0], SENTINELS);
-    /* Quicker ones take a promotion that is under way for a mistake. */
-    for (int i = 0; i < SENTINELS; i++)
+    for (int i = 0; i < SENTINELS; i++) {
+        /* Quicker ones take a promotion that is under way for a mistake, and a
+           new master for dead that has too much to do. */
         sentinels_say(h->s, i, "SENTINEL DEBUG publish-period 1000");
+        sentinels_say(h->s, i,
+                      "SENTINEL SET " SENTINELS_MASTER
+                      " down-after-milliseconds 600");
+    }
 }
 
 static bool watched_is_well(home *h)
