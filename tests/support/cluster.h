@@ -72,6 +72,11 @@ void cluster_promote(cluster *c, int replica);
 void cluster_fail_over(cluster *c, int replica);
 /* Until every living master names node i as the owner. */
 void cluster_await_owner(cluster *c, const char *name, int i);
+/* Does every living node say that node i is a master? */
+bool cluster_all_agree_on_master(cluster *c, int i);
+/* All live and name the same owners, and each master has a replica that has all
+   of its data. */
+bool cluster_is_well(cluster *c);
 /* Until every living node says that the cluster is well. */
 void cluster_await_ok(cluster *c);
 

@@ -4,7 +4,7 @@
  *
  *   main.c      starts everything, ends everything, asks for the verdict
  *   locks.c     what is locked: single, Red and Multi locks, and where they are
- *   home.c      one server, or a master and its replica with Sentinels
+ *   home.c      one server, or masters with replicas
  *   nemesis.c   deals faults from a seed; kinds.c: which there are;
  *               harm_servers.c, harm_masters.c, harm_workers.c: how they are
  *               done
@@ -40,8 +40,9 @@ enum { HOME, NODES = 5, SERVERS = 1 + NODES };
 
 /* What home is. */
 typedef enum home_kind {
-    ALONE,   /* one server */
-    WATCHED, /* a master with a replica, and Sentinels */
+    ALONE,     /* one server */
+    WATCHED,   /* a master with a replica, and Sentinels */
+    CLUSTERED, /* three masters with a replica each */
     HOME_KINDS
 } home_kind;
 

@@ -1,7 +1,8 @@
 /*
  * Where most locks are: at one server; at a master with a replica, which three
- * Sentinels watch; or in a cluster. What depends on which of these it is, is
- * here. No function returns an error: what cannot be done ends the attack.
+ * Sentinels watch; or in a cluster of three masters with a replica each. What
+ * depends on which of these it is, is here. No function returns an error: what
+ * cannot be done ends the attack.
  */
 #ifndef ATTACK_HOME_H
 #define ATTACK_HOME_H
@@ -25,14 +26,26 @@ void home_await_health(home *h);
 
 /* As of then: those that grant, and how many. */
 int home_masters(const home *h, server *masters[MASTERS_MAX]);
-/* Who is to follow this one. */
-server *home_heir(const home *h, const server *master);
-/* Grows with each master that has taken the place of another one. */
-int64_t home_epoch(const home *h);
+/* Is another number when a master has taken the place of another one. */
+int64_t home_term(home *h);
 
+/* Who is to follow this master. */
+server *home_heir(home *h, const server *master);
 /* Until all agree that it is a master. */
 void home_await_master(home *h, server *sv);
-/* Has the heir take the place of a master that is well. */
+
+/* One of them, as server_kill() and its kin do it. */
+void home_kill(home *h, server *sv);
+void home_restart(home *h, server *sv);
+void home_pause(home *h, server *sv);
+void home_resume(home *h, server *sv);
+
+/* Has the heir take the place of a master that is well; in a cluster, by
+   agreement, or without asking anybody. */
 void home_fail_over(home *h, server *heir);
+void home_take_over(home *h, server *heir);
+/* In a cluster: the slot of a key moves to another master, in three steps that
+   are so far apart. */
+void home_move_slot(home *h, const char *key, int64_t ms, uint64_t *rng);
 
 #endif

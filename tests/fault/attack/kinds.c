@@ -1,10 +1,11 @@
 /*
  * The faults that there are. Where home has replicas nothing is done that loses
  * data by itself, nor to the ways, which are no proxies there: the addresses
- * are told by Sentinels. The nodes are left alone then. The nodes' data is lost
- * only with their process, or a majority's at a time: a Red lock that has no
- * vote to spare would not survive that one node forgets its vote and votes on.
- * (Of a lock on fewer nodes it may still be one; the judges know: .votes_on.)
+ * are told by the servers. The nodes are left alone then. The nodes' data is
+ * lost only with their process, or a majority's at a time: a Red lock that has
+ * no vote to spare would not survive that one node forgets its vote and votes
+ * on. (Of a lock on fewer nodes it may still be one; the judges know:
+ * .votes_on.)
  */
 #include <errno.h>
 
@@ -26,8 +27,9 @@
 #define HARMLESS      .harmless = true
 #define LOSES_DATA    .loses_data = true
 #define OUTLIVES      .outlives_leases = true
-#define EVERY_HOME    .homes = 1U << ALONE | 1U << WATCHED
-#define WITH_REPLICAS .homes = 1U << WATCHED
+#define EVERY_HOME    .homes = 1U << ALONE | 1U << WATCHED | 1U << CLUSTERED
+#define WITH_REPLICAS .homes = 1U << WATCHED | 1U << CLUSTERED
+#define IN_A_CLUSTER  .homes = 1U << CLUSTERED
 
 const nemesis_kind nemesis_kinds[] = {
     {"server stopped shortly", 5, EVERY_HOME, .inject = server_stops_shortly},
@@ -59,7 +61,8 @@ const nemesis_kind nemesis_kinds[] = {
      COMMANDS("CLIENT KILL TYPE normal SKIPME yes", NULL)},
     {"bells killed", 71, EVERY_HOME, HARMLESS,
      COMMANDS("CLIENT KILL TYPE pubsub", NULL)},
-    {"bells forged", 75, EVERY_HOME, HARMLESS, .inject = bells_forged},
+    {"bells forged", 75, .homes = 1U << ALONE | 1U << WATCHED, HARMLESS,
+     .inject = bells_forged},
     {"all data flushed", 11, LOSES_DATA, COMMANDS("FLUSHALL", NULL)},
     {"lock deleted", 12, LOSES_DATA, OF_A_LOCK, .inject = lock_deleted},
     {"lock renamed", 13, LOSES_DATA, OF_A_LOCK, .inject = lock_renamed},
@@ -131,6 +134,8 @@ const nemesis_kind nemesis_kinds[] = {
      .inject = master_stopped},
     {"master relieved by hand", 132, WITH_REPLICAS, .inject = master_relieved},
     {"replica killed", 129, WITH_REPLICAS, .inject = replica_killed},
+    {"replica takes over", 132, IN_A_CLUSTER, .inject = replica_takes_over},
+    {"slot moved", 132, IN_A_CLUSTER, OF_A_LOCK, .inject = slot_moved},
     /* The nodes of Red locks. One is a minority: nobody may notice more of it
        than that a hold is lost which had no vote to spare. */
     {"node stopped shortly", 5, OF_A_NODE, .inject = server_stops_shortly},

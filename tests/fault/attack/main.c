@@ -1,14 +1,15 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--turn MS] [--sentinel] [--only FAULT]... [--judge] --out DIR
+ *        [--turn MS] [--sentinel | --cluster] [--only FAULT]...
+ *        [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
  * --seconds, or when a judge has found anything. With --judge it only judges
  * what an attack has left in DIR, once more. With --turn the clients have
  * turns, and the threads want few locks, so that these are passed on. With
- * --sentinel home is a master with a replica, which Sentinels watch, and the
- * faults are those that make sense there.
+ * --sentinel home is a master with a replica, which Sentinels watch, with
+ * --cluster a Redis Cluster, and the faults are those that make sense there.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -219,16 +220,15 @@ static void start_home(void)
 {
     nemesis *n = &me.nemesis;
     server *masters[MASTERS_MAX];
-    rlock_options opts = RLOCK_OPTIONS_INIT;
     n->home = home_start(me.a->home);
     home_masters(n->home, masters);
     n->sv[HOME] = masters[0];
-    opts.uri = home_uri(n->home);
-    n->cl = server_client(n->sv[HOME], &opts);
     for (int proc = 0; proc < PROCS; proc++)
         strcpy(me.a->uri[proc][HOME], home_uri(n->home));
-    if (me.a->home == ALONE)
-        start_ways(HOME);
+    if (me.a->home != ALONE)
+        return;
+    start_ways(HOME);
+    n->cl = server_client(n->sv[HOME], NULL);
 }
 
 /* Before they are older than the longest lease they have no vote. */
@@ -444,6 +444,7 @@ static void read_options(int argc, char **argv)
         {"gap", required_argument, NULL, 'p'},
         {"turn", required_argument, NULL, 'u'},
         {"sentinel", no_argument, &opt.home, WATCHED},
+        {"cluster", no_argument, &opt.home, CLUSTERED},
         {"judge", no_argument, NULL, 'j'},
         {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},

@@ -118,10 +118,10 @@ static server *some_master(nemesis *n)
  */
 static bool inject(nemesis *n, const nemesis_kind *k, fault *f)
 {
-    int64_t epoch = home_epoch(n->home);
+    int64_t term = home_term(n->home);
     bool done = k->of_a_lock ? inject_into_a_lock(n, k, f) : k->inject(n, f);
     home_await_health(n->home);
-    if (home_epoch(n->home) != epoch && n->a->min_replicas == 0)
+    if (home_term(n->home) != term && n->a->min_replicas == 0)
         f->emptied |= 1U << HOME;
     return done;
 }

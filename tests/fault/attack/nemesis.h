@@ -17,7 +17,7 @@ typedef struct nemesis {
     server *sv[SERVERS]; /* at home: the master that the next fault is about */
     proxy *px[PROCS][SERVERS]; /* a worker's ways to them; NULL: no proxy */
     uint64_t deck_rng, rng;    /* which fault, and how */
-    rlock_client *cl;          /* an administrator's */
+    rlock_client *cl;          /* an administrator's of one server */
     /* Of a worker's present process. */
     pid_t (*pid_of)(int proc);
     void (*kill_worker)(int proc); /* and start another one */

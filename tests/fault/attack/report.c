@@ -14,10 +14,11 @@ typedef unsigned long long big;
 
 static const char *const homes[HOME_KINDS] = {
     [ALONE] = "one server",
-    [WATCHED] = "a master with a replica and Sentinels"};
+    [WATCHED] = "a master with a replica and Sentinels",
+    [CLUSTERED] = "a cluster of three masters with a replica each"};
 
 static const char *const home_options[HOME_KINDS] = {
-    [ALONE] = "", [WATCHED] = "--sentinel "};
+    [ALONE] = "", [WATCHED] = "--sentinel ", [CLUSTERED] = "--cluster "};
 
 static int injected(const arena *a, int kind)
 {
