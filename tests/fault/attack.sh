@@ -1,5 +1,5 @@
 #!/bin/sh
-# attack.sh [--long] [--seed N] [OPTION...]
+# attack.sh [--long] [--sentinel | --cluster] [--seed N] [OPTION...]
 #
 # Attacks the library, in some minutes, or for about an hour with --long:
 # processes lock while servers are killed, stopped and emptied, connections cut,
@@ -8,6 +8,13 @@
 # there was to see is then in BUILD_DIR/attack/report.md and timeline.svg, and,
 # after a failure, all that the judges have read. The same --seed deals the same
 # faults again. Further options: see fault/attack/main.c.
+#
+# Most locks are at one server; with --sentinel at a master that has a replica
+# and three Sentinels, with --cluster in a Redis Cluster of six. There masters
+# are killed, stopped over their failover, and relieved, and slots move, one
+# fault at a time, and nothing is done that loses data by itself. Replication is
+# asynchronous: overlaps that a failover explains are counted, and excused
+# unless MIN_REPLICAS in fault/attack/attack.h is 1.
 #
 #   BUILD_DIR, CMAKE_ARGS, CC   as for tests/run.sh
 set -eu
