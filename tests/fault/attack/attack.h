@@ -81,7 +81,8 @@ enum {
      * master has here. With 0 a failover may lose what was granted last, as
      * replication is asynchronous; overlaps by that are excused, and counted.
      */
-    MIN_REPLICAS = 0
+    MIN_REPLICAS = 0,
+    REPLICAS_MS = 500 /* that is waited for them */
 };
 
 /* What the first judge keeps of one lock. */

@@ -84,11 +84,18 @@ static int64_t limit_ms(int lock)
                : COMMAND_MS;
 }
 
+/* What moves a deadline may wait for replicas, too. */
+static int64_t replicas_ms(void)
+{
+    return me.a->min_replicas ? REPLICAS_MS : 0;
+}
+
 static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
 {
     lock_kind kind = lock_kind_of(p->lock);
     count_by_events(kind == LOCK_MULTI);
-    timer t = timer_start(NOTE_LATE_ACQUIRE, p->lock, wait_ms + COMMAND_MS);
+    timer t = timer_start(NOTE_LATE_ACQUIRE, p->lock,
+                          wait_ms + COMMAND_MS + replicas_ms());
     rlock_status s = rlock_acquire(lk, wait_ms, p->lease_ms);
     timer_stop(&t);
     atomic_fetch_add(&me.a->acquired[kind][s], 1);
@@ -269,7 +276,8 @@ static void work(holding *all)
 static void extend(holding *all)
 {
     int lock = all->p->lock;
-    timer t = timer_start(NOTE_LATE_EXTEND, lock, limit_ms(lock));
+    timer t =
+        timer_start(NOTE_LATE_EXTEND, lock, limit_ms(lock) + replicas_ms());
     rlock_status s = rlock_extend(me.outer[lock], all->p->lease_ms);
     timer_stop(&t);
     if (s == RLOCK_OK)
