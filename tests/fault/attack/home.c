@@ -153,11 +153,13 @@ static const char *uri_cluster(const home *h)
 
 static bool is_well_cluster(home *h)
 {
-    h->n_masters = 0;
-    for (int i = 0; i < h->n && h->n_masters < MASTERS_MAX; i++)
+    int masters[CLUSTER_NODES] = {0}, n = 0;
+    for (int i = 0; i < h->n; i++)
         if (cluster_all_agree_on_master(h->c, i))
-            h->masters[h->n_masters++] = i;
-    return h->n_masters == MASTERS_MAX && cluster_is_well(h->c);
+            masters[n++] = i;
+    h->n_masters = n < MASTERS_MAX ? n : MASTERS_MAX;
+    memcpy(h->masters, masters, sizeof h->masters);
+    return n == MASTERS_MAX && cluster_is_well(h->c);
 }
 
 /* A slot that moves has an epoch, too, and loses nothing. */
