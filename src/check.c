@@ -184,11 +184,43 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     return RLOCK_OK;
 }
 
+/* Behind the probe, which has written. */
+static rlock_status check_replicas(rl_engine *e, rl_conn *c, int64_t until_us,
+                                   rl_fault *f)
+{
+    const rl_settings *set = &e->core.set;
+    int64_t ms = rl_min(set->replica_wait_ms, (until_us - rl_now_us()) / 2000);
+    char k[8], wait_ms[24], text[128];
+    rl_reply r;
+    snprintf(k, sizeof k, "%d", set->min_replicas);
+    snprintf(wait_ms, sizeof wait_ms, "%lld", (long long)rl_max(ms, 1));
+    rlock_status s = rl_conn_ask(c, until_us, &r, f, 3,
+                                 (const char *[]){"WAIT", k, wait_ms});
+    if (s != RLOCK_OK)
+        return s;
+    if (rl_reply_is(&r, REDIS_REPLY_ERROR) && strstr(r.top.str, "NOPERM"))
+        return lacks_right("WAIT, for min_replicas", f);
+    if (!rl_reply_is(&r, REDIS_REPLY_INTEGER))
+        return rl_fault_set(f, RLOCK_ENOTSUP, 0,
+                            "min_replicas needs WAIT; the server answered: %s",
+                            r.top.str ? r.top.str : "no number");
+    if (r.top.integer >= set->min_replicas)
+        return RLOCK_OK;
+    snprintf(text, sizeof text,
+             "%lld of the %d replicas of min_replicas are there, so no lock is "
+             "granted",
+             r.top.integer, set->min_replicas);
+    warn(e, text);
+    return RLOCK_OK;
+}
+
 static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, rl_fault *f)
 {
     probe p;
     name_probe(n, &p);
     rlock_status s = check_rights(n->e, c, &p, until_us, f);
+    if (s == RLOCK_OK && n->e->core.set.min_replicas)
+        s = check_replicas(n->e, c, until_us, f);
     return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, f) : s;
 }
 

@@ -12,6 +12,7 @@
 #define CONNECT_TIMEOUT_MS 1000
 #define COMMAND_TIMEOUT_MS 3000
 #define WATCHDOG_LEASE_MS  30000
+#define REPLICA_WAIT_MS    1000
 
 #define SHORTEST_WATCHDOG_LEASE_MS 100
 #define LONGEST_TURN_MS            1000
@@ -49,6 +50,10 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("watchdog_lease_ms (at least 100)");
     if (to->max_hold_ms < 0)
         return invalid("max_hold_ms");
+    if (to->min_replicas > RL_REPLICAS_MAX)
+        return invalid("min_replicas (at most 16)");
+    if (to->replica_wait_ms < 0 || to->replica_wait_ms > RLOCK_LEASE_MAX_MS)
+        return invalid("replica_wait_ms");
     if (to->turn_ms < 0 || to->turn_ms > LONGEST_TURN_MS)
         return invalid("turn_ms (at most 1000)");
     if (to->host_id && (!*to->host_id || strlen(to->host_id) > RL_HOST_MAX))
@@ -85,6 +90,8 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
     set->watchdog_lease_ms =
         or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
     set->turn_us = o->turn_ms * 1000;
+    set->min_replicas = (uint8_t)o->min_replicas;
+    set->replica_wait_ms = or_default(o->replica_wait_ms, REPLICA_WAIT_MS);
     set->redisson_channel = o->redisson_channel;
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;

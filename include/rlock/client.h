@@ -273,6 +273,8 @@ typedef struct rlock_options {
     void *credentials_arg;
     /* With what to log in at Sentinels; both NULL: they want nothing. */
     const char *sentinel_user, *sentinel_password;
+    unsigned min_replicas;
+    int64_t replica_wait_ms;
 } rlock_options;
 
 #if defined(__cplusplus)
@@ -316,6 +318,8 @@ typedef struct rlock_stats {
     uint64_t redirects;          /* answers of a cluster that a slot is, or for
                                     once is asked for, elsewhere */
     uint64_t nodes;              /* masters of the cluster, at present */
+    uint64_t replica_shortfalls; /* grants, renewals and extensions that too few
+                                    replicas had: min_replicas */
 } rlock_stats;
 
 /*

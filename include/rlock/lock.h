@@ -147,6 +147,7 @@ typedef struct rlock_lock_options {
      * rlock_multi_new() makes of such handles asks the server.
      */
     bool local_levels;
+    int min_replicas;
 } rlock_lock_options;
 
 #if defined(__cplusplus)

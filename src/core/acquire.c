@@ -303,6 +303,8 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us)
     a->phase = RL_PHASE_BEGIN;
     a->began_us = now_us;
     a->wait_until_us = rl_after_ms(now_us, a->wait_ms);
-    a->call_until_us = rl_command_end(a->home, a->wait_until_us);
+    a->call_until_us = rl_confirmed_end(
+        a->home, rl_replicas_of(a->home, a->what->min_replicas),
+        a->wait_until_us);
     a->again_us = now_us;
 }

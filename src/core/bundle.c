@@ -48,7 +48,8 @@ bool rl_bundle_join(rl_part *first, rl_part *x)
     rl_script_id script = script_of(x);
     if (script == RL_SCRIPT_COUNT || first->core != x->core ||
         rl_part_slot(first) != rl_part_slot(x) || script_of(first) != script ||
-        first->request.lease_ms != x->request.lease_ms)
+        first->request.lease_ms != x->request.lease_ms ||
+        first->ask.confirm.replicas != x->ask.confirm.replicas)
         return false;
     rl_part *last = first;
     while (last->next)
@@ -126,9 +127,11 @@ static void ask_alone(rl_part *x, const rl_part *first)
 {
     rl_op *op = first->op;
     bool unknown = x->ask.unknown;
+    rl_confirm confirm = x->ask.confirm;
     const rl_layout *l = rl_hold_layout(x->hold);
     rl_part_begin_ask(x, x->verb == RL_VERB_ACQUIRE ? l->acquire : l->release);
     x->ask.unknown = unknown;
+    x->ask.confirm = confirm;
     x->over = false;
     if (x == first)
         return;
@@ -176,7 +179,8 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us)
         rl_fault_set(&first->fault, RLOCK_EIO, 0,
                      "an answer to several locks that makes no sense");
     first->ask.unknown = a->unknown || (r && !sound);
-    if (sound)
+    /* That replicas lack it concerns what was granted only. */
+    if (sound && (rl_ask_is_durable(a) || rl_reply_is(r, REDIS_REPLY_INTEGER)))
         first->fault = (rl_fault){.status = RLOCK_OK};
     for (rl_part *x = first->next; x; x = x->next) {
         x->outcome = first->outcome;
@@ -184,6 +188,7 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us)
         x->fault = first->fault;
         x->ask.unknown = a->unknown;
         x->ask.sent_us = a->sent_us;
+        x->ask.confirm.acked = a->confirm.acked;
     }
     if (apart)
         end_apart(first);

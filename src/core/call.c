@@ -129,6 +129,12 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
     put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare);
 }
 
+void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    rl_put_call(to, RL_SCRIPT_TOUCH, whole, 1, 0);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+}
+
 static void put_names(rl_bytes *to, const rl_hold *const *h, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -52,6 +52,9 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare);
 
+/* Writes what the server has of a hold's lock once more. */
+void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h);
+
 /* Of many holds of one layout, none of which compares. */
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms);

@@ -21,7 +21,9 @@ typedef struct rl_settings {
     int64_t connect_timeout_ms;
     int64_t command_timeout_ms;
     int64_t watchdog_lease_ms;
-    int64_t turn_us; /* 0: no turns */
+    int64_t turn_us;      /* 0: no turns */
+    uint8_t min_replicas; /* what a lock gets that does not say it */
+    int64_t replica_wait_ms;
     bool redisson_channel;
     char process[RL_HOST_MAX + 24]; /* host:pid, of the holder ids */
     void (*on_event)(const rlock_event *ev, void *arg);
@@ -55,6 +57,22 @@ static inline int64_t rl_lease_of(const rl_core *c, int64_t lease_ms)
 static inline int64_t rl_command_end(const rl_core *c, int64_t now_us)
 {
     return rl_after_ms(now_us, c->set.command_timeout_ms);
+}
+
+/* How many replicas have to have what moves a deadline, if a lock says this. */
+static inline uint8_t rl_replicas_of(const rl_core *c, int min_replicas)
+{
+    return min_replicas == 0  ? c->set.min_replicas
+           : min_replicas < 0 ? 0
+                              : (uint8_t)min_replicas;
+}
+
+/* The end of a command that begins now, and that so many have to have. */
+static inline int64_t rl_confirmed_end(const rl_core *c, unsigned replicas,
+                                       int64_t now_us)
+{
+    int64_t us = rl_command_end(c, now_us);
+    return replicas ? rl_after_ms(us, c->set.replica_wait_ms) : us;
 }
 
 /*

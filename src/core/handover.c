@@ -33,6 +33,8 @@
  * B believes in its lease from before the call was sent: the clock of whoever
  * sent it is B's, too.
  *
+ * What replicas have to confirm is not handed over: the next owner asks.
+ *
  * Others must get their turn. Who stands first in the server's queue may wait
  * for PATIENCE_US, by the server's clock. Programs that stand in no queue get a
  * chance when the lock is freed after STREAK_US.
@@ -80,7 +82,7 @@ bool rl_waiter_takes_locked(rl_rooms *r, const rl_waiter *w, int64_t now_us)
 {
     (void)r;
     return w && w->rest == RL_ASLEEP && !w->ends && w->draft &&
-           !w->draft->unknown && now_us < w->until_us;
+           !w->draft->unknown && !w->draft->replicas && now_us < w->until_us;
 }
 
 void rl_note_handed(rl_part *x, const rl_waiter *w, int64_t now_us)

@@ -123,6 +123,8 @@ typedef struct rl_hold {
     uint8_t loss;        /* rl_loss */
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout;      /* fixed; rlock_layout */
+    uint8_t replicas;    /* fixed; so many have to have what moves the deadline
+                          */
     uint16_t name_len;   /* fixed */
     uint16_t slot;       /* fixed; of a cluster */
     uint16_t detour;     /* the server that is to be asked next about it, and

@@ -77,6 +77,7 @@ typedef struct rl_part {
     bool quiet;            /* of an undo: nobody is rung */
     bool drops;            /* of a release: see rl_call_drop() */
     bool compare;          /* of an extend: tokens; see core/call.h */
+    bool moves;            /* of a re-entry: the deadline, perhaps */
     int level;             /* to leave, of a release */
     rl_waiter *heir;       /* of a release: who is offered the lock; NULL: none,
                               it is freed */

@@ -121,7 +121,8 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_part *x = RL_CONTAINER(a, rl_part, ask);
     x->outcome = outcome;
     x->over = true;
-    if (outcome == RL_ANSWERED)
+    /* What replicas took says nothing of the server's pace. */
+    if (outcome == RL_ANSWERED && !a->confirm.replicas)
         rl_pace_note(&x->core->pace, now_us - a->sent_us);
     if (x->next) {
         rl_bundle_end(x, r, now_us);
@@ -161,7 +162,8 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->limit_us = RL_NEVER;
     x->patience_us = c->redirects ? SUSPICION_US : RL_NEVER;
     x->request = (rl_request){.level = 1, .bell = ""};
-    x->renewed = x->quiet = x->drops = x->compare = x->counted = false;
+    x->renewed = x->quiet = x->drops = x->compare = false;
+    x->counted = x->moves = false;
     x->level = 0;
     x->heir = NULL;
     x->hold = NULL;
@@ -184,12 +186,39 @@ static void begin_lease(rl_part *x, rl_hold *h, int64_t lease_ms)
     x->renewed = lease_ms == RLOCK_WATCHDOG;
 }
 
+/*
+ * Its answer may move a deadline: replicas have to have it, too. A lease that
+ * has run out meanwhile is worth nothing.
+ */
+static void confirm(rl_part *x)
+{
+    int64_t wait_ms = x->core->set.replica_wait_ms;
+    if (!x->hold->replicas)
+        return;
+    x->ask.confirm.replicas = x->hold->replicas;
+    x->ask.confirm.wait_ms = rl_min(wait_ms, x->request.lease_ms);
+    x->until_us = rl_after_ms(x->until_us, wait_ms);
+}
+
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                      int64_t now_us)
 {
     begin(x, c, RL_VERB_ACQUIRE, rl_hold_layout(draft)->acquire, now_us);
     begin_lease(x, draft, lease_ms);
+    confirm(x);
     rl_hold_expect(draft, now_us, x->request.lease_ms);
+}
+
+/*
+ * What waits for replicas is asked only for more than the hold has, or will get
+ * by its renewal.
+ */
+static bool moves_locked(const rl_part *x, const rl_hold *h, int64_t now_us)
+{
+    bool by_renewal = x->renewed && h->renewed;
+    return !h->replicas ||
+           (!by_renewal &&
+            rl_lease_deadline(now_us, x->request.lease_ms) > h->expiry.due_us);
 }
 
 /* No later than the hold itself could still be believed in. */
@@ -202,6 +231,9 @@ bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
     begin_lease(x, h, lease_ms);
     x->request.level = h->count + 1;
     rl_mutex_lock(&c->holds.mutex);
+    x->moves = moves_locked(x, h, now_us);
+    if (x->moves)
+        confirm(x);
     x->until_us = rl_min(h->expiry.due_us, x->until_us);
     rl_hold_expect(h, x->until_us, x->request.lease_ms);
     rl_mutex_unlock(&c->holds.mutex);
@@ -230,6 +262,7 @@ void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
 {
     begin(x, c, RL_VERB_EXTEND, rl_hold_layout(h)->extend, now_us);
     begin_lease(x, h, lease_ms);
+    confirm(x);
     rl_mutex_lock(&c->holds.mutex);
     x->until_us = rl_min(h->expiry.due_us, rl_min(until_us, x->until_us));
     if (h->renewed)
@@ -302,6 +335,30 @@ static void drop_if_late(rl_part *x, int64_t now_us)
     x->ask.whole = false;
 }
 
+static void touch(const rl_ask *a, rl_bytes *to)
+{
+    rl_call_touch(to, true, RL_CONTAINER(a, rl_part, ask)->hold);
+}
+
+/*
+ * A grant without doubt was made by its call, and the script for hashes counts
+ * in any case; the others may find all as an earlier try has left it.
+ */
+static bool surely_writes(const rl_part *x)
+{
+    return x->verb == RL_VERB_EXTEND ||
+           x->ask.script == RL_SCRIPT_HASH_ACQUIRE ||
+           (x->verb == RL_VERB_ACQUIRE && !x->ask.unknown && !x->hold->unknown);
+}
+
+static void push_ask(rl_part *x, rl_line *l, int64_t now_us)
+{
+    x->ask.until_us = x->until_us;
+    if (x->ask.confirm.replicas)
+        x->ask.confirm.touch = surely_writes(x) ? NULL : touch;
+    rl_ask_push(&x->ask, l, now_us);
+}
+
 void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 {
     drop_if_late(x, now_us);
@@ -318,7 +375,7 @@ void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
                 rl_hold_lower_locked(t, x->hold, now_us, x->request.lease_ms);
         rl_mutex_unlock(&t->mutex);
     }
-    rl_ask_push(&x->ask, l, now_us);
+    push_ask(x, l, now_us);
 }
 
 #define PATIENCE_OF_LEASE    20
@@ -331,6 +388,10 @@ void rl_part_limit(rl_part *x, int64_t lease_ms)
     x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
                             c->set.command_timeout_ms * 1000);
     x->limit_us = rl_pace_limit_us(&c->pace, x->patience_us);
+    if (x->ask.confirm.replicas) {
+        x->limit_us = rl_after_ms(x->limit_us, x->ask.confirm.wait_ms);
+        x->patience_us = rl_after_ms(x->patience_us, x->ask.confirm.wait_ms);
+    }
 }
 
 /* A release and an undo have their hold's reference to themselves. */

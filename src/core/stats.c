@@ -28,5 +28,6 @@ void rl_stats_copy(rlock_stats *to, rl_stats *from)
         .refreshes = get(&from->refreshes),
         .redirects = get(&from->redirects),
         .nodes = get(&from->nodes),
+        .replica_shortfalls = get(&from->replica_shortfalls),
     };
 }

@@ -12,7 +12,7 @@ typedef struct rl_stats {
     rl_counter acquires, acquires_contended, acquires_failed, releases;
     rl_counter renewals, renew_failures, lost;
     rl_counter wakeups, wakeups_futile, passes, reconnects, script_loads;
-    rl_counter failovers, refreshes, redirects, nodes;
+    rl_counter failovers, refreshes, redirects, nodes, replica_shortfalls;
     rl_counter held_now, waiting_now, wait_us_total, hold_us_total;
 } rl_stats;
 

@@ -13,6 +13,9 @@
 /* Scopes of single locks are their layouts; a Red lock's are above. */
 #define RL_SINGLE_SCOPES RL_LAYOUTS
 
+/* The largest min_replicas. */
+#define RL_REPLICAS_MAX 16
+
 typedef struct rl_target {
     const char *name;
     size_t len;
@@ -20,6 +23,7 @@ typedef struct rl_target {
     const rl_layout *layout;
     uint16_t slot; /* of a cluster; 0 elsewhere */
     bool sharded;  /* it is in a cluster, and so are its channels */
+    int min_replicas; /* as of rlock_lock_options */
 } rl_target;
 
 #endif

@@ -62,14 +62,25 @@ void rl_note_failure(rl_part *x, int64_t now_us)
         rl_lost(&x->fault, why);
 }
 
+/* Too few replicas have what was answered yes, as the fault says. */
+static bool is_short(rl_part *x)
+{
+    if (rl_ask_is_durable(&x->ask))
+        return false;
+    rl_add(&x->core->stats.replica_shortfalls, 1);
+    return true;
+}
+
 /* --- acquire ------------------------------------------------------------- */
 
 rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
                   const rl_uuid *id, int64_t lease_ms)
 {
     rl_hold *h = rl_hold_new(&c->holds, room, what, id);
-    if (h)
+    if (h) {
         h->lease_ms = rl_lease_of(c, lease_ms);
+        h->replicas = rl_replicas_of(c, what->min_replicas);
+    }
     return h;
 }
 
@@ -160,6 +171,11 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
         x->ask.unknown = true;
     if (x->verdict == RL_BUSY)
         rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
+    /* As if nobody had answered: it is asked for again, or undone. */
+    if (x->verdict == RL_ACQUIRED && is_short(x)) {
+        x->ask.unknown = true;
+        x->verdict = RL_FAILED;
+    }
     check_grant(x, now_us);
 }
 
@@ -268,7 +284,9 @@ static bool count_up(rl_part *x, const rl_grant *g, int64_t now_us)
         rl_hold_lose_locked(t, h, RL_LOSS_GONE, now_us);
     if (x->renewed && !h->renewed)
         rl_hold_start_renewal_locked(t, h, x->ask.sent_us, now_us);
-    rl_hold_prolong_locked(t, h, x->ask.sent_us, x->request.lease_ms, now_us);
+    if (x->moves)
+        rl_hold_prolong_locked(t, h, x->ask.sent_us, x->request.lease_ms,
+                               now_us);
     bool valid = rl_hold_is_valid_locked(t, h, now_us);
     if (valid)
         h->count = x->request.level;
@@ -287,6 +305,8 @@ static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
         rl_note_failure(x, now_us);
     } else if (v != RL_ACQUIRED) {
         rl_note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+    } else if (is_short(x)) {
+        rl_note_failure(x, now_us);
     } else if (x->op) {
         x->ok = count_up(x, &g, now_us);
         if (!x->ok)
@@ -353,9 +373,9 @@ static void check_extension(rl_part *x, int64_t now_us)
 
 static void note_extension(rl_part *x, const rl_reply *r, int64_t now_us)
 {
-    bool set = r && r->top.integer == 1;
+    bool done = r && r->top.integer == 1, set = done && !is_short(x);
     put_extension(x, r, set, now_us);
-    if (!r)
+    if (!r || (done && !set))
         rl_note_failure(x, now_us);
     else if (set)
         check_extension(x, now_us);

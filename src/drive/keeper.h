@@ -36,7 +36,9 @@ typedef struct rl_keeper {
     size_t in_flight;
     bool one_by_one; /* no batches over this connection */
     struct rl_chunk *chunks;
-    rl_fault fault; /* why the task that just ends has failed */
+    struct rl_task *unconfirmed; /* answered yes; replicas are being asked */
+    bool confirming;             /* that is under way */
+    rl_fault fault;              /* why the task that just ends has failed */
 } rl_keeper;
 
 bool rl_keeper_init(struct rl_node *node); /* false: out of memory */

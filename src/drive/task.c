@@ -32,6 +32,9 @@ static void write_call(const rl_ask *a, rl_bytes *to)
         vote.least = t->hold->group->token;
         rl_call_acquire(to, a->whole, t->hold, &vote);
         break;
+    case RL_CONFIRM:
+        rl_call_touch(to, a->whole, t->hold);
+        break;
     }
 }
 
@@ -150,18 +153,27 @@ static void voted_locked(rl_holds *table, rl_task *t, bool granted,
     }
 }
 
-static void note_vote(rl_task *t, const rl_reply *r, int64_t now_us)
+/* odd: it may be granted all the same. */
+static void note_vote(rl_task *t, bool granted, bool odd, int64_t now_us)
 {
     rl_holds *table = &t->node->e->core.holds;
-    rl_grant g;
-    rl_fault f;
-    bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
     rl_mutex_lock(&table->mutex);
-    t->hold->unknown = t->hold->unknown || t->ask.unknown || (r && g.odd);
+    t->hold->unknown = t->hold->unknown || t->ask.unknown || odd;
     rl_hold_expect(t->hold, now_us, table->renewal_ms);
     voted_locked(table, t, granted, now_us);
     rl_hold_unref_locked(table, t->hold);
     rl_mutex_unlock(&table->mutex);
+}
+
+static void end_vote(rl_task *t, const rl_reply *r, int64_t now_us)
+{
+    rl_grant g;
+    rl_fault f;
+    bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
+    if (granted && rl_task_awaits_replicas(t, now_us))
+        return;
+    note_vote(t, granted, r && g.odd, now_us);
+    rl_task_put(t);
 }
 
 static rl_renewal renewal_of(const rl_reply *r)
@@ -178,22 +190,35 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     (void)outcome;
     switch (t->what) {
     case RL_RENEW:
-        note_renewal(t, renewal_of(r), a->fault, now_us);
+        rl_task_renewed(t, renewal_of(r), a->fault, now_us);
         break;
     case RL_UNDO:
         note_undo(t, r, a->fault, now_us);
+        rl_task_put(t);
         break;
     case RL_VOTE:
-        note_vote(t, r, now_us);
+        end_vote(t, r, now_us);
+        break;
+    case RL_CONFIRM: /* has an end of its own */
         break;
     }
-    rl_task_put(t);
 }
 
 void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
                      int64_t now_us)
 {
+    if (what == RL_RENEWED && rl_task_awaits_replicas(t, now_us))
+        return;
     note_renewal(t, what, f, now_us);
+    rl_task_put(t);
+}
+
+void rl_task_confirmed(rl_task *t, const rl_fault *f, int64_t now_us)
+{
+    if (t->what == RL_VOTE)
+        note_vote(t, !f, f != NULL, now_us);
+    else
+        note_renewal(t, f ? RL_NOT_ANSWERED : RL_RENEWED, f, now_us);
     rl_task_put(t);
 }
 

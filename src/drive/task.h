@@ -1,7 +1,8 @@
 /*
  * One task of the keeper: what it asks a server about one hold, a renewal, an
- * undo, or the vote of a node that does not have the lock yet. All is the
- * keeper's thread's; the hold is looked at under its table's mutex.
+ * undo, or the vote of a node that does not have the lock yet; or whether
+ * replicas have what others have written. All is the keeper's thread's; the
+ * hold is looked at under its table's mutex.
  */
 #ifndef RL_DRIVE_TASK_H
 #define RL_DRIVE_TASK_H
@@ -9,12 +10,18 @@
 #include "core/call.h"
 #include "drive/engine.h"
 
-typedef enum rl_task_kind { RL_RENEW, RL_UNDO, RL_VOTE } rl_task_kind;
+typedef enum rl_task_kind {
+    RL_RENEW,
+    RL_UNDO,
+    RL_VOTE,
+    RL_CONFIRM
+} rl_task_kind;
 
 typedef struct rl_task {
     rl_ask ask;
     rl_link idle;
-    struct rl_task *next; /* in the batch that the first one's ask is about */
+    struct rl_task *next; /* in the batch that the first one's ask is about, or
+                              of those that wait for replicas */
     rl_node *node;        /* whose server is asked */
     rl_hold *hold;        /* with a reference */
     rl_task_kind what;
@@ -39,6 +46,17 @@ void rl_task_put_on_line(rl_task *t, int64_t now_us);
 void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
                      int64_t now_us);
 
+/* Enough replicas have what it wrote; or not, as f says. */
+void rl_task_confirmed(rl_task *t, const rl_fault *f, int64_t now_us);
+
+/* --- by replicas (confirm.c) ---------------------------------------------- */
+
+/*
+ * The server has said yes: the task ends once replicas have been asked. False:
+ * they need not be.
+ */
+bool rl_task_awaits_replicas(rl_task *t, int64_t now_us);
+
 /* --- several in one call (batch.c) ---------------------------------------- */
 
 #define RL_BATCH_MAX 50
@@ -51,6 +69,9 @@ void rl_batch_push(rl_task *first, int64_t now_us);
 int64_t rl_batch_send_by(const rl_task *first);
 
 /* --- (tasks.c) ------------------------------------------------------------ */
+
+/* NULL: out of memory, or there are too many. */
+rl_task *rl_task_take(rl_node *node);
 
 /* It has ended, and is free for another hold. */
 void rl_task_put(rl_task *t);

@@ -45,7 +45,7 @@ static bool add_chunk(rl_keeper *k)
     return true;
 }
 
-static rl_task *take_task(rl_node *node)
+rl_task *rl_task_take(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     if (rl_list_is_empty(&k->idle_tasks) &&
@@ -165,7 +165,7 @@ static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX],
     rl_task *t = NULL;
     rl_holds *table = &node->e->core.holds;
     rl_mutex_lock(&table->mutex);
-    while (n < RL_BATCH_MAX && (t || (t = take_task(node)) != NULL)) {
+    while (n < RL_BATCH_MAX && (t || (t = rl_task_take(node)) != NULL)) {
         rl_hold *h = next_due_locked(table, node->lane, now_us, soon);
         if (!h)
             break;

@@ -178,6 +178,9 @@ static rlock_status read_options(rlock_lock_options *to,
                             "bad option: size (use RLOCK_LOCK_OPTIONS_INIT)");
     if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
         return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
+    if (to->min_replicas < -1 || to->min_replicas > RL_REPLICAS_MAX)
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "bad option: min_replicas (-1 to 16)");
     return RLOCK_OK;
 }
 
@@ -201,8 +204,10 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     if (s != RLOCK_OK)
         return s;
     *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, o.layout);
-    if (*out)
+    if (*out) {
         (*out)->local_levels = o.local_levels;
+        (*out)->target.min_replicas = o.min_replicas;
+    }
     rl_client_leave(cl, cancel);
     return *out ? RLOCK_OK : RLOCK_ENOMEM;
 }

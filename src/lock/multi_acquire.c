@@ -298,8 +298,12 @@ static rlock_status unite(rl_multi_call *p)
 static int64_t longest_timeout_ms(const rl_multi *m)
 {
     int64_t ms = 0;
-    for (size_t i = 0; i < m->n; i++)
-        ms = rl_max(ms, rl_lock_core(m->member[i].lk)->set.command_timeout_ms);
+    for (size_t i = 0; i < m->n; i++) {
+        const rlock *lk = m->member[i].lk;
+        const rl_core *c = rl_lock_core(lk);
+        unsigned replicas = rl_replicas_of(c, lk->target.min_replicas);
+        ms = rl_max(ms, rl_confirmed_end(c, replicas, 0) / 1000);
+    }
     return ms;
 }
 

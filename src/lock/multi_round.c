@@ -158,7 +158,8 @@ void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
             come_in(p, x, v, now_us);
         if (x->inside)
             until_us =
-                rl_max(until_us, rl_command_end(rl_lock_core(x->lk), now_us));
+                rl_max(until_us, rl_confirmed_end(rl_lock_core(x->lk),
+                                                  x->hold->replicas, now_us));
     }
     p->op.op.several = are_several(p);
     run(p, v, until_us);

@@ -182,7 +182,9 @@ static rlock_status extend(rlock *lk, rl_nodes *ns, int64_t lease_ms)
     for (size_t i = 0; i < ns->n; i++)
         if (e.op.part[i])
             e.op.part[i]->op = &e.op;
-    rl_extend_init(&e, lease_ms, rl_command_end(ns->core[0], now_us));
+    rl_extend_init(
+        &e, lease_ms,
+        rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0), now_us));
     rl_drive(&e.op);
     ns->op = e.op;
     rlock_status s = confirmed(lk, ns);

@@ -172,7 +172,8 @@ static rlock_status extend(rlock *lk, rl_hold *h, int64_t lease_ms)
     x.heap = false;
     x.core = rl_lock_core(lk);
     x.hold = h;
-    rl_extend_init(&e, lease_ms, rl_command_end(x.core, rl_now_us()));
+    rl_extend_init(&e, lease_ms,
+                   rl_confirmed_end(x.core, h->replicas, rl_now_us()));
     rl_drive(&e.op);
     return x.ok ? RLOCK_OK : rl_lock_fail(lk, &x.fault);
 }
@@ -234,8 +235,11 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 /* For a Multi lock, whose levels are the server's, too. */
 static rlock *single_copy(const rlock *lk)
 {
-    return rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
-                       lk->target.len, (rlock_layout)lk->target.scope);
+    rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                              lk->target.len, (rlock_layout)lk->target.scope);
+    if (copy)
+        copy->target.min_replicas = lk->target.min_replicas;
+    return copy;
 }
 
 const rl_lock_kind rl_single = {

@@ -118,7 +118,7 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
      * The same attempt goes on: what the server lacks, it did not execute. The
      * script goes whole, unless another call has brought it meanwhile.
      */
-    if (rl_error_is_noscript(r) && !a->whole && !a->last) {
+    if (rl_error_is_noscript(r) && !a->whole && !a->last && !a->line->failed) {
         a->whole = a->line->brought[a->script] < a->slot.end;
         rl_ask_push(a, a->line, now_us);
         return;
@@ -127,18 +127,34 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
     attempt_failed(a, kind->definite ? RL_NOT_EXECUTED : RL_UNKNOWN, now_us);
 }
 
-static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
+static void conclude(rl_ask *a, const rl_reply *r, int64_t now_us)
 {
-    rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
     if (rl_reply_is(r, REDIS_REPLY_ERROR))
         refused(a, r, now_us);
     else
         finish(a, RL_ANSWERED, r, now_us);
 }
 
+static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
+{
+    rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
+    if (a->confirm.replicas && rl_confirm_keeps(a, r))
+        return;
+    rl_reply *kept = rl_confirm_end(a);
+    conclude(a, kept ? kept : r, now_us);
+    free(kept);
+}
+
 static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
+    rl_reply *kept = rl_confirm_end(a);
+    if (kept) {
+        rl_confirm_broke(a, why);
+        conclude(a, kept, now_us);
+        free(kept);
+        return;
+    }
     *a->fault = *why;
     a->detour = a->redirected = 0;
     a->split = false;
@@ -161,6 +177,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->detour = 0;
     a->redirects = NULL;
     a->pause_us = a->rest_until_us = 0;
+    a->confirm = (rl_confirm){.replicas = 0};
 }
 
 void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
@@ -180,6 +197,8 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
     if (rl_line_push(l, &a->slot)) {
         if (a->whole)
             l->brought[a->script] = a->slot.end;
+        if (a->confirm.replicas)
+            rl_confirm_push(a, now_us);
         return;
     }
     a->tries = 0;

@@ -20,6 +20,7 @@
 
 #include <stdatomic.h>
 
+#include "wire/confirm.h"
 #include "wire/line.h"
 #include "wire/script.h"
 
@@ -79,14 +80,25 @@ struct rl_ask {
     rl_line *line;    /* of the latest attempt */
     rl_fault *fault;  /* the latest failure is put there; the owner's */
     atomic_uint_fast64_t *loads; /* counts scripts sent whole; or NULL */
+    rl_confirm confirm;          /* by replicas; mostly by none */
     /* Writes the call. */
     void (*write)(const rl_ask *a, rl_bytes *to);
-    /* The end; r is the reply if RL_ANSWERED. May free the ask. */
+    /*
+     * The end; r is the reply if RL_ANSWERED. May free the ask. A reply that is
+     * short is one all the same: *fault says what replicas have answered.
+     */
     void (*done)(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                  int64_t now_us);
 };
 
 #define RL_ASK_TRIES 3
+
+/* Have as many replicas as were asked for what the answered call has written?
+ */
+static inline bool rl_ask_is_durable(const rl_ask *a)
+{
+    return a->confirm.acked >= a->confirm.replicas;
+}
 
 /* Of a new ask, what its owner has not set is zero. */
 void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault);

@@ -51,6 +51,7 @@ bool rl_line_push(rl_line *l, rl_slot *s)
         return true;
     s->end = l->written;
     s->line = l;
+    s->more = 0;
     rl_list_add_last(&l->slots, &s->link);
     l->pending++;
     return true;
@@ -169,6 +170,16 @@ static bool may_answer(const rl_slot *s, const rl_reply *r)
            rl_reply_is(r, REDIS_REPLY_ERROR);
 }
 
+/* Whose reply is next; with its last one it leaves the queue. */
+static rl_slot *take_answered(rl_line *l)
+{
+    rl_slot *first = rl_line_first(l);
+    if (first->more == 0)
+        return take_first(l);
+    first->more--;
+    return first;
+}
+
 /* A reply is whole: to the one that asked first. */
 bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
 {
@@ -184,7 +195,7 @@ bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
     if (asked && !may_answer(first, r))
         return unexpected(l, now_us);
     if (asked) {
-        rl_slot *s = take_first(l);
+        rl_slot *s = take_answered(l);
         s->answered(s, r, now_us);
     } else {
         l->pushed(l->arg, r);

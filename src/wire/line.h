@@ -34,6 +34,8 @@ struct rl_slot {
     rl_line *line;    /* NULL: it is in none */
     uint64_t end;     /* its last byte, counted since the line began */
     unsigned preface; /* replies that come before its own, and say nothing */
+    uint8_t more;     /* replies that are to come behind the first, to commands
+                         that went behind it; push sets it to 0 */
     unsigned replies; /* RL_REPLY_BITs of what may answer it, beside an error;
                          0: anything. Something else fails the line. */
     /*
