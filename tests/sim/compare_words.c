@@ -246,6 +246,9 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_bell(c, to);
+    } else if (id == RL_SCRIPT_TOUCH) {
+        say_word(to, "1");
+        say_key(to, name, 0, 0);
     } else if (id == RL_SCRIPT_PROBE) {
         say_word(to, "3");
         for (int which = 1; which < 4; which++)
@@ -296,7 +299,8 @@ static void call_layout(chance *c, command_line *to, const char *name,
 static void random_call(chance *c, command_line *to)
 {
     static const rl_script_id others[] = {RL_SCRIPT_LEAVE, RL_SCRIPT_RAISE,
-                                          RL_SCRIPT_IDENTIFY, RL_SCRIPT_PROBE};
+                                          RL_SCRIPT_TOUCH, RL_SCRIPT_IDENTIFY,
+                                          RL_SCRIPT_PROBE};
     /* A name stays with its layout, mostly. */
     int which = (int)chance_below(c, NAMES);
     int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
@@ -306,7 +310,7 @@ static void random_call(chance *c, command_line *to)
         call_layout(c, to, names[which], &rl_layouts[layout]);
         return;
     }
-    rl_script_id id = others[chance_below(c, 4)];
+    rl_script_id id = others[chance_below(c, 5)];
     to->argv[1] = (word){rl_scripts[id].sha1, 40};
     call_short(c, to, names[which], id);
 }
