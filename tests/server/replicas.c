@@ -1,0 +1,361 @@
+/* min_replicas: what the master grants counts once replicas have it. */
+#include "layouts.h"
+#include "sentinels.h"
+
+#define WAIT_MS 200
+
+/* A master with n replicas, and a client of it. */
+typedef struct flock {
+    scene s;
+    server *replica[2];
+    int n;
+} flock;
+
+/*
+ * A replica that has got all at once confirms that, and gets what is written
+ * next only when it has told so once more, a second later.
+ */
+static bool all_follow(server *master, int n)
+{
+    for (int i = 0; i < 2; i++) {
+        server_cmd(master, "SET rlock:test:replicates 1 PX 1000");
+        if (server_int(master, "WAIT %d 100", n) < n)
+            return false;
+    }
+    return true;
+}
+
+static flock flock_start(int n, unsigned min_replicas, int64_t lease_ms)
+{
+    flock f = {.s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT},
+               .n = n};
+    server_load_scripts(f.s.sv);
+    for (int i = 0; i < n; i++)
+        f.replica[i] = replica_start(f.s.sv);
+    EVENTUALLY(SOON, all_follow(f.s.sv, n));
+    f.s.opts.min_replicas = min_replicas;
+    f.s.opts.replica_wait_ms = WAIT_MS;
+    scene_client(&f.s, lease_ms, 0);
+    return f;
+}
+
+static void flock_stop(flock *f)
+{
+    scene_stop(&f->s);
+    for (int i = 0; i < f->n; i++)
+        server_stop(f->replica[i]);
+}
+
+static void use_options(flock *f, const rlock_lock_options *o)
+{
+    rlock_free(f->s.lk);
+    EXPECT_STATUS(
+        rlock_new_ex(f->s.cl, SCENE_LOCK, strlen(SCENE_LOCK), o, &f->s.lk),
+        RLOCK_OK);
+}
+
+static void expect_short(const char *why)
+{
+    EXPECT_CONTAINS(rlock_last_error()->message, why);
+    EXPECT_CONTAINS(rlock_last_error()->message, SCENE_LOCK);
+    EXPECT_CONTAINS(rlock_last_error()->message, "unix:");
+}
+
+/* --- acquire -------------------------------------------------------------- */
+
+TEST(replicas, a_grant_is_on_the_replica_when_it_is_told)
+{
+    flock f = flock_start(1, 1, 0);
+    for (int i = 0; i < 50; i++) {
+        EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_OK);
+        EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
+        EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    }
+    EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 0);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_grant_that_no_replica_has_is_undone)
+{
+    flock f = flock_start(1, 1, 0);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
+    expect_short("0 of 1 replicas within 200 ms");
+    EXPECT(!rlock_is_held(f.s.lk));
+    EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
+    EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 1);
+    EXPECT_INT(stats_of(f.s.cl).acquires_failed, 1);
+    server_resume(f.replica[0]);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+TEST(replicas, an_acquire_waits_until_the_replica_is_back)
+{
+    flock f = flock_start(1, 1, 0);
+    server_pause(f.replica[0]);
+    waiter *w = waiter_start(f.s.lk, SOON, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(f.s.cl).replica_shortfalls >= 2);
+    EXPECT(!waiter_returned(w));
+    int64_t back_ms = test_now_ms(), at_ms;
+    server_resume(f.replica[0]);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - back_ms, 0, 2 * WAIT_MS + SLACK_MS);
+    EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EVENTUALLY(SOON, levels(f.replica[0], SCENE_LOCK) == 0);
+    flock_stop(&f);
+}
+
+TEST(replicas, an_acquire_whose_wait_is_over_tells_of_the_replicas)
+{
+    flock f = flock_start(1, 1, 0);
+    server_pause(f.replica[0]);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 1000, RLOCK_WATCHDOG), RLOCK_EQUORUM);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 700, 1000 + WAIT_MS + SLACK_MS);
+    expect_short("0 of 1 replicas");
+    EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
+    flock_stop(&f);
+}
+
+/* Behind a try that was short the script may find all as it should be. */
+BOTH(replicas, an_acquire_that_was_short_is_asked_again)
+{
+    flock f = flock_start(1, 1, 0);
+    use_layout(&f.s, layout);
+    server_pause(f.replica[0]);
+    waiter *w = waiter_start(f.s.lk, SOON, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(f.s.cl).replica_shortfalls >= 2);
+    EXPECT(!waiter_returned(w));
+    server_resume(f.replica[0]);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EXPECT(held_on_server(f.replica[0]));
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    flock_stop(&f);
+}
+
+TEST(replicas, as_many_as_were_asked_for_are_enough)
+{
+    flock f = flock_start(2, 2, 0);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    server_pause(f.replica[1]);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
+    expect_short("1 of 2 replicas within 200 ms");
+    o.min_replicas = 1;
+    use_options(&f, &o);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_lock_that_wants_none_is_granted_without)
+{
+    flock f = flock_start(1, 1, 0);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    server_pause(f.replica[0]);
+    o.min_replicas = -1;
+    use_options(&f, &o);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_lock_may_want_them_where_its_client_does_not)
+{
+    flock f = flock_start(1, 0, 0);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    o.min_replicas = 1;
+    use_options(&f, &o);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
+    flock_stop(&f);
+}
+
+/* --- what waits, and what does not ---------------------------------------- */
+
+/* How often the server was asked for replicas, by one that has none. */
+static long long waits(scene *s)
+{
+    return server_calls(s->sv, "wait");
+}
+
+TEST(replicas, without_the_option_the_server_hears_nothing_of_it)
+{
+    scene s = scene_proxied(BRISK_MS, 0);
+    expect_undisturbed(&s);
+    rlock *also = test_lock(s.cl, "also");
+    EXPECT_STATUS(rlock_lock(also), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 1000, 5000), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(s.lk, 8000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(also), RLOCK_OK);
+    rlock_free(also);
+    EXPECT_INT(waits(&s), 0);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("touch")), 0);
+    scene_stop(&s);
+}
+
+TEST(replicas, a_release_and_a_level_more_wait_for_none)
+{
+    flock f = flock_start(1, 1, 0);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    server_pause(f.replica[0]);
+    long long before = waits(&f.s);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 100), RLOCK_OK);
+    EXPECT_INT(rlock_hold_count(f.s.lk), 3);
+    unlock_times(f.s.lk, 3, RLOCK_OK);
+    EXPECT_INT(waits(&f.s), before);
+    EXPECT_INT(levels(f.s.sv, SCENE_LOCK), 0);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_level_that_wants_a_longer_lease_waits_for_them)
+{
+    flock f = flock_start(1, 1, 0);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 10000), RLOCK_OK);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 50000), RLOCK_EQUORUM);
+    expect_short("0 of 1 replicas");
+    EXPECT_INT(rlock_hold_count(f.s.lk), 1);
+    EXPECT(rlock_valid_ms(f.s.lk) < 10000);
+    server_resume(f.replica[0]);
+    EVENTUALLY(SOON, rlock_acquire(f.s.lk, 0, 50000) == RLOCK_OK);
+    EXPECT_INT(rlock_hold_count(f.s.lk), 2);
+    EXPECT(rlock_valid_ms(f.s.lk) > 20000);
+    unlock_times(f.s.lk, 2, RLOCK_OK);
+    EXPECT_INT(levels(f.s.sv, SCENE_LOCK), 0);
+    flock_stop(&f);
+}
+
+static intptr_t lock_and_unlock(void *lk)
+{
+    for (int i = 0; i < 20; i++) {
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    }
+    return 0;
+}
+
+/* The next owner asks by itself, and waits for the replicas. */
+TEST(replicas, nothing_is_handed_over)
+{
+    flock f = flock_start(1, 1, 0);
+    test_thread *t[3];
+    long long before = waits(&f.s);
+    for (int i = 0; i < 3; i++)
+        t[i] = test_spawn(lock_and_unlock, f.s.lk);
+    for (int i = 0; i < 3; i++)
+        test_join(t[i]);
+    EXPECT(waits(&f.s) - before >= 60);
+    EXPECT_INT(stats_of(f.s.cl).passes, 0);
+    flock_stop(&f);
+}
+
+/* --- extend --------------------------------------------------------------- */
+
+TEST(replicas, an_extend_that_is_short_moves_no_deadline)
+{
+    flock f = flock_start(1, 1, 0);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 10000), RLOCK_OK);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_extend(f.s.lk, 50000), RLOCK_EQUORUM);
+    expect_short("0 of 1 replicas within 200 ms");
+    EXPECT_BETWEEN(rlock_valid_ms(f.s.lk), 1, 10000);
+    server_resume(f.replica[0]);
+    EVENTUALLY(SOON, rlock_extend(f.s.lk, 50000) == RLOCK_OK);
+    EXPECT(rlock_valid_ms(f.s.lk) > 20000);
+    EXPECT(key_ttl(f.replica[0], SCENE_LOCK) > 20000);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+/* The server has shortened it. */
+TEST(replicas, an_extend_that_is_short_and_shortens_is_believed)
+{
+    flock f = flock_start(1, 1, 0);
+    EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 50000), RLOCK_OK);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_extend(f.s.lk, 10000), RLOCK_EQUORUM);
+    EXPECT_BETWEEN(rlock_valid_ms(f.s.lk), 1, 10000);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+/* --- renewals ------------------------------------------------------------- */
+
+BOTH(replicas, renewals_go_on)
+{
+    flock f = flock_start(1, 1, 3000);
+    use_layout(&f.s, layout);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    expect_renewals(&f.s, 3);
+    EXPECT_STR(events_message(f.s.ev, RLOCK_EVENT_RENEW_FAILED), "");
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 0);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_renewal_that_no_replica_has_moves_no_deadline)
+{
+    flock f = flock_start(1, 1, 3000);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    expect_renewals(&f.s, 1);
+    server_pause(f.replica[0]);
+    int64_t end_ms = test_now_ms() + rlock_valid_ms(f.s.lk);
+    events_wait(f.s.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
+    EXPECT_CONTAINS(events_message(f.s.ev, RLOCK_EVENT_RENEW_FAILED),
+                    "0 of 1 replicas within");
+    EXPECT(rlock_is_held(f.s.lk));
+    events_wait(f.s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_BETWEEN(events_time(f.s.ev, RLOCK_EVENT_LOST), end_ms - SLACK_MS,
+                   end_ms + SLACK_MS);
+    EXPECT(stats_of(f.s.cl).renew_failures >= 2);
+    EXPECT(stats_of(f.s.cl).replica_shortfalls >= 2);
+    expect_hold_lost(&f.s);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_renewal_is_tried_again_until_the_replica_is_back)
+{
+    flock f = flock_start(1, 1, 6000);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    server_pause(f.replica[0]);
+    events_wait(f.s.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
+    server_resume(f.replica[0]);
+    expect_renewals(&f.s, 2);
+    EXPECT_INT(events_count(f.s.ev, RLOCK_EVENT_LOST), 0);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    flock_stop(&f);
+}
+
+/* Those that are answered together are confirmed together. */
+TEST(replicas, many_renewals_need_few_waits)
+{
+    enum { LOCKS = 300 };
+    flock f = flock_start(1, 1, 6000);
+    rlock *lk[LOCKS];
+    char name[16];
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "lock%d", i);
+        lk[i] = test_lock(f.s.cl, name);
+        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+    }
+    long long before = waits(&f.s);
+    uint64_t renewed = stats_of(f.s.cl).renewals;
+    EVENTUALLY(SOON, stats_of(f.s.cl).renewals >= renewed + 2 * LOCKS);
+    EXPECT_BETWEEN(waits(&f.s) - before, 2, LOCKS / 2);
+    for (int i = 0; i < LOCKS; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    EXPECT_INT(stats_of(f.s.cl).lost, 0);
+    flock_stop(&f);
+}
