@@ -62,7 +62,8 @@ typedef enum rlock_status {
     RLOCK_EIO = 8,         /* server unreachable, connection broken, timeout */
     RLOCK_ESERVER = 9,     /* the server answered with an error */
     RLOCK_EWRONGTYPE = 10, /* the key exists and is no lock of this kind */
-    RLOCK_EQUORUM = 11,    /* too few nodes granted it, because nodes failed */
+    RLOCK_EQUORUM = 11,    /* too few nodes granted it, because nodes failed, or
+                              too few replicas have it */
     RLOCK_ECLOSED = 12,    /* the client is being closed */
     RLOCK_EFORKED = 13,    /* the handle was made before fork() */
     RLOCK_ENOTSUP = 14     /* not possible with this build, server or kind */

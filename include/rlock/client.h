@@ -60,7 +60,8 @@ typedef enum rlock_event_type {
                                      the first acquire on, several that come
                                      together as one */
     /* On the thread that calls rlock_client_new(): */
-    RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish */
+    RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish,
+                               or cannot be had */
 } rlock_event_type;
 
 /* Valid during the callback only; copy what is to be kept. */
@@ -273,6 +274,54 @@ typedef struct rlock_options {
     void *credentials_arg;
     /* With what to log in at Sentinels; both NULL: they want nothing. */
     const char *sentinel_user, *sentinel_password;
+    /*
+     * How many replicas of the server have to have what moves a deadline; 0:
+     * none, 16 the most. A grant, a renewal or an extension then counts only
+     * when so many have acknowledged it within replica_wait_ms (0: 1000; for a
+     * renewal within a twelfth of the lease, if that is less): WAIT goes right
+     * behind the call, in the same write. The library believes in nothing that
+     * is short of it:
+     *
+     *   - A grant is not told. rlock_acquire() asks again until its wait is
+     *     over, then undoes it and answers RLOCK_EQUORUM ("1 of 2 replicas
+     *     within 1000 ms"). It may take replica_wait_ms longer than it says.
+     *     While it asks, others find the lock busy.
+     *   - A renewal is RLOCK_EVENT_RENEW_FAILED, and is tried again until the
+     *     deadline, at which the hold is LOST.
+     *   - rlock_extend(), and a nested call that wants a longer lease, answer
+     *     RLOCK_EQUORUM, and the hold keeps its deadline; a lease that was to be
+     *     shorter is short.
+     *
+     * Releases, and nested calls that want no more than the hold has, do not
+     * wait. Nor does a nested RLOCK_WATCHDOG then prolong what the watchdog
+     * renews anyway. Such locks are not handed over from thread to thread, so
+     * turn_ms has no effect on them, and calls about them take connections of
+     * their own. Members of a Multi lock that are on one server wait once, for
+     * all. A node of a Red lock goes by its own client's options; a vote that is
+     * short is none. rlock_lock_options (lock.h) can say another number.
+     *
+     * What is kept, and what is not:
+     *
+     *   one server      what it loses, it loses
+     *   min_replicas 0  after a failover: what had been replicated. Grants and
+     *                   renewals of the last moments may not be, and a master
+     *                   that does not know that it was replaced grants on
+     *   min_replicas k  after a failover also all that was told, if one of the
+     *                   k that have it becomes the master. A master that was
+     *                   replaced grants no more when fewer than k replicas are
+     *                   left to it
+     *   k = all         after every single failover of a master that is dead;
+     *                   while one replica is away nothing is granted
+     *
+     * It is replication and no consensus: a replica that lacks the lock may
+     * become the master although others have it, a master that is cut off with
+     * k of its replicas grants on, and who has acknowledged has it in memory
+     * only. Tokens tell, as ever; or a Red lock.
+     *
+     * rlock_client_new() tries WAIT once: without it the answer is
+     * RLOCK_ENOTSUP, and with too few replicas there is an
+     * RLOCK_EVENT_WARNING. May be given with `connect`, too.
+     */
     unsigned min_replicas;
     int64_t replica_wait_ms;
 } rlock_options;
@@ -337,7 +386,8 @@ typedef struct rlock_stats {
  *                 callback's context cannot be used (inside MULTI, with unread
  *                 replies, subscribed, non-blocking)
  * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; the
- *                 server is older than Redis 6.2; or the program brings a
+ *                 server is older than Redis 6.2, or lacks WAIT, which
+ *                 min_replicas needs; or the program brings a
  *                 hiredis whose structs are not those that this library was
  *                 compiled for
  * RLOCK_EIO       unknown host, connection refused, no answer in time, what
@@ -350,7 +400,8 @@ typedef struct rlock_stats {
  * RLOCK_ENOMEM    out of memory
  *
  * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
- * a policy other than noeviction), on_event gets RLOCK_EVENT_WARNING.
+ * a policy other than noeviction), or has fewer replicas than min_replicas,
+ * on_event gets RLOCK_EVENT_WARNING.
  */
 RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
                                         rlock_client **out);

@@ -147,6 +147,11 @@ typedef struct rlock_lock_options {
      * rlock_multi_new() makes of such handles asks the server.
      */
     bool local_levels;
+    /*
+     * How many replicas have to have what moves the hold's deadline; see
+     * rlock_options (client.h). 0: as many as the client says; -1: none; 16 the
+     * most. The outermost acquire's handle decides for its hold.
+     */
     int min_replicas;
 } rlock_lock_options;
 
@@ -168,7 +173,8 @@ static inline rlock_lock_options rlock_lock_options_init_()
 /*
  * The same with options; opts may be NULL: all defaults.
  *
- * RLOCK_EINVAL   also: opts->size or opts->layout is out of range
+ * RLOCK_EINVAL   also: opts->size, opts->layout or opts->min_replicas is out of
+ *                range
  */
 RLOCK_API rlock_status rlock_new_ex(rlock_client *cl, const void *name,
                                     size_t len, const rlock_lock_options *opts,
@@ -220,6 +226,9 @@ RLOCK_API void rlock_free(rlock *lk);
  * RLOCK_EIO       as above. The server may have granted it: the library undoes
  *                 that in the background, until the lease has run out. Also
  *                 when the grant came too late to leave anything of the lease
+ * RLOCK_EQUORUM   min_replicas: too few replicas have it, until the wait was
+ *                 over, or for a watchdog lease in a row. It is undone as above;
+ *                 of a nested call no level was taken
  * RLOCK_ENOMEM    also: the watchdog thread could not be started
  * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
@@ -269,6 +278,9 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  *                 the library relies on no lease of this hold that is longer
  *                 than this one; an extend to more that succeeds answers
  *                 RLOCK_EIO as well, unless it turns renewal on
+ * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas have
+ *                 it. The deadline is no later than it was, nor than this lease
+ *                 says
  * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
