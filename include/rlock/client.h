@@ -289,16 +289,16 @@ typedef struct rlock_options {
      *   - A renewal is RLOCK_EVENT_RENEW_FAILED, and is tried again until the
      *     deadline, at which the hold is LOST.
      *   - rlock_extend(), and a nested call that wants a longer lease, answer
-     *     RLOCK_EQUORUM, and the hold keeps its deadline; a lease that was to be
-     *     shorter is short.
+     *     RLOCK_EQUORUM, and the deadline does not become later. (If it was to
+     *     become earlier, it has.)
      *
      * Releases, and nested calls that want no more than the hold has, do not
      * wait. Nor does a nested RLOCK_WATCHDOG then prolong what the watchdog
      * renews anyway. Such locks are not handed over from thread to thread, so
      * turn_ms has no effect on them, and calls about them take connections of
      * their own. Members of a Multi lock that are on one server wait once, for
-     * all. A node of a Red lock goes by its own client's options; a vote that is
-     * short is none. rlock_lock_options (lock.h) can say another number.
+     * all. A node of a Red lock goes by its own client's options; a vote that
+     * is short is none. rlock_lock_options (lock.h) can say another number.
      *
      * What is kept, and what is not:
      *

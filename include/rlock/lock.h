@@ -227,10 +227,10 @@ RLOCK_API void rlock_free(rlock *lk);
  *                 that in the background, until the lease has run out. Also
  *                 when the grant came too late to leave anything of the lease
  * RLOCK_EQUORUM   min_replicas: too few replicas have it, until the wait was
- *                 over, or for a watchdog lease in a row. It is undone as above;
- *                 of a nested call no level was taken
- * RLOCK_ENOMEM    also: the watchdog thread could not be started
- * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ *                 over, or for a watchdog lease in a row. It is undone as
+ * above; of a nested call no level was taken RLOCK_ENOMEM    also: the watchdog
+ * thread could not be started RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED,
+ * RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_acquire(rlock *lk, int64_t wait_ms,
                                      int64_t lease_ms);
@@ -278,9 +278,8 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  *                 the library relies on no lease of this hold that is longer
  *                 than this one; an extend to more that succeeds answers
  *                 RLOCK_EIO as well, unless it turns renewal on
- * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas have
- *                 it. The deadline is no later than it was, nor than this lease
- *                 says
+ * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas
+ * have it. The deadline is no later than it was, nor than this lease says
  * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);

@@ -148,6 +148,13 @@ static bool are_several(const rl_multi_call *p)
     return false;
 }
 
+static int64_t call_end(const rlock *lk, int64_t now_us)
+{
+    const rl_core *c = rl_lock_core(lk);
+    return rl_confirmed_end(c, rl_replicas_of(c, lk->target.min_replicas),
+                            now_us);
+}
+
 void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
 {
     int64_t now_us = rl_now_us(), until_us = 0;
@@ -157,9 +164,7 @@ void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
         if (x->wanted)
             come_in(p, x, v, now_us);
         if (x->inside)
-            until_us =
-                rl_max(until_us, rl_confirmed_end(rl_lock_core(x->lk),
-                                                  x->hold->replicas, now_us));
+            until_us = rl_max(until_us, call_end(x->lk, now_us));
     }
     p->op.op.several = are_several(p);
     run(p, v, until_us);

@@ -1,65 +1,6 @@
 /* min_replicas: what the master grants counts once replicas have it. */
+#include "flock.h"
 #include "layouts.h"
-#include "sentinels.h"
-
-#define WAIT_MS 200
-
-/* A master with n replicas, and a client of it. */
-typedef struct flock {
-    scene s;
-    server *replica[2];
-    int n;
-} flock;
-
-/*
- * A replica that has got all at once confirms that, and gets what is written
- * next only when it has told so once more, a second later.
- */
-static bool all_follow(server *master, int n)
-{
-    for (int i = 0; i < 2; i++) {
-        server_cmd(master, "SET rlock:test:replicates 1 PX 1000");
-        if (server_int(master, "WAIT %d 100", n) < n)
-            return false;
-    }
-    return true;
-}
-
-static flock flock_start(int n, unsigned min_replicas, int64_t lease_ms)
-{
-    flock f = {.s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT},
-               .n = n};
-    server_load_scripts(f.s.sv);
-    for (int i = 0; i < n; i++)
-        f.replica[i] = replica_start(f.s.sv);
-    EVENTUALLY(SOON, all_follow(f.s.sv, n));
-    f.s.opts.min_replicas = min_replicas;
-    f.s.opts.replica_wait_ms = WAIT_MS;
-    scene_client(&f.s, lease_ms, 0);
-    return f;
-}
-
-static void flock_stop(flock *f)
-{
-    scene_stop(&f->s);
-    for (int i = 0; i < f->n; i++)
-        server_stop(f->replica[i]);
-}
-
-static void use_options(flock *f, const rlock_lock_options *o)
-{
-    rlock_free(f->s.lk);
-    EXPECT_STATUS(
-        rlock_new_ex(f->s.cl, SCENE_LOCK, strlen(SCENE_LOCK), o, &f->s.lk),
-        RLOCK_OK);
-}
-
-static void expect_short(const char *why)
-{
-    EXPECT_CONTAINS(rlock_last_error()->message, why);
-    EXPECT_CONTAINS(rlock_last_error()->message, SCENE_LOCK);
-    EXPECT_CONTAINS(rlock_last_error()->message, "unix:");
-}
 
 /* --- acquire -------------------------------------------------------------- */
 
@@ -80,7 +21,7 @@ TEST(replicas, a_grant_that_no_replica_has_is_undone)
     flock f = flock_start(1, 1, 0);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
-    expect_short("0 of 1 replicas within 200 ms");
+    flock_expect_short("0 of 1 replicas within 200 ms");
     EXPECT(!rlock_is_held(f.s.lk));
     EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
     EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 1);
@@ -101,7 +42,7 @@ TEST(replicas, an_acquire_waits_until_the_replica_is_back)
     int64_t back_ms = test_now_ms(), at_ms;
     server_resume(f.replica[0]);
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
-    EXPECT_BETWEEN(at_ms - back_ms, 0, 2 * WAIT_MS + SLACK_MS);
+    EXPECT_BETWEEN(at_ms - back_ms, 0, 2 * FLOCK_WAIT_MS + SLACK_MS);
     EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EVENTUALLY(SOON, levels(f.replica[0], SCENE_LOCK) == 0);
@@ -114,8 +55,9 @@ TEST(replicas, an_acquire_whose_wait_is_over_tells_of_the_replicas)
     server_pause(f.replica[0]);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(f.s.lk, 1000, RLOCK_WATCHDOG), RLOCK_EQUORUM);
-    EXPECT_BETWEEN(test_since_ms(began_ms), 700, 1000 + WAIT_MS + SLACK_MS);
-    expect_short("0 of 1 replicas");
+    EXPECT_BETWEEN(test_since_ms(began_ms), 700,
+                   1000 + FLOCK_WAIT_MS + SLACK_MS);
+    flock_expect_short("0 of 1 replicas");
     EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
     flock_stop(&f);
 }
@@ -144,9 +86,9 @@ TEST(replicas, as_many_as_were_asked_for_are_enough)
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
     server_pause(f.replica[1]);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
-    expect_short("1 of 2 replicas within 200 ms");
+    flock_expect_short("1 of 2 replicas within 200 ms");
     o.min_replicas = 1;
-    use_options(&f, &o);
+    flock_use(&f, &o);
     EXPECT_STATUS(rlock_acquire(f.s.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
@@ -159,7 +101,7 @@ TEST(replicas, a_lock_that_wants_none_is_granted_without)
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     server_pause(f.replica[0]);
     o.min_replicas = -1;
-    use_options(&f, &o);
+    flock_use(&f, &o);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
     flock_stop(&f);
@@ -173,7 +115,7 @@ TEST(replicas, a_lock_may_want_them_where_its_client_does_not)
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
     o.min_replicas = 1;
-    use_options(&f, &o);
+    flock_use(&f, &o);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
     flock_stop(&f);
 }
@@ -223,7 +165,7 @@ TEST(replicas, a_level_that_wants_a_longer_lease_waits_for_them)
     EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 10000), RLOCK_OK);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 50000), RLOCK_EQUORUM);
-    expect_short("0 of 1 replicas");
+    flock_expect_short("0 of 1 replicas");
     EXPECT_INT(rlock_hold_count(f.s.lk), 1);
     EXPECT(rlock_valid_ms(f.s.lk) < 10000);
     server_resume(f.replica[0]);
@@ -267,7 +209,7 @@ TEST(replicas, an_extend_that_is_short_moves_no_deadline)
     EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 10000), RLOCK_OK);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_extend(f.s.lk, 50000), RLOCK_EQUORUM);
-    expect_short("0 of 1 replicas within 200 ms");
+    flock_expect_short("0 of 1 replicas within 200 ms");
     EXPECT_BETWEEN(rlock_valid_ms(f.s.lk), 1, 10000);
     server_resume(f.replica[0]);
     EVENTUALLY(SOON, rlock_extend(f.s.lk, 50000) == RLOCK_OK);

@@ -1,0 +1,163 @@
+/*
+ * min_replicas: what a client finds when it is made, and locks that are made of
+ * several.
+ */
+#include "client.h"
+#include "flock.h"
+#include "nodes.h"
+#include "set.h"
+
+/* --- options, and the check ----------------------------------------------- */
+
+static void expect_bad(const char *what, unsigned min_replicas, int64_t wait_ms)
+{
+    rlock_client *cl;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.min_replicas = min_replicas;
+    o.replica_wait_ms = wait_ms;
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, what);
+}
+
+TEST_CASE(replicas, more_than_sixteen_are_refused,
+          expect_bad("min_replicas (at most 16)", 17, 0))
+TEST_CASE(replicas, a_wait_below_zero_is_refused,
+          expect_bad("replica_wait_ms", 1, -1))
+TEST_CASE(replicas, a_wait_without_bounds_is_refused,
+          expect_bad("replica_wait_ms", 1, RLOCK_LEASE_MAX_MS + 1))
+
+TEST(replicas, a_lock_s_number_is_checked)
+{
+    rlock *lk;
+    scene s = scene_start(0, 0);
+    for (int n = -2; n <= 17; n += 19) {
+        rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+        o.min_replicas = n;
+        EXPECT_STATUS(rlock_new_ex(s.cl, "x", 1, &o, &lk), RLOCK_EINVAL);
+        EXPECT_CONTAINS(rlock_last_error()->message, "min_replicas");
+    }
+    scene_stop(&s);
+}
+
+TEST(replicas, a_client_warns_of_too_few)
+{
+    flock f = flock_start(1, 2, 0);
+    EXPECT_INT(events_count(f.s.ev, RLOCK_EVENT_WARNING), 1);
+    EXPECT_CONTAINS(events_message(f.s.ev, RLOCK_EVENT_WARNING),
+                    "1 of the 2 replicas of min_replicas");
+    flock_stop(&f);
+}
+
+TEST(replicas, a_client_that_finds_enough_warns_of_nothing)
+{
+    flock f = flock_start(1, 1, 0);
+    EXPECT_INT(events_count(f.s.ev, RLOCK_EVENT_WARNING), 0);
+    flock_stop(&f);
+}
+
+/* --- Multi ---------------------------------------------------------------- */
+
+TEST(replicas, members_on_one_server_wait_once)
+{
+    flock f = flock_start(1, 1, 0);
+    set m = set_of(&f.s, "abcde");
+    EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
+    long long before = server_calls(f.s.sv, "wait");
+    EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
+    EXPECT_INT(server_calls(f.s.sv, "wait"), before + 1);
+    for (size_t i = 0; i < m.n; i++)
+        EXPECT_INT(levels(f.replica[0], m.name[i]), 1);
+    EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
+    EXPECT_INT(server_calls(f.s.sv, "wait"), before + 1);
+    set_free(&m);
+    flock_stop(&f);
+}
+
+TEST(replicas, members_that_no_replica_has_are_undone)
+{
+    flock f = flock_start(1, 1, 0);
+    set m = set_of(&f.s, "abc");
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(m.all), RLOCK_EQUORUM);
+    EXPECT_CONTAINS(rlock_last_error()->message, "0 of 1 replicas");
+    for (size_t i = 0; i < m.n; i++)
+        EVENTUALLY(SOON, levels(f.s.sv, m.name[i]) == 0);
+    expect_unheld(m.all);
+    server_resume(f.replica[0]);
+    EVENTUALLY(SOON, rlock_trylock(m.all) == RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
+    set_free(&m);
+    flock_stop(&f);
+}
+
+TEST(replicas, a_member_that_is_busy_is_told_as_busy)
+{
+    flock f = flock_start(1, 1, 0);
+    set m = set_of(&f.s, "abc");
+    take_by_hand(f.s.sv, "b", 60000);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
+    EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 0);
+    set_free(&m);
+    flock_stop(&f);
+}
+
+/* --- Red ------------------------------------------------------------------ */
+
+/* Three nodes; the client of the first wants a replica of it. */
+typedef struct grove {
+    flock f;
+    scene other[2];
+    rlock *lk;
+} grove;
+
+static grove grove_start(int64_t lease_ms)
+{
+    grove g = {.f = flock_start(1, 1, lease_ms)};
+    rlock_client *cl[3] = {g.f.s.cl};
+    for (int i = 0; i < 2; i++) {
+        g.other[i] = scene_start(lease_ms, 0);
+        cl[i + 1] = g.other[i].cl;
+    }
+    EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &g.lk), RLOCK_OK);
+    return g;
+}
+
+static void grove_stop(grove *g)
+{
+    rlock_free(g->lk);
+    for (int i = 0; i < 2; i++)
+        scene_stop(&g->other[i]);
+    flock_stop(&g->f);
+}
+
+TEST(replicas, a_vote_that_no_replica_has_is_none)
+{
+    grove g = grove_start(3000);
+    EXPECT_STATUS(rlock_lock(g.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(g.lk), RLOCK_OK);
+    server_pause(g.f.replica[0]);
+    EXPECT_STATUS(rlock_lock(g.lk), RLOCK_OK); /* two of three */
+    EXPECT_STATUS(rlock_unlock(g.lk), RLOCK_OK);
+    server_kill(g.other[1].sv);
+    EXPECT_STATUS(rlock_trylock(g.lk), RLOCK_EQUORUM);
+    EVENTUALLY(SOON, levels(g.f.s.sv, SCENE_LOCK) == 0);
+    EVENTUALLY(SOON, levels(g.other[0].sv, SCENE_LOCK) == 0);
+    grove_stop(&g);
+}
+
+/* The keeper asks for its vote again. */
+TEST(replicas, a_vote_comes_later_when_the_replica_is_back)
+{
+    grove g = grove_start(3000);
+    server_pause(g.f.replica[0]);
+    EXPECT_STATUS(rlock_lock(g.lk), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(g.f.s.cl).replica_shortfalls >= 1);
+    EXPECT_INT(stats_of(g.f.s.cl).held_now, 0);
+    server_resume(g.f.replica[0]);
+    EVENTUALLY(SOON, stats_of(g.f.s.cl).held_now == 1);
+    EXPECT_INT(levels(g.f.replica[0], SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(g.lk), RLOCK_OK);
+    grove_stop(&g);
+}
