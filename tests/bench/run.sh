@@ -26,7 +26,7 @@ for option; do
             ;;
     esac
 done
-[ -z "$all" ] || programs="$programs threads rivals crowd distance tls"
+[ -z "$all" ] || programs="$programs threads rivals crowd distance tls replicas"
 
 {
     # What cannot be had of other libraries is left out.
