@@ -55,6 +55,27 @@ TEST(replicas, a_client_that_finds_enough_warns_of_nothing)
     flock_stop(&f);
 }
 
+static redisContext *dial(void *path)
+{
+    return redisConnectUnix(path);
+}
+
+TEST(replicas, a_connect_callback_may_be_used_as_well)
+{
+    flock f = flock_servers(1);
+    f.s.opts.connect = dial;
+    f.s.opts.connect_arg = (void *)server_path(f.s.sv);
+    f.s.opts.min_replicas = 1;
+    f.s.opts.replica_wait_ms = FLOCK_WAIT_MS;
+    scene_client(&f.s, 0, 0);
+    EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
+    EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
+    flock_stop(&f);
+}
+
 /* --- Multi ---------------------------------------------------------------- */
 
 TEST(replicas, members_on_one_server_wait_once)
@@ -88,6 +109,40 @@ TEST(replicas, members_that_no_replica_has_are_undone)
     EVENTUALLY(SOON, rlock_trylock(m.all) == RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     set_free(&m);
+    flock_stop(&f);
+}
+
+TEST(replicas, members_are_waited_for_until_the_replica_is_back)
+{
+    flock f = flock_start(1, 1, 0);
+    set m = set_of(&f.s, "abc");
+    server_pause(f.replica[0]);
+    waiter *w = waiter_start(m.all, SOON, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(f.s.cl).replica_shortfalls >= 4);
+    EXPECT(!waiter_returned(w));
+    server_resume(f.replica[0]);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    for (size_t i = 0; i < m.n; i++)
+        EXPECT_INT(levels(f.replica[0], m.name[i]), 1);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    set_free(&m);
+    flock_stop(&f);
+}
+
+/* What a member wants stays its own. */
+TEST(replicas, members_that_want_none_wait_for_none)
+{
+    flock f = flock_start(1, 1, 0);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *all;
+    o.min_replicas = -1;
+    flock_use(&f, &o);
+    EXPECT_STATUS(rlock_multi_new(&f.s.lk, 1, &all), RLOCK_OK);
+    server_pause(f.replica[0]);
+    EXPECT_STATUS(rlock_trylock(all), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(all, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(all), RLOCK_OK);
+    rlock_free(all);
     flock_stop(&f);
 }
 
