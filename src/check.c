@@ -258,17 +258,22 @@ static rlock_status fail(const rl_engine *e, const rl_node *n,
     return rl_error_set(f->status, f->sys_errno, "%s: %s", name, f->text);
 }
 
+/* A descriptor, too, has to be there before the first hold. */
+static rlock_status make_signal(rl_engine *e)
+{
+    if (rl_signal_init(&e->node.keeper.signal))
+        return RLOCK_OK;
+    return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s",
+                        strerror(errno));
+}
+
 rlock_status rl_check_server(rl_engine *e, bool lazy)
 {
     rl_fault f = {0};
     rl_node *n;
     rlock_status s = connect_and_check(e, &n, &f);
-    /* A descriptor, too, has to be there before the first hold. */
-    if (!rl_signal_init(&e->node.keeper.signal))
-        return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s",
-                            strerror(errno));
     if (s == RLOCK_OK)
-        return s;
+        return make_signal(e);
     f.status = s;
     if (!lazy || !f.transient)
         return fail(e, n, &f);
@@ -277,7 +282,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.identity.awaited, true);
     rl_connector_suspect(&n->connector, &f);
-    return RLOCK_OK;
+    return make_signal(e);
 }
 
 /* The way into a cluster is for whoever does not know the slots yet. */

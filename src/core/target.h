@@ -21,8 +21,8 @@ typedef struct rl_target {
     size_t len;
     uint64_t scope;
     const rl_layout *layout;
-    uint16_t slot; /* of a cluster; 0 elsewhere */
-    bool sharded;  /* it is in a cluster, and so are its channels */
+    uint16_t slot;    /* of a cluster; 0 elsewhere */
+    bool sharded;     /* it is in a cluster, and so are its channels */
     int min_replicas; /* as of rlock_lock_options */
 } rl_target;
 

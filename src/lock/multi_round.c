@@ -131,8 +131,8 @@ static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
 }
 
 /*
- * More than one server? In a cluster even keys of one slot may lie on two, while
- * it moves.
+ * More than one server? In a cluster even keys of one slot may lie on two,
+ * while it moves.
  */
 static bool are_several(const rl_multi_call *p)
 {
