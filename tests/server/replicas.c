@@ -150,8 +150,11 @@ TEST(replicas, a_release_and_a_level_more_wait_for_none)
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     server_pause(f.replica[0]);
     long long before = waits(&f.s);
+    int64_t left_ms = rlock_valid_ms(f.s.lk) - 50;
+    EVENTUALLY(SOON, rlock_valid_ms(f.s.lk) < left_ms);
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(f.s.lk, 0, 100), RLOCK_OK);
+    EXPECT(rlock_valid_ms(f.s.lk) < left_ms); /* nothing has moved it */
     EXPECT_INT(rlock_hold_count(f.s.lk), 3);
     unlock_times(f.s.lk, 3, RLOCK_OK);
     EXPECT_INT(waits(&f.s), before);
@@ -174,6 +177,28 @@ TEST(replicas, a_level_that_wants_a_longer_lease_waits_for_them)
     EXPECT(rlock_valid_ms(f.s.lk) > 20000);
     unlock_times(f.s.lk, 2, RLOCK_OK);
     EXPECT_INT(levels(f.s.sv, SCENE_LOCK), 0);
+    flock_stop(&f);
+}
+
+/* The server reads nothing from a connection that waits for replicas. */
+TEST(replicas, calls_about_other_locks_do_not_wait_with_it)
+{
+    flock f = flock_servers(1);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *other;
+    f.s.opts.min_replicas = 1;
+    f.s.opts.replica_wait_ms = 2000;
+    scene_client(&f.s, 0, 0);
+    o.min_replicas = -1;
+    EXPECT_STATUS(rlock_new_ex(f.s.cl, "other", 5, &o, &other), RLOCK_OK);
+    server_pause(f.replica[0]);
+    waiter *w = waiter_start(f.s.lk, 0, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 1);
+    lock_times(other, 1);
+    unlock_times(other, 1, RLOCK_OK);
+    EXPECT(!waiter_returned(w));
+    EXPECT_STATUS(waiter_end(w), RLOCK_EQUORUM);
+    rlock_free(other);
     flock_stop(&f);
 }
 
