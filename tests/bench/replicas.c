@@ -30,7 +30,10 @@ static void follow(redisContext *master, const char *replica, const char *tcp)
     redisContext *c = bench_connect(replica);
     snprintf(command, sizeof command, "REPLICAOF 127.0.0.1 %s",
              strrchr(tcp, ':') + 1);
+    /* No file is left where the program runs. */
+    bench_ask(master, "CONFIG SET repl-diskless-sync yes");
     bench_ask(master, "CONFIG SET repl-diskless-sync-delay 0");
+    bench_ask(c, "CONFIG SET repl-diskless-load swapdb");
     bench_ask(c, command);
     for (int good = 0, tries = 0; good < 2; tries++) {
         bench_check(tries < 100, "the replica does not follow");
