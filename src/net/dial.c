@@ -332,6 +332,8 @@ rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
         return s;
     c->line.pushed = keep_greeting;
     c->line.arg = &g;
+    if (d->met)
+        d->met(d->met_arg, c);
     s = introduce(d, c, deadline_us, f);
     if (g.came)
         s = not_ready(d->connect != NULL, &g.reply, f);
@@ -339,9 +341,12 @@ rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
     /* However short a login lasts, a connection is not made for nothing. */
     if (s == RLOCK_OK)
         c->expires_us = rl_max(c->expires_us, rl_now_us() + LEAST_LIFE_US);
-    if (s == RLOCK_OK)
+    if (s == RLOCK_OK) {
         *out = c;
-    else
-        rl_conn_free(c);
+        return s;
+    }
+    if (d->parted)
+        d->parted(d->met_arg, c);
+    rl_conn_free(c);
     return s;
 }

@@ -39,6 +39,11 @@ typedef struct rl_dialer {
     bool (*is_ours)(void *arg, const redisContext *ctx);
     void *is_ours_arg;
     int64_t connect_timeout_ms;
+    /* A connection is there, but not introduced yet; and, if that fails, is
+       about to be freed. For who may have to shut it meanwhile; or NULL. */
+    void (*met)(void *arg, rl_conn *c);
+    void (*parted)(void *arg, rl_conn *c);
+    void *met_arg;
 } rl_dialer;
 
 void rl_dialer_init(rl_dialer *d);

@@ -13,7 +13,7 @@
  * and a place that is left goes to the first in it, with its connection: who
  * has just left one and comes again stands behind.
  */
-#include "route/pool.h"
+#include "route/pool_in.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -30,136 +30,15 @@
 /* So many answers a connection may owe and still be asked. */
 #define MOST_OWED 64
 
-typedef struct pool {
-    rl_source source;
-    rl_dialer dialer;
-    unsigned limit;
-    rl_mutex mutex;  /* guards all below */
-    rl_list idle;    /* of rl_conn, the one used last first */
-    rl_list open;    /* of rl_conn: idle, borrowed and opened */
-    rl_list waiters; /* of rl_claim, who came first first */
-    unsigned places; /* of the limit that are taken */
-    unsigned broken; /* closed in trouble and not replaced yet */
-    int64_t last_trouble_us;
-    uint64_t nth; /* connections to a master before are of no use */
-    struct pool *next_left_behind; /* in a forked child */
-} pool;
-
 /* Who sleeps until his claim is served; on his thread's stack. */
 typedef struct waiter {
     rl_claim claim; /* without a signal */
     rl_cond cond;
 } waiter;
 
-static pool *pool_of(rl_source *s)
-{
-    return RL_CONTAINER(s, pool, source);
-}
-
 static rl_conn *idle_conn(rl_link *k)
 {
     return k ? RL_CONTAINER(k, rl_conn, idle) : NULL;
-}
-
-static bool is_ours(void *arg, const redisContext *ctx)
-{
-    pool *p = arg;
-    bool found = false;
-    rl_mutex_lock(&p->mutex);
-    for (rl_link *k = rl_list_first(&p->open); k && !found;
-         k = rl_list_next(&p->open, k))
-        found = RL_CONTAINER(k, rl_conn, open)->io.context == ctx;
-    rl_mutex_unlock(&p->mutex);
-    return found;
-}
-
-static void trouble(rl_source *s)
-{
-    if (s->on_trouble)
-        s->on_trouble(s->arg);
-}
-
-static void pool_forsake(rl_source *s, uint64_t nth)
-{
-    pool *p = pool_of(s);
-    rl_mutex_lock(&p->mutex);
-    p->nth = nth;
-    for (rl_link *k = rl_list_first(&p->open); k;
-         k = rl_list_next(&p->open, k)) {
-        rl_conn *c = RL_CONTAINER(k, rl_conn, open);
-        if (c->nth < nth) {
-            atomic_store(&c->forsaken, true);
-            shutdown(c->io.fd, SHUT_RDWR);
-        }
-    }
-    rl_mutex_unlock(&p->mutex);
-}
-
-static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
-                         rl_fault *f)
-{
-    rl_source *s = &p->source;
-    rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
-    if (status != RLOCK_OK) {
-        trouble(s);
-        return status;
-    }
-    int64_t until_us = rl_min(
-        deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
-    if (!s->on_open || s->on_open(s->arg, *out, until_us, f))
-        return RLOCK_OK;
-    rl_conn_free(*out);
-    return f->status;
-}
-
-/* False: meanwhile the master is elsewhere; it is closed. */
-static bool list_opened(pool *p, rl_conn *c)
-{
-    rl_mutex_lock(&p->mutex);
-    bool old = c->nth < p->nth;
-    bool replaces = !old && p->broken > 0;
-    if (!old)
-        rl_list_add_first(&p->open, &c->open);
-    if (replaces)
-        p->broken--;
-    rl_mutex_unlock(&p->mutex);
-    if (old)
-        rl_conn_free(c);
-    if (replaces && p->source.on_reconnect)
-        p->source.on_reconnect(p->source.arg);
-    return !old;
-}
-
-static rlock_status pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
-                              rl_fault *f)
-{
-    pool *p = pool_of(s);
-    rl_conn *c;
-    *out = NULL;
-    do {
-        rlock_status status = dial(p, deadline_us, &c, f);
-        if (status != RLOCK_OK)
-            return status;
-    } while (!list_opened(p, c));
-    *out = c;
-    return RLOCK_OK;
-}
-
-static void pool_close(rl_source *s, rl_conn *c)
-{
-    if (!c)
-        return;
-    pool *p = pool_of(s);
-    rl_mutex_lock(&p->mutex);
-    rl_list_remove(&c->open);
-    if (rl_conn_is_broken(c)) {
-        p->broken++;
-        p->last_trouble_us = rl_now_us();
-    }
-    rl_mutex_unlock(&p->mutex);
-    if (rl_line_is_spent(&c->line) && !rl_conn_is_outdated(c, rl_now_us()))
-        trouble(s);
-    rl_conn_free(c);
 }
 
 /* The place, with a connection or without, goes to who waits longest. */
@@ -257,7 +136,7 @@ static bool is_good(rl_conn *c, int64_t trouble_us)
 static rlock_status open_in_place(pool *p, int64_t deadline_us, rl_conn **out,
                                   rl_fault *f)
 {
-    rlock_status status = pool_open(&p->source, deadline_us, out, f);
+    rlock_status status = rl_pool_open(&p->source, deadline_us, out, f);
     if (status == RLOCK_OK)
         return status;
     pool_leave_place(&p->source);
@@ -409,7 +288,7 @@ static void pool_give_back(rl_source *s, rl_conn *c)
          (c->line.pending == 0 && rl_line_is_mid_reply(&c->line))))
         rl_conn_time_out(c);
     if (rl_line_is_spent(&c->line)) {
-        pool_close(s, c);
+        rl_pool_close(s, c);
         pool_leave_place(&p->source);
         return;
     }
@@ -424,42 +303,6 @@ static void pool_give_back(rl_source *s, rl_conn *c)
     rl_mutex_unlock(&p->mutex);
 }
 
-/*
- * A forked child has copies of all descriptors, and closes them, which the
- * parent does not notice. The memory of a connection that another thread was
- * using at the fork may be half-changed, and is left alone; so is the pool,
- * lest it looks like a leak, and all of it when the list itself may be torn.
- */
-static void pool_free_forked(pool *p)
-{
-    static _Atomic(pool *) left_behind;
-    p->next_left_behind = atomic_exchange(&left_behind, p);
-    if (!rl_mutex_was_free(&p->mutex))
-        return;
-    for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
-        close(RL_CONTAINER(k, rl_conn, open)->io.fd);
-}
-
-static void pool_free(rl_source *s, bool forked)
-{
-    pool *p = pool_of(s);
-    rl_link *k;
-    if (forked) {
-        pool_free_forked(p);
-        return;
-    }
-    while ((k = rl_list_first(&p->open)) != NULL) {
-        rl_conn *c = RL_CONTAINER(k, rl_conn, open);
-        rl_list_remove(k);
-        if (c->line.pending > 0)
-            rl_conn_time_out(c);
-        rl_conn_free(c);
-    }
-    rl_mutex_fini(&p->mutex);
-    rl_dialer_fini(&p->dialer);
-    free(p);
-}
-
 static const rl_source_ops pool_ops = {
     .borrow = pool_borrow,
     .borrow_idle = pool_borrow_idle,
@@ -470,10 +313,10 @@ static const rl_source_ops pool_ops = {
     .give_back = pool_give_back,
     .places = pool_places,
     .leave_place = pool_leave_place,
-    .open = pool_open,
-    .close = pool_close,
-    .forsake = pool_forsake,
-    .free = pool_free,
+    .open = rl_pool_open,
+    .close = rl_pool_close,
+    .forsake = rl_pool_forsake,
+    .free = rl_pool_free,
 };
 
 rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
@@ -484,8 +327,7 @@ rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
         return NULL;
     }
     p->dialer = *dialer;
-    p->dialer.is_ours = is_ours;
-    p->dialer.is_ours_arg = p;
+    rl_pool_watch(p);
     p->limit = limit;
     rl_mutex_init(&p->mutex);
     rl_list_init(&p->idle);

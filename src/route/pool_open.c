@@ -1,0 +1,206 @@
+/*
+ * Which connections of a pool there are. What stays true: one is in the list
+ * `open` from when it is there, which is before it has been introduced, until
+ * it is closed; so whoever leaves a master finds all that lead to it, also
+ * those that a thread is just waiting for.
+ */
+#include "route/pool_in.h"
+
+#include <hiredis/hiredis.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static bool is_ours(void *arg, const redisContext *ctx)
+{
+    pool *p = arg;
+    bool found = false;
+    rl_mutex_lock(&p->mutex);
+    for (rl_link *k = rl_list_first(&p->open); k && !found;
+         k = rl_list_next(&p->open, k))
+        found = RL_CONTAINER(k, rl_conn, open)->io.context == ctx;
+    rl_mutex_unlock(&p->mutex);
+    return found;
+}
+
+static void trouble(rl_source *s)
+{
+    if (s->on_trouble)
+        s->on_trouble(s->arg);
+}
+
+/* Whoever uses it, or is just making it, is woken, and believes nothing. */
+static void forsake_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
+{
+    if (c->nth >= p->nth)
+        return;
+    atomic_store(&c->forsaken, true);
+    shutdown(c->io.fd, SHUT_RDWR);
+}
+
+/* One that is idle and of no use; what owes answers, the keeper takes. */
+static rl_conn *take_useless_locked(pool *p) RL_REQUIRES(&p->mutex)
+{
+    for (rl_link *k = rl_list_first(&p->idle); k;
+         k = rl_list_next(&p->idle, k)) {
+        rl_conn *c = RL_CONTAINER(k, rl_conn, idle);
+        if (c->nth >= p->nth || c->line.pending > 0)
+            continue;
+        rl_list_remove(&c->idle);
+        rl_list_remove(&c->open);
+        return c;
+    }
+    return NULL;
+}
+
+void rl_pool_forsake(rl_source *s, uint64_t nth)
+{
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    p->nth = nth;
+    for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
+        forsake_locked(p, RL_CONTAINER(k, rl_conn, open));
+    rl_conn *c = take_useless_locked(p);
+    for (; c; c = take_useless_locked(p)) {
+        rl_mutex_unlock(&p->mutex);
+        rl_conn_free(c);
+        rl_mutex_lock(&p->mutex);
+    }
+    rl_mutex_unlock(&p->mutex);
+}
+
+static void met(void *arg, rl_conn *c)
+{
+    pool *p = arg;
+    rl_mutex_lock(&p->mutex);
+    rl_list_add_first(&p->open, &c->open);
+    forsake_locked(p, c);
+    rl_mutex_unlock(&p->mutex);
+}
+
+static void parted(void *arg, rl_conn *c)
+{
+    pool *p = arg;
+    rl_mutex_lock(&p->mutex);
+    rl_list_remove(&c->open);
+    rl_mutex_unlock(&p->mutex);
+}
+
+static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
+                         rl_fault *f)
+{
+    rl_source *s = &p->source;
+    rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
+    if (status != RLOCK_OK) {
+        trouble(s);
+        return status;
+    }
+    int64_t until_us = rl_min(
+        deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
+    if (!s->on_open || s->on_open(s->arg, *out, until_us, f))
+        return RLOCK_OK;
+    parted(p, *out);
+    rl_conn_free(*out);
+    return f->status;
+}
+
+/* False: meanwhile the master is elsewhere; it is closed. */
+static bool keep_opened(pool *p, rl_conn *c)
+{
+    rl_mutex_lock(&p->mutex);
+    bool old = c->nth < p->nth;
+    bool replaces = !old && p->broken > 0;
+    if (old)
+        rl_list_remove(&c->open);
+    if (replaces)
+        p->broken--;
+    rl_mutex_unlock(&p->mutex);
+    if (old)
+        rl_conn_free(c);
+    if (replaces && p->source.on_reconnect)
+        p->source.on_reconnect(p->source.arg);
+    return !old;
+}
+
+rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
+                          rl_fault *f)
+{
+    pool *p = pool_of(s);
+    rl_conn *c;
+    *out = NULL;
+    do {
+        rlock_status status = dial(p, deadline_us, &c, f);
+        if (status != RLOCK_OK)
+            return status;
+    } while (!keep_opened(p, c));
+    *out = c;
+    return RLOCK_OK;
+}
+
+void rl_pool_close(rl_source *s, rl_conn *c)
+{
+    if (!c)
+        return;
+    pool *p = pool_of(s);
+    rl_mutex_lock(&p->mutex);
+    rl_list_remove(&c->open);
+    if (rl_conn_is_broken(c)) {
+        p->broken++;
+        p->last_trouble_us = rl_now_us();
+    }
+    rl_mutex_unlock(&p->mutex);
+    if (rl_line_is_spent(&c->line) && !rl_conn_is_outdated(c, rl_now_us()))
+        trouble(s);
+    rl_conn_free(c);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+/*
+ * A forked child has copies of all descriptors, and closes them, which the
+ * parent does not notice. The memory of a connection that another thread was
+ * using at the fork may be half-changed, and is left alone; so is the pool,
+ * lest it looks like a leak, and all of it when the list itself may be torn.
+ */
+static void pool_free_forked(pool *p)
+{
+    static _Atomic(pool *) left_behind;
+    p->next_left_behind = atomic_exchange(&left_behind, p);
+    if (!rl_mutex_was_free(&p->mutex))
+        return;
+    for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
+        close(RL_CONTAINER(k, rl_conn, open)->io.fd);
+}
+
+void rl_pool_free(rl_source *s, bool forked)
+{
+    pool *p = pool_of(s);
+    rl_link *k;
+    if (forked) {
+        pool_free_forked(p);
+        return;
+    }
+    while ((k = rl_list_first(&p->open)) != NULL) {
+        rl_conn *c = RL_CONTAINER(k, rl_conn, open);
+        rl_list_remove(k);
+        if (c->line.pending > 0)
+            rl_conn_time_out(c);
+        rl_conn_free(c);
+    }
+    rl_mutex_fini(&p->mutex);
+    rl_dialer_fini(&p->dialer);
+    free(p);
+}
+
+void rl_pool_watch(pool *p)
+{
+    rl_dialer *d = &p->dialer;
+    d->is_ours = is_ours;
+    d->is_ours_arg = p;
+    d->met = met;
+    d->parted = parted;
+    d->met_arg = p;
+}
