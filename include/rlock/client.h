@@ -17,7 +17,9 @@
  *                    which releases of other clients ring
  *
  * Besides, while a host name is looked up, there is one rlock-resolve; and, for
- * a master that Sentinels name, from rlock_client_new() on rlock-topology.
+ * servers that Sentinels or a cluster name, from rlock_client_new() on
+ * rlock-topology. Of a cluster, each master that is known has a keeper and a
+ * connector of its own, and a doorbell when somebody waits there.
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress
@@ -56,9 +58,9 @@ typedef enum rlock_event_type {
                                      the local deadline of its lease */
     RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
     RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
-    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels name another master; told from
-                                     the first acquire on, several that come
-                                     together as one */
+    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels, or a cluster, name another
+                                     master; told from the first acquire on,
+                                     several that come together as one */
     /* On the thread that calls rlock_client_new(): */
     RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish,
                                or cannot be had */
@@ -113,6 +115,11 @@ typedef struct rlock_options {
      *                       the master of that name, as Sentinels tell;
      *                       rediss-sentinel:// with TLS to all of them
      *
+     *   redis-cluster://[user[:password]@]host[:6379][,host[:port]...]
+     *                       the masters of a cluster, of which some servers
+     *                       are named (at most 8, one is enough);
+     *                       rediss-cluster:// with TLS to all of them
+     *
      * User, password, path and name may contain %XX escapes. With Sentinels,
      * user and password are those of the master; see sentinel_user.
      */
@@ -134,6 +141,30 @@ typedef struct rlock_options {
      * off from its Sentinels, and from us, may grant for as long as it does not
      * know. Only tokens tell two such owners apart, and only while the servers'
      * clocks differ by less than the failover took.
+     */
+    /*
+     * In a cluster each lock is on the master that has its name's slot. The
+     * thread rlock-topology asks one of the servers for the map of slots: at
+     * first, once in a minute, and when something is wrong, ever more rarely
+     * while it stays so. Of two servers that are named for a slot the one with
+     * the higher epoch has it. Failovers are followed as with Sentinels, and
+     * lose the same. A slot may move: what is held in it stays held, and is
+     * renewed on either server. While it moves, the servers put off calls with
+     * more than one key, so an acquire goes on asking until its time is over;
+     * an unlock whose time is nearly over frees the lock without waking
+     * anybody, who then finds out by himself within 2 s.
+     *
+     * What is refused for the moment (no slot is served, a master is being
+     * replaced) is asked again after pauses of 10 to 100 ms, until the call's
+     * time is over: command_timeout_ms, of an acquire after its wait.
+     *
+     * The name of a lock must have all its keys in one slot: no braces at all,
+     * or something in the first ones ("a{b}c"); rlock_new() refuses others. The
+     * first hold starts two threads for each master, for renewals there and for
+     * connections, and the first wait at a master one more. Servers before
+     * Redis 7 have no sharded channels: waiters poll. A client can get to know
+     * 512 addresses of servers; one whose cluster has gone through more has to
+     * be made anew.
      */
     const char *uri;
     /*
@@ -380,9 +411,11 @@ typedef struct rlock_stats {
  *
  * RLOCK_OK        *out is the client; free it with rlock_client_free()
  * RLOCK_EINVAL    an option is out of range, uri and connect are both given,
- *                 the URI is malformed (the message says where), an option
- *                 of TLS is set without rediss:// or cannot be used (a file
- *                 that cannot be read, a key of another certificate), or the
+ *                 the URI is malformed (the message says where), or names a
+ *                 server of a cluster as if it were by itself, or the other
+ *                 way round; an option of TLS is set without rediss:// or
+ *                 cannot be used (a file that cannot be read, a key of another
+ *                 certificate), or the
  *                 callback's context cannot be used (inside MULTI, with unread
  *                 replies, subscribed, non-blocking)
  * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; the

@@ -188,7 +188,8 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  *                 the name is one that rlock_new() refuses. The message names
  *                 the client's position, counted from 1
  * RLOCK_ENOTSUP   a server does not tell its run_id: its user needs the
- *                 right to INFO; or the layout is RLOCK_LAYOUT_TIMESTAMP
+ *                 right to INFO; a client is one of a cluster, where a name is
+ *                 on one server; or the layout is RLOCK_LAYOUT_TIMESTAMP
  * RLOCK_ENOMEM    out of memory, or a client's threads could not be started
  * RLOCK_EFORKED
  *
