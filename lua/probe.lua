@@ -102,5 +102,6 @@ if type(memory) == 'string' then
 end
 
 local run_id, uptime = run_of_server()
+local mode = about('redis_mode', '%a+') -- Valkey calls it server_mode
 return {table.concat(missing, ', '), table.concat(warnings, '; '), run_id,
-        uptime, old, about('redis_mode', '%a+')}
+        uptime, old, mode ~= '' and mode or about('server_mode', '%a+')}

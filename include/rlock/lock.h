@@ -71,7 +71,9 @@ typedef struct rlock_holder {
  * RLOCK_EINVAL   a NULL pointer, or a name that is empty, longer than
  *                RLOCK_NAME_MAX bytes, or begins as keys and channels of the
  *                library do: with rlock_token:, rlock_queue:, rlock_undone:,
- *                rlock_bell:, rlock_probe: or redisson_lock__channel:
+ *                rlock_bell:, rlock_sbell:, rlock_probe: or
+ *                redisson_lock__channel:; in a cluster also one with braces
+ *                that have nothing in them, or do not close (see client.h)
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  *
  * *out is NULL unless RLOCK_OK.
