@@ -13,8 +13,8 @@
 # and three Sentinels, with --cluster in a Redis Cluster of six. There masters
 # are killed, stopped over their failover, and relieved, and slots move, one
 # fault at a time, and nothing is done that loses data by itself. Replication is
-# asynchronous: overlaps that a failover explains are counted, and excused
-# unless MIN_REPLICAS in fault/attack/attack.h is 1.
+# asynchronous, so a grant is one when the replica has it; with --replicas 0 it is
+# not waited for, and overlaps that a failover explains are excused, and counted.
 #
 #   BUILD_DIR, CMAKE_ARGS, CC   as for tests/run.sh
 set -eu

@@ -13,6 +13,10 @@
 #   # caught as: OFFENCE      one of these
 #   # and as: OFFENCE         and each of these
 #
+# and may say with which option of the attack, if home is to have replicas:
+#
+#   # at: OPTION
+#
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
 #   JOBS        how much at a time
@@ -36,7 +40,8 @@ attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
     seed=$1 seconds=$2 grants=$3
     shift 3
     said under "$@" >"$build/faults"
-    set --
+    # shellcheck disable=SC2046
+    set -- $(said at "$@")
     while read -r fault; do
         set -- "$@" --only "$fault"
     done <"$build/faults"
@@ -101,6 +106,22 @@ check() { # NAME COMMAND...
     fi
 }
 
+# The library as it is, under the faults of those patches that are for a home.
+check_clean() { # HOME PATCH...
+    home=$1
+    shift
+    for patch; do
+        shift
+        if [ "$(said at "$patch")" = "$home" ]; then
+            set -- "$@" "$patch"
+        fi
+    done
+    if [ $# -gt 0 ]; then
+        check "nothing is found without a defect${home:+, $home}" \
+            attack 1 240 10000 "$@"
+    fi
+}
+
 if [ $# = 0 ]; then
     set -- "$plants"/*.patch
 else
@@ -123,7 +144,9 @@ cmake -S "$build/source" -B "$build/tree" -DRLOCK_BUILD_TESTS=ON \
     -DRLOCK_BUILD_EXAMPLES=OFF -DRLOCK_INSTALL=OFF -DRLOCK_TEST_PLAIN=ON \
     ${CMAKE_ARGS:-}
 make_attack
-check 'nothing is found without a defect' attack 1 120 10000 "$@"
+for home in '' $(said at "$@"); do
+    check_clean "$home" "$@"
+done
 trap - EXIT
 for plant; do
     name=${plant##*/}

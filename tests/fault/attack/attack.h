@@ -75,14 +75,8 @@ enum {
     STATUSES = RLOCK_ENOTSUP + 1,
     LEASE_MS = 2000, /* of the watchdog */
     COMMAND_MS = 500,
-    OVERRUN_MS = 50, /* that a call may take past its own deadline */
-    /*
-     * How many replicas have to have a grant before it is one: 1 is all that a
-     * master has here. With 0 a failover may lose what was granted last, as
-     * replication is asynchronous; overlaps by that are excused, and counted.
-     */
-    MIN_REPLICAS = 0,
-    REPLICAS_MS = 500 /* that is waited for them */
+    OVERRUN_MS = 50,  /* that a call may take past its own deadline */
+    REPLICAS_MS = 500 /* that is waited for replicas */
 };
 
 /* What the first judge keeps of one lock. */
@@ -114,7 +108,10 @@ typedef struct fault {
 typedef struct arena {
     uint64_t seed;
     home_kind home;
-    unsigned min_replicas; /* of the workers' clients */
+    unsigned min_replicas; /* of the workers' clients at home; 1 is all that a
+                              master has here. With 0 a failover may lose what
+                              was granted last, as replication is asynchronous:
+                              overlaps by that are excused, and counted */
     int64_t began_us, ended_us;
     int64_t turn_ms;               /* of the workers' clients */
     char uri[PROCS][SERVERS][256]; /* the worker's ways to the servers */

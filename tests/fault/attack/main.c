@@ -1,7 +1,7 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--turn MS] [--sentinel | --cluster] [--only FAULT]...
- *        [--judge] --out DIR
+ *        [--turn MS] [--sentinel | --cluster] [--replicas N]
+ *        [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
@@ -9,7 +9,8 @@
  * what an attack has left in DIR, once more. With --turn the clients have
  * turns, and the threads want few locks, so that these are passed on. With
  * --sentinel home is a master with a replica, which Sentinels watch, with
- * --cluster a Redis Cluster, and the faults are those that make sense there.
+ * --cluster a Redis Cluster, and the faults are those that make sense there: a
+ * grant is one there when the replica has it, but not with --replicas 0.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,10 +36,13 @@ static struct {
     uint64_t seed;
     int64_t seconds, gap_ms, turn_ms;
     int home;
+    unsigned replicas;
     bool only_judge;
     goals goals;
-} opt = {
-    .seconds = 300, .gap_ms = 200, .goals = {.grants = 20000, .faults = 64}};
+} opt = {.seconds = 300,
+         .gap_ms = 200,
+         .replicas = 1,
+         .goals = {.grants = 20000, .faults = 64}};
 
 static struct {
     arena *a;
@@ -258,7 +262,7 @@ static void start_all(void)
     me.a->seed = opt.seed;
     me.a->turn_ms = opt.turn_ms;
     me.a->home = (home_kind)opt.home;
-    me.a->min_replicas = opt.home == ALONE ? 0 : MIN_REPLICAS;
+    me.a->min_replicas = opt.home == ALONE ? 0 : opt.replicas;
     me.machine = history_map(opt.dir, MACHINE, true);
     metronome_start(&me.beat, me.machine);
     nemesis *n = &me.nemesis;
@@ -419,6 +423,9 @@ static void read_option(int c)
     case 'u':
         opt.turn_ms = number(optarg);
         break;
+    case 'r':
+        opt.replicas = (unsigned)number(optarg);
+        break;
     case 'j':
         opt.only_judge = true;
         break;
@@ -445,6 +452,7 @@ static void read_options(int argc, char **argv)
         {"turn", required_argument, NULL, 'u'},
         {"sentinel", no_argument, &opt.home, WATCHED},
         {"cluster", no_argument, &opt.home, CLUSTERED},
+        {"replicas", required_argument, NULL, 'r'},
         {"judge", no_argument, NULL, 'j'},
         {"only", required_argument, NULL, 'k'},
         {"out", required_argument, NULL, 'o'},

@@ -135,11 +135,10 @@ static void make_client(int server)
     opts.command_timeout_ms = COMMAND_MS;
     opts.watchdog_lease_ms = LEASE_MS;
     opts.turn_ms = me.a->turn_ms;
-    /* To be switched on here, with MIN_REPLICAS = 1, when there is the option:
-       if (server == HOME) {
-           opts.min_replicas = me.a->min_replicas;
-           opts.replica_wait_ms = REPLICAS_MS;
-       } */
+    if (server == HOME) {
+        opts.min_replicas = me.a->min_replicas;
+        opts.replica_wait_ms = REPLICAS_MS;
+    }
     opts.on_event = on_event;
     opts.event_arg = (void *)(intptr_t)server;
     /* A process may be started while the server is being attacked. */
