@@ -38,8 +38,9 @@ static const char *arguments(void)
 static int index_of(const home *h, const server *sv)
 {
     int i = 0;
-    while (h->sv[i] != sv)
+    while (i < h->n && h->sv[i] != sv)
         i++;
+    EXPECT(i < h->n);
     return i;
 }
 
@@ -239,7 +240,9 @@ int64_t home_term(home *h)
 
 server *home_heir(home *h, const server *master)
 {
-    return h->sv[h->acts->heir(h, index_of(h, master))];
+    int heir = -1, of = index_of(h, master);
+    EVENTUALLY(HEALTH_MS, (heir = h->acts->heir(h, of)) >= 0);
+    return h->sv[heir];
 }
 
 void home_await_master(home *h, server *sv)

@@ -137,6 +137,7 @@ void nemesis_strike(nemesis *n)
         f.proc = attack_pick(&n->rng, PROCS);
     f.servers = servers_at(n, k->where);
     f.emptied = k->loses_data ? f.servers : 0;
+    home_await_health(n->home);
     n->sv[HOME] = some_master(n);
     f.began_us = attack_now_us();
     f.done = inject(n, k, &f);
