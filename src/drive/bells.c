@@ -78,6 +78,26 @@ static bell *find_locked(rl_bells *b, const rl_key *channel)
     return n ? RL_CONTAINER(n, bell, node) : NULL;
 }
 
+/*
+ * "x" and "{x}" have the same channels. What is said there, but for a ring,
+ * does not tell which of them is meant.
+ */
+static void wake_both(rl_rooms *rooms, const char *name, size_t len,
+                      rl_wake why)
+{
+    char braced[RLOCK_NAME_MAX + 2];
+    rl_rooms_wake(rooms, name, len, why);
+    if (!memchr(name, '{', len)) {
+        braced[0] = '{';
+        memcpy(braced + 1, name, len);
+        braced[len + 1] = '}';
+        rl_rooms_wake(rooms, braced, len + 2, why);
+    } else if (name[0] == '{' && name[len - 1] == '}' &&
+               !memchr(name + 1, '{', len - 1)) {
+        rl_rooms_wake(rooms, name + 1, len - 2, why);
+    }
+}
+
 /* --- any thread ----------------------------------------------------------- */
 
 /* Without memory, or with too many, its waiter polls. */
@@ -238,7 +258,7 @@ static void lose_one(rl_map_node *n, void *arg)
     bell *x = RL_CONTAINER(n, bell, node);
     if (l->slot >= 0 && (unsigned)l->slot != x->slot)
         return;
-    rl_rooms_wake(l->rooms, x->name, x->name_len, RL_WAKE_LOOK);
+    wake_both(l->rooms, x->name, x->name_len, RL_WAKE_LOOK);
     drop(l->b, x);
 }
 
@@ -271,9 +291,11 @@ bool rl_bells_take(rl_node *node, const rl_reply *r, rl_item *name)
         !hear_channel(node, &r->item[0], &r->item[1], &own, text, &len))
         return false;
     bool rings = is(&r->item[0], "smessage");
-    bool wanted = rl_rooms_wake(&node->e->core.rooms, text, len,
-                                rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
+    rl_rooms *rooms = &node->e->core.rooms;
     *name = r->item[2];
-    return rings && own && !wanted && name->str && name->len > 0 &&
-           name->len <= RLOCK_NAME_MAX;
+    if (rings && own)
+        return name->str && name->len > 0 && name->len <= RLOCK_NAME_MAX &&
+               !rl_rooms_wake(rooms, name->str, name->len, RL_WAKE_RUNG);
+    wake_both(rooms, text, len, rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
+    return false;
 }
