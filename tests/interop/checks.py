@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """checks.py DIRECTORY
 
-Lets rlock and other libraries share locks on Redis servers of their own, and
-checks what each side sees of the other. Closes with "N passed, N failed".
+Lets rlock and other libraries share locks on Redis servers of their own, and in
+a cluster, and checks what each side sees of the other. Closes with "N passed, N
+failed".
 
 DIRECTORY/NAME/peer is a program that speaks for the library NAME, or
 DIRECTORY/NAME/skip says why there is none. A peer is started with the ports of
-its servers on 127.0.0.1 as arguments, the one of rlock with a layout before
-them, and reads commands from its standard input until that ends. It answers
-each by one line. Times are in milliseconds:
+its servers on 127.0.0.1 as arguments, or with "cluster" and the port of one
+node, the one of rlock with a layout before them, and reads commands from its
+standard input until that ends. It answers each by one line. Times are in
+milliseconds:
 
   lock NAME WAIT LEASE  ok, or busy if it cannot be had while WAIT lasts (0: one
                         try). LEASE 0: 1500, renewed by the library itself
@@ -28,6 +30,7 @@ All other answers are errors.
 """
 
 import os
+import random
 import select
 import signal
 import socket
@@ -63,17 +66,17 @@ def start(argv, **more):
 class Server:
     """A redis-server on a Unix socket and a free port."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *more):
         os.mkdir(directory)
         self.path = os.path.join(directory, "redis.sock")
         self.log = os.path.join(directory, "log")
         while True:
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                self.port = free.getsockname()[1]
+            # A node of a cluster takes the one 10000 higher, too.
+            self.port = random.randrange(10000, 20000)
             self.process = start(
                 ["redis-server", "--bind", "127.0.0.1", "--port", self.port,
                  "--unixsocket", self.path, "--dir", directory, "--save", "",
-                 "--appendonly", "no", "--logfile", self.log])
+                 "--appendonly", "no", "--logfile", self.log, *more])
             if self.answers():
                 return
 
@@ -101,9 +104,33 @@ class Server:
             sys.exit("redis-server does not start:\n" + text)
         return False
 
+    def cli(self, *words):
+        return subprocess.run(
+            ["redis-cli", "-p", str(self.port), *words], check=True,
+            stdout=subprocess.PIPE, text=True).stdout
+
     def stop(self):
         self.process.terminate()
         self.process.wait()
+
+
+def start_cluster(scratch):
+    """Three masters, each with a replica that follows it."""
+    nodes = [Server(os.path.join(scratch, f"node-{i}"),
+                    "--cluster-enabled", "yes",
+                    "--repl-diskless-sync-delay", "0") for i in range(6)]
+    nodes[0].cli("--cluster", "create",
+                 *(f"127.0.0.1:{node.port}" for node in nodes),
+                 "--cluster-replicas", "1", "--cluster-yes")
+    until = now() + LIMIT
+    for node in nodes:
+        while ("cluster_state:ok" not in node.cli("cluster", "info") or
+               node.cli("role").startswith("master") and
+               node.cli("wait", "1", "100") == "0\n"):
+            if now() > until:
+                sys.exit("the cluster does not become ready")
+            time.sleep(0.05)
+    return nodes
 
 
 class Peer:
@@ -360,6 +387,8 @@ class Suite(NamedTuple):
     wakes: int = SOON  # ours wait so long after a release of theirs, at most
     rounds: int = 0  # leases may be so much longer
     servers: int = 1
+    cluster: bool = False
+    only: tuple = ()  # all checks if empty
 
 
 SUITES = [
@@ -372,14 +401,21 @@ SUITES = [
     Suite("classic", "timestamp", "extends", rounds=2000),
     Suite("redsync", "string", "extends", " on 3 servers", servers=3),
     Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
+    Suite("redisson", "redisson", "renews nests", " in a cluster",
+          cluster=True),
+    Suite("redisson", "hash", "renews nests",
+          " in a cluster without channel", POLL, cluster=True,
+          only=(hand_over, force)),
+    Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
 ]
 
 
-def run(tally, title, ours, theirs):
+def run(tally, title, ours, theirs, only=()):
     running = False
     for number, (text, needs, function) in enumerate(CHECKS):
         for a, b in (ours, theirs), (theirs, ours):
-            if needs and needs not in a.traits:
+            if (needs and needs not in a.traits or
+                    only and function not in only):
                 continue
             what = f"{title}: {text.format(a=a.name, b=b.name)}"
             name = f"{title}-{number}-{a.name}".replace(" ", "-")
@@ -407,12 +443,15 @@ def main(directory):
         os.chdir(scratch)
         servers = [Server(os.path.join(scratch, f"redis-{i}"))
                    for i in range(max(suite.servers for suite in SUITES))]
+        nodes = start_cluster(scratch)
         for suite in SUITES:
             title = suite.library + suite.note
             ours, theirs = (os.path.join(directory, name, "peer")
                             for name in ("rlock", suite.library))
             skip = os.path.join(directory, suite.library, "skip")
-            ports = [server.port for server in servers[:suite.servers]]
+            where = [server.port for server in servers[:suite.servers]]
+            if suite.cluster:
+                where = ["cluster", nodes[0].port]
             if os.path.exists(skip):
                 with open(skip) as why:
                     tally.skip(title, why.read().strip())
@@ -420,12 +459,13 @@ def main(directory):
                 tally.not_ok(title, "there is no peer")
             else:
                 run(tally, title,
-                    Side("rlock", [ours, suite.layout, *ports],
+                    Side("rlock", [ours, suite.layout, *where],
                          "ours renews extends nests", suite.wakes,
                          suite.rounds),
-                    Side(suite.library, [theirs, *ports], suite.traits, SOON,
-                         suite.rounds))
-        for server in servers:
+                    Side(suite.library, [theirs, *where], suite.traits, SOON,
+                         suite.rounds),
+                    suite.only)
+        for server in servers + nodes:
             server.stop()
     return tally.close()
 

@@ -1,11 +1,12 @@
-"""peer.py PORT; see checks.py."""
+"""peer.py [cluster] PORT; see checks.py."""
 
 import sys
 
 import redis
 from redis.exceptions import LockError, RedisError
 
-client = redis.Redis(port=int(sys.argv[1]))
+connect = redis.RedisCluster if sys.argv[1] == "cluster" else redis.Redis
+client = connect(host="127.0.0.1", port=int(sys.argv[-1]))
 locks = {}
 
 

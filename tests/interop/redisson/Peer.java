@@ -9,17 +9,27 @@ import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
-/** Peer PORT; see checks.py. */
+/** Peer [cluster] PORT; see checks.py. */
 public class Peer {
     private static RedissonClient client;
 
     public static void main(String[] args) throws Exception {
         Config config = new Config();
         config.setLockWatchdogTimeout(1500).setThreads(2).setNettyThreads(2);
-        config.useSingleServer()
-            .setAddress("redis://127.0.0.1:" + args[0])
-            .setConnectionMinimumIdleSize(1)
-            .setConnectionPoolSize(2);
+        String address = "redis://127.0.0.1:" + args[args.length - 1];
+        if (args[0].equals("cluster")) {
+            config.useClusterServers()
+                .addNodeAddress(address)
+                .setMasterConnectionMinimumIdleSize(1)
+                .setMasterConnectionPoolSize(2)
+                .setSlaveConnectionMinimumIdleSize(1)
+                .setSlaveConnectionPoolSize(2);
+        } else {
+            config.useSingleServer()
+                .setAddress(address)
+                .setConnectionMinimumIdleSize(1)
+                .setConnectionPoolSize(2);
+        }
         client = Redisson.create(config);
 
         BufferedReader in =

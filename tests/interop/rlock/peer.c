@@ -1,4 +1,4 @@
-/* peer LAYOUT PORT...; see checks.py. With several ports: a Red lock. */
+/* peer LAYOUT [cluster] PORT...; see checks.py. Several ports: a Red lock. */
 #include "../peer.h"
 
 #include <rlock/rlock.h>
@@ -112,6 +112,12 @@ static const struct {
 int main(int argc, char **argv)
 {
     size_t i = 0;
+    const char *scheme = "redis";
+    if (argc > 3 && strcmp(argv[2], "cluster") == 0) {
+        scheme = "redis-cluster";
+        argv[2] = argv[1];
+        argv++, argc--;
+    }
     if (argc < 3 || argc > 2 + RLOCK_RED_MAX)
         return 2;
     while (strcmp(argv[1], layouts[i].word) != 0)
@@ -121,7 +127,8 @@ int main(int argc, char **argv)
 
     for (; n_clients < (size_t)argc - 2; n_clients++) {
         char uri[64];
-        snprintf(uri, sizeof uri, "redis://127.0.0.1:%s", argv[2 + n_clients]);
+        snprintf(uri, sizeof uri, "%s://127.0.0.1:%s", scheme,
+                 argv[2 + n_clients]);
         rlock_options opts = RLOCK_OPTIONS_INIT;
         opts.uri = uri;
         opts.watchdog_lease_ms = 1500;
