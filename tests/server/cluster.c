@@ -161,6 +161,44 @@ TEST(cluster, a_cluster_has_no_part_in_a_red_lock)
     land_leave(&l);
 }
 
+TEST(cluster, a_lazy_client_meets_the_cluster_with_its_first_lock)
+{
+    land l;
+    land_settle(&l, BRISK_MS);
+    land_depart(&l);
+    for (int i = 0; i < 3; i++) {
+        l.opts.lazy = true;
+        l.opts.uri = cluster_uri(l.c);
+        land other;
+        land_visit(&l, &other);
+        rlock *lk = land_lock(&other, cluster_name_on(l.c, i, "job"));
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+        watch_renewals(other.cl, 1);
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+        rlock_free(lk);
+        land_depart(&other);
+    }
+    cluster_stop(l.c);
+}
+
+TEST(cluster, a_lazy_client_without_a_cluster_says_so_in_time)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    rlock *lk;
+    o.uri = "redis-cluster://127.0.0.1:1,127.0.0.1:2";
+    o.lazy = true;
+    o.command_timeout_ms = 1000;
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_OK);
+    EXPECT_STATUS(rlock_new(cl, "job", &lk), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_EIO);
+    EXPECT(test_since_ms(began_ms) < 1000 + SLACK_MS);
+    EXPECT_CONTAINS(rlock_last_error()->message, "refused");
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
 /* --- several at once ------------------------------------------------------ */
 
 TEST(cluster, fault_146_a_lock_of_several_is_taken_over_all_masters_or_not)
