@@ -227,6 +227,8 @@ static void close_client(rlock_client *cl)
     rl_engine_each(e, rl_node_silence);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
     rl_holds_stop(&e->core.holds);
+    if (e->cluster) /* what is started from here on, nobody would stop */
+        rl_cluster_close(e->cluster);
     rl_engine_each(e, rl_node_stop);
     rl_topology_stop(e);
     rl_notifier_stop(e);

@@ -123,6 +123,7 @@ typedef struct rl_hold {
     uint8_t loss;        /* rl_loss */
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout;      /* fixed; rlock_layout */
+    uint8_t sent_on;     /* so often in a row its renewal was, by redirects */
     uint8_t replicas;    /* fixed; so many have to have what moves the deadline
                           */
     uint16_t name_len;   /* fixed */

@@ -74,6 +74,7 @@ static void ask(rl_task *first, int64_t now_us)
     t->what = RL_CONFIRM;
     t->hold = h;
     t->compare = false;
+    t->detour = first->detour;
     t->send_by_us = RL_NEVER;
     rl_mutex_lock(&node->e->core.holds.mutex);
     h->refs++;

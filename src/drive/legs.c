@@ -219,7 +219,10 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
         return;
     l->visiting = l->way.expecting = false;
     if (l->visitor.fault.status != RLOCK_OK) {
-        refuse(ls, l, &l->visitor.fault);
+        /* In a cluster another one may take over, as for who asks alone. */
+        rl_way_fail(ls->op, &l->way, &l->visitor.fault,
+                    l->node->e->cluster ? rl_ask_miss : rl_ask_refuse,
+                    rl_now_us());
         return;
     }
     use(l, rl_source_borrow_idle(l->node->source, NULL));

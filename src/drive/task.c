@@ -79,6 +79,13 @@ static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,
     rl_mutex_unlock(&table->mutex);
 }
 
+static void note_failure(rl_holds *table, const rl_task *t, const rl_fault *f)
+    RL_REQUIRES(&table->mutex)
+{
+    table->failure = *f;
+    table->failure.at = t->node->name;
+}
+
 static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
                            const rl_fault *f, int64_t now_us)
     RL_REQUIRES(&table->mutex)
@@ -87,6 +94,10 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
     int64_t sent_us = t->ask.sent_us;
     if (!rl_hold_renews_locked(table, h, now_us))
         return; /* lost, released or extended while we asked */
+    bool circles = is_sent_on(t) && h->sent_on >= RL_ASK_REDIRECTS;
+    h->sent_on = (uint8_t)(what == RL_NOT_ANSWERED && is_sent_on(t) && !circles
+                               ? h->sent_on + 1
+                               : 0);
     if (what == RL_RENEWED) {
         rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
         rl_hold_schedule_locked(table, h,
@@ -97,21 +108,19 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
         rl_hold_lose_locked(table, h, RL_LOSS_GONE, now_us);
     } else if (f->status == RLOCK_EWRONGTYPE) {
         rl_hold_lose_locked(table, h, RL_LOSS_FOREIGN, now_us);
-    } else if (is_sent_on(t)) {
+    } else if (is_sent_on(t) && !circles) {
         h->detour = (uint16_t)t->ask.detour;
         rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
     } else {
-        rl_hold_schedule_locked(table, h, next_try_us(t, now_us));
+        rl_hold_schedule_locked(
+            table, h,
+            circles ? now_us + rl_keeper_longest_pause_us(t->node)
+                    : next_try_us(t, now_us));
+        if (circles)
+            note_failure(table, t, f);
         rl_add(&t->node->e->core.stats.renew_failures, 1);
         rl_hold_report_locked(table, h, RLOCK_EVENT_RENEW_FAILED);
     }
-}
-
-static void note_failure(rl_holds *table, const rl_task *t, const rl_fault *f)
-    RL_REQUIRES(&table->mutex)
-{
-    table->failure = *f;
-    table->failure.at = t->node->name;
 }
 
 static void note_renewal(rl_task *t, rl_renewal what, const rl_fault *f,

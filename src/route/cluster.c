@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -156,12 +157,22 @@ static void note_failure(rl_cluster *c, const rl_fault *f, const char *host,
     rl_mutex_unlock(&c->mutex);
 }
 
+static bool is_stopping(rl_cluster *c)
+{
+    rl_mutex_lock(&c->mutex);
+    bool stopping = c->stopping;
+    rl_mutex_unlock(&c->mutex);
+    return stopping;
+}
+
 static bool ask_there(rl_cluster *c, rl_claims *claims, const char *host,
                       int port)
 {
     rl_fault f;
     int64_t until_us = rl_now_us() + c->patience_us;
     rlock_status s = RLOCK_OK;
+    if (is_stopping(c))
+        return false;
     if (!c->conn)
         s = connect_to(c, host, port, until_us, &f);
     if (s == RLOCK_OK)
@@ -185,7 +196,7 @@ static bool ask_again(rl_cluster *c, rl_claims *claims)
         return false;
     rl_mutex_lock(&c->mutex);
     const rl_server *s = rl_territory_find(c, c->asked_at, c->asked_port);
-    bool good = !s || (!s->suspect && !s->retired);
+    bool good = (!s || (!s->suspect && !s->retired)) && !c->unhelpful;
     rl_mutex_unlock(&c->mutex);
     snprintf(host, sizeof host, "%s", c->asked_at);
     if (good && !rl_conn_is_stale(c->conn) &&
@@ -231,7 +242,7 @@ static bool ask(rl_cluster *c, rl_claims *claims)
 /* --- the thread ----------------------------------------------------------- */
 
 /* Nobody may dial a new one while an old one is still believed. */
-static void take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
+static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
 {
     rl_mutex_lock(&c->mutex);
     bool changed = rl_territory_judge(c, claims, ch);
@@ -245,6 +256,7 @@ static void take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
     rl_mutex_unlock(&c->mutex);
     if (changed)
         c->o.changed(c->o.arg, *ch->failover ? ch->failover : NULL);
+    return changed;
 }
 
 static void refresh(rl_cluster *c)
@@ -255,8 +267,8 @@ static void refresh(rl_cluster *c)
     c->asked_us = now_us;
     atomic_fetch_add(c->o.refreshes, 1);
     bool told = claims && ch && ask(c, claims);
-    if (told)
-        take_over(c, claims, ch);
+    bool changed = told && take_over(c, claims, ch);
+    c->unhelpful = told && !changed && now_us - c->troubled_us < CALM_US;
     free(claims);
     free(ch);
     c->patience_us =
@@ -270,14 +282,6 @@ static void refresh(rl_cluster *c)
     c->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
-}
-
-static bool is_stopping(rl_cluster *c)
-{
-    rl_mutex_lock(&c->mutex);
-    bool stopping = c->stopping;
-    rl_mutex_unlock(&c->mutex);
-    return stopping;
 }
 
 static void *run(void *arg)
@@ -371,12 +375,19 @@ bool rl_cluster_start(rl_cluster *c)
     return rl_thread_start(&c->thread, "rlock-topology", run, c);
 }
 
-void rl_cluster_stop(rl_cluster *c)
+void rl_cluster_close(rl_cluster *c)
 {
     rl_mutex_lock(&c->mutex);
     c->stopping = true;
+    if (c->fd >= 0) /* who is being asked is not waited for */
+        shutdown(c->fd, SHUT_RDWR);
     rl_mutex_unlock(&c->mutex);
     rl_signal_raise(&c->signal);
+}
+
+void rl_cluster_stop(rl_cluster *c)
+{
+    rl_cluster_close(c);
     rl_thread_join(&c->thread);
 }
 

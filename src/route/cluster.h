@@ -38,6 +38,8 @@ typedef struct rl_cluster_options {
 /* NULL: out of memory. */
 rl_cluster *rl_cluster_new(const rl_cluster_options *o);
 bool rl_cluster_start(rl_cluster *c); /* false: no thread */
+/* No server becomes known any more. */
+void rl_cluster_close(rl_cluster *c);
 void rl_cluster_stop(rl_cluster *c);
 /* After that; or, forked, in a child that inherited it: closes descriptors. */
 void rl_cluster_free(rl_cluster *c, bool forked);

@@ -51,7 +51,8 @@ static rl_server *find_or_make(rl_cluster *c, const char *host, int port)
     RL_REQUIRES(&c->mutex)
 {
     rl_server *s = rl_territory_find(c, host, port);
-    if (s || c->count == RL_CLAIMANTS || strlen(host) >= RL_PLACE_HOST)
+    if (s || c->stopping || c->count == RL_CLAIMANTS ||
+        strlen(host) >= RL_PLACE_HOST)
         return s;
     s = make(c, host, port);
     if (s)
@@ -80,6 +81,14 @@ static void name_servers(rl_cluster *c, const rl_claims *said, rl_server **into)
     }
 }
 
+/* The same server at another address, where it cannot be reached any more. */
+static bool has_moved_house(const rl_server *was, const rl_server *is,
+                            const rl_claimant *n)
+{
+    return was != is && was->suspect && *n->id && strcmp(was->id, n->id) == 0 &&
+           n->epoch >= was->epoch;
+}
+
 static void assign(rl_cluster *c, const rl_claims *said,
                    rl_server *const *named, rl_change *ch)
     RL_REQUIRES(&c->mutex)
@@ -88,8 +97,10 @@ static void assign(rl_cluster *c, const rl_claims *said,
         unsigned now = c->owner[i], claimed = said->owner[i];
         rl_server *s = claimed ? named[claimed - 1] : NULL;
         ch->owner[i] = (uint16_t)now;
-        if (s && (now == 0 ||
-                  said->node[claimed - 1].epoch > c->server[now - 1]->epoch))
+        if (s &&
+            (now == 0 ||
+             said->node[claimed - 1].epoch > c->server[now - 1]->epoch ||
+             has_moved_house(c->server[now - 1], s, &said->node[claimed - 1])))
             ch->owner[i] = (uint16_t)s->number;
     }
 }
@@ -101,6 +112,7 @@ static void note_epochs(const rl_claims *said, rl_server *const *named)
         rl_server *s = named[i];
         if (!s)
             continue;
+        strcpy(s->id, said->node[i].id);
         s->epoch = rl_max(s->epoch, said->node[i].epoch);
         s->suspect = said->node[i].failed;
     }

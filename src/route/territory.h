@@ -12,15 +12,16 @@
 #include "route/cluster.h"
 
 struct rl_server {
-    rl_cluster *cluster; /* fixed */
-    unsigned number;     /* fixed; counted from 1 */
-    void *made;          /* fixed; by add() */
-    rl_place place;      /* fixed but nth, which grows when it is left */
-    int64_t epoch;       /* of its configuration, as far as is known */
-    size_t slots;        /* how many it has */
-    bool retired;        /* it has lost all it had */
-    bool suspect;        /* something is wrong with it */
-    char name[];         /* fixed; its URI, for messages */
+    rl_cluster *cluster;     /* fixed */
+    unsigned number;         /* fixed; counted from 1 */
+    void *made;              /* fixed; by add() */
+    rl_place place;          /* fixed but nth, which grows when it is left */
+    int64_t epoch;           /* of its configuration, as far as is known */
+    size_t slots;            /* how many it has */
+    char id[RL_NODE_ID + 1]; /* as last told; "" */
+    bool retired;            /* it has lost all it had */
+    bool suspect;            /* something is wrong with it */
+    char name[];             /* fixed; its URI, for messages */
 };
 
 struct rl_cluster {
@@ -46,7 +47,8 @@ struct rl_cluster {
     /* The thread's: */
     int64_t trouble_us, troubled_us; /* it began; it was last told of */
     int64_t patience_us;             /* with one server */
-    rl_dialer dialer;                /* of this connection: */
+    bool unhelpful;   /* who was asked last had nothing new, in trouble */
+    rl_dialer dialer; /* of this connection: */
     rl_conn *conn;
     char asked_at[RL_PLACE_HOST];
     int asked_port;
