@@ -31,7 +31,7 @@ static void wake(rl_lane *l)
     rl_signal_raise(&node->keeper.signal);
 }
 
-bool rl_keeper_init(rl_node *node)
+void rl_keeper_init(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     node->lane->arg = node;
@@ -41,7 +41,7 @@ bool rl_keeper_init(rl_node *node)
     k->end_us = RL_NEVER;
     atomic_init(&k->owing_us, RL_NEVER);
     k->signal = RL_SIGNAL_NONE;
-    return rl_tasks_init(k);
+    rl_tasks_init(k);
 }
 
 void rl_keeper_fini(rl_keeper *k)
@@ -314,7 +314,8 @@ static void *run(void *arg)
 bool rl_keeper_start(rl_node *node)
 {
     rl_thread *t = &node->keeper.thread;
-    return t->started || rl_thread_start(t, "rlock-keeper", run, node);
+    return t->started || (rl_tasks_reserve(&node->keeper) &&
+                          rl_thread_start(t, "rlock-keeper", run, node));
 }
 
 void rl_keeper_stop(rl_node *node)

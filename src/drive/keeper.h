@@ -41,7 +41,7 @@ typedef struct rl_keeper {
     rl_fault fault;              /* why the task that just ends has failed */
 } rl_keeper;
 
-bool rl_keeper_init(struct rl_node *node); /* false: out of memory */
+void rl_keeper_init(struct rl_node *node);
 void rl_keeper_fini(rl_keeper *k);
 
 /* No effect when it runs; called by rl_engine_start(). */

@@ -45,8 +45,8 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
     rl_mutex_init(&n->starting);
     rl_connector_init(&n->connector);
     rl_shares_init(&n->shares);
-    bool ok = rl_keeper_init(n);
-    return rl_doorbell_init(&n->doorbell) && ok;
+    rl_keeper_init(n);
+    return rl_doorbell_init(&n->doorbell);
 }
 
 /*

@@ -67,10 +67,14 @@ void rl_task_put(rl_task *t)
     rl_list_add_first(&k->idle_tasks, &t->idle);
 }
 
-bool rl_tasks_init(rl_keeper *k)
+void rl_tasks_init(rl_keeper *k)
 {
     rl_list_init(&k->idle_tasks);
-    return add_chunk(k);
+}
+
+bool rl_tasks_reserve(rl_keeper *k)
+{
+    return k->chunks || add_chunk(k);
 }
 
 void rl_tasks_fini(rl_keeper *k)

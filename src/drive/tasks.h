@@ -8,7 +8,9 @@
 
 #include "drive/keeper.h"
 
-bool rl_tasks_init(rl_keeper *k); /* false: out of memory */
+void rl_tasks_init(rl_keeper *k);
+/* Memory for the first ones, before the first hold. False: there is none. */
+bool rl_tasks_reserve(rl_keeper *k);
 void rl_tasks_fini(rl_keeper *k);
 
 /* Is the connection up, and may more be put on its line? */

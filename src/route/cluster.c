@@ -7,9 +7,10 @@
  * there: a slot that is just changing is asked at either server, and each
  * answers for itself.
  *
- * While trouble lasts, askings come ever more rarely, a tenth of its length
- * apart, however many threads complain: who waits for a failover is late by at
- * most a tenth.
+ * While trouble lasts, askings come ever more rarely, a twentieth of its length
+ * apart, however many threads complain: who waits for a failover is late by a
+ * twentieth. A server that is silent is complained of once by each who waits
+ * for it, so for a while nobody has to, to be asked about again.
  */
 #include "route/cluster.h"
 
@@ -26,10 +27,12 @@
 #include "route/territory.h"
 #include "wire/error.h"
 
-#define LEAST_GAP_US      (100 * 1000)
-#define LONGEST_GAP_US    (2 * 1000 * 1000)
-#define GAP_OF_TROUBLE    10
-#define CALM_US           (3 * 1000 * 1000)
+#define LEAST_GAP_US   (100 * 1000)
+#define LONGEST_GAP_US (2 * 1000 * 1000)
+#define GAP_OF_TROUBLE 20
+#define CALM_US        (3 * 1000 * 1000)
+/* Somebody complains anew of a server by then, if it does not answer. */
+#define SUSPICION_US      (1500 * 1000)
 #define ROUTINE_US        (60 * 1000 * 1000)
 #define FIRST_PATIENCE_US (300 * 1000)
 #define LAST_PATIENCE_US  (3 * 1000 * 1000)
@@ -51,8 +54,11 @@ void rl_cluster_suspect(rl_cluster *c, void *server)
     rl_mutex_lock(&c->mutex);
     rl_server *s = server ? find_made(c, server) : NULL;
     bool told = c->suspected || (s && s->retired);
-    if (s)
+    if (s) {
         s->suspect = true;
+        c->accused = s;
+        c->accused_us = rl_now_us();
+    }
     c->suspected = c->suspected || !told;
     rl_mutex_unlock(&c->mutex);
     if (!told)
@@ -259,6 +265,14 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
     return changed;
 }
 
+/* What it waits for has not happened yet. */
+static bool is_accused_locked(const rl_cluster *c, int64_t now_us)
+    RL_REQUIRES(&c->mutex)
+{
+    return c->accused && !c->accused->retired &&
+           now_us - c->accused_us < SUSPICION_US;
+}
+
 static void refresh(rl_cluster *c)
 {
     int64_t now_us = rl_now_us();
@@ -268,6 +282,8 @@ static void refresh(rl_cluster *c)
     atomic_fetch_add(c->o.refreshes, 1);
     bool told = claims && ch && ask(c, claims);
     bool changed = told && take_over(c, claims, ch);
+    if (changed) /* that was the end of it */
+        c->troubled_us = -LONGEST_GAP_US - CALM_US;
     c->unhelpful = told && !changed && now_us - c->troubled_us < CALM_US;
     free(claims);
     free(ch);
@@ -276,7 +292,7 @@ static void refresh(rl_cluster *c)
     int64_t lasts_us = rl_now_us() - c->trouble_us;
     rl_mutex_lock(&c->mutex);
     c->rounds++;
-    c->suspected = c->suspected || !told;
+    c->suspected = c->suspected || !told || is_accused_locked(c, rl_now_us());
     c->gap_us = rl_jitter(rl_min(
         rl_max(lasts_us / GAP_OF_TROUBLE, LEAST_GAP_US), LONGEST_GAP_US));
     c->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);

@@ -40,6 +40,8 @@ struct rl_cluster {
     bool known;      /* a map has been told */
     unsigned rounds; /* so often all that there are have been asked */
     rl_fault why;    /* the latest failure to be told one */
+    rl_server *accused; /* complained of last, */
+    int64_t accused_us; /* then; NULL: none was */
     bool suspected, stopping;
     int fd; /* the thread's connection; for a forked child */
     /* up to here. The thread's, but read under the mutex: */

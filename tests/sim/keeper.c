@@ -319,7 +319,8 @@ void keeper_open(client *c)
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
     atomic_init(&k->owing_us, RL_NEVER);
-    if (!rl_tasks_init(k))
+    rl_tasks_init(k);
+    if (!rl_tasks_reserve(k))
         die("out of memory");
 }
 
