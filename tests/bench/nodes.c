@@ -1,0 +1,230 @@
+#include "nodes.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_PORT 10000
+#define PORTS      10000
+#define BUS        10000 /* from a server's port to the one of its bus */
+
+#define TICK_US 10000
+#define TRIES   2000
+
+static bench_nodes *running;
+
+/* --- processes ------------------------------------------------------------ */
+
+static bool is_free(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    bool good = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
+    close(fd);
+    return good;
+}
+
+static int choose_port(void)
+{
+    int port;
+    do
+        port = FIRST_PORT + (int)(bench_now_ns() / 1000 % PORTS);
+    while (!is_free(port) || !is_free(port + BUS));
+    return port;
+}
+
+static const char *port_of(const bench_server *s)
+{
+    return strrchr(s->uri, ':') + 1;
+}
+
+static void run(const char *dir, const char *port)
+{
+    if (chdir(dir) != 0 || !freopen("/dev/null", "w", stdout))
+        _exit(1);
+    execlp("redis-server", "redis-server", "--port", port, "--bind",
+           "127.0.0.1", "--save", "", "--appendonly", "no", "--cluster-enabled",
+           "yes", "--cluster-node-timeout", "1000",
+           "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "swapdb",
+           (char *)NULL);
+    _exit(1);
+}
+
+static void await_start(const bench_server *s)
+{
+    redisContext *c = NULL;
+    for (int tries = TRIES; tries > 0 && (!c || c->err); tries--) {
+        if (c)
+            redisFree(c);
+        bench_pause_us(TICK_US);
+        c = redisConnect("127.0.0.1", atoi(port_of(s)));
+    }
+    bench_check(c && !c->err, "a node does not start");
+    redisFree(c);
+}
+
+void bench_restart_node(bench_nodes *n, bench_server *s)
+{
+    char dir[64];
+    pid_t parent = getpid();
+    snprintf(dir, sizeof dir, "%s/%d", n->dir, (int)(s - n->at));
+    fflush(stdout); /* the child must not print it again */
+    s->pid = fork();
+    bench_check(s->pid >= 0, "cannot fork");
+    if (s->pid > 0) {
+        await_start(s);
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent)
+        run(dir, port_of(s));
+    _exit(1);
+}
+
+static void stop_all(void)
+{
+    char command[64];
+    for (int i = 0; i < BENCH_NODES; i++)
+        bench_stop(&running->at[i]);
+    snprintf(command, sizeof command, "rm -rf %s", running->dir);
+    bench_check(system(command) == 0, "the nodes' folder stays");
+}
+
+/* --- one of them ---------------------------------------------------------- */
+
+/* NULL: it does not answer. */
+static redisReply *ask(const bench_server *s, const char *command)
+{
+    struct timeval soon = {.tv_usec = 200000};
+    redisReply *r = NULL;
+    redisContext *c =
+        redisConnectWithTimeout("127.0.0.1", atoi(port_of(s)), soon);
+    if (c && !c->err && redisSetTimeout(c, soon) == REDIS_OK)
+        r = redisCommand(c, command);
+    if (c)
+        redisFree(c);
+    return r;
+}
+
+static bool says(const bench_server *s, const char *command, const char *text)
+{
+    redisReply *r = ask(s, command);
+    bool found = r && r->type == REDIS_REPLY_STRING && strstr(r->str, text);
+    freeReplyObject(r);
+    return found;
+}
+
+/* Only the master of the slot answers, the others send elsewhere. */
+static bool has_slot_of(const bench_server *s, const char *key)
+{
+    char command[64];
+    snprintf(command, sizeof command, "EXISTS %s", key);
+    redisReply *r = ask(s, command);
+    bool has = r && r->type == REDIS_REPLY_INTEGER;
+    freeReplyObject(r);
+    return has;
+}
+
+/* "connected" is what a replica says that has all. */
+static bool follows(const bench_server *s, const bench_server *master)
+{
+    redisReply *r = ask(s, "ROLE");
+    bool follows = r && r->elements == 5 &&
+                   r->element[2]->integer == atoi(port_of(master)) &&
+                   strcmp(r->element[3]->str, "connected") == 0;
+    freeReplyObject(r);
+    return follows;
+}
+
+/* --- all ------------------------------------------------------------------ */
+
+static bench_server *find_replica(bench_nodes *n, const bench_server *master)
+{
+    for (int i = 0; i < BENCH_NODES; i++)
+        if (follows(&n->at[i], master))
+            return &n->at[i];
+    return NULL;
+}
+
+static bool is_well(bench_nodes *n)
+{
+    for (int i = 0; i < BENCH_NODES; i++) {
+        const bench_server *s = &n->at[i];
+        if (!says(s, "CLUSTER INFO", "cluster_state:ok") ||
+            says(s, "CLUSTER NODES", "fail") ||
+            (says(s, "INFO", "role:master") && !find_replica(n, s)))
+            return false;
+    }
+    return true;
+}
+
+void bench_await_nodes(bench_nodes *n)
+{
+    for (int tries = TRIES; tries > 0; tries--) {
+        if (is_well(n))
+            return;
+        bench_pause_us(TICK_US);
+    }
+    bench_check(false, "the cluster does not get well");
+}
+
+void bench_start_nodes(bench_nodes *n)
+{
+    char command[512] = "redis-cli --cluster create", path[64];
+    strcpy(n->dir, "/tmp/rlock-bench-XXXXXX");
+    bench_check(mkdtemp(n->dir) != NULL, "no folder");
+    strcpy(n->uri, "redis-cluster://");
+    running = n;
+    atexit(stop_all);
+    for (int i = 0; i < BENCH_NODES; i++) {
+        int port = choose_port();
+        snprintf(n->at[i].uri, sizeof n->at[i].uri, "redis://127.0.0.1:%d",
+                 port);
+        snprintf(path, sizeof path, "%s/%d", n->dir, i);
+        bench_check(mkdir(path, 0700) == 0, "no folder");
+        bench_restart_node(n, &n->at[i]);
+        sprintf(strchr(command, '\0'), " 127.0.0.1:%d", port);
+        sprintf(strchr(n->uri, '\0'), "%s127.0.0.1:%d", i ? "," : "", port);
+    }
+    strcat(command, " --cluster-replicas 1 --cluster-yes >/dev/null");
+    bench_check(system(command) == 0, "no cluster comes about");
+    bench_await_nodes(n);
+}
+
+bench_server *bench_master_of(bench_nodes *n, const char *key)
+{
+    for (int i = 0; i < BENCH_NODES; i++)
+        if (has_slot_of(&n->at[i], key))
+            return &n->at[i];
+    bench_check(false, "nobody has the slot");
+    return NULL;
+}
+
+bench_server *bench_replica_of(bench_nodes *n, const bench_server *master)
+{
+    bench_server *s = find_replica(n, master);
+    bench_check(s != NULL, "a master has no replica");
+    return s;
+}
+
+long long bench_sum_of(bench_nodes *n, const char *command, const char *name)
+{
+    long long sum = 0;
+    for (int i = 0; i < BENCH_NODES; i++) {
+        redisReply *r = ask(&n->at[i], command);
+        const char *at =
+            r && r->type == REDIS_REPLY_STRING ? strstr(r->str, name) : NULL;
+        sum += at ? atoll(at + strlen(name)) : 0;
+        freeReplyObject(r);
+    }
+    return sum;
+}
