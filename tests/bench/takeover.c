@@ -35,8 +35,10 @@ typedef struct trial {
 
 typedef struct asker {
     trial *t;
-    rlock *lk;
     int which;
+    rlock_client *cl;
+    rlock *lk;
+    pthread_t thread;
 } asker;
 
 typedef struct figure {
@@ -97,9 +99,23 @@ static void bring_back(bench_nodes *n, bench_server *master, bool silent)
     bench_await_nodes(n);
 }
 
-static void start(pthread_t *thread, void *(*run)(void *), void *arg)
+/* A client of its own each time: it remembers troubles for some seconds. */
+static void start(asker *a, const char *uri, trial *t, int which)
 {
-    bench_check(pthread_create(thread, NULL, run, arg) == 0, "no thread");
+    a->t = t;
+    a->which = which;
+    a->cl = bench_client(uri);
+    a->lk = bench_lock(a->cl, names[which]);
+    bench_ok(rlock_lock(a->lk)); /* it has a connection */
+    bench_ok(rlock_unlock(a->lk));
+    bench_check(pthread_create(&a->thread, NULL, ask, a) == 0, "no thread");
+}
+
+static void end(asker *a)
+{
+    pthread_join(a->thread, NULL);
+    rlock_free(a->lk);
+    rlock_client_free(a->cl);
 }
 
 static double seconds(int64_t from_ns, int64_t to_ns)
@@ -107,25 +123,21 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) / 1e9;
 }
 
-static void try_once(bench_nodes *n, rlock *lk[ASKERS], bool silent, int round,
-                     figure *f)
+static void try_once(bench_nodes *n, bool silent, int round, figure *f)
 {
     bench_server *master = bench_master_of(n, KEY);
     trial t = {.replica = bench_replica_of(n, master)->uri};
     asker a[ASKERS];
-    pthread_t thread[ASKERS], poller;
-    for (int i = 0; i < ASKERS; i++) {
-        bench_ok(rlock_lock(lk[i])); /* it knows its way */
-        bench_ok(rlock_unlock(lk[i]));
-        a[i] = (asker){&t, lk[i], i};
-        start(&thread[i], ask, &a[i]);
-    }
+    pthread_t poller;
+    for (int i = 0; i < ASKERS; i++)
+        start(&a[i], n->uri, &t, i);
     bench_pause_us(100 * TICK_US);
     end_it(&t, master, silent);
-    start(&poller, poll_replica, &t);
+    bench_check(pthread_create(&poller, NULL, poll_replica, &t) == 0,
+                "no thread");
     pthread_join(poller, NULL);
     for (int i = 0; i < ASKERS; i++) {
-        pthread_join(thread[i], NULL);
+        end(&a[i]);
         f->late[i][round] = seconds(t.accepted_ns, t.granted_ns[i]);
     }
     f->failover[round] = seconds(t.died_ns, t.accepted_ns);
@@ -134,19 +146,9 @@ static void try_once(bench_nodes *n, rlock *lk[ASKERS], bool silent, int round,
 
 static void measure(bench_nodes *n, bool silent, const char *what)
 {
-    rlock_client *cl[ASKERS];
-    rlock *lk[ASKERS];
     figure f;
-    for (int i = 0; i < ASKERS; i++) {
-        cl[i] = bench_client(n->uri);
-        lk[i] = bench_lock(cl[i], names[i]);
-    }
     for (int i = 0; i < ROUNDS; i++)
-        try_once(n, lk, silent, i, &f);
-    for (int i = 0; i < ASKERS; i++) {
-        rlock_free(lk[i]);
-        rlock_client_free(cl[i]);
-    }
+        try_once(n, silent, i, &f);
     double failover = bench_median(f.failover, ROUNDS);
     double busy = bench_median(f.late[BUSY], ROUNDS);
     double new = bench_median(f.late[NEW], ROUNDS);
