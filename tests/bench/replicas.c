@@ -22,27 +22,6 @@ static rlock_client *meet(const char *uri, unsigned min_replicas)
     return cl;
 }
 
-/* Until it has what is written at once, twice: the first time may be by chance
- * (it has got all, and asks for what comes next a second later). */
-static void follow(redisContext *master, const char *replica, const char *tcp)
-{
-    char command[64];
-    redisContext *c = bench_connect(replica);
-    snprintf(command, sizeof command, "REPLICAOF 127.0.0.1 %s",
-             strrchr(tcp, ':') + 1);
-    /* No file is left where the program runs. */
-    bench_ask(master, "CONFIG SET repl-diskless-sync yes");
-    bench_ask(master, "CONFIG SET repl-diskless-sync-delay 0");
-    bench_ask(c, "CONFIG SET repl-diskless-load swapdb");
-    bench_ask(c, command);
-    for (int good = 0, tries = 0; good < 2; tries++) {
-        bench_check(tries < 100, "the replica does not follow");
-        bench_ask(master, "SET bench:follows 1");
-        good = bench_ask(master, "WAIT 1 100") == 1 ? good + 1 : 0;
-    }
-    redisFree(c);
-}
-
 static double block(rlock *lk)
 {
     int64_t began = bench_now_ns();
@@ -92,7 +71,7 @@ int main(int argc, char **argv)
     redisContext *c = bench_connect(uri);
     bench_open_port(uri, tcp);
     bench_start_servers(s, 2, uri);
-    follow(c, s[1].uri, tcp);
+    bench_follow(c, s[1].uri, tcp);
     bench_place(s[1].uri, true);
     bench_place(uri, true);
     compare(uri, c);

@@ -24,6 +24,10 @@ void bench_start(bench_server *s); /* again, after a stop */
 void bench_stop(bench_server *s);  /* however it is */
 void bench_hang(bench_server *s);  /* SIGSTOP, returns when it has stopped */
 
+/* The server at replica becomes one of the master, which listens at tcp, too.
+ */
+void bench_follow(redisContext *master, const char *replica, const char *tcp);
+
 /* Calls of EVALSHA and EVAL that the server has seen. */
 long long bench_script_calls(const char *uri);
 
