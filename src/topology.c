@@ -98,17 +98,22 @@ static void hurry(rl_node *node)
     rl_doorbell_hurry(node);
 }
 
-static void on_change(void *arg, const char *failover)
+/* What has holds may have become known just before there were any. */
+static void on_map(void *arg, bool changed, unsigned failovers,
+                   const char *text)
 {
     rl_engine *e = arg;
-    if (!failover) { /* who waits in a slot that has moved was told so */
-        rl_holds_failed_over(&e->core.holds, false, rl_now_us());
+    if (atomic_load(&e->started))
+        rl_engine_start_servers(e);
+    if (failovers == 0) { /* who waits in a slot that has moved was told so */
+        if (changed)
+            rl_holds_failed_over(&e->core.holds, false, rl_now_us());
         return;
     }
-    rl_add(&e->core.stats.failovers, 1);
+    rl_add(&e->core.stats.failovers, failovers);
     rl_engine_each(e, hurry);
     rl_rooms_look_all(&e->core.rooms);
-    rl_notifier_failover(e, failover);
+    rl_notifier_failover(e, text);
 }
 
 static rl_lane *lane_of(rl_holds *t, const rl_hold *h)
@@ -131,7 +136,7 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
                              .credentials = &e->credentials,
                              .add = on_server,
                              .leave = on_loss,
-                             .changed = on_change,
+                             .told = on_map,
                              .arg = e,
                              .refreshes = &c->stats.refreshes,
                              .redirects = &c->stats.redirects,

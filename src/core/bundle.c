@@ -56,6 +56,7 @@ bool rl_bundle_join(rl_part *first, rl_part *x)
         last = last->next;
     last->next = x;
     first->ask.script = script;
+    first->ask.parts = true;
     return true;
 }
 
@@ -140,14 +141,15 @@ static void ask_alone(rl_part *x, const rl_part *first)
     op->quorum++;
 }
 
-static void end_apart(rl_part *first)
+/* for_good: the next time as well. */
+static void end_apart(rl_part *first, bool for_good)
 {
     for (rl_part *x = first, *next; x; x = next) {
         next = x->next;
         x->next = NULL;
         ask_alone(x, first);
     }
-    first->refused = true;
+    first->refused = for_good;
 }
 
 static void end_each(rl_part *first, const rl_reply *r, int64_t now_us)
@@ -174,7 +176,8 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us)
 {
     const rl_ask *a = &first->ask;
     bool sound = r && makes_sense(first, r);
-    bool apart = !sound && rl_ask_is_refused(a, first->outcome);
+    bool split = a->split;
+    bool apart = !sound && (split || rl_ask_is_refused(a, first->outcome));
     if (r && !sound)
         rl_fault_set(&first->fault, RLOCK_EIO, 0,
                      "an answer to several locks that makes no sense");
@@ -191,7 +194,7 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us)
         x->ask.confirm.acked = a->confirm.acked;
     }
     if (apart)
-        end_apart(first);
+        end_apart(first, !split);
     else
         end_each(first, sound ? r : NULL, now_us);
 }

@@ -179,6 +179,13 @@ bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
     return true;
 }
 
+void rl_part_take_back(rl_part *x)
+{
+    const rl_grant none = {.token = 0};
+    resolve(&x->core->rooms, x->heir, &none, -1);
+    x->heir = NULL;
+}
+
 void rl_hand_over_write(const rl_part *x, rl_bytes *to)
 {
     rl_call_hand_over(to, x->ask.whole, x->hold, x->heir->draft, &x->request,

@@ -39,6 +39,8 @@ void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope);
  */
 bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us);
 void rl_hand_over_write(const rl_part *x, rl_bytes *to);
+/* Before anything was executed: the offer is withdrawn, the lock only freed. */
+void rl_part_take_back(rl_part *x);
 void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us);
 
 /* The part of an acquire whose lock was handed over, as if it were answered. */

@@ -137,6 +137,7 @@ typedef struct rl_hold {
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
     bool queued;         /* in the queue of reports */
     bool astray;         /* another of its commands may */
+    bool split;          /* its undoing was put off, as its slot moves */
     bool passing;        /* to an owner whose thread has not woken yet */
     bool deep;           /* its owner's: the server may count more than one */
     int64_t lease_ms;    /* of the outermost acquire */

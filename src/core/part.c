@@ -198,6 +198,7 @@ static void confirm(rl_part *x)
     x->ask.confirm.replicas = x->hold->replicas;
     x->ask.confirm.wait_ms = rl_min(wait_ms, x->request.lease_ms);
     x->until_us = rl_after_ms(x->until_us, wait_ms);
+    x->patience_us = rl_after_ms(x->patience_us, wait_ms);
 }
 
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
@@ -327,9 +328,12 @@ void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
 static void drop_if_late(rl_part *x, int64_t now_us)
 {
     if (!x->ask.split || x->verb != RL_VERB_RELEASE || x->level > 0 ||
-        x->heir || x->next || x->hold->unknown ||
-        now_us < x->until_us - LAST_MOMENT_US)
+        x->next || x->hold->unknown || now_us < x->until_us - LAST_MOMENT_US)
         return;
+    if (x->heir && x->ask.unknown)
+        return; /* it may have got the lock */
+    if (x->heir)
+        rl_part_take_back(x);
     x->drops = true;
     x->ask.script = rl_hold_layout(x->hold)->drop;
     x->ask.whole = false;

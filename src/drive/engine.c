@@ -17,6 +17,11 @@ static void start_server(rl_node *n)
         rl_node_start(n);
 }
 
+void rl_engine_start_servers(rl_engine *e)
+{
+    rl_engine_each(e, start_server);
+}
+
 /*
  * With the first hold every server's threads are started, as its slot may move
  * anywhere; those of servers that come later, when they come (topology.c).
@@ -27,7 +32,7 @@ bool rl_engine_start(rl_engine *e, unsigned slot)
     if (!start_notifier(e))
         return false;
     if (first)
-        rl_engine_each(e, start_server);
+        rl_engine_start_servers(e);
     return rl_node_start(rl_node_of(&e->core, slot));
 }
 

@@ -305,6 +305,10 @@ static void wind_up(rl_node *node)
 static void *run(void *arg)
 {
     rl_node *node = arg;
+    /* Of many servers, this one was not connected to when the client was made;
+       the first renewal is not to wait for that. */
+    if (!node->keeper.conn)
+        connect_if_due(node, true, rl_now_us());
     while (turn(node))
         ;
     wind_up(node);

@@ -15,6 +15,13 @@
 /* --- its call --------------------------------------------------------------
  */
 
+/* What is in doubt needs a tombstone, which cannot be had while a slot moves.
+ */
+static bool drops(const rl_task *t)
+{
+    return t->what == RL_UNDO && t->hold->split && !t->hold->unknown;
+}
+
 static void write_call(const rl_ask *a, rl_bytes *to)
 {
     const rl_task *t = RL_CONTAINER(a, rl_task, ask);
@@ -26,7 +33,10 @@ static void write_call(const rl_ask *a, rl_bytes *to)
         rl_call_renew(to, a->whole, t->hold, lease_ms, t->compare);
         break;
     case RL_UNDO:
-        rl_call_release(to, a->whole, t->hold, 0, false);
+        if (drops(t))
+            rl_call_drop(to, a->whole, t->hold);
+        else
+            rl_call_release(to, a->whole, t->hold, 0, false);
         break;
     case RL_VOTE:
         vote.least = t->hold->group->token;
@@ -62,6 +72,7 @@ static void undone_locked(rl_holds *table, rl_task *t, bool done,
                           int64_t now_us) RL_REQUIRES(&table->mutex)
 {
     t->hold->detour = (uint16_t)t->ask.detour;
+    t->hold->split = t->hold->split || t->ask.split;
     if (!done && !table->stopping && now_us < t->hold->gone_us)
         rl_hold_schedule_locked(table, t->hold, next_try_us(t, now_us));
     else
@@ -238,6 +249,7 @@ static rl_script_id script_of(const rl_task *t)
 {
     const rl_layout *l = rl_hold_layout(t->hold);
     return t->what == RL_RENEW  ? l->renew
+           : drops(t)           ? l->drop
            : t->what == RL_UNDO ? l->release
                                 : l->acquire;
 }

@@ -257,11 +257,10 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
         c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
     rl_mutex_lock(&c->mutex);
     rl_territory_publish(c, ch);
-    c->known = true;
+    c->known = c->known || c->count > 0;
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
-    if (changed)
-        c->o.changed(c->o.arg, *ch->failover ? ch->failover : NULL);
+    c->o.told(c->o.arg, changed, ch->failovers, ch->failover);
     return changed;
 }
 
@@ -289,7 +288,8 @@ static void refresh(rl_cluster *c)
     free(ch);
     c->patience_us =
         told ? FIRST_PATIENCE_US : rl_min(2 * c->patience_us, LAST_PATIENCE_US);
-    int64_t lasts_us = rl_now_us() - c->trouble_us;
+    bool troubled = now_us - c->troubled_us < CALM_US;
+    int64_t lasts_us = troubled ? rl_now_us() - c->trouble_us : 0;
     rl_mutex_lock(&c->mutex);
     c->rounds++;
     c->suspected = c->suspected || !told || is_accused_locked(c, rl_now_us());

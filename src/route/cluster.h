@@ -29,8 +29,9 @@ typedef struct rl_cluster_options {
     /* On the thread, with no lock held: nothing is to be believed of it that
        comes over connections to its place before the nth. */
     void (*leave)(void *arg, void *server, uint64_t nth);
-    /* Likewise: slots are elsewhere. failover: in words; NULL: it was none. */
-    void (*changed)(void *arg, const char *failover);
+    /* Likewise: a map has been told. changed: slots are elsewhere; failovers:
+       so many servers were replaced, as `text` says. */
+    void (*told)(void *arg, bool changed, unsigned failovers, const char *text);
     void *arg;
     atomic_uint_fast64_t *refreshes, *redirects, *nodes; /* are counted */
 } rl_cluster_options;

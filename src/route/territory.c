@@ -134,11 +134,14 @@ static void tell_failover(rl_cluster *c, const rl_server *old, rl_change *ch)
         first = first < 0 ? i : first;
         last = i;
     }
-    if (heir)
-        snprintf(ch->failover, sizeof ch->failover,
-                 "slots %d-%d: %.100s:%d instead of %.100s:%d", first, last,
-                 heir->place.host, heir->place.port, old->place.host,
-                 old->place.port);
+    if (!heir)
+        return;
+    size_t used = strlen(ch->failover);
+    snprintf(ch->failover + used, sizeof ch->failover - used,
+             "%sslots %d-%d: %.100s:%d instead of %.100s:%d", used ? "; " : "",
+             first, last, heir->place.host, heir->place.port, old->place.host,
+             old->place.port);
+    ch->failovers++;
 }
 
 static void find_leaving(rl_cluster *c, rl_change *ch) RL_REQUIRES(&c->mutex)
@@ -165,14 +168,14 @@ static void find_leaving(rl_cluster *c, rl_change *ch) RL_REQUIRES(&c->mutex)
 bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
 {
     rl_server *named[RL_CLAIMANTS] = {NULL};
-    ch->left = 0;
+    ch->left = ch->failovers = 0;
     ch->failover[0] = '\0';
     name_servers(c, said, named);
     assign(c, said, named, ch);
     note_epochs(said, named);
     bool changed = is_changed(c, ch);
     find_leaving(c, ch);
-    return changed;
+    return changed || ch->left > 0;
 }
 
 void rl_territory_publish(rl_cluster *c, const rl_change *ch)

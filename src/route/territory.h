@@ -37,9 +37,9 @@ struct rl_cluster {
                        fixed, */
     rl_cond told;
     unsigned count;
-    bool known;      /* a map has been told */
-    unsigned rounds; /* so often all that there are have been asked */
-    rl_fault why;    /* the latest failure to be told one */
+    bool known;         /* a map has been told */
+    unsigned rounds;    /* so often all that there are have been asked */
+    rl_fault why;       /* the latest failure to be told one */
     rl_server *accused; /* complained of last, */
     int64_t accused_us; /* then; NULL: none was */
     bool suspected, stopping;
@@ -62,7 +62,8 @@ typedef struct rl_change {
     uint16_t owner[RL_KEYSLOTS];
     rl_server *leaves[RL_CLAIMANTS]; /* those that have lost all */
     unsigned left;                   /* how many */
-    char failover[640]; /* one of them was replaced, in words; or "" */
+    unsigned failovers;              /* how many of them were replaced, */
+    char failover[640];              /* in words; or "" */
 } rl_change;
 
 void rl_territory_init(rl_cluster *c);

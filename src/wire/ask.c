@@ -44,7 +44,8 @@ static void attempt_failed(rl_ask *a, rl_outcome outcome, int64_t now_us)
     a->unknown = a->unknown || outcome == RL_UNKNOWN;
     if (a->tries > 0 && !is_patient(a))
         a->tries--;
-    if (a->tries > 0 && a->fault->transient && !(a->unknown && a->once)) {
+    bool ends = (a->unknown && a->once) || (a->split && a->parts);
+    if (a->tries > 0 && a->fault->transient && !ends) {
         bool sent_on = a->redirected > 0 && a->redirected <= RL_ASK_REDIRECTS;
         a->line = NULL; /* it may be gone by then */
         if (is_patient(a) && !sent_on)
@@ -167,7 +168,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.failed = failed;
     a->slot.line = NULL;
     a->next = RL_ASK_IDLE;
-    a->once = a->whole = a->last = a->split = a->unknown = false;
+    a->once = a->whole = a->last = a->split = a->parts = a->unknown = false;
     a->tries = RL_ASK_TRIES;
     a->script = script;
     a->line = NULL;

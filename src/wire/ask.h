@@ -65,6 +65,7 @@ struct rl_ask {
     bool last;     /* it cannot be written any more */
     bool split;    /* the latest answer: its slot moves, and its keys are not
                       all in one place */
+    bool parts;    /* it can be asked in parts: it ends when it is split */
     bool unknown;  /* an attempt may have been executed, or may yet be */
     uint8_t tries; /* attempts that are left; with redirects and more than
                       one, there is no end to them */
