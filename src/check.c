@@ -214,6 +214,19 @@ static rlock_status check_replicas(rl_engine *e, rl_conn *c, int64_t until_us,
     return RLOCK_OK;
 }
 
+/* It concerns what is said next, which is no matter here. */
+static rlock_status check_asking(rl_engine *e, rl_conn *c, int64_t until_us,
+                                 rl_fault *f)
+{
+    rl_reply r;
+    rlock_status s =
+        rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"ASKING"});
+    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+        warn(e, "ASKING is not allowed, or not known, so a lock whose slot "
+                "moves may be lost");
+    return s;
+}
+
 static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, rl_fault *f)
 {
     probe p;
@@ -221,6 +234,8 @@ static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, rl_fault *f)
     rlock_status s = check_rights(n->e, c, &p, until_us, f);
     if (s == RLOCK_OK && n->e->core.set.min_replicas)
         s = check_replicas(n->e, c, until_us, f);
+    if (s == RLOCK_OK && n->e->cluster)
+        s = check_asking(n->e, c, until_us, f);
     return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, f) : s;
 }
 

@@ -139,3 +139,43 @@ TEST(cluster_login, a_server_whose_certificate_is_wrong_is_named)
     cluster_stop(c);
     authority_free(a);
 }
+
+/* The rights that src/doc/rights.md tells of. */
+#define RIGHTS                                                                 \
+    "ACL SETUSER app on >s3cr3t resetkeys resetchannels -@all ~job-* "         \
+    "~rlock_token:* ~rlock_queue:* ~rlock_undone:* &rlock_sbell:* "            \
+    "&redisson_lock__channel:* +ping +eval +evalsha +ssubscribe "              \
+    "+sunsubscribe +spublish +time +exists +get +set +del +pexpire +pttl "     \
+    "+hset +hexists +hlen +hscan +hdel +zadd +zrem +zpopmin +zrank +zrange "   \
+    "+asking +cluster|nodes +cluster|slots"
+
+static land settle_as(cluster *c, char *uri, size_t size)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    snprintf(uri, size, "redis-cluster://app:s3cr3t@127.0.0.1:%d",
+             cluster_port(c, 1));
+    o.watchdog_lease_ms = BRISK_MS;
+    o.uri = uri;
+    return settle_at(c, &o);
+}
+
+TEST(cluster_login, a_user_needs_the_rights_that_are_told_and_no_other)
+{
+    char uri[96];
+    cluster *c = cluster_start();
+    everywhere(c, RIGHTS);
+    land l = settle_as(c, uri, sizeof uri);
+    EXPECT_INT(events_count(l.ev, RLOCK_EVENT_WARNING), 0);
+    expect_locks(&l);
+    land_leave(&l);
+}
+
+TEST(cluster_login, a_user_who_may_not_be_sent_on_is_warned_of)
+{
+    char uri[96];
+    cluster *c = cluster_start();
+    everywhere(c, RIGHTS " -asking");
+    land l = settle_as(c, uri, sizeof uri);
+    EXPECT_CONTAINS(events_message(l.ev, RLOCK_EVENT_WARNING), "ASKING");
+    land_leave(&l);
+}
