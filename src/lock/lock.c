@@ -65,7 +65,7 @@ bool rl_lock_start(const rlock *lk)
 {
     const char *lacking = NULL;
     if (!rl_engine_start(&lk->client->engine, lk->target.slot))
-        lacking = "the watchdog thread cannot be started";
+        lacking = "the watchdog thread, or memory for it, cannot be had";
     else if (!rl_owner_watch())
         lacking = "out of memory";
     if (lacking)

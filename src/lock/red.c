@@ -129,8 +129,9 @@ static bool start_all(const rlock *lk, const rl_nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++)
         if (ns->core[i] && !rl_engine_start(rl_engine_of(ns->core[i]), 0)) {
-            rl_red_error(lk, RLOCK_ENOMEM,
-                         "the watchdog thread cannot be started");
+            rl_red_error(
+                lk, RLOCK_ENOMEM,
+                "the watchdog thread, or memory for it, cannot be had");
             return false;
         }
     return rl_lock_start(lk);

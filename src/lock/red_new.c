@@ -84,9 +84,10 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
             return refuse(RLOCK_EINVAL, position, why);
     }
     if (!rl_engine_start(&cl->engine, 0))
-        return rl_error_set(RLOCK_ENOMEM, 0,
-                            "the threads of client %zu cannot be started",
-                            position);
+        return rl_error_set(
+            RLOCK_ENOMEM, 0,
+            "the threads of client %zu, or memory for them, cannot be had",
+            position);
     atomic_store(&c->identity.wanted, true);
     return RLOCK_OK;
 }

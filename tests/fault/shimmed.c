@@ -355,7 +355,7 @@ TEST(shimmed, fault_082_where_no_thread_can_start_nothing_is_locked)
         SKIP("RLIMIT_NPROC has no effect here");
     }
     EXPECT_INT(status, RLOCK_ENOMEM);
-    EXPECT_CONTAINS(rlock_last_error()->message, "thread cannot be started");
+    EXPECT_CONTAINS(rlock_last_error()->message, "watchdog thread");
     EXPECT_INT(script_calls(s.sv), calls);
     use_lock(&s); /* the control */
     scene_stop(&s);

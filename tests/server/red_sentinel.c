@@ -124,7 +124,7 @@ TEST(red_sentinel, fault_129_two_other_masters_suffice_for_a_new_red_lock)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EVENTUALLY(SOON, stats_of(q.cl[0]).failovers == 1);
     EXPECT_STATUS(rlock_acquire(q.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
-    EXPECT_INT(nodes_having(&now), 2);
+    EXPECT(nodes_having(&now) >= 2); /* the third one, after a lease */
     EXPECT_STATUS(rlock_unlock(q.lk), RLOCK_OK);
     nodes_expect_all_undone(&now);
     party_leave(&q);

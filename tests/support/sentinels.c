@@ -72,6 +72,16 @@ static void configure_tls(FILE *f, const sentinels *s)
 static const char *const names[MOST_MASTERS] = {
     SENTINELS_MASTER, SENTINELS_MASTER "2", SENTINELS_MASTER "3"};
 
+/*
+ * How long a master is silent before it is thought dead. Three masters and what
+ * watches them are many processes, and one that is only late is not to be
+ * replaced.
+ */
+static int down_after_ms(const sentinels *s)
+{
+    return s->masters > 1 ? 1000 : 300;
+}
+
 static void configure(sentinels *s, one *o)
 {
     FILE *f = fopen(o->conf, "w");
@@ -80,9 +90,10 @@ static void configure(sentinels *s, one *o)
     for (int i = 0; i < s->masters; i++)
         fprintf(f,
                 "sentinel monitor %s 127.0.0.1 %d %d\n"
-                "sentinel down-after-milliseconds %s 300\n"
+                "sentinel down-after-milliseconds %s %d\n"
                 "sentinel failover-timeout %s 2000\n",
-                names[i], s->master_port[i], s->n / 2 + 1, names[i], names[i]);
+                names[i], s->master_port[i], s->n / 2 + 1, names[i],
+                down_after_ms(s), names[i]);
     if (*s->password)
         fprintf(f, "requirepass %s\n", s->password);
     if (s->a)
