@@ -75,11 +75,11 @@ static bool read_node(rl_claims *c, const char *at, const char *end)
 static bool take_nodes(rl_sink *s, const rl_cell *cell, size_t len)
 {
     rl_claims *c = RL_CONTAINER(s, rl_claims, nodes);
-    const char *end = cell->str + len;
     if (!cell->str || cell->depth > 0) {
         c->absurd = true;
         return true;
     }
+    const char *end = cell->str + len;
     for (const char *at = cell->str; at < end;) {
         const char *line = memchr(at, '\n', (size_t)(end - at));
         if (!line)

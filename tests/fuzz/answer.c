@@ -236,9 +236,9 @@ static void put_agreeable(bytes *b, const request *r, uint64_t *token)
         put_run(b, r);
         break;
     case ASK_PROBE:
-        put(b, "*5\r\n$0\r\n\r\n$0\r\n\r\n");
+        put(b, "*6\r\n$0\r\n\r\n$0\r\n\r\n");
         put_run(b, r);
-        put(b, "$0\r\n\r\n");
+        put(b, "$0\r\n\r\n$0\r\n\r\n");
         break;
     case ASK_COUNT:
     case ASK_EVAL:

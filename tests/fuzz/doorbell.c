@@ -114,9 +114,9 @@ static void serve(rl_engine *e, wire *w)
     enter(r, &guests[0], "job", RLOCK_LAYOUT_HASH);
     enter(r, &guests[1], "a{b}", RLOCK_LAYOUT_STRING);
     enter(r, &guests[2], "red", RL_SINGLE_SCOPES);
-    rl_doorbell_start(e);
+    rl_doorbell_start(&e->node);
     sem_wait(&w->closed);
-    rl_doorbell_stop(e);
+    rl_doorbell_stop(&e->node);
     for (size_t i = 0; i < 3; i++)
         leave(r, &guests[i], w->in);
 }
@@ -130,15 +130,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&e, 0, sizeof e);
     e.core.set.command_timeout_ms = 1000;
     e.core.set.redisson_channel = feed_choice(&in, 2);
-    e.source = &w.source;
+    e.node.e = &e;
+    e.node.source = &w.source;
     w.in = in;
     sem_init(&w.closed, 0, 0);
-    rl_shares_init(&e.shares); /* a ring for nobody is passed on */
-    e.shares.source = &w.source;
-    MUST(rl_rooms_init(&e.core.rooms) && rl_doorbell_init(&e.doorbell));
+    rl_shares_init(&e.node.shares); /* a ring for nobody is passed on */
+    e.node.shares.source = &w.source;
+    MUST(rl_rooms_init(&e.core.rooms) && rl_doorbell_init(&e.node.doorbell));
     serve(&e, &w);
-    rl_doorbell_fini(&e.doorbell, false);
-    rl_shares_fini(&e.shares, false);
+    rl_doorbell_fini(&e.node.doorbell, false);
+    rl_shares_fini(&e.node.shares, false);
     rl_rooms_fini(&e.core.rooms, false);
     sem_destroy(&w.closed);
     close(w.peer);

@@ -89,11 +89,12 @@ fuzz doorbell &
 fuzz options &
 wait
 fuzz uri &
-replay &
+fuzz claims &
 wait
+replay
 
 passed=0 failed=0
-for name in session reply doorbell options uri races; do
+for name in session reply doorbell options uri claims races; do
     tell "$name"
 done
 trap - EXIT

@@ -48,11 +48,13 @@ static size_t len_of(const char *text)
 
 static char *put_endpoints(char *to, const rl_uri *u)
 {
-    for (size_t i = 0; i < u->sentinels; i++) {
+    for (size_t i = 0; i < u->endpoints; i++) {
         to += sprintf(to, i ? "," : "");
-        to = put_escaped(to, u->sentinel[i].host);
-        to += sprintf(to, ":%d", u->sentinel[i].port);
+        to = put_escaped(to, u->endpoint[i].host);
+        to += sprintf(to, ":%d", u->endpoint[i].port);
     }
+    if (u->cluster)
+        return to;
     to = put_escaped(to + sprintf(to, "/"), u->master);
     return to + sprintf(to, "/%d", u->db);
 }
@@ -61,8 +63,8 @@ static size_t room_for(const rl_uri *u)
 {
     size_t len = len_of(u->user) + len_of(u->password) + len_of(u->host) +
                  len_of(u->master);
-    for (size_t i = 0; i < u->sentinels; i++)
-        len += len_of(u->sentinel[i].host) + 8;
+    for (size_t i = 0; i < u->endpoints; i++)
+        len += len_of(u->endpoint[i].host) + 8;
     return 3 * len + 64;
 }
 
@@ -74,9 +76,11 @@ static char *written(const rl_uri *u)
         to += sprintf(to, "unix://");
     else
         to += sprintf(to, "redis%s%s://", u->tls ? "s" : "",
-                      u->master ? "-sentinel" : "");
+                      u->master    ? "-sentinel"
+                      : u->cluster ? "-cluster"
+                                   : "");
     to = put_login(to, u);
-    if (u->master) {
+    if (u->endpoints > 0) {
         put_endpoints(to, u);
         return text;
     }
@@ -100,10 +104,10 @@ static void must_survive_writing(const rl_uri *u)
          again.port == u->port && again.tls == u->tls);
     MUST(same(again.user, u->user) && same(again.password, u->password) &&
          same(again.host, u->host) && same(again.shown, u->shown));
-    MUST(same(again.master, u->master) && again.sentinels == u->sentinels);
-    for (size_t i = 0; i < u->sentinels; i++)
-        MUST(same(again.sentinel[i].host, u->sentinel[i].host) &&
-             again.sentinel[i].port == u->sentinel[i].port);
+    MUST(same(again.master, u->master) && again.endpoints == u->endpoints);
+    for (size_t i = 0; i < u->endpoints; i++)
+        MUST(same(again.endpoint[i].host, u->endpoint[i].host) &&
+             again.endpoint[i].port == u->endpoint[i].port);
     rl_uri_fini(&again);
     free(text);
 }
