@@ -6,7 +6,7 @@
 TEST(cluster_failover, fault_140_a_hold_survives_the_death_of_its_master)
 {
     land l;
-    land_settle(&l, 6000);
+    land_settle(&l, 9000);
     const char *name = cluster_name_on(l.c, 0, "job");
     rlock *lk = land_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
@@ -55,7 +55,7 @@ TEST(cluster_failover,
     EXPECT_STATUS(rlock_acquire(lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
     int64_t took_ms = test_since_ms(began_ms);
     EXPECT_INT(levels(cluster_server(l.c, 4), name), 1);
-    EXPECT(took_ms < 2900 + SLACK_MS);
+    EXPECT(took_ms < 4500 + SLACK_MS);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     cluster_resume(l.c, 1);
     rlock_free(lk);
@@ -72,7 +72,7 @@ static bool is_down(land *l, int node, const char *name)
 TEST(cluster_failover, fault_149_locks_of_other_masters_go_on_after_a_pause)
 {
     land l;
-    land_settle(&l, 6000);
+    land_settle(&l, 9000);
     const char *name = cluster_name_on(l.c, 1, "job");
     rlock *lk = land_lock(&l, name), *kept;
     kept = land_lock(&l, cluster_name_on(l.c, 2, "kept"));
@@ -168,7 +168,7 @@ TEST(cluster_failover, fault_151_many_clients_ask_for_a_new_map_rarely)
     enum { CLIENTS = 20 };
     land l, other[CLIENTS];
     rlock *lk[CLIENTS];
-    land_settle(&l, 6000);
+    land_settle(&l, 9000);
     const char *name = cluster_name_on(l.c, 0, "job");
     for (int i = 0; i < CLIENTS; i++) {
         char own[32];
@@ -180,7 +180,7 @@ TEST(cluster_failover, fault_151_many_clients_ask_for_a_new_map_rarely)
     cluster_kill(l.c, 0);
     for (int i = 0; i < CLIENTS; i++) {
         events_wait(other[i].ev, RLOCK_EVENT_FAILOVER, 1, SOON);
-        EXPECT_BETWEEN(stats_of(other[i].cl).refreshes, 2, 25);
+        EXPECT_BETWEEN(stats_of(other[i].cl).refreshes, 2, 40);
         rlock_unlock(lk[i]);
         rlock_free(lk[i]);
         land_depart(&other[i]);

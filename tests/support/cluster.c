@@ -165,7 +165,7 @@ cluster *cluster_start_with(const char *args)
     cluster *c = calloc(1, sizeof *c);
     EXPECT(c);
     int n = snprintf(all, sizeof all,
-                     "--cluster-enabled yes --cluster-node-timeout 500 "
+                     "--cluster-enabled yes --cluster-node-timeout 1000 "
                      "--repl-diskless-sync yes --repl-diskless-sync-delay 0 %s",
                      args ? args : "");
     EXPECT(n < (int)sizeof all);
