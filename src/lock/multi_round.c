@@ -72,6 +72,7 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
 {
     bool valid;
     x->wanted = false;
+    x->left = false; /* what cannot even begin is not left for another round */
     rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
     if (s != RLOCK_OK) {
         rl_multi_note(&p->worst, x->position, s);

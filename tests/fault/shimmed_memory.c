@@ -156,3 +156,24 @@ TEST(shimmed_memory, fault_092_after_a_long_reply_no_memory_is_only_an_error)
     EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
     scene_stop(&s);
 }
+
+/* Asked for again without the one that is busy, it cannot even begin. */
+TEST(shimmed_memory, fault_092_a_multi_lock_without_memory_is_given_up)
+{
+    scene s = silent_scene(0, false);
+    rlock *both, *of[] = {test_lock(s.cl, "a"), test_lock(s.cl, "b")};
+    EXPECT_STATUS(rlock_multi_new(of, 2, &both), RLOCK_OK);
+    take_by_hand(s.sv, "b", 60000);
+    EXPECT_STATUS(rlock_acquire(both, 20, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    for (long k = 1; k <= 60; k++) {
+        shim_fail(shim_here(), SHIM_ALLOC, k, SHIM_EVER, ENOMEM);
+        rlock_status status = rlock_acquire(both, 20, RLOCK_WATCHDOG);
+        shim_clear(shim_here());
+        EXPECT(status == RLOCK_ENOMEM || status == RLOCK_TIMEOUT);
+    }
+    EXPECT_INT(rlock_hold_count(of[0]), 0);
+    rlock_free(both);
+    rlock_free(of[0]);
+    rlock_free(of[1]);
+    scene_stop(&s);
+}
