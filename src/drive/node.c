@@ -24,6 +24,12 @@ static void on_trouble(void *arg)
         rl_cluster_suspect(n->e->cluster, n);
 }
 
+static void on_dial(void *arg, bool begins)
+{
+    rl_node *n = arg;
+    rl_cluster_dials(n->e->cluster, n, begins);
+}
+
 bool rl_node_connect(rl_node *n, rl_dialer *d)
 {
     rl_source *s = rl_pool_new(d, n->e->pool_size);
@@ -33,6 +39,7 @@ bool rl_node_connect(rl_node *n, rl_dialer *d)
     s->on_open = on_open;
     s->on_reconnect = on_reconnect;
     s->on_trouble = on_trouble;
+    s->on_dial = n->e->cluster ? on_dial : NULL;
     s->arg = n;
     s->identified_only = &n->e->core.identity.wanted;
     return true;

@@ -62,6 +62,9 @@ rl_redirects *rl_cluster_redirects(rl_cluster *c);
    thread; does not block. */
 void rl_cluster_suspect(rl_cluster *c, void *server);
 
+/* A thread begins, or ends, to connect to the server. Does not block. */
+void rl_cluster_dials(rl_cluster *c, void *server, bool begins);
+
 /* rl_dialer.locate, of an rl_server; and of any server of the rl_cluster. */
 rlock_status rl_server_locate(void *server, int64_t deadline_us, rl_place *out,
                               rl_fault *f);

@@ -93,7 +93,11 @@ static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
                          rl_fault *f)
 {
     rl_source *s = &p->source;
+    if (s->on_dial)
+        s->on_dial(s->arg, true);
     rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
+    if (s->on_dial)
+        s->on_dial(s->arg, false);
     if (status != RLOCK_OK) {
         trouble(s);
         return status;

@@ -71,6 +71,8 @@ struct rl_source {
     /* Called, with no lock held, when a connection cannot be made, has broken,
        or leads to a server that says that it is not the one. Or NULL. */
     void (*on_trouble)(void *arg);
+    /* Likewise, when a connection begins, or ends, to be made. Or NULL. */
+    void (*on_dial)(void *arg, bool begins);
     void *arg;
 };
 

@@ -21,6 +21,8 @@ struct rl_server {
     char id[RL_NODE_ID + 1]; /* as last told; "" */
     bool retired;            /* it has lost all it had */
     bool suspect;            /* something is wrong with it */
+    unsigned dials;          /* so many threads are connecting to it, */
+    int64_t dial_us;         /* the first of them since then */
     char name[];             /* fixed; its URI, for messages */
 };
 
