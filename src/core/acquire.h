@@ -81,9 +81,8 @@ struct rl_acquire {
     rl_owner *owner;
     rl_cancel cancel;
     int64_t wait_ms, lease_ms; /* as asked for */
-    void (*listen)(
-        rl_core *c,
-        const rl_target *what); /* starts the doorbell; the driver's */
+    /* Starts the doorbell; the driver's. */
+    void (*listen)(rl_core *c, const rl_target *what);
 
     rl_phase phase, step; /* step: of a try of several */
     int64_t began_us, wait_until_us, call_until_us;

@@ -21,16 +21,16 @@
  *
  *   DRAFT <-> VACANT -> OVER;   HELD -> VACANT
  *
- * Two heaps order what is due: `work` for the keeper (renewals of HELD holds
- * that are renewed, releases of UNDOING ones, acquires of VACANT ones), one for
- * each server of a cluster, and
- * `expiry` for the notifier (deadlines of HELD holds). They are apart because a
- * loss must be reported at the deadline, whatever the keeper is at. Both
- * sleepers are woken only when something falls due earlier than they would have
- * looked, so a quick lock and unlock wakes nobody.
+ * Two kinds of heap order what is due: `work` for the keeper (renewals of HELD
+ * holds that are renewed, releases of UNDOING ones, acquires of VACANT ones),
+ * one for each server of a cluster, and `expiry`, one in all, for the notifier
+ * (deadlines of HELD holds). They are apart because a loss must be reported at
+ * the deadline, whatever the keeper is at. A sleeper is woken only when
+ * something falls due earlier than it would have looked, so a quick lock and
+ * unlock wakes nobody.
  *
  * The table's mutex guards everything in it, the holds' members that are not
- * marked "fixed", both heaps and the queue of reports. Only its owner grants,
+ * marked "fixed", all heaps and the queue of reports. Only its owner grants,
  * counts or ends a hold; the keeper and the notifier prolong it or lose it.
  * Nothing here reads a clock: now_us is an argument.
  */
@@ -124,8 +124,7 @@ typedef struct rl_hold {
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout;      /* fixed; rlock_layout */
     uint8_t sent_on;     /* so often in a row its renewal was, by redirects */
-    uint8_t replicas;    /* fixed; so many have to have what moves the deadline
-                          */
+    uint8_t replicas;    /* fixed; so many must have what moves the deadline */
     uint16_t name_len;   /* fixed */
     uint16_t slot;       /* fixed; of a cluster */
     uint16_t detour;     /* the server that is to be asked next about it, and
