@@ -230,6 +230,20 @@ static ssize_t tls_read(rl_transport *t, char *bytes, size_t room, rl_fault *f)
     return n;
 }
 
+/*
+ * A server that refuses us says why and closes. If it has not read all that was
+ * sent to it, the kernel resets the connection, and a write may notice that
+ * before anybody has read what the server said.
+ */
+static void hear_last_words(rl_tls_stream *s) RL_REQUIRES(&s->mutex)
+{
+    char byte;
+    int err = s->err;
+    s->drained = false;
+    SSL_peek(s->ssl, &byte, 1);
+    s->err = err;
+}
+
 static ssize_t write_locked(rl_tls_stream *s, const char *bytes, size_t n)
     RL_REQUIRES(&s->mutex)
 {
@@ -248,8 +262,10 @@ static ssize_t tls_write(rl_transport *t, const char *bytes, size_t n,
     rl_mutex_lock(&s->mutex);
     ERR_set_mark();
     ssize_t done = write_locked(s, bytes, n);
-    if (done < 0)
+    if (done < 0) {
+        hear_last_words(s);
         broken(s, "cannot send", f);
+    }
     t->holds = !s->dead && rl_bytes_left(&s->out) > 0;
     ERR_pop_to_mark();
     rl_mutex_unlock(&s->mutex);
@@ -332,6 +348,8 @@ static bool step(rl_tls_stream *s, rlock_status *status, rl_fault *f)
     s->drained = false;
     bool done = SSL_do_handshake(s->ssl) == 1;
     bool flushed = flush(s);
+    if (!flushed)
+        hear_last_words(s);
     bool goes_on = flushed && (done || may_retry(s));
     *status = goes_on ? RLOCK_OK : handshake_failed(s, f);
     bool over = !goes_on || (done && rl_bytes_left(&s->out) == 0);

@@ -65,13 +65,14 @@ static void count(void *arg, const rl_reply *r)
     (*(int *)arg)++;
 }
 
-static void scene_start(scene *s)
+/* What the peer's SSL_accept comes to is `accepted`. */
+static void scene_start_at(scene *s, SSL_CTX *server, int accepted)
 {
     int fds[2];
     rl_fault f;
     rl_transport io;
     rlock_options o = RLOCK_OPTIONS_INIT;
-    *s = (scene){.ctx = make_server()};
+    *s = (scene){.ctx = server};
     o.tls_verify = RLOCK_TLS_VERIFY_NONE;
     EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     s->fd = fds[1];
@@ -82,10 +83,15 @@ static void scene_start(scene *s)
     EXPECT_INT(rl_tls_shake_hands(s->tls, fds[0], "localhost",
                                   rl_after_ms(rl_now_us(), SOON), &io, &f),
                RLOCK_OK);
-    EXPECT_INT(test_join(t), 1);
+    EXPECT_INT(test_join(t), accepted);
     s->c = rl_conn_new(io);
     s->c->line.pushed = count;
     s->c->line.arg = &s->pushed;
+}
+
+static void scene_start(scene *s)
+{
+    scene_start_at(s, make_server(), 1);
 }
 
 static void scene_stop(scene *s)
@@ -174,6 +180,41 @@ TEST(tls, a_record_that_has_to_wait_is_sent_when_there_is_room)
     EXPECT(!(rl_conn_events(s.c) & POLLOUT));
     EXPECT_INT(SSL_read(s.peer, text, sizeof text - 1), 6);
     EXPECT_STR(text, "PING\r\n");
+    scene_stop(&s);
+}
+
+/*
+ * With TLS 1.3 a server refuses after our end of the handshake. If it has reset
+ * the connection by the time of the first command, its reason lies there still.
+ */
+TEST(tls, why_a_server_has_reset_the_connection_is_read_before_it_is_told)
+{
+    scene s;
+    rl_fault f;
+    SSL_CTX *server = make_server();
+    SSL_CTX_set_verify(
+        server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    scene_start_at(&s, server, -1);
+    shim_fail(shim_here(), SHIM_SEND, 1, 1, ECONNRESET);
+    EXPECT_INT(s.c->io.ops->write(&s.c->io, "PING\r\n", 6, &f), -1);
+    shim_clear(shim_here());
+    EXPECT_CONTAINS(f.text, "wants a client certificate");
+    scene_stop(&s);
+}
+
+/* What it has answered comes before its last words. */
+TEST(tls, a_reply_before_a_reset_is_not_lost)
+{
+    scene s;
+    scene_start(&s);
+    EXPECT_INT(SSL_write(s.peer, ":1\r\n", 4), 4);
+    rl_put_raw(rl_line_begin(&s.c->line), "PING\r\n", 6);
+    EXPECT(rl_line_push(&s.c->line, NULL));
+    shim_fail(shim_here(), SHIM_SEND, 1, 1, ECONNRESET);
+    EXPECT(!rl_conn_send(s.c));
+    shim_clear(shim_here());
+    EXPECT_INT(s.pushed, 1);
+    EXPECT_CONTAINS(s.c->line.fault.text, "reset by peer");
     scene_stop(&s);
 }
 
