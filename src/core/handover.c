@@ -96,13 +96,14 @@ void rl_note_handed(rl_part *x, const rl_waiter *w, int64_t now_us)
 /* --- who ends a hold --------------------------------------------------------
  */
 
-void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope)
+void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
+                   bool rings)
 {
     if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
         return;
     rl_mutex_lock(&r->mutex);
     rl_waiter *front = rl_room_front_locked(r, name, len, scope);
-    if (front && !front->room->queued)
+    if (front && !(rings && front->room->queued))
         rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
     rl_mutex_unlock(&r->mutex);
 }

@@ -28,10 +28,12 @@ void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
 rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why);
 
 /*
- * A hold has ended here, and was not handed over: the front looks, unless the
- * server will ring it.
+ * A hold has ended here, and was not handed over: the front looks. rings: the
+ * server rings who stands in its queue, and if this client may be there, its
+ * front is left to that. A lock that was deleted on the server rings nobody.
  */
-void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope);
+void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
+                   bool rings);
 
 /*
  * The last release of a hold, to who waits for it here. False: nobody does, or

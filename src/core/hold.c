@@ -71,10 +71,10 @@ static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
 }
 
-void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h)
+void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)
 {
     rl_core *c = RL_CONTAINER(t, rl_core, holds);
-    rl_rooms_look(&c->rooms, rl_hold_name(h), h->name_len, h->scope);
+    rl_rooms_look(&c->rooms, rl_hold_name(h), h->name_len, h->scope, rings);
 }
 
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
@@ -83,7 +83,7 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     h->state = RL_LOST;
     stop_clocks(t, h, now_us);
     rl_hold_report_loss_locked(t, h, why);
-    rl_hold_call_next_locked(t, h);
+    rl_hold_call_next_locked(t, h, !rl_loss_is_seen(why));
     /* A node that is back may take part again. */
     if (g && g->quorum && rl_group_is_owned(g) && rl_group_is_renewed(g) &&
         why != RL_LOSS_CLOSED)

@@ -72,6 +72,12 @@ typedef enum rl_loss {
 
 const char *rl_loss_text(rl_loss why);
 
+/* Has the server said so? Then nobody releases it, and no waiter is rung. */
+static inline bool rl_loss_is_seen(rl_loss why)
+{
+    return why == RL_LOSS_GONE || why == RL_LOSS_FOREIGN;
+}
+
 struct rl_part;
 struct rl_holds;
 
@@ -426,9 +432,9 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
 
 /*
  * Who waits for it here sleeps, and counts on who has it to hand it over, which
- * is not to be. A client's holds are its core's.
+ * is not to be. rings: see rl_rooms_look(). A client's holds are its core's.
  */
-void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h)
+void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)
     RL_REQUIRES(&t->mutex);
 
 /*

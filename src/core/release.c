@@ -38,32 +38,34 @@ static void hold_back(const rl_part *x, int64_t now_us)
 }
 
 /* A hold has ended here: it is let go of, and the front may have to look. */
-static void let_go(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
+static void let_go(rl_core *c, rl_hold *h, bool rings, bool undo,
+                   int64_t now_us)
 {
-    rl_rooms_look(&c->rooms, rl_hold_name(h), h->name_len, h->scope);
+    rl_rooms_look(&c->rooms, rl_hold_name(h), h->name_len, h->scope, rings);
     rl_drop(c, h, undo, now_us);
 }
 
 /* The last unlock. What stays unknown is left to the keeper. */
 void rl_note_free(rl_part *x, long long code, int64_t now_us)
 {
-    bool undo;
+    bool undo, rings = true;
     if (code >= 0) {
         undo = code >= RL_UNBURIED;
         code %= RL_UNBURIED;
         /* Gone, after a try whose answer was lost: it was that one. */
         x->ok = code > 0 || x->ask.unknown;
+        rings = code > 0;
         if (!x->ok)
             lost_at_release(x, RL_LOSS_GONE, &x->fault);
         if (code == 2)
             hold_back(x, now_us);
     } else {
         rl_fault ignored;
-        undo = x->fault.status != RLOCK_EWRONGTYPE;
+        rings = undo = x->fault.status != RLOCK_EWRONGTYPE;
         if (!undo)
             lost_at_release(x, RL_LOSS_FOREIGN, &ignored);
     }
-    let_go(x->core, x->hold, undo, now_us);
+    let_go(x->core, x->hold, rings, undo, now_us);
     x->hold = NULL;
 }
 
@@ -93,6 +95,6 @@ rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
 {
     rl_loss why = h->loss;
     if (level == 0)
-        let_go(c, h, h->unknown || rl_hold_lingers(h, now_us), now_us);
+        let_go(c, h, true, h->unknown || rl_hold_lingers(h, now_us), now_us);
     return rl_lost(f, why);
 }

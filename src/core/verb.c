@@ -404,7 +404,7 @@ static void note_code(rl_part *x, const rl_reply *r)
     x->code = r ? r->top.integer : 0;
     if (x->verb == RL_VERB_FORCE && x->op)
         rl_rooms_look(&x->core->rooms, x->what->name, x->what->len,
-                      x->what->scope);
+                      x->what->scope, true);
 }
 
 static void forget_line(rl_part *x)

@@ -62,7 +62,7 @@ TEST(handover, who_is_awake_is_offered_nothing_and_looks_again)
     EXPECT_INT(play_sleep(&t.p), RL_ASK); /* it asks by itself */
     rl_op *asking = t.p.op;
     EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
-    rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH);
+    rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH, true);
     switch_to(&t, asking, RL_ASK);
     EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
     EXPECT_INT(t.p.why, RL_WAKE_LOOK);

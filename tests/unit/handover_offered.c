@@ -97,6 +97,29 @@ TEST(handover_offered, a_loss_has_the_next_look)
     close_pair(&t, RLOCK_OK);
 }
 
+/* Nobody releases it, so the server rings nobody. */
+TEST(handover_offered, a_client_in_the_queue_looks_when_the_server_lost_it)
+{
+    pair t;
+    open_pair(&t);
+    rl_rooms_hear(rooms(&t));
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    t.h->unknown = true; /* such a lock is not offered */
+    EXPECT(!unlock(&t));
+    rl_part_release(&t.x, core(&t), t.h, 0, t.p.now_us);
+    t.x.heap = false;
+    play_one(&t.p, &t.op, &t.x);
+    EXPECT_INT(play_begin(&t.p, &t.op), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, NO), RL_DONE);
+    EXPECT_INT(t.x.fault.status, RLOCK_LOST);
+    EXPECT_INT(t.p.why, RL_WAKE_LOOK);
+    switch_to(&t, &t.a.op, RL_SLEEP);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
 TEST(handover_offered, a_client_in_the_queue_is_left_to_its_ring)
 {
     pair t;
@@ -104,7 +127,7 @@ TEST(handover_offered, a_client_in_the_queue_is_left_to_its_ring)
     rl_rooms_hear(rooms(&t));
     EXPECT_INT(play_wake(&t.p), RL_ASK);
     EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
-    rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH);
+    rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH, true);
     EXPECT_INT(t.p.why, RL_WAKE_NONE);
     rl_rooms_hear_no_more(rooms(&t));
     EXPECT(rl_rooms_wake(rooms(&t), "job", 3, RL_WAKE_RUNG));
