@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "core/holder.h"
 #include "net/tls.h"
 
 #define CONNECT_TIMEOUT_MS 1000
@@ -61,7 +62,6 @@ rlock_status rl_client_options_read(rlock_options *to,
     return RLOCK_OK;
 }
 
-/* The holder id is cut at its colons, and people read it. */
 static void set_process(rl_settings *set, const char *host_id)
 {
     char host[RL_HOST_MAX + 1] = "";
@@ -69,10 +69,7 @@ static void set_process(rl_settings *set, const char *host_id)
         strcpy(host, host_id);
     else if (gethostname(host, sizeof host - 1) != 0 || !*host)
         strcpy(host, "unknown");
-    for (char *p = host; *p; p++) {
-        if ((unsigned char)*p <= ' ' || *p == ':' || *p == 127)
-            *p = '_';
-    }
+    rl_holder_clean(host);
     snprintf(set->process, sizeof set->process, "%s:%ld", host, (long)getpid());
 }
 

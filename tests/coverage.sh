@@ -1,7 +1,7 @@
 #!/bin/sh
 # coverage.sh
 #
-# Builds the library with counters, runs every test, and tells which part of
+# Builds the library with counters, runs every test (run.sh), and tells which part of
 # the lines and branches of src/ has run; fails below what is asked for. What
 # has not run is listed, and kept with the branches in BUILD_DIR/uncovered.txt.
 # Closes with "N passed, N failed".
@@ -18,22 +18,18 @@ set -eu
 
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${BUILD_DIR:-build-coverage}")
-jobs=${JOBS:-$(nproc)}
 least_lines=90 least_branches=80
 
 # Whatever stops us before there are figures is a failure, and is said so.
 trap 'echo "0 passed, 1 failed"' EXIT
 
 tests/deps.sh coverage
-# shellcheck disable=SC2086
-CC=clang cmake -S . -B "$build" -DRLOCK_COVERAGE=ON -DRLOCK_BUILD_TESTS=ON \
-    -DRLOCK_BUILD_EXAMPLES=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}
-cmake --build "$build" -j "$jobs"
-
 rm -rf "$build/counts"
-ctest=0
-(cd "$build" && LLVM_PROFILE_FILE="$build/counts/%m%c.profraw" \
-    ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure) || ctest=$?
+CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$build/counts/%m%c.profraw \
+    CMAKE_ARGS="-DRLOCK_COVERAGE=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}" \
+    tests/run.sh | tee "$build.log"
+tests=$(tail -n 1 "$build.log")
+rm "$build.log"
 
 llvm-profdata merge -o "$build/counts.profdata" "$build"/counts/*.profraw
 find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
@@ -42,7 +38,7 @@ find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
 
 trap - EXIT
 echo
-awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v ctest="$ctest" \
+awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v tests="$tests" \
     -v least_lines="$least_lines" -v least_branches="$least_branches" '
     function percent(hit, all) {
         return all ? 100 * hit / all : 100
@@ -105,10 +101,9 @@ awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v ctest="$ctest" \
         print ""
         judge("lines", percent(LH, L), least_lines)
         judge("branches", percent(BH, B), least_branches)
-        if (ctest) {
-            failed++
-            print "FAILED: tests, see above"
-        }
+        passed += tests
+        sub(/.*passed, /, "", tests)
+        failed += tests
         print passed + 0 " passed, " failed + 0 " failed"
         exit failed > 0
     }' "$build/counts.lcov"

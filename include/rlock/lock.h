@@ -44,6 +44,7 @@
 #define RLOCK_LOCK_H
 
 #include <rlock/client.h>
+#include <rlock/owner.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,12 +56,14 @@ typedef struct rlock rlock;
 typedef struct rlock_holder {
     char host[256];   /* host part of the holder id */
     int64_t pid;      /* process id on that host */
-    int64_t tid;      /* thread id on that host */
+    int64_t tid;      /* thread id on that host; of an owner that is no thread
+                         (owner.h): of the thread that made it */
     char hold_id[37]; /* uuid of this hold, new with each outermost acquire */
     int64_t count;    /* hold count */
     int64_t ttl_ms;   /* what is left of the lease; -1: no expiry */
     char raw[512];    /* the holder id as stored, cut if longer. A field that
                          another program wrote fills only raw, count, ttl_ms */
+    char owner[64];   /* label of an owner that is no thread; else "" */
 } rlock_holder;
 
 /*

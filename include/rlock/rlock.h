@@ -22,5 +22,6 @@
 #include <rlock/client.h>
 #include <rlock/lock.h>
 #include <rlock/multi.h>
+#include <rlock/owner.h>
 
 #endif

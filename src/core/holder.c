@@ -13,7 +13,28 @@ static const char *colon_before(const char *text, const char *end)
     return end > text ? end : NULL;
 }
 
-/* host:pid:tid:uuid; false: another program wrote the field. */
+void rl_holder_clean(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p <= ' ' || *p == ':' || *p == 127)
+            *p = '_';
+}
+
+/* "tid", or "tid/label"; up to the colon at end. */
+static bool parse_owner(rlock_holder *out, const char *text, const char *end)
+{
+    char *rest;
+    long long tid = strtoll(text, &rest, 10);
+    size_t len = rest < end ? (size_t)(end - rest) - 1 : 0;
+    if (rest == text || (rest != end && *rest != '/') ||
+        len >= sizeof out->owner)
+        return false;
+    out->tid = tid;
+    memcpy(out->owner, rest + 1, len);
+    return true;
+}
+
+/* host:pid:owner:uuid; false: another program wrote the field. */
 static bool parse_holder(rlock_holder *out)
 {
     const char *raw = out->raw, *end = raw + strlen(raw);
@@ -27,11 +48,9 @@ static bool parse_holder(rlock_holder *out)
     long long pid_number = strtoll(pid + 1, &rest, 10);
     if (rest != tid || rest == pid + 1)
         return false;
-    long long tid_number = strtoll(tid + 1, &rest, 10);
-    if (rest != uuid || rest == tid + 1)
+    if (!parse_owner(out, tid + 1, uuid))
         return false;
     out->pid = pid_number;
-    out->tid = tid_number;
     memcpy(out->host, raw, (size_t)(pid - raw));
     memcpy(out->hold_id, uuid + 1, RL_UUID_LEN + 1);
     return true;

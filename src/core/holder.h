@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "wire/reply.h"
 
+/* For a part of a holder id, which is cut at colons, and which people read. */
+void rl_holder_clean(char *text);
+
 /* RLOCK_NOT_HELD: nobody does. Otherwise *f is filled. */
 rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f);
 

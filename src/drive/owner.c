@@ -1,4 +1,10 @@
 /*
+ * A thread acts as an owner by a thread-local pointer, and is its user by a
+ * compare-and-swap: whoever else calls as that owner sees another user, and is
+ * refused. The user is the only one who works with the owner's count of holds,
+ * but while an operation that it has started is under way: then it is who
+ * drives that.
+ *
  * The end of a thread is noticed by the destructor of a pthread key, which
  * every thread sets with its first hold. The key, the list of listeners and
  * the number of forks are the only state of the library that belongs to the
@@ -9,7 +15,11 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "core/holder.h"
 
 #include "base/os.h"
 
@@ -24,7 +34,10 @@ static bool has_key;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static rl_list listeners; /* guarded by mutex */
 
-rl_owner *rl_owner_self(void)
+/* Whom the thread acts as, referenced; NULL: as itself. */
+static _Thread_local rlock_owner *acting;
+
+static rl_owner *this_thread(void)
 {
     if (self.serial == 0)
         self.serial = atomic_fetch_add(&last_serial, 1) + 1;
@@ -32,6 +45,18 @@ rl_owner *rl_owner_self(void)
         self.tid = rl_os_thread_id();
     return &self;
 }
+
+rl_owner *rl_owner_self(void)
+{
+    return acting ? &acting->self : this_thread();
+}
+
+rlock_owner *rl_owner_acting(void)
+{
+    return acting;
+}
+
+/* --- the end of a thread -------------------------------------------------- */
 
 /*
  * The destructors of the program's own keys may still unlock, so we come again
@@ -44,18 +69,25 @@ static bool comes_again(void)
            pthread_setspecific(end_key, &self) == 0;
 }
 
-static void thread_ends(void *value)
+void rl_owner_report_end(uint64_t owner)
 {
-    (void)value;
-    if (self.holds == 0 || comes_again())
-        return;
     pthread_mutex_lock(&mutex);
     for (rl_link *k = rl_list_first(&listeners); k;
          k = rl_list_next(&listeners, k)) {
         rl_owner_listener *l = RL_CONTAINER(k, rl_owner_listener, link);
-        l->ended(l->arg, self.serial);
+        l->ended(l->arg, owner);
     }
     pthread_mutex_unlock(&mutex);
+}
+
+static void thread_ends(void *value)
+{
+    (void)value;
+    if ((self.holds == 0 && !acting) || comes_again())
+        return;
+    rlock_owner_set(NULL);
+    if (self.holds > 0)
+        rl_owner_report_end(self.serial);
     self.holds = 0;
 }
 
@@ -102,4 +134,145 @@ void rl_owner_unlisten(rl_owner_listener *l)
     pthread_mutex_lock(&mutex);
     rl_list_remove(&l->link);
     pthread_mutex_unlock(&mutex);
+}
+
+/* --- owners that are no threads ------------------------------------------- */
+
+static void unref(rlock_owner *o)
+{
+    if (atomic_fetch_sub(&o->refs, 1) == 1)
+        free(o);
+}
+
+/* Is the calling thread the one that acts as it, from now on at the latest? */
+static bool claim(rlock_owner *o)
+{
+    uint_fast64_t user = 0, me = this_thread()->serial;
+    return atomic_compare_exchange_strong(&o->user, &user, me) || user == me;
+}
+
+static void give_up(rlock_owner *o)
+{
+    uint_fast64_t me = this_thread()->serial;
+    atomic_compare_exchange_strong(&o->user, &me, 0);
+    unref(o);
+}
+
+static void copy_label(rlock_owner *o, const char *label)
+{
+    if (label && *label)
+        snprintf(o->label, sizeof o->label, "%s", label);
+    else
+        snprintf(o->label, sizeof o->label, "owner-%llu",
+                 (unsigned long long)o->self.serial);
+    rl_holder_clean(o->label);
+    o->self.label = o->label;
+}
+
+rlock_status rlock_owner_new(const char *label, rlock_owner **out)
+{
+    if (!out)
+        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+    *out = NULL;
+    rlock_owner *o = calloc(1, sizeof *o);
+    if (!o)
+        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+    pthread_once(&once, set_up);
+    o->self.serial = atomic_fetch_add(&last_serial, 1) + 1;
+    o->self.tid = this_thread()->tid;
+    o->forks = rl_owner_forks();
+    atomic_init(&o->refs, 1);
+    copy_label(o, label);
+    *out = o;
+    return RLOCK_OK;
+}
+
+/*
+ * The holds of an operation that is under way end when it does. In a child of
+ * fork() the parent's holds are none of our business.
+ */
+void rlock_owner_free(rlock_owner *o)
+{
+    int cancel;
+    if (!o)
+        return;
+    if (acting == o)
+        rlock_owner_set(NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    atomic_store(&o->ended, true);
+    if (o->forks == rl_owner_forks())
+        rl_owner_report_end(o->self.serial);
+    unref(o);
+    pthread_setcancelstate(cancel, NULL);
+}
+
+/* Without memory for the key, an owner stays a dead thread's until it is freed.
+ */
+rlock_owner *rlock_owner_set(rlock_owner *o)
+{
+    rlock_owner *former = acting;
+    if (former == o)
+        return former;
+    if (former)
+        give_up(former);
+    acting = o;
+    if (!o)
+        return former;
+    atomic_fetch_add(&o->refs, 1);
+    claim(o);
+    if (has_key)
+        rl_owner_watch();
+    return former;
+}
+
+static rlock_status refuse(const rlock_owner *o, const char *why)
+{
+    return rl_error_set(RLOCK_EINVAL, 0, "the owner '%s' %s", o->label, why);
+}
+
+rlock_status rl_owner_check(void)
+{
+    rlock_owner *o = acting;
+    if (!o)
+        return RLOCK_OK;
+    if (o->forks != rl_owner_forks())
+        return rl_error_set(RLOCK_EFORKED, 0,
+                            "the owner '%s' was made before fork()", o->label);
+    if (atomic_load(&o->ended))
+        return refuse(o, "has been freed");
+    if (!claim(o))
+        return refuse(o, "is used by another thread at the moment");
+    if (atomic_load(&o->busy))
+        return refuse(o, "has an operation under way");
+    return RLOCK_OK;
+}
+
+rlock_status rl_owner_engage(rlock_owner **out)
+{
+    rlock_status s = rl_owner_check();
+    if (s == RLOCK_OK && !acting)
+        s = rl_error_set(RLOCK_EINVAL, 0,
+                         "the thread acts as no owner: on a loop all requests "
+                         "would be one, and not exclude each other (see "
+                         "rlock_owner_set())");
+    if (s != RLOCK_OK)
+        return s;
+    atomic_fetch_add(&acting->refs, 1);
+    atomic_store(&acting->busy, true);
+    *out = acting;
+    return RLOCK_OK;
+}
+
+/* What it was granted after it had been freed is nobody's. */
+void rl_owner_let_go(rlock_owner *o)
+{
+    atomic_store(&o->busy, false);
+    if (atomic_load(&o->ended))
+        rl_owner_report_end(o->self.serial);
+    unref(o);
+}
+
+void rl_owner_drive_as(rlock_owner *o)
+{
+    acting = o;
 }

@@ -1,18 +1,54 @@
 /*
- * Who is calling: a thread, by a serial number that is never used twice. A new
- * thread that gets a dead one's tid, or its pthread_t, does not inherit its
- * holds.
+ * Who is calling: a thread, by a serial number that is never used twice, or the
+ * owner that it acts as. A new thread that gets a dead one's tid, or its
+ * pthread_t, does not inherit its holds.
  */
 #ifndef RL_DRIVE_OWNER_H
 #define RL_DRIVE_OWNER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/list.h"
 #include "core/owner.h"
 
-/* The calling thread. */
+/* An owner that is no thread. */
+struct rlock_owner {
+    rl_owner self;
+    atomic_uint refs;  /* the program's, of who acts as it, of operations */
+    unsigned forks;    /* fixed; see rl_owner_forks() */
+    atomic_bool ended; /* rlock_owner_free() */
+    atomic_bool busy;  /* an operation of it is under way */
+    /* Which thread acts as it, by its serial; 0: none. */
+    atomic_uint_fast64_t user;
+    char label[RLOCK_LABEL_MAX + 1]; /* fixed */
+};
+
+/* The owner that the calling thread acts as, or the thread. */
 rl_owner *rl_owner_self(void);
+
+/* Whom it acts as; NULL: itself. */
+rlock_owner *rl_owner_acting(void);
+
+/*
+ * May the calling thread do something as its owner? Otherwise the thread's
+ * error says why not.
+ */
+rlock_status rl_owner_check(void);
+
+/*
+ * An operation of the calling thread's owner begins, which goes on when the
+ * call has returned: it gets a reference. False: it must not; the thread's
+ * error says why. rl_owner_let_go() when the operation is over.
+ */
+rlock_status rl_owner_engage(rlock_owner **out);
+void rl_owner_let_go(rlock_owner *o);
+
+/*
+ * For a thread of the library that drives an operation: it is this owner until
+ * it is told otherwise, whoever acts as it. NULL: itself.
+ */
+void rl_owner_drive_as(rlock_owner *o);
 
 /*
  * How many forks made this process from the one in which the library was used
@@ -27,7 +63,10 @@ unsigned rl_owner_forks(void);
  */
 bool rl_owner_watch(void);
 
-/* ended() runs on the ending thread, with the listeners' mutex held. */
+/*
+ * ended() runs on the ending thread, or on that which frees the owner, with the
+ * listeners' mutex held.
+ */
 typedef struct rl_owner_listener {
     rl_link link;
     void (*ended)(void *arg, uint64_t owner);
@@ -36,5 +75,8 @@ typedef struct rl_owner_listener {
 
 bool rl_owner_listen(rl_owner_listener *l); /* false: out of pthread keys */
 void rl_owner_unlisten(rl_owner_listener *l);
+
+/* To all listeners: this owner has ended. */
+void rl_owner_report_end(uint64_t owner);
 
 #endif

@@ -51,9 +51,15 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
     rl_tell(rl_lock_core(lk), &ev);
 }
 
+const char *rl_not_held_text(void)
+{
+    return rl_owner_acting() ? "this owner does not hold it"
+                             : "this thread does not hold it";
+}
+
 rlock_status rl_lock_not_held(const rlock *lk)
 {
-    return rl_lock_error(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+    return rl_lock_error(lk, RLOCK_NOT_HELD, rl_not_held_text());
 }
 
 rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h)
@@ -87,6 +93,9 @@ static rlock_status enter(const rlock *lk, int *cancel)
 {
     if (!lk)
         return null_pointer("the lock");
+    rlock_status s = rl_owner_check();
+    if (s != RLOCK_OK)
+        return s;
     if (!lk->kind->several)
         return rl_client_begin(lk->client, cancel);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);

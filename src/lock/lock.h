@@ -73,6 +73,7 @@ rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f);
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);
 
+const char *rl_not_held_text(void);
 rlock_status rl_lock_not_held(const rlock *lk);
 rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h);
 

@@ -25,7 +25,7 @@
 
 static rlock_status not_held(const rlock *lk)
 {
-    return rl_red_error(lk, RLOCK_NOT_HELD, "this thread does not hold it");
+    return rl_red_error(lk, RLOCK_NOT_HELD, rl_not_held_text());
 }
 
 static rlock_status lost(const rlock *lk)
