@@ -146,7 +146,7 @@ static int64_t retry_at(rl_acquire *a, int64_t now_us)
 static void tell_room(rl_acquire *a)
 {
     rl_room_is_busy(&a->home->rooms, &a->waiter,
-                    a->with_bell ? a->ticket[0] : 0, a->tried_us);
+                    a->with_bell ? a->ticket : 0, a->tried_us);
 }
 
 static void note_busy(rl_acquire *a)
@@ -289,7 +289,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
     case RL_PHASE_WAIT:
         return rise(a, why, now_us);
     case RL_PHASE_LEAVE:
-        if (a->op.part[0] != &a->one)
+        if (a->ballot || a->one != a->op.lent)
             rl_op_let_go(&a->op);
         return RL_DONE;
     default:
@@ -300,6 +300,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
 void rl_acquire_init(rl_acquire *a, int64_t now_us)
 {
     a->op.resume = resume;
+    a->op.part = a->ballot ? a->ballot->part : &a->one;
     a->phase = RL_PHASE_BEGIN;
     a->began_us = now_us;
     a->wait_until_us = rl_after_ms(now_us, a->wait_ms);

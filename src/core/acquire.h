@@ -60,6 +60,14 @@ typedef struct rl_ballot {
     bool check_uptime;
     /* By how much the fastest server's clock is ahead of ours; 0: unknown. */
     atomic_int_least64_t *ahead_us;
+    /* The acquire's: */
+    rl_part *part[RLOCK_RED_MAX], *raise[RLOCK_RED_MAX];
+    int64_t ticket[RLOCK_RED_MAX];
+    unsigned queued; /* nodes that have not granted what is owned now, and may
+                        have queued it: a bit for each */
+    const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
+    rl_listener listener[RLOCK_RED_MAX];
+    unsigned few_rings; /* tries after rings of fewer than a quorum, in a row */
 } rl_ballot;
 
 typedef enum rl_phase {
@@ -99,23 +107,18 @@ struct rl_acquire {
     rl_fault fault;      /* of the last failure */
     uint64_t token;      /* when owned */
 
-    rl_part one; /* of one server */
+    int64_t ticket; /* that the server gave with the last answer */
+
+    rl_part *one; /* of one server: the part that is asked */
     rl_hold *draft;
 
     rl_ballot *ballot; /* of several */
     rl_group *group;
-    rl_part *raise[RLOCK_RED_MAX];
-    int64_t ticket[RLOCK_RED_MAX];
-    unsigned queued; /* nodes that have not granted what is owned now, and may
-                        have queued it: a bit for each */
-    const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
-    rl_listener listener[RLOCK_RED_MAX];
-    unsigned few_rings; /* tries after rings of fewer than a quorum, in a row */
 };
 
 /*
  * Begins; what is set before: contest, home, what, handle, owner, cancel, room,
- * wait_ms, lease_ms, listen, op.waker, and the ballot.
+ * wait_ms, lease_ms, listen, op.waker, op.lent, and the ballot.
  */
 void rl_acquire_init(rl_acquire *a, int64_t now_us);
 

@@ -41,16 +41,17 @@ static void attend(rl_acquire *a)
 
 static void handed(rl_acquire *a, int64_t now_us)
 {
-    rl_part_acquire(&a->one, a->home, a->draft, a->lease_ms, now_us);
+    rl_part *x = a->one = a->op.lent;
+    rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
     if (!a->waiter.passed)
-        rl_note_handed(&a->one, &a->waiter, now_us);
-    else if (rl_note_passed(&a->one, a->waiter.passed, now_us))
+        rl_note_handed(x, &a->waiter, now_us);
+    else if (rl_note_passed(x, a->waiter.passed, now_us))
         a->draft = NULL; /* that hold is there, and takes its place */
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)
 {
-    rl_part *x = &a->one;
+    rl_part *x = a->one = a->op.lent;
     if (!a->draft && !make_draft(a))
         return false;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
@@ -62,7 +63,6 @@ static bool begin(rl_acquire *a, int64_t now_us)
     if (a->with_bell)
         x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);
     a->op.n = a->op.quorum = 1;
-    a->op.part[0] = x;
     return true;
 }
 
@@ -80,7 +80,7 @@ static int64_t look_at(const rl_grant *g, int64_t now_us)
 
 static rl_try judge(rl_acquire *a, int64_t now_us)
 {
-    rl_part *x = &a->one;
+    rl_part *x = a->one;
     switch (x->verdict) {
     case RL_ACQUIRED:
         a->token = x->grant.token;
@@ -91,7 +91,7 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
         return RL_TRY_OWNED;
     case RL_BUSY:
         a->pause_us = 0;
-        a->ticket[0] = x->grant.ticket;
+        a->ticket = x->grant.ticket;
         a->again_us = look_at(&x->grant, now_us);
         return RL_TRY_BUSY;
     default:
@@ -117,7 +117,7 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     /* An owner's lease is running: it waits for no answer. */
     rl_part *x = NULL;
     if (queued)
-        x = owned ? rl_part_new_leave(a->home, a->what, now_us) : &a->one;
+        x = owned ? rl_part_new_leave(a->home, a->what, now_us) : a->op.lent;
     if (!x)
         return false;
     if (!owned)
@@ -127,7 +127,7 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     x->awaited = !owned;
     a->op.n = 1;
     a->op.quorum = owned ? 0 : 1;
-    a->op.part[0] = x;
+    a->one = x;
     return true;
 }
 

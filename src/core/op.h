@@ -119,11 +119,16 @@ typedef enum rl_next { RL_ASK, RL_SLEEP, RL_DONE } rl_next;
 struct rl_op {
     rl_next (*resume)(rl_op *op, rl_wake why, int64_t now_us);
     size_t n, quorum;
-    rl_part *part[RL_PARTS_MAX]; /* NULL: that one takes no part */
-    bool asked;                  /* of an operation of one round */
-    bool several;                /* servers may be asked at once */
-    bool early;  /* a round ends with a quorum, or without hope of one */
-    bool insist; /* nodes that are down are tried if there is none else */
+    rl_part **part; /* the array is its user's; NULL: that one takes no part */
+    /*
+     * One that the driver lends, from before resume() until the op sleeps or is
+     * done: a wait that sleeps needs none.
+     */
+    rl_part *lent;
+    bool asked;   /* of an operation of one round */
+    bool several; /* servers may be asked at once */
+    bool early;   /* a round ends with a quorum, or without hope of one */
+    bool insist;  /* nodes that are down are tried if there is none else */
     int64_t decided_us; /* when the grace of this round began; 0: it has none */
     int64_t sleep_us;   /* when a sleep ends by itself */
     unsigned rung;      /* nodes of a Red lock that have rung: a bit for each */
@@ -136,8 +141,8 @@ struct rl_op {
     rl_waker *waker; /* the driver's; wakes a sleep */
 };
 
-/* An operation of one round. */
-void rl_op_init(rl_op *op);
+/* An operation of one round, with room for its parts. */
+void rl_op_init(rl_op *op, rl_part **part);
 
 /* A part on the heap, which may be late; NULL: out of memory. */
 rl_part *rl_part_new(void);
@@ -247,8 +252,8 @@ static inline bool rl_hold_compares_locked(const rl_hold *h)
 
 /*
  * Lets x go in one call with the first of a bundle, which may be the only one
- * so far: then only the first is a part of the op's round. False: they cannot,
- * and nothing has changed.
+ * so far: then only the first is a part of the op's round, which has room for
+ * all. False: they cannot, and nothing has changed.
  */
 bool rl_bundle_join(rl_part *first, rl_part *x);
 

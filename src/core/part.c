@@ -33,9 +33,11 @@ static rl_next once(rl_op *op, rl_wake why, int64_t now_us)
     return RL_ASK;
 }
 
-void rl_op_init(rl_op *op)
+void rl_op_init(rl_op *op, rl_part **part)
 {
     op->resume = once;
+    op->part = part;
+    op->lent = NULL;
     op->n = op->quorum = 0;
     op->asked = op->several = op->early = op->insist = false;
     op->sleep_us = RL_NEVER;

@@ -59,7 +59,7 @@ static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
     x->request.least = rl_vote_wanted_token(a, now_us);
     if (a->waiter.room && !a->last_try) {
         x->request.bell = rl_bell_of(c, a->what);
-        x->request.ticket = a->ticket[i];
+        x->request.ticket = a->ballot->ticket[i];
     }
     a->with_bell = a->with_bell || *x->request.bell;
     rl_vote_limit(a, x);
@@ -80,7 +80,7 @@ static bool make_parts(rl_acquire *a, const rl_uuid *id, int64_t now_us)
     a->op.lacking = 0;
     for (size_t i = 0; i < b->n; i++) {
         a->op.part[i] = NULL;
-        a->raise[i] = NULL;
+        a->ballot->raise[i] = NULL;
         if (!b->node[i]) {
             a->op.closed |= 1u << i;
             continue;
@@ -99,9 +99,9 @@ static void listen(rl_acquire *a)
 {
     for (size_t i = 0; i < a->ballot->n; i++) {
         rl_core *c = a->ballot->node[i];
-        if (!c || a->listener[i].listens)
+        if (!c || a->ballot->listener[i].listens)
             continue;
-        rl_rooms_listen(&c->rooms, &a->listener[i]);
+        rl_rooms_listen(&c->rooms, &a->ballot->listener[i]);
         a->listen(c, a->what);
     }
 }
@@ -112,7 +112,6 @@ static bool begin(rl_acquire *a, int64_t now_us)
     rl_uuid id;
     a->with_bell = false;
     a->step = RL_PHASE_VOTE;
-    a->one.ask.sent_us = now_us;
     a->op.quorum = b->quorum;
     a->op.several = a->op.early = a->op.insist = true;
     a->op.may_ask = rl_vote_may_ask;
@@ -209,7 +208,7 @@ static rl_try own(rl_acquire *a, int64_t now_us)
             a->op.part[i] = NULL;
             rl_take_over(x, a->token, now_us);
         } else {
-            a->queued |= (unsigned)may_be_queued(x) << i;
+            a->ballot->queued |= (unsigned)may_be_queued(x) << i;
             list_part(a, x, now_us);
         }
     }
@@ -285,8 +284,9 @@ static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
     bool late = vote->ask.next == RL_ASK_WAITS,
          granted = rl_vote_is_granted(vote);
     if (vote->over && vote->verdict == RL_BUSY)
-        a->ticket[i] = vote->grant.ticket;
-    a->asked_on[i] = late ? rl_hold_line(&c->holds, h) : NULL;
+        a->ballot->ticket[i] = vote->grant.ticket;
+    a->ticket = a->ballot->ticket[0];
+    a->ballot->asked_on[i] = late ? rl_hold_line(&c->holds, h) : NULL;
     rl_part_let_go(vote);
     a->op.part[i] = NULL;
     if (late || granted)
@@ -365,7 +365,7 @@ static void attend(rl_acquire *a)
 {
     for (size_t i = 0; i < a->ballot->n; i++) {
         rl_core *c = a->ballot->node[i];
-        rl_listener *l = &a->listener[i];
+        rl_listener *l = &a->ballot->listener[i];
         *l = (rl_listener){
             .what = a->what, .waker = a->op.waker, .index = (unsigned)i};
         if (c)
@@ -381,8 +381,8 @@ static void drop_closed(rl_acquire *a)
         rl_core *c = b->node[i];
         if (!c || c == a->home || !rl_rooms_is_closed(&c->rooms))
             continue;
-        rl_rooms_unlisten(&c->rooms, &a->listener[i]);
-        a->asked_on[i] = NULL;
+        rl_rooms_unlisten(&c->rooms, &a->ballot->listener[i]);
+        a->ballot->asked_on[i] = NULL;
         a->op.rung &= ~(1u << i);
         b->node[i] = NULL;
         b->drop(b, i);
@@ -396,7 +396,7 @@ static void drop_closed(rl_acquire *a)
  */
 static int64_t pause_after_few(const rl_acquire *a)
 {
-    int64_t turns = (int64_t)a->few_rings - FEW_RINGS_TRIES;
+    int64_t turns = (int64_t)a->ballot->few_rings - FEW_RINGS_TRIES;
     return rl_jitter(FEW_RINGS_US << rl_min(rl_max(turns, 0), FEW_RINGS_TURNS));
 }
 
@@ -410,7 +410,7 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
         rings += a->op.rung >> i & 1;
     if (rings < a->ballot->quorum && now_us < try_us)
         return try_us;
-    a->few_rings = rings < a->ballot->quorum ? a->few_rings + 1 : 0;
+    a->ballot->few_rings = rings < a->ballot->quorum ? a->ballot->few_rings + 1 : 0;
     a->rung_us = 0;
     a->op.rung = 0;
     return now_us;
@@ -428,7 +428,7 @@ static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
         return;
     x->op = &a->op;
     x->position = (unsigned)i + 1;
-    x->behind = a->asked_on[i];
+    x->behind = a->ballot->asked_on[i];
     x->awaited = a->status != RLOCK_OK;
     rl_vote_limit(a, x);
 }
@@ -440,19 +440,19 @@ static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
     const rl_ballot *b = a->ballot;
-    if (a->queued && rl_rooms_have(&a->home->rooms, a->what))
-        a->queued = 0;
+    if (a->ballot->queued && rl_rooms_have(&a->home->rooms, a->what))
+        a->ballot->queued = 0;
     for (size_t i = 0; i < b->n; i++)
         if (b->node[i])
-            rl_rooms_unlisten(&b->node[i]->rooms, &a->listener[i]);
-    if (!queued && !a->queued)
+            rl_rooms_unlisten(&b->node[i]->rooms, &a->ballot->listener[i]);
+    if (!queued && !a->ballot->queued)
         return false;
     a->op.n = b->n;
     a->op.quorum = 0;
     a->op.early = a->op.insist = false;
     for (size_t i = 0; i < b->n; i++) {
         a->op.part[i] = NULL;
-        if (b->node[i] && (queued || a->queued >> i & 1))
+        if (b->node[i] && (queued || a->ballot->queued >> i & 1))
             add_leave(a, i, now_us);
     }
     return true;

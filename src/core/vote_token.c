@@ -62,7 +62,7 @@ bool rl_vote_agree_on_token(rl_acquire *a, int64_t now_us)
     a->step = RL_PHASE_RAISE;
     a->op.quorum = a->ballot->quorum - have;
     for (size_t i = 0; i < a->op.n; i++) {
-        rl_part *vote = a->raise[i] = a->op.part[i];
+        rl_part *vote = a->ballot->raise[i] = a->op.part[i];
         if (rl_vote_is_granted(vote) && vote->grant.token != a->token)
             add_raise(a, i, now_us);
         else
@@ -87,7 +87,7 @@ bool rl_vote_raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us)
     rl_rule_tell(&a->op, says);
     for (size_t i = 0; i < a->op.n; i++) {
         rl_part_let_go(a->op.part[i]);
-        a->op.part[i] = a->raise[i];
+        a->op.part[i] = a->ballot->raise[i];
         end_vote(a->op.part[i], now_us);
     }
     a->op.quorum = a->ballot->quorum;

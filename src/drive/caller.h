@@ -2,12 +2,24 @@
 #ifndef RL_DRIVE_CALLER_H
 #define RL_DRIVE_CALLER_H
 
-#include "core/op.h"
+#include "core/job.h"
 
 /*
  * Asks the parts that are due, sleeps when told so, and returns when the
  * operation is done. Parts on the heap may be late by then.
  */
 void rl_drive(rl_op *op);
+
+/* One operation after the other, until the job is over. */
+static inline rlock_status rl_drive_job(rl_job *j)
+{
+    rl_part part;
+    rl_op *op;
+    part.heap = false;
+    j->lent = &part;
+    while ((op = j->next(j)) != NULL)
+        rl_drive(op);
+    return j->status;
+}
 
 #endif

@@ -66,13 +66,13 @@ static void pass_on(rl_node *node, const rl_item *name)
                       .len = name->len,
                       .slot = rl_slot_of(&node->e->core, name->str, name->len)};
     int64_t now_us = rl_now_us();
-    rl_op_init(&op);
+    rl_op_init(&op, &op.lent);
+    op.lent = &x;
     rl_part_leave(&x, &node->e->core, &what, now_us);
     x.until_us = rl_min(x.until_us, rl_after_ms(now_us, PASS_ON_MS));
     x.op = &op;
     x.heap = false;
     op.n = op.quorum = 1;
-    op.part[0] = &x;
     rl_drive(&op);
 }
 

@@ -8,10 +8,12 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/options.h"
+#include "drive/caller.h"
 #include "wire/keys.h"
 
 /* Room for a name in a message that has to hold the cause, too. */
@@ -93,9 +95,6 @@ static rlock_status enter(const rlock *lk, int *cancel)
 {
     if (!lk)
         return null_pointer("the lock");
-    rlock_status s = rl_owner_check();
-    if (s != RLOCK_OK)
-        return s;
     if (!lk->kind->several)
         return rl_client_begin(lk->client, cancel);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
@@ -242,31 +241,79 @@ void rlock_free(rlock *lk)
     free(lk);
 }
 
-rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                             rl_cancel by)
+/* --- jobs ----------------------------------------------------------------- */
+
+static void count_outcome(const rlock *lk, rl_wish_verb verb, rlock_status s)
 {
-    int cancel;
-    rlock_status s = enter(lk, &cancel);
-    if (s != RLOCK_OK)
-        return s;
     rl_stats *stats = &rl_lock_core(lk)->stats;
-    if (wait_ms < RLOCK_FOREVER)
-        s = rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
-    else if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
-        s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
-    else
-        s = lk->kind->acquire(lk, wait_ms, lease_ms, by);
-    count(lk, s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed);
-    leave(lk, cancel);
-    return s;
+    if (verb == RL_WISH_ACQUIRE)
+        count(lk, s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed);
+    else if (verb == RL_WISH_UNLOCK && s == RLOCK_OK)
+        count(lk, &stats->releases);
+}
+
+static rl_op *leave_job(rl_lock_job *j, rlock_status s)
+{
+    count_outcome(j->lk, j->wish.verb, s);
+    leave(j->lk, j->cancel);
+    return rl_job_over(&j->job, s);
+}
+
+static rl_op *go_on(rl_job *job)
+{
+    rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
+    j->it->lent = job->lent;
+    rl_op *op = j->it->next(j->it);
+    return op ? op : leave_job(j, j->it->status);
+}
+
+static rlock_status check_wish(const rlock *lk, const rl_wish *w)
+{
+    if (w->verb == RL_WISH_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
+        return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
+    if (w->lease_ms < 0 || w->lease_ms > RLOCK_LEASE_MAX_MS)
+        return rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
+    return RLOCK_OK;
+}
+
+static rl_op *enter_job(rl_job *job)
+{
+    rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
+    rlock_status s = enter(j->lk, &j->cancel);
+    if (s != RLOCK_OK)
+        return rl_job_over(job, s);
+    s = check_wish(j->lk, &j->wish);
+    if (s != RLOCK_OK)
+        return leave_job(j, s);
+    j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);
+    job->next = go_on;
+    return go_on(job);
+}
+
+rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room)
+{
+    j->job = (rl_job){.next = enter_job};
+    j->lk = lk;
+    j->wish = *w;
+    j->room = room;
+    return &j->job;
+}
+
+/* The calling thread drives it. */
+static rlock_status perform(rlock *lk, const rl_wish *w)
+{
+    rl_lock_job j;
+    _Alignas(max_align_t) char room[RL_JOB_ROOM];
+    rlock_status s = lk ? rl_owner_check() : null_pointer("the lock");
+    return s == RLOCK_OK ? rl_drive_job(rl_lock_begin(&j, lk, w, room)) : s;
 }
 
 rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
 {
-    rl_cancel by = {0};
+    rl_wish w = {RL_WISH_ACQUIRE, wait_ms, lease_ms, {0}};
     if (lk)
-        by = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
-    return rl_lock_acquire(lk, wait_ms, lease_ms, by);
+        w.cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
+    return perform(lk, &w);
 }
 
 rlock_status rlock_lock(rlock *lk)
@@ -281,30 +328,16 @@ rlock_status rlock_trylock(rlock *lk)
 
 rlock_status rlock_unlock(rlock *lk)
 {
-    int cancel;
-    rlock_status s = enter(lk, &cancel);
-    if (s != RLOCK_OK)
-        return s;
-    s = lk->kind->unlock(lk);
-    if (s == RLOCK_OK)
-        count(lk, &rl_lock_core(lk)->stats.releases);
-    leave(lk, cancel);
-    return s;
+    return perform(lk, &(rl_wish){.verb = RL_WISH_UNLOCK});
 }
 
 rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
 {
-    int cancel;
-    rlock_status s = enter(lk, &cancel);
-    if (s != RLOCK_OK)
-        return s;
-    if (lease_ms < 0 || lease_ms > RLOCK_LEASE_MAX_MS)
-        s = rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
-    else
-        s = lk->kind->extend(lk, lease_ms);
-    leave(lk, cancel);
-    return s;
+    return perform(lk,
+                   &(rl_wish){.verb = RL_WISH_EXTEND, .lease_ms = lease_ms});
 }
+
+/* --- the rest ------------------------------------------------------------- */
 
 rlock_status rlock_force_unlock(rlock *lk)
 {

@@ -1,7 +1,8 @@
 /*
  * What is behind an rlock *: a kind of lock is a table of functions over the
- * same handle. The public functions check arguments, enter the client, and
- * call the kind, which makes an operation and drives it on the calling thread.
+ * same handle. What may wait is a job of the kind's (core/job.h), which the
+ * calling thread drives, or, started, the client's own (drive/async.h). The
+ * public functions check arguments and enter the client before.
  */
 #ifndef RL_LOCK_LOCK_H
 #define RL_LOCK_LOCK_H
@@ -9,6 +10,7 @@
 #include <rlock/multi.h>
 
 #include "core/acquire.h"
+#include "core/job.h"
 #include "drive/client.h"
 
 /* What the calling thread may believe, by the clock. */
@@ -18,16 +20,33 @@ typedef struct rl_view {
     uint64_t token;
 } rl_view;
 
+/* What is asked of a lock, and may be started to go on by itself. */
+typedef enum rl_wish_verb {
+    RL_WISH_ACQUIRE,
+    RL_WISH_UNLOCK,
+    RL_WISH_EXTEND
+} rl_wish_verb;
+
+typedef struct rl_wish {
+    rl_wish_verb verb;
+    int64_t wait_ms;  /* of an acquire */
+    int64_t lease_ms; /* not of an unlock */
+    rl_cancel cancel; /* of an acquire */
+} rl_wish;
+
+/* No kind's job needs more; and no member's of a Multi lock. */
+#define RL_JOB_ROOM    6144
+#define RL_MEMBER_ROOM 3584
+
 /*
  * Called inside the client, with arguments that are in range. A kind that has
  * several clients enters them by itself, and counts its calls in rlock_stats.
  */
 typedef struct rl_lock_kind {
     bool several;
-    rlock_status (*acquire)(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                            rl_cancel cancel);
-    rlock_status (*unlock)(rlock *lk);
-    rlock_status (*extend)(rlock *lk, int64_t lease_ms);
+    size_t job_size;
+    /* In room of so many bytes. */
+    rl_job *(*begin)(rlock *lk, const rl_wish *w, void *room);
     rlock_status (*force_unlock)(rlock *lk);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
@@ -58,9 +77,21 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
 
-/* rlock_acquire(), within a call that can be canceled through its handle. */
-rlock_status rl_lock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                             rl_cancel cancel);
+/*
+ * A wish as a job: checks what is asked for, enters the client, has the kind do
+ * it, counts, and leaves.
+ */
+typedef struct rl_lock_job {
+    rl_job job;
+    rlock *lk;
+    rl_wish wish;
+    void *room;
+    rl_job *it; /* the kind's */
+    int cancel; /* the thread's state, while inside */
+} rl_lock_job;
+
+/* room: of the kind's job_size. */
+rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);

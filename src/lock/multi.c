@@ -46,44 +46,68 @@ static void end_release(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
 static const rl_multi_verb release_verb = {
     .begin = begin_release, .end = end_release, .event = RLOCK_EVENT_RELEASED};
 
-void rl_multi_let_go(rl_multi_call *p, size_t from)
+/* A member's, that is a Red lock. */
+static rl_op *let_go_next(rl_multi_call *p);
+
+static rl_op *one_let_go(rl_multi_call *p)
 {
-    for (size_t i = from; i < p->n; i++) {
-        rl_multi_part *x = &p->part[i];
-        x->wanted = x->held && rl_multi_is_single(x->lk);
-        if (x->held && !x->wanted)
-            rl_multi_note(&p->worst, x->position, rlock_unlock(x->lk));
+    rl_multi_note(&p->worst, p->part[p->at - 1].position, p->alone);
+    return let_go_next(p);
+}
+
+static rl_op *let_go_next(rl_multi_call *p)
+{
+    static const rl_wish unlock = {.verb = RL_WISH_UNLOCK};
+    while (p->at < p->n) {
+        rl_multi_part *x = &p->part[p->at++];
+        bool held = x->held;
         x->held = false;
+        x->wanted = held && rl_multi_is_single(x->lk);
+        if (held && !x->wanted)
+            return rl_multi_ask_alone(p, x->lk, &unlock, one_let_go);
     }
-    rl_multi_round(p, &release_verb);
+    return rl_multi_ask(p, &release_verb, p->back);
 }
 
-/* Without memory for a round, one after the other. *ok: how many are. */
-static rlock_status for_each(const rlock *lk, rlock_status (*fn)(rlock *lk),
-                             size_t *ok)
+rl_op *rl_multi_let_go(rl_multi_call *p, size_t from, rl_multi_step *back)
 {
-    const rl_multi *m = (const rl_multi *)lk;
-    rlock_error worst = {.status = RLOCK_OK};
-    *ok = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        rlock_status s = fn(m->member[i].lk);
-        *ok += s == RLOCK_OK;
-        rl_multi_note(&worst, m->member[i].position, s);
-    }
-    return rl_multi_report(&worst);
+    p->at = from;
+    p->back = back;
+    return let_go_next(p);
 }
 
-static rlock_status multi_unlock(rlock *lk)
+/* Without memory for a round, one after the other. */
+static rl_op *unlock_next(rl_multi_call *p);
+
+static rl_op *one_unlocked(rl_multi_call *p)
 {
-    rl_multi_call p;
-    size_t ok;
-    if (!rl_multi_begin(&p, lk))
-        return for_each(lk, rlock_unlock, &ok);
-    for (size_t i = 0; i < p.n; i++)
-        p.part[i].held = true;
-    rl_multi_let_go(&p, 0);
-    rl_multi_end(&p);
-    return rl_multi_report(&p.worst);
+    rl_multi_note(&p->worst, p->m->member[p->at - 1].position, p->alone);
+    return unlock_next(p);
+}
+
+static rl_op *unlock_next(rl_multi_call *p)
+{
+    static const rl_wish unlock = {.verb = RL_WISH_UNLOCK};
+    if (p->at == p->n)
+        return rl_multi_over(p, rl_multi_report(&p->worst));
+    rlock *lk = p->m->member[p->at++].lk;
+    return rl_multi_ask_alone(p, lk, &unlock, one_unlocked);
+}
+
+static rl_op *reported(rl_multi_call *p)
+{
+    return rl_multi_over(p, rl_multi_report(&p->worst));
+}
+
+static rl_op *unlock(rl_job *j)
+{
+    rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
+    p->at = 0;
+    if (!p->part)
+        return unlock_next(p);
+    for (size_t i = 0; i < p->n; i++)
+        p->part[i].held = true;
+    return rl_multi_let_go(p, 0, reported);
 }
 
 /* --- extend --------------------------------------------------------------- */
@@ -106,30 +130,43 @@ static rlock_status begin_extend(rl_multi_call *p, rl_multi_part *x, bool valid,
 static const rl_multi_verb extend_verb = {.begin = begin_extend,
                                           .extends = true};
 
-void rl_multi_extend_wanted(rl_multi_call *p)
+static rl_op *extend_next(rl_multi_call *p);
+
+static rl_op *one_extended(rl_multi_call *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        rl_multi_part *x = &p->part[i];
-        if (x->wanted && !rl_multi_is_single(x->lk)) {
-            x->wanted = false;
-            rl_multi_note(&p->worst, x->position,
-                          rlock_extend(x->lk, p->fresh_ms));
-        }
-    }
-    rl_multi_round(p, &extend_verb);
+    rl_multi_note(&p->worst, p->part[p->at - 1].position, p->alone);
+    return extend_next(p);
 }
 
-static rlock_status multi_extend(rlock *lk, int64_t lease_ms)
+static rl_op *extend_next(rl_multi_call *p)
 {
-    rl_multi_call p;
-    if (!rl_multi_begin(&p, lk))
-        return RLOCK_ENOMEM;
-    p.fresh_ms = lease_ms;
-    for (size_t i = 0; i < p.n; i++)
-        p.part[i].wanted = true;
-    rl_multi_extend_wanted(&p);
-    rl_multi_end(&p);
-    return rl_multi_report(&p.worst);
+    rl_wish extend = {.verb = RL_WISH_EXTEND, .lease_ms = p->fresh_ms};
+    while (p->at < p->n) {
+        rl_multi_part *x = &p->part[p->at++];
+        if (!x->wanted || rl_multi_is_single(x->lk))
+            continue;
+        x->wanted = false;
+        return rl_multi_ask_alone(p, x->lk, &extend, one_extended);
+    }
+    return rl_multi_ask(p, &extend_verb, p->back);
+}
+
+rl_op *rl_multi_extend_wanted(rl_multi_call *p, rl_multi_step *back)
+{
+    p->at = 0;
+    p->back = back;
+    return extend_next(p);
+}
+
+static rl_op *extend(rl_job *j)
+{
+    rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
+    if (!p->part)
+        return rl_multi_over(p, RLOCK_ENOMEM);
+    p->fresh_ms = p->wish.lease_ms;
+    for (size_t i = 0; i < p->n; i++)
+        p->part[i].wanted = true;
+    return rl_multi_extend_wanted(p, reported);
 }
 
 /* --- force ---------------------------------------------------------------- */
@@ -163,15 +200,27 @@ static void end_force(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
 static const rl_multi_verb force_verb = {.begin = begin_force,
                                          .end = end_force};
 
+/* Without memory for a round, one after the other. */
+static rlock_status force_each(const rlock *lk)
+{
+    const rl_multi *m = (const rl_multi *)lk;
+    rlock_error worst = {.status = RLOCK_OK};
+    bool freed = false;
+    for (size_t i = 0; i < m->n; i++) {
+        rlock_status s = rlock_force_unlock(m->member[i].lk);
+        freed = freed || s == RLOCK_OK;
+        rl_multi_note(&worst, m->member[i].position, s);
+    }
+    return freed && worst.status == RLOCK_NOT_HELD ? RLOCK_OK
+                                                   : rl_multi_report(&worst);
+}
+
 static rlock_status multi_force_unlock(rlock *lk)
 {
     rl_multi_call p;
     bool freed = false;
-    if (!rl_multi_begin(&p, lk)) {
-        size_t ok;
-        rlock_status s = for_each(lk, rlock_force_unlock, &ok);
-        return s == RLOCK_NOT_HELD && ok > 0 ? RLOCK_OK : s;
-    }
+    if (!rl_multi_begin(&p, lk))
+        return force_each(lk);
     for (size_t i = 0; i < p.n; i++) {
         rl_multi_part *x = &p.part[i];
         x->wanted = rl_multi_is_single(x->lk);
@@ -218,11 +267,25 @@ static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
     return rl_lock_error(lk, RLOCK_ENOTSUP, "ask the members of a Multi lock");
 }
 
+_Static_assert(sizeof(rl_multi_call) <= RL_JOB_ROOM, "room for a job");
+
+static rl_job *multi_begin(rlock *lk, const rl_wish *w, void *room)
+{
+    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] =
+                                                      rl_multi_acquire,
+                                                  [RL_WISH_UNLOCK] = unlock,
+                                                  [RL_WISH_EXTEND] = extend};
+    rl_multi_call *p = room;
+    rl_multi_begin(p, lk);
+    p->job = (rl_job){.next = first[w->verb]};
+    p->wish = *w;
+    return &p->job;
+}
+
 const rl_lock_kind rl_multi_kind = {
     .several = true,
-    .acquire = rl_multi_acquire,
-    .unlock = multi_unlock,
-    .extend = multi_extend,
+    .job_size = sizeof(rl_multi_call),
+    .begin = multi_begin,
     .force_unlock = multi_force_unlock,
     .cancel = multi_cancel,
     .view = multi_view,

@@ -44,17 +44,46 @@ typedef struct rl_multi_part {
     rl_part it;
 } rl_multi_part;
 
-/* A verb of the whole in progress. */
-typedef struct rl_multi_call {
+typedef struct rl_multi_call rl_multi_call;
+typedef struct rl_multi_verb rl_multi_verb;
+
+/* Where a verb of the whole goes on. */
+typedef rl_op *rl_multi_step(rl_multi_call *p);
+
+/*
+ * A verb of the whole in progress. Its steps are functions that call each
+ * other; what has to be asked in between is a round of members, or the job of
+ * one of them, after which it goes on with `then`. A part of a verb that
+ * several steps have in common goes back to `back`.
+ */
+struct rl_multi_call {
+    rl_job job;
+    rl_wish wish;
     rl_multi *m;
+    rl_multi_step *then, *back;
     int64_t lease_ms;  /* as asked for */
     int64_t fresh_ms;  /* for now, of what is taken anew */
     int64_t until_us;  /* of the call */
     rlock_error worst; /* what to report */
     size_t n;
-    rl_multi_part *part;
+    rl_multi_part *part;       /* NULL: there was no memory */
+    size_t at;                 /* the member that is the next one's turn */
+    const rl_multi_verb *verb; /* of the round under way */
     rl_extend op;
-} rl_multi_call;
+    rl_part *asked[RLOCK_MULTI_MAX]; /* its parts */
+    /* Of an acquire: */
+    size_t from;     /* the first member of this try */
+    size_t missing;  /* the first that is not held */
+    bool gap;        /* what is behind is not asked for */
+    bool waited;     /* for one that was missing */
+    int64_t wait_us; /* the end of the wait, */
+    int64_t kept_us; /* and of how long others of its name are kept */
+    rlock_error why; /* of what has failed, while it is undone */
+    /* The job of a member that is asked by itself; `alone` says what came. */
+    rl_lock_job member;
+    rlock_status alone;
+    _Alignas(max_align_t) char room[RL_MEMBER_ROOM];
+};
 
 /*
  * One verb for the members that are wanted. begin() makes the member's part;
@@ -62,21 +91,30 @@ typedef struct rl_multi_call {
  * came of it, if there is anything to say. Neither calls back into the program:
  * events come afterwards.
  */
-typedef struct rl_multi_verb {
+struct rl_multi_verb {
     rlock_status (*begin)(rl_multi_call *p, rl_multi_part *x, bool valid,
                           int64_t now_us);
     void (*end)(rl_multi_call *p, rl_multi_part *x,
                 int64_t now_us); /* or NULL */
     rlock_event_type event;      /* of a member that is ok; 0: none */
     bool extends;
-} rl_multi_verb;
+};
 
 /* False: out of memory, and the thread's error is set. */
 bool rl_multi_begin(rl_multi_call *p, rlock *lk);
 void rl_multi_end(rl_multi_call *p);
+/* The end of a job. */
+rl_op *rl_multi_over(rl_multi_call *p, rlock_status s);
 
 /* The verb, for the members that are wanted and are no Red locks. */
+rl_op *rl_multi_ask(rl_multi_call *p, const rl_multi_verb *v,
+                    rl_multi_step *then);
+/* The same, now, by the calling thread. */
 void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v);
+
+/* What is wished of one lock, by itself. */
+rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_wish *w,
+                          rl_multi_step *then);
 
 /* A member's status; the thread's error is about it. */
 void rl_multi_note(rlock_error *worst, size_t position, rlock_status s);
@@ -85,13 +123,13 @@ void rl_multi_note(rlock_error *worst, size_t position, rlock_status s);
 rlock_status rl_multi_report(const rlock_error *worst);
 
 /* Releases the members from this one on that are marked as held. */
-void rl_multi_let_go(rl_multi_call *p, size_t from);
+rl_op *rl_multi_let_go(rl_multi_call *p, size_t from, rl_multi_step *back);
 
 /* Sets the lease of the members that are wanted to p->fresh_ms. */
-void rl_multi_extend_wanted(rl_multi_call *p);
+rl_op *rl_multi_extend_wanted(rl_multi_call *p, rl_multi_step *back);
 
-rlock_status rl_multi_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                              rl_cancel cancel);
+/* The first step of an acquire. */
+rl_op *rl_multi_acquire(rl_job *j);
 
 /* A Red lock goes by its own verbs. */
 static inline bool rl_multi_is_single(const rlock *lk)

@@ -134,29 +134,58 @@ static bool wants_left(rl_multi_call *p, size_t from)
     return any;
 }
 
-/* One try of the members from this one on that are missing. */
-static void try_missing(rl_multi_call *p, size_t from, bool may_wait)
+static rl_multi_step try_next, settled;
+
+/* A Red lock, which is tried by itself. */
+static rl_op *one_tried(rl_multi_call *p)
 {
-    bool gap = false;
-    p->worst.status = RLOCK_OK;
-    for (size_t i = from; i < p->n; i++) {
-        rl_multi_part *x = &p->part[i];
+    rl_multi_part *x = &p->part[p->at - 1];
+    x->held = p->alone == RLOCK_OK;
+    p->gap = !x->held;
+    rl_multi_note(&p->worst, x->position, p->alone);
+    return try_next(p);
+}
+
+static rl_op *try_alone(rl_multi_call *p, rl_multi_part *x)
+{
+    x->fresh = !is_mine(x->lk);
+    rl_wish now = {.verb = RL_WISH_ACQUIRE,
+                   .lease_ms = lease_of(p, x),
+                   .cancel = p->wish.cancel};
+    return rl_multi_ask_alone(p, x->lk, &now, one_tried);
+}
+
+static rl_op *round_tried(rl_multi_call *p)
+{
+    if (p->wish.wait_ms != 0 && wants_left(p, p->from))
+        return rl_multi_ask(p, &acquire_verb, round_tried);
+    return settled(p);
+}
+
+static rl_op *try_next(rl_multi_call *p)
+{
+    bool may_wait = p->wish.wait_ms != 0;
+    while (p->at < p->n) {
+        rl_multi_part *x = &p->part[p->at++];
+        bool single = rl_multi_is_single(x->lk);
         x->left = false;
         if (x->held)
             continue;
-        gap = gap || (may_wait && rl_multi_is_single(x->lk) && is_owed(x));
-        x->wanted = rl_multi_is_single(x->lk) && !gap;
-        if (rl_multi_is_single(x->lk) || gap)
-            continue;
-        x->fresh = !is_mine(x->lk);
-        rlock_status s = rlock_acquire(x->lk, 0, lease_of(p, x));
-        x->held = s == RLOCK_OK;
-        gap = !x->held;
-        rl_multi_note(&p->worst, x->position, s);
+        p->gap = p->gap || (may_wait && single && is_owed(x));
+        x->wanted = single && !p->gap;
+        if (!single && !p->gap)
+            return try_alone(p, x);
     }
-    do
-        rl_multi_round(p, &acquire_verb);
-    while (may_wait && wants_left(p, from));
+    return rl_multi_ask(p, &acquire_verb, round_tried);
+}
+
+/* One try of the members from this one on that are missing. */
+static rl_op *try_missing(rl_multi_call *p, size_t from)
+{
+    p->gap = false;
+    p->worst.status = RLOCK_OK;
+    p->at = p->from = from;
+    return try_next(p);
 }
 
 /* The first member that has this one's name. */
@@ -167,77 +196,7 @@ static size_t first_of_name(const rl_multi_call *p, size_t i)
     return i;
 }
 
-static void let_go(rl_multi_call *p, size_t from)
-{
-    rlock_error why = p->worst;
-    rl_multi_let_go(p, from);
-    p->worst = why;
-}
-
-/*
- * The first member that is missing; n: none is. What is behind it is released
- * again.
- */
-static size_t settle(rl_multi_call *p)
-{
-    size_t missing = 0;
-    while (missing < p->n && p->part[missing].held)
-        missing++;
-    if (missing < p->n)
-        let_go(p, missing);
-    return missing;
-}
-
-/* The lease of what this call has taken anew. */
-static rlock_status set_lease(rl_multi_call *p, int64_t lease_ms)
-{
-    rlock_error before = p->worst;
-    p->worst.status = RLOCK_OK;
-    p->fresh_ms = lease_ms;
-    for (size_t i = 0; i < p->n; i++)
-        p->part[i].wanted = p->part[i].held && p->part[i].fresh;
-    rl_multi_extend_wanted(p);
-    if (p->worst.status != RLOCK_OK)
-        return rl_multi_report(&p->worst);
-    p->worst = before;
-    return RLOCK_OK;
-}
-
-static rlock_status wait_until(rl_multi_call *p, rl_multi_part *x,
-                               int64_t wait_us, rl_cancel cancel)
-{
-    int64_t wait_ms = wait_us == RL_NEVER
-                          ? RLOCK_FOREVER
-                          : rl_max(1, (wait_us - rl_now_us() + 999) / 1000);
-    p->worst.status = RLOCK_OK;
-    x->fresh = !is_mine(x->lk);
-    rlock_status s =
-        rl_now_us() < wait_us
-            ? rl_lock_acquire(x->lk, wait_ms, lease_of(p, x), cancel)
-            : rl_lock_error(x->lk, RLOCK_TIMEOUT, "the wait ran out");
-    x->held = s == RLOCK_OK;
-    rl_multi_note(&p->worst, x->position, s);
-    return s;
-}
-
-/*
- * Waits for a member that is missing. Those of its name are kept for long
- * enough that one who is to give way has done so.
- */
-static rlock_status wait_for(rl_multi_call *p, size_t missing, int64_t wait_us,
-                             rl_cancel cancel)
-{
-    rl_multi_part *x = &p->part[missing];
-    size_t first = first_of_name(p, missing);
-    if (first < missing) {
-        int64_t kept_us = rl_now_us() + KEEP_US + rl_random_below(KEEP_US);
-        rlock_status s = wait_until(p, x, rl_min(kept_us, wait_us), cancel);
-        if (s != RLOCK_TIMEOUT || kept_us >= wait_us)
-            return s;
-        let_go(p, first);
-    }
-    return wait_until(p, x, wait_us, cancel);
-}
+/* --- the whole ------------------------------------------------------------ */
 
 /* A Red member is a group of its own already. */
 static bool may_join(const rl_multi_part *x)
@@ -295,6 +254,145 @@ static rlock_status unite(rl_multi_call *p)
     return s;
 }
 
+/* --- the end -------------------------------------------------------------- */
+
+static rl_op *undone(rl_multi_call *p)
+{
+    rlock_status s =
+        rl_error_set(p->why.status, p->why.sys_errno, "%s", p->why.message);
+    return rl_multi_over(p, s);
+}
+
+/* As the thread's error says. Nothing stays taken. */
+static rl_op *refuse(rl_multi_call *p)
+{
+    p->why = *rlock_last_error();
+    return rl_multi_let_go(p, 0, undone);
+}
+
+static rl_op *refuse_for_worst(rl_multi_call *p)
+{
+    rl_multi_report(&p->worst);
+    return refuse(p);
+}
+
+static rl_op *all_held(rl_multi_call *p)
+{
+    return unite(p) == RLOCK_OK ? rl_multi_over(p, RLOCK_OK) : refuse(p);
+}
+
+/* The lease of what this call has taken anew. */
+static rl_op *set_lease(rl_multi_call *p, int64_t lease_ms, rl_multi_step *back)
+{
+    p->worst.status = RLOCK_OK;
+    p->fresh_ms = lease_ms;
+    for (size_t i = 0; i < p->n; i++)
+        p->part[i].wanted = p->part[i].held && p->part[i].fresh;
+    return rl_multi_extend_wanted(p, back);
+}
+
+static rl_op *lease_set(rl_multi_call *p)
+{
+    return p->worst.status == RLOCK_OK ? all_held(p) : refuse_for_worst(p);
+}
+
+/* --- waiting for one ------------------------------------------------------ */
+
+static rl_op *one_awaited(rl_multi_call *p)
+{
+    rl_multi_part *x = &p->part[p->missing];
+    x->held = p->alone == RLOCK_OK;
+    rl_multi_note(&p->worst, x->position, p->alone);
+    return p->back(p);
+}
+
+static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
+                         rl_multi_step *back)
+{
+    rl_multi_part *x = &p->part[p->missing];
+    int64_t now_us = rl_now_us();
+    rl_wish wish = {.verb = RL_WISH_ACQUIRE,
+                    .wait_ms = until_us == RL_NEVER
+                                   ? RLOCK_FOREVER
+                                   : (until_us - now_us + 999) / 1000,
+                    .cancel = p->wish.cancel};
+    p->worst.status = RLOCK_OK;
+    p->back = back;
+    x->fresh = !is_mine(x->lk);
+    wish.lease_ms = lease_of(p, x);
+    if (now_us < until_us)
+        return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
+    p->alone = rl_lock_error(x->lk, RLOCK_TIMEOUT, "the wait ran out");
+    return one_awaited(p);
+}
+
+static rl_op *awaited(rl_multi_call *p)
+{
+    if (p->alone != RLOCK_OK)
+        return refuse_for_worst(p);
+    return try_missing(p, first_of_name(p, p->missing));
+}
+
+static rl_op *others_let_go(rl_multi_call *p)
+{
+    return wait_until(p, p->wait_us, awaited);
+}
+
+static rl_op *kept_for_long_enough(rl_multi_call *p)
+{
+    if (p->alone != RLOCK_TIMEOUT || p->kept_us >= p->wait_us)
+        return awaited(p);
+    return rl_multi_let_go(p, first_of_name(p, p->missing), others_let_go);
+}
+
+/*
+ * Waits for a member that is missing. Those of its name are kept for long
+ * enough that one who is to give way has done so.
+ */
+static rl_op *wait_for_missing(rl_multi_call *p)
+{
+    p->waited = true;
+    p->fresh_ms = RLOCK_WATCHDOG;
+    if (first_of_name(p, p->missing) == p->missing)
+        return wait_until(p, p->wait_us, awaited);
+    p->kept_us = rl_now_us() + KEEP_US + rl_random_below(KEEP_US);
+    return wait_until(p, rl_min(p->kept_us, p->wait_us), kept_for_long_enough);
+}
+
+static rl_op *renewed(rl_multi_call *p)
+{
+    return p->worst.status == RLOCK_OK ? wait_for_missing(p)
+                                       : refuse_for_worst(p);
+}
+
+/* What is behind the first that is missing has been released again. */
+static rl_op *behind_let_go(rl_multi_call *p)
+{
+    bool explicit = p->lease_ms != RLOCK_WATCHDOG;
+    p->worst = p->why;
+    if (p->wish.wait_ms == 0)
+        return refuse_for_worst(p);
+    if (!p->waited && explicit && p->missing > 0)
+        return set_lease(p, RLOCK_WATCHDOG, renewed);
+    return wait_for_missing(p);
+}
+
+/*
+ * A try is over. Waits for one member after the other; meanwhile those that are
+ * held are renewed, whatever lease was asked for: it begins when all are.
+ */
+static rl_op *settled(rl_multi_call *p)
+{
+    for (p->missing = 0; p->missing < p->n && p->part[p->missing].held;)
+        p->missing++;
+    if (p->missing == p->n)
+        return p->waited && p->lease_ms != RLOCK_WATCHDOG
+                   ? set_lease(p, p->lease_ms, lease_set)
+                   : all_held(p);
+    p->why = p->worst;
+    return rl_multi_let_go(p, p->missing, behind_let_go);
+}
+
 static int64_t longest_timeout_ms(const rl_multi *m)
 {
     int64_t ms = 0;
@@ -307,48 +405,14 @@ static int64_t longest_timeout_ms(const rl_multi *m)
     return ms;
 }
 
-/*
- * Waits for one member after the other. Meanwhile those that are held are
- * renewed, whatever lease was asked for: it begins when all are.
- */
-static rlock_status take_all(rl_multi_call *p, int64_t wait_ms, int64_t wait_us,
-                             rl_cancel cancel)
+rl_op *rl_multi_acquire(rl_job *j)
 {
-    bool waited = false, renewed = p->lease_ms == RLOCK_WATCHDOG;
-    size_t missing;
-    try_missing(p, 0, wait_ms != 0);
-    while ((missing = settle(p)) < p->n) {
-        if (wait_ms == 0)
-            return rl_multi_report(&p->worst);
-        if (!waited && !renewed && missing > 0 &&
-            set_lease(p, RLOCK_WATCHDOG) != RLOCK_OK)
-            return rl_multi_report(&p->worst);
-        waited = true;
-        p->fresh_ms = RLOCK_WATCHDOG;
-        if (wait_for(p, missing, wait_us, cancel) != RLOCK_OK)
-            return rl_multi_report(&p->worst);
-        try_missing(p, first_of_name(p, missing), true);
-    }
-    return waited && !renewed ? set_lease(p, p->lease_ms) : RLOCK_OK;
-}
-
-rlock_status rl_multi_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                              rl_cancel cancel)
-{
-    rl_multi_call p;
-    if (!rl_multi_begin(&p, lk))
-        return RLOCK_ENOMEM;
-    int64_t wait_us = rl_after_ms(rl_now_us(), wait_ms);
-    p.until_us = rl_after_ms(wait_us, longest_timeout_ms(p.m));
-    p.lease_ms = p.fresh_ms = lease_ms;
-    rlock_status s = take_all(&p, wait_ms, wait_us, cancel);
-    if (s == RLOCK_OK)
-        s = unite(&p);
-    if (s != RLOCK_OK) {
-        rlock_error why = *rlock_last_error();
-        rl_multi_let_go(&p, 0);
-        s = rl_error_set(s, why.sys_errno, "%s", why.message);
-    }
-    rl_multi_end(&p);
-    return s;
+    rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
+    if (!p->part)
+        return rl_multi_over(p, RLOCK_ENOMEM);
+    p->wait_us = rl_after_ms(rl_now_us(), p->wish.wait_ms);
+    p->until_us = rl_after_ms(p->wait_us, longest_timeout_ms(p->m));
+    p->lease_ms = p->fresh_ms = p->wish.lease_ms;
+    p->waited = false;
+    return try_missing(p, 0);
 }

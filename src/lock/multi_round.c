@@ -31,6 +31,12 @@ void rl_multi_end(rl_multi_call *p)
     free(p->part);
 }
 
+rl_op *rl_multi_over(rl_multi_call *p, rlock_status s)
+{
+    rl_multi_end(p);
+    return rl_job_over(&p->job, s);
+}
+
 static int badness(rlock_status s)
 {
     switch (s) {
@@ -116,7 +122,9 @@ static void add_part(rl_multi_call *p, rl_part *x, bool alone)
     op->part[op->n++] = x;
 }
 
-static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
+/* NULL: nothing is to be asked. */
+static rl_op *make_op(rl_multi_call *p, const rl_multi_verb *v,
+                      int64_t until_us)
 {
     rl_op *op = &p->op.op;
     bool alone = v->extends || atomic_load(&p->m->one_by_one);
@@ -124,11 +132,11 @@ static void run(rl_multi_call *p, const rl_multi_verb *v, int64_t until_us)
         if (p->part[i].inside)
             add_part(p, &p->part[i].it, alone);
     if (op->n == 0)
-        return;
+        return NULL;
     op->quorum = op->n;
     if (v->extends)
         rl_extend_init(&p->op, p->fresh_ms, rl_min(until_us, p->until_us));
-    rl_drive(op);
+    return op;
 }
 
 /*
@@ -156,10 +164,10 @@ static int64_t call_end(const rlock *lk, int64_t now_us)
                             now_us);
 }
 
-void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
+static rl_op *begin_round(rl_multi_call *p, const rl_multi_verb *v)
 {
     int64_t now_us = rl_now_us(), until_us = 0;
-    rl_op_init(&p->op.op);
+    rl_op_init(&p->op.op, p->asked);
     for (size_t i = 0; i < p->n; i++) {
         rl_multi_part *x = &p->part[i];
         if (x->wanted)
@@ -168,8 +176,12 @@ void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
             until_us = rl_max(until_us, call_end(x->lk, now_us));
     }
     p->op.op.several = are_several(p);
-    run(p, v, until_us);
-    now_us = rl_now_us();
+    return make_op(p, v, until_us);
+}
+
+static void end_round(rl_multi_call *p, const rl_multi_verb *v)
+{
+    int64_t now_us = rl_now_us();
     for (size_t i = 0; i < p->n; i++) {
         rl_multi_part *x = &p->part[i];
         if (!x->inside)
@@ -185,4 +197,57 @@ void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
     for (size_t i = 0; i < p->n; i++)
         if (p->part[i].inside)
             go_out(&p->part[i], v, now_us);
+}
+
+void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v)
+{
+    rl_op *op = begin_round(p, v);
+    if (op)
+        rl_drive(op);
+    end_round(p, v);
+}
+
+static rl_multi_call *of(rl_job *j)
+{
+    return RL_CONTAINER(j, rl_multi_call, job);
+}
+
+static rl_op *round_asked(rl_job *j)
+{
+    rl_multi_call *p = of(j);
+    end_round(p, p->verb);
+    return p->then(p);
+}
+
+rl_op *rl_multi_ask(rl_multi_call *p, const rl_multi_verb *v,
+                    rl_multi_step *then)
+{
+    rl_op *op = begin_round(p, v);
+    p->verb = v;
+    p->then = then;
+    return op ? rl_job_ask(&p->job, op, round_asked) : round_asked(&p->job);
+}
+
+/* --- one by itself -------------------------------------------------------- */
+
+static rl_op *member_asked(rl_job *j)
+{
+    rl_multi_call *p = of(j);
+    rl_job *member = &p->member.job;
+    member->lent = j->lent;
+    rl_op *op = member->next(member);
+    if (op) {
+        j->next = member_asked;
+        return op;
+    }
+    p->alone = member->status;
+    return p->then(p);
+}
+
+rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_wish *w,
+                          rl_multi_step *then)
+{
+    rl_lock_begin(&p->member, lk, w, p->room);
+    p->then = then;
+    return member_asked(&p->job);
 }

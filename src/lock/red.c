@@ -43,60 +43,118 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
                : rl_red_fail(lk, RLOCK_EQUORUM, &ns->op);
 }
 
-/* --- acquire -------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------- */
 
-/* The nodes of a call, as its vote has them. */
-typedef struct vote {
-    rl_ballot ballot;
-    rl_nodes *ns;
-} vote;
+/* A verb of the owner's. */
+typedef struct red_job {
+    rl_job job;
+    rlock *lk;
+    rl_wish wish;
+    rl_nodes ns;
+    int home; /* the thread's state, while inside of the home's client */
+    int level;
+    int64_t began_us;
+    bool renewed; /* before an extend */
+    union {
+        struct {
+            rl_acquire it;
+            rl_ballot ballot;
+        } acquire;
+        rl_extend extend;
+    } op;
+} red_job;
+
+static red_job *of(rl_job *j)
+{
+    return RL_CONTAINER(j, red_job, job);
+}
+
+static rl_op *over(red_job *j, rlock_status s)
+{
+    rl_nodes_leave(&j->ns);
+    return rl_job_over(&j->job, s);
+}
+
+/* --- acquire -------------------------------------------------------------- */
 
 static void drop(rl_ballot *b, size_t i)
 {
-    rl_nodes_leave_one(RL_CONTAINER(b, vote, ballot)->ns, i);
+    rl_nodes_leave_one(&RL_CONTAINER(b, red_job, op.acquire.ballot)->ns, i);
 }
 
-static rlock_status acquire_first(rlock *lk, rl_nodes *ns, int64_t wait_ms,
-                                  int64_t lease_ms, rl_cancel cancel)
+static rl_op *acquire_over(red_job *j, rlock_status s)
 {
-    rl_red *r = (rl_red *)lk;
-    int64_t now_us = rl_now_us();
-    vote v = {.ns = ns,
-              .ballot = {.n = ns->n,
-                         .quorum = ns->quorum,
-                         .drop = drop,
-                         .home = &lk->client->home,
-                         .longest_lease_ms = r->longest_lease_ms,
-                         .check_uptime = r->check_uptime,
-                         .ahead_us = &r->ahead_us}};
-    memcpy(v.ballot.node, ns->core, sizeof v.ballot.node);
-    rl_acquire a = {.contest = &rl_contest_vote,
-                    .home = ns->core[0],
-                    .what = &lk->target,
-                    .handle = lk,
-                    .owner = rl_owner_self(),
-                    .cancel = cancel,
-                    .wait_ms = wait_ms,
-                    .lease_ms = lease_ms,
-                    .listen = rl_lock_listen,
-                    .ballot = &v.ballot};
-    rl_op_init(&a.op);
-    a.op.several = true;
-    rl_acquire_init(&a, now_us);
-    rl_drive(&a.op);
-    if (a.status != RLOCK_OK)
-        return rl_red_error(lk, a.status, a.fault.text);
-    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.token, 1, rl_now_us() - now_us);
-    return RLOCK_OK;
+    rl_stats *stats = &rl_lock_core(j->lk)->stats;
+    rl_nodes_leave(&j->ns);
+    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
+    rl_client_leave(j->lk->client, j->home);
+    return rl_job_over(&j->job, s);
 }
 
-static rlock_status reenter(rlock *lk, rl_nodes *ns, int64_t lease_ms)
+static rl_op *first_acquired(rl_job *job)
 {
-    int level = rl_group_count(ns->group) + 1;
-    int64_t now_us = rl_now_us();
+    red_job *j = of(job);
+    const rl_acquire *a = &j->op.acquire.it;
+    if (a->status != RLOCK_OK)
+        return acquire_over(j, rl_red_error(j->lk, a->status, a->fault.text));
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1,
+                 rl_now_us() - j->began_us);
+    return acquire_over(j, RLOCK_OK);
+}
+
+static rl_op *acquire_first(red_job *j)
+{
+    rl_red *r = (rl_red *)j->lk;
+    rl_ballot *b = &j->op.acquire.ballot;
+    rl_acquire *a = &j->op.acquire.it;
+    *b = (rl_ballot){.n = j->ns.n,
+                     .quorum = j->ns.quorum,
+                     .drop = drop,
+                     .home = &j->lk->client->home,
+                     .longest_lease_ms = r->longest_lease_ms,
+                     .check_uptime = r->check_uptime,
+                     .ahead_us = &r->ahead_us};
+    memcpy(b->node, j->ns.core, sizeof b->node);
+    *a = (rl_acquire){.contest = &rl_contest_vote,
+                      .home = j->ns.core[0],
+                      .what = &j->lk->target,
+                      .handle = j->lk,
+                      .owner = rl_owner_self(),
+                      .cancel = j->wish.cancel,
+                      .wait_ms = j->wish.wait_ms,
+                      .lease_ms = j->wish.lease_ms,
+                      .listen = rl_lock_listen,
+                      .ballot = b};
+    rl_op_init(&a->op, b->part);
+    a->op.several = true;
+    rl_acquire_init(a, j->began_us);
+    return rl_job_ask(&j->job, &a->op, first_acquired);
+}
+
+static rl_op *level_asked(rl_job *job)
+{
+    red_job *j = of(job);
+    rl_nodes *ns = &j->ns;
+    rlock_status s = confirmed(j->lk, ns);
+    rl_op_let_go(&ns->op);
+    if (s != RLOCK_OK)
+        return acquire_over(j, s);
+    rl_group_set_count(ns->group, j->level);
+    if (j->wish.lease_ms == RLOCK_WATCHDOG)
+        rl_nodes_set_policy(ns, true, rl_now_us());
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, ns->group->token, j->level,
+                 rl_now_us() - j->began_us);
+    return acquire_over(j, RLOCK_OK);
+}
+
+static rl_op *reenter(red_job *j)
+{
+    rl_nodes *ns = &j->ns;
+    int64_t lease_ms = j->wish.lease_ms, now_us = j->began_us;
+    j->level = rl_group_count(ns->group) + 1;
     if (!rl_group_is_owned(ns->group))
-        return lost(lk);
-    rl_vote_note_lease(ns->core, ns->n, &lk->target, lease_ms, now_us);
+        return acquire_over(j, lost(j->lk));
+    rl_vote_note_lease(ns->core, ns->n, &j->lk->target, lease_ms, now_us);
     rl_nodes_begin(ns, true);
     for (size_t i = 0; i < ns->n; i++) {
         rl_part *x = rl_nodes_deadline(ns, i, now_us)
@@ -106,23 +164,14 @@ static rlock_status reenter(rlock *lk, rl_nodes *ns, int64_t lease_ms)
             continue;
         if (!rl_part_reenter(x, ns->core[i], ns->hold[i], lease_ms, now_us)) {
             rl_op_let_go(&ns->op);
-            return rl_red_error(lk, RLOCK_EINVAL,
-                                "the hold count is at its end");
+            return acquire_over(j,
+                                rl_red_error(j->lk, RLOCK_EINVAL,
+                                             "the hold count is at its end"));
         }
-        x->request.level = level;
+        x->request.level = j->level;
         rl_part_limit(x, lease_ms);
     }
-    rl_drive(&ns->op);
-    rlock_status s = confirmed(lk, ns);
-    rl_op_let_go(&ns->op);
-    if (s != RLOCK_OK)
-        return s;
-    rl_group_set_count(ns->group, level);
-    if (lease_ms == RLOCK_WATCHDOG)
-        rl_nodes_set_policy(ns, true, rl_now_us());
-    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, ns->group->token, level,
-                 rl_now_us() - now_us);
-    return RLOCK_OK;
+    return rl_job_ask(&j->job, &ns->op, level_asked);
 }
 
 static bool start_all(const rlock *lk, const rl_nodes *ns)
@@ -137,74 +186,70 @@ static bool start_all(const rlock *lk, const rl_nodes *ns)
     return rl_lock_start(lk);
 }
 
-static rlock_status red_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                                rl_cancel cancel)
+static rl_op *acquire(rl_job *job)
 {
-    rl_nodes ns;
-    int state;
-    rlock_status s = rl_client_begin(lk->client, &state);
+    red_job *j = of(job);
+    rlock_status s = rl_client_begin(j->lk->client, &j->home);
     if (s != RLOCK_OK)
-        return s;
-    rl_nodes_enter(&ns, lk);
-    if (rl_nodes_pick(&ns, lk))
-        s = reenter(lk, &ns, lease_ms);
-    else if (start_all(lk, &ns))
-        s = acquire_first(lk, &ns, wait_ms, lease_ms, cancel);
-    else
-        s = RLOCK_ENOMEM;
-    rl_nodes_leave(&ns);
-    rl_stats *stats = &rl_lock_core(lk)->stats;
-    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
-    rl_client_leave(lk->client, state);
-    return s;
+        return rl_job_over(job, s);
+    rl_nodes_enter(&j->ns, j->lk);
+    j->began_us = rl_now_us();
+    if (rl_nodes_pick(&j->ns, j->lk))
+        return reenter(j);
+    return start_all(j->lk, &j->ns) ? acquire_first(j)
+                                    : acquire_over(j, RLOCK_ENOMEM);
 }
 
 /* --- extend --------------------------------------------------------------- */
 
-static rlock_status extend(rlock *lk, rl_nodes *ns, int64_t lease_ms)
+static rl_op *extended(rl_job *job)
 {
-    rl_extend e;
-    int64_t now_us = rl_now_us();
-    bool renewed = rl_group_is_renewed(ns->group);
-    if (!rl_group_is_owned(ns->group))
-        return lost(lk);
-    rl_vote_note_lease(ns->core, ns->n, &lk->target, lease_ms, now_us);
-    rl_nodes_begin(ns, true);
+    red_job *j = of(job);
+    rl_nodes *ns = &j->ns;
+    ns->op = j->op.extend.op;
+    rlock_status s = confirmed(j->lk, ns);
+    /* The policy changes with the outcome, and on all nodes. */
+    rl_nodes_set_policy(
+        ns, s == RLOCK_OK ? j->wish.lease_ms == RLOCK_WATCHDOG : j->renewed,
+        rl_now_us());
+    rl_op_let_go(&ns->op);
+    return over(j, s);
+}
+
+static void add_extends(rl_nodes *ns, rl_op *op, int64_t now_us)
+{
     for (size_t i = 0; i < ns->n; i++) {
-        rl_part *x = rl_nodes_deadline(ns, i, now_us)
-                         ? rl_op_new_part(&ns->op, i)
-                         : NULL;
+        rl_part *x =
+            rl_nodes_deadline(ns, i, now_us) ? rl_op_new_part(op, i) : NULL;
         if (x) {
             x->core = ns->core[i];
             x->hold = ns->hold[i];
         }
     }
-    e.op = ns->op;
-    for (size_t i = 0; i < ns->n; i++)
-        if (e.op.part[i])
-            e.op.part[i]->op = &e.op;
-    rl_extend_init(
-        &e, lease_ms,
-        rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0), now_us));
-    rl_drive(&e.op);
-    ns->op = e.op;
-    rlock_status s = confirmed(lk, ns);
-    /* The policy changes with the outcome, and on all nodes. */
-    rl_nodes_set_policy(
-        ns, s == RLOCK_OK ? lease_ms == RLOCK_WATCHDOG : renewed, rl_now_us());
-    rl_op_let_go(&ns->op);
-    return s;
 }
 
-static rlock_status red_extend(rlock *lk, int64_t lease_ms)
+static rl_op *extend(rl_job *job)
 {
-    rl_nodes ns;
-    rl_nodes_enter(&ns, lk);
-    rlock_status s = ns.home != RLOCK_OK      ? rl_red_fail_closed(lk, &ns)
-                     : rl_nodes_pick(&ns, lk) ? extend(lk, &ns, lease_ms)
-                                              : not_held(lk);
-    rl_nodes_leave(&ns);
-    return s;
+    red_job *j = of(job);
+    rl_nodes *ns = &j->ns;
+    rl_extend *e = &j->op.extend;
+    int64_t lease_ms = j->wish.lease_ms, now_us = rl_now_us();
+    rl_nodes_enter(ns, j->lk);
+    if (ns->home != RLOCK_OK)
+        return over(j, rl_red_fail_closed(j->lk, ns));
+    if (!rl_nodes_pick(ns, j->lk))
+        return over(j, not_held(j->lk));
+    if (!rl_group_is_owned(ns->group))
+        return over(j, lost(j->lk));
+    j->renewed = rl_group_is_renewed(ns->group);
+    rl_vote_note_lease(ns->core, ns->n, &j->lk->target, lease_ms, now_us);
+    rl_nodes_begin(ns, true);
+    e->op = ns->op;
+    add_extends(ns, &e->op, now_us);
+    rl_extend_init(
+        e, lease_ms,
+        rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0), now_us));
+    return rl_job_ask(job, &e->op, extended);
 }
 
 /* --- unlock --------------------------------------------------------------- */
@@ -258,7 +303,7 @@ static rl_part *release_part(rl_nodes *ns, size_t i)
     return x;
 }
 
-static void release(rl_nodes *ns, int level, int64_t now_us)
+static void add_releases(rl_nodes *ns, int level, int64_t now_us)
 {
     rl_nodes_begin(ns, true);
     ns->op.insist = false;
@@ -276,25 +321,6 @@ static void release(rl_nodes *ns, int level, int64_t now_us)
             rl_mutex_unlock(&ns->core[i]->holds.mutex);
         }
     }
-    rl_drive(&ns->op);
-}
-
-static rlock_status unlock(rlock *lk, rl_nodes *ns, int64_t now_us)
-{
-    int level = rl_group_count(ns->group) - 1;
-    rl_group_set_count(ns->group, level);
-    if (level == 0)
-        rl_owner_self()->holds--;
-    release(ns, level, now_us);
-    rlock_status s = RLOCK_OK;
-    if (level == 0 && !rl_group_move(ns->group, RL_GROUP_OWNED, RL_GROUP_OVER))
-        s = lost(lk);
-    else if (level > 0)
-        s = confirmed(lk, ns);
-    else if (rl_rule_ok(&ns->op) < ns->quorum)
-        s = rl_red_fail(lk, RLOCK_EQUORUM, &ns->op);
-    rl_op_let_go(&ns->op);
-    return s;
 }
 
 /* The home's events and statistics, as long as it is open. */
@@ -323,24 +349,64 @@ static int64_t first_grant_us(const rl_nodes *ns, int64_t now_us)
     return us;
 }
 
-/* Also of a lock that is closed: the nodes that are left are told. */
-static rlock_status red_unlock(rlock *lk)
+static rlock_status outcome(const rlock *lk, rl_nodes *ns, int level)
 {
-    rl_nodes ns;
-    rlock_status s;
-    rl_nodes_enter(&ns, lk);
-    if (rl_nodes_pick(&ns, lk)) {
-        int64_t now_us = rl_now_us(), began_us = first_grant_us(&ns, now_us);
-        s = unlock(lk, &ns, now_us);
-        if (s == RLOCK_OK)
-            note_release(lk, &ns, began_us, rl_now_us());
-    } else {
-        s = not_held(lk);
-    }
-    if (ns.home != RLOCK_OK)
-        s = rl_red_fail_closed(lk, &ns);
-    rl_nodes_leave(&ns);
-    return s;
+    if (level == 0 && !rl_group_move(ns->group, RL_GROUP_OWNED, RL_GROUP_OVER))
+        return lost(lk);
+    if (level > 0)
+        return confirmed(lk, ns);
+    return rl_rule_ok(&ns->op) < ns->quorum
+               ? rl_red_fail(lk, RLOCK_EQUORUM, &ns->op)
+               : RLOCK_OK;
+}
+
+/* Also of a lock that is closed: the nodes that are left are told. */
+static rlock_status unlock_status(const red_job *j, rlock_status s)
+{
+    return j->ns.home == RLOCK_OK ? s : rl_red_fail_closed(j->lk, &j->ns);
+}
+
+static rl_op *unlocked(rl_job *job)
+{
+    red_job *j = of(job);
+    rlock_status s = outcome(j->lk, &j->ns, j->level);
+    rl_op_let_go(&j->ns.op);
+    if (s == RLOCK_OK)
+        note_release(j->lk, &j->ns, j->began_us, rl_now_us());
+    return over(j, unlock_status(j, s));
+}
+
+static rl_op *unlock(rl_job *job)
+{
+    red_job *j = of(job);
+    rl_nodes *ns = &j->ns;
+    rl_nodes_enter(ns, j->lk);
+    if (!rl_nodes_pick(ns, j->lk))
+        return over(j, unlock_status(j, not_held(j->lk)));
+    int64_t now_us = rl_now_us();
+    j->began_us = first_grant_us(ns, now_us);
+    j->level = rl_group_count(ns->group) - 1;
+    rl_group_set_count(ns->group, j->level);
+    if (j->level == 0)
+        rl_owner_self()->holds--;
+    add_releases(ns, j->level, now_us);
+    return rl_job_ask(job, &ns->op, unlocked);
+}
+
+_Static_assert(sizeof(red_job) <= RL_JOB_ROOM &&
+                   sizeof(red_job) <= RL_MEMBER_ROOM,
+               "room for a job");
+
+static rl_job *red_begin(rlock *lk, const rl_wish *w, void *room)
+{
+    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] = acquire,
+                                                  [RL_WISH_UNLOCK] = unlock,
+                                                  [RL_WISH_EXTEND] = extend};
+    red_job *j = room;
+    j->job = (rl_job){.next = first[w->verb]};
+    j->lk = lk;
+    j->wish = *w;
+    return &j->job;
 }
 
 /* --- what needs no hold --------------------------------------------------- */
@@ -408,9 +474,8 @@ static rl_view red_view(rlock *lk)
 
 const rl_lock_kind rl_red_kind = {
     .several = true,
-    .acquire = red_acquire,
-    .unlock = red_unlock,
-    .extend = red_extend,
+    .job_size = sizeof(red_job),
+    .begin = red_begin,
     .force_unlock = red_force_unlock,
     .cancel = red_cancel,
     .view = red_view,

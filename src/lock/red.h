@@ -39,6 +39,7 @@ typedef struct rl_nodes {
     rl_group *group;              /* of the holds; counted; NULL: none */
     int cancel[RLOCK_RED_MAX];
     rl_op op;
+    rl_part *part[RLOCK_RED_MAX]; /* of the op */
 } rl_nodes;
 
 void rl_nodes_enter(rl_nodes *ns, const rlock *lk);

@@ -97,7 +97,7 @@ int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
 
 void rl_nodes_begin(rl_nodes *ns, bool early)
 {
-    rl_op_init(&ns->op);
+    rl_op_init(&ns->op, ns->part);
     ns->op.n = ns->n;
     ns->op.quorum = ns->quorum;
     ns->op.several = ns->op.insist = true;

@@ -1,9 +1,8 @@
 /*
- * The lock on one server, in any layout. Each verb is called by the owning
- * thread, inside of the client, and is one operation that it drives. What it
- * picks from the hold table it holds a reference to, because the hold may be
- * lost, and dropped from the table, at any time; but only this thread counts
- * its levels.
+ * The lock on one server, in any layout. Each verb is a job of one operation at
+ * most. What it picks from the hold table it holds a reference to, because the
+ * hold may be lost, and dropped from the table, at any time; but only its owner
+ * counts its levels, and does one thing at a time.
  */
 #include "core/extend.h"
 #include "core/holder.h"
@@ -11,28 +10,25 @@
 #include "drive/caller.h"
 #include "lock/lock.h"
 
-/* An operation of one part. */
-typedef struct once {
-    rl_op op;
-    rl_part part;
-} once;
+/* A verb of the owner's. */
+typedef struct single_job {
+    rl_job job;
+    rlock *lk;
+    rl_wish wish;
+    rl_hold *hold; /* referenced; NULL: an acquire that finds none */
+    int64_t began_us;
+    int level; /* of an unlock: to leave */
+    uint64_t token;
+    union {
+        rl_acquire acquire;
+        rl_extend extend;
+        rl_op once;
+    } op;
+} single_job;
 
-static rlock_status drive(once *o)
+static single_job *of(rl_job *j)
 {
-    rl_op_init(&o->op);
-    o->op.n = o->op.quorum = 1;
-    o->op.part[0] = &o->part;
-    o->part.op = &o->op;
-    o->part.heap = false;
-    rl_drive(&o->op);
-    return o->part.ok ? RLOCK_OK : o->part.fault.status;
-}
-
-/* The calling thread's hold, referenced. */
-static rl_hold *pick(const rlock *lk, bool *valid)
-{
-    return rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target, rl_owner_self(),
-                         rl_now_us(), valid, NULL);
+    return RL_CONTAINER(j, single_job, job);
 }
 
 static void put(const rlock *lk, rl_hold *h)
@@ -40,166 +36,232 @@ static void put(const rlock *lk, rl_hold *h)
     rl_holds_put(&rl_lock_core(lk)->holds, h);
 }
 
+static rl_op *over(single_job *j, rlock_status s)
+{
+    put(j->lk, j->hold);
+    return rl_job_over(&j->job, s);
+}
+
+/* An operation of one part, the one that is lent. */
+static rl_op *ask_once(single_job *j, rl_op *(*then)(rl_job *j))
+{
+    rl_op *op = &j->op.once;
+    rl_op_init(op, &op->lent);
+    op->n = op->quorum = 1;
+    j->job.lent->op = op;
+    return rl_job_ask(&j->job, op, then);
+}
+
+static rlock_status status_of(const rlock *lk, const rl_part *x)
+{
+    return x->ok ? RLOCK_OK : rl_lock_fail(lk, &x->fault);
+}
+
 /* --- acquire -------------------------------------------------------------- */
 
-static rlock_status acquire_first(rlock *lk, rl_estate *room, int64_t wait_ms,
-                                  int64_t lease_ms, rl_cancel cancel,
-                                  int64_t now_us)
+static rl_op *first_acquired(rl_job *job)
 {
-    rl_acquire a = {.contest = &rl_contest_one,
-                    .home = rl_lock_core(lk),
-                    .what = &lk->target,
-                    .handle = lk,
-                    .owner = rl_owner_self(),
-                    .cancel = cancel,
-                    .room = room,
-                    .wait_ms = wait_ms,
-                    .lease_ms = lease_ms,
-                    .listen = rl_lock_listen};
-    rl_acquire_init(&a, now_us);
-    rl_drive(&a.op);
-    rl_doorbell_poke(rl_node_of(
-        rl_lock_core(lk), lk->target.slot)); /* nobody may wait any more */
-    if (a.status != RLOCK_OK)
-        return rl_lock_fail(lk, &a.fault);
-    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, a.token, 1, rl_now_us() - now_us);
-    return RLOCK_OK;
+    single_job *j = of(job);
+    const rl_acquire *a = &j->op.acquire;
+    rl_core *c = rl_lock_core(j->lk);
+    /* Nobody may wait any more. */
+    rl_doorbell_poke(rl_node_of(c, j->lk->target.slot));
+    if (a->status != RLOCK_OK)
+        return over(j, rl_lock_fail(j->lk, &a->fault));
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1,
+                 rl_now_us() - j->began_us);
+    return over(j, RLOCK_OK);
 }
 
-static rlock_status ask_for_level(rlock *lk, rl_hold *h, int64_t lease_ms,
-                                  int64_t now_us)
+static rl_op *acquire_first(single_job *j, rl_estate *room)
 {
-    once o;
-    if (!rl_part_reenter(&o.part, rl_lock_core(lk), h, lease_ms, now_us))
-        return rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end");
-    return drive(&o) == RLOCK_OK ? RLOCK_OK : rl_lock_fail(lk, &o.part.fault);
+    rlock *lk = j->lk;
+    rl_acquire *a = &j->op.acquire;
+    *a = (rl_acquire){.contest = &rl_contest_one,
+                      .home = rl_lock_core(lk),
+                      .what = &lk->target,
+                      .handle = lk,
+                      .owner = rl_owner_self(),
+                      .cancel = j->wish.cancel,
+                      .room = room,
+                      .wait_ms = j->wish.wait_ms,
+                      .lease_ms = j->wish.lease_ms,
+                      .listen = rl_lock_listen};
+    rl_acquire_init(a, j->began_us);
+    return rl_job_ask(&j->job, &a->op, first_acquired);
 }
 
-static rlock_status reenter(rlock *lk, rl_hold *h, int64_t lease_ms,
-                            int64_t now_us)
+static rl_op *level_told(single_job *j)
 {
-    bool here =
-        lk->local_levels && rl_count_up(rl_lock_core(lk), h, lease_ms, now_us);
-    rlock_status s = here ? RLOCK_OK : ask_for_level(lk, h, lease_ms, now_us);
-    if (s != RLOCK_OK)
-        return s;
-    rl_lock_emit(lk, RLOCK_EVENT_ACQUIRED, h->token, h->count,
-                 rl_now_us() - now_us);
-    return RLOCK_OK;
+    rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, j->hold->token, j->hold->count,
+                 rl_now_us() - j->began_us);
+    return over(j, RLOCK_OK);
 }
 
-static rlock_status single_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms,
-                                   rl_cancel cancel)
+static rl_op *level_asked(rl_job *job)
 {
+    single_job *j = of(job);
+    rlock_status s = status_of(j->lk, job->lent);
+    return s == RLOCK_OK ? level_told(j) : over(j, s);
+}
+
+static rl_op *reenter(single_job *j)
+{
+    rlock *lk = j->lk;
+    rl_core *c = rl_lock_core(lk);
+    if (lk->local_levels &&
+        rl_count_up(c, j->hold, j->wish.lease_ms, j->began_us))
+        return level_told(j);
+    if (!rl_part_reenter(j->job.lent, c, j->hold, j->wish.lease_ms,
+                         j->began_us))
+        return over(
+            j, rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end"));
+    return ask_once(j, level_asked);
+}
+
+static rl_op *acquire(rl_job *job)
+{
+    single_job *j = of(job);
+    rlock *lk = j->lk;
     bool valid;
     rl_estate *room = NULL;
-    int64_t now_us = rl_now_us();
+    j->began_us = rl_now_us();
     if (!rl_lock_start(lk))
-        return RLOCK_ENOMEM;
-    rl_hold *h = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                               rl_owner_self(), now_us, &valid, &room);
-    if (!h && !room)
-        return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
-    if (!h)
-        return acquire_first(lk, room, wait_ms, lease_ms, cancel, now_us);
-    rlock_status s =
-        valid ? reenter(lk, h, lease_ms, now_us) : rl_lock_lost(lk, h);
-    put(lk, h);
-    return s;
+        return over(j, RLOCK_ENOMEM);
+    j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
+                            rl_owner_self(), j->began_us, &valid, &room);
+    if (!j->hold && !room)
+        return over(j, rl_lock_error(lk, RLOCK_ENOMEM, "out of memory"));
+    if (!j->hold)
+        return acquire_first(j, room);
+    return valid ? reenter(j) : over(j, rl_lock_lost(lk, j->hold));
 }
 
-/* --- unlock and extend ---------------------------------------------------- */
+/* --- unlock --------------------------------------------------------------- */
 
-static rlock_status release(rlock *lk, rl_hold *h, int level, rl_fault *f,
-                            int64_t now_us)
+/* By now the hold may be another thread's. */
+static rl_op *level_undone(single_job *j)
 {
-    once o;
-    rl_core *c = rl_lock_core(lk);
-    if (level > 0 || !rl_part_hand_over(&o.part, c, h, now_us))
-        rl_part_release(&o.part, c, h, level, now_us);
-    rlock_status s = drive(&o);
-    *f = o.part.fault;
-    return s;
+    rl_lock_emit(j->lk, RLOCK_EVENT_RELEASED, j->token, j->level,
+                 rl_now_us() - j->began_us);
+    return over(j, RLOCK_OK);
 }
 
-static rlock_status count_down(rlock *lk, rl_hold *h, int level, rl_fault *f,
-                               int64_t now_us)
+static rl_op *released(rl_job *job)
 {
-    rl_core *c = rl_lock_core(lk);
-    if (!rl_count_down(c, h, level, now_us))
-        return rl_release_lost(c, h, level, f, now_us);
-    if (level > 0 && lk->local_levels)
-        return RLOCK_OK;
-    return release(lk, h, level, f, now_us);
+    single_job *j = of(job);
+    rlock_status s = status_of(j->lk, job->lent);
+    return s == RLOCK_OK ? level_undone(j) : over(j, s);
 }
 
-/* When it returns, the hold may be another thread's already. */
-static rlock_status unlock(rlock *lk, rl_hold *h)
+static rl_op *release(single_job *j)
 {
+    rl_core *c = rl_lock_core(j->lk);
+    rl_part *x = j->job.lent;
+    int64_t now_us = rl_now_us();
     rl_fault f;
-    int level = h->count - 1;
-    uint64_t token = h->token;
-    int64_t began_us = h->began_us;
-    bool passed = level == 0 && rl_turn_pass(rl_lock_core(lk), h, rl_now_us);
-    if (level == 0)
+    if (!rl_count_down(c, j->hold, j->level, now_us)) {
+        rl_release_lost(c, j->hold, j->level, &f, now_us);
+        return over(j, rl_lock_fail(j->lk, &f));
+    }
+    if (j->level > 0 && j->lk->local_levels)
+        return level_undone(j);
+    if (j->level > 0 || !rl_part_hand_over(x, c, j->hold, now_us))
+        rl_part_release(x, c, j->hold, j->level, now_us);
+    return ask_once(j, released);
+}
+
+static bool pick(single_job *j, bool *valid)
+{
+    j->hold = rl_holds_pick(&rl_lock_core(j->lk)->holds, &j->lk->target,
+                            rl_owner_self(), rl_now_us(), valid, NULL);
+    return j->hold != NULL;
+}
+
+static rl_op *unlock(rl_job *job)
+{
+    single_job *j = of(job);
+    bool valid;
+    if (!pick(j, &valid))
+        return over(j, rl_lock_not_held(j->lk));
+    j->level = j->hold->count - 1;
+    j->token = j->hold->token;
+    j->began_us = j->hold->began_us;
+    bool passed =
+        j->level == 0 && rl_turn_pass(rl_lock_core(j->lk), j->hold, rl_now_us);
+    if (j->level == 0)
         rl_owner_self()->holds--;
-    if (!passed && count_down(lk, h, level, &f, rl_now_us()) != RLOCK_OK)
-        return rl_lock_fail(lk, &f);
-    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, token, level,
-                 rl_now_us() - began_us);
-    return RLOCK_OK;
+    return passed ? level_undone(j) : release(j);
 }
 
-static rlock_status single_unlock(rlock *lk)
+/* --- extend --------------------------------------------------------------- */
+
+static rl_op *extended(rl_job *job)
 {
+    single_job *j = of(job);
+    return over(j, status_of(j->lk, job->lent));
+}
+
+static rl_op *extend(rl_job *job)
+{
+    single_job *j = of(job);
+    rl_extend *e = &j->op.extend;
+    rl_part *x = job->lent;
     bool valid;
-    rl_hold *h = pick(lk, &valid);
-    if (!h)
-        return rl_lock_not_held(lk);
-    rlock_status s = unlock(lk, h);
-    put(lk, h);
-    return s;
+    if (!pick(j, &valid))
+        return over(j, rl_lock_not_held(j->lk));
+    if (!valid)
+        return over(j, rl_lock_lost(j->lk, j->hold));
+    rl_op_init(&e->op, &e->op.lent);
+    e->op.n = e->op.quorum = 1;
+    e->op.lent = x;
+    x->op = &e->op;
+    x->core = rl_lock_core(j->lk);
+    x->hold = j->hold;
+    rl_extend_init(e, j->wish.lease_ms,
+                   rl_confirmed_end(x->core, j->hold->replicas, rl_now_us()));
+    return rl_job_ask(job, &e->op, extended);
 }
 
-static rlock_status extend(rlock *lk, rl_hold *h, int64_t lease_ms)
-{
-    rl_extend e;
-    rl_part x;
-    rl_op_init(&e.op);
-    e.op.n = e.op.quorum = 1;
-    e.op.part[0] = &x;
-    x.op = &e.op;
-    x.heap = false;
-    x.core = rl_lock_core(lk);
-    x.hold = h;
-    rl_extend_init(&e, lease_ms,
-                   rl_confirmed_end(x.core, h->replicas, rl_now_us()));
-    rl_drive(&e.op);
-    return x.ok ? RLOCK_OK : rl_lock_fail(lk, &x.fault);
-}
+/* --- jobs ----------------------------------------------------------------- */
 
-static rlock_status single_extend(rlock *lk, int64_t lease_ms)
+_Static_assert(sizeof(single_job) <= RL_MEMBER_ROOM, "room for a job");
+
+static rl_job *single_begin(rlock *lk, const rl_wish *w, void *room)
 {
-    bool valid;
-    rl_hold *h = pick(lk, &valid);
-    if (!h)
-        return rl_lock_not_held(lk);
-    rlock_status s = valid ? extend(lk, h, lease_ms) : rl_lock_lost(lk, h);
-    put(lk, h);
-    return s;
+    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] = acquire,
+                                                  [RL_WISH_UNLOCK] = unlock,
+                                                  [RL_WISH_EXTEND] = extend};
+    single_job *j = room;
+    j->job = (rl_job){.next = first[w->verb]};
+    j->lk = lk;
+    j->wish = *w;
+    j->hold = NULL;
+    return &j->job;
 }
 
 /* --- what needs no hold --------------------------------------------------- */
 
+static rlock_status drive(const rlock *lk, rl_part *x)
+{
+    rl_op op;
+    rl_op_init(&op, &op.lent);
+    op.n = op.quorum = 1;
+    op.lent = x;
+    x->op = &op;
+    x->heap = false;
+    rl_drive(&op);
+    return status_of(lk, x);
+}
+
 static rlock_status single_force_unlock(rlock *lk)
 {
-    once o;
-    rl_part_force(&o.part, rl_lock_core(lk), &lk->target, rl_now_us());
-    if (drive(&o) != RLOCK_OK)
-        return rl_lock_fail(lk, &o.part.fault);
-    return o.part.code == 1
-               ? RLOCK_OK
-               : rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
+    rl_part x;
+    rl_part_force(&x, rl_lock_core(lk), &lk->target, rl_now_us());
+    rlock_status s = drive(lk, &x);
+    if (s != RLOCK_OK || x.code == 1)
+        return s;
+    return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
 }
 
 static void single_cancel(rlock *lk)
@@ -225,11 +287,10 @@ static rl_view single_view(rlock *lk)
 
 static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 {
-    once o;
-    rl_part_inspect(&o.part, rl_lock_core(lk), &lk->target, out, rl_now_us());
-    if (drive(&o) != RLOCK_OK)
-        return rl_lock_fail(lk, &o.part.fault);
-    return o.part.code == 1 ? RLOCK_OK : RLOCK_NOT_HELD;
+    rl_part x;
+    rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, rl_now_us());
+    rlock_status s = drive(lk, &x);
+    return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
 }
 
 /* For a Multi lock, whose levels are the server's, too. */
@@ -243,9 +304,8 @@ static rlock *single_copy(const rlock *lk)
 }
 
 const rl_lock_kind rl_single = {
-    .acquire = single_acquire,
-    .unlock = single_unlock,
-    .extend = single_extend,
+    .job_size = sizeof(single_job),
+    .begin = single_begin,
     .force_unlock = single_force_unlock,
     .cancel = single_cancel,
     .view = single_view,

@@ -99,14 +99,14 @@ static void pass_on(client *c)
     memcpy(d->name, d->names.at, len + 1);
     trace(c->w, "process %u passes on a ring for %s", c->p->index, d->name);
     d->what = (rl_target){.name = d->name, .len = len};
-    rl_op_init(&d->op);
+    rl_op_init(&d->op, &d->op.lent);
     d->part = (rl_part){.heap = false};
     rl_part_leave(&d->part, &c->e.core, &d->what, now_us);
     d->part.until_us =
         rl_min(d->part.until_us, rl_after_ms(now_us, PASS_ON_MS));
     d->part.op = &d->op;
     d->op.n = d->op.quorum = 1;
-    d->op.part[0] = &d->part;
+    d->op.lent = &d->part;
     runner_start(&d->runner, &d->op, passed_on);
 }
 

@@ -105,6 +105,16 @@ rl_owner *rl_owner_self(void)
     return &running->self;
 }
 
+rlock_owner *rl_owner_acting(void)
+{
+    return NULL; /* threads own */
+}
+
+rlock_status rl_owner_check(void)
+{
+    return RLOCK_OK;
+}
+
 bool rl_owner_watch(void)
 {
     return true;

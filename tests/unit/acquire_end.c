@@ -384,7 +384,7 @@ TEST(acquire_end, a_call_ends_with_the_command_after_its_wait)
                PLAY_BEGAN_US + (1000 + PLAY_TIMEOUT_MS) * MS);
     play_pass(&w.p, 900 * MS);
     EXPECT_INT(ring(&w), RL_ASK);
-    EXPECT_INT(w.a.one.until_us, w.p.now_us + PLAY_TIMEOUT_MS * MS);
+    EXPECT_INT(w.a.one->until_us, w.p.now_us + PLAY_TIMEOUT_MS * MS);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
     close_wait(&w, RLOCK_OK);
 }

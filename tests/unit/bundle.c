@@ -9,6 +9,7 @@
 typedef struct bundle {
     play p;
     rl_op op;
+    rl_part *parts[N];
     rl_hold *h[N];
     rl_part part[N];
 } bundle;
@@ -26,6 +27,8 @@ static void add(bundle *b, size_t i)
     x->op = &b->op;
     if (i == 0) {
         play_one(&b->p, &b->op, x);
+        b->op.part = b->parts;
+        b->parts[0] = x;
         return;
     }
     EXPECT(rl_bundle_join(&b->part[0], x));

@@ -43,7 +43,7 @@ static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
                         .lease_ms = lease_ms,
                         .listen = play_listen,
                         .ballot = &e->b};
-    rl_op_init(&e->a.op);
+    rl_op_init(&e->a.op, e->b.part);
     rl_acquire_init(&e->a, e->p.now_us);
 }
 

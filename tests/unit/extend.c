@@ -8,6 +8,7 @@
 typedef struct stretch {
     play p;
     rl_extend x;
+    rl_part *parts[NODES];
     rl_group *g;
     rl_hold *h[NODES];
 } stretch;
@@ -25,7 +26,7 @@ static void add_part(stretch *s, size_t i)
 
 static void begin(stretch *s, int64_t until_us)
 {
-    rl_op_init(&s->x.op);
+    rl_op_init(&s->x.op, s->parts);
     s->x.op.quorum = 1;
     for (size_t i = 0; i < s->p.n; i++)
         add_part(s, i);

@@ -27,6 +27,8 @@ typedef struct pair {
     rl_hold *h; /* referenced */
     rl_op op;
     rl_part x;
+    rl_part lent[4]; /* to who waits */
+    size_t waiting;
     rl_acquire a;
     rl_hold *next; /* the waiter's draft, as it was offered */
     atomic_uint cancels;
@@ -66,7 +68,8 @@ static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
                       .room = rl_holds_make_room(&c->holds, owner),
                       .wait_ms = wait_ms,
                       .lease_ms = lease_ms,
-                      .listen = play_listen};
+                      .listen = play_listen,
+                      .op.lent = &t->lent[t->waiting++]};
     rl_acquire_init(a, t->p.now_us);
     EXPECT_INT(play_begin(&t->p, &a->op), RL_ASK);
 }
@@ -74,6 +77,8 @@ static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
 static inline void wait_behind_hold(pair *t, const rl_target *what,
                                     int64_t wait_ms, int64_t lease_ms)
 {
+    t->waiting = 0;
+    memset(t->lent, 0, sizeof t->lent);
     t->h = play_hold(&t->p, 0, "job", RLOCK_WATCHDOG);
     t->h->refs++;
     begin_acquire(t, &t->a, &t->p.rival, t, &t->cancels, what, wait_ms,

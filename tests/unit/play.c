@@ -432,8 +432,8 @@ void play_listen(rl_core *c, const rl_target *what)
 void play_one(play *p, rl_op *op, rl_part *x)
 {
     (void)p;
-    rl_op_init(op);
+    rl_op_init(op, &op->lent);
     x->op = op;
     op->n = op->quorum = 1;
-    op->part[0] = x;
+    op->lent = x;
 }

@@ -10,6 +10,7 @@ enum { LIMIT = 10, PATIENCE = 100, PARTS = 3 };
 typedef struct stage {
     play p;
     rl_op op;
+    rl_part *parts[PARTS];
     rl_part part[PARTS];
     rl_way way[PARTS];
     int suspected;
@@ -27,7 +28,7 @@ static void suspect(rl_way *w, const rl_fault *why)
 static void set(stage *s)
 {
     play_open(&s->p, PARTS);
-    rl_op_init(&s->op);
+    rl_op_init(&s->op, s->parts);
     s->op.n = PARTS;
     s->op.quorum = 2;
     s->op.early = true;

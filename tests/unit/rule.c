@@ -6,6 +6,7 @@
 /* One letter for each part. */
 typedef struct round_of {
     rl_op op;
+    rl_part *parts[RL_PARTS_MAX];
     rl_part part[RLOCK_RED_MAX];
 } round_of;
 
@@ -26,7 +27,7 @@ static void set_part(rl_part *x, char c)
 
 static rl_op *round_like(round_of *r, const char *parts, size_t quorum)
 {
-    rl_op_init(&r->op);
+    rl_op_init(&r->op, r->parts);
     r->op.n = strlen(parts);
     r->op.quorum = quorum;
     for (size_t i = 0; i < r->op.n; i++) {

@@ -9,6 +9,7 @@
 typedef struct wait_for {
     play p;
     rl_acquire a;
+    rl_part part; /* that it is lent */
     atomic_uint cancels;
 } wait_for;
 
@@ -28,7 +29,8 @@ static inline rl_acquire acquire_of(wait_for *w, int64_t wait_ms)
                     .room = rl_holds_make_room(&core(w)->holds, &w->p.owner),
                     .wait_ms = wait_ms,
                     .lease_ms = LEASE_MS,
-                    .listen = play_listen};
+                    .listen = play_listen,
+                    .op.lent = &w->part};
     return a;
 }
 
@@ -36,6 +38,7 @@ static inline void open_wait(wait_for *w, int64_t wait_ms)
 {
     play_open(&w->p, 1);
     w->cancels = 0;
+    w->part = (rl_part){.heap = false};
     w->a = acquire_of(w, wait_ms);
     rl_acquire_init(&w->a, w->p.now_us);
 }
