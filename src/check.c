@@ -15,7 +15,7 @@
 #include "wire/error.h"
 #include "wire/keys.h"
 
-static void warn(const rl_engine *e, const char *text)
+static void warn(rl_engine *e, const char *text)
 {
     rlock_event ev = {.type = RLOCK_EVENT_WARNING, .name = "", .message = text};
     rl_tell(&e->core, &ev);

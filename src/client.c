@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "check.h"
 #include "drive/client.h"
+#include "drive/event.h"
 #include "net/fits.h"
 #include "options.h"
 #include "topology.h"
@@ -101,13 +102,25 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
+    rl_async_init(&e->async);
+    rl_outbox_init(&e->outbox);
+    e->core.post_event = rl_event_post;
     return ok ? make_source(e, o) : no_memory();
+}
+
+/* Of those that are left only callbacks of what has been started. */
+static void deliver_the_last(rl_engine *e)
+{
+    atomic_store(&e->core.muted, true);
+    while (atomic_load(&e->outbox.count) > 0)
+        rl_outbox_deliver(&e->outbox);
 }
 
 /* Threads have ended, or never were in this process. */
 static void fini_engine(rl_engine *e)
 {
     rl_core *c = &e->core;
+    deliver_the_last(e); /* what came meanwhile */
     rl_topology_fini(e, false);
     rl_node_fini(&e->node, false);
     rl_tls_free(e->tls);
@@ -117,6 +130,8 @@ static void fini_engine(rl_engine *e)
     rl_holds_fini(&c->holds, false);
     rl_topology_free(e);
     rl_notifier_fini(&e->notifier);
+    rl_async_fini(&e->async, false);
+    rl_outbox_fini(&e->outbox, false);
     rl_identity_fini(&c->identity);
     rl_mutex_fini(&e->starting);
 }
@@ -136,6 +151,8 @@ static void fini_engine_forked(rl_engine *e)
         rl_holds_fini(&c->holds, true);
     rl_topology_fini(e, true);
     rl_node_fini(&e->node, true);
+    rl_async_fini(&e->async, true);
+    rl_outbox_fini(&e->outbox, true);
 }
 
 static void ended(void *arg, uint64_t owner)
@@ -222,7 +239,9 @@ static void close_client(rlock_client *cl)
     rl_engine *e = &cl->engine;
     atomic_store(&cl->closing, true);
     rl_rooms_close(&e->core.rooms);
+    rl_async_stop(&e->async);
     wait_until_idle(cl);
+    deliver_the_last(e);
     rl_owner_unlisten(&cl->listener);
     rl_engine_each(e, rl_node_silence);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());

@@ -92,5 +92,6 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
     set->redisson_channel = o->redisson_channel;
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;
+    set->dispatch_events = o->dispatch_events;
     set_process(set, o->host_id);
 }

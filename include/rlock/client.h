@@ -355,6 +355,13 @@ typedef struct rlock_options {
      */
     unsigned min_replicas;
     int64_t replica_wait_ms;
+    /*
+     * Every event waits for rlock_client_dispatch() (async.h), on whose thread
+     * on_event is then called, in the order in which they came; so a loop gets
+     * them as it gets all else. For an event for which there is no memory it is
+     * not called. RLOCK_EVENT_WARNING of rlock_client_new() waits, too.
+     */
+    bool dispatch_events;
 } rlock_options;
 
 #if defined(__cplusplus)

@@ -18,6 +18,7 @@
 #ifndef RLOCK_RLOCK_H
 #define RLOCK_RLOCK_H
 
+#include <rlock/async.h>
 #include <rlock/base.h>
 #include <rlock/client.h>
 #include <rlock/lock.h>

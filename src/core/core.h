@@ -28,6 +28,7 @@ typedef struct rl_settings {
     char process[RL_HOST_MAX + 24]; /* host:pid, of the holder ids */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
+    bool dispatch_events;
 } rl_settings;
 
 typedef struct rl_core {
@@ -43,6 +44,9 @@ typedef struct rl_core {
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
     atomic_bool canceled;       /* rlock_client_cancel() */
     rl_redirects *redirects;    /* fixed; of a cluster; NULL: it is none */
+    /* Fixed; keeps an event until the program asks for it. */
+    void (*post_event)(struct rl_core *c, const rlock_event *ev);
+    atomic_bool muted; /* what has been kept is told nobody any more */
     /* Fixed; of a cluster: is what this name's bell says heard? */
     bool (*hears)(struct rl_core *c, const rl_target *what);
 } rl_core;
@@ -100,10 +104,15 @@ static inline uint16_t rl_slot_of(const rl_core *c, const void *name,
     return c->redirects ? (uint16_t)rl_keyslot(name, len) : 0;
 }
 
-/* Calls on_event on the calling thread, if there is one. */
-static inline void rl_tell(const rl_core *c, const rlock_event *ev)
+/* Calls on_event, if there is one: on the calling thread, or when dispatched.
+ */
+static inline void rl_tell(rl_core *c, const rlock_event *ev)
 {
-    if (c->set.on_event)
+    if (!c->set.on_event)
+        return;
+    if (c->set.dispatch_events)
+        c->post_event(c, ev);
+    else
         c->set.on_event(ev, c->set.event_arg);
 }
 

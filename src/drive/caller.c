@@ -144,7 +144,7 @@ static void drive(caller *c, rl_op *op, rl_leg *leg)
     c->why = RL_WAKE_NONE;
     c->rung = 0;
     c->op = op;
-    rl_legs_init(&c->legs, op, leg);
+    rl_legs_init(&c->legs, op, leg, NULL);
     op->waker = &c->waker;
     for (;;) {
         rl_next next = op->resume(op, why, rl_now_us());

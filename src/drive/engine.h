@@ -6,9 +6,11 @@
 #define RL_DRIVE_ENGINE_H
 
 #include "core/core.h"
+#include "drive/async.h"
 #include "drive/inquiry.h"
 #include "drive/node.h"
 #include "drive/notifier.h"
+#include "drive/outbox.h"
 #include "route/cluster.h"
 #include "route/sentinel.h"
 
@@ -27,6 +29,8 @@ typedef struct rl_engine {
     rl_sentinels *sentinels; /* NULL: the URI says where the server is */
     atomic_bool unchecked;   /* a lazy client's server was never met */
     rl_notifier notifier;
+    rl_async async;
+    rl_outbox outbox;
 } rl_engine;
 
 static inline rl_engine *rl_engine_of(rl_core *c)

@@ -1,11 +1,13 @@
 #include "drive/legs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
-void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg)
+void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg, rl_trunks *trunks)
 {
     ls->op = op;
+    ls->trunks = trunks;
     ls->signal = RL_SIGNAL_NONE;
     ls->n = 0;
     ls->leg = leg;
@@ -21,9 +23,10 @@ static void use(rl_leg *l, rl_conn *c)
     l->way.line = c ? &c->line : NULL;
 }
 
-static void sit_at(rl_leg *l, rl_seat *s)
+static void sit_at(rl_leg *l, rl_seat *s, rl_trunk *trunk)
 {
     l->seat = s;
+    l->trunk = trunk;
     l->way.line = s ? &s->line : NULL;
 }
 
@@ -32,8 +35,11 @@ static void give_back(rl_leg *l)
 {
     rl_conn *c = rl_leg_conn(l);
     rl_seat *seat = l->seat;
-    sit_at(l, NULL);
-    if (seat)
+    rl_trunk *trunk = l->trunk;
+    sit_at(l, NULL, NULL);
+    if (trunk)
+        rl_trunk_leave(trunk, seat);
+    else if (seat)
         rl_shares_leave(&l->node->shares, seat);
     if (!c)
         return;
@@ -69,7 +75,9 @@ static void begin_leg(rl_leg *l, rl_node *node)
     l->node = node;
     l->way = (rl_way){.line = NULL};
     l->seat = NULL;
-    l->visiting = l->in_line = false;
+    l->trunk = NULL;
+    l->visits = RL_NO_VISIT;
+    l->visiting = l->in_line = l->calling = false;
     l->visitor = (rl_visitor){.own = false};
 }
 
@@ -149,25 +157,54 @@ static void borrow(rl_legs *ls, rl_leg *l)
     if (rl_now_us() >= until_us)
         return;
     if (may_share(ls, l))
-        sit_at(l, rl_shares_sit(&l->node->shares, until_us, &f));
+        sit_at(l, rl_shares_sit(&l->node->shares, until_us, &f), NULL);
     else if (rl_source_borrow(l->node->source, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
 }
 
+/* The only one, of who must not wait. */
+static void call_trunk(rl_legs *ls, rl_leg *l)
+{
+    rl_fault f;
+    rl_trunk *trunk;
+    rl_seat *s = rl_trunks_sit(ls->trunks, l->node, &l->visits, &trunk, &f);
+    if (!l->calling)
+        l->way.ready_us = rl_now_us();
+    l->calling = l->way.expecting = !s && l->visits != UINT_MAX;
+    if (s)
+        sit_at(l, s, trunk);
+    if (l->calling)
+        return;
+    if (!s)
+        rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
+    l->visits = RL_NO_VISIT;
+}
+
+/* NULL: there is none, and *f says why. */
+static const rl_signal *signal_of(rl_legs *ls, rl_fault *f)
+{
+    if (ls->trunks)
+        return ls->trunks->signal;
+    if (ls->signal.fd >= 0 || rl_signal_init(&ls->signal))
+        return &ls->signal;
+    int err = errno;
+    rl_fault_set(f, RLOCK_ENOMEM, err, "no descriptor to wait with: %s",
+                 strerror(err));
+    return NULL;
+}
+
 /* One of several: others find the connection. */
 static void visit(rl_legs *ls, rl_leg *l)
 {
-    if (ls->signal.fd < 0 && !rl_signal_init(&ls->signal)) {
-        rl_fault f;
-        int err = errno;
-        rl_fault_set(&f, RLOCK_ENOMEM, err, "no descriptor to wait with: %s",
-                     strerror(err));
+    rl_fault f;
+    const rl_signal *signal = signal_of(ls, &f);
+    if (!signal) {
         refuse(ls, l, &f);
         return;
     }
-    l->in_line = rl_source_line_up(l->node->source, &l->claim, &ls->signal);
+    l->in_line = rl_source_line_up(l->node->source, &l->claim, signal);
     l->visiting = !l->in_line;
     l->way.expecting = true;
     l->way.ready_us = l->in_line ? RL_NEVER : rl_now_us();
@@ -175,7 +212,7 @@ static void visit(rl_legs *ls, rl_leg *l)
         l->visiting &&
         rl_connector_is_slow(&l->node->connector, RL_GRACE_US, l->way.ready_us);
     if (l->visiting)
-        rl_connector_visit(&l->node->connector, &l->visitor, 0, &ls->signal);
+        rl_connector_visit(&l->node->connector, &l->visitor, 0, signal);
 }
 
 /* An idle connection, at once. False: the server is down. */
@@ -270,16 +307,18 @@ void rl_legs_connect(rl_legs *ls)
     for (size_t i = 0; i < ls->n; i++)
         if (ls->leg[i].way.line && !is_good(ls, &ls->leg[i]))
             give_back(&ls->leg[i]);
-    if (ls->n > 1)
+    bool alone = ls->n == 1 && (!ls->trunks || may_share(ls, &ls->leg[0]));
+    if (!alone)
         connect_several(ls);
-    else if (ls->n == 1 && !ls->leg[0].way.line &&
-             rl_way_is_wanted(ls->op, &ls->leg[0].way))
-        borrow(ls, &ls->leg[0]);
+    else if (!ls->leg[0].way.line && rl_way_is_wanted(ls->op, &ls->leg[0].way))
+        (ls->trunks ? call_trunk : borrow)(ls, &ls->leg[0]);
 }
 
 void rl_legs_look(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++) {
+        if (ls->leg[i].calling)
+            call_trunk(ls, &ls->leg[i]);
         look_for_connection(ls, &ls->leg[i]);
         look_for_claim(ls, &ls->leg[i]);
     }

@@ -13,6 +13,9 @@
  * With several it must not wait for one server, so it stands in line for a
  * connection or lets the connector make one, and who is down is left out.
  *
+ * The async thread must never wait. Alone, an operation takes a seat at that
+ * thread's trunk (drive/trunk.h); what may not share goes as if among several.
+ *
  * Legs belong to the thread that makes the call. The connector and who gives a
  * connection back reach only the signal, by a visitor or a claim.
  */
@@ -21,25 +24,31 @@
 
 #include "core/round.h"
 #include "drive/engine.h"
+#include "drive/trunk.h"
 
 typedef struct rl_leg {
     rl_way way; /* what the round knows of it; its line is the connection's */
     rl_node *node;
-    rl_seat *seat; /* instead of a connection of its own; or NULL */
+    rl_seat *seat;   /* instead of a connection of its own; or NULL */
+    rl_trunk *trunk; /* whose seat it is; NULL: the node's shares' */
+    unsigned visits; /* while a trunk is waited for; see rl_trunks_sit() */
     rl_visitor visitor;
     rl_claim claim;
     bool in_line;  /* all connections are out; claim tells when one is not */
     bool visiting; /* the connector is making a connection */
+    bool calling;  /* a trunk is being made */
 } rl_leg;
 
 typedef struct rl_legs {
     rl_op *op;
-    rl_signal signal; /* of visitors and turns; none until one is needed */
+    rl_trunks *trunks; /* of who never waits; NULL: this thread may */
+    rl_signal signal;  /* of visitors and turns, if there are no trunks; none
+                          until one is needed */
     size_t n;
     rl_leg *leg; /* room for one, or for RL_PARTS_MAX */
 } rl_legs;
 
-void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg);
+void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg, rl_trunks *trunks);
 void rl_legs_fini(rl_legs *ls);
 
 /*

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "core/holder.h"
+#include "drive/async.h"
 
 #include "base/os.h"
 
@@ -138,7 +139,7 @@ void rl_owner_unlisten(rl_owner_listener *l)
 
 /* --- owners that are no threads ------------------------------------------- */
 
-static void unref(rlock_owner *o)
+void rl_owner_unref(rlock_owner *o)
 {
     if (atomic_fetch_sub(&o->refs, 1) == 1)
         free(o);
@@ -155,7 +156,7 @@ static void give_up(rlock_owner *o)
 {
     uint_fast64_t me = this_thread()->serial;
     atomic_compare_exchange_strong(&o->user, &me, 0);
-    unref(o);
+    rl_owner_unref(o);
 }
 
 static void copy_label(rlock_owner *o, const char *label)
@@ -187,6 +188,15 @@ rlock_status rlock_owner_new(const char *label, rlock_owner **out)
     return RLOCK_OK;
 }
 
+static void cancel_started(rlock_owner *o)
+{
+    pthread_mutex_lock(&mutex);
+    struct rl_started *s = atomic_load(&o->started);
+    if (s)
+        rl_started_cancel(s);
+    pthread_mutex_unlock(&mutex);
+}
+
 /*
  * The holds of an operation that is under way end when it does. In a child of
  * fork() the parent's holds are none of our business.
@@ -200,9 +210,11 @@ void rlock_owner_free(rlock_owner *o)
         rlock_owner_set(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     atomic_store(&o->ended, true);
-    if (o->forks == rl_owner_forks())
+    if (o->forks == rl_owner_forks()) {
+        cancel_started(o);
         rl_owner_report_end(o->self.serial);
-    unref(o);
+    }
+    rl_owner_unref(o);
     pthread_setcancelstate(cancel, NULL);
 }
 
@@ -242,12 +254,12 @@ rlock_status rl_owner_check(void)
         return refuse(o, "has been freed");
     if (!claim(o))
         return refuse(o, "is used by another thread at the moment");
-    if (atomic_load(&o->busy))
+    if (atomic_load(&o->started))
         return refuse(o, "has an operation under way");
     return RLOCK_OK;
 }
 
-rlock_status rl_owner_engage(rlock_owner **out)
+rlock_status rl_owner_engage(struct rl_started *started)
 {
     rlock_status s = rl_owner_check();
     if (s == RLOCK_OK && !acting)
@@ -258,18 +270,19 @@ rlock_status rl_owner_engage(rlock_owner **out)
     if (s != RLOCK_OK)
         return s;
     atomic_fetch_add(&acting->refs, 1);
-    atomic_store(&acting->busy, true);
-    *out = acting;
+    started->owner = acting;
+    atomic_store(&acting->started, started);
     return RLOCK_OK;
 }
 
 /* What it was granted after it had been freed is nobody's. */
-void rl_owner_let_go(rlock_owner *o)
+void rl_owner_disengage(rlock_owner *o)
 {
-    atomic_store(&o->busy, false);
+    pthread_mutex_lock(&mutex);
+    atomic_store(&o->started, NULL);
+    pthread_mutex_unlock(&mutex);
     if (atomic_load(&o->ended))
         rl_owner_report_end(o->self.serial);
-    unref(o);
 }
 
 void rl_owner_drive_as(rlock_owner *o)

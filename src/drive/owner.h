@@ -18,7 +18,8 @@ struct rlock_owner {
     atomic_uint refs;  /* the program's, of who acts as it, of operations */
     unsigned forks;    /* fixed; see rl_owner_forks() */
     atomic_bool ended; /* rlock_owner_free() */
-    atomic_bool busy;  /* an operation of it is under way */
+    /* The operation that it has started; guarded by the mutex of owner.c. */
+    struct rl_started *_Atomic started;
     /* Which thread acts as it, by its serial; 0: none. */
     atomic_uint_fast64_t user;
     char label[RLOCK_LABEL_MAX + 1]; /* fixed */
@@ -38,11 +39,13 @@ rlock_status rl_owner_check(void);
 
 /*
  * An operation of the calling thread's owner begins, which goes on when the
- * call has returned: it gets a reference. False: it must not; the thread's
- * error says why. rl_owner_let_go() when the operation is over.
+ * call has returned: its owner is set, and counted. Otherwise it must not, and
+ * the thread's error says why. rl_owner_disengage() when it is over, and told.
  */
-rlock_status rl_owner_engage(rlock_owner **out);
-void rl_owner_let_go(rlock_owner *o);
+struct rl_started;
+rlock_status rl_owner_engage(struct rl_started *s);
+void rl_owner_disengage(rlock_owner *o);
+void rl_owner_unref(rlock_owner *o);
 
 /*
  * For a thread of the library that drives an operation: it is this owner until

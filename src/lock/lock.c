@@ -138,6 +138,7 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     memcpy(copy, name, len);
     lk->kind = kind;
     lk->client = cl;
+    atomic_init(&lk->refs, 1);
     lk->target = (rl_target){.name = copy,
                              .len = len,
                              .scope = layout,
@@ -233,7 +234,7 @@ rlock_status rlock_new(rlock_client *cl, const char *name, rlock **out)
 
 void rlock_free(rlock *lk)
 {
-    if (!lk)
+    if (!lk || atomic_fetch_sub(&lk->refs, 1) != 1)
         return;
     if (lk->kind->free)
         lk->kind->free(lk);
@@ -267,7 +268,7 @@ static rl_op *go_on(rl_job *job)
     return op ? op : leave_job(j, j->it->status);
 }
 
-static rlock_status check_wish(const rlock *lk, const rl_wish *w)
+rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
 {
     if (w->verb == RL_WISH_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
         return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
@@ -282,7 +283,7 @@ static rl_op *enter_job(rl_job *job)
     rlock_status s = enter(j->lk, &j->cancel);
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
-    s = check_wish(j->lk, &j->wish);
+    s = rl_lock_check_wish(j->lk, &j->wish);
     if (s != RLOCK_OK)
         return leave_job(j, s);
     j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);

@@ -63,6 +63,7 @@ struct rlock {
     rl_target target;     /* its name is the handle's, and ends in a NUL */
     bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
+    atomic_uint refs; /* the program's, and of what it has started */
 };
 
 extern const rl_lock_kind rl_single;
@@ -73,6 +74,12 @@ extern const rl_lock_kind rl_single;
  */
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
                   const void *name, size_t len, rlock_layout layout);
+
+/* Until rlock_free(), which takes one back. */
+static inline void rl_lock_ref(rlock *lk)
+{
+    atomic_fetch_add(&lk->refs, 1);
+}
 
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
@@ -89,6 +96,9 @@ typedef struct rl_lock_job {
     rl_job *it; /* the kind's */
     int cancel; /* the thread's state, while inside */
 } rl_lock_job;
+
+/* Is it in range? Otherwise the thread's error says what is not. */
+rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w);
 
 /* room: of the kind's job_size. */
 rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room);

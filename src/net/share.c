@@ -382,6 +382,40 @@ void rl_seat_exchange(rl_seat *s, int64_t until_us)
     tell(s);
 }
 
+/* --- one thread at all seats -----------------------------------------------
+ */
+
+void rl_seat_post(rl_seat *s)
+{
+    if (!waits(s))
+        ask(s);
+}
+
+void rl_share_serve(rl_share *h, bool has_come)
+{
+    rl_mutex_lock(&h->mutex);
+    if (has_bytes_locked(h))
+        write_locked(h);
+    unlock_and_wake(h);
+    if (has_come)
+        receive(h);
+}
+
+short rl_share_events(const rl_share *h)
+{
+    return (short)(POLLIN | (h->blocked ? POLLOUT : 0));
+}
+
+bool rl_seat_settle(rl_seat *s, bool in_time)
+{
+    bool waited = waits(s);
+    if (waited && !in_time)
+        withdraw(s);
+    if (!waits(s) || !in_time)
+        tell(s);
+    return !waited || !in_time;
+}
+
 /* --- seats and shares ----------------------------------------------------- */
 
 rl_share *rl_share_new(const atomic_uint *crowd)

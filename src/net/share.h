@@ -108,4 +108,26 @@ bool rl_seat_leave(rl_seat *s);
  */
 void rl_seat_exchange(rl_seat *s, int64_t until_us);
 
+/* --- by one thread that has all the seats and waits at none ----------------
+ */
+
+/* What is new on the seat's line goes into the share's. */
+void rl_seat_post(rl_seat *s);
+
+/*
+ * Sends what the kernel takes, and, if something has come, reads it: what the
+ * seats were waiting for is there, or will never be. May be called when there
+ * is nothing to do.
+ */
+void rl_share_serve(rl_share *h, bool has_come);
+
+/* What that thread has to poll for. */
+short rl_share_events(const rl_share *h);
+
+/*
+ * The seat's line is fed what has come. in_time: otherwise nobody waits any
+ * more, as at the end of rl_seat_exchange(). True: something has.
+ */
+bool rl_seat_settle(rl_seat *s, bool in_time);
+
 #endif

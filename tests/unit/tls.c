@@ -192,8 +192,8 @@ TEST(tls, why_a_server_has_reset_the_connection_is_read_before_it_is_told)
     scene s;
     rl_fault f;
     SSL_CTX *server = make_server();
-    SSL_CTX_set_verify(
-        server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_verify(server,
+                       SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     scene_start_at(&s, server, -1);
     shim_fail(shim_here(), SHIM_SEND, 1, 1, ECONNRESET);
     EXPECT_INT(s.c->io.ops->write(&s.c->io, "PING\r\n", 6, &f), -1);

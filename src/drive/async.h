@@ -1,0 +1,79 @@
+/*
+ * The async thread: one for each client, started with the first job that is to
+ * go on by itself. It drives thousands of jobs as drive/caller.c drives one.
+ */
+#ifndef RL_DRIVE_ASYNC_H
+#define RL_DRIVE_ASYNC_H
+
+#include "base/heap.h"
+#include "base/os.h"
+#include "base/thread.h"
+#include "core/job.h"
+#include "drive/owner.h"
+#include "drive/trunk.h"
+
+struct pollfd;
+struct rl_desk;
+
+/* A job that has been started. */
+typedef struct rl_started {
+    rl_link link;       /* in one of the lists below, or in none */
+    rl_link woken_link; /* in the list of those woken; guarded by the mutex */
+    rl_waker waker;
+    rl_wake why;            /* guarded by the mutex */
+    unsigned rung;          /* likewise */
+    rl_heap_node due;       /* while it sleeps */
+    rl_job *job;            /* fixed */
+    rlock_owner *owner;     /* fixed; counted; whom the thread drives it as */
+    rl_op *op;              /* under way; NULL: the job says what is next */
+    bool sleeps;            /* the operation does */
+    bool told;              /* that the client is being freed */
+    bool ended;             /* it is over; guarded by the mutex */
+    struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
+    struct rl_async *async; /* fixed; whose it is */
+    /* Once, on the async thread, when the job is over; it is the callee's. */
+    void (*over)(struct rl_started *s);
+} rl_started;
+
+typedef struct rl_async {
+    rl_thread thread;
+    rl_mutex starting; /* held while the thread is being started */
+    atomic_bool started;
+    rl_signal signal; /* wakes it */
+    rl_mutex mutex;   /* guards these four: */
+    rl_list inbox;    /* jobs that have been started */
+    rl_list woken;
+    bool stopping;
+    bool awake; /* it will look at the lists before it sleeps */
+    /* The thread's: */
+    rl_list in_line; /* jobs that go on as soon as there is a desk */
+    rl_list asking;  /* desks whose job has a round under way */
+    rl_list idle;    /* desks */
+    size_t desks;    /* all of them */
+    size_t jobs;     /* that are not over */
+    bool closing;    /* it has seen `stopping` */
+    rl_heap sleeping;
+    rl_trunks trunks;
+    struct pollfd *poll;
+    size_t poll_room, polled;
+} rl_async;
+
+void rl_async_init(rl_async *a);
+/* The thread has ended. forked: it never was in this process. */
+void rl_async_fini(rl_async *a, bool forked);
+
+/* Starts the thread, if it does not run. False: it cannot. */
+bool rl_async_run(rl_async *a);
+
+/* The thread runs; job, owner and over are set. */
+void rl_async_start(rl_async *a, rl_started *s);
+
+/* Ends its wait with RLOCK_CANCELED, if it waits. Any thread, until it is
+ * freed.
+ */
+void rl_started_cancel(rl_started *s);
+
+/* Every wait ends with RLOCK_ECLOSED; returns when all jobs are over. */
+void rl_async_stop(rl_async *a);
+
+#endif

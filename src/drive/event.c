@@ -1,0 +1,37 @@
+#include "drive/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "drive/engine.h"
+
+typedef struct event_letter {
+    rl_letter letter;
+    rl_core *core;
+    rlock_event event;
+    char text[]; /* the name, and then the message; each ends in a NUL */
+} event_letter;
+
+static void deliver(rl_letter *l)
+{
+    event_letter *e = RL_CONTAINER(l, event_letter, letter);
+    if (!atomic_load(&e->core->muted))
+        e->core->set.on_event(&e->event, e->core->set.event_arg);
+    free(e);
+}
+
+void rl_event_post(rl_core *c, const rlock_event *ev)
+{
+    size_t name = ev->name_len + 1, message = strlen(ev->message) + 1;
+    event_letter *e = calloc(1, sizeof *e + name + message);
+    if (!e)
+        return;
+    e->letter.deliver = deliver;
+    e->core = c;
+    e->event = *ev;
+    memcpy(e->text, ev->name, ev->name_len);
+    memcpy(e->text + name, ev->message, message);
+    e->event.name = e->text;
+    e->event.message = e->text + name;
+    rl_outbox_post(&rl_engine_of(c)->outbox, &e->letter);
+}

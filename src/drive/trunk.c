@@ -1,0 +1,161 @@
+/*
+ * What stays true: of the trunks to a node, at most one is not old, and one
+ * that is old is freed as soon as its last seat is left.
+ */
+#include "drive/trunk.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "drive/engine.h"
+
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal)
+{
+    rl_list_init(&ts->all);
+    ts->signal = signal;
+}
+
+static void disconnect(rl_trunk *t)
+{
+    if (!t->share)
+        return;
+    rl_source_close(t->node->source, rl_share_detach(t->share));
+    rl_share_free(t->share);
+    t->share = NULL;
+}
+
+static void free_trunk(rl_trunk *t)
+{
+    if (t->visiting)
+        rl_connector_forget(t->node, &t->visitor);
+    disconnect(t);
+    rl_list_remove(&t->link);
+    free(t);
+}
+
+void rl_trunks_close(rl_trunks *ts)
+{
+    rl_link *k;
+    while ((k = rl_list_first(&ts->all)) != NULL)
+        free_trunk(RL_CONTAINER(k, rl_trunk, link));
+}
+
+/* The one that is not old; NULL: out of memory. */
+static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
+{
+    for (rl_link *k = rl_list_first(&ts->all); k;
+         k = rl_list_next(&ts->all, k)) {
+        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        if (t->node == node && !t->old)
+            return t;
+    }
+    rl_trunk *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->node = node;
+    rl_list_add_last(&ts->all, &t->link);
+    return t;
+}
+
+static void out_of_memory(rl_fault *f)
+{
+    rl_fault_passes(f, rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory"));
+}
+
+static void connected(rl_trunk *t, rl_conn *c)
+{
+    t->share = rl_share_new(&t->crowd);
+    if (t->share) {
+        rl_share_attach(t->share, c);
+        return;
+    }
+    rl_source_close(t->node->source, c);
+    out_of_memory(&t->fault);
+}
+
+static void look_for_connection(rl_trunk *t)
+{
+    if (!t->visiting ||
+        !rl_connector_has_news(&t->node->connector, &t->visitor))
+        return;
+    rl_conn *c = t->visitor.conn;
+    t->visiting = false;
+    t->visits++;
+    t->fault = t->visitor.fault;
+    t->visitor.conn = NULL;
+    if (c)
+        connected(t, c);
+}
+
+/* It is asked no more. */
+static bool is_spent(const rl_trunk *t)
+{
+    const rl_conn *c = t->share->conn;
+    return t->share->spent || t->share->cannot_write || c->line.failed ||
+           c->line.retired || rl_conn_is_outdated(c, rl_now_us());
+}
+
+void rl_trunks_look(rl_trunks *ts)
+{
+    rl_link *next;
+    for (rl_link *k = rl_list_first(&ts->all); k; k = next) {
+        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        next = rl_list_next(&ts->all, k);
+        look_for_connection(t);
+        t->old = t->old || (t->share && is_spent(t));
+        if (t->old && t->users == 0)
+            free_trunk(t);
+    }
+}
+
+static void visit(rl_trunks *ts, rl_trunk *t)
+{
+    rl_core *c = &t->node->e->core;
+    int64_t until_us = rl_after_ms(rl_now_us(), c->set.connect_timeout_ms);
+    t->visiting = true;
+    rl_connector_visit(&t->node->connector, &t->visitor, until_us, ts->signal);
+}
+
+static rl_seat *fail(unsigned *visits)
+{
+    *visits = UINT_MAX;
+    return NULL;
+}
+
+static rl_seat *sit_down(rl_trunk *t, rl_fault *f, unsigned *visits)
+{
+    rl_seat *s = rl_share_sit(t->share);
+    if (!s) {
+        out_of_memory(f);
+        return fail(visits);
+    }
+    t->users++;
+    return s;
+}
+
+rl_seat *rl_trunks_sit(rl_trunks *ts, rl_node *node, unsigned *visits,
+                       rl_trunk **at, rl_fault *f)
+{
+    rl_trunk *t = *at = trunk_to(ts, node);
+    if (!t) {
+        out_of_memory(f);
+        return fail(visits);
+    }
+    if (t->share)
+        return sit_down(t, f, visits);
+    if (*visits != RL_NO_VISIT && t->visits != *visits) {
+        *f = t->fault;
+        return fail(visits);
+    }
+    *visits = t->visits;
+    if (!t->visiting)
+        visit(ts, t);
+    return NULL;
+}
+
+void rl_trunk_leave(rl_trunk *t, rl_seat *s)
+{
+    rl_seat_leave(s);
+    t->users--;
+}

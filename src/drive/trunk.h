@@ -1,0 +1,55 @@
+/*
+ * A trunk: the connection of a client's async thread to one server, for all
+ * jobs at a time. It is a share (net/share.h) whose seats one thread has, which
+ * serves them all and waits for none.
+ *
+ * All is the async thread's, but what the connector tells the visitor.
+ */
+#ifndef RL_DRIVE_TRUNK_H
+#define RL_DRIVE_TRUNK_H
+
+#include "drive/connector.h"
+#include "net/share.h"
+
+struct rl_node;
+
+typedef struct rl_trunk {
+    rl_link link;
+    struct rl_node *node; /* fixed */
+    rl_share *share;      /* NULL: it has no connection */
+    bool old;             /* nobody sits down any more: another takes its place,
+                             and it goes with its last seat */
+    size_t users;         /* seats that are taken */
+    atomic_uint crowd;    /* the share's; it wants one */
+    rl_visitor visitor;   /* while a connection is being made */
+    bool visiting;
+    unsigned visits; /* that have ended */
+    rl_fault fault;  /* of the last one; status RLOCK_OK: none */
+} rl_trunk;
+
+typedef struct rl_trunks {
+    rl_list all;
+    const rl_signal *signal; /* fixed; raised when a connection has come */
+} rl_trunks;
+
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal);
+/* Nobody sits anywhere. */
+void rl_trunks_close(rl_trunks *ts);
+
+/* Connections that have come are used, and those that are spent given up. */
+void rl_trunks_look(rl_trunks *ts);
+
+/*
+ * A seat at the node's trunk, and whose it is. NULL: *visits is how many visits
+ * had ended when one began for it; call again, with the same number, when the
+ * signal was raised. If *visits has become UINT_MAX, there is none, and *f says
+ * why.
+ */
+rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
+                       rl_trunk **at, rl_fault *f);
+void rl_trunk_leave(rl_trunk *t, rl_seat *s);
+
+/* Nothing has been asked for yet: what *visits begins as. */
+#define RL_NO_VISIT (UINT_MAX - 1)
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * Jobs that are started: the same as those that the calling thread drives
+ * (lock.c), in one piece of memory with all they need, given to the client's
+ * async thread. When one is over it becomes a letter, and whoever dispatches
+ * calls back.
+ *
+ * What stays true: from the start until the callback the owner is busy, and
+ * both the handle and the owner are counted, so the program may free them.
+ */
+#include <rlock/async.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/lock.h"
+
+typedef struct started_lock {
+    rl_started started;
+    rl_letter letter;
+    rl_lock_job job;
+    rlock_done *done;
+    void *arg;
+    /* Of the kind; and when it is over, what went wrong. */
+    _Alignas(max_align_t) char room[];
+} started_lock;
+
+/* --- the end -------------------------------------------------------------- */
+
+/* Of an owner that was freed meanwhile, what it got is abandoned. */
+static rlock_status outcome(const started_lock *s)
+{
+    const rlock_owner *o = s->started.owner;
+    rlock_status status = s->job.job.status;
+    bool late = atomic_load(&o->ended) && status == RLOCK_OK &&
+                s->job.wish.verb == RL_WISH_ACQUIRE;
+    return late ? rl_lock_error(s->job.lk, RLOCK_CANCELED,
+                                "the owner was freed before it was granted")
+                : status;
+}
+
+static void call_back(started_lock *s, rlock_status status)
+{
+    rlock_owner *former = rlock_owner_set(s->started.owner);
+    s->done(s->job.lk, status, s->arg);
+    rlock_owner_set(former);
+}
+
+static void deliver(rl_letter *l)
+{
+    started_lock *s = RL_CONTAINER(l, started_lock, letter);
+    const rlock_error *why = (const rlock_error *)s->room;
+    rlock_status status = outcome(s);
+    rl_owner_disengage(s->started.owner);
+    if (s->job.job.status != RLOCK_OK)
+        rl_error_set(why->status, why->sys_errno, "%s", why->message);
+    if (s->done)
+        call_back(s, status);
+    rl_owner_unref(s->started.owner);
+    rlock_free(s->job.lk);
+    free(s);
+}
+
+/* On the async thread. The kind needs its room no more. */
+static void over(rl_started *started)
+{
+    started_lock *s = RL_CONTAINER(started, started_lock, started);
+    rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
+    if (s->job.job.status != RLOCK_OK)
+        *(rlock_error *)s->room = *rlock_last_error();
+    rl_outbox_post(&e->outbox, &s->letter);
+}
+
+/* --- the start ------------------------------------------------------------ */
+
+static started_lock *make(rlock *lk, const rl_wish *w, rlock_done *done,
+                          void *arg)
+{
+    size_t room = lk->kind->job_size;
+    started_lock *s = malloc(
+        sizeof *s + (room < sizeof(rlock_error) ? sizeof(rlock_error) : room));
+    if (!s)
+        return NULL;
+    s->started = (rl_started){.over = over};
+    s->letter = (rl_letter){.deliver = deliver};
+    s->started.job = rl_lock_begin(&s->job, lk, w, s->room);
+    s->done = done;
+    s->arg = arg;
+    return s;
+}
+
+/* Inside the client. */
+static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
+                          void *arg)
+{
+    rl_async *a = &lk->client->engine.async;
+    rlock_status status = rl_lock_check_wish(lk, w);
+    if (status != RLOCK_OK)
+        return status;
+    started_lock *s = rl_async_run(a) ? make(lk, w, done, arg) : NULL;
+    if (!s)
+        return rl_lock_error(lk, RLOCK_ENOMEM,
+                             "out of memory, or no thread can be had");
+    status = rl_owner_engage(&s->started);
+    if (status != RLOCK_OK) {
+        free(s);
+        return status;
+    }
+    rl_lock_ref(lk);
+    rl_async_start(a, &s->started);
+    return RLOCK_OK;
+}
+
+static rlock_status start(rlock *lk, rl_wish *w, rlock_done *done, void *arg)
+{
+    int cancel;
+    if (!lk)
+        return rl_error_set(RLOCK_EINVAL, 0, "the lock is NULL");
+    rlock_status s = rl_client_begin(lk->client, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    w->cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
+    s = begin(lk, w, done, arg);
+    rl_client_leave(lk->client, cancel);
+    return s;
+}
+
+rlock_status rlock_acquire_start(rlock *lk, int64_t wait_ms, int64_t lease_ms,
+                                 rlock_done *done, void *arg)
+{
+    rl_wish w = {
+        .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
+    return start(lk, &w, done, arg);
+}
+
+rlock_status rlock_unlock_start(rlock *lk, rlock_done *done, void *arg)
+{
+    return start(lk, &(rl_wish){.verb = RL_WISH_UNLOCK}, done, arg);
+}
+
+rlock_status rlock_extend_start(rlock *lk, int64_t lease_ms, rlock_done *done,
+                                void *arg)
+{
+    rl_wish w = {.verb = RL_WISH_EXTEND, .lease_ms = lease_ms};
+    return start(lk, &w, done, arg);
+}
+
+/* --- dispatching ---------------------------------------------------------- */
+
+int rlock_client_fd(rlock_client *cl)
+{
+    int cancel;
+    if (!cl) {
+        rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
+        return -1;
+    }
+    if (rl_client_begin(cl, &cancel) != RLOCK_OK)
+        return -1;
+    int fd = rl_outbox_fd(&cl->engine.outbox);
+    if (fd < 0)
+        rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s", strerror(errno));
+    rl_client_leave(cl, cancel);
+    return fd;
+}
+
+rlock_status rlock_client_dispatch(rlock_client *cl)
+{
+    int cancel;
+    if (!cl)
+        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
+    rlock_status s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    rl_outbox_deliver(&cl->engine.outbox);
+    rl_client_leave(cl, cancel);
+    return RLOCK_OK;
+}

@@ -1,0 +1,266 @@
+/*
+ * Locks on an event loop: what is started goes on by itself, and its callback
+ * comes once, on the loop's thread.
+ */
+#include "loop.h"
+
+#include <pthread.h>
+
+TEST(async, an_acquire_and_an_unlock_call_back)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT(request_holds(&r));
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    EXPECT(!request_holds(&r));
+    rlock_stats st = stats_of(s.cl);
+    EXPECT_INT(st.acquires, 1);
+    EXPECT_INT(st.releases, 1);
+    expect_nothing_left(s.sv);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async, levels_are_counted_up_and_down)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    for (int i = 1; i <= 3; i++) {
+        EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        EXPECT_INT(levels(s.sv, SCENE_LOCK), i);
+    }
+    for (int i = 3; i > 0; i--)
+        EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_NOT_HELD);
+    EXPECT_CONTAINS(r.error.message, SCENE_LOCK);
+    expect_nothing_left(s.sv);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async, an_extend_sets_the_lease)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_extend(s.cl, &r, 5000), RLOCK_NOT_HELD);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(loop_extend(s.cl, &r, 90000), RLOCK_OK);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 60000, 90000);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- two requests of one loop --------------------------------------------- */
+
+TEST(async, two_requests_of_one_loop_exclude_each_other)
+{
+    scene s = scene_start(0, 0);
+    request a = request_new(s.lk), b = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(loop_acquire(s.cl, &b, 0, RLOCK_WATCHDOG), RLOCK_BUSY);
+    EXPECT_STATUS(request_acquire(&b, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    EXPECT_INT(b.told, 1);
+    EXPECT_STATUS(loop_unlock(s.cl, &a), RLOCK_OK);
+    LOOP_UNTIL(s.cl, b.told == 2);
+    EXPECT_STATUS(b.status, RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &b), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    request_free(&a);
+    request_free(&b);
+    scene_stop(&s);
+}
+
+TEST(async, a_start_without_an_owner_is_refused_and_says_why)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_acquire_start(s.lk, 0, 0, NULL, NULL), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, "rlock_owner_set");
+    EXPECT_STATUS(rlock_unlock_start(s.lk, NULL, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_extend_start(s.lk, 0, NULL, NULL), RLOCK_EINVAL);
+    scene_stop(&s);
+}
+
+TEST(async, an_owner_does_one_thing_at_a_time)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, "operation under way");
+    EXPECT_STATUS(request_unlock(&r), RLOCK_EINVAL);
+    EXPECT(!request_holds(&r));
+    rlock_cancel(s.lk);
+    LOOP_UNTIL(s.cl, r.told == 1);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async, what_is_out_of_range_is_refused_at_once)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, -2, RLOCK_WATCHDOG), RLOCK_EINVAL);
+    EXPECT_STATUS(request_acquire(&r, 0, -1), RLOCK_EINVAL);
+    EXPECT_STATUS(request_extend(&r, RLOCK_LEASE_MAX_MS + 1), RLOCK_EINVAL);
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_unlock_start(NULL, NULL, NULL), RLOCK_EINVAL);
+    rlock_owner_set(NULL);
+    EXPECT_INT(rlock_client_fd(NULL), -1);
+    EXPECT_STATUS(rlock_client_dispatch(NULL), RLOCK_EINVAL);
+    EXPECT_INT(r.told, 0);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- waiting -------------------------------------------------------------- */
+
+TEST(async, a_wait_runs_out)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    request r = request_new(s.lk);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 200, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT_BETWEEN(r.at_ms - began_ms, 200, 200 + SLACK_MS);
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 0);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async, another_process_is_rung_and_rings)
+{
+    scene s = scene_start(0, 0);
+    scene other = scene_with(s.sv, &s.opts);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(rlock_lock(other.lk), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(rlock_unlock(other.lk), RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told == 1);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT_BETWEEN(r.at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    waiter *w = waiter_start(other.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, other.cl, 1);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    request_free(&r);
+    scene_leave(&other);
+    scene_stop(&s);
+}
+
+TEST(async, a_thread_and_a_loop_hand_over_to_each_other)
+{
+    scene s = scene_held(0, 0);
+    request r = request_new(s.lk);
+    for (int i = 0; i < 20; i++) {
+        int told = r.told;
+        EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+        EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+        EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+        LOOP_UNTIL(s.cl, r.told > told);
+        EXPECT_STATUS(r.status, RLOCK_OK);
+        waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+        EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+        EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    }
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    request_free(&r);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+enum { CROWD = 64 };
+
+typedef struct crowd {
+    scene s;
+    request r[CROWD];
+    int inside, sections;
+    uint64_t token;
+} crowd;
+
+static void leave_section(request *r);
+
+static void enter_section(request *r)
+{
+    crowd *c = r->arg;
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    EXPECT_INT(c->inside++, 0);
+    EXPECT(rlock_token(r->lk) > c->token); /* the thread acts as the owner */
+    c->token = rlock_token(r->lk);
+    r->then = leave_section;
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+    c->inside--;
+}
+
+static void leave_section(request *r)
+{
+    crowd *c = r->arg;
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    c->sections++;
+    r->then = NULL;
+}
+
+TEST(async, many_requests_for_one_name_come_one_at_a_time)
+{
+    crowd c = {.s = scene_start(0, 0)};
+    for (int round = 1; round <= 5; round++) {
+        for (int i = 0; i < CROWD; i++) {
+            if (round == 1)
+                c.r[i] = request_new(c.s.lk);
+            c.r[i].arg = &c;
+            c.r[i].then = enter_section;
+            EXPECT_STATUS(
+                request_acquire(&c.r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
+                RLOCK_OK);
+        }
+        LOOP_UNTIL(c.s.cl, c.sections == round * CROWD);
+    }
+    for (int i = 0; i < CROWD; i++)
+        request_free(&c.r[i]);
+    expect_nothing_left(c.s.sv);
+    scene_stop(&c.s);
+}
+
+/* --- events --------------------------------------------------------------- */
+
+static void note_thread(const rlock_event *ev, void *arg)
+{
+    (void)ev;
+    *(pthread_t *)arg = pthread_self();
+}
+
+TEST(async, events_can_be_dispatched_too)
+{
+    scene s = scene_server(NULL);
+    pthread_t told_on = {0};
+    rlock_client *cl;
+    rlock *lk;
+    s.opts.uri = server_uri(s.sv);
+    s.opts.dispatch_events = true;
+    s.opts.on_event = note_thread;
+    s.opts.event_arg = &told_on;
+    EXPECT_STATUS(rlock_client_new(&s.opts, &cl), RLOCK_OK);
+    EXPECT_STATUS(rlock_new(cl, SCENE_LOCK, &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT(!told_on);
+    loop_turn(cl);
+    EXPECT(pthread_equal(told_on, pthread_self()));
+    told_on = 0;
+    EXPECT_INT(server_int(s.sv, "DEL " SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
+    loop_turn(cl); /* what the notifier has to tell */
+    EXPECT(pthread_equal(told_on, pthread_self()));
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(s.sv);
+}
