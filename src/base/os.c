@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -202,6 +203,30 @@ void rl_signal_clear(const rl_signal *s)
     do {
         n = read(s->fd, bytes, sizeof bytes);
     } while (n == (ssize_t)sizeof bytes || (n < 0 && errno == EINTR));
+}
+
+void rl_signal_forget(rl_signal *s)
+{
+    if (s->raise_fd == s->fd)
+        s->raise_fd = -1;
+    s->fd = -1;
+}
+
+bool rl_os_file_of(int fd, rl_os_file *out)
+{
+    struct stat is;
+    if (fstat(fd, &is) != 0)
+        return false;
+    *out = (rl_os_file){.device = (uint64_t)is.st_dev,
+                        .number = (uint64_t)is.st_ino,
+                        .type = (uint64_t)is.st_mode & S_IFMT};
+    return true;
+}
+
+bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b)
+{
+    return a->device == b->device && a->number == b->number &&
+           a->type == b->type;
 }
 
 /* --- SIGPIPE --- */

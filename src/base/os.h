@@ -69,6 +69,20 @@ void rl_signal_fini(rl_signal *s); /* no effect on RL_SIGNAL_NONE */
 void rl_signal_raise(const rl_signal *s);
 void rl_signal_clear(const rl_signal *s);
 
+/* Its descriptor to be polled is not its own any more, and is left alone. */
+void rl_signal_forget(rl_signal *s);
+
+/*
+ * Which file a descriptor leads to, as far as the system tells: on Linux two
+ * eventfds are alike.
+ */
+typedef struct rl_os_file {
+    uint64_t device, number, type;
+} rl_os_file;
+
+bool rl_os_file_of(int fd, rl_os_file *out); /* false with errno */
+bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b);
+
 /* --- SIGPIPE --- */
 
 /*

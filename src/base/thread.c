@@ -24,6 +24,14 @@ bool rl_mutex_was_free(rl_mutex *m)
     return true;
 }
 
+bool rl_mutex_retire(rl_mutex *m)
+{
+    bool was_free = rl_mutex_was_free(m);
+    if (was_free)
+        rl_mutex_fini(m);
+    return was_free;
+}
+
 void rl_cond_init(rl_cond *c)
 {
     rl_os_cond_init(&c->os);

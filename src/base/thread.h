@@ -51,6 +51,12 @@ static inline void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m) RL_UNCHECKED
  */
 bool rl_mutex_was_free(rl_mutex *m);
 
+/*
+ * The end of one that nobody can use any more, also in a forked child. False:
+ * a thread that is not there was in it, and what it guards may not be whole.
+ */
+bool rl_mutex_retire(rl_mutex *m);
+
 /* Waits are timed on CLOCK_MONOTONIC. */
 typedef struct rl_cond {
     pthread_cond_t os;

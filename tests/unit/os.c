@@ -49,6 +49,27 @@ TEST(os, a_signal_raised_often_is_cleared_once)
     rl_signal_fini(&s);
 }
 
+TEST(os, a_signal_whose_number_is_another_files_is_found_out_and_let_alone)
+{
+    rl_signal s;
+    rl_os_file made, now;
+    EXPECT(rl_signal_init(&s));
+    int fd = s.fd, files[2];
+    EXPECT(rl_os_file_of(fd, &made) && rl_os_file_of(fd, &now));
+    EXPECT(rl_os_file_is(&now, &made));
+    EXPECT_INT(pipe(files), 0);
+    EXPECT_INT(dup2(files[1], fd), fd);
+    EXPECT(rl_os_file_of(fd, &now) && !rl_os_file_is(&now, &made));
+    rl_signal_forget(&s);
+    rl_signal_raise(&s);
+    rl_signal_fini(&s);
+    EXPECT(fcntl(fd, F_GETFD) >= 0 && !is_readable(files[0]));
+    close(fd);
+    EXPECT(!rl_os_file_of(fd, &now));
+    close(files[0]);
+    close(files[1]);
+}
+
 TEST(os, a_socket_does_not_block_and_ends_with_exec)
 {
     int fd = rl_os_socket(AF_UNIX);
