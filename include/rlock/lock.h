@@ -337,6 +337,51 @@ RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
 RLOCK_API uint64_t rlock_token(const rlock *lk);
 
 /*
+ * A descriptor that tells of a loss, for a thread that waits in poll(),
+ * select() or epoll_wait() for something else. It becomes readable (POLLIN) at
+ * the local deadline, or as soon as the library knows that the hold of the
+ * calling thread is lost, whichever is first and whatever the cause; of a Multi
+ * lock, with the loss of any member, of a Red lock, with that of the majority.
+ * Then it stays readable. That is when RLOCK_EVENT_LOST is due, but needs no
+ * on_event. (One that blocks, though, delays it, unless a call of this file
+ * finds the loss.)
+ *
+ * There is one for each hold: this thread is given the same number at all
+ * levels, through all handles of the lock, and in whatever order a Multi lock
+ * lists its members. A hold that is lost, and has levels still to be unlocked,
+ * has one, too, which is readable.
+ *
+ * It is the library's: poll it in any thread, but never read from it, which
+ * would take back what it tells, nor close it. (Who closes it is not told of
+ * the loss; a file that has got the number since is let alone, as far as the
+ * two can be told apart: not if it is an eventfd, too, on Linux.) It is closed
+ *
+ *   - by the last unlock, at its beginning, whatever that answers: so no thread
+ *     may be polling it by then, as the number may be another file's at once.
+ *     Of a Multi lock, by the last unlock of any member
+ *   - when the owning thread ends: it becomes readable first
+ *   - when the client is freed, it becomes readable, and is closed with the
+ *     last handle of the client (of a Red lock: of one of its clients): so a
+ *     thread that has its handle still polls what it believes to. rlock_free()
+ *     on a client that is open closes nothing
+ *
+ * In a child of fork() it must not be used; its copy is closed when the child
+ * frees the client, unless another thread was inside of that at the fork.
+ * exec() closes it.
+ *
+ * Does not ask the server, nor block on I/O. The first call for a hold takes
+ * one descriptor (two where there is no eventfd), the others none.
+ *
+ * The number, or -1, and rlock_last_error() tells:
+ *
+ * RLOCK_NOT_HELD  this thread does not hold it; of a Multi lock, a member
+ * RLOCK_ENOMEM    out of memory; or no descriptor can be had: sys_errno is
+ *                 EMFILE or ENFILE
+ * RLOCK_EINVAL, RLOCK_ECLOSED, RLOCK_EFORKED
+ */
+RLOCK_API int rlock_lost_fd(rlock *lk);
+
+/*
  * Asks whether anybody holds the lock now.
  *
  * RLOCK_OK (*out is set), or one of the errors at the top of this file.

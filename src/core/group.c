@@ -12,6 +12,7 @@ rl_group *rl_group_new(rl_home *home, size_t quorum)
     atomic_init(&g->refs, 1);
     for (size_t i = 0; i < RLOCK_RED_MAX; i++)
         atomic_init(&g->there_us[i], RL_NEVER);
+    rl_mutex_init(&g->mutex);
     g->quorum = quorum;
     g->home = home;
     home->ref(home);
@@ -27,6 +28,8 @@ void rl_group_unref(rl_group *g)
 {
     if (!g || atomic_fetch_sub(&g->refs, 1) != 1)
         return;
+    if (rl_mutex_retire(&g->mutex))
+        rl_alarms_leave(&g->alarms);
     g->home->unref(g->home);
     free(g);
 }
@@ -71,6 +74,40 @@ bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us)
             return false;
     }
     return rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
+}
+
+void rl_group_visit_alarms(rl_group *g, rl_alarm_visit *v, const rl_uuid *id)
+{
+    rl_mutex_lock(&g->mutex);
+    v->at(v, &g->alarms, id, !rl_group_is_owned(g));
+    rl_mutex_unlock(&g->mutex);
+}
+
+void rl_group_raise(rl_group *g)
+{
+    rl_mutex_lock(&g->mutex);
+    rl_alarms_raise(&g->alarms);
+    rl_mutex_unlock(&g->mutex);
+}
+
+void rl_group_end_alarms(rl_group *g)
+{
+    rl_mutex_lock(&g->mutex);
+    rl_alarms_end(&g->alarms);
+    rl_mutex_unlock(&g->mutex);
+}
+
+void rl_group_abandon_alarms(rl_group *g)
+{
+    rl_group_raise(g);
+    rl_group_end_alarms(g);
+}
+
+void rl_group_keep_alarms(rl_group *g, rl_alarms *in)
+{
+    rl_mutex_lock(&g->mutex);
+    rl_alarms_keep(&g->alarms, in);
+    rl_mutex_unlock(&g->mutex);
 }
 
 void rl_group_count_loss(rl_group *g)

@@ -15,7 +15,8 @@
  * (One that stays silent until its lease runs out is not found out.)
  *
  * Holds change under their own clients' mutexes, so what they share here is
- * atomic, and is changed only by the functions below. The states go one way:
+ * atomic, or has a mutex of its own, and is changed only by the functions
+ * below. The states go one way:
  *
  *   FORMING -> OWNED -> LOST      too few are left; the owner is told
  *        `--------`---> OVER      released, given up, or abandoned
@@ -30,6 +31,7 @@
 #include <rlock/client.h>
 #include <rlock/multi.h>
 
+#include "core/alarm.h"
 #include "core/stats.h"
 
 typedef enum rl_group_state {
@@ -65,6 +67,8 @@ typedef struct rl_group {
     int64_t longest_us;  /* Red: fixed; how long a node that restarted does
                             not vote */
     bool check_uptime;   /* Red: fixed; nor one with a shorter uptime */
+    rl_mutex mutex;      /* of the alarms */
+    rl_alarms alarms;    /* Red: those of the lock */
 } rl_group;
 
 /* With one reference; NULL: out of memory. */
@@ -88,6 +92,17 @@ void rl_group_join(rl_group *g, unsigned node, int64_t there_us);
  * reported.
  */
 bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us);
+
+/*
+ * Red: looks at the lock's alarms, under their mutex. Whoever moves the group
+ * out of OWNED raises them afterwards: so one that is added is raised then, or
+ * is told now that the lock is lost.
+ */
+void rl_group_visit_alarms(rl_group *g, rl_alarm_visit *v, const rl_uuid *id);
+void rl_group_raise(rl_group *g);
+void rl_group_end_alarms(rl_group *g);     /* the last unlock */
+void rl_group_abandon_alarms(rl_group *g); /* the end of the owner */
+void rl_group_keep_alarms(rl_group *g, rl_alarms *in);
 
 /* Adds the loss to the home client's statistics. */
 void rl_group_count_loss(rl_group *g);

@@ -53,10 +53,13 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
     }
     bool reported = !g || rl_group_lose_one(g, h->member, gone_since(h, why));
     h->loss = why;
-    if (!g || !g->quorum)
+    if (!g || !g->quorum) {
         rl_add(&t->stats->lost, 1);
-    else if (reported)
+        rl_alarms_raise(&h->alarms);
+    } else if (reported) {
         rl_group_count_loss(g);
+        rl_group_raise(g);
+    }
     if (reported)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
@@ -272,6 +275,7 @@ void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_unschedule_locked(t, h);
     h->state = RL_OVER;
     rl_hold_unlist_locked(t, h);
+    rl_alarms_end(&h->alarms);
     h->reports &= 1u << RLOCK_EVENT_LOST; /* renewals are of no interest now */
 }
 

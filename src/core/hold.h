@@ -44,6 +44,7 @@
 #include "base/map.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "core/alarm.h"
 #include "core/group.h"
 #include "core/owner.h"
 #include "core/stats.h"
@@ -120,7 +121,8 @@ typedef struct rl_hold {
     rl_heap_node work;
     rl_heap_node expiry; /* due at the deadline: so long the client believes */
     struct rl_hold *next_report; /* in the queue of reports */
-    rl_link owned; /* in its owner's estate, as long as it is in the map */
+    rl_link owned;    /* in its owner's estate, as long as it is in the map */
+    rl_alarms alarms; /* none of a Red lock: its group has them */
     rl_estate *estate;
     unsigned refs;
     int count;
@@ -195,6 +197,7 @@ typedef struct rl_holds {
     rl_stats *stats;     /* fixed */
     const char *process; /* fixed; host:pid, of holder ids */
     size_t undoing;      /* how many holds are */
+    rl_alarms kept;      /* of holds that ended with the client; its struct's */
 } rl_holds;
 
 bool rl_holds_init(rl_holds *t, rl_stats *stats, const char *process,

@@ -85,6 +85,7 @@ static void end_turn(rl_holds *t, rl_turn *turn)
 static void hold_free(rl_holds *t, rl_hold *h)
 {
     end_turn(t, h->turn);
+    rl_alarms_leave(&h->alarms);
     give_up_room(t, h->estate);
     free(rl_hold_take_spare(h));
     rl_group_unref(h->group);
@@ -367,6 +368,15 @@ void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
     h->estate = to;
 }
 
+/* Whoever polls for its owner, who is gone, is woken before they are closed. */
+static void end_alarms(rl_hold *h)
+{
+    rl_alarms_raise(&h->alarms);
+    rl_alarms_end(&h->alarms);
+    if (h->group)
+        rl_group_abandon_alarms(h->group);
+}
+
 /* Its lease runs out by itself; then an acquire that is late is buried. */
 static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
@@ -374,6 +384,7 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     bool held = rl_hold_is_valid_locked(t, h, now_us);
     h->unknown = h->unknown || h->state == RL_DRAFT ||
                  (h->state == RL_VACANT && h->in_flight);
+    end_alarms(h);
     rl_hold_end_locked(t, h, now_us);
     rl_hold_call_next_locked(t, h, true);
     /* The holds of a group are one lock, and are reported as one. */
@@ -403,16 +414,31 @@ typedef struct closing {
     int64_t now_us;
 } closing;
 
+/*
+ * The owner's thread may be about to poll, and knows nothing yet: a descriptor
+ * stays open, and readable, until the handles of the client are freed.
+ */
+static void keep_alarms(rl_holds *t, rl_hold *h)
+{
+    rl_alarms_raise(&h->alarms);
+    rl_alarms_keep(&h->alarms, &t->kept);
+    if (h->group)
+        rl_group_keep_alarms(h->group, &t->kept);
+}
+
 static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
 {
     const closing *c = arg;
     rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    keep_alarms(c->holds, h);
     if (!h->group)
         return;
     if (h->group->home == c->home) {
         /* A Red lock ends with its home; of a Multi lock, others may tell. */
-        if (h->group->quorum)
+        if (h->group->quorum) {
             rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER);
+            rl_group_raise(h->group);
+        }
         return;
     }
     if (h->state == RL_HELD)

@@ -64,6 +64,7 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 static void change_owner_locked(rl_holds *t, rl_hold *h, rl_estate *to,
                                 int64_t now_us) RL_REQUIRES(&t->mutex)
 {
+    rl_alarms_end(&h->alarms);
     rl_add(&t->stats->passes, 1);
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
     rl_hold_give_locked(t, h, to);

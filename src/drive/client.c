@@ -23,6 +23,7 @@ void rl_client_unref(rlock_client *cl)
         rl_cond_fini(&cl->idle);
         rl_mutex_fini(&cl->mutex);
     }
+    rl_alarms_leave(&cl->engine.core.holds.kept);
     free(cl);
 }
 

@@ -391,6 +391,27 @@ uint64_t rlock_token(const rlock *lk)
     return rl_lock_view(lk).token;
 }
 
+int rlock_lost_fd(rlock *lk)
+{
+    int cancel;
+    if (enter(lk, &cancel) != RLOCK_OK)
+        return -1;
+    int fd = rl_lock_lost_fd(lk);
+    leave(lk, cancel);
+    return fd;
+}
+
+rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v)
+{
+    int cancel;
+    rlock_status s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    s = lk->kind->visit_alarms(lk, v);
+    leave(lk, cancel);
+    return s;
+}
+
 /* RLOCK_NOT_HELD is an answer, or, to who needs a holder, an error. */
 static rlock_status inspect(rlock *lk, rlock_holder *out, bool needed)
 {

@@ -52,6 +52,9 @@ typedef struct rl_lock_kind {
     rl_view (*view)(rlock *lk);
     /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
     rlock_status (*inspect)(rlock *lk, rlock_holder *out);
+    /* Each hold of the calling thread that the lock is, of Red the whole as
+       one. Another status: there is none, or not of all members */
+    rlock_status (*visit_alarms)(rlock *lk, rl_alarm_visit *v);
     rlock *(*copy)(const rlock *lk); /* another handle of the same lock */
     void (*free)(rlock *lk);         /* NULL: nothing but the handle */
 } rl_lock_kind;
@@ -102,6 +105,12 @@ rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w);
 
 /* room: of the kind's job_size. */
 rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room);
+
+/* rlock_lost_fd(), inside the client, unless the kind has several. */
+int rl_lock_lost_fd(rlock *lk);
+
+/* A member's visit_alarms(), inside its client. */
+rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);

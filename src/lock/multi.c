@@ -261,6 +261,16 @@ static rl_view multi_view(rlock *lk)
     return all.count > 0 ? all : (rl_view){0};
 }
 
+static rlock_status multi_visit_alarms(rlock *lk, rl_alarm_visit *v)
+{
+    const rl_multi *m = (const rl_multi *)lk;
+    rlock_error worst = {.status = RLOCK_OK};
+    for (size_t i = 0; i < m->n; i++)
+        rl_multi_note(&worst, m->member[i].position,
+                      rl_lock_visit_alarms(m->member[i].lk, v));
+    return rl_multi_report(&worst);
+}
+
 static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
 {
     (void)out;
@@ -290,5 +300,6 @@ const rl_lock_kind rl_multi_kind = {
     .cancel = multi_cancel,
     .view = multi_view,
     .inspect = multi_inspect,
+    .visit_alarms = multi_visit_alarms,
     .free = rl_multi_free,
 };

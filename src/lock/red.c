@@ -387,8 +387,10 @@ static rl_op *unlock(rl_job *job)
     j->began_us = first_grant_us(ns, now_us);
     j->level = rl_group_count(ns->group) - 1;
     rl_group_set_count(ns->group, j->level);
-    if (j->level == 0)
+    if (j->level == 0) {
         rl_owner_self()->holds--;
+        rl_group_end_alarms(ns->group);
+    }
     add_releases(ns, j->level, now_us);
     return rl_job_ask(job, &ns->op, unlocked);
 }
@@ -472,6 +474,30 @@ static rl_view red_view(rlock *lk)
     return v;
 }
 
+/* All nodes' holds have one id. */
+static const rl_uuid *id_of(const rl_nodes *ns)
+{
+    size_t i = 0;
+    while (!ns->hold[i])
+        i++;
+    return &ns->hold[i]->id;
+}
+
+static rlock_status red_visit_alarms(rlock *lk, rl_alarm_visit *v)
+{
+    rl_nodes ns;
+    rlock_status s = RLOCK_OK;
+    rl_nodes_enter(&ns, lk);
+    if (ns.home != RLOCK_OK)
+        s = rl_red_fail_closed(lk, &ns);
+    else if (rl_nodes_pick(&ns, lk))
+        rl_group_visit_alarms(ns.group, v, id_of(&ns));
+    else
+        s = not_held(lk);
+    rl_nodes_leave(&ns);
+    return s;
+}
+
 const rl_lock_kind rl_red_kind = {
     .several = true,
     .job_size = sizeof(red_job),
@@ -480,6 +506,7 @@ const rl_lock_kind rl_red_kind = {
     .cancel = red_cancel,
     .view = red_view,
     .inspect = rl_red_inspect,
+    .visit_alarms = red_visit_alarms,
     .copy = rl_red_copy,
     .free = rl_red_free,
 };

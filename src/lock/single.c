@@ -285,6 +285,18 @@ static rl_view single_view(rlock *lk)
     return v;
 }
 
+static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
+{
+    rl_holds *t = &rl_lock_core(lk)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold *h = rl_holds_find_locked(t, &lk->target, rl_owner_self()->serial);
+    if (h)
+        v->at(v, &h->alarms, &h->id,
+              !rl_hold_is_valid_locked(t, h, rl_now_us()));
+    rl_mutex_unlock(&t->mutex);
+    return h ? RLOCK_OK : rl_lock_not_held(lk);
+}
+
 static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 {
     rl_part x;
@@ -310,5 +322,6 @@ const rl_lock_kind rl_single = {
     .cancel = single_cancel,
     .view = single_view,
     .inspect = single_inspect,
+    .visit_alarms = single_visit_alarms,
     .copy = single_copy,
 };

@@ -91,7 +91,7 @@ static inline unsigned take_reports(play *p, size_t i)
 #define ABANDONED (1u << RLOCK_EVENT_ABANDONED)
 
 /* When the hold's next renewal or undoing is; 0: not at all. */
-static int64_t due_us(const rl_holds *t, const rl_hold *h)
+static inline int64_t due_us(const rl_holds *t, const rl_hold *h)
 {
     rl_heap_node *n = rl_heap_first(&t->first.work);
     return n == &h->work ? n->due_us : 0;

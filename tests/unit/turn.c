@@ -1,6 +1,7 @@
 /* Turns: when a hold is passed on without the server, and to whom. */
 #include "core/turn.h"
 
+#include "alarm.h"
 #include "pair.h"
 
 #define TURN_MS 100
@@ -141,6 +142,21 @@ TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
     EXPECT_INT(rl_hold_owner(t.next), w.owner.serial);
     EXPECT_INT(core(&t)->stats.held_now, 1);
     EXPECT(!w.a.draft && !w.a.waiter.room);
+    end_turn(&t);
+}
+
+TEST(turn, the_alarm_of_the_one_before_is_closed_and_never_raised)
+{
+    pair t;
+    third w;
+    tally b;
+    begin_turn(&t);
+    line_up(&t, &w);
+    hang(&t.next->alarms, &b, &t.next->id, false);
+    EXPECT(pass(&t));
+    EXPECT(b.closed == 1 && !t.next->alarms.first);
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT_INT(b.raised, 0);
     end_turn(&t);
 }
 

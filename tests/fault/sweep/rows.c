@@ -195,6 +195,11 @@ static rlock_status act_token(stage *st)
     return ok_if(rlock_token(st->lk) > 0);
 }
 
+static rlock_status act_lost_fd(stage *st)
+{
+    return rlock_lost_fd(st->lk) < 0 ? rlock_last_error()->status : RLOCK_OK;
+}
+
 static rlock_status act_is_locked(stage *st)
 {
     bool locked;
@@ -280,6 +285,8 @@ const row rows[] = {
             .after = 1, .quiet = true),
     FOR_ALL(.function = "rlock_token", .act = act_token, .held = 1,
             .after = 1, .quiet = true),
+    FOR_ALL(.function = "rlock_lost_fd", .act = act_lost_fd, .held = 1,
+            .after = 1, .patient = true),
     {"rlock_is_locked", SINGLE, act_is_locked, .foreign_ms = 60000},
     {"rlock_is_locked", RED, act_is_locked, .foreign_ms = 60000},
     {"rlock_ttl", SINGLE, act_ttl, .foreign_ms = 60000},
