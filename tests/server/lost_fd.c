@@ -302,6 +302,53 @@ TEST(lost_fd, of_a_client_without_handles_is_closed_when_it_is_freed)
     scene_stop(&s);
 }
 
+enum { WORKERS = 4 };
+
+/* Locks of its own until the client is freed, which it may be at any moment:
+   what it was told last is good to poll, and tells. */
+static intptr_t work_until_closed(void *lk)
+{
+    int fd = -1;
+    rlock_status s = RLOCK_OK;
+    while (s == RLOCK_OK) {
+        s = rlock_lock(lk);
+        fd = s == RLOCK_OK ? rlock_lost_fd(lk) : -1;
+        if (s == RLOCK_OK && fd < 0)
+            s = rlock_last_error()->status;
+        if (fd >= 0)
+            test_pause_ms(1); /* the work */
+        if (s == RLOCK_OK)
+            s = rlock_unlock(lk);
+    }
+    EXPECT_STATUS(s, RLOCK_ECLOSED);
+    if (fd >= 0)
+        fd_wait(fd, SOON);
+    return 0;
+}
+
+TEST(lost_fd, is_good_to_poll_whenever_the_client_is_freed)
+{
+    scene s = scene_start(0, 0);
+    test_thread *t[WORKERS];
+    rlock *lk[WORKERS];
+    int before = fds_open();
+    for (int i = 0; i < WORKERS; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        lk[i] = test_lock(s.cl, name);
+        t[i] = test_spawn(work_until_closed, lk[i]);
+    }
+    EVENTUALLY(SOON, stats_of(s.cl).releases > 100);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    for (int i = 0; i < WORKERS; i++)
+        test_join(t[i]);
+    for (int i = 0; i < WORKERS; i++)
+        rlock_free(lk[i]);
+    scene_free_client(&s);
+    EXPECT_BETWEEN(fds_open(), 0, before);
+    scene_stop(&s);
+}
+
 static intptr_t hold_and_end(void *lk)
 {
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
