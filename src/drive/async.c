@@ -4,12 +4,9 @@
  *   inbox --> in line --> at a desk: asks --> sleeps --> in line ...
  *                            `--> over
  *
- * At a desk it has what only one who is awake needs: a part, legs, a seat.
- * There are few desks, so thousands of waits cost what is in rl_started and the
- * job, and thousands that begin at once go in turns. A desk's round goes on as
- * in drive/caller.c, but that nobody may wait for anything: where a thread
- * would sleep, the desk is left until its server has answered or its time is
- * over.
+ * At a desk (drive/desk.h) it has what only one who is awake needs. There are
+ * few desks, so thousands of waits cost what is in rl_started and the job, and
+ * thousands that begin at once go in turns.
  *
  * What stays true: the thread acts as a job's owner while it calls the job, and
  * as itself else; a job that sleeps is in the heap, and its waker, which others
@@ -23,7 +20,7 @@
 #include <stdlib.h>
 
 #include "core/round.h"
-#include "drive/legs.h"
+#include "drive/desk.h"
 
 /* More at a time fill a server's pipeline no better. */
 #define DESKS 256
@@ -35,18 +32,6 @@
 #define SLICE_US 1000000
 
 #define FIRST_POLL_ROOM 16
-
-typedef struct rl_desk {
-    rl_link link;
-    rl_started *who;
-    rl_part part;
-    rl_leg leg;      /* of one server */
-    rl_leg *several; /* NULL: none; RL_PARTS_MAX of them */
-    rl_legs legs;
-    bool ready;       /* the legs are made, for the operation under way */
-    int64_t until_us; /* when its round has to be looked at */
-    size_t polled;    /* where its legs begin among what is polled */
-} rl_desk;
 
 /* --- being woken ---------------------------------------------------------- */
 
@@ -147,116 +132,14 @@ static rl_desk *take_desk(rl_async *a)
     return d;
 }
 
-static void put_away_legs(rl_desk *d)
-{
-    if (d->ready)
-        rl_legs_close(&d->legs);
-    d->ready = false;
-    free(d->several);
-    d->several = NULL;
-}
-
 static void leave_desk(rl_started *s)
 {
     rl_desk *d = s->desk;
-    put_away_legs(d);
+    rl_desk_put_away(d);
     s->desk = NULL;
     if (rl_link_is_in(&d->link))
         rl_list_remove(&d->link);
     rl_list_add_first(&s->async->idle, &d->link);
-}
-
-/* Legs for an operation. False: out of memory. */
-static bool get_ready(rl_desk *d, rl_op *op)
-{
-    if (d->ready)
-        return true;
-    if (op->several)
-        d->several = malloc(RL_PARTS_MAX * sizeof *d->several);
-    d->ready = !op->several || d->several;
-    if (d->ready)
-        rl_legs_init(&d->legs, op, op->several ? d->several : &d->leg,
-                     &d->who->async->trunks);
-    return d->ready;
-}
-
-/* --- a round -------------------------------------------------------------- */
-
-static void suspect(rl_way *w, const rl_fault *why)
-{
-    rl_node_suspect(rl_leg_of(w)->node, why);
-}
-
-static void push(rl_desk *d, int64_t now_us)
-{
-    rl_round_push(d->who->op, now_us);
-    for (size_t i = 0; i < d->legs.n; i++) {
-        const rl_leg *l = &d->legs.leg[i];
-        rl_conn *c = rl_leg_conn(l);
-        if (l->seat)
-            rl_seat_post(l->seat);
-        else if (c)
-            rl_conn_send(c);
-    }
-}
-
-/* True: the round is over; otherwise something has to come first. */
-static bool go_round(rl_desk *d)
-{
-    rl_op *op = d->who->op;
-    for (;;) {
-        int64_t now_us = rl_now_us();
-        if (rl_round_rests(op))
-            rl_round_wake(op, now_us);
-        rl_legs_assign(&d->legs);
-        rl_legs_connect(&d->legs);
-        push(d, now_us);
-        if (rl_round_is_over(op, now_us)) {
-            rl_round_end(op, now_us);
-            rl_legs_name_faults(&d->legs);
-            return true;
-        }
-        rl_legs_return_idle(&d->legs);
-        if (!rl_round_has_work(op))
-            break;
-        rl_legs_look(&d->legs);
-        rl_round_expire(op, rl_now_us(), suspect);
-    }
-    d->until_us = rl_round_wait_end(op);
-    return false;
-}
-
-/* Is there an answer to come? */
-static rl_conn *conn_to_poll(const rl_leg *l)
-{
-    return rl_way_is_good(&l->way) && l->way.line->pending > 0 ? rl_leg_conn(l)
-                                                               : NULL;
-}
-
-/* What has come for a leg is read. False: nothing has. */
-static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
-{
-    rl_conn *c = conn_to_poll(l);
-    if (l->seat)
-        return rl_seat_settle(l->seat, in_time);
-    if (!c || !p || p->fd != c->io.fd || !p->revents)
-        return l->way.expecting;
-    if (rl_conn_send(c))
-        rl_conn_receive(c);
-    return true;
-}
-
-/* True: something has come for it, or its time is over. */
-static bool has_news(rl_desk *d, int64_t now_us)
-{
-    const rl_async *a = d->who->async;
-    bool in_time = now_us < d->until_us, news = !in_time;
-    for (size_t i = 0; i < d->legs.n; i++) {
-        size_t at = d->polled + i;
-        const struct pollfd *p = at < a->polled ? &a->poll[at] : NULL;
-        news = look_at_leg(&d->legs.leg[i], p, in_time) || news;
-    }
-    return news;
 }
 
 /* --- a job ---------------------------------------------------------------- */
@@ -327,13 +210,13 @@ static void go_on(rl_started *s)
 {
     rl_desk *d = s->desk;
     while (s->op || begin_op(s)) {
-        if (!get_ready(d, s->op)) {
+        if (!rl_desk_get_ready(d, s->op, &s->async->trunks)) {
             sleep_until(s, rl_now_us() + RETRY_US);
             return;
         }
         switch (resume(s)) {
         case RL_DONE:
-            put_away_legs(d);
+            rl_desk_put_away(d);
             s->op = NULL;
             break;
         case RL_SLEEP:
@@ -345,7 +228,7 @@ static void go_on(rl_started *s)
             return;
         case RL_ASK:
             rl_round_begin(s->op);
-            if (go_round(d))
+            if (rl_desk_go_round(d))
                 break;
             if (!rl_link_is_in(&d->link))
                 rl_list_add_last(&s->async->asking, &d->link);
@@ -410,72 +293,56 @@ static void seat_those_in_line(rl_async *a)
     }
 }
 
+static bool has_news(const rl_async *a, rl_desk *d)
+{
+    size_t n = d->polled < a->polled ? a->polled - d->polled : 0;
+    return rl_desk_look(d, a->poll + d->polled, n);
+}
+
 static void look_at_desks(rl_async *a)
 {
     rl_link *next;
-    int64_t now_us = rl_now_us();
     for (rl_link *k = rl_list_first(&a->asking); k; k = next) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         next = rl_list_next(&a->asking, k);
-        if (!has_news(d, now_us))
-            continue;
-        rl_legs_look(&d->legs);
-        rl_round_expire(d->who->op, rl_now_us(), suspect);
-        if (go_round(d)) {
+        if (has_news(a, d) && rl_desk_go_round(d)) {
             rl_list_remove(k);
             act(d->who);
         }
     }
 }
 
-/* Each trunk sends; and reads, if poll() has told. */
-static void serve_trunks(rl_async *a, bool polled)
-{
-    size_t i = 1;
-    for (rl_link *k = rl_list_first(&a->trunks.all); k;
-         k = rl_list_next(&a->trunks.all, k)) {
-        const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (!t->share)
-            continue;
-        bool has_come = polled && i < a->polled && a->poll[i].revents;
-        rl_share_serve(t->share, has_come);
-        i++;
-    }
-}
-
-static bool add_to_poll(rl_async *a, int fd, short events)
+/* Without memory it is looked at when its time is over. */
+static void add_to_poll(rl_async *a, struct pollfd p)
 {
     if (a->polled == a->poll_room) {
         size_t room = a->poll_room * 2;
         struct pollfd *more = realloc(a->poll, room * sizeof *more);
         if (!more)
-            return false;
+            return;
         a->poll = more;
         a->poll_room = room;
     }
-    a->poll[a->polled++] = (struct pollfd){.fd = fd, .events = events};
-    return true;
+    a->poll[a->polled++] = p;
 }
 
 /* The signal, the trunks, and then each desk's legs. */
 static void collect_polled(rl_async *a)
 {
     a->polled = 0;
-    add_to_poll(a, a->signal.fd, POLLIN);
+    add_to_poll(a, (struct pollfd){.fd = a->signal.fd, .events = POLLIN});
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         if (t->share)
-            add_to_poll(a, t->share->conn->io.fd, rl_share_events(t->share));
+            add_to_poll(a, rl_trunk_poll(t));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         d->polled = a->polled;
-        for (size_t i = 0; i < d->legs.n; i++) {
-            const rl_conn *c = conn_to_poll(&d->legs.leg[i]);
-            add_to_poll(a, c ? c->io.fd : -1, c ? rl_conn_events(c) : 0);
-        }
+        for (size_t i = 0; i < d->legs.n; i++)
+            add_to_poll(a, rl_desk_poll(d, i));
     }
 }
 
@@ -545,9 +412,9 @@ static void *run(void *arg)
         take_woken(a);
         take_due(a, rl_now_us());
         seat_those_in_line(a);
-        serve_trunks(a, false);
+        rl_trunks_serve(&a->trunks, NULL, 0);
         wait_for_news(a);
-        serve_trunks(a, true);
+        rl_trunks_serve(&a->trunks, a->poll + 1, a->polled - 1);
         rl_trunks_look(&a->trunks);
         look_at_desks(a);
     }

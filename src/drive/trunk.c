@@ -5,6 +5,7 @@
 #include "drive/trunk.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -158,4 +159,23 @@ void rl_trunk_leave(rl_trunk *t, rl_seat *s)
 {
     rl_seat_leave(s);
     t->users--;
+}
+
+struct pollfd rl_trunk_poll(const rl_trunk *t)
+{
+    return (struct pollfd){.fd = t->share->conn->io.fd,
+                           .events = rl_share_events(t->share)};
+}
+
+void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n)
+{
+    size_t i = 0;
+    for (rl_link *k = rl_list_first(&ts->all); k;
+         k = rl_list_next(&ts->all, k)) {
+        const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        if (!t->share)
+            continue;
+        rl_share_serve(t->share, i < n && p[i].revents);
+        i++;
+    }
 }

@@ -11,6 +11,7 @@
 #include "drive/connector.h"
 #include "net/share.h"
 
+struct pollfd;
 struct rl_node;
 
 typedef struct rl_trunk {
@@ -48,6 +49,15 @@ void rl_trunks_look(rl_trunks *ts);
 rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f);
 void rl_trunk_leave(rl_trunk *t, rl_seat *s);
+
+/* What poll() is to look at, if it has a connection. */
+struct pollfd rl_trunk_poll(const rl_trunk *t);
+
+/*
+ * Each sends; and reads, if poll() has told so. p: of those that have
+ * connections, in their order; n is 0: it was not asked.
+ */
+void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
 
 /* Nothing has been asked for yet: what *visits begins as. */
 #define RL_NO_VISIT (UINT_MAX - 1)

@@ -451,62 +451,15 @@ static void red_cancel(rlock *lk)
     rl_client_leave(lk->client, cancel);
 }
 
-static rl_view red_view(rlock *lk)
-{
-    rl_nodes ns;
-    int64_t end_us[RLOCK_RED_MAX], now_us = rl_now_us();
-    size_t n = 0;
-    rl_view v = {0};
-    rl_nodes_enter(&ns, lk);
-    if (rl_nodes_pick(&ns, lk) && rl_group_is_owned(ns.group)) {
-        for (size_t i = 0; i < ns.n; i++)
-            if ((end_us[n] = rl_nodes_deadline(&ns, i, now_us)) > 0)
-                n++;
-        v.count = rl_group_count(ns.group);
-        v.token = ns.group->token;
-    }
-    rl_nodes_leave(&ns);
-    if (n < ns.quorum)
-        return (rl_view){0};
-    /* By the clock of now: a renewal may have come meanwhile. */
-    int64_t left_us = rl_red_quorum_end(end_us, n, ns.quorum) - rl_now_us();
-    v.valid_ms = rl_max(0, left_us / 1000);
-    return v;
-}
-
-/* All nodes' holds have one id. */
-static const rl_uuid *id_of(const rl_nodes *ns)
-{
-    size_t i = 0;
-    while (!ns->hold[i])
-        i++;
-    return &ns->hold[i]->id;
-}
-
-static rlock_status red_visit_alarms(rlock *lk, rl_alarm_visit *v)
-{
-    rl_nodes ns;
-    rlock_status s = RLOCK_OK;
-    rl_nodes_enter(&ns, lk);
-    if (ns.home != RLOCK_OK)
-        s = rl_red_fail_closed(lk, &ns);
-    else if (rl_nodes_pick(&ns, lk))
-        rl_group_visit_alarms(ns.group, v, id_of(&ns));
-    else
-        s = not_held(lk);
-    rl_nodes_leave(&ns);
-    return s;
-}
-
 const rl_lock_kind rl_red_kind = {
     .several = true,
     .job_size = sizeof(red_job),
     .begin = red_begin,
     .force_unlock = red_force_unlock,
     .cancel = red_cancel,
-    .view = red_view,
+    .view = rl_red_view,
     .inspect = rl_red_inspect,
-    .visit_alarms = red_visit_alarms,
+    .visit_alarms = rl_red_visit_alarms,
     .copy = rl_red_copy,
     .free = rl_red_free,
 };

@@ -26,6 +26,8 @@ static inline const rl_red *rl_red_of(const rlock *lk)
 extern const rl_lock_kind rl_red_kind;
 
 rlock_status rl_red_inspect(rlock *lk, rlock_holder *out);
+rl_view rl_red_view(rlock *lk);
+rlock_status rl_red_visit_alarms(rlock *lk, rl_alarm_visit *v);
 rlock *rl_red_copy(const rlock *lk);
 void rl_red_free(rlock *lk);
 

@@ -26,7 +26,7 @@
  * A seat is freed with its share only: its waker may still have it in hand when
  * its thread has long seen the answer and gone on.
  */
-#include "net/share.h"
+#include "net/share_in.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,11 +46,6 @@ static rl_seat *seat_of(rl_slot *s)
     return RL_CONTAINER(s, rl_seat, slot);
 }
 
-static bool waits(const rl_seat *s)
-{
-    return atomic_load(&s->state) == RL_SEAT_WAITS;
-}
-
 /* --- sleep ---------------------------------------------------------------- */
 
 /* Whoever is about to sleep has the mutex, and has not looked yet, or sleeps.
@@ -65,7 +60,8 @@ static void wake(rl_seat *s)
 static void sleep_until(rl_seat *s, int64_t until_us)
 {
     rl_mutex_lock(&s->mutex);
-    while (waits(s) && !atomic_load(&s->leads) && rl_now_us() < until_us)
+    while (rl_seat_waits(s) && !atomic_load(&s->leads) &&
+           rl_now_us() < until_us)
         rl_cond_wait_until(&s->cond, &s->mutex, until_us);
     rl_mutex_unlock(&s->mutex);
 }
@@ -89,7 +85,7 @@ static void settle(rl_seat *s, rl_seat_state state) RL_UNCHECKED
         wake_later_locked(s->share, s);
 }
 
-static void answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
+void rl_seat_answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
 {
     rl_seat *s = seat_of(slot);
     (void)now_us;
@@ -98,8 +94,8 @@ static void answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
     settle(s, RL_SEAT_ANSWERED);
 }
 
-static void failed(rl_slot *slot, bool whole, const rl_fault *why,
-                   int64_t now_us)
+void rl_seat_failed(rl_slot *slot, bool whole, const rl_fault *why,
+                    int64_t now_us)
 {
     rl_seat *s = seat_of(slot);
     (void)now_us;
@@ -120,8 +116,7 @@ static void fail_locked(rl_share *h, const rl_fault *why, int64_t now_us)
     rl_line_fail(&h->conn->line, why, now_us);
 }
 
-/* Who is woken first wants the mutex. */
-static void unlock_and_wake(rl_share *h) RL_RELEASES(&h->mutex)
+void rl_share_unlock_and_wake(rl_share *h)
 {
     rl_seat *woken[RL_WAKES];
     size_t n = h->wakes;
@@ -143,7 +138,7 @@ static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
     else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
         h->spent = true;
     bool good = !c->line.failed;
-    unlock_and_wake(h);
+    rl_share_unlock_and_wake(h);
     return good;
 }
 
@@ -214,8 +209,7 @@ static void write_locked(rl_share *h) RL_REQUIRES(&h->mutex)
 
 /* --- to lead -------------------------------------------------------------- */
 
-/* The one that waits longest; nobody, if nobody does. */
-static void pass_lead_locked(rl_share *h) RL_REQUIRES(&h->mutex)
+void rl_share_pass_lead_locked(rl_share *h)
 {
     const rl_list *slots = &h->conn->line.slots;
     rl_link *k = rl_list_first(slots);
@@ -234,7 +228,7 @@ static void cannot_wait(rl_share *h, int err)
     rl_fault_set(&f, RLOCK_EIO, err, "no reply: %s", strerror(err));
     rl_mutex_lock(&h->mutex);
     fail_locked(h, &f, rl_now_us());
-    unlock_and_wake(h);
+    rl_share_unlock_and_wake(h);
 }
 
 static void listen_for(rl_share *h, bool few, bool blocked, int64_t until_us)
@@ -263,20 +257,20 @@ static void lead_locked(rl_share *h, rl_seat *s, int64_t until_us)
 {
     h->leader = s;
     atomic_store(&s->leads, false);
-    while (waits(s) && rl_now_us() < until_us) {
+    while (rl_seat_waits(s) && rl_now_us() < until_us) {
         if (!h->writing)
             write_locked(h);
-        if (!waits(s))
+        if (!rl_seat_waits(s))
             break;
         bool blocked = h->blocked;
         bool few = !blocked && atomic_load(h->crowd) <= MOST_LOOKED_OUT_FOR;
         h->asleep = true;
-        unlock_and_wake(h);
+        rl_share_unlock_and_wake(h);
         listen_for(h, few, blocked, until_us);
         rl_mutex_lock(&h->mutex);
         h->asleep = false;
     }
-    pass_lead_locked(h);
+    rl_share_pass_lead_locked(h);
 }
 
 /* --- a seat's exchange ---------------------------------------------------- */
@@ -327,12 +321,12 @@ static void ask(rl_seat *s)
 static bool help(rl_share *h, rl_seat *s, int64_t until_us)
 {
     rl_mutex_lock(&h->mutex);
-    bool leads = waits(s) && (!h->leader || h->leader == s);
+    bool leads = rl_seat_waits(s) && (!h->leader || h->leader == s);
     if (leads)
         lead_locked(h, s, until_us);
     else if (h->asleep && !h->writing && !h->blocked && has_bytes_locked(h))
         write_locked(h);
-    unlock_and_wake(h);
+    rl_share_unlock_and_wake(h);
     return leads;
 }
 
@@ -343,12 +337,12 @@ static void withdraw(rl_seat *s)
     rl_fault f;
     rl_mutex_lock(&h->mutex);
     uint64_t sent = h->conn->line.sent - rl_bytes_left(&h->sending);
-    if (waits(s) && !h->writing && s->slot.end > sent) {
+    if (rl_seat_waits(s) && !h->writing && s->slot.end > sent) {
         rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "cannot send: %s",
                      strerror(ETIMEDOUT));
         end_writing_locked(h, &f);
     }
-    unlock_and_wake(h);
+    rl_share_unlock_and_wake(h);
 }
 
 /* On the seat's own thread: its line gets what came of the command. */
@@ -372,12 +366,12 @@ static void tell(rl_seat *s)
 
 void rl_seat_exchange(rl_seat *s, int64_t until_us)
 {
-    if (!waits(s) && rl_now_us() < until_us)
+    if (!rl_seat_waits(s) && rl_now_us() < until_us)
         ask(s);
-    while (waits(s) && rl_now_us() < until_us)
+    while (rl_seat_waits(s) && rl_now_us() < until_us)
         if (!help(s->share, s, until_us))
             sleep_until(s, until_us);
-    if (waits(s))
+    if (rl_seat_waits(s))
         withdraw(s);
     tell(s);
 }
@@ -387,7 +381,7 @@ void rl_seat_exchange(rl_seat *s, int64_t until_us)
 
 void rl_seat_post(rl_seat *s)
 {
-    if (!waits(s))
+    if (!rl_seat_waits(s))
         ask(s);
 }
 
@@ -396,7 +390,7 @@ void rl_share_serve(rl_share *h, bool has_come)
     rl_mutex_lock(&h->mutex);
     if (has_bytes_locked(h))
         write_locked(h);
-    unlock_and_wake(h);
+    rl_share_unlock_and_wake(h);
     if (has_come)
         receive(h);
 }
@@ -408,113 +402,10 @@ short rl_share_events(const rl_share *h)
 
 bool rl_seat_settle(rl_seat *s, bool in_time)
 {
-    bool waited = waits(s);
+    bool waited = rl_seat_waits(s);
     if (waited && !in_time)
         withdraw(s);
-    if (!waits(s) || !in_time)
+    if (!rl_seat_waits(s) || !in_time)
         tell(s);
     return !waited || !in_time;
-}
-
-/* --- seats and shares ----------------------------------------------------- */
-
-rl_share *rl_share_new(const atomic_uint *crowd)
-{
-    rl_share *h = calloc(1, sizeof *h);
-    if (!h)
-        return NULL;
-    h->crowd = crowd;
-    h->signal = RL_SIGNAL_NONE;
-    rl_mutex_init(&h->mutex);
-    rl_list_init(&h->idle);
-    return h;
-}
-
-static void free_seat(rl_seat *s)
-{
-    rl_line_fini(&s->line);
-    rl_cond_fini(&s->cond);
-    rl_mutex_fini(&s->mutex);
-    free(s);
-}
-
-void rl_share_free(rl_share *h)
-{
-    while (h->seats) {
-        rl_seat *s = h->seats;
-        h->seats = s->next;
-        free_seat(s);
-    }
-    rl_signal_fini(&h->signal);
-    rl_bytes_fini(&h->sending);
-    rl_mutex_fini(&h->mutex);
-    free(h);
-}
-
-void rl_share_attach(rl_share *h, rl_conn *c)
-{
-    h->conn = c;
-    if (h->signal.fd < 0)
-        rl_signal_init(&h->signal);
-}
-
-rl_conn *rl_share_detach(rl_share *h)
-{
-    rl_conn *c = h->conn;
-    rl_mutex_lock(&h->mutex);
-    h->spent = h->spent || rl_bytes_left(&h->sending) > 0;
-    if (h->cannot_write)
-        rl_conn_break(c, &h->fault);
-    else if (h->spent && c->line.pending > 0)
-        rl_conn_time_out(c);
-    c->line.retired = c->line.retired || h->spent;
-    rl_mutex_unlock(&h->mutex);
-    h->conn = NULL;
-    return c;
-}
-
-static rl_seat *new_seat_locked(rl_share *h) RL_REQUIRES(&h->mutex)
-{
-    rl_seat *s = calloc(1, sizeof *s);
-    if (!s || !rl_line_init(&s->line)) {
-        free(s);
-        return NULL;
-    }
-    s->share = h;
-    s->slot.answered = answered;
-    s->slot.failed = failed;
-    rl_mutex_init(&s->mutex);
-    rl_cond_init(&s->cond);
-    s->next = h->seats;
-    h->seats = s;
-    h->seated++;
-    return s;
-}
-
-rl_seat *rl_share_sit(rl_share *h)
-{
-    rl_mutex_lock(&h->mutex);
-    rl_link *k = rl_list_first(&h->idle);
-    rl_seat *s = k ? RL_CONTAINER(k, rl_seat, link) : new_seat_locked(h);
-    if (k)
-        rl_list_remove(k);
-    rl_mutex_unlock(&h->mutex);
-    return s;
-}
-
-bool rl_seat_leave(rl_seat *s)
-{
-    rl_share *h = s->share;
-    rl_mutex_lock(&h->mutex);
-    s->left = waits(s);
-    h->spent = h->spent || s->left || s->line.retired;
-    bool spent = h->spent;
-    if (!spent && !s->line.failed)
-        rl_list_add_first(&h->idle, &s->link);
-    if (h->leader == s) {
-        atomic_store(&s->leads, false);
-        pass_lead_locked(h);
-    }
-    unlock_and_wake(h);
-    return !spent;
 }
