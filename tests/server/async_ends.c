@@ -1,0 +1,329 @@
+/*
+ * How what has been started ends: whatever the program does in a callback, or
+ * frees meanwhile, each start is called back once, or, in a child of fork(),
+ * never.
+ */
+#include "loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- in a callback -------------------------------------------------------- */
+
+static void free_lock(request *r)
+{
+    rlock_free(r->lk);
+    r->lk = NULL;
+}
+
+TEST(async_ends, a_callback_may_free_the_lock)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(test_lock(s.cl, "other"));
+    r.then = free_lock;
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    EXPECT(!r.lk);
+    request_free(&r);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
+    scene_stop(&s);
+}
+
+TEST(async_ends, a_lock_may_be_freed_as_soon_as_the_start_has_returned)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, "other", 100);
+    request r = request_new(test_lock(s.cl, "other"));
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    rlock_free(r.lk);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    r.lk = test_lock(s.cl, "other");
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    rlock_free(r.lk);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+static void go_round(request *r)
+{
+    int *left = r->arg;
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    if (--*left == 0)
+        return;
+    EXPECT_STATUS(*left % 2 ? request_acquire(r, 0, RLOCK_WATCHDOG)
+                            : request_unlock(r),
+                  RLOCK_OK);
+}
+
+TEST(async_ends, a_callback_may_start_the_next)
+{
+    scene s = scene_start(0, 0);
+    int left = 201;
+    request r = request_new(s.lk);
+    r.then = go_round;
+    r.arg = &left;
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    LOOP_UNTIL(s.cl, left == 0);
+    EXPECT_INT(r.told, 201);
+    EXPECT_STATUS((r.then = NULL, loop_unlock(s.cl, &r)), RLOCK_OK);
+    request_free(&r);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+static void dispatch_again(request *r)
+{
+    EXPECT_STATUS(rlock_client_dispatch(r->arg), RLOCK_OK);
+}
+
+TEST(async_ends, a_callback_may_dispatch)
+{
+    enum { N = 20 };
+    scene s = scene_start(0, 0);
+    request r[N];
+    for (int i = 0; i < N; i++) {
+        r[i] = request_new(s.lk);
+        r[i].then = dispatch_again;
+        r[i].arg = s.cl;
+        EXPECT_STATUS(request_unlock(&r[i]), RLOCK_OK);
+    }
+    for (int i = 0; i < N; i++) {
+        LOOP_UNTIL(s.cl, r[i].told);
+        EXPECT_STATUS(r[i].status, RLOCK_NOT_HELD);
+    }
+    for (int i = 0; i < N; i++) {
+        EXPECT_INT(r[i].told, 1);
+        request_free(&r[i]);
+    }
+    scene_stop(&s);
+}
+
+static void free_owner(request *r)
+{
+    EXPECT(rlock_is_held(r->lk)); /* the thread acts as the owner */
+    rlock_owner_free(r->owner);
+    r->owner = NULL;
+    EXPECT(!rlock_is_held(r->lk));
+}
+
+TEST(async_ends, a_callback_may_free_the_owner)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    r.then = free_owner;
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
+    EXPECT(!rlock_owner_set(NULL));
+    scene_stop(&s);
+}
+
+TEST(async_ends, nobody_has_to_be_called_back)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_unlock_start(s.lk, NULL, NULL), RLOCK_OK);
+    rlock_owner_set(NULL);
+    loop_turn(s.cl);
+    expect_nothing_left(s.sv);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- canceled ------------------------------------------------------------- */
+
+static void begin_to_wait(scene *s, request *r)
+{
+    *r = request_new(s->lk);
+    EXPECT_STATUS(request_acquire(r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+}
+
+TEST(async_ends, a_cancel_of_the_client_ends_every_wait)
+{
+    enum { N = 50 };
+    scene s = scene_start(0, 0);
+    request r[N];
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    for (int i = 0; i < N; i++) {
+        r[i] = request_new(s.lk);
+        EXPECT_STATUS(request_acquire(&r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+    }
+    waiters_settle(s.sv, 1, s.cl, N);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    for (int i = 0; i < N; i++) {
+        LOOP_UNTIL(s.cl, r[i].told);
+        EXPECT_STATUS(r[i].status, RLOCK_CANCELED);
+        request_free(&r[i]);
+    }
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 0);
+    scene_stop(&s);
+}
+
+TEST(async_ends, an_owner_that_is_freed_waits_no_more)
+{
+    scene s = scene_start(0, 0);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    request r;
+    begin_to_wait(&s, &r);
+    rlock_owner_free(r.owner);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    EXPECT_INT(stats_of(s.cl).waiting_now, 0);
+    scene_stop(&s);
+}
+
+/* It has been granted, and the program does not know yet. */
+TEST(async_ends, what_an_owner_that_is_freed_was_granted_is_abandoned)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, 0, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).held_now == 1);
+    rlock_owner_free(r.owner);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    scene_stop(&s);
+}
+
+/* --- the client ----------------------------------------------------------- */
+
+TEST(async_ends, freeing_the_client_ends_every_wait_and_calls_back)
+{
+    enum { N = 50 };
+    scene s = scene_start(0, 0);
+    request r[N];
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    for (int i = 0; i < N; i++) {
+        r[i] = request_new(s.lk);
+        EXPECT_STATUS(request_acquire(&r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+    }
+    int64_t began_ms = test_now_ms();
+    rlock_client_free(s.cl);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, 1000 + SLACK_MS);
+    for (int i = 0; i < N; i++) {
+        EXPECT_INT(r[i].told, 1);
+        EXPECT_STATUS(r[i].status, RLOCK_ECLOSED);
+        request_free(&r[i]);
+    }
+    s.cl = NULL;
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 0);
+    scene_stop(&s);
+}
+
+TEST(async_ends, freeing_the_client_calls_back_for_what_was_not_dispatched)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).held_now == 1);
+    EXPECT_INT(r.told, 0);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    EXPECT_INT(r.told, 1);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_ends, a_closed_client_starts_nothing)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_ECLOSED);
+    EXPECT_STATUS(request_unlock(&r), RLOCK_ECLOSED);
+    EXPECT_STATUS(request_extend(&r, 0), RLOCK_ECLOSED);
+    EXPECT_INT(r.told, 0);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- the descriptor ------------------------------------------------------- */
+
+TEST(async_ends, the_descriptor_stays_the_same_and_goes_with_the_client)
+{
+    scene s = scene_start(0, 0);
+    int fd = rlock_client_fd(s.cl);
+    EXPECT(fd >= 0);
+    EXPECT_INT(rlock_client_fd(s.cl), fd);
+    EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    EXPECT_INT(poll(&p, 1, 0), 0);
+    EXPECT_STATUS(rlock_client_dispatch(s.cl), RLOCK_OK);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    EXPECT_INT(fcntl(fd, F_GETFD), -1);
+    scene_stop(&s);
+}
+
+/* It is told nothing any more; what it dispatches by itself comes. */
+TEST(async_ends, a_descriptor_that_the_program_closed_is_never_written_to)
+{
+    scene s = scene_start(0, 0);
+    int fd = rlock_client_fd(s.cl), other[2];
+    char byte;
+    close(fd);
+    EXPECT_INT(pipe(other), 0);
+    EXPECT(other[0] == fd || other[1] == fd);
+    EXPECT_INT(fcntl(other[0], F_SETFL, O_NONBLOCK), 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, rlock_client_dispatch(s.cl) == RLOCK_OK && r.told);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT_INT(read(other[0], &byte, 1), -1);
+    rlock_client_free(s.cl); /* which closes that number, as is written */
+    s.cl = NULL;
+    close(other[0] == fd ? other[1] : other[0]);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- fork ----------------------------------------------------------------- */
+
+static void in_child(scene *s, request *waits)
+{
+    alarm(20);
+    rlock_owner *o;
+    int good = rlock_client_fd(s->cl) == -1;
+    good += rlock_last_error()->status == RLOCK_EFORKED;
+    good += rlock_client_dispatch(s->cl) == RLOCK_EFORKED;
+    rlock_owner_set(waits->owner);
+    good += rlock_acquire_start(s->lk, 0, 0, NULL, NULL) == RLOCK_EFORKED;
+    rlock_owner_set(NULL);
+    rlock_owner_free(waits->owner);
+    rlock_free(s->lk);
+    rlock_client_free(s->cl);
+    good += rlock_owner_new("child", &o) == RLOCK_OK;
+    rlock_owner_free(o);
+    good += waits->told == 0;
+    _exit(good == 6 ? 0 : 1);
+}
+
+TEST(async_ends, in_a_child_nothing_is_called_back_and_the_parent_goes_on)
+{
+    scene s = scene_start(0, 0);
+    int status;
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    request r;
+    begin_to_wait(&s, &r);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    rlock_client_fd(s.cl);
+    pid_t child = fork();
+    if (child == 0)
+        in_child(&s, &r);
+    EXPECT_INT(waitpid(child, &status, 0), child);
+    EXPECT(WIFEXITED(status));
+    EXPECT_INT(WEXITSTATUS(status), 0);
+    rlock_cancel(s.lk);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    request_free(&r);
+    scene_stop(&s);
+}
