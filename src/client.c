@@ -102,7 +102,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
-    rl_async_init(&e->async);
+    rl_async_init(&e->async, &e->outbox);
     rl_outbox_init(&e->outbox);
     e->core.post_event = rl_event_post;
     return ok ? make_source(e, o) : no_memory();

@@ -82,6 +82,11 @@ rlock_status rl_error_set(rlock_status status, int sys_errno, const char *fmt,
     return status;
 }
 
+void rl_error_put(const rlock_error *e)
+{
+    last_error = *e;
+}
+
 char *rl_printable(char *out, size_t size, const void *name, size_t len)
 {
     const unsigned char *bytes = name;

@@ -37,6 +37,9 @@ rlock_status rl_fault_passes(rl_fault *f, rlock_status status);
 rlock_status rl_error_set(rlock_status status, int sys_errno, const char *fmt,
                           ...) RL_PRINTF(3, 4);
 
+/* As it was: what was done meanwhile is none of the caller's. */
+void rl_error_put(const rlock_error *e);
+
 /* A name in printable form, shortened to fit out; returns out. */
 char *rl_printable(char *out, size_t size, const void *name, size_t len);
 

@@ -10,13 +10,16 @@
 #include <unistd.h>
 
 #if defined(__linux__)
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #elif defined(__FreeBSD__)
 #include <pthread_np.h>
+#include <sys/event.h>
 #include <sys/random.h>
 #elif defined(__APPLE__)
+#include <sys/event.h>
 #include <sys/random.h>
 #else
 #error "rlock knows Linux, FreeBSD and macOS; base/os.c is what a port changes"
@@ -228,6 +231,51 @@ bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b)
     return a->device == b->device && a->number == b->number &&
            a->type == b->type;
 }
+
+#if defined(__linux__)
+
+int rl_os_watch_new(void)
+{
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+bool rl_os_watch_add(int watch, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    return epoll_ctl(watch, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+void rl_os_watch_remove(int watch, int fd)
+{
+    struct epoll_event e = {.events = 0}; /* older kernels want one */
+    epoll_ctl(watch, EPOLL_CTL_DEL, fd, &e);
+}
+
+#else
+
+int rl_os_watch_new(void)
+{
+    int watch = kqueue();
+    if (watch >= 0)
+        fcntl(watch, F_SETFD, FD_CLOEXEC);
+    return watch;
+}
+
+bool rl_os_watch_add(int watch, int fd)
+{
+    struct kevent e;
+    EV_SET(&e, fd, EVFILT_READ, EV_ADD, 0, 0, NULL);
+    return kevent(watch, &e, 1, NULL, 0, NULL) == 0;
+}
+
+void rl_os_watch_remove(int watch, int fd)
+{
+    struct kevent e;
+    EV_SET(&e, fd, EVFILT_READ, EV_DELETE, 0, 0, NULL);
+    kevent(watch, &e, 1, NULL, 0, NULL);
+}
+
+#endif
 
 /* --- SIGPIPE --- */
 

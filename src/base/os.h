@@ -83,6 +83,14 @@ typedef struct rl_os_file {
 bool rl_os_file_of(int fd, rl_os_file *out); /* false with errno */
 bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b);
 
+/*
+ * A descriptor that is readable while one of others is: an epoll or a kqueue.
+ * -1 with errno: it cannot be had. What is closed has to be removed before.
+ */
+int rl_os_watch_new(void);
+bool rl_os_watch_add(int watch, int fd); /* false with errno */
+void rl_os_watch_remove(int watch, int fd);
+
 /* --- SIGPIPE --- */
 
 /*

@@ -40,6 +40,13 @@ static inline void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m) RL_UNCHECKED
     pthread_mutex_lock(&m->os);
 }
 
+/* False: somebody has it, perhaps the calling thread. */
+static inline bool rl_mutex_try_lock(rl_mutex *m)
+    RL_TSA(try_acquire_capability(true, m)) RL_UNCHECKED
+{
+    return pthread_mutex_trylock(&m->os) == 0;
+}
+
 static inline void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m) RL_UNCHECKED
 {
     pthread_mutex_unlock(&m->os);

@@ -31,7 +31,7 @@ typedef struct rl_started {
     bool ended;             /* it is over; guarded by the mutex */
     struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
     struct rl_async *async; /* fixed; whose it is */
-    /* Once, on the async thread, when the job is over; it is the callee's. */
+    /* Once, on the thread that drives, when it is over; it is the callee's. */
     void (*over)(struct rl_started *s);
 } rl_started;
 
@@ -39,34 +39,49 @@ typedef struct rl_async {
     rl_thread thread;
     rl_mutex starting; /* held while the thread is being started */
     atomic_bool started;
-    rl_signal signal; /* wakes it */
-    rl_mutex mutex;   /* guards these four: */
-    rl_list inbox;    /* jobs that have been started */
+    rl_signal signal;  /* wakes it */
+    rl_outbox *outbox; /* fixed; for who dispatches */
+    /* When somebody has dispatched last; so he may be relied on. */
+    atomic_int_least64_t dispatched_us;
+    rl_mutex mutex; /* guards these: */
+    rl_list inbox;  /* jobs that have been started */
     rl_list woken;
     bool stopping;
-    bool awake; /* it will look at the lists before it sleeps */
-    /* The thread's: */
+    bool called;       /* it will look at the lists before it sleeps */
+    int64_t sleeps_us; /* until when it sleeps at most; 0: it is awake */
+    /*
+     * Who has this mutex drives; the thread, or who starts or dispatches. No
+     * other is held when it is taken.
+     */
+    rl_mutex driving;
     rl_list in_line; /* jobs that go on as soon as there is a desk */
     rl_list asking;  /* desks whose job has a round under way */
     rl_list idle;    /* desks */
     size_t desks;    /* all of them */
     size_t jobs;     /* that are not over */
-    bool closing;    /* it has seen `stopping` */
+    bool closing;    /* `stopping` has been seen */
     rl_heap sleeping;
     rl_trunks trunks;
+    /* The thread's own: */
     struct pollfd *poll;
     size_t poll_room, polled;
 } rl_async;
 
-void rl_async_init(rl_async *a);
+void rl_async_init(rl_async *a, rl_outbox *outbox);
 /* The thread has ended. forked: it never was in this process. */
 void rl_async_fini(rl_async *a, bool forked);
 
 /* Starts the thread, if it does not run. False: it cannot. */
 bool rl_async_run(rl_async *a);
 
-/* The thread runs; job, owner and over are set. */
+/*
+ * The thread runs; job, owner and over are set. If nobody drives, the calling
+ * thread takes the first step.
+ */
 void rl_async_start(rl_async *a, rl_started *s);
+
+/* Who dispatches has come: goes on with what can go on, if nobody drives. */
+void rl_async_help(rl_async *a);
 
 /* Ends its wait with RLOCK_CANCELED, if it waits. Any thread, until it is
  * freed.

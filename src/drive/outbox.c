@@ -4,10 +4,11 @@
  *
  * The program gets a copy of the descriptor. If it closes that, against the
  * rule, nothing of ours is ever written to a number that has become another
- * file.
+ * file, nor added to another watch.
  */
 #include "drive/outbox.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,25 +17,46 @@ void rl_outbox_init(rl_outbox *b)
     rl_mutex_init(&b->mutex);
     rl_list_init(&b->letters);
     b->signal = RL_SIGNAL_NONE;
-    b->fd = -1;
+    b->watch = b->fd = -1;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 void rl_outbox_fini(rl_outbox *b, bool forked)
 {
-    if (b->fd >= 0)
-        close(b->fd);
+    close_fd(&b->fd);
+    close_fd(&b->watch);
     rl_signal_fini(&b->signal);
     if (!forked)
         rl_mutex_fini(&b->mutex);
+}
+
+static void raise_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
+{
+    if (b->signal.fd >= 0 && !atomic_exchange(&b->raised, true))
+        rl_signal_raise(&b->signal);
 }
 
 static int open_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
 {
     if (b->signal.fd < 0 && !rl_signal_init(&b->signal))
         return -1;
+    if (b->watch < 0)
+        b->watch = rl_os_watch_new();
+    if (b->watch < 0 || !rl_os_watch_add(b->watch, b->signal.fd)) {
+        int err = errno;
+        close_fd(&b->watch);
+        errno = err;
+        return -1;
+    }
     if (!rl_list_is_empty(&b->letters))
-        rl_signal_raise(&b->signal);
-    return fcntl(b->signal.fd, F_DUPFD_CLOEXEC, 0);
+        raise_locked(b);
+    return fcntl(b->watch, F_DUPFD_CLOEXEC, 0);
 }
 
 int rl_outbox_fd(rl_outbox *b)
@@ -50,11 +72,41 @@ int rl_outbox_fd(rl_outbox *b)
 void rl_outbox_post(rl_outbox *b, rl_letter *l)
 {
     rl_mutex_lock(&b->mutex);
-    bool first = rl_list_is_empty(&b->letters);
     rl_list_add_last(&b->letters, &l->link);
     atomic_fetch_add(&b->count, 1);
-    if (first && b->signal.fd >= 0)
-        rl_signal_raise(&b->signal);
+    raise_locked(b);
+    rl_mutex_unlock(&b->mutex);
+}
+
+void rl_outbox_nudge(rl_outbox *b)
+{
+    rl_mutex_lock(&b->mutex);
+    raise_locked(b);
+    rl_mutex_unlock(&b->mutex);
+}
+
+bool rl_outbox_watch(rl_outbox *b, int fd)
+{
+    rl_mutex_lock(&b->mutex);
+    bool ok = b->fd >= 0 && rl_os_watch_add(b->watch, fd);
+    rl_mutex_unlock(&b->mutex);
+    return ok;
+}
+
+void rl_outbox_unwatch(rl_outbox *b, int fd)
+{
+    rl_mutex_lock(&b->mutex);
+    rl_os_watch_remove(b->watch, fd);
+    rl_mutex_unlock(&b->mutex);
+}
+
+void rl_outbox_hush(rl_outbox *b)
+{
+    if (!atomic_load(&b->raised))
+        return;
+    rl_mutex_lock(&b->mutex);
+    if (atomic_exchange(&b->raised, false))
+        rl_signal_clear(&b->signal);
     rl_mutex_unlock(&b->mutex);
 }
 
@@ -67,8 +119,6 @@ static rl_letter *take(rl_outbox *b)
         rl_list_remove(k);
         atomic_fetch_sub(&b->count, 1);
     }
-    if (k && rl_list_is_empty(&b->letters) && b->signal.fd >= 0)
-        rl_signal_clear(&b->signal);
     rl_mutex_unlock(&b->mutex);
     return k ? RL_CONTAINER(k, rl_letter, link) : NULL;
 }
@@ -79,4 +129,6 @@ void rl_outbox_deliver(rl_outbox *b)
     rl_letter *l;
     while (n-- > 0 && (l = take(b)) != NULL)
         l->deliver(l);
+    if (atomic_load(&b->count) > 0)
+        rl_outbox_nudge(b);
 }

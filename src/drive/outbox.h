@@ -1,7 +1,8 @@
 /*
  * What a client has to deliver on a thread of the program's own: the one that
- * calls rlock_client_dispatch(). Any thread posts; a descriptor is readable
- * while there is something.
+ * calls rlock_client_dispatch(). Any thread posts. A descriptor is readable
+ * while there is something, or while there is something to do for who
+ * dispatches.
  */
 #ifndef RL_DRIVE_OUTBOX_H
 #define RL_DRIVE_OUTBOX_H
@@ -22,8 +23,10 @@ typedef struct rl_outbox {
     rl_mutex mutex;      /* guards all below */
     rl_list letters;     /* oldest first */
     atomic_size_t count; /* of them; may be read without the mutex */
-    rl_signal signal;    /* raised while there are some; none until asked for */
-    int fd;              /* the program's copy of its descriptor; -1: none */
+    rl_signal signal;    /* none until the descriptor is asked for */
+    atomic_bool raised;  /* the signal is; read without the mutex */
+    int watch;           /* readable while the signal or a connection is; -1 */
+    int fd;              /* the program's copy of it; -1: none */
 } rl_outbox;
 
 void rl_outbox_init(rl_outbox *b);
@@ -34,6 +37,21 @@ void rl_outbox_fini(rl_outbox *b, bool forked);
 int rl_outbox_fd(rl_outbox *b);
 
 void rl_outbox_post(rl_outbox *b, rl_letter *l);
+
+/* Who dispatches has something to do. */
+void rl_outbox_nudge(rl_outbox *b);
+
+/*
+ * The descriptor is readable also while this one is, from now on, or until it
+ * is closed. False: it cannot be, or nobody has asked for the descriptor.
+ */
+bool rl_outbox_watch(rl_outbox *b, int fd);
+void rl_outbox_unwatch(rl_outbox *b, int fd);
+
+/* Before it is looked what there is to do: it is not readable for that any
+ * more.
+ */
+void rl_outbox_hush(rl_outbox *b);
 
 /*
  * Delivers those that were there when it was called, on the calling thread. A

@@ -285,7 +285,9 @@ void rl_owner_disengage(rlock_owner *o)
         rl_owner_report_end(o->self.serial);
 }
 
-void rl_owner_drive_as(rlock_owner *o)
+rlock_owner *rl_owner_drive_as(rlock_owner *o)
 {
+    rlock_owner *former = acting;
     acting = o;
+    return former;
 }

@@ -48,10 +48,10 @@ void rl_owner_disengage(rlock_owner *o);
 void rl_owner_unref(rlock_owner *o);
 
 /*
- * For a thread of the library that drives an operation: it is this owner until
- * it is told otherwise, whoever acts as it. NULL: itself.
+ * For who drives an operation: the thread is this owner until it is told
+ * otherwise, whoever acts as it. NULL: itself. Returns whom it was before.
  */
-void rl_owner_drive_as(rlock_owner *o);
+rlock_owner *rl_owner_drive_as(rlock_owner *o);
 
 /*
  * How many forks made this process from the one in which the library was used

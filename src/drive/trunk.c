@@ -11,16 +11,19 @@
 #include "base/clock.h"
 #include "drive/engine.h"
 
-void rl_trunks_init(rl_trunks *ts, const rl_signal *signal)
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox)
 {
     rl_list_init(&ts->all);
     ts->signal = signal;
+    ts->outbox = outbox;
 }
 
 static void disconnect(rl_trunk *t)
 {
     if (!t->share)
         return;
+    if (t->watched)
+        rl_outbox_unwatch(t->outbox, t->share->conn->io.fd);
     rl_source_close(t->node->source, rl_share_detach(t->share));
     rl_share_free(t->share);
     t->share = NULL;
@@ -55,6 +58,7 @@ static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
     if (!t)
         return NULL;
     t->node = node;
+    t->outbox = ts->outbox;
     rl_list_add_last(&ts->all, &t->link);
     return t;
 }
@@ -104,6 +108,8 @@ void rl_trunks_look(rl_trunks *ts)
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         next = rl_list_next(&ts->all, k);
         look_for_connection(t);
+        if (t->share && !t->watched)
+            t->watched = rl_outbox_watch(ts->outbox, t->share->conn->io.fd);
         t->old = t->old || (t->share && is_spent(t));
         if (t->old && t->users == 0)
             free_trunk(t);
@@ -167,15 +173,30 @@ struct pollfd rl_trunk_poll(const rl_trunk *t)
                            .events = rl_share_events(t->share)};
 }
 
+static bool was_told(const rl_trunk *t, const struct pollfd *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i].fd == t->share->conn->io.fd && p[i].revents)
+            return true;
+    return false;
+}
+
 void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n)
 {
-    size_t i = 0;
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (!t->share)
-            continue;
-        rl_share_serve(t->share, i < n && p[i].revents);
-        i++;
+        if (t->share)
+            rl_share_serve(t->share, was_told(t, p, n));
+    }
+}
+
+void rl_trunks_exchange(rl_trunks *ts)
+{
+    for (rl_link *k = rl_list_first(&ts->all); k;
+         k = rl_list_next(&ts->all, k)) {
+        const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        if (t->share)
+            rl_share_serve(t->share, t->share->conn->line.pending > 0);
     }
 }

@@ -3,12 +3,14 @@
  * jobs at a time. It is a share (net/share.h) whose seats one thread has, which
  * serves them all and waits for none.
  *
- * All is the async thread's, but what the connector tells the visitor.
+ * All is guarded by the async thread's mutex (drive/async.h), but what the
+ * connector tells the visitor.
  */
 #ifndef RL_DRIVE_TRUNK_H
 #define RL_DRIVE_TRUNK_H
 
 #include "drive/connector.h"
+#include "drive/outbox.h"
 #include "net/share.h"
 
 struct pollfd;
@@ -18,6 +20,8 @@ typedef struct rl_trunk {
     rl_link link;
     struct rl_node *node; /* fixed */
     rl_share *share;      /* NULL: it has no connection */
+    rl_outbox *outbox;    /* fixed */
+    bool watched;         /* who dispatches is told when something comes */
     bool old;             /* nobody sits down any more: another takes its place,
                              and it goes with its last seat */
     size_t users;         /* seats that are taken */
@@ -31,9 +35,10 @@ typedef struct rl_trunk {
 typedef struct rl_trunks {
     rl_list all;
     const rl_signal *signal; /* fixed; raised when a connection has come */
+    rl_outbox *outbox;       /* fixed; watches them */
 } rl_trunks;
 
-void rl_trunks_init(rl_trunks *ts, const rl_signal *signal);
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox);
 /* Nobody sits anywhere. */
 void rl_trunks_close(rl_trunks *ts);
 
@@ -50,14 +55,20 @@ rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f);
 void rl_trunk_leave(rl_trunk *t, rl_seat *s);
 
+/* What comes over it is told who dispatches. */
+static inline bool rl_trunk_is_left(const rl_trunk *t)
+{
+    return t->watched && t->share->conn->line.pending > 0;
+}
+
 /* What poll() is to look at, if it has a connection. */
 struct pollfd rl_trunk_poll(const rl_trunk *t);
 
-/*
- * Each sends; and reads, if poll() has told so. p: of those that have
- * connections, in their order; n is 0: it was not asked.
- */
+/* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
 void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
+
+/* Each sends, and reads if it has answers to come. */
+void rl_trunks_exchange(rl_trunks *ts);
 
 /* Nothing has been asked for yet: what *visits begins as. */
 #define RL_NO_VISIT (UINT_MAX - 1)

@@ -108,7 +108,9 @@ static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
         return status;
     }
     rl_lock_ref(lk);
+    rlock_error before = *rlock_last_error();
     rl_async_start(a, &s->started);
+    rl_error_put(&before);
     return RLOCK_OK;
 }
 
@@ -172,6 +174,9 @@ rlock_status rlock_client_dispatch(rlock_client *cl)
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
+    rlock_error before = *rlock_last_error();
+    rl_async_help(&cl->engine.async);
+    rl_error_put(&before);
     rl_outbox_deliver(&cl->engine.outbox);
     rl_client_leave(cl, cancel);
     return RLOCK_OK;

@@ -13,7 +13,7 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
-programs="pair scripts several far hung contend handover idle held"
+programs="pair scripts several far hung contend handover idle held async"
 all=
 peers=
 for option; do

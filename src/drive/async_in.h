@@ -1,0 +1,38 @@
+/*
+ * What the files of the async thread have in common: the jobs (started.c), and
+ * who drives them (async.c).
+ */
+#ifndef RL_DRIVE_ASYNC_IN_H
+#define RL_DRIVE_ASYNC_IN_H
+
+#include "drive/async.h"
+#include "drive/desk.h"
+
+/* Without memory for a desk, or a descriptor, it is tried again after that. */
+#define RL_RETRY_US 10000
+
+/* Into the inbox, by any thread. */
+void rl_async_put(rl_async *a, rl_started *s);
+
+/* --- for who drives (started.c) ------------------------------------------- */
+
+void rl_async_take_inbox(rl_async *a);
+void rl_async_take_woken(rl_async *a);
+void rl_async_take_due(rl_async *a, int64_t now_us);
+
+/* Who stands in line goes on, as far as there are desks. */
+void rl_async_seat(rl_async *a);
+
+/* polled: of how much poll() has told; 0: the caller has not asked it. */
+void rl_async_look_at_desks(rl_async *a, size_t polled);
+
+/* The client is being freed. */
+void rl_async_close_waits(rl_async *a);
+
+/* --- for who has something to do (async.c) -------------------------------- */
+
+/* Whoever is to drive it. */
+void rl_async_call_locked(rl_async *a) RL_REQUIRES(&a->mutex);
+void rl_async_wake_thread_locked(rl_async *a) RL_REQUIRES(&a->mutex);
+
+#endif

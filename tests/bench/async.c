@@ -1,0 +1,240 @@
+/*
+ * Locks on an event loop, against the blocking calls, in turns: one at a time,
+ * and 64 at a time. And what waits cost that are in progress, and a dispatch
+ * with nothing to do.
+ */
+#include <malloc.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define CYCLES    400
+#define BLOCK     20
+#define AT_A_TIME 64
+#define WAITS     10000
+#define IDLE      1000000
+
+typedef struct request {
+    rlock *lk;
+    rlock_owner *owner;
+    struct loop *loop;
+    int left; /* pairs */
+} request;
+
+typedef struct loop {
+    rlock_client *cl;
+    int fd;
+    int under_way; /* requests that have pairs left */
+} loop;
+
+/* --- pairs ---------------------------------------------------------------- */
+
+static void acquire(request *r);
+
+static void unlocked(rlock *lk, rlock_status s, void *arg)
+{
+    request *r = arg;
+    (void)lk;
+    bench_ok(s);
+    if (--r->left > 0)
+        acquire(r);
+    else
+        r->loop->under_way--;
+}
+
+static void acquired(rlock *lk, rlock_status s, void *arg)
+{
+    bench_ok(s);
+    bench_ok(rlock_unlock_start(lk, unlocked, arg));
+}
+
+static void acquire(request *r)
+{
+    rlock_owner *former = rlock_owner_set(r->owner);
+    bench_ok(
+        rlock_acquire_start(r->lk, RLOCK_FOREVER, RLOCK_WATCHDOG, acquired, r));
+    rlock_owner_set(former);
+}
+
+static void turn(loop *l)
+{
+    struct pollfd p = {.fd = l->fd, .events = POLLIN};
+    bench_check(poll(&p, 1, 10000) == 1, "nothing is delivered");
+    bench_ok(rlock_client_dispatch(l->cl));
+}
+
+static request make_request(loop *l, const char *name, int i)
+{
+    char full[64];
+    request r = {.loop = l};
+    snprintf(full, sizeof full, "%s:%d", name, i);
+    r.lk = bench_lock(l->cl, full);
+    bench_ok(rlock_owner_new(NULL, &r.owner));
+    return r;
+}
+
+/* us for a pair, when n requests make so many each. */
+static double run(loop *l, request *r, int n, int pairs)
+{
+    int64_t began = bench_now_ns();
+    l->under_way = n;
+    for (int i = 0; i < n; i++) {
+        r[i].left = pairs;
+        acquire(&r[i]);
+    }
+    while (l->under_way > 0)
+        turn(l);
+    return (double)(bench_now_ns() - began) / 1000 / n / pairs;
+}
+
+static double run_blocking(rlock *lk)
+{
+    int64_t began = bench_now_ns();
+    for (int i = 0; i < BLOCK; i++) {
+        bench_ok(rlock_lock(lk));
+        bench_ok(rlock_unlock(lk));
+    }
+    return (double)(bench_now_ns() - began) / 1000 / BLOCK;
+}
+
+enum { BLOCKING, ONE, MANY, PING, SUBJECTS };
+
+static void compare(const char *uri, const char *how)
+{
+    static double us[SUBJECTS][CYCLES];
+    loop l = {.cl = bench_client(uri)};
+    redisContext *cx = bench_connect(uri);
+    request r[AT_A_TIME];
+    rlock *lk = bench_lock(l.cl, "bench:blocking");
+    char what[128];
+    l.fd = rlock_client_fd(l.cl);
+    for (int i = 0; i < AT_A_TIME; i++)
+        r[i] = make_request(&l, "bench:async", i);
+    run(&l, r, AT_A_TIME, 4);
+    run_blocking(lk);
+    bench_begin();
+    for (int i = 0; i < CYCLES; i++) {
+        us[BLOCKING][i] = run_blocking(lk);
+        us[ONE][i] = run(&l, r, 1, BLOCK);
+        us[MANY][i] = run(&l, r, AT_A_TIME, 1);
+        us[PING][i] = (double)bench_ping_ns(cx) / 1000;
+    }
+    double m[SUBJECTS];
+    for (int i = 0; i < SUBJECTS; i++)
+        m[i] = bench_median(us[i], CYCLES);
+    snprintf(what, sizeof what, "a pair by callbacks, one at a time, %s", how);
+    bench_row(what, 1.2, m[ONE] / m[BLOCKING], " blocking pairs",
+              "%.1f µs against %.1f; PING %.1f µs", m[ONE], m[BLOCKING],
+              m[PING]);
+    snprintf(what, sizeof what, "- 64 at a time, %s", how);
+    bench_row(what, 0.5, m[MANY] / m[BLOCKING], " blocking pairs", "%.1f µs",
+              m[MANY]);
+    redisFree(cx);
+}
+
+/* --- waits ---------------------------------------------------------------- */
+
+static double memory(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    bench_check(f && fscanf(f, "%*d %ld", &pages) == 1, "/proc/self/statm");
+    fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static int threads(void)
+{
+    char line[256];
+    int n = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    bench_check(f != NULL, "/proc/self/status");
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "Threads: %d", &n) == 1)
+            break;
+    fclose(f);
+    return n;
+}
+
+static void canceled(rlock *lk, rlock_status s, void *arg)
+{
+    request *r = arg;
+    (void)lk;
+    bench_check(s == RLOCK_CANCELED, "a wait ended");
+    r->loop->under_way--;
+}
+
+static void wait_for(request *r)
+{
+    rlock_owner_set(r->owner);
+    bench_ok(
+        rlock_acquire_start(r->lk, RLOCK_FOREVER, RLOCK_WATCHDOG, canceled, r));
+    rlock_owner_set(NULL);
+}
+
+static void until_waiting(rlock_client *cl, uint64_t n)
+{
+    rlock_stats st;
+    do {
+        bench_pause_us(10000);
+        bench_ok(rlock_client_stats(cl, &st));
+    } while (st.waiting_now < n);
+    bench_pause_us(1500000); /* each has asked once more, with its bell */
+}
+
+static void wait_for_many(const char *uri)
+{
+    loop l = {.cl = bench_client(uri)};
+    rlock_client *holder = bench_client(uri);
+    request *r = bench_alloc(WAITS + 1, sizeof *r);
+    l.fd = rlock_client_fd(l.cl);
+    for (int i = 0; i <= WAITS; i++) {
+        r[i] = make_request(&l, "bench:wait", i);
+        char name[64];
+        snprintf(name, sizeof name, "bench:wait:%d", i);
+        bench_ok(rlock_acquire(bench_lock(holder, name), 0, 600000));
+    }
+    wait_for(&r[WAITS]); /* starts the threads */
+    until_waiting(l.cl, 1);
+    double before = memory();
+    int threads_before = threads();
+    for (int i = 0; i < WAITS; i++)
+        wait_for(&r[i]);
+    until_waiting(l.cl, WAITS + 1);
+    double each = (memory() - before) / WAITS;
+    bench_row("threads that 10,000 waits start", 0, threads() - threads_before,
+              "", "there are %d", threads());
+    bench_row("memory of each of them", 1024, each, " bytes",
+              "growth of the resident set, without lock handle and owner");
+    l.under_way = WAITS + 1;
+    bench_ok(rlock_client_cancel(l.cl, true));
+    while (l.under_way > 0)
+        turn(&l);
+}
+
+static void dispatch_nothing(const char *uri)
+{
+    rlock_client *cl = bench_client(uri);
+    rlock_client_fd(cl);
+    int64_t began = bench_now_ns();
+    for (int i = 0; i < IDLE; i++)
+        rlock_client_dispatch(cl);
+    bench_row("a dispatch without anything to do", 1,
+              (double)(bench_now_ns() - began) / 1000 / IDLE, " µs", "-");
+}
+
+int main(int argc, char **argv)
+{
+    const char *uri = bench_uri(argc, argv);
+    char tcp[64];
+    compare(uri, "unix socket");
+    bench_open_port(uri, tcp);
+    compare(tcp, "TCP");
+    wait_for_many(uri);
+    dispatch_nothing(uri);
+    return 0;
+}
