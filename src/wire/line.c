@@ -17,6 +17,9 @@
 
 #define REPLY_BUDGET (64 * 1024) /* bytes of one reply, before it is whole */
 
+/* What a line keeps its memory for; after more, it is better made anew. */
+#define MOST_KEPT (1024 * 1024)
+
 bool rl_line_init(rl_line *l)
 {
     *l = (rl_line){0};
@@ -208,6 +211,40 @@ static bool has_input(const rl_line *l)
     return l->reader->pos != l->reader->len;
 }
 
+/* The object that the reply under way, or the next one, is built in. */
+static rl_object *object_of(const rl_line *l)
+{
+    return l->reader->fn == &rl_object_builder ? l->reader->privdata : NULL;
+}
+
+/* Whose reply begins now, how is it built? */
+static void choose_builder(rl_line *l)
+{
+    const rl_slot *first = rl_line_first(l);
+    bool asked = first && first->end <= l->sent && first->preface == 0;
+    rl_object *o = asked ? first->object : NULL;
+    if (l->reader->ridx != -1)
+        return;
+    l->reader->fn = o ? &rl_object_builder : &rl_reply_builder;
+    l->reader->privdata = o ? (void *)o : &l->reply;
+    if (o)
+        rl_object_begin(o);
+}
+
+/* A reply is whole. */
+static bool take_reply(rl_line *l, void *reply, int64_t now_us)
+{
+    rl_object *o = object_of(l);
+    if (o) {
+        l->reader->fn = &rl_reply_builder;
+        l->reader->privdata = &l->reply;
+        rl_object_end(o, reply, &l->reply);
+        l->retired =
+            l->retired || o->bytes > MOST_KEPT || l->out.room > MOST_KEPT;
+    }
+    return rl_line_answer(l, &l->reply, now_us);
+}
+
 bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
 {
     void *reply;
@@ -218,14 +255,16 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
     /* Without input the reader would begin a reply all the same. */
     while (has_input(l)) {
         reply = NULL;
+        choose_builder(l);
         if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
             return malformed(l, now_us);
         if (!reply)
             break;
-        if (!rl_line_answer(l, &l->reply, now_us))
+        if (!take_reply(l, reply, now_us))
             return false;
     }
-    if (l->reader->len - l->reader->pos > l->budget)
+    size_t budget = object_of(l) ? RL_OBJECT_BYTES : l->budget;
+    if (l->reader->len - l->reader->pos > budget)
         return fail(l, RLOCK_EIO, "not a Redis reply: too long", now_us);
     return true;
 }

@@ -23,21 +23,22 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "wire/bytes.h"
-#include "wire/reply.h"
+#include "wire/object.h"
 #include "wire/script.h"
 
 typedef struct rl_line rl_line;
 typedef struct rl_slot rl_slot;
 
 struct rl_slot {
-    rl_link link;     /* in the line's queue */
-    rl_line *line;    /* NULL: it is in none */
-    uint64_t end;     /* its last byte, counted since the line began */
-    unsigned preface; /* replies that come before its own, and say nothing */
-    uint8_t more;     /* replies that are to come behind the first, to commands
-                         that went behind it; push sets it to 0 */
-    unsigned replies; /* RL_REPLY_BITs of what may answer it, beside an error;
-                         0: anything. Something else fails the line. */
+    rl_link link;      /* in the line's queue */
+    rl_line *line;     /* NULL: it is in none */
+    uint64_t end;      /* its last byte, counted since the line began */
+    unsigned preface;  /* replies that come before its own, and say nothing */
+    uint8_t more;      /* replies that are to come behind the first, to commands
+                          that went behind it; push sets it to 0 */
+    unsigned replies;  /* RL_REPLY_BITs of what may answer it, beside an error;
+                          0: anything. Something else fails the line. */
+    rl_object *object; /* gets its reply whole; NULL: the line's is enough */
     /*
      * The reply is the line's, and goes with the next one. Both may push
      * another slot.
@@ -62,7 +63,7 @@ struct rl_line {
     void (*pushed)(void *arg, const rl_reply *r);
     void *arg;
     rl_reply reply; /* being read */
-    size_t budget;  /* bytes of one text in a reply */
+    size_t budget;  /* bytes of one text in a reply that is no object */
 };
 
 bool rl_line_init(rl_line *l); /* false: out of memory */
