@@ -2,8 +2,10 @@
 #ifndef RL_CORE_CALL_H
 #define RL_CORE_CALL_H
 
+#include "base/sha1.h"
 #include "core/hold.h"
 #include "wire/keys.h"
+#include "wire/object.h"
 
 /* How an acquire asks. */
 typedef struct rl_request {
@@ -15,6 +17,27 @@ typedef struct rl_request {
     bool says_least; /* the least token; the server's clock is wanted, too */
     uint64_t least;
 } rl_request;
+
+/*
+ * A script of the program, to be executed only while a hold has its lock. The
+ * arguments are the caller's.
+ */
+typedef struct rl_guarded {
+    const char *script;
+    size_t len;
+    int keys, args;
+    const char *const *argv; /* keys, then args */
+    const size_t *lens;      /* of them; NULL: they are texts */
+    const char *words;       /* instead of argv: args, as words of a command */
+    size_t words_len;
+    bool single;                /* the script is one command */
+    bool compare;               /* tokens; see rl_call_renew() */
+    char sha1[RL_SHA1_LEN + 1]; /* of what is sent: guard and script */
+    rl_object reply;
+} rl_guarded;
+
+/* Fills g->sha1, for a hold of this layout; g->compare is set. */
+void rl_guarded_sum(rl_guarded *g, const rl_layout *layout);
 
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r);
@@ -67,6 +90,10 @@ void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
 
 /* Writes a token back that another server has minted. */
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
+
+/* The hold's lock goes behind the script's own keys, and so its holder. */
+void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_guarded *g);
 
 /* Tells who holds a lock. */
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);

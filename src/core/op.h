@@ -35,6 +35,7 @@ typedef enum rl_verb {
     RL_VERB_RELEASE, /* or a hand-over, if it says who its heir is */
     RL_VERB_UNDO,    /* a release of what may have been granted */
     RL_VERB_EXTEND,
+    RL_VERB_GUARD, /* a script of the program (core/guard.h) */
     RL_VERB_RAISE, /* a token that another server has minted */
     RL_VERB_LEAVE, /* the lock's queue */
     RL_VERB_INSPECT,
@@ -109,9 +110,12 @@ typedef struct rl_part {
     rl_outcome outcome;
     rl_verdict verdict;
     rl_grant grant;
-    long long code;       /* an integer that was answered */
-    rl_fault fault;       /* when not ok; status RLOCK_OK: it was not asked */
-    rlock_holder *holder; /* of an inspect: is filled */
+    long long code; /* an integer that was answered */
+    rl_fault fault; /* when not ok; status RLOCK_OK: it was not asked */
+    union {
+        rlock_holder *holder; /* of an inspect: is filled */
+        rl_guarded *guarded;
+    };
 } rl_part;
 
 typedef enum rl_next { RL_ASK, RL_SLEEP, RL_DONE } rl_next;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/guard.h"
 #include "core/handover.h"
 
 /* In a cluster another server may have taken over by then, and can be asked. */
@@ -66,6 +67,16 @@ rl_part *rl_op_new_part(rl_op *op, size_t i)
     return x;
 }
 
+static void write_release(const rl_part *x, bool whole, rl_bytes *to)
+{
+    if (x->drops)
+        rl_call_drop(to, whole, x->hold);
+    else if (x->heir)
+        rl_hand_over_write(x, to);
+    else
+        rl_call_release(to, whole, x->hold, x->level, x->quiet);
+}
+
 void rl_part_write(const rl_ask *a, rl_bytes *to)
 {
     const rl_part *x = RL_CONTAINER(a, rl_part, ask);
@@ -80,15 +91,13 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
         break;
     case RL_VERB_RELEASE:
     case RL_VERB_UNDO:
-        if (x->drops)
-            rl_call_drop(to, a->whole, x->hold);
-        else if (x->heir)
-            rl_hand_over_write(x, to);
-        else
-            rl_call_release(to, a->whole, x->hold, x->level, x->quiet);
+        write_release(x, a->whole, to);
         break;
     case RL_VERB_EXTEND:
         rl_call_extend(to, a->whole, x->hold, x->request.lease_ms, x->compare);
+        break;
+    case RL_VERB_GUARD:
+        rl_call_guarded(to, a->whole, x->hold, x->guarded);
         break;
     case RL_VERB_RAISE:
         rl_call_raise(to, a->whole, x->hold, x->request.least);
@@ -123,8 +132,8 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_part *x = RL_CONTAINER(a, rl_part, ask);
     x->outcome = outcome;
     x->over = true;
-    /* What replicas took says nothing of the server's pace. */
-    if (outcome == RL_ANSWERED && !a->confirm.replicas)
+    /* What replicas took, or the program's script, is not the server's pace. */
+    if (outcome == RL_ANSWERED && !a->confirm.replicas && !rl_ask_is_guarded(a))
         rl_pace_note(&x->core->pace, now_us - a->sent_us);
     if (x->next) {
         rl_bundle_end(x, r, now_us);
@@ -273,6 +282,20 @@ void rl_part_extend(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
     x->compare = rl_hold_compares_locked(h);
     rl_hold_expect(h, x->until_us, x->request.lease_ms);
     rl_mutex_unlock(&c->holds.mutex);
+}
+
+void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
+                   int64_t now_us)
+{
+    begin(x, c, RL_VERB_GUARD, RL_SCRIPT_COUNT, now_us);
+    x->hold = h;
+    x->guarded = g;
+    x->ask.single = g->single;
+    x->ask.slot.object = &g->reply;
+    rl_mutex_lock(&c->holds.mutex);
+    g->compare = rl_hold_compares_locked(h);
+    rl_mutex_unlock(&c->holds.mutex);
+    rl_guarded_sum(g, rl_hold_layout(h));
 }
 
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,

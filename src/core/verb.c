@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "core/guard.h"
 #include "core/handover.h"
 #include "core/holder.h"
 #include "core/verb.h"
@@ -407,6 +408,15 @@ static void note_code(rl_part *x, const rl_reply *r)
                       x->what->scope, true);
 }
 
+/* Somebody may have queued meanwhile, whom this has taken out. */
+static void note_leave(rl_part *x, const rl_reply *r)
+{
+    if (x->outcome != RL_NOT_EXECUTED)
+        rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
+                      RL_WAKE_LOOK);
+    x->ok = r != NULL;
+}
+
 static void forget_line(rl_part *x)
 {
     rl_mutex_lock(&x->core->holds.mutex);
@@ -444,16 +454,15 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
     case RL_VERB_EXTEND:
         note_extension(x, r, now_us);
         break;
+    case RL_VERB_GUARD:
+        rl_note_guarded(x, r, now_us);
+        break;
     case RL_VERB_INSPECT:
         if (r)
             note_holder(x, r);
         break;
     case RL_VERB_LEAVE:
-        /* Somebody may have queued meanwhile, whom this has taken out. */
-        if (x->outcome != RL_NOT_EXECUTED)
-            rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
-                          RL_WAKE_LOOK);
-        x->ok = r != NULL;
+        note_leave(x, r);
         break;
     case RL_VERB_RAISE:
     case RL_VERB_FORCE:

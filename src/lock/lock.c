@@ -351,6 +351,26 @@ rlock_status rlock_force_unlock(rlock *lk)
     return s;
 }
 
+rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const char *wrong)
+{
+    int cancel;
+    rlock_status s = rl_owner_check();
+    if (s == RLOCK_OK)
+        s = enter(lk, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    if (wrong)
+        s = rl_lock_error(lk, RLOCK_EINVAL, wrong);
+    else if (!lk->kind->guard)
+        s = rl_lock_error(lk, RLOCK_ENOTSUP,
+                          "a lock of several has no one server that could "
+                          "check it; see rlock_token()");
+    else
+        s = lk->kind->guard(lk, g);
+    leave(lk, cancel);
+    return s;
+}
+
 void rlock_cancel(rlock *lk)
 {
     int cancel;

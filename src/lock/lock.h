@@ -47,6 +47,8 @@ typedef struct rl_lock_kind {
     size_t job_size;
     /* In room of so many bytes. */
     rl_job *(*begin)(rlock *lk, const rl_wish *w, void *room);
+    /* A guarded call; NULL: the kind has none. */
+    rlock_status (*guard)(rlock *lk, rl_guarded *g);
     rlock_status (*force_unlock)(rlock *lk);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
@@ -111,6 +113,9 @@ int rl_lock_lost_fd(rlock *lk);
 
 /* A member's visit_alarms(), inside its client. */
 rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v);
+
+/* A guarded call; wrong: why it cannot be sent, or NULL. */
+rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const char *wrong);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);

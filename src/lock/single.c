@@ -5,6 +5,7 @@
  * counts its levels, and does one thing at a time.
  */
 #include "core/extend.h"
+#include "core/guard.h"
 #include "core/holder.h"
 #include "core/turn.h"
 #include "drive/caller.h"
@@ -240,25 +241,50 @@ static rl_job *single_begin(rlock *lk, const rl_wish *w, void *room)
     return &j->job;
 }
 
-/* --- what needs no hold --------------------------------------------------- */
+/* --- by the calling thread ------------------------------------------------ */
 
-static rlock_status drive(const rlock *lk, rl_part *x)
+/* may_ask: the op's; or NULL. */
+static rlock_status drive(const rlock *lk, rl_part *x,
+                          bool (*may_ask)(rl_op *op, rl_part *x,
+                                          int64_t now_us))
 {
     rl_op op;
     rl_op_init(&op, &op.lent);
     op.n = op.quorum = 1;
     op.lent = x;
+    op.may_ask = may_ask;
     x->op = &op;
     x->heap = false;
     rl_drive(&op);
     return status_of(lk, x);
 }
 
+static rlock_status guard(rlock *lk, rl_hold *h, rl_guarded *g)
+{
+    rl_part x;
+    rl_part_guard(&x, rl_lock_core(lk), h, g, rl_now_us());
+    return drive(lk, &x, rl_guard_may_ask);
+}
+
+static rlock_status single_guard(rlock *lk, rl_guarded *g)
+{
+    bool valid;
+    rl_hold *h = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
+                               rl_owner_self(), rl_now_us(), &valid, NULL);
+    if (!h)
+        return rl_lock_not_held(lk);
+    rlock_status s = valid ? guard(lk, h, g) : rl_lock_lost(lk, h);
+    put(lk, h);
+    return s;
+}
+
+/* --- what needs no hold --------------------------------------------------- */
+
 static rlock_status single_force_unlock(rlock *lk)
 {
     rl_part x;
     rl_part_force(&x, rl_lock_core(lk), &lk->target, rl_now_us());
-    rlock_status s = drive(lk, &x);
+    rlock_status s = drive(lk, &x, NULL);
     if (s != RLOCK_OK || x.code == 1)
         return s;
     return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
@@ -301,7 +327,7 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 {
     rl_part x;
     rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, rl_now_us());
-    rlock_status s = drive(lk, &x);
+    rlock_status s = drive(lk, &x, NULL);
     return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
 }
 
@@ -318,6 +344,7 @@ static rlock *single_copy(const rlock *lk)
 const rl_lock_kind rl_single = {
     .job_size = sizeof(single_job),
     .begin = single_begin,
+    .guard = single_guard,
     .force_unlock = single_force_unlock,
     .cancel = single_cancel,
     .view = single_view,

@@ -120,7 +120,8 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
      * script goes whole, unless another call has brought it meanwhile.
      */
     if (rl_error_is_noscript(r) && !a->whole && !a->last && !a->line->failed) {
-        a->whole = a->line->brought[a->script] < a->slot.end;
+        a->whole =
+            rl_ask_is_guarded(a) || a->line->brought[a->script] < a->slot.end;
         rl_ask_push(a, a->line, now_us);
         return;
     }
@@ -130,10 +131,15 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
 
 static void conclude(rl_ask *a, const rl_reply *r, int64_t now_us)
 {
-    if (rl_reply_is(r, REDIS_REPLY_ERROR))
+    bool error = rl_reply_is(r, REDIS_REPLY_ERROR);
+    bool guarded = rl_ask_is_guarded(a);
+    if (error && (!guarded || rl_error_is_refusal(r, a->single))) {
         refused(a, r, now_us);
-    else
-        finish(a, RL_ANSWERED, r, now_us);
+        return;
+    }
+    if (error && rl_error_reply(r, NULL)->elsewhere)
+        a->line->retired = true;
+    finish(a, RL_ANSWERED, r, now_us);
 }
 
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
@@ -167,10 +173,13 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.answered = answered;
     a->slot.failed = failed;
     a->slot.line = NULL;
+    a->slot.object = NULL;
     a->next = RL_ASK_IDLE;
-    a->once = a->whole = a->last = a->split = a->parts = a->unknown = false;
+    a->whole = a->last = a->split = a->parts = a->unknown = false;
+    a->single = false;
     a->tries = RL_ASK_TRIES;
     a->script = script;
+    a->once = rl_ask_is_guarded(a);
     a->line = NULL;
     a->fault = fault;
     a->loads = NULL;
@@ -184,7 +193,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
 void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
 {
     a->line = l;
-    a->slot.replies = rl_scripts[a->script].replies;
+    a->slot.replies = rl_ask_is_guarded(a) ? 0 : rl_scripts[a->script].replies;
     a->sent_us = now_us;
     a->next = RL_ASK_WAITS;
     if (a->whole && a->loads)
@@ -196,7 +205,7 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
     }
     a->write(a, rl_line_begin(l));
     if (rl_line_push(l, &a->slot)) {
-        if (a->whole)
+        if (a->whole && !rl_ask_is_guarded(a))
             l->brought[a->script] = a->slot.end;
         if (a->confirm.replicas)
             rl_confirm_push(a, now_us);

@@ -6,7 +6,8 @@
  * Every outcome is an answer, a definite no, or unknown: the command may have
  * been executed, or may be yet, however late. Scripts are told the state to
  * reach, so an unknown one is asked again, by the same words, unless a second
- * execution would do harm.
+ * execution would do harm. What a script of the program answers is an answer,
+ * be it an error, unless the server says that it has not begun to execute it.
  *
  * In a cluster a server may say that the slot is elsewhere, or that somebody
  * has to take over first: then the ask goes on, there or after a pause, until
@@ -65,6 +66,7 @@ struct rl_ask {
     bool last;     /* it cannot be written any more */
     bool split;    /* the latest answer: its slot moves, and its keys are not
                       all in one place */
+    bool single;   /* guarded: the script is one command */
     bool parts;    /* it can be asked in parts: it ends when it is split */
     bool unknown;  /* an attempt may have been executed, or may yet be */
     uint8_t tries; /* attempts that are left; with redirects and more than
@@ -75,7 +77,7 @@ struct rl_ask {
     rl_redirects *redirects; /* NULL: it is no cluster */
     int64_t pause_us;        /* the latest one's length */
     int64_t rest_until_us;
-    rl_script_id script;
+    rl_script_id script; /* RL_SCRIPT_COUNT: a guarded one, the program's */
     int64_t sent_us;  /* the lease clock before the latest attempt was sent */
     int64_t until_us; /* when the latest attempt ends; for the driver */
     rl_line *line;    /* of the latest attempt */
@@ -93,6 +95,15 @@ struct rl_ask {
 };
 
 #define RL_ASK_TRIES 3
+
+/*
+ * Is the script the program's, behind a guard? Nothing is known of it: it may
+ * answer anything, also an error, and must not be executed twice.
+ */
+static inline bool rl_ask_is_guarded(const rl_ask *a)
+{
+    return a->script == RL_SCRIPT_COUNT;
+}
 
 /* Have as many replicas as were asked for what the answered call has written?
  */

@@ -4,6 +4,10 @@
 
 #define PLACE "@user_script:"
 
+/* A command in a script is about a key whose slot is moving, and which is, or
+   will be, on another server. */
+#define ELSEWHERE "attempted to access a non local key"
+
 #define NO    true, false, false
 #define LATER true, true, false
 #define MOVED true, true, true
@@ -28,6 +32,7 @@ static const rl_error_kind kinds[] = {
     {"ASK ", RLOCK_ESERVER, NO},
     {"CROSSSLOT", RLOCK_ESERVER, NO},
     {"unknown command", RLOCK_ESERVER, NO},
+    {ELSEWHERE, RLOCK_ESERVER, LATER},
     {"rlock: bad", RLOCK_ESERVER, NO},
 };
 
@@ -67,4 +72,26 @@ bool rl_error_is_noscript(const rl_reply *r)
 {
     return rl_reply_is(r, REDIS_REPLY_ERROR) &&
            strncmp(r->top.str, "NOSCRIPT", 8) == 0;
+}
+
+static bool begins(const rl_reply *r, const char *words)
+{
+    return strncmp(r->top.str, words, strlen(words)) == 0;
+}
+
+bool rl_error_is_refusal(const rl_reply *r, bool single)
+{
+    static const char *const words[] = {"NOSCRIPT No matching script",
+                                        "TRYAGAIN Multiple keys",
+                                        "MOVED ",
+                                        "ASK ",
+                                        "CLUSTERDOWN ",
+                                        "MASTERDOWN Link with MASTER",
+                                        "LOADING "};
+    if (!rl_reply_is(r, REDIS_REPLY_ERROR))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (begins(r, words[i]))
+            return true;
+    return single && (begins(r, "READONLY ") || strstr(r->top.str, ELSEWHERE));
 }

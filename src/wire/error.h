@@ -18,4 +18,12 @@ const rl_error_kind *rl_error_reply(const rl_reply *r, rl_fault *f);
 
 bool rl_error_is_noscript(const rl_reply *r);
 
+/*
+ * Does a server say by this error that it has not begun to execute a script of
+ * the program, so that it can be asked again? A script may answer any words, so
+ * only those of the server itself count. single: the script is one command,
+ * which the server may refuse as well.
+ */
+bool rl_error_is_refusal(const rl_reply *r, bool single);
+
 #endif

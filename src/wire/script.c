@@ -6,7 +6,7 @@
             RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_RENEW_MANY,                 \
             RL_SCRIPT_##L##_EXTEND, RL_SCRIPT_##L##_FORCE_RELEASE,             \
             RL_SCRIPT_##L##_INSPECT, RL_SCRIPT_##L##_DROP, TAKE_MANY,          \
-            FREE_MANY                                                          \
+            FREE_MANY, RL_GUARD_##L                                            \
     }
 
 const rl_layout rl_layouts[RL_LAYOUTS] = {

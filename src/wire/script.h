@@ -24,6 +24,17 @@ typedef struct rl_script {
 extern const rl_script rl_scripts[RL_SCRIPT_COUNT];
 
 /*
+ * A guard is put before a script of the program (core/guard.h): it lets that go
+ * on only while a hold has its lock.
+ */
+typedef struct rl_guard {
+    const char *text;
+    size_t len;
+} rl_guard;
+
+extern const rl_guard rl_guards[RL_GUARD_COUNT];
+
+/*
  * A layout is a way to keep a lock on the server: a set of scripts, which take
  * the same arguments and give the same answers in all layouts.
  */
@@ -31,6 +42,7 @@ typedef struct rl_layout {
     rl_script_id acquire, release, renew, renew_many, extend, force_release,
         inspect, drop;
     rl_script_id take_many, free_many; /* RL_SCRIPT_COUNT: it has none */
+    rl_guard_id guard;
 } rl_layout;
 
 #define RL_LAYOUTS 3

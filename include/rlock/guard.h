@@ -1,0 +1,137 @@
+/*
+ * Guarded writes: the fence that nobody has to remember.
+ *
+ * A script or a command is sent to the lock's own server, and executed there
+ * only if the calling owner's hold has the lock at that moment. Look and write
+ * are one step on the server, so a process that was paused for an hour, or a
+ * command that was under way for as long, changes nothing: RLOCK_LOST. What
+ * rlock_token() is for where the data lies elsewhere, this is for data beside
+ * the lock: nothing has to be stored with it, compared, or thought of by
+ * whoever writes.
+ *
+ *     if (rlock_command(lk, NULL, "HINCRBY stock:%s left -1", item) !=
+ * RLOCK_OK)
+ *         ...                          the lock may be another's by now
+ *
+ * Everybody who changes the data has to do it this way. Reading needs no guard,
+ * and what is read by a guarded call is as it was while the lock was held.
+ *
+ * Where the data has to be. On the lock's server; in a cluster, in the lock's
+ * slot. Slots are made of what stands in the first braces of a name, so a lock
+ * called "{item:7}" and keys like "{item:7}:stock" and "{item:7}:log" lie
+ * together. The call goes where the lock is; what lies elsewhere is refused by
+ * the server (RLOCK_ESERVER), and an rlock_eval() whose keys are in several
+ * slots as well. The server's rules for scripts hold: what the user may not do,
+ * or a script may not (SUBSCRIBE, MULTI, BLPOP waiting), it refuses.
+ *
+ * Which locks. Those of rlock_new(), in every layout. Not those of several
+ * servers or names (rlock_red_new(), rlock_multi_new()): RLOCK_ENOTSUP. But who
+ * holds a Multi lock holds its members, and can write by their own handles.
+ *
+ * What it does not do. It does not wait for replicas, also with min_replicas:
+ * what was written can be lost by a failover like any write to Redis, after
+ * which the old hold is not known either. It does not prolong the lease. It
+ * undoes nothing: a script that fails half-way leaves what it has written.
+ *
+ * Replies. They are hiredis' (<hiredis/hiredis.h>), whole: arrays in arrays as
+ * deep as the installed hiredis reads (7 levels before version 1.0), errors in
+ * arrays, 64 MiB of text, 2^20 elements of arrays. One that is larger is
+ * RLOCK_EIO, though the script was executed. As scripts answer, numbers pass
+ * through Lua: integers are exact up to 2^53.
+ *
+ * All calls below answer
+ *
+ *   RLOCK_OK        executed while the lock was held. (The hold may have been
+ *                   lost since, as ever: rlock_is_held() tells.)
+ *   RLOCK_NOT_HELD  the calling owner holds nothing; the server was not asked
+ *   RLOCK_LOST      not executed, and it will not be: the deadline has passed,
+ *                   or the server says that another one, or nobody, has the
+ *                   lock. The hold is lost from then on, as by rlock_extend()
+ *   RLOCK_ESERVER   the server answered with an error, whose text is in the
+ *                   message: it refused the call, the script is no Lua, or
+ * fails (what it had written before stays), or answered an error on purpose
+ * (redis.error_reply). The hold is as it was RLOCK_EIO       no answer. If the
+ * message says that it may have been executed: it was, or will yet be, as long
+ * as this hold has the lock, or never. It is not sent again. After the last
+ *                   unlock, if that answers RLOCK_OK, it will not be any more
+ *   RLOCK_EINVAL    a pointer that is NULL, a number of words that is negative
+ *                   or above 1,000,000, a script that begins with "#!", a
+ * format that is none. Nothing was sent RLOCK_ENOTSUP   a lock of several
+ * servers or names RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
+ *
+ * and block for at most one command_timeout_ms, the script's own time included.
+ * Several threads may call them; each is an owner of its own.
+ *
+ * *reply, unless reply is NULL, is the server's answer with RLOCK_OK; with
+ * RLOCK_ESERVER it is the error as hiredis has it (type REDIS_REPLY_ERROR), or
+ * NULL if that was said before the call was sent; else NULL. The caller frees
+ * it with freeReplyObject(), which accepts NULL since hiredis 0.14.
+ */
+#ifndef RLOCK_GUARD_H
+#define RLOCK_GUARD_H
+
+#include <stdarg.h>
+
+#include <rlock/lock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct redisReply;
+
+/*
+ * Executes a script (Lua, a NUL-terminated string) as EVAL does.
+ *
+ * keys, args  how many there are of each
+ * argv        the keys, then the arguments; NULL if there are none
+ * lens        their lengths in bytes; NULL: they are NUL-terminated strings
+ *
+ * The script finds its KEYS and ARGV as they are given here, and errors in it
+ * have its own line numbers. It travels once: then by its SHA1, until the
+ * server forgets it. Like any script it should take its data as arguments and
+ * not in its text, or the server has a new script to keep with each call.
+ *
+ * An error that the script answers on purpose must not begin with the server's
+ * words for "not executed, ask again": NOSCRIPT No matching script, MOVED, ASK,
+ * TRYAGAIN Multiple keys, CLUSTERDOWN, MASTERDOWN Link with MASTER, LOADING.
+ * A "#!" line, by which Redis 7 takes flags, is refused, because it would have
+ * to stand in front of the check.
+ *
+ * Outcomes: see the top of this file.
+ */
+RLOCK_API rlock_status rlock_eval(rlock *lk, const char *script, int keys,
+                                  int args, const char **argv,
+                                  const size_t *lens,
+                                  struct redisReply **reply);
+
+/*
+ * Executes one command, put together as redisCommand() does: %s is a string, %b
+ * bytes and their length (a size_t), and each is one word, or part of one,
+ * whatever is in it; %d and the like are numbers.
+ *
+ * The command's keys are not known here, so the call is routed by the lock's
+ * own. While a cluster moves the slot, a command about data that is elsewhere
+ * already is put off until the lock is there, too. A command has at most some
+ * 7,000 words.
+ *
+ * Outcomes: see the top of this file. RLOCK_ESERVER: the command was refused,
+ * or failed, and has changed nothing.
+ */
+RLOCK_API rlock_status rlock_command(rlock *lk, struct redisReply **reply,
+                                     const char *format, ...);
+
+/* The same with a list of arguments. */
+RLOCK_API rlock_status rlock_vcommand(rlock *lk, struct redisReply **reply,
+                                      const char *format, va_list ap);
+
+/* The same with words as they are, at least one; lens as in rlock_eval(). */
+RLOCK_API rlock_status rlock_command_argv(rlock *lk, struct redisReply **reply,
+                                          int argc, const char **argv,
+                                          const size_t *lens);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
