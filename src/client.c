@@ -85,6 +85,7 @@ static bool init_core(rl_core *c, const rlock_options *o)
                             o->on_event != NULL);
     ok = rl_rooms_init(&c->rooms) && ok;
     ok = rl_longest_init(&c->longest) && ok;
+    rl_sums_init(&c->sums);
     ok = rl_uuid_new(&id) && ok;
     strcpy(c->bell, RL_BELL_PREFIX);
     rl_uuid_write(&id, c->bell + strlen(RL_BELL_PREFIX));
@@ -127,6 +128,7 @@ static void fini_engine(rl_engine *e)
     rl_credentials_fini(&e->credentials);
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
+    rl_sums_fini(&c->sums, false);
     rl_holds_fini(&c->holds, false);
     rl_topology_free(e);
     rl_notifier_fini(&e->notifier);
@@ -147,6 +149,7 @@ static void fini_engine_forked(rl_engine *e)
         rl_rooms_fini(&c->rooms, true);
     if (rl_mutex_was_free(&c->longest.mutex))
         rl_longest_fini(&c->longest, true);
+    rl_sums_fini(&c->sums, true);
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
     rl_topology_fini(e, true);

@@ -7,18 +7,6 @@ static uint32_t rotate(uint32_t x, int by)
     return x << by | x >> (32 - by);
 }
 
-/* The function and the constant of each 20 rounds. */
-static uint32_t mix(int t, uint32_t b, uint32_t c, uint32_t d)
-{
-    if (t < 20)
-        return ((b & c) | (~b & d)) + 0x5a827999;
-    if (t < 40)
-        return (b ^ c ^ d) + 0x6ed9eba1;
-    if (t < 60)
-        return ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
-    return (b ^ c ^ d) + 0xca62c1d6;
-}
-
 static void expand(uint32_t w[80], const unsigned char *block)
 {
     for (int t = 0; t < 16; t++, block += 4)
@@ -28,22 +16,32 @@ static void expand(uint32_t w[80], const unsigned char *block)
         w[t] = rotate(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
 }
 
+/* 20 rounds; MIXED is made of b, c and d. */
+#define ROUNDS(MIXED)                                                          \
+    for (int end = t + 20; t < end; t++) {                                     \
+        uint32_t next = rotate(a, 5) + (MIXED) + e + w[t];                     \
+        e = d;                                                                 \
+        d = c;                                                                 \
+        c = rotate(b, 30);                                                     \
+        b = a;                                                                 \
+        a = next;                                                              \
+    }
+
 static void take(uint32_t state[5], const unsigned char *block)
 {
-    uint32_t w[80], v[5];
+    uint32_t w[80], a = state[0], b = state[1], c = state[2], d = state[3],
+                    e = state[4];
+    int t = 0;
     expand(w, block);
-    memcpy(v, state, sizeof v);
-    for (int t = 0; t < 80; t++) {
-        uint32_t next =
-            rotate(v[0], 5) + mix(t, v[1], v[2], v[3]) + v[4] + w[t];
-        v[4] = v[3];
-        v[3] = v[2];
-        v[2] = rotate(v[1], 30);
-        v[1] = v[0];
-        v[0] = next;
-    }
-    for (int i = 0; i < 5; i++)
-        state[i] += v[i];
+    ROUNDS(((b & (c ^ d)) ^ d) + 0x5a827999)
+    ROUNDS((b ^ c ^ d) + 0x6ed9eba1)
+    ROUNDS(((b & c) | (d & (b | c))) + 0x8f1bbcdc)
+    ROUNDS((b ^ c ^ d) + 0xca62c1d6)
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
 }
 
 void rl_sha1_begin(rl_sha1 *s)

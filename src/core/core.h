@@ -12,6 +12,7 @@
 #include "core/pace.h"
 #include "core/room.h"
 #include "core/stats.h"
+#include "core/sums.h"
 #include "wire/ask.h"
 #include "wire/keys.h"
 #include "wire/keyslot.h"
@@ -41,6 +42,7 @@ typedef struct rl_core {
     rl_rooms rooms;
     rl_longest longest;
     rl_pace pace;
+    rl_sums sums;
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
     atomic_bool canceled;       /* rlock_client_cancel() */
     rl_redirects *redirects;    /* fixed; of a cluster; NULL: it is none */

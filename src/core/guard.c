@@ -30,6 +30,15 @@ void rl_guarded_sum(rl_guarded *g, const rl_layout *layout)
     rl_sha1_end(&s, g->sha1);
 }
 
+void rl_guarded_name(rl_guarded *g, rl_core *c, const rl_layout *layout)
+{
+    unsigned guards = 2 * layout->guard + g->compare;
+    if (rl_sums_find(&c->sums, g->script, g->len, guards, g->sha1))
+        return;
+    rl_guarded_sum(g, layout);
+    rl_sums_note(&c->sums, g->script, g->len, guards, g->sha1);
+}
+
 static void put_script(rl_bytes *to, const rl_hold *h, const rl_guarded *g)
 {
     const rl_guard *guard[2];

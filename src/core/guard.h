@@ -9,6 +9,9 @@
 
 #include "core/op.h"
 
+/* rl_guarded_sum(), as c remembers it. */
+void rl_guarded_name(rl_guarded *g, rl_core *c, const rl_layout *layout);
+
 /* g stays the caller's until the end, and what it points to. */
 void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
                    int64_t now_us);

@@ -295,7 +295,7 @@ void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
     rl_mutex_lock(&c->holds.mutex);
     g->compare = rl_hold_compares_locked(h);
     rl_mutex_unlock(&c->holds.mutex);
-    rl_guarded_sum(g, rl_hold_layout(h));
+    rl_guarded_name(g, c, rl_hold_layout(h));
 }
 
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,

@@ -13,7 +13,8 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
-programs="pair scripts several far hung contend handover idle held async"
+programs="pair scripts guarded several far hung contend handover idle held \
+    async"
 all=
 peers=
 for option; do

@@ -88,12 +88,14 @@ void play_open_core(play *p, rl_core *c, unsigned number)
     EXPECT(rl_holds_init(&c->holds, &c->stats, c->set.process, PLAY_LEASE_MS, 0,
                          true));
     EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
+    rl_sums_init(&c->sums);
 }
 
 void play_close_core(rl_core *c)
 {
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
+    rl_sums_fini(&c->sums, false);
     rl_holds_fini(&c->holds, false);
     rl_identity_fini(&c->identity);
 }
