@@ -332,7 +332,7 @@ RLOCK_API int64_t rlock_valid_ms(const rlock *lk);
  * come from the server's clock. They grow when it steps back, too, by less than
  * five minutes (the last token is kept for twice the lease, at least for five
  * minutes and at most for an hour), but not when it steps back while the server
- * loses its data.
+ * loses its data. For data in the same Redis see guard.h.
  */
 RLOCK_API uint64_t rlock_token(const rlock *lk);
 

@@ -13,7 +13,8 @@
  * What a lock of this kind promises, and what it cannot, is in the README; the
  * short form: while rlock_is_held() says so and the server loses no data, no
  * other owner holds the lock. A process that is paused between that question
- * and its write is stopped only by the resource itself: hand it rlock_token().
+ * and its write is stopped only by the resource itself: hand it rlock_token(),
+ * or let the lock's server do it: rlock_eval() (guard.h).
  */
 #ifndef RLOCK_RLOCK_H
 #define RLOCK_RLOCK_H

@@ -43,14 +43,19 @@ static const char *what_is_wrong(const rl_guarded *g)
     return has_words(g) ? NULL : "a key or argument is NULL";
 }
 
-static rlock_status run(rlock *lk, rl_guarded *g, struct redisReply **reply)
+/* f: what is wrong already; status RLOCK_OK: nothing. */
+static rlock_status run(rlock *lk, rl_guarded *g, struct redisReply **reply,
+                        rl_fault *f)
 {
+    const char *wrong = f->status == RLOCK_OK ? what_is_wrong(g) : NULL;
     if (reply)
         *reply = NULL;
-    if (!rl_object_init(&g->reply))
-        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+    if (wrong)
+        rl_fault_set(f, RLOCK_EINVAL, 0, "%s", wrong);
+    else if (f->status == RLOCK_OK && !rl_object_init(&g->reply))
+        rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
     g->len = g->script ? strlen(g->script) : 0;
-    rlock_status s = rl_lock_guard(lk, g, what_is_wrong(g));
+    rlock_status s = rl_lock_guard(lk, g, f);
     if (reply && (s == RLOCK_OK || s == RLOCK_ESERVER)) {
         *reply = g->reply.reply;
         g->reply.reply = NULL;
@@ -68,7 +73,8 @@ rlock_status rlock_eval(rlock *lk, const char *script, int keys, int args,
                     .args = args,
                     .argv = argv,
                     .lens = lens};
-    return run(lk, &g, reply);
+    rl_fault f = {.status = RLOCK_OK};
+    return run(lk, &g, reply, &f);
 }
 
 rlock_status rlock_command_argv(rlock *lk, struct redisReply **reply, int argc,
@@ -79,37 +85,35 @@ rlock_status rlock_command_argv(rlock *lk, struct redisReply **reply, int argc,
                     .argv = argv,
                     .lens = lens,
                     .single = true};
-    return run(lk, &g, reply);
+    rl_fault f = {.status = RLOCK_OK};
+    return run(lk, &g, reply, &f);
 }
 
 /* What hiredis has formatted: "*3\r\n", and the words as they are sent. */
-static rlock_status run_formatted(rlock *lk, struct redisReply **reply,
-                                  const char *bytes, size_t len)
+static void take_formatted(rl_guarded *g, const char *bytes, size_t len)
 {
-    rl_guarded g = {.script = command, .single = true};
-    const char *words = memchr(bytes, '\n', len);
-    g.args = atoi(bytes + 1);
-    g.words = words + 1;
-    g.words_len = len - (size_t)(g.words - bytes);
-    return run(lk, &g, reply);
+    const char *end = memchr(bytes, '\n', len);
+    g->args = atoi(bytes + 1);
+    g->words = end + 1;
+    g->words_len = len - (size_t)(g->words - bytes);
 }
 
 rlock_status rlock_vcommand(rlock *lk, struct redisReply **reply,
                             const char *format, va_list ap)
 {
+    rl_guarded g = {.script = command, .single = true};
+    rl_fault f = {.status = RLOCK_OK};
     char *bytes = NULL;
     int len = format ? redisvFormatCommand(&bytes, format, ap) : -2;
-    if (reply)
-        *reply = NULL;
     if (len == -1)
-        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
-    if (len < 0 || strncmp(bytes, "*0\r", 3) == 0) {
-        redisFreeCommand(bytes);
-        return rl_error_set(RLOCK_EINVAL, 0,
-                            "the format is NULL, empty, or not one that "
-                            "redisCommand() takes");
-    }
-    rlock_status s = run_formatted(lk, reply, bytes, (size_t)len);
+        rl_fault_set(&f, RLOCK_ENOMEM, 0, "out of memory");
+    else if (len < 0)
+        rl_fault_set(&f, RLOCK_EINVAL, 0,
+                     "the format is NULL, or not one that redisCommand() "
+                     "takes");
+    else
+        take_formatted(&g, bytes, (size_t)len);
+    rlock_status s = run(lk, &g, reply, &f);
     redisFreeCommand(bytes);
     return s;
 }

@@ -351,7 +351,7 @@ rlock_status rlock_force_unlock(rlock *lk)
     return s;
 }
 
-rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const char *wrong)
+rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const rl_fault *wrong)
 {
     int cancel;
     rlock_status s = rl_owner_check();
@@ -359,8 +359,8 @@ rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const char *wrong)
         s = enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
-    if (wrong)
-        s = rl_lock_error(lk, RLOCK_EINVAL, wrong);
+    if (wrong->status != RLOCK_OK)
+        s = rl_lock_fail(lk, wrong);
     else if (!lk->kind->guard)
         s = rl_lock_error(lk, RLOCK_ENOTSUP,
                           "a lock of several has no one server that could "

@@ -114,8 +114,9 @@ int rl_lock_lost_fd(rlock *lk);
 /* A member's visit_alarms(), inside its client. */
 rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v);
 
-/* A guarded call; wrong: why it cannot be sent, or NULL. */
-rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const char *wrong);
+/* A guarded call; wrong: why it cannot be sent, unless its status is RLOCK_OK.
+ */
+rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const rl_fault *wrong);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);

@@ -133,17 +133,6 @@ static bool fail(rl_line *l, rlock_status status, const char *what,
     return false;
 }
 
-static bool malformed(rl_line *l, int64_t now_us)
-{
-    rl_fault f;
-    const redisReader *reader = l->reader;
-    rl_fault_set(&f, RLOCK_EIO, 0, "not a Redis reply: %s",
-                 reader->err == REDIS_ERR_OOM ? "unexpected size or shape"
-                                              : reader->errstr);
-    rl_line_fail(l, &f, now_us);
-    return false;
-}
-
 /* A server that turns clients away says why before it is asked anything. */
 static bool unasked(rl_line *l, const rl_reply *r, int64_t now_us)
 {
@@ -215,6 +204,20 @@ static bool has_input(const rl_line *l)
 static rl_object *object_of(const rl_line *l)
 {
     return l->reader->fn == &rl_object_builder ? l->reader->privdata : NULL;
+}
+
+static bool malformed(rl_line *l, int64_t now_us)
+{
+    rl_fault f;
+    const redisReader *reader = l->reader;
+    const rl_object *o = object_of(l);
+    if (reader->err == REDIS_ERR_OOM && o && !o->refused)
+        return fail(l, RLOCK_ENOMEM, "no reply: out of memory", now_us);
+    rl_fault_set(&f, RLOCK_EIO, 0, "not a Redis reply: %s",
+                 reader->err == REDIS_ERR_OOM ? "unexpected size or shape"
+                                              : reader->errstr);
+    rl_line_fail(l, &f, now_us);
+    return false;
 }
 
 /* Whose reply begins now, how is it built? */

@@ -9,18 +9,21 @@
 
 #include "rlock_config.h"
 
-static bool may_take(rl_object *o, size_t bytes)
+static bool may_take(rl_object *o, size_t bytes, size_t items)
 {
-    if (bytes > RL_OBJECT_BYTES - o->bytes)
+    o->refused = bytes > RL_OBJECT_BYTES - o->bytes ||
+                 items > RL_OBJECT_ITEMS - o->items;
+    if (o->refused)
         return false;
     o->bytes += bytes;
+    o->items += items;
     return true;
 }
 
 static void *on_string(const redisReadTask *task, char *str, size_t len)
 {
     rl_object *o = task->privdata;
-    return may_take(o, len) ? o->native->createString(task, str, len) : NULL;
+    return may_take(o, len, 0) ? o->native->createString(task, str, len) : NULL;
 }
 
 #ifdef RL_HIREDIS_READER_SIZE_T
@@ -30,10 +33,9 @@ static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
     rl_object *o = task->privdata;
-    if (elements < 0 || (size_t)elements > RL_OBJECT_ITEMS - o->items)
-        return NULL;
-    o->items += (size_t)elements;
-    return o->native->createArray(task, elements);
+    return may_take(o, 0, (size_t)elements)
+               ? o->native->createArray(task, elements)
+               : NULL;
 }
 
 static void *on_integer(const redisReadTask *task, long long value)
@@ -53,8 +55,8 @@ static void *on_double(const redisReadTask *task, double value, char *str,
                        size_t len)
 {
     rl_object *o = task->privdata;
-    return may_take(o, len) ? o->native->createDouble(task, value, str, len)
-                            : NULL;
+    return may_take(o, len, 0) ? o->native->createDouble(task, value, str, len)
+                               : NULL;
 }
 
 static void *on_bool(const redisReadTask *task, int value)
@@ -88,6 +90,7 @@ bool rl_object_init(rl_object *o)
 void rl_object_begin(rl_object *o)
 {
     o->bytes = o->items = 0;
+    o->refused = false;
 }
 
 /* Of a text as much as there is room for: an error is to be understood. */

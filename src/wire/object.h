@@ -18,6 +18,7 @@ typedef struct rl_object {
     /* hiredis' own, which the builder calls. */
     const redisReplyObjectFunctions *native;
     size_t bytes, items; /* of the reply being built, so far */
+    bool refused;        /* it is too large */
 } rl_object;
 
 /* For a reader whose privdata points to the rl_object to fill. */

@@ -175,6 +175,8 @@ static bool is_documented(const row *r, const shot *x, rlock_status s)
         return true;
     if (s == RLOCK_EQUORUM)
         return r->kind == RED && (all || !r->patient);
+    if (r->once && s == RLOCK_EIO)
+        return true;
     if (is_resource(x->what->call))
         return s == RLOCK_ENOMEM;
     return s == RLOCK_EIO && !r->patient && r->kind != RED;

@@ -387,6 +387,30 @@ TEST_CASE(guarded, a_key_that_is_no_string_any_more_is_lost,
 TEST_CASE(guarded, a_key_that_is_no_timestamp_any_more_is_lost,
           expect_foreign(RLOCK_LAYOUT_TIMESTAMP))
 
+/* That says nothing of the hold. */
+static void expect_right_told(rlock_layout layout, const char *right)
+{
+    scene s = scene_of_held(layout, 0);
+    EXPECT_STATUS(rlock_command(s.lk, NULL, "INCR n"), RLOCK_OK);
+    server_cmd(s.sv, "ACL SETUSER default -%s", right);
+    EXPECT_STATUS(rlock_command(s.lk, NULL, "INCR n"), RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "the server answered");
+    server_cmd(s.sv, "ACL SETUSER default +%s", right);
+    EXPECT_STATUS(rlock_command(s.lk, NULL, "INCR n"), RLOCK_OK);
+    EXPECT_STR(server_str(s.sv, "GET n"), "2");
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
+    scene_stop(&s);
+}
+
+TEST_CASE(guarded, a_right_that_the_guard_lacks_is_told,
+          expect_right_told(RLOCK_LAYOUT_HASH, "hexists"))
+TEST_CASE(guarded, a_right_that_the_guard_of_a_string_lacks_is_told,
+          expect_right_told(RLOCK_LAYOUT_STRING, "get"))
+TEST_CASE(guarded, a_right_that_the_guard_of_a_timestamp_lacks_is_told,
+          expect_right_told(RLOCK_LAYOUT_TIMESTAMP, "get"))
+TEST_CASE(guarded, a_right_that_the_command_needs_is_told,
+          expect_right_told(RLOCK_LAYOUT_HASH, "incr"))
+
 TEST(guarded, past_the_deadline_the_server_is_not_asked)
 {
     scene s = scene_start(0, 0);

@@ -1,5 +1,7 @@
 #include "rows.h"
 
+#include <hiredis/hiredis.h>
+
 #define LONG_LEASE_MS 600000
 
 /* --- acts ---------------------------------------------------------------- */
@@ -221,6 +223,44 @@ static rlock_status act_holder_info(stage *st)
     return right_if(s, holder.count == st->row->held);
 }
 
+/* A reply with allocations of all kinds. */
+static rlock_status act_eval(stage *st)
+{
+    redisReply *r;
+    const char *argv[] = {"n", "1"};
+    rlock_status s = rlock_eval(st->lk, "return {1, {KEYS[1], ARGV[1]}}", 1, 1,
+                                argv, NULL, &r);
+    bool right = (s == RLOCK_OK) == (r != NULL) &&
+                 (!r || strcmp(r->element[1]->element[1]->str, "1") == 0);
+    freeReplyObject(r);
+    return right ? s : RLOCK_CANCELED;
+}
+
+static rlock_status act_command(stage *st)
+{
+    return rlock_command(st->lk, NULL, "SET n %d", 1);
+}
+
+static rlock_status vcommand(stage *st, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    rlock_status s = rlock_vcommand(st->lk, NULL, format, ap);
+    va_end(ap);
+    return s;
+}
+
+static rlock_status act_vcommand(stage *st)
+{
+    return vcommand(st, "GET %s", "n");
+}
+
+static rlock_status act_command_argv(stage *st)
+{
+    const char *argv[] = {"GET", "n"};
+    return rlock_command_argv(st->lk, NULL, 2, argv, NULL);
+}
+
 /* --- rows ---------------------------------------------------------------- */
 
 #define FOR_ALL(...)                                                           \
@@ -273,6 +313,14 @@ const row rows[] = {
     FOR_ALL(.function = "rlock_extend", .act = act_extend, .held = 1,
             .after = 1),
     {"rlock_extend", SINGLE, act_extend, .held = 1, .after = 1, .cut = true},
+    {"rlock_eval", SINGLE, act_eval, .held = 1, .after = 1, .once = true},
+    {"rlock_eval", SINGLE, act_eval, .held = 1, .after = 1, .once = true,
+     .cut = true},
+    {"rlock_command", SINGLE, act_command, .held = 1, .after = 1, .once = true},
+    {"rlock_vcommand", SINGLE, act_vcommand, .held = 1, .after = 1,
+     .once = true},
+    {"rlock_command_argv", SINGLE, act_command_argv, .held = 1, .after = 1,
+     .once = true},
     FOR_ALL(.function = "rlock_force_unlock", .act = act_force_unlock,
             .foreign_ms = 60000),
     FOR_ALL(.function = "rlock_cancel", .act = act_cancel, .quiet = true),

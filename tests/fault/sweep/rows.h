@@ -37,6 +37,7 @@ struct row {
     int64_t foreign_ms;  /* another program has the lock for so long */
     bool bare;           /* the act makes the handle, or the client */
     bool undone;         /* levels are as after success, whatever it answers */
+    bool once;           /* what may have been executed is RLOCK_EIO */
     bool patient;        /* a fault of the connection is tried again */
     bool quiet;          /* makes no such call itself */
     bool cut;            /* connections have broken since they were used */
