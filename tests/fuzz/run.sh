@@ -91,10 +91,12 @@ wait
 fuzz uri &
 fuzz claims &
 wait
+fuzz object &
+wait
 replay
 
 passed=0 failed=0
-for name in session reply doorbell options uri claims races; do
+for name in session reply doorbell options uri claims object races; do
     tell "$name"
 done
 trap - EXIT
