@@ -179,16 +179,14 @@ TEST(guarded, a_hold_that_was_taken_again_by_its_late_acquire_is_lost)
 
 /* --- processes that are stopped ------------------------------------------- */
 
-#define LEASE_MS 800
-
+/* arg: its lease in ms. */
 static void write_twice(child *c, void *arg)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
-    (void)arg;
     opts.uri = child_take_uri(c);
     rlock_client *cl = server_client(NULL, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK);
-    EXPECT_STATUS(rlock_acquire(lk, 0, LEASE_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(lk, 0, *(int *)arg), RLOCK_OK);
     EXPECT_STATUS(rlock_command(lk, NULL, "SET n first"), RLOCK_OK);
     child_tell(c, 'w');
     child_expect(c, 'g'); /* it is stopped somewhere here */
@@ -199,15 +197,17 @@ static void write_twice(child *c, void *arg)
     rlock_client_free(cl);
 }
 
-TEST(guarded, a_process_that_was_stopped_beyond_its_lease_cannot_write)
+static void expect_stopped_writer_refused(int lease_ms, bool by_force)
 {
-    child *c = child_start(write_twice, NULL);
+    child *c = child_start(write_twice, &lease_ms);
     scene s = scene_start(0, 0);
     child_give_uri(c, s.sv);
     child_expect(c, 'w');
     expect_n(&s, "first");
     child_stop(c);
     child_tell(c, 'g');
+    if (by_force)
+        EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n second"), RLOCK_OK);
     child_continue(c);
@@ -217,6 +217,13 @@ TEST(guarded, a_process_that_was_stopped_beyond_its_lease_cannot_write)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
 }
+
+TEST_CASE(guarded, a_process_that_was_stopped_beyond_its_lease_cannot_write,
+          expect_stopped_writer_refused(800, false))
+
+/* By its own clock it has the lock still: the server knows better. */
+TEST_CASE(guarded, a_process_whose_lock_was_forced_meanwhile_cannot_write,
+          expect_stopped_writer_refused(60000, true))
 
 /* --- a forked child ------------------------------------------------------- */
 

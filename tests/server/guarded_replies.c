@@ -112,3 +112,21 @@ TEST(guarded_replies, a_reply_that_nobody_wants_is_freed)
     EXPECT_STR(server_str(s.sv, "GET n"), "1");
     scene_stop(&s);
 }
+
+/* More than the kernel takes at once. */
+TEST(guarded_replies, a_large_argument_arrives_whole)
+{
+    enum { LEN = 5 * 1000 * 1000 };
+    scene s = scene_held(0, 0);
+    char *text = malloc(LEN);
+    redisReply *r;
+    EXPECT(text);
+    memset(text, '\r', LEN);
+    EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n %b", text, (size_t)LEN),
+                  RLOCK_OK);
+    EXPECT_STATUS(rlock_command(s.lk, &r, "GET n"), RLOCK_OK);
+    EXPECT(r->len == LEN && memcmp(r->str, text, LEN) == 0);
+    freeReplyObject(r);
+    free(text);
+    scene_stop(&s);
+}
