@@ -66,7 +66,9 @@ typedef enum rlock_status {
                               too few replicas have it */
     RLOCK_ECLOSED = 12,    /* the client is being closed */
     RLOCK_EFORKED = 13,    /* the handle was made before fork() */
-    RLOCK_ENOTSUP = 14     /* not possible with this build, server or kind */
+    RLOCK_ENOTSUP = 14,    /* not possible with this build, server or kind */
+    RLOCK_EDEADLK = 15     /* the wait would be one of a circle: who holds it
+                              waits for what this owner holds */
 } rlock_status;
 
 /* Detail of a failure. */

@@ -362,6 +362,12 @@ typedef struct rlock_options {
      * not called. RLOCK_EVENT_WARNING of rlock_client_new() waits, too.
      */
     bool dispatch_events;
+    /*
+     * Waits of this client's owners for each other in a circle are not looked
+     * for: they last until one of them ends by itself. See RLOCK_EDEADLK at
+     * rlock_acquire() (lock.h).
+     */
+    bool no_deadlock_check;
 } rlock_options;
 
 #if defined(__cplusplus)

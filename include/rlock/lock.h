@@ -218,12 +218,26 @@ RLOCK_API void rlock_free(rlock *lk);
  * wait_ms is over, but no longer than one watchdog lease in a row, also with
  * RLOCK_FOREVER; with wait 0, and for one level more, it is reported at once.
  *
+ * A wait that would close a circle is not begun: when another thread holds the
+ * lock that itself waits, directly or through others, for one that this thread
+ * holds, all of that with one client, the call that would be the last of the
+ * circle is answered RLOCK_EDEADLK. The others wait on, until this thread
+ * unlocks what it holds, as it should now; then it may start again, best after
+ * a pause of random length, lest the same ones meet again. Each wait counts,
+ * whatever its limit, and each hold, whatever its lease, so one may be told of
+ * a circle that would have come apart by itself. Not seen are circles of which
+ * a part is another process or client; of a Red lock, what the client of its
+ * first node knows is seen. Who holds nothing, or finds the lock free, pays
+ * nothing for it. To switch it off: no_deadlock_check (client.h).
+ *
  * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
  *                 this call
  * RLOCK_BUSY      wait 0, and another owner holds it
  * RLOCK_TIMEOUT   the wait ran out
  * RLOCK_CANCELED  rlock_cancel() or rlock_client_cancel() ended the wait, or
  *                 the latter is on and it would have begun
+ * RLOCK_EDEADLK   it would wait for itself; the message names each thread of
+ *                 the circle, and what it waits for
  * RLOCK_LOST      this thread had it and lost it, and has not unlocked all its
  *                 levels yet; nothing was taken
  * RLOCK_EINVAL    wait_ms below -1, lease_ms negative or above the limit, or

@@ -26,6 +26,7 @@ static const char *const texts[] = {
     [RLOCK_ECLOSED] = "the client is closed",
     [RLOCK_EFORKED] = "the handle was made before fork",
     [RLOCK_ENOTSUP] = "not supported",
+    [RLOCK_EDEADLK] = "its holder waits for this owner",
 };
 
 const char *rlock_status_str(rlock_status status)

@@ -13,6 +13,7 @@
  * sleeps, a thread that unlocks may hand the lock over to it (core/handover.c).
  */
 #include "core/acquire.h"
+#include "core/circle.h"
 #include "core/handover.h"
 
 #define FIRST_PAUSE_US (20 * 1000)
@@ -22,6 +23,18 @@ static bool is_canceled(const rl_acquire *a)
 {
     return atomic_load(a->cancel.count) != a->cancel.seen ||
            atomic_load(&a->home->canceled);
+}
+
+/*
+ * Before it begins to wait: or is it waited for by whom it would wait for? Who
+ * holds nothing is not.
+ */
+static bool may_wait(rl_acquire *a, int64_t now_us)
+{
+    if (a->contended || a->owner->holds == 0 || a->home->set.no_deadlock_check)
+        return true;
+    return rl_wait_begins(&a->home->holds, a->owner, a->what, now_us, &a->noted,
+                          &a->fault);
 }
 
 static void contend(rl_acquire *a)
@@ -47,23 +60,14 @@ static rl_next sleep_until(rl_acquire *a, int64_t until_us)
     return RL_SLEEP;
 }
 
-/*
- * The same for who has to wait for another one. It says so only now, when it
- * may be offered the lock.
- */
-static rl_next wait_until(rl_acquire *a, int64_t until_us)
-{
-    rl_next next = sleep_until(a, until_us);
-    contend(a);
-    return next;
-}
-
 static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
 {
     rl_core *c = a->home;
     bool unqueued = status == RLOCK_OK && a->with_bell;
     bool queued = false;
     a->status = status;
+    rl_wait_ends(&c->holds, a->noted);
+    a->noted = NULL;
     if (a->contended) {
         rl_add(&c->stats.wait_us_total, (uint64_t)(now_us - a->began_us));
         rl_sub(&c->stats.waiting_now, 1);
@@ -93,6 +97,19 @@ static rl_next fail(rl_acquire *a, int64_t now_us)
     return finish(a, a->fault.status, now_us);
 }
 
+/*
+ * The same as sleep_until() for who has to wait for another one. It says so
+ * only when it sleeps, and may be offered the lock.
+ */
+static rl_next wait_until(rl_acquire *a, int64_t until_us, int64_t now_us)
+{
+    if (!may_wait(a, now_us))
+        return fail(a, now_us);
+    rl_next next = sleep_until(a, until_us);
+    contend(a);
+    return next;
+}
+
 static rl_next begin_try(rl_acquire *a, int64_t now_us)
 {
     a->phase = RL_PHASE_TRY;
@@ -111,7 +128,7 @@ static rl_next line_up(rl_acquire *a, int64_t now_us)
         return sleep_until(a, a->held_back_us);
     if (rl_room_is_front(rooms, &a->waiter))
         return begin_try(a, now_us);
-    return wait_until(a, now_us + rl_jitter(RL_LOOK_US));
+    return wait_until(a, now_us + rl_jitter(RL_LOOK_US), now_us);
 }
 
 static bool enter_room(rl_acquire *a)
@@ -187,10 +204,12 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
                      (busy && hears(a)))) {
+        if (!may_wait(a, now_us))
+            return fail(a, now_us);
         contend(a);
         return line_up(a, now_us);
     }
-    return wait_until(a, again_us);
+    return wait_until(a, again_us, now_us);
 }
 
 static rl_next after_try(rl_acquire *a, int64_t now_us)

@@ -95,13 +95,14 @@ struct rl_acquire {
     rl_phase phase, step; /* step: of a try of several */
     int64_t began_us, wait_until_us, call_until_us;
     rl_waiter waiter;
-    rl_estate *room; /* for the first draft; NULL: made anew */
-    bool last_try;   /* whatever comes of this one, there is no other */
-    bool asked;      /* the server has been asked */
-    bool contended;  /* it had to wait */
-    bool rung;       /* the last wake-up was a ring */
-    bool with_bell;  /* the last try gave the bell */
-    bool failing;    /* the last try had no answer */
+    rl_estate *room;  /* for the first draft; NULL: made anew */
+    rl_estate *noted; /* where it is noted that it waits; NULL: nowhere */
+    bool last_try;    /* whatever comes of this one, there is no other */
+    bool asked;       /* the server has been asked */
+    bool contended;   /* it had to wait */
+    bool rung;        /* the last wake-up was a ring */
+    bool with_bell;   /* the last try gave the bell */
+    bool failing;     /* the last try had no answer */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */
     rl_fault fault;      /* of the last failure */

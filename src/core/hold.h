@@ -104,7 +104,10 @@ typedef struct rl_estate {
     rl_map_node node;
     uint64_t owner;
     size_t refs;
-    rl_list holds; /* those in the table */
+    rl_list holds;           /* those in the table */
+    const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
+                                was not noted. See core/circle.c */
+    struct rl_estate *ahead; /* who has that; only while it is looked for */
     size_t name_len;
     char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_estate;
@@ -238,6 +241,14 @@ void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 /* The owner's hold of a name, or NULL. */
 rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
                               uint64_t owner) RL_REQUIRES(&t->mutex);
+
+/* What the owner has here; who holds the lock of a name. NULL: nothing, nobody.
+ */
+rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
+    RL_REQUIRES(&t->mutex);
+rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                  int64_t now_us) RL_REQUIRES(&t->mutex);
+void rl_estate_unref_locked(rl_holds *t, rl_estate *x) RL_REQUIRES(&t->mutex);
 
 /*
  * Into the table, so that its owner finds it there; the table takes over the

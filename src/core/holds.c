@@ -15,18 +15,28 @@
 #include "base/hash.h"
 #include "core/hold.h"
 
+/* One owner's hold of a name; or, of owner 0, that of whoever holds it now. */
 typedef struct key {
     const rl_target *what;
     uint64_t owner;
+    int64_t now_us;
 } key;
+
+/* Is the lock its owner's? Of a Red lock, one node may not have it. */
+static bool has_lock(const rl_hold *h, int64_t now_us)
+{
+    if (h->group && h->group->quorum)
+        return rl_group_is_owned(h->group);
+    return h->state == RL_HELD && now_us < h->expiry.due_us;
+}
 
 static bool same_hold(const rl_map_node *n, const void *wanted)
 {
     const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
     const key *k = wanted;
-    return rl_hold_owner(h) == k->owner && h->scope == k->what->scope &&
-           h->name_len == k->what->len &&
-           memcmp(h->name, k->what->name, h->name_len) == 0;
+    return h->scope == k->what->scope && h->name_len == k->what->len &&
+           memcmp(h->name, k->what->name, h->name_len) == 0 &&
+           (k->owner ? rl_hold_owner(h) == k->owner : has_lock(h, k->now_us));
 }
 
 static bool same_owner(const rl_map_node *n, const void *owner)
@@ -34,10 +44,10 @@ static bool same_owner(const rl_map_node *n, const void *owner)
     return RL_CONTAINER(n, rl_estate, node)->owner == *(const uint64_t *)owner;
 }
 
-static uint64_t hash_of(const char *name, size_t len, uint64_t scope,
-                        uint64_t owner)
+/* Not of the owner: few have holds of one name, most of them lost. */
+static uint64_t hash_of(const char *name, size_t len, uint64_t scope)
 {
-    return rl_hash(name, len, owner ^ scope << 32);
+    return rl_hash(name, len, scope);
 }
 
 static uint64_t hash_of_owner(uint64_t owner)
@@ -132,8 +142,12 @@ void rl_holds_fini(rl_holds *t, bool forked)
         rl_mutex_fini(&t->mutex);
 }
 
-static rl_estate *estate_find_locked(rl_holds *t, uint64_t owner)
-    RL_REQUIRES(&t->mutex)
+void rl_estate_unref_locked(rl_holds *t, rl_estate *x)
+{
+    estate_unref(t, x);
+}
+
+rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
 {
     rl_map_node *n = rl_map_find(&t->estates, hash_of_owner(owner), &owner);
     return n ? RL_CONTAINER(n, rl_estate, node) : NULL;
@@ -162,7 +176,7 @@ static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
 {
     if (!rl_lanes_reserve(t))
         return NULL;
-    rl_estate *x = estate_find_locked(t, owner->serial);
+    rl_estate *x = rl_holds_estate_locked(t, owner->serial);
     if (!x)
         x = estate_new_locked(t, owner);
     if (x) {
@@ -310,13 +324,27 @@ void rl_holds_expire_locked(rl_holds *t, int64_t now_us)
         rl_hold_is_valid_locked(t, RL_CONTAINER(n, rl_hold, expiry), now_us);
 }
 
+static rl_hold *find_locked(rl_holds *t, const key *k) RL_REQUIRES(&t->mutex)
+{
+    const rl_target *what = k->what;
+    rl_map_node *n =
+        rl_map_find(&t->map, hash_of(what->name, what->len, what->scope), k);
+    return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
+}
+
 rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
                               uint64_t owner)
 {
-    key k = {what, owner};
-    rl_map_node *n = rl_map_find(
-        &t->map, hash_of(what->name, what->len, what->scope, owner), &k);
-    return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
+    key k = {.what = what, .owner = owner};
+    return find_locked(t, &k);
+}
+
+rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                  int64_t now_us)
+{
+    key k = {.what = what, .now_us = now_us};
+    const rl_hold *h = find_locked(t, &k);
+    return h ? h->estate : NULL;
 }
 
 rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
@@ -348,8 +376,7 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
     if (rl_link_is_in(&h->owned))
         return;
     rl_list_add_last(&h->estate->holds, &h->owned);
-    rl_map_add(&t->map, &h->node,
-               hash_of(h->name, h->name_len, h->scope, rl_hold_owner(h)));
+    rl_map_add(&t->map, &h->node, hash_of(h->name, h->name_len, h->scope));
 }
 
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
@@ -397,7 +424,7 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
 {
     rl_mutex_lock(&t->mutex);
-    rl_estate *x = estate_find_locked(t, owner);
+    rl_estate *x = rl_holds_estate_locked(t, owner);
     if (x) {
         rl_link *k;
         x->refs++; /* its last hold takes it along */

@@ -22,11 +22,13 @@
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
 {
     char name[NAME_SHOWN];
-    /* Of several servers none is to blame, and the client may be closed. */
-    const char *at = lk->kind->several ? "" : " at ";
-    const char *server = lk->kind->several ? ""
-                         : f->at           ? f->at
-                                 : atomic_load(&rl_lock_core(lk)->node);
+    /* Of several servers none is to blame, and the client may be closed; nor is
+       one for owners that wait for each other. */
+    bool names_none = lk->kind->several || f->status == RLOCK_EDEADLK;
+    const char *at = names_none ? "" : " at ";
+    const char *server = names_none ? ""
+                         : f->at    ? f->at
+                                    : atomic_load(&rl_lock_core(lk)->node);
     rl_printable(name, sizeof name, lk->target.name, lk->target.len);
     return rl_error_set(f->status, f->sys_errno, "lock '%s'%s%s: %s", name, at,
                         server, f->text);

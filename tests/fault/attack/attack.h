@@ -72,7 +72,7 @@ enum {
     LIVES_MAX = 4096, /* processes in all, with those that were killed */
     FAULTS_MAX = 8192,
     KINDS_MAX = 128,
-    STATUSES = RLOCK_ENOTSUP + 1,
+    STATUSES = RLOCK_EDEADLK + 1,
     LEASE_MS = 2000, /* of the watchdog */
     COMMAND_MS = 500,
     OVERRUN_MS = 50,  /* that a call may take past its own deadline */
