@@ -5,6 +5,10 @@
 -- server's clock at the client's first try; the rank is how many are before it,
 -- -1 if it is not known or not queued.
 --
+-- Who has waited for long gives a key more, and says there who it is, for
+-- waits.lua. With the ticket, as another thread of the client may be the next
+-- one to ask.
+--
 -- The queue lives a little longer than the longest pause between two tries of a
 -- waiter, so that it goes with the last of them. A server out of memory queues
 -- nobody, and waiters poll; but one that has become a replica will never tell
@@ -22,6 +26,10 @@ local function busy(pttl, foreign)
     if type(queued) == 'number' then
         rcall('PEXPIRE', KEYS[4], 6000)
         rank = rpcall('ZRANK', KEYS[4], bell)
+        if KEYS[5] then
+            rpcall('HSET', KEYS[5], bell, ticket .. ' ' .. holder)
+            rpcall('PEXPIRE', KEYS[5], 6000)
+        end
     elseif queued.err:find('READONLY') then
         return queued
     end

@@ -26,5 +26,6 @@
 #include <rlock/lock.h>
 #include <rlock/multi.h>
 #include <rlock/owner.h>
+#include <rlock/waits.h>
 
 #endif

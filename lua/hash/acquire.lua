@@ -1,6 +1,6 @@
 -- Takes the lock, takes it once more, or queues.
 --
--- KEYS  1 lock  2 token  3 tombstone  4 queue
+-- KEYS  1 lock  2 token  3 tombstone  4 queue  5 who waits (may be missing)
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
 --       5 ticket (0 = first try)  6 the least token (may be missing)
 -- Without KEYS 4 and ARGV 3 to 6 the level is 1, and there is no bell.

@@ -21,6 +21,9 @@ typedef enum rl_try {
 /* How often a waiter looks by itself, lest it missed something. */
 #define RL_LOOK_US (2000 * 1000)
 
+/* Who has waited for so long says who it is, for rlock_waits_for(). */
+#define RL_LONG_US (1000 * 1000)
+
 typedef struct rl_contest {
     /* Makes the parts of a try. Otherwise status and fault say why not. */
     bool (*begin)(rl_acquire *a, int64_t now_us);

@@ -19,13 +19,17 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
 {
     const char *name = rl_hold_name(h);
     bool brief = r->level == 1 && !*r->bell && !r->says_least;
+    bool says_who = r->says_who && *r->bell;
     int args = brief ? 2 : r->says_least ? 6 : 5;
-    rl_put_call(to, rl_hold_layout(h)->acquire, whole, brief ? 3 : 4, args);
+    int keys = brief ? 3 : says_who ? 5 : 4;
+    rl_put_call(to, rl_hold_layout(h)->acquire, whole, keys, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
     put_tombstone_key(to, h);
     if (!brief)
         rl_put_queue_key(to, name, h->name_len);
+    if (says_who)
+        rl_put_waits_key(to, name, h->name_len);
     put_holder(to, h);
     rl_put_number(to, r->lease_ms);
     if (brief)
@@ -197,6 +201,14 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)
     rl_put_call(to, RL_SCRIPT_RAISE, whole, 1, 1);
     rl_put_token_key(to, rl_hold_name(h), h->name_len);
     rl_put_number(to, (int64_t)token);
+}
+
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len)
+{
+    rl_put_call(to, RL_SCRIPT_WAITS, whole, 3, 0);
+    rl_put_bytes(to, name, len);
+    rl_put_queue_key(to, name, len);
+    rl_put_waits_key(to, name, len);
 }
 
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)

@@ -13,6 +13,7 @@ typedef struct rl_request {
     int level;
     const char *bell; /* "": do not queue */
     int64_t ticket;
+    bool says_who;   /* with a bell: who waits is told to others */
     unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
     bool says_least; /* the least token; the server's clock is wanted, too */
     uint64_t least;
@@ -94,6 +95,9 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 /* The hold's lock goes behind the script's own keys, and so its holder. */
 void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_guarded *g);
+
+/* Tells who holds a lock of this name, and who waits for it. */
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len);
 
 /* Tells who holds a lock. */
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);

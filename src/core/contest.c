@@ -62,6 +62,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     a->with_bell = *x->request.bell != '\0';
     if (a->with_bell)
         x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);
+    x->request.says_who = now_us - a->began_us >= RL_LONG_US;
     a->op.n = a->op.quorum = 1;
     return true;
 }

@@ -34,8 +34,7 @@ static bool parse_owner(rlock_holder *out, const char *text, const char *end)
     return true;
 }
 
-/* host:pid:owner:uuid; false: another program wrote the field. */
-static bool parse_holder(rlock_holder *out)
+bool rl_parse_holder(rlock_holder *out)
 {
     const char *raw = out->raw, *end = raw + strlen(raw);
     const char *uuid = colon_before(raw, end);
@@ -66,6 +65,6 @@ rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f)
     memcpy(out->raw, item[0].str, item[0].len + 1);
     out->count = rl_item_number(&item[1]);
     out->ttl_ms = rl_item_number(&item[2]);
-    parse_holder(out);
+    rl_parse_holder(out);
     return RLOCK_OK;
 }

@@ -10,6 +10,12 @@
 /* For a part of a holder id, which is cut at colons, and which people read. */
 void rl_holder_clean(char *text);
 
+/*
+ * Fills what out->raw says: host:pid:tid:uuid. False: another program wrote it,
+ * and nothing is filled.
+ */
+bool rl_parse_holder(rlock_holder *out);
+
 /* RLOCK_NOT_HELD: nobody does. Otherwise *f is filled. */
 rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f);
 

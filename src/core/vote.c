@@ -60,6 +60,7 @@ static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
     if (a->waiter.room && !a->last_try) {
         x->request.bell = rl_bell_of(c, a->what);
         x->request.ticket = a->ballot->ticket[i];
+        x->request.says_who = now_us - a->began_us >= RL_LONG_US;
     }
     a->with_bell = a->with_bell || *x->request.bell;
     rl_vote_limit(a, x);

@@ -9,6 +9,7 @@
 #define TOKEN    "rlock_token"
 #define QUEUE    "rlock_queue"
 #define UNDONE   "rlock_undone"
+#define WAITS    ":who" /* behind that: a tombstone's key ends in a uuid */
 #define SBELL    "rlock_sbell"
 #define REDISSON "redisson_lock__channel"
 
@@ -80,6 +81,34 @@ rl_key rl_key_queue(const void *name, size_t len)
     return k;
 }
 
+rl_key rl_key_waits(const void *name, size_t len)
+{
+    rl_key k = key_of(UNDONE, name, len);
+    k.len = (size_t)(add(k.text + k.len, WAITS, strlen(WAITS)) - k.text);
+    return k;
+}
+
+/*
+ * What is behind the prefix is {name} of a name without braces, or the name, or
+ * of one that is in braces, that and {}.
+ */
+bool rl_key_read_queue(const char *key, size_t len, const char **name,
+                       size_t *name_len)
+{
+    size_t prefix = strlen(QUEUE ":");
+    if (len <= prefix || memcmp(key, QUEUE ":", prefix) != 0)
+        return false;
+    *name = key + prefix;
+    *name_len = len - prefix;
+    if (is_in_braces(*name, *name_len)) {
+        bool further = memcmp(*name + *name_len - 2, "{}", 2) == 0;
+        *name += further ? 0 : 1;
+        *name_len -= 2;
+    }
+    return *name_len > 0 && *name_len <= RLOCK_NAME_MAX &&
+           !rl_name_reserved(*name, *name_len);
+}
+
 rl_key rl_key_redisson(const void *name, size_t len)
 {
     return key_of(REDISSON, name, len);
@@ -113,6 +142,13 @@ void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
     word = write_key(word, QUEUE, name, len);
     if (more)
         add(word, "{}", 2);
+}
+
+void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
+{
+    char *word = rl_put_word(to, size_of(UNDONE, name, len) + strlen(WAITS));
+    if (word)
+        add(write_key(word, UNDONE, name, len), WAITS, strlen(WAITS));
 }
 
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)

@@ -277,6 +277,32 @@ TEST(client_rights, without_zrank_waiters_do_without_their_rank)
     expect_warned_and_working("zrank", "ZRANK");
 }
 
+static void count_waits(const rlock_wait *w, void *n)
+{
+    *(int *)n += w->waiter != NULL;
+}
+
+/* Who has the rights that the manual lists tells who waits, and with one more
+   sees it. */
+TEST(client_rights, with_scan_one_sees_who_waits)
+{
+    int n = 0;
+    server *sv = server_start(NULL);
+    make_user(sv, NULL);
+    scene s = scene_of_app(sv, 0), t = scene_of_app(sv, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    waiter *w = waiter_start(t.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_waits_for(s.cl, count_waits, &n), RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "scan");
+    EXPECT_STR(server_str(sv, "ACL SETUSER app +scan"), "OK");
+    EVENTUALLY(SOON,
+               rlock_waits_for(s.cl, count_waits, &n) == RLOCK_OK && n > 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    scene_leave(&t);
+    scene_stop(&s);
+}
+
 static rlock_status lock_and_unlock(rlock *lk)
 {
     rlock_status s = rlock_lock(lk);

@@ -59,6 +59,69 @@ static long long release(server *sv, const rl_layout *l)
                       HOLDER);
 }
 
+/* --- who waits ------------------------------------------------------------ */
+
+#define WHO "rlock_undone:{" SCENE_LOCK "}:who"
+
+/* As a waiter does that has waited for long: with one key more. */
+static void ask_again(server *sv, const rl_layout *l, const char *ticket)
+{
+    server_cmd(sv, "EVALSHA %s 5 %s %s %s %s %s %s 60000 1 %s %s",
+               rl_scripts[l->acquire].sha1, SCENE_LOCK, TOKEN, TOMBSTONE, QUEUE,
+               WHO, "host:1:2:other", "rlock_bell:x", ticket);
+}
+
+static redisReply *waits(server *sv)
+{
+    return server_cmd(sv, "EVALSHA %s 3 %s %s %s",
+                      rl_scripts[RL_SCRIPT_WAITS].sha1, SCENE_LOCK, QUEUE, WHO);
+}
+
+OF_ALL_LAYOUTS(who_waits_for_long_is_told)
+{
+    EXPECT_INT(waits(sv)->elements, 4); /* nobody holds it, and nobody waits */
+    take(sv, layout, 60000);
+    redisReply *busy = acquire(sv, layout, "o:1:2:x", 60000, "rlock_bell:x");
+    char ticket[32];
+    snprintf(ticket, sizeof ticket, "%s", busy->element[2]->str);
+    redisReply *r = waits(sv);
+    EXPECT_INT(r->elements, 7);
+    EXPECT(*r->element[1]->str);
+    EXPECT_INT(r->element[3]->integer > 0, 1);
+    EXPECT_STR(r->element[4]->str, "rlock_bell:x");
+    EXPECT_STR(r->element[5]->str, ticket);
+    EXPECT_STR(r->element[6]->str, "");
+    ask_again(sv, layout, ticket);
+    EXPECT_STR(waits(sv)->element[6]->str, "host:1:2:other");
+    EXPECT_BETWEEN(server_int(sv, "PTTL " WHO), 1, 6000);
+    ask_again(sv, layout, "1000");
+    EXPECT_STR(waits(sv)->element[6]->str, "host:1:2:other");
+    server_cmd(sv, "ZADD " QUEUE " 2000 rlock_bell:x");
+    EXPECT_STR(waits(sv)->element[6]->str, "");
+}
+
+/* A key of another type there, say, is no reason not to wait. */
+OF_ALL_LAYOUTS(who_waits_is_side_data)
+{
+    take(sv, layout, 60000);
+    server_cmd(sv, "SADD " WHO " x");
+    ask_again(sv, layout, "0");
+    EXPECT_INT(server_int(sv, "ZCARD " QUEUE), 1);
+    EXPECT_INT(waits(sv)->elements, 7);
+}
+
+TEST(scripts, of_what_is_no_queue_nobody_is_told)
+{
+    server *sv = server_start(NULL);
+    server_load_scripts(sv);
+    server_cmd(sv, "SET " QUEUE " x");
+    EXPECT_INT(waits(sv)->elements, 4);
+    server_cmd(sv, "DEL " QUEUE);
+    server_cmd(sv, "SADD " SCENE_LOCK " x");
+    EXPECT_STR(waits(sv)->element[1]->str, "");
+    server_stop(sv);
+}
+
 /* --- tokens ----------------------------------------------------------------
  */
 

@@ -211,6 +211,25 @@ TEST(acquire, where_the_bell_is_heard_the_first_try_queues)
     close_wait(&w, RLOCK_OK);
 }
 
+TEST(acquire, who_has_waited_for_a_second_says_who_it_is)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    play_pass(&w.p, 999 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 2), "4");
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    play_pass(&w.p, 1 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_STR(play_word(&w.p, 0, 2), "5");
+    EXPECT_STR(play_key(&w.p, 0, 5), "rlock_undone:{job}:who");
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
 TEST(acquire, a_try_with_the_bell_keeps_the_holder_id_of_the_first)
 {
     wait_for w;
