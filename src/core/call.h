@@ -13,9 +13,9 @@ typedef struct rl_request {
     int level;
     const char *bell; /* "": do not queue */
     int64_t ticket;
-    bool says_who;   /* with a bell: who waits is told to others */
     unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
     bool says_least; /* the least token; the server's clock is wanted, too */
+    bool says_who;   /* with a bell: who waits, to who asks that */
     uint64_t least;
 } rl_request;
 

@@ -322,7 +322,8 @@ static void info(call *c)
     char all[256];
     long long uptime = c->s->now_us / 1000000 - c->s->started_us / 1000000;
     int n = snprintf(all, sizeof all,
-                     "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\n"
+                     "# Server\r\nredis_version:7.0.15\r\n"
+                     "redis_mode:standalone\r\nrun_id:%s\r\n"
                      "uptime_in_seconds:%lld\r\n# Memory\r\nmaxmemory:0\r\n"
                      "maxmemory_policy:noeviction\r\n",
                      c->s->run_id, uptime);

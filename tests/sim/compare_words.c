@@ -13,6 +13,10 @@
 #define NAMES   3
 #define HOLDERS 3
 
+/* Which of a lock's keys: 0 to 3, the last of them for each holder; and this.
+ */
+#define WHO 6
+
 static const char *const names[NAMES] = {"a", "{a}", "b"};
 
 static const char *holder(int i)
@@ -38,6 +42,8 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
         copy_key(out, rl_key_token(name, len));
     else if (which == 2)
         copy_key(out, rl_key_queue(name, len));
+    else if (which == WHO)
+        copy_key(out, rl_key_waits(name, len));
     else
         copy_key(out, rl_key_tombstone(name, len, holder(whose)));
 }
@@ -45,11 +51,11 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
 const char *known_key(size_t i)
 {
     static char key[WORD_SIZE];
-    if (i >= NAMES * 6)
+    if (i >= NAMES * 7)
         return NULL;
-    size_t which = i % 6;
-    key_of(key, names[i / 6], which < 3 ? (int)which : 3,
-           which < 3 ? 0 : (int)which - 3);
+    int which = (int)(i % 7);
+    bool tombstone = which >= 3 && which != WHO;
+    key_of(key, names[i / 7], tombstone ? 3 : which, tombstone ? which - 3 : 0);
     return key;
 }
 
@@ -122,10 +128,11 @@ static void say_key(command_line *to, const char *name, int which, int whose)
 
 static void call_acquire(chance *c, command_line *to, const char *name, int who)
 {
-    static const int keys[] = {0, 1, 3, 2};
+    static const int keys[] = {0, 1, 3, 2, WHO};
     bool brief = chance_ppm(c, 300000);
-    say_word(to, brief ? "3" : "4");
-    for (int i = 0; i < (brief ? 3 : 4); i++)
+    int n = brief ? 3 : chance_ppm(c, 300000) ? 5 : 4;
+    say_number(to, n);
+    for (int i = 0; i < n; i++)
         say_key(to, name, keys[i], who);
     say_word(to, holder(who));
     say_lease(c, to);
@@ -246,6 +253,11 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_bell(c, to);
+    } else if (id == RL_SCRIPT_WAITS) {
+        say_word(to, "3");
+        say_key(to, name, 0, 0);
+        say_key(to, name, 2, 0);
+        say_key(to, name, WHO, 0);
     } else if (id == RL_SCRIPT_TOUCH) {
         say_word(to, "1");
         say_key(to, name, 0, 0);
@@ -300,7 +312,7 @@ static void random_call(chance *c, command_line *to)
 {
     static const rl_script_id others[] = {RL_SCRIPT_LEAVE, RL_SCRIPT_RAISE,
                                           RL_SCRIPT_TOUCH, RL_SCRIPT_IDENTIFY,
-                                          RL_SCRIPT_PROBE};
+                                          RL_SCRIPT_PROBE, RL_SCRIPT_WAITS};
     /* A name stays with its layout, mostly. */
     int which = (int)chance_below(c, NAMES);
     int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
@@ -310,7 +322,7 @@ static void random_call(chance *c, command_line *to)
         call_layout(c, to, names[which], &rl_layouts[layout]);
         return;
     }
-    rl_script_id id = others[chance_below(c, 5)];
+    rl_script_id id = others[chance_below(c, 6)];
     to->argv[1] = (word){rl_scripts[id].sha1, 40};
     call_short(c, to, names[which], id);
 }
