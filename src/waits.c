@@ -6,7 +6,7 @@
  */
 #include "core/waits.h"
 
-#include <pthread.h>
+#include <string.h>
 
 #include "core/call.h"
 #include "drive/client.h"
@@ -82,7 +82,8 @@ static void write_waits(const rl_ask *ask, rl_bytes *to)
 static bool is_elsewhere(const asking *a)
 {
     return a->e->cluster && !rl_conn_is_broken(a->conn) &&
-           a->f.status == RLOCK_ESERVER;
+           (a->f.transient || strstr(a->f.text, "MOVED ") ||
+            strstr(a->f.text, "ASK "));
 }
 
 static rlock_status ask_about(asking *a, rl_name lock)

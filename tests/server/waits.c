@@ -350,6 +350,24 @@ TEST(waits, a_circle_over_the_masters_of_a_cluster_is_seen)
     land_leave(&l);
 }
 
+/* And no part of the truth is told. */
+TEST(waits, a_right_that_one_master_refuses_is_named)
+{
+    land l;
+    seen all = {0};
+    land_settle(&l, 0);
+    const char *name = cluster_name_on(l.c, 1, "a");
+    cluster_int(l.c, 1, "ZADD rlock_queue:{%s} 1000 bell", name);
+    EXPECT_INT(look(l.cl).n, 1);
+    cluster_cmd(l.c, 1, "ACL SETUSER default -zrange");
+    EXPECT_STATUS(rlock_waits_for(l.cl, copy, &all), RLOCK_ESERVER);
+    char place[40];
+    snprintf(place, sizeof place, "redis://127.0.0.1:%d", cluster_port(l.c, 1));
+    EXPECT_CONTAINS(rlock_last_error()->message, place);
+    EXPECT_INT(all.n, 0);
+    land_leave(&l);
+}
+
 /* Each node's client tells what its server knows. */
 TEST(waits, a_circle_of_red_locks_is_seen_on_each_node)
 {
