@@ -34,7 +34,7 @@
 #ifndef RLOCK_CLIENT_H
 #define RLOCK_CLIENT_H
 
-#include <rlock/base.h>
+#include <rlock/event.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,40 +44,6 @@ struct redisContext; /* of hiredis */
 struct ssl_ctx_st;   /* of OpenSSL: its SSL_CTX */
 
 typedef struct rlock_client rlock_client;
-
-/* What has happened to a lock; see rlock_event. Numbers are part of the ABI. */
-typedef enum rlock_event_type {
-    /* On the calling thread, before the call returns: */
-    RLOCK_EVENT_ACQUIRED = 1,  /* every successful acquire, also a re-entry */
-    RLOCK_EVENT_RELEASED = 2,  /* every unlock that returns RLOCK_OK */
-    RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */
-    /* On the thread rlock-notifier: */
-    RLOCK_EVENT_RENEWED = 4,      /* the watchdog prolonged the lease */
-    RLOCK_EVENT_RENEW_FAILED = 5, /* one try failed; still held by the clock */
-    RLOCK_EVENT_LOST = 6,         /* once for each lost hold, no later than
-                                     the local deadline of its lease */
-    RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
-    RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
-    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels, or a cluster, name another
-                                     master; told from the first acquire on,
-                                     several that come together as one */
-    /* On the thread that calls rlock_client_new(): */
-    RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish,
-                               or cannot be had */
-} rlock_event_type;
-
-/* Valid during the callback only; copy what is to be kept. */
-typedef struct rlock_event {
-    rlock_event_type type;
-    const char *name;    /* the lock's name, NUL-terminated; "" if none */
-    size_t name_len;     /* its length in bytes, without the NUL */
-    uint64_t token;      /* fencing token of the hold, 0 if there is none */
-    int count;           /* hold count after the event */
-    int64_t elapsed_ms;  /* ACQUIRED: time the call took; RELEASED, LOST,
-                            ABANDONED: since the hold began; otherwise 0 */
-    rlock_status status; /* RLOCK_OK, or what the event reports */
-    const char *message; /* the cause in words, never NULL */
-} rlock_event;
 
 /* What of a server's certificate is checked, over TLS. */
 typedef enum rlock_tls_verify {

@@ -22,6 +22,7 @@
 #include <rlock/async.h>
 #include <rlock/base.h>
 #include <rlock/client.h>
+#include <rlock/event.h>
 #include <rlock/guard.h>
 #include <rlock/lock.h>
 #include <rlock/multi.h>

@@ -162,8 +162,8 @@ static int64_t retry_at(rl_acquire *a, int64_t now_us)
 /* It is held by another owner: those behind need not ask in the end. */
 static void tell_room(rl_acquire *a)
 {
-    rl_room_is_busy(&a->home->rooms, &a->waiter,
-                    a->with_bell ? a->ticket : 0, a->tried_us);
+    rl_room_is_busy(&a->home->rooms, &a->waiter, a->with_bell ? a->ticket : 0,
+                    a->tried_us);
 }
 
 static void note_busy(rl_acquire *a)

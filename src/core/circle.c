@@ -32,7 +32,8 @@ typedef struct step {
     char text[NAME_SHOWN + OWNER_SHOWN + 32];
 } step;
 
-/* As people know it. An estate's name is host:pid:tid: or host:pid:tid/label: */
+/* As people know it. An estate's name is host:pid:tid: or host:pid:tid/label:
+ */
 static void write_owner(const rl_estate *x, char out[OWNER_SHOWN])
 {
     const char *end = x->name + x->name_len - 1, *tid = end;

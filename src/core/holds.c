@@ -157,9 +157,9 @@ static rl_estate *estate_new_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
     char name[RL_HOLDER_MAX];
-    int len = snprintf(name, sizeof name, "%s:%ld%s%s:", t->process, owner->tid,
-                       owner->label ? "/" : "",
-                       owner->label ? owner->label : "");
+    int len =
+        snprintf(name, sizeof name, "%s:%ld%s%s:", t->process, owner->tid,
+                 owner->label ? "/" : "", owner->label ? owner->label : "");
     rl_estate *x = calloc(1, sizeof *x + (size_t)len);
     if (!x)
         return NULL;

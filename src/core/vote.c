@@ -411,7 +411,8 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
         rings += a->op.rung >> i & 1;
     if (rings < a->ballot->quorum && now_us < try_us)
         return try_us;
-    a->ballot->few_rings = rings < a->ballot->quorum ? a->ballot->few_rings + 1 : 0;
+    a->ballot->few_rings =
+        rings < a->ballot->quorum ? a->ballot->few_rings + 1 : 0;
     a->rung_us = 0;
     a->op.rung = 0;
     return now_us;

@@ -16,6 +16,7 @@ typedef struct owners {
     char name[MOST][64];
     rl_target what[MOST];
     rl_acquire a[MOST];
+    rl_part lent[MOST]; /* to who waits */
     atomic_uint cancels[MOST];
 } owners;
 
@@ -57,7 +58,9 @@ static rl_next wait_for(owners *o, size_t i, size_t other, int64_t wait_ms)
                       .cancel = {.count = &o->cancels[i]},
                       .wait_ms = wait_ms,
                       .lease_ms = RLOCK_WATCHDOG,
-                      .listen = play_listen};
+                      .listen = play_listen,
+                      .op.lent = &o->lent[i]};
+    o->lent[i] = (rl_part){.heap = false};
     rl_acquire_init(a, o->p.now_us);
     rl_next next = play_begin(&o->p, &a->op);
     return next == RL_ASK ? play_answer(&o->p, 0, IS_BUSY) : next;

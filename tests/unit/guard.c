@@ -45,7 +45,7 @@ static void end_guard(try *t)
 
 static void expect_text(rlock_layout layout, bool compare)
 {
-    static char wanted[8000], text[8000];
+    static char wanted[8100], text[8000];
     try t;
     rl_bytes b = {0};
     open_with_hold(&t.d, LEASE_MS);
