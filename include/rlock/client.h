@@ -16,6 +16,8 @@
  *   rlock-doorbell   the first wait for a lock: one subscriber connection on
  *                    which releases of other clients ring
  *
+ *   rlock-async      the first start of async.h: drives what has been started
+ *
  * Besides, while a host name is looked up, there is one rlock-resolve; and, for
  * servers that Sentinels or a cluster name, from rlock_client_new() on
  * rlock-topology. Of a cluster, each master that is known has a keeper and a

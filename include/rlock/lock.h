@@ -1,18 +1,21 @@
 /*
- * The lock: re-entrant, distributed, owned by a thread.
+ * The lock: re-entrant, distributed, owned by a thread, or by an owner that the
+ * thread acts as.
  *
- * Who owns. An owner is a thread of this process on one client. Two handles of
- * one name on one client are the same lock: a function that holds it may call
+ * Who owns. An owner is a thread of this process, or what the program has made
+ * one (owner.h): a request, a job, a coroutine. Where "thread" stands below, it
+ * means the owner that the thread acts as. Two handles of one name on one
+ * client are the same lock: a function that holds it may call
  * another that makes its own handle and locks again; the hold count goes up,
  * in Redis too. A handle may be shared by any number of threads; the lease and
  * the count belong to the hold, not to the handle. A child of fork() owns
  * nothing.
  *
  * On an event loop (libevent, libuv, coroutines) all requests of one loop
- * thread are one owner: a second request that locks a name which the first one
- * holds is told RLOCK_OK, one level more, and the lock excludes nothing between
- * the two. Run such a section, from lock to unlock, on a worker thread; see
- * src/doc/threads.md.
+ * thread would be one owner: a second request that locks a name which the first
+ * one holds would be told RLOCK_OK, one level more, and the lock exclude nothing
+ * between the two. Give each request an owner, and start its calls instead of
+ * waiting for them (async.h).
  *
  * What the library believes. Each hold has a local deadline: the clock before
  * the last successful acquire or renewal was sent, plus the lease, less one
