@@ -264,3 +264,56 @@ TEST(async, events_can_be_dispatched_too)
     rlock_client_free(cl);
     server_stop(s.sv);
 }
+
+/* --- deadlocks ------------------------------------------------------------ */
+
+TEST(async, requests_that_wait_in_a_circle_are_told)
+{
+    scene s = scene_start(0, 0);
+    rlock *other = test_lock(s.cl, "other");
+    request a = request_new(s.lk), b = request_new(other);
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(loop_acquire(s.cl, &b, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    a.lk = other;
+    b.lk = s.lk;
+    EXPECT_STATUS(request_acquire(&a, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    EXPECT_STATUS(loop_acquire(s.cl, &b, RLOCK_FOREVER, RLOCK_WATCHDOG),
+                  RLOCK_EDEADLK);
+    EXPECT_CONTAINS(b.error.message, "owner 'owner-");
+    EXPECT_CONTAINS(b.error.message, SCENE_LOCK);
+    EXPECT_CONTAINS(b.error.message, "other");
+    b.lk = other;
+    EXPECT_STATUS(loop_unlock(s.cl, &b), RLOCK_OK);
+    LOOP_UNTIL(s.cl, a.told == 2);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &a), RLOCK_OK);
+    a.lk = s.lk;
+    EXPECT_STATUS(loop_unlock(s.cl, &a), RLOCK_OK);
+    request_free(&a);
+    request_free(&b);
+    rlock_free(other);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+/* --- without a loop ------------------------------------------------------- */
+
+/* Nobody dispatches: what was started goes on, and what is held is renewed. */
+TEST(async, nobody_has_to_dispatch_for_it_to_go_on)
+{
+    scene s = scene_held(BRISK_MS, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).acquires == 2);
+    watch_renewals(s.cl, 4);
+    EXPECT_INT(r.told, 0);
+    EXPECT_STATUS(rlock_client_dispatch(s.cl), RLOCK_OK);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT(request_holds(&r));
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
