@@ -55,10 +55,10 @@ rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f);
 void rl_trunk_leave(rl_trunk *t, rl_seat *s);
 
-/* What comes over it is told who dispatches. */
+/* All that is to come over it is told who dispatches. */
 static inline bool rl_trunk_is_left(const rl_trunk *t)
 {
-    return t->watched && t->share->conn->line.pending > 0;
+    return t->watched && !t->share->blocked && t->share->conn->line.pending > 0;
 }
 
 /* What poll() is to look at, if it has a connection. */
