@@ -17,7 +17,8 @@
 
 static void warn(rl_engine *e, const char *text)
 {
-    rlock_event ev = {.type = RLOCK_EVENT_WARNING, .name = "", .message = text};
+    rlock_event ev = {
+        .type = RLOCK_EVENT_WARNING, .name = "", .message = text, .owner = ""};
     rl_tell(&e->core, &ev);
 }
 

@@ -23,7 +23,7 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_RENEW_FAILED = 5, /* one try failed; still held by the clock */
     RLOCK_EVENT_LOST = 6,         /* once for each lost hold, no later than
                                      the local deadline of its lease */
-    RLOCK_EVENT_ABANDONED = 7,    /* the owning thread ended while holding */
+    RLOCK_EVENT_ABANDONED = 7,    /* the owner ended while holding */
     RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
     RLOCK_EVENT_FAILOVER = 10,    /* Sentinels, or a cluster, name another
                                      master; told from the first acquire on,
@@ -44,6 +44,8 @@ typedef struct rlock_event {
                             ABANDONED: since the hold began; otherwise 0 */
     rlock_status status; /* RLOCK_OK, or what the event reports */
     const char *message; /* the cause in words, never NULL */
+    const char *owner;   /* label of the owner that is no thread (owner.h) whose
+                            hold it is; else "" */
 } rlock_event;
 
 #ifdef __cplusplus

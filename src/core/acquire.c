@@ -44,7 +44,8 @@ static void contend(rl_acquire *a)
     rlock_event ev = {.type = RLOCK_EVENT_CONTENDED,
                       .name = a->what->name,
                       .name_len = a->what->len,
-                      .message = ""};
+                      .message = "",
+                      .owner = a->owner->label ? a->owner->label : ""};
     a->contended = true;
     rl_add(&a->home->stats.acquires_contended, 1);
     rl_add(&a->home->stats.waiting_now, 1);

@@ -32,19 +32,13 @@ typedef struct step {
     char text[NAME_SHOWN + OWNER_SHOWN + 32];
 } step;
 
-/* As people know it. An estate's name is host:pid:tid: or host:pid:tid/label:
- */
 static void write_owner(const rl_estate *x, char out[OWNER_SHOWN])
 {
-    const char *end = x->name + x->name_len - 1, *tid = end;
-    while (tid > x->name && tid[-1] != ':')
-        tid--;
-    const char *label = memchr(tid, '/', (size_t)(end - tid));
-    if (label)
-        snprintf(out, OWNER_SHOWN, "owner '%.*s'", (int)(end - label) - 1,
-                 label + 1);
-    else
-        snprintf(out, OWNER_SHOWN, "thread %.*s", (int)(end - tid), tid);
+    const char *text;
+    size_t len;
+    bool label = rl_estate_owner(x, &text, &len);
+    snprintf(out, OWNER_SHOWN, label ? "owner '%.*s'" : "thread %.*s", (int)len,
+             text);
 }
 
 /*

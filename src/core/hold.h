@@ -344,6 +344,9 @@ static inline uint64_t rl_hold_owner(const rl_hold *h)
     return h->estate->owner;
 }
 
+/* What people call an owner. True: it is a label; false: the id of a thread. */
+bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len);
+
 /* Its holder id, as text; and how long that is. */
 void rl_hold_write_id(const rl_hold *h, char *out);
 size_t rl_hold_id_len(const rl_hold *h);

@@ -9,7 +9,7 @@ typedef struct event_letter {
     rl_letter letter;
     rl_core *core;
     rlock_event event;
-    char text[]; /* the name, and then the message; each ends in a NUL */
+    char text[]; /* name, message and owner; each ends in a NUL */
 } event_letter;
 
 static void deliver(rl_letter *l)
@@ -22,8 +22,9 @@ static void deliver(rl_letter *l)
 
 void rl_event_post(rl_core *c, const rlock_event *ev)
 {
-    size_t name = ev->name_len + 1, message = strlen(ev->message) + 1;
-    event_letter *e = calloc(1, sizeof *e + name + message);
+    size_t name = ev->name_len + 1, message = strlen(ev->message) + 1,
+           owner = strlen(ev->owner) + 1;
+    event_letter *e = calloc(1, sizeof *e + name + message + owner);
     if (!e)
         return;
     e->letter.deliver = deliver;
@@ -31,6 +32,8 @@ void rl_event_post(rl_core *c, const rlock_event *ev)
     e->event = *ev;
     memcpy(e->text, ev->name, ev->name_len);
     memcpy(e->text + name, ev->message, message);
+    memcpy(e->text + name + message, ev->owner, owner);
+    e->event.owner = e->text + name + message;
     e->event.name = e->text;
     e->event.message = e->text + name;
     rl_outbox_post(&rl_engine_of(c)->outbox, &e->letter);

@@ -19,8 +19,18 @@ typedef struct report {
     rl_hold *hold;
     rl_group *group; /* NULL: it is none's */
     bool closed;     /* lost with its client */
-    char message[256];
+    char message[256], owner[RLOCK_LABEL_MAX + 1];
 } report;
+
+static void write_label(const rl_hold *h, char out[RLOCK_LABEL_MAX + 1])
+{
+    const char *text;
+    size_t len;
+    if (!rl_estate_owner(h->estate, &text, &len))
+        len = 0;
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
 
 static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     RL_REQUIRES(&e->core.holds.mutex)
@@ -33,8 +43,10 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
                         .name_len = h->name_len,
                         .token = h->token,
                         .count = h->count,
-                        .message = r->message};
+                        .message = r->message,
+                        .owner = r->owner};
     r->message[0] = '\0';
+    write_label(h, r->owner);
     switch (type) {
     case RLOCK_EVENT_LOST:
         ev->status = RLOCK_LOST;
@@ -48,7 +60,7 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     case RLOCK_EVENT_ABANDONED:
         ev->elapsed_ms = (h->ended_us - h->began_us) / 1000;
         snprintf(r->message, sizeof r->message,
-                 "the owning thread ended while holding it");
+                 "the owner ended while holding it");
         break;
     case RLOCK_EVENT_RENEW_FAILED:
         ev->status = failure->status;
@@ -86,7 +98,8 @@ static void deliver_reconnected(rl_engine *e)
 {
     rlock_event ev = {.type = RLOCK_EVENT_RECONNECTED,
                       .name = "",
-                      .message = atomic_load(&e->core.node)};
+                      .message = atomic_load(&e->core.node),
+                      .owner = ""};
     rl_tell(&e->core, &ev);
 }
 
@@ -103,7 +116,7 @@ static void deliver_failover_locked(rl_engine *e)
 {
     char text[sizeof e->notifier.failover];
     rlock_event ev = {
-        .type = RLOCK_EVENT_FAILOVER, .name = "", .message = text};
+        .type = RLOCK_EVENT_FAILOVER, .name = "", .message = text, .owner = ""};
     e->core.holds.failed_over = false;
     strcpy(text, e->notifier.failover);
     rl_mutex_unlock(&e->core.holds.mutex);

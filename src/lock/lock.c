@@ -45,13 +45,15 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                   int count, int64_t elapsed_us)
 {
+    const rl_owner *owner = rl_owner_self();
     rlock_event ev = {.type = type,
                       .name = lk->target.name,
                       .name_len = lk->target.len,
                       .token = token,
                       .count = count,
                       .elapsed_ms = elapsed_us / 1000,
-                      .message = ""};
+                      .message = "",
+                      .owner = owner->label ? owner->label : ""};
     rl_tell(rl_lock_core(lk), &ev);
 }
 

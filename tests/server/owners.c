@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "scene.h"
@@ -226,6 +227,35 @@ TEST(owners, who_acts_as_an_owner_that_was_freed_is_told)
     atomic_store(&j.go_on, true);
     EXPECT_INT(test_join(t), RLOCK_EINVAL);
     scene_stop(&s);
+}
+
+static void note_owner(const rlock_event *ev, void *arg)
+{
+    if (ev->type == RLOCK_EVENT_ABANDONED)
+        snprintf(arg, 64, "%s", ev->owner);
+    else
+        EXPECT_STR(ev->owner, "order_42");
+}
+
+TEST(owners, an_event_names_the_owner)
+{
+    scene s = scene_server(NULL);
+    char abandoned[64] = "";
+    rlock_client *cl;
+    s.opts.uri = server_uri(s.sv);
+    s.opts.on_event = note_owner;
+    s.opts.event_arg = abandoned;
+    s.opts.dispatch_events = true;
+    EXPECT_STATUS(rlock_client_new(&s.opts, &cl), RLOCK_OK);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    rlock_owner *a = owner("order 42");
+    EXPECT_STATUS(AS(a, rlock_acquire(lk, 0, 60000)), RLOCK_OK);
+    rlock_owner_free(a);
+    EVENTUALLY(SOON, rlock_client_dispatch(cl) == RLOCK_OK && *abandoned);
+    EXPECT_STR(abandoned, "order_42");
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(s.sv);
 }
 
 /* --- who it is ------------------------------------------------------------ */
