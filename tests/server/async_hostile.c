@@ -1,0 +1,228 @@
+/*
+ * What has been started, in the worst moment: whoever frees an owner or a
+ * client, and whatever ends a connection, nobody turns in a circle, and nothing
+ * that is gone is used.
+ */
+#include "loop.h"
+#include "set.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often a loop is woken within this time. */
+static int turns_within(rlock_client *cl, int64_t ms)
+{
+    struct pollfd p = {.fd = rlock_client_fd(cl), .events = POLLIN};
+    int64_t began_ms = test_now_ms();
+    int turns = 0;
+    while (test_since_ms(began_ms) < ms)
+        if (poll(&p, 1, 10) == 1) {
+            turns++;
+            EXPECT_STATUS(rlock_client_dispatch(cl), RLOCK_OK);
+        }
+    return turns;
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The thread needs a moment to look. */
+static void expect_rest(rlock_client *cl)
+{
+    turns_within(cl, 100);
+    int64_t cpu = cpu_ms();
+    EXPECT_BETWEEN(turns_within(cl, 500), 0, 20);
+    EXPECT_BETWEEN(cpu_ms() - cpu, 0, 250);
+}
+
+TEST(async_hostile, a_loop_rests_when_the_server_has_closed_the_connection)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    turns_within(s.cl, 150);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal SKIPME yes");
+    expect_rest(s.cl);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal SKIPME yes"); /* just after */
+    expect_rest(s.cl);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_hostile, an_owner_may_be_freed_while_it_is_offered_the_lock)
+{
+    scene s = scene_start(0, 0);
+    request a = request_new(s.lk), b = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&b, RLOCK_FOREVER, 60000), RLOCK_OK);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    turns_within(s.cl, 300); /* it may look once more */
+    server_pause(s.sv);
+    EXPECT_STATUS(request_unlock(&a), RLOCK_OK);
+    rlock_owner_free(b.owner);
+    EXPECT_STATUS(rlock_client_dispatch(s.cl), RLOCK_OK);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, a.told && b.told);
+    EXPECT_STATUS(b.status, RLOCK_CANCELED);
+    request_free(&a);
+    scene_stop(&s);
+}
+
+static void free_other(request *r)
+{
+    rlock_owner_free(r->arg);
+}
+
+TEST(async_hostile, a_callback_may_free_the_owner_that_the_thread_acts_as)
+{
+    scene s = scene_start(0, 0);
+    request a = request_new(s.lk), b = request_new(s.lk);
+    a.then = free_other;
+    a.arg = b.owner;
+    EXPECT_STATUS(request_acquire(&a, 0, 60000), RLOCK_OK);
+    rlock_owner_set(b.owner);
+    EVENTUALLY(SOON, rlock_client_dispatch(s.cl) == RLOCK_OK && a.told > 0);
+    EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EINVAL);
+    rlock_owner_set(NULL);
+    request_free(&a);
+    scene_stop(&s);
+}
+
+/* --- on_event ------------------------------------------------------------- */
+
+static rlock_owner *mine;
+
+static void act_as_mine(const rlock_event *ev, void *arg)
+{
+    (void)ev;
+    (void)arg;
+    rlock_owner *former = rlock_owner_set(mine);
+    rlock_owner_set(former);
+}
+
+TEST(async_hostile, on_event_may_act_as_another_owner)
+{
+    scene s = scene_server(NULL);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(s.sv);
+    o.on_event = act_as_mine;
+    EXPECT_STATUS(rlock_owner_new("mine", &mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_new(&o, &s.cl), RLOCK_OK);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, 0, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).held_now == 1); /* by its own thread */
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    rlock_owner_free(mine);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+/* --- clients -------------------------------------------------------------- */
+
+/* The home waited for a member at the other client's server. */
+static void expect_clients_can_go(bool home_first)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    set m = set_across(&s, "a", &t, "b");
+    request r = request_new(m.all), other = request_new(m.lk[1]),
+            again = request_new(m.lk[0]);
+    EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EVENTUALLY(SOON,
+               stats_of(s.cl).waiting_now + stats_of(t.cl).waiting_now == 1);
+    EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);
+    EVENTUALLY(SOON, m.sv[0] && levels(s.sv, "a") + levels(t.sv, "b") == 2);
+    EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    if (home_first) {
+        rlock_client_free(s.cl);
+        s.cl = NULL;
+        EXPECT_STATUS(loop_acquire(t.cl, &other, 0, 60000), RLOCK_OK);
+        EXPECT_STATUS(loop_unlock(t.cl, &other), RLOCK_OK);
+    } else {
+        rlock_client_free(t.cl);
+        t.cl = NULL;
+        EXPECT_STATUS(loop_acquire(s.cl, &again, 0, 60000), RLOCK_OK);
+        EXPECT_STATUS(loop_unlock(s.cl, &again), RLOCK_OK);
+    }
+    request_free(&r);
+    request_free(&other);
+    request_free(&again);
+    set_end_across(&m, &s, &t);
+}
+
+TEST_CASE(async_hostile, the_other_client_of_several_locks_may_go_first,
+          expect_clients_can_go(false))
+TEST_CASE(async_hostile, the_home_of_several_locks_may_go_first,
+          expect_clients_can_go(true))
+
+typedef struct starter {
+    rlock *lk;
+    atomic_int started, told;
+    atomic_bool go;
+} starter;
+
+static void count_told(rlock *lk, rlock_status s, void *arg)
+{
+    starter *it = arg;
+    (void)lk;
+    (void)s;
+    atomic_fetch_add(&it->told, 1);
+}
+
+static intptr_t start_until_closed(void *arg)
+{
+    starter *it = arg;
+    rlock_owner *o[64];
+    rlock_status s = RLOCK_OK;
+    int n = 0;
+    while (!atomic_load(&it->go))
+        ;
+    while (s == RLOCK_OK && n < 64) {
+        EXPECT_STATUS(rlock_owner_new(NULL, &o[n]), RLOCK_OK);
+        rlock_owner_set(o[n++]);
+        s = rlock_unlock_start(it->lk, count_told, it);
+        if (s == RLOCK_OK)
+            atomic_fetch_add(&it->started, 1);
+    }
+    rlock_owner_set(NULL);
+    for (int i = 0; i < n; i++)
+        rlock_owner_free(o[i]);
+    return s;
+}
+
+TEST(async_hostile, what_is_started_while_the_client_is_freed_is_called_back)
+{
+    scene s = scene_server(NULL);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(s.sv);
+    for (int i = 0; i < 1000; i++) {
+        EXPECT_STATUS(rlock_client_new(&o, &s.cl), RLOCK_OK);
+        starter it = {.lk = test_lock(s.cl, SCENE_LOCK)};
+        test_thread *t[2];
+        for (int k = 0; k < 2; k++)
+            t[k] = test_spawn(start_until_closed, &it);
+        atomic_store(&it.go, true);
+        if (i % 4)
+            usleep((unsigned)(rand() % 300));
+        rlock_client_free(s.cl);
+        for (int k = 0; k < 2; k++)
+            test_join(t[k]);
+        EXPECT_INT(atomic_load(&it.told), atomic_load(&it.started));
+        rlock_free(it.lk);
+    }
+    s.cl = NULL;
+    scene_stop(&s);
+}
