@@ -285,9 +285,30 @@ void rl_owner_disengage(rlock_owner *o)
         rl_owner_report_end(o->self.serial);
 }
 
+/* What the thread was before stays referenced. */
 rlock_owner *rl_owner_drive_as(rlock_owner *o)
 {
     rlock_owner *former = acting;
+    atomic_fetch_add(&o->refs, 1);
     acting = o;
     return former;
+}
+
+rlock_owner *rl_owner_act_as(rlock_owner *o)
+{
+    rlock_owner *former = rl_owner_drive_as(o);
+    claim(o);
+    return former;
+}
+
+void rl_owner_drive_end(rlock_owner *former)
+{
+    rlock_owner *o = acting;
+    if (o && o == former)
+        rl_owner_unref(o);
+    else if (o)
+        give_up(o);
+    acting = former;
+    if (former)
+        claim(former);
 }

@@ -48,10 +48,15 @@ void rl_owner_disengage(rlock_owner *o);
 void rl_owner_unref(rlock_owner *o);
 
 /*
- * For who drives an operation: the thread is this owner until it is told
- * otherwise, whoever acts as it. NULL: itself. Returns whom it was before.
+ * For who drives an operation, or calls back: the thread is this owner until
+ * rl_owner_drive_end(), whoever acts as it, and whomever the program acts as,
+ * or frees, meanwhile. Returns whom it was before, for that call.
  */
 rlock_owner *rl_owner_drive_as(rlock_owner *o);
+void rl_owner_drive_end(rlock_owner *former);
+
+/* The same, and no other thread may act as it. */
+rlock_owner *rl_owner_act_as(rlock_owner *o);
 
 /*
  * How many forks made this process from the one in which the library was used

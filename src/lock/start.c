@@ -42,9 +42,9 @@ static rlock_status outcome(const started_lock *s)
 
 static void call_back(started_lock *s, rlock_status status)
 {
-    rlock_owner *former = rlock_owner_set(s->started.owner);
+    rlock_owner *former = rl_owner_act_as(s->started.owner);
     s->done(s->job.lk, status, s->arg);
-    rlock_owner_set(former);
+    rl_owner_drive_end(former);
 }
 
 static void deliver(rl_letter *l)
