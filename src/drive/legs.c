@@ -139,12 +139,14 @@ static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
  * A seat is for one command at a time, and for one that is waited for, which a
  * part on the heap need not be; and while replicas are waited for, the server
  * reads nothing else from that connection. What a script of the program takes
- * and answers may be large.
+ * and answers may be large. A trunk outlives the operation, so it leads only to
+ * servers of the client whose it is: another client may be freed before.
  */
 static bool may_share(const rl_legs *ls, const rl_leg *l)
 {
     const rl_op *op = ls->op;
-    return !op->several && op->n == 1 && !op->part[0]->heap &&
+    bool own = !ls->trunks || ls->trunks == &l->node->e->async.trunks;
+    return own && !op->several && op->n == 1 && !op->part[0]->heap &&
            !op->part[0]->ask.detour && !op->part[0]->ask.confirm.replicas &&
            !rl_ask_is_guarded(&op->part[0]->ask) && !l->node->source->exclusive;
 }
