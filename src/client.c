@@ -242,8 +242,9 @@ static void close_client(rlock_client *cl)
     rl_engine *e = &cl->engine;
     atomic_store(&cl->closing, true);
     rl_rooms_close(&e->core.rooms);
-    rl_async_stop(&e->async);
+    rl_async_close(&e->async);
     wait_until_idle(cl);
+    rl_async_stop(&e->async);
     deliver_the_last(e);
     rl_owner_unlisten(&cl->listener);
     rl_engine_each(e, rl_node_silence);

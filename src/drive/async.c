@@ -120,7 +120,7 @@ static int64_t doze_off(rl_async *a, int64_t until_us)
 {
     rl_mutex_lock(&a->mutex);
     a->called = !rl_list_is_empty(&a->inbox) || !rl_list_is_empty(&a->woken) ||
-                (a->stopping && !a->closing);
+                (a->stopping && !a->closing) || a->ending;
     a->sleeps_us = a->called ? 0 : until_us;
     rl_mutex_unlock(&a->mutex);
     return a->sleeps_us;
@@ -155,11 +155,12 @@ static void wait_for_news(rl_async *a) RL_REQUIRES(&a->driving)
 static bool goes_on(rl_async *a)
 {
     rl_mutex_lock(&a->mutex);
-    bool stopping = a->stopping, empty = rl_list_is_empty(&a->inbox);
+    bool stopping = a->stopping;
+    bool more = !a->ending || !rl_list_is_empty(&a->inbox);
     rl_mutex_unlock(&a->mutex);
     if (stopping && !a->closing)
         rl_async_close_waits(a);
-    return !stopping || !empty || a->jobs > 0;
+    return more || a->jobs > 0;
 }
 
 /* What can be begun is; and what that has to say is sent. */
@@ -181,7 +182,7 @@ static void *run(void *arg)
         begin_what_is_due(a);
         wait_for_news(a);
         if (is_attended(a, rl_now_us()))
-            rl_trunks_exchange(&a->trunks);
+            rl_trunks_exchange(&a->trunks, a->poll + 1, a->polled - 1);
         else
             rl_trunks_serve(&a->trunks, a->poll + 1, a->polled - 1);
         rl_trunks_look(&a->trunks);
@@ -284,7 +285,7 @@ void rl_async_help(rl_async *a)
     if (!rl_mutex_try_lock(&a->driving))
         return;
     if (a->jobs > 0) {
-        rl_trunks_exchange(&a->trunks);
+        rl_trunks_exchange(&a->trunks, NULL, 0);
         rl_trunks_look(&a->trunks);
         rl_async_look_at_desks(a, 0);
     }
@@ -293,12 +294,21 @@ void rl_async_help(rl_async *a)
     rl_mutex_unlock(&a->driving);
 }
 
+void rl_async_close(rl_async *a)
+{
+    rl_mutex_lock(&a->mutex);
+    a->stopping = true;
+    if (atomic_load(&a->started))
+        rl_async_wake_thread_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
 void rl_async_stop(rl_async *a)
 {
     if (!atomic_load(&a->started))
         return;
     rl_mutex_lock(&a->mutex);
-    a->stopping = true;
+    a->ending = true;
     rl_async_wake_thread_locked(a);
     rl_mutex_unlock(&a->mutex);
     rl_thread_join(&a->thread);

@@ -28,6 +28,7 @@ typedef struct rl_started {
     rl_op *op;              /* under way; NULL: the job says what is next */
     bool sleeps;            /* the operation does */
     bool told;              /* that the client is being freed */
+    rl_wake heeded;         /* why it is awake for good, and has been told */
     bool ended;             /* it is over; guarded by the mutex */
     struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
     struct rl_async *async; /* fixed; whose it is */
@@ -46,7 +47,8 @@ typedef struct rl_async {
     rl_mutex mutex; /* guards these: */
     rl_list inbox;  /* jobs that have been started */
     rl_list woken;
-    bool stopping;
+    bool stopping;     /* waits are to end */
+    bool ending;       /* nobody starts anything any more */
     bool called;       /* it will look at the lists before it sleeps */
     int64_t sleeps_us; /* until when it sleeps at most; 0: it is awake */
     /*
@@ -88,7 +90,13 @@ void rl_async_help(rl_async *a);
  */
 void rl_started_cancel(rl_started *s);
 
-/* Every wait ends with RLOCK_ECLOSED; returns when all jobs are over. */
+/*
+ * Every wait ends with RLOCK_ECLOSED, soon. Somebody may still be starting a
+ * job, or the thread.
+ */
+void rl_async_close(rl_async *a);
+
+/* After that, and nobody starts any more: returns when all jobs are over. */
 void rl_async_stop(rl_async *a);
 
 #endif

@@ -65,6 +65,8 @@ static rl_wake why_awake(rl_started *s)
     rl_wake why = s->why;
     if (why < RL_WAKE_CANCEL)
         s->why = RL_WAKE_NONE;
+    else
+        s->heeded = why;
     s->op->rung |= s->rung;
     s->rung = 0;
     if (rl_link_is_in(&s->woken_link))
@@ -73,10 +75,14 @@ static rl_wake why_awake(rl_started *s)
     return why;
 }
 
+/*
+ * An operation that sleeps again although it has been told to end has to wait
+ * for somebody (rl_room_rise()), who wakes it.
+ */
 static bool is_woken(rl_started *s)
 {
     rl_mutex_lock(&s->async->mutex);
-    bool woken = s->why != RL_WAKE_NONE;
+    bool woken = s->why > s->heeded || rl_link_is_in(&s->woken_link);
     rl_mutex_unlock(&s->async->mutex);
     return woken;
 }
@@ -169,6 +175,7 @@ static bool begin_op(rl_started *s)
     if (s->op)
         s->op->waker = &s->waker;
     s->sleeps = false;
+    s->heeded = RL_WAKE_NONE;
     return s->op != NULL;
 }
 
@@ -233,7 +240,7 @@ static void act(rl_started *s)
 {
     rlock_owner *former = rl_owner_drive_as(s->owner);
     go_on(s);
-    rl_owner_drive_as(former);
+    rl_owner_drive_end(former);
 }
 
 /* Its first step is to be at a desk. Without memory for its sleep it is over.

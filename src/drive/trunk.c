@@ -45,12 +45,21 @@ void rl_trunks_close(rl_trunks *ts)
         free_trunk(RL_CONTAINER(k, rl_trunk, link));
 }
 
+/* It is asked no more. */
+static bool is_spent(const rl_trunk *t)
+{
+    const rl_conn *c = t->share->conn;
+    return t->share->spent || t->share->cannot_write || c->line.failed ||
+           c->line.retired || rl_conn_is_outdated(c, rl_now_us());
+}
+
 /* The one that is not old; NULL: out of memory. */
 static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
 {
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        t->old = t->old || (t->share && is_spent(t));
         if (t->node == node && !t->old)
             return t;
     }
@@ -91,14 +100,6 @@ static void look_for_connection(rl_trunk *t)
     t->visitor.conn = NULL;
     if (c)
         connected(t, c);
-}
-
-/* It is asked no more. */
-static bool is_spent(const rl_trunk *t)
-{
-    const rl_conn *c = t->share->conn;
-    return t->share->spent || t->share->cannot_write || c->line.failed ||
-           c->line.retired || rl_conn_is_outdated(c, rl_now_us());
 }
 
 void rl_trunks_look(rl_trunks *ts)
@@ -191,12 +192,13 @@ void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n)
     }
 }
 
-void rl_trunks_exchange(rl_trunks *ts)
+void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n)
 {
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         if (t->share)
-            rl_share_serve(t->share, t->share->conn->line.pending > 0);
+            rl_share_serve(t->share, t->share->conn->line.pending > 0 ||
+                                         was_told(t, p, n));
     }
 }

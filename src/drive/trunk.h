@@ -67,8 +67,8 @@ struct pollfd rl_trunk_poll(const rl_trunk *t);
 /* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
 void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
 
-/* Each sends, and reads if it has answers to come. */
-void rl_trunks_exchange(rl_trunks *ts);
+/* Each sends, and reads if it has answers to come, or poll() has told so. */
+void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n);
 
 /* Nothing has been asked for yet: what *visits begins as. */
 #define RL_NO_VISIT (UINT_MAX - 1)
