@@ -1,12 +1,12 @@
 #!/bin/sh
-# deps.sh build|demo|test|sim|model|planted|python|interop|fuzz|coverage|ci
-# deps.sh peers|debian13|musl|aarch64
+# deps.sh build|demo|examples|test|sim|model|planted|python|interop|fuzz
+# deps.sh coverage|ci|peers|debian13|musl|aarch64
 #
-# Installs what is missing for building, the demo, the tests, the simulator, the
-# protocol's model, the example with Python, the tests with other clients,
-# fuzzing, counting what the tests cover, the checks of .ci/run, the benchmarks
-# beside other libraries, or the tests elsewhere (tests/elsewhere.sh), on Debian
-# and Ubuntu. With everything there it touches no network.
+# Installs what is missing for building, the demo, all examples, the tests, the
+# simulator, the protocol's model, the example with Python, the tests with other
+# clients, fuzzing, counting what the tests cover, the checks of .ci/run, the
+# benchmarks beside other libraries, or the tests elsewhere (tests/elsewhere.sh),
+# on Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
 missing=
@@ -34,8 +34,14 @@ for_demo() {
     program redis-server redis-server
     program redis-cli redis-tools
 }
-for_test() {
+for_examples() {
     for_demo
+    header uv.h libuv1-dev
+    header event2/event.h libevent-dev
+    program c++ g++
+}
+for_test() {
+    for_examples
     header criterion/criterion.h libcriterion-dev
     program openssl openssl
     program ip iproute2
@@ -141,8 +147,8 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | test | sim | model | planted | python | interop | fuzz | \
-    coverage | ci | peers | debian13 | musl | aarch64)
+build | demo | examples | test | sim | model | planted | python | interop | \
+    fuzz | coverage | ci | peers | debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)
