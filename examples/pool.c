@@ -10,8 +10,7 @@
 enum { JOBS = 12, WORKERS = 4 };
 typedef struct job {
     rlock_owner *owner;
-    long locked_by; /* a worker, from 1 on; 0: not yet */
-    int seen;
+    long locked_by, seen; /* worker, from 1 on, or 0; the counter, then */
 } job;
 
 static int queue[2]; /* a pipe of pointers to jobs; NULL: the pool ends */
