@@ -2,8 +2,8 @@
  * libuv [URI]: five requests of one libuv loop take turns on one lock.
  *
  * uv_poll_t watches the descriptor of the client; rlock_client_dispatch() then
- * calls back, on the loop's thread. Each request has an owner of its own, or
- * they would all be one: that of the thread, which may lock again and again.
+ * calls back, on the loop's thread. Each request has an owner of its own, and
+ * so they exclude each other, though all of them run on that thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "example.h"

@@ -16,6 +16,7 @@ typedef struct job {
 static int queue[2]; /* a pipe of pointers to jobs; NULL: the pool ends */
 static rlock *lock;  /* one handle serves all owners */
 static int counter;  /* only the lock in Redis guards it */
+static _Atomic int unfinished = JOBS;
 
 static void put(job *j)
 {
@@ -23,13 +24,12 @@ static void put(job *j)
         fail("queue", "cannot write");
 }
 
-/* The thread acts as the job. True: it is to go on. */
+/* The thread acts as the job's owner. True: it is to go on. */
 static bool run(job *j, long me)
 {
     if (j->locked_by && j->locked_by != me) {
         counter = j->seen + 1;
-        printf("%d: worker %ld locked, %ld unlocks\n", counter, j->locked_by,
-               me);
+        printf("job %d: worker %ld, then %ld\n", counter, j->locked_by, me);
         MUST(rlock_unlock(lock));
         rlock_owner_free(j->owner);
         return false;
@@ -51,7 +51,7 @@ static void *work(void *me)
         rlock_owner_set(j->owner);
         bool more = run(j, (long)me);
         rlock_owner_set(NULL); /* before another worker acts as it */
-        if (more || j->seen == JOBS - 1)
+        if (more || --unfinished == 0)
             put(more ? j : NULL);
     }
     put(NULL); /* for the next worker */
