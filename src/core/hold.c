@@ -326,3 +326,15 @@ void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
     t->undoing--;
     rl_hold_unref_locked(t, h);
 }
+
+/* Its name is host:pid:tid: or host:pid:tid/label: */
+bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len)
+{
+    const char *end = x->name + x->name_len - 1, *tid = end;
+    while (tid > x->name && tid[-1] != ':')
+        tid--;
+    const char *label = memchr(tid, '/', (size_t)(end - tid));
+    *text = label ? label + 1 : tid;
+    *len = (size_t)(end - *text);
+    return label != NULL;
+}

@@ -256,18 +256,6 @@ void rl_hold_write_id(const rl_hold *h, char *out)
     rl_uuid_write(&h->id, out + x->name_len);
 }
 
-/* Its name is host:pid:tid: or host:pid:tid/label: */
-bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len)
-{
-    const char *end = x->name + x->name_len - 1, *tid = end;
-    while (tid > x->name && tid[-1] != ':')
-        tid--;
-    const char *label = memchr(tid, '/', (size_t)(end - tid));
-    *text = label ? label + 1 : tid;
-    *len = (size_t)(end - *text);
-    return label != NULL;
-}
-
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
 {
     if (--h->refs == 0)
