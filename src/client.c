@@ -204,10 +204,12 @@ static rlock_status check_hiredis(void)
         return RLOCK_OK;
     if (!why)
         return no_memory();
-    return rl_error_set(RLOCK_ENOTSUP, 0,
-                        "the hiredis in this program is not the one that rlock "
-                        "was compiled for: %s",
-                        why);
+    return rl_error_set(
+        RLOCK_ENOTSUP, 0,
+        "the hiredis in this program is not the one that rlock "
+        "was compiled for: %s (if the program brings a copy, hide "
+        "it: -fvisibility=hidden)",
+        why);
 }
 
 rlock_status rlock_client_new(const rlock_options *opts, rlock_client **out)

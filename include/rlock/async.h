@@ -30,8 +30,12 @@
  * client. The thread acts as the owner while it runs, and rlock_last_error()
  * has the detail when the status is not RLOCK_OK. It may do anything but free
  * the client: start the next thing, also on the same lock; free the lock, or
- * the owner; call rlock_client_dispatch(), which delivers what is behind it. It
- * must not be left by longjmp(). NULL: nobody wants to know.
+ * the owner; act as another owner, until it returns;
+ * call rlock_client_dispatch(), which delivers what is behind it. It must not
+ * be left by longjmp(). NULL: nobody wants to know.
+ *
+ * Several loops: a client for each, as callbacks come on whichever thread
+ * dispatches. That costs a client's threads and connections for each loop.
  *
  * What cannot be delivered waits. A program that does not dispatch keeps its
  * locks: they are renewed, and the owner's deadline is as ever.
@@ -78,7 +82,9 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * calling thread acts as; for single, Multi and Red locks. What these return,
  * `done` is told.
  *
- * An acquire's wait begins with the start. It is ended by rlock_cancel(),
+ * An acquire's wait begins with the start. (A holder that was killed keeps the
+ * lock for the rest of its lease; who waits for less may do so in vain.) It is
+ * ended by rlock_cancel(),
  * rlock_client_cancel(), rlock_owner_free() of its owner (all: RLOCK_CANCELED)
  * and rlock_client_free() (RLOCK_ECLOSED). The lock handle may be freed as soon
  * as the start has returned; `done` is given it all the same, for the last
@@ -92,9 +98,10 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * callback of the program's runs on rlock-connector.)
  *
  * RLOCK_OK       it has been started, and `done` will be called
- * RLOCK_EINVAL   an argument is out of range; the thread acts as no owner; the
- *                owner has an operation under way, is used by another thread,
- * or was freed RLOCK_ENOMEM   out of memory, or the thread could not be started
+ * RLOCK_EINVAL   an argument is out of range; the thread acts as no owner; or
+ *                the owner has an operation under way, is used by another
+ *                thread, or was freed
+ * RLOCK_ENOMEM   out of memory, or the thread could not be started
  * RLOCK_ECLOSED, RLOCK_EFORKED
  *
  * Unless RLOCK_OK, nothing has been done and `done` is not called.

@@ -13,9 +13,9 @@
  *
  * On an event loop (libevent, libuv, coroutines) all requests of one loop
  * thread would be one owner: a second request that locks a name which the first
- * one holds would be told RLOCK_OK, one level more, and the lock exclude nothing
- * between the two. Give each request an owner, and start its calls instead of
- * waiting for them (async.h).
+ * one holds would be told RLOCK_OK, one level more, and the lock exclude
+ * nothing between the two. Give each request an owner, and start its calls
+ * instead of waiting for them (async.h).
  *
  * What the library believes. Each hold has a local deadline: the clock before
  * the last successful acquire or renewal was sent, plus the lease, less one
@@ -250,9 +250,9 @@ RLOCK_API void rlock_free(rlock *lk);
  *                 when the grant came too late to leave anything of the lease
  * RLOCK_EQUORUM   min_replicas: too few replicas have it, until the wait was
  *                 over, or for a watchdog lease in a row. It is undone as
- * above; of a nested call no level was taken RLOCK_ENOMEM    also: the watchdog
- * thread could not be started RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED,
- * RLOCK_EFORKED
+ *                 above; of a nested call no level was taken
+ * RLOCK_ENOMEM    also: the watchdog thread could not be started
+ * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_acquire(rlock *lk, int64_t wait_ms,
                                      int64_t lease_ms);
@@ -301,7 +301,8 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  *                 than this one; an extend to more that succeeds answers
  *                 RLOCK_EIO as well, unless it turns renewal on
  * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas
- * have it. The deadline is no later than it was, nor than this lease says
+ *                 have it. The deadline is no later than it was, nor than
+ *                 this lease says
  * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);

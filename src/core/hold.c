@@ -4,6 +4,8 @@
  * confirmed, counted from before the command was sent; one that has passed
  * never moves again.
  */
+#include <string.h>
+
 #include "core/handover.h"
 
 const char *rl_loss_text(rl_loss why)
