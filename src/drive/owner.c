@@ -152,10 +152,22 @@ static bool claim(rlock_owner *o)
     return atomic_compare_exchange_strong(&o->user, &user, me) || user == me;
 }
 
-static void give_up(rlock_owner *o)
+/* Until what it has started is over, no thread is its user. */
+static void claim_if_idle(rlock_owner *o)
+{
+    if (!atomic_load(&o->started))
+        claim(o);
+}
+
+static void release(rlock_owner *o)
 {
     uint_fast64_t me = this_thread()->serial;
     atomic_compare_exchange_strong(&o->user, &me, 0);
+}
+
+static void give_up(rlock_owner *o)
+{
+    release(o);
     rl_owner_unref(o);
 }
 
@@ -231,7 +243,7 @@ rlock_owner *rlock_owner_set(rlock_owner *o)
     if (!o)
         return former;
     atomic_fetch_add(&o->refs, 1);
-    claim(o);
+    claim_if_idle(o);
     if (has_key)
         rl_owner_watch();
     return former;
@@ -252,11 +264,14 @@ rlock_status rl_owner_check(void)
                             "the owner '%s' was made before fork()", o->label);
     if (atomic_load(&o->ended))
         return refuse(o, "has been freed");
-    if (!claim(o))
+    bool busy = atomic_load(&o->started) != NULL;
+    if (!busy && !claim(o))
         return refuse(o, "is used by another thread at the moment");
-    if (atomic_load(&o->started))
-        return refuse(o, "has an operation under way");
-    return RLOCK_OK;
+    if (!busy && atomic_load(&o->started)) { /* by who was its user until now */
+        release(o);
+        busy = true;
+    }
+    return busy ? refuse(o, "has an operation under way") : RLOCK_OK;
 }
 
 rlock_status rl_owner_engage(struct rl_started *started)
@@ -272,6 +287,7 @@ rlock_status rl_owner_engage(struct rl_started *started)
     atomic_fetch_add(&acting->refs, 1);
     started->owner = acting;
     atomic_store(&acting->started, started);
+    release(acting); /* who calls back will be its user */
     return RLOCK_OK;
 }
 
@@ -310,5 +326,5 @@ void rl_owner_drive_end(rlock_owner *former)
         give_up(o);
     acting = former;
     if (former)
-        claim(former);
+        claim_if_idle(former);
 }

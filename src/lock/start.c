@@ -40,23 +40,18 @@ static rlock_status outcome(const started_lock *s)
                 : status;
 }
 
-static void call_back(started_lock *s, rlock_status status)
-{
-    rlock_owner *former = rl_owner_act_as(s->started.owner);
-    s->done(s->job.lk, status, s->arg);
-    rl_owner_drive_end(former);
-}
-
 static void deliver(rl_letter *l)
 {
     started_lock *s = RL_CONTAINER(l, started_lock, letter);
     const rlock_error *why = (const rlock_error *)s->room;
     rlock_status status = outcome(s);
+    rlock_owner *former = rl_owner_act_as(s->started.owner);
     rl_owner_disengage(s->started.owner);
     if (s->job.job.status != RLOCK_OK)
         rl_error_set(why->status, why->sys_errno, "%s", why->message);
     if (s->done)
-        call_back(s, status);
+        s->done(s->job.lk, status, s->arg);
+    rl_owner_drive_end(former);
     rl_owner_unref(s->started.owner);
     rlock_free(s->job.lk);
     free(s);

@@ -95,6 +95,71 @@ TEST(async_hostile, a_callback_may_free_the_owner_that_the_thread_acts_as)
     scene_stop(&s);
 }
 
+/* --- two that dispatch ---------------------------------------------------- */
+
+typedef struct chain {
+    rlock *lk;
+    rlock_client *cl;
+    atomic_int left;
+    atomic_int refused;
+} chain;
+
+static void go_on(rlock *lk, rlock_status s, void *arg)
+{
+    chain *c = arg;
+    (void)s;
+    if (atomic_fetch_sub(&c->left, 1) > 1 &&
+        rlock_unlock_start(lk, go_on, c) != RLOCK_OK) {
+        atomic_fetch_add(&c->refused, 1);
+        atomic_store(&c->left, 0);
+    }
+}
+
+static intptr_t dispatch_all(void *arg)
+{
+    chain *c = arg;
+    while (atomic_load(&c->left) > 0)
+        EXPECT_STATUS(rlock_client_dispatch(c->cl), RLOCK_OK);
+    return 0;
+}
+
+TEST(async_hostile, the_next_may_be_delivered_before_the_callback_has_returned)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    chain c = {.lk = s.lk, .cl = s.cl};
+    atomic_store(&c.left, 100000);
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_unlock_start(s.lk, go_on, &c), RLOCK_OK);
+    rlock_owner_set(NULL);
+    test_thread *t = test_spawn(dispatch_all, &c);
+    dispatch_all(&c);
+    test_join(t);
+    EXPECT_INT(atomic_load(&c.refused), 0);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_hostile, an_owner_may_be_freed_while_its_extend_waits_for_a_renewal)
+{
+    scene s = scene_start(900, 2000);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    server_pause(s.sv);
+    turns_within(s.cl, 400); /* one is on its way */
+    EXPECT_STATUS(request_extend(&r, 0), RLOCK_OK);
+    rlock_owner_free(r.owner);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_client_dispatch(s.cl), RLOCK_OK);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, 100);
+    int64_t cpu = cpu_ms();
+    turns_within(s.cl, 400);
+    EXPECT_BETWEEN(cpu_ms() - cpu, 0, 200);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    scene_stop(&s);
+}
+
 /* --- on_event ------------------------------------------------------------- */
 
 static rlock_owner *mine;
