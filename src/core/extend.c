@@ -82,7 +82,7 @@ static rl_next ask(rl_extend *e, int64_t now_us)
     return RL_ASK;
 }
 
-static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
+rl_next rl_extend_resume(rl_op *op, rl_wake why, int64_t now_us)
 {
     rl_extend *e = RL_CONTAINER(op, rl_extend, op);
     (void)why;
@@ -99,7 +99,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
 
 void rl_extend_init(rl_extend *e, int64_t lease_ms, int64_t until_us)
 {
-    e->op.resume = resume;
+    e->op.resume = rl_extend_resume;
     e->lease_ms = lease_ms;
     e->until_us = until_us;
     e->quorum_us = 0;

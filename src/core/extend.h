@@ -19,4 +19,10 @@ typedef struct rl_extend {
 /* op and its parts are set, and its waker. */
 void rl_extend_init(rl_extend *x, int64_t lease_ms, int64_t until_us);
 
+/*
+ * The op's resume(). A part that is lent has to be set anew before, until it
+ * has been asked: another one is lent after each sleep.
+ */
+rl_next rl_extend_resume(rl_op *op, rl_wake why, int64_t now_us);
+
 #endif

@@ -203,11 +203,27 @@ static rl_op *extended(rl_job *job)
     return over(j, status_of(j->lk, job->lent));
 }
 
+static void set_part(single_job *j)
+{
+    rl_part *x = j->op.extend.op.lent;
+    x->op = &j->op.extend.op;
+    x->core = rl_lock_core(j->lk);
+    x->hold = j->hold;
+}
+
+static rl_next resume_extend(rl_op *op, rl_wake why, int64_t now_us)
+{
+    single_job *j = RL_CONTAINER(op, single_job, op.extend.op);
+    if (!j->op.extend.asked)
+        set_part(j);
+    return rl_extend_resume(op, why, now_us);
+}
+
 static rl_op *extend(rl_job *job)
 {
     single_job *j = of(job);
     rl_extend *e = &j->op.extend;
-    rl_part *x = job->lent;
+    rl_core *c = rl_lock_core(j->lk);
     bool valid;
     if (!pick(j, &valid))
         return over(j, rl_lock_not_held(j->lk));
@@ -215,12 +231,11 @@ static rl_op *extend(rl_job *job)
         return over(j, rl_lock_lost(j->lk, j->hold));
     rl_op_init(&e->op, &e->op.lent);
     e->op.n = e->op.quorum = 1;
-    e->op.lent = x;
-    x->op = &e->op;
-    x->core = rl_lock_core(j->lk);
-    x->hold = j->hold;
+    e->op.lent = job->lent;
+    set_part(j);
     rl_extend_init(e, j->wish.lease_ms,
-                   rl_confirmed_end(x->core, j->hold->replicas, rl_now_us()));
+                   rl_confirmed_end(c, j->hold->replicas, rl_now_us()));
+    e->op.resume = resume_extend;
     return rl_job_ask(job, &e->op, extended);
 }
 

@@ -160,6 +160,29 @@ TEST(async_hostile, an_owner_may_be_freed_while_its_extend_waits_for_a_renewal)
     scene_stop(&s);
 }
 
+TEST(async_hostile, an_extend_that_waits_for_a_renewal_stays_its_own)
+{
+    scene s = scene_start(900, 2000);
+    request a = request_new(s.lk), b = request_new(test_lock(s.cl, "other"));
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    server_pause(s.sv);
+    turns_within(s.cl, 400); /* a renewal is on its way */
+    EXPECT_STATUS(request_extend(&a, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&b, 0, 30000), RLOCK_OK);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, a.told == 2 && b.told == 1);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    EXPECT_STATUS(b.status, RLOCK_OK);
+    EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 50000, 60000);
+    EXPECT_BETWEEN(key_ttl(s.sv, "other"), 20000, 30000);
+    EXPECT_STATUS(loop_unlock(s.cl, &a), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &b), RLOCK_OK);
+    rlock_free(b.lk);
+    request_free(&a);
+    request_free(&b);
+    scene_stop(&s);
+}
+
 /* --- on_event ------------------------------------------------------------- */
 
 static rlock_owner *mine;
