@@ -281,6 +281,13 @@ rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
     return RLOCK_OK;
 }
 
+/* Since it was started it may have stood in line. */
+static void count_wait(rl_wish *w)
+{
+    if (w->since_us > 0 && w->wait_ms > 0)
+        w->wait_ms = rl_max(1, w->wait_ms - (rl_now_us() - w->since_us) / 1000);
+}
+
 static rl_op *enter_job(rl_job *job)
 {
     rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
@@ -290,6 +297,7 @@ static rl_op *enter_job(rl_job *job)
     s = rl_lock_check_wish(j->lk, &j->wish);
     if (s != RLOCK_OK)
         return leave_job(j, s);
+    count_wait(&j->wish);
     j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);
     job->next = go_on;
     return go_on(job);
@@ -315,7 +323,8 @@ static rlock_status perform(rlock *lk, const rl_wish *w)
 
 rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
 {
-    rl_wish w = {RL_WISH_ACQUIRE, wait_ms, lease_ms, {0}};
+    rl_wish w = {
+        .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
     if (lk)
         w.cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
     return perform(lk, &w);

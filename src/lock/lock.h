@@ -32,6 +32,7 @@ typedef struct rl_wish {
     int64_t wait_ms;  /* of an acquire */
     int64_t lease_ms; /* not of an unlock */
     rl_cancel cancel; /* of an acquire */
+    int64_t since_us; /* when its wait began; 0: it begins with the job */
 } rl_wish;
 
 /* No kind's job needs more; and no member's of a Multi lock. */

@@ -183,6 +183,36 @@ TEST(async_hostile, an_extend_that_waits_for_a_renewal_stays_its_own)
     scene_stop(&s);
 }
 
+/* More than the client asks for at once: some stand in line until it answers.
+ */
+TEST(async_hostile, a_wait_begins_with_the_start_also_of_who_stands_in_line)
+{
+    enum { N = 400, WAIT_MS = 600, PAUSE_MS = 1000 };
+    scene s = scene_start(0, 0);
+    static request r[N];
+    int64_t last_ms = 0;
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    request warm = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &warm, 0, 60000), RLOCK_BUSY);
+    server_pause(s.sv);
+    int64_t began_ms = test_now_ms();
+    for (int i = 0; i < N; i++) {
+        r[i] = request_new(s.lk);
+        EXPECT_STATUS(request_acquire(&r[i], WAIT_MS, 60000), RLOCK_OK);
+    }
+    turns_within(s.cl, PAUSE_MS);
+    server_resume(s.sv);
+    for (int i = 0; i < N; i++) {
+        LOOP_UNTIL(s.cl, r[i].told);
+        EXPECT_STATUS(r[i].status, RLOCK_TIMEOUT);
+        last_ms = r[i].at_ms > last_ms ? r[i].at_ms : last_ms;
+        request_free(&r[i]);
+    }
+    EXPECT_BETWEEN(last_ms - began_ms, WAIT_MS, PAUSE_MS + WAIT_MS / 2);
+    request_free(&warm);
+    scene_stop(&s);
+}
+
 /* --- on_event ------------------------------------------------------------- */
 
 static rlock_owner *mine;
