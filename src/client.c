@@ -106,6 +106,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     rl_async_init(&e->async, &e->outbox);
     rl_outbox_init(&e->outbox);
     e->core.post_event = rl_event_post;
+    e->core.keeps_events = rl_event_is_kept;
     return ok ? make_source(e, o) : no_memory();
 }
 

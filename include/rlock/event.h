@@ -13,8 +13,8 @@ extern "C" {
 
 /* What has happened to a lock; see rlock_event. Numbers are part of the ABI. */
 typedef enum rlock_event_type {
-    /* On the calling thread, before the call returns (of what was started, see
-       async.h, on the one that drives it, before it is called back): */
+    /* On the calling thread, before the call returns; of what was started
+       (async.h), on a thread that dispatches, before `done`: */
     RLOCK_EVENT_ACQUIRED = 1,  /* every successful acquire, also a re-entry */
     RLOCK_EVENT_RELEASED = 2,  /* every unlock that returns RLOCK_OK */
     RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */

@@ -38,3 +38,8 @@ void rl_event_post(rl_core *c, const rlock_event *ev)
     e->event.message = e->text + name;
     rl_outbox_post(&rl_engine_of(c)->outbox, &e->letter);
 }
+
+bool rl_event_is_kept(rl_core *c)
+{
+    return rl_async_is_driven_here(&rl_engine_of(c)->async);
+}

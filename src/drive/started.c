@@ -236,10 +236,22 @@ static void go_on(rl_started *s)
     end_at_desk(s);
 }
 
+/* Whose jobs the thread drives at the moment; NULL: nobody's. */
+static _Thread_local const rl_async *driven;
+
+bool rl_async_is_driven_here(const rl_async *a)
+{
+    return driven == a;
+}
+
+/* A client's on_event may start what another one drives. */
 static void act(rl_started *s)
 {
+    const rl_async *before = driven;
     rlock_owner *former = rl_owner_drive_as(s->owner);
+    driven = s->async;
     go_on(s);
+    driven = before;
     rl_owner_drive_end(former);
 }
 

@@ -225,6 +225,49 @@ static void act_as_mine(const rlock_event *ev, void *arg)
     rlock_owner_set(former);
 }
 
+static rlock *wanted;
+static _Atomic rlock_status got = RLOCK_EINVAL;
+
+static void take_wanted(const rlock_event *ev, void *arg)
+{
+    (void)arg;
+    if (ev->type != RLOCK_EVENT_ACQUIRED || strcmp(ev->name, "other") != 0)
+        return;
+    rlock_owner *former = rlock_owner_set(NULL);
+    atomic_store(&got, rlock_acquire(wanted, 2000, 60000));
+    rlock_owner_set(former);
+}
+
+static intptr_t unlock_soon(void *arg)
+{
+    request *r = arg;
+    usleep(200000);
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+    return 0;
+}
+
+TEST(async_hostile, on_event_may_wait_for_what_another_request_has)
+{
+    scene s = scene_server(NULL);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(s.sv);
+    o.on_event = take_wanted;
+    EXPECT_STATUS(rlock_client_new(&o, &s.cl), RLOCK_OK);
+    s.lk = wanted = test_lock(s.cl, SCENE_LOCK);
+    request a = request_new(s.lk), b = request_new(test_lock(s.cl, "other"));
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, 60000), RLOCK_OK);
+    test_thread *t = test_spawn(unlock_soon, &a);
+    EXPECT_STATUS(loop_acquire(s.cl, &b, 0, 60000), RLOCK_OK);
+    test_join(t);
+    EVENTUALLY(SOON, atomic_load(&got) != RLOCK_EINVAL);
+    EXPECT_STATUS(atomic_load(&got), RLOCK_OK);
+    LOOP_UNTIL(s.cl, a.told == 2);
+    rlock_free(b.lk);
+    request_free(&a);
+    request_free(&b);
+    scene_stop(&s);
+}
+
 TEST(async_hostile, on_event_may_act_as_another_owner)
 {
     scene s = scene_server(NULL);
