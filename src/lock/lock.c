@@ -281,13 +281,6 @@ rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
     return RLOCK_OK;
 }
 
-/* Since it was started it may have stood in line. */
-static void count_wait(rl_wish *w)
-{
-    if (w->since_us > 0 && w->wait_ms > 0)
-        w->wait_ms = rl_max(1, w->wait_ms - (rl_now_us() - w->since_us) / 1000);
-}
-
 static rl_op *enter_job(rl_job *job)
 {
     rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
@@ -297,7 +290,6 @@ static rl_op *enter_job(rl_job *job)
     s = rl_lock_check_wish(j->lk, &j->wish);
     if (s != RLOCK_OK)
         return leave_job(j, s);
-    count_wait(&j->wish);
     j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);
     job->next = go_on;
     return go_on(job);

@@ -32,8 +32,14 @@ typedef struct rl_wish {
     int64_t wait_ms;  /* of an acquire */
     int64_t lease_ms; /* not of an unlock */
     rl_cancel cancel; /* of an acquire */
-    int64_t since_us; /* when its wait began; 0: it begins with the job */
+    int64_t asked_us; /* of what was started: its time runs from then on, also
+                         while it stands in line. 0: from its first step on */
 } rl_wish;
+
+static inline int64_t rl_wish_began(const rl_wish *w)
+{
+    return w->asked_us ? w->asked_us : rl_now_us();
+}
 
 /* No kind's job needs more; and no member's of a Multi lock. */
 #define RL_JOB_ROOM    6144

@@ -410,7 +410,7 @@ rl_op *rl_multi_acquire(rl_job *j)
     rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
     if (!p->part)
         return rl_multi_over(p, RLOCK_ENOMEM);
-    p->wait_us = rl_after_ms(rl_now_us(), p->wish.wait_ms);
+    p->wait_us = rl_after_ms(rl_wish_began(&p->wish), p->wish.wait_ms);
     p->until_us = rl_after_ms(p->wait_us, longest_timeout_ms(p->m));
     p->lease_ms = p->fresh_ms = p->wish.lease_ms;
     p->waited = false;

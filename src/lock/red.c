@@ -150,7 +150,7 @@ static rl_op *level_asked(rl_job *job)
 static rl_op *reenter(red_job *j)
 {
     rl_nodes *ns = &j->ns;
-    int64_t lease_ms = j->wish.lease_ms, now_us = j->began_us;
+    int64_t lease_ms = j->wish.lease_ms, now_us = rl_now_us();
     j->level = rl_group_count(ns->group) + 1;
     if (!rl_group_is_owned(ns->group))
         return acquire_over(j, lost(j->lk));
@@ -193,7 +193,7 @@ static rl_op *acquire(rl_job *job)
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
     rl_nodes_enter(&j->ns, j->lk);
-    j->began_us = rl_now_us();
+    j->began_us = rl_wish_began(&j->wish);
     if (rl_nodes_pick(&j->ns, j->lk))
         return reenter(j);
     return start_all(j->lk, &j->ns) ? acquire_first(j)
@@ -246,9 +246,9 @@ static rl_op *extend(rl_job *job)
     rl_nodes_begin(ns, true);
     e->op = ns->op;
     add_extends(ns, &e->op, now_us);
-    rl_extend_init(
-        e, lease_ms,
-        rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0), now_us));
+    rl_extend_init(e, lease_ms,
+                   rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0),
+                                    rl_wish_began(&j->wish)));
     return rl_job_ask(job, &e->op, extended);
 }
 

@@ -53,6 +53,17 @@ static rl_op *ask_once(single_job *j, rl_op *(*then)(rl_job *j))
     return rl_job_ask(&j->job, op, then);
 }
 
+/* Who stood in line has less time left. */
+static rl_op *ask_in_time(single_job *j, rl_op *(*then)(rl_job *j))
+{
+    rl_part *x = j->job.lent;
+    if (j->wish.asked_us)
+        x->until_us =
+            rl_min(x->until_us, rl_confirmed_end(x->core, j->hold->replicas,
+                                                 j->wish.asked_us));
+    return ask_once(j, then);
+}
+
 static rlock_status status_of(const rlock *lk, const rl_part *x)
 {
     return x->ok ? RLOCK_OK : rl_lock_fail(lk, &x->fault);
@@ -106,18 +117,16 @@ static rl_op *level_asked(rl_job *job)
     return s == RLOCK_OK ? level_told(j) : over(j, s);
 }
 
-static rl_op *reenter(single_job *j)
+static rl_op *reenter(single_job *j, int64_t now_us)
 {
     rlock *lk = j->lk;
     rl_core *c = rl_lock_core(lk);
-    if (lk->local_levels &&
-        rl_count_up(c, j->hold, j->wish.lease_ms, j->began_us))
+    if (lk->local_levels && rl_count_up(c, j->hold, j->wish.lease_ms, now_us))
         return level_told(j);
-    if (!rl_part_reenter(j->job.lent, c, j->hold, j->wish.lease_ms,
-                         j->began_us))
+    if (!rl_part_reenter(j->job.lent, c, j->hold, j->wish.lease_ms, now_us))
         return over(
             j, rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end"));
-    return ask_once(j, level_asked);
+    return ask_in_time(j, level_asked);
 }
 
 static rl_op *acquire(rl_job *job)
@@ -126,16 +135,17 @@ static rl_op *acquire(rl_job *job)
     rlock *lk = j->lk;
     bool valid;
     rl_estate *room = NULL;
-    j->began_us = rl_now_us();
+    int64_t now_us = rl_now_us();
+    j->began_us = j->wish.asked_us ? j->wish.asked_us : now_us;
     if (!rl_lock_start(lk))
         return over(j, RLOCK_ENOMEM);
     j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                            rl_owner_self(), j->began_us, &valid, &room);
+                            rl_owner_self(), now_us, &valid, &room);
     if (!j->hold && !room)
         return over(j, rl_lock_error(lk, RLOCK_ENOMEM, "out of memory"));
     if (!j->hold)
         return acquire_first(j, room);
-    return valid ? reenter(j) : over(j, rl_lock_lost(lk, j->hold));
+    return valid ? reenter(j, now_us) : over(j, rl_lock_lost(lk, j->hold));
 }
 
 /* --- unlock --------------------------------------------------------------- */
@@ -169,7 +179,7 @@ static rl_op *release(single_job *j)
         return level_undone(j);
     if (j->level > 0 || !rl_part_hand_over(x, c, j->hold, now_us))
         rl_part_release(x, c, j->hold, j->level, now_us);
-    return ask_once(j, released);
+    return ask_in_time(j, released);
 }
 
 static bool pick(single_job *j, bool *valid)
@@ -233,8 +243,9 @@ static rl_op *extend(rl_job *job)
     e->op.n = e->op.quorum = 1;
     e->op.lent = job->lent;
     set_part(j);
-    rl_extend_init(e, j->wish.lease_ms,
-                   rl_confirmed_end(c, j->hold->replicas, rl_now_us()));
+    rl_extend_init(
+        e, j->wish.lease_ms,
+        rl_confirmed_end(c, j->hold->replicas, rl_wish_began(&j->wish)));
     e->op.resume = resume_extend;
     return rl_job_ask(job, &e->op, extended);
 }

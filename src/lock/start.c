@@ -117,7 +117,7 @@ static rlock_status start(rlock *lk, rl_wish *w, rlock_done *done, void *arg)
     rlock_status s = rl_client_begin(lk->client, &cancel);
     if (s != RLOCK_OK)
         return s;
-    w->since_us = rl_now_us();
+    w->asked_us = rl_now_us();
     w->cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
     s = begin(lk, w, done, arg);
     rl_client_leave(lk->client, cancel);
