@@ -48,15 +48,17 @@ static int open_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
         return -1;
     if (b->watch < 0)
         b->watch = rl_os_watch_new();
-    if (b->watch < 0 || !rl_os_watch_add(b->watch, b->signal.fd)) {
+    int fd = b->watch >= 0 && rl_os_watch_add(b->watch, b->signal.fd)
+                 ? fcntl(b->watch, F_DUPFD_CLOEXEC, 0)
+                 : -1;
+    if (fd < 0) { /* what is in there could not be added a second time */
         int err = errno;
         close_fd(&b->watch);
         errno = err;
-        return -1;
-    }
-    if (!rl_list_is_empty(&b->letters))
+    } else if (!rl_list_is_empty(&b->letters)) {
         raise_locked(b);
-    return fcntl(b->watch, F_DUPFD_CLOEXEC, 0);
+    }
+    return fd;
 }
 
 int rl_outbox_fd(rl_outbox *b)
