@@ -9,7 +9,7 @@ set -eu
 
 LC_ALL=C
 export LC_ALL
-rows=151
+rows=162
 root=$(dirname "$0")/../..
 catalogue=$root/tests/fault/catalogue.txt
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")

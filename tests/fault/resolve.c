@@ -1,6 +1,7 @@
 /*
- * Row 65 of the catalogue: name servers that are slow, silent, or at fault; and
- * of row 47, a name with an address behind which nobody answers. The names are
+ * Row 65 of the catalogue: name servers that are slow, silent, or at fault; of
+ * row 47, a name with an address behind which nobody answers; and row 161, what
+ * both are to who must not block. The names are
  * looked up by a getaddrinfo() of this file's own, in the place of the C
  * library's.
  */
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "scene.h"
+#include "loop.h"
 
 typedef enum answer { GOOD, FAILS, SILENT, BLACK_HOLE_FIRST } answer;
 
@@ -200,4 +201,73 @@ TEST(resolve, fault_047_a_black_hole_does_not_hide_the_second_address)
     close(last);
     close(fd);
     scene_stop(&s);
+}
+
+/* --- 161: who starts and dispatches never waits for that -------------------
+ */
+
+/* A start, or a dispatch, that waited for the name or the server took longer,
+   and on a busy machine none that does not takes as long. */
+enum { NO_WAIT_MS = 500, PATIENCE_MS = 2500 };
+
+static void expect_no_wait(int64_t began_ms)
+{
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, NO_WAIT_MS);
+}
+
+/* Until it has been told, looking without a pause. */
+static void dispatch_until_told(rlock_client *cl, request *r, int told)
+{
+    int64_t until_ms = test_now_ms() + SOON;
+    while (r->told < told) {
+        int64_t began_ms = test_now_ms();
+        EXPECT(began_ms < until_ms);
+        EXPECT_STATUS(rlock_client_dispatch(cl), RLOCK_OK);
+        expect_no_wait(began_ms);
+        test_pause_ms(1);
+    }
+    EXPECT_INT(r->told, told);
+}
+
+/* All connections break; of two, one does not wait, and one does. */
+static void expect_nothing_blocks(answer now)
+{
+    scene s = scene_named(0, PATIENCE_MS);
+    request a = request_new(s.lk), b = request_new(test_lock(s.cl, "other"));
+    EXPECT_STATUS(loop_acquire(s.cl, &a, 0, 60000), RLOCK_OK); /* the control */
+    EXPECT_STATUS(loop_unlock(s.cl, &a), RLOCK_OK);
+    atomic_store(&name_server, (int)now);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal");
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(request_acquire(&a, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&b, SOON, 60000), RLOCK_OK);
+    expect_no_wait(began_ms);
+    dispatch_until_told(s.cl, &a, 3);
+    EXPECT(a.status == RLOCK_OK || a.status == RLOCK_EIO);
+    EXPECT_BETWEEN(a.at_ms - began_ms, 0, PATIENCE_MS + SLACK_MS);
+    name_server_recovers();
+    dispatch_until_told(s.cl, &b, 1);
+    EXPECT_STATUS(b.status, RLOCK_OK);
+    rlock_free(b.lk);
+    request_free(&a);
+    request_free(&b);
+    scene_stop(&s);
+}
+
+TEST(resolve, fault_161_a_silent_name_server_blocks_no_start_and_no_dispatch)
+{
+    expect_nothing_blocks(SILENT);
+}
+
+TEST(resolve, fault_161_a_name_server_that_fails_blocks_nothing)
+{
+    expect_nothing_blocks(FAILS);
+}
+
+TEST(resolve, fault_161_a_black_hole_blocks_no_start_and_no_dispatch)
+{
+    int last, fd = black_hole_open(&last);
+    expect_nothing_blocks(BLACK_HOLE_FIRST);
+    close(last);
+    close(fd);
 }
