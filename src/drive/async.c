@@ -104,7 +104,9 @@ static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
     const rl_heap_node *n = rl_heap_first(&a->sleeping);
     if (n)
         us = rl_min(us, n->due_us);
-    if (!rl_list_is_empty(&a->in_line) && rl_list_is_empty(&a->asking))
+    bool lacks = !rl_list_is_empty(&a->in_line) &&
+                 rl_list_is_empty(&a->asking); /* a desk */
+    if (lacks || !rl_list_is_empty(&a->restless))
         us = rl_min(us, now_us + RL_RETRY_US);
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k))
@@ -205,6 +207,7 @@ void rl_async_init(rl_async *a, rl_outbox *outbox)
     rl_list_init(&a->in_line);
     rl_list_init(&a->asking);
     rl_list_init(&a->idle);
+    rl_list_init(&a->restless);
     a->signal = RL_SIGNAL_NONE;
     a->outbox = outbox;
     atomic_init(&a->dispatched_us, -ATTENDED_US);
@@ -221,6 +224,7 @@ void rl_async_fini(rl_async *a, bool forked)
         rl_list_remove(k);
         free(RL_CONTAINER(k, rl_desk, link));
     }
+    free(a->spare);
     free(a->poll);
     rl_heap_fini(&a->sleeping);
     rl_mutex_fini(&a->driving);
@@ -234,7 +238,8 @@ static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
         a->poll_room = FIRST_POLL_ROOM;
         a->poll = malloc(a->poll_room * sizeof *a->poll);
     }
-    if (!a->poll || (a->signal.fd < 0 && !rl_signal_init(&a->signal)))
+    if (!a->poll || !rl_async_furnish(a) ||
+        (a->signal.fd < 0 && !rl_signal_init(&a->signal)))
         return false;
     return a->thread.started ||
            rl_thread_start(&a->thread, "rlock-async", run, a);

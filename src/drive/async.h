@@ -29,6 +29,7 @@ typedef struct rl_started {
     bool sleeps;            /* the operation does */
     bool told;              /* that the client is being freed */
     rl_wake heeded;         /* why it is awake for good, and has been told */
+    bool reserved;          /* there is room for `due` in the heap */
     bool ended;             /* it is over; guarded by the mutex */
     struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
     struct rl_async *async; /* fixed; whose it is */
@@ -63,6 +64,8 @@ typedef struct rl_async {
     size_t jobs;     /* that are not over */
     bool closing;    /* `stopping` has been seen */
     rl_heap sleeping;
+    rl_list restless; /* jobs that sleep, too, without memory for the heap */
+    struct rl_leg *spare; /* legs of several servers; NULL: a desk has them */
     rl_trunks trunks;
     /* The thread's own: */
     struct pollfd *poll;

@@ -26,6 +26,12 @@ void rl_async_seat(rl_async *a);
 /* polled: of how much poll() has told; 0: the caller has not asked it. */
 void rl_async_look_at_desks(rl_async *a, size_t polled);
 
+/*
+ * What one job needs, whatever it is: so with that much there is always one
+ * that goes on. Before the first is started. False: out of memory.
+ */
+bool rl_async_furnish(rl_async *a);
+
 /* The client is being freed. */
 void rl_async_close_waits(rl_async *a);
 

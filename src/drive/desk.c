@@ -2,25 +2,47 @@
 
 #include <stdlib.h>
 
-bool rl_desk_get_ready(rl_desk *d, rl_op *op, rl_trunks *trunks)
+#include "drive/async.h"
+
+/* Of several servers. NULL: out of memory, and others have the spare ones. */
+static rl_leg *take_legs(rl_async *a)
+{
+    rl_leg *legs = malloc(RL_PARTS_MAX * sizeof *legs);
+    if (!legs) {
+        legs = a->spare;
+        a->spare = NULL;
+    }
+    return legs;
+}
+
+static void put_legs(rl_async *a, rl_leg *legs)
+{
+    if (a->spare)
+        free(legs);
+    else
+        a->spare = legs;
+}
+
+bool rl_desk_get_ready(rl_desk *d, rl_op *op, rl_async *a)
 {
     if (d->op == op)
         return true;
     if (op->several)
-        d->several = malloc(RL_PARTS_MAX * sizeof *d->several);
+        d->several = take_legs(a);
     if (op->several && !d->several)
         return false;
     d->op = op;
-    rl_legs_init(&d->legs, op, op->several ? d->several : &d->leg, trunks);
+    rl_legs_init(&d->legs, op, op->several ? d->several : &d->leg, &a->trunks);
     return true;
 }
 
-void rl_desk_put_away(rl_desk *d)
+void rl_desk_put_away(rl_desk *d, rl_async *a)
 {
     if (d->op)
         rl_legs_close(&d->legs);
     d->op = NULL;
-    free(d->several);
+    if (d->several)
+        put_legs(a, d->several);
     d->several = NULL;
 }
 

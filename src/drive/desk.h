@@ -14,6 +14,7 @@
 #include "drive/legs.h"
 
 struct rl_started;
+struct rl_async;
 
 typedef struct rl_desk {
     rl_link link; /* in a list of the async thread's */
@@ -28,10 +29,10 @@ typedef struct rl_desk {
 } rl_desk;
 
 /* Legs for an operation, if it has none yet. False: out of memory. */
-bool rl_desk_get_ready(rl_desk *d, rl_op *op, rl_trunks *trunks);
+bool rl_desk_get_ready(rl_desk *d, rl_op *op, struct rl_async *a);
 
 /* Its connections are given back; and the operation has gone. */
-void rl_desk_put_away(rl_desk *d);
+void rl_desk_put_away(rl_desk *d, struct rl_async *a);
 
 /* The operation asks. True: the round is over; else something has to come. */
 bool rl_desk_go_round(rl_desk *d);

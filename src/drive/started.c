@@ -108,11 +108,26 @@ void rl_async_take_woken(rl_async *a)
     rl_mutex_unlock(&a->mutex);
 }
 
+/* Nobody knows which of them is the first, or is told who was woken. */
+static void take_restless(rl_async *a, int64_t now_us)
+{
+    rl_link *next;
+    for (rl_link *k = rl_list_first(&a->restless); k; k = next) {
+        rl_started *s = RL_CONTAINER(k, rl_started, link);
+        next = rl_list_next(&a->restless, k);
+        if (s->due.due_us > now_us && !is_woken(s) && !a->closing)
+            continue;
+        rl_list_remove(k);
+        line_up(s);
+    }
+}
+
 void rl_async_take_due(rl_async *a, int64_t now_us)
 {
     rl_heap_node *n;
     while ((n = rl_heap_first(&a->sleeping)) != NULL && n->due_us <= now_us)
         line_up(RL_CONTAINER(n, rl_started, due));
+    take_restless(a, now_us);
 }
 
 /* --- desks ---------------------------------------------------------------- */
@@ -129,10 +144,20 @@ static rl_desk *take_desk(rl_async *a)
     return d;
 }
 
+bool rl_async_furnish(rl_async *a)
+{
+    if (!a->spare)
+        a->spare = malloc(RL_PARTS_MAX * sizeof *a->spare);
+    rl_desk *d = a->desks == 0 ? take_desk(a) : NULL;
+    if (d)
+        rl_list_add_first(&a->idle, &d->link);
+    return a->spare && a->desks > 0;
+}
+
 static void leave_desk(rl_started *s)
 {
     rl_desk *d = s->desk;
-    rl_desk_put_away(d);
+    rl_desk_put_away(d, s->async);
     s->desk = NULL;
     if (rl_link_is_in(&d->link))
         rl_list_remove(&d->link);
@@ -157,14 +182,22 @@ static void end(rl_started *s)
 static void end_at_desk(rl_started *s)
 {
     leave_desk(s);
-    rl_heap_unreserve(&s->async->sleeping);
+    if (s->reserved)
+        rl_heap_unreserve(&s->async->sleeping);
     end(s);
 }
 
 static void sleep_until(rl_started *s, int64_t until_us)
 {
+    rl_async *a = s->async;
     leave_desk(s);
-    rl_heap_set(&s->async->sleeping, &s->due, until_us);
+    s->reserved = s->reserved || rl_heap_reserve(&a->sleeping);
+    if (s->reserved) {
+        rl_heap_set(&a->sleeping, &s->due, until_us);
+        return;
+    }
+    s->due.due_us = until_us;
+    rl_list_add_last(&a->restless, &s->link);
 }
 
 /* The next operation of the job. False: it is over. */
@@ -208,13 +241,13 @@ static void go_on(rl_started *s)
 {
     rl_desk *d = s->desk;
     while (s->op || begin_op(s)) {
-        if (!rl_desk_get_ready(d, s->op, &s->async->trunks)) {
+        if (!rl_desk_get_ready(d, s->op, s->async)) {
             sleep_until(s, rl_now_us() + RL_RETRY_US);
             return;
         }
         switch (resume(s)) {
         case RL_DONE:
-            rl_desk_put_away(d);
+            rl_desk_put_away(d, s->async);
             s->op = NULL;
             break;
         case RL_SLEEP:
@@ -255,17 +288,12 @@ static void act(rl_started *s)
     rl_owner_drive_end(former);
 }
 
-/* Its first step is to be at a desk. Without memory for its sleep it is over.
- */
+/* Its first step is to be at a desk. */
 static void admit(rl_async *a, rl_started *s)
 {
     a->jobs++;
-    if (rl_heap_reserve(&a->sleeping)) {
-        line_up(s);
-        return;
-    }
-    s->job->status = rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
-    end(s);
+    s->reserved = rl_heap_reserve(&a->sleeping);
+    line_up(s);
 }
 
 void rl_async_take_inbox(rl_async *a)
