@@ -124,6 +124,8 @@ static void make_lock(stage *st)
 
 static void free_stage(stage *st)
 {
+    rlock_owner_free(st->owner); /* the thread acts as itself again */
+    st->owner = NULL;
     rlock_free(st->lk);
     st->lk = NULL;
     for (size_t i = 0; i < MEMBERS; i++) {
@@ -155,6 +157,9 @@ static stage set_stage(const row *r, nodes *ns)
     make_members(&st);
     if (!r->bare)
         make_lock(&st);
+    if (r->owner)
+        EXPECT_STATUS(rlock_owner_new("sweep", &st.owner), RLOCK_OK);
+    rlock_owner_set(st.owner);
     for (int i = 0; i < r->held; i++)
         EXPECT_STATUS(rlock_lock(st.lk), RLOCK_OK);
     for (size_t i = 0; r->foreign_ms && i < st.n; i++)
@@ -177,7 +182,7 @@ static bool is_documented(const row *r, const shot *x, rlock_status s)
         return r->kind == RED && (all || !r->patient);
     if (r->once && s == RLOCK_EIO)
         return true;
-    if (is_resource(x->what->call))
+    if (is_resource(x->what->call) || r->descriptor)
         return s == RLOCK_ENOMEM;
     return s == RLOCK_EIO && !r->patient && r->kind != RED;
 }
@@ -217,7 +222,8 @@ static void expect_message(const row *r, const shot *x, rlock_status s)
 static void expect_levels(const stage *st, rlock_status s)
 {
     const row *r = st->row;
-    int wanted = s == RLOCK_OK || r->undone ? r->after : r->held;
+    bool done = s == RLOCK_OK || (r->undone && !st->refused);
+    int wanted = done ? r->after : r->held;
     int levels = rlock_hold_count(st->lk);
     if (levels != wanted)
         WRONG("\"%s\", and %d levels instead of %d", rlock_status_str(s),
@@ -301,6 +307,8 @@ static bool fire(const row *r, nodes *ns, const shot *x)
         WRONG("\"%s\" (%s)", rlock_status_str(s), rlock_last_error()->message);
     if (s != r->wanted)
         expect_message(r, x, s);
+    if (st.callbacks > 1)
+        WRONG("%d callbacks", st.callbacks);
     if (st.lk && st.cl[0])
         expect_levels(&st, s);
     expect_usable(&st);
@@ -327,15 +335,28 @@ static void sweep_row(const row *r, nodes *ns, shot x)
 
 typedef enum where { HERE, EVERYWHERE } where;
 
-static void sweep(const fault *faults, size_t n, long last, where where)
+static void sweep_rows(const fault *faults, size_t n, long last, where where,
+                       bool started)
 {
     nodes ns = nodes_start(NODES);
     for (size_t f = 0; f < n; f++) {
         shot x = {&faults[f], 1, last, where == EVERYWHERE};
         for (size_t i = 0; i < n_rows; i++)
-            sweep_row(&rows[i], &ns, x);
+            if (rows[i].owner == started)
+                sweep_row(&rows[i], &ns, x);
     }
     nodes_stop(&ns);
+}
+
+static void sweep(const fault *faults, size_t n, long last, where where)
+{
+    sweep_rows(faults, n, last, where, false);
+}
+
+/* The rows of what goes on by itself. */
+static void sweep_started(const fault *faults, size_t n, long last, where where)
+{
+    sweep_rows(faults, n, last, where, true);
 }
 
 TEST(sweep, one_allocation_fails)
@@ -407,6 +428,25 @@ TEST(sweep, one_thread_or_the_like_cannot_be_had_by_any_thread)
 {
     sweep(resources, COUNT(resources), 1, EVERYWHERE);
 }
+
+TEST_CASE(sweep, one_allocation_fails_for_what_is_started,
+          sweep_started(&allocation, 1, 1, HERE))
+TEST_CASE(sweep, one_allocation_of_any_thread_fails_for_what_is_started,
+          sweep_started(&allocation, 1, 1, EVERYWHERE))
+TEST_CASE(sweep, all_allocations_fail_from_one_on_for_what_is_started,
+          sweep_started(&allocation, 1, SHIM_EVER, HERE))
+TEST_CASE(sweep, all_of_all_threads_fail_from_one_on_for_what_is_started,
+          sweep_started(&allocation, 1, SHIM_EVER, EVERYWHERE))
+TEST_CASE(sweep, one_send_fails_for_what_is_started,
+          sweep_started(&sending, 1, 1, EVERYWHERE))
+TEST_CASE(sweep, one_recv_fails_for_what_is_started,
+          sweep_started(&receiving, 1, 1, EVERYWHERE))
+TEST_CASE(sweep, one_poll_fails_for_what_is_started,
+          sweep_started(&polling, 1, 1, EVERYWHERE))
+TEST_CASE(sweep, one_call_fails_while_connecting_for_what_is_started,
+          sweep_started(connecting, COUNT(connecting), 1, EVERYWHERE))
+TEST_CASE(sweep, one_thread_or_the_like_cannot_be_had_for_what_is_started,
+          sweep_started(resources, COUNT(resources), 1, EVERYWHERE))
 
 static void sweep_by_name(nodes *ns, const fault *faults, size_t n)
 {

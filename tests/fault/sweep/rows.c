@@ -4,6 +4,10 @@
 
 #define LONG_LEASE_MS 600000
 
+/* While no memory can be had, what is started waits for it, until its time is
+   over. */
+#define STARTED_WAIT_MS 1000
+
 /* --- acts ---------------------------------------------------------------- */
 
 /* An answer that is wrong becomes a status that no row allows. */
@@ -261,6 +265,83 @@ static rlock_status act_command_argv(stage *st)
     return rlock_command_argv(st->lk, NULL, 2, argv, NULL);
 }
 
+/* --- owners, and what is started ----------------------------------------- */
+
+static rlock_status act_owner_new(stage *st)
+{
+    rlock_owner *o;
+    rlock_status s = rlock_owner_new("sweep", &o);
+    (void)st;
+    bool right = (s == RLOCK_OK) == (o != NULL);
+    rlock_owner_free(o);
+    return right ? s : RLOCK_CANCELED;
+}
+
+static rlock_status act_owner_set(stage *st)
+{
+    bool right = rlock_owner_set(NULL) == st->owner;
+    return ok_if(right && !rlock_owner_set(st->owner));
+}
+
+static rlock_status act_owner_free(stage *st)
+{
+    rlock_owner_free(st->owner);
+    st->owner = NULL;
+    return ok_if(!rlock_owner_set(NULL));
+}
+
+static rlock_status act_client_fd(stage *st)
+{
+    return rlock_client_fd(st->cl[0]) < 0 ? rlock_last_error()->status
+                                          : RLOCK_OK;
+}
+
+static rlock_status act_client_dispatch(stage *st)
+{
+    return rlock_client_dispatch(st->cl[0]);
+}
+
+static void told(rlock *lk, rlock_status s, void *arg)
+{
+    stage *st = arg;
+    st->told = lk == st->lk ? s : RLOCK_CANCELED;
+    st->callbacks++;
+}
+
+/* Not by poll(), which is made to fail here, too. */
+static rlock_status outcome(stage *st, rlock_status s)
+{
+    st->refused = s != RLOCK_OK;
+    while (!st->refused && st->callbacks == 0) {
+        test_pause_ms(1);
+        if (rlock_client_dispatch(st->cl[0]) != RLOCK_OK)
+            return RLOCK_CANCELED;
+    }
+    return st->refused ? s : st->told;
+}
+
+static rlock_status act_acquire_start(stage *st)
+{
+    return outcome(st, rlock_acquire_start(st->lk, STARTED_WAIT_MS,
+                                           LONG_LEASE_MS, told, st));
+}
+
+static rlock_status act_wait_in_vain_started(stage *st)
+{
+    return outcome(st,
+                   rlock_acquire_start(st->lk, 20, RLOCK_WATCHDOG, told, st));
+}
+
+static rlock_status act_unlock_start(stage *st)
+{
+    return outcome(st, rlock_unlock_start(st->lk, told, st));
+}
+
+static rlock_status act_extend_start(stage *st)
+{
+    return outcome(st, rlock_extend_start(st->lk, LONG_LEASE_MS, told, st));
+}
+
 /* --- rows ---------------------------------------------------------------- */
 
 #define FOR_ALL(...)                                                           \
@@ -324,6 +405,28 @@ const row rows[] = {
     FOR_ALL(.function = "rlock_force_unlock", .act = act_force_unlock,
             .foreign_ms = 60000),
     FOR_ALL(.function = "rlock_cancel", .act = act_cancel, .quiet = true),
+
+    {"rlock_owner_new", NO_CLIENT, act_owner_new, .bare = true},
+    {"rlock_owner_set", NO_CLIENT, act_owner_set, .owner = true},
+    {"rlock_owner_free", NO_CLIENT, act_owner_free, .owner = true},
+    {"rlock_client_fd", CLIENT, act_client_fd, .descriptor = true},
+    {"rlock_client_dispatch", CLIENT, act_client_dispatch, .quiet = true},
+    FOR_ALL(.function = "rlock_acquire_start", .act = act_acquire_start,
+            .after = 1, .foreign_ms = 15, .patient = true, .owner = true),
+    FOR_ALL(.function = "rlock_acquire_start", .act = act_wait_in_vain_started,
+            .wanted = RLOCK_TIMEOUT, .foreign_ms = 60000, .owner = true),
+    FOR_ALL(.function = "rlock_acquire_start", .act = act_acquire_start,
+            .held = 1, .after = 2, .owner = true),
+    {"rlock_acquire_start", SINGLE, act_acquire_start, .held = 1, .after = 2,
+     .cut = true, .owner = true},
+    FOR_ALL(.function = "rlock_unlock_start", .act = act_unlock_start,
+            .held = 1, .undone = true, .owner = true),
+    FOR_ALL(.function = "rlock_unlock_start", .act = act_unlock_start,
+            .held = 2, .after = 1, .undone = true, .owner = true),
+    {"rlock_unlock_start", SINGLE, act_unlock_start, .held = 1, .undone = true,
+     .cut = true, .owner = true},
+    FOR_ALL(.function = "rlock_extend_start", .act = act_extend_start,
+            .held = 1, .after = 1, .owner = true),
 
     FOR_ALL(.function = "rlock_is_held", .act = act_is_held, .held = 1,
             .after = 1, .quiet = true),

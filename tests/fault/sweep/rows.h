@@ -25,6 +25,10 @@ typedef struct stage {
     rlock_client *cl[NODES];
     rlock *member[MEMBERS];
     rlock *lk;
+    rlock_owner *owner; /* the thread acts as it; NULL: as itself */
+    rlock_status told;  /* of what was started, by the last callback */
+    int callbacks;
+    bool refused; /* it could not be started */
 } stage;
 
 struct row {
@@ -41,6 +45,8 @@ struct row {
     bool patient;        /* a fault of the connection is tried again */
     bool quiet;          /* makes no such call itself */
     bool cut;            /* connections have broken since they were used */
+    bool owner;          /* done as an owner that is no thread */
+    bool descriptor;     /* what the system refuses is RLOCK_ENOMEM */
 };
 
 extern const row rows[];
