@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +177,35 @@ TEST(async_ends, an_owner_that_is_freed_waits_no_more)
     scene_stop(&s);
 }
 
+/* Jobs of a thread are begun in their order, and this one needs no server. */
+static void all_have_begun(scene *s)
+{
+    request r = request_new(s->lk);
+    EXPECT_STATUS(loop_unlock(s->cl, &r), RLOCK_NOT_HELD);
+    request_free(&r);
+}
+
+TEST(async_ends, an_owner_is_freed_while_the_lock_is_handed_over_to_it)
+{
+    scene s = scene_start(0, 0);
+    request holder = request_new(s.lk), heir;
+    EXPECT_STATUS(loop_acquire(s.cl, &holder, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    begin_to_wait(&s, &heir);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    server_pause(s.sv);
+    EXPECT_STATUS(request_unlock(&holder), RLOCK_OK);
+    all_have_begun(&s);
+    rlock_owner_free(heir.owner);
+    all_have_begun(&s);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, holder.told == 2);
+    EXPECT_STATUS(holder.status, RLOCK_OK);
+    LOOP_UNTIL(s.cl, heir.told);
+    EXPECT_STATUS(heir.status, RLOCK_CANCELED);
+    request_free(&holder);
+    scene_stop(&s);
+}
+
 /* It has been granted, and the program does not know yet. */
 TEST(async_ends, what_an_owner_that_is_freed_was_granted_is_abandoned)
 {
@@ -261,6 +291,65 @@ TEST(async_ends, the_descriptor_stays_the_same_and_goes_with_the_client)
     s.cl = NULL;
     EXPECT_INT(fcntl(fd, F_GETFD), -1);
     scene_stop(&s);
+}
+
+enum { EDGES = 5 };
+
+typedef struct edges {
+    scene s;
+    rlock *lk[EDGES];
+    request r[EDGES];
+} edges;
+
+/* What was started before has been posted when the next one is held. */
+static void start_two(edges *e, int first)
+{
+    for (int i = first; i < first + 2; i++)
+        EXPECT_STATUS(request_acquire(&e->r[i], 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(e->s.cl).held_now == (uint64_t)first + 2);
+}
+
+/* While another one is still to be delivered. */
+static void start_the_last(request *r)
+{
+    start_two(r->arg, 3);
+}
+
+static edges *edges_start(void)
+{
+    static edges e;
+    e.s = scene_start(0, 0);
+    for (int i = 0; i < EDGES; i++) {
+        e.lk[i] = test_lock(e.s.cl, (char[]){(char)('a' + i), '\0'});
+        e.r[i] = request_new(e.lk[i]);
+    }
+    return &e;
+}
+
+TEST(async_ends, who_watches_for_edges_is_told_of_what_came_while_it_dispatched)
+{
+    edges *e = edges_start();
+    rlock_client *cl = e->s.cl;
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    EXPECT_INT(epoll_ctl(ep, EPOLL_CTL_ADD, rlock_client_fd(cl), &ev), 0);
+    e->r[0].then = start_the_last;
+    e->r[0].arg = e;
+    EXPECT_STATUS(request_acquire(&e->r[0], 0, RLOCK_WATCHDOG), RLOCK_OK);
+    start_two(e, 1);
+    EXPECT_INT(epoll_wait(ep, &ev, 1, SOON), 1);
+    EXPECT_STATUS(rlock_client_dispatch(cl), RLOCK_OK);
+    EXPECT_INT(e->r[0].told, 1);
+    while (!e->r[4].told) {
+        EXPECT_INT(epoll_wait(ep, &ev, 1, SOON), 1);
+        EXPECT_STATUS(rlock_client_dispatch(cl), RLOCK_OK);
+    }
+    close(ep);
+    for (int i = 0; i < EDGES; i++) {
+        request_free(&e->r[i]);
+        rlock_free(e->lk[i]);
+    }
+    scene_stop(&e->s);
 }
 
 /* It is told nothing any more; what it dispatches by itself comes. */

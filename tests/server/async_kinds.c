@@ -83,6 +83,37 @@ TEST(async_kinds, several_locks_of_which_one_is_waited_for)
     set_end(&m, &s);
 }
 
+/* The second is waited for on the thread of the first one's client, and by a
+ * connection to the second one's server. */
+TEST(async_kinds, several_of_whose_clients_one_is_freed_before_the_other)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    rlock *multi;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){s.lk, t.lk}, 2, &multi),
+                  RLOCK_OK);
+    request r = request_new(multi);
+    EXPECT_STATUS(rlock_lock(t.lk), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(t.cl).waiting_now == 1);
+    EXPECT_STATUS(rlock_unlock(t.lk), RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    rlock_client_free(t.cl);
+    t.cl = NULL;
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, SLACK_MS);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_ECLOSED);
+    request other = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &other, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &other), RLOCK_OK);
+    request_free(&other);
+    request_free(&r);
+    rlock_free(multi);
+    scene_stop(&t);
+    scene_stop(&s);
+}
+
 TEST(async_kinds, a_wait_for_several_is_canceled_and_keeps_nothing)
 {
     scene s = scene_start(0, 0);
