@@ -9,7 +9,11 @@
  *               harm_servers.c, harm_masters.c, harm_workers.c: how they are
  *               done
  *   worker.c    a process that locks; started anew when it was killed
- *   labour.c    what its threads do, hold by hold; holding.c: one hold
+ *   labour.c    what its threads do, hold by hold; holding.c: one hold;
+ *               calls.c: one call, timed; queued.c: who waited for a processor
+ *   loop.c      the worker that has one thread and an event loop, with hundreds
+ *               of owners that do the same; fiber.c: a stack for each;
+ *               clerk.c: what would block
  *   witness.c   the first judge: live, in shared memory
  *   history.c   what each process writes down, in a mapped file of its own
  *   judge.c     the second judge: reads all histories afterwards;
@@ -68,7 +72,9 @@ typedef enum lock_kind {
 
 enum {
     PROCS = 4,
+    LOOPS = 1, /* of these, the last: event loops */
     THREADS = 4,
+    OWNERS = 200,     /* on a loop */
     LIVES_MAX = 4096, /* processes in all, with those that were killed */
     FAULTS_MAX = 8192,
     KINDS_MAX = 128,
@@ -118,6 +124,7 @@ typedef struct arena {
     _Atomic bool stop;
     /* By kind of lock: outermost acquires that succeeded, and answers. */
     _Atomic uint64_t grants[LOCK_KINDS], reentries[LOCK_KINDS];
+    _Atomic uint64_t loop_grants[LOCK_KINDS]; /* those of owners on loops */
     _Atomic uint64_t acquired[LOCK_KINDS][STATUSES];
     _Atomic uint64_t released[LOCK_KINDS][STATUSES];
     _Atomic uint64_t writes_refused; /* by the resource */
@@ -132,8 +139,9 @@ typedef struct arena {
 /* Makes or opens DIR/arena. Ends the process if it cannot. */
 arena *arena_map(const char *dir, bool create);
 
-/* Grants of all kinds of locks. */
+/* Grants of all kinds of locks, and those to owners on loops. */
 uint64_t arena_grants(const arena *a);
+uint64_t arena_loop_grants(const arena *a);
 
 /* A worker's whole life, which ends with its parent's. */
 int worker_main(const char *dir, int proc, int life, pid_t parent);

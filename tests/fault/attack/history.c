@@ -28,12 +28,22 @@ arena *arena_map(const char *dir, bool create)
     return map_file(path, sizeof(arena), create, MAP_SHARED);
 }
 
-uint64_t arena_grants(const arena *a)
+static uint64_t sum(const _Atomic uint64_t figures[LOCK_KINDS])
 {
     uint64_t sum = 0;
     for (int kind = 0; kind < LOCK_KINDS; kind++)
-        sum += atomic_load(&a->grants[kind]);
+        sum += atomic_load(&figures[kind]);
     return sum;
+}
+
+uint64_t arena_grants(const arena *a)
+{
+    return sum(a->grants);
+}
+
+uint64_t arena_loop_grants(const arena *a)
+{
+    return sum(a->loop_grants);
 }
 
 static void path_of(char *path, size_t size, const char *dir, int life)

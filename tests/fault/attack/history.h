@@ -9,11 +9,13 @@
 #include "attack.h"
 
 typedef enum hold_end {
-    HOLD_OPEN,     /* the process was killed meanwhile */
-    HOLD_RELEASED, /* the last unlock said OK */
-    HOLD_LOST,     /* the library told so */
-    HOLD_UNKNOWN,  /* the last unlock failed; the hold is over nevertheless */
-    HOLD_ABANDONED /* the thread ended */
+    HOLD_OPEN,      /* the process was killed meanwhile */
+    HOLD_RELEASED,  /* the last unlock said OK */
+    HOLD_LOST,      /* the library told so */
+    HOLD_UNKNOWN,   /* the last unlock failed; the hold is over nevertheless */
+    HOLD_ABANDONED, /* the thread ended, or the owner */
+    HOLD_CLOSED,    /* the client was freed meanwhile */
+    HOLD_ENDS
 } hold_end;
 
 /*
@@ -66,6 +68,10 @@ typedef enum note_kind {
     NOTE_COUNT,     /* the client's statistics tell from, in fact it is to */
     NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
                        go of it */
+    NOTE_TOLD_TWICE, /* a start was called back again, or before it returned;
+                        value: with that status */
+    NOTE_UNTOLD,     /* it was not called back; from: its limit; to: given up */
+    NOTE_REFUSED, /* a start was, that was none too many; value: 0 if later */
     NOTE_KINDS
 } note_kind;
 

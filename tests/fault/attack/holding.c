@@ -1,16 +1,15 @@
 #include "holding.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "calls.h"
 #include "locks.h"
+#include "loop.h"
+#include "queued.h"
 #include "witness.h"
 #include "worker.h"
 
 enum {
-    NOTABLE_US = 5000,
     STAY_CHECK_US = 10000,
     OUTSTAY_MS = 50,     /* that somebody stays longer than the lease */
     LATE_US = 50000,     /* of an answer */
@@ -28,132 +27,41 @@ typedef struct holding {
     visit visit[VISITS_MAX];
 } holding;
 
-/* --- calls that are timed ------------------------------------------------ */
-
-/* Of the calling thread; asked for with every call, so it stays open. */
-static _Thread_local int schedstat = -1;
-
-void holding_begin(void)
-{
-    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-}
-
-void holding_end(void)
-{
-    close(schedstat);
-}
-
-/* How long this thread was ready to run, and did not. */
-static uint64_t queued_us(void)
-{
-    unsigned long long ran_ns, queued_ns;
-    char text[64];
-    ssize_t n = pread(schedstat, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-    return sscanf(text, "%llu %llu", &ran_ns, &queued_ns) == 2
-               ? queued_ns / 1000
-               : 0;
-}
-
-/* A call that is being timed. */
-typedef struct timer {
-    note_kind late; /* what it is when it is late */
-    int lock;
-    int64_t limit_us;
-    uint64_t queued_us;
-} timer;
-
-static timer timer_start(note_kind late, int lock, int64_t limit_ms)
-{
-    return (timer){late, lock, attack_now_us() + limit_ms * 1000, queued_us()};
-}
-
-static void timer_stop(const timer *t)
-{
-    int64_t now_us = attack_now_us();
-    if (now_us - t->limit_us > NOTABLE_US)
-        worker_notice(t->late, t->lock, t->limit_us, now_us,
-                      queued_us() - t->queued_us);
-}
-
-/* But for an acquire, a Multi lock has that time for each of its clients. */
-static int64_t limit_ms(int lock)
-{
-    return lock_kind_of(lock) == LOCK_MULTI
-               ? COMMAND_MS * servers_count(lock_servers(lock))
-               : COMMAND_MS;
-}
-
-/* What moves a deadline may wait for replicas, too. */
-static int64_t replicas_ms(void)
-{
-    return me.a->min_replicas ? REPLICAS_MS : 0;
-}
-
-static rlock_status acquire(rlock *lk, const plan *p, int64_t wait_ms)
-{
-    lock_kind kind = lock_kind_of(p->lock);
-    count_by_events(kind == LOCK_MULTI);
-    timer t = timer_start(NOTE_LATE_ACQUIRE, p->lock,
-                          wait_ms + COMMAND_MS + replicas_ms());
-    rlock_status s = rlock_acquire(lk, wait_ms, p->lease_ms);
-    timer_stop(&t);
-    atomic_fetch_add(&me.a->acquired[kind][s], 1);
-    if (s == RLOCK_OK && kind != LOCK_MULTI)
-        atomic_fetch_add(&me.acquires[lock_home(p->lock)], 1);
-    return s;
-}
-
-static rlock_status release(rlock *lk, int lock)
-{
-    lock_kind kind = lock_kind_of(lock);
-    count_by_events(kind == LOCK_MULTI);
-    timer t = timer_start(NOTE_LATE_UNLOCK, lock, limit_ms(lock));
-    rlock_status s = rlock_unlock(lk);
-    timer_stop(&t);
-    atomic_fetch_add(&me.a->released[kind][s], 1);
-    if (s == RLOCK_OK && kind != LOCK_MULTI)
-        atomic_fetch_add(&me.releases[lock_home(lock)], 1);
-    return s;
-}
-
 /* --- what was not granted ------------------------------------------------ */
 
-/* Says the server that the calling thread holds the lock? With turns it may
-   name this one for another. */
-static bool is_mine(int lock, rlock_holder *who)
-{
-    return !me.a->turn_ms &&
-           rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
-           who->pid == getpid() && who->tid == gettid();
-}
-
-/* This thread does not hold the lock: what it finds is to be undone soon. */
+/* Who asks does not hold the lock: what it finds is to be undone soon. */
 static void look_for_left_over(int lock)
 {
     rlock_holder first, again;
     int64_t from_us = attack_now_us();
-    if (!is_mine(lock, &first))
+    if (!call_is_mine(lock, &first))
         return;
     pause_us(LINGER_US);
-    if (is_mine(lock, &again) && strcmp(first.hold_id, again.hold_id) == 0)
+    if (call_is_mine(lock, &again) && strcmp(first.hold_id, again.hold_id) == 0)
         worker_notice(NOTE_LEFT, lock, from_us, attack_now_us(), 0);
 }
 
 /*
- * Nothing of it stays taken but what was held before. A member that had been
- * taken may have been lost before it was let go of, which is told then.
+ * It may have been lost, or abandoned, before it was let go of, which is told
+ * then.
  */
+static void note_taken(int lock)
+{
+    uint64_t token = granted_token(lock);
+    if (token)
+        worker_notice(NOTE_TAKEN, lock, 0, 0, token);
+}
+
+/* Nothing of it stays taken but what was held before. */
 static void look_for_left_overs(const plan *p)
 {
     int members[MEMBERS_MAX];
     int n = lock_members(p->lock, members);
+    note_taken(p->lock);
     if (n == 0)
         look_for_left_over(p->lock);
     for (int i = 0; i < n; i++) {
-        uint64_t token = granted_token(members[i]);
-        if (token)
-            worker_notice(NOTE_TAKEN, members[i], 0, 0, token);
+        note_taken(members[i]);
         if (members[i] != p->before)
             look_for_left_over(members[i]);
     }
@@ -226,13 +134,15 @@ static bool begin_holding(holding *all, const plan *p, int thread)
     all->n = 0;
     forget_grants();
     int64_t asked_us = attack_now_us();
-    rlock_status s = acquire(me.outer[p->lock], p, p->wait_ms);
+    rlock_status s = call_acquire(me.outer[p->lock], p, false);
     if (s != RLOCK_OK) {
         look_for_left_overs(p);
         return false;
     }
     hold *r = new_hold(p, p->lock, thread, asked_us);
     atomic_fetch_add(&me.a->grants[lock_kind_of(p->lock)], 1);
+    if (me.on_loop)
+        atomic_fetch_add(&me.a->loop_grants[lock_kind_of(p->lock)], 1);
     if (lock_kind_of(p->lock) == LOCK_MULTI)
         begin_members(all, r);
     else
@@ -275,12 +185,7 @@ static void work(holding *all)
 
 static void extend(holding *all)
 {
-    int lock = all->p->lock;
-    timer t =
-        timer_start(NOTE_LATE_EXTEND, lock, limit_ms(lock) + replicas_ms());
-    rlock_status s = rlock_extend(me.outer[lock], all->p->lease_ms);
-    timer_stop(&t);
-    if (s == RLOCK_OK)
+    if (call_extend(me.outer[all->p->lock], all->p) == RLOCK_OK)
         prolong(all);
 }
 
@@ -290,7 +195,7 @@ static void nest(holding *all, int level)
     const plan *p = all->p;
     hold *r = all->visit[0].r;
     rlock *lk = me.inner[p->lock];
-    if (level == p->levels || acquire(lk, p, 0) != RLOCK_OK) {
+    if (level == p->levels || call_acquire(lk, p, true) != RLOCK_OK) {
         work(all);
         return;
     }
@@ -304,7 +209,7 @@ static void nest(holding *all, int level)
         worker_notice(NOTE_REENTRY, p->lock, 0, (int64_t)token,
                       (uint64_t)count);
     nest(all, level + 1);
-    release(lk, p->lock);
+    call_unlock(lk, p->lock);
     work(all); /* the lock is still ours */
 }
 
@@ -318,6 +223,7 @@ static void end_hold(visit *v, rlock_status s)
     if (!v->lost)
         r->over_us = attack_now_us();
     r->end = s == RLOCK_OK                              ? HOLD_RELEASED
+             : me.closed                                ? HOLD_CLOSED
              : s == RLOCK_LOST || s == RLOCK_EWRONGTYPE ? HOLD_LOST
              : v->lost                                  ? HOLD_LOST
                                                         : HOLD_UNKNOWN;
@@ -333,7 +239,10 @@ static void end_shared(visit *v, rlock_status s, bool held)
     hold *r = v->r;
     v->lost = !held;
     r->over_us = attack_now_us();
-    r->end = !held ? HOLD_LOST : s == RLOCK_OK ? HOLD_RELEASED : HOLD_UNKNOWN;
+    r->end = me.closed       ? HOLD_CLOSED
+             : !held         ? HOLD_LOST
+             : s == RLOCK_OK ? HOLD_RELEASED
+                             : HOLD_UNKNOWN;
 }
 
 /* Ends by itself, though its unlock is that of a Multi lock? */
@@ -349,7 +258,7 @@ static void end_holding(holding *all)
         witness_leave(&all->visit[i]);
         held[i] = rlock_is_held(me.outer[all->visit[i].r->lock]);
     }
-    rlock_status s = release(me.outer[all->p->lock], all->p->lock);
+    rlock_status s = call_unlock(me.outer[all->p->lock], all->p->lock);
     for (int i = 0; i < all->n; i++) {
         if (ends_apart(&all->visit[i]))
             end_shared(&all->visit[i], s, held[i]);
@@ -373,7 +282,7 @@ static void stay_if_late(plan *p, const hold *r)
 static void linger(holding *all)
 {
     int64_t until_us = attack_now_us() + LINGER_US;
-    while (!check(all) && attack_now_us() < until_us &&
+    while (!check(all) && attack_now_us() < until_us && !me.closed &&
            !atomic_load(&me.a->stop))
         pause_us(STAY_CHECK_US);
 }
@@ -429,7 +338,7 @@ static const hold *hold_member_before(plan p, int thread)
         end_holding(&one);
         return all.visit[0].r;
     }
-    release(me.outer[alone.lock], alone.lock);
+    call_unlock(me.outer[alone.lock], alone.lock);
     bool held = check(&one);
     witness_leave(&one.visit[0]);
     one.visit[0].r->shared = true;
@@ -462,15 +371,19 @@ static void hold_and_leave(const plan *p)
 
 static void *abandon(void *arg)
 {
-    holding_begin();
+    queued_begin();
     hold_and_leave(arg);
-    holding_end();
+    queued_end();
     return NULL;
 }
 
 void hold_and_abandon(const plan *p)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, abandon, (void *)p) == 0)
+    if (me.on_loop) {
+        hold_and_leave(p);
+        loop_free_owner();
+    } else if (pthread_create(&thread, NULL, abandon, (void *)p) == 0) {
         pthread_join(thread, NULL);
+    }
 }

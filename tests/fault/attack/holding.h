@@ -7,25 +7,23 @@
 
 #include "history.h"
 
-/* What a thread has in mind with its next hold. */
+/* What a thread, or an owner of a loop, has in mind with its next hold. */
 typedef struct plan {
     int lock;
     int64_t wait_ms, lease_ms;
     int levels;
     int64_t stay_us;
     bool extend;
+    int64_t leave_us; /* on a loop: the owner is freed when it has waited for so
+                         long; 0: never */
     /* Of a Multi lock. */
     int before;        /* the member that is held by itself before; -1: none */
     bool before_first; /* and unlocked first */
 } plan;
 
-/* To be called by a thread before anything else, and at its end. */
-void holding_begin(void);
-void holding_end(void);
-
 /* Tells how it ended; NULL: it was not granted. */
 const hold *hold_once(const plan *p, int thread);
-/* A thread that ends while it holds. */
+/* A thread, or an owner, that ends while it holds. */
 void hold_and_abandon(const plan *p);
 
 #endif

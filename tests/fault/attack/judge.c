@@ -27,6 +27,9 @@ const char *const offence_names[OFFENCES] = {
     [NOT_ENDED] = "holds that never ended",
     [LEFT_BEHIND] = "locks left by who had let go of them",
     [MISCOUNTED] = "counts that differ",
+    [TOLD_TWICE] = "starts called back twice, or too early",
+    [UNTOLD] = "starts never called back",
+    [REFUSED] = "starts refused without cause",
 };
 
 void *room_for(size_t n, size_t size)

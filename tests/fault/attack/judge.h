@@ -14,6 +14,7 @@
  *   Nobody still has what he had before a fault that outlives every lease, or
  *   what has been reported to him as lost.
  *   No call goes on past its own deadline while its process runs.
+ *   What was started on an event loop is called back once.
  *
  * A Multi lock is judged as a whole, whose loss has one report and one cause;
  * and as each of its members, which has to keep everybody else out while the
@@ -47,6 +48,9 @@ typedef enum offence {
     NOT_ENDED,   /* a hold whose process ended well */
     LEFT_BEHIND, /* a lock, in Redis */
     MISCOUNTED,
+    TOLD_TWICE, /* what had been started, on a loop */
+    UNTOLD,
+    REFUSED,
     OFFENCES
 } offence;
 
@@ -76,7 +80,7 @@ typedef struct verdict {
     int n_outliving;
     entry *holds[LOCKS]; /* by granted_us */
     size_t n_holds[LOCKS];
-    uint64_t ends[LOCK_KINDS][HOLD_ABANDONED + 1];
+    uint64_t ends[LOCK_KINDS][HOLD_ENDS];
     uint64_t writes;
     uint64_t found[OFFENCES], excused[OFFENCES];
     uint64_t overlaps_by[KINDS_MAX]; /* excused ones, by the kind of fault */

@@ -149,8 +149,8 @@ static void judge_events(verdict *v, const arena *a, const entry *e)
     int lost = r->lost_events, abandoned = r->abandoned_events;
     bool over = r->end == HOLD_LOST || r->end == HOLD_ABANDONED;
     int least = over && !r->mixed;
-    int most =
-        over || r->end == HOLD_OPEN || (r->end == HOLD_UNKNOWN && r->shared);
+    int most = over || r->end == HOLD_OPEN || r->end == HOLD_CLOSED ||
+               (r->end == HOLD_UNKNOWN && r->shared);
     int told = lost + abandoned;
     if (l->killed && l->ended_us < r->over_us + SETTLE_US)
         least = 0;

@@ -33,7 +33,7 @@ static bool may_write_late(const arena *a, const entry *e)
     if (e->r->end == HOLD_OPEN) /* or half of it */
         return true;
     return e->r->writes > 0 &&
-           (e->r->end == HOLD_LOST ||
+           (e->r->end == HOLD_LOST || e->r->end == HOLD_CLOSED ||
             data_loss(a, e->lock, e->r->asked_us, over_us(a, e)));
 }
 
@@ -101,6 +101,9 @@ static const struct meaning {
     [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
     [NOTE_REVIVED] = {true, TOLD_LATE, NULL},
     [NOTE_COUNT] = {true, MISCOUNTED, NULL},
+    [NOTE_TOLD_TWICE] = {true, TOLD_TWICE, NULL},
+    [NOTE_UNTOLD] = {true, UNTOLD, NULL},
+    [NOTE_REFUSED] = {true, REFUSED, NULL},
     [NOTE_LEFT] = {true, LEFT_BEHIND, leaving_excused},
 };
 

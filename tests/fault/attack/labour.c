@@ -1,17 +1,19 @@
 /*
- * What a thread does: locks as programs do, in short sections with and without
- * waiting, nested ones, long ones under the watchdog, some that stay longer
- * than their lease, some that are abandoned.
+ * What a thread, or an owner on a loop, does: locks as programs do, in short
+ * sections with and without waiting, nested ones, long ones under the watchdog,
+ * some that stay longer than their lease, some that are abandoned.
  */
 #include "holding.h"
 #include "locks.h"
+#include "loop.h"
 #include "worker.h"
 
 enum {
-    OUTSTAY_MS = 50,  /* that somebody stays longer than the lease */
-    RARELY_MS = 4000, /* between a thread's long, too long, abandoned holds */
-    RED_SLOWER = 4,   /* than a single lock; its leases are longer */
-    CROWDED = 6       /* single locks, so that they are often passed on */
+    OUTSTAY_MS = 50,   /* that somebody stays longer than the lease */
+    RARELY_MS = 4000,  /* between a thread's long, too long, abandoned holds */
+    RED_SLOWER = 4,    /* than a single lock; its leases are longer */
+    THINK_US = 400000, /* at most, between holds; owners on a loop are many */
+    CROWDED = 6        /* single locks, so that they are often passed on */
 };
 
 /* Mostly short, or whatever somebody holds long would stop everybody. */
@@ -64,6 +66,8 @@ static plan plan_for(int lock, uint64_t *rng)
         p.stay_us = attack_pick(rng, 20000);
     if (lock_kind_of(lock) == LOCK_MULTI)
         perhaps_hold_before(&p, rng);
+    if (me.on_loop && p.before < 0 && attack_pick(rng, 20) == 0)
+        p.leave_us = 1 + attack_pick(rng, 20000);
     return p;
 }
 
@@ -135,26 +139,26 @@ static void do_something_rare(uint64_t *rng, int thread)
 
 static int64_t next_rare_us(uint64_t *rng)
 {
-    return attack_now_us() + attack_pick(rng, 2 * RARELY_MS) * INT64_C(1000);
+    int fewer = me.on_loop ? OWNERS / THREADS : 1;
+    return attack_now_us() +
+           attack_pick(rng, 2 * RARELY_MS * fewer) * INT64_C(1000);
 }
 
-void *labour(void *arg)
+void labour(int number)
 {
-    int thread = (int)(intptr_t)arg;
-    uint64_t rng = me.a->seed * 1000003 + (uint64_t)(me.life * 16 + thread);
+    uint64_t rng = me.a->seed * 1000003 + (uint64_t)(me.life * 256 + number);
     int64_t rare_us = next_rare_us(&rng);
-    holding_begin();
     while (!atomic_load(&me.a->stop)) {
+        if (me.on_loop)
+            loop_rest(attack_pick(&rng, THINK_US));
         if (attack_now_us() < rare_us) {
             plan p = short_plan(&rng);
-            const hold *r = hold_once(&p, thread);
+            const hold *r = hold_once(&p, number);
             if (r && r->end == HOLD_UNKNOWN)
-                hold_again(p, thread);
+                hold_again(p, number);
         } else {
-            do_something_rare(&rng, thread);
+            do_something_rare(&rng, number);
             rare_us = next_rare_us(&rng);
         }
     }
-    holding_end();
-    return NULL;
 }

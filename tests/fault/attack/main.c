@@ -293,9 +293,10 @@ static void stop_all(void)
 
 static void tell_progress(void)
 {
-    printf("%4d s: %llu grants, %d faults\n",
+    printf("%4d s: %llu grants, %llu of them on loops, %d faults\n",
            (int)((attack_now_us() - me.a->began_us) / 1000000),
-           (unsigned long long)arena_grants(me.a), me.a->n_faults);
+           (unsigned long long)arena_grants(me.a),
+           (unsigned long long)arena_loop_grants(me.a), me.a->n_faults);
     fflush(stdout);
 }
 

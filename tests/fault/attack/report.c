@@ -44,16 +44,18 @@ bool goals_reached(const goals *g, const arena *a)
 
 static void write_head(FILE *f, const arena *a, const verdict *v, bool good)
 {
-    fprintf(
-        f,
-        "# Attack: %s\n\n"
-        "At %s; seed %llu, %d s; %d processes with %d threads; %d single locks "
-        "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
-        "locks of these; %d processes were killed or ended.\n\n"
-        "![Who held which lock when](timeline.svg)\n\n",
-        good ? "withstood" : "FAILED", homes[a->home], (big)a->seed,
-        (int)((a->ended_us - a->began_us) / 1000000), PROCS, THREADS,
-        HOMES + AWAYS, AWAYS, REDS, NODES, SETS, v->n_histories);
+    fprintf(f,
+            "# Attack: %s\n\n"
+            "At %s; seed %llu, %d s; %d processes with %d threads, %d with an "
+            "event "
+            "loop and %d owners; %d single locks "
+            "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
+            "locks of these; %d processes were killed or ended.\n\n"
+            "![Who held which lock when](timeline.svg)\n\n",
+            good ? "withstood" : "FAILED", homes[a->home], (big)a->seed,
+            (int)((a->ended_us - a->began_us) / 1000000), PROCS - LOOPS,
+            THREADS, LOOPS, OWNERS, HOMES + AWAYS, AWAYS, REDS, NODES, SETS,
+            v->n_histories);
 }
 
 static void write_work(FILE *f, const arena *a, const verdict *v,
@@ -90,6 +92,7 @@ static void write_kinds(FILE *f, const arena *a)
 {
     write_kinds_head(f, "kind of lock");
     write_row(f, "grants", a->grants);
+    write_row(f, "of these, to owners on an event loop", a->loop_grants);
     write_row(f, "re-entries", a->reentries);
     fputc('\n', f);
 }
@@ -146,10 +149,11 @@ static void write_ends(FILE *f, const verdict *v)
         [HOLD_RELEASED] = "released",
         [HOLD_LOST] = "lost, and told so",
         [HOLD_UNKNOWN] = "released without an answer",
-        [HOLD_ABANDONED] = "abandoned by its thread"};
+        [HOLD_ABANDONED] = "abandoned by its thread or owner",
+        [HOLD_CLOSED] = "ended with its client"};
     fputc('\n', f);
     write_kinds_head(f, "how holds ended");
-    for (int i = 0; i <= HOLD_ABANDONED; i++) {
+    for (int i = 0; i < HOLD_ENDS; i++) {
         fprintf(f, "| %s |", ends[i]);
         for (int kind = 0; kind < LOCK_KINDS; kind++)
             fprintf(f, " %llu |", (big)v->ends[kind][i]);
@@ -202,9 +206,12 @@ static void tell(const arena *a, const verdict *v, bool good)
         printf("overlaps by failovers: %llu, with %u replicas that "
                "acknowledge\n",
                (big)v->excused[OVERLAP], a->min_replicas);
-    printf("%s: %llu grants, %d faults of %d kinds, seed %llu\n",
-           good ? "withstood" : "FAILED", (big)arena_grants(a), injected(a, -1),
-           kinds_injected(a), (big)a->seed);
+    printf(
+        "%s: %llu grants, %llu of them on loops, %d faults of %d kinds, seed "
+        "%llu\n",
+        good ? "withstood" : "FAILED", (big)arena_grants(a),
+        (big)arena_loop_grants(a), injected(a, -1), kinds_injected(a),
+        (big)a->seed);
 }
 
 bool report(const char *dir, const arena *a, const verdict *v, const goals *g)

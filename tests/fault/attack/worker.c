@@ -12,8 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fiber.h"
 #include "locks.h"
+#include "loop.h"
 #include "metronome.h"
+#include "queued.h"
 
 enum { END_MS = 3 * COMMAND_MS };
 
@@ -28,6 +31,10 @@ void worker_notice(note_kind kind, int lock, int64_t from_us, int64_t to_us,
 
 void pause_us(int64_t us)
 {
+    if (me.on_loop && loop_owner_runs()) {
+        loop_sleep(us);
+        return;
+    }
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
     nanosleep(&ts, NULL);
 }
@@ -78,22 +85,32 @@ static void note_end(const rlock_event *ev)
     atomic_fetch_add(lost ? &r->lost_events : &r->abandoned_events, 1);
 }
 
-static _Thread_local uint64_t granted[LOCKS];
-static _Thread_local bool by_events;
+static _Thread_local actor itself;
+static _Thread_local actor *acting;
+
+void act_as(actor *a)
+{
+    acting = a;
+}
+
+static actor *who_acts(void)
+{
+    return acting ? acting : &itself;
+}
 
 uint64_t granted_token(int lock)
 {
-    return granted[lock];
+    return who_acts()->granted[lock];
 }
 
 void forget_grants(void)
 {
-    memset(granted, 0, sizeof granted);
+    memset(who_acts()->granted, 0, sizeof itself.granted);
 }
 
 void count_by_events(bool yes)
 {
-    by_events = yes;
+    who_acts()->by_events = yes;
 }
 
 /* A single lock's own server, or the first in the list of a Red lock's. */
@@ -104,21 +121,30 @@ static int lock_on(const char *name, int server)
 }
 
 /* A Multi lock may have let go of it meanwhile, and have lost it by then. */
-static void note_grant(int lock, uint64_t token)
+static void note_grant(actor *who, int lock, uint64_t token)
 {
-    if (by_events && granted[lock] && granted[lock] != token)
-        worker_notice(NOTE_TAKEN, lock, 0, 0, granted[lock]);
-    granted[lock] = token;
+    uint64_t *granted = &who->granted[lock];
+    if (who->by_events && *granted && *granted != token)
+        worker_notice(NOTE_TAKEN, lock, 0, 0, *granted);
+    *granted = token;
+}
+
+/* What a loop's owners have started is told on a thread of the library's. */
+static actor *who_is_told(void)
+{
+    actor *owner = me.on_loop ? loop_actor() : NULL;
+    return owner ? owner : &itself;
 }
 
 static void on_event(const rlock_event *ev, void *arg)
 {
     int server = (int)(intptr_t)arg;
+    actor *who = who_is_told();
     if (ev->type == RLOCK_EVENT_ACQUIRED) {
-        note_grant(lock_on(ev->name, server), ev->token);
-        atomic_fetch_add(&me.acquires[server], by_events);
+        note_grant(who, lock_on(ev->name, server), ev->token);
+        atomic_fetch_add(&me.acquires[server], who->by_events);
     } else if (ev->type == RLOCK_EVENT_RELEASED) {
-        atomic_fetch_add(&me.releases[server], by_events);
+        atomic_fetch_add(&me.releases[server], who->by_events);
     } else if (ev->type == RLOCK_EVENT_LOST ||
                ev->type == RLOCK_EVENT_ABANDONED) {
         note_end(ev);
@@ -225,17 +251,19 @@ static void make_all(void)
     for (int i = 0; i < SERVERS; i++)
         make_client(i);
     shim_spare_me(true);
-    for (int i = 0; i < LOCKS; i++)
-        pthread_mutex_init(&me.recent[i].mutex, NULL);
     make_handles(me.outer);
     make_handles(me.inner);
     shim_spare_me(false);
 }
 
-static void free_all(void)
+static void free_all_handles(void)
 {
     free_handles(me.inner);
     free_handles(me.outer);
+}
+
+void worker_free_clients(void)
+{
     for (int i = 0; i < SERVERS; i++) {
         int64_t from_us = attack_now_us();
         rlock_client_free(me.cl[i]);
@@ -245,13 +273,37 @@ static void free_all(void)
     }
 }
 
+void worker_begin_anew(void)
+{
+    free_all_handles();
+    for (int i = 0; i < SERVERS; i++) {
+        atomic_store(&me.acquires[i], 0);
+        atomic_store(&me.releases[i], 0);
+    }
+    make_all();
+}
+
 /* --- from start to end --------------------------------------------------- */
 
-static void start(pthread_t *thread, void *(*fn)(void *), int arg)
+static void *labour_on_thread(void *arg)
 {
-    int err = pthread_create(thread, NULL, fn, (void *)(intptr_t)arg);
-    if (err)
-        attack_die("cannot start a thread: %s", strerror(err));
+    queued_begin();
+    labour((int)(intptr_t)arg);
+    queued_end();
+    return NULL;
+}
+
+static void run_threads(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        int err = pthread_create(&threads[i], NULL, labour_on_thread,
+                                 (void *)(intptr_t)i);
+        if (err)
+            attack_die("cannot start a thread: %s", strerror(err));
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
 }
 
 static void compare(uint64_t clients, uint64_t ours)
@@ -308,17 +360,21 @@ int worker_main(const char *dir, int proc, int life, pid_t parent)
     shim_share(&me.a->panels[proc]);
     me.proc = proc;
     me.life = life;
-    pthread_t threads[THREADS];
+    me.on_loop = proc >= PROCS - LOOPS && fiber_is_possible();
     metronome beat;
+    for (int i = 0; i < LOCKS; i++)
+        pthread_mutex_init(&me.recent[i].mutex, NULL);
     make_all();
     metronome_start(&beat, me.h);
-    for (int i = 0; i < THREADS; i++)
-        start(&threads[i], labour, i);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < SERVERS; i++)
+    if (me.on_loop)
+        loop_run();
+    else
+        run_threads();
+    for (int i = 0; i < SERVERS && !me.closed; i++)
         compare_counts(i);
-    free_all();
+    free_all_handles();
+    if (!me.closed)
+        worker_free_clients();
     metronome_stop(&beat);
     history_unmap(me.h);
     return 0;

@@ -1,0 +1,29 @@
+/*
+ * The calls that are judged. Each is timed and counted, whether a thread makes
+ * it, which blocks, or an owner of an event loop starts it, which lets others
+ * go on meanwhile.
+ */
+#ifndef ATTACK_CALLS_H
+#define ATTACK_CALLS_H
+
+#include "holding.h"
+
+typedef enum call_verb { CALL_ACQUIRE, CALL_UNLOCK, CALL_EXTEND } call_verb;
+
+/* What the library is asked for. */
+typedef struct wish {
+    call_verb verb;
+    rlock *lk;
+    int64_t wait_ms, lease_ms;
+    int64_t leave_us; /* see plan */
+} wish;
+
+/* By the plan; who nests does not wait. */
+rlock_status call_acquire(rlock *lk, const plan *p, bool nested);
+rlock_status call_unlock(rlock *lk, int lock);
+rlock_status call_extend(rlock *lk, const plan *p);
+
+/* Says the server that the caller holds the lock? */
+bool call_is_mine(int lock, rlock_holder *who);
+
+#endif
