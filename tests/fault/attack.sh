@@ -2,12 +2,13 @@
 # attack.sh [--long] [--sentinel | --cluster] [--seed N] [OPTION...]
 #
 # Attacks the library, in some minutes, or for about an hour with --long:
-# processes lock while servers are killed, stopped and emptied, connections cut,
-# answers lost, processes killed and stopped, allocations and system calls fail.
-# Two judges outside Redis watch. Fails when they have found anything; what
-# there was to see is then in BUILD_DIR/attack/report.md and timeline.svg, and,
-# after a failure, all that the judges have read. The same --seed deals the same
-# faults again. Further options: see fault/attack/main.c.
+# processes lock, three with threads and one with an event loop and 200 owners,
+# while servers are killed, stopped and emptied, connections cut, answers lost,
+# processes killed and stopped, allocations and system calls fail. Two judges
+# outside Redis watch. Fails when they have found anything; what there was to see
+# is then in BUILD_DIR/attack/report.md and timeline.svg, and, after a failure,
+# all that the judges have read. The same --seed deals the same faults again.
+# Further options: see fault/attack/main.c.
 #
 # Most locks are at one server; with --sentinel at a master that has a replica
 # and three Sentinels, with --cluster in a Redis Cluster of six. There masters

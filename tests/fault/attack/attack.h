@@ -1,6 +1,7 @@
 /*
- * The attack: several processes with several threads work on locks of all
- * kinds while a nemesis injects faults, and two judges outside Redis watch.
+ * The attack: several processes, with several threads or with an event loop,
+ * work on locks of all kinds while a nemesis injects faults, and two judges
+ * outside Redis watch.
  *
  *   main.c      starts everything, ends everything, asks for the verdict
  *   locks.c     what is locked: single, Red and Multi locks, and where they are

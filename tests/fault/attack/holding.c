@@ -89,9 +89,13 @@ static void add_visit(holding *all, hold *r)
     v->me = (uint64_t)(me.life + 1) << 32 | (uint64_t)(r - me.h->holds);
 }
 
+/* Of each grant an event tells whom it was granted to. */
 static void begin_one(holding *all, hold *r)
 {
-    atomic_store(&r->token, granted_token(r->lock));
+    uint64_t token = granted_token(r->lock);
+    if (!token)
+        worker_notice(NOTE_UNHEARD, r->lock, 0, 0, 0);
+    atomic_store(&r->token, token);
     remember(r);
     add_visit(all, r);
 }

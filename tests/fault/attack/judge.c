@@ -27,6 +27,7 @@ const char *const offence_names[OFFENCES] = {
     [NOT_ENDED] = "holds that never ended",
     [LEFT_BEHIND] = "locks left by who had let go of them",
     [MISCOUNTED] = "counts that differ",
+    [UNHEARD] = "grants that no event told of",
     [TOLD_TWICE] = "starts called back twice, or too early",
     [UNTOLD] = "starts never called back",
     [REFUSED] = "starts refused without cause",

@@ -48,6 +48,7 @@ typedef enum offence {
     NOT_ENDED,   /* a hold whose process ended well */
     LEFT_BEHIND, /* a lock, in Redis */
     MISCOUNTED,
+    UNHEARD,    /* grants */
     TOLD_TWICE, /* what had been started, on a loop */
     UNTOLD,
     REFUSED,

@@ -101,6 +101,7 @@ static const struct meaning {
     [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
     [NOTE_REVIVED] = {true, TOLD_LATE, NULL},
     [NOTE_COUNT] = {true, MISCOUNTED, NULL},
+    [NOTE_UNHEARD] = {true, UNHEARD, NULL},
     [NOTE_TOLD_TWICE] = {true, TOLD_TWICE, NULL},
     [NOTE_UNTOLD] = {true, UNTOLD, NULL},
     [NOTE_REFUSED] = {true, REFUSED, NULL},

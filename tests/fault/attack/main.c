@@ -11,6 +11,10 @@
  * --sentinel home is a master with a replica, which Sentinels watch, with
  * --cluster a Redis Cluster, and the faults are those that make sense there: a
  * grant is one there when the replica has it, but not with --replicas 0.
+ *
+ * The last worker has one thread with an event loop and many owners (loop.c),
+ * the others have threads that block; how many of the grants were the loop's is
+ * told, too.
  */
 #include <errno.h>
 #include <getopt.h>
