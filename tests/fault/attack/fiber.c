@@ -106,8 +106,22 @@ bool fiber_is_possible(void)
     return true;
 }
 
-/* makecontext() hands over no pointers. It must not return: it would do so on
-   the other stack, for a sanitizer. */
+/*
+ * As swapcontext(), of which AddressSanitizer warns, as if nobody had told it.
+ * Its call begins, for ThreadSanitizer, on the stack where it ends.
+ */
+static __attribute__((noinline)) void swap(ucontext_t *from,
+                                           const ucontext_t *to)
+{
+    volatile bool left = false;
+    getcontext(from); /* it is entered again here */
+    if (left)
+        return;
+    left = true;
+    setcontext(to);
+}
+
+/* makecontext() hands over no pointers. It does not return. */
 static void begin(unsigned high, unsigned low)
 {
     fiber *f = (fiber *)((uintptr_t)high << 32 | (uintptr_t)low);
@@ -115,7 +129,7 @@ static void begin(unsigned high, unsigned low)
     f->call(f->arg);
     f->over = true;
     begin_leaving(f);
-    setcontext(&f->back);
+    swap(&f->own, &f->back);
 }
 
 bool fiber_init(fiber *f, void (*call)(void *arg), void *arg)
@@ -149,14 +163,14 @@ void fiber_enter(fiber *f)
 {
     void *fake = NULL;
     begin_entering(f, &fake);
-    swapcontext(&f->back, &f->own);
+    swap(&f->back, &f->own);
     is_back(fake);
 }
 
 void fiber_leave(fiber *f)
 {
     begin_leaving(f);
-    swapcontext(&f->own, &f->back);
+    swap(&f->own, &f->back);
     is_entered(f);
 }
 
