@@ -110,10 +110,9 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     return ok ? make_source(e, o) : no_memory();
 }
 
-/* Of those that are left only callbacks of what has been started. */
+/* What has happened until now. */
 static void deliver_the_last(rl_engine *e)
 {
-    atomic_store(&e->core.muted, true);
     while (atomic_load(&e->outbox.count) > 0)
         rl_outbox_deliver(&e->outbox);
 }
@@ -122,7 +121,7 @@ static void deliver_the_last(rl_engine *e)
 static void fini_engine(rl_engine *e)
 {
     rl_core *c = &e->core;
-    deliver_the_last(e); /* what came meanwhile */
+    deliver_the_last(e); /* of what came meanwhile nobody is told */
     rl_topology_fini(e, false);
     rl_node_fini(&e->node, false);
     rl_tls_free(e->tls);
@@ -167,6 +166,7 @@ static void ended(void *arg, uint64_t owner)
 
 static void destroy(rlock_client *cl)
 {
+    atomic_store(&cl->engine.core.muted, true);
     rl_topology_stop(&cl->engine);
     rl_engine_each(&cl->engine, rl_node_stop);
     fini_engine(&cl->engine);
@@ -249,6 +249,7 @@ static void close_client(rlock_client *cl)
     wait_until_idle(cl);
     rl_async_stop(&e->async);
     deliver_the_last(e);
+    atomic_store(&e->core.muted, true);
     rl_owner_unlisten(&cl->listener);
     rl_engine_each(e, rl_node_silence);
     rl_holds_close(&e->core.holds, &cl->home, rl_now_us());

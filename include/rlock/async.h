@@ -37,6 +37,11 @@
  * Several loops: a client for each, as callbacks come on whichever thread
  * dispatches. That costs a client's threads and connections for each loop.
  *
+ * RLOCK_OK says that it was granted, in time for its lease. The callback comes
+ * later than that, and in a busy loop, or a process that was stopped, much
+ * later: ask rlock_is_held(), or rlock_valid_ms(), before you rely on it, and
+ * unlock it also if it is lost.
+ *
  * What cannot be delivered waits. A program that does not dispatch keeps its
  * locks: they are renewed, and the owner's deadline is as ever.
  */
@@ -91,7 +96,8 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * time.
  *
  * rlock_client_free() waits for what has been started, as for calls that are in
- * progress, and then calls what is still to be called back, on its own thread.
+ * progress, and then calls what is still to be called back, on_event for events
+ * that were not dispatched yet too, on its own thread.
  * In a child of fork() nothing is called back.
  *
  * Neither blocks, also not for a name look-up or a connection. (A connect

@@ -239,6 +239,34 @@ static void note_thread(const rlock_event *ev, void *arg)
     *(pthread_t *)arg = pthread_self();
 }
 
+static void act_as_nobody_for_a_while(const rlock_event *ev, void *arg)
+{
+    (void)ev, (void)arg;
+    rlock_owner *former = rlock_owner_set(NULL);
+    rlock_owner_set(former);
+}
+
+/* Told on a thread of the library's, which acts as the owner meanwhile. */
+TEST(async, an_event_may_act_as_another_owner)
+{
+    scene s = scene_server(NULL);
+    rlock_client *cl;
+    rlock *lk;
+    s.opts.uri = server_uri(s.sv);
+    s.opts.on_event = act_as_nobody_for_a_while;
+    EXPECT_STATUS(rlock_client_new(&s.opts, &cl), RLOCK_OK);
+    EXPECT_STATUS(rlock_new(cl, SCENE_LOCK, &lk), RLOCK_OK);
+    request r = request_new(lk);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_STATUS(loop_acquire(cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        EXPECT_STATUS(loop_unlock(cl, &r), RLOCK_OK);
+    }
+    request_free(&r);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(s.sv);
+}
+
 TEST(async, events_can_be_dispatched_too)
 {
     scene s = scene_server(NULL);

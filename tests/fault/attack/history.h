@@ -41,6 +41,7 @@ typedef struct hold {
                        index, from 1; 0: it is told by itself */
     bool shared;    /* let go of together with others, so that how it ended is
                        not always known */
+    bool late;      /* it was over when its holder was told of it */
     bool mixed;     /* a Multi lock with members that are told by themselves */
 } hold;
 

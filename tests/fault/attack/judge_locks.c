@@ -88,6 +88,8 @@ static void judge_overlaps(verdict *v, const arena *a, int lock)
             if (e->r->granted_us < believed[k]->r->held_us)
                 believed[kept++] = believed[k];
         n = kept;
+        if (e->r->late)
+            continue;
         for (int k = 0; k < n; k++)
             judge_pair(v, a, believed[k], e);
         if (n < BELIEVERS)

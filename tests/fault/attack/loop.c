@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 
 #include "clerk.h"
-#include "drive/owner.h"
 #include "fiber.h"
 #include "locks.h"
 #include "queued.h"
@@ -39,7 +38,8 @@ typedef struct lodger {
     fiber fiber;
     _Atomic(rlock_owner *) owner;
     char label[RLOCK_LABEL_MAX + 1];
-    int number, generation;
+    int number;
+    atomic_int generation;     /* of the next owner */
     bool ready, resting, left; /* left: its owner was freed while it waited */
     int64_t due_us;            /* is ready then; INT64_MAX: never */
     int64_t leave_us;          /* its owner is freed then */
@@ -70,12 +70,13 @@ static void make_owner(lodger *o)
 {
     rlock_owner *owner;
     snprintf(o->label, sizeof o->label, "loop-%d-%d-%d", me.life, o->number,
-             o->generation++);
+             atomic_load(&o->generation));
     shim_spare_me(true);
     if (rlock_owner_new(o->label, &owner) != RLOCK_OK)
         attack_die("%s", rlock_last_error()->message);
     shim_spare_me(false);
     atomic_store(&o->owner, owner);
+    atomic_fetch_add(&o->generation, 1);
     o->left = false;
 }
 
@@ -90,14 +91,16 @@ bool loop_owner_runs(void)
     return l.running != NULL;
 }
 
-/* The one of its kind that only the library knows. */
-actor *loop_actor(void)
+/* Of one that was freed meanwhile, nobody is told any more. */
+actor *loop_actor(const char *label)
 {
-    const rlock_owner *owner = rl_owner_acting();
-    for (int i = 0; owner && i < OWNERS; i++)
-        if (atomic_load(&l.lodgers[i].owner) == owner)
-            return &l.lodgers[i].actor;
-    return NULL;
+    int life, number, generation;
+    if (sscanf(label, "loop-%d-%d-%d", &life, &number, &generation) != 3 ||
+        number < 0 || number >= OWNERS)
+        return NULL;
+    lodger *o = &l.lodgers[number];
+    bool current = atomic_load(&o->generation) == generation + 1;
+    return current ? &o->actor : NULL;
 }
 
 /* Enters the owner's stack, until it waits for something. */

@@ -42,7 +42,7 @@ void loop_rest(int64_t us);
 /* --- by the library's threads ----------------------------------------------
  */
 
-/* On whose behalf the calling thread tells an event; NULL: no owner's. */
-actor *loop_actor(void);
+/* Who is called so; NULL: nobody, or he was freed meanwhile. */
+actor *loop_actor(const char *label);
 
 #endif

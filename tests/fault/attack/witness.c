@@ -17,11 +17,17 @@ static void notice(const visit *v, note_kind kind, int64_t from_us,
  * lease is over: it judges that by itself, with its next check. A counter that
  * differs tells of two that wrote at a time; it is set right, so that each
  * lost update is noticed once.
+ *
+ * Who is told of the grant when its lease is over (its process was stopped, or
+ * the loop was busy) does not go in, and never believed in it.
  */
 void witness_enter(visit *v)
 {
     lock_word *w = word_of(v);
     witness_prolong(v);
+    v->r->late = !rlock_is_held(v->lk);
+    if (v->r->late)
+        return;
     atomic_store(&w->inside, v->me);
     uint64_t counter = atomic_load(&w->counter);
     uint64_t updates = atomic_load(&w->updates);

@@ -129,17 +129,20 @@ static void note_grant(actor *who, int lock, uint64_t token)
     *granted = token;
 }
 
-/* What a loop's owners have started is told on a thread of the library's. */
-static actor *who_is_told(void)
+/* What a loop's owners have started. */
+static actor *who_is_told(const rlock_event *ev)
 {
-    actor *owner = me.on_loop ? loop_actor() : NULL;
+    bool of_call = ev->type == RLOCK_EVENT_ACQUIRED ||
+                   ev->type == RLOCK_EVENT_RELEASED ||
+                   ev->type == RLOCK_EVENT_CONTENDED;
+    actor *owner = me.on_loop && of_call ? loop_actor(ev->owner) : NULL;
     return owner ? owner : &itself;
 }
 
 static void on_event(const rlock_event *ev, void *arg)
 {
     int server = (int)(intptr_t)arg;
-    actor *who = who_is_told();
+    actor *who = who_is_told(ev);
     if (ev->type == RLOCK_EVENT_ACQUIRED) {
         note_grant(who, lock_on(ev->name, server), ev->token);
         atomic_fetch_add(&me.acquires[server], who->by_events);
