@@ -8,7 +8,8 @@
  * - a hold has the levels that were taken and not given back, or is lost, for
  *   good, until the last of them is given back;
  * - nothing is held once it is released, or its client freed;
- * - no more is reported as lost than was as acquired.
+ * - no more is reported as lost than was as acquired;
+ * - what was started is called back once, by the end of the client.
  *
  * The library's time runs faster than ours, so that the watchdog renews, the
  * doorbell reconnects and leases run out while we look.
@@ -50,6 +51,8 @@ typedef struct session {
     int64_t longest_ms;
     pthread_t other;
     bool has_other;
+    rlock_owner *owner; /* of what is started */
+    unsigned starts, callbacks;
 } session;
 
 /* --- what has to hold ---------------------------------------------------- */
@@ -164,7 +167,7 @@ static void look_at_client(session *s)
         return;
     must_explain(rlock_client_ping(cl));
     MUST(rlock_client_stats(cl, &stats) == RLOCK_OK);
-    MUST(stats.waiting_now <= 1);
+    MUST(stats.waiting_now <= 2); /* the other thread, and what is started */
 }
 
 /* Another thread that wants it too. */
@@ -194,6 +197,42 @@ static void start_other(session *s)
     join_other(s);
     s->has_other = pthread_create(&s->other, NULL, compete, s) == 0;
     pace_pause_us(PAUSE_US); /* it asks first */
+}
+
+/* An owner that acquires, and then unlocks, on this thread's loop. */
+static void called_back(rlock *lk, rlock_status status, void *arg)
+{
+    session *s = arg;
+    MUST(lk == s->lk && s->callbacks < s->starts);
+    s->callbacks++;
+    must_explain(status);
+    MUST(!s->ended || !rlock_is_held(lk));
+}
+
+static void acquired(rlock *lk, rlock_status status, void *arg)
+{
+    session *s = arg;
+    called_back(lk, status, arg);
+    if (status != RLOCK_OK)
+        return;
+    note_owned(s);
+    s->starts +=
+        must_explain(rlock_unlock_start(lk, called_back, s)) == RLOCK_OK;
+}
+
+static void start_or_dispatch(session *s, bool start)
+{
+    int64_t began_us = rl_now_us();
+    if (start && s->callbacks == s->starts) {
+        rlock_owner_set(s->owner);
+        s->starts +=
+            must_explain(rlock_acquire_start(s->lk, LEASE_MS, RLOCK_WATCHDOG,
+                                             acquired, s)) == RLOCK_OK;
+        rlock_owner_set(NULL);
+    } else {
+        MUST(rlock_client_dispatch(s->client[0]) == RLOCK_OK);
+    }
+    must_be_in_time(began_us, 0, 0);
 }
 
 static void take_or_give(session *s, unsigned what)
@@ -247,6 +286,10 @@ static void call(session *s)
     case 17:
         pace_pause_us(PAUSE_US);
         break;
+    case 18:
+    case 19:
+        start_or_dispatch(s, what == 18);
+        break;
     }
     look_at_hold(s);
 }
@@ -284,6 +327,7 @@ static void free_clients(session *s)
     for (unsigned i = 0; i < s->clients; i++)
         rlock_client_free(s->client[i]);
     s->ended = true;
+    MUST(s->callbacks == s->starts);
 }
 
 static rlock_status make_multi(session *s)
@@ -365,7 +409,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned flags = feed_byte(&in);
     feed background = feed_part(&in);
     s.p = peer_start(in, background, !(flags & 16));
+    MUST(rlock_owner_new("fuzz", &s.owner) == RLOCK_OK);
     run(&s, flags);
+    rlock_owner_free(s.owner);
     peer_stop(s.p);
     return 0;
 }
