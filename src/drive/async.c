@@ -104,9 +104,7 @@ static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
     const rl_heap_node *n = rl_heap_first(&a->sleeping);
     if (n)
         us = rl_min(us, n->due_us);
-    bool lacks = !rl_list_is_empty(&a->in_line) &&
-                 rl_list_is_empty(&a->asking); /* a desk */
-    if (lacks || !rl_list_is_empty(&a->restless))
+    if (!rl_list_is_empty(&a->in_line) || !rl_list_is_empty(&a->restless))
         us = rl_min(us, now_us + RL_RETRY_US);
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k))

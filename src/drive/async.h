@@ -61,6 +61,7 @@ typedef struct rl_async {
     rl_list asking;  /* desks whose job has a round under way */
     rl_list idle;    /* desks */
     size_t desks;    /* all of them */
+    int64_t left_us; /* when somebody has left one last */
     size_t jobs;     /* that are not over */
     bool closing;    /* `stopping` has been seen */
     rl_heap sleeping;

@@ -9,10 +9,10 @@
  * thousands that begin at once go in turns.
  *
  * What stays true: who drives acts as a job's owner while he calls the job, and
- * as before else; a job that sleeps is in the heap, and its waker, which others
- * call under the mutexes of the core, only puts it into the list of those woken
- * (this mutex is a leaf). A wake-up that comes while it asks is kept until it
- * sleeps.
+ * as before else; a job that sleeps is in the heap, or, without memory for
+ * that, among the restless, and its waker, which others call under the mutexes
+ * of the core, only puts it into the list of those woken (this mutex is a
+ * leaf). A wake-up that comes while it asks is kept until it sleeps.
  */
 #include <stdlib.h>
 
@@ -21,6 +21,14 @@
 
 /* More at a time fill a server's pipeline no better. */
 #define DESKS 256
+
+/*
+ * Those who sit there may all be waiting for a server that hangs, and others in
+ * line want another one: each time that nobody has left for so long there are
+ * as many desks more, up to a limit.
+ */
+#define STUCK_US   20000
+#define MOST_DESKS (16 * DESKS)
 
 /* --- being woken ---------------------------------------------------------- */
 
@@ -132,6 +140,14 @@ void rl_async_take_due(rl_async *a, int64_t now_us)
 
 /* --- desks ---------------------------------------------------------------- */
 
+static bool has_room(const rl_async *a)
+{
+    if (a->desks < DESKS)
+        return true;
+    int64_t times = 1 + (rl_now_us() - a->left_us) / STUCK_US;
+    return (int64_t)a->desks < rl_min(times * DESKS, MOST_DESKS);
+}
+
 static rl_desk *take_desk(rl_async *a)
 {
     rl_link *k = rl_list_first(&a->idle);
@@ -139,7 +155,7 @@ static rl_desk *take_desk(rl_async *a)
         rl_list_remove(k);
         return RL_CONTAINER(k, rl_desk, link);
     }
-    rl_desk *d = a->desks < DESKS ? calloc(1, sizeof *d) : NULL;
+    rl_desk *d = has_room(a) ? calloc(1, sizeof *d) : NULL;
     a->desks += d != NULL;
     return d;
 }
@@ -156,12 +172,19 @@ bool rl_async_furnish(rl_async *a)
 
 static void leave_desk(rl_started *s)
 {
+    rl_async *a = s->async;
     rl_desk *d = s->desk;
-    rl_desk_put_away(d, s->async);
+    rl_desk_put_away(d, a);
     s->desk = NULL;
+    a->left_us = rl_now_us();
     if (rl_link_is_in(&d->link))
         rl_list_remove(&d->link);
-    rl_list_add_first(&s->async->idle, &d->link);
+    if (a->desks > DESKS) {
+        a->desks--;
+        free(d);
+        return;
+    }
+    rl_list_add_first(&a->idle, &d->link);
 }
 
 /* --- a job ---------------------------------------------------------------- */
