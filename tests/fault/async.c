@@ -4,6 +4,7 @@
  * and what is unknown is undone. Each test sees first that all is well without
  * the fault.
  */
+#include "cluster.h"
 #include "rival.h"
 #include "storm.h"
 
@@ -270,4 +271,34 @@ TEST(async, fault_154_a_server_that_hangs_disturbs_no_other_client)
     storm_unlock(&x.st); /* of those that were granted after all */
     storm_settle(&x.st, TOLD + 2);
     rough_end(&x);
+}
+
+/* Of a cluster each master has its own connection, but all have one line. */
+TEST(async, fault_154_a_master_that_hangs_disturbs_no_lock_of_another)
+{
+    enum { N = 700, TIMEOUT_MS = 2000 };
+    cluster *c = cluster_start();
+    scene s = {.opts = RLOCK_OPTIONS_INIT};
+    s.opts.uri = cluster_uri(c);
+    s.opts.command_timeout_ms = TIMEOUT_MS;
+    EXPECT_STATUS(rlock_client_new(&s.opts, &s.cl), RLOCK_OK);
+    s.lk = test_lock(s.cl, cluster_name_on(c, 0, "job"));
+    storm st = storm_for(s.cl, s.lk, N);
+    request r = request_new(test_lock(s.cl, cluster_name_on(c, 1, "job")));
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK); /* the control */
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    cluster_pause(c, 0);
+    storm_acquire(&st, 0, 60000);
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, SLACK_MS);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    storm_settle(&st, 1);
+    storm_expect_between(&st, began_ms, 0, TIMEOUT_MS + SLACK_MS);
+    cluster_resume(c, 0);
+    rlock_free(r.lk);
+    request_free(&r);
+    storm_free(&st);
+    scene_leave(&s);
+    cluster_stop(c);
 }
