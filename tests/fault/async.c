@@ -43,8 +43,14 @@ static void rough_end(rough *x)
 
 enum { TOLD = 2 }; /* of each, by the control */
 
+/*
+ * What was sent may be executed after we have looked: freeing the client is over
+ * when all has been undone, and from then on tombstones refuse it.
+ */
 static void expect_undone_soon(rough *x)
 {
+    EVENTUALLY(SOON, server_cmd(x->s.sv, "KEYS storm:*")->elements == 0);
+    scene_free_client(&x->s);
     EVENTUALLY(SOON, server_cmd(x->s.sv, "KEYS storm:*")->elements == 0);
     expect_all_undone(x->s.sv);
 }
