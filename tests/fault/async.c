@@ -44,8 +44,8 @@ static void rough_end(rough *x)
 enum { TOLD = 2 }; /* of each, by the control */
 
 /*
- * What was sent may be executed after we have looked: freeing the client is over
- * when all has been undone, and from then on tombstones refuse it.
+ * What was sent may be executed after we have looked: freeing the client is
+ * over when all has been undone, and from then on tombstones refuse it.
  */
 static void expect_undone_soon(rough *x)
 {
