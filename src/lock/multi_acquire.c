@@ -21,6 +21,19 @@
 /* How long a lock is kept while another one of its name is waited for. */
 #define KEEP_US 50000
 
+/* About a member whose client nobody is inside of: it may have been freed. */
+static rlock_status say(const rl_multi_part *x, rlock_status s,
+                        const char *what)
+{
+    int cancel;
+    rlock_status entered = rl_client_begin(x->lk->client, &cancel);
+    if (entered != RLOCK_OK)
+        return entered;
+    rl_lock_error(x->lk, s, what);
+    rl_client_leave(x->lk->client, cancel);
+    return s;
+}
+
 static bool is_mine(const rlock *lk)
 {
     return rl_lock_view(lk).count > 0;
@@ -228,9 +241,9 @@ static rlock_status find_lost(rl_multi_call *p)
     for (size_t i = 0; i < p->n; i++) {
         const rl_multi_part *x = &p->part[i];
         if (!is_mine(x->lk))
-            rl_multi_note(&p->worst, x->position,
-                          rl_lock_error(x->lk, RLOCK_LOST,
-                                        "lost before all members were held"));
+            rl_multi_note(
+                &p->worst, x->position,
+                say(x, RLOCK_LOST, "lost before all members were held"));
     }
     return rl_multi_report(&p->worst);
 }
@@ -322,7 +335,7 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
     wish.lease_ms = lease_of(p, x);
     if (now_us < until_us)
         return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
-    p->alone = rl_lock_error(x->lk, RLOCK_TIMEOUT, "the wait ran out");
+    p->alone = say(x, RLOCK_TIMEOUT, "the wait ran out");
     return one_awaited(p);
 }
 

@@ -141,3 +141,40 @@ TEST(multi_same, whoever_waits_for_a_name_soon_holds_it_on_no_other_server)
     scene_stop(&s);
     scene_stop(&t);
 }
+
+/*
+ * Who waits for one of two is to let go of the other one first, at a server
+ * that hangs; meanwhile the client is freed of that which it waits for. True:
+ * it was told so.
+ */
+static bool is_told_of_the_end(bool second)
+{
+    scene s = scene_start(0, 400), t = scene_start(0, 400);
+    scene *wanted = second ? &t : &s, *kept = second ? &s : &t;
+    rlock *all;
+    take_by_hand(wanted->sv, SCENE_LOCK, 60000);
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){s.lk, t.lk}, 2, &all), RLOCK_OK);
+    waiter *w = waiter_start(all, 150, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(wanted->cl).waiting_now == 1);
+    server_pause(kept->sv);
+    EVENTUALLY(SOON, stats_of(wanted->cl).waiting_now == 0);
+    rlock_client_free(wanted->cl);
+    wanted->cl = NULL;
+    rlock_status status = waiter_status(w, NULL);
+    EXPECT(status == RLOCK_ECLOSED || status == RLOCK_TIMEOUT);
+    server_resume(kept->sv);
+    waiter_end(w);
+    rlock_free(all);
+    scene_stop(&s);
+    scene_stop(&t);
+    return status == RLOCK_ECLOSED;
+}
+
+/* Which of them is kept, their order decides, which is that of their runs. */
+TEST(multi_same, a_client_that_was_freed_is_told_when_the_wait_has_run_out)
+{
+    bool told = false;
+    for (int i = 0; i < 40 && !told; i++)
+        told = is_told_of_the_end(i % 2);
+    EXPECT(told);
+}
