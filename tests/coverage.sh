@@ -24,12 +24,12 @@ least_lines=90 least_branches=80
 trap 'echo "0 passed, 1 failed"' EXIT
 
 tests/deps.sh coverage
+mkdir -p "$build"
 rm -rf "$build/counts"
 CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$build/counts/%m%c.profraw \
     CMAKE_ARGS="-DRLOCK_COVERAGE=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}" \
-    tests/run.sh | tee "$build.log"
-tests=$(tail -n 1 "$build.log")
-rm "$build.log"
+    tests/run.sh | tee "$build/tests.log"
+tests=$(tail -n 1 "$build/tests.log")
 
 llvm-profdata merge -o "$build/counts.profdata" "$build"/counts/*.profraw
 find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
