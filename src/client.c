@@ -295,8 +295,6 @@ rlock_status rlock_client_ping(rlock_client *cl)
 {
     int cancel;
     rl_fault f = {0};
-    if (!cl)
-        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
@@ -312,8 +310,6 @@ rlock_status rlock_client_ping(rlock_client *cl)
 rlock_status rlock_client_cancel(rlock_client *cl, bool on)
 {
     int cancel;
-    if (!cl)
-        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;

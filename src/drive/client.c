@@ -53,6 +53,8 @@ void rl_client_leave(rlock_client *cl, int cancel_state)
 
 rlock_status rl_client_begin(rlock_client *cl, int *cancel_state)
 {
+    if (!cl)
+        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
     rlock_status s = rl_client_enter(cl, cancel_state);
     if (s == RLOCK_EFORKED)
         return rl_error_set(s, 0,

@@ -45,7 +45,7 @@ void rl_client_unref(rlock_client *cl);
 rlock_status rl_client_enter(rlock_client *cl, int *cancel_state);
 void rl_client_leave(rlock_client *cl, int cancel_state);
 
-/* The same, and the thread's error is set, saying what was being done. */
+/* The same, and the thread's error is set. cl may be NULL: RLOCK_EINVAL. */
 rlock_status rl_client_begin(rlock_client *cl, int *cancel_state);
 
 #endif

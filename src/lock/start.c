@@ -149,10 +149,6 @@ rlock_status rlock_extend_start(rlock *lk, int64_t lease_ms, rlock_done *done,
 int rlock_client_fd(rlock_client *cl)
 {
     int cancel;
-    if (!cl) {
-        rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
-        return -1;
-    }
     if (rl_client_begin(cl, &cancel) != RLOCK_OK)
         return -1;
     int fd = rl_outbox_fd(&cl->engine.outbox);
@@ -165,8 +161,6 @@ int rlock_client_fd(rlock_client *cl)
 rlock_status rlock_client_dispatch(rlock_client *cl)
 {
     int cancel;
-    if (!cl)
-        return rl_error_set(RLOCK_EINVAL, 0, "the client is NULL");
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
