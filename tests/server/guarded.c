@@ -1,22 +1,8 @@
 /* Guarded calls: what they execute, what they answer, and for whom. */
-#include <hiredis/hiredis.h>
-
+#include "guarded.h"
 #include "layouts.h"
 #include "nodes.h"
 #include "set.h"
-
-static rlock_status eval(rlock *lk, const char *script, redisReply **r)
-{
-    return rlock_eval(lk, script, 0, 0, NULL, NULL, r);
-}
-
-static void expect_answer(rlock *lk, const char *script, int type)
-{
-    redisReply *r;
-    EXPECT_STATUS(eval(lk, script, &r), RLOCK_OK);
-    EXPECT_INT(r->type, type);
-    freeReplyObject(r);
-}
 
 static void expect_error(rlock *lk, const char *script, const char *text)
 {

@@ -1,20 +1,5 @@
 /* Guarded calls: replies of every type, shape and size. */
-#include <hiredis/hiredis.h>
-
-#include "scene.h"
-
-static rlock_status eval(rlock *lk, const char *script, redisReply **r)
-{
-    return rlock_eval(lk, script, 0, 0, NULL, NULL, r);
-}
-
-static void expect_answer(rlock *lk, const char *script, int type)
-{
-    redisReply *r;
-    EXPECT_STATUS(eval(lk, script, &r), RLOCK_OK);
-    EXPECT_INT(r->type, type);
-    freeReplyObject(r);
-}
+#include "guarded.h"
 
 TEST(guarded_replies, a_reply_of_each_type_comes_back)
 {
