@@ -155,7 +155,7 @@ void rl_waits_begin(rl_waits *w, rl_name lock)
     w->next = (rl_wait){.name = lock.text, .name_len = lock.len};
 }
 
-/* qsort() hands over nothing but the elements, so they are pointers. */
+/* qsort() hands over nothing but the elements, so each has its text. */
 typedef struct sorted {
     const char *text;
     size_t len;
