@@ -88,11 +88,14 @@ BOTH(layouts_foreign, a_foreign_lock_is_looked_at_four_times_a_second)
     scene_stop(&s);
 }
 
-BOTH(layouts_foreign, a_lock_of_our_own_is_left_alone_by_its_waiters)
+/* Once in three seconds, whatever the holder, a thread or an owner, is called.
+ */
+static void expect_left_alone(rlock_layout layout, rlock_owner *owner)
 {
     scene s = scene_of_proxied(layout, 0, 0);
     rival a = rival_of(&s, layout);
     int64_t took_ms;
+    rlock_owner_set(owner);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -101,8 +104,22 @@ BOTH(layouts_foreign, a_lock_of_our_own_is_left_alone_by_its_waiters)
     rlock_cancel(s.lk);
     EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
+    rlock_owner_set(NULL);
     rival_leave(&a);
     scene_stop(&s);
+}
+
+BOTH(layouts_foreign, a_lock_of_our_own_is_left_alone_by_its_waiters)
+{
+    expect_left_alone(layout, NULL);
+}
+
+BOTH(layouts_foreign, a_lock_of_an_owner_is_left_alone_by_its_waiters)
+{
+    rlock_owner *owner;
+    EXPECT_STATUS(rlock_owner_new("job: one / two", &owner), RLOCK_OK);
+    expect_left_alone(layout, owner);
+    rlock_owner_free(owner);
 }
 
 BOTH(layouts_foreign, force_unlock_frees_a_foreign_lock)
