@@ -110,7 +110,9 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * RLOCK_ENOMEM   out of memory, or the thread could not be started
  * RLOCK_ECLOSED, RLOCK_EFORKED
  *
- * Unless RLOCK_OK, nothing has been done and `done` is not called.
+ * Unless RLOCK_OK, nothing has been done and `done` is not called. So what could
+ * not be unlocked for lack of memory is still held, and renewed: try again, or
+ * free the owner, which abandons it.
  */
 RLOCK_API rlock_status rlock_acquire_start(rlock *lk, int64_t wait_ms,
                                            int64_t lease_ms, rlock_done *done,

@@ -7,7 +7,7 @@
 #include "queued.h"
 #include "worker.h"
 
-enum { NOTABLE_US = 5000 };
+enum { NOTABLE_US = 5000, RETRY_US = 1000 };
 
 /* A call that is being timed. */
 typedef struct timer {
@@ -35,12 +35,6 @@ static int64_t limit_ms(int lock)
     return lock_kind_of(lock) == LOCK_MULTI
                ? COMMAND_MS * servers_count(lock_servers(lock))
                : COMMAND_MS;
-}
-
-/* What moves a deadline may wait for replicas, too. */
-static int64_t replicas_ms(void)
-{
-    return me.a->min_replicas ? REPLICAS_MS : 0;
 }
 
 static rlock_status block(const wish *w)
@@ -78,18 +72,26 @@ rlock_status call_acquire(rlock *lk, const plan *p, bool nested)
     int64_t wait_ms = nested ? 0 : p->wait_ms;
     wish w = {CALL_ACQUIRE, lk, wait_ms, p->lease_ms, nested ? 0 : p->leave_us};
     timer t = timer_start(NOTE_LATE_ACQUIRE, p->lock,
-                          wait_ms + COMMAND_MS + replicas_ms());
+                          wait_ms + COMMAND_MS + worker_replicas_ms());
     rlock_status s = call(&w, &t);
     atomic_fetch_add(&me.a->acquired[lock_kind_of(p->lock)][s], 1);
     count(me.acquires, p->lock, s);
     return s;
 }
 
-rlock_status call_unlock(rlock *lk, int lock)
+static rlock_status try_to_unlock(rlock *lk, int lock)
 {
     wish w = {.verb = CALL_UNLOCK, .lk = lk};
     timer t = timer_start(NOTE_LATE_UNLOCK, lock, limit_ms(lock));
-    rlock_status s = call(&w, &t);
+    return call(&w, &t);
+}
+
+/* An unlock that could not be started has left the lock held. */
+rlock_status call_unlock(rlock *lk, int lock)
+{
+    rlock_status s;
+    while ((s = try_to_unlock(lk, lock)) == RLOCK_ENOMEM)
+        pause_us(RETRY_US);
     atomic_fetch_add(&me.a->released[lock_kind_of(lock)][s], 1);
     count(me.releases, lock, s);
     return s;
@@ -99,7 +101,7 @@ rlock_status call_extend(rlock *lk, const plan *p)
 {
     wish w = {.verb = CALL_EXTEND, .lk = lk, .lease_ms = p->lease_ms};
     timer t = timer_start(NOTE_LATE_EXTEND, p->lock,
-                          limit_ms(p->lock) + replicas_ms());
+                          limit_ms(p->lock) + worker_replicas_ms());
     return call(&w, &t);
 }
 

@@ -74,8 +74,9 @@ static const char *const late_calls[NOTE_KINDS] = {
 static void judge_late_call(verdict *v, const entry *e, const note *n)
 {
     int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us);
-    int64_t queued_us = (int64_t)n->value;
-    int64_t late_us = n->to_us - n->from_us -
+    bool end = n->kind == NOTE_LATE_END;
+    int64_t queued_us = end ? 0 : (int64_t)n->value;
+    int64_t late_us = n->to_us - n->from_us - (end ? (int64_t)n->value : 0) -
                       (stalled_us > queued_us ? stalled_us : queued_us);
     if (late_us > v->longest_overrun_us)
         v->longest_overrun_us = late_us;

@@ -330,36 +330,36 @@ static void fight(void)
     me.a->ended_us = attack_now_us();
 }
 
-/* Locks end with their leases; what else is there ends by itself, later. */
-static bool is_a_lock(const char *key)
+/*
+ * Locks end with their leases; what else is there ends by itself, later. (Where
+ * the value is the time at which the lock may be taken over, the key outlives
+ * that.)
+ */
+static const redisReply *keys_left(server *sv)
 {
-    return strncmp(key, "attack:", 7) == 0;
-}
-
-static int locks_left(server *sv)
-{
-    int left = 0;
-    const redisReply *keys = server_cmd(sv, "KEYS *");
-    for (size_t i = 0; i < keys->elements; i++)
-        left += is_a_lock(keys->element[i]->str);
-    return left;
-}
-
-static int keys_without_end(server *sv)
-{
-    return (int)server_int(
+    return server_cmd(
         sv, "EVAL %s 0",
-        "local n = 0 "
+        "local left, now = {}, tonumber(redis.call('TIME')[1]) "
         "for _, key in ipairs(redis.call('KEYS', '*')) do "
-        "if redis.call('PTTL', key) < 0 then n = n + 1 end end "
-        "return n");
+        "local ms, is = redis.call('PTTL', key), redis.call('TYPE', key).ok "
+        "local has = is == 'hash' and "
+        "table.concat(redis.call('HGETALL', key), ' ') or "
+        "is == 'string' and redis.call('GET', key) or '' "
+        "local over = tonumber(has) and tonumber(has) <= now "
+        "if ms < 0 or key:sub(1, 7) == 'attack:' and not over then "
+        "table.insert(left, key .. ', for ' .. ms .. ' ms: ' .. has) "
+        "end end "
+        "return left");
 }
 
 static int count_left_at(server *sv, int64_t until_ms)
 {
-    while (locks_left(sv) && test_now_ms() < until_ms)
+    const redisReply *left;
+    while ((left = keys_left(sv))->elements && test_now_ms() < until_ms)
         test_pause_ms(50);
-    return locks_left(sv) + keys_without_end(sv);
+    for (size_t i = 0; i < left->elements; i++)
+        printf("left at %s: %s\n", server_uri(sv), left->element[i]->str);
+    return (int)left->elements;
 }
 
 static int count_left_overs(void)

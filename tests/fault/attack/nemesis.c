@@ -6,7 +6,7 @@
 #include "harm.h"
 #include "locks.h"
 
-enum { LOCK_TRIES = 300 };
+enum { LOCK_TRIES = 300, STRIKES = 5 };
 
 void fault_label(const fault *f, char label[FAULT_LABEL_MAX])
 {
@@ -126,13 +126,10 @@ static bool inject(nemesis *n, const nemesis_kind *k, fault *f)
     return done;
 }
 
-void nemesis_strike(nemesis *n)
+static bool strike(nemesis *n, int kind)
 {
-    fault f = {.kind = deal(n), .proc = -1, .lock = -1};
+    fault f = {.kind = kind, .proc = -1, .lock = -1};
     const nemesis_kind *k = &nemesis_kinds[f.kind];
-    /* From the deck, not from what the last fault has left: how often that had
-       to try is not in the seed. */
-    n->rng = attack_random(&n->deck_rng);
     if (k->of_a_process)
         f.proc = attack_pick(&n->rng, PROCS);
     f.servers = servers_at(n, k->where);
@@ -143,4 +140,17 @@ void nemesis_strike(nemesis *n)
     f.done = inject(n, k, &f);
     f.ended_us = attack_now_us();
     n->a->faults[n->a->n_faults++] = f;
+    return f.done;
+}
+
+/* It may have found nothing to harm, such as a call of that kind. */
+void nemesis_strike(nemesis *n)
+{
+    int kind = deal(n);
+    /* From the deck, not from what the last fault has left: how often that had
+       to try is not in the seed. */
+    n->rng = attack_random(&n->deck_rng);
+    for (int i = 0; i < STRIKES && n->a->n_faults < FAULTS_MAX; i++)
+        if (strike(n, kind))
+            return;
 }

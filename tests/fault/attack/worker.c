@@ -18,7 +18,7 @@
 #include "metronome.h"
 #include "queued.h"
 
-enum { END_MS = 3 * COMMAND_MS };
+enum { LAST_TRY_MS = 1000 }; /* of a client, to undo what it may have left */
 
 worker me;
 
@@ -37,6 +37,11 @@ void pause_us(int64_t us)
     }
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
     nanosleep(&ts, NULL);
+}
+
+int64_t worker_replicas_ms(void)
+{
+    return me.a->min_replicas ? REPLICAS_MS : 0;
 }
 
 /* --- events -------------------------------------------------------------- */
@@ -265,15 +270,22 @@ static void free_all_handles(void)
     free_handles(me.outer);
 }
 
+/* It waits for calls, and these for replicas. */
+static void free_client(rlock_client *cl)
+{
+    int64_t limit_ms = COMMAND_MS + worker_replicas_ms() + LAST_TRY_MS;
+    int64_t from_us = attack_now_us();
+    rlock_client_free(cl);
+    int64_t to_us = attack_now_us();
+    if (to_us - from_us > limit_ms * 1000)
+        worker_notice(NOTE_LATE_END, 0, from_us, to_us,
+                      (uint64_t)limit_ms * 1000);
+}
+
 void worker_free_clients(void)
 {
-    for (int i = 0; i < SERVERS; i++) {
-        int64_t from_us = attack_now_us();
-        rlock_client_free(me.cl[i]);
-        int64_t to_us = attack_now_us();
-        if (to_us - from_us > END_MS * 1000)
-            worker_notice(NOTE_LATE_END, 0, from_us, to_us, 0);
-    }
+    for (int i = 0; i < SERVERS; i++)
+        free_client(me.cl[i]);
 }
 
 void worker_begin_anew(void)

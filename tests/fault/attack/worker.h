@@ -47,6 +47,8 @@ void act_as(actor *a);
 void worker_free_clients(void);
 void worker_begin_anew(void);
 
+/* What moves a deadline may wait for replicas, too. */
+int64_t worker_replicas_ms(void);
 void worker_notice(note_kind kind, int lock, int64_t from_us, int64_t to_us,
                    uint64_t value);
 /* An owner on a loop lets others go on meanwhile. */
