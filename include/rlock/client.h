@@ -170,7 +170,9 @@ typedef struct rlock_options {
      * function of the library except rlock_client_free(), and has to return:
      * longjmp() must not leave it, nor any call of the library. A slow
      * callback on rlock-notifier delays later events but no renewal; events of
-     * one kind for one hold that wait behind it are delivered as one.
+     * one kind for one hold that wait behind it are delivered as one. What has
+     * been started (async.h) tells its events by rlock_client_dispatch(), but
+     * none for which there is no memory; `done` tells the same.
      */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;

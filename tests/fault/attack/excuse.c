@@ -129,6 +129,20 @@ int64_t harm_us(const verdict *v, const arena *a, const entry *e,
     return sum_us;
 }
 
+bool lacked_memory(const arena *a, const entry *e, int64_t from_us,
+                   int64_t to_us)
+{
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        const nemesis_kind *k = &nemesis_kinds[f->kind];
+        if (k->err && k->call == SHIM_ALLOC &&
+            f->proc == a->lives[e->life].proc &&
+            overlap_us(f->began_us, f->ended_us, from_us, to_us))
+            return true;
+    }
+    return false;
+}
+
 static bool outlived(const arena *a, const entry *e)
 {
     for (int i = 0; i < a->n_faults; i++) {

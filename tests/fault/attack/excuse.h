@@ -45,6 +45,10 @@ int64_t stall_us(const verdict *v, int life, int64_t from_us, int64_t to_us);
 int64_t harm_us(const verdict *v, const arena *a, const entry *e,
                 int64_t from_us, int64_t to_us);
 
+/* Had its process no memory for something between the two times? */
+bool lacked_memory(const arena *a, const entry *e, int64_t from_us,
+                   int64_t to_us);
+
 /* Was there a reason for this hold to be lost? */
 bool loss_has_cause(const verdict *v, const arena *a, const entry *e);
 

@@ -70,7 +70,7 @@ typedef enum note_kind {
     NOTE_COUNT,     /* the client's statistics tell from, in fact it is to */
     NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
                        go of it */
-    NOTE_UNHEARD,   /* of a grant no event has told its owner */
+    NOTE_UNHEARD,   /* of a grant, from, to, no event has told its owner */
     NOTE_TOLD_TWICE, /* a start was called back again, or before it returned;
                         value: with that status */
     NOTE_UNTOLD,     /* it was not called back; from: its limit; to: given up */

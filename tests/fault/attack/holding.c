@@ -94,7 +94,7 @@ static void begin_one(holding *all, hold *r)
 {
     uint64_t token = granted_token(r->lock);
     if (!token)
-        worker_notice(NOTE_UNHEARD, r->lock, 0, 0, 0);
+        worker_notice(NOTE_UNHEARD, r->lock, r->asked_us, r->granted_us, 0);
     atomic_store(&r->token, token);
     remember(r);
     add_visit(all, r);
@@ -369,7 +369,7 @@ static void hold_and_leave(const plan *p)
         hold *r = all.visit[i].r;
         witness_leave(&all.visit[i]);
         r->over_us = attack_now_us();
-        r->end = HOLD_ABANDONED;
+        r->end = me.closed ? HOLD_CLOSED : HOLD_ABANDONED;
     }
 }
 

@@ -65,6 +65,25 @@ static bool leaving_excused(const verdict *v, const arena *a, const entry *e,
     return harm_us(v, a, e, n->from_us - AFTERMATH_US, n->to_us) > HARM_US;
 }
 
+/* On a loop, an event for which there is no memory is not told. */
+static bool event_excused(const verdict *v, const arena *a, const entry *e,
+                          const note *n)
+{
+    (void)v;
+    return a->lives[e->life].proc >= PROCS - LOOPS &&
+           lacked_memory(a, e, n->from_us, n->to_us);
+}
+
+/* Of all events of the process. */
+static bool count_excused(const verdict *v, const arena *a, const entry *e,
+                          const note *n)
+{
+    (void)v;
+    (void)n;
+    return a->lives[e->life].proc >= PROCS - LOOPS &&
+           lacked_memory(a, e, a->lives[e->life].began_us, n->at_us);
+}
+
 static const char *const late_calls[NOTE_KINDS] = {
     [NOTE_LATE_ACQUIRE] = "acquire",
     [NOTE_LATE_UNLOCK] = "unlock",
@@ -101,8 +120,8 @@ static const struct meaning {
     [NOTE_LARGEST] = {true, LARGEST, NULL},
     [NOTE_OVERTIME] = {true, TOLD_LATE, NULL},
     [NOTE_REVIVED] = {true, TOLD_LATE, NULL},
-    [NOTE_COUNT] = {true, MISCOUNTED, NULL},
-    [NOTE_UNHEARD] = {true, UNHEARD, NULL},
+    [NOTE_COUNT] = {true, MISCOUNTED, count_excused},
+    [NOTE_UNHEARD] = {true, UNHEARD, event_excused},
     [NOTE_TOLD_TWICE] = {true, TOLD_TWICE, NULL},
     [NOTE_UNTOLD] = {true, UNTOLD, NULL},
     [NOTE_REFUSED] = {true, REFUSED, NULL},
