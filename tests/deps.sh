@@ -141,6 +141,7 @@ for_ci() {
     for_planted
     for_sim
     for_model
+    for_python
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
