@@ -110,9 +110,10 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * RLOCK_ENOMEM   out of memory, or the thread could not be started
  * RLOCK_ECLOSED, RLOCK_EFORKED
  *
- * Unless RLOCK_OK, nothing has been done and `done` is not called. So what could
- * not be unlocked for lack of memory is still held, and renewed: try again, or
- * free the owner, which abandons it.
+ * Unless RLOCK_OK, nothing has been done and `done` is not called. An unlock
+ * does not fail so for lack of memory if the owner has acquired the lock by a
+ * start, as it takes the memory that this has left. Otherwise the lock is still
+ * held, and renewed: try again, or free the owner, which abandons it.
  */
 RLOCK_API rlock_status rlock_acquire_start(rlock *lk, int64_t wait_ms,
                                            int64_t lease_ms, rlock_done *done,

@@ -141,8 +141,20 @@ void rl_owner_unlisten(rl_owner_listener *l)
 
 void rl_owner_unref(rlock_owner *o)
 {
-    if (atomic_fetch_sub(&o->refs, 1) == 1)
-        free(o);
+    if (atomic_fetch_sub(&o->refs, 1) > 1)
+        return;
+    free(atomic_load(&o->spare));
+    free(o);
+}
+
+void *rl_owner_take_spare(void)
+{
+    return acting ? atomic_exchange(&acting->spare, NULL) : NULL;
+}
+
+void rl_owner_leave_spare(rlock_owner *o, void *spare)
+{
+    free(o ? atomic_exchange(&o->spare, spare) : spare);
 }
 
 /* Is the calling thread the one that acts as it, from now on at the latest? */

@@ -20,6 +20,8 @@ struct rlock_owner {
     atomic_bool ended; /* rlock_owner_free() */
     /* The operation that it has started; guarded by the mutex of owner.c. */
     struct rl_started *_Atomic started;
+    /* What its last operation was in; NULL: nothing, or the next one is. */
+    void *_Atomic spare;
     /* Which thread acts as it, by its serial; 0: none. */
     atomic_uint_fast64_t user;
     char label[RLOCK_LABEL_MAX + 1]; /* fixed */
@@ -46,6 +48,16 @@ struct rl_started;
 rlock_status rl_owner_engage(struct rl_started *s);
 void rl_owner_disengage(rlock_owner *o);
 void rl_owner_unref(rlock_owner *o);
+
+/*
+ * An owner does one thing at a time, so what one operation was in is there for
+ * the next: what it has got it can let go of also when memory has run out.
+ * Takes what the calling thread's owner has (NULL: nothing, or the thread is
+ * its own owner), and leaves it, or other memory from malloc(), in place of
+ * what is there (o NULL: frees it).
+ */
+void *rl_owner_take_spare(void);
+void rl_owner_leave_spare(rlock_owner *o, void *spare);
 
 /*
  * For who drives an operation, or calls back: the thread is this owner until

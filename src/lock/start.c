@@ -22,6 +22,7 @@ typedef struct started_lock {
     rl_lock_job job;
     rlock_done *done;
     void *arg;
+    size_t room_size;
     /* Of the kind; and when it is over, what went wrong. */
     _Alignas(max_align_t) char room[];
 } started_lock;
@@ -44,17 +45,21 @@ static void deliver(rl_letter *l)
 {
     started_lock *s = RL_CONTAINER(l, started_lock, letter);
     const rlock_error *why = (const rlock_error *)s->room;
+    rlock_owner *owner = s->started.owner;
+    rlock *lk = s->job.lk;
+    rlock_done *done = s->done;
+    void *arg = s->arg;
     rlock_status status = outcome(s);
-    rlock_owner *former = rl_owner_act_as(s->started.owner);
-    rl_owner_disengage(s->started.owner);
+    rlock_owner *former = rl_owner_act_as(owner);
+    rl_owner_disengage(owner);
     if (s->job.job.status != RLOCK_OK)
         rl_error_set(why->status, why->sys_errno, "%s", why->message);
-    if (s->done)
-        s->done(s->job.lk, status, s->arg);
+    rl_owner_leave_spare(owner, s);
+    if (done)
+        done(lk, status, arg);
     rl_owner_drive_end(former);
-    rl_owner_unref(s->started.owner);
-    rlock_free(s->job.lk);
-    free(s);
+    rl_owner_unref(owner);
+    rlock_free(lk);
 }
 
 /* On the async thread. The kind needs its room no more. */
@@ -69,12 +74,25 @@ static void over(rl_started *started)
 
 /* --- the start ------------------------------------------------------------ */
 
+/* As much as is asked for, or more. */
+static started_lock *make_room(size_t size)
+{
+    started_lock *s = rl_owner_take_spare();
+    if (s && s->room_size >= size)
+        return s;
+    free(s);
+    s = malloc(sizeof *s + size);
+    if (s)
+        s->room_size = size;
+    return s;
+}
+
 static started_lock *make(rlock *lk, const rl_wish *w, rlock_done *done,
                           void *arg)
 {
-    size_t room = lk->kind->job_size;
-    started_lock *s = malloc(
-        sizeof *s + (room < sizeof(rlock_error) ? sizeof(rlock_error) : room));
+    size_t size = lk->kind->job_size;
+    started_lock *s =
+        make_room(size < sizeof(rlock_error) ? sizeof(rlock_error) : size);
     if (!s)
         return NULL;
     s->started = (rl_started){.over = over};
@@ -99,7 +117,7 @@ static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
                              "out of memory, or no thread can be had");
     status = rl_owner_engage(&s->started);
     if (status != RLOCK_OK) {
-        free(s);
+        rl_owner_leave_spare(rl_owner_acting(), s);
         return status;
     }
     rl_lock_ref(lk);

@@ -48,6 +48,27 @@ TEST_CASE(shimmed_async, fault_162_without_a_descriptor_nothing_is_started,
 TEST_CASE(shimmed_async, fault_162_without_memory_nothing_is_started,
           expect_refused_start(SHIM_ALLOC, ENOMEM))
 
+/* Whom an acquire has left nothing, a start refuses, and he still has it. */
+TEST(shimmed_async, fault_162_what_was_started_is_unlocked_without_memory)
+{
+    scene s = silent_scene(SOON);
+    request r = request_new(s.lk), b = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    shim_fail(shim_everywhere(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rlock_status inner = loop_unlock(s.cl, &r);
+    rlock_status outer = loop_unlock(s.cl, &r);
+    rlock_status other = request_acquire(&b, 0, RLOCK_WATCHDOG);
+    shim_clear(shim_everywhere());
+    EXPECT_STATUS(inner, RLOCK_OK);
+    EXPECT_STATUS(outer, RLOCK_OK);
+    EXPECT_STATUS(other, RLOCK_ENOMEM);
+    expect_nothing_left(s.sv);
+    request_free(&b);
+    request_free(&r);
+    scene_stop(&s);
+}
+
 TEST(shimmed_async, fault_162_a_descriptor_that_cannot_be_had_is_had_later)
 {
     static const shim_call calls[] = {SHIM_EVENTFD, SHIM_FCNTL};
