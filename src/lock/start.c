@@ -41,6 +41,7 @@ static rlock_status outcome(const started_lock *s)
                 : status;
 }
 
+/* `done` may start the next thing as the same owner, in the same memory. */
 static void deliver(rl_letter *l)
 {
     started_lock *s = RL_CONTAINER(l, started_lock, letter);
