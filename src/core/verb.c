@@ -291,17 +291,29 @@ static bool count_up(rl_part *x, const rl_grant *g, int64_t now_us)
     bool valid = rl_hold_is_valid_locked(t, h, now_us);
     if (valid)
         h->count = x->request.level;
-    h->deep = true;
     rl_mutex_unlock(&t->mutex);
     return valid;
 }
 
+/*
+ * Whatever was answered, the server may have counted; or may do so later, if
+ * that was no answer of the script's.
+ */
+static void note_depth(rl_part *x, bool odd)
+{
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->deep = true;
+    x->hold->astray = x->hold->astray || odd;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
 static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
 {
-    rl_grant g;
+    rl_grant g = {.odd = false};
     rl_verdict v = RL_FAILED;
     if (r)
         v = rl_grant_read(r, x->request.level, &g, &x->fault);
+    note_depth(x, g.odd);
     if (v == RL_FAILED) {
         rl_note_failure(x, now_us);
     } else if (v != RL_ACQUIRED) {

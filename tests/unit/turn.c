@@ -381,17 +381,35 @@ TEST(turn, nobody_waits_and_nothing_is_passed_on)
     end_turn(&t);
 }
 
+static void begin_reentry(pair *t, rl_part *x, rl_op *op)
+{
+    begin_turn(t);
+    EXPECT(rl_part_reenter(x, core(t), t->next, RLOCK_WATCHDOG, t->p.now_us));
+    play_one(&t->p, op, x);
+    EXPECT_INT(play_begin(&t->p, op), RL_ASK);
+}
+
 TEST(turn, a_call_that_may_come_late_is_remembered)
 {
     pair t;
     rl_part x = {.heap = false};
     rl_op op;
-    begin_turn(&t);
-    EXPECT(rl_part_reenter(&x, core(&t), t.next, RLOCK_WATCHDOG, t.p.now_us));
-    play_one(&t.p, &op, &x);
-    EXPECT_INT(play_begin(&t.p, &op), RL_ASK);
+    begin_reentry(&t, &x, &op);
     EXPECT_INT(play_cut(&t.p, 0), RL_ASK);
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(200)), RL_DONE);
     EXPECT(x.ok && t.next->astray);
+    end_turn(&t);
+}
+
+/* The server may have counted the level, or not yet. */
+TEST(turn, a_reentry_that_was_answered_nonsense_is_remembered)
+{
+    pair t;
+    rl_part x = {.heap = false};
+    rl_op op;
+    begin_reentry(&t, &x, &op);
+    EXPECT_INT(play_answer(&t.p, 0, "*2\r\n:7\r\n:7\r\n"), RL_DONE);
+    EXPECT(!x.ok && t.next->count == 1);
+    EXPECT(t.next->deep && t.next->astray);
     end_turn(&t);
 }
