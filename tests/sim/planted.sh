@@ -2,8 +2,8 @@
 # planted.sh [NAME]...
 #
 # The judges are judged: each patch of ../fault/planted that lies in what the
-# simulator runs (core, wire, locks, the keeper's tasks, Lua), and each of planted/,
-# breaks the library on purpose, and within 1,000 seeds a judge has to find out.
+# simulator runs (core, wire, locks, the keeper's tasks, Lua; but nothing is started
+# on a loop there), and each of planted/, breaks the library on purpose, and within 1,000 seeds a judge has to find out.
 # A patch that needs more says so: "# seeds: N". One that shows only with replicas,
 # or in a cluster ("# at: ..."), is left to the attack.
 # The library as it is comes first; there nothing is found. Closes with
@@ -25,7 +25,8 @@ passed=0 failed=0
 
 # Does it change only what runs here, or at least some of it?
 lies_here() { # PATCH
-    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/task\|src/drive/batch\|src/lock\)' "$1"
+    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/task\|src/drive/batch\|src/lock\)' "$1" &&
+        ! grep -q '^+++ b/src/lock/start' "$1"
 }
 
 # What ends in no verdict has not been found: a crash, a loop.
