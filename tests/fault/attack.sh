@@ -6,8 +6,8 @@
 # while servers are killed, stopped and emptied, connections cut, answers lost,
 # processes killed and stopped, allocations and system calls fail. Two judges
 # outside Redis watch. Fails when they have found anything; what there was to see
-# is then in BUILD_DIR/attack/report.md and timeline.svg, and, after a failure,
-# all that the judges have read. The same --seed deals the same faults again.
+# is then in OUT/report.md and timeline.svg, and, after a failure, all that the
+# judges have read. The same --seed deals the same faults again.
 # Further options: see fault/attack/main.c.
 #
 # Most locks are at one server; with --sentinel at a master that has a replica
@@ -18,6 +18,7 @@
 # not waited for, and overlaps that a failover explains are excused, and counted.
 #
 #   BUILD_DIR, CMAKE_ARGS, CC   as for tests/run.sh
+#   OUT   BUILD_DIR/attack
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -35,7 +36,7 @@ tests/deps.sh test
 cmake -S . -B "$build" -DRLOCK_BUILD_TESTS=ON ${CMAKE_ARGS:-} >/dev/null
 cmake --build "$build" -j "$(nproc)" --target rlock_attack >/dev/null
 
-out=$(realpath -m "$build")/attack
+out=$(realpath -m "${OUT:-$build/attack}")
 rm -rf "$out" "$out".san.*
 # Whatever ends us, the servers' directories go.
 TMPDIR=$(mktemp -d)

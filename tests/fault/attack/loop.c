@@ -140,14 +140,17 @@ void loop_free_owner(void)
     rlock_owner_set(o->owner);
 }
 
-/* What the owner before had when the clients were freed is left in Redis until
-   its lease has run out. */
+/*
+ * What the owner before had when the clients were freed is left in Redis until
+ * its lease has run out. There may be new clients before it has slept enough.
+ */
 void loop_rest(int64_t us)
 {
     lodger *o = l.running;
+    bool anew = me.closed;
     o->resting = true;
     loop_sleep(us);
-    bool anew = me.closed;
+    anew = anew || me.closed;
     while (me.closed && !atomic_load(&me.a->stop))
         loop_sleep(BEAT_US);
     if (anew)
