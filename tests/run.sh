@@ -26,7 +26,7 @@ rm -rf "$build/tap" "$build/san"
 # Criterion by itself runs as many tests at a time as there are processors; a
 # few programs beside each other fill the pauses.
 ctest=0
-(cd "$build" && ctest -j "$((jobs < 4 ? jobs + 1 : 4))" --output-on-failure \
+(cd "$build" && ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure \
     -R "${TESTS:-.}") ||
     ctest=$?
 
