@@ -3,9 +3,10 @@
 #
 # The judges are judged: each patch of ../fault/planted that lies in what the
 # simulator runs (core, wire, locks, the keeper's tasks, Lua; but nothing is started
-# on a loop there), and each of planted/, breaks the library on purpose, and within 1,000 seeds a judge has to find out.
-# A patch that needs more says so: "# seeds: N". One that shows only with replicas,
-# or in a cluster ("# at: ..."), is left to the attack.
+# on a loop there), and each of planted/, breaks the library on purpose, and within
+# 1,000 seeds a judge has to find out. A patch that needs more says so: "# seeds: N".
+# One that shows only with replicas, or in a cluster ("# at: ..."), is left to the
+# attack.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
 #

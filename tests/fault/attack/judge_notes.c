@@ -66,12 +66,18 @@ static bool leaving_excused(const verdict *v, const arena *a, const entry *e,
 }
 
 /* On a loop, an event for which there is no memory is not told. */
+static bool may_lack_events(const arena *a, const entry *e, int64_t from_us,
+                            int64_t to_us)
+{
+    return a->lives[e->life].proc >= PROCS - LOOPS &&
+           lacked_memory(a, e, from_us, to_us);
+}
+
 static bool event_excused(const verdict *v, const arena *a, const entry *e,
                           const note *n)
 {
     (void)v;
-    return a->lives[e->life].proc >= PROCS - LOOPS &&
-           lacked_memory(a, e, n->from_us, n->to_us);
+    return may_lack_events(a, e, n->from_us, n->to_us);
 }
 
 /* Of all events of the process. */
@@ -79,9 +85,7 @@ static bool count_excused(const verdict *v, const arena *a, const entry *e,
                           const note *n)
 {
     (void)v;
-    (void)n;
-    return a->lives[e->life].proc >= PROCS - LOOPS &&
-           lacked_memory(a, e, a->lives[e->life].began_us, n->at_us);
+    return may_lack_events(a, e, a->lives[e->life].began_us, n->at_us);
 }
 
 static const char *const late_calls[NOTE_KINDS] = {
@@ -93,10 +97,11 @@ static const char *const late_calls[NOTE_KINDS] = {
 static void judge_late_call(verdict *v, const entry *e, const note *n)
 {
     int64_t stalled_us = stall_us(v, e->life, n->from_us, n->to_us);
-    bool end = n->kind == NOTE_LATE_END;
-    int64_t queued_us = end ? 0 : (int64_t)n->value;
-    int64_t late_us = n->to_us - n->from_us - (end ? (int64_t)n->value : 0) -
-                      (stalled_us > queued_us ? stalled_us : queued_us);
+    int64_t late_us = n->to_us - n->from_us, value_us = (int64_t)n->value;
+    if (n->kind == NOTE_LATE_END) /* it may take that long */
+        late_us -= value_us + stalled_us;
+    else /* so long it was queued, which may be a part of the stalls */
+        late_us -= stalled_us > value_us ? stalled_us : value_us;
     if (late_us > v->longest_overrun_us)
         v->longest_overrun_us = late_us;
     if (late_us > OVERRUN_MS * 1000)
