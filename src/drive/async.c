@@ -239,16 +239,16 @@ static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
     if (!a->poll || !rl_async_furnish(a) ||
         (a->signal.fd < 0 && !rl_signal_init(&a->signal)))
         return false;
-    return a->thread.started ||
-           rl_thread_start(&a->thread, "rlock-async", run, a);
+    return rl_thread_start(&a->thread, "rlock-async", run, a);
 }
 
+/* Once it is started, what run_locked() looks at belongs to who drives. */
 bool rl_async_run(rl_async *a)
 {
     if (atomic_load(&a->started))
         return true;
     rl_mutex_lock(&a->starting);
-    bool ok = run_locked(a);
+    bool ok = atomic_load(&a->started) || run_locked(a);
     atomic_store(&a->started, ok);
     rl_mutex_unlock(&a->starting);
     return ok;

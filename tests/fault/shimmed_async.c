@@ -48,6 +48,45 @@ TEST_CASE(shimmed_async, fault_162_without_a_descriptor_nothing_is_started,
 TEST_CASE(shimmed_async, fault_162_without_memory_nothing_is_started,
           expect_refused_start(SHIM_ALLOC, ENOMEM))
 
+static intptr_t start_one(void *arg)
+{
+    EXPECT_STATUS(request_acquire(arg, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    return 0;
+}
+
+/* The others come while the first one still makes the thread that drives. */
+static void start_at_once(scene *s)
+{
+    enum { THREADS = 8 };
+    test_thread *t[THREADS];
+    request r[THREADS];
+    for (int k = 0; k < THREADS; k++)
+        r[k] = request_new(s->lk);
+    shim_spare_me(true);
+    shim_fail(shim_everywhere(), SHIM_THREAD, 1, 1, SHIM_LATE);
+    for (int k = 0; k < THREADS; k++)
+        t[k] = test_spawn(start_one, &r[k]);
+    for (int k = 0; k < THREADS; k++)
+        test_join(t[k]);
+    EXPECT_INT(shim_failed(shim_everywhere(), SHIM_THREAD), 1);
+    shim_spare_me(false);
+    shim_clear(shim_everywhere());
+    for (int k = 0; k < THREADS; k++)
+        LOOP_UNTIL(s->cl, r[k].told);
+    for (int k = 0; k < THREADS; k++)
+        request_free(&r[k]);
+}
+
+TEST(shimmed_async, fault_162_several_may_be_the_first_to_start_something)
+{
+    for (int i = 0; i < 20; i++) {
+        scene s = scene_start(0, 0);
+        expect_undisturbed(&s);
+        start_at_once(&s);
+        scene_stop(&s);
+    }
+}
+
 /* Whom an acquire has left nothing, a start refuses, and he still has it. */
 TEST(shimmed_async, fault_162_what_was_started_is_unlocked_without_memory)
 {

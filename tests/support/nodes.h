@@ -60,8 +60,8 @@ const char *node_holder(server *sv);
    it back. */
 void nodes_take(const nodes *ns, size_t from, size_t to);
 void nodes_give_back(const nodes *ns, size_t from, size_t to);
-/* Until the lock is nowhere; then nothing else may be there but tokens (and
-   tombstones). */
+/* As for one server (leftovers.h); but an unlock need not wait for the last of
+   them, so both wait until the lock is nowhere. */
 void nodes_expect_nothing_left(const nodes *ns);
 void nodes_expect_all_undone(const nodes *ns);
 

@@ -175,43 +175,6 @@ void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
         server_int(sv, "PEXPIRE %s %lld", name, (long long)ttl_ms);
 }
 
-static void expect_leftover(server *sv, const char *key, bool tombstones)
-{
-    int64_t ttl_ms = 3600000;
-    if (tombstones && strncmp(key, "rlock_undone:", 13) == 0)
-        ttl_ms = 60000;
-    else if (strcmp(key + strlen(key) - 4, ":who") == 0)
-        ttl_ms = 6000; /* somebody had waited for long */
-    else if (strncmp(key, "rlock_token:", 12) != 0)
-        FAIL("key %s is left behind", key);
-    EXPECT_BETWEEN(server_int(sv, "PTTL %s", key), 1, ttl_ms);
-}
-
-static void expect_leftovers(server *sv, bool tombstones)
-{
-    redisReply *r = server_cmd(sv, "KEYS *");
-    size_t n = r->elements;
-    char **keys = calloc(n + 1, sizeof *keys);
-    EXPECT(keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = strdup(r->element[i]->str);
-    for (size_t i = 0; i < n; i++) {
-        expect_leftover(sv, keys[i], tombstones);
-        free(keys[i]);
-    }
-    free(keys);
-}
-
-void expect_nothing_left(server *sv)
-{
-    expect_leftovers(sv, false);
-}
-
-void expect_all_undone(server *sv)
-{
-    expect_leftovers(sv, true);
-}
-
 void watch_renewals(rlock_client *cl, int more)
 {
     uint64_t until = stats_of(cl).renewals + (uint64_t)more;

@@ -7,6 +7,7 @@
 #ifndef TEST_SUPPORT_SCENE_H
 #define TEST_SUPPORT_SCENE_H
 
+#include "leftovers.h"
 #include "proxy.h"
 
 /* The name of a scene's lock. */
@@ -65,10 +66,6 @@ long long commands(server *sv);
 void read_lock(server *sv, char *holder, size_t size, int *count);
 /* Another program takes the lock, for ttl_ms, or without expiry for 0. */
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms);
-/* Nothing is there but token keys, and they go by themselves. */
-void expect_nothing_left(server *sv);
-/* The same, but there may be tombstones of the last minute. */
-void expect_all_undone(server *sv);
 
 /* So many renewals more; of a client, or of the scene's. */
 void watch_renewals(rlock_client *cl, int more);

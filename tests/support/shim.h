@@ -45,6 +45,8 @@ typedef enum shim_call {
 
 /* In place of an errno: send and recv do it, but with one byte only. */
 #define SHIM_SHORT (-1)
+/* The same for pthread_create: it does it, but takes its time. */
+#define SHIM_LATE (-2)
 
 /* The last call of a rule without an end. */
 #define SHIM_EVER LONG_MAX

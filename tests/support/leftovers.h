@@ -1,0 +1,14 @@
+/*
+ * Which keys a test may leave at a server.
+ */
+#ifndef TEST_SUPPORT_LEFTOVERS_H
+#define TEST_SUPPORT_LEFTOVERS_H
+
+#include "server.h"
+
+/* Nothing is there but token keys, and they go by themselves. */
+void expect_nothing_left(server *sv);
+/* Soon nothing is there but these, and tombstones of the last minute. */
+void expect_all_undone(server *sv);
+
+#endif
