@@ -203,8 +203,7 @@ void rl_part_let_go(rl_part *x);
 void rl_op_let_go(rl_op *op);
 void rl_op_leave_late(rl_op *op);
 
-/* --- what a verb does to a hold (core/verb.c, level.c)
- * ----------------------------- */
+/* --- what a verb does to a hold (core/verb.c, level.c) -------------------- */
 
 /* A new draft; NULL: out of memory. */
 rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
