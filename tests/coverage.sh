@@ -9,7 +9,9 @@
 # A branch is one outcome of a condition in the source: each of a && b counts
 # by itself, and nothing does that only the compiler sees. The counters live in
 # files that are mapped by all processes, so that those count that end by
-# _exit() or by a signal.
+# _exit() or by a signal. These are in memory, if /dev/shm is there: where a
+# busy disk has them, to count takes up to a second now and then, and the tests
+# are about time.
 #
 #   BUILD_DIR   where to build; build-coverage
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -20,22 +22,25 @@ cd "$(dirname "$0")/.."
 build=$(realpath -m "${BUILD_DIR:-build-coverage}")
 least_lines=90 least_branches=80
 
+counts=$(mktemp -d /dev/shm/rlock.XXXXXX 2>/dev/null || mktemp -d)
+
 # Whatever stops us before there are figures is a failure, and is said so.
-trap 'echo "0 passed, 1 failed"' EXIT
+trap 'rm -rf "$counts"; echo "0 passed, 1 failed"' EXIT
+trap 'exit 143' HUP INT TERM
 
 tests/deps.sh coverage
 mkdir -p "$build"
-rm -rf "$build/counts"
-CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$build/counts/%m%c.profraw \
+CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$counts/%m%c.profraw \
     CMAKE_ARGS="-DRLOCK_COVERAGE=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}" \
     tests/run.sh | tee "$build/tests.log"
 tests=$(tail -n 1 "$build/tests.log")
 
-llvm-profdata merge -o "$build/counts.profdata" "$build"/counts/*.profraw
+llvm-profdata merge -o "$build/counts.profdata" "$counts"/*.profraw
 find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
     xargs -0 llvm-cov export -format=lcov "$build/librlock.so" \
         -instr-profile "$build/counts.profdata" >"$build/counts.lcov"
 
+rm -rf "$counts"
 trap - EXIT
 echo
 awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v tests="$tests" \
