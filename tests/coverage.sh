@@ -40,8 +40,7 @@ find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
     xargs -0 llvm-cov export -format=lcov "$build/librlock.so" \
         -instr-profile "$build/counts.profdata" >"$build/counts.lcov"
 
-rm -rf "$counts"
-trap - EXIT
+trap 'rm -rf "$counts"' EXIT
 echo
 awk -F '[:,]' -v root="$PWD/" -v list="$build/uncovered.txt" -v tests="$tests" \
     -v least_lines="$least_lines" -v least_branches="$least_branches" '

@@ -230,8 +230,11 @@ void rl_async_fini(rl_async *a, bool forked)
     rl_mutex_fini(&a->starting);
 }
 
+/* Once the thread is started, the rest belongs to who drives. */
 static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
 {
+    if (a->thread.started)
+        return true;
     if (!a->poll) {
         a->poll_room = FIRST_POLL_ROOM;
         a->poll = malloc(a->poll_room * sizeof *a->poll);
@@ -242,13 +245,12 @@ static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
     return rl_thread_start(&a->thread, "rlock-async", run, a);
 }
 
-/* Once it is started, what run_locked() looks at belongs to who drives. */
 bool rl_async_run(rl_async *a)
 {
     if (atomic_load(&a->started))
         return true;
     rl_mutex_lock(&a->starting);
-    bool ok = atomic_load(&a->started) || run_locked(a);
+    bool ok = run_locked(a);
     atomic_store(&a->started, ok);
     rl_mutex_unlock(&a->starting);
     return ok;

@@ -21,7 +21,7 @@ static bool may_be_left(server *sv, const char *key, bool tombstones)
     else if (strncmp(key, "rlock_token:", 12) != 0)
         return false;
     int64_t left_ms = server_int(sv, "PTTL %s", key);
-    return left_ms == -2 || (left_ms > 0 && left_ms <= ttl_ms);
+    return left_ms > 0 && left_ms <= ttl_ms;
 }
 
 /* A key that should not be there; the caller frees it. NULL: there is none. */
@@ -40,22 +40,32 @@ static char *left_behind(server *sv, bool tombstones)
     return bad;
 }
 
-void expect_nothing_left(server *sv)
+static void expect_none(server *sv, bool tombstones)
 {
-    char *key = left_behind(sv, false);
+    char *key = left_behind(sv, tombstones);
     if (key)
-        FAIL("key %s is left behind", key);
+        FAIL("key %s is left behind, with a PTTL of %lld", key,
+             server_int(sv, "PTTL %s", key));
 }
 
-/* What is in doubt is undone by the client's threads, in their time. */
+void expect_nothing_left(server *sv)
+{
+    expect_none(sv, false);
+}
+
 void expect_all_undone(server *sv)
+{
+    expect_none(sv, true);
+}
+
+void await_all_undone(server *sv)
 {
     int64_t until_ms = test_now_ms() + SOON;
     char *key;
-    while ((key = left_behind(sv, true)) != NULL) {
-        if (test_now_ms() > until_ms)
-            FAIL("key %s is not undone", key);
+    while ((key = left_behind(sv, true)) && test_now_ms() < until_ms) {
         free(key);
         test_pause_ms(1);
     }
+    free(key);
+    expect_all_undone(sv);
 }

@@ -8,7 +8,9 @@
 
 /* Nothing is there but token keys, and they go by themselves. */
 void expect_nothing_left(server *sv);
-/* Soon nothing is there but these, and tombstones of the last minute. */
+/* The same, but there may be tombstones of the last minute. */
 void expect_all_undone(server *sv);
+/* It is so soon: the client's threads undo what is in doubt in their time. */
+void await_all_undone(server *sv);
 
 #endif

@@ -163,7 +163,7 @@ void nodes_expect_nothing_left(const nodes *ns)
 void nodes_expect_all_undone(const nodes *ns)
 {
     for (size_t i = 0; i < ns->n; i++)
-        expect_all_undone(ns->sv[i]);
+        await_all_undone(ns->sv[i]);
 }
 
 /* --- holding ------------------------------------------------------------- */

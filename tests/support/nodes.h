@@ -61,7 +61,7 @@ const char *node_holder(server *sv);
 void nodes_take(const nodes *ns, size_t from, size_t to);
 void nodes_give_back(const nodes *ns, size_t from, size_t to);
 /* As for one server (leftovers.h); but an unlock need not wait for the last of
-   them, so both wait until the lock is nowhere. */
+   them: so first the lock is awaited to be nowhere, or all that is in doubt. */
 void nodes_expect_nothing_left(const nodes *ns);
 void nodes_expect_all_undone(const nodes *ns);
 

@@ -275,10 +275,11 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr,
                           void *(*run)(void *), void *arg)
 {
     int err = strike(SHIM_THREAD);
-    if (err == SHIM_LATE)
-        poll(NULL, 0, 5);
-    return err && err != SHIM_LATE ? err
-                                   : __real_pthread_create(t, attr, run, arg);
+    if (err == SHIM_LATE) {
+        __real_poll(NULL, 0, 5);
+        err = 0;
+    }
+    return err ? err : __real_pthread_create(t, attr, run, arg);
 }
 
 int __real_pthread_setspecific(pthread_key_t key, const void *value);
