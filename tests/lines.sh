@@ -1,13 +1,13 @@
 #!/bin/sh
 # lines.sh [DIRECTORY]...
 #
-# No file has more than 500 lines, no function more than 40, from its first line
+# No file has more than 600 lines, no function more than 40, from its first line
 # to its brace. Lists those that do, and fails; src if no directory is given.
 set -eu
 
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- src
-find "$@" -name '*.[ch]' | sort | xargs awk -v most_of_file=500 -v most=40 '
+find "$@" -name '*.[ch]' | sort | xargs awk -v most_of_file=600 -v most=40 '
     FNR == 1 { end_file(); file = FILENAME; first = 0 }
     { lines = FNR }
     # Formatted code has the beginning of what is outside in the first column.
