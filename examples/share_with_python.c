@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     MUST(rlock_new_ex(client, name, strlen(name), &opts, &lock));
     for (int turn = 1; turn <= TURNS; turn++) {
         MUST(rlock_acquire(lock, 30000, RLOCK_WATCHDOG)); /* 30 s at most */
-        MUST(rlock_holder_info(lock, &h));
+        MUST(rlock_holder_info(lock, &h, sizeof h));
         printf("C       has it: %s\n", h.raw);
         tell(data, key, "c-held");
         await(data, key, "python-refused", turn);
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         await(data, key, "python-held", turn);
         if (rlock_trylock(lock) != RLOCK_BUSY)
             fail("share_with_python", "Python's hold was not seen");
-        MUST(rlock_holder_info(lock, &h));
+        MUST(rlock_holder_info(lock, &h, sizeof h));
         printf("C       is refused, held by: %s\n", h.raw);
         tell(data, key, "c-refused");
     }

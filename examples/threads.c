@@ -17,7 +17,7 @@ static int counter; /* no atomic, no mutex: only the lock in Redis guards it */
 static void show(rlock *lock)
 {
     rlock_holder h;
-    MUST(rlock_holder_info(lock, &h)); /* what HGETALL has */
+    MUST(rlock_holder_info(lock, &h, sizeof h)); /* what HGETALL has */
     printf("  %3d so far; in Redis: %s -> %" PRId64 "\n", counter, h.raw,
            h.count);
 }
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
 
-    MUST(rlock_client_stats(client, &stats));
+    MUST(rlock_client_stats(client, &stats, sizeof stats));
     printf("sum %d, expected %d; %" PRIu64 " of %" PRIu64 " acquires waited\n",
            counter, THREADS * ROUNDS, stats.acquires_contended, stats.acquires);
     rlock_free(lock);

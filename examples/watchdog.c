@@ -22,7 +22,7 @@ static void do_job(rlock *lock, rlock *wanted)
 {
     rlock_holder h;
     for (int ms = 0; ms < 3000; ms += 250) {
-        MUST(rlock_holder_info(lock, &h));
+        MUST(rlock_holder_info(lock, &h, sizeof h));
         if (rlock_trylock(wanted) != RLOCK_BUSY)
             fail("watchdog", "the other client was not refused");
         printf("%5d ms  TTL %4" PRId64 " ms, %s -> %" PRId64
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     printf("locked for 1000 ms; the job takes 3000 ms\n");
     do_job(lock, wanted);
 
-    MUST(rlock_client_stats(client, &stats));
+    MUST(rlock_client_stats(client, &stats, sizeof stats));
     MUST(rlock_unlock(lock));
     printf("unlocked after %" PRIu64 " renewals\n", stats.renewals);
     MUST(rlock_trylock(wanted));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/options.h"
 #include "check.h"
 #include "drive/client.h"
 #include "drive/event.h"
@@ -320,15 +321,20 @@ rlock_status rlock_client_cancel(rlock_client *cl, bool on)
     return RLOCK_OK;
 }
 
-rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out)
+rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out, size_t size)
 {
     int cancel;
+    rlock_stats now;
     if (!cl || !out)
         return rl_error_set(RLOCK_EINVAL, 0, "a pointer is NULL");
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
-    rl_stats_copy(out, &cl->engine.core.stats);
+    rl_stats_copy(&now, &cl->engine.core.stats);
     rl_client_leave(cl, cancel);
+    if (!rl_struct_fill(out, size, &now, sizeof now,
+                        RL_SIZE_UP_TO(rlock_stats, replica_shortfalls)))
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "no rlock_stats has %zu bytes (use sizeof)", size);
     return RLOCK_OK;
 }

@@ -4,6 +4,15 @@
  * Every function of the library that can fail returns an rlock_status; what
  * went wrong in words is in rlock_last_error(). The library prints nothing,
  * aborts nothing, and leaves signal dispositions alone.
+ *
+ * Structs grow, and only at their ends. So each that a program hands in says
+ * its size: options by their first member, which RLOCK_..._INIT sets; what the
+ * library fills (rlock_stats, rlock_holder) by an argument. A program that was
+ * compiled against an older header is given the members that it knows; one
+ * that was compiled against a newer header finds zeroes in those that the
+ * library does not know. What a callback is given a pointer to (rlock_event,
+ * rlock_wait) may be longer than the program's struct: copy members, or no more
+ * than its own size.
  */
 #ifndef RLOCK_BASE_H
 #define RLOCK_BASE_H
@@ -13,10 +22,10 @@
 #include <stdint.h>
 
 #define RLOCK_VERSION_MAJOR 0
-#define RLOCK_VERSION_MINOR 2
+#define RLOCK_VERSION_MINOR 3
 #define RLOCK_VERSION_PATCH 0
 
-/* One number, which grows with the version: 0.2.0 is 200, 1.2.3 is 10203. */
+/* One number, which grows with the version: 0.3.0 is 300, 1.2.3 is 10203. */
 #define RLOCK_VERSION_NUMBER                                                   \
     (RLOCK_VERSION_MAJOR * 10000 + RLOCK_VERSION_MINOR * 100 +                 \
      RLOCK_VERSION_PATCH)

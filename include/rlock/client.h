@@ -355,7 +355,7 @@ static inline rlock_options rlock_options_init_()
     }
 #endif
 
-/* Counters since the client was made; gauges are marked. */
+/* Counters since the client was made; gauges are marked. Grows: see base.h. */
 typedef struct rlock_stats {
     uint64_t acquires;           /* calls that returned RLOCK_OK */
     uint64_t acquires_contended; /* of all calls, those that had to wait */
@@ -461,11 +461,13 @@ RLOCK_API rlock_status rlock_client_cancel(rlock_client *cl, bool on);
 
 /*
  * Copies the counters to *out, without I/O. Counters that change together may
- * be seen one apart.
+ * be seen one apart. size is sizeof *out; see base.h.
  *
- * RLOCK_OK, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
+ * RLOCK_OK, RLOCK_EFORKED; RLOCK_EINVAL for NULL, and for a size that no
+ * version of the struct has.
  */
-RLOCK_API rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out);
+RLOCK_API rlock_status rlock_client_stats(rlock_client *cl, rlock_stats *out,
+                                          size_t size);
 
 #ifdef __cplusplus
 }

@@ -55,7 +55,8 @@ extern "C" {
 
 typedef struct rlock rlock;
 
-/* Who holds a lock, as the server has it; see rlock_holder_info(). */
+/* Who holds a lock, as the server has it; see rlock_holder_info(). Grows: see
+   base.h. */
 typedef struct rlock_holder {
     char host[256];   /* host part of the holder id */
     int64_t pid;      /* process id on that host */
@@ -415,13 +416,15 @@ RLOCK_API rlock_status rlock_is_locked(rlock *lk, bool *out);
 RLOCK_API rlock_status rlock_ttl(rlock *lk, int64_t *out_ms);
 
 /*
- * Asks who holds the lock.
+ * Asks who holds the lock. size is sizeof *out; see base.h.
  *
  * RLOCK_OK        *out tells
  * RLOCK_NOT_HELD  nobody does; *out is all zero
+ * RLOCK_EINVAL    also: a size that no version of the struct has
  * or one of the errors at the top of this file.
  */
-RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out);
+RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out,
+                                         size_t size);
 
 #if defined(__GNUC__)
 static inline void rlock_scoped_end_(rlock **lk)

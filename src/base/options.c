@@ -15,6 +15,17 @@ bool rl_options_read(void *to, size_t size, const void *from)
     return true;
 }
 
+bool rl_struct_fill(void *to, size_t given, const void *from, size_t size,
+                    size_t least)
+{
+    size_t known = given < size ? given : size;
+    if (given < least)
+        return false;
+    memcpy(to, from, known);
+    memset((char *)to + known, 0, given - known);
+    return true;
+}
+
 bool rl_options_copy(char **to, const char *from)
 {
     *to = from ? strdup(from) : NULL;

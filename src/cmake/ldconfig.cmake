@@ -1,6 +1,6 @@
 # Runs after an installation. The loader knows the libraries in /usr and
 # /usr/local by a list that ldconfig makes: without it a program that was just
-# linked ends in "librlock.so.0: cannot open shared object file".
+# linked ends in "librlock.so.0.3: cannot open shared object file".
 #
 # Nothing is done for a stage of a package (DESTDIR, or another prefix), nor
 # by a user who may not.

@@ -452,9 +452,18 @@ static rlock_status inspect(rlock *lk, rlock_holder *out, bool needed)
     return s;
 }
 
-rlock_status rlock_holder_info(rlock *lk, rlock_holder *out)
+rlock_status rlock_holder_info(rlock *lk, rlock_holder *out, size_t size)
 {
-    return out ? inspect(lk, out, true) : null_pointer("out");
+    rlock_holder holder = {0};
+    if (!out)
+        return null_pointer("out");
+    if (!rl_struct_fill(out, size, &holder, sizeof holder,
+                        RL_SIZE_UP_TO(rlock_holder, owner)))
+        return rl_error_set(RLOCK_EINVAL, 0,
+                            "no rlock_holder has %zu bytes (use sizeof)", size);
+    rlock_status s = inspect(lk, &holder, true);
+    rl_struct_fill(out, size, &holder, sizeof holder, 0);
+    return s;
 }
 
 rlock_status rlock_is_locked(rlock *lk, bool *out)

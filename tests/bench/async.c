@@ -181,7 +181,7 @@ static void until_waiting(rlock_client *cl, uint64_t n)
     rlock_stats st;
     do {
         bench_pause_us(10000);
-        bench_ok(rlock_client_stats(cl, &st));
+        bench_ok(rlock_client_stats(cl, &st, sizeof st));
     } while (st.waiting_now < n);
     bench_pause_us(1500000); /* each has asked once more, with its bell */
 }

@@ -232,7 +232,7 @@ static rlock_client *take_many(const char *uri)
 static uint64_t renewals(rlock_client *cl)
 {
     rlock_stats stats;
-    bench_ok(rlock_client_stats(cl, &stats));
+    bench_ok(rlock_client_stats(cl, &stats, sizeof stats));
     bench_check(stats.lost == 0, "locks lost");
     return stats.renewals;
 }

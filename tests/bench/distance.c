@@ -34,10 +34,10 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "bench:%d", i);
         bench_ok(rlock_lock(bench_lock(cl, name)));
     }
-    bench_ok(rlock_client_stats(cl, &before));
+    bench_ok(rlock_client_stats(cl, &before, sizeof before));
     atomic_store(us, ROUND_TRIP_US);
     bench_pause_us(LEASES * LEASE_MS * INT64_C(1000));
-    bench_ok(rlock_client_stats(cl, &after));
+    bench_ok(rlock_client_stats(cl, &after, sizeof after));
     bench_row(
         "of 30,000 locks with a lease of 6 s, 50 ms away, lost in three "
         "leases",

@@ -43,7 +43,7 @@ static rlock *take(rlock_client *cl, int i)
 static uint64_t renewals(rlock_client *cl)
 {
     rlock_stats stats;
-    bench_ok(rlock_client_stats(cl, &stats));
+    bench_ok(rlock_client_stats(cl, &stats, sizeof stats));
     bench_check(stats.lost == 0 && stats.renew_failures == 0, "locks lost");
     return stats.renewals;
 }

@@ -134,7 +134,7 @@ static void expect_strangers(scene *s, const char *count)
     server_cmd(s->sv, "HSET %s somebody %s", SCENE_LOCK, count);
     EXPECT_STATUS(rlock_trylock(s->lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_acquire(s->lk, 30, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
-    EXPECT_STATUS(rlock_holder_info(s->lk, &holder), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s->lk, &holder, sizeof holder), RLOCK_OK);
     EXPECT_STR(holder.raw, "somebody");
     EXPECT_STR(server_str(s->sv, "HGET %s somebody", SCENE_LOCK), count);
 }

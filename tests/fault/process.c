@@ -255,7 +255,7 @@ static void be_the_clone(child *c, void *arg)
 
 static void read_own(rlock *lk, rlock_holder *out)
 {
-    EXPECT_STATUS(rlock_holder_info(lk, out), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, out, sizeof *out), RLOCK_OK);
     EXPECT_STR(out->host, "same");
     EXPECT_INT(out->pid, 1);
     EXPECT_INT(out->tid, 1);
@@ -315,7 +315,7 @@ static void use_lock(server *sv, rlock *lk)
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(lk, 60000), RLOCK_OK);
-    rlock_status s = rlock_holder_info(lk, &h);
+    rlock_status s = rlock_holder_info(lk, &h, sizeof h);
     EXPECT(s == RLOCK_OK || s == RLOCK_ENOTSUP);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);

@@ -394,7 +394,8 @@ TEST(red, questions_without_a_majority_answer_no_quorum)
     EXPECT_STATUS(rlock_is_locked(p.lk, &locked), RLOCK_EQUORUM);
     EXPECT(!locked);
     EXPECT_STATUS(rlock_ttl(p.lk, &ttl_ms), RLOCK_EQUORUM);
-    EXPECT_STATUS(rlock_holder_info(p.lk, &holder), RLOCK_EQUORUM);
+    EXPECT_STATUS(rlock_holder_info(p.lk, &holder, sizeof holder),
+                  RLOCK_EQUORUM);
     EXPECT_CONTAINS(rlock_last_error()->message, "2 ");
     EXPECT_STATUS(rlock_force_unlock(p.lk), RLOCK_EQUORUM);
     party_end(&p, &ns);

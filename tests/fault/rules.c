@@ -31,7 +31,7 @@ static void talk(const rlock_event *ev, void *arg)
     bool locked;
     if (!t->lk || before > 0)
         return;
-    EXPECT_STATUS(rlock_client_stats(t->cl, &st), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_stats(t->cl, &st, sizeof st), RLOCK_OK);
     worked(rlock_is_locked(t->lk, &locked));
     rlock_is_held(t->lk);
     rlock_cancel(t->lk);

@@ -154,7 +154,7 @@ TEST(shimmed, fault_066_a_lock_that_finds_no_descriptor_is_had_later)
     EVENTUALLY(5000, stats_of(s.cl).waiting_now == 1);
     shim_clear(shim_everywhere());
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    EXPECT_STATUS(rlock_client_stats(s.cl, &stats), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_stats(s.cl, &stats, sizeof stats), RLOCK_OK);
     EXPECT_INT(stats.acquires, 1);
     expect_nothing_left(s.sv);
     scene_stop(&s);

@@ -172,7 +172,7 @@ static void honour_its_hold(const char *version)
     EXPECT_INT(peer_acquire(&p, 2), 1);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.host, "old");
     EXPECT_STR(h.hold_id, UUID);
     EXPECT_INT(h.count, 2);

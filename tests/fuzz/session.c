@@ -153,7 +153,7 @@ static void ask(session *s)
     int64_t began_us = rl_now_us();
     must_explain(rlock_is_locked(s->lk, &locked));
     must_explain(rlock_ttl(s->lk, &ttl_ms));
-    if (must_explain(rlock_holder_info(s->lk, &h)) == RLOCK_OK)
+    if (must_explain(rlock_holder_info(s->lk, &h, sizeof h)) == RLOCK_OK)
         MUST(strlen(h.raw) < sizeof h.raw && strlen(h.host) < sizeof h.host);
     must_be_in_time(began_us, 0, 3 * s->clients);
     look_at_hold(s);
@@ -166,7 +166,7 @@ static void look_at_client(session *s)
     if (s->ended)
         return;
     must_explain(rlock_client_ping(cl));
-    MUST(rlock_client_stats(cl, &stats) == RLOCK_OK);
+    MUST(rlock_client_stats(cl, &stats, sizeof stats) == RLOCK_OK);
     MUST(stats.waiting_now <= 2); /* the other thread, and what is started */
 }
 

@@ -110,7 +110,7 @@ TEST(client, strings_of_the_options_are_copied)
     rlock *lk = test_lock(cl, SCENE_LOCK);
     rlock_holder h;
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.host, "copied");
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
@@ -126,7 +126,7 @@ static void expect_host(server *sv, const char *host_id, const char *wanted)
     rlock *lk = test_lock(cl, SCENE_LOCK);
     rlock_holder h;
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.host, wanted);
     EXPECT_INT(h.pid, getpid());
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);

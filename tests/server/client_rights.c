@@ -74,7 +74,7 @@ static void use_everything(scene *one, scene *two)
     EXPECT_STATUS(rlock_lock(one->lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(one->lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(two->lk), RLOCK_BUSY);
-    EXPECT_STATUS(rlock_holder_info(two->lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(two->lk, &h, sizeof h), RLOCK_OK);
     events_wait(one->ev, RLOCK_EVENT_RENEWED, 2, SOON);
     EXPECT_STATUS(rlock_acquire(two->lk, 50, 1000), RLOCK_TIMEOUT);
     EXPECT_STATUS(rlock_unlock(one->lk), RLOCK_OK);

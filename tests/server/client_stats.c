@@ -5,8 +5,31 @@ TEST(client_stats, stats_need_a_client_and_room)
 {
     scene s = scene_start(0, 0);
     rlock_stats st;
-    EXPECT_STATUS(rlock_client_stats(NULL, &st), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_client_stats(s.cl, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_client_stats(NULL, &st, sizeof st), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_client_stats(s.cl, NULL, sizeof st), RLOCK_EINVAL);
+    scene_stop(&s);
+}
+
+/* What a program has that was compiled against an older header, or a newer. */
+TEST(client_stats, stats_are_as_long_as_the_program_says)
+{
+    scene s = scene_start(0, 0);
+    struct {
+        rlock_stats st;
+        char behind[16];
+    } program;
+    memset(&program, 0xee, sizeof program);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_stats(s.cl, &program.st, sizeof program.st),
+                  RLOCK_OK);
+    EXPECT_INT(program.st.acquires, 1);
+    EXPECT_INT((unsigned char)program.behind[0], 0xee);
+    EXPECT_STATUS(rlock_client_stats(s.cl, &program.st, sizeof program),
+                  RLOCK_OK);
+    EXPECT_INT(program.behind[0], 0);
+    EXPECT_STATUS(rlock_client_stats(s.cl, &program.st, 8), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message,
+                    "no rlock_stats has 8 bytes (use sizeof)");
     scene_stop(&s);
 }
 

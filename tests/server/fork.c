@@ -69,7 +69,7 @@ static void expect_forked(rlock_client *cl, rlock *lk)
     EXPECT_STATUS(rlock_new_n(cl, "x", 1, &other), RLOCK_EFORKED);
     EXPECT(!other);
     EXPECT_STATUS(rlock_client_ping(cl), RLOCK_EFORKED);
-    EXPECT_STATUS(rlock_client_stats(cl, &stats), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_client_stats(cl, &stats, sizeof stats), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_acquire(lk, 10, 10), RLOCK_EFORKED);
@@ -78,7 +78,7 @@ static void expect_forked(rlock_client *cl, rlock *lk)
     EXPECT_STATUS(rlock_force_unlock(lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_ttl(lk, &ttl), RLOCK_EFORKED);
-    EXPECT_STATUS(rlock_holder_info(lk, &holder), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_holder_info(lk, &holder, sizeof holder), RLOCK_EFORKED);
     EXPECT_INT(rlock_last_error()->status, RLOCK_EFORKED);
     EXPECT_CONTAINS(rlock_last_error()->message, "fork");
     rlock_cancel(lk);
@@ -231,7 +231,7 @@ static void use_own_client(rlock_client *cl)
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_lock(own), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(own, &holder), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(own, &holder, sizeof holder), RLOCK_OK);
     EXPECT_INT(holder.pid, getpid());
     EXPECT_STATUS(rlock_unlock(own), RLOCK_OK);
     rlock_free(own);

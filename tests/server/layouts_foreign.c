@@ -142,7 +142,7 @@ TEST(layouts_foreign, string_a_foreign_lock_without_expiry_stays_as_it_is)
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_acquire(s.lk, 300, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
     EXPECT_INT(ttl_of(s.lk), -1);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(h.ttl_ms, -1);
     EXPECT_INT(key_ttl(s.sv, SCENE_LOCK), -1);
     expect_value(s.sv, "x");
@@ -156,7 +156,7 @@ TEST(layouts_foreign, string_an_empty_value_is_a_holder)
     server_cmd(s.sv, "SET " SCENE_LOCK " %b PX 60000", "", (size_t)0);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT(is_locked(s.lk));
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.raw, "");
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
@@ -255,7 +255,7 @@ TEST(layouts_foreign, timestamp_nobody_holds_a_lock_whose_time_has_passed)
     leave_stamp(s.sv, "1300000000");
     EXPECT(!is_locked(s.lk));
     EXPECT_INT(ttl_of(s.lk), -2);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
     scene_stop(&s);

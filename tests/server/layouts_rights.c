@@ -55,7 +55,7 @@ BOTH(layouts_rights, the_documented_rights_suffice)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(other, 50, 1000), RLOCK_TIMEOUT);
-    EXPECT_STATUS(rlock_holder_info(other, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(other, &h, sizeof h), RLOCK_OK);
     expect_renewals(&s, 4);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(s.lk, 60000), RLOCK_OK);

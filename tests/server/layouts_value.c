@@ -108,7 +108,7 @@ BOTH(layouts_value, a_free_lock_has_no_holder)
     memset(&zero, 0, sizeof zero);
     EXPECT(!is_locked(s.lk));
     EXPECT_INT(ttl_of(s.lk), -2);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_NOT_HELD);
     EXPECT_INT(memcmp(&h, &zero, sizeof h), 0);
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_NOT_HELD);
     EXPECT_INT(server_int(s.sv, "DBSIZE"), 0);
@@ -132,7 +132,7 @@ BOTH(layouts_value, everybody_sees_that_it_is_held)
 static void expect_only_raw(rlock *lk, const char *raw)
 {
     rlock_holder h;
-    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.raw, raw);
     EXPECT_INT(h.count, 1);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 61100);
@@ -170,7 +170,7 @@ TEST(layouts_value,
     rival b = rival_of(&s, RLOCK_LAYOUT_STRING);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(b.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(b.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.host, "a.test");
     EXPECT_INT(h.pid, getpid());
     EXPECT_INT(h.tid, syscall(SYS_gettid));
@@ -189,7 +189,7 @@ TEST(layouts_value, string_a_long_foreign_value_is_cut)
     char value[4000];
     memset(value, 'v', sizeof value);
     server_cmd(s.sv, "SET " SCENE_LOCK " %b PX 60000", value, sizeof value);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(strlen(h.raw), sizeof h.raw - 1);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_INT(server_int(s.sv, "STRLEN " SCENE_LOCK), sizeof value);
@@ -206,7 +206,7 @@ TEST(layouts_value, timestamp_a_long_foreign_value_is_cut)
     server_cmd(s.sv, "SET " SCENE_LOCK " %b PX 60000", value, sizeof value);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT(is_locked(s.lk));
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(strlen(h.raw), sizeof h.raw - 1);
     EXPECT_INT(server_int(s.sv, "STRLEN " SCENE_LOCK), sizeof value);
     scene_stop(&s);
@@ -225,7 +225,7 @@ static void expect_wrong_type(scene *s)
     EXPECT_STATUS(rlock_force_unlock(s->lk), RLOCK_EWRONGTYPE);
     EXPECT_STATUS(rlock_is_locked(s->lk, &locked), RLOCK_EWRONGTYPE);
     EXPECT_STATUS(rlock_ttl(s->lk, &ms), RLOCK_EWRONGTYPE);
-    EXPECT_STATUS(rlock_holder_info(s->lk, &h), RLOCK_EWRONGTYPE);
+    EXPECT_STATUS(rlock_holder_info(s->lk, &h, sizeof h), RLOCK_EWRONGTYPE);
     EXPECT_CONTAINS(rlock_last_error()->message, "'" SCENE_LOCK "'");
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_NOT_HELD);
     EXPECT(test_now_ms() - began_ms < SOON);

@@ -115,7 +115,7 @@ TEST(limits, many_levels_are_counted)
         EXPECT_INT(rlock_hold_count(s.lk), level);
     }
     rlock_holder h;
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(h.count, 500);
     for (int level = 500; level >= 1; level--)
         EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);

@@ -62,7 +62,7 @@ TEST(local_levels, the_server_shows_one_level)
     rlock_holder h;
     lock_times(lk, 3);
     EXPECT_INT(count_at_server(&s), 1);
-    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(h.count, 1);
     unlock_times(lk, 3, RLOCK_OK);
     rlock_free(lk);

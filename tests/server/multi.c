@@ -174,7 +174,8 @@ TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
     for (int i = 0; i < 2; i++) {
         EXPECT_STATUS(rlock_is_locked(m.all, &locked), RLOCK_ENOTSUP);
         EXPECT_STATUS(rlock_ttl(m.all, &ttl_ms), RLOCK_ENOTSUP);
-        EXPECT_STATUS(rlock_holder_info(m.all, &holder), RLOCK_ENOTSUP);
+        EXPECT_STATUS(rlock_holder_info(m.all, &holder, sizeof holder),
+                      RLOCK_ENOTSUP);
         EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     }
     set_end(&m, &s);

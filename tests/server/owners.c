@@ -266,7 +266,7 @@ static void expect_shown(const char *label, const char *shown)
     rlock_holder h;
     rlock_owner *a = owner(label);
     EXPECT_STATUS(AS(a, rlock_lock(s.lk)), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_CONTAINS(h.owner, shown);
     EXPECT_CONTAINS(h.raw, h.owner);
     EXPECT_INT(h.pid, getpid());
@@ -293,7 +293,7 @@ TEST(owners, a_thread_has_no_label)
 {
     scene s = scene_held(0, 0);
     rlock_holder h;
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.owner, "");
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);

@@ -246,7 +246,7 @@ static void *free_client_and_end(void *arg)
 static intptr_t ask_holder(void *arg)
 {
     rlock_holder holder;
-    return rlock_holder_info(arg, &holder);
+    return rlock_holder_info(arg, &holder, sizeof holder);
 }
 
 /* A call of another thread keeps the client busy for half a second. */

@@ -143,7 +143,7 @@ TEST(queries, a_free_lock_has_no_holder)
     rlock_holder h = some_holder();
     bool locked = true;
     int64_t ttl = 5;
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_NOT_HELD);
     expect_zero(&h);
     EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
     EXPECT(!locked);
@@ -159,7 +159,7 @@ TEST(queries, holder_info_takes_the_holder_id_apart)
     rlock_holder h = some_holder();
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.host, "db-7");
     EXPECT_INT(h.pid, getpid());
     EXPECT_INT(h.tid, syscall(SYS_gettid));
@@ -181,8 +181,8 @@ TEST(queries, everybody_sees_the_same_holder)
     rlock_holder mine, theirs;
     bool locked = false;
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &mine), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(lk, &theirs), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &mine, sizeof mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &theirs, sizeof theirs), RLOCK_OK);
     EXPECT_STR(theirs.raw, mine.raw);
     EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_OK);
     EXPECT(locked);
@@ -214,7 +214,7 @@ TEST(queries, a_lock_without_expiry_has_ttl_minus_one)
     EXPECT_INT(server_int(s.sv, "PERSIST job"), 1);
     EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -1);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(h.ttl_ms, -1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
@@ -223,7 +223,7 @@ TEST(queries, a_lock_without_expiry_has_ttl_minus_one)
 static void expect_foreign(rlock *lk, const char *raw)
 {
     rlock_holder h = some_holder();
-    EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.raw, raw);
     EXPECT_STR(h.host, "");
     EXPECT_STR(h.hold_id, "");
@@ -240,7 +240,7 @@ TEST(queries, a_foreign_holder_fills_raw_count_and_ttl_only)
     server_cmd(s.sv, "HSET job %s 3", raw);
     server_cmd(s.sv, "PEXPIRE job 60000");
     expect_foreign(s.lk, raw);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(h.count, 3);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 60000);
     scene_stop(&s);
@@ -276,7 +276,7 @@ TEST(queries, a_long_foreign_field_is_cut)
     field[sizeof field - 1] = '\0';
     snprintf(cut, sizeof cut, "%.511s", field);
     server_cmd(s.sv, "HSET job %s 1", field);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_STR(h.raw, cut);
     scene_stop(&s);
 }
@@ -321,7 +321,7 @@ TEST(queries, a_huge_foreign_hash_costs_one_small_reply)
     rlock_holder h;
     int64_t ttl = 0;
     fill_hash(s.sv, SCENE_LOCK, FOREIGN_FIELDS);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT(strncmp(h.raw, SCENE_LOCK, strlen(SCENE_LOCK)) == 0);
     EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
     EXPECT_INT(ttl, -1);
@@ -346,7 +346,7 @@ TEST(queries, a_sparse_foreign_hash_has_a_holder)
         rlock *lk = test_lock(s.cl, name);
         EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_OK);
         EXPECT(locked);
-        EXPECT_STATUS(rlock_holder_info(lk, &h), RLOCK_OK);
+        EXPECT_STATUS(rlock_holder_info(lk, &h, sizeof h), RLOCK_OK);
         EXPECT_INT(h.raw[0], 'h');
         rlock_free(lk);
     }
@@ -362,7 +362,7 @@ TEST(queries, questions_change_nothing)
     server_cmd(s.sv, "HSET job holder abc");
     EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_OK);
     EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_OK);
     EXPECT_INT(server_int(s.sv, "DBSIZE"), 1);
     EXPECT_INT(server_int(s.sv, "PTTL job"), -1);
     EXPECT_STR(server_str(s.sv, "HGET job holder"), "abc");
@@ -374,7 +374,7 @@ TEST(queries, a_failed_question_zeroes_the_holder)
     scene s = scene_hosted();
     rlock_holder h = some_holder();
     server_cmd(s.sv, "SET job v");
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_EWRONGTYPE);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_EWRONGTYPE);
     expect_zero(&h);
     scene_stop(&s);
 }
@@ -388,9 +388,32 @@ TEST(queries, a_dead_server_is_reported_as_such)
     server_kill(s.sv);
     EXPECT_STATUS(rlock_is_locked(s.lk, &locked), RLOCK_EIO);
     EXPECT_STATUS(rlock_ttl(s.lk, &ttl), RLOCK_EIO);
-    EXPECT_STATUS(rlock_holder_info(s.lk, &h), RLOCK_EIO);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &h, sizeof h), RLOCK_EIO);
     EXPECT_CONTAINS(rlock_last_error()->message, SCENE_LOCK);
     EXPECT_CONTAINS(rlock_last_error()->message, "unix://");
+    scene_stop(&s);
+}
+
+/* What a program has that was compiled against an older header, or a newer. */
+TEST(queries, a_holder_is_as_long_as_the_program_says)
+{
+    scene s = scene_hosted();
+    struct {
+        rlock_holder h;
+        char behind[16];
+    } program;
+    memset(&program, 0xee, sizeof program);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &program.h, sizeof program.h),
+                  RLOCK_OK);
+    EXPECT_INT(program.h.count, 1);
+    EXPECT_INT((unsigned char)program.behind[0], 0xee);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &program.h, sizeof program),
+                  RLOCK_OK);
+    EXPECT_INT(program.behind[0], 0);
+    EXPECT_STATUS(rlock_holder_info(s.lk, &program.h, 8), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message,
+                    "no rlock_holder has 8 bytes (use sizeof)");
     scene_stop(&s);
 }
 
@@ -402,9 +425,9 @@ TEST(queries, questions_need_somewhere_to_put_the_answer)
     rlock_holder h;
     EXPECT_STATUS(rlock_is_locked(s.lk, NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_ttl(s.lk, NULL), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_holder_info(s.lk, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_holder_info(s.lk, NULL, sizeof h), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_is_locked(NULL, &locked), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_ttl(NULL, &ttl), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_holder_info(NULL, &h), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_holder_info(NULL, &h, sizeof h), RLOCK_EINVAL);
     scene_stop(&s);
 }

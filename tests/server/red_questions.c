@@ -64,7 +64,7 @@ TEST(red_questions, tells_who_holds_it)
     int64_t ttl_ms = 0;
     party_hold(&p, 60000);
     EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
-    EXPECT_STATUS(rlock_holder_info(q.lk, &holder), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(q.lk, &holder, sizeof holder), RLOCK_OK);
     EXPECT_STR(holder.raw, node_holder(ns.sv[0]));
     EXPECT_INT(holder.pid, getpid());
     EXPECT_INT(holder.count, 2);
@@ -76,7 +76,8 @@ TEST(red_questions, tells_who_holds_it)
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
     EVENTUALLY(SOON, nodes_having(&ns) == 0);
-    EXPECT_STATUS(rlock_holder_info(q.lk, &holder), RLOCK_NOT_HELD);
+    EXPECT_STATUS(rlock_holder_info(q.lk, &holder, sizeof holder),
+                  RLOCK_NOT_HELD);
     EXPECT_STR(holder.raw, "");
     EXPECT_STATUS(rlock_is_locked(q.lk, &locked), RLOCK_OK);
     EXPECT(!locked);

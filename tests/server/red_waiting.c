@@ -201,7 +201,7 @@ static void expect_closed(rlock *lk)
     EXPECT_STATUS(rlock_force_unlock(lk), RLOCK_ECLOSED);
     EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_ECLOSED);
     EXPECT_STATUS(rlock_ttl(lk, &ttl_ms), RLOCK_ECLOSED);
-    EXPECT_STATUS(rlock_holder_info(lk, &holder), RLOCK_ECLOSED);
+    EXPECT_STATUS(rlock_holder_info(lk, &holder, sizeof holder), RLOCK_ECLOSED);
     EXPECT_INT(rlock_last_error()->status, RLOCK_ECLOSED);
     rlock_cancel(lk);
     EXPECT(!rlock_is_held(lk));
@@ -245,7 +245,8 @@ static void expect_forked(party *p)
     EXPECT_STATUS(rlock_force_unlock(p->lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_is_locked(p->lk, &locked), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_ttl(p->lk, &ttl_ms), RLOCK_EFORKED);
-    EXPECT_STATUS(rlock_holder_info(p->lk, &holder), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_holder_info(p->lk, &holder, sizeof holder),
+                  RLOCK_EFORKED);
     EXPECT_INT(rlock_last_error()->status, RLOCK_EFORKED);
     rlock_cancel(p->lk);
     EXPECT(!rlock_is_held(p->lk));

@@ -41,7 +41,7 @@ static rlock_status call_once(user *u)
     case 5:
         return rlock_force_unlock(u->free_one);
     case 6:
-        return rlock_holder_info(u->contended, &holder);
+        return rlock_holder_info(u->contended, &holder, sizeof holder);
     case 7:
         return rlock_acquire(u->canceled, RLOCK_FOREVER, RLOCK_WATCHDOG);
     default:

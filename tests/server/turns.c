@@ -98,7 +98,7 @@ TEST(turns, the_server_names_the_thread_that_began_the_turn)
     turns t = turns_passed(0, NULL);
     rlock_holder who;
     turns_go_on(&t);
-    EXPECT_STATUS(rlock_holder_info(t.s.lk, &who), RLOCK_OK);
+    EXPECT_STATUS(rlock_holder_info(t.s.lk, &who, sizeof who), RLOCK_OK);
     EXPECT_STR(who.raw, t.holder);
     turns_end(&t);
 }

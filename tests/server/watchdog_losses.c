@@ -228,8 +228,8 @@ static void call_back(const rlock_event *ev, void *arg)
     c->status[1] = rlock_new_n(cl, ev->name, ev->name_len, &held);
     c->status[2] = rlock_lock(lk);
     c->status[3] = rlock_client_ping(cl);
-    c->status[4] = rlock_client_stats(cl, &stats);
-    c->status[5] = rlock_holder_info(held, &holder);
+    c->status[4] = rlock_client_stats(cl, &stats, sizeof stats);
+    c->status[5] = rlock_holder_info(held, &holder, sizeof holder);
     c->status[6] = rlock_unlock(lk);
     rlock_free(held);
     rlock_free(lk);

@@ -140,7 +140,7 @@ void verb_force(owner *o, handle *of)
 static void inspect(owner *o)
 {
     rlock_holder holder;
-    rlock_status s = rlock_holder_info(o->now->lk, &holder);
+    rlock_status s = rlock_holder_info(o->now->lk, &holder, sizeof holder);
     if (s == RLOCK_OK)
         judge_holder(o, &holder);
     tell(o, s);

@@ -119,7 +119,7 @@ int64_t expect_no_client(const char *uri, int64_t connect_ms)
 rlock_stats stats_of(rlock_client *cl)
 {
     rlock_stats stats;
-    EXPECT_STATUS(rlock_client_stats(cl, &stats), RLOCK_OK);
+    EXPECT_STATUS(rlock_client_stats(cl, &stats, sizeof stats), RLOCK_OK);
     return stats;
 }
 

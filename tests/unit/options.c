@@ -102,3 +102,49 @@ INITIAL(of_a_lock_begin_as_defaults, rlock_lock_options,
         RLOCK_LOCK_OPTIONS_INIT)
 INITIAL(of_a_red_lock_begin_as_defaults, rlock_red_options,
         RLOCK_RED_OPTIONS_INIT)
+
+/* --- structs that the library fills --------------------------------------- */
+
+static const second known = {sizeof known, 1, 2, "x"};
+#define LEAST RL_SIZE_UP_TO(second, a)
+
+static bool fill(void *struct_, size_t given)
+{
+    return rl_struct_fill(struct_, given, &known, sizeof known, LEAST);
+}
+
+TEST(options, a_struct_of_this_version_is_filled)
+{
+    second s;
+    EXPECT(fill(&s, sizeof s));
+    EXPECT(memcmp(&s, &known, sizeof s) == 0);
+}
+
+TEST(options, of_an_older_struct_no_byte_behind_it_is_touched)
+{
+    struct {
+        first f;
+        char behind[64];
+    } program;
+    memset(&program, 0xee, sizeof program);
+    EXPECT(fill(&program.f, RL_SIZE_UP_TO(first, a)));
+    EXPECT_INT(program.f.a, 1);
+    for (size_t i = 0; i < sizeof program.behind; i++)
+        EXPECT_INT((unsigned char)program.behind[i], 0xee);
+}
+
+TEST(options, of_a_newer_struct_the_rest_is_zero)
+{
+    third t = {.c = 7};
+    EXPECT(fill(&t, sizeof t));
+    EXPECT_INT(t.s.b, 2);
+    EXPECT_INT(t.c, 0);
+}
+
+TEST(options, a_struct_that_never_was_is_refused_and_left_alone)
+{
+    first f = {.a = 7};
+    EXPECT(!fill(&f, 0));
+    EXPECT(!fill(&f, LEAST - 1));
+    EXPECT_INT(f.a, 7);
+}

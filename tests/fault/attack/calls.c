@@ -113,6 +113,6 @@ bool call_is_mine(int lock, rlock_holder *who)
     if (me.on_loop)
         return loop_holder_info(me.outer[lock], who) == RLOCK_OK &&
                who->pid == getpid() && loop_is_me(who->owner);
-    return rlock_holder_info(me.outer[lock], who) == RLOCK_OK &&
+    return rlock_holder_info(me.outer[lock], who, sizeof *who) == RLOCK_OK &&
            who->pid == getpid() && who->tid == gettid();
 }

@@ -19,7 +19,7 @@ static void answer(clerk *c)
     rlock *lk = c->lk;
     pthread_mutex_unlock(&c->mutex);
     rlock_holder holder;
-    rlock_status s = rlock_holder_info(lk, &holder);
+    rlock_status s = rlock_holder_info(lk, &holder, sizeof holder);
     pthread_mutex_lock(&c->mutex);
     c->holder = holder;
     c->status = s;

@@ -330,7 +330,7 @@ static void compare(uint64_t clients, uint64_t ours)
 static rlock_stats stats_of(int server)
 {
     rlock_stats stats;
-    if (rlock_client_stats(me.cl[server], &stats) != RLOCK_OK)
+    if (rlock_client_stats(me.cl[server], &stats, sizeof stats) != RLOCK_OK)
         attack_die("%s", rlock_last_error()->message);
     return stats;
 }

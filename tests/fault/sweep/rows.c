@@ -91,7 +91,7 @@ static rlock_status act_client_cancel(stage *st)
 static rlock_status act_client_stats(stage *st)
 {
     rlock_stats stats;
-    return rlock_client_stats(st->cl[0], &stats);
+    return rlock_client_stats(st->cl[0], &stats, sizeof stats);
 }
 
 /* *out is NULL unless RLOCK_OK. */
@@ -223,7 +223,7 @@ static rlock_status act_ttl(stage *st)
 static rlock_status act_holder_info(stage *st)
 {
     rlock_holder holder;
-    rlock_status s = rlock_holder_info(st->lk, &holder);
+    rlock_status s = rlock_holder_info(st->lk, &holder, sizeof holder);
     return right_if(s, holder.count == st->row->held);
 }
 

@@ -84,7 +84,7 @@ static const char *holder(const char *name, int64_t a, int64_t b)
     (void)a, (void)b;
     static char text[600];
     rlock_holder who;
-    rlock_status status = rlock_holder_info(handle(name), &who);
+    rlock_status status = rlock_holder_info(handle(name), &who, sizeof who);
     if (status == RLOCK_NOT_HELD)
         return "free";
     if (status != RLOCK_OK)
