@@ -145,6 +145,7 @@ for_ci() {
     program g++ g++
     program clang-format clang-format
     program pkg-config pkg-config
+    program abidiff abigail-tools
 }
 
 case ${1-} in

@@ -280,6 +280,12 @@ check 'headers stand alone' headers
 check 'options in C++ name no null pointer by a zero' no_null_by_zero
 check 'pkg-config needs rlock.pc alone' needs_no_other_pc
 check 'only rlock_ is exported' exports
+if command -v abidiff >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+    check 'what programs were compiled against is as the version says' \
+        "$here/abi.sh" "$lib/librlock.so" "$root/include"
+else
+    echo "skipped - no abidiff, or no x86_64: the ABI"
+fi
 check 'find_package builds' project "$here" cmake
 check 'the examples build outside the tree' project "$root/examples" examples
 for library in rlock rlock_static; do
