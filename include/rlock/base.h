@@ -49,6 +49,13 @@ extern "C" {
  */
 #define RLOCK_WATCHDOG ((int64_t)0)
 
+/*
+ * The shortest lease that is accepted, in milliseconds: of a shorter one
+ * nothing is left after the margin for clocks (lock.h), so it could never be
+ * had.
+ */
+#define RLOCK_LEASE_MIN_MS ((int64_t)3)
+
 /* The longest lease that is accepted, in milliseconds (2^52). */
 #define RLOCK_LEASE_MAX_MS ((int64_t)4503599627370496)
 

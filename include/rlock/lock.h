@@ -202,8 +202,9 @@ RLOCK_API void rlock_free(rlock *lk);
  * wait_ms   0: one try; RLOCK_FOREVER: no limit; otherwise how long to wait
  *           while another owner has it
  * lease_ms  RLOCK_WATCHDOG: the client's watchdog lease, renewed every third
- *           of it until the hold ends; positive, up to RLOCK_LEASE_MAX_MS: the
- *           lock frees itself after that time and is never renewed
+ *           of it until the hold ends; RLOCK_LEASE_MIN_MS to
+ *           RLOCK_LEASE_MAX_MS: the lock frees itself after that time and is
+ *           never renewed
  *
  * When the thread holds the lock already, this is one level more: one atomic
  * increment on the server (mostly none with local_levels), the same token, no
@@ -244,8 +245,8 @@ RLOCK_API void rlock_free(rlock *lk);
  *                 the circle, and what it waits for
  * RLOCK_LOST      this thread had it and lost it, and has not unlocked all its
  *                 levels yet; nothing was taken
- * RLOCK_EINVAL    wait_ms below -1, lease_ms negative or above the limit, or
- *                 the hold count would pass 2^31 - 1
+ * RLOCK_EINVAL    wait_ms below -1, lease_ms out of range (1 and 2 are), or the
+ *                 hold count would pass 2^31 - 1
  * RLOCK_EIO       as above. The server may have granted it: the library undoes
  *                 that in the background, until the lease has run out. Also
  *                 when the grant came too late to leave anything of the lease
@@ -295,16 +296,14 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  * RLOCK_NOT_HELD  this thread holds nothing; the server was not asked
  * RLOCK_LOST      the hold was lost: its lease ran out, or the server no
  *                 longer knows it
- * RLOCK_EINVAL    lease_ms negative or above RLOCK_LEASE_MAX_MS
- * RLOCK_EIO, RLOCK_ESERVER
- *                 the server may have set it, or may do so yet. From then on
- *                 the library relies on no lease of this hold that is longer
- *                 than this one; an extend to more that succeeds answers
- *                 RLOCK_EIO as well, unless it turns renewal on
- * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas
- *                 have it. The deadline is no later than it was, nor than
- *                 this lease says
- * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ * RLOCK_EINVAL    lease_ms is neither RLOCK_WATCHDOG nor from
+ * RLOCK_LEASE_MIN_MS to RLOCK_LEASE_MAX_MS RLOCK_EIO, RLOCK_ESERVER the server
+ * may have set it, or may do so yet. From then on the library relies on no
+ * lease of this hold that is longer than this one; an extend to more that
+ * succeeds answers RLOCK_EIO as well, unless it turns renewal on RLOCK_EQUORUM
+ * min_replicas: the server has set it, and too few replicas have it. The
+ * deadline is no later than it was, nor than this lease says RLOCK_EWRONGTYPE,
+ * RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 

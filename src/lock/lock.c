@@ -276,8 +276,10 @@ rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
 {
     if (w->verb == RL_WISH_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
         return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
-    if (w->lease_ms < 0 || w->lease_ms > RLOCK_LEASE_MAX_MS)
-        return rl_lock_error(lk, RLOCK_EINVAL, "lease_ms is out of range");
+    if (w->lease_ms != RLOCK_WATCHDOG &&
+        (w->lease_ms < RLOCK_LEASE_MIN_MS || w->lease_ms > RLOCK_LEASE_MAX_MS))
+        return rl_lock_error(lk, RLOCK_EINVAL,
+                             "lease_ms is out of range (0, or 3 to 2^52)");
     return RLOCK_OK;
 }
 

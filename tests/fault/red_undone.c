@@ -429,7 +429,7 @@ TEST(red_undone, fault_041_a_lease_too_short_to_use_is_not_owned)
     party p = party_join(&ns, 0, 0);
     expect_undisturbed_party(&p);
     party_connect(&p);
-    EXPECT_STATUS(rlock_acquire(p.lk, 0, 2), RLOCK_EQUORUM);
+    EXPECT_STATUS(rlock_acquire(p.lk, 0, 2), RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "lease");
     EXPECT(!rlock_is_held(p.lk));
     nodes_expect_all_undone(&ns);

@@ -138,13 +138,13 @@ static void acquire_wrongly(feed *in, rlock_client *cl)
     int64_t ms = feed_number(in);
     if (rlock_new_n(cl, name, len, &lk) != RLOCK_OK)
         return;
-    if (ms < 0 || ms > RLOCK_LEASE_MAX_MS) {
+    if (ms != 0 && (ms < RLOCK_LEASE_MIN_MS || ms > RLOCK_LEASE_MAX_MS)) {
         MUST(rlock_acquire(lk, 0, ms) == RLOCK_EINVAL);
         must_explain(RLOCK_EINVAL);
         MUST(rlock_extend(lk, ms) == RLOCK_EINVAL);
     }
     if (ms < RLOCK_FOREVER)
-        MUST(rlock_acquire(lk, ms, 1) == RLOCK_EINVAL);
+        MUST(rlock_acquire(lk, ms, 1000) == RLOCK_EINVAL);
     must_be_free(lk);
     rlock_free(lk);
 }

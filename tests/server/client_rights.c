@@ -155,7 +155,10 @@ TEST(client_rights, the_minimal_user_can_undo_an_acquire)
     server *sv = server_start(NULL);
     make_user(sv, NULL);
     scene s = scene_of_app(sv, 900);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1), RLOCK_EIO);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK); /* it is connected */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    server_hold_back(sv, 100);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 30), RLOCK_EIO);
     EVENTUALLY(SOON, server_int(sv, "DBSIZE") == 2); /* token, tombstone */
     expect_nothing_denied(sv);
     scene_stop(&s);

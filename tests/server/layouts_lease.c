@@ -144,10 +144,13 @@ BOTH(layouts_lease, an_explicit_lease_is_never_renewed)
     scene_stop(&s);
 }
 
-BOTH(layouts_lease, a_lease_too_short_to_use_is_undone)
+BOTH(layouts_lease, a_grant_that_comes_after_its_lease_is_undone)
 {
     scene s = scene_of(layout, 0);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1), RLOCK_EIO);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK); /* it is connected */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    server_hold_back(s.sv, 100);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 30), RLOCK_EIO);
     EXPECT(!rlock_is_held(s.lk));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_NOT_HELD);
     EVENTUALLY(SOON, !held_on_server(s.sv));

@@ -78,7 +78,10 @@ BOTH(layouts_rights, the_documented_rights_suffice_to_undo)
 {
     char uri[300];
     scene s = scene_of_app(layout, uri, sizeof uri);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1), RLOCK_EIO);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK); /* it is connected */
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    server_hold_back(s.sv, 100);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 30), RLOCK_EIO);
     EVENTUALLY(SOON, server_cmd(s.sv, "KEYS rlock_undone:*")->elements == 1);
     EVENTUALLY(SOON, server_int(s.sv, "EXISTS orders:1") == 0);
     expect_nothing_denied(s.sv);

@@ -125,7 +125,7 @@ TEST(local_levels, a_lease_that_ran_out_is_noticed_by_the_next_level)
     rlock *lk = local_lock(&s, RLOCK_LAYOUT_HASH);
     EXPECT_STATUS(rlock_acquire(lk, 0, 300), RLOCK_OK);
     EVENTUALLY(5000, !rlock_is_held(lk));
-    EXPECT_STATUS(rlock_acquire(lk, 0, 1), RLOCK_LOST);
+    EXPECT_STATUS(rlock_acquire(lk, 0, 1000), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
     rlock_free(lk);
     scene_stop(&s);

@@ -187,6 +187,11 @@ long long server_int(server *sv, const char *fmt, ...)
     return n;
 }
 
+void server_hold_back(server *sv, int ms)
+{
+    EXPECT_STR(server_str(sv, "CLIENT PAUSE %d ALL", ms), "OK");
+}
+
 const char *server_str(server *sv, const char *fmt, ...)
 {
     va_list ap;

@@ -63,6 +63,8 @@ bool server_cut_log(server *sv, off_t bytes);
 void server_restart(server *sv);
 void server_pause(server *sv);  /* SIGSTOP, returns when it has stopped */
 void server_resume(server *sv); /* SIGCONT */
+/* What is asked from now on is begun only after so many ms. */
+void server_hold_back(server *sv, int ms);
 
 const char *server_uri(const server *sv);  /* unix:///... */
 const char *server_path(const server *sv); /* path of the socket */
