@@ -314,8 +314,11 @@ RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
  *
  * RLOCK_OK        it was held and is free now
  * RLOCK_NOT_HELD  nobody held it
+ * RLOCK_EWRONGTYPE  the key is no lock of this layout, and is left alone; so is
+ *                 a hash whose one field is not a holder id, ours or
+ *                 Redisson's. (A string may be anybody's lock, and is freed)
  * RLOCK_EIO       it may have been freed
- * RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
+ * RLOCK_ESERVER, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_force_unlock(rlock *lk);
 

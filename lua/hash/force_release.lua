@@ -1,4 +1,5 @@
--- Frees the lock, whoever holds it, and wakes one waiter.
+-- Frees the lock, whoever holds it, and wakes one waiter. What is no lock stays: a
+-- lock has one field, a holder id of this protocol or of Redisson's, with a count.
 --
 -- KEYS  1 lock  2 queue
 -- ARGV  1 Redisson's channel  2 SPUBLISH, in a cluster (may be missing)
@@ -7,8 +8,19 @@
 -- Reply 1  it was held and is free
 --       0  nobody held it
 -- include: ring.lua
-if redis.call('HLEN', KEYS[1]) == 0 then
+-- include: is_holder.lua
+local function is_redissons(text)
+    return text:find('^%x+%-%x+%-%x+%-%x+%-%x+:%-?%d+$') ~= nil
+end
+
+local fields = redis.call('HLEN', KEYS[1])
+if fields == 0 then
     return 0
+end
+local held = fields == 1 and redis.call('HGETALL', KEYS[1])
+if not held or not held[2]:find('^[1-9]%d*$') or
+    not (is_holder(held[1]) or is_redissons(held[1])) then
+    return redis.error_reply('WRONGTYPE the hash is no lock')
 end
 redis.call('DEL', KEYS[1])
 ring(KEYS[2], KEYS[1])

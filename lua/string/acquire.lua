@@ -46,5 +46,5 @@ end
 if level ~= '1' then
     return {-1}
 end
-local ours = value:find('^[^:]*:%d+:%d+[^:]*:%x+%-%x+%-%x+%-%x+%-%x+$')
-return busy(rcall('PTTL', KEYS[1]), ours and 0 or 1)
+-- include: is_holder.lua
+return busy(rcall('PTTL', KEYS[1]), is_holder(value) and 0 or 1)

@@ -222,6 +222,53 @@ static intptr_t wait_then_report_time(void *lk)
     return s == RLOCK_OK ? (intptr_t)at : -1;
 }
 
+#define UUID "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c52"
+
+static rlock_status force_over(scene *s, const char *fields)
+{
+    char cmd[300];
+    server_cmd(s->sv, "DEL " SCENE_LOCK);
+    snprintf(cmd, sizeof cmd, "HSET " SCENE_LOCK " %s", fields);
+    EXPECT(server_int(s->sv, cmd) >= 1);
+    return rlock_force_unlock(s->lk);
+}
+
+TEST(loss, force_unlock_leaves_a_hash_alone_that_is_no_lock)
+{
+    static const char *const foreign[] = {
+        "name Ada",                     /* somebody's data */
+        "name Ada born 1815",           /* the same */
+        "web3:1:2:" UUID " 1 name Ada", /* more than a holder */
+        "web3:1:2:" UUID " Ada",
+        "web3:1:2:" UUID " -1", /* no count */
+        UUID " 1",
+        UUID ": 1", /* nearly Redisson's */
+        "web3:x:2:" UUID " 1",
+        "web3:1:2: 1", /* nearly ours */
+    };
+    scene s = scene_start(0, 0);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        EXPECT_STATUS(force_over(&s, foreign[i]), RLOCK_EWRONGTYPE);
+        EXPECT_CONTAINS(rlock_last_error()->message, "'" SCENE_LOCK "'");
+        EXPECT(key_exists(s.sv, SCENE_LOCK));
+    }
+    scene_stop(&s);
+}
+
+TEST(loss, force_unlock_frees_what_looks_like_a_holder)
+{
+    static const char *const holders[] = {
+        "web3:1:2:" UUID " 1", "web3:1:2/job-7:" UUID " 3", /* ours */
+        UUID ":117 2",                                      /* Redisson's */
+    };
+    scene s = scene_start(0, 0);
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++) {
+        EXPECT_STATUS(force_over(&s, holders[i]), RLOCK_OK);
+        EXPECT(!key_exists(s.sv, SCENE_LOCK));
+    }
+    scene_stop(&s);
+}
+
 TEST(loss, force_unlock_wakes_a_waiter)
 {
     scene s = scene_start(0, 0);
