@@ -1,17 +1,21 @@
 -- A client gives up waiting, or passes on a ring that it has no use for.
 --
--- KEYS  1 lock  2 queue
+-- KEYS  1 lock  2 queue  3 token
 -- ARGV  1 bell
 --
--- Reply type: integer
--- Reply 1  the client was in the queue and has left it
---       0  it was not in it any more: it had been rung, perhaps for a lock
---          that is still free; then the next client has been rung
+-- Reply type: array
+-- Reply {1, holder, ms}  the client was in the queue and has left it
+--       {0, holder, ms}  it was not in it any more: it had been rung, perhaps
+--                        for a lock that is still free; then the next client
+--                        has been rung
+--       with who has the lock, and for how long he has had it, as busy tells
+--       (queue.lua): who gives up has to tell people why
 -- include: ring.lua
-if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
-    return 1
-end
-if redis.call('EXISTS', KEYS[1]) == 0 then
+-- include: token.lua
+local rcall, rpcall = redis.call, redis.pcall
+-- include: who_has_it.lua
+local was_in = rcall('ZREM', KEYS[2], ARGV[1])
+if was_in == 0 and rcall('EXISTS', KEYS[1]) == 0 then
     ring(KEYS[2], KEYS[1])
 end
-return 0
+return {was_in, who_has_it(KEYS[3])}

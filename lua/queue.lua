@@ -3,7 +3,8 @@
 -- busy(pttl, foreign): puts the client into the lock's queue, if it gave a
 -- bell, and returns the reply {0, pttl, ticket, foreign, rank}. The ticket is the
 -- server's clock at the client's first try; the rank is how many are before it,
--- -1 if it is not known or not queued.
+-- -1 if it is not known or not queued. Who gives no bell may not want to wait,
+-- and has to tell people why he did not get it: he is told who has it, too.
 --
 -- Who has waited for long gives a key more, and says there who it is, for
 -- waits.lua. With the ticket, as another thread of the client may be the next
@@ -13,10 +14,11 @@
 -- waiter, so that it goes with the last of them. A server out of memory queues
 -- nobody, and waiters poll; but one that has become a replica will never tell
 -- that the lock is free.
+-- include: who_has_it.lua
 local function busy(pttl, foreign)
     local ticket, rank = ARGV[5], -1
     if bell == '' then
-        return {0, pttl, '0', foreign, rank}
+        return {0, pttl, '0', foreign, rank, who_has_it(KEYS[2])}
     end
     if ticket == '0' then
         -- include: clock.lua

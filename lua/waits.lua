@@ -11,25 +11,7 @@
 local rcall, rpcall = redis.call, redis.pcall
 -- include: clock.lua
 
-local function about_hash()
-    local cursor, page = '0', {}
-    repeat
-        local found = rpcall('HSCAN', KEYS[1], cursor, 'COUNT', 100)
-        if found.err then
-            return '', '0'
-        end
-        cursor, page = found[1], found[2]
-    until page[1] or cursor == '0'
-    return (page[1] or ''):sub(1, 511), (page[2] or '0'):sub(1, 32)
-end
-
-local function about_lock()
-    local value = rpcall('GET', KEYS[1])
-    if type(value) == 'string' then
-        return value:sub(1, 511), '1'
-    end
-    return about_hash()
-end
+-- include: about_lock.lua
 
 -- An id is believed while its client has the place in the queue that it had.
 local function ids()

@@ -237,8 +237,10 @@ RLOCK_API void rlock_free(rlock *lk);
  *
  * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
  *                 this call
- * RLOCK_BUSY      wait 0, and another owner holds it
- * RLOCK_TIMEOUT   the wait ran out
+ * RLOCK_BUSY      wait 0, and another owner holds it: the message says which,
+ *                 as host:pid:tid, and for how long, as far as the server knows
+ * RLOCK_TIMEOUT   the wait ran out; the message says who holds it then, unless
+ *                 other threads of this client wait on behind this one
  * RLOCK_CANCELED  rlock_cancel() or rlock_client_cancel() ended the wait, or
  *                 the latter is on and it would have begun
  * RLOCK_EDEADLK   it would wait for itself; the message names each thread of

@@ -46,5 +46,4 @@ end
 if level ~= '1' then
     return {-1}
 end
--- include: is_holder.lua
 return busy(rcall('PTTL', KEYS[1]), is_holder(value) and 0 or 1)

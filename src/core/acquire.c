@@ -83,14 +83,25 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     return a->contest->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
 }
 
-/* Of several, what each has said is more than what it comes to. */
+/* What has been answered says more than what it comes to: who has it. */
 static rl_next give_up(rl_acquire *a, rlock_status status, int64_t now_us)
 {
-    bool told = a->ballot && a->asked &&
-                (status == RLOCK_BUSY || status == RLOCK_TIMEOUT);
-    if (!told)
+    bool told = a->asked && (status == RLOCK_BUSY || status == RLOCK_TIMEOUT);
+    if (told)
+        a->fault.status = status;
+    else
         rl_fault_set(&a->fault, status, 0, "%s", rlock_status_str(status));
     return finish(a, status, now_us);
+}
+
+/* Who had it while we waited may not be who has it at the end. */
+static void tell_who_has_it(rl_acquire *a)
+{
+    const rl_part *x = a->one;
+    if (a->status != RLOCK_TIMEOUT || a->ballot || a->op.n == 0 || !x->ok)
+        return;
+    a->fault = x->fault;
+    a->fault.status = RLOCK_TIMEOUT;
 }
 
 static rl_next fail(rl_acquire *a, int64_t now_us)
@@ -309,6 +320,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
     case RL_PHASE_WAIT:
         return rise(a, why, now_us);
     case RL_PHASE_LEAVE:
+        tell_who_has_it(a);
         if (a->ballot || a->one != a->op.lent)
             rl_op_let_go(&a->op);
         return RL_DONE;

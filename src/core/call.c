@@ -229,8 +229,9 @@ void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
                    const char *bell)
 {
-    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 2, 1);
+    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 3, 1);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
+    rl_put_token_key(to, name, len);
     rl_put_bell(to, name, len, bell);
 }

@@ -91,6 +91,7 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
         a->draft = NULL;
         return RL_TRY_OWNED;
     case RL_BUSY:
+        a->fault = x->fault;
         a->pause_us = 0;
         a->ticket = x->grant.ticket;
         a->again_us = look_at(&x->grant, now_us);

@@ -3,7 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
+
+/* Room for who has a lock in a message that has to hold the rest, too. */
+#define WHO_SHOWN 120
 
 /* The last colon before this one, or NULL. */
 static const char *colon_before(const char *text, const char *end)
@@ -53,6 +57,32 @@ bool rl_parse_holder(rlock_holder *out)
     memcpy(out->host, raw, (size_t)(pid - raw));
     memcpy(out->hold_id, uuid + 1, RL_UUID_LEN + 1);
     return true;
+}
+
+/* Without the uuid, which tells people nothing; another program's as it is. */
+static void write_who(char *out, size_t size, const rl_item *who)
+{
+    rlock_holder h = {0};
+    size_t len = (size_t)rl_min((int64_t)who->len, sizeof h.raw - 1);
+    memcpy(h.raw, who->str, len);
+    if (rl_parse_holder(&h))
+        len -= 1 + RL_UUID_LEN;
+    rl_printable(out, size, h.raw, len);
+}
+
+void rl_fault_busy(rl_fault *f, const rl_item *who, size_t n)
+{
+    char name[WHO_SHOWN];
+    bool known =
+        n == 2 && rl_item_is(&who[0], REDIS_REPLY_STRING) && who[0].len > 0;
+    long long ms = known ? rl_item_number(&who[1]) : -1;
+    if (known)
+        write_who(name, sizeof name, &who[0]);
+    if (ms < 0)
+        rl_fault_set(f, RLOCK_BUSY, 0, "held by %s", known ? name : "another");
+    else
+        rl_fault_set(f, RLOCK_BUSY, 0, "held by %s for %lld.%lld s", name,
+                     ms / 1000, ms / 100 % 10);
 }
 
 rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f)

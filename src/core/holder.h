@@ -16,6 +16,12 @@ void rl_holder_clean(char *text);
  */
 bool rl_parse_holder(rlock_holder *out);
 
+/*
+ * BUSY, with who has the lock and for how long, as two items of an answer tell:
+ * "held by web3:18201:18207 for 2.3 s". "held by another", if they do not.
+ */
+void rl_fault_busy(rl_fault *f, const rl_item *who, size_t n);
+
 /* RLOCK_NOT_HELD: nobody does. Otherwise *f is filled. */
 rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f);
 

@@ -132,11 +132,12 @@ rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
         g->clock_us = rl_item_number(&item[2]);
         return read_token(&item[1], level, g, f);
     }
-    if (code == 0 && count == 5 && level == 1) {
+    if (code == 0 && (count == 5 || count == 7) && level == 1) {
         g->ttl_ms = rl_item_number(&item[1]);
         g->ticket = rl_item_number(&item[2]);
         g->foreign = rl_item_number(&item[3]) == 1;
         g->rank = rl_item_number(&item[4]);
+        rl_fault_busy(f, &item[5], count - 5);
         return RL_BUSY;
     }
     if (code == -1 && level > 1)
@@ -170,8 +171,6 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
     /* An answer that no script of ours gives may be anything's. */
     if (r && x->grant.odd)
         x->ask.unknown = true;
-    if (x->verdict == RL_BUSY)
-        rl_fault_set(&x->fault, RLOCK_BUSY, 0, "held by another");
     /* As if nobody had answered: it is asked for again, or undone. */
     if (x->verdict == RL_ACQUIRED && is_short(x)) {
         x->ask.unknown = true;
@@ -427,6 +426,8 @@ static void note_leave(rl_part *x, const rl_reply *r)
         rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
                       RL_WAKE_LOOK);
     x->ok = r != NULL;
+    if (r)
+        rl_fault_busy(&x->fault, &r->item[1], r->count - 1);
 }
 
 static void forget_line(rl_part *x)

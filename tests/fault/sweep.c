@@ -142,7 +142,7 @@ static void free_stage(stage *st)
 static void clear_servers(const stage *st, bool all)
 {
     for (size_t i = 0; i < st->n; i++) {
-        server_cmd(st->ns->sv[i], "HDEL %s other:1:1:x", SCENE_LOCK);
+        server_cmd(st->ns->sv[i], "HDEL %s " BY_HAND, SCENE_LOCK);
         if (all)
             server_cmd(st->ns->sv[i], "DEL %s %s", names[0], names[1]);
     }

@@ -31,7 +31,7 @@ TEST(waiting_calls, of_a_hundred_clients_few_look_when_a_lease_runs_out)
     EVENTUALLY(SOON, test_now_ms() > ends_ms + 280);
     /* Without the looks for a missed ring, in 2 s one of each. */
     EXPECT_BETWEEN(script_calls(s.sv) - before, 1, CLIENTS / 2);
-    EXPECT_INT(server_int(s.sv, "HEXISTS %s other:1:1:x", SCENE_LOCK), 0);
+    EXPECT_INT(server_int(s.sv, "HEXISTS %s " BY_HAND, SCENE_LOCK), 0);
     for (int i = 0; i < CLIENTS; i++)
         if (!waiter_returned(r[i].w))
             rlock_cancel(r[i].lk);

@@ -249,9 +249,10 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 1, 0);
         say_token(c, to);
     } else if (id == RL_SCRIPT_LEAVE) {
-        say_word(to, "2");
+        say_word(to, "3");
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
+        say_key(to, name, 1, 0);
         say_bell(c, to);
     } else if (id == RL_SCRIPT_WAITS) {
         say_word(to, "3");

@@ -170,7 +170,7 @@ void read_lock(server *sv, char *holder, size_t size, int *count)
 
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
 {
-    EXPECT_INT(server_int(sv, "HSET %s other:1:1:x 1", name), 1);
+    EXPECT_INT(server_int(sv, "HSET %s " BY_HAND " 1", name), 1);
     if (ttl_ms)
         server_int(sv, "PEXPIRE %s %lld", name, (long long)ttl_ms);
 }

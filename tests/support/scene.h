@@ -50,6 +50,9 @@ int64_t expect_no_client(const char *uri, int64_t connect_ms);
 
 rlock_stats stats_of(rlock_client *cl);
 
+/* The holder id of whoever takes a lock by hand. */
+#define BY_HAND "other:1:1:00000000-0000-4000-8000-000000000000"
+
 /* Script calls that the server has seen. */
 long long script_calls(server *sv);
 /* Clients in the queue of a lock. */

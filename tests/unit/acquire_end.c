@@ -197,7 +197,7 @@ TEST(acquire_end, who_has_queued_leaves_the_queue_when_its_time_is_up)
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_STR(play_arg(&w.p, 0, 1), core(&w)->bell);
-    EXPECT_INT(answer(&w, YES), RL_DONE);
+    EXPECT_INT(answer(&w, LEFT), RL_DONE);
     close_wait(&w, RLOCK_TIMEOUT);
 }
 

@@ -177,12 +177,12 @@ TEST(circle, is_found_though_the_doorbell_has_just_come_up)
     EXPECT_INT(play_answer(&o.p, 0, IS_BUSY), RL_SLEEP);
     EXPECT_INT(wait_for(&o, 1, 0, 60000), RL_ASK);
     EXPECT_STR(play_called(&o.p, 0), "leave"); /* it had queued */
-    EXPECT_INT(play_answer(&o.p, 0, YES), RL_DONE);
+    EXPECT_INT(play_answer(&o.p, 0, LEFT), RL_DONE);
     EXPECT_INT(o.a[1].status, RLOCK_EDEADLK);
     rl_rooms_hear_no_more(&core(&o)->rooms);
     rl_rooms_cancel(&core(&o)->rooms, o.a[0].what, &o.a[0]);
     resume(&o, 0, RL_ASK);
-    EXPECT_INT(play_answer(&o.p, 0, YES), RL_DONE);
+    EXPECT_INT(play_answer(&o.p, 0, LEFT), RL_DONE);
     close_owners(&o, 0, 0);
 }
 

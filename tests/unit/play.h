@@ -44,6 +44,7 @@
 #define IS_BUSY  BUSY(30000, 500, 0)
 #define GONE     "*1\r\n:-1\r\n"
 #define GIVEN_UP "*1\r\n:-2\r\n"
+#define LEFT     "*3\r\n:1\r\n$0\r\n\r\n:-1\r\n" /* to a leave */
 #define YES      ":1\r\n"
 #define NO       ":0\r\n"
 #define NOSCRIPT "-NOSCRIPT No matching script.\r\n"

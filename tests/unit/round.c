@@ -63,7 +63,7 @@ static void send(stage *s)
 
 static void answer(stage *s, size_t i)
 {
-    rl_line_feed(&s->p.client[i].line, YES, strlen(YES), s->p.now_us);
+    rl_line_feed(&s->p.client[i].line, LEFT, strlen(LEFT), s->p.now_us);
 }
 
 static void pass(stage *s, int64_t ms)

@@ -153,7 +153,7 @@ TEST(verb, a_leave_takes_the_bell_out_of_the_queue)
     EXPECT_STR(play_key(&d.p, 0, 1), "job");
     EXPECT_STR(play_key(&d.p, 0, 2), "rlock_queue:{job}");
     EXPECT_STR(play_arg(&d.p, 0, 1), core(&d)->bell);
-    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT_INT(answer(&d, LEFT), RL_DONE);
     EXPECT(d.x->ok);
     close_deed(&d);
 }
@@ -167,7 +167,7 @@ TEST(verb, a_leave_has_those_look_who_came_meanwhile)
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker));
-    EXPECT_INT(answer(&d, YES), RL_DONE);
+    EXPECT_INT(answer(&d, LEFT), RL_DONE);
     EXPECT_INT(d.p.why, RL_WAKE_LOOK);
     rl_room_leave(&core(&d)->rooms, &w, false);
     close_deed(&d);
@@ -396,7 +396,7 @@ TEST(verb, every_answer_tells_how_quick_the_server_is)
     open_deed(&d);
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
-    answer_late(&d, 2 * MS, YES);
+    answer_late(&d, 2 * MS, LEFT);
     EXPECT_INT(core(&d)->pace.smoothed_us, 2 * MS);
     close_deed(&d);
 }
