@@ -241,7 +241,7 @@ static void wait_until_idle(rlock_client *cl)
     rl_mutex_unlock(&cl->mutex);
 }
 
-static void close_client(rlock_client *cl)
+static size_t close_client(rlock_client *cl, bool release)
 {
     rl_engine *e = &cl->engine;
     atomic_store(&cl->closing, true);
@@ -253,28 +253,51 @@ static void close_client(rlock_client *cl)
     atomic_store(&e->core.muted, true);
     rl_owner_unlisten(&cl->listener);
     rl_engine_each(e, rl_node_silence);
-    rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
+    rl_holds_close(&e->core.holds, &cl->home, release, rl_now_us());
     rl_holds_stop(&e->core.holds);
     if (e->cluster) /* what is started from here on, nobody would stop */
         rl_cluster_close(e->cluster);
     rl_engine_each(e, rl_node_stop);
     rl_topology_stop(e);
     rl_notifier_stop(e);
+    size_t left = rl_holds_left(&e->core.holds);
     fini_engine(e);
+    return left;
+}
+
+rlock_status rlock_client_close(rlock_client *cl, unsigned flags)
+{
+    int cancel;
+    size_t left = 0;
+    if (flags & ~RLOCK_CLOSE_RELEASE_HELD)
+        return rl_error_set(RLOCK_EINVAL, 0, "bad flags: %#x", flags);
+    if (!cl)
+        return RLOCK_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    bool forked = rl_client_is_forked(cl);
+    if (forked)
+        fini_engine_forked(&cl->engine);
+    else
+        left = close_client(cl, flags & RLOCK_CLOSE_RELEASE_HELD);
+    rl_client_unref(cl);
+    pthread_setcancelstate(cancel, NULL);
+    if (forked)
+        return rl_error_set(RLOCK_EFORKED, 0,
+                            "the client was made before fork(): it is freed, "
+                            "and what the parent holds is not released");
+    if (left == 0)
+        return RLOCK_OK;
+    return rl_error_set(RLOCK_EIO, 0,
+                        "closed, but %zu locks could not be released or undone "
+                        "in time; their leases run out",
+                        left);
 }
 
 void rlock_client_free(rlock_client *cl)
 {
-    int cancel;
-    if (!cl)
-        return;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (rl_client_is_forked(cl))
-        fini_engine_forked(&cl->engine);
-    else
-        close_client(cl);
-    rl_client_unref(cl);
-    pthread_setcancelstate(cancel, NULL);
+    rlock_error before = *rlock_last_error();
+    (void)rlock_client_close(cl, 0);
+    rl_error_put(&before);
 }
 
 static rlock_status ping(rl_engine *e, int64_t until_us, rl_fault *f)

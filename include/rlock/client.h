@@ -423,6 +423,12 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
                                         rlock_client **out);
 
 /*
+ * What the server has of the client's locks is released: for a program that
+ * stops tidily, so that who comes next need not wait for its leases.
+ */
+#define RLOCK_CLOSE_RELEASE_HELD 1u
+
+/*
  * Closes and frees a client; NULL is accepted. Wakes every waiter with
  * RLOCK_ECLOSED (but who waits for a Red lock that has its home elsewhere goes
  * on without this node), waits until the calls now running on the client have
@@ -430,14 +436,32 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  * most a second, to undo what failed calls may have left on the server, and
  * joins the client's threads.
  *
- * Locks that are still held are not released: their leases run out by
- * themselves. No further event is delivered for them.
+ * flags  0: locks that are still held are not released, and their leases run
+ *        out by themselves
+ *        RLOCK_CLOSE_RELEASE_HELD: all that threads and other owners hold with
+ *        this client is released, however often they have locked it, and
+ *        waiters are woken. From the beginning of this call on no owner is told
+ *        any more that it holds one; but see that none is at work. The last
+ *        attempt takes up to command_timeout_ms then. Of a Multi or Red lock
+ *        what lies at this client's server is released, the rest with the other
+ *        clients
+ *
+ * No further event is delivered for what was held.
+ *
+ * RLOCK_OK       nothing is left that had to be released or undone
+ * RLOCK_EIO      closed all the same; but how many locks were not released or
+ *                undone in time, as the message says: their leases run out
+ * RLOCK_EFORKED  freed in a child of fork(), where nothing is released
+ * RLOCK_EINVAL   flags that there are not; the client is left as it is
  *
  * Lock handles may outlive the client: calls on them answer RLOCK_ECLOSED, or
  * say that nothing is held, and they can be freed. Must not be called from a
  * callback, nor twice, nor while another thread may still start a call with
  * the client itself (a call on a lock handle is safe at any time).
  */
+RLOCK_API rlock_status rlock_client_close(rlock_client *cl, unsigned flags);
+
+/* rlock_client_close(cl, 0), whatever that answers. */
 RLOCK_API void rlock_client_free(rlock_client *cl);
 
 /*

@@ -200,6 +200,8 @@ typedef struct rl_holds {
     rl_stats *stats;     /* fixed */
     const char *process; /* fixed; host:pid, of holder ids */
     size_t undoing;      /* how many holds are */
+    size_t left;         /* how many were given up at the end */
+    bool releasing;      /* fixed once it is closed: with what is held */
     rl_alarms kept;      /* of holds that ended with the client; its struct's */
 } rl_holds;
 
@@ -272,9 +274,13 @@ void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
 /*
  * The client is being closed. Its holds end by themselves, but those of locks
  * that are held elsewhere, too, are lost to these, or, at their home, with
- * them.
+ * them. release: the keeper undoes all that the server may have.
  */
-void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us);
+void rl_holds_close(rl_holds *t, const rl_home *home, bool release,
+                    int64_t now_us);
+
+/* Keepers have ended: so many holds the server may have were not undone. */
+size_t rl_holds_left(rl_holds *t);
 
 void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */

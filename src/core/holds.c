@@ -438,6 +438,7 @@ void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
 typedef struct closing {
     rl_holds *holds;
     const rl_home *home;
+    bool release;
     int64_t now_us;
 } closing;
 
@@ -453,13 +454,9 @@ static void keep_alarms(rl_holds *t, rl_hold *h)
         rl_group_keep_alarms(h->group, &t->kept);
 }
 
-static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
+/* Of a lock that is held elsewhere, too. */
+static void leave_group(rl_hold *h, const closing *c) RL_UNCHECKED
 {
-    const closing *c = arg;
-    rl_hold *h = RL_CONTAINER(n, rl_hold, node);
-    keep_alarms(c->holds, h);
-    if (!h->group)
-        return;
     if (h->group->home == c->home) {
         /* A Red lock ends with its home; of a Multi lock, others may tell. */
         if (h->group->quorum) {
@@ -472,11 +469,41 @@ static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
         rl_hold_lose_locked(c->holds, h, RL_LOSS_CLOSED, c->now_us);
 }
 
-void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us)
+/* What the server has said to be gone is not asked for again. */
+static void release(rl_hold *h, const closing *c) RL_UNCHECKED
 {
-    closing c = {t, home, now_us};
+    bool vacant = h->state == RL_VACANT && !h->in_flight;
+    bool undo = h->unknown || !(vacant || rl_loss_is_seen(h->loss));
+    rl_hold_end_locked(c->holds, h, c->now_us);
+    rl_hold_drop_locked(c->holds, h, undo, c->now_us);
+}
+
+static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    const closing *c = arg;
+    rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    keep_alarms(c->holds, h);
+    if (h->group)
+        leave_group(h, c);
+    if (c->release)
+        release(h, c);
+}
+
+size_t rl_holds_left(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    size_t n = t->undoing + t->left;
+    rl_mutex_unlock(&t->mutex);
+    return n;
+}
+
+void rl_holds_close(rl_holds *t, const rl_home *home, bool release,
+                    int64_t now_us)
+{
+    closing c = {t, home, release, now_us};
     rl_mutex_lock(&t->mutex);
     t->closed = true;
+    t->releasing = release;
     rl_map_each(&t->map, close_hold, &c);
     rl_mutex_unlock(&t->mutex);
 }

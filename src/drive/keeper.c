@@ -101,13 +101,27 @@ static void take_connection(rl_node *node, int64_t now_us)
     rl_tasks_fail_due(node, &v->fault, now_us);
 }
 
-/* At the end there is no time to ask the connector. */
-static void open_at_end(rl_node *node)
+/*
+ * At the end there is no time to ask the connector, nor for a server that is
+ * away. False: it is.
+ */
+static bool reach_at_end(rl_node *node, int64_t now_us)
 {
+    rl_keeper *k = &node->keeper;
     rl_fault f;
-    if (!is_connected(&node->keeper))
-        rl_source_open(node->source, node->keeper.end_us, &node->keeper.conn,
-                       &f);
+    if (k->conn && k->conn->line.pending == 0 && rl_conn_is_stale(k->conn))
+        drop_connection(node, now_us);
+    return is_connected(k) ||
+           rl_source_open(node->source, k->end_us, &k->conn, &f) == RLOCK_OK;
+}
+
+/* How long the last try may take; what is held is worth a command's time. */
+static int64_t end_of(rl_node *node, int64_t now_us)
+{
+    const rl_core *c = &node->e->core;
+    return c->holds.releasing
+               ? rl_command_end(c, now_us)
+               : rl_min(rl_renewal_end(c, now_us), now_us + LAST_TRY_US);
 }
 
 static void connect_if_due(rl_node *node, bool due, int64_t now_us)
@@ -263,13 +277,10 @@ static bool turn(rl_node *node)
     size_t undoing;
     int64_t now_us = rl_now_us();
     int64_t due_us = next_due_us(node, &stopping, &undoing);
-    if (stopping && k->end_us == RL_NEVER) {
-        k->end_us = rl_min(rl_renewal_end(&node->e->core, now_us),
-                           now_us + LAST_TRY_US);
-        if (undoing > 0)
-            open_at_end(node);
-    }
-    if (stopping && (undoing == 0 || now_us >= k->end_us || !is_connected(k)))
+    if (stopping && k->end_us == RL_NEVER)
+        k->end_us = end_of(node, now_us);
+    if (stopping &&
+        (undoing == 0 || now_us >= k->end_us || !reach_at_end(node, now_us)))
         return false;
     if (!stopping)
         connect_if_due(node, due_us <= now_us, now_us);

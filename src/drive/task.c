@@ -55,6 +55,11 @@ static bool is_sent_on(const rl_task *t)
     return t->ask.redirected > 0;
 }
 
+static bool has_broken(const rl_task *t)
+{
+    return !t->ask.line || t->ask.line->failed;
+}
+
 /*
  * When the connection broke, after the back-off; a failure that is the hold's
  * own must not be repeated at once.
@@ -63,9 +68,8 @@ static int64_t next_try_us(const rl_task *t, int64_t now_us)
 {
     if (is_sent_on(t))
         return now_us + rl_jitter(REDIRECT_US);
-    bool broke = !t->ask.line || t->ask.line->failed;
-    return broke ? rl_max(now_us, t->node->keeper.not_before_us)
-                 : now_us + rl_keeper_longest_pause_us(t->node);
+    return has_broken(t) ? rl_max(now_us, t->node->keeper.not_before_us)
+                         : now_us + rl_keeper_longest_pause_us(t->node);
 }
 
 static void undone_locked(rl_holds *table, rl_task *t, bool done,
@@ -73,10 +77,13 @@ static void undone_locked(rl_holds *table, rl_task *t, bool done,
 {
     t->hold->detour = (uint16_t)t->ask.detour;
     t->hold->split = t->hold->split || t->ask.split;
-    if (!done && !table->stopping && now_us < t->hold->gone_us)
+    bool goes_on = !table->stopping || has_broken(t);
+    if (!done && goes_on && now_us < t->hold->gone_us) {
         rl_hold_schedule_locked(table, t->hold, next_try_us(t, now_us));
-    else
-        rl_hold_undone_locked(table, t->hold);
+        return;
+    }
+    table->left += !done;
+    rl_hold_undone_locked(table, t->hold);
 }
 
 static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,

@@ -99,7 +99,8 @@ TEST(fork, fault_084_in_a_child_every_call_answers_forked_and_sends_nothing)
     if (child == 0) {
         expect_forked(s.cl, s.lk);
         rlock_free(s.lk);
-        rlock_client_free(s.cl);
+        EXPECT_STATUS(rlock_client_close(s.cl, RLOCK_CLOSE_RELEASE_HELD),
+                      RLOCK_EFORKED);
         _exit(0);
     }
     expect_exit(child, 0);
