@@ -440,11 +440,43 @@ static inline void rlock_scoped_end_(rlock **lk)
 #define RLOCK_CONCAT2_(a, b) a##b
 #define RLOCK_CONCAT_(a, b)  RLOCK_CONCAT2_(a, b)
 
+static inline rlock *rlock_scoped_lock_(rlock_client *cl, const char *name)
+{
+    rlock *lk;
+    if (rlock_new(cl, name, &lk) == RLOCK_OK && rlock_lock(lk) != RLOCK_OK) {
+        rlock_free(lk);
+        lk = NULL;
+    }
+    return lk;
+}
+
+static inline void rlock_scoped_unlock_(rlock **lk)
+{
+    rlock_scoped_end_(lk);
+    rlock_free(*lk);
+}
+
 /*
- * Takes nothing; unlocks lk (an rlock *, or NULL for nothing) once when the
- * enclosing scope ends. Write it after an acquire that succeeded. The status
- * of that unlock is dropped: call rlock_unlock() yourself where it matters.
- * For GCC and Clang.
+ * Declares lk, a handle of its own for the lock called name, locked as by
+ * rlock_lock(); or NULL, and rlock_last_error() tells why. When the enclosing
+ * scope ends, it is unlocked and freed. The whole of a function that locks:
+ *
+ *     RLOCK_SCOPED_LOCK(lk, client, "account:7");
+ *     if (!lk)
+ *         return false;
+ *     ...
+ *
+ * The status of the unlock is dropped. For GCC and Clang.
+ */
+#define RLOCK_SCOPED_LOCK(lk, cl, name)                                        \
+    rlock *lk __attribute__((cleanup(rlock_scoped_unlock_))) =                 \
+        rlock_scoped_lock_(cl, name)
+
+/*
+ * The same for a handle that there is: takes nothing, and unlocks lk (an
+ * rlock *, or NULL for nothing) once when the enclosing scope ends. Write it
+ * after an acquire that succeeded. The handle has to live longer than the
+ * scope: one that is freed at the end of it is gone when it is to be unlocked.
  */
 #define RLOCK_SCOPED(lk)                                                       \
     rlock *RLOCK_CONCAT_(rlock_scoped_, __LINE__)                              \

@@ -3,13 +3,22 @@
 
 #include <stdio.h>
 
-static bool nested(rlock *lk)
+#ifdef RLOCK_SCOPED_LOCK
+static bool deeper(rlock_client *cl)
 {
+    RLOCK_SCOPED_LOCK(lk, cl, "consumer");
+    return lk && rlock_hold_count(lk) == 3;
+}
+#endif
+
+static bool nested(rlock_client *cl, rlock *lk)
+{
+    (void)cl;
     if (rlock_lock(lk) != RLOCK_OK)
         return false;
 #ifdef RLOCK_SCOPED
     RLOCK_SCOPED(lk);
-    return rlock_hold_count(lk) == 2;
+    return rlock_hold_count(lk) == 2 && deeper(cl);
 #else
     return rlock_hold_count(lk) == 2 && rlock_unlock(lk) == RLOCK_OK;
 #endif
@@ -41,7 +50,7 @@ int main(int argc, char **argv)
     opts.uri = argc > 1 ? argv[1] : NOTHING;
     ok = options_are_right() && rlock_client_new(&opts, &cl) == RLOCK_OK &&
          rlock_new(cl, "consumer", &lk) == RLOCK_OK &&
-         rlock_lock(lk) == RLOCK_OK && nested(lk) &&
+         rlock_lock(lk) == RLOCK_OK && nested(cl, lk) &&
          rlock_hold_count(lk) == 1 && rlock_unlock(lk) == RLOCK_OK;
     if (!ok)
         fprintf(stderr, "consumer: %s\n", rlock_last_error()->message);

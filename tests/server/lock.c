@@ -245,6 +245,40 @@ TEST(lock, a_scope_of_nothing_unlocks_nothing)
     scene_stop(&s);
 }
 
+static int scoped(rlock_client *cl, server *sv, int deeper)
+{
+    RLOCK_SCOPED_LOCK(lk, cl, SCENE_LOCK);
+    if (!lk)
+        return -1;
+    EXPECT_INT(levels(sv, SCENE_LOCK), rlock_hold_count(lk));
+    return deeper > 1 ? scoped(cl, sv, deeper - 1) : rlock_hold_count(lk);
+}
+
+/* Functions that lock, each with a handle of its own, call each other. */
+TEST(lock, a_scoped_lock_unlocks_and_frees_its_handle)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_INT(scoped(s.cl, s.sv, 3), 3);
+    EXPECT(!key_exists(s.sv, SCENE_LOCK));
+    EXPECT_INT(scoped(s.cl, s.sv, 1), 1);
+    expect_nothing_left(s.sv);
+    scene_stop(&s);
+}
+
+TEST(lock, a_scoped_lock_that_cannot_be_had_is_null_and_says_why)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
+    EXPECT_INT(scoped(s.cl, s.sv, 1), -1);
+    EXPECT_INT(rlock_last_error()->status, RLOCK_CANCELED);
+    {
+        RLOCK_SCOPED_LOCK(nameless, s.cl, "");
+        EXPECT(!nameless);
+    }
+    EXPECT_INT(rlock_last_error()->status, RLOCK_EINVAL);
+    scene_stop(&s);
+}
+
 /* --- tokens --------------------------------------------------------------- */
 
 static uint64_t token_of_a_hold(rlock *lk)
