@@ -442,12 +442,13 @@ static inline void rlock_scoped_end_(rlock **lk)
 
 static inline rlock *rlock_scoped_lock_(rlock_client *cl, const char *name)
 {
+    static rlock *none; /* strict C++ wants no NULL here */
     rlock *lk;
-    if (rlock_new(cl, name, &lk) == RLOCK_OK && rlock_lock(lk) != RLOCK_OK) {
-        rlock_free(lk);
-        lk = NULL;
-    }
-    return lk;
+    (void)rlock_new(cl, name, &lk);
+    if (!lk || rlock_lock(lk) == RLOCK_OK)
+        return lk;
+    rlock_free(lk);
+    return none;
 }
 
 static inline void rlock_scoped_unlock_(rlock **lk)

@@ -3,8 +3,15 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rlock)
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES LICENSE README.md CHANGELOG.md
+# Documents lie to each other as in the source, so that their links lead somewhere.
+install(FILES LICENSE README.md README.zh-CN.md CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY src/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
+foreach(folder src lua tests)
+    install(FILES ${folder}/README.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # For clients in other languages: the scripts as they are sent.
 install(DIRECTORY ${generated}/lua DESTINATION ${CMAKE_INSTALL_DATADIR}/rlock)
 

@@ -36,7 +36,7 @@ static bool options_are_right(void)
 }
 #endif
 
-#if RLOCK_VERSION_NUMBER < 200
+#if RLOCK_VERSION_NUMBER < 300
 #error "an older rlock than the one that was installed"
 #endif
 
