@@ -16,12 +16,23 @@ show() {
     "$@"
 }
 
-echo "Looking for what is needed, and building into build/ ..."
+# build COMMAND: what it has to say is of interest only when it fails.
+build() {
+    "$@" >build/demo.log 2>&1 || {
+        tail -n 30 build/demo.log >&2
+        echo "This failed: $*" >&2
+        exit 1
+    }
+}
+
+echo "Looking for what is needed ..."
 tests/deps.sh demo
-cmake -S . -B build -DRLOCK_BUILD_EXAMPLES=ON >/dev/null
-cmake --build build -j "$(nproc)" \
+mkdir -p build
+echo "Building into build/, half a minute or so ..."
+build cmake -S . -B build -DRLOCK_BUILD_EXAMPLES=ON
+build cmake --build build -j "$(nproc)" \
     --target example_nested example_threads example_watchdog \
-    example_multi_transfer example_redlock >/dev/null
+    example_multi_transfer example_redlock
 
 show nested "\
 Two processes, two threads each. close_account() locks and calls pay_out(),

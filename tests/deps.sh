@@ -162,18 +162,26 @@ if [ -z "$missing" ]; then
     exit 0
 fi
 
-echo "Missing:$missing"
-if ! command -v apt-get >/dev/null 2>&1; then
-    echo "Please install what these Debian packages hold." >&2
+give_up() {
+    echo "Missing:$missing" >&2
+    echo "$*" >&2
     exit 1
+}
+if ! command -v apt-get >/dev/null 2>&1; then
+    give_up "Please install what these Debian packages hold."
 fi
 sudo=
 if [ "$(id -u)" != 0 ]; then
-    sudo=sudo
+    sudo='sudo -n'
+    $sudo true 2>/dev/null ||
+        give_up "Only root can install them, and sudo does not let us. As root:
+    apt-get install --no-install-recommends$missing"
 fi
+# What apt has to say is of interest only when it fails.
+log=$(mktemp "${TMPDIR:-/tmp}/rlock-apt.XXXXXX")
 apt() {
     $sudo env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-        apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
+        apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1
 }
 
 # Each user of Redis here starts a server of its own: the package's service
@@ -192,13 +200,20 @@ no_service() {
 case $missing in
 *redis-server*) no_service ;;
 esac
+echo "Installing:$missing"
 # A broken third-party source is no obstacle; the installation decides.
 apt update || :
 # shellcheck disable=SC2086
-apt install --no-install-recommends $missing
+apt install --no-install-recommends $missing || {
+    tail -n 15 "$log" >&2
+    give_up "They could not be installed (no network?); all that apt said: $log"
+}
 case $missing in
-*redis-server*) $sudo update-rc.d redis-server disable || : ;;
+*redis-server*)
+    $sudo update-rc.d redis-server disable >>"$log" 2>&1 || :
+    ;;
 esac
+rm -f "$log"
 # Some can be looked for only now: clang's own libraries, say.
 if [ -z "${RLOCK_DEPS_AGAIN-}" ]; then
     RLOCK_DEPS_AGAIN=1 "$0" "$1"
