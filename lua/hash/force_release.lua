@@ -9,20 +9,22 @@
 --       0  nobody held it
 -- include: ring.lua
 -- include: is_holder.lua
+local rcall, rpcall = redis.call, redis.pcall
+-- include: about_lock.lua
 local function is_redissons(text)
     return text:find('^%x+%-%x+%-%x+%-%x+%-%x+:%-?%d+$') ~= nil
 end
 
-local fields = redis.call('HLEN', KEYS[1])
+local fields = rcall('HLEN', KEYS[1])
 if fields == 0 then
     return 0
 end
-local held = fields == 1 and redis.call('HGETALL', KEYS[1])
-if not held or not held[2]:find('^[1-9]%d*$') or
-    not (is_holder(held[1]) or is_redissons(held[1])) then
+local who, count = about_lock()
+if fields > 1 or not count:find('^[1-9]%d*$') or
+    not (is_holder(who) or is_redissons(who)) then
     return redis.error_reply('WRONGTYPE the hash is no lock')
 end
-redis.call('DEL', KEYS[1])
+rcall('DEL', KEYS[1])
 ring(KEYS[2], KEYS[1])
-redis.pcall(ARGV[2] or 'PUBLISH', ARGV[1], '0')
+rpcall(ARGV[2] or 'PUBLISH', ARGV[1], '0')
 return 1
