@@ -241,9 +241,25 @@ static void wait_until_idle(rlock_client *cl)
     rl_mutex_unlock(&cl->mutex);
 }
 
-static size_t close_client(rlock_client *cl, bool release)
+/* What the program is told of locks that were left behind. */
+static rlock_status tell_left(const rl_engine *e, size_t left,
+                              const rl_fault *why)
+{
+    if (left == 0)
+        return RLOCK_OK;
+    return rl_error_set(
+        why->status == RLOCK_OK ? RLOCK_EIO : why->status, why->sys_errno,
+        "%s: closed, but %zu %s not released, and will be free when the lease "
+        "has run out: %s",
+        why->at ? why->at : atomic_load(&e->core.node), left,
+        left == 1 ? "lock was" : "locks were",
+        *why->text ? why->text : "no time was left");
+}
+
+static rlock_status close_client(rlock_client *cl, bool release)
 {
     rl_engine *e = &cl->engine;
+    rl_fault why;
     atomic_store(&cl->closing, true);
     rl_rooms_close(&e->core.rooms);
     rl_async_close(&e->async);
@@ -260,37 +276,34 @@ static size_t close_client(rlock_client *cl, bool release)
     rl_engine_each(e, rl_node_stop);
     rl_topology_stop(e);
     rl_notifier_stop(e);
-    size_t left = rl_holds_left(&e->core.holds);
+    size_t left = rl_holds_left(&e->core.holds, &why);
+    rlock_status s = tell_left(e, left, &why);
     fini_engine(e);
-    return left;
+    return s;
+}
+
+static rlock_status close_forked(rlock_client *cl)
+{
+    fini_engine_forked(&cl->engine);
+    return rl_error_set(RLOCK_EFORKED, 0,
+                        "the client was made before fork(): it is freed, and "
+                        "what the parent holds is not released");
 }
 
 rlock_status rlock_client_close(rlock_client *cl, unsigned flags)
 {
     int cancel;
-    size_t left = 0;
     if (flags & ~RLOCK_CLOSE_RELEASE_HELD)
         return rl_error_set(RLOCK_EINVAL, 0, "bad flags: %#x", flags);
     if (!cl)
         return RLOCK_OK;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool forked = rl_client_is_forked(cl);
-    if (forked)
-        fini_engine_forked(&cl->engine);
-    else
-        left = close_client(cl, flags & RLOCK_CLOSE_RELEASE_HELD);
+    rlock_status s = rl_client_is_forked(cl)
+                         ? close_forked(cl)
+                         : close_client(cl, flags & RLOCK_CLOSE_RELEASE_HELD);
     rl_client_unref(cl);
     pthread_setcancelstate(cancel, NULL);
-    if (forked)
-        return rl_error_set(RLOCK_EFORKED, 0,
-                            "the client was made before fork(): it is freed, "
-                            "and what the parent holds is not released");
-    if (left == 0)
-        return RLOCK_OK;
-    return rl_error_set(RLOCK_EIO, 0,
-                        "closed, but %zu locks could not be released or undone "
-                        "in time; their leases run out",
-                        left);
+    return s;
 }
 
 void rlock_client_free(rlock_client *cl)

@@ -449,8 +449,9 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  * No further event is delivered for what was held.
  *
  * RLOCK_OK       nothing is left that had to be released or undone
- * RLOCK_EIO      closed all the same; but how many locks were not released or
- *                undone in time, as the message says: their leases run out
+ * RLOCK_EIO, RLOCK_ESERVER, RLOCK_ENOMEM
+ *                closed all the same; but so many locks as the message says were
+ *                not released, or undone, and their leases run out
  * RLOCK_EFORKED  freed in a child of fork(), where nothing is released
  * RLOCK_EINVAL   flags that there are not; the client is left as it is
  *

@@ -191,7 +191,7 @@ typedef struct rl_holds {
     int64_t sleeps_us; /* until when the notifier sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
     void (*wake)(struct rl_holds *t);
-    rl_fault failure; /* the latest of a renewal */
+    rl_fault failure; /* the latest of a renewal, or of an undo at the end */
     bool reconnected, failed_over, stopping;
     bool closed;         /* what is granted from now on is nobody's */
     bool wants_reports;  /* fixed: there is an on_event */
@@ -279,8 +279,11 @@ void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
 void rl_holds_close(rl_holds *t, const rl_home *home, bool release,
                     int64_t now_us);
 
-/* Keepers have ended: so many holds the server may have were not undone. */
-size_t rl_holds_left(rl_holds *t);
+/*
+ * Keepers have ended: so many holds that the server may have were not undone.
+ * *why: the latest failure, if there was one.
+ */
+size_t rl_holds_left(rl_holds *t, rl_fault *why);
 
 void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */

@@ -489,10 +489,11 @@ static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
         release(h, c);
 }
 
-size_t rl_holds_left(rl_holds *t)
+size_t rl_holds_left(rl_holds *t, rl_fault *why)
 {
     rl_mutex_lock(&t->mutex);
     size_t n = t->undoing + t->left;
+    *why = t->failure;
     rl_mutex_unlock(&t->mutex);
     return n;
 }

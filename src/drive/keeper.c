@@ -111,8 +111,14 @@ static bool reach_at_end(rl_node *node, int64_t now_us)
     rl_fault f;
     if (k->conn && k->conn->line.pending == 0 && rl_conn_is_stale(k->conn))
         drop_connection(node, now_us);
-    return is_connected(k) ||
-           rl_source_open(node->source, k->end_us, &k->conn, &f) == RLOCK_OK;
+    if (is_connected(k) ||
+        rl_source_open(node->source, k->end_us, &k->conn, &f) == RLOCK_OK)
+        return true;
+    f.at = node->name;
+    rl_mutex_lock(&node->e->core.holds.mutex);
+    node->e->core.holds.failure = f;
+    rl_mutex_unlock(&node->e->core.holds.mutex);
+    return false;
 }
 
 /* How long the last try may take; what is held is worth a command's time. */

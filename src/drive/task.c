@@ -72,6 +72,13 @@ static int64_t next_try_us(const rl_task *t, int64_t now_us)
                          : now_us + rl_keeper_longest_pause_us(t->node);
 }
 
+static void note_failure(rl_holds *table, const rl_task *t, const rl_fault *f)
+    RL_REQUIRES(&table->mutex)
+{
+    table->failure = *f;
+    table->failure.at = t->node->name;
+}
+
 static void undone_locked(rl_holds *table, rl_task *t, bool done,
                           int64_t now_us) RL_REQUIRES(&table->mutex)
 {
@@ -93,15 +100,10 @@ static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,
         r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
     rl_holds *table = &t->node->e->core.holds;
     rl_mutex_lock(&table->mutex);
+    if (!done && table->stopping)
+        note_failure(table, t, f);
     undone_locked(table, t, done, now_us);
     rl_mutex_unlock(&table->mutex);
-}
-
-static void note_failure(rl_holds *table, const rl_task *t, const rl_fault *f)
-    RL_REQUIRES(&table->mutex)
-{
-    table->failure = *f;
-    table->failure.at = t->node->name;
 }
 
 static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,

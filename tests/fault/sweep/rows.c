@@ -76,6 +76,13 @@ static rlock_status act_client_free(stage *st)
     return RLOCK_OK;
 }
 
+static rlock_status act_client_close(stage *st)
+{
+    rlock_client *cl = st->cl[0];
+    st->cl[0] = NULL;
+    return rlock_client_close(cl, RLOCK_CLOSE_RELEASE_HELD);
+}
+
 static rlock_status act_client_ping(stage *st)
 {
     return rlock_client_ping(st->cl[0]);
@@ -359,6 +366,10 @@ const row rows[] = {
     {"rlock_client_free", CLIENT, act_client_free, .held = 0},
     {"rlock_client_free", SINGLE, act_client_free, .held = 1},
     {"rlock_client_free", RED, act_client_free, .held = 1},
+    {"rlock_client_close", CLIENT, act_client_close, .held = 0},
+    {"rlock_client_close", SINGLE, act_client_close, .held = 2},
+    {"rlock_client_close", MULTI, act_client_close, .held = 1},
+    {"rlock_client_close", RED, act_client_close, .held = 1},
     {"rlock_client_ping", CLIENT, act_client_ping, .held = 0},
     {"rlock_client_ping", SINGLE, act_client_ping, .held = 1, .after = 1},
     {"rlock_client_stats", CLIENT, act_client_stats, .quiet = true},
