@@ -369,6 +369,15 @@ void fate_look(world *w)
             strike(w, (fault)i);
 }
 
+/* Threads that were to end go on: what each left would cost a lease in a row.
+ */
+static void spare_threads(world *w)
+{
+    for (size_t p = 0; p < w->processes; p++)
+        for (size_t i = 0; i < w->process[p]->owners; i++)
+            w->process[p]->owner[i]->ends = false;
+}
+
 /* All that is wrong is put right, at once or soon. */
 void fate_end(world *w)
 {
@@ -377,6 +386,7 @@ void fate_end(world *w)
     w->settled_us = w->now_us + w->set.stall_us + w->set.latency_us +
                     w->set.tail_us + (w->set.calm ? 0 : 21 * S);
     trace(w, "all is quiet from here on");
+    spare_threads(w);
     for (size_t i = 0; i < w->set.servers; i++) {
         server *s = &w->server[i];
         s->is_deaf = s->store.lacks_memory = s->garbles = false;

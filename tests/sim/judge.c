@@ -28,6 +28,7 @@ void judge_fail(world *w, const char *fmt, ...)
     if (w->failed)
         return;
     w->failed = true;
+    w->complaint = fmt;
     va_start(args, fmt);
     vsnprintf(w->failure, sizeof w->failure, fmt, args);
     va_end(args);

@@ -90,6 +90,7 @@ void run_world(uint64_t dice, const config *set, bool traces, outcome *out)
     world_close(&w);
     out->failed = w.failed;
     out->history = w.history;
+    out->complaint = w.complaint;
     out->figures = w.figures;
     memcpy(out->failure, w.failure, sizeof out->failure);
 }

@@ -6,7 +6,8 @@
 # on a loop there), and each of planted/, breaks the library on purpose, and within
 # 1,000 seeds a judge has to find out. A patch that needs more says so: "# seeds: N".
 # One that shows only with replicas, or in a cluster ("# at: ..."), is left to the
-# attack.
+# attack. With "# shrinks" the seed is made smaller, too, and has to fail as it is
+# told then.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
 #
@@ -42,7 +43,21 @@ caught() { # PATCH
         echo "nothing is found in ${most:-$seeds} seeds" >>"$build/log"
         return 1
     fi
-    grep '^seed [0-9]*: judge' "$build/log"
+    grep '^seed [0-9]*: judge' "$build/log" &&
+        { ! grep -q '^# shrinks' "$1" || shrinks; }
+}
+
+# Of the seed that is in the log: the shrinker says what the smallest world is
+# judged, and with which arguments it is run.
+shrinks() {
+    sim=$build/tree/tests/sim/rlock_sim
+    seed=$(sed -n 's/^seed \([0-9]*\): judge.*/\1/p' "$build/log")
+    timeout 900 "$sim" --seed "$seed" --shrink >"$build/log" 2>&1 || :
+    judged=$(grep -m 1 '^judge' "$build/log") || return 1
+    args=$(grep -m 1 "^--seed $seed --set " "$build/log") || return 1
+    # shellcheck disable=SC2086
+    ! "$sim" $args >"$build/log" 2>&1 &&
+        grep -F "seed $seed: $judged" "$build/log"
 }
 
 make_sim() {

@@ -143,6 +143,12 @@ rm -f "$build/trace.1" "$build/trace.2"
 "$sim" --from "$from" --seeds 200 --twice >"$build/twice.log" || :
 count "$build/twice.log"
 
+# Seeds that a judge was wrong about: threads that ended when all was quiet.
+for seed in 850001846; do
+    "$sim" --seed "$seed" >"$build/once.log" || cat "$build/once.log"
+    count "$build/once.log"
+done
+
 seeds=${seeds:-10000}
 # As many at a time as there are processors; each its own part of the seeds.
 i=0

@@ -1,8 +1,8 @@
 /*
  * A seed that fails is made smaller: faults, owners, processes, names and steps
- * are dropped one after the other, as long as the same judge complains. What is
- * dropped changes every later throw of the dice, so each smaller world is tried
- * with some other dice as well.
+ * are dropped one after the other, as long as the same judge complains of the
+ * same thing. What is dropped changes every later throw of the dice, so each
+ * smaller world is tried with some other dice as well.
  */
 #include "shrink.h"
 
@@ -52,6 +52,16 @@ static void put(config *c, size_t i, int64_t value)
         *(int64_t *)(at + knobs[i].at) = value;
 }
 
+/* A Multi lock has two names at least. */
+static int64_t least(const config *c, size_t i)
+{
+    if (i >= KNOBS)
+        return 0;
+    if (c->multi && knobs[i].at == offsetof(config, names))
+        return 2;
+    return knobs[i].least;
+}
+
 static const char *name_of(size_t i)
 {
     return i < KNOBS ? knobs[i].name : fault_names[i - KNOBS];
@@ -68,7 +78,7 @@ bool config_set(config *c, uint64_t *dice, const char *list)
             return false;
         while (i < KNOBS + FAULTS && strcmp(name_of(i), name) != 0)
             i++;
-        if (i < KNOBS + FAULTS)
+        if (i < KNOBS + FAULTS && value >= least(c, i))
             put(c, i, value);
         else if (strcmp(name, "world") == 0)
             *dice = (uint64_t)value;
@@ -94,36 +104,35 @@ static void tell(uint64_t seed, uint64_t dice, const config *was,
     printf("\n");
 }
 
-/* "judge 3" and what follows up to the first number of an owner. */
-static bool same_judge(const char *a, const char *b)
-{
-    return strncmp(a, b, strlen("judge 0")) == 0;
-}
-
-static bool still_fails(const config *c, uint64_t *dice, const char *failure)
+/* By the same judge, and for the same reason. */
+static bool fails_so(const config *c, uint64_t dice, const char *complaint)
 {
     outcome out;
-    run_world(*dice, c, false, &out);
-    for (uint64_t i = 1; i <= OTHER_DICE; i++) {
-        if (out.failed && same_judge(out.failure, failure))
-            return true;
+    run_world(dice, c, false, &out);
+    return out.failed && strcmp(out.complaint, complaint) == 0;
+}
+
+static bool still_fails(const config *c, uint64_t *dice, const char *complaint)
+{
+    bool fails = fails_so(c, *dice, complaint);
+    for (uint64_t i = 1; !fails && i <= OTHER_DICE; i++) {
         *dice = i;
-        run_world(*dice, c, false, &out);
+        fails = fails_so(c, i, complaint);
     }
-    return out.failed && same_judge(out.failure, failure);
+    return fails;
 }
 
 /* First nothing of it, then half of it. */
 static bool make_smaller(config *c, size_t i, uint64_t *dice,
-                         const char *failure)
+                         const char *complaint)
 {
-    int64_t least = i < KNOBS ? knobs[i].least : 0, now = get(c, i);
-    int64_t tries[] = {least, (now + least) / 2};
-    for (size_t k = 0; k < 2 && now > least; k++) {
+    int64_t most = get(c, i), few = least(c, i);
+    int64_t tries[] = {few, (most + few) / 2};
+    for (size_t k = 0; k < 2 && most > few; k++) {
         config smaller = *c;
         uint64_t other = *dice;
         put(&smaller, i, tries[k]);
-        if (tries[k] < now && still_fails(&smaller, &other, failure)) {
+        if (tries[k] < most && still_fails(&smaller, &other, complaint)) {
             *c = smaller;
             *dice = other;
             return true;
@@ -146,7 +155,7 @@ void shrink(uint64_t seed, const config *set)
     while (smaller) {
         smaller = false;
         for (size_t i = 0; i < KNOBS + FAULTS; i++)
-            smaller = make_smaller(&c, i, &dice, out.failure) || smaller;
+            smaller = make_smaller(&c, i, &dice, out.complaint) || smaller;
     }
     run_world(dice, &c, false, &out);
     printf("%s\nafter %llu steps, by\n", out.failure, out.figures.steps);

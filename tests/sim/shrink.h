@@ -8,6 +8,7 @@ typedef struct outcome {
     bool failed;
     uint64_t history;
     char failure[512];
+    const char *complaint; /* of world.h */
     figures figures;
 } outcome;
 

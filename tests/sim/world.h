@@ -423,6 +423,7 @@ struct world {
     bool traces;
     bool failed;
     char failure[512];
+    const char *complaint; /* the same, with nobody's name in it */
     figures figures;
 };
 
