@@ -228,12 +228,14 @@ RLOCK_API void rlock_free(rlock *lk);
  * holds, all of that with one client, the call that would be the last of the
  * circle is answered RLOCK_EDEADLK. The others wait on, until this thread
  * unlocks what it holds, as it should now; then it may start again, best after
- * a pause of random length, lest the same ones meet again. Each wait counts,
- * whatever its limit, and each hold, whatever its lease, so one may be told of
- * a circle that would have come apart by itself. Not seen are circles of which
- * a part is another process or client; of a Red lock, what the client of its
- * first node knows is seen. Who holds nothing, or finds the lock free, pays
- * nothing for it. To switch it off: no_deadlock_check (client.h).
+ * a pause of random length, lest the same ones meet again. Who starts again is
+ * behind all others, and may be told many times in a row: let the pauses grow
+ * until they are as long as what the others do. Each wait counts, whatever its
+ * limit, and each hold, whatever its lease, so one may be told of a circle that
+ * would have come apart by itself. Not seen are circles of which a part is
+ * another process or client; of a Red lock, what the client of its first node
+ * knows is seen. Who holds nothing, or finds the lock free, pays nothing for
+ * it. To switch it off: no_deadlock_check (client.h).
  *
  * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
  *                 this call

@@ -283,8 +283,6 @@ typedef struct crowd {
     size_t n;
     int sections;
     unsigned seed;
-    atomic_int *inside;
-    atomic_int doubled, told;
 } crowd;
 
 static unsigned draw(unsigned *seed, unsigned below)
@@ -380,45 +378,89 @@ TEST(deadlock, of_a_red_lock_and_another_one_is_seen)
 
 /* --- many ----------------------------------------------------------------- */
 
-enum { LOCKS = 4, THREADS = 8 };
+enum { LOCKS = 4, THREADS = 8, NOBODY = THREADS, LONGEST_PAUSE_MS = 256 };
 
-static void look(crowd *c, size_t i, int by)
+/* What each thread has and wants, as it knows itself. */
+typedef struct throng {
+    rlock **lk;
+    atomic_size_t has[LOCKS];     /* which thread; NOBODY */
+    atomic_size_t wants[THREADS]; /* the lock that it asks for */
+    atomic_int doubled, told, in_no_circle;
+} throng;
+
+typedef struct member {
+    throng *t;
+    size_t me;
+    unsigned seed;
+} member;
+
+static void note(throng *t, size_t lock, size_t was, size_t is)
 {
-    if (atomic_fetch_add(&c->inside[i], by) != (by > 0 ? 0 : 1))
-        c->doubled++;
+    if (atomic_exchange(&t->has[lock], is) != was)
+        t->doubled++;
+}
+
+/*
+ * Who is in a circle waits until this thread lets go: so nothing of it moves
+ * while one looks.
+ */
+static bool is_in_circle(throng *t, size_t me)
+{
+    size_t at = me;
+    for (size_t i = 0; i < THREADS; i++) {
+        at = atomic_load(&t->has[atomic_load(&t->wants[at])]);
+        if (at == NOBODY || at == me)
+            return at == me && i > 0;
+    }
+    return false;
 }
 
 /* Some of the locks, in any order. False: in vain, and nothing is held. */
-static bool take_some(crowd *c, const size_t order[LOCKS], size_t n)
+static bool take_some(throng *t, size_t me, const size_t order[LOCKS], size_t n)
 {
     size_t held = 0;
     rlock_status s = RLOCK_OK;
-    while (held < n && (s = rlock_lock(c->set[order[held]])) == RLOCK_OK)
-        look(c, order[held++], 1);
-    if (s != RLOCK_OK)
+    for (; held < n; held++) {
+        atomic_store(&t->wants[me], order[held]);
+        s = rlock_lock(t->lk[order[held]]);
+        if (s != RLOCK_OK)
+            break;
+        note(t, order[held], NOBODY, me);
+    }
+    if (s != RLOCK_OK) {
         EXPECT_STATUS(s, RLOCK_EDEADLK);
-    c->told += s != RLOCK_OK;
+        t->told++;
+        t->in_no_circle += !is_in_circle(t, me);
+    }
     while (held > 0) {
-        look(c, order[--held], -1);
-        EXPECT_STATUS(rlock_unlock(c->set[order[held]]), RLOCK_OK);
+        note(t, order[--held], me, NOBODY);
+        EXPECT_STATUS(rlock_unlock(t->lk[order[held]]), RLOCK_OK);
     }
     return s == RLOCK_OK;
 }
 
+/*
+ * Who starts again is behind all others, so it is mostly told once more as long
+ * as its pauses are shorter than their sections.
+ */
 static intptr_t take_in_any_order(void *arg)
 {
-    crowd *c = arg;
-    for (int i = 0; i < c->sections; i++) {
+    member *m = arg;
+    for (int i = 0; i < (SANITIZED ? 10 : 60); i++) {
         size_t order[LOCKS] = {0, 1, 2, 3};
         for (unsigned k = LOCKS; k > 1; k--) {
-            unsigned other = draw(&c->seed, k);
+            unsigned other = draw(&m->seed, k);
             size_t was = order[k - 1];
             order[k - 1] = order[other];
             order[other] = was;
         }
-        size_t n = 2 + draw(&c->seed, LOCKS - 1);
-        for (unsigned most = 1; !take_some(c, order, n); most *= 2)
-            test_pause_ms(1 + (int)draw(&c->seed, most < 16 ? most : 16));
+        size_t n = 2 + draw(&m->seed, LOCKS - 1);
+        unsigned most_ms = 1;
+        while (!take_some(m->t, m->me, order, n)) {
+            test_pause_ms(1 + (int)draw(&m->seed, most_ms));
+            if (most_ms < LONGEST_PAUSE_MS)
+                most_ms *= 2;
+        }
     }
     return 0;
 }
@@ -427,30 +469,27 @@ static intptr_t take_in_any_order(void *arg)
 static void expect_all_get_there(int64_t turn_ms)
 {
     ring r;
-    crowd c[THREADS];
-    test_thread *t[THREADS];
-    atomic_int inside[LOCKS] = {0};
-    int told = 0;
+    member m[THREADS];
+    test_thread *thread[THREADS];
+    throng t = {.lk = r.lk};
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.turn_ms = turn_ms;
     open_ring(&r, 0, &opts);
-    for (r.n = 0; r.n < LOCKS; r.n++)
+    for (r.n = 0; r.n < LOCKS; r.n++) {
+        atomic_store(&t.has[r.n], NOBODY);
         EXPECT_STATUS(
             rlock_new(r.s.cl, (char[2]){(char)('a' + r.n)}, &r.lk[r.n]),
             RLOCK_OK);
-    for (unsigned i = 0; i < THREADS; i++) {
-        c[i] = (crowd){.set = r.lk,
-                       .sections = SANITIZED ? 10 : 60,
-                       .seed = i,
-                       .inside = inside};
-        t[i] = test_spawn(take_in_any_order, &c[i]);
     }
     for (size_t i = 0; i < THREADS; i++) {
-        test_join(t[i]);
-        EXPECT_INT(c[i].doubled, 0);
-        told += c[i].told;
+        m[i] = (member){&t, i, (unsigned)i};
+        thread[i] = test_spawn(take_in_any_order, &m[i]);
     }
-    EXPECT(told > 0);
+    for (size_t i = 0; i < THREADS; i++)
+        test_join(thread[i]);
+    EXPECT_INT(t.doubled, 0);
+    EXPECT(t.told > 0);
+    EXPECT_INT(t.in_no_circle, 0);
     EXPECT_INT(stats_of(r.s.cl).lost, 0);
     close_ring(&r);
 }
