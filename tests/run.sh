@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds everything and runs every test, from a fresh clone on: what is missing
-# is installed first. Closes with "N passed, N failed".
+# is installed first. Closes with "N passed, N failed", and says how many of those
+# that passed were run again because the machine had stood still (tap.sh).
 #
 #   BUILD_DIR   where to build; build
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -40,8 +41,9 @@ if [ ! -e "$1" ]; then
 fi
 # CTest alone fails when a program could not even be started.
 awk -v ctest="$ctest" '
-    function line(p, f, s) {
-        return p + 0 " passed, " f + 0 " failed" (s ? ", " s " skipped" : "")
+    function line(p, f, s, a) {
+        return p + 0 " passed, " f + 0 " failed" (s ? ", " s " skipped" : "") \
+            (a ? ", " a " run again" : "")
     }
     FNR == 1 {
         suite = FILENAME
@@ -57,14 +59,22 @@ awk -v ctest="$ctest" '
         print
         next
     }
+    /^ok.*# AGAIN/ {
+        again++
+        a[suite]++
+        told = $0
+        sub(/^ok - /, "run again: ", told)
+        sub(/ *# AGAIN */, ": ", told)
+        print told
+    }
     /^ok/         { passed++; p[suite]++ }
     /^not ok/     { failed++; f[suite]++ }
     END {
         for (i = 1; i <= n; i++)
             printf "%-32s %s\n", suites[i],
-                line(p[suites[i]], f[suites[i]], s[suites[i]])
+                line(p[suites[i]], f[suites[i]], s[suites[i]], a[suites[i]])
         if (ctest && !failed)
             failed = 1
-        print line(passed, failed, skipped)
+        print line(passed, failed, skipped, again)
         exit failed || !passed
     }' "$@"

@@ -47,7 +47,7 @@ typedef struct test {
     pid_t pid;
     int output; /* a file: what the test prints is shown if it fails */
     int64_t began_ms;
-    bool killed;
+    bool killed, crashed;
     double took_s;
     result *result;
 } test;
@@ -83,6 +83,7 @@ _Noreturn void test_fail(const char *file, int line, const char *fmt, ...)
     }
     while (atomic_exchange(&own_result->failed, 1))
         pause();
+    test_failed();
     memcpy(own_result->text, text, sizeof text);
     _exit(1);
 }
@@ -112,6 +113,7 @@ static _Noreturn void run_here(test *t, pid_t runner, const sigset_t *mask)
     sigprocmask(SIG_SETMASK, mask, NULL);
     own_result = t->result;
     own_pid = getpid();
+    test_begin(t->suite, t->name);
     t->fn();
     atomic_store(&own_result->returned, 1);
     exit(0);
@@ -149,7 +151,7 @@ static const char *verdict(test *t, int status, char *buf, size_t size)
         snprintf(buf, size, "not done after %d s", TEST_LIMIT_S);
     else if (atomic_load(&t->result->failed))
         return t->result->text;
-    else if (WIFSIGNALED(status))
+    else if (t->crashed)
         snprintf(buf, size, "killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status))
@@ -171,9 +173,14 @@ static void show_output(test *t)
         fwrite(chunk, 1, (size_t)n, stderr);
 }
 
+/* In Criterion's words, as far as tap.sh reads them. */
 static void write_failure(FILE *tap, const test *t, const char *why)
 {
-    fprintf(tap, "not ok - %s::%s  (%.2fs)\n", t->suite, t->name, t->took_s);
+    const char *how = t->killed    ? " timed out"
+                      : t->crashed ? " unexpected signal"
+                                   : "";
+    fprintf(tap, "not ok - %s::%s%s (%.2fs)\n", t->suite, t->name, how,
+            t->took_s);
     for (const char *p = why; *p;) {
         size_t n = strcspn(p, "\n");
         fprintf(tap, "# %.*s\n", (int)n, p);
@@ -216,6 +223,7 @@ static bool reap(test *t, FILE *tap)
         return false;
     kill(-t->pid, SIGKILL);
     waitpid(t->pid, &status, 0);
+    t->crashed = WIFSIGNALED(status) && !t->killed;
     t->took_s = (double)(test_now_ms() - t->began_ms) / 1000;
     report(t, verdict(t, status, why, sizeof why), tap);
     munmap(t->result, sizeof *t->result);

@@ -370,6 +370,8 @@ rlock_client *server_client(server *sv, const rlock_options *opts)
         own = *opts;
     if (!own.uri && !own.connect)
         own.uri = sv->uri;
+    if (own.watchdog_lease_ms > 0)
+        test_lease(own.watchdog_lease_ms);
     EXPECT_STATUS(rlock_client_new(&own, &cl), RLOCK_OK);
     return cl;
 }

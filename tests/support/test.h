@@ -30,6 +30,19 @@
 #define TEST_LIMIT_S 60
 
 /*
+ * The smallest lease in ms that a test depends on, unless it says another. When
+ * the machine stands still for more than a fourth of it, a failure may be due
+ * to that, and the test is run again (tap.sh).
+ */
+#define TEST_LEASE_MS 300
+
+/* Of the running test: it depends on a lease that is as small as this. */
+void test_lease(int64_t ms);
+/* For TEST and the runners: which one this process runs; and that it fails. */
+void test_begin(const char *suite, const char *name);
+void test_failed(void);
+
+/*
  * Ends the test; file, line and text go into the report. May be called on any
  * thread of the test's process, and in a child that the test forked (there it
  * prints the text and ends the child with status 1).
@@ -56,7 +69,14 @@ void test_register(const char *suite, const char *name, test_fn *fn);
 
 #include <criterion/criterion.h>
 
-#define TEST(suite, name) Test(suite, name, .timeout = TEST_LIMIT_S)
+#define TEST(suite, name)                                                      \
+    static void test_##suite##_##name(void);                                   \
+    Test(suite, name, .timeout = TEST_LIMIT_S)                                 \
+    {                                                                          \
+        test_begin(#suite, #name);                                             \
+        test_##suite##_##name();                                               \
+    }                                                                          \
+    static void test_##suite##_##name(void)
 
 #endif
 
