@@ -1,0 +1,278 @@
+/*
+ * Each script in each layout: whatever it may find (nobody's lock, the caller's
+ * own, another's, one that was asked for before, something else) and whatever
+ * it may be told, what it answers, and what is in the server afterwards, key by
+ * key. The rows are in script_table/, and table.h says how to read them.
+ */
+#include "script_table/table.h"
+
+#include <ctype.h>
+
+#include "direct.h"
+
+/* --- what is heard -------------------------------------------------------- */
+
+static void subscribe(table *t)
+{
+    redisReply *r;
+    t->ear = connect_to(server_path(t->sv), SOON);
+    redisAppendCommand(t->ear, "PSUBSCRIBE rlock_bell:live* redisson* end");
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
+        freeReplyObject(r);
+    }
+    static const char *const shards[] = {"s1", "R", "R2"};
+    for (int i = 0; t->sharded && i < 3; i++) {
+        r = redisCommand(t->ear, "SSUBSCRIBE %s", word_for(shards[i]));
+        EXPECT(r && r->type == REDIS_REPLY_ARRAY);
+        freeReplyObject(r);
+    }
+}
+
+/* All messages up to now, with blanks between them. */
+static const char *heard(table *t)
+{
+    static char all[600];
+    redisReply *r;
+    all[0] = '\0';
+    say(t, "PUBLISH end x");
+    for (;;) {
+        EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
+        const char *channel = r->element[r->elements - 2]->str;
+        if (strcmp(channel, "end") == 0)
+            break;
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s%s<%s", used ? " " : "",
+                 strcmp(r->element[0]->str, "smessage") == 0 ? "sharded " : "",
+                 word_of(channel), word_of(r->element[r->elements - 1]->str));
+        freeReplyObject(r);
+    }
+    freeReplyObject(r);
+    return all;
+}
+
+/* --- a call --------------------------------------------------------------- */
+
+/* Those of a folder, if RLOCK_TEST_LUA names one: the build leaves them in
+   generated/lua. Else what is in the library. */
+static const char *text_of(const char *path)
+{
+    static char text[20000];
+    const char *folder = getenv("RLOCK_TEST_LUA");
+    char file[300];
+    if (!folder) {
+        for (size_t i = 0; i < RL_SCRIPT_COUNT; i++)
+            if (strcmp(rl_scripts[i].name, path) == 0)
+                return rl_scripts[i].body;
+        return NULL;
+    }
+    snprintf(file, sizeof file, "%s/%s.lua", folder, path);
+    FILE *f = fopen(file, "re");
+    if (!f)
+        return NULL;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static const char *guard_text(rl_guard_id id, const char *path)
+{
+    const char *text = getenv("RLOCK_TEST_LUA") ? text_of(path) : NULL;
+    return text ? text : rl_guards[id].text;
+}
+
+static const char *const layouts[] = {"hash", "string", "timestamp"};
+
+/* A guard, or two, and behind it a program that sets its one key. */
+static const char *guarded(const table *t, bool with_token)
+{
+    static char text[20000];
+    char path[40];
+    size_t used = 0;
+    if (with_token)
+        used = (size_t)snprintf(text, sizeof text, "%s",
+                                guard_text(RL_GUARD_TOKEN, "guard_token"));
+    snprintf(path, sizeof path, "%s/guard", layouts[t->layout]);
+    snprintf(text + used, sizeof text - used,
+             "%sreturn redis.call('SET', KEYS[1], ARGV[1])",
+             guard_text(rl_layouts[t->layout].guard, path));
+    return text;
+}
+
+/* A script of the layout, or one for all. */
+static const char *script_text(const table *t, const char *name)
+{
+    char path[60];
+    if (strcmp(name, "guard") == 0)
+        return guarded(t, false);
+    if (strcmp(name, "guard_token") == 0)
+        return guarded(t, true);
+    snprintf(path, sizeof path, "%s/%s", layouts[t->layout], name);
+    const char *text = text_of(path);
+    if (!text)
+        text = text_of(name);
+    if (!text)
+        FAIL("there is no script %s", name);
+    return text;
+}
+
+static redisReply *call(table *t, const char *line)
+{
+    enum { MOST = 24 };
+    const char *argv[MOST] = {"EVAL"};
+    char copy[300], *rest = copy;
+    int argc = 1;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *w; (w = strtok_r(rest, " ", &rest)) != NULL; argc++) {
+        EXPECT(argc < MOST);
+        argv[argc] = argc == 1 ? script_text(t, w) : word_for(w);
+    }
+    redisReply *r = redisCommandArgv(t->cx, argc, argv, NULL);
+    EXPECT(r);
+    return r;
+}
+
+/* --- a reply -------------------------------------------------------------- */
+
+/* Its words, each behind a line's end, as a text may have blanks. */
+static void write_reply(const redisReply *r, char *out, size_t size)
+{
+    size_t used = strlen(out);
+    if (r->type == REDIS_REPLY_ARRAY) {
+        snprintf(out + used, size - used, "{\n");
+        for (size_t i = 0; i < r->elements; i++)
+            write_reply(r->element[i], out, size);
+        used = strlen(out);
+        snprintf(out + used, size - used, "}\n");
+    } else if (r->type == REDIS_REPLY_INTEGER) {
+        snprintf(out + used, size - used, "%lld\n", r->integer);
+    } else {
+        snprintf(out + used, size - used, "%s\n", r->str ? r->str : "nil");
+    }
+}
+
+/* Of take_many: tokens with blanks between them. */
+static void split_tokens(char *text)
+{
+    if (isdigit((unsigned char)*text))
+        for (; *text; text++)
+            *text = *text == ' ' ? '\n' : *text;
+}
+
+static bool reply_is(table *t, const char *wanted, const redisReply *r,
+                     char *said, size_t size)
+{
+    char copy[200], lines[1000], *rest = copy, *at = lines;
+    bool same = true;
+    *said = '\0';
+    write_reply(r, said, size);
+    if (r->type == REDIS_REPLY_ERROR)
+        return *wanted == '!' && strstr(r->str, wanted + 1);
+    snprintf(copy, sizeof copy, "%s", wanted);
+    snprintf(lines, sizeof lines, "%s", said);
+    split_tokens(lines);
+    for (char *w; same && (w = strtok_r(rest, " ", &rest)) != NULL;) {
+        char *end = strchr(at, '\n');
+        if (!end)
+            return false;
+        *end = '\0';
+        same = word_is(t, w, at);
+        at = end + 1;
+    }
+    return same && !*at;
+}
+
+/* --- a row ---------------------------------------------------------------- */
+
+static void deny(table *t, const char *rule, bool denied)
+{
+    if (!rule)
+        return;
+    if (strcmp(rule, OOM) == 0)
+        say(t, "CONFIG SET maxmemory %d", denied ? 1 : 0);
+    else
+        say(t, "ACL SETUSER default %s", denied ? rule : "+@all");
+}
+
+/* "" if all is as it says. */
+static const char *try_row(table *t, const row *x)
+{
+    static char wrong[4000];
+    char said[1000];
+    wrong[0] = '\0';
+    say(t, "FLUSHALL");
+    state_put(t, x->before);
+    deny(t, x->deny, true);
+    redisReply *r = call(t, x->call);
+    deny(t, x->deny, false);
+    const char *differs =
+        state_differs(t, x->after == SAME ? x->before : x->after);
+    const char *sounds = heard(t);
+    if (*differs)
+        snprintf(wrong, sizeof wrong, "afterwards %s\n", differs);
+    if (!reply_is(t, x->reply, r, said, sizeof said))
+        snprintf(wrong + strlen(wrong), 1200, "the answer is %s\n", said);
+    if (strcmp(sounds, x->heard ? x->heard : "") != 0)
+        snprintf(wrong + strlen(wrong), 700, "heard is %s\n", sounds);
+    freeReplyObject(r);
+    return wrong;
+}
+
+static bool needs_shards(const row *x)
+{
+    return strstr(x->call, "SPUBLISH") || strstr(x->before, "s1:") ||
+           strstr(x->call, " s1");
+}
+
+static void open_table(table *t, rlock_layout layout)
+{
+    *t = (table){.layout = layout, .sv = server_start(NULL)};
+    t->cx = connect_to(server_path(t->sv), SOON);
+    t->sharded = say(t, "SPUBLISH x y")->type == REDIS_REPLY_INTEGER;
+    subscribe(t);
+}
+
+static void close_table(table *t)
+{
+    redisFree(t->ear);
+    redisFree(t->cx);
+    server_stop(t->sv);
+}
+
+void try_rows(rlock_layout layout, const row *rows, size_t n)
+{
+    table t;
+    char all[8000] = "";
+    size_t tried = 0, bad = 0;
+    open_table(&t, layout);
+    for (const row *x = rows; x < rows + n; x++) {
+        if (!(x->layouts >> layout & 1) || (needs_shards(x) && !t.sharded))
+            continue;
+        const char *wrong = try_row(&t, x);
+        size_t used = strlen(all);
+        tried++;
+        if (*wrong && ++bad < 8)
+            snprintf(all + used, sizeof all - used, "\n%s: %s%s\n  %s",
+                     x->before, x->call, x->deny ? x->deny : "", wrong);
+    }
+    close_table(&t);
+    EXPECT(tried > 0);
+    if (bad > 0)
+        FAIL("%zu of %zu rows: %s", bad, tried, all);
+}
+
+/* --- what shows in no key ------------------------------------------------- */
+
+/* A replica is told of it, though nothing changes. */
+TEST(script_table, touch_writes)
+{
+    table t;
+    open_table(&t, RLOCK_LAYOUT_HASH);
+    state_put(&t, "L=A@20000");
+    long long before = server_info(t.sv, "rdb_changes_since_last_save");
+    redisReply *r = call(&t, "touch 1 L");
+    EXPECT_INT(r->integer, 1);
+    EXPECT_INT(server_info(t.sv, "rdb_changes_since_last_save"), before + 1);
+    freeReplyObject(r);
+    close_table(&t);
+}

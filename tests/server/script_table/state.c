@@ -1,0 +1,438 @@
+/* What is in the server, in the words of a row: written there, and compared. */
+#include <stdarg.h>
+
+#include "table.h"
+
+/* What a busy machine may take between a call and a look at what it left. */
+#define SLOW_MS 5000
+
+redisReply *say(table *t, const char *fmt, ...)
+{
+    static redisReply *last;
+    va_list ap;
+    if (last)
+        freeReplyObject(last);
+    va_start(ap, fmt);
+    last = redisvCommand(t->cx, fmt, ap);
+    va_end(ap);
+    EXPECT(last);
+    return last;
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+#define ID_A "host:7:8:6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
+#define ID_B "host:7:9:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"
+
+static const struct {
+    const char *word, *text;
+} fixed[] = {
+    {"A", ID_A},
+    {"B", ID_B},
+    {"X", "other:1:2/label:7b1e1e0c-5d07-4f36-9a4e-fedcba987654"},
+    {"F", "someone"},
+    {"G", "guarded"},
+    {"''", ""},
+};
+
+/* One letter, and perhaps a digit; the text has place for a name. */
+static const struct {
+    char letter;
+    const char *text;
+} by_name[] = {
+    {'L', "%s"},
+    {'T', "rlock_token:{%s}"},
+    {'Q', "rlock_queue:{%s}"},
+    {'W', "rlock_undone:{%s}:who"},
+    {'U', "rlock_undone:{%s}:6f1e1e0c-5d07-4f36-9a4e-0123456789ab"},
+    {'V', "rlock_undone:{%s}:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"},
+    {'R', "redisson_lock__channel:{%s}"},
+};
+
+#define COUNT(of) (sizeof(of) / sizeof *(of))
+
+static char *room(void)
+{
+    static char rooms[20][600];
+    static unsigned at;
+    return rooms[at++ % 20];
+}
+
+static const char *bell_of(const char *word, char *out)
+{
+    static const char kinds[] = "bsd";
+    static const char *const texts[] = {
+        "rlock_bell:live%c", "rlock_sbell:live%c", "rlock_bell:dead%c"};
+    const char *kind = *word ? strchr(kinds, *word) : NULL;
+    if (!kind || strlen(word) != 2 || word[1] < '1' || word[1] > '9')
+        return NULL;
+    snprintf(out, 600, texts[kind - kinds], word[1]);
+    return out;
+}
+
+const char *word_for(const char *word)
+{
+    char *out = room(), name[8] = "job";
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        if (strcmp(word, fixed[i].word) == 0)
+            return fixed[i].text;
+    if (bell_of(word, out))
+        return out;
+    if (strlen(word) > 2 || (word[0] && word[1] && !strchr("23", word[1])))
+        return word;
+    snprintf(name, sizeof name, "job%s", word + (*word != '\0'));
+    for (size_t i = 0; i < COUNT(by_name); i++)
+        if (*word == by_name[i].letter) {
+            snprintf(out, 600, by_name[i].text, name);
+            return out;
+        }
+    return word;
+}
+
+const char *word_of(const char *text)
+{
+    static const char *const words[] = {
+        "''", "A",  "B",  "X",  "F",  "b1", "b2", "b3", "s1", "d1",
+        "d2", "G",  "L",  "T",  "Q",  "W",  "U",  "V",  "R",  "L2",
+        "T2", "Q2", "U2", "R2", "L3", "T3", "Q3", "U3", "R3",
+    };
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(word_for(words[i]), text) == 0)
+            return words[i];
+    return text;
+}
+
+static const char *token_of(table *t, const char *word)
+{
+    char *out = room(), key[4] = "T";
+    long long less = 0;
+    if (sscanf(word, "token%1[23]", key + 1) < 1)
+        key[1] = '\0';
+    const char *minus = strchr(word, '-');
+    if (minus)
+        less = atoll(minus + 1);
+    redisReply *r = say(t, "GET %s", word_for(key));
+    snprintf(out, 600, "%s", r->str ? r->str : "nil");
+    if (less)
+        snprintf(out, 600, "%lld", atoll(r->str) - less);
+    return out;
+}
+
+/* `now`, `now-500`: in us. */
+static bool time_of(const table *t, const char *word, int64_t *us)
+{
+    if (strncmp(word, "now", 3) != 0)
+        return false;
+    *us = t->now_us + atoll(word + 3) * 1000;
+    return true;
+}
+
+static bool is_near(const char *said, int64_t wanted, int64_t below,
+                    int64_t above)
+{
+    char *end;
+    long long n = strtoll(said, &end, 10);
+    return *said && !*end && n >= wanted - below && n <= wanted + above;
+}
+
+bool word_is(table *t, const char *wanted, const char *said)
+{
+    int64_t us;
+    if (strcmp(wanted, "*") == 0)
+        return true;
+    if (*wanted == '~')
+        return is_near(said, atoll(wanted + 1), SLOW_MS, 1000);
+    if (time_of(t, wanted, &us))
+        return is_near(said, us, SLOW_MS * 1000, SLOW_MS * 1000);
+    if (strncmp(wanted, "token", 5) == 0)
+        return strcmp(token_of(t, wanted), said) == 0;
+    return strcmp(wanted, word_of(said)) == 0;
+}
+
+/* --- items ---------------------------------------------------------------- */
+
+typedef struct item {
+    char key[8], value[100];
+    int64_t ttl_ms;
+    bool has_ttl, is_bare;
+} item;
+
+/* The next item of the state; false: there is none. */
+static bool next_item(const char **at, item *x)
+{
+    char ttl[32] = "";
+    int len = 0;
+    memset(x, 0, sizeof *x);
+    *at += strspn(*at, " ");
+    if (!**at)
+        return false;
+    if (sscanf(*at, "%7[^= ]=%99[^@ ]%n", x->key, x->value, &len) < 2)
+        if (sscanf(*at, "%7[^= ]=%n", x->key, &len) < 1 || len == 0)
+            FAIL("no item: %s", *at);
+    *at += len;
+    if (**at == '@') {
+        x->has_ttl = sscanf(*at, "@%31[^ ]%n", ttl, &len) == 1;
+        x->ttl_ms = atoll(ttl);
+        x->is_bare = strchr(ttl, '/') != NULL;
+        *at += len;
+    }
+    return true;
+}
+
+static bool is_lock(const item *x)
+{
+    return *x->key == 'L';
+}
+
+/* "A*2": the holder id, and its count. */
+static const char *holder_in(const item *x, char *count, size_t size)
+{
+    char word[8] = "";
+    *count = '\0';
+    sscanf(x->value, "%7[^*]*%7s", word, count);
+    if (!*count)
+        snprintf(count, size, "1");
+    return word_for(word);
+}
+
+/* Ours has 48 bits of the uuid behind ".0"; of others it is whole seconds. */
+static void write_stamp(const char *holder, long long seconds, char *out,
+                        size_t size)
+{
+    size_t len = strlen(holder);
+    if (len < 36)
+        snprintf(out, size, "%lld", seconds);
+    else
+        snprintf(out, size, "%lld.0%015lld", seconds,
+                 strtoll(holder + len - 12, NULL, 16));
+}
+
+/* --- put there ------------------------------------------------------------ */
+
+static void put_ttl(table *t, const item *x)
+{
+    if (x->has_ttl)
+        EXPECT_INT(
+            say(t, "PEXPIRE %s %lld", word_for(x->key), (long long)x->ttl_ms)
+                ->integer,
+            1);
+}
+
+static void put_stamp(table *t, const item *x, const char *holder)
+{
+    char value[64];
+    long long now_ms = t->now_us / 1000;
+    long long seconds = (now_ms + x->ttl_ms + 999) / 1000;
+    write_stamp(holder, seconds, value, sizeof value);
+    say(t, "SET %s %s", word_for(x->key), value);
+    if (!x->is_bare)
+        say(t, "PEXPIRE %s %lld", word_for(x->key),
+            seconds * 1000 - now_ms + 60000);
+}
+
+static void put_lock(table *t, const item *x)
+{
+    char count[8];
+    const char *holder = holder_in(x, count, sizeof count);
+    if (t->layout == RLOCK_LAYOUT_TIMESTAMP) {
+        put_stamp(t, x, holder);
+        return;
+    }
+    if (t->layout == RLOCK_LAYOUT_HASH)
+        say(t, "HSET %s %s %s", word_for(x->key), holder, count);
+    else
+        say(t, "SET %s %s", word_for(x->key), holder);
+    put_ttl(t, x);
+}
+
+static void put_queue(table *t, const item *x)
+{
+    char copy[100], *rest = copy, bell[8], ticket[32];
+    int64_t us;
+    snprintf(copy, sizeof copy, "%s", x->value);
+    for (char *w; (w = strtok_r(rest, ",", &rest)) != NULL;) {
+        EXPECT_INT(sscanf(w, "%7[^:]:%31s", bell, ticket), 2);
+        if (time_of(t, ticket, &us))
+            snprintf(ticket, sizeof ticket, "%lld", (long long)us);
+        say(t, "ZADD %s %s %s", word_for(x->key), ticket, word_for(bell));
+    }
+    put_ttl(t, x);
+}
+
+static void put_waiter(table *t, const item *x)
+{
+    char bell[8], ticket[32], holder[8], value[200];
+    EXPECT_INT(sscanf(x->value, "%7[^:]:%31[^:]:%7s", bell, ticket, holder), 3);
+    snprintf(value, sizeof value, "%s %s", ticket, word_for(holder));
+    say(t, "HSET %s %s %s", word_for(x->key), word_for(bell), value);
+    put_ttl(t, x);
+}
+
+static void put_item(table *t, const item *x)
+{
+    if (strcmp(x->value, "!") == 0) {
+        say(t, "SADD %s x", word_for(x->key));
+    } else if (is_lock(x) && strcmp(x->value, "?") != 0) {
+        put_lock(t, x);
+    } else if (*x->key == 'Q') {
+        put_queue(t, x);
+    } else if (*x->key == 'W') {
+        put_waiter(t, x);
+    } else {
+        say(t, "SET %s %s", word_for(x->key), x->value);
+        put_ttl(t, x);
+    }
+}
+
+static void look_at_clock(table *t)
+{
+    redisReply *r = say(t, "TIME");
+    t->now_us = atoll(r->element[0]->str) * 1000000 + atoll(r->element[1]->str);
+}
+
+void state_put(table *t, const char *state)
+{
+    item x;
+    look_at_clock(t);
+    while (next_item(&state, &x))
+        put_item(t, &x);
+}
+
+/* --- compared ------------------------------------------------------------- */
+
+static char difference[2000];
+
+__attribute__((format(printf, 1, 2))) static void differs(const char *fmt, ...)
+{
+    size_t used = strlen(difference);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(difference + used, sizeof difference - used, fmt, ap);
+    va_end(ap);
+}
+
+static void expect_word(table *t, const item *x, const char *wanted,
+                        const char *said)
+{
+    if (!word_is(t, wanted, said))
+        differs("%s has %s, not %s; ", x->key, word_of(said), wanted);
+}
+
+static void expect_ttl(table *t, const item *x, int64_t ttl_ms, bool has)
+{
+    long long is = say(t, "PTTL %s", word_for(x->key))->integer;
+    if (has ? is < ttl_ms - SLOW_MS || is > ttl_ms + 1000 : is != -1)
+        differs("%s lives for %lld ms; ", x->key, is);
+}
+
+static void expect_stamp(table *t, const item *x, const char *holder)
+{
+    char ours[64];
+    redisReply *r = say(t, "GET %s", word_for(x->key));
+    long long seconds = r->type == REDIS_REPLY_STRING ? atoll(r->str) : 0;
+    int64_t left_ms = seconds * 1000 - t->now_us / 1000;
+    write_stamp(holder, seconds, ours, sizeof ours);
+    if (r->type != REDIS_REPLY_STRING || strcmp(r->str, ours) != 0 ||
+        left_ms < x->ttl_ms - SLOW_MS || left_ms > x->ttl_ms + 1000)
+        differs("%s is %s, and now is %lld; ", x->key, r->str ? r->str : "nil",
+                (long long)(t->now_us / 1000000));
+    expect_ttl(t, x, left_ms + 60000, !x->is_bare);
+}
+
+static void expect_lock(table *t, const item *x)
+{
+    char count[8];
+    const char *holder = holder_in(x, count, sizeof count);
+    if (t->layout == RLOCK_LAYOUT_TIMESTAMP) {
+        expect_stamp(t, x, holder);
+        return;
+    }
+    if (t->layout == RLOCK_LAYOUT_HASH) {
+        redisReply *r = say(t, "HGETALL %s", word_for(x->key));
+        bool is_one = r->type == REDIS_REPLY_ARRAY && r->elements == 2;
+        if (!is_one || strcmp(r->element[0]->str, holder) != 0 ||
+            strcmp(r->element[1]->str, count) != 0)
+            differs("%s is %s*%s; ", x->key,
+                    is_one ? word_of(r->element[0]->str) : "no lock",
+                    is_one ? r->element[1]->str : "");
+    } else {
+        redisReply *r = say(t, "GET %s", word_for(x->key));
+        if (!r->str || strcmp(r->str, holder) != 0)
+            differs("%s is %s; ", x->key, r->str ? word_of(r->str) : "no lock");
+    }
+    expect_ttl(t, x, x->ttl_ms, x->has_ttl);
+}
+
+/* "b1:100,b2:200" */
+static void expect_queue(table *t, const item *x)
+{
+    char copy[100], *rest = copy, bell[8], ticket[32];
+    int n = 0;
+    redisReply *r;
+    snprintf(copy, sizeof copy, "%s", x->value);
+    for (char *w; (w = strtok_r(rest, ",", &rest)) != NULL; n++) {
+        EXPECT_INT(sscanf(w, "%7[^:]:%31s", bell, ticket), 2);
+        r = say(t, "ZRANGE %s %d %d WITHSCORES", word_for(x->key), n, n);
+        if (r->type != REDIS_REPLY_ARRAY || r->elements != 2) {
+            differs("%s has not %s; ", x->key, w);
+            continue;
+        }
+        expect_word(t, x, bell, r->element[0]->str);
+        expect_word(t, x, ticket, r->element[1]->str);
+    }
+    r = say(t, "ZCARD %s", word_for(x->key));
+    if (r->integer != n)
+        differs("%s has %lld bells; ", x->key, r->integer);
+    expect_ttl(t, x, x->ttl_ms, x->has_ttl);
+}
+
+static void expect_waiter(table *t, const item *x)
+{
+    char bell[8], ticket[32], holder[8], said[32] = "", who[100] = "";
+    EXPECT_INT(sscanf(x->value, "%7[^:]:%31[^:]:%7s", bell, ticket, holder), 3);
+    redisReply *r = say(t, "HGET %s %s", word_for(x->key), word_for(bell));
+    if (r->str)
+        sscanf(r->str, "%31s %99s", said, who);
+    expect_word(t, x, ticket, said);
+    expect_word(t, x, holder, who);
+    expect_ttl(t, x, x->ttl_ms, x->has_ttl);
+}
+
+static void expect_item(table *t, const item *x)
+{
+    if (strcmp(x->value, "!") == 0) {
+        redisReply *r = say(t, "SMEMBERS %s", word_for(x->key));
+        if (r->type != REDIS_REPLY_ARRAY || r->elements != 1)
+            differs("%s is not what it was; ", x->key);
+    } else if (is_lock(x) && strcmp(x->value, "?") != 0) {
+        expect_lock(t, x);
+    } else if (*x->key == 'Q') {
+        expect_queue(t, x);
+    } else if (*x->key == 'W') {
+        expect_waiter(t, x);
+    } else {
+        redisReply *r = say(t, "GET %s", word_for(x->key));
+        char value[600];
+        snprintf(value, sizeof value, "%s", r->str ? r->str : "nil");
+        expect_word(t, x, *x->value ? x->value : "''", value);
+        expect_ttl(t, x, x->ttl_ms, x->has_ttl);
+    }
+}
+
+const char *state_differs(table *t, const char *state)
+{
+    item x;
+    size_t n = 0;
+    const char *at = state;
+    difference[0] = '\0';
+    look_at_clock(t);
+    for (; next_item(&at, &x); n++)
+        expect_item(t, &x);
+    redisReply *r = say(t, "KEYS *");
+    if (r->elements == n)
+        return difference;
+    differs("there are");
+    for (size_t i = 0; i < r->elements; i++)
+        differs(" %s", word_of(r->element[i]->str));
+    return difference;
+}
