@@ -435,13 +435,15 @@ TEST(red, messages_hold_no_password)
         p.cl[i] = server_client(ns.sv[i], &opts);
     }
     p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    expect_undisturbed_party(&p);
     server_kill(ns.sv[1]);
     server_cmd(ns.sv[2], "ACL SETUSER ann resetpass >changed");
     server_cmd(ns.sv[2], "CLIENT KILL TYPE normal");
-    EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_EQUORUM);
-    const char *message = rlock_last_error()->message;
-    EXPECT_CONTAINS(message, "1 ok");
-    EXPECT(!strstr(message, "s3cret"));
+    /* Whatever is said before the first one is asked in time. */
+    do {
+        EXPECT_STATUS(rlock_trylock(p.lk), RLOCK_EQUORUM);
+        EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
+    } while (!strstr(rlock_last_error()->message, "1 ok"));
     EXPECT_STATUS(rlock_acquire(p.lk, 100, 1000), RLOCK_EQUORUM);
     EXPECT(!strstr(rlock_last_error()->message, "s3cret"));
     party_end(&p, &ns);

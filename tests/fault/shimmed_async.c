@@ -172,7 +172,7 @@ static size_t start_what_can_be(storm *st, bool *started)
    again. */
 static void run_out_of_memory(long first)
 {
-    scene s = silent_scene(500);
+    scene s = silent_scene(2000);
     bool started[N];
     storm st = storm_new(s.cl, N);
     if (first > 40) /* before: also where nothing has been used yet */

@@ -84,6 +84,7 @@ TEST(cluster, a_waiter_is_rung_by_a_sharded_channel)
 {
     land l, other;
     int64_t at_ms;
+    need_sharded_channels();
     land_settle(&l, 0);
     land_visit(&l, &other);
     const char *name = cluster_name_on(l.c, 1, "job");

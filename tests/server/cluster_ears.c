@@ -12,6 +12,7 @@
 /* Where both have their slot. */
 static server *settle(land *l, bool redisson_channel)
 {
+    need_sharded_channels();
     land_settle(l, 0);
     rlock_client_free(l->cl);
     l->opts.redisson_channel = redisson_channel;

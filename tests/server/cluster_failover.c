@@ -33,6 +33,7 @@ TEST(cluster_failover, fault_140_an_acquire_waits_for_the_replica_to_take_over)
     rlock *lk = land_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
     cluster_kill(l.c, 2);
     EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_INT(levels(cluster_server(l.c, 5), name), 1);
@@ -50,6 +51,7 @@ TEST(cluster_failover,
     rlock *lk = land_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
     cluster_pause(l.c, 1);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(lk, 10000, RLOCK_WATCHDOG), RLOCK_OK);
@@ -102,6 +104,7 @@ TEST(cluster_failover, fault_150_what_a_replaced_master_grants_is_not_reported)
     rlock *lk = land_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
     cluster_pause(l.c, 0);
     waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     cluster_await_owner(l.c, name, 3);

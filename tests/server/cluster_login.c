@@ -35,6 +35,7 @@ static void expect_locks(land *l)
     }
     rlock *lk = land_lock(l, cluster_name_on(l->c, 0, "job"));
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, cluster_is_well(l->c)); /* its replica has the grant */
     cluster_promote(l->c, 3);
     events_wait(l->ev, RLOCK_EVENT_FAILOVER, 1, SOON);
     watch_renewals(l->cl, 1);
@@ -162,6 +163,7 @@ static land settle_as(cluster *c, char *uri, size_t size)
 TEST(cluster_login, a_user_needs_the_rights_that_are_told_and_no_other)
 {
     char uri[96];
+    need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS);
     land l = settle_as(c, uri, sizeof uri);
@@ -173,6 +175,7 @@ TEST(cluster_login, a_user_needs_the_rights_that_are_told_and_no_other)
 TEST(cluster_login, a_user_who_may_not_be_sent_on_is_warned_of)
 {
     char uri[96];
+    need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS " -asking");
     land l = settle_as(c, uri, sizeof uri);

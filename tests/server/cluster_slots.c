@@ -94,6 +94,7 @@ TEST(cluster_slots, fault_145_a_waiter_follows_the_slot_that_it_waits_in)
 {
     land l, other;
     int64_t at_ms;
+    need_sharded_channels();
     land_settle(&l, 0);
     land_visit(&l, &other);
     const char *name = cluster_name_on(l.c, 0, "job");

@@ -315,15 +315,15 @@ static scene scene_limited(int64_t lease_ms, int64_t max_hold_ms)
 
 TEST(lease, a_hold_ends_at_max_hold_ms)
 {
-    scene s = scene_limited(300, 700);
+    scene s = scene_limited(BRISK_MS, 2500);
     rlock_event ev;
     int64_t began = test_now_ms();
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began, 699, 4000);
+    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began, 2499, 6000);
     EXPECT(events_last(s.ev, RLOCK_EVENT_LOST, &ev));
     EXPECT_CONTAINS(ev.message, "max_hold_ms");
-    EXPECT_BETWEEN(ev.elapsed_ms, 699, 4000);
+    EXPECT_BETWEEN(ev.elapsed_ms, 2499, 6000);
     EXPECT(!rlock_is_held(s.lk));
     EVENTUALLY(SOON, !key_exists(s.sv, SCENE_LOCK)); /* renewed no more */
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
@@ -370,12 +370,12 @@ TEST(lease, max_hold_ms_does_not_touch_explicit_leases)
 TEST(lease, a_nested_watchdog_lease_does_not_cut_an_explicit_one_short)
 {
     scene s = scene_limited(300, 200);
-    EXPECT_STATUS(rlock_acquire(s.lk, 0, 700), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 2500), RLOCK_OK);
     int64_t began = test_now_ms();
     EVENTUALLY(SOON, test_now_ms() - began > 210);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began, 680, 4000);
+    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) - began, 2400, 6000);
     unlock_times(s.lk, 2, RLOCK_LOST);
     scene_stop(&s);
 }

@@ -262,6 +262,8 @@ TEST(lost_fd, stays_with_its_owner_when_the_lock_is_passed_on)
     scene_client(&s, 0, 0);
     busy b = {.lk = s.lk};
     busy_start(&b, 100);
+    /* With the doorbell's connection all are there. */
+    EVENTUALLY(SOON, server_info(s.sv, "pubsub_channels") == 1);
     busy_stop(&b);
     uint64_t passes = stats_of(s.cl).passes;
     int before = fds_open();

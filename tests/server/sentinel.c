@@ -74,7 +74,8 @@ TEST(sentinel, fault_128_one_of_them_suffices_and_names_the_others)
     /* From now on only those that the program did not name are there. */
     sentinels_kill(f.s, 2);
     server_kill(f.master);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).failovers, 1);
     EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
@@ -89,7 +90,8 @@ TEST(sentinel, fault_128_one_that_hangs_is_not_waited_for)
     sentinels_await_client(f.s, 3);
     sentinels_pause(f.s, 0);
     server_kill(f.master);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     scene_leave(&one);
     fleet_stop(&f);
@@ -179,7 +181,8 @@ TEST(sentinel, with_tls_all_of_them_are_verified_and_a_failover_is_followed)
     f.opts.tls_ca_file = authority_file(a, "ca");
     scene one = scene_with(f.master, &f.opts);
     server_kill(f.master);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).failovers, 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     scene_leave(&one);
@@ -204,7 +207,7 @@ TEST(sentinel, fault_129_a_killed_master_loses_no_hold_that_was_replicated)
     }
     await_replica(&f);
     server_kill(f.master);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
     uint64_t renewed = stats_of(one.cl).renewals;
     int64_t since_ms = test_now_ms();
     EVENTUALLY(SOON, stats_of(one.cl).renewals >= renewed + HOLDS);
@@ -226,7 +229,7 @@ TEST(sentinel, fault_129_a_failover_is_an_event_that_names_both)
     EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
     await_replica(&f);
     server_kill(f.master);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
     snprintf(wanted, sizeof wanted, "127.0.0.1:%d instead of 127.0.0.1:%d",
              server_port(f.replica), server_port(f.master));
     EXPECT_STR(events_message(one.ev, RLOCK_EVENT_FAILOVER), wanted);
@@ -241,7 +244,7 @@ TEST(sentinel, fault_129_an_acquire_waits_until_there_is_a_master)
     int64_t named_ms, at_ms;
     scene one = scene_with(f.master, &f.opts);
     server_kill(f.master);
-    waiter *w = waiter_start(one.lk, SOON, RLOCK_WATCHDOG);
+    waiter *w = waiter_start(one.lk, ELECTED_SOON, RLOCK_WATCHDOG);
     sentinels_await(f.s, f.replica, 2);
     named_ms = test_now_ms();
     EXPECT_INT(waiter_status(w, &at_ms), RLOCK_OK);
@@ -259,16 +262,18 @@ TEST(sentinel, fault_129_a_master_that_comes_back_into_office_is_followed)
     scene one = scene_with(f.master, &f.opts);
     EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
-    sentinels_fail_over(f.s);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT(sentinels_fail_over(f.s, f.replica, ELECTED_SOON));
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     sentinels_await(f.s, f.replica, 3);
-    sentinels_fail_over(f.s);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 2, SOON);
+    EXPECT(sentinels_fail_over(f.s, f.master, ELECTED_SOON));
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 2, ELECTED_SOON);
     sentinels_await(f.s, f.master, 3);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_INT(levels(f.master, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).failovers, 2);
@@ -287,7 +292,7 @@ TEST(sentinel, fault_130_a_grant_that_was_not_replicated_is_lost_soon)
     uint64_t token = rlock_token(one.lk);
     server_kill(f.master);
     server_resume(f.replica);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
     int64_t since_ms = test_now_ms();
     events_wait(one.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT(test_since_ms(since_ms) < 1000 + SLACK_MS);
@@ -311,8 +316,8 @@ TEST(sentinel,
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     await_replica(&f);
     server_pause(f.master);
-    waiter *w = waiter_start(one.lk, SOON, RLOCK_WATCHDOG);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
+    waiter *w = waiter_start(one.lk, ELECTED_SOON, RLOCK_WATCHDOG);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
     server_resume(f.master);
     EXPECT_INT(waiter_status(w, NULL), RLOCK_OK);
     EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
@@ -329,12 +334,12 @@ TEST(sentinel, fault_132_a_waiter_waits_on_at_the_new_master)
     scene one = scene_with(f.master, &f.opts), two;
     two = scene_with(f.master, &f.opts);
     EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
-    waiter *w = waiter_start(two.lk, SOON, RLOCK_WATCHDOG);
+    waiter *w = waiter_start(two.lk, ELECTED_SOON, RLOCK_WATCHDOG);
     waiters_settle(f.master, 1, two.cl, 1);
     await_replica(&f);
-    sentinels_fail_over(f.s);
-    events_wait(two.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
-    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
+    EXPECT(sentinels_fail_over(f.s, f.replica, ELECTED_SOON));
+    events_wait(two.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
     EVENTUALLY(SOON, queued(f.replica, SCENE_LOCK) == 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     EXPECT_INT(waiter_status(w, NULL), RLOCK_OK);
@@ -385,7 +390,8 @@ TEST(sentinel, fault_084_a_child_that_frees_the_client_leaves_sentinels_alone)
     sentinels_await_client(f.s, 1);
     scene_free_in_child(&one);
     server_kill(f.master);
-    EXPECT_STATUS(rlock_acquire(one.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(one.lk, ELECTED_SOON, RLOCK_WATCHDOG),
+                  RLOCK_OK);
     EXPECT_INT(stats_of(one.cl).failovers, 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
     scene_leave(&one);

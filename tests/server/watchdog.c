@@ -6,11 +6,7 @@
 
 #include "scene.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MANY = 2000, MANY_LEASE_MS = 3000 };
-#else
-enum { MANY = 5000, MANY_LEASE_MS = 1500 };
-#endif
+enum { MANY = SANITIZED ? 2000 : 5000, MANY_LEASE_MS = 3000 };
 
 /* --- when it renews ------------------------------------------------------ */
 

@@ -20,6 +20,12 @@ void arena_end(arena *a, int entered)
     munmap(a, sizeof *a);
 }
 
+void arena_go_on(arena *a, int times)
+{
+    int entered = atomic_load(&a->entered);
+    EVENTUALLY(SOON, atomic_load(&a->entered) >= entered + times);
+}
+
 static void walk_through(arena *a, uint64_t token)
 {
     if (atomic_fetch_add(&a->inside, 1) != 0)
@@ -46,7 +52,7 @@ static void visit(const runner *r)
 intptr_t arena_run(void *arg)
 {
     const runner *r = arg;
-    for (int i = 0; i < r->rounds; i++)
+    for (int i = 0; r->rounds ? i < r->rounds : !atomic_load(&r->a->over); i++)
         visit(r);
     atomic_fetch_add(&r->a->ended, 1);
     return 0;

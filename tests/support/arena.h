@@ -13,18 +13,21 @@
 /* In memory that children share. */
 typedef struct arena {
     atomic_int inside, entered, clashes, ended;
+    atomic_bool over;
     atomic_ullong last_token;
 } arena;
 
 arena *arena_new(void);
 /* Was entered so often, and never with a clash; frees it. */
 void arena_end(arena *a, int entered);
+/* Until it has been entered so many times more. */
+void arena_go_on(arena *a, int times);
 
 /* Enters so many times. */
 typedef struct runner {
     arena *a;
     rlock *lk;
-    int rounds;
+    int rounds; /* 0: until it is over */
     int64_t lease_ms;
     bool nodes_fail; /* then an unlock may miss its majority */
 } runner;

@@ -178,6 +178,21 @@ cluster *cluster_start_with(const char *args)
     return c;
 }
 
+bool has_sharded_channels(server *sv)
+{
+    const redisReply *r = server_cmd(sv, "COMMAND INFO SSUBSCRIBE");
+    return r->elements == 1 && r->element[0]->type == REDIS_REPLY_ARRAY;
+}
+
+void need_sharded_channels(void)
+{
+    server *sv = server_start(NULL);
+    bool has = has_sharded_channels(sv);
+    server_stop(sv);
+    if (!has)
+        SKIP("this server has no sharded channels");
+}
+
 cluster *cluster_start(void)
 {
     return cluster_start_with(NULL);

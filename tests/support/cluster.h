@@ -27,6 +27,13 @@ cluster *cluster_start(void);
 cluster *cluster_start_with(const char *args);
 void cluster_stop(cluster *c);
 
+/*
+ * Skips the test before Redis 7, which has no sharded channels: nobody is
+ * queued or rung there, and who waits looks from time to time.
+ */
+void need_sharded_channels(void);
+bool has_sharded_channels(server *sv);
+
 /* redis-cluster://127.0.0.1:port,... with all six; valid until the stop. */
 const char *cluster_uri(const cluster *c);
 /* redis://127.0.0.1:port; valid until the stop. */

@@ -341,7 +341,7 @@ int sentinels_naming(sentinels *s, const server *master)
 
 void sentinels_await(sentinels *s, const server *master, int n)
 {
-    EVENTUALLY(SOON, sentinels_naming(s, master) >= n);
+    EVENTUALLY(ELECTED_SOON, sentinels_naming(s, master) >= n);
 }
 
 static bool is(const redisReply *r, const char *name, const char *wanted)
@@ -403,11 +403,31 @@ void sentinels_await_client(sentinels *s, int n)
         EVENTUALLY(SOON, subscribers(&s->at[i]) > 0);
 }
 
+/* Failovers are given up after this. */
+#define FAILOVER_MS 5000
+
+static bool becomes_master(sentinels *s, const server *heir)
+{
+    int64_t until_ms = test_now_ms() + FAILOVER_MS;
+    while (sentinels_naming(s, heir) == 0) {
+        if (test_now_ms() > until_ms)
+            return false;
+        test_pause_ms(10);
+    }
+    return true;
+}
+
 /* Who says hello that often takes what is being promoted for a mistake, and
    makes it a replica again, after four times that. */
-void sentinels_fail_over(sentinels *s)
+bool sentinels_fail_over(sentinels *s, const server *heir, int limit_ms)
 {
+    int64_t until_ms = test_now_ms() + limit_ms;
     for (int i = 0; i < s->n; i++)
         says(&s->at[i], "SENTINEL DEBUG publish-period 1000");
-    EVENTUALLY(SOON, says(&s->at[0], "SENTINEL FAILOVER " SENTINELS_MASTER));
+    do
+        EVENTUALLY(SOON,
+                   says(&s->at[0], "SENTINEL FAILOVER " SENTINELS_MASTER) ||
+                       sentinels_naming(s, heir) > 0);
+    while (!becomes_master(s, heir) && test_now_ms() < until_ms);
+    return sentinels_naming(s, heir) > 0;
 }

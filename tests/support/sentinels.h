@@ -55,7 +55,14 @@ long long sentinels_epoch(sentinels *s);
 void sentinels_await(sentinels *s, const server *master, int n);
 /* Until so many of them have a subscriber that is none of them. */
 void sentinels_await_client(sentinels *s, int n);
-/* Has the first one begin a failover now. */
-void sentinels_fail_over(sentinels *s);
+/*
+ * Has the first one begin a failover now, and again should it be refused or
+ * given up, as it is when it takes them too long; until one of them names the
+ * heir. False: none has, within limit_ms.
+ */
+bool sentinels_fail_over(sentinels *s, const server *heir, int limit_ms);
+/* So long an election may take that fails a few times: they begin again after
+   four seconds, and more. */
+#define ELECTED_SOON 45000
 
 #endif

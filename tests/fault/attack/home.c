@@ -5,7 +5,7 @@
 #include "cluster.h"
 #include "sentinels.h"
 
-enum { SERVERS_MAX = 6, SENTINELS = 3, HEALTH_MS = 60000, FAILOVER_MS = 5000 };
+enum { SERVERS_MAX = 6, SENTINELS = 3, HEALTH_MS = 60000 };
 
 struct home {
     const struct acts *acts;
@@ -128,25 +128,9 @@ static bool is_master_watched(home *h, int i)
     return sentinels_naming(h->s, h->sv[i]) == SENTINELS;
 }
 
-static bool becomes_master_watched(home *h, int heir)
-{
-    int64_t until_ms = test_now_ms() + FAILOVER_MS;
-    while (sentinels_naming(h->s, h->sv[heir]) == 0) {
-        if (test_now_ms() > until_ms)
-            return false;
-        test_pause_ms(50);
-    }
-    return true;
-}
-
-/* A failover that takes them too long is given up, and, as the master is there,
-   not begun again. */
 static void fail_over_watched(home *h, int heir)
 {
-    int64_t until_ms = test_now_ms() + HEALTH_MS;
-    do
-        sentinels_fail_over(h->s);
-    while (!becomes_master_watched(h, heir) && test_now_ms() < until_ms);
+    sentinels_fail_over(h->s, h->sv[heir], HEALTH_MS);
 }
 
 static const struct acts watched = {
