@@ -14,6 +14,11 @@
 
 typedef struct server server;
 
+/* A server may go by what the time was so long ago: Valkey 9.1 looks every 3
+ * ms.
+ */
+#define CLOCK_AGE_MS 5
+
 /*
  * Starts a server and waits until it answers. args: further redis-server
  * arguments as one string, split at blanks, such as "--maxmemory 2mb
