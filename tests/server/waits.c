@@ -337,6 +337,7 @@ static void expect_circle(rlock_client *cl, crossing c[2])
 TEST(waits, a_circle_over_the_masters_of_a_cluster_is_seen)
 {
     land l, other;
+    need_sharded_channels();
     land_settle(&l, 0);
     land_visit(&l, &other);
     const char *a = cluster_name_on(l.c, 0, "a");

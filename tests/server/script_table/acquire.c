@@ -38,7 +38,7 @@ static const row of_a_free_lock[] = {
      NULL, "-zrem"},
     {KEPT, "", TAKE, "!OOM", SAME, NULL, OOM},
     {ALL, "T=!", TAKE, "!WRONGTYPE", SAME},
-    {HASH, "", TAKE, "!ERR", "T=now@300000", NULL, "-pexpire"},
+    {HASH, "", TAKE, "!", "T=now@300000", NULL, "-pexpire"},
     /* a level more of what is gone */
     {ALL, "", ASK("2", "''", "0"), "{ -1 }", SAME},
     {ALL, "T=5@200000", ASK("2", "b1", "0"), "{ -1 }", SAME},
