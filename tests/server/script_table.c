@@ -16,8 +16,9 @@ static void subscribe(table *t)
 {
     redisReply *r;
     t->ear = connect_to(server_path(t->sv), SOON);
-    redisAppendCommand(t->ear, "PSUBSCRIBE rlock_bell:live* redisson* end");
-    for (int i = 0; i < 3; i++) {
+    redisAppendCommand(t->ear, "PSUBSCRIBE rlock_bell:live* redisson* end %s",
+                       "");
+    for (int i = 0; i < 4; i++) {
         EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
         freeReplyObject(r);
     }

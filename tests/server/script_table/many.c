@@ -86,7 +86,6 @@ static const row free_many[] = {
     {HASH, "L=A@20000 L2=A@20000", FREE " SPUBLISH", "11", "",
      "sharded R<0 sharded R2<0"},
     {STRING, "L=A@20000 L2=A@20000", FREE " SPUBLISH", "11", ""},
-    {KEPT, "L=A@20000 L2=A@20000", "free_many 4 L L2 Q Q2 A A '' ''", "11", ""},
     {KEPT, "L=A@20000", "free_many 2 L Q A", "!ERR rlock: bad", SAME},
     {KEPT, "L=A@20000", "free_many 2 L Q A R PUBLISH", "!ERR rlock: bad", SAME},
     {KEPT, "L=A@20000", "free_many 2 L Q A R SPUBLISH x", "!ERR rlock: bad",

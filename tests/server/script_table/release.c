@@ -61,6 +61,7 @@ static const row release_of_none[] = {
      "L=B@20000 Q=b1:100@3000 U=@60000"},
     {ALL, "L=B@20000", LEAVE("1", "60000"), "0", "L=B@20000 U=@60000"},
     {ALL, "", LEAVE("0", "60000"), "10", "", NULL, OOM},
+    {ALL, "L=B@20000", LEAVE("1", "60000"), "10", SAME, NULL, OOM},
     {ALL, "L=!", FREE, "!WRONGTYPE", SAME},
     {ALL, "L=!", LEAVE("1", "0"), "!WRONGTYPE", SAME},
     {ALL, "L=!", LEAVE("0", "60000"), "!WRONGTYPE", "L=! U=@60000"},
@@ -99,6 +100,8 @@ static const row handover[] = {
     {HASH, "L=A@20000", HAND("2000", "''") " 50", "token", HAS, NULL,
      "-incrby"},
     /* somebody has waited for longer, or the clock has gone back */
+    {HASH, "L=A@20000 Q=b2:now-30@3000", HAND("2000", "''"), "{ 2 }", "",
+     "b2<L R<0"},
     {HASH, "L=A@20000 Q=b2:now-500@3000", HAND("2000", "''"), "{ 2 }", "",
      "b2<L R<0"},
     {HASH, "L=A@20000 Q=b1:50,b2:100,b3:200@3000", HAND("2000", "b1"), "{ 2 }",

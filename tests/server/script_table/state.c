@@ -21,7 +21,7 @@ redisReply *say(table *t, const char *fmt, ...)
 
 /* --- words ---------------------------------------------------------------- */
 
-#define ID_A "host:7:8:6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
+#define ID_A "host:7:8:6f1e1e0c-5d07-4f36-9a4e-f123456789ab"
 #define ID_B "host:7:9:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"
 
 static const struct {
@@ -44,7 +44,7 @@ static const struct {
     {'T', "rlock_token:{%s}"},
     {'Q', "rlock_queue:{%s}"},
     {'W', "rlock_undone:{%s}:who"},
-    {'U', "rlock_undone:{%s}:6f1e1e0c-5d07-4f36-9a4e-0123456789ab"},
+    {'U', "rlock_undone:{%s}:6f1e1e0c-5d07-4f36-9a4e-f123456789ab"},
     {'V', "rlock_undone:{%s}:0a1e1e0c-5d07-4f36-9a4e-0123456789cd"},
     {'R', "redisson_lock__channel:{%s}"},
 };
