@@ -38,6 +38,59 @@ TEST(keys, one_opening_brace_is_enough)
     expect_key(rl_key_token("a}b", 3), "rlock_token:{a}b}");
 }
 
+/* In a cluster a bell is a channel of the name's slot. */
+TEST(keys, a_bell_of_a_cluster_is_the_names)
+{
+    expect_key(rl_key_bell("order:1", 7, RL_SBELL_PREFIX UUID),
+               "rlock_sbell:{order:1}:" UUID);
+    expect_key(rl_key_bell("{u1}:a", 6, RL_SBELL_PREFIX UUID),
+               "rlock_sbell:{u1}:a:" UUID);
+    expect_key(rl_key_bell("order:1", 7, RL_BELL_PREFIX UUID),
+               "rlock_bell:" UUID);
+}
+
+TEST(keys, who_waits_is_beside_the_tombstones)
+{
+    expect_key(rl_key_waits("order:1", 7), "rlock_undone:{order:1}:who");
+    expect_key(rl_key_waits("a{u1}", 5), "rlock_undone:a{u1}:who");
+}
+
+static void expect_written(void (*put)(rl_bytes *to, const char *name),
+                           const char *name, const char *wanted)
+{
+    rl_bytes to = {0};
+    char text[200];
+    put(&to, name);
+    int len =
+        snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(wanted), wanted);
+    EXPECT(!to.lacking && to.end - to.begin == (size_t)len &&
+           memcmp(to.at + to.begin, text, (size_t)len) == 0);
+    rl_bytes_fini(&to);
+}
+
+static void put_sharded_bell(rl_bytes *to, const char *name)
+{
+    rl_put_bell(to, name, strlen(name), RL_SBELL_PREFIX UUID);
+}
+
+static void put_bell(rl_bytes *to, const char *name)
+{
+    rl_put_bell(to, name, strlen(name), RL_BELL_PREFIX UUID);
+}
+
+static void put_waits(rl_bytes *to, const char *name)
+{
+    rl_put_waits_key(to, name, strlen(name));
+}
+
+TEST(keys, what_is_written_is_what_is_made)
+{
+    expect_written(put_sharded_bell, "a", "rlock_sbell:{a}:" UUID);
+    expect_written(put_sharded_bell, "{a}b", "rlock_sbell:{a}b:" UUID);
+    expect_written(put_bell, "a", "rlock_bell:" UUID);
+    expect_written(put_waits, "a", "rlock_undone:{a}:who");
+}
+
 static void expect_queue(const char *name, const char *wanted)
 {
     expect_key(rl_key_queue(name, strlen(name)), wanted);

@@ -91,6 +91,33 @@ void play_open_core(play *p, rl_core *c, unsigned number)
     rl_sums_init(&c->sums);
 }
 
+static void ignore_move(rl_redirects *r, unsigned slot, const char *host,
+                        int port)
+{
+    (void)r;
+    (void)slot;
+    (void)host;
+    (void)port;
+}
+
+static unsigned know_nobody(rl_redirects *r, unsigned slot, const char *host,
+                            int port)
+{
+    ignore_move(r, slot, host, port);
+    return 0;
+}
+
+static void ignore_trouble(rl_redirects *r)
+{
+    (void)r;
+}
+
+void play_in_cluster(play *p, size_t i)
+{
+    p->redirects = (rl_redirects){ignore_move, know_nobody, ignore_trouble};
+    play_core(p, i)->redirects = &p->redirects;
+}
+
 void play_close_core(rl_core *c)
 {
     rl_rooms_fini(&c->rooms, false);
@@ -222,7 +249,8 @@ static void push(play *p, rl_part *x)
 
 static bool is_open(const rl_part *x)
 {
-    return rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS;
+    return rl_part_is_open(x) && x->ask.next != RL_ASK_WAITS &&
+           x->ask.next != RL_ASK_RESTS;
 }
 
 static void push_all(play *p)
@@ -283,6 +311,20 @@ rl_next play_answer_all(play *p, const char *reply)
 rl_next play_cut(play *p, size_t i)
 {
     fail_line(p, &p->client[i]);
+    return go_on(p);
+}
+
+rl_next play_rest(play *p)
+{
+    int64_t until_us = RL_NEVER;
+    EXPECT(rl_round_rests(p->op));
+    for (size_t i = 0; i < p->op->n; i++) {
+        const rl_part *x = p->op->part[i];
+        if (rl_part_is_open(x) && x->ask.next == RL_ASK_RESTS)
+            until_us = rl_min(until_us, x->ask.rest_until_us);
+    }
+    p->now_us = rl_max(p->now_us, until_us);
+    rl_round_wake(p->op, p->now_us);
     return go_on(p);
 }
 

@@ -48,6 +48,7 @@
 #define YES      ":1\r\n"
 #define NO       ":0\r\n"
 #define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
+#define TRYAGAIN "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 #define LOADING  "-LOADING Redis is loading the dataset in memory\r\n"
 #define NOPERM   "-NOPERM this user has no permissions\r\n"
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
@@ -80,9 +81,10 @@ typedef struct play {
     rl_op *op;
     rl_next next; /* what it wants */
     rl_waker waker;
-    rl_wake why;      /* what came to it, the strongest */
-    rlock_event told; /* the latest event, of a client or a group */
-    int events[10];   /* by type */
+    rl_wake why;            /* what came to it, the strongest */
+    rl_redirects redirects; /* of play_in_cluster(): nobody is told */
+    rlock_event told;       /* the latest event, of a client or a group */
+    int events[10];         /* by type */
 } play;
 
 /* The lock "job" in the hash layout, and the same of a Red lock. */
@@ -95,6 +97,9 @@ static inline rl_core *play_core(play *p, size_t i)
 {
     return &p->client[i].core;
 }
+
+/* Its server is one of a cluster, where all is waited for. */
+void play_in_cluster(play *p, size_t i);
 
 /* One more client's, which has no line here; its events are the play's. */
 void play_open_core(play *p, rl_core *c, unsigned number);
@@ -118,6 +123,9 @@ rl_next play_lose(play *p, size_t i);
 /* The client's answer takes longer than its limit; and than its patience. */
 rl_next play_slow(play *p, size_t i);
 rl_next play_silent(play *p, size_t i);
+
+/* In a cluster a call is asked again after a rest: it is over. */
+rl_next play_rest(play *p);
 
 /* The operation wakes: for what has come, or because its time is over. */
 rl_next play_wake(play *p);

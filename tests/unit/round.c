@@ -313,3 +313,41 @@ TEST(round, a_part_follows_the_line_that_it_must_not_overtake)
     EXPECT(rl_way_behind(&s.op, &s.way[0]) == &s.p.client[2].line);
     clear(&s);
 }
+
+/* --- in a cluster --------------------------------------------------------- */
+
+TEST(round, waits_until_the_first_rest_is_over)
+{
+    stage s;
+    set(&s);
+    EXPECT(!rl_round_rests(&s.op));
+    for (size_t i = 0; i < PARTS; i++) {
+        s.part[i].ask.next = RL_ASK_RESTS;
+        s.part[i].ask.rest_until_us = s.p.now_us + (3 + (int64_t)i) * MS;
+    }
+    EXPECT(rl_round_rests(&s.op));
+    EXPECT_INT(rl_round_wait_end(&s.op), s.p.now_us + 3 * MS);
+    s.p.now_us += 4 * MS;
+    rl_round_wake(&s.op, s.p.now_us);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_AGAIN);
+    EXPECT_INT(s.part[1].ask.next, RL_ASK_AGAIN);
+    EXPECT_INT(s.part[2].ask.next, RL_ASK_RESTS);
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT_INT(s.part[1].ask.next, RL_ASK_WAITS);
+    EXPECT_INT(s.part[2].ask.next, RL_ASK_RESTS);
+    clear(&s);
+}
+
+/* It would be in vain: nobody waits for the answer. */
+TEST(round, asks_nothing_again_when_its_time_is_over)
+{
+    stage s;
+    set(&s);
+    s.part[0].ask.next = RL_ASK_AGAIN;
+    s.p.now_us = s.part[0].until_us;
+    rl_round_push(&s.op, s.p.now_us);
+    EXPECT(s.part[0].over);
+    EXPECT_INT(s.part[0].outcome, RL_NOT_EXECUTED);
+    EXPECT_INT(s.p.client[0].line.pending, 0);
+    clear(&s);
+}

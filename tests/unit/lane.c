@@ -1,0 +1,177 @@
+/*
+ * What is due after a failover: everything soon, but not all at once; and in a
+ * cluster, what another server has now, and no more.
+ */
+#include "base/random.h"
+#include "hold.h"
+
+#define HOLDS 200
+
+/* In it all is renewed after a failover; of a lease of PLAY_LEASE_MS. */
+#define HASTE_US (1000 * MS)
+
+typedef struct fleet {
+    play p;
+    rl_hold *h[HOLDS];
+    char name[HOLDS][8];
+    rl_lane second; /* where odd numbers are, once they have moved */
+    int woken;      /* the second one's keeper */
+} fleet;
+
+static bool have_moved;
+
+static rl_lane *lane_of(rl_holds *t, const rl_hold *h)
+{
+    return have_moved && atoi(h->name) % 2 ? t->lanes : &t->first;
+}
+
+static void wake_second(rl_lane *l)
+{
+    ((fleet *)l->arg)->woken++;
+}
+
+static void open_fleet(fleet *f)
+{
+    memset(f, 0, sizeof *f);
+    have_moved = false;
+    play_open(&f->p, 1);
+    for (size_t i = 0; i < HOLDS; i++) {
+        snprintf(f->name[i], sizeof f->name[i], "%zu", i);
+        f->h[i] = play_hold(&f->p, 0, f->name[i], RLOCK_WATCHDOG);
+    }
+}
+
+static void add_second(fleet *f)
+{
+    f->second.arg = f;
+    f->second.wake = wake_second;
+    table(&f->p)->lane_of = lane_of;
+    EXPECT(rl_holds_add_lane(table(&f->p), &f->second));
+}
+
+static void close_fleet(fleet *f)
+{
+    play_close(&f->p);
+}
+
+/* Of the holds that are so, modulo 2: the earliest and the latest. */
+static void look(const fleet *f, size_t from, size_t step, int64_t *first_us,
+                 int64_t *last_us)
+{
+    *first_us = RL_NEVER;
+    *last_us = 0;
+    for (size_t i = from; i < HOLDS; i += step) {
+        *first_us = rl_min(*first_us, f->h[i]->work.due_us);
+        *last_us = rl_max(*last_us, f->h[i]->work.due_us);
+    }
+}
+
+TEST(lane, after_a_failover_all_is_due_within_a_second_and_not_at_once)
+{
+    fleet f;
+    int64_t first_us, last_us;
+    open_fleet(&f);
+    look(&f, 0, 1, &first_us, &last_us);
+    EXPECT_INT(first_us, f.p.now_us + PLAY_LEASE_MS * MS / 3); /* the control */
+    int woken = f.p.client[0].wakes[PLAY_KEEPER];
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    look(&f, 0, 1, &first_us, &last_us);
+    EXPECT_BETWEEN(first_us - f.p.now_us, 0, HASTE_US / 8);
+    EXPECT_BETWEEN(last_us - f.p.now_us, HASTE_US - HASTE_US / 8, HASTE_US);
+    EXPECT(f.p.client[0].wakes[PLAY_KEEPER] > woken);
+    close_fleet(&f);
+}
+
+/* A twelfth of it, as renewals come after a third. */
+TEST(lane, the_shorter_the_lease_the_sooner)
+{
+    fleet f;
+    int64_t first_us, last_us;
+    open_fleet(&f);
+    table(&f.p)->renewal_ms = 1200;
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    look(&f, 0, 1, &first_us, &last_us);
+    EXPECT_BETWEEN(last_us - f.p.now_us, 50 * MS, 100 * MS);
+    close_fleet(&f);
+}
+
+TEST(lane, what_was_due_even_sooner_stays_so)
+{
+    fleet f;
+    open_fleet(&f);
+    play_pass(&f.p, PLAY_LEASE_MS * MS / 3 + 5);
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    for (size_t i = 0; i < HOLDS; i++)
+        EXPECT_INT(f.h[i]->work.due_us, f.p.now_us - 5);
+    close_fleet(&f);
+}
+
+TEST(lane, who_wants_reports_is_told_of_a_failover_that_is_an_event)
+{
+    fleet f;
+    open_fleet(&f);
+    int woken = f.p.client[0].wakes[PLAY_NOTIFIER];
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    EXPECT(!table(&f.p)->failed_over);
+    rl_holds_failed_over(table(&f.p), true, f.p.now_us);
+    EXPECT(table(&f.p)->failed_over);
+    EXPECT(f.p.client[0].wakes[PLAY_NOTIFIER] > woken);
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    EXPECT(table(&f.p)->failed_over); /* until that has been delivered */
+    table(&f.p)->failed_over = table(&f.p)->wants_reports = false;
+    rl_holds_failed_over(table(&f.p), true, f.p.now_us);
+    EXPECT(!table(&f.p)->failed_over);
+    close_fleet(&f);
+}
+
+/* --- a cluster ------------------------------------------------------------ */
+
+TEST(lane, a_lane_that_is_added_has_room_for_all_holds)
+{
+    fleet f;
+    open_fleet(&f);
+    add_second(&f);
+    EXPECT_INT(f.second.work.reserved, HOLDS);
+    EXPECT(table(&f.p)->lanes == &f.second && f.second.next != &f.second);
+    play_hold(&f.p, 0, "one more", RLOCK_WATCHDOG);
+    EXPECT_INT(f.second.work.reserved, HOLDS + 1);
+    close_fleet(&f);
+}
+
+TEST(lane, what_another_server_has_now_is_due_there_soon)
+{
+    fleet f;
+    int64_t first_us, last_us,
+        before_us = PLAY_BEGAN_US + PLAY_LEASE_MS * MS / 3;
+    open_fleet(&f);
+    add_second(&f);
+    have_moved = true;
+    rl_holds_failed_over(table(&f.p), false, f.p.now_us);
+    EXPECT_INT(f.second.work.count, HOLDS / 2);
+    EXPECT_INT(table(&f.p)->first.work.count, HOLDS / 2);
+    look(&f, 1, 2, &first_us, &last_us);
+    EXPECT_BETWEEN(first_us - f.p.now_us, 0, HASTE_US / 4);
+    EXPECT_BETWEEN(last_us - f.p.now_us, HASTE_US - HASTE_US / 4, HASTE_US);
+    EXPECT(f.woken > 0);
+    look(&f, 0, 2, &first_us, &last_us); /* nothing has changed for these */
+    EXPECT(first_us == before_us && last_us == before_us);
+    close_fleet(&f);
+}
+
+TEST(lane, what_is_scheduled_goes_where_its_slot_is)
+{
+    fleet f;
+    open_fleet(&f);
+    add_second(&f);
+    have_moved = true;
+    rl_mutex_lock(&table(&f.p)->mutex);
+    for (size_t i = 0; i < HOLDS; i++)
+        rl_hold_schedule_locked(table(&f.p), f.h[i], f.p.now_us + (int64_t)i);
+    rl_mutex_unlock(&table(&f.p)->mutex);
+    for (size_t i = 0; i < HOLDS; i++) {
+        EXPECT(f.h[i]->lane == (i % 2 ? &f.second : &table(&f.p)->first));
+        EXPECT_INT(f.h[i]->work.due_us, f.p.now_us + (int64_t)i);
+    }
+    EXPECT_INT(f.second.sleeps_us, f.p.now_us + 1);
+    close_fleet(&f);
+}
