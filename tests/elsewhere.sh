@@ -127,7 +127,8 @@ foreign() {
     # shellcheck disable=SC2086
     cmake -S . -B "$build" $CMAKE_ARGS -DRLOCK_BUILD_TESTS=ON
     cmake --build "$build" -j "$(nproc)"
-    # It goes into the servers, and they are this machine's.
+    # It watches this machine, and that goes into its servers.
+    cc -O2 -D_GNU_SOURCE -o "$build/tests/witness" tests/runner/witness.c
     cc -shared -fPIC -D_GNU_SOURCE -o "$build/tests/libpreload_clock.so" \
         tests/support/preload/clock.c -ldl
     run_tests
