@@ -158,8 +158,11 @@ static bool unexpected(rl_line *l, int64_t now_us)
 
 static bool may_answer(const rl_slot *s, const rl_reply *r)
 {
-    return !s->replies || rl_reply_is_of(r, s->replies) ||
-           rl_reply_is(r, REDIS_REPLY_ERROR);
+    if (rl_reply_is(r, REDIS_REPLY_ERROR))
+        return true;
+    if (s->subscribes != rl_reply_is_subscription(r))
+        return false;
+    return !s->replies || s->preface > 0 || rl_reply_is_of(r, s->replies);
 }
 
 /* Whose reply is next; with its last one it leaves the queue. */
@@ -172,26 +175,43 @@ static rl_slot *take_answered(rl_line *l)
     return first;
 }
 
+/* Is it the listener's, whoever has asked what? */
+static bool is_heard(const rl_line *l, const rl_slot *first, const rl_reply *r)
+{
+    return !first || rl_reply_is_message(r) ||
+           (l->pushed && !first->subscribes && rl_reply_is_subscription(r));
+}
+
+/* A message is told to nobody, if nobody listens here (any more). */
+static bool hear(rl_line *l, const rl_reply *r, int64_t now_us)
+{
+    if (!l->pushed)
+        return rl_reply_is_message(r) || unasked(l, r, now_us);
+    l->pushed(l->arg, r);
+    return !l->failed;
+}
+
+/* Who is answered next; NULL: nobody, for all that was sent has been. */
+static rl_slot *first_asked(const rl_line *l)
+{
+    rl_slot *first = rl_line_first(l);
+    return first && first->end <= l->sent ? first : NULL;
+}
+
 /* A reply is whole: to the one that asked first. */
 bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
 {
-    rl_slot *first = rl_line_first(l);
-    /* It cannot be the answer to what has not been sent. */
-    bool asked = first && first->end <= l->sent;
-    if (!asked && !l->pushed)
-        return unasked(l, r, now_us);
-    if (asked && first->preface > 0) {
+    rl_slot *first = first_asked(l);
+    if (is_heard(l, first, r))
+        return hear(l, r, now_us);
+    if (!may_answer(first, r))
+        return unexpected(l, now_us);
+    if (first->preface > 0) {
         first->preface--;
         return true;
     }
-    if (asked && !may_answer(first, r))
-        return unexpected(l, now_us);
-    if (asked) {
-        rl_slot *s = take_answered(l);
-        s->answered(s, r, now_us);
-    } else {
-        l->pushed(l->arg, r);
-    }
+    rl_slot *s = take_answered(l);
+    s->answered(s, r, now_us);
     return !l->failed;
 }
 
@@ -220,14 +240,17 @@ static bool malformed(rl_line *l, int64_t now_us)
     return false;
 }
 
-/* Whose reply begins now, how is it built? */
+/*
+ * Whose reply begins now, how is it built? What is sent before it has come
+ * whole, it does not answer.
+ */
 static void choose_builder(rl_line *l)
 {
-    const rl_slot *first = rl_line_first(l);
-    bool asked = first && first->end <= l->sent && first->preface == 0;
-    rl_object *o = asked ? first->object : NULL;
+    const rl_slot *first = first_asked(l);
+    rl_object *o = first && first->preface == 0 ? first->object : NULL;
     if (l->reader->ridx != -1)
         return;
+    l->asked = first != NULL;
     l->reader->fn = o ? &rl_object_builder : &rl_reply_builder;
     l->reader->privdata = o ? (void *)o : &l->reply;
     if (o)
@@ -245,7 +268,8 @@ static bool take_reply(rl_line *l, void *reply, int64_t now_us)
         l->retired =
             l->retired || o->bytes > MOST_KEPT || l->out.room > MOST_KEPT;
     }
-    return rl_line_answer(l, &l->reply, now_us);
+    return l->asked ? rl_line_answer(l, &l->reply, now_us)
+                    : hear(l, &l->reply, now_us);
 }
 
 bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)

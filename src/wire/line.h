@@ -6,9 +6,10 @@
  *
  * A slot is one command that waits for its reply. Replies come in the order of
  * the commands, so the slots are a queue, and each ends exactly once: answered,
- * or failed with the line. A reply that nobody asked for, or one that is none,
- * fails the line; it is never used again, because a late reply would answer the
- * next question.
+ * or failed with the line. A reply that nobody asked for, one that cannot be
+ * the answer to what was asked, or one that is none, fails the line; it is
+ * never used again, because a late reply would answer the next question. A
+ * message to who listens on channels is no reply, whoever waits for one.
  *
  * What a failure means is known by the byte: a command of which the kernel has
  * not been given the last byte cannot be executed.
@@ -38,6 +39,8 @@ struct rl_slot {
                           that went behind it; push sets it to 0 */
     unsigned replies;  /* RL_REPLY_BITs of what may answer it, beside an error;
                           0: anything. Something else fails the line. */
+    bool subscribes;   /* it says what is listened to: what tells of that is its
+                          answer, and nobody else's */
     rl_object *object; /* gets its reply whole; NULL: the line's is enough */
     /*
      * The reply is the line's, and goes with the next one. Both may push
@@ -56,6 +59,7 @@ struct rl_line {
     uint64_t brought[RL_SCRIPT_COUNT];
     rl_list slots;
     size_t pending; /* how many slots there are */
+    bool asked;     /* the reply under way was, when it began */
     bool failed;
     bool retired;   /* gives the answers that it owes, and is asked no more */
     rl_fault fault; /* why it failed */

@@ -107,6 +107,7 @@ void rl_object_end(rl_object *o, redisReply *whole, rl_reply *r)
 {
     rl_object_drop(o);
     o->reply = whole;
+    r->push = rl_reply_is_pushed(whole->type);
     r->count = r->used = 0;
     r->top = (rl_item){.type = whole->type, .integer = whole->integer};
     if (whole->type == REDIS_REPLY_ERROR)

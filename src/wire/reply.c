@@ -11,6 +11,15 @@
 
 #include "rlock_config.h"
 
+/* The reply that is filled; its first object says of which kind it is. */
+static rl_reply *reply_of(const redisReadTask *task)
+{
+    rl_reply *r = task->privdata;
+    if (!task->parent)
+        r->push = rl_reply_is_pushed(task->type);
+    return r;
+}
+
 /* Where the parser's current object goes; NULL: it is nested too deeply. */
 static rl_item *slot(const redisReadTask *task, int type)
 {
@@ -41,13 +50,14 @@ static int depth_of(const redisReadTask *task)
 static rl_table *table_of(const redisReadTask *task)
 {
     const rl_reply *r = task->privdata;
-    return task->parent ? r->table : NULL;
+    return task->parent && !r->push ? r->table : NULL;
 }
 
+/* What is pushed is not what the sink waits for. */
 static bool is_poured(const redisReadTask *task)
 {
-    const rl_reply *r = task->privdata;
-    return r->sink && task->type != REDIS_REPLY_ERROR;
+    const rl_reply *r = reply_of(task);
+    return r->sink && !r->push && task->type != REDIS_REPLY_ERROR;
 }
 
 static void *pour(const redisReadTask *task, long long integer, const char *str,
@@ -110,7 +120,7 @@ static void *on_array(const redisReadTask *task, int elements)
     rl_reply *r = task->privdata;
     if (is_poured(task))
         return pour(task, (long long)elements, NULL, 0);
-    if (r->table)
+    if (r->table && !r->push)
         return begin_table(r, task, (long long)elements);
     if (task->parent || elements > RL_REPLY_ITEMS)
         return NULL;
@@ -193,6 +203,35 @@ void rl_reply_copy(rl_reply *to, const rl_reply *from)
 bool rl_reply_is_array(const rl_reply *r, size_t n)
 {
     return r->top.type == REDIS_REPLY_ARRAY && r->count >= n;
+}
+
+/* Is it a list of a word out of these, a channel, and one thing more? */
+static bool begins_with(const rl_reply *r, const char *const *words, size_t n)
+{
+    if (!rl_reply_is_array(r, 3) ||
+        !rl_item_is(&r->item[0], REDIS_REPLY_STRING))
+        return false;
+    while (n > 0 && strcmp(r->item[0].str, words[n - 1]) != 0)
+        n--;
+    return n > 0;
+}
+
+bool rl_reply_is_subscription(const rl_reply *r)
+{
+    static const char *const words[] = {"subscribe",  "unsubscribe",
+                                        "ssubscribe", "sunsubscribe",
+                                        "psubscribe", "punsubscribe"};
+    return r->count == 3 && rl_item_is(&r->item[2], REDIS_REPLY_INTEGER) &&
+           begins_with(r, words, sizeof words / sizeof *words);
+}
+
+bool rl_reply_is_message(const rl_reply *r)
+{
+    static const char *const words[] = {"message", "smessage", "pmessage"};
+    if (r->push)
+        return !rl_reply_is_subscription(r);
+    return begins_with(r, words, sizeof words / sizeof *words) &&
+           rl_item_is(&r->item[r->count - 1], REDIS_REPLY_STRING);
 }
 
 long long rl_item_number(const rl_item *i)

@@ -36,6 +36,7 @@ typedef struct rl_sink {
 
 typedef struct rl_reply {
     rl_item top;  /* the reply, or the array */
+    bool push;    /* RESP3 says of it that nobody has asked for it */
     size_t count; /* elements of the array */
     rl_item item[RL_REPLY_ITEMS];
     size_t used;
@@ -67,6 +68,27 @@ static inline bool rl_reply_is(const rl_reply *r, int type)
 static inline bool rl_reply_is_of(const rl_reply *r, unsigned types)
 {
     return RL_REPLY_BIT(r->top.type) & types;
+}
+
+/*
+ * What a server tells who listens on channels: a message, or whatever else
+ * RESP3 pushes, which never answers anything; and what he listens to from now
+ * on, which answers a SUBSCRIBE or an UNSUBSCRIBE and nothing else, and comes
+ * unasked, too, when the slot of a sharded channel moves. RESP2 has no mark for
+ * either: they are known by their words.
+ */
+bool rl_reply_is_message(const rl_reply *r);
+bool rl_reply_is_subscription(const rl_reply *r);
+
+/* Is this the type of what RESP3 pushes? hiredis before 1.0 knows none. */
+static inline bool rl_reply_is_pushed(int type)
+{
+#ifdef REDIS_REPLY_PUSH
+    return type == REDIS_REPLY_PUSH;
+#else
+    (void)type;
+    return false;
+#endif
 }
 
 static inline bool rl_item_is(const rl_item *i, int type)

@@ -375,6 +375,10 @@ void make_answer(bytes *b, feed *in, unsigned kind, const request *r,
         put(b, "%c%lld\r\n", "$*:"[feed_choice(in, 3)],
             (long long)feed_number(in));
         break;
+    case 15: /* on whatever connection, it is the answer to nothing */
+        make_message(b, "");
+        put_agreeable(b, r, token);
+        break;
     }
 }
 

@@ -50,7 +50,7 @@ void make_answer(bytes *b, feed *in, unsigned kind, const request *r,
                  uint64_t *token);
 /* How many locks at most it may be taken to grant; to whomever it comes. */
 unsigned answer_grants(unsigned kind, const request *r);
-/* A message to who has subscribed. */
+/* A message, as to who has subscribed. */
 void make_message(bytes *b, const char *text);
 
 #endif

@@ -2,7 +2,8 @@
  * What is made of a server's bytes: they come, in pieces, as the answers to
  * script calls that wait on one line, and each answer is taken for what every
  * caller could take it for. Whatever they are, each call ends once, in the
- * order of asking, and nobody is granted what was not.
+ * order of asking, none by what is said to who listens, and nobody is granted
+ * what was not.
  */
 #include "core/holder.h"
 #include "core/identity.h"
@@ -112,6 +113,7 @@ static void note_end(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     MUST(outcome != RL_UNKNOWN || a->unknown);
     if (r) {
         MUST(rl_reply_is_of(r, rl_scripts[a->script].replies));
+        MUST(!rl_reply_is_message(r) && !rl_reply_is_subscription(r));
         MUST(a->slot.end > c->all->answered);
         MUST(a->slot.end <= c->all->line.sent);
         c->all->answered = a->slot.end;

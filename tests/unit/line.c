@@ -250,6 +250,21 @@ TEST(line, fails_by_a_reply_that_came_before_the_question_was_sent)
     close_phone(&p);
 }
 
+/* Nor if it had only begun to come. */
+TEST(line, fails_by_a_reply_that_began_before_the_question_was_sent)
+{
+    phone p;
+    question q;
+    open_phone(&p, &q, 1);
+    EXPECT(ask(&p, &q));
+    EXPECT(hear(&p, ":"));
+    send_all(&p);
+    EXPECT(!hear(&p, "1\r\n"));
+    EXPECT(q.answered == 0 && q.failed == 1 && q.whole);
+    EXPECT_CONTAINS(q.why.text, "nobody had asked");
+    close_phone(&p);
+}
+
 static void expect_no_reply(const char *bytes)
 {
     phone p;
