@@ -4,7 +4,9 @@
  * of which version is it.
  *
  * Called by the thread that makes the client; for a lazy one, by whichever
- * opens its first connection.
+ * opens its first connection. Threads that open others meanwhile wait for what
+ * comes of that: one check is enough, and two would hear each other, as each
+ * listens for a moment where the other one tries to ring.
  */
 #include "check.h"
 
@@ -15,11 +17,35 @@
 #include "wire/error.h"
 #include "wire/keys.h"
 
-static void warn(rl_engine *e, const char *text)
+/* What the program is warned of when all is over: its callback may want a
+   connection. */
+#define MOST_WARNINGS 5
+
+typedef struct warnings {
+    size_t n;
+    char text[MOST_WARNINGS][512];
+} warnings;
+
+static void warn(warnings *w, const char *text)
 {
-    rlock_event ev = {
-        .type = RLOCK_EVENT_WARNING, .name = "", .message = text, .owner = ""};
-    rl_tell(&e->core, &ev);
+    if (w->n < MOST_WARNINGS)
+        snprintf(w->text[w->n++], sizeof w->text[0], "%s", text);
+}
+
+static void tell(rl_engine *e, const warnings *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        rlock_event ev = {.type = RLOCK_EVENT_WARNING,
+                          .name = "",
+                          .message = w->text[i],
+                          .owner = ""};
+        rl_tell(&e->core, &ev);
+    }
+}
+
+static rlock_status unexpected(rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
 }
 
 static rlock_status lacks_right(const char *what, rl_fault *f)
@@ -55,54 +81,64 @@ static void name_probe(rl_node *n, probe *p)
     p->bell = rl_key_bell(p->name, strlen(p->name), bell);
 }
 
-/* Is the user allowed to listen there? Otherwise waiters poll. */
-static rlock_status check_channel(rl_engine *e, rl_conn *c, int64_t until_us,
-                                  const char *channel, const char *warning,
-                                  rl_fault *f)
+/*
+ * Is the user allowed to listen there? Otherwise waiters poll. The connection
+ * is asked other things afterwards, so nothing of this may be left: an echo
+ * comes last, and as a text only to who does not listen any more.
+ */
+static rlock_status check_channel(const rl_engine *e, rl_conn *c,
+                                  int64_t until_us, const char *channel,
+                                  bool *allowed, rl_fault *f)
 {
-    rl_reply r;
     const char *in = e->cluster ? "SSUBSCRIBE" : "SUBSCRIBE";
     const char *out = e->cluster ? "SUNSUBSCRIBE" : "UNSUBSCRIBE";
-    rlock_status s =
-        rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){in, channel});
+    rl_question q[] = {
+        {.subscribes = true},
+        {.subscribes = true},
+        {.replies = RL_REPLY_BIT(REDIS_REPLY_STRING) |
+                    RL_REPLY_BIT(REDIS_REPLY_ARRAY)},
+    };
+    rl_conn_put(c, &q[0], 2, (const char *[]){in, channel});
+    rl_conn_put(c, &q[1], 2, (const char *[]){out, channel});
+    rl_conn_put(c, &q[2], 2, (const char *[]){"PING", "rlock"});
+    rlock_status s = rl_conn_await(c, until_us, q, 3, f);
     if (s != RLOCK_OK)
         return s;
-    if (rl_reply_is(&r, REDIS_REPLY_ERROR)) {
-        warn(e, warning);
-        return RLOCK_OK;
-    }
-    s = rl_conn_ask(c, until_us, &r, f, 2, (const char *[]){out, channel});
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+    *allowed = !rl_reply_is(&q[0].reply, REDIS_REPLY_ERROR);
+    if (*allowed && rl_reply_is(&q[1].reply, REDIS_REPLY_ERROR))
         return lacks_right(out, f);
-    return s;
+    return rl_reply_is(&q[2].reply, REDIS_REPLY_STRING) ? RLOCK_OK
+                                                        : unexpected(f);
 }
 
 /* Redisson's channel of the probe lies where its bell does. */
 static rlock_status check_channels(rl_engine *e, rl_conn *c, const probe *p,
-                                   int64_t until_us, rl_fault *f)
+                                   int64_t until_us, warnings *w, rl_fault *f)
 {
+    bool allowed;
     char bell[sizeof p->bell.text + 1] = "";
     rl_key foreign = rl_key_redisson(p->name, strlen(p->name));
     memcpy(bell, p->bell.text, p->bell.len);
-    rlock_status s = check_channel(
-        e, c, until_us, bell,
-        e->cluster
-            ? "SSUBSCRIBE to rlock_sbell:* is not allowed, or not known "
-              "(before Redis 7), so waiters poll"
-            : "SUBSCRIBE to rlock_bell:* is not allowed, so waiters poll",
-        f);
+    rlock_status s = check_channel(e, c, until_us, bell, &allowed, f);
+    if (s == RLOCK_OK && !allowed)
+        warn(w, e->cluster
+                    ? "SSUBSCRIBE to rlock_sbell:* is not allowed, or not "
+                      "known (before Redis 7), so waiters poll"
+                    : "SUBSCRIBE to rlock_bell:* is not allowed, so waiters "
+                      "poll");
     if (s != RLOCK_OK || !e->core.set.redisson_channel)
         return s;
     char channel[sizeof foreign.text + 1] = "";
     memcpy(channel, foreign.text, foreign.len);
-    return check_channel(
-        e, c, until_us, channel,
-        e->cluster
-            ? "SSUBSCRIBE to redisson_lock__channel:* is not allowed, or not "
-              "known (before Redis 7), so waiters for locks of Redisson poll"
-            : "SUBSCRIBE to redisson_lock__channel:* is not allowed, so "
-              "waiters for locks of Redisson poll",
-        f);
+    s = check_channel(e, c, until_us, channel, &allowed, f);
+    if (s == RLOCK_OK && !allowed)
+        warn(w, e->cluster
+                    ? "SSUBSCRIBE to redisson_lock__channel:* is not allowed, "
+                      "or not known (before Redis 7), so waiters for locks of "
+                      "Redisson poll"
+                    : "SUBSCRIBE to redisson_lock__channel:* is not allowed, "
+                      "so waiters for locks of Redisson poll");
+    return s;
 }
 
 /* The probe goes by EVALSHA, and by EVAL only to a server that lacks it. */
@@ -113,6 +149,8 @@ static rlock_status check_eval(rl_conn *c, int64_t until_us, rl_fault *f)
                                  (const char *[]){"EVAL", "return 1", "0"});
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
         return rl_error_reply(&r, f)->status;
+    if (s == RLOCK_OK && r.top.integer != 1)
+        return unexpected(f);
     return s;
 }
 
@@ -156,7 +194,7 @@ static rlock_status probe_failed(const rl_engine *e, const rl_inquiry *q,
 }
 
 static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
-                                 int64_t until_us, rl_fault *f)
+                                 int64_t until_us, warnings *w, rl_fault *f)
 {
     rl_inquiry q = {.arg = p};
     rlock_status s = check_eval(c, until_us, f);
@@ -169,7 +207,7 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     const rl_item *missing = &q.reply.item[0], *warning = &q.reply.item[1];
     const rl_item *too_old = &q.reply.item[4];
     if (q.reply.count != 6 || !missing->str || !warning->str || !too_old->str)
-        return rl_fault_set(f, RLOCK_EIO, 0, "unexpected reply to the probe");
+        return unexpected(f);
     if (check_mode(e, &q.reply.item[5], f) != RLOCK_OK)
         return f->status;
     if (too_old->len)
@@ -181,13 +219,13 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     if (missing->len)
         return lacks_right(missing->str, f);
     if (warning->len)
-        warn(e, warning->str);
+        warn(w, warning->str);
     return RLOCK_OK;
 }
 
 /* Behind the probe, which has written. */
-static rlock_status check_replicas(rl_engine *e, rl_conn *c, int64_t until_us,
-                                   rl_fault *f)
+static rlock_status check_replicas(const rl_engine *e, rl_conn *c,
+                                   int64_t until_us, warnings *w, rl_fault *f)
 {
     const rl_settings *set = &e->core.set;
     int64_t ms = rl_min(set->replica_wait_ms, (until_us - rl_now_us()) / 2000);
@@ -211,33 +249,34 @@ static rlock_status check_replicas(rl_engine *e, rl_conn *c, int64_t until_us,
              "%lld of the %d replicas of min_replicas are there, so no lock is "
              "granted",
              r.top.integer, set->min_replicas);
-    warn(e, text);
+    warn(w, text);
     return RLOCK_OK;
 }
 
 /* It concerns what is said next, which is no matter here. */
-static rlock_status check_asking(rl_engine *e, rl_conn *c, int64_t until_us,
+static rlock_status check_asking(rl_conn *c, int64_t until_us, warnings *w,
                                  rl_fault *f)
 {
     rl_reply r;
     rlock_status s =
         rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"ASKING"});
     if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        warn(e, "ASKING is not allowed, or not known, so a lock whose slot "
+        warn(w, "ASKING is not allowed, or not known, so a lock whose slot "
                 "moves may be lost");
     return s;
 }
 
-static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, rl_fault *f)
+static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, warnings *w,
+                          rl_fault *f)
 {
     probe p;
     name_probe(n, &p);
-    rlock_status s = check_rights(n->e, c, &p, until_us, f);
+    rlock_status s = check_rights(n->e, c, &p, until_us, w, f);
     if (s == RLOCK_OK && n->e->core.set.min_replicas)
-        s = check_replicas(n->e, c, until_us, f);
+        s = check_replicas(n->e, c, until_us, w, f);
     if (s == RLOCK_OK && n->e->cluster)
-        s = check_asking(n->e, c, until_us, f);
-    return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, f) : s;
+        s = check_asking(c, until_us, w, f);
+    return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, w, f) : s;
 }
 
 /* One server of a cluster will do: they are set up alike. */
@@ -257,12 +296,14 @@ static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
 static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
 {
     int64_t until_us = rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms);
+    warnings w = {.n = 0};
     rlock_status s = choose(e, until_us, n, f);
     if (s == RLOCK_OK)
         s = rl_source_open((*n)->source, until_us, &(*n)->keeper.conn, f);
     if (s == RLOCK_OK)
         s = check(*n, (*n)->keeper.conn, rl_command_end(&e->core, rl_now_us()),
-                  f);
+                  &w, f);
+    tell(e, &w);
     return s;
 }
 
@@ -301,17 +342,59 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     return make_signal(e);
 }
 
+/* --- later ---------------------------------------------------------------- */
+
+/* Has somebody else's come to its end in time? *ours: there was none, or it
+   was in vain. */
+static bool begin_check(rl_engine *e, int64_t deadline_us, bool *ours)
+{
+    rl_mutex_lock(&e->check_mutex);
+    while (e->checking && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&e->checked, &e->check_mutex, deadline_us);
+    bool free = !e->checking;
+    *ours = free && atomic_load(&e->unchecked);
+    e->checking = e->checking || *ours;
+    rl_mutex_unlock(&e->check_mutex);
+    return free;
+}
+
+static void end_check(rl_engine *e, bool passed)
+{
+    rl_mutex_lock(&e->check_mutex);
+    if (passed)
+        atomic_store(&e->unchecked, false);
+    e->checking = false;
+    rl_cond_wake_all(&e->checked);
+    rl_mutex_unlock(&e->check_mutex);
+}
+
+static bool check_once(rl_node *n, rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    bool ours;
+    warnings w = {.n = 0};
+    if (!begin_check(n->e, deadline_us, &ours)) {
+        rl_fault_set(f, RLOCK_EIO, ETIMEDOUT,
+                     "another connection is still being checked");
+        return false;
+    }
+    if (!ours)
+        return true;
+    bool passed = check(n, c, deadline_us, &w, f) == RLOCK_OK;
+    end_check(n->e, passed);
+    if (passed)
+        tell(n->e, &w);
+    return passed;
+}
+
 /* The way into a cluster is for whoever does not know the slots yet. */
 bool rl_check_connection(rl_node *n, rl_conn *c, int64_t deadline_us,
                          rl_fault *f)
 {
     rl_engine *e = n->e;
     bool entrance = e->cluster && n == &e->node;
-    if (atomic_load(&e->unchecked) && !entrance) {
-        if (check(n, c, deadline_us, f) != RLOCK_OK)
-            return false;
-        atomic_store(&e->unchecked, false);
-    }
+    if (atomic_load(&e->unchecked) && !entrance &&
+        !check_once(n, c, deadline_us, f))
+        return false;
     return !atomic_load(&e->core.identity.wanted) ||
            rl_identify(e, c, deadline_us, f);
 }

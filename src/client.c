@@ -96,6 +96,8 @@ static bool init_core(rl_core *c, const rlock_options *o)
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
+    rl_mutex_init(&e->check_mutex);
+    rl_cond_init(&e->checked);
     rl_credentials_init(&e->credentials);
     e->credentials.callback = o->credentials;
     e->credentials.arg = o->credentials_arg;
@@ -136,6 +138,8 @@ static void fini_engine(rl_engine *e)
     rl_async_fini(&e->async, false);
     rl_outbox_fini(&e->outbox, false);
     rl_identity_fini(&c->identity);
+    rl_cond_fini(&e->checked);
+    rl_mutex_fini(&e->check_mutex);
     rl_mutex_fini(&e->starting);
 }
 
@@ -315,15 +319,11 @@ void rlock_client_free(rlock_client *cl)
 
 static rlock_status ping(rl_engine *e, int64_t until_us, rl_fault *f)
 {
-    rl_reply r;
     rl_conn *c;
     rlock_status s = rl_source_borrow(e->node.source, until_us, &c, f);
     if (s != RLOCK_OK)
         return s;
-    s = rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"PING"});
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
-                         r.top.str);
+    s = rl_conn_ping(c, until_us, f);
     rl_source_give_back(e->node.source, c);
     return s;
 }

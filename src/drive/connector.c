@@ -100,12 +100,7 @@ void rl_connector_forget(rl_node *node, rl_visitor *v)
 static rlock_status ping(rl_node *node, rl_conn *c, int64_t until_us,
                          rl_fault *f)
 {
-    rl_reply r;
-    rlock_status s =
-        rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"PING"});
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
-                         r.top.str);
+    rlock_status s = rl_conn_ping(c, until_us, f);
     rl_source_give_back(node->source, c);
     return s;
 }

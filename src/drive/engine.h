@@ -28,6 +28,9 @@ typedef struct rl_engine {
     bool (*check)(rl_node *n, rl_conn *c, int64_t deadline_us, rl_fault *f);
     rl_sentinels *sentinels; /* NULL: the URI says where the server is */
     atomic_bool unchecked;   /* a lazy client's server was never met */
+    rl_mutex check_mutex;    /* guards checking, */
+    rl_cond checked;         /* which has come to its end */
+    bool checking;           /* somebody is, on a connection of his */
     rl_notifier notifier;
     rl_async async;
     rl_outbox outbox;

@@ -154,53 +154,82 @@ bool rl_conn_step(rl_conn *c, int64_t deadline_us)
     return false;
 }
 
-/* A question whose reply is copied. */
-typedef struct question {
-    rl_slot slot;
-    rl_reply *into;
-    rl_fault *fault;
-    rlock_status status;
-    bool over;
-} question;
+/* --- questions ------------------------------------------------------------ */
 
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
-    question *q = RL_CONTAINER(s, question, slot);
+    rl_question *q = RL_CONTAINER(s, rl_question, slot);
     (void)now_us;
-    rl_reply_copy(q->into, r);
+    rl_reply_copy(&q->reply, r);
     q->status = RLOCK_OK;
     q->over = true;
 }
 
 static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
 {
-    question *q = RL_CONTAINER(s, question, slot);
+    rl_question *q = RL_CONTAINER(s, rl_question, slot);
     (void)whole;
     (void)now_us;
-    *q->fault = *why;
+    q->fault = *why;
     q->status = why->status;
     q->over = true;
+}
+
+void rl_conn_put(rl_conn *c, rl_question *q, int argc, const char **argv)
+{
+    rl_bytes *to = rl_line_begin(&c->line);
+    q->slot = (rl_slot){.answered = answered,
+                        .failed = failed,
+                        .replies = q->replies,
+                        .subscribes = q->subscribes};
+    rl_put_array(to, (size_t)argc);
+    for (int i = 0; i < argc; i++)
+        rl_put_text(to, argv[i]);
+    q->over = !rl_line_push(&c->line, &q->slot);
+    if (!q->over)
+        return;
+    if (c->line.failed)
+        q->fault = c->line.fault;
+    else
+        rl_fault_set(&q->fault, RLOCK_ENOMEM, 0, "out of memory");
+    q->status = q->fault.status;
+}
+
+/* Replies come in order, so with the last one all are there. */
+rlock_status rl_conn_await(rl_conn *c, int64_t deadline_us, rl_question *q,
+                           size_t n, rl_fault *f)
+{
+    for (size_t i = 0; i < n; i++)
+        while (!q[i].over)
+            rl_conn_step(c, deadline_us);
+    for (size_t i = 0; i < n; i++)
+        if (q[i].status != RLOCK_OK) {
+            *f = q[i].fault;
+            return q[i].status;
+        }
+    return RLOCK_OK;
 }
 
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
                          rl_fault *f, int argc, const char **argv)
 {
-    question q = {.slot = {.answered = answered, .failed = failed},
-                  .into = into,
-                  .fault = f};
-    rl_bytes *to = rl_line_begin(&c->line);
-    rl_put_array(to, (size_t)argc);
-    for (int i = 0; i < argc; i++)
-        rl_put_text(to, argv[i]);
-    if (!rl_line_push(&c->line, &q.slot)) {
-        if (!c->line.failed)
-            return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
-        *f = c->line.fault;
-        return f->status;
-    }
-    while (!q.over)
-        rl_conn_step(c, deadline_us);
-    return q.status;
+    rl_question q = {.replies = 0};
+    rl_conn_put(c, &q, argc, argv);
+    rlock_status s = rl_conn_await(c, deadline_us, &q, 1, f);
+    if (s == RLOCK_OK)
+        rl_reply_copy(into, &q.reply);
+    return s;
+}
+
+rlock_status rl_conn_ping(rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_question q = {.replies = RL_REPLY_BIT(REDIS_REPLY_STATUS)};
+    rl_conn_put(c, &q, 1, (const char *[]){"PING"});
+    rlock_status s = rl_conn_await(c, deadline_us, &q, 1, f);
+    if (s == RLOCK_OK && rl_reply_is(&q.reply, REDIS_REPLY_ERROR))
+        s = rl_fault_set(f, RLOCK_ESERVER, 0, "the server answered: %s",
+                         q.reply.top.str);
+    return s;
 }
 
 bool rl_conn_is_stale(rl_conn *c)

@@ -84,9 +84,30 @@ short rl_conn_events(const rl_conn *c);
  */
 bool rl_conn_step(rl_conn *c, int64_t deadline_us);
 
-/* One command of C strings and its reply, which is copied to *into. */
+/* A command of C strings, and its reply. */
+typedef struct rl_question {
+    rl_slot slot;
+    unsigned replies; /* that fit, as rl_slot has it; 0: any */
+    bool subscribes;  /* likewise */
+    bool over;
+    rlock_status status;
+    rl_reply reply; /* RLOCK_OK: this, which may be an error */
+    rl_fault fault;
+} rl_question;
+
+/* Writes it; what is written together goes together. */
+void rl_conn_put(rl_conn *c, rl_question *q, int argc, const char **argv);
+
+/* Until all that were written are over; of the first one that failed, why. */
+rlock_status rl_conn_await(rl_conn *c, int64_t deadline_us, rl_question *q,
+                           size_t n, rl_fault *f);
+
+/* One command and its reply, which is copied to *into. */
 rlock_status rl_conn_ask(rl_conn *c, int64_t deadline_us, rl_reply *into,
                          rl_fault *f, int argc, const char **argv);
+
+/* A sign of life. An error is RLOCK_ESERVER; what is none breaks it. */
+rlock_status rl_conn_ping(rl_conn *c, int64_t deadline_us, rl_fault *f);
 
 /*
  * Looks whether the server has closed it, or sent something that nobody asked
