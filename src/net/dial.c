@@ -260,6 +260,14 @@ static rlock_status not_ready(bool theirs, const rl_reply *r, rl_fault *f)
                         r->top.str ? r->top.str : "(no text)");
 }
 
+/* Sentinels before Redis 7, and KeyDB's, take no word with their PING; that is
+   an answer to ours, too. */
+static bool takes_no_word(const rl_reply *r)
+{
+    return rl_reply_is(r, REDIS_REPLY_ERROR) &&
+           strstr(r->top.str, "wrong number of arguments for 'ping'");
+}
+
 /* The echo of a word of ours: a PONG may be the answer to somebody's PING. */
 static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
                                 rl_fault *f)
@@ -269,7 +277,8 @@ static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
                                  (const char *[]){"PING", "rlock"});
     if (s != RLOCK_OK)
         return s;
-    if (rl_reply_is(&r, REDIS_REPLY_STRING) && strcmp(r.top.str, "rlock") == 0)
+    if (takes_no_word(&r) || (rl_reply_is(&r, REDIS_REPLY_STRING) &&
+                              strcmp(r.top.str, "rlock") == 0))
         return RLOCK_OK;
     return not_ready(theirs, &r, f);
 }

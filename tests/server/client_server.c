@@ -99,6 +99,19 @@ TEST(client_server, a_server_that_is_full_is_reported)
     server_stop(sv);
 }
 
+/* So a Sentinel of Redis 6.2 answers, and one of KeyDB. */
+TEST(client_server, one_whose_ping_takes_no_word_has_answered_it)
+{
+    server *sv = server_start(NULL);
+    proxy *px = proxy_start(sv);
+    proxy_rule(px, "PING", 1, PROXY_ANSWER,
+               "-ERR wrong number of arguments for 'ping' command\r\n");
+    expect_uri_works(sv, proxy_uri(px), 0);
+    EXPECT(proxy_fired(px));
+    proxy_stop(px);
+    server_stop(sv);
+}
+
 /* --- what answers is no Redis --------------------------------------------- */
 
 /* A client of the fake does not come about; returns how long that took. */
