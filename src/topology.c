@@ -48,6 +48,7 @@ static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
     d->locate = rl_sentinels_locate;
     d->locate_arg = e->sentinels;
     d->role = true;
+    e->core.patient = true;
     return e->sentinels != NULL;
 }
 
@@ -151,6 +152,7 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
     strcpy(uuid, c->bell + strlen(RL_BELL_PREFIX));
     snprintf(c->bell, sizeof c->bell, RL_SBELL_PREFIX "%s", uuid);
     c->redirects = rl_cluster_redirects(e->cluster);
+    c->patient = true;
     c->hears = hears;
     c->holds.lane_of = lane_of;
     return true;

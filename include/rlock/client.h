@@ -100,8 +100,10 @@ typedef struct rlock_options {
      * left for good. What is renewed by the watchdog is asked of the new master
      * within a twelfth of the lease, at most a second: what it does not have is
      * LOST, what it has with an older lease is prolonged. Nothing is made anew
-     * there. Calls that find no master fail with RLOCK_EIO, an acquire when its
-     * wait is over.
+     * there. A call that finds no master, or one that is being replaced, is
+     * asked again after pauses of 10 to 100 ms, until its time is over:
+     * command_timeout_ms, of an acquire after its wait. Then it fails with
+     * RLOCK_EIO. (Not a node of a Red lock, where the others decide.)
      *
      * Replication is asynchronous, and a failover loses what had not been
      * replicated: a grant of the last moments may be given to somebody else

@@ -47,6 +47,7 @@ typedef struct rl_core {
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
     atomic_bool canceled;       /* rlock_client_cancel() */
     rl_redirects *redirects;    /* fixed; of a cluster; NULL: it is none */
+    bool patient; /* fixed; a server that is gone will be replaced */
     /* Fixed; keeps an event until the program asks for it. */
     void (*post_event)(struct rl_core *c, const rlock_event *ev);
     /* Fixed; does it have to, since this thread must not wait? */

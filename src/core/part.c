@@ -156,6 +156,7 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->ask.done = done;
     x->ask.loads = &x->core->stats.script_loads;
     x->ask.redirects = x->core->redirects;
+    x->ask.patient = x->core->patient;
     x->fault.status = RLOCK_OK;
     x->fault.at = NULL;
     x->fault.text[0] = '\0';
@@ -413,6 +414,7 @@ void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 void rl_part_limit(rl_part *x, int64_t lease_ms)
 {
     const rl_core *c = x->core;
+    x->ask.patient = false; /* a quorum does without it meanwhile */
     int64_t us = rl_lease_of(c, lease_ms) * 1000 / PATIENCE_OF_LEASE;
     x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
                             c->set.command_timeout_ms * 1000);

@@ -251,6 +251,15 @@ static void look_for_claim(rl_legs *ls, rl_leg *l)
         visit(ls, l);
 }
 
+/* Another server may take over, as for who asks alone. */
+static void miss(rl_ask *a, int64_t now_us)
+{
+    if (a->patient)
+        rl_ask_miss(a, now_us);
+    else
+        rl_ask_refuse(a, now_us);
+}
+
 /* Has the connector been successful? */
 static void look_for_connection(rl_legs *ls, rl_leg *l)
 {
@@ -259,10 +268,7 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
         return;
     l->visiting = l->way.expecting = false;
     if (l->visitor.fault.status != RLOCK_OK) {
-        /* In a cluster another one may take over, as for who asks alone. */
-        rl_way_fail(ls->op, &l->way, &l->visitor.fault,
-                    l->node->e->cluster ? rl_ask_miss : rl_ask_refuse,
-                    rl_now_us());
+        rl_way_fail(ls->op, &l->way, &l->visitor.fault, miss, rl_now_us());
         return;
     }
     use(l, rl_source_borrow_idle(l->node->source, NULL));

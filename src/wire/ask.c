@@ -25,10 +25,10 @@ static void finish(rl_ask *a, rl_outcome outcome, const rl_reply *r,
 
 static bool is_patient(const rl_ask *a)
 {
-    return a->redirects && a->tries > 1;
+    return a->patient && a->tries > 1;
 }
 
-/* In a cluster somebody else takes over, or has more to say a little later. */
+/* Somebody else takes over, or has more to say a little later. */
 static void rest(rl_ask *a, int64_t now_us)
 {
     a->redirected = 0;
@@ -177,7 +177,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.subscribes = false;
     a->next = RL_ASK_IDLE;
     a->whole = a->last = a->split = a->parts = a->unknown = false;
-    a->single = false;
+    a->single = a->patient = false;
     a->tries = RL_ASK_TRIES;
     a->script = script;
     a->once = rl_ask_is_guarded(a);

@@ -9,9 +9,10 @@
  * execution would do harm. What a script of the program answers is an answer,
  * be it an error, unless the server says that it has not begun to execute it.
  *
- * In a cluster a server may say that the slot is elsewhere, or that somebody
- * has to take over first: then the ask goes on, there or after a pause, until
- * its driver gives it up.
+ * In a cluster a server may say that the slot is elsewhere; there, and where
+ * Sentinels watch, a server that is gone, or cannot answer now, is about to be
+ * replaced. Then the ask goes on, there or after a pause, until its driver
+ * gives it up.
  *
  * It has no clock and sends nothing: its driver puts it on a line, and after
  * each of the line's steps looks at what is next.
@@ -68,9 +69,10 @@ struct rl_ask {
                       all in one place */
     bool single;   /* guarded: the script is one command */
     bool parts;    /* it can be asked in parts: it ends when it is split */
+    bool patient;  /* another server may take over: with more than one try left
+                      there is no end to them */
     bool unknown;  /* an attempt may have been executed, or may yet be */
-    uint8_t tries; /* attempts that are left; with redirects and more than
-                      one, there is no end to them */
+    uint8_t tries; /* attempts that are left */
     uint8_t redirected; /* so many times in a row */
     unsigned detour; /* the next attempt goes there, as rl_redirects.ask says;
                         0: to the slot's server */

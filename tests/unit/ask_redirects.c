@@ -44,6 +44,7 @@ static void open_guided(call *c, guide *g)
     *g = (guide){.r = {moved, asked, trouble}, .number = 4};
     open_call(c);
     c->ask.redirects = &g->r;
+    c->ask.patient = true;
 }
 
 static void expect_rest(call *c, int64_t least_us, int64_t most_us)
@@ -209,6 +210,26 @@ TEST(ask_redirects, tryagain_troubles_nobody_and_tells_that_the_slot_moves)
     EXPECT(hear(&c, TRYAGAIN));
     EXPECT(c.ask.split && g.troubles == 0 && g.moved == 0);
     expect_rest(&c, 1, 20000);
+    close_call(&c);
+}
+
+/* Sentinels name no slots, but they replace a master. */
+TEST(ask_redirects, where_sentinels_watch_there_is_patience_without_redirects)
+{
+    call c;
+    open_call(&c);
+    c.ask.patient = true;
+    for (int i = 0; i < 5; i++) {
+        push(&c);
+        EXPECT(hear(&c, "-LOADING Redis is loading\r\n"));
+        expect_rest(&c, 1, 200000);
+        rl_fault_set(&c.fault, RLOCK_EIO, 0, "cannot connect");
+        rl_ask_miss(&c.ask, 5);
+        expect_rest(&c, 1, 200000);
+    }
+    push(&c);
+    EXPECT(hear(&c, MOVED));
+    expect_end(&c, RL_NOT_EXECUTED);
     close_call(&c);
 }
 
