@@ -263,9 +263,12 @@ typedef struct rlock_options {
      * are RLOCK_EINVAL), by whichever thread makes the connection, one at a
      * time; what *out points to is copied before it is called again. Returns 1,
      * or 0 when there are none: then the connection fails with RLOCK_EIO. When
-     * the server refuses them it is called once more, before that counts. It
-     * should return within connect_timeout_ms, as it cannot be interrupted, and
-     * must not use this client, which is waiting for it.
+     * the server refuses them it is called once more, before that counts as
+     * RLOCK_ESERVER; and again with each further try, as the server may know a
+     * new password before the program does: an rlock_acquire() asks until its
+     * wait is over, the watchdog until the lease is. It should return within
+     * connect_timeout_ms, as it cannot be interrupted, and must not use this
+     * client, which is waiting for it.
      *
      * With valid_ms a connection is not used for longer than nine tenths of
      * that, and a second at least, but replaced; so no login runs out while it

@@ -17,6 +17,7 @@
 typedef struct login {
     char *user, *password; /* or NULL; the heap's */
     int64_t expires_us;
+    bool passing; /* the program may have others soon */
 } login;
 
 void rl_credentials_init(rl_credentials *c)
@@ -103,6 +104,7 @@ static rlock_status who(rl_credentials *from, const rl_uri *u, login *l,
         return rl_fault_set(f, RLOCK_EIO, ETIMEDOUT,
                             "login failed: the credentials callback is busy");
     rlock_status s = ask_program(from, l, f);
+    l->passing = true;
     end_asking(from);
     return s;
 }
@@ -143,7 +145,7 @@ static rlock_status refused(const login *l, const rl_reply *r, rl_fault *f)
                  safe ? r->top.str
                       : "the server does not accept AUTH (its answer may "
                         "repeat the password and is left out)");
-    f->transient = kind->transient;
+    f->transient = kind->transient || (l->passing && is_wrong(r));
     return RLOCK_ESERVER;
 }
 

@@ -102,6 +102,44 @@ TEST(credentials, fault_127_those_that_stay_wrong_are_said_to_be)
     server_stop(sv);
 }
 
+/* It is told a second after the server. */
+TEST(credentials, a_password_that_the_program_knows_late_is_waited_for)
+{
+    vault v = {.password = "first"};
+    server *sv = guarded("first");
+    rlock_options o = asking(sv, &v);
+    o.watchdog_lease_ms = SOON;
+    scene one = scene_with(sv, &o);
+    EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK); /* the control */
+    EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
+    EXPECT_STR(server_str(sv, "CONFIG SET requirepass second"), "OK");
+    server_int(sv, "CLIENT KILL TYPE normal SKIPME yes");
+    int calls = atomic_load(&v.calls);
+    waiter *w = waiter_start(one.lk, SOON, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, atomic_load(&v.calls) >= calls + 6);
+    rotate(&v, sv, "second");
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_INT(stats_of(one.cl).lost, 0);
+    scene_leave(&one);
+    server_stop(sv);
+}
+
+TEST(credentials, one_that_stays_wrong_ends_the_wait_as_what_it_is)
+{
+    vault v = {.password = "first"};
+    server *sv = guarded("first");
+    rlock_options o = asking(sv, &v);
+    scene one = scene_with(sv, &o);
+    EXPECT_STR(server_str(sv, "CONFIG SET requirepass second"), "OK");
+    server_int(sv, "CLIENT KILL TYPE normal SKIPME yes");
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_acquire(one.lk, 500, RLOCK_WATCHDOG), RLOCK_ESERVER);
+    EXPECT(test_since_ms(began_ms) >= 490);
+    EXPECT_CONTAINS(rlock_last_error()->message, "login failed");
+    scene_leave(&one);
+    server_stop(sv);
+}
+
 TEST(credentials, fault_127_a_program_that_has_none_is_named)
 {
     vault v = {.password = "", .empty = true};
