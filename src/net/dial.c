@@ -89,29 +89,43 @@ static int start_connect(int fd, const struct sockaddr *addr, socklen_t len,
     return 0;
 }
 
+static void note_socket(const rl_dialer *d, int fd)
+{
+    if (d->opened)
+        d->opened(d->met_arg, fd);
+}
+
+static void close_socket(const rl_dialer *d, int fd)
+{
+    note_socket(d, -1);
+    close(fd);
+}
+
 /* Returns a connected socket, or -1 with errno. */
-static int connect_to(const struct sockaddr *addr, socklen_t len,
-                      int64_t deadline_us)
+static int connect_to(const rl_dialer *d, const struct sockaddr *addr,
+                      socklen_t len, int64_t deadline_us)
 {
     int fd = rl_os_socket(addr->sa_family);
     if (fd < 0)
         return -1;
+    note_socket(d, fd);
     int err = start_connect(fd, addr, len, deadline_us);
     if (err == 0)
         return fd;
-    close(fd);
+    close_socket(d, fd);
     errno = err;
     return -1;
 }
 
 /* Each address gets its share of the time: the first may be a black hole. */
-static int connect_to_one_of(const rl_addresses *found, int64_t deadline_us)
+static int connect_to_one_of(const rl_dialer *d, const rl_addresses *found,
+                             int64_t deadline_us)
 {
     int fd = -1;
     for (int i = 0; i < found->count && fd < 0; i++) {
         int64_t now_us = rl_now_us();
         int64_t share_us = (deadline_us - now_us) / (found->count - i);
-        fd = connect_to((const struct sockaddr *)&found->at[i].addr,
+        fd = connect_to(d, (const struct sockaddr *)&found->at[i].addr,
                         found->at[i].len, now_us + share_us);
     }
     return fd;
@@ -125,19 +139,19 @@ static rlock_status connect_tcp(rl_dialer *d, const rl_place *to,
         rl_resolve(&d->resolver, to->host, to->port, deadline_us, &found, f);
     if (s != RLOCK_OK)
         return s;
-    *fd = connect_to_one_of(&found, deadline_us);
+    *fd = connect_to_one_of(d, &found, deadline_us);
     if (*fd < 0)
         return cannot_connect(f, errno);
     rl_os_tune_tcp(*fd, &patience);
     return RLOCK_OK;
 }
 
-static rlock_status connect_unix(const rl_uri *u, int64_t deadline_us, int *fd,
-                                 rl_fault *f)
+static rlock_status connect_unix(const rl_dialer *d, int64_t deadline_us,
+                                 int *fd, rl_fault *f)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    memcpy(addr.sun_path, u->host, strlen(u->host) + 1);
-    *fd = connect_to((struct sockaddr *)&addr, sizeof addr, deadline_us);
+    memcpy(addr.sun_path, d->uri.host, strlen(d->uri.host) + 1);
+    *fd = connect_to(d, (struct sockaddr *)&addr, sizeof addr, deadline_us);
     return *fd < 0 ? cannot_connect(f, errno) : RLOCK_OK;
 }
 
@@ -155,26 +169,23 @@ static rlock_status dial_place(rl_dialer *d, const rl_place *to,
                                int64_t deadline_us, rl_conn **out, rl_fault *f)
 {
     int fd = -1;
-    rlock_status s = d->uri.local ? connect_unix(&d->uri, deadline_us, &fd, f)
+    rlock_status s = d->uri.local ? connect_unix(d, deadline_us, &fd, f)
                                   : connect_tcp(d, to, deadline_us, &fd, f);
-    rl_transport io = rl_plain_transport(fd);
-    if (s == RLOCK_OK && d->tls)
-        s = rl_tls_shake_hands(d->tls, fd, to->host, deadline_us, &io, f);
     if (s != RLOCK_OK)
         return s;
+    rl_transport io = rl_plain_transport(fd);
+    if (d->tls)
+        s = rl_tls_shake_hands(d->tls, fd, to->host, deadline_us, &io, f);
+    if (s != RLOCK_OK) {
+        close_socket(d, fd);
+        return s;
+    }
+    note_socket(d, -1); /* until it is met as a connection */
     *out = rl_conn_new(io);
     if (!*out)
         return no_memory(f);
     (*out)->nth = to->nth;
     return RLOCK_OK;
-}
-
-static rlock_status dial_uri(rl_dialer *d, int64_t deadline_us, rl_conn **out,
-                             rl_fault *f)
-{
-    rl_place to;
-    rlock_status s = locate(d, deadline_us, &to, f);
-    return s == RLOCK_OK ? dial_place(d, &to, deadline_us, out, f) : s;
 }
 
 static rlock_status unusable(redisContext *ctx, rl_fault *f, const char *why)
@@ -210,152 +221,49 @@ static rlock_status dial_callback(rl_dialer *d, rl_conn **out, rl_fault *f)
     return *out ? RLOCK_OK : no_memory(f);
 }
 
-/*
- * While a connection is being made, what comes unasked is kept: the error of a
- * server that is full and closes at once, or what a program's context still
- * had to read.
- */
-typedef struct greeting {
-    bool came;
-    rl_reply reply;
-} greeting;
-
-static void keep_greeting(void *arg, const rl_reply *r)
-{
-    greeting *g = arg;
-    if (!g->came)
-        rl_reply_copy(&g->reply, r);
-    g->came = true;
-}
-
-static rlock_status select_db(rl_conn *c, int db, int64_t deadline_us,
-                              rl_fault *f)
-{
-    if (db == 0)
-        return RLOCK_OK;
-    char number[16];
-    snprintf(number, sizeof number, "%d", db);
-    rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, 2,
-                                 (const char *[]){"SELECT", number});
-    if (s != RLOCK_OK)
-        return s;
-    if (rl_reply_is(&r, REDIS_REPLY_ERROR))
-        return rl_fault_set(f, RLOCK_ESERVER, 0,
-                            "cannot select database %d: %s", db, r.top.str);
-    return RLOCK_OK;
-}
-
-static rlock_status not_ready(bool theirs, const rl_reply *r, rl_fault *f)
-{
-    if (rl_reply_is(r, REDIS_REPLY_ERROR))
-        return rl_error_reply(r, f)->status;
-    if (!theirs)
-        return rl_fault_set(f, RLOCK_EIO, 0,
-                            "not a Redis server: it does not answer PING");
-    return rl_fault_set(f, RLOCK_EINVAL, 0,
-                        "the connect callback's context is not ready for "
-                        "commands (in MULTI, subscribed, or with unread "
-                        "replies): it answered \"%.60s\"",
-                        r->top.str ? r->top.str : "(no text)");
-}
-
-/* Sentinels before Redis 7, and KeyDB's, take no word with their PING; that is
-   an answer to ours, too. */
-static bool takes_no_word(const rl_reply *r)
-{
-    return rl_reply_is(r, REDIS_REPLY_ERROR) &&
-           strstr(r->top.str, "wrong number of arguments for 'ping'");
-}
-
-/* The echo of a word of ours: a PONG may be the answer to somebody's PING. */
-static rlock_status expect_echo(rl_conn *c, bool theirs, int64_t deadline_us,
-                                rl_fault *f)
-{
-    rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, 2,
-                                 (const char *[]){"PING", "rlock"});
-    if (s != RLOCK_OK)
-        return s;
-    if (takes_no_word(&r) || (rl_reply_is(&r, REDIS_REPLY_STRING) &&
-                              strcmp(r.top.str, "rlock") == 0))
-        return RLOCK_OK;
-    return not_ready(theirs, &r, f);
-}
-
-/* "ROLE" answers with a list of lists; what it is comes first. */
-static rlock_status expect_master(rl_conn *c, int64_t deadline_us, rl_fault *f)
-{
-    rl_reply r;
-    rl_table *t = calloc(1, sizeof *t);
-    if (!t)
-        return no_memory(f);
-    c->line.reply.table = t;
-    rlock_status s =
-        rl_conn_ask(c, deadline_us, &r, f, 1, (const char *[]){"ROLE"});
-    c->line.reply.table = NULL;
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        s = rl_error_reply(&r, f)->status;
-    else if (s == RLOCK_OK && (t->count < 2 || !t->cell[1].str ||
-                               strcmp(t->cell[1].str, "master") != 0))
-        s = rl_fault_set(f, RLOCK_EIO, 0, "it is no master (yet)");
-    free(t);
-    return s;
-}
-
 static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
                               rl_fault *f)
 {
-    bool theirs = d->connect != NULL;
-    rlock_status s = RLOCK_OK;
-    /* What is there already cannot be the answer to what we say. */
-    if (rl_conn_is_stale(c)) {
-        *f = c->line.fault;
-        s = f->status;
-    }
-    if (s == RLOCK_OK && !theirs)
-        s = rl_log_in(d->credentials, &d->uri, c, deadline_us, f);
-    if (s == RLOCK_OK && !theirs)
-        s = select_db(c, d->uri.db, deadline_us, f);
-    if (s == RLOCK_OK)
-        s = expect_echo(c, theirs, deadline_us, f);
-    if (s == RLOCK_OK && d->role)
-        s = expect_master(c, deadline_us, f);
-    if (s != RLOCK_OK || !rl_conn_is_stale(c))
-        return s;
-    *f = c->line.fault;
-    return f->status;
+    rl_hello hello = {.uri = &d->uri,
+                      .credentials = d->credentials,
+                      .theirs = d->connect != NULL,
+                      .master = d->role};
+    return rl_hello_say(&hello, c, deadline_us, f);
 }
 
-rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
-                     rl_fault *f)
+static rlock_status begin(rl_dialer *d, rl_conn *c, int64_t deadline_us,
+                          rl_fault *f)
 {
-    greeting g = {.came = false};
-    deadline_us =
-        rl_min(deadline_us, rl_after_ms(rl_now_us(), d->connect_timeout_ms));
-    *out = NULL;
-    rl_conn *c = NULL;
-    rlock_status s =
-        d->connect ? dial_callback(d, &c, f) : dial_uri(d, deadline_us, &c, f);
-    if (s != RLOCK_OK)
-        return s;
-    c->line.pushed = keep_greeting;
-    c->line.arg = &g;
     if (d->met)
         d->met(d->met_arg, c);
-    s = introduce(d, c, deadline_us, f);
-    if (g.came)
-        s = not_ready(d->connect != NULL, &g.reply, f);
-    c->line.pushed = NULL;
+    rlock_status s = introduce(d, c, deadline_us, f);
     /* However short a login lasts, a connection is not made for nothing. */
     if (s == RLOCK_OK)
         c->expires_us = rl_max(c->expires_us, rl_now_us() + LEAST_LIFE_US);
-    if (s == RLOCK_OK) {
-        *out = c;
-        return s;
-    }
-    if (d->parted)
+    if (s != RLOCK_OK && d->parted)
         d->parted(d->met_arg, c);
-    rl_conn_free(c);
+    return s;
+}
+
+/* To find out where it is may take a connection of its own. */
+rlock_status rl_dial(rl_dialer *d, int64_t deadline_us, rl_conn **out,
+                     rl_fault *f)
+{
+    rl_place to;
+    rl_conn *c = NULL;
+    *out = NULL;
+    rlock_status s = d->connect ? RLOCK_OK : locate(d, deadline_us, &to, f);
+    if (s != RLOCK_OK)
+        return s;
+    deadline_us =
+        rl_min(deadline_us, rl_after_ms(rl_now_us(), d->connect_timeout_ms));
+    s = d->connect ? dial_callback(d, &c, f)
+                   : dial_place(d, &to, deadline_us, &c, f);
+    if (s == RLOCK_OK)
+        s = begin(d, c, deadline_us, f);
+    if (s == RLOCK_OK)
+        *out = c;
+    else
+        rl_conn_free(c);
     return s;
 }

@@ -1,14 +1,11 @@
 /*
- * Makes connections: from a URI, or by the user's callback. Either way the
- * new connection is pinged before anything else, so that an unsolicited error,
- * a left-over reply or an open MULTI is never taken for the answer to a command
- * of ours.
+ * Makes connections: from a URI, or by the user's callback. Either way
+ * something is said on a new one before it is used (net/hello.h).
  */
 #ifndef RL_NET_DIAL_H
 #define RL_NET_DIAL_H
 
-#include "net/conn.h"
-#include "net/login.h"
+#include "net/hello.h"
 #include "net/resolve.h"
 #include "net/tls.h"
 #include "net/uri.h"
@@ -38,9 +35,12 @@ typedef struct rl_dialer {
     /* Has the callback returned this context before? */
     bool (*is_ours)(void *arg, const redisContext *ctx);
     void *is_ours_arg;
-    int64_t connect_timeout_ms;
+    int64_t connect_timeout_ms; /* without what locate() takes */
+    /* For who may have to shut it meanwhile; or NULL. A socket is there, which
+       is about to be connected; -1: it is to be closed, or has been. */
+    void (*opened)(void *arg, int fd);
     /* A connection is there, but not introduced yet; and, if that fails, is
-       about to be freed. For who may have to shut it meanwhile; or NULL. */
+       about to be freed. */
     void (*met)(void *arg, rl_conn *c);
     void (*parted)(void *arg, rl_conn *c);
     void *met_arg;

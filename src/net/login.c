@@ -14,12 +14,6 @@
 #include "base/options.h"
 #include "wire/error.h"
 
-typedef struct login {
-    char *user, *password; /* or NULL; the heap's */
-    int64_t expires_us;
-    bool passing; /* the program may have others soon */
-} login;
-
 void rl_credentials_init(rl_credentials *c)
 {
     *c = (rl_credentials){0};
@@ -43,16 +37,17 @@ static void wipe(char *text)
     free(text);
 }
 
-static void login_fini(login *l)
+void rl_login_fini(rl_login *l)
 {
     wipe(l->user);
     wipe(l->password);
+    l->user = l->password = NULL;
 }
 
-static rlock_status set(login *l, const char *user, const char *password,
+static rlock_status set(rl_login *l, const char *user, const char *password,
                         rl_fault *f)
 {
-    *l = (login){.expires_us = RL_NEVER};
+    *l = (rl_login){.expires_us = RL_NEVER};
     bool whole = rl_options_copy(&l->user, user);
     whole = rl_options_copy(&l->password, password) && whole;
     return whole ? RLOCK_OK : rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
@@ -78,7 +73,7 @@ static void end_asking(rl_credentials *from)
     rl_mutex_unlock(&from->mutex);
 }
 
-static rlock_status ask_program(rl_credentials *from, login *l, rl_fault *f)
+static rlock_status ask_program(rl_credentials *from, rl_login *l, rl_fault *f)
 {
     rlock_credentials got = {0};
     if (from->callback(&got, from->arg) != 1)
@@ -94,10 +89,10 @@ static rlock_status ask_program(rl_credentials *from, login *l, rl_fault *f)
     return s;
 }
 
-static rlock_status who(rl_credentials *from, const rl_uri *u, login *l,
-                        int64_t deadline_us, rl_fault *f)
+rlock_status rl_login_get(rl_credentials *from, const rl_uri *u, rl_login *l,
+                          int64_t deadline_us, rl_fault *f)
 {
-    *l = (login){.expires_us = RL_NEVER};
+    *l = (rl_login){.expires_us = RL_NEVER};
     if (!from || !from->callback)
         return set(l, u->user, u->password, f);
     if (!begin_asking(from, deadline_us))
@@ -107,6 +102,17 @@ static rlock_status who(rl_credentials *from, const rl_uri *u, login *l,
     l->passing = true;
     end_asking(from);
     return s;
+}
+
+bool rl_login_put(const rl_login *l, rl_conn *c, rl_question *q)
+{
+    if (!l->user && !l->password)
+        return false;
+    /* A user without a password is one that needs none: any will do. */
+    const char *with_user[] = {"AUTH", l->user, l->password ? l->password : ""};
+    const char *without[] = {"AUTH", l->password};
+    rl_conn_put(c, q, l->user ? 3 : 2, l->user ? with_user : without);
+    return true;
 }
 
 /* --- what the server says ------------------------------------------------- */
@@ -135,7 +141,7 @@ static bool is_wrong(const rl_reply *r)
            strncmp(r->top.str, "ERR invalid password", 20) == 0;
 }
 
-static rlock_status refused(const login *l, const rl_reply *r, rl_fault *f)
+static rlock_status refused(const rl_login *l, const rl_reply *r, rl_fault *f)
 {
     const rl_error_kind *kind = rl_error_reply(r, NULL);
     bool safe =
@@ -149,40 +155,11 @@ static rlock_status refused(const login *l, const rl_reply *r, rl_fault *f)
     return RLOCK_ESERVER;
 }
 
-/* *wrong: the server does not take these. */
-static rlock_status try(rl_conn *c, const login *l, int64_t deadline_us,
-                        bool *wrong, rl_fault *f)
+rlock_status rl_login_judge(const rl_login *l, const rl_reply *r, bool *wrong,
+                            rl_fault *f)
 {
-    *wrong = false;
-    if (!l->user && !l->password)
+    if (!rl_reply_is(r, REDIS_REPLY_ERROR))
         return RLOCK_OK;
-    /* A user without a password is one that needs none: any will do. */
-    const char *with_user[] = {"AUTH", l->user, l->password ? l->password : ""};
-    const char *without[] = {"AUTH", l->password};
-    rl_reply r;
-    rlock_status s = rl_conn_ask(c, deadline_us, &r, f, l->user ? 3 : 2,
-                                 l->user ? with_user : without);
-    if (s != RLOCK_OK || !rl_reply_is(&r, REDIS_REPLY_ERROR))
-        return s;
-    *wrong = is_wrong(&r);
-    return refused(l, &r, f);
-}
-
-rlock_status rl_log_in(rl_credentials *from, const rl_uri *u, rl_conn *c,
-                       int64_t deadline_us, rl_fault *f)
-{
-    bool wrong = true;
-    rlock_status s = RLOCK_OK;
-    /* They may have been changed while the program looked them up. */
-    for (int tries = from && from->callback ? 2 : 1; wrong && tries > 0;
-         tries--) {
-        login l;
-        s = who(from, u, &l, deadline_us, f);
-        wrong = false;
-        if (s == RLOCK_OK)
-            s = try(c, &l, deadline_us, &wrong, f);
-        c->expires_us = l.expires_us;
-        login_fini(&l);
-    }
-    return s;
+    *wrong = is_wrong(r);
+    return refused(l, r, f);
 }

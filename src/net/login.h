@@ -26,14 +26,25 @@ typedef struct rl_credentials {
 void rl_credentials_init(rl_credentials *c);
 void rl_credentials_fini(rl_credentials *c);
 
+typedef struct rl_login {
+    char *user, *password; /* or NULL */
+    int64_t expires_us;
+    bool passing; /* the program may have others soon */
+} rl_login;
+
 /*
- * from: NULL if the URI says all.
- *
- * With the callback's credentials, else with the URI's, else not at all. Sets
- * until when the connection may be used. RLOCK_EIO, RLOCK_ESERVER (refused),
- * RLOCK_ENOMEM.
+ * From the callback, else from the URI; from: NULL if that says all. RLOCK_EIO,
+ * RLOCK_ENOMEM. Afterwards *l can be given to rl_login_fini() in any case.
  */
-rlock_status rl_log_in(rl_credentials *from, const rl_uri *u, rl_conn *c,
-                       int64_t deadline_us, rl_fault *f);
+rlock_status rl_login_get(rl_credentials *from, const rl_uri *u, rl_login *l,
+                          int64_t deadline_us, rl_fault *f);
+void rl_login_fini(rl_login *l);
+
+/* Writes it. False: there is nothing to say. */
+bool rl_login_put(const rl_login *l, rl_conn *c, rl_question *q);
+
+/* What the server has answered to it. *wrong: it does not take these. */
+rlock_status rl_login_judge(const rl_login *l, const rl_reply *r, bool *wrong,
+                            rl_fault *f);
 
 #endif

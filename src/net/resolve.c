@@ -146,7 +146,7 @@ static const char *await(rl_resolver *r, rl_query *q, int64_t deadline_us,
                          rl_addresses *out)
 {
     rl_mutex_lock(&q->mutex);
-    while (!q->done && rl_now_us() < deadline_us)
+    while (!q->done && !atomic_load(&r->off) && rl_now_us() < deadline_us)
         rl_cond_wait_until(&q->answered, &q->mutex, deadline_us);
     bool done = q->done;
     int error = q->error;
@@ -214,4 +214,21 @@ rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
     const char *failed = await(r, q, patience(r, deadline_us), out);
     unref(q);
     return failed ? fall_back(r, RLOCK_EIO, failed, out, f) : RLOCK_OK;
+}
+
+void rl_resolver_call_off(rl_resolver *r)
+{
+    atomic_store(&r->off, true);
+    rl_query *q = under_way(r, NULL, NULL);
+    if (!q)
+        return;
+    rl_mutex_lock(&q->mutex);
+    rl_cond_wake_all(&q->answered);
+    rl_mutex_unlock(&q->mutex);
+    unref(q);
+}
+
+void rl_resolver_resume(rl_resolver *r)
+{
+    atomic_store(&r->off, false);
 }

@@ -11,6 +11,7 @@
 #ifndef RL_NET_RESOLVE_H
 #define RL_NET_RESOLVE_H
 
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -35,6 +36,7 @@ typedef struct rl_resolver {
     int port;
     rl_query *pending; /* counted; NULL: none */
     rl_addresses last; /* the last good answer */
+    atomic_bool off;   /* nobody waits any more; not guarded */
 } rl_resolver;
 
 void rl_resolver_init(rl_resolver *r);
@@ -43,5 +45,10 @@ void rl_resolver_fini(rl_resolver *r);
 /* RLOCK_OK; RLOCK_EIO: no such host, or not in time; RLOCK_ENOMEM. */
 rlock_status rl_resolve(rl_resolver *r, const char *host, int port,
                         int64_t deadline_us, rl_addresses *out, rl_fault *f);
+
+/* Who waits is told that there was no answer, and so is who comes, until it is
+   resumed. Any thread. */
+void rl_resolver_call_off(rl_resolver *r);
+void rl_resolver_resume(rl_resolver *r);
 
 #endif

@@ -193,7 +193,7 @@ rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
     if (status == RLOCK_OK)
         *out = rl_tls_transport(s);
     else if (s)
-        rl_tls_stream_free(s);
+        rl_tls_stream_leave(s);
     return status;
 }
 

@@ -32,9 +32,9 @@ rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f);
 void rl_tls_free(rl_tls *t); /* NULL is accepted; connections stay */
 
 /*
- * Takes over the connected socket, also when it fails. host: whose name the
- * server has to prove, unless the program has given another one. Blocks until
- * the deadline. RLOCK_EIO, RLOCK_ENOMEM.
+ * Takes over the connected socket, unless it fails. host: whose name the server
+ * has to prove, unless the program has given another one. Blocks until the
+ * deadline. RLOCK_EIO, RLOCK_ENOMEM.
  */
 rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,

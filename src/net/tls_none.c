@@ -4,8 +4,6 @@
 
 #ifndef RL_HAS_OPENSSL
 
-#include <unistd.h>
-
 rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f)
 {
     (void)o;
@@ -24,8 +22,7 @@ rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,
                                 rl_fault *f)
 {
-    (void)t, (void)host, (void)deadline_us, (void)out;
-    close(fd);
+    (void)t, (void)fd, (void)host, (void)deadline_us, (void)out;
     return rl_fault_set(f, RLOCK_ENOTSUP, 0, "built without OpenSSL");
 }
 

@@ -292,7 +292,6 @@ rl_tls_stream *rl_tls_stream_new(SSL_CTX *ctx, int fd)
     if (!ssl) {
         BIO_free(b);
         free(s);
-        close(fd);
         return NULL;
     }
     BIO_set_data(b, s);
@@ -307,13 +306,19 @@ rl_tls_stream *rl_tls_stream_new(SSL_CTX *ctx, int fd)
     return s;
 }
 
-void rl_tls_stream_free(rl_tls_stream *s)
+void rl_tls_stream_leave(rl_tls_stream *s)
 {
     SSL_free(s->ssl);
     rl_bytes_fini(&s->out);
     rl_mutex_fini(&s->mutex);
-    close(s->fd);
     free(s);
+}
+
+void rl_tls_stream_free(rl_tls_stream *s)
+{
+    int fd = s->fd;
+    rl_tls_stream_leave(s);
+    close(fd);
 }
 
 /* --- the handshake -------------------------------------------------------- */

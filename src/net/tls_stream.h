@@ -25,9 +25,11 @@ typedef struct rl_tls_stream {
     int err;    /* errno of a socket that is broken, or 0 */
 } rl_tls_stream;
 
-/* Takes over the socket, also when it fails. NULL: out of memory. */
+/* Takes over the socket, unless it fails. NULL: out of memory. */
 rl_tls_stream *rl_tls_stream_new(SSL_CTX *ctx, int fd);
 void rl_tls_stream_free(rl_tls_stream *s);
+/* Frees it and gives the socket back. */
+void rl_tls_stream_leave(rl_tls_stream *s);
 
 /*
  * The handshake, until the deadline. Afterwards all that it had to send is

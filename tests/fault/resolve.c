@@ -7,11 +7,9 @@
  */
 #include <dlfcn.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "fake.h"
 #include "loop.h"
 
 typedef enum answer { GOOD, FAILS, SILENT, BLACK_HOLE_FIRST } answer;
@@ -95,6 +93,37 @@ TEST(resolve, fault_065_a_silent_name_server_is_given_up_in_time)
     scene_stop(&s);
 }
 
+/* The thread that asks for the master, or for the map, is not in its way. */
+static void expect_given_up_in_time(const char *scheme, const char *rest)
+{
+    char uri[96];
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    snprintf(uri, sizeof uri, "%s://redis.test:1,other.test:2%s", scheme, rest);
+    o.uri = uri;
+    o.connect_timeout_ms = 700;
+    o.command_timeout_ms = 100;
+    atomic_store(&name_server, FAILS); /* the control */
+    int64_t began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EIO);
+    EXPECT(test_since_ms(began_ms) < 800 + SLACK_MS);
+    atomic_store(&name_server, SILENT);
+    began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_EIO);
+    EXPECT(test_since_ms(began_ms) < 800 + SLACK_MS);
+    name_server_recovers();
+}
+
+TEST(resolve, a_silent_name_server_holds_up_no_client_with_sentinels)
+{
+    expect_given_up_in_time("redis-sentinel", "/main");
+}
+
+TEST(resolve, a_silent_name_server_holds_up_no_client_of_a_cluster)
+{
+    expect_given_up_in_time("redis-cluster", "");
+}
+
 /* All connections break, and are made again: a level more, a renewal. */
 static void expect_connects_again(answer now)
 {
@@ -167,30 +196,18 @@ TEST(resolve, fault_065_an_answer_that_nobody_waited_for_is_not_taken_later)
     scene_stop(&s);
 }
 
-/* A port whose listener has all the connections that it has room for: to a SYN
-   nobody answers any more. Returns the listener; *last fills it. */
-static int black_hole_open(int *last)
+static black_hole open_black_hole(void)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    *last = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT(fd >= 0 && *last >= 0);
-    EXPECT_INT(bind(fd, (struct sockaddr *)&addr, len), 0);
-    EXPECT_INT(listen(fd, 0), 0);
-    EXPECT_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-    EXPECT_INT(connect(*last, (struct sockaddr *)&addr, len), 0);
-    snprintf(black_hole_port, sizeof black_hole_port, "%d",
-             ntohs(addr.sin_port));
-    return fd;
+    black_hole b = black_hole_open();
+    snprintf(black_hole_port, sizeof black_hole_port, "%d", b.port);
+    return b;
 }
 
 /* Each address has its share of the time. */
 TEST(resolve, fault_047_a_black_hole_does_not_hide_the_second_address)
 {
     scene s = scene_named(0, 0); /* the control */
-    int last, fd = black_hole_open(&last);
+    black_hole hole = open_black_hole();
     atomic_store(&name_server, BLACK_HOLE_FIRST);
     rlock_options opts = s.opts;
     opts.connect_timeout_ms = 2000;
@@ -198,8 +215,7 @@ TEST(resolve, fault_047_a_black_hole_does_not_hide_the_second_address)
     rlock_client *cl = server_client(s.sv, &opts);
     EXPECT_BETWEEN(test_now_ms() - began_ms, 990, 2000);
     rlock_client_free(cl);
-    close(last);
-    close(fd);
+    black_hole_close(&hole);
     scene_stop(&s);
 }
 
@@ -266,8 +282,7 @@ TEST(resolve, fault_161_a_name_server_that_fails_blocks_nothing)
 
 TEST(resolve, fault_161_a_black_hole_blocks_no_start_and_no_dispatch)
 {
-    int last, fd = black_hole_open(&last);
+    black_hole hole = open_black_hole();
     expect_nothing_blocks(BLACK_HOLE_FIRST);
-    close(last);
-    close(fd);
+    black_hole_close(&hole);
 }

@@ -6,8 +6,8 @@
 
 /*
  * A listener that takes one connection after the other. It sends the greeting,
- * and answers what comes, piece by piece, with one answer after the other;
- * then it says nothing.
+ * and answers each request, or piece of what is none, with one answer after the
+ * other; then it says nothing.
  */
 typedef struct fake {
     const char *greeting;       /* NULL: none */
@@ -21,6 +21,17 @@ typedef struct fake {
 /* Its port is known then; what f has is to stay until fake_stop(). */
 void fake_start(fake *f);
 void fake_stop(fake *f);
+
+/*
+ * A port whose listener has all the connections that it has room for: to a SYN
+ * nobody answers any more.
+ */
+typedef struct black_hole {
+    int listener, last, port;
+} black_hole;
+
+black_hole black_hole_open(void);
+void black_hole_close(black_hole *b);
 
 /* What a server answers to the PING of a new connection. */
 #define ECHO "$5\r\nrlock\r\n"
