@@ -142,16 +142,13 @@ static rlock_status check_channels(rl_engine *e, rl_conn *c, const probe *p,
 }
 
 /* The probe goes by EVALSHA, and by EVAL only to a server that lacks it. */
-static rlock_status check_eval(rl_conn *c, int64_t until_us, rl_fault *f)
+static rlock_status check_eval(rl_conn *c, rl_question *q, int64_t until_us,
+                               rl_fault *f)
 {
-    rl_reply r;
-    rlock_status s = rl_conn_ask(c, until_us, &r, f, 3,
-                                 (const char *[]){"EVAL", "return 1", "0"});
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
-        return rl_error_reply(&r, f)->status;
-    if (s == RLOCK_OK && r.top.integer != 1)
-        return unexpected(f);
-    return s;
+    rlock_status s = rl_conn_await(c, until_us, q, 1, f);
+    if (s == RLOCK_OK && rl_reply_is(&q->reply, REDIS_REPLY_ERROR))
+        return rl_error_reply(&q->reply, f)->status;
+    return s == RLOCK_OK && q->reply.top.integer != 1 ? unexpected(f) : s;
 }
 
 static void write_probe(const rl_ask *a, rl_bytes *to)
@@ -197,11 +194,14 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
                                  int64_t until_us, warnings *w, rl_fault *f)
 {
     rl_inquiry q = {.arg = p};
-    rlock_status s = check_eval(c, until_us, f);
+    rl_question eval = {.replies = RL_REPLY_BIT(REDIS_REPLY_INTEGER)};
+    rl_conn_put(c, &eval, 3, (const char *[]){"EVAL", "return 1", "0"});
+    bool answered = rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
+                               &e->core.stats.script_loads, until_us);
+    rlock_status s = check_eval(c, &eval, until_us, f);
     if (s != RLOCK_OK)
         return s;
-    if (!rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
-                    &e->core.stats.script_loads, until_us))
+    if (!answered)
         return probe_failed(e, &q, f);
     rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
     const rl_item *missing = &q.reply.item[0], *warning = &q.reply.item[1];
@@ -253,14 +253,18 @@ static rlock_status check_replicas(const rl_engine *e, rl_conn *c,
     return RLOCK_OK;
 }
 
-/* It concerns what is said next, which is no matter here. */
-static rlock_status check_asking(rl_conn *c, int64_t until_us, warnings *w,
-                                 rl_fault *f)
+/* ASKING goes with the first of them, and concerns what is said next, which is
+   no matter here. */
+static rlock_status check_with_asking(rl_engine *e, rl_conn *c, const probe *p,
+                                      int64_t until_us, warnings *w,
+                                      rl_fault *f)
 {
-    rl_reply r;
-    rlock_status s =
-        rl_conn_ask(c, until_us, &r, f, 1, (const char *[]){"ASKING"});
-    if (s == RLOCK_OK && rl_reply_is(&r, REDIS_REPLY_ERROR))
+    rl_question q = {.replies = RL_REPLY_BIT(REDIS_REPLY_STATUS)};
+    rl_conn_put(c, &q, 1, (const char *[]){"ASKING"});
+    rlock_status s = check_channels(e, c, p, until_us, w, f);
+    if (rl_conn_await(c, until_us, &q, 1, f) != RLOCK_OK)
+        return f->status;
+    if (rl_reply_is(&q.reply, REDIS_REPLY_ERROR))
         warn(w, "ASKING is not allowed, or not known, so a lock whose slot "
                 "moves may be lost");
     return s;
@@ -274,9 +278,10 @@ static rlock_status check(rl_node *n, rl_conn *c, int64_t until_us, warnings *w,
     rlock_status s = check_rights(n->e, c, &p, until_us, w, f);
     if (s == RLOCK_OK && n->e->core.set.min_replicas)
         s = check_replicas(n->e, c, until_us, w, f);
-    if (s == RLOCK_OK && n->e->cluster)
-        s = check_asking(c, until_us, w, f);
-    return s == RLOCK_OK ? check_channels(n->e, c, &p, until_us, w, f) : s;
+    if (s != RLOCK_OK)
+        return s;
+    return n->e->cluster ? check_with_asking(n->e, c, &p, until_us, w, f)
+                         : check_channels(n->e, c, &p, until_us, w, f);
 }
 
 /* One server of a cluster will do: they are set up alike. */
@@ -293,16 +298,19 @@ static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
     return s;
 }
 
+/* Where the master is, or who has which slot, is found out in the same time. */
 static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
 {
-    int64_t until_us = rl_after_ms(rl_now_us(), e->core.set.connect_timeout_ms);
+    int64_t now_us = rl_now_us();
+    int64_t until_us = rl_after_ms(rl_command_end(&e->core, now_us),
+                                   e->core.set.connect_timeout_ms);
     warnings w = {.n = 0};
     rlock_status s = choose(e, until_us, n, f);
     if (s == RLOCK_OK)
         s = rl_source_open((*n)->source, until_us, &(*n)->keeper.conn, f);
+    int64_t check_us = rl_command_end(&e->core, rl_now_us());
     if (s == RLOCK_OK)
-        s = check(*n, (*n)->keeper.conn, rl_command_end(&e->core, rl_now_us()),
-                  &w, f);
+        s = check(*n, (*n)->keeper.conn, rl_min(check_us, until_us), &w, f);
     tell(e, &w);
     return s;
 }
@@ -392,6 +400,7 @@ bool rl_check_connection(rl_node *n, rl_conn *c, int64_t deadline_us,
 {
     rl_engine *e = n->e;
     bool entrance = e->cluster && n == &e->node;
+    deadline_us = rl_min(deadline_us, rl_command_end(&e->core, rl_now_us()));
     if (atomic_load(&e->unchecked) && !entrance &&
         !check_once(n, c, deadline_us, f))
         return false;

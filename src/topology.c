@@ -40,6 +40,8 @@ static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
                                .tls = d->tls,
                                .user = o->sentinel_user,
                                .password = o->sentinel_password,
+                               .connect_timeout_ms =
+                                   e->core.set.connect_timeout_ms,
                                .leave = on_leave,
                                .failed_over = on_failover,
                                .arg = e,
@@ -135,6 +137,8 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
     rl_cluster_options co = {.uri = &e->cluster_uri,
                              .tls = d->tls,
                              .credentials = &e->credentials,
+                             .connect_timeout_ms =
+                                 e->core.set.connect_timeout_ms,
                              .add = on_server,
                              .leave = on_loss,
                              .told = on_map,

@@ -20,7 +20,8 @@
  *
  * Besides, while a host name is looked up, there is one rlock-resolve; and, for
  * servers that Sentinels or a cluster name, from rlock_client_new() on
- * rlock-topology. Of a cluster, each master that is known has a keeper and a
+ * rlock-topology, with an rlock-dial for each of those that it is connecting
+ * to. Of a cluster, each master that is known has a keeper and a
  * connector of its own, and a doorbell when somebody waits there.
  *
  * The library's threads block all signals. Except where it says otherwise,
@@ -151,7 +152,9 @@ typedef struct rlock_options {
      */
     struct redisContext *(*connect)(void *arg);
     void *connect_arg;
-    int64_t connect_timeout_ms; /* name look-up, connect, login; 1000 */
+    int64_t connect_timeout_ms; /* one connection: name look-up, connect, TLS,
+                                   login; 1000. Over TLS that is three or four
+                                   times the way there and back */
     int64_t command_timeout_ms; /* one command and its reply; 3000 */
     int64_t watchdog_lease_ms;  /* lease with RLOCK_WATCHDOG; 30000, at least
                                    100; renewed every third of it */
@@ -393,7 +396,10 @@ typedef struct rlock_stats {
 /*
  * Makes a client and checks the server once, so that a wrong address or
  * password fails here. Blocks for at most connect_timeout_ms plus
- * command_timeout_ms (with a connect callback: for as long as that takes).
+ * command_timeout_ms (with a connect callback: for as long as that takes). In
+ * that time Sentinels, or servers of a cluster, are asked, too, each over a
+ * connection that may take connect_timeout_ms by itself; if none of them
+ * answers within that, it is over.
  *
  * opts may be NULL: all defaults. Its strings are copied.
  *

@@ -31,3 +31,8 @@ int64_t rl_pace_limit_us(const rl_pace *p, int64_t most_us)
     return smoothed_us ? rl_min(rl_max(us, SHORTEST_LIMIT_US), most_us)
                        : most_us;
 }
+
+int64_t rl_pace_odd_us(const rl_pace *p, int64_t least_us)
+{
+    return rl_max(PATIENCE * atomic_load(&p->smoothed_us), least_us);
+}

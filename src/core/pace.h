@@ -18,4 +18,7 @@ void rl_pace_note(rl_pace *p, int64_t round_trip_us);
 /* At least 5 ms, at most the given time, which also serves unmeasured. */
 int64_t rl_pace_limit_us(const rl_pace *p, int64_t most_us);
 
+/* When no answer is odd: some round trips, at least the given time. */
+int64_t rl_pace_odd_us(const rl_pace *p, int64_t least_us);
+
 #endif

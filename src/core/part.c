@@ -16,8 +16,10 @@
 #include "core/guard.h"
 #include "core/handover.h"
 
-/* In a cluster another server may have taken over by then, and can be asked. */
-#define SUSPICION_US (250 * 1000)
+/* In a cluster another server may have taken over by then, and can be asked:
+   at first, and of servers that are far away at the latest. */
+#define SUSPICION_US      (250 * 1000)
+#define LAST_SUSPICION_US (1000 * 1000)
 
 /* A release that is put off, as its slot moves, drops the lock by then. */
 #define LAST_MOMENT_US (500 * 1000)
@@ -162,6 +164,11 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->fault.text[0] = '\0';
 }
 
+static int64_t suspicion_us(const rl_core *c)
+{
+    return rl_min(rl_pace_odd_us(&c->pace, SUSPICION_US), LAST_SUSPICION_US);
+}
+
 static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
                   int64_t now_us)
 {
@@ -172,7 +179,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->until_us = rl_command_end(c, now_us);
     x->before_us = 0;
     x->limit_us = RL_NEVER;
-    x->patience_us = c->redirects ? SUSPICION_US : RL_NEVER;
+    x->patience_us = c->redirects ? suspicion_us(c) : RL_NEVER;
     x->request = (rl_request){.level = 1, .bell = ""};
     x->renewed = x->quiet = x->drops = x->compare = false;
     x->counted = x->moves = false;

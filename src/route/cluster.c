@@ -33,11 +33,12 @@
 #define CALM_US        (3 * 1000 * 1000)
 /* Somebody complains anew of a server by then, if it does not answer. */
 #define SUSPICION_US (1500 * 1000)
-/* To connect takes no longer, mostly. */
+/* To connect takes no longer, mostly, than it has lately, and this. */
 #define SLOW_DIAL_US      (250 * 1000)
 #define ROUTINE_US        (60 * 1000 * 1000)
 #define FIRST_PATIENCE_US (300 * 1000)
-#define LAST_PATIENCE_US  (3 * 1000 * 1000)
+/* Of what a connection may take. */
+#define LAST_PATIENCE 3
 
 /* --- reasons -------------------------------------------------------------- */
 
@@ -84,7 +85,9 @@ void rl_cluster_dials(rl_cluster *c, void *server, bool begins)
  */
 static int64_t slow_from(const rl_server *s)
 {
-    return s->dials > 0 && !s->retired ? s->dial_us + SLOW_DIAL_US : RL_NEVER;
+    return s->dials > 0 && !s->retired
+               ? s->dial_us + SLOW_DIAL_US + s->cluster->took_us
+               : RL_NEVER;
 }
 
 /* Whoever connects says nothing, so it is looked at. */
@@ -138,28 +141,26 @@ static void disconnect(rl_cluster *c)
     rl_mutex_unlock(&c->mutex);
     rl_conn_free(c->conn);
     c->conn = NULL;
-    rl_dialer_fini(&c->dialer);
 }
 
-static rlock_status connect_to(rl_cluster *c, const char *host, int port,
-                               int64_t until_us, rl_fault *f)
+static int64_t ask_until(const rl_cluster *c)
 {
-    rl_dialer_init(&c->dialer);
-    c->dialer.tls = c->o.tls;
-    c->dialer.credentials = c->o.credentials;
-    c->dialer.connect_timeout_ms = LAST_PATIENCE_US / 1000;
-    rlock_status s = rl_uri_of(&c->dialer.uri, c->o.uri, host, port, f);
-    if (s == RLOCK_OK)
-        s = rl_dial(&c->dialer, until_us, &c->conn, f);
-    if (s != RLOCK_OK) {
-        rl_dialer_fini(&c->dialer);
-        return s;
-    }
+    return rl_now_us() + c->patience_us + c->took_us;
+}
+
+/* Whoever waits for the first map may hope for it from now on. */
+static void connected(rl_cluster *c, rl_conn *conn, const rl_place *at,
+                      int64_t took_us)
+{
+    c->conn = conn;
+    c->took_us = took_us;
     c->conn->line.budget = RL_CLAIMS_TEXT;
+    snprintf(c->asked_at, sizeof c->asked_at, "%s", at->host);
+    c->asked_port = at->port;
     rl_mutex_lock(&c->mutex);
-    c->fd = c->conn->io.fd;
+    c->fd = conn->io.fd;
+    c->hope_us = ask_until(c);
     rl_mutex_unlock(&c->mutex);
-    return RLOCK_OK;
 }
 
 static rlock_status ask_for(rl_cluster *c, const char *what, rl_sink *into,
@@ -181,7 +182,7 @@ static rlock_status ask_for(rl_cluster *c, const char *what, rl_sink *into,
 /* A map that is empty or absurd says nothing. */
 static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
 {
-    int64_t until_us = rl_now_us() + c->patience_us;
+    int64_t until_us = ask_until(c);
     rl_claims_init(claims);
     rlock_status s = ask_for(c, "NODES", &claims->nodes, until_us, f);
     if (s == RLOCK_OK)
@@ -193,12 +194,11 @@ static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
     return s;
 }
 
-static void note_failure(rl_cluster *c, const rl_fault *f, const char *host,
-                         int port)
+static void note_failure(rl_cluster *c, const rl_place *at, const rl_fault *f)
 {
     rl_mutex_lock(&c->mutex);
-    rl_fault_set(&c->why, f->status, f->sys_errno, "%.60s:%d: %.120s", host,
-                 port, f->text);
+    rl_fault_set(&c->why, f->status, f->sys_errno, "%.60s:%d: %.120s", at->host,
+                 at->port, f->text);
     c->why.transient = f->transient;
     rl_mutex_unlock(&c->mutex);
 }
@@ -211,78 +211,109 @@ static bool is_stopping(rl_cluster *c)
     return stopping;
 }
 
-static bool ask_there(rl_cluster *c, rl_claims *claims, const char *host,
-                      int port)
+/* The one that is connected. */
+static bool ask_there(rl_cluster *c, rl_claims *claims)
 {
     rl_fault f;
-    int64_t until_us = rl_now_us() + c->patience_us;
-    rlock_status s = RLOCK_OK;
+    rl_place at = {.port = c->asked_port};
     if (is_stopping(c))
         return false;
-    if (!c->conn)
-        s = connect_to(c, host, port, until_us, &f);
-    if (s == RLOCK_OK)
-        s = ask_both(c, claims, &f);
-    if (s == RLOCK_OK) {
-        snprintf(c->asked_at, sizeof c->asked_at, "%s", host);
-        c->asked_port = port;
+    if (ask_both(c, claims, &f) == RLOCK_OK)
         return true;
-    }
-    note_failure(c, &f, host, port);
-    if (c->conn)
-        disconnect(c);
+    snprintf(at.host, sizeof at.host, "%s", c->asked_at);
+    note_failure(c, &at, &f);
+    disconnect(c);
     return false;
 }
 
 /* The one that was asked last is asked again, unless it is suspected. */
 static bool ask_again(rl_cluster *c, rl_claims *claims)
 {
-    char host[RL_PLACE_HOST];
     if (!c->conn)
         return false;
     rl_mutex_lock(&c->mutex);
     const rl_server *s = rl_territory_find(c, c->asked_at, c->asked_port);
     bool good = (!s || (!s->suspect && !s->retired)) && !c->unhelpful;
     rl_mutex_unlock(&c->mutex);
-    snprintf(host, sizeof host, "%s", c->asked_at);
     if (good && !rl_conn_is_stale(c->conn) &&
         !rl_conn_is_outdated(c->conn, rl_now_us()))
-        return ask_there(c, claims, host, c->asked_port);
+        return ask_there(c, claims);
     disconnect(c);
     return false;
 }
 
-/* Who is asked in this pass: a good one, from anywhere in the list on. */
-static bool ask_one_of(rl_cluster *c, rl_claims *claims, bool suspects)
+/* Who is asked, in this order: the good ones, from anywhere in the list on;
+   those that the program has named; those that are suspected. */
+enum { GOOD, NAMED, SUSPECTED, PASSES };
+
+typedef struct canvass {
+    rl_cluster *c;
+    int pass;
+    unsigned i, first, count;
+} canvass;
+
+static bool is_next(canvass *v, rl_place *out)
 {
-    unsigned count = rl_cluster_count(c);
-    unsigned first = count ? (unsigned)rl_random_below(count) : 0;
-    for (unsigned i = 0; i < count; i++) {
-        rl_place p;
-        rl_mutex_lock(&c->mutex);
-        const rl_server *s = c->server[(first + i) % count];
-        bool good = !s->retired && s->suspect == suspects;
-        p = s->place;
-        rl_mutex_unlock(&c->mutex);
-        if (good && ask_there(c, claims, p.host, p.port))
-            return true;
+    rl_cluster *c = v->c;
+    if (v->pass == NAMED) {
+        const rl_endpoint *e = &c->o.uri->endpoint[v->i++];
+        *out = (rl_place){.port = e->port};
+        snprintf(out->host, sizeof out->host, "%s", e->host);
+        return true;
+    }
+    rl_mutex_lock(&c->mutex);
+    const rl_server *s = c->server[(v->first + v->i++) % v->count];
+    bool is = !s->retired && s->suspect == (v->pass == SUSPECTED);
+    *out = s->place;
+    rl_mutex_unlock(&c->mutex);
+    return is;
+}
+
+static bool next_candidate(void *arg, rl_place *out)
+{
+    canvass *v = arg;
+    for (; v->pass < PASSES; v->pass++, v->i = 0) {
+        unsigned n =
+            v->pass == NAMED ? (unsigned)v->c->o.uri->endpoints : v->count;
+        while (v->i < n)
+            if (is_next(v, out))
+                return true;
     }
     return false;
 }
 
-static bool ask_seeds(rl_cluster *c, rl_claims *claims)
+static void cannot_reach(void *arg, const rl_place *at, const rl_fault *why)
 {
-    for (size_t i = 0; i < c->o.uri->endpoints; i++)
-        if (ask_there(c, claims, c->o.uri->endpoint[i].host,
-                      c->o.uri->endpoint[i].port))
-            return true;
-    return false;
+    note_failure(((canvass *)arg)->c, at, why);
+}
+
+static bool is_off(void *arg)
+{
+    return is_stopping(((canvass *)arg)->c);
+}
+
+static bool ask_any(rl_cluster *c, rl_claims *claims)
+{
+    unsigned count = rl_cluster_count(c);
+    canvass v = {.c = c,
+                 .first = count ? (unsigned)rl_random_below(count) : 0,
+                 .count = count};
+    rl_place at;
+    rl_conn *conn;
+    int64_t took_us;
+    bool told = false;
+    rl_race_begin(&c->race, &v);
+    while (!told && (conn = rl_race_take(&c->race, &at, &took_us)) != NULL) {
+        connected(c, conn, &at, took_us);
+        told = ask_there(c, claims);
+    }
+    rl_race_end(&c->race);
+    return told;
 }
 
 static bool ask(rl_cluster *c, rl_claims *claims)
 {
-    return ask_again(c, claims) || ask_one_of(c, claims, false) ||
-           ask_seeds(c, claims) || ask_one_of(c, claims, true);
+    return ask_again(c, claims) || ask_any(c, claims);
 }
 
 /* --- the thread ----------------------------------------------------------- */
@@ -326,8 +357,9 @@ static void refresh(rl_cluster *c)
     c->unhelpful = told && !changed && now_us - c->troubled_us < CALM_US;
     free(claims);
     free(ch);
+    int64_t last_us = LAST_PATIENCE * c->o.connect_timeout_ms * 1000;
     c->patience_us =
-        told ? FIRST_PATIENCE_US : rl_min(2 * c->patience_us, LAST_PATIENCE_US);
+        told ? FIRST_PATIENCE_US : rl_min(2 * c->patience_us, last_us);
     bool troubled = now_us - c->troubled_us < CALM_US;
     int64_t lasts_us = troubled ? rl_now_us() - c->trouble_us : 0;
     rl_mutex_lock(&c->mutex);
@@ -355,12 +387,21 @@ static void *run(void *arg)
 
 /* --- for others ----------------------------------------------------------- */
 
+/* Who is not connected by then will not be, and who is may answer yet. */
+static int64_t wait_end_locked(const rl_cluster *c, int64_t began_us,
+                               int64_t deadline_us) RL_REQUIRES(&c->mutex)
+{
+    int64_t us = rl_after_ms(began_us, c->o.connect_timeout_ms);
+    return rl_min(deadline_us, rl_max(us, c->hope_us));
+}
+
 rlock_status rl_cluster_await(rl_cluster *c, int64_t deadline_us, rl_fault *f)
 {
+    int64_t began_us = rl_now_us(), until_us;
     rl_mutex_lock(&c->mutex);
-    while (!c->known && rl_now_us() < deadline_us &&
-           (c->rounds == 0 || c->why.transient))
-        rl_cond_wait_until(&c->told, &c->mutex, deadline_us);
+    while (!c->known && (c->rounds == 0 || c->why.transient) &&
+           rl_now_us() < (until_us = wait_end_locked(c, began_us, deadline_us)))
+        rl_cond_wait_until(&c->told, &c->mutex, until_us);
     bool known = c->known;
     *f = c->why;
     rl_mutex_unlock(&c->mutex);
@@ -412,6 +453,15 @@ rl_cluster *rl_cluster_new(const rl_cluster_options *o)
     c->o = *o;
     c->fd = -1;
     c->patience_us = FIRST_PATIENCE_US;
+    c->race = (rl_race){.like = o->uri,
+                        .tls = o->tls,
+                        .credentials = o->credentials,
+                        .connect_timeout_ms = o->connect_timeout_ms,
+                        .signal = &c->signal,
+                        .next = next_candidate,
+                        .is_off = is_off,
+                        .failed = cannot_reach};
+    rl_race_init(&c->race);
     c->gap_us = LEAST_GAP_US;
     c->asked_us = c->troubled_us = -LONGEST_GAP_US - CALM_US;
     c->suspected = true;
@@ -453,6 +503,7 @@ static void leave_behind(rl_cluster *c)
 {
     static _Atomic(rl_cluster *) left_behind;
     c->next_left_behind = atomic_exchange(&left_behind, c);
+    rl_race_leave_behind(&c->race);
     if (!rl_mutex_was_free(&c->mutex))
         return;
     if (c->fd >= 0)

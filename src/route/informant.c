@@ -12,28 +12,46 @@
 /* Its connections have been of use. */
 #define LASTED_US (5 * 1000 * 1000)
 
-#define FIRST_PATIENCE_US (50 * 1000)
-#define LAST_PATIENCE_US  (1000 * 1000)
+static void init_dialing(rl_dialing *d, rl_informant *n, const rl_tls *tls,
+                         const char *user, const char *password)
+{
+    rl_dialing_init(d);
+    d->dialer.uri = (rl_uri){
+        .host = n->host, .port = n->port, .user = user, .password = password};
+    d->dialer.tls = tls;
+    d->dialer.connect_timeout_ms = n->connect_timeout_ms;
+}
 
 void rl_informant_init(rl_informant *n, const char *host, int port,
                        const rl_tls *tls, const char *user,
-                       const char *password)
+                       const char *password, int64_t connect_timeout_ms)
 {
     n->pause_us = FIRST_PAUSE_US;
-    n->patience_us = FIRST_PATIENCE_US;
+    n->port = port;
+    n->connect_timeout_ms = connect_timeout_ms;
     strncpy(n->host, host, sizeof n->host - 1);
-    rl_dialer_init(&n->dialer);
-    n->dialer.uri = (rl_uri){
-        .host = n->host, .port = port, .user = user, .password = password};
-    n->dialer.tls = tls;
-    n->dialer.connect_timeout_ms = LAST_PATIENCE_US / 1000;
+    init_dialing(&n->to_speak, n, tls, user, password);
+    init_dialing(&n->to_hear, n, tls, user, password);
+}
+
+void rl_informant_call_off(rl_informant *n)
+{
+    rl_dialing_call_off(&n->to_speak);
+    rl_dialing_call_off(&n->to_hear);
 }
 
 void rl_informant_fini(rl_informant *n)
 {
     rl_conn_free(n->ear);
     rl_conn_free(n->mouth);
-    rl_dialer_fini(&n->dialer);
+    rl_dialing_fini(&n->to_speak, false);
+    rl_dialing_fini(&n->to_hear, false);
+}
+
+void rl_informant_leave_behind(rl_informant *n)
+{
+    rl_dialing_fini(&n->to_speak, true);
+    rl_dialing_fini(&n->to_hear, true);
 }
 
 static void note(rl_informant *n, const rl_fault *f)
@@ -66,31 +84,65 @@ static bool subscribe(rl_informant *n)
     return rl_line_push(l, NULL) && rl_conn_send(n->ear);
 }
 
-bool rl_informant_connect(rl_informant *n)
+static bool begin(rl_informant *n, rl_dialing *d, const rl_signal *signal)
 {
-    rl_fault f = {.status = RLOCK_EIO};
-    int64_t until_us = rl_now_us() + n->patience_us;
-    rlock_status s = rl_dial(&n->dialer, until_us, &n->mouth, &f);
-    if (s == RLOCK_OK)
-        s = rl_dial(&n->dialer, until_us, &n->ear, &f);
-    if (s == RLOCK_OK && !subscribe(n)) {
-        f = n->ear->line.fault;
-        s = RLOCK_EIO;
-    }
-    if (s != RLOCK_OK) {
-        note(n, &f);
-        n->since_us = rl_now_us();
-        n->patience_us = rl_min(2 * n->patience_us, LAST_PATIENCE_US);
-        rl_informant_disconnect(n);
-        return false;
-    }
+    rl_fault f;
+    if (rl_dialing_begin(d, rl_after_ms(rl_now_us(), n->connect_timeout_ms),
+                         signal))
+        return true;
+    rl_fault_set(&f, RLOCK_ENOMEM, 0, "no thread to connect with");
+    note(n, &f);
+    return false;
+}
+
+rl_progress rl_informant_connect(rl_informant *n, const rl_signal *signal)
+{
+    return begin(n, &n->to_speak, signal) ? RL_PROGRESS_NONE : RL_PROGRESS_LOST;
+}
+
+/* NULL: it has failed. */
+static rl_conn *take(rl_informant *n, rl_dialing *d)
+{
+    rl_conn *c = rl_dialing_end(d);
+    if (!c)
+        note(n, &d->fault);
+    return c;
+}
+
+static bool take_mouth(rl_informant *n, const rl_signal *signal)
+{
+    n->mouth = take(n, &n->to_speak);
     n->since_us = rl_now_us();
+    if (!n->mouth)
+        return false;
+    n->took_us = n->to_speak.took_us;
     n->mouth->line.reply.table = &n->table;
-    return true;
+    return begin(n, &n->to_hear, signal);
+}
+
+static bool take_ear(rl_informant *n)
+{
+    n->ear = take(n, &n->to_hear);
+    if (!n->ear)
+        return false;
+    bool listens = subscribe(n);
+    if (!listens)
+        note(n, &n->ear->line.fault);
+    return listens;
+}
+
+rl_progress rl_informant_look(rl_informant *n, const rl_signal *signal)
+{
+    bool speaks = rl_dialing_is_over(&n->to_speak);
+    if (!speaks && !rl_dialing_is_over(&n->to_hear))
+        return RL_PROGRESS_NONE;
+    return (speaks ? take_mouth(n, signal) : take_ear(n)) ? RL_PROGRESS_MADE
+                                                          : RL_PROGRESS_LOST;
 }
 
 void rl_informant_disconnect(rl_informant *n)
 {
+    rl_informant_call_off(n);
     rl_conn_free(n->ear);
     rl_conn_free(n->mouth);
     n->ear = n->mouth = NULL;

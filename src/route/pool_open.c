@@ -102,9 +102,7 @@ static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
         trouble(s);
         return status;
     }
-    int64_t until_us = rl_min(
-        deadline_us, rl_after_ms(rl_now_us(), p->dialer.connect_timeout_ms));
-    if (!s->on_open || s->on_open(s->arg, *out, until_us, f))
+    if (!s->on_open || s->on_open(s->arg, *out, deadline_us, f))
         return RLOCK_OK;
     parted(p, *out);
     rl_conn_free(*out);

@@ -1,7 +1,7 @@
 /*
- * The thread's loop: connect to Sentinels that are not there, ask all at once
- * if there is a reason, then poll what they say by themselves. A reason is a
- * suspicion, a message that names our master, somebody who was not there
+ * The thread's loop: begin to connect to Sentinels that are not there, ask all
+ * at once if there is a reason, then poll what they say by themselves. A reason
+ * is a suspicion, a message that names our master, somebody who was not there
  * before, and a minute without any.
  *
  * `mutex` guards what others look at: the master, what is known against it, the
@@ -48,12 +48,14 @@ struct rl_sentinels {
     void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
     void *arg;
     atomic_uint_fast64_t *refreshes;
+    int64_t connect_timeout_ms;
     rl_thread thread;
     rl_signal signal;
     rl_mutex mutex; /* guards what follows, */
     rl_cond known;
     rl_place master; /* nth 0: none yet */
     rl_fault why;    /* there is none */
+    int64_t hope_us; /* somebody is there, and may have answered by then */
     bool suspected, stopping;
     int fd[2 * MOST]; /* -1: none; for a forked child */
     /* up to here. */
@@ -71,8 +73,7 @@ struct rl_sentinels {
 static bool is_listed(const rl_sentinels *s, const char *host, int port)
 {
     for (size_t i = 0; i < s->count; i++)
-        if (s->at[i]->dialer.uri.port == port &&
-            strcmp(s->at[i]->host, host) == 0)
+        if (s->at[i]->port == port && strcmp(s->at[i]->host, host) == 0)
             return true;
     return false;
 }
@@ -86,7 +87,8 @@ static bool add(rl_sentinels *s, const char *host, int port)
     rl_informant *n = calloc(1, sizeof *n);
     if (!n)
         return false;
-    rl_informant_init(n, host, port, s->tls, s->user, s->password);
+    rl_informant_init(n, host, port, s->tls, s->user, s->password,
+                      s->connect_timeout_ms);
     n->master = s->name;
     s->at[s->count++] = n;
     return true;
@@ -114,27 +116,44 @@ static void tell_why(rl_sentinels *s, rl_informant *n)
     n->failed = false;
     rl_mutex_lock(&s->mutex);
     rl_fault_set(&s->why, RLOCK_EIO, n->fault.sys_errno,
-                 "Sentinel %.60s:%d: %.110s", n->host, n->dialer.uri.port,
-                 n->fault.text);
+                 "Sentinel %.60s:%d: %.110s", n->host, n->port, n->fault.text);
     rl_mutex_unlock(&s->mutex);
 }
 
-/* To one at a time, for it may be silent: the others are heard in between. */
+static int fd_of(const rl_conn *c)
+{
+    return c ? c->io.fd : -1;
+}
+
+/* Whoever waits for a master may hope for what this one says. */
+static void note_made(rl_sentinels *s, size_t i)
+{
+    const rl_informant *n = s->at[i];
+    note_fds(s, i, fd_of(n->ear), fd_of(n->mouth));
+    s->news = true;
+    rl_mutex_lock(&s->mutex);
+    s->hope_us = rl_informant_until(n, rl_now_us()) + s->gap_us;
+    rl_mutex_unlock(&s->mutex);
+}
+
+static void note_progress(rl_sentinels *s, size_t i, rl_progress progress)
+{
+    if (progress == RL_PROGRESS_MADE)
+        note_made(s, i);
+    if (progress == RL_PROGRESS_LOST)
+        disconnect(s, i);
+    tell_why(s, s->at[i]);
+}
+
+/* To all of them at a time. */
 static void connect_due(rl_sentinels *s)
 {
-    size_t due = s->count;
-    for (size_t i = 0; i < s->count; i++)
-        if (!s->at[i]->mouth && s->at[i]->next_us <= rl_now_us() &&
-            (due == s->count || s->at[i]->next_us < s->at[due]->next_us))
-            due = i;
-    if (due == s->count)
-        return;
-    rl_informant *n = s->at[due];
-    if (rl_informant_connect(n)) {
-        note_fds(s, due, n->ear->io.fd, n->mouth->io.fd);
-        s->news = true;
+    for (size_t i = 0; i < s->count; i++) {
+        rl_informant *n = s->at[i];
+        note_progress(s, i, rl_informant_look(n, &s->signal));
+        if (rl_informant_is_away(n) && n->next_us <= rl_now_us())
+            note_progress(s, i, rl_informant_connect(n, &s->signal));
     }
-    tell_why(s, n);
 }
 
 /* --- questions ------------------------------------------------------------ */
@@ -162,9 +181,13 @@ static void await_answers(rl_sentinels *s, int64_t until_us)
 /* At once; who does not answer is left alone for a while. */
 static void ask_all(rl_sentinels *s, const char *what)
 {
-    for (size_t i = 0; i < s->count; i++)
+    int64_t now_us = rl_now_us(), until_us = now_us;
+    for (size_t i = 0; i < s->count; i++) {
         rl_informant_ask(s->at[i], what);
-    await_answers(s, rl_now_us() + RL_INFORMANT_US);
+        if (!s->at[i]->over)
+            until_us = rl_max(until_us, rl_informant_until(s->at[i], now_us));
+    }
+    await_answers(s, until_us);
     for (size_t i = 0; i < s->count; i++) {
         tell_why(s, s->at[i]);
         if (s->at[i]->mouth && rl_conn_is_broken(s->at[i]->mouth))
@@ -278,7 +301,7 @@ static int64_t next_us(rl_sentinels *s)
         next = rl_min(next, s->asked_us + s->gap_us);
     rl_mutex_unlock(&s->mutex);
     for (size_t i = 0; i < s->count; i++)
-        if (!s->at[i]->mouth)
+        if (rl_informant_is_away(s->at[i]))
             next = rl_min(next, s->at[i]->next_us);
     return next;
 }
@@ -316,18 +339,30 @@ static void *run(void *arg)
         if (!is_stopping(s))
             listen_to_all(s);
     }
+    for (size_t i = 0; i < s->count; i++)
+        rl_informant_call_off(s->at[i]);
     return NULL;
 }
 
 /* --- for others ----------------------------------------------------------- */
 
+/* Who is not connected by then will not be, and who is may answer yet. */
+static int64_t wait_end_locked(const rl_sentinels *s, int64_t began_us,
+                               int64_t deadline_us) RL_REQUIRES(&s->mutex)
+{
+    int64_t us = rl_after_ms(began_us, s->connect_timeout_ms);
+    return rl_min(deadline_us, rl_max(us, s->hope_us));
+}
+
 rlock_status rl_sentinels_locate(void *arg, int64_t deadline_us, rl_place *out,
                                  rl_fault *f)
 {
     rl_sentinels *s = arg;
+    int64_t began_us = rl_now_us(), until_us;
     rl_mutex_lock(&s->mutex);
-    while (s->master.nth == 0 && rl_now_us() < deadline_us)
-        rl_cond_wait_until(&s->known, &s->mutex, deadline_us);
+    while (s->master.nth == 0 &&
+           rl_now_us() < (until_us = wait_end_locked(s, began_us, deadline_us)))
+        rl_cond_wait_until(&s->known, &s->mutex, until_us);
     *out = s->master;
     if (out->nth == 0)
         *f = s->why;
@@ -366,6 +401,7 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     s->failed_over = o->failed_over;
     s->arg = o->arg;
     s->refreshes = o->refreshes;
+    s->connect_timeout_ms = o->connect_timeout_ms;
     s->gap_us = FIRST_GAP_US;
     s->routine_us = rl_now_us() + ROUTINE_US;
     s->asked_us = -LAST_GAP_US;
@@ -402,6 +438,8 @@ static void leave_behind(rl_sentinels *s)
 {
     static _Atomic(rl_sentinels *) left_behind;
     s->next_left_behind = atomic_exchange(&left_behind, s);
+    for (size_t i = 0; i < s->count && s->at[i]; i++)
+        rl_informant_leave_behind(s->at[i]);
     if (!rl_mutex_was_free(&s->mutex))
         return;
     for (size_t i = 0; i < 2 * MOST; i++)

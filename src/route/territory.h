@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "route/claims.h"
 #include "route/cluster.h"
+#include "route/race.h"
 
 struct rl_server {
     rl_cluster *cluster;     /* fixed */
@@ -45,14 +46,16 @@ struct rl_cluster {
     rl_server *accused; /* complained of last, */
     int64_t accused_us; /* then; NULL: none was */
     bool suspected, stopping;
-    int fd; /* the thread's connection; for a forked child */
+    int64_t hope_us; /* somebody is being asked, and may answer until then */
+    int fd;          /* the thread's connection; for a forked child */
     /* up to here. The thread's, but read under the mutex: */
     int64_t asked_us, gap_us, routine_us;
     /* The thread's: */
     int64_t trouble_us, troubled_us; /* it began; it was last told of */
-    int64_t patience_us;             /* with one server */
-    bool unhelpful;   /* who was asked last had nothing new, in trouble */
-    rl_dialer dialer; /* of this connection: */
+    int64_t patience_us; /* with one server, besides the way there, */
+    int64_t took_us;     /* which takes less than this */
+    bool unhelpful;      /* who was asked last had nothing new, in trouble */
+    rl_race race;
     rl_conn *conn;
     char asked_at[RL_PLACE_HOST];
     int asked_port;

@@ -1,5 +1,7 @@
 #include "lag.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -18,14 +20,15 @@ typedef struct parcel {
 /* One direction of a connection. */
 typedef struct lane {
     int from, to;
-    bool ended; /* the sender has closed */
+    bool ended;      /* the sender has closed */
+    int64_t from_us; /* nothing arrives before */
     parcel *first, *last;
 } lane;
 
 struct lag {
     test_thread *thread;
-    server *sv;
-    int listener;
+    server *sv; /* NULL: a port */
+    int to_port, port, listener;
     char uri[160];
     atomic_int one_way_ms;
     atomic_bool stops;
@@ -42,14 +45,41 @@ static int open_socket(struct sockaddr_un *at, const char *path)
     return fd;
 }
 
-static void accept_one(lag *l)
+static int connect_socket(const lag *l)
 {
     struct sockaddr_un at = {0};
+    int fd = open_socket(&at, server_path(l->sv));
+    EXPECT_INT(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+static int open_port(struct sockaddr_in *at, int port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0);
+    *at = (struct sockaddr_in){.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return fd;
+}
+
+static int connect_port(const lag *l)
+{
+    struct sockaddr_in at;
+    int fd = open_port(&at, l->to_port);
+    EXPECT_INT(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    return fd;
+}
+
+static void accept_one(lag *l)
+{
     int client = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
-    int sv = open_socket(&at, server_path(l->sv));
+    int sv = l->sv ? connect_socket(l) : connect_port(l);
     EXPECT(client >= 0 && l->len < 2 * (size_t)MOST);
-    EXPECT_INT(connect(sv, (struct sockaddr *)&at, sizeof at), 0);
-    l->lane[l->len++] = (lane){.from = client, .to = sv};
+    int64_t way_us = l->sv ? 0 : atomic_load(&l->one_way_ms) * INT64_C(1000);
+    l->lane[l->len++] =
+        (lane){.from = client, .to = sv, .from_us = test_now_us() + 3 * way_us};
     l->lane[l->len++] = (lane){.from = sv, .to = client};
 }
 
@@ -66,6 +96,8 @@ static void take_in(lane *x, int one_way_ms)
     p->next = NULL;
     p->len = (size_t)n;
     p->due_us = test_now_us() + one_way_ms * 1000;
+    if (p->due_us < x->from_us)
+        p->due_us = x->from_us;
     *(x->first ? &x->last->next : &x->first) = p;
     x->last = p;
 }
@@ -141,6 +173,28 @@ lag *lag_start(server *sv)
     return l;
 }
 
+lag *lag_start_tcp(int port)
+{
+    struct sockaddr_in at;
+    socklen_t len = sizeof at;
+    lag *l = calloc(1, sizeof *l);
+    EXPECT(l);
+    l->to_port = port;
+    l->listener = open_port(&at, 0);
+    EXPECT_INT(bind(l->listener, (struct sockaddr *)&at, sizeof at), 0);
+    EXPECT_INT(listen(l->listener, MOST), 0);
+    EXPECT_INT(getsockname(l->listener, (struct sockaddr *)&at, &len), 0);
+    l->port = ntohs(at.sin_port);
+    snprintf(l->uri, sizeof l->uri, "redis://127.0.0.1:%d", l->port);
+    l->thread = test_spawn(carry, l);
+    return l;
+}
+
+int lag_port(const lag *l)
+{
+    return l->port;
+}
+
 void lag_stop(lag *l)
 {
     atomic_store(&l->stops, true);
@@ -154,7 +208,8 @@ void lag_stop(lag *l)
         }
     }
     close(l->listener);
-    unlink(l->uri + strlen("unix://"));
+    if (l->sv)
+        unlink(l->uri + strlen("unix://"));
     free(l);
 }
 

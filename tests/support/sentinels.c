@@ -237,9 +237,14 @@ static sentinels *start_all(sentinels *s)
     return s;
 }
 
+sentinels *sentinels_start_at(int master_port, int n)
+{
+    return start_all(prepare(master_port, n));
+}
+
 sentinels *sentinels_start(server *master, int n)
 {
-    return start_all(prepare(server_port(master), n));
+    return sentinels_start_at(server_port(master), n);
 }
 
 sentinels *sentinels_start_several(server *const master[], int masters, int n)
@@ -313,6 +318,11 @@ const char *sentinels_uri_of(const sentinels *s, int i)
 int sentinels_port(const sentinels *s, int i)
 {
     return s->at[i].port;
+}
+
+int sentinels_secure_port(const sentinels *s)
+{
+    return s->secure_port;
 }
 
 void sentinels_say(sentinels *s, int i, const char *command)

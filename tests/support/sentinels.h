@@ -27,6 +27,8 @@ bool replica_follows(server *master);
  * n of them (at most 5), who know each other and a replica.
  */
 sentinels *sentinels_start(server *master, int n);
+/* The same for a master that is reached by another port of 127.0.0.1. */
+sentinels *sentinels_start_at(int master_port, int n);
 /* The same for several masters (at most 3), each with a replica. What names no
    master below is about the first one. */
 sentinels *sentinels_start_several(server *const master[], int masters, int n);
@@ -39,6 +41,7 @@ void sentinels_stop(sentinels *s);
 const char *sentinels_uri(const sentinels *s);
 const char *sentinels_uri_of(const sentinels *s, int i);
 int sentinels_port(const sentinels *s, int i);
+int sentinels_secure_port(const sentinels *s); /* of one that speaks TLS */
 
 /* A command, whose words are those between blanks; fails the test. */
 void sentinels_say(sentinels *s, int i, const char *command);

@@ -61,3 +61,14 @@ TEST(pace, a_round_trip_of_no_time_counts_as_measured)
     rl_pace_note(&p, 0);
     EXPECT_INT(rl_pace_limit_us(&p, MOST_US), 5000);
 }
+
+TEST(pace, no_answer_is_odd_after_four_round_trips_or_the_given_time)
+{
+    rl_pace p = {0};
+    EXPECT_INT(rl_pace_odd_us(&p, MOST_US), MOST_US);
+    rl_pace_note(&p, 1000);
+    EXPECT_INT(rl_pace_odd_us(&p, MOST_US), MOST_US);
+    for (int i = 0; i < 100; i++)
+        rl_pace_note(&p, 300000);
+    EXPECT_BETWEEN(rl_pace_odd_us(&p, MOST_US), 1190000, 1200000);
+}
