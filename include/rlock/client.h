@@ -233,9 +233,16 @@ typedef struct rlock_options {
      * one of the system's authorities has signed, for the host name or the
      * address in the URI; TLS 1.2 or newer is spoken. A server that cannot
      * prove that, or does not speak TLS, is never spoken to in another way.
-     * The files are read once, by rlock_client_new(), in PEM (folders of
-     * authorities, the system's too, whenever a connection is made). A key that
-     * needs a passphrase is refused; tls_setup can load one by itself. A
+     * The files, in PEM, are read by rlock_client_new(), and again before a
+     * connection is made if they have changed since (written, or replaced), so
+     * certificates may be renewed while the client lives; connections that are
+     * open stay. Changes that are of no use are not taken: a file that is just
+     * being written, a key that does not belong to its certificate yet. What
+     * was read before is used on, and if a connection fails then, its message,
+     * and that of RLOCK_EVENT_RENEW_FAILED, says what is wrong with the newer
+     * file. Folders of authorities, the system's too, are looked into whenever
+     * a connection is made. A key that needs a passphrase is refused; tls_setup
+     * can load one by itself. A
      * certificate that has no names of its own is matched by its common name,
      * as OpenSSL does it.
      *
@@ -253,10 +260,13 @@ typedef struct rlock_options {
                                     URI's host; may be an address */
     rlock_tls_verify tls_verify;
     /*
-     * The last word on the SSL_CTX that all connections of the client are made
-     * from: ciphers, versions, a key in hardware. Called once, by
-     * rlock_client_new(). Returns 1; anything else makes that fail with
-     * RLOCK_EINVAL. NULL: none.
+     * The last word on the SSL_CTX that connections of the client are made
+     * from: ciphers, versions, a key in hardware. Called by rlock_client_new(),
+     * and, with another SSL_CTX, whenever one of the files above has changed,
+     * by whichever thread makes a connection then, one at a time. It must not
+     * use this client, and what tls_setup_arg points to has to stay as long as
+     * that. Returns 1; anything else makes rlock_client_new() fail with
+     * RLOCK_EINVAL, or later leaves the SSL_CTX before in use. NULL: none.
      */
     int (*tls_setup)(struct ssl_ctx_st *ctx, void *arg);
     void *tls_setup_arg;
@@ -406,25 +416,20 @@ typedef struct rlock_stats {
  * RLOCK_OK        *out is the client; free it with rlock_client_free()
  * RLOCK_EINVAL    an option is out of range, uri and connect are both given,
  *                 the URI is malformed (the message says where), or names a
- *                 server of a cluster as if it were by itself, or the other
- *                 way round; an option of TLS is set without rediss:// or
- *                 cannot be used (a file that cannot be read, a key of another
- *                 certificate), or the
- *                 callback's context cannot be used (inside MULTI, with unread
- *                 replies, subscribed, non-blocking)
- * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; the
- *                 server is older than Redis 6.2, or lacks WAIT, which
- *                 min_replicas needs; or the program brings a
- *                 hiredis whose structs are not those that this library was
- *                 compiled for
- * RLOCK_EIO       unknown host, connection refused, no answer in time, what
- *                 answers is no Redis server, TLS failed (the message says
- *                 what is wrong with the server's certificate), no Sentinel
- *                 names a master, or a callback has failed; never with lazy
- * RLOCK_ESERVER   the server refused: wrong password, no such database, a
- *                 right is missing (the message names the command or key),
- *                 loading, read-only replica, too many clients, ...
- * RLOCK_ENOMEM    out of memory
+ *                 server of a cluster, or a Sentinel, as if it were a server by
+ *                 itself, or the other way round; an option of TLS is set
+ * without rediss:// or cannot be used (a file that cannot be read, a key of
+ * another certificate), or the callback's context cannot be used (inside MULTI,
+ * with unread replies, subscribed, non-blocking) RLOCK_ENOTSUP   rediss:// with
+ * an rlock that was built without OpenSSL; the server is older than Redis 6.2,
+ * or lacks WAIT, which min_replicas needs; or the program brings a hiredis
+ * whose structs are not those that this library was compiled for RLOCK_EIO
+ * unknown host, connection refused, no answer in time, what answers is no Redis
+ * server, TLS failed (the message says what is wrong with the server's
+ * certificate), no Sentinel names a master, or a callback has failed; never
+ * with lazy RLOCK_ESERVER   the server refused: wrong password, no such
+ * database, a right is missing (the message names the command or key), loading,
+ * read-only replica, too many clients, ... RLOCK_ENOMEM    out of memory
  *
  * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
  * a policy other than noeviction), or has fewer replicas than min_replicas,

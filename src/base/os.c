@@ -226,6 +226,36 @@ bool rl_os_file_of(int fd, rl_os_file *out)
     return true;
 }
 
+#ifdef __APPLE__
+#define WRITTEN(is) ((is).st_mtimespec)
+#define CHANGED(is) ((is).st_ctimespec)
+#else
+#define WRITTEN(is) ((is).st_mtim)
+#define CHANGED(is) ((is).st_ctim)
+#endif
+
+rl_os_stamp rl_os_stamp_of(const char *path)
+{
+    struct stat is;
+    if (stat(path, &is) != 0)
+        return (rl_os_stamp){0};
+    return (rl_os_stamp){.device = (uint64_t)is.st_dev,
+                         .number = (uint64_t)is.st_ino,
+                         .size = (int64_t)is.st_size,
+                         .written_s = (int64_t)WRITTEN(is).tv_sec,
+                         .written_ns = (int64_t)WRITTEN(is).tv_nsec,
+                         .changed_s = (int64_t)CHANGED(is).tv_sec,
+                         .changed_ns = (int64_t)CHANGED(is).tv_nsec};
+}
+
+bool rl_os_stamp_is(const rl_os_stamp *a, const rl_os_stamp *b)
+{
+    return a->device == b->device && a->number == b->number &&
+           a->size == b->size && a->written_s == b->written_s &&
+           a->written_ns == b->written_ns && a->changed_s == b->changed_s &&
+           a->changed_ns == b->changed_ns;
+}
+
 bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b)
 {
     return a->device == b->device && a->number == b->number &&

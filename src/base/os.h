@@ -84,6 +84,18 @@ bool rl_os_file_of(int fd, rl_os_file *out); /* false with errno */
 bool rl_os_file_is(const rl_os_file *a, const rl_os_file *b);
 
 /*
+ * What a path leads to just now: it is another one when a file has been
+ * written, replaced or taken away since.
+ */
+typedef struct rl_os_stamp {
+    uint64_t device, number;
+    int64_t size, written_s, written_ns, changed_s, changed_ns;
+} rl_os_stamp;
+
+rl_os_stamp rl_os_stamp_of(const char *path); /* all 0: to nothing */
+bool rl_os_stamp_is(const rl_os_stamp *a, const rl_os_stamp *b);
+
+/*
  * A descriptor that is readable while one of others is: an epoll or a kqueue.
  * -1 with errno: it cannot be had. What is closed has to be removed before.
  */

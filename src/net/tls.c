@@ -1,12 +1,20 @@
 /*
- * What a program asks for, as an SSL_CTX. Its defaults are strict: TLS 1.2 or
- * newer, the server's chain and name are checked, no renegotiation, and a key
- * that needs a passphrase is refused, since OpenSSL would ask for that on the
- * terminal. The last word is the program's, by tls_setup.
+ * A client's certificate, its key and the authorities it trusts are files, and
+ * files are replaced while a client lives: certificates are valid for some
+ * weeks. So they are looked at before each connection, and read again when they
+ * have changed. What has changed for the worse (a file may be written just now)
+ * is not taken: connections go on being made from what was read last, and, if
+ * one fails, it is told that there was something new.
+ *
+ * `mutex` guards the context and what is known of the files. One thread at a
+ * time looks at them and reads them, and holds nothing meanwhile; connections
+ * have a reference to what they were made from.
  */
 #include "net/tls.h"
 
+#include "base/clock.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "rlock_config.h"
 
 #ifdef RL_HAS_OPENSSL
@@ -15,103 +23,41 @@
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "net/tls_context.h"
 #include "net/tls_stream.h"
 
 struct rl_tls {
-    SSL_CTX *ctx;
+    rl_tls_settings set; /* fixed, as the next two are */
     bool checks_name;
     char *server_name; /* instead of the host's; or NULL */
+    rl_mutex mutex;    /* guards what follows */
+    rl_cond looked;
+    bool looking; /* somebody is, at the files */
+    SSL_CTX *ctx;
+    rl_tls_files files; /* of which it was made */
+    bool outdated;      /* there are others, which are of no use: */
+    rl_fault why;
 };
-
-static int no_passphrase(char *buf, int size, int writing, void *arg)
-{
-    (void)buf, (void)size, (void)writing, (void)arg;
-    return -1;
-}
-
-static void set_defaults(SSL_CTX *ctx, rlock_tls_verify verify)
-{
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    /* Memory is given back while a connection rests. */
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_read_ahead(ctx, 1);
-    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-    SSL_CTX_set_verify(ctx,
-                       verify == RLOCK_TLS_VERIFY_NONE ? SSL_VERIFY_NONE
-                                                       : SSL_VERIFY_PEER,
-                       NULL);
-}
 
 static rlock_status no_memory(rl_fault *f)
 {
     return rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
 }
 
-static rlock_status unusable(rl_fault *f, const char *option, const char *file)
-{
-    unsigned long e = ERR_peek_last_error();
-    const char *why = e ? ERR_reason_error_string(e) : NULL;
-    if (ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE)
-        return no_memory(f);
-    char shown[100];
-    rl_printable(shown, sizeof shown, file, strlen(file));
-    return rl_fault_set(f, RLOCK_EINVAL, 0, "%s \"%s\" cannot be used: %s",
-                        option, shown, why ? why : "unknown error");
-}
-
-static rlock_status trust(SSL_CTX *ctx, const rlock_options *o, rl_fault *f)
-{
-    if (o->tls_ca_dir && access(o->tls_ca_dir, R_OK | X_OK) != 0)
-        return rl_fault_set(f, RLOCK_EINVAL, 0, "tls_ca_dir cannot be read");
-    if (!o->tls_ca_file && !o->tls_ca_dir)
-        SSL_CTX_set_default_verify_paths(ctx);
-    else if (SSL_CTX_load_verify_locations(ctx, o->tls_ca_file,
-                                           o->tls_ca_dir) != 1)
-        return unusable(f, "tls_ca_file", o->tls_ca_file ? o->tls_ca_file : "");
-    return RLOCK_OK;
-}
-
-static rlock_status present(SSL_CTX *ctx, const rlock_options *o, rl_fault *f)
-{
-    const char *cert = o->tls_cert_file;
-    const char *key = o->tls_key_file ? o->tls_key_file : cert;
-    if (!cert)
-        return key ? rl_fault_set(f, RLOCK_EINVAL, 0,
-                                  "tls_key_file without tls_cert_file")
-                   : RLOCK_OK;
-    if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-        return unusable(f, "tls_cert_file", cert);
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
-        return unusable(f, "tls_key_file", key);
-    return RLOCK_OK;
-}
-
-static rlock_status set_up(SSL_CTX *ctx, const rlock_options *o, rl_fault *f)
-{
-    set_defaults(ctx, o->tls_verify);
-    rlock_status s = trust(ctx, o, f);
-    if (s == RLOCK_OK)
-        s = present(ctx, o, f);
-    if (s == RLOCK_OK && o->tls_setup &&
-        o->tls_setup(ctx, o->tls_setup_arg) != 1)
-        s = rl_fault_set(f, RLOCK_EINVAL, 0, "tls_setup has refused");
-    return s;
-}
-
 static rlock_status make(const rlock_options *o, rl_tls *t, rl_fault *f)
 {
     t->checks_name = o->tls_verify == RLOCK_TLS_VERIFY_FULL;
-    t->ctx = SSL_CTX_new(TLS_client_method());
-    if (!rl_options_copy(&t->server_name, o->tls_server_name) || !t->ctx)
+    if (!rl_tls_settings_init(&t->set, o) ||
+        !rl_options_copy(&t->server_name, o->tls_server_name))
         return no_memory(f);
-    return set_up(t->ctx, o, f);
+    rl_tls_files_look(&t->files, &t->set);
+    t->ctx = rl_tls_context_new(&t->set, f);
+    return t->ctx ? RLOCK_OK : f->status;
 }
 
 rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f)
@@ -122,9 +68,9 @@ rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f)
     rl_tls *t = calloc(1, sizeof *t);
     if (!t)
         return no_memory(f);
-    ERR_set_mark();
+    rl_mutex_init(&t->mutex);
+    rl_cond_init(&t->looked);
     rlock_status s = make(o, t, f);
-    ERR_pop_to_mark();
     if (s == RLOCK_OK)
         *out = t;
     else
@@ -137,8 +83,73 @@ void rl_tls_free(rl_tls *t)
     if (!t)
         return;
     SSL_CTX_free(t->ctx);
+    rl_tls_settings_fini(&t->set);
     free(t->server_name);
+    rl_cond_fini(&t->looked);
+    rl_mutex_fini(&t->mutex);
     free(t);
+}
+
+/* --- files that change ---------------------------------------------------- */
+
+/* They are looked at before they are read: what changes meanwhile is seen the
+   next time. */
+static void take_new_locked(rl_tls *t, const rl_tls_files *now)
+    RL_REQUIRES(&t->mutex)
+{
+    rl_fault f;
+    rl_mutex_unlock(&t->mutex);
+    SSL_CTX *ctx = rl_tls_context_new(&t->set, &f);
+    rl_mutex_lock(&t->mutex);
+    t->outdated = ctx == NULL;
+    if (!ctx) {
+        t->why = f;
+        return;
+    }
+    SSL_CTX_free(t->ctx);
+    t->ctx = ctx;
+    t->files = *now;
+}
+
+static void look_locked(rl_tls *t) RL_REQUIRES(&t->mutex)
+{
+    rl_tls_files now;
+    t->looking = true;
+    rl_mutex_unlock(&t->mutex);
+    rl_tls_files_look(&now, &t->set);
+    rl_mutex_lock(&t->mutex);
+    if (rl_tls_files_are(&now, &t->files))
+        t->outdated = false;
+    else
+        take_new_locked(t, &now);
+    t->looking = false;
+    rl_cond_wake_all(&t->looked);
+}
+
+/* Counted for the caller. */
+static SSL_CTX *context_of(rl_tls *t, int64_t deadline_us)
+{
+    rl_mutex_lock(&t->mutex);
+    while (t->looking && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&t->looked, &t->mutex, deadline_us);
+    if (!t->looking)
+        look_locked(t);
+    SSL_CTX *ctx = t->ctx;
+    SSL_CTX_up_ref(ctx);
+    rl_mutex_unlock(&t->mutex);
+    return ctx;
+}
+
+void rl_tls_explain(rl_tls *t, rl_fault *f)
+{
+    char text[sizeof f->text];
+    rl_mutex_lock(&t->mutex);
+    if (t->outdated) {
+        snprintf(text, sizeof text, "%.60s (the newer %.124s)", f->text,
+                 t->why.text);
+        memcpy(f->text, text, sizeof text);
+    }
+    rl_mutex_unlock(&t->mutex);
 }
 
 /* --- whom we expect ------------------------------------------------------- */
@@ -175,13 +186,15 @@ static bool expect(SSL *ssl, const char *wanted, bool checks)
                     : X509_VERIFY_PARAM_set1_host(p, name, 0)) == 1;
 }
 
-rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
+rlock_status rl_tls_shake_hands(rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,
                                 rl_fault *f)
 {
     const char *name = t->server_name ? t->server_name : host;
+    SSL_CTX *ctx = context_of(t, deadline_us);
     ERR_set_mark();
-    rl_tls_stream *s = rl_tls_stream_new(t->ctx, fd);
+    rl_tls_stream *s = rl_tls_stream_new(ctx, fd);
+    SSL_CTX_free(ctx); /* the stream has its own reference */
     bool ok = s && expect(s->ssl, name, t->checks_name);
     ERR_pop_to_mark();
     rlock_status status = !s   ? no_memory(f)

@@ -2,7 +2,8 @@
  * TLS over a socket of ours, by OpenSSL. A client has one rl_tls: which
  * authorities it trusts, its certificate, whose name it expects. Each of its
  * connections shakes hands once, within its deadline, and is a transport
- * (transport.h) from there on.
+ * (transport.h) from there on. Files that have changed meanwhile are read again
+ * for it.
  *
  * There is no way back to plain: a server that does not speak TLS, or cannot
  * prove its name, is not spoken to.
@@ -36,8 +37,12 @@ void rl_tls_free(rl_tls *t); /* NULL is accepted; connections stay */
  * has to prove, unless the program has given another one. Blocks until the
  * deadline. RLOCK_EIO, RLOCK_ENOMEM.
  */
-rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
+rlock_status rl_tls_shake_hands(rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,
                                 rl_fault *f);
+
+/* Adds to why a connection failed that a file has changed, if it is of no use.
+ */
+void rl_tls_explain(rl_tls *t, rl_fault *f);
 
 #endif

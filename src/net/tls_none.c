@@ -18,7 +18,12 @@ void rl_tls_free(rl_tls *t)
     (void)t;
 }
 
-rlock_status rl_tls_shake_hands(const rl_tls *t, int fd, const char *host,
+void rl_tls_explain(rl_tls *t, rl_fault *f)
+{
+    (void)t, (void)f;
+}
+
+rlock_status rl_tls_shake_hands(rl_tls *t, int fd, const char *host,
                                 int64_t deadline_us, rl_transport *out,
                                 rl_fault *f)
 {

@@ -12,7 +12,7 @@
 /* Its connections have been of use. */
 #define LASTED_US (5 * 1000 * 1000)
 
-static void init_dialing(rl_dialing *d, rl_informant *n, const rl_tls *tls,
+static void init_dialing(rl_dialing *d, rl_informant *n, rl_tls *tls,
                          const char *user, const char *password)
 {
     rl_dialing_init(d);
@@ -22,9 +22,9 @@ static void init_dialing(rl_dialing *d, rl_informant *n, const rl_tls *tls,
     d->dialer.connect_timeout_ms = n->connect_timeout_ms;
 }
 
-void rl_informant_init(rl_informant *n, const char *host, int port,
-                       const rl_tls *tls, const char *user,
-                       const char *password, int64_t connect_timeout_ms)
+void rl_informant_init(rl_informant *n, const char *host, int port, rl_tls *tls,
+                       const char *user, const char *password,
+                       int64_t connect_timeout_ms)
 {
     n->pause_us = FIRST_PAUSE_US;
     n->port = port;

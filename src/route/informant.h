@@ -33,9 +33,9 @@ typedef struct rl_informant {
 } rl_informant;
 
 /* It is not connected yet. tls, user and password may be NULL, and stay. */
-void rl_informant_init(rl_informant *n, const char *host, int port,
-                       const rl_tls *tls, const char *user,
-                       const char *password, int64_t connect_timeout_ms);
+void rl_informant_init(rl_informant *n, const char *host, int port, rl_tls *tls,
+                       const char *user, const char *password,
+                       int64_t connect_timeout_ms);
 void rl_informant_fini(rl_informant *n);
 
 /* In a forked child: closes the descriptors of what is being made. */

@@ -20,7 +20,7 @@ typedef struct rl_racer {
 
 typedef struct rl_race {
     const rl_uri *like; /* with this login and TLS */
-    const rl_tls *tls;
+    rl_tls *tls;
     rl_credentials *credentials;
     int64_t connect_timeout_ms; /* for each */
     const rl_signal *signal;

@@ -17,7 +17,7 @@ typedef struct rl_sentinels rl_sentinels;
 
 typedef struct rl_sentinels_options {
     const rl_uri *uri;           /* names the master, and Sentinels */
-    const rl_tls *tls;           /* NULL: plain; stays */
+    rl_tls *tls;                 /* NULL: plain; stays */
     const char *user, *password; /* what Sentinels want, or NULL */
     int64_t connect_timeout_ms;  /* for each connection to one */
     /* On the thread, with no lock held: there is another master than before,

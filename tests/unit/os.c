@@ -123,3 +123,40 @@ TEST(os, threads_have_numbers_of_their_own)
     EXPECT(mine > 0);
     EXPECT_INT(mine, rl_os_thread_id());
 }
+
+static void put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    EXPECT(f && fputs(text, f) >= 0);
+    fclose(f);
+}
+
+static bool has_changed(const char *path, rl_os_stamp *since)
+{
+    rl_os_stamp now = rl_os_stamp_of(path);
+    bool changed = !rl_os_stamp_is(&now, since);
+    *since = now;
+    return changed;
+}
+
+TEST(os, a_file_that_is_written_replaced_or_taken_away_has_another_stamp)
+{
+    char dir[] = "/tmp/rlock-os-XXXXXX", path[64], other[64];
+    EXPECT(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    snprintf(other, sizeof other, "%s/other", dir);
+    rl_os_stamp stamp = rl_os_stamp_of(path), none = {0};
+    EXPECT(rl_os_stamp_is(&stamp, &none));
+    put_text(path, "one");
+    EXPECT(has_changed(path, &stamp));
+    EXPECT(!has_changed(path, &stamp));
+    put_text(path, "more");
+    EXPECT(has_changed(path, &stamp));
+    put_text(other, "else"); /* as long */
+    EXPECT_INT(rename(other, path), 0);
+    EXPECT(has_changed(path, &stamp));
+    EXPECT(!has_changed(path, &stamp));
+    EXPECT_INT(unlink(path), 0);
+    EXPECT(has_changed(path, &stamp));
+    rmdir(dir);
+}
