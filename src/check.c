@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/error.h"
@@ -141,6 +142,65 @@ static rlock_status check_channels(rl_engine *e, rl_conn *c, const probe *p,
     return s;
 }
 
+/* --- what it is, if it is no server by itself ----------------------------- */
+
+static rlock_status belongs_to_cluster(rl_fault *f)
+{
+    return rl_fault_set(f, RLOCK_EINVAL, 0,
+                        "it is a server of a cluster: use redis-cluster:// "
+                        "(or rediss-cluster://)");
+}
+
+static rlock_status check_mode(const rl_engine *e, const rl_item *mode,
+                               rl_fault *f)
+{
+    bool cluster = mode->str && strcmp(mode->str, "cluster") == 0;
+    return cluster && !e->cluster ? belongs_to_cluster(f) : RLOCK_OK;
+}
+
+static bool is_sentinel(const rl_table *t)
+{
+    return t->count > 1 && t->cell[1].str &&
+           strcmp(t->cell[1].str, "sentinel") == 0;
+}
+
+/* It tells by ROLE, and which masters it watches. */
+static rlock_status ask_if_sentinel(rl_conn *c, int64_t until_us, rl_fault *f)
+{
+    rl_reply r;
+    rl_fault ignored;
+    rl_table *t = calloc(1, sizeof *t);
+    c->line.reply.table = t;
+    if (t &&
+        rl_conn_ask(c, until_us, &r, &ignored, 1, (const char *[]){"ROLE"}) ==
+            RLOCK_OK &&
+        is_sentinel(t)) {
+        const char *name = t->count > 3 ? t->cell[3].str : NULL;
+        rl_fault_set(f, RLOCK_EINVAL, 0,
+                     "it is a Sentinel: use redis-sentinel://host:port/name "
+                     "(or rediss-sentinel://), here with the name %.60s",
+                     name ? name : "of a master");
+    }
+    c->line.reply.table = NULL;
+    free(t);
+    return f->status;
+}
+
+/* Who has been called by the wrong scheme says so in words of his own. */
+static rlock_status explain(const rl_engine *e, rl_conn *c, int64_t until_us,
+                            rl_fault *f)
+{
+    bool elsewhere =
+        strstr(f->text, "MOVED ") || strstr(f->text, "CLUSTERDOWN ");
+    if (!e->cluster && elsewhere)
+        return belongs_to_cluster(f);
+    if (strstr(f->text, "unknown command") && !rl_conn_is_broken(c))
+        return ask_if_sentinel(c, until_us, f);
+    return f->status;
+}
+
+/* --- rights --------------------------------------------------------------- */
+
 /* The probe goes by EVALSHA, and by EVAL only to a server that lacks it. */
 static rlock_status check_eval(rl_conn *c, rl_question *q, int64_t until_us,
                                rl_fault *f)
@@ -164,30 +224,38 @@ static void write_probe(const rl_ask *a, rl_bytes *to)
     rl_put_bytes(to, p->bell.text, p->bell.len);
 }
 
-static rlock_status check_mode(const rl_engine *e, const rl_item *mode,
-                               rl_fault *f)
-{
-    if (e->cluster || !mode->str || strcmp(mode->str, "cluster") != 0)
-        return RLOCK_OK;
-    return rl_fault_set(f, RLOCK_EINVAL, 0,
-                        "it is a server of a cluster: use redis-cluster:// "
-                        "(or rediss-cluster://)");
-}
-
 /* A key that may not be touched makes the server refuse the whole script. */
-static rlock_status probe_failed(const rl_engine *e, const rl_inquiry *q,
-                                 rl_fault *f)
+static rlock_status probe_failed(const rl_inquiry *q, rl_fault *f)
 {
     *f = q->fault;
-    if (strstr(f->text, "MOVED ") && !e->cluster) {
-        const rl_item cluster = {.str = "cluster"};
-        return check_mode(e, &cluster, f);
-    }
     if (strstr(f->text, "NOPERM") && strstr(f->text, "key"))
         return lacks_right("the keys rlock_token:*, rlock_queue:* and "
                            "rlock_undone:*, or some of them",
                            f);
     return f->status;
+}
+
+/* What the probe has answered. */
+static rlock_status judge_probe(rl_engine *e, const rl_inquiry *q, warnings *w,
+                                rl_fault *f)
+{
+    const rl_item *missing = &q->reply.item[0], *warning = &q->reply.item[1];
+    const rl_item *too_old = &q->reply.item[4];
+    if (q->reply.count != 6 || !missing->str || !warning->str || !too_old->str)
+        return unexpected(f);
+    if (check_mode(e, &q->reply.item[5], f) != RLOCK_OK)
+        return f->status;
+    if (too_old->len)
+        return rl_fault_set(f, RLOCK_ENOTSUP, 0,
+                            "the server is too old: rlock needs Redis 6.2 or "
+                            "newer, its version is %s",
+                            too_old->str);
+    rl_identity_note(&e->core.identity, &q->reply.item[2], rl_now_us());
+    if (missing->len)
+        return lacks_right(missing->str, f);
+    if (warning->len)
+        warn(w, warning->str);
+    return RLOCK_OK;
 }
 
 static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
@@ -199,28 +267,12 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     bool answered = rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
                                &e->core.stats.script_loads, until_us);
     rlock_status s = check_eval(c, &eval, until_us, f);
+    if (s == RLOCK_OK && !answered)
+        s = probe_failed(&q, f);
     if (s != RLOCK_OK)
-        return s;
-    if (!answered)
-        return probe_failed(e, &q, f);
+        return explain(e, c, until_us, f);
     rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
-    const rl_item *missing = &q.reply.item[0], *warning = &q.reply.item[1];
-    const rl_item *too_old = &q.reply.item[4];
-    if (q.reply.count != 6 || !missing->str || !warning->str || !too_old->str)
-        return unexpected(f);
-    if (check_mode(e, &q.reply.item[5], f) != RLOCK_OK)
-        return f->status;
-    if (too_old->len)
-        return rl_fault_set(f, RLOCK_ENOTSUP, 0,
-                            "the server is too old: rlock needs Redis 6.2 or "
-                            "newer, its version is %s",
-                            too_old->str);
-    rl_identity_note(&e->core.identity, &q.reply.item[2], rl_now_us());
-    if (missing->len)
-        return lacks_right(missing->str, f);
-    if (warning->len)
-        warn(w, warning->str);
-    return RLOCK_OK;
+    return judge_probe(e, &q, w, f);
 }
 
 /* Behind the probe, which has written. */

@@ -178,6 +178,7 @@ static rlock_status dial_place(rl_dialer *d, const rl_place *to,
         s = rl_tls_shake_hands(d->tls, fd, to->host, deadline_us, &io, f);
     if (s != RLOCK_OK) {
         close_socket(d, fd);
+        rl_tls_explain(d->tls, f);
         return s;
     }
     note_socket(d, -1); /* until it is met as a connection */
@@ -231,6 +232,27 @@ static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
     return rl_hello_say(&hello, c, deadline_us, f);
 }
 
+static bool may_be_for_tls(const rl_dialer *d)
+{
+    return !d->tls && !d->connect && !d->uri.local && !atomic_load(&d->worked);
+}
+
+/*
+ * A server that wants TLS answers our hello by an alert, whose first byte is
+ * 21, or just hangs up.
+ */
+static void suggest_tls(const rl_conn *c, rl_fault *f)
+{
+    char cause[120];
+    bool alert = strstr(f->text, "got \"\\x15\"") != NULL;
+    bool mute = c->heard_us == 0 && f->sys_errno != ETIMEDOUT;
+    snprintf(cause, sizeof cause, "%.*s", (int)sizeof cause - 1, f->text);
+    if (alert || mute)
+        rl_fault_set(f, RLOCK_EIO, f->sys_errno, "%s (%s)", cause,
+                     alert ? "it speaks TLS: use rediss://"
+                           : "if it is a port for TLS, use rediss://");
+}
+
 static rlock_status begin(rl_dialer *d, rl_conn *c, int64_t deadline_us,
                           rl_fault *f)
 {
@@ -239,7 +261,13 @@ static rlock_status begin(rl_dialer *d, rl_conn *c, int64_t deadline_us,
     rlock_status s = introduce(d, c, deadline_us, f);
     /* However short a login lasts, a connection is not made for nothing. */
     if (s == RLOCK_OK)
+        atomic_store(&d->worked, true);
+    if (s == RLOCK_OK)
         c->expires_us = rl_max(c->expires_us, rl_now_us() + LEAST_LIFE_US);
+    if (s == RLOCK_EIO && d->tls)
+        rl_tls_explain(d->tls, f);
+    if (s == RLOCK_EIO && may_be_for_tls(d))
+        suggest_tls(c, f);
     if (s != RLOCK_OK && d->parted)
         d->parted(d->met_arg, c);
     return s;

@@ -28,7 +28,7 @@ typedef struct rl_dialer {
     void *locate_arg;
     bool role; /* what answers has to say that it is a master */
     rl_resolver resolver;
-    const rl_tls *tls;                   /* its owner's; NULL: plain */
+    rl_tls *tls;                         /* its owner's; NULL: plain */
     rl_credentials *credentials;         /* likewise; NULL: the URI's */
     redisContext *(*connect)(void *arg); /* instead of the URI */
     void *connect_arg;
@@ -36,6 +36,7 @@ typedef struct rl_dialer {
     bool (*is_ours)(void *arg, const redisContext *ctx);
     void *is_ours_arg;
     int64_t connect_timeout_ms; /* without what locate() takes */
+    atomic_bool worked;         /* a connection has been made */
     /* For who may have to shut it meanwhile; or NULL. A socket is there, which
        is about to be connected; -1: it is to be closed, or has been. */
     void (*opened)(void *arg, int fd);

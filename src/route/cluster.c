@@ -37,6 +37,8 @@
 #define SLOW_DIAL_US      (250 * 1000)
 #define ROUTINE_US        (60 * 1000 * 1000)
 #define FIRST_PATIENCE_US (300 * 1000)
+/* Until it is known why none can be reached. */
+#define LAST_WORDS_US (100 * 1000)
 /* Of what a connection may take. */
 #define LAST_PATIENCE 3
 
@@ -176,6 +178,10 @@ static rlock_status ask_for(rl_cluster *c, const char *what, rl_sink *into,
     if (strstr(r.top.str, "cluster support disabled"))
         return rl_fault_set(f, RLOCK_EINVAL, 0,
                             "it is no cluster: use redis:// (or rediss://)");
+    if (strstr(r.top.str, "unknown command"))
+        return rl_fault_set(f, RLOCK_EINVAL, 0,
+                            "it is no cluster, for it knows no CLUSTER; a "
+                            "Sentinel is asked by redis-sentinel://");
     return rl_error_reply(&r, f)->status;
 }
 
@@ -190,7 +196,9 @@ static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
     if (s == RLOCK_OK && (claims->absurd || claims->claimed == 0))
         s = rl_fault_set(f, RLOCK_EIO, 0,
                          claims->absurd ? "its map of slots makes no sense"
-                                        : "it names nobody for any slot");
+                                        : "it names nobody for any slot: they "
+                                          "are given out by redis-cli "
+                                          "--cluster create");
     return s;
 }
 
@@ -391,7 +399,7 @@ static void *run(void *arg)
 static int64_t wait_end_locked(const rl_cluster *c, int64_t began_us,
                                int64_t deadline_us) RL_REQUIRES(&c->mutex)
 {
-    int64_t us = rl_after_ms(began_us, c->o.connect_timeout_ms);
+    int64_t us = rl_after_ms(began_us, c->o.connect_timeout_ms) + LAST_WORDS_US;
     return rl_min(deadline_us, rl_max(us, c->hope_us));
 }
 

@@ -34,6 +34,8 @@
 #define LAST_GAP_US  (2000 * 1000)
 #define CALM_US      (5 * 1000 * 1000)
 #define ROUTINE_US   (60 * 1000 * 1000)
+/* Until it is known why none can be reached. */
+#define LAST_WORDS_US (100 * 1000)
 
 /* Messages may point to it for as long as there are any. */
 typedef struct node_name {
@@ -43,7 +45,7 @@ typedef struct node_name {
 
 struct rl_sentinels {
     char *name, *user, *password;
-    const rl_tls *tls;
+    rl_tls *tls;
     void (*leave)(void *arg, uint64_t nth, const char *name);
     void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
     void *arg;
@@ -350,7 +352,7 @@ static void *run(void *arg)
 static int64_t wait_end_locked(const rl_sentinels *s, int64_t began_us,
                                int64_t deadline_us) RL_REQUIRES(&s->mutex)
 {
-    int64_t us = rl_after_ms(began_us, s->connect_timeout_ms);
+    int64_t us = rl_after_ms(began_us, s->connect_timeout_ms) + LAST_WORDS_US;
     return rl_min(deadline_us, rl_max(us, s->hope_us));
 }
 
