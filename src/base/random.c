@@ -31,13 +31,21 @@ static _Thread_local struct {
     pid_t pid; /* 0: not seeded yet */
 } jitter;
 
+/* Where the kernel has none to give, when and who will do. */
+static uint64_t draw_seed(void)
+{
+    uint64_t seed;
+    if (rl_os_random(&seed, sizeof seed))
+        return seed;
+    return (uint64_t)rl_now_us() ^ (uint64_t)rl_os_thread_id() << 40;
+}
+
 int64_t rl_random_below(int64_t limit)
 {
     pid_t pid = getpid();
     if (jitter.pid != pid) {
         jitter.pid = pid;
-        jitter.state ^= (uint64_t)rl_now_us() ^ (uintptr_t)&jitter ^
-                        (uint64_t)rl_os_thread_id() << 40;
+        jitter.state = draw_seed();
     }
     jitter.state = jitter.state * 6364136223846793005u + 1442695040888963407u;
     return (int64_t)((jitter.state >> 33) % (uint64_t)limit);

@@ -21,7 +21,8 @@ bool rl_uuid_new(rl_uuid *out);
 /* In lower case. */
 void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1]);
 
-/* Anything from 0 up to limit - 1. */
+/* Anything from 0 up to limit - 1. Each thread, and each process, has a series
+   of its own, whose beginning is the kernel's. */
 int64_t rl_random_below(int64_t limit);
 
 /* value plus or minus up to a quarter, so that clients do not march in step. */

@@ -320,7 +320,8 @@ BEGIN {
         (tls + 0 ? ",\n * OpenSSL and" : " and\n *") " POSIX threads:\n *\n" \
         " *     cc -c -I. rlock.c\n" \
         " *     cc program.c rlock.o -lhiredis -luuid" \
-        (tls + 0 ? " -lssl -lcrypto" : "") " -pthread\n *\n")
+        (tls + 0 ? " -lssl -lcrypto" : "") (atomic + 0 ? " -latomic" : "") \
+        " -pthread\n *\n")
     while ((getline line <ARGV[1]) > 0)
         put(" *" (line == "" ? "" : " " line) "\n")
     put(" */\n#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n")

@@ -23,6 +23,7 @@ add_custom_command(
         -v version=${PROJECT_VERSION}
         -v output=${folder}/rlock.c
         -v tls=$<BOOL:${RL_HAS_OPENSSL}>
+        -v atomic=$<BOOL:${RLOCK_ATOMIC_LIBRARY}>
         -v path=${PROJECT_SOURCE_DIR}/src:${generated}
         -f ${PROJECT_SOURCE_DIR}/src/cmake/amalgamate.awk
         ${PROJECT_SOURCE_DIR}/LICENSE ${all_sources}

@@ -30,6 +30,31 @@ if(RLOCK_hiredis_LIBRARY AND RLOCK_uuid_LIBRARY)
     rlock_check_links()
 endif()
 
+# Atomic 64-bit numbers are calls of a library on some processors, mostly those
+# of 32 bits. RLOCK_ATOMIC_LIBRARY is that, or empty.
+function(rlock_probe_atomics result libraries)
+    set(CMAKE_REQUIRED_LIBRARIES ${libraries})
+    check_c_source_compiles("
+        #include <stdatomic.h>
+        #include <stdint.h>
+        static _Atomic int64_t number;
+        int main(void) {
+            int64_t was = atomic_exchange(&number, 2);
+            atomic_compare_exchange_strong(&number, &was, 3);
+            return (int)(atomic_fetch_add(&number, 1) + atomic_load(&number));
+        }" ${result})
+endfunction()
+set(RLOCK_ATOMIC_LIBRARY "")
+rlock_probe_atomics(RLOCK_ATOMICS_ARE_BUILT_IN "")
+if(NOT RLOCK_ATOMICS_ARE_BUILT_IN)
+    rlock_probe_atomics(RLOCK_ATOMICS_ARE_A_LIBRARY atomic)
+    if(NOT RLOCK_ATOMICS_ARE_A_LIBRARY)
+        message(FATAL_ERROR "Atomic 64-bit numbers cannot be linked, with "
+            "-latomic or without; see CMakeFiles/CMakeError.log")
+    endif()
+    set(RLOCK_ATOMIC_LIBRARY atomic)
+endif()
+
 # OpenSSL for rediss://. RL_HAS_OPENSSL is ON when there is one that is new
 # enough, and that can be linked: what is found may be another machine's.
 function(rlock_probe_openssl)

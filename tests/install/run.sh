@@ -235,6 +235,29 @@ one_kind() {
     )
 }
 
+# As on a processor that has none of 64 bits: they are a library's.
+atomics_are_a_library() {
+    at=$prefix/atomics
+    flag=-fno-inline-atomics
+    if ! echo 'int main(void) { return 0; }' |
+        "$cc" $flag -x c - -o "$prefix/atomic" 2>/dev/null; then
+        echo "$cc has no $flag"
+        return 0
+    fi
+    cmake -S "$root" -B "$at/build" -DCMAKE_C_FLAGS=$flag \
+        -DCMAKE_INSTALL_PREFIX="$at/out" -DCMAKE_INSTALL_LIBDIR=lib &&
+        cmake --build "$at/build" --target rlock --target rlock_static &&
+        cmake --install "$at/build" || return 1
+    (
+        export PKG_CONFIG_PATH="$at/out/lib/pkgconfig"
+        export LD_LIBRARY_PATH="$at/out/lib"
+        for library in rlock rlock_static; do
+            compile "$at/$library" "$library" "$cc" "$here/consumer.c" &&
+                "$tests/with-redis.sh" "$at/$library" || return 1
+        done
+    )
+}
+
 # The build machine's .pc files say nothing of the machine that is built for.
 cross_build_asks_no_pkg_config() {
     decoy=$prefix/decoy
@@ -336,6 +359,7 @@ check 'the loader is told of a new library' the_loader_is_told
 check 'a part of another project' part_of_another_project
 check 'the shared library alone, at absolute paths' one_kind ON librlock.so
 check 'the static library alone, at absolute paths' one_kind OFF librlock.a
+check 'where atomics of 64 bits are a library' atomics_are_a_library
 check 'a cross build asks no pkg-config' cross_build_asks_no_pkg_config
 check 'another hiredis is noticed' other_hiredis_is_noticed
 check 'a program with another hiredis is told' other_hiredis_is_refused

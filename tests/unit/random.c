@@ -1,9 +1,11 @@
 /* Ids that never repeat, and jitter that may. */
 #include "base/random.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim.h"
 #include "test.h"
 
 enum { DRAWS = 8 };
@@ -43,6 +45,51 @@ TEST(random, forked_processes_draw_apart)
     EXPECT(memcmp(first, second, sizeof first) != 0);
     EXPECT(memcmp(first, parent, sizeof first) != 0);
     EXPECT(memcmp(second, parent, sizeof second) != 0);
+}
+
+static long kernels(void)
+{
+    return shim_seen(shim_everywhere(), SHIM_GETRANDOM);
+}
+
+static intptr_t count_seeds(void *arg)
+{
+    (void)arg;
+    long before = kernels();
+    for (int i = 0; i < 100; i++)
+        rl_random_below(10);
+    return (intptr_t)(kernels() - before);
+}
+
+/* Addresses and times are much alike in processes that start together. */
+TEST(random, a_series_begins_with_what_the_kernel_draws_once_a_thread)
+{
+    EXPECT_INT(test_join(test_spawn(count_seeds, NULL)), 1);
+    EXPECT_INT(test_join(test_spawn(count_seeds, NULL)), 1);
+    count_seeds(NULL);
+    EXPECT_INT(count_seeds(NULL), 0);
+}
+
+TEST(random, a_forked_process_draws_a_seed_of_its_own)
+{
+    int status;
+    count_seeds(NULL);
+    pid_t pid = fork();
+    EXPECT(pid >= 0);
+    if (pid == 0)
+        _exit((int)count_seeds(NULL));
+    EXPECT_INT(waitpid(pid, &status, 0), pid);
+    EXPECT_INT(WEXITSTATUS(status), 1);
+}
+
+TEST(random, without_the_kernels_help_it_draws_all_the_same)
+{
+    int64_t a[DRAWS], b[DRAWS];
+    shim_fail(shim_everywhere(), SHIM_GETRANDOM, 1, SHIM_EVER, ENOSYS);
+    draw_in_child(a);
+    draw_in_child(b);
+    EXPECT(memcmp(a, b, sizeof a) != 0);
+    shim_clear(shim_everywhere());
 }
 
 TEST(random, draws_lie_below_the_limit_and_differ)
