@@ -116,6 +116,7 @@ void play_in_cluster(play *p, size_t i)
 {
     p->redirects = (rl_redirects){ignore_move, know_nobody, ignore_trouble};
     play_core(p, i)->redirects = &p->redirects;
+    play_core(p, i)->patient = true;
 }
 
 void play_close_core(rl_core *c)

@@ -99,16 +99,22 @@ OF_KEPT(free_many, free_many)
 /* {missing, warnings, run_id, uptime, version, mode} */
 #define LACKS(right) "{ " right " '' * * '' standalone }"
 #define TRIED        "b1<''"
+#define LEAVE        "leave 3 L Q T b1"
 
 static const row others[] = {
-    {HASH, "L=A@20000 Q=b1:50,b2:100@3000", "leave 2 L Q b1", "1",
+    {HASH, "L=A@20000 Q=b1:50,b2:100@3000", LEAVE, "{ 1 A -1 }",
      "L=A@20000 Q=b2:100@3000"},
-    {HASH, "Q=b1:50,b2:100@3000", "leave 2 L Q b1", "1", "Q=b2:100@3000"},
-    {HASH, "L=A@20000 Q=b2:100@3000", "leave 2 L Q b1", "0", SAME},
-    {HASH, "Q=b2:100,b3:200@3000", "leave 2 L Q b1", "0", "Q=b3:200@3000",
+    {HASH, "L=A@20000 Q=b1:50@3000 T=now-7000@200000", LEAVE, "{ 1 A ~7000 }",
+     "L=A@20000 T=now-7000@200000"},
+    {HASH, "L=F@20000 Q=b1:50@3000 T=now-7000@200000", LEAVE, "{ 1 F -1 }",
+     "L=F@20000 T=now-7000@200000"},
+    {HASH, "Q=b1:50,b2:100@3000", LEAVE, "{ 1 '' -1 }", "Q=b2:100@3000"},
+    {HASH, "L=A@20000 Q=b2:100@3000", LEAVE, "{ 0 A -1 }", SAME},
+    {HASH, "L=A@20000 T=!", LEAVE, "{ 0 A -1 }", SAME},
+    {HASH, "Q=b2:100,b3:200@3000", LEAVE, "{ 0 '' -1 }", "Q=b3:200@3000",
      "b2<L"},
-    {HASH, "", "leave 2 L Q b1", "0", SAME},
-    {HASH, "L=! Q=b2:100@3000", "leave 2 L Q b1", "0", SAME},
+    {HASH, "", LEAVE, "{ 0 '' -1 }", SAME},
+    {HASH, "L=! Q=b2:100@3000", LEAVE, "{ 0 '' -1 }", SAME},
 
     {HASH, "", "raise 1 T 500", "1", "T=500@300000"},
     {HASH, "T=9@9000", "raise 1 T 500", "1", "T=500@300000"},
