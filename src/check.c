@@ -236,8 +236,8 @@ static rlock_status probe_failed(const rl_inquiry *q, rl_fault *f)
 }
 
 /* What the probe has answered. */
-static rlock_status judge_probe(rl_engine *e, const rl_inquiry *q, warnings *w,
-                                rl_fault *f)
+static rlock_status judge_probe(rl_engine *e, rl_conn *c, const rl_inquiry *q,
+                                warnings *w, rl_fault *f)
 {
     const rl_item *missing = &q->reply.item[0], *warning = &q->reply.item[1];
     const rl_item *too_old = &q->reply.item[4];
@@ -250,7 +250,8 @@ static rlock_status judge_probe(rl_engine *e, const rl_inquiry *q, warnings *w,
                             "the server is too old: rlock needs Redis 6.2 or "
                             "newer, its version is %s",
                             too_old->str);
-    rl_identity_note(&e->core.identity, &q->reply.item[2], rl_now_us());
+    c->known =
+        rl_identity_note(&e->core.identity, &q->reply.item[2], rl_now_us());
     if (missing->len)
         return lacks_right(missing->str, f);
     if (warning->len)
@@ -272,7 +273,7 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     if (s != RLOCK_OK)
         return explain(e, c, until_us, f);
     rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
-    return judge_probe(e, &q, w, f);
+    return judge_probe(e, c, &q, w, f);
 }
 
 /* Behind the probe, which has written. */

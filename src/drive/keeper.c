@@ -138,7 +138,7 @@ static void connect_if_due(rl_node *node, bool due, int64_t now_us)
         rl_conn_is_stale(k->conn))
         drop_connection(node, now_us);
     if (k->conn && k->conn->line.pending == 0 &&
-        rl_conn_is_outdated(k->conn, now_us)) {
+        rl_source_is_outdated(node->source, k->conn, now_us)) {
         rl_source_close(node->source, k->conn);
         k->conn = NULL;
     }

@@ -124,9 +124,9 @@ static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
 }
 
 /* Is it as it was when it was given back? */
-static bool is_good(rl_conn *c, int64_t trouble_us)
+static bool is_good(const pool *p, rl_conn *c, int64_t trouble_us)
 {
-    if (rl_conn_is_outdated(c, rl_now_us()))
+    if (rl_source_is_outdated(&p->source, c, rl_now_us()))
         return false;
     bool trusted = c->rested_us > trouble_us &&
                    rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
@@ -154,7 +154,7 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
     while (take_place(p, deadline_us, out, &trouble_us)) {
         if (!*out)
             return open_in_place(p, deadline_us, out, f);
-        if (is_good(*out, trouble_us))
+        if (is_good(p, *out, trouble_us))
             return RLOCK_OK;
         rl_source_give_back(s, *out);
     }
@@ -162,11 +162,9 @@ static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
                         p->limit);
 }
 
-static bool may_use(const pool *p, const rl_conn *c)
+static bool may_use(const rl_conn *c)
 {
-    const atomic_bool *only = p->source.identified_only;
-    return !c->line.retired && c->line.pending < MOST_OWED &&
-           (c->known || !only || !atomic_load(only));
+    return !c->line.retired && c->line.pending < MOST_OWED;
 }
 
 /* Of those that are open, the one that is asked for, or the one used last. */
@@ -177,18 +175,18 @@ static rl_conn *find_idle_locked(pool *p, const rl_line *behind)
     for (rl_link *k = rl_list_first(&p->idle); k;
          k = rl_list_next(&p->idle, k)) {
         rl_conn *c = idle_conn(k);
-        if (&c->line == behind && may_use(p, c))
+        if (&c->line == behind && may_use(c))
             return c;
-        if (!first && may_use(p, c))
+        if (!first && may_use(c))
             first = c;
     }
     return first;
 }
 
 /* Can it still be used, by who takes also one that owes answers? */
-static bool is_usable(rl_conn *c, int64_t trouble_us)
+static bool is_usable(const pool *p, rl_conn *c, int64_t trouble_us)
 {
-    return is_good(c, trouble_us) &&
+    return is_good(p, c, trouble_us) &&
            (c->line.pending == 0 || rl_conn_receive(c));
 }
 
@@ -204,7 +202,7 @@ static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
             p->places++;
         }
         rl_mutex_unlock(&p->mutex);
-        if (!c || is_usable(c, trouble_us))
+        if (!c || is_usable(p, c, trouble_us))
             return c;
         rl_source_give_back(s, c);
     }
@@ -235,7 +233,7 @@ static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
     *out = c;
     if (come && !c)
         pool_leave_place(&p->source);
-    if (c && !(may_use(p, c) && is_usable(c, trouble_us))) {
+    if (c && !(may_use(c) && is_usable(p, c, trouble_us))) {
         rl_source_give_back(s, c);
         *out = NULL;
     }
@@ -281,7 +279,8 @@ static void pool_give_back(rl_source *s, rl_conn *c)
 {
     pool *p = pool_of(s);
     const char *bytes;
-    c->line.retired = c->line.retired || rl_conn_is_outdated(c, rl_now_us());
+    c->line.retired =
+        c->line.retired || rl_source_is_outdated(s, c, rl_now_us());
     /* What was not sent whole, or read whole, nobody could go on with. */
     if (!rl_conn_is_broken(c) &&
         (rl_line_bytes(&c->line, &bytes) > 0 || c->io.holds ||

@@ -142,6 +142,14 @@ rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
     return RLOCK_OK;
 }
 
+/* It broke, or its server says that it is not the one; it is not just old. */
+static bool is_trouble(const rl_source *s, const rl_conn *c, int64_t now_us)
+{
+    if (rl_conn_is_broken(c))
+        return !rl_conn_is_outdated(c, now_us);
+    return rl_line_is_spent(&c->line) && !rl_source_is_outdated(s, c, now_us);
+}
+
 void rl_pool_close(rl_source *s, rl_conn *c)
 {
     if (!c)
@@ -154,7 +162,7 @@ void rl_pool_close(rl_source *s, rl_conn *c)
         p->last_trouble_us = rl_now_us();
     }
     rl_mutex_unlock(&p->mutex);
-    if (rl_line_is_spent(&c->line) && !rl_conn_is_outdated(c, rl_now_us()))
+    if (is_trouble(s, c, rl_now_us()))
         trouble(s);
     rl_conn_free(c);
 }

@@ -76,6 +76,18 @@ struct rl_source {
     void *arg;
 };
 
+/*
+ * It is better made anew: it is outdated, or was made before those that are not
+ * identified came to be of no use. Any thread may ask that of one it has.
+ */
+static inline bool rl_source_is_outdated(const rl_source *s, const rl_conn *c,
+                                         int64_t now_us)
+{
+    const atomic_bool *only = s->identified_only;
+    return rl_conn_is_outdated(c, now_us) ||
+           (!c->known && only && atomic_load(only));
+}
+
 /* One that owes nothing; is opened, if there is none. Blocks. */
 static inline rlock_status rl_source_borrow(rl_source *s, int64_t deadline_us,
                                             rl_conn **out, rl_fault *f)
