@@ -2,6 +2,10 @@
  * Extend: sets the lease of one hold, or of several at once. A renewal that
  * overtook the extend would undo it, so renewal pauses, and what is under way
  * is waited for first; of a quorum, only for as many.
+ *
+ * When it is over renewal goes on, perhaps while an extend is late, on a node
+ * of a quorum: until that has ended, the hold there is believed in for no
+ * longer than its lease (rl_hold_owe_extend_locked).
  */
 #ifndef RL_CORE_EXTEND_H
 #define RL_CORE_EXTEND_H

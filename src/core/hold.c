@@ -123,7 +123,7 @@ bool rl_hold_renews_locked(rl_holds *t, rl_hold *h, int64_t now_us)
  */
 void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    int64_t period_us = rl_hold_renewal_period_us(t, h);
+    int64_t period_us = rl_hold_renewal_period_us(t, h, now_us);
     h->state = RL_VACANT;
     rl_hold_schedule_locked(t, h, now_us + period_us - period_us / 8);
 }
@@ -147,7 +147,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->renewed = false; /* it may have been, before it was vacant */
     if (renewed)
         limit_renewal(t, h);
-    set_deadline_locked(t, h, rl_lease_deadline(sent_us, h->lease_ms));
+    set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, h->lease_ms));
     if (renewed)
         rl_hold_start_renewal_locked(t, h, sent_us, now_us);
 }
@@ -166,7 +166,19 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms)
 
 int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us)
 {
-    return sent_us > h->late_us ? h->cap_ms : rl_min(h->cap_ms, h->late_cap_ms);
+    int64_t cap_ms = rl_min(h->cap_ms, h->owed_cap_ms);
+    return sent_us > h->late_us ? cap_ms : rl_min(cap_ms, h->late_cap_ms);
+}
+
+int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms)
+{
+    return rl_lease_deadline(sent_us,
+                             rl_min(lease_ms, rl_hold_cap_ms(h, sent_us)));
+}
+
+bool rl_hold_was_capped(const rl_hold *h)
+{
+    return h->cap_ms != RL_NEVER || h->late_cap_ms != RL_NEVER || h->owed > 0;
 }
 
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
@@ -175,16 +187,14 @@ void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
     h->confirmed_us = rl_max(h->confirmed_us, sent_us);
-    lease_ms = rl_min(lease_ms, rl_hold_cap_ms(h, sent_us));
-    set_deadline_locked(t, h, rl_lease_deadline(sent_us, lease_ms));
+    set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, lease_ms));
 }
 
 void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                             int64_t lease_ms, int64_t now_us)
 {
     h->confirmed_us = rl_max(h->confirmed_us, sent_us);
-    lease_ms = rl_min(lease_ms, rl_hold_cap_ms(h, sent_us));
-    if (rl_lease_deadline(sent_us, lease_ms) > h->expiry.due_us)
+    if (rl_hold_lease_end(h, sent_us, lease_ms) > h->expiry.due_us)
         rl_hold_set_lease_locked(t, h, sent_us, lease_ms, now_us);
 }
 
@@ -209,12 +219,27 @@ void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
-void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
-                             int64_t lease_ms, int64_t now_us)
+void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                               int64_t lease_ms)
 {
-    h->late_cap_ms = h->late_us ? rl_min(h->late_cap_ms, lease_ms) : lease_ms;
-    h->late_us = now_us;
+    h->owed++;
+    h->owed_cap_ms = rl_min(h->owed_cap_ms, lease_ms);
     cap_deadline_locked(t, h, sent_us, lease_ms);
+}
+
+/* What it was capped for meanwhile is as it should be. */
+void rl_hold_settle_extend_locked(rl_holds *t, rl_hold *h, int64_t lease_ms,
+                                  int64_t by_us)
+{
+    (void)t;
+    if (--h->owed == 0)
+        h->owed_cap_ms = RL_NEVER;
+    if (by_us == RL_NEVER) {
+        h->cap_ms = rl_min(h->cap_ms, lease_ms);
+    } else if (by_us > 0) {
+        h->late_us = by_us;
+        h->late_cap_ms = rl_min(h->late_cap_ms, lease_ms);
+    }
 }
 
 int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
@@ -232,14 +257,15 @@ void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
         set_deadline_locked(t, h, deadline_us);
 }
 
-int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h)
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h, int64_t sent_us)
 {
-    return rl_min(t->renewal_ms, h->cap_ms);
+    return rl_min(t->renewal_ms, rl_hold_cap_ms(h, sent_us));
 }
 
-int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h)
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h,
+                                  int64_t sent_us)
 {
-    return rl_hold_renewal_ms(t, h) * 1000 / 3;
+    return rl_hold_renewal_ms(t, h, sent_us) * 1000 / 3;
 }
 
 void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
@@ -254,8 +280,8 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     h->paused = false;
     /* The answer to one that is under way says when the next one is due. */
     if (!h->in_flight)
-        rl_hold_schedule_locked(t, h,
-                                sent_us + rl_hold_renewal_period_us(t, h));
+        rl_hold_schedule_locked(
+            t, h, sent_us + rl_hold_renewal_period_us(t, h, sent_us));
 }
 
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)

@@ -155,6 +155,8 @@ typedef struct rl_hold {
                             lease can be relied on for longer */
     int64_t late_us;     /* extends were answered late, the last one then: */
     int64_t late_cap_ms; /* what was sent before may have come before them */
+    int64_t owed_cap_ms; /* extends that are late are not answered yet: */
+    unsigned owed;       /* as long as there are some, this is a cap, too */
     union {
         int64_t limit_us; /* HELD and renewed: no deadline is later */
         int64_t ended_us; /* once it is not HELD any more */
@@ -389,12 +391,18 @@ void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                         int64_t lease_ms) RL_REQUIRES(&t->mutex);
 
 /*
- * The same of one whose answer has come now, but late: it has set its lease,
- * before or after what else was sent until now.
+ * The same of one that is late, as long as its end is not known. Meanwhile the
+ * keeper renews: its connection is not the extend's, so what it sends later may
+ * be executed before.
  */
-void rl_hold_cap_past_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
-                             int64_t lease_ms, int64_t now_us)
-    RL_REQUIRES(&t->mutex);
+void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                               int64_t lease_ms) RL_REQUIRES(&t->mutex);
+/*
+ * Now it is. It has set its lease by then, before or after what else was sent;
+ * RL_NEVER: it may at any time; 0: it certainly does not.
+ */
+void rl_hold_settle_extend_locked(rl_holds *t, rl_hold *h, int64_t lease_ms,
+                                  int64_t by_us) RL_REQUIRES(&t->mutex);
 
 /*
  * An extend to this lease is about to be sent, and may be executed before its
@@ -408,6 +416,12 @@ void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
 
 /* The longest lease that a command which was sent then can be relied on for. */
 int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
+
+/* Until when a lease that a command which was sent then has set is good. */
+int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms);
+
+/* Is it capped, or was it? */
+bool rl_hold_was_capped(const rl_hold *h);
 
 /*
  * Turns renewal on, or goes on with it: the lease now running was sent for at
@@ -424,9 +438,14 @@ void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
 void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
     RL_REQUIRES(&t->mutex);
 
-/* The lease that a renewal gives, and how long before the next one. */
-int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h);
-int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h);
+/*
+ * The lease that a renewal gives which was sent then, and how long before the
+ * next one.
+ */
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h,
+                           int64_t sent_us);
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h,
+                                  int64_t sent_us);
 
 /*
  * A command that may set this lease is about to be sent, or has just been. For

@@ -234,7 +234,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
     h->lane = &t->first;
     h->estate = room;
     h->refs = 1;
-    h->cap_ms = RL_NEVER;
+    h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NEVER;
     return h;
 }
 

@@ -455,10 +455,13 @@ void rl_part_let_go(rl_part *x)
     x->ask.last = !x->hold && x->verb != RL_VERB_LEAVE;
     if (!shares_its_hold(x))
         return;
-    rl_mutex_lock(&x->core->holds.mutex);
+    rl_holds *t = &x->core->holds;
+    rl_mutex_lock(&t->mutex);
     x->hold->refs++;
     x->counted = true;
-    rl_mutex_unlock(&x->core->holds.mutex);
+    if (x->verb == RL_VERB_EXTEND)
+        rl_hold_owe_extend_locked(t, x->hold, x->began_us, x->request.lease_ms);
+    rl_mutex_unlock(&t->mutex);
 }
 
 void rl_op_let_go(rl_op *op)

@@ -52,9 +52,8 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 {
     int64_t lease_ms = c->set.watchdog_lease_ms;
     int64_t left_us = h->expiry.due_us - now_us;
-    bool extended = h->cap_ms != RL_NEVER || h->late_us;
     return h->token < h->turn->last && !h->group && !h->unknown && !h->astray &&
-           !h->deep && !extended &&
+           !h->deep && !rl_hold_was_capped(h) &&
            rl_hold_renews_locked(&c->holds, h, now_us) &&
            left_us >= lease_ms * 1000 / 100 * LEAST_LEASE &&
            h->expiry.due_us <= rl_lease_deadline(now_us, lease_ms);

@@ -334,7 +334,7 @@ static void resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     if (h->renewed)
         rl_hold_start_renewal_locked(
-            t, h, now_us - rl_hold_renewal_period_us(t, h), now_us);
+            t, h, now_us - rl_hold_renewal_period_us(t, h, now_us), now_us);
     h->paused = false;
 }
 
@@ -346,10 +346,13 @@ static void put_extension(rl_part *x, const rl_reply *r, bool set,
     rl_hold *h = x->hold;
     int64_t lease_ms = x->request.lease_ms;
     rl_mutex_lock(&t->mutex);
-    if (x->ask.unknown || (!x->op && !r))
+    if (!x->op)
+        rl_hold_settle_extend_locked(t, h, lease_ms,
+                                     x->ask.unknown ? RL_NEVER
+                                     : r            ? now_us
+                                                    : 0);
+    else if (x->ask.unknown)
         rl_hold_cap_locked(t, h, x->began_us, lease_ms);
-    else if (!x->op)
-        rl_hold_cap_past_locked(t, h, x->began_us, lease_ms, now_us);
     if (x->op && set) {
         if (x->renewed)
             rl_hold_start_renewal_locked(t, h, x->ask.sent_us, now_us);
@@ -379,7 +382,7 @@ static void check_extension(rl_part *x, int64_t now_us)
         rl_lost(&x->fault, why);
     else if (capped)
         rl_fault_set(&x->fault, RLOCK_EIO, 0,
-                     "an earlier extend that was never answered may still "
+                     "an earlier extend that has not been answered may still "
                      "arrive and shorten the lease");
 }
 

@@ -120,8 +120,8 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
                                : 0);
     if (what == RL_RENEWED) {
         rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
-        rl_hold_schedule_locked(table, h,
-                                sent_us + rl_hold_renewal_period_us(table, h));
+        rl_hold_schedule_locked(
+            table, h, sent_us + rl_hold_renewal_period_us(table, h, sent_us));
         rl_add(&t->node->e->core.stats.renewals, 1);
         rl_hold_report_locked(table, h, RLOCK_EVENT_RENEWED);
     } else if (what == RL_NOT_HELD) {
@@ -170,7 +170,7 @@ static void voted_locked(rl_holds *table, rl_task *t, bool granted,
     if (h->state != RL_VACANT) /* released meanwhile, and being undone */
         return;
     if (granted && rl_group_is_owned(g) && !table->closed &&
-        rl_lease_deadline(t->ask.sent_us, table->renewal_ms) > now_us) {
+        rl_hold_lease_end(h, t->ask.sent_us, table->renewal_ms) > now_us) {
         h->lease_ms = table->renewal_ms;
         rl_group_join(g, h->member, now_us);
         rl_hold_grant_locked(table, h, g->token, t->ask.sent_us,

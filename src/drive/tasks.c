@@ -102,7 +102,7 @@ static rl_hold *next_due_locked(rl_holds *t, rl_lane *l, int64_t now_us,
     rl_hold *h = RL_CONTAINER(n, rl_hold, work);
     int64_t until_us = now_us;
     if (soon && h->state == RL_HELD)
-        until_us += t->renewal_ms * 1000 / 3 / SOON_OF_PERIOD;
+        until_us += rl_hold_renewal_period_us(t, h, now_us) / SOON_OF_PERIOD;
     if (n->due_us > until_us && !t->stopping)
         return NULL;
     rl_heap_remove(&l->work, n);
@@ -121,8 +121,8 @@ static bool may_vote_locked(rl_holds *table, rl_hold *h, int64_t now_us)
         return false;
     if (rl_may_vote(c, g->longest_us, g->check_uptime, now_us, &f))
         return true;
-    rl_hold_schedule_locked(table, h,
-                            now_us + rl_hold_renewal_period_us(table, h));
+    rl_hold_schedule_locked(
+        table, h, now_us + rl_hold_renewal_period_us(table, h, now_us));
     return false;
 }
 

@@ -319,6 +319,14 @@ void proxy_let_go(proxy *px)
         FAIL("what the proxy let go of has not been answered");
 }
 
+void proxy_execute(proxy *px)
+{
+    pthread_mutex_lock(&px->mutex);
+    for (relay *k = px->relays; k; k = k->next)
+        relay_execute(k);
+    unlock_and_wake(px);
+}
+
 int proxy_count(proxy *px, const char *needle)
 {
     pthread_mutex_lock(&px->mutex);

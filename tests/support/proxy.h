@@ -106,6 +106,11 @@ bool proxy_fired(proxy *px);
  * fails the test when that takes more than 5 s. No effect if nothing is held.
  */
 void proxy_let_go(proxy *px);
+/*
+ * Has the requests that are held executed, soon, and holds their replies
+ * instead, until proxy_let_go().
+ */
+void proxy_execute(proxy *px);
 /* Requests seen so far that match the needle; those not that wait behind a
    held one. */
 int proxy_count(proxy *px, const char *needle);

@@ -177,8 +177,9 @@ static void take_request(relay *k, size_t len)
     }
     request *rq = new_request(p, len);
     k->subscriber |= rq->subscribe;
-    rq->awaited = k->request_passes;
-    k->request_passes = false;
+    rq->awaited = k->request_passes && !k->keeps_reply;
+    rq->action = k->keeps_reply ? (int)PROXY_HOLD_REPLY : PASS;
+    k->request_passes = k->keeps_reply = false;
     if (struck)
         mark(k, rq);
     push(k, rq);
@@ -363,7 +364,7 @@ void relay_free(relay *k)
 {
     while (k->first)
         pop(k);
-    if (k->request_passes)
+    if (k->request_passes && !k->keeps_reply)
         rules_settle(k->rs);
     if (k->cut && k->resets)
         reset_fd(k->client);
@@ -461,6 +462,14 @@ void relay_let_go(relay *k)
         k->first->awaited = true;
         k->rs->awaited++;
     }
+}
+
+void relay_execute(relay *k)
+{
+    if (!k->request_held)
+        return;
+    k->request_held = false;
+    k->request_passes = k->keeps_reply = true;
 }
 
 void relay_cut(relay *k)

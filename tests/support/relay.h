@@ -25,6 +25,7 @@ struct relay {
     int holds_next;      /* the rule that holds the next request; 0: none */
     bool request_held;   /* the first of from_client */
     bool request_passes; /* let go of: no rule looks at it again */
+    bool keeps_reply;    /* and its reply is held instead */
     size_t rest;         /* bytes of from_server that end a reply */
     bool reply_held;     /* they wait for proxy_let_go() */
     bool drips;          /* they pass one by one */
@@ -49,6 +50,8 @@ void relay_serve(relay *k, bool down, bool up);
 bool relay_is_over(const relay *k);
 /* Lets go of what is held; rs->awaited counts it until it is answered. */
 void relay_let_go(relay *k);
+/* Has a held request executed, and holds its reply. */
+void relay_execute(relay *k);
 /* Closes both sides, or with a held request the client's only. The descriptors
    stay valid, as poll() may be using them. */
 void relay_cut(relay *k);

@@ -211,8 +211,25 @@ TEST(hold, an_extend_without_answer_caps_what_is_believed_later)
     play_pass(&p, 500 * MS);
     prolong(&p, h, p.now_us, LEASE_MS);
     EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(1000));
-    EXPECT_INT(rl_hold_renewal_ms(table(&p), h), 1000);
-    EXPECT_INT(rl_hold_renewal_period_us(table(&p), h), 1000 * MS / 3);
+    EXPECT_INT(rl_hold_renewal_ms(table(&p), h, p.now_us), 1000);
+    EXPECT_INT(rl_hold_renewal_period_us(table(&p), h, p.now_us),
+               1000 * MS / 3);
+    play_close(&p);
+}
+
+TEST(hold, the_shortest_of_late_extends_caps_until_the_last_has_ended)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_owe_extend_locked(table(&p), h, p.now_us, 1000);
+    rl_hold_owe_extend_locked(table(&p), h, p.now_us, 5000);
+    EXPECT_INT(h->expiry.due_us, p.now_us + GOOD_US(1000));
+    rl_hold_settle_extend_locked(table(&p), h, 1000, 0);
+    EXPECT_INT(rl_hold_cap_ms(h, p.now_us), 1000);
+    rl_hold_settle_extend_locked(table(&p), h, 5000, 0);
+    EXPECT_INT(rl_hold_cap_ms(h, p.now_us), RL_NEVER);
+    rl_mutex_unlock(&table(&p)->mutex);
     play_close(&p);
 }
 

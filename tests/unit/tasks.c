@@ -187,6 +187,32 @@ TEST(tasks, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
     close_shift(&s);
 }
 
+/* It has the same holder id as before, so the extend is about it, too. */
+TEST(tasks, a_vote_is_believed_no_longer_than_an_extend_that_may_arrive_allows)
+{
+    shift s;
+    open_vacant(&s);
+    s.h->cap_ms = 2000;
+    EXPECT_INT(ask(&s), 1);
+    int64_t asked_us = s.p.now_us;
+    play_pass(&s.p, 100 * MS);
+    answer(&s, VOTED(100, 900));
+    EXPECT_INT(s.h->expiry.due_us, asked_us + GOOD_US(2000));
+    close_shift(&s);
+}
+
+TEST(tasks, a_vote_that_such_an_extend_may_have_ended_by_now_joins_nothing)
+{
+    shift s;
+    open_vacant(&s);
+    s.h->cap_ms = 2000;
+    EXPECT_INT(ask(&s), 1);
+    play_pass(&s.p, 2000 * MS);
+    answer(&s, VOTED(100, 900));
+    EXPECT(s.h->state == RL_VACANT && s.h->unknown);
+    close_shift(&s);
+}
+
 TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
 {
     shift s;
@@ -232,5 +258,37 @@ TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
     EXPECT_INT(ask(&s), 0);
     play_pass(&s.p, PLAY_LEASE_MS * MS / 3);
     EXPECT(asks_only(&s, rl_hold_layout(s.h)->renew));
+    close_shift(&s);
+}
+
+/* What falls due soon goes with it; but not what is due all the time. */
+TEST(tasks, a_hold_whose_lease_is_capped_is_renewed_once_a_period)
+{
+    shift s;
+    open_held(&s);
+    s.h->cap_ms = 1000;
+    EXPECT_INT(ask(&s), 1);
+    answer(&s, YES);
+    EXPECT_INT(ask(&s), 0);
+    play_pass(&s.p, 1000 * MS / 3);
+    EXPECT_INT(ask(&s), 1);
+    close_shift(&s);
+}
+
+/*
+ * It was sent before the answer of an extend that was late, and is answered
+ * after it: what it gives is not the whole lease, so the next one is due early.
+ */
+TEST(tasks, a_renewal_that_was_cut_is_soon_followed_by_another)
+{
+    shift s;
+    open_held(&s);
+    EXPECT_INT(ask(&s), 1);
+    int64_t asked_us = s.p.now_us;
+    s.h->late_us = asked_us + MS;
+    s.h->late_cap_ms = 1000;
+    play_pass(&s.p, 2 * MS);
+    answer(&s, YES);
+    EXPECT_INT(s.h->work.due_us, asked_us + 1000 * MS / 3);
     close_shift(&s);
 }

@@ -335,6 +335,64 @@ TEST(verb, a_late_extend_caps_what_was_sent_before_its_answer)
     close_with_hold(&d);
 }
 
+/* By another connection, which is ahead of the extend's. */
+static void renew(deed *d)
+{
+    rl_holds *t = &core(d)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_prolong_locked(t, d->h, d->p.now_us, PLAY_LEASE_MS, d->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* An extend to 2 s is late, and a second has passed. */
+static void begin_late_extend(deed *d)
+{
+    begin_extend(d, RLOCK_WATCHDOG, 2000);
+    let_go(d);
+    play_pass(&d->p, 1000 * MS);
+    renew(d);
+}
+
+TEST(verb, a_late_extend_caps_what_is_sent_until_its_answer)
+{
+    deed d;
+    begin_late_extend(&d);
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(2000));
+    EXPECT_INT(rl_hold_renewal_ms(&core(&d)->holds, d.h, d.p.now_us), 2000);
+    play_pass(&d.p, 1000 * MS);
+    int64_t before_us = d.h->expiry.due_us;
+    answer(&d, YES);
+    EXPECT_INT(d.h->expiry.due_us, before_us); /* it was as it should be */
+    play_pass(&d.p, 1);
+    renew(&d);
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(PLAY_LEASE_MS));
+    close_with_hold(&d);
+}
+
+TEST(verb, a_late_extend_that_was_refused_caps_nothing_from_then_on)
+{
+    deed d;
+    begin_late_extend(&d);
+    answer(&d, NOPERM);
+    renew(&d);
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(PLAY_LEASE_MS));
+    EXPECT(!rl_hold_was_capped(d.h));
+    close_with_hold(&d);
+}
+
+TEST(verb, a_late_extend_that_ends_without_answer_caps_for_ever)
+{
+    deed d;
+    begin_late_extend(&d);
+    int64_t before_us = d.h->expiry.due_us;
+    rl_line_time_out(&d.p.client[0].line, d.p.now_us);
+    EXPECT_INT(d.h->expiry.due_us, before_us);
+    play_pass(&d.p, 1000 * MS);
+    renew(&d);
+    EXPECT_INT(d.h->expiry.due_us, d.p.now_us + GOOD_US(2000));
+    close_with_hold(&d);
+}
+
 TEST(verb, a_late_undo_ends_the_draft)
 {
     deed d;
