@@ -11,7 +11,7 @@ rl_group *rl_group_new(rl_home *home, size_t quorum)
         return NULL;
     atomic_init(&g->refs, 1);
     for (size_t i = 0; i < RLOCK_RED_MAX; i++)
-        atomic_init(&g->there_us[i], RL_NEVER);
+        g->there_us[i] = RL_NEVER;
     rl_mutex_init(&g->mutex);
     g->quorum = quorum;
     g->home = home;
@@ -50,30 +50,80 @@ bool rl_group_is_void(const rl_group *g)
     return g->quorum > 0 && atomic_load(&g->state) >= RL_GROUP_LOST;
 }
 
-void rl_group_join(rl_group *g, unsigned node, int64_t there_us)
+void rl_group_join(rl_group *g, unsigned node, int64_t there_us,
+                   int64_t until_us)
 {
-    atomic_store(&g->there_us[node], there_us);
+    rl_mutex_lock(&g->mutex);
+    g->there_us[node] = there_us;
+    g->until_us[node] = until_us;
+    rl_mutex_unlock(&g->mutex);
 }
 
-/* So many nodes have had it since then. */
-static size_t there_since(const rl_group *g, int64_t us)
+void rl_group_set_until(rl_group *g, unsigned node, int64_t until_us)
+{
+    rl_mutex_lock(&g->mutex);
+    g->until_us[node] = until_us;
+    rl_mutex_unlock(&g->mutex);
+}
+
+/* So many nodes have had it since then, and have it now. */
+static size_t there_locked(const rl_group *g, int64_t since_us, int64_t now_us)
+    RL_REQUIRES(&g->mutex)
 {
     size_t n = 0;
-    for (size_t i = 0; i < RLOCK_RED_MAX; i++) {
-        int64_t there_us = atomic_load(&g->there_us[i]);
-        n += there_us != RL_NEVER && there_us <= us;
-    }
+    for (size_t i = 0; i < RLOCK_RED_MAX; i++)
+        n += g->there_us[i] != RL_NEVER && g->there_us[i] <= since_us &&
+             g->until_us[i] > now_us;
     return n;
 }
 
-bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us)
+bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
+                       int64_t now_us)
 {
+    bool enough = false;
     if (g->quorum) {
-        atomic_store(&g->there_us[node], RL_NEVER);
-        if (there_since(g, gone_us) >= g->quorum)
-            return false;
+        rl_mutex_lock(&g->mutex);
+        g->there_us[node] = RL_NEVER;
+        enough = there_locked(g, gone_us, now_us) >= g->quorum;
+        rl_mutex_unlock(&g->mutex);
     }
-    return rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
+    return !enough && rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
+}
+
+bool rl_group_expire(rl_group *g, int64_t now_us)
+{
+    rl_mutex_lock(&g->mutex);
+    bool enough = there_locked(g, RL_NEVER, now_us) >= g->quorum;
+    rl_mutex_unlock(&g->mutex);
+    return !enough && rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
+}
+
+int64_t rl_group_quorum_end(int64_t *end, size_t n, size_t quorum)
+{
+    if (n < quorum)
+        return 0;
+    for (size_t i = 0; i < quorum; i++) {
+        for (size_t k = i + 1; k < n; k++) {
+            if (end[k] > end[i]) {
+                int64_t swapped = end[i];
+                end[i] = end[k];
+                end[k] = swapped;
+            }
+        }
+    }
+    return end[quorum - 1];
+}
+
+int64_t rl_group_until(rl_group *g, unsigned nodes)
+{
+    int64_t end_us[RLOCK_RED_MAX];
+    size_t n = 0;
+    rl_mutex_lock(&g->mutex);
+    for (size_t i = 0; i < RLOCK_RED_MAX; i++)
+        if (nodes >> i & 1 && g->there_us[i] != RL_NEVER)
+            end_us[n++] = g->until_us[i];
+    rl_mutex_unlock(&g->mutex);
+    return rl_group_is_owned(g) ? rl_group_quorum_end(end_us, n, g->quorum) : 0;
 }
 
 void rl_group_visit_alarms(rl_group *g, rl_alarm_visit *v, const rl_uuid *id)

@@ -14,6 +14,14 @@
  * been flushed, too. Between 2 s and 4 s only the third may have had it: lost.
  * (One that stays silent until its lease runs out is not found out.)
  *
+ * A lease that runs out is noticed by who looks at that hold, or by its
+ * client's notifier, which may be late. So the group knows until when each node
+ * is believed in, and whoever asks it, loses a hold, or wants to join, counts
+ * by the clock: what has run out does not count, noticed or not. Example: the
+ * first node's lease has run out, its notifier is inside of on_event, and the
+ * second turns out to have been flushed: lost, and the second comes back to
+ * nothing.
+ *
  * Holds change under their own clients' mutexes, so what they share here is
  * atomic, or has a mutex of its own, and is changed only by the functions
  * below. The states go one way:
@@ -57,8 +65,6 @@ typedef struct rl_group {
     size_t quorum;    /* fixed; 0: all are needed. Red: so many, and the
                          holds are nothing by themselves */
     int64_t began_us; /* Red: fixed once it is owned; when it was asked for */
-    atomic_int_least64_t there_us[RLOCK_RED_MAX]; /* Red: since when each node
-                                                     has it; RL_NEVER: not */
     struct rl_part *spare[RLOCK_RED_MAX]; /* Red: see rl_hold_keep_spare() */
     rl_home *home;                        /* fixed; counted */
     atomic_int count;                     /* Red: the hold count; the owner's */
@@ -67,8 +73,12 @@ typedef struct rl_group {
     int64_t longest_us;  /* Red: fixed; how long a node that restarted does
                             not vote */
     bool check_uptime;   /* Red: fixed; nor one with a shorter uptime */
-    rl_mutex mutex;      /* of the alarms */
+    rl_mutex mutex;      /* guards what follows */
     rl_alarms alarms;    /* Red: those of the lock */
+    int64_t there_us[RLOCK_RED_MAX]; /* Red: since when each node has it;
+                                        RL_NEVER: not */
+    int64_t until_us[RLOCK_RED_MAX]; /* and until when it is believed in;
+                                        RL_NEVER: it is being released */
 } rl_group;
 
 /* With one reference; NULL: out of memory. */
@@ -83,15 +93,43 @@ bool rl_group_is_owned(const rl_group *g);
 /* Are its holds worth nothing any more, though they may run on? */
 bool rl_group_is_void(const rl_group *g);
 
-/* Red: this node counts as one that has it, without a break, since then. */
-void rl_group_join(rl_group *g, unsigned node, int64_t there_us);
+/*
+ * Red: this node counts as one that has it, without a break, since then, until
+ * its deadline. A group that is owned may be joined only if it was not lost by
+ * the clock before: see rl_group_expire().
+ */
+void rl_group_join(rl_group *g, unsigned node, int64_t there_us,
+                   int64_t until_us);
+
+/* Red: the deadline of a node that has joined is another one now. */
+void rl_group_set_until(rl_group *g, unsigned node, int64_t until_us);
 
 /*
  * One hold less, for Red this node's, which may be gone since gone_us
  * (RL_NEVER: since now). True: with it the group is lost, which is to be
  * reported.
  */
-bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us);
+bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
+                       int64_t now_us);
+
+/*
+ * Red: are too few left by now? True: so the group is lost, from this call on,
+ * which is to be reported.
+ */
+bool rl_group_expire(rl_group *g, int64_t now_us);
+
+/*
+ * Red: until when a quorum among these nodes, a bit for each, is believed in;
+ * 0: there is none, or the group is not owned.
+ */
+int64_t rl_group_until(rl_group *g, unsigned nodes);
+#define RL_ALL_NODES ((1u << RLOCK_RED_MAX) - 1)
+
+/*
+ * What is left to a quorum: the worst in the best one of n ends, which it
+ * sorts. 0: they are too few.
+ */
+int64_t rl_group_quorum_end(int64_t *end, size_t n, size_t quorum);
 
 /*
  * Red: looks at the lock's alarms, under their mutex. Whoever moves the group

@@ -30,11 +30,19 @@ const char *rl_loss_text(rl_loss why)
     return "";
 }
 
+/* Of a Red lock? */
+static bool is_node(const rl_hold *h)
+{
+    return h->group && h->group->quorum;
+}
+
 static void set_deadline_locked(rl_holds *t, rl_hold *h, int64_t deadline_us)
     RL_REQUIRES(&t->mutex)
 {
     if (h->renewed)
         deadline_us = rl_min(deadline_us, h->limit_us);
+    if (is_node(h))
+        rl_group_set_until(h->group, h->member, deadline_us);
     rl_heap_set(&t->expiry, &h->expiry, deadline_us);
     rl_holds_nudge_locked(t, deadline_us);
 }
@@ -46,24 +54,44 @@ static int64_t gone_since(const rl_hold *h, rl_loss why)
     return gone ? h->confirmed_us : RL_NEVER;
 }
 
-void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
+/* With this hold, or so far unnoticed, the lock of its group was lost. */
+static void report_node_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
+{
+    rl_group_count_loss(h->group);
+    rl_group_raise(h->group);
+    rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
+}
+
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
+                                int64_t now_us)
 {
     rl_group *g = h->group;
     if (h->passing) { /* nobody was told of it yet: its thread tries again */
         h->loss = why;
         return;
     }
-    bool reported = !g || rl_group_lose_one(g, h->member, gone_since(h, why));
+    bool reported =
+        !g || rl_group_lose_one(g, h->member, gone_since(h, why), now_us);
     h->loss = why;
-    if (!g || !g->quorum) {
-        rl_add(&t->stats->lost, 1);
-        rl_alarms_raise(&h->alarms);
-    } else if (reported) {
-        rl_group_count_loss(g);
-        rl_group_raise(g);
+    if (is_node(h)) {
+        if (reported)
+            report_node_locked(t, h);
+        return;
     }
+    rl_add(&t->stats->lost, 1);
+    rl_alarms_raise(&h->alarms);
     if (reported)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
+}
+
+bool rl_hold_may_join_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    if (rl_group_expire(h->group, now_us)) {
+        h->loss = RL_LOSS_EXPIRED;
+        h->ended_us = now_us;
+        report_node_locked(t, h);
+    }
+    return rl_group_is_owned(h->group);
 }
 
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -87,10 +115,10 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     rl_group *g = h->group;
     h->state = RL_LOST;
     stop_clocks(t, h, now_us);
-    rl_hold_report_loss_locked(t, h, why);
+    rl_hold_report_loss_locked(t, h, why, now_us);
     rl_hold_call_next_locked(t, h, !rl_loss_is_seen(why));
     /* A node that is back may take part again. */
-    if (g && g->quorum && rl_group_is_owned(g) && rl_group_is_renewed(g) &&
+    if (is_node(h) && rl_group_is_owned(g) && rl_group_is_renewed(g) &&
         why != RL_LOSS_CLOSED)
         rl_hold_vacate_locked(t, h, now_us);
 }
@@ -298,8 +326,11 @@ void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
 
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    if (h->state == RL_HELD)
+    if (h->state == RL_HELD) {
         stop_clocks(t, h, now_us);
+        if (is_node(h)) /* it was had as long as it was wanted */
+            rl_group_set_until(h->group, h->member, RL_NEVER);
+    }
     rl_hold_unschedule_locked(t, h);
     h->state = RL_OVER;
     rl_hold_unlist_locked(t, h);
@@ -326,7 +357,7 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
 
 bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x)
 {
-    if (!h->group || !h->group->quorum || h->group->spare[h->member])
+    if (!is_node(h) || h->group->spare[h->member])
         return false;
     h->group->spare[h->member] = x;
     return true;
@@ -334,7 +365,7 @@ bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x)
 
 struct rl_part *rl_hold_take_spare(rl_hold *h)
 {
-    if (!h->group || !h->group->quorum)
+    if (!is_node(h))
         return NULL;
     struct rl_part *x = h->group->spare[h->member];
     h->group->spare[h->member] = NULL;

@@ -472,7 +472,15 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
  * Counts and reports a loss. By itself for a hold that is OVER, and turns out
  * to have been lost before its release.
  */
-void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why)
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
+                                int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The hold of a node that does not have it: may it join its group? If that has
+ * been lost by the clock, which nobody has noticed yet, it is lost from here
+ * on, and reported.
+ */
+bool rl_hold_may_join_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
 /*

@@ -26,7 +26,7 @@ typedef struct key {
 static bool has_lock(const rl_hold *h, int64_t now_us)
 {
     if (h->group && h->group->quorum)
-        return rl_group_is_owned(h->group);
+        return rl_group_until(h->group, RL_ALL_NODES) > now_us;
     return h->state == RL_HELD && now_us < h->expiry.due_us;
 }
 

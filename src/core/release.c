@@ -14,11 +14,12 @@
 #define LONGEST_HOLD_BACK_US  (20 * 1000)
 
 /* The server does not know the hold any more, after it left the table. */
-static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f)
+static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f,
+                            int64_t now_us)
 {
     rl_holds *t = &x->core->holds;
     rl_mutex_lock(&t->mutex);
-    rl_hold_report_loss_locked(t, x->hold, why);
+    rl_hold_report_loss_locked(t, x->hold, why, now_us);
     rl_mutex_unlock(&t->mutex);
     rl_lost(f, why);
 }
@@ -56,14 +57,14 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
         x->ok = code > 0 || x->ask.unknown;
         rings = code > 0;
         if (!x->ok)
-            lost_at_release(x, RL_LOSS_GONE, &x->fault);
+            lost_at_release(x, RL_LOSS_GONE, &x->fault, now_us);
         if (code == 2)
             hold_back(x, now_us);
     } else {
         rl_fault ignored;
         rings = undo = x->fault.status != RLOCK_EWRONGTYPE;
         if (!undo)
-            lost_at_release(x, RL_LOSS_FOREIGN, &ignored);
+            lost_at_release(x, RL_LOSS_FOREIGN, &ignored, now_us);
     }
     let_go(x->core, x->hold, rings, undo, now_us);
     x->hold = NULL;

@@ -237,12 +237,14 @@ static void join_locked(rl_part *x, rl_holds *t, int64_t now_us)
     if (h->state != RL_DRAFT || !rl_link_is_in(&h->owned))
         return;
     note_draft(x, now_us);
-    if (x->verdict == RL_ACQUIRED && !rl_group_is_void(g) && !t->closed) {
-        rl_group_join(g, h->member, there_since(x, now_us));
+    bool open = !t->closed && rl_hold_may_join_locked(t, h, now_us);
+    if (x->verdict == RL_ACQUIRED && open) {
+        rl_group_join(g, h->member, there_since(x, now_us),
+                      rl_hold_lease_end(h, x->grant.sent_us, h->lease_ms));
         rl_hold_grant_locked(t, h, g->token, x->grant.sent_us,
                              rl_group_is_renewed(g), now_us);
         h->count = rl_group_count(g);
-    } else if (!rl_group_is_owned(g) || !rl_group_is_renewed(g) || t->closed) {
+    } else if (!open || !rl_group_is_renewed(g)) {
         h->unknown = h->unknown || x->verdict == RL_ACQUIRED;
         rl_hold_end_locked(t, h, now_us);
         rl_hold_drop_locked(t, h, h->unknown, now_us);

@@ -142,14 +142,18 @@ static size_t grants(const rl_acquire *a)
     return n;
 }
 
+static int64_t deadline(const rl_part *x)
+{
+    return rl_lease_deadline(x->grant.sent_us, x->request.lease_ms);
+}
+
 /* Is the lease valid on a quorum? */
 static bool is_valid(const rl_acquire *a, int64_t now_us)
 {
     size_t n = 0;
     for (size_t i = 0; i < a->op.n; i++) {
         const rl_part *x = a->op.part[i];
-        n += rl_vote_is_granted(x) &&
-             rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) > now_us;
+        n += rl_vote_is_granted(x) && deadline(x) > now_us;
     }
     return n >= a->op.quorum;
 }
@@ -195,7 +199,7 @@ static rl_try own(rl_acquire *a, int64_t now_us)
     g->began_us = a->tried_us;
     for (size_t i = 0; i < a->op.n; i++)
         if (rl_vote_is_granted(a->op.part[i]))
-            rl_group_join(g, (unsigned)i, g->began_us);
+            rl_group_join(g, (unsigned)i, g->began_us, deadline(a->op.part[i]));
     rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
     for (size_t i = 0; i < a->op.n; i++) {
         rl_part *x = a->op.part[i];

@@ -36,12 +36,14 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     RL_REQUIRES(&e->core.holds.mutex)
 {
     const rl_hold *h = r->hold;
+    const rl_group *red = h->group && h->group->quorum ? h->group : NULL;
+    int64_t began_us = red ? red->began_us : h->began_us;
     const rl_fault *failure = &e->core.holds.failure;
     rlock_event *ev = &r->event;
     *ev = (rlock_event){.type = type,
                         .name = rl_hold_name(h),
                         .name_len = h->name_len,
-                        .token = h->token,
+                        .token = red ? red->token : h->token,
                         .count = h->count,
                         .message = r->message,
                         .owner = r->owner};
@@ -50,15 +52,14 @@ static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
     switch (type) {
     case RLOCK_EVENT_LOST:
         ev->status = RLOCK_LOST;
-        ev->elapsed_ms = (h->ended_us - h->began_us) / 1000;
+        ev->elapsed_ms = (h->ended_us - began_us) / 1000;
         snprintf(r->message, sizeof r->message, "%s%s",
-                 h->group && h->group->quorum
-                     ? "too few nodes are left that hold it; the last one: "
+                 red ? "too few nodes are left that hold it; the last one: "
                      : "",
                  rl_loss_text(h->loss));
         break;
     case RLOCK_EVENT_ABANDONED:
-        ev->elapsed_ms = (h->ended_us - h->began_us) / 1000;
+        ev->elapsed_ms = (h->ended_us - began_us) / 1000;
         snprintf(r->message, sizeof r->message,
                  "the owner ended while holding it");
         break;

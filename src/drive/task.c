@@ -169,10 +169,11 @@ static void voted_locked(rl_holds *table, rl_task *t, bool granted,
     h->in_flight = false;
     if (h->state != RL_VACANT) /* released meanwhile, and being undone */
         return;
-    if (granted && rl_group_is_owned(g) && !table->closed &&
-        rl_hold_lease_end(h, t->ask.sent_us, table->renewal_ms) > now_us) {
+    int64_t end_us = rl_hold_lease_end(h, t->ask.sent_us, table->renewal_ms);
+    bool open = !table->closed && rl_hold_may_join_locked(table, h, now_us);
+    if (granted && open && end_us > now_us) {
         h->lease_ms = table->renewal_ms;
-        rl_group_join(g, h->member, now_us);
+        rl_group_join(g, h->member, now_us, end_us);
         rl_hold_grant_locked(table, h, g->token, t->ask.sent_us,
                              rl_group_is_renewed(g), now_us);
         h->count = rl_group_count(g);

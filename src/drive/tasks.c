@@ -117,7 +117,7 @@ static bool may_vote_locked(rl_holds *table, rl_hold *h, int64_t now_us)
     rl_core *c = RL_CONTAINER(table, rl_core, holds);
     const rl_group *g = h->group;
     rl_fault f;
-    if (!rl_group_is_owned(g) || !rl_group_is_renewed(g))
+    if (!rl_hold_may_join_locked(table, h, now_us) || !rl_group_is_renewed(g))
         return false;
     if (rl_may_vote(c, g->longest_us, g->check_uptime, now_us, &f))
         return true;

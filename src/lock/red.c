@@ -36,7 +36,7 @@ static rlock_status lost(const rlock *lk)
 /* What a quorum has to confirm, for a hold that was good before. */
 static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
 {
-    if (!rl_group_is_owned(ns->group))
+    if (!rl_nodes_until(ns, rl_now_us()))
         return lost(lk);
     return rl_rule_ok(&ns->op) >= ns->quorum
                ? RLOCK_OK
@@ -152,7 +152,7 @@ static rl_op *reenter(red_job *j)
     rl_nodes *ns = &j->ns;
     int64_t lease_ms = j->wish.lease_ms, now_us = rl_now_us();
     j->level = rl_group_count(ns->group) + 1;
-    if (!rl_group_is_owned(ns->group))
+    if (!rl_nodes_until(ns, now_us))
         return acquire_over(j, lost(j->lk));
     rl_vote_note_lease(ns->core, ns->n, &j->lk->target, lease_ms, now_us);
     rl_nodes_begin(ns, true);
@@ -239,7 +239,7 @@ static rl_op *extend(rl_job *job)
         return over(j, rl_red_fail_closed(j->lk, ns));
     if (!rl_nodes_pick(ns, j->lk))
         return over(j, not_held(j->lk));
-    if (!rl_group_is_owned(ns->group))
+    if (!rl_nodes_until(ns, now_us))
         return over(j, lost(j->lk));
     j->renewed = rl_group_is_renewed(ns->group);
     rl_vote_note_lease(ns->core, ns->n, &j->lk->target, lease_ms, now_us);

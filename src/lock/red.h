@@ -54,6 +54,9 @@ bool rl_nodes_pick(rl_nodes *ns, const rlock *lk);
 /* Does this node have the hold? Then until when; else 0. */
 int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us);
 
+/* Has the calling thread the lock? Then until when; else 0, from now on. */
+int64_t rl_nodes_until(const rl_nodes *ns, int64_t now_us);
+
 /* Begins an operation on all nodes, without parts. */
 void rl_nodes_begin(rl_nodes *ns, bool early);
 
@@ -67,8 +70,5 @@ void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us);
 rlock_status rl_red_error(const rlock *lk, rlock_status s, const char *what);
 rlock_status rl_red_fail(const rlock *lk, rlock_status s, const rl_op *op);
 rlock_status rl_red_fail_closed(const rlock *lk, const rl_nodes *ns);
-
-/* When the worst in the best quorum ends; sorts them. 0: there is none. */
-int64_t rl_red_quorum_end(int64_t *end, size_t n, size_t quorum);
 
 #endif

@@ -61,7 +61,7 @@ static void tell(const rl_op *op, const rl_part *x, rlock_holder *out)
         if (is_held(y) && is_same(y->holder, out))
             ttl[n++] = y->holder->ttl_ms < 0 ? INT64_MAX : y->holder->ttl_ms;
     }
-    int64_t ms = rl_red_quorum_end(ttl, n, op->quorum);
+    int64_t ms = rl_group_quorum_end(ttl, n, op->quorum);
     out->ttl_ms = ms == INT64_MAX ? -1 : ms;
 }
 
@@ -110,23 +110,18 @@ rlock_status rl_red_inspect(rlock *lk, rlock_holder *out)
 rl_view rl_red_view(rlock *lk)
 {
     rl_nodes ns;
-    int64_t end_us[RLOCK_RED_MAX], now_us = rl_now_us();
-    size_t n = 0;
+    int64_t until_us = 0;
     rl_view v = {0};
     rl_nodes_enter(&ns, lk);
-    if (rl_nodes_pick(&ns, lk) && rl_group_is_owned(ns.group)) {
-        for (size_t i = 0; i < ns.n; i++)
-            if ((end_us[n] = rl_nodes_deadline(&ns, i, now_us)) > 0)
-                n++;
+    if (rl_nodes_pick(&ns, lk))
+        until_us = rl_nodes_until(&ns, rl_now_us());
+    if (until_us > 0) {
+        /* By the clock of now: a renewal may have come meanwhile. */
+        v.valid_ms = rl_max(0, until_us - rl_now_us()) / 1000;
         v.count = rl_group_count(ns.group);
         v.token = ns.group->token;
     }
     rl_nodes_leave(&ns);
-    if (n < ns.quorum)
-        return (rl_view){0};
-    /* By the clock of now: a renewal may have come meanwhile. */
-    int64_t left_us = rl_red_quorum_end(end_us, n, ns.quorum) - rl_now_us();
-    v.valid_ms = rl_max(0, left_us / 1000);
     return v;
 }
 
@@ -139,6 +134,13 @@ static const rl_uuid *id_of(const rl_nodes *ns)
     return &ns->hold[i]->id;
 }
 
+/* One that is lost by the clock is told at once. */
+static void visit_alarms(const rl_nodes *ns, rl_alarm_visit *v)
+{
+    rl_nodes_until(ns, rl_now_us());
+    rl_group_visit_alarms(ns->group, v, id_of(ns));
+}
+
 rlock_status rl_red_visit_alarms(rlock *lk, rl_alarm_visit *v)
 {
     rl_nodes ns;
@@ -147,7 +149,7 @@ rlock_status rl_red_visit_alarms(rlock *lk, rl_alarm_visit *v)
     if (ns.home != RLOCK_OK)
         s = rl_red_fail_closed(lk, &ns);
     else if (rl_nodes_pick(&ns, lk))
-        rl_group_visit_alarms(ns.group, v, id_of(&ns));
+        visit_alarms(&ns, v);
     else
         s = rl_red_error(lk, RLOCK_NOT_HELD, rl_not_held_text());
     rl_nodes_leave(&ns);

@@ -93,6 +93,21 @@ int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
     return us;
 }
 
+/*
+ * Leases that have run out are noticed first, each where it belongs. A node
+ * whose client is being closed has it no more.
+ */
+int64_t rl_nodes_until(const rl_nodes *ns, int64_t now_us)
+{
+    unsigned open = 0;
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_nodes_deadline(ns, i, now_us);
+        open |= (unsigned)(ns->core[i] != NULL) << i;
+    }
+    int64_t us = rl_group_until(ns->group, open);
+    return us > now_us ? us : 0;
+}
+
 /* --- an operation on all nodes -------------------------------------------- */
 
 void rl_nodes_begin(rl_nodes *ns, bool early)
@@ -126,20 +141,4 @@ void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us)
             rl_hold_stop_renewal_locked(t, h);
         rl_mutex_unlock(&t->mutex);
     }
-}
-
-int64_t rl_red_quorum_end(int64_t *end, size_t n, size_t quorum)
-{
-    if (n < quorum)
-        return 0;
-    for (size_t i = 0; i < quorum; i++) {
-        for (size_t k = i + 1; k < n; k++) {
-            if (end[k] > end[i]) {
-                int64_t swapped = end[i];
-                end[i] = end[k];
-                end[k] = swapped;
-            }
-        }
-    }
-    return end[quorum - 1];
 }

@@ -1,4 +1,6 @@
 /* Nodes that were not there, and come back: when they count, and for whom. */
+#include <stdatomic.h>
+
 #include "nodes.h"
 
 enum { LEASE_MS = 2000 };
@@ -129,5 +131,71 @@ TEST(red_back, a_quorum_that_forgot_it_is_a_loss_though_one_has_it_again)
     events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
     expect_one_loss(&p);
+    party_end(&p, &ns);
+}
+
+/* --- a lease that ran out, and nobody noticed ----------------------------- */
+
+/* An on_event that does not return, as long as it is to block. */
+typedef struct ear {
+    atomic_bool blocks, inside;
+} ear;
+
+static void on_event(const rlock_event *ev, void *arg)
+{
+    ear *e = arg;
+    while (ev->type == RLOCK_EVENT_RENEWED && atomic_load(&e->blocks)) {
+        atomic_store(&e->inside, true);
+        test_pause_ms(1);
+    }
+}
+
+/* The last of the nodes' clients has it. */
+static party join_with_ear(const nodes *ns, ear *e)
+{
+    party p = {.n = ns->n};
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        opts.uri = proxy_uri(ns->px[i]);
+        opts.watchdog_lease_ms = LEASE_MS;
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        if (i + 1 == ns->n) {
+            opts.on_event = on_event;
+            opts.event_arg = e;
+        }
+        p.cl[i] = server_client(ns->sv[i], &opts);
+    }
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    return p;
+}
+
+/*
+ * The third node's lease runs out while its client's notifier is inside of
+ * on_event. Then the second turns out to have been flushed; others have the
+ * lock, and give it back, and the second node votes for its old owner again.
+ */
+TEST(red_back, a_lock_that_was_lost_unnoticed_does_not_come_back)
+{
+    ear e = {.blocks = false};
+    nodes ns = nodes_proxied(3), direct = nodes_direct(&ns);
+    party p = join_with_ear(&ns, &e), other = party_join(&direct, 0, 0);
+    party_hold_renewed(&p);
+    EXPECT_STATUS(rlock_trylock(other.lk), RLOCK_BUSY); /* the control */
+    atomic_store(&e.blocks, true);
+    EVENTUALLY(SOON, atomic_load(&e.inside));
+    proxy_freeze(ns.px[2], true);
+    EVENTUALLY(SOON, !node_has(ns.sv[2]));
+    server_cmd(ns.sv[1], "FLUSHALL");
+    EXPECT_STATUS(rlock_acquire(other.lk, SOON, LONG_LEASE), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(p.cl[1]).held_now == 0);
+    EXPECT_STATUS(rlock_unlock(other.lk), RLOCK_OK);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT(!rlock_is_held(p.lk));
+    atomic_store(&e.blocks, false);
+    proxy_freeze(ns.px[2], false);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    expect_one_loss(&p);
+    party_leave(&other);
     party_end(&p, &ns);
 }

@@ -86,6 +86,17 @@ static void draw_turns(config *c, uint64_t seed)
         c->turn_ms = turns_ms[chance_below(&dice, 4)];
 }
 
+/* In some, the program's on_event holds its notifiers up. */
+static void draw_events(config *c, uint64_t seed)
+{
+    chance dice;
+    chance_init(&dice, seed ^ UINT64_C(0x65766e74));
+    if (c->calm || !chance_ppm(&dice, c->red ? 500000 : 100000))
+        return;
+    c->event_ppm = chance_between(&dice, 1, 300000);
+    c->event_us = chance_between(&dice, 1, c->watchdog_ms * 6 * MS);
+}
+
 /*
  * Some seeds are about threads of one process that want one lock all the time,
  * and about what becomes of a hand-over between them.
@@ -120,6 +131,7 @@ void config_draw(config *c, uint64_t seed)
     if (!c->calm)
         draw_faults(c, &dice);
     draw_turns(c, seed);
+    draw_events(c, seed);
     draw_family(c, seed);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
     /* A cancel is no fault: who waits behind it must not feel it. */
@@ -384,7 +396,8 @@ void fate_end(world *w)
     w->is_quiet = w->is_ending = true;
     w->quiet_us = w->now_us;
     w->settled_us = w->now_us + w->set.stall_us + w->set.latency_us +
-                    w->set.tail_us + (w->set.calm ? 0 : 21 * S);
+                    w->set.tail_us + w->set.event_us +
+                    (w->set.calm ? 0 : 21 * S);
     trace(w, "all is quiet from here on");
     spare_threads(w);
     for (size_t i = 0; i < w->set.servers; i++) {

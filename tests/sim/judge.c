@@ -3,7 +3,8 @@
  *
  *   1  no two owners are told "held" at the same time
  *   2  tokens grow with the grants, re-entry keeps them, counts agree
- *   3  a loss is told once, in time, and none that is not
+ *   3  a loss is told once, in time, and none that is not; what was once not
+ *      held never is again
  *
  * A lock may be lost without anybody's fault: a server loses data, somebody
  * deletes its key or frees it by force (a server's `harm` counts these), a
@@ -133,7 +134,8 @@ static void overlap(world *w, const owner *a, const owner *b, size_t name)
 bool judge_has_run_since(const owner *o, int64_t true_us)
 {
     const world *w = o->p->w;
-    return w->now_us > rl_max(true_us, o->p->resumed_us) + judge_latency_us(w);
+    int64_t ran_us = rl_max(o->p->resumed_us, o->p->event_us);
+    return w->now_us > rl_max(true_us, ran_us) + judge_latency_us(w);
 }
 
 typedef enum end { IT_GOES_ON, ITS_TIME_IS_OVER, IT_IS_LOST } end;
@@ -212,6 +214,20 @@ static void look_at_hold(world *w, owner *o, size_t name)
                    o->number, judge_name_of(w, name));
 }
 
+/* While it waits for its extend it believes in what it then has. */
+static void look_whether_back(world *w, owner *o, size_t name)
+{
+    holding *have = &o->holding[name];
+    bool believes = judge_believes(o, name);
+    if (o->p->is_dead || have->releasing ||
+        (o->verb == EXTEND && owner_is_about(o, name)))
+        return;
+    if (believes && have->over)
+        judge_fail(w, "judge 3: owner %u has %s again, which was over",
+                   o->number, judge_name_of(w, name));
+    have->over = have->over || !believes;
+}
+
 static void judge_name(world *w, size_t name)
 {
     const owner *first = NULL;
@@ -222,6 +238,7 @@ static void judge_name(world *w, size_t name)
             if (!o->holding[name].hold)
                 continue;
             look_at_hold(w, o, name);
+            look_whether_back(w, o, name);
             if (!judge_believes(o, name))
                 continue;
             if (first)

@@ -34,13 +34,32 @@ static bool deliver(client *c)
     return true;
 }
 
+/* Now and then on_event takes long, and whoever it is called by is late. */
+static void linger(client *c)
+{
+    world *w = c->w;
+    if (w->is_quiet || !chance_ppm(&w->chance, w->set.event_ppm))
+        return;
+    c->event_us =
+        client_now(c) + 1 + chance_skewed(&w->chance, w->set.event_us);
+    c->p->event_us =
+        rl_max(c->p->event_us, clock_true(&c->p->clock, c->event_us));
+}
+
 static void run(task *task)
 {
     client *c = RL_CONTAINER(task, client, notifier);
     rl_holds *t = &c->e.core.holds;
-    do {
+    while (client_now(c) >= c->event_us) {
         rl_holds_expire_locked(t, client_now(c));
-    } while (deliver(c));
+        if (!deliver(c))
+            break;
+        linger(c);
+    }
+    if (client_now(c) < c->event_us) {
+        task_sleep(task, c->event_us);
+        return;
+    }
     rl_heap_node *first = rl_heap_first(&t->expiry);
     int64_t until_us = first ? first->due_us : RL_NEVER;
     t->sleeps_us = until_us;

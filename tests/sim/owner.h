@@ -31,6 +31,7 @@ typedef struct holding {
     int count;
     bool unsure;    /* what the server counts is not known */
     bool releasing; /* it is not believed in any more */
+    bool over;      /* it was not believed in before */
     unsigned harm;  /* of the server, when it was granted there */
     int64_t granted_us;
     int64_t past_us; /* true time at which it was first seen past its end */

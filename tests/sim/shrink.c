@@ -23,11 +23,17 @@ typedef struct knob {
 #define NUMBER(member) #member, offsetof(config, member), 0, false
 
 static const knob knobs[] = {
-    {SIZE(processes)},   {SIZE(owners)},
-    {SIZE(names)},       {NUMBER(tail_ppm)},
-    {NUMBER(stall_ppm)}, {NUMBER(drift_ppm)},
-    {NUMBER(wild_ppm)},  {NUMBER(max_hold_ms)},
-    {NUMBER(turn_ms)},   {"steps", offsetof(config, steps), 50, false},
+    {SIZE(processes)},
+    {SIZE(owners)},
+    {SIZE(names)},
+    {NUMBER(tail_ppm)},
+    {NUMBER(stall_ppm)},
+    {NUMBER(drift_ppm)},
+    {NUMBER(wild_ppm)},
+    {NUMBER(max_hold_ms)},
+    {NUMBER(turn_ms)},
+    {NUMBER(event_ppm)},
+    {"steps", offsetof(config, steps), 50, false},
 };
 
 #define KNOBS (sizeof knobs / sizeof *knobs)

@@ -83,6 +83,8 @@ typedef struct config {
     int64_t latency_us; /* from a wake to a run, mostly */
     int64_t stall_ppm;  /* otherwise up to stall_us */
     int64_t stall_us;
+    int64_t event_ppm; /* so often on_event takes long: up to event_us */
+    int64_t event_us;
     int64_t think_us; /* an owner's pauses */
     int64_t watchdog_ms, timeout_ms, max_hold_ms, turn_ms;
     bool redisson;
@@ -307,6 +309,7 @@ struct client {
     conn *trial; /* of a server that is down */
     keeper keeper;
     task notifier, closer;
+    int64_t event_us; /* local: until when an on_event is under way */
     doorbell doorbell;
     client_stage stage;
     int64_t closing_us; /* true time: since when */
@@ -353,6 +356,8 @@ struct process {
     int64_t paused_us;  /* until when it stands still */
     int64_t resumed_us; /* when it last went on */
     int64_t scarce_us;  /* until when it has hardly any memory */
+    int64_t event_us;   /* until when the last on_event was under way that took
+                           long */
     bool is_dead;       /* cut off, and not judged any more */
     bool is_victim;     /* of the scheduler */
     bool clock_broke;

@@ -406,11 +406,14 @@ TEST(circle, what_is_being_passed_on_is_in_none)
 /* --- of several servers --------------------------------------------------- */
 
 /* What its home knows: a node that lost it, or has not granted it, may be. */
-static void expect_red(rl_state state, rl_group_state group, rl_next wanted)
+static void expect_red(rl_state state, rl_group_state group, int64_t until_us,
+                       rl_next wanted)
 {
     owners o;
     open_owners(&o, 2);
     rl_group *g = rl_group_new(&o.p.home, 2);
+    rl_group_join(g, 1, 0, RL_NEVER);
+    rl_group_join(g, 2, 0, until_us);
     rl_group_move(g, RL_GROUP_FORMING, group);
     rl_mutex_lock(&core(&o)->holds.mutex);
     o.h[0]->group = g;
@@ -425,8 +428,10 @@ static void expect_red(rl_state state, rl_group_state group, rl_next wanted)
 }
 
 TEST_CASE(circle, a_red_lock_is_its_owners,
-          expect_red(RL_HELD, RL_GROUP_OWNED, RL_DONE))
+          expect_red(RL_HELD, RL_GROUP_OWNED, RL_NEVER, RL_DONE))
 TEST_CASE(circle, a_red_lock_is_its_owners_though_a_node_does_not_have_it,
-          expect_red(RL_VACANT, RL_GROUP_OWNED, RL_DONE))
+          expect_red(RL_VACANT, RL_GROUP_OWNED, RL_NEVER, RL_DONE))
 TEST_CASE(circle, a_red_lock_that_is_lost_is_nobodys,
-          expect_red(RL_HELD, RL_GROUP_LOST, RL_SLEEP))
+          expect_red(RL_HELD, RL_GROUP_LOST, RL_NEVER, RL_SLEEP))
+TEST_CASE(circle, a_red_lock_that_is_lost_by_the_clock_is_nobodys,
+          expect_red(RL_VACANT, RL_GROUP_OWNED, 0, RL_SLEEP))

@@ -40,7 +40,7 @@ static rl_group *group_of(house *h, size_t quorum, unsigned nodes)
     rl_group *g = rl_group_new(&h->home, quorum);
     EXPECT(g);
     for (unsigned i = 0; i < nodes; i++)
-        rl_group_join(g, i, 1000);
+        rl_group_join(g, i, 1000, RL_NEVER);
     return g;
 }
 
@@ -82,9 +82,9 @@ TEST(group, of_a_quorum_is_lost_with_the_hold_that_makes_too_few)
 {
     house h;
     rl_group *g = owned_group(&h, 2, 3);
-    EXPECT(!rl_group_lose_one(g, 2, RL_NEVER));
+    EXPECT(!rl_group_lose_one(g, 2, RL_NEVER, 0));
     EXPECT(rl_group_is_owned(g));
-    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
     EXPECT(!rl_group_is_owned(g));
     rl_group_unref(g);
 }
@@ -93,9 +93,9 @@ TEST(group, is_lost_exactly_once)
 {
     house h;
     rl_group *g = owned_group(&h, 0, 0);
-    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
-    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
-    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
     rl_group_unref(g);
 }
 
@@ -107,7 +107,7 @@ typedef struct node {
 static intptr_t lose_one(void *arg)
 {
     const node *x = arg;
-    return rl_group_lose_one(x->g, x->i, RL_NEVER);
+    return rl_group_lose_one(x->g, x->i, RL_NEVER, 0);
 }
 
 TEST(group, is_lost_exactly_once_when_several_notice)
@@ -134,7 +134,7 @@ TEST(group, that_is_over_is_not_lost_any_more)
     house h;
     rl_group *g = owned_group(&h, 3, 3);
     EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
-    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
     rl_group_unref(g);
 }
 
@@ -143,7 +143,7 @@ TEST(group, that_is_forming_is_not_lost)
 {
     house h;
     rl_group *g = group_of(&h, 2, 2);
-    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
     rl_group_unref(g);
 }
 
@@ -151,9 +151,9 @@ TEST(group, a_hold_that_came_late_counts)
 {
     house h;
     rl_group *g = owned_group(&h, 2, 2);
-    rl_group_join(g, 2, 1000);
-    EXPECT(!rl_group_lose_one(g, 0, 1500));
-    EXPECT(rl_group_lose_one(g, 1, 1500));
+    rl_group_join(g, 2, 1000, RL_NEVER);
+    EXPECT(!rl_group_lose_one(g, 0, 1500, 0));
+    EXPECT(rl_group_lose_one(g, 1, 1500, 0));
     rl_group_unref(g);
 }
 
@@ -161,8 +161,8 @@ TEST(group, a_hold_that_came_late_counts)
 static rl_group *group_with_one_back(house *h)
 {
     rl_group *g = owned_group(h, 2, 3);
-    EXPECT(!rl_group_lose_one(g, 0, 2000));
-    rl_group_join(g, 0, 4000);
+    EXPECT(!rl_group_lose_one(g, 0, 2000, 0));
+    rl_group_join(g, 0, 4000, RL_NEVER);
     return g;
 }
 
@@ -171,7 +171,7 @@ TEST(group, of_a_quorum_is_lost_though_another_has_joined_since_it_may_be_gone)
 {
     house h;
     rl_group *g = group_with_one_back(&h);
-    EXPECT(rl_group_lose_one(g, 1, 2000));
+    EXPECT(rl_group_lose_one(g, 1, 2000, 0));
     rl_group_unref(g);
 }
 
@@ -179,17 +179,75 @@ TEST(group, of_a_quorum_is_not_lost_when_another_had_joined_before)
 {
     house h;
     rl_group *g = group_with_one_back(&h);
-    EXPECT(!rl_group_lose_one(g, 1, 4000));
+    EXPECT(!rl_group_lose_one(g, 1, 4000, 0));
     EXPECT(rl_group_is_owned(g));
     rl_group_unref(g);
 }
+
+/* --- by the clock --------------------------------------------------------- */
+
+/* Of three nodes the first is believed in until 5000, which nobody notices. */
+static rl_group *group_with_one_late(house *h)
+{
+    rl_group *g = owned_group(h, 2, 3);
+    rl_group_set_until(g, 0, 5000);
+    return g;
+}
+
+TEST(group, of_a_quorum_does_not_count_a_lease_that_has_run_out)
+{
+    house h;
+    rl_group *g = group_with_one_late(&h);
+    EXPECT(rl_group_lose_one(g, 1, RL_NEVER, 5000));
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_counts_a_lease_that_has_not_run_out_yet)
+{
+    house h;
+    rl_group *g = group_with_one_late(&h);
+    EXPECT(!rl_group_lose_one(g, 1, RL_NEVER, 4999));
+    EXPECT(rl_group_is_owned(g));
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_is_lost_when_too_few_leases_are_left)
+{
+    house h;
+    rl_group *g = group_with_one_late(&h);
+    rl_group_set_until(g, 2, 6000);
+    EXPECT(!rl_group_expire(g, 5999));
+    EXPECT(rl_group_is_owned(g));
+    EXPECT(rl_group_expire(g, 6000));
+    EXPECT(!rl_group_is_owned(g));
+    EXPECT(!rl_group_expire(g, 6000)); /* that has been reported */
+    rl_group_unref(g);
+}
+
+TEST(group, of_a_quorum_lasts_as_long_as_the_worst_of_the_best_quorum)
+{
+    house h;
+    rl_group *g = group_with_one_late(&h);
+    rl_group_set_until(g, 1, 7000);
+    rl_group_set_until(g, 2, 6000);
+    EXPECT_INT(rl_group_until(g, RL_ALL_NODES), 6000);
+    EXPECT_INT(rl_group_until(g, 1 << 0 | 1 << 1), 5000);
+    EXPECT_INT(rl_group_until(g, 1 << 1), 0);
+    EXPECT(!rl_group_lose_one(g, 1, RL_NEVER, 4000));
+    EXPECT_INT(rl_group_until(g, RL_ALL_NODES), 5000);
+    EXPECT(rl_group_lose_one(g, 2, RL_NEVER, 4000));
+    EXPECT_INT(rl_group_until(g, RL_ALL_NODES), 0);
+    rl_group_unref(g);
+}
+
+/* --- of all --------------------------------------------------------------- */
 
 TEST(group, of_a_quorum_is_void_once_it_is_lost_or_over)
 {
     house h;
     rl_group *g = owned_group(&h, 2, 2);
     EXPECT(!rl_group_is_void(g));
-    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
     EXPECT(rl_group_is_void(g));
     rl_group_unref(g);
 }
@@ -199,7 +257,7 @@ TEST(group, without_a_quorum_is_never_void)
 {
     house h;
     rl_group *g = owned_group(&h, 0, 0);
-    EXPECT(rl_group_lose_one(g, 0, RL_NEVER));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
     EXPECT(!rl_group_is_void(g));
     rl_group_unref(g);
 }

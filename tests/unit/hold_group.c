@@ -70,7 +70,7 @@ TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
     rl_holds *t = &play_core(&p, 1)->holds;
     lose(&p, 1, h[1], RL_LOSS_GONE);
     rl_mutex_lock(&t->mutex);
-    rl_group_join(g, 1, p.now_us);
+    rl_group_join(g, 1, p.now_us, RL_NEVER);
     rl_hold_grant_locked(t, h[1], 200, p.now_us, true, p.now_us);
     rl_mutex_unlock(&t->mutex);
     EXPECT_INT(h[1]->state, RL_HELD);
@@ -92,7 +92,7 @@ static bool is_owned_after(play *p, int64_t confirmed_ms, int64_t back_ms)
     rl_holds *t = &play_core(p, 1)->holds;
     rl_mutex_lock(&t->mutex);
     p->now_us = began_us + back_ms * MS; /* asked for at once, granted then */
-    rl_group_join(g, 1, p->now_us);
+    rl_group_join(g, 1, p->now_us, RL_NEVER);
     rl_hold_grant_locked(t, h[1], 200, began_us, true, p->now_us);
     rl_mutex_unlock(&t->mutex);
     t = &play_core(p, 0)->holds;
@@ -114,6 +114,60 @@ TEST(hold_group, one_that_is_back_counts_from_when_it_was_granted)
     EXPECT(is_owned_after(&p, 100, 100));
 }
 
+/* --- whose notifier is late ----------------------------------------------- */
+
+/* All are granted, and then the first is renewed no more. */
+static rl_group *open_with_one_late(play *p, rl_hold *h[3])
+{
+    rl_group *g = open_red(p, h, RLOCK_WATCHDOG);
+    play_pass(p, 20000 * MS);
+    for (size_t i = 1; i < 3; i++) {
+        rl_holds *t = &play_core(p, i)->holds;
+        rl_mutex_lock(&t->mutex);
+        rl_hold_prolong_locked(t, h[i], p->now_us, PLAY_LEASE_MS, p->now_us);
+        rl_mutex_unlock(&t->mutex);
+    }
+    p->now_us = h[0]->expiry.due_us;
+    return g;
+}
+
+TEST(hold_group, that_ran_out_unnoticed_does_not_count_when_another_is_lost)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_with_one_late(&p, h);
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    EXPECT(!rl_group_is_owned(g));
+    EXPECT_INT(take_reports(&p, 1), LOST);
+    EXPECT_INT(h[1]->state, RL_LOST); /* there is nothing to come back to */
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST(hold_group, that_is_released_meanwhile_counts_to_the_end)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, LEASE_MS);
+    for (size_t i = 0; i < 3; i++) {
+        rl_holds *t = &play_core(&p, i)->holds;
+        rl_mutex_lock(&t->mutex);
+        rl_hold_end_locked(t, h[i], p.now_us);
+        rl_mutex_unlock(&t->mutex);
+    }
+    play_pass(&p, 2 * LEASE_MS * MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_report_loss_locked(table(&p), h[0], RL_LOSS_GONE, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT(rl_group_is_owned(g));
+    for (size_t i = 0; i < 3; i++)
+        rl_holds_put(&play_core(&p, i)->holds, h[i]);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+/* --- back ----------------------------------------------------------------- */
+
 /* Its server had it as long as its lease was believed in. */
 TEST(hold_group, one_whose_lease_ran_out_was_there_until_then)
 {
@@ -122,7 +176,7 @@ TEST(hold_group, one_whose_lease_ran_out_was_there_until_then)
     rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
     lose(&p, 1, h[1], RL_LOSS_GONE);
     p.now_us += 100 * MS;
-    rl_group_join(g, 1, p.now_us);
+    rl_group_join(g, 1, p.now_us, RL_NEVER);
     lose(&p, 0, h[0], RL_LOSS_EXPIRED);
     EXPECT(rl_group_is_owned(g));
     rl_group_unref(g);

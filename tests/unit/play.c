@@ -463,7 +463,7 @@ rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
     h->member = (uint8_t)i;
     rl_group_ref(g);
     if (g->quorum)
-        rl_group_join(g, h->member, g->began_us);
+        rl_group_join(g, h->member, g->began_us, RL_NEVER);
     grant(p, i, h, lease_ms == RLOCK_WATCHDOG);
     return h;
 }

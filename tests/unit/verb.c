@@ -284,7 +284,7 @@ TEST(verb, a_late_answer_of_a_node_that_granted_it_anew_since_loses_nothing)
     open_deed(&d);
     rl_group *g = rl_group_new(&d.p.home, 1);
     EXPECT(g && rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
-    rl_group_join(g, 1, 0);
+    rl_group_join(g, 1, 0, RL_NEVER);
     rl_group_set_renewed(g, true);
     d.h = play_member(&d.p, 0, &play_red, g, RLOCK_WATCHDOG);
     d.h->refs++;

@@ -167,7 +167,7 @@ static rl_group *open_owned(election *e, int64_t lease_ms)
 
 static bool is_lost_with_the_first(election *e, rl_group *g)
 {
-    return rl_group_lose_one(g, 0, hold(e, 0)->confirmed_us);
+    return rl_group_lose_one(g, 0, hold(e, 0)->confirmed_us, 0);
 }
 
 TEST(vote, a_grant_that_comes_late_joins_the_lock)
