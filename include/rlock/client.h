@@ -177,7 +177,9 @@ typedef struct rlock_options {
      * callback on rlock-notifier delays later events but no renewal; events of
      * one kind for one hold that wait behind it are delivered as one. What has
      * been started (async.h) tells its events by rlock_client_dispatch(), but
-     * none for which there is no memory; `done` tells the same.
+     * none for which there is no memory; `done` tells the same. Of a Multi
+     * lock that is the first member's client, which tells those of the others
+     * there, too, on their on_event, unless they have been freed by then.
      */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;

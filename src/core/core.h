@@ -50,8 +50,8 @@ typedef struct rl_core {
     bool patient; /* fixed; a server that is gone will be replaced */
     /* Fixed; keeps an event until the program asks for it. */
     void (*post_event)(struct rl_core *c, const rlock_event *ev);
-    /* Fixed; does it have to, since this thread must not wait? */
-    bool (*keeps_events)(struct rl_core *c);
+    /* Fixed; does it have to, since this thread must call nobody back? */
+    bool (*keeps_events)(void);
     atomic_bool muted; /* what has been kept is told nobody any more */
     /* Fixed; of a cluster: is what this name's bell says heard? */
     bool (*hears)(struct rl_core *c, const rl_target *what);
@@ -116,7 +116,7 @@ static inline void rl_tell(rl_core *c, const rlock_event *ev)
 {
     if (!c->set.on_event)
         return;
-    if (c->set.dispatch_events || (c->keeps_events && c->keeps_events(c)))
+    if (c->set.dispatch_events || (c->keeps_events && c->keeps_events()))
         c->post_event(c, ev);
     else
         c->set.on_event(ev, c->set.event_arg);

@@ -89,8 +89,8 @@ void rl_async_start(rl_async *a, rl_started *s);
 /* Who dispatches has come: goes on with what can go on, if nobody drives. */
 void rl_async_help(rl_async *a);
 
-/* Does the calling thread drive one of its jobs at the moment? */
-bool rl_async_is_driven_here(const rl_async *a);
+/* Whose jobs does the calling thread drive at the moment? NULL: nobody's. */
+rl_async *rl_async_driven_here(void);
 
 /* Ends its wait with RLOCK_CANCELED, if it waits. Any thread, until it is
  * freed.

@@ -292,22 +292,21 @@ static void go_on(rl_started *s)
     end_at_desk(s);
 }
 
-/* Whose jobs the thread drives at the moment; NULL: nobody's. */
-static _Thread_local const rl_async *driven;
+static _Thread_local rl_async *driven;
 
-bool rl_async_is_driven_here(const rl_async *a)
+rl_async *rl_async_driven_here(void)
 {
-    return driven == a;
+    return driven;
 }
 
-/* A client's on_event may start what another one drives. */
+/* It calls nobody back (drive/event.c), so it drives for one client at a time.
+ */
 static void act(rl_started *s)
 {
-    const rl_async *before = driven;
     rlock_owner *former = rl_owner_drive_as(s->owner);
     driven = s->async;
     go_on(s);
-    driven = before;
+    driven = NULL;
     rl_owner_drive_end(former);
 }
 

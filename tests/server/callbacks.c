@@ -1,0 +1,344 @@
+/*
+ * What the library calls it calls with none of its mutexes held, and not while
+ * it makes operations of others go: so a callback may wait for any of them.
+ */
+#include <stdatomic.h>
+
+#include "dialer.h"
+#include "held.h"
+#include "loop.h"
+#include "nodes.h"
+#include "set.h"
+
+/* How often each of a client's callbacks has come. */
+typedef struct witness {
+    server *sv;
+    atomic_int told[RLOCK_EVENT_FAILOVER + 1];
+    atomic_int dialed, asked;
+} witness;
+
+static void on_event(const rlock_event *ev, void *arg)
+{
+    witness *w = arg;
+    EXPECT_INT(held_here(), 0);
+    atomic_fetch_add(&w->told[ev->type], 1);
+}
+
+static redisContext *dial(void *arg)
+{
+    witness *w = arg;
+    EXPECT_INT(held_here(), 0);
+    atomic_fetch_add(&w->dialed, 1);
+    return redisConnectUnix(server_path(w->sv));
+}
+
+static int hand_out(rlock_credentials *out, void *arg)
+{
+    witness *w = arg;
+    EXPECT_INT(held_here(), 0);
+    atomic_fetch_add(&w->asked, 1);
+    *out = (rlock_credentials){.user = "default", .password = "any"};
+    return 1;
+}
+
+static void done(request *r)
+{
+    (void)r;
+    EXPECT_INT(held_here(), 0);
+}
+
+static request watched(rlock *lk)
+{
+    request r = request_new(lk);
+    r.then = done;
+    return r;
+}
+
+static int times(witness *w, rlock_event_type type)
+{
+    return atomic_load(&w->told[type]);
+}
+
+/* --- all that calls back -------------------------------------------------- */
+
+static void wait_for_each_other(scene *s)
+{
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    waiter *w = waiter_start(s->lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, stats_of(s->cl).waiting_now == 1);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+}
+
+static void lose_it_in_each_way(scene *s, witness *w)
+{
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    EVENTUALLY(SOON, times(w, RLOCK_EVENT_RENEWED) > 0);
+    server_cmd(s->sv, "CLIENT KILL TYPE normal");
+    EVENTUALLY(SOON, times(w, RLOCK_EVENT_RECONNECTED) > 0);
+    server_cmd(s->sv, "DEL " SCENE_LOCK);
+    EVENTUALLY(SOON, times(w, RLOCK_EVENT_LOST) == 1);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_LOST);
+    EXPECT_STATUS(on_another_thread(rlock_lock, s->lk), RLOCK_OK);
+    EVENTUALLY(SOON, times(w, RLOCK_EVENT_ABANDONED) == 1);
+    EXPECT_STATUS(rlock_force_unlock(s->lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(s->lk, 0, 50), RLOCK_OK);
+    EVENTUALLY(SOON, times(w, RLOCK_EVENT_LOST) == 2);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_LOST);
+}
+
+static void start_all_kinds(scene *s)
+{
+    request a = watched(s->lk), b = watched(s->lk);
+    EXPECT_STATUS(loop_acquire(s->cl, &a, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(loop_acquire(s->cl, &a, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&b, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s->cl).waiting_now == 1);
+    EXPECT_STATUS(loop_extend(s->cl, &a, 60000), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s->cl, &a), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s->cl, &a), RLOCK_OK);
+    LOOP_UNTIL(s->cl, b.told == 1);
+    EXPECT_STATUS(request_acquire(&a, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s->cl).waiting_now == 1);
+    rlock_cancel(s->lk);
+    LOOP_UNTIL(s->cl, a.told == 6);
+    EXPECT_STATUS(loop_unlock(s->cl, &b), RLOCK_OK);
+    request_free(&a);
+    request_free(&b);
+}
+
+static scene scene_of(witness *w, rlock_options *o)
+{
+    scene s = scene_server(NULL);
+    w->sv = s.sv;
+    o->on_event = on_event;
+    o->event_arg = w;
+    o->watchdog_lease_ms = BRISK_MS;
+    if (!o->connect)
+        o->uri = server_uri(s.sv);
+    EXPECT_STATUS(rlock_client_new(o, &s.cl), RLOCK_OK);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    return s;
+}
+
+static void go_through_all(rlock_options *o, witness *w)
+{
+    scene s = scene_of(w, o);
+    request last = watched(s.lk);
+    wait_for_each_other(&s);
+    lose_it_in_each_way(&s, w);
+    start_all_kinds(&s);
+    EXPECT_STATUS(request_acquire(&last, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    rlock_client_free(s.cl); /* which calls back, too */
+    s.cl = NULL;
+    EXPECT_INT(last.told, 1);
+    for (int i = RLOCK_EVENT_ACQUIRED; i <= RLOCK_EVENT_RECONNECTED; i++)
+        EXPECT(i == RLOCK_EVENT_RENEW_FAILED || times(w, i) > 0);
+    request_free(&last);
+    scene_stop(&s);
+}
+
+TEST(callbacks, nothing_is_called_with_a_mutex_held)
+{
+    static witness w;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.credentials = hand_out;
+    o.credentials_arg = &w;
+    o.lazy = true;
+    go_through_all(&o, &w);
+    EXPECT(atomic_load(&w.asked) > 1);
+}
+
+TEST(callbacks, nothing_is_called_with_a_mutex_held_where_the_program_connects)
+{
+    static witness w;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.connect = dial;
+    o.connect_arg = &w;
+    go_through_all(&o, &w);
+    EXPECT(atomic_load(&w.dialed) > 1);
+}
+
+/* Blocking, and started at the first one's client. */
+static void go_through_several(rlock *all, rlock_client *first)
+{
+    request a = watched(all), b = watched(all);
+    EXPECT_STATUS(rlock_lock(all), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&a, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(first).waiting_now == 1);
+    EXPECT_STATUS(rlock_unlock(all), RLOCK_OK);
+    LOOP_UNTIL(first, a.told == 1);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    EXPECT_STATUS(loop_acquire(first, &b, 50, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+    EXPECT_STATUS(loop_extend(first, &a, 60000), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(first, &a), RLOCK_OK);
+    request_free(&a);
+    request_free(&b);
+}
+
+TEST(callbacks, nothing_of_several_clients_is_called_with_a_mutex_held)
+{
+    static witness w[2];
+    scene s[2];
+    for (int i = 0; i < 2; i++) {
+        rlock_options o = RLOCK_OPTIONS_INIT;
+        s[i] = scene_of(&w[i], &o);
+    }
+    set m = set_across(&s[0], "a", &s[1], "b");
+    go_through_several(m.all, s[0].cl);
+    for (int i = 0; i < 2; i++)
+        EXPECT(times(&w[i], RLOCK_EVENT_RELEASED) == 2);
+    set_end_across(&m, &s[0], &s[1]);
+}
+
+TEST(callbacks, nothing_of_a_majority_is_called_with_a_mutex_held)
+{
+    static witness w[3];
+    scene s[3];
+    rlock_client *cl[3];
+    rlock *red;
+    for (int i = 0; i < 3; i++) {
+        rlock_options o = RLOCK_OPTIONS_INIT;
+        s[i] = scene_of(&w[i], &o);
+        cl[i] = s[i].cl;
+    }
+    EXPECT_STATUS(rlock_red_new(cl, 3, "all", &red), RLOCK_OK);
+    go_through_several(red, cl[0]);
+    EXPECT(times(&w[0], RLOCK_EVENT_RELEASED) == 2);
+    rlock_free(red);
+    for (int i = 0; i < 3; i++)
+        scene_stop(&s[i]);
+}
+
+/* --- another client's ----------------------------------------------------- */
+
+static set pair_of(scene *s, rlock_client *other)
+{
+    set m = {0};
+    set_add(&m, s->sv, s->cl, "a");
+    set_add(&m, s->sv, other, "b");
+    set_join(&m);
+    return m;
+}
+
+typedef struct taker {
+    rlock *wanted;
+    _Atomic rlock_status got;
+} taker;
+
+static void take_wanted(const rlock_event *ev, void *arg)
+{
+    taker *t = arg;
+    if (ev->type != RLOCK_EVENT_ACQUIRED)
+        return;
+    rlock_owner *former = rlock_owner_set(NULL);
+    atomic_store(&t->got, rlock_acquire(t->wanted, 2000, 60000));
+    rlock_owner_set(former);
+}
+
+static intptr_t unlock_when_awaited(void *arg)
+{
+    request *r = arg;
+    scene *s = r->arg;
+    EVENTUALLY(SOON, stats_of(s->cl).waiting_now == 1);
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+    return 0;
+}
+
+/* What it waits for is given back by what has been started at the first. */
+TEST(callbacks, on_event_of_another_client_may_wait_for_what_a_request_has)
+{
+    scene s = scene_start(0, 0);
+    taker t = {.wanted = s.lk, .got = RLOCK_EINVAL};
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.on_event = take_wanted;
+    o.event_arg = &t;
+    rlock_client *cl = server_client(s.sv, &o);
+    set m = pair_of(&s, cl);
+    request holder = request_new(s.lk), both = request_new(m.all);
+    holder.arg = &s;
+    EXPECT_STATUS(loop_acquire(s.cl, &holder, 0, 60000), RLOCK_OK);
+    test_thread *other = test_spawn(unlock_when_awaited, &holder);
+    EXPECT_STATUS(loop_acquire(s.cl, &both, 0, 60000), RLOCK_OK);
+    test_join(other);
+    EXPECT_STATUS(atomic_load(&t.got), RLOCK_OK);
+    LOOP_UNTIL(s.cl, holder.told == 2);
+    EXPECT_STATUS(loop_unlock(s.cl, &both), RLOCK_OK);
+    request_free(&holder);
+    request_free(&both);
+    set_free(&m);
+    rlock_client_free(cl);
+    scene_stop(&s);
+}
+
+static scene scene_told_by(server *sv, witness *w, bool dispatched)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.on_event = on_event;
+    o.event_arg = w;
+    o.dispatch_events = dispatched;
+    return (scene){.sv = sv, .cl = server_client(sv, &o)};
+}
+
+static void expect_told_first(request *r)
+{
+    witness *w = r->arg;
+    EXPECT_INT(times(w, RLOCK_EVENT_ACQUIRED), 1);
+}
+
+TEST(callbacks, events_of_what_was_started_come_by_its_client_before_done)
+{
+    static witness w;
+    scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, false);
+    set m = pair_of(&s, t.cl);
+    request r = request_new(m.all);
+    r.then = expect_told_first;
+    r.arg = &w;
+    EXPECT_STATUS(request_acquire(&r, 0, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(t.cl).acquires == 1);
+    EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 0);
+    LOOP_UNTIL(s.cl, r.told == 1);
+    r.then = NULL;
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    EXPECT_INT(times(&w, RLOCK_EVENT_RELEASED), 1);
+    request_free(&r);
+    set_free(&m);
+    rlock_client_free(t.cl);
+    scene_stop(&s);
+}
+
+TEST(callbacks, events_that_are_dispatched_come_by_their_own_client)
+{
+    static witness w;
+    scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, true);
+    set m = pair_of(&s, t.cl);
+    request r = request_new(m.all);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 0);
+    loop_turn(t.cl);
+    EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 1);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    set_free(&m);
+    rlock_client_free(t.cl);
+    scene_stop(&s);
+}
+
+/* Nobody is there any more to be told. */
+TEST(callbacks, a_client_may_go_before_its_events_are_dispatched)
+{
+    static witness w;
+    scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, false);
+    set m = pair_of(&s, t.cl);
+    request r = request_new(m.all);
+    EXPECT_STATUS(request_acquire(&r, 0, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(t.cl).acquires == 1);
+    EXPECT_INT(r.told, 0);
+    rlock_client_free(t.cl);
+    LOOP_UNTIL(s.cl, r.told == 1);
+    EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 0);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_ECLOSED);
+    request_free(&r);
+    set_free(&m);
+    scene_stop(&s);
+}
