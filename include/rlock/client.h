@@ -468,10 +468,10 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  *
  * RLOCK_OK       nothing is left that had to be released or undone
  * RLOCK_EIO, RLOCK_ESERVER, RLOCK_ENOMEM
- *                closed all the same; but so many locks as the message says were
- *                not released, or undone, and their leases run out
- * RLOCK_EFORKED  freed in a child of fork(), where nothing is released
- * RLOCK_EINVAL   flags that there are not; the client is left as it is
+ *                closed all the same; but so many locks as the message says
+ * were not released, or undone, and their leases run out RLOCK_EFORKED  freed
+ * in a child of fork(), where nothing is released RLOCK_EINVAL   flags that
+ * there are not; the client is left as it is
  *
  * Lock handles may outlive the client: calls on them answer RLOCK_ECLOSED, or
  * say that nothing is held, and they can be freed. Must not be called from a

@@ -32,7 +32,15 @@ extern "C" {
  * no longer than 0.1 s (a server that restarts has a new run_id, so these have
  * no order that lasts). If one cannot be had, nothing stays taken; the status
  * and message are those of the member that failed, and the message begins with
- * its position in locks[].
+ * its position in locks[]. A wait that ends while a server fails answers that
+ * failure, and RLOCK_TIMEOUT if somebody has the member.
+ *
+ * A member that has been taken, and is lost again before all are held (its
+ * server's data are gone, or its lease ended in a hang), is one that could not
+ * be had: it is tried again until the wait is over, or for a watchdog lease in
+ * a row, and then answered RLOCK_EIO. Nobody is told of its loss. RLOCK_LOST is
+ * for members that the thread held before. One level more of these is not
+ * waited for: if it fails, so does the call, at once.
  *
  * An explicit lease begins when all members are held: those that are held while
  * others are waited for are renewed meanwhile, and have the lease set at the

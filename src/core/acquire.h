@@ -115,6 +115,7 @@ struct rl_acquire {
 
     rl_part *one; /* of one server: the part that is asked */
     rl_hold *draft;
+    rl_group *joins; /* that the draft is one of; NULL: none */
 
     rl_ballot *ballot; /* of several */
     rl_group *group;

@@ -29,6 +29,8 @@ static bool make_draft(rl_acquire *a)
     }
     if (!a->draft)
         rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory or randomness");
+    else if (a->joins)
+        rl_hold_join(a->draft, a->joins);
     return a->draft != NULL;
 }
 

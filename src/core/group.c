@@ -86,6 +86,8 @@ bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
         g->there_us[node] = RL_NEVER;
         enough = there_locked(g, gone_us, now_us) >= g->quorum;
         rl_mutex_unlock(&g->mutex);
+    } else if (rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OVER)) {
+        return false;
     }
     return !enough && rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);
 }

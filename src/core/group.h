@@ -28,6 +28,10 @@
  *
  *   FORMING -> OWNED -> LOST      too few are left; the owner is told
  *        `--------`---> OVER      released, given up, or abandoned
+ *
+ * but that a Multi lock which has lost a member while it forms, of which nobody
+ * is told, is OVER, and forms again when its acquire has seen that
+ * (lock/multi_acquire.c).
  */
 #ifndef RL_CORE_GROUP_H
 #define RL_CORE_GROUP_H

@@ -355,6 +355,12 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
         rl_hold_unref_locked(t, h);
 }
 
+void rl_hold_join(rl_hold *h, rl_group *g)
+{
+    h->group = g;
+    rl_group_ref(g);
+}
+
 bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x)
 {
     if (!is_node(h) || h->group->spare[h->member])

@@ -343,6 +343,10 @@ static inline const rl_layout *rl_hold_layout(const rl_hold *h)
     return &rl_layouts[h->layout];
 }
 
+/* It is one of a Multi lock. Of a draft, which is the caller's alone, or with
+   the mutex. */
+void rl_hold_join(rl_hold *h, rl_group *g);
+
 /*
  * Red: the part that will release it, without more memory. Keeping answers
  * false if there is one already, or no group for which to keep it.

@@ -32,6 +32,7 @@ typedef struct rl_wish {
     int64_t wait_ms;  /* of an acquire */
     int64_t lease_ms; /* not of an unlock */
     rl_cancel cancel; /* of an acquire */
+    rl_group *joins;  /* the same, of a member: its lock's group; or NULL */
     int64_t asked_us; /* of what was started: its time runs from then on, also
                          while it stands in line. 0: from its first step on */
 } rl_wish;

@@ -64,7 +64,7 @@ struct rl_multi_call {
     int64_t lease_ms;  /* as asked for */
     int64_t fresh_ms;  /* for now, of what is taken anew */
     int64_t until_us;  /* of the call */
-    rlock_error worst; /* what to report */
+    rlock_error worst; /* of this round: what to report */
     size_t n;
     rl_multi_part *part;       /* NULL: there was no memory */
     size_t at;                 /* the member that is the next one's turn */
@@ -72,13 +72,17 @@ struct rl_multi_call {
     rl_extend op;
     rl_part *asked[RLOCK_MULTI_MAX]; /* its parts */
     /* Of an acquire: */
-    size_t from;     /* the first member of this try */
-    size_t missing;  /* the first that is not held */
-    bool gap;        /* what is behind is not asked for */
-    bool waited;     /* for one that was missing */
-    int64_t wait_us; /* the end of the wait, */
-    int64_t kept_us; /* and of how long others of its name are kept */
-    rlock_error why; /* of what has failed, while it is undone */
+    rl_group *group;   /* of what is taken anew; forming until all are held */
+    size_t from;       /* the first member of this try */
+    size_t missing;    /* the first that is not held */
+    bool gap;          /* what is behind is not asked for */
+    bool waited;       /* for one that was missing */
+    bool refused;      /* a level more was, as `why` says */
+    int64_t wait_us;   /* the end of the wait, */
+    int64_t kept_us;   /* and of how long others of its name are kept */
+    int64_t failed_us; /* when what was held could not be kept the last time, */
+    int64_t failing_us; /* and since when that has been so again and again */
+    rlock_error why;    /* the last try, or wait for one, has failed */
     /* The job of a member that is asked by itself; `alone` says what came. */
     rl_lock_job member;
     rlock_status alone;
@@ -88,15 +92,17 @@ struct rl_multi_call {
 /*
  * One verb for the members that are wanted. begin() makes the member's part;
  * otherwise it sets the thread's error and answers a status. end() says what
- * came of it, if there is anything to say. Neither calls back into the program:
- * events come afterwards.
+ * came of it, if there is anything to say. failed() is told the status of one
+ * that failed, whose detail is the thread's error; without it, it is noted as
+ * one of the round. None calls back into the program: events come afterwards.
  */
 struct rl_multi_verb {
     rlock_status (*begin)(rl_multi_call *p, rl_multi_part *x, bool valid,
                           int64_t now_us);
     void (*end)(rl_multi_call *p, rl_multi_part *x,
                 int64_t now_us); /* or NULL */
-    rlock_event_type event;      /* of a member that is ok; 0: none */
+    void (*failed)(rl_multi_call *p, const rl_multi_part *x, rlock_status s);
+    rlock_event_type event; /* of a member that is ok; 0: none */
     bool extends;
 };
 

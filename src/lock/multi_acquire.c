@@ -12,6 +12,12 @@
  * because two that let go of it at once would swap what they have, and each
  * find the other's gone, time and again.
  *
+ * What was taken may be lost again before all are held, with its server's data
+ * or in a hang. Nobody was told of it, so nobody is told of its loss, and it is
+ * missing as any other: those behind it are let go of, and it is waited for.
+ * What the owner had before, it had; a level more of that is not waited for,
+ * and its loss is told.
+ *
  * Called by the owning thread. Whatever fails, what this call has taken is
  * released before it returns.
  */
@@ -20,6 +26,9 @@
 
 /* How long a lock is kept while another one of its name is waited for. */
 #define KEEP_US 50000
+
+/* How long after what was held could not be kept it is tried anew. */
+#define PAUSE_US 20000
 
 /* About a member whose client nobody is inside of: it may have been freed. */
 static rlock_status say(const rl_multi_part *x, rlock_status s,
@@ -30,6 +39,27 @@ static rlock_status say(const rl_multi_part *x, rlock_status s,
     if (entered != RLOCK_OK)
         return entered;
     rl_lock_error(x->lk, s, what);
+    rl_client_leave(x->lk->client, cancel);
+    return s;
+}
+
+/* The same, of one that was held; had it before, its owner has lost it. */
+static rlock_status say_lost(const rl_multi_part *x)
+{
+    int cancel;
+    bool valid;
+    rl_fault f;
+    rlock_status s = rl_client_begin(x->lk->client, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    rl_holds *t = &rl_lock_core(x->lk)->holds;
+    rl_hold *h = rl_holds_pick(t, &x->lk->target, rl_owner_self(), rl_now_us(),
+                               &valid, NULL);
+    rl_fault_set(&f, x->fresh ? RLOCK_EIO : RLOCK_LOST, 0,
+                 "lost before all members were held%s%s", h ? ": " : "",
+                 h ? rl_loss_text(h->loss) : "");
+    rl_holds_put(t, h);
+    s = rl_lock_fail(x->lk, &f);
     rl_client_leave(x->lk->client, cancel);
     return s;
 }
@@ -53,6 +83,8 @@ static rl_hold *new_draft(const rl_multi_call *p, const rl_multi_part *x)
         rl_holds_give_up_room(&c->holds, room);
     if (!h)
         rl_lock_error(x->lk, RLOCK_ENOMEM, "out of memory or randomness");
+    else
+        rl_hold_join(h, p->group);
     return h;
 }
 
@@ -111,8 +143,23 @@ static void end_acquire(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
         rl_fault_set(&x->it.fault, RLOCK_BUSY, 0, "another owner holds it");
 }
 
-static const rl_multi_verb acquire_verb = {
-    .begin = begin_acquire, .end = end_acquire, .event = RLOCK_EVENT_ACQUIRED};
+/* Of two levels more that were refused, the first counts. */
+static void note_failed(rl_multi_call *p, const rl_multi_part *x,
+                        rlock_status s)
+{
+    if (x->fresh) {
+        rl_multi_note(&p->worst, x->position, s);
+    } else if (!p->refused) {
+        p->why.status = RLOCK_OK;
+        rl_multi_note(&p->why, x->position, s);
+        p->refused = true;
+    }
+}
+
+static const rl_multi_verb acquire_verb = {.begin = begin_acquire,
+                                           .end = end_acquire,
+                                           .failed = note_failed,
+                                           .event = RLOCK_EVENT_ACQUIRED};
 
 /*
  * Is it the turn of others? Then nothing is asked from here on: what is taken
@@ -155,7 +202,8 @@ static rl_op *one_tried(rl_multi_call *p)
     rl_multi_part *x = &p->part[p->at - 1];
     x->held = p->alone == RLOCK_OK;
     p->gap = !x->held;
-    rl_multi_note(&p->worst, x->position, p->alone);
+    if (!x->held)
+        note_failed(p, x, p->alone);
     return try_next(p);
 }
 
@@ -209,89 +257,125 @@ static size_t first_of_name(const rl_multi_call *p, size_t i)
     return i;
 }
 
-/* --- the whole ------------------------------------------------------------ */
+/* --- the end -------------------------------------------------------------- */
 
-/* A Red member is a group of its own already. */
-static bool may_join(const rl_multi_part *x)
+static rl_op *undone(rl_multi_call *p)
 {
-    return x->fresh && rl_multi_is_single(x->lk);
+    return rl_multi_over(p, rl_multi_report(&p->why));
 }
 
-static void join(const rl_multi_part *x, rl_group *g)
+/* As `why` says. Nothing stays taken. */
+static rl_op *refuse(rl_multi_call *p)
+{
+    return rl_multi_let_go(p, 0, undone);
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+/*
+ * What was waited for has joined when it was a draft, unless it was passed on
+ * in a turn. A Red member is a group of its own already.
+ */
+static void join(const rl_multi_call *p, const rl_multi_part *x)
 {
     int cancel;
-    if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+    if (!x->fresh || !rl_multi_is_single(x->lk) ||
+        rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
         return;
     rl_holds *t = &rl_lock_core(x->lk)->holds;
     rl_mutex_lock(&t->mutex);
     rl_hold *h =
         rl_holds_find_locked(t, &x->lk->target, rl_owner_self()->serial);
-    if (h && rl_hold_is_valid_locked(t, h, rl_now_us())) {
-        h->group = g;
-        rl_group_ref(g);
-    }
+    if (h && !h->group && rl_hold_is_valid_locked(t, h, rl_now_us()))
+        rl_hold_join(h, p->group);
     rl_mutex_unlock(&t->mutex);
     rl_client_leave(x->lk->client, cancel);
 }
 
-/* A member may have been lost while a later one was waited for. */
-static rlock_status find_lost(rl_multi_call *p)
+/* The first that is held no more; n: none. */
+static size_t find_lost(const rl_multi_call *p)
 {
-    p->worst.status = RLOCK_OK;
-    for (size_t i = 0; i < p->n; i++) {
-        const rl_multi_part *x = &p->part[i];
-        if (!is_mine(x->lk))
-            rl_multi_note(
-                &p->worst, x->position,
-                say(x, RLOCK_LOST, "lost before all members were held"));
+    size_t i = 0;
+    while (i < p->n && is_mine(p->part[i].lk))
+        i++;
+    return i;
+}
+
+/*
+ * From here on the loss of a member is the loss of the whole. False: one has
+ * been lost. (What was lost, and has been taken anew since, is found to be
+ * there.)
+ */
+static bool unite(rl_multi_call *p)
+{
+    do {
+        if (find_lost(p) < p->n)
+            return false;
+    } while (!rl_group_move(p->group, RL_GROUP_FORMING, RL_GROUP_OWNED) &&
+             rl_group_move(p->group, RL_GROUP_OVER, RL_GROUP_FORMING));
+    return true;
+}
+
+/*
+ * May what could not be kept be tried anew? As with a server that cannot be
+ * reached: until the wait is over, but no longer than a lease in a row.
+ */
+static bool may_start_over(rl_multi_call *p, int64_t now_us)
+{
+    const rl_core *home = rl_lock_core(&p->m->base);
+    int64_t most_us = home->set.watchdog_lease_ms * 1000;
+    if (now_us - p->failed_us > most_us)
+        p->failing_us = now_us;
+    p->failed_us = now_us;
+    bool passes = p->why.status == RLOCK_EIO || p->why.status == RLOCK_EQUORUM;
+    return passes && now_us < p->wait_us && now_us - p->failing_us <= most_us;
+}
+
+static rl_next rest(rl_op *op, rl_wake why, int64_t now_us)
+{
+    bool over = op->asked;
+    (void)why;
+    (void)now_us;
+    op->asked = true;
+    return over ? RL_DONE : RL_SLEEP;
+}
+
+static rl_multi_step behind_let_go;
+
+static rl_op *rested(rl_job *j)
+{
+    return behind_let_go(RL_CONTAINER(j, rl_multi_call, job));
+}
+
+static rl_op *pause_a_little(rl_multi_call *p)
+{
+    rl_op *op = &p->op.op;
+    rl_op_init(op, p->asked);
+    op->resume = rest;
+    op->sleep_us = rl_now_us() + rl_jitter(PAUSE_US);
+    return rl_job_ask(&p->job, op, rested);
+}
+
+/* What was held could not be kept, as `worst` says, or the one that is lost. */
+static rl_op *start_over(rl_multi_call *p)
+{
+    size_t lost = find_lost(p);
+    p->missing = lost < p->n ? lost : 0;
+    p->why = p->worst;
+    if (lost < p->n) {
+        p->why.status = RLOCK_OK;
+        rl_multi_note(&p->why, p->part[lost].position,
+                      say_lost(&p->part[lost]));
     }
-    return rl_multi_report(&p->worst);
-}
-
-/* From here on the loss of a member is the loss of the whole. */
-static rlock_status unite(rl_multi_call *p)
-{
-    rlock *lk = (rlock *)&p->m->base;
-    rl_group *g = rl_group_new(&lk->client->home, 0);
-    if (!g)
-        return rl_lock_error(lk, RLOCK_ENOMEM, "out of memory");
-    for (size_t i = 0; i < p->n; i++)
-        if (may_join(&p->part[i]))
-            join(&p->part[i], g);
-    rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED);
-    rlock_status s = find_lost(p);
-    /* Lost after it was united, and reported: it is for the owner to find. */
-    if (s != RLOCK_OK && !rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER))
-        s = RLOCK_OK;
-    rl_group_unref(g);
-    return s;
-}
-
-/* --- the end -------------------------------------------------------------- */
-
-static rl_op *undone(rl_multi_call *p)
-{
-    rlock_status s =
-        rl_error_set(p->why.status, p->why.sys_errno, "%s", p->why.message);
-    return rl_multi_over(p, s);
-}
-
-/* As the thread's error says. Nothing stays taken. */
-static rl_op *refuse(rl_multi_call *p)
-{
-    p->why = *rlock_last_error();
-    return rl_multi_let_go(p, 0, undone);
-}
-
-static rl_op *refuse_for_worst(rl_multi_call *p)
-{
-    rl_multi_report(&p->worst);
-    return refuse(p);
+    if (!may_start_over(p, rl_now_us()))
+        return refuse(p);
+    p->waited = false; /* what is kept may have the lease that was asked for */
+    return rl_multi_let_go(p, p->missing, pause_a_little);
 }
 
 static rl_op *all_held(rl_multi_call *p)
 {
-    return unite(p) == RLOCK_OK ? rl_multi_over(p, RLOCK_OK) : refuse(p);
+    return unite(p) ? rl_multi_over(p, RLOCK_OK) : start_over(p);
 }
 
 /* The lease of what this call has taken anew. */
@@ -306,16 +390,36 @@ static rl_op *set_lease(rl_multi_call *p, int64_t lease_ms, rl_multi_step *back)
 
 static rl_op *lease_set(rl_multi_call *p)
 {
-    return p->worst.status == RLOCK_OK ? all_held(p) : refuse_for_worst(p);
+    return p->worst.status == RLOCK_OK ? all_held(p) : start_over(p);
 }
 
 /* --- waiting for one ------------------------------------------------------ */
+
+static void note_why(rl_multi_call *p, rlock_status s)
+{
+    p->why.status = RLOCK_OK;
+    rl_multi_note(&p->why, p->part[p->missing].position, s);
+}
 
 static rl_op *one_awaited(rl_multi_call *p)
 {
     rl_multi_part *x = &p->part[p->missing];
     x->held = p->alone == RLOCK_OK;
-    rl_multi_note(&p->worst, x->position, p->alone);
+    if (x->held)
+        join(p, x);
+    else
+        note_why(p, p->alone);
+    return p->back(p);
+}
+
+/* What has failed stays the reason; who was only busy may be closed by now. */
+static rl_op *wait_is_over(rl_multi_call *p)
+{
+    rlock_status s = p->why.status;
+    if (s == RLOCK_OK || s == RLOCK_BUSY || s == RLOCK_TIMEOUT)
+        note_why(p,
+                 say(&p->part[p->missing], RLOCK_TIMEOUT, "the wait ran out"));
+    p->alone = p->why.status;
     return p->back(p);
 }
 
@@ -328,21 +432,20 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
                     .wait_ms = until_us == RL_NEVER
                                    ? RLOCK_FOREVER
                                    : (until_us - now_us + 999) / 1000,
-                    .cancel = p->wish.cancel};
-    p->worst.status = RLOCK_OK;
+                    .cancel = p->wish.cancel,
+                    .joins = p->group};
     p->back = back;
+    if (now_us >= until_us)
+        return wait_is_over(p);
     x->fresh = !is_mine(x->lk);
     wish.lease_ms = lease_of(p, x);
-    if (now_us < until_us)
-        return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
-    p->alone = say(x, RLOCK_TIMEOUT, "the wait ran out");
-    return one_awaited(p);
+    return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
 }
 
 static rl_op *awaited(rl_multi_call *p)
 {
     if (p->alone != RLOCK_OK)
-        return refuse_for_worst(p);
+        return refuse(p);
     return try_missing(p, first_of_name(p, p->missing));
 }
 
@@ -351,9 +454,16 @@ static rl_op *others_let_go(rl_multi_call *p)
     return wait_until(p, p->wait_us, awaited);
 }
 
+/* It may be had yet, when others have given way, or the server is back. */
+static bool may_be_had(rlock_status s)
+{
+    return s == RLOCK_TIMEOUT || s == RLOCK_EIO || s == RLOCK_ESERVER ||
+           s == RLOCK_EQUORUM;
+}
+
 static rl_op *kept_for_long_enough(rl_multi_call *p)
 {
-    if (p->alone != RLOCK_TIMEOUT || p->kept_us >= p->wait_us)
+    if (!may_be_had(p->alone) || p->kept_us >= p->wait_us)
         return awaited(p);
     return rl_multi_let_go(p, first_of_name(p, p->missing), others_let_go);
 }
@@ -374,17 +484,15 @@ static rl_op *wait_for_missing(rl_multi_call *p)
 
 static rl_op *renewed(rl_multi_call *p)
 {
-    return p->worst.status == RLOCK_OK ? wait_for_missing(p)
-                                       : refuse_for_worst(p);
+    return p->worst.status == RLOCK_OK ? wait_for_missing(p) : start_over(p);
 }
 
 /* What is behind the first that is missing has been released again. */
 static rl_op *behind_let_go(rl_multi_call *p)
 {
     bool explicit = p->lease_ms != RLOCK_WATCHDOG;
-    p->worst = p->why;
     if (p->wish.wait_ms == 0)
-        return refuse_for_worst(p);
+        return refuse(p);
     if (!p->waited && explicit && p->missing > 0)
         return set_lease(p, RLOCK_WATCHDOG, renewed);
     return wait_for_missing(p);
@@ -396,6 +504,8 @@ static rl_op *behind_let_go(rl_multi_call *p)
  */
 static rl_op *settled(rl_multi_call *p)
 {
+    if (p->refused)
+        return refuse(p);
     for (p->missing = 0; p->missing < p->n && p->part[p->missing].held;)
         p->missing++;
     if (p->missing == p->n)
@@ -421,11 +531,15 @@ static int64_t longest_timeout_ms(const rl_multi *m)
 rl_op *rl_multi_acquire(rl_job *j)
 {
     rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
-    if (!p->part)
-        return rl_multi_over(p, RLOCK_ENOMEM);
+    if (p->part)
+        p->group = rl_group_new(&p->m->base.client->home, 0);
+    if (!p->group)
+        return rl_multi_over(
+            p, rl_lock_error(&p->m->base, RLOCK_ENOMEM, "out of memory"));
     p->wait_us = rl_after_ms(rl_wish_began(&p->wish), p->wish.wait_ms);
     p->until_us = rl_after_ms(p->wait_us, longest_timeout_ms(p->m));
     p->lease_ms = p->fresh_ms = p->wish.lease_ms;
-    p->waited = false;
+    p->waited = p->refused = false;
+    p->failed_us = p->failing_us = 0;
     return try_missing(p, 0);
 }

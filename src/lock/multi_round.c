@@ -14,6 +14,7 @@ bool rl_multi_begin(rl_multi_call *p, rlock *lk)
 {
     p->m = (rl_multi *)lk;
     p->worst.status = RLOCK_OK;
+    p->group = NULL;
     p->until_us = RL_NEVER;
     p->n = p->m->n;
     p->part = calloc(p->n, sizeof *p->part);
@@ -28,6 +29,7 @@ bool rl_multi_begin(rl_multi_call *p, rlock *lk)
 
 void rl_multi_end(rl_multi_call *p)
 {
+    rl_group_unref(p->group);
     free(p->part);
 }
 
@@ -72,6 +74,15 @@ rlock_status rl_multi_report(const rlock_error *worst)
 
 /* --- rounds --------------------------------------------------------------- */
 
+static void note_failure(rl_multi_call *p, const rl_multi_part *x,
+                         const rl_multi_verb *v, rlock_status s)
+{
+    if (v->failed)
+        v->failed(p, x, s);
+    else
+        rl_multi_note(&p->worst, x->position, s);
+}
+
 /* Into the client, with the thread's hold. */
 static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
                     int64_t now_us)
@@ -81,7 +92,7 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
     x->left = false; /* what cannot even begin is not left for another round */
     rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
     if (s != RLOCK_OK) {
-        rl_multi_note(&p->worst, x->position, s);
+        note_failure(p, x, v, s);
         return;
     }
     rl_core *c = rl_lock_core(x->lk);
@@ -91,7 +102,7 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
     x->inside = s == RLOCK_OK;
     if (x->inside)
         return;
-    rl_multi_note(&p->worst, x->position, s);
+    note_failure(p, x, v, s);
     rl_holds_put(&c->holds, x->hold);
     rl_client_leave(x->lk->client, x->cancel);
 }
@@ -191,8 +202,7 @@ static void end_round(rl_multi_call *p, const rl_multi_verb *v)
         if (x->it.refused)
             atomic_store(&p->m->one_by_one, true);
         if (!x->it.ok && !x->left)
-            rl_multi_note(&p->worst, x->position,
-                          rl_lock_fail(x->lk, &x->it.fault));
+            note_failure(p, x, v, rl_lock_fail(x->lk, &x->it.fault));
     }
     for (size_t i = 0; i < p->n; i++)
         if (p->part[i].inside)

@@ -96,6 +96,7 @@ static rl_op *acquire_first(single_job *j, rl_estate *room)
                       .owner = rl_owner_self(),
                       .cancel = j->wish.cancel,
                       .room = room,
+                      .joins = j->wish.joins,
                       .wait_ms = j->wish.wait_ms,
                       .lease_ms = j->wish.lease_ms,
                       .listen = rl_lock_listen};

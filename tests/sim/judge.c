@@ -316,9 +316,8 @@ void judge_loss(client *c, const rl_hold *h)
     trace(w, "process %u is told that %s is lost: %s", c->p->index,
           rl_hold_name(h), rl_loss_text(h->loss));
     w->figures.losses++;
-    /* It has not been told that it has it, or had it while it waited for
-       others, in vain. */
-    if (!x && o && (o->verb == ACQUIRE || h->began_us < o->multi_over_us))
+    /* It has not been told yet that it has it. */
+    if (!x && o && o->verb == ACQUIRE && o->now && !o->now->is_multi)
         return;
     if (!x) {
         judge_fail(w, "judge 3: what is lost was never had");

@@ -44,6 +44,7 @@ void judge_leftovers(world *w);
 void judge_abandons(const owner *o, const account *x, bool was_lost);
 
 /* judge_multi.c */
+void judge_lost(const owner *o, rlock_status status); /* of an acquire */
 void judge_union(owner *o, const handle *m);
 void judge_nothing_taken(owner *o, const handle *m); /* a try has failed */
 void judge_view(owner *o, const handle *m, int count);

@@ -53,6 +53,19 @@ void judge_union(owner *o, const handle *m)
     }
 }
 
+/* Who is told that he has lost something, had it before he asked for more. */
+void judge_lost(const owner *o, rlock_status status)
+{
+    if (status != RLOCK_LOST)
+        return;
+    for (size_t name = 0; name < o->p->w->set.names; name++)
+        if (o->names >> name & 1 && o->holding[name].hold)
+            return;
+    judge_fail(o->p->w,
+               "judge 3: owner %u is told that it lost what it never had",
+               o->number);
+}
+
 /* As often as the member that it holds the least often. */
 void judge_view(owner *o, const handle *m, int count)
 {

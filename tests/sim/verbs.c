@@ -69,6 +69,7 @@ static void acquire(owner *o)
         FOR_EACH_NAME(name, o->names)
         note_grant(o, name);
     }
+    judge_lost(o, s);
     if (o->now->is_multi && s == RLOCK_OK)
         judge_union(o, o->now);
     else if (o->now->is_multi)

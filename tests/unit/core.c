@@ -21,9 +21,8 @@ static void call(const rlock_event *ev, void *arg)
     calls++;
 }
 
-static bool keeps(rl_core *c)
+static bool keeps(void)
 {
-    (void)c;
     return kept;
 }
 

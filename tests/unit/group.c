@@ -252,6 +252,19 @@ TEST(group, of_a_quorum_is_void_once_it_is_lost_or_over)
     rl_group_unref(g);
 }
 
+/* Nobody is told, but its acquire finds out. */
+TEST(group, without_a_quorum_knows_that_it_has_lost_one_while_it_forms)
+{
+    house h;
+    rl_group *g = group_of(&h, 0, 0);
+    EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
+    EXPECT(!rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    EXPECT(rl_group_move(g, RL_GROUP_OVER, RL_GROUP_FORMING));
+    EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
+    EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
+    rl_group_unref(g);
+}
+
 /* The holds of a Multi lock are locks by themselves. */
 TEST(group, without_a_quorum_is_never_void)
 {
