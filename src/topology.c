@@ -34,16 +34,23 @@ static void on_failover(void *arg, const rl_place *was, const rl_place *is)
     rl_notifier_failover(e, text);
 }
 
+static void on_dissent(void *arg, const char *text)
+{
+    rl_notifier_warn(arg, text);
+}
+
 static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
 {
     rl_sentinels_options so = {.uri = &d->uri,
                                .tls = d->tls,
+                               .credentials = &e->credentials,
                                .user = o->sentinel_user,
                                .password = o->sentinel_password,
                                .connect_timeout_ms =
                                    e->core.set.connect_timeout_ms,
                                .leave = on_leave,
                                .failed_over = on_failover,
+                               .warn = on_dissent,
                                .arg = e,
                                .refreshes = &e->core.stats.refreshes};
     e->sentinels = rl_sentinels_new(&so);

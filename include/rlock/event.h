@@ -28,7 +28,8 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_FAILOVER = 10,    /* Sentinels, or a cluster, name another
                                      master; told from the first acquire on,
                                      several that come together as one */
-    /* On the thread that calls rlock_client_new(): */
+    /* On the thread that calls rlock_client_new(); and on rlock-notifier, from
+       the first acquire on, when Sentinels contradict each other: */
     RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish,
                                or cannot be had */
 } rlock_event_type;

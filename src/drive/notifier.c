@@ -112,14 +112,24 @@ void rl_notifier_failover(rl_engine *e, const char *text)
     rl_holds_failed_over(&e->core.holds, true, rl_now_us());
 }
 
-static void deliver_failover_locked(rl_engine *e)
+void rl_notifier_warn(rl_engine *e, const char *text)
+{
+    rl_holds *t = &e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    snprintf(e->notifier.warning, sizeof e->notifier.warning, "%s", text);
+    e->notifier.warned = t->wants_reports;
+    rl_holds_nudge_locked(t, 0);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* On a copy: another one may come meanwhile. */
+static void deliver_text_locked(rl_engine *e, rlock_event_type type,
+                                const char *kept)
     RL_REQUIRES(&e->core.holds.mutex)
 {
     char text[sizeof e->notifier.failover];
-    rlock_event ev = {
-        .type = RLOCK_EVENT_FAILOVER, .name = "", .message = text, .owner = ""};
-    e->core.holds.failed_over = false;
-    strcpy(text, e->notifier.failover);
+    rlock_event ev = {.type = type, .name = "", .message = text, .owner = ""};
+    strcpy(text, kept);
     rl_mutex_unlock(&e->core.holds.mutex);
     rl_tell(&e->core, &ev);
     rl_mutex_lock(&e->core.holds.mutex);
@@ -141,7 +151,13 @@ static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 {
     report r;
     if (e->core.holds.failed_over) {
-        deliver_failover_locked(e);
+        e->core.holds.failed_over = false;
+        deliver_text_locked(e, RLOCK_EVENT_FAILOVER, e->notifier.failover);
+        return true;
+    }
+    if (e->notifier.warned) {
+        e->notifier.warned = false;
+        deliver_text_locked(e, RLOCK_EVENT_WARNING, e->notifier.warning);
         return true;
     }
     if (e->core.holds.reconnected) {

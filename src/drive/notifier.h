@@ -20,6 +20,8 @@ typedef struct rl_notifier {
     rl_thread thread;
     rl_cond wake;       /* with the hold table's mutex */
     char failover[640]; /* what the next event says; guarded by that, too */
+    char warning[640];  /* likewise, */
+    bool warned;        /* if there is one */
 } rl_notifier;
 
 void rl_notifier_init(struct rl_engine *e);
@@ -30,6 +32,9 @@ bool rl_notifier_start(struct rl_engine *e);
 
 /* Another master is in office. */
 void rl_notifier_failover(struct rl_engine *e, const char *text);
+
+/* A warning that no call of the program's has brought about. */
+void rl_notifier_warn(struct rl_engine *e, const char *text);
 
 /* After rl_holds_stop(): delivers what is queued, and ends the thread. */
 void rl_notifier_stop(struct rl_engine *e);

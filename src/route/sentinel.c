@@ -2,7 +2,7 @@
  * The thread's loop: begin to connect to Sentinels that are not there, ask all
  * at once if there is a reason, then poll what they say by themselves. A reason
  * is a suspicion, a message that names our master, somebody who was not there
- * before, and a minute without any.
+ * before, that they do not agree, and a minute without any.
  *
  * `mutex` guards what others look at: the master, what is known against it, the
  * copies of descriptors. Everything else is the thread's. A Sentinel that hangs
@@ -25,6 +25,7 @@
 #include "base/options.h"
 #include "base/os.h"
 #include "base/random.h"
+#include "net/dialing.h"
 #include "route/informant.h"
 #include "route/office.h"
 
@@ -37,6 +38,9 @@
 /* Until it is known why none can be reached. */
 #define LAST_WORDS_US (100 * 1000)
 
+/* After a failover all have heard of it by then. */
+#define DISSENT_US (10 * 1000 * 1000)
+
 /* Messages may point to it for as long as there are any. */
 typedef struct node_name {
     struct node_name *next;
@@ -45,9 +49,12 @@ typedef struct node_name {
 
 struct rl_sentinels {
     char *name, *user, *password;
+    rl_uri uri; /* its texts are another's */
     rl_tls *tls;
+    rl_credentials *credentials;
     void (*leave)(void *arg, uint64_t nth, const char *name);
     void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
+    void (*warn)(void *arg, const char *text);
     void *arg;
     atomic_uint_fast64_t *refreshes;
     int64_t connect_timeout_ms;
@@ -64,7 +71,10 @@ struct rl_sentinels {
     rl_informant *at[MOST];
     size_t count;
     rl_office office;
-    bool news; /* somebody is there who was not */
+    rl_dialing look;    /* at the master in office */
+    bool news;          /* somebody is there who was not */
+    int64_t dissent_us; /* since when somebody names another master; 0: not */
+    rl_place told;      /* of whom it has been told that somebody names it */
     int64_t asked_us, gap_us, routine_us;
     node_name *names;
     rl_sentinels *next_left_behind; /* in a forked child */
@@ -216,6 +226,8 @@ static const char *name_of(rl_sentinels *s, const rl_place *p)
 static void take_over(rl_sentinels *s, const rl_place *was)
 {
     const rl_place *now = &s->office.master;
+    s->dissent_us = 0;
+    s->told = (rl_place){.port = 0};
     s->leave(s->arg, now->nth, name_of(s, now));
     rl_mutex_lock(&s->mutex);
     s->master = *now;
@@ -225,16 +237,101 @@ static void take_over(rl_sentinels *s, const rl_place *was)
         s->failed_over(s->arg, was, now);
 }
 
+static bool is_stopping(rl_sentinels *s)
+{
+    rl_mutex_lock(&s->mutex);
+    bool stopping = s->stopping;
+    rl_mutex_unlock(&s->mutex);
+    return stopping;
+}
+
+/* EIO: nobody is there, or no master. */
+static rlock_status look_at(rl_sentinels *s, const rl_place *at)
+{
+    rl_fault f;
+    rl_dialing *d = &s->look;
+    rl_dialer *by = &d->dialer;
+    struct pollfd p = {.fd = s->signal.fd, .events = POLLIN};
+    int64_t until_us = rl_after_ms(rl_now_us(), s->connect_timeout_ms);
+    by->tls = s->tls;
+    by->credentials = s->credentials;
+    by->connect_timeout_ms = s->connect_timeout_ms;
+    by->role = true;
+    if (rl_uri_of(&by->uri, &s->uri, at->host, at->port, &f) != RLOCK_OK ||
+        !rl_dialing_begin(d, until_us, &s->signal))
+        return RLOCK_ENOMEM;
+    while (!rl_dialing_is_over(d) && !is_stopping(s))
+        if (poll(&p, 1, -1) > 0)
+            rl_signal_clear(&s->signal);
+    rl_signal_raise(&s->signal); /* others may have raised it, too */
+    if (!rl_dialing_is_over(d)) {
+        rl_dialing_call_off(d);
+        return RLOCK_CANCELED;
+    }
+    rl_conn *c = rl_dialing_end(d);
+    rl_conn_free(c);
+    return c ? RLOCK_OK : d->fault.status;
+}
+
+/* Blocks. What is there, but answers with an error, is there. */
+static bool master_is_there(rl_sentinels *s)
+{
+    rl_dialing_init(&s->look);
+    rlock_status status = look_at(s, &s->office.master);
+    rl_dialing_fini(&s->look, false);
+    return status != RLOCK_EIO;
+}
+
+/* Once for each master that is named instead of the one in office. */
+static void note_dissent(rl_sentinels *s, const rl_statement *said, size_t n,
+                         rl_informant *const *who)
+{
+    char text[640], in_use[100], other[100];
+    const rl_place *is = &s->office.master;
+    const rl_statement *d = rl_office_dissenter(&s->office, said, n);
+    int64_t now_us = rl_now_us();
+    if (!d || rl_place_is(&d->place, &s->told)) {
+        s->dissent_us = 0;
+        return;
+    }
+    if (!s->dissent_us)
+        s->dissent_us = now_us;
+    if (now_us - s->dissent_us < DISSENT_US)
+        return;
+    s->told = d->place;
+    rl_printable(in_use, sizeof in_use, is->host, strlen(is->host));
+    rl_printable(other, sizeof other, d->place.host, strlen(d->place.host));
+    snprintf(text, sizeof text,
+             "Sentinels contradict each other: %s:%d says that the master is "
+             "%s:%d; in use is %s:%d",
+             who[d - said]->host, who[d - said]->port, other, d->place.port,
+             in_use, is->port);
+    s->warn(s->arg, text);
+}
+
 static void judge(rl_sentinels *s)
 {
     rl_statement said[MOST];
+    rl_informant *who[MOST];
     rl_place was = s->office.master;
     size_t n = 0;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->at[i]->answered && rl_office_read(&s->at[i]->table, &said[n]))
-            n++;
-    if (rl_office_judge(&s->office, said, n))
+    for (size_t i = 0; i < s->count; i++) {
+        if (!s->at[i]->answered || !rl_office_read(&s->at[i]->table, &said[n]))
+            continue;
+        who[n++] = s->at[i];
+    }
+    rl_ruling ruling = rl_office_judge(&s->office, said, n);
+    if (ruling == RL_OFFICE_CHANGES ||
+        (ruling == RL_OFFICE_DISPUTED &&
+         rl_office_look(&s->office, master_is_there(s))))
         take_over(s, &was);
+    note_dissent(s, said, n, who);
+}
+
+/* Is it to be asked again, as they do not agree? */
+static bool is_open(const rl_sentinels *s)
+{
+    return s->dissent_us || s->office.in_row > 0;
 }
 
 /* Each names the others. */
@@ -278,8 +375,9 @@ static bool is_suspected(rl_sentinels *s, int64_t now_us)
 static void ask_if_due(rl_sentinels *s, int64_t now_us)
 {
     bool named = was_named(s), routine = now_us >= s->routine_us;
-    bool news = s->news && now_us >= s->asked_us + s->gap_us;
-    if (!is_suspected(s, now_us) && !named && !routine && !news)
+    bool due = now_us >= s->asked_us + s->gap_us, news = s->news && due;
+    if (!is_suspected(s, now_us) && !named && !routine && !news &&
+        !(is_open(s) && due))
         return;
     bool calm = named || now_us - s->asked_us > CALM_US;
     s->gap_us =
@@ -299,7 +397,7 @@ static int64_t next_us(rl_sentinels *s)
 {
     int64_t next = s->routine_us;
     rl_mutex_lock(&s->mutex);
-    if (s->suspected || s->news)
+    if (s->suspected || s->news || is_open(s))
         next = rl_min(next, s->asked_us + s->gap_us);
     rl_mutex_unlock(&s->mutex);
     for (size_t i = 0; i < s->count; i++)
@@ -322,14 +420,6 @@ static void listen_to_all(rl_sentinels *s)
     for (size_t i = 0; i < s->count; i++)
         if (p[1 + i].revents && !rl_informant_listen(s->at[i]))
             disconnect(s, i);
-}
-
-static bool is_stopping(rl_sentinels *s)
-{
-    rl_mutex_lock(&s->mutex);
-    bool stopping = s->stopping;
-    rl_mutex_unlock(&s->mutex);
-    return stopping;
 }
 
 static void *run(void *arg)
@@ -398,9 +488,12 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     rl_sentinels *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
+    s->uri = *o->uri;
     s->tls = o->tls;
+    s->credentials = o->credentials;
     s->leave = o->leave;
     s->failed_over = o->failed_over;
+    s->warn = o->warn;
     s->arg = o->arg;
     s->refreshes = o->refreshes;
     s->connect_timeout_ms = o->connect_timeout_ms;
@@ -442,6 +535,8 @@ static void leave_behind(rl_sentinels *s)
     s->next_left_behind = atomic_exchange(&left_behind, s);
     for (size_t i = 0; i < s->count && s->at[i]; i++)
         rl_informant_leave_behind(s->at[i]);
+    if (rl_dialing_is_under_way(&s->look))
+        rl_dialing_fini(&s->look, true);
     if (!rl_mutex_was_free(&s->mutex))
         return;
     for (size_t i = 0; i < 2 * MOST; i++)

@@ -5,8 +5,9 @@
  *
  * Of what they say that counts which has the highest epoch, and never one lower
  * than that of the master in use: a Sentinel that was cut off may still name
- * one that has been replaced. They also name each other, so one that the
- * program knows is enough to find the rest.
+ * one that has been replaced. Unless most of them name another one, while the
+ * one in use is gone (route/office.h). They also name each other, so one that
+ * the program knows is enough to find the rest.
  */
 #ifndef RL_ROUTE_SENTINEL_H
 #define RL_ROUTE_SENTINEL_H
@@ -16,16 +17,21 @@
 typedef struct rl_sentinels rl_sentinels;
 
 typedef struct rl_sentinels_options {
-    const rl_uri *uri;           /* names the master, and Sentinels */
+    const rl_uri *uri;           /* names the master, and Sentinels; its texts
+                                    stay */
     rl_tls *tls;                 /* NULL: plain; stays */
+    rl_credentials *credentials; /* the master's; stays */
     const char *user, *password; /* what Sentinels want, or NULL */
-    int64_t connect_timeout_ms;  /* for each connection to one */
+    int64_t connect_timeout_ms;  /* for each connection to one, and for a look
+                                    at the master */
     /* On the thread, with no lock held: there is another master than before,
        the nth, whom nobody is told of yet. name: a URI of it, for messages;
        stays. NULL: out of memory. */
     void (*leave)(void *arg, uint64_t nth, const char *name);
     /* Likewise: now everybody is; it is not the first. */
     void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
+    /* Likewise: they contradict each other, and go on doing so. */
+    void (*warn)(void *arg, const char *text);
     void *arg;
     atomic_uint_fast64_t *refreshes; /* counts how often all were asked */
 } rl_sentinels_options;

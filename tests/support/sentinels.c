@@ -340,6 +340,24 @@ void sentinels_pause(sentinels *s, int i)
     kill(s->at[i].pid, SIGSTOP);
 }
 
+void sentinels_forget(sentinels *s, int i)
+{
+    says(&s->at[i], "SENTINEL REMOVE " SENTINELS_MASTER);
+    EXPECT(!says(&s->at[i], "SENTINEL MASTER " SENTINELS_MASTER));
+}
+
+void sentinels_monitor(sentinels *s, int i, const server *master)
+{
+    char command[128];
+    snprintf(command, sizeof command, "SENTINEL MONITOR %s 127.0.0.1 %d %d",
+             SENTINELS_MASTER, server_port(master), s->n / 2 + 1);
+    sentinels_say(s, i, command);
+    snprintf(command, sizeof command,
+             "SENTINEL SET %s down-after-milliseconds %d failover-timeout 2000",
+             SENTINELS_MASTER, down_after_ms(s));
+    sentinels_say(s, i, command);
+}
+
 int sentinels_naming(sentinels *s, const server *master)
 {
     int n = 0, port = server_port(master);

@@ -48,6 +48,12 @@ void sentinels_say(sentinels *s, int i, const char *command);
 void sentinels_kill(sentinels *s, int i);  /* SIGKILL */
 void sentinels_pause(sentinels *s, int i); /* SIGSTOP */
 
+/* One of them forgets the master, if it has not; and is told to watch this
+   server, as the first that it ever heard of: its epoch begins anew. Another
+   one that knows it would tell it what it remembers. */
+void sentinels_forget(sentinels *s, int i);
+void sentinels_monitor(sentinels *s, int i, const server *master);
+
 /* How many of them name this server as the master. */
 int sentinels_naming(sentinels *s, const server *master);
 /* Do all of them, and see that it is well, and a replica that could follow? */
