@@ -120,7 +120,7 @@ static rlock_status ask_server(asking *a)
 /* --- all of them ---------------------------------------------------------- */
 
 /* Those that have slots now, each once. */
-static size_t masters_of(rl_engine *e, rl_node *out[RL_CLAIMANTS])
+static size_t masters_of(rl_engine *e, rl_node *out[RL_SERVERS])
 {
     size_t n = 0;
     for (unsigned slot = 0; slot < RL_KEYSLOTS; slot++) {
@@ -128,7 +128,7 @@ static size_t masters_of(rl_engine *e, rl_node *out[RL_CLAIMANTS])
         size_t i = 0;
         while (i < n && out[i] != at)
             i++;
-        if (at && i == n && n < RL_CLAIMANTS)
+        if (at && i == n && n < RL_SERVERS)
             out[n++] = at;
     }
     return n;
@@ -136,7 +136,7 @@ static size_t masters_of(rl_engine *e, rl_node *out[RL_CLAIMANTS])
 
 static rlock_status ask_cluster(asking *a)
 {
-    rl_node *master[RL_CLAIMANTS];
+    rl_node *master[RL_SERVERS];
     rlock_status s = rl_cluster_await(
         a->e->cluster,
         rl_after_ms(rl_now_us(), a->e->core.set.connect_timeout_ms), &a->f);

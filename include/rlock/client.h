@@ -94,17 +94,27 @@ typedef struct rlock_options {
      */
     /*
      * With Sentinels the thread rlock-topology listens to all that the URI
-     * names, and to those that these name, and follows a failover at once: of
-     * what they say the highest epoch counts, and a server has to say that it
-     * is a master before anything is asked of it. Connections to the master
-     * before are shut, and what still comes over them is not believed; it is
-     * left for good. What is renewed by the watchdog is asked of the new master
-     * within a twelfth of the lease, at most a second: what it does not have is
-     * LOST, what it has with an older lease is prolonged. Nothing is made anew
-     * there. A call that finds no master, or one that is being replaced, is
-     * asked again after pauses of 10 to 100 ms, until its time is over:
-     * command_timeout_ms, of an acquire after its wait. Then it fails with
-     * RLOCK_EIO. (Not a node of a Red lock, where the others decide.)
+     * names, and to those that these name, and follows a failover at once.
+     * Whom most of them name counts, and while they do not agree, the highest
+     * epoch; a server has to say that it is a master before anything is asked
+     * of it. Connections to the master before are shut, and what still comes
+     * over them is not believed; it is left for good. What is renewed by the
+     * watchdog is asked of the new master within a twelfth of the lease, at
+     * most a second: what it does not have is LOST, what it has with an older
+     * lease is prolonged. Nothing is made anew there. A call that finds no
+     * master, or one that is being replaced, is asked again after pauses of 10
+     * to 100 ms, until its time is over: command_timeout_ms, of an acquire
+     * after its wait. Then it fails with RLOCK_EIO. (Not a node of a Red lock,
+     * where the others decide.)
+     *
+     * A lower epoch than that of the master in use is not followed: a Sentinel
+     * that says so may have been cut off. But Sentinels that were told to watch
+     * another master begin anew with their epochs. So when most of them, three
+     * times in a row, name another one, and each time the one in use cannot be
+     * reached, or says that it is none, the other one is used, as after a
+     * failover. While the one in use is there, it stays; if one of them has
+     * named another one for 10 s, there is an RLOCK_EVENT_WARNING, once for
+     * each other one.
      *
      * Replication is asynchronous, and a failover loses what had not been
      * replicated: a grant of the last moments may be given to somebody else
@@ -117,17 +127,28 @@ typedef struct rlock_options {
      * In a cluster each lock is on the master that has its name's slot. The
      * thread rlock-topology asks one of the servers for the map of slots: at
      * first, once in a minute, and when something is wrong, ever more rarely
-     * while it stays so. Of two servers that are named for a slot the one with
-     * the higher epoch has it. Failovers are followed as with Sentinels, and
-     * lose the same. A slot may move: what is held in it stays held, and is
-     * renewed on either server. While it moves, the servers put off calls with
-     * more than one key, so an acquire goes on asking until its time is over;
-     * an unlock whose time is nearly over frees the lock without waking
-     * anybody, who then finds out by himself within 2 s.
+     * while it stays so; a replica, if no master that is known answers. Of two
+     * nodes that are named for a slot the one with the higher epoch has it.
+     * Failovers are followed as with Sentinels, and lose the same.
+     *
+     * A slot may move: what is held in it stays held, and is renewed on either
+     * server. While it moves, the servers put off calls with more than one key,
+     * so an acquire goes on asking until its time is over; an unlock whose time
+     * is nearly over frees the lock without waking anybody, who then finds out
+     * by himself within 2 s.
+     *
+     * A node is who it is by its id. One that comes back at another address
+     * keeps its slots, and what is held in them. Of another node that has its
+     * address now nothing is asked: each new connection says who it leads to
+     * (CLUSTER MYID), and calls fail with RLOCK_EIO if the right one is not
+     * found in time. A cluster that is made anew at its addresses is followed
+     * when for three times in a row no master that was known was found, and
+     * most of those who answered knew none of them; what was held is LOST.
      *
      * What is refused for the moment (no slot is served, a master is being
-     * replaced) is asked again after pauses of 10 to 100 ms, until the call's
-     * time is over: command_timeout_ms, of an acquire after its wait.
+     * replaced, or its new address is not known yet) is asked again after
+     * pauses of 10 to 100 ms, until the call's time is over:
+     * command_timeout_ms, of an acquire after its wait.
      *
      * The name of a lock must have all its keys in one slot: no braces at all,
      * or something in the first ones ("a{b}c"); rlock_new() refuses others. The

@@ -5,7 +5,9 @@
 static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     rl_node *n = arg;
-    return n->e->check(n, c, deadline_us, f);
+    rl_cluster *cluster = n->e->cluster;
+    return (!cluster || rl_cluster_recognizes(cluster, n, c, deadline_us, f)) &&
+           n->e->check(n, c, deadline_us, f);
 }
 
 static void on_reconnect(void *arg)

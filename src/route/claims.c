@@ -4,7 +4,9 @@
  *
  * CLUSTER NODES is a text of lines, "id address flags master ping pong epoch
  * link slots..."; CLUSTER SLOTS a list of ranges, {first, last, {host, port,
- * id, ...}, ...}, of which the first server is the master.
+ * id, ...}, ...}, of which the first server is the master, and the others are
+ * its replicas. A node is named once for each range of its, always at the same
+ * address; one that the server has lost sight of, at none: "" and 0.
  */
 #include "route/claims.h"
 
@@ -56,6 +58,24 @@ static bool read_number(word w, int64_t *out)
     return true;
 }
 
+/*
+ * "10.0.0.1:6379@16379,name", if it is there. CLUSTER SLOTS has the addresses
+ * for clients, but no replica of which it has not heard lately.
+ */
+static void read_address(word w, rl_claimant *n)
+{
+    const char *end = memchr(w.at, '@', w.len), *colon = NULL;
+    for (const char *at = w.at; end && at < end; at++)
+        colon = *at == ':' ? at : colon;
+    int64_t port;
+    if (!colon || colon == w.at || colon - w.at >= (long)sizeof n->host ||
+        !read_number((word){colon + 1, (size_t)(end - colon - 1)}, &port) ||
+        port == 0 || port > 65535)
+        return;
+    memcpy(n->host, w.at, (size_t)(colon - w.at));
+    n->port = (int)port;
+}
+
 static bool read_node(rl_claims *c, const char *at, const char *end)
 {
     word w[FIELDS];
@@ -64,11 +84,17 @@ static bool read_node(rl_claims *c, const char *at, const char *end)
         w[i] = next_word(&at, end);
     if (w[0].len != RL_NODE_ID || !read_number(w[6], &epoch))
         return false;
-    if (!has_flag(w[2], "master") || c->count == RL_CLAIMANTS)
+    bool master = has_flag(w[2], "master");
+    if (c->count >= (master ? RL_CLAIMANTS : RL_CLAIMANTS / 2))
         return true;
     rl_claimant *n = &c->node[c->count++];
-    *n = (rl_claimant){.epoch = epoch, .failed = has_flag(w[2], "fail")};
+    *n = (rl_claimant){
+        .epoch = epoch, .master = master, .failed = has_flag(w[2], "fail")};
     memcpy(n->id, w[0].at, w[0].len);
+    if (!master)
+        read_address(w[1], n);
+    if (has_flag(w[2], "myself"))
+        c->self = c->count;
     return true;
 }
 
@@ -100,29 +126,52 @@ static rl_claimant *find(rl_claims *c, const char *id, size_t len)
     return NULL;
 }
 
-/* One that has become a master in between is left for the next time. */
-static void claim_range(rl_claims *c, rl_claimant *n)
+/* Where the node is; the same wherever it is named. */
+static void place(rl_claims *c, rl_claimant *n)
 {
-    long long first = c->range[0], last = c->range[1];
-    if (c->ends != 2 || first < 0 || last >= RL_KEYSLOTS || first > last ||
-        c->port <= 0 || c->port > 65535) {
-        c->absurd = true;
-        return;
-    }
-    if (!n)
-        return;
+    bool elsewhere = n->port != c->port || strcmp(n->host, c->host) != 0;
+    c->absurd = c->absurd || (n->named && elsewhere);
+    n->named = true;
     strcpy(n->host, c->host);
     n->port = (int)c->port;
+}
+
+static void claim_range(rl_claims *c, const rl_claimant *n)
+{
+    long long first = c->range[0], last = c->range[1];
     for (long long i = first; i <= last; i++) {
         c->claimed += c->owner[i] == 0;
         c->owner[i] = (uint16_t)(n - c->node + 1);
     }
 }
 
+static bool is_range(const rl_claims *c)
+{
+    long long first = c->range[0], last = c->range[1];
+    return c->ends == 2 && first >= 0 && last < RL_KEYSLOTS && first <= last;
+}
+
+/*
+ * A node has been named, the nth of its range. One that has become a master in
+ * between is left for the next time; and nobody is known for the slots of one
+ * that the server has lost sight of.
+ */
+static void name(rl_claims *c, rl_claimant *n)
+{
+    bool somewhere = c->port > 0 && c->port <= 65535;
+    if (!is_range(c) || (!somewhere && (c->port != 0 || *c->host))) {
+        c->absurd = true;
+        return;
+    }
+    if (!n || !somewhere)
+        return;
+    place(c, n);
+    if (c->nodes_seen == 1 && n->master)
+        claim_range(c, n);
+}
+
 static void read_field(rl_claims *c, const rl_cell *cell, size_t len)
 {
-    if (c->nodes_seen != 1)
-        return; /* a replica */
     switch (c->fields++) {
     case 0: /* nil or "?": the server does not know its name */
         c->absurd = c->absurd || len >= sizeof c->host;
@@ -133,10 +182,10 @@ static void read_field(rl_claims *c, const rl_cell *cell, size_t len)
         c->host[len] = '\0';
         break;
     case 1:
-        c->port = cell->type == REDIS_REPLY_INTEGER ? cell->integer : 0;
+        c->port = cell->type == REDIS_REPLY_INTEGER ? cell->integer : -1;
         break;
     case 2:
-        claim_range(c, cell->str ? find(c, cell->str, len) : NULL);
+        name(c, cell->str ? find(c, cell->str, len) : NULL);
         break;
     default:
         break;
@@ -176,4 +225,12 @@ void rl_claims_init(rl_claims *c)
     memset(c, 0, sizeof *c);
     c->nodes.take = take_nodes;
     c->slots.take = take_slots;
+}
+
+const rl_claimant *rl_claims_find(const rl_claims *c, const char *id)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->node[i].id, id) == 0)
+            return &c->node[i];
+    return NULL;
 }

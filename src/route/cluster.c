@@ -1,6 +1,7 @@
 /*
  * The thread's loop: if there is a reason, ask one server after the other until
- * one has answered; judge what it says (route/territory.c); sleep.
+ * one has answered; judge what it says (route/territory.c); sleep. If who
+ * answers does not know somebody who is in office, the others are asked, too.
  *
  * `mutex` guards which servers there are, what is known of each, and the
  * reasons. Who has which slot is atomic, slot by slot, because every call looks
@@ -24,115 +25,19 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "route/territory.h"
+#include "route/census.h"
+#include "route/suspicion.h"
 #include "wire/error.h"
 
-#define LEAST_GAP_US   (100 * 1000)
-#define LONGEST_GAP_US (2 * 1000 * 1000)
-#define GAP_OF_TROUBLE 20
-#define CALM_US        (3 * 1000 * 1000)
-/* Somebody complains anew of a server by then, if it does not answer. */
-#define SUSPICION_US (1500 * 1000)
-/* To connect takes no longer, mostly, than it has lately, and this. */
-#define SLOW_DIAL_US      (250 * 1000)
+#define LEAST_GAP_US      (100 * 1000)
+#define LONGEST_GAP_US    (2 * 1000 * 1000)
+#define GAP_OF_TROUBLE    20
 #define ROUTINE_US        (60 * 1000 * 1000)
 #define FIRST_PATIENCE_US (300 * 1000)
 /* Until it is known why none can be reached. */
 #define LAST_WORDS_US (100 * 1000)
 /* Of what a connection may take. */
 #define LAST_PATIENCE 3
-
-/* --- reasons -------------------------------------------------------------- */
-
-static rl_server *find_made(rl_cluster *c, const void *made)
-    RL_REQUIRES(&c->mutex)
-{
-    for (unsigned i = 0; i < c->count; i++)
-        if (c->server[i]->made == made)
-            return c->server[i];
-    return NULL;
-}
-
-/* What is wrong with one that has been left is of no interest any more. */
-void rl_cluster_suspect(rl_cluster *c, void *server)
-{
-    rl_mutex_lock(&c->mutex);
-    rl_server *s = server ? find_made(c, server) : NULL;
-    bool told = c->suspected || (s && s->retired);
-    if (s) {
-        s->suspect = true;
-        c->accused = s;
-        c->accused_us = rl_now_us();
-    }
-    c->suspected = c->suspected || !told;
-    rl_mutex_unlock(&c->mutex);
-    if (!told)
-        rl_signal_raise(&c->signal);
-}
-
-void rl_cluster_dials(rl_cluster *c, void *server, bool begins)
-{
-    rl_mutex_lock(&c->mutex);
-    rl_server *s = find_made(c, server);
-    if (s && begins && s->dials++ == 0)
-        s->dial_us = rl_now_us();
-    else if (s && !begins)
-        s->dials--;
-    rl_mutex_unlock(&c->mutex);
-    if (begins)
-        rl_signal_raise(&c->signal);
-}
-
-/* When somebody who connects to it has waited for too long; RL_NEVER: nobody.
- */
-static int64_t slow_from(const rl_server *s)
-{
-    return s->dials > 0 && !s->retired
-               ? s->dial_us + SLOW_DIAL_US + s->cluster->took_us
-               : RL_NEVER;
-}
-
-/* Whoever connects says nothing, so it is looked at. */
-static void accuse_slow_locked(rl_cluster *c, int64_t now_us)
-    RL_REQUIRES(&c->mutex)
-{
-    for (unsigned i = 0; i < c->count; i++) {
-        if (slow_from(c->server[i]) > now_us)
-            continue;
-        c->accused = c->server[i];
-        c->accused->suspect = true;
-        c->accused_us = now_us;
-        c->suspected = true;
-    }
-}
-
-/* Takes the reason there is, if it is time to ask. */
-static bool is_due(rl_cluster *c, int64_t now_us)
-{
-    rl_mutex_lock(&c->mutex);
-    accuse_slow_locked(c, now_us);
-    bool due = now_us >= c->routine_us ||
-               (c->suspected && now_us >= c->asked_us + c->gap_us);
-    if (due && c->suspected && now_us - c->troubled_us > CALM_US)
-        c->trouble_us = now_us;
-    if (due && c->suspected)
-        c->troubled_us = now_us;
-    c->suspected = c->suspected && !due;
-    rl_mutex_unlock(&c->mutex);
-    return due;
-}
-
-static int64_t next_us(rl_cluster *c)
-{
-    rl_mutex_lock(&c->mutex);
-    int64_t next = c->suspected ? rl_min(c->routine_us, c->asked_us + c->gap_us)
-                                : c->routine_us;
-    for (unsigned i = 0; i < c->count; i++)
-        next = rl_min(next,
-                      rl_max(slow_from(c->server[i]), c->asked_us + c->gap_us));
-    rl_mutex_unlock(&c->mutex);
-    return next;
-}
 
 /* --- to ask --------------------------------------------------------------- */
 
@@ -226,9 +131,11 @@ static bool ask_there(rl_cluster *c, rl_claims *claims)
     rl_place at = {.port = c->asked_port};
     if (is_stopping(c))
         return false;
-    if (ask_both(c, claims, &f) == RLOCK_OK)
-        return true;
     snprintf(at.host, sizeof at.host, "%s", c->asked_at);
+    if (ask_both(c, claims, &f) == RLOCK_OK) {
+        claims->from = at;
+        return true;
+    }
     note_failure(c, &at, &f);
     disconnect(c);
     return false;
@@ -251,26 +158,41 @@ static bool ask_again(rl_cluster *c, rl_claims *claims)
 }
 
 /* Who is asked, in this order: the good ones, from anywhere in the list on;
-   those that the program has named; those that are suspected. */
-enum { GOOD, NAMED, SUSPECTED, PASSES };
+   replicas, who know who takes the place of their master, if nobody else is
+   left; those that the program has named; those that are suspected. */
+enum { GOOD, REPLICAS, NAMED, SUSPECTED, PASSES };
 
 typedef struct canvass {
     rl_cluster *c;
+    const rl_place *only; /* or nobody but this one */
     int pass;
-    unsigned i, first, count;
+    size_t i, first, count[PASSES];
 } canvass;
+
+static canvass canvass_of(rl_cluster *c)
+{
+    unsigned count = rl_cluster_count(c);
+    return (canvass){.c = c,
+                     .first = rl_random_below(1 << 16),
+                     .count = {count, c->replicas, c->o.uri->endpoints, count}};
+}
 
 static bool is_next(canvass *v, rl_place *out)
 {
     rl_cluster *c = v->c;
+    size_t i = v->i++, any = (v->first + i) % v->count[v->pass];
     if (v->pass == NAMED) {
-        const rl_endpoint *e = &c->o.uri->endpoint[v->i++];
+        const rl_endpoint *e = &c->o.uri->endpoint[i];
         *out = (rl_place){.port = e->port};
         snprintf(out->host, sizeof out->host, "%s", e->host);
         return true;
     }
+    if (v->pass == REPLICAS) {
+        *out = c->replica[any];
+        return true;
+    }
     rl_mutex_lock(&c->mutex);
-    const rl_server *s = c->server[(v->first + v->i++) % v->count];
+    const rl_server *s = c->server[any];
     bool is = !s->retired && s->suspect == (v->pass == SUSPECTED);
     *out = s->place;
     rl_mutex_unlock(&c->mutex);
@@ -280,13 +202,14 @@ static bool is_next(canvass *v, rl_place *out)
 static bool next_candidate(void *arg, rl_place *out)
 {
     canvass *v = arg;
-    for (; v->pass < PASSES; v->pass++, v->i = 0) {
-        unsigned n =
-            v->pass == NAMED ? (unsigned)v->c->o.uri->endpoints : v->count;
-        while (v->i < n)
+    if (v->only) {
+        *out = *v->only;
+        return v->i++ == 0;
+    }
+    for (; v->pass < PASSES; v->pass++, v->i = 0)
+        while (v->i < v->count[v->pass])
             if (is_next(v, out))
                 return true;
-    }
     return false;
 }
 
@@ -300,12 +223,8 @@ static bool is_off(void *arg)
     return is_stopping(((canvass *)arg)->c);
 }
 
-static bool ask_any(rl_cluster *c, rl_claims *claims)
+static bool ask_whom(rl_cluster *c, rl_claims *claims, canvass v)
 {
-    unsigned count = rl_cluster_count(c);
-    canvass v = {.c = c,
-                 .first = count ? (unsigned)rl_random_below(count) : 0,
-                 .count = count};
     rl_place at;
     rl_conn *conn;
     int64_t took_us;
@@ -319,9 +238,36 @@ static bool ask_any(rl_cluster *c, rl_claims *claims)
     return told;
 }
 
+static void drop_connection(rl_cluster *c)
+{
+    if (c->conn)
+        disconnect(c);
+}
+
+/* For a second opinion. */
+static bool ask_another(rl_cluster *c, rl_claims *claims, const rl_place *at)
+{
+    drop_connection(c);
+    return ask_whom(c, claims, (canvass){.c = c, .only = at});
+}
+
+/* Who denied what the client believes, if somebody did. */
+static bool ask_witness(rl_cluster *c, rl_claims *claims)
+{
+    rl_place at;
+    rl_mutex_lock(&c->mutex);
+    const rl_server *s = c->witness;
+    c->witness = NULL;
+    if (s)
+        at = s->place;
+    rl_mutex_unlock(&c->mutex);
+    return s && ask_another(c, claims, &at);
+}
+
 static bool ask(rl_cluster *c, rl_claims *claims)
 {
-    return ask_again(c, claims) || ask_any(c, claims);
+    return ask_witness(c, claims) || ask_again(c, claims) ||
+           ask_whom(c, claims, canvass_of(c));
 }
 
 /* --- the thread ----------------------------------------------------------- */
@@ -343,12 +289,17 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
     return changed;
 }
 
-/* What it waits for has not happened yet. */
-static bool is_accused_locked(const rl_cluster *c, int64_t now_us)
-    RL_REQUIRES(&c->mutex)
+/* *again: somebody who is in office was not found. */
+static bool is_told(rl_cluster *c, rl_claims **said, bool *again)
 {
-    return c->accused && !c->accused->retired &&
-           now_us - c->accused_us < SUSPICION_US;
+    if (!*said || !ask(c, *said))
+        return false;
+    *again = rl_census_take(c, said, ask_another);
+    const rl_place *from = &(*said)->from;
+    if (from->port != c->asked_port || strcmp(from->host, c->asked_at) != 0)
+        drop_connection(c); /* who was asked last is not believed */
+    rl_census_note_replicas(c, *said);
+    return true;
 }
 
 static void refresh(rl_cluster *c)
@@ -356,23 +307,25 @@ static void refresh(rl_cluster *c)
     int64_t now_us = rl_now_us();
     rl_claims *claims = malloc(sizeof *claims);
     rl_change *ch = malloc(sizeof *ch);
+    bool again = false;
     c->asked_us = now_us;
     atomic_fetch_add(c->o.refreshes, 1);
-    bool told = claims && ch && ask(c, claims);
+    bool told = ch && is_told(c, &claims, &again);
     bool changed = told && take_over(c, claims, ch);
     if (changed) /* that was the end of it */
-        c->troubled_us = -LONGEST_GAP_US - CALM_US;
-    c->unhelpful = told && !changed && now_us - c->troubled_us < CALM_US;
+        c->troubled_us = -LONGEST_GAP_US - RL_CALM_US;
+    c->unhelpful = told && !changed && now_us - c->troubled_us < RL_CALM_US;
     free(claims);
     free(ch);
     int64_t last_us = LAST_PATIENCE * c->o.connect_timeout_ms * 1000;
     c->patience_us =
         told ? FIRST_PATIENCE_US : rl_min(2 * c->patience_us, last_us);
-    bool troubled = now_us - c->troubled_us < CALM_US;
+    bool troubled = now_us - c->troubled_us < RL_CALM_US;
     int64_t lasts_us = troubled ? rl_now_us() - c->trouble_us : 0;
     rl_mutex_lock(&c->mutex);
     c->rounds++;
-    c->suspected = c->suspected || !told || is_accused_locked(c, rl_now_us());
+    c->suspected = c->suspected || !told || again ||
+                   rl_suspicion_lasts_locked(c, rl_now_us());
     c->gap_us = rl_jitter(rl_min(
         rl_max(lasts_us / GAP_OF_TROUBLE, LEAST_GAP_US), LONGEST_GAP_US));
     c->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
@@ -384,10 +337,11 @@ static void *run(void *arg)
 {
     rl_cluster *c = arg;
     while (!is_stopping(c)) {
-        if (is_due(c, rl_now_us()))
+        if (rl_suspicion_is_due(c, rl_now_us()))
             refresh(c);
         struct pollfd p = {.fd = c->signal.fd, .events = POLLIN};
-        if (!is_stopping(c) && poll(&p, 1, rl_poll_ms(next_us(c))) > 0)
+        if (!is_stopping(c) &&
+            poll(&p, 1, rl_poll_ms(rl_suspicion_next_us(c))) > 0)
             rl_signal_clear(&c->signal);
     }
     return NULL;
@@ -471,7 +425,7 @@ rl_cluster *rl_cluster_new(const rl_cluster_options *o)
                         .failed = cannot_reach};
     rl_race_init(&c->race);
     c->gap_us = LEAST_GAP_US;
-    c->asked_us = c->troubled_us = -LONGEST_GAP_US - CALM_US;
+    c->asked_us = c->troubled_us = -LONGEST_GAP_US - RL_CALM_US;
     c->suspected = true;
     rl_fault_set(&c->why, RLOCK_EIO, ETIMEDOUT,
                  "no server has told who has which slot");
@@ -531,6 +485,7 @@ void rl_cluster_free(rl_cluster *c, bool forked)
         disconnect(c);
     for (unsigned i = 0; i < c->count; i++)
         free(c->server[i]);
+    free(c->replica);
     rl_signal_fini(&c->signal);
     rl_cond_fini(&c->told);
     rl_mutex_fini(&c->mutex);

@@ -3,15 +3,19 @@
  * the servers whenever something is wrong, and once in a minute; and what
  * servers say by themselves, "MOVED" and "ASK", on whichever thread reads it.
  *
- * A server is known from the first time it is named until the end, by a number.
- * One that has lost all its slots is left for good: connections to it are shut,
- * and it is used again only when a map with a higher epoch names it.
+ * A server is known from the first time it is named until the end, by a number:
+ * a node, by its id, at an address. One that has lost all its slots is left for
+ * good: connections to it are shut, and it is used again only when a map with a
+ * higher epoch names it, or another node at its address.
  */
 #ifndef RL_ROUTE_CLUSTER_H
 #define RL_ROUTE_CLUSTER_H
 
 #include "net/dial.h"
 #include "wire/ask.h"
+
+/* A client can know so many. */
+#define RL_SERVERS 512
 
 typedef struct rl_cluster rl_cluster;
 
@@ -65,6 +69,14 @@ void rl_cluster_suspect(rl_cluster *c, void *server);
 
 /* A thread begins, or ends, to connect to the server. Does not block. */
 void rl_cluster_dials(rl_cluster *c, void *server, bool begins);
+
+/*
+ * Is this a connection to the server, and not to another node of a cluster,
+ * which has its address now? Asks it; false: no, or it does not answer, as *f
+ * says.
+ */
+bool rl_cluster_recognizes(rl_cluster *c, void *server, rl_conn *conn,
+                           int64_t deadline_us, rl_fault *f);
 
 /* rl_dialer.locate, of an rl_server; and of any server of the rl_cluster. */
 rlock_status rl_server_locate(void *server, int64_t deadline_us, rl_place *out,

@@ -76,37 +76,47 @@ static bool read_place(char *text, unsigned *slot, char **host, int *port)
     return *port > 0 && *port <= UINT16_MAX;
 }
 
-/* False: it is none, or cannot be followed. */
-static bool follow(rl_ask *a, const rl_reply *r)
+static bool begins(const rl_reply *r, const char *word)
+{
+    return strncmp(r->top.str, word, strlen(word)) == 0;
+}
+
+/*
+ * A server that has lost sight of another one names no place for it ("MOVED
+ * 3999 :0"). The others may know, and it will hear of it.
+ */
+static void follow(rl_ask *a, const rl_reply *r)
 {
     char text[RL_REPLY_TEXT], *host;
     unsigned slot;
     int port;
-    bool asks = strncmp(r->top.str, "ASK ", 4) == 0;
-    if (!asks && strncmp(r->top.str, "MOVED ", 6) != 0)
-        return false;
+    a->fault->transient = true;
     strcpy(text, r->top.str);
-    if (!read_place(text, &slot, &host, &port))
-        return false;
-    if (asks)
+    if (!read_place(text, &slot, &host, &port)) {
+        a->redirected = 0;
+        a->redirects->trouble(a->redirects);
+        return;
+    }
+    if (begins(r, "ASK "))
         a->detour = a->redirects->ask(a->redirects, slot, host, port);
     else
         a->redirects->moved(a->redirects, slot, host, port);
-    a->fault->transient = true;
     a->redirected++;
-    return true;
 }
 
 /* What has to do with where slots are. */
 static void look_elsewhere(rl_ask *a, const rl_reply *r)
 {
     a->detour = 0;
-    a->split = strncmp(r->top.str, "TRYAGAIN", 8) == 0;
-    if (!a->redirects || follow(a, r))
+    a->split = begins(r, "TRYAGAIN");
+    if (!a->redirects)
         return;
+    if (begins(r, "MOVED ") || begins(r, "ASK ")) {
+        follow(a, r);
+        return;
+    }
     a->redirected = 0;
-    if (strncmp(r->top.str, "CLUSTERDOWN", 11) == 0 ||
-        strncmp(r->top.str, "MASTERDOWN", 10) == 0)
+    if (begins(r, "CLUSTERDOWN") || begins(r, "MASTERDOWN"))
         a->redirects->trouble(a->redirects);
 }
 

@@ -51,7 +51,8 @@ typedef struct rl_redirects {
        from 1; 0: it cannot be had. */
     unsigned (*ask)(struct rl_redirects *r, unsigned slot, const char *host,
                     int port);
-    /* "CLUSTERDOWN" and the like: where slots are may be about to change. */
+    /* "CLUSTERDOWN" and the like, or a redirect to nowhere: where slots are may
+       be about to change. */
     void (*trouble)(struct rl_redirects *r);
 } rl_redirects;
 

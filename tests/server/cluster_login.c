@@ -148,7 +148,7 @@ TEST(cluster_login, a_server_whose_certificate_is_wrong_is_named)
     "&redisson_lock__channel:* +ping +eval +evalsha +ssubscribe "              \
     "+sunsubscribe +spublish +time +exists +get +set +del +pexpire +pttl "     \
     "+hset +hexists +hlen +hscan +hdel +zadd +zrem +zpopmin +zrank +zrange "   \
-    "+asking +cluster|nodes +cluster|slots"
+    "+asking +cluster|nodes +cluster|slots +cluster|myid"
 
 static land settle_as(cluster *c, char *uri, size_t size)
 {

@@ -28,11 +28,11 @@ static void name_nodes(cluster *c)
                  (unsigned)getpid(), now, 0U, i);
 }
 
-/* The slots of a master begin where those of the one before end. */
-static int first_slot(int master)
+/* The slots of a third begin where those of the one before end. */
+static int first_slot(int third)
 {
     static const int first[] = {0, 5461, 10923, CLUSTER_SLOTS};
-    return first[master];
+    return first[third];
 }
 
 static void write_line(FILE *f, const cluster *c, int i, bool myself)
@@ -41,9 +41,10 @@ static void write_line(FILE *f, const cluster *c, int i, bool myself)
     int port = server_port(n->sv);
     fprintf(f, "%s 127.0.0.1:%d@%d %s", n->id, port, port + BUS,
             myself ? "myself," : "");
+    int third = (i + c->anew) % CLUSTER_MASTERS;
     if (i < CLUSTER_MASTERS)
-        fprintf(f, "master - 0 0 %d connected %d-%d\n", i + 1, first_slot(i),
-                first_slot(i + 1) - 1);
+        fprintf(f, "master - 0 0 %d connected %d-%d\n", i + 1,
+                first_slot(third), first_slot(third + 1) - 1);
     else
         fprintf(f, "slave %s 0 0 0 connected\n", c->at[i - CLUSTER_MASTERS].id);
 }
@@ -205,6 +206,54 @@ void cluster_stop(cluster *c)
     for (int i = 0; i < CLUSTER_NODES; i++)
         server_stop(c->at[i].sv);
     free(c);
+}
+
+/* --- again ---------------------------------------------------------------- */
+
+void cluster_make_anew(cluster *c)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++) {
+        cluster_kill(c, i);
+        server_forget(c->at[i].sv);
+    }
+    c->anew++;
+    name_nodes(c);
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        write_conf(c, i);
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        cluster_restart(c, i);
+    await_ready(c);
+}
+
+void cluster_swap_addresses(cluster *c, int i, int j)
+{
+    int at_i = cluster_port(c, i), at_j = cluster_port(c, j);
+    char uri[sizeof c->at[i].uri];
+    cluster_kill(c, i);
+    cluster_kill(c, j);
+    process_set_port(c->at[i].sv, at_j);
+    process_set_port(c->at[j].sv, at_i);
+    strcpy(uri, c->at[i].uri);
+    strcpy(c->at[i].uri, c->at[j].uri);
+    strcpy(c->at[j].uri, uri);
+    cluster_restart(c, i);
+    cluster_restart(c, j);
+}
+
+void cluster_lose_address(cluster *c, int i)
+{
+    server *sv = c->at[i].sv;
+    cluster_kill(c, i);
+    server_forget(sv);
+    FILE *f = fopen(server_file(sv, "nodes.conf"), "w");
+    EXPECT(f);
+    fprintf(f,
+            "%040llx 127.0.0.1:%d@%d myself,master - 0 0 99 connected 0-%d\n"
+            "vars currentEpoch 99 lastVoteEpoch 0\n",
+            (unsigned long long)test_now_us(), server_port(sv),
+            server_port(sv) + BUS, CLUSTER_SLOTS - 1);
+    EXPECT_INT(fclose(f), 0);
+    server_restart(sv);
 }
 
 /* --- one of them ---------------------------------------------------------- */

@@ -73,6 +73,18 @@ void cluster_restart(cluster *c, int i); /* a killed one: without its data */
 void cluster_pause(cluster *c, int i);   /* SIGSTOP, returns when it stopped */
 void cluster_resume(cluster *c, int i);  /* SIGCONT */
 
+/*
+ * All of them end, and a new cluster begins at their addresses: with other ids,
+ * epochs from 1, no data, and the slots of each master at the next one.
+ */
+void cluster_make_anew(cluster *c);
+/* Two end, and begin again with each other's address, with what they had saved:
+   see cluster_start_with(). */
+void cluster_swap_addresses(cluster *c, int i, int j);
+/* It ends, and at its address begins a node of another cluster, which has all
+   slots. To the functions here it is dead. */
+void cluster_lose_address(cluster *c, int i);
+
 /* Makes a replica the master, without asking anybody, or by agreement with its
    master; until every living node names it. */
 void cluster_promote(cluster *c, int replica);

@@ -18,6 +18,7 @@ typedef struct cluster_node {
 struct cluster {
     cluster_node at[CLUSTER_NODES];
     char uri[160];
+    int anew; /* so many times it was made anew */
 };
 
 /* What a node believes. */

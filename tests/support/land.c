@@ -15,7 +15,12 @@ static void move_out(land *l)
 
 void land_settle(land *l, int64_t lease_ms)
 {
-    l->c = cluster_start();
+    land_settle_with(l, lease_ms, NULL);
+}
+
+void land_settle_with(land *l, int64_t lease_ms, const char *args)
+{
+    l->c = cluster_start_with(args);
     l->opts = (rlock_options)RLOCK_OPTIONS_INIT;
     l->opts.uri = cluster_uri(l->c);
     l->opts.watchdog_lease_ms = lease_ms;

@@ -16,6 +16,8 @@ typedef struct land {
 
 /* watchdog lease: 0 for the default. */
 void land_settle(land *l, int64_t lease_ms);
+/* The same, with further arguments for every node. */
+void land_settle_with(land *l, int64_t lease_ms, const char *args);
 void land_leave(land *l);
 
 /* Another client, with events of its own, of the same cluster. */

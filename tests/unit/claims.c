@@ -95,7 +95,7 @@ TEST(claims, masters_their_epochs_and_who_has_which_slot)
     EXPECT(says(&r, NODES,
                 "*2\r\n" RANGE("0", "8191", HOST("8", "10.0.0.1"), "6379", A)
                     RANGE("8192", "16383", HOST("3", "two"), "6380", B)));
-    EXPECT_INT(r.c->count, 2);
+    EXPECT(r.c->count == 3 && r.c->node[0].master && r.c->node[1].master);
     EXPECT_INT(r.c->claimed, RL_KEYSLOTS);
     EXPECT(r.c->owner[0] == 1 && r.c->owner[8191] == 1);
     EXPECT(r.c->owner[8192] == 2 && r.c->owner[16383] == 2);
@@ -117,7 +117,7 @@ TEST(claims, a_server_without_a_name_is_where_the_one_is_that_was_asked)
     end(&r);
 }
 
-TEST(claims, replicas_have_no_part_in_it)
+TEST(claims, replicas_have_no_slots_but_an_address)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -125,6 +125,81 @@ TEST(claims, replicas_have_no_part_in_it)
                 "\r\n*3\r\n$1\r\nb\r\n:2\r\n$40\r\n" C "\r\n"));
     EXPECT(r.c->owner[0] == 1 && r.c->owner[9] == 1 && r.c->owner[10] == 0);
     EXPECT_STR(r.c->node[0].host, "a");
+    EXPECT(r.c->count == 3 && r.c->node[0].master && !r.c->node[2].master);
+    EXPECT(strcmp(r.c->node[2].host, "b") == 0 && r.c->node[2].port == 2);
+    end(&r);
+}
+
+/* It has heard nothing of them lately. */
+TEST(claims, a_replica_that_no_range_names_is_where_the_list_says)
+{
+    static const struct {
+        const char *address, *host;
+        int port;
+    } forms[] = {{"10.0.0.3:6379@16379", "10.0.0.3", 6379},
+                 {"10.0.0.3:6379@16379,c.example", "10.0.0.3", 6379},
+                 {"::1:7@17", "::1", 7},
+                 {":0@0", "", 0},
+                 {":6379@16379", "", 0},
+                 {"a:70000@1", "", 0},
+                 {"a:x@1", "", 0},
+                 {"a:1", "", 0},
+                 {"@", "", 0}};
+    reading r;
+    char nodes[200];
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        snprintf(nodes, sizeof nodes,
+                 A " x master - 0 0 7 c\n" C " %s slave " A " 0 0 7 c\n",
+                 forms[i].address);
+        EXPECT(
+            says(&r, nodes, "*1\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)));
+        EXPECT_STR(r.c->node[1].host, forms[i].host);
+        EXPECT_INT(r.c->node[1].port, forms[i].port);
+        end(&r);
+    }
+}
+
+TEST(claims, who_says_so_is_told)
+{
+    reading r;
+    EXPECT(says(&r, NODES, "*1\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)));
+    EXPECT_INT(r.c->self, 1);
+    EXPECT(rl_claims_find(r.c, C) == &r.c->node[2]);
+    EXPECT(!rl_claims_find(r.c, "dddd"));
+    end(&r);
+}
+
+/* So a server speaks of one that it has lost sight of: "id :0@0 ... noaddr". */
+TEST(claims, nobody_is_known_for_the_slots_of_a_server_without_an_address)
+{
+    reading r;
+    EXPECT(says(&r, NODES,
+                "*2\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)
+                    RANGE("2", "3", HOST("0", ""), "0", B)));
+    EXPECT(r.c->claimed == 2 && r.c->owner[1] == 1 && r.c->owner[2] == 0);
+    EXPECT_INT(r.c->node[1].port, 0);
+    end(&r);
+}
+
+TEST(claims, a_map_that_names_one_server_at_two_addresses_is_none)
+{
+    static const char *const slots[] = {
+        "*2\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)
+            RANGE("2", "3", HOST("1", "a"), "2", A),
+        "*2\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)
+            RANGE("2", "3", HOST("1", "b"), "1", A),
+        "*1\r\n*5\r\n:0\r\n:9\r\n*3\r\n$1\r\na\r\n:1\r\n$40\r\n" A
+        "\r\n*3\r\n$1\r\nb\r\n:2\r\n$40\r\n" C
+        "\r\n*3\r\n$1\r\nb\r\n:3\r\n$40\r\n" C "\r\n",
+    };
+    reading r;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        EXPECT(!says(&r, NODES, slots[i]));
+        end(&r);
+    }
+    EXPECT(says(&r, NODES,
+                "*2\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)
+                    RANGE("2", "3", HOST("1", "a"), "1", A)));
     end(&r);
 }
 

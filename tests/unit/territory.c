@@ -1,96 +1,4 @@
-#include "route/territory.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "../support/test.h"
-
-/* Three servers, a third of the slots each; what they say is put together by
-   hand. */
-typedef struct land {
-    rl_cluster c;
-    rl_claims said;
-    rl_change ch;
-    atomic_uint_fast64_t refreshes, redirects, nodes;
-    int made[16], count;
-} land;
-
-static void *add(void *arg, rl_server *s, const char *name)
-{
-    land *l = arg;
-    (void)s, (void)name;
-    return &l->made[l->count++];
-}
-
-/* A server says that it has the slots from first to last, by this epoch. */
-static void claim(land *l, const char *host, int64_t epoch, int first, int last)
-{
-    rl_claimant *n = &l->said.node[l->said.count++];
-    *n = (rl_claimant){.port = 6379, .epoch = epoch};
-    strcpy(n->host, host);
-    for (int i = first; i <= last; i++) {
-        l->said.owner[i] = (uint16_t)l->said.count;
-        l->said.claimed++;
-    }
-}
-
-/* Answers whether anything has changed; what was said is forgotten. */
-static bool judge(land *l)
-{
-    rl_mutex_lock(&l->c.mutex);
-    bool changed = rl_territory_judge(&l->c, &l->said, &l->ch);
-    rl_territory_publish(&l->c, &l->ch);
-    rl_mutex_unlock(&l->c.mutex);
-    rl_claims_init(&l->said);
-    return changed;
-}
-
-static land *begin(void)
-{
-    land *l = calloc(1, sizeof *l);
-    EXPECT(l);
-    l->c.o = (rl_cluster_options){.add = add,
-                                  .arg = l,
-                                  .refreshes = &l->refreshes,
-                                  .redirects = &l->redirects,
-                                  .nodes = &l->nodes};
-    rl_mutex_init(&l->c.mutex);
-    EXPECT(rl_signal_init(&l->c.signal));
-    rl_territory_init(&l->c);
-    rl_claims_init(&l->said);
-    claim(l, "a", 1, 0, 5460);
-    claim(l, "b", 2, 5461, 10922);
-    claim(l, "c", 3, 10923, 16383);
-    EXPECT(judge(l));
-    return l;
-}
-
-static void end(land *l)
-{
-    for (unsigned i = 0; i < l->c.count; i++)
-        free(l->c.server[i]);
-    rl_signal_fini(&l->c.signal);
-    free(l);
-}
-
-static const char *owner(land *l, unsigned slot)
-{
-    unsigned number = l->c.owner[slot];
-    return number ? l->c.server[number - 1]->place.host : "";
-}
-
-static void moved(land *l, unsigned slot, const char *host, int port)
-{
-    l->c.redirects.moved(&l->c.redirects, slot, host, port);
-}
-
-static rl_server *server(land *l, const char *host)
-{
-    rl_mutex_lock(&l->c.mutex);
-    rl_server *s = rl_territory_find(&l->c, host, 6379);
-    rl_mutex_unlock(&l->c.mutex);
-    return s;
-}
+#include "territory.h"
 
 TEST(territory, a_first_map_is_believed)
 {
@@ -189,6 +97,155 @@ TEST(territory, an_epoch_that_has_grown_by_other_slots_keeps_nothing)
     end(l);
 }
 
+/* --- nodes that are elsewhere, or give away what they had ------------------
+ */
+
+TEST(territory, a_node_says_by_itself_who_has_what_it_had_by_any_epoch)
+{
+    land *l = begin();
+    claim(l, "d", 9, 0, 5460); /* and a is left */
+    EXPECT(judge(l));
+    claim(l, "a", 1, 0, 0);
+    claim(l, "d", 9, 1, 5460);
+    by(&l->said, "a");
+    EXPECT(!judge(l));
+    claim(l, "a", 1, 0, 0);
+    claim(l, "d", 9, 1, 5460);
+    by(&l->said, "d");
+    EXPECT(judge(l));
+    EXPECT_STR(owner(l, 0), "a");
+    EXPECT_STR(owner(l, 1), "d");
+    EXPECT(!server(l, "a")->retired);
+    end(l);
+}
+
+/* Two containers that were started anew, each with the other's address. */
+TEST(territory, nodes_that_have_swapped_their_addresses_keep_their_slots)
+{
+    land *l = begin();
+    claim_at(&l->said, "a", "b", 1, 0, 5460);
+    claim_at(&l->said, "b", "a", 2, 5461, 10922);
+    EXPECT(!judge(l)); /* nobody has complained: it may be out of date */
+    server(l, "a")->suspect = server(l, "b")->suspect = true;
+    claim_at(&l->said, "a", "b", 1, 0, 5460);
+    claim_at(&l->said, "b", "a", 2, 5461, 10922);
+    EXPECT(judge(l) && l->ch.left == 2);
+    EXPECT_STR(owner(l, 0), "b");
+    EXPECT_STR(node(l, 0), "a");
+    EXPECT_STR(owner(l, 5461), "a");
+    EXPECT_STR(node(l, 5461), "b");
+    EXPECT(asked(l, 0)->epoch == 1 && asked(l, 5461)->epoch == 2);
+    claim(l, "a", 1, 0, 5460); /* out of date */
+    claim(l, "b", 2, 5461, 10922);
+    EXPECT(!judge(l));
+    end(l);
+}
+
+TEST(territory, a_node_that_has_moved_is_believed_where_it_is)
+{
+    land *l = begin();
+    claim_at(&l->said, "a", "z", 1, 0, 5460);
+    by(&l->said, "a");
+    EXPECT(judge(l) && l->ch.left == 1);
+    EXPECT_STR(owner(l, 0), "z");
+    EXPECT_STR(l->ch.failover, "slots 0-5460: z:6379 instead of a:6379");
+    end(l);
+}
+
+/* --- nodes that are gone ---------------------------------------------------
+ */
+
+/* A new cluster, at the same addresses; its epochs begin anew. */
+static void claim_anew(rl_claims *said)
+{
+    claim_at(said, "x", "b", 1, 0, 5460);
+    claim_at(said, "y", "c", 2, 5461, 10922);
+    claim_at(said, "z", "a", 3, 10923, 16383);
+}
+
+static void set_absent(land *l, unsigned n)
+{
+    for (unsigned i = 0; i < l->c.count; i++)
+        l->c.server[i]->absent = n;
+}
+
+TEST(territory, another_cluster_at_the_addresses_is_not_believed_at_once)
+{
+    land *l = begin();
+    claim_anew(&l->said);
+    set_absent(l, RL_ERA_ASKINGS - 1);
+    claim_at(&l->said, "y", "c", 1, 7000, 7000);
+    judge(l);
+    EXPECT_STR(node(l, 0), "a");
+    EXPECT_STR(node(l, 5461), "b");
+    EXPECT(!server(l, "a")->retired);
+    end(l);
+}
+
+TEST(territory, a_cluster_made_anew_is_followed_whatever_its_epochs)
+{
+    land *l = begin();
+    claim(l, "a", 7, 0, 5460);
+    claim(l, "b", 8, 5461, 10922);
+    claim(l, "c", 9, 10923, 16383);
+    judge(l);
+    set_absent(l, RL_ERA_ASKINGS);
+    claim_anew(&l->said);
+    EXPECT(judge(l));
+    EXPECT(l->ch.left == 3 && l->ch.failovers == 3 && l->nodes == 3);
+    EXPECT_STR(node(l, 0), "x");
+    EXPECT_STR(owner(l, 0), "b");
+    EXPECT_STR(node(l, 5461), "y");
+    EXPECT_STR(node(l, 16383), "z");
+    EXPECT(asked(l, 0)->epoch == 1 && !asked(l, 0)->retired);
+    claim_at(&l->said, "d", "d", 4, 0, 5460); /* a failover there */
+    EXPECT(judge(l));
+    EXPECT_STR(owner(l, 0), "d");
+    end(l);
+}
+
+TEST(territory, a_cluster_that_is_made_anew_often_takes_no_more_servers)
+{
+    land *l = begin();
+    for (int i = 0; i < 20; i++) {
+        char id[3][8];
+        set_absent(l, RL_ERA_ASKINGS);
+        for (int k = 0; k < 3; k++)
+            snprintf(id[k], sizeof id[k], "%d.%d", i, k);
+        claim_at(&l->said, id[0], "a", 1, 0, 5460);
+        claim_at(&l->said, id[1], "b", 2, 5461, 10922);
+        claim_at(&l->said, id[2], "c", 3, 10923, 16383);
+        EXPECT(judge(l));
+        EXPECT_STR(node(l, 0), id[0]);
+    }
+    EXPECT_INT(l->c.count, 6);
+    end(l);
+}
+
+TEST(territory, slots_of_a_node_that_is_gone_are_nobodys_if_nobody_claims_them)
+{
+    land *l = begin();
+    server(l, "a")->absent = RL_ERA_ASKINGS;
+    claim(l, "b", 2, 5461, 10922);
+    claim_at(&l->said, "n", "n", 0, 0, 99);
+    EXPECT(judge(l));
+    EXPECT_STR(owner(l, 0), "n");
+    EXPECT_STR(owner(l, 100), "");
+    EXPECT_STR(owner(l, 16383), "c");
+    EXPECT(server(l, "a")->retired && !*l->ch.failover);
+    end(l);
+}
+
+TEST(territory, another_server_at_an_old_address_is_told_as_such)
+{
+    land *l = begin();
+    server(l, "a")->absent = RL_ERA_ASKINGS;
+    claim_at(&l->said, "n", "a", 0, 0, 5460);
+    EXPECT(judge(l));
+    EXPECT_STR(l->ch.failover, "slots 0-5460: another server at a:6379");
+    end(l);
+}
+
 /* --- redirects ------------------------------------------------------------ */
 
 TEST(territory, moved_is_followed_for_its_slot_and_a_map_is_asked_for)
@@ -216,6 +273,39 @@ TEST(territory, fault_148_moved_without_a_host_is_another_port_of_the_same)
     moved(l, 7, "", 7000);
     EXPECT_STR(owner(l, 7), "a");
     EXPECT_INT(l->c.server[l->c.owner[7] - 1]->place.port, 7000);
+    end(l);
+}
+
+/* Until it was asked, a map is followed. */
+TEST(territory, a_map_has_the_last_word_on_what_moved_has_said)
+{
+    land *l = begin();
+    moved(l, 7, "new", 7000);
+    claim(l, "a", 1, 0, 5460);
+    EXPECT(!judge(l));
+    EXPECT_STR(owner(l, 7), "a");
+    end(l);
+}
+
+TEST(territory, moved_to_one_that_was_left_has_who_is_in_office_asked)
+{
+    land *l = begin();
+    claim(l, "d", 7, 0, 5460);
+    EXPECT(judge(l));
+    moved(l, 0, "a", 6379);
+    EXPECT_STR(owner(l, 0), "d");
+    EXPECT(l->c.witness == server(l, "d") && l->c.suspected);
+    end(l);
+}
+
+TEST(territory, a_server_that_moved_has_named_is_the_node_that_a_map_has_there)
+{
+    land *l = begin();
+    moved(l, 7, "n", 6379);
+    claim(l, "n", 9, 7, 7);
+    EXPECT(judge(l));
+    EXPECT_STR(node(l, 7), "n");
+    EXPECT_INT(l->c.count, 4);
     end(l);
 }
 
