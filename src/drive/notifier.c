@@ -32,46 +32,60 @@ static void write_label(const rl_hold *h, char out[RLOCK_LABEL_MAX + 1])
     out[len] = '\0';
 }
 
-static void describe_locked(rl_engine *e, report *r, rlock_event_type type)
+/* Red: the node's hold stands for the whole. */
+static const rl_group *red_of(const rl_hold *h)
+{
+    return h->group && h->group->quorum ? h->group : NULL;
+}
+
+static void say_why_locked(const rl_engine *e, report *r)
     RL_REQUIRES(&e->core.holds.mutex)
 {
-    const rl_hold *h = r->hold;
-    const rl_group *red = h->group && h->group->quorum ? h->group : NULL;
-    int64_t began_us = red ? red->began_us : h->began_us;
     const rl_fault *failure = &e->core.holds.failure;
-    rlock_event *ev = &r->event;
-    *ev = (rlock_event){.type = type,
-                        .name = rl_hold_name(h),
-                        .name_len = h->name_len,
-                        .token = red ? red->token : h->token,
-                        .count = h->count,
-                        .message = r->message,
-                        .owner = r->owner};
-    r->message[0] = '\0';
-    write_label(h, r->owner);
-    switch (type) {
+    size_t size = sizeof r->message;
+    switch (r->event.type) {
     case RLOCK_EVENT_LOST:
-        ev->status = RLOCK_LOST;
-        ev->elapsed_ms = (h->ended_us - began_us) / 1000;
-        snprintf(r->message, sizeof r->message, "%s%s",
-                 red ? "too few nodes are left that hold it; the last one: "
+        snprintf(r->message, size, "%s%s",
+                 red_of(r->hold)
+                     ? "too few nodes are left that hold it; the last one: "
                      : "",
-                 rl_loss_text(h->loss));
+                 rl_loss_text(r->hold->loss));
         break;
     case RLOCK_EVENT_ABANDONED:
-        ev->elapsed_ms = (h->ended_us - began_us) / 1000;
-        snprintf(r->message, sizeof r->message,
-                 "the owner ended while holding it");
+        snprintf(r->message, size, "the owner ended while holding it");
         break;
     case RLOCK_EVENT_RENEW_FAILED:
-        ev->status = failure->status;
-        snprintf(r->message, sizeof r->message, "%s: %s",
+        r->event.status = failure->status;
+        snprintf(r->message, size, "%s: %s",
                  failure->at ? failure->at : atomic_load(&e->core.node),
                  failure->text);
         break;
     default:
-        break;
+        r->message[0] = '\0';
     }
+}
+
+static void describe_locked(const rl_engine *e, report *r,
+                            rlock_event_type type)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    const rl_hold *h = r->hold;
+    const rl_group *red = red_of(h);
+    bool over = type == RLOCK_EVENT_LOST || type == RLOCK_EVENT_ABANDONED;
+    int64_t began_us = red ? red->began_us : h->began_us;
+    r->event =
+        (rlock_event){.type = type,
+                      .status = type == RLOCK_EVENT_LOST ? RLOCK_LOST : 0,
+                      .name = rl_hold_name(h),
+                      .name_len = h->name_len,
+                      .token = red ? red->token : h->token,
+                      .count = h->count,
+                      .message = r->message,
+                      .owner = r->owner};
+    if (over)
+        r->event.elapsed_ms = (h->ended_us - began_us) / 1000;
+    write_label(h, r->owner);
+    say_why_locked(e, r);
 }
 
 static bool next_report_locked(rl_engine *e, report *r)

@@ -356,13 +356,16 @@ static rl_op *pause_a_little(rl_multi_call *p)
     return rl_job_ask(&p->job, op, rested);
 }
 
-/* What was held could not be kept, as `worst` says, or the one that is lost. */
+/*
+ * What was held could not be kept, as `worst` says, or one of it is lost. What
+ * is missing was not held.
+ */
 static rl_op *start_over(rl_multi_call *p)
 {
-    size_t lost = find_lost(p);
-    p->missing = lost < p->n ? lost : 0;
+    size_t lost = find_lost(p), held = p->missing;
+    p->missing = lost < held ? lost : 0;
     p->why = p->worst;
-    if (lost < p->n) {
+    if (lost < held) {
         p->why.status = RLOCK_OK;
         rl_multi_note(&p->why, p->part[lost].position,
                       say_lost(&p->part[lost]));
