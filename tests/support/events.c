@@ -12,7 +12,7 @@ typedef struct record record;
 
 struct record {
     record *older;
-    rlock_event event; /* name and message point to copies */
+    rlock_event event; /* its texts are copies */
     int64_t at_ms;
 };
 
@@ -44,6 +44,7 @@ void events_free(events *ev)
         ev->newest = r->older;
         free((char *)r->event.name);
         free((char *)r->event.message);
+        free((char *)r->event.owner);
         free(r);
     }
     pthread_cond_destroy(&ev->changed);
@@ -55,7 +56,7 @@ void events_free(events *ev)
 static void on_event(const rlock_event *event, void *arg)
 {
     events *ev = arg;
-    EXPECT(event && event->name && event->message);
+    EXPECT(event && event->name && event->message && event->owner);
     EXPECT_INT(event->name[event->name_len], 0);
     record *r = calloc(1, sizeof *r);
     EXPECT(r);
@@ -63,7 +64,8 @@ static void on_event(const rlock_event *event, void *arg)
     r->at_ms = test_now_ms();
     char *name = malloc(event->name_len + 1);
     r->event.message = strdup(event->message);
-    EXPECT(name && r->event.message);
+    r->event.owner = strdup(event->owner);
+    EXPECT(name && r->event.message && r->event.owner);
     memcpy(name, event->name, event->name_len + 1);
     r->event.name = name;
     pthread_mutex_lock(&ev->mutex);
