@@ -1,8 +1,8 @@
 -- Brings holder, lease, outdone, is_token, larger: the arguments of renew and
--- extend.
+-- extend. Included behind `looks`: is the lease 0, and nothing to be changed?
 -- include: token.lua
 local holder, lease, token = ARGV[1], ARGV[2], ARGV[3]
-if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
+if not ((looks or lease:find('^[1-9]%d*$') and #lease <= 16) and
         (not token or KEYS[2] and is_token(token))) then
     return redis.error_reply('ERR rlock: bad lease or token')
 end

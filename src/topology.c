@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* After its retirement, what there is for a server of a cluster goes, as soon
+   as nobody can be connecting to it any more, and so much later. */
+#define DISMISS_US (1000 * 1000)
+
 /* --- Sentinels ------------------------------------------------------------ */
 
 static void on_leave(void *arg, uint64_t nth, const char *name)
@@ -63,7 +67,8 @@ static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
 
 /* --- a cluster ------------------------------------------------------------ */
 
-/* The node stays until the client's end; so does its lane in the hold table. */
+/* The node stays until the client's end, and so does its lane in the hold
+   table; while its server is retired, without threads. */
 static void *on_server(void *arg, rl_server *s, const char *name)
 {
     rl_engine *e = arg;
@@ -80,7 +85,6 @@ static void *on_server(void *arg, rl_server *s, const char *name)
     d.locate_arg = s;
     node->name = name;
     bool ok = rl_node_init(node, e, &node->own_lane) &&
-              rl_signal_init(&node->keeper.signal) &&
               rl_server_uri(s, &d.uri, &f) == RLOCK_OK;
     if (ok)
         ok = rl_node_connect(node, &d);
@@ -103,21 +107,26 @@ static void on_loss(void *arg, void *server, uint64_t nth)
     rl_source_forsake(node->source, nth);
 }
 
+/* Connections to it were shut when it was left. */
+static bool on_retirement(void *arg, void *server)
+{
+    (void)arg;
+    return rl_node_dismiss(server);
+}
+
 static void hurry(rl_node *node)
 {
     rl_doorbell_hurry(node);
 }
 
 /* What has holds may have become known just before there were any. */
-static void on_map(void *arg, bool changed, unsigned failovers,
-                   const char *text)
+static void on_map(void *arg, unsigned failovers, const char *text)
 {
     rl_engine *e = arg;
     if (atomic_load(&e->started))
         rl_engine_start_servers(e);
     if (failovers == 0) { /* who waits in a slot that has moved was told so */
-        if (changed)
-            rl_holds_failed_over(&e->core.holds, false, rl_now_us());
+        rl_holds_failed_over(&e->core.holds, false, rl_now_us());
         return;
     }
     rl_add(&e->core.stats.failovers, failovers);
@@ -141,18 +150,20 @@ static bool hears(rl_core *c, const rl_target *what)
 static bool make_cluster(rl_engine *e, rl_dialer *d)
 {
     rl_core *c = &e->core;
-    rl_cluster_options co = {.uri = &e->cluster_uri,
-                             .tls = d->tls,
-                             .credentials = &e->credentials,
-                             .connect_timeout_ms =
-                                 e->core.set.connect_timeout_ms,
-                             .add = on_server,
-                             .leave = on_loss,
-                             .told = on_map,
-                             .arg = e,
-                             .refreshes = &c->stats.refreshes,
-                             .redirects = &c->stats.redirects,
-                             .nodes = &c->stats.nodes};
+    rl_cluster_options co = {
+        .uri = &e->cluster_uri,
+        .tls = d->tls,
+        .credentials = &e->credentials,
+        .connect_timeout_ms = e->core.set.connect_timeout_ms,
+        .add = on_server,
+        .leave = on_loss,
+        .told = on_map,
+        .dismiss = on_retirement,
+        .dismiss_us = DISMISS_US + c->set.connect_timeout_ms * 1000,
+        .arg = e,
+        .refreshes = &c->stats.refreshes,
+        .redirects = &c->stats.redirects,
+        .nodes = &c->stats.nodes};
     char uuid[RL_UUID_LEN + 1];
     e->cluster_uri = d->uri; /* the pool's is for one server */
     e->cluster = rl_cluster_new(&co);

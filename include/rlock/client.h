@@ -7,9 +7,10 @@
  * first use that needs it:
  *
  *   rlock-keeper     the first acquire, or Red lock (multi.h): the watchdog,
- *                    which renews leases; undoes what a failed call may have
- *                    left on the server, and reads answers that nobody waits
- *                    for any more
+ *                    which renews leases; watches the server while something
+ *                    is held there; undoes what a failed call may have left on
+ *                    the server, and reads answers that nobody waits for any
+ *                    more
  *   rlock-notifier   likewise: notices leases that run out, calls on_event
  *   rlock-connector  likewise: makes connections for the keeper, and for calls
  *                    of a Red lock, which must not wait for one server
@@ -93,19 +94,51 @@ typedef struct rlock_options {
      * user and password are those of the master; see sentinel_user.
      */
     /*
+     * While something is held at a server, renewed or by a lease of its own,
+     * it is watched, without a call of the program:
+     *
+     *   its end      is seen at once, by the connection that rlock-keeper has.
+     *                It is made anew after pauses that grow up to a twelfth of
+     *                watchdog_lease_ms, at most a second
+     *   its silence  when nothing has been heard for 0.85 s it is asked for a
+     *                sign of life: a PEXPIRE of nothing, beside what is held,
+     *                which a server that is no master there any more refuses.
+     *                When that takes longer than 0.15 s, and than two round
+     *                trips, Sentinels or cluster are asked, and again every
+     *                second. After command_timeout_ms, at most a sixth of
+     *                watchdog_lease_ms, the connection is made anew
+     *   its restart  each new connection asks which run of the server it leads
+     *                to. If that is another one, or is not told (it takes the
+     *                right to INFO), all that is held there is asked about at
+     *                once: what is renewed is renewed, what has a lease of its
+     *                own is looked at, once, and not prolonged. What the server
+     *                does not have is LOST
+     *
+     * So an owner that does nothing is told of what a server has lost within a
+     * second of when that can be asked again; while it cannot be, holds are
+     * good until their deadlines. A Red lock with a lease of its own is not
+     * asked about: a node that has restarted gives its vote to nobody until
+     * that is over (multi.h).
+     *
+     * At rest that costs 1.2 commands a second for each server at which
+     * something is held, however much it is, and none where nothing is;
+     * renewals count as signs of life. The thread wakes up three times a second
+     * for it.
+     */
+    /*
      * With Sentinels the thread rlock-topology listens to all that the URI
      * names, and to those that these name, and follows a failover at once.
      * Whom most of them name counts, and while they do not agree, the highest
      * epoch; a server has to say that it is a master before anything is asked
      * of it. Connections to the master before are shut, and what still comes
-     * over them is not believed; it is left for good. What is renewed by the
-     * watchdog is asked of the new master within a twelfth of the lease, at
-     * most a second: what it does not have is LOST, what it has with an older
-     * lease is prolonged. Nothing is made anew there. A call that finds no
-     * master, or one that is being replaced, is asked again after pauses of 10
-     * to 100 ms, until its time is over: command_timeout_ms, of an acquire
-     * after its wait. Then it fails with RLOCK_EIO. (Not a node of a Red lock,
-     * where the others decide.)
+     * over them is not believed; it is left for good. What is held is asked of
+     * the new master within a twelfth of watchdog_lease_ms, at most a quarter
+     * of a second: what it does not have is LOST, what is renewed and has an
+     * older lease there is prolonged. Nothing is made anew there. A call that
+     * finds no master, or one that is being replaced, is asked again after
+     * pauses of 10 to 100 ms, until its time is over: command_timeout_ms, of an
+     * acquire after its wait. Then it fails with RLOCK_EIO. (Not a node of a
+     * Red lock, where the others decide.)
      *
      * A lower epoch than that of the master in use is not followed: a Sentinel
      * that says so may have been cut off. But Sentinels that were told to watch
@@ -118,7 +151,9 @@ typedef struct rlock_options {
      *
      * Replication is asynchronous, and a failover loses what had not been
      * replicated: a grant of the last moments may be given to somebody else
-     * too, until that first question has found it out. A master that was cut
+     * too, until that first question has found it out; and what was released in
+     * the last moments may be held again, by nobody, until its lease is over
+     * (rlock_force_unlock() frees it). A master that was cut
      * off from its Sentinels, and from us, may grant for as long as it does not
      * know. Only tokens tell two such owners apart, and only while the servers'
      * clocks differ by less than the failover took.
@@ -129,7 +164,10 @@ typedef struct rlock_options {
      * first, once in a minute, and when something is wrong, ever more rarely
      * while it stays so; a replica, if no master that is known answers. Of two
      * nodes that are named for a slot the one with the higher epoch has it.
-     * Failovers are followed as with Sentinels, and lose the same.
+     * Failovers are followed as with Sentinels, and lose the same; but nobody
+     * tells of them, so they are noticed later by up to a twentieth of what
+     * they took, or by the next sign of life, if the old master lives on as a
+     * replica.
      *
      * A slot may move: what is held in it stays held, and is renewed on either
      * server. While it moves, the servers put off calls with more than one key,
@@ -153,10 +191,11 @@ typedef struct rlock_options {
      * The name of a lock must have all its keys in one slot: no braces at all,
      * or something in the first ones ("a{b}c"); rlock_new() refuses others. The
      * first hold starts two threads for each master, for renewals there and for
-     * connections, and the first wait at a master one more. Servers before
-     * Redis 7 have no sharded channels: waiters poll. A client can get to know
-     * 512 addresses of servers; one whose cluster has gone through more has to
-     * be made anew.
+     * connections, and the first wait at a master one more. When a master has
+     * been replaced they end, connect_timeout_ms and a second later. Servers
+     * before Redis 7 have no sharded channels: waiters poll. A client can get
+     * to know 512 addresses of servers; one whose cluster has gone through more
+     * has to be made anew.
      */
     const char *uri;
     /*
@@ -346,14 +385,23 @@ typedef struct rlock_options {
      *
      *   one server      what it loses, it loses
      *   min_replicas 0  after a failover: what had been replicated. Grants and
-     *                   renewals of the last moments may not be, and a master
-     *                   that does not know that it was replaced grants on
+     *                   renewals of the last moments may not be, nor releases,
+     *                   and a master that does not know that it was replaced
+     *                   grants on
      *   min_replicas k  after a failover also all that was told, if one of the
      *                   k that have it becomes the master. A master that was
      *                   replaced grants no more when fewer than k replicas are
      *                   left to it
      *   k = all         after every single failover of a master that is dead;
      *                   while one replica is away nothing is granted
+     *   no k            a master that was killed and comes back without its
+     *                   data before it has been replaced: it is the master
+     *                   still, its replicas copy that it has nothing, and it
+     *                   grants anew what others hold, who learn of it as said
+     *                   above. Give it an append-only file, or have it not
+     *                   restarted before it has been replaced (RestartSec of
+     *                   systemd). master-reboot-down-after-period of Sentinels
+     *                   comes too late: by then the replicas have copied it
      *
      * It is replication and no consensus: a replica that lacks the lock may
      * become the master although others have it, a master that is cut off with

@@ -20,7 +20,9 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */
     /* On the thread rlock-notifier: */
     RLOCK_EVENT_RENEWED = 4,      /* the watchdog prolonged the lease */
-    RLOCK_EVENT_RENEW_FAILED = 5, /* one try failed; still held by the clock */
+    RLOCK_EVENT_RENEW_FAILED = 5, /* a try failed; still held by the clock. Of
+                                     each server, one in a second is told, which
+                                     stands for all holds there */
     RLOCK_EVENT_LOST = 6,         /* once for each lost hold, no later than
                                      the local deadline of its lease */
     RLOCK_EVENT_ABANDONED = 7,    /* the owner ended while holding */

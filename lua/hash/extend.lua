@@ -7,6 +7,7 @@
 -- Reply 1  the holder has it, and its TTL is the lease
 --       0  not held by this holder, or there has been a later grant, with a
 --          larger token; nothing was changed
+local looks = false
 -- include: lease_args.lua
 if redis.call('HEXISTS', KEYS[1], holder) == 0 or outdone() then
     return 0

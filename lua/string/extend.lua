@@ -5,6 +5,7 @@
 --
 -- Reply type: integer
 -- Reply as of hash/extend.lua
+local looks = false
 -- include: lease_args.lua
 if redis.call('GET', KEYS[1]) ~= holder or outdone() then
     return 0

@@ -6,6 +6,7 @@
 -- Reply type: integer
 -- Reply as of hash/extend.lua
 -- include: timestamp/stamp.lua
+local looks = false
 -- include: lease_args.lua
 local free_at, mine = stamp.read(KEYS[1], holder)
 if not free_at then

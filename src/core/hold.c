@@ -99,6 +99,7 @@ static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     h->ended_us = now_us;
     rl_hold_unschedule_locked(t, h);
+    rl_hold_leave_lane_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
     rl_sub(&t->stats->held_now, 1);
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
@@ -166,6 +167,7 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
+    rl_hold_enter_lane_locked(t, h, now_us);
     h->state = RL_HELD;
     h->token = token;
     h->count = 1;
@@ -178,6 +180,8 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, h->lease_ms));
     if (renewed)
         rl_hold_start_renewal_locked(t, h, sent_us, now_us);
+    else
+        rl_hold_ask_next_locked(t, h, sent_us);
 }
 
 void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -306,22 +310,22 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
         h->limit_us = rl_max(h->limit_us, h->expiry.due_us);
     }
     h->paused = false;
-    /* The answer to one that is under way says when the next one is due. */
-    if (!h->in_flight)
-        rl_hold_schedule_locked(
-            t, h, sent_us + rl_hold_renewal_period_us(t, h, sent_us));
+    rl_hold_ask_next_locked(t, h, sent_us);
 }
 
+/* A look, at one that is not renewed, does no harm. */
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
 {
     h->paused = true;
-    rl_hold_unschedule_locked(t, h);
+    if (h->renewed)
+        rl_hold_unschedule_locked(t, h);
 }
 
 void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
 {
     rl_hold_pause_renewal_locked(t, h);
     h->renewed = h->paused = false;
+    rl_hold_ask_next_locked(t, h, 0);
 }
 
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)

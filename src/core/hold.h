@@ -22,8 +22,9 @@
  *   DRAFT <-> VACANT -> OVER;   HELD -> VACANT
  *
  * Two kinds of heap order what is due: `work` for the keeper (renewals of HELD
- * holds that are renewed, releases of UNDOING ones, acquires of VACANT ones),
- * one for each server of a cluster, and `expiry`, one in all, for the notifier
+ * holds that are renewed, a look at others whose server may not have them any
+ * more, releases of UNDOING ones, acquires of VACANT ones), one for each server
+ * of a cluster, and `expiry`, one in all, for the notifier
  * (deadlines of HELD holds). They are apart because a loss must be reported at
  * the deadline, whatever the keeper is at. A sleeper is woken only when
  * something falls due earlier than it would have looked, so a quick lock and
@@ -82,13 +83,23 @@ static inline bool rl_loss_is_seen(rl_loss why)
 struct rl_part;
 struct rl_holds;
 
+/* A server at which something is held is not left silent for longer. */
+#define RL_WATCH_US (850 * 1000)
+
 /*
- * What is due at one server, for the keeper that asks it. A client of a cluster
- * has one for each server it knows; a hold is in that of the server which had
- * its slot when it was scheduled.
+ * What is due at one server, for the keeper that asks it, and whether that has
+ * to be watched. A client of a cluster has one for each server it knows; a hold
+ * is in that of the server which had its slot when it was granted, or
+ * scheduled.
  */
 typedef struct rl_lane {
     rl_heap work;
+    size_t held;       /* how many holds are HELD there */
+    int64_t since_us;  /* what calls have confirmed that were sent before, the
+                          server may not know: it is asked again */
+    int64_t look_us;   /* when its keeper looks after the server; in the past:
+                          it does not, as nothing was held */
+    int64_t told_us;   /* when a renewal that failed there was last told */
     int64_t sleeps_us; /* until when its keeper sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
     void (*wake)(struct rl_lane *l);
@@ -298,14 +309,41 @@ bool rl_holds_add_lane(rl_holds *t, rl_lane *l);
 
 /*
  * There is another server, which may not know what the one before has granted
- * last: whatever is renewed there is due within a moment, and not all at once.
- * In a cluster that is what lane_of() says to be elsewhere now. told: it is an
- * event of its own.
+ * last: whatever is held there is asked about within a moment, and not all at
+ * once. In a cluster that is what lane_of() says to be elsewhere now. told: it
+ * is an event of its own.
  */
 void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us);
 
-/* For the keeper: when the hold's next renewal or undoing is due. */
+/*
+ * The server of a lane is another run of it, to which since_us was sent: what
+ * was confirmed to earlier calls is asked about now.
+ */
+void rl_holds_doubt(rl_holds *t, rl_lane *l, int64_t since_us);
+
+/* For the keeper: when the hold's next renewal, look or undoing is due. */
 void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * It is HELD from now on, at the server that has its slot, and not any more:
+ * that server is watched as long as something is.
+ */
+void rl_hold_enter_lane_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_leave_lane_locked(rl_holds *t, const rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+
+/* Of the failures of renewals at one server, one in a second is told. */
+bool rl_lane_tells_locked(rl_holds *t, rl_lane *l, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * When it is asked about next: now, if its server may not know what it has
+ * confirmed; else that is its renewal, if it is renewed, counted from sent_us.
+ * No effect on what is not HELD.
+ */
+void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
     RL_REQUIRES(&t->mutex);
 
 /* Nothing of it is due. */
@@ -461,7 +499,7 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
 bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
-/* The same, and the keeper is to renew it: no extend is under way. */
+/* The same, and the keeper is to renew it, and no extend is under way. */
 bool rl_hold_renews_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 

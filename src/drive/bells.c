@@ -135,8 +135,8 @@ void rl_bells_want(rl_node *node, const rl_target *what)
         want_locked(b, &foreign, what, now_us);
     bool news = b->news;
     rl_mutex_unlock(&b->mutex);
-    if (news && node->doorbell.signal.fd >= 0)
-        rl_signal_raise(&node->doorbell.signal);
+    if (news)
+        rl_doorbell_wake(node);
 }
 
 bool rl_bells_hear(rl_node *node, const rl_target *what)

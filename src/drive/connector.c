@@ -59,6 +59,24 @@ void rl_connector_suspect(rl_connector *c, const rl_fault *why)
     rl_mutex_unlock(&c->mutex);
 }
 
+/* The visitor is told, and is free to go. */
+static void tell_locked(rl_connector *c, rl_visitor *v, const rl_fault *f)
+    RL_REQUIRES(&c->mutex)
+{
+    (void)c;
+    v->fault = *f;
+    v->waiting = false;
+    rl_signal_raise(v->signal);
+}
+
+/* Of a server that is asked no more. */
+static void refuse_locked(rl_connector *c, rl_visitor *v) RL_REQUIRES(&c->mutex)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, 0, "this server is not asked any more");
+    tell_locked(c, v, &f);
+}
+
 void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
                         const rl_signal *signal)
 {
@@ -68,7 +86,9 @@ void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
     v->conn = NULL;
     rl_mutex_lock(&c->mutex);
     v->waiting = true;
-    if (v->own)
+    if (c->stopping)
+        refuse_locked(c, v);
+    else if (v->own)
         rl_list_add_first(&c->visitors, &v->link);
     else
         rl_list_add_last(&c->visitors, &v->link);
@@ -121,16 +141,6 @@ static int64_t next_pause_us(const rl_connector *c)
 {
     int64_t longer_us = rl_max(c->pause_us * 2, FIRST_PAUSE_US);
     return c->down ? rl_jitter(rl_min(longer_us, LAST_PAUSE_US)) : 0;
-}
-
-/* The visitor is told, and is free to go. */
-static void tell_locked(rl_connector *c, rl_visitor *v, const rl_fault *f)
-    RL_REQUIRES(&c->mutex)
-{
-    (void)c;
-    v->fault = *f;
-    v->waiting = false;
-    rl_signal_raise(v->signal);
 }
 
 /* Those who are served by one in the pool. */
@@ -228,6 +238,10 @@ static void *run(void *arg)
             rl_cond_wait_until(&c->work, &node->connector.mutex, try_us);
         }
     }
+    for (rl_visitor *v; (v = first_visitor(c)) != NULL;) {
+        rl_list_remove(&v->link);
+        refuse_locked(&node->connector, v);
+    }
     rl_mutex_unlock(&node->connector.mutex);
     return NULL;
 }
@@ -235,7 +249,12 @@ static void *run(void *arg)
 bool rl_connector_start(rl_node *node)
 {
     rl_thread *t = &node->connector.thread;
-    return t->started || rl_thread_start(t, "rlock-connector", run, node);
+    if (t->started)
+        return true;
+    rl_mutex_lock(&node->connector.mutex);
+    node->connector.stopping = false;
+    rl_mutex_unlock(&node->connector.mutex);
+    return rl_thread_start(t, "rlock-connector", run, node);
 }
 
 void rl_connector_stop(rl_node *node)

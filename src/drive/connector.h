@@ -46,6 +46,7 @@ void rl_connector_fini(rl_connector *c);
 
 /* No effect when it runs. False: it cannot. */
 bool rl_connector_start(struct rl_node *node);
+/* Whoever visits it from then on, until it is started again, is told so. */
 void rl_connector_stop(struct rl_node *node);
 
 /* Is the server down? Then *why is filled. */

@@ -244,14 +244,19 @@ static bool pause_for(rl_node *node, int64_t us)
     return hurry;
 }
 
-void rl_doorbell_hurry(rl_node *node)
+void rl_doorbell_wake(rl_node *node)
 {
     rl_doorbell *d = &node->doorbell;
-    atomic_store(&d->hurry, true);
     rl_mutex_lock(&d->starting);
     if (d->signal.fd >= 0)
         rl_signal_raise(&d->signal);
     rl_mutex_unlock(&d->starting);
+}
+
+void rl_doorbell_hurry(rl_node *node)
+{
+    atomic_store(&node->doorbell.hurry, true);
+    rl_doorbell_wake(node);
 }
 
 /* Until it breaks. How long it was of use. */
@@ -327,9 +332,10 @@ void rl_doorbell_start(rl_node *node)
     if (atomic_load(&d->started))
         return;
     rl_mutex_lock(&d->starting);
-    if (d->signal.fd < 0)
+    bool may = !atomic_load(&d->stopping);
+    if (may && d->signal.fd < 0)
         rl_signal_init(&d->signal);
-    if (d->signal.fd >= 0 && !d->thread.started &&
+    if (may && d->signal.fd >= 0 && !d->thread.started &&
         rl_thread_start(&d->thread, "rlock-doorbell", run, node))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
@@ -348,14 +354,28 @@ void rl_doorbell_poke(rl_node *node)
 {
     if (node->e->core.set.redisson_channel &&
         atomic_load(&node->doorbell.started))
-        rl_signal_raise(&node->doorbell.signal);
+        rl_doorbell_wake(node);
 }
 
 void rl_doorbell_stop(rl_node *node)
 {
     rl_doorbell *d = &node->doorbell;
+    rl_mutex_lock(&d->starting);
     atomic_store(&d->stopping, true);
     if (d->signal.fd >= 0)
         rl_signal_raise(&d->signal);
+    rl_mutex_unlock(&d->starting);
     rl_thread_join(&d->thread);
+}
+
+void rl_doorbell_dismiss(rl_node *node)
+{
+    rl_doorbell *d = &node->doorbell;
+    rl_doorbell_stop(node);
+    rl_mutex_lock(&d->starting);
+    rl_signal_fini(&d->signal);
+    d->signal = RL_SIGNAL_NONE;
+    atomic_store(&d->started, false);
+    atomic_store(&d->stopping, false);
+    rl_mutex_unlock(&d->starting);
 }

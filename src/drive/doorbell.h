@@ -25,7 +25,8 @@ struct rl_node;
 typedef struct rl_doorbell {
     atomic_bool started, stopping;
     atomic_bool hurry; /* what it pauses for may be over */
-    rl_mutex starting; /* guards thread and signal while they are made */
+    rl_mutex starting; /* guards thread and signal while they are made and
+                          unmade, and whoever raises that */
     rl_thread thread;
     rl_signal signal; /* ends the thread's poll */
     rl_channels channels;
@@ -44,9 +45,14 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  */
 void rl_doorbell_start(struct rl_node *node);
 void rl_doorbell_stop(struct rl_node *node);
+/* The same; it may be started again. */
+void rl_doorbell_dismiss(struct rl_node *node);
 
 /* Starts it, for somebody who waits for this name. */
 void rl_doorbell_listen(struct rl_node *node, const rl_target *what);
+
+/* Wakes its thread, if there is one. */
+void rl_doorbell_wake(struct rl_node *node);
 
 /* There is another server: a pause ends. */
 void rl_doorbell_hurry(struct rl_node *node);

@@ -11,15 +11,12 @@ static bool start_notifier(rl_engine *e)
     return ok;
 }
 
-static void start_server(rl_node *n)
-{
-    if (n != &n->e->node)
-        rl_node_start(n);
-}
-
 void rl_engine_start_servers(rl_engine *e)
 {
-    rl_engine_each(e, start_server);
+    unsigned count = rl_cluster_count(e->cluster);
+    for (unsigned i = 1; i <= count; i++)
+        if (!rl_cluster_is_retired(e->cluster, i))
+            rl_node_start(rl_cluster_server(e->cluster, i));
 }
 
 /*

@@ -67,7 +67,8 @@ void rl_node_suspect(rl_node *n, const rl_fault *why);
  */
 bool rl_engine_start(rl_engine *e, unsigned slot);
 
-/* Those of all servers of a cluster; one that cannot be is tried again. */
+/* Those of all servers of a cluster that have slots; one that cannot be is
+   tried again. */
 void rl_engine_start_servers(rl_engine *e);
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * The thread's loop: put what is due on the line (tasks.c), send, poll, read.
+ * The thread's loop: put what is due on the line (tasks.c), and what the watch
+ * asks (watch.c), send, poll, read.
  *
  * What stays true: while the server is away nothing is sent at all, and what is
- * due is tried again after a short back-off, never at the next period; the
- * thread never blocks but in poll().
+ * due is tried again after a short back-off, never at the next period; while
+ * something is held, a connection that has ended is replaced; the thread never
+ * blocks but in poll().
  */
 #include <poll.h>
 
@@ -25,10 +27,12 @@
 /* How long a client that is being freed tries to undo what is left. */
 #define LAST_TRY_US 1000000
 
+/* Under the holds' mutex, as it may be dismissed. */
 static void wake(rl_lane *l)
 {
     const rl_node *node = l->arg;
-    rl_signal_raise(&node->keeper.signal);
+    if (node->keeper.signal.fd >= 0)
+        rl_signal_raise(&node->keeper.signal);
 }
 
 void rl_keeper_init(rl_node *node)
@@ -93,7 +97,7 @@ static void take_connection(rl_node *node, int64_t now_us)
         return;
     v->signal = NULL;
     k->conn = v->conn;
-    k->one_by_one = false;
+    k->one_by_one = k->watch.met = k->has_come = false;
     v->conn = NULL;
     if (k->conn)
         return;
@@ -130,7 +134,7 @@ static int64_t end_of(rl_node *node, int64_t now_us)
                : rl_min(rl_renewal_end(c, now_us), now_us + LAST_TRY_US);
 }
 
-static void connect_if_due(rl_node *node, bool due, int64_t now_us)
+static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
     take_connection(node, now_us);
@@ -142,7 +146,8 @@ static void connect_if_due(rl_node *node, bool due, int64_t now_us)
         rl_source_close(node->source, k->conn);
         k->conn = NULL;
     }
-    if (k->conn || !due || now_us < k->not_before_us || k->visitor.signal)
+    if (k->conn || !(due || holds) || now_us < k->not_before_us ||
+        k->visitor.signal)
         return;
     rl_connector_visit(&node->connector, &k->visitor,
                        rl_renewal_end(&node->e->core, now_us), &k->signal);
@@ -156,6 +161,15 @@ static void expire(rl_node *node, int64_t now_us)
         rl_conn_time_out(k->conn);
 }
 
+static void exchange(rl_keeper *k)
+{
+    bool asked = k->conn->line.pending > 0;
+    if (!rl_conn_send(k->conn) || !(asked || k->has_come))
+        return;
+    if (rl_conn_receive(k->conn) && asked)
+        k->pause_us = FIRST_PAUSE_US;
+}
+
 static void serve_connection(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
@@ -164,10 +178,10 @@ static void serve_connection(rl_node *node)
         return;
     if (!rl_conn_is_broken(k->conn) && !rl_tasks_may_send(k, now_us))
         rl_conn_time_out(k->conn);
-    if (!rl_conn_is_broken(k->conn) && rl_conn_send(k->conn)) {
-        if (k->conn->line.pending > 0 && rl_conn_receive(k->conn))
-            k->pause_us = FIRST_PAUSE_US;
-    }
+    if (!rl_conn_is_broken(k->conn))
+        exchange(k);
+    if (!rl_conn_is_broken(k->conn) && rl_watch_is_alarmed(node, now_us))
+        rl_node_complain(node);
     if (!rl_conn_is_broken(k->conn))
         expire(node, now_us);
     if (rl_line_is_spent(&k->conn->line))
@@ -180,9 +194,12 @@ void rl_keeper_expect(rl_node *node, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
     int64_t never = RL_NEVER;
-    if (atomic_compare_exchange_strong(&k->owing_us, &never,
-                                       now_us + PATIENCE_US))
-        rl_signal_raise(&k->signal);
+    if (!atomic_compare_exchange_strong(&k->owing_us, &never,
+                                        now_us + PATIENCE_US))
+        return;
+    rl_mutex_lock(&node->e->core.holds.mutex);
+    wake(node->lane);
+    rl_mutex_unlock(&node->e->core.holds.mutex);
 }
 
 static void take_owing(rl_node *node, int64_t now_us)
@@ -222,32 +239,66 @@ static void serve_owing(rl_node *node, int64_t now_us)
 
 /* --- the loop ------------------------------------------------------------- */
 
-/* When something is due; and says so, to those who would wake the thread. */
-static int64_t next_due_us(rl_node *node, bool *stopping, size_t *undoing)
-{
-    rl_holds *t = &node->e->core.holds;
-    rl_mutex_lock(&t->mutex);
-    const rl_heap_node *first = rl_heap_first(&node->lane->work);
-    int64_t due_us = first ? first->due_us : RL_NEVER;
-    *stopping = t->stopping;
-    *undoing = t->undoing;
-    node->lane->sleeps_us = rl_max(due_us, node->keeper.not_before_us);
-    rl_mutex_unlock(&t->mutex);
-    return due_us;
-}
+/* What there is to do; and until when not, for those who would wake it. */
+typedef struct agenda {
+    int64_t due_us;  /* something is due then; RL_NEVER */
+    int64_t look_us; /* the watch goes on then */
+    bool holds;      /* something is held here */
+    bool stopping;
+    size_t undoing;
+} agenda;
 
-static int64_t wake_up_us(const rl_node *node, int64_t due_us)
+/*
+ * When the watch is to go on; of a server at which nothing is held any more, a
+ * last time. What is held since just now has waited for no sign of life yet.
+ */
+static int64_t next_look_us(const rl_node *node, const agenda *a,
+                            int64_t now_us)
 {
     const rl_keeper *k = &node->keeper;
+    int64_t last_us = node->lane->look_us;
+    if (!a->holds)
+        return last_us > now_us ? last_us : RL_NEVER;
+    if (!is_connected(k))
+        return k->visitor.signal ? now_us + RL_WATCH_US : k->not_before_us;
+    int64_t due_us = rl_watch_due_us(node);
+    return k->conn->line.pending > 0 ? due_us : rl_max(due_us, last_us);
+}
+
+static agenda read_agenda(rl_node *node)
+{
+    rl_holds *t = &node->e->core.holds;
+    rl_lane *l = node->lane;
+    int64_t now_us = rl_now_us();
+    rl_mutex_lock(&t->mutex);
+    const rl_heap_node *first = rl_heap_first(&l->work);
+    agenda a = {.due_us = first ? first->due_us : RL_NEVER,
+                .holds = l->held > 0,
+                .stopping = t->stopping,
+                .undoing = t->undoing};
+    a.look_us = next_look_us(node, &a, now_us);
+    if (a.holds)
+        l->look_us = a.look_us;
+    l->sleeps_us =
+        rl_min(rl_max(a.due_us, node->keeper.not_before_us), a.look_us);
+    rl_mutex_unlock(&t->mutex);
+    return a;
+}
+
+static int64_t wake_up_us(const rl_node *node, const agenda *a)
+{
+    const rl_keeper *k = &node->keeper;
+    int64_t due_us = rl_max(a->due_us, k->not_before_us);
     int64_t us = rl_min(k->end_us, atomic_load(&k->owing_us));
+    us = rl_min(us, a->look_us);
     if (is_connected(k)) {
         const rl_slot *first = rl_line_first(&k->conn->line);
         if (first)
             us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
         if (rl_tasks_have_room(k))
-            us = rl_min(us, rl_max(due_us, k->not_before_us));
+            us = rl_min(us, due_us);
     } else if (!k->visitor.signal) {
-        us = rl_min(us, rl_max(due_us, k->not_before_us));
+        us = rl_min(us, due_us);
     }
     for (rl_link *l = rl_list_first(&k->owing); l;
          l = rl_list_next(&k->owing, l))
@@ -261,42 +312,49 @@ static void sleep_until(rl_node *node, int64_t until_us)
     int64_t slice_us = until_us == RL_NEVER ? RL_NEVER : rl_now_us() + SLICE_US;
     struct pollfd p[2 + MOST_OWING];
     nfds_t n = 0;
+    bool connected = is_connected(k);
     p[n++] = (struct pollfd){.fd = k->signal.fd, .events = POLLIN};
-    /* One that was closed while it rests would wake us all the time. */
-    if (is_connected(k) && k->conn->line.pending > 0)
-        p[n++] = (struct pollfd){.fd = k->conn->io.fd,
-                                 .events = rl_conn_events(k->conn)};
+    p[n++] = (struct pollfd){.fd = connected ? k->conn->io.fd : -1,
+                             .events = connected ? rl_conn_events(k->conn) : 0};
     for (rl_link *l = rl_list_first(&k->owing); l && n < 2 + MOST_OWING;
          l = rl_list_next(&k->owing, l))
         p[n++] = (struct pollfd){.fd = RL_CONTAINER(l, rl_conn, idle)->io.fd,
                                  .events = POLLIN};
     poll(p, n, rl_poll_ms(rl_min(until_us, slice_us)));
+    k->has_come = p[1].revents != 0;
     if (p[0].revents)
         rl_signal_clear(&k->signal);
+}
+
+static void ask(rl_node *node, const agenda *a, int64_t now_us)
+{
+    const rl_keeper *k = &node->keeper;
+    if (!a->stopping)
+        connect_if_due(node, a->due_us <= now_us, a->holds, now_us);
+    if (is_connected(k) && !a->stopping)
+        rl_watch_ask(node, a->holds && now_us >= a->look_us, now_us);
+    if (a->stopping || now_us >= k->not_before_us)
+        rl_tasks_push_due(node, now_us);
 }
 
 /* One turn. False: it is to end, and all is done that can be. */
 static bool turn(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
-    bool stopping;
-    size_t undoing;
     int64_t now_us = rl_now_us();
-    int64_t due_us = next_due_us(node, &stopping, &undoing);
-    if (stopping && k->end_us == RL_NEVER)
+    agenda a = read_agenda(node);
+    if (a.stopping && k->end_us == RL_NEVER)
         k->end_us = end_of(node, now_us);
-    if (stopping &&
-        (undoing == 0 || now_us >= k->end_us || !reach_at_end(node, now_us)))
+    if (atomic_load(&k->dismissed) ||
+        (a.stopping && (a.undoing == 0 || now_us >= k->end_us ||
+                        !reach_at_end(node, now_us))))
         return false;
-    if (!stopping)
-        connect_if_due(node, due_us <= now_us, now_us);
-    if (stopping || now_us >= k->not_before_us)
-        rl_tasks_push_due(node, now_us);
+    ask(node, &a, now_us);
     serve_connection(node);
     take_owing(node, now_us);
     serve_owing(node, rl_now_us());
-    due_us = next_due_us(node, &stopping, &undoing);
-    sleep_until(node, stopping ? rl_now_us() + 1000 : wake_up_us(node, due_us));
+    a = read_agenda(node);
+    sleep_until(node, a.stopping ? rl_now_us() + 1000 : wake_up_us(node, &a));
     return true;
 }
 
@@ -325,18 +383,29 @@ static void *run(void *arg)
     /* Of many servers, this one was not connected to when the client was made;
        the first renewal is not to wait for that. */
     if (!node->keeper.conn)
-        connect_if_due(node, true, rl_now_us());
+        connect_if_due(node, true, false, rl_now_us());
     while (turn(node))
         ;
     wind_up(node);
     return NULL;
 }
 
+static bool make_signal(rl_node *node)
+{
+    rl_holds *t = &node->e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    bool ok =
+        node->keeper.signal.fd >= 0 || rl_signal_init(&node->keeper.signal);
+    rl_mutex_unlock(&t->mutex);
+    return ok;
+}
+
 bool rl_keeper_start(rl_node *node)
 {
     rl_thread *t = &node->keeper.thread;
-    return t->started || (rl_tasks_reserve(&node->keeper) &&
-                          rl_thread_start(t, "rlock-keeper", run, node));
+    return t->started ||
+           (make_signal(node) && rl_tasks_reserve(&node->keeper) &&
+            rl_thread_start(t, "rlock-keeper", run, node));
 }
 
 void rl_keeper_stop(rl_node *node)
@@ -347,4 +416,21 @@ void rl_keeper_stop(rl_node *node)
     else
         rl_source_close(node->source, k->conn);
     k->conn = NULL;
+}
+
+void rl_keeper_dismiss(rl_node *node)
+{
+    rl_keeper *k = &node->keeper;
+    rl_holds *t = &node->e->core.holds;
+    atomic_store(&k->dismissed, true);
+    rl_mutex_lock(&t->mutex);
+    wake(node->lane);
+    rl_mutex_unlock(&t->mutex);
+    rl_keeper_stop(node);
+    rl_tasks_fini(k);
+    rl_mutex_lock(&t->mutex);
+    rl_signal_fini(&k->signal);
+    k->signal = RL_SIGNAL_NONE;
+    rl_mutex_unlock(&t->mutex);
+    atomic_store(&k->dismissed, false);
 }

@@ -1,8 +1,9 @@
 /*
  * The keeper: one thread that renews the leases of all holds with
  * RLOCK_WATCHDOG, undoes acquires and releases whose outcome stayed unknown,
- * asks again on nodes of a Red lock that do not have it, and reads answers that
- * nobody waits for any more.
+ * asks again on nodes of a Red lock that do not have it, reads answers that
+ * nobody waits for any more, and watches the server while something is held
+ * there (watch.h).
  *
  * It never blocks but in poll(): what is due goes out on a connection of its
  * own, many calls in flight together, each about one hold or a batch of them.
@@ -15,17 +16,21 @@
 #include "base/os.h"
 #include "base/thread.h"
 #include "drive/connector.h"
+#include "drive/watch.h"
 
 struct rl_node;
 struct rl_task;
 
 typedef struct rl_keeper {
     rl_thread thread;
-    rl_signal signal; /* wakes it */
+    rl_signal signal; /* wakes it; made and unmade under the holds' mutex */
+    atomic_bool dismissed;
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
     /* Its own: */
-    rl_conn *conn;         /* NULL: to be opened */
+    rl_conn *conn; /* NULL: to be opened */
+    bool has_come; /* something for it, were it the end */
+    rl_watch watch;
     rl_visitor visitor;    /* while one is being opened */
     rl_list owing;         /* connections whose answers it reads; by idle */
     int64_t pause_us;      /* length of the next back-off */
@@ -44,8 +49,14 @@ typedef struct rl_keeper {
 void rl_keeper_init(struct rl_node *node);
 void rl_keeper_fini(rl_keeper *k);
 
-/* No effect when it runs; called by rl_engine_start(). */
+/* No effect when it runs; called by rl_node_start(). */
 bool rl_keeper_start(struct rl_node *node);
+
+/*
+ * Ends the thread, which may be started again, and gives back what it has; what
+ * was under way has failed.
+ */
+void rl_keeper_dismiss(struct rl_node *node);
 
 /*
  * After rl_holds_stop(): undoes what can be undone in one more attempt, and

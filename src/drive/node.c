@@ -17,13 +17,17 @@ static void on_reconnect(void *arg)
     rl_holds_reconnected(&n->e->core.holds);
 }
 
-static void on_trouble(void *arg)
+void rl_node_complain(rl_node *n)
 {
-    rl_node *n = arg;
     if (n->e->sentinels)
         rl_sentinels_suspect(n->e->sentinels);
     if (n->e->cluster)
         rl_cluster_suspect(n->e->cluster, n);
+}
+
+static void on_trouble(void *arg)
+{
+    rl_node_complain(arg);
 }
 
 static void on_dial(void *arg, bool begins)
@@ -52,6 +56,7 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
     n->e = e;
     n->lane = lane;
     rl_mutex_init(&n->starting);
+    rl_cond_init(&n->ended);
     rl_connector_init(&n->connector);
     rl_shares_init(&n->shares);
     rl_keeper_init(n);
@@ -71,7 +76,14 @@ void rl_node_fini(rl_node *n, bool forked)
     if (forked)
         return;
     rl_connector_fini(&n->connector);
+    rl_cond_fini(&n->ended);
     rl_mutex_fini(&n->starting);
+}
+
+static void await_end_locked(rl_node *n) RL_REQUIRES(&n->starting)
+{
+    while (n->ending)
+        rl_cond_wait_until(&n->ended, &n->starting, RL_NEVER);
 }
 
 bool rl_node_start(rl_node *n)
@@ -79,14 +91,64 @@ bool rl_node_start(rl_node *n)
     if (atomic_load(&n->started))
         return true;
     rl_mutex_lock(&n->starting);
-    bool ok = rl_connector_start(n) && rl_keeper_start(n);
+    await_end_locked(n);
+    bool ok = !n->stopped && rl_connector_start(n) && rl_keeper_start(n);
     atomic_store(&n->started, ok);
     rl_mutex_unlock(&n->starting);
     return ok;
 }
 
+static bool is_idle(rl_node *n)
+{
+    rl_mutex_lock(&n->e->core.holds.mutex);
+    bool idle = n->lane->held == 0 && n->lane->work.count == 0;
+    rl_mutex_unlock(&n->e->core.holds.mutex);
+    return idle;
+}
+
+static bool begin_ending(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->ending = !n->stopped;
+    bool begins = n->ending;
+    if (begins)
+        atomic_store(&n->started, false);
+    rl_mutex_unlock(&n->starting);
+    return begins;
+}
+
+static void have_ended(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->ending = false;
+    rl_cond_wake_all(&n->ended);
+    rl_mutex_unlock(&n->starting);
+}
+
+/* What comes to be due here meanwhile waits until it is started. */
+bool rl_node_dismiss(rl_node *n)
+{
+    if (!is_idle(n) || !begin_ending(n))
+        return false;
+    rl_doorbell_dismiss(n);
+    rl_keeper_dismiss(n);
+    rl_connector_stop(n);
+    have_ended(n);
+    rl_shares_trim(&n->shares);
+    return true;
+}
+
+static void begin_no_more(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->stopped = true;
+    await_end_locked(n);
+    rl_mutex_unlock(&n->starting);
+}
+
 void rl_node_silence(rl_node *n)
 {
+    begin_no_more(n);
     rl_doorbell_stop(n);
 }
 
@@ -94,6 +156,7 @@ void rl_node_stop(rl_node *n)
 {
     if (!n->source)
         return; /* it was never connected */
+    begin_no_more(n);
     rl_keeper_stop(n);
     rl_connector_stop(n);
 }

@@ -19,7 +19,10 @@ typedef struct rl_node {
     rl_lane own_lane;    /* of one among several, this one */
     rl_source *source;   /* fixed */
     rl_shares shares;    /* of the source's connections */
-    rl_mutex starting;   /* held while threads are being started */
+    rl_mutex starting;   /* held while threads are being started; guards */
+    rl_cond ended;
+    bool ending;  /* they are, and are awaited without it */
+    bool stopped; /* for good: they start no more */
     atomic_bool started;
     rl_connector connector;
     rl_keeper keeper;
@@ -34,6 +37,9 @@ bool rl_node_init(rl_node *n, struct rl_engine *e, rl_lane *lane);
  */
 bool rl_node_connect(rl_node *n, rl_dialer *d);
 
+/* Something is wrong with its server: who knows of others is asked. */
+void rl_node_complain(rl_node *n);
+
 /* They have ended, or, forked, are not in this process. */
 void rl_node_fini(rl_node *n, bool forked);
 
@@ -42,6 +48,13 @@ void rl_node_fini(rl_node *n, bool forked);
  * yet. False: one could not be started.
  */
 bool rl_node_start(rl_node *n);
+
+/*
+ * Gives back its threads and descriptors, until it is started again: its server
+ * is asked no more. False: something is held there, or due. May block for as
+ * long as a connection is being made.
+ */
+bool rl_node_dismiss(rl_node *n);
 
 /* Ends them, after rl_holds_stop(): the doorbell's, then the others. */
 void rl_node_silence(rl_node *n);

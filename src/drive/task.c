@@ -32,6 +32,9 @@ static void write_call(const rl_ask *a, rl_bytes *to)
     case RL_RENEW:
         rl_call_renew(to, a->whole, t->hold, lease_ms, t->compare);
         break;
+    case RL_LOOK:
+        rl_call_renew(to, a->whole, t->hold, 0, t->compare);
+        break;
     case RL_UNDO:
         if (drops(t))
             rl_call_drop(to, a->whole, t->hold);
@@ -44,6 +47,8 @@ static void write_call(const rl_ask *a, rl_bytes *to)
         break;
     case RL_CONFIRM:
         rl_call_touch(to, a->whole, t->hold);
+        break;
+    case RL_WATCH: /* says something else */
         break;
     }
 }
@@ -106,24 +111,57 @@ static void note_undo(rl_task *t, const rl_reply *r, const rl_fault *f,
     rl_mutex_unlock(&table->mutex);
 }
 
+/* The server has it. What only looked has prolonged nothing. */
+static void has_locked(rl_holds *table, const rl_task *t, int64_t now_us)
+    RL_REQUIRES(&table->mutex)
+{
+    rl_hold *h = t->hold;
+    int64_t sent_us = t->ask.sent_us;
+    if (t->what == RL_RENEW) {
+        rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
+        rl_add(&t->node->e->core.stats.renewals, 1);
+        rl_hold_report_locked(table, h, RLOCK_EVENT_RENEWED);
+    } else {
+        h->confirmed_us = rl_max(h->confirmed_us, sent_us);
+    }
+    rl_hold_ask_next_locked(table, h, sent_us);
+}
+
+/* Of what only looked nobody is told: the lease runs on. */
+static void tell_failure_locked(rl_holds *table, const rl_task *t,
+                                int64_t now_us) RL_REQUIRES(&table->mutex)
+{
+    if (t->what != RL_RENEW)
+        return;
+    rl_add(&t->node->e->core.stats.renew_failures, 1);
+    if (rl_lane_tells_locked(table, t->node->lane, now_us))
+        rl_hold_report_locked(table, t->hold, RLOCK_EVENT_RENEW_FAILED);
+}
+
+/* Does the answer still matter? Not of what has been lost, released or extended
+   while it was asked. */
+static bool matters_locked(rl_holds *table, const rl_task *t, int64_t now_us)
+    RL_REQUIRES(&table->mutex)
+{
+    rl_hold *h = t->hold;
+    if (t->what == RL_RENEW || h->renewed)
+        return rl_hold_renews_locked(table, h, now_us);
+    return rl_hold_is_valid_locked(table, h, now_us);
+}
+
 static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
                            const rl_fault *f, int64_t now_us)
     RL_REQUIRES(&table->mutex)
 {
     rl_hold *h = t->hold;
-    int64_t sent_us = t->ask.sent_us;
-    if (!rl_hold_renews_locked(table, h, now_us))
-        return; /* lost, released or extended while we asked */
+    if (!matters_locked(table, t, now_us))
+        return;
     bool circles = is_sent_on(t) && h->sent_on >= RL_ASK_REDIRECTS;
     h->sent_on = (uint8_t)(what == RL_NOT_ANSWERED && is_sent_on(t) && !circles
                                ? h->sent_on + 1
                                : 0);
     if (what == RL_RENEWED) {
-        rl_hold_prolong_locked(table, h, sent_us, table->renewal_ms, now_us);
-        rl_hold_schedule_locked(
-            table, h, sent_us + rl_hold_renewal_period_us(table, h, sent_us));
-        rl_add(&t->node->e->core.stats.renewals, 1);
-        rl_hold_report_locked(table, h, RLOCK_EVENT_RENEWED);
+        has_locked(table, t, now_us);
     } else if (what == RL_NOT_HELD) {
         rl_hold_lose_locked(table, h, RL_LOSS_GONE, now_us);
     } else if (f->status == RLOCK_EWRONGTYPE) {
@@ -138,8 +176,7 @@ static void renewed_locked(rl_holds *table, rl_task *t, rl_renewal what,
                     : next_try_us(t, now_us));
         if (circles)
             note_failure(table, t, f);
-        rl_add(&t->node->e->core.stats.renew_failures, 1);
-        rl_hold_report_locked(table, h, RLOCK_EVENT_RENEW_FAILED);
+        tell_failure_locked(table, t, now_us);
     }
 }
 
@@ -220,6 +257,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     (void)outcome;
     switch (t->what) {
     case RL_RENEW:
+    case RL_LOOK:
         rl_task_renewed(t, renewal_of(r), a->fault, now_us);
         break;
     case RL_UNDO:
@@ -229,7 +267,8 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     case RL_VOTE:
         end_vote(t, r, now_us);
         break;
-    case RL_CONFIRM: /* has an end of its own */
+    case RL_CONFIRM: /* they have ends of their own */
+    case RL_WATCH:
         break;
     }
 }
@@ -237,7 +276,8 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
 void rl_task_renewed(rl_task *t, rl_renewal what, const rl_fault *f,
                      int64_t now_us)
 {
-    if (what == RL_RENEWED && rl_task_awaits_replicas(t, now_us))
+    if (what == RL_RENEWED && t->what == RL_RENEW &&
+        rl_task_awaits_replicas(t, now_us))
         return;
     note_renewal(t, what, f, now_us);
     rl_task_put(t);
@@ -258,10 +298,10 @@ void rl_task_confirmed(rl_task *t, const rl_fault *f, int64_t now_us)
 static rl_script_id script_of(const rl_task *t)
 {
     const rl_layout *l = rl_hold_layout(t->hold);
-    return t->what == RL_RENEW  ? l->renew
-           : drops(t)           ? l->drop
-           : t->what == RL_UNDO ? l->release
-                                : l->acquire;
+    return t->what == RL_RENEW || t->what == RL_LOOK ? l->renew
+           : drops(t)                                ? l->drop
+           : t->what == RL_UNDO                      ? l->release
+                                                     : l->acquire;
 }
 
 /* One that ends notes its fault at once, so one place is enough for all. */

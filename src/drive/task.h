@@ -1,8 +1,8 @@
 /*
- * One task of the keeper: what it asks a server about one hold, a renewal, an
- * undo, or the vote of a node that does not have the lock yet; or whether
- * replicas have what others have written. All is the keeper's thread's; the
- * hold is looked at under its table's mutex.
+ * One task of the keeper: what it asks a server about one hold, a renewal, a
+ * look, an undo, or the vote of a node that does not have the lock yet; whether
+ * replicas have what others have written; or about the server itself. All is
+ * the keeper's thread's; the hold is looked at under its table's mutex.
  */
 #ifndef RL_DRIVE_TASK_H
 #define RL_DRIVE_TASK_H
@@ -12,9 +12,11 @@
 
 typedef enum rl_task_kind {
     RL_RENEW,
+    RL_LOOK, /* does the server have it still? It prolongs nothing */
     RL_UNDO,
     RL_VOTE,
-    RL_CONFIRM
+    RL_CONFIRM,
+    RL_WATCH /* of no hold */
 } rl_task_kind;
 
 typedef struct rl_task {
@@ -23,7 +25,7 @@ typedef struct rl_task {
     struct rl_task *next; /* in the batch that the first one's ask is about, or
                               of those that wait for replicas */
     rl_node *node;        /* whose server is asked */
-    rl_hold *hold;        /* with a reference */
+    rl_hold *hold;        /* with a reference; NULL: it is about none */
     rl_task_kind what;
     bool compare;       /* tokens; see rl_call_renew() */
     unsigned detour;    /* it is asked here only because "ASK" said so */

@@ -85,6 +85,8 @@ void rl_tasks_fini(rl_keeper *k)
         free(c);
     }
     k->chunks = NULL;
+    k->tasks = 0;
+    rl_list_init(&k->idle_tasks);
 }
 
 /* --- what is due ---------------------------------------------------------- */
@@ -150,13 +152,14 @@ static bool prepare_locked(rl_holds *table, rl_hold *h, rl_task *t,
     if (table->stopping || !(vacant ? may_vote_locked(table, h, now_us)
                                     : may_renew_locked(table, h, now_us)))
         return false;
-    t->what = vacant ? RL_VOTE : RL_RENEW;
+    t->what = vacant ? RL_VOTE : h->renewed ? RL_RENEW : RL_LOOK;
     if (!vacant) {
         t->send_by_us = h->expiry.due_us;
         t->compare = rl_hold_compares_locked(h);
     }
     h->in_flight = true;
-    rl_hold_expect(h, now_us, table->renewal_ms);
+    if (t->what != RL_LOOK)
+        rl_hold_expect(h, now_us, table->renewal_ms);
     h->refs++;
     return true;
 }

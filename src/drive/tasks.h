@@ -11,7 +11,7 @@
 void rl_tasks_init(rl_keeper *k);
 /* Memory for the first ones, before the first hold. False: there is none. */
 bool rl_tasks_reserve(rl_keeper *k);
-void rl_tasks_fini(rl_keeper *k);
+void rl_tasks_fini(rl_keeper *k); /* more may be reserved afterwards */
 
 /* Is the connection up, and may more be put on its line? */
 bool rl_tasks_have_room(const rl_keeper *k);

@@ -12,6 +12,7 @@ rl_conn *rl_conn_new(rl_transport io)
     rl_conn *c = calloc(1, sizeof *c);
     if (c && rl_line_init(&c->line)) {
         c->io = io;
+        c->made_us = rl_now_us();
         c->expires_us = RL_NEVER;
         return c;
     }

@@ -22,6 +22,7 @@
 typedef struct rl_conn {
     rl_line line;
     rl_transport io;
+    int64_t made_us;    /* then; the run of its server had begun before */
     bool known;         /* its server has been identified */
     int64_t expires_us; /* its login; RL_NEVER: does not */
     uint64_t nth;       /* the place it leads to, as rl_dialer.locate counts */

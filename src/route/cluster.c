@@ -38,6 +38,8 @@
 #define LAST_WORDS_US (100 * 1000)
 /* Of what a connection may take. */
 #define LAST_PATIENCE 3
+/* What there is for one that was left goes, unless something is held there. */
+#define DISMISS_AGAIN_US (1000 * 1000)
 
 /* --- to ask --------------------------------------------------------------- */
 
@@ -277,6 +279,8 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
 {
     rl_mutex_lock(&c->mutex);
     bool changed = rl_territory_judge(c, claims, ch);
+    for (unsigned i = 0; i < ch->left; i++)
+        ch->leaves[i]->dismiss_us = rl_now_us() + c->o.dismiss_us;
     rl_mutex_unlock(&c->mutex);
     for (unsigned i = 0; i < ch->left; i++)
         c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
@@ -285,7 +289,7 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
     c->known = c->known || c->count > 0;
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
-    c->o.told(c->o.arg, changed, ch->failovers, ch->failover);
+    c->o.told(c->o.arg, ch->failovers, ch->failover);
     return changed;
 }
 
@@ -333,15 +337,49 @@ static void refresh(rl_cluster *c)
     rl_mutex_unlock(&c->mutex);
 }
 
+static int64_t dismissed_from(const rl_server *s)
+{
+    return s->retired ? s->dismiss_us : RL_NEVER;
+}
+
+static int64_t next_dismissal_us(rl_cluster *c)
+{
+    int64_t us = RL_NEVER;
+    rl_mutex_lock(&c->mutex);
+    for (unsigned i = 0; i < c->count; i++)
+        us = rl_min(us, dismissed_from(c->server[i]));
+    rl_mutex_unlock(&c->mutex);
+    return us;
+}
+
+/* Again and again: somebody who is late may have had it start anew. */
+static void dismiss_retired(rl_cluster *c, int64_t now_us)
+{
+    for (unsigned i = 0; i < rl_cluster_count(c); i++) {
+        rl_server *s = c->server[i];
+        rl_mutex_lock(&c->mutex);
+        bool due = dismissed_from(s) <= now_us;
+        rl_mutex_unlock(&c->mutex);
+        if (!due)
+            continue;
+        bool gone = c->o.dismiss(c->o.arg, s->made);
+        rl_mutex_lock(&c->mutex);
+        s->dismiss_us = now_us + (gone ? ROUTINE_US : DISMISS_AGAIN_US);
+        rl_mutex_unlock(&c->mutex);
+    }
+}
+
 static void *run(void *arg)
 {
     rl_cluster *c = arg;
     while (!is_stopping(c)) {
         if (rl_suspicion_is_due(c, rl_now_us()))
             refresh(c);
+        dismiss_retired(c, rl_now_us());
+        int64_t until_us =
+            rl_min(rl_suspicion_next_us(c), next_dismissal_us(c));
         struct pollfd p = {.fd = c->signal.fd, .events = POLLIN};
-        if (!is_stopping(c) &&
-            poll(&p, 1, rl_poll_ms(rl_suspicion_next_us(c))) > 0)
+        if (!is_stopping(c) && poll(&p, 1, rl_poll_ms(until_us)) > 0)
             rl_signal_clear(&c->signal);
     }
     return NULL;
@@ -400,6 +438,14 @@ rlock_status rl_cluster_locate(void *cluster, int64_t deadline_us,
     rl_mutex_unlock(&c->mutex);
     out->nth = 0;
     return RLOCK_OK;
+}
+
+bool rl_cluster_is_retired(rl_cluster *c, unsigned number)
+{
+    rl_mutex_lock(&c->mutex);
+    bool retired = c->server[number - 1]->retired;
+    rl_mutex_unlock(&c->mutex);
+    return retired;
 }
 
 rlock_status rl_server_uri(const rl_server *s, rl_uri *u, rl_fault *f)

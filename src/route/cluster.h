@@ -5,8 +5,9 @@
  *
  * A server is known from the first time it is named until the end, by a number:
  * a node, by its id, at an address. One that has lost all its slots is left for
- * good: connections to it are shut, and it is used again only when a map with a
- * higher epoch names it, or another node at its address.
+ * good: connections to it are shut, and a little later all else that there is
+ * for it goes. It is used again only when a map with a higher epoch names it,
+ * or another node at its address.
  */
 #ifndef RL_ROUTE_CLUSTER_H
 #define RL_ROUTE_CLUSTER_H
@@ -33,9 +34,13 @@ typedef struct rl_cluster_options {
     /* On the thread, with no lock held: nothing is to be believed of it that
        comes over connections to its place before the nth. */
     void (*leave)(void *arg, void *server, uint64_t nth);
-    /* Likewise: a map has been told. changed: slots are elsewhere; failovers:
-       so many servers were replaced, as `text` says. */
-    void (*told)(void *arg, bool changed, unsigned failovers, const char *text);
+    /* Likewise: a map has been told, and so many servers were replaced, as
+       `text` says. Slots may be elsewhere, or have been since a redirect. */
+    void (*told)(void *arg, unsigned failovers, const char *text);
+    /* Likewise: the server was left long ago; what there is for it may go.
+       False: not yet. */
+    bool (*dismiss)(void *arg, void *server);
+    int64_t dismiss_us; /* so long ago: nobody is connecting to it any more */
     void *arg;
     atomic_uint_fast64_t *refreshes, *redirects, *nodes; /* are counted */
 } rl_cluster_options;
@@ -60,6 +65,9 @@ void *rl_cluster_server(rl_cluster *c, unsigned number);
 
 /* All that are known: 1 to that number. */
 unsigned rl_cluster_count(rl_cluster *c);
+
+/* Has it lost all its slots? */
+bool rl_cluster_is_retired(rl_cluster *c, unsigned number);
 
 rl_redirects *rl_cluster_redirects(rl_cluster *c);
 

@@ -66,17 +66,24 @@ static void leave_behind(rl_shares *p)
         }
 }
 
-void rl_shares_fini(rl_shares *p, bool forked)
+void rl_shares_trim(rl_shares *p)
 {
     rl_link *k;
-    if (forked) {
-        leave_behind(p);
-        return;
-    }
+    rl_mutex_lock(&p->mutex);
     while ((k = rl_list_first(&p->spare)) != NULL) {
         rl_list_remove(k);
         rl_share_free(share_of(k));
     }
+    rl_mutex_unlock(&p->mutex);
+}
+
+void rl_shares_fini(rl_shares *p, bool forked)
+{
+    if (forked) {
+        leave_behind(p);
+        return;
+    }
+    rl_shares_trim(p);
     rl_cond_fini(&p->opened);
     rl_mutex_fini(&p->mutex);
 }

@@ -29,6 +29,9 @@ typedef struct rl_shares {
 
 void rl_shares_init(rl_shares *p);
 
+/* What is kept for who comes later is given back. */
+void rl_shares_trim(rl_shares *p);
+
 /* Nobody sits anywhere. forked: in a child that inherited it. */
 void rl_shares_fini(rl_shares *p, bool forked);
 

@@ -371,9 +371,12 @@ static unsigned ask(rl_redirects *r, unsigned slot, const char *host, int port)
     rl_mutex_lock(&c->mutex);
     rl_server *s = named_by(c, slot, host, port);
     unsigned number = s ? s->number : 0;
+    bool returns = s && s->retired;
     if (s) /* it is about to get this slot */
         s->retired = false;
     rl_mutex_unlock(&c->mutex);
+    if (returns) /* with the next map it is started again */
+        rl_cluster_suspect(c, NULL);
     return number;
 }
 

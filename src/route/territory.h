@@ -26,7 +26,8 @@ struct rl_server {
     char id[RL_NODE_ID + 1]; /* the node's; "": only a redirect has named it */
     int64_t epoch;           /* of its configuration, as far as is known */
     size_t slots;            /* how many it has */
-    bool retired;            /* it has lost all it had */
+    bool retired;            /* it has lost all it had; then: */
+    int64_t dismiss_us;      /* when what there is for it is to go */
     unsigned absent;         /* so many askings in a row did not find it */
     unsigned known, unknown; /* to so many that this asking has asked, */
     bool present;            /* one of whom was the node itself */

@@ -1,7 +1,9 @@
 /*
- * What a waiter asks the server while nothing happens: one client waits for a
- * lock that another one keeps, and MONITOR shows what arrives.
+ * What a waiter asks the server while nothing happens, and what an owner: one
+ * client keeps a lock, and another waits for one that somebody else keeps.
+ * MONITOR shows what arrives.
  */
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -61,27 +63,78 @@ static int count_commands(redisContext *c, double seconds)
     return commands;
 }
 
-int main(int argc, char **argv)
+/* How often the keeper has fallen asleep; -1: this system does not tell. */
+static long long keeper_sleeps(void)
 {
-    const char *uri = bench_uri(argc, argv);
-    rlock_client *holder = bench_client(uri), *waiter = bench_client(uri);
-    rlock *held = bench_lock(holder, "bench");
-    rlock *wanted = bench_lock(waiter, "bench");
+    char path[300], line[128];
+    long long sleeps = -1;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *e; tasks && (e = readdir(tasks)) != NULL;) {
+        bool is_keeper = false;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "r");
+        while (f && fgets(line, sizeof line, f)) {
+            is_keeper = is_keeper || strstr(line, "rlock-keeper");
+            if (is_keeper)
+                sscanf(line, "voluntary_ctxt_switches: %lld", &sleeps);
+        }
+        if (f)
+            fclose(f);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sleeps;
+}
+
+static void measure_owner(const char *uri, redisContext *c)
+{
+    rlock_client *cl = bench_client(uri);
+    rlock *lk = bench_lock(cl, "bench:held");
+    /* A lease of its own: nothing is renewed meanwhile. */
+    bench_ok(rlock_acquire(lk, 0, 60000));
+    count_commands(c, SETTLE_S);
+    long long slept = keeper_sleeps();
+    int commands = count_commands(c, WINDOW_S);
+    slept = keeper_sleeps() - slept;
+    bench_row("commands per second of an idle owner", 1.2, commands / WINDOW_S,
+              "", "%d in %g s; its keeper woke up %.1f times a second",
+              commands, WINDOW_S, (double)slept / WINDOW_S);
+    bench_ok(rlock_unlock(lk));
+    count_commands(c, SETTLE_S + 1);
+    commands = count_commands(c, WINDOW_S / 2);
+    bench_row("- of a client that holds nothing", 0, commands, "", "in %g s",
+              WINDOW_S / 2);
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+static void measure_waiter(const char *uri, redisContext *c)
+{
+    rlock_client *cl = bench_client(uri);
+    rlock *wanted = bench_lock(cl, "bench");
+    redisContext *other = bench_connect(uri);
     pthread_t thread;
-    /* A lease of its own: the holder sends nothing meanwhile. */
-    bench_ok(rlock_acquire(held, 0, 60000));
-    redisContext *c = monitor(uri);
+    /* Somebody else has it, who says nothing meanwhile. */
+    bench_ask(other, "HSET bench somebody 1");
+    bench_ask(other, "PEXPIRE bench 60000");
+    count_commands(c, SETTLE_S);
     pthread_create(&thread, NULL, wait_in_vain, wanted);
     int first = count_commands(c, SETTLE_S);
     int then = count_commands(c, WINDOW_S);
     pthread_join(thread, NULL);
-
     bench_row("commands per second of an idle waiter", 1, then / WINDOW_S, "",
               "%d to begin with, then %d in %g s", first, then, WINDOW_S);
-    rlock_free(held);
+    redisFree(other);
     rlock_free(wanted);
-    rlock_client_free(waiter);
-    rlock_client_free(holder);
+    rlock_client_free(cl);
+}
+
+int main(int argc, char **argv)
+{
+    const char *uri = bench_uri(argc, argv);
+    redisContext *c = monitor(uri);
+    measure_owner(uri, c);
+    measure_waiter(uri, c);
     redisFree(c);
     return 0;
 }

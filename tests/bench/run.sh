@@ -28,7 +28,7 @@ for option; do
     esac
 done
 [ -z "$all" ] || programs="$programs threads rivals crowd distance tls replicas \
-    cluster takeover"
+    cluster takeover notice"
 
 {
     # What cannot be had of other libraries is left out.

@@ -16,13 +16,14 @@ static redisReply *run(server *sv, rl_script_id id, const char *lease)
                       rl_scripts[id].sha1, SCENE_LOCK, "h:1:1:u", lease, "");
 }
 
-/* Acquire, renew and extend have their lease in the same place. */
-static void expect_leases_checked(server *sv, rl_script_id id)
+/* Acquire, renew and extend have their lease in the same place. Told 0, the
+   first one here, renew only looks. */
+static void expect_leases_checked(server *sv, rl_script_id id, bool looks)
 {
     static const char *const bad[] = {
         "0",  "-1",  "",   "x",   "1x",  "0x10", "1e3",
         "1.", " 10", "00", "nan", "inf", "+5",   "99999999999999999"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = looks; i < sizeof bad / sizeof *bad; i++) {
         redisReply *r = run(sv, id, bad[i]);
         if (r->type != REDIS_REPLY_ERROR || !strstr(r->str, "bad lease"))
             FAIL("%s took the lease \"%s\"", rl_scripts[id].name, bad[i]);
@@ -35,9 +36,9 @@ TEST(inputs, fault_101_a_lease_that_is_no_number_changes_nothing)
     scene s = scene_server(NULL);
     for (int i = 0; i <= RLOCK_LAYOUT_TIMESTAMP; i++) {
         const rl_layout *l = &rl_layouts[i];
-        expect_leases_checked(s.sv, l->acquire);
-        expect_leases_checked(s.sv, l->renew);
-        expect_leases_checked(s.sv, l->extend);
+        expect_leases_checked(s.sv, l->acquire, false);
+        expect_leases_checked(s.sv, l->renew, true);
+        expect_leases_checked(s.sv, l->extend, false);
         redisReply *r = run(s.sv, l->acquire, "60000"); /* the control */
         EXPECT_INT(r->type, REDIS_REPLY_STRING);
         EXPECT_STR(server_str(s.sv, "FLUSHALL"), "OK");

@@ -145,25 +145,23 @@ TEST(cluster_failover, an_old_master_is_used_again_when_it_is_in_office_again)
     land_leave(&l);
 }
 
+/* Its owner calls nothing until then. */
 TEST(cluster_failover, fault_140_a_hold_that_the_new_master_lacks_is_lost)
 {
     land l;
     land_settle(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
     rlock *lk = land_lock(&l, name);
-    bool locked;
     cluster_pause(l.c, 3);
     cluster_cmd(l.c, 0, "CLIENT KILL TYPE replica");
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_kill(l.c, 0);
     cluster_resume(l.c, 3);
     cluster_await_owner(l.c, name, 3);
-    EXPECT_STATUS(rlock_is_locked(lk, &locked), RLOCK_OK); /* is told of it */
+    int64_t since_ms = test_now_ms();
     events_wait(l.ev, RLOCK_EVENT_LOST, 1, SOON);
     events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON); /* or just before */
-    EXPECT(events_time(l.ev, RLOCK_EVENT_LOST) -
-               events_time(l.ev, RLOCK_EVENT_FAILOVER) <
-           1000 + SLACK_MS);
+    EXPECT(events_time(l.ev, RLOCK_EVENT_LOST) - since_ms < 1500 + SLACK_MS);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
     rlock_free(lk);
     land_leave(&l);

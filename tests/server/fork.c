@@ -138,7 +138,7 @@ TEST(fork, fault_084_in_a_child_every_call_answers_forked_and_sends_nothing)
     EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK); /* the control */
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    int sent = proxy_count(s.px, "");
+    int sent = requests(s.px);
     pid_t child = fork_child();
     if (child == 0) {
         expect_forked(s.cl, s.lk);
@@ -148,7 +148,7 @@ TEST(fork, fault_084_in_a_child_every_call_answers_forked_and_sends_nothing)
         _exit(0);
     }
     expect_exit(child, 0);
-    EXPECT_INT(proxy_count(s.px, ""), sent);
+    EXPECT_INT(requests(s.px), sent);
     scene_stop(&s);
 }
 

@@ -105,9 +105,9 @@ TEST(multi_ends, a_child_inherits_nothing_and_sends_nothing)
     scene s = scene_proxied(0, 0);
     set m = set_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
-    int sent = proxy_count(s.px, "");
+    int sent = requests(s.px);
     child_end(child_start(use_inherited, &m));
-    EXPECT_INT(proxy_count(s.px, ""), sent);
+    EXPECT_INT(requests(s.px), sent);
     EXPECT(rlock_is_held(m.all));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);

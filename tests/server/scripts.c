@@ -229,6 +229,28 @@ OF_ALL_LAYOUTS(a_hold_that_a_later_grant_outdid_is_not_extended)
     expect_outdone(sv, layout, layout->extend);
 }
 
+static long long look(server *sv, const rl_layout *l, const char *token)
+{
+    return server_int(sv, "EVALSHA %s 2 %s %s %s 0 %s",
+                      rl_scripts[l->renew].sha1, SCENE_LOCK, TOKEN, HOLDER,
+                      token);
+}
+
+/* Without an expiry, too, which a renewal would give it. */
+OF_ALL_LAYOUTS(a_renewal_for_a_lease_of_0_only_looks)
+{
+    char token[24];
+    EXPECT_INT(look(sv, layout, "1"), 0);
+    EXPECT_INT(key_exists(sv, SCENE_LOCK), 0);
+    snprintf(token, sizeof token, "%llu", take(sv, layout, 60000));
+    EXPECT_INT(server_int(sv, "PERSIST " SCENE_LOCK), 1);
+    EXPECT_INT(look(sv, layout, token), 1);
+    EXPECT_INT(key_ttl(sv, SCENE_LOCK), -1);
+    EXPECT_INT(server_int(sv, "INCR " TOKEN), atoll(token) + 1);
+    EXPECT_INT(look(sv, layout, token), 0);
+    EXPECT_INT(key_exists(sv, SCENE_LOCK), 1);
+}
+
 /* --- the queue -------------------------------------------------------------
  */
 

@@ -121,6 +121,28 @@ static void draw_family(config *c, uint64_t seed)
     c->fault_ppm[FAULT_CANCEL] = chance_skewed(&dice, 20000);
 }
 
+/*
+ * In some worlds nothing goes wrong but that servers restart, mostly without
+ * their data: there it is known how soon that has to be noticed.
+ */
+static void draw_wiped(config *c, uint64_t seed)
+{
+    chance dice;
+    chance_init(&dice, seed ^ UINT64_C(0x317ed));
+    if (c->calm || !chance_ppm(&dice, 60000))
+        return;
+    c->wiped = true;
+    memset(c->fault_ppm, 0, sizeof c->fault_ppm);
+    c->tail_ppm = c->stall_ppm = c->stall_us = c->wild_ppm = 0;
+    c->fault_ppm[FAULT_WIPE] = 1 + chance_skewed(&dice, 2000);
+    c->fault_ppm[FAULT_RESTART] = chance_skewed(&dice, 1000);
+    c->watchdog_ms = chance_ppm(&dice, 500000) ? 30000 : 3000;
+    c->timeout_ms = chance_between(&dice, 1000, 3000);
+    c->delay_us = 20 + chance_skewed(&dice, 2 * MS);
+    c->latency_us = 10 + chance_skewed(&dice, 500);
+    c->think_us = 100 + chance_skewed(&dice, c->watchdog_ms * MS / 2);
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance dice;
@@ -133,6 +155,7 @@ void config_draw(config *c, uint64_t seed)
     draw_turns(c, seed);
     draw_events(c, seed);
     draw_family(c, seed);
+    draw_wiped(c, seed);
     c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
     /* A cancel is no fault: who waits behind it must not feel it. */
     if (c->calm && chance_ppm(&dice, 700000))

@@ -261,6 +261,7 @@ void judge_step(world *w)
 {
     judge_order(w);
     judge_leftovers(w);
+    judge_watch(w);
     for (size_t name = 0; name < w->set.names; name++) {
         judge_name(w, name);
         judge_progress(w, name);

@@ -38,6 +38,9 @@ void judge_client(client *c);              /* about to be closed, all quiet */
 void judge_end(world *w);                  /* when nothing happens any more */
 void judge_accounts(owner *o);             /* about to be closed */
 
+/* judge_watch.c: is it noticed that a server has lost its data? */
+void judge_watch(world *w);
+
 /* ending.c */
 void ending_leaves(client *c, size_t name, const rl_hold *h);
 void judge_leftovers(world *w);

@@ -1,8 +1,9 @@
 /*
  * Plays the keeper's thread (drive/keeper.c). Its tasks are the library's own
- * (drive/tasks.c), which read no clock; what is played is the loop around them,
- * the keeper's own connection, the answers that nobody waits for, and, of
- * drive/connector.c, the trials of a server that is down.
+ * (drive/tasks.c), and so is its watch (drive/watch.c), which read no clock;
+ * what is played is the loop around them, the keeper's own connection, the
+ * answers that nobody waits for, and, of drive/connector.c, the trials of a
+ * server that is down.
  */
 #include <string.h>
 
@@ -65,7 +66,7 @@ static void take_connection(client *c, int64_t now_us)
     c->keeper.dialing = NULL;
     if (state == CONN_OPEN) {
         c->e.node.keeper.conn = &k->c;
-        c->e.node.keeper.one_by_one = false;
+        c->e.node.keeper.one_by_one = c->e.node.keeper.watch.met = false;
         return;
     }
     rl_fault f = k->fault;
@@ -74,14 +75,15 @@ static void take_connection(client *c, int64_t now_us)
     rl_tasks_fail_due(&c->e.node, &f, now_us);
 }
 
-static void connect_if_due(client *c, bool due, int64_t now_us)
+static void connect_if_due(client *c, bool due, bool holds, int64_t now_us)
 {
     rl_keeper *k = &c->e.node.keeper;
     take_connection(c, now_us);
     if (k->conn && k->conn->line.pending == 0 && due &&
         conn_is_stale(conn_of(k->conn)))
         drop_connection(c, now_us);
-    if (k->conn || !due || now_us < k->not_before_us || c->keeper.dialing)
+    if (k->conn || !(due || holds) || now_us < k->not_before_us ||
+        c->keeper.dialing)
         return;
     c->keeper.dialing =
         conn_dial(c, &c->keeper.task, rl_renewal_end(&c->e.core, now_us));
@@ -103,13 +105,16 @@ static void serve_connection(client *c, int64_t now_us)
         return;
     if (!rl_conn_is_broken(k) && !rl_tasks_may_send(keeper, now_us))
         conn_time_out(conn_of(k));
-    if (!rl_conn_is_broken(k) && conn_send(conn_of(k)) && k->line.pending > 0) {
+    if (!rl_conn_is_broken(k) && conn_send(conn_of(k))) {
+        bool asked = k->line.pending > 0;
         bool heard = conn_of(k)->inbox.len > 0;
-        if (conn_receive(conn_of(k)) && heard)
+        if (conn_receive(conn_of(k)) && heard && asked)
             keeper->pause_us = FIRST_PAUSE_US;
         if (!rl_conn_is_broken(k))
             conn_send(conn_of(k)); /* a script that goes whole */
     }
+    if (!rl_conn_is_broken(k)) /* nobody knows of another server */
+        rl_watch_is_alarmed(&c->e.node, now_us);
     if (!rl_conn_is_broken(k))
         expire(c, now_us);
     if (rl_line_is_spent(&k->line))
@@ -207,20 +212,43 @@ static void try_server(client *c, int64_t now_us)
 
 /* --- the loop ------------------------------------------------------------- */
 
-static int64_t next_due_us(client *c)
+static bool is_connected(const rl_keeper *k)
+{
+    return k->conn && !rl_conn_is_broken(k->conn);
+}
+
+static int64_t look_us(client *c, int64_t now_us)
+{
+    const rl_keeper *k = &c->e.node.keeper;
+    rl_lane *l = &c->e.core.holds.first;
+    if (l->held == 0)
+        return l->look_us > now_us ? l->look_us : RL_NEVER;
+    if (!is_connected(k))
+        l->look_us =
+            c->keeper.dialing ? now_us + RL_WATCH_US : k->not_before_us;
+    else if (k->conn->line.pending > 0)
+        l->look_us = rl_watch_due_us(&c->e.node);
+    else
+        l->look_us = rl_max(rl_watch_due_us(&c->e.node), l->look_us);
+    return l->look_us;
+}
+
+static int64_t next_due_us(client *c, int64_t now_us, int64_t *look)
 {
     rl_holds *t = &c->e.core.holds;
     const rl_heap_node *first = rl_heap_first(&t->first.work);
     int64_t due_us = first ? first->due_us : RL_NEVER;
-    t->first.sleeps_us = rl_max(due_us, c->e.node.keeper.not_before_us);
+    *look = look_us(c, now_us);
+    t->first.sleeps_us =
+        rl_min(rl_max(due_us, c->e.node.keeper.not_before_us), *look);
     return due_us;
 }
 
-static int64_t wake_up_us(client *c, int64_t due_us)
+static int64_t wake_up_us(client *c, int64_t due_us, int64_t look)
 {
     rl_keeper *k = &c->e.node.keeper;
-    int64_t us = atomic_load(&k->owing_us);
-    if (k->conn && !rl_conn_is_broken(k->conn)) {
+    int64_t us = rl_min(atomic_load(&k->owing_us), look);
+    if (is_connected(k)) {
         const rl_slot *first = rl_line_first(&k->conn->line);
         if (first)
             us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
@@ -280,15 +308,19 @@ static void run(task *t)
         try_at_end(c, now_us);
         return;
     }
-    int64_t due_us = next_due_us(c);
-    connect_if_due(c, due_us <= now_us, now_us);
+    int64_t look, due_us = next_due_us(c, now_us, &look);
+    bool holds = c->e.core.holds.first.held > 0;
+    connect_if_due(c, due_us <= now_us, holds, now_us);
+    if (is_connected(&c->e.node.keeper))
+        rl_watch_ask(&c->e.node, holds && now_us >= look, now_us);
     if (now_us >= c->e.node.keeper.not_before_us)
         rl_tasks_push_due(&c->e.node, now_us);
     serve_connection(c, now_us);
     take_owing(c, now_us);
     serve_owing(c, now_us);
     try_server(c, now_us);
-    task_sleep(t, wake_up_us(c, next_due_us(c)));
+    due_us = next_due_us(c, now_us, &look);
+    task_sleep(t, wake_up_us(c, due_us, look));
 }
 
 /* Does an idle connection owe answers that nobody has read yet? */

@@ -152,6 +152,7 @@ static void dialed(timer *a)
     if (c->server_open) {
         c->server_run = c->s->run;
         c->state = CONN_OPEN;
+        c->c.heard_us = c->c.made_us = client_now(of);
         if (atomic_load(&of->e.core.identity.wanted))
             begin_identifying(c);
     }
@@ -212,7 +213,8 @@ void conn_time_out(conn *c)
     rl_line_time_out(&c->c.line, client_now(c->of));
 }
 
-/* The kernel may take a part now and the rest later. */
+/* The kernel may take a part now and the rest later; and poll() tells at once
+   of an end that has come before. */
 bool conn_send(conn *c)
 {
     world *w = c->w;
@@ -227,7 +229,7 @@ bool conn_send(conn *c)
     if (taken > 0)
         put(c, true, bytes, taken, false);
     rl_line_sent(&c->c.line, taken);
-    if (taken < n && c->user)
+    if ((taken < n || c->ended) && c->user)
         task_wake(c->user);
     return true;
 }

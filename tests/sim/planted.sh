@@ -2,7 +2,8 @@
 # planted.sh [NAME]...
 #
 # The judges are judged: each patch of ../fault/planted that lies in what the
-# simulator runs (core, wire, locks, the keeper's tasks, Lua; but nothing is started
+# simulator runs (core, wire, locks, the tasks and the watch of the keeper, Lua; but
+# nothing is started
 # on a loop there), and each of planted/, breaks the library on purpose, and within
 # 1,000 seeds a judge has to find out. A patch that needs more says so: "# seeds: N".
 # One that shows only with replicas, or in a cluster ("# at: ..."), is left to the
@@ -27,7 +28,7 @@ passed=0 failed=0
 
 # Does it change only what runs here, or at least some of it?
 lies_here() { # PATCH
-    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/task\|src/drive/batch\|src/lock\)' "$1" &&
+    grep -q '^+++ b/\(lua\|src/core\|src/wire\|src/base\|src/drive/task\|src/drive/batch\|src/drive/watch\|src/lock\)' "$1" &&
         ! grep -q '^+++ b/src/lock/start' "$1"
 }
 

@@ -266,10 +266,12 @@ void server_restart(server *s, fault how)
         if (c->s == s && c->server_open && c->server_run == s->run)
             conn_cut(c);
     }
-    if (how == FAULT_WIPE)
+    if (how == FAULT_WIPE) {
         store_clear(&s->store);
-    else if (how == FAULT_ROLLBACK)
+        s->lost_us = w->now_us;
+    } else if (how == FAULT_ROLLBACK) {
         store_copy(&s->store, &s->saved);
+    }
     if (how != FAULT_RESTART) {
         s->harm++;
         s->data_lost = true;

@@ -76,6 +76,7 @@ typedef struct config {
     bool red;         /* all locks are Red locks, over all servers */
     bool multi;       /* there are Multi locks, too */
     bool calm;        /* no fault at all: the bounds of judge 5 and 6 hold */
+    bool wiped;       /* none but that servers restart, and lose their data */
     int64_t steps;    /* after which faults and new locks end */
     int64_t delay_us; /* most messages take no longer */
     int64_t tail_ppm; /* the others take up to tail_us */
@@ -155,6 +156,7 @@ typedef struct server {
     bool clock_broke; /* it jumped ahead: leases ended early */
     bool clock_went_back;
     bool data_lost, lacked_memory;
+    int64_t lost_us; /* when it last lost all; 0: never */
     /* Grow when locks may be lost through nobody's fault: also with data, or
        only through what somebody does to them. */
     unsigned harm, misuse;

@@ -154,9 +154,23 @@ long long key_ttl(server *sv, const char *key)
     return server_int(sv, "PTTL %s", key);
 }
 
+static long long number_behind(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    return at ? atoll(at + strlen(key)) : 0;
+}
+
+/* A sign of life may be asked for at any time. */
 long long commands(server *sv)
 {
-    return server_info(sv, "total_commands_processed");
+    const char *all = server_str(sv, "INFO all");
+    return number_behind(all, "total_commands_processed:") -
+           number_behind(all, "cmdstat_pexpire:calls=");
+}
+
+int requests(proxy *px)
+{
+    return proxy_count(px, "") - proxy_count(px, "$7\r\nPEXPIRE\r\n");
 }
 
 void read_lock(server *sv, char *holder, size_t size, int *count)

@@ -63,8 +63,11 @@ long long levels(server *sv, const char *name);
 bool key_exists(server *sv, const char *key);
 /* Time left of a key, as PTTL has it: -1 without expiry, -2 without a key. */
 long long key_ttl(server *sv, const char *key);
-/* Commands that the server has seen, with this one. */
+/* Commands that the server has seen, with this one; and requests that a proxy
+   has: without PEXPIRE, by which a client that holds something asks for a sign
+   of life. */
 long long commands(server *sv);
+int requests(proxy *px);
 /* The only holder of SCENE_LOCK, and its count. */
 void read_lock(server *sv, char *holder, size_t size, int *count);
 /* Another program takes the lock, for ttl_ms, or without expiry for 0. */
