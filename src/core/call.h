@@ -14,6 +14,7 @@ typedef struct rl_request {
     const char *bell; /* "": do not queue */
     int64_t ticket;
     unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
+    bool makes_way;  /* a hand-over: only if nobody waits in the queue */
     bool says_least; /* the least token; the server's clock is wanted, too */
     bool says_who;   /* with a bell: who waits, to who asks that */
     uint64_t least;

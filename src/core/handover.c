@@ -36,17 +36,28 @@
  * What replicas have to confirm is not handed over: the next owner asks.
  *
  * Others must get their turn. Who stands first in the server's queue may wait
- * for PATIENCE_US, by the server's clock. Programs that stand in no queue get a
- * chance when the lock is freed after STREAK_US.
+ * for PATIENCE_US, by the server's clock, and while MOST_IN_A_ROW sections are
+ * done here one after the other. That number lets two clients whose sections
+ * are short have as many each, however fast either is; the time is for long
+ * ones. Programs that stand in no queue get a chance when the lock is freed
+ * after STREAK_US.
  */
 #include "core/turn.h"
 
 #include "core/verb.h"
 
-#define PATIENCE_US 2000
+/*
+ * So many short sections take about a millisecond. In less, who has just made
+ * way would not be back in the queue, and the others would go on meanwhile.
+ */
+#define MOST_IN_A_ROW 32
+
+/* So many sections of up to 0.3 ms are done by then: it is for longer ones. */
+#define PATIENCE_US 10000
 #define STREAK_US   50000
 
-/* Tokens behind the first one for those to whom the lock is passed on. */
+/* Tokens behind the first one for those to whom the lock is passed on. With
+   turns, all that have one are in a row. */
 #define KEPT_TOKENS 63
 
 /* --- the waiter ------------------------------------------------------------
@@ -153,13 +164,20 @@ static void resolve(rl_rooms *r, rl_waiter *w, const rl_grant *g,
     if (handed)
         room->busy_us = g->sent_us;
     else
-        room->streak_us = 0;
+        room->streak_us = w->draft->in_a_row = 0;
     w->token = g->token;
     w->kept = g->kept;
     w->sent_us = g->sent_us;
     w->rest = handed ? RL_HANDED : RL_AWAKE;
     w->waker->wake(w->waker, handed ? RL_WAKE_LOOK : w->withheld, 0);
     rl_mutex_unlock(&r->mutex);
+}
+
+/* Is it another client's turn, if one waits? */
+static bool is_long_enough(const rl_core *c, const rl_hold *h)
+{
+    int most = c->set.turn_us ? KEPT_TOKENS + 1 : MOST_IN_A_ROW;
+    return h->in_a_row + 1 >= most;
 }
 
 bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
@@ -176,6 +194,9 @@ bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
     x->request.lease_ms = w->draft->lease_ms;
     x->request.keep = c->set.turn_us && w->renewed ? KEPT_TOKENS : 0;
     x->request.bell = queued ? c->bell : "";
+    x->request.makes_way = is_long_enough(c, h);
+    w->draft->in_a_row = h->in_a_row;
+    rl_hold_count_in_row(w->draft);
     rl_hold_expect(w->draft, x->until_us, x->request.lease_ms);
     return true;
 }
@@ -190,7 +211,7 @@ void rl_part_take_back(rl_part *x)
 void rl_hand_over_write(const rl_part *x, rl_bytes *to)
 {
     rl_call_hand_over(to, x->ask.whole, x->hold, x->heir->draft, &x->request,
-                      PATIENCE_US);
+                      x->request.makes_way ? 0 : PATIENCE_US);
 }
 
 static long long read_token(const rl_item *i, unsigned kept, rl_grant *g)

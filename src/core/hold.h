@@ -147,6 +147,8 @@ typedef struct rl_hold {
     uint8_t layout;      /* fixed; rlock_layout */
     uint8_t sent_on;     /* so often in a row its renewal was, by redirects */
     uint8_t replicas;    /* fixed; so many must have what moves the deadline */
+    uint8_t in_a_row;    /* so many threads here had it before, each from the
+                            one before, since the server has granted it */
     uint16_t name_len;   /* fixed */
     uint16_t slot;       /* fixed; of a cluster */
     uint16_t detour;     /* the server that is to be asked next about it, and
@@ -384,6 +386,12 @@ static inline const rl_layout *rl_hold_layout(const rl_hold *h)
 /* It is one of a Multi lock. Of a draft, which is the caller's alone, or with
    the mutex. */
 void rl_hold_join(rl_hold *h, rl_group *g);
+
+/* One thread here has it from another; more than that need not be known. */
+static inline void rl_hold_count_in_row(rl_hold *h)
+{
+    h->in_a_row = (uint8_t)(h->in_a_row + (h->in_a_row < UINT8_MAX));
+}
 
 /*
  * Red: the part that will release it, without more memory. Keeping answers

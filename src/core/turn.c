@@ -68,6 +68,7 @@ static void change_owner_locked(rl_holds *t, rl_hold *h, rl_estate *to,
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
     rl_hold_give_locked(t, h, to);
     h->token++;
+    rl_hold_count_in_row(h);
     h->count = 1;
     h->reports = 0;
     h->passing = true;

@@ -3,7 +3,8 @@
  * lock: processes of one thread, without a pause between a process's sections,
  * and with a short one, so that nearly every release hands over to another
  * process; and threads of one process, or of several, which do most of it
- * among themselves.
+ * among themselves. And whether processes get as many sections each, also when
+ * those of one of them take longer.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +16,8 @@
 #define WORKERS  32 /* at most */
 #define RUN_NS   INT64_C(3000000000)
 #define THINK_US 1000
+#define SLOW_US  100
+#define TURNS    3
 
 typedef struct shared {
     atomic_int ready;
@@ -27,12 +30,14 @@ typedef struct crowd {
     const char *uri;
     int processes, threads; /* of each */
     int64_t think_us, turn_ms;
+    int64_t slow_us; /* so long take the sections of the first process */
     shared *sh;
 } crowd;
 
 typedef struct worker {
     const crowd *c;
     rlock *lk;
+    int64_t section_us;
     long long *sections;
     pthread_t thread;
 } worker;
@@ -42,12 +47,22 @@ typedef struct result {
     double calls, per_second, unlike;
 } result;
 
-static void section(shared *sh, rlock *lk)
+/* Without sleeping, or the processor would go to others meanwhile. */
+static void be_busy(int64_t us)
 {
-    bench_ok(rlock_lock(lk));
+    int64_t end = bench_now_ns() + us * 1000;
+    while (us > 0 && bench_now_ns() < end)
+        ;
+}
+
+static void section(const worker *w)
+{
+    shared *sh = w->c->sh;
+    bench_ok(rlock_lock(w->lk));
     bench_check(atomic_fetch_add(&sh->inside, 1) == 0, "two owners at a time");
+    be_busy(w->section_us);
     atomic_fetch_sub(&sh->inside, 1);
-    bench_ok(rlock_unlock(lk));
+    bench_ok(rlock_unlock(w->lk));
 }
 
 static void *work(void *arg)
@@ -59,7 +74,7 @@ static void *work(void *arg)
     while ((end = atomic_load(&sh->end_ns)) == 0)
         bench_pause_us(1000);
     while (bench_now_ns() < end) {
-        section(sh, w->lk);
+        section(w);
         ++*w->sections;
         if (w->c->think_us)
             bench_pause_us(w->c->think_us);
@@ -85,6 +100,7 @@ static void contend(const crowd *c, int process)
     for (int i = 0; i < c->threads; i++) {
         w[i] = (worker){.c = c,
                         .lk = lk,
+                        .section_us = process == 0 ? c->slow_us : 0,
                         .sections = &c->sh->sections[process * c->threads + i]};
         bench_check(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0,
                     "no thread");
@@ -171,6 +187,33 @@ static void row(const char *uri, int processes, int threads, int64_t turn_ms,
               r.per_second, r.least, r.most, r.unlike);
 }
 
+/* Two processes of 8 threads: by how much one gets more sections. */
+static void share(const char *uri, int64_t slow_us, int64_t turn_ms)
+{
+    char what[160];
+    double unlike[TURNS], calls[TURNS];
+    crowd c = {.uri = uri,
+               .processes = 2,
+               .threads = 8,
+               .slow_us = slow_us,
+               .turn_ms = turn_ms};
+    for (int i = 0; i < TURNS; i++) {
+        result r = run(c);
+        unlike[i] = 1 / r.unlike;
+        calls[i] = r.calls;
+    }
+    snprintf(what, sizeof what,
+             "- sections of one of 2 processes of 8 threads to those of the "
+             "other%s%s",
+             slow_us ? ", whose sections take 100 µs more" : "",
+             turn_ms ? ", with turns of 1 ms" : "");
+    double most = bench_median(unlike, TURNS);
+    bench_row(what, 1.25, most, "",
+              "the more to the fewer, of %d runs at best %.2f, at worst %.2f; "
+              "%.2f calls a section",
+              TURNS, unlike[0], unlike[TURNS - 1], bench_median(calls, TURNS));
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = bench_uri(argc, argv);
@@ -190,5 +233,9 @@ int main(int argc, char **argv)
     row(uri, 4, 4, 0, 1.5);
     row(uri, 1, 16, 1, 0.1);
     row(uri, 2, 8, 1, 0.1);
+    share(uri, 0, 0);
+    share(uri, SLOW_US, 0);
+    share(uri, 0, 1);
+    share(uri, SLOW_US, 1);
     return 0;
 }

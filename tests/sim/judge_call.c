@@ -133,6 +133,7 @@ void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
         server_is_misused(c->s);
     if (is_acquire(script) && is_grant(reply, len)) {
         owner *o = judge_owner_of(w, &argv[keys]);
+        w->lock[name].handed_over = 0;
         if (o)
             note_grant(o, name, &argv[keys]);
     }

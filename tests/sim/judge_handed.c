@@ -1,7 +1,8 @@
 /*
  * The judge of what threads hand over to each other: it goes past nobody who
- * has waited elsewhere for longer than the patience, and in a calm world whom
- * it was given to has it before long, or the server has it no more.
+ * has waited elsewhere for longer than the patience, or while so many of them
+ * had it one after the other; and in a calm world whom it was given to has it
+ * before long, or the server has it no more.
  */
 #include <string.h>
 
@@ -9,17 +10,24 @@
 #include "judge.h"
 
 /* Of lua/README.md. */
-#define PATIENCE_US 2000
+#define PATIENCE_US   10000
+#define MOST_IN_A_ROW 32
+#define MOST_OF_TURNS 64
 
 static void judge_patience(server *s, size_t name)
 {
     world *w = s->w;
+    unsigned before = ++w->lock[name].handed_over;
+    unsigned most = w->set.turn_ms > 0 ? MOST_OF_TURNS : MOST_IN_A_ROW;
     rl_key key = rl_key_queue(w->lock[name].name, strlen(w->lock[name].name));
     word k = {key.text, key.len};
     const entry *e = store_find(&s->store, &k);
-    double us = e && e->kind == KIND_ZSET
-                    ? (double)server_now(s) - e->items[0].score
-                    : 0;
+    bool waits = e && e->kind == KIND_ZSET;
+    double us = waits ? (double)server_now(s) - e->items[0].score : 0;
+    /* The server's clock does not move on in every step. */
+    if (us > 0 && before >= most)
+        judge_fail(w, "judge 5: %s is handed over, after %u, and one waits",
+                   judge_name_of(w, name), before);
     if (us > PATIENCE_US)
         judge_fail(w, "judge 5: %s is handed over, and one waits for %.0f us",
                    judge_name_of(w, name), us);

@@ -172,7 +172,7 @@ static void choose_multi(owner *o)
 static void choose_holding(owner *o, size_t name)
 {
     int64_t dice_shows = chance_below(dice(o), 100);
-    if (dice_shows < 45)
+    if (dice_shows < 45 || o->p->w->set.is_quick)
         unlock(o, name);
     else if (dice_shows < 60 && o->holding[name].count < MOST_LEVELS)
         acquire(o, name);
@@ -191,7 +191,7 @@ static void choose_free(owner *o)
     world *w = o->p->w;
     size_t name = (size_t)chance_below(dice(o), (int64_t)w->set.names);
     int64_t dice_shows = chance_below(dice(o), 100);
-    if (dice_shows < 85)
+    if (dice_shows < 85 || w->set.is_quick)
         acquire(o, name);
     else if (dice_shows < 90)
         verb_inspect(o, &o->one[name]);

@@ -75,6 +75,7 @@ typedef struct config {
     size_t servers, processes, owners, names;
     bool red;         /* all locks are Red locks, over all servers */
     bool multi;       /* there are Multi locks, too */
+    bool is_quick;    /* owners lock and unlock, and do nothing else */
     bool calm;        /* no fault at all: the bounds of judge 5 and 6 hold */
     bool wiped;       /* none but that servers restart, and lose their data */
     int64_t steps;    /* after which faults and new locks end */
@@ -391,6 +392,7 @@ typedef struct lock_truth {
     bool freed_by_call;
     int64_t free_us; /* since when it is free and waited for; 0: it is not */
     bool is_late;    /* for longer than it should be */
+    unsigned handed_over; /* so often since somebody was granted it */
 } lock_truth;
 
 /* What a thread that has ended held on a server. */

@@ -19,7 +19,7 @@ TEST(handover, an_unlock_says_who_is_next)
     EXPECT_STR(play_arg(&t.p, 0, HOLDER_ARG), play_holder(t.h).text);
     EXPECT_STR(play_arg(&t.p, 0, NEXT_ARG), play_holder(t.next).text);
     EXPECT_STR(play_arg(&t.p, 0, HAND_LEASE_ARG), "10000");
-    EXPECT_STR(play_arg(&t.p, 0, PATIENCE_ARG), "2000");
+    EXPECT_STR(play_arg(&t.p, 0, PATIENCE_ARG), "10000");
     EXPECT_STR(play_arg(&t.p, 0, HAND_CHANNEL_ARG),
                "redisson_lock__channel:{job}");
     EXPECT_STR(play_arg(&t.p, 0, HAND_BELL), ""); /* it is not queued */
@@ -151,6 +151,49 @@ TEST(handover, after_a_while_the_lock_is_freed_once)
     EXPECT(!rl_part_hand_over(&t.x, core(&t), t.h, t.p.now_us));
     EXPECT(unlock(&t));
     EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+static void expect_patience(pair *t, const char *us)
+{
+    EXPECT(unlock(t));
+    EXPECT_STR(play_arg(&t->p, 0, PATIENCE_ARG), us);
+}
+
+/* Who is fast would have more of them in the time that others wait. */
+TEST(handover, after_so_many_sections_in_a_row_whoever_waits_elsewhere_is_next)
+{
+    pair t;
+    for (int before = 0; before < 40; before++) {
+        open_pair(&t);
+        t.h->in_a_row = (uint8_t)before;
+        expect_patience(&t, before < 31 ? "10000" : "0");
+        EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+        EXPECT_INT(t.next->in_a_row, before + 1);
+        close_pair(&t, RLOCK_OK);
+    }
+}
+
+TEST(handover, more_in_a_row_than_can_be_counted_are_too_many)
+{
+    pair t;
+    open_pair(&t);
+    t.h->in_a_row = UINT8_MAX;
+    expect_patience(&t, "0");
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    EXPECT_INT(t.next->in_a_row, UINT8_MAX);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, a_lock_that_was_freed_is_the_first_in_a_row_again)
+{
+    pair t;
+    open_pair(&t);
+    t.h->in_a_row = 31;
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, FREED), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(124)), RL_DONE);
+    EXPECT_INT(t.next->in_a_row, 0);
     close_pair(&t, RLOCK_OK);
 }
 

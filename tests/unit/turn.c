@@ -145,6 +145,37 @@ TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
     end_turn(&t);
 }
 
+/* A turn may have as many sections as it has tokens. */
+TEST(turn, passes_count_as_sections_in_a_row)
+{
+    pair t;
+    third w;
+    begin_turn(&t);
+    EXPECT_STR(play_arg(&t.p, 0, PATIENCE_ARG), "10000");
+    EXPECT_INT(t.next->in_a_row, 1);
+    line_up(&t, &w);
+    EXPECT(pass(&t));
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    EXPECT_INT(t.next->in_a_row, 2);
+    end_turn(&t);
+}
+
+TEST(turn, after_so_many_sections_whoever_waits_elsewhere_is_next)
+{
+    pair t;
+    for (int before = 60; before < 66; before++) {
+        play_open(&t.p, 1);
+        core(&t)->set.turn_us = TURN_MS * MS;
+        wait_behind_hold(&t, &play_job, 60000, RLOCK_WATCHDOG);
+        t.h->in_a_row = (uint8_t)before;
+        EXPECT(unlock(&t));
+        EXPECT_STR(play_arg(&t.p, 0, PATIENCE_ARG),
+                   before < 63 ? "10000" : "0");
+        EXPECT_INT(answer(&t, KEEPS(200)), RL_DONE);
+        end_turn(&t);
+    }
+}
+
 TEST(turn, the_alarm_of_the_one_before_is_closed_and_never_raised)
 {
     pair t;
