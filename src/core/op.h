@@ -267,6 +267,9 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us);
 /* For parts: an ask of their own; their call is written, and their answer
    noted. */
 void rl_part_begin_ask(rl_part *x, rl_script_id script);
+
+/* Is it a level, or a lease, for an owner that has ended? Not to be sent. */
+bool rl_part_is_moot(rl_part *x);
 void rl_part_write(const rl_ask *a, rl_bytes *to);
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us);
 

@@ -164,6 +164,17 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->fault.text[0] = '\0';
 }
 
+bool rl_part_is_moot(rl_part *x)
+{
+    rl_holds *t = &x->core->holds;
+    if (x->verb != RL_VERB_REENTER && x->verb != RL_VERB_EXTEND)
+        return false;
+    rl_mutex_lock(&t->mutex);
+    bool over = x->hold->state == RL_OVER;
+    rl_mutex_unlock(&t->mutex);
+    return over;
+}
+
 static int64_t suspicion_us(const rl_core *c)
 {
     return rl_min(rl_pace_odd_us(&c->pace, SUSPICION_US), LAST_SUSPICION_US);

@@ -93,7 +93,7 @@ static void push(rl_op *op, rl_part *x, int64_t now_us)
         rl_ask_give_up(&x->ask, now_us);
     else if (!rl_way_is_good(x->way) || line->retired)
         return;
-    else if (op->may_ask && !op->may_ask(op, x, now_us))
+    else if (rl_part_is_moot(x) || (op->may_ask && !op->may_ask(op, x, now_us)))
         rl_ask_refuse(&x->ask, now_us);
     else
         rl_part_push(x, line, now_us);

@@ -57,6 +57,11 @@ rlock_owner *rl_owner_acting(void)
     return acting;
 }
 
+bool rl_owner_has_ended(void)
+{
+    return acting && atomic_load(&acting->ended);
+}
+
 /* --- the end of a thread -------------------------------------------------- */
 
 /*

@@ -33,6 +33,9 @@ rl_owner *rl_owner_self(void);
 /* Whom it acts as; NULL: itself. */
 rlock_owner *rl_owner_acting(void);
 
+/* Was it freed, while what it has started goes on? */
+bool rl_owner_has_ended(void);
+
 /*
  * May the calling thread do something as its owner? Otherwise the thread's
  * error says why not.

@@ -290,6 +290,9 @@ static rl_op *enter_job(rl_job *job)
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
     s = rl_lock_check_wish(j->lk, &j->wish);
+    if (s == RLOCK_OK && j->wish.verb != RL_WISH_UNLOCK && rl_owner_has_ended())
+        s = rl_lock_error(j->lk, RLOCK_CANCELED,
+                          "the owner was freed before it began");
     if (s != RLOCK_OK)
         return leave_job(j, s);
     j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);

@@ -29,16 +29,17 @@ typedef struct started_lock {
 
 /* --- the end -------------------------------------------------------------- */
 
-/* Of an owner that was freed meanwhile, what it got is abandoned. */
-static rlock_status outcome(const started_lock *s)
+/*
+ * Of an owner that was freed meanwhile, what it has and gets is abandoned: by
+ * then it was not lost, and is not held.
+ */
+static bool is_canceled(const started_lock *s)
 {
-    const rlock_owner *o = s->started.owner;
     rlock_status status = s->job.job.status;
-    bool late = atomic_load(&o->ended) && status == RLOCK_OK &&
-                s->job.wish.verb == RL_WISH_ACQUIRE;
-    return late ? rl_lock_error(s->job.lk, RLOCK_CANCELED,
-                                "the owner was freed before it was granted")
-                : status;
+    return atomic_load(&s->started.owner->ended) &&
+           s->job.wish.verb != RL_WISH_UNLOCK &&
+           (status == RLOCK_OK || status == RLOCK_LOST ||
+            status == RLOCK_NOT_HELD);
 }
 
 /* `done` may start the next thing as the same owner, in the same memory. */
@@ -50,10 +51,14 @@ static void deliver(rl_letter *l)
     rlock *lk = s->job.lk;
     rlock_done *done = s->done;
     void *arg = s->arg;
-    rlock_status status = outcome(s);
+    rlock_status status = s->job.job.status;
+    bool canceled = is_canceled(s);
     rlock_owner *former = rl_owner_act_as(owner);
     rl_owner_disengage(owner);
-    if (s->job.job.status != RLOCK_OK)
+    if (canceled)
+        status = rl_lock_error(lk, RLOCK_CANCELED,
+                               "the owner was freed before it was over");
+    else if (status != RLOCK_OK)
         rl_error_set(why->status, why->sys_errno, "%s", why->message);
     rl_owner_leave_spare(owner, s);
     if (done)

@@ -221,6 +221,63 @@ TEST(async_ends, what_an_owner_that_is_freed_was_granted_is_abandoned)
     scene_stop(&s);
 }
 
+static rlock_status start_level(request *r)
+{
+    return request_acquire(r, 0, 60000);
+}
+
+static rlock_status start_extend(request *r)
+{
+    return request_extend(r, 60000);
+}
+
+/* There is no connection yet over which it could be asked. */
+static void free_owner_before_it_is_sent(rlock_status (*start)(request *r))
+{
+    enum { LEASE_MS = 5000 };
+    scene s = scene_proxied(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, LEASE_MS), RLOCK_OK);
+    proxy_freeze(s.px, true);
+    proxy_cut_all(s.px);
+    EXPECT_STATUS(start(&r), RLOCK_OK);
+    rlock_owner_free(r.owner);
+    proxy_freeze(s.px, false);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    EXPECT_CONTAINS(r.error.message, "the owner was freed");
+    EXPECT_STATUS(rlock_client_ping(s.cl), RLOCK_OK);
+    EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), -2, LEASE_MS);
+    EXPECT_INT(proxy_count(s.px, "60000"), 0);
+    scene_stop(&s);
+}
+
+TEST_CASE(async_ends, a_level_more_for_an_owner_that_was_freed_is_not_sent,
+          free_owner_before_it_is_sent(start_level))
+TEST_CASE(async_ends, an_extend_for_an_owner_that_was_freed_is_not_sent,
+          free_owner_before_it_is_sent(start_extend))
+
+/* At a server that has been asked, and is slow to answer. */
+static void free_owner_meanwhile(rlock_status (*start)(request *r))
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 5000), RLOCK_OK);
+    server_pause(s.sv);
+    EXPECT_STATUS(start(&r), RLOCK_OK);
+    rlock_owner_free(r.owner);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    EXPECT_CONTAINS(r.error.message, "the owner was freed");
+    scene_stop(&s);
+}
+
+TEST_CASE(async_ends, an_owner_is_freed_while_a_level_more_is_asked_for,
+          free_owner_meanwhile(start_level))
+TEST_CASE(async_ends, an_owner_is_freed_while_its_lease_is_extended,
+          free_owner_meanwhile(start_extend))
+
 /* --- the client ----------------------------------------------------------- */
 
 TEST(async_ends, freeing_the_client_ends_every_wait_and_calls_back)
