@@ -15,7 +15,7 @@ lag *lag_start(server *sv); /* no delay at first */
 /* To a port of 127.0.0.1, from another one; to connect takes there and back. */
 lag *lag_start_tcp(int port);
 int lag_port(const lag *l);
-void lag_stop(lag *l);      /* before server_stop() */
+void lag_stop(lag *l); /* before server_stop() */
 const char *lag_uri(const lag *l);
 /* From now on each direction takes so long. */
 void lag_set(lag *l, int one_way_ms);

@@ -198,8 +198,8 @@ TEST(alarm, of_a_quorum_is_raised_and_kept_when_its_home_is_closed)
     tally b;
     rl_hold *h[3];
     rl_group *g = open_red(&p, h, &b);
-    rl_holds_close(&play_core(&p, 1)->holds, &(rl_home){.stats = NULL},
-                   false, p.now_us);
+    rl_holds_close(&play_core(&p, 1)->holds, &(rl_home){.stats = NULL}, false,
+                   p.now_us);
     EXPECT_INT(b.raised, 0);
     rl_holds_close(table(&p), &p.home, false, p.now_us);
     EXPECT_INT(b.raised, 1);
