@@ -176,8 +176,11 @@ TEST(support, a_broken_connection_of_the_test_is_opened_again)
 
 static rlock_event made_event(rlock_event_type type, const char *message)
 {
-    return (rlock_event){
-        .type = type, .name = "n", .name_len = 1, .message = message};
+    return (rlock_event){.type = type,
+                         .name = "n",
+                         .name_len = 1,
+                         .message = message,
+                         .owner = ""};
 }
 
 TEST(support, events_are_kept)
