@@ -129,16 +129,23 @@ static void compare_all(void)
     heard.len = theirs.heard.len = 0;
 }
 
-/* Both clocks, mostly not far; and rarely back. */
+/*
+ * Both clocks, mostly not far; and rarely back. The server removes keys by
+ * itself, at any moment, when their time has passed, and the store when it
+ * comes across them: so all are looked at before time goes back.
+ */
 static void pass_time(chance *c)
 {
     if (chance_ppm(c, 600000))
         ours.now_us += chance_skewed(c, 20000000);
     if (chance_ppm(c, 1000))
         ours.now_us += chance_between(c, 300000000, 4000000000);
-    if (chance_ppm(c, 2000))
-        ours.now_us -= chance_skewed(c, 100000000);
     *theirs.clock_us = ours.now_us;
+    if (chance_ppm(c, 2000)) {
+        compare_all();
+        ours.now_us -= chance_skewed(c, 100000000);
+        *theirs.clock_us = ours.now_us;
+    }
 }
 
 static void load_scripts(void)
