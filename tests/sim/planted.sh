@@ -3,11 +3,10 @@
 #
 # The judges are judged: each patch of ../fault/planted that lies in what the
 # simulator runs (core, wire, locks, the tasks and the watch of the keeper, Lua; but
-# nothing is started
-# on a loop there), and each of planted/, breaks the library on purpose, and within
-# 1,000 seeds a judge has to find out. A patch that needs more says so: "# seeds: N".
-# One that shows only with replicas, or in a cluster ("# at: ..."), is left to the
-# attack. With "# shrinks" the seed is made smaller, too, and has to fail as it is
+# nothing is started on a loop there), and each of planted/, breaks the library on
+# purpose, and within 1,000 seeds a judge has to find out. A patch that needs more
+# says so: "# seeds: N". One that shows only with replicas, or in a cluster
+# ("# at: ..."), is left to the attack. With "# shrinks" the seed is made smaller, too, and has to fail as it is
 # told then.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
