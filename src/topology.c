@@ -14,6 +14,13 @@
    as nobody can be connecting to it any more, and so much later. */
 #define DISMISS_US (1000 * 1000)
 
+/* What it pauses for may be over: another server is in office. */
+static void hurry(rl_node *node)
+{
+    rl_doorbell_hurry(node);
+    rl_keeper_hurry(node);
+}
+
 /* --- Sentinels ------------------------------------------------------------ */
 
 static void on_leave(void *arg, uint64_t nth, const char *name)
@@ -33,7 +40,7 @@ static void on_failover(void *arg, const rl_place *was, const rl_place *is)
     rl_printable(old, sizeof old, was->host, strlen(was->host));
     snprintf(text, sizeof text, "%s:%d instead of %s:%d", new, is->port, old,
              was->port);
-    rl_doorbell_hurry(&e->node);
+    hurry(&e->node);
     rl_rooms_look_all(&e->core.rooms);
     rl_notifier_failover(e, text);
 }
@@ -112,11 +119,6 @@ static bool on_retirement(void *arg, void *server)
 {
     (void)arg;
     return rl_node_dismiss(server);
-}
-
-static void hurry(rl_node *node)
-{
-    rl_doorbell_hurry(node);
 }
 
 /* What has holds may have become known just before there were any. */

@@ -35,6 +35,13 @@ static void wake(rl_lane *l)
         rl_signal_raise(&node->keeper.signal);
 }
 
+static void wake_it(rl_node *node)
+{
+    rl_mutex_lock(&node->e->core.holds.mutex);
+    wake(node->lane);
+    rl_mutex_unlock(&node->e->core.holds.mutex);
+}
+
 void rl_keeper_init(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
@@ -77,6 +84,14 @@ static void back_off(rl_node *node, int64_t now_us)
     int64_t pause_us = rl_min(k->pause_us, rl_keeper_longest_pause_us(node));
     k->not_before_us = now_us + rl_jitter(pause_us * 4 / 5);
     k->pause_us = pause_us * 2;
+}
+
+static void end_pause_if_told(rl_keeper *k)
+{
+    if (!atomic_exchange(&k->hurry, false))
+        return;
+    k->not_before_us = 0;
+    k->pause_us = FIRST_PAUSE_US;
 }
 
 static void drop_connection(rl_node *node, int64_t now_us)
@@ -197,9 +212,7 @@ void rl_keeper_expect(rl_node *node, int64_t now_us)
     if (!atomic_compare_exchange_strong(&k->owing_us, &never,
                                         now_us + PATIENCE_US))
         return;
-    rl_mutex_lock(&node->e->core.holds.mutex);
-    wake(node->lane);
-    rl_mutex_unlock(&node->e->core.holds.mutex);
+    wake_it(node);
 }
 
 static void take_owing(rl_node *node, int64_t now_us)
@@ -342,6 +355,7 @@ static bool turn(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     int64_t now_us = rl_now_us();
+    end_pause_if_told(k);
     agenda a = read_agenda(node);
     if (a.stopping && k->end_us == RL_NEVER)
         k->end_us = end_of(node, now_us);
@@ -418,14 +432,18 @@ void rl_keeper_stop(rl_node *node)
     k->conn = NULL;
 }
 
+void rl_keeper_hurry(rl_node *node)
+{
+    atomic_store(&node->keeper.hurry, true);
+    wake_it(node);
+}
+
 void rl_keeper_dismiss(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     rl_holds *t = &node->e->core.holds;
     atomic_store(&k->dismissed, true);
-    rl_mutex_lock(&t->mutex);
-    wake(node->lane);
-    rl_mutex_unlock(&t->mutex);
+    wake_it(node);
     rl_keeper_stop(node);
     rl_tasks_fini(k);
     rl_mutex_lock(&t->mutex);

@@ -25,6 +25,7 @@ typedef struct rl_keeper {
     rl_thread thread;
     rl_signal signal; /* wakes it; made and unmade under the holds' mutex */
     atomic_bool dismissed;
+    atomic_bool hurry; /* what it backs off from may be over */
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
     /* Its own: */
@@ -51,6 +52,9 @@ void rl_keeper_fini(rl_keeper *k);
 
 /* No effect when it runs; called by rl_node_start(). */
 bool rl_keeper_start(struct rl_node *node);
+
+/* There is another server: a back-off ends. Any thread. */
+void rl_keeper_hurry(struct rl_node *node);
 
 /*
  * Ends the thread, which may be started again, and gives back what it has; what

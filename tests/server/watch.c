@@ -249,6 +249,30 @@ TEST_CASE(watch, with_sentinels_a_silent_master_is_noticed_by_who_is_idle,
 TEST_CASE(watch, with_sentinels_a_lease_of_its_own_is_asked_about,
           fail_over(server_kill, 20000))
 
+/* How late who is idle is told that the new master does not have it. */
+static int64_t lateness_ms(void)
+{
+    fleet f = fleet_start(RLOCK_WATCHDOG);
+    server_kill(f.master);
+    server_resume(f.replica);
+    int64_t since_ms = taken_ms(sentinels_uri(f.s), SCENE_LOCK);
+    events_wait(f.one.ev, RLOCK_EVENT_LOST, 1, SOON);
+    int64_t late_ms = events_time(f.one.ev, RLOCK_EVENT_LOST) - since_ms;
+    fleet_stop(&f);
+    return late_ms;
+}
+
+/* By then the keeper pauses for up to a second, as nobody is there. Mostly, for
+   the machine may be busy. */
+TEST(watch, with_sentinels_a_pause_ends_when_another_master_is_in_office)
+{
+    enum { ROUNDS = 3, PROMPT_MS = 100 };
+    int prompt = 0;
+    for (int i = 0; i < ROUNDS; i++)
+        prompt += lateness_ms() < PROMPT_MS;
+    EXPECT(prompt > ROUNDS / 2);
+}
+
 /* No replica is asked: it comes back before anybody has missed it. */
 TEST(watch, with_sentinels_a_master_that_comes_back_empty_is_noticed)
 {
