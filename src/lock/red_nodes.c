@@ -100,7 +100,7 @@ int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
 int64_t rl_nodes_until(const rl_nodes *ns, int64_t now_us)
 {
     unsigned open = 0;
-    for (size_t i = 0; i < ns->n; i++) {
+    for (size_t i = 0; i < ns->n && i < RLOCK_RED_MAX; i++) {
         rl_nodes_deadline(ns, i, now_us);
         open |= (unsigned)(ns->core[i] != NULL) << i;
     }

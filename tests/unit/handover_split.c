@@ -29,7 +29,6 @@ TEST(handover_split, a_hand_over_is_taken_back_and_the_lock_dropped)
     EXPECT_INT(answer(&t, YES), RL_ASK);
     EXPECT(t.x.ok && !t.x.heir);
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
-    forget_hold(&t);
     close_pair(&t, RLOCK_OK);
 }
 
@@ -50,6 +49,5 @@ TEST(handover_split, a_hand_over_in_doubt_is_not_taken_back)
     EXPECT_INT(play_rest(&t.p), RL_ASK);
     EXPECT_STR(play_called(&t.p, 0), "hash/handover");
     EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
-    forget_hold(&t);
     close_pair(&t, RLOCK_OK);
 }
