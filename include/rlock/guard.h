@@ -9,8 +9,8 @@
  * the lock: nothing has to be stored with it, compared, or thought of by
  * whoever writes.
  *
- *     if (rlock_command(lk, NULL, "HINCRBY stock:%s left -1", item) !=
- * RLOCK_OK)
+ *     s = rlock_command(lk, NULL, "HINCRBY stock:%s left -1", item);
+ *     if (s != RLOCK_OK)
  *         ...                          the lock may be another's by now
  *
  * Everybody who changes the data has to do it this way. Reading needs no guard,
@@ -49,15 +49,17 @@
  *                   lock. The hold is lost from then on, as by rlock_extend()
  *   RLOCK_ESERVER   the server answered with an error, whose text is in the
  *                   message: it refused the call, the script is no Lua, or
- * fails (what it had written before stays), or answered an error on purpose
- * (redis.error_reply). The hold is as it was RLOCK_EIO       no answer. If the
- * message says that it may have been executed: it was, or will yet be, as long
- * as this hold has the lock, or never. It is not sent again. After the last
+ *                   fails (what it had written before stays), or answered an
+ *                   error on purpose (redis.error_reply). The hold is as it was
+ *   RLOCK_EIO       no answer. If the message says that it may have been
+ *                   executed: it was, or will yet be, as long as this hold has
+ *                   the lock, or never. It is not sent again. After the last
  *                   unlock, if that answers RLOCK_OK, it will not be any more
  *   RLOCK_EINVAL    a pointer that is NULL, a number of words that is negative
  *                   or above 1,000,000, a script that begins with "#!", a
- * format that is none. Nothing was sent RLOCK_ENOTSUP   a lock of several
- * servers or names RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
+ *                   format that is none. Nothing was sent
+ *   RLOCK_ENOTSUP   a lock of several servers or names
+ *   RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  *
  * and block for at most one command_timeout_ms, the script's own time included.
  * Several threads may call them; each is an owner of its own.
@@ -129,6 +131,52 @@ RLOCK_API rlock_status rlock_vcommand(rlock *lk, struct redisReply **reply,
 RLOCK_API rlock_status rlock_command_argv(rlock *lk, struct redisReply **reply,
                                           int argc, const char **argv,
                                           const size_t *lens);
+
+/* --- on an event loop (async.h) ------------------------------------------- */
+
+/*
+ * What came of a call that was started; arg is what was given there. The reply
+ * is what the blocking call gives out, or NULL, and is freed when this returns:
+ * as with hiredis' own callbacks, who wants to keep something copies it.
+ */
+typedef void rlock_replied(rlock *lk, rlock_status s, struct redisReply *reply,
+                           void *arg);
+
+/*
+ * As the calls above, for the owner that the calling thread acts as, without
+ * blocking: the server is asked by the client, and rlock_client_dispatch()
+ * calls `done`, by the same rules as for rlock_acquire_start(). Script, keys
+ * and arguments are copied, and may go as soon as the start has returned.
+ *
+ * `done` is told what the blocking call returns. Its time, one
+ * command_timeout_ms, runs from the start. If the owner is freed meanwhile,
+ * what has been executed is RLOCK_OK all the same, with its reply; what was not
+ * any more, because the hold is abandoned, is RLOCK_CANCELED. Each call in
+ * flight takes a connection of its own (of at most pool_size), as its answer
+ * may be large, so nothing that is small waits behind it.
+ *
+ * RLOCK_OK        it has been started, and `done` (unless NULL) will be called
+ * RLOCK_EINVAL    as above, or as for rlock_acquire_start(): the thread acts as
+ *                 no owner, or the owner has an operation under way
+ * RLOCK_ENOTSUP   as above
+ * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
+ *
+ * Unless RLOCK_OK, nothing has been done and `done` is not called. That the
+ * owner holds nothing is told to `done`.
+ */
+RLOCK_API rlock_status rlock_eval_start(rlock *lk, const char *script, int keys,
+                                        int args, const char **argv,
+                                        const size_t *lens, rlock_replied *done,
+                                        void *arg);
+RLOCK_API rlock_status rlock_command_start(rlock *lk, rlock_replied *done,
+                                           void *arg, const char *format, ...);
+RLOCK_API rlock_status rlock_vcommand_start(rlock *lk, rlock_replied *done,
+                                            void *arg, const char *format,
+                                            va_list ap);
+RLOCK_API rlock_status rlock_command_argv_start(rlock *lk, int argc,
+                                                const char **argv,
+                                                const size_t *lens,
+                                                rlock_replied *done, void *arg);
 
 #ifdef __cplusplus
 }

@@ -272,8 +272,21 @@ static rl_op *go_on(rl_job *job)
     return op ? op : leave_job(j, j->it->status);
 }
 
+static rlock_status check_guarded(const rlock *lk, const rl_wish *w)
+{
+    if (w->wrong->status != RLOCK_OK)
+        return rl_lock_fail(lk, w->wrong);
+    if (!lk->kind->guards)
+        return rl_lock_error(lk, RLOCK_ENOTSUP,
+                             "a lock of several has no one server that could "
+                             "check it; see rlock_token()");
+    return RLOCK_OK;
+}
+
 rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
 {
+    if (w->verb == RL_WISH_GUARD)
+        return check_guarded(lk, w);
     if (w->verb == RL_WISH_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
         return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
     if (w->lease_ms != RLOCK_WATCHDOG &&
@@ -309,8 +322,7 @@ rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room)
     return &j->job;
 }
 
-/* The calling thread drives it. */
-static rlock_status perform(rlock *lk, const rl_wish *w)
+rlock_status rl_lock_perform(rlock *lk, const rl_wish *w)
 {
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
@@ -324,7 +336,7 @@ rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
         .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
     if (lk)
         w.cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
-    return perform(lk, &w);
+    return rl_lock_perform(lk, &w);
 }
 
 rlock_status rlock_lock(rlock *lk)
@@ -339,13 +351,13 @@ rlock_status rlock_trylock(rlock *lk)
 
 rlock_status rlock_unlock(rlock *lk)
 {
-    return perform(lk, &(rl_wish){.verb = RL_WISH_UNLOCK});
+    return rl_lock_perform(lk, &(rl_wish){.verb = RL_WISH_UNLOCK});
 }
 
 rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
 {
-    return perform(lk,
-                   &(rl_wish){.verb = RL_WISH_EXTEND, .lease_ms = lease_ms});
+    return rl_lock_perform(
+        lk, &(rl_wish){.verb = RL_WISH_EXTEND, .lease_ms = lease_ms});
 }
 
 /* --- the rest ------------------------------------------------------------- */
@@ -357,26 +369,6 @@ rlock_status rlock_force_unlock(rlock *lk)
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->force_unlock(lk);
-    leave(lk, cancel);
-    return s;
-}
-
-rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const rl_fault *wrong)
-{
-    int cancel;
-    rlock_status s = rl_owner_check();
-    if (s == RLOCK_OK)
-        s = enter(lk, &cancel);
-    if (s != RLOCK_OK)
-        return s;
-    if (wrong->status != RLOCK_OK)
-        s = rl_lock_fail(lk, wrong);
-    else if (!lk->kind->guard)
-        s = rl_lock_error(lk, RLOCK_ENOTSUP,
-                          "a lock of several has no one server that could "
-                          "check it; see rlock_token()");
-    else
-        s = lk->kind->guard(lk, g);
     leave(lk, cancel);
     return s;
 }

@@ -7,6 +7,7 @@
 #ifndef RL_LOCK_LOCK_H
 #define RL_LOCK_LOCK_H
 
+#include <rlock/async.h>
 #include <rlock/multi.h>
 
 #include "core/acquire.h"
@@ -24,14 +25,17 @@ typedef struct rl_view {
 typedef enum rl_wish_verb {
     RL_WISH_ACQUIRE,
     RL_WISH_UNLOCK,
-    RL_WISH_EXTEND
+    RL_WISH_EXTEND,
+    RL_WISH_GUARD /* a script of the program, executed while it is held */
 } rl_wish_verb;
 
 typedef struct rl_wish {
     rl_wish_verb verb;
-    int64_t wait_ms;  /* of an acquire */
-    int64_t lease_ms; /* not of an unlock */
-    rl_cancel cancel; /* of an acquire */
+    int64_t wait_ms;       /* of an acquire */
+    int64_t lease_ms;      /* of an acquire or extend */
+    rl_guarded *guarded;   /* of a guarded call; there until the end */
+    const rl_fault *wrong; /* why that cannot be sent, unless RLOCK_OK */
+    rl_cancel cancel;      /* of an acquire */
     rl_group *joins;  /* the same, of a member: its lock's group; or NULL */
     int64_t asked_us; /* of what was started: its time runs from then on, also
                          while it stands in line. 0: from its first step on */
@@ -52,11 +56,10 @@ static inline int64_t rl_wish_began(const rl_wish *w)
  */
 typedef struct rl_lock_kind {
     bool several;
+    bool guards; /* it has one server, which can look before a script runs */
     size_t job_size;
     /* In room of so many bytes. */
     rl_job *(*begin)(rlock *lk, const rl_wish *w, void *room);
-    /* A guarded call; NULL: the kind has none. */
-    rlock_status (*guard)(rlock *lk, rl_guarded *g);
     rlock_status (*force_unlock)(rlock *lk);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
@@ -122,9 +125,12 @@ int rl_lock_lost_fd(rlock *lk);
 /* A member's visit_alarms(), inside its client. */
 rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v);
 
-/* A guarded call; wrong: why it cannot be sent, unless its status is RLOCK_OK.
- */
-rlock_status rl_lock_guard(rlock *lk, rl_guarded *g, const rl_fault *wrong);
+/* The calling thread drives it to its end; NULL is no lock. */
+rlock_status rl_lock_perform(rlock *lk, const rl_wish *w);
+
+/* As the functions of async.h do; the wish is copied. */
+rlock_status rl_lock_start_job(rlock *lk, rl_wish *w, rlock_done *done,
+                               void *arg);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */
 rl_view rl_lock_view(const rlock *lk);

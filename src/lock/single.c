@@ -69,6 +69,13 @@ static rlock_status status_of(const rlock *lk, const rl_part *x)
     return x->ok ? RLOCK_OK : rl_lock_fail(lk, &x->fault);
 }
 
+/* A verb of one call, which ends with its answer. */
+static rl_op *answered(rl_job *job)
+{
+    single_job *j = of(job);
+    return over(j, status_of(j->lk, job->lent));
+}
+
 /* --- acquire -------------------------------------------------------------- */
 
 static rl_op *first_acquired(rl_job *job)
@@ -208,12 +215,6 @@ static rl_op *unlock(rl_job *job)
 
 /* --- extend --------------------------------------------------------------- */
 
-static rl_op *extended(rl_job *job)
-{
-    single_job *j = of(job);
-    return over(j, status_of(j->lk, job->lent));
-}
-
 static void set_part(single_job *j)
 {
     rl_part *x = j->op.extend.op.lent;
@@ -248,7 +249,25 @@ static rl_op *extend(rl_job *job)
         e, j->wish.lease_ms,
         rl_confirmed_end(c, j->hold->replicas, rl_wish_began(&j->wish)));
     e->op.resume = resume_extend;
-    return rl_job_ask(job, &e->op, extended);
+    return rl_job_ask(job, &e->op, answered);
+}
+
+/* --- a guarded call ------------------------------------------------------- */
+
+/* What began it runs from the start, also while it stands in line. */
+static rl_op *guard(rl_job *job)
+{
+    single_job *j = of(job);
+    bool valid;
+    if (!pick(j, &valid))
+        return over(j, rl_lock_not_held(j->lk));
+    if (!valid)
+        return over(j, rl_lock_lost(j->lk, j->hold));
+    rl_part_guard(job->lent, rl_lock_core(j->lk), j->hold, j->wish.guarded,
+                  rl_wish_began(&j->wish));
+    rl_op *op = ask_once(j, answered);
+    op->may_ask = rl_guard_may_ask;
+    return op;
 }
 
 /* --- jobs ----------------------------------------------------------------- */
@@ -259,7 +278,8 @@ static rl_job *single_begin(rlock *lk, const rl_wish *w, void *room)
 {
     static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] = acquire,
                                                   [RL_WISH_UNLOCK] = unlock,
-                                                  [RL_WISH_EXTEND] = extend};
+                                                  [RL_WISH_EXTEND] = extend,
+                                                  [RL_WISH_GUARD] = guard};
     single_job *j = room;
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
@@ -270,39 +290,16 @@ static rl_job *single_begin(rlock *lk, const rl_wish *w, void *room)
 
 /* --- by the calling thread ------------------------------------------------ */
 
-/* may_ask: the op's; or NULL. */
-static rlock_status drive(const rlock *lk, rl_part *x,
-                          bool (*may_ask)(rl_op *op, rl_part *x,
-                                          int64_t now_us))
+static rlock_status drive(const rlock *lk, rl_part *x)
 {
     rl_op op;
     rl_op_init(&op, &op.lent);
     op.n = op.quorum = 1;
     op.lent = x;
-    op.may_ask = may_ask;
     x->op = &op;
     x->heap = false;
     rl_drive(&op);
     return status_of(lk, x);
-}
-
-static rlock_status guard(rlock *lk, rl_hold *h, rl_guarded *g)
-{
-    rl_part x;
-    rl_part_guard(&x, rl_lock_core(lk), h, g, rl_now_us());
-    return drive(lk, &x, rl_guard_may_ask);
-}
-
-static rlock_status single_guard(rlock *lk, rl_guarded *g)
-{
-    bool valid;
-    rl_hold *h = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                               rl_owner_self(), rl_now_us(), &valid, NULL);
-    if (!h)
-        return rl_lock_not_held(lk);
-    rlock_status s = valid ? guard(lk, h, g) : rl_lock_lost(lk, h);
-    put(lk, h);
-    return s;
 }
 
 /* --- what needs no hold --------------------------------------------------- */
@@ -311,7 +308,7 @@ static rlock_status single_force_unlock(rlock *lk)
 {
     rl_part x;
     rl_part_force(&x, rl_lock_core(lk), &lk->target, rl_now_us());
-    rlock_status s = drive(lk, &x, NULL);
+    rlock_status s = drive(lk, &x);
     if (s != RLOCK_OK || x.code == 1)
         return s;
     return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
@@ -354,7 +351,7 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 {
     rl_part x;
     rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, rl_now_us());
-    rlock_status s = drive(lk, &x, NULL);
+    rlock_status s = drive(lk, &x);
     return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
 }
 
@@ -369,9 +366,9 @@ static rlock *single_copy(const rlock *lk)
 }
 
 const rl_lock_kind rl_single = {
+    .guards = true,
     .job_size = sizeof(single_job),
     .begin = single_begin,
-    .guard = single_guard,
     .force_unlock = single_force_unlock,
     .cancel = single_cancel,
     .view = single_view,

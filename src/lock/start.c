@@ -31,13 +31,15 @@ typedef struct started_lock {
 
 /*
  * Of an owner that was freed meanwhile, what it has and gets is abandoned: by
- * then it was not lost, and is not held.
+ * then it was not lost, and is not held. What a guarded call has written stays.
  */
 static bool is_canceled(const started_lock *s)
 {
     rlock_status status = s->job.job.status;
-    return atomic_load(&s->started.owner->ended) &&
-           s->job.wish.verb != RL_WISH_UNLOCK &&
+    rl_wish_verb verb = s->job.wish.verb;
+    bool kept = status == RLOCK_OK && verb == RL_WISH_GUARD;
+    return atomic_load(&s->started.owner->ended) && verb != RL_WISH_UNLOCK &&
+           !kept &&
            (status == RLOCK_OK || status == RLOCK_LOST ||
             status == RLOCK_NOT_HELD);
 }
@@ -133,7 +135,8 @@ static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
     return RLOCK_OK;
 }
 
-static rlock_status start(rlock *lk, rl_wish *w, rlock_done *done, void *arg)
+rlock_status rl_lock_start_job(rlock *lk, rl_wish *w, rlock_done *done,
+                               void *arg)
 {
     int cancel;
     if (!lk)
@@ -153,19 +156,19 @@ rlock_status rlock_acquire_start(rlock *lk, int64_t wait_ms, int64_t lease_ms,
 {
     rl_wish w = {
         .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
-    return start(lk, &w, done, arg);
+    return rl_lock_start_job(lk, &w, done, arg);
 }
 
 rlock_status rlock_unlock_start(rlock *lk, rlock_done *done, void *arg)
 {
-    return start(lk, &(rl_wish){.verb = RL_WISH_UNLOCK}, done, arg);
+    return rl_lock_start_job(lk, &(rl_wish){.verb = RL_WISH_UNLOCK}, done, arg);
 }
 
 rlock_status rlock_extend_start(rlock *lk, int64_t lease_ms, rlock_done *done,
                                 void *arg)
 {
     rl_wish w = {.verb = RL_WISH_EXTEND, .lease_ms = lease_ms};
-    return start(lk, &w, done, arg);
+    return rl_lock_start_job(lk, &w, done, arg);
 }
 
 /* --- dispatching ---------------------------------------------------------- */

@@ -327,6 +327,47 @@ static rlock_status outcome(stage *st, rlock_status s)
     return st->refused ? s : st->told;
 }
 
+static void replied(rlock *lk, rlock_status s, redisReply *r, void *arg)
+{
+    bool right = s != RLOCK_OK || (r && r->type == REDIS_REPLY_STATUS);
+    told(lk, right ? s : RLOCK_CANCELED, arg);
+}
+
+static rlock_status act_eval_start(stage *st)
+{
+    const char *argv[] = {"n", "1"};
+    return outcome(st, rlock_eval_start(st->lk,
+                                        "return redis.call('SET', KEYS[1], "
+                                        "ARGV[1])",
+                                        1, 1, argv, NULL, replied, st));
+}
+
+static rlock_status act_command_start(stage *st)
+{
+    return outcome(st, rlock_command_start(st->lk, replied, st, "SET n %d", 1));
+}
+
+static rlock_status vcommand_start(stage *st, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    rlock_status s = rlock_vcommand_start(st->lk, replied, st, format, ap);
+    va_end(ap);
+    return outcome(st, s);
+}
+
+static rlock_status act_vcommand_start(stage *st)
+{
+    return vcommand_start(st, "SET n %s", "1");
+}
+
+static rlock_status act_command_argv_start(stage *st)
+{
+    const char *argv[] = {"SET", "n", "1"};
+    return outcome(
+        st, rlock_command_argv_start(st->lk, 3, argv, NULL, replied, st));
+}
+
 static rlock_status act_acquire_start(stage *st)
 {
     return outcome(st, rlock_acquire_start(st->lk, STARTED_WAIT_MS,
@@ -438,6 +479,16 @@ const row rows[] = {
      .cut = true, .owner = true},
     FOR_ALL(.function = "rlock_extend_start", .act = act_extend_start,
             .held = 1, .after = 1, .owner = true),
+    {"rlock_eval_start", SINGLE, act_eval_start, .held = 1, .after = 1,
+     .once = true, .owner = true},
+    {"rlock_eval_start", SINGLE, act_eval_start, .held = 1, .after = 1,
+     .once = true, .cut = true, .owner = true},
+    {"rlock_command_start", SINGLE, act_command_start, .held = 1, .after = 1,
+     .once = true, .owner = true},
+    {"rlock_vcommand_start", SINGLE, act_vcommand_start, .held = 1, .after = 1,
+     .once = true, .owner = true},
+    {"rlock_command_argv_start", SINGLE, act_command_argv_start, .held = 1,
+     .after = 1, .once = true, .owner = true},
 
     FOR_ALL(.function = "rlock_is_held", .act = act_is_held, .held = 1,
             .after = 1, .quiet = true),

@@ -1,0 +1,278 @@
+/* Guarded calls on an event loop: started, executed, and called back. */
+#include "guarded.h"
+#include "layouts.h"
+#include "loop.h"
+#include "nodes.h"
+
+/* What a callback was told; the reply is gone when it returns. */
+typedef struct answer {
+    rlock_client *cl;
+    rlock_owner *owner;
+    int told, type;
+    rlock_status status;
+    long long number;
+    char text[200], message[300];
+} answer;
+
+static void replied(rlock *lk, rlock_status s, redisReply *r, void *arg)
+{
+    answer *a = arg;
+    EXPECT(lk);
+    a->told++;
+    a->status = s;
+    a->type = r ? r->type : 0;
+    a->number = r ? r->integer : 0;
+    snprintf(a->text, sizeof a->text, "%s", r && r->str ? r->str : "");
+    snprintf(a->message, sizeof a->message, "%s",
+             s == RLOCK_OK ? "" : rlock_last_error()->message);
+}
+
+/* The words are gone as soon as the start has returned. */
+static rlock_status start_eval(rlock *lk, answer *a, const char *script,
+                               const char *key, const char *arg)
+{
+    char text[200], words[2][50];
+    const char *argv[] = {words[0], words[1]};
+    snprintf(text, sizeof text, "%s", script);
+    snprintf(words[0], sizeof words[0], "%s", key);
+    snprintf(words[1], sizeof words[1], "%s", arg);
+    rlock_owner *former = rlock_owner_set(a->owner);
+    rlock_status s = rlock_eval_start(lk, text, 1, 1, argv, NULL, replied, a);
+    rlock_owner_set(former);
+    memset(text, '#', sizeof text);
+    memset(words, '#', sizeof words);
+    return s;
+}
+
+static rlock_status start_set(rlock *lk, answer *a, const char *value)
+{
+    rlock_owner *former = rlock_owner_set(a->owner);
+    rlock_status s = rlock_command_start(lk, replied, a, "SET n %s", value);
+    rlock_owner_set(former);
+    return s;
+}
+
+/* What a start comes to. */
+static rlock_status outcome(answer *a, rlock_status started)
+{
+    int told = a->told;
+    EXPECT_STATUS(started, RLOCK_OK);
+    LOOP_UNTIL(a->cl, a->told > told);
+    EXPECT_INT(a->told, told + 1);
+    return a->status;
+}
+
+/* A request that holds the scene's lock, and what it will be told. */
+static request holder_of(scene *s, answer *a)
+{
+    request r = request_new(s->lk);
+    EXPECT_STATUS(loop_acquire(s->cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    *a = (answer){.cl = s->cl, .owner = r.owner};
+    return r;
+}
+
+static void expect_guards(rlock_layout layout)
+{
+    scene s = scene_start(0, 0);
+    rlock *lk = lock_of(s.cl, layout, SCENE_LOCK);
+    request r = request_new(lk);
+    answer a = {.cl = s.cl, .owner = r.owner};
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(outcome(&a, start_set(lk, &a, "1")), RLOCK_OK);
+    EXPECT_STR(server_str(s.sv, "GET n"), "1");
+    server_cmd(s.sv, "DEL " SCENE_LOCK);
+    EXPECT_STATUS(outcome(&a, start_set(lk, &a, "2")), RLOCK_LOST);
+    EXPECT_CONTAINS(a.message, "lock 'job' at unix:");
+    EXPECT_STR(server_str(s.sv, "GET n"), "1");
+    request_free(&r);
+    rlock_free(lk);
+    scene_stop(&s);
+}
+
+TEST_CASE(async_guarded, a_hash_is_guarded, expect_guards(RLOCK_LAYOUT_HASH))
+TEST_CASE(async_guarded, a_string_is_guarded,
+          expect_guards(RLOCK_LAYOUT_STRING))
+TEST_CASE(async_guarded, a_timestamp_is_guarded,
+          expect_guards(RLOCK_LAYOUT_TIMESTAMP))
+
+TEST(async_guarded, script_and_words_are_copied_and_the_reply_comes_whole)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    const char *script = "redis.call('SET', KEYS[1], ARGV[1]) "
+                         "return KEYS[1] .. '=' .. ARGV[1]";
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(outcome(&a, start_eval(s.lk, &a, script, "key", "value")),
+                      RLOCK_OK);
+        EXPECT_INT(a.type, REDIS_REPLY_STRING);
+        EXPECT_STR(a.text, "key=value");
+    }
+    EXPECT_STR(server_str(s.sv, "GET key"), "value");
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, words_with_any_bytes_arrive_as_they_are)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    const char *argv[] = {"APPEND", "n", "a\0b\r\n"};
+    const size_t lens[] = {6, 1, 5};
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(
+        outcome(&a, rlock_command_argv_start(s.lk, 3, argv, lens, replied, &a)),
+        RLOCK_OK);
+    EXPECT_INT(a.number, 5);
+    EXPECT_STATUS(outcome(&a, rlock_command_start(s.lk, replied, &a,
+                                                  "APPEND n %b", "\0", 1UL)),
+                  RLOCK_OK);
+    EXPECT_INT(a.number, 6);
+    rlock_owner_set(NULL);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, an_error_of_the_script_is_told_with_its_reply)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    EXPECT_STATUS(
+        outcome(&a, start_eval(s.lk, &a, "return redis.error_reply(ARGV[1])",
+                               "n", "NOSTOCK none left")),
+        RLOCK_ESERVER);
+    EXPECT_INT(a.type, REDIS_REPLY_ERROR);
+    EXPECT_CONTAINS(a.text, "NOSTOCK none left");
+    EXPECT_CONTAINS(a.message, "NOSTOCK none left");
+    EXPECT(request_holds(&r));
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, who_holds_nothing_is_told_without_asking_the_server)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    answer a = {.cl = s.cl, .owner = r.owner};
+    long long calls = script_calls(s.sv);
+    EXPECT_STATUS(outcome(&a, start_set(s.lk, &a, "1")), RLOCK_NOT_HELD);
+    EXPECT_INT(a.type, 0);
+    EXPECT_INT(script_calls(s.sv), calls);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, what_is_wrong_is_said_by_the_start)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    EXPECT_STATUS(
+        rlock_eval_start(s.lk, "return 1", 0, 0, NULL, NULL, replied, &a),
+        RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, "rlock_owner_set");
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(
+        rlock_eval_start(NULL, "return 1", 0, 0, NULL, NULL, replied, &a),
+        RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_eval_start(s.lk, NULL, 0, 0, NULL, NULL, replied, &a),
+                  RLOCK_EINVAL);
+    EXPECT_STATUS(
+        rlock_eval_start(s.lk, "return 1", 1, 0, NULL, NULL, replied, &a),
+        RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_command_start(s.lk, replied, &a, "SET n %q"),
+                  RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_command_argv_start(s.lk, 0, NULL, NULL, replied, &a),
+                  RLOCK_EINVAL);
+    EXPECT(rlock_is_held(s.lk));
+    rlock_owner_set(NULL);
+    EXPECT_INT(a.told, 0);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, a_red_lock_has_no_guard)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    request r = request_new(p.lk);
+    answer a = {.owner = r.owner};
+    EXPECT_STATUS(start_set(p.lk, &a, "1"), RLOCK_ENOTSUP);
+    EXPECT_INT(a.told, 0);
+    request_free(&r);
+    party_end(&p, &ns);
+}
+
+TEST(async_guarded, a_server_that_is_silent_ends_it_in_time)
+{
+    scene s = scene_start(0, 300);
+    answer a;
+    request r = holder_of(&s, &a);
+    EXPECT_STATUS(outcome(&a, start_set(s.lk, &a, "0")), RLOCK_OK);
+    server_pause(s.sv);
+    int64_t began = test_now_ms();
+    EXPECT_STATUS(start_set(s.lk, &a, "1"), RLOCK_OK);
+    EXPECT_BETWEEN(test_now_ms() - began, 0, SLACK_MS);
+    LOOP_UNTIL(s.cl, a.told == 2);
+    EXPECT_STATUS(a.status, RLOCK_EIO);
+    EXPECT_CONTAINS(a.message, "it may have been executed");
+    EXPECT_BETWEEN(test_now_ms() - began, 300, SLACK_MS);
+    server_resume(s.sv);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, an_owner_that_is_freed_keeps_what_was_written)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    EXPECT_STATUS(start_set(s.lk, &a, "1"), RLOCK_OK);
+    EVENTUALLY(SOON, key_exists(s.sv, "n"));
+    request_free(&r);
+    LOOP_UNTIL(s.cl, a.told == 1);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* A callback may start the next call as the same owner. */
+static void again(rlock *lk, rlock_status s, redisReply *r, void *arg)
+{
+    answer *a = arg;
+    EXPECT_STATUS(s, RLOCK_OK);
+    a->number = r->integer;
+    a->told++;
+    if (a->told < 100)
+        EXPECT_STATUS(rlock_command_start(lk, again, a, "INCR n"), RLOCK_OK);
+}
+
+TEST(async_guarded, a_callback_starts_the_next)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_command_start(s.lk, again, &a, "INCR n"), RLOCK_OK);
+    rlock_owner_set(NULL);
+    LOOP_UNTIL(s.cl, a.told == 100);
+    EXPECT_INT(a.number, 100);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
+
+TEST(async_guarded, a_client_that_is_freed_calls_back_what_is_under_way)
+{
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    EXPECT_STATUS(start_set(s.lk, &a, "1"), RLOCK_OK);
+    scene_free_client(&s);
+    EXPECT_INT(a.told, 1);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
