@@ -213,12 +213,12 @@ static void serve(rl_node *node, rl_conn *c)
             asked ? rl_min(node->e->core.set.command_timeout_ms * 1000,
                            SILENCE_US)
                   : SILENCE_US;
-        int64_t heard_before_us = c->heard_us;
+        unsigned before = c->arrivals;
         bool more = listen_to(
             node, c, rl_min(heard_us + patience_us, rest_until_us(node, c)));
         if (rl_conn_is_broken(c) || rl_conn_is_outdated(c, rl_now_us()))
             return;
-        if (c->heard_us != heard_before_us) {
+        if (c->arrivals != before) {
             heard_us = rl_now_us();
             asked = false;
         } else if (!more && rl_now_us() >= heard_us + patience_us) {

@@ -55,6 +55,7 @@ ssize_t rl_conn_read(rl_conn *c, char *bytes, size_t room, rl_fault *f)
 static void feed(rl_conn *c, const char *bytes, size_t n)
 {
     c->heard_us = rl_now_us();
+    c->arrivals++;
     rl_line_feed(&c->line, bytes, n, c->heard_us);
 }
 
@@ -111,8 +112,8 @@ bool rl_conn_receive(rl_conn *c)
 static bool look(void *arg)
 {
     rl_conn *c = arg;
-    int64_t heard_us = c->heard_us;
-    return !rl_conn_receive(c) || c->heard_us != heard_us;
+    unsigned before = c->arrivals;
+    return !rl_conn_receive(c) || c->arrivals != before;
 }
 
 bool rl_conn_look_out(rl_conn *c)

@@ -29,6 +29,7 @@ typedef struct rl_conn {
     /* The master is elsewhere now: what still comes is not believed. */
     atomic_bool forsaken;
     int64_t heard_us;   /* when something last came */
+    unsigned arrivals;  /* how often something has come */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
     rl_lookout lookout; /* when one is worth it */

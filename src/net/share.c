@@ -133,6 +133,7 @@ static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
     rl_conn *c = h->conn;
     rl_mutex_lock(&h->mutex);
     c->heard_us = rl_now_us();
+    c->arrivals += n > 0;
     if (n < 0)
         fail_locked(h, f, c->heard_us);
     else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))

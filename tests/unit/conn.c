@@ -232,6 +232,36 @@ TEST(conn, a_look_out_reads_what_is_there)
     hang_up(c, peer);
 }
 
+/*
+ * The clock counts microseconds, and two answers may come in one. The transport
+ * takes as long as it needs for that.
+ */
+static int64_t heard_at_us;
+
+static ssize_t read_then(rl_transport *t, char *bytes, size_t room, rl_fault *f)
+{
+    ssize_t n = rl_plain_read(t, bytes, room, f);
+    while (rl_now_us() < heard_at_us)
+        ;
+    return n;
+}
+
+TEST(conn, a_look_out_notices_what_comes_in_the_microsecond_of_what_came_before)
+{
+    static const rl_transport_ops slow = {rl_plain_write, read_then,
+                                          close_records};
+    int peer;
+    rl_conn *c = connect_to(&peer);
+    c->io.ops = &slow;
+    for (int i = 0; i < 100; i++) {
+        say(peer, "+");
+        c->heard_us = heard_at_us = rl_now_us() + 5;
+        EXPECT(rl_conn_look_out(c));
+    }
+    heard_at_us = 0;
+    hang_up(c, peer);
+}
+
 /* That a peer has hung up is noticed by whoever looks. */
 TEST(conn, a_look_out_notices_that_the_peer_has_hung_up)
 {
