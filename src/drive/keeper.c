@@ -237,7 +237,9 @@ static void serve_owing(rl_node *node, int64_t now_us)
     for (rl_link *l = rl_list_first(&k->owing); l; l = next) {
         rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
         next = rl_list_next(&k->owing, l);
-        rl_conn_receive(c);
+        /* What was answered late may have to be asked once more. */
+        if (rl_conn_send(c))
+            rl_conn_receive(c);
         if (!rl_conn_is_broken(c) && c->line.pending > 0 &&
             now_us >= c->patient_us) {
             rl_conn_time_out(c);
@@ -330,9 +332,10 @@ static void sleep_until(rl_node *node, int64_t until_us)
     p[n++] = (struct pollfd){.fd = connected ? k->conn->io.fd : -1,
                              .events = connected ? rl_conn_events(k->conn) : 0};
     for (rl_link *l = rl_list_first(&k->owing); l && n < 2 + MOST_OWING;
-         l = rl_list_next(&k->owing, l))
-        p[n++] = (struct pollfd){.fd = RL_CONTAINER(l, rl_conn, idle)->io.fd,
-                                 .events = POLLIN};
+         l = rl_list_next(&k->owing, l)) {
+        const rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
+        p[n++] = (struct pollfd){.fd = c->io.fd, .events = rl_conn_events(c)};
+    }
     poll(p, n, rl_poll_ms(rl_min(until_us, slice_us)));
     k->has_come = p[1].revents != 0;
     if (p[0].revents)

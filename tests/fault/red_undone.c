@@ -256,6 +256,19 @@ TEST(red_undone, a_grant_that_comes_late_counts_when_another_node_is_lost)
     late_stop(&l);
 }
 
+/* Who asks then is the keeper, on the connection that owes the answer. */
+TEST(red_undone, a_server_that_says_late_that_it_forgot_a_script_is_asked_again)
+{
+    late l = late_start(0, PROXY_HOLD_REPLY);
+    server_cmd(l.ns.sv[2], "SCRIPT FLUSH");
+    late_acquire(&l, LONG_LEASE);
+    proxy_let_go(l.ns.px[2]);
+    EVENTUALLY(1500, party_holding(&l.p) == 3); /* half a command's time */
+    EXPECT_INT(party_events(&l.p, RLOCK_EVENT_RECONNECTED), 0);
+    EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
+    late_stop(&l);
+}
+
 TEST(red_undone, a_grant_that_comes_late_is_renewed)
 {
     late l = late_start(1500, PROXY_HOLD_REPLY);
