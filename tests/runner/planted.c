@@ -31,6 +31,25 @@ static void stall(int ms)
     close(fd);
 }
 
+static intptr_t end_here(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* What a test that fails has not freed yet, and whom it has not joined. */
+TEST(planted, fails_once_in_the_midst_of_things)
+{
+    if (runs(__func__) > 1)
+        return;
+    stall(100);
+    char *volatile kept = malloc(1000);
+    kept[0] = 'x';
+    kept = NULL;
+    test_spawn(end_here, NULL);
+    FAIL("planted");
+}
+
 static intptr_t fail_here(void *arg)
 {
     (void)arg;

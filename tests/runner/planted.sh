@@ -72,6 +72,11 @@ passed_again fails_once_beside_a_stall 1
 passed_again fails_once_with_a_small_lease 1
 passed_again fails_once_on_another_thread 1
 passed_again fails_twice_beside_stalls 2
+passed_again fails_once_in_the_midst_of_things 1
+if grep 'sanitizer report' "$work/tap/all.tap"; then
+    echo 'not so: what failed tests have left is no report'
+    bad=1
+fi
 
 file=reported
 run reported tap "$program" --filter='planted/is_reported*' --jobs=1

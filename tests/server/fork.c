@@ -247,6 +247,7 @@ static int status_of_freeing_child(scene *s)
     if (child == 0) {
         rlock_free(s->lk);
         rlock_client_free(s->cl);
+        events_free(s->ev); /* the test's own */
         memset(s, 0, sizeof *s);
         _exit(has_leaks() ? 3 : 0);
     }
