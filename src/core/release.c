@@ -70,11 +70,14 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
     x->hold = NULL;
 }
 
+/* A level that was asked for before may be noted by another thread now. */
 static void note_level(rl_part *x)
 {
     x->ok = true;
+    rl_mutex_lock(&x->core->holds.mutex);
     if (x->op && x->level == 1)
         x->hold->deep = false;
+    rl_mutex_unlock(&x->core->holds.mutex);
 }
 
 void rl_note_release(rl_part *x, const rl_reply *r, int64_t now_us)
