@@ -1,0 +1,182 @@
+/*
+ * What a seed draws. A third of the worlds are calm: nothing goes wrong there,
+ * and what is bounded is bounded tightly. The others are drawn as a swarm
+ * (Groce et al. 2012): each leaves out most faults and most verbs, so what is
+ * left comes often, and what hides it does not come at all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+config cfg;
+
+#define KEY(name, least) {#name, least},
+const key keys[] = {CONFIG_KEYS(KEY)};
+#undef KEY
+
+const int keys_n = sizeof keys / sizeof *keys;
+
+int64_t *key_value(config *c, int i)
+{
+    return (int64_t *)(void *)c + i; /* they have one type, and an order */
+}
+
+static int64_t pick(chance *dice, const int64_t *of, size_t n)
+{
+    return of[chance_below(dice, (int64_t)n)];
+}
+
+#define PICK(...)                                                              \
+    pick(dice, (const int64_t[]){__VA_ARGS__},                                 \
+         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static bool one_in(chance *dice, int64_t n)
+{
+    return chance_below(dice, n) == 0;
+}
+
+static void draw_size(config *c, chance *dice)
+{
+    int64_t kind = chance_below(dice, 10);
+    c->processes = chance_between(dice, 1, 3);
+    c->owners = chance_between(dice, 2, 7);
+    c->steps = chance_between(dice, 10, 60);
+    c->servers = 1;
+    if (kind < 4) {
+        c->singles = chance_between(dice, 1, 3);
+    } else if (kind < 6) {
+        c->servers = one_in(dice, 5) ? 5 : 3;
+        c->reds = chance_between(dice, 1, 2);
+    } else if (kind < 8) {
+        c->servers = chance_between(dice, 1, 3);
+        c->singles = chance_between(dice, 2, 3);
+        c->multis = chance_between(dice, 1, 2);
+    } else { /* clients that are used for locks of all kinds */
+        c->servers = 3;
+        c->singles = chance_between(dice, 1, 2);
+        c->reds = 1;
+        c->multis = chance_below(dice, 3);
+    }
+}
+
+static void draw_threads(config *c, chance *dice)
+{
+    c->mode = chance_below(dice, 2);
+    c->call_ns = PICK(50, 200, 500);
+    c->latency_us = PICK(5, 20, 60, 200);
+    c->preempt_ppm = PICK(0, 1000, 20000, 200000);
+    c->drift_ppm = PICK(0, 100, 2000);
+    c->delay_us = PICK(50, 300, 2000);
+    c->short_ppm = PICK(0, 10000, 300000);
+    if (c->calm && c->latency_us > 60)
+        c->latency_us = 60;
+    if (c->calm && c->mode == 1)
+        c->latency_us = 5;
+}
+
+static void draw_clients(config *c, chance *dice)
+{
+    c->eager = one_in(dice, 2);
+    c->watchdog_ms = PICK(300, 1000, 3000);
+    c->timeout_ms = c->calm ? 3000 : PICK(100, 500, 3000);
+    c->connect_ms = c->calm ? 1000 : PICK(100, 1000);
+    c->turn_ms = one_in(dice, 5) ? PICK(1, 20, 200) : 0;
+    c->string_layout = one_in(dice, 6);
+    c->local_levels = one_in(dice, 3);
+    c->callback_us = one_in(dice, 3) ? PICK(100, 20000) : 0;
+}
+
+static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
+{
+    return one_in(dice, n) ? weight : 0;
+}
+
+static void draw_program(config *c, chance *dice)
+{
+    c->hold_ms = PICK(2, 30, 300, 1500);
+    c->think_ms = PICK(1, 20, 200);
+    c->lease_pct = PICK(0, 0, 20, 60);
+    c->forever_pct = PICK(0, 20, 100);
+    c->idle_pct = PICK(0, 30, 100);
+    c->end_pct = PICK(0, 0, 50);
+    c->nest = perhaps(dice, 2, PICK(3, 10));
+    c->extend = perhaps(dice, 2, PICK(3, 10));
+    c->more = perhaps(dice, 2, PICK(2, 5));
+    c->remake = perhaps(dice, 3, 3);
+    c->cancel = perhaps(dice, 6, 3);
+    c->force = perhaps(dice, 10, 2);
+    c->close_at_ms = one_in(dice, 8) ? chance_between(dice, 10, 3000) : 0;
+    c->release_held = one_in(dice, 2);
+}
+
+static void draw_faults(config *c, chance *dice)
+{
+    int64_t n = chance_between(dice, 1, 6); /* one in so many is there */
+    c->spurious_ppm = perhaps(dice, n, PICK(1000, 50000));
+    c->stall_ppm = perhaps(dice, n, PICK(100, 2000));
+    c->stall_us = PICK(1000, 100000, 2000000);
+    c->changes = perhaps(dice, n, PICK(1, 3, 10));
+    c->change_ppm = c->changes ? PICK(100, 1000) : 0;
+    c->tail_ppm = perhaps(dice, n, PICK(1000, 30000));
+    c->tail_us = PICK(10000, 1000000);
+    c->cut_ppm = perhaps(dice, n, PICK(1000, 20000));
+    c->freeze_ppm = perhaps(dice, n, PICK(1000, 10000, 50000));
+    c->freeze_us = PICK(100000, 1000000, 8000000);
+    c->silence_ppm = perhaps(dice, n, PICK(100, 3000));
+    c->refuse_ppm = perhaps(dice, n, PICK(10000, 200000));
+    c->names_ppm = perhaps(dice, 2 * n, PICK(10000, 200000));
+    c->pause_ppm = perhaps(dice, n, PICK(3000, 30000));
+    c->pause_us = PICK(10000, 500000, 5000000);
+    c->restart_ppm = perhaps(dice, n, PICK(1000, 10000));
+    c->down_us = PICK(10000, 500000);
+    c->flush_ppm = perhaps(dice, n, PICK(1000, 30000));
+    c->wipe_ppm = perhaps(dice, 3 * n, PICK(1000, 10000));
+    c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
+    c->foreign_us = PICK(500000, 3000000);
+}
+
+void config_draw(config *c, uint64_t seed)
+{
+    chance all, *dice = &all;
+    chance_init(dice, seed);
+    *c = (config){.stall_us = 1,
+                  .tail_us = 1,
+                  .freeze_us = 1,
+                  .pause_us = 1,
+                  .down_us = 1,
+                  .foreign_us = 1};
+    c->calm = one_in(dice, 3);
+    draw_size(c, dice);
+    draw_threads(c, dice);
+    draw_clients(c, dice);
+    draw_program(c, dice);
+    if (!c->calm)
+        draw_faults(c, dice);
+    c->dice = (int64_t)(seed & INT64_MAX);
+}
+
+static int key_of(const char *name)
+{
+    for (int i = 0; i < keys_n; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+bool config_set(config *c, const char *list)
+{
+    char copy[2000], *rest = copy, name[32], end;
+    long long value;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *at; (at = strtok_r(rest, ",", &rest)) != NULL;) {
+        if (sscanf(at, "%31[^=]=%lld%c", name, &value, &end) != 2)
+            return false;
+        int i = key_of(name);
+        if (i < 0 || value < keys[i].least)
+            return false;
+        *key_value(c, i) = value;
+    }
+    return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
+}

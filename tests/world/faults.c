@@ -1,0 +1,117 @@
+/*
+ * What goes wrong at a server. Owners come by here between two acts of theirs
+ * (owners.c); each fault has its own probability, which a seed draws or leaves
+ * at zero. Who makes one lose data has to tell the judges (judge_shake()).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+#include "world.h"
+
+static void go_on(event *e)
+{
+    server *s = OWNER_OF(e, server, resume);
+    s->is_paused = false;
+    trace("server %d goes on", s->index);
+    for (conn *c = conns; c; c = c->next)
+        if (c->s == s && c->run == s->run && !c->server_closed)
+            server_take(c);
+}
+
+static void pause_server(server *s)
+{
+    if (s->is_paused)
+        return;
+    int64_t ns = chance_skewed(&w.dice, cfg.pause_us * US);
+    trace("server %d stands still for %lld us", s->index, (long long)(ns / US));
+    s->is_paused = true;
+    s->resume.fire = go_on;
+    event_set(&s->resume, w.now + ns);
+}
+
+static void restart(server *s)
+{
+    for (conn *c = conns; c; c = c->next)
+        if (c->s == s && c->is_open && c->run == s->run)
+            conn_cut(c);
+    s->run++;
+    s->scripts = 0;
+    server_name_run(s);
+    s->store.started_us = server_now_us(s);
+    s->down_until = w.now + chance_skewed(&w.dice, cfg.down_us * US);
+}
+
+static void restart_server(server *s)
+{
+    trace("server %d restarts, with its data", s->index);
+    restart(s);
+}
+
+static void wipe_server(server *s)
+{
+    trace("server %d restarts, without its data", s->index);
+    store_clear(&s->store);
+    restart(s);
+    judge_shake_server(s->index);
+}
+
+static void flush_scripts(server *s)
+{
+    trace("server %d forgets its scripts", s->index);
+    s->scripts = 0;
+}
+
+/* --- somebody else takes a lock for a while ------------------------------- */
+
+static void foreign_ends(event *e)
+{
+    OWNER_OF(e, server, foreign_ends)->has_foreign = false;
+}
+
+static void take_foreign(server *s)
+{
+    static text out;
+    static const char *const names[] = {"a", "b", "c"};
+    char ms[20];
+    if (s->has_foreign || cfg.singles == 0)
+        return;
+    word key = {names[chance_below(&w.dice, cfg.singles)], 1};
+    server_set_clock(s);
+    if (store_find(&s->store, &key))
+        return;
+    int64_t us = chance_skewed(&w.dice, cfg.foreign_us);
+    int n = snprintf(ms, sizeof ms, "%lld", (long long)(us / 1000 + 1));
+    word hset[] = {{"HSET", 4}, key, {"other:1:1:x", 11}, {"1", 1}};
+    word set[] = {{"SET", 3}, key, {"other:1:1:x", 11}};
+    word expire[] = {{"PEXPIRE", 7}, key, {ms, (size_t)n}};
+    if (cfg.string_layout)
+        store_command(&s->store, set, 3, &out);
+    else
+        store_command(&s->store, hset, 4, &out);
+    store_command(&s->store, expire, 3, &out);
+    s->has_foreign = true;
+    s->foreign_ends.fire = foreign_ends;
+    event_set(&s->foreign_ends, w.now + us * US);
+    trace("server %d: somebody else has %s for %s ms", s->index, key.at, ms);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+static const fault faults[] = {
+    {"pause", &cfg.pause_ppm, pause_server},
+    {"restart", &cfg.restart_ppm, restart_server},
+    {"wipe", &cfg.wipe_ppm, wipe_server},
+    {"flush", &cfg.flush_ppm, flush_scripts},
+    {"foreign", &cfg.foreign_ppm, take_foreign},
+};
+
+void faults_strike(void)
+{
+    server *s = &servers[chance_below(&w.dice, cfg.servers)];
+    for (size_t i = 0; !w.is_quiet && i < sizeof faults / sizeof *faults; i++)
+        if (chance_ppm(&w.dice, *faults[i].ppm)) {
+            w.faults++;
+            faults[i].strike(s);
+        }
+}

@@ -1,0 +1,93 @@
+/*
+ * The judges. They know what the API said, and the servers' stores; never what
+ * the library has inside. Who acts (verbs.c, program.c) tells them by the
+ * functions below; each judge has a place in the table of judges.c, and hears
+ * what it has a function for.
+ */
+#ifndef WORLD_JUDGE_H
+#define WORLD_JUDGE_H
+
+#include "program.h"
+
+/*
+ * Holds that one acquire has taken: of a Multi lock they are lost as one, and
+ * that is told once.
+ */
+typedef struct bunch {
+    int holds, gone;
+} bunch;
+
+struct hold {
+    hold *next; /* of the thing, the last first */
+    bunch *bunch;
+    owner *o;
+    program *g;
+    int thing, thread; /* the thread's id */
+    uint64_t token;    /* 0: it was lost before that could be asked */
+    int levels;
+    int64_t asked;     /* when the acquire began */
+    int64_t from, to;  /* for so long it was believed in, at least */
+    int64_t ended;     /* its owner is done with it; 0: not yet */
+    int64_t deadline;  /* the latest that was told */
+    int64_t lost_told; /* when an event said so; 0: none did */
+    bool is_sure;      /* it was once asked for, and there */
+    bool is_gone;      /* it is known to be lost */
+    bool is_renewed;   /* by the watchdog; otherwise it has an end */
+    bool was_extended; /* by a call of which the outcome is unknown, too */
+};
+
+extern hold *holds[THINGS_MAX];
+
+/* A call of the API that asks a server. */
+typedef struct act {
+    const char *verb;
+    owner *o;
+    int lock;
+    bool is_nested;
+    int64_t wait_ms, lease_ms; /* an acquire's; a wait of 0 otherwise */
+    int64_t began, took;       /* without what callbacks took */
+    rlock_status status;
+} act;
+
+/* What an owner was told of a hold without asking a server. */
+typedef struct look {
+    int64_t at; /* before the first call */
+    int64_t valid_ms;
+    bool is_held;
+    uint64_t token;
+    int count;
+} look;
+
+typedef struct judge {
+    const char *name;
+    void (*called)(const act *a);
+    void (*taken)(hold *h);
+    void (*looked)(hold *h, const look *l);
+    void (*told)(program *g, const rlock_event *e);
+    void (*closed)(program *g, int client, rlock_status s);
+    void (*ended)(void); /* all is freed, and all leases have run out */
+} judge;
+
+extern const judge judge_holding, judge_tokens, judge_losses, judge_calls,
+    judge_rest;
+
+void judge_called(const act *a);
+void judge_taken(hold *h);
+void judge_looked(hold *h, const look *l);
+void judge_told(program *g, const rlock_event *e);
+void judge_closed(program *g, int client, rlock_status s);
+void judge_ended(void);
+
+/*
+ * Something has happened that a lock is not proof against: data are lost, or
+ * it was freed by force. Holds that were there between these times may be
+ * believed in although others have the thing; tokens tell, and nothing else.
+ */
+void judge_shake(unsigned things, int64_t from, int64_t to);
+void judge_shake_server(int server); /* it has lost its data, just now */
+bool is_shaken(const hold *h);
+
+/* What threads that are late, or callbacks, may add to a bound. */
+int64_t judge_slack(void);
+
+#endif

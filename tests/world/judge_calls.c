@@ -1,0 +1,107 @@
+/*
+ * Judges 6, 7 and 10: how long calls take, what they may answer in a calm
+ * world, and that callbacks run with no mutex held.
+ */
+#include <string.h>
+
+#include "judge.h"
+
+static bool is_acquire(const act *a)
+{
+    return strcmp(a->verb, "acquire") == 0;
+}
+
+/* --- 6: waits ------------------------------------------------------------- */
+
+/* A Multi lock has several clients: one command_timeout_ms for each, but an
+   acquire, which has one. */
+static void check_time(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    int64_t limit = cfg.timeout_ms * MS;
+    if (l->is_multi && !is_acquire(a))
+        limit *= cfg.servers;
+    limit += limit / 100 + judge_slack();
+    if (a->wait_ms >= 0 &&
+        a->took > a->wait_ms * MS + a->wait_ms * MS / 100 + limit)
+        finding("judge 6: %s of %s with a wait of %lld ms took %lld us",
+                a->verb, l->name, (long long)a->wait_ms,
+                (long long)(a->took / US));
+    if (a->status != RLOCK_TIMEOUT)
+        return;
+    if (a->took < a->wait_ms * MS / 100 * 99)
+        finding("judge 6: a wait of %lld ms ran out after %lld us",
+                (long long)a->wait_ms, (long long)(a->took / US));
+    if (cfg.calm && a->took > a->wait_ms * MS / 100 * 101 + 100 * MS)
+        finding("judge 6: in a calm world a wait of %lld ms ran out after "
+                "%lld us",
+                (long long)a->wait_ms, (long long)(a->took / US));
+}
+
+/* --- 7: calm worlds ------------------------------------------------------- */
+
+/* It may be lost: it has a lease of its own, or was freed by force. */
+static bool may_be_lost(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n; i++) {
+        const hold *h = a->o->hold[l->member[i]];
+        if (h && (!h->is_renewed || is_shaken(h)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_answer(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    switch (a->status) {
+    case RLOCK_OK:
+        return true;
+    case RLOCK_BUSY:
+        return is_acquire(a) && a->wait_ms == 0;
+    case RLOCK_TIMEOUT:
+    case RLOCK_EDEADLK:
+        return is_acquire(a) && a->wait_ms != 0;
+    case RLOCK_CANCELED:
+        return a->o->g->canceled_at[a->lock] >= a->began;
+    case RLOCK_NOT_HELD:
+        return strcmp(a->verb, "force_unlock") == 0;
+    case RLOCK_LOST:
+        return may_be_lost(a);
+    case RLOCK_EQUORUM:
+        return l->has_red; /* split votes */
+    default:
+        return false;
+    }
+}
+
+static void called(const act *a)
+{
+    if (a->o->g->closing_at && a->began + a->took >= a->o->g->closing_at)
+        return;
+    check_time(a);
+    if (cfg.calm && !is_answer(a))
+        finding("judge 7: in a calm world %s of %s (wait %lld ms, lease %lld "
+                "ms): %s (%s)",
+                a->verb, locks[a->lock].name, (long long)a->wait_ms,
+                (long long)a->lease_ms, rlock_status_str(a->status),
+                rlock_last_error()->message);
+    if (a->is_nested && a->status == RLOCK_NOT_HELD)
+        finding("%s of %s, which owner %d has taken, answers not held", a->verb,
+                locks[a->lock].name, a->o->id);
+}
+
+static void told(program *g, const rlock_event *e)
+{
+    (void)g;
+    if (running->mutexes > 0)
+        finding("judge 10: event %d of %s is told under %d mutexes",
+                (int)e->type, e->name, running->mutexes);
+    if (cfg.calm && (e->type == RLOCK_EVENT_RENEW_FAILED ||
+                     e->type == RLOCK_EVENT_RECONNECTED))
+        finding("judge 7: in a calm world event %d of \"%s\": %s", (int)e->type,
+                e->name, e->message);
+}
+
+const judge judge_calls = {.name = "calls", .called = called, .told = told};

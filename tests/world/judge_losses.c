@@ -1,0 +1,120 @@
+/*
+ * Judge 4: a loss is told exactly once, and none that was not; what was told to
+ * be lost is not held after that; and it is told no later than the deadline
+ * plus what threads may be late. Of the holds that one acquire of a Multi lock
+ * has taken the first loss is told for all. A thread that ends, or a client
+ * that is closed, may leave losses untold.
+ */
+#include "judge.h"
+
+#define LOSSES_MAX 4096
+
+static struct {
+    program *g;
+    int thing;
+    uint64_t token;
+    int64_t at;
+} losses[LOSSES_MAX];
+static int losses_n;
+
+static hold *hold_of(const program *g, int thing, uint64_t token)
+{
+    for (hold *h = holds[thing]; h; h = h->next)
+        if (h->g == g && h->token == token)
+            return h;
+    return NULL;
+}
+
+static void note_loss(hold *h)
+{
+    h->lost_told = w.now;
+    if (cfg.calm && h->is_renewed && !h->ended && !is_shaken(h))
+        finding("judge 4: in a calm world the loss of %s is told, which is "
+                "renewed",
+                things[h->thing].name);
+    if (!h->is_renewed && !h->was_extended && h->deadline &&
+        w.now >
+            h->deadline + 20 * MS + judge_slack() + cfg.callback_us * US * 50)
+        finding("judge 4: the loss of %s is told %lld ms late",
+                things[h->thing].name, (long long)((w.now - h->deadline) / MS));
+}
+
+static void told(program *g, const rlock_event *e)
+{
+    if (e->type != RLOCK_EVENT_LOST)
+        return;
+    int t = thing_of(e->name);
+    if (t < 0)
+        finding("judge 4: the loss of \"%s\", which is no lock", e->name);
+    for (int i = 0; i < losses_n; i++)
+        if (losses[i].g == g && losses[i].thing == t &&
+            losses[i].token == e->token)
+            finding("judge 4: the loss of %s, token %llu, is told twice",
+                    e->name, (unsigned long long)e->token);
+    if (losses_n == LOSSES_MAX)
+        finding("the world has too many losses");
+    losses[losses_n].g = g;
+    losses[losses_n].thing = t;
+    losses[losses_n].token = e->token;
+    losses[losses_n++].at = w.now;
+    hold *h = hold_of(g, t, e->token);
+    if (h)
+        note_loss(h);
+}
+
+static void looked(hold *h, const look *l)
+{
+    if (h->lost_told && h->lost_told < l->at && l->is_held)
+        finding("judge 4: the loss of %s, token %llu, was told, and owner %d "
+                "holds it",
+                things[h->thing].name, (unsigned long long)h->token, h->o->id);
+}
+
+/* --- at the end ----------------------------------------------------------- */
+
+/* Who takes it may not have been told its token before it was lost. */
+static bool was_held(int i)
+{
+    for (const hold *h = holds[losses[i].thing]; h; h = h->next)
+        if (h->g == losses[i].g && (h->token == losses[i].token ||
+                                    (!h->token && h->asked <= losses[i].at)))
+            return true;
+    return false;
+}
+
+static int times_told(const bunch *b)
+{
+    int n = 0;
+    for (int i = 0; i < losses_n; i++)
+        for (const hold *h = holds[losses[i].thing]; h; h = h->next)
+            n += h->bunch == b && h->g == losses[i].g &&
+                 (h->token == losses[i].token);
+    return n;
+}
+
+static void check_told(const hold *h)
+{
+    int n = times_told(h->bunch);
+    if (n > 1)
+        finding("judge 4: the loss of %s, token %llu, and what was taken with "
+                "it, is told %d times",
+                things[h->thing].name, (unsigned long long)h->token, n);
+    if (n == 0 && h->is_gone && h->token && !h->g->closing_at)
+        finding("judge 4: the loss of %s, token %llu, was never told",
+                things[h->thing].name, (unsigned long long)h->token);
+}
+
+static void ended(void)
+{
+    for (int i = 0; i < losses_n; i++)
+        if (!was_held(i))
+            finding("judge 4: the loss of %s, token %llu, which nobody held",
+                    things[losses[i].thing].name,
+                    (unsigned long long)losses[i].token);
+    for (int t = 0; t < things_n; t++)
+        for (const hold *h = holds[t]; h; h = h->next)
+            check_told(h);
+}
+
+const judge judge_losses = {
+    .name = "losses", .looked = looked, .told = told, .ended = ended};

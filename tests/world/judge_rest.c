@@ -1,0 +1,54 @@
+/*
+ * Judge 12: when its clients are freed, no thread of the library is left, no
+ * descriptor and no block of memory; when leases and tokens have run out, no
+ * key. And what a client was to release with its close, it has released.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+
+static bool is_of(const program *g, const entry *e)
+{
+    char of[64];
+    int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
+    const text *id = e->kind == KIND_STRING                 ? &e->value
+                     : e->kind == KIND_HASH && e->count > 0 ? &e->items[0].name
+                                                            : NULL;
+    return id && id->len > (size_t)n && memcmp(id->at, of, (size_t)n) == 0;
+}
+
+static void closed(program *g, int client, rlock_status status)
+{
+    server *s = &servers[client];
+    if (!cfg.release_held || status != RLOCK_OK)
+        return;
+    server_set_clock(s);
+    for (int t = 0; t < things_n; t++) {
+        word key = {things[t].name, strlen(things[t].name)};
+        const entry *e = store_find(&s->store, &key);
+        if (e && is_of(g, e))
+            finding("judge 12: %s is still held at server %d by a client that "
+                    "was closed, and has released all",
+                    things[t].name, client);
+    }
+}
+
+static void ended(void)
+{
+    for (int i = 1; i < threads_n; i++)
+        if (threads[i]->state != DONE)
+            finding("judge 12: the thread %s is left", threads[i]->name);
+    descriptors_tell();
+    if (descriptors_open() > 0)
+        finding("judge 12: %d descriptors are left open", descriptors_open());
+    for (int i = 0; i < cfg.servers; i++)
+        if (server_keys(&servers[i]) > 0)
+            finding("judge 12: %zu keys are left at server %d",
+                    server_keys(&servers[i]), i);
+    if (memory_blocks() != 0)
+        finding("judge 12: the library has %lld blocks of memory",
+                (long long)memory_blocks());
+}
+
+const judge judge_rest = {.name = "rest", .closed = closed, .ended = ended};

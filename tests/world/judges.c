@@ -1,0 +1,110 @@
+/* The table of judges, and what of the world relaxes them. */
+#include "judge.h"
+
+hold *holds[THINGS_MAX];
+
+static const judge *const judges[] = {&judge_holding, &judge_tokens,
+                                      &judge_losses, &judge_calls, &judge_rest};
+
+#define JUDGES (sizeof judges / sizeof *judges)
+
+void judge_called(const act *a)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->called)
+            judges[i]->called(a);
+}
+
+void judge_taken(hold *h)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->taken)
+            judges[i]->taken(h);
+}
+
+void judge_looked(hold *h, const look *l)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->looked)
+            judges[i]->looked(h, l);
+}
+
+void judge_told(program *g, const rlock_event *e)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->told)
+            judges[i]->told(g, e);
+}
+
+void judge_closed(program *g, int client, rlock_status s)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->closed)
+            judges[i]->closed(g, client, s);
+}
+
+void judge_ended(void)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->ended)
+            judges[i]->ended();
+}
+
+int64_t judge_slack(void)
+{
+    if (cfg.calm)
+        return 50 * MS;
+    if (cfg.stall_ppm > 0 || cfg.change_ppm > 0)
+        return 1000 * S; /* any thread may be late by seconds */
+    int64_t wake = cfg.latency_us * US << (cfg.mode == 1 ? 7 : 0);
+    return 300 * MS + 50 * wake;
+}
+
+/* --- shocks --------------------------------------------------------------- */
+
+#define SHOCKS_MAX 1000
+
+static struct {
+    unsigned things;
+    int64_t from, to;
+} shocks[SHOCKS_MAX];
+static int shocks_n;
+
+void judge_shake(unsigned which, int64_t from, int64_t to)
+{
+    if (shocks_n == SHOCKS_MAX || which == 0)
+        return;
+    shocks[shocks_n].things = which;
+    shocks[shocks_n].from = from;
+    shocks[shocks_n++].to = to;
+}
+
+/*
+ * One node of a Red lock may lose its data: it gives no vote until the longest
+ * lease is over, and nothing is owed to it. A second one soon after is more
+ * than the lock is made for.
+ */
+void judge_shake_server(int server)
+{
+    static int64_t lost_at[SERVERS_MAX];
+    unsigned which = 0;
+    bool is_second = false;
+    for (int i = 0; i < cfg.servers; i++)
+        is_second = is_second ||
+                    (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
+    lost_at[server] = w.now;
+    for (int i = 0; i < things_n; i++)
+        if (things[i].is_red ? is_second || cfg.servers < 3
+                             : things[i].home == server)
+            which |= 1u << i;
+    judge_shake(which, w.now, w.now);
+}
+
+bool is_shaken(const hold *h)
+{
+    for (int i = 0; i < shocks_n; i++)
+        if (shocks[i].things >> h->thing & 1 && h->asked <= shocks[i].to &&
+            (!h->ended || h->ended >= shocks[i].from))
+            return true;
+    return false;
+}

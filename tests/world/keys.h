@@ -1,0 +1,102 @@
+/*
+ * What a seed draws: a key is a line here, and what draws it is in fate.c. So
+ * each can be set (--set key=value), told and made smaller.
+ */
+#ifndef WORLD_KEYS_H
+#define WORLD_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Name, and the smallest value that makes sense. */
+#define CONFIG_KEYS(X)                                                         \
+    /* the world's size */                                                     \
+    X(dice, 0) /* 0: the seed's own */                                         \
+    X(calm, 0) /* nothing goes wrong, and bounds are tight */                  \
+    X(servers, 1)                                                              \
+    X(processes, 1)                                                            \
+    X(owners, 1)  /* in all */                                                 \
+    X(singles, 0) /* names of single locks */                                  \
+    X(reds, 0)    /* and of Red locks over all servers */                      \
+    X(multis, 0)  /* Multi locks of the locks above */                         \
+    X(steps, 1)   /* what an owner does before it ends */                      \
+    /* threads */                                                              \
+    X(mode, 0)    /* 1: threads have ranks, and change them */                 \
+    X(call_ns, 1) /* what a call costs, about */                               \
+    X(latency_us, 0)                                                           \
+    X(preempt_ppm, 0)                                                          \
+    X(spurious_ppm, 0) /* waits that end early, EINTR */                       \
+    X(stall_ppm, 0)                                                            \
+    X(stall_us, 1)                                                             \
+    X(changes, 0) /* of ranks, in all */                                       \
+    X(change_ppm, 0)                                                           \
+    X(drift_ppm, 0) /* of clocks, either way */                                \
+    /* connections */                                                          \
+    X(delay_us, 1)                                                             \
+    X(tail_ppm, 0)                                                             \
+    X(tail_us, 1)                                                              \
+    X(short_ppm, 0) /* reads and writes of a part */                           \
+    X(cut_ppm, 0)                                                              \
+    X(freeze_ppm, 0)                                                           \
+    X(freeze_us, 1)                                                            \
+    X(silence_ppm, 0)                                                          \
+    X(refuse_ppm, 0) /* of connects */                                         \
+    X(names_ppm, 0)  /* of look-ups that fail; slow ones, too */               \
+    /* servers */                                                              \
+    X(pause_ppm, 0)                                                            \
+    X(pause_us, 1)                                                             \
+    X(restart_ppm, 0)                                                          \
+    X(down_us, 1)                                                              \
+    X(flush_ppm, 0) /* scripts are forgotten */                                \
+    X(wipe_ppm, 0)  /* a restart without its data */                           \
+    X(foreign_ppm, 0)                                                          \
+    X(foreign_us, 1)                                                           \
+    /* clients */                                                              \
+    X(eager, 0)                                                                \
+    X(watchdog_ms, 100)                                                        \
+    X(timeout_ms, 10)                                                          \
+    X(connect_ms, 10)                                                          \
+    X(turn_ms, 0)                                                              \
+    X(string_layout, 0)                                                        \
+    X(local_levels, 0)                                                         \
+    X(callback_us, 0) /* how long on_event may take */                         \
+    /* the program */                                                          \
+    X(hold_ms, 1)                                                              \
+    X(think_ms, 1)                                                             \
+    X(lease_pct, 0)   /* acquires with a lease of their own */                 \
+    X(forever_pct, 0) /* and such that wait for ever */                        \
+    X(idle_pct, 0)    /* holders that do not look for long */                  \
+    X(end_pct, 0)     /* threads that end and leave what they hold */          \
+    X(nest, 0)        /* how often each verb comes, against the others */      \
+    X(extend, 0)                                                               \
+    X(more, 0) /* a second lock while one is held */                           \
+    X(remake, 0)                                                               \
+    X(cancel, 0)                                                               \
+    X(force, 0)                                                                \
+    X(close_at_ms, 0) /* a client is closed while it is used; 0: at the end */ \
+    X(release_held, 0)
+
+#define CONFIG_MEMBER(name, least) int64_t name;
+typedef struct config {
+    CONFIG_KEYS(CONFIG_MEMBER)
+} config;
+#undef CONFIG_MEMBER
+
+extern config cfg;
+
+typedef struct key {
+    const char *name;
+    int64_t least;
+} key;
+
+extern const key keys[];
+extern const int keys_n;
+
+int64_t *key_value(config *c, int i);
+
+void config_draw(config *c, uint64_t seed);
+
+/* "key=value,key=value"; false: there is no such key, or value. */
+bool config_set(config *c, const char *list);
+
+#endif

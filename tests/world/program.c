@@ -1,0 +1,269 @@
+/*
+ * A world from its begin to its end: processes with their clients and handles,
+ * the owners that use them, and that all is given back. Each process has a
+ * client for each server, which is used for locks of all kinds.
+ *
+ * No faults are there while the program is built, and none from the time on at
+ * which all owners have ended, or 20 s have passed: so what is still to come
+ * has to come.
+ */
+#include "program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+#include "outcome.h"
+
+thing things[THINGS_MAX];
+lock locks[LOCKS_MAX];
+int things_n, locks_n;
+program programs[PROCESSES_MAX];
+
+/* --- what there is to be locked ------------------------------------------- */
+
+static void add_thing(const char *name, bool is_red)
+{
+    lock *l = &locks[things_n];
+    things[things_n] = (thing){.name = name, .is_red = is_red};
+    if (!is_red)
+        things[things_n].home = (int)chance_below(&w.dice, cfg.servers);
+    snprintf(l->name, sizeof l->name, "%s", name);
+    l->member[0] = things_n++;
+    l->n = 1;
+    l->has_red = is_red;
+}
+
+/* Of two things at least, in any order. */
+static void add_multi(void)
+{
+    lock *l = &locks[locks_n++];
+    unsigned left = (1u << things_n) - 1;
+    int n = (int)chance_between(&w.dice, 2, things_n);
+    size_t len = (size_t)snprintf(l->name, sizeof l->name, "multi");
+    l->is_multi = true;
+    while (l->n < n) {
+        int t = (int)chance_below(&w.dice, things_n);
+        if (!(left >> t & 1))
+            continue;
+        left &= ~(1u << t);
+        l->member[l->n++] = t;
+        l->has_red = l->has_red || things[t].is_red;
+        len += (size_t)snprintf(l->name + len, sizeof l->name - len, " %s",
+                                things[t].name);
+    }
+}
+
+static void name_things(void)
+{
+    static const char *const singles[] = {"a", "b", "c"};
+    static const char *const reds[] = {"r", "s"};
+    for (int i = 0; i < cfg.singles; i++)
+        add_thing(singles[i], false);
+    for (int i = 0; i < cfg.reds; i++)
+        add_thing(reds[i], true);
+    locks_n = things_n;
+    for (int i = 0; i < cfg.multis && things_n > 1; i++)
+        add_multi();
+}
+
+int thing_of(const char *name)
+{
+    for (int i = 0; i < things_n; i++)
+        if (strcmp(things[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* --- clients and handles -------------------------------------------------- */
+
+static void on_event(const rlock_event *e, void *arg)
+{
+    program *g = arg;
+    int64_t began = w.now;
+    trace("event %d of %s, token %llu, count %d: %s", (int)e->type, e->name,
+          (unsigned long long)e->token, e->count, e->message);
+    outcome->losses += e->type == RLOCK_EVENT_LOST;
+    judge_told(g, e);
+    if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
+        sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
+    running->told_ns += w.now - began;
+}
+
+static rlock_options options_of(program *g, char *uri, size_t room, int k)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    snprintf(uri, room,
+             chance_below(&w.dice, 2) ? "redis://127.0.0.1:%d"
+                                      : "redis://s.example:%d",
+             servers[k].port);
+    o.uri = uri;
+    o.connect_timeout_ms = cfg.connect_ms;
+    o.command_timeout_ms = cfg.timeout_ms;
+    o.watchdog_lease_ms = cfg.watchdog_ms;
+    o.on_event = on_event;
+    o.event_arg = g;
+    o.lazy = !cfg.eager;
+    o.turn_ms = cfg.turn_ms;
+    return o;
+}
+
+static void make_client(program *g, int k)
+{
+    char uri[64];
+    rlock_options o = options_of(g, uri, sizeof uri, k);
+    rlock_status s;
+    for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++)
+        if (s != RLOCK_EIO || tries == 20)
+            finding("no client: %s (%s)", rlock_status_str(s),
+                    rlock_last_error()->message);
+}
+
+/* All who use a Red lock say the longest lease that any of them uses. */
+static rlock_status make_red(program *g, const thing *t, rlock **out)
+{
+    rlock_red_options o = RLOCK_RED_OPTIONS_INIT;
+    o.longest_lease_ms = cfg.watchdog_ms > 3000 ? cfg.watchdog_ms : 3000;
+    if (cfg.string_layout)
+        o.layout = RLOCK_LAYOUT_STRING;
+    return rlock_red_new_ex(g->client, (size_t)cfg.servers, t->name,
+                            strlen(t->name), &o, out);
+}
+
+static rlock_status make_single(program *g, const thing *t, rlock **out)
+{
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    o.local_levels = cfg.local_levels;
+    if (cfg.string_layout)
+        o.layout = RLOCK_LAYOUT_STRING;
+    return rlock_new_ex(g->client[t->home], t->name, strlen(t->name), &o, out);
+}
+
+static rlock_status make_multi(program *g, const lock *l, rlock **out)
+{
+    rlock *member[THINGS_MAX];
+    for (int i = 0; i < l->n; i++)
+        member[i] = g->handle[l->member[i]];
+    return rlock_multi_new(member, (size_t)l->n, out);
+}
+
+rlock *program_make_handle(program *g, int lock)
+{
+    rlock *lk;
+    const thing *t = &things[lock];
+    rlock_status s;
+    if (lock >= things_n)
+        s = make_multi(g, &locks[lock], &lk);
+    else
+        s = t->is_red ? make_red(g, t, &lk) : make_single(g, t, &lk);
+    if (s)
+        finding("no handle of %s: %s (%s)", locks[lock].name,
+                rlock_status_str(s), rlock_last_error()->message);
+    return lk;
+}
+
+static void name_process(int i)
+{
+    process *p = &programs[i].p;
+    p->index = i;
+    p->pid = 100 + i;
+    p->base = chance_below(&w.dice, 100000 * S);
+    p->drift_ppm = chance_between(&w.dice, -cfg.drift_ppm, cfg.drift_ppm);
+    snprintf(p->host, sizeof p->host, "host%d", i);
+}
+
+static void build(void)
+{
+    for (int i = 0; i < cfg.processes; i++) {
+        program *g = &programs[i];
+        running->p = &g->p;
+        for (int k = 0; k < cfg.servers; k++)
+            make_client(g, k);
+        for (int k = 0; k < locks_n; k++)
+            g->handle[k] = program_make_handle(g, k);
+    }
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void close_clients(program *g)
+{
+    running->p = &g->p;
+    g->closing_at = w.now;
+    trace("-- the clients of process %d are closed", g->p.index);
+    for (int k = 0; k < cfg.servers; k++) {
+        unsigned flags = cfg.release_held ? RLOCK_CLOSE_RELEASE_HELD : 0;
+        rlock_status s = rlock_client_close(g->client[k], flags);
+        trace("client of server %d: %s", k, rlock_status_str(s));
+        judge_closed(g, k, s);
+    }
+    g->is_closed = true;
+}
+
+static void free_handles(program *g)
+{
+    running->p = &g->p;
+    for (int i = locks_n; i > 0; i--)
+        rlock_free(g->handle[i - 1]);
+}
+
+/* In the middle of it all. */
+static void *close_early(void *arg)
+{
+    program *g = arg;
+    pthread_setname_np(pthread_self(), "closer");
+    running->is_library = false;
+    sleep_for(cfg.close_at_ms * MS);
+    close_clients(g);
+    return NULL;
+}
+
+static void be_quiet(event *e)
+{
+    (void)e;
+    if (!w.is_quiet)
+        trace("-- no faults from now on");
+    w.is_quiet = true;
+}
+
+static void give_all_back(void)
+{
+    for (int i = 0; i < cfg.processes; i++) {
+        if (!programs[i].is_closed)
+            close_clients(&programs[i]);
+        free_handles(&programs[i]);
+    }
+    running->p = &programs[0].p;
+    sleep_for(3700 * S); /* longer than tokens are kept */
+    w.is_on = false;
+    judge_ended();
+}
+
+void program_run(void)
+{
+    static event quiet = {.fire = be_quiet};
+    pthread_t closer;
+    chance_init(&w.dice, (uint64_t)cfg.dice);
+    w.until = BEGIN + 6000 * S;
+    w.is_quiet = true;
+    for (int i = 0; i < cfg.processes; i++)
+        name_process(i);
+    servers_begin();
+    name_things();
+    threads_begin(&programs[0].p);
+    build();
+    w.is_quiet = cfg.calm;
+    event_set(&quiet, w.now + 20 * S);
+    owners_start();
+    running->p = &programs[0].p;
+    if (cfg.close_at_ms > 0)
+        pthread_create(&closer, NULL, close_early, &programs[0]);
+    owners_join();
+    trace("-- all owners have ended");
+    be_quiet(NULL);
+    outcome->simulated_ns = w.now - BEGIN;
+    if (cfg.close_at_ms > 0)
+        pthread_join(closer, NULL);
+    sleep_for(10 * S); /* losses are told */
+    give_all_back();
+}

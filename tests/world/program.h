@@ -1,0 +1,102 @@
+/*
+ * The program that uses the library: owners, which are threads in straight-line
+ * C on the public API, and what they use.
+ *
+ *   thing    what a name locks: at one server, or (Red) at all
+ *   lock     what an owner takes: one thing, or (Multi) several
+ *   program  one process' clients and handles
+ *   owner    who takes locks; a verb is what it does next
+ *   hold     an owner's of a thing, as it was told of it (judge.h)
+ */
+#ifndef WORLD_PROGRAM_H
+#define WORLD_PROGRAM_H
+
+#include <rlock/rlock.h>
+
+#include "world.h"
+
+#define SINGLES_MAX 3
+#define REDS_MAX    2
+#define MULTIS_MAX  2
+#define THINGS_MAX  (SINGLES_MAX + REDS_MAX)
+#define LOCKS_MAX   (THINGS_MAX + MULTIS_MAX)
+#define OWNERS_MAX  32
+#define DEPTH_MAX   8
+
+typedef struct thing {
+    const char *name;
+    bool is_red;
+    int home; /* the server, of a single one */
+} thing;
+
+typedef struct lock {
+    char name[40]; /* for the trace */
+    int member[THINGS_MAX];
+    int n;
+    bool is_multi, has_red;
+} lock;
+
+extern thing things[THINGS_MAX];
+extern lock locks[LOCKS_MAX];
+extern int things_n, locks_n;
+
+typedef struct program {
+    process p;
+    rlock_client *client[SERVERS_MAX];
+    rlock *handle[LOCKS_MAX];
+    int64_t canceled_at[LOCKS_MAX];
+    int64_t closing_at; /* 0: it is open */
+    bool is_closed;
+} program;
+
+extern program programs[PROCESSES_MAX];
+
+typedef struct hold hold;
+
+typedef struct owner {
+    int id;
+    program *g;
+    chance dice;
+    int64_t steps;         /* that are left to it */
+    rlock *own[LOCKS_MAX]; /* handles of its own; NULL: the program's */
+    int taken[DEPTH_MAX];  /* locks, one for each acquire to be undone */
+    int taken_n;
+    hold *hold[THINGS_MAX]; /* NULL: it has none */
+    int generation;         /* the how many'th thread */
+} owner;
+
+extern owner owners[OWNERS_MAX];
+
+/* --- program.c ------------------------------------------------------------ */
+
+/* Of the seed: what was drawn is in cfg. Returns when all is judged. */
+void program_run(void);
+
+rlock *program_make_handle(program *g, int lock);
+program *program_of(const rlock_client *cl);
+int thing_of(const char *name);
+
+/* --- owners.c ------------------------------------------------------------- */
+
+void owners_start(void);
+void owners_join(void);
+
+/* --- verbs.c -------------------------------------------------------------- */
+
+/* What an owner may do next. */
+typedef struct verb {
+    const char *name;
+    const int64_t *weight; /* how often, against the others; NULL: as 10 */
+    bool needs_hold, needs_none;
+    void (*act)(owner *o);
+} verb;
+
+extern const verb verbs[];
+extern const int verbs_n;
+
+rlock *owner_handle(const owner *o, int lock);
+void owner_unlock_all(owner *o);
+/* Its thread ends and holds what it holds. */
+void owner_abandon(owner *o);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * A server: commands are cut out of the bytes that came, and executed at once,
+ * one after the other; a server that stands still does so when it goes on. The
+ * store and the scripts are tests/sim's, which are compared with a real server.
+ * What every server answers is here; the rest is its kind's (world.h).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "script.h"
+#include "wire/script.h"
+#include "world.h"
+
+server servers[SERVERS_MAX];
+
+int64_t server_now_us(const server *s)
+{
+    int64_t past = w.now - BEGIN;
+    return (s->base + past + past / 1000000 * s->drift_ppm) / US;
+}
+
+void server_set_clock(server *s)
+{
+    s->store.now_us = server_now_us(s);
+}
+
+size_t server_keys(server *s)
+{
+    server_set_clock(s);
+    return store_count(&s->store);
+}
+
+/* --- channels ------------------------------------------------------------- */
+
+static int place_of(const conn *c, const word *channel)
+{
+    for (size_t i = 0; i < c->channels; i++) {
+        word name = {c->channel[i].at, c->channel[i].len};
+        if (word_equal(&name, channel))
+            return (int)i;
+    }
+    return -1;
+}
+
+static void add_message(text *to, const char *kind, const word *channel)
+{
+    text_print(to, "*3\r\n$%zu\r\n%s\r\n", strlen(kind), kind);
+    text_bulk(to, channel->at, channel->len);
+}
+
+static int publish(void *arg, const word *channel, const word *message)
+{
+    server *s = arg;
+    static text said;
+    int heard = 0;
+    for (conn *c = conns; c; c = c->next) {
+        if (c->s != s || c->server_closed || c->run != s->run ||
+            place_of(c, channel) < 0)
+            continue;
+        heard++;
+        said.len = 0;
+        add_message(&said, s->kind->message, channel);
+        text_bulk(&said, message->at, message->len);
+        conn_reply(c, &said);
+    }
+    return heard;
+}
+
+void server_subscribe(conn *c, const char *kind, const word *channel, text *out)
+{
+    if (place_of(c, channel) < 0) {
+        if (c->channels == CHANNELS_MAX)
+            finding("subscribes to too many channels");
+        text *to = &c->channel[c->channels++];
+        *to = (text){0};
+        text_add(to, channel->at, channel->len);
+    }
+    add_message(out, kind, channel);
+    text_number(out, (long long)c->channels);
+}
+
+void server_unsubscribe(conn *c, const char *kind, const word *channel,
+                        text *out)
+{
+    int i = place_of(c, channel);
+    if (i >= 0) {
+        text_free(&c->channel[i]);
+        c->channel[i] = c->channel[--c->channels];
+    }
+    add_message(out, kind, channel);
+    text_number(out, (long long)c->channels);
+}
+
+/* --- scripts -------------------------------------------------------------- */
+
+static void trace_call(const conn *c, const char *name, const word *argv,
+                       size_t n, const text *out)
+{
+    char args[300] = "";
+    size_t k = 0;
+    for (size_t i = 3; i < n && k < sizeof args - 60; i++)
+        k += (size_t)snprintf(args + k, sizeof args - k, " %.*s",
+                              argv[i].len > 50 ? 50 : (int)argv[i].len,
+                              argv[i].at);
+    trace("  server %d, connection %u: %s%s -> %.*s", c->s->index, c->number,
+          name, args, (int)out->len, out->at);
+}
+
+static void run_script(conn *c, int script, const word *argv, size_t n,
+                       size_t keys, text *out)
+{
+    server *s = c->s;
+    w.scripts++;
+    if (script >= 0) {
+        s->scripts |= UINT64_C(1) << script;
+        script_call(&s->store, script, argv + 3, n - 3, keys, out);
+    } else { /* the program's own, behind a guard */
+        script_run(&s->store, &argv[1], argv + 3, n - 3, keys, out);
+    }
+    if (w.traces)
+        trace_call(c, script < 0 ? "a script" : rl_scripts[script].name, argv,
+                   n, out);
+}
+
+static void call_script(conn *c, const word *argv, size_t n, text *out)
+{
+    server *s = c->s;
+    long long keys = -1;
+    bool whole = word_is(&argv[0], "EVAL");
+    int script = whole ? script_by_body(&argv[1]) : script_by_sha1(&argv[1]);
+    if (n < 3 || !word_number(&argv[2], &keys) || keys < 0 ||
+        (size_t)keys > n - 3 || (script < 0 && !whole))
+        finding("a call of a script that the library does not make");
+    if (!whole && !(s->scripts >> script & 1))
+        text_print(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    else if (!s->kind->admits ||
+             s->kind->admits(c, argv + 3, (size_t)keys, out))
+        run_script(c, script, argv, n, (size_t)keys, out);
+}
+
+/* --- commands ------------------------------------------------------------- */
+
+static void answer_ping(conn *c, const word *argv, size_t n, text *out)
+{
+    if (c->channels > 0)
+        text_print(out, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+    else if (n == 2)
+        text_bulk(out, argv[1].at, argv[1].len);
+    else
+        text_print(out, "+PONG\r\n");
+}
+
+static void ask_store(conn *c, const word *argv, size_t n, text *out)
+{
+    size_t from = out->len;
+    store_command(&c->s->store, argv, n, out);
+    if (out->len > from + 4 && memcmp(out->at + from, "-ERR unknown", 12) == 0)
+        finding("the command %.*s, which the server does not know",
+                (int)argv[0].len, argv[0].at);
+    if (out->len > from && out->at[from] == '-')
+        trace("  server %d: %.*s -> %.*s", c->s->index, (int)argv[0].len,
+              argv[0].at, (int)(out->len - from), out->at + from);
+}
+
+static void execute(conn *c, const word *argv, size_t n, text *out)
+{
+    server_set_clock(c->s);
+    if (word_is(&argv[0], "EVALSHA") || word_is(&argv[0], "EVAL"))
+        call_script(c, argv, n, out);
+    else if (word_is(&argv[0], "PING"))
+        answer_ping(c, argv, n, out);
+    else if (word_is(&argv[0], "SELECT") || word_is(&argv[0], "AUTH"))
+        text_print(out, "+OK\r\n");
+    else if (!c->s->kind->execute(c, argv, n, out))
+        ask_store(c, argv, n, out);
+}
+
+/* "$3\r\n"; false: there is more to come. */
+static bool take_number(const char **at, const char *end, char mark, size_t *n)
+{
+    const char *p = *at;
+    if (p == end)
+        return false;
+    if (*p != mark)
+        finding("the library says what is no command");
+    for (*n = 0, p++; p != end && *p != '\r'; p++)
+        *n = *n * 10 + (size_t)(*p - '0');
+    if (end - p < 2)
+        return false;
+    *at = p + 2;
+    return true;
+}
+
+/* How many bytes the first command has; 0: it is not complete. */
+static size_t parse(const text *from, word *argv, size_t *n)
+{
+    const char *at = from->at, *end = at + from->len;
+    if (!take_number(&at, end, '*', n))
+        return 0;
+    if (*n == 0 || *n > WORDS_MAX)
+        finding("a command of %zu words", *n);
+    for (size_t i = 0; i < *n; i++) {
+        if (!take_number(&at, end, '$', &argv[i].len) ||
+            (size_t)(end - at) < argv[i].len + 2)
+            return 0;
+        argv[i].at = at;
+        at += argv[i].len + 2;
+    }
+    return (size_t)(at - from->at);
+}
+
+void server_take(conn *c)
+{
+    static text out;
+    word argv[WORDS_MAX];
+    size_t n, len;
+    while (!c->s->is_paused && !c->server_closed && c->input.len > 0 &&
+           (len = parse(&c->input, argv, &n)) > 0) {
+        out.len = 0;
+        execute(c, argv, n, &out);
+        history_add_bytes(out.at, out.len);
+        if (w.traces > 1)
+            trace("    connection %u: %.*s -> %.*s", c->number,
+                  (int)argv[0].len, argv[0].at, (int)out.len, out.at);
+        text_cut(&c->input, len);
+        conn_reply(c, &out);
+    }
+    if (c->is_ending && !c->s->is_paused)
+        c->server_closed = true;
+}
+
+/* --- a server by itself --------------------------------------------------- */
+
+static bool execute_single(conn *c, const word *argv, size_t n, text *out)
+{
+    if (word_is(&argv[0], "SUBSCRIBE")) {
+        for (size_t i = 1; i < n; i++)
+            server_subscribe(c, "subscribe", &argv[i], out);
+    } else if (word_is(&argv[0], "UNSUBSCRIBE")) {
+        for (size_t i = 1; i < n; i++)
+            server_unsubscribe(c, "unsubscribe", &argv[i], out);
+    } else if (word_is(&argv[0], "ROLE")) {
+        text_print(out, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+    } else if (word_is(&argv[0], "WAIT")) {
+        text_print(out, ":0\r\n"); /* it has no replicas */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+const server_kind server_single = {
+    .name = "single", .execute = execute_single, .message = "message"};
+
+/* --- all of them ---------------------------------------------------------- */
+
+void server_name_run(server *s)
+{
+    snprintf(s->store.run_id, sizeof s->store.run_id, "%020d%020u", s->index,
+             s->run);
+}
+
+void servers_warm(void)
+{
+    static text out;
+    static store s;
+    for (int i = 0; i < RL_SCRIPT_COUNT; i++)
+        script_call(&s, i, NULL, 0, 0, &out);
+    store_clear(&s);
+}
+
+/* The nodes of a Red lock have clocks that are near each other. */
+void servers_begin(void)
+{
+    for (int i = 0; i < cfg.servers; i++) {
+        server *s = &servers[i];
+        s->kind = &server_single;
+        s->index = i;
+        s->port = 7000 + i;
+        s->store.publish = publish;
+        s->store.arg = s;
+        s->base = 1600000000 * S +
+                  chance_below(&w.dice, cfg.servers > 1 ? 20 * MS : 1000 * S);
+        s->drift_ppm = chance_between(&w.dice, -cfg.drift_ppm, cfg.drift_ppm);
+        s->run = 1;
+        server_name_run(s);
+        s->store.started_us = server_now_us(s) - INT64_C(1000000000000);
+    }
+}

@@ -1,0 +1,357 @@
+/*
+ * What an owner may do next. Each verb is a few calls of the public API, and
+ * what they answer is told to the judges: calls that ask a server as acts, the
+ * others as looks. A verb is a function and a line of the table at the end.
+ *
+ * What stays true: levels, holds and taken[] of an owner are what the calls
+ * have answered, so what the library counts can be compared with them.
+ */
+#include <stdlib.h>
+
+#include "judge.h"
+#include "outcome.h"
+
+rlock *owner_handle(const owner *o, int lock)
+{
+    return o->own[lock] ? o->own[lock] : o->g->handle[lock];
+}
+
+static int64_t skewed(owner *o, int64_t limit)
+{
+    return chance_skewed(&o->dice, limit);
+}
+
+static bool in_hundred(owner *o, int64_t pct)
+{
+    return chance_below(&o->dice, 100) < pct;
+}
+
+static bool holds_any(const owner *o, int lock)
+{
+    for (int i = 0; i < locks[lock].n; i++)
+        if (o->hold[locks[lock].member[i]])
+            return true;
+    return false;
+}
+
+static bool holds_all(const owner *o, int lock)
+{
+    for (int i = 0; i < locks[lock].n; i++)
+        if (!o->hold[locks[lock].member[i]])
+            return false;
+    return true;
+}
+
+/* --- acts ----------------------------------------------------------------- */
+
+static act begin(owner *o, const char *verb, int lock)
+{
+    trace("owner %d: %s of %s", o->id, verb, locks[lock].name);
+    running->told_ns = 0;
+    return (act){.verb = verb, .o = o, .lock = lock, .began = w.now};
+}
+
+static void end(act *a, rlock_status s)
+{
+    a->status = s;
+    a->took = w.now - a->began - running->told_ns;
+    trace("owner %d: %s of %s: %s%s%s, after %lld us", a->o->id, a->verb,
+          locks[a->lock].name, rlock_status_str(s), s ? ": " : "",
+          s ? rlock_last_error()->message : "", (long long)(a->took / US));
+    judge_called(a);
+}
+
+/* --- looks ---------------------------------------------------------------- */
+
+/* Of one thing; its own handle is asked, also if a Multi lock took it. */
+static bool look_at(owner *o, int t)
+{
+    hold *h = o->hold[t];
+    rlock *lk = owner_handle(o, t);
+    if (!h)
+        return false;
+    look l = {.at = w.now};
+    l.valid_ms = rlock_valid_ms(lk);
+    int64_t after = w.now;
+    l.is_held = rlock_is_held(lk);
+    l.token = rlock_token(lk);
+    l.count = rlock_hold_count(lk);
+    if (o->g->closing_at)
+        return false;
+    if (l.valid_ms > 0) {
+        h->is_sure = true;
+        h->to = l.at;
+        if (after + l.valid_ms * MS > h->deadline)
+            h->deadline = after + l.valid_ms * MS;
+    }
+    if (w.traces > 1)
+        trace("    owner %d: %s is valid for %lld ms, count %d, token %llu",
+              o->id, things[t].name, (long long)l.valid_ms, l.count,
+              (unsigned long long)l.token);
+    judge_looked(h, &l);
+    if (!l.is_held && !h->is_gone) {
+        h->is_gone = true;
+        trace("owner %d has lost %s", o->id, things[t].name);
+    }
+    return l.is_held;
+}
+
+/* A Multi lock is held while every member is, and its hold is the smallest. */
+static void look_at_whole(owner *o, int lock)
+{
+    const rlock *lk = owner_handle(o, lock);
+    if (!locks[lock].is_multi || !holds_all(o, lock))
+        return;
+    int64_t valid_ms = rlock_valid_ms(lk);
+    bool are_held = true;
+    int64_t at = w.now;
+    for (int i = 0; i < locks[lock].n; i++)
+        are_held = look_at(o, locks[lock].member[i]) && are_held;
+    if (!are_held && !o->g->closing_at && at + valid_ms * MS > w.now + 2 * MS)
+        finding("owner %d has %s for %lld ms, but not all of it", o->id,
+                locks[lock].name, (long long)valid_ms);
+}
+
+static void look_at_all(owner *o)
+{
+    for (int t = 0; t < things_n; t++)
+        look_at(o, t);
+    for (int i = things_n; i < locks_n; i++)
+        look_at_whole(o, i);
+}
+
+/* --- taking --------------------------------------------------------------- */
+
+static void begin_hold(owner *o, int t, bunch *b, const act *a)
+{
+    hold *h = need_memory(sizeof *h);
+    h->next = holds[t];
+    h->bunch = b;
+    h->o = o;
+    h->g = o->g;
+    h->thing = t;
+    h->thread = running->id;
+    h->asked = a->began;
+    h->from = h->to = w.now;
+    h->is_renewed = a->lease_ms == 0;
+    holds[t] = h;
+    o->hold[t] = h;
+    b->holds++;
+    h->token = rlock_token(owner_handle(o, t));
+}
+
+static void note_taken(owner *o, const act *a)
+{
+    const lock *l = &locks[a->lock];
+    bunch *b = need_memory(sizeof *b);
+    bool is_new[THINGS_MAX] = {false};
+    for (int i = 0; i < l->n; i++) {
+        int t = l->member[i];
+        is_new[t] = !o->hold[t];
+        if (is_new[t])
+            begin_hold(o, t, b, a);
+        else if (a->lease_ms == 0)
+            o->hold[t]->is_renewed = true;
+        else
+            o->hold[t]->was_extended = true;
+        o->hold[t]->levels++;
+    }
+    outcome->acquires++;
+    o->taken[o->taken_n++] = a->lock;
+    for (int i = 0; i < l->n; i++)
+        if (is_new[l->member[i]])
+            judge_taken(o->hold[l->member[i]]);
+}
+
+static void acquire(owner *o, int lock, int64_t wait_ms)
+{
+    if (o->taken_n == DEPTH_MAX)
+        return;
+    bool own = in_hundred(o, cfg.lease_pct);
+    act a = begin(o, "acquire", lock);
+    a.is_nested = holds_all(o, lock);
+    a.wait_ms = wait_ms;
+    a.lease_ms = own ? 50 + skewed(o, 2000) : RLOCK_WATCHDOG;
+    trace("owner %d: wait %lld ms, lease %lld ms%s", o->id,
+          (long long)a.wait_ms, (long long)a.lease_ms,
+          holds_any(o, lock) ? ", nested" : "");
+    rlock_status s =
+        rlock_acquire(owner_handle(o, lock), a.wait_ms, a.lease_ms);
+    end(&a, s);
+    if (s == RLOCK_OK)
+        note_taken(o, &a);
+    look_at_all(o);
+}
+
+/* Who waits for ever holds nothing: so no circle of processes lasts. */
+static void act_acquire(owner *o)
+{
+    int64_t wait_ms = skewed(o, 5000);
+    if (in_hundred(o, cfg.forever_pct))
+        wait_ms = RLOCK_FOREVER;
+    else if (chance_below(&o->dice, 3) == 0)
+        wait_ms = 0;
+    acquire(o, (int)chance_below(&o->dice, locks_n), wait_ms);
+}
+
+static void act_nest(owner *o)
+{
+    acquire(o, o->taken[chance_below(&o->dice, o->taken_n)], skewed(o, 1000));
+}
+
+static void act_more(owner *o)
+{
+    acquire(o, (int)chance_below(&o->dice, locks_n),
+            chance_below(&o->dice, 2) ? 0 : skewed(o, 1000));
+}
+
+/* --- giving --------------------------------------------------------------- */
+
+static void drop_level(owner *o, int t, rlock_status s)
+{
+    hold *h = o->hold[t];
+    if (s == RLOCK_LOST && h->levels == 1 && !h->is_gone)
+        h->is_gone = true;
+    if (--h->levels > 0)
+        return;
+    h->ended = w.now;
+    o->hold[t] = NULL;
+}
+
+static void unlock(owner *o, int i)
+{
+    int lock = o->taken[i];
+    look_at_all(o);
+    act a = begin(o, "unlock", lock);
+    a.is_nested = true;
+    rlock_status s = rlock_unlock(owner_handle(o, lock));
+    end(&a, s);
+    o->taken[i] = o->taken[--o->taken_n];
+    /* Of several it is not known which was lost. */
+    rlock_status each = locks[lock].n > 1 ? RLOCK_OK : s;
+    for (int k = 0; k < locks[lock].n; k++)
+        drop_level(o, locks[lock].member[k], each);
+}
+
+static void act_unlock(owner *o)
+{
+    unlock(o, (int)chance_below(&o->dice, o->taken_n));
+}
+
+void owner_unlock_all(owner *o)
+{
+    while (o->taken_n > 0 && !o->g->closing_at)
+        unlock(o, o->taken_n - 1);
+}
+
+void owner_abandon(owner *o)
+{
+    for (int t = 0; t < things_n; t++) {
+        if (!o->hold[t])
+            continue;
+        trace("owner %d ends, and holds %s", o->id, things[t].name);
+        o->hold[t]->ended = w.now;
+        o->hold[t] = NULL;
+    }
+    o->taken_n = 0;
+}
+
+/* --- the others ----------------------------------------------------------- */
+
+/* Holds, and looks now and then; an idle one does not look. */
+static void act_hold(owner *o)
+{
+    int64_t ends = w.now + skewed(o, cfg.hold_ms * MS);
+    bool idles = in_hundred(o, cfg.idle_pct);
+    while (w.now < ends && !o->g->closing_at) {
+        int64_t nap = idles ? ends - w.now : 1 + skewed(o, ends - w.now);
+        sleep_for(nap);
+        look_at_all(o);
+    }
+}
+
+static void act_think(owner *o)
+{
+    sleep_for(skewed(o, cfg.think_ms * MS));
+}
+
+static void note_extended(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n; i++) {
+        hold *h = a->o->hold[l->member[i]];
+        if (!h)
+            continue;
+        h->was_extended = true;
+        if (a->status == RLOCK_OK)
+            h->is_renewed = a->lease_ms == 0;
+        else if (a->lease_ms != 0)
+            h->is_renewed = false; /* perhaps */
+    }
+}
+
+static void act_extend(owner *o)
+{
+    int lock = o->taken[chance_below(&o->dice, o->taken_n)];
+    act a = begin(o, "extend", lock);
+    a.is_nested = true;
+    a.lease_ms =
+        chance_below(&o->dice, 3) == 0 ? RLOCK_WATCHDOG : 50 + skewed(o, 1500);
+    rlock_status s = rlock_extend(owner_handle(o, lock), a.lease_ms);
+    end(&a, s);
+    note_extended(&a);
+    look_at_all(o);
+}
+
+/* A handle of its own; a hold goes on without that it was taken through. */
+static void act_remake(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    if (cfg.close_at_ms > 0)
+        return; /* no call with a client that is being closed */
+    rlock_free(o->own[lock]);
+    o->own[lock] = NULL;
+    if (chance_below(&o->dice, 4))
+        o->own[lock] = program_make_handle(o->g, lock);
+    look_at_all(o);
+}
+
+static void act_cancel(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    trace("owner %d cancels waits for %s", o->id, locks[lock].name);
+    o->g->canceled_at[lock] = NEVER;
+    rlock_cancel(o->g->handle[lock]);
+    o->g->canceled_at[lock] = w.now;
+}
+
+/* A script of it may be under way for long after the call. */
+static void act_force(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    unsigned which = 0;
+    for (int i = 0; i < locks[lock].n; i++)
+        which |= 1u << locks[lock].member[i];
+    act a = begin(o, "force_unlock", lock);
+    judge_shake(which, w.now, w.now + (cfg.calm ? 1 : 300) * S);
+    rlock_status s = rlock_force_unlock(owner_handle(o, lock));
+    end(&a, s);
+    look_at_all(o);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+const verb verbs[] = {
+    {"acquire", NULL, false, true, act_acquire},
+    {"think", NULL, false, true, act_think},
+    {"hold", NULL, true, false, act_hold},
+    {"unlock", NULL, true, false, act_unlock},
+    {"nest", &cfg.nest, true, false, act_nest},
+    {"extend", &cfg.extend, true, false, act_extend},
+    {"more", &cfg.more, true, false, act_more},
+    {"remake", &cfg.remake, false, false, act_remake},
+    {"cancel", &cfg.cancel, false, false, act_cancel},
+    {"force", &cfg.force, false, false, act_force},
+};
+
+const int verbs_n = sizeof verbs / sizeof *verbs;

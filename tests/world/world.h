@@ -1,0 +1,300 @@
+/*
+ * The whole library in one seeded world: what the files of tests/world share.
+ *
+ *   event      something that happens at a time (events.c)
+ *   thread     of the library's or the program's: one runs, the seed says which
+ *              and when (switch.c, schedule.c, threads.c, mutexes.c)
+ *   process    threads that share a pid, a host name and a clock (clocks.c)
+ *   descriptor what socket(), eventfd() and epoll_create1() give out
+ *              (descriptors.c, sockets.c)
+ *   conn       a connection: two queues of bytes that take their time (link.c)
+ *   server     a store with a clock of its own that answers (server.c, ...)
+ *   config     what a seed draws (fate.c)
+ *
+ * The library is librlock.a as it is shipped. What it calls of libc to wait, to
+ * tell the time, to talk and to draw is defined here, in the executable, and so
+ * stands before libc's; seam.sh looks that nothing else is called. Program and
+ * judges are in program.h.
+ *
+ * All times are in nanoseconds of true time.
+ */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "chance.h"
+#include "keys.h"
+#include "store.h"
+#include "text.h"
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define S  INT64_C(1000000000)
+
+#define BEGIN (1000 * S) /* when a world begins */
+#define NEVER INT64_MAX
+
+#define SERVERS_MAX   8
+#define PROCESSES_MAX 4
+
+/* The struct in which a member lies. */
+#define OWNER_OF(at, type, member)                                             \
+    ((type *)((char *)(at)-offsetof(type, member)))
+
+/* --- the world ------------------------------------------------------------ */
+
+typedef struct world {
+    int64_t now;
+    int64_t until; /* whoever is not done by then is stuck */
+    uint64_t hash; /* of all that has happened */
+    chance dice;   /* which decides all */
+    bool is_on;    /* before and after, calls go to the kernel */
+    bool is_quiet; /* no faults any more, or none yet */
+    int traces;    /* 1: what happens; 2: and what is said */
+    unsigned long calls, steps, switches, scripts, faults;
+} world;
+
+extern world w;
+
+/* --- what is told (tell.c) ------------------------------------------------ */
+
+void trace(const char *fmt, ...) RL_PRINTF(1, 2);
+
+/* The run ends here: a judge has something to say, or the world does. */
+_Noreturn void finding(const char *fmt, ...) RL_PRINTF(1, 2);
+
+/* Nobody can go on: a finding that says who waits where. */
+_Noreturn void stuck(void);
+
+void history_add(uint64_t x);
+void history_add_bytes(const void *at, size_t n);
+
+static inline double seconds(int64_t at)
+{
+    return (double)(at - BEGIN) / 1e9;
+}
+
+/* --- what happens when (events.c) ----------------------------------------- */
+
+typedef struct event {
+    int64_t at;
+    uint64_t tie;                  /* of two at one time chance decides */
+    size_t pos;                    /* in the heap, from 1; 0: not set */
+    void (*fire)(struct event *e); /* NULL: a thread goes on */
+} event;
+
+void event_set(event *e, int64_t at);
+void event_clear(event *e);
+event *event_next(void); /* the first, which is taken out; NULL: none */
+bool event_is_due(void);
+
+/* --- processes (clocks.c) ------------------------------------------------- */
+
+typedef struct process {
+    int index, pid;
+    char host[32];
+    int64_t base, drift_ppm; /* of its clock */
+} process;
+
+int64_t process_now(const process *p);
+
+/* How much true time goes by while the running thread's clock shows so much. */
+int64_t true_span(int64_t local);
+
+/* --- threads -------------------------------------------------------------- */
+
+typedef enum thread_state { READY, RUNS, BLOCKED, DONE } thread_state;
+
+#define KEYS_MAX 32
+
+typedef struct thread {
+    event wake; /* when it goes on; the first member */
+    int id;
+    process *p;
+    thread_state state;
+    char name[20];
+    bool is_library; /* it was given a name */
+    const void *waits_for;
+    const char *waits_in;
+    bool was_woken;
+    struct pollfd *polls; /* what it sleeps on in poll() */
+    nfds_t polls_n;
+    int rank;    /* how slowly it wakes; ranks double */
+    int mutexes; /* how many it has */
+    void *(*run)(void *arg);
+    void *arg, *result;
+    void *specific[KEYS_MAX];
+    int64_t told_ns;  /* spent in the program's callbacks */
+    const void *user; /* the program's */
+    pthread_t real;
+    void *sp; /* switch.c */
+    unsigned long fs;
+    volatile int go;
+} thread;
+
+#define THREADS_MAX 1000
+
+extern thread *running;
+extern thread *threads[THREADS_MAX];
+extern int threads_n;
+
+/* A call: time passes, and others may run. */
+void step(void);
+
+/* Sleeps until it is woken for `what`, or the time has come: then false. */
+bool block(const void *what, const char *in, int64_t until);
+void wake(thread *t);
+void wake_waiters(const void *what, bool all);
+void ready(thread *t, int64_t at);
+void schedule(void); /* runs others until the running thread is to go on */
+int64_t latency(const thread *t);
+
+void sleep_for(int64_t ns); /* by the thread's own clock */
+
+void threads_begin(process *p);
+void threads_tell(void); /* who waits where */
+void thread_begins(void);
+
+/* switch.c: how the kernel's one thread becomes another one. */
+void switch_begin(thread *first);
+void switch_make(thread *t);
+void switch_to(thread *from, thread *to);
+
+/* --- the kernel's own calls (tell.c) -------------------------------------- */
+
+long raw_call(long n, long a, long b, long c, long d, long e, long f);
+void *next_symbol(const char *name);
+/* libc's own function of that name. */
+#define REAL(name) ((__typeof__(&name))next_symbol(#name))
+
+/* --- descriptors ---------------------------------------------------------- */
+
+typedef enum fd_kind { FD_SOCKET, FD_EVENT, FD_EPOLL, FD_CLOSED } fd_kind;
+
+typedef struct conn conn;
+
+typedef struct descriptor {
+    fd_kind kind;
+    int fd;
+    bool blocks;
+    conn *c;        /* a socket's, once it connects */
+    uint64_t count; /* an eventfd's */
+    int *watches;   /* an epoll's */
+    size_t watches_n, watches_room;
+} descriptor;
+
+/* NULL: it is none of the world's. */
+descriptor *descriptor_of(int fd);
+
+/* The same for a call, which one that is closed, or was never made, ends. */
+descriptor *descriptor_for(int fd, const char *call);
+descriptor *descriptor_new(fd_kind kind);
+void descriptor_changed(int fd); /* wakes who polls it */
+int descriptors_open(void);
+void descriptors_tell(void);
+short socket_state(const descriptor *d);
+
+/* --- memory of the library and of hiredis (memory.c) ---------------------- */
+
+int64_t memory_blocks(void);
+
+/* --- connections (link.c) ------------------------------------------------- */
+
+typedef struct server server;
+
+#define CHANNELS_MAX 8
+
+struct conn {
+    conn *next; /* of all that were ever made */
+    server *s;
+    int fd; /* the client's; -1: it has closed it */
+    unsigned number;
+    unsigned run;                       /* of the server, that it leads to */
+    bool is_dialing, is_open;           /* open: it was accepted */
+    int error;                          /* of the connect */
+    bool was_reset, has_ended, is_shut; /* as the client sees it */
+    bool is_ending, server_closed;      /* as the server does */
+    bool is_silent, is_doomed;          /* nothing comes through any more */
+    int64_t last[2], frozen[2];
+    text inbox; /* at the client */
+    text input; /* at the server, not executed yet */
+    text channel[CHANNELS_MAX];
+    size_t channels;
+    void *state; /* what a kind of server keeps of it */
+    event dialed;
+};
+
+extern conn *conns;
+
+conn *conn_dial(int fd, int port);
+ssize_t conn_send(conn *c, const void *bytes, size_t n); /* as send() */
+ssize_t conn_receive(conn *c, void *at, size_t room, bool peeks);
+void conn_close(conn *c);                /* by the client */
+void conn_reply(conn *c, const text *t); /* by the server */
+void conn_cut(conn *c);                  /* a reset, at once */
+void conn_end(conn *c);                  /* the server closes it */
+
+/* --- servers -------------------------------------------------------------- */
+
+/*
+ * A kind of server: what it answers to a command, after what every server
+ * answers (server.c: scripts, PING, SELECT, ...). False: it knows none such,
+ * which is a finding.
+ */
+typedef struct server_kind {
+    const char *name;
+    bool (*execute)(conn *c, const word *argv, size_t n, text *out);
+    /* May refuse a call with these keys: it answers, and says false. Or NULL.
+     */
+    bool (*admits)(conn *c, const word *keys, size_t n, text *out);
+    const char *message; /* what a message to a subscriber is called */
+} server_kind;
+
+extern const server_kind server_single;
+
+struct server {
+    const server_kind *kind;
+    int index, port;
+    store store;
+    int64_t base, drift_ppm;
+    unsigned run;     /* how often it has started */
+    uint64_t scripts; /* that it knows, a bit each */
+    bool is_paused, has_foreign;
+    int64_t down_until;
+    event resume, foreign_ends;
+};
+
+extern server servers[SERVERS_MAX];
+
+void servers_warm(void); /* once, before any world: scripts are compiled */
+void servers_begin(void);
+int64_t server_now_us(const server *s);
+void server_set_clock(server *s); /* of its store, before it is looked at */
+size_t server_keys(server *s);
+void server_name_run(server *s);
+void server_take(conn *c); /* executes what has come */
+
+/* Subscriptions, for kinds of servers. */
+void server_subscribe(conn *c, const char *kind, const word *channel,
+                      text *out);
+void server_unsubscribe(conn *c, const char *kind, const word *channel,
+                        text *out);
+
+/* --- faults (faults.c) ---------------------------------------------------- */
+
+/* Something that goes wrong at a server, now and then. */
+typedef struct fault {
+    const char *name;
+    const int64_t *ppm;
+    void (*strike)(server *s);
+} fault;
+
+void faults_strike(void); /* perhaps */
+
+#endif
