@@ -32,6 +32,7 @@ struct hold {
     int64_t lost_told; /* when an event said so; 0: none did */
     bool is_sure;      /* it was once asked for, and there */
     bool is_gone;      /* it is known to be lost */
+    bool is_abandoned; /* its thread has ended */
     bool is_renewed;   /* by the watchdog; otherwise it has an end */
     bool was_extended; /* by a call of which the outcome is unknown, too */
 };
@@ -45,7 +46,8 @@ typedef struct act {
     int lock;
     bool is_nested;
     int64_t wait_ms, lease_ms; /* an acquire's; a wait of 0 otherwise */
-    int64_t began, took;       /* without what callbacks took */
+    int64_t began, lasted;
+    int64_t took; /* without what callbacks took */
     rlock_status status;
 } act;
 

@@ -29,9 +29,9 @@ static void check_time(const act *a)
                 (long long)(a->took / US));
     if (a->status != RLOCK_TIMEOUT)
         return;
-    if (a->took < a->wait_ms * MS / 100 * 99)
+    if (a->lasted < a->wait_ms * MS / 100 * 99)
         finding("judge 6: a wait of %lld ms ran out after %lld us",
-                (long long)a->wait_ms, (long long)(a->took / US));
+                (long long)a->wait_ms, (long long)(a->lasted / US));
     if (cfg.calm && a->took > a->wait_ms * MS / 100 * 101 + 100 * MS)
         finding("judge 6: in a calm world a wait of %lld ms ran out after "
                 "%lld us",

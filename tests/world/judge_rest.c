@@ -8,14 +8,33 @@
 
 #include "judge.h"
 
-static bool is_of(const program *g, const entry *e)
+static const text *holder_of(const entry *e)
+{
+    if (e->kind == KIND_STRING)
+        return &e->value;
+    return e->kind == KIND_HASH && e->count > 0 ? &e->items[0].name : NULL;
+}
+
+static bool begins(const text *id, const program *g, int thread)
 {
     char of[64];
     int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
-    const text *id = e->kind == KIND_STRING                 ? &e->value
-                     : e->kind == KIND_HASH && e->count > 0 ? &e->items[0].name
-                                                            : NULL;
-    return id && id->len > (size_t)n && memcmp(id->at, of, (size_t)n) == 0;
+    if (thread >= 0)
+        n += snprintf(of + n, sizeof of - (size_t)n,
+                      "%d:", g->p.pid + 1000 * thread);
+    return id->len > (size_t)n && memcmp(id->at, of, (size_t)n) == 0;
+}
+
+/* What a thread that has ended has left runs out by itself. */
+static bool is_held_by(const program *g, int t, const entry *e)
+{
+    const text *id = holder_of(e);
+    if (!id || !begins(id, g, -1))
+        return false;
+    for (const hold *h = holds[t]; h; h = h->next)
+        if (h->is_abandoned && begins(id, h->g, h->thread))
+            return false;
+    return true;
 }
 
 static void closed(program *g, int client, rlock_status status)
@@ -27,7 +46,7 @@ static void closed(program *g, int client, rlock_status status)
     for (int t = 0; t < things_n; t++) {
         word key = {things[t].name, strlen(things[t].name)};
         const entry *e = store_find(&s->store, &key);
-        if (e && is_of(g, e))
+        if (e && is_held_by(g, t, e))
             finding("judge 12: %s is still held at server %d by a client that "
                     "was closed, and has released all",
                     things[t].name, client);

@@ -54,7 +54,8 @@ static act begin(owner *o, const char *verb, int lock)
 static void end(act *a, rlock_status s)
 {
     a->status = s;
-    a->took = w.now - a->began - running->told_ns;
+    a->lasted = w.now - a->began;
+    a->took = a->lasted - running->told_ns;
     trace("owner %d: %s of %s: %s%s%s, after %lld us", a->o->id, a->verb,
           locks[a->lock].name, rlock_status_str(s), s ? ": " : "",
           s ? rlock_last_error()->message : "", (long long)(a->took / US));
@@ -148,7 +149,9 @@ static void note_taken(owner *o, const act *a)
     for (int i = 0; i < l->n; i++) {
         int t = l->member[i];
         is_new[t] = !o->hold[t];
-        if (is_new[t])
+        if (is_new[t] && things[t].is_red) /* tells its loss by itself */
+            begin_hold(o, t, need_memory(sizeof *b), a);
+        else if (is_new[t])
             begin_hold(o, t, b, a);
         else if (a->lease_ms == 0)
             o->hold[t]->is_renewed = true;
@@ -251,6 +254,7 @@ void owner_abandon(owner *o)
             continue;
         trace("owner %d ends, and holds %s", o->id, things[t].name);
         o->hold[t]->ended = w.now;
+        o->hold[t]->is_abandoned = true;
         o->hold[t] = NULL;
     }
     o->taken_n = 0;
