@@ -88,6 +88,11 @@ void judge_ended(void);
 void judge_shake(unsigned things, int64_t from, int64_t to);
 void judge_shake_server(int server); /* it has lost its data, just now */
 bool is_shaken(const hold *h);
+bool was_shaken(int thing, int64_t since);
+
+/* Has a server of the thing lost its data since? One node of a Red lock may,
+   and the lock is none the worse; but that much fewer nodes bear it out. */
+bool is_thinned(const hold *h);
 
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);

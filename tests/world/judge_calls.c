@@ -52,6 +52,14 @@ static bool may_be_lost(const act *a)
     return false;
 }
 
+static bool were_shaken(const lock *l, int64_t since)
+{
+    for (int i = 0; i < l->n; i++)
+        if (was_shaken(l->member[i], since))
+            return true;
+    return false;
+}
+
 static bool is_answer(const act *a)
 {
     const lock *l = &locks[a->lock];
@@ -71,6 +79,8 @@ static bool is_answer(const act *a)
         return may_be_lost(a);
     case RLOCK_EQUORUM:
         return l->has_red; /* split votes */
+    case RLOCK_EIO: /* a member was taken, and lost again, until the end */
+        return l->is_multi && is_acquire(a) && were_shaken(l, a->began);
     default:
         return false;
     }
@@ -78,7 +88,7 @@ static bool is_answer(const act *a)
 
 static void called(const act *a)
 {
-    if (a->o->g->closing_at && a->began + a->took >= a->o->g->closing_at)
+    if (a->o->g->closing_at && a->began + a->lasted >= a->o->g->closing_at)
         return;
     check_time(a);
     if (cfg.calm && !is_answer(a))

@@ -65,7 +65,7 @@ static void check_backed(const hold *h, const look *l)
     const thing *t = &things[h->thing];
     int64_t left = l->valid_ms - (w.now - l->at + MS - 1) / MS;
     int n = 0, need = t->is_red ? (int)cfg.servers / 2 + 1 : 1;
-    if (left <= 1 || is_shaken(h))
+    if (left <= 1 || is_shaken(h) || is_thinned(h))
         return;
     for (int i = 0; i < cfg.servers; i++)
         if (t->is_red || t->home == i)

@@ -72,9 +72,13 @@ static void looked(hold *h, const look *l)
 
 /* --- at the end ----------------------------------------------------------- */
 
-/* Who takes it may not have been told its token before it was lost. */
+/* Who takes it may not have been told its token before it was lost; a Red lock
+   tells its loss also while the rest of a Multi lock is waited for. */
 static bool was_held(int i)
 {
+    for (int k = things_n; k < locks_n && things[losses[i].thing].is_red; k++)
+        if (locks[k].has_red)
+            return true;
     for (const hold *h = holds[losses[i].thing]; h; h = h->next)
         if (h->g == losses[i].g && (h->token == losses[i].token ||
                                     (!h->token && h->asked <= losses[i].at)))

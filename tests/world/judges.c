@@ -79,6 +79,8 @@ void judge_shake(unsigned which, int64_t from, int64_t to)
     shocks[shocks_n++].to = to;
 }
 
+static int64_t lost_at[SERVERS_MAX];
+
 /*
  * One node of a Red lock may lose its data: it gives no vote until the longest
  * lease is over, and nothing is owed to it. A second one soon after is more
@@ -86,18 +88,32 @@ void judge_shake(unsigned which, int64_t from, int64_t to)
  */
 void judge_shake_server(int server)
 {
-    static int64_t lost_at[SERVERS_MAX];
     unsigned which = 0;
-    bool is_second = false;
+    bool is_second = cfg.servers < 3;
     for (int i = 0; i < cfg.servers; i++)
         is_second = is_second ||
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
     for (int i = 0; i < things_n; i++)
-        if (things[i].is_red ? is_second || cfg.servers < 3
-                             : things[i].home == server)
+        if (things[i].is_red ? is_second : things[i].home == server)
             which |= 1u << i;
     judge_shake(which, w.now, w.now);
+}
+
+bool is_thinned(const hold *h)
+{
+    for (int i = 0; i < cfg.servers; i++)
+        if (lost_at[i] >= h->asked)
+            return true;
+    return false;
+}
+
+bool was_shaken(int thing, int64_t since)
+{
+    for (int i = 0; i < shocks_n; i++)
+        if (shocks[i].things >> thing & 1 && shocks[i].to >= since)
+            return true;
+    return false;
 }
 
 bool is_shaken(const hold *h)

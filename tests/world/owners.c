@@ -75,6 +75,8 @@ static void *live(void *arg)
     if (cfg.end_pct > 0 && chance_below(&o->dice, 2))
         owner_abandon(o);
     owner_unlock_all(o);
+    while (o->g->closing_at && !o->g->is_closed)
+        block(o->g, "the end of a close", NEVER); /* and so abandons nothing */
     end_life(o);
     return NULL;
 }

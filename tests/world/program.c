@@ -198,6 +198,7 @@ static void close_clients(program *g)
         judge_closed(g, k, s);
     }
     g->is_closed = true;
+    wake_waiters(g, true);
 }
 
 static void free_handles(program *g)
