@@ -74,6 +74,9 @@ static void draw_threads(config *c, chance *dice)
         c->latency_us = 60;
     if (c->calm && c->mode == 1)
         c->latency_us = 5;
+    /* A node of a Red lock has 15 ms to answer, its connection included. */
+    if (c->calm && c->reds > 0 && c->delay_us > 300)
+        c->delay_us = 300;
 }
 
 static void draw_clients(config *c, chance *dice)

@@ -29,6 +29,7 @@ struct hold {
     int64_t from, to;  /* for so long it was believed in, at least */
     int64_t ended;     /* its owner is done with it; 0: not yet */
     int64_t deadline;  /* the latest that was told */
+    int64_t unlocking; /* since when its last level is being undone; 0: not */
     int64_t lost_told; /* when an event said so; 0: none did */
     bool is_sure;      /* it was once asked for, and there */
     bool is_gone;      /* it is known to be lost */

@@ -25,14 +25,17 @@ static hold *hold_of(const program *g, int thing, uint64_t token)
     return NULL;
 }
 
+/* Of one that is being unlocked only the answer tells. */
 static void note_loss(hold *h)
 {
     h->lost_told = w.now;
-    if (cfg.calm && h->is_renewed && !h->ended && !is_shaken(h))
+    if (cfg.calm && h->is_renewed && !h->ended && !is_shaken(h) &&
+        !h->g->closing_at)
         finding("judge 4: in a calm world the loss of %s is told, which is "
                 "renewed",
                 things[h->thing].name);
-    if (!h->is_renewed && !h->was_extended && h->deadline &&
+    bool is_given_back = h->unlocking && h->unlocking <= h->deadline;
+    if (!h->is_renewed && !h->was_extended && h->deadline && !is_given_back &&
         w.now >
             h->deadline + 20 * MS + judge_slack() + cfg.callback_us * US * 50)
         finding("judge 4: the loss of %s is told %lld ms late",
