@@ -86,7 +86,7 @@ static void arrive(event *e)
 
 static void carry(conn *c, bool up, cargo cargo, const void *at, size_t n)
 {
-    if ((c->is_silent && !w.is_quiet) || (c->is_doomed && up))
+    if (c->is_silent || (c->is_doomed && up))
         return;
     parcel *p = need_memory(sizeof *p + n);
     p->c = c;

@@ -282,7 +282,8 @@ static void act_think(owner *o)
     sleep_for(skewed(o, cfg.think_ms * MS));
 }
 
-static void note_extended(const act *a)
+/* From the call on it may have an end of its own. */
+static void expect_extended(const act *a)
 {
     const lock *l = &locks[a->lock];
     for (int i = 0; i < l->n; i++) {
@@ -290,11 +291,16 @@ static void note_extended(const act *a)
         if (!h)
             continue;
         h->was_extended = true;
-        if (a->status == RLOCK_OK)
-            h->is_renewed = a->lease_ms == 0;
-        else if (a->lease_ms != 0)
-            h->is_renewed = false; /* perhaps */
+        h->is_renewed = h->is_renewed && a->lease_ms == 0;
     }
+}
+
+static void note_extended(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n; i++)
+        if (a->o->hold[l->member[i]] && a->status == RLOCK_OK)
+            a->o->hold[l->member[i]]->is_renewed = a->lease_ms == 0;
 }
 
 static void act_extend(owner *o)
@@ -304,6 +310,7 @@ static void act_extend(owner *o)
     a.is_nested = true;
     a.lease_ms =
         chance_below(&o->dice, 3) == 0 ? RLOCK_WATCHDOG : 50 + skewed(o, 1500);
+    expect_extended(&a);
     rlock_status s = rlock_extend(owner_handle(o, lock), a.lease_ms);
     end(&a, s);
     note_extended(&a);
