@@ -135,7 +135,7 @@ static void draw_faults(config *c, chance *dice)
     c->restart_ppm = perhaps(dice, n, PICK(1000, 10000));
     c->down_us = PICK(10000, 500000);
     c->flush_ppm = perhaps(dice, n, PICK(1000, 30000));
-    c->wipe_ppm = perhaps(dice, 3 * n, PICK(1000, 10000));
+    c->wipe_ppm = perhaps(dice, c->reds ? n : 3 * n, PICK(1000, 10000));
     c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
     c->foreign_us = PICK(500000, 3000000);
 }

@@ -14,7 +14,7 @@
  * that is told once.
  */
 typedef struct bunch {
-    int holds, gone;
+    int holds;
 } bunch;
 
 struct hold {

@@ -9,7 +9,7 @@ typedef struct outcome {
     bool is_complete; /* it came to its end */
     uint64_t hash;
     unsigned long calls, switches, scripts, faults, threads;
-    unsigned long acquires, busy, timeouts, failed, looks, losses;
+    unsigned long acquires, losses;
     int64_t simulated_ns;
     char finding[1200];
     char complaint[300]; /* the same without what differs from run to run */

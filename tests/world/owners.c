@@ -62,7 +62,6 @@ static void *live(void *arg)
     snprintf(name, sizeof name, "owner%d.%d", o->id, o->generation);
     pthread_setname_np(pthread_self(), name);
     running->is_library = false;
-    running->user = o;
     while (o->steps-- > 0 && !o->g->closing_at) {
         draw_verb(o)->act(o);
         faults_strike();

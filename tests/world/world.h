@@ -130,8 +130,7 @@ typedef struct thread {
     void *(*run)(void *arg);
     void *arg, *result;
     void *specific[KEYS_MAX];
-    int64_t told_ns;  /* spent in the program's callbacks */
-    const void *user; /* the program's */
+    int64_t told_ns; /* spent in the program's callbacks */
     pthread_t real;
     void *sp; /* switch.c */
     unsigned long fs;
