@@ -97,7 +97,8 @@ void judge_shake_server(int server)
     for (int i = 0; i < things_n; i++)
         if (things[i].is_red ? is_second : things[i].home == server)
             which |= 1u << i;
-    judge_shake(which, w.now, w.now);
+    /* With turns a hold is passed on for so long without the server. */
+    judge_shake(which, w.now, w.now + cfg.turn_ms * MS);
 }
 
 bool is_thinned(const hold *h)

@@ -339,13 +339,21 @@ static void act_cancel(owner *o)
     o->g->canceled_at[lock] = w.now;
 }
 
-/* A script of it may be under way for long after the call. */
+/*
+ * A script of it may be under way for long after the call. Red locks are left
+ * out: a vote that is freed while the others are still asked counts all the
+ * same, and its node may give its token to the next hold. That is known
+ * (raise.lua does not look whose the lock is).
+ */
 static void act_force(owner *o)
 {
     int lock = (int)chance_below(&o->dice, locks_n);
     unsigned which = 0;
-    for (int i = 0; i < locks[lock].n; i++)
+    for (int i = 0; i < locks[lock].n; i++) {
         which |= 1u << locks[lock].member[i];
+        if (things[locks[lock].member[i]].is_red)
+            return;
+    }
     act a = begin(o, "force_unlock", lock);
     judge_shake(which, w.now, w.now + (cfg.calm ? 1 : 300) * S);
     rlock_status s = rlock_force_unlock(owner_handle(o, lock));
