@@ -160,6 +160,19 @@ static bool outlived(const arena *a, const entry *e)
  * renewed for a lease: at least a third of that is somebody's fault, as three
  * renewals are tried.
  */
+/*
+ * What a replica has acknowledged outlives a failover, so a hold of which no
+ * data was lost is good for one lease at least, whatever happens to its master.
+ */
+static bool is_acknowledged_and_young(const arena *a, const entry *e)
+{
+    const hold *r = e->r;
+    int64_t lease_us = (r->lease_ms ? r->lease_ms : LEASE_MS) * INT64_C(1000);
+    return a->home != ALONE && a->min_replicas > 0 &&
+           lock_kind_of(e->lock) == LOCK_SINGLE &&
+           r->over_us < r->asked_us + lease_us - MARGIN_US;
+}
+
 bool loss_has_cause(const verdict *v, const arena *a, const entry *e)
 {
     const hold *r = e->r;
@@ -168,6 +181,8 @@ bool loss_has_cause(const verdict *v, const arena *a, const entry *e)
         return true;
     if (any_loss(a, e->lock, r->asked_us, r->over_us) || outlived(a, e))
         return true;
+    if (is_acknowledged_and_young(a, e))
+        return false;
     int64_t from_us = r->over_us - LEASE_MS * 1000 - TOLD_US;
     return harm_us(v, a, e, from_us, r->over_us) >= THIRD_US;
 }
