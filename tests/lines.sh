@@ -3,10 +3,26 @@
 #
 # No file has more than 600 lines, no function more than 40, from its first line
 # to its brace. Lists those that do, and fails; src if no directory is given.
+#
+# In the installed headers no line has more than 80 columns, each outcome of a
+# table begins a line, and what is said of it goes on indented. "RLOCK_OK  ..." in
+# the middle of a line, or a line of a table that begins with a word, is a table
+# that was run together.
 set -eu
 
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- src
+
+failed=0
+find include -name '*.h' | sort | xargs awk '
+    length > 80 { bad("more than 80 columns") }
+    /^ *\*.*[^ *].*RLOCK_[A-Z0-9_]+  / { bad("an outcome in mid-line") }
+    /^ \* RLOCK_[A-Z_]+  / { table = 1 }
+    /^ \*( |$|\/)/ { if (length < 4) table = 0 }
+    table && /^ \* [^ R]/ { bad("a table run together") }
+    function bad(what) { print FILENAME ":" FNR ": " what; failed = 1 }
+    END { exit failed }' || failed=1
+
 find "$@" -name '*.[ch]' | sort | xargs awk -v most_of_file=600 -v most=40 '
     FNR == 1 { end_file(); file = FILENAME; first = 0 }
     { lines = FNR }
@@ -31,4 +47,5 @@ find "$@" -name '*.[ch]' | sort | xargs awk -v most_of_file=600 -v most=40 '
         printf "longest file %s: %d; longest function %s: %d\n", where,
             largest, which, longest
         exit failed
-    }'
+    }' || failed=1
+exit "$failed"

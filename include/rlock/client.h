@@ -81,8 +81,9 @@ typedef struct rlock_options {
      *                                                unix://user:password@/path
      *   rediss://[user[:password]@]host[:port][/db]  TLS, by the options tls_
      *
-     *   redis-sentinel://[user[:password]@]host[:26379][,host[:port]...]/name[/db]
-     *                       the master of that name, as Sentinels tell;
+     *   redis-sentinel://[user[:password]@]host[:26379][,host...]/name[/db]
+     *                       the master of that name, as Sentinels tell, each
+     *                       with a port of its own if there is one;
      *                       rediss-sentinel:// with TLS to all of them
      *
      *   redis-cluster://[user[:password]@]host[:6379][,host[:port]...]
@@ -489,18 +490,22 @@ typedef struct rlock_stats {
  *                 the URI is malformed (the message says where), or names a
  *                 server of a cluster, or a Sentinel, as if it were a server by
  *                 itself, or the other way round; an option of TLS is set
- * without rediss:// or cannot be used (a file that cannot be read, a key of
- * another certificate), or the callback's context cannot be used (inside MULTI,
- * with unread replies, subscribed, non-blocking) RLOCK_ENOTSUP   rediss:// with
- * an rlock that was built without OpenSSL; the server is older than Redis 6.2,
- * or lacks WAIT, which min_replicas needs; or the program brings a hiredis
- * whose structs are not those that this library was compiled for RLOCK_EIO
- * unknown host, connection refused, no answer in time, what answers is no Redis
- * server, TLS failed (the message says what is wrong with the server's
- * certificate), no Sentinel names a master, or a callback has failed; never
- * with lazy RLOCK_ESERVER   the server refused: wrong password, no such
- * database, a right is missing (the message names the command or key), loading,
- * read-only replica, too many clients, ... RLOCK_ENOMEM    out of memory
+ *                 without rediss:// or cannot be used (a file that cannot be
+ *                 read, a key of another certificate), or the callback's
+ *                 context cannot be used (inside MULTI, with unread replies,
+ *                 subscribed, non-blocking)
+ * RLOCK_ENOTSUP   rediss:// with an rlock that was built without OpenSSL; the
+ *                 server is older than Redis 6.2, or lacks WAIT, which
+ *                 min_replicas needs; or the program brings a hiredis whose
+ *                 structs are not those that this library was compiled for
+ * RLOCK_EIO       unknown host, connection refused, no answer in time, what
+ *                 answers is no Redis server, TLS failed (the message says what
+ *                 is wrong with the server's certificate), no Sentinel names a
+ *                 master, or a callback has failed; never with lazy
+ * RLOCK_ESERVER   the server refused: wrong password, no such database, a right
+ *                 is missing (the message names the command or key), loading,
+ *                 read-only replica, too many clients, ...
+ * RLOCK_ENOMEM    out of memory
  *
  * *out is NULL unless RLOCK_OK. When the server may evict keys (maxmemory with
  * a policy other than noeviction), or has fewer replicas than min_replicas,
@@ -538,9 +543,9 @@ RLOCK_API rlock_status rlock_client_new(const rlock_options *opts,
  * RLOCK_OK       nothing is left that had to be released or undone
  * RLOCK_EIO, RLOCK_ESERVER, RLOCK_ENOMEM
  *                closed all the same; but so many locks as the message says
- * were not released, or undone, and their leases run out RLOCK_EFORKED  freed
- * in a child of fork(), where nothing is released RLOCK_EINVAL   flags that
- * there are not; the client is left as it is
+ *                were not released, or undone, and their leases run out
+ * RLOCK_EFORKED  freed in a child of fork(), where nothing is released
+ * RLOCK_EINVAL   flags that there are not; the client is left as it is
  *
  * Lock handles may outlive the client: calls on them answer RLOCK_ECLOSED, or
  * say that nothing is held, and they can be freed. Must not be called from a

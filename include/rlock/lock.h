@@ -301,13 +301,16 @@ RLOCK_API rlock_status rlock_unlock(rlock *lk);
  * RLOCK_LOST      the hold was lost: its lease ran out, or the server no
  *                 longer knows it
  * RLOCK_EINVAL    lease_ms is neither RLOCK_WATCHDOG nor from
- * RLOCK_LEASE_MIN_MS to RLOCK_LEASE_MAX_MS RLOCK_EIO, RLOCK_ESERVER the server
- * may have set it, or may do so yet. From then on the library relies on no
- * lease of this hold that is longer than this one; an extend to more that
- * succeeds answers RLOCK_EIO as well, unless it turns renewal on RLOCK_EQUORUM
- * min_replicas: the server has set it, and too few replicas have it. The
- * deadline is no later than it was, nor than this lease says RLOCK_EWRONGTYPE,
- * RLOCK_ECLOSED, RLOCK_EFORKED
+ *                 RLOCK_LEASE_MIN_MS to RLOCK_LEASE_MAX_MS
+ * RLOCK_EIO, RLOCK_ESERVER
+ *                 the server may have set it, or may do so yet. From then on
+ *                 the library relies on no lease of this hold that is longer
+ *                 than this one; an extend to more that succeeds answers
+ *                 RLOCK_EIO as well, unless it turns renewal on
+ * RLOCK_EQUORUM   min_replicas: the server has set it, and too few replicas
+ *                 have it. The deadline is no later than it was, nor than this
+ *                 lease says
+ * RLOCK_EWRONGTYPE, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 
@@ -427,6 +430,7 @@ RLOCK_API rlock_status rlock_ttl(rlock *lk, int64_t *out_ms);
  * RLOCK_OK        *out tells
  * RLOCK_NOT_HELD  nobody does; *out is all zero
  * RLOCK_EINVAL    also: a size that no version of the struct has
+ *
  * or one of the errors at the top of this file.
  */
 RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out,
