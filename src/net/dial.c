@@ -241,16 +241,18 @@ static bool may_be_for_tls(const rl_dialer *d)
  * A server that wants TLS answers our hello by an alert, whose first byte is
  * 21, or just hangs up.
  */
-static void suggest_tls(const rl_conn *c, rl_fault *f)
+static void suggest_tls(const rl_dialer *d, const rl_conn *c, rl_fault *f)
 {
+    const char *scheme = d->uri.secure ? d->uri.secure : "rediss://";
     char cause[120];
     bool alert = strstr(f->text, "got \"\\x15\"") != NULL;
     bool mute = c->heard_us == 0 && f->sys_errno != ETIMEDOUT;
     snprintf(cause, sizeof cause, "%.*s", (int)sizeof cause - 1, f->text);
     if (alert || mute)
-        rl_fault_set(f, RLOCK_EIO, f->sys_errno, "%s (%s)", cause,
-                     alert ? "it speaks TLS: use rediss://"
-                           : "if it is a port for TLS, use rediss://");
+        rl_fault_set(f, RLOCK_EIO, f->sys_errno, "%s (%s %s)", cause,
+                     alert ? "it speaks TLS: use"
+                           : "if it is a port for TLS, use",
+                     scheme);
 }
 
 static rlock_status begin(rl_dialer *d, rl_conn *c, int64_t deadline_us,
@@ -267,7 +269,7 @@ static rlock_status begin(rl_dialer *d, rl_conn *c, int64_t deadline_us,
     if (s == RLOCK_EIO && d->tls)
         rl_tls_explain(d->tls, f);
     if (s == RLOCK_EIO && may_be_for_tls(d))
-        suggest_tls(c, f);
+        suggest_tls(d, c, f);
     if (s != RLOCK_OK && d->parted)
         d->parted(d->met_arg, c);
     return s;

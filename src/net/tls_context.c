@@ -139,6 +139,16 @@ static rlock_status bad_certificate(rl_fault *f, const char *option,
                : unusable(f, option, file, "has no certificate in PEM");
 }
 
+/* A certificate is there: for a key of another type OpenSSL looks for one more.
+ */
+static bool is_of_another(void)
+{
+    int reason = ERR_GET_REASON(ERR_peek_last_error());
+    return reason == X509_R_KEY_VALUES_MISMATCH ||
+           reason == X509_R_KEY_TYPE_MISMATCH ||
+           reason == SSL_R_NO_CERTIFICATE_ASSIGNED;
+}
+
 /* own: it is in a file of its own. */
 static rlock_status bad_key(rl_fault *f, bool own, const char *file)
 {
@@ -151,7 +161,7 @@ static rlock_status bad_key(rl_fault *f, bool own, const char *file)
     if (has_word(file, "ENCRYPTED"))
         return unusable(f, option, file,
                         "needs a passphrase: tls_setup can load it with one");
-    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+    if (is_of_another())
         return unusable(f, option, file,
                         "is not the key of the certificate in tls_cert_file");
     return refused(f, option, file);

@@ -183,6 +183,7 @@ static rlock_status parse_sentinel(rl_uri *u, char *text, rl_fault *f)
         return bad(u, end + 1 + len, "unexpected in the master's name", f);
     *end = '\0';
     u->master = end + 1;
+    u->secure = "rediss-sentinel://";
     char *db = strchr(end + 1, '/');
     rlock_status s =
         parse_endpoints(u, take_login(u, text, end), SENTINEL_PORT, f);
@@ -202,6 +203,7 @@ static rlock_status parse_cluster(rl_uri *u, char *text, rl_fault *f)
         return bad(u, end, "a cluster has no other database than 0", f);
     *end = '\0';
     u->cluster = true;
+    u->secure = "rediss-cluster://";
     return parse_endpoints(u, take_login(u, text, end), DEFAULT_PORT, f);
 }
 
@@ -255,7 +257,7 @@ rlock_status rl_uri_of(rl_uri *u, const rl_uri *like, const char *host,
     const char *piece[] = {host, like->user, like->password};
     const char **into[] = {&u->host, &u->user, &u->password};
     size_t size = 0;
-    *u = (rl_uri){.tls = like->tls, .port = port};
+    *u = (rl_uri){.tls = like->tls, .port = port, .secure = like->secure};
     for (size_t i = 0; i < 3; i++)
         size += piece[i] ? strlen(piece[i]) + 1 : 0;
     char *at = u->text = malloc(size);

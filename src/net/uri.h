@@ -24,6 +24,9 @@ typedef struct rl_uri {
     int db;
     bool cluster;       /* the endpoints are servers of one, */
     const char *master; /* or Sentinels, which call it so; else NULL */
+    /* How the program's URI begins if the server is to be asked over TLS. NULL:
+       rediss:// */
+    const char *secure;
     rl_endpoint endpoint[RL_URI_ENDPOINTS];
     size_t endpoints;
     char shown[160]; /* for messages: without user and password */

@@ -16,8 +16,11 @@ static void init_dialing(rl_dialing *d, rl_informant *n, rl_tls *tls,
                          const char *user, const char *password)
 {
     rl_dialing_init(d);
-    d->dialer.uri = (rl_uri){
-        .host = n->host, .port = n->port, .user = user, .password = password};
+    d->dialer.uri = (rl_uri){.host = n->host,
+                             .port = n->port,
+                             .user = user,
+                             .password = password,
+                             .secure = "rediss-sentinel://"};
     d->dialer.tls = tls;
     d->dialer.connect_timeout_ms = n->connect_timeout_ms;
 }

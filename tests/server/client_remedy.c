@@ -57,14 +57,28 @@ TEST(client_remedy, who_hangs_up_without_a_word_may_be_a_port_for_tls)
     fake_stop(&f);
 }
 
-TEST(client_remedy, who_sends_an_alert_speaks_tls)
+static void expect_alert(const char *scheme, const char *path,
+                         const char *remedy)
 {
+    char uri[64];
     fake f = {.answers = ANSWERS("\x15\x03\x01")};
+    rlock_options o = RLOCK_OPTIONS_INIT;
     fake_start(&f);
-    expect_said_of("redis", f.port, RLOCK_EIO, "not a Redis reply",
-                   "it speaks TLS: use rediss://");
+    snprintf(uri, sizeof uri, "%s://127.0.0.1:%d%s", scheme, f.port, path);
+    o.uri = uri;
+    o.connect_timeout_ms = 300;
+    expect_said(&o, RLOCK_EIO, "not a Redis reply", remedy);
     fake_stop(&f);
 }
+
+TEST_CASE(client_remedy, who_sends_an_alert_speaks_tls,
+          expect_alert("redis", "", "it speaks TLS: use rediss://"))
+TEST_CASE(client_remedy, a_sentinel_that_speaks_tls_wants_rediss_sentinel,
+          expect_alert("redis-sentinel", "/main",
+                       "it speaks TLS: use rediss-sentinel://"))
+TEST_CASE(client_remedy, a_cluster_that_speaks_tls_wants_rediss_cluster,
+          expect_alert("redis-cluster", "",
+                       "it speaks TLS: use rediss-cluster://"))
 
 TEST(client_remedy, a_sentinel_wants_redis_sentinel_and_tells_the_name)
 {
@@ -197,6 +211,14 @@ TEST(client_remedy, a_key_of_another_certificate_is_said_to_be_one)
     files f = files_start();
     f.opts.tls_key_file = authority_file(f.a, "server.key");
     expect_file(&f, "tls_key_file", "is not the key of the certificate");
+}
+
+TEST(client_remedy, a_key_of_another_type_is_said_to_be_another_ones)
+{
+    files f = files_start();
+    f.opts.tls_key_file = authority_file(f.a, "rsa.key");
+    expect_file(&f, "tls_key_file",
+                "is not the key of the certificate in tls_cert_file");
 }
 
 TEST(client_remedy, a_key_with_a_passphrase_wants_tls_setup)

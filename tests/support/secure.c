@@ -8,7 +8,8 @@ static const char *const files[] = {
     "server.csr", "client",         "client.key", "client.csr",  "named",
     "named.key",  "named.csr",      "expired",    "expired.key", "expired.csr",
     "names",      "index",          "index.attr", "index.old",   "serial",
-    "serial.old", "index.attr.old", "config",     "log",         "01.pem"};
+    "serial.old", "index.attr.old", "config",     "log",         "01.pem",
+    "rsa.key"};
 enum { FILES = sizeof files / sizeof *files };
 
 struct authority {
@@ -38,6 +39,7 @@ static const char script[] =
     "openssl ca -batch -config config -cert ca -keyfile ca.key -in expired.csr"
     " -startdate 20200101000000Z -enddate 20200102000000Z -extfile names"
     " -extensions all -notext -out expired\n"
+    "openssl genrsa -out rsa.key 2048\n"
     "chmod 644 *\n";
 
 void authority_free(authority *a)

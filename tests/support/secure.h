@@ -13,7 +13,8 @@
  * ca: the authority's certificate. server, client: certificates that it has
  * signed, with their keys in "server.key" and "client.key"; the server's is for
  * localhost, redis.test and 127.0.0.1. named: the same without the address.
- * expired: the server's, of yesterday.
+ * expired: the server's, of yesterday. rsa.key: a key of no certificate, and of
+ * another type than theirs.
  */
 typedef struct authority authority;
 
