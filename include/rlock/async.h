@@ -1,5 +1,8 @@
 /*
  * Locks on an event loop: nothing here blocks, and the program is called back.
+ * (rlock_client_new(), rlock_client_close() and rlock_client_free() do block:
+ * call them before the loop begins and after it has ended, or on a thread of
+ * their own.)
  *
  *     loop_watch(loop, rlock_client_fd(cl), READABLE, on_readable);
  *
@@ -34,6 +37,19 @@
  * call rlock_client_dispatch(), which delivers what is behind it. It must not
  * be left by longjmp(). NULL: nobody wants to know.
  *
+ * Which client. A Multi lock belongs to the client of the first lock in its
+ * list, a Red lock to the first client in its list: `done` comes by the
+ * descriptor and the dispatch of that one. The others need not be dispatched
+ * for it.
+ *
+ * One handle for each request: rlock_cancel() ends the waits of all owners on
+ * that handle. To end one wait alone, give that request a handle of its own
+ * (handles of one name are the same lock), or free its owner.
+ *
+ * After fork() the owners of the parent are dead in the child, as its clients
+ * are: calls as one of them answer RLOCK_EFORKED, also with a client that the
+ * child has made. Make new ones; the old ones can only be freed.
+ *
  * Several loops: a client for each, as callbacks come on whichever thread
  * dispatches. That costs a client's threads and connections for each loop.
  *
@@ -63,6 +79,10 @@ extern "C" {
  * loop told nothing any more, and rlock_client_free() would close whatever has
  * that number by then).
  *
+ * It may be readable while rlock_client_dispatch() then calls nothing back.
+ * That is no error: a server has answered, and the dispatch went on with what
+ * has been started. Nor is it to be counted: one dispatch may deliver many.
+ *
  * -1: rlock_last_error() says why: RLOCK_EINVAL, RLOCK_ECLOSED, RLOCK_EFORKED,
  * or RLOCK_ENOMEM when no descriptor is left.
  */
@@ -89,11 +109,14 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  *
  * An acquire's wait begins with the start. (A holder that was killed keeps the
  * lock for the rest of its lease; who waits for less may do so in vain.) It is
- * ended by rlock_cancel(),
- * rlock_client_cancel(), rlock_owner_free() of its owner (all: RLOCK_CANCELED)
- * and rlock_client_free() (RLOCK_ECLOSED). The lock handle may be freed as soon
- * as the start has returned; `done` is given it all the same, for the last
- * time.
+ * ended by rlock_cancel() of this handle, rlock_client_cancel(),
+ * rlock_owner_free() of its owner (all: RLOCK_CANCELED) and rlock_client_free()
+ * (RLOCK_ECLOSED). The lock handle may be freed as soon as the start has
+ * returned; `done` is given it all the same, for the last time.
+ *
+ * An acquire of one level more, and an extend, whose owner is freed meanwhile
+ * are RLOCK_CANCELED, too. What had been sent may have been done; the hold is
+ * abandoned, as all that the owner had.
  *
  * rlock_client_free() waits for what has been started, as for calls that are in
  * progress, and then calls what is still to be called back, on_event for events

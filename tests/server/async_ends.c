@@ -142,6 +142,32 @@ static void begin_to_wait(scene *s, request *r)
     EXPECT_STATUS(request_acquire(r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
 }
 
+TEST(async_ends, a_cancel_ends_the_waits_of_all_owners_on_that_handle)
+{
+    scene s = scene_start(0, 0);
+    rlock *other = test_lock(s.cl, SCENE_LOCK);
+    request a = request_new(s.lk), b = request_new(s.lk);
+    request c = request_new(other);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    EXPECT_STATUS(request_acquire(&a, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&b, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&c, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 3);
+    rlock_cancel(s.lk);
+    LOOP_UNTIL(s.cl, a.told && b.told);
+    EXPECT_STATUS(a.status, RLOCK_CANCELED);
+    EXPECT_STATUS(b.status, RLOCK_CANCELED);
+    EXPECT_INT(c.told, 0);
+    rlock_cancel(other);
+    LOOP_UNTIL(s.cl, c.told);
+    EXPECT_STATUS(c.status, RLOCK_CANCELED);
+    request_free(&a);
+    request_free(&b);
+    request_free(&c);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
 TEST(async_ends, a_cancel_of_the_client_ends_every_wait)
 {
     enum { N = 50 };

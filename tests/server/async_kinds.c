@@ -114,6 +114,43 @@ TEST(async_kinds, several_of_whose_clients_one_is_freed_before_the_other)
     scene_stop(&s);
 }
 
+/* The lock is of both clients; dispatching the other one tells nothing. */
+static void expect_told_by(rlock_client *first, rlock_client *other, rlock *lk)
+{
+    request r = request_new(lk);
+    EXPECT_STATUS(loop_acquire(first, &r, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(request_unlock(&r), RLOCK_OK);
+    int64_t until_ms = test_now_ms() + 100;
+    while (test_now_ms() < until_ms)
+        EXPECT_STATUS(rlock_client_dispatch(other), RLOCK_OK);
+    EXPECT_INT(r.told, 1);
+    LOOP_UNTIL(first, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    request_free(&r);
+}
+
+TEST(async_kinds, the_client_of_the_first_member_tells)
+{
+    scene s = scene_start(0, 0), t = scene_start(0, 0);
+    rlock *one, *two;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){s.lk, t.lk}, 2, &one), RLOCK_OK);
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){t.lk, s.lk}, 2, &two), RLOCK_OK);
+    expect_told_by(s.cl, t.cl, one);
+    expect_told_by(t.cl, s.cl, two);
+    rlock_free(one);
+    rlock_free(two);
+    scene_stop(&t);
+    scene_stop(&s);
+}
+
+TEST(async_kinds, the_first_client_of_a_majority_tells)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    expect_told_by(p.cl[0], p.cl[1], p.lk);
+    party_end(&p, &ns);
+}
+
 TEST(async_kinds, a_wait_for_several_is_canceled_and_keeps_nothing)
 {
     scene s = scene_start(0, 0);

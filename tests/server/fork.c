@@ -316,6 +316,51 @@ TEST(fork, fault_084_a_child_can_make_its_own_client)
     scene_stop(&s);
 }
 
+/* In the child, which has a client of its own. */
+static void expect_dead(server *sv, rlock_owner *inherited)
+{
+    rlock_client *cl = server_client(sv, NULL);
+    rlock *lk = test_lock(cl, "own");
+    rlock_owner *own;
+    rlock_owner_set(inherited);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_EFORKED);
+    EXPECT_CONTAINS(rlock_last_error()->message, "before fork");
+    EXPECT_STATUS(rlock_acquire_start(lk, 0, 60000, NULL, NULL), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_owner_new("own", &own), RLOCK_OK);
+    rlock_owner_set(own);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_owner_set(NULL);
+    rlock_owner_free(own);
+    rlock_owner_free(inherited);
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+TEST(fork, an_owner_of_the_parent_is_dead_in_the_child)
+{
+#if HAS_TSAN
+    SKIP("ThreadSanitizer starts no threads in a child of a process that "
+         "has several");
+#endif
+    scene s = scene_start(0, 0);
+    rlock_owner *o;
+    EXPECT_STATUS(rlock_owner_new("parent", &o), RLOCK_OK);
+    rlock_owner_set(o);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    pid_t child = fork_child();
+    if (child == 0) {
+        expect_dead(s.sv, o);
+        scene_free_in_child(&s);
+        _exit(0);
+    }
+    expect_exit(child, 0);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    rlock_owner_set(NULL);
+    rlock_owner_free(o);
+    scene_stop(&s);
+}
+
 typedef struct load {
     rlock_client *cl;
     atomic_bool stop;
