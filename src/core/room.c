@@ -338,14 +338,6 @@ void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
     rl_mutex_unlock(&r->mutex);
 }
 
-bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w)
-{
-    rl_mutex_lock(&r->mutex);
-    bool listened = w->room->listened;
-    rl_mutex_unlock(&r->mutex);
-    return listened;
-}
-
 /* --- waking --------------------------------------------------------------- */
 
 typedef struct ring {

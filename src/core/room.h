@@ -123,7 +123,7 @@ bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
                                 uint64_t scope) RL_REQUIRES(&r->mutex);
 
-/* May it be granted a lock by another thread now? NULL: no. */
+/* May it be granted a lock by another thread now? Not if w is NULL. */
 bool rl_waiter_takes_locked(rl_rooms *r, const rl_waiter *w, int64_t now_us)
     RL_REQUIRES(&r->mutex);
 
@@ -184,7 +184,6 @@ typedef void rl_rooms_news_fn(const char *name, size_t len, void *arg);
 
 void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
                    rl_rooms_news_fn *went, void *arg);
-bool rl_room_is_listened_for(rl_rooms *r, const rl_waiter *w);
 
 /* There is another server: all who ask are to ask again, now. */
 void rl_rooms_look_all(rl_rooms *r);

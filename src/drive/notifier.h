@@ -2,11 +2,12 @@
  * The notifier: one thread that notices deadlines as they pass, and delivers
  * the events that do not belong to a call. It does no I/O, so nothing that a
  * server does can delay the report of a loss; only the user's own callback
- * can.
+ * can. With dispatch_events it posts letters, and delays nothing.
  *
  * A hold that has something to report is queued itself, with a bit for each
  * event, so that a report needs no memory and cannot get lost; what waits
- * behind a slow callback is merged.
+ * behind a slow callback is merged. What concerns the server, and no hold (a
+ * failover, a warning, a reconnect), is noted once, and the latest text counts.
  */
 #ifndef RL_DRIVE_NOTIFIER_H
 #define RL_DRIVE_NOTIFIER_H
@@ -19,9 +20,10 @@ struct rl_engine;
 typedef struct rl_notifier {
     rl_thread thread;
     rl_cond wake;       /* with the hold table's mutex */
-    char failover[640]; /* what the next event says; guarded by that, too */
-    char warning[640];  /* likewise, */
-    bool warned;        /* if there is one */
+    /* What the next event of the kind says; guarded by that mutex, too. */
+    char failover[640];
+    char warning[640];
+    bool warned; /* there is a warning to be told */
 } rl_notifier;
 
 void rl_notifier_init(struct rl_engine *e);

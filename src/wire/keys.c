@@ -81,13 +81,6 @@ rl_key rl_key_queue(const void *name, size_t len)
     return k;
 }
 
-rl_key rl_key_waits(const void *name, size_t len)
-{
-    rl_key k = key_of(UNDONE, name, len);
-    k.len = (size_t)(add(k.text + k.len, WAITS, strlen(WAITS)) - k.text);
-    return k;
-}
-
 /*
  * What is behind the prefix is {name} of a name without braces, or the name, or
  * of one that is in braces, that and {}.

@@ -40,9 +40,6 @@ rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
    has it. */
 rl_key rl_key_bell(const void *name, size_t len, const char *bell);
 
-/* Where those who have waited for long say who they are. */
-rl_key rl_key_waits(const void *name, size_t len);
-
 /* The name whose queue this is; false: it is none of ours. */
 bool rl_key_read_queue(const char *key, size_t len, const char **name,
                        size_t *name_len);

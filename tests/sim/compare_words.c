@@ -4,6 +4,7 @@
  * that types are wrong and TTLs odd.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
@@ -33,6 +34,17 @@ static void copy_key(char out[WORD_SIZE], rl_key key)
     snprintf(out, WORD_SIZE, "%.*s", (int)key.len, key.text);
 }
 
+/* Which is only written, "$<length>\r\n<key>\r\n". */
+static void copy_waits_key(char out[WORD_SIZE], const char *name, size_t len)
+{
+    rl_bytes to = {0};
+    char *key;
+    rl_put_waits_key(&to, name, len);
+    int of_key = (int)strtol((char *)to.at + to.begin + 1, &key, 10);
+    snprintf(out, WORD_SIZE, "%.*s", of_key, key + 2);
+    rl_bytes_fini(&to);
+}
+
 static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
 {
     size_t len = strlen(name);
@@ -43,7 +55,7 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
     else if (which == 2)
         copy_key(out, rl_key_queue(name, len));
     else if (which == WHO)
-        copy_key(out, rl_key_waits(name, len));
+        copy_waits_key(out, name, len);
     else
         copy_key(out, rl_key_tombstone(name, len, holder(whose)));
 }

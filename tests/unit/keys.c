@@ -49,12 +49,6 @@ TEST(keys, a_bell_of_a_cluster_is_the_names)
                "rlock_bell:" UUID);
 }
 
-TEST(keys, who_waits_is_beside_the_tombstones)
-{
-    expect_key(rl_key_waits("order:1", 7), "rlock_undone:{order:1}:who");
-    expect_key(rl_key_waits("a{u1}", 5), "rlock_undone:a{u1}:who");
-}
-
 static void expect_written(void (*put)(rl_bytes *to, const char *name),
                            const char *name, const char *wanted)
 {

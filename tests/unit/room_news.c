@@ -32,11 +32,11 @@ TEST(room_news, a_name_is_news_once_when_it_begins_to_be_waited_for)
     rl_rooms r;
     guest g[2];
     open_with(&r, g, 2);
-    EXPECT(!rl_room_is_listened_for(&r, &g[0].waiter));
+    EXPECT(!g[0].waiter.room->listened);
     news n = look(&r, false);
     EXPECT(n.came == 1 && n.went == 0);
     EXPECT_STR(n.last, "job");
-    EXPECT(rl_room_is_listened_for(&r, &g[1].waiter));
+    EXPECT(g[1].waiter.room->listened);
     n = look(&r, false);
     EXPECT(n.came == 0 && n.went == 0);
     close_with(&r, g, 2);
