@@ -54,6 +54,11 @@ static bool is_current(const peer *p)
     return strcmp(p->version, THIS_VERSION) == 0;
 }
 
+static bool is_first(const peer *p)
+{
+    return strcmp(p->version, "0.1.0") == 0;
+}
+
 /* To be freed. */
 static char *script(const peer *p, const char *name)
 {
@@ -91,8 +96,8 @@ static redisReply *call_acquire(peer *p, int level)
     char *body = script(p, "acquire");
     redisReply *r = server_cmd(
         p->sv, "EVAL %s 4 %s %s %s %s %s 30000 %d %s %s", body, SCENE_LOCK,
-        token, is_current(p) ? tombstone : queue,
-        is_current(p) ? queue : tombstone, HOLDER, level, BELL, p->ticket);
+        token, !is_first(p) ? tombstone : queue,
+        !is_first(p) ? queue : tombstone, HOLDER, level, BELL, p->ticket);
     free(body);
     return r;
 }
@@ -119,7 +124,7 @@ static long long peer_release(peer *p, int level)
                       channel[] = "redisson_lock__channel:{" SCENE_LOCK "}";
     char *body = script(p, "release");
     long long code =
-        is_current(p)
+        !is_first(p)
             ? server_int(p->sv, "EVAL %s 3 %s %s %s %s %s %d 0", body,
                          SCENE_LOCK, queue, tombstone, HOLDER, channel, level)
             : server_int(p->sv, "EVAL %s 3 %s %s %s %s %d 0 0 %s %s", body,
@@ -197,6 +202,7 @@ TEST(versions, fault_108_a_hold_of_another_version_is_honoured)
 {
     honour_its_hold(THIS_VERSION);
     honour_its_hold("0.1.0");
+    honour_its_hold("0.2.0");
 }
 
 /* --- this one holds ------------------------------------------------------ */
@@ -232,6 +238,7 @@ TEST(versions, fault_108_another_version_honours_a_hold)
 {
     be_honoured(THIS_VERSION);
     be_honoured("0.1.0");
+    be_honoured("0.2.0");
 }
 
 /* --- locks that are forced ----------------------------------------------- */
@@ -255,6 +262,7 @@ TEST(versions, fault_108_versions_can_force_each_others_locks)
 {
     force_each_other(THIS_VERSION);
     force_each_other("0.1.0");
+    force_each_other("0.2.0");
 }
 
 /* --- 124: threads here hand over ------------------------------------------ */
@@ -287,10 +295,10 @@ static void take_turn(peer *p, contest *c)
     EXPECT(peer_release(p, 0) > 0);
 }
 
-TEST(versions, fault_124_another_version_gets_what_threads_here_hand_over)
+static void get_its_turns(const char *version)
 {
     scene s = scene_start(0, 0);
-    peer p = peer_join(s.sv, "0.1.0");
+    peer p = peer_join(s.sv, version);
     contest c = {.b = {.lk = s.lk, .inside = look}};
     busy_start(&c.b, 200);
     int64_t began_ms = test_now_ms();
@@ -303,4 +311,10 @@ TEST(versions, fault_124_another_version_gets_what_threads_here_hand_over)
     peer_leave(&p);
     expect_nothing_left(s.sv);
     scene_stop(&s);
+}
+
+TEST(versions, fault_124_another_version_gets_what_threads_here_hand_over)
+{
+    get_its_turns("0.1.0");
+    get_its_turns("0.2.0");
 }
