@@ -392,9 +392,12 @@ typedef struct rlock_options {
      *   min_replicas k  after a failover also all that was told, if one of the
      *                   k that have it becomes the master. A master that was
      *                   replaced grants no more when fewer than k replicas are
-     *                   left to it
-     *   k = all         after every single failover of a master that is dead;
-     *                   while one replica is away nothing is granted
+     *                   left to it. Releases do not wait: what was released
+     *                   just before a master died may be held, by nobody, until
+     *                   its lease is over (rlock_force_unlock() frees it)
+     *   k = all         after every single failover of a master that is dead,
+     *                   but releases as with k; while one replica is away
+     *                   nothing is granted
      *   no k            a master that was killed and comes back without its
      *                   data before it has been replaced: it is the master
      *                   still, its replicas copy that it has nothing, and it
