@@ -382,11 +382,10 @@ struct rl_part *rl_hold_take_spare(rl_hold *h)
     return x;
 }
 
-bool rl_hold_lingers(const rl_hold *h, int64_t now_us)
+bool rl_hold_lingers(const rl_hold *h)
 {
-    return (h->loss == RL_LOSS_EXPIRED || h->loss == RL_LOSS_TOO_LONG ||
-            h->loss == RL_LOSS_GROUP) &&
-           now_us < h->gone_us;
+    return h->loss == RL_LOSS_EXPIRED || h->loss == RL_LOSS_TOO_LONG ||
+           h->loss == RL_LOSS_GROUP;
 }
 
 void rl_hold_undone_locked(rl_holds *t, rl_hold *h)

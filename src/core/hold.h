@@ -566,9 +566,10 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
 
 /*
  * It was lost, but the server may have it still: a renewal that was given up
- * may have kept it alive.
+ * may have kept it alive, or the server's clock was put back, and then no lease
+ * says for how long. Its uuid is its own, so a release of it harms nobody.
  */
-bool rl_hold_lingers(const rl_hold *h, int64_t now_us);
+bool rl_hold_lingers(const rl_hold *h);
 
 /* The keeper is done with it. */
 void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);

@@ -99,6 +99,6 @@ rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
 {
     rl_loss why = h->loss;
     if (level == 0)
-        let_go(c, h, true, h->unknown || rl_hold_lingers(h, now_us), now_us);
+        let_go(c, h, true, h->unknown || rl_hold_lingers(h), now_us);
     return rl_lost(f, why);
 }

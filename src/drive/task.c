@@ -94,7 +94,8 @@ static void undone_locked(rl_holds *table, rl_task *t, bool done,
         rl_hold_schedule_locked(table, t->hold, next_try_us(t, now_us));
         return;
     }
-    table->left += !done;
+    /* What has run out may stay only where the clock was put back. */
+    table->left += !done && now_us < t->hold->gone_us;
     rl_hold_undone_locked(table, t->hold);
 }
 

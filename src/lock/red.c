@@ -262,7 +262,7 @@ static void give_up_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     h->unknown = h->unknown || h->state == RL_DRAFT || h->in_flight;
-    bool undo = h->unknown || rl_hold_lingers(h, now_us);
+    bool undo = h->unknown || rl_hold_lingers(h);
     rl_hold_end_locked(t, h, now_us);
     rl_hold_drop_locked(t, h, undo, now_us);
 }

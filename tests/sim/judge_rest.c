@@ -168,10 +168,12 @@ static bool was_abandoned(const process *p, const text *holder)
     return false;
 }
 
+/* What a thread that has ended left to its lease is there for as long as the
+   clock was put back; what was unlocked is not, lease or no lease. */
 static bool is_left_by(const world *w, const server *s, const entry *e,
                        bool ended)
 {
-    if (s->data_lost || s->clock_broke || s->clock_went_back)
+    if (s->data_lost || s->clock_broke || (ended && s->clock_went_back))
         return false;
     for (size_t i = 0; i < w->set.names; i++) {
         const lock_truth *truth = &w->lock[i];

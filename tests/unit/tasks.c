@@ -263,6 +263,45 @@ TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
     close_shift(&s);
 }
 
+/* Its last unlock, when no lease of it can be running any more. */
+static void open_run_out(shift *s)
+{
+    open_held(s);
+    rl_holds *t = &s->e.core.holds;
+    rl_mutex_lock(&t->mutex);
+    s->p.now_us = s->h->gone_us;
+    rl_hold_lose_locked(t, s->h, RL_LOSS_EXPIRED, s->p.now_us);
+    rl_hold_end_locked(t, s->h, s->p.now_us);
+    rl_hold_drop_locked(t, s->h, rl_hold_lingers(s->h), s->p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    EXPECT(asks_only(s, RL_SCRIPT_HASH_RELEASE));
+}
+
+static void expect_ended(shift *s)
+{
+    rl_fault why;
+    EXPECT_INT(rl_holds_left(&s->e.core.holds, &why), 0);
+    EXPECT_INT(ask(s), 0);
+    close_shift(s);
+}
+
+TEST(tasks, what_has_run_out_is_released_once)
+{
+    shift s;
+    open_run_out(&s);
+    answer(&s, YES);
+    expect_ended(&s);
+}
+
+/* Nothing of it is left that a lease would not have ended. */
+TEST(tasks, a_release_of_what_has_run_out_that_fails_is_not_repeated)
+{
+    shift s;
+    open_run_out(&s);
+    answer(&s, "-BUSY a script is running\r\n");
+    expect_ended(&s);
+}
+
 TEST(tasks, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
 {
     shift s;
