@@ -164,15 +164,21 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->fault.text[0] = '\0';
 }
 
+/* Of one in doubt the undoing waits for the lease, which nothing prolongs. */
+static bool has_ended(const rl_hold *h)
+{
+    return h->state == RL_OVER || h->state == RL_UNDOING;
+}
+
 bool rl_part_is_moot(rl_part *x)
 {
     rl_holds *t = &x->core->holds;
     if (x->verb != RL_VERB_REENTER && x->verb != RL_VERB_EXTEND)
         return false;
     rl_mutex_lock(&t->mutex);
-    bool over = x->hold->state == RL_OVER;
+    bool ended = has_ended(x->hold);
     rl_mutex_unlock(&t->mutex);
-    return over;
+    return ended;
 }
 
 static int64_t suspicion_us(const rl_core *c)

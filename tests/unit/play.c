@@ -239,7 +239,8 @@ static void push(play *p, rl_part *x)
     }
     if (pc->line.failed || pc->line.retired)
         renew_line(pc);
-    if (p->op->may_ask && !p->op->may_ask(p->op, x, p->now_us)) {
+    if (rl_part_is_moot(x) ||
+        (p->op->may_ask && !p->op->may_ask(p->op, x, p->now_us))) {
         rl_ask_refuse(&x->ask, p->now_us);
         return;
     }

@@ -458,3 +458,36 @@ TEST(verb, every_answer_tells_how_quick_the_server_is)
     EXPECT_INT(core(&d)->pace.smoothed_us, 2 * MS);
     close_deed(&d);
 }
+
+/* --- an owner that has ended ---------------------------------------------- */
+
+/*
+ * Of an acquire in doubt the undoing waits for the lease to run out: until then
+ * nothing may prolong that.
+ */
+static void expect_not_sent(deed *d)
+{
+    d->h->unknown = true;
+    rl_holds_abandon(&core(d)->holds, d->p.owner.serial, d->p.now_us);
+    EXPECT_INT(d->h->state, RL_UNDOING);
+    EXPECT_INT(go(d), RL_DONE);
+    EXPECT(!d->x->ok);
+    EXPECT_INT(d->p.client[0].calls, 0);
+    close_with_hold(d);
+}
+
+TEST(verb, a_level_more_of_what_is_being_undone_is_not_sent)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    EXPECT(rl_part_reenter(d.x, core(&d), d.h, 60000, d.p.now_us));
+    expect_not_sent(&d);
+}
+
+TEST(verb, an_extend_of_what_is_being_undone_is_not_sent)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    rl_part_extend(d.x, core(&d), d.h, 60000, RL_NEVER, d.p.now_us);
+    expect_not_sent(&d);
+}
