@@ -65,6 +65,11 @@ static void put_publish(rl_bytes *to, bool sharded)
         rl_put_text(to, "SPUBLISH");
 }
 
+static int64_t tombstone_ms(const rl_hold *h)
+{
+    return rl_min(rl_max(h->lease_ms, RL_LATE_MS), RL_TOMB_MOST_MS);
+}
+
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
@@ -81,7 +86,7 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     if (brief)
         return;
     rl_put_number(to, level);
-    rl_put_number(to, bury ? rl_max(h->lease_ms, RL_LATE_MS) : 0);
+    rl_put_number(to, bury ? tombstone_ms(h) : 0);
     put_publish(to, h->sharded);
 }
 

@@ -565,6 +565,16 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
 #define RL_LATE_MS 60000
 
 /*
+ * A tombstone stands as long as the lease, within these bounds. How late an
+ * acquire may arrive has nothing to do with its lease: who closes a connection
+ * leaves its bytes to the kernel, which repeats them for some minutes at most,
+ * and those that a stopped server has received are executed when it goes on, as
+ * is what writes the tombstone. What a longer lease changes is only the harm of
+ * one that is late all the same, for which ten times RL_LATE_MS is left.
+ */
+#define RL_TOMB_MOST_MS (10 * RL_LATE_MS)
+
+/*
  * It was lost, but the server may have it still: a renewal that was given up
  * may have kept it alive, or the server's clock was put back, and then no lease
  * says for how long. Its uuid is its own, so a release of it harms nobody.

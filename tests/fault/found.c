@@ -203,6 +203,22 @@ static void expect_refused_when_it_arrives(scene *s)
     expect_all_undone(s->sv);
 }
 
+/* The server is not to keep for ten years what is late for minutes at most. */
+TEST(found, a_tombstone_does_not_stand_as_long_as_a_lease_of_ten_years)
+{
+    scene s = scene_proxied(0, 200);
+    acquire_doubtfully(&s, (int64_t)10 * 365 * 24 * 3600 * 1000);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EVENTUALLY(5000, tombstones(s.sv) == 1);
+    const char *key = server_cmd(s.sv, "KEYS rlock_undone:*")->element[0]->str;
+    char name[200];
+    snprintf(name, sizeof name, "%s", key);
+    EXPECT_BETWEEN(key_ttl(s.sv, name), 500000, 600000);
+    proxy_let_go(s.px);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 0);
+    scene_stop(&s);
+}
+
 static void lose_a_doubtful_hold(const char *how)
 {
     scene s = scene_proxied(0, 200);

@@ -104,6 +104,25 @@ TEST(verb_release, an_unlock_that_may_still_be_acquired_leaves_a_tombstone)
     close_with_hold(&d);
 }
 
+/* For how long a tombstone stands, of a hold with this lease. */
+static void expect_tombstone(int64_t lease_ms, const char *ms)
+{
+    deed d;
+    open_with_hold(&d, lease_ms);
+    d.h->unknown = true;
+    begin_release(&d, 0);
+    EXPECT_STR(play_arg(&d.p, 0, TOMBSTONE_ARG), ms);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    close_with_hold(&d);
+}
+
+TEST_CASE(verb_release, a_tombstone_stands_for_a_minute_at_least,
+          expect_tombstone(1000, "60000"))
+TEST_CASE(verb_release, a_tombstone_stands_as_long_as_the_lease,
+          expect_tombstone(5 * 60000, "300000"))
+TEST_CASE(verb_release, a_tombstone_stands_for_ten_minutes_at_most,
+          expect_tombstone(10LL * 365 * 24 * 3600 * 1000, "600000"))
+
 /* Its thread is nearer to the lock than the client that was rung. */
 TEST(verb_release, a_release_that_rang_another_client_holds_the_next_comer_back)
 {
