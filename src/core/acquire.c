@@ -334,6 +334,7 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us)
     a->op.resume = resume;
     a->op.part = a->ballot ? a->ballot->part : &a->one;
     a->phase = RL_PHASE_BEGIN;
+    a->overdue = 0;
     a->began_us = now_us;
     a->wait_until_us = rl_after_ms(now_us, a->wait_ms);
     a->call_until_us = rl_confirmed_end(

@@ -106,6 +106,7 @@ struct rl_acquire {
     bool rung;        /* the last wake-up was a ring */
     bool with_bell;   /* the last try gave the bell */
     bool failing;     /* the last try had no answer */
+    uint8_t overdue;  /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */
     rl_fault fault;      /* of the last failure */

@@ -17,6 +17,16 @@
  */
 #define BEHIND_US (100 * 1000)
 
+/* Who stands further behind looks by itself before. */
+#define MOST_BEHIND 100
+
+/*
+ * A lease that ends now may not end: a server that serves others at length goes
+ * by a time that is old. So it is asked again after 1, 2, 4 ... 64 ms.
+ */
+#define ENDS_US        1000
+#define MOST_DOUBLINGS 6
+
 static bool make_draft(rl_acquire *a)
 {
     rl_core *c = a->home;
@@ -70,14 +80,19 @@ static bool begin(rl_acquire *a, int64_t now_us)
 }
 
 /* After "busy": when to look again if nobody rings. */
-static int64_t look_at(const rl_grant *g, int64_t now_us)
+static int64_t look_at(rl_acquire *a, const rl_grant *g, int64_t now_us)
 {
     int64_t at_us =
         now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : RL_LOOK_US);
-    int64_t behind_us = g->rank > 0 ? g->rank * BEHIND_US : 0;
+    int64_t behind_us = rl_max(rl_min(g->rank, MOST_BEHIND), 0) * BEHIND_US;
+    if (g->ttl_ms != 0)
+        a->overdue = 0;
+    int64_t ends_us = ENDS_US << a->overdue;
+    if (g->ttl_ms == 0 && a->overdue < MOST_DOUBLINGS)
+        a->overdue++;
     if (g->ttl_ms >= 0)
         at_us =
-            rl_min(at_us, rl_after_ms(now_us + 1000 + behind_us, g->ttl_ms));
+            rl_min(at_us, rl_after_ms(now_us + ends_us + behind_us, g->ttl_ms));
     return at_us;
 }
 
@@ -96,7 +111,7 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
         a->fault = x->fault;
         a->pause_us = 0;
         a->ticket = x->grant.ticket;
-        a->again_us = look_at(&x->grant, now_us);
+        a->again_us = look_at(a, &x->grant, now_us);
         return RL_TRY_BUSY;
     default:
         a->fault = x->fault;

@@ -6,6 +6,7 @@
  */
 #include "wire/reply.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,6 +242,7 @@ long long rl_item_number(const rl_item *i)
     if (i->type != REDIS_REPLY_STRING || i->len == 0)
         return -1;
     char *end;
+    errno = 0;
     long long n = strtoll(i->str, &end, 10);
-    return *end ? -1 : n;
+    return *end || errno == ERANGE ? -1 : n;
 }

@@ -178,6 +178,44 @@ static void listen_at_once(rl_core *c, const rl_target *what)
     rl_rooms_hear(&c->rooms);
 }
 
+/* What a client that is none of ours may have made of the queue. */
+TEST(acquire, who_stands_behind_ever_so_many_looks_by_itself_as_well)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, BUSY(700, 500, 184467440737096)), RL_SLEEP);
+    EXPECT_BETWEEN(w.a.op.sleep_us - w.p.now_us, 1500 * MS, 2500 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* The server says that the lease ends now; in how many ms it is asked again. */
+static int64_t asked_again_in(wait_for *w)
+{
+    EXPECT_INT(answer(w, BUSY(0, 500, 0)), RL_SLEEP);
+    int64_t us = w->a.op.sleep_us - w->p.now_us;
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+    return us / MS;
+}
+
+TEST(acquire, a_lease_that_ends_now_and_does_not_is_looked_at_ever_less_often)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    for (int64_t ms = 1; ms <= 64; ms *= 2)
+        EXPECT_INT(asked_again_in(&w), ms);
+    EXPECT_INT(asked_again_in(&w), 64);
+    EXPECT_INT(answer(&w, BUSY(700, 500, 0)), RL_SLEEP);
+    EXPECT_INT(w.a.op.sleep_us - w.p.now_us, 701 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(asked_again_in(&w), 1);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
 /* Not once for the bell that is heard, and once more for being woken by it. */
 TEST(acquire, who_is_woken_by_the_bell_asks_by_name_once)
 {
