@@ -18,8 +18,9 @@
  *
  * An owner does one thing at a time, as a thread does. While one thread acts as
  * it, and while an operation that it has started (async.h) is under way, calls
- * of others as this owner answer RLOCK_EINVAL, and nothing is done. Questions
- * that need no server (rlock_is_held() and the like) are answered all the same.
+ * of others as this owner answer RLOCK_EINVAL, and nothing is done
+ * (rlock_owner_is_busy() tells beforehand). Questions that need no server
+ * (rlock_is_held() and the like) are answered all the same.
  */
 #ifndef RLOCK_OWNER_H
 #define RLOCK_OWNER_H
@@ -73,6 +74,22 @@ RLOCK_API void rlock_owner_free(rlock_owner *o);
  * answer RLOCK_EINVAL until that one has stopped. A thread that ends stops.
  */
 RLOCK_API rlock_owner *rlock_owner_set(rlock_owner *o);
+
+/*
+ * Is an operation under way that the owner has started (async.h), or does a
+ * thread other than the calling one act as it? Then calls as this owner answer
+ * RLOCK_EINVAL for now, and an event loop that has more for it to do keeps that
+ * until the callback. In the callback of what it has started it is not busy any
+ * more, and may start the next; nor is it busy for the thread that acts as it.
+ *
+ * A snapshot: it can only change from false to true by what the program itself
+ * does with the owner, so where one thread works with an owner at a time, false
+ * means that the next start is not refused for this reason. false for NULL, for
+ * an owner that was made before fork(), and for one on which nothing has been
+ * started. Does not block, and asks no server. Must not be called with an owner
+ * that has been freed.
+ */
+RLOCK_API bool rlock_owner_is_busy(const rlock_owner *o);
 
 #ifdef __cplusplus
 }

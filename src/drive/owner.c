@@ -266,6 +266,15 @@ rlock_owner *rlock_owner_set(rlock_owner *o)
     return former;
 }
 
+/* Nobody is busy in a child of fork(): who was has stayed in the parent. */
+bool rlock_owner_is_busy(const rlock_owner *o)
+{
+    if (!o || o->forks != rl_owner_forks())
+        return false;
+    uint_fast64_t user = atomic_load(&o->user);
+    return atomic_load(&o->started) || (user && user != this_thread()->serial);
+}
+
 static rlock_status refuse(const rlock_owner *o, const char *why)
 {
     return rl_error_set(RLOCK_EINVAL, 0, "the owner '%s' %s", o->label, why);

@@ -84,19 +84,43 @@ TEST(async, a_start_without_an_owner_is_refused_and_says_why)
     scene_stop(&s);
 }
 
+static void expect_idle(request *r)
+{
+    EXPECT(!rlock_owner_is_busy(r->owner));
+}
+
+static intptr_t is_busy(void *owner)
+{
+    return rlock_owner_is_busy(owner);
+}
+
+/* For who acts as it it is not busy, as it does what it is told. */
+static void expect_busy_elsewhere(rlock_owner *o)
+{
+    rlock_owner_set(o);
+    EXPECT(!rlock_owner_is_busy(o));
+    EXPECT(test_join(test_spawn(is_busy, o)));
+    rlock_owner_set(NULL);
+    EXPECT(!test_join(test_spawn(is_busy, o)));
+}
+
 TEST(async, an_owner_does_one_thing_at_a_time)
 {
     scene s = scene_start(0, 0);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     request r = request_new(s.lk);
+    EXPECT(!rlock_owner_is_busy(NULL) && !rlock_owner_is_busy(r.owner));
     EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT(rlock_owner_is_busy(r.owner));
     EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "operation under way");
     EXPECT_STATUS(request_unlock(&r), RLOCK_EINVAL);
     EXPECT(!request_holds(&r));
+    r.then = expect_idle;
     rlock_cancel(s.lk);
     LOOP_UNTIL(s.cl, r.told == 1);
     EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    expect_busy_elsewhere(r.owner);
     request_free(&r);
     scene_stop(&s);
 }
