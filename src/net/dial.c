@@ -228,7 +228,8 @@ static rlock_status introduce(rl_dialer *d, rl_conn *c, int64_t deadline_us,
     rl_hello hello = {.uri = &d->uri,
                       .credentials = d->credentials,
                       .theirs = d->connect != NULL,
-                      .master = d->role};
+                      .master = d->role,
+                      .strict = d->strict};
     return rl_hello_say(&hello, c, deadline_us, f);
 }
 

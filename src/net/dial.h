@@ -26,7 +26,8 @@ typedef struct rl_dialer {
     rlock_status (*locate)(void *arg, int64_t deadline_us, rl_place *out,
                            rl_fault *f);
     void *locate_arg;
-    bool role; /* what answers has to say that it is a master */
+    bool role;   /* what answers has to say that it is a master */
+    bool strict; /* see rl_hello */
     rl_resolver resolver;
     rl_tls *tls;                         /* its owner's; NULL: plain */
     rl_credentials *credentials;         /* likewise; NULL: the URI's */

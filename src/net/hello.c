@@ -174,6 +174,8 @@ static rlock_status say(talk *t, int64_t deadline_us, rl_fault *f)
         t->c->expires_us = t->login.expires_us;
         rl_login_fini(&t->login);
     }
+    if (wrong && t->h->strict)
+        f->transient = false;
     return s;
 }
 

@@ -17,6 +17,8 @@ typedef struct rl_hello {
     rl_credentials *credentials; /* instead of the URI's; or NULL */
     bool theirs;                 /* the program has made it, and logged in */
     bool master;                 /* what answers has to say that it is one */
+    bool strict; /* credentials that are refused are so for good, also when the
+                    program may have others later */
 } rl_hello;
 
 /*

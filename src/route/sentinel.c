@@ -245,8 +245,19 @@ static bool is_stopping(rl_sentinels *s)
     return stopping;
 }
 
-/* EIO: nobody is there, or no master. */
-static rlock_status look_at(rl_sentinels *s, const rl_place *at)
+/*
+ * Nobody is there, or no master, or one that will not have us: a stranger may
+ * stand where a master has died. What it refuses for the moment only (it is
+ * loading, busy, full), and that we are out of memory, says nothing.
+ */
+static bool is_absent(const rl_fault *f)
+{
+    return f->status == RLOCK_EIO ||
+           (f->status == RLOCK_ESERVER && !f->transient);
+}
+
+/* Is a master there, as far as can be told? */
+static bool look_at(rl_sentinels *s, const rl_place *at)
 {
     rl_fault f;
     rl_dialing *d = &s->look;
@@ -256,30 +267,30 @@ static rlock_status look_at(rl_sentinels *s, const rl_place *at)
     by->tls = s->tls;
     by->credentials = s->credentials;
     by->connect_timeout_ms = s->connect_timeout_ms;
-    by->role = true;
+    by->role = by->strict = true;
     if (rl_uri_of(&by->uri, &s->uri, at->host, at->port, &f) != RLOCK_OK ||
         !rl_dialing_begin(d, until_us, &s->signal))
-        return RLOCK_ENOMEM;
+        return true;
     while (!rl_dialing_is_over(d) && !is_stopping(s))
         if (poll(&p, 1, -1) > 0)
             rl_signal_clear(&s->signal);
     rl_signal_raise(&s->signal); /* others may have raised it, too */
     if (!rl_dialing_is_over(d)) {
         rl_dialing_call_off(d);
-        return RLOCK_CANCELED;
+        return true;
     }
     rl_conn *c = rl_dialing_end(d);
     rl_conn_free(c);
-    return c ? RLOCK_OK : d->fault.status;
+    return c || !is_absent(&d->fault);
 }
 
-/* Blocks. What is there, but answers with an error, is there. */
+/* Blocks. */
 static bool master_is_there(rl_sentinels *s)
 {
     rl_dialing_init(&s->look);
-    rlock_status status = look_at(s, &s->office.master);
+    bool there = look_at(s, &s->office.master);
     rl_dialing_fini(&s->look, false);
-    return status != RLOCK_EIO;
+    return there;
 }
 
 /* Once for each master that is named instead of the one in office. */

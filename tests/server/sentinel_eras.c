@@ -14,6 +14,7 @@ enum { SENTINELS = 3 };
 typedef struct fleet {
     server *first, *second, *other; /* the second is in office */
     sentinels *s;
+    const char *login; /* what the URI has of it; "": the options have it */
     char uri[300];
     rlock_options opts;
     scene one;
@@ -27,16 +28,26 @@ static server *server_with_user(server *sv)
 
 static void connect_client(fleet *f, server *sv, const char *sentinels)
 {
-    snprintf(f->uri, sizeof f->uri, "redis-sentinel://app:hush@%s", sentinels);
+    snprintf(f->uri, sizeof f->uri, "redis-sentinel://%s%s", f->login,
+             sentinels);
     f->opts.uri = f->uri;
     f->one = scene_with(sv, &f->opts);
 }
 
-static fleet *fleet_start(void)
+static int look_up(rlock_credentials *out, void *arg)
+{
+    (void)arg;
+    *out = (rlock_credentials){.user = "app", .password = "hush"};
+    return 1;
+}
+
+static fleet *fleet_start_as(const char *login)
 {
     fleet *f = calloc(1, sizeof *f);
     EXPECT(f);
+    f->login = login;
     f->opts = (rlock_options)RLOCK_OPTIONS_INIT;
+    f->opts.credentials = *login ? NULL : look_up;
     f->first = server_with_user(server_start_tcp(NULL));
     f->second = server_with_user(replica_start(f->first));
     f->other = server_with_user(server_start_tcp(NULL));
@@ -52,6 +63,11 @@ static fleet *fleet_start(void)
     EXPECT_STATUS(rlock_unlock(f->one.lk), RLOCK_OK);
     EXPECT(sentinels_epoch(f->s) > 0);
     return f;
+}
+
+static fleet *fleet_start(void)
+{
+    return fleet_start_as("app:hush@");
 }
 
 static void fleet_stop(fleet *f)
@@ -123,6 +139,35 @@ TEST(sentinel_eras, a_master_that_says_it_is_none_is_replaced)
     fleet_stop(f);
 }
 
+static bool locks(rlock *lk)
+{
+    return rlock_acquire(lk, 1000, RLOCK_WATCHDOG) == RLOCK_OK;
+}
+
+/* It knows nobody of our name. */
+static void expect_stranger_left(fleet *f)
+{
+    char args[40];
+    server_kill(f->second);
+    snprintf(args, sizeof args, "--port %d", server_port(f->second));
+    server *stranger = server_start(args);
+    monitor_other(f);
+    EVENTUALLY(SOON, locks(f->one.lk));
+    EXPECT_INT(levels(f->other, SCENE_LOCK), 1);
+    server_stop(stranger);
+    fleet_stop(f);
+}
+
+TEST(sentinel_eras, a_stranger_at_the_address_of_the_dead_is_no_master)
+{
+    expect_stranger_left(fleet_start());
+}
+
+TEST(sentinel_eras, a_stranger_that_takes_no_looked_up_password_is_no_master)
+{
+    expect_stranger_left(fleet_start_as(""));
+}
+
 TEST(sentinel_eras, a_failover_of_the_new_era_is_followed)
 {
     fleet *f = fleet_start();
@@ -158,6 +203,24 @@ TEST(sentinel_eras, a_master_that_is_there_stays_though_all_name_another)
     monitor_other(f);
     have_them_asked(f, f->second, 6);
     EXPECT_INT(stats_of(f->one.cl).failovers, before);
+    fleet_stop(f);
+}
+
+/* It is full, which passes. */
+TEST(sentinel_eras, a_master_that_refuses_us_for_the_moment_stays)
+{
+    fleet *f = fleet_start();
+    uint64_t failovers = stats_of(f->one.cl).failovers;
+    monitor_other(f);
+    uint64_t asked = stats_of(f->one.cl).refreshes;
+    EXPECT_STR(server_str(f->second, "CONFIG SET maxclients 1"), "OK");
+    while (stats_of(f->one.cl).refreshes < asked + 6) {
+        server_cmd(f->second, "CLIENT KILL USER app");
+        EXPECT(rlock_acquire(f->one.lk, 300, RLOCK_WATCHDOG) != RLOCK_OK);
+    }
+    EXPECT_INT(stats_of(f->one.cl).failovers, failovers);
+    EXPECT_STR(server_str(f->second, "CONFIG SET maxclients 1000"), "OK");
+    expect_lock_at(f, f->second);
     fleet_stop(f);
 }
 
