@@ -116,7 +116,7 @@ struct rl_acquire {
 
     rl_part *one; /* of one server: the part that is asked */
     rl_hold *draft;
-    rl_group *joins; /* that the draft is one of; NULL: none */
+    rl_group *joins; /* the Multi lock's, of a member; or NULL */
 
     rl_ballot *ballot; /* of several */
     rl_group *group;
@@ -124,7 +124,7 @@ struct rl_acquire {
 
 /*
  * Begins; what is set before: contest, home, what, handle, owner, cancel, room,
- * wait_ms, lease_ms, listen, op.waker, op.lent, and the ballot.
+ * wait_ms, lease_ms, listen, joins, op.waker, op.lent, and the ballot.
  */
 void rl_acquire_init(rl_acquire *a, int64_t now_us);
 

@@ -31,6 +31,7 @@ void rl_group_unref(rl_group *g)
     if (rl_mutex_retire(&g->mutex))
         rl_alarms_leave(&g->alarms);
     g->home->unref(g->home);
+    rl_group_unref(g->whole);
     free(g);
 }
 
@@ -77,6 +78,18 @@ static size_t there_locked(const rl_group *g, int64_t since_us, int64_t now_us)
     return n;
 }
 
+/* True: nobody has had it. */
+static bool spoil(rl_group *g)
+{
+    return rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_SPOILT) ||
+           atomic_load(&g->state) == RL_GROUP_SPOILT;
+}
+
+bool rl_group_is_told(rl_group *g)
+{
+    return !g->whole || !spoil(g->whole);
+}
+
 bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
                        int64_t now_us)
 {
@@ -86,7 +99,7 @@ bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
         g->there_us[node] = RL_NEVER;
         enough = there_locked(g, gone_us, now_us) >= g->quorum;
         rl_mutex_unlock(&g->mutex);
-    } else if (rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OVER)) {
+    } else if (spoil(g)) {
         return false;
     }
     return !enough && rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_LOST);

@@ -27,11 +27,12 @@
  * below. The states go one way:
  *
  *   FORMING -> OWNED -> LOST      too few are left; the owner is told
- *        `--------`---> OVER      released, given up, or abandoned
+ *                  `--> OVER      released, or abandoned
  *
  * but that a Multi lock which has lost a member while it forms, of which nobody
- * is told, is OVER, and forms again when its acquire has seen that
- * (lock/multi_acquire.c).
+ * is told, is SPOILT, and forms again when its acquire has seen that
+ * (lock/multi_acquire.c). A Red member of it has a group of its own, which is
+ * OWNED by then, and knows for which whole it was taken.
  */
 #ifndef RL_CORE_GROUP_H
 #define RL_CORE_GROUP_H
@@ -48,6 +49,7 @@
 
 typedef enum rl_group_state {
     RL_GROUP_FORMING,
+    RL_GROUP_SPOILT, /* Multi */
     RL_GROUP_OWNED,
     RL_GROUP_LOST,
     RL_GROUP_OVER
@@ -65,9 +67,11 @@ typedef struct rl_home {
 
 typedef struct rl_group {
     atomic_uint refs;
-    atomic_int state; /* rl_group_state */
-    size_t quorum;    /* fixed; 0: all are needed. Red: so many, and the
-                         holds are nothing by themselves */
+    atomic_int state;       /* rl_group_state */
+    size_t quorum;          /* fixed; 0: all are needed. Red: so many, and the
+                               holds are nothing by themselves */
+    struct rl_group *whole; /* Red: fixed; counted; the Multi lock of which it
+                               was taken as a member, or NULL */
     int64_t began_us; /* Red: fixed once it is owned; when it was asked for */
     struct rl_part *spare[RLOCK_RED_MAX]; /* Red: see rl_hold_keep_spare() */
     rl_home *home;                        /* fixed; counted */
@@ -121,6 +125,12 @@ bool rl_group_lose_one(rl_group *g, unsigned node, int64_t gone_us,
  * which is to be reported.
  */
 bool rl_group_expire(rl_group *g, int64_t now_us);
+
+/*
+ * Red: it is lost; is that to be told? Not to who never had the whole that it
+ * was taken for, whose acquire has to look again now.
+ */
+bool rl_group_is_told(rl_group *g);
 
 /*
  * Red: until when a quorum among these nodes, a bit for each, is believed in;

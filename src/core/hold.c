@@ -54,12 +54,14 @@ static int64_t gone_since(const rl_hold *h, rl_loss why)
     return gone ? h->confirmed_us : RL_NEVER;
 }
 
-/* With this hold, or so far unnoticed, the lock of its group was lost. */
+/* With this hold, or so far unnoticed, the lock of its group was lost: from
+   before on, so that who is told by the whole to look again finds it. */
 static void report_node_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
 {
     rl_group_count_loss(h->group);
     rl_group_raise(h->group);
-    rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
+    if (rl_group_is_told(h->group))
+        rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
 
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,

@@ -120,6 +120,10 @@ static bool begin(rl_acquire *a, int64_t now_us)
         !rl_uuid_new(&id))
         return lacks_memory(a);
     a->group = rl_group_new(b->home, b->quorum);
+    if (a->group && a->joins) {
+        a->group->whole = a->joins;
+        rl_group_ref(a->joins);
+    }
     if (a->waiter.room && !a->last_try)
         listen(a);
     if (a->group && make_parts(a, &id, now_us)) {

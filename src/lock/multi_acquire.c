@@ -212,7 +212,8 @@ static rl_op *try_alone(rl_multi_call *p, rl_multi_part *x)
     x->fresh = !is_mine(x->lk);
     rl_wish now = {.verb = RL_WISH_ACQUIRE,
                    .lease_ms = lease_of(p, x),
-                   .cancel = p->wish.cancel};
+                   .cancel = p->wish.cancel,
+                   .joins = p->group};
     return rl_multi_ask_alone(p, x->lk, &now, one_tried);
 }
 
@@ -274,7 +275,7 @@ static rl_op *refuse(rl_multi_call *p)
 
 /*
  * What was waited for has joined when it was a draft, unless it was passed on
- * in a turn. A Red member is a group of its own already.
+ * in a turn. A Red member is a group of its own, which knows the whole.
  */
 static void join(const rl_multi_call *p, const rl_multi_part *x)
 {
@@ -312,7 +313,7 @@ static bool unite(rl_multi_call *p)
         if (find_lost(p) < p->n)
             return false;
     } while (!rl_group_move(p->group, RL_GROUP_FORMING, RL_GROUP_OWNED) &&
-             rl_group_move(p->group, RL_GROUP_OVER, RL_GROUP_FORMING));
+             rl_group_move(p->group, RL_GROUP_SPOILT, RL_GROUP_FORMING));
     return true;
 }
 

@@ -123,6 +123,7 @@ static rl_op *acquire_first(red_job *j)
                       .cancel = j->wish.cancel,
                       .wait_ms = j->wish.wait_ms,
                       .lease_ms = j->wish.lease_ms,
+                      .joins = j->wish.joins,
                       .listen = rl_lock_listen,
                       .ballot = b};
     rl_op_init(&a->op, b->part);

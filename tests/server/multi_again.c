@@ -3,6 +3,7 @@
  * is waited for, or cannot be had for the moment, is tried again until the wait
  * is over; and nobody is told of a loss who never had the whole.
  */
+#include "nodes.h"
 #include "set.h"
 
 /* --- lost while others are waited for ------------------------------------- */
@@ -75,6 +76,104 @@ TEST(multi_again, a_member_whose_lease_ends_in_a_hang_is_taken_again)
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
     EXPECT_INT(events_count(t.ev, RLOCK_EVENT_LOST), 0);
     set_end_across(&m, &s, &t);
+}
+
+/* A Red lock, and one of the first node behind it, which somebody has. */
+typedef struct pair {
+    nodes ns;
+    party p;
+    rlock *one, *all;
+} pair;
+
+static pair pair_start(void)
+{
+    pair x = {.ns = nodes_start(3)};
+    x.p = party_join(&x.ns, BRISK_MS, 0);
+    x.one = test_lock(x.p.cl[0], "zoo");
+    rlock *both[] = {x.p.lk, x.one};
+    EXPECT_STATUS(rlock_multi_new(both, 2, &x.all), RLOCK_OK);
+    take_by_hand(x.ns.sv[0], "zoo", 0);
+    return x;
+}
+
+/* Without its clients, nothing more can be told. */
+static void pair_end_with_losses(pair *x, int losses)
+{
+    rlock_free(x->all);
+    rlock_free(x->one);
+    rlock_free(x->p.lk);
+    x->p.lk = NULL;
+    for (size_t i = 0; i < x->p.n; i++)
+        party_free_client(&x->p, i);
+    EXPECT_INT(party_events(&x->p, RLOCK_EVENT_LOST), losses);
+    party_end(&x->p, &x->ns);
+}
+
+static void lose_the_red_one(pair *x)
+{
+    EVENTUALLY(SOON, nodes_having(&x->ns) == x->ns.n);
+    for (size_t i = 0; i < x->ns.n; i++)
+        server_cmd(x->ns.sv[i], "DEL " SCENE_LOCK);
+    EVENTUALLY(SOON, stats_of(x->p.cl[0]).lost == 1);
+}
+
+static void lose_a_red_member(bool waited_for)
+{
+    pair x = pair_start();
+    if (waited_for)
+        nodes_take(&x.ns, 0, x.ns.n);
+    waiter *w = waiter_start(x.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    if (waited_for) {
+        waiters_settle(x.ns.sv[0], 1, x.p.cl[0], 1);
+        nodes_give_back(&x.ns, 0, x.ns.n);
+    }
+    asleep(x.ns.sv[0], "zoo", x.p.cl[0]);
+    lose_the_red_one(&x);
+    EXPECT(!waiter_returned(w));
+    EXPECT_STATUS(rlock_force_unlock(x.one), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EVENTUALLY(SOON, nodes_having(&x.ns) == x.ns.n);
+    waiter_end(w);
+    pair_end_with_losses(&x, 0);
+}
+
+TEST_CASE(multi_again, a_red_member_that_is_lost_during_the_wait_is_taken_again,
+          lose_a_red_member(false))
+TEST_CASE(multi_again, the_same_of_a_red_member_that_was_waited_for,
+          lose_a_red_member(true))
+
+/* Of the whole, it is told as by itself. */
+TEST(multi_again, the_loss_of_a_red_member_of_the_whole_is_told)
+{
+    pair x = pair_start();
+    EXPECT_STATUS(rlock_force_unlock(x.one), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(x.all), RLOCK_OK);
+    lose_the_red_one(&x);
+    events_wait(x.p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_STATUS(rlock_unlock(x.all), RLOCK_LOST);
+    pair_end_with_losses(&x, 1);
+}
+
+static intptr_t wait_with_a_red_level(void *arg)
+{
+    const pair *x = arg;
+    EXPECT_STATUS(rlock_lock(x->p.lk), RLOCK_OK);
+    rlock_status s = rlock_acquire(x->all, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    expect_blame_of(1, SCENE_LOCK);
+    EXPECT_STATUS(rlock_unlock(x->p.lk), RLOCK_LOST);
+    return s;
+}
+
+TEST(multi_again, the_loss_of_a_red_one_that_was_held_before_is_told)
+{
+    pair x = pair_start();
+    test_thread *t = test_spawn(wait_with_a_red_level, &x);
+    asleep(x.ns.sv[0], "zoo", x.p.cl[0]);
+    lose_the_red_one(&x);
+    events_wait(x.p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_STATUS(rlock_force_unlock(x.one), RLOCK_OK);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_LOST);
+    pair_end_with_losses(&x, 1);
 }
 
 /* A level that was there before the call. */

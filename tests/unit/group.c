@@ -259,7 +259,7 @@ TEST(group, without_a_quorum_knows_that_it_has_lost_one_while_it_forms)
     rl_group *g = group_of(&h, 0, 0);
     EXPECT(!rl_group_lose_one(g, 0, RL_NEVER, 0));
     EXPECT(!rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
-    EXPECT(rl_group_move(g, RL_GROUP_OVER, RL_GROUP_FORMING));
+    EXPECT(rl_group_move(g, RL_GROUP_SPOILT, RL_GROUP_FORMING));
     EXPECT(rl_group_move(g, RL_GROUP_FORMING, RL_GROUP_OWNED));
     EXPECT(rl_group_lose_one(g, 0, RL_NEVER, 0));
     rl_group_unref(g);

@@ -62,6 +62,39 @@ TEST(hold_group, a_quorum_that_is_lost_is_told_once_and_counted_at_home)
     play_close(&p);
 }
 
+/* A member of a Multi lock in that state, which is lost: what is told, and what
+   becomes of the whole. */
+static void lose_as_member(rl_group_state whole, unsigned told,
+                           rl_group_state then)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    g->whole = rl_group_new(&p.home, 0);
+    EXPECT(g->whole);
+    rl_group_move(g->whole, RL_GROUP_FORMING, whole);
+    lose(&p, 2, h[2], RL_LOSS_GONE);
+    EXPECT(rl_group_move(g->whole, whole, whole));
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    EXPECT(!rl_group_is_owned(g));
+    EXPECT_INT(take_reports(&p, 1), told);
+    EXPECT(rl_group_move(g->whole, then, then));
+    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
+    rl_group_unref(g);
+    play_close(&p);
+}
+
+TEST_CASE(hold_group, a_quorum_that_is_lost_for_a_whole_that_forms_is_not_told,
+          lose_as_member(RL_GROUP_FORMING, 0, RL_GROUP_SPOILT))
+TEST_CASE(hold_group, nor_for_one_that_has_lost_another_member,
+          lose_as_member(RL_GROUP_SPOILT, 0, RL_GROUP_SPOILT))
+TEST_CASE(hold_group, a_quorum_that_is_lost_for_a_whole_that_is_owned_is_told,
+          lose_as_member(RL_GROUP_OWNED, LOST, RL_GROUP_OWNED))
+TEST_CASE(hold_group, and_for_one_that_was_lost_before,
+          lose_as_member(RL_GROUP_LOST, LOST, RL_GROUP_LOST))
+TEST_CASE(hold_group, and_for_one_whose_owner_or_home_has_gone,
+          lose_as_member(RL_GROUP_OVER, LOST, RL_GROUP_OVER))
+
 TEST(hold_group, that_was_vacant_joins_its_group_again_when_granted)
 {
     play p;
