@@ -53,7 +53,8 @@ extern "C" {
  * told by one RLOCK_EVENT_LOST with the lost member's name, however many
  * members are lost in the end; RLOCK_EVENT_ABANDONED likewise. Members that the
  * thread held before, and, from when all are held, Red locks among the members,
- * report their loss as by themselves. Other events, and the statistics, are the members'.
+ * report their loss as by themselves. Other events, and the statistics, are the
+ * members'.
  *
  * Unlock goes through all members, also when some fail, and answers the worst
  * status, RLOCK_OK being the best: what failed, before RLOCK_LOST, before
