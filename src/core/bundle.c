@@ -181,6 +181,8 @@ void rl_bundle_end(rl_part *first, const rl_reply *r, int64_t now_us)
     if (r && !sound)
         rl_fault_set(&first->fault, RLOCK_EIO, 0,
                      "an answer to several locks that makes no sense");
+    if (r && !sound && a->line)
+        a->line->odd = true;
     first->ask.unknown = a->unknown || (r && !sound);
     /* That replicas lack it concerns what was granted only. */
     if (sound && (rl_ask_is_durable(a) || rl_reply_is(r, REDIS_REPLY_INTEGER)))

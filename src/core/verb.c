@@ -164,13 +164,24 @@ static void check_grant(rl_part *x, int64_t now_us)
     x->ok = x->verdict == RL_ACQUIRED;
 }
 
+/*
+ * An answer that no script of ours gives may be another one's, and then those
+ * behind it are, too.
+ */
+static void mistrust(const rl_part *x)
+{
+    if (x->ask.line)
+        x->ask.line->odd = true;
+}
+
 static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     x->grant.sent_us = x->ask.sent_us;
     x->verdict = r ? rl_grant_read(r, 1, &x->grant, &x->fault) : RL_FAILED;
-    /* An answer that no script of ours gives may be anything's. */
-    if (r && x->grant.odd)
+    if (r && x->grant.odd) {
         x->ask.unknown = true;
+        mistrust(x);
+    }
     /* As if nobody had answered: it is asked for again, or undone. */
     if (x->verdict == RL_ACQUIRED && is_short(x)) {
         x->ask.unknown = true;
@@ -315,6 +326,8 @@ static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
     if (r)
         v = rl_grant_read(r, x->request.level, &g, &x->fault);
     note_depth(x, g.odd);
+    if (g.odd)
+        mistrust(x);
     if (v == RL_FAILED) {
         rl_note_failure(x, now_us);
     } else if (v != RL_ACQUIRED) {

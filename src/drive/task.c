@@ -240,7 +240,10 @@ static void end_vote(rl_task *t, const rl_reply *r, int64_t now_us)
     bool granted = r && rl_grant_read(r, 1, &g, &f) == RL_ACQUIRED;
     if (granted && rl_task_awaits_replicas(t, now_us))
         return;
-    note_vote(t, granted, r && g.odd, now_us);
+    bool odd = r && g.odd;
+    if (odd && t->ask.line)
+        t->ask.line->odd = true;
+    note_vote(t, granted, odd, now_us);
     rl_task_put(t);
 }
 

@@ -346,6 +346,17 @@ static void withdraw(rl_seat *s)
     rl_share_unlock_and_wake(h);
 }
 
+/* One answer that makes no sense: from here on all may be others'. */
+static void end_odd(rl_seat *s)
+{
+    rl_share *h = s->share;
+    rl_mutex_lock(&h->mutex);
+    fail_locked(h, &s->line.fault, rl_now_us());
+    if (h->asleep)
+        rl_signal_raise(&h->signal);
+    rl_share_unlock_and_wake(h);
+}
+
 /* On the seat's own thread: its line gets what came of the command. */
 static void tell(rl_seat *s)
 {
@@ -359,8 +370,8 @@ static void tell(rl_seat *s)
     if (state == RL_SEAT_WAITS)
         return;
     atomic_store(&s->state, RL_SEAT_IDLE);
-    if (state == RL_SEAT_ANSWERED)
-        rl_line_answer(l, &s->reply, rl_now_us());
+    if (state == RL_SEAT_ANSWERED && !rl_line_answer(l, &s->reply, rl_now_us()))
+        end_odd(s);
     else if (state == RL_SEAT_FAILED)
         rl_line_fail(l, &s->fault, rl_now_us());
 }

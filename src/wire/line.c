@@ -212,7 +212,7 @@ bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us)
     }
     rl_slot *s = take_answered(l);
     s->answered(s, r, now_us);
-    return !l->failed;
+    return l->odd && !l->failed ? unexpected(l, now_us) : !l->failed;
 }
 
 static bool has_input(const rl_line *l)

@@ -61,7 +61,9 @@ struct rl_line {
     size_t pending; /* how many slots there are */
     bool asked;     /* the reply under way was, when it began */
     bool failed;
-    bool retired;   /* gives the answers that it owes, and is asked no more */
+    bool retired; /* gives the answers that it owes, and is asked no more */
+    bool odd; /* who was answered found no sense in it, though it is of a type
+                 that it may have: the line fails */
     rl_fault fault; /* why it failed */
     /* For a subscriber: gets what nobody asked for; NULL: that is a failure. */
     void (*pushed)(void *arg, const rl_reply *r);

@@ -221,6 +221,7 @@ static void answer_nonsense(const char *reply)
     bundle b;
     open_takes(&b);
     EXPECT_INT(answer(&b, reply), RL_ASK);
+    EXPECT_INT(b.p.client[0].lines, 1); /* on another one */
     expect_each_alone(&b, true);
 }
 

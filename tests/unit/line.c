@@ -374,6 +374,32 @@ TEST(line, each_slot_of_a_failed_line_ends_once_with_the_first_reason)
     close_phone(&p);
 }
 
+/* As who reads an answer that fits its question by its type only. */
+static void find_odd(rl_slot *s, const rl_reply *r, int64_t now_us)
+{
+    question *q = RL_CONTAINER(s, question, slot);
+    q->on->line.odd = true;
+    answered(s, r, now_us);
+}
+
+TEST(line, fails_behind_an_answer_that_is_found_odd)
+{
+    phone p;
+    question q[3];
+    open_phone(&p, q, 3);
+    q[1].slot.answered = find_odd;
+    for (size_t i = 0; i < 3; i++)
+        EXPECT(ask(&p, &q[i]));
+    send_all(&p);
+    EXPECT(hear(&p, ":1\r\n"));
+    EXPECT(!hear(&p, ":2\r\n:3\r\n"));
+    EXPECT(q[0].answered == 1 && q[1].answered == 1);
+    EXPECT(q[1].failed == 0);
+    EXPECT(q[2].answered == 0 && q[2].failed == 1 && q[2].whole);
+    EXPECT_CONTAINS(q[2].why.text, "mixed up answers");
+    close_phone(&p);
+}
+
 TEST(line, a_failed_one_takes_no_command_and_no_bytes)
 {
     phone p;

@@ -217,6 +217,7 @@ static void renew_line(play_client *pc)
 {
     rl_line_fini(&pc->line);
     EXPECT(rl_line_init(&pc->line));
+    pc->lines++;
 }
 
 static play_client *server_of(const rl_part *x)

@@ -65,6 +65,7 @@ typedef struct play_client {
     rl_line line;
     bool away;   /* there is no connection to be had */
     int calls;   /* that were put on its lines */
+    int lines;   /* that have taken the place of a broken one */
     int listens; /* how often its doorbell was to be started */
     int wakes[PLAY_SLEEPERS];
     int words; /* of the latest call */

@@ -222,6 +222,40 @@ static void start(asker *a, test_thread **t, int n, scene *s)
     }
 }
 
+static void find_odd(rl_slot *s, const rl_reply *r, int64_t now_us)
+{
+    asker *a = RL_CONTAINER(s, asker, slot);
+    a->seat->line.odd = true;
+    answered(s, r, now_us);
+}
+
+/* Whose answer says nothing to him; the others may have been given his. */
+static void find_one_odd(int which)
+{
+    scene s = scene_start(0);
+    test_thread *t[3];
+    asker a[3];
+    for (int i = 0; i < 3; i++)
+        a[i] = asker_of(&s, in_ms(60000));
+    a[which].slot.answered = find_odd;
+    start(a, t, 3, &s);
+    for (int i = 0; i <= which; i++)
+        answer(s.peer, i + 1);
+    for (int i = 0; i < 3; i++) {
+        test_join(t[i]);
+        EXPECT_INT(a[i].answers, i <= which);
+        EXPECT_INT(a[i].failures, i > which);
+        EXPECT(i <= which || a[i].whole);
+    }
+    for (int i = 0; i < 3; i++)
+        EXPECT(!rl_seat_leave(a[i].seat));
+    EXPECT(s.conn->line.failed);
+    scene_stop(&s);
+}
+
+TEST_CASE(share, an_odd_answer_to_the_first_ends_it, find_one_odd(0))
+TEST_CASE(share, an_odd_answer_to_one_in_between_ends_it, find_one_odd(1))
+
 TEST(share, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
 {
     scene s = scene_start(0);

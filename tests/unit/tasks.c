@@ -308,7 +308,7 @@ TEST(tasks, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
     open_vacant(&s);
     EXPECT_INT(ask(&s), 1);
     EXPECT(!s.h->unknown);
-    answer(&s, "$5\r\n12ab5\r\n");
+    EXPECT(!rl_line_feed(line(&s), "$5\r\n12ab5\r\n", 11, s.p.now_us));
     EXPECT(s.h->state == RL_VACANT && s.h->unknown);
     close_shift(&s);
 }

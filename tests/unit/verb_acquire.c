@@ -172,6 +172,7 @@ TEST(verb_acquire, an_acquire_that_was_given_up_leaves_nothing_to_undo)
     EXPECT_INT(answer(&d, GIVEN_UP), RL_DONE);
     expect_fault(&d, RLOCK_EIO, "given up");
     EXPECT(!d.h->unknown);
+    EXPECT(!d.p.client[0].line.failed);
     give_up(&d);
 }
 
@@ -182,6 +183,7 @@ static void expect_unexpected(const char *reply)
     EXPECT_INT(answer(&d, reply), RL_DONE);
     expect_fault(&d, RLOCK_EIO, "unexpected reply");
     EXPECT(d.h->unknown); /* it may have done anything */
+    EXPECT(d.p.client[0].line.failed);
     give_up(&d);
 }
 
@@ -223,6 +225,7 @@ TEST(verb_acquire, a_text_that_is_no_number_is_no_level)
     EXPECT_INT(answer(&d, "$5\r\nhello\r\n"), RL_DONE);
     expect_fault(&d, RLOCK_EIO, "unexpected reply");
     EXPECT_INT(d.h->count, 1);
+    EXPECT(d.p.client[0].line.failed);
     close_with_hold(&d);
 }
 
