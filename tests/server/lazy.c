@@ -6,7 +6,9 @@
  */
 #include <stdatomic.h>
 
-#include "scene.h"
+#include "cluster.h"
+#include "loop.h"
+#include "nodes.h"
 
 /* A scene whose client has not met its server yet. */
 static scene scene_unmet(const char *needle, proxy_action action)
@@ -142,8 +144,26 @@ TEST(lazy, a_ring_is_no_answer_while_a_client_is_made)
 
 enum { THREADS = 8, ROUNDS = 60, SECTIONS = 5 };
 
+/* Clients of all nodes, none of which has met its server. */
+typedef struct unmet {
+    size_t n;
+    int64_t connect_ms;
+    proxy *px[RLOCK_RED_MAX];
+    char uri[RLOCK_RED_MAX][100];
+    rlock_client *cl[RLOCK_RED_MAX];
+} unmet;
+
+static rlock *lock_of(const unmet *u)
+{
+    rlock *lk;
+    if (u->n == 1)
+        return test_lock(u->cl[0], SCENE_LOCK);
+    EXPECT_STATUS(rlock_red_new(u->cl, u->n, SCENE_LOCK, &lk), RLOCK_OK);
+    return lk;
+}
+
 typedef struct crowd {
-    rlock_client *cl;
+    const unmet *of;
     atomic_int ready, inside, entered;
     atomic_uint_fast64_t last;
 } crowd;
@@ -162,7 +182,7 @@ static void enter(crowd *c, rlock *lk)
 static intptr_t begin_at_once(void *arg)
 {
     crowd *c = arg;
-    rlock *lk = test_lock(c->cl, SCENE_LOCK);
+    rlock *lk = lock_of(c->of);
     atomic_fetch_add(&c->ready, 1);
     while (atomic_load(&c->ready) < THREADS)
         ;
@@ -172,31 +192,180 @@ static intptr_t begin_at_once(void *arg)
     return 0;
 }
 
-static void round_of_threads(proxy *px, const rlock_options *opts)
+static unmet unmet_of(proxy *const px[], size_t n, const char *scheme)
 {
-    crowd c = {.inside = 0};
+    unmet u = {.n = n, .connect_ms = SOON};
+    for (size_t i = 0; i < n; i++) {
+        u.px[i] = px[i];
+        snprintf(u.uri[i], sizeof u.uri[i], "%s%s", scheme,
+                 strstr(proxy_uri(px[i]), "://"));
+    }
+    return u;
+}
+
+static void meet_nobody(unmet *u)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.lazy = true;
+    opts.connect_timeout_ms = u->connect_ms;
+    opts.command_timeout_ms = SOON;
+    opts.watchdog_lease_ms = BRISK_MS; /* for longer, no node votes */
+    for (size_t i = 0; i < u->n; i++) {
+        proxy_refuse(u->px[i], true);
+        opts.uri = u->uri[i];
+        EXPECT_STATUS(rlock_client_new(&opts, &u->cl[i]), RLOCK_OK);
+    }
+    for (size_t i = 0; i < u->n; i++)
+        proxy_refuse(u->px[i], false);
+}
+
+static void free_clients(unmet *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        rlock_client_free(u->cl[i]);
+}
+
+static void round_of_threads(unmet *u)
+{
+    crowd c = {.of = u};
     test_thread *t[THREADS];
-    proxy_refuse(px, true);
-    EXPECT_STATUS(rlock_client_new(opts, &c.cl), RLOCK_OK);
-    proxy_refuse(px, false);
+    meet_nobody(u);
     for (int i = 0; i < THREADS; i++)
         t[i] = test_spawn(begin_at_once, &c);
     for (int i = 0; i < THREADS; i++)
         test_join(t[i]);
     EXPECT_INT(atomic_load(&c.entered), THREADS * SECTIONS);
-    rlock_client_free(c.cl);
+    free_clients(u);
 }
 
 TEST(lazy, threads_that_begin_at_once_exclude_each_other)
 {
     server *sv = server_start(NULL);
     proxy *px = proxy_start(sv);
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.uri = proxy_uri(px);
-    opts.lazy = true;
-    opts.connect_timeout_ms = opts.command_timeout_ms = SOON;
+    unmet u = unmet_of(&px, 1, "unix");
     for (int i = 0; i < ROUNDS; i++)
-        round_of_threads(px, &opts);
+        round_of_threads(&u);
     proxy_stop(px);
     server_stop(sv);
 }
+
+TEST(lazy, threads_that_begin_at_once_at_a_majority_exclude_each_other)
+{
+    nodes ns = nodes_proxied(3);
+    unmet u = unmet_of(ns.px, 3, "unix");
+    for (int i = 0; i < ROUNDS / 6; i++)
+        round_of_threads(&u);
+    nodes_stop(&ns);
+}
+
+TEST(lazy, threads_that_begin_at_once_in_a_cluster_exclude_each_other)
+{
+    cluster *c = cluster_start();
+    proxy *px = proxy_start_tcp(cluster_server(c, 0));
+    unmet u = unmet_of(&px, 1, "redis-cluster");
+    u.connect_ms = 300; /* for three times that it is looked for */
+    for (int i = 0; i < ROUNDS / 10; i++)
+        round_of_threads(&u);
+    proxy_stop(px);
+    cluster_stop(c);
+}
+
+/* What is started by a loop, which goes on from callback to callback. */
+typedef struct begun {
+    request r[THREADS];
+    rlock *lk;
+    uint64_t last;
+    int inside, left;
+} begun;
+
+static uint64_t token_of(request *r)
+{
+    rlock_owner *former = rlock_owner_set(r->owner);
+    uint64_t token = rlock_token(r->lk);
+    rlock_owner_set(former);
+    return token;
+}
+
+static void go_on(request *r)
+{
+    begun *b = r->arg;
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    if (!request_holds(r)) {
+        b->left++;
+        return;
+    }
+    EXPECT(token_of(r) > b->last);
+    b->last = token_of(r);
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+}
+
+static void round_of_starts(unmet *u)
+{
+    begun b = {.left = 0};
+    meet_nobody(u);
+    b.lk = test_lock(u->cl[0], SCENE_LOCK);
+    for (int i = 0; i < THREADS; i++) {
+        b.r[i] = request_new(b.lk);
+        b.r[i].then = go_on;
+        b.r[i].arg = &b;
+        EXPECT_STATUS(request_acquire(&b.r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+    }
+    LOOP_UNTIL(u->cl[0], b.left == THREADS);
+    for (int i = 0; i < THREADS; i++)
+        request_free(&b.r[i]);
+    rlock_free(b.lk);
+    free_clients(u);
+}
+
+TEST(lazy, what_is_started_at_once_excludes_each_other)
+{
+    server *sv = server_start(NULL);
+    proxy *px = proxy_start(sv);
+    unmet u = unmet_of(&px, 1, "unix");
+    for (int i = 0; i < ROUNDS; i++)
+        round_of_starts(&u);
+    proxy_stop(px);
+    server_stop(sv);
+}
+
+/* --- an answer that makes no sense ---------------------------------------- */
+
+static long long closed(server *sv)
+{
+    return server_info(sv, "total_connections_received") -
+           server_info(sv, "connected_clients");
+}
+
+/* Of the type that is due; what comes behind it is not believed either. */
+static void expect_connection_left(bool started)
+{
+    scene s = scene_unmet(NULL, PROXY_ANSWER);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(try_once(s.lk), RLOCK_OK);
+    if (started) {
+        EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    }
+    long long before = closed(s.sv);
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, "$1\r\n0\r\n");
+    EXPECT_STATUS(started ? loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG)
+                          : rlock_trylock(s.lk),
+                  RLOCK_EIO);
+    EXPECT_CONTAINS(started ? r.error.message : rlock_last_error()->message,
+                    "unexpected reply");
+    EXPECT_STATUS(started ? loop_acquire(s.cl, &r, SOON, RLOCK_WATCHDOG)
+                          : rlock_lock(s.lk),
+                  RLOCK_OK);
+    EVENTUALLY(SOON, closed(s.sv) == before + 1);
+    EXPECT_STATUS(started ? loop_unlock(s.cl, &r) : rlock_unlock(s.lk),
+                  RLOCK_OK);
+    expect_sound(&s);
+    request_free(&r);
+    unmet_stop(&s);
+}
+
+TEST_CASE(lazy, a_connection_with_an_answer_without_sense_is_left,
+          expect_connection_left(false))
+TEST_CASE(lazy, the_same_of_the_connection_of_what_was_started,
+          expect_connection_left(true))
