@@ -37,19 +37,26 @@ static bool may_wait(rl_acquire *a, int64_t now_us)
                           &a->fault);
 }
 
-static void contend(rl_acquire *a)
+/* Its on_event may want a connection of this client. */
+static void tell_contended(rl_op *op)
 {
-    if (a->contended)
-        return;
+    const rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
     rlock_event ev = {.type = RLOCK_EVENT_CONTENDED,
                       .name = a->what->name,
                       .name_len = a->what->len,
                       .message = "",
                       .owner = a->owner->label ? a->owner->label : ""};
+    rl_tell(a->home, &ev);
+}
+
+static void contend(rl_acquire *a)
+{
+    if (a->contended)
+        return;
     a->contended = true;
     rl_add(&a->home->stats.acquires_contended, 1);
     rl_add(&a->home->stats.waiting_now, 1);
-    rl_tell(a->home, &ev);
+    a->op.tell = tell_contended;
 }
 
 static rl_next sleep_until(rl_acquire *a, int64_t until_us)

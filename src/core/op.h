@@ -143,7 +143,18 @@ struct rl_op {
      */
     bool (*may_ask)(rl_op *op, rl_part *x, int64_t now_us);
     rl_waker *waker; /* the driver's; wakes a sleep */
+    /* What the program is to be told before it sleeps, when its driver has no
+       connection of it any more; NULL: nothing. */
+    void (*tell)(rl_op *op);
 };
+
+static inline void rl_op_tell(rl_op *op)
+{
+    void (*tell)(rl_op * op) = op->tell;
+    op->tell = NULL;
+    if (tell)
+        tell(op);
+}
 
 /* An operation of one round, with room for its parts. */
 void rl_op_init(rl_op *op, rl_part **part);

@@ -47,6 +47,7 @@ void rl_op_init(rl_op *op, rl_part **part)
     op->rung = op->late = op->closed = op->lacking = 0;
     op->may_ask = NULL;
     op->waker = NULL;
+    op->tell = NULL;
 }
 
 rl_part *rl_part_new(void)

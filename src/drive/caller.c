@@ -156,6 +156,7 @@ static void drive(caller *c, rl_op *op, rl_leg *leg)
         rl_legs_close(&c->legs);
         if (next == RL_DONE)
             break;
+        rl_op_tell(op);
         why = sleep_until(c, op->sleep_us);
     }
     rl_legs_fini(&c->legs);

@@ -275,6 +275,7 @@ static void go_on(rl_started *s)
             break;
         case RL_SLEEP:
             rl_legs_close(&d->legs);
+            rl_op_tell(s->op);
             s->sleeps = true;
             if (wakes_at_once(s))
                 break;

@@ -271,6 +271,49 @@ TEST(callbacks, on_event_of_another_client_may_wait_for_what_a_request_has)
     scene_stop(&s);
 }
 
+/* Asks the client that tells it, which has one connection. */
+typedef struct asker {
+    scene s;
+    _Atomic rlock_status pinged;
+} asker;
+
+static void ask_when_contended(const rlock_event *ev, void *arg)
+{
+    asker *a = arg;
+    if (ev->type == RLOCK_EVENT_CONTENDED)
+        atomic_store(&a->pinged, rlock_client_ping(a->s.cl));
+}
+
+static void ask_by_the_only_connection(bool several)
+{
+    asker a = {.pinged = RLOCK_EINVAL};
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.pool_size = 1;
+    o.command_timeout_ms = 1000;
+    o.on_event = ask_when_contended;
+    o.event_arg = &a;
+    nodes ns = nodes_start(1);
+    a.s.cl = server_client(ns.sv[0], &o);
+    if (several)
+        EXPECT_STATUS(rlock_red_new(&a.s.cl, 1, SCENE_LOCK, &a.s.lk), RLOCK_OK);
+    else
+        a.s.lk = test_lock(a.s.cl, SCENE_LOCK);
+    take_by_hand(ns.sv[0], SCENE_LOCK, 0);
+    waiter *w = waiter_start(a.s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, atomic_load(&a.pinged) != RLOCK_EINVAL);
+    EXPECT_STATUS(atomic_load(&a.pinged), RLOCK_OK);
+    EXPECT_STATUS(rlock_force_unlock(a.s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(a.s.lk);
+    rlock_client_free(a.s.cl);
+    nodes_stop(&ns);
+}
+
+TEST_CASE(callbacks, contended_may_use_the_only_connection,
+          ask_by_the_only_connection(false))
+TEST_CASE(callbacks, contended_of_a_majority_may_use_the_only_connection,
+          ask_by_the_only_connection(true))
+
 static scene scene_told_by(server *sv, witness *w, bool dispatched)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;

@@ -247,6 +247,8 @@ static void resume(runner *r, rl_wake why)
     } else {
         close_legs(r);
     }
+    if (r->next == RL_SLEEP)
+        rl_op_tell(r->op);
 }
 
 static void finish(runner *r)

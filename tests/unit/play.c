@@ -272,6 +272,8 @@ static rl_next go_on(play *p)
             break;
         rl_round_end(p->op, p->now_us);
         p->next = p->op->resume(p->op, RL_WAKE_NONE, p->now_us);
+        if (p->next == RL_SLEEP)
+            rl_op_tell(p->op);
     }
     return p->next;
 }
@@ -279,6 +281,8 @@ static rl_next go_on(play *p)
 static rl_next resume(play *p, rl_wake why)
 {
     p->next = p->op->resume(p->op, why, p->now_us);
+    if (p->next == RL_SLEEP)
+        rl_op_tell(p->op);
     return go_on(p);
 }
 
