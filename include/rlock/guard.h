@@ -19,10 +19,19 @@
  * Where the data has to be. On the lock's server; in a cluster, in the lock's
  * slot. Slots are made of what stands in the first braces of a name, so a lock
  * called "{item:7}" and keys like "{item:7}:stock" and "{item:7}:log" lie
- * together. The call goes where the lock is; what lies elsewhere is refused by
- * the server (RLOCK_ESERVER), and an rlock_eval() whose keys are in several
- * slots as well. The server's rules for scripts hold: what the user may not do,
- * or a script may not (SUBSCRIBE, MULTI, BLPOP waiting), it refuses.
+ * together. The call goes where the lock is, and the server refuses what lies
+ * elsewhere (RLOCK_ESERVER), as far as it checks that:
+ *
+ *   another server's key         always
+ *   another slot of the lock's own server:
+ *     a key of rlock_eval()      always
+ *     a key of a command         since Redis 7, but not while that takes no
+ *                                writes (no memory, replicas or disk for them)
+ *     what a script does with a  never. It is executed, until that slot moves:
+ *     name that is no key of it  a script should have all its keys in KEYS
+ *
+ * The server's rules for scripts hold: what the user may not do, or a script
+ * may not (SUBSCRIBE, MULTI, BLPOP waiting), it refuses.
  *
  * Which locks. Those of rlock_new(), in every layout. Not those of several
  * servers or names (rlock_red_new(), rlock_multi_new()): RLOCK_ENOTSUP. But who

@@ -32,13 +32,14 @@ typedef struct rl_guarded {
     const size_t *lens;      /* of them; NULL: they are texts */
     const char *words;       /* instead of argv: args, as words of a command */
     size_t words_len;
-    bool single;                /* the script is one command */
-    bool compare;               /* tokens; see rl_call_renew() */
+    bool single;  /* the script is one command */
+    bool compare; /* tokens; see rl_call_renew() */
+    bool strict;  /* the server refuses keys of other slots (core/guard.h) */
     char sha1[RL_SHA1_LEN + 1]; /* of what is sent: guard and script */
     rl_object reply;
 } rl_guarded;
 
-/* Fills g->sha1, for a hold of this layout; g->compare is set. */
+/* Fills g->sha1, for a hold of this layout; compare and strict are set. */
 void rl_guarded_sum(rl_guarded *g, const rl_layout *layout);
 
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,

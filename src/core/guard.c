@@ -7,11 +7,21 @@
 
 /* --- how it is written ---------------------------------------------------- */
 
-/* The guards that stand in front; how many. */
+/*
+ * Redis 7 and later do not let a script that begins so touch keys of another
+ * slot than that of its KEYS, and a lock is among those. In front of a script
+ * of the program it would shift the numbers of its lines.
+ */
+static const char strictly[] = "#!lua\n";
+static const rl_guard strict = {strictly, sizeof strictly - 1};
+
+/* What stands in front of the script; how much. */
 static size_t guards_of(const rl_guarded *g, const rl_layout *layout,
-                        const rl_guard *guard[2])
+                        const rl_guard *guard[3])
 {
     size_t n = 0;
+    if (g->strict)
+        guard[n++] = &strict;
     if (g->compare)
         guard[n++] = &rl_guards[RL_GUARD_TOKEN];
     guard[n++] = &rl_guards[layout->guard];
@@ -21,7 +31,7 @@ static size_t guards_of(const rl_guarded *g, const rl_layout *layout,
 void rl_guarded_sum(rl_guarded *g, const rl_layout *layout)
 {
     rl_sha1 s;
-    const rl_guard *guard[2];
+    const rl_guard *guard[3];
     size_t n = guards_of(g, layout, guard);
     rl_sha1_begin(&s);
     for (size_t i = 0; i < n; i++)
@@ -30,9 +40,10 @@ void rl_guarded_sum(rl_guarded *g, const rl_layout *layout)
     rl_sha1_end(&s, g->sha1);
 }
 
-void rl_guarded_name(rl_guarded *g, rl_core *c, const rl_layout *layout)
+/* Fills g->sha1, as c remembers it. */
+static void name_script(rl_guarded *g, rl_core *c, const rl_layout *layout)
 {
-    unsigned guards = 2 * layout->guard + g->compare;
+    unsigned guards = 4 * layout->guard + 2 * g->strict + g->compare;
     if (rl_sums_find(&c->sums, g->script, g->len, guards, g->sha1))
         return;
     rl_guarded_sum(g, layout);
@@ -41,7 +52,7 @@ void rl_guarded_name(rl_guarded *g, rl_core *c, const rl_layout *layout)
 
 static void put_script(rl_bytes *to, const rl_hold *h, const rl_guarded *g)
 {
-    const rl_guard *guard[2];
+    const rl_guard *guard[3];
     size_t n = guards_of(g, rl_hold_layout(h), guard), len = g->len;
     for (size_t i = 0; i < n; i++)
         len += guard[i]->len;
@@ -92,6 +103,24 @@ void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, g->keys + own);
     put_keys(to, h, g);
     put_args(to, h, g);
+}
+
+void rl_guarded_begin(rl_part *x)
+{
+    x->ask.strict = x->guarded->single && x->core->redirects;
+    x->guarded->strict = x->ask.strict;
+    name_script(x->guarded, x->core, rl_hold_layout(x->hold));
+}
+
+void rl_guarded_write(const rl_part *x, rl_bytes *to)
+{
+    rl_guarded *g = x->guarded;
+    bool is_strict = rl_ask_is_strict(&x->ask);
+    if (g->strict != is_strict) {
+        g->strict = is_strict;
+        name_script(g, x->core, rl_hold_layout(x->hold));
+    }
+    rl_call_guarded(to, x->ask.whole, x->hold, g);
 }
 
 /* --- what its answer means ------------------------------------------------ */

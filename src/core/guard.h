@@ -9,8 +9,13 @@
 
 #include "core/op.h"
 
-/* rl_guarded_sum(), as c remembers it. */
-void rl_guarded_name(rl_guarded *g, rl_core *c, const rl_layout *layout);
+/*
+ * A command's keys are not known here. In a cluster the server is made to
+ * refuse those of another slot than the lock's, which it would not by itself if
+ * that were its own. The part's hold, x->guarded and its `compare` are set.
+ */
+void rl_guarded_begin(rl_part *x);
+void rl_guarded_write(const rl_part *x, rl_bytes *to);
 
 /* g stays the caller's until the end, and what it points to. */
 void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,

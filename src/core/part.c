@@ -100,7 +100,7 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
         rl_call_extend(to, a->whole, x->hold, x->request.lease_ms, x->compare);
         break;
     case RL_VERB_GUARD:
-        rl_call_guarded(to, a->whole, x->hold, x->guarded);
+        rl_guarded_write(x, to);
         break;
     case RL_VERB_RAISE:
         rl_call_raise(to, a->whole, x->hold, x->request.least);
@@ -321,7 +321,7 @@ void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
     rl_mutex_lock(&c->holds.mutex);
     g->compare = rl_hold_compares_locked(h);
     rl_mutex_unlock(&c->holds.mutex);
-    rl_guarded_name(g, c, rl_hold_layout(h));
+    rl_guarded_begin(x);
 }
 
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,

@@ -139,10 +139,31 @@ static void refused(rl_ask *a, const rl_reply *r, int64_t now_us)
     attempt_failed(a, kind->definite ? RL_NOT_EXECUTED : RL_UNKNOWN, now_us);
 }
 
+/*
+ * Refused for its first line: the same attempt goes on without that. What an
+ * older server cannot check it does not, as little as one that just refuses
+ * all that may write, be it a command that only reads, or frees memory.
+ */
+static bool goes_on_without_line(rl_ask *a, const rl_reply *r, int64_t now_us)
+{
+    if (!rl_ask_is_guarded(a) || !rl_ask_is_strict(a) || a->last ||
+        a->line->failed || !rl_error_is_for_the_line(r))
+        return false;
+    if (rl_error_knows_no_line(r))
+        a->line->lenient = true;
+    else
+        a->strict = false;
+    a->whole = false;
+    rl_ask_push(a, a->line, now_us);
+    return true;
+}
+
 static void conclude(rl_ask *a, const rl_reply *r, int64_t now_us)
 {
     bool error = rl_reply_is(r, REDIS_REPLY_ERROR);
     bool guarded = rl_ask_is_guarded(a);
+    if (error && goes_on_without_line(a, r, now_us))
+        return;
     if (error && (!guarded || rl_error_is_refusal(r, a->single))) {
         refused(a, r, now_us);
         return;
@@ -187,7 +208,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.subscribes = false;
     a->next = RL_ASK_IDLE;
     a->whole = a->last = a->split = a->parts = a->unknown = false;
-    a->single = a->patient = false;
+    a->single = a->strict = a->patient = false;
     a->tries = RL_ASK_TRIES;
     a->script = script;
     a->once = rl_ask_is_guarded(a);

@@ -69,6 +69,8 @@ struct rl_ask {
     bool split;    /* the latest answer: its slot moves, and its keys are not
                       all in one place */
     bool single;   /* guarded: the script is one command */
+    bool strict;   /* it begins with a line by which the server refuses keys of
+                      other slots, where that is known */
     bool parts;    /* it can be asked in parts: it ends when it is split */
     bool patient;  /* another server may take over: with more than one try left
                       there is no end to them */
@@ -106,6 +108,12 @@ struct rl_ask {
 static inline bool rl_ask_is_guarded(const rl_ask *a)
 {
     return a->script == RL_SCRIPT_COUNT;
+}
+
+/* Does the text on the line that it is put on begin so? */
+static inline bool rl_ask_is_strict(const rl_ask *a)
+{
+    return a->strict && !a->line->lenient;
 }
 
 /* Have as many replicas as were asked for what the answered call has written?

@@ -95,3 +95,14 @@ bool rl_error_is_refusal(const rl_reply *r, bool single)
             return true;
     return single && (begins(r, "READONLY ") || strstr(r->top.str, ELSEWHERE));
 }
+
+bool rl_error_knows_no_line(const rl_reply *r)
+{
+    return begins(r, "ERR Error compiling script");
+}
+
+bool rl_error_is_for_the_line(const rl_reply *r)
+{
+    return rl_error_knows_no_line(r) || begins(r, "OOM ") ||
+           begins(r, "NOREPLICAS ") || begins(r, "MISCONF ");
+}

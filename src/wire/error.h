@@ -26,4 +26,10 @@ bool rl_error_is_noscript(const rl_reply *r);
  */
 bool rl_error_is_refusal(const rl_reply *r, bool single);
 
+/* The same of a text whose first line has the server refuse keys of other
+   slots: it knows no such line; or it refuses the text as a whole, of which it
+   perhaps would not refuse the command (no memory, replicas, or disk). */
+bool rl_error_knows_no_line(const rl_reply *r);
+bool rl_error_is_for_the_line(const rl_reply *r);
+
 #endif

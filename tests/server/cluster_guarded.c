@@ -1,9 +1,10 @@
 /* redis-cluster://: guarded calls, about data in the lock's slot, which may
    move. All of it is real. */
-#include <hiredis/hiredis.h>
 #include <stdatomic.h>
 
+#include "guarded.h"
 #include "land.h"
+#include "loop.h"
 
 /* A tag of the first master's, and a lock and keys that share its slot. */
 typedef struct field {
@@ -82,6 +83,183 @@ TEST(cluster_guarded, a_command_about_another_masters_data_fails_in_time)
     EXPECT(test_since_ms(began_ms) < 3000 + SLACK_MS);
     EXPECT_CONTAINS(rlock_last_error()->message, "non local key");
     EXPECT(!cluster_has_key(f.l.c, far));
+    field_close(&f);
+}
+
+/* --- other slots of the lock's own server ----------------------------------
+ */
+
+#define NAMES 200
+
+/* The next name after the n-th whose slot is there. */
+static int another_slot(const field *f, int n, char *name, size_t size)
+{
+    do {
+        snprintf(name, size, "other:%d", n++);
+    } while (cluster_slot(name) > 5460 || cluster_slot(name) == f->slot);
+    return n;
+}
+
+TEST(cluster_guarded,
+     a_command_about_another_slot_of_the_same_master_is_refused)
+{
+    field f;
+    char name[80];
+    need_sharded_channels();
+    field_open(&f);
+    int64_t began_ms = test_now_ms();
+    for (int i = 0, n = 0; i < NAMES; i++) {
+        n = another_slot(&f, n, name, sizeof name);
+        EXPECT_STATUS(rlock_command(f.lk, NULL, "SET %s 1", name),
+                      RLOCK_ESERVER);
+        EXPECT_CONTAINS(rlock_last_error()->message, "same slot");
+        EXPECT(!cluster_has_key(f.l.c, name));
+    }
+    EXPECT(test_since_ms(began_ms) < 3000 + SLACK_MS); /* each at once */
+    EXPECT_STATUS(rlock_command(f.lk, NULL, "SET %s 1", f.n), RLOCK_OK);
+    field_close(&f);
+}
+
+typedef struct told {
+    int calls;
+    rlock_status status;
+    char message[300];
+} told;
+
+static void replied(rlock *lk, rlock_status s, redisReply *r, void *arg)
+{
+    told *t = arg;
+    (void)lk;
+    (void)r;
+    t->calls++;
+    t->status = s;
+    snprintf(t->message, sizeof t->message, "%s",
+             s == RLOCK_OK ? "" : rlock_last_error()->message);
+}
+
+static rlock_status started(field *f, const request *r, told *t,
+                            const char *name)
+{
+    *t = (told){0};
+    rlock_owner *former = rlock_owner_set(r->owner);
+    EXPECT_STATUS(rlock_command_start(f->lk, replied, t, "INCR %s", name),
+                  RLOCK_OK);
+    rlock_owner_set(former);
+    LOOP_UNTIL(f->l.cl, t->calls > 0);
+    EXPECT_INT(t->calls, 1);
+    return t->status;
+}
+
+/* Another owner than the test's thread has it from now on. */
+static request hand_to_request(field *f)
+{
+    EXPECT_STATUS(rlock_unlock(f->lk), RLOCK_OK);
+    request r = request_new(f->lk);
+    EXPECT_STATUS(loop_acquire(f->l.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    return r;
+}
+
+static void take_from_request(field *f, request *r)
+{
+    EXPECT_STATUS(loop_unlock(f->l.cl, r), RLOCK_OK);
+    request_free(r);
+    EXPECT_STATUS(rlock_lock(f->lk), RLOCK_OK);
+}
+
+TEST(cluster_guarded, a_started_command_about_another_slot_is_refused)
+{
+    field f;
+    char name[80];
+    told t;
+    need_sharded_channels();
+    field_open(&f);
+    request r = hand_to_request(&f);
+    for (int i = 0, n = 0; i < NAMES; i++) {
+        n = another_slot(&f, n, name, sizeof name);
+        EXPECT_STATUS(started(&f, &r, &t, name), RLOCK_ESERVER);
+        EXPECT_CONTAINS(t.message, "same slot");
+        EXPECT(!cluster_has_key(f.l.c, name));
+    }
+    EXPECT_STATUS(started(&f, &r, &t, f.n), RLOCK_OK);
+    take_from_request(&f, &r);
+    field_close(&f);
+}
+
+/* guard.h: what a script says in KEYS is checked, and nothing else. */
+TEST(cluster_guarded, only_the_declared_keys_of_a_script_are_checked)
+{
+    field f;
+    char name[80];
+    const char *argv[] = {name};
+    const char *script = "return redis.call('INCR', KEYS[1] or ARGV[1])";
+    field_open(&f);
+    another_slot(&f, 0, name, sizeof name);
+    EXPECT_STATUS(rlock_eval(f.lk, script, 1, 0, argv, NULL, NULL),
+                  RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "CROSSSLOT");
+    EXPECT(!cluster_has_key(f.l.c, name));
+    EXPECT_STATUS(rlock_eval(f.lk, script, 0, 1, argv, NULL, NULL), RLOCK_OK);
+    EXPECT_INT(cluster_int(f.l.c, 0, "INCR %s", name), 2);
+    field_close(&f);
+}
+
+/* A command that takes no memory goes on, one that does is told of it. */
+TEST(cluster_guarded, a_server_without_memory_executes_what_needs_none)
+{
+    field f;
+    field_open(&f);
+    EXPECT_STATUS(rlock_command(f.lk, NULL, "SET %s 1", f.n), RLOCK_OK);
+    cluster_cmd(f.l.c, 0, "CONFIG SET maxmemory 1");
+    EXPECT_STATUS(rlock_command(f.lk, NULL, "SET %s 2", f.m), RLOCK_ESERVER);
+    EXPECT_CONTAINS(rlock_last_error()->message, "OOM");
+    EXPECT_STATUS(rlock_command(f.lk, NULL, "DEL %s", f.n), RLOCK_OK);
+    cluster_cmd(f.l.c, 0, "CONFIG SET maxmemory 0");
+    EXPECT(!cluster_has_key(f.l.c, f.n) && !cluster_has_key(f.l.c, f.m));
+    field_close(&f);
+}
+
+/* --- a slot that moves -----------------------------------------------------
+ */
+
+TEST(cluster_guarded, a_started_call_follows_its_slot)
+{
+    field f;
+    told t;
+    field_open(&f);
+    request r = hand_to_request(&f);
+    EXPECT_STATUS(started(&f, &r, &t, f.n), RLOCK_OK);
+    cluster_move_slot(f.l.c, f.slot, 1);
+    EXPECT_STATUS(started(&f, &r, &t, f.n), RLOCK_OK);
+    EXPECT_INT(cluster_int(f.l.c, 1, "INCR %s", f.n), 3);
+    EXPECT(stats_of(f.l.cl).redirects >= 1);
+    take_from_request(&f, &r);
+    field_close(&f);
+}
+
+/* Begun while its data is elsewhere already; then its lock follows. */
+TEST(cluster_guarded, moved_is_followed_while_a_started_call_is_under_way)
+{
+    field f;
+    told t = {0};
+    field_open(&f);
+    request r = hand_to_request(&f);
+    EXPECT_STATUS(started(&f, &r, &t, f.n), RLOCK_OK);
+    cluster_slot_begin(f.l.c, f.slot, 1);
+    cluster_slot_move_key(f.l.c, f.n, 1);
+    t = (told){0};
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_command_start(f.lk, replied, &t, "INCR %s", f.n),
+                  RLOCK_OK);
+    rlock_owner_set(NULL);
+    test_pause_ms(100); /* it is put off */
+    EXPECT_STATUS(rlock_client_dispatch(f.l.cl), RLOCK_OK);
+    EXPECT_INT(t.calls, 0);
+    cluster_slot_move_keys(f.l.c, f.slot, 1);
+    cluster_slot_end(f.l.c, f.slot, 1);
+    LOOP_UNTIL(f.l.cl, t.calls > 0);
+    EXPECT_STATUS(t.status, RLOCK_OK);
+    EXPECT_INT(cluster_int(f.l.c, 1, "INCR %s", f.n), 3);
+    take_from_request(&f, &r);
     field_close(&f);
 }
 

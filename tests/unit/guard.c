@@ -5,6 +5,10 @@
 
 #define SCRIPT "return redis.call('INCR', KEYS[1]) -- no more"
 
+#define NO_SUCH_LINE                                                           \
+    "-ERR Error compiling script (new function): user_script:1: unexpected "   \
+    "symbol near '#'\r\n"
+
 static const char *const argv_of[] = {"one", "two", "three"};
 
 typedef struct
@@ -23,9 +27,11 @@ static rl_guarded a_guarded(void)
                         .argv = argv_of};
 }
 
-static void begin_guard(try *t, bool single)
+static void begin(try *t, bool single, bool cluster)
 {
     open_with_hold(&t->d, LEASE_MS);
+    if (cluster)
+        play_in_cluster(&t->d.p, 0);
     t->g = a_guarded();
     t->g.single = single;
     EXPECT(rl_object_init(&t->g.reply));
@@ -33,6 +39,16 @@ static void begin_guard(try *t, bool single)
     play_one(&t->d.p, &t->d.op, t->d.x);
     t->d.op.may_ask = rl_guard_may_ask;
     play_begin(&t->d.p, &t->d.op);
+}
+
+static void begin_guard(try *t, bool single)
+{
+    begin(t, single, false);
+}
+
+static void begin_in_cluster(try *t, bool single)
+{
+    begin(t, single, true);
 }
 
 static void end_guard(try *t)
@@ -139,6 +155,94 @@ TEST(guard, says_the_token_of_a_hold_that_is_in_doubt)
     EXPECT_INT(answer(&t.d, ":1\r\n"), RL_DONE);
     end_guard(&t);
 }
+
+/* --- keys of other slots ---------------------------------------------------
+ */
+
+/* What a server calls the text of a guarded SCRIPT, behind these words. */
+static void sum_of(const char *words, char sum[RL_SHA1_LEN + 1])
+{
+    rl_sha1 s;
+    const rl_guard *g = &rl_guards[rl_layouts[RLOCK_LAYOUT_HASH].guard];
+    rl_sha1_begin(&s);
+    rl_sha1_add(&s, words, strlen(words));
+    rl_sha1_add(&s, g->text, g->len);
+    rl_sha1_add(&s, SCRIPT, strlen(SCRIPT));
+    rl_sha1_end(&s, sum);
+}
+
+static void expect_sent(try *t, const char *how, const char *words)
+{
+    char sum[RL_SHA1_LEN + 1];
+    sum_of(words, sum);
+    EXPECT_STR(play_word(&t->d.p, 0, 0), how);
+    if (strcmp(how, "EVALSHA") == 0)
+        EXPECT_STR(play_word(&t->d.p, 0, 1), sum);
+    else
+        EXPECT(strncmp(play_word(&t->d.p, 0, 1), "#!lua\ndo ",
+                       *words ? 9 : 0) == 0);
+}
+
+static void expect_words(bool single, const char *words)
+{
+    try t;
+    begin_in_cluster(&t, single);
+    expect_sent(&t, "EVALSHA", words);
+    EXPECT_INT(answer(&t.d, NOSCRIPT), RL_ASK);
+    expect_sent(&t, "EVAL", words);
+    EXPECT_INT(answer(&t.d, ":1\r\n"), RL_DONE);
+    EXPECT(t.d.x->ok);
+    end_guard(&t);
+}
+
+TEST_CASE(guard, has_the_server_refuse_a_commands_keys_of_other_slots,
+          expect_words(true, "#!lua\n"))
+TEST_CASE(guard, leaves_a_scripts_first_line_where_it_is,
+          expect_words(false, ""))
+
+TEST(guard, a_server_that_knows_no_such_line_is_asked_without_it)
+{
+    try t;
+    begin_in_cluster(&t, true);
+    EXPECT_INT(answer(&t.d, NOSCRIPT), RL_ASK);
+    EXPECT_INT(answer(&t.d, NO_SUCH_LINE), RL_ASK);
+    expect_sent(&t, "EVALSHA", "");
+    EXPECT_INT(answer(&t.d, NOSCRIPT), RL_ASK);
+    expect_sent(&t, "EVAL", "");
+    EXPECT_INT(answer(&t.d, ":1\r\n"), RL_DONE);
+    EXPECT(t.d.x->ok);
+    EXPECT(t.d.p.client[0].line.lenient);
+    end_guard(&t);
+}
+
+/* Of a script of the program that answer is one. */
+TEST(guard, a_script_that_is_no_lua_is_sent_once)
+{
+    try t;
+    begin_in_cluster(&t, false);
+    EXPECT_INT(answer(&t.d, NO_SUCH_LINE), RL_DONE);
+    expect_fault(&t.d, RLOCK_ESERVER, "compiling");
+    end_guard(&t);
+}
+
+static void expect_refused_as_a_whole(const char *reply)
+{
+    try t;
+    begin_in_cluster(&t, true);
+    EXPECT_INT(answer(&t.d, reply), RL_ASK);
+    expect_sent(&t, "EVALSHA", "");
+    EXPECT(!t.d.p.client[0].line.lenient);
+    EXPECT_INT(answer(&t.d, reply), RL_DONE);
+    expect_fault(&t.d, RLOCK_ESERVER, "");
+    end_guard(&t);
+}
+
+TEST_CASE(guard, without_memory_the_command_is_asked_for_by_itself,
+          expect_refused_as_a_whole("-OOM command not allowed\r\n"))
+TEST_CASE(guard, without_replicas_the_command_is_asked_for_by_itself,
+          expect_refused_as_a_whole("-NOREPLICAS Not enough\r\n"))
+TEST_CASE(guard, without_a_disk_the_command_is_asked_for_by_itself,
+          expect_refused_as_a_whole("-MISCONF Errors writing\r\n"))
 
 /* --- what its answers mean ------------------------------------------------ */
 
