@@ -13,7 +13,11 @@
  * once, behind what was asked before on the same connection. Answers that nobody
  * waits for are read at once. There are no bells: who fails tries again, or not.
  * The second client has no trouble, waits for all answers, and renews nothing.
- * Tombstones are kept only where a call may come late.
+ * Tombstones are kept only where a call may come late, as a vote again may.
+ *
+ * An owner and its keeper have a connection each, so what one of them sent later
+ * may be executed before what the other one sent. Renewals and votes again are the
+ * keeper's; all else is the owner's.
  *
  * In the order of vote.c: a try asks the nodes that may vote, and is over with a
  * quorum of grants, or when one node at most has not answered. The largest token
@@ -21,6 +25,14 @@
  * the beginning, so that it makes a difference. Grants that come later join; a
  * try that fails is undone on every node that may have granted it. A hold that
  * is lost on so many nodes that fewer than a quorum are left is lost.
+ *
+ * An extend, to a shorter lease, follows the grant, and asks the nodes that hold
+ * it. The owner goes on whenever it likes: with a quorum, or without, as its
+ * patience has an end. Where no answer has come by then the extend may be late, and
+ * the keeper renews meanwhile: until the answer is here, the hold there is believed
+ * in for no longer than the extend's lease (owed; rl_hold_owe_extend_locked). That
+ * it is executed and that its answer is read are two steps. If nobody knows its
+ * end, that lasts.
  *
  * What goes wrong: LOST, LATE and CRASHES as in single.pml; a node restarts and
  * has forgotten all (RESTARTS), and does not vote for a lease's time. Clients
@@ -33,8 +45,8 @@
  */
 #define NODES  3
 #define QUORUM 2
-#define CALLS  (CLIENTS * NODES + LATE)
 #define LEASE  2
+#define SHORT  1 /* an extend's */
 #define MARGIN 0
 
 #ifndef TRIES_0
@@ -61,13 +73,24 @@
 #ifndef REVOTES
 #define REVOTES 0 /* of the first client, where it is vacant, together */
 #endif
+#ifndef EXTENDS
+#define EXTENDS 0 /* of the first client's holds, together */
+#endif
+
+/* An owner's connection to a node, and that of the first client's keeper: what is
+ * asked on one goes one behind the other. */
+#define ON(c, n) (NODES * (c) + (n))
+#define KEEP(n)  (CLIENTS * NODES + (n))
+#if RENEWALS + REVOTES > 0
+#define OWN_CALLS (CLIENTS * NODES + NODES)
+#else
+#define OWN_CALLS (CLIENTS * NODES)
+#endif
+#define CALLS (OWN_CALLS + LATE)
+#define CALLER(i) (((i) / NODES) % CLIENTS)
 
 #include "scripts.pml"
 
-/* A client's connection to a node: what it asks there goes one behind the
- * other. */
-#define ON(c, n) (NODES * (c) + (n))
-#define OWN_CALLS (CLIENTS * NODES)
 #define HOLDS 2
 #define CLIENT_OF(hold) (((hold) - 1) / HOLDS)
 
@@ -102,7 +125,22 @@ byte young[NODES]; /* ticks for which a node that restarted must not vote */
 
 byte lost_left = LOST, late_left = LATE, crashes_left = CRASHES,
      restarts_left = RESTARTS, renewals_left = RENEWALS,
-     revotes_left = REVOTES;
+     revotes_left = REVOTES, extends_left = EXTENDS;
+
+/* An extend of the first client's is late there: what a lease is worth. */
+bit owed[NODES];
+
+#ifdef NO_CAP
+#define CAP(n) LEASE
+#else
+#define CAP(n) (owed[n] -> SHORT : LEASE)
+#endif
+#define CAPPED(n, left) \
+    ((left) > LEASE - CAP(n) -> (left) - (LEASE - CAP(n)) : 0)
+
+/* The owner waits for its extend there. */
+#define IS_EXTENDED(i) \
+    (EXTENDS > 0 && (i) < NODES && call[i].verb == EXTEND && !owed[(i) % NODES])
 
 /* --- ghosts --------------------------------------------------------------- */
 
@@ -146,7 +184,7 @@ inline undo_at(c, n)
 
 inline leave_tombstone(n, whose)
 {
-#if LATE > 0 && !defined(NO_TOMBSTONE)
+#if LATE + REVOTES > 0 && !defined(NO_TOMBSTONE)
     node[n].tombs = node[n].tombs | BIT(whose)
 #else
     skip
@@ -201,6 +239,31 @@ inline read_vote(c, n)
     fi
 }
 
+/* What the keeper has under way is for nobody. */
+inline keeper_lets_go(c, n)
+{
+#if RENEWALS + REVOTES > 0
+    if
+    :: c == 0 && call[KEEP(n)].step == SENT && call[KEEP(n)].hold == HOLD ->
+        if
+        :: call[KEEP(n)].verb == ACQUIRE -> note_unknown(c, n)
+        :: else
+        fi;
+        call[KEEP(n)].quiet = 1;
+        call[KEEP(n)].left = 0
+    :: c == 0 && call[KEEP(n)].step == UNKNOWN ->
+        if
+        :: call[KEEP(n)].verb == ACQUIRE -> note_unknown(c, n)
+        :: else
+        fi;
+        clear(KEEP(n))
+    :: else
+    fi
+#else
+    skip
+#endif
+}
+
 /* What is held is released, and what may be, or may yet come, is buried. */
 inline let_go(c, n)
 {
@@ -209,6 +272,13 @@ inline let_go(c, n)
         note_unknown(c, n)
     :: else
     fi;
+    keeper_lets_go(c, n);
+#if EXTENDS > 0
+    if
+    :: c == 0 -> owed[n] = 0
+    :: else
+    fi;
+#endif
     if
     :: client[c].at[n] == HELD || client[c].at[n] == EXPIRED ||
        client[c].unknown[n] ->
@@ -270,6 +340,69 @@ inline forget_minted()
 {
     minted[0] = 0; minted[1] = 0; minted[2] = 0
 }
+
+#if EXTENDS > 0
+#define MAY_EXTEND(c) \
+    ((c) == 0 && extends_left > 0 && client[c].group == OWNED)
+
+inline send_extend(n)
+{
+    if
+    :: client[0].at[n] == HELD && call[ON(0, n)].step == EMPTY &&
+       call[KEEP(n)].verb != RENEW ->
+        send(ON(0, n), EXTEND, client[0].hold, SHORT);
+        call[ON(0, n)].left = BELIEF(SHORT);
+        /* It may be executed long before its answer is here. */
+        client[0].deadline[n] = MIN(client[0].deadline[n], BELIEF(SHORT))
+    :: else
+    fi
+}
+
+/* put_extension(); who has not answered is let go, and may be late. */
+inline read_extend(n)
+{
+    if
+    :: IS_EXTENDED(ON(0, n)) && call[ON(0, n)].step == ANSWERED ->
+        if
+        :: client[0].at[n] == HELD && call[ON(0, n)].code == YES ->
+            client[0].deadline[n] = call[ON(0, n)].left
+        :: client[0].at[n] == HELD && call[ON(0, n)].code == NO ->
+            lose_one(0, n, VACANT)
+        :: else
+        fi;
+        clear(ON(0, n))
+    :: IS_EXTENDED(ON(0, n)) && call[ON(0, n)].step != ANSWERED ->
+        owed[n] = 1;
+#ifndef NO_CAP
+        client[0].deadline[n] =
+            MIN(client[0].deadline[n], call[ON(0, n)].left);
+#endif
+        if
+        :: call[ON(0, n)].step == UNKNOWN -> clear(ON(0, n))
+        :: else -> call[ON(0, n)].left = 0
+        fi
+    :: else
+    fi;
+    if
+    :: client[0].at[n] == HELD && client[0].deadline[n] == 0 ->
+        lose_one(0, n, EXPIRED)
+    :: else
+    fi
+}
+
+/* Its answer is late. What the keeper has sent before may have been executed
+ * before it. That the node does not have it is no news. */
+inline settle_extend(n)
+{
+    if
+    :: call[KEEP(n)].step == SENT ->
+        call[KEEP(n)].left = CAPPED(n, call[KEEP(n)].left)
+    :: else
+    fi;
+    owed[n] = 0;
+    clear(ON(0, n))
+}
+#endif
 
 proctype Owner(byte c)
 {
@@ -340,6 +473,17 @@ owns:
         client[c].group = OWNED
     };
 
+#if EXTENDS > 0
+    /* At once, since whatever its lease was before, it is short now. */
+    if
+    :: atomic { MAY_EXTEND(c) ->
+           extends_left--;
+           send_extend(0); send_extend(1); send_extend(2) }
+    :: atomic { !MAY_EXTEND(c) -> goto undoes }
+    fi;
+    atomic { read_extend(0); read_extend(1); read_extend(2) };
+#endif
+
     /* It is held, and perhaps lost, until the owner releases it. */
 undoes:
     atomic {
@@ -357,6 +501,14 @@ over:
 
 /* --- a client's keepers ---------------------------------------------------- */
 
+/* Where there are extends, only beside one that is late; what renewals do
+ * otherwise is seen without extends, in fewer states. */
+#if EXTENDS > 0
+#define MAY_RENEW(n) owed[n]
+#else
+#define MAY_RENEW(n) true
+#endif
+
 proctype Keeper(byte c; byte n)
 {
 end:
@@ -364,60 +516,69 @@ end:
 #if RENEWALS > 0
     :: d_step { renewals_left > 0 && client[c].group == OWNED &&
            client[c].at[n] == HELD && client[c].deadline[n] < BELIEF(LEASE) &&
-           call[ON(c, n)].step == EMPTY ->
+           MAY_RENEW(n) &&
+           call[KEEP(n)].step == EMPTY ->
            renewals_left--;
-           send(ON(c, n), RENEW, HOLD, 0);
-           call[ON(c, n)].left = BELIEF(LEASE) }
+           send(KEEP(n), RENEW, HOLD, 0);
+           call[KEEP(n)].left = BELIEF(LEASE) }
 #endif
 #if REVOTES > 0
     :: d_step { revotes_left > 0 && client[c].group == OWNED &&
            (client[c].at[n] == VACANT || client[c].at[n] == EXPIRED) &&
-           MAY_VOTE(n) && call[ON(c, n)].step == EMPTY ->
+           MAY_VOTE(n) && call[KEEP(n)].step == EMPTY ->
            revotes_left--;
-           send(ON(c, n), ACQUIRE, HOLD, 1);
-           call[ON(c, n)].token = client[c].token;
-           call[ON(c, n)].left = BELIEF(LEASE) }
+           send(KEEP(n), ACQUIRE, HOLD, 1);
+           call[KEEP(n)].token = client[c].token;
+           call[KEEP(n)].left = BELIEF(LEASE) }
 #endif
     :: false
     od
 }
 
+/* What an answer is worth, of the keeper's if an extend is late. */
+#if EXTENDS > 0
+#define WORTH(i) \
+    ((i) >= KEEP(0) -> CAPPED((i) % NODES, call[i].left) : call[i].left)
+#else
+#define WORTH(i) call[i].left
+#endif
+
 /* tasks.c and join_locked(): an answer that the owner does not wait for, of a
  * late vote, a renewal, a vote again. */
-inline note_answer(c, n)
+inline note_answer(c, n, i)
 {
     if
-    :: call[ON(c, n)].verb == ACQUIRE && call[ON(c, n)].code == YES &&
-       client[c].group == OWNED && call[ON(c, n)].left > 0 ->
+    :: call[i].verb == ACQUIRE && call[i].code == YES &&
+       client[c].group == OWNED && WORTH(i) > 0 ->
         client[c].at[n] = HELD;
-        client[c].deadline[n] = call[ON(c, n)].left
-    :: call[ON(c, n)].verb == ACQUIRE && call[ON(c, n)].code == YES &&
-       (client[c].group != OWNED || call[ON(c, n)].left == 0) ->
+        client[c].deadline[n] = WORTH(i)
+    :: call[i].verb == ACQUIRE && call[i].code == YES &&
+       (client[c].group != OWNED || WORTH(i) == 0) ->
         note_unknown(c, n);
         client[c].at[n] = VACANT
-    :: call[ON(c, n)].verb == ACQUIRE && call[ON(c, n)].code != YES ->
+    :: call[i].verb == ACQUIRE && call[i].code != YES ->
         client[c].at[n] = VACANT
-    :: call[ON(c, n)].verb == RENEW && client[c].at[n] == HELD &&
-       client[c].group == OWNED && call[ON(c, n)].code == YES ->
+    :: call[i].verb == RENEW && client[c].at[n] == HELD &&
+       client[c].group == OWNED && call[i].code == YES ->
         client[c].deadline[n] =
-            MAX(client[c].deadline[n], call[ON(c, n)].left)
-    :: call[ON(c, n)].verb == RENEW && client[c].at[n] == HELD &&
-       client[c].group == OWNED && call[ON(c, n)].code == NO ->
+            MAX(client[c].deadline[n], WORTH(i))
+    :: call[i].verb == RENEW && client[c].at[n] == HELD &&
+       client[c].group == OWNED && call[i].code == NO ->
         lose_one(c, n, VACANT)
     :: else
     fi;
-    clear(ON(c, n))
+    clear(i)
 }
 
-inline note_silence(c, n)
+inline note_silence(c, n, i)
 {
     if
-    :: call[ON(c, n)].verb == ACQUIRE ->
+    :: call[i].verb == ACQUIRE ->
         note_unknown(c, n);
         client[c].at[n] = VACANT
     :: else
     fi;
-    clear(ON(c, n))
+    clear(i)
 }
 
 #include "red_world.pml"

@@ -13,21 +13,26 @@ end:
            n = NODE_OF(i);
            c = CLIENT_OF(call[i].hold);
            if
-           :: i >= OWN_CALLS || client[c].dead ->
+           :: i >= OWN_CALLS || client[c].dead || call[i].quiet ->
                run_script(n, i, 0);
                clear(i)
-           :: i < OWN_CALLS && !client[c].dead && call[i].bury ->
+           :: i < OWN_CALLS && !client[c].dead && !call[i].quiet &&
+              call[i].bury ->
                leave_tombstone(n, call[i].hold);
                clear(i)
            :: else ->
                run_script(n, i, 0);
                if
-               :: call[i].quiet -> clear(i)
-               :: !call[i].quiet && client[c].group != FORMING -> note_answer(c, n)
+               :: client[c].group != FORMING && call[i].verb != EXTEND ->
+                   note_answer(c, n, i)
                :: else
                fi
            fi;
            n = 0; c = 0 }
+#if EXTENDS > 0
+    :: d_step { i < NODES && call[i].step == ANSWERED && owed[i % NODES] ->
+           settle_extend(i) }
+#endif
 #if LOST > 0
     :: d_step { lost_left > 0 && i < NODES && call[i].step == SENT &&
            !call[i].bury ->
@@ -45,10 +50,10 @@ end:
 #endif
 #if LOST + LATE + RESTARTS > 0
     :: d_step { i < OWN_CALLS && call[i].step == UNKNOWN &&
-           client[i / NODES].group != FORMING ->
+           client[CALLER(i)].group != FORMING && !IS_EXTENDED(i) ->
            n = NODE_OF(i);
-           c = i / NODES;
-           note_silence(c, n);
+           c = CALLER(i);
+           note_silence(c, n, i);
            n = 0; c = 0 }
 #endif
     od
@@ -58,6 +63,11 @@ end:
 #define TIMED(c) (client[c].deadline[0] + client[c].deadline[1] + \
     client[c].deadline[2] + call[ON(c, 0)].left + call[ON(c, 1)].left + \
     call[ON(c, 2)].left)
+#if RENEWALS + REVOTES > 0
+#define TIMED_KEPT (call[KEEP(0)].left + call[KEEP(1)].left + call[KEEP(2)].left)
+#else
+#define TIMED_KEPT 0
+#endif
 
 /* One tick, for all at once: what a margin is for, single.pml has shown. */
 proctype Clock()
@@ -66,8 +76,11 @@ proctype Clock()
 end:
     do
     :: d_step { node[0].ttl + node[1].ttl + node[2].ttl + young[0] + young[1] +
-           young[2] + TIMED(0) + TIMED(1) > 0 ->
+           young[2] + TIMED(0) + TIMED(1) + TIMED_KEPT > 0 ->
            for (n : 0 .. NODES - 1) {
+#if RENEWALS + REVOTES > 0
+               RUNS_DOWN(call[KEEP(n)].left);
+#endif
                for (k : 0 .. 1) {
                    RUNS_DOWN(call[ON(k, n)].left);
                    RUNS_DOWN(client[k].deadline[n]);
@@ -110,7 +123,10 @@ inline restart(n)
     lose_data(n);
     young[n] = LEASE;
     break_off(ON(0, n));
-    break_off(ON(1, n))
+    break_off(ON(1, n));
+#if RENEWALS + REVOTES > 0
+    break_off(KEEP(n))
+#endif
 }
 
 proctype Trouble()
@@ -134,7 +150,14 @@ end:
                if
                :: call[k].step == SENT -> call[k].left = 0
                :: else -> clear(k)
-               fi
+               fi;
+#if RENEWALS + REVOTES > 0
+               if
+               :: call[KEEP(k)].step == SENT -> call[KEEP(k)].left = 0
+               :: else -> clear(KEEP(k))
+               fi;
+#endif
+               owed[k] = 0
            }
            k = 0 }
 #endif
@@ -145,6 +168,12 @@ end:
 #define ENDED(c) (client[c].done || client[c].dead)
 #define IDLE(c, n) (call[ON(c, n)].step == EMPTY)
 #define ALL_IDLE(c) (IDLE(c, 0) && IDLE(c, 1) && IDLE(c, 2))
+#if RENEWALS + REVOTES > 0
+#define KEEPER_IDLE (call[KEEP(0)].step == EMPTY && \
+    call[KEEP(1)].step == EMPTY && call[KEEP(2)].step == EMPTY)
+#else
+#define KEEPER_IDLE true
+#endif
 #if LATE > 0
 #define ALL_CAME (call[OWN_CALLS].step == EMPTY)
 #else
@@ -171,7 +200,8 @@ active proctype Judge()
         run Clock()
     }
     d_step {
-        ENDED(0) && ENDED(1) && ALL_IDLE(0) && ALL_IDLE(1) && ALL_CAME ->
+        ENDED(0) && ENDED(1) && ALL_IDLE(0) && ALL_IDLE(1) && KEEPER_IDLE &&
+            ALL_CAME ->
         assert(NOBODY_HAS(0) && NOBODY_HAS(1) && NOBODY_HAS(2))
     }
 }

@@ -152,9 +152,11 @@ holds red-late red.pml LATE=1
 holds red-crash red.pml CRASHES=1
 holds red-restart red.pml RESTARTS=1
 holds red-revote red.pml RENEWALS=1 REVOTES=1
+holds red-extend red.pml RENEWALS=1 EXTENDS=1
 
 broken red-no-tombstone red.pml LATE=1 NO_TOMBSTONE
 broken red-no-raise red.pml NO_RAISE
+broken red-no-cap red.pml RENEWALS=1 EXTENDS=1 NO_CAP
 order='-DREVERSE -DT_REVERSE'
 broken red-votes-at-once red.pml RESTARTS=1 VOTES_AT_ONCE
 order=
