@@ -64,7 +64,7 @@ struct rl_line {
     bool retired; /* gives the answers that it owes, and is asked no more */
     bool odd; /* who was answered found no sense in it, though it is of a type
                  that it may have: the line fails */
-    bool lenient; /* its server knows no first line by which it would refuse
+    bool lenient;   /* its server knows no first line by which it would refuse
                        a script's keys of other slots */
     rl_fault fault; /* why it failed */
     /* For a subscriber: gets what nobody asked for; NULL: that is a failure. */
