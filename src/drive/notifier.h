@@ -19,7 +19,7 @@ struct rl_engine;
 
 typedef struct rl_notifier {
     rl_thread thread;
-    rl_cond wake;       /* with the hold table's mutex */
+    rl_cond wake; /* with the hold table's mutex */
     /* What the next event of the kind says; guarded by that mutex, too. */
     char failover[640];
     char warning[640];
