@@ -127,37 +127,38 @@ TEST(tls_rotation, what_was_replaced_is_used_for_the_next_connection)
 /* It is just being written. */
 static void put_half(const char *from, const char *to)
 {
-    char text[400];
+    static char text[20000];
     FILE *in = fopen(from, "r"), *out = fopen(to, "w");
     EXPECT(in && out);
-    EXPECT_INT(fread(text, 1, sizeof text, in), sizeof text);
-    EXPECT_INT(fwrite(text, 1, sizeof text, out), sizeof text);
+    size_t n = fread(text, 1, sizeof text, in) / 2;
+    EXPECT(n > 0);
+    EXPECT_INT(fwrite(text, 1, n, out), n);
     fclose(in);
     fclose(out);
 }
 
-static bool fails_for_the_newer(rlock_client *cl)
+static bool fails_for_the_newer(rlock_client *cl, const char *what)
 {
     return rlock_client_ping(cl) == RLOCK_EIO &&
-           strstr(rlock_last_error()->message, "(the newer tls_cert_file");
+           strstr(rlock_last_error()->message, what);
 }
 
-TEST(tls_rotation, what_is_of_no_use_is_not_taken_and_told_when_it_matters)
+/* One of the three files, as the authority's; and what is said of it. */
+static void write_half(const char *file, char *(*of)(desk *d), const char *what)
 {
     secured s = secured_start();
     use_desk(&s);
     s.opts.watchdog_lease_ms = 6 * BRISK_MS;
     scene one = scene_with(s.sv, &s.opts);
     EXPECT_STATUS(rlock_lock(one.lk), RLOCK_OK);
-    put_half(authority_file(s.b, "client"), s.d.cert);
+    put_half(authority_file(s.b, file), of(&s.d));
     break_connections(&s);
     EVENTUALLY(SOON, rlock_client_ping(one.cl) == RLOCK_OK); /* by the old */
     change_server(&s, s.b);
     break_connections(&s);
-    EVENTUALLY(SOON, fails_for_the_newer(one.cl));
+    EVENTUALLY(SOON, fails_for_the_newer(one.cl, what));
     events_wait(one.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
-    EXPECT_CONTAINS(events_message(one.ev, RLOCK_EVENT_RENEW_FAILED),
-                    "(the newer tls_cert_file");
+    EXPECT_CONTAINS(events_message(one.ev, RLOCK_EVENT_RENEW_FAILED), what);
     put_all(&s.d, s.b);
     watch_renewals(one.cl, 1);
     EXPECT_STATUS(rlock_unlock(one.lk), RLOCK_OK);
@@ -165,6 +166,28 @@ TEST(tls_rotation, what_is_of_no_use_is_not_taken_and_told_when_it_matters)
     scene_leave(&one);
     secured_stop(&s);
 }
+
+static char *cert_of(desk *d)
+{
+    return d->cert;
+}
+
+static char *key_of(desk *d)
+{
+    return d->key;
+}
+
+static char *ca_of(desk *d)
+{
+    return d->ca;
+}
+
+TEST_CASE(tls_rotation, what_is_of_no_use_is_not_taken_and_told_when_it_matters,
+          write_half("client", cert_of, "(the newer tls_cert_file"))
+TEST_CASE(tls_rotation, nor_is_half_a_key,
+          write_half("client.key", key_of, "(the newer tls_key_file"))
+TEST_CASE(tls_rotation, nor_is_half_a_file_of_authorities,
+          write_half("ca", ca_of, "(the newer tls_ca_file"))
 
 /* --- the program's word --------------------------------------------------- */
 
