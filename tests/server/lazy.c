@@ -142,7 +142,7 @@ TEST(lazy, a_ring_is_no_answer_while_a_client_is_made)
 
 /* --- threads that begin at once ------------------------------------------- */
 
-enum { THREADS = 8, ROUNDS = 60, SECTIONS = 5 };
+enum { THREADS = 8, ROUNDS = 30, SECTIONS = 5 };
 
 /* Clients of all nodes, none of which has met its server. */
 typedef struct unmet {
@@ -255,7 +255,7 @@ TEST(lazy, threads_that_begin_at_once_at_a_majority_exclude_each_other)
 {
     nodes ns = nodes_proxied(3);
     unmet u = unmet_of(ns.px, 3, "unix");
-    for (int i = 0; i < ROUNDS / 6; i++)
+    for (int i = 0; i < ROUNDS / 3; i++)
         round_of_threads(&u);
     nodes_stop(&ns);
 }
@@ -266,7 +266,7 @@ TEST(lazy, threads_that_begin_at_once_in_a_cluster_exclude_each_other)
     proxy *px = proxy_start_tcp(cluster_server(c, 0));
     unmet u = unmet_of(&px, 1, "redis-cluster");
     u.connect_ms = 300; /* for three times that it is looked for */
-    for (int i = 0; i < ROUNDS / 10; i++)
+    for (int i = 0; i < ROUNDS / 5; i++)
         round_of_threads(&u);
     proxy_stop(px);
     cluster_stop(c);
