@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#define FIRST_ROOM 16
+
 void rl_heap_fini(rl_heap *h)
 {
     free(h->nodes);
@@ -12,7 +14,7 @@ void rl_heap_fini(rl_heap *h)
 bool rl_heap_reserve(rl_heap *h)
 {
     if (h->reserved == h->room) {
-        size_t room = h->room ? h->room * 2 : 16;
+        size_t room = h->room ? h->room * 2 : FIRST_ROOM;
         rl_heap_node **nodes = realloc(h->nodes, room * sizeof *nodes);
         if (!nodes)
             return false;
@@ -26,6 +28,20 @@ bool rl_heap_reserve(rl_heap *h)
 void rl_heap_unreserve(rl_heap *h)
 {
     h->reserved--;
+}
+
+void rl_heap_trim(rl_heap *h)
+{
+    size_t room = FIRST_ROOM;
+    while (room < 2 * h->reserved)
+        room *= 2;
+    if (h->room <= 4 * room)
+        return;
+    rl_heap_node **nodes = realloc(h->nodes, room * sizeof *nodes);
+    if (!nodes)
+        return;
+    h->nodes = nodes;
+    h->room = room;
 }
 
 static void put(rl_heap *h, size_t i, rl_heap_node *n)

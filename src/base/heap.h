@@ -25,6 +25,7 @@ typedef struct rl_heap {
 void rl_heap_fini(rl_heap *h);
 bool rl_heap_reserve(rl_heap *h);   /* for one more node; false: no memory */
 void rl_heap_unreserve(rl_heap *h); /* that node will not come any more */
+void rl_heap_trim(rl_heap *h); /* room for far more than is reserved goes */
 
 /* Adds the node, or moves it when it is in the heap already. */
 void rl_heap_set(rl_heap *h, rl_heap_node *n, int64_t due_us);

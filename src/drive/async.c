@@ -75,12 +75,28 @@ static void add_to_poll(rl_async *a, struct pollfd p)
     a->poll[a->polled++] = p;
 }
 
+/* After a burst; the next is collected anew. */
+static void shrink_poll(rl_async *a)
+{
+    size_t room = FIRST_POLL_ROOM;
+    while (room < 2 * a->polled)
+        room *= 2;
+    if (a->poll_room <= 4 * room)
+        return;
+    struct pollfd *less = realloc(a->poll, room * sizeof *less);
+    if (!less)
+        return;
+    a->poll = less;
+    a->poll_room = room;
+}
+
 /*
  * The signal, the trunks, and then each desk's legs. What comes over trunks is
  * left to who dispatches, if he is expected; but not that one is closed.
  */
 static void collect_polled(rl_async *a, bool attended)
 {
+    shrink_poll(a);
     a->polled = 0;
     add_to_poll(a, (struct pollfd){.fd = a->signal.fd, .events = POLLIN});
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
@@ -179,6 +195,7 @@ static void *run(void *arg)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     rl_mutex_lock(&a->driving);
     while (goes_on(a)) {
+        rl_async_tidy(a, rl_now_us());
         begin_what_is_due(a);
         wait_for_news(a);
         if (is_attended(a, rl_now_us()))

@@ -61,9 +61,12 @@ typedef struct rl_async {
     rl_list asking;  /* desks whose job has a round under way */
     rl_list idle;    /* desks */
     size_t desks;    /* all of them */
+    size_t at_desks; /* those that are not idle */
+    size_t most;     /* that there were, since it was tidied last */
     int64_t left_us; /* when somebody has left one last */
-    size_t jobs;     /* that are not over */
-    bool closing;    /* `stopping` has been seen */
+    int64_t tidied_us;
+    size_t jobs;  /* that are not over */
+    bool closing; /* `stopping` has been seen */
     rl_heap sleeping;
     rl_list restless; /* jobs that sleep, too, without memory for the heap */
     struct rl_leg *spare; /* legs of several servers; NULL: a desk has them */

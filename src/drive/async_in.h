@@ -27,6 +27,12 @@ void rl_async_seat(rl_async *a);
 void rl_async_look_at_desks(rl_async *a, size_t polled);
 
 /*
+ * Memory that a burst has needed, and nobody has since, is given back: to be
+ * called by the thread each time that it wakes up.
+ */
+void rl_async_tidy(rl_async *a, int64_t now_us);
+
+/*
  * What one job needs, whatever it is: so with that much there is always one
  * that goes on. Before the first is started. False: out of memory.
  */

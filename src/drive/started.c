@@ -30,6 +30,10 @@
 #define STUCK_US   20000
 #define MOST_DESKS (16 * DESKS)
 
+/* Those beyond that nobody has sat at for so long are not kept. */
+#define DESKS_KEPT 64
+#define TIDY_US    1000000
+
 /* --- being woken ---------------------------------------------------------- */
 
 static void note_woken(rl_started *s, rl_wake why, unsigned node)
@@ -170,10 +174,28 @@ bool rl_async_furnish(rl_async *a)
     return a->spare && a->desks > 0;
 }
 
+void rl_async_tidy(rl_async *a, int64_t now_us)
+{
+    rl_link *k;
+    if (now_us - a->tidied_us < TIDY_US)
+        return;
+    a->tidied_us = now_us;
+    size_t kept = a->most > DESKS_KEPT ? a->most : DESKS_KEPT;
+    a->most = a->at_desks;
+    while (a->desks > kept && (k = rl_list_first(&a->idle)) != NULL) {
+        rl_list_remove(k);
+        free(RL_CONTAINER(k, rl_desk, link));
+        a->desks--;
+    }
+    rl_heap_trim(&a->sleeping);
+    rl_trunks_tidy(&a->trunks);
+}
+
 static void leave_desk(rl_started *s)
 {
     rl_async *a = s->async;
     rl_desk *d = s->desk;
+    a->at_desks--;
     rl_desk_put_away(d, a);
     s->desk = NULL;
     a->left_us = rl_now_us();
@@ -348,6 +370,9 @@ void rl_async_seat(rl_async *a)
         rl_list_remove(k);
         s->desk = d;
         d->who = s;
+        a->at_desks++;
+        if (a->most < a->at_desks)
+            a->most = a->at_desks;
         act(s);
     }
 }

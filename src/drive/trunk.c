@@ -11,6 +11,9 @@
 #include "base/clock.h"
 #include "drive/engine.h"
 
+/* As many as a busy loop has in flight cost little, and are not made anew. */
+#define SEATS_KEPT 64
+
 void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox)
 {
     rl_list_init(&ts->all);
@@ -117,6 +120,18 @@ void rl_trunks_look(rl_trunks *ts)
     }
 }
 
+void rl_trunks_tidy(rl_trunks *ts)
+{
+    for (rl_link *k = rl_list_first(&ts->all); k;
+         k = rl_list_next(&ts->all, k)) {
+        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        if (t->share)
+            rl_share_trim(t->share,
+                          t->most > SEATS_KEPT ? t->most : SEATS_KEPT);
+        t->most = t->users;
+    }
+}
+
 static void visit(rl_trunks *ts, rl_trunk *t)
 {
     rl_core *c = &t->node->e->core;
@@ -139,6 +154,8 @@ static rl_seat *sit_down(rl_trunk *t, rl_fault *f, unsigned *visits)
         return fail(visits);
     }
     t->users++;
+    if (t->most < t->users)
+        t->most = t->users;
     return s;
 }
 

@@ -25,6 +25,7 @@ typedef struct rl_trunk {
     bool old;             /* nobody sits down any more: another takes its place,
                              and it goes with its last seat */
     size_t users;         /* seats that are taken */
+    size_t most;          /* that were, since it was tidied last */
     atomic_uint crowd;    /* the share's; it wants one */
     rl_visitor visitor;   /* while a connection is being made */
     bool visiting;
@@ -44,6 +45,9 @@ void rl_trunks_close(rl_trunks *ts);
 
 /* Connections that have come are used, and those that are spent given up. */
 void rl_trunks_look(rl_trunks *ts);
+
+/* Now and then: seats that have not been needed since the last time go. */
+void rl_trunks_tidy(rl_trunks *ts);
 
 /*
  * A seat at the node's trunk, and whose it is. NULL: *visits is how many visits

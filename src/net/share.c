@@ -24,7 +24,8 @@
  * reading for the others.
  *
  * A seat is freed with its share only: its waker may still have it in hand when
- * its thread has long seen the answer and gone on.
+ * its thread has long seen the answer and gone on. Where one thread has all the
+ * seats, it is the waker, too, and rl_share_trim() may free some.
  */
 #include "net/share_in.h"
 

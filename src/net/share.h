@@ -42,7 +42,7 @@ typedef struct rl_seat {
     rl_reply reply; /* these three are its thread's, unless it waits */
     rl_fault fault;
     bool whole;           /* failed: the kernel was given all of the command */
-    struct rl_seat *next; /* of all the share's; fixed */
+    struct rl_seat *next; /* of all the share's */
 } rl_seat;
 
 /* So many are woken at once; those beyond while the mutex is held. */
@@ -123,6 +123,13 @@ void rl_share_serve(rl_share *h, bool has_come);
 
 /* What that thread has to poll for. */
 short rl_share_events(const rl_share *h);
+
+/*
+ * Of the seats that nobody has, no more stay than that there are so many in
+ * all; nor does a large buffer that is empty. Whoever else wakes a seat may
+ * still have it in hand, so this is for a thread that has all of them.
+ */
+void rl_share_trim(rl_share *h, size_t kept);
 
 /*
  * The seat's line is fed what has come. in_time: otherwise nobody waits any

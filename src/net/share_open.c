@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+/* So large a buffer is not kept for what may come. */
+#define BYTES_KEPT (16 * 1024)
+
 rl_share *rl_share_new(const atomic_uint *crowd)
 {
     rl_share *h = calloc(1, sizeof *h);
@@ -84,6 +87,33 @@ rl_seat *rl_share_sit(rl_share *h)
         rl_list_remove(k);
     rl_mutex_unlock(&h->mutex);
     return s;
+}
+
+static void trim_bytes(rl_bytes *b)
+{
+    if (b->room > BYTES_KEPT && rl_bytes_left(b) == 0)
+        rl_bytes_fini(b);
+}
+
+void rl_share_trim(rl_share *h, size_t kept)
+{
+    rl_mutex_lock(&h->mutex);
+    rl_seat **at = &h->seats;
+    while (*at && h->seated > kept) {
+        rl_seat *s = *at;
+        if (!rl_link_is_in(&s->link)) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        h->seated--;
+        rl_list_remove(&s->link);
+        free_seat(s);
+    }
+    trim_bytes(&h->sending);
+    if (h->conn)
+        trim_bytes(rl_line_begin(&h->conn->line));
+    rl_mutex_unlock(&h->mutex);
 }
 
 bool rl_seat_leave(rl_seat *s)

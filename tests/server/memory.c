@@ -1,7 +1,7 @@
 /* What the client keeps in memory for what it has: README's figures. */
 #include <malloc.h>
 
-#include "scene.h"
+#include "loop.h"
 
 /* In use, without what the allocator keeps for itself. */
 static size_t in_use(void)
@@ -33,6 +33,76 @@ TEST(memory, a_held_lock_takes_no_more_than_the_readme_says)
     }
     EXPECT_BETWEEN((in_use() - before) / LOCKS, 200, README);
     for (int i = 0; i <= LOCKS; i++)
+        rlock_free(lk[i]);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+/* --- what a burst leaves ---------------------------------------------------
+ */
+
+static int ended;
+
+static void count(request *r)
+{
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    ended++;
+}
+
+static void unlock(request *r)
+{
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    r->then = count;
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+}
+
+/*
+ * So many, all begun before the first is over. Each has an owner of its own,
+ * which is gone afterwards: as long as it is there it keeps the memory of what
+ * it has started last, so that it can always let go of what it has. slow: the
+ * server, which stands still when they begin.
+ */
+static void pairs(rlock_client *cl, rlock **lk, request *r, int n, server *slow)
+{
+    ended = 0;
+    for (int i = 0; i < n; i++) {
+        r[i] = request_new(lk[i]);
+        r[i].then = unlock;
+        EXPECT_STATUS(request_acquire(&r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+    }
+    if (slow) {
+        test_pause_ms(500); /* so more and more of them ask at a time */
+        server_resume(slow);
+    }
+    LOOP_UNTIL(cl, ended == n);
+    for (int i = 0; i < n; i++)
+        request_free(&r[i]);
+}
+
+/* Memory that was needed then is not needed any more. */
+TEST(memory, a_burst_of_started_pairs_leaves_less_than_a_megabyte)
+{
+    enum { FEW = 64, MANY = 8192, MEGABYTE = 1024 * 1024 };
+    static request r[MANY];
+    static rlock *lk[MANY];
+    char name[32];
+    server *sv = server_start(NULL);
+    rlock_client *cl = server_client(sv, NULL);
+    if (in_use() == 0)
+        SKIP("the C library does not tell how much memory is in use");
+    EXPECT(rlock_client_fd(cl) >= 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "memory:%d", i);
+        lk[i] = test_lock(cl, name);
+    }
+    pairs(cl, lk, r, FEW, NULL);
+    long long before = (long long)in_use();
+    server_pause(sv);
+    pairs(cl, lk, r, MANY, sv);
+    EVENTUALLY(SOON, (long long)in_use() < before + MEGABYTE);
+    pairs(cl, lk, r, FEW, NULL);
+    for (int i = 0; i < MANY; i++)
         rlock_free(lk[i]);
     rlock_client_free(cl);
     server_stop(sv);

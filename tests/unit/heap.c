@@ -278,3 +278,21 @@ TEST(heap, agrees_with_a_model)
     }
     rl_heap_fini(&h);
 }
+
+TEST(heap, room_that_was_needed_once_can_be_given_back)
+{
+    static rl_heap_node n[NODES];
+    rl_heap h = {0};
+    for (int i = 0; i < NODES; i++)
+        reserve_and_set(&h, &n[i], NODES - i);
+    size_t most = h.room;
+    rl_heap_trim(&h);
+    EXPECT_INT(h.room, most);
+    for (int i = 10; i < NODES; i++)
+        forget(&h, &n[i]);
+    rl_heap_trim(&h);
+    EXPECT(h.room < most && h.room >= 10);
+    for (int i = 9; i >= 0; i--)
+        EXPECT_INT(pop(&h), NODES - i);
+    rl_heap_fini(&h);
+}

@@ -483,3 +483,48 @@ TEST(share, what_was_said_to_be_unsent_is_not_sent_later)
     EXPECT_INT(take(s.peer), -1);
     close(s.peer);
 }
+
+/* --- seats that nobody has -------------------------------------------------
+ */
+
+/* Those that are taken stay, and so do their answers. */
+TEST(share, seats_beyond_the_cap_are_freed)
+{
+    enum { SEATS = 100, TAKEN = 3, KEPT = 32 };
+    rl_seat *seat[SEATS];
+    scene s = scene_start(0);
+    for (int i = 0; i < SEATS; i++)
+        EXPECT((seat[i] = rl_share_sit(s.h)) != NULL);
+    for (int i = TAKEN; i < SEATS; i++)
+        EXPECT(rl_seat_leave(seat[i]));
+    EXPECT_INT(s.h->seated, SEATS);
+    rl_share_trim(s.h, KEPT);
+    EXPECT_INT(s.h->seated, KEPT);
+    rl_share_trim(s.h, 1);
+    EXPECT_INT(s.h->seated, TAKEN);
+    for (int i = 0; i < TAKEN; i++) {
+        asker a = {.slot = {.answered = answered, .failed = failed},
+                   .seat = seat[i],
+                   .until_us = in_ms(1000)};
+        put(s.peer, ":7\r\n");
+        ask(&a, 7);
+        EXPECT_INT(a.answers, 1);
+        EXPECT(rl_seat_leave(seat[i]));
+    }
+    EXPECT(rl_share_sit(s.h) != NULL);
+    EXPECT_INT(s.h->seated, TAKEN);
+    scene_stop(&s);
+}
+
+TEST(share, large_buffers_that_are_empty_are_freed)
+{
+    static char bytes[64 * 1024];
+    scene s = scene_start(0);
+    rl_put_raw(&s.h->sending, bytes, sizeof bytes);
+    rl_share_trim(s.h, 0);
+    EXPECT(s.h->sending.at);
+    rl_bytes_sent(&s.h->sending, sizeof bytes);
+    rl_share_trim(s.h, 0);
+    EXPECT(!s.h->sending.at);
+    scene_stop(&s);
+}
