@@ -87,7 +87,8 @@ static void wait_for_news(caller *c)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
-    if (c->legs.n == 1 && c->legs.leg[0].seat) {
+    /* A seat that owes nothing waits for nothing: what rests has to sleep. */
+    if (c->legs.n == 1 && c->legs.leg[0].seat && owes_answers(c->legs.leg)) {
         rl_seat_exchange(c->legs.leg[0].seat, rl_round_wait_end(c->op));
         return;
     }

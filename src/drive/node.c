@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "drive/engine.h"
 #include "route/pool.h"
 
@@ -6,6 +7,8 @@ static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     rl_node *n = arg;
     rl_cluster *cluster = n->e->cluster;
+    /* Who opens it may have for ever; who answers has not. */
+    deadline_us = rl_min(deadline_us, rl_command_end(&n->e->core, rl_now_us()));
     return (!cluster || rl_cluster_recognizes(cluster, n, c, deadline_us, f)) &&
            n->e->check(n, c, deadline_us, f);
 }

@@ -2,6 +2,8 @@
  * Clusters: rows 33 to 36 of the catalogue, for a client that knows nothing of
  * them, and for one of a cluster of one server.
  */
+#include <time.h>
+
 #include "cluster.h"
 #include "scene.h"
 
@@ -130,6 +132,30 @@ TEST(cluster, fault_035_a_cluster_that_is_down_is_waited_for)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_nothing_left(s.sv); /* nothing was in doubt */
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+/* Of the calling thread's processor. */
+static int64_t thread_us(void)
+{
+    struct timespec ts;
+    EXPECT_INT(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+TEST(cluster, while_a_cluster_is_down_a_call_sleeps_between_its_tries)
+{
+    scene s = scene_cluster();
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
+    long long slot = server_int(s.sv, "CLUSTER KEYSLOT other");
+    EXPECT_STR(server_str(s.sv, "CLUSTER DELSLOTS %lld", slot), "OK");
+    int64_t began_us = thread_us(), began_ms = test_now_ms();
+    EXPECT_STATUS(rlock_trylock(other), RLOCK_ESERVER);
+    EXPECT(test_since_ms(began_ms) >= 900);
+    EXPECT_BETWEEN(thread_us() - began_us, 0, 50000);
     rlock_free(other);
     scene_stop(&s);
 }
