@@ -47,6 +47,10 @@
  * arrays, 64 MiB of text, 2^20 elements of arrays. One that is larger is
  * RLOCK_EIO, though the script was executed. As scripts answer, numbers pass
  * through Lua: integers are exact up to 2^53.
+ * A call has a connection to itself until its reply is there, so nobody stands
+ * behind a large one. Other threads share with it the link, where they take as
+ * much longer as it is full; the server, which makes one reply at a time; and
+ * pool_size: if that is 1, they wait until all of it has come.
  *
  * All calls below answer
  *

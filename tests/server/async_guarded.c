@@ -276,3 +276,123 @@ TEST(async_guarded, a_client_that_is_freed_calls_back_what_is_under_way)
     request_free(&r);
     scene_stop(&s);
 }
+
+/* --- many at a time --------------------------------------------------------
+ */
+
+/* Each has a lock of its own, which it holds. */
+typedef struct caller {
+    request r;
+    answer a;
+} caller;
+
+static void callers_begin(caller *c, rlock_client *cl, int n)
+{
+    char name[32];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "caller:%d", i);
+        c[i].r = request_new(test_lock(cl, name));
+        EXPECT_STATUS(loop_acquire(cl, &c[i].r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        c[i].a = (answer){.cl = cl, .owner = c[i].r.owner};
+    }
+}
+
+static void callers_end(caller *c, rlock_client *cl, int n)
+{
+    for (int i = 0; i < n; i++) {
+        EXPECT_STATUS(loop_unlock(cl, &c[i].r), RLOCK_OK);
+        request_free(&c[i].r);
+        rlock_free(c[i].r.lk);
+    }
+}
+
+static int answers(const caller *c, int n)
+{
+    int told = 0;
+    for (int i = 0; i < n; i++)
+        told += c[i].a.told;
+    return told;
+}
+
+/* Those beyond stand in line for a connection. */
+TEST(async_guarded, more_calls_than_pool_size_are_in_flight)
+{
+    enum { POOL = 3, CALLS = 100 };
+    static caller c[CALLS];
+    server *sv = server_start(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.pool_size = POOL;
+    rlock_client *cl = server_client(sv, &opts);
+    callers_begin(c, cl, CALLS);
+    for (int i = 0; i < CALLS; i++)
+        EXPECT_STATUS(start_eval(c[i].r.lk, &c[i].a,
+                                 "return redis.call('INCR', KEYS[1])", "n", ""),
+                      RLOCK_OK);
+    LOOP_UNTIL(cl, answers(c, CALLS) == CALLS);
+    for (int i = 0; i < CALLS; i++)
+        EXPECT_STATUS(c[i].a.status, RLOCK_OK);
+    EXPECT_STR(server_str(sv, "GET n"), "100");
+    callers_end(c, cl, CALLS);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+/* Pairs, one after the other, until the large reply has come. */
+typedef struct small {
+    request r;
+    const answer *large;
+    int pairs;
+    bool over;
+} small;
+
+static void pair_again(request *r)
+{
+    small *x = r->arg;
+    EXPECT_STATUS(r->status, RLOCK_OK);
+    if (request_holds(r)) {
+        EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+        return;
+    }
+    x->over = x->large->told > 0;
+    x->pairs += !x->over;
+    if (!x->over)
+        EXPECT_STATUS(request_acquire(r, RLOCK_FOREVER, RLOCK_WATCHDOG),
+                      RLOCK_OK);
+}
+
+static void replied_large(rlock *lk, rlock_status s, redisReply *r, void *arg)
+{
+    answer *a = arg;
+    (void)lk;
+    a->told++;
+    a->status = s;
+    a->number = r ? (long long)r->len : 0;
+}
+
+TEST(async_guarded, small_pairs_go_on_while_a_large_reply_comes)
+{
+    enum { SIZE = 32 * 1024 * 1024 };
+    scene s = scene_start(0, 0);
+    answer a;
+    request r = holder_of(&s, &a);
+    rlock *lk = test_lock(s.cl, "small");
+    small x = {.r = request_new(lk), .large = &a};
+    x.r.then = pair_again;
+    x.r.arg = &x;
+    server_cmd(s.sv, "SETRANGE big %d x", SIZE - 1);
+    rlock_owner_set(r.owner);
+    EXPECT_STATUS(rlock_command_start(s.lk, replied_large, &a, "GET big"),
+                  RLOCK_OK);
+    rlock_owner_set(NULL);
+    EXPECT_STATUS(request_acquire(&x.r, RLOCK_FOREVER, RLOCK_WATCHDOG),
+                  RLOCK_OK);
+    LOOP_UNTIL(s.cl, x.over);
+    EXPECT_STATUS(a.status, RLOCK_OK);
+    EXPECT_INT(a.number, SIZE);
+    EXPECT(x.pairs > 0);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    request_free(&r);
+    request_free(&x.r);
+    rlock_free(lk);
+    scene_stop(&s);
+}
