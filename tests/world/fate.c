@@ -61,6 +61,34 @@ static void draw_size(config *c, chance *dice)
     }
 }
 
+static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
+{
+    return one_in(dice, n) ? weight : 0;
+}
+
+/* In the place of one server. */
+static void draw_cluster(config *c, chance *dice)
+{
+    c->cluster = 1;
+    c->servers = 1;
+    c->reds = 0;
+    c->singles = chance_between(dice, 1, 3);
+    c->multis = c->singles > 1 ? chance_below(dice, 3) : 0;
+    c->replicas = chance_below(dice, 2);
+    c->lag_us = PICK(50, 5000, 500000);
+    c->gossip_us = PICK(1000, 50000, 1000000);
+    if (c->calm)
+        c->lag_us = c->gossip_us = 50;
+}
+
+static void draw_cluster_faults(config *c, chance *dice, int64_t n)
+{
+    c->move_ppm = perhaps(dice, n, PICK(3000, 30000, 100000));
+    c->migrate_ppm = perhaps(dice, n, PICK(3000, 30000));
+    c->unserved_ppm = perhaps(dice, 2 * n, PICK(3000, 30000));
+    c->unserved_us = PICK(50000, 500000, 3000000);
+}
+
 static void draw_threads(config *c, chance *dice)
 {
     c->mode = chance_below(dice, 2);
@@ -89,11 +117,6 @@ static void draw_clients(config *c, chance *dice)
     c->string_layout = one_in(dice, 6);
     c->local_levels = one_in(dice, 3);
     c->callback_us = one_in(dice, 3) ? PICK(100, 20000) : 0;
-}
-
-static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
-{
-    return one_in(dice, n) ? weight : 0;
 }
 
 static void draw_program(config *c, chance *dice)
@@ -138,6 +161,9 @@ static void draw_faults(config *c, chance *dice)
     c->wipe_ppm = perhaps(dice, c->reds ? n : 3 * n, PICK(1000, 10000));
     c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
     c->foreign_us = PICK(500000, 3000000);
+    c->loading_us = perhaps(dice, 2, PICK(10000, 1000000));
+    if (c->cluster)
+        draw_cluster_faults(c, dice, n);
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -149,9 +175,14 @@ void config_draw(config *c, uint64_t seed)
                   .freeze_us = 1,
                   .pause_us = 1,
                   .down_us = 1,
-                  .foreign_us = 1};
+                  .foreign_us = 1,
+                  .lag_us = 1,
+                  .gossip_us = 1,
+                  .unserved_us = 1};
     c->calm = one_in(dice, 3);
     draw_size(c, dice);
+    if (one_in(dice, 4))
+        draw_cluster(c, dice);
     draw_threads(c, dice);
     draw_clients(c, dice);
     draw_program(c, dice);

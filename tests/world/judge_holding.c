@@ -68,8 +68,10 @@ static void check_backed(const hold *h, const look *l)
     if (left <= 1 || is_shaken(h) || is_thinned(h))
         return;
     for (int i = 0; i < cfg.servers; i++)
-        if (t->is_red || t->home == i)
+        if (t->is_red)
             n += backs(&servers[i], h, left);
+        else if (t->home == i)
+            n += backs(server_in_office(i, t->name), h, left);
     if (n < need)
         finding("judge 2: owner %d believes in %s for %lld ms more, which %d "
                 "of %d servers bear out",

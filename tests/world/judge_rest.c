@@ -39,11 +39,11 @@ static bool is_held_by(const program *g, int t, const entry *e)
 
 static void closed(program *g, int client, rlock_status status)
 {
-    server *s = &servers[client];
     if (!cfg.release_held || status != RLOCK_OK)
         return;
-    server_set_clock(s);
     for (int t = 0; t < things_n; t++) {
+        server *s = server_in_office(client, things[t].name);
+        server_set_clock(s);
         word key = {things[t].name, strlen(things[t].name)};
         const entry *e = store_find(&s->store, &key);
         if (e && is_held_by(g, t, e))
@@ -61,7 +61,7 @@ static void ended(void)
     descriptors_tell();
     if (descriptors_open() > 0)
         finding("judge 12: %d descriptors are left open", descriptors_open());
-    for (int i = 0; i < cfg.servers; i++)
+    for (int i = 0; i < servers_n; i++)
         if (server_keys(&servers[i]) > 0)
             finding("judge 12: %zu keys are left at server %d",
                     server_keys(&servers[i]), i);

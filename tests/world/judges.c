@@ -95,14 +95,17 @@ void judge_shake_server(int server)
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
     for (int i = 0; i < things_n; i++)
-        if (things[i].is_red ? is_second : things[i].home == server)
+        if (things[i].is_red
+                ? is_second
+                : server_in_office(things[i].home, things[i].name)->index ==
+                      server)
             which |= 1u << i;
     judge_shake(which, w.now, w.now);
 }
 
 bool is_thinned(const hold *h)
 {
-    for (int i = 0; i < cfg.servers; i++)
+    for (int i = 0; i < cfg.servers && things[h->thing].is_red; i++)
         if (lost_at[i] >= h->asked)
             return true;
     return false;

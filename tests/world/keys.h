@@ -47,10 +47,20 @@
     X(pause_us, 1)                                                             \
     X(restart_ppm, 0)                                                          \
     X(down_us, 1)                                                              \
-    X(flush_ppm, 0) /* scripts are forgotten */                                \
-    X(wipe_ppm, 0)  /* a restart without its data */                           \
+    X(flush_ppm, 0)  /* scripts are forgotten */                               \
+    X(wipe_ppm, 0)   /* a restart without its data */                          \
+    X(loading_us, 0) /* after a restart */                                     \
     X(foreign_ppm, 0)                                                          \
     X(foreign_us, 1)                                                           \
+    /* masters, replicas, clusters */                                          \
+    X(cluster, 0)                                                              \
+    X(replicas, 0) /* of each master */                                        \
+    X(lag_us, 1)   /* of a replica */                                          \
+    X(gossip_us, 1)                                                            \
+    X(move_ppm, 0)     /* a slot moves, at once */                             \
+    X(migrate_ppm, 0)  /* or key by key */                                     \
+    X(unserved_ppm, 0) /* CLUSTERDOWN */                                       \
+    X(unserved_us, 1)                                                          \
     /* clients */                                                              \
     X(eager, 0)                                                                \
     X(watchdog_ms, 100)                                                        \

@@ -93,10 +93,9 @@ static void on_event(const rlock_event *e, void *arg)
 static rlock_options options_of(program *g, char *uri, size_t room, int k)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
-    snprintf(uri, room,
-             chance_below(&w.dice, 2) ? "redis://127.0.0.1:%d"
-                                      : "redis://s.example:%d",
-             servers[k].port);
+    bool is_numeric = chance_below(&w.dice, 2);
+    snprintf(uri, room, "redis%s://%s:%d", cfg.cluster ? "-cluster" : "",
+             is_numeric ? "127.0.0.1" : "s.example", servers[k].port);
     o.uri = uri;
     o.connect_timeout_ms = cfg.connect_ms;
     o.command_timeout_ms = cfg.timeout_ms;
