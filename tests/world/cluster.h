@@ -48,6 +48,15 @@ void map_put_nodes(int i, text *out);
 void map_put_slots(int i, text *out);
 int slot_of(const word *key);
 
+/* --- cluster_failover.c --------------------------------------------------- */
+
+bool cluster_is_changing(void);
+void cluster_kill(void);
+void cluster_take_over(void);
+void cluster_change_places(void);
+void cluster_make_anew(void);
+void cluster_swap(void);
+
 /* --- cluster.c ------------------------------------------------------------ */
 
 /* Who listens to what is not the node's any more is told so. */

@@ -76,7 +76,7 @@ static bool draw_move(int *slot, int *from, int *to)
     *slot = slot_of(&key);
     *from = truth.owner[*slot];
     *to = (int)chance_below(&w.dice, servers_n);
-    return moving.slot < 0 && can_move(*from, *to);
+    return moving.slot < 0 && !cluster_is_changing() && can_move(*from, *to);
 }
 
 static void move_slot(void)
@@ -143,6 +143,11 @@ static const struct {
     {&cfg.move_ppm, move_slot},
     {&cfg.migrate_ppm, migrate_slot},
     {&cfg.unserved_ppm, refuse_all},
+    {&cfg.death_ppm, cluster_kill},
+    {&cfg.takeover_ppm, cluster_take_over},
+    {&cfg.places_ppm, cluster_change_places},
+    {&cfg.anew_ppm, cluster_make_anew},
+    {&cfg.swap_ppm, cluster_swap},
 };
 
 void cluster_strike(void)
@@ -150,6 +155,7 @@ void cluster_strike(void)
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (chance_ppm(&w.dice, *faults[i].ppm)) {
             w.faults++;
+            judge_trouble();
             faults[i].strike();
         }
 }

@@ -74,7 +74,8 @@ static void draw_cluster(config *c, chance *dice)
     c->reds = 0;
     c->singles = chance_between(dice, 1, 3);
     c->multis = c->singles > 1 ? chance_below(dice, 3) : 0;
-    c->replicas = chance_below(dice, 2);
+    c->replicas = !one_in(dice, 4);
+    c->min_replicas = c->replicas > 0 && one_in(dice, 3);
     c->lag_us = PICK(50, 5000, 500000);
     c->gossip_us = PICK(1000, 50000, 1000000);
     if (c->calm)
@@ -87,6 +88,12 @@ static void draw_cluster_faults(config *c, chance *dice, int64_t n)
     c->migrate_ppm = perhaps(dice, n, PICK(3000, 30000));
     c->unserved_ppm = perhaps(dice, 2 * n, PICK(3000, 30000));
     c->unserved_us = PICK(50000, 500000, 3000000);
+    c->failover_us = PICK(50000, 1000000);
+    c->death_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->takeover_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->places_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->anew_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
+    c->swap_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
 }
 
 static void draw_threads(config *c, chance *dice)
@@ -178,7 +185,8 @@ void config_draw(config *c, uint64_t seed)
                   .foreign_us = 1,
                   .lag_us = 1,
                   .gossip_us = 1,
-                  .unserved_us = 1};
+                  .unserved_us = 1,
+                  .failover_us = 1};
     c->calm = one_in(dice, 3);
     draw_size(c, dice);
     if (one_in(dice, 4))

@@ -115,6 +115,7 @@ void faults_strike(void)
     for (size_t i = 0; !w.is_quiet && i < sizeof faults / sizeof *faults; i++)
         if (chance_ppm(&w.dice, *faults[i].ppm)) {
             w.faults++;
+            judge_trouble();
             faults[i].strike(s);
         }
 }

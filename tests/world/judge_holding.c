@@ -60,6 +60,11 @@ static bool backs(server *s, const hold *h, int64_t ms)
            is_holder(h, &e->items[0].name);
 }
 
+bool judge_backs(server *s, const hold *h)
+{
+    return backs(s, h, 0);
+}
+
 static void check_backed(const hold *h, const look *l)
 {
     const thing *t = &things[h->thing];

@@ -4,7 +4,8 @@
 hold *holds[THINGS_MAX];
 
 static const judge *const judges[] = {&judge_holding, &judge_tokens,
-                                      &judge_losses, &judge_calls, &judge_rest};
+                                      &judge_losses,  &judge_calls,
+                                      &judge_rest,    &judge_watch};
 
 #define JUDGES (sizeof judges / sizeof *judges)
 
@@ -101,6 +102,7 @@ void judge_shake_server(int server)
                       server)
             which |= 1u << i;
     judge_shake(which, w.now, w.now);
+    judge_replaced(which, servers[server].down_until, 0);
 }
 
 bool is_thinned(const hold *h)

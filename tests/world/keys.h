@@ -61,6 +61,13 @@
     X(migrate_ppm, 0)  /* or key by key */                                     \
     X(unserved_ppm, 0) /* CLUSTERDOWN */                                       \
     X(unserved_us, 1)                                                          \
+    X(min_replicas, 0)                                                         \
+    X(failover_us, 1) /* until it is noticed that one is dead */               \
+    X(death_ppm, 0)                                                            \
+    X(takeover_ppm, 0) /* a replica takes over from one that lives */          \
+    X(places_ppm, 0)   /* or changes places with it, and loses nothing */      \
+    X(anew_ppm, 0)     /* all is made anew at the same addresses */            \
+    X(swap_ppm, 0)     /* two masters change addresses */                      \
     /* clients */                                                              \
     X(eager, 0)                                                                \
     X(watchdog_ms, 100)                                                        \

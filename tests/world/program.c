@@ -103,6 +103,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.on_event = on_event;
     o.event_arg = g;
     o.lazy = !cfg.eager;
+    o.min_replicas = (unsigned)cfg.min_replicas;
     o.turn_ms = cfg.turn_ms;
     return o;
 }
@@ -226,6 +227,32 @@ static void be_quiet(event *e)
     w.is_quiet = true;
 }
 
+/*
+ * Judge 15: all is well again, and nothing is held: so each lock can be had, by
+ * whoever has a client. (Nodes of a Red lock that have restarted may give no
+ * vote for a lease yet, from when that is noticed.)
+ */
+static void check_health(program *g)
+{
+    running->p = &g->p;
+    for (int i = 0; i < locks_n && !g->closing_at; i++) {
+        if (locks[i].has_red)
+            continue;
+        rlock_status s = rlock_acquire(g->handle[i], 20000, 1000);
+        if (s != RLOCK_OK)
+            finding("judge 15: all is well, but process %d cannot have %s: %s "
+                    "(%s)",
+                    g->p.index, locks[i].name, rlock_status_str(s),
+                    rlock_last_error()->message);
+        s = rlock_unlock(g->handle[i]);
+        if (s != RLOCK_OK)
+            finding("judge 15: all is well, but process %d cannot unlock %s: "
+                    "%s (%s)",
+                    g->p.index, locks[i].name, rlock_status_str(s),
+                    rlock_last_error()->message);
+    }
+}
+
 static void give_all_back(void)
 {
     for (int i = 0; i < cfg.processes; i++) {
@@ -265,5 +292,7 @@ void program_run(void)
     if (cfg.close_at_ms > 0)
         pthread_join(closer, NULL);
     sleep_for(10 * S); /* losses are told */
+    for (int i = 0; i < cfg.processes; i++)
+        check_health(&programs[i]);
     give_all_back();
 }
