@@ -82,6 +82,15 @@ static void draw_cluster(config *c, chance *dice)
         c->lag_us = c->gossip_us = 50;
 }
 
+static void draw_sentinels(config *c, chance *dice)
+{
+    draw_cluster(c, dice);
+    c->cluster = 0;
+    c->sentinel = 1;
+    c->replicas = chance_between(dice, 1, 2);
+    c->min_replicas = one_in(dice, 3) ? c->replicas : 0;
+}
+
 static void draw_cluster_faults(config *c, chance *dice, int64_t n)
 {
     c->move_ppm = perhaps(dice, n, PICK(3000, 30000, 100000));
@@ -169,7 +178,9 @@ static void draw_faults(config *c, chance *dice)
     c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
     c->foreign_us = PICK(500000, 3000000);
     c->loading_us = perhaps(dice, 2, PICK(10000, 1000000));
-    if (c->cluster)
+    if (c->sentinel)
+        c->contradict_ppm = perhaps(dice, n, PICK(2000, 10000));
+    if (c->cluster || c->sentinel)
         draw_cluster_faults(c, dice, n);
 }
 
@@ -189,8 +200,11 @@ void config_draw(config *c, uint64_t seed)
                   .failover_us = 1};
     c->calm = one_in(dice, 3);
     draw_size(c, dice);
-    if (one_in(dice, 4))
+    int64_t group = chance_below(dice, 8);
+    if (group < 2)
         draw_cluster(c, dice);
+    else if (group == 2)
+        draw_sentinels(c, dice);
     draw_threads(c, dice);
     draw_clients(c, dice);
     draw_program(c, dice);

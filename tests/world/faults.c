@@ -108,8 +108,10 @@ static const fault faults[] = {
 void faults_strike(void)
 {
     server *s = &servers[chance_below(&w.dice, servers_n)];
-    if (!w.is_quiet && server_cluster.in_office == s->kind->in_office)
+    if (!w.is_quiet && cfg.cluster)
         cluster_strike();
+    if (!w.is_quiet && cfg.sentinel)
+        sentinel_strike();
     if (s->down_until == NEVER)
         return; /* it is dead already */
     for (size_t i = 0; !w.is_quiet && i < sizeof faults / sizeof *faults; i++)

@@ -101,6 +101,7 @@ bool is_thinned(const hold *h);
  * much more (judge_watch.c).
  */
 void judge_replaced(unsigned things, int64_t since, int64_t grace);
+bool judge_was_replaced(int thing, int64_t since);
 void judge_trouble(void); /* something has gone wrong, just now */
 unsigned judge_things_at(int server);
 bool judge_backs(server *s, const hold *h);

@@ -47,7 +47,8 @@ static void closed(program *g, int client, rlock_status status)
         word key = {things[t].name, strlen(things[t].name)};
         const entry *e = store_find(&s->store, &key);
         /* What was released may come back with a replica. */
-        if (e && is_held_by(g, t, e) && !was_shaken(t, w.now - 10 * S))
+        if (e && is_held_by(g, t, e) && !was_shaken(t, w.now - 10 * S) &&
+            !judge_was_replaced(t, w.now - 10 * S))
             finding("judge 12: %s is still held at server %d by a client that "
                     "was closed, and has released all",
                     things[t].name, client);

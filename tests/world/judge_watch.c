@@ -103,6 +103,7 @@ typedef struct office {
 
 static office last; /* for who is told of a grant of the one before */
 static int64_t last_began;
+static int64_t replaced_at[THINGS_MAX];
 
 static void begin_office(event *e)
 {
@@ -118,6 +119,9 @@ static void begin_office(event *e)
 
 void judge_replaced(unsigned which, int64_t since, int64_t grace)
 {
+    for (int t = 0; t < things_n; t++)
+        if (which >> t & 1)
+            replaced_at[t] = since;
     if (!is_sound())
         return;
     office *o = need_memory(sizeof *o);
@@ -125,6 +129,11 @@ void judge_replaced(unsigned which, int64_t since, int64_t grace)
     o->grace = grace;
     o->begins.fire = begin_office;
     event_set(&o->begins, since);
+}
+
+bool judge_was_replaced(int thing, int64_t since)
+{
+    return replaced_at[thing] >= since && replaced_at[thing] > 0;
 }
 
 static void taken(hold *h)

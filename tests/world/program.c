@@ -94,8 +94,13 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
     bool is_numeric = chance_below(&w.dice, 2);
-    snprintf(uri, room, "redis%s://%s:%d", cfg.cluster ? "-cluster" : "",
-             is_numeric ? "127.0.0.1" : "s.example", servers[k].port);
+    if (cfg.sentinel)
+        snprintf(uri, room,
+                 "redis-sentinel://127.0.0.1:%d,127.0.0.1:%d/mymaster",
+                 servers[servers_n - 1].port, servers[servers_n - 2].port);
+    else
+        snprintf(uri, room, "redis%s://%s:%d", cfg.cluster ? "-cluster" : "",
+                 is_numeric ? "127.0.0.1" : "s.example", servers[k].port);
     o.uri = uri;
     o.connect_timeout_ms = cfg.connect_ms;
     o.command_timeout_ms = cfg.timeout_ms;
@@ -110,7 +115,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
 
 static void make_client(program *g, int k)
 {
-    char uri[64];
+    char uri[100];
     rlock_options o = options_of(g, uri, sizeof uri, k);
     rlock_status s;
     for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++)

@@ -376,6 +376,10 @@ void servers_begin(void)
         cluster_begin();
         return;
     }
+    if (cfg.sentinel) {
+        sentinel_begin();
+        return;
+    }
     servers_n = (int)cfg.servers;
     for (int i = 0; i < servers_n; i++)
         server_set_up(&servers[i], i, &server_single);

@@ -309,7 +309,9 @@ void replicas_send(server *master);   /* what has changed */
 void replicas_wait(conn *c, const word *argv, text *out);
 int replicas_backing(const server *master); /* that are there */
 
-extern const server_kind server_cluster;
+extern const server_kind server_cluster, server_watched;
+void sentinel_begin(void);
+void sentinel_strike(void);
 void cluster_begin(void);
 void cluster_strike(void); /* something happens to it, perhaps */
 
