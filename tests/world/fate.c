@@ -184,6 +184,24 @@ static void draw_faults(config *c, chance *dice)
         draw_cluster_faults(c, dice, n);
 }
 
+/* Connections are sound, servers are not, and who holds does nothing: what
+   judge 14 looks at. */
+static void draw_idle(config *c, chance *dice)
+{
+    c->stall_ppm = c->changes = c->change_ppm = c->tail_ppm = 0;
+    c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
+    c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
+    c->idle_pct = 100;
+    c->hold_ms = PICK(1500, 6000);
+    c->watchdog_ms = PICK(3000, 10000);
+    c->wipe_ppm = c->reds ? c->wipe_ppm : perhaps(dice, 2, 20000);
+    if (!c->cluster && !c->sentinel)
+        return;
+    c->death_ppm = perhaps(dice, 2, 20000);
+    c->takeover_ppm = perhaps(dice, 2, 20000);
+    c->anew_ppm = perhaps(dice, 4, 10000);
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance all, *dice = &all;
@@ -210,6 +228,8 @@ void config_draw(config *c, uint64_t seed)
     draw_program(c, dice);
     if (!c->calm)
         draw_faults(c, dice);
+    if (!c->calm && one_in(dice, 5))
+        draw_idle(c, dice);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 
