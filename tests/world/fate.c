@@ -254,5 +254,11 @@ bool config_set(config *c, const char *list)
             return false;
         *key_value(c, i) = value;
     }
+    /* What is set may not fit to what is drawn. */
+    if (c->singles + c->reds == 0)
+        c->singles = 1;
+    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
+    if (c->min_replicas > most)
+        c->min_replicas = most;
     return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
 }

@@ -373,6 +373,7 @@ void server_set_up(server *s, int index, const server_kind *kind)
 void servers_begin(void)
 {
     if (cfg.cluster) {
+        cfg.sentinel = 0;
         cluster_begin();
         return;
     }
