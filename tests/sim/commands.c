@@ -394,8 +394,11 @@ void store_command(store *s, const word *argv, size_t n, text *out)
                    command->name);
     } else if (command->flags == GROWS && s->lacks_memory && !s->wrote) {
         say(&c, "-OOM command not allowed when used memory > 'maxmemory'.");
+    } else if (command->flags != READS && s->is_replica) {
+        say(&c, "-READONLY You can't write against a read only replica.");
     } else {
         s->wrote = s->in_script && (s->wrote || command->flags != READS);
+        s->changes += command->flags != READS;
         command->run(&c);
     }
 }

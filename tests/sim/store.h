@@ -42,6 +42,8 @@ typedef struct store {
     bool lacks_memory; /* commands that need some are refused */
     bool wrote;        /* the script that runs has called a write command */
     bool in_script;
+    bool is_replica;  /* write commands are refused */
+    uint64_t changes; /* write commands so far */
     /* Says it to all who listen on the channel; how many they are. */
     int (*publish)(void *arg, const word *channel, const word *message);
     void *arg;

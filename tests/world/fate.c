@@ -61,6 +61,50 @@ static void draw_size(config *c, chance *dice)
     }
 }
 
+static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
+{
+    return one_in(dice, n) ? weight : 0;
+}
+
+/* In the place of one server. */
+static void draw_cluster(config *c, chance *dice)
+{
+    c->cluster = 1;
+    c->servers = 1;
+    c->reds = 0;
+    c->singles = chance_between(dice, 1, 3);
+    c->multis = c->singles > 1 ? chance_below(dice, 3) : 0;
+    c->replicas = !one_in(dice, 4);
+    c->min_replicas = c->replicas > 0 && one_in(dice, 3);
+    c->lag_us = PICK(50, 5000, 500000);
+    c->gossip_us = PICK(1000, 50000, 1000000);
+    if (c->calm)
+        c->lag_us = c->gossip_us = 50;
+}
+
+static void draw_sentinels(config *c, chance *dice)
+{
+    draw_cluster(c, dice);
+    c->cluster = 0;
+    c->sentinel = 1;
+    c->replicas = chance_between(dice, 1, 2);
+    c->min_replicas = one_in(dice, 3) ? c->replicas : 0;
+}
+
+static void draw_cluster_faults(config *c, chance *dice, int64_t n)
+{
+    c->move_ppm = perhaps(dice, n, PICK(3000, 30000, 100000));
+    c->migrate_ppm = perhaps(dice, n, PICK(3000, 30000));
+    c->unserved_ppm = perhaps(dice, 2 * n, PICK(3000, 30000));
+    c->unserved_us = PICK(50000, 500000, 3000000);
+    c->failover_us = PICK(50000, 1000000);
+    c->death_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->takeover_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->places_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->anew_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
+    c->swap_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
+}
+
 static void draw_threads(config *c, chance *dice)
 {
     c->mode = chance_below(dice, 2);
@@ -89,11 +133,6 @@ static void draw_clients(config *c, chance *dice)
     c->string_layout = one_in(dice, 6);
     c->local_levels = one_in(dice, 3);
     c->callback_us = one_in(dice, 3) ? PICK(100, 20000) : 0;
-}
-
-static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
-{
-    return one_in(dice, n) ? weight : 0;
 }
 
 static void draw_program(config *c, chance *dice)
@@ -138,6 +177,29 @@ static void draw_faults(config *c, chance *dice)
     c->wipe_ppm = perhaps(dice, c->reds ? n : 3 * n, PICK(1000, 10000));
     c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
     c->foreign_us = PICK(500000, 3000000);
+    c->loading_us = perhaps(dice, 2, PICK(10000, 1000000));
+    if (c->sentinel)
+        c->contradict_ppm = perhaps(dice, n, PICK(2000, 10000));
+    if (c->cluster || c->sentinel)
+        draw_cluster_faults(c, dice, n);
+}
+
+/* Connections are sound, servers are not, and who holds does nothing: what
+   judge 14 looks at. */
+static void draw_idle(config *c, chance *dice)
+{
+    c->stall_ppm = c->changes = c->change_ppm = c->tail_ppm = 0;
+    c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
+    c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
+    c->idle_pct = 100;
+    c->hold_ms = PICK(1500, 6000);
+    c->watchdog_ms = PICK(3000, 10000);
+    c->wipe_ppm = c->reds ? c->wipe_ppm : perhaps(dice, 2, 20000);
+    if (!c->cluster && !c->sentinel)
+        return;
+    c->death_ppm = perhaps(dice, 2, 20000);
+    c->takeover_ppm = perhaps(dice, 2, 20000);
+    c->anew_ppm = perhaps(dice, 4, 10000);
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -149,14 +211,25 @@ void config_draw(config *c, uint64_t seed)
                   .freeze_us = 1,
                   .pause_us = 1,
                   .down_us = 1,
-                  .foreign_us = 1};
+                  .foreign_us = 1,
+                  .lag_us = 1,
+                  .gossip_us = 1,
+                  .unserved_us = 1,
+                  .failover_us = 1};
     c->calm = one_in(dice, 3);
     draw_size(c, dice);
+    int64_t group = chance_below(dice, 8);
+    if (group < 2)
+        draw_cluster(c, dice);
+    else if (group == 2)
+        draw_sentinels(c, dice);
     draw_threads(c, dice);
     draw_clients(c, dice);
     draw_program(c, dice);
     if (!c->calm)
         draw_faults(c, dice);
+    if (!c->calm && one_in(dice, 5))
+        draw_idle(c, dice);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 
@@ -181,5 +254,11 @@ bool config_set(config *c, const char *list)
             return false;
         *key_value(c, i) = value;
     }
+    /* What is set may not fit to what is drawn. */
+    if (c->singles + c->reds == 0)
+        c->singles = 1;
+    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
+    if (c->min_replicas > most)
+        c->min_replicas = most;
     return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
 }

@@ -30,30 +30,27 @@ static void pause_server(server *s)
     event_set(&s->resume, w.now + ns);
 }
 
-static void restart(server *s)
+static int64_t down_ns(void)
 {
-    for (conn *c = conns; c; c = c->next)
-        if (c->s == s && c->is_open && c->run == s->run)
-            conn_cut(c);
-    s->run++;
-    s->scripts = 0;
-    server_name_run(s);
-    s->store.started_us = server_now_us(s);
-    s->down_until = w.now + chance_skewed(&w.dice, cfg.down_us * US);
+    return chance_skewed(&w.dice, cfg.down_us * US);
 }
 
 static void restart_server(server *s)
 {
     trace("server %d restarts, with its data", s->index);
-    restart(s);
+    server_restart(s, down_ns());
+    if (cfg.loading_us > 0)
+        s->loading_until =
+            s->down_until + chance_skewed(&w.dice, cfg.loading_us * US);
 }
 
 static void wipe_server(server *s)
 {
     trace("server %d restarts, without its data", s->index);
     store_clear(&s->store);
-    restart(s);
-    judge_shake_server(s->index);
+    server_restart(s, down_ns());
+    if (!s->master)
+        judge_shake_server(s->index);
 }
 
 static void flush_scripts(server *s)
@@ -77,6 +74,8 @@ static void take_foreign(server *s)
     if (s->has_foreign || cfg.singles == 0)
         return;
     word key = {names[chance_below(&w.dice, cfg.singles)], 1};
+    if (s->kind->in_office)
+        s = s->kind->in_office(&key);
     server_set_clock(s);
     if (store_find(&s->store, &key))
         return;
@@ -108,10 +107,17 @@ static const fault faults[] = {
 
 void faults_strike(void)
 {
-    server *s = &servers[chance_below(&w.dice, cfg.servers)];
+    server *s = &servers[chance_below(&w.dice, servers_n)];
+    if (!w.is_quiet && cfg.cluster)
+        cluster_strike();
+    if (!w.is_quiet && cfg.sentinel)
+        sentinel_strike();
+    if (s->down_until == NEVER)
+        return; /* it is dead already */
     for (size_t i = 0; !w.is_quiet && i < sizeof faults / sizeof *faults; i++)
         if (chance_ppm(&w.dice, *faults[i].ppm)) {
             w.faults++;
+            judge_trouble();
             faults[i].strike(s);
         }
 }

@@ -72,7 +72,7 @@ typedef struct judge {
 } judge;
 
 extern const judge judge_holding, judge_tokens, judge_losses, judge_calls,
-    judge_rest;
+    judge_rest, judge_watch;
 
 void judge_called(const act *a);
 void judge_taken(hold *h);
@@ -94,6 +94,18 @@ bool was_shaken(int thing, int64_t since);
 /* Has a server of the thing lost its data since? One node of a Red lock may,
    and the lock is none the worse; but that much fewer nodes bear it out. */
 bool is_thinned(const hold *h);
+
+/*
+ * The servers in office for these things are others since then, or have other
+ * data: who has a hold that they lack has to be told within a second and that
+ * much more (judge_watch.c).
+ */
+void judge_replaced(unsigned things, int64_t since, int64_t grace);
+bool judge_was_replaced(int thing, int64_t since);
+void judge_trouble(void); /* something has gone wrong, just now */
+unsigned judge_things_at(int server);
+bool judge_backs(server *s, const hold *h);
+bool judge_was_told(const hold *h); /* of a loss, or of what came with it */
 
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);

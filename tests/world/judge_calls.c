@@ -21,6 +21,8 @@ static void check_time(const act *a)
     int64_t limit = cfg.timeout_ms * MS;
     if (l->is_multi && !is_acquire(a))
         limit *= cfg.servers;
+    if (cfg.min_replicas > 0)
+        limit += S; /* replica_wait_ms */
     limit += limit / 100 + judge_slack();
     if (a->wait_ms >= 0 &&
         a->took > a->wait_ms * MS + a->wait_ms * MS / 100 + limit)

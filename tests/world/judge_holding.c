@@ -60,6 +60,11 @@ static bool backs(server *s, const hold *h, int64_t ms)
            is_holder(h, &e->items[0].name);
 }
 
+bool judge_backs(server *s, const hold *h)
+{
+    return backs(s, h, 0);
+}
+
 static void check_backed(const hold *h, const look *l)
 {
     const thing *t = &things[h->thing];
@@ -68,8 +73,10 @@ static void check_backed(const hold *h, const look *l)
     if (left <= 1 || is_shaken(h) || is_thinned(h))
         return;
     for (int i = 0; i < cfg.servers; i++)
-        if (t->is_red || t->home == i)
+        if (t->is_red)
             n += backs(&servers[i], h, left);
+        else if (t->home == i)
+            n += backs(server_in_office(i, t->name), h, left);
     if (n < need)
         finding("judge 2: owner %d believes in %s for %lld ms more, which %d "
                 "of %d servers bear out",

@@ -99,6 +99,11 @@ static int times_told(const bunch *b)
     return n;
 }
 
+bool judge_was_told(const hold *h)
+{
+    return times_told(h->bunch) > 0;
+}
+
 static void check_told(const hold *h)
 {
     int n = times_told(h->bunch);

@@ -4,7 +4,8 @@
 hold *holds[THINGS_MAX];
 
 static const judge *const judges[] = {&judge_holding, &judge_tokens,
-                                      &judge_losses, &judge_calls, &judge_rest};
+                                      &judge_losses,  &judge_calls,
+                                      &judge_rest,    &judge_watch};
 
 #define JUDGES (sizeof judges / sizeof *judges)
 
@@ -95,15 +96,19 @@ void judge_shake_server(int server)
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
     for (int i = 0; i < things_n; i++)
-        if (things[i].is_red ? is_second : things[i].home == server)
+        if (things[i].is_red
+                ? is_second
+                : server_in_office(things[i].home, things[i].name)->index ==
+                      server)
             which |= 1u << i;
     /* With turns a hold is passed on for so long without the server. */
     judge_shake(which, w.now, w.now + cfg.turn_ms * MS);
+    judge_replaced(which, servers[server].down_until, 0);
 }
 
 bool is_thinned(const hold *h)
 {
-    for (int i = 0; i < cfg.servers; i++)
+    for (int i = 0; i < cfg.servers && things[h->thing].is_red; i++)
         if (lost_at[i] >= h->asked)
             return true;
     return false;

@@ -47,10 +47,29 @@
     X(pause_us, 1)                                                             \
     X(restart_ppm, 0)                                                          \
     X(down_us, 1)                                                              \
-    X(flush_ppm, 0) /* scripts are forgotten */                                \
-    X(wipe_ppm, 0)  /* a restart without its data */                           \
+    X(flush_ppm, 0)  /* scripts are forgotten */                               \
+    X(wipe_ppm, 0)   /* a restart without its data */                          \
+    X(loading_us, 0) /* after a restart */                                     \
     X(foreign_ppm, 0)                                                          \
     X(foreign_us, 1)                                                           \
+    /* masters, replicas, clusters */                                          \
+    X(cluster, 0)                                                              \
+    X(sentinel, 0)                                                             \
+    X(replicas, 0) /* of each master */                                        \
+    X(lag_us, 1)   /* of a replica */                                          \
+    X(gossip_us, 1)                                                            \
+    X(move_ppm, 0)     /* a slot moves, at once */                             \
+    X(migrate_ppm, 0)  /* or key by key */                                     \
+    X(unserved_ppm, 0) /* CLUSTERDOWN */                                       \
+    X(unserved_us, 1)                                                          \
+    X(min_replicas, 0)                                                         \
+    X(failover_us, 1) /* until it is noticed that one is dead */               \
+    X(death_ppm, 0)                                                            \
+    X(takeover_ppm, 0)   /* a replica takes over from one that lives */        \
+    X(places_ppm, 0)     /* or changes places with it, and loses nothing */    \
+    X(anew_ppm, 0)       /* all is made anew at the same addresses */          \
+    X(swap_ppm, 0)       /* two masters change addresses */                    \
+    X(contradict_ppm, 0) /* a Sentinel says something else */                  \
     /* clients */                                                              \
     X(eager, 0)                                                                \
     X(watchdog_ms, 100)                                                        \

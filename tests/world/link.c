@@ -50,7 +50,7 @@ void conn_cut(conn *c)
 static void reach_server(parcel *p)
 {
     conn *c = p->c;
-    if (c->run != c->s->run || c->server_closed)
+    if (c->run != c->s->run || c->server_closed || c->s->is_dark)
         return;
     if (p->cargo == BYTES) {
         text_add(&c->input, p->at, p->len);
@@ -110,6 +110,8 @@ static void carry(conn *c, bool up, cargo cargo, const void *at, size_t n)
 static void settle(event *e)
 {
     conn *c = OWNER_OF(e, conn, dialed);
+    if (c->s->is_dark) /* nobody says that nobody is there */
+        return;
     c->is_dialing = false;
     c->run = c->s->run;
     if (w.now < c->s->down_until ||
@@ -124,7 +126,7 @@ static void settle(event *e)
 conn *conn_dial(int fd, int port)
 {
     conn *c = need_memory(sizeof *c);
-    for (int i = 0; i < cfg.servers; i++)
+    for (int i = 0; i < servers_n; i++)
         if (servers[i].port == port)
             c->s = &servers[i];
     if (!c->s)

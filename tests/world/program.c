@@ -93,10 +93,14 @@ static void on_event(const rlock_event *e, void *arg)
 static rlock_options options_of(program *g, char *uri, size_t room, int k)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
-    snprintf(uri, room,
-             chance_below(&w.dice, 2) ? "redis://127.0.0.1:%d"
-                                      : "redis://s.example:%d",
-             servers[k].port);
+    bool is_numeric = chance_below(&w.dice, 2);
+    if (cfg.sentinel)
+        snprintf(uri, room,
+                 "redis-sentinel://127.0.0.1:%d,127.0.0.1:%d/mymaster",
+                 servers[servers_n - 1].port, servers[servers_n - 2].port);
+    else
+        snprintf(uri, room, "redis%s://%s:%d", cfg.cluster ? "-cluster" : "",
+                 is_numeric ? "127.0.0.1" : "s.example", servers[k].port);
     o.uri = uri;
     o.connect_timeout_ms = cfg.connect_ms;
     o.command_timeout_ms = cfg.timeout_ms;
@@ -104,13 +108,14 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.on_event = on_event;
     o.event_arg = g;
     o.lazy = !cfg.eager;
+    o.min_replicas = (unsigned)cfg.min_replicas;
     o.turn_ms = cfg.turn_ms;
     return o;
 }
 
 static void make_client(program *g, int k)
 {
-    char uri[64];
+    char uri[100];
     rlock_options o = options_of(g, uri, sizeof uri, k);
     rlock_status s;
     for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++)
@@ -227,6 +232,32 @@ static void be_quiet(event *e)
     w.is_quiet = true;
 }
 
+/*
+ * Judge 15: all is well again, and nothing is held: so each lock can be had, by
+ * whoever has a client. (Nodes of a Red lock that have restarted may give no
+ * vote for a lease yet, from when that is noticed.)
+ */
+static void check_health(program *g)
+{
+    running->p = &g->p;
+    for (int i = 0; i < locks_n && !g->closing_at; i++) {
+        if (locks[i].has_red)
+            continue;
+        rlock_status s = rlock_acquire(g->handle[i], 20000, 1000);
+        if (s != RLOCK_OK)
+            finding("judge 15: all is well, but process %d cannot have %s: %s "
+                    "(%s)",
+                    g->p.index, locks[i].name, rlock_status_str(s),
+                    rlock_last_error()->message);
+        s = rlock_unlock(g->handle[i]);
+        if (s != RLOCK_OK)
+            finding("judge 15: all is well, but process %d cannot unlock %s: "
+                    "%s (%s)",
+                    g->p.index, locks[i].name, rlock_status_str(s),
+                    rlock_last_error()->message);
+    }
+}
+
 static void give_all_back(void)
 {
     for (int i = 0; i < cfg.processes; i++) {
@@ -266,5 +297,7 @@ void program_run(void)
     if (cfg.close_at_ms > 0)
         pthread_join(closer, NULL);
     sleep_for(10 * S); /* losses are told */
+    for (int i = 0; i < cfg.processes; i++)
+        check_health(&programs[i]);
     give_all_back();
 }

@@ -86,6 +86,8 @@ static void change_rank(void)
 }
 
 #define CALLS_MAX 30000000
+/* Without ever having slept: a thousand rounds of an owner that looks. */
+#define BUSY_MAX 20000
 
 void step(void)
 {
@@ -93,6 +95,9 @@ void step(void)
         return;
     if (++w.calls > CALLS_MAX)
         finding("too many calls: somebody waits busily");
+    if (++running->busy > BUSY_MAX)
+        finding("judge 13: %s calls, and calls, and never sleeps",
+                running->name);
     w.now += 1 + chance_below(&w.dice, 2 * cfg.call_ns);
     if (!w.is_quiet && cfg.changes > 0 && chance_ppm(&w.dice, cfg.change_ppm)) {
         change_rank();
@@ -113,6 +118,7 @@ bool block(const void *what, const char *in, int64_t until)
     t->waits_for = what;
     t->waits_in = in;
     t->was_woken = false;
+    t->busy = 0;
     t->state = BLOCKED;
     if (until != NEVER)
         event_set(&t->wake, (until > w.now ? until : w.now) + latency(t));

@@ -12,6 +12,7 @@
 #include "world.h"
 
 server servers[SERVERS_MAX];
+int servers_n;
 
 int64_t server_now_us(const server *s)
 {
@@ -54,8 +55,8 @@ static int publish(void *arg, const word *channel, const word *message)
     static text said;
     int heard = 0;
     for (conn *c = conns; c; c = c->next) {
-        if (c->s != s || c->server_closed || c->run != s->run ||
-            place_of(c, channel) < 0)
+        if ((c->s != s && c->s->master != s) || c->server_closed ||
+            c->run != c->s->run || place_of(c, channel) < 0)
             continue;
         heard++;
         said.len = 0;
@@ -162,9 +163,23 @@ static void ask_store(conn *c, const word *argv, size_t n, text *out)
               argv[0].at, (int)(out->len - from), out->at + from);
 }
 
+/* What a server answers while it loads; the others it puts off. */
+static bool is_loading(const conn *c, const word *name, text *out)
+{
+    if (w.now >= c->s->loading_until || word_is(name, "AUTH") ||
+        word_is(name, "SELECT") || word_is(name, "ROLE") ||
+        word_is(name, "SUBSCRIBE") || word_is(name, "UNSUBSCRIBE") ||
+        word_is(name, "SSUBSCRIBE") || word_is(name, "SUNSUBSCRIBE"))
+        return false;
+    text_print(out, "-LOADING Redis is loading the dataset in memory\r\n");
+    return true;
+}
+
 static void execute(conn *c, const word *argv, size_t n, text *out)
 {
     server_set_clock(c->s);
+    if (is_loading(c, &argv[0], out))
+        return;
     if (word_is(&argv[0], "EVALSHA") || word_is(&argv[0], "EVAL"))
         call_script(c, argv, n, out);
     else if (word_is(&argv[0], "PING"))
@@ -214,10 +229,15 @@ void server_take(conn *c)
     static text out;
     word argv[WORDS_MAX];
     size_t n, len;
-    while (!c->s->is_paused && !c->server_closed && c->input.len > 0 &&
-           (len = parse(&c->input, argv, &n)) > 0) {
+    while (!c->s->is_paused && !c->server_closed && !c->is_waiting &&
+           c->input.len > 0 && (len = parse(&c->input, argv, &n)) > 0) {
+        uint64_t changes = c->s->store.changes;
+        bool was_asking = c->is_asking;
         out.len = 0;
         execute(c, argv, n, &out);
+        c->is_asking = c->is_asking && !was_asking;
+        if (c->s->store.changes != changes)
+            replicas_send(c->s);
         history_add_bytes(out.at, out.len);
         if (w.traces > 1)
             trace("    connection %u: %.*s -> %.*s", c->number,
@@ -227,6 +247,18 @@ void server_take(conn *c)
     }
     if (c->is_ending && !c->s->is_paused)
         c->server_closed = true;
+}
+
+/* Of which the library reads what it is. */
+void server_put_role(const server *s, text *out)
+{
+    if (s->master)
+        text_print(out,
+                   "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:%d\r\n"
+                   "$9\r\nconnected\r\n:0\r\n",
+                   s->master->port);
+    else
+        text_print(out, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
 }
 
 /* --- a server by itself --------------------------------------------------- */
@@ -240,9 +272,9 @@ static bool execute_single(conn *c, const word *argv, size_t n, text *out)
         for (size_t i = 1; i < n; i++)
             server_unsubscribe(c, "unsubscribe", &argv[i], out);
     } else if (word_is(&argv[0], "ROLE")) {
-        text_print(out, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+        server_put_role(c->s, out);
     } else if (word_is(&argv[0], "WAIT")) {
-        text_print(out, ":0\r\n"); /* it has no replicas */
+        replicas_wait(c, argv, out);
     } else {
         return false;
     }
@@ -269,21 +301,87 @@ void servers_warm(void)
     store_clear(&s);
 }
 
-/* The nodes of a Red lock have clocks that are near each other. */
+bool server_is_up(const server *s)
+{
+    return w.now >= s->down_until && !s->is_dark;
+}
+
+static void cut_all(server *s)
+{
+    for (conn *c = conns; c; c = c->next)
+        if (c->s == s && c->is_open && c->run == s->run)
+            conn_cut(c);
+}
+
+void server_restart(server *s, int64_t down_ns)
+{
+    cut_all(s);
+    s->run++;
+    s->scripts = 0;
+    server_name_run(s);
+    s->store.started_us = server_now_us(s);
+    s->down_until = w.now + down_ns;
+    replicas_resync(s);
+}
+
+void server_kill(server *s, bool is_dark)
+{
+    trace("server %d dies%s", s->index, is_dark ? ", and nobody says so" : "");
+    if (!is_dark)
+        cut_all(s);
+    s->is_dark = is_dark;
+    s->down_until = NEVER;
+}
+
+void server_start(server *s)
+{
+    trace("server %d is back", s->index);
+    s->is_dark = false;
+    server_restart(s, 0);
+}
+
+server *server_in_office(int home, const char *key)
+{
+    server *s = &servers[home];
+    word name = {key, strlen(key)};
+    return s->kind->in_office ? s->kind->in_office(&name) : s;
+}
+
+/*
+ * The nodes of a Red lock have clocks that are near each other; those of a
+ * master and its replicas, and of a cluster, are the same, as deadlines are
+ * handed on, and tokens go by them.
+ */
+void server_set_up(server *s, int index, const server_kind *kind)
+{
+    bool is_alone = kind == &server_single;
+    s->kind = kind;
+    s->index = index;
+    s->port = 7000 + index;
+    s->store.publish = publish;
+    s->store.arg = s;
+    s->base = 1600000000 * S;
+    if (is_alone)
+        s->base += chance_below(&w.dice, cfg.servers > 1 ? 20 * MS : 1000 * S);
+    if (is_alone)
+        s->drift_ppm = chance_between(&w.dice, -cfg.drift_ppm, cfg.drift_ppm);
+    s->run = 1;
+    server_name_run(s);
+    s->store.started_us = server_now_us(s) - INT64_C(1000000000000);
+}
+
 void servers_begin(void)
 {
-    for (int i = 0; i < cfg.servers; i++) {
-        server *s = &servers[i];
-        s->kind = &server_single;
-        s->index = i;
-        s->port = 7000 + i;
-        s->store.publish = publish;
-        s->store.arg = s;
-        s->base = 1600000000 * S +
-                  chance_below(&w.dice, cfg.servers > 1 ? 20 * MS : 1000 * S);
-        s->drift_ppm = chance_between(&w.dice, -cfg.drift_ppm, cfg.drift_ppm);
-        s->run = 1;
-        server_name_run(s);
-        s->store.started_us = server_now_us(s) - INT64_C(1000000000000);
+    if (cfg.cluster) {
+        cfg.sentinel = 0;
+        cluster_begin();
+        return;
     }
+    if (cfg.sentinel) {
+        sentinel_begin();
+        return;
+    }
+    servers_n = (int)cfg.servers;
+    for (int i = 0; i < servers_n; i++)
+        server_set_up(&servers[i], i, &server_single);
 }

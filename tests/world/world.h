@@ -125,8 +125,9 @@ typedef struct thread {
     bool was_woken;
     struct pollfd *polls; /* what it sleeps on in poll() */
     nfds_t polls_n;
-    int rank;    /* how slowly it wakes; ranks double */
-    int mutexes; /* how many it has */
+    int rank;           /* how slowly it wakes; ranks double */
+    int mutexes;        /* how many it has */
+    unsigned long busy; /* calls since it last slept */
     void *(*run)(void *arg);
     void *arg, *result;
     void *specific[KEYS_MAX];
@@ -220,6 +221,8 @@ struct conn {
     bool was_reset, has_ended, is_shut; /* as the client sees it */
     bool is_ending, server_closed;      /* as the server does */
     bool is_silent, is_doomed;          /* nothing comes through any more */
+    bool is_asking;                     /* ASKING was its last command */
+    bool is_waiting;                    /* in WAIT, and executes nothing */
     int64_t last[2], frozen[2];
     text inbox; /* at the client */
     text input; /* at the server, not executed yet */
@@ -253,6 +256,8 @@ typedef struct server_kind {
      */
     bool (*admits)(conn *c, const word *keys, size_t n, text *out);
     const char *message; /* what a message to a subscriber is called */
+    /* Who has the key at present; NULL: the server itself. */
+    server *(*in_office)(const word *key);
 } server_kind;
 
 extern const server_kind server_single;
@@ -265,11 +270,15 @@ struct server {
     unsigned run;     /* how often it has started */
     uint64_t scripts; /* that it knows, a bit each */
     bool is_paused, has_foreign;
-    int64_t down_until;
+    int64_t down_until; /* NEVER: it is dead */
+    int64_t loading_until;
+    bool is_dark;   /* it is dead, and nobody says so */
+    server *master; /* whom it copies; NULL: it is a master */
     event resume, foreign_ends;
 };
 
 extern server servers[SERVERS_MAX];
+extern int servers_n; /* those of cfg.servers, and others that belong to them */
 
 void servers_warm(void); /* once, before any world: scripts are compiled */
 void servers_begin(void);
@@ -278,6 +287,33 @@ void server_set_clock(server *s); /* of its store, before it is looked at */
 size_t server_keys(server *s);
 void server_name_run(server *s);
 void server_take(conn *c); /* executes what has come */
+void server_put_role(const server *s, text *out);
+void server_set_up(server *s, int index, const server_kind *kind);
+/* It starts anew, with the data that it has. */
+void server_restart(server *s, int64_t down_ns);
+void server_kill(server *s, bool is_dark); /* until server_start() */
+void server_start(server *s);
+bool server_is_up(const server *s);
+
+/* Who has the key now: of all that the clients of server `home` ask. */
+server *server_in_office(int home, const char *key);
+
+/* --- masters and replicas (replicas.c) ------------------------------------ */
+
+/* From now on it copies that master; NULL: it is one. */
+void replica_follow(server *s, server *master);
+bool replica_is_synced(const server *s);
+void replica_catch_up(server *s);     /* has all that its master has */
+void replicas_resync(server *master); /* it was away */
+void replicas_send(server *master);   /* what has changed */
+void replicas_wait(conn *c, const word *argv, text *out);
+int replicas_backing(const server *master); /* that are there */
+
+extern const server_kind server_cluster, server_watched;
+void sentinel_begin(void);
+void sentinel_strike(void);
+void cluster_begin(void);
+void cluster_strike(void); /* something happens to it, perhaps */
 
 /* Subscriptions, for kinds of servers. */
 void server_subscribe(conn *c, const char *kind, const word *channel,
