@@ -140,6 +140,13 @@ static void draw_faults(config *c, chance *dice)
     c->foreign_us = PICK(500000, 3000000);
 }
 
+/* Behind all else: so what seeds drew before there was this is as it was. */
+static void draw_rest(config *c, chance *dice)
+{
+    c->max_hold_ms = perhaps(dice, 8, c->watchdog_ms * PICK(1, 2, 3));
+    c->burst = perhaps(dice, 8, PICK(1, 5));
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance all, *dice = &all;
@@ -157,6 +164,7 @@ void config_draw(config *c, uint64_t seed)
     draw_program(c, dice);
     if (!c->calm)
         draw_faults(c, dice);
+    draw_rest(c, dice);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

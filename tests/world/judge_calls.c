@@ -46,7 +46,7 @@ static bool may_be_lost(const act *a)
     const lock *l = &locks[a->lock];
     for (int i = 0; i < l->n; i++) {
         const hold *h = a->o->hold[l->member[i]];
-        if (h && (!h->is_renewed || is_shaken(h)))
+        if (h && (!h->is_renewed || is_shaken(h) || cfg.max_hold_ms > 0))
             return true;
     }
     return false;
@@ -80,7 +80,8 @@ static bool is_answer(const act *a)
     case RLOCK_EQUORUM:
         return l->has_red; /* split votes */
     case RLOCK_EIO: /* a member was taken, and lost again, until the end */
-        return l->is_multi && is_acquire(a) && were_shaken(l, a->began);
+        return l->is_multi && is_acquire(a) &&
+               (cfg.max_hold_ms > 0 || were_shaken(l, a->began));
     default:
         return false;
     }

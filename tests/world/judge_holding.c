@@ -33,9 +33,7 @@ static void check_exclusion(const hold *h)
 
 /* --- 2: belief is backed -------------------------------------------------- */
 
-/* host:pid:tid:... of the hold's thread; of its process, if locks are passed
-   on from thread to thread without a call. */
-static bool is_holder(const hold *h, const text *id)
+bool is_holder(const hold *h, const text *id)
 {
     char want[80];
     const process *p = &h->g->p;
@@ -65,7 +63,7 @@ static void check_backed(const hold *h, const look *l)
     const thing *t = &things[h->thing];
     int64_t left = l->valid_ms - (w.now - l->at + MS - 1) / MS;
     int n = 0, need = t->is_red ? (int)cfg.servers / 2 + 1 : 1;
-    if (left <= 1 || is_shaken(h) || is_thinned(h))
+    if (left <= 1 || is_still_shaken(h) || is_thinned(h))
         return;
     for (int i = 0; i < cfg.servers; i++)
         if (t->is_red || t->home == i)

@@ -59,6 +59,7 @@
     X(turn_ms, 0)                                                              \
     X(string_layout, 0)                                                        \
     X(local_levels, 0)                                                         \
+    X(max_hold_ms, 0)                                                          \
     X(callback_us, 0) /* how long on_event may take */                         \
     /* the program */                                                          \
     X(hold_ms, 1)                                                              \
@@ -69,7 +70,8 @@
     X(end_pct, 0)     /* threads that end and leave what they hold */          \
     X(nest, 0)        /* how often each verb comes, against the others */      \
     X(extend, 0)                                                               \
-    X(more, 0) /* a second lock while one is held */                           \
+    X(more, 0)  /* a second lock while one is held */                          \
+    X(burst, 0) /* sections of one lock, one after the other */                \
     X(remake, 0)                                                               \
     X(cancel, 0)                                                               \
     X(force, 0)                                                                \

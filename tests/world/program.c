@@ -105,6 +105,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.event_arg = g;
     o.lazy = !cfg.eager;
     o.turn_ms = cfg.turn_ms;
+    o.max_hold_ms = cfg.max_hold_ms;
     return o;
 }
 

@@ -23,6 +23,9 @@
 #define OWNERS_MAX  32
 #define DEPTH_MAX   8
 
+/* The longest lease of an acquire's, or an extend's, own. */
+#define LEASE_MAX_MS 2100
+
 typedef struct thing {
     const char *name;
     bool is_red;
@@ -52,6 +55,7 @@ typedef struct program {
 extern program programs[PROCESSES_MAX];
 
 typedef struct hold hold;
+typedef struct act act;
 
 typedef struct owner {
     int id;
@@ -62,6 +66,7 @@ typedef struct owner {
     int taken[DEPTH_MAX];  /* locks, one for each acquire to be undone */
     int taken_n;
     hold *hold[THINGS_MAX]; /* NULL: it has none */
+    const act *waits;       /* the acquire that it is in; or NULL */
     int generation;         /* the how many'th thread */
 } owner;
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "judge.h"
 #include "script.h"
 #include "wire/script.h"
 #include "world.h"
@@ -53,6 +54,7 @@ static int publish(void *arg, const word *channel, const word *message)
     server *s = arg;
     static text said;
     int heard = 0;
+    bool is_ring = s->store.in_script;
     for (conn *c = conns; c; c = c->next) {
         if (c->s != s || c->server_closed || c->run != s->run ||
             place_of(c, channel) < 0)
@@ -63,6 +65,8 @@ static int publish(void *arg, const word *channel, const word *message)
         text_bulk(&said, message->at, message->len);
         conn_reply(c, &said);
     }
+    if (is_ring && heard > 0)
+        judge_rang(s, channel, message);
     return heard;
 }
 
@@ -112,8 +116,11 @@ static void run_script(conn *c, int script, const word *argv, size_t n,
     server *s = c->s;
     w.scripts++;
     if (script >= 0) {
+        call of = {s, rl_scripts[script].name, argv + 3, n - 3, keys};
         s->scripts |= UINT64_C(1) << script;
+        judge_executing(&of);
         script_call(&s->store, script, argv + 3, n - 3, keys, out);
+        judge_executed(&of, out);
     } else { /* the program's own, behind a guard */
         script_run(&s->store, &argv[1], argv + 3, n - 3, keys, out);
     }

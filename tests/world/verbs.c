@@ -155,7 +155,7 @@ static void note_taken(owner *o, const act *a)
             begin_hold(o, t, b, a);
         else if (a->lease_ms == 0)
             o->hold[t]->is_renewed = true;
-        else
+        if (!is_new[t])
             o->hold[t]->was_extended = true;
         o->hold[t]->levels++;
     }
@@ -178,8 +178,10 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
     trace("owner %d: wait %lld ms, lease %lld ms%s", o->id,
           (long long)a.wait_ms, (long long)a.lease_ms,
           holds_any(o, lock) ? ", nested" : "");
+    o->waits = &a;
     rlock_status s =
         rlock_acquire(owner_handle(o, lock), a.wait_ms, a.lease_ms);
+    o->waits = NULL;
     end(&a, s);
     if (s == RLOCK_OK)
         note_taken(o, &a);
@@ -242,6 +244,19 @@ static void unlock(owner *o, int i)
 static void act_unlock(owner *o)
 {
     unlock(o, (int)chance_below(&o->dice, o->taken_n));
+}
+
+/* Short sections, one after the other: so locks are handed from thread to
+   thread, and other clients want their turn. */
+static void act_burst(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    int64_t n = chance_between(&o->dice, 5, 60);
+    while (n-- > 0 && !o->g->closing_at) {
+        acquire(o, lock, 1000);
+        if (o->taken_n > 0)
+            unlock(o, 0);
+    }
 }
 
 void owner_unlock_all(owner *o)
@@ -363,6 +378,7 @@ const verb verbs[] = {
     {"nest", &cfg.nest, true, false, act_nest},
     {"extend", &cfg.extend, true, false, act_extend},
     {"more", &cfg.more, true, false, act_more},
+    {"burst", &cfg.burst, false, true, act_burst},
     {"remake", &cfg.remake, false, false, act_remake},
     {"cancel", &cfg.cancel, false, false, act_cancel},
     {"force", &cfg.force, false, false, act_force},
