@@ -144,6 +144,11 @@ static void draw_faults(config *c, chance *dice)
 static void draw_rest(config *c, chance *dice)
 {
     c->max_hold_ms = perhaps(dice, 8, c->watchdog_ms * PICK(1, 2, 3));
+    if (one_in(dice, 4)) {
+        c->loops = chance_between(dice, 1, 2);
+        c->tasks = chance_between(dice, 1, 8);
+        c->dispatch_events = one_in(dice, 3);
+    }
     c->burst = perhaps(dice, 8, PICK(1, 5));
 }
 

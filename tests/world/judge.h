@@ -23,6 +23,7 @@ struct hold {
     owner *o;
     program *g;
     int thing, thread; /* the thread's id */
+    char label[24];    /* of an owner that is no thread */
     uint64_t token;    /* 0: it was lost before that could be asked */
     int levels;
     int64_t asked;     /* when the acquire began */
@@ -46,11 +47,21 @@ struct act {
     owner *o;
     int lock;
     bool is_nested;
+    bool is_started;           /* and called back, when the loop has time */
     int64_t wait_ms, lease_ms; /* an acquire's; a wait of 0 otherwise */
     int64_t began, lasted;
     int64_t took; /* without what callbacks took */
     rlock_status status;
 };
+
+/* verbs.c: acts, and what they mean for an owner's holds. */
+act act_begin(owner *o, const char *verb, int lock);
+void act_end(act *a, rlock_status s);
+void look_at_all(owner *o);
+void note_taken(owner *o, const act *a);
+void drop_level(owner *o, int thing, rlock_status s);
+void expect_extended(const act *a);
+void note_extended(const act *a);
 
 /* What an owner was told of a hold without asking a server. */
 typedef struct look {
@@ -107,6 +118,9 @@ bool is_shaken(const hold *h);
 /* The same of what is believed now: nobody may rely for longer than a lease on
    what was said before data were lost. */
 bool is_still_shaken(const hold *h);
+
+/* What ids of its owner begin with: host:pid:tid: or host:pid:tid/label: */
+int holder_prefix(const hold *h, char *at, size_t room);
 
 /* host:pid:tid:... of the hold's owner; of its process, if locks are passed on
    from one to the next without a call. */

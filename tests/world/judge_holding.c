@@ -33,14 +33,20 @@ static void check_exclusion(const hold *h)
 
 /* --- 2: belief is backed -------------------------------------------------- */
 
+int holder_prefix(const hold *h, char *at, size_t room)
+{
+    const process *p = &h->g->p;
+    return snprintf(at, room, "%s:%d:%d%s%s:", p->host, p->pid,
+                    p->pid + 1000 * h->thread, *h->label ? "/" : "", h->label);
+}
+
 bool is_holder(const hold *h, const text *id)
 {
-    char want[80];
+    char want[100];
     const process *p = &h->g->p;
     int n = snprintf(want, sizeof want, "%s:%d:", p->host, p->pid);
     if (cfg.turn_ms == 0)
-        n += snprintf(want + n, sizeof want - (size_t)n,
-                      "%d:", p->pid + 1000 * h->thread);
+        n = holder_prefix(h, want, sizeof want);
     return id->len > (size_t)n && memcmp(id->at, want, (size_t)n) == 0;
 }
 

@@ -129,7 +129,7 @@ static void check_abandoned(const hold *h)
     if (cfg.calm && h->is_abandoned && h->is_renewed && !h->is_gone &&
         h->token && h->bunch->holds == 1 && h->bunch->abandons == 0 &&
         cfg.max_hold_ms == 0 && !h->lost_told && !is_shaken(h) &&
-        h->g->closing_at - h->ended > 5 * S)
+        !h->unlocking && h->g->closing_at - h->ended > 5 * S)
         finding("judge 4: that %s, token %llu, is abandoned was never told",
                 things[h->thing].name, (unsigned long long)h->token);
 }

@@ -201,9 +201,21 @@ static const place *first_other(const call *c, int t)
 static int in_a_row[THINGS_MAX];
 static const program *in_whose[THINGS_MAX];
 
+static bool had_it; /* who hands it on; otherwise it was asked again */
+
+static void look_who_has_it(const call *c)
+{
+    had_it = false;
+    if (!is_script(c, "handover"))
+        return;
+    int t = thing_at(&c->words[0]);
+    const entry *e = t >= 0 ? entry_of(c, t) : NULL;
+    had_it = e && e->kind == KIND_HASH && entry_item(e, arg(c, 0));
+}
+
 static void check_handed(const call *c, const text *reply)
 {
-    if (!is_script(c, "handover"))
+    if (!is_script(c, "handover") || !had_it)
         return;
     int t = thing_at(&c->words[0]);
     bool handed = reply->at[0] == '$' ||
@@ -249,7 +261,7 @@ static void called(const act *a)
         strcmp(a->verb, "acquire") != 0 || l->n > 1 || l->has_red ||
         is_last_try(a))
         return;
-    for (int i = 0; i < cfg.owners; i++)
+    for (int i = 0; i < OWNERS_MAX; i++)
         if (owners[i].g == a->o->g && &owners[i] != a->o &&
             still_waits(&owners[i], a->lock, a->began - 100 * MS))
             finding("judge 9: owner %d has %s, for which owner %d has waited "
@@ -273,7 +285,7 @@ static void look_before(const call *c)
 
 static void check_idle(int t)
 {
-    for (int i = 0; i < cfg.owners; i++)
+    for (int i = 0; i < OWNERS_MAX; i++)
         if (still_waits(&owners[i], t, free_since[t] - 100 * MS))
             finding("judge 13: %s was free for %lld ms while owner %d waited",
                     things[t].name, (long long)((w.now - free_since[t]) / MS),
@@ -302,6 +314,7 @@ static void executing(const call *c)
 {
     rung_things = 0;
     check_cadence(c);
+    look_who_has_it(c);
     if (cfg.calm)
         look_before(c);
 }

@@ -19,6 +19,8 @@
     X(singles, 0) /* names of single locks */                                  \
     X(reds, 0)    /* and of Red locks over all servers */                      \
     X(multis, 0)  /* Multi locks of the locks above */                         \
+    X(tasks, 0)   /* owners that are no threads, in all */                     \
+    X(loops, 0)   /* threads of each process that dispatch */                  \
     X(steps, 1)   /* what an owner does before it ends */                      \
     /* threads */                                                              \
     X(mode, 0)    /* 1: threads have ranks, and change them */                 \
@@ -60,6 +62,7 @@
     X(string_layout, 0)                                                        \
     X(local_levels, 0)                                                         \
     X(max_hold_ms, 0)                                                          \
+    X(dispatch_events, 0)                                                      \
     X(callback_us, 0) /* how long on_event may take */                         \
     /* the program */                                                          \
     X(hold_ms, 1)                                                              \
