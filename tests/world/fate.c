@@ -149,6 +149,8 @@ static void draw_rest(config *c, chance *dice)
         c->tasks = chance_between(dice, 1, 8);
         c->dispatch_events = one_in(dice, 3);
     }
+    c->ask = perhaps(dice, 4, PICK(2, 5));
+    c->guard = perhaps(dice, 4, PICK(3, 10));
     c->burst = perhaps(dice, 8, PICK(1, 5));
 }
 

@@ -322,6 +322,9 @@ static void executing(const call *c)
 static void executed(const call *c, const text *reply)
 {
     note_place(c, reply);
+    if (is_script(c, "acquire") && reply->at[0] == '$' &&
+        thing_at(&c->words[0]) >= 0)
+        in_a_row[thing_at(&c->words[0])] = 0;
     check_handed(c, reply);
     if (cfg.calm)
         look_after(c);

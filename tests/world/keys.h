@@ -73,7 +73,9 @@
     X(end_pct, 0)     /* threads that end and leave what they hold */          \
     X(nest, 0)        /* how often each verb comes, against the others */      \
     X(extend, 0)                                                               \
-    X(more, 0)  /* a second lock while one is held */                          \
+    X(more, 0) /* a second lock while one is held */                           \
+    X(ask, 0)                                                                  \
+    X(guard, 0) /* guarded writes */                                           \
     X(burst, 0) /* sections of one lock, one after the other */                \
     X(remake, 0)                                                               \
     X(cancel, 0)                                                               \

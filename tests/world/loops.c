@@ -110,10 +110,12 @@ static void check_callback(const start *s)
                 s->a.verb, locks[s->a.lock].name);
 }
 
-/* Its owner was freed meanwhile: what it has got is nobody's. */
+/* Its owner was freed meanwhile: what it has got is nobody's. Of several loops
+   another one may have begun to call back before that. */
 static void check_freed(const start *s, rlock_status status)
 {
-    if (status == RLOCK_OK && strcmp(s->a.verb, "unlock") != 0)
+    if (cfg.loops == 1 && status == RLOCK_OK &&
+        strcmp(s->a.verb, "unlock") != 0)
         finding("judge 3: %s of %s is ok, and its owner was freed", s->a.verb,
                 locks[s->a.lock].name);
 }
@@ -144,6 +146,11 @@ static void note_outcome(owner *o, act *a)
 
 static void task_step(owner *o);
 
+void task_rests(owner *o)
+{
+    rest(o, chance_skewed(&o->dice, cfg.think_ms * MS));
+}
+
 static void done(rlock *lk, rlock_status status, void *arg)
 {
     start *s = arg;
@@ -164,7 +171,7 @@ static void done(rlock *lk, rlock_status status, void *arg)
     if (chance_below(&o->dice, 3) == 0)
         task_step(o);
     else
-        rest(o, chance_skewed(&o->dice, cfg.think_ms * MS));
+        task_rests(o);
 }
 
 /* --- what is started ------------------------------------------------------ */
@@ -271,7 +278,8 @@ static void start_extend(owner *o)
 
 static void act_holding(owner *o)
 {
-    int64_t which = chance_below(&o->dice, 20 + cfg.extend + cfg.more);
+    int64_t which =
+        chance_below(&o->dice, 20 + cfg.extend + cfg.more + cfg.guard);
     look_at_all(o);
     if (which < 10 || o->steps <= 0)
         start_unlock(o);
@@ -279,6 +287,8 @@ static void act_holding(owner *o)
         rest(o, chance_skewed(&o->dice, cfg.hold_ms * MS));
     else if (which < 20 + cfg.extend)
         start_extend(o);
+    else if (which < 20 + cfg.extend + cfg.guard && start_guard(o))
+        ;
     else if (o->taken_n < DEPTH_MAX)
         start_acquire(o, (int)chance_below(&o->dice, locks_n));
     else
@@ -307,6 +317,7 @@ static void look_after(owner *o)
 {
     if (o->state == TASK_WAITS && chance_below(&o->dice, 3000) < cfg.end_pct &&
         o->acting == 0) {
+        o->state = TASK_ACTS; /* not by two loops */
         free_owner(o);
         make_owner(o);
         rest(o, MS);

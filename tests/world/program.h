@@ -110,6 +110,18 @@ void loops_join(void);
 void loops_stop(program *g);
 void loops_closed(program *g);
 
+void task_rests(owner *o); /* it has something to do in a while */
+
+/* --- asks.c ----------------------------------------------------------------
+ */
+
+void act_ask(owner *o);
+
+/* --- guard.c -------------------------------------------------------------- */
+
+void act_guard(owner *o);
+bool start_guard(owner *o); /* false: there is nothing to be guarded */
+
 /* --- verbs.c -------------------------------------------------------------- */
 
 /* What an owner may do next. */

@@ -168,6 +168,16 @@ void note_taken(owner *o, const act *a)
             judge_taken(o->hold[l->member[i]]);
 }
 
+/* The short forms are the same calls. */
+static rlock_status take(rlock *lk, const act *a)
+{
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == RLOCK_FOREVER)
+        return rlock_lock(lk);
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == 0)
+        return rlock_trylock(lk);
+    return rlock_acquire(lk, a->wait_ms, a->lease_ms);
+}
+
 static void acquire(owner *o, int lock, int64_t wait_ms)
 {
     if (o->taken_n == DEPTH_MAX)
@@ -181,8 +191,7 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
           (long long)a.wait_ms, (long long)a.lease_ms,
           holds_any(o, lock) ? ", nested" : "");
     o->waits = &a;
-    rlock_status s =
-        rlock_acquire(owner_handle(o, lock), a.wait_ms, a.lease_ms);
+    rlock_status s = take(owner_handle(o, lock), &a);
     o->waits = NULL;
     act_end(&a, s);
     if (s == RLOCK_OK)
@@ -380,6 +389,8 @@ const verb verbs[] = {
     {"nest", &cfg.nest, true, false, act_nest},
     {"extend", &cfg.extend, true, false, act_extend},
     {"more", &cfg.more, true, false, act_more},
+    {"ask", &cfg.ask, false, false, act_ask},
+    {"guard", &cfg.guard, true, false, act_guard},
     {"burst", &cfg.burst, false, true, act_burst},
     {"remake", &cfg.remake, false, false, act_remake},
     {"cancel", &cfg.cancel, false, false, act_cancel},
