@@ -94,9 +94,12 @@ static short asked(const struct pollfd *p)
 
 static bool watches(const descriptor *d, int fd)
 {
-    for (size_t i = 0; i < d->watches_n; i++)
-        if (d->watches[i] == fd)
+    for (size_t i = 0; i < d->watches_n; i++) {
+        const descriptor *in = descriptor_of(d->watches[i]);
+        if (d->watches[i] == fd ||
+            (in && in->kind == FD_EPOLL && watches(in, fd)))
             return true;
+    }
     return false;
 }
 
@@ -281,6 +284,16 @@ int close(int fd)
     return 0;
 }
 
+/* Of an epoll: another one that watches it, which is ready when it is. */
+static int duplicate(const descriptor *d)
+{
+    if (d->kind != FD_EPOLL)
+        finding("a copy of a descriptor that the world does not know");
+    descriptor *copy = descriptor_new(FD_EPOLL);
+    watch(copy, d->fd);
+    return copy->fd;
+}
+
 int fcntl(int fd, int cmd, ...)
 {
     va_list args;
@@ -292,6 +305,8 @@ int fcntl(int fd, int cmd, ...)
         return (int)raw_call(SYS_fcntl, fd, cmd, arg, 0, 0, 0);
     if (cmd == F_GETFL)
         return O_RDWR | (d->blocks ? 0 : O_NONBLOCK);
+    if (cmd == F_DUPFD_CLOEXEC)
+        return duplicate(d);
     if (cmd == F_SETFL)
         d->blocks = !(arg & O_NONBLOCK);
     else if (cmd != F_SETFD && cmd != F_GETFD)

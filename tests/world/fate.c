@@ -202,6 +202,20 @@ static void draw_idle(config *c, chance *dice)
     c->anew_ppm = perhaps(dice, 4, 10000);
 }
 
+/* Behind all else: so what seeds drew before there was this is as it was. */
+static void draw_rest(config *c, chance *dice)
+{
+    c->max_hold_ms = perhaps(dice, 8, c->watchdog_ms * PICK(1, 2, 3));
+    if (one_in(dice, 4)) {
+        c->loops = chance_between(dice, 1, 2);
+        c->tasks = chance_between(dice, 1, 8);
+        c->dispatch_events = one_in(dice, 3);
+    }
+    c->ask = perhaps(dice, 4, PICK(2, 5));
+    c->guard = perhaps(dice, 4, PICK(3, 10));
+    c->burst = perhaps(dice, 8, PICK(1, 5));
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance all, *dice = &all;
@@ -230,6 +244,7 @@ void config_draw(config *c, uint64_t seed)
         draw_faults(c, dice);
     if (!c->calm && one_in(dice, 5))
         draw_idle(c, dice);
+    draw_rest(c, dice);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

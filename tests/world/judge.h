@@ -14,7 +14,7 @@
  * that is told once.
  */
 typedef struct bunch {
-    int holds;
+    int holds, abandons; /* abandons: how often that was told */
 } bunch;
 
 struct hold {
@@ -23,6 +23,7 @@ struct hold {
     owner *o;
     program *g;
     int thing, thread; /* the thread's id */
+    char label[24];    /* of an owner that is no thread */
     uint64_t token;    /* 0: it was lost before that could be asked */
     int levels;
     int64_t asked;     /* when the acquire began */
@@ -41,16 +42,26 @@ struct hold {
 extern hold *holds[THINGS_MAX];
 
 /* A call of the API that asks a server. */
-typedef struct act {
+struct act {
     const char *verb;
     owner *o;
     int lock;
     bool is_nested;
+    bool is_started;           /* and called back, when the loop has time */
     int64_t wait_ms, lease_ms; /* an acquire's; a wait of 0 otherwise */
     int64_t began, lasted;
     int64_t took; /* without what callbacks took */
     rlock_status status;
-} act;
+};
+
+/* verbs.c: acts, and what they mean for an owner's holds. */
+act act_begin(owner *o, const char *verb, int lock);
+void act_end(act *a, rlock_status s);
+void look_at_all(owner *o);
+void note_taken(owner *o, const act *a);
+void drop_level(owner *o, int thing, rlock_status s);
+void expect_extended(const act *a);
+void note_extended(const act *a);
 
 /* What an owner was told of a hold without asking a server. */
 typedef struct look {
@@ -61,6 +72,14 @@ typedef struct look {
     int count;
 } look;
 
+/* A script that a server executes: words are its keys, then its arguments. */
+typedef struct call {
+    server *s;
+    const char *script;
+    const word *words;
+    size_t n, keys;
+} call;
+
 typedef struct judge {
     const char *name;
     void (*called)(const act *a);
@@ -68,17 +87,23 @@ typedef struct judge {
     void (*looked)(hold *h, const look *l);
     void (*told)(program *g, const rlock_event *e);
     void (*closed)(program *g, int client, rlock_status s);
+    void (*executing)(const call *c);
+    void (*executed)(const call *c, const text *reply);
+    void (*rang)(server *s, const word *bell, const word *name); /* one hears */
     void (*ended)(void); /* all is freed, and all leases have run out */
 } judge;
 
 extern const judge judge_holding, judge_tokens, judge_losses, judge_calls,
-    judge_rest, judge_watch;
+    judge_rest, judge_watch, judge_work;
 
 void judge_called(const act *a);
 void judge_taken(hold *h);
 void judge_looked(hold *h, const look *l);
 void judge_told(program *g, const rlock_event *e);
 void judge_closed(program *g, int client, rlock_status s);
+void judge_executing(const call *c);
+void judge_executed(const call *c, const text *reply);
+void judge_rang(server *s, const word *bell, const word *name);
 void judge_ended(void);
 
 /*
@@ -89,6 +114,17 @@ void judge_ended(void);
 void judge_shake(unsigned things, int64_t from, int64_t to);
 void judge_shake_server(int server); /* it has lost its data, just now */
 bool is_shaken(const hold *h);
+
+/* The same of what is believed now: nobody may rely for longer than a lease on
+   what was said before data were lost. */
+bool is_still_shaken(const hold *h);
+
+/* What ids of its owner begin with: host:pid:tid: or host:pid:tid/label: */
+int holder_prefix(const hold *h, char *at, size_t room);
+
+/* host:pid:tid:... of the hold's owner; of its process, if locks are passed on
+   from one to the next without a call. */
+bool is_holder(const hold *h, const text *id);
 bool was_shaken(int thing, int64_t since);
 
 /* Has a server of the thing lost its data since? One node of a Red lock may,

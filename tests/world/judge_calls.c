@@ -24,6 +24,8 @@ static void check_time(const act *a)
     if (cfg.min_replicas > 0)
         limit += S; /* replica_wait_ms */
     limit += limit / 100 + judge_slack();
+    if (a->is_started) /* each callback may take its time, of others too */
+        limit += 100 * MS + cfg.callback_us * US * 50;
     if (a->wait_ms >= 0 &&
         a->took > a->wait_ms * MS + a->wait_ms * MS / 100 + limit)
         finding("judge 6: %s of %s with a wait of %lld ms took %lld us",
@@ -34,7 +36,8 @@ static void check_time(const act *a)
     if (a->lasted < a->wait_ms * MS / 100 * 99)
         finding("judge 6: a wait of %lld ms ran out after %lld us",
                 (long long)a->wait_ms, (long long)(a->lasted / US));
-    if (cfg.calm && a->took > a->wait_ms * MS / 100 * 101 + 100 * MS)
+    if (cfg.calm && !a->is_started &&
+        a->took > a->wait_ms * MS / 100 * 101 + 100 * MS)
         finding("judge 6: in a calm world a wait of %lld ms ran out after "
                 "%lld us",
                 (long long)a->wait_ms, (long long)(a->took / US));
@@ -48,7 +51,7 @@ static bool may_be_lost(const act *a)
     const lock *l = &locks[a->lock];
     for (int i = 0; i < l->n; i++) {
         const hold *h = a->o->hold[l->member[i]];
-        if (h && (!h->is_renewed || is_shaken(h)))
+        if (h && (!h->is_renewed || is_shaken(h) || cfg.max_hold_ms > 0))
             return true;
     }
     return false;
@@ -82,7 +85,8 @@ static bool is_answer(const act *a)
     case RLOCK_EQUORUM:
         return l->has_red; /* split votes */
     case RLOCK_EIO: /* a member was taken, and lost again, until the end */
-        return l->is_multi && is_acquire(a) && were_shaken(l, a->began);
+        return l->is_multi && is_acquire(a) &&
+               (cfg.max_hold_ms > 0 || were_shaken(l, a->began));
     default:
         return false;
     }

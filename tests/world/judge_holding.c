@@ -33,16 +33,20 @@ static void check_exclusion(const hold *h)
 
 /* --- 2: belief is backed -------------------------------------------------- */
 
-/* host:pid:tid:... of the hold's thread; of its process, if locks are passed
-   on from thread to thread without a call. */
-static bool is_holder(const hold *h, const text *id)
+int holder_prefix(const hold *h, char *at, size_t room)
 {
-    char want[80];
+    const process *p = &h->g->p;
+    return snprintf(at, room, "%s:%d:%d%s%s:", p->host, p->pid,
+                    p->pid + 1000 * h->thread, *h->label ? "/" : "", h->label);
+}
+
+bool is_holder(const hold *h, const text *id)
+{
+    char want[100];
     const process *p = &h->g->p;
     int n = snprintf(want, sizeof want, "%s:%d:", p->host, p->pid);
     if (cfg.turn_ms == 0)
-        n += snprintf(want + n, sizeof want - (size_t)n,
-                      "%d:", p->pid + 1000 * h->thread);
+        n = holder_prefix(h, want, sizeof want);
     return id->len > (size_t)n && memcmp(id->at, want, (size_t)n) == 0;
 }
 
@@ -70,7 +74,7 @@ static void check_backed(const hold *h, const look *l)
     const thing *t = &things[h->thing];
     int64_t left = l->valid_ms - (w.now - l->at + MS - 1) / MS;
     int n = 0, need = t->is_red ? (int)cfg.servers / 2 + 1 : 1;
-    if (left <= 1 || is_shaken(h) || is_thinned(h))
+    if (left <= 1 || is_still_shaken(h) || is_thinned(h))
         return;
     for (int i = 0; i < cfg.servers; i++)
         if (t->is_red)

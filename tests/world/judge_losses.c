@@ -30,7 +30,7 @@ static void note_loss(hold *h)
 {
     h->lost_told = w.now;
     if (cfg.calm && h->is_renewed && !h->ended && !is_shaken(h) &&
-        !h->g->closing_at)
+        !h->g->closing_at && cfg.max_hold_ms == 0)
         finding("judge 4: in a calm world the loss of %s is told, which is "
                 "renewed",
                 things[h->thing].name);
@@ -42,8 +42,18 @@ static void note_loss(hold *h)
                 things[h->thing].name, (long long)((w.now - h->deadline) / MS));
 }
 
+static void note_abandoned(program *g, const rlock_event *e)
+{
+    hold *h = hold_of(g, thing_of(e->name), e->token);
+    if (h && h->bunch->abandons++ > 0)
+        finding("judge 4: that %s, token %llu, is abandoned is told twice",
+                e->name, (unsigned long long)e->token);
+}
+
 static void told(program *g, const rlock_event *e)
 {
+    if (e->type == RLOCK_EVENT_ABANDONED && thing_of(e->name) >= 0)
+        note_abandoned(g, e);
     if (e->type != RLOCK_EVENT_LOST)
         return;
     int t = thing_of(e->name);
@@ -118,6 +128,17 @@ static void check_told(const hold *h)
                 things[h->thing].name, (unsigned long long)h->token);
 }
 
+/* Its owner ended while it was there, for all that anybody knows. */
+static void check_abandoned(const hold *h)
+{
+    if (cfg.calm && h->is_abandoned && h->is_renewed && !h->is_gone &&
+        h->token && h->bunch->holds == 1 && h->bunch->abandons == 0 &&
+        cfg.max_hold_ms == 0 && !h->lost_told && !is_shaken(h) &&
+        !h->unlocking && h->g->closing_at - h->ended > 5 * S)
+        finding("judge 4: that %s, token %llu, is abandoned was never told",
+                things[h->thing].name, (unsigned long long)h->token);
+}
+
 static void ended(void)
 {
     for (int i = 0; i < losses_n; i++)
@@ -127,7 +148,7 @@ static void ended(void)
                     (unsigned long long)losses[i].token);
     for (int t = 0; t < things_n; t++)
         for (const hold *h = holds[t]; h; h = h->next)
-            check_told(h);
+            check_told(h), check_abandoned(h);
 }
 
 const judge judge_losses = {

@@ -15,24 +15,21 @@ static const text *holder_of(const entry *e)
     return e->kind == KIND_HASH && e->count > 0 ? &e->items[0].name : NULL;
 }
 
-static bool begins(const text *id, const program *g, int thread)
+static bool begins(const text *id, const char *with, int n)
 {
-    char of[64];
-    int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
-    if (thread >= 0)
-        n += snprintf(of + n, sizeof of - (size_t)n,
-                      "%d:", g->p.pid + 1000 * thread);
-    return id->len > (size_t)n && memcmp(id->at, of, (size_t)n) == 0;
+    return id->len > (size_t)n && memcmp(id->at, with, (size_t)n) == 0;
 }
 
-/* What a thread that has ended has left runs out by itself. */
+/* What a thread, or an owner, that has ended has left runs out by itself. */
 static bool is_held_by(const program *g, int t, const entry *e)
 {
+    char of[100];
     const text *id = holder_of(e);
-    if (!id || !begins(id, g, -1))
+    int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
+    if (!id || !begins(id, of, n))
         return false;
     for (const hold *h = holds[t]; h; h = h->next)
-        if (h->is_abandoned && begins(id, h->g, h->thread))
+        if (h->is_abandoned && begins(id, of, holder_prefix(h, of, sizeof of)))
             return false;
     return true;
 }

@@ -3,9 +3,9 @@
 
 hold *holds[THINGS_MAX];
 
-static const judge *const judges[] = {&judge_holding, &judge_tokens,
-                                      &judge_losses,  &judge_calls,
-                                      &judge_rest,    &judge_watch};
+static const judge *const judges[] = {
+    &judge_holding, &judge_tokens, &judge_losses, &judge_calls,
+    &judge_rest,    &judge_watch,  &judge_work};
 
 #define JUDGES (sizeof judges / sizeof *judges)
 
@@ -42,6 +42,27 @@ void judge_closed(program *g, int client, rlock_status s)
     for (size_t i = 0; i < JUDGES; i++)
         if (judges[i]->closed)
             judges[i]->closed(g, client, s);
+}
+
+void judge_executing(const call *c)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->executing)
+            judges[i]->executing(c);
+}
+
+void judge_executed(const call *c, const text *reply)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->executed)
+            judges[i]->executed(c, reply);
+}
+
+void judge_rang(server *s, const word *bell, const word *name)
+{
+    for (size_t i = 0; i < JUDGES; i++)
+        if (judges[i]->rang)
+            judges[i]->rang(s, bell, name);
 }
 
 void judge_ended(void)
@@ -122,11 +143,23 @@ bool was_shaken(int thing, int64_t since)
     return false;
 }
 
-bool is_shaken(const hold *h)
+static bool is_shaken_since(const hold *h, int64_t since)
 {
     for (int i = 0; i < shocks_n; i++)
         if (shocks[i].things >> h->thing & 1 && h->asked <= shocks[i].to &&
-            (!h->ended || h->ended >= shocks[i].from))
+            shocks[i].to >= since && (!h->ended || h->ended >= shocks[i].from))
             return true;
     return false;
+}
+
+bool is_shaken(const hold *h)
+{
+    return is_shaken_since(h, 0);
+}
+
+bool is_still_shaken(const hold *h)
+{
+    int64_t lease =
+        cfg.watchdog_ms > LEASE_MAX_MS ? cfg.watchdog_ms : LEASE_MAX_MS;
+    return is_shaken_since(h, w.now - lease * MS / 100 * 105);
 }

@@ -19,6 +19,8 @@
     X(singles, 0) /* names of single locks */                                  \
     X(reds, 0)    /* and of Red locks over all servers */                      \
     X(multis, 0)  /* Multi locks of the locks above */                         \
+    X(tasks, 0)   /* owners that are no threads, in all */                     \
+    X(loops, 0)   /* threads of each process that dispatch */                  \
     X(steps, 1)   /* what an owner does before it ends */                      \
     /* threads */                                                              \
     X(mode, 0)    /* 1: threads have ranks, and change them */                 \
@@ -78,6 +80,8 @@
     X(turn_ms, 0)                                                              \
     X(string_layout, 0)                                                        \
     X(local_levels, 0)                                                         \
+    X(max_hold_ms, 0)                                                          \
+    X(dispatch_events, 0)                                                      \
     X(callback_us, 0) /* how long on_event may take */                         \
     /* the program */                                                          \
     X(hold_ms, 1)                                                              \
@@ -89,6 +93,9 @@
     X(nest, 0)        /* how often each verb comes, against the others */      \
     X(extend, 0)                                                               \
     X(more, 0) /* a second lock while one is held */                           \
+    X(ask, 0)                                                                  \
+    X(guard, 0) /* guarded writes */                                           \
+    X(burst, 0) /* sections of one lock, one after the other */                \
     X(remake, 0)                                                               \
     X(cancel, 0)                                                               \
     X(force, 0)                                                                \

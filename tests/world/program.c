@@ -110,6 +110,8 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.lazy = !cfg.eager;
     o.min_replicas = (unsigned)cfg.min_replicas;
     o.turn_ms = cfg.turn_ms;
+    o.dispatch_events = cfg.dispatch_events && cfg.loops > 0;
+    o.max_hold_ms = cfg.max_hold_ms;
     return o;
 }
 
@@ -196,12 +198,14 @@ static void close_clients(program *g)
     running->p = &g->p;
     g->closing_at = w.now;
     trace("-- the clients of process %d are closed", g->p.index);
+    loops_stop(g);
     for (int k = 0; k < cfg.servers; k++) {
         unsigned flags = cfg.release_held ? RLOCK_CLOSE_RELEASE_HELD : 0;
         rlock_status s = rlock_client_close(g->client[k], flags);
         trace("client of server %d: %s", k, rlock_status_str(s));
         judge_closed(g, k, s);
     }
+    loops_closed(g);
     g->is_closed = true;
     wake_waiters(g, true);
 }
@@ -287,10 +291,12 @@ void program_run(void)
     w.is_quiet = cfg.calm;
     event_set(&quiet, w.now + 20 * S);
     owners_start();
+    loops_start();
     running->p = &programs[0].p;
     if (cfg.close_at_ms > 0)
         pthread_create(&closer, NULL, close_early, &programs[0]);
     owners_join();
+    loops_join();
     trace("-- all owners have ended");
     be_quiet(NULL);
     outcome->simulated_ns = w.now - BEGIN;

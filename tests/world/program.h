@@ -23,6 +23,9 @@
 #define OWNERS_MAX  32
 #define DEPTH_MAX   8
 
+/* The longest lease of an acquire's, or an extend's, own. */
+#define LEASE_MAX_MS 2100
+
 typedef struct thing {
     const char *name;
     bool is_red;
@@ -47,11 +50,22 @@ typedef struct program {
     int64_t canceled_at[LOCKS_MAX];
     int64_t closing_at; /* 0: it is open */
     bool is_closed;
+    int loops; /* that run */
 } program;
 
 extern program programs[PROCESSES_MAX];
 
 typedef struct hold hold;
+typedef struct act act;
+
+/* Of an owner that is no thread (loops.c). */
+typedef enum task_state {
+    TASK_NONE, /* it is still to be made */
+    TASK_RESTS,
+    TASK_ACTS,  /* a loop works for it */
+    TASK_WAITS, /* for what it has started */
+    TASK_ENDED
+} task_state;
 
 typedef struct owner {
     int id;
@@ -62,7 +76,15 @@ typedef struct owner {
     int taken[DEPTH_MAX];  /* locks, one for each acquire to be undone */
     int taken_n;
     hold *hold[THINGS_MAX]; /* NULL: it has none */
-    int generation;         /* the how many'th thread */
+    const act *waits;       /* the acquire that it is in; or NULL */
+    bool is_task;
+    task_state state;
+    rlock_owner *self;
+    char label[24];
+    int made_by;    /* the thread's id, which shows in its holder ids */
+    int acting;     /* how many threads act as it */
+    int64_t due;    /* when it has rested */
+    int generation; /* the how many'th thread */
 } owner;
 
 extern owner owners[OWNERS_MAX];
@@ -81,6 +103,25 @@ int thing_of(const char *name);
 void owners_start(void);
 void owners_join(void);
 
+/* --- loops.c -------------------------------------------------------------- */
+
+void loops_start(void);
+void loops_join(void);
+void loops_stop(program *g);
+void loops_closed(program *g);
+
+void task_rests(owner *o); /* it has something to do in a while */
+
+/* --- asks.c ----------------------------------------------------------------
+ */
+
+void act_ask(owner *o);
+
+/* --- guard.c -------------------------------------------------------------- */
+
+void act_guard(owner *o);
+bool start_guard(owner *o); /* false: there is nothing to be guarded */
+
 /* --- verbs.c -------------------------------------------------------------- */
 
 /* What an owner may do next. */
@@ -95,6 +136,7 @@ extern const verb verbs[];
 extern const int verbs_n;
 
 rlock *owner_handle(const owner *o, int lock);
+bool holds_all(const owner *o, int lock);
 void owner_unlock_all(owner *o);
 /* Its thread ends and holds what it holds. */
 void owner_abandon(owner *o);

@@ -94,6 +94,13 @@ else
     failed=$((failed + 1))
 fi
 
+# Does the program call every public function?
+if tests/world/calls.sh "$build/tests/world/CMakeFiles/rlock_world.dir"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
+
 # Each in its own part of the seeds; what is found is in the files.
 "$world" --from "$from" --seeds 200 --twice ${set:+--set "$set"} \
     >"$build/twice.log" || :

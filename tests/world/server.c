@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sha1.h"
+#include "judge.h"
 #include "script.h"
 #include "wire/script.h"
 #include "world.h"
@@ -54,6 +56,7 @@ static int publish(void *arg, const word *channel, const word *message)
     server *s = arg;
     static text said;
     int heard = 0;
+    bool is_ring = s->store.in_script;
     for (conn *c = conns; c; c = c->next) {
         if ((c->s != s && c->s->master != s) || c->server_closed ||
             c->run != c->s->run || place_of(c, channel) < 0)
@@ -64,6 +67,8 @@ static int publish(void *arg, const word *channel, const word *message)
         text_bulk(&said, message->at, message->len);
         conn_reply(c, &said);
     }
+    if (is_ring && heard > 0)
+        judge_rang(s, channel, message);
     return heard;
 }
 
@@ -113,14 +118,74 @@ static void run_script(conn *c, int script, const word *argv, size_t n,
     server *s = c->s;
     w.scripts++;
     if (script >= 0) {
+        call of = {s, rl_scripts[script].name, argv + 3, n - 3, keys};
         s->scripts |= UINT64_C(1) << script;
+        judge_executing(&of);
         script_call(&s->store, script, argv + 3, n - 3, keys, out);
+        judge_executed(&of, out);
     } else { /* the program's own, behind a guard */
         script_run(&s->store, &argv[1], argv + 3, n - 3, keys, out);
     }
     if (w.traces)
         trace_call(c, script < 0 ? "a script" : rl_scripts[script].name, argv,
                    n, out);
+}
+
+/* The program's scripts, behind a guard, which a server gets to know. */
+#define OWN_MAX 32
+
+static struct {
+    const server *s;
+    unsigned run;
+    char sum[RL_SHA1_LEN + 1];
+    text body;
+} own[OWN_MAX];
+static int own_n;
+
+static void remember(const server *s, const word *body)
+{
+    rl_sha1 sum;
+    if (own_n == OWN_MAX)
+        return;
+    rl_sha1_begin(&sum);
+    rl_sha1_add(&sum, body->at, body->len);
+    rl_sha1_end(&sum, own[own_n].sum);
+    own[own_n].s = s;
+    own[own_n].run = s->run;
+    text_add(&own[own_n++].body, body->at, body->len);
+}
+
+static const text *remembered(const server *s, const word *sum)
+{
+    for (int i = 0; i < own_n; i++)
+        if (own[i].s == s && own[i].run == s->run && word_is(sum, own[i].sum))
+            return &own[i].body;
+    return NULL;
+}
+
+static void refuse_unknown(text *out)
+{
+    text_print(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+}
+
+/* The program's own, which the store runs by its text. */
+static void call_own(conn *c, const word *argv, size_t n, size_t keys,
+                     text *out)
+{
+    word called[WORDS_MAX];
+    memcpy(called, argv, n * sizeof *called);
+    if (word_is(&argv[0], "EVAL")) {
+        remember(c->s, &argv[1]);
+    } else {
+        const text *body = remembered(c->s, &argv[1]);
+        if (!body) {
+            refuse_unknown(out);
+            return;
+        }
+        called[1] = (word){body->at, body->len};
+    }
+    if (!c->s->kind->admits || c->s->kind->admits(c, argv + 3, keys, out))
+        run_script(c, -1, called, n, keys, out);
 }
 
 static void call_script(conn *c, const word *argv, size_t n, text *out)
@@ -130,10 +195,12 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
     bool whole = word_is(&argv[0], "EVAL");
     int script = whole ? script_by_body(&argv[1]) : script_by_sha1(&argv[1]);
     if (n < 3 || !word_number(&argv[2], &keys) || keys < 0 ||
-        (size_t)keys > n - 3 || (script < 0 && !whole))
+        (size_t)keys > n - 3)
         finding("a call of a script that the library does not make");
-    if (!whole && !(s->scripts >> script & 1))
-        text_print(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    if (script < 0)
+        call_own(c, argv, n, (size_t)keys, out);
+    else if (!whole && !(s->scripts >> script & 1))
+        refuse_unknown(out);
     else if (!s->kind->admits ||
              s->kind->admits(c, argv + 3, (size_t)keys, out))
         run_script(c, script, argv, n, (size_t)keys, out);

@@ -7,6 +7,7 @@
  * have answered, so what the library counts can be compared with them.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "judge.h"
 #include "outcome.h"
@@ -34,7 +35,7 @@ static bool holds_any(const owner *o, int lock)
     return false;
 }
 
-static bool holds_all(const owner *o, int lock)
+bool holds_all(const owner *o, int lock)
 {
     for (int i = 0; i < locks[lock].n; i++)
         if (!o->hold[locks[lock].member[i]])
@@ -44,14 +45,14 @@ static bool holds_all(const owner *o, int lock)
 
 /* --- acts ----------------------------------------------------------------- */
 
-static act begin(owner *o, const char *verb, int lock)
+act act_begin(owner *o, const char *verb, int lock)
 {
     trace("owner %d: %s of %s", o->id, verb, locks[lock].name);
     running->told_ns = 0;
     return (act){.verb = verb, .o = o, .lock = lock, .began = w.now};
 }
 
-static void end(act *a, rlock_status s)
+void act_end(act *a, rlock_status s)
 {
     a->status = s;
     a->lasted = w.now - a->began;
@@ -113,7 +114,7 @@ static void look_at_whole(owner *o, int lock)
                 things[lost].name);
 }
 
-static void look_at_all(owner *o)
+void look_at_all(owner *o)
 {
     for (int t = 0; t < things_n; t++)
         look_at(o, t);
@@ -131,7 +132,8 @@ static void begin_hold(owner *o, int t, bunch *b, const act *a)
     h->o = o;
     h->g = o->g;
     h->thing = t;
-    h->thread = running->id;
+    h->thread = o->is_task ? o->made_by : running->id;
+    memcpy(h->label, o->label, sizeof h->label);
     h->asked = a->began;
     h->from = h->to = w.now;
     h->is_renewed = a->lease_ms == 0;
@@ -141,7 +143,7 @@ static void begin_hold(owner *o, int t, bunch *b, const act *a)
     h->token = rlock_token(owner_handle(o, t));
 }
 
-static void note_taken(owner *o, const act *a)
+void note_taken(owner *o, const act *a)
 {
     const lock *l = &locks[a->lock];
     bunch *b = need_memory(sizeof *b);
@@ -155,7 +157,7 @@ static void note_taken(owner *o, const act *a)
             begin_hold(o, t, b, a);
         else if (a->lease_ms == 0)
             o->hold[t]->is_renewed = true;
-        else
+        if (!is_new[t])
             o->hold[t]->was_extended = true;
         o->hold[t]->levels++;
     }
@@ -166,21 +168,32 @@ static void note_taken(owner *o, const act *a)
             judge_taken(o->hold[l->member[i]]);
 }
 
+/* The short forms are the same calls. */
+static rlock_status take(rlock *lk, const act *a)
+{
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == RLOCK_FOREVER)
+        return rlock_lock(lk);
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == 0)
+        return rlock_trylock(lk);
+    return rlock_acquire(lk, a->wait_ms, a->lease_ms);
+}
+
 static void acquire(owner *o, int lock, int64_t wait_ms)
 {
     if (o->taken_n == DEPTH_MAX)
         return;
     bool own = in_hundred(o, cfg.lease_pct);
-    act a = begin(o, "acquire", lock);
+    act a = act_begin(o, "acquire", lock);
     a.is_nested = holds_all(o, lock);
     a.wait_ms = wait_ms;
     a.lease_ms = own ? 50 + skewed(o, 2000) : RLOCK_WATCHDOG;
     trace("owner %d: wait %lld ms, lease %lld ms%s", o->id,
           (long long)a.wait_ms, (long long)a.lease_ms,
           holds_any(o, lock) ? ", nested" : "");
-    rlock_status s =
-        rlock_acquire(owner_handle(o, lock), a.wait_ms, a.lease_ms);
-    end(&a, s);
+    o->waits = &a;
+    rlock_status s = take(owner_handle(o, lock), &a);
+    o->waits = NULL;
+    act_end(&a, s);
     if (s == RLOCK_OK)
         note_taken(o, &a);
     look_at_all(o);
@@ -210,7 +223,7 @@ static void act_more(owner *o)
 
 /* --- giving --------------------------------------------------------------- */
 
-static void drop_level(owner *o, int t, rlock_status s)
+void drop_level(owner *o, int t, rlock_status s)
 {
     hold *h = o->hold[t];
     if (s == RLOCK_LOST && h->levels == 1 && !h->is_gone)
@@ -225,13 +238,13 @@ static void unlock(owner *o, int i)
 {
     int lock = o->taken[i];
     look_at_all(o);
-    act a = begin(o, "unlock", lock);
+    act a = act_begin(o, "unlock", lock);
     a.is_nested = true;
     for (int k = 0; k < locks[lock].n; k++)
         if (o->hold[locks[lock].member[k]]->levels == 1)
             o->hold[locks[lock].member[k]]->unlocking = w.now;
     rlock_status s = rlock_unlock(owner_handle(o, lock));
-    end(&a, s);
+    act_end(&a, s);
     o->taken[i] = o->taken[--o->taken_n];
     /* Of several it is not known which was lost. */
     rlock_status each = locks[lock].n > 1 ? RLOCK_OK : s;
@@ -242,6 +255,19 @@ static void unlock(owner *o, int i)
 static void act_unlock(owner *o)
 {
     unlock(o, (int)chance_below(&o->dice, o->taken_n));
+}
+
+/* Short sections, one after the other: so locks are handed from thread to
+   thread, and other clients want their turn. */
+static void act_burst(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    int64_t n = chance_between(&o->dice, 5, 60);
+    while (n-- > 0 && !o->g->closing_at) {
+        acquire(o, lock, 1000);
+        if (o->taken_n > 0)
+            unlock(o, 0);
+    }
 }
 
 void owner_unlock_all(owner *o)
@@ -283,7 +309,7 @@ static void act_think(owner *o)
 }
 
 /* From the call on it may have an end of its own. */
-static void expect_extended(const act *a)
+void expect_extended(const act *a)
 {
     const lock *l = &locks[a->lock];
     for (int i = 0; i < l->n; i++) {
@@ -295,7 +321,7 @@ static void expect_extended(const act *a)
     }
 }
 
-static void note_extended(const act *a)
+void note_extended(const act *a)
 {
     const lock *l = &locks[a->lock];
     for (int i = 0; i < l->n; i++)
@@ -306,13 +332,13 @@ static void note_extended(const act *a)
 static void act_extend(owner *o)
 {
     int lock = o->taken[chance_below(&o->dice, o->taken_n)];
-    act a = begin(o, "extend", lock);
+    act a = act_begin(o, "extend", lock);
     a.is_nested = true;
     a.lease_ms =
         chance_below(&o->dice, 3) == 0 ? RLOCK_WATCHDOG : 50 + skewed(o, 1500);
     expect_extended(&a);
     rlock_status s = rlock_extend(owner_handle(o, lock), a.lease_ms);
-    end(&a, s);
+    act_end(&a, s);
     note_extended(&a);
     look_at_all(o);
 }
@@ -354,10 +380,10 @@ static void act_force(owner *o)
         if (things[locks[lock].member[i]].is_red)
             return;
     }
-    act a = begin(o, "force_unlock", lock);
+    act a = act_begin(o, "force_unlock", lock);
     judge_shake(which, w.now, w.now + (cfg.calm ? 1 : 300) * S);
     rlock_status s = rlock_force_unlock(owner_handle(o, lock));
-    end(&a, s);
+    act_end(&a, s);
     look_at_all(o);
 }
 
@@ -371,6 +397,9 @@ const verb verbs[] = {
     {"nest", &cfg.nest, true, false, act_nest},
     {"extend", &cfg.extend, true, false, act_extend},
     {"more", &cfg.more, true, false, act_more},
+    {"ask", &cfg.ask, false, false, act_ask},
+    {"guard", &cfg.guard, true, false, act_guard},
+    {"burst", &cfg.burst, false, true, act_burst},
     {"remake", &cfg.remake, false, false, act_remake},
     {"cancel", &cfg.cancel, false, false, act_cancel},
     {"force", &cfg.force, false, false, act_force},
