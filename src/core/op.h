@@ -93,6 +93,7 @@ typedef struct rl_part {
      * server is suspected.
      */
     int64_t limit_us, patience_us;
+    int64_t way_us;    /* its patience while a connection is being made */
     unsigned position; /* for messages and the program: which part it is */
     /* For the round: */
     bool due;             /* it is to be asked, or has been */

@@ -198,6 +198,7 @@ static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
     x->before_us = 0;
     x->limit_us = RL_NEVER;
     x->patience_us = c->redirects ? suspicion_us(c) : RL_NEVER;
+    x->way_us = 0;
     x->request = (rl_request){.level = 1, .bell = ""};
     x->renewed = x->quiet = x->drops = x->compare = false;
     x->counted = x->moves = false;
@@ -434,6 +435,7 @@ void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
 }
 
 #define PATIENCE_OF_LEASE    20
+#define WAY_OF_LEASE         3
 #define SHORTEST_PATIENCE_US 5000
 
 void rl_part_limit(rl_part *x, int64_t lease_ms)
@@ -444,6 +446,8 @@ void rl_part_limit(rl_part *x, int64_t lease_ms)
     x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
                             c->set.command_timeout_ms * 1000);
     x->limit_us = rl_pace_limit_us(&c->pace, x->patience_us);
+    x->way_us = rl_min(rl_lease_of(c, lease_ms) * 1000 / WAY_OF_LEASE,
+                       c->set.connect_timeout_ms * 1000);
     if (x->ask.confirm.replicas) {
         x->limit_us = rl_after_ms(x->limit_us, x->ask.confirm.wait_ms);
         x->patience_us = rl_after_ms(x->patience_us, x->ask.confirm.wait_ms);

@@ -127,12 +127,23 @@ static int64_t since_us(const rl_part *x)
     return rl_max(x->began_us, x->way->ready_us);
 }
 
-/* Among several, their time began with the round's. */
+/* Its connection is being made, and nobody says that it cannot be had. */
+static bool is_on_its_way(const rl_part *x)
+{
+    return x->ask.next != RL_ASK_WAITS && x->way->expecting && !x->way->down;
+}
+
+/*
+ * Among several, their time began with the round's; of who is not connected to
+ * yet, with the connection, as to make one takes as long as several answers.
+ */
 static int64_t silent_from(const rl_part *x)
 {
     bool alone = x->limit_us == RL_NEVER;
     if (alone && x->ask.next != RL_ASK_WAITS)
         return RL_NEVER;
+    if (!alone && is_on_its_way(x))
+        return rl_after_us(since_us(x), rl_max(x->patience_us, x->way_us));
     return rl_after_us(alone ? x->ask.sent_us : since_us(x), x->patience_us);
 }
 

@@ -272,6 +272,7 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
         return;
     }
     use(l, rl_source_borrow_idle(l->node->source, NULL));
+    l->way.ready_us = rl_now_us();
     if (!l->way.line)
         visit(ls, l); /* somebody else was quicker */
 }

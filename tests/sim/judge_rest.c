@@ -168,12 +168,21 @@ static bool was_abandoned(const process *p, const text *holder)
     return false;
 }
 
-/* What a thread that has ended left to its lease is there for as long as the
-   clock was put back; what was unlocked is not, lease or no lease. */
+/*
+ * Where the clock was put back a lease means nothing: what a thread that has
+ * ended left to it is there for as long, and so is what has run out for its
+ * owner, if the one release that is tried then was refused. What else was
+ * unlocked is not there.
+ */
+static bool is_kept_by_clock(const server *s, bool ended)
+{
+    return s->clock_went_back && (ended || s->has_refused);
+}
+
 static bool is_left_by(const world *w, const server *s, const entry *e,
                        bool ended)
 {
-    if (s->data_lost || s->clock_broke || (ended && s->clock_went_back))
+    if (s->data_lost || s->clock_broke || is_kept_by_clock(s, ended))
         return false;
     for (size_t i = 0; i < w->set.names; i++) {
         const lock_truth *truth = &w->lock[i];

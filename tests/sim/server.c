@@ -100,6 +100,7 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
         return;
     }
     if (s->refusal) {
+        s->has_refused = true;
         text_print(out, "-%s\r\n", s->refusal);
         return;
     }

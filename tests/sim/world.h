@@ -152,6 +152,7 @@ typedef struct server {
     timer remember;      /* memory is back */
     timer obey;          /* it answers again */
     const char *refusal; /* what it says instead; NULL: it answers */
+    bool has_refused;    /* a release, perhaps, that is asked for once */
     bool garbles;        /* its next answer */
     timer save;
     bool clock_broke; /* it jumped ahead: leases ended early */

@@ -220,6 +220,52 @@ TEST(round, a_server_that_was_not_asked_is_not_suspected)
     clear(&s);
 }
 
+static void expect_connection(stage *s, bool down)
+{
+    set(s);
+    for (size_t i = 0; i < PARTS; i++) {
+        s->part[i].way_us = 3 * PATIENCE * MS;
+        s->way[i] =
+            (rl_way){.expecting = true, .down = down, .ready_us = s->p.now_us};
+    }
+    rl_round_push(&s->op, s->p.now_us);
+    pass(s, PATIENCE);
+}
+
+TEST(round, a_connection_that_is_being_made_has_a_time_of_its_own)
+{
+    stage s;
+    expect_connection(&s, false);
+    EXPECT(!s.part[0].slow && !s.part[0].silent);
+    EXPECT_INT(rl_round_wait_end(&s.op), s.p.now_us + 2 * PATIENCE * MS);
+    pass(&s, 2 * PATIENCE);
+    EXPECT(s.part[0].slow && s.part[0].silent);
+    EXPECT_INT(s.suspected, 0);
+    clear(&s);
+}
+
+TEST(round, patience_begins_with_the_connection)
+{
+    stage s;
+    expect_connection(&s, false);
+    s.way[0] = (rl_way){.line = &s.p.client[0].line, .ready_us = s.p.now_us};
+    rl_round_push(&s.op, s.p.now_us);
+    pass(&s, PATIENCE - 1);
+    EXPECT(!s.part[0].silent);
+    pass(&s, 1);
+    EXPECT(s.part[0].silent);
+    EXPECT_INT(s.suspected, 1);
+    clear(&s);
+}
+
+TEST(round, a_server_that_is_down_has_no_more_time_than_patience)
+{
+    stage s;
+    expect_connection(&s, true);
+    EXPECT(s.part[0].slow && s.part[0].silent);
+    clear(&s);
+}
+
 TEST(round, time_in_line_for_a_connection_is_nobodys_silence)
 {
     stage s;
