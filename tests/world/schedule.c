@@ -86,8 +86,12 @@ static void change_rank(void)
 }
 
 #define CALLS_MAX 30000000
-/* Without ever having slept: a thousand rounds of an owner that looks. */
-#define BUSY_MAX 20000
+/*
+ * Without ever having slept. Who looks out for an answer asks for 0.1 ms at a
+ * time, which is thousands of calls where a call is cheap, and goes on when one
+ * has come.
+ */
+#define BUSY_MAX 200000
 
 void step(void)
 {
