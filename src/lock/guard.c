@@ -233,30 +233,22 @@ static void called(rlock *lk, rlock_status s, void *arg)
     free(c);
 }
 
-/* What is wrong with it is said by the start. */
-static rlock_status refuse(rlock *lk, call *c)
-{
-    rl_wish w = {.verb = RL_WISH_GUARD, .guarded = &c->g, .wrong = &c->wrong};
-    rlock_status s = rl_lock_start_job(lk, &w, NULL, NULL);
-    drop(c);
-    return s;
-}
-
+/* What is wrong with it is said by the start, of which nothing is left then. */
 static rlock_status start(rlock *lk, call *c, rlock_replied *done, void *arg)
 {
     rl_wish w = wish_for(&c->g, &c->wrong);
     started_call *own = c->wrong.status == RLOCK_OK ? copy(c) : NULL;
-    if (!own && c->wrong.status == RLOCK_OK)
+    if (own) {
+        own->done = done;
+        own->arg = arg;
+        w.guarded = &own->call.g;
+        w.wrong = &own->call.wrong;
+    } else if (c->wrong.status == RLOCK_OK) {
         rl_fault_set(&c->wrong, RLOCK_ENOMEM, 0, "out of memory");
-    if (!own)
-        return refuse(lk, c);
-    own->done = done;
-    own->arg = arg;
-    w.guarded = &own->call.g;
-    w.wrong = &own->call.wrong;
+    }
     rlock_status s = rl_lock_start_job(lk, &w, called, own);
     if (s != RLOCK_OK) {
-        drop(&own->call);
+        drop(own ? &own->call : c);
         free(own);
     }
     return s;
