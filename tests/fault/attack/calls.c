@@ -99,7 +99,7 @@ rlock_status call_unlock(rlock *lk, int lock)
 
 rlock_status call_extend(rlock *lk, const plan *p)
 {
-    wish w = {.verb = CALL_EXTEND, .lk = lk, .lease_ms = p->lease_ms};
+    wish w = {.verb = CALL_EXTEND, .lk = lk, .lease_ms = p->extend_ms};
     timer t = timer_start(NOTE_LATE_EXTEND, p->lock,
                           limit_ms(p->lock) + worker_replicas_ms());
     return call(&w, &t);

@@ -173,13 +173,18 @@ static void prolong(holding *all)
         witness_prolong(&all->visit[i]);
 }
 
-static void work(holding *all)
+static void stay(holding *all, int64_t us)
 {
-    int64_t until_us = attack_now_us() + all->p->stay_us;
+    int64_t until_us = attack_now_us() + us;
     while (check(all) && attack_now_us() < until_us &&
            !atomic_load(&me.a->stop)) {
         pause_us(STAY_CHECK_US);
     }
+}
+
+static void work(holding *all)
+{
+    stay(all, all->p->stay_us);
     if (!check(all))
         return;
     for (int i = 0; i < all->n; i++)
@@ -189,8 +194,10 @@ static void work(holding *all)
 
 static void extend(holding *all)
 {
-    if (call_extend(me.outer[all->p->lock], all->p) == RLOCK_OK)
-        prolong(all);
+    rlock_status s = call_extend(me.outer[all->p->lock], all->p);
+    for (int i = 0; i < all->n; i++)
+        witness_extended(&all->visit[i], all->p->extend_ms, s == RLOCK_OK);
+    stay(all, all->p->after_us);
 }
 
 /* A function that locks, called by one that has the lock. */

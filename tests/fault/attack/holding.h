@@ -14,6 +14,8 @@ typedef struct plan {
     int levels;
     int64_t stay_us;
     bool extend;
+    int64_t extend_ms; /* to this lease */
+    int64_t after_us;  /* that one stays then */
     int64_t leave_us; /* on a loop: the owner is freed when it has waited for so
                          long; 0: never */
     /* Of a Multi lock. */

@@ -13,7 +13,10 @@ enum {
     RARELY_MS = 4000,  /* between a thread's long, too long, abandoned holds */
     RED_SLOWER = 4,    /* than a single lock; its leases are longer */
     THINK_US = 400000, /* at most, between holds; owners on a loop are many */
-    CROWDED = 6        /* single locks, so that they are often passed on */
+    EXTENDED_US = 1500000, /* at most, that one stays after an extend */
+    CROWDED = 6,           /* single locks, so that they are often passed on */
+    EXTEND_ONE_IN = 50,
+    EXTEND_ONE_OF_SEVERAL_IN = 8 /* a Red or a Multi lock */
 };
 
 /* Mostly short, or whatever somebody holds long would stop everybody. */
@@ -54,6 +57,23 @@ static void perhaps_hold_before(plan *p, uint64_t *rng)
     p->before_first = attack_pick(rng, 2);
 }
 
+/*
+ * Longer or shorter than the lease before. Whoever has extended stays past the
+ * end of what he asked for: an extend that is executed late has cut the lease
+ * by then, while renewals have been answered.
+ */
+static void perhaps_extend(plan *p, uint64_t *rng)
+{
+    static const int64_t leases_ms[] = {RLOCK_WATCHDOG, 1500, 300};
+    bool single = lock_kind_of(p->lock) == LOCK_SINGLE;
+    p->extend =
+        !attack_pick(rng, single ? EXTEND_ONE_IN : EXTEND_ONE_OF_SEVERAL_IN);
+    /* What is held by itself, too, has the lease of both. */
+    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 3)] : p->lease_ms;
+    if (p->extend && (!single || attack_pick(rng, 4) == 0))
+        p->after_us = attack_pick(rng, EXTENDED_US);
+}
+
 static plan plan_for(int lock, uint64_t *rng)
 {
     plan p = {.lock = lock, .levels = 1, .before = -1};
@@ -61,11 +81,11 @@ static plan plan_for(int lock, uint64_t *rng)
     p.lease_ms = attack_pick(rng, 3) ? RLOCK_WATCHDOG : 1500;
     if (attack_pick(rng, 10) == 0)
         p.levels = 2 + attack_pick(rng, 2);
-    p.extend = attack_pick(rng, 50) == 0;
     if (attack_pick(rng, 100) == 0)
         p.stay_us = attack_pick(rng, 20000);
     if (lock_kind_of(lock) == LOCK_MULTI)
         perhaps_hold_before(&p, rng);
+    perhaps_extend(&p, rng);
     if (me.on_loop && p.before < 0 && attack_pick(rng, 20) == 0)
         p.leave_us = 1 + attack_pick(rng, 20000);
     return p;

@@ -45,6 +45,23 @@ void witness_prolong(visit *v)
                                      : INT64_MAX;
 }
 
+/*
+ * Of an extend without an answer nobody knows whether it has been executed, nor
+ * whether it will be: the hold may have the shorter of the two leases.
+ */
+void witness_extended(visit *v, int64_t lease_ms, bool answered)
+{
+    hold *r = v->r;
+    int64_t before_ms = r->lease_ms;
+    bool shorter = lease_ms > 0 && (!before_ms || lease_ms < before_ms);
+    if (answered || shorter)
+        r->lease_ms = lease_ms;
+    if (answered)
+        witness_prolong(v);
+    else if (!lease_ms || !before_ms)
+        v->limit_us = INT64_MAX;
+}
+
 /* In this order: whatever came in before, "held" is said afterwards. */
 bool witness_check(visit *v)
 {

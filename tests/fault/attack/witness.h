@@ -24,6 +24,8 @@ typedef struct visit {
 void witness_enter(visit *v);
 /* A re-entry or an extend has just begun the lease anew. */
 void witness_prolong(visit *v);
+/* An extend to this lease is over, with an answer or without. */
+void witness_extended(visit *v, int64_t lease_ms, bool answered);
 /*
  * Asks the library whether the lock is held, and notes when it was so last. A
  * "held" while somebody else has come in since is an overlap.
