@@ -15,6 +15,7 @@
  *   loop.c      the worker that has one thread and an event loop, with hundreds
  *               of owners that do the same; fiber.c: a stack for each;
  *               clerk.c: what would block
+ *   rest.c      a thread of each that holds, and does nothing
  *   witness.c   the first judge: live, in shared memory
  *   history.c   what each process writes down, in a mapped file of its own
  *   judge.c     the second judge: reads all histories afterwards;

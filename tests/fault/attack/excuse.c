@@ -129,6 +129,46 @@ int64_t harm_us(const verdict *v, const arena *a, const entry *e,
     return sum_us;
 }
 
+const fault *home_emptied(const arena *a, int64_t from_us, int64_t to_us,
+                          bool by_command)
+{
+    const fault *last = NULL;
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        bool command = nemesis_kinds[f->kind].harm != NULL;
+        if (f->emptied & 1U << HOME && f->lock < 0 && command == by_command &&
+            f->began_us <= to_us && f->ended_us >= from_us)
+            last = f;
+    }
+    return last;
+}
+
+int64_t silence_us(const verdict *v, const arena *a, const entry *e,
+                   int64_t from_us, int64_t to_us)
+{
+    int64_t sum_us = stall_us(v, e->life, from_us, to_us);
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (!nemesis_kinds[f->kind].harmless && f->servers & 1U << HOME &&
+            concerns(f, a->lives[e->life].proc, -1))
+            sum_us += overlap_us(f->began_us, f->ended_us, from_us, to_us);
+    }
+    return sum_us;
+}
+
+bool closed_meanwhile(const verdict *v, const entry *e, int64_t at_us)
+{
+    const history *h = v->histories[e->life];
+    for (uint32_t k = 0; k < h->n_holds; k++) {
+        const hold *r = &h->holds[k];
+        if (!r->token && r->whole && r->end == HOLD_CLOSED &&
+            (r->lock == e->lock || lock_twin(r->lock) == e->lock) &&
+            r->asked_us <= at_us && r->over_us >= at_us)
+            return true;
+    }
+    return false;
+}
+
 bool lacked_memory(const arena *a, const entry *e, int64_t from_us,
                    int64_t to_us)
 {

@@ -45,6 +45,24 @@ int64_t stall_us(const verdict *v, int life, int64_t from_us, int64_t to_us);
 int64_t harm_us(const verdict *v, const arena *a, const entry *e,
                 int64_t from_us, int64_t to_us);
 
+/*
+ * The last fault between the two times by which home has ended and come back
+ * without its data; NULL: there was none. One by a command ends nothing that a
+ * client at rest could notice.
+ */
+const fault *home_emptied(const arena *a, int64_t from_us, int64_t to_us,
+                          bool by_command);
+/* How much of from..to the process could not run, or home could not answer. */
+int64_t silence_us(const verdict *v, const arena *a, const entry *e,
+                   int64_t from_us, int64_t to_us);
+
+/*
+ * Was a client closed while a Multi lock of its loop was granted at that time?
+ * What the member's client has to tell nobody is told then (see on_event in
+ * client.h), and the token of the hold is not known.
+ */
+bool closed_meanwhile(const verdict *v, const entry *e, int64_t at_us);
+
 /* Had its process no memory for something between the two times? */
 bool lacked_memory(const arena *a, const entry *e, int64_t from_us,
                    int64_t to_us);

@@ -75,6 +75,8 @@ typedef enum note_kind {
                         value: with that status */
     NOTE_UNTOLD,     /* it was not called back; from: its limit; to: given up */
     NOTE_REFUSED, /* a start was, that was none too many; value: 0 if later */
+    NOTE_REST,    /* from, to: a client held, and did nothing; value: a
+                     rest_end */
     NOTE_KINDS
 } note_kind;
 
@@ -84,6 +86,13 @@ typedef struct note {
     uint32_t kind;
     uint32_t lock;
 } note;
+
+/* How a holder at rest learned of the end of its hold. */
+typedef enum rest_end {
+    REST_RELEASED, /* there was none: its unlock said OK */
+    REST_TOLD,     /* by an event */
+    REST_UNTOLD    /* by its unlock, no event had come before */
+} rest_end;
 
 enum { HOLDS_MAX = 6000000, NOTES_MAX = 1000000 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "excuse.h"
 #include "judging.h"
 #include "locks.h"
 #include "nemesis.h"
@@ -31,6 +32,7 @@ const char *const offence_names[OFFENCES] = {
     [TOLD_TWICE] = "starts called back twice, or too early",
     [UNTOLD] = "starts never called back",
     [REFUSED] = "starts refused without cause",
+    [REST_LATE] = "losses told late to clients at rest",
 };
 
 void *room_for(size_t n, size_t size)
@@ -132,13 +134,14 @@ static bool was_taken(const history *h, const note *end)
 static void add_early_end(verdict *v, int life, const note *end)
 {
     history *h = v->histories[life];
+    const entry e = {NULL, life, (int)end->lock};
     hold *r = find_ended(h, end);
     if (r)
         atomic_fetch_add(end->from_us ? &r->lost_events : &r->abandoned_events,
                          1);
-    else if (!was_taken(h, end))
-        find(v, REPORTED_TWICE, &(entry){NULL, life, (int)end->lock},
-             end->at_us, "a hold that never was, token %llu",
+    else if (!was_taken(h, end) && !closed_meanwhile(v, &e, end->at_us))
+        find(v, REPORTED_TWICE, &e, end->at_us,
+             "a hold that never was, token %llu",
              (unsigned long long)end->value);
 }
 

@@ -15,6 +15,8 @@
  *   what has been reported to him as lost.
  *   No call goes on past its own deadline while its process runs.
  *   What was started on an event loop is called back once.
+ *   A client that does nothing is told within REST_MS what its server has lost
+ *   by its end (but not by a command), and loses nothing otherwise.
  *
  * A Multi lock is judged as a whole, whose loss has one report and one cause;
  * and as each of its members, which has to keep everybody else out while the
@@ -52,6 +54,7 @@ typedef enum offence {
     TOLD_TWICE, /* what had been started, on a loop */
     UNTOLD,
     REFUSED,
+    REST_LATE, /* a loss, to a client at rest */
     OFFENCES
 } offence;
 

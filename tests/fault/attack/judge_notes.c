@@ -3,7 +3,9 @@
 
 enum {
     AFTERMATH_US = 3000000, /* tries come at intervals */
-    HARM_US = 100000        /* enough for one to fail */
+    HARM_US = 100000,       /* enough for one to fail */
+    REST_MS = 1500          /* as client.h promises, and what a busy machine
+                               takes */
 };
 
 /* The same as for the second judge; who the other one was is not known. */
@@ -76,8 +78,8 @@ static bool may_lack_events(const arena *a, const entry *e, int64_t from_us,
 static bool event_excused(const verdict *v, const arena *a, const entry *e,
                           const note *n)
 {
-    (void)v;
-    return may_lack_events(a, e, n->from_us, n->to_us);
+    return may_lack_events(a, e, n->from_us, n->to_us) ||
+           closed_meanwhile(v, e, n->at_us);
 }
 
 /* Of all events of the process. */
@@ -111,6 +113,31 @@ static void judge_late_call(verdict *v, const entry *e, const note *n)
         v->excused[OVERRUN]++;
 }
 
+/*
+ * The lease is longer than any rest, so nothing ends the hold but a server that
+ * forgets it. What was lost by a command the next renewal finds, or the unlock.
+ */
+static void judge_rest(verdict *v, const arena *a, const entry *e,
+                       const note *n)
+{
+    const fault *loss = home_emptied(a, n->from_us, n->to_us, false);
+    if (n->value == REST_RELEASED ||
+        (n->value == REST_UNTOLD && !loss &&
+         home_emptied(a, n->from_us, n->to_us, true)))
+        return;
+    if (!loss) {
+        if (!home_emptied(a, n->from_us, n->to_us, true))
+            find(v, WITHOUT_CAUSE, e, n->to_us, "at rest");
+        return;
+    }
+    int64_t late_us = n->to_us - loss->ended_us;
+    if (late_us > 0)
+        late_us -= silence_us(v, a, e, loss->ended_us, n->to_us);
+    if (late_us > REST_MS * 1000)
+        find(v, REST_LATE, e, n->to_us, "%lld us after its server's end",
+             (long long)late_us);
+}
+
 /* What the other notes mean, if nothing excuses them. */
 static const struct meaning {
     bool guilty;
@@ -141,6 +168,8 @@ void judge_note(verdict *v, const arena *a, int life, const note *n)
         v->longest_stall_us = n->to_us - n->from_us;
     if (late_calls[n->kind])
         judge_late_call(v, &e, n);
+    else if (n->kind == NOTE_REST)
+        judge_rest(v, a, &e, n);
     else if (m->guilty && m->excused && m->excused(v, a, &e, n))
         v->excused[m->what]++;
     else if (m->guilty)

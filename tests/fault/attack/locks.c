@@ -53,7 +53,9 @@ int lock_with_key(const char *key)
     static const char red[] = "attack:red:";
     if (strncmp(key, red, strlen(red)) == 0)
         return FIRST_RED + atoi(key + strlen(red));
-    return atoi(strchr(key, ':') + 1);
+    static const char single[] = "attack:";
+    return strncmp(key, single, strlen(single)) ? -1
+                                                : atoi(key + strlen(single));
 }
 
 int lock_twin(int lock)

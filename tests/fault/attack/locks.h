@@ -17,7 +17,8 @@ rlock_layout lock_layout(int lock);
 
 /* The name in Redis; "" for a Multi lock, which has none. */
 void lock_key(int lock, char key[LOCK_KEY_MAX]);
-/* The lock of this name: the one at home, if there are two. */
+/* The lock of this name: the one at home, if there are two; -1: none of these.
+ */
 int lock_with_key(const char *key);
 /* The lock of the same name on another server; -1: there is none. */
 int lock_twin(int lock);

@@ -17,6 +17,7 @@
 #include "loop.h"
 #include "metronome.h"
 #include "queued.h"
+#include "rest.h"
 
 enum { LAST_TRY_MS = 1000 }; /* of a client, to undo what it may have left */
 
@@ -148,6 +149,8 @@ static void on_event(const rlock_event *ev, void *arg)
 {
     int server = (int)(intptr_t)arg;
     actor *who = who_is_told(ev);
+    if (lock_with_key(ev->name) < 0) /* see use_before() */
+        return;
     if (ev->type == RLOCK_EVENT_ACQUIRED) {
         note_grant(who, lock_on(ev->name, server), ev->token);
         atomic_fetch_add(&me.acquires[server], who->by_events);
@@ -169,6 +172,7 @@ static void make_client(int server)
     opts.command_timeout_ms = COMMAND_MS;
     opts.watchdog_lease_ms = LEASE_MS;
     opts.turn_ms = me.a->turn_ms;
+    opts.lazy = me.life % 4 < 2;
     if (server == HOME) {
         opts.min_replicas = me.a->min_replicas;
         opts.replica_wait_ms = REPLICAS_MS;
@@ -254,10 +258,30 @@ static void free_handles(rlock *handles[])
         rlock_free(handles[i]);
 }
 
+/*
+ * A client may have been used for something else before it becomes a Red lock's
+ * node, or a Multi lock's: it has connections then, and has met its server.
+ */
+static void use_before(int server)
+{
+    char name[LOCK_KEY_MAX];
+    rlock *lk = NULL;
+    snprintf(name, sizeof name, "before:%d", me.life);
+    if (rlock_new(me.cl[server], name, &lk) != RLOCK_OK)
+        attack_die("%s", rlock_last_error()->message);
+    if (rlock_acquire(lk, 0, LEASE_MS) == RLOCK_OK) {
+        me.acquires[server]++;
+        me.releases[server] += rlock_unlock(lk) == RLOCK_OK;
+    }
+    rlock_free(lk);
+}
+
 static void make_all(void)
 {
     for (int i = 0; i < SERVERS; i++)
         make_client(i);
+    for (int i = 0; i < SERVERS && me.life % 2; i++)
+        use_before(i);
     shim_spare_me(true);
     make_handles(me.outer);
     make_handles(me.inner);
@@ -377,14 +401,17 @@ int worker_main(const char *dir, int proc, int life, pid_t parent)
     me.life = life;
     me.on_loop = proc >= PROCS - LOOPS && fiber_is_possible();
     metronome beat;
+    rest resting;
     for (int i = 0; i < LOCKS; i++)
         pthread_mutex_init(&me.recent[i].mutex, NULL);
     make_all();
     metronome_start(&beat, me.h);
+    rest_start(&resting);
     if (me.on_loop)
         loop_run();
     else
         run_threads();
+    rest_stop(&resting);
     for (int i = 0; i < SERVERS && !me.closed; i++)
         compare_counts(i);
     free_all_handles();
