@@ -27,7 +27,7 @@ harm server_stops_shortly, server_stops_long, server_killed, server_killed_long,
     server_pauses_writes, server_pauses_all, server_crowded, bells_forged,
     other_one_emptied;
 harm master_killed, master_stopped, master_relieved, replica_takes_over,
-    replica_killed, slot_moved;
+    replica_killed, slot_moved, home_made_anew;
 harm lock_deleted, lock_renamed, lock_forced, lock_of_another_type,
     lease_cut_short, lease_without_end;
 

@@ -54,6 +54,13 @@ bool replica_killed(nemesis *n, fault *f)
     return true;
 }
 
+bool home_made_anew(nemesis *n, fault *f)
+{
+    (void)f;
+    home_make_anew(n->home);
+    return true;
+}
+
 bool slot_moved(nemesis *n, fault *f)
 {
     char key[LOCK_KEY_MAX];

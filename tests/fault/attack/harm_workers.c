@@ -6,7 +6,10 @@
 
 #include "locks.h"
 
-enum { RULE_MS = 4000 }; /* that a rule of the proxy waits for its call */
+enum {
+    RULE_MS = 4000, /* that a rule of the proxy waits for its call */
+    AT_A_TIME_MS = 2
+};
 
 /* --- processes ----------------------------------------------------------- */
 
@@ -128,10 +131,19 @@ bool way_frozen_long(nemesis *n, fault *f)
     return way_frozen(n, f, LONG_MS);
 }
 
-/* Is it about this worker's way? If about none in particular, about all. */
-static bool hits(const fault *f, int proc)
+enum { WAYS = PROCS * SERVERS };
+
+/* Between the fault's worker, or if it is about none in particular all of them,
+   and its servers. */
+static int ways_of(const nemesis *n, const fault *f, proxy *ways[WAYS])
 {
-    return f->proc < 0 || f->proc == proc;
+    int count = 0;
+    for (int i = 0; i < WAYS; i++) {
+        int proc = i / SERVERS, server = i % SERVERS;
+        if ((f->proc < 0 || f->proc == proc) && f->servers & 1U << server)
+            ways[count++] = n->px[proc][server];
+    }
+    return count;
 }
 
 /*
@@ -155,42 +167,40 @@ static void set_rules(nemesis *n, const fault *f)
 {
     const nemesis_kind *k = &nemesis_kinds[f->kind];
     const char *what = needle(n, k);
-    int server = servers_first(f->servers);
-    for (int proc = 0; proc < PROCS; proc++)
-        if (hits(f, proc))
-            proxy_rule(n->px[proc][server], what,
-                       1 + attack_pick(&n->rng, k->among), k->action,
-                       k->answer);
+    proxy *ways[WAYS];
+    for (int i = ways_of(n, f, ways); i-- > 0;)
+        proxy_rule(ways[i], what, 1 + attack_pick(&n->rng, k->among), k->action,
+                   k->answer);
 }
 
 /* What has been held back stays so. */
 static void end_rules(nemesis *n, const fault *f)
 {
-    for (int proc = 0; proc < PROCS; proc++)
-        if (hits(f, proc))
-            proxy_rule(n->px[proc][servers_first(f->servers)], NULL, 0,
-                       nemesis_kinds[f->kind].action, NULL);
+    proxy *ways[WAYS];
+    for (int i = ways_of(n, f, ways); i-- > 0;)
+        proxy_rule(ways[i], NULL, 0, nemesis_kinds[f->kind].action, NULL);
 }
 
 static bool any_fired(nemesis *n, const fault *f)
 {
-    for (int proc = 0; proc < PROCS; proc++)
-        if (hits(f, proc) &&
-            proxy_fired(n->px[proc][servers_first(f->servers)]))
-            return true;
-    return false;
+    proxy *ways[WAYS];
+    bool fired = false;
+    for (int i = ways_of(n, f, ways); i-- > 0;)
+        fired = fired || proxy_fired(ways[i]);
+    return fired;
 }
 
 static void let_go(nemesis *n, const fault *f)
 {
-    for (int proc = 0; proc < PROCS; proc++)
-        if (hits(f, proc))
-            proxy_let_go(n->px[proc][servers_first(f->servers)]);
+    proxy *ways[WAYS];
+    for (int i = ways_of(n, f, ways); i-- > 0;)
+        proxy_let_go(ways[i]);
 }
 
 /*
- * A rule for one among the next calls of a script. What it holds back is let go
- * of after some time, mostly when the caller has given up.
+ * A rule for one among the next calls of a script, at each of the servers: what
+ * is asked of several is asked at a time. What it holds back is let go of after
+ * some time, mostly when the caller has given up.
  */
 bool call_hit(nemesis *n, fault *f)
 {
@@ -200,6 +210,7 @@ bool call_hit(nemesis *n, fault *f)
     while (!any_fired(n, f) && test_now_ms() < until_ms)
         pause_ms(1);
     bool fired = any_fired(n, f);
+    pause_ms(fired ? AT_A_TIME_MS : 0);
     end_rules(n, f);
     if (action == PROXY_HOLD_REQUEST || action == PROXY_HOLD_REPLY) {
         pause_ms(fired ? some_ms(n, 2 * COMMAND_MS) : 0);

@@ -25,6 +25,7 @@ struct acts {
     int (*heir)(home *h, int master);
     bool (*is_master)(home *h, int i);
     void (*fail_over)(home *h, int heir);
+    void (*make_anew)(home *h);
 };
 
 /* One that comes back has to catch up soon, and to have what it had promised.
@@ -75,6 +76,16 @@ static const struct acts alone = {.start = start_alone,
 
 /* --- Sentinels ------------------------------------------------------------ */
 
+/* Quicker ones take a promotion that is under way for a mistake, and a new
+   master for dead that has too much to do. */
+static void slow_down(home *h, int i)
+{
+    sentinels_say(h->s, i, "SENTINEL DEBUG publish-period 1000");
+    sentinels_say(h->s, i,
+                  "SENTINEL SET " SENTINELS_MASTER
+                  " down-after-milliseconds 600");
+}
+
 /*
  * Each starts as a master of its own, as whoever has been down comes back, and
  * is told by command whom it follows: an argument would outlive a failover.
@@ -86,14 +97,8 @@ static void start_watched(home *h)
     server_cmd(h->sv[1], "REPLICAOF 127.0.0.1 %d", server_port(h->sv[0]));
     EVENTUALLY(HEALTH_MS, replica_follows(h->sv[0]));
     h->s = sentinels_start(h->sv[0], SENTINELS);
-    for (int i = 0; i < SENTINELS; i++) {
-        /* Quicker ones take a promotion that is under way for a mistake, and a
-           new master for dead that has too much to do. */
-        sentinels_say(h->s, i, "SENTINEL DEBUG publish-period 1000");
-        sentinels_say(h->s, i,
-                      "SENTINEL SET " SENTINELS_MASTER
-                      " down-after-milliseconds 600");
-    }
+    for (int i = 0; i < SENTINELS; i++)
+        slow_down(h, i);
 }
 
 static const char *uri_watched(const home *h)
@@ -133,9 +138,21 @@ static void fail_over_watched(home *h, int heir)
     sentinels_fail_over(h->s, h->sv[heir], HEALTH_MS);
 }
 
+/* One that still knows it would tell the others what it remembers. */
+static void make_watched_anew(home *h)
+{
+    const server *master = h->sv[h->masters[0]];
+    for (int i = 0; i < SENTINELS; i++)
+        sentinels_forget(h->s, i);
+    for (int i = 0; i < SENTINELS; i++) {
+        sentinels_monitor(h->s, i, master);
+        slow_down(h, i);
+    }
+}
+
 static const struct acts watched = {
-    start_watched, uri_watched,       is_well_watched,  term_watched,
-    heir_watched,  is_master_watched, fail_over_watched};
+    start_watched, uri_watched,       is_well_watched,   term_watched,
+    heir_watched,  is_master_watched, fail_over_watched, make_watched_anew};
 
 /* --- a cluster ------------------------------------------------------------ */
 
@@ -186,9 +203,14 @@ static void fail_over_cluster(home *h, int heir)
     cluster_fail_over(h->c, heir);
 }
 
+static void make_cluster_anew(home *h)
+{
+    cluster_make_anew(h->c);
+}
+
 static const struct acts clustered = {
-    start_cluster, uri_cluster,       is_well_cluster,  term_cluster,
-    heir_cluster,  is_master_cluster, fail_over_cluster};
+    start_cluster, uri_cluster,       is_well_cluster,   term_cluster,
+    heir_cluster,  is_master_cluster, fail_over_cluster, make_cluster_anew};
 
 /* --- whichever it is ------------------------------------------------------ */
 
@@ -288,6 +310,11 @@ void home_fail_over(home *h, server *heir)
 void home_take_over(home *h, server *heir)
 {
     cluster_promote(h->c, index_of(h, heir));
+}
+
+void home_make_anew(home *h)
+{
+    h->acts->make_anew(h);
 }
 
 void home_move_slot(home *h, const char *key, int64_t ms, uint64_t *rng)

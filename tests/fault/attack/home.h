@@ -44,6 +44,10 @@ void home_resume(home *h, server *sv);
    agreement, or without asking anybody. */
 void home_fail_over(home *h, server *heir);
 void home_take_over(home *h, server *heir);
+/* Sentinels forget their master, and hear of the same one as of a new one: their
+   epochs begin anew. A cluster ends, and another one begins at its addresses,
+   without its data. */
+void home_make_anew(home *h);
 /* In a cluster: the slot of a key moves to another master, in three steps that
    are so far apart. */
 void home_move_slot(home *h, const char *key, int64_t ms, uint64_t *rng);

@@ -1,6 +1,6 @@
 /*
  * The faults that there are. Where home has replicas nothing is done that loses
- * data by itself, nor to the ways, which are no proxies there: the addresses
+ * data by itself, but that a cluster is made anew, nor to the ways, which are no proxies there: the addresses
  * are told by the servers. The nodes are left alone then. The nodes' data is
  * lost only with their process, or a majority's at a time: a Red lock that has
  * no vote to spare would not survive that one node forgets its vote and votes
@@ -122,6 +122,8 @@ const nemesis_kind nemesis_kinds[] = {
     {"renewal cut after", 55, HITS_ANY("renew", 2, PROXY_CUT_AFTER)},
     {"renewal executed late", 57, HITS_ANY("renew", 2, PROXY_HOLD_REQUEST)},
     {"renewal answered late", 52, HITS_ANY("renew", 2, PROXY_HOLD_REPLY)},
+    {"extend cut after", 55, HITS("extend", 2, PROXY_CUT_AFTER)},
+    {"extend executed late", 57, HITS("extend", 2, PROXY_HOLD_REQUEST)},
     {"garbage answered", 62, HITS(NULL, 20, PROXY_ANSWER),
      .answer = "*3\r\n:1\r\n$-7\r\n?!\r\n"},
     {"errors answered", 10, HITS(NULL, 20, PROXY_ANSWER),
@@ -135,6 +137,10 @@ const nemesis_kind nemesis_kinds[] = {
     {"master relieved by hand", 132, WITH_REPLICAS, .inject = master_relieved},
     {"replica killed", 129, WITH_REPLICAS, .inject = replica_killed},
     {"replica takes over", 132, IN_A_CLUSTER, .inject = replica_takes_over},
+    {"Sentinels made anew", 129, .homes = 1U << WATCHED,
+     .inject = home_made_anew},
+    {"cluster made anew", 2, IN_A_CLUSTER, LOSES_DATA,
+     .inject = home_made_anew},
     {"slot moved", 132, IN_A_CLUSTER, OF_A_LOCK, .inject = slot_moved},
     /* The nodes of Red locks. One is a minority: nobody may notice more of it
        than that a hold is lost which had no vote to spare. */
@@ -189,6 +195,8 @@ const nemesis_kind nemesis_kinds[] = {
      HITS("release", 5, PROXY_SWALLOW_REPLY)},
     {"release at a node executed late", 57, OF_A_NODE,
      HITS("release", 5, PROXY_HOLD_REQUEST)},
+    {"extend at most nodes executed late", 57, OF_MOST_NODES,
+     HITS("extend", 1, PROXY_HOLD_REQUEST)},
     {"renewal at a node cut after", 55, OF_A_NODE,
      HITS_ANY("renew", 2, PROXY_CUT_AFTER)},
     {"renewal at a node executed late", 57, OF_A_NODE,
