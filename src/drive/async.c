@@ -101,7 +101,7 @@ static void collect_polled(rl_async *a, bool attended)
     add_to_poll(a, (struct pollfd){.fd = a->signal.fd, .events = POLLIN});
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
-        const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         if (t->share && !(attended && rl_trunk_is_left(t)))
             add_to_poll(a, rl_trunk_poll(t));
     }
@@ -164,6 +164,7 @@ static void wait_for_news(rl_async *a) RL_REQUIRES(&a->driving)
         for (size_t i = 0; i < a->polled; i++)
             a->poll[i].revents = 0;
     rl_mutex_lock(&a->driving);
+    rl_trunks_polled(&a->trunks);
     wake_up(a);
 }
 

@@ -1,6 +1,10 @@
 /*
  * What stays true: of the trunks to a node, at most one is not old, and one
- * that is old is freed as soon as its last seat is left.
+ * that is old is freed as soon as its last seat is left and nobody polls it.
+ *
+ * Who closes the connection? Whoever drives, unless the async thread may be in
+ * poll() with it: then that thread does, as soon as it is back. Otherwise it
+ * would poll a number that the program may have got anew for a file of its own.
  */
 #include "drive/trunk.h"
 
@@ -21,12 +25,18 @@ void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox)
     ts->outbox = outbox;
 }
 
+static void unwatch(rl_trunk *t)
+{
+    if (t->watched)
+        rl_outbox_unwatch(t->outbox, t->share->conn->io.fd);
+    t->watched = false;
+}
+
 static void disconnect(rl_trunk *t)
 {
     if (!t->share)
         return;
-    if (t->watched)
-        rl_outbox_unwatch(t->outbox, t->share->conn->io.fd);
+    unwatch(t);
     rl_source_close(t->node->source, rl_share_detach(t->share));
     rl_share_free(t->share);
     t->share = NULL;
@@ -105,6 +115,17 @@ static void look_for_connection(rl_trunk *t)
         connected(t, c);
 }
 
+/* Nobody sits there. The thread that polls it is called, and gives it up. */
+static void give_up(rl_trunks *ts, rl_trunk *t)
+{
+    if (!t->polled) {
+        free_trunk(t);
+        return;
+    }
+    unwatch(t); /* who dispatches is not called for it all the while */
+    rl_signal_raise(ts->signal);
+}
+
 void rl_trunks_look(rl_trunks *ts)
 {
     rl_link *next;
@@ -112,11 +133,11 @@ void rl_trunks_look(rl_trunks *ts)
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         next = rl_list_next(&ts->all, k);
         look_for_connection(t);
-        if (t->share && !t->watched)
-            t->watched = rl_outbox_watch(ts->outbox, t->share->conn->io.fd);
         t->old = t->old || (t->share && is_spent(t));
         if (t->old && t->users == 0)
-            free_trunk(t);
+            give_up(ts, t);
+        else if (t->share && !t->watched)
+            t->watched = rl_outbox_watch(ts->outbox, t->share->conn->io.fd);
     }
 }
 
@@ -185,10 +206,17 @@ void rl_trunk_leave(rl_trunk *t, rl_seat *s)
     t->users--;
 }
 
-struct pollfd rl_trunk_poll(const rl_trunk *t)
+struct pollfd rl_trunk_poll(rl_trunk *t)
 {
+    t->polled = true;
     return (struct pollfd){.fd = t->share->conn->io.fd,
                            .events = rl_share_events(t->share)};
+}
+
+void rl_trunks_polled(rl_trunks *ts)
+{
+    for (rl_link *k = rl_list_first(&ts->all); k; k = rl_list_next(&ts->all, k))
+        RL_CONTAINER(k, rl_trunk, link)->polled = false;
 }
 
 static bool was_told(const rl_trunk *t, const struct pollfd *p, size_t n)

@@ -22,6 +22,7 @@ typedef struct rl_trunk {
     rl_share *share;      /* NULL: it has no connection */
     rl_outbox *outbox;    /* fixed */
     bool watched;         /* who dispatches is told when something comes */
+    bool polled;          /* the async thread may be in poll() with it */
     bool old;             /* nobody sits down any more: another takes its place,
                              and it goes with its last seat */
     size_t users;         /* seats that are taken */
@@ -43,7 +44,10 @@ void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox);
 /* Nobody sits anywhere. */
 void rl_trunks_close(rl_trunks *ts);
 
-/* Connections that have come are used, and those that are spent given up. */
+/*
+ * Connections that have come are used, and those that are spent given up: by
+ * the thread itself, if it polls them.
+ */
 void rl_trunks_look(rl_trunks *ts);
 
 /* Now and then: seats that have not been needed since the last time go. */
@@ -65,8 +69,12 @@ static inline bool rl_trunk_is_left(const rl_trunk *t)
     return t->watched && !t->share->blocked && t->share->conn->line.pending > 0;
 }
 
-/* What poll() is to look at, if it has a connection. */
-struct pollfd rl_trunk_poll(const rl_trunk *t);
+/*
+ * What poll() of the async thread is to look at, if it has a connection; which
+ * nobody closes before rl_trunks_polled().
+ */
+struct pollfd rl_trunk_poll(rl_trunk *t);
+void rl_trunks_polled(rl_trunks *ts);
 
 /* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
 void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
