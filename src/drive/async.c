@@ -307,11 +307,9 @@ void rl_async_help(rl_async *a)
     atomic_store(&a->dispatched_us, rl_now_us());
     if (!rl_mutex_try_lock(&a->driving))
         return;
-    if (a->jobs > 0) {
-        rl_trunks_exchange(&a->trunks, NULL, 0);
-        rl_trunks_look(&a->trunks);
-        rl_async_look_at_desks(a, 0);
-    }
+    rl_trunks_exchange(&a->trunks, NULL, 0);
+    rl_trunks_look(&a->trunks);
+    rl_async_look_at_desks(a, 0);
     begin_what_is_due(a);
     call_thread_in_time(a);
     rl_mutex_unlock(&a->driving);

@@ -243,7 +243,8 @@ void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n)
          k = rl_list_next(&ts->all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         if (t->share)
-            rl_share_serve(t->share, t->share->conn->line.pending > 0 ||
+            rl_share_serve(t->share, t->watched ||
+                                         t->share->conn->line.pending > 0 ||
                                          was_told(t, p, n));
     }
 }

@@ -79,7 +79,11 @@ void rl_trunks_polled(rl_trunks *ts);
 /* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
 void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
 
-/* Each sends, and reads if it has answers to come, or poll() has told so. */
+/*
+ * Each sends, and reads if it has answers to come, or poll() has told so; or if
+ * who dispatches is called for it. He has to find its end, too: otherwise he is
+ * called again and again until the async thread finds it.
+ */
 void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n);
 
 /* Nothing has been asked for yet: what *visits begins as. */
