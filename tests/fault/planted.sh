@@ -13,9 +13,11 @@
 #   # caught as: OFFENCE      one of these
 #   # and as: OFFENCE         and each of these
 #
-# and may say with which option of the attack, if home is to have replicas:
+# and may say with which option of the attack, if home is to have replicas; and
+# how long a round is, if not 4 s, where several things have to meet:
 #
 #   # at: OPTION
+#   # seconds: SECONDS
 #
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
@@ -55,8 +57,9 @@ attack() { # SEED SECONDS GRANTS PATCH...; under the faults of the patches
 # luck. No round has enough of grants before its time is up.
 caught() { # PATCH
     : >"$build/found"
+    seconds_each=$(said seconds "$1")
     for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
-        attack "$seed" 4 1000000000 "$1" || :
+        attack "$seed" "${seconds_each:-4}" 1000000000 "$1" || :
         cat "$build/log" >>"$build/found"
         if found_all "$1"; then
             return

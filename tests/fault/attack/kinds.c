@@ -196,7 +196,7 @@ const nemesis_kind nemesis_kinds[] = {
     {"release at a node executed late", 57, OF_A_NODE,
      HITS("release", 5, PROXY_HOLD_REQUEST)},
     {"extend at most nodes executed late", 57, OF_MOST_NODES,
-     HITS("extend", 1, PROXY_HOLD_REQUEST)},
+     HITS_ANY("extend", 1, PROXY_HOLD_REQUEST)},
     {"renewal at a node cut after", 55, OF_A_NODE,
      HITS_ANY("renew", 2, PROXY_CUT_AFTER)},
     {"renewal at a node executed late", 57, OF_A_NODE,

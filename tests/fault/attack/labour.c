@@ -13,7 +13,7 @@ enum {
     RARELY_MS = 4000,  /* between a thread's long, too long, abandoned holds */
     RED_SLOWER = 4,    /* than a single lock; its leases are longer */
     THINK_US = 400000, /* at most, between holds; owners on a loop are many */
-    EXTENDED_US = 1500000, /* at most, that one stays after an extend */
+    EXTENDED_US = 2000000, /* at most, that one stays after an extend */
     CROWDED = 6,           /* single locks, so that they are often passed on */
     EXTEND_ONE_IN = 50,
     EXTEND_ONE_OF_SEVERAL_IN = 8 /* a Red or a Multi lock */
@@ -64,12 +64,12 @@ static void perhaps_hold_before(plan *p, uint64_t *rng)
  */
 static void perhaps_extend(plan *p, uint64_t *rng)
 {
-    static const int64_t leases_ms[] = {RLOCK_WATCHDOG, 1500, 300};
+    static const int64_t leases_ms[] = {RLOCK_WATCHDOG, 1500, 300, 300};
     bool single = lock_kind_of(p->lock) == LOCK_SINGLE;
     p->extend =
         !attack_pick(rng, single ? EXTEND_ONE_IN : EXTEND_ONE_OF_SEVERAL_IN);
     /* What is held by itself, too, has the lease of both. */
-    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 3)] : p->lease_ms;
+    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 4)] : p->lease_ms;
     if (p->extend && (!single || attack_pick(rng, 4) == 0))
         p->after_us = attack_pick(rng, EXTENDED_US);
 }
