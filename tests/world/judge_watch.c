@@ -36,13 +36,24 @@ static bool is_sound(void)
            cfg.unserved_ppm == 0 && cfg.loading_us == 0;
 }
 
+/* A Red lock is backed by a majority of its nodes, whichever. */
+static bool is_backed(const hold *h)
+{
+    const thing *t = &things[h->thing];
+    int votes = 0;
+    if (!t->is_red)
+        return judge_backs(server_in_office(t->home, t->name), h);
+    for (int i = 0; i < cfg.servers; i++)
+        votes += judge_backs(&servers[i], h);
+    return votes > cfg.servers / 2;
+}
+
 /* The client believes in it, as far as it has said, and the server does not. */
 static bool is_believed_in_vain(const hold *h)
 {
-    const thing *t = &things[h->thing];
     return h->token && !h->ended && !h->is_gone && !h->unlocking &&
            !h->lost_told && !h->g->closing_at && !judge_was_told(h) &&
-           !judge_backs(server_in_office(t->home, t->name), h);
+           !is_backed(h);
 }
 
 /* --- what is to be told --------------------------------------------------- */
