@@ -1,11 +1,11 @@
 /*
  * The faults that there are. Where home has replicas nothing is done that loses
- * data by itself, but that a cluster is made anew, nor to the ways, which are no proxies there: the addresses
- * are told by the servers. The nodes are left alone then. The nodes' data is
- * lost only with their process, or a majority's at a time: a Red lock that has
- * no vote to spare would not survive that one node forgets its vote and votes
- * on. (Of a lock on fewer nodes it may still be one; the judges know:
- * .votes_on.)
+ * data by itself, but that a cluster is made anew, nor to the ways, which are no
+ * proxies there: the addresses are told by the servers. The nodes are left alone
+ * then. The nodes' data is lost only with their process, or a majority's at a
+ * time: a Red lock that has no vote to spare would not survive that one node
+ * forgets its vote and votes on. (Of a lock on fewer nodes it may still be one;
+ * the judges know: .votes_on.)
  */
 #include <errno.h>
 

@@ -14,10 +14,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "locks.h"
+#include "queued.h"
 #include "worker.h"
 
 enum {
@@ -117,11 +117,22 @@ static bool make_clients(void)
     return r.cl && r.other;
 }
 
-static void timed(int64_t from_us, int64_t limit_ms, note_kind late)
+/* When a call began, and how long the thread had been queued by then. */
+typedef struct moment {
+    int64_t us;
+    uint64_t queued_us;
+} moment;
+
+static moment now(void)
 {
-    int64_t over_us = attack_now_us(), limit_us = from_us + limit_ms * 1000;
+    return (moment){attack_now_us(), queued_us()};
+}
+
+static void timed(moment from, int64_t limit_ms, note_kind late)
+{
+    int64_t over_us = attack_now_us(), limit_us = from.us + limit_ms * 1000;
     if (over_us > limit_us + OVERRUN_MS * 1000)
-        worker_notice(late, 0, limit_us, over_us, 0);
+        worker_notice(late, 0, limit_us, over_us, queued_us() - from.queued_us);
 }
 
 static bool lock_it(void)
@@ -129,10 +140,9 @@ static bool lock_it(void)
     sit_down();
     r.told_us = 0;
     r.token = 0;
-    int64_t from_us = attack_now_us();
+    moment from = now();
     bool granted = rlock_acquire(r.lk, WAIT_MS, RLOCK_WATCHDOG) == RLOCK_OK;
-    timed(from_us, WAIT_MS + COMMAND_MS + worker_replicas_ms(),
-          NOTE_LATE_ACQUIRE);
+    timed(from, WAIT_MS + COMMAND_MS + worker_replicas_ms(), NOTE_LATE_ACQUIRE);
     if (granted)
         r.token = rlock_token(r.lk);
     stand_up();
@@ -160,9 +170,9 @@ static void do_nothing(void)
 static rest_end unlock_it(void)
 {
     sit_down();
-    int64_t from_us = attack_now_us();
+    moment from = now();
     rlock_status s = rlock_unlock(r.lk);
-    timed(from_us, COMMAND_MS, NOTE_LATE_UNLOCK);
+    timed(from, COMMAND_MS, NOTE_LATE_UNLOCK);
     stand_up();
     return s == RLOCK_LOST ? REST_UNTOLD : REST_RELEASED;
 }
@@ -206,12 +216,14 @@ static void close_clients(void)
         rlock_client_free(r.cl);
     rlock_free(r.lk);
     rlock_free(r.seen);
+    r.seen = NULL; /* for the next client's first event */
     rlock_client_free(r.other);
 }
 
 static void *rest_until_over(void *arg)
 {
     (void)arg;
+    queued_begin();
     r.thread = pthread_self();
     r.rng = me.a->seed * 31 + (uint64_t)me.life;
     while (!is_over()) {
@@ -222,6 +234,7 @@ static void *rest_until_over(void *arg)
         if (!made)
             usleep(RETRY_US);
     }
+    queued_end();
     return NULL;
 }
 
