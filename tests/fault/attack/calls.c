@@ -9,20 +9,12 @@
 
 enum { NOTABLE_US = 5000, RETRY_US = 1000 };
 
-/* A call that is being timed. */
-typedef struct timer {
-    note_kind late; /* what it is when it is late */
-    int lock;
-    int64_t limit_us;
-    uint64_t queued_us;
-} timer;
-
-static timer timer_start(note_kind late, int lock, int64_t limit_ms)
+timer timer_start(note_kind late, int lock, int64_t limit_ms)
 {
     return (timer){late, lock, attack_now_us() + limit_ms * 1000, queued_us()};
 }
 
-static void timer_stop(const timer *t, int64_t over_us)
+void timer_stop(const timer *t, int64_t over_us)
 {
     if (over_us - t->limit_us > NOTABLE_US)
         worker_notice(t->late, t->lock, t->limit_us, over_us,

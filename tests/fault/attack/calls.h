@@ -18,6 +18,19 @@ typedef struct wish {
     int64_t leave_us; /* see plan */
 } wish;
 
+/* A call that is being timed. */
+typedef struct timer {
+    note_kind late; /* what it is when it is late */
+    int lock;
+    int64_t limit_us;
+    uint64_t queued_us;
+} timer;
+
+/* The call was over at over_us; notes it when that was past its limit, and how
+   long the thread had to wait for a processor. */
+timer timer_start(note_kind late, int lock, int64_t limit_ms);
+void timer_stop(const timer *t, int64_t over_us);
+
 /* By the plan; who nests does not wait. */
 rlock_status call_acquire(rlock *lk, const plan *p, bool nested);
 rlock_status call_unlock(rlock *lk, int lock);

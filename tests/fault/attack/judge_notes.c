@@ -121,15 +121,12 @@ static void judge_rest(verdict *v, const arena *a, const entry *e,
                        const note *n)
 {
     const fault *loss = home_emptied(a, n->from_us, n->to_us, false);
-    if (n->value == REST_RELEASED ||
-        (n->value == REST_UNTOLD && !loss &&
-         home_emptied(a, n->from_us, n->to_us, true)))
+    if (n->value == REST_RELEASED)
         return;
-    if (!loss) {
-        if (!home_emptied(a, n->from_us, n->to_us, true))
-            find(v, WITHOUT_CAUSE, e, n->to_us, "at rest");
+    if (!loss && !home_emptied(a, n->from_us, n->to_us, true))
+        find(v, WITHOUT_CAUSE, e, n->to_us, "at rest");
+    if (!loss)
         return;
-    }
     int64_t late_us = n->to_us - loss->ended_us;
     if (late_us > 0)
         late_us -= silence_us(v, a, e, loss->ended_us, n->to_us);

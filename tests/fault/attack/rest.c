@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "locks.h"
 #include "queued.h"
 #include "worker.h"
@@ -79,13 +80,8 @@ static rlock_client *new_client(bool lazy,
                                 void (*tell)(const rlock_event *, void *))
 {
     rlock_client *cl = NULL;
-    rlock_options opts = RLOCK_OPTIONS_INIT;
-    opts.uri = me.a->uri[me.proc][HOME];
-    opts.connect_timeout_ms = COMMAND_MS;
-    opts.command_timeout_ms = COMMAND_MS;
+    rlock_options opts = worker_options(HOME);
     opts.watchdog_lease_ms = LEASE_AT_REST_MS;
-    opts.min_replicas = me.a->min_replicas;
-    opts.replica_wait_ms = REPLICAS_MS;
     opts.lazy = lazy;
     opts.on_event = tell;
     rlock_client_new(&opts, &cl);
@@ -117,32 +113,15 @@ static bool make_clients(void)
     return r.cl && r.other;
 }
 
-/* When a call began, and how long the thread had been queued by then. */
-typedef struct moment {
-    int64_t us;
-    uint64_t queued_us;
-} moment;
-
-static moment now(void)
-{
-    return (moment){attack_now_us(), queued_us()};
-}
-
-static void timed(moment from, int64_t limit_ms, note_kind late)
-{
-    int64_t over_us = attack_now_us(), limit_us = from.us + limit_ms * 1000;
-    if (over_us > limit_us + OVERRUN_MS * 1000)
-        worker_notice(late, 0, limit_us, over_us, queued_us() - from.queued_us);
-}
-
 static bool lock_it(void)
 {
     sit_down();
     r.told_us = 0;
     r.token = 0;
-    moment from = now();
+    timer t = timer_start(NOTE_LATE_ACQUIRE, 0,
+                          WAIT_MS + COMMAND_MS + worker_replicas_ms());
     bool granted = rlock_acquire(r.lk, WAIT_MS, RLOCK_WATCHDOG) == RLOCK_OK;
-    timed(from, WAIT_MS + COMMAND_MS + worker_replicas_ms(), NOTE_LATE_ACQUIRE);
+    timer_stop(&t, attack_now_us());
     if (granted)
         r.token = rlock_token(r.lk);
     stand_up();
@@ -170,9 +149,9 @@ static void do_nothing(void)
 static rest_end unlock_it(void)
 {
     sit_down();
-    moment from = now();
+    timer t = timer_start(NOTE_LATE_UNLOCK, 0, COMMAND_MS);
     rlock_status s = rlock_unlock(r.lk);
-    timed(from, COMMAND_MS, NOTE_LATE_UNLOCK);
+    timer_stop(&t, attack_now_us());
     stand_up();
     return s == RLOCK_LOST ? REST_UNTOLD : REST_RELEASED;
 }

@@ -164,19 +164,25 @@ static void on_event(const rlock_event *ev, void *arg)
 
 /* --- clients and locks --------------------------------------------------- */
 
-static void make_client(int server)
+rlock_options worker_options(int server)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.uri = me.a->uri[me.proc][server];
     opts.connect_timeout_ms = COMMAND_MS;
     opts.command_timeout_ms = COMMAND_MS;
     opts.watchdog_lease_ms = LEASE_MS;
-    opts.turn_ms = me.a->turn_ms;
-    opts.lazy = me.life % 4 < 2;
     if (server == HOME) {
         opts.min_replicas = me.a->min_replicas;
         opts.replica_wait_ms = REPLICAS_MS;
     }
+    return opts;
+}
+
+static void make_client(int server)
+{
+    rlock_options opts = worker_options(server);
+    opts.turn_ms = me.a->turn_ms;
+    opts.lazy = me.life % 4 < 2;
     opts.on_event = on_event;
     opts.event_arg = (void *)(intptr_t)server;
     /* A process may be started while the server is being attacked. */

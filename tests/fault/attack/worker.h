@@ -42,6 +42,9 @@ typedef struct actor {
 /* The calling thread goes on as this one; NULL: as itself. */
 void act_as(actor *a);
 
+/* Of a client of this server, but for its events. */
+rlock_options worker_options(int server);
+
 /* The clients only: what is held with them ends. And, later: new ones, and new
    handles for the old ones. */
 void worker_free_clients(void);
