@@ -164,15 +164,16 @@ static bool prepare_locked(rl_holds *table, rl_hold *h, rl_task *t,
     return true;
 }
 
-/* Some of what is due. */
-static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX],
+/* Some of what is due, and no more than so many. */
+static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX], size_t most,
                       int64_t now_us, bool soon)
 {
     size_t n = 0;
     rl_task *t = NULL;
     rl_holds *table = &node->e->core.holds;
+    most = most < RL_BATCH_MAX ? most : RL_BATCH_MAX;
     rl_mutex_lock(&table->mutex);
-    while (n < RL_BATCH_MAX && (t || (t = rl_task_take(node)) != NULL)) {
+    while (n < most && (t || (t = rl_task_take(node)) != NULL)) {
         rl_hold *h = next_due_locked(table, node->lane, now_us, soon);
         if (!h)
             break;
@@ -184,6 +185,19 @@ static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX],
     rl_mutex_unlock(&table->mutex);
     if (t)
         rl_task_put(t);
+    return n;
+}
+
+/*
+ * Who takes no more than this in one pass takes nothing again and again: at the
+ * end, what fails falls due at once.
+ */
+static size_t on_the_heap(rl_node *node)
+{
+    rl_holds *table = &node->e->core.holds;
+    rl_mutex_lock(&table->mutex);
+    size_t n = node->lane->work.count;
+    rl_mutex_unlock(&table->mutex);
     return n;
 }
 
@@ -231,23 +245,25 @@ void rl_tasks_push_due(rl_node *node, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
     rl_task *task[RL_BATCH_MAX];
-    size_t n;
+    size_t n, left = on_the_heap(node);
     do {
         if (!rl_tasks_have_room(k))
             return;
-        n = collect(node, task, now_us, true);
+        n = collect(node, task, left, now_us, true);
         push_all(task, n, now_us);
+        left -= n;
     } while (n == RL_BATCH_MAX);
 }
 
 void rl_tasks_fail_due(rl_node *node, const rl_fault *why, int64_t now_us)
 {
     rl_task *task[RL_BATCH_MAX];
-    size_t n;
+    size_t n, left = on_the_heap(node);
     do {
-        n = collect(node, task, now_us, false);
+        n = collect(node, task, left, now_us, false);
         for (size_t i = 0; i < n; i++)
             rl_task_refuse(task[i], why, now_us);
+        left -= n;
     } while (n == RL_BATCH_MAX);
 }
 

@@ -2,6 +2,7 @@
  * The keeper's tasks: what a hold is asked, and that it is asked once. The
  * keeper's line leads nowhere; the test says what comes over it.
  */
+#include "drive/task.h"
 #include "engine.h"
 #include "lock/red.h"
 
@@ -310,6 +311,40 @@ TEST(tasks, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
     EXPECT(!s.h->unknown);
     EXPECT(!rl_line_feed(line(&s), "$5\r\n12ab5\r\n", 11, s.p.now_us));
     EXPECT(s.h->state == RL_VACANT && s.h->unknown);
+    close_shift(&s);
+}
+
+/* --- undoing ------------------------------------------------------------- */
+
+/* So many more that the server may have. */
+static void leave_undone(shift *s, size_t n)
+{
+    rl_holds *t = &s->e.core.holds;
+    rl_uuid id;
+    for (size_t i = 0; i < n; i++) {
+        EXPECT(rl_uuid_new(&id));
+        rl_estate *room = rl_holds_make_room(t, &s->p.owner);
+        rl_hold *h = rl_draft(&s->e.core, room, &play_red, &id, LEASE_MS);
+        EXPECT(h);
+        rl_mutex_lock(&t->mutex);
+        h->gone_us = s->p.now_us + LEASE_MS * MS;
+        rl_hold_drop_locked(t, h, true, s->p.now_us);
+        rl_mutex_unlock(&t->mutex);
+    }
+}
+
+/* What fails is due at once then: there is no time for a pause. */
+TEST(tasks, at_the_end_a_pass_over_undos_that_fail_ends)
+{
+    shift s;
+    rl_fault why;
+    open_held(&s);
+    leave_undone(&s, RL_BATCH_MAX);
+    rl_holds_stop(&s.e.core.holds);
+    rl_fault_set(&why, RLOCK_EIO, 0, "connection refused");
+    rl_tasks_fail_due(&s.e.node, &why, s.p.now_us);
+    EXPECT_INT(s.e.core.holds.undoing, RL_BATCH_MAX);
+    EXPECT_INT(s.e.core.holds.first.work.count, RL_BATCH_MAX);
     close_shift(&s);
 }
 
