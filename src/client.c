@@ -264,6 +264,8 @@ static rlock_status close_client(rlock_client *cl, bool release)
 {
     rl_engine *e = &cl->engine;
     rl_fault why;
+    if (release)
+        rl_holds_release(&e->core.holds);
     atomic_store(&cl->closing, true);
     rl_rooms_close(&e->core.rooms);
     rl_async_close(&e->async);
@@ -273,7 +275,7 @@ static rlock_status close_client(rlock_client *cl, bool release)
     atomic_store(&e->core.muted, true);
     rl_owner_unlisten(&cl->listener);
     rl_engine_each(e, rl_node_silence);
-    rl_holds_close(&e->core.holds, &cl->home, release, rl_now_us());
+    rl_holds_close(&e->core.holds, &cl->home, rl_now_us());
     rl_holds_stop(&e->core.holds);
     if (e->cluster) /* what is started from here on, nobody would stop */
         rl_cluster_close(e->cluster);

@@ -216,7 +216,7 @@ typedef struct rl_holds {
     const char *process; /* fixed; host:pid, of holder ids */
     size_t undoing;      /* how many holds are */
     size_t left;         /* how many were given up at the end */
-    bool releasing;      /* fixed once it is closed: with what is held */
+    bool releasing;      /* it is being closed with what is held */
     rl_alarms kept;      /* of holds that ended with the client; its struct's */
 } rl_holds;
 
@@ -287,12 +287,17 @@ void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us);
 void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
 
 /*
+ * The client is about to be closed: of a hold that ends with its owner, or with
+ * the client, the keeper undoes all that the server may have.
+ */
+void rl_holds_release(rl_holds *t);
+
+/*
  * The client is being closed. Its holds end by themselves, but those of locks
  * that are held elsewhere, too, are lost to these, or, at their home, with
- * them. release: the keeper undoes all that the server may have.
+ * them.
  */
-void rl_holds_close(rl_holds *t, const rl_home *home, bool release,
-                    int64_t now_us);
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us);
 
 /*
  * Keepers have ended: so many holds that the server may have were not undone.

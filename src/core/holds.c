@@ -404,14 +404,29 @@ static void end_alarms(rl_hold *h)
         rl_group_abandon_alarms(h->group);
 }
 
+/* May the server have it? What it has said to be gone is not asked for again. */
+static bool may_be_there(const rl_hold *h) RL_UNCHECKED
+{
+    bool vacant = h->state == RL_VACANT && !h->in_flight;
+    return h->unknown || !(vacant || rl_loss_is_seen(h->loss));
+}
+
+/* An owner saw its client being closed, and ended before the client did. */
+static void release_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    bool undo = may_be_there(h);
+    rl_hold_end_locked(t, h, now_us);
+    rl_hold_drop_locked(t, h, undo, now_us);
+}
+
 /* Its lease runs out by itself; then an acquire that is late is buried. */
-static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+static void leave_behind_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     bool held = rl_hold_is_valid_locked(t, h, now_us);
     h->unknown = h->unknown || h->state == RL_DRAFT ||
                  (h->state == RL_VACANT && h->in_flight);
-    end_alarms(h);
     rl_hold_end_locked(t, h, now_us);
     rl_hold_call_next_locked(t, h, true);
     /* The holds of a group are one lock, and are reported as one. */
@@ -419,6 +434,16 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
         (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))
         rl_hold_report_locked(t, h, RLOCK_EVENT_ABANDONED);
     rl_hold_drop_locked(t, h, h->unknown, h->gone_us);
+}
+
+static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    end_alarms(h);
+    if (t->releasing)
+        release_locked(t, h, now_us);
+    else
+        leave_behind_locked(t, h, now_us);
 }
 
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
@@ -438,7 +463,6 @@ void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
 typedef struct closing {
     rl_holds *holds;
     const rl_home *home;
-    bool release;
     int64_t now_us;
 } closing;
 
@@ -469,15 +493,6 @@ static void leave_group(rl_hold *h, const closing *c) RL_UNCHECKED
         rl_hold_lose_locked(c->holds, h, RL_LOSS_CLOSED, c->now_us);
 }
 
-/* What the server has said to be gone is not asked for again. */
-static void release(rl_hold *h, const closing *c) RL_UNCHECKED
-{
-    bool vacant = h->state == RL_VACANT && !h->in_flight;
-    bool undo = h->unknown || !(vacant || rl_loss_is_seen(h->loss));
-    rl_hold_end_locked(c->holds, h, c->now_us);
-    rl_hold_drop_locked(c->holds, h, undo, c->now_us);
-}
-
 static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
 {
     const closing *c = arg;
@@ -485,8 +500,8 @@ static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
     keep_alarms(c->holds, h);
     if (h->group)
         leave_group(h, c);
-    if (c->release)
-        release(h, c);
+    if (c->holds->releasing)
+        release_locked(c->holds, h, c->now_us);
 }
 
 size_t rl_holds_left(rl_holds *t, rl_fault *why)
@@ -498,13 +513,18 @@ size_t rl_holds_left(rl_holds *t, rl_fault *why)
     return n;
 }
 
-void rl_holds_close(rl_holds *t, const rl_home *home, bool release,
-                    int64_t now_us)
+void rl_holds_release(rl_holds *t)
 {
-    closing c = {t, home, release, now_us};
+    rl_mutex_lock(&t->mutex);
+    t->releasing = true;
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us)
+{
+    closing c = {t, home, now_us};
     rl_mutex_lock(&t->mutex);
     t->closed = true;
-    t->releasing = release;
     rl_map_each(&t->map, close_hold, &c);
     rl_mutex_unlock(&t->mutex);
 }

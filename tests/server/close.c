@@ -67,6 +67,46 @@ TEST(close, releases_what_other_threads_and_owners_hold)
     scene_stop(&s);
 }
 
+static intptr_t hold_until_not_held(void *arg)
+{
+    rlock *lk = arg;
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, !rlock_is_held(lk));
+    return 0;
+}
+
+static intptr_t try_it(void *arg)
+{
+    return rlock_trylock(arg);
+}
+
+static intptr_t close_with_all(void *arg)
+{
+    return rlock_client_close(arg, RLOCK_CLOSE_RELEASE_HELD);
+}
+
+/* A call of another thread's has the close wait, and the thread learns of it. */
+TEST(close, releases_what_a_thread_holds_that_ends_when_it_notices)
+{
+    scene s = scene_proxied(0, 0);
+    rlock *other = test_lock(s.cl, "other");
+    test_thread *holder = test_spawn(hold_until_not_held, s.lk);
+    EVENTUALLY(SOON, held_on_server(s.sv));
+    proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
+    test_thread *caller = test_spawn(try_it, other);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    test_thread *closer = test_spawn(close_with_all, s.cl);
+    s.cl = NULL;
+    test_join(holder);
+    proxy_let_go(s.px);
+    EXPECT_STATUS(test_join(caller), RLOCK_OK);
+    EXPECT_STATUS(test_join(closer), RLOCK_OK);
+    EXPECT(!held_on_server(s.sv) && !key_exists(s.sv, "other"));
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 0);
+    rlock_free(other);
+    scene_stop(&s);
+}
+
 TEST(close, a_release_at_the_end_wakes_who_waits)
 {
     scene s = scene_start(0, 0);

@@ -83,7 +83,7 @@ static void stop(client *c)
 {
     rl_holds *t = &c->e.core.holds;
     doorbell_close(c);
-    rl_holds_close(t, &c->handle.home, false, client_now(c));
+    rl_holds_close(t, &c->handle.home, client_now(c));
     rl_holds_stop(t);
     keeper_stop(c);
     c->stage = CLIENT_STOPPING;

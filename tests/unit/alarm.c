@@ -140,7 +140,7 @@ TEST(alarm, of_a_client_that_is_closed_is_raised_and_kept)
     tally b;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
     hang(&h->alarms, &b, &h->id, false);
-    rl_holds_close(table(&p), &p.home, false, p.now_us);
+    rl_holds_close(table(&p), &p.home, p.now_us);
     EXPECT_INT(b.raised, 1);
     rl_alarms kept = table(&p)->kept;
     play_close(&p);
@@ -198,10 +198,10 @@ TEST(alarm, of_a_quorum_is_raised_and_kept_when_its_home_is_closed)
     tally b;
     rl_hold *h[3];
     rl_group *g = open_red(&p, h, &b);
-    rl_holds_close(&play_core(&p, 1)->holds, &(rl_home){.stats = NULL}, false,
+    rl_holds_close(&play_core(&p, 1)->holds, &(rl_home){.stats = NULL},
                    p.now_us);
     EXPECT_INT(b.raised, 0);
-    rl_holds_close(table(&p), &p.home, false, p.now_us);
+    rl_holds_close(table(&p), &p.home, p.now_us);
     EXPECT_INT(b.raised, 1);
     rl_alarms kept[2] = {table(&p)->kept, play_core(&p, 1)->holds.kept};
     rl_group_unref(g);

@@ -256,7 +256,7 @@ TEST(hold_group,
     rl_hold *h[3];
     rl_home other = {.stats = NULL};
     rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
-    rl_holds_close(&play_core(&p, 1)->holds, &other, false, p.now_us);
+    rl_holds_close(&play_core(&p, 1)->holds, &other, p.now_us);
     EXPECT(h[1]->state == RL_LOST && h[1]->loss == RL_LOSS_CLOSED);
     EXPECT_INT(due_us(&play_core(&p, 1)->holds, h[1]), 0);
     EXPECT(rl_group_is_owned(g));
@@ -269,7 +269,7 @@ TEST(hold_group, of_a_quorum_ends_with_its_home_and_is_not_told)
     play p;
     rl_hold *h[3];
     rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
-    rl_holds_close(&play_core(&p, 0)->holds, &p.home, false, p.now_us);
+    rl_holds_close(&play_core(&p, 0)->holds, &p.home, p.now_us);
     EXPECT(rl_group_is_void(g));
     lose(&p, 1, h[1], RL_LOSS_GONE);
     lose(&p, 2, h[2], RL_LOSS_GONE);
@@ -282,7 +282,7 @@ TEST(hold_group, of_a_lock_by_itself_runs_on_when_its_client_closes)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    rl_holds_close(table(&p), &p.home, false, p.now_us);
+    rl_holds_close(table(&p), &p.home, p.now_us);
     EXPECT_INT(h->state, RL_HELD);
     EXPECT_INT(take_reports(&p, 0), 0);
     play_close(&p);

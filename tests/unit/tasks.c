@@ -181,7 +181,7 @@ TEST(tasks, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
     rl_home other = {0};
     open_vacant(&s);
     EXPECT_INT(ask(&s), 1);
-    rl_holds_close(&s.e.core.holds, &other, false, s.p.now_us);
+    rl_holds_close(&s.e.core.holds, &other, s.p.now_us);
     answer(&s, VOTED(100, 900));
     EXPECT_INT(s.h->state, RL_VACANT);
     EXPECT(rl_group_lose_one(s.g, 1, RL_NEVER, 0));

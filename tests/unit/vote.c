@@ -201,7 +201,7 @@ TEST(vote, a_grant_that_comes_after_its_client_was_closed_joins_nothing)
     election e;
     rl_home other = {0};
     rl_group *g = open_owned(&e, RLOCK_WATCHDOG);
-    rl_holds_close(&play_core(&e.p, 2)->holds, &other, false, e.p.now_us);
+    rl_holds_close(&play_core(&e.p, 2)->holds, &other, e.p.now_us);
     answer(&e, 2, VOTED(100, 900));
     EXPECT(!hold(&e, 2));
     EXPECT_INT(play_core(&e.p, 2)->holds.undoing, 1);
