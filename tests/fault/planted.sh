@@ -19,6 +19,8 @@
 #   # at: OPTION
 #   # seconds: SECONDS
 #
+# "# not by: the simulator" is for ../sim/planted.sh.
+#
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
 #   JOBS        how much at a time

@@ -6,8 +6,9 @@
 # nothing is started on a loop there), and each of planted/, breaks the library on
 # purpose, and within 1,000 seeds a judge has to find out. A patch that needs more
 # says so: "# seeds: N". One that shows only with replicas, or in a cluster
-# ("# at: ..."), is left to the attack. With "# shrinks" the seed is made smaller, too, and has to fail as it is
-# told then.
+# ("# at: ..."), or that no seed has shown ("# not by: the simulator"), is left to
+# the attack. With "# shrinks" the seed is made smaller, too, and has to fail as it
+# is told then.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
 #
@@ -94,7 +95,7 @@ check() { # NAME COMMAND...
 
 if [ $# = 0 ]; then
     for plant in tests/fault/planted/*.patch tests/sim/planted/*.patch; do
-        if lies_here "$plant" && ! grep -q '^# at:' "$plant"; then
+        if lies_here "$plant" && ! grep -q '^# at:\|^# not by:' "$plant"; then
             set -- "$@" "$PWD/$plant"
         fi
     done
