@@ -115,18 +115,20 @@ static void judge_late_call(verdict *v, const entry *e, const note *n)
 
 /*
  * The lease is longer than any rest, so nothing ends the hold but a server that
- * forgets it. What was lost by a command the next renewal finds, or the unlock.
+ * forgets it. What was lost by a command the next renewal finds, or the unlock;
+ * where there was one in the rest, it may be what has ended the hold.
  */
 static void judge_rest(verdict *v, const arena *a, const entry *e,
                        const note *n)
 {
+    if (n->value == REST_RELEASED ||
+        home_emptied(a, n->from_us, n->to_us, true))
+        return;
     const fault *loss = home_emptied(a, n->from_us, n->to_us, false);
-    if (n->value == REST_RELEASED)
-        return;
-    if (!loss && !home_emptied(a, n->from_us, n->to_us, true))
+    if (!loss) {
         find(v, WITHOUT_CAUSE, e, n->to_us, "at rest");
-    if (!loss)
         return;
+    }
     int64_t late_us = n->to_us - loss->ended_us;
     if (late_us > 0)
         late_us -= silence_us(v, a, e, loss->ended_us, n->to_us);
