@@ -29,7 +29,7 @@ static bool is_held_by(const program *g, int t, const entry *e)
     if (!id || !begins(id, of, n))
         return false;
     for (const hold *h = holds[t]; h; h = h->next)
-        if (h->is_abandoned && begins(id, of, holder_prefix(h, of, sizeof of)))
+        if (h->is_abandoned && is_holder(h, id))
             return false;
     return true;
 }

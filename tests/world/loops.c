@@ -163,6 +163,8 @@ static void done(rlock *lk, rlock_status status, void *arg)
         return;
     }
     o->state = TASK_ACTS;
+    if (o->g->closing_at && o->waits)
+        abandon_wait(o);
     o->waits = NULL;
     act_end(&s->a, status);
     if (o->g->closing_at)
