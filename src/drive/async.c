@@ -4,7 +4,8 @@
  * dispatches reads what has come, if nobody drives at the moment; his
  * descriptor is readable when something comes. While he comes regularly the
  * thread leaves that to him, and looks after a while whether he has.
- * Connections that only one job has are always the thread's.
+ * Connections that only one job has are always the thread's: nobody else closes
+ * what it may be polling, or the number could be another's by then.
  *
  * What stays true: nothing is lost between them. What comes for a job is in a
  * list, or in a socket; who drives looks at the lists before he stops, and the
@@ -108,10 +109,19 @@ static void collect_polled(rl_async *a, bool attended)
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
-        d->polled = a->polled;
+        d->at_poll = a->polled;
         for (size_t i = 0; i < d->legs.n; i++)
             add_to_poll(a, rl_desk_poll(d, i));
     }
+}
+
+/* Whatever is polled may be closed again. */
+static void end_poll(rl_async *a)
+{
+    rl_trunks_polled(&a->trunks);
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k))
+        RL_CONTAINER(k, rl_desk, link)->polled = false;
 }
 
 static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
@@ -164,7 +174,7 @@ static void wait_for_news(rl_async *a) RL_REQUIRES(&a->driving)
         for (size_t i = 0; i < a->polled; i++)
             a->poll[i].revents = 0;
     rl_mutex_lock(&a->driving);
-    rl_trunks_polled(&a->trunks);
+    end_poll(a);
     wake_up(a);
 }
 

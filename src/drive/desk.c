@@ -96,9 +96,10 @@ static rl_conn *conn_of(const rl_leg *l)
                                                                : NULL;
 }
 
-struct pollfd rl_desk_poll(const rl_desk *d, size_t i)
+struct pollfd rl_desk_poll(rl_desk *d, size_t i)
 {
     const rl_conn *c = conn_of(&d->legs.leg[i]);
+    d->polled = d->polled || c;
     return (struct pollfd){.fd = c ? c->io.fd : -1,
                            .events = c ? rl_conn_events(c) : 0};
 }

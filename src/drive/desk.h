@@ -25,7 +25,8 @@ typedef struct rl_desk {
     rl_leg *several; /* NULL: none; RL_PARTS_MAX of them */
     rl_legs legs;
     int64_t until_us; /* when its round has to be looked at */
-    size_t polled;    /* where its legs begin among what is polled */
+    size_t at_poll;   /* where its legs begin among what is polled */
+    bool polled;      /* the thread may be in poll() with its connections */
 } rl_desk;
 
 /* Legs for an operation, if it has none yet. False: out of memory. */
@@ -37,8 +38,9 @@ void rl_desk_put_away(rl_desk *d, struct rl_async *a);
 /* The operation asks. True: the round is over; else something has to come. */
 bool rl_desk_go_round(rl_desk *d);
 
-/* What poll() is to look at for the i-th leg; fd is -1: nothing. */
-struct pollfd rl_desk_poll(const rl_desk *d, size_t i);
+/* What poll() is to look at for the i-th leg; fd is -1: nothing. From then on
+   nobody but the thread goes on with the desk, until `polled` is cleared. */
+struct pollfd rl_desk_poll(rl_desk *d, size_t i);
 
 /*
  * Has something come for it, or is its time over? Then the round is to go on.

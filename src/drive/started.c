@@ -379,8 +379,8 @@ void rl_async_seat(rl_async *a)
 
 static bool has_news(const rl_async *a, rl_desk *d, size_t polled)
 {
-    size_t n = d->polled < polled ? polled - d->polled : 0;
-    return rl_desk_look(d, a->poll + d->polled, n);
+    size_t n = d->at_poll < polled ? polled - d->at_poll : 0;
+    return !d->polled && rl_desk_look(d, a->poll + d->at_poll, n);
 }
 
 /* polled: of how much poll() has told; 0: the caller has not asked it. */
