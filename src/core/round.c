@@ -252,10 +252,13 @@ int64_t rl_round_wait_end(const rl_op *op)
 
 /* --- the end -------------------------------------------------------------- */
 
+/* Who was silent, and had decided it, may have answered all the same. */
 bool rl_round_is_over(rl_op *op, int64_t now_us)
 {
-    if (!rl_rule_is_decided(op))
+    if (!rl_rule_is_decided(op)) {
+        op->decided_us = 0;
         return false;
+    }
     if (!op->early || now_us >= worth_until(op))
         return true;
     if (op->decided_us == 0)

@@ -180,6 +180,25 @@ TEST(round, waits_no_moment_for_a_node_that_is_down)
     clear(&s);
 }
 
+/* Two were silent, which decides it, and one of them answers all the same. */
+TEST(round, who_answers_after_all_ends_the_grace)
+{
+    stage s;
+    set(&s);
+    s.way[2] = (rl_way){.expecting = true, .ready_us = s.p.now_us};
+    s.part[2].way_us = 300 * MS;
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    pass(&s, PATIENCE);
+    EXPECT(!is_over(&s));
+    EXPECT_INT(rl_round_wait_end(&s.op), s.p.now_us + RL_GRACE_US);
+    answer(&s, 0);
+    pass(&s, RL_GRACE_US / MS);
+    EXPECT(!is_over(&s));
+    EXPECT(rl_round_wait_end(&s.op) > s.p.now_us);
+    clear(&s);
+}
+
 TEST(round, a_part_is_slow_after_its_limit_and_silent_after_its_patience)
 {
     stage s;
