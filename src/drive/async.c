@@ -284,11 +284,21 @@ bool rl_async_run(rl_async *a)
     return ok;
 }
 
+/* Nobody would notice what comes for such a desk. */
+static bool has_unseen(const rl_async *a)
+{
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k))
+        if (rl_desk_is_unseen(RL_CONTAINER(k, rl_desk, link)))
+            return true;
+    return false;
+}
+
 /* What has come of what was begun is due earlier than the thread would look. */
 static void call_thread_in_time(rl_async *a) RL_REQUIRES(&a->driving)
 {
     int64_t now_us = rl_now_us();
-    int64_t us = wake_up_us(a, true, now_us);
+    int64_t us = has_unseen(a) ? now_us : wake_up_us(a, true, now_us);
     rl_mutex_lock(&a->mutex);
     if (a->sleeps_us > us)
         rl_async_wake_thread_locked(a);

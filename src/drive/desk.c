@@ -104,6 +104,14 @@ struct pollfd rl_desk_poll(rl_desk *d, size_t i)
                            .events = c ? rl_conn_events(c) : 0};
 }
 
+bool rl_desk_is_unseen(const rl_desk *d)
+{
+    bool own = false;
+    for (size_t i = 0; i < d->legs.n; i++)
+        own = own || conn_of(&d->legs.leg[i]);
+    return own && !d->polled;
+}
+
 /* What has come for a leg is read. False: nothing has. */
 static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
 {

@@ -42,6 +42,9 @@ bool rl_desk_go_round(rl_desk *d);
    nobody but the thread goes on with the desk, until `polled` is cleared. */
 struct pollfd rl_desk_poll(rl_desk *d, size_t i);
 
+/* Has it connections that the thread, which sleeps, does not know of? */
+bool rl_desk_is_unseen(const rl_desk *d);
+
 /*
  * Has something come for it, or is its time over? Then the round is to go on.
  * p: what poll() has said of its n first legs.
