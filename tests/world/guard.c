@@ -82,7 +82,7 @@ static written *begin(owner *o)
 
 static const char *resource(const written *x, char *at, size_t room)
 {
-    snprintf(at, room, "resource:%s", things[x->thing].name);
+    snprintf(at, room, "resource:{%s}", things[x->thing].name);
     return at;
 }
 

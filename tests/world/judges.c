@@ -84,7 +84,7 @@ int64_t judge_slack(void)
 
 /* --- shocks --------------------------------------------------------------- */
 
-#define SHOCKS_MAX 1000
+#define SHOCKS_MAX 16384
 
 static struct {
     unsigned things;
@@ -94,8 +94,10 @@ static int shocks_n;
 
 void judge_shake(unsigned which, int64_t from, int64_t to)
 {
-    if (shocks_n == SHOCKS_MAX || which == 0)
+    if (which == 0)
         return;
+    if (shocks_n == SHOCKS_MAX)
+        finding("the world has too many shocks");
     shocks[shocks_n].things = which;
     shocks[shocks_n].from = from;
     shocks[shocks_n++].to = to;
