@@ -315,11 +315,14 @@ void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     rl_hold_ask_next_locked(t, h, sent_us);
 }
 
-/* A look, at one that is not renewed, does no harm. */
+/*
+ * A look, at one that is not renewed, does no harm. Of one whose owner has
+ * ended meanwhile the undo is due, which is no renewal.
+ */
 void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
 {
     h->paused = true;
-    if (h->renewed)
+    if (h->renewed && h->state != RL_UNDOING)
         rl_hold_unschedule_locked(t, h);
 }
 

@@ -179,6 +179,25 @@ TEST(hold_lost, of_a_known_outcome_is_undone_until_its_leases_have_run_out)
     play_close(&p);
 }
 
+/* It waits for the answer of an extend, and may have been taken twice. */
+TEST(hold_lost, is_undone_also_if_its_extend_ends_after_its_owner)
+{
+    play p;
+    play_open(&p, 1);
+    rl_hold *h = play_draft(&p, 0, &play_job, RLOCK_WATCHDOG);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_grant_locked(table(&p), h, 1, p.now_us, true, p.now_us);
+    h->unknown = true;
+    rl_mutex_unlock(&table(&p)->mutex);
+    rl_holds_abandon(table(&p), p.owner.serial, p.now_us);
+    EXPECT_INT(h->state, RL_UNDOING);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_stop_renewal_locked(table(&p), h);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT(h->work.at);
+    play_close(&p);
+}
+
 /* --- an owner ends -------------------------------------------------------- */
 
 TEST(hold_lost, the_holds_of_an_owner_that_ended_are_told_and_forgotten)
