@@ -358,6 +358,7 @@ static const struct command {
     {"hdel", 3, 0, WRITES, hdel},
     {"zpopmin", 2, 2, WRITES, zpopmin},
     {"publish", 3, 3, READS, publish},
+    {"spublish", 3, 3, READS, publish},
     {"zadd", 4, 0, GROWS, zadd},
     {"zrem", 3, 3, WRITES, zrem},
     {"zrank", 3, 3, READS, zrank},
