@@ -133,8 +133,10 @@ static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
     if (!rl_list_is_empty(&a->in_line) || !rl_list_is_empty(&a->restless))
         us = rl_min(us, now_us + RL_RETRY_US);
     for (rl_link *k = rl_list_first(&a->asking); k;
-         k = rl_list_next(&a->asking, k))
-        us = rl_min(us, RL_CONTAINER(k, rl_desk, link)->until_us);
+         k = rl_list_next(&a->asking, k)) {
+        const rl_desk *d = RL_CONTAINER(k, rl_desk, link);
+        us = rl_min(us, rl_desk_is_unseen(d) ? now_us : d->until_us);
+    }
     return us;
 }
 
@@ -284,21 +286,11 @@ bool rl_async_run(rl_async *a)
     return ok;
 }
 
-/* Nobody would notice what comes for such a desk. */
-static bool has_unseen(const rl_async *a)
-{
-    for (rl_link *k = rl_list_first(&a->asking); k;
-         k = rl_list_next(&a->asking, k))
-        if (rl_desk_is_unseen(RL_CONTAINER(k, rl_desk, link)))
-            return true;
-    return false;
-}
-
 /* What has come of what was begun is due earlier than the thread would look. */
 static void call_thread_in_time(rl_async *a) RL_REQUIRES(&a->driving)
 {
     int64_t now_us = rl_now_us();
-    int64_t us = has_unseen(a) ? now_us : wake_up_us(a, true, now_us);
+    int64_t us = wake_up_us(a, true, now_us);
     rl_mutex_lock(&a->mutex);
     if (a->sleeps_us > us)
         rl_async_wake_thread_locked(a);
