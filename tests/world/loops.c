@@ -43,7 +43,7 @@ static void make_owner(owner *o)
 
 /* What it waits for it may be granted, and lose, and nobody is told but by an
    event. */
-static void abandon_wait(owner *o)
+static void note_wait(owner *o, bool is_abandoned)
 {
     const lock *l = &locks[o->waits->lock];
     for (int i = 0; i < l->n; i++) {
@@ -56,7 +56,7 @@ static void abandon_wait(owner *o)
                     .thread = o->made_by,
                     .asked = o->waits->began,
                     .ended = w.now,
-                    .is_abandoned = true};
+                    .is_abandoned = is_abandoned};
         memcpy(h->label, o->label, sizeof h->label);
         holds[h->thing] = h;
     }
@@ -68,7 +68,7 @@ static void free_owner(owner *o)
     rlock_owner *self = o->self;
     trace("owner %d, %s, is freed", o->id, o->label);
     if (o->waits)
-        abandon_wait(o);
+        note_wait(o, true);
     o->waits = NULL;
     o->self = NULL;
     owner_abandon(o);
@@ -164,7 +164,7 @@ static void done(rlock *lk, rlock_status status, void *arg)
     }
     o->state = TASK_ACTS;
     if (o->g->closing_at && o->waits)
-        abandon_wait(o);
+        note_wait(o, false);
     o->waits = NULL;
     act_end(&s->a, status);
     if (o->g->closing_at)
