@@ -3,9 +3,6 @@
  * for connections, which take their time, and is not told that there is no
  * quorum.
  */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "lag.h"
 #include "loop.h"
 #include "nodes.h"
@@ -107,12 +104,6 @@ TEST_CASE(red_far, the_first_tries_of_many_that_are_started_find_a_quorum,
 
 /* --- one after another ---------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 /*
  * A job's own connections are read by the async thread alone. While the loop
  * dispatches, that thread sleeps for 20 ms at a time, and has to be told of
@@ -131,14 +122,13 @@ TEST(red_far, what_is_started_is_over_after_a_round_trip)
     request r = request_new(f.lk[0]);
     for (int i = 0; i < TIMES; i++) {
         EXPECT_STATUS(loop_acquire(f.p.cl[0], &r, 0, LEASE_MS), RLOCK_OK);
-        usleep(2000);
+        test_pause_ms(2);
         int64_t began_us = test_now_us();
         EXPECT_STATUS(loop_unlock(f.p.cl[0], &r), RLOCK_OK);
         took_us[i] = test_now_us() - began_us;
-        usleep(2000);
+        test_pause_ms(2);
     }
-    qsort(took_us, TIMES, sizeof *took_us, by_size);
-    EXPECT_BETWEEN(took_us[TIMES / 2], 0, 12000);
+    EXPECT_BETWEEN(test_median(took_us, TIMES), 0, 12000);
     request_free(&r);
     leave(&f);
     for (size_t i = 0; i < NODES; i++)

@@ -114,12 +114,6 @@ static party join_behind(const nodes *ns, lag *l[2])
     return p;
 }
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Either way to such a node takes as long as all of a call may. */
 static void expect_not_far(rlock *lk)
 {
@@ -132,10 +126,9 @@ static void expect_not_far(rlock *lk)
             EXPECT_STATUS(verb[v](lk), RLOCK_OK);
             took_us[v][i] = test_now_us() - began_us;
         }
-    for (size_t v = 0; v < VERBS; v++) {
-        qsort(took_us[v], ROUNDS, sizeof took_us[v][0], compare);
-        EXPECT_BETWEEN(took_us[v][ROUNDS / 2], 0, ONE_WAY_MS * 1000 - 1);
-    }
+    for (size_t v = 0; v < VERBS; v++)
+        EXPECT_BETWEEN(test_median(took_us[v], ROUNDS), 0,
+                       ONE_WAY_MS * 1000 - 1);
 }
 
 TEST(red_hung, a_minority_that_is_far_slows_no_verb_down)

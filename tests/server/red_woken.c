@@ -3,12 +3,6 @@
 
 enum { TIMES = 11 };
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* One that looks by itself does so every 250 ms and more. */
 TEST(red_woken, a_waiter_gets_it_soon_after_the_release)
 {
@@ -27,8 +21,7 @@ TEST(red_woken, a_waiter_gets_it_soon_after_the_release)
         took_ms[i] = at_ms - freed_ms;
         waiter_end(w);
     }
-    qsort(took_ms, TIMES, sizeof *took_ms, by_size);
-    EXPECT_BETWEEN(took_ms[TIMES / 2], 0, 25 * test_slowness());
+    EXPECT_BETWEEN(test_median(took_ms, TIMES), 0, 25 * test_slowness());
     party_leave(&b);
     party_end(&a, &ns);
 }

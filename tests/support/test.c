@@ -129,6 +129,18 @@ int64_t test_now_ms(void)
     return test_now_us() / 1000;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t test_median(int64_t time[], size_t n)
+{
+    qsort(time, n, sizeof *time, by_size);
+    return time[n / 2];
+}
+
 void test_pause_ms(int ms)
 {
     struct timespec until;

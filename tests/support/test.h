@@ -174,6 +174,9 @@ int64_t test_now_us(void);
 int64_t test_since_ms(int64_t began_ms);
 void test_pause_ms(int ms);
 
+/* The middle one of n times, which are sorted by that. */
+int64_t test_median(int64_t time[], size_t n);
+
 /*
  * How many times longer a call takes here than by itself: 1, or what
  * RLOCK_TEST_SLOWNESS says, as where qemu plays the processor.
