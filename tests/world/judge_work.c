@@ -159,6 +159,27 @@ static void note_place(const call *c, const text *reply)
 
 static int rung_things;
 
+/*
+ * NULL: not known as it stands there. A cluster's master has its queue from
+ * another one, perhaps, and what was told here before is older.
+ */
+static const place *place_in_queue(const server *s, int t, const item *i)
+{
+    word bell = {i->name.at, i->name.len};
+    const place *p = place_of(s, t, &bell);
+    return p && (!cfg.cluster || (double)p->ticket == i->score) ? p : NULL;
+}
+
+static const place *place_of_rung(const server *s, int t, const word *bell,
+                                  const entry *queue)
+{
+    for (size_t i = 0; queue && i < queue->count; i++)
+        if (queue->items[i].name.len == bell->len &&
+            memcmp(queue->items[i].name.at, bell->at, bell->len) == 0)
+            return place_in_queue(s, t, &queue->items[i]);
+    return cfg.cluster ? NULL : place_of(s, t, bell);
+}
+
 static void rang(server *s, const word *bell, const word *name)
 {
     int t = thing_at(name);
@@ -167,11 +188,10 @@ static void rang(server *s, const word *bell, const word *name)
     if (rung_things >> t & 1)
         finding("judge 13: one release of %s wakes several", things[t].name);
     rung_things |= 1 << t;
-    const place *p = place_of(s, t, bell);
     const entry *queue = queue_of(s, t);
+    const place *p = place_of_rung(s, t, bell, queue);
     for (size_t i = 0; p && queue && i < queue->count; i++) {
-        word other = {queue->items[i].name.at, queue->items[i].name.len};
-        const place *o = place_of(s, t, &other);
+        const place *o = place_in_queue(s, t, &queue->items[i]);
         if (o && o->ticket < p->ticket)
             finding("judge 9: a release of %s rings who has come %lld us after "
                     "another one",
@@ -186,8 +206,7 @@ static const place *first_other(const call *c, int t)
     const entry *queue = queue_of(c->s, t);
     const place *first = NULL;
     for (size_t i = 0; queue && i < queue->count; i++) {
-        word bell = {queue->items[i].name.at, queue->items[i].name.len};
-        const place *p = place_of(c->s, t, &bell);
+        const place *p = place_in_queue(c->s, t, &queue->items[i]);
         if (p && p->g != g && (!first || p->ticket < first->ticket))
             first = p;
     }

@@ -138,7 +138,7 @@ typedef struct thread {
     volatile int go;
 } thread;
 
-#define THREADS_MAX 1000
+#define THREADS_MAX 4000
 
 extern thread *running;
 extern thread *threads[THREADS_MAX];
