@@ -82,7 +82,7 @@ found_all() { # PATCH
 patched() { # PATCH OPTION...
     patch=$1
     shift
-    patch -s -p1 --fuzz=0 -d "$build/source" "$@" <"$patch" >"$build/log"
+    patch -s -p1 --fuzz=0 -d "$build/source" "$@" <"$patch" >>"$build/log"
 }
 
 planted() { # PATCH

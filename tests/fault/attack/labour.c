@@ -59,18 +59,21 @@ static void perhaps_hold_before(plan *p, uint64_t *rng)
 
 /*
  * Longer or shorter than the lease before. Whoever has extended stays past the
- * end of what he asked for: an extend that is executed late has cut the lease
- * by then, while renewals have been answered.
+ * end of what he asked for, and of several locks for long: an extend that is
+ * executed late has cut the lease by then, while renewals have been answered.
  */
 static void perhaps_extend(plan *p, uint64_t *rng)
 {
-    static const int64_t leases_ms[] = {RLOCK_WATCHDOG, 1500, 300, 300};
+    static const int64_t leases_ms[] = {
+        RLOCK_WATCHDOG, 1500, 300, 300, 300, 300};
     bool single = lock_kind_of(p->lock) == LOCK_SINGLE;
     p->extend =
         !attack_pick(rng, single ? EXTEND_ONE_IN : EXTEND_ONE_OF_SEVERAL_IN);
     /* What is held by itself, too, has the lease of both. */
-    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 4)] : p->lease_ms;
-    if (p->extend && (!single || attack_pick(rng, 4) == 0))
+    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 6)] : p->lease_ms;
+    if (p->extend && !single)
+        p->after_us = EXTENDED_US / 2 + attack_pick(rng, EXTENDED_US / 2);
+    else if (p->extend && attack_pick(rng, 4) == 0)
         p->after_us = attack_pick(rng, EXTENDED_US);
 }
 
