@@ -103,7 +103,8 @@ static void collect_polled(rl_async *a, bool attended)
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share && !(attended && rl_trunk_is_left(t)))
+        if (t->share && !rl_trunk_has_failed(t) &&
+            !(attended && rl_trunk_is_left(t)))
             add_to_poll(a, rl_trunk_poll(t));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;

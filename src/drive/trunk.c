@@ -136,8 +136,8 @@ void rl_trunks_look(rl_trunks *ts)
         t->old = t->old || (t->share && is_spent(t));
         if (t->old && t->users == 0)
             give_up(ts, t);
-        else if (t->share && t->share->conn->line.failed)
-            unwatch(t); /* its end would be told of all the while */
+        else if (rl_trunk_has_failed(t))
+            unwatch(t);
         else if (t->share && !t->watched)
             t->watched = rl_outbox_watch(ts->outbox, t->share->conn->io.fd);
     }

@@ -69,6 +69,12 @@ static inline bool rl_trunk_is_left(const rl_trunk *t)
     return t->watched && !t->share->blocked && t->share->conn->line.pending > 0;
 }
 
+/* Its connection's: nothing comes any more, but its end is told all the while. */
+static inline bool rl_trunk_has_failed(const rl_trunk *t)
+{
+    return t->share && t->share->conn->line.failed;
+}
+
 /*
  * What poll() of the async thread is to look at, if it has a connection; which
  * nobody closes before rl_trunks_polled().

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cluster.h"
+#include "loop.h"
 #include "scene.h"
 
 /* --- 33 to 36: a cluster ------------------------------------------------- */
@@ -136,11 +137,11 @@ TEST(cluster, fault_035_a_cluster_that_is_down_is_waited_for)
     scene_stop(&s);
 }
 
-/* Of the calling thread's processor. */
-static int64_t thread_us(void)
+/* Of a processor: the calling thread's, or that of all. */
+static int64_t used_us(clockid_t whose)
 {
     struct timespec ts;
-    EXPECT_INT(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
+    EXPECT_INT(clock_gettime(whose, &ts), 0);
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
@@ -152,11 +153,36 @@ TEST(cluster, while_a_cluster_is_down_a_call_sleeps_between_its_tries)
     EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
     long long slot = server_int(s.sv, "CLUSTER KEYSLOT other");
     EXPECT_STR(server_str(s.sv, "CLUSTER DELSLOTS %lld", slot), "OK");
-    int64_t began_us = thread_us(), began_ms = test_now_ms();
+    int64_t began_us = used_us(CLOCK_THREAD_CPUTIME_ID),
+            began_ms = test_now_ms();
     EXPECT_STATUS(rlock_trylock(other), RLOCK_ESERVER);
     EXPECT(test_since_ms(began_ms) >= 900);
-    EXPECT_BETWEEN(thread_us() - began_us, 0, 50000);
+    EXPECT_BETWEEN(used_us(CLOCK_THREAD_CPUTIME_ID) - began_us, 0, 50000);
     rlock_free(other);
+    scene_stop(&s);
+}
+
+/* Until its next try it has a place on the connection that has ended. */
+TEST(cluster, so_does_a_started_call_whose_connection_ends_meanwhile)
+{
+    scene s = scene_cluster();
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    long long slot = server_int(s.sv, "CLUSTER KEYSLOT " SCENE_LOCK);
+    EXPECT_STR(server_str(s.sv, "CLUSTER DELSLOTS %lld", slot), "OK");
+    EXPECT_STATUS(request_acquire(&r, 20000, 60000), RLOCK_OK);
+    int64_t began_us = used_us(CLOCK_PROCESS_CPUTIME_ID);
+    for (int i = 0; i < 20; i++) {
+        server_cmd(s.sv, "CLIENT KILL TYPE normal SKIPME yes");
+        test_pause_ms(50);
+    }
+    int64_t us = used_us(CLOCK_PROCESS_CPUTIME_ID) - began_us;
+    EXPECT_BETWEEN(us, 0, 200000);
+    EXPECT_STR(server_str(s.sv, "CLUSTER ADDSLOTS %lld", slot), "OK");
+    LOOP_UNTIL(s.cl, r.told == 3);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    request_free(&r);
     scene_stop(&s);
 }
 

@@ -159,15 +159,20 @@ static void note_place(const call *c, const text *reply)
 
 static int rung_things;
 
-/*
- * NULL: not known as it stands there. A cluster's master has its queue from
- * another one, perhaps, and what was told here before is older.
- */
+/* A master has its queue from another one, perhaps; what was told here before
+   is older. */
+static bool may_be_handed_down(void)
+{
+    return cfg.cluster || cfg.sentinel;
+}
+
+/* NULL: not known as it stands there. */
 static const place *place_in_queue(const server *s, int t, const item *i)
 {
     word bell = {i->name.at, i->name.len};
     const place *p = place_of(s, t, &bell);
-    return p && (!cfg.cluster || (double)p->ticket == i->score) ? p : NULL;
+    return p && (!may_be_handed_down() || (double)p->ticket == i->score) ? p
+                                                                         : NULL;
 }
 
 static const place *place_of_rung(const server *s, int t, const word *bell,
@@ -177,7 +182,7 @@ static const place *place_of_rung(const server *s, int t, const word *bell,
         if (queue->items[i].name.len == bell->len &&
             memcmp(queue->items[i].name.at, bell->at, bell->len) == 0)
             return place_in_queue(s, t, &queue->items[i]);
-    return cfg.cluster ? NULL : place_of(s, t, bell);
+    return may_be_handed_down() ? NULL : place_of(s, t, bell);
 }
 
 static void rang(server *s, const word *bell, const word *name)
