@@ -30,10 +30,11 @@ extern "C" {
  * client that have one layout by one call, which takes all or none. While it
  * waits for one, it holds those before it in that order, and of the same name
  * no longer than 0.1 s (a server that restarts has a new run_id, so these have
- * no order that lasts). If one cannot be had, nothing stays taken; the status
- * and message are those of the member that failed, and the message begins with
- * its position in locks[]. A wait that ends while a server fails answers that
- * failure, and RLOCK_TIMEOUT if somebody has the member.
+ * no order that lasts). If one cannot be had, nothing stays taken, and what the
+ * thread held before is renewed only if it was before; the status and message
+ * are those of the member that failed, and the message begins with its position
+ * in locks[]. A wait that ends while a server fails answers that failure, and
+ * RLOCK_TIMEOUT if somebody has the member.
  *
  * A member that has been taken, and is lost again before all are held (its
  * server's data are gone, or its lease ended in a hang), is one that could not

@@ -19,6 +19,7 @@ typedef struct rl_view {
     int count; /* 0: not held, and the rest is 0 too */
     int64_t valid_ms;
     uint64_t token;
+    bool renewed;
 } rl_view;
 
 /* What is asked of a lock, and may be started to go on by itself. */
@@ -37,6 +38,7 @@ typedef struct rl_wish {
     const rl_fault *wrong; /* why that cannot be sent, unless RLOCK_OK */
     rl_cancel cancel;      /* of an acquire */
     rl_group *joins;  /* the same, of a member: its lock's group; or NULL */
+    bool lapses;      /* of an unlock: what is left is not renewed any more */
     int64_t asked_us; /* of what was started: its time runs from then on, also
                          while it stands in line. 0: from its first step on */
 } rl_wish;

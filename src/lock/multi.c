@@ -15,6 +15,15 @@
 
 /* --- release -------------------------------------------------------------- */
 
+/* The call has failed: what it has turned on is off again. */
+static void stop_renewal(rl_core *c, rl_hold *h)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    if (h->renewed)
+        rl_hold_stop_renewal_locked(&c->holds, h);
+    rl_mutex_unlock(&c->holds.mutex);
+}
+
 static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
                                   bool valid, int64_t now_us)
 {
@@ -31,6 +40,8 @@ static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
         rl_release_lost(c, x->hold, level, &f, now_us);
         return rl_lock_fail(x->lk, &f);
     }
+    if (x->lapses)
+        stop_renewal(c, x->hold);
     rl_part_release(&x->it, c, x->hold, level, now_us);
     return RLOCK_OK;
 }
@@ -57,9 +68,9 @@ static rl_op *one_let_go(rl_multi_call *p)
 
 static rl_op *let_go_next(rl_multi_call *p)
 {
-    static const rl_wish unlock = {.verb = RL_WISH_UNLOCK};
     while (p->at < p->n) {
         rl_multi_part *x = &p->part[p->at++];
+        rl_wish unlock = {.verb = RL_WISH_UNLOCK, .lapses = x->lapses};
         bool held = x->held;
         x->held = false;
         x->wanted = held && rl_multi_is_single(x->lk);

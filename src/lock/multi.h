@@ -39,6 +39,7 @@ typedef struct rl_multi_part {
     bool inside;   /* of the client, for this round */
     bool held;     /* taken by this call, or to be released by it */
     bool fresh;    /* taken by this call, and not held before */
+    bool lapses;   /* held before with a lease that is not renewed */
     bool left;     /* not taken, for another one of its server was busy */
     rl_hold *hold; /* referenced, while inside; NULL: the call has none */
     rl_part it;

@@ -69,6 +69,14 @@ static bool is_mine(const rlock *lk)
     return rl_lock_view(lk).count > 0;
 }
 
+/* Has the owner got it already, and for how long? */
+static void look_before(rl_multi_part *x)
+{
+    rl_view v = rl_lock_view(x->lk);
+    x->fresh = v.count == 0;
+    x->lapses = v.count > 0 && !v.renewed;
+}
+
 static rl_hold *new_draft(const rl_multi_call *p, const rl_multi_part *x)
 {
     rl_core *c = rl_lock_core(x->lk);
@@ -94,11 +102,20 @@ static int64_t lease_of(const rl_multi_call *p, const rl_multi_part *x)
     return x->fresh ? p->fresh_ms : p->lease_ms;
 }
 
+static bool lapses(rl_core *c, const rl_hold *h)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    bool yes = h && !h->renewed;
+    rl_mutex_unlock(&c->holds.mutex);
+    return yes;
+}
+
 static rlock_status begin_acquire(rl_multi_call *p, rl_multi_part *x,
                                   bool valid, int64_t now_us)
 {
     rl_core *c = rl_lock_core(x->lk);
     x->fresh = !x->hold;
+    x->lapses = lapses(c, x->hold);
     if (x->hold && !valid)
         return rl_lock_lost(x->lk, x->hold);
     if (x->hold)
@@ -209,7 +226,7 @@ static rl_op *one_tried(rl_multi_call *p)
 
 static rl_op *try_alone(rl_multi_call *p, rl_multi_part *x)
 {
-    x->fresh = !is_mine(x->lk);
+    look_before(x);
     rl_wish now = {.verb = RL_WISH_ACQUIRE,
                    .lease_ms = lease_of(p, x),
                    .cancel = p->wish.cancel,
@@ -441,7 +458,7 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
     p->back = back;
     if (now_us >= until_us)
         return wait_is_over(p);
-    x->fresh = !is_mine(x->lk);
+    look_before(x);
     wish.lease_ms = lease_of(p, x);
     return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
 }

@@ -391,6 +391,8 @@ static rl_op *unlock(rl_job *job)
     if (j->level == 0) {
         rl_owner_self()->holds--;
         rl_group_end_alarms(ns->group);
+    } else if (j->wish.lapses) {
+        rl_nodes_set_policy(ns, false, now_us);
     }
     add_releases(ns, j->level, now_us);
     return rl_job_ask(job, &ns->op, unlocked);

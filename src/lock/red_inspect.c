@@ -120,6 +120,7 @@ rl_view rl_red_view(rlock *lk)
         v.valid_ms = rl_max(0, until_us - rl_now_us()) / 1000;
         v.count = rl_group_count(ns.group);
         v.token = ns.group->token;
+        v.renewed = rl_group_is_renewed(ns.group);
     }
     rl_nodes_leave(&ns);
     return v;

@@ -330,6 +330,7 @@ static rl_view single_view(rlock *lk)
         v.count = h->count;
         v.valid_ms = rl_max(0, (h->expiry.due_us - now_us) / 1000);
         v.token = h->token;
+        v.renewed = h->renewed;
     }
     rl_mutex_unlock(&t->mutex);
     return v;

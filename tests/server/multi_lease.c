@@ -62,6 +62,33 @@ TEST(multi_lease, a_red_member_that_was_waited_for_runs_out)
     pair_end(&x);
 }
 
+/* The try, and the wait, had turned renewal on. */
+static void expect_failed_to_leave_leases(int64_t wait_ms, rlock_status status)
+{
+    pair x = pair_of("zoo");
+    rlock *alpha = test_lock(x.p.cl[0], "alpha"), *three;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){alpha, x.p.lk, x.one}, 3, &three),
+                  RLOCK_OK);
+    take_by_hand(x.ns.sv[0], "zoo", 60000);
+    EXPECT_STATUS(rlock_acquire(alpha, 0, LEASE_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(x.p.lk, 0, LEASE_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(three, wait_ms, RLOCK_WATCHDOG), status);
+    EXPECT_INT(rlock_hold_count(alpha), 1);
+    EXPECT_INT(rlock_hold_count(x.p.lk), 1);
+    EVENTUALLY(2 * LEASE_MS,
+               !key_exists(x.ns.sv[0], "alpha") && nodes_having(&x.ns) == 0);
+    EXPECT_STATUS(rlock_unlock(alpha), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(x.p.lk), RLOCK_LOST);
+    rlock_free(three);
+    rlock_free(alpha);
+    pair_end(&x);
+}
+
+TEST_CASE(multi_lease, what_was_held_before_a_failed_try_runs_out,
+          expect_failed_to_leave_leases(0, RLOCK_BUSY))
+TEST_CASE(multi_lease, what_was_held_before_a_failed_wait_runs_out,
+          expect_failed_to_leave_leases(RENEWED_MS, RLOCK_TIMEOUT))
+
 /* It had a lease of the caller's own before, and has the new one now. */
 TEST(multi_lease, a_member_that_was_held_before_runs_out)
 {
