@@ -405,7 +405,9 @@ typedef struct rlock_options {
      *                   above. Give it an append-only file, or have it not
      *                   restarted before it has been replaced (RestartSec of
      *                   systemd). master-reboot-down-after-period of Sentinels
-     *                   comes too late: by then the replicas have copied it
+     *                   comes too late: by then the replicas have copied it.
+     *                   And in a cluster what was moved with its slot to a
+     *                   master that is replaced before its own replicas have it
      *
      * It is replication and no consensus: a replica that lacks the lock may
      * become the master although others have it, a master that is cut off with

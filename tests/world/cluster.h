@@ -36,6 +36,8 @@ typedef struct migration {
 } migration;
 
 extern migration moving;
+extern int64_t
+    keys_came[NODES_MAX]; /* when a node got the keys of a slot last */
 
 /* --- cluster_map.c -------------------------------------------------------- */
 

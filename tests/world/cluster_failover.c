@@ -54,12 +54,19 @@ static bool draw_heir(void)
     return false;
 }
 
+/* What a slot has brought no replica may have yet, of whatever was granted. */
+static bool keys_have_just_come(void)
+{
+    int64_t came = keys_came[change.old];
+    return came > 0 && change.began - came <= cfg.lag_us * US + S / 10;
+}
+
 /* What it is granted, if that has to be with a replica, is there. */
 static void note_loss(int64_t until)
 {
     unsigned which = judge_things_at(change.old);
     int64_t took = w.now - change.began;
-    if (cfg.min_replicas == 0)
+    if (cfg.min_replicas == 0 || keys_have_just_come())
         judge_shake(which, change.began, until);
     judge_replaced(which, until, took / 20);
 }

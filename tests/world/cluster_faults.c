@@ -8,6 +8,7 @@
 #include "judge.h"
 
 migration moving = {.slot = -1};
+int64_t keys_came[NODES_MAX];
 
 /* --- slots that move ------------------------------------------------------ */
 
@@ -46,6 +47,7 @@ static int take_keys(server *from, server *to, int slot, int most)
             n++;
         }
     if (n > 0) {
+        keys_came[to->index] = w.now;
         replicas_send(to);
         replicas_send(from);
     }

@@ -91,6 +91,13 @@ static void draw_sentinels(config *c, chance *dice)
     c->min_replicas = one_in(dice, 3) ? c->replicas : 0;
 }
 
+/* A grant has to be confirmed within a third of its lease. */
+static void hasten_replicas(config *c)
+{
+    if (c->min_replicas > 0 && c->lag_us > 5000)
+        c->lag_us = 5000;
+}
+
 static void draw_cluster_faults(config *c, chance *dice, int64_t n)
 {
     c->move_ppm = perhaps(dice, n, PICK(3000, 30000, 100000));
@@ -237,6 +244,7 @@ void config_draw(config *c, uint64_t seed)
         draw_cluster(c, dice);
     else if (group == 2)
         draw_sentinels(c, dice);
+    hasten_replicas(c);
     draw_threads(c, dice);
     draw_clients(c, dice);
     draw_program(c, dice);

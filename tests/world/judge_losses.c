@@ -85,27 +85,34 @@ static void looked(hold *h, const look *l)
 
 /* --- at the end ----------------------------------------------------------- */
 
-/* Who takes it may not have been told its token before it was lost; a Red lock
-   tells its loss also while the rest of a Multi lock is waited for. */
+/* Whose loss it is; NULL: nobody's. Who takes it may not have been told its
+   token before it was lost. */
+static const hold *loser(int i)
+{
+    const hold *last = hold_of(losses[i].g, losses[i].thing, losses[i].token);
+    for (const hold *h = last ? NULL : holds[losses[i].thing]; h; h = h->next)
+        if (h->g == losses[i].g && !h->token && h->asked <= losses[i].at &&
+            (!last || h->asked > last->asked))
+            last = h;
+    return last;
+}
+
+/* A Red lock tells its loss also while the rest of a Multi lock is waited for. */
 static bool was_held(int i)
 {
     for (int k = things_n; k < locks_n && things[losses[i].thing].is_red; k++)
         if (locks[k].has_red)
             return true;
-    for (const hold *h = holds[losses[i].thing]; h; h = h->next)
-        if (h->g == losses[i].g && (h->token == losses[i].token ||
-                                    (!h->token && h->asked <= losses[i].at)))
-            return true;
-    return false;
+    return loser(i) != NULL;
 }
 
 static int times_told(const bunch *b)
 {
     int n = 0;
-    for (int i = 0; i < losses_n; i++)
-        for (const hold *h = holds[losses[i].thing]; h; h = h->next)
-            n += h->bunch == b && h->g == losses[i].g &&
-                 (h->token == losses[i].token);
+    for (int i = 0; i < losses_n; i++) {
+        const hold *h = loser(i);
+        n += h && h->bunch == b;
+    }
     return n;
 }
 

@@ -48,7 +48,8 @@ static const entry *entry_of(const call *c, int t)
 /* By the watchdog, from the first moment on; else its lease may be shorter. */
 static bool is_watched(const hold *h)
 {
-    return !h->ended && h->is_renewed && !h->was_extended && !is_shaken(h);
+    return !h->ended && !h->unlocking && h->is_renewed && !h->was_extended &&
+           !is_shaken(h);
 }
 
 static void check_renewal(const call *c, const word *key, const word *holder)
