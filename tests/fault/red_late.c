@@ -137,3 +137,23 @@ TEST(red_late, an_extend_that_was_started_bounds_it_as_well)
     request_free(&r);
     party_end(&l.p, &l.ns);
 }
+
+/* What it has lost is brought, and the connection stays. */
+TEST(red_late, a_late_answer_that_asks_for_the_script_gets_it)
+{
+    enum { LONG_MS = 60000, SHORT_MS = 30000 };
+    late l = {.ns = nodes_proxied(3)};
+    l.p = patient_party(&l.ns);
+    EXPECT_STATUS(rlock_acquire(l.p.lk, SOON, LONG_MS), RLOCK_OK);
+    EVENTUALLY(SOON, party_holding(&l.p) == 3);
+    unsigned long long before = stats_of(l.p.cl[SLOW]).reconnects;
+    server_cmd(l.ns.sv[SLOW], "SCRIPT FLUSH");
+    proxy_rule(l.ns.px[SLOW], proxy_sha("extend"), 1, PROXY_HOLD_REQUEST, NULL);
+    EXPECT_STATUS(rlock_extend(l.p.lk, SHORT_MS), RLOCK_OK);
+    EXPECT(key_ttl(l.ns.sv[SLOW], SCENE_LOCK) > SHORT_MS); /* the control */
+    proxy_let_go(l.ns.px[SLOW]);
+    EVENTUALLY(SOON, key_ttl(l.ns.sv[SLOW], SCENE_LOCK) <= SHORT_MS);
+    EXPECT_INT(stats_of(l.p.cl[SLOW]).reconnects, before);
+    EXPECT_STATUS(rlock_unlock(l.p.lk), RLOCK_OK);
+    party_end(&l.p, &l.ns);
+}
