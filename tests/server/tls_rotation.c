@@ -27,7 +27,7 @@ typedef struct secured {
 /* All at once, as a program does that knows what it does. */
 static void put(const char *from, const char *to)
 {
-    char command[500];
+    char command[1000];
     snprintf(command, sizeof command, "cp '%s' '%s.new' && mv '%s.new' '%s'",
              from, to, to, to);
     EXPECT_INT(system(command), 0);
