@@ -200,9 +200,11 @@ static server *in_office(const word *key)
     server *s = &servers[truth.owner[slot]];
     if (moving.slot != slot)
         return s;
+    /* An old copy may lie at whoever gets the slot, of a failover to him. */
     server *to = &servers[moving.to];
+    server_set_clock(s);
     server_set_clock(to);
-    return store_find(&to->store, key) ? to : s;
+    return !store_find(&s->store, key) && store_find(&to->store, key) ? to : s;
 }
 
 const server_kind server_cluster = {.name = "cluster",

@@ -108,14 +108,21 @@ static void called(const act *a)
                 locks[a->lock].name, a->o->id);
 }
 
+/* An extend whose hold is lost meanwhile leaves its answer behind, and the
+   connection with it. */
+static bool is_trouble(const rlock_event *e)
+{
+    return e->type == RLOCK_EVENT_RENEW_FAILED ||
+           (e->type == RLOCK_EVENT_RECONNECTED && cfg.extend == 0);
+}
+
 static void told(program *g, const rlock_event *e)
 {
     (void)g;
     if (running->mutexes > 0)
         finding("judge 10: event %d of %s is told under %d mutexes",
                 (int)e->type, e->name, running->mutexes);
-    if (cfg.calm && (e->type == RLOCK_EVENT_RENEW_FAILED ||
-                     e->type == RLOCK_EVENT_RECONNECTED))
+    if (cfg.calm && is_trouble(e))
         finding("judge 7: in a calm world event %d of \"%s\": %s", (int)e->type,
                 e->name, e->message);
 }

@@ -14,6 +14,7 @@ static struct {
     int thing;
     uint64_t token;
     int64_t at;
+    const hold *of; /* whose it was, from the end on */
 } losses[LOSSES_MAX];
 static int losses_n;
 
@@ -85,16 +86,24 @@ static void looked(hold *h, const look *l)
 
 /* --- at the end ----------------------------------------------------------- */
 
-/* Whose loss it is; NULL: nobody's. Who takes it may not have been told its
-   token before it was lost. */
+static bool has_lost(const hold *h, int before)
+{
+    for (int i = 0; i < before; i++)
+        if (losses[i].of == h)
+            return true;
+    return false;
+}
+
+/* NULL: nobody's. Who takes it may not have been told its token before it was
+   lost; of several of these one that has not lost anything yet. */
 static const hold *loser(int i)
 {
-    const hold *last = hold_of(losses[i].g, losses[i].thing, losses[i].token);
-    for (const hold *h = last ? NULL : holds[losses[i].thing]; h; h = h->next)
+    const hold *found = hold_of(losses[i].g, losses[i].thing, losses[i].token);
+    for (const hold *h = found ? NULL : holds[losses[i].thing]; h; h = h->next)
         if (h->g == losses[i].g && !h->token && h->asked <= losses[i].at &&
-            (!last || h->asked > last->asked))
-            last = h;
-    return last;
+            (!found || has_lost(found, i)))
+            found = h;
+    return found;
 }
 
 /* A Red lock tells its loss also while the rest of a Multi lock is waited for. */
@@ -103,14 +112,16 @@ static bool was_held(int i)
     for (int k = things_n; k < locks_n && things[losses[i].thing].is_red; k++)
         if (locks[k].has_red)
             return true;
-    return loser(i) != NULL;
+    return losses[i].of != NULL;
 }
 
 static int times_told(const bunch *b)
 {
     int n = 0;
     for (int i = 0; i < losses_n; i++) {
-        const hold *h = loser(i);
+        const hold *h = losses[i].of ? losses[i].of
+                                     : hold_of(losses[i].g, losses[i].thing,
+                                               losses[i].token);
         n += h && h->bunch == b;
     }
     return n;
@@ -148,6 +159,8 @@ static void check_abandoned(const hold *h)
 
 static void ended(void)
 {
+    for (int i = 0; i < losses_n; i++)
+        losses[i].of = loser(i);
     for (int i = 0; i < losses_n; i++)
         if (!was_held(i))
             finding("judge 4: the loss of %s, token %llu, which nobody held",
