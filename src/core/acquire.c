@@ -68,6 +68,23 @@ static rl_next sleep_until(rl_acquire *a, int64_t until_us)
     return RL_SLEEP;
 }
 
+/*
+ * Who has acquired it wakes nobody: he is to hand it over. But his hold may
+ * have ended since, by another thread that has freed the owner, say, while he
+ * was the front still, for whom there was nothing to do.
+ */
+static void call_next_if_over(rl_acquire *a, int64_t now_us)
+{
+    rl_core *c = a->home;
+    const rl_target *what = a->what;
+    rl_mutex_lock(&c->holds.mutex);
+    rl_hold *h = rl_holds_find_locked(&c->holds, what, a->owner->serial);
+    bool has = h && rl_hold_is_valid_locked(&c->holds, h, now_us);
+    rl_mutex_unlock(&c->holds.mutex);
+    if (!has)
+        rl_rooms_look(&c->rooms, what->name, what->len, what->scope, false);
+}
+
 static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
 {
     rl_core *c = a->home;
@@ -84,8 +101,11 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     if (a->waiter.room && status == RLOCK_OK)
         rl_room_answered(&c->rooms, &a->waiter);
     a->waiter.quiet = status == RLOCK_OK && rl_scope_hands_over(a->what->scope);
-    if (a->waiter.room)
+    if (a->waiter.room) {
         queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
+        if (a->waiter.quiet)
+            call_next_if_over(a, now_us);
+    }
     a->phase = RL_PHASE_LEAVE;
     return a->contest->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
 }

@@ -61,12 +61,14 @@ static bool keys_have_just_come(void)
     return came > 0 && change.began - came <= cfg.lag_us * US + S / 10;
 }
 
-/* What it is granted, if that has to be with a replica, is there. */
+/* What it is granted, if that has to be with a replica, is there; unless that
+   one has lost it meanwhile. */
 static void note_loss(int64_t until)
 {
     unsigned which = judge_things_at(change.old);
     int64_t took = w.now - change.began;
-    if (cfg.min_replicas == 0 || keys_have_just_come())
+    if (cfg.min_replicas == 0 || keys_have_just_come() ||
+        !replica_is_synced(&servers[change.heir]))
         judge_shake(which, change.began, until);
     judge_replaced(which, until, took / 20);
 }

@@ -91,7 +91,7 @@ static void change_rank(void)
  * time, which is thousands of calls where a call is cheap, and goes on when one
  * has come.
  */
-#define BUSY_MAX 200000
+#define BUSY_MAX 1000000
 
 /*
  * Who is kept from running with a mutex keeps others from what they were called

@@ -14,6 +14,7 @@ static struct {
     bool is_on;
     int old, heir;
     int64_t began;
+    bool keeps; /* the heir has what had to be with a replica */
     event next;
 } change;
 
@@ -97,6 +98,8 @@ static bool draw_heir(void)
 static int64_t promote(int64_t epoch)
 {
     trace("server %d is the master in place of %d", change.heir, change.old);
+    change.keeps =
+        cfg.min_replicas > 0 && replica_is_synced(&servers[change.heir]);
     replica_follow(&servers[change.heir], NULL);
     office = (sentinel_view){.master = change.heir, .epoch = epoch};
     for (int i = 0; i < servers_n - SENTINELS; i++)
@@ -108,7 +111,7 @@ static int64_t promote(int64_t epoch)
 /* After that all learn of it. */
 static void note_loss(int64_t learned, int64_t grace)
 {
-    if (cfg.min_replicas == 0)
+    if (!change.keeps)
         judge_shake(judge_things_at(office.master), change.began,
                     w.now + learned);
     judge_replaced(judge_things_at(office.master), w.now + learned, grace);
