@@ -226,3 +226,10 @@ bool loss_has_cause(const verdict *v, const arena *a, const entry *e)
     int64_t from_us = r->over_us - LEASE_MS * 1000 - TOLD_US;
     return harm_us(v, a, e, from_us, r->over_us) >= THIRD_US;
 }
+
+bool may_lack_events(const arena *a, const entry *e, int64_t from_us,
+                     int64_t to_us)
+{
+    return a->lives[e->life].proc >= PROCS - LOOPS &&
+           lacked_memory(a, e, from_us, to_us);
+}

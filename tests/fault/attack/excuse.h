@@ -63,6 +63,10 @@ int64_t silence_us(const verdict *v, const arena *a, const entry *e,
  */
 bool closed_meanwhile(const verdict *v, const entry *e, int64_t at_us);
 
+/* On a loop, an event for which there is no memory is not told. */
+bool may_lack_events(const arena *a, const entry *e, int64_t from_us,
+                     int64_t to_us);
+
 /* Had its process no memory for something between the two times? */
 bool lacked_memory(const arena *a, const entry *e, int64_t from_us,
                    int64_t to_us);

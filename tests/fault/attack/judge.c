@@ -131,7 +131,16 @@ static bool was_taken(const history *h, const note *end)
     return false;
 }
 
-static void add_early_end(verdict *v, int life, const note *end)
+/*
+ * What a loop's owner was granted for a while is known by an event, for which
+ * there may have been no memory.
+ */
+static bool may_be_unknown(const arena *a, const entry *e, const note *end)
+{
+    return may_lack_events(a, e, end->at_us - 2 * LEASE_MS * 1000, end->at_us);
+}
+
+static void add_early_end(verdict *v, const arena *a, int life, const note *end)
 {
     history *h = v->histories[life];
     const entry e = {NULL, life, (int)end->lock};
@@ -139,19 +148,20 @@ static void add_early_end(verdict *v, int life, const note *end)
     if (r)
         atomic_fetch_add(end->from_us ? &r->lost_events : &r->abandoned_events,
                          1);
-    else if (!was_taken(h, end) && !closed_meanwhile(v, &e, end->at_us))
+    else if (!was_taken(h, end) && !closed_meanwhile(v, &e, end->at_us) &&
+             !may_be_unknown(a, &e, end))
         find(v, REPORTED_TWICE, &e, end->at_us,
              "a hold that never was, token %llu",
              (unsigned long long)end->value);
 }
 
 /* Events that were faster than the record of their hold. */
-static void add_early_ends(verdict *v, int life)
+static void add_early_ends(verdict *v, const arena *a, int life)
 {
     const history *h = v->histories[life];
     for (uint32_t i = 0; i < h->n_notes; i++)
         if (h->notes[i].kind == NOTE_EARLY_END)
-            add_early_end(v, life, &h->notes[i]);
+            add_early_end(v, a, life, &h->notes[i]);
 }
 
 verdict *judge(const char *dir, arena *a)
@@ -161,7 +171,7 @@ verdict *judge(const char *dir, arena *a)
     list_outliving(v, a);
     for (int i = 0; i < v->n_histories; i++)
         if (v->histories[i])
-            add_early_ends(v, i);
+            add_early_ends(v, a, i);
     list_holds(v);
     for (int lock = 0; lock < LOCKS; lock++)
         judge_lock(v, a, lock);

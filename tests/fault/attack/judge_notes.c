@@ -67,14 +67,6 @@ static bool leaving_excused(const verdict *v, const arena *a, const entry *e,
     return harm_us(v, a, e, n->from_us - AFTERMATH_US, n->to_us) > HARM_US;
 }
 
-/* On a loop, an event for which there is no memory is not told. */
-static bool may_lack_events(const arena *a, const entry *e, int64_t from_us,
-                            int64_t to_us)
-{
-    return a->lives[e->life].proc >= PROCS - LOOPS &&
-           lacked_memory(a, e, from_us, to_us);
-}
-
 static bool event_excused(const verdict *v, const arena *a, const entry *e,
                           const note *n)
 {
