@@ -281,8 +281,9 @@ static void pool_give_back(rl_source *s, rl_conn *c)
     const char *bytes;
     c->line.retired =
         c->line.retired || rl_source_is_outdated(s, c, rl_now_us());
-    /* A late answer may have had its call say more: "NOSCRIPT". */
-    if (!rl_conn_is_broken(c))
+    /* A late answer may have had its call say more: "NOSCRIPT". Somebody is
+       there yet, who is told what comes of that. */
+    if (!c->line.retired && !rl_conn_is_broken(c) && c->line.pending > 0)
         rl_conn_send(c);
     /* What was not sent whole, or read whole, nobody could go on with. */
     if (!rl_conn_is_broken(c) &&

@@ -308,10 +308,24 @@ static void look_before(const call *c)
             was_there[t] = entry_of(c, t) != NULL;
 }
 
+/*
+ * By somebody of this process, who would hand it over. That another one has
+ * forced it open he learns with his next renewal.
+ */
+static bool was_believed_held(const program *g, int t)
+{
+    for (const hold *h = holds[t]; h; h = h->next)
+        if (h->g == g && (!h->ended || h->ended > free_since[t]) &&
+            (!h->lost_told || h->lost_told > free_since[t]))
+            return true;
+    return false;
+}
+
 static void check_idle(int t)
 {
     for (int i = 0; i < OWNERS_MAX; i++)
-        if (still_waits(&owners[i], t, free_since[t] - 100 * MS))
+        if (still_waits(&owners[i], t, free_since[t] - 100 * MS) &&
+            !was_believed_held(owners[i].g, t))
             finding("judge 13: %s was free for %lld ms while owner %d waited",
                     things[t].name, (long long)((w.now - free_since[t]) / MS),
                     i);
