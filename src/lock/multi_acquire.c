@@ -104,8 +104,10 @@ static int64_t lease_of(const rl_multi_call *p, const rl_multi_part *x)
 
 static bool lapses(rl_core *c, const rl_hold *h)
 {
+    if (!h)
+        return false;
     rl_mutex_lock(&c->holds.mutex);
-    bool yes = h && !h->renewed;
+    bool yes = !h->renewed;
     rl_mutex_unlock(&c->holds.mutex);
     return yes;
 }

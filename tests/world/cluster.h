@@ -36,8 +36,9 @@ typedef struct migration {
 } migration;
 
 extern migration moving;
-extern int64_t
-    keys_came[NODES_MAX]; /* when a node got the keys of a slot last */
+
+/* When a node got the keys of a slot last. */
+extern int64_t keys_came[NODES_MAX];
 
 /* --- cluster_map.c -------------------------------------------------------- */
 

@@ -172,8 +172,9 @@ static const place *place_in_queue(const server *s, int t, const item *i)
 {
     word bell = {i->name.at, i->name.len};
     const place *p = place_of(s, t, &bell);
-    return p && (!may_be_handed_down() || (double)p->ticket == i->score) ? p
-                                                                         : NULL;
+    if (p && may_be_handed_down() && (double)p->ticket != i->score)
+        return NULL;
+    return p;
 }
 
 static const place *place_of_rung(const server *s, int t, const word *bell,

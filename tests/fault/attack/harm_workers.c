@@ -213,7 +213,7 @@ bool call_hit(nemesis *n, fault *f)
     pause_ms(fired ? AT_A_TIME_MS : 0);
     end_rules(n, f);
     if (action == PROXY_HOLD_REQUEST || action == PROXY_HOLD_REPLY) {
-        pause_ms(fired ? COMMAND_MS / 2 + some_ms(n, 2 * COMMAND_MS) : 0);
+        pause_ms(fired ? some_ms(n, 3 * COMMAND_MS) : 0);
         let_go(n, f);
     }
     return fired;
