@@ -215,7 +215,8 @@ static void nest(holding *all, int level)
     r->levels = (uint8_t)(level + 1);
     uint64_t token = rlock_token(lk);
     int count = rlock_hold_count(lk);
-    bool wrong = token != atomic_load(&r->token) || count != level + 1;
+    uint64_t known = atomic_load(&r->token); /* 0: no event told of the grant */
+    bool wrong = (known && token != known) || count != level + 1;
     if (wrong && check(all))
         worker_notice(NOTE_REENTRY, p->lock, 0, (int64_t)token,
                       (uint64_t)count);
