@@ -147,6 +147,7 @@ static void draw_program(config *c, chance *dice)
     c->hold_ms = PICK(2, 30, 300, 1500);
     c->think_ms = PICK(1, 20, 200);
     c->lease_pct = PICK(0, 0, 20, 60);
+    c->lease_ms = 2000;
     c->forever_pct = PICK(0, 20, 100);
     c->idle_pct = PICK(0, 30, 100);
     c->end_pct = PICK(0, 0, 50);
@@ -191,13 +192,20 @@ static void draw_faults(config *c, chance *dice)
         draw_cluster_faults(c, dice, n);
 }
 
-/* Connections are sound, servers are not, and who holds does nothing: what
-   judge 14 looks at. */
-static void draw_idle(config *c, chance *dice)
+/* As judge 14 wants it. */
+static void make_sound(config *c)
 {
     c->stall_ppm = c->changes = c->change_ppm = c->tail_ppm = 0;
     c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
     c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
+    c->trickle_ppm = c->force = 0;
+}
+
+/* Connections are sound, servers are not, and who holds does nothing. */
+static void draw_idle(config *c, chance *dice)
+{
+    c->sound = 1;
+    make_sound(c);
     c->idle_pct = 100;
     c->hold_ms = PICK(1500, 6000);
     c->watchdog_ms = PICK(3000, 10000);
@@ -221,6 +229,14 @@ static void draw_rest(config *c, chance *dice)
     c->ask = perhaps(dice, 4, PICK(2, 5));
     c->guard = perhaps(dice, 4, PICK(3, 10));
     c->burst = perhaps(dice, 8, PICK(1, 5));
+    if (one_in(dice, 6))
+        c->lease_ms = 12000;
+    c->trickle_us = PICK(1000, 20000, 100000);
+    c->step_us = PICK(100, 5000, 50000);
+    if (c->calm)
+        return;
+    c->trickle_ppm = c->sound ? 0 : perhaps(dice, 3, PICK(1000, 20000));
+    c->step_ppm = perhaps(dice, 5, PICK(2000, 20000));
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -234,6 +250,8 @@ void config_draw(config *c, uint64_t seed)
                   .down_us = 1,
                   .foreign_us = 1,
                   .lag_us = 1,
+                  .trickle_us = 1,
+                  .step_us = 1,
                   .gossip_us = 1,
                   .unserved_us = 1,
                   .failover_us = 1};
@@ -264,6 +282,47 @@ static int key_of(const char *name)
     return -1;
 }
 
+/* Nothing goes wrong: clocks drift, threads are preempted, and messages come in
+   parts, as everywhere. */
+static void calm_down(config *c)
+{
+    for (int i = 0; i < keys_n; i++) {
+        const char *end = strstr(keys[i].name, "_ppm");
+        int64_t *at = key_value(c, i);
+        if (end && at != &c->drift_ppm && at != &c->preempt_ppm &&
+            at != &c->short_ppm)
+            *at = 0;
+    }
+    c->changes = c->loading_us = 0;
+    c->timeout_ms = 3000;
+    c->connect_ms = 1000;
+    if (c->latency_us > 60)
+        c->latency_us = 60;
+    if (c->delay_us > 300)
+        c->delay_us = 300;
+}
+
+/* What is set may not fit to what is drawn. */
+static void reconcile(config *c)
+{
+    if (c->calm)
+        calm_down(c);
+    if (c->sound)
+        make_sound(c);
+    if (c->cluster || c->sentinel) {
+        c->servers = 1;
+        c->reds = 0;
+    }
+    if (c->singles + c->reds == 0)
+        c->singles = 1;
+    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
+    if (!c->cluster && !c->sentinel)
+        most = 0;
+    if (c->min_replicas > most)
+        c->min_replicas = most;
+    hasten_replicas(c);
+}
+
 bool config_set(config *c, const char *list)
 {
     char copy[2000], *rest = copy, name[32], end;
@@ -277,11 +336,6 @@ bool config_set(config *c, const char *list)
             return false;
         *key_value(c, i) = value;
     }
-    /* What is set may not fit to what is drawn. */
-    if (c->singles + c->reds == 0)
-        c->singles = 1;
-    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
-    if (c->min_replicas > most)
-        c->min_replicas = most;
+    reconcile(c);
     return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
 }

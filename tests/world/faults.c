@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "judge.h"
+#include "sentinel.h"
 #include "world.h"
 
 static void go_on(event *e)
@@ -59,6 +60,17 @@ static void flush_scripts(server *s)
     s->scripts = 0;
 }
 
+/* Servers that hand deadlines on to each other have one clock. */
+static void step_clocks(server *of)
+{
+    int64_t ns = chance_skewed(&w.dice, cfg.step_us * US);
+    trace("the clock of server %d is put back by %lld us", of->index,
+          (long long)(ns / US));
+    for (int i = 0; i < servers_n; i++)
+        if (&servers[i] == of || cfg.cluster || cfg.sentinel)
+            server_step_clock(&servers[i], ns);
+}
+
 /* --- somebody else takes a lock for a while ------------------------------- */
 
 static void foreign_ends(event *e)
@@ -102,8 +114,15 @@ static const fault faults[] = {
     {"restart", &cfg.restart_ppm, restart_server},
     {"wipe", &cfg.wipe_ppm, wipe_server},
     {"flush", &cfg.flush_ppm, flush_scripts},
+    {"step", &cfg.step_ppm, step_clocks},
     {"foreign", &cfg.foreign_ppm, take_foreign},
 };
+
+/* While not all are there, they are asked every two seconds. */
+static bool is_sentinel(const server *s)
+{
+    return cfg.sentinel && s->index >= servers_n - SENTINELS;
+}
 
 void faults_strike(void)
 {
@@ -119,5 +138,7 @@ void faults_strike(void)
             w.faults++;
             judge_trouble();
             faults[i].strike(s);
+            judge_trouble_until(s->down_until +
+                                (is_sentinel(s) ? 2500 * MS : 0));
         }
 }

@@ -30,6 +30,7 @@ struct hold {
     int64_t from, to;  /* for so long it was believed in, at least */
     int64_t ended;     /* its owner is done with it; 0: not yet */
     int64_t deadline;  /* the latest that was told */
+    int64_t ends;      /* the latest that was asked for; 0: nothing was yet */
     int64_t unlocking; /* since when its last level is being undone; 0: not */
     int64_t lost_told; /* when an event said so; 0: none did */
     bool is_sure;      /* it was once asked for, and there */
@@ -59,6 +60,7 @@ act act_begin(owner *o, const char *verb, int lock);
 void act_end(act *a, rlock_status s);
 void look_at_all(owner *o);
 void note_taken(owner *o, const act *a);
+void note_lease(const act *a);
 void drop_level(owner *o, int thing, rlock_status s);
 void expect_extended(const act *a);
 void note_extended(const act *a);
@@ -139,6 +141,7 @@ bool is_thinned(const hold *h);
 void judge_replaced(unsigned things, int64_t since, int64_t grace);
 bool judge_was_replaced(int thing, int64_t since);
 void judge_trouble(void); /* something has gone wrong, just now */
+void judge_trouble_until(int64_t when);
 unsigned judge_things_at(int server);
 bool judge_backs(server *s, const hold *h);
 bool judge_was_told(const hold *h); /* of a loss, or of what came with it */

@@ -87,6 +87,16 @@ static void check_backed(const hold *h, const look *l)
                 h->o->id, t->name, (long long)left, n, need);
 }
 
+/* What is not renewed ends with the longest lease that was asked for. */
+static void check_lease(const hold *h, const look *l)
+{
+    if (!h->is_renewed && h->ends && l->at + l->valid_ms * MS > h->ends)
+        finding("judge 2: owner %d has %s for %lld ms more, and the leases "
+                "that it asked for end in %lld ms",
+                h->o->id, things[h->thing].name, (long long)l->valid_ms,
+                (long long)((h->ends - l->at) / MS));
+}
+
 /* --- 3: no return --------------------------------------------------------- */
 
 static void check_no_return(const hold *h, const look *l)
@@ -104,6 +114,7 @@ static void looked(hold *h, const look *l)
     if (l->valid_ms <= 0)
         return;
     check_exclusion(h);
+    check_lease(h, l);
     check_backed(h, l);
 }
 

@@ -5,6 +5,12 @@
  */
 #include "judge.h"
 
+/* Who has lost the last token goes by the clock, which was put back. */
+static bool is_put_back(const hold *h, const hold *o)
+{
+    return cfg.step_ppm > 0 && was_shaken(h->thing, o->asked);
+}
+
 /*
  * Two things are known of locks that are freed by force, and not judged as long
  * as they are so. A Red lock's vote that is freed while the others are still
@@ -27,7 +33,8 @@ static void taken(hold *h)
         if (o->token == h->token && !excused)
             finding("judge 5: two holds of %s have the token %llu",
                     things[h->thing].name, (unsigned long long)h->token);
-        if (o->token > h->token && o->from < h->asked && !excused)
+        if (o->token > h->token && o->from < h->asked && !excused &&
+            !is_put_back(h, o))
             finding("judge 5: the token %llu of %s, after %llu",
                     (unsigned long long)h->token, things[h->thing].name,
                     (unsigned long long)o->token);

@@ -4,7 +4,8 @@
  * What the server in office does not have as it takes office has to be told
  * to be lost a second later, and what threads and callbacks may be late.
  *
- * Only where connections are sound, and nothing else has gone wrong since.
+ * Only where connections are sound, nobody forces locks open, and nothing else
+ * has gone wrong since.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,13 @@ static int64_t last_trouble;
 
 void judge_trouble(void)
 {
-    last_trouble = w.now;
+    judge_trouble_until(w.now);
+}
+
+void judge_trouble_until(int64_t when)
+{
+    if (when > last_trouble && when != NEVER)
+        last_trouble = when;
 }
 
 unsigned judge_things_at(int server)
@@ -31,9 +38,10 @@ unsigned judge_things_at(int server)
 static bool is_sound(void)
 {
     return cfg.stall_ppm == 0 && cfg.change_ppm == 0 && cfg.tail_ppm == 0 &&
-           cfg.cut_ppm == 0 && cfg.freeze_ppm == 0 && cfg.silence_ppm == 0 &&
-           cfg.refuse_ppm == 0 && cfg.names_ppm == 0 && cfg.pause_ppm == 0 &&
-           cfg.unserved_ppm == 0 && cfg.loading_us == 0;
+           cfg.cut_ppm == 0 && cfg.freeze_ppm == 0 && cfg.trickle_ppm == 0 &&
+           cfg.silence_ppm == 0 && cfg.refuse_ppm == 0 && cfg.names_ppm == 0 &&
+           cfg.pause_ppm == 0 && cfg.unserved_ppm == 0 && cfg.loading_us == 0 &&
+           cfg.force == 0;
 }
 
 /* A Red lock is backed by a majority of its nodes, whichever. */
@@ -48,12 +56,18 @@ static bool is_backed(const hold *h)
     return votes > cfg.servers / 2;
 }
 
+/* A Red lock with a lease of its own is not asked about (client.h). */
+static bool is_watched(const hold *h)
+{
+    return h->is_renewed || !things[h->thing].is_red;
+}
+
 /* The client believes in it, as far as it has said, and the server does not. */
 static bool is_believed_in_vain(const hold *h)
 {
-    return h->token && !h->ended && !h->is_gone && !h->unlocking &&
-           !h->lost_told && !h->g->closing_at && !judge_was_told(h) &&
-           !is_backed(h);
+    return is_watched(h) && h->token && !h->ended && !h->is_gone &&
+           !h->unlocking && !h->lost_told && !h->g->closing_at &&
+           !judge_was_told(h) && !is_backed(h);
 }
 
 /* --- what is to be told --------------------------------------------------- */

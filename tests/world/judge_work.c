@@ -348,6 +348,18 @@ static void look_after(const call *c)
     }
 }
 
+/* Who was rung, and does not want it any more, rings the next one. */
+static void check_passed_on(const call *c, const text *reply)
+{
+    int t = is_script(c, "leave") ? thing_at(&c->words[0]) : -1;
+    if (t < 0 || memcmp(reply->at, "*3\r\n:0", 6) != 0 || entry_of(c, t))
+        return;
+    const entry *queue = queue_of(c->s, t);
+    if (!(rung_things >> t & 1) && queue && queue->count > 0)
+        finding("judge 13: who was rung for %s leaves, and nobody is rung",
+                things[t].name);
+}
+
 /* --- the judge ------------------------------------------------------------ */
 
 static void executing(const call *c)
@@ -366,6 +378,7 @@ static void executed(const call *c, const text *reply)
         thing_at(&c->words[0]) >= 0)
         in_a_row[thing_at(&c->words[0])] = 0;
     check_handed(c, reply);
+    check_passed_on(c, reply);
     if (cfg.calm)
         look_after(c);
 }

@@ -161,7 +161,7 @@ bool is_shaken(const hold *h)
 
 bool is_still_shaken(const hold *h)
 {
-    int64_t lease =
-        cfg.watchdog_ms > LEASE_MAX_MS ? cfg.watchdog_ms : LEASE_MAX_MS;
+    int64_t own = cfg.lease_ms + 100;
+    int64_t lease = cfg.watchdog_ms > own ? cfg.watchdog_ms : own;
     return is_shaken_since(h, w.now - lease * MS / 100 * 105);
 }

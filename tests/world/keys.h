@@ -11,8 +11,9 @@
 /* Name, and the smallest value that makes sense. */
 #define CONFIG_KEYS(X)                                                         \
     /* the world's size */                                                     \
-    X(dice, 0) /* 0: the seed's own */                                         \
-    X(calm, 0) /* nothing goes wrong, and bounds are tight */                  \
+    X(dice, 0)  /* 0: the seed's own */                                        \
+    X(calm, 0)  /* nothing goes wrong, and bounds are tight */                 \
+    X(sound, 0) /* servers may fail, connections do not */                     \
     X(servers, 1)                                                              \
     X(processes, 1)                                                            \
     X(owners, 1)  /* in all */                                                 \
@@ -42,6 +43,8 @@
     X(freeze_ppm, 0)                                                           \
     X(freeze_us, 1)                                                            \
     X(silence_ppm, 0)                                                          \
+    X(trickle_ppm, 0) /* answers come byte by byte */                          \
+    X(trickle_us, 1)                                                           \
     X(refuse_ppm, 0) /* of connects */                                         \
     X(names_ppm, 0)  /* of look-ups that fail; slow ones, too */               \
     /* servers */                                                              \
@@ -52,6 +55,8 @@
     X(flush_ppm, 0)  /* scripts are forgotten */                               \
     X(wipe_ppm, 0)   /* a restart without its data */                          \
     X(loading_us, 0) /* after a restart */                                     \
+    X(step_ppm, 0)   /* clocks are put back */                                 \
+    X(step_us, 1)                                                              \
     X(foreign_ppm, 0)                                                          \
     X(foreign_us, 1)                                                           \
     /* masters, replicas, clusters */                                          \
@@ -87,6 +92,7 @@
     X(hold_ms, 1)                                                              \
     X(think_ms, 1)                                                             \
     X(lease_pct, 0)   /* acquires with a lease of their own */                 \
+    X(lease_ms, 1)    /* and how long that is, at most */                      \
     X(forever_pct, 0) /* and such that wait for ever */                        \
     X(idle_pct, 0)    /* holders that do not look for long */                  \
     X(end_pct, 0)     /* threads that end and leave what they hold */          \

@@ -253,9 +253,25 @@ void conn_close(conn *c)
 
 /* --- the server's end ----------------------------------------------------- */
 
+/* Each byte comes long after the one before. */
+static void trickle(conn *c, const text *t)
+{
+    int64_t each = 1 + chance_skewed(&w.dice, cfg.trickle_us * US);
+    w.faults++;
+    trace("connection %u gets %zu bytes one by one, every %lld us", c->number,
+          t->len, (long long)(each / US));
+    for (size_t i = 0; i < t->len; i++) {
+        if (i > 0)
+            c->frozen[0] = c->last[0] + each;
+        carry(c, false, BYTES, t->at + i, 1);
+    }
+}
+
 void conn_reply(conn *c, const text *t)
 {
-    if (t->len > 0)
+    if (!w.is_quiet && t->len > 0 && chance_ppm(&w.dice, cfg.trickle_ppm))
+        trickle(c, t);
+    else if (t->len > 0)
         carry(c, false, BYTES, t->at, t->len);
 }
 

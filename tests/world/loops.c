@@ -141,6 +141,8 @@ static void note_outcome(owner *o, act *a)
         note_extended(a);
     else if (a->status == RLOCK_OK)
         note_taken(o, a);
+    if (strcmp(a->verb, "unlock") != 0)
+        note_lease(a);
     look_at_all(o);
 }
 
@@ -237,7 +239,7 @@ static void start_acquire(owner *o, int lock)
     if (is_idle && chance_below(&o->dice, 100) < cfg.forever_pct)
         a->wait_ms = RLOCK_FOREVER;
     a->lease_ms = chance_below(&o->dice, 100) < cfg.lease_pct
-                      ? 50 + chance_skewed(&o->dice, 2000)
+                      ? 50 + chance_skewed(&o->dice, cfg.lease_ms)
                       : RLOCK_WATCHDOG;
     o->waits = a;
     trace("owner %d: wait %lld ms, lease %lld ms, started", o->id,

@@ -3,9 +3,11 @@
 #
 # The judges are judged: each patch of ../fault/planted, ../sim/planted and
 # planted/ breaks the library on purpose, and within 5,000 seeds a judge has to
-# find out; a patch that needs more says so ("# world seeds: N"). What shows only
+# find out; a patch that needs more says so ("# world seeds: N"), and one that
+# shows in few of them says in which ("# world set: KEY=V,..."). What shows only
 # with what the world has not got says that ("# world: no REASON"). For each is
-# told with which seed it was found, and by whom.
+# told with which seed it was found, and by whom. NAME is a patch's, with its
+# folder if several have it: fault/NAME.
 # The library as it is comes first; there nothing is found. Closes with
 # "N passed, N failed".
 #
@@ -35,7 +37,7 @@ complaints() { # FILE
 
 run_part() { # FIRST SEEDS FILE
     timeout 900 "$build/tree/tests/world/world" --from "$1" --seeds "$2" \
-        ${SEED_SET:+--set "$SEED_SET"} >"$3" 2>&1 || :
+        ${put:+--set "$put"} >"$3" 2>&1 || :
 }
 
 # In parts, because a defect that is found at once would wait for all otherwise.
@@ -71,6 +73,7 @@ new_complaint() {
 # Each seed is a process, so a crash, or a loop, is a finding as well.
 caught() { # PATCH
     most=$(sed -n 's/^# world seeds: //p' "$1")
+    put=${SEED_SET:-$(sed -n 's/^# world set: //p' "$1")}
     if simulate "${most:-$seeds}"; then
         echo "nothing is found in ${most:-$seeds} seeds" >"$build/log"
         return 1
@@ -126,7 +129,10 @@ else
     names=$*
     set --
     for name in $names; do
-        set -- "$@" "$(ls "$PWD"/tests/*/planted/"$name.patch")"
+        case $name in
+        */*) set -- "$@" "$PWD/tests/${name%/*}/planted/${name##*/}.patch" ;;
+        *) set -- "$@" "$(ls "$PWD"/tests/*/planted/"$name.patch")" ;;
+        esac
     done
 fi
 
@@ -145,6 +151,7 @@ make_world
 : >"$build/known"
 rm -f "$build"/log.*
 stops=''
+put=${SEED_SET:-}
 check 'nothing is found without a defect' simulate "$seeds"
 stops=yes
 complaints "$build/log" | sort -u >"$build/known"

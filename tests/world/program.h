@@ -23,9 +23,6 @@
 #define OWNERS_MAX  32
 #define DEPTH_MAX   8
 
-/* The longest lease of an acquire's, or an extend's, own. */
-#define LEASE_MAX_MS 2100
-
 typedef struct thing {
     const char *name;
     bool is_red;

@@ -27,6 +27,13 @@ void server_set_clock(server *s)
     s->store.now_us = server_now_us(s);
 }
 
+/* As NTP may: what is to expire does so that much later. */
+void server_step_clock(server *s, int64_t back_ns)
+{
+    s->base -= back_ns;
+    s->store.started_us -= back_ns / US;
+}
+
 size_t server_keys(server *s)
 {
     server_set_clock(s);

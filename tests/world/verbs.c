@@ -143,6 +143,21 @@ static void begin_hold(owner *o, int t, bunch *b, const act *a)
     h->token = rlock_token(owner_handle(o, t));
 }
 
+/* Also of what failed in the end. After an extend that has failed the watchdog
+   may renew it, as before. */
+void note_lease(const act *a)
+{
+    int64_t ms = a->lease_ms ? a->lease_ms : cfg.watchdog_ms;
+    int64_t ends = w.now + ms * MS / 100 * 101 + 2 * MS;
+    if (a->status != RLOCK_OK && strcmp(a->verb, "extend") == 0)
+        ends = NEVER;
+    for (int i = 0; i < locks[a->lock].n; i++) {
+        hold *h = a->o->hold[locks[a->lock].member[i]];
+        if (h && ends > h->ends)
+            h->ends = ends;
+    }
+}
+
 void note_taken(owner *o, const act *a)
 {
     const lock *l = &locks[a->lock];
@@ -186,7 +201,7 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
     act a = act_begin(o, "acquire", lock);
     a.is_nested = holds_all(o, lock);
     a.wait_ms = wait_ms;
-    a.lease_ms = own ? 50 + skewed(o, 2000) : RLOCK_WATCHDOG;
+    a.lease_ms = own ? 50 + skewed(o, cfg.lease_ms) : RLOCK_WATCHDOG;
     trace("owner %d: wait %lld ms, lease %lld ms%s", o->id,
           (long long)a.wait_ms, (long long)a.lease_ms,
           holds_any(o, lock) ? ", nested" : "");
@@ -196,6 +211,7 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
     act_end(&a, s);
     if (s == RLOCK_OK)
         note_taken(o, &a);
+    note_lease(&a);
     look_at_all(o);
 }
 
@@ -340,6 +356,7 @@ static void act_extend(owner *o)
     rlock_status s = rlock_extend(owner_handle(o, lock), a.lease_ms);
     act_end(&a, s);
     note_extended(&a);
+    note_lease(&a);
     look_at_all(o);
 }
 

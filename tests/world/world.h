@@ -283,7 +283,9 @@ extern int servers_n; /* those of cfg.servers, and others that belong to them */
 void servers_warm(void); /* once, before any world: scripts are compiled */
 void servers_begin(void);
 int64_t server_now_us(const server *s);
-void server_set_clock(server *s); /* of its store, before it is looked at */
+void server_set_clock(server *s);
+void server_step_clock(
+    server *s, int64_t back_ns); /* of its store, before it is looked at */
 size_t server_keys(server *s);
 void server_name_run(server *s);
 void server_take(conn *c); /* executes what has come */
