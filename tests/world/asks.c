@@ -42,6 +42,25 @@ static void ask_lock(owner *o, int lock)
           rlock_status_str(s));
 }
 
+/* Of a calm world's locks, and none that waits is older than the world. */
+static void check_wait(const rlock_wait *x, void *arg)
+{
+    const owner *o = arg;
+    if (thing_of(x->name) < 0 || x->waited_ms < 0 ||
+        x->waited_ms > (w.now - BEGIN) / MS + 1000)
+        finding("owner %d is told that somebody waits for %s, for %lld ms",
+                o->id, x->name, (long long)x->waited_ms);
+}
+
+static void ask_who_waits(owner *o, rlock_client *cl)
+{
+    rlock_status s = rlock_waits_for(cl, check_wait, o);
+    trace("owner %d asks who waits: %s", o->id, rlock_status_str(s));
+    if (cfg.calm && s && !o->g->closing_at)
+        finding("judge 7: in a calm world nobody is told who waits: %s (%s)",
+                rlock_status_str(s), rlock_last_error()->message);
+}
+
 static void ask_client(owner *o, rlock_client *cl)
 {
     rlock_stats stats;
@@ -56,9 +75,17 @@ static void ask_client(owner *o, rlock_client *cl)
 
 void act_ask(owner *o)
 {
-    if (chance_below(&o->dice, 2))
+    rlock_client *cl = o->g->client[chance_below(&o->dice, cfg.servers)];
+    switch (chance_below(&o->dice, 5)) {
+    case 0:
+        ask_who_waits(o, cl);
+        break;
+    case 1:
+    case 2:
+        ask_client(o, cl);
+        break;
+    default:
         ask_lock(o, (int)chance_below(&o->dice, locks_n));
-    else
-        ask_client(o, o->g->client[chance_below(&o->dice, cfg.servers)]);
+    }
     look_at_all(o);
 }

@@ -231,6 +231,9 @@ static void draw_rest(config *c, chance *dice)
     c->burst = perhaps(dice, 8, PICK(1, 5));
     if (one_in(dice, 6))
         c->lease_ms = 12000;
+    c->plain = one_in(dice, 3);
+    c->silence = perhaps(dice, 8, 2);
+    c->mind = perhaps(dice, 4, PICK(3, 10));
     c->trickle_us = PICK(1000, 20000, 100000);
     c->step_us = PICK(100, 5000, 50000);
     if (c->calm)

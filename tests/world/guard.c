@@ -96,10 +96,17 @@ void act_guard(owner *o)
         return;
     const char *argv[] = {resource(x, key, sizeof key), x->text};
     rlock *lk = owner_handle(o, x->thing);
-    if (chance_below(&o->dice, 2))
+    const char *set[] = {"SET", key, x->text, "PX", "600000", "GET"};
+    switch (chance_below(&o->dice, 3)) {
+    case 0:
         s = rlock_eval(lk, script, 1, 1, argv, NULL, &r);
-    else
+        break;
+    case 1:
+        s = rlock_command_argv(lk, &r, 6, set, NULL);
+        break;
+    default:
         s = rlock_command(lk, &r, "SET %s %s PX 600000 GET", key, x->text);
+    }
     act_end(&x->a, s);
     judge_write(x, s, r);
     freeReplyObject(r);
@@ -126,21 +133,30 @@ static void replied(rlock *lk, rlock_status s, redisReply *r, void *arg)
     task_rests(x->o);
 }
 
-bool start_guard(owner *o)
+static rlock_status start(written *x, rlock *lk)
 {
     char key[40];
+    const char *argv[] = {resource(x, key, sizeof key), x->text};
+    const char *set[] = {"SET", key, x->text, "PX", "600000", "GET"};
+    switch (chance_below(&x->o->dice, 3)) {
+    case 0:
+        return rlock_eval_start(lk, script, 1, 1, argv, NULL, replied, x);
+    case 1:
+        return rlock_command_argv_start(lk, 6, set, NULL, replied, x);
+    default:
+        return rlock_command_start(lk, replied, x, "SET %s %s PX 600000 GET",
+                                   key, x->text);
+    }
+}
+
+bool start_guard(owner *o)
+{
     written *x = begin(o);
     if (!x)
         return false;
-    const char *argv[] = {resource(x, key, sizeof key), x->text};
-    rlock *lk = o->g->handle[x->thing];
     x->a.is_started = true;
     o->state = TASK_WAITS;
-    rlock_status s =
-        chance_below(&o->dice, 2)
-            ? rlock_eval_start(lk, script, 1, 1, argv, NULL, replied, x)
-            : rlock_command_start(lk, replied, x, "SET %s %s PX 600000 GET",
-                                  key, x->text);
+    rlock_status s = start(x, o->g->handle[x->thing]);
     if (s == RLOCK_OK)
         return true;
     if (!o->g->closing_at && (s != RLOCK_EINVAL || o->acting < 2))

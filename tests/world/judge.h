@@ -62,6 +62,7 @@ void look_at_all(owner *o);
 void note_taken(owner *o, const act *a);
 void note_lease(const act *a);
 void drop_level(owner *o, int thing, rlock_status s);
+void expect_nested(const act *a);
 void expect_extended(const act *a);
 void note_extended(const act *a);
 

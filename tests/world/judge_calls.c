@@ -77,7 +77,8 @@ static bool is_answer(const act *a)
     case RLOCK_EDEADLK:
         return is_acquire(a) && a->wait_ms != 0;
     case RLOCK_CANCELED:
-        return a->o->g->canceled_at[a->lock] >= a->began;
+        return is_acquire(a) && a->wait_ms != 0 &&
+               was_canceled(a->o->g, a->lock, a->began);
     case RLOCK_NOT_HELD:
         return strcmp(a->verb, "force_unlock") == 0;
     case RLOCK_LOST:
@@ -108,12 +109,14 @@ static void called(const act *a)
                 locks[a->lock].name, a->o->id);
 }
 
-/* An extend whose hold is lost meanwhile leaves its answer behind, and the
-   connection with it. */
+/* A call whose hold is lost meanwhile leaves its answer behind, and the
+   connection with it: an extend, or what goes one level deeper as max_hold_ms
+   is over. */
 static bool is_trouble(const rlock_event *e)
 {
     return e->type == RLOCK_EVENT_RENEW_FAILED ||
-           (e->type == RLOCK_EVENT_RECONNECTED && cfg.extend == 0);
+           (e->type == RLOCK_EVENT_RECONNECTED && cfg.extend == 0 &&
+            cfg.max_hold_ms == 0);
 }
 
 static void told(program *g, const rlock_event *e)

@@ -269,7 +269,7 @@ static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
     return a && a->lock == lock && a->wait_ms != 0 && a->began < since &&
-           o->g->canceled_at[lock] < a->began &&
+           !was_canceled(o->g, lock, a->began) &&
            (a->wait_ms < 0 || w.now < a->began + a->wait_ms * MS);
 }
 

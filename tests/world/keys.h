@@ -85,6 +85,7 @@
     X(turn_ms, 0)                                                              \
     X(string_layout, 0)                                                        \
     X(local_levels, 0)                                                         \
+    X(plain, 0) /* made and freed without options */                           \
     X(max_hold_ms, 0)                                                          \
     X(dispatch_events, 0)                                                      \
     X(callback_us, 0) /* how long on_event may take */                         \
@@ -104,6 +105,8 @@
     X(burst, 0) /* sections of one lock, one after the other */                \
     X(remake, 0)                                                               \
     X(cancel, 0)                                                               \
+    X(silence, 0) /* a client cancels all waits for a while */                 \
+    X(mind, 0)    /* waits for a loss */                                       \
     X(force, 0)                                                                \
     X(close_at_ms, 0) /* a client is closed while it is used; 0: at the end */ \
     X(release_held, 0)

@@ -242,6 +242,7 @@ static void start_acquire(owner *o, int lock)
                       ? 50 + chance_skewed(&o->dice, cfg.lease_ms)
                       : RLOCK_WATCHDOG;
     o->waits = a;
+    expect_nested(a);
     trace("owner %d: wait %lld ms, lease %lld ms, started", o->id,
           (long long)a->wait_ms, (long long)a->lease_ms);
     rlock *lk = take_handle(o, lock, &own);
@@ -316,9 +317,21 @@ static void task_step(owner *o)
     rlock_owner_set(former);
 }
 
+/* Until it is called back. With one loop nobody else acts as it. */
+static void check_busy(const owner *o)
+{
+    bool is_busy = rlock_owner_is_busy(o->self);
+    if (cfg.loops == 1 && o->state == TASK_WAITS && !is_busy)
+        finding("owner %d has something under way, and is not busy", o->id);
+    if (cfg.loops == 1 && o->state == TASK_RESTS && is_busy)
+        finding("owner %d has nothing under way, and is busy", o->id);
+}
+
 /* Freed with what it holds or waits for; cancelled; or gone on with. */
 static void look_after(owner *o)
 {
+    if (o->self)
+        check_busy(o);
     if (o->state == TASK_WAITS && chance_below(&o->dice, 3000) < cfg.end_pct &&
         o->acting == 0) {
         o->state = TASK_ACTS; /* not by two loops */

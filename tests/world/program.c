@@ -126,10 +126,18 @@ static void make_client(program *g, int k)
                     rlock_last_error()->message);
 }
 
+/* What has no options of its own. */
+static bool is_plain(void)
+{
+    return !cfg.string_layout && !cfg.local_levels && cfg.plain;
+}
+
 /* All who use a Red lock say the longest lease that any of them uses. */
 static rlock_status make_red(program *g, const thing *t, rlock **out)
 {
     rlock_red_options o = RLOCK_RED_OPTIONS_INIT;
+    if (is_plain())
+        return rlock_red_new(g->client, (size_t)cfg.servers, t->name, out);
     o.longest_lease_ms = cfg.watchdog_ms > 3000 ? cfg.watchdog_ms : 3000;
     if (cfg.string_layout)
         o.layout = RLOCK_LAYOUT_STRING;
@@ -139,6 +147,10 @@ static rlock_status make_red(program *g, const thing *t, rlock **out)
 
 static rlock_status make_single(program *g, const thing *t, rlock **out)
 {
+    if (is_plain() && *t->name % 2)
+        return rlock_new(g->client[t->home], t->name, out);
+    if (is_plain())
+        return rlock_new_n(g->client[t->home], t->name, strlen(t->name), out);
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     o.local_levels = cfg.local_levels;
     if (cfg.string_layout)
@@ -201,7 +213,11 @@ static void close_clients(program *g)
     loops_stop(g);
     for (int k = 0; k < cfg.servers; k++) {
         unsigned flags = cfg.release_held ? RLOCK_CLOSE_RELEASE_HELD : 0;
-        rlock_status s = rlock_client_close(g->client[k], flags);
+        rlock_status s = RLOCK_OK;
+        if (flags == 0 && cfg.plain)
+            rlock_client_free(g->client[k]);
+        else
+            s = rlock_client_close(g->client[k], flags);
         trace("client of server %d: %s", k, rlock_status_str(s));
         judge_closed(g, k, s);
     }

@@ -44,7 +44,9 @@ typedef struct program {
     process p;
     rlock_client *client[SERVERS_MAX];
     rlock *handle[LOCKS_MAX];
-    int64_t canceled_at[LOCKS_MAX];
+    int64_t canceled_at[LOCKS_MAX], canceled_all;
+    int cancelers; /* clients that cancel all waits, just now */
+    bool is_silent[SERVERS_MAX];
     int64_t closing_at; /* 0: it is open */
     bool is_closed;
     int loops; /* that run */
@@ -113,6 +115,16 @@ void task_rests(owner *o); /* it has something to do in a while */
  */
 
 void act_ask(owner *o);
+
+/* --- cancels.c ------------------------------------------------------------ */
+
+void act_cancel(owner *o);
+void act_silence(owner *o);
+bool was_canceled(const program *g, int lock, int64_t since);
+
+/* --- alarms.c ------------------------------------------------------------- */
+
+void act_mind(owner *o);
 
 /* --- guard.c -------------------------------------------------------------- */
 

@@ -225,6 +225,29 @@ static void answer_ping(conn *c, const word *argv, size_t n, text *out)
         text_print(out, "+PONG\r\n");
 }
 
+/* All that has not expired, at once; the library asks for "prefix*". */
+static void answer_scan(conn *c, const word *argv, size_t n, text *out)
+{
+    static text names;
+    store *s = &c->s->store;
+    size_t found = 0;
+    if (n < 4 || argv[3].len < 2 || argv[3].at[argv[3].len - 1] != '*')
+        finding("a SCAN that the library does not make");
+    names.len = 0;
+    for (size_t i = 0; i < STORE_BUCKETS; i++)
+        for (const entry *e = s->bucket[i], *next; e; e = next) {
+            word key = {e->key.at, e->key.len};
+            next = e->next; /* what has expired goes as it is looked for */
+            if (key.len < argv[3].len - 1 || !store_find(s, &key) ||
+                memcmp(key.at, argv[3].at, argv[3].len - 1) != 0)
+                continue;
+            text_bulk(&names, key.at, key.len);
+            found++;
+        }
+    text_print(out, "*2\r\n$1\r\n0\r\n*%zu\r\n", found);
+    text_add(out, names.at, names.len);
+}
+
 static void ask_store(conn *c, const word *argv, size_t n, text *out)
 {
     size_t from = out->len;
@@ -258,6 +281,8 @@ static void execute(conn *c, const word *argv, size_t n, text *out)
         call_script(c, argv, n, out);
     else if (word_is(&argv[0], "PING"))
         answer_ping(c, argv, n, out);
+    else if (word_is(&argv[0], "SCAN"))
+        answer_scan(c, argv, n, out);
     else if (word_is(&argv[0], "SELECT") || word_is(&argv[0], "AUTH"))
         text_print(out, "+OK\r\n");
     else if (!c->s->kind->execute(c, argv, n, out))

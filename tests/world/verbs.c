@@ -122,6 +122,16 @@ void look_at_all(owner *o)
         look_at_whole(o, i);
 }
 
+/* As long as an acquire of a Multi lock is under way, what its owner has of it
+   already may get another lease. */
+void expect_nested(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n && l->is_multi; i++)
+        if (a->o->hold[l->member[i]])
+            a->o->hold[l->member[i]]->was_extended = true;
+}
+
 /* --- taking --------------------------------------------------------------- */
 
 static void begin_hold(owner *o, int t, bunch *b, const act *a)
@@ -206,6 +216,7 @@ static void acquire(owner *o, int lock, int64_t wait_ms)
           (long long)a.wait_ms, (long long)a.lease_ms,
           holds_any(o, lock) ? ", nested" : "");
     o->waits = &a;
+    expect_nested(&a);
     rlock_status s = take(owner_handle(o, lock), &a);
     o->waits = NULL;
     act_end(&a, s);
@@ -373,15 +384,6 @@ static void act_remake(owner *o)
     look_at_all(o);
 }
 
-static void act_cancel(owner *o)
-{
-    int lock = (int)chance_below(&o->dice, locks_n);
-    trace("owner %d cancels waits for %s", o->id, locks[lock].name);
-    o->g->canceled_at[lock] = NEVER;
-    rlock_cancel(o->g->handle[lock]);
-    o->g->canceled_at[lock] = w.now;
-}
-
 /*
  * A script of it may be under way for long after the call. Red locks are left
  * out: a vote that is freed while the others are still asked counts all the
@@ -419,6 +421,8 @@ const verb verbs[] = {
     {"burst", &cfg.burst, false, true, act_burst},
     {"remake", &cfg.remake, false, false, act_remake},
     {"cancel", &cfg.cancel, false, false, act_cancel},
+    {"silence", &cfg.silence, false, false, act_silence},
+    {"mind", &cfg.mind, true, false, act_mind},
     {"force", &cfg.force, false, false, act_force},
 };
 
