@@ -28,6 +28,7 @@ static void settle(land *l)
     l->opts = (rlock_options)RLOCK_OPTIONS_INIT;
     l->opts.uri = cluster_uri(l->c);
     l->opts.pool_size = 1;
+    l->opts.watchdog_lease_ms = 9000; /* renewed within the test */
     l->ev = events_new();
     events_hook(l->ev, &l->opts);
     EXPECT_STATUS(rlock_client_new(&l->opts, &l->cl), RLOCK_OK);
@@ -107,6 +108,8 @@ TEST(cluster_retired, masters_that_were_replaced_give_all_back)
     }
     int threads_first = threads(), fds_first = fds_open();
     fail_over_and_use(&l, lk, 1, FIRST); /* the test asks all six of them */
+    expect_back(threads_first, fds_first + CLUSTER_NODES);
+    watch_renewals(l.cl, 2 * PAIRS); /* so all new masters are connected to */
     expect_back(threads_first, fds_first + CLUSTER_NODES);
     int threads_before = threads(), fds_before = fds_open();
     fail_over_and_use(&l, lk, FIRST + 1, LAST);
