@@ -2,8 +2,8 @@
  * What a seed draws: a key is a line here, and what draws it is in fate.c. So
  * each can be set (--set key=value), told and made smaller.
  */
-#ifndef WORLD_KEYS_H
-#define WORLD_KEYS_H
+#ifndef SIM_KEYS_H
+#define SIM_KEYS_H
 
 #include <stdbool.h>
 #include <stdint.h>
