@@ -4,6 +4,7 @@
  * key. And what a client was to release with its close, it has released.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "judge.h"
@@ -57,6 +58,78 @@ static void closed(program *g, int client, rlock_status status)
     }
 }
 
+/* --- what was unlocked ---------------------------------------------------- */
+
+typedef struct leftover {
+    event due; /* the first member */
+    const owner *o;
+    server *s;
+    int thing;
+    char holder[128];
+} leftover;
+
+static const text *holder_at(server *s, int t)
+{
+    word key = {things[t].name, strlen(things[t].name)};
+    server_set_clock(s);
+    const entry *e = store_find(&s->store, &key);
+    return e ? holder_of(e) : NULL;
+}
+
+static bool is_the_same(const leftover *l)
+{
+    const text *id = holder_at(l->s, l->thing);
+    return id && id->len == strlen(l->holder) &&
+           memcmp(id->at, l->holder, id->len) == 0;
+}
+
+static void look_again(event *e)
+{
+    leftover *l = (leftover *)e;
+    if (is_the_same(l) && !l->o->g->closing_at)
+        finding("judge 12: owner %d has unlocked %s, and a second later the "
+                "server still has it",
+                l->o->id, things[l->thing].name);
+    free(l);
+}
+
+static void look_later(const hold *h)
+{
+    server *s = &servers[things[h->thing].home];
+    const text *id = holder_at(s, h->thing);
+    leftover *l = need_memory(sizeof *l);
+    if (!judge_backs(s, h) || id->len >= sizeof l->holder) {
+        free(l);
+        return;
+    }
+    l->o = h->o;
+    l->s = s;
+    l->thing = h->thing;
+    memcpy(l->holder, id->at, id->len);
+    l->due.fire = look_again;
+    event_set(&l->due, w.now + S + judge_slack() + cfg.callback_us * US * 50);
+}
+
+/*
+ * Where connections are sound, what was unlocked is soon gone at its server,
+ * also if its lease had run out for its owner and not yet there.
+ */
+static void called(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    if (strcmp(a->verb, "unlock") != 0 || cfg.cluster || cfg.sentinel ||
+        cfg.turn_ms > 0 || !judge_is_sound() || a->o->g->closing_at ||
+        (a->status != RLOCK_OK && a->status != RLOCK_LOST))
+        return;
+    for (int i = 0; i < l->n; i++) {
+        const hold *h = a->o->hold[l->member[i]];
+        if (h && h->levels == 1 && !things[h->thing].is_red)
+            look_later(h);
+    }
+}
+
+/* --- the end -------------------------------------------------------------- */
+
 static void ended(void)
 {
     for (int i = 1; i < threads_n; i++)
@@ -74,4 +147,5 @@ static void ended(void)
                 (long long)memory_blocks());
 }
 
-const judge judge_rest = {.name = "rest", .closed = closed, .ended = ended};
+const judge judge_rest = {
+    .name = "rest", .called = called, .closed = closed, .ended = ended};

@@ -35,7 +35,7 @@ unsigned judge_things_at(int server)
     return which;
 }
 
-static bool is_sound(void)
+bool judge_is_sound(void)
 {
     return cfg.stall_ppm == 0 && cfg.change_ppm == 0 && cfg.tail_ppm == 0 &&
            cfg.cut_ppm == 0 && cfg.freeze_ppm == 0 && cfg.trickle_ppm == 0 &&
@@ -147,7 +147,7 @@ void judge_replaced(unsigned which, int64_t since, int64_t grace)
     for (int t = 0; t < things_n; t++)
         if (which >> t & 1)
             replaced_at[t] = since;
-    if (!is_sound())
+    if (!judge_is_sound())
         return;
     office *o = need_memory(sizeof *o);
     o->things = which;
