@@ -192,10 +192,10 @@ static void draw_faults(config *c, chance *dice)
         draw_cluster_faults(c, dice, n);
 }
 
-/* As judge 14 wants it. */
+/* Some messages may be late all the same. */
 static void make_sound(config *c)
 {
-    c->stall_ppm = c->changes = c->change_ppm = c->tail_ppm = 0;
+    c->stall_ppm = c->changes = c->change_ppm = 0;
     c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
     c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
     c->trickle_ppm = c->force = 0;
@@ -206,6 +206,7 @@ static void draw_idle(config *c, chance *dice)
 {
     c->sound = 1;
     make_sound(c);
+    c->tail_ppm = 0;
     c->idle_pct = 100;
     c->hold_ms = PICK(1500, 6000);
     c->watchdog_ms = PICK(3000, 10000);

@@ -141,8 +141,11 @@ bool is_thinned(const hold *h);
  */
 void judge_replaced(unsigned things, int64_t since, int64_t grace);
 bool judge_was_replaced(int thing, int64_t since);
-bool judge_is_sound(void); /* connections are, and nobody forces locks open */
-void judge_trouble(void);  /* something has gone wrong, just now */
+/* Connections are, but that some messages may be late (tail_ppm), and nobody
+   forces locks open. */
+bool judge_is_sound(void);
+bool judge_trouble_since(int64_t when);
+void judge_trouble(void); /* something has gone wrong, just now */
 void judge_trouble_until(int64_t when);
 unsigned judge_things_at(int server);
 bool judge_backs(server *s, const hold *h);

@@ -64,8 +64,9 @@ typedef struct leftover {
     event due; /* the first member */
     const owner *o;
     server *s;
-    int thing;
-    char holder[128];
+    int thing, thread;
+    int64_t since;
+    char label[24], holder[128];
 } leftover;
 
 static const text *holder_at(server *s, int t)
@@ -110,22 +111,88 @@ static void look_later(const hold *h)
     event_set(&l->due, w.now + S + judge_slack() + cfg.callback_us * US * 50);
 }
 
-/*
- * Where connections are sound, what was unlocked is soon gone at its server,
- * also if its lease had run out for its owner and not yet there.
- */
-static void called(const act *a)
+static void unlocked(const act *a)
 {
     const lock *l = &locks[a->lock];
-    if (strcmp(a->verb, "unlock") != 0 || cfg.cluster || cfg.sentinel ||
-        cfg.turn_ms > 0 || !judge_is_sound() || a->o->g->closing_at ||
-        (a->status != RLOCK_OK && a->status != RLOCK_LOST))
+    if (a->status != RLOCK_OK && a->status != RLOCK_LOST)
         return;
     for (int i = 0; i < l->n; i++) {
         const hold *h = a->o->hold[l->member[i]];
         if (h && h->levels == 1 && !things[h->thing].is_red)
             look_later(h);
     }
+}
+
+/* --- what was not had ----------------------------------------------------- */
+
+/* Of an owner that has nothing of a Red lock, and asks for nothing, a vote. */
+static const text *vote_of(const leftover *l)
+{
+    const owner *o = l->o;
+    const text *id = holder_at(l->s, l->thing);
+    hold h = {.g = o->g, .thread = l->thread};
+    memcpy(h.label, l->label, sizeof h.label);
+    if (!id || o->hold[l->thing] || o->waits || o->g->closing_at ||
+        id->len >= sizeof l->holder || !is_holder(&h, id))
+        return NULL;
+    return id;
+}
+
+static void look_whether_it_stays(event *e)
+{
+    leftover *l = (leftover *)e;
+    if (vote_of(l) && is_the_same(l) && !judge_trouble_since(l->since))
+        finding("judge 12: owner %d could not have %s, and server %d still "
+                "has his vote",
+                l->o->id, things[l->thing].name, l->s->index);
+    free(l);
+}
+
+static void look_for_vote(event *e)
+{
+    leftover *l = (leftover *)e;
+    const text *id = vote_of(l);
+    if (!id || judge_trouble_since(l->since)) {
+        free(l);
+        return;
+    }
+    memcpy(l->holder, id->at, id->len);
+    l->due.fire = look_whether_it_stays;
+    event_set(&l->due, w.now + S);
+}
+
+/* An answer may be late; then it is undone when it comes. */
+static void failed(const act *a)
+{
+    int t = locks[a->lock].member[0];
+    for (int i = 0; i < cfg.servers; i++) {
+        leftover *l = need_memory(sizeof *l);
+        l->o = a->o;
+        l->s = &servers[i];
+        l->thing = t;
+        l->since = w.now;
+        l->thread = a->o->is_task ? a->o->made_by : running->id;
+        memcpy(l->label, a->o->label, sizeof l->label);
+        l->due.fire = look_for_vote;
+        event_set(&l->due, w.now + S + 2 * cfg.tail_us * US + judge_slack());
+    }
+}
+
+/*
+ * Where connections are sound, what was unlocked is soon gone at its server,
+ * also if its lease had run out for its owner and not yet there; and so are the
+ * votes of an acquire that has failed, also where some answers are late.
+ */
+static void called(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    if (cfg.cluster || cfg.sentinel || cfg.turn_ms > 0 || a->o->g->closing_at)
+        return;
+    if (strcmp(a->verb, "unlock") == 0 && judge_is_sound() && cfg.tail_ppm == 0)
+        unlocked(a);
+    if (strcmp(a->verb, "acquire") == 0 && judge_is_sound() && a->status &&
+        cfg.end_pct == 0 && l->n == 1 && l->has_red)
+        failed(a);
 }
 
 /* --- the end -------------------------------------------------------------- */

@@ -37,11 +37,16 @@ unsigned judge_things_at(int server)
 
 bool judge_is_sound(void)
 {
-    return cfg.stall_ppm == 0 && cfg.change_ppm == 0 && cfg.tail_ppm == 0 &&
-           cfg.cut_ppm == 0 && cfg.freeze_ppm == 0 && cfg.trickle_ppm == 0 &&
+    return cfg.stall_ppm == 0 && cfg.change_ppm == 0 && cfg.cut_ppm == 0 &&
+           cfg.freeze_ppm == 0 && cfg.trickle_ppm == 0 &&
            cfg.silence_ppm == 0 && cfg.refuse_ppm == 0 && cfg.names_ppm == 0 &&
            cfg.pause_ppm == 0 && cfg.unserved_ppm == 0 && cfg.loading_us == 0 &&
            cfg.force == 0;
+}
+
+bool judge_trouble_since(int64_t when)
+{
+    return last_trouble >= when;
 }
 
 /* A Red lock is backed by a majority of its nodes, whichever. */
@@ -147,7 +152,7 @@ void judge_replaced(unsigned which, int64_t since, int64_t grace)
     for (int t = 0; t < things_n; t++)
         if (which >> t & 1)
             replaced_at[t] = since;
-    if (!judge_is_sound())
+    if (!judge_is_sound() || cfg.tail_ppm > 0)
         return;
     office *o = need_memory(sizeof *o);
     o->things = which;

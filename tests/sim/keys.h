@@ -13,7 +13,7 @@
     /* the world's size */                                                     \
     X(dice, 0)  /* 0: the seed's own */                                        \
     X(calm, 0)  /* nothing goes wrong, and bounds are tight */                 \
-    X(sound, 0) /* servers may fail, connections do not */                     \
+    X(sound, 0) /* connections do not fail, servers may */                     \
     X(servers, 1)                                                              \
     X(processes, 1)                                                            \
     X(owners, 1)  /* in all */                                                 \
