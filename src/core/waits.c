@@ -268,13 +268,14 @@ void rl_waits_tell(const rl_waits *w, size_t i, rlock_wait *out,
                    rlock_holder *holder, rlock_holder *waiter)
 {
     const rl_wait *x = &w->wait[i];
+    int64_t us = x->clock_us - x->since_us; /* clocks are put back */
     *out = (rlock_wait){.name = rl_waits_text(w, x->name),
                         .name_len = x->name_len,
                         .holder = read_holder(w, x->holder, holder),
                         .waiter = read_holder(w, x->waiter, waiter),
                         .client = rl_waits_text(w, x->client),
                         .since_us = x->since_us,
-                        .waited_ms = (x->clock_us - x->since_us) / 1000,
+                        .waited_ms = us > 0 ? us / 1000 : 0,
                         .circle = x->circle};
     holder->count = x->count;
     holder->ttl_ms = x->ttl_ms;

@@ -19,7 +19,7 @@
 #   # at: OPTION
 #   # seconds: SECONDS
 #
-# "# not by: the simulator" is for ../sim/planted.sh.
+# What else they say ("# sim ...") is for ../sim/planted.sh.
 #
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks

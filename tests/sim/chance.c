@@ -1,14 +1,5 @@
-/*
- * xoshiro256**, set by splitmix64 (Blackman and Vigna). Below it stand the
- * functions of base/random.h: what they promise, without the kernel and the
- * clock, which would make each run another one.
- */
+/* xoshiro256**, set by splitmix64 (Blackman and Vigna). */
 #include "chance.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "base/random.h"
 
 static uint64_t split_mix(uint64_t *state)
 {
@@ -61,42 +52,4 @@ int64_t chance_skewed(chance *c, int64_t limit)
 {
     int64_t most = limit >> chance_below(c, 8);
     return most > 0 ? chance_below(c, most) : 0;
-}
-
-/* --- the library's -------------------------------------------------------- */
-
-static chance library;
-
-void chance_seed_library(uint64_t seed)
-{
-    chance_init(&library, seed);
-}
-
-bool rl_uuid_new(rl_uuid *out)
-{
-    uint64_t bits[2] = {chance_next(&library), chance_next(&library)};
-    memcpy(out->bytes, bits, sizeof bits);
-    return true;
-}
-
-void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1])
-{
-    for (size_t i = 0; i < sizeof id->bytes; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *out++ = '-';
-        *out++ = "0123456789abcdef"[id->bytes[i] >> 4];
-        *out++ = "0123456789abcdef"[id->bytes[i] & 15];
-    }
-    *out = '\0';
-}
-
-int64_t rl_random_below(int64_t limit)
-{
-    return chance_below(&library, limit);
-}
-
-int64_t rl_jitter(int64_t value)
-{
-    int64_t span = value / 4;
-    return span > 0 ? value - span + rl_random_below(2 * span + 1) : value;
 }

@@ -1,8 +1,4 @@
-/*
- * Where all chance comes from: one generator for the world, and one for the
- * library's own, which chance.c gives the core instead of base/random.c. Both
- * are set by the seed, so that a seed is a history.
- */
+/* Where all chance comes from: a seed is a history. */
 #ifndef SIM_CHANCE_H
 #define SIM_CHANCE_H
 
@@ -26,8 +22,5 @@ bool chance_ppm(chance *c, int64_t ppm);
 
 /* Mostly small ones, now and then one near the limit. */
 int64_t chance_skewed(chance *c, int64_t limit);
-
-/* The library's. */
-void chance_seed_library(uint64_t seed);
 
 #endif

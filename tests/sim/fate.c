@@ -1,446 +1,345 @@
 /*
- * What a seed is about, and what goes wrong in its world. A third of the seeds
- * are calm: nothing goes wrong there, and what is bounded is bounded tightly.
- * The others draw which faults there are, and how often each comes.
+ * What a seed draws. A third of the worlds are calm: nothing goes wrong there,
+ * and what is bounded is bounded tightly. The others are drawn as a swarm
+ * (Groce et al. 2012): each leaves out most faults and most verbs, so what is
+ * left comes often, and what hides it does not come at all.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "owner.h"
 #include "world.h"
 
-const char *const fault_names[FAULTS] = {
-    "cut",     "freeze", "silence", "pause",  "restart",  "rollback",
-    "wipe",    "flush",  "memory",  "step",   "delete",   "deaf",
-    "refusal", "oddity", "foreign", "stop",   "scarcity", "death",
-    "cancel",  "force",  "ending",  "closing"};
+config cfg;
 
-/* --- the seed ------------------------------------------------------------- */
+#define KEY(name, least) {#name, least},
+const key keys[] = {CONFIG_KEYS(KEY)};
+#undef KEY
+
+const int keys_n = sizeof keys / sizeof *keys;
+
+int64_t *key_value(config *c, int i)
+{
+    return (int64_t *)(void *)c + i; /* they have one type, and an order */
+}
+
+static int64_t pick(chance *dice, const int64_t *of, size_t n)
+{
+    return of[chance_below(dice, (int64_t)n)];
+}
+
+#define PICK(...)                                                              \
+    pick(dice, (const int64_t[]){__VA_ARGS__},                                 \
+         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static bool one_in(chance *dice, int64_t n)
+{
+    return chance_below(dice, n) == 0;
+}
 
 static void draw_size(config *c, chance *dice)
 {
-    c->processes = (size_t)chance_between(dice, 2, 6);
-    c->owners = (size_t)chance_between(dice, 1, 3);
-    if (chance_ppm(dice, 20000)) { /* a crowd */
-        c->processes = (size_t)chance_between(dice, 20, 60);
-        c->owners = 1;
+    int64_t kind = chance_below(dice, 10);
+    c->processes = chance_between(dice, 1, 3);
+    c->owners = chance_between(dice, 2, 7);
+    c->steps = chance_between(dice, 10, 60);
+    c->servers = 1;
+    if (kind < 4) {
+        c->singles = chance_between(dice, 1, 3);
+    } else if (kind < 6) {
+        c->servers = one_in(dice, 5) ? 5 : 3;
+        c->reds = chance_between(dice, 1, 2);
+    } else if (kind < 8) {
+        c->servers = chance_between(dice, 1, 3);
+        c->singles = chance_between(dice, 2, 3);
+        c->multis = chance_between(dice, 1, 2);
+    } else { /* clients that are used for locks of all kinds */
+        c->servers = 3;
+        c->singles = chance_between(dice, 1, 2);
+        c->reds = 1;
+        c->multis = chance_below(dice, 3);
     }
-    c->names = (size_t)chance_between(dice, 1, 3);
-    c->servers = chance_ppm(dice, 800000) ? 1 : 2;
-    if (chance_ppm(dice, 250000)) {
-        c->red = true;
-        c->servers = chance_ppm(dice, 700000) ? 3 : 5;
-        c->names = (size_t)chance_between(dice, 1, 2);
-    } else if (chance_ppm(dice, 350000)) {
-        c->multi = true;
-        c->servers = (size_t)chance_between(dice, 1, 3);
-        c->names = (size_t)chance_between(dice, 2, NAMES_MAX);
-    }
-    c->steps = chance_between(dice, 250, 2000) * (int64_t)c->processes;
 }
 
-static void draw_times(config *c, chance *dice)
+static int64_t perhaps(chance *dice, int64_t n, int64_t weight)
 {
-    static const int64_t leases_ms[] = {100, 300, 1000, 3000, 30000};
-    c->watchdog_ms = leases_ms[chance_below(dice, 5)];
-    c->timeout_ms = chance_between(dice, 30, 3000);
-    c->delay_us = 20 + chance_skewed(dice, c->calm ? 2 * MS : 10 * MS);
-    c->latency_us = 10 + chance_skewed(dice, c->calm ? 500 : 5 * MS);
-    c->think_us = 100 + chance_skewed(dice, c->watchdog_ms * MS / 2);
-    if (chance_ppm(dice, 200000))
-        c->max_hold_ms = c->watchdog_ms * chance_between(dice, 1, 5);
-    c->redisson = chance_ppm(dice, 150000);
-    c->pieces = chance_ppm(dice, 300000);
-    c->drift_ppm = chance_ppm(dice, 500000) ? 4000 : 0;
+    return one_in(dice, n) ? weight : 0;
+}
+
+/* In the place of one server. */
+static void draw_cluster(config *c, chance *dice)
+{
+    c->cluster = 1;
+    c->servers = 1;
+    c->reds = 0;
+    c->singles = chance_between(dice, 1, 3);
+    c->multis = c->singles > 1 ? chance_below(dice, 3) : 0;
+    c->replicas = !one_in(dice, 4);
+    c->min_replicas = c->replicas > 0 && one_in(dice, 3);
+    c->lag_us = PICK(50, 5000, 500000);
+    c->gossip_us = PICK(1000, 50000, 1000000);
+    if (c->calm)
+        c->lag_us = c->gossip_us = 50;
+}
+
+static void draw_sentinels(config *c, chance *dice)
+{
+    draw_cluster(c, dice);
+    c->cluster = 0;
+    c->sentinel = 1;
+    c->replicas = chance_between(dice, 1, 2);
+    c->min_replicas = one_in(dice, 3) ? c->replicas : 0;
+}
+
+/* A grant has to be confirmed within a third of its lease. */
+static void hasten_replicas(config *c)
+{
+    if (c->min_replicas > 0 && c->lag_us > 5000)
+        c->lag_us = 5000;
+}
+
+static void draw_cluster_faults(config *c, chance *dice, int64_t n)
+{
+    c->move_ppm = perhaps(dice, n, PICK(3000, 30000, 100000));
+    c->migrate_ppm = perhaps(dice, n, PICK(3000, 30000));
+    c->unserved_ppm = perhaps(dice, 2 * n, PICK(3000, 30000));
+    c->unserved_us = PICK(50000, 500000, 3000000);
+    c->failover_us = PICK(50000, 1000000);
+    c->death_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->takeover_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->places_ppm = perhaps(dice, n, PICK(2000, 10000));
+    c->anew_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
+    c->swap_ppm = perhaps(dice, 3 * n, PICK(1000, 5000));
+}
+
+static void draw_threads(config *c, chance *dice)
+{
+    c->mode = chance_below(dice, 2);
+    c->call_ns = PICK(50, 200, 500);
+    c->latency_us = PICK(5, 20, 60, 200);
+    c->preempt_ppm = PICK(0, 1000, 20000, 200000);
+    c->drift_ppm = PICK(0, 100, 2000);
+    c->delay_us = PICK(50, 300, 2000);
+    c->short_ppm = PICK(0, 10000, 300000);
+    if (c->calm && c->latency_us > 60)
+        c->latency_us = 60;
+    if (c->calm && c->mode == 1)
+        c->latency_us = 5;
+    /* A node of a Red lock has 15 ms to answer, its connection included. */
+    if (c->calm && c->reds > 0 && c->delay_us > 300)
+        c->delay_us = 300;
+}
+
+static void draw_clients(config *c, chance *dice)
+{
+    c->eager = one_in(dice, 2);
+    c->watchdog_ms = PICK(300, 1000, 3000);
+    c->timeout_ms = c->calm ? 3000 : PICK(100, 500, 3000);
+    c->connect_ms = c->calm ? 1000 : PICK(100, 1000);
+    c->turn_ms = one_in(dice, 5) ? PICK(1, 20, 200) : 0;
+    c->string_layout = one_in(dice, 6);
+    c->local_levels = one_in(dice, 3);
+    c->callback_us = one_in(dice, 3) ? PICK(100, 20000) : 0;
+}
+
+static void draw_program(config *c, chance *dice)
+{
+    c->hold_ms = PICK(2, 30, 300, 1500);
+    c->think_ms = PICK(1, 20, 200);
+    c->lease_pct = PICK(0, 0, 20, 60);
+    c->lease_ms = 2000;
+    c->forever_pct = PICK(0, 20, 100);
+    c->idle_pct = PICK(0, 30, 100);
+    c->end_pct = PICK(0, 0, 50);
+    c->nest = perhaps(dice, 2, PICK(3, 10));
+    c->extend = perhaps(dice, 2, PICK(3, 10));
+    c->more = perhaps(dice, 2, PICK(2, 5));
+    c->remake = perhaps(dice, 3, 3);
+    c->cancel = perhaps(dice, 6, 3);
+    c->force = perhaps(dice, 10, 2);
+    c->close_at_ms = one_in(dice, 8) ? chance_between(dice, 10, 3000) : 0;
+    c->release_held = one_in(dice, 2);
 }
 
 static void draw_faults(config *c, chance *dice)
 {
-    int64_t mood = chance_between(dice, 1, 6);
-    if (chance_ppm(dice, 500000)) {
-        c->tail_ppm = chance_skewed(dice, 50000);
-        /* A tombstone stops what was under way for 60 s, and no longer. */
-        c->tail_us =
-            chance_skewed(dice, rl_min(c->watchdog_ms * 3 * MS, 50 * S)) + 1;
-    }
-    if (chance_ppm(dice, 400000)) {
-        c->stall_ppm = chance_skewed(dice, 20000);
-        c->stall_us = chance_skewed(dice, c->watchdog_ms * 2 * MS) + 1;
-    }
-    for (int i = 0; i < FAULTS; i++)
-        if (chance_below(dice, 10) < mood)
-            c->fault_ppm[i] = 1 + chance_skewed(dice, 4000);
-    /* Whose client is closed can do nothing any more. */
-    c->fault_ppm[FAULT_CLOSING] /= 8;
-    if (chance_ppm(dice, 80000))
-        c->wild_ppm = chance_between(dice, 12000, 300000);
+    int64_t n = chance_between(dice, 1, 6); /* one in so many is there */
+    c->spurious_ppm = perhaps(dice, n, PICK(1000, 50000));
+    c->stall_ppm = perhaps(dice, n, PICK(100, 2000));
+    c->stall_us = PICK(1000, 100000, 2000000);
+    c->changes = perhaps(dice, n, PICK(1, 3, 10));
+    c->change_ppm = c->changes ? PICK(100, 1000) : 0;
+    c->tail_ppm = perhaps(dice, n, PICK(1000, 30000));
+    c->tail_us = PICK(10000, 1000000);
+    c->cut_ppm = perhaps(dice, n, PICK(1000, 20000));
+    c->freeze_ppm = perhaps(dice, n, PICK(1000, 10000, 50000));
+    c->freeze_us = PICK(100000, 1000000, 8000000);
+    c->silence_ppm = perhaps(dice, n, PICK(100, 3000));
+    c->refuse_ppm = perhaps(dice, n, PICK(10000, 200000));
+    c->names_ppm = perhaps(dice, 2 * n, PICK(10000, 200000));
+    c->pause_ppm = perhaps(dice, n, PICK(3000, 30000));
+    c->pause_us = PICK(10000, 500000, 5000000);
+    c->restart_ppm = perhaps(dice, n, PICK(1000, 10000));
+    c->down_us = PICK(10000, 500000);
+    c->flush_ppm = perhaps(dice, n, PICK(1000, 30000));
+    c->wipe_ppm = perhaps(dice, c->reds ? n : 3 * n, PICK(1000, 10000));
+    c->foreign_ppm = perhaps(dice, n, PICK(10000, 100000));
+    c->foreign_us = PICK(500000, 3000000);
+    c->loading_us = perhaps(dice, 2, PICK(10000, 1000000));
+    if (c->sentinel)
+        c->contradict_ppm = perhaps(dice, n, PICK(2000, 10000));
+    if (c->cluster || c->sentinel)
+        draw_cluster_faults(c, dice, n);
 }
 
-/* Threads of some seeds' processes pass their locks on. */
-static void draw_turns(config *c, uint64_t seed)
+/* Some messages may be late all the same. */
+static void make_sound(config *c)
 {
-    static const int64_t turns_ms[] = {1, 20, 200, 1000};
-    chance dice;
-    chance_init(&dice, seed ^ UINT64_C(0x74726e));
-    if (chance_ppm(&dice, 250000))
-        c->turn_ms = turns_ms[chance_below(&dice, 4)];
+    c->stall_ppm = c->changes = c->change_ppm = 0;
+    c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
+    c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
+    c->trickle_ppm = c->force = 0;
 }
 
-/* In some, the program's on_event holds its notifiers up. */
-static void draw_events(config *c, uint64_t seed)
+/* Connections are sound, servers are not, and who holds does nothing. */
+static void draw_idle(config *c, chance *dice)
 {
-    chance dice;
-    chance_init(&dice, seed ^ UINT64_C(0x65766e74));
-    if (c->calm || !chance_ppm(&dice, c->red ? 500000 : 100000))
+    c->sound = 1;
+    make_sound(c);
+    c->tail_ppm = 0;
+    c->idle_pct = 100;
+    c->hold_ms = PICK(1500, 6000);
+    c->watchdog_ms = PICK(3000, 10000);
+    c->wipe_ppm = c->reds ? c->wipe_ppm : perhaps(dice, 2, 20000);
+    if (!c->cluster && !c->sentinel)
         return;
-    c->event_ppm = chance_between(&dice, 1, 300000);
-    c->event_us = chance_between(&dice, 1, c->watchdog_ms * 6 * MS);
+    c->death_ppm = perhaps(dice, 2, 20000);
+    c->takeover_ppm = perhaps(dice, 2, 20000);
+    c->anew_ppm = perhaps(dice, 4, 10000);
 }
 
-/*
- * Some seeds are about threads of one process that want one lock all the time,
- * and about what becomes of a hand-over between them.
- */
-static void draw_family(config *c, uint64_t seed)
+/* Behind all else: so what seeds drew before there was this is as it was. */
+static void draw_rest(config *c, chance *dice)
 {
-    chance dice;
-    chance_init(&dice, seed ^ UINT64_C(0xfa313));
-    if (!chance_ppm(&dice, 120000))
-        return;
-    c->processes = (size_t)chance_between(&dice, 1, 2);
-    c->owners = OWNERS_MAX;
-    c->servers = c->names = 1;
-    c->red = c->multi = false;
-    c->steps = chance_between(&dice, 1000, 4000);
-    c->timeout_ms = chance_between(&dice, 30, 200);
-    c->think_us = 100 + chance_skewed(&dice, 5 * MS);
-    /* So that many have it in a row. But no turns: their tokens are ahead of
-       the clock, for longer than it takes to lose data and to go on. */
-    if (chance_ppm(&dice, 200000)) {
-        c->is_quick = true;
-        c->delay_us = c->latency_us = 5;
-        c->think_us = 10;
-        c->turn_ms = 0;
+    c->max_hold_ms = perhaps(dice, 8, c->watchdog_ms * PICK(1, 2, 3));
+    if (one_in(dice, 4)) {
+        c->loops = chance_between(dice, 1, 2);
+        c->tasks = chance_between(dice, 1, 8);
+        c->dispatch_events = one_in(dice, 3);
     }
+    c->ask = perhaps(dice, 4, PICK(2, 5));
+    c->guard = perhaps(dice, 4, PICK(3, 10));
+    c->burst = perhaps(dice, 8, PICK(1, 5));
+    if (one_in(dice, 6))
+        c->lease_ms = 12000;
+    c->plain = one_in(dice, 3);
+    c->silence = perhaps(dice, 8, 2);
+    c->mind = perhaps(dice, 4, PICK(3, 10));
+    c->trickle_us = PICK(1000, 20000, 100000);
+    c->step_us = PICK(100, 5000, 50000);
     if (c->calm)
         return;
-    c->fault_ppm[FAULT_CUT] = chance_skewed(&dice, 8000);
-    c->fault_ppm[FAULT_FREEZE] = chance_skewed(&dice, 8000);
-    c->fault_ppm[FAULT_CANCEL] = chance_skewed(&dice, 20000);
-}
-
-/*
- * In some worlds nothing goes wrong but that servers restart, mostly without
- * their data: there it is known how soon that has to be noticed.
- */
-static void draw_wiped(config *c, uint64_t seed)
-{
-    chance dice;
-    chance_init(&dice, seed ^ UINT64_C(0x317ed));
-    if (c->calm || !chance_ppm(&dice, 60000))
-        return;
-    c->wiped = true;
-    memset(c->fault_ppm, 0, sizeof c->fault_ppm);
-    c->tail_ppm = c->stall_ppm = c->stall_us = c->wild_ppm = 0;
-    c->fault_ppm[FAULT_WIPE] = 1 + chance_skewed(&dice, 2000);
-    c->fault_ppm[FAULT_RESTART] = chance_skewed(&dice, 1000);
-    c->watchdog_ms = chance_ppm(&dice, 500000) ? 30000 : 3000;
-    c->timeout_ms = chance_between(&dice, 1000, 3000);
-    c->delay_us = 20 + chance_skewed(&dice, 2 * MS);
-    c->latency_us = 10 + chance_skewed(&dice, 500);
-    c->think_us = 100 + chance_skewed(&dice, c->watchdog_ms * MS / 2);
+    c->trickle_ppm = c->sound ? 0 : perhaps(dice, 3, PICK(1000, 20000));
+    c->step_ppm = perhaps(dice, 5, PICK(2000, 20000));
 }
 
 void config_draw(config *c, uint64_t seed)
 {
-    chance dice;
-    chance_init(&dice, seed ^ UINT64_C(0x5eed));
-    *c = (config){.calm = chance_ppm(&dice, 333333)};
-    draw_size(c, &dice);
-    draw_times(c, &dice);
+    chance all, *dice = &all;
+    chance_init(dice, seed);
+    *c = (config){.stall_us = 1,
+                  .tail_us = 1,
+                  .freeze_us = 1,
+                  .pause_us = 1,
+                  .down_us = 1,
+                  .foreign_us = 1,
+                  .lag_us = 1,
+                  .trickle_us = 1,
+                  .step_us = 1,
+                  .gossip_us = 1,
+                  .unserved_us = 1,
+                  .failover_us = 1};
+    c->calm = one_in(dice, 3);
+    draw_size(c, dice);
+    int64_t group = chance_below(dice, 8);
+    if (group < 2)
+        draw_cluster(c, dice);
+    else if (group == 2)
+        draw_sentinels(c, dice);
+    hasten_replicas(c);
+    draw_threads(c, dice);
+    draw_clients(c, dice);
+    draw_program(c, dice);
     if (!c->calm)
-        draw_faults(c, &dice);
-    draw_turns(c, seed);
-    draw_events(c, seed);
-    draw_family(c, seed);
-    draw_wiped(c, seed);
-    c->steps_back_us = c->fault_ppm[FAULT_STEP] > 0 ? 100 * S : 0;
-    /* A cancel is no fault: who waits behind it must not feel it. */
-    if (c->calm && chance_ppm(&dice, 700000))
-        c->fault_ppm[FAULT_CANCEL] = 1 + chance_skewed(&dice, 8000);
-    /* Nor is the end of a thread. */
-    if (c->calm && chance_ppm(&dice, 300000))
-        c->fault_ppm[FAULT_ENDING] = 1 + chance_skewed(&dice, 3000);
+        draw_faults(c, dice);
+    if (!c->calm && one_in(dice, 5))
+        draw_idle(c, dice);
+    draw_rest(c, dice);
+    c->dice = (int64_t)(seed & INT64_MAX);
 }
 
-/* --- whom it hits --------------------------------------------------------- */
-
-static server *some_server(world *w)
+static int key_of(const char *name)
 {
-    return &w->server[chance_below(&w->chance, (int64_t)w->set.servers)];
+    for (int i = 0; i < keys_n; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return i;
+    return -1;
 }
 
-static process *some_process(world *w)
+/* Nothing goes wrong: clocks drift, threads are preempted, and messages come in
+   parts, as everywhere. */
+static void calm_down(config *c)
 {
-    return w->process[chance_below(&w->chance, (int64_t)w->processes)];
-}
-
-/* Mostly one with something under way. */
-static conn *some_conn(world *w)
-{
-    conn *found = NULL;
-    int64_t n = 0;
-    for (rl_link *k = rl_list_first(&w->conns); k;
-         k = rl_list_next(&w->conns, k)) {
-        conn *c = RL_CONTAINER(k, conn, all);
-        if (c->client_open && c->server_open && !c->silent &&
-            chance_below(&w->chance, ++n) == 0)
-            found = c;
+    for (int i = 0; i < keys_n; i++) {
+        const char *end = strstr(keys[i].name, "_ppm");
+        int64_t *at = key_value(c, i);
+        if (end && at != &c->drift_ppm && at != &c->preempt_ppm &&
+            at != &c->short_ppm)
+            *at = 0;
     }
-    return found;
+    c->changes = c->loading_us = 0;
+    c->timeout_ms = 3000;
+    c->connect_ms = 1000;
+    if (c->latency_us > 60)
+        c->latency_us = 60;
+    if (c->delay_us > 300)
+        c->delay_us = 300;
 }
 
-/* Around a lease: some are over before it is, some are not. */
-static int64_t some_time(world *w)
+/* What is set may not fit to what is drawn. */
+static void reconcile(config *c)
 {
-    return 1 + chance_skewed(&w->chance, w->set.watchdog_ms * 3 * MS);
-}
-
-/* --- the faults ----------------------------------------------------------- */
-
-static void freeze(world *w, conn *c)
-{
-    /* A tombstone is good for a minute; so late nothing may be. */
-    int64_t until_us = w->now_us + rl_min(some_time(w), 20 * S);
-    trace(w, "connection %u freezes", c->number);
-    if (chance_ppm(&w->chance, 500000))
-        c->up.frozen_us = until_us;
-    else
-        c->down.frozen_us = until_us;
-}
-
-static void hit_conn(world *w, fault what)
-{
-    conn *c = some_conn(w);
-    if (!c)
-        return;
-    if (what == FAULT_CUT) {
-        conn_cut(c);
-    } else if (what == FAULT_FREEZE) {
-        freeze(w, c);
-    } else {
-        trace(w, "connection %u falls silent", c->number);
-        c->silent = true;
+    if (c->calm)
+        calm_down(c);
+    if (c->sound)
+        make_sound(c);
+    if (c->cluster || c->sentinel) {
+        c->servers = 1;
+        c->reds = 0;
     }
+    if (c->singles + c->reds == 0)
+        c->singles = 1;
+    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
+    if (!c->cluster && !c->sentinel)
+        most = 0;
+    if (c->min_replicas > most)
+        c->min_replicas = most;
+    hasten_replicas(c);
 }
 
-static void step_clock(world *w, server *s)
+bool config_set(config *c, const char *list)
 {
-    bool back = chance_ppm(&w->chance, 500000);
-    int64_t us = back ? -chance_skewed(&w->chance, 100 * S)
-                      : chance_skewed(&w->chance, 20 * S);
-    if (back && s->clock_went_back)
-        return;
-    trace(w, "server %u: its clock jumps by %lld us", s->index, (long long)us);
-    clock_step(&s->clock, w->now_us, us);
-    s->clock_went_back = s->clock_went_back || back;
-    s->clock_broke = s->clock_broke || !back;
-    if (!back)
-        server_is_misused(s);
-}
-
-static void delete_keys(world *w, server *s)
-{
-    for (size_t i = 0; i < w->set.names; i++) {
-        word key = {w->lock[i].name, strlen(w->lock[i].name)};
-        s->store.now_us = server_now(s);
-        entry *e = store_find(&s->store, &key);
-        if (!e || chance_ppm(&w->chance, 500000))
-            continue;
-        trace(w, "server %u: somebody deletes %s", s->index, w->lock[i].name);
-        store_remove(&s->store, e);
-        server_is_misused(s);
+    char copy[2000], *rest = copy, name[32], end;
+    long long value;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *at; (at = strtok_r(rest, ",", &rest)) != NULL;) {
+        if (sscanf(at, "%31[^=]=%lld%c", name, &value, &end) != 2)
+            return false;
+        int i = key_of(name);
+        if (i < 0 || value < keys[i].least)
+            return false;
+        *key_value(c, i) = value;
     }
-}
-
-static void command(server *s, const char *const *words, size_t n)
-{
-    static text ignored;
-    word argv[6];
-    for (size_t i = 0; i < n; i++)
-        argv[i] = (word){words[i], strlen(words[i])};
-    ignored.len = 0;
-    s->store.now_us = server_now(s);
-    store_command(&s->store, argv, n, &ignored);
-}
-
-/*
- * Who uses another library holds a lock that is free, in the layout that is
- * asked for or in another, and rings nobody when it ends.
- */
-static void take_keys(world *w, server *s)
-{
-    static const char *const fields[] = {
-        "0f3a5c1e-8a2b-4c6d-9e7f-112233445566:41", "host:12", "host:12:13", "x",
-        "host:ab:cd:0f3a5c1e-8a2b-4c6d-9e7f-112233445566"};
-    char ms[24];
-    const char *key =
-        w->lock[chance_below(&w->chance, (int64_t)w->set.names)].name;
-    const char *field = fields[chance_below(&w->chance, 5)];
-    word k = {key, strlen(key)};
-    s->store.now_us = server_now(s);
-    if (store_find(&s->store, &k))
-        return;
-    snprintf(ms, sizeof ms, "%lld", (long long)(some_time(w) / MS + 1));
-    trace(w, "server %u: %s takes %s for %s ms", s->index, field, key, ms);
-    if (chance_ppm(&w->chance, 700000)) {
-        command(s, (const char *const[]){"HINCRBY", key, field, "1"}, 4);
-        command(s, (const char *const[]){"PEXPIRE", key, ms}, 3);
-    } else {
-        command(s, (const char *const[]){"SET", key, field, "PX", ms}, 5);
-    }
-}
-
-static void hit_server(world *w, fault what)
-{
-    server *s = some_server(w);
-    if (what == FAULT_PAUSE) {
-        if (!s->is_paused)
-            server_pause(s, some_time(w));
-    } else if (what == FAULT_FLUSH) {
-        trace(w, "server %u forgets its scripts", s->index);
-        s->scripts = 0;
-    } else if (what == FAULT_MEMORY) {
-        trace(w, "server %u has no memory", s->index);
-        s->store.lacks_memory = s->lacked_memory = true;
-        timer_set(w, &s->remember, w->now_us + some_time(w));
-    } else if (what == FAULT_STEP) {
-        step_clock(w, s);
-    } else if (what == FAULT_DELETE) {
-        delete_keys(w, s);
-    } else if (what == FAULT_REFUSAL) {
-        server_refuse(s, some_time(w));
-    } else if (what == FAULT_ODDITY) {
-        server_garble(s);
-    } else if (what == FAULT_FOREIGN) {
-        take_keys(w, s);
-    } else if (what == FAULT_DEAF) {
-        trace(w, "server %u loses messages", s->index);
-        s->is_deaf = true;
-        timer_set(w, &s->hear, w->now_us + some_time(w));
-    } else {
-        server_restart(s, what);
-    }
-}
-
-/* Somebody takes its place. */
-static void kill_one(world *w)
-{
-    process *p = some_process(w);
-    if (p->is_dead || w->processes == PROCS_MAX)
-        return;
-    process_die(p);
-    w->process[w->processes] = process_open(w, (unsigned)w->processes);
-    w->processes++;
-}
-
-/* All of a process, which another one follows, or one. */
-static void free_clients(process *p)
-{
-    world *w = p->w;
-    size_t n = w->set.servers;
-    bool one = n > 1 && chance_ppm(&w->chance, 500000);
-    size_t i = one ? (size_t)chance_below(&w->chance, (int64_t)n) : 0;
-    if (p->is_dead || !process_is_open(p) || w->processes == PROCS_MAX)
-        return;
-    client_free(&p->client[i]);
-    for (size_t k = 0; k < n && !one; k++)
-        client_free(&p->client[k]);
-    if (one)
-        return;
-    w->process[w->processes] = process_open(w, (unsigned)w->processes);
-    w->processes++;
-}
-
-/* It ends as soon as it holds something. */
-static void end_thread(process *p)
-{
-    owner *o = p->owner[chance_below(&p->w->chance, (int64_t)p->owners)];
-    o->ends = !p->is_dead;
-}
-
-static void hit_process(world *w, fault what)
-{
-    process *p = some_process(w);
-    if (what == FAULT_STOP) {
-        if (!p->is_dead && w->now_us >= p->paused_us)
-            process_stop(p, some_time(w));
-    } else if (what == FAULT_SCARCITY) {
-        trace(w, "process %u has hardly any memory", p->index);
-        p->scarce_us = w->now_us + some_time(w);
-    } else if (what == FAULT_DEATH) {
-        kill_one(w);
-    } else if (what == FAULT_CANCEL) {
-        owner *o = p->owner[chance_below(&w->chance, (int64_t)p->owners)];
-        size_t name = (size_t)chance_below(&w->chance, (int64_t)w->set.names);
-        trace(w, "owner %u is canceled for %s", o->number, w->lock[name].name);
-        owner_cancel(o, name);
-    } else if (what == FAULT_ENDING) {
-        end_thread(p);
-    } else if (what == FAULT_CLOSING) {
-        free_clients(p);
-    }
-}
-
-static void strike(world *w, fault what)
-{
-    w->figures.faults[what]++;
-    if (what <= FAULT_SILENCE)
-        hit_conn(w, what);
-    else if (what <= FAULT_FOREIGN)
-        hit_server(w, what);
-    else
-        hit_process(w, what);
-}
-
-/* After each step, a look at what is to go wrong. */
-void fate_look(world *w)
-{
-    for (int i = 0; i < FAULTS; i++)
-        if (w->set.fault_ppm[i] > 0 &&
-            chance_ppm(&w->chance, w->set.fault_ppm[i]))
-            strike(w, (fault)i);
-}
-
-/* Threads that were to end go on: what each left would cost a lease in a row.
- */
-static void spare_threads(world *w)
-{
-    for (size_t p = 0; p < w->processes; p++)
-        for (size_t i = 0; i < w->process[p]->owners; i++)
-            w->process[p]->owner[i]->ends = false;
-}
-
-/* All that is wrong is put right, at once or soon. */
-void fate_end(world *w)
-{
-    w->is_quiet = w->is_ending = true;
-    w->quiet_us = w->now_us;
-    w->settled_us = w->now_us + w->set.stall_us + w->set.latency_us +
-                    w->set.tail_us + w->set.event_us +
-                    (w->set.calm ? 0 : 21 * S);
-    trace(w, "all is quiet from here on");
-    spare_threads(w);
-    for (size_t i = 0; i < w->set.servers; i++) {
-        server *s = &w->server[i];
-        s->is_deaf = s->store.lacks_memory = s->garbles = false;
-        s->refusal = NULL;
-        if (s->is_paused)
-            timer_set(w, &s->resume, w->now_us);
-    }
-    for (rl_link *k = rl_list_first(&w->conns); k;
-         k = rl_list_next(&w->conns, k)) {
-        conn *c = RL_CONTAINER(k, conn, all);
-        c->up.frozen_us = c->down.frozen_us = 0;
-    }
+    reconcile(c);
+    return c->servers <= SERVERS_MAX && c->processes <= PROCESSES_MAX;
 }

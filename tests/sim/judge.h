@@ -1,86 +1,157 @@
-/* The judges: what has to be true, seen from all sides at once. */
+/*
+ * The judges. They know what the API said, and the servers' stores; never what
+ * the library has inside. Who acts (verbs.c, program.c) tells them by the
+ * functions below; each judge has a place in the table of judges.c, and hears
+ * what it has a function for.
+ */
 #ifndef SIM_JUDGE_H
 #define SIM_JUDGE_H
 
-#include "owner.h"
-#include "world.h"
+#include "program.h"
 
-/* A server has executed a script of the connection's client. */
-void judge_call(conn *c, int script, size_t keys, const word *argv, size_t n,
-                const char *reply, size_t len);
+/*
+ * Holds that one acquire has taken: of a Multi lock they are lost as one, and
+ * that is told once.
+ */
+typedef struct bunch {
+    int holds, abandons; /* abandons: how often that was told */
+} bunch;
 
-/* An owner has been told that it holds it, and what the verb came to. */
-void judge_grant(owner *o, size_t name);
-void judge_told(owner *o, rlock_status status);
+struct hold {
+    hold *next; /* of the thing, the last first */
+    bunch *bunch;
+    owner *o;
+    program *g;
+    int thing, thread; /* the thread's id */
+    char label[24];    /* of an owner that is no thread */
+    uint64_t token;    /* 0: it was lost before that could be asked */
+    int levels;
+    int64_t asked;     /* when the acquire began */
+    int64_t from, to;  /* for so long it was believed in, at least */
+    int64_t ended;     /* its owner is done with it; 0: not yet */
+    int64_t deadline;  /* the latest that was told */
+    int64_t ends;      /* the latest that was asked for; 0: nothing was yet */
+    int64_t unlocking; /* since when its last level is being undone; 0: not */
+    int64_t lost_told; /* when an event said so; 0: none did */
+    bool is_sure;      /* it was once asked for, and there */
+    bool is_gone;      /* it is known to be lost */
+    bool is_abandoned; /* its thread has ended */
+    bool is_renewed;   /* by the watchdog; otherwise it has an end */
+    bool was_extended; /* by a call of which the outcome is unknown, too */
+};
 
-/* The last unlock has been confirmed. */
-void judge_release(owner *o, size_t name);
+extern hold *holds[THINGS_MAX];
 
-/* The owner's last unlock is about to be, or has been. */
-void judge_end_of_hold(owner *o, size_t name);
+/* A call of the API that asks a server. */
+struct act {
+    const char *verb;
+    owner *o;
+    int lock;
+    bool is_nested;
+    bool is_started;           /* and called back, when the loop has time */
+    int64_t wait_ms, lease_ms; /* an acquire's; a wait of 0 otherwise */
+    int64_t began, lasted;
+    int64_t took; /* without what callbacks took */
+    rlock_status status;
+};
 
-/* The program is told that a hold is lost. */
-void judge_loss(client *c, const rl_hold *h);
+/* verbs.c: acts, and what they mean for an owner's holds. */
+act act_begin(owner *o, const char *verb, int lock);
+void act_end(act *a, rlock_status s);
+void look_at_all(owner *o);
+void note_taken(owner *o, const act *a);
+void note_lease(const act *a);
+void drop_level(owner *o, int thing, rlock_status s);
+void expect_nested(const act *a);
+void expect_extended(const act *a);
+void note_extended(const act *a);
 
-void judge_abandoned(client *c, const rl_hold *h); /* likewise */
-void judge_untold(client *c, const rl_hold *h);    /* nobody is */
+/* What an owner was told of a hold without asking a server. */
+typedef struct look {
+    int64_t at; /* before the first call */
+    int64_t valid_ms;
+    bool is_held;
+    uint64_t token;
+    int count;
+} look;
 
-void judge_step(world *w); /* after each */
+/* A script that a server executes: words are its keys, then its arguments. */
+typedef struct call {
+    server *s;
+    const char *script;
+    const word *words;
+    size_t n, keys;
+} call;
 
-/* judge_handed.c: an owner has been handed a lock; is it told? */
-void judge_handing_over(owner *o, size_t name, const word *holder);
-void judge_handed(owner *o, size_t name);
+typedef struct judge {
+    const char *name;
+    void (*called)(const act *a);
+    void (*taken)(hold *h);
+    void (*looked)(hold *h, const look *l);
+    void (*told)(program *g, const rlock_event *e);
+    void (*closed)(program *g, int client, rlock_status s);
+    void (*executing)(const call *c);
+    void (*executed)(const call *c, const text *reply);
+    void (*rang)(server *s, const word *bell, const word *name); /* one hears */
+    void (*ended)(void); /* all is freed, and all leases have run out */
+} judge;
 
-/* judge_rest.c: progress, and what remains. */
-void judge_progress(world *w, size_t name);
-void judge_freeing(world *w, size_t name); /* a release was executed */
-void judge_client(client *c);              /* about to be closed, all quiet */
-void judge_end(world *w);                  /* when nothing happens any more */
-void judge_accounts(owner *o);             /* about to be closed */
+extern const judge judge_holding, judge_tokens, judge_losses, judge_calls,
+    judge_rest, judge_watch, judge_work;
 
-/* judge_watch.c: is it noticed that a server has lost its data? */
-void judge_watch(world *w);
+void judge_called(const act *a);
+void judge_taken(hold *h);
+void judge_looked(hold *h, const look *l);
+void judge_told(program *g, const rlock_event *e);
+void judge_closed(program *g, int client, rlock_status s);
+void judge_executing(const call *c);
+void judge_executed(const call *c, const text *reply);
+void judge_rang(server *s, const word *bell, const word *name);
+void judge_ended(void);
 
-/* ending.c */
-void ending_leaves(client *c, size_t name, const rl_hold *h);
-void judge_leftovers(world *w);
-void judge_abandons(const owner *o, const account *x, bool was_lost);
+/*
+ * Something has happened that a lock is not proof against: data are lost, or
+ * it was freed by force. Holds that were there between these times may be
+ * believed in although others have the thing; tokens tell, and nothing else.
+ */
+void judge_shake(unsigned things, int64_t from, int64_t to);
+void judge_shake_server(int server); /* it has lost its data, just now */
+bool is_shaken(const hold *h);
 
-/* judge_multi.c */
-void judge_lost(const owner *o, rlock_status status); /* of an acquire */
-void judge_union(owner *o, const handle *m);
-void judge_nothing_taken(owner *o, const handle *m); /* a try has failed */
-void judge_view(owner *o, const handle *m, int count);
-void judge_holder(owner *o, const rlock_holder *holder);
-void judge_circles(world *w, const owner *from);
+/* The same of what is believed now: nobody may rely for longer than a lease on
+   what was said before data were lost. */
+bool is_still_shaken(const hold *h);
 
-/* --- between the judges --------------------------------------------------- */
+/* What ids of its owner begin with: host:pid:tid: or host:pid:tid/label: */
+int holder_prefix(const hold *h, char *at, size_t room);
 
-const char *judge_name_of(const world *w, size_t name);
-/* NAMES_MAX: none. */
-size_t judge_find_name(const world *w, const server *s, const word *name);
+/* host:pid:tid:... of the hold's owner; of its process, if locks are passed on
+   from one to the next without a call. */
+bool is_holder(const hold *h, const text *id);
+bool was_shaken(int thing, int64_t since);
 
-account *judge_account(owner *o, const rl_hold *h); /* NULL: none */
+/* Has a server of the thing lost its data since? One node of a Red lock may,
+   and the lock is none the worse; but that much fewer nodes bear it out. */
+bool is_thinned(const hold *h);
 
-/* May it have been lost through nobody's fault since it was granted? */
-bool judge_excuses(const owner *o, size_t name);
-unsigned judge_harm(const world *w, size_t name);
-bool judge_excuses_tokens(const world *w, size_t name);
+/*
+ * The servers in office for these things are others since then, or have other
+ * data: who has a hold that they lack has to be told within a second and that
+ * much more (judge_watch.c).
+ */
+void judge_replaced(unsigned things, int64_t since, int64_t grace);
+bool judge_was_replaced(int thing, int64_t since);
+/* Connections are, but that some messages may be late (tail_ppm), and nobody
+   forces locks open. */
+bool judge_is_sound(void);
+bool judge_trouble_since(int64_t when);
+void judge_trouble(void); /* something has gone wrong, just now */
+void judge_trouble_until(int64_t when);
+unsigned judge_things_at(int server);
+bool judge_backs(server *s, const hold *h);
+bool judge_was_told(const hold *h); /* of a loss, or of what came with it */
 
-/* judge_drift.c */
-void judge_note_lease(world *w, server *s, size_t name);
-bool judge_excuses_drift(const owner *o, size_t name);
-owner *judge_owner_of(world *w, const word *holder); /* NULL: none */
-
-/* Is the owner told, now, that it holds it? */
-bool judge_believes(owner *o, size_t name);
-
-/* A thread that is due runs within this, if its process does; and has it? */
-int64_t judge_latency_us(const world *w);
-bool judge_has_run_since(const owner *o, int64_t true_us);
-
-/* What the server counts for a hold in the hash layout; -1: nothing. */
-long long judge_counted(world *w, size_t name, const rl_hold *h);
-bool judge_is_hash(const world *w, size_t name);
+/* What threads that are late, or callbacks, may add to a bound. */
+int64_t judge_slack(void);
 
 #endif

@@ -1,311 +1,218 @@
 /*
- * The judges that look at what does not happen.
- *
- *   4  nothing remains when all is quiet: no key beyond its time, no entry of a
- *      queue, nothing in a client
- *   5  a lock that is free and waited for is taken within a bound; every call
- *      ends
- *   6  the work that is done for it, calls and messages, does not grow with
- *      those who wait
+ * Judge 12: when its clients are freed, no thread of the library is left, no
+ * descriptor and no block of memory; when leases and tokens have run out, no
+ * key. And what a client was to release with its close, it has released.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "judge.h"
 
-/* What is documented: a waiter looks by itself this often, at the latest. */
-#define FALLBACK_US (2500 * MS)
-#define BEHIND_US   (100 * MS)
-
-/* --- 5: progress ---------------------------------------------------------- */
-
-static bool is_held(world *w, size_t name)
+static const text *holder_of(const entry *e)
 {
-    server *s = lock_server(w, name);
-    const lock_truth *truth = &w->lock[name];
-    word key = {truth->name, strlen(truth->name)};
-    s->store.now_us = server_now(s);
-    const entry *e = store_find(&s->store, &key);
-    if (!e || truth->what.layout != &rl_layouts[RLOCK_LAYOUT_TIMESTAMP])
-        return e != NULL;
-    /* Seconds, and three digits more, as others read it (timestamp/stamp.lua).
-     */
-    char text[64];
-    long long seconds, ms;
-    snprintf(text, sizeof text, "%.*s", (int)e->value.len, e->value.at);
-    return sscanf(text, "%lld.%3lld", &seconds, &ms) == 2 &&
-           seconds * 1000 + ms >= s->store.now_us / 1000;
+    if (e->kind == KIND_STRING)
+        return &e->value;
+    return e->kind == KIND_HASH && e->count > 0 ? &e->items[0].name : NULL;
 }
 
-/* Those who could take it: they wait, and their process runs. */
-static size_t count_waiters(const world *w, size_t name)
+static bool begins(const text *id, const char *with, int n)
 {
-    size_t n = 0;
-    for (size_t p = 0; p < w->processes; p++) {
-        const process *x = w->process[p];
-        if (x->is_dead || w->now_us < x->paused_us)
-            continue;
-        for (size_t i = 0; i < x->owners; i++)
-            n += owner_is_waiting(x->owner[i], name);
-    }
-    return n;
+    return id->len > (size_t)n && memcmp(id->at, with, (size_t)n) == 0;
 }
 
-/* After a release: a ring, a try and their answers, for dead bells again. */
-static int64_t bound_us(const world *w, const lock_truth *truth, size_t waiters)
+/* What a thread, or an owner, that has ended has left runs out by itself. */
+static bool is_held_by(const program *g, int t, const entry *e)
 {
-    int64_t way_us = 2 * w->set.delay_us + 2 * w->set.latency_us;
-    int64_t us = 12 * way_us + 30 * MS;
-    if (!w->set.calm)
-        return us + 3 * FALLBACK_US + (int64_t)waiters * BEHIND_US;
-    if (!truth->freed_by_call)
-        us += FALLBACK_US + (int64_t)waiters * BEHIND_US;
-    return us;
-}
-
-static void note_freed(lock_truth *truth, bool by_call)
-{
-    if (!truth->was_held)
-        return;
-    truth->was_held = false;
-    truth->freed_by_call = by_call;
-}
-
-void judge_freeing(world *w, size_t name)
-{
-    lock_truth *truth = &w->lock[name];
-    if (w->set.red || is_held(w, name))
-        return;
-    if (truth->was_held)
-        w->figures.hand_overs++;
-    note_freed(truth, true);
-}
-
-void judge_progress(world *w, size_t name)
-{
-    lock_truth *truth = &w->lock[name];
-    size_t waiters;
-    if (w->set.red)
-        return;
-    if (is_held(w, name)) {
-        truth->was_held = true;
-        truth->free_us = 0;
-        return;
-    }
-    note_freed(truth, false);
-    if ((waiters = count_waiters(w, name)) == 0) {
-        truth->free_us = 0;
-        return;
-    }
-    if (truth->free_us == 0) {
-        truth->free_us = w->now_us;
-        truth->is_late = false;
-    }
-    int64_t since_us =
-        w->set.calm ? truth->free_us : rl_max(truth->free_us, w->settled_us);
-    if (w->now_us - since_us <= bound_us(w, truth, waiters))
-        return;
-    if (w->set.calm || w->is_quiet)
-        judge_fail(w, "judge 5: %s is free for %lld us, and %zu wait for it%s",
-                   truth->name, (long long)(w->now_us - since_us), waiters,
-                   truth->freed_by_call ? " since a release" : "");
-    else if (!truth->is_late)
-        w->figures.late_wakes++;
-    truth->is_late = true;
-}
-
-/* --- 4: what remains ------------------------------------------------------ */
-
-void judge_client(client *c)
-{
-    world *w = c->w;
-    rl_core *core = &c->e.core;
-    if (w->failed)
-        return;
-    if (core->holds.map.count > 0 || core->holds.first.work.count > 0 ||
-        core->holds.expiry.count > 0 || core->holds.undoing > 0 ||
-        core->holds.estates.count > 0)
-        judge_fail(w,
-                   "judge 4: process %u still has holds: %zu, %zu to renew, "
-                   "%zu to undo, %zu estates",
-                   c->p->index, core->holds.map.count,
-                   core->holds.first.work.count, core->holds.undoing,
-                   core->holds.estates.count);
-    if (core->rooms.map.count > 0 || core->rooms.listeners.count > 0)
-        judge_fail(w, "judge 4: process %u still has rooms", c->p->index);
-    if (atomic_load(&core->stats.held_now) != 0 ||
-        atomic_load(&core->stats.waiting_now) != 0)
-        judge_fail(w, "judge 4: process %u counts holds or waiters",
-                   c->p->index);
-    if (c->e.node.keeper.in_flight > 0 || c->homes != 0)
-        judge_fail(w, "judge 4: process %u has %zu tasks and %d references",
-                   c->p->index, c->e.node.keeper.in_flight, c->homes);
-}
-
-static bool begins_with(const text *t, const char *prefix)
-{
-    return t->len >= strlen(prefix) &&
-           memcmp(t->at, prefix, strlen(prefix)) == 0;
-}
-
-static bool has_ended(const world *w, long tid)
-{
-    const owner *o = owner_by_serial(w, (uint64_t)tid);
-    return o && o->self.tid != tid;
-}
-
-/* By whomever it was passed on to: the server names another one. */
-static bool was_abandoned(const process *p, const text *holder)
-{
-    for (size_t i = 0; i < p->owners; i++)
-        for (size_t k = 0; k < p->owner[i]->count; k++) {
-            const account *x = &p->owner[i]->accounts[k];
-            if (x->abandoned && holder->len > RL_UUID_LEN &&
-                memcmp(holder->at + holder->len - RL_UUID_LEN, x->uuid,
-                       RL_UUID_LEN) == 0)
-                return true;
-        }
-    return false;
-}
-
-/*
- * Where the clock was put back a lease means nothing: what a thread that has
- * ended left to it is there for as long, and so is what has run out for its
- * owner, if the one release that is tried then was refused. What else was
- * unlocked is not there.
- */
-static bool is_kept_by_clock(const server *s, bool ended)
-{
-    return s->clock_went_back && (ended || s->has_refused);
-}
-
-static bool is_left_by(const world *w, const server *s, const entry *e,
-                       bool ended)
-{
-    if (s->data_lost || s->clock_broke || is_kept_by_clock(s, ended))
+    char of[100];
+    const text *id = holder_of(e);
+    int n = snprintf(of, sizeof of, "%s:%d:", g->p.host, g->p.pid);
+    if (!id || !begins(id, of, n))
         return false;
-    for (size_t i = 0; i < w->set.names; i++) {
-        const lock_truth *truth = &w->lock[i];
-        if (e->key.len != strlen(truth->name) ||
-            memcmp(e->key.at, truth->name, e->key.len) != 0)
-            continue;
-        unsigned p, again;
-        long tid;
-        char holder[RL_HOLDER_MAX];
-        const text *t = e->kind == KIND_HASH ? &e->items[0].name : &e->value;
-        snprintf(holder, sizeof holder, "%.*s", (int)t->len, t->at);
-        return sscanf(holder, "p%u:%u:%ld:", &p, &again, &tid) == 3 &&
-               p < w->processes && !w->process[p]->is_dead &&
-               (ended ||
-                (!w->process[p]->clock_broke &&
-                 client_is_open(&w->process[p]->client[s->index]) &&
-                 !has_ended(w, tid) && !was_abandoned(w->process[p], t)));
-    }
-    return false;
-}
-
-/* Is it of a lock that a process which lives has let go of? */
-static bool is_left(const world *w, const server *s, const entry *e)
-{
-    return is_left_by(w, s, e, false);
-}
-
-/* Or that a thread of it left to its lease? */
-static bool is_left_too_long(const world *w, const server *s, const entry *e)
-{
-    return is_left_by(w, s, e, true);
-}
-
-static void look_at_keys(world *w, server *s,
-                         bool (*wrong)(const world *, const server *,
-                                       const entry *),
-                         const char *what)
-{
-    for (size_t i = 0; i < STORE_BUCKETS; i++)
-        for (const entry *e = s->store.bucket[i]; e; e = e->next)
-            if (wrong(w, s, e))
-                judge_fail(w, "judge 4: server %u has %.*s, %s", s->index,
-                           (int)e->key.len, e->key.at, what);
-}
-
-static bool is_no_token(const world *w, const server *s, const entry *e)
-{
-    (void)w;
-    (void)s;
-    return !begins_with(&e->key, "rlock_token:");
-}
-
-static bool is_any(const world *w, const server *s, const entry *e)
-{
-    (void)w;
-    (void)s;
-    (void)e;
+    for (const hold *h = holds[t]; h; h = h->next)
+        if (h->is_abandoned && is_holder(h, id))
+            return false;
     return true;
 }
 
-/* Keys live as long as lua/README.md says. */
-static void judge_server(world *w, server *s)
+/*
+ * A Red lock is released with a quorum, and what the other nodes are asked may
+ * be under way when the client is closed. That is known, and not judged.
+ */
+static void closed(program *g, int client, rlock_status status)
 {
-    int64_t lease_us = w->set.watchdog_ms * 5 * MS;
-    int64_t longest_us =
-        rl_max(60 * S, lease_us) + 70 * S + w->set.steps_back_us;
-    /* What has run out for its owner has so here when the margin is over. */
-    s->store.now_us = server_now(s) + lease_us / 100 + 2 * MS;
-    store_count(&s->store);
-    look_at_keys(w, s, is_left, "whose owner has let go of it");
-    s->store.now_us = server_now(s) + lease_us;
-    store_count(&s->store);
-    look_at_keys(w, s, is_left_too_long, "whose thread has ended");
-    s->store.now_us = server_now(s) + longest_us;
-    store_count(&s->store);
-    look_at_keys(w, s, is_no_token, "which nobody needs any more");
-    s->store.now_us = server_now(s) + longest_us + 3700 * S;
-    store_count(&s->store);
-    look_at_keys(w, s, is_any, "for ever");
-}
-
-/* --- 6: work -------------------------------------------------------------- */
-
-/* In a calm world: so many calls a verb, and those that come with time. */
-static void judge_work(world *w)
-{
-    const figures *f = &w->figures;
-    unsigned long long verbs =
-        f->acquires + f->busy + f->timeouts + f->canceled + f->reentries +
-        f->extends + f->releases + f->releases_lost + f->losses + f->inspects;
-    unsigned long long seconds = (unsigned long long)(f->simulated_us / S) + 1;
-    unsigned long long per_second =
-        w->set.processes * (w->set.names + w->set.owners) *
-        (1 + 4000 / (unsigned long long)w->set.watchdog_ms);
-    /* Who listens on Redisson's channel is woken by every release. */
-    if (w->set.redisson)
-        verbs += f->hand_overs * w->set.processes;
-    /* Red: of each node, votes and their undoing, before the votes agree. */
-    if (w->set.red) {
-        verbs *= 2 * w->set.servers;
-        per_second *= 4 * w->set.servers;
+    if (!cfg.release_held || status != RLOCK_OK)
+        return;
+    for (int t = 0; t < things_n; t++) {
+        server *s = server_in_office(client, things[t].name);
+        server_set_clock(s);
+        word key = {things[t].name, strlen(things[t].name)};
+        const entry *e = store_find(&s->store, &key);
+        /* What was released may come back with a replica. */
+        if (e && !things[t].is_red && is_held_by(g, t, e) &&
+            !was_shaken(t, w.now - 10 * S) &&
+            !judge_was_replaced(t, w.now - 10 * S))
+            finding("judge 12: %s is still held at server %d by a client that "
+                    "was closed, and has released all",
+                    things[t].name, client);
     }
-    if (!w->set.calm)
-        return;
-    if (f->calls > 4 * verbs + seconds * per_second + 50)
-        judge_fail(w, "judge 6: %llu calls for %llu verbs in %llu s", f->calls,
-                   verbs, seconds);
-    /* A release rings one of those who wait, however many they are; so do votes
-       that are given back, of waiters who look by themselves now and then. */
-    unsigned long long rings = 2 * verbs + 50;
-    if (w->set.red)
-        rings += seconds * per_second / 4;
-    if (w->set.red && w->set.redisson)
-        rings += f->releases * w->set.servers * w->set.processes;
-    if (f->rings > rings)
-        judge_fail(w, "judge 6: %llu rings for %llu verbs", f->rings, verbs);
 }
 
-void judge_end(world *w)
+/* --- what was unlocked ---------------------------------------------------- */
+
+typedef struct leftover {
+    event due; /* the first member */
+    const owner *o;
+    server *s;
+    int thing, thread;
+    int64_t since;
+    char label[24], holder[128];
+} leftover;
+
+static const text *holder_at(server *s, int t)
 {
-    if (w->failed)
-        return;
-    for (size_t i = 0; i < w->set.servers; i++)
-        judge_server(w, &w->server[i]);
-    judge_work(w);
+    word key = {things[t].name, strlen(things[t].name)};
+    server_set_clock(s);
+    const entry *e = store_find(&s->store, &key);
+    return e ? holder_of(e) : NULL;
 }
+
+static bool is_the_same(const leftover *l)
+{
+    const text *id = holder_at(l->s, l->thing);
+    return id && id->len == strlen(l->holder) &&
+           memcmp(id->at, l->holder, id->len) == 0;
+}
+
+static void look_again(event *e)
+{
+    leftover *l = (leftover *)e;
+    if (is_the_same(l) && !l->o->g->closing_at)
+        finding("judge 12: owner %d has unlocked %s, and a second later the "
+                "server still has it",
+                l->o->id, things[l->thing].name);
+    free(l);
+}
+
+static void look_later(const hold *h)
+{
+    server *s = &servers[things[h->thing].home];
+    const text *id = holder_at(s, h->thing);
+    leftover *l = need_memory(sizeof *l);
+    if (!judge_backs(s, h) || id->len >= sizeof l->holder) {
+        free(l);
+        return;
+    }
+    l->o = h->o;
+    l->s = s;
+    l->thing = h->thing;
+    memcpy(l->holder, id->at, id->len);
+    l->due.fire = look_again;
+    event_set(&l->due, w.now + S + judge_slack() + cfg.callback_us * US * 50);
+}
+
+static void unlocked(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    if (a->status != RLOCK_OK && a->status != RLOCK_LOST)
+        return;
+    for (int i = 0; i < l->n; i++) {
+        const hold *h = a->o->hold[l->member[i]];
+        if (h && h->levels == 1 && !things[h->thing].is_red)
+            look_later(h);
+    }
+}
+
+/* --- what was not had ----------------------------------------------------- */
+
+/* Of an owner that has nothing of a Red lock, and asks for nothing, a vote. */
+static const text *vote_of(const leftover *l)
+{
+    const owner *o = l->o;
+    const text *id = holder_at(l->s, l->thing);
+    hold h = {.g = o->g, .thread = l->thread};
+    memcpy(h.label, l->label, sizeof h.label);
+    if (!id || o->hold[l->thing] || o->waits || o->g->closing_at ||
+        id->len >= sizeof l->holder || !is_holder(&h, id))
+        return NULL;
+    return id;
+}
+
+static void look_whether_it_stays(event *e)
+{
+    leftover *l = (leftover *)e;
+    if (vote_of(l) && is_the_same(l) && !judge_trouble_since(l->since))
+        finding("judge 12: owner %d could not have %s, and server %d still "
+                "has his vote",
+                l->o->id, things[l->thing].name, l->s->index);
+    free(l);
+}
+
+static void look_for_vote(event *e)
+{
+    leftover *l = (leftover *)e;
+    const text *id = vote_of(l);
+    if (!id || judge_trouble_since(l->since)) {
+        free(l);
+        return;
+    }
+    memcpy(l->holder, id->at, id->len);
+    l->due.fire = look_whether_it_stays;
+    event_set(&l->due, w.now + S);
+}
+
+/* An answer may be late; then it is undone when it comes. */
+static void failed(const act *a)
+{
+    int t = locks[a->lock].member[0];
+    for (int i = 0; i < cfg.servers; i++) {
+        leftover *l = need_memory(sizeof *l);
+        l->o = a->o;
+        l->s = &servers[i];
+        l->thing = t;
+        l->since = w.now;
+        l->thread = a->o->is_task ? a->o->made_by : running->id;
+        memcpy(l->label, a->o->label, sizeof l->label);
+        l->due.fire = look_for_vote;
+        event_set(&l->due, w.now + S + 2 * cfg.tail_us * US + judge_slack());
+    }
+}
+
+/*
+ * Where connections are sound, what was unlocked is soon gone at its server,
+ * also if its lease had run out for its owner and not yet there; and so are the
+ * votes of an acquire that has failed, also where some answers are late.
+ */
+static void called(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    if (cfg.cluster || cfg.sentinel || cfg.turn_ms > 0 || a->o->g->closing_at)
+        return;
+    if (strcmp(a->verb, "unlock") == 0 && judge_is_sound() && cfg.tail_ppm == 0)
+        unlocked(a);
+    if (strcmp(a->verb, "acquire") == 0 && judge_is_sound() && a->status &&
+        cfg.end_pct == 0 && l->n == 1 && l->has_red)
+        failed(a);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void ended(void)
+{
+    for (int i = 1; i < threads_n; i++)
+        if (threads[i]->state != DONE)
+            finding("judge 12: the thread %s is left", threads[i]->name);
+    descriptors_tell();
+    if (descriptors_open() > 0)
+        finding("judge 12: %d descriptors are left open", descriptors_open());
+    for (int i = 0; i < servers_n; i++)
+        if (server_keys(&servers[i]) > 0)
+            finding("judge 12: %zu keys are left at server %d",
+                    server_keys(&servers[i]), i);
+    if (memory_blocks() != 0)
+        finding("judge 12: the library has %lld blocks of memory",
+                (long long)memory_blocks());
+}
+
+const judge judge_rest = {
+    .name = "rest", .called = called, .closed = closed, .ended = ended};

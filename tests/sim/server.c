@@ -1,32 +1,55 @@
 /*
- * A server: commands are cut out of the bytes that came, and executed one after
- * the other, at once; a server that is paused does so when it goes on. Scripts
- * are known by their SHA1 until they are forgotten.
+ * A server: commands are cut out of the bytes that came, and executed at once,
+ * one after the other; a server that stands still does so when it goes on. The
+ * store and the scripts are tests/sim's, which are compared with a real server.
+ * What every server answers is here; the rest is its kind's (world.h).
  */
-#include "script.h"
-#include "world.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "core/call.h"
+#include "base/sha1.h"
 #include "judge.h"
+#include "script.h"
+#include "wire/script.h"
+#include "world.h"
 
-int64_t server_now(const server *s)
+server servers[SERVERS_MAX];
+int servers_n;
+
+int64_t server_now_us(const server *s)
 {
-    return clock_at(&s->clock, s->w->now_us);
+    int64_t past = w.now - BEGIN;
+    return (s->base + past + past / 1000000 * s->drift_ppm) / US;
+}
+
+void server_set_clock(server *s)
+{
+    s->store.now_us = server_now_us(s);
+}
+
+/* As NTP may: what is to expire does so that much later. */
+void server_step_clock(server *s, int64_t back_ns)
+{
+    s->base -= back_ns;
+    s->store.started_us -= back_ns / US;
+}
+
+size_t server_keys(server *s)
+{
+    server_set_clock(s);
+    return store_count(&s->store);
 }
 
 /* --- channels ------------------------------------------------------------- */
 
-static bool listens(const conn *c, const word *channel)
+static int place_of(const conn *c, const word *channel)
 {
     for (size_t i = 0; i < c->channels; i++) {
-        word w = {c->channel[i].at, c->channel[i].len};
-        if (word_equal(&w, channel))
-            return true;
+        word name = {c->channel[i].at, c->channel[i].len};
+        if (word_equal(&name, channel))
+            return (int)i;
     }
-    return false;
+    return -1;
 }
 
 static void add_message(text *to, const char *kind, const word *channel)
@@ -40,50 +63,137 @@ static int publish(void *arg, const word *channel, const word *message)
     server *s = arg;
     static text said;
     int heard = 0;
-    for (rl_link *k = rl_list_first(&s->w->conns); k;
-         k = rl_list_next(&s->w->conns, k)) {
-        conn *c = RL_CONTAINER(k, conn, all);
-        if (c->s != s || !c->server_open || c->server_run != s->run ||
-            !listens(c, channel))
+    bool is_ring = s->store.in_script;
+    for (conn *c = conns; c; c = c->next) {
+        if ((c->s != s && c->s->master != s) || c->server_closed ||
+            c->run != c->s->run || place_of(c, channel) < 0)
             continue;
         heard++;
-        s->w->figures.rings++;
-        trace(s->w, "server %u rings %.*s on connection %u%s", s->index,
-              (int)message->len, message->at, c->number,
-              s->is_deaf ? ", which is lost" : "");
         said.len = 0;
-        add_message(&said, "message", channel);
+        add_message(&said, s->kind->message, channel);
         text_bulk(&said, message->at, message->len);
-        if (!s->is_deaf)
-            conn_reply(c, &said);
+        conn_reply(c, &said);
     }
+    if (is_ring && heard > 0)
+        judge_rang(s, channel, message);
     return heard;
 }
 
-static void subscribe(conn *c, const word *channel, text *out)
+void server_subscribe(conn *c, const char *kind, const word *channel, text *out)
 {
-    if (!listens(c, channel) && c->channels < CHANNELS_MAX)
-        text_add(&c->channel[c->channels++], channel->at, channel->len);
-    add_message(out, "subscribe", channel);
+    if (place_of(c, channel) < 0) {
+        if (c->channels == CHANNELS_MAX)
+            finding("subscribes to too many channels");
+        text *to = &c->channel[c->channels++];
+        *to = (text){0};
+        text_add(to, channel->at, channel->len);
+    }
+    add_message(out, kind, channel);
     text_number(out, (long long)c->channels);
 }
 
-static void unsubscribe(conn *c, const word *channel, text *out)
+void server_unsubscribe(conn *c, const char *kind, const word *channel,
+                        text *out)
 {
-    for (size_t i = 0; i < c->channels; i++) {
-        word w = {c->channel[i].at, c->channel[i].len};
-        if (!word_equal(&w, channel))
-            continue;
+    int i = place_of(c, channel);
+    if (i >= 0) {
         text_free(&c->channel[i]);
         c->channel[i] = c->channel[--c->channels];
-        c->channel[c->channels] = (text){0};
-        break;
     }
-    add_message(out, "unsubscribe", channel);
+    add_message(out, kind, channel);
     text_number(out, (long long)c->channels);
 }
 
-/* --- commands ------------------------------------------------------------- */
+/* --- scripts -------------------------------------------------------------- */
+
+static void trace_call(const conn *c, const char *name, const word *argv,
+                       size_t n, const text *out)
+{
+    char args[300] = "";
+    size_t k = 0;
+    for (size_t i = 3; i < n && k < sizeof args - 60; i++)
+        k += (size_t)snprintf(args + k, sizeof args - k, " %.*s",
+                              argv[i].len > 50 ? 50 : (int)argv[i].len,
+                              argv[i].at);
+    trace("  server %d, connection %u: %s%s -> %.*s", c->s->index, c->number,
+          name, args, (int)out->len, out->at);
+}
+
+static void run_script(conn *c, int script, const word *argv, size_t n,
+                       size_t keys, text *out)
+{
+    server *s = c->s;
+    w.scripts++;
+    if (script >= 0) {
+        call of = {s, rl_scripts[script].name, argv + 3, n - 3, keys};
+        s->scripts |= UINT64_C(1) << script;
+        judge_executing(&of);
+        script_call(&s->store, script, argv + 3, n - 3, keys, out);
+        judge_executed(&of, out);
+    } else { /* the program's own, behind a guard */
+        script_run(&s->store, &argv[1], argv + 3, n - 3, keys, out);
+    }
+    if (w.traces)
+        trace_call(c, script < 0 ? "a script" : rl_scripts[script].name, argv,
+                   n, out);
+}
+
+/* The program's scripts, behind a guard, which a server gets to know. */
+#define OWN_MAX 32
+
+static struct {
+    const server *s;
+    unsigned run;
+    char sum[RL_SHA1_LEN + 1];
+    text body;
+} own[OWN_MAX];
+static int own_n;
+
+static void remember(const server *s, const word *body)
+{
+    rl_sha1 sum;
+    if (own_n == OWN_MAX)
+        return;
+    rl_sha1_begin(&sum);
+    rl_sha1_add(&sum, body->at, body->len);
+    rl_sha1_end(&sum, own[own_n].sum);
+    own[own_n].s = s;
+    own[own_n].run = s->run;
+    text_add(&own[own_n++].body, body->at, body->len);
+}
+
+static const text *remembered(const server *s, const word *sum)
+{
+    for (int i = 0; i < own_n; i++)
+        if (own[i].s == s && own[i].run == s->run && word_is(sum, own[i].sum))
+            return &own[i].body;
+    return NULL;
+}
+
+static void refuse_unknown(text *out)
+{
+    text_print(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+}
+
+/* The program's own, which the store runs by its text. */
+static void call_own(conn *c, const word *argv, size_t n, size_t keys,
+                     text *out)
+{
+    word called[WORDS_MAX];
+    memcpy(called, argv, n * sizeof *called);
+    if (word_is(&argv[0], "EVAL")) {
+        remember(c->s, &argv[1]);
+    } else {
+        const text *body = remembered(c->s, &argv[1]);
+        if (!body) {
+            refuse_unknown(out);
+            return;
+        }
+        called[1] = (word){body->at, body->len};
+    }
+    if (!c->s->kind->admits || c->s->kind->admits(c, argv + 3, keys, out))
+        run_script(c, -1, called, n, keys, out);
+}
 
 static void call_script(conn *c, const word *argv, size_t n, text *out)
 {
@@ -92,54 +202,101 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
     bool whole = word_is(&argv[0], "EVAL");
     int script = whole ? script_by_body(&argv[1]) : script_by_sha1(&argv[1]);
     if (n < 3 || !word_number(&argv[2], &keys) || keys < 0 ||
-        (size_t)keys > n - 3 || script < 0)
-        die("a call that the library does not make");
-    if (!whole && !(s->scripts >> script & 1)) {
-        text_print(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-        trace(s->w, "server %u lacks %s", s->index, rl_scripts[script].name);
-        return;
-    }
-    if (s->refusal) {
-        s->has_refused = true;
-        text_print(out, "-%s\r\n", s->refusal);
-        return;
-    }
-    s->scripts |= 1u << script;
-    s->calls++;
+        (size_t)keys > n - 3)
+        finding("a call of a script that the library does not make");
+    if (script < 0)
+        call_own(c, argv, n, (size_t)keys, out);
+    else if (!whole && !(s->scripts >> script & 1))
+        refuse_unknown(out);
+    else if (!s->kind->admits ||
+             s->kind->admits(c, argv + 3, (size_t)keys, out))
+        run_script(c, script, argv, n, (size_t)keys, out);
+}
+
+/* --- commands ------------------------------------------------------------- */
+
+static void answer_ping(conn *c, const word *argv, size_t n, text *out)
+{
+    if (c->channels > 0)
+        text_print(out, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+    else if (n == 2)
+        text_bulk(out, argv[1].at, argv[1].len);
+    else
+        text_print(out, "+PONG\r\n");
+}
+
+/* All that has not expired, at once; the library asks for "prefix*". */
+static void answer_scan(conn *c, const word *argv, size_t n, text *out)
+{
+    static text names;
+    store *s = &c->s->store;
+    size_t found = 0;
+    if (n < 4 || argv[3].len < 2 || argv[3].at[argv[3].len - 1] != '*')
+        finding("a SCAN that the library does not make");
+    names.len = 0;
+    for (size_t i = 0; i < STORE_BUCKETS; i++)
+        for (const entry *e = s->bucket[i], *next; e; e = next) {
+            word key = {e->key.at, e->key.len};
+            next = e->next; /* what has expired goes as it is looked for */
+            if (key.len < argv[3].len - 1 || !store_find(s, &key) ||
+                memcmp(key.at, argv[3].at, argv[3].len - 1) != 0)
+                continue;
+            text_bulk(&names, key.at, key.len);
+            found++;
+        }
+    text_print(out, "*2\r\n$1\r\n0\r\n*%zu\r\n", found);
+    text_add(out, names.at, names.len);
+}
+
+static void ask_store(conn *c, const word *argv, size_t n, text *out)
+{
     size_t from = out->len;
-    s->store.now_us = server_now(s);
-    script_call(&s->store, script, argv + 3, n - 3, (size_t)keys, out);
-    judge_call(c, script, (size_t)keys, argv + 3, n - 3, out->at + from,
-               out->len - from);
-    if (s->garbles)
-        server_say_oddity(s, out, from);
+    store_command(&c->s->store, argv, n, out);
+    if (out->len > from + 4 && memcmp(out->at + from, "-ERR unknown", 12) == 0)
+        finding("the command %.*s, which the server does not know",
+                (int)argv[0].len, argv[0].at);
+    if (out->len > from && out->at[from] == '-')
+        trace("  server %d: %.*s -> %.*s", c->s->index, (int)argv[0].len,
+              argv[0].at, (int)(out->len - from), out->at + from);
+}
+
+/* What a server answers while it loads; the others it puts off. */
+static bool is_loading(const conn *c, const word *name, text *out)
+{
+    if (w.now >= c->s->loading_until || word_is(name, "AUTH") ||
+        word_is(name, "SELECT") || word_is(name, "ROLE") ||
+        word_is(name, "SUBSCRIBE") || word_is(name, "UNSUBSCRIBE") ||
+        word_is(name, "SSUBSCRIBE") || word_is(name, "SUNSUBSCRIBE"))
+        return false;
+    text_print(out, "-LOADING Redis is loading the dataset in memory\r\n");
+    return true;
 }
 
 static void execute(conn *c, const word *argv, size_t n, text *out)
 {
-    if (word_is(&argv[0], "EVALSHA") || word_is(&argv[0], "EVAL")) {
+    server_set_clock(c->s);
+    if (is_loading(c, &argv[0], out))
+        return;
+    if (word_is(&argv[0], "EVALSHA") || word_is(&argv[0], "EVAL"))
         call_script(c, argv, n, out);
-    } else if (word_is(&argv[0], "SUBSCRIBE")) {
-        subscribe(c, &argv[1], out);
-    } else if (word_is(&argv[0], "UNSUBSCRIBE")) {
-        unsubscribe(c, &argv[1], out);
-    } else if (word_is(&argv[0], "PING") && c->channels > 0) {
-        text_print(out, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
-    } else {
-        c->s->store.now_us = server_now(c->s);
-        store_command(&c->s->store, argv, n, out);
-    }
+    else if (word_is(&argv[0], "PING"))
+        answer_ping(c, argv, n, out);
+    else if (word_is(&argv[0], "SCAN"))
+        answer_scan(c, argv, n, out);
+    else if (word_is(&argv[0], "SELECT") || word_is(&argv[0], "AUTH"))
+        text_print(out, "+OK\r\n");
+    else if (!c->s->kind->execute(c, argv, n, out))
+        ask_store(c, argv, n, out);
 }
 
-/* "$3\r\njob\r\n"; false: there is more to come. */
+/* "$3\r\n"; false: there is more to come. */
 static bool take_number(const char **at, const char *end, char mark, size_t *n)
 {
     const char *p = *at;
-    if (p == end || *p != mark) {
-        if (p != end)
-            die("the library says what is no command");
+    if (p == end)
         return false;
-    }
+    if (*p != mark)
+        finding("the library says what is no command");
     for (*n = 0, p++; p != end && *p != '\r'; p++)
         *n = *n * 10 + (size_t)(*p - '0');
     if (end - p < 2)
@@ -148,14 +305,14 @@ static bool take_number(const char **at, const char *end, char mark, size_t *n)
     return true;
 }
 
-/* How long the first command is; 0: it is not whole yet. */
+/* How many bytes the first command has; 0: it is not complete. */
 static size_t parse(const text *from, word *argv, size_t *n)
 {
     const char *at = from->at, *end = at + from->len;
     if (!take_number(&at, end, '*', n))
         return 0;
-    if (*n > WORDS_MAX)
-        die("a command of %zu words", *n);
+    if (*n == 0 || *n > WORDS_MAX)
+        finding("a command of %zu words", *n);
     for (size_t i = 0; i < *n; i++) {
         if (!take_number(&at, end, '$', &argv[i].len) ||
             (size_t)(end - at) < argv[i].len + 2)
@@ -171,149 +328,159 @@ void server_take(conn *c)
     static text out;
     word argv[WORDS_MAX];
     size_t n, len;
-    while (!c->s->is_paused && c->input.len > 0 &&
-           (len = parse(&c->input, argv, &n)) > 0) {
+    while (!c->s->is_paused && !c->server_closed && !c->is_waiting &&
+           c->input.len > 0 && (len = parse(&c->input, argv, &n)) > 0) {
+        uint64_t changes = c->s->store.changes;
+        bool was_asking = c->is_asking;
         out.len = 0;
         execute(c, argv, n, &out);
+        c->is_asking = c->is_asking && !was_asking;
+        if (c->s->store.changes != changes)
+            replicas_send(c->s);
+        history_add_bytes(out.at, out.len);
+        if (w.traces > 1)
+            trace("    connection %u: %.*s -> %.*s", c->number,
+                  (int)argv[0].len, argv[0].at, (int)out.len, out.at);
         text_cut(&c->input, len);
-        for (size_t i = 0; i < out.len; i++)
-            history_add(c->w, (unsigned char)out.at[i]);
         conn_reply(c, &out);
     }
+    if (c->is_ending && !c->s->is_paused)
+        c->server_closed = true;
 }
 
-void server_hang_up(conn *c)
+/* Of which the library reads what it is. */
+void server_put_role(const server *s, text *out)
 {
-    c->server_open = false;
-    for (size_t i = 0; i < c->channels; i++)
-        text_free(&c->channel[i]);
-    c->channels = 0;
+    if (s->master)
+        text_print(out,
+                   "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:%d\r\n"
+                   "$9\r\nconnected\r\n:0\r\n",
+                   s->master->port);
+    else
+        text_print(out, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
 }
 
-/* --- faults --------------------------------------------------------------- */
+/* --- a server by itself --------------------------------------------------- */
 
-static void resume(timer *a)
+static bool execute_single(conn *c, const word *argv, size_t n, text *out)
 {
-    server *s = RL_CONTAINER(a, server, resume);
-    rl_link *next;
-    s->is_paused = false;
-    trace(s->w, "server %u goes on", s->index);
-    for (rl_link *k = rl_list_first(&s->w->conns); k; k = next) {
-        conn *c = RL_CONTAINER(k, conn, all);
-        next = rl_list_next(&s->w->conns, k);
-        if (c->s == s && c->server_run == s->run && c->input.len > 0)
-            server_take(c);
+    if (word_is(&argv[0], "SUBSCRIBE")) {
+        for (size_t i = 1; i < n; i++)
+            server_subscribe(c, "subscribe", &argv[i], out);
+    } else if (word_is(&argv[0], "UNSUBSCRIBE")) {
+        for (size_t i = 1; i < n; i++)
+            server_unsubscribe(c, "unsubscribe", &argv[i], out);
+    } else if (word_is(&argv[0], "ROLE")) {
+        server_put_role(c->s, out);
+    } else if (word_is(&argv[0], "WAIT")) {
+        replicas_wait(c, argv, out);
+    } else {
+        return false;
     }
+    return true;
 }
 
-static void hear(timer *a)
-{
-    server *s = RL_CONTAINER(a, server, hear);
-    s->is_deaf = false;
-    trace(s->w, "server %u delivers messages again", s->index);
-}
+const server_kind server_single = {
+    .name = "single", .execute = execute_single, .message = "message"};
 
-static void remember(timer *a)
-{
-    server *s = RL_CONTAINER(a, server, remember);
-    s->store.lacks_memory = false;
-    trace(s->w, "server %u has memory again", s->index);
-}
+/* --- all of them ---------------------------------------------------------- */
 
-static void obey(timer *a)
+void server_name_run(server *s)
 {
-    server *s = RL_CONTAINER(a, server, obey);
-    s->refusal = NULL;
-    trace(s->w, "server %u does as it is told again", s->index);
-}
-
-static void save(timer *a)
-{
-    server *s = RL_CONTAINER(a, server, save);
-    store_copy(&s->saved, &s->store);
-    if (!s->w->is_quiet)
-        timer_set(s->w, a,
-                  s->w->now_us + 1 + chance_skewed(&s->w->chance, 10 * S));
-}
-
-void server_pause(server *s, int64_t us)
-{
-    trace(s->w, "server %u stands still for %lld us", s->index, (long long)us);
-    s->is_paused = true;
-    timer_set(s->w, &s->resume, s->w->now_us + us);
-}
-
-void server_is_misused(server *s)
-{
-    s->harm++;
-    s->misuse++;
-}
-
-static void name_run(server *s)
-{
-    snprintf(s->store.run_id, sizeof s->store.run_id, "%020u%020u", s->index,
+    snprintf(s->store.run_id, sizeof s->store.run_id, "%020d%020u", s->index,
              s->run);
-    s->store.started_us = server_now(s);
 }
 
-/* Who was connected learns of it, sooner or later. */
-void server_restart(server *s, fault how)
+void servers_warm(void)
 {
-    world *w = s->w;
-    trace(w, "server %u: %s", s->index, fault_names[how]);
-    for (rl_link *k = rl_list_first(&w->conns); k;
-         k = rl_list_next(&w->conns, k)) {
-        conn *c = RL_CONTAINER(k, conn, all);
-        if (c->s == s && c->server_open && c->server_run == s->run)
+    static text out;
+    static store s;
+    for (int i = 0; i < RL_SCRIPT_COUNT; i++)
+        script_call(&s, i, NULL, 0, 0, &out);
+    store_clear(&s);
+}
+
+bool server_is_up(const server *s)
+{
+    return w.now >= s->down_until && !s->is_dark;
+}
+
+static void cut_all(server *s)
+{
+    for (conn *c = conns; c; c = c->next)
+        if (c->s == s && c->is_open && c->run == s->run)
             conn_cut(c);
-    }
-    if (how == FAULT_WIPE) {
-        store_clear(&s->store);
-        s->lost_us = w->now_us;
-    } else if (how == FAULT_ROLLBACK) {
-        store_copy(&s->store, &s->saved);
-    }
-    if (how != FAULT_RESTART) {
-        s->harm++;
-        s->data_lost = true;
-    }
+}
+
+void server_restart(server *s, int64_t down_ns)
+{
+    cut_all(s);
     s->run++;
     s->scripts = 0;
-    s->store.lacks_memory = false;
-    name_run(s);
+    server_name_run(s);
+    s->store.started_us = server_now_us(s);
+    s->down_until = w.now + down_ns;
+    replicas_resync(s);
 }
 
-void server_open(world *w, server *s, unsigned index)
+void server_kill(server *s, bool is_dark)
 {
-    *s = (server){.w = w, .index = index};
+    trace("server %d dies%s", s->index, is_dark ? ", and nobody says so" : "");
+    if (!is_dark)
+        cut_all(s);
+    s->is_dark = is_dark;
+    s->down_until = NEVER;
+}
+
+void server_start(server *s)
+{
+    trace("server %d is back", s->index);
+    s->is_dark = false;
+    server_restart(s, 0);
+}
+
+server *server_in_office(int home, const char *key)
+{
+    server *s = &servers[home];
+    word name = {key, strlen(key)};
+    return s->kind->in_office ? s->kind->in_office(&name) : s;
+}
+
+/*
+ * The nodes of a Red lock have clocks that are near each other; those of a
+ * master and its replicas, and of a cluster, are the same, as deadlines are
+ * handed on, and tokens go by them.
+ */
+void server_set_up(server *s, int index, const server_kind *kind)
+{
+    bool is_alone = kind == &server_single;
+    s->kind = kind;
+    s->index = index;
+    s->port = 7000 + index;
     s->store.publish = publish;
     s->store.arg = s;
-    /* The nodes of a Red lock have clocks that somebody cares for. */
-    s->clock.base_us =
-        1600000000 * S +
-        chance_below(&w->chance, w->set.red ? 20 * MS : 1000 * S);
-    s->clock.since_us = w->now_us;
-    s->clock.drift_ppm =
-        chance_between(&w->chance, -w->set.drift_ppm, w->set.drift_ppm);
+    s->base = 1600000000 * S;
+    if (is_alone)
+        s->base += chance_below(&w.dice, cfg.servers > 1 ? 20 * MS : 1000 * S);
+    if (is_alone)
+        s->drift_ppm = chance_between(&w.dice, -cfg.drift_ppm, cfg.drift_ppm);
     s->run = 1;
-    name_run(s);
-    s->store.started_us -= 1000000 * S; /* it has been up for long */
-    timer_init(w, &s->resume, resume);
-    timer_init(w, &s->hear, hear);
-    timer_init(w, &s->remember, remember);
-    timer_init(w, &s->obey, obey);
-    timer_init(w, &s->save, save);
-    if (w->set.fault_ppm[FAULT_ROLLBACK] > 0)
-        timer_set(w, &s->save, w->now_us + 1);
+    server_name_run(s);
+    s->store.started_us = server_now_us(s) - INT64_C(1000000000000);
 }
 
-void server_close(server *s)
+void servers_begin(void)
 {
-    timer_fini(s->w, &s->resume);
-    timer_fini(s->w, &s->hear);
-    timer_fini(s->w, &s->remember);
-    timer_fini(s->w, &s->obey);
-    timer_fini(s->w, &s->save);
-    store_clear(&s->store);
-    store_clear(&s->saved);
+    if (cfg.cluster) {
+        cfg.sentinel = 0;
+        cluster_begin();
+        return;
+    }
+    if (cfg.sentinel) {
+        sentinel_begin();
+        return;
+    }
+    servers_n = (int)cfg.servers;
+    for (int i = 0; i < servers_n; i++)
+        server_set_up(&servers[i], i, &server_single);
 }

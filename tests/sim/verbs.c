@@ -1,168 +1,429 @@
 /*
- * The verbs of all kinds of locks. They are the library's own (src/lock), on
- * the owner's stack; here is what the judges keep of them. Of the names of a
- * Multi lock each is a holding of its own, as if it were locked by itself.
+ * What an owner may do next. Each verb is a few calls of the public API, and
+ * what they answer is told to the judges: calls that ask a server as acts, the
+ * others as looks. A verb is a function and a line of the table at the end.
+ *
+ * What stays true: levels, holds and taken[] of an owner are what the calls
+ * have answered, so what the library counts can be compared with them.
  */
-#include "core/holder.h"
+#include <stdlib.h>
+#include <string.h>
+
 #include "judge.h"
-#include "owner.h"
+#include "outcome.h"
 
-#define FOR_EACH_NAME(name, mask)                                              \
-    for (size_t name = 0; name < NAMES_MAX; name++)                            \
-        if ((mask) >> name & 1)
-
-static void begin(owner *o, verb what, handle *of)
+rlock *owner_handle(const owner *o, int lock)
 {
-    o->verb = what;
-    o->now = of;
-    o->names = of->names;
-    for (o->name = 0; !(o->names >> o->name & 1);)
-        o->name++;
-    o->began_us = process_now(o->p);
+    return o->own[lock] ? o->own[lock] : o->g->handle[lock];
 }
 
-static void tell(owner *o, rlock_status s)
+static int64_t skewed(owner *o, int64_t limit)
 {
-    if (o->now->is_multi)
-        o->multi_over_us = process_now(o->p);
-    owner_is_told(o, s);
-    o->now = NULL;
+    return chance_skewed(&o->dice, limit);
 }
 
-/* --- acquire -------------------------------------------------------------- */
-
-static void keep_single(owner *o, size_t name)
+static bool in_hundred(owner *o, int64_t pct)
 {
-    bool valid;
-    holding *have = &o->holding[name];
-    have->at = lock_server(o->p->w, name)->index;
-    have->hold = rl_holds_pick(&owner_client(o, name)->e.core.holds,
-                               owner_target(o, name), &o->self,
-                               process_now(o->p), &valid, NULL);
-    have->unsure = have->hold && have->hold->unknown;
+    return chance_below(&o->dice, 100) < pct;
 }
 
-/* Of a Multi lock, the loss of one that was taken anew is that of all. */
-static void note_grant(owner *o, size_t name)
+static bool holds_any(const owner *o, int lock)
 {
-    holding *have = &o->holding[name];
-    if (have->hold) {
-        have->count++;
+    for (int i = 0; i < locks[lock].n; i++)
+        if (o->hold[locks[lock].member[i]])
+            return true;
+    return false;
+}
+
+bool holds_all(const owner *o, int lock)
+{
+    for (int i = 0; i < locks[lock].n; i++)
+        if (!o->hold[locks[lock].member[i]])
+            return false;
+    return true;
+}
+
+/* --- acts ----------------------------------------------------------------- */
+
+act act_begin(owner *o, const char *verb, int lock)
+{
+    trace("owner %d: %s of %s", o->id, verb, locks[lock].name);
+    running->told_ns = 0;
+    return (act){.verb = verb, .o = o, .lock = lock, .began = w.now};
+}
+
+void act_end(act *a, rlock_status s)
+{
+    a->status = s;
+    a->lasted = w.now - a->began;
+    a->took = a->lasted - running->told_ns;
+    trace("owner %d: %s of %s: %s%s%s, after %lld us", a->o->id, a->verb,
+          locks[a->lock].name, rlock_status_str(s), s ? ": " : "",
+          s ? rlock_last_error()->message : "", (long long)(a->took / US));
+    judge_called(a);
+}
+
+/* --- looks ---------------------------------------------------------------- */
+
+/* Of one thing; its own handle is asked, also if a Multi lock took it. */
+static bool look_at(owner *o, int t)
+{
+    hold *h = o->hold[t];
+    rlock *lk = owner_handle(o, t);
+    if (!h)
+        return false;
+    look l = {.at = w.now};
+    l.valid_ms = rlock_valid_ms(lk);
+    int64_t after = w.now;
+    l.is_held = rlock_is_held(lk);
+    l.token = rlock_token(lk);
+    l.count = rlock_hold_count(lk);
+    if (o->g->closing_at)
+        return false;
+    if (l.valid_ms > 0) {
+        h->is_sure = true;
+        h->to = l.at;
+        if (after + l.valid_ms * MS > h->deadline)
+            h->deadline = after + l.valid_ms * MS;
+    }
+    if (w.traces > 1)
+        trace("    owner %d: %s is valid for %lld ms, count %d, token %llu",
+              o->id, things[t].name, (long long)l.valid_ms, l.count,
+              (unsigned long long)l.token);
+    judge_looked(h, &l);
+    if (!l.is_held && !h->is_gone) {
+        h->is_gone = true;
+        trace("owner %d has lost %s", o->id, things[t].name);
+    }
+    return l.is_held;
+}
+
+/* A Multi lock is held while every member is: so what it says before and after
+   they are asked is theirs as well. */
+static void look_at_whole(owner *o, int lock)
+{
+    const rlock *lk = owner_handle(o, lock);
+    if (!locks[lock].is_multi || !holds_all(o, lock) || !rlock_is_held(lk))
         return;
+    int lost = -1;
+    for (int i = 0; i < locks[lock].n; i++)
+        if (!look_at(o, locks[lock].member[i]))
+            lost = locks[lock].member[i];
+    if (rlock_is_held(lk) && lost >= 0 && !o->g->closing_at)
+        finding("judge 3: owner %d has %s, but not %s", o->id, locks[lock].name,
+                things[lost].name);
+}
+
+void look_at_all(owner *o)
+{
+    for (int t = 0; t < things_n; t++)
+        look_at(o, t);
+    for (int i = things_n; i < locks_n; i++)
+        look_at_whole(o, i);
+}
+
+/* As long as an acquire of a Multi lock is under way, what its owner has of it
+   already may get another lease. */
+void expect_nested(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n && l->is_multi; i++)
+        if (a->o->hold[l->member[i]])
+            a->o->hold[l->member[i]]->was_extended = true;
+}
+
+/* --- taking --------------------------------------------------------------- */
+
+static void begin_hold(owner *o, int t, bunch *b, const act *a)
+{
+    hold *h = need_memory(sizeof *h);
+    h->next = holds[t];
+    h->bunch = b;
+    h->o = o;
+    h->g = o->g;
+    h->thing = t;
+    h->thread = o->is_task ? o->made_by : running->id;
+    memcpy(h->label, o->label, sizeof h->label);
+    h->asked = a->began;
+    h->from = h->to = w.now;
+    h->is_renewed = a->lease_ms == 0;
+    holds[t] = h;
+    o->hold[t] = h;
+    b->holds++;
+    h->token = rlock_token(owner_handle(o, t));
+}
+
+/* Also of what failed in the end. After an extend that has failed the watchdog
+   may renew it, as before. */
+void note_lease(const act *a)
+{
+    int64_t ms = a->lease_ms ? a->lease_ms : cfg.watchdog_ms;
+    int64_t ends = w.now + ms * MS / 100 * 101 + 2 * MS;
+    if (a->status != RLOCK_OK && strcmp(a->verb, "extend") == 0)
+        ends = NEVER;
+    for (int i = 0; i < locks[a->lock].n; i++) {
+        hold *h = a->o->hold[locks[a->lock].member[i]];
+        if (h && ends > h->ends)
+            h->ends = ends;
     }
-    if (o->p->w->set.red)
-        red_keep(o, name);
-    else
-        keep_single(o, name);
-    have->count = 1;
-    judge_grant(o, name);
-    if (have->hold && o->now->is_multi)
-        o->accounts[have->account].in_union = o->unions;
 }
 
-static void acquire(owner *o)
+void note_taken(owner *o, const act *a)
 {
-    rlock_status s = rlock_acquire(o->now->lk, o->wait_ms, o->lease_ms);
-    if (s == RLOCK_OK) {
-        o->now->levels++;
-        o->unions += o->now->is_multi;
-        FOR_EACH_NAME(name, o->names)
-        note_grant(o, name);
+    const lock *l = &locks[a->lock];
+    bunch *b = need_memory(sizeof *b);
+    bool is_new[THINGS_MAX] = {false};
+    for (int i = 0; i < l->n; i++) {
+        int t = l->member[i];
+        is_new[t] = !o->hold[t];
+        if (is_new[t] && things[t].is_red) /* tells its loss by itself */
+            begin_hold(o, t, need_memory(sizeof *b), a);
+        else if (is_new[t])
+            begin_hold(o, t, b, a);
+        else if (a->lease_ms == 0)
+            o->hold[t]->is_renewed = true;
+        if (!is_new[t])
+            o->hold[t]->was_extended = true;
+        o->hold[t]->levels++;
     }
-    judge_lost(o, s);
-    if (o->now->is_multi && s == RLOCK_OK)
-        judge_union(o, o->now);
-    else if (o->now->is_multi)
-        judge_nothing_taken(o, o->now);
-    tell(o, s);
+    outcome->acquires++;
+    o->taken[o->taken_n++] = a->lock;
+    for (int i = 0; i < l->n; i++)
+        if (is_new[l->member[i]])
+            judge_taken(o->hold[l->member[i]]);
 }
 
-void verb_acquire(owner *o, handle *of, int64_t wait_ms, int64_t lease_ms)
+/* The short forms are the same calls. */
+static rlock_status take(rlock *lk, const act *a)
 {
-    begin(o, ACQUIRE, of);
-    if (!of->is_multi && o->holding[o->name].hold)
-        o->verb = REENTER;
-    o->wait_ms = wait_ms;
-    o->lease_ms = lease_ms;
-    thread_call(o, acquire);
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == RLOCK_FOREVER)
+        return rlock_lock(lk);
+    if (a->lease_ms == RLOCK_WATCHDOG && a->wait_ms == 0)
+        return rlock_trylock(lk);
+    return rlock_acquire(lk, a->wait_ms, a->lease_ms);
 }
 
-/* --- unlock and extend ---------------------------------------------------- */
-
-static void unlock(owner *o)
+static void acquire(owner *o, int lock, int64_t wait_ms)
 {
-    rlock_status s = rlock_unlock(o->now->lk);
-    o->now->levels -= o->now->levels > 0;
-    FOR_EACH_NAME(name, o->names)
-    {
-        if (o->holding[name].releasing)
-            owner_forgets(o, name);
-    }
-    tell(o, s);
-}
-
-/* Whatever comes of it, it is not believed in any more. */
-void verb_unlock(owner *o, handle *of)
-{
-    begin(o, UNLOCK, of);
-    FOR_EACH_NAME(name, o->names)
-    {
-        holding *have = &o->holding[name];
-        have->releasing = have->hold && --have->count == 0;
-    }
-    thread_call(o, unlock);
-}
-
-static void extend(owner *o)
-{
-    tell(o, rlock_extend(o->now->lk, o->lease_ms));
-}
-
-void verb_extend(owner *o, handle *of, int64_t lease_ms)
-{
-    begin(o, EXTEND, of);
-    o->lease_ms = lease_ms;
-    thread_call(o, extend);
-}
-
-/* --- what needs no hold --------------------------------------------------- */
-
-static void force(owner *o)
-{
-    tell(o, rlock_force_unlock(o->now->lk));
-}
-
-void verb_force(owner *o, handle *of)
-{
-    begin(o, FORCE, of);
-    thread_call(o, force);
-}
-
-static void inspect(owner *o)
-{
-    rlock_holder holder;
-    rlock_status s = rlock_holder_info(o->now->lk, &holder, sizeof holder);
+    if (o->taken_n == DEPTH_MAX)
+        return;
+    bool own = in_hundred(o, cfg.lease_pct);
+    act a = act_begin(o, "acquire", lock);
+    a.is_nested = holds_all(o, lock);
+    a.wait_ms = wait_ms;
+    a.lease_ms = own ? 50 + skewed(o, cfg.lease_ms) : RLOCK_WATCHDOG;
+    trace("owner %d: wait %lld ms, lease %lld ms%s", o->id,
+          (long long)a.wait_ms, (long long)a.lease_ms,
+          holds_any(o, lock) ? ", nested" : "");
+    o->waits = &a;
+    expect_nested(&a);
+    rlock_status s = take(owner_handle(o, lock), &a);
+    o->waits = NULL;
+    act_end(&a, s);
     if (s == RLOCK_OK)
-        judge_holder(o, &holder);
-    tell(o, s);
+        note_taken(o, &a);
+    note_lease(&a);
+    look_at_all(o);
 }
 
-void verb_inspect(owner *o, handle *of)
+/* Who waits for ever holds nothing: so no circle of processes lasts. */
+static void act_acquire(owner *o)
 {
-    begin(o, INSPECT, of);
-    thread_call(o, inspect);
+    int64_t wait_ms = skewed(o, 5000);
+    if (in_hundred(o, cfg.forever_pct))
+        wait_ms = RLOCK_FOREVER;
+    else if (chance_below(&o->dice, 3) == 0)
+        wait_ms = 0;
+    acquire(o, (int)chance_below(&o->dice, locks_n), wait_ms);
 }
 
-/* rlock_is_held() and its like, at any time. */
-void verb_look(owner *o, const handle *of)
+static void act_nest(owner *o)
 {
-    judge_view(o, of, rlock_hold_count(of->lk));
+    acquire(o, o->taken[chance_below(&o->dice, o->taken_n)], skewed(o, 1000));
 }
 
-/* By anybody. */
-void owner_cancel(owner *o, size_t name)
+static void act_more(owner *o)
 {
-    rlock_cancel(o->one[name].lk);
-    if (o->now && o->now->is_multi && owner_is_about(o, name))
-        rlock_cancel(o->now->lk);
+    acquire(o, (int)chance_below(&o->dice, locks_n),
+            chance_below(&o->dice, 2) ? 0 : skewed(o, 1000));
 }
+
+/* --- giving --------------------------------------------------------------- */
+
+void drop_level(owner *o, int t, rlock_status s)
+{
+    hold *h = o->hold[t];
+    if (s == RLOCK_LOST && h->levels == 1 && !h->is_gone)
+        h->is_gone = true;
+    if (--h->levels > 0)
+        return;
+    h->ended = w.now;
+    o->hold[t] = NULL;
+}
+
+static void unlock(owner *o, int i)
+{
+    int lock = o->taken[i];
+    look_at_all(o);
+    act a = act_begin(o, "unlock", lock);
+    a.is_nested = true;
+    for (int k = 0; k < locks[lock].n; k++)
+        if (o->hold[locks[lock].member[k]]->levels == 1)
+            o->hold[locks[lock].member[k]]->unlocking = w.now;
+    rlock_status s = rlock_unlock(owner_handle(o, lock));
+    act_end(&a, s);
+    o->taken[i] = o->taken[--o->taken_n];
+    /* Of several it is not known which was lost. */
+    rlock_status each = locks[lock].n > 1 ? RLOCK_OK : s;
+    for (int k = 0; k < locks[lock].n; k++)
+        drop_level(o, locks[lock].member[k], each);
+}
+
+static void act_unlock(owner *o)
+{
+    unlock(o, (int)chance_below(&o->dice, o->taken_n));
+}
+
+/* Short sections, one after the other: so locks are handed from thread to
+   thread, and other clients want their turn. */
+static void act_burst(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    int64_t n = chance_between(&o->dice, 5, 60);
+    while (n-- > 0 && !o->g->closing_at) {
+        acquire(o, lock, 1000);
+        if (o->taken_n > 0)
+            unlock(o, 0);
+    }
+}
+
+void owner_unlock_all(owner *o)
+{
+    while (o->taken_n > 0 && !o->g->closing_at)
+        unlock(o, o->taken_n - 1);
+}
+
+void owner_abandon(owner *o)
+{
+    for (int t = 0; t < things_n; t++) {
+        if (!o->hold[t])
+            continue;
+        trace("owner %d ends, and holds %s", o->id, things[t].name);
+        o->hold[t]->ended = w.now;
+        o->hold[t]->is_abandoned = true;
+        o->hold[t] = NULL;
+    }
+    o->taken_n = 0;
+}
+
+/* --- the others ----------------------------------------------------------- */
+
+/* Holds, and looks now and then; an idle one does not look. */
+static void act_hold(owner *o)
+{
+    int64_t ends = w.now + skewed(o, cfg.hold_ms * MS);
+    bool idles = in_hundred(o, cfg.idle_pct);
+    while (w.now < ends && !o->g->closing_at) {
+        int64_t nap = idles ? ends - w.now : 1 + skewed(o, ends - w.now);
+        sleep_for(nap);
+        look_at_all(o);
+    }
+}
+
+static void act_think(owner *o)
+{
+    sleep_for(skewed(o, cfg.think_ms * MS));
+}
+
+/* From the call on it may have an end of its own. */
+void expect_extended(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n; i++) {
+        hold *h = a->o->hold[l->member[i]];
+        if (!h)
+            continue;
+        h->was_extended = true;
+        h->is_renewed = h->is_renewed && a->lease_ms == 0;
+    }
+}
+
+void note_extended(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    for (int i = 0; i < l->n; i++)
+        if (a->o->hold[l->member[i]] && a->status == RLOCK_OK)
+            a->o->hold[l->member[i]]->is_renewed = a->lease_ms == 0;
+}
+
+static void act_extend(owner *o)
+{
+    int lock = o->taken[chance_below(&o->dice, o->taken_n)];
+    act a = act_begin(o, "extend", lock);
+    a.is_nested = true;
+    a.lease_ms =
+        chance_below(&o->dice, 3) == 0 ? RLOCK_WATCHDOG : 50 + skewed(o, 1500);
+    expect_extended(&a);
+    rlock_status s = rlock_extend(owner_handle(o, lock), a.lease_ms);
+    act_end(&a, s);
+    note_extended(&a);
+    note_lease(&a);
+    look_at_all(o);
+}
+
+/* A handle of its own; a hold goes on without that it was taken through. */
+static void act_remake(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    if (cfg.close_at_ms > 0)
+        return; /* no call with a client that is being closed */
+    rlock_free(o->own[lock]);
+    o->own[lock] = NULL;
+    if (chance_below(&o->dice, 4))
+        o->own[lock] = program_make_handle(o->g, lock);
+    look_at_all(o);
+}
+
+/*
+ * A script of it may be under way for long after the call. Red locks are left
+ * out: a vote that is freed while the others are still asked counts all the
+ * same, and its node may give its token to the next hold. That is known
+ * (raise.lua does not look whose the lock is).
+ */
+static void act_force(owner *o)
+{
+    int lock = (int)chance_below(&o->dice, locks_n);
+    unsigned which = 0;
+    for (int i = 0; i < locks[lock].n; i++) {
+        which |= 1u << locks[lock].member[i];
+        if (things[locks[lock].member[i]].is_red)
+            return;
+    }
+    act a = act_begin(o, "force_unlock", lock);
+    judge_shake(which, w.now, w.now + (cfg.calm ? 1 : 300) * S);
+    rlock_status s = rlock_force_unlock(owner_handle(o, lock));
+    act_end(&a, s);
+    look_at_all(o);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+const verb verbs[] = {
+    {"acquire", NULL, false, true, act_acquire},
+    {"think", NULL, false, true, act_think},
+    {"hold", NULL, true, false, act_hold},
+    {"unlock", NULL, true, false, act_unlock},
+    {"nest", &cfg.nest, true, false, act_nest},
+    {"extend", &cfg.extend, true, false, act_extend},
+    {"more", &cfg.more, true, false, act_more},
+    {"ask", &cfg.ask, false, false, act_ask},
+    {"guard", &cfg.guard, true, false, act_guard},
+    {"burst", &cfg.burst, false, true, act_burst},
+    {"remake", &cfg.remake, false, false, act_remake},
+    {"cancel", &cfg.cancel, false, false, act_cancel},
+    {"silence", &cfg.silence, false, false, act_silence},
+    {"mind", &cfg.mind, true, false, act_mind},
+    {"force", &cfg.force, false, false, act_force},
+};
+
+const int verbs_n = sizeof verbs / sizeof *verbs;

@@ -1,454 +1,337 @@
 /*
- * The simulated world: true time, servers, processes and what is under way
- * between them. All that happens is a timer that rings; the seed decides when.
+ * The whole library in one seeded world: what the files of tests/sim share.
  *
- *   server    a store with a clock of its own, and connections (server.c)
- *   process   some clients, one for each server it uses, with a clock (world.c)
- *   client    the library's engine, whose threads are played (keeper.c ...)
- *   task      what plays a thread: it runs, and sleeps until a timer or a wake
- *   conn      a connection: two ways in which bytes take their time (net.c)
- *   owner     a thread of the program that locks and unlocks (owner.c)
+ *   event      something that happens at a time (events.c)
+ *   thread     of the library's or the program's: one runs, the seed says which
+ *              and when (switch.c, schedule.c, threads.c, mutexes.c)
+ *   process    threads that share a pid, a host name and a clock (clocks.c)
+ *   descriptor what socket(), eventfd() and epoll_create1() give out
+ *              (descriptors.c, sockets.c)
+ *   conn       a connection: two queues of bytes that take their time (link.c)
+ *   server     a store with a clock of its own that answers (server.c, ...)
+ *   config     what a seed draws (fate.c)
  *
- * Times end in _us and are true time, or a process' own clock, which is called
- * local. Only task code reads the latter.
+ * The library is librlock.a as it is shipped. What it calls of libc to wait, to
+ * tell the time, to talk and to draw is defined here, in the executable, and so
+ * stands before libc's; seam.sh looks that nothing else is called. Program and
+ * judges are in program.h.
+ *
+ * All times are in nanoseconds of true time.
  */
-#ifndef SIM_WORLD_H
-#define SIM_WORLD_H
+#ifndef WORLD_H
+#define WORLD_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "chance.h"
-#include "core/acquire.h"
-#include "core/extend.h"
-#include "core/round.h"
-#include "drive/client.h"
+#include "keys.h"
 #include "store.h"
+#include "text.h"
 
-#define SERVERS_MAX 5
-#define PROCS_MAX   256
-#define OWNERS_MAX  4
-#define NAMES_MAX   4
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define S  INT64_C(1000000000)
 
-/* Of one generation; who follows one that ends has a number so much larger. */
-#define THREADS_MAX (PROCS_MAX * OWNERS_MAX)
+#define BEGIN (1000 * S) /* when a world begins */
+#define NEVER INT64_MAX
 
-#define MS INT64_C(1000)
-#define S  INT64_C(1000000)
+#define SERVERS_MAX   8
+#define PROCESSES_MAX 4
 
-typedef struct world world;
-typedef struct process process;
-typedef struct client client;
-typedef struct owner owner;
-typedef struct conn conn;
-typedef struct task task;
+/* The struct in which a member lies. */
+#define OWNER_OF(at, type, member)                                             \
+    ((type *)((char *)(at)-offsetof(type, member)))
 
-/* --- what a seed is about ------------------------------------------------- */
+/* --- the world ------------------------------------------------------------ */
 
-/* Faults, each with how often it comes, in a million steps. */
-typedef enum fault {
-    FAULT_CUT,      /* a connection breaks, at any byte */
-    FAULT_FREEZE,   /* what is under way on one comes very late */
-    FAULT_SILENCE,  /* one carries nothing any more, and nobody is told */
-    FAULT_PAUSE,    /* a server stands still */
-    FAULT_RESTART,  /* a server restarts, and has kept its data */
-    FAULT_ROLLBACK, /* the same, without its last writes */
-    FAULT_WIPE,     /* the same, without any data */
-    FAULT_FLUSH,    /* a server forgets its scripts */
-    FAULT_MEMORY,   /* a server has no memory for a while */
-    FAULT_STEP,     /* a server's clock jumps */
-    FAULT_DELETE,   /* somebody deletes keys by hand */
-    FAULT_DEAF,     /* messages of a server are lost for a while */
-    FAULT_REFUSAL,  /* a server answers with an error for a while */
-    FAULT_ODDITY,   /* a server gives one answer that no script gives */
-    FAULT_FOREIGN,  /* another library takes locks, or the key for its own */
-    FAULT_STOP,     /* a process stands still; its clock runs on */
-    FAULT_SCARCITY, /* a process has hardly any memory for a while */
-    FAULT_DEATH,    /* a process is gone */
-    FAULT_CANCEL,   /* a waiting owner is canceled */
-    FAULT_FORCE,    /* an owner frees a lock by force */
-    FAULT_ENDING,   /* a thread ends while it holds locks */
-    FAULT_CLOSING,  /* a client is freed while owners wait and hold */
-    FAULTS
-} fault;
+typedef struct world {
+    int64_t now;
+    int64_t until; /* whoever is not done by then is stuck */
+    uint64_t hash; /* of all that has happened */
+    chance dice;   /* which decides all */
+    bool is_on;    /* before and after, calls go to the kernel */
+    bool is_quiet; /* no faults any more, or none yet */
+    int traces;    /* 1: what happens; 2: and what is said */
+    unsigned long calls, steps, switches, scripts, faults;
+} world;
 
-extern const char *const fault_names[FAULTS];
+extern world w;
 
-typedef struct config {
-    size_t servers, processes, owners, names;
-    bool red;         /* all locks are Red locks, over all servers */
-    bool multi;       /* there are Multi locks, too */
-    bool is_quick;    /* owners lock and unlock, and do nothing else */
-    bool calm;        /* no fault at all: the bounds of judge 5 and 6 hold */
-    bool wiped;       /* none but that servers restart, and lose their data */
-    int64_t steps;    /* after which faults and new locks end */
-    int64_t delay_us; /* most messages take no longer */
-    int64_t tail_ppm; /* the others take up to tail_us */
-    int64_t tail_us;
-    int64_t latency_us; /* from a wake to a run, mostly */
-    int64_t stall_ppm;  /* otherwise up to stall_us */
-    int64_t stall_us;
-    int64_t event_ppm; /* so often on_event takes long: up to event_us */
-    int64_t event_us;
-    int64_t think_us; /* an owner's pauses */
-    int64_t watchdog_ms, timeout_ms, max_hold_ms, turn_ms;
-    bool redisson;
-    bool pieces;           /* bytes come one by one */
-    int64_t drift_ppm;     /* of clocks, either way */
-    int64_t wild_ppm;      /* of those of some processes; 0: none */
-    int64_t steps_back_us; /* so far may a server's clock be set back */
-    int64_t fault_ppm[FAULTS];
-} config;
+/* --- what is told (tell.c) ------------------------------------------------ */
 
-/* --- time ----------------------------------------------------------------- */
+void trace(const char *fmt, ...) RL_PRINTF(1, 2);
 
-typedef struct timer {
-    rl_heap_node node;
-    void (*ring)(struct timer *a);
-} timer;
+/* The run ends here: a judge has something to say, or the world does. */
+_Noreturn void finding(const char *fmt, ...) RL_PRINTF(1, 2);
 
-void timer_init(world *w, timer *a, void (*ring)(timer *a));
-void timer_fini(world *w, timer *a);
-void timer_set(world *w, timer *a, int64_t at_us);
-void timer_clear(world *w, timer *a);
+/* Nobody can go on: a finding that says who waits where. */
+_Noreturn void stuck(void);
 
-/* A clock that drifts, and may be set. */
-typedef struct sim_clock {
-    int64_t base_us, since_us; /* it showed base_us at the true time since_us */
-    int64_t drift_ppm;
-} sim_clock;
+void history_add(uint64_t x);
+void history_add_bytes(const void *at, size_t n);
 
-int64_t clock_at(const sim_clock *c, int64_t true_us);
-int64_t clock_true(const sim_clock *c, int64_t local_us); /* when it shows so */
-void clock_step(sim_clock *c, int64_t true_us, int64_t by_us);
+static inline double seconds(int64_t at)
+{
+    return (double)(at - BEGIN) / 1e9;
+}
 
-/* --- tasks ---------------------------------------------------------------- */
+/* --- what happens when (events.c) ----------------------------------------- */
 
-struct task {
-    timer timer;
+typedef struct event {
+    int64_t at;
+    uint64_t tie;                  /* of two at one time chance decides */
+    size_t pos;                    /* in the heap, from 1; 0: not set */
+    void (*fire)(struct event *e); /* NULL: a thread goes on */
+} event;
+
+void event_set(event *e, int64_t at);
+void event_clear(event *e);
+event *event_next(void); /* the first, which is taken out; NULL: none */
+bool event_is_due(void);
+
+/* --- processes (clocks.c) ------------------------------------------------- */
+
+typedef struct process {
+    int index, pid;
+    char host[32];
+    int64_t base, drift_ppm; /* of its clock */
+} process;
+
+int64_t process_now(const process *p);
+
+/* How much true time goes by while the running thread's clock shows so much. */
+int64_t true_span(int64_t local);
+
+/* --- threads -------------------------------------------------------------- */
+
+typedef enum thread_state { READY, RUNS, BLOCKED, DONE } thread_state;
+
+#define KEYS_MAX 32
+
+typedef struct thread {
+    event wake; /* when it goes on; the first member */
+    int id;
     process *p;
-    void (*run)(task *t);
-    bool running;
-    bool woken; /* while it ran */
-    const char *what;
-};
+    thread_state state;
+    char name[20];
+    bool is_library; /* it was given a name */
+    const void *waits_for;
+    const char *waits_in;
+    bool was_woken;
+    struct pollfd *polls; /* what it sleeps on in poll() */
+    nfds_t polls_n;
+    int rank;           /* how slowly it wakes; ranks double */
+    int mutexes;        /* how many it has */
+    unsigned long busy; /* calls since it last slept */
+    void *(*run)(void *arg);
+    void *arg, *result;
+    void *specific[KEYS_MAX];
+    int64_t told_ns; /* spent in the program's callbacks */
+    pthread_t real;
+    void *sp; /* switch.c */
+    unsigned long fs;
+    volatile int go;
+} thread;
 
-void task_init(task *t, process *p, void (*run)(task *t), const char *what);
-void task_fini(task *t);
-void task_wake(task *t); /* it runs soon */
+#define THREADS_MAX 4000
 
-/* From within run(): until local time; RL_NEVER: until it is woken. */
-void task_sleep(task *t, int64_t local_us);
+extern thread *running;
+extern thread *threads[THREADS_MAX];
+extern int threads_n;
 
-/* --- servers and connections ---------------------------------------------- */
+/* A call: time passes, and others may run. */
+void step(void);
 
-typedef struct server {
-    world *w;
-    unsigned index;
-    store store, saved; /* saved: what a rollback goes back to */
-    sim_clock clock;
-    unsigned run;     /* counts restarts */
-    unsigned scripts; /* those it knows: a bit for each */
-    bool is_paused, is_deaf;
-    timer resume;        /* from a pause */
-    timer hear;          /* from deafness */
-    timer remember;      /* memory is back */
-    timer obey;          /* it answers again */
-    const char *refusal; /* what it says instead; NULL: it answers */
-    bool has_refused;    /* a release, perhaps, that is asked for once */
-    bool garbles;        /* its next answer */
-    timer save;
-    bool clock_broke; /* it jumped ahead: leases ended early */
-    bool clock_went_back;
-    bool data_lost, lacked_memory;
-    int64_t lost_us; /* when it last lost all; 0: never */
-    /* Grow when locks may be lost through nobody's fault: also with data, or
-       only through what somebody does to them. */
-    unsigned harm, misuse;
-    unsigned long long calls; /* of scripts */
-} server;
+/* Sleeps until it is woken for `what`, or the time has come: then false. */
+bool block(const void *what, const char *in, int64_t until);
+void wake(thread *t);
+void wake_waiters(const void *what, bool all);
+void ready(thread *t, int64_t at);
+void schedule(void); /* runs others until the running thread is to go on */
+int64_t latency(const thread *t);
 
-void server_open(world *w, server *s, unsigned index);
-void server_close(server *s);
-int64_t server_now(const server *s);
-void server_take(conn *c);    /* what has come on a connection */
-void server_hang_up(conn *c); /* it is closed on the server's side */
-void server_restart(server *s, fault how);
-void server_pause(server *s, int64_t us);
-void server_is_misused(server *s);
-void server_refuse(server *s, int64_t us);
-void server_garble(server *s);
-void server_say_oddity(server *s, text *out, size_t from);
+void sleep_for(int64_t ns); /* by the thread's own clock */
 
-typedef enum conn_state {
-    CONN_DIALING,
-    CONN_IDENTIFYING,
-    CONN_OPEN,
-    CONN_FAILED
-} conn_state;
+void threads_begin(process *p);
+void threads_tell(void); /* who waits where */
+void thread_begins(void);
 
-typedef struct way {
-    rl_list chunks;
-    int64_t last_us;   /* when the last of them arrives */
-    int64_t frozen_us; /* nothing arrives before */
-} way;
+/* switch.c: how the kernel's one thread becomes another one. */
+void switch_begin(thread *first);
+void switch_make(thread *t);
+void switch_to(thread *from, thread *to);
+
+/* --- the kernel's own calls (tell.c) -------------------------------------- */
+
+long raw_call(long n, long a, long b, long c, long d, long e, long f);
+void *next_symbol(const char *name);
+/* libc's own function of that name. */
+#define REAL(name) ((__typeof__(&name))next_symbol(#name))
+
+/* --- descriptors ---------------------------------------------------------- */
+
+typedef enum fd_kind { FD_SOCKET, FD_EVENT, FD_EPOLL, FD_CLOSED } fd_kind;
+
+typedef struct conn conn;
+
+typedef struct descriptor {
+    fd_kind kind;
+    int fd;
+    bool blocks;
+    conn *c;        /* a socket's, once it connects */
+    uint64_t count; /* an eventfd's */
+    int *watches;   /* an epoll's */
+    size_t watches_n, watches_room;
+} descriptor;
+
+/* NULL: it is none of the world's. */
+descriptor *descriptor_of(int fd);
+
+/* The same for a call, which one that is closed, or was never made, ends. */
+descriptor *descriptor_for(int fd, const char *call);
+descriptor *descriptor_new(fd_kind kind);
+void descriptor_changed(int fd); /* wakes who polls it */
+int descriptors_open(void);
+void descriptors_tell(void);
+short socket_state(const descriptor *d);
+
+/* --- memory of the library and of hiredis (memory.c) ---------------------- */
+
+int64_t memory_blocks(void);
+
+/* --- connections (link.c) ------------------------------------------------- */
+
+typedef struct server server;
 
 #define CHANNELS_MAX 8
 
 struct conn {
-    rl_conn c; /* what the library's own code sees of it; must be the first */
-    rl_link all;
-    world *w;
-    client *of;
+    conn *next; /* of all that were ever made */
     server *s;
+    int fd; /* the client's; -1: it has closed it */
     unsigned number;
-    unsigned server_run;
-    conn_state state;
-    task *user; /* is woken when something comes */
-    timer dialed;
-    int64_t dial_until_us; /* local */
-    rl_ask identify;
-    rl_fault fault; /* why it failed */
-    way up, down;
-    bool silent; /* it carries nothing any more */
-    bool client_open, server_open;
-    bool ended; /* after what is in the inbox, the server has closed it */
-    text inbox; /* come and not read yet */
-    text input; /* at the server: no whole command yet */
-    text channel[CHANNELS_MAX]; /* that the server knows it listens on */
+    unsigned run;                       /* of the server, that it leads to */
+    bool is_dialing, is_open;           /* open: it was accepted */
+    int error;                          /* of the connect */
+    bool was_reset, has_ended, is_shut; /* as the client sees it */
+    bool is_ending, server_closed;      /* as the server does */
+    bool is_silent, is_doomed;          /* nothing comes through any more */
+    bool is_asking;                     /* ASKING was its last command */
+    bool is_waiting;                    /* in WAIT, and executes nothing */
+    int64_t last[2], frozen[2];
+    text inbox; /* at the client */
+    text input; /* at the server, not executed yet */
+    text channel[CHANNELS_MAX];
     size_t channels;
+    void *state; /* what a kind of server keeps of it */
+    event dialed;
 };
 
-/* Begins to connect; the user is woken when it is open or has failed. */
-conn *conn_dial(client *of, task *user, int64_t until_local_us);
-conn_state conn_settle(conn *c); /* reads what came, if it is identifying */
-bool conn_send(conn *c);         /* false: it is broken */
-bool conn_receive(conn *c);
-void conn_time_out(conn *c);
-void conn_close(conn *c); /* NULL is accepted */
-bool conn_is_stale(conn *c);
-void conn_cut(conn *c);                      /* at any byte */
-void conn_end_all(world *w);                 /* at the end of the world */
-void conn_reply(conn *c, const text *bytes); /* from the server */
-void conn_forget_if_over(conn *c);
+extern conn *conns;
 
-static inline bool conn_is_broken(const conn *c)
-{
-    return c->c.line.failed;
-}
+conn *conn_dial(int fd, int port);
+ssize_t conn_send(conn *c, const void *bytes, size_t n); /* as send() */
+ssize_t conn_receive(conn *c, void *at, size_t room, bool peeks);
+void conn_close(conn *c);                /* by the client */
+void conn_reply(conn *c, const text *t); /* by the server */
+void conn_cut(conn *c);                  /* a reset, at once */
+void conn_end(conn *c);                  /* the server closes it */
 
-static inline conn *conn_of(rl_conn *c)
-{
-    return (conn *)(void *)c;
-}
+/* --- servers -------------------------------------------------------------- */
 
-/* --- clients -------------------------------------------------------------- */
+/*
+ * A kind of server: what it answers to a command, after what every server
+ * answers (server.c: scripts, PING, SELECT, ...). False: it knows none such,
+ * which is a finding.
+ */
+typedef struct server_kind {
+    const char *name;
+    bool (*execute)(conn *c, const word *argv, size_t n, text *out);
+    /* May refuse a call with these keys: it answers, and says false. Or NULL.
+     */
+    bool (*admits)(conn *c, const word *keys, size_t n, text *out);
+    const char *message; /* what a message to a subscriber is called */
+    /* Who has the key at present; NULL: the server itself. */
+    server *(*in_office)(const word *key);
+} server_kind;
 
-#define LEGS_MAX SERVERS_MAX
+extern const server_kind server_single;
 
-typedef struct leg {
-    rl_way way; /* expecting: conn is being dialed */
-    client *to;
-    conn *conn; /* NULL: none yet */
-} leg;
-
-/* Plays drive/caller.c: makes one operation go at a time. */
-typedef struct runner {
-    task task;
-    rl_waker waker;
-    rl_wake why;
-    unsigned rung;
-    rl_op *op; /* NULL: none */
-    rl_next next;
-    size_t n;
-    leg leg[LEGS_MAX];
-    void (*done)(struct runner *r);
-} runner;
-
-void runner_init(runner *r, process *p, void (*run)(task *t), const char *what);
-void runner_start(runner *r, rl_op *op, void (*done)(runner *r));
-
-/* From within the task's run(). False: there is no operation any more. */
-bool runner_go_on(runner *r);
-
-typedef struct keeper {
-    task task;
-    conn *dialing;
-    bool is_stopping, has_stopped; /* its last try is under way, or over */
-} keeper;
-
-typedef enum client_stage {
-    CLIENT_OPEN,
-    CLIENT_CLOSING, /* calls are still inside */
-    CLIENT_STOPPING,
-    CLIENT_CLOSED /* its tables are gone */
-} client_stage;
-
-typedef struct doorbell {
-    runner runner; /* passes rings on */
-    rl_op op;
-    rl_part part;
-    rl_target what;
-    text names; /* rings for nobody, each with a NUL behind it */
-    char name[RLOCK_NAME_MAX + 1];
-    conn *conn;
-    bool is_over, started, subscribed, refused, poked, asked;
-    int64_t pause_us, until_us, heard_us, began_us;
-    text known; /* of Redisson's channels, each with a NUL behind it */
-} doorbell;
-
-struct client {
-    union { /* must be the first: the library's own code has it */
-        rlock_client handle;
-        struct {
-            char before[offsetof(rlock_client, engine)];
-            rl_engine e;
-        };
-    };
-    world *w;
-    process *p;
-    server *s;
-    int homes;    /* references to it as the home of a group */
-    rl_list idle; /* connections that are open and nobody's */
-    int64_t last_trouble_us;
-    bool down;
-    int64_t down_until_us;
-    conn *trial; /* of a server that is down */
-    keeper keeper;
-    task notifier, closer;
-    int64_t event_us; /* local: until when an on_event is under way */
-    doorbell doorbell;
-    client_stage stage;
-    int64_t closing_us; /* true time: since when */
+struct server {
+    const server_kind *kind;
+    int index, port;
+    store store;
+    int64_t base, drift_ppm;
+    unsigned run;     /* how often it has started */
+    uint64_t scripts; /* that it knows, a bit each */
+    bool is_paused, has_foreign;
+    int64_t down_until; /* NEVER: it is dead */
+    int64_t loading_until;
+    bool is_dark;   /* it is dead, and nobody says so */
+    server *master; /* whom it copies; NULL: it is a master */
+    event resume, foreign_ends;
 };
 
-void client_open(process *p, server *s, client *c);
-static inline client *client_of(rl_core *core)
-{
-    return RL_CONTAINER(core, client, e.core);
-}
-int64_t client_now(const client *c);
-void client_end(client *c);
-void client_fini(client *c);
+extern server servers[SERVERS_MAX];
+extern int servers_n; /* those of cfg.servers, and others that belong to them */
 
-/* closing.c: somebody frees it. */
-void client_free(client *c);
-bool client_is_open(const client *c);
-rl_hold *client_find(client *c, const rl_target *what, uint64_t serial);
-void closer_open(client *c);
-void closer_close(client *c);
+void servers_warm(void); /* once, before any world: scripts are compiled */
+void servers_begin(void);
+int64_t server_now_us(const server *s);
+void server_set_clock(server *s);
+void server_step_clock(
+    server *s, int64_t back_ns); /* of its store, before it is looked at */
+size_t server_keys(server *s);
+void server_name_run(server *s);
+void server_take(conn *c); /* executes what has come */
+void server_put_role(const server *s, text *out);
+void server_set_up(server *s, int index, const server_kind *kind);
+/* It starts anew, with the data that it has. */
+void server_restart(server *s, int64_t down_ns);
+void server_kill(server *s, bool is_dark); /* until server_start() */
+void server_start(server *s);
+bool server_is_up(const server *s);
 
-void keeper_open(client *c);
-void keeper_close(client *c);
-void keeper_stop(client *c); /* after a last try */
-void keeper_expect(client *c, int64_t now_us);
-bool keeper_is_idle(const client *c);
-void doorbell_open(client *c);
-void doorbell_close(client *c);
-void doorbell_start(client *c);
-void notifier_open(client *c);
-void notifier_close(client *c);
-void notifier_finish(client *c); /* all that is to be told is told */
+/* Who has the key now: of all that the clients of server `home` ask. */
+server *server_in_office(int home, const char *key);
 
-/* Of the pool. */
-conn *pool_take(client *c, const void *behind, bool owing);
-void pool_give_back(client *c, conn *k);
-void pool_close(client *c);
-void client_suspect(client *c);
+/* --- masters and replicas (replicas.c) ------------------------------------ */
 
-struct process {
-    world *w;
-    unsigned index;
-    sim_clock clock;
-    int64_t paused_us;  /* until when it stands still */
-    int64_t resumed_us; /* when it last went on */
-    int64_t scarce_us;  /* until when it has hardly any memory */
-    int64_t event_us;   /* until when the last on_event was under way that took
-                           long */
-    bool is_dead;       /* cut off, and not judged any more */
-    bool is_victim;     /* of the scheduler */
-    bool clock_broke;
-    client client[SERVERS_MAX];
-    size_t owners;
-    owner *owner[OWNERS_MAX];
-};
+/* From now on it copies that master; NULL: it is one. */
+void replica_follow(server *s, server *master);
+bool replica_is_synced(const server *s);
+void replica_catch_up(server *s);     /* has all that its master has */
+void replicas_resync(server *master); /* it was away */
+void replicas_send(server *master);   /* what has changed */
+void replicas_wait(conn *c, const word *argv, text *out);
+int replicas_backing(const server *master); /* that are there */
 
-int64_t process_now(const process *p);
-process *process_open(world *w, unsigned index);
-void process_close(process *p);
-void process_stop(process *p, int64_t us);
-bool process_is_open(const process *p); /* all of its clients */
+extern const server_kind server_cluster, server_watched;
+void sentinel_begin(void);
+void sentinel_strike(void);
+void cluster_begin(void);
+void cluster_strike(void); /* something happens to it, perhaps */
 
-/* Whose memory is asked for from here on; NULL: there is enough. */
-void memory_is_of(process *p);
-void process_die(process *p);
+/* Subscriptions, for kinds of servers. */
+void server_subscribe(conn *c, const char *kind, const word *channel,
+                      text *out);
+void server_unsubscribe(conn *c, const char *kind, const word *channel,
+                        text *out);
 
-/* --- the world ------------------------------------------------------------ */
+/* --- faults (faults.c) ---------------------------------------------------- */
 
-/* What the judges know of one name. */
-typedef struct lock_truth {
-    char name[16];
-    size_t server;
-    bool shares_token; /* with another name */
-    rl_target what, red;
-    uint64_t last_token; /* of what was told */
-    bool was_held;       /* when last looked at; of the first server */
-    bool freed_by_call;
-    int64_t free_us; /* since when it is free and waited for; 0: it is not */
-    bool is_late;    /* for longer than it should be */
-    unsigned handed_over; /* so often since somebody was granted it */
-} lock_truth;
+/* Something that goes wrong at a server, now and then. */
+typedef struct fault {
+    const char *name;
+    const int64_t *ppm;
+    void (*strike)(server *s);
+} fault;
 
-/* What a thread that has ended held on a server. */
-typedef struct leftover {
-    char uuid[RL_UUID_LEN + 1];
-    int64_t until_ms; /* by the server's clock; 0: nothing */
-} leftover;
-
-typedef struct figures {
-    unsigned long long steps, acquires, busy, timeouts, canceled, failed;
-    unsigned long long reentries, extends, releases, releases_lost, losses;
-    unsigned long long inspects;
-    unsigned long long calls, rings, faults[FAULTS];
-    unsigned long long hand_overs, late_wakes, handed_over, passes;
-    int64_t simulated_us;
-} figures;
-
-struct world {
-    uint64_t seed;
-    config set;
-    chance chance;
-    int64_t now_us;
-    rl_heap heap;
-    uint64_t history; /* a hash of all that has happened */
-    rl_list conns;
-    unsigned conn_number;
-    server server[SERVERS_MAX];
-    size_t processes;
-    process *process[PROCS_MAX];
-    lock_truth lock[NAMES_MAX];
-    leftover left[SERVERS_MAX][NAMES_MAX]; /* the latest of each */
-    const owner *contends; /* has begun to wait in this step; NULL: nobody */
-    bool is_quiet;         /* faults are over */
-    bool is_ending;        /* and nobody begins anything any more */
-    int64_t quiet_us;      /* since when */
-    int64_t settled_us;    /* by then nothing of before is under way any more */
-    bool traces;
-    bool failed;
-    char failure[512];
-    const char *complaint; /* the same, with nobody's name in it */
-    figures figures;
-};
-
-void config_draw(config *c, uint64_t seed);
-void world_open(world *w, uint64_t seed, const config *set, bool traces);
-void world_close(world *w);
-bool world_step(world *w); /* false: nothing is going to happen any more */
-void fate_look(world *w);  /* after a step: what goes wrong? */
-void fate_end(world *w);   /* no faults from here on, and those there are end */
-
-/* A line of the trace; and the same, as part of the history in any case. */
-void trace(world *w, const char *fmt, ...) RL_PRINTF(2, 3);
-void history_add(world *w, uint64_t what);
-
-/* A judge's word. */
-void judge_fail(world *w, const char *fmt, ...) RL_PRINTF(2, 3);
+void faults_strike(void); /* perhaps */
 
 #endif

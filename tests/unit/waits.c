@@ -141,6 +141,20 @@ TEST(waits, all_that_was_said_is_told)
     rl_waits_fini(&w);
 }
 
+/* Its ticket is of a clock that was put back since. */
+TEST(waits, nobody_has_waited_for_less_than_nothing)
+{
+    rl_waits w;
+    rlock_wait told;
+    rlock_holder holder, waiter;
+    rl_waits_init(&w);
+    say(&w, "a", BY(10), BY(11));
+    w.wait[0].clock_us = w.wait[0].since_us - 1000000;
+    rl_waits_tell(&w, 0, &told, &holder, &waiter);
+    EXPECT_INT(told.waited_ms, 0);
+    rl_waits_fini(&w);
+}
+
 TEST(waits, what_is_not_known_is_null)
 {
     rl_waits w;

@@ -1,6 +1,6 @@
 /* Seeds, one after the other, each in a process of its own. */
-#ifndef WORLD_SEEDS_H
-#define WORLD_SEEDS_H
+#ifndef SIM_SEEDS_H
+#define SIM_SEEDS_H
 
 #include "outcome.h"
 #include "world.h"

@@ -1,6 +1,6 @@
 /* What came of a seed: the child that ran it leaves it in shared memory. */
-#ifndef WORLD_OUTCOME_H
-#define WORLD_OUTCOME_H
+#ifndef SIM_OUTCOME_H
+#define SIM_OUTCOME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * `truth`; what each node believes is its view, which is told the truth when
  * gossip reaches it, and until then answers as it believes.
  */
-#ifndef WORLD_CLUSTER_H
-#define WORLD_CLUSTER_H
+#ifndef SIM_CLUSTER_H
+#define SIM_CLUSTER_H
 
 #include "world.h"
 

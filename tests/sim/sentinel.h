@@ -1,6 +1,6 @@
 /* A master with replicas, and three Sentinels that watch it. */
-#ifndef WORLD_SENTINEL_H
-#define WORLD_SENTINEL_H
+#ifndef SIM_SENTINEL_H
+#define SIM_SENTINEL_H
 
 #include "world.h"
 

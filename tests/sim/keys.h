@@ -2,8 +2,8 @@
  * What a seed draws: a key is a line here, and what draws it is in fate.c. So
  * each can be set (--set key=value), told and made smaller.
  */
-#ifndef WORLD_KEYS_H
-#define WORLD_KEYS_H
+#ifndef SIM_KEYS_H
+#define SIM_KEYS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
     /* the world's size */                                                     \
     X(dice, 0)  /* 0: the seed's own */                                        \
     X(calm, 0)  /* nothing goes wrong, and bounds are tight */                 \
-    X(sound, 0) /* servers may fail, connections do not */                     \
+    X(sound, 0) /* connections do not fail, servers may */                     \
     X(servers, 1)                                                              \
     X(processes, 1)                                                            \
     X(owners, 1)  /* in all */                                                 \

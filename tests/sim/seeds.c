@@ -119,8 +119,8 @@ static void tell_finding(const options *o, uint64_t seed)
     unsigned long long n = seed;
     printf("seed %llu: %s%s%s\n", n, outcome->finding,
            outcome->where[0] ? " -- at " : "", outcome->where);
-    printf("    tests/world/run.sh --seed %llu%s%s --trace\n", n, set, what);
-    printf("    tests/world/run.sh --seed %llu%s%s --shrink\n", n, set, what);
+    printf("    tests/sim/run.sh --seed %llu%s%s --trace\n", n, set, what);
+    printf("    tests/sim/run.sh --seed %llu%s%s --shrink\n", n, set, what);
     fflush(stdout);
 }
 

@@ -8,8 +8,8 @@
  *   owner    who takes locks; a verb is what it does next
  *   hold     an owner's of a thing, as it was told of it (judge.h)
  */
-#ifndef WORLD_PROGRAM_H
-#define WORLD_PROGRAM_H
+#ifndef SIM_PROGRAM_H
+#define SIM_PROGRAM_H
 
 #include <rlock/rlock.h>
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # calls.sh WORLD-OBJECTS-DIR
 #
-# Does the program of tests/world call every public function? Each that it does
+# Does the program of tests/sim call every public function? Each that it does
 # not call has to stand in calls.left, with a reason; one that stands there and
 # is called has to go from there. Closes with "N passed, N failed".
 set -eu
@@ -16,7 +16,7 @@ cat include/rlock/*.h | tr '\n' ' ' | sed 's/RLOCK_API/\n&/g' |
     sort -u >"$tmp/public"
 find "$1" -name '*.o' -exec nm -u {} + | sed -n 's/^ *U \(rlock_[a-z_]*\)$/\1/p' |
     sort -u >"$tmp/called"
-sed -n 's/^\(rlock_[a-z_]*\) .*/\1/p' tests/world/calls.left | sort -u >"$tmp/left"
+sed -n 's/^\(rlock_[a-z_]*\) .*/\1/p' tests/sim/calls.left | sort -u >"$tmp/left"
 
 while read -r name; do
     if grep -qx "$name" "$tmp/called"; then
@@ -27,7 +27,7 @@ while read -r name; do
         fi
         passed=$((passed + 1))
     elif grep -qx "$name" "$tmp/left"; then
-        echo "never called - $name: $(sed -n "s/^$name //p" tests/world/calls.left)"
+        echo "never called - $name: $(sed -n "s/^$name //p" tests/sim/calls.left)"
     else
         echo "not ok - $name is never called, and calls.left does not say why"
         failed=$((failed + 1))

@@ -7,7 +7,7 @@
  * malloc's caches are those of a real thread, and the library cannot tell. One
  * thread of the kernel runs them all.
  *
- * The portable form (WORLD_BATON) is real threads of which a futex lets one
+ * The portable form (SIM_BATON) is real threads of which a futex lets one
  * run: another processor, valgrind, a processor without FSGSBASE. The same
  * world and the same histories, at half the speed.
  *
@@ -20,8 +20,8 @@
 
 #include "world.h"
 
-#if !defined(__x86_64__) && !defined(WORLD_BATON)
-#define WORLD_BATON
+#if !defined(__x86_64__) && !defined(SIM_BATON)
+#define SIM_BATON
 #endif
 
 #define STACK  (256 * 1024)
@@ -52,7 +52,7 @@ static void make_real(thread *t, void *(*run)(void *arg), size_t stack)
     pthread_attr_destroy(&attr);
 }
 
-#ifdef WORLD_BATON
+#ifdef SIM_BATON
 
 static void *carry(void *arg)
 {
@@ -105,7 +105,7 @@ void switch_begin(thread *first)
 {
     if (!(getauxval(AT_HWCAP2) & 2))
         die("this processor, or kernel, lets no program set its FS base: "
-            "build the world with -DRLOCK_WORLD_BATON=ON");
+            "build the world with -DRLOCK_SIM_BATON=ON");
     first->real = pthread_self();
     first->fs = fs_base();
 }
