@@ -1,0 +1,241 @@
+"""The gate of run.sh: draws mutants, has them judged, and tells what came of it."""
+import argparse
+import concurrent.futures
+import glob
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import c_places
+import lua_places
+import report
+import same
+import suites
+from build import Build, Failed, Mutant
+from choice import Choice
+from ledger import Ledger
+from reach import Reach
+
+FOLDERS = ['core', 'wire', 'drive', 'net', 'route', 'lock', 'lua']
+MOST_TOUCHED, ANYWHERE = 30, 20
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+class Sources:
+    """All places, and the texts that they are in."""
+
+    def __init__(self, folders=FOLDERS):
+        self.texts, self.places = {}, []
+        for folder in folders:
+            pattern = 'lua/**/*.lua' if folder == 'lua' else 'src/%s/*.c' % folder
+            for path in sorted(glob.glob(os.path.join(ROOT, pattern),
+                                         recursive=True)):
+                self.read(os.path.relpath(path, ROOT))
+
+    def read(self, path):
+        with open(os.path.join(ROOT, path)) as f:
+            self.texts[path] = f.read()
+        find = lua_places.find if path.endswith('.lua') else c_places.find
+        self.places += find(path, self.texts[path])
+
+
+def git(*args):
+    return subprocess.run(('git', '-C', ROOT) + args, check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
+
+
+def touched_lines(since):
+    """Of each file the lines that are new, or not as they were."""
+    lines, path = {}, None
+    for row in git('diff', '-U0', '--no-color', '--no-ext-diff', since, '--',
+                   'src', 'lua').splitlines():
+        if row.startswith('+++ '):
+            path = row[6:]
+        m = re.match(r'@@ -\S+ \+(\d+)(?:,(\d+))? @@', row)
+        if m:
+            first, n = int(m[1]), int(m[2] or 1)
+            lines.setdefault(path, set()).update(range(first, first + n))
+    return lines
+
+
+class Trial:
+    """Has places judged, some at a time, until enough are or the time is up."""
+
+    def __init__(self, judge, texts, record, jobs, end):
+        self.judge, self.texts, self.record = judge, texts, record
+        self.jobs, self.end = jobs, end
+        self.mutex = threading.Lock()
+
+    def run(self, places, enough=None):
+        """The rows of those that were tried, and how many were not."""
+        waiting, rows, self.active = list(reversed(places)), [], 0
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for worker in [pool.submit(self.work, waiting, rows, enough)
+                           for _ in range(self.jobs)]:
+                worker.result()
+        left = len(waiting)
+        if enough is not None:
+            left = min(left, max(0, enough - count_tried(rows)))
+        return rows, left
+
+    def work(self, waiting, rows, enough):
+        while True:
+            with self.mutex:
+                over = enough is not None and \
+                    count_tried(rows) + self.active >= enough
+                if not waiting or time.monotonic() > self.end:
+                    return
+                if over and self.active == 0:
+                    return
+                place = None if over else waiting.pop()
+                self.active += place is not None
+            if place is None:
+                time.sleep(0.2) # what is under way may turn out to be none
+                continue
+            row = self.one(place)
+            with self.mutex:
+                self.active -= 1
+                rows.append(row)
+
+    def one(self, place):
+        text = self.texts[place.path]
+        row = self.record.known(place, text)
+        if not row:
+            row = self.record.judged(place, text, self.judge(place, text))
+            report.tell(place, row)
+        return row
+
+
+def count_tried(rows):
+    return sum(row['what'] != 'dropped' for row in rows)
+
+
+class Gate:
+    def __init__(self, args):
+        self.args = args
+        self.folder = os.path.abspath(os.environ.get('BUILD_DIR') or
+                                      os.path.join(ROOT, 'build-mutants'))
+        self.jobs = int(os.environ.get('JOBS') or 4)
+        self.sources = Sources()
+        self.rows, self.wrong = same.read(os.path.join(HERE, 'same.txt'))
+        words = {p.words() for p in self.sources.places}
+        for row in self.rows.values():
+            if row.words not in words:
+                self.wrong.append('same.txt:%d: matches nothing' % row.line)
+
+    def prepare(self, seconds):
+        build = Build(ROOT, self.folder, os.cpu_count())
+        print('Building in %s' % self.folder, flush=True)
+        build.prepare()
+        self.record = Ledger(self.folder)
+        self.reach = Reach(self.folder, ROOT)
+        choice = Choice(HERE, build.programs(), self.record.times, self.reach)
+        judges = suites.Suites(build, choice, self.record)
+
+        def judge(place, text):
+            mutant = Mutant(build, place, text)
+            try:
+                return judges.judge(mutant)
+            finally:
+                mutant.remove()
+
+        for name in ['unit', 'sim'] + suites.SHIMMED:
+            judges.unchanged(name)
+        end = time.monotonic() + (seconds if seconds else 1e9)
+        self.trial = Trial(judge, self.sources.texts, self.record, self.jobs, end)
+
+    def sample(self):
+        """What a change has to pass."""
+        lot = random.Random(git('rev-parse', 'HEAD').strip())
+        lines = touched_lines(self.args.since)
+        touched = [p for p in self.sources.places
+                   if p.line in lines.get(p.path, ())]
+        rest = sorted(set(self.sources.places) - set(touched), key=lambda p: p.id)
+        lot.shuffle(touched)
+        lot.shuffle(rest)
+        self.prepare(self.args.seconds or 300)
+        print('%d places on touched lines' % len(touched), flush=True)
+        of_touched = self.trial.run(touched, MOST_TOUCHED)
+        anywhere = self.trial.run(rest, ANYWHERE)
+        return report.sample(self, of_touched, anywhere)
+
+    def all(self):
+        """By lot, so that what was tried before it is stopped is a sample."""
+        places = [p for p in self.sources.places
+                  if self.args.folder in (None, p.folder)]
+        places.sort(key=lambda p: p.id)
+        random.Random(1).shuffle(places)
+        self.prepare(self.args.seconds)
+        if self.args.record:
+            self.reach.record_all()
+        rows, left = self.trial.run(places)
+        return report.all(self, rows, left)
+
+    def tree(self):
+        place = next((p for p in self.sources.places if p.id == self.args.id), None)
+        if not place:
+            sys.exit('there is no mutant %s' % self.args.id)
+        to = os.path.join(self.folder, 'trees', place.id)
+        shutil.rmtree(to, ignore_errors=True)
+        os.makedirs(to)
+        for name in ('CMakeLists.txt', 'include', 'src', 'lua', 'tests'):
+            path = os.path.join(ROOT, name)
+            (shutil.copytree if os.path.isdir(path) else shutil.copy)(
+                path, os.path.join(to, name))
+        with open(os.path.join(to, place.path), 'w') as f:
+            f.write(place.apply(self.sources.texts[place.path]))
+        print('%s\n%s' % (place, to))
+        return 0
+
+
+def read_args():
+    usage = argparse.ArgumentParser(prog='run.sh')
+    usage.add_argument('--since', metavar='REV', default='HEAD~1')
+    usage.add_argument('--seconds', type=int, metavar='N')
+    usage.add_argument('--all', action='store_true')
+    usage.add_argument('--record', action='store_true')
+    usage.add_argument('--folder', choices=FOLDERS)
+    usage.add_argument('--id')
+    usage.add_argument('--list', metavar='FILE')
+    return usage.parse_args()
+
+
+def end_with_all(*_):
+    suites.stop_all()
+    print('0 passed, 1 failed', flush=True)
+    os._exit(143)
+
+
+def main():
+    args = read_args()
+    # A mistake may eat memory, and a crash need leave no image.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, end_with_all)
+    if args.list:
+        sources = Sources()
+        for p in sources.places:
+            if p.path == args.list:
+                print(p)
+        return 0
+    gate = Gate(args)
+    if args.id:
+        return gate.tree()
+    try:
+        return gate.all() if args.all else gate.sample()
+    except Failed as e:
+        print(e)
+        print('0 passed, 1 failed')
+        return 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
