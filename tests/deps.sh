@@ -54,8 +54,8 @@ for_sim() {
 for_mutants() {
     for_test
     for_sim
+    for_coverage
     program python3 python3
-    program clang clang
 }
 for_python() {
     program python3 python3

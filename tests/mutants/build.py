@@ -10,6 +10,7 @@ bytes.
 """
 import filecmp
 import glob
+import hashlib
 import json
 import os
 import shlex
@@ -66,7 +67,7 @@ class Build:
         self.source = os.path.join(folder, 'source')
         self.tree = os.path.join(folder, 'tree')
         self.mutex = threading.Lock()
-        self.made = set()
+        self.made, self.named = set(), []
 
     def prepare(self):
         os.makedirs(self.source, exist_ok=True)
@@ -88,17 +89,30 @@ class Build:
 
     def make(self, *targets):
         with self.mutex:
-            for target in targets:
-                if target not in self.made:
-                    must(['cmake', '--build', self.tree, '--target', target,
-                          '-j', str(self.jobs)])
-                    self.made.add(target)
+            missing = [t for t in targets if t not in self.made]
+            if missing:
+                must(['cmake', '--build', self.tree, '-j', str(self.jobs),
+                      '--target'] + missing)
+                self.made.update(missing)
+
+    def tests(self, *patterns):
+        """A word that is another one when anything of the tests is; or of these."""
+        whole, found = hashlib.sha1(), set()
+        for pattern in patterns or ['**/*.[ch]']:
+            found.update(glob.glob(os.path.join(self.source, 'tests', pattern),
+                                   recursive=True))
+        for path in sorted(found):
+            with open(path, 'rb') as f:
+                whole.update(path.encode() + f.read())
+        return whole.hexdigest()[:12]
 
     def programs(self):
         """Of server and fault, as `server/lock`."""
-        found = glob.glob(os.path.join(self.source, 'tests/server/*.c')) + \
-            glob.glob(os.path.join(self.source, 'tests/fault/*.c'))
-        return sorted('/'.join(p[:-2].split('/')[-2:]) for p in found)
+        if not self.named:
+            found = glob.glob(os.path.join(self.source, 'tests/server/*.c')) + \
+                glob.glob(os.path.join(self.source, 'tests/fault/*.c'))
+            self.named = sorted('/'.join(p[:-2].split('/')[-2:]) for p in found)
+        return self.named
 
     def program(self, name):
         """The program as it is."""
@@ -177,7 +191,7 @@ class Mutant:
               os.path.join(self.build.source, 'src/cmake/EmbedLua.cmake')])
         path = os.path.join(to, 'scripts.c')
         generated = next(n for n in self.build.commands if n.endswith('scripts.c'))
-        if filecmp.cmp(path, os.path.join(self.build.source, generated),
+        if filecmp.cmp(path, os.path.join(self.build.tree, 'generated/scripts.c'),
                        shallow=False):
             return 'same'
         self.object = path[:-2] + '.o'

@@ -47,6 +47,10 @@ class Choice:
     def quick_first(self, programs):
         return sorted(programs, key=lambda p: self.times.get(p, 5))
 
+    def may_reach(self, name, place):
+        return name == 'sim' or not self.reach.is_known(place.path) or \
+            name in self.reach.programs(place.path, place.line)
+
     def programs(self, place, left_out):
         named = self.of_table(place)
         about = [p for p in self.by_subject(place) if p not in named]

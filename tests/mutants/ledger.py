@@ -1,7 +1,7 @@
 """What is known of mutants, in BUILD_DIR: verdicts, times, what is flaky.
 
-A verdict counts as long as its file is the same. A line is added for each, so a run
-that is stopped has lost nothing.
+A verdict counts as long as its file is the same; that nobody notices, as long as the
+tests are, too. A line is added for each, so a run that is stopped has lost nothing.
 """
 import hashlib
 import json
@@ -14,7 +14,8 @@ def digest(text):
 
 
 class Ledger:
-    def __init__(self, folder):
+    def __init__(self, folder, tests):
+        self.tests = tests
         self.folder, self.mutex = folder, threading.Lock()
         os.makedirs(folder, exist_ok=True)
         self.verdicts = {}
@@ -36,10 +37,14 @@ class Ledger:
 
     def known(self, place, text):
         row = self.verdicts.get(place.id)
-        return row if row and row['of'] == digest(text) else None
+        if not row or row['of'] != digest(text) or \
+                row['what'] == 'survived' and row.get('tests') != self.tests:
+            return None
+        return row
 
     def judged(self, place, text, verdict):
-        row = {'id': place.id, 'of': digest(text), 'what': verdict.what,
+        row = {'id': place.id, 'of': digest(text), 'tests': self.tests,
+               'what': verdict.what,
                'by': verdict.by, 'seconds': round(verdict.seconds, 1),
                'note': verdict.note, 'file': place.path, 'line': place.line,
                'function': place.function, 'operator': place.operator,
@@ -49,6 +54,8 @@ class Ledger:
         return row
 
     def took(self, name, seconds):
+        if name in self.times and self.times[name] <= seconds:
+            return # the machine was busier
         self.times[name] = seconds
         self.add('times.jsonl', json.dumps(
             {'name': name, 'seconds': round(seconds, 2)}))

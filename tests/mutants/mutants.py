@@ -1,7 +1,9 @@
 """The gate of run.sh: draws mutants, has them judged, and tells what came of it."""
 import argparse
 import concurrent.futures
+import fcntl
 import glob
+import math
 import os
 import random
 import re
@@ -14,11 +16,12 @@ import threading
 import time
 
 import c_places
+import check
 import lua_places
 import report
 import same
 import suites
-from build import Build, Failed, Mutant
+from build import Build, Failed, Mutant, target_of
 from choice import Choice
 from ledger import Ledger
 from reach import Reach
@@ -69,10 +72,14 @@ def touched_lines(since):
 class Trial:
     """Has places judged, some at a time, until enough are or the time is up."""
 
-    def __init__(self, judge, texts, record, jobs, end):
+    def __init__(self, judge, texts, record, jobs):
         self.judge, self.texts, self.record = judge, texts, record
-        self.jobs, self.end = jobs, end
+        self.jobs, self.end = jobs, math.inf
         self.mutex = threading.Lock()
+
+    def limit(self, seconds):
+        if seconds:
+            self.end = time.monotonic() + seconds
 
     def run(self, places, enough=None):
         """The rows of those that were tried, and how many were not."""
@@ -111,6 +118,8 @@ class Trial:
         if not row:
             row = self.record.judged(place, text, self.judge(place, text))
             report.tell(place, row)
+        elif row['what'] == 'survived':
+            report.tell(place, row)
         return row
 
 
@@ -125,18 +134,27 @@ class Gate:
                                       os.path.join(ROOT, 'build-mutants'))
         self.jobs = int(os.environ.get('JOBS') or 4)
         self.sources = Sources()
+        wrong = check.wrong()
+        if wrong:
+            raise Failed('the finders of places: ' + wrong)
         self.rows, self.wrong = same.read(os.path.join(HERE, 'same.txt'))
         words = {p.words() for p in self.sources.places}
         for row in self.rows.values():
             if row.words not in words:
                 self.wrong.append('same.txt:%d: matches nothing' % row.line)
 
-    def prepare(self, seconds):
-        build = Build(ROOT, self.folder, os.cpu_count())
+    def prepare(self):
+        os.makedirs(self.folder, exist_ok=True)
+        self.lock = open(os.path.join(self.folder, 'lock'), 'w')
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failed('somebody else builds in %s' % self.folder)
+        build = self.build = Build(ROOT, self.folder, os.cpu_count())
         print('Building in %s' % self.folder, flush=True)
         build.prepare()
-        self.record = Ledger(self.folder)
-        self.reach = Reach(self.folder, ROOT)
+        self.record = Ledger(self.folder, build.tests())
+        self.reach = Reach(build, self.sources.texts, self.jobs)
         choice = Choice(HERE, build.programs(), self.record.times, self.reach)
         judges = suites.Suites(build, choice, self.record)
 
@@ -149,8 +167,7 @@ class Gate:
 
         for name in ['unit', 'sim'] + suites.SHIMMED:
             judges.unchanged(name)
-        end = time.monotonic() + (seconds if seconds else 1e9)
-        self.trial = Trial(judge, self.sources.texts, self.record, self.jobs, end)
+        self.trial = Trial(judge, self.sources.texts, self.record, self.jobs)
 
     def sample(self):
         """What a change has to pass."""
@@ -161,7 +178,8 @@ class Gate:
         rest = sorted(set(self.sources.places) - set(touched), key=lambda p: p.id)
         lot.shuffle(touched)
         lot.shuffle(rest)
-        self.prepare(self.args.seconds or 300)
+        self.prepare()
+        self.trial.limit(self.args.seconds or 300)
         print('%d places on touched lines' % len(touched), flush=True)
         of_touched = self.trial.run(touched, MOST_TOUCHED)
         anywhere = self.trial.run(rest, ANYWHERE)
@@ -173,16 +191,31 @@ class Gate:
                   if self.args.folder in (None, p.folder)]
         places.sort(key=lambda p: p.id)
         random.Random(1).shuffle(places)
-        self.prepare(self.args.seconds)
-        if self.args.record:
+        self.prepare()
+        if not self.args.unrecorded:
             self.reach.record_all()
+        self.build.make(*map(target_of, self.build.programs()))
+        self.trial.limit(self.args.seconds)
         rows, left = self.trial.run(places)
         return report.all(self, rows, left)
 
+    def place(self, id_):
+        for p in self.sources.places:
+            if p.id == id_:
+                return p
+        raise Failed('there is no mutant %s' % id_)
+
+    def again(self):
+        """Whatever is known of them."""
+        places = [self.place(id_) for id_ in self.args.again]
+        self.prepare()
+        for p in places:
+            self.record.verdicts.pop(p.id, None)
+        rows, _ = self.trial.run(places)
+        return report.again(self, rows)
+
     def tree(self):
-        place = next((p for p in self.sources.places if p.id == self.args.id), None)
-        if not place:
-            sys.exit('there is no mutant %s' % self.args.id)
+        place = self.place(self.args.id)
         to = os.path.join(self.folder, 'trees', place.id)
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(to)
@@ -201,9 +234,10 @@ def read_args():
     usage.add_argument('--since', metavar='REV', default='HEAD~1')
     usage.add_argument('--seconds', type=int, metavar='N')
     usage.add_argument('--all', action='store_true')
-    usage.add_argument('--record', action='store_true')
+    usage.add_argument('--unrecorded', action='store_true')
     usage.add_argument('--folder', choices=FOLDERS)
     usage.add_argument('--id')
+    usage.add_argument('--again', nargs='+', metavar='ID')
     usage.add_argument('--list', metavar='FILE')
     return usage.parse_args()
 
@@ -220,16 +254,19 @@ def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(name, end_with_all)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if args.list:
         sources = Sources()
         for p in sources.places:
             if p.path == args.list:
                 print(p)
         return 0
-    gate = Gate(args)
-    if args.id:
-        return gate.tree()
     try:
+        gate = Gate(args)
+        if args.id:
+            return gate.tree()
+        if args.again:
+            return gate.again()
         return gate.all() if args.all else gate.sample()
     except Failed as e:
         print(e)

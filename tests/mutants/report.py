@@ -136,3 +136,9 @@ def all(gate, rows, left):
         print('%d were not noticed; they are in %s' % (
             len(survived), os.path.join(gate.folder, 'ledger.jsonl')))
     return close(gate, len(noticed) + len(listed), 0)
+
+
+def again(gate, rows):
+    print()
+    noticed, survived, listed = split(gate, rows)
+    return close(gate, len(noticed) + len(listed), len(survived))

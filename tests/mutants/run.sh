@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh [--since REV] [--seconds N]
-# run.sh --all [--folder F] [--seconds N] [--record]
+# run.sh --all [--folder F] [--seconds N] [--unrecorded]
+# run.sh --again ID...
 # run.sh --id ID
 # run.sh --list FILE
 #
@@ -19,9 +20,12 @@
 #   --all      all, or all of the folder F, in an order drawn by lot; what an earlier
 #              run has judged, and whose file is still the same, is not tried again.
 #              A folder below its floor in floors.txt fails.
-#   --record   first run all programs once, to know which executes which line: then
-#              those alone are asked. Without, those with a name like the file's, and
-#              those of programs.txt. A record counts for files that are the same.
+#              First all programs run once, in a build of its own, to know which
+#              executes which line; after that those alone are asked. A record counts
+#              for files that are the same
+#   --unrecorded  not that. Asked are, as in a sample, the programs with a name like
+#              the file's and those of programs.txt, if there is no record yet
+#   --again    these, whatever is known of them; one that is not noticed fails
 #   --id       a tree with the mutant, to look at, in BUILD_DIR/trees/ID
 #   --list     the mutants of a file, as src/core/room.c
 #
@@ -30,12 +34,13 @@
 #
 #   1. clang's analysis of locks
 #   2. the unit tests, then 300 seeds of the simulator
-#   3. fault.shimmed_memory and fault.shimmed_async; for drive and route these first
+#   3. fault.shimmed_memory and fault.shimmed_async; for drive and route these first,
+#      and for a script server.script_table
 #   4. programs of server and fault, for 30 s of their time
 #
 # A program that fails is run again, only the test that failed; of three runs two
-# count, and BUILD_DIR/flaky.txt keeps what passed once. Each program runs without a
-# mistake before: if it fails then, it notices nothing, and that is said.
+# count, and BUILD_DIR/flaky.txt keeps what passed once. It also runs once without a
+# mistake: if it fails then, it notices nothing in this run, and that is said.
 #
 # same.txt lists mutants that change nothing, with a reason each; a row that matches
 # nothing, or whose mutant is noticed, is a failure. Closes with "N passed, N failed".

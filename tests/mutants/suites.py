@@ -1,8 +1,8 @@
 """Which suites run for a mutant, in which order, and what counts as noticed.
 
 The first that fails ends it. A program that fails is run again, the test alone that
-failed; two of three count. The unchanged program is run before its first mutant, in
-the same company: if it fails, it kills nobody.
+failed; two of three count. It is also run without the mistake, once for all, in the
+same company: if it fails then, it notices nothing.
 """
 import collections
 import os
@@ -17,6 +17,8 @@ SIM_SEEDS = 300
 # Of the programs of server and fault together, for one mutant.
 MOST_SECONDS = 30
 SHIMMED = ['fault/shimmed_memory', 'fault/shimmed_async']
+# It compares all that a script leaves behind.
+SCRIPTS = 'server/script_table'
 # There the parts that have no unit tests are worked most by these.
 SHIMMED_FIRST = {'drive', 'route'}
 FAILED_TEST = re.compile(rb'^\[FAIL\] (\w+)::(\w+)', re.M)
@@ -116,10 +118,10 @@ class Suites:
         return None
 
     def order(self, place):
-        first, others = ['unit', 'sim'], list(SHIMMED)
-        if place.folder in SHIMMED_FIRST:
-            return others + first
-        return first + others if place.folder != 'lua' else first
+        if place.folder == 'lua':
+            return [SCRIPTS, 'unit', 'sim']
+        first = ['unit', 'sim']
+        return SHIMMED + first if place.folder in SHIMMED_FIRST else first + SHIMMED
 
     def judge(self, mutant):
         began = time.monotonic()
@@ -133,31 +135,34 @@ class Suites:
 
     def find(self, mutant):
         place = mutant.place
-        for name in self.order(place):
-            if self.notices(mutant, name, None):
+        first = self.order(place)
+        for name in first:
+            if self.choice.may_reach(name, place) and self.notices(mutant, name):
                 return name
         left = MOST_SECONDS
-        for name in self.choice.programs(place, self.order(place)):
-            took = self.unchanged(name)
-            if took is None:
+        for name in self.choice.programs(place, first):
+            # A quicker one may still have its turn, and so may a slow first one.
+            if self.record.times.get(name, 0) > left and left < MOST_SECONDS:
                 continue
-            if took > left and left < MOST_SECONDS:
-                continue # a quicker one may still have its turn
-            if self.notices(mutant, name, took):
+            began = time.monotonic()
+            if self.notices(mutant, name):
                 return name
-            left -= took
+            left -= time.monotonic() - began
             if left <= 0:
                 break
         return None
 
-    def notices(self, mutant, name, took):
-        took = took if took is not None else self.unchanged(name)
-        if took is None:
+    def notices(self, mutant, name):
+        """That the program is well without the mistake is looked at when it fails."""
+        if self.base.get(name, 0) is None:
             return False
         path, env = mutant.program(name), mutant.environment()
-        limit = 10 + 4 * took
+        limit = 20 + 5 * self.record.times.get(name, 12)
         first = self.run(name, path, limit, env)
         if not first.failed:
+            self.record.took(name, first.seconds)
+            return False
+        if self.unchanged(name) is None:
             return False
         if name == 'sim':
             return True # the same seed, the same end
