@@ -3,6 +3,7 @@ import argparse
 import concurrent.futures
 import fcntl
 import glob
+import itertools
 import math
 import os
 import random
@@ -165,8 +166,6 @@ class Gate:
             finally:
                 mutant.remove()
 
-        for name in ['unit', 'sim'] + suites.SHIMMED:
-            judges.unchanged(name)
         self.trial = Trial(judge, self.sources.texts, self.record, self.jobs)
 
     def sample(self):
@@ -186,14 +185,18 @@ class Gate:
         return report.sample(self, of_touched, anywhere)
 
     def all(self):
-        """By lot, so that what was tried before it is stopped is a sample."""
-        places = [p for p in self.sources.places
-                  if self.args.folder in (None, p.folder)]
-        places.sort(key=lambda p: p.id)
-        random.Random(1).shuffle(places)
+        """By lot, of each folder in turn: what was tried when it stops is a sample."""
+        of = {}
+        for p in sorted(self.sources.places, key=lambda p: p.id):
+            if self.args.folder in (None, p.folder):
+                of.setdefault(p.folder, []).append(p)
+        for places in of.values():
+            random.Random(1).shuffle(places)
+        places = [p for turn in itertools.zip_longest(*of.values())
+                  for p in turn if p]
         self.prepare()
         if not self.args.unrecorded:
-            self.reach.record_all()
+            self.reach.record_all(self.record.took)
         self.build.make(*map(target_of, self.build.programs()))
         self.trial.limit(self.args.seconds)
         rows, left = self.trial.run(places)

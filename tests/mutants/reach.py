@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 from build import must
 from ledger import digest
@@ -68,7 +69,7 @@ class Reach:
     def programs(self, path, line):
         return {p for p, lines in self.lines.get(path, {}).items() if line in lines}
 
-    def record_all(self):
+    def record_all(self, took):
         """Of those programs that have no record, or one of other sources."""
         wanted = [p for p in ['unit'] + self.build.programs()
                   if self.of.get(p) != self.now or self.tests[p] != self.own(p)]
@@ -83,15 +84,18 @@ class Reach:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             for row in pool.map(lambda p: self.record(tree, p, shm), wanted):
                 self.take(row)
+                took(row['program'], row['seconds'])
 
     def record(self, tree, name, shm):
         path = os.path.join(tree, 'tests', 'unit/unit' if name == 'unit' else name)
         counts = tempfile.mkdtemp(prefix='rlock.', dir=shm)
         try:
+            began = time.monotonic()
             env = dict(os.environ, LLVM_PROFILE_FILE=counts + '/%m%c.profraw')
             subprocess.run(['timeout', '-k', '5', str(LIMIT_S), path], env=env,
                            cwd=counts, stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            seconds = time.monotonic() - began
             data = os.path.join(counts, 'data')
             must(['llvm-profdata', 'merge', '-o', data] +
                  glob.glob(counts + '/*.profraw'))
@@ -100,8 +104,8 @@ class Reach:
                                                               'src')])
         finally:
             shutil.rmtree(counts, ignore_errors=True)
-        row = {'program': name, 'of': self.now, 'tests': self.own(name),
-               'lines': executed(lcov, self.build.source)}
+        row = {'program': name, 'seconds': seconds, 'of': self.now,
+               'tests': self.own(name), 'lines': executed(lcov, self.build.source)}
         with open(os.path.join(self.folder, name.replace('/', '.') + '.json'),
                   'w') as f:
             json.dump(row, f)

@@ -82,7 +82,7 @@ class Suites:
         self.build, self.choice, self.record = build, choice, record
         self.mutex = threading.Lock()
         self.locks = collections.defaultdict(threading.Lock)
-        self.base, self.flaky = {}, []
+        self.base = {}
 
     def arguments(self, name, path, test=None):
         if name == 'sim':
@@ -141,9 +141,8 @@ class Suites:
                 return name
         left = MOST_SECONDS
         for name in self.choice.programs(place, first):
-            # A quicker one may still have its turn, and so may a slow first one.
-            if self.record.times.get(name, 0) > left and left < MOST_SECONDS:
-                continue
+            if self.choice.seconds(name) > left:
+                continue # a quicker one may still have its turn
             began = time.monotonic()
             if self.notices(mutant, name):
                 return name
@@ -157,7 +156,7 @@ class Suites:
         if self.base.get(name, 0) is None:
             return False
         path, env = mutant.program(name), mutant.environment()
-        limit = 20 + 5 * self.record.times.get(name, 12)
+        limit = 20 + 5 * self.choice.seconds(name)
         first = self.run(name, path, limit, env)
         if not first.failed:
             self.record.took(name, first.seconds)
