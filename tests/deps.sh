@@ -1,11 +1,11 @@
 #!/bin/sh
-# deps.sh build|demo|examples|test|sim|model|planted|python|interop|fuzz
+# deps.sh build|demo|examples|test|sim|mutants|model|planted|python|interop|fuzz
 # deps.sh coverage|ci|peers|debian13|musl|aarch64
 #
 # Installs what is missing for building, the demo, all examples, the tests, the
-# simulator, the protocol's model, the example with Python, the tests with other
-# clients, fuzzing, counting what the tests cover, the checks of .ci/run, the
-# benchmarks beside other libraries, or the tests elsewhere (tests/elsewhere.sh),
+# simulator, the mutants, the protocol's model, the example with Python, the tests
+# with other clients, fuzzing, counting what the tests cover, the checks of .ci/run,
+# the benchmarks beside other libraries, or the tests elsewhere (tests/elsewhere.sh),
 # on Debian and Ubuntu. With everything there it touches no network.
 set -eu
 
@@ -50,6 +50,12 @@ for_sim() {
     for_demo
     header lua5.1/lua.h liblua5.1-0-dev
     program patch patch
+}
+for_mutants() {
+    for_test
+    for_sim
+    for_coverage
+    program python3 python3
 }
 for_python() {
     program python3 python3
@@ -149,8 +155,8 @@ for_ci() {
 }
 
 case ${1-} in
-build | demo | examples | test | sim | model | planted | python | interop | \
-    fuzz | coverage | ci | peers | debian13 | musl | aarch64)
+build | demo | examples | test | sim | mutants | model | planted | python | \
+    interop | fuzz | coverage | ci | peers | debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)

@@ -15,7 +15,7 @@ TEST(client_server, a_refused_connection_names_the_address)
     server_kill(sv);
     expect_uri_refused(uri, RLOCK_EIO);
     EXPECT_CONTAINS(message(), address);
-    EXPECT_CONTAINS(message(), "refused");
+    EXPECT_CONTAINS(message(), "cannot connect: Connection refused");
     EXPECT_INT(rlock_last_error()->sys_errno, ECONNREFUSED);
     server_stop(sv);
 }
@@ -86,6 +86,15 @@ TEST(client_server, a_server_that_became_a_replica_is_reported)
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
+}
+
+TEST(client_server, a_replica_is_refused_from_the_start)
+{
+    server *sv = server_start(NULL);
+    EXPECT_STR(server_str(sv, "REPLICAOF 127.0.0.1 1"), "OK");
+    expect_uri_refused(server_uri(sv), RLOCK_ESERVER);
+    EXPECT_CONTAINS(message(), "READONLY");
+    server_stop(sv);
 }
 
 TEST(client_server, a_server_that_is_full_is_reported)

@@ -274,6 +274,23 @@ TEST(ask, that_is_refused_ends_at_once)
     close_call(&c);
 }
 
+/* A line that broke, or leads elsewhere, is why; another one may do it. */
+TEST(ask, that_ended_with_its_line_was_not_refused)
+{
+    call c;
+    open_call(&c);
+    push(&c);
+    EXPECT(hear(&c, NOPERM));
+    expect_end(&c, RL_NOT_EXECUTED);
+    EXPECT(rl_ask_is_refused(&c.ask, c.outcome));
+    c.line.retired = true;
+    EXPECT(!rl_ask_is_refused(&c.ask, c.outcome));
+    c.line.retired = false;
+    c.line.failed = true;
+    EXPECT(!rl_ask_is_refused(&c.ask, c.outcome));
+    close_call(&c);
+}
+
 TEST(ask, that_is_given_up_after_an_unknown_try_is_unknown)
 {
     call c;

@@ -184,6 +184,8 @@ TEST(bundle, without_an_answer_each_may_have_been_granted)
         EXPECT(b.part[i].over && !b.part[i].ok);
         EXPECT_INT(b.part[i].outcome, RL_UNKNOWN);
         EXPECT_INT(b.part[i].fault.status, RLOCK_EIO);
+        /* Why there was none, and not that one made no sense. */
+        EXPECT(!strstr(b.part[i].fault.text, "sense"));
     }
     EXPECT(all_unknown(&b));
     close_takes(&b);

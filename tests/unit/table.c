@@ -79,6 +79,25 @@ TEST(table, what_is_nested_too_deeply_fails_the_line)
     EXPECT(s.answers == 0 && s.failures == 1);
 }
 
+#define FOUR_DEEP "*1\r\n*1\r\n*1\r\n*1\r\n"
+
+/* The first that has no place in the table is no array. */
+static void expect_too_deep(const char *reply)
+{
+    scene s;
+    ask(&s, FOUR_DEEP ":1\r\n");
+    EXPECT_INT(s.answers, 1);
+    ask(&s, reply);
+    EXPECT(s.answers == 0 && s.failures == 1);
+}
+
+TEST_CASE(table, a_number_that_is_too_deep_fails_the_line,
+          expect_too_deep(FOUR_DEEP "*1\r\n:1\r\n"))
+TEST_CASE(table, a_text_that_is_too_deep_fails_the_line,
+          expect_too_deep(FOUR_DEEP "*1\r\n$1\r\na\r\n"))
+TEST_CASE(table, a_nil_that_is_too_deep_fails_the_line,
+          expect_too_deep(FOUR_DEEP "*1\r\n$-1\r\n"))
+
 TEST(table, what_is_more_than_it_holds_is_left_out)
 {
     scene s;

@@ -145,6 +145,24 @@ TEST(turn, an_unlock_gives_the_hold_itself_to_the_next)
     end_turn(&t);
 }
 
+/* Of the one before; the next one's begins with the pass. */
+TEST(turn, how_long_it_was_held_is_counted_for_each)
+{
+    pair t;
+    third w;
+    begin_turn(&t);
+    line_up(&t, &w);
+    uint64_t before_us = core(&t)->stats.hold_us_total;
+    int64_t began_us = t.next->began_us;
+    play_pass(&t.p, 10 * MS);
+    int64_t held_us = t.p.now_us - began_us;
+    EXPECT(pass(&t));
+    EXPECT_INT(core(&t)->stats.hold_us_total - before_us, held_us);
+    EXPECT_INT(t.next->began_us, t.p.now_us);
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    end_turn(&t);
+}
+
 /* A turn may have as many sections as it has tokens. */
 TEST(turn, passes_count_as_sections_in_a_row)
 {

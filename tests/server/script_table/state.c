@@ -143,6 +143,10 @@ bool word_is(table *t, const char *wanted, const char *said)
     int64_t us;
     if (strcmp(wanted, "*") == 0)
         return true;
+    if (strcmp(wanted, "value") == 0) {
+        redisReply *r = say(t, "GET %s", word_for("L"));
+        return r->str && strcmp(r->str, said) == 0;
+    }
     if (*wanted == '~')
         return is_near(said, atoll(wanted + 1), SLOW_MS, EARLY_MS);
     if (time_of(t, wanted, &us))

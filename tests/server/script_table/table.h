@@ -24,8 +24,8 @@
  *
  * In a call, NAME KEYS WORD..., keys, holders, bells and channels are written
  * out, and '' is an empty word. A reply is a word, or { WORD... }: ~20000 is a
- * time of 20 s, token what T is, token-50 50 less, * anything, and !TEXT an
- * error with this text. A message is heard as b1<L: on b1, with the payload L.
+ * time of 20 s, token what T is, token-50 50 less, value what L is, * anything,
+ * and !TEXT an error with this text. A message is heard as b1<L: on b1, with the payload L.
  */
 #ifndef TEST_SCRIPT_TABLE_H
 #define TEST_SCRIPT_TABLE_H
