@@ -155,9 +155,6 @@ static const struct {
 void cluster_strike(void)
 {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        if (chance_ppm(&w.dice, *faults[i].ppm)) {
-            w.faults++;
-            judge_trouble();
+        if (fault_is_due(*faults[i].ppm))
             faults[i].strike();
-        }
 }

@@ -124,6 +124,15 @@ static bool is_sentinel(const server *s)
     return cfg.sentinel && s->index >= servers_n - SENTINELS;
 }
 
+bool fault_is_due(int64_t ppm)
+{
+    if (!chance_ppm(&w.dice, ppm))
+        return false;
+    w.faults++;
+    judge_trouble();
+    return true;
+}
+
 void faults_strike(void)
 {
     server *s = &servers[chance_below(&w.dice, servers_n)];
@@ -134,9 +143,7 @@ void faults_strike(void)
     if (s->down_until == NEVER)
         return; /* it is dead already */
     for (size_t i = 0; !w.is_quiet && i < sizeof faults / sizeof *faults; i++)
-        if (chance_ppm(&w.dice, *faults[i].ppm)) {
-            w.faults++;
-            judge_trouble();
+        if (fault_is_due(*faults[i].ppm)) {
             faults[i].strike(s);
             judge_trouble_until(s->down_until +
                                 (is_sentinel(s) ? 2500 * MS : 0));

@@ -334,4 +334,7 @@ typedef struct fault {
 
 void faults_strike(void); /* perhaps */
 
+/* In so many of a million times; then it is counted, and judges know. */
+bool fault_is_due(int64_t ppm);
+
 #endif
