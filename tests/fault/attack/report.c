@@ -8,7 +8,7 @@
 #include "locks.h"
 #include "nemesis.h"
 
-enum { BEFORE_US = 3000000 };
+enum { BEFORE_US = 3000000, TOLD_FINDINGS = 5 };
 
 typedef unsigned long long big;
 
@@ -113,6 +113,17 @@ static void write_faults_before(FILE *f, const arena *a, const finding *x)
     }
 }
 
+static void write_finding(FILE *f, const arena *a, const finding *x)
+{
+    char label[LOCK_LABEL_MAX] = "no lock";
+    if (x->lock >= 0)
+        lock_label(x->lock, label);
+    fprintf(f, "- %.3f s, process %d (worker %d), %s: %s: %s\n",
+            (double)(x->at_us - a->began_us) / 1e6, x->life,
+            a->lives[x->life].proc, label, offence_names[x->what], x->text);
+    write_faults_before(f, a, x);
+}
+
 static void write_findings(FILE *f, const arena *a, const verdict *v)
 {
     fprintf(f, "| found | | excused, in documented windows |\n|---|---|---|\n");
@@ -130,16 +141,8 @@ static void write_findings(FILE *f, const arena *a, const verdict *v)
         "wake up, %.1f ms (processes that were stopped among them).\n\n",
         (double)v->longest_overrun_us / 1000,
         (double)v->longest_stall_us / 1000);
-    for (size_t i = 0; i < v->n_kept; i++) {
-        const finding *x = &v->kept[i];
-        char label[LOCK_LABEL_MAX] = "no lock";
-        if (x->lock >= 0)
-            lock_label(x->lock, label);
-        fprintf(f, "- %.3f s, process %d (worker %d), %s: %s: %s\n",
-                (double)(x->at_us - a->began_us) / 1e6, x->life,
-                a->lives[x->life].proc, label, offence_names[x->what], x->text);
-        write_faults_before(f, a, x);
-    }
+    for (size_t i = 0; i < v->n_kept; i++)
+        write_finding(f, a, &v->kept[i]);
 }
 
 static void write_ends(FILE *f, const verdict *v)
@@ -195,8 +198,11 @@ static void write_faults(FILE *f, const arena *a, const verdict *v)
             home_options[a->home], (big)a->seed);
 }
 
+/* What is printed may be all that is left of a run on another machine. */
 static void tell(const arena *a, const verdict *v, bool good)
 {
+    for (size_t i = 0; i < v->n_kept && i < TOLD_FINDINGS; i++)
+        write_finding(stdout, a, &v->kept[i]);
     for (int i = 0; i < OFFENCES; i++)
         if (v->found[i])
             printf("%s: %llu\n", offence_names[i], (big)v->found[i]);
