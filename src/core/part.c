@@ -129,11 +129,19 @@ static bool keep_as_spare(rl_part *x)
     return keeps;
 }
 
+/* What ends without an answer has failed, even if nobody has said why. */
+static void need_reason(rl_part *x)
+{
+    if (x->outcome != RL_ANSWERED && x->fault.status == RLOCK_OK)
+        rl_fault_set(&x->fault, RLOCK_EIO, 0, "the call was given up");
+}
+
 static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
                  int64_t now_us)
 {
     rl_part *x = RL_CONTAINER(a, rl_part, ask);
     x->outcome = outcome;
+    need_reason(x);
     x->over = true;
     /* What replicas took, or the program's script, is not the server's pace. */
     if (outcome == RL_ANSWERED && !a->confirm.replicas && !rl_ask_is_guarded(a))

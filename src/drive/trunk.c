@@ -8,7 +8,6 @@
  */
 #include "drive/trunk.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -81,6 +80,7 @@ static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
         return NULL;
     t->node = node;
     t->outbox = ts->outbox;
+    t->first = t->visits = ++ts->visits;
     rl_list_add_last(&ts->all, &t->link);
     return t;
 }
@@ -101,14 +101,14 @@ static void connected(rl_trunk *t, rl_conn *c)
     out_of_memory(&t->fault);
 }
 
-static void look_for_connection(rl_trunk *t)
+static void look_for_connection(rl_trunks *ts, rl_trunk *t)
 {
     if (!t->visiting ||
         !rl_connector_has_news(&t->node->connector, &t->visitor))
         return;
     rl_conn *c = t->visitor.conn;
     t->visiting = false;
-    t->visits++;
+    t->visits = ++ts->visits;
     t->fault = t->visitor.fault;
     t->visitor.conn = NULL;
     if (c)
@@ -132,7 +132,7 @@ void rl_trunks_look(rl_trunks *ts)
     for (rl_link *k = rl_list_first(&ts->all); k; k = next) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         next = rl_list_next(&ts->all, k);
-        look_for_connection(t);
+        look_for_connection(ts, t);
         t->old = t->old || (t->share && is_spent(t));
         if (t->old && t->users == 0)
             give_up(ts, t);
@@ -182,6 +182,12 @@ static rl_seat *sit_down(rl_trunk *t, rl_fault *f, unsigned *visits)
     return s;
 }
 
+/* Whoever waited for a trunk that is old by now waits for its successor. */
+static bool has_waited(const rl_trunk *t, unsigned visits)
+{
+    return visits != RL_NO_VISIT && visits >= t->first && visits != t->visits;
+}
+
 rl_seat *rl_trunks_sit(rl_trunks *ts, rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f)
 {
@@ -192,7 +198,7 @@ rl_seat *rl_trunks_sit(rl_trunks *ts, rl_node *node, unsigned *visits,
     }
     if (t->share)
         return sit_down(t, f, visits);
-    if (*visits != RL_NO_VISIT && t->visits != *visits) {
+    if (has_waited(t, *visits)) {
         *f = t->fault;
         return fail(visits);
     }

@@ -9,6 +9,8 @@
 #ifndef RL_DRIVE_TRUNK_H
 #define RL_DRIVE_TRUNK_H
 
+#include <limits.h>
+
 #include "drive/connector.h"
 #include "drive/outbox.h"
 #include "net/share.h"
@@ -30,7 +32,8 @@ typedef struct rl_trunk {
     atomic_uint crowd;    /* the share's; it wants one */
     rl_visitor visitor;   /* while a connection is being made */
     bool visiting;
-    unsigned visits; /* that have ended */
+    unsigned first;  /* what its visits are counted from */
+    unsigned visits; /* rises when one has ended */
     rl_fault fault;  /* of the last one; status RLOCK_OK: none */
 } rl_trunk;
 
@@ -38,6 +41,7 @@ typedef struct rl_trunks {
     rl_list all;
     const rl_signal *signal; /* fixed; raised when a connection has come */
     rl_outbox *outbox;       /* fixed; watches them */
+    unsigned visits;         /* of all of them, so no two trunks count alike */
 } rl_trunks;
 
 void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox);
@@ -54,10 +58,9 @@ void rl_trunks_look(rl_trunks *ts);
 void rl_trunks_tidy(rl_trunks *ts);
 
 /*
- * A seat at the node's trunk, and whose it is. NULL: *visits is how many visits
- * had ended when one began for it; call again, with the same number, when the
- * signal was raised. If *visits has become UINT_MAX, there is none, and *f says
- * why.
+ * A seat at the node's trunk, and whose it is. NULL: *visits tells which visit
+ * is waited for; call again, with the same number, when the signal was raised.
+ * If *visits has become UINT_MAX, there is none, and *f says why.
  */
 rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f);

@@ -36,6 +36,19 @@ TEST(verb_acquire, an_acquire_says_what_the_protocol_wants)
     give_up(&d);
 }
 
+/* The status of a failure is what the program is answered. */
+TEST(verb_acquire, an_acquire_that_ends_for_no_known_reason_has_failed)
+{
+    deed d;
+    open_with_draft(&d, LEASE_MS);
+    rl_part_acquire(d.x, core(&d), d.h, LEASE_MS, d.p.now_us);
+    play_one(&d.p, &d.op, d.x);
+    rl_ask_refuse(&d.x->ask, d.p.now_us);
+    EXPECT(!d.x->ok);
+    EXPECT_INT(d.x->fault.status, RLOCK_EIO);
+    give_up(&d);
+}
+
 TEST(verb_acquire, an_acquire_with_a_bell_says_level_bell_and_ticket)
 {
     deed d;
