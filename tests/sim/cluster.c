@@ -207,11 +207,17 @@ static server *in_office(const word *key)
     return !store_find(&s->store, key) && store_find(&to->store, key) ? to : s;
 }
 
+static bool is_coming(const server *s, const word *key)
+{
+    return moving.slot == slot_of(key) && moving.to == s->index;
+}
+
 const server_kind server_cluster = {.name = "cluster",
                                     .execute = execute,
                                     .admits = admits,
                                     .message = "smessage",
-                                    .in_office = in_office};
+                                    .in_office = in_office,
+                                    .is_coming = is_coming};
 
 void cluster_begin(void)
 {

@@ -105,6 +105,23 @@ void judge_shake(unsigned which, int64_t from, int64_t to)
 
 static int64_t lost_at[SERVERS_MAX];
 
+static bool has_thing(int server, const thing *t)
+{
+    return server_in_office(t->home, t->name)->index == server;
+}
+
+/* Which of the locks the server has; or, half of a slot, is getting. */
+static unsigned things_of(int server, bool is_second, bool half)
+{
+    unsigned which = 0;
+    for (int i = 0; i < things_n; i++)
+        if (half               ? server_gets(&servers[server], things[i].name)
+            : things[i].is_red ? is_second
+                               : has_thing(server, &things[i]))
+            which |= 1u << i;
+    return which;
+}
+
 /*
  * One node of a Red lock may lose its data: it gives no vote until the longest
  * lease is over, and nothing is owed to it. A second one soon after is more
@@ -112,21 +129,16 @@ static int64_t lost_at[SERVERS_MAX];
  */
 void judge_shake_server(int server)
 {
-    unsigned which = 0;
     bool is_second = cfg.servers < 3;
     for (int i = 0; i < cfg.servers; i++)
         is_second = is_second ||
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
-    for (int i = 0; i < things_n; i++)
-        if (things[i].is_red
-                ? is_second
-                : server_in_office(things[i].home, things[i].name)->index ==
-                      server)
-            which |= 1u << i;
+    unsigned whole = things_of(server, is_second, false);
+    unsigned half = things_of(server, is_second, true);
     /* With turns a hold is passed on for so long without the server. */
-    judge_shake(which, w.now, w.now + cfg.turn_ms * MS);
-    judge_replaced(which, servers[server].down_until, 0);
+    judge_shake(whole | half, w.now, w.now + cfg.turn_ms * MS);
+    judge_replaced(whole, servers[server].down_until, 0);
 }
 
 bool is_thinned(const hold *h)

@@ -446,6 +446,12 @@ server *server_in_office(int home, const char *key)
     return s->kind->in_office ? s->kind->in_office(&name) : s;
 }
 
+bool server_gets(const server *s, const char *key)
+{
+    word name = {key, strlen(key)};
+    return s->kind->is_coming && s->kind->is_coming(s, &name);
+}
+
 /*
  * The nodes of a Red lock have clocks that are near each other; those of a
  * master and its replicas, and of a cluster, are the same, as deadlines are

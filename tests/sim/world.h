@@ -258,6 +258,8 @@ typedef struct server_kind {
     const char *message; /* what a message to a subscriber is called */
     /* Who has the key at present; NULL: the server itself. */
     server *(*in_office)(const word *key);
+    /* Keys of its slot come to this one, one by one. Or NULL. */
+    bool (*is_coming)(const server *s, const word *key);
 } server_kind;
 
 extern const server_kind server_single;
@@ -299,6 +301,9 @@ bool server_is_up(const server *s);
 
 /* Who has the key now: of all that the clients of server `home` ask. */
 server *server_in_office(int home, const char *key);
+
+/* May a part of the key's slot have come to the server already? */
+bool server_gets(const server *s, const char *key);
 
 /* --- masters and replicas (replicas.c) ------------------------------------ */
 
