@@ -149,7 +149,7 @@ static int64_t doze_off(rl_async *a, int64_t until_us)
 {
     rl_mutex_lock(&a->mutex);
     a->called = !rl_list_is_empty(&a->inbox) || !rl_list_is_empty(&a->woken) ||
-                (a->stopping && !a->closing) || a->ending;
+                (a->stopping && !a->closing) || (a->ending && a->jobs == 0);
     a->sleeps_us = a->called ? 0 : until_us;
     rl_mutex_unlock(&a->mutex);
     return a->sleeps_us;
