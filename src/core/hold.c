@@ -121,17 +121,23 @@ void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
     rl_hold_report_loss_locked(t, h, why, now_us);
     rl_hold_call_next_locked(t, h, !rl_loss_is_seen(why));
     /* A node that is back may take part again. */
+    bool may_be_back = why != RL_LOSS_CLOSED && why != RL_LOSS_TOO_LONG;
     if (is_node(h) && rl_group_is_owned(g) && rl_group_is_renewed(g) &&
-        why != RL_LOSS_CLOSED)
+        may_be_back)
         rl_hold_vacate_locked(t, h, now_us);
+}
+
+/* A node that was granted anew is as old as the whole. */
+static int64_t oldest_end_us(const rl_holds *t, const rl_hold *h)
+{
+    int64_t since_us = is_node(h) ? h->group->began_us : h->began_us;
+    return rl_after_ms(since_us, t->max_hold_ms);
 }
 
 static void expire_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    bool too_long =
-        t->max_hold_ms &&
-        h->expiry.due_us == rl_after_ms(h->began_us, t->max_hold_ms);
+    bool too_long = t->max_hold_ms && h->expiry.due_us == oldest_end_us(t, h);
     rl_hold_lose_locked(t, h, too_long ? RL_LOSS_TOO_LONG : RL_LOSS_EXPIRED,
                         now_us);
 }
@@ -162,8 +168,7 @@ void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 static void limit_renewal(const rl_holds *t, rl_hold *h)
 {
     h->renewed = true;
-    h->limit_us =
-        t->max_hold_ms ? rl_after_ms(h->began_us, t->max_hold_ms) : RL_NEVER;
+    h->limit_us = t->max_hold_ms ? oldest_end_us(t, h) : RL_NEVER;
 }
 
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,

@@ -113,6 +113,51 @@ TEST(red_loss, an_explicit_lease_is_lost_at_its_deadline)
     party_end(&p, &ns);
 }
 
+static party party_limited(const nodes *ns, int64_t max_hold_ms)
+{
+    party p = {.n = ns->n};
+    for (size_t i = 0; i < ns->n; i++) {
+        rlock_options opts = RLOCK_OPTIONS_INIT;
+        opts.watchdog_lease_ms = 600;
+        opts.max_hold_ms = max_hold_ms;
+        p.ev[i] = events_new();
+        events_hook(p.ev[i], &opts);
+        p.cl[i] = server_client(ns->sv[i], &opts);
+    }
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    return p;
+}
+
+/* Deleted there, it is had again; from the next renewals on that counts. */
+static void have_again(const party *p, server *sv)
+{
+    EXPECT_INT(server_int(sv, "DEL %s", SCENE_LOCK), 1);
+    EVENTUALLY(SOON, node_has(sv));
+    for (size_t i = 0; i < p->n; i++)
+        events_wait(p->ev[i], RLOCK_EVENT_RENEWED,
+                    events_count(p->ev[i], RLOCK_EVENT_RENEWED) + 2, SOON);
+}
+
+/* Each node has it for a shorter time than that; the whole has not. */
+TEST(red_loss, a_hold_whose_nodes_were_granted_anew_ends_at_max_hold_ms)
+{
+    enum { MAX_HOLD_MS = 5000 };
+    nodes ns = nodes_start(3);
+    party p = party_limited(&ns, MAX_HOLD_MS);
+    EXPECT_STATUS(rlock_acquire(p.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    for (size_t i = 0; i < ns.n; i++) {
+        EVENTUALLY(SOON, node_has(ns.sv[i]));
+        have_again(&p, ns.sv[i]);
+    }
+    EXPECT(rlock_is_held(p.lk));
+    EVENTUALLY(SOON, !rlock_is_held(p.lk));
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, MAX_HOLD_MS + 500);
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_LOST);
+    EXPECT_CONTAINS(rlock_last_error()->message, "too few nodes");
+    party_end(&p, &ns);
+}
+
 static void delete_keys(const nodes *ns, size_t n)
 {
     for (size_t i = ns->n - n; i < ns->n; i++)

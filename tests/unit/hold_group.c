@@ -31,6 +31,37 @@ TEST(hold_group, of_a_quorum_is_vacant_when_its_node_lost_it)
     play_close(&p);
 }
 
+static void grant_again(play *p, size_t i, rl_hold *h)
+{
+    rl_holds *t = &play_core(p, i)->holds;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, h, h->token, p->now_us, true, p->now_us);
+    rl_mutex_unlock(&t->mutex);
+}
+
+TEST(hold_group, a_node_that_was_granted_anew_is_as_old_as_the_whole)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds *t = &play_core(&p, 1)->holds;
+    g->began_us = p.now_us;
+    t->max_hold_ms = 40000;
+    int64_t end_us = p.now_us + 40000 * MS;
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    p.now_us += 20000 * MS;
+    grant_again(&p, 1, h[1]);
+    EXPECT_INT(h[1]->limit_us, end_us);
+    rl_mutex_lock(&t->mutex);
+    rl_hold_prolong_locked(t, h[1], end_us - MS, PLAY_LEASE_MS, end_us - MS);
+    EXPECT(!rl_hold_is_valid_locked(t, h[1], end_us));
+    rl_mutex_unlock(&t->mutex);
+    EXPECT_INT(h[1]->loss, RL_LOSS_TOO_LONG);
+    EXPECT_INT(h[1]->state, RL_LOST); /* not vacant: it is not asked again */
+    rl_group_unref(g);
+    play_close(&p);
+}
+
 TEST(hold_group, of_a_quorum_that_is_not_renewed_is_not_asked_for_again)
 {
     play p;
