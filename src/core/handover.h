@@ -29,8 +29,9 @@ rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why);
 
 /*
  * A hold has ended here, and was not handed over: the front looks. rings: the
- * server rings who stands in its queue, and if this client may be there, its
- * front is left to that. A lock that was deleted on the server rings nobody.
+ * server has rung who stood first in its queue, or may have; if this client may
+ * be there, its front is left to that. A queue that is empty rings nobody,
+ * whatever the client believes: a slot that moved may have left it behind.
  */
 void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
                    bool rings);

@@ -55,7 +55,7 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
         code %= RL_UNBURIED;
         /* Gone, after a try whose answer was lost: it was that one. */
         x->ok = code > 0 || x->ask.unknown;
-        rings = code > 0;
+        rings = code == 2;
         if (!x->ok)
             lost_at_release(x, RL_LOSS_GONE, &x->fault, now_us);
         if (code == 2)

@@ -137,6 +137,25 @@ TEST(verb_release, a_release_that_rang_another_client_holds_the_next_comer_back)
     close_with_hold(&d);
 }
 
+/* Who waits here stands in the server's queue, as far as the client knows. */
+static void expect_front(const char *reply, rl_wake woken)
+{
+    deed d;
+    rl_waiter w;
+    begin_free(&d);
+    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker));
+    rl_room_ticket(&core(&d)->rooms, &w);
+    EXPECT_INT(answer(&d, reply), RL_DONE);
+    EXPECT_INT(d.p.why, woken);
+    rl_room_leave(&core(&d)->rooms, &w, false);
+    close_with_hold(&d);
+}
+
+TEST_CASE(verb_release, who_is_queued_is_left_to_the_ring,
+          expect_front(":2\r\n", RL_WAKE_NONE))
+TEST_CASE(verb_release, who_was_not_rung_looks_though_it_is_queued,
+          expect_front(":1\r\n", RL_WAKE_LOOK))
+
 TEST(verb_release, nobody_is_held_back_for_longer_than_20_ms)
 {
     deed d;
