@@ -210,7 +210,8 @@ RLOCK_API void rlock_free(rlock *lk);
  * increment on the server (mostly none with local_levels), the same token, no
  * wait. It never shortens the lease of the hold; a nested RLOCK_WATCHDOG turns
  * renewal on until the hold ends, and a nested explicit lease leaves a renewal
- * that is on as it is.
+ * that is on as it is. A nested call that fails may have moved the lease, and
+ * turned renewal on, on servers that had counted it.
  *
  * Threads of one client that wait for a name get it in the order in which they
  * came. Between clients the order is that of their first tries, but a client

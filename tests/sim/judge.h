@@ -15,6 +15,9 @@
  */
 typedef struct bunch {
     int holds, abandons; /* abandons: how often that was told */
+    /* Of its losses, at the end: which it may be, from 1, and until which search
+       that is asked no more. */
+    int loss, looked_at;
 } bunch;
 
 struct hold {

@@ -9,6 +9,9 @@
 
 #define LOSSES_MAX 4096
 
+/* A loss of this bunch was told with its token. */
+#define KNOWN (-1)
+
 static struct {
     program *g;
     int thing;
@@ -36,7 +39,10 @@ static void note_loss(hold *h)
                 "renewed",
                 things[h->thing].name);
     bool is_given_back = h->unlocking && h->unlocking <= h->deadline;
+    /* At the end of a client nobody dispatches: who closes it tells. */
+    bool is_left = cfg.dispatch_events && h->g->closing_at;
     if (!h->is_renewed && !h->was_extended && h->deadline && !is_given_back &&
+        !is_left &&
         w.now >
             h->deadline + 20 * MS + judge_slack() + cfg.callback_us * US * 50)
         finding("judge 4: the loss of %s is told %lld ms late",
@@ -86,24 +92,51 @@ static void looked(hold *h, const look *l)
 
 /* --- at the end ----------------------------------------------------------- */
 
-static bool has_lost(const hold *h, int before)
+/* Of a loss whose token nobody was told, who was to have it: he may have lost it
+   before he could be told. */
+static bool may_be_of(int i, const hold *h)
 {
-    for (int i = 0; i < before; i++)
-        if (losses[i].of == h)
-            return true;
+    return h->g == losses[i].g && !h->token && h->asked <= losses[i].at;
+}
+
+/* One of those that may be, none for two losses: who has one already may be the
+   loser of the other one. */
+static bool find_loser(int i, int turn)
+{
+    for (hold *h = holds[losses[i].thing]; h; h = h->next) {
+        bunch *b = h->bunch;
+        if (!may_be_of(i, h) || b->looked_at == turn)
+            continue;
+        b->looked_at = turn;
+        if (b->loss == KNOWN || (b->loss && !find_loser(b->loss - 1, turn)))
+            continue;
+        b->loss = i + 1;
+        losses[i].of = h;
+        return true;
+    }
     return false;
 }
 
-/* NULL: nobody's. Who takes it may not have been told its token before it was
-   lost; of several of these one that has not lost anything yet. */
-static const hold *loser(int i)
+/* Nobody is left: then it is nobody's, or told twice. */
+static const hold *any_loser(int i)
 {
-    const hold *found = hold_of(losses[i].g, losses[i].thing, losses[i].token);
-    for (const hold *h = found ? NULL : holds[losses[i].thing]; h; h = h->next)
-        if (h->g == losses[i].g && !h->token && h->asked <= losses[i].at &&
-            (!found || has_lost(found, i)))
-            found = h;
-    return found;
+    for (const hold *h = holds[losses[i].thing]; h; h = h->next)
+        if (may_be_of(i, h))
+            return h;
+    return NULL;
+}
+
+static void find_losers(void)
+{
+    for (int i = 0; i < losses_n; i++) {
+        hold *h = hold_of(losses[i].g, losses[i].thing, losses[i].token);
+        losses[i].of = h;
+        if (h)
+            h->bunch->loss = KNOWN;
+    }
+    for (int i = 0; i < losses_n; i++)
+        if (!losses[i].of && !find_loser(i, i + 1))
+            losses[i].of = any_loser(i);
 }
 
 /* A Red lock tells its loss also while the rest of a Multi lock is waited for. */
@@ -115,6 +148,7 @@ static bool was_held(int i)
     return losses[i].of != NULL;
 }
 
+/* What was taken together is lost together, and told once. */
 static int times_told(const bunch *b)
 {
     int n = 0;
@@ -159,8 +193,7 @@ static void check_abandoned(const hold *h)
 
 static void ended(void)
 {
-    for (int i = 0; i < losses_n; i++)
-        losses[i].of = loser(i);
+    find_losers();
     for (int i = 0; i < losses_n; i++)
         if (!was_held(i))
             finding("judge 4: the loss of %s, token %llu, which nobody held",

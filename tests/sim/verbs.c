@@ -154,12 +154,13 @@ static void begin_hold(owner *o, int t, bunch *b, const act *a)
 }
 
 /* Also of what failed in the end. After an extend that has failed the watchdog
-   may renew it, as before. */
+   may renew it, as before; after a level more, as it had asked for. */
 void note_lease(const act *a)
 {
     int64_t ms = a->lease_ms ? a->lease_ms : cfg.watchdog_ms;
     int64_t ends = w.now + ms * MS / 100 * 101 + 2 * MS;
-    if (a->status != RLOCK_OK && strcmp(a->verb, "extend") == 0)
+    if (a->status != RLOCK_OK &&
+        (a->lease_ms == 0 || strcmp(a->verb, "extend") == 0))
         ends = NEVER;
     for (int i = 0; i < locks[a->lock].n; i++) {
         hold *h = a->o->hold[locks[a->lock].member[i]];
