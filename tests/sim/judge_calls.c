@@ -84,7 +84,8 @@ static bool is_answer(const act *a)
     case RLOCK_LOST:
         return may_be_lost(a);
     case RLOCK_EQUORUM:
-        return l->has_red; /* split votes */
+        return l->has_red || /* split votes */
+               (is_acquire(a) && a->wait_ms >= 0 && cfg.min_replicas > 0);
     case RLOCK_EIO: /* a member was taken, and lost again, until the end */
         return l->is_multi && is_acquire(a) &&
                (cfg.max_hold_ms > 0 || were_shaken(l, a->began));
@@ -110,22 +111,32 @@ static void called(const act *a)
 }
 
 /* A call whose hold is lost meanwhile leaves its answer behind, and the
-   connection with it: an extend, or what goes one level deeper as max_hold_ms
-   is over. */
-static bool is_trouble(const rlock_event *e)
+   connection with it: an extend, or what goes one level deeper as the lease or
+   max_hold_ms is over. */
+static bool may_leave_answers(void)
 {
-    return e->type == RLOCK_EVENT_RENEW_FAILED ||
-           (e->type == RLOCK_EVENT_RECONNECTED && cfg.extend == 0 &&
-            cfg.max_hold_ms == 0);
+    return cfg.extend > 0 || cfg.max_hold_ms > 0 || cfg.lease_pct > 0;
+}
+
+/* A renewal that comes when somebody has freed the lock, or its client is being
+   closed. */
+static bool may_be_cut_short(const program *g)
+{
+    return g->closing_at || (cfg.force > 0 && cfg.min_replicas > 0);
+}
+
+static bool is_trouble(const program *g, const rlock_event *e)
+{
+    return (e->type == RLOCK_EVENT_RENEW_FAILED && !may_be_cut_short(g)) ||
+           (e->type == RLOCK_EVENT_RECONNECTED && !may_leave_answers());
 }
 
 static void told(program *g, const rlock_event *e)
 {
-    (void)g;
     if (running->mutexes > 0)
         finding("judge 10: event %d of %s is told under %d mutexes",
                 (int)e->type, e->name, running->mutexes);
-    if (cfg.calm && is_trouble(e))
+    if (cfg.calm && is_trouble(g, e))
         finding("judge 7: in a calm world event %d of \"%s\": %s", (int)e->type,
                 e->name, e->message);
 }

@@ -265,11 +265,13 @@ static void check_handed(const call *c, const text *reply)
                 things[t].name, in_a_row[t]);
 }
 
+/* Who has been granted what somebody has freed by force may not know yet. */
 static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
     return a && a->lock == lock && a->wait_ms != 0 && a->began < since &&
            !was_canceled(o->g, lock, a->began) &&
+           !was_shaken(locks[lock].member[0], a->began) &&
            (a->wait_ms < 0 || w.now < a->began + a->wait_ms * MS);
 }
 
