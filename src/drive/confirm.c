@@ -13,17 +13,22 @@
 
 static void ask(rl_task *first, int64_t now_us);
 
-/* They have not said of so many what this hold wants. */
-static bool wants_more(const rl_task *t, const rl_ask *a)
+/* What the touch of a lock has come to. */
+typedef enum touching { BROKE, GONE, TOUCHED } touching;
+
+/* They have not said of so many what this hold wants; or they were not asked,
+   as it was another lock that has gone: by its owner's unlock, say. */
+static bool is_asked_again(const rl_task *t, const rl_task *by, touching how)
 {
-    return t->hold->replicas > a->confirm.replicas;
+    return how == TOUCHED ? t->hold->replicas > by->ask.confirm.replicas
+                          : how == GONE && t->hold != by->hold;
 }
 
-static void settle(rl_task *t, const rl_ask *a, bool touched, const rl_fault *f,
-                   int64_t now_us)
+static void settle(rl_task *t, const rl_task *by, touching how,
+                   const rl_fault *f, int64_t now_us)
 {
-    bool has = touched && a->confirm.acked >= t->hold->replicas;
-    if (touched && wants_more(t, a) && rl_task_awaits_replicas(t, now_us))
+    bool has = how == TOUCHED && by->ask.confirm.acked >= t->hold->replicas;
+    if (is_asked_again(t, by, how) && rl_task_awaits_replicas(t, now_us))
         return;
     if (!has)
         rl_add(&t->node->e->core.stats.replica_shortfalls, 1);
@@ -36,9 +41,11 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_task *t = RL_CONTAINER(a, rl_task, ask);
     rl_keeper *k = &t->node->keeper;
     rl_task *each = k->unconfirmed, *next;
-    bool touched = outcome == RL_ANSWERED && r->top.integer == 1;
+    touching how = outcome != RL_ANSWERED ? BROKE
+                   : r->top.integer == 1  ? TOUCHED
+                                          : GONE;
     rl_fault f = *a->fault;
-    if (outcome == RL_ANSWERED && !touched)
+    if (how == GONE)
         rl_fault_set(&f, RLOCK_EQUORUM, 0,
                      "replicas not known to have it: the lock has gone");
     k->unconfirmed = NULL;
@@ -46,7 +53,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     for (; each; each = next) {
         next = each->next;
         each->next = NULL;
-        settle(each, a, touched, &f, now_us);
+        settle(each, t, how, &f, now_us);
     }
     rl_holds_put(&t->node->e->core.holds, t->hold);
     rl_task_put(t);

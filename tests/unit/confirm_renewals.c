@@ -111,10 +111,42 @@ TEST_CASE(confirm_renewals, that_too_few_have_move_no_deadline,
           short_after(":1\r\n:1\r\n", "1 of 2 replicas within"))
 TEST_CASE(confirm_renewals, move_no_deadline_after_an_error,
           short_after(":1\r\n-UNBLOCKED force unblock\r\n", "UNBLOCKED"))
-TEST_CASE(confirm_renewals, move_no_deadline_when_the_touch_found_nothing,
-          short_after(":0\r\n:2\r\n", "the lock has gone"))
 TEST_CASE(confirm_renewals, move_no_deadline_when_the_touch_is_refused,
           short_after("-NOPERM no\r\n:2\r\n", "NOPERM"))
+
+TEST(confirm_renewals, move_no_deadline_when_each_touch_found_nothing)
+{
+    round r;
+    open_confirmed(&r, 3, 2);
+    play_pass(&r.p, 50 * MS);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "$3\r\n111\r\n");
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_INT(sends(&r, TOUCH), 1);
+        answer(&r, ":0\r\n:2\r\n");
+    }
+    expect_short(&r, 3, "the lock has gone");
+    close_round(&r);
+}
+
+/* It was unlocked meanwhile: nothing is known of the others. */
+TEST(confirm_renewals, another_lock_is_touched_when_one_has_gone)
+{
+    round r;
+    open_confirmed(&r, 3, 2);
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "$3\r\n111\r\n");
+    EXPECT_INT(sends(&r, TOUCH), 1);
+    answer(&r, ":0\r\n:2\r\n");
+    EXPECT_INT(renewed(&r), 0);
+    EXPECT_INT(failed(&r), 1);
+    EXPECT_INT(sends(&r, TOUCH), 1);
+    answer(&r, ":1\r\n:2\r\n");
+    EXPECT_INT(renewed(&r), 2);
+    EXPECT_INT(failed(&r), 1);
+    EXPECT_INT(r.e.node.keeper.in_flight, 0);
+    close_round(&r);
+}
 
 TEST(confirm_renewals, move_no_deadline_when_the_connection_breaks)
 {
