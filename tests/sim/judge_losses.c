@@ -82,9 +82,19 @@ static void told(program *g, const rlock_event *e)
         note_loss(h);
 }
 
+/* A clock that was put back may give a token twice (judge 5): then it does not
+   say whose loss it was. */
+static bool has_twin(const hold *h)
+{
+    for (const hold *o = holds[h->thing]; o; o = o->next)
+        if (o != h && o->g == h->g && o->token == h->token)
+            return true;
+    return false;
+}
+
 static void looked(hold *h, const look *l)
 {
-    if (h->lost_told && h->lost_told < l->at && l->is_held)
+    if (h->lost_told && h->lost_told < l->at && l->is_held && !has_twin(h))
         finding("judge 4: the loss of %s, token %llu, was told, and owner %d "
                 "holds it",
                 things[h->thing].name, (unsigned long long)h->token, h->o->id);

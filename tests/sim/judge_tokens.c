@@ -29,12 +29,11 @@ static void taken(hold *h)
     for (const hold *o = holds[h->thing]; o; o = o->next) {
         if (o == h || !o->token || !h->token)
             continue;
-        bool excused = is_known(h, o);
+        bool excused = is_known(h, o) || is_put_back(h, o);
         if (o->token == h->token && !excused)
             finding("judge 5: two holds of %s have the token %llu",
                     things[h->thing].name, (unsigned long long)h->token);
-        if (o->token > h->token && o->from < h->asked && !excused &&
-            !is_put_back(h, o))
+        if (o->token > h->token && o->from < h->asked && !excused)
             finding("judge 5: the token %llu of %s, after %llu",
                     (unsigned long long)h->token, things[h->thing].name,
                     (unsigned long long)o->token);

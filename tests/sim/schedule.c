@@ -107,7 +107,9 @@ static bool somebody_is_kept(void)
 
 static void note_busy(void)
 {
-    if (++w.calls > CALLS_MAX)
+    if (++w.calls > CALLS_MAX && somebody_is_kept())
+        w.calls = 0; /* for whom a loop may turn all the while */
+    if (w.calls > CALLS_MAX)
         finding("too many calls: somebody waits busily");
     if (++running->busy <= BUSY_MAX)
         return;
