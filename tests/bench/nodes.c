@@ -1,18 +1,9 @@
 #include "nodes.h"
 
-#include <arpa/inet.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#define FIRST_PORT 10000
-#define PORTS      10000
-#define BUS        10000 /* from a server's port to the one of its bus */
 
 #define TICK_US 10000
 #define TRIES   2000
@@ -21,73 +12,30 @@ static bench_nodes *running;
 
 /* --- processes ------------------------------------------------------------ */
 
-static bool is_free(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    bool good = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
-    close(fd);
-    return good;
-}
-
-static int choose_port(void)
-{
-    int port;
-    do
-        port = FIRST_PORT + (int)(bench_now_ns() / 1000 % PORTS);
-    while (!is_free(port) || !is_free(port + BUS));
-    return port;
-}
-
-static const char *port_of(const bench_server *s)
-{
-    return strrchr(s->uri, ':') + 1;
-}
-
-static void run(const char *dir, const char *port)
-{
-    if (chdir(dir) != 0 || !freopen("/dev/null", "w", stdout))
-        _exit(1);
-    execlp("redis-server", "redis-server", "--port", port, "--bind",
-           "127.0.0.1", "--save", "", "--appendonly", "no", "--cluster-enabled",
-           "yes", "--cluster-node-timeout", "1000",
-           "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "swapdb",
-           (char *)NULL);
-    _exit(1);
-}
-
-static void await_start(const bench_server *s)
-{
-    redisContext *c = NULL;
-    for (int tries = TRIES; tries > 0 && (!c || c->err); tries--) {
-        if (c)
-            redisFree(c);
-        bench_pause_us(TICK_US);
-        c = redisConnect("127.0.0.1", atoi(port_of(s)));
-    }
-    bench_check(c && !c->err, "a node does not start");
-    redisFree(c);
-}
-
 void bench_restart_node(bench_nodes *n, bench_server *s)
 {
-    char dir[64];
-    pid_t parent = getpid();
+    char dir[64], port[16];
+    char *command[] = {"redis-server",
+                       "--port",
+                       port,
+                       "--bind",
+                       "127.0.0.1",
+                       "--save",
+                       "",
+                       "--appendonly",
+                       "no",
+                       "--cluster-enabled",
+                       "yes",
+                       "--cluster-node-timeout",
+                       "1000",
+                       "--repl-diskless-sync-delay",
+                       "0",
+                       "--repl-diskless-load",
+                       "swapdb",
+                       NULL};
     snprintf(dir, sizeof dir, "%s/%d", n->dir, (int)(s - n->at));
-    fflush(stdout); /* the child must not print it again */
-    s->pid = fork();
-    bench_check(s->pid >= 0, "cannot fork");
-    if (s->pid > 0) {
-        await_start(s);
-        return;
-    }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent)
-        run(dir, port_of(s));
-    _exit(1);
+    snprintf(port, sizeof port, "%s", bench_port_of(s));
+    bench_start_at(s, dir, command);
 }
 
 static void stop_all(void)
@@ -107,7 +55,7 @@ static redisReply *ask(const bench_server *s, const char *command)
     struct timeval soon = {.tv_usec = 200000};
     redisReply *r = NULL;
     redisContext *c =
-        redisConnectWithTimeout("127.0.0.1", atoi(port_of(s)), soon);
+        redisConnectWithTimeout("127.0.0.1", atoi(bench_port_of(s)), soon);
     if (c && !c->err && redisSetTimeout(c, soon) == REDIS_OK)
         r = redisCommand(c, command);
     if (c)
@@ -139,7 +87,7 @@ static bool follows(const bench_server *s, const bench_server *master)
 {
     redisReply *r = ask(s, "ROLE");
     bool follows = r && r->elements == 5 &&
-                   r->element[2]->integer == atoi(port_of(master)) &&
+                   r->element[2]->integer == atoi(bench_port_of(master)) &&
                    strcmp(r->element[3]->str, "connected") == 0;
     freeReplyObject(r);
     return follows;
@@ -186,7 +134,7 @@ void bench_start_nodes(bench_nodes *n)
     running = n;
     atexit(stop_all);
     for (int i = 0; i < BENCH_NODES; i++) {
-        int port = choose_port();
+        int port = bench_choose_port();
         snprintf(n->at[i].uri, sizeof n->at[i].uri, "redis://127.0.0.1:%d",
                  port);
         snprintf(path, sizeof path, "%s/%d", n->dir, i);

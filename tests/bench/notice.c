@@ -1,16 +1,19 @@
 /*
  * How soon an owner that does nothing learns what its server has lost: a server
- * that was killed and has come back empty, and a master of a Redis Cluster that
- * has died (SIGKILL), or has fallen silent (SIGSTOP). Counted is from when
- * somebody else could be granted the lock: the server, or the replica, accepts
- * a SET, which is tried every millisecond. In the cluster the replica has the
- * lock, and to be asked about it is to be renewed there.
+ * that was killed and has come back empty, and a master of a Redis Cluster, or
+ * one that Sentinels watch, that has died (SIGKILL), or has fallen silent
+ * (SIGSTOP). Counted is from when somebody else could be granted the lock: the
+ * server, or the replica, accepts a SET, which is tried every millisecond, and a
+ * Sentinel names it. The replica has the lock, and to be asked about it is to be
+ * renewed there.
  */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "nodes.h"
+#include "sentinels.h"
 
 #define ROUNDS  5
 #define TICK_US 1000
@@ -50,14 +53,18 @@ static void end(owner *o)
     rlock_client_free(o->cl);
 }
 
-/* When the server accepts a SET. */
+/* When the server accepts a SET. Sentinels cut the connections of whom they
+   promote. */
 static int64_t await_accepting(const char *uri)
 {
     redisContext *c = bench_connect(uri);
     for (bool accepts = false; !accepts;) {
         redisReply *r = redisCommand(c, "SET " KEY " 1");
-        bench_check(r != NULL, "the server has died, too");
-        accepts = r->type == REDIS_REPLY_STATUS;
+        accepts = r && r->type == REDIS_REPLY_STATUS;
+        if (!r) {
+            redisFree(c);
+            c = bench_connect(uri);
+        }
         freeReplyObject(r);
         if (!accepts)
             bench_pause_us(TICK_US);
@@ -133,9 +140,52 @@ static void fail_over(bench_nodes *n, bool silent, const char *what)
     tell(what, 1.5, late);
 }
 
+/* When the first of them sends clients there, which is up to a second after it
+   has been promoted. */
+static int64_t await_named(const bench_sentinels *n, const bench_server *master)
+{
+    redisContext *c[BENCH_SENTINELS];
+    for (int i = 0; i < BENCH_SENTINELS; i++)
+        c[i] = bench_connect(n->at[i].uri);
+    for (bool named = false; !named; bench_pause_us(TICK_US))
+        for (int i = 0; i < BENCH_SENTINELS; i++) {
+            redisReply *r = redisCommand(
+                c[i], "SENTINEL GET-MASTER-ADDR-BY-NAME " BENCH_MASTER);
+            bench_check(r && r->elements == 2, "a Sentinel has died, too");
+            named =
+                named || strcmp(r->element[1]->str, bench_port_of(master)) == 0;
+            freeReplyObject(r);
+        }
+    int64_t at_ns = bench_now_ns();
+    for (int i = 0; i < BENCH_SENTINELS; i++)
+        redisFree(c[i]);
+    return at_ns;
+}
+
+static void kill_watched_masters(bench_sentinels *n)
+{
+    double late[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        owner o = {.cl = NULL};
+        begin(&o, n->uri);
+        bench_pause_us(200 * TICK_US); /* the replica has got it */
+        bench_server *master = bench_master(n);
+        int64_t died_ns = bench_now_ns();
+        bench_stop(master);
+        int64_t since_ns = await_named(n, bench_other(n, master));
+        late[i] = await_told(&o, since_ns, died_ns);
+        end(&o);
+        bench_restart_copy(n, master);
+        bench_await_sentinels(n);
+    }
+    tell("- at the new master that Sentinels name, after the old one's death",
+         0.5, late);
+}
+
 int main(int argc, char **argv)
 {
     static bench_nodes nodes;
+    static bench_sentinels sentinels;
     restart_empty(bench_uri(argc, argv));
     bench_start_nodes(&nodes);
     fail_over(
@@ -143,5 +193,7 @@ int main(int argc, char **argv)
         "until an idle owner's hold is asked about at the new master of a "
         "cluster, after the old one's death");
     fail_over(&nodes, true, "- after it fell silent");
+    bench_start_sentinels(&sentinels);
+    kill_watched_masters(&sentinels);
     return 0;
 }

@@ -1,12 +1,18 @@
 #include "servers.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define FIRST_PORT 10000
+#define PORTS      10000
+#define BUS        10000 /* from a server's port to the one of its bus */
 
 static bench_server *started;
 static size_t n_started;
@@ -44,6 +50,66 @@ void bench_start(bench_server *s)
            (char *)NULL);
     _exit(1);
 }
+
+/* --- with an address ------------------------------------------------------ */
+
+static bool is_free(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    bool good = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
+    close(fd);
+    return good;
+}
+
+int bench_choose_port(void)
+{
+    int port;
+    do
+        port = FIRST_PORT + (int)(bench_now_ns() / 1000 % PORTS);
+    while (!is_free(port) || !is_free(port + BUS));
+    return port;
+}
+
+const char *bench_port_of(const bench_server *s)
+{
+    return strrchr(s->uri, ':') + 1;
+}
+
+static void await_port(const bench_server *s)
+{
+    redisContext *c = NULL;
+    for (int tries = 2000; tries > 0 && (!c || c->err); tries--) {
+        if (c)
+            redisFree(c);
+        bench_pause_us(10000);
+        c = redisConnect("127.0.0.1", atoi(bench_port_of(s)));
+    }
+    bench_check(c && !c->err, "a server does not start");
+    redisFree(c);
+}
+
+void bench_start_at(bench_server *s, const char *dir, char *const command[])
+{
+    pid_t parent = getpid();
+    fflush(stdout); /* the child must not print it again */
+    s->pid = fork();
+    bench_check(s->pid >= 0, "cannot fork");
+    if (s->pid > 0) {
+        await_port(s);
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent && chdir(dir) == 0 &&
+        freopen("/dev/null", "w", stdout))
+        execvp(command[0], command);
+    _exit(1);
+}
+
+/* --- either --------------------------------------------------------------- */
 
 void bench_stop(bench_server *s)
 {

@@ -24,6 +24,14 @@ void bench_start(bench_server *s); /* again, after a stop */
 void bench_stop(bench_server *s);  /* however it is */
 void bench_hang(bench_server *s);  /* SIGSTOP, returns when it has stopped */
 
+/*
+ * The same of one at redis://127.0.0.1:port. A port that is free, and the bus of
+ * a cluster's node beside it; the command is run in that folder.
+ */
+int bench_choose_port(void);
+const char *bench_port_of(const bench_server *s);
+void bench_start_at(bench_server *s, const char *dir, char *const command[]);
+
 /* The server at replica becomes one of the master, which listens at tcp, too.
  */
 void bench_follow(redisContext *master, const char *replica, const char *tcp);
