@@ -252,6 +252,23 @@ static void be_quiet(event *e)
     w.is_quiet = true;
 }
 
+static bool have_replicas(void)
+{
+    for (int t = 0; t < things_n; t++)
+        if (!things[t].is_red &&
+            replicas_backing(server_in_office(things[t].home, things[t].name)) <
+                cfg.min_replicas)
+            return false;
+    return true;
+}
+
+/* A master that has died is back as a replica after up to 15 seconds. */
+static void await_replicas(void)
+{
+    for (int i = 0; i < 20 && !have_replicas(); i++)
+        sleep_for(S);
+}
+
 /*
  * Judge 15: all is well again, and nothing is held: so each lock can be had, by
  * whoever has a client. (Nodes of a Red lock that have restarted may give no
@@ -319,6 +336,7 @@ void program_run(void)
     if (cfg.close_at_ms > 0)
         pthread_join(closer, NULL);
     sleep_for(10 * S); /* losses are told */
+    await_replicas();
     for (int i = 0; i < cfg.processes; i++)
         check_health(&programs[i]);
     give_all_back();
