@@ -40,6 +40,7 @@
 #include <rlock/rlock.h>
 
 #include "shim.h"
+#include "test.h"
 
 /* The servers: one for itself, and the nodes of the Red locks. */
 enum { HOME, NODES = 5, SERVERS = 1 + NODES };
@@ -83,8 +84,11 @@ enum {
     STATUSES = RLOCK_EDEADLK + 1,
     LEASE_MS = 2000, /* of the watchdog */
     COMMAND_MS = 500,
-    OVERRUN_MS = 50,  /* that a call may take past its own deadline */
-    REPLICAS_MS = 500 /* that is waited for replicas */
+    /* A call goes from thread to thread a dozen times, and waits each time for a
+       processor, which no witness counts; under a sanitizer for longer. */
+    SLOWER = SANITIZED ? 5 : 1,
+    OVERRUN_MS = 50 * SLOWER, /* that a call may take past its own deadline */
+    REPLICAS_MS = 500         /* that is waited for replicas */
 };
 
 /* What the first judge keeps of one lock. */

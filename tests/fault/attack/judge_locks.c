@@ -11,7 +11,7 @@ enum {
     NEWS_US = 200000,    /* rather than that, if the process runs */
     BELIEVERS = 16,      /* that say "held" of one lock at a time */
     /* A renewal finds out that the server has lost the lock. */
-    FOUND_OUT_US = (LEASE_MS / 3 + COMMAND_MS) * 1000 + 300000
+    FOUND_OUT_US = (LEASE_MS / 3 + COMMAND_MS) * 1000 + 300000 * SLOWER
 };
 
 /* --- one lock: the order of its holds --------------------------------------
