@@ -15,23 +15,11 @@ static bench_nodes *running;
 void bench_restart_node(bench_nodes *n, bench_server *s)
 {
     char dir[64], port[16];
-    char *command[] = {"redis-server",
-                       "--port",
-                       port,
-                       "--bind",
-                       "127.0.0.1",
-                       "--save",
-                       "",
-                       "--appendonly",
-                       "no",
+    char *command[] = {BENCH_SERVER(port),
                        "--cluster-enabled",
                        "yes",
                        "--cluster-node-timeout",
                        "1000",
-                       "--repl-diskless-sync-delay",
-                       "0",
-                       "--repl-diskless-load",
-                       "swapdb",
                        NULL};
     snprintf(dir, sizeof dir, "%s/%d", n->dir, (int)(s - n->at));
     snprintf(port, sizeof port, "%s", bench_port_of(s));
@@ -49,34 +37,12 @@ static void stop_all(void)
 
 /* --- one of them ---------------------------------------------------------- */
 
-/* NULL: it does not answer. */
-static redisReply *ask(const bench_server *s, const char *command)
-{
-    struct timeval soon = {.tv_usec = 200000};
-    redisReply *r = NULL;
-    redisContext *c =
-        redisConnectWithTimeout("127.0.0.1", atoi(bench_port_of(s)), soon);
-    if (c && !c->err && redisSetTimeout(c, soon) == REDIS_OK)
-        r = redisCommand(c, command);
-    if (c)
-        redisFree(c);
-    return r;
-}
-
-static bool says(const bench_server *s, const char *command, const char *text)
-{
-    redisReply *r = ask(s, command);
-    bool found = r && r->type == REDIS_REPLY_STRING && strstr(r->str, text);
-    freeReplyObject(r);
-    return found;
-}
-
 /* Only the master of the slot answers, the others send elsewhere. */
 static bool has_slot_of(const bench_server *s, const char *key)
 {
     char command[64];
     snprintf(command, sizeof command, "EXISTS %s", key);
-    redisReply *r = ask(s, command);
+    redisReply *r = bench_reply(s, command);
     bool has = r && r->type == REDIS_REPLY_INTEGER;
     freeReplyObject(r);
     return has;
@@ -85,7 +51,7 @@ static bool has_slot_of(const bench_server *s, const char *key)
 /* "connected" is what a replica says that has all. */
 static bool follows(const bench_server *s, const bench_server *master)
 {
-    redisReply *r = ask(s, "ROLE");
+    redisReply *r = bench_reply(s, "ROLE");
     bool follows = r && r->elements == 5 &&
                    r->element[2]->integer == atoi(bench_port_of(master)) &&
                    strcmp(r->element[3]->str, "connected") == 0;
@@ -107,9 +73,9 @@ static bool is_well(bench_nodes *n)
 {
     for (int i = 0; i < BENCH_NODES; i++) {
         const bench_server *s = &n->at[i];
-        if (!says(s, "CLUSTER INFO", "cluster_state:ok") ||
-            says(s, "CLUSTER NODES", "fail") ||
-            (says(s, "INFO", "role:master") && !find_replica(n, s)))
+        if (!bench_says(s, "CLUSTER INFO", "cluster_state:ok") ||
+            bench_says(s, "CLUSTER NODES", "fail") ||
+            (bench_says(s, "INFO", "role:master") && !find_replica(n, s)))
             return false;
     }
     return true;
@@ -168,7 +134,7 @@ long long bench_sum_of(bench_nodes *n, const char *command, const char *name)
 {
     long long sum = 0;
     for (int i = 0; i < BENCH_NODES; i++) {
-        redisReply *r = ask(&n->at[i], command);
+        redisReply *r = bench_reply(&n->at[i], command);
         const char *at =
             r && r->type == REDIS_REPLY_STRING ? strstr(r->str, name) : NULL;
         sum += at ? atoll(at + strlen(name)) : 0;

@@ -3,7 +3,7 @@
  * that was killed and has come back empty, and a master of a Redis Cluster, or
  * one that Sentinels watch, that has died (SIGKILL), or has fallen silent
  * (SIGSTOP). Counted is from when somebody else could be granted the lock: the
- * server, or the replica, accepts a SET, which is tried every millisecond, and a
+ * server, or the replica, accepts a SET, which is tried every millisecond, or a
  * Sentinel names it. The replica has the lock, and to be asked about it is to be
  * renewed there.
  */
@@ -53,18 +53,14 @@ static void end(owner *o)
     rlock_client_free(o->cl);
 }
 
-/* When the server accepts a SET. Sentinels cut the connections of whom they
-   promote. */
+/* When the server accepts a SET. */
 static int64_t await_accepting(const char *uri)
 {
     redisContext *c = bench_connect(uri);
     for (bool accepts = false; !accepts;) {
         redisReply *r = redisCommand(c, "SET " KEY " 1");
-        accepts = r && r->type == REDIS_REPLY_STATUS;
-        if (!r) {
-            redisFree(c);
-            c = bench_connect(uri);
-        }
+        bench_check(r != NULL, "the server has died, too");
+        accepts = r->type == REDIS_REPLY_STATUS;
         freeReplyObject(r);
         if (!accepts)
             bench_pause_us(TICK_US);

@@ -26,23 +26,8 @@ static void start_copy(bench_sentinels *n, bench_server *s,
                        const bench_server *of)
 {
     char port[16], master[16];
-    char *command[] = {"redis-server",
-                       "--port",
-                       port,
-                       "--bind",
-                       "127.0.0.1",
-                       "--save",
-                       "",
-                       "--appendonly",
-                       "no",
-                       "--repl-diskless-sync-delay",
-                       "0",
-                       "--repl-diskless-load",
-                       "swapdb",
-                       of ? "--replicaof" : NULL,
-                       "127.0.0.1",
-                       master,
-                       NULL};
+    char *command[] = {BENCH_SERVER(port), of ? "--replicaof" : NULL,
+                       "127.0.0.1", master, NULL};
     snprintf(port, sizeof port, "%s", bench_port_of(s));
     snprintf(master, sizeof master, "%s", of ? bench_port_of(of) : "");
     bench_start_at(s, n->dir, command);
@@ -70,24 +55,6 @@ static void start_sentinel(bench_sentinels *n, int i)
     bench_start_at(&n->at[i], n->dir, command);
 }
 
-/* "" if it does not answer; valid until it is called again. */
-static const char *say(const bench_server *s, const char *command)
-{
-    static char said[8192];
-    struct timeval soon = {.tv_usec = 200000};
-    redisContext *c =
-        redisConnectWithTimeout("127.0.0.1", atoi(bench_port_of(s)), soon);
-    redisReply *r = NULL;
-    if (c && !c->err && redisSetTimeout(c, soon) == REDIS_OK)
-        r = redisCommand(c, command);
-    snprintf(said, sizeof said, "%s",
-             r && r->type == REDIS_REPLY_STRING ? r->str : "");
-    freeReplyObject(r);
-    if (c)
-        redisFree(c);
-    return said;
-}
-
 /* --- all ------------------------------------------------------------------ */
 
 bench_server *bench_other(bench_sentinels *n, const bench_server *one)
@@ -97,26 +64,24 @@ bench_server *bench_other(bench_sentinels *n, const bench_server *one)
 
 bench_server *bench_master(bench_sentinels *n)
 {
-    bool first = strstr(say(&n->copy[0], "INFO replication"), "role:master");
-    return &n->copy[!first];
+    return &n->copy[!bench_says(&n->copy[0], "INFO replication",
+                                "role:master")];
 }
 
 static bool is_well(bench_sentinels *n)
 {
-    const char *replicas = "slaves=1,sentinels=3";
     const bench_server *master = bench_master(n);
-    if (!strstr(say(master, "INFO replication"), "state=online") ||
-        !strstr(say(bench_other(n, master), "INFO replication"),
-                "master_link_status:up"))
+    char address[64];
+    snprintf(address, sizeof address, "status=ok,address=127.0.0.1:%s,",
+             bench_port_of(master));
+    if (!bench_says(master, "INFO replication", "state=online") ||
+        !bench_says(bench_other(n, master), "INFO replication",
+                    "master_link_status:up"))
         return false;
-    for (int i = 0; i < BENCH_SENTINELS; i++) {
-        const char *said = say(&n->at[i], "INFO sentinel");
-        char address[64];
-        snprintf(address, sizeof address, "status=ok,address=127.0.0.1:%s,",
-                 bench_port_of(master));
-        if (!strstr(said, replicas) || !strstr(said, address))
+    for (int i = 0; i < BENCH_SENTINELS; i++)
+        if (!bench_says(&n->at[i], "INFO sentinel", "slaves=1,sentinels=3") ||
+            !bench_says(&n->at[i], "INFO sentinel", address))
             return false;
-    }
     return true;
 }
 

@@ -109,6 +109,27 @@ void bench_start_at(bench_server *s, const char *dir, char *const command[])
     _exit(1);
 }
 
+redisReply *bench_reply(const bench_server *s, const char *command)
+{
+    struct timeval soon = {.tv_usec = 200000};
+    redisReply *r = NULL;
+    redisContext *c =
+        redisConnectWithTimeout("127.0.0.1", atoi(bench_port_of(s)), soon);
+    if (c && !c->err && redisSetTimeout(c, soon) == REDIS_OK)
+        r = redisCommand(c, command);
+    if (c)
+        redisFree(c);
+    return r;
+}
+
+bool bench_says(const bench_server *s, const char *command, const char *text)
+{
+    redisReply *r = bench_reply(s, command);
+    bool found = r && r->type == REDIS_REPLY_STRING && strstr(r->str, text);
+    freeReplyObject(r);
+    return found;
+}
+
 /* --- either --------------------------------------------------------------- */
 
 void bench_stop(bench_server *s)

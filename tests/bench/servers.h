@@ -32,6 +32,16 @@ int bench_choose_port(void);
 const char *bench_port_of(const bench_server *s);
 void bench_start_at(bench_server *s, const char *dir, char *const command[]);
 
+/* What the command of one that keeps data begins with. */
+#define BENCH_SERVER(port)                                                     \
+    "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",       \
+        "--appendonly", "no", "--repl-diskless-sync-delay", "0",               \
+        "--repl-diskless-load", "swapdb"
+
+/* NULL: it does not answer within 0.2 s. Has it such a text in its answer? */
+redisReply *bench_reply(const bench_server *s, const char *command);
+bool bench_says(const bench_server *s, const char *command, const char *text);
+
 /* The server at replica becomes one of the master, which listens at tcp, too.
  */
 void bench_follow(redisContext *master, const char *replica, const char *tcp);
