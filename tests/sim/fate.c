@@ -37,6 +37,11 @@ static bool one_in(chance *dice, int64_t n)
     return chance_below(dice, n) == 0;
 }
 
+static bool is_group(const config *c)
+{
+    return c->cluster || c->sentinel;
+}
+
 static void draw_size(config *c, chance *dice)
 {
     int64_t kind = chance_below(dice, 10);
@@ -188,7 +193,7 @@ static void draw_faults(config *c, chance *dice)
     c->loading_us = perhaps(dice, 2, PICK(10000, 1000000));
     if (c->sentinel)
         c->contradict_ppm = perhaps(dice, n, PICK(2000, 10000));
-    if (c->cluster || c->sentinel)
+    if (is_group(c))
         draw_cluster_faults(c, dice, n);
 }
 
@@ -211,7 +216,7 @@ static void draw_idle(config *c, chance *dice)
     c->hold_ms = PICK(1500, 6000);
     c->watchdog_ms = PICK(3000, 10000);
     c->wipe_ppm = c->reds ? c->wipe_ppm : perhaps(dice, 2, 20000);
-    if (!c->cluster && !c->sentinel)
+    if (!is_group(c))
         return;
     c->death_ppm = perhaps(dice, 2, 20000);
     c->takeover_ppm = perhaps(dice, 2, 20000);
@@ -241,6 +246,24 @@ static void draw_rest(config *c, chance *dice)
         return;
     c->trickle_ppm = c->sound ? 0 : perhaps(dice, 3, PICK(1000, 20000));
     c->step_ppm = perhaps(dice, 5, PICK(2000, 20000));
+}
+
+/* How connections are made. With TLS there are more ways to go for that. */
+static void draw_connections(config *c, chance *dice)
+{
+    c->tls = perhaps(dice, 8, PICK(12, 13));
+    c->contexts = one_in(dice, 8) && !c->tls && !is_group(c);
+    if (c->tls && c->calm && c->reds > 0)
+        c->delay_us = 50;
+}
+
+/* Not where somebody has to be quick. */
+static void draw_order(config *c, chance *dice)
+{
+    bool is_strict = one_in(dice, 8);
+    c->depth = PICK(1, 2, 3, 5);
+    if (is_strict && !c->calm && !c->sound)
+        c->mode = 2;
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -275,6 +298,8 @@ void config_draw(config *c, uint64_t seed)
     if (!c->calm && one_in(dice, 5))
         draw_idle(c, dice);
     draw_rest(c, dice);
+    draw_connections(c, dice);
+    draw_order(c, dice);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 
@@ -309,18 +334,22 @@ static void calm_down(config *c)
 /* What is set may not fit to what is drawn. */
 static void reconcile(config *c)
 {
+    if (c->mode > 1 && (c->calm || c->sound))
+        c->mode = 0;
     if (c->calm)
         calm_down(c);
     if (c->sound)
         make_sound(c);
-    if (c->cluster || c->sentinel) {
+    if (is_group(c)) {
         c->servers = 1;
         c->reds = 0;
     }
+    c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
+    c->contexts = c->contexts && !c->tls && !is_group(c);
     if (c->singles + c->reds == 0)
         c->singles = 1;
     int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
-    if (!c->cluster && !c->sentinel)
+    if (!is_group(c))
         most = 0;
     if (c->min_replicas > most)
         c->min_replicas = most;

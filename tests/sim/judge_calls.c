@@ -22,7 +22,9 @@ static void check_time(const act *a)
     if (l->is_multi && !is_acquire(a))
         limit *= cfg.servers;
     if (cfg.min_replicas > 0)
-        limit += S; /* replica_wait_ms */
+        limit += S;   /* replica_wait_ms */
+    if (cfg.contexts) /* a connection takes as long as the callback does */
+        limit += cfg.connect_ms * MS + (cfg.names_ppm > 0 ? 3 * S : 10 * MS);
     limit += limit / 100 + judge_slack();
     if (a->is_started) /* each callback may take its time, of others too */
         limit += 100 * MS + cfg.callback_us * US * 50;

@@ -79,6 +79,8 @@ int64_t judge_slack(void)
     if (cfg.stall_ppm > 0 || cfg.change_ppm > 0)
         return 1000 * S; /* any thread may be late by seconds */
     int64_t wake = cfg.latency_us * US << (cfg.mode == 1 ? 7 : 0);
+    if (cfg.mode == 2) /* the last may have to wait for its second's end */
+        wake += S / 50;
     return 300 * MS + 50 * wake;
 }
 

@@ -24,7 +24,8 @@
     X(loops, 0)   /* threads of each process that dispatch */                  \
     X(steps, 1)   /* what an owner does before it ends */                      \
     /* threads */                                                              \
-    X(mode, 0)    /* 1: threads have ranks, and change them */                 \
+    X(mode, 0)    /* 1: threads have ranks, and change them; 2: strictly */    \
+    X(depth, 0)   /* of changes in mode 2, and one */                          \
     X(call_ns, 1) /* what a call costs, about */                               \
     X(latency_us, 0)                                                           \
     X(preempt_ppm, 0)                                                          \
@@ -35,6 +36,8 @@
     X(change_ppm, 0)                                                           \
     X(drift_ppm, 0) /* of clocks, either way */                                \
     /* connections */                                                          \
+    X(tls, 0)      /* 12, 13: its version */                                   \
+    X(contexts, 0) /* the program makes them */                                \
     X(delay_us, 1)                                                             \
     X(tail_ppm, 0)                                                             \
     X(tail_us, 1)                                                              \

@@ -43,6 +43,7 @@ void conn_cut(conn *c)
         return;
     c->was_reset = c->server_closed = true;
     c->inbox.len = 0;
+    secure_end(c);
     if (c->fd >= 0)
         descriptor_changed(c->fd);
 }
@@ -53,7 +54,7 @@ static void reach_server(parcel *p)
     if (c->run != c->s->run || c->server_closed || c->s->is_dark)
         return;
     if (p->cargo == BYTES) {
-        text_add(&c->input, p->at, p->len);
+        text_add(cfg.tls ? &c->sealed : &c->input, p->at, p->len);
     } else {
         c->is_ending = true; /* once what came before is executed */
     }
@@ -199,6 +200,12 @@ static size_t some_of(size_t n)
     return n;
 }
 
+/* Of what is under way; ciphers say nothing. */
+static int shown(size_t n, size_t most)
+{
+    return cfg.tls ? 0 : n > most ? (int)most : (int)n;
+}
+
 ssize_t conn_send(conn *c, const void *bytes, size_t n)
 {
     ssize_t result;
@@ -214,7 +221,7 @@ ssize_t conn_send(conn *c, const void *bytes, size_t n)
     n = some_of(n);
     if (w.traces > 1)
         trace("    connection %u sends %zu bytes: %.*s", c->number, n,
-              n > 300 ? 300 : (int)n, (const char *)bytes);
+              shown(n, 300), (const char *)bytes);
     carry(c, true, BYTES, bytes, n);
     return (ssize_t)n;
 }
@@ -235,8 +242,7 @@ ssize_t conn_receive(conn *c, void *at, size_t room, bool peeks)
     memcpy(at, c->inbox.at, n);
     if (w.traces > 1)
         trace("    connection %u gets %zu of %zu bytes%s: %.*s", c->number, n,
-              c->inbox.len, peeks ? " (looks)" : "", n > 200 ? 200 : (int)n,
-              (char *)at);
+              c->inbox.len, peeks ? " (looks)" : "", shown(n, 200), (char *)at);
     if (!peeks)
         text_cut(&c->inbox, n);
     return (ssize_t)n;
@@ -267,7 +273,7 @@ static void trickle(conn *c, const text *t)
     }
 }
 
-void conn_reply(conn *c, const text *t)
+static void put(conn *c, const text *t)
 {
     if (!w.is_quiet && t->len > 0 && chance_ppm(&w.dice, cfg.trickle_ppm))
         trickle(c, t);
@@ -275,8 +281,36 @@ void conn_reply(conn *c, const text *t)
         carry(c, false, BYTES, t->at, t->len);
 }
 
+static void put_sealed(conn *c, const text *t)
+{
+    static text sealed;
+    sealed.len = 0;
+    secure_say(c, t, &sealed);
+    put(c, &sealed);
+}
+
+void conn_reply(conn *c, const text *t)
+{
+    if (!cfg.tls)
+        put(c, t);
+    else if (t->len > 0)
+        put_sealed(c, t);
+}
+
+void conn_unseal(conn *c)
+{
+    static text said;
+    said.len = 0;
+    bool goes_on = secure_hear(c, &said);
+    put(c, &said);
+    c->is_ending = c->is_ending || !goes_on;
+}
+
 void conn_end(conn *c)
 {
+    static const text nothing;
+    if (cfg.tls)
+        put_sealed(c, &nothing);
     c->server_closed = true;
     carry(c, false, END, NULL, 0);
 }

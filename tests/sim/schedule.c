@@ -8,7 +8,7 @@
  * In mode 1 each thread has a rank, and latency doubles with it. At some calls,
  * so many in a world, the thread that runs gets another rank and is kept from
  * running: the priority change points of PCT (Burckhardt et al. 2010), in a
- * world that has time, where "last" is "late".
+ * world that has time, where "last" is "late". Mode 2 is in strict.c.
  *
  * What stays true: one thread runs, all others are ready (with an event),
  * blocked (with an event if there is an end to it), or done.
@@ -25,11 +25,14 @@ void threads_begin(process *p)
 {
     main_thread.p = p;
     switch_begin(&main_thread);
+    strict_begin();
     w.is_on = true;
 }
 
 int64_t latency(const thread *t)
 {
+    if (is_strict())
+        return 0;
     int64_t ns = chance_skewed(&w.dice, cfg.latency_us * US) + 1;
     if (cfg.mode == 1)
         ns <<= t->rank;
@@ -64,6 +67,8 @@ void schedule(void)
             continue;
         }
         thread *t = (thread *)e;
+        if (is_strict())
+            t = strict_first(t);
         t->state = RUNS;
         history_add((uint64_t)t->id << 48 ^ (uint64_t)w.now);
         if (t == me)
@@ -125,7 +130,10 @@ void step(void)
         return;
     note_busy();
     w.now += 1 + chance_below(&w.dice, 2 * cfg.call_ns);
-    if (!w.is_quiet && cfg.changes > 0 && chance_ppm(&w.dice, cfg.change_ppm)) {
+    if (is_strict())
+        strict_step();
+    else if (!w.is_quiet && cfg.changes > 0 &&
+             chance_ppm(&w.dice, cfg.change_ppm)) {
         change_rank();
     } else if (chance_ppm(&w.dice, cfg.preempt_ppm)) {
         ready(running, w.now + latency(running));

@@ -328,6 +328,8 @@ void server_take(conn *c)
     static text out;
     word argv[WORDS_MAX];
     size_t n, len;
+    if (c->sealed.len > 0 && !c->s->is_paused && !c->server_closed)
+        conn_unseal(c);
     while (!c->s->is_paused && !c->server_closed && !c->is_waiting &&
            c->input.len > 0 && (len = parse(&c->input, argv, &n)) > 0) {
         uint64_t changes = c->s->store.changes;
@@ -346,6 +348,8 @@ void server_take(conn *c)
     }
     if (c->is_ending && !c->s->is_paused)
         c->server_closed = true;
+    if (c->server_closed)
+        secure_end(c);
 }
 
 /* Of which the library reads what it is. */
@@ -395,6 +399,7 @@ void servers_warm(void)
 {
     static text out;
     static store s;
+    secure_warm();
     for (int i = 0; i < RL_SCRIPT_COUNT; i++)
         script_call(&s, i, NULL, 0, 0, &out);
     store_clear(&s);

@@ -89,6 +89,7 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr,
     t->run = run;
     t->arg = arg;
     t->rank = (int)chance_below(&w.dice, 8);
+    t->place = cfg.mode == 2 ? chance_below(&w.dice, INT32_MAX) : 0;
     snprintf(t->name, sizeof t->name, "thread-%d", t->id);
     switch_make(t);
     threads[threads_n++] = t;

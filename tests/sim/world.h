@@ -125,7 +125,8 @@ typedef struct thread {
     bool was_woken;
     struct pollfd *polls; /* what it sleeps on in poll() */
     nfds_t polls_n;
-    int rank;           /* how slowly it wakes; ranks double */
+    int rank;           /* mode 1: how slowly it wakes; ranks double */
+    int64_t place;      /* mode 2: the largest that can run does */
     int mutexes;        /* how many it has */
     unsigned long busy; /* calls since it last slept */
     void *(*run)(void *arg);
@@ -154,6 +155,12 @@ void wake_waiters(const void *what, bool all);
 void ready(thread *t, int64_t at);
 void schedule(void); /* runs others until the running thread is to go on */
 int64_t latency(const thread *t);
+
+/* Mode 2, in its second: nobody runs out of turn (strict.c). */
+bool is_strict(void);
+void strict_begin(void);
+void strict_step(void);
+thread *strict_first(thread *t); /* t, or who can run and is before it */
 
 void sleep_for(int64_t ns); /* by the thread's own clock */
 
@@ -207,6 +214,7 @@ int64_t memory_blocks(void);
 /* --- connections (link.c) ------------------------------------------------- */
 
 typedef struct server server;
+typedef struct secure secure;
 
 #define CHANNELS_MAX 8
 
@@ -224,8 +232,10 @@ struct conn {
     bool is_asking;                     /* ASKING was its last command */
     bool is_waiting;                    /* in WAIT, and executes nothing */
     int64_t last[2], frozen[2];
-    text inbox; /* at the client */
-    text input; /* at the server, not executed yet */
+    text inbox;  /* at the client */
+    text sealed; /* at the server, with TLS: not deciphered yet */
+    text input;  /* at the server, not executed yet */
+    secure *tls; /* NULL: nothing has come yet */
     text channel[CHANNELS_MAX];
     size_t channels;
     void *state; /* what a kind of server keeps of it */
@@ -237,10 +247,22 @@ extern conn *conns;
 conn *conn_dial(int fd, int port);
 ssize_t conn_send(conn *c, const void *bytes, size_t n); /* as send() */
 ssize_t conn_receive(conn *c, void *at, size_t room, bool peeks);
-void conn_close(conn *c);                /* by the client */
+void conn_close(conn *c);  /* by the client */
+void conn_unseal(conn *c); /* the server deciphers what has come */
 void conn_reply(conn *c, const text *t); /* by the server */
 void conn_cut(conn *c);                  /* a reset, at once */
 void conn_end(conn *c);                  /* the server closes it */
+
+/* --- the server's end of TLS (secure.c) ----------------------------------- */
+
+void secure_warm(void);             /* once, before any world */
+const char *secure_authority(void); /* the file that vouches for all servers */
+
+/* Deciphers what has come into c->input; says what TLS itself has to say. False:
+   that is no TLS, or its end. */
+bool secure_hear(conn *c, text *said);
+void secure_say(conn *c, const text *t, text *sealed); /* empty: the end */
+void secure_end(conn *c);
 
 /* --- servers -------------------------------------------------------------- */
 
