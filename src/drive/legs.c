@@ -198,6 +198,17 @@ static const rl_signal *signal_of(rl_legs *ls, rl_fault *f)
     return NULL;
 }
 
+/* It opens one as soon as there is room. */
+static void call_connector(rl_leg *l, const rl_signal *signal)
+{
+    int64_t now_us = rl_now_us();
+    l->visiting = l->way.expecting = true;
+    l->way.ready_us = now_us;
+    l->way.slow =
+        rl_connector_is_slow(&l->node->connector, RL_GRACE_US, now_us);
+    rl_connector_visit(&l->node->connector, &l->visitor, 0, signal);
+}
+
 /* One of several: others find the connection. */
 static void visit(rl_legs *ls, rl_leg *l)
 {
@@ -208,14 +219,13 @@ static void visit(rl_legs *ls, rl_leg *l)
         return;
     }
     l->in_line = rl_source_line_up(l->node->source, &l->claim, signal);
-    l->visiting = !l->in_line;
+    if (!l->in_line) {
+        call_connector(l, signal);
+        return;
+    }
     l->way.expecting = true;
-    l->way.ready_us = l->in_line ? RL_NEVER : rl_now_us();
-    l->way.slow =
-        l->visiting &&
-        rl_connector_is_slow(&l->node->connector, RL_GRACE_US, l->way.ready_us);
-    if (l->visiting)
-        rl_connector_visit(&l->node->connector, &l->visitor, 0, signal);
+    l->way.ready_us = RL_NEVER;
+    l->way.slow = false;
 }
 
 /* An idle connection, at once. False: the server is down. */
@@ -237,6 +247,11 @@ static void leave_out(rl_legs *ls, rl_leg *l)
     refuse(ls, l, &f);
 }
 
+/*
+ * What has come may be room for one more, which is given back and left to the
+ * connector. Who stood in line for it again would be passed it by others like
+ * him, round and round, and nobody would open one.
+ */
 static void look_for_claim(rl_legs *ls, rl_leg *l)
 {
     rl_conn *c;
@@ -248,7 +263,7 @@ static void look_for_claim(rl_legs *ls, rl_leg *l)
     l->way.ready_us = rl_now_us();
     use(l, c);
     if (!c)
-        visit(ls, l);
+        call_connector(l, l->claim.signal);
 }
 
 /* Another server may take over, as for who asks alone. */

@@ -314,6 +314,32 @@ static int answers(const caller *c, int n)
     return told;
 }
 
+/* Room for a connection is no connection yet: somebody has to open one. */
+TEST(async_guarded, those_in_line_go_on_when_the_only_connection_breaks)
+{
+    enum { CALLS = 4, LEASE_MS = 60000 };
+    static caller c[CALLS];
+    scene s = scene_server(NULL);
+    s.px = proxy_start(s.sv);
+    s.opts.pool_size = 1;
+    scene_client(&s, LEASE_MS, 0);
+    callers_begin(c, s.cl, CALLS);
+    proxy_rule(s.px, "n=", 1, PROXY_HOLD_REPLY, NULL);
+    for (int i = 0; i < CALLS; i++)
+        EXPECT_STATUS(
+            start_eval(c[i].r.lk, &c[i].a, "return 'n=' .. KEYS[1]", "n", ""),
+            RLOCK_OK);
+    EVENTUALLY(SOON, proxy_fired(s.px));
+    int64_t since_ms = test_now_ms();
+    proxy_cut_all(s.px);
+    LOOP_UNTIL(s.cl, answers(c, CALLS) == CALLS);
+    EXPECT_BETWEEN(test_now_ms() - since_ms, 0, 1500);
+    for (int i = 0; i < CALLS; i++)
+        EXPECT(i == 0 || c[i].a.status == RLOCK_OK);
+    callers_end(c, s.cl, CALLS);
+    scene_stop(&s);
+}
+
 /* Those beyond stand in line for a connection. */
 TEST(async_guarded, more_calls_than_pool_size_are_in_flight)
 {
