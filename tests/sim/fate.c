@@ -142,7 +142,7 @@ static void draw_clients(config *c, chance *dice)
     c->timeout_ms = c->calm ? 3000 : PICK(100, 500, 3000);
     c->connect_ms = c->calm ? 1000 : PICK(100, 1000);
     c->turn_ms = one_in(dice, 5) ? PICK(1, 20, 200) : 0;
-    c->string_layout = one_in(dice, 6);
+    c->layout = one_in(dice, 6);
     c->local_levels = one_in(dice, 3);
     c->callback_us = one_in(dice, 3) ? PICK(100, 20000) : 0;
 }
@@ -203,6 +203,7 @@ static void make_sound(config *c)
     c->stall_ppm = c->changes = c->change_ppm = 0;
     c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
     c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
+    c->rotate_ppm = 0;
     c->trickle_ppm = c->force = 0;
 }
 
@@ -257,13 +258,84 @@ static void draw_connections(config *c, chance *dice)
         c->delay_us = 50;
 }
 
-/* Not where somebody has to be quick. */
+static void draw_logins(config *c, chance *dice)
+{
+    c->login = perhaps(dice, 4, PICK(1, 2, 3, 3));
+    c->rotate_ppm = perhaps(dice, 2, PICK(2000, 20000));
+    c->valid_ms = perhaps(dice, 2, PICK(1500, 10000));
+    c->db = perhaps(dice, 6, 3);
+}
+
+static void draw_options(config *c, chance *dice)
+{
+    c->redisson = perhaps(dice, 8, 1);
+    c->pool = perhaps(dice, 6, PICK(1, 2));
+    c->blind = perhaps(dice, 12, 1);
+    c->spelled = perhaps(dice, 4, 1);
+    c->early = perhaps(dice, 6, 1);
+    if (perhaps(dice, 10, 1) && c->layout == 0)
+        c->layout = 2;
+}
+
+/* Not where somebody has to be quick (reconcile()). */
 static void draw_order(config *c, chance *dice)
 {
     bool is_strict = one_in(dice, 8);
     c->depth = PICK(1, 2, 3, 5);
-    if (is_strict && !c->calm && !c->sound)
+    if (is_strict)
         c->mode = 2;
+}
+
+/* Nothing goes wrong: clocks drift, threads are preempted, and messages come in
+   parts, as everywhere. */
+static void calm_down(config *c)
+{
+    for (int i = 0; i < keys_n; i++) {
+        const char *end = strstr(keys[i].name, "_ppm");
+        int64_t *at = key_value(c, i);
+        if (end && at != &c->drift_ppm && at != &c->preempt_ppm &&
+            at != &c->short_ppm)
+            *at = 0;
+    }
+    c->changes = c->loading_us = 0;
+    c->timeout_ms = 3000;
+    c->connect_ms = 1000;
+    if (c->latency_us > 60)
+        c->latency_us = 60;
+    if (c->delay_us > 300)
+        c->delay_us = 300;
+}
+
+/* What is set may not fit to what is drawn. */
+static void reconcile(config *c)
+{
+    if (c->calm || c->sound) {
+        c->early = 0;
+        c->mode = c->mode > 1 ? 0 : c->mode;
+    }
+    if (c->calm)
+        calm_down(c);
+    if (c->sound)
+        make_sound(c);
+    if (is_group(c)) {
+        c->servers = 1;
+        c->reds = 0;
+    }
+    c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
+    c->contexts = c->contexts && !c->tls && !is_group(c);
+    if (c->login != 3 || c->contexts)
+        c->rotate_ppm = c->valid_ms = 0;
+    if (c->cluster)
+        c->db = 0;
+    c->layout = c->layout > 2 ? 2 : c->layout;
+    if (c->singles + c->reds == 0)
+        c->singles = 1;
+    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
+    if (!is_group(c))
+        most = 0;
+    if (c->min_replicas > most)
+        c->min_replicas = most;
+    hasten_replicas(c);
 }
 
 void config_draw(config *c, uint64_t seed)
@@ -300,6 +372,9 @@ void config_draw(config *c, uint64_t seed)
     draw_rest(c, dice);
     draw_connections(c, dice);
     draw_order(c, dice);
+    draw_logins(c, dice);
+    draw_options(c, dice);
+    reconcile(c);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 
@@ -309,51 +384,6 @@ static int key_of(const char *name)
         if (strcmp(keys[i].name, name) == 0)
             return i;
     return -1;
-}
-
-/* Nothing goes wrong: clocks drift, threads are preempted, and messages come in
-   parts, as everywhere. */
-static void calm_down(config *c)
-{
-    for (int i = 0; i < keys_n; i++) {
-        const char *end = strstr(keys[i].name, "_ppm");
-        int64_t *at = key_value(c, i);
-        if (end && at != &c->drift_ppm && at != &c->preempt_ppm &&
-            at != &c->short_ppm)
-            *at = 0;
-    }
-    c->changes = c->loading_us = 0;
-    c->timeout_ms = 3000;
-    c->connect_ms = 1000;
-    if (c->latency_us > 60)
-        c->latency_us = 60;
-    if (c->delay_us > 300)
-        c->delay_us = 300;
-}
-
-/* What is set may not fit to what is drawn. */
-static void reconcile(config *c)
-{
-    if (c->mode > 1 && (c->calm || c->sound))
-        c->mode = 0;
-    if (c->calm)
-        calm_down(c);
-    if (c->sound)
-        make_sound(c);
-    if (is_group(c)) {
-        c->servers = 1;
-        c->reds = 0;
-    }
-    c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
-    c->contexts = c->contexts && !c->tls && !is_group(c);
-    if (c->singles + c->reds == 0)
-        c->singles = 1;
-    int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
-    if (!is_group(c))
-        most = 0;
-    if (c->min_replicas > most)
-        c->min_replicas = most;
-    hasten_replicas(c);
 }
 
 bool config_set(config *c, const char *list)

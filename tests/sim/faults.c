@@ -60,10 +60,15 @@ static void flush_scripts(server *s)
     s->scripts = 0;
 }
 
-/* Servers that hand deadlines on to each other have one clock. */
+/* Servers that hand deadlines on to each other have one clock. In all not by more
+   than what somebody may wait for at the end: loops that turn without rest meet
+   thousands of faults. */
 static void step_clocks(server *of)
 {
+    static int64_t all;
     int64_t ns = chance_skewed(&w.dice, cfg.step_us * US);
+    if ((all += ns) > 5 * S)
+        return;
     trace("the clock of server %d is put back by %lld us", of->index,
           (long long)(ns / US));
     for (int i = 0; i < servers_n; i++)
@@ -71,40 +76,83 @@ static void step_clocks(server *of)
             server_step_clock(&servers[i], ns);
 }
 
+#define FOREIGN "other:1:1:x"
+
 /* --- somebody else takes a lock for a while ------------------------------- */
+
+static word foreign_key(const server *s)
+{
+    return (word){s->foreign, strlen(s->foreign)};
+}
+
+/* As Redisson's unlock does: whoever listens to its channel is told. */
+static void release_foreign(server *s)
+{
+    static text out;
+    char channel[40];
+    int n = snprintf(channel, sizeof channel, "redisson_lock__channel:{%s}",
+                     s->foreign);
+    word key = foreign_key(s);
+    const word del[] = {{"DEL", 3}, key};
+    const word publish[] = {{"PUBLISH", 7}, {channel, (size_t)n}, {"0", 1}};
+    server_set_clock(s);
+    const entry *e = store_find(&s->store, &key);
+    if (!e || e->kind != KIND_HASH ||
+        !entry_item(e, &(word){FOREIGN, strlen(FOREIGN)}))
+        return;
+    trace("server %d: somebody else gives %s back", s->index, s->foreign);
+    store_command(&s->store, del, 2, &out);
+    store_command(&s->store, publish, 3, &out);
+}
 
 static void foreign_ends(event *e)
 {
-    OWNER_OF(e, server, foreign_ends)->has_foreign = false;
+    server *s = OWNER_OF(e, server, foreign_ends);
+    if (cfg.redisson)
+        release_foreign(s);
+    s->foreign = NULL;
+}
+
+/* Until when, for those who compare times. */
+static void put_time(const server *s, int64_t us, char *at, size_t room)
+{
+    snprintf(at, room, "%lld",
+             (long long)((server_now_us(s) + us + 999999) / 1000000));
 }
 
 static void take_foreign(server *s)
 {
     static text out;
     static const char *const names[] = {"a", "b", "c"};
-    char ms[20];
-    if (s->has_foreign || cfg.singles == 0)
+    bool says_time = cfg.layout == RLOCK_LAYOUT_TIMESTAMP;
+    char ms[20], at[20];
+    if (s->foreign || cfg.singles == 0)
         return;
-    word key = {names[chance_below(&w.dice, cfg.singles)], 1};
+    const char *name = names[chance_below(&w.dice, cfg.singles)];
+    word key = {name, 1};
     if (s->kind->in_office)
         s = s->kind->in_office(&key);
     server_set_clock(s);
-    if (store_find(&s->store, &key))
+    if (s->foreign || store_find(&s->store, &key))
         return;
     int64_t us = chance_skewed(&w.dice, cfg.foreign_us);
-    int n = snprintf(ms, sizeof ms, "%lld", (long long)(us / 1000 + 1));
-    word hset[] = {{"HSET", 4}, key, {"other:1:1:x", 11}, {"1", 1}};
-    word set[] = {{"SET", 3}, key, {"other:1:1:x", 11}};
-    word expire[] = {{"PEXPIRE", 7}, key, {ms, (size_t)n}};
-    if (cfg.string_layout)
+    put_time(s, us, at, sizeof at);
+    snprintf(ms, sizeof ms, "%lld",
+             (long long)(us / 1000 + (says_time ? 60000 : 1)));
+    const char *value = says_time ? at : FOREIGN;
+    word hset[] = {{"HSET", 4}, key, {FOREIGN, strlen(FOREIGN)}, {"1", 1}};
+    word set[] = {{"SET", 3}, key, {value, strlen(value)}};
+    word expire[] = {{"PEXPIRE", 7}, key, {ms, strlen(ms)}};
+    if (cfg.layout)
         store_command(&s->store, set, 3, &out);
     else
         store_command(&s->store, hset, 4, &out);
     store_command(&s->store, expire, 3, &out);
-    s->has_foreign = true;
+    s->foreign = name;
     s->foreign_ends.fire = foreign_ends;
-    event_set(&s->foreign_ends, w.now + us * US);
-    trace("server %d: somebody else has %s for %s ms", s->index, key.at, ms);
+    event_set(&s->foreign_ends,
+              w.now + (cfg.redisson ? chance_below(&w.dice, us + 1) : us) * US);
+    trace("server %d: somebody else has %s for %s ms", s->index, name, ms);
 }
 
 /* --- all of them ---------------------------------------------------------- */
@@ -116,6 +164,7 @@ static const fault faults[] = {
     {"flush", &cfg.flush_ppm, flush_scripts},
     {"step", &cfg.step_ppm, step_clocks},
     {"foreign", &cfg.foreign_ppm, take_foreign},
+    {"rotate", &cfg.rotate_ppm, login_rotate},
 };
 
 /* While not all are there, they are asked every two seconds. */

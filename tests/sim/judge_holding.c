@@ -8,6 +8,7 @@
  * be told.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "judge.h"
@@ -50,12 +51,27 @@ bool is_holder(const hold *h, const text *id)
     return id->len > (size_t)n && memcmp(id->at, want, (size_t)n) == 0;
 }
 
+/* The layout that says until when it is had, and not by whom. */
+static bool says_time(const hold *h)
+{
+    return cfg.layout == RLOCK_LAYOUT_TIMESTAMP && !things[h->thing].is_red;
+}
+
+static int64_t said_ms(const store *s, const entry *e)
+{
+    char at[40];
+    snprintf(at, sizeof at, "%.*s", (int)e->value.len, e->value.at);
+    return (int64_t)(strtod(at, NULL) * 1000) - s->now_us / 1000;
+}
+
 /* The server has it, for this holder, and for so long. */
 static bool backs(server *s, const hold *h, int64_t ms)
 {
     word key = {things[h->thing].name, strlen(things[h->thing].name)};
     server_set_clock(s);
     const entry *e = store_find(&s->store, &key);
+    if (e && says_time(h))
+        return e->kind == KIND_STRING && said_ms(&s->store, e) + 2 >= ms;
     if (!e || entry_left_ms(&s->store, e) + 2 < ms)
         return false;
     if (e->kind == KIND_STRING)

@@ -38,6 +38,10 @@
     /* connections */                                                          \
     X(tls, 0)      /* 12, 13: its version */                                   \
     X(contexts, 0) /* the program makes them */                                \
+    X(login, 0)    /* a password, with a user, or by a callback */             \
+    X(rotate_ppm, 0)                                                           \
+    X(valid_ms, 0) /* of a login that is asked for; 0: for good */             \
+    X(db, 0)                                                                   \
     X(delay_us, 1)                                                             \
     X(tail_ppm, 0)                                                             \
     X(tail_us, 1)                                                              \
@@ -86,11 +90,16 @@
     X(timeout_ms, 10)                                                          \
     X(connect_ms, 10)                                                          \
     X(turn_ms, 0)                                                              \
-    X(string_layout, 0)                                                        \
+    X(layout, 0)                                                               \
     X(local_levels, 0)                                                         \
     X(plain, 0) /* made and freed without options */                           \
     X(max_hold_ms, 0)                                                          \
     X(dispatch_events, 0)                                                      \
+    X(redisson, 0)    /* its channels are listened to */                       \
+    X(pool, 0)        /* connections for commands; 0: by default */            \
+    X(blind, 0)       /* circles are not looked for */                         \
+    X(early, 0)       /* clients are made while things go wrong */             \
+    X(spelled, 0)     /* options say what would be so anyway */                \
     X(callback_us, 0) /* how long on_event may take */                         \
     /* the program */                                                          \
     X(hold_ms, 1)                                                              \

@@ -3,13 +3,12 @@
  * the owners that use them, and that all is given back. Each process has a
  * client for each server, which is used for locks of all kinds.
  *
- * No faults are there while the program is built, and none from the time on at
- * which all owners have ended, or 20 s have passed: so what is still to come
- * has to come.
+ * No faults are there while the program is built, unless it begins badly (early),
+ * and none from the time on at which all owners have ended, or 20 s have passed: so
+ * what is still to come has to come.
  */
 #include "program.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,91 +75,12 @@ int thing_of(const char *name)
     return -1;
 }
 
-/* --- clients and handles -------------------------------------------------- */
-
-static void on_event(const rlock_event *e, void *arg)
-{
-    program *g = arg;
-    int64_t began = w.now;
-    trace("event %d of %s, token %llu, count %d: %s", (int)e->type, e->name,
-          (unsigned long long)e->token, e->count, e->message);
-    outcome->losses += e->type == RLOCK_EVENT_LOST;
-    judge_told(g, e);
-    if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
-        sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
-    running->told_ns += w.now - began;
-}
-
-static void put_uri(char *uri, size_t room, int k)
-{
-    const char *secure = cfg.tls ? "s" : "";
-    bool is_numeric = chance_below(&w.dice, 2);
-    if (cfg.sentinel)
-        snprintf(
-            uri, room, "redis%s-sentinel://127.0.0.1:%d,127.0.0.1:%d/mymaster",
-            secure, servers[servers_n - 1].port, servers[servers_n - 2].port);
-    else
-        snprintf(uri, room, "redis%s%s://%s:%d", secure,
-                 cfg.cluster ? "-cluster" : "",
-                 is_numeric ? "127.0.0.1" : "s.example", servers[k].port);
-}
-
-/* As a program does that has a way of its own to its server. It fails within
-   connect_timeout_ms, but for the name. */
-static redisContext *make_context(void *arg)
-{
-    const server *s = arg;
-    struct timeval most = {cfg.connect_ms / 1000, cfg.connect_ms % 1000 * 1000};
-    if (running->mutexes > 0)
-        finding("judge 10: a connection is asked for under %d mutexes",
-                running->mutexes);
-    redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port, most);
-    if (!c || !c->err)
-        return c;
-    trace("no context: %s", c->errstr);
-    redisFree(c);
-    return NULL;
-}
-
-static rlock_options options_of(program *g, char *uri, size_t room, int k)
-{
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    put_uri(uri, room, k);
-    if (cfg.contexts) {
-        o.connect = make_context;
-        o.connect_arg = &servers[k];
-    } else {
-        o.uri = uri;
-    }
-    o.tls_ca_file = cfg.tls ? secure_authority() : NULL;
-    o.connect_timeout_ms = cfg.connect_ms;
-    o.command_timeout_ms = cfg.timeout_ms;
-    o.watchdog_lease_ms = cfg.watchdog_ms;
-    o.on_event = on_event;
-    o.event_arg = g;
-    o.lazy = !cfg.eager;
-    o.min_replicas = (unsigned)cfg.min_replicas;
-    o.turn_ms = cfg.turn_ms;
-    o.dispatch_events = cfg.dispatch_events && cfg.loops > 0;
-    o.max_hold_ms = cfg.max_hold_ms;
-    return o;
-}
-
-static void make_client(program *g, int k)
-{
-    char uri[100];
-    rlock_options o = options_of(g, uri, sizeof uri, k);
-    rlock_status s;
-    for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++)
-        if (s != RLOCK_EIO || tries == 20)
-            finding("no client: %s (%s)", rlock_status_str(s),
-                    rlock_last_error()->message);
-}
+/* --- handles -------------------------------------------------- */
 
 /* What has no options of its own. */
 static bool is_plain(void)
 {
-    return !cfg.string_layout && !cfg.local_levels && cfg.plain;
+    return !cfg.layout && !cfg.local_levels && cfg.plain;
 }
 
 /* All who use a Red lock say the longest lease that any of them uses. */
@@ -170,7 +90,7 @@ static rlock_status make_red(program *g, const thing *t, rlock **out)
     if (is_plain())
         return rlock_red_new(g->client, (size_t)cfg.servers, t->name, out);
     o.longest_lease_ms = cfg.watchdog_ms > 3000 ? cfg.watchdog_ms : 3000;
-    if (cfg.string_layout)
+    if (cfg.layout == RLOCK_LAYOUT_STRING)
         o.layout = RLOCK_LAYOUT_STRING;
     return rlock_red_new_ex(g->client, (size_t)cfg.servers, t->name,
                             strlen(t->name), &o, out);
@@ -184,8 +104,7 @@ static rlock_status make_single(program *g, const thing *t, rlock **out)
         return rlock_new_n(g->client[t->home], t->name, strlen(t->name), out);
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     o.local_levels = cfg.local_levels;
-    if (cfg.string_layout)
-        o.layout = RLOCK_LAYOUT_STRING;
+    o.layout = (rlock_layout)cfg.layout;
     return rlock_new_ex(g->client[t->home], t->name, strlen(t->name), &o, out);
 }
 
@@ -222,13 +141,22 @@ static void name_process(int i)
     snprintf(p->host, sizeof p->host, "host%d", i);
 }
 
+/* Some servers come a little later. */
+static void begin_badly(void)
+{
+    w.is_quiet = false;
+    for (int i = 0; i < servers_n; i++)
+        if (chance_below(&w.dice, 2))
+            servers[i].down_until = w.now + chance_skewed(&w.dice, 3 * S);
+}
+
 static void build(void)
 {
     for (int i = 0; i < cfg.processes; i++) {
         program *g = &programs[i];
         running->p = &g->p;
         for (int k = 0; k < cfg.servers; k++)
-            make_client(g, k);
+            client_make(g, k);
         for (int k = 0; k < locks_n; k++)
             g->handle[k] = program_make_handle(g, k);
     }
@@ -351,6 +279,8 @@ void program_run(void)
     servers_begin();
     name_things();
     threads_begin(&programs[0].p);
+    if (cfg.early)
+        begin_badly();
     build();
     w.is_quiet = cfg.calm;
     event_set(&quiet, w.now + 20 * S);

@@ -97,6 +97,10 @@ rlock *program_make_handle(program *g, int lock);
 program *program_of(const rlock_client *cl);
 int thing_of(const char *name);
 
+/* --- clients.c ------------------------------------------------------------ */
+
+void client_make(program *g, int server);
+
 /* --- owners.c ------------------------------------------------------------- */
 
 void owners_start(void);

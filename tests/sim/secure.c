@@ -87,12 +87,16 @@ static X509 *make_certificate(EVP_PKEY *key)
     return cert;
 }
 
-/* As the file that a client is to trust; it has no other name. */
-static void publish(X509 *cert)
+/* As the file that a client is to trust, and may show as its own; it has no
+   other name. */
+static void publish(X509 *cert, EVP_PKEY *key)
 {
     int fd = memfd_create("authority", 0);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    need(file && PEM_write_X509(file, cert) && fflush(file) == 0, "file");
+    need(file && PEM_write_X509(file, cert) &&
+             PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) &&
+             fflush(file) == 0,
+         "file");
     snprintf(trusted, sizeof trusted, "/proc/self/fd/%d", fd);
 }
 
@@ -118,7 +122,7 @@ void secure_warm(void)
     EVP_PKEY *key = EVP_EC_gen("P-256");
     need(key != NULL, "key");
     X509 *cert = make_certificate(key);
-    publish(cert);
+    publish(cert, key);
     contexts[0] = make_context(cert, key, TLS1_2_VERSION);
     contexts[1] = make_context(cert, key, TLS1_3_VERSION);
 }

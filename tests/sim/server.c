@@ -200,6 +200,7 @@ static void call_script(conn *c, const word *argv, size_t n, text *out)
     server *s = c->s;
     long long keys = -1;
     bool whole = word_is(&argv[0], "EVAL");
+    login_check(c);
     int script = whole ? script_by_body(&argv[1]) : script_by_sha1(&argv[1]);
     if (n < 3 || !word_number(&argv[2], &keys) || keys < 0 ||
         (size_t)keys > n - 3)
@@ -251,6 +252,7 @@ static void answer_scan(conn *c, const word *argv, size_t n, text *out)
 static void ask_store(conn *c, const word *argv, size_t n, text *out)
 {
     size_t from = out->len;
+    login_check(c);
     store_command(&c->s->store, argv, n, out);
     if (out->len > from + 4 && memcmp(out->at + from, "-ERR unknown", 12) == 0)
         finding("the command %.*s, which the server does not know",
@@ -263,8 +265,7 @@ static void ask_store(conn *c, const word *argv, size_t n, text *out)
 /* What a server answers while it loads; the others it puts off. */
 static bool is_loading(const conn *c, const word *name, text *out)
 {
-    if (w.now >= c->s->loading_until || word_is(name, "AUTH") ||
-        word_is(name, "SELECT") || word_is(name, "ROLE") ||
+    if (w.now >= c->s->loading_until || word_is(name, "ROLE") ||
         word_is(name, "SUBSCRIBE") || word_is(name, "UNSUBSCRIBE") ||
         word_is(name, "SSUBSCRIBE") || word_is(name, "SUNSUBSCRIBE"))
         return false;
@@ -275,6 +276,8 @@ static bool is_loading(const conn *c, const word *name, text *out)
 static void execute(conn *c, const word *argv, size_t n, text *out)
 {
     server_set_clock(c->s);
+    if (login_answers(c, argv, n, out))
+        return;
     if (is_loading(c, &argv[0], out))
         return;
     if (word_is(&argv[0], "EVALSHA") || word_is(&argv[0], "EVAL"))
@@ -283,8 +286,6 @@ static void execute(conn *c, const word *argv, size_t n, text *out)
         answer_ping(c, argv, n, out);
     else if (word_is(&argv[0], "SCAN"))
         answer_scan(c, argv, n, out);
-    else if (word_is(&argv[0], "SELECT") || word_is(&argv[0], "AUTH"))
-        text_print(out, "+OK\r\n");
     else if (!c->s->kind->execute(c, argv, n, out))
         ask_store(c, argv, n, out);
 }

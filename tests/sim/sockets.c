@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "world.h"
 
@@ -65,6 +66,16 @@ ssize_t send(int fd, const void *at, size_t n, int flags)
     return conn_send(d->c, at, n);
 }
 
+/* hiredis does, in the program's callback, for as long as it was told; nobody
+   else may. */
+static bool await_bytes(const descriptor *d)
+{
+    struct pollfd p = {d->fd, POLLIN, 0};
+    if (!cfg.contexts)
+        finding("recv of descriptor %d would block", d->fd);
+    return poll(&p, 1, d->patience_ms) > 0;
+}
+
 ssize_t recv(int fd, void *at, size_t room, int flags)
 {
     descriptor *d = descriptor_for(fd, "recv");
@@ -76,8 +87,9 @@ ssize_t recv(int fd, void *at, size_t room, int flags)
         return -1;
     }
     ssize_t n = conn_receive(d->c, at, room, flags & MSG_PEEK);
-    if (n < 0 && errno == EAGAIN && d->blocks && !(flags & MSG_DONTWAIT))
-        finding("recv of descriptor %d would block", fd);
+    if (n < 0 && errno == EAGAIN && d->blocks && !(flags & MSG_DONTWAIT) &&
+        await_bytes(d))
+        return recv(fd, at, room, flags);
     return n;
 }
 
@@ -98,7 +110,11 @@ int shutdown(int fd, int how)
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t n)
 {
-    if (descriptor_for(fd, "setsockopt"))
+    descriptor *d = descriptor_for(fd, "setsockopt");
+    const struct timeval *most = value;
+    if (d && level == SOL_SOCKET && name == SO_RCVTIMEO)
+        d->patience_ms = (int)(most->tv_sec * 1000 + most->tv_usec / 1000);
+    if (d)
         return 0;
     return (int)raw_call(SYS_setsockopt, fd, level, name, (long)value, n, 0);
 }

@@ -190,9 +190,10 @@ typedef struct descriptor {
     fd_kind kind;
     int fd;
     bool blocks;
-    conn *c;        /* a socket's, once it connects */
-    uint64_t count; /* an eventfd's */
-    int *watches;   /* an epoll's */
+    int patience_ms; /* of reads that block */
+    conn *c;         /* a socket's, once it connects */
+    uint64_t count;  /* an eventfd's */
+    int *watches;    /* an epoll's */
     size_t watches_n, watches_room;
 } descriptor;
 
@@ -216,7 +217,7 @@ int64_t memory_blocks(void);
 typedef struct server server;
 typedef struct secure secure;
 
-#define CHANNELS_MAX 8
+#define CHANNELS_MAX 16
 
 struct conn {
     conn *next; /* of all that were ever made */
@@ -229,8 +230,11 @@ struct conn {
     bool was_reset, has_ended, is_shut; /* as the client sees it */
     bool is_ending, server_closed;      /* as the server does */
     bool is_silent, is_doomed;          /* nothing comes through any more */
-    bool is_asking;                     /* ASKING was its last command */
-    bool is_waiting;                    /* in WAIT, and executes nothing */
+    bool is_known;                      /* it has logged in, */
+    int64_t known_until;                /* 0: for good */
+    int db;
+    bool is_asking;  /* ASKING was its last command */
+    bool is_waiting; /* in WAIT, and executes nothing */
     int64_t last[2], frozen[2];
     text inbox;  /* at the client */
     text sealed; /* at the server, with TLS: not deciphered yet */
@@ -264,6 +268,23 @@ bool secure_hear(conn *c, text *said);
 void secure_say(conn *c, const text *t, text *sealed); /* empty: the end */
 void secure_end(conn *c);
 
+/* --- logins, and databases (logins.c) ------------------------------------- */
+
+#define LOGIN_USER "worker"
+
+typedef enum login {
+    LOGIN_NONE,
+    LOGIN_PASSWORD,
+    LOGIN_USER_TOO,
+    LOGIN_ASKED
+} login;
+
+bool login_answers(conn *c, const word *argv, size_t n, text *out);
+void login_check(const conn *c);  /* it may ask for keys */
+void login_rotate(server *s);     /* all have another password from now on */
+const char *login_password(void); /* as the program knows it */
+const char *login_of_sentinels(void);
+
 /* --- servers -------------------------------------------------------------- */
 
 /*
@@ -293,8 +314,9 @@ struct server {
     int64_t base, drift_ppm;
     unsigned run;     /* how often it has started */
     uint64_t scripts; /* that it knows, a bit each */
-    bool is_paused, has_foreign;
-    int64_t down_until; /* NEVER: it is dead */
+    bool is_paused;
+    const char *foreign; /* what somebody else has; or NULL */
+    int64_t down_until;  /* NEVER: it is dead */
     int64_t loading_until;
     bool is_dark;   /* it is dead, and nobody says so */
     server *master; /* whom it copies; NULL: it is a master */

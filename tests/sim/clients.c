@@ -1,0 +1,188 @@
+/*
+ * How the clients of a process are made: where its servers are, what they want
+ * to hear, and with which options. All of a world have the same ones.
+ */
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "judge.h"
+#include "outcome.h"
+
+/* --- events ---------------------------------------------------------------- */
+
+static void on_event(const rlock_event *e, void *arg)
+{
+    program *g = arg;
+    int64_t began = w.now;
+    trace("event %d of %s, token %llu, count %d: %s", (int)e->type, e->name,
+          (unsigned long long)e->token, e->count, e->message);
+    outcome->losses += e->type == RLOCK_EVENT_LOST;
+    judge_told(g, e);
+    if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
+        sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
+    running->told_ns += w.now - began;
+}
+
+/* --- where, and as whom --------------------------------------------------- */
+
+static void put_login(char *at, size_t room)
+{
+    bool is_named = cfg.login == LOGIN_USER_TOO;
+    *at = '\0';
+    if (cfg.login == LOGIN_PASSWORD || is_named)
+        snprintf(at, room, "%s:%s@", is_named ? LOGIN_USER : "",
+                 login_password());
+}
+
+static void put_uri(char *uri, size_t room, int k)
+{
+    const char *secure = cfg.tls ? "s" : "";
+    char who[40], db[8] = "";
+    bool is_numeric = chance_below(&w.dice, 2);
+    put_login(who, sizeof who);
+    if (cfg.db > 0)
+        snprintf(db, sizeof db, "/%d", (int)cfg.db);
+    if (cfg.sentinel)
+        snprintf(uri, room,
+                 "redis%s-sentinel://%s127.0.0.1:%d,127.0.0.1:%d/mymaster%s",
+                 secure, who, servers[servers_n - 1].port,
+                 servers[servers_n - 2].port, db);
+    else
+        snprintf(uri, room, "redis%s%s://%s%s:%d%s", secure,
+                 cfg.cluster ? "-cluster" : "", who,
+                 is_numeric ? "127.0.0.1" : "s.example", servers[k].port, db);
+}
+
+/* It may be slow, know of none, or of one that was changed meanwhile. */
+static int tell_login(rlock_credentials *out, void *arg)
+{
+    (void)arg;
+    if (running->mutexes > 0)
+        finding("judge 10: a login is asked for under %d mutexes",
+                running->mutexes);
+    if (!w.is_quiet && chance_below(&w.dice, 10) == 0)
+        sleep_for(chance_skewed(&w.dice, 200 * MS));
+    if (!w.is_quiet && chance_below(&w.dice, 20) == 0)
+        return 0;
+    out->user = chance_below(&w.dice, 2) ? LOGIN_USER : NULL;
+    out->password = login_password();
+    out->valid_ms = cfg.valid_ms;
+    return 1;
+}
+
+static void set_login(rlock_options *o)
+{
+    if (cfg.login == LOGIN_ASKED)
+        o->credentials = tell_login;
+    if (cfg.login != LOGIN_NONE && cfg.sentinel)
+        o->sentinel_password = login_of_sentinels();
+}
+
+/* --- connections of the program's own ------------------------------------- */
+
+/* False: then it is of no use. */
+static bool say(redisContext *c, const char *command)
+{
+    redisReply *r = redisCommand(c, command);
+    bool is_fine = r && r->type == REDIS_REPLY_STATUS;
+    freeReplyObject(r);
+    return is_fine;
+}
+
+static bool prepare(redisContext *c)
+{
+    char auth[60], select[20];
+    snprintf(auth, sizeof auth, "AUTH %s %s", LOGIN_USER, login_password());
+    snprintf(select, sizeof select, "SELECT %d", (int)cfg.db);
+    return (cfg.login == LOGIN_NONE || say(c, auth)) &&
+           (cfg.db == 0 || say(c, select));
+}
+
+/* As a program does that has a way of its own to its server. It fails within
+   connect_timeout_ms, but for the name. */
+static redisContext *make_context(void *arg)
+{
+    const server *s = arg;
+    struct timeval most = {cfg.connect_ms / 1000, cfg.connect_ms % 1000 * 1000};
+    if (running->mutexes > 0)
+        finding("judge 10: a connection is asked for under %d mutexes",
+                running->mutexes);
+    redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port, most);
+    if (c && !c->err && redisSetTimeout(c, most) == REDIS_OK && prepare(c))
+        return c;
+    trace("no context: %s", c ? c->errstr : "no memory");
+    redisFree(c);
+    return NULL;
+}
+
+/* --- options -------------------------------------------------------------- */
+
+static int set_up_nothing(struct ssl_ctx_st *ctx, void *arg)
+{
+    (void)arg;
+    return ctx != NULL;
+}
+
+/* What would be so without that. */
+static void spell_out(rlock_options *o, const program *g)
+{
+    o->host_id = g->p.host;
+    o->replica_wait_ms = cfg.min_replicas > 0 ? 1000 : 0;
+    if (!cfg.tls)
+        return;
+    o->tls_server_name = "s.example";
+    o->tls_cert_file = o->tls_key_file = secure_authority();
+    o->tls_setup = set_up_nothing;
+    o->tls_verify = (rlock_tls_verify)chance_below(&w.dice, 3);
+}
+
+static rlock_options options_of(program *g, char *uri, size_t room, int k)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    put_uri(uri, room, k);
+    if (cfg.contexts) {
+        o.connect = make_context;
+        o.connect_arg = &servers[k];
+    } else {
+        o.uri = uri;
+    }
+    o.tls_ca_file = cfg.tls ? secure_authority() : NULL;
+    o.connect_timeout_ms = cfg.connect_ms;
+    o.command_timeout_ms = cfg.timeout_ms;
+    o.watchdog_lease_ms = cfg.watchdog_ms;
+    o.on_event = on_event;
+    o.event_arg = g;
+    o.lazy = !cfg.eager;
+    o.min_replicas = (unsigned)cfg.min_replicas;
+    o.turn_ms = cfg.turn_ms;
+    o.dispatch_events = cfg.dispatch_events && cfg.loops > 0;
+    o.max_hold_ms = cfg.max_hold_ms;
+    o.redisson_channel = cfg.redisson;
+    o.pool_size = (unsigned)cfg.pool;
+    o.no_deadlock_check = cfg.blind;
+    if (!cfg.contexts)
+        set_login(&o);
+    if (cfg.spelled)
+        spell_out(&o, g);
+    return o;
+}
+
+/* What may pass: a server is not there, or not yet, or wants another password. */
+static bool may_pass(rlock_status s)
+{
+    return s == RLOCK_EIO || (cfg.early && s == RLOCK_ESERVER);
+}
+
+void client_make(program *g, int k)
+{
+    char uri[100];
+    rlock_options o = options_of(g, uri, sizeof uri, k);
+    rlock_status s;
+    for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++) {
+        if (!may_pass(s) || tries == 100)
+            finding("no client: %s (%s)", rlock_status_str(s),
+                    rlock_last_error()->message);
+        sleep_for(100 * MS);
+    }
+}
