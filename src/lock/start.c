@@ -82,16 +82,20 @@ static void over(rl_started *started)
 
 /* --- the start ------------------------------------------------------------ */
 
-/* As much as is asked for, or more. */
+/* As much as is asked for, or more. What is too small stays unless there is
+   other memory: what the owner holds can be unlocked in it. */
 static started_lock *make_room(size_t size)
 {
-    started_lock *s = rl_owner_take_spare();
-    if (s && s->room_size >= size)
-        return s;
-    free(s);
-    s = malloc(sizeof *s + size);
-    if (s)
-        s->room_size = size;
+    started_lock *spare = rl_owner_take_spare();
+    if (spare && spare->room_size >= size)
+        return spare;
+    started_lock *s = malloc(sizeof *s + size);
+    if (!s) {
+        rl_owner_leave_spare(rl_owner_acting(), spare);
+        return NULL;
+    }
+    free(spare);
+    s->room_size = size;
     return s;
 }
 

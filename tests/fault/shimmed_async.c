@@ -108,6 +108,31 @@ TEST(shimmed_async, fault_162_what_was_started_is_unlocked_without_memory)
     scene_stop(&s);
 }
 
+/* A Multi lock takes more memory than a single one has left. */
+TEST(shimmed_async, fault_162_a_start_that_is_refused_takes_no_unlock_along)
+{
+    scene s = silent_scene(SOON);
+    rlock *both, *of[] = {s.lk, test_lock(s.cl, "b")};
+    EXPECT_STATUS(rlock_multi_new(of, 2, &both), RLOCK_OK);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    r.lk = both;
+    rlock_status larger = request_acquire(&r, 0, RLOCK_WATCHDOG);
+    r.lk = s.lk;
+    rlock_status unlock = request_unlock(&r);
+    shim_clear(shim_here());
+    EXPECT_STATUS(larger, RLOCK_ENOMEM);
+    EXPECT_STATUS(unlock, RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EVENTUALLY(SOON, levels(s.sv, SCENE_LOCK) == 0);
+    expect_nothing_left(s.sv);
+    request_free(&r);
+    rlock_free(both);
+    rlock_free(of[1]);
+    scene_stop(&s);
+}
+
 TEST(shimmed_async, fault_162_a_descriptor_that_cannot_be_had_is_had_later)
 {
     static const shim_call calls[] = {SHIM_EVENTFD, SHIM_FCNTL};
