@@ -109,6 +109,12 @@ static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
     return s;
 }
 
+static void lack_memory_locked(rl_cluster *c) RL_REQUIRES(&c->mutex)
+{
+    rl_fault_passes(&c->why,
+                    rl_fault_set(&c->why, RLOCK_ENOMEM, 0, "out of memory"));
+}
+
 static void note_failure(rl_cluster *c, const rl_place *at, const rl_fault *f)
 {
     rl_mutex_lock(&c->mutex);
@@ -286,7 +292,7 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
         c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
     rl_mutex_lock(&c->mutex);
     rl_territory_publish(c, ch);
-    c->known = c->known || c->count > 0;
+    c->known = c->known || !ch->lacking;
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
     c->o.told(c->o.arg, ch->failovers, ch->failover);
@@ -311,12 +317,13 @@ static void refresh(rl_cluster *c)
     int64_t now_us = rl_now_us();
     rl_claims *claims = malloc(sizeof *claims);
     rl_change *ch = malloc(sizeof *ch);
-    bool again = false;
+    bool again = false, lacking = !claims || !ch;
     c->asked_us = now_us;
     atomic_fetch_add(c->o.refreshes, 1);
     bool told = ch && is_told(c, &claims, &again);
     bool changed = told && take_over(c, claims, ch);
-    if (changed) /* that was the end of it */
+    lacking = lacking || (told && ch->lacking);
+    if (changed && !lacking) /* that was the end of it */
         c->troubled_us = -LONGEST_GAP_US - RL_CALM_US;
     c->unhelpful = told && !changed && now_us - c->troubled_us < RL_CALM_US;
     free(claims);
@@ -328,7 +335,9 @@ static void refresh(rl_cluster *c)
     int64_t lasts_us = troubled ? rl_now_us() - c->trouble_us : 0;
     rl_mutex_lock(&c->mutex);
     c->rounds++;
-    c->suspected = c->suspected || !told || again ||
+    if (lacking)
+        lack_memory_locked(c);
+    c->suspected = c->suspected || !told || again || lacking ||
                    rl_suspicion_lasts_locked(c, rl_now_us());
     c->gap_us = rl_jitter(rl_min(
         rl_max(lasts_us / GAP_OF_TROUBLE, LEAST_GAP_US), LONGEST_GAP_US));

@@ -161,6 +161,8 @@ static void assign(rl_cluster *c, const rl_claims *said, rl_change *ch)
             named[by - 1] = settle(c, said, &said->node[by - 1]);
         if (named[by - 1])
             ch->office[i] = (uint16_t)named[by - 1]->number;
+        else
+            ch->lacking = c->count < RL_SERVERS;
     }
 }
 
@@ -242,6 +244,7 @@ static void find_leaving(rl_cluster *c, rl_change *ch) RL_REQUIRES(&c->mutex)
 bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
 {
     ch->left = ch->failovers = 0;
+    ch->lacking = false;
     ch->failover[0] = '\0';
     assign(c, said, ch);
     note_epochs(c, said);

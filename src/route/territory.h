@@ -87,6 +87,7 @@ typedef struct rl_change {
     unsigned left;                 /* how many */
     unsigned failovers;            /* how many of them were replaced, */
     char failover[640];            /* in words; or "" */
+    bool lacking; /* somebody is named for whom there is no memory */
 } rl_change;
 
 void rl_territory_init(rl_cluster *c);

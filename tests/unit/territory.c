@@ -46,6 +46,22 @@ TEST(territory, fault_147_a_slot_that_nobody_is_named_for_stays_where_it_was)
     end(l);
 }
 
+TEST(territory, a_map_for_which_there_is_no_memory_says_so)
+{
+    land *l = begin();
+    l->lacks_memory = true;
+    claim(l, "d", 7, 0, 5460);
+    EXPECT(!judge(l));
+    EXPECT(l->ch.lacking);
+    EXPECT_STR(owner(l, 0), "a");
+    l->lacks_memory = false;
+    claim(l, "d", 7, 0, 5460);
+    EXPECT(judge(l));
+    EXPECT(!l->ch.lacking);
+    EXPECT_STR(owner(l, 0), "d");
+    end(l);
+}
+
 TEST(territory, who_takes_all_that_another_one_had_has_replaced_it)
 {
     land *l = begin();

@@ -19,13 +19,14 @@ typedef struct land {
     rl_change ch;
     atomic_uint_fast64_t refreshes, redirects, nodes;
     int made[16], count;
+    bool lacks_memory;
 } land;
 
 static inline void *add_server(void *arg, rl_server *s, const char *name)
 {
     land *l = arg;
     (void)s, (void)name;
-    return &l->made[l->count++];
+    return l->lacks_memory ? NULL : &l->made[l->count++];
 }
 
 /* A node is listed; from 1. */
