@@ -38,7 +38,8 @@ static void note_loss(hold *h)
         finding("judge 4: in a calm world the loss of %s is told, which is "
                 "renewed",
                 things[h->thing].name);
-    bool is_given_back = h->unlocking && h->unlocking <= h->deadline;
+    /* What is left is told in whole milliseconds. */
+    bool is_given_back = h->unlocking && h->unlocking <= h->deadline + MS;
     /* At the end of a client nobody dispatches: who closes it tells. */
     bool is_left = cfg.dispatch_events && h->g->closing_at;
     if (!h->is_renewed && !h->was_extended && h->deadline && !is_given_back &&
