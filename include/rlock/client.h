@@ -565,7 +565,8 @@ RLOCK_API void rlock_client_free(rlock_client *cl);
 /*
  * Asks the server for a sign of life. Blocks for at most command_timeout_ms.
  *
- * RLOCK_OK, RLOCK_EIO, RLOCK_ESERVER, RLOCK_EFORKED; RLOCK_EINVAL for NULL.
+ * RLOCK_OK, RLOCK_EIO, RLOCK_ESERVER, RLOCK_ENOMEM, RLOCK_EFORKED; RLOCK_EINVAL
+ * for NULL.
  */
 RLOCK_API rlock_status rlock_client_ping(rlock_client *cl);
 
