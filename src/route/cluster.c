@@ -292,7 +292,7 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
         c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
     rl_mutex_lock(&c->mutex);
     rl_territory_publish(c, ch);
-    c->known = c->known || !ch->lacking;
+    c->known = c->known || (c->count > 0 && !ch->lacking);
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
     c->o.told(c->o.arg, ch->failovers, ch->failover);

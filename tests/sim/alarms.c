@@ -14,10 +14,11 @@ static bool is_readable(int fd, int64_t ms)
 }
 
 /* No descriptor is for what is not held, any more. */
-static void check_refusal(const owner *o, int lock)
+static void check_refusal(const owner *o, int lock, int64_t since)
 {
     rlock_status s = rlock_last_error()->status;
-    if (s != RLOCK_NOT_HELD && !o->g->closing_at)
+    if (s != RLOCK_NOT_HELD && !o->g->closing_at &&
+        !judge_excuses(o->g, s, since))
         finding("judge 4: owner %d has no descriptor of %s: %s", o->id,
                 locks[lock].name, rlock_status_str(s));
 }
@@ -38,11 +39,12 @@ void act_mind(owner *o)
     int lock = o->taken[chance_below(&o->dice, o->taken_n)];
     int64_t ms = chance_skewed(&o->dice, cfg.hold_ms);
     rlock *lk = owner_handle(o, lock);
+    int64_t since = w.now;
     int fd = cfg.close_at_ms > 0 ? -1 : rlock_lost_fd(lk);
     if (cfg.close_at_ms > 0)
         return; /* it may be closed while it is polled */
     if (fd < 0) {
-        check_refusal(o, lock);
+        check_refusal(o, lock, since);
         return;
     }
     trace("owner %d minds %s for %lld ms", o->id, locks[lock].name,

@@ -174,15 +174,22 @@ static bool may_pass(rlock_status s)
     return s == RLOCK_EIO || (cfg.early && s == RLOCK_ESERVER);
 }
 
+/* The more memory it takes, the less often there is enough of it; after some
+   tries there is. */
 void client_make(program *g, int k)
 {
     char uri[100];
     rlock_options o = options_of(g, uri, sizeof uri, k);
     rlock_status s;
+    int64_t since = w.now;
     for (int tries = 0; (s = rlock_client_new(&o, &g->client[k])); tries++) {
-        if (!may_pass(s) || tries == 100)
+        bool lacks = judge_excuses(g, s, since);
+        if ((!may_pass(s) && !lacks) || tries == 100)
             finding("no client: %s (%s)", rlock_status_str(s),
                     rlock_last_error()->message);
-        sleep_for(100 * MS);
+        sleep_for(lacks ? MS : 100 * MS);
+        w.is_scarce = w.is_scarce && tries < 10;
+        since = w.now;
     }
+    w.is_scarce = cfg.scarce_ppm > 0;
 }

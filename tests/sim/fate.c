@@ -203,8 +203,7 @@ static void make_sound(config *c)
     c->stall_ppm = c->changes = c->change_ppm = 0;
     c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
     c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
-    c->rotate_ppm = 0;
-    c->trickle_ppm = c->force = 0;
+    c->rotate_ppm = c->trickle_ppm = c->scarce_ppm = c->force = 0;
 }
 
 /* Connections are sound, servers are not, and who holds does nothing. */
@@ -247,6 +246,9 @@ static void draw_rest(config *c, chance *dice)
         return;
     c->trickle_ppm = c->sound ? 0 : perhaps(dice, 3, PICK(1000, 20000));
     c->step_ppm = perhaps(dice, 5, PICK(2000, 20000));
+    c->scarce_us = PICK(1, 1000, 20000);
+    if (!c->sound)
+        c->scarce_ppm = perhaps(dice, 8, PICK(100, 2000, 20000));
 }
 
 /* How connections are made. With TLS there are more ways to go for that. */
@@ -351,6 +353,7 @@ void config_draw(config *c, uint64_t seed)
                   .lag_us = 1,
                   .trickle_us = 1,
                   .step_us = 1,
+                  .scarce_us = 1,
                   .gossip_us = 1,
                   .unserved_us = 1,
                   .failover_us = 1};

@@ -159,7 +159,8 @@ bool start_guard(owner *o)
     rlock_status s = start(x, o->g->handle[x->thing]);
     if (s == RLOCK_OK)
         return true;
-    if (!o->g->closing_at && (s != RLOCK_EINVAL || o->acting < 2))
+    if (!o->g->closing_at && (s != RLOCK_EINVAL || o->acting < 2) &&
+        !judge_excuses(o->g, s, x->a.began))
         finding("the start of a guarded call: %s", rlock_status_str(s));
     x->is_over = x->is_refused = true;
     task_rests(o);

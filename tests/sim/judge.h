@@ -154,6 +154,10 @@ unsigned judge_things_at(int server);
 bool judge_backs(server *s, const hold *h);
 bool judge_was_told(const hold *h); /* of a loss, or of what came with it */
 
+/* It is told that there is no memory, and some was refused to its process
+   since; or just before, when the connection was begun that calls share. */
+bool judge_excuses(const program *g, rlock_status s, int64_t since);
+
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);
 

@@ -45,6 +45,17 @@ static void check_time(const act *a)
                 (long long)a->wait_ms, (long long)(a->took / US));
 }
 
+/* --- memory -------------------------------------------------------------- */
+
+static void check_memory(const act *a)
+{
+    if (a->status == RLOCK_ENOMEM &&
+        !judge_excuses(a->o->g, a->status, a->began))
+        finding("judge 7: %s of %s finds no memory, of which none was refused: "
+                "%s",
+                a->verb, locks[a->lock].name, rlock_last_error()->message);
+}
+
 /* --- 7: calm worlds ------------------------------------------------------- */
 
 /* It may be lost: it has a lease of its own, or was freed by force. */
@@ -101,6 +112,7 @@ static void called(const act *a)
     if (a->o->g->closing_at && a->began + a->lasted >= a->o->g->closing_at)
         return;
     check_time(a);
+    check_memory(a);
     if (cfg.calm && !is_answer(a))
         finding("judge 7: in a calm world %s of %s (wait %lld ms, lease %lld "
                 "ms): %s (%s)",

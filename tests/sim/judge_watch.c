@@ -41,7 +41,7 @@ bool judge_is_sound(void)
            cfg.freeze_ppm == 0 && cfg.trickle_ppm == 0 &&
            cfg.silence_ppm == 0 && cfg.refuse_ppm == 0 && cfg.names_ppm == 0 &&
            cfg.pause_ppm == 0 && cfg.unserved_ppm == 0 && cfg.loading_us == 0 &&
-           cfg.force == 0;
+           cfg.scarce_ppm == 0 && cfg.force == 0;
 }
 
 bool judge_trouble_since(int64_t when)

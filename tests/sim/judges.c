@@ -84,6 +84,12 @@ int64_t judge_slack(void)
     return 300 * MS + 50 * wake;
 }
 
+bool judge_excuses(const program *g, rlock_status s, int64_t since)
+{
+    int64_t dial = cfg.connect_ms * MS + judge_slack();
+    return s == RLOCK_ENOMEM && memory_was_short(&g->p, since - dial, w.now);
+}
+
 /* --- shocks --------------------------------------------------------------- */
 
 #define SHOCKS_MAX 16384

@@ -35,6 +35,9 @@
     X(changes, 0) /* of ranks, in all */                                       \
     X(change_ppm, 0)                                                           \
     X(drift_ppm, 0) /* of clocks, either way */                                \
+    /* memory */                                                               \
+    X(scarce_ppm, 0) /* allocations that are refused */                        \
+    X(scarce_us, 1)  /* and for how long then all others are */                \
     /* connections */                                                          \
     X(tls, 0)      /* 12, 13: its version */                                   \
     X(contexts, 0) /* the program makes them */                                \

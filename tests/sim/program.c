@@ -4,8 +4,8 @@
  * client for each server, which is used for locks of all kinds.
  *
  * No faults are there while the program is built, unless it begins badly (early),
- * and none from the time on at which all owners have ended, or 20 s have passed: so
- * what is still to come has to come.
+ * but that memory may be scarce; and none from the time on at which all owners have
+ * ended, or 20 s have passed: so what is still to come has to come.
  */
 #include "program.h"
 
@@ -75,7 +75,7 @@ int thing_of(const char *name)
     return -1;
 }
 
-/* --- handles -------------------------------------------------- */
+/* --- handles ------------------------------------------------------------- */
 
 /* What has no options of its own. */
 static bool is_plain(void)
@@ -116,15 +116,24 @@ static rlock_status make_multi(program *g, const lock *l, rlock **out)
     return rlock_multi_new(member, (size_t)l->n, out);
 }
 
+static rlock_status make_handle(program *g, int lock, rlock **out)
+{
+    const thing *t = &things[lock];
+    if (lock >= things_n)
+        return make_multi(g, &locks[lock], out);
+    return t->is_red ? make_red(g, t, out) : make_single(g, t, out);
+}
+
 rlock *program_make_handle(program *g, int lock)
 {
     rlock *lk;
-    const thing *t = &things[lock];
     rlock_status s;
-    if (lock >= things_n)
-        s = make_multi(g, &locks[lock], &lk);
-    else
-        s = t->is_red ? make_red(g, t, &lk) : make_single(g, t, &lk);
+    int64_t since = w.now;
+    for (; (s = make_handle(g, lock, &lk)) != RLOCK_OK; since = w.now) {
+        if (!judge_excuses(g, s, since))
+            break;
+        sleep_for(MS);
+    }
     if (s)
         finding("no handle of %s: %s (%s)", locks[lock].name,
                 rlock_status_str(s), rlock_last_error()->message);
@@ -209,6 +218,7 @@ static void be_quiet(event *e)
     if (!w.is_quiet)
         trace("-- no faults from now on");
     w.is_quiet = true;
+    w.is_scarce = false;
 }
 
 static bool have_replicas(void)
@@ -274,6 +284,7 @@ void program_run(void)
     chance_init(&w.dice, (uint64_t)cfg.dice);
     w.until = BEGIN + 6000 * S;
     w.is_quiet = true;
+    w.is_scarce = cfg.scarce_ppm > 0;
     for (int i = 0; i < cfg.processes; i++)
         name_process(i);
     servers_begin();

@@ -51,12 +51,13 @@
 
 typedef struct world {
     int64_t now;
-    int64_t until; /* whoever is not done by then is stuck */
-    uint64_t hash; /* of all that has happened */
-    chance dice;   /* which decides all */
-    bool is_on;    /* before and after, calls go to the kernel */
-    bool is_quiet; /* no faults any more, or none yet */
-    int traces;    /* 1: what happens; 2: and what is said */
+    int64_t until;  /* whoever is not done by then is stuck */
+    uint64_t hash;  /* of all that has happened */
+    chance dice;    /* which decides all */
+    bool is_on;     /* before and after, calls go to the kernel */
+    bool is_quiet;  /* no faults any more, or none yet */
+    bool is_scarce; /* memory is refused now and then */
+    int traces;     /* 1: what happens; 2: and what is said */
     unsigned long calls, steps, switches, scripts, faults;
 } world;
 
@@ -211,6 +212,9 @@ short socket_state(const descriptor *d);
 /* --- memory of the library and of hiredis (memory.c) ---------------------- */
 
 int64_t memory_blocks(void);
+
+/* Was an allocation of the process refused between these times? */
+bool memory_was_short(const process *p, int64_t from, int64_t to);
 
 /* --- connections (link.c) ------------------------------------------------- */
 
