@@ -72,7 +72,8 @@ extern "C" {
  *
  * The limits on blocking are those of lock.h, for the whole: wait_ms plus one
  * command_timeout_ms (the largest of the clients') for acquire, one
- * command_timeout_ms for each client for the others.
+ * command_timeout_ms for each client for the others, or for each member when
+ * there is no memory to ask them together.
  *
  * RLOCK_OK        *out is the lock; free it with rlock_free(), which leaves
  *                 the members alone. Nothing is sent

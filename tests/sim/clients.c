@@ -108,12 +108,15 @@ static redisContext *make_context(void *arg)
     if (running->mutexes > 0)
         finding("judge 10: a connection is asked for under %d mutexes",
                 running->mutexes);
+    running->is_spared = true;
     redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port, most);
-    if (c && !c->err && redisSetTimeout(c, most) == REDIS_OK && prepare(c))
-        return c;
-    trace("no context: %s", c ? c->errstr : "no memory");
-    redisFree(c);
-    return NULL;
+    if (c->err || redisSetTimeout(c, most) != REDIS_OK || !prepare(c)) {
+        trace("no context: %s", c->errstr);
+        redisFree(c);
+        c = NULL;
+    }
+    running->is_spared = false;
+    return c;
 }
 
 /* --- options -------------------------------------------------------------- */

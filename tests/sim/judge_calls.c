@@ -13,6 +13,12 @@ static bool is_acquire(const act *a)
 
 /* --- 6: waits ------------------------------------------------------------- */
 
+/* Members are asked each by itself where there is no memory for a round. */
+static bool is_one_by_one(const act *a)
+{
+    return memory_was_short(&a->o->g->p, a->began, w.now);
+}
+
 /* A Multi lock has several clients: one command_timeout_ms for each, but an
    acquire, which has one. */
 static void check_time(const act *a)
@@ -20,7 +26,7 @@ static void check_time(const act *a)
     const lock *l = &locks[a->lock];
     int64_t limit = cfg.timeout_ms * MS;
     if (l->is_multi && !is_acquire(a))
-        limit *= cfg.servers;
+        limit *= is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
     if (cfg.min_replicas > 0)
         limit += S;   /* replica_wait_ms */
     if (cfg.contexts) /* a connection takes as long as the callback does */

@@ -114,8 +114,10 @@ static bool is_aftershock(unsigned which, int64_t from, int64_t to)
     return false;
 }
 
+/* With turns a hold is passed on for so long without the server. */
 void judge_shake(unsigned which, int64_t from, int64_t to)
 {
+    to += cfg.turn_ms * MS;
     if (which == 0 || is_aftershock(which, from, to))
         return;
     if (shocks_n == SHOCKS_MAX)
@@ -158,8 +160,7 @@ void judge_shake_server(int server)
     lost_at[server] = w.now;
     unsigned whole = things_of(server, is_second, false);
     unsigned half = things_of(server, is_second, true);
-    /* With turns a hold is passed on for so long without the server. */
-    judge_shake(whole | half, w.now, w.now + cfg.turn_ms * MS);
+    judge_shake(whole | half, w.now, w.now);
     judge_replaced(whole, servers[server].down_until, 0);
 }
 

@@ -66,7 +66,7 @@ static bool is_short(int process)
 
 static bool is_refused(size_t n)
 {
-    if (!w.is_on || !w.is_scarce)
+    if (!w.is_on || !w.is_scarce || running->is_spared)
         return false;
     int process = running->p->index;
     if (!is_short(process))

@@ -129,6 +129,7 @@ typedef struct thread {
     int rank;           /* mode 1: how slowly it wakes; ranks double */
     int64_t place;      /* mode 2: the largest that can run does */
     int mutexes;        /* how many it has */
+    bool is_spared;     /* there is memory for it: hiredis aborts without */
     unsigned long busy; /* calls since it last slept */
     void *(*run)(void *arg);
     void *arg, *result;
