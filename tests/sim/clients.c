@@ -26,32 +26,48 @@ static void on_event(const rlock_event *e, void *arg)
 
 /* --- where, and as whom --------------------------------------------------- */
 
+/* A letter of the password may be escaped. */
 static void put_login(char *at, size_t room)
 {
     bool is_named = cfg.login == LOGIN_USER_TOO;
+    const char *password = login_password();
     *at = '\0';
     if (cfg.login == LOGIN_PASSWORD || is_named)
-        snprintf(at, room, "%s:%s@", is_named ? LOGIN_USER : "",
-                 login_password());
+        snprintf(at, room, "%s:%s%s@", is_named ? LOGIN_USER : "",
+                 cfg.spelled ? "%73" : "s", password + 1);
+}
+
+/* host:port, and others if they belong to one. */
+static void put_hosts(char *at, size_t room, int k)
+{
+    bool is_numeric = chance_below(&w.dice, 2);
+    if (cfg.sentinel)
+        snprintf(at, room, "127.0.0.1:%d,127.0.0.1:%d/mymaster",
+                 servers[servers_n - 1].port, servers[servers_n - 2].port);
+    else if (cfg.cluster && cfg.spelled)
+        snprintf(at, room, "127.0.0.1:%d,s.example:%d", servers[k].port,
+                 servers[k + 1].port);
+    else
+        snprintf(at, room, "%s:%d", is_numeric ? "127.0.0.1" : "s.example",
+                 servers[k].port);
 }
 
 static void put_uri(char *uri, size_t room, int k)
 {
-    const char *secure = cfg.tls ? "s" : "";
-    char who[40], db[8] = "";
-    bool is_numeric = chance_below(&w.dice, 2);
+    const char *kind = cfg.sentinel  ? "-sentinel"
+                       : cfg.cluster ? "-cluster"
+                                     : "";
+    char who[40], hosts[80], db[8] = "";
     put_login(who, sizeof who);
+    put_hosts(hosts, sizeof hosts, k);
     if (cfg.db > 0)
-        snprintf(db, sizeof db, "/%d", (int)cfg.db);
-    if (cfg.sentinel)
-        snprintf(uri, room,
-                 "redis%s-sentinel://%s127.0.0.1:%d,127.0.0.1:%d/mymaster%s",
-                 secure, who, servers[servers_n - 1].port,
-                 servers[servers_n - 2].port, db);
+        snprintf(db, sizeof db, "%s%d", cfg.local ? "?db=" : "/", (int)cfg.db);
+    if (cfg.local)
+        snprintf(uri, room, "unix://%s" LOCAL_PATH "%s", who, servers[k].port,
+                 db);
     else
-        snprintf(uri, room, "redis%s%s://%s%s:%d%s", secure,
-                 cfg.cluster ? "-cluster" : "", who,
-                 is_numeric ? "127.0.0.1" : "s.example", servers[k].port, db);
+        snprintf(uri, room, "redis%s%s://%s%s%s", cfg.tls ? "s" : "", kind, who,
+                 hosts, db);
 }
 
 /* It may be slow, know of none, or of one that was changed meanwhile. */
@@ -181,7 +197,7 @@ static bool may_pass(rlock_status s)
    tries there is. */
 void client_make(program *g, int k)
 {
-    char uri[100];
+    char uri[160];
     rlock_options o = options_of(g, uri, sizeof uri, k);
     rlock_status s;
     int64_t since = w.now;

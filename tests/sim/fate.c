@@ -275,6 +275,7 @@ static void draw_options(config *c, chance *dice)
     c->blind = perhaps(dice, 12, 1);
     c->spelled = perhaps(dice, 4, 1);
     c->early = perhaps(dice, 6, 1);
+    c->local = perhaps(dice, 10, 1);
     if (perhaps(dice, 10, 1) && c->layout == 0)
         c->layout = 2;
 }
@@ -325,6 +326,7 @@ static void reconcile(config *c)
     }
     c->tls = c->tls ? (c->tls > 12 ? 13 : 12) : 0;
     c->contexts = c->contexts && !c->tls && !is_group(c);
+    c->local = c->local && !c->tls && !is_group(c) && !c->contexts;
     if (c->login != 3 || c->contexts)
         c->rotate_ppm = c->valid_ms = 0;
     if (c->cluster)

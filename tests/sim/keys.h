@@ -40,6 +40,7 @@
     X(scarce_us, 1)  /* and for how long then all others are */                \
     /* connections */                                                          \
     X(tls, 0)      /* 12, 13: its version */                                   \
+    X(local, 0)    /* by Unix sockets */                                       \
     X(contexts, 0) /* the program makes them */                                \
     X(login, 0)    /* a password, with a user, or by a callback */             \
     X(rotate_ppm, 0)                                                           \

@@ -110,7 +110,12 @@ static void carry(conn *c, bool up, cargo cargo, const void *at, size_t n)
 
 static void settle(event *e)
 {
-    conn *c = OWNER_OF(e, conn, dialed);
+    conn_settle(OWNER_OF(e, conn, dialed));
+}
+
+void conn_settle(conn *c)
+{
+    event_clear(&c->dialed);
     if (c->s->is_dark) /* nobody says that nobody is there */
         return;
     c->is_dialing = false;

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 
 #include "world.h"
 
@@ -36,6 +38,24 @@ short socket_state(const descriptor *d)
     return (short)state;
 }
 
+/* At once, or not at all: also while its backlog is full. */
+static int connect_local(descriptor *d, const struct sockaddr *to)
+{
+    struct sockaddr_un at;
+    int port = 0;
+    memcpy(&at, to, sizeof at);
+    if (sscanf(at.sun_path, LOCAL_PATH, &port) != 1)
+        finding("connects to %s, where nobody is", at.sun_path);
+    if (!w.is_quiet && chance_ppm(&w.dice, cfg.refuse_ppm)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    d->c = conn_dial(d->fd, port);
+    conn_settle(d->c);
+    errno = d->c->error;
+    return d->c->error ? -1 : 0;
+}
+
 int connect(int fd, const struct sockaddr *to, socklen_t len)
 {
     descriptor *d = descriptor_for(fd, "connect");
@@ -44,6 +64,8 @@ int connect(int fd, const struct sockaddr *to, socklen_t len)
     step();
     if (d->blocks)
         finding("connect of descriptor %d would block", fd);
+    if (to->sa_family == AF_UNIX)
+        return connect_local(d, to);
     if (to->sa_family != AF_INET)
         finding("connects to an address that the world does not know");
     struct sockaddr_in in;

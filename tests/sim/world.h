@@ -222,6 +222,8 @@ bool memory_was_short(const process *p, int64_t from, int64_t to);
 typedef struct server server;
 typedef struct secure secure;
 
+#define LOCAL_PATH "/run/server-%d" /* of the socket of the server at a port */
+
 #define CHANNELS_MAX 16
 
 struct conn {
@@ -254,6 +256,7 @@ struct conn {
 extern conn *conns;
 
 conn *conn_dial(int fd, int port);
+void conn_settle(conn *c); /* it is accepted, or refused */
 ssize_t conn_send(conn *c, const void *bytes, size_t n); /* as send() */
 ssize_t conn_receive(conn *c, void *at, size_t room, bool peeks);
 void conn_close(conn *c);  /* by the client */
