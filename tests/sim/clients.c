@@ -73,7 +73,8 @@ static void put_uri(char *uri, size_t room, int k)
 /* It may be slow, know of none, or of one that was changed meanwhile. */
 static int tell_login(rlock_credentials *out, void *arg)
 {
-    (void)arg;
+    if (arg != &cfg)
+        finding("a login is asked for with another argument");
     if (running->mutexes > 0)
         finding("judge 10: a login is asked for under %d mutexes",
                 running->mutexes);
@@ -89,10 +90,14 @@ static int tell_login(rlock_credentials *out, void *arg)
 
 static void set_login(rlock_options *o)
 {
-    if (cfg.login == LOGIN_ASKED)
+    if (cfg.login == LOGIN_ASKED) {
         o->credentials = tell_login;
+        o->credentials_arg = &cfg;
+    }
     if (cfg.login != LOGIN_NONE && cfg.sentinel)
         o->sentinel_password = login_of_sentinels();
+    if (cfg.login == LOGIN_USER_TOO && cfg.sentinel)
+        o->sentinel_user = LOGIN_USER;
 }
 
 /* --- connections of the program's own ------------------------------------- */
@@ -139,8 +144,7 @@ static redisContext *make_context(void *arg)
 
 static int set_up_nothing(struct ssl_ctx_st *ctx, void *arg)
 {
-    (void)arg;
-    return ctx != NULL;
+    return ctx != NULL && arg == &cfg;
 }
 
 /* What would be so without that. */
@@ -151,8 +155,10 @@ static void spell_out(rlock_options *o, const program *g)
     if (!cfg.tls)
         return;
     o->tls_server_name = "s.example";
-    o->tls_cert_file = o->tls_key_file = secure_authority();
+    o->tls_cert_file = secure_authority();
+    o->tls_key_file = secure_authority();
     o->tls_setup = set_up_nothing;
+    o->tls_setup_arg = &cfg;
     o->tls_verify = (rlock_tls_verify)chance_below(&w.dice, 3);
 }
 

@@ -276,6 +276,7 @@ static void draw_options(config *c, chance *dice)
     c->spelled = perhaps(dice, 4, 1);
     c->early = perhaps(dice, 6, 1);
     c->local = perhaps(dice, 10, 1);
+    c->uptime = perhaps(dice, 3, 1);
     if (perhaps(dice, 10, 1) && c->layout == 0)
         c->layout = 2;
 }

@@ -149,11 +149,12 @@ static unsigned things_of(int server, bool is_second, bool half)
 /*
  * One node of a Red lock may lose its data: it gives no vote until the longest
  * lease is over, and nothing is owed to it. A second one soon after is more
- * than the lock is made for.
+ * than the lock is made for; and so is one of which a client that is made later
+ * cannot know.
  */
 void judge_shake_server(int server)
 {
-    bool is_second = cfg.servers < 3;
+    bool is_second = cfg.servers < 3 || (cfg.early && !cfg.uptime);
     for (int i = 0; i < cfg.servers; i++)
         is_second = is_second ||
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);

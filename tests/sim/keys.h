@@ -102,6 +102,7 @@
     X(redisson, 0)    /* its channels are listened to */                       \
     X(pool, 0)        /* connections for commands; 0: by default */            \
     X(blind, 0)       /* circles are not looked for */                         \
+    X(uptime, 0)      /* of nodes of Red locks is looked at */                 \
     X(early, 0)       /* clients are made while things go wrong */             \
     X(spelled, 0)     /* options say what would be so anyway */                \
     X(callback_us, 0) /* how long on_event may take */                         \

@@ -53,11 +53,10 @@ void login_rotate(server *s)
 
 static bool is_right(const conn *c, const word *argv, size_t n)
 {
-    const char *user = n == 3 ? LOGIN_USER : NULL;
-    if (sentinel_is_one(c->s))
-        return n == 2 && word_is(&argv[1], login_of_sentinels());
-    return (!user || word_is(&argv[1], user)) &&
-           word_is(&argv[n - 1], spell(version));
+    bool is_known = n == 2 || (n == 3 && word_is(&argv[1], LOGIN_USER));
+    return is_known &&
+           word_is(&argv[n - 1], sentinel_is_one(c->s) ? login_of_sentinels()
+                                                       : spell(version));
 }
 
 static void answer_auth(conn *c, const word *argv, size_t n, text *out)

@@ -90,6 +90,7 @@ static rlock_status make_red(program *g, const thing *t, rlock **out)
     if (is_plain())
         return rlock_red_new(g->client, (size_t)cfg.servers, t->name, out);
     o.longest_lease_ms = cfg.watchdog_ms > 3000 ? cfg.watchdog_ms : 3000;
+    o.check_uptime = cfg.uptime;
     if (cfg.layout == RLOCK_LAYOUT_STRING)
         o.layout = RLOCK_LAYOUT_STRING;
     return rlock_red_new_ex(g->client, (size_t)cfg.servers, t->name,
@@ -105,6 +106,7 @@ static rlock_status make_single(program *g, const thing *t, rlock **out)
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     o.local_levels = cfg.local_levels;
     o.layout = (rlock_layout)cfg.layout;
+    o.min_replicas = cfg.spelled ? (int)cfg.min_replicas : 0;
     return rlock_new_ex(g->client[t->home], t->name, strlen(t->name), &o, out);
 }
 
