@@ -334,8 +334,10 @@ TEST(async_guarded, those_in_line_go_on_when_the_only_connection_breaks)
     proxy_cut_all(s.px);
     LOOP_UNTIL(s.cl, answers(c, CALLS) == CALLS);
     EXPECT_BETWEEN(test_now_ms() - since_ms, 0, 1500);
+    int good = 0;
     for (int i = 0; i < CALLS; i++)
-        EXPECT(i == 0 || c[i].a.status == RLOCK_OK);
+        good += c[i].a.status == RLOCK_OK;
+    EXPECT_INT(good, CALLS - 1);
     callers_end(c, s.cl, CALLS);
     scene_stop(&s);
 }
