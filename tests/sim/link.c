@@ -129,6 +129,21 @@ void conn_settle(conn *c)
         descriptor_changed(c->fd);
 }
 
+/* Beside those of the pool: shares, the keeper's, the doorbell's, the topology's,
+   what is made anew, and is just being closed. */
+#define OTHERS_MAX 10
+
+/* Judge 11: a process has one client for each server. */
+static void check_number(const server *s)
+{
+    int64_t most = (cfg.pool > 0 ? cfg.pool : 16) + OTHERS_MAX, n = 0;
+    for (const conn *c = conns; c; c = c->next)
+        n += c->fd >= 0 && c->s == s && c->by == running->p;
+    if (n > most)
+        finding("judge 11: process %d has %lld connections to server %d",
+                running->p->index, (long long)n, s->index);
+}
+
 conn *conn_dial(int fd, int port)
 {
     conn *c = need_memory(sizeof *c);
@@ -144,6 +159,8 @@ conn *conn_dial(int fd, int port)
     c->is_dialing = true;
     c->dialed.fire = settle;
     event_set(&c->dialed, w.now + delay() + delay());
+    c->by = running->p;
+    check_number(c->s);
     trace("connection %u to server %d", c->number, c->s->index);
     return c;
 }

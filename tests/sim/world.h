@@ -229,6 +229,7 @@ typedef struct secure secure;
 struct conn {
     conn *next; /* of all that were ever made */
     server *s;
+    const process *by;
     int fd; /* the client's; -1: it has closed it */
     unsigned number;
     unsigned run;                       /* of the server, that it leads to */
