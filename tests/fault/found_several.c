@@ -187,15 +187,10 @@ TEST(found, several_locks_of_a_thread_can_do_with_one_connection)
 {
     enum { LOCKS = 3 };
     nodes ns = nodes_start(3);
-    party p = {.n = ns.n};
+    rlock_options opts = RLOCK_OPTIONS_INIT;
     rlock *lk[LOCKS];
-    for (size_t i = 0; i < ns.n; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.pool_size = 1;
-        p.ev[i] = events_new();
-        events_hook(p.ev[i], &opts);
-        p.cl[i] = server_client(ns.sv[i], &opts);
-    }
+    opts.pool_size = 1;
+    party p = party_clients_of(&ns, &opts);
     for (int k = 0; k < LOCKS; k++)
         lk[k] = party_lock(&p, (const char *[]){"a", "b", "c"}[k], NULL);
     for (int i = 0; i < 300; i++) {

@@ -9,15 +9,10 @@ enum { LEASE_MS = 2000 };
 
 static party join_lazily(const nodes *ns)
 {
-    party p = {.n = ns->n};
-    for (size_t i = 0; i < ns->n; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.watchdog_lease_ms = LEASE_MS;
-        opts.lazy = true;
-        p.ev[i] = events_new();
-        events_hook(p.ev[i], &opts);
-        p.cl[i] = server_client(ns->sv[i], &opts);
-    }
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = LEASE_MS;
+    opts.lazy = true;
+    party p = party_clients_of(ns, &opts);
     p.lk = party_lock(&p, SCENE_LOCK, NULL);
     return p;
 }

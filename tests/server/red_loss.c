@@ -115,15 +115,10 @@ TEST(red_loss, an_explicit_lease_is_lost_at_its_deadline)
 
 static party party_limited(const nodes *ns, int64_t max_hold_ms)
 {
-    party p = {.n = ns->n};
-    for (size_t i = 0; i < ns->n; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.watchdog_lease_ms = 600;
-        opts.max_hold_ms = max_hold_ms;
-        p.ev[i] = events_new();
-        events_hook(p.ev[i], &opts);
-        p.cl[i] = server_client(ns->sv[i], &opts);
-    }
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = 600;
+    opts.max_hold_ms = max_hold_ms;
+    party p = party_clients_of(ns, &opts);
     p.lk = party_lock(&p, SCENE_LOCK, NULL);
     return p;
 }

@@ -47,13 +47,11 @@ nodes nodes_first(const nodes *ns, size_t n)
 
 /* --- parties ------------------------------------------------------------- */
 
-party party_clients(const nodes *ns, int64_t lease_ms, int64_t timeout_ms)
+party party_clients_of(const nodes *ns, const rlock_options *of)
 {
     party p = {.n = ns->n};
     for (size_t i = 0; i < ns->n; i++) {
-        rlock_options opts = RLOCK_OPTIONS_INIT;
-        opts.watchdog_lease_ms = lease_ms;
-        opts.command_timeout_ms = timeout_ms;
+        rlock_options opts = *of;
         if (ns->px[i])
             opts.uri = proxy_uri(ns->px[i]);
         p.ev[i] = events_new();
@@ -61,6 +59,14 @@ party party_clients(const nodes *ns, int64_t lease_ms, int64_t timeout_ms)
         p.cl[i] = server_client(ns->sv[i], &opts);
     }
     return p;
+}
+
+party party_clients(const nodes *ns, int64_t lease_ms, int64_t timeout_ms)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = lease_ms;
+    opts.command_timeout_ms = timeout_ms;
+    return party_clients_of(ns, &opts);
 }
 
 rlock *party_lock(const party *p, const char *name,

@@ -36,7 +36,9 @@ party party_join(const nodes *ns, int64_t lease_ms, int64_t timeout_ms);
 /* With options of the lock. */
 party party_join_with(const nodes *ns, int64_t lease_ms, int64_t timeout_ms,
                       const rlock_red_options *red);
-/* Only the clients; and a lock of theirs. */
+/* Only the clients, with these options but for URI and events; and a lock of
+   theirs. */
+party party_clients_of(const nodes *ns, const rlock_options *of);
 party party_clients(const nodes *ns, int64_t lease_ms, int64_t timeout_ms);
 rlock *party_lock(const party *p, const char *name,
                   const rlock_red_options *red);
