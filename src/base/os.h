@@ -5,6 +5,7 @@
 #ifndef RL_BASE_OS_H
 #define RL_BASE_OS_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -52,6 +53,14 @@ void rl_os_tune_tcp(int fd, const rl_os_tcp *t);
 
 /* send() that does not wait and, on such a socket, raises no SIGPIPE. */
 ssize_t rl_os_send(int fd, const void *bytes, size_t len);
+
+/* What poll() is asked for who wants to know of the other side's end, but not of
+   what comes before that. Where it cannot tell, of both. */
+#ifdef POLLRDHUP
+#define RL_POLL_END POLLRDHUP
+#else
+#define RL_POLL_END POLLIN
+#endif
 
 /*
  * A descriptor that a thread polls, and that any other makes readable to wake

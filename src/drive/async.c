@@ -3,7 +3,8 @@
  * switch for each answer. So who starts a job takes its first step, and who
  * dispatches reads what has come, if nobody drives at the moment; his
  * descriptor is readable when something comes. While he comes regularly the
- * thread leaves that to him, and looks after a while whether he has.
+ * thread leaves that to him: it looks out for the ends of connections only, and
+ * after a while whether he has come.
  * Connections that only one job has are always the thread's: nobody else closes
  * what it may be polling, or the number could be another's by then.
  *
@@ -103,9 +104,8 @@ static void collect_polled(rl_async *a, bool attended)
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share && !rl_trunk_has_failed(t) &&
-            !(attended && rl_trunk_is_left(t)))
-            add_to_poll(a, rl_trunk_poll(t));
+        if (t->share && !rl_trunk_has_failed(t))
+            add_to_poll(a, rl_trunk_poll(t, attended));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
@@ -314,7 +314,6 @@ void rl_async_start(rl_async *a, rl_started *s)
 
 void rl_async_help(rl_async *a)
 {
-    rl_outbox_hush(a->outbox);
     if (!atomic_load(&a->started))
         return;
     atomic_store(&a->dispatched_us, rl_now_us());

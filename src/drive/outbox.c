@@ -76,7 +76,8 @@ void rl_outbox_post(rl_outbox *b, rl_letter *l)
     rl_mutex_lock(&b->mutex);
     rl_list_add_last(&b->letters, &l->link);
     atomic_fetch_add(&b->count, 1);
-    raise_locked(b);
+    if (atomic_load(&b->attending) == 0)
+        raise_locked(b);
     rl_mutex_unlock(&b->mutex);
 }
 
@@ -102,14 +103,22 @@ void rl_outbox_unwatch(rl_outbox *b, int fd)
     rl_mutex_unlock(&b->mutex);
 }
 
-void rl_outbox_hush(rl_outbox *b)
+void rl_outbox_attend(rl_outbox *b)
 {
+    atomic_fetch_add(&b->attending, 1);
     if (!atomic_load(&b->raised))
         return;
     rl_mutex_lock(&b->mutex);
     if (atomic_exchange(&b->raised, false))
         rl_signal_clear(&b->signal);
     rl_mutex_unlock(&b->mutex);
+}
+
+/* Who posts counts his letter before he looks whether somebody attends, and the
+   caller reads the count behind this: so one of them sees the other. */
+void rl_outbox_attended(rl_outbox *b)
+{
+    atomic_fetch_sub(&b->attending, 1);
 }
 
 /* NULL: there is none. */

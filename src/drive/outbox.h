@@ -20,13 +20,14 @@ typedef struct rl_letter {
 } rl_letter;
 
 typedef struct rl_outbox {
-    rl_mutex mutex;      /* guards all below */
-    rl_list letters;     /* oldest first */
-    atomic_size_t count; /* of them; may be read without the mutex */
-    rl_signal signal;    /* none until the descriptor is asked for */
-    atomic_bool raised;  /* the signal is; read without the mutex */
-    int watch;           /* readable while the signal or a connection is; -1 */
-    int fd;              /* the program's copy of it; -1: none */
+    rl_mutex mutex;        /* guards all below */
+    rl_list letters;       /* oldest first */
+    atomic_size_t count;   /* of them; may be read without the mutex */
+    rl_signal signal;      /* none until the descriptor is asked for */
+    atomic_bool raised;    /* the signal is; read without the mutex */
+    atomic_uint attending; /* threads that are about to deliver */
+    int watch; /* readable while the signal or a connection is; -1 */
+    int fd;    /* the program's copy of it; -1: none */
 } rl_outbox;
 
 void rl_outbox_init(rl_outbox *b);
@@ -48,10 +49,13 @@ void rl_outbox_nudge(rl_outbox *b);
 bool rl_outbox_watch(rl_outbox *b, int fd);
 void rl_outbox_unwatch(rl_outbox *b, int fd);
 
-/* Before it is looked what there is to do: it is not readable for that any
- * more.
+/*
+ * Before it is looked what there is to do: it is not readable for that any more,
+ * nor for what is posted until rl_outbox_attended(), behind which the caller
+ * delivers it. So what he finds to be done himself does not call him once more.
  */
-void rl_outbox_hush(rl_outbox *b);
+void rl_outbox_attend(rl_outbox *b);
+void rl_outbox_attended(rl_outbox *b);
 
 /*
  * Delivers those that were there when it was called, on the calling thread. A

@@ -214,11 +214,13 @@ void rl_trunk_leave(rl_trunk *t, rl_seat *s)
     t->users--;
 }
 
-struct pollfd rl_trunk_poll(rl_trunk *t)
+struct pollfd rl_trunk_poll(rl_trunk *t, bool attended)
 {
+    bool left = attended && t->watched && !t->share->blocked;
     t->polled = true;
     return (struct pollfd){.fd = t->share->conn->io.fd,
-                           .events = rl_share_events(t->share)};
+                           .events =
+                               left ? RL_POLL_END : rl_share_events(t->share)};
 }
 
 void rl_trunks_polled(rl_trunks *ts)

@@ -66,12 +66,6 @@ rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                        rl_trunk **at, rl_fault *f);
 void rl_trunk_leave(rl_trunk *t, rl_seat *s);
 
-/* All that is to come over it is told who dispatches. */
-static inline bool rl_trunk_is_left(const rl_trunk *t)
-{
-    return t->watched && !t->share->blocked && t->share->conn->line.pending > 0;
-}
-
 /* Its connection's: nothing comes any more, but its end is told all the while. */
 static inline bool rl_trunk_has_failed(const rl_trunk *t)
 {
@@ -80,9 +74,10 @@ static inline bool rl_trunk_has_failed(const rl_trunk *t)
 
 /*
  * What poll() of the async thread is to look at, if it has a connection; which
- * nobody closes before rl_trunks_polled().
+ * nobody closes before rl_trunks_polled(). attended: what comes is told who
+ * dispatches, if he is called for it, and the thread looks for its end only.
  */
-struct pollfd rl_trunk_poll(rl_trunk *t);
+struct pollfd rl_trunk_poll(rl_trunk *t, bool attended);
 void rl_trunks_polled(rl_trunks *ts);
 
 /* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */

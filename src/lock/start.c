@@ -196,7 +196,9 @@ rlock_status rlock_client_dispatch(rlock_client *cl)
     if (s != RLOCK_OK)
         return s;
     rlock_error before = *rlock_last_error();
+    rl_outbox_attend(&cl->engine.outbox);
     rl_async_help(&cl->engine.async);
+    rl_outbox_attended(&cl->engine.outbox);
     rl_error_put(&before);
     rl_outbox_deliver(&cl->engine.outbox);
     rl_client_leave(cl, cancel);

@@ -369,3 +369,26 @@ TEST(async, nobody_has_to_dispatch_for_it_to_go_on)
     request_free(&r);
     scene_stop(&s);
 }
+
+/* The thread leaves them to who dispatches, and he is not called once more for
+   what he has found himself. */
+TEST(async, an_answer_calls_who_dispatches_once)
+{
+    enum { PAIRS = 200, WARM = 20 };
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    int turns = 0;
+    for (int i = 0; i < WARM + PAIRS; i++) {
+        int told = r.told;
+        turns = i == WARM ? 0 : turns;
+        EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        for (; r.told == told; turns++)
+            loop_turn(s.cl);
+        EXPECT_STATUS(request_unlock(&r), RLOCK_OK);
+        for (; r.told == told + 1; turns++)
+            loop_turn(s.cl);
+    }
+    EXPECT_BETWEEN(turns, 2 * PAIRS, 2 * PAIRS + PAIRS / 2);
+    request_free(&r);
+    scene_stop(&s);
+}

@@ -33,6 +33,8 @@ short socket_state(const descriptor *d)
     int state = POLLOUT;
     if (c->inbox.len || c->has_ended || c->was_reset || c->is_shut)
         state |= POLLIN;
+    if (c->was_reset || c->has_ended)
+        state |= POLLRDHUP;
     if (c->was_reset)
         state |= POLLERR | POLLHUP;
     return (short)state;
