@@ -9,7 +9,7 @@
 #include "judge.h"
 #include "outcome.h"
 
-/* --- events ---------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------- */
 
 static void on_event(const rlock_event *e, void *arg)
 {
@@ -193,7 +193,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     return o;
 }
 
-/* What may pass: a server is not there, or not yet, or wants another password. */
+/* What may pass: a server is not there yet, or wants another password. */
 static bool may_pass(rlock_status s)
 {
     return s == RLOCK_EIO || (cfg.early && s == RLOCK_ESERVER);

@@ -60,9 +60,9 @@ static void flush_scripts(server *s)
     s->scripts = 0;
 }
 
-/* Servers that hand deadlines on to each other have one clock. In all not by more
-   than what somebody may wait for at the end: loops that turn without rest meet
-   thousands of faults. */
+/* Servers that hand deadlines on to each other have one clock. In all not by
+   more than what somebody may wait for at the end: loops that turn without rest
+   meet thousands of faults. */
 static void step_clocks(server *of)
 {
     static int64_t all;

@@ -129,8 +129,8 @@ void conn_settle(conn *c)
         descriptor_changed(c->fd);
 }
 
-/* Beside those of the pool: shares, the keeper's, the doorbell's, the topology's,
-   what is made anew, and is just being closed. */
+/* Beside those of the pool: shares, the keeper's, the doorbell's, the
+   topology's, what is made anew, and is just being closed. */
 #define OTHERS_MAX 10
 
 /* Judge 11: a process has one client for each server. */

@@ -3,9 +3,10 @@
  * the owners that use them, and that all is given back. Each process has a
  * client for each server, which is used for locks of all kinds.
  *
- * No faults are there while the program is built, unless it begins badly (early),
- * but that memory may be scarce; and none from the time on at which all owners have
- * ended, or 20 s have passed: so what is still to come has to come.
+ * No faults are there while the program is built, unless it begins badly
+ * (early), but that memory may be scarce; and none from the time on at which
+ * all owners have ended, or 20 s have passed: so what is still to come has to
+ * come.
  */
 #include "program.h"
 

@@ -1,17 +1,17 @@
 /*
- * TLS: the server's end of a connection is OpenSSL between two pieces of memory,
- * one for what has come and one for what is to go. What goes wrong with
- * connections goes wrong with records then, in the middle of them too, and with
- * handshakes, of which each step takes its time.
+ * TLS: the server's end of a connection is OpenSSL between two pieces of
+ * memory, one for what has come and one for what is to go. What goes wrong
+ * with connections goes wrong with records then, in the middle of them too,
+ * and with handshakes, of which each step takes its time.
  *
- * Called by server.c: what has come is deciphered before commands are cut out of
- * it, and what is said is enciphered. So a server that stands still shakes no
- * hands either. The client's end is the library's own.
+ * Called by server.c: what has come is deciphered before commands are cut out
+ * of it, and what is said is enciphered. So a server that stands still shakes
+ * no hands either. The client's end is the library's own.
  *
- * One certificate, for all servers, is made before any world begins, of constant
- * dice, and what OpenSSL draws afterwards is the world's: so a seed is a history.
- * Its locks are libc's: no call of the seam is made under one, so whoever has
- * one runs on until it is free.
+ * One certificate, for all servers, is made before any world begins, of
+ * constant dice, and what OpenSSL draws afterwards is the world's: so a seed
+ * is a history. Its locks are libc's: no call of the seam is made under one,
+ * so whoever has one runs on until it is free.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* how it draws is set for all of it */
 #include <openssl/err.h>
@@ -148,7 +148,7 @@ static secure *begin(void)
     return s;
 }
 
-/* What OpenSSL has to say goes as one; true: there was something. */
+/* What OpenSSL has to say. */
 static void take_records(secure *s, text *out)
 {
     char part[4096];
@@ -156,8 +156,8 @@ static void take_records(secure *s, text *out)
         text_add(out, part, (size_t)n);
 }
 
-/* Errors are the running thread's, which is the library's or the program's: what
-   is added here is taken off again. */
+/* Errors are the running thread's, which is the library's or the program's:
+   what is added here is taken off again. */
 static bool decipher(secure *s, text *to)
 {
     char part[4096];

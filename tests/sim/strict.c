@@ -1,19 +1,20 @@
 /*
- * Mode 2: the first second of a world is scheduled as PCT does it (Burckhardt et
- * al. 2010). Each thread has a place; of those who can run the one with the
- * largest does, strictly, and at depth - 1 calls, which were drawn before, whoever
- * runs becomes the last. So an order of calls that needs `depth` of them to come
- * in turn is met with a probability of at least 1 / (n k^(depth-1)), n threads
- * making k calls.
+ * Mode 2: the first second of a world is scheduled as PCT does it (Burckhardt
+ * et al. 2010). Each thread has a place; of those who can run the one with the
+ * largest does, strictly, and at depth - 1 calls, which were drawn before,
+ * whoever runs becomes the last. So an order of calls that needs `depth` of
+ * them to come in turn is met with a probability of at least 1 / (n
+ * k^(depth-1)), n threads making k calls.
  *
  * PCT knows no thread that turns until another one has done something. Who has
  * called so often without sleeping becomes the last, too.
  *
- * Called by schedule.c. Events that are no threads come when their time has come.
+ * Called by schedule.c. Events that are no threads come when their time has
+ * come.
  */
 #include "world.h"
 
-/* Of all threads together: the median of 1,000 seeds. */
+/* Of all threads together: the median of 400 seeds. */
 #define CALLS_IN_A_SECOND 28000
 #define TURNS             5000
 #define DEPTH_MAX         8
