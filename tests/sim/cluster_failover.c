@@ -8,31 +8,13 @@
  */
 #include <string.h>
 
+#include "change.h"
 #include "cluster.h"
 #include "judge.h"
-
-static struct {
-    bool is_on;
-    int old, heir;
-    int64_t began;
-    event next;
-} change;
 
 bool cluster_is_changing(void)
 {
     return change.is_on;
-}
-
-static void then(void (*fire)(event *e), int64_t ns)
-{
-    change.next.fire = fire;
-    event_set(&change.next, w.now + ns);
-}
-
-static void settled(event *e)
-{
-    (void)e;
-    change.is_on = false;
 }
 
 /* A master that is there, and its replica that is as well. */
@@ -45,10 +27,7 @@ static bool draw_heir(void)
     for (int i = 0; i < servers_n; i++)
         if (truth.node[i].master == old && server_is_up(&servers[i]) &&
             replica_is_synced(&servers[i])) {
-            change.is_on = true;
-            change.old = old;
-            change.heir = i;
-            change.began = w.now;
+            change_begin(old, i);
             return true;
         }
     return false;
@@ -98,7 +77,7 @@ static void rejoin(event *e)
     truth.node[change.old].has_failed = false;
     map_tell(change.old);
     map_gossip();
-    then(settled, S);
+    change_then(change_settled, S);
 }
 
 /* It believes what it did when it died, but serves nothing for a while. */
@@ -108,7 +87,7 @@ static void come_back(event *e)
     (void)e;
     server_start(&servers[change.old]);
     cluster_refuse_until(change.old, w.now + ns + MS);
-    then(rejoin, ns);
+    change_then(rejoin, ns);
 }
 
 static void replace(event *e)
@@ -117,7 +96,7 @@ static void replace(event *e)
     note_loss(w.now);
     truth.node[change.old].has_failed = true;
     promote();
-    then(come_back, 50 * MS + chance_skewed(&w.dice, 4 * S));
+    change_then(come_back, 50 * MS + chance_skewed(&w.dice, 4 * S));
 }
 
 /* The others know that it is dead; who insists on all slots serves none. */
@@ -134,7 +113,7 @@ static void notice(event *e)
         if (!serves)
             cluster_refuse_until(i, w.now + ns);
     }
-    then(replace, ns);
+    change_then(replace, ns);
 }
 
 void cluster_kill(void)
@@ -143,7 +122,7 @@ void cluster_kill(void)
         return;
     judge_trouble();
     server_kill(&servers[change.old], chance_below(&w.dice, 2));
-    then(notice, 20 * MS + chance_skewed(&w.dice, cfg.failover_us * US));
+    change_then(notice, 20 * MS + chance_skewed(&w.dice, cfg.failover_us * US));
 }
 
 /* --- one that lives ------------------------------------------------------- */
@@ -152,7 +131,7 @@ static void step_down(event *e)
 {
     (void)e;
     map_tell(change.old);
-    then(settled, S);
+    change_then(change_settled, S);
 }
 
 /* It grants on until it hears of it. */
@@ -165,7 +144,7 @@ void cluster_take_over(void)
     trace("server %d takes over", change.heir);
     note_loss(w.now + ns);
     promote();
-    then(step_down, ns);
+    change_then(step_down, ns);
 }
 
 void cluster_change_places(void)
@@ -177,7 +156,7 @@ void cluster_change_places(void)
     judge_replaced(judge_things_at(change.old), w.now, 0);
     promote();
     map_tell(change.old);
-    then(settled, S);
+    change_then(change_settled, S);
 }
 
 /* --- all of them ---------------------------------------------------------- */
@@ -212,7 +191,7 @@ void cluster_make_anew(void)
     /* It is believed at the third asking; they are up to 2 s apart. */
     judge_replaced(~0u, w.now + 50 * MS, 10 * S);
     change.is_on = true;
-    then(settled, 5 * S);
+    change_then(change_settled, 5 * S);
 }
 
 void cluster_swap(void)
@@ -235,5 +214,5 @@ void cluster_swap(void)
     server_restart(&servers[b], chance_skewed(&w.dice, 500 * MS));
     map_gossip();
     change.is_on = true;
-    then(settled, 5 * S);
+    change_then(change_settled, 5 * S);
 }

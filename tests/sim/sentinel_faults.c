@@ -7,30 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "change.h"
 #include "judge.h"
 #include "sentinel.h"
 
-static struct {
-    bool is_on;
-    int old, heir;
-    int64_t began;
-    bool keeps; /* the heir has what had to be with a replica */
-    event next;
-} change;
+static bool keeps; /* the heir has what had to be with a replica */
 
 static event hears[SENTINELS], ends_lie[SENTINELS];
-
-static void then(void (*fire)(event *e), int64_t ns)
-{
-    change.next.fire = fire;
-    event_set(&change.next, w.now + ns);
-}
-
-static void settled(event *e)
-{
-    (void)e;
-    change.is_on = false;
-}
 
 /* --- who says what -------------------------------------------------------- */
 
@@ -80,13 +63,10 @@ static bool draw_heir(void)
     int first = (int)chance_below(&w.dice, n);
     if (change.is_on || !server_is_up(&servers[office.master]))
         return false;
-    change.old = office.master;
     for (int i = 0; i < n; i++) {
         const server *s = &servers[(first + i) % n];
         if (server_is_up(s) && replica_is_synced(s)) {
-            change.is_on = true;
-            change.heir = s->index;
-            change.began = w.now;
+            change_begin(office.master, s->index);
             return true;
         }
     }
@@ -98,8 +78,7 @@ static bool draw_heir(void)
 static int64_t promote(int64_t epoch)
 {
     trace("server %d is the master in place of %d", change.heir, change.old);
-    change.keeps =
-        cfg.min_replicas > 0 && replica_is_synced(&servers[change.heir]);
+    keeps = cfg.min_replicas > 0 && replica_is_synced(&servers[change.heir]);
     replica_follow(&servers[change.heir], NULL);
     office = (sentinel_view){.master = change.heir, .epoch = epoch};
     for (int i = 0; i < servers_n - SENTINELS; i++)
@@ -111,7 +90,7 @@ static int64_t promote(int64_t epoch)
 /* After that all learn of it. */
 static void note_loss(int64_t learned, int64_t grace)
 {
-    if (!change.keeps)
+    if (!keeps)
         judge_shake(judge_things_at(office.master), change.began,
                     w.now + learned);
     judge_replaced(judge_things_at(office.master), w.now + learned, grace);
@@ -122,7 +101,7 @@ static void convert(event *e)
     (void)e;
     server_restart(&servers[change.old], 0); /* cuts its connections */
     replica_follow(&servers[change.old], &servers[office.master]);
-    then(settled, S);
+    change_then(change_settled, S);
 }
 
 /* For a while it thinks that it is the master still, and grants to who has not
@@ -134,7 +113,7 @@ static void come_back(event *e)
     server_start(&servers[change.old]);
     if (cfg.min_replicas == 0)
         judge_shake(judge_things_at(office.master), change.began, w.now + ns);
-    then(convert, ns);
+    change_then(convert, ns);
 }
 
 static void replace(event *e)
@@ -142,14 +121,14 @@ static void replace(event *e)
     (void)e;
     int64_t learned = promote(office.epoch + 1);
     note_loss(learned, 0);
-    then(come_back, learned + 50 * MS + chance_skewed(&w.dice, 4 * S));
+    change_then(come_back, learned + 50 * MS + chance_skewed(&w.dice, 4 * S));
 }
 
 static void notice(event *e)
 {
     (void)e;
     says[chance_below(&w.dice, SENTINELS)].is_passing = true;
-    then(replace, 20 * MS + chance_skewed(&w.dice, 500 * MS));
+    change_then(replace, 20 * MS + chance_skewed(&w.dice, 500 * MS));
 }
 
 static void kill_master(void)
@@ -157,7 +136,7 @@ static void kill_master(void)
     if (!draw_heir())
         return;
     server_kill(&servers[change.old], chance_below(&w.dice, 2));
-    then(notice, 20 * MS + chance_skewed(&w.dice, cfg.failover_us * US));
+    change_then(notice, 20 * MS + chance_skewed(&w.dice, cfg.failover_us * US));
 }
 
 /* SENTINEL FAILOVER: the old one grants on until it is told. */
@@ -168,7 +147,7 @@ static void take_over(void)
     int64_t told = MS + chance_skewed(&w.dice, cfg.gossip_us * US);
     int64_t learned = promote(office.epoch + 1);
     note_loss(told > learned ? told : learned, 0);
-    then(convert, told);
+    change_then(convert, told);
 }
 
 /* --- epochs that begin anew ----------------------------------------------- */
@@ -179,7 +158,7 @@ static void watch_anew(event *e)
     int64_t learned = promote(0);
     /* It is believed at the third asking; they are up to 2 s apart. */
     note_loss(learned, 8 * S);
-    then(come_back, learned + 12 * S);
+    change_then(come_back, learned + 12 * S);
 }
 
 /* The master is dead for good; REMOVE and MONITOR at each Sentinel. */
@@ -189,7 +168,7 @@ static void begin_anew(void)
         return;
     trace("the Sentinels are to watch another master");
     server_kill(&servers[change.old], chance_below(&w.dice, 2));
-    then(watch_anew, 100 * MS + chance_skewed(&w.dice, S));
+    change_then(watch_anew, 100 * MS + chance_skewed(&w.dice, S));
 }
 
 /* --- one who contradicts -------------------------------------------------- */
