@@ -279,6 +279,10 @@ static void draw_options(config *c, chance *dice)
     c->uptime = perhaps(dice, 3, 1);
     if (perhaps(dice, 10, 1) && c->layout == 0)
         c->layout = 2;
+    if (c->calm && c->redisson) {
+        c->foreign_ppm = PICK(0, 3000, 30000);
+        c->foreign_us = PICK(50000, 500000);
+    }
 }
 
 /* Not where somebody has to be quick (reconcile()). */
@@ -291,14 +295,15 @@ static void draw_order(config *c, chance *dice)
 }
 
 /* Nothing goes wrong: clocks drift, threads are preempted, and messages come in
-   parts, as everywhere. */
+   parts, as everywhere; and Redisson may have a lock for a while. */
 static void calm_down(config *c)
 {
+    bool hears = c->redisson && !is_group(c) && c->layout == 0 && c->force == 0;
     for (int i = 0; i < keys_n; i++) {
         const char *end = strstr(keys[i].name, "_ppm");
         int64_t *at = key_value(c, i);
         if (end && at != &c->drift_ppm && at != &c->preempt_ppm &&
-            at != &c->short_ppm)
+            at != &c->short_ppm && !(hears && at == &c->foreign_ppm))
             *at = 0;
     }
     c->changes = c->loading_us = 0;

@@ -103,6 +103,7 @@ static void release_foreign(server *s)
     trace("server %d: somebody else gives %s back", s->index, s->foreign);
     store_command(&s->store, del, 2, &out);
     store_command(&s->store, publish, 3, &out);
+    judge_foreign(s->index, s->foreign, false);
 }
 
 static void foreign_ends(event *e)
@@ -150,6 +151,7 @@ static void take_foreign(server *s)
     store_command(&s->store, expire, 3, &out);
     s->foreign = name;
     s->foreign_ends.fire = foreign_ends;
+    judge_foreign(s->index, name, true);
     event_set(&s->foreign_ends,
               w.now + (cfg.redisson ? chance_below(&w.dice, us + 1) : us) * US);
     trace("server %d: somebody else has %s for %s ms", s->index, name, ms);
@@ -197,4 +199,7 @@ void faults_strike(void)
             judge_trouble_until(s->down_until +
                                 (is_sentinel(s) ? 2500 * MS : 0));
         }
+    /* Where all is calm somebody else may have a lock, too. */
+    if (cfg.calm && chance_ppm(&w.dice, cfg.foreign_ppm))
+        take_foreign(s);
 }

@@ -144,6 +144,10 @@ bool is_thinned(const hold *h);
  */
 void judge_replaced(unsigned things, int64_t since, int64_t grace);
 bool judge_was_replaced(int thing, int64_t since);
+
+/* Somebody who is no client of ours has the lock of this name from now on, or
+   gives it back, and says so in Redisson's channel. */
+void judge_foreign(int server, const char *name, bool has);
 /* Connections are, but that some messages may be late (tail_ppm), and nobody
    forces locks open. */
 bool judge_is_sound(void);

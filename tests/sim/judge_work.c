@@ -300,9 +300,11 @@ static void called(const act *a)
 /* --- 13: what is free is had by who waits for it -------------------------- */
 
 #define IDLE (250 * MS)
+/* Who hears Redisson's channel is quicker than who asks again and again. */
+#define HEARD (150 * MS)
 
 static int64_t free_since[THINGS_MAX];
-static bool was_there[THINGS_MAX];
+static bool was_there[THINGS_MAX], was_said[THINGS_MAX];
 
 static void look_before(const call *c)
 {
@@ -334,6 +336,15 @@ static void check_idle(int t)
                     i);
 }
 
+void judge_foreign(int server, const char *name, bool has)
+{
+    int t = thing_at(&(word){name, strlen(name)});
+    if (!cfg.calm || t < 0 || things[t].home != server)
+        return;
+    free_since[t] = has ? 0 : w.now;
+    was_said[t] = !has;
+}
+
 static void look_after(const call *c)
 {
     for (int t = 0; t < things_n; t++) {
@@ -341,8 +352,10 @@ static void look_after(const call *c)
             continue;
         bool is_there = entry_of(c, t) != NULL;
         if (is_there && !was_there[t] && free_since[t] &&
-            w.now - free_since[t] > IDLE)
+            w.now - free_since[t] > (was_said[t] ? HEARD : IDLE))
             check_idle(t);
+        if (is_there)
+            was_said[t] = false;
         if (is_there)
             free_since[t] = 0;
         else if (was_there[t])
