@@ -45,7 +45,7 @@ access stat getenv fopen fgets fclose
 
 # Of what they are given they make the same each time.
 pure='
-memcpy memcmp memchr memset memmove strlen strcmp strncmp strcasecmp strncasecmp
+memcpy memcmp bcmp memchr memset memmove strlen strcmp strncmp strcasecmp strncasecmp
 strchr strrchr strstr strcpy strncpy strspn strcspn
 strtol strtoll strtoul strerror snprintf vsnprintf qsort
 __memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk
