@@ -131,7 +131,7 @@ void conn_settle(conn *c)
 
 /* Beside those of the pool: shares, the keeper's, the doorbell's, the
    topology's, what is made anew, and is just being closed. */
-#define OTHERS_MAX 10
+#define OTHERS_MAX 20
 
 /* Judge 11: a process has one client for each server. */
 static void check_number(const server *s)
