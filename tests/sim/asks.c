@@ -14,8 +14,7 @@ static void check_holder(const owner *o, int lock, const rlock_holder *h)
         cfg.max_hold_ms > 0 || cfg.turn_ms > 0 || o->g->closing_at)
         return;
     text id = {(char *)h->raw, strlen(h->raw), 0};
-    bool is_named = cfg.layout != RLOCK_LAYOUT_TIMESTAMP;
-    if (is_named && !has->is_gone && !is_holder(has, &id))
+    if (judge_names_holder(has) && !has->is_gone && !is_holder(has, &id))
         finding("judge 2: owner %d has %s, and %s is said to hold it", o->id,
                 locks[lock].name, h->raw);
 }

@@ -156,6 +156,8 @@ void judge_trouble(void); /* something has gone wrong, just now */
 void judge_trouble_until(int64_t when);
 unsigned judge_things_at(int server);
 bool judge_backs(server *s, const hold *h);
+/* The server has who holds it; a timestamp says until when only. */
+bool judge_names_holder(const hold *h);
 bool judge_was_told(const hold *h); /* of a loss, or of what came with it */
 
 /* It is told that there is no memory, and some was refused to its process

@@ -51,10 +51,9 @@ bool is_holder(const hold *h, const text *id)
     return id->len > (size_t)n && memcmp(id->at, want, (size_t)n) == 0;
 }
 
-/* The layout that says until when it is had, and not by whom. */
-static bool says_time(const hold *h)
+bool judge_names_holder(const hold *h)
 {
-    return cfg.layout == RLOCK_LAYOUT_TIMESTAMP && !things[h->thing].is_red;
+    return cfg.layout != RLOCK_LAYOUT_TIMESTAMP || things[h->thing].is_red;
 }
 
 static int64_t said_ms(const store *s, const entry *e)
@@ -70,7 +69,7 @@ static bool backs(server *s, const hold *h, int64_t ms)
     word key = {things[h->thing].name, strlen(things[h->thing].name)};
     server_set_clock(s);
     const entry *e = store_find(&s->store, &key);
-    if (e && says_time(h))
+    if (e && !judge_names_holder(h))
         return e->kind == KIND_STRING && said_ms(&s->store, e) + 2 >= ms;
     if (!e || entry_left_ms(&s->store, e) + 2 < ms)
         return false;

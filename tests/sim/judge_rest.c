@@ -99,8 +99,8 @@ static void look_later(const hold *h)
     server *s = &servers[things[h->thing].home];
     const text *id = holder_at(s, h->thing);
     leftover *l = need_memory(sizeof *l);
-    bool is_named = cfg.layout != RLOCK_LAYOUT_TIMESTAMP;
-    if (!is_named || !judge_backs(s, h) || id->len >= sizeof l->holder) {
+    if (!judge_names_holder(h) || !judge_backs(s, h) ||
+        id->len >= sizeof l->holder) {
         free(l);
         return;
     }
