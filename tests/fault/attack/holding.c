@@ -325,11 +325,13 @@ static const hold *hold_lock(plan p, int thread)
 
 /*
  * A member by itself, and then the whole of which it is one. It is unlocked
- * twice, and free with the second time, whichever that is.
+ * twice, and free with the second time, whichever that is. An extend is one of
+ * both, so it gives no other lease than the member was taken with.
  */
 static const hold *hold_member_before(plan p, int thread)
 {
     holding one, all;
+    p.extend_ms = p.lease_ms;
     plan alone = p;
     alone.lock = p.before;
     alone.before = -1;

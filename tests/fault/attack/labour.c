@@ -69,8 +69,7 @@ static void perhaps_extend(plan *p, uint64_t *rng)
     bool single = lock_kind_of(p->lock) == LOCK_SINGLE;
     p->extend =
         !attack_pick(rng, single ? EXTEND_ONE_IN : EXTEND_ONE_OF_SEVERAL_IN);
-    /* What is held by itself, too, has the lease of both. */
-    p->extend_ms = p->before < 0 ? leases_ms[attack_pick(rng, 6)] : p->lease_ms;
+    p->extend_ms = leases_ms[attack_pick(rng, 6)];
     if (p->extend && !single)
         p->after_us = EXTENDED_US / 2 + attack_pick(rng, EXTENDED_US / 2);
     else if (p->extend && attack_pick(rng, 4) == 0)
