@@ -48,16 +48,22 @@ static const rl_place *named_by_most(const rl_statement *said, size_t n)
     return NULL;
 }
 
-/* Does a count more than b? The epoch, then who is settled, then how many; or
-   that nothing changes. */
+/*
+ * Does a count more than b? The epoch, then who is settled, then how many; or
+ * that nothing changes. Where both name whom most name, only its epoch is in
+ * question, and how many say that comes first: one that is wrong, with an epoch
+ * of its own, would hold back what most of them do later.
+ */
 static bool beats(const rl_office *o, const rl_statement *said, size_t n,
-                  const rl_statement *a, const rl_statement *b)
+                  bool agreed, const rl_statement *a, const rl_statement *b)
 {
+    size_t for_a = votes(said, n, a), for_b = votes(said, n, b);
+    if (agreed && for_a != for_b)
+        return for_a > for_b;
     if (a->epoch != b->epoch)
         return a->epoch > b->epoch;
     if (a->passing != b->passing)
         return b->passing;
-    size_t for_a = votes(said, n, a), for_b = votes(said, n, b);
     if (for_a != for_b)
         return for_a > for_b;
     return rl_place_is(&a->place, &o->master) &&
@@ -74,7 +80,7 @@ static const rl_statement *best_of(const rl_office *o, const rl_statement *said,
         const rl_statement *s = &said[i];
         if (by_most ? !rl_place_is(&s->place, by_most) : s->epoch < o->began)
             continue;
-        if (!best || beats(o, said, n, s, best))
+        if (!best || beats(o, said, n, by_most != NULL, s, best))
             best = s;
     }
     return best;

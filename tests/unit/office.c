@@ -135,6 +135,14 @@ TEST(office, of_as_many_on_either_side_the_master_in_office)
 }
 
 /* They are not of one kind, and never will be. */
+TEST(office, one_with_an_epoch_of_its_own_does_not_hold_back_the_others)
+{
+    rl_office o = {0};
+    EXPECT_INT(AFTER(&o, says(1, 1), says(1, 4), says(1, 1)), 1);
+    EXPECT_INT(o.epoch, 1);
+    EXPECT_INT(AFTER(&o, says(2, 2), says(1, 4), says(2, 2)), 2);
+}
+
 TEST(office, whom_most_name_is_not_left_for_what_one_says)
 {
     rl_office o = {0};
