@@ -2,11 +2,12 @@
  * Which master is in office, of what Sentinels say. No I/O, no thread.
  *
  * All that one asking has brought is judged together. Whom most of them name
- * counts; and while they do not agree, the highest epoch. In the middle of a
- * failover the Sentinel that leads it has the new epoch with the old address
- * for a second, and says that the failover is in progress; the others have the
- * new address already. So with the same epoch what such a one says counts only
- * when nobody says anything else, and never against a master in office.
+ * counts, with the epoch that most of these say; and while they do not agree,
+ * the highest epoch. In the middle of a failover the Sentinel that leads it has
+ * the new epoch with the old address for a second, and says that the failover is
+ * in progress; the others have the new address already. So with the same epoch
+ * what such a one says counts only when nobody says anything else, and never
+ * against a master in office.
  *
  * Nobody takes office by a lower epoch than that of the master in office: who
  * says so may have been cut off. When most of them do, that is a dispute, and a
