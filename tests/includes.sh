@@ -14,16 +14,18 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
 
-# A folder, and what it may include besides itself. Files outside of any folder
-# may include all.
+# A folder, and what it may include besides itself.
 arrows='
 base
 wire   base
 net    base wire
-core   base wire
 route  base wire net
-drive  base wire net core route
-lock   base wire net core route drive
+hold   base wire
+op     base wire hold
+red    base wire hold op
+run    base wire net route hold op red
+lock   base wire net route hold op red run
+client base wire net route hold op red run lock
 '
 
 # compare SOURCE: complaints, a line each
@@ -98,11 +100,11 @@ while read -r file header; do
     printf '#include <stdio.h>\n#include "%s"\n' "$header" >>"$work/good/$file"
 done <<'END'
 client.c lock/lock.h
-lock/lock.c drive/engine.h
-drive/engine.h core/hold.h
-drive/engine.h route/source.h
+lock/lock.c run/engine.h
+run/engine.h hold/hold.h
+run/engine.h route/source.h
 route/source.h net/conn.h
-core/hold.h wire/reply.h
+hold/hold.h wire/reply.h
 net/conn.h wire/reply.h
 net/conn.c net/conn.h
 wire/reply.h base/error.h
@@ -126,23 +128,23 @@ breaks() {
 }
 
 breaks ''
-breaks '' lock/lock.c base/clock.h client.c base/clock.h
-breaks 'core/hold.c includes net/conn.h' core/hold.c net/conn.h
-breaks 'net/dial.c includes core/call.h' net/dial.c core/call.h
-breaks 'route/pool.c includes core/call.h' route/pool.c core/call.h
-breaks 'core/hold.c includes route/source.h' core/hold.c route/source.h
+breaks '' lock/lock.c base/clock.h client/client.c lock/lock.h
+breaks 'hold/hold.c includes net/conn.h' hold/hold.c net/conn.h
+breaks 'net/dial.c includes op/call.h' net/dial.c op/call.h
+breaks 'route/pool.c includes op/call.h' route/pool.c op/call.h
+breaks 'hold/hold.c includes route/source.h' hold/hold.c route/source.h
 breaks 'base and wire include each other
 base/map.c includes wire/keys.h' base/map.c wire/keys.h
-breaks 'drive and lock include each other
-drive/keeper.c includes lock/lock.h' drive/keeper.c lock/lock.h
-breaks 'core and net include each other
-core/a.c includes net/conn.h
-net/a.c includes core/call.h' core/a.c net/conn.h net/a.c core/call.h
-breaks 'drive and net include each other
-drive and route include each other
-net and route include each other
-net/a.c includes drive/keeper.h' net/a.c drive/keeper.h
+breaks 'lock and run include each other
+run/keeper.c includes lock/lock.h' run/keeper.c lock/lock.h
+breaks 'net and op include each other
+net/a.c includes op/call.h
+op/a.c includes net/conn.h' op/a.c net/conn.h net/a.c op/call.h
+breaks 'net and route include each other
+net and run include each other
+net/a.c includes run/keeper.h
+route and run include each other' net/a.c run/keeper.h
 breaks 'new is an unknown folder' new/a.c base/error.h
-breaks 'core/a.c includes new/a.h, of an unknown folder' core/a.c new/a.h
+breaks 'hold/a.c includes new/a.h, of an unknown folder' hold/a.c new/a.h
 
 exit $status

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "drive/caller.h"
+#include "run/caller.h"
 #include "wire/keys.h"
 
 /* Room for a name in a message that has to hold the cause, too. */

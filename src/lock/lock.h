@@ -1,7 +1,7 @@
 /*
  * What is behind an rlock *: a kind of lock is a table of functions over the
- * same handle. What may wait is a job of the kind's (core/job.h), which the
- * calling thread drives, or, started, the client's own (drive/async.h). The
+ * same handle. What may wait is a job of the kind's (op/job.h), which the
+ * calling thread drives, or, started, the client's own (run/async.h). The
  * public functions check arguments and enter the client before.
  */
 #ifndef RL_LOCK_LOCK_H
@@ -10,9 +10,9 @@
 #include <rlock/async.h>
 #include <rlock/multi.h>
 
-#include "core/acquire.h"
-#include "core/job.h"
-#include "drive/client.h"
+#include "op/acquire.h"
+#include "op/job.h"
+#include "run/client.h"
 
 /* What the calling thread may believe, by the clock. */
 typedef struct rl_view {

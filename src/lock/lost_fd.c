@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "drive/lost_fd.h"
 #include "lock/lock.h"
+#include "run/lost_fd.h"
 
 typedef struct search {
     rl_alarm_visit visit;

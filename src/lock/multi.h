@@ -6,8 +6,8 @@
 #ifndef RL_LOCK_MULTI_H
 #define RL_LOCK_MULTI_H
 
-#include "core/extend.h"
 #include "lock/lock.h"
+#include "op/extend.h"
 
 typedef struct rl_member {
     rlock *lk;       /* a handle of our own, so that cancels are ours */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "drive/caller.h"
 #include "lock/multi.h"
+#include "run/caller.h"
 
 bool rl_multi_begin(rl_multi_call *p, rlock *lk)
 {

@@ -12,16 +12,16 @@
  * asks for every answer). The owning thread calls it, inside of the clients of
  * all nodes that are open; a level is counted in the group when a quorum has
  * confirmed it, and counted down whatever the nodes say. The handle, and how
- * one is made, is in red_new.c; the vote in core/vote.c.
+ * one is made, is in red_new.c; the vote in red/attempt_red.c.
  */
 #include "lock/red.h"
 
 #include <string.h>
 
-#include "core/extend.h"
-#include "core/rule.h"
-#include "core/vote.h"
-#include "drive/caller.h"
+#include "op/extend.h"
+#include "op/rule.h"
+#include "red/attempt_red.h"
+#include "run/caller.h"
 
 static rlock_status not_held(const rlock *lk)
 {

@@ -1,9 +1,9 @@
 /* Who holds a Red lock: whoever a quorum of the nodes names. */
 #include <string.h>
 
-#include "core/rule.h"
-#include "drive/caller.h"
 #include "lock/red.h"
+#include "op/rule.h"
+#include "run/caller.h"
 
 typedef struct inspection {
     rl_nodes ns;

@@ -61,7 +61,7 @@ static rlock_status read_options(rlock_red_options *to,
 
 /*
  * Inside the client, and those that were added before. A lazy client may not
- * have met its server yet: then the vote tells (core/vote.c).
+ * have met its server yet: then the vote tells (red/attempt_red.c).
  */
 static rlock_status check_server(const rl_red *r, rlock_client *cl,
                                  size_t position)

@@ -3,8 +3,8 @@
  * each node's holds are guarded by the mutex of that node's table, of which no
  * two are ever taken together.
  */
-#include "core/rule.h"
 #include "lock/red.h"
+#include "op/rule.h"
 
 /* --- messages ------------------------------------------------------------- */
 

@@ -4,12 +4,12 @@
  * hold may be lost, and dropped from the table, at any time; but only its owner
  * counts its levels, and does one thing at a time.
  */
-#include "core/extend.h"
-#include "core/guard.h"
-#include "core/holder.h"
-#include "core/turn.h"
-#include "drive/caller.h"
 #include "lock/lock.h"
+#include "op/extend.h"
+#include "op/turn.h"
+#include "op/verb_guard.h"
+#include "op/verb_query.h"
+#include "run/caller.h"
 
 /* A verb of the owner's. */
 typedef struct single_job {

@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-#include "net/lookout.h"
+#include "net/spin.h"
 #include "net/transport.h"
 #include "wire/line.h"
 
@@ -73,7 +73,7 @@ bool rl_conn_receive(rl_conn *c);
 
 /*
  * Stays awake for a moment and reads what comes, if that is worth it
- * (net/lookout.h). False: the caller has to sleep until something comes.
+ * (net/spin.h). False: the caller has to sleep until something comes.
  */
 bool rl_conn_look_out(rl_conn *c);
 

@@ -9,7 +9,7 @@
 #ifndef RL_ROUTE_CENSUS_H
 #define RL_ROUTE_CENSUS_H
 
-#include "route/territory.h"
+#include "route/slotmap.h"
 
 /*
  * *said: an answer, and then the one that is to be judged: a map of ours, or a

@@ -1,6 +1,6 @@
 /*
  * The thread's loop: if there is a reason, ask one server after the other until
- * one has answered; judge what it says (route/territory.c); sleep. If who
+ * one has answered; judge what it says (route/slotmap.c); sleep. If who
  * answers does not know somebody who is in office, the others are asked, too.
  *
  * `mutex` guards which servers there are, what is known of each, and the

@@ -26,8 +26,8 @@
 #include "base/os.h"
 #include "base/random.h"
 #include "net/dialing.h"
-#include "route/informant.h"
-#include "route/office.h"
+#include "route/sentinel_choice.h"
+#include "route/sentinel_link.h"
 
 #define MOST 16
 

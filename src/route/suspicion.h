@@ -5,7 +5,7 @@
 #ifndef RL_ROUTE_SUSPICION_H
 #define RL_ROUTE_SUSPICION_H
 
-#include "route/territory.h"
+#include "route/slotmap.h"
 
 /* After so long without a complaint the trouble is over. */
 #define RL_CALM_US (3 * 1000 * 1000)

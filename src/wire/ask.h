@@ -22,8 +22,8 @@
 
 #include <stdatomic.h>
 
-#include "wire/confirm.h"
 #include "wire/line.h"
+#include "wire/replicas.h"
 #include "wire/script.h"
 
 typedef enum rl_outcome {

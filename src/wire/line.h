@@ -15,7 +15,7 @@
  * not been given the last byte cannot be executed.
  *
  * A line belongs to one thread at a time. Of a connection that several use
- * (net/share.h), each has a line of its own, and all of them are slots of one
+ * (net/mux.h), each has a line of its own, and all of them are slots of one
  * more, which has the connection.
  */
 #ifndef RL_WIRE_LINE_H
@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "wire/bytes.h"
-#include "wire/object.h"
+#include "wire/raw_reply.h"
 #include "wire/script.h"
 
 typedef struct rl_line rl_line;

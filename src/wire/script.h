@@ -24,7 +24,7 @@ typedef struct rl_script {
 extern const rl_script rl_scripts[RL_SCRIPT_COUNT];
 
 /*
- * A guard is put before a script of the program (core/guard.h): it lets that go
+ * A guard is put before a script of the program (op/verb_guard.h): it lets that go
  * on only while a hold has its lock.
  */
 typedef struct rl_guard {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "core/call.h"
+#include "op/call.h"
 
 #define OWNER  "bench:1:2:"
 #define HOLDER OWNER "7c9e6679-7425-40de-944b-e07fc1f90ae7"

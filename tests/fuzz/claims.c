@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "route/claims.h"
+#include "route/slotmap_reply.h"
 
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "drive/engine.h"
 #include "fuzz.h"
+#include "run/engine.h"
 
 typedef struct wire {
     rl_source source;

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "core/call.h"
 #include "fuzz.h"
+#include "op/call.h"
 #include "wire/ask.h"
 
 #define CALLS  8

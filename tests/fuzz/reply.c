@@ -5,10 +5,10 @@
  * order of asking, none by what is said to who listens, and nobody is granted
  * what was not.
  */
-#include "core/holder.h"
-#include "core/identity.h"
-#include "core/op.h"
 #include "fuzz.h"
+#include "hold/server_run.h"
+#include "op/op.h"
+#include "op/verb_query.h"
 
 /* More than there are scripts: each is asked for, some twice. */
 #define CALLS  (RL_SCRIPT_COUNT + 4)

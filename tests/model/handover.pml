@@ -2,9 +2,9 @@
  * Hand-over and turns: one server, a client whose threads A, B and C want one
  * lock, and a rival elsewhere.
  *
- * Who does what: Unlocker is A's unlock (core/handover.c, core/release.c) and the
- * keeper that goes on with its release; Waiter is B's acquire (core/acquire.c,
- * core/contest.c), which owns, passes the hold on to C (core/turn.c) or releases
+ * Who does what: Unlocker is A's unlock (op/handover.c, op/verb_release.c) and the
+ * keeper that goes on with its release; Waiter is B's acquire (op/acquire.c,
+ * op/attempt_one.c), which owns, passes the hold on to C (op/turn.c) or releases
  * it; Rival is anybody else. Wire executes calls, loses them, or their answers,
  * and keeps copies that come at any time afterwards.
  *

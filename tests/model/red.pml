@@ -2,9 +2,9 @@
  * The protocol of a lock on three servers (Red): two clients, votes, tokens that
  * are written back, nodes that restart without their data.
  *
- * Who does what: scripts.pml are the servers; Owner is core/vote.c and
- * lock/red.c; Keeper the renewals and the votes again of drive/tasks.c, as far as
- * they are of a group (core/group.h). red_world.pml has network, clock, restarts,
+ * Who does what: scripts.pml are the servers; Owner is red/attempt_red.c and
+ * lock/red.c; Keeper the renewals and the votes again of run/tasks.c, as far as
+ * they are of a group (hold/group.h). red_world.pml has network, clock, restarts,
  * crashes and the judge.
  *
  * It takes on trust what single.pml has shown of one server, and leaves that

@@ -5,10 +5,10 @@
  *
  * Who does what
  *   scripts.pml       the server: a script is a step, as Redis runs it
- *   single_owner.pml  the thread that takes and gives back: core/acquire.c,
+ *   single_owner.pml  the thread that takes and gives back: op/acquire.c,
  *                     contest.c, verb.c, extend.c, and lock/single.c
- *   single.pml        what a client knows (core/hold.h); its keeper, which renews
- *                     and undoes (drive/tasks.c); its doorbell (drive/doorbell.c)
+ *   single.pml        what a client knows (hold/hold.h); its keeper, which renews
+ *                     and undoes (run/tasks.c); its doorbell (run/doorbell.c)
  *   single_world.pml  network, clocks, crashes, and the judge
  *
  * Time is ticks, and a lease is three. A client counts from before it sent its

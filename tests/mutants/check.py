@@ -79,7 +79,7 @@ def found(find, path, before, line, after):
 def wrong():
     """What was not found, or is too much; '' if all is as it is written here."""
     for line, wanted in C.items():
-        made = found(c_places.find, 'src/core/x.c', 'int f(void)\n{\n', line, '\n}\n')
+        made = found(c_places.find, 'src/op/x.c', 'int f(void)\n{\n', line, '\n}\n')
         if as_sets(made) != as_sets(wanted):
             return '%s\n%s' % (line, differences(made, wanted))
     for line, wanted in LUA.items():
@@ -87,7 +87,7 @@ def wrong():
         if as_sets(made) != as_sets(wanted):
             return '%s\n%s' % (line, differences(made, wanted))
     returns = [p.after for p in c_places.find(
-        'src/core/x.c', 'static bool f(void)\n{\n}\nvoid g(int a)\n{\n}\n'
+        'src/op/x.c', 'static bool f(void)\n{\n}\nvoid g(int a)\n{\n}\n'
         'static const char *h(void) RL_REQUIRES(m)\n{\n}\n')]
     wanted = ['{ return false;', '{ return true;', '{ return;',
               '{ return (char *){0};']

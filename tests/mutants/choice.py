@@ -14,7 +14,7 @@ def words_of(path):
 
 
 def read_table(path):
-    """Rows `core/room  server/waiting fault/room`."""
+    """Rows `hold/room  server/waiting fault/room`."""
     table = {}
     with open(path) as f:
         for line in f:

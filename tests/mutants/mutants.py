@@ -27,7 +27,7 @@ from choice import Choice
 from ledger import Ledger
 from reach import Reach
 
-FOLDERS = ['core', 'wire', 'drive', 'net', 'route', 'lock', 'lua']
+FOLDERS = ['hold', 'op', 'red', 'wire', 'run', 'net', 'route', 'lock', 'client', 'lua']
 MOST_TOUCHED, ANYWHERE = 30, 20
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

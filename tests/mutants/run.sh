@@ -8,7 +8,7 @@
 # Do the tests notice? A mutant is the library with one small mistake in it: a
 # comparison or an operator exchanged, a condition negated or fixed, a statement
 # dropped, a constant one off, a function that returns at once, two arguments
-# exchanged, in a C file of src/core, wire, drive, net, route or lock, or in lua/.
+# exchanged, in a C file of src/, but of base/, or in lua/.
 # A suite that stays green with it has a hole there.
 #
 # Without --all it is what a change has to pass. Tried are at most 30 mutants of the
@@ -27,14 +27,14 @@
 #              the file's and those of programs.txt, if there is no record yet
 #   --again    these, whatever is known of them; one that is not noticed fails
 #   --id       a tree with the mutant, to look at, in BUILD_DIR/trees/ID
-#   --list     the mutants of a file, as src/core/room.c
+#   --list     the mutants of a file, as src/hold/room.c
 #
 # A mutant that the compiler refuses, all its warnings being errors, or whose object
 # is the same as without, is none. The others meet, until something fails:
 #
 #   1. clang's analysis of locks
 #   2. the unit tests, then 300 seeds of the simulator
-#   3. fault.shimmed_memory and fault.shimmed_async; for drive and route these first,
+#   3. fault.shimmed_memory and fault.shimmed_async; for run and route these first,
 #      and for a script server.script_table
 #   4. programs of server and fault, for 30 s of their time
 #

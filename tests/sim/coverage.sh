@@ -3,7 +3,7 @@
 #
 # Which part of the library's lines runs in M seeds (10000) from N (1) on? Told for
 # each folder of src/; fails where less than is asked for has run: of all of it, and
-# of drive/, net/ and route/, where net/ is counted without TLS' files of its own,
+# of run/, net/ and route/, where net/ is counted without TLS' files of its own,
 # of which seeds see the smaller part. Which lines have not run is in
 # BUILD_DIR/uncovered.txt. Closes with "N passed, N failed".
 #
@@ -93,10 +93,10 @@ awk -F '[:,]' -v root="$PWD/src/" -v list="$build/uncovered.txt" \
     }
     END {
         for (name in all)
-            if (name !~ /^(all|drive|net|route)$/)
+            if (name !~ /^(all|run|net|route)$/)
                 printf "%-16s %5d lines, %5.1f %%\n", name, all[name],
                     percent(name)
-        judge("drive", 90)
+        judge("run", 90)
         judge("net", 90)
         judge("route", 90)
         judge("all", 85)

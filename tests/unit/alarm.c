@@ -1,5 +1,5 @@
 /* Alarms: raised once, closed once, found by the holds that they are about. */
-#include "core/alarm.h"
+#include "hold/loss_fd.h"
 
 #include "alarm.h"
 #include "hold.h"

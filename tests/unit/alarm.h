@@ -2,7 +2,7 @@
 #ifndef UNIT_ALARM_H
 #define UNIT_ALARM_H
 
-#include "core/alarm.h"
+#include "hold/loss_fd.h"
 #include "test.h"
 
 /* It may be looked at after its alarm is freed. */

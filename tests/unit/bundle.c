@@ -1,5 +1,5 @@
 /* Parts that go to the server in one call, and what each makes of it. */
-#include "core/op.h"
+#include "op/op.h"
 
 #include "play.h"
 

@@ -1,7 +1,7 @@
 /* Who waits for whom: circles, and what looks like one and is none. */
-#include "core/circle.h"
-#include "core/handover.h"
-#include "core/turn.h"
+#include "hold/deadlock.h"
+#include "op/handover.h"
+#include "op/turn.h"
 
 #include "play.h"
 

@@ -1,4 +1,4 @@
-#include "route/claims.h"
+#include "route/slotmap_reply.h"
 
 #include <stdlib.h>
 #include <string.h>

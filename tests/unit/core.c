@@ -1,5 +1,5 @@
 /* What a client's options make of leases, limits, replicas and events. */
-#include "core/core.h"
+#include "op/core.h"
 
 #include "test.h"
 

@@ -2,7 +2,7 @@
 #ifndef UNIT_DEED_H
 #define UNIT_DEED_H
 
-#include "core/op.h"
+#include "op/op.h"
 
 #include "play.h"
 

@@ -2,7 +2,7 @@
 #ifndef UNIT_ELECTION_H
 #define UNIT_ELECTION_H
 
-#include "core/acquire.h"
+#include "op/acquire.h"
 #include "play.h"
 
 #define NODES 3

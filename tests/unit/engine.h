@@ -5,9 +5,9 @@
 #ifndef UNIT_ENGINE_H
 #define UNIT_ENGINE_H
 
-#include "drive/engine.h"
-#include "drive/tasks.h"
 #include "play.h"
+#include "run/engine.h"
+#include "run/tasks.h"
 
 static inline void engine_close_nothing(rl_transport *t)
 {

@@ -1,5 +1,5 @@
 /* Extends: what is under way is waited for, and whom it does not wait for. */
-#include "core/extend.h"
+#include "op/extend.h"
 
 #include "play.h"
 

@@ -1,5 +1,5 @@
 /* Holds that are one lock: states, and the one loss that is told. */
-#include "core/group.h"
+#include "hold/group.h"
 
 #include "base/clock.h"
 

@@ -2,7 +2,7 @@
  * A hand-over while the lock's slot moves: it is put off, and at the last
  * moment the lock is freed by its one key instead, if that can be.
  */
-#include "core/round.h"
+#include "op/round.h"
 #include "pair.h"
 
 /* The commands' limit is PLAY_TIMEOUT_MS; its last half second is the last. */

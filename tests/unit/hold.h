@@ -2,7 +2,7 @@
 #ifndef UNIT_HOLD_H
 #define UNIT_HOLD_H
 
-#include "core/hold.h"
+#include "hold/hold.h"
 
 #include "play.h"
 

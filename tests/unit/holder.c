@@ -1,5 +1,5 @@
 /* Who has a lock, in words, as the answers of acquire and leave tell. */
-#include "core/holder.h"
+#include "op/verb_query.h"
 #include "test.h"
 
 #define UUID "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c52"

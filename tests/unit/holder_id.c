@@ -1,5 +1,5 @@
 /* Who holds a lock: holder ids of ours, and whatever else is found there. */
-#include "core/holder.h"
+#include "op/verb_query.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Which run of the server this is, from what its scripts tell. */
-#include "core/identity.h"
+#include "hold/server_run.h"
 
 #include "test.h"
 

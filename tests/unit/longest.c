@@ -1,5 +1,5 @@
 /* The longest lease of late of each name. */
-#include "core/longest.h"
+#include "hold/longest.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* When a look-out for an answer is worth it. */
-#include "net/lookout.h"
+#include "net/spin.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Which master is in office, of what Sentinels say: epochs, and addresses. */
-#include "route/office.h"
+#include "route/sentinel_choice.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* How quick a server is, and how long it is waited for. */
-#include "core/pace.h"
+#include "op/rtt.h"
 
 #include "test.h"
 

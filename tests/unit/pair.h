@@ -2,7 +2,7 @@
 #ifndef UNIT_PAIR_H
 #define UNIT_PAIR_H
 
-#include "core/handover.h"
+#include "op/handover.h"
 
 #include "play.h"
 

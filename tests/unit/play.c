@@ -1,8 +1,8 @@
 #include "play.h"
 
 #include "base/random.h"
-#include "core/round.h"
-#include "core/rule.h"
+#include "op/round.h"
+#include "op/rule.h"
 
 const rl_target play_job = {.name = "job",
                             .len = 3,
@@ -85,8 +85,8 @@ void play_open_core(play *p, rl_core *c, unsigned number)
     snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %u", number);
     rl_identity_init(&c->identity);
     name_server(c, number);
-    EXPECT(rl_holds_init(&c->holds, &c->stats, c->set.process, PLAY_LEASE_MS, 0,
-                         true));
+    EXPECT(rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
+                         PLAY_LEASE_MS, 0, true));
     EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
     rl_sums_init(&c->sums);
 }

@@ -15,8 +15,8 @@
 #ifndef UNIT_PLAY_H
 #define UNIT_PLAY_H
 
-#include "core/acquire.h"
-#include "core/extend.h"
+#include "op/acquire.h"
+#include "op/extend.h"
 #include "test.h"
 
 #define PLAY_CLIENTS 5

@@ -2,7 +2,7 @@
 #ifndef UNIT_ROOM_H
 #define UNIT_ROOM_H
 
-#include "core/room.h"
+#include "hold/room.h"
 
 #include "test.h"
 

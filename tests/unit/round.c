@@ -1,5 +1,5 @@
 /* When a part is asked, slow, silent or out of time, and a round is over. */
-#include "core/round.h"
+#include "op/round.h"
 
 #include "play.h"
 #include "test.h"

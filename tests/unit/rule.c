@@ -1,5 +1,5 @@
 /* When a round is over. */
-#include "core/rule.h"
+#include "op/rule.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* A connection that threads share: who gets which reply, and who is told what
    when it ends. */
-#include "net/share.h"
+#include "net/mux.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,8 +2,8 @@
  * The last unlock while the lock's slot moves: calls of several keys are put
  * off, and at the last moment the lock is freed by its one key.
  */
-#include "core/round.h"
 #include "deed.h"
+#include "op/round.h"
 
 /* The commands' limit is PLAY_TIMEOUT_MS; its last half second is the last. */
 #define LAST_MOMENT_US ((PLAY_TIMEOUT_MS - 500) * MS)

@@ -1,5 +1,5 @@
 /* What rlock_client_stats() tells is what was counted, each by its name. */
-#include "core/stats.h"
+#include "hold/stats.h"
 
 #include "test.h"
 

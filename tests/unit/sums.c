@@ -1,5 +1,5 @@
 /* What is remembered of scripts' SHA1s. */
-#include "core/sums.h"
+#include "op/script_cache.h"
 
 #include "test.h"
 

@@ -2,9 +2,9 @@
  * The keeper's tasks: what a hold is asked, and that it is asked once. The
  * keeper's line leads nowhere; the test says what comes over it.
  */
-#include "drive/task.h"
 #include "engine.h"
 #include "lock/red.h"
+#include "run/task.h"
 
 /* A client's engine without threads, and its hold, on one node of three. */
 typedef struct shift {

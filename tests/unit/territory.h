@@ -5,7 +5,7 @@
 #ifndef TEST_UNIT_TERRITORY_H
 #define TEST_UNIT_TERRITORY_H
 
-#include "route/territory.h"
+#include "route/slotmap.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Turns: when a hold is passed on without the server, and to whom. */
-#include "core/turn.h"
+#include "op/turn.h"
 
 #include "alarm.h"
 #include "pair.h"

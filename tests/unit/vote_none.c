@@ -1,7 +1,7 @@
 /* The lock of a majority: no quorum, and who may not vote. */
 #include <errno.h>
 
-#include "core/vote.h"
+#include "red/attempt_red.h"
 
 #include "election.h"
 #include "shim.h"

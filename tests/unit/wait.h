@@ -2,7 +2,7 @@
 #ifndef UNIT_WAIT_H
 #define UNIT_WAIT_H
 
-#include "core/acquire.h"
+#include "op/acquire.h"
 
 #include "play.h"
 

@@ -1,6 +1,6 @@
 /* What servers say of waiting clients: names, circles, and what makes no sense.
  */
-#include "core/waits.h"
+#include "client/waits_graph.h"
 
 #include <errno.h>
 

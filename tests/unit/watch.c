@@ -2,7 +2,7 @@
  * The watch over a server, and what is asked about holds that it may not know:
  * the keeper's line leads nowhere, and the test says what comes over it.
  */
-#include "drive/watch.h"
+#include "run/watch.h"
 
 #include "engine.h"
 #include "hold.h"

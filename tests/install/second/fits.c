@@ -1,5 +1,5 @@
 /* fits yes|no: is that what the library says of the hiredis linked here? */
-#include "net/fits.h"
+#include "net/hiredis_abi.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,138 @@
+/*
+ * Circles of owners that wait for each other. Each owner's estate says what it
+ * waits for, and the hold table who has that: so from an owner one goes to the
+ * next until somebody does not wait. For example
+ *
+ *   A holds a, waits for b      B holds b, begins to wait for a: B, A, B
+ *
+ * What stays true, under the table's mutex: who waits is noted before it
+ * sleeps. An owner waits for one lock at a time, and a lock that changes hands
+ * goes to somebody who does not wait any more; so a circle is closed only by
+ * one who begins to wait, and that one is told.
+ *
+ * An owner that has just been granted a lock may still be noted as waiting for
+ * it: it seems to wait for itself, and nobody else is concerned. A hold that is
+ * being passed on (op/turn.c) is in no table, and its owner about to wake.
+ */
+#include "hold/deadlock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* So much of a name and of an owner is shown, with the NUL. */
+#define NAME_SHOWN  33
+#define OWNER_SHOWN 41
+
+/* A message has room for so much behind a long name. */
+#define TOLD_MAX 180
+
+/* What one owner waits for, and of whom. */
+typedef struct step {
+    size_t len;
+    char text[NAME_SHOWN + OWNER_SHOWN + 32];
+} step;
+
+static void write_owner(const rl_estate *x, char out[OWNER_SHOWN])
+{
+    const char *text;
+    size_t len;
+    bool label = rl_estate_owner(x, &text, &len);
+    snprintf(out, OWNER_SHOWN, label ? "owner '%.*s'" : "thread %.*s", (int)len,
+             text);
+}
+
+/*
+ * How many wait in a circle with this one; 0: it is in none. Those on the way
+ * know from here on who is ahead of them.
+ */
+static size_t circle_of_locked(rl_holds *t, rl_estate *x, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    rl_estate *at = x;
+    for (size_t n = 1; at->awaits && n <= t->estates.count; n++) {
+        at->ahead = rl_holds_holder_locked(t, at->awaits, now_us);
+        at = at->ahead;
+        if (!at)
+            return 0;
+        if (at == x)
+            return n;
+    }
+    return 0;
+}
+
+static step step_of(const rl_estate *x)
+{
+    step s;
+    char name[NAME_SHOWN], owner[OWNER_SHOWN];
+    rl_printable(name, sizeof name, x->awaits->name, x->awaits->len);
+    write_owner(x->ahead, owner);
+    s.len = (size_t)snprintf(s.text, sizeof s.text, "waits for '%s' of %s",
+                             name, owner);
+    return s;
+}
+
+static step last_step(const rl_estate *x)
+{
+    const rl_estate *at = x;
+    while (at->ahead != x)
+        at = at->ahead;
+    return step_of(at);
+}
+
+/*
+ * In words, from x on: the first steps, as many as fit, how many are left out,
+ * and the last one, which says what the others want of x.
+ */
+static void tell(const rl_estate *x, size_t n, rl_fault *f)
+{
+    static const char which[] = ", which ", more[] = "... 1000000 more";
+    char text[TOLD_MAX], owner[OWNER_SHOWN];
+    step last = last_step(x);
+    write_owner(x, owner);
+    int used = snprintf(text, sizeof text, "%s ", owner);
+    for (const rl_estate *at = x; n > 1; n--, at = at->ahead) {
+        step s = step_of(at);
+        if (used + s.len + last.len + 2 * sizeof which + sizeof more >
+            sizeof text)
+            break;
+        used +=
+            snprintf(text + used, sizeof text - used, "%s%s", s.text, which);
+    }
+    if (n > 1)
+        used += snprintf(text + used, sizeof text - used, "... %zu more%s",
+                         n - 1, which);
+    rl_fault_set(f, RLOCK_EDEADLK, 0, "deadlock: %s%s", text, last.text);
+}
+
+bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
+                    int64_t now_us, rl_estate **noted, rl_fault *f)
+{
+    size_t n = 0;
+    *noted = NULL;
+    rl_mutex_lock(&t->mutex);
+    rl_estate *x = rl_holds_estate_locked(t, owner->serial);
+    /* From within a callback of a wait it may wait for something else. */
+    if (x && !rl_list_is_empty(&x->holds) && !x->awaits) {
+        x->awaits = what;
+        n = circle_of_locked(t, x, now_us);
+        if (n > 0) {
+            tell(x, n, f);
+            x->awaits = NULL;
+        } else {
+            x->refs++;
+            *noted = x;
+        }
+    }
+    rl_mutex_unlock(&t->mutex);
+    return n == 0;
+}
+
+void rl_wait_ends(rl_holds *t, rl_estate *noted)
+{
+    if (!noted)
+        return;
+    rl_mutex_lock(&t->mutex);
+    noted->awaits = NULL;
+    rl_estate_unref_locked(t, noted);
+    rl_mutex_unlock(&t->mutex);
+}

@@ -1,0 +1,594 @@
+/*
+ * The hold table: what this client's threads hold, as far as the client may
+ * believe it. One record for each (lock name, owner).
+ *
+ * States. A hold begins as DRAFT, made before the server is asked so that no
+ * allocation can fail afterwards. Granted, it is HELD and in the table. Past
+ * its deadline, or when the server no longer knows it, it is LOST: still in
+ * the table, so that the owner's unlocks pair, but never HELD again. With the
+ * last unlock it leaves the table and is OVER. A draft or an over hold that
+ * the server may still have is UNDOING: the keeper sends releases for it
+ * until the server says that it is gone, or its lease has run out.
+ *
+ *   DRAFT -> HELD -> LOST -> OVER
+ *     |        |       `---> UNDOING -> OVER
+ *     |        |-----------> OVER
+ *     `--------'-----------> UNDOING
+ *
+ * On a node of a Red lock a hold may also be VACANT: the lock is held on a
+ * majority of other nodes, and this one's client asks for it again with each
+ * renewal. A DRAFT that is in the table is a grant that is late.
+ *
+ *   DRAFT <-> VACANT -> OVER;   HELD -> VACANT
+ *
+ * Two kinds of heap order what is due: `work` for the keeper (renewals of HELD
+ * holds that are renewed, a look at others whose server may not have them any
+ * more, releases of UNDOING ones, acquires of VACANT ones), one for each server
+ * of a cluster, and `expiry`, one in all, for the notifier
+ * (deadlines of HELD holds). They are apart because a loss must be reported at
+ * the deadline, whatever the keeper is at. A sleeper is woken only when
+ * something falls due earlier than it would have looked, so a quick lock and
+ * unlock wakes nobody.
+ *
+ * The table's mutex guards everything in it, the holds' members that are not
+ * marked "fixed", all heaps and the queue of reports. Only its owner grants,
+ * counts or ends a hold; the keeper and the notifier prolong it or lose it.
+ * Nothing here reads a clock: now_us is an argument.
+ */
+#ifndef RL_HOLD_HOLD_H
+#define RL_HOLD_HOLD_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "hold/group.h"
+#include "hold/loss_fd.h"
+#include "hold/owner.h"
+#include "hold/stats.h"
+#include "hold/target.h"
+#include "hold/waker.h"
+
+typedef enum rl_state {
+    RL_DRAFT,
+    RL_VACANT,
+    RL_HELD,
+    RL_LOST,
+    RL_UNDOING,
+    RL_OVER
+} rl_state;
+
+/* Why a hold was lost. */
+typedef enum rl_loss {
+    RL_LOSS_NONE,
+    RL_LOSS_EXPIRED,  /* its local deadline passed */
+    RL_LOSS_GONE,     /* the server no longer knows it */
+    RL_LOSS_FOREIGN,  /* the key is no lock any more */
+    RL_LOSS_TOO_LONG, /* max_hold_ms */
+    RL_LOSS_GROUP,    /* too few of its group are left */
+    RL_LOSS_CLOSED    /* its client was closed */
+} rl_loss;
+
+const char *rl_loss_text(rl_loss why);
+
+/* Has the server said so? Then nobody releases it, and no waiter is rung. */
+static inline bool rl_loss_is_seen(rl_loss why)
+{
+    return why == RL_LOSS_GONE || why == RL_LOSS_FOREIGN;
+}
+
+struct rl_part;
+struct rl_holds;
+
+/* A server at which something is held is not left silent for longer. */
+#define RL_WATCH_US (850 * 1000)
+
+/*
+ * What is due at one server, for the keeper that asks it, and whether that has
+ * to be watched. A client of a cluster has one for each server it knows; a hold
+ * is in that of the server which had its slot when it was granted, or
+ * scheduled.
+ */
+typedef struct rl_lane {
+    rl_heap work;
+    size_t held;       /* how many holds are HELD there */
+    int64_t since_us;  /* what calls have confirmed that were sent before, the
+                          server may not know: it is asked again */
+    int64_t look_us;   /* when its keeper looks after the server; in the past:
+                          it does not, as nothing was held */
+    int64_t told_us;   /* when a renewal that failed there was last told */
+    int64_t sleeps_us; /* until when its keeper sleeps; 0: it is awake */
+    /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
+    void (*wake)(struct rl_lane *l);
+    void *arg;            /* fixed; whose it is */
+    struct rl_lane *next; /* of the table's */
+} rl_lane;
+
+/*
+ * What one owner has in a table, so that its end needs no search, and what all
+ * its holds have in common; with one reference for each hold and draft.
+ */
+typedef struct rl_estate {
+    rl_map_node node;
+    uint64_t owner;
+    size_t refs;
+    rl_list holds;           /* those in the table */
+    const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
+                                was not noted. See hold/deadlock.c */
+    struct rl_estate *ahead; /* who has that; only while it is looked for */
+    size_t name_len;
+    char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
+} rl_estate;
+
+/* What one hand-over is worth to the process; fixed. See op/turn.c. */
+typedef struct rl_turn {
+    rl_estate *starter; /* whose host:pid:tid the server knows it by */
+    int64_t began_us;   /* when the command that was granted was sent */
+    uint64_t last;      /* the last token that is reserved for it */
+} rl_turn;
+
+typedef struct rl_hold {
+    rl_map_node node;
+    rl_heap_node work;
+    rl_heap_node expiry; /* due at the deadline: so long the client believes */
+    struct rl_hold *next_report; /* in the queue of reports */
+    rl_link owned;    /* in its owner's estate, as long as it is in the map */
+    rl_alarms alarms; /* none of a Red lock: its group has them */
+    rl_estate *estate;
+    unsigned refs;
+    int count;
+    uint8_t reports;     /* bit set of rlock_event_type */
+    uint8_t state;       /* rl_state */
+    uint8_t loss;        /* rl_loss */
+    uint8_t member;      /* fixed; Red: which node this is */
+    uint8_t layout;      /* fixed; rlock_layout */
+    uint8_t sent_on;     /* so often in a row its renewal was, by redirects */
+    uint8_t replicas;    /* fixed; so many must have what moves the deadline */
+    uint8_t in_a_row;    /* so many threads here had it before, each from the
+                            one before, since the server has granted it */
+    uint16_t name_len;   /* fixed */
+    uint16_t slot;       /* fixed; of a cluster */
+    uint16_t detour;     /* the server that is to be asked next about it, and
+                            only then; see rl_redirects.ask. 0: the slot's */
+    bool sharded;        /* fixed; its channels are, in a cluster */
+    bool renewed;        /* by the keeper */
+    bool paused;         /* but not now: an extend is under way */
+    bool in_flight;      /* the keeper has asked and waits for the answer */
+    bool unknown;        /* an acquire may still arrive: leave a tombstone */
+    bool queued;         /* in the queue of reports */
+    bool astray;         /* another of its commands may */
+    bool split;          /* its undoing was put off, as its slot moves */
+    bool passing;        /* to an owner whose thread has not woken yet */
+    bool deep;           /* its owner's: the server may count more than one */
+    int64_t lease_ms;    /* of the outermost acquire */
+    int64_t cap_ms;      /* an extend to this lease may still arrive: no
+                            lease can be relied on for longer */
+    int64_t late_us;     /* extends were answered late, the last one then: */
+    int64_t late_cap_ms; /* what was sent before may have come before them */
+    int64_t owed_cap_ms; /* extends that are late are not answered yet: */
+    unsigned owed;       /* as long as there are some, this is a cap, too */
+    union {
+        int64_t limit_us; /* HELD and renewed: no deadline is later */
+        int64_t ended_us; /* once it is not HELD any more */
+    };
+    int64_t gone_us; /* every lease that was asked for has run out by
+                        then, unless its command is executed even later */
+    int64_t began_us;
+    int64_t confirmed_us; /* when the latest command that showed the server to
+                             have it was sent */
+    uint64_t token;
+    const struct rl_line *asked_on; /* the latest call's, while it has no
+                                       answer; only compared */
+    rl_waker *landing;              /* who waits for in_flight to end */
+    rl_group *group;                /* NULL: it is a lock by itself; counted */
+    rl_lane *lane;                  /* in which it is scheduled, or was last */
+    rl_turn *turn;  /* its own, fixed once it is held; NULL: it was not handed
+                       over, or there are no turns */
+    uint64_t scope; /* fixed */
+    rl_uuid id;     /* fixed; the end of its holder id */
+    char name[];    /* fixed; ends in a NUL */
+} rl_hold;
+
+typedef struct rl_holds {
+    rl_mutex mutex;
+    rl_map map;
+    rl_map estates;
+    rl_heap expiry;
+    rl_lane first;  /* of the only server; or of none in a cluster */
+    rl_lane *lanes; /* all, newest first; only grows */
+    /* In which of them is what is due for a hold? NULL: in the first. Fixed;
+       called with the mutex held. */
+    rl_lane *(*lane_of)(struct rl_holds *t, const rl_hold *h);
+    rl_hold *first_report, *last_report; /* the queue; each is referenced */
+    int64_t sleeps_us; /* until when the notifier sleeps; 0: it is awake */
+    /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
+    void (*wake)(struct rl_holds *t);
+    rl_fault failure; /* the latest of a renewal, or of an undo at the end */
+    bool reconnected, failed_over, stopping;
+    bool closed;            /* what is granted from now on is nobody's */
+    bool wants_reports;     /* fixed: there is an on_event */
+    int64_t renewal_ms;     /* fixed; lease that a renewal asks for */
+    int64_t max_hold_ms;    /* fixed; 0: no limit */
+    rl_stats *stats;        /* fixed */
+    struct rl_rooms *rooms; /* fixed; where the next ones wait */
+    const char *process;    /* fixed; host:pid, of holder ids */
+    size_t undoing;         /* how many holds are */
+    size_t left;            /* how many were given up at the end */
+    bool releasing;         /* it is being closed with what is held */
+    rl_alarms kept; /* of holds that ended with the client; its struct's */
+} rl_holds;
+
+bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
+                   const char *process, int64_t renewal_ms, int64_t max_hold_ms,
+                   bool wants_reports);
+/*
+ * Drops what is left; nobody else may use the table any more. forked: in a
+ * child, where threads that are not there still seem to wait on the mutex.
+ */
+void rl_holds_fini(rl_holds *t, bool forked);
+
+/* --- the table (holds.c) -------------------------------------------------- */
+
+/*
+ * The owner's hold of a name, referenced; *valid: it is held. A deadline that
+ * has passed by now makes it lost. NULL: there is none; then *room (if not
+ * NULL) is what a new one needs, or NULL: out of memory.
+ */
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
+                       const rl_owner *owner, int64_t now_us, bool *valid,
+                       rl_estate **room);
+void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
+
+/* Which line has the hold's latest call? NULL: it is answered. */
+const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h);
+
+/* Room by itself; and back, if no draft has been made of it. */
+rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner);
+void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */
+
+/*
+ * A draft of the owner's hold, with one reference, the caller's. It takes over
+ * the room, also when it fails: NULL, out of memory.
+ */
+rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+                     const rl_uuid *id);
+void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* The owner's hold of a name, or NULL. */
+rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
+                              uint64_t owner) RL_REQUIRES(&t->mutex);
+
+/* What the owner has here; who holds the lock of a name. NULL: nothing, nobody.
+ */
+rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
+    RL_REQUIRES(&t->mutex);
+rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                  int64_t now_us) RL_REQUIRES(&t->mutex);
+void rl_estate_unref_locked(rl_holds *t, rl_estate *x) RL_REQUIRES(&t->mutex);
+
+/*
+ * Into the table, so that its owner finds it there; the table takes over the
+ * caller's reference. No effect when it is in.
+ */
+void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* It is to be another owner's, and is found by nobody until it is listed. */
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+    RL_REQUIRES(&t->mutex);
+
+/* Out of it, if it is in; the caller gets the table's reference. */
+void rl_hold_unlist_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* The owner has ended: its holds are reported, and renewed no more. */
+void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us);
+
+/* Holds whose deadline has passed become LOST. */
+void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The client is about to be closed: of a hold that ends with its owner, or with
+ * the client, the keeper undoes all that the server may have.
+ */
+void rl_holds_release(rl_holds *t);
+
+/*
+ * The client is being closed. Its holds end by themselves, but those of locks
+ * that are held elsewhere, too, are lost to these, or, at their home, with
+ * them.
+ */
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us);
+
+/*
+ * Keepers have ended: so many holds that the server may have were not undone.
+ * *why: the latest failure, if there was one.
+ */
+size_t rl_holds_left(rl_holds *t, rl_fault *why);
+
+void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
+void rl_holds_reconnected(rl_holds *t); /* an event of its own */
+
+/*
+ * One more server of a cluster; false: out of memory. The lane stays with the
+ * table until its end.
+ */
+bool rl_holds_add_lane(rl_holds *t, rl_lane *l);
+
+/*
+ * There is another server, which may not know what the one before has granted
+ * last: whatever is held there is asked about within a moment, and not all at
+ * once. In a cluster that is what lane_of() says to be elsewhere now. told: it
+ * is an event of its own.
+ */
+void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us);
+
+/*
+ * The server of a lane is another run of it, to which since_us was sent: what
+ * was confirmed to earlier calls is asked about now.
+ */
+void rl_holds_doubt(rl_holds *t, rl_lane *l, int64_t since_us);
+
+/* For the keeper: when the hold's next renewal, look or undoing is due. */
+void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * It is HELD from now on, at the server that has its slot, and not any more:
+ * that server is watched as long as something is.
+ */
+void rl_hold_enter_lane_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_leave_lane_locked(rl_holds *t, const rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+
+/* Of the failures of renewals at one server, one in a second is told. */
+bool rl_lane_tells_locked(rl_holds *t, rl_lane *l, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * When it is asked about next: now, if its server may not know what it has
+ * confirmed; else that is its renewal, if it is renewed, counted from sent_us.
+ * No effect on what is not HELD.
+ */
+void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+    RL_REQUIRES(&t->mutex);
+
+/* Nothing of it is due. */
+void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* For the notifier: an event of this hold is to be delivered. */
+void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
+    RL_REQUIRES(&t->mutex);
+
+/* The first hold of the queue with something to report. NULL: there is none,
+   and the queue is empty. */
+rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
+
+/* Takes off the first of the queue, whose reference the caller gets. */
+rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
+
+/* Room for one more hold in every lane, and among the deadlines. */
+bool rl_lanes_reserve(rl_holds *t) RL_REQUIRES(&t->mutex); /* false: none */
+void rl_lanes_unreserve(rl_holds *t);
+
+/* Wakes a keeper, or the notifier, that would look later than that. */
+void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+void rl_holds_nudge_locked(rl_holds *t, int64_t due_us) RL_REQUIRES(&t->mutex);
+
+/* --- one hold (hold.c) ---------------------------------------------------- */
+
+static inline const char *rl_hold_name(const rl_hold *h)
+{
+    return h->name;
+}
+
+static inline const rl_layout *rl_hold_layout(const rl_hold *h)
+{
+    return &rl_layouts[h->layout];
+}
+
+/* It is one of a Multi lock. Of a draft, which is the caller's alone, or with
+   the mutex. */
+void rl_hold_join(rl_hold *h, rl_group *g);
+
+/* One thread here has it from another; more than that need not be known. */
+static inline void rl_hold_count_in_row(rl_hold *h)
+{
+    h->in_a_row = (uint8_t)(h->in_a_row + (h->in_a_row < UINT8_MAX));
+}
+
+/*
+ * Red: the part that will release it, without more memory. Keeping answers
+ * false if there is one already, or no group for which to keep it.
+ */
+bool rl_hold_keep_spare(rl_hold *h, struct rl_part *x);
+struct rl_part *rl_hold_take_spare(rl_hold *h); /* NULL: none */
+
+static inline uint64_t rl_hold_owner(const rl_hold *h)
+{
+    return h->estate->owner;
+}
+
+/* What people call an owner. True: it is a label; false: the id of a thread. */
+bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len);
+
+/* Its holder id, as text; and how long that is. */
+void rl_hold_write_id(const rl_hold *h, char *out);
+size_t rl_hold_id_len(const rl_hold *h);
+
+/*
+ * A draft was granted its lease by a command sent at sent_us, and its deadline
+ * is still to come: the table takes over the caller's reference.
+ */
+void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
+                          int64_t sent_us, bool renewed, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * The server confirmed a lease whose command was sent at sent_us. A deadline
+ * that has passed meanwhile is not revived: the hold is LOST then.
+ */
+void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                            int64_t lease_ms, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The same, but the deadline may also become earlier. */
+void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                              int64_t lease_ms, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * An extend that began to be sent at sent_us has no answer, and may set its
+ * lease at any time from then on.
+ */
+void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                        int64_t lease_ms) RL_REQUIRES(&t->mutex);
+
+/*
+ * The same of one that is late, as long as its end is not known. Meanwhile the
+ * keeper renews: its connection is not the extend's, so what it sends later may
+ * be executed before.
+ */
+void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                               int64_t lease_ms) RL_REQUIRES(&t->mutex);
+/*
+ * Now it is. It has set its lease by then, before or after what else was sent;
+ * RL_NEVER: it may at any time; 0: it certainly does not.
+ */
+void rl_hold_settle_extend_locked(rl_holds *t, rl_hold *h, int64_t lease_ms,
+                                  int64_t by_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * An extend to this lease is about to be sent, and may be executed before its
+ * answer is here: a deadline that is later is not believed from now on. Answers
+ * the deadline before, for when it was certainly not executed.
+ */
+int64_t rl_hold_lower_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                             int64_t lease_ms) RL_REQUIRES(&t->mutex);
+void rl_hold_restore_locked(rl_holds *t, rl_hold *h, int64_t deadline_us,
+                            int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/* The longest lease that a command which was sent then can be relied on for. */
+int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us);
+
+/* Until when a lease that a command which was sent then has set is good. */
+int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms);
+
+/* Is it capped, or was it? */
+bool rl_hold_was_capped(const rl_hold *h);
+
+/*
+ * Turns renewal on, or goes on with it: the lease now running was sent for at
+ * sent_us. An explicit lease that the hold has keeps its end, also past
+ * max_hold_ms. No effect on a hold that is lost.
+ */
+void rl_hold_start_renewal_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
+                                  int64_t now_us) RL_REQUIRES(&t->mutex);
+/* A renewed hold counts as one that begins now: how long it may be renewed. */
+void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_pause_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * The lease that a renewal gives which was sent then, and how long before the
+ * next one.
+ */
+int64_t rl_hold_renewal_ms(const rl_holds *t, const rl_hold *h,
+                           int64_t sent_us);
+int64_t rl_hold_renewal_period_us(const rl_holds *t, const rl_hold *h,
+                                  int64_t sent_us);
+
+/*
+ * A command that may set this lease is about to be sent, or has just been. For
+ * a draft, which is the caller's alone, the mutex is not needed.
+ */
+void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms);
+
+/* HELD, and the deadline not passed; else it is LOST from here on. */
+bool rl_hold_is_valid_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The same, and the keeper is to renew it, and no extend is under way. */
+bool rl_hold_renews_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* The node does not have it; its client asks again with the next renewals. */
+void rl_hold_vacate_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Counts and reports a loss. By itself for a hold that is OVER, and turns out
+ * to have been lost before its release.
+ */
+void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
+                                int64_t now_us) RL_REQUIRES(&t->mutex);
+
+/*
+ * The hold of a node that does not have it: may it join its group? If that has
+ * been lost by the clock, which nobody has noticed yet, it is lost from here
+ * on, and reported.
+ */
+bool rl_hold_may_join_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Who waits for it here sleeps, and counts on who has it to hand it over, which
+ * is not to be. rings: see rl_rooms_look().
+ */
+void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Takes the hold out of the table, if it is there; the caller gets the table's
+ * reference.
+ */
+void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Hands the caller's reference to the keeper, which from due_us on makes the
+ * hold go away on the server.
+ */
+void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * Lets go of a hold that is out of the table: to the keeper, if the server may
+ * have it, else for good.
+ */
+void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
+    RL_REQUIRES(&t->mutex);
+
+/* What may still arrive is undone for at least this long. */
+#define RL_LATE_MS 60000
+
+/*
+ * A tombstone stands as long as the lease, within these bounds. How late an
+ * acquire may arrive has nothing to do with its lease: who closes a connection
+ * leaves its bytes to the kernel, which repeats them for some minutes at most,
+ * and those that a stopped server has received are executed when it goes on, as
+ * is what writes the tombstone. What a longer lease changes is only the harm of
+ * one that is late all the same, for which ten times RL_LATE_MS is left.
+ */
+#define RL_TOMB_MOST_MS (10 * RL_LATE_MS)
+
+/*
+ * It was lost, but the server may have it still: a renewal that was given up
+ * may have kept it alive, or the server's clock was put back, and then no lease
+ * says for how long. Its uuid is its own, so a release of it harms nobody.
+ */
+bool rl_hold_lingers(const rl_hold *h);
+
+/* The keeper is done with it. */
+void rl_hold_undone_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * Who owns. Inside the process an owner is a serial number that is never used
+ * twice: a thread, or what the program has made one (rlock/owner.h;
+ * run/owner.c). On the server a hold is known by its holder id,
+ * host:pid:tid:uuid, or host:pid:tid/label:uuid.
+ */
+#ifndef RL_HOLD_OWNER_H
+#define RL_HOLD_OWNER_H
+
+#include <rlock/owner.h>
+
+#define RL_HOST_MAX   255
+#define RL_HOLDER_MAX (RL_HOST_MAX + 64 + RLOCK_LABEL_MAX + 1)
+
+typedef struct rl_owner {
+    uint64_t serial; /* never 0 */
+    long tid;
+    int holds;         /* locks that it holds; its own, no mutex */
+    const char *label; /* NULL: it is a thread */
+} rl_owner;
+
+#endif

@@ -1,0 +1,499 @@
+/*
+ * The waiting rooms. Called by the acquiring owners; by the doorbell's thread,
+ * which wakes them; by who frees the client, and by who reads that a leave was
+ * answered.
+ *
+ * What stays true, under the rooms' mutex: a room is in the map exactly while
+ * it has waiters, and its first waiter is its front; who becomes the front is
+ * woken to look, so no wake-up ends with a waiter who goes away. A room that
+ * the doorbell has listened for is kept after its end until the doorbell has
+ * heard that it is gone.
+ */
+#include "hold/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+typedef struct key {
+    const void *name;
+    size_t len;
+    uint64_t scope;
+} key;
+
+static bool same(const rl_map_node *n, const void *wanted)
+{
+    const rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const key *k = wanted;
+    return room->scope == k->scope && room->name_len == k->len &&
+           memcmp(room->name, k->name, k->len) == 0;
+}
+
+static bool is_that(const rl_map_node *n, const void *wanted)
+{
+    return n == wanted;
+}
+
+bool rl_rooms_init(rl_rooms *r)
+{
+    rl_mutex_init(&r->mutex);
+    rl_list_init(&r->fresh);
+    rl_list_init(&r->gone);
+    bool ok = rl_map_init(&r->map, same);
+    return rl_map_init(&r->listeners, is_that) && ok;
+}
+
+void rl_rooms_fini(rl_rooms *r, bool forked)
+{
+    rl_link *k;
+    while (r->map.buckets && (k = rl_list_first(&r->gone)) != NULL) {
+        rl_list_remove(k);
+        free(RL_CONTAINER(k, rl_room, news));
+    }
+    rl_map_fini(&r->listeners);
+    rl_map_fini(&r->map);
+    if (!forked)
+        rl_mutex_fini(&r->mutex);
+}
+
+static rl_room *find_locked(rl_rooms *r, const void *name, size_t len,
+                            uint64_t scope) RL_REQUIRES(&r->mutex)
+{
+    key k = {name, len, scope};
+    rl_map_node *n = rl_map_find(&r->map, rl_hash(name, len, 0), &k);
+    return n ? RL_CONTAINER(n, rl_room, node) : NULL;
+}
+
+static rl_room *add_locked(rl_rooms *r, const rl_target *what)
+    RL_REQUIRES(&r->mutex)
+{
+    rl_room *room = calloc(1, sizeof *room + what->len);
+    if (!room)
+        return NULL;
+    rl_list_init(&room->waiters);
+    room->scope = what->scope;
+    room->name_len = what->len;
+    memcpy(room->name, what->name, what->len);
+    rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
+    rl_list_add_last(&r->fresh, &room->news);
+    return room;
+}
+
+static void remove_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
+{
+    rl_map_remove(&r->map, &room->node);
+    rl_list_remove(&room->news);
+    if (room->listened)
+        rl_list_add_last(&r->gone, &room->news);
+    else
+        free(room);
+}
+
+static rl_waiter *front_of(const rl_room *room)
+{
+    rl_link *first = rl_list_first(&room->waiters);
+    return first ? RL_CONTAINER(first, rl_waiter, link) : NULL;
+}
+
+void rl_waiter_wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
+{
+    (void)r;
+    w->ends = w->ends || why >= RL_WAKE_CANCEL;
+    if (w->rest == RL_OFFERED || w->rest == RL_HANDED) {
+        w->withheld = why > w->withheld ? why : w->withheld;
+        return;
+    }
+    w->rest = RL_AWAKE;
+    w->waker->wake(w->waker, why, 0);
+}
+
+rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t scope)
+{
+    const rl_room *room = find_locked(r, name, len, scope);
+    return room ? front_of(room) : NULL;
+}
+
+bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
+                   const void *handle, rl_waker *waker)
+{
+    *w = (rl_waiter){.handle = handle, .waker = waker};
+    rl_mutex_lock(&r->mutex);
+    w->heard = atomic_load(&r->hears);
+    w->room = find_locked(r, what->name, what->len, what->scope);
+    if (!w->room)
+        w->room = add_locked(r, what);
+    if (w->room)
+        rl_list_add_last(&w->room->waiters, &w->link);
+    if (w->room && r->closed)
+        rl_waiter_wake_locked(r, w, RL_WAKE_CLOSE);
+    rl_mutex_unlock(&r->mutex);
+    return w->room != NULL;
+}
+
+bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
+{
+    rl_room *room = w->room;
+    bool must_leave = false;
+    rl_mutex_lock(&r->mutex);
+    bool was_front = front_of(room) == w;
+    rl_list_remove(&w->link);
+    if (acquired) {
+        room->queued = false;
+        room->ticket = 0;
+    }
+    rl_waiter *next = front_of(room);
+    if (next) {
+        if (was_front && !w->quiet)
+            rl_waiter_wake_locked(r, next, RL_WAKE_LOOK);
+    } else {
+        must_leave = room->queued;
+        remove_locked(r, room);
+    }
+    rl_mutex_unlock(&r->mutex);
+    w->room = NULL;
+    return must_leave;
+}
+
+void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
+                  bool renewed, int64_t until_us)
+{
+    rl_mutex_lock(&r->mutex);
+    w->rest = RL_ASLEEP;
+    w->draft = draft;
+    w->renewed = renewed;
+    w->passed = NULL;
+    w->until_us = until_us;
+    if (w->withheld >= RL_WAKE_CANCEL) /* came while it was handed in vain */
+        rl_waiter_wake_locked(r, w, w->withheld);
+    rl_mutex_unlock(&r->mutex);
+}
+
+rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_rest rest = w->rest == RL_ASLEEP ? RL_AWAKE : w->rest;
+    if (rest == RL_OFFERED)
+        w->withheld = why > w->withheld ? why : w->withheld;
+    else
+        w->rest = RL_AWAKE;
+    rl_mutex_unlock(&r->mutex);
+    return rest;
+}
+
+bool rl_room_is_front(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    bool front = front_of(w->room) == w;
+    rl_mutex_unlock(&r->mutex);
+    return front;
+}
+
+int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->queued = true;
+    int64_t ticket = w->room->ticket;
+    rl_mutex_unlock(&r->mutex);
+    return ticket;
+}
+
+void rl_room_is_busy(rl_rooms *r, const rl_waiter *w, int64_t ticket,
+                     int64_t asked_us)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->busy_us = asked_us;
+    w->room->outage_us = 0;
+    if (ticket)
+        w->room->ticket = ticket;
+    rl_mutex_unlock(&r->mutex);
+}
+
+int64_t rl_room_failed(rl_rooms *r, const rl_waiter *w, int64_t now_us)
+{
+    rl_mutex_lock(&r->mutex);
+    if (w->room->outage_us == 0)
+        w->room->outage_us = now_us;
+    int64_t since_us = w->room->outage_us;
+    rl_mutex_unlock(&r->mutex);
+    return since_us;
+}
+
+void rl_room_answered(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    w->room->outage_us = 0;
+    rl_mutex_unlock(&r->mutex);
+}
+
+bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us)
+{
+    rl_mutex_lock(&r->mutex);
+    bool busy = w->room->busy_us >= since_us;
+    rl_mutex_unlock(&r->mutex);
+    return busy;
+}
+
+void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
+                        int64_t until_us)
+{
+    uint64_t hash = rl_hash(name, len, 0);
+    rl_mutex_lock(&r->mutex);
+    r->courtesy[hash % RL_COURTESIES] = (rl_courtesy){hash, until_us};
+    rl_mutex_unlock(&r->mutex);
+}
+
+static int64_t held_back_until_locked(rl_rooms *r, uint64_t hash)
+    RL_REQUIRES(&r->mutex)
+{
+    rl_courtesy c = r->courtesy[hash % RL_COURTESIES];
+    return c.hash == hash ? c.until_us : 0;
+}
+
+bool rl_rooms_have(rl_rooms *r, const rl_target *what)
+{
+    rl_mutex_lock(&r->mutex);
+    bool have = find_locked(r, what->name, what->len, what->scope) != NULL;
+    rl_mutex_unlock(&r->mutex);
+    return have;
+}
+
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
+{
+    uint64_t hash = rl_hash(what->name, what->len, 0);
+    rl_mutex_lock(&r->mutex);
+    bool owed = r->closed ||
+                find_locked(r, what->name, what->len, what->scope) ||
+                held_back_until_locked(r, hash) > now_us;
+    rl_mutex_unlock(&r->mutex);
+    return owed;
+}
+
+int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    int64_t until_us = held_back_until_locked(r, w->room->node.hash);
+    rl_mutex_unlock(&r->mutex);
+    return until_us;
+}
+
+static void wake_to_look(const rl_listener *l)
+{
+    l->waker->wake(l->waker, RL_WAKE_LOOK, l->index);
+}
+
+void rl_rooms_attend(rl_rooms *r, rl_listener *l)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_map_add(&r->listeners, &l->node,
+               rl_hash(l->what->name, l->what->len, 0));
+    if (r->closed)
+        wake_to_look(l);
+    rl_mutex_unlock(&r->mutex);
+    l->attends = true;
+}
+
+void rl_rooms_listen(rl_rooms *r, rl_listener *l)
+{
+    rl_mutex_lock(&r->mutex);
+    l->listens = true;
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_unlisten(rl_rooms *r, rl_listener *l)
+{
+    if (!l->attends)
+        return;
+    rl_mutex_lock(&r->mutex);
+    rl_map_remove(&r->listeners, &l->node);
+    rl_mutex_unlock(&r->mutex);
+    l->attends = l->listens = false;
+}
+
+bool rl_rooms_is_closed(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    bool closed = r->closed;
+    rl_mutex_unlock(&r->mutex);
+    return closed;
+}
+
+/* --- for Redisson's channels ---------------------------------------------- */
+
+typedef struct listing {
+    rl_rooms_news_fn *fn;
+    void *arg;
+} listing;
+
+static void list_room(rl_map_node *n, void *arg)
+{
+    rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const listing *l = arg;
+    room->listened = true;
+    rl_list_remove(&room->news);
+    l->fn(room->name, room->name_len, l->arg);
+}
+
+static bool is_wanted_locked(rl_rooms *r, const rl_room *gone)
+    RL_REQUIRES(&r->mutex)
+{
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++)
+        if (find_locked(r, gone->name, gone->name_len, scope))
+            return true;
+    return false;
+}
+
+void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
+                   rl_rooms_news_fn *went, void *arg)
+{
+    listing l = {came, arg};
+    rl_link *k;
+    rl_mutex_lock(&r->mutex);
+    if (all)
+        rl_map_each(&r->map, list_room, &l);
+    while ((k = rl_list_first(&r->fresh)) != NULL)
+        list_room(&RL_CONTAINER(k, rl_room, news)->node, &l);
+    while ((k = rl_list_first(&r->gone)) != NULL) {
+        rl_room *room = RL_CONTAINER(k, rl_room, news);
+        rl_list_remove(k);
+        if (!is_wanted_locked(r, room))
+            went(room->name, room->name_len, arg);
+        free(room);
+    }
+    rl_mutex_unlock(&r->mutex);
+}
+
+/* --- waking --------------------------------------------------------------- */
+
+typedef struct ring {
+    const void *name;
+    size_t len;
+    rl_wake why;
+    bool heard;
+} ring;
+
+static void wake_listener(rl_map_node *n, void *arg)
+{
+    const rl_listener *l = RL_CONTAINER(n, rl_listener, node);
+    ring *it = arg;
+    if (!l->listens)
+        return;
+    if (it->name && (l->what->len != it->len ||
+                     memcmp(l->what->name, it->name, it->len) != 0))
+        return;
+    it->heard = true;
+    l->waker->wake(l->waker, it->why, l->index);
+}
+
+bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
+{
+    ring it = {name, len, why, false};
+    rl_mutex_lock(&r->mutex);
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
+        rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+        if (front)
+            rl_waiter_wake_locked(r, front, why);
+        it.heard = it.heard || front;
+    }
+    rl_map_each_of(&r->listeners, rl_hash(name, len, 0), wake_listener, &it);
+    rl_mutex_unlock(&r->mutex);
+    return it.heard;
+}
+
+static void look_again(rl_map_node *n, void *rooms) RL_UNCHECKED
+{
+    rl_waiter_wake_locked(rooms, front_of(RL_CONTAINER(n, rl_room, node)),
+                          RL_WAKE_LOOK);
+}
+
+static void look_locked(rl_rooms *r) RL_REQUIRES(&r->mutex)
+{
+    ring it = {.why = RL_WAKE_LOOK};
+    rl_map_each(&r->map, look_again, r);
+    rl_map_each(&r->listeners, wake_listener, &it);
+}
+
+void rl_rooms_look_all(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    look_locked(r);
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
+                   bool rings)
+{
+    if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
+        return;
+    rl_mutex_lock(&r->mutex);
+    rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+    if (front && !(rings && front->room->queued))
+        rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_hear(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    atomic_store(&r->hears, true);
+    look_locked(r);
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_rooms_hear_no_more(rl_rooms *r)
+{
+    atomic_store(&r->hears, false);
+}
+
+void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)
+{
+    rl_mutex_lock(&r->mutex);
+    const rl_room *room = find_locked(r, what->name, what->len, what->scope);
+    for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
+         k = rl_list_next(&room->waiters, k)) {
+        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
+        if (w->handle == handle)
+            rl_waiter_wake_locked(r, w, RL_WAKE_CANCEL);
+    }
+    rl_mutex_unlock(&r->mutex);
+}
+
+typedef struct waking {
+    rl_rooms *rooms;
+    rl_wake why;
+} waking;
+
+static void wake_room(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    const rl_room *room = RL_CONTAINER(n, rl_room, node);
+    const waking *it = arg;
+    for (rl_link *k = rl_list_first(&room->waiters); k;
+         k = rl_list_next(&room->waiters, k))
+        rl_waiter_wake_locked(it->rooms, RL_CONTAINER(k, rl_waiter, link),
+                              it->why);
+}
+
+void rl_rooms_cancel_all(rl_rooms *r)
+{
+    waking it = {r, RL_WAKE_CANCEL};
+    rl_mutex_lock(&r->mutex);
+    rl_map_each(&r->map, wake_room, &it);
+    rl_mutex_unlock(&r->mutex);
+}
+
+static void wake_attending(rl_map_node *n, void *arg)
+{
+    (void)arg;
+    wake_to_look(RL_CONTAINER(n, rl_listener, node));
+}
+
+void rl_rooms_close(rl_rooms *r)
+{
+    waking it = {r, RL_WAKE_CLOSE};
+    rl_mutex_lock(&r->mutex);
+    r->closed = true;
+    rl_map_each(&r->map, wake_room, &it);
+    rl_map_each(&r->listeners, wake_attending, NULL);
+    rl_mutex_unlock(&r->mutex);
+}

@@ -1,0 +1,228 @@
+/*
+ * Waiting rooms: the owners of this process that want one lock, first come,
+ * first served. Only the one in front talks to the server and is represented
+ * in the lock's queue there, by this client's bell; the others sleep until it
+ * is their turn. So the server's queue has one entry for each client, and a
+ * release wakes one waiter of one process.
+ *
+ * Who waits for a Red lock attends at all nodes' clients, to hear when one is
+ * closed; the front also listens there, for their bells stand in those nodes'
+ * queues.
+ *
+ * The rooms' mutex guards all members below that are not marked "fixed". A
+ * waiter and a listener live with their acquire; a room exists while it has
+ * waiters. Who is to be woken is called with the mutex held.
+ */
+#ifndef RL_HOLD_ROOM_H
+#define RL_HOLD_ROOM_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/thread.h"
+#include "hold/target.h"
+#include "hold/waker.h"
+
+typedef struct rl_room rl_room;
+
+/* Of a waiter, for who unlocks here; see op/handover.c. */
+typedef enum rl_rest {
+    RL_AWAKE,   /* it looks by itself */
+    RL_ASLEEP,  /* the lock may be offered to it */
+    RL_OFFERED, /* it waits for what comes of that; nothing wakes it */
+    RL_HANDED   /* the lock is its own; nothing wakes it but that */
+} rl_rest;
+
+typedef struct rl_waiter {
+    rl_link link;
+    rl_room *room;      /* fixed; NULL: it is in none */
+    const void *handle; /* fixed; whose rlock_cancel() ends the wait */
+    rl_waker *waker;    /* fixed */
+    bool heard;         /* fixed; the bell was heard when it entered */
+    bool quiet;         /* its owner's: when it leaves, nobody is woken */
+    bool ends;          /* a cancel or a close has come */
+    rl_rest rest;
+    rl_wake withheld;       /* while offered or handed: what has come */
+    struct rl_hold *draft;  /* while asleep: what can be granted; or NULL */
+    bool renewed;           /* while asleep: its hold would be */
+    int64_t until_us;       /* while asleep: when the wait is over */
+    struct rl_hold *passed; /* once handed: the hold, which has its turn (see
+                               op/turn.c); NULL: it was granted */
+    uint64_t token;         /* of the grant; */
+    unsigned kept;          /* so many more are reserved behind it; */
+    int64_t sent_us;        /* and when that was asked for */
+} rl_waiter;
+
+struct rl_room {
+    rl_map_node node;
+    rl_list waiters; /* the first is the front */
+    rl_link news;    /* in a list of what the doorbell does not know */
+    int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
+    int64_t outage_us; /* since when the server fails; 0: it answers */
+    int64_t busy_us;   /* when the server last said that it is held */
+    int64_t streak_us; /* since when it is handed over here; 0: it is not */
+    bool listened;     /* the doorbell knows that somebody waits here */
+    bool queued;       /* the client's bell may be in that queue */
+    uint64_t scope;    /* fixed */
+    size_t name_len;   /* fixed */
+    char name[];       /* fixed */
+};
+
+/* Hears of a client what concerns a waiter of another one. */
+typedef struct rl_listener {
+    rl_map_node node;
+    const rl_target *what; /* fixed */
+    rl_waker *waker;       /* fixed */
+    unsigned index;        /* fixed; which node of the Red lock this is */
+    bool attends;          /* the acquiring owner's own: it is in the map */
+    bool listens;          /* also to the rings for the name */
+} rl_listener;
+
+/*
+ * Names for which another client has just been rung. A few are enough: one
+ * that is forgotten costs that client a wake-up in vain.
+ */
+#define RL_COURTESIES 64
+
+typedef struct rl_courtesy {
+    uint64_t hash; /* of the name */
+    int64_t until_us;
+} rl_courtesy;
+
+typedef struct rl_rooms {
+    rl_mutex mutex;
+    rl_map map;
+    rl_map listeners;
+    rl_list fresh; /* rooms that have come since the doorbell looked, */
+    rl_list gone;  /* and what is left of those it had listened for */
+    rl_courtesy courtesy[RL_COURTESIES];
+    bool closed;
+    atomic_bool hears; /* the doorbell is subscribed, as far as is known */
+} rl_rooms;
+
+bool rl_rooms_init(rl_rooms *r);
+void rl_rooms_fini(rl_rooms *r, bool forked);
+
+/* Lines up. False: out of memory. */
+bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
+                   const void *handle, rl_waker *waker);
+
+/*
+ * Goes away; the next in line is woken to take over, unless w->quiet: who ends
+ * the hold will think of it. acquired: the script has taken the client out of
+ * the server's queue. True: nobody is left in the room, the server's queue may
+ * still have this client, and the caller has to take it out (or to pass on a
+ * ring that was meant for it).
+ */
+bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired);
+
+/*
+ * For a waiter that sleeps from now on: until until_us the lock may be granted
+ * to its draft (NULL: may not), which is not its own meanwhile.
+ */
+void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
+                  bool renewed, int64_t until_us);
+
+/*
+ * For a waiter whose sleep has ended, for this reason. RL_OFFERED: it sleeps
+ * on, until it is woken; the reason is kept. RL_HANDED: the lock is its own,
+ * and what w has to say of that is there. RL_AWAKE: neither.
+ */
+rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why);
+
+bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
+
+/* The front of that room; NULL: nobody waits there. */
+rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t scope) RL_REQUIRES(&r->mutex);
+
+/* Wakes it, or keeps that back until an offer is resolved. */
+void rl_waiter_wake_locked(rl_rooms *r, rl_waiter *w, rl_wake why)
+    RL_REQUIRES(&r->mutex);
+
+/*
+ * For the front only: its place in the server's queue, before a try with a
+ * bell, after which the client may be in that queue; and the server's answer,
+ * that the lock is held, with the ticket that it gave.
+ */
+int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w);
+void rl_room_is_busy(rl_rooms *r, const rl_waiter *w, int64_t ticket,
+                     int64_t asked_us);
+
+/*
+ * For the front: its try failed. Returns since when all tries have, also those
+ * of earlier fronts. An answer ends such an outage.
+ */
+int64_t rl_room_failed(rl_rooms *r, const rl_waiter *w, int64_t now_us);
+void rl_room_answered(rl_rooms *r, const rl_waiter *w);
+
+/* Has the server said that it is held, when asked at that time or later? */
+bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us);
+
+/* Does somebody wait here? */
+bool rl_rooms_have(rl_rooms *r, const rl_target *what);
+
+/* The same, or is the next comer held back? */
+bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us);
+
+/*
+ * Holds the next comer for a name back until then: a release rang another
+ * client, which has a longer way to the lock than this one and would lose
+ * against it time and again.
+ */
+void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,
+                        int64_t until_us);
+int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w);
+
+/*
+ * It is woken to look when the client is closed, now or later. After
+ * rl_rooms_listen() rings wake it, too. rl_rooms_unlisten() ends both; without
+ * rl_rooms_attend() it does nothing.
+ */
+void rl_rooms_attend(rl_rooms *r, rl_listener *l);
+void rl_rooms_listen(rl_rooms *r, rl_listener *l);
+void rl_rooms_unlisten(rl_rooms *r, rl_listener *l);
+bool rl_rooms_is_closed(rl_rooms *r);
+
+/*
+ * For a client that listens on Redisson's channels: calls came() and went(),
+ * under the mutex, for the names that have begun to be waited for since the
+ * last time, and for those that have ceased to. all: came() for every name.
+ */
+typedef void rl_rooms_news_fn(const char *name, size_t len, void *arg);
+
+void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
+                   rl_rooms_news_fn *went, void *arg);
+
+/* There is another server: all who ask are to ask again, now. */
+void rl_rooms_look_all(rl_rooms *r);
+
+/*
+ * The doorbell is subscribed, or is so no more. When it begins, rings may have
+ * been missed, so every front and listener looks again. `hears` is set under
+ * the mutex: the first in a room is either woken by it, or entered as `heard`.
+ */
+void rl_rooms_hear(rl_rooms *r);
+void rl_rooms_hear_no_more(rl_rooms *r);
+
+/*
+ * A hold has ended here, and was not handed over: the front looks. rings: the
+ * server has rung who stood first in its queue, or may have; if this client may
+ * be there, its front is left to that. A queue that is empty rings nobody,
+ * whatever the client believes: a slot that moved may have left it behind.
+ */
+void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
+                   bool rings);
+
+/*
+ * Wakes the front of each room of a single lock of that name, and who listens
+ * for it. False: nobody here wants the name.
+ */
+bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why);
+void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle);
+void rl_rooms_cancel_all(rl_rooms *r);
+/* Every waiter, now and later; and who attends, to look. */
+void rl_rooms_close(rl_rooms *r);
+
+#endif

@@ -1,0 +1,542 @@
+/*
+ * The table of holds: who has what, what is due, what is to be reported.
+ * Called by every thread of the client; the table's mutex guards it, and no
+ * call here waits or does I/O.
+ *
+ * What stays true: a hold in the table has room in both heaps and in its
+ * owner's estate, all of it reserved before the server was asked, so that a
+ * grant cannot fail for lack of memory.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "hold/hold.h"
+
+/* One owner's hold of a name; or, of owner 0, that of whoever holds it now. */
+typedef struct key {
+    const rl_target *what;
+    uint64_t owner;
+    int64_t now_us;
+} key;
+
+/* Is the lock its owner's? Of a Red lock, one node may not have it. */
+static bool has_lock(const rl_hold *h, int64_t now_us)
+{
+    if (h->group && h->group->quorum)
+        return rl_group_until(h->group, RL_ALL_NODES) > now_us;
+    return h->state == RL_HELD && now_us < h->expiry.due_us;
+}
+
+static bool same_hold(const rl_map_node *n, const void *wanted)
+{
+    const rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    const key *k = wanted;
+    return h->scope == k->what->scope && h->name_len == k->what->len &&
+           memcmp(h->name, k->what->name, h->name_len) == 0 &&
+           (k->owner ? rl_hold_owner(h) == k->owner : has_lock(h, k->now_us));
+}
+
+static bool same_owner(const rl_map_node *n, const void *owner)
+{
+    return RL_CONTAINER(n, rl_estate, node)->owner == *(const uint64_t *)owner;
+}
+
+/* Not of the owner: few have holds of one name, most of them lost. */
+static uint64_t hash_of(const char *name, size_t len, uint64_t scope)
+{
+    return rl_hash(name, len, scope);
+}
+
+static uint64_t hash_of_owner(uint64_t owner)
+{
+    return rl_hash(&owner, sizeof owner, 0);
+}
+
+bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
+                   const char *process, int64_t renewal_ms, int64_t max_hold_ms,
+                   bool wants_reports)
+{
+    rl_mutex_init(&t->mutex);
+    t->sleeps_us = t->first.sleeps_us = RL_NEVER;
+    t->lanes = &t->first;
+    t->stats = stats;
+    t->rooms = rooms;
+    t->process = process;
+    t->renewal_ms = renewal_ms;
+    t->max_hold_ms = max_hold_ms;
+    t->wants_reports = wants_reports;
+    bool ok = rl_map_init(&t->map, same_hold);
+    return rl_map_init(&t->estates, same_owner) && ok;
+}
+
+static void estate_unref(rl_holds *t, rl_estate *x)
+{
+    if (--x->refs > 0)
+        return;
+    rl_map_remove(&t->estates, &x->node);
+    free(x);
+}
+
+static void give_up_room(rl_holds *t, rl_estate *room)
+{
+    rl_lanes_unreserve(t);
+    estate_unref(t, room);
+}
+
+static void end_turn(rl_holds *t, rl_turn *turn)
+{
+    if (!turn)
+        return;
+    estate_unref(t, turn->starter);
+    free(turn);
+}
+
+static void hold_free(rl_holds *t, rl_hold *h)
+{
+    end_turn(t, h->turn);
+    rl_alarms_leave(&h->alarms);
+    give_up_room(t, h->estate);
+    free(rl_hold_take_spare(h));
+    rl_group_unref(h->group);
+    free(h);
+}
+
+static void drop(rl_map_node *n, void *arg)
+{
+    hold_free(arg, RL_CONTAINER(n, rl_hold, node));
+}
+
+static void drop_queue(rl_holds *t) RL_UNCHECKED
+{
+    while (t->first_report)
+        rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
+}
+
+static void drop_undoing(rl_holds *t, rl_lane *l)
+{
+    rl_heap_node *n;
+    while ((n = rl_heap_first(&l->work)) != NULL) {
+        rl_hold *h = RL_CONTAINER(n, rl_hold, work);
+        rl_heap_remove(&l->work, n);
+        if (h->state == RL_UNDOING)
+            hold_free(t, h);
+    }
+}
+
+/* Threads have ended: each hold is in the table or in a lane. */
+void rl_holds_fini(rl_holds *t, bool forked)
+{
+    if (t->map.buckets && t->estates.buckets) {
+        drop_queue(t);
+        for (rl_lane *l = t->lanes; l; l = l->next)
+            drop_undoing(t, l);
+        rl_map_each(&t->map, drop, t);
+    }
+    rl_map_fini(&t->map);
+    rl_map_fini(&t->estates);
+    for (rl_lane *l = t->lanes; l; l = l->next)
+        rl_heap_fini(&l->work);
+    rl_heap_fini(&t->expiry);
+    if (!forked)
+        rl_mutex_fini(&t->mutex);
+}
+
+void rl_estate_unref_locked(rl_holds *t, rl_estate *x)
+{
+    estate_unref(t, x);
+}
+
+rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
+{
+    rl_map_node *n = rl_map_find(&t->estates, hash_of_owner(owner), &owner);
+    return n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+}
+
+static rl_estate *estate_new_locked(rl_holds *t, const rl_owner *owner)
+    RL_REQUIRES(&t->mutex)
+{
+    char name[RL_HOLDER_MAX];
+    int len =
+        snprintf(name, sizeof name, "%s:%ld%s%s:", t->process, owner->tid,
+                 owner->label ? "/" : "", owner->label ? owner->label : "");
+    rl_estate *x = calloc(1, sizeof *x + (size_t)len);
+    if (!x)
+        return NULL;
+    x->owner = owner->serial;
+    x->name_len = (size_t)len;
+    memcpy(x->name, name, x->name_len);
+    rl_list_init(&x->holds);
+    rl_map_add(&t->estates, &x->node, hash_of_owner(x->owner));
+    return x;
+}
+
+static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
+    RL_REQUIRES(&t->mutex)
+{
+    if (!rl_lanes_reserve(t))
+        return NULL;
+    rl_estate *x = rl_holds_estate_locked(t, owner->serial);
+    if (!x)
+        x = estate_new_locked(t, owner);
+    if (x) {
+        x->refs++;
+        return x;
+    }
+    rl_lanes_unreserve(t);
+    return NULL;
+}
+
+const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h)
+{
+    rl_mutex_lock(&t->mutex);
+    const struct rl_line *line = h->asked_on;
+    rl_mutex_unlock(&t->mutex);
+    return line;
+}
+
+rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_estate *room = make_room_locked(t, owner);
+    rl_mutex_unlock(&t->mutex);
+    return room;
+}
+
+void rl_holds_give_up_room(rl_holds *t, rl_estate *room)
+{
+    if (!room)
+        return;
+    rl_mutex_lock(&t->mutex);
+    give_up_room(t, room);
+    rl_mutex_unlock(&t->mutex);
+}
+
+rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+                     const rl_uuid *id)
+{
+    /* The struct may end in padding, where the name begins. */
+    size_t size = offsetof(rl_hold, name) + what->len + 1;
+    rl_hold *h = calloc(1, size < sizeof *h ? sizeof *h : size);
+    if (!h) {
+        rl_mutex_lock(&t->mutex);
+        give_up_room(t, room);
+        rl_mutex_unlock(&t->mutex);
+        return NULL;
+    }
+    memcpy(h->name, what->name, what->len);
+    h->layout = (uint8_t)(what->layout - rl_layouts);
+    h->scope = what->scope;
+    h->id = *id;
+    h->name_len = (uint16_t)what->len;
+    h->slot = what->slot;
+    h->sharded = what->sharded;
+    h->lane = &t->first;
+    h->estate = room;
+    h->refs = 1;
+    h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NEVER;
+    return h;
+}
+
+/* Whom the server knows it by. */
+static const rl_estate *named(const rl_hold *h)
+{
+    return h->turn ? h->turn->starter : h->estate;
+}
+
+size_t rl_hold_id_len(const rl_hold *h)
+{
+    return named(h)->name_len + RL_UUID_LEN;
+}
+
+void rl_hold_write_id(const rl_hold *h, char *out)
+{
+    const rl_estate *x = named(h);
+    memcpy(out, x->name, x->name_len);
+    rl_uuid_write(&h->id, out + x->name_len);
+}
+
+void rl_hold_unref_locked(rl_holds *t, rl_hold *h)
+{
+    if (--h->refs == 0)
+        hold_free(t, h);
+}
+
+void rl_holds_nudge_locked(rl_holds *t, int64_t due_us)
+{
+    if (due_us >= t->sleeps_us)
+        return;
+    t->sleeps_us = due_us;
+    if (t->wake)
+        t->wake(t);
+}
+
+static void queue_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
+{
+    if (t->first_report)
+        t->last_report->next_report = h;
+    else
+        t->first_report = h;
+    t->last_report = h;
+    h->queued = true;
+    h->refs++;
+}
+
+void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
+{
+    if (!t->wants_reports && !(h->group && rl_group_has_on_event(h->group)))
+        return;
+    if (!h->queued)
+        queue_locked(t, h);
+    h->reports |= 1u << type;
+    rl_holds_nudge_locked(t, 0);
+}
+
+rl_hold *rl_holds_unqueue_locked(rl_holds *t)
+{
+    rl_hold *h = t->first_report;
+    t->first_report = h->next_report;
+    h->next_report = NULL;
+    h->queued = false;
+    return h;
+}
+
+/* What has been released meanwhile has nothing to report. */
+rl_hold *rl_holds_first_report_locked(rl_holds *t)
+{
+    while (t->first_report && !t->first_report->reports)
+        rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
+    return t->first_report;
+}
+
+void rl_holds_reconnected(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    t->reconnected = t->wants_reports;
+    rl_holds_nudge_locked(t, 0);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_expire_locked(rl_holds *t, int64_t now_us)
+{
+    rl_heap_node *n;
+    while ((n = rl_heap_first(&t->expiry)) != NULL && n->due_us <= now_us)
+        rl_hold_is_valid_locked(t, RL_CONTAINER(n, rl_hold, expiry), now_us);
+}
+
+static rl_hold *find_locked(rl_holds *t, const key *k) RL_REQUIRES(&t->mutex)
+{
+    const rl_target *what = k->what;
+    rl_map_node *n =
+        rl_map_find(&t->map, hash_of(what->name, what->len, what->scope), k);
+    return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
+}
+
+rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
+                              uint64_t owner)
+{
+    key k = {.what = what, .owner = owner};
+    return find_locked(t, &k);
+}
+
+rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                  int64_t now_us)
+{
+    key k = {.what = what, .now_us = now_us};
+    const rl_hold *h = find_locked(t, &k);
+    return h ? h->estate : NULL;
+}
+
+rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
+                       const rl_owner *owner, int64_t now_us, bool *valid,
+                       rl_estate **room)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_hold *h = rl_holds_find_locked(t, what, owner->serial);
+    *valid = h && rl_hold_is_valid_locked(t, h, now_us);
+    if (h)
+        h->refs++;
+    else if (room)
+        *room = make_room_locked(t, owner);
+    rl_mutex_unlock(&t->mutex);
+    return h;
+}
+
+void rl_holds_put(rl_holds *t, rl_hold *h)
+{
+    if (!h)
+        return;
+    rl_mutex_lock(&t->mutex);
+    rl_hold_unref_locked(t, h);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_hold_list_locked(rl_holds *t, rl_hold *h)
+{
+    if (rl_link_is_in(&h->owned))
+        return;
+    rl_list_add_last(&h->estate->holds, &h->owned);
+    rl_map_add(&t->map, &h->node, hash_of(h->name, h->name_len, h->scope));
+}
+
+void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
+{
+    if (!rl_link_is_in(&h->owned))
+        return;
+    rl_list_remove(&h->owned);
+    rl_map_remove(&t->map, &h->node);
+}
+
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+{
+    rl_hold_unlist_locked(t, h);
+    to->refs++;
+    estate_unref(t, h->estate);
+    h->estate = to;
+}
+
+/* Whoever polls for its owner, who is gone, is woken before they are closed. */
+static void end_alarms(rl_hold *h)
+{
+    rl_alarms_raise(&h->alarms);
+    rl_alarms_end(&h->alarms);
+    if (h->group)
+        rl_group_abandon_alarms(h->group);
+}
+
+/* May the server have it? What it has said to be gone is not asked for again. */
+static bool may_be_there(const rl_hold *h) RL_UNCHECKED
+{
+    bool vacant = h->state == RL_VACANT && !h->in_flight;
+    return h->unknown || !(vacant || rl_loss_is_seen(h->loss));
+}
+
+/* An owner saw its client being closed, and ended before the client did. */
+static void release_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    bool undo = may_be_there(h);
+    rl_hold_end_locked(t, h, now_us);
+    rl_hold_drop_locked(t, h, undo, now_us);
+}
+
+/* Its lease runs out by itself; then an acquire that is late is buried. */
+static void leave_behind_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    bool held = rl_hold_is_valid_locked(t, h, now_us);
+    h->unknown = h->unknown || h->state == RL_DRAFT ||
+                 (h->state == RL_VACANT && h->in_flight);
+    rl_hold_end_locked(t, h, now_us);
+    rl_hold_call_next_locked(t, h, true);
+    /* The holds of a group are one lock, and are reported as one. */
+    if (held &&
+        (!h->group || rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER)))
+        rl_hold_report_locked(t, h, RLOCK_EVENT_ABANDONED);
+    rl_hold_drop_locked(t, h, h->unknown, h->gone_us);
+}
+
+static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    end_alarms(h);
+    if (t->releasing)
+        release_locked(t, h, now_us);
+    else
+        leave_behind_locked(t, h, now_us);
+}
+
+void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_estate *x = rl_holds_estate_locked(t, owner);
+    if (x) {
+        rl_link *k;
+        x->refs++; /* its last hold takes it along */
+        while ((k = rl_list_first(&x->holds)) != NULL)
+            abandon_locked(t, RL_CONTAINER(k, rl_hold, owned), now_us);
+        estate_unref(t, x);
+    }
+    rl_mutex_unlock(&t->mutex);
+}
+
+typedef struct closing {
+    rl_holds *holds;
+    const rl_home *home;
+    int64_t now_us;
+} closing;
+
+/*
+ * The owner's thread may be about to poll, and knows nothing yet: a descriptor
+ * stays open, and readable, until the handles of the client are freed.
+ */
+static void keep_alarms(rl_holds *t, rl_hold *h)
+{
+    rl_alarms_raise(&h->alarms);
+    rl_alarms_keep(&h->alarms, &t->kept);
+    if (h->group)
+        rl_group_keep_alarms(h->group, &t->kept);
+}
+
+/* Of a lock that is held elsewhere, too. */
+static void leave_group(rl_hold *h, const closing *c) RL_UNCHECKED
+{
+    if (h->group->home == c->home) {
+        /* A Red lock ends with its home; of a Multi lock, others may tell. */
+        if (h->group->quorum) {
+            rl_group_move(h->group, RL_GROUP_OWNED, RL_GROUP_OVER);
+            rl_group_raise(h->group);
+        }
+        return;
+    }
+    if (h->state == RL_HELD)
+        rl_hold_lose_locked(c->holds, h, RL_LOSS_CLOSED, c->now_us);
+}
+
+static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
+{
+    const closing *c = arg;
+    rl_hold *h = RL_CONTAINER(n, rl_hold, node);
+    keep_alarms(c->holds, h);
+    if (h->group)
+        leave_group(h, c);
+    if (c->holds->releasing)
+        release_locked(c->holds, h, c->now_us);
+}
+
+size_t rl_holds_left(rl_holds *t, rl_fault *why)
+{
+    rl_mutex_lock(&t->mutex);
+    size_t n = t->undoing + t->left;
+    *why = t->failure;
+    rl_mutex_unlock(&t->mutex);
+    return n;
+}
+
+void rl_holds_release(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    t->releasing = true;
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_close(rl_holds *t, const rl_home *home, int64_t now_us)
+{
+    closing c = {t, home, now_us};
+    rl_mutex_lock(&t->mutex);
+    t->closed = true;
+    rl_map_each(&t->map, close_hold, &c);
+    rl_mutex_unlock(&t->mutex);
+}
+
+void rl_holds_stop(rl_holds *t)
+{
+    rl_mutex_lock(&t->mutex);
+    t->stopping = true;
+    for (rl_lane *l = t->lanes; l; l = l->next)
+        rl_lane_nudge_locked(t, l, 0);
+    rl_holds_nudge_locked(t, 0);
+    rl_mutex_unlock(&t->mutex);
+}

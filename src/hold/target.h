@@ -1,0 +1,29 @@
+/*
+ * What is locked: a name, and how. Locks of one name in different scopes know
+ * nothing of each other here; the server tells them apart, or does not.
+ */
+#ifndef RL_HOLD_TARGET_H
+#define RL_HOLD_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/script.h"
+
+/* Scopes of single locks are their layouts; a Red lock's are above. */
+#define RL_SINGLE_SCOPES RL_LAYOUTS
+
+/* The largest min_replicas. */
+#define RL_REPLICAS_MAX 16
+
+typedef struct rl_target {
+    const char *name;
+    size_t len;
+    uint64_t scope;
+    const rl_layout *layout;
+    uint16_t slot;    /* of a cluster; 0 elsewhere */
+    bool sharded;     /* it is in a cluster, and so are its channels */
+    int min_replicas; /* as of rlock_lock_options */
+} rl_target;
+
+#endif

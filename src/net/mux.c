@@ -1,0 +1,424 @@
+/*
+ * Whose turn it is to do what, on a connection that threads share.
+ *
+ * `mutex` guards the connection's line: its slots, its bytes and its parser. It
+ * is not held while a thread reads, writes or polls. Who leads alone reads; who
+ * has set `writing` alone writes, out of `sending`, which is what the line had
+ * to send when he looked last.
+ *
+ * A thread appends its command, and then
+ *
+ *   - leads, if nobody does;
+ *   - or sends all there is, if the leader sleeps in poll() and nobody sends:
+ *     no command waits for the reply of another one;
+ *   - or sleeps: the leader is awake, and looks for bytes before it sleeps.
+ *
+ * The leader serves the others until its own reply has come. Then it wakes the
+ * one that waits longest, which leads from there on. So while somebody waits,
+ * somebody leads, or has been told to. Those that are answered are woken when
+ * the mutex is free again, because the first thing they do is to ask anew.
+ *
+ * When the kernel takes no more, the leader, who polls anyway, waits for that
+ * as well. When it never will, what was not sent is certainly not executed: who
+ * finds that out tells those whose commands it is, and the leader goes on
+ * reading for the others.
+ *
+ * A seat is freed with its share only: its waker may still have it in hand when
+ * its thread has long seen the answer and gone on. Where one thread has all the
+ * seats, it is the waker, too, and rl_share_trim() may free some.
+ */
+#include "net/mux_in.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* With more that wait for answers, the time of a look-out belongs to those. */
+#define MOST_LOOKED_OUT_FOR 2
+
+/* Without a descriptor for the signal, the leader looks up so often. */
+#define NO_SIGNAL_US 10000
+
+static rl_seat *seat_of(rl_slot *s)
+{
+    return RL_CONTAINER(s, rl_seat, slot);
+}
+
+/* --- sleep ---------------------------------------------------------------- */
+
+/* Whoever is about to sleep has the mutex, and has not looked yet, or sleeps.
+ */
+static void wake(rl_seat *s)
+{
+    rl_mutex_lock(&s->mutex);
+    rl_mutex_unlock(&s->mutex);
+    rl_cond_wake(&s->cond);
+}
+
+static void sleep_until(rl_seat *s, int64_t until_us)
+{
+    rl_mutex_lock(&s->mutex);
+    while (rl_seat_waits(s) && !atomic_load(&s->leads) &&
+           rl_now_us() < until_us)
+        rl_cond_wait_until(&s->cond, &s->mutex, until_us);
+    rl_mutex_unlock(&s->mutex);
+}
+
+/* --- what comes ----------------------------------------------------------- */
+
+static void wake_later_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
+{
+    if (h->wakes < RL_WAKES)
+        h->woken[h->wakes++] = s;
+    else
+        wake(s);
+}
+
+static void settle(rl_seat *s, rl_seat_state state) RL_UNCHECKED
+{
+    if (s->left)
+        return;
+    atomic_store(&s->state, state);
+    if (s != s->share->leader)
+        wake_later_locked(s->share, s);
+}
+
+void rl_seat_answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
+{
+    rl_seat *s = seat_of(slot);
+    (void)now_us;
+    if (!s->left)
+        rl_reply_copy(&s->reply, r);
+    settle(s, RL_SEAT_ANSWERED);
+}
+
+void rl_seat_failed(rl_slot *slot, bool whole, const rl_fault *why,
+                    int64_t now_us)
+{
+    rl_seat *s = seat_of(slot);
+    (void)now_us;
+    if (!s->left) {
+        s->fault = *why;
+        s->whole = whole;
+    }
+    settle(s, RL_SEAT_FAILED);
+}
+
+static void fail_locked(rl_share *h, const rl_fault *why, int64_t now_us)
+    RL_REQUIRES(&h->mutex)
+{
+    h->spent = true;
+    /* What somebody is just writing may arrive. */
+    if (!h->writing)
+        rl_line_drop(&h->conn->line, why, rl_bytes_left(&h->sending), now_us);
+    rl_line_fail(&h->conn->line, why, now_us);
+}
+
+void rl_share_unlock_and_wake(rl_share *h)
+{
+    rl_seat *woken[RL_WAKES];
+    size_t n = h->wakes;
+    memcpy(woken, h->woken, n * sizeof *woken);
+    h->wakes = 0;
+    rl_mutex_unlock(&h->mutex);
+    for (size_t i = 0; i < n; i++)
+        wake(woken[i]);
+}
+
+/* Hands out so many bytes; none: the connection is broken. False: it is. */
+static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
+{
+    rl_conn *c = h->conn;
+    rl_mutex_lock(&h->mutex);
+    c->heard_us = rl_now_us();
+    c->arrivals += n > 0;
+    if (n < 0)
+        fail_locked(h, f, c->heard_us);
+    else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
+        h->spent = true;
+    bool good = !c->line.failed;
+    rl_share_unlock_and_wake(h);
+    return good;
+}
+
+/* The leader reads what has come. True: something did, were it the end. */
+static bool receive(void *arg)
+{
+    rl_share *h = arg;
+    char bytes[4096];
+    rl_fault f;
+    ssize_t n;
+    bool came = false;
+    do {
+        n = rl_conn_read(h->conn, bytes, sizeof bytes, &f);
+        came = came || n != 0;
+    } while (n != 0 && feed(h, bytes, n, &f) && h->conn->io.again);
+    return came;
+}
+
+/* --- what goes ------------------------------------------------------------ */
+
+static bool has_bytes_locked(const rl_share *h) RL_REQUIRES(&h->mutex)
+{
+    const char *bytes;
+    /* Of one that failed, what was not sent has been said to be lost. */
+    return !h->conn->line.failed &&
+           (rl_bytes_left(&h->sending) > 0 || h->conn->io.holds ||
+            rl_line_bytes(&h->conn->line, &bytes) > 0);
+}
+
+/* Nothing is sent from now on. */
+static void end_writing_locked(rl_share *h, const rl_fault *why)
+    RL_REQUIRES(&h->mutex)
+{
+    size_t unsent = rl_bytes_left(&h->sending);
+    h->fault = *why;
+    h->cannot_write = h->spent = true;
+    rl_bytes_sent(&h->sending, unsent);
+    rl_line_drop(&h->conn->line, why, unsent, rl_now_us());
+    if (h->asleep)
+        rl_signal_raise(&h->signal);
+}
+
+/* Whoever leads, or has found that the leader sleeps. */
+static void write_locked(rl_share *h) RL_REQUIRES(&h->mutex)
+{
+    rl_fault f;
+    ssize_t n = 1;
+    h->writing = true;
+    h->blocked = false;
+    while (n > 0 && has_bytes_locked(h)) {
+        if (rl_bytes_left(&h->sending) == 0)
+            rl_line_take(&h->conn->line, &h->sending);
+        rl_bytes *b = &h->sending;
+        rl_mutex_unlock(&h->mutex);
+        n = h->conn->io.ops->write(&h->conn->io, b->at + b->begin,
+                                   rl_bytes_left(b), &f);
+        rl_mutex_lock(&h->mutex);
+        if (n > 0)
+            rl_bytes_sent(b, (size_t)n);
+    }
+    h->writing = false;
+    h->blocked = n == 0;
+    if (n < 0)
+        end_writing_locked(h, &f);
+    if (h->blocked && h->asleep)
+        rl_signal_raise(&h->signal);
+}
+
+/* --- to lead -------------------------------------------------------------- */
+
+void rl_share_pass_lead_locked(rl_share *h)
+{
+    const rl_list *slots = &h->conn->line.slots;
+    rl_link *k = rl_list_first(slots);
+    while (k && seat_of(RL_CONTAINER(k, rl_slot, link))->left)
+        k = rl_list_next(slots, k);
+    h->leader = k ? seat_of(RL_CONTAINER(k, rl_slot, link)) : NULL;
+    if (!h->leader)
+        return;
+    atomic_store(&h->leader->leads, true);
+    wake_later_locked(h, h->leader);
+}
+
+static void cannot_wait(rl_share *h, int err)
+{
+    rl_fault f;
+    rl_fault_set(&f, RLOCK_EIO, err, "no reply: %s", strerror(err));
+    rl_mutex_lock(&h->mutex);
+    fail_locked(h, &f, rl_now_us());
+    rl_share_unlock_and_wake(h);
+}
+
+static void listen_for(rl_share *h, bool few, bool blocked, int64_t until_us)
+{
+    rl_conn *c = h->conn;
+    if (few && rl_look_out(&c->lookout, receive, h))
+        return;
+    if (h->signal.fd < 0)
+        until_us = rl_min(until_us, rl_now_us() + NO_SIGNAL_US);
+    struct pollfd p[] = {
+        {.fd = c->io.fd, .events = (short)(POLLIN | (blocked ? POLLOUT : 0))},
+        {.fd = h->signal.fd, .events = POLLIN}};
+    int n = poll(p, 2, rl_poll_ms(until_us));
+    if (n < 0 && errno != EINTR)
+        cannot_wait(h, errno);
+    if (n <= 0)
+        return;
+    if (p[1].revents)
+        rl_signal_clear(&h->signal);
+    if (p[0].revents & ~POLLOUT)
+        receive(h);
+}
+
+static void lead_locked(rl_share *h, rl_seat *s, int64_t until_us)
+    RL_REQUIRES(&h->mutex)
+{
+    h->leader = s;
+    atomic_store(&s->leads, false);
+    while (rl_seat_waits(s) && rl_now_us() < until_us) {
+        if (!h->writing)
+            write_locked(h);
+        if (!rl_seat_waits(s))
+            break;
+        bool blocked = h->blocked;
+        bool few = !blocked && atomic_load(h->crowd) <= MOST_LOOKED_OUT_FOR;
+        h->asleep = true;
+        rl_share_unlock_and_wake(h);
+        listen_for(h, few, blocked, until_us);
+        rl_mutex_lock(&h->mutex);
+        h->asleep = false;
+    }
+    rl_share_pass_lead_locked(h);
+}
+
+/* --- a seat's exchange ---------------------------------------------------- */
+
+static void refuse(rl_seat *s, const rl_fault *why)
+{
+    s->fault = *why;
+    s->whole = false;
+    atomic_store(&s->state, RL_SEAT_FAILED);
+}
+
+static void ask_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
+{
+    const char *bytes;
+    rl_fault f;
+    rl_line *l = &h->conn->line;
+    size_t n = rl_line_bytes(&s->line, &bytes);
+    const rl_slot *first = rl_line_first(&s->line);
+    if (n == 0 || !first)
+        return;
+    if (h->cannot_write || l->failed) {
+        refuse(s, l->failed ? &l->fault : &h->fault);
+        return;
+    }
+    if (h->spent) { /* nobody is to stand behind who could not wait */
+        rl_fault_set(&f, RLOCK_EIO, 0, "the connection is given up");
+        refuse(s, &f);
+        return;
+    }
+    s->slot.replies = first->replies;
+    rl_put_raw(rl_line_begin(l), bytes, n);
+    if (rl_line_push(l, &s->slot)) {
+        atomic_store(&s->state, RL_SEAT_WAITS);
+        return;
+    }
+    rl_fault_set(&f, RLOCK_ENOMEM, 0, "out of memory");
+    refuse(s, &f);
+}
+
+static void ask(rl_seat *s)
+{
+    rl_mutex_lock(&s->share->mutex);
+    ask_locked(s->share, s);
+    rl_mutex_unlock(&s->share->mutex);
+}
+
+/* Leads, or sends, if that is for this thread to do; else it can sleep. */
+static bool help(rl_share *h, rl_seat *s, int64_t until_us)
+{
+    rl_mutex_lock(&h->mutex);
+    bool leads = rl_seat_waits(s) && (!h->leader || h->leader == s);
+    if (leads)
+        lead_locked(h, s, until_us);
+    else if (h->asleep && !h->writing && !h->blocked && has_bytes_locked(h))
+        write_locked(h);
+    rl_share_unlock_and_wake(h);
+    return leads;
+}
+
+/* Its time is over. What was not sent will not be: who would wait for it? */
+static void withdraw(rl_seat *s)
+{
+    rl_share *h = s->share;
+    rl_fault f;
+    rl_mutex_lock(&h->mutex);
+    uint64_t sent = h->conn->line.sent - rl_bytes_left(&h->sending);
+    if (rl_seat_waits(s) && !h->writing && s->slot.end > sent) {
+        rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "cannot send: %s",
+                     strerror(ETIMEDOUT));
+        end_writing_locked(h, &f);
+    }
+    rl_share_unlock_and_wake(h);
+}
+
+/* One answer that makes no sense: from here on all may be others'. */
+static void end_odd(rl_seat *s)
+{
+    rl_share *h = s->share;
+    rl_mutex_lock(&h->mutex);
+    fail_locked(h, &s->line.fault, rl_now_us());
+    if (h->asleep)
+        rl_signal_raise(&h->signal);
+    rl_share_unlock_and_wake(h);
+}
+
+/* On the seat's own thread: its line gets what came of the command. */
+static void tell(rl_seat *s)
+{
+    const char *bytes;
+    rl_line *l = &s->line;
+    rl_seat_state state = atomic_load(&s->state);
+    if (state == RL_SEAT_IDLE)
+        return;
+    if (state != RL_SEAT_FAILED || s->whole)
+        rl_line_sent(l, rl_line_bytes(l, &bytes));
+    if (state == RL_SEAT_WAITS)
+        return;
+    atomic_store(&s->state, RL_SEAT_IDLE);
+    if (state == RL_SEAT_ANSWERED && !rl_line_answer(l, &s->reply, rl_now_us()))
+        end_odd(s);
+    else if (state == RL_SEAT_FAILED)
+        rl_line_fail(l, &s->fault, rl_now_us());
+}
+
+void rl_seat_exchange(rl_seat *s, int64_t until_us)
+{
+    if (!rl_seat_waits(s) && rl_now_us() < until_us)
+        ask(s);
+    while (rl_seat_waits(s) && rl_now_us() < until_us)
+        if (!help(s->share, s, until_us))
+            sleep_until(s, until_us);
+    if (rl_seat_waits(s))
+        withdraw(s);
+    tell(s);
+}
+
+/* --- one thread at all seats -----------------------------------------------
+ */
+
+void rl_seat_post(rl_seat *s)
+{
+    if (!rl_seat_waits(s))
+        ask(s);
+}
+
+void rl_share_serve(rl_share *h, bool has_come)
+{
+    rl_mutex_lock(&h->mutex);
+    if (has_bytes_locked(h))
+        write_locked(h);
+    rl_share_unlock_and_wake(h);
+    if (has_come)
+        receive(h);
+}
+
+short rl_share_events(const rl_share *h)
+{
+    return (short)(POLLIN | (h->blocked ? POLLOUT : 0));
+}
+
+bool rl_seat_settle(rl_seat *s, bool in_time)
+{
+    bool waited = rl_seat_waits(s);
+    if (waited && !in_time)
+        withdraw(s);
+    if (!rl_seat_waits(s) || !in_time)
+        tell(s);
+    return !waited || !in_time;
+}

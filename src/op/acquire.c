@@ -1,0 +1,371 @@
+/*
+ * The wait for a lock, as a state machine. Its driver is the owner's thread (or
+ * loop); the mutex of the rooms guards what it shares with others that wait.
+ *
+ *   BEGIN -> TRY -> owned
+ *             |--> WAIT -> TRY ...      woken, or time to look again
+ *             `--> LEAVE -> done        the wait is over: out of the queue
+ *
+ * A lock that nobody here waits for is tried at once, and a room is entered
+ * only when it is busy. Who waits is in a room; only its front tries, and gives
+ * this client's bell, once somebody hears it. A ring may be lost, so all look
+ * by themselves, too, if only to see whether they are the front. While it
+ * sleeps, a thread that unlocks may hand the lock over to it (op/handover.c).
+ */
+#include "op/acquire.h"
+#include "hold/deadlock.h"
+#include "op/handover.h"
+
+#define FIRST_PAUSE_US (20 * 1000)
+#define LAST_PAUSE_US  (500 * 1000)
+
+static bool is_canceled(const rl_acquire *a)
+{
+    return atomic_load(a->cancel.count) != a->cancel.seen ||
+           atomic_load(&a->home->canceled);
+}
+
+/*
+ * Before it begins to wait: or is it waited for by whom it would wait for? Who
+ * holds nothing is not.
+ */
+static bool may_wait(rl_acquire *a, int64_t now_us)
+{
+    if (a->contended || a->owner->holds == 0 || a->home->set.no_deadlock_check)
+        return true;
+    return rl_wait_begins(&a->home->holds, a->owner, a->what, now_us, &a->noted,
+                          &a->fault);
+}
+
+/* Its on_event may want a connection of this client. */
+static void tell_contended(rl_op *op)
+{
+    const rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    rlock_event ev = {.type = RLOCK_EVENT_CONTENDED,
+                      .name = a->what->name,
+                      .name_len = a->what->len,
+                      .message = "",
+                      .owner = a->owner->label ? a->owner->label : ""};
+    rl_tell(a->home, &ev);
+}
+
+static void contend(rl_acquire *a)
+{
+    if (a->contended)
+        return;
+    a->contended = true;
+    rl_add(&a->home->stats.acquires_contended, 1);
+    rl_add(&a->home->stats.waiting_now, 1);
+    a->op.tell = tell_contended;
+}
+
+static rl_next sleep_until(rl_acquire *a, int64_t until_us)
+{
+    a->phase = RL_PHASE_WAIT;
+    a->op.sleep_us = rl_min(until_us, a->wait_until_us);
+    rl_room_rest(&a->home->rooms, &a->waiter, a->draft,
+                 a->lease_ms == RLOCK_WATCHDOG, a->wait_until_us);
+    return RL_SLEEP;
+}
+
+/*
+ * Who has acquired it wakes nobody: he is to hand it over. But his hold may
+ * have ended since, by another thread that has freed the owner, say, while he
+ * was the front still, for whom there was nothing to do.
+ */
+static void call_next_if_over(rl_acquire *a, int64_t now_us)
+{
+    rl_core *c = a->home;
+    const rl_target *what = a->what;
+    rl_mutex_lock(&c->holds.mutex);
+    rl_hold *h = rl_holds_find_locked(&c->holds, what, a->owner->serial);
+    bool has = h && rl_hold_is_valid_locked(&c->holds, h, now_us);
+    rl_mutex_unlock(&c->holds.mutex);
+    if (!has)
+        rl_rooms_look(&c->rooms, what->name, what->len, what->scope, false);
+}
+
+static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
+{
+    rl_core *c = a->home;
+    bool unqueued = status == RLOCK_OK && a->with_bell;
+    bool queued = false;
+    a->status = status;
+    rl_wait_ends(&c->holds, a->noted);
+    a->noted = NULL;
+    if (a->contended) {
+        rl_add(&c->stats.wait_us_total, (uint64_t)(now_us - a->began_us));
+        rl_sub(&c->stats.waiting_now, 1);
+    }
+    a->contended = false;
+    if (a->waiter.room && status == RLOCK_OK)
+        rl_room_answered(&c->rooms, &a->waiter);
+    a->waiter.quiet = status == RLOCK_OK && rl_scope_hands_over(a->what->scope);
+    if (a->waiter.room) {
+        queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
+        if (a->waiter.quiet)
+            call_next_if_over(a, now_us);
+    }
+    a->phase = RL_PHASE_LEAVE;
+    return a->contest->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
+}
+
+/* What has been answered says more than what it comes to: who has it. */
+static rl_next give_up(rl_acquire *a, rlock_status status, int64_t now_us)
+{
+    bool told = a->asked && (status == RLOCK_BUSY || status == RLOCK_TIMEOUT);
+    if (told)
+        a->fault.status = status;
+    else
+        rl_fault_set(&a->fault, status, 0, "%s", rlock_status_str(status));
+    return finish(a, status, now_us);
+}
+
+/* Who had it while we waited may not be who has it at the end. */
+static void tell_who_has_it(rl_acquire *a)
+{
+    const rl_part *x = a->one;
+    if (a->status != RLOCK_TIMEOUT || a->ballot || a->op.n == 0 || !x->ok)
+        return;
+    a->fault = x->fault;
+    a->fault.status = RLOCK_TIMEOUT;
+}
+
+static rl_next fail(rl_acquire *a, int64_t now_us)
+{
+    return finish(a, a->fault.status, now_us);
+}
+
+/*
+ * The same as sleep_until() for who has to wait for another one. It says so
+ * only when it sleeps, and may be offered the lock.
+ */
+static rl_next wait_until(rl_acquire *a, int64_t until_us, int64_t now_us)
+{
+    if (!may_wait(a, now_us))
+        return fail(a, now_us);
+    rl_next next = sleep_until(a, until_us);
+    contend(a);
+    return next;
+}
+
+static rl_next begin_try(rl_acquire *a, int64_t now_us)
+{
+    a->phase = RL_PHASE_TRY;
+    a->asked = true;
+    a->tried_us = now_us;
+    return a->contest->begin(a, now_us) ? RL_ASK : fail(a, now_us);
+}
+
+/* In the room: what is next for who stands in line? */
+static rl_next line_up(rl_acquire *a, int64_t now_us)
+{
+    rl_rooms *rooms = &a->home->rooms;
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    if (a->held_back_us > now_us)
+        return sleep_until(a, a->held_back_us);
+    if (rl_room_is_front(rooms, &a->waiter))
+        return begin_try(a, now_us);
+    return wait_until(a, now_us + rl_jitter(RL_LOOK_US), now_us);
+}
+
+static bool enter_room(rl_acquire *a)
+{
+    rl_rooms *rooms = &a->home->rooms;
+    if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker)) {
+        a->held_back_us = rl_room_held_back_until(rooms, &a->waiter);
+        if (a->contest->attend)
+            a->contest->attend(a);
+        return true;
+    }
+    rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
+    return false;
+}
+
+/*
+ * After a failure: when to try again, or RL_NEVER: not at all. An outage is
+ * survived for as long as a lease would be.
+ */
+static int64_t retry_at(rl_acquire *a, int64_t now_us)
+{
+    int64_t since_us = rl_room_failed(&a->home->rooms, &a->waiter, now_us);
+    if (!a->fault.transient ||
+        now_us - since_us > a->home->set.watchdog_lease_ms * 1000)
+        return RL_NEVER;
+    a->pause_us =
+        rl_min(rl_max(a->pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US);
+    return now_us + rl_jitter(a->pause_us);
+}
+
+/* It is held by another owner: those behind need not ask in the end. */
+static void tell_room(rl_acquire *a)
+{
+    rl_room_is_busy(&a->home->rooms, &a->waiter, a->with_bell ? a->ticket : 0,
+                    a->tried_us);
+}
+
+static void note_busy(rl_acquire *a)
+{
+    rl_core *c = a->home;
+    if (a->rung)
+        rl_add(&c->stats.wakeups_futile, 1);
+    a->rung = false;
+    tell_room(a);
+    a->listen(c, a->what);
+}
+
+/*
+ * Whoever entered before the bell was heard is woken by it. Of a cluster there
+ * is a bell for each name, which may be heard since this one asked for it.
+ */
+static bool hears(const rl_acquire *a)
+{
+    return a->waiter.heard || (a->home->hears && *rl_bell_of(a->home, a->what));
+}
+
+/* A try has failed, and there may be others. */
+static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
+{
+    int64_t again_us = a->again_us;
+    bool entered = a->waiter.room != NULL;
+    if (!entered && !enter_room(a))
+        return fail(a, now_us);
+    if (busy)
+        note_busy(a);
+    else
+        again_us = retry_at(a, now_us);
+    if (again_us == RL_NEVER)
+        return fail(a, now_us);
+    /* Before it entered, a cancel could not wake it. */
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    /* Not the first; or the bell, which the try did not give, is heard. */
+    if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
+                     (busy && hears(a)))) {
+        if (!may_wait(a, now_us))
+            return fail(a, now_us);
+        contend(a);
+        return line_up(a, now_us);
+    }
+    return wait_until(a, again_us, now_us);
+}
+
+static rl_next after_try(rl_acquire *a, int64_t now_us)
+{
+    rl_try result = a->contest->judge(a, now_us);
+    if (result == RL_TRY_OWNED)
+        return finish(a, RLOCK_OK, now_us);
+    if (result == RL_TRY_MORE)
+        return RL_ASK;
+    a->failing = result == RL_TRY_FAILED;
+    if (a->failing && (a->last_try || a->wait_ms == 0))
+        return fail(a, now_us);
+    if (a->wait_ms == 0)
+        return give_up(a, RLOCK_BUSY, now_us);
+    if (a->last_try) {
+        tell_room(a);
+        return give_up(a, RLOCK_TIMEOUT, now_us);
+    }
+    return wait_on(a, result == RL_TRY_BUSY, now_us);
+}
+
+/*
+ * The wait is over without success, unless the server was never asked, for
+ * this owner or for the one in front.
+ */
+static rl_next time_is_up(rl_acquire *a, int64_t now_us)
+{
+    if (!a->asked &&
+        !rl_room_was_busy(&a->home->rooms, &a->waiter, a->began_us)) {
+        a->last_try = true;
+        return begin_try(a, now_us);
+    }
+    return a->failing ? fail(a, now_us) : give_up(a, RLOCK_TIMEOUT, now_us);
+}
+
+/* Whatever else has come: it would be nobody's. */
+static rl_next handed(rl_acquire *a, int64_t now_us)
+{
+    rl_add(&a->home->stats.wakeups, 1);
+    a->rung = false;
+    a->asked = true;
+    a->contest->handed(a, now_us);
+    return after_try(a, now_us);
+}
+
+static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
+{
+    if (why == RL_WAKE_CLOSE)
+        return give_up(a, RLOCK_ECLOSED, now_us);
+    if (why == RL_WAKE_CANCEL)
+        return give_up(a, RLOCK_CANCELED, now_us);
+    if (a->contest->look)
+        a->contest->look(a);
+    if (why == RL_WAKE_LOOK)
+        a->held_back_us = rl_room_held_back_until(&a->home->rooms, &a->waiter);
+    a->rung = a->rung || why == RL_WAKE_RUNG;
+    if (why == RL_WAKE_RUNG)
+        rl_add(&a->home->stats.wakeups, 1);
+    if (now_us >= a->wait_until_us)
+        return time_is_up(a, now_us);
+    int64_t at_us = a->rung ? a->contest->rung(a, now_us) : now_us;
+    return at_us > now_us ? sleep_until(a, at_us) : line_up(a, now_us);
+}
+
+static rl_next rise(rl_acquire *a, rl_wake why, int64_t now_us)
+{
+    switch (rl_room_rise(&a->home->rooms, &a->waiter, why)) {
+    case RL_HANDED:
+        return handed(a, now_us);
+    case RL_OFFERED:
+        a->op.sleep_us = RL_NEVER; /* an offer is resolved, and wakes us */
+        return RL_SLEEP;
+    default:
+        return woken(a, why, now_us);
+    }
+}
+
+static rl_next begin(rl_acquire *a, int64_t now_us)
+{
+    if (a->wait_ms == 0)
+        return begin_try(a, now_us);
+    if (is_canceled(a))
+        return give_up(a, RLOCK_CANCELED, now_us);
+    if (!*rl_bell_of(a->home, a->what) &&
+        !rl_rooms_is_owed(&a->home->rooms, a->what, now_us))
+        return begin_try(a, now_us);
+    return enter_room(a) ? line_up(a, now_us) : fail(a, now_us);
+}
+
+static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
+{
+    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    switch (a->phase) {
+    case RL_PHASE_BEGIN:
+        return begin(a, now_us);
+    case RL_PHASE_WAIT:
+        return rise(a, why, now_us);
+    case RL_PHASE_LEAVE:
+        tell_who_has_it(a);
+        if (a->ballot || a->one != a->op.lent)
+            rl_op_let_go(&a->op);
+        return RL_DONE;
+    default:
+        return after_try(a, now_us);
+    }
+}
+
+void rl_acquire_init(rl_acquire *a, int64_t now_us)
+{
+    a->op.resume = resume;
+    a->op.part = a->ballot ? a->ballot->part : &a->one;
+    a->phase = RL_PHASE_BEGIN;
+    a->overdue = 0;
+    a->began_us = now_us;
+    a->wait_until_us = rl_after_ms(now_us, a->wait_ms);
+    a->call_until_us = rl_confirmed_end(
+        a->home, rl_replicas_of(a->home, a->what->min_replicas),
+        a->wait_until_us);
+    a->again_us = now_us;
+}

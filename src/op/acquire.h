@@ -1,0 +1,133 @@
+/*
+ * The outermost acquire: one way to wait, whatever is asked for. What a try
+ * consists of is a contest: of one server (op/attempt_one.c), or a vote of
+ * several (red/attempt_red.c).
+ */
+#ifndef RL_OP_ACQUIRE_H
+#define RL_OP_ACQUIRE_H
+
+#include "op/op.h"
+
+typedef struct rl_acquire rl_acquire;
+
+/* What became of a try. */
+typedef enum rl_try {
+    RL_TRY_OWNED,
+    RL_TRY_BUSY,   /* again_us: when to look again if nobody rings */
+    RL_TRY_FAILED, /* status and fault: why */
+    RL_TRY_MORE    /* another round is needed to know */
+} rl_try;
+
+/* How often a waiter looks by itself, lest it missed something. */
+#define RL_LOOK_US (2000 * 1000)
+
+/* Who has waited for so long says who it is, for rlock_waits_for(). */
+#define RL_LONG_US (1000 * 1000)
+
+typedef struct rl_contest {
+    /* Makes the parts of a try. Otherwise status and fault say why not. */
+    bool (*begin)(rl_acquire *a, int64_t now_us);
+    /* After each round of it. Unless owned, nothing stays taken. */
+    rl_try (*judge)(rl_acquire *a, int64_t now_us);
+    /* It waits in the room from now on; NULL: nothing else is to wake it. */
+    void (*attend)(rl_acquire *a);
+    /* It was woken; what concerns it elsewhere? NULL with attend. */
+    void (*look)(rl_acquire *a);
+    /* A try that another thread made has been granted: judge() is next. NULL:
+       nobody makes any. */
+    void (*handed)(rl_acquire *a, int64_t now_us);
+    /* A ring came; when to try. */
+    int64_t (*rung)(rl_acquire *a, int64_t now_us);
+    /* The wait is over: who is to be told? True: a round has been made. */
+    bool (*leave)(rl_acquire *a, bool queued, int64_t now_us);
+} rl_contest;
+
+/*
+ * Cancels of a handle are counted, so that one that comes after the call has
+ * begun, but before it waits, is not lost.
+ */
+typedef struct rl_cancel {
+    const atomic_uint *count;
+    unsigned seen;
+} rl_cancel;
+
+/* The nodes of a Red lock, as an acquire needs them. */
+typedef struct rl_ballot {
+    size_t n, quorum;
+    rl_core *node[RLOCK_RED_MAX]; /* NULL: its client is closed */
+    /* Called once for a node whose client is being freed: lets go of it. The
+       acquire has nothing there any more. */
+    void (*drop)(struct rl_ballot *b, size_t i);
+    rl_home *home;
+    int64_t longest_lease_ms; /* as told; 0: what was used */
+    bool check_uptime;
+    /* By how much the fastest server's clock is ahead of ours; 0: unknown. */
+    atomic_int_least64_t *ahead_us;
+    /* The acquire's: */
+    rl_part *part[RLOCK_RED_MAX], *raise[RLOCK_RED_MAX];
+    int64_t ticket[RLOCK_RED_MAX];
+    unsigned queued; /* nodes that have not granted what is owned now, and may
+                        have queued it: a bit for each */
+    const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
+    rl_listener listener[RLOCK_RED_MAX];
+    unsigned few_rings; /* tries after rings of fewer than a quorum, in a row */
+} rl_ballot;
+
+typedef enum rl_phase {
+    RL_PHASE_BEGIN,
+    RL_PHASE_TRY,
+    RL_PHASE_VOTE,  /* of several: asking, */
+    RL_PHASE_RAISE, /* writing the token back, */
+    RL_PHASE_UNDO,  /* or undoing what was granted */
+    RL_PHASE_WAIT,
+    RL_PHASE_LEAVE
+} rl_phase;
+
+struct rl_acquire {
+    rl_op op;
+    const rl_contest *contest;
+    rl_core *home;
+    const rl_target *what;
+    const void *handle; /* whose rlock_cancel() ends the wait */
+    rl_owner *owner;
+    rl_cancel cancel;
+    int64_t wait_ms, lease_ms; /* as asked for */
+    /* Starts the doorbell; the driver's. */
+    void (*listen)(rl_core *c, const rl_target *what);
+
+    rl_phase phase, step; /* step: of a try of several */
+    int64_t began_us, wait_until_us, call_until_us;
+    rl_waiter waiter;
+    rl_estate *room;  /* for the first draft; NULL: made anew */
+    rl_estate *noted; /* where it is noted that it waits; NULL: nowhere */
+    bool last_try;    /* whatever comes of this one, there is no other */
+    bool asked;       /* the server has been asked */
+    bool contended;   /* it had to wait */
+    bool rung;        /* the last wake-up was a ring */
+    bool with_bell;   /* the last try gave the bell */
+    bool failing;     /* the last try had no answer */
+    uint8_t overdue;  /* so often the lease that ended did not, in a row */
+    int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
+    rlock_status status; /* when it is done */
+    rl_fault fault;      /* of the last failure */
+    uint64_t token;      /* when owned */
+
+    int64_t ticket; /* that the server gave with the last answer */
+
+    rl_part *one; /* of one server: the part that is asked */
+    rl_hold *draft;
+    rl_group *joins; /* the Multi lock's, of a member; or NULL */
+
+    rl_ballot *ballot; /* of several */
+    rl_group *group;
+};
+
+/*
+ * Begins; what is set before: contest, home, what, handle, owner, cancel, room,
+ * wait_ms, lease_ms, listen, joins, op.waker, op.lent, and the ballot.
+ */
+void rl_acquire_init(rl_acquire *a, int64_t now_us);
+
+extern const rl_contest rl_contest_one, rl_contest_vote;
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * A try for a lock of one server. The owner's thread calls it; the draft is its
+ * own until it is granted, and is kept from one try to the next, with its
+ * holder id: a try that was not answered and a later one are the same acquire
+ * to the server.
+ */
+#include "op/acquire.h"
+#include "op/turn.h"
+
+/* How often a waiter looks by itself when the holder is a program that does not
+ * ring. */
+#define FOREIGN_POLL_US (250 * 1000)
+
+/*
+ * When a lease runs out, the first in the queue looks at once; who stands
+ * behind leaves him time, so that not all ask for the one grant there is.
+ */
+#define BEHIND_US (100 * 1000)
+
+/* Who stands further behind looks by itself before. */
+#define MOST_BEHIND 100
+
+/*
+ * A lease that ends now may not end: a server that serves others at length goes
+ * by a time that is old. So it is asked again after 1, 2, 4 ... 64 ms.
+ */
+#define ENDS_US        1000
+#define MOST_DOUBLINGS 6
+
+static bool make_draft(rl_acquire *a)
+{
+    rl_core *c = a->home;
+    rl_uuid id;
+    if (!a->room)
+        a->room = rl_holds_make_room(&c->holds, a->owner);
+    if (a->room && rl_uuid_new(&id)) {
+        a->draft = rl_draft(c, a->room, a->what, &id, a->lease_ms);
+        a->room = NULL;
+    }
+    if (!a->draft)
+        rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory or randomness");
+    else if (a->joins)
+        rl_hold_join(a->draft, a->joins);
+    return a->draft != NULL;
+}
+
+/* From now on the lock may be handed over to it; or not, without memory. */
+static void attend(rl_acquire *a)
+{
+    if (!a->draft && rl_scope_hands_over(a->what->scope))
+        make_draft(a);
+}
+
+static void handed(rl_acquire *a, int64_t now_us)
+{
+    rl_part *x = a->one = a->op.lent;
+    rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
+    if (!a->waiter.passed)
+        rl_note_handed(x, &a->waiter, now_us);
+    else if (rl_note_passed(x, a->waiter.passed, now_us))
+        a->draft = NULL; /* that hold is there, and takes its place */
+}
+
+static bool begin(rl_acquire *a, int64_t now_us)
+{
+    rl_part *x = a->one = a->op.lent;
+    if (!a->draft && !make_draft(a))
+        return false;
+    rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
+    x->op = &a->op;
+    x->until_us = rl_min(x->until_us, a->call_until_us);
+    if (a->waiter.room && !a->last_try)
+        x->request.bell = rl_bell_of(a->home, a->what);
+    a->with_bell = *x->request.bell != '\0';
+    if (a->with_bell)
+        x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);
+    x->request.says_who = now_us - a->began_us >= RL_LONG_US;
+    a->op.n = a->op.quorum = 1;
+    return true;
+}
+
+/* After "busy": when to look again if nobody rings. */
+static int64_t look_at(rl_acquire *a, const rl_grant *g, int64_t now_us)
+{
+    int64_t at_us =
+        now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : RL_LOOK_US);
+    int64_t behind_us = rl_max(rl_min(g->rank, MOST_BEHIND), 0) * BEHIND_US;
+    if (g->ttl_ms != 0)
+        a->overdue = 0;
+    int64_t ends_us = ENDS_US << a->overdue;
+    if (g->ttl_ms == 0 && a->overdue < MOST_DOUBLINGS)
+        a->overdue++;
+    if (g->ttl_ms >= 0)
+        at_us =
+            rl_min(at_us, rl_after_ms(now_us + ends_us + behind_us, g->ttl_ms));
+    return at_us;
+}
+
+static rl_try judge(rl_acquire *a, int64_t now_us)
+{
+    rl_part *x = a->one;
+    switch (x->verdict) {
+    case RL_ACQUIRED:
+        a->token = x->grant.token;
+        if (a->draft)
+            rl_take_over(x, a->token, now_us);
+        a->owner->holds++;
+        a->draft = NULL;
+        return RL_TRY_OWNED;
+    case RL_BUSY:
+        a->fault = x->fault;
+        a->pause_us = 0;
+        a->ticket = x->grant.ticket;
+        a->again_us = look_at(a, &x->grant, now_us);
+        return RL_TRY_BUSY;
+    default:
+        a->fault = x->fault;
+        return RL_TRY_FAILED;
+    }
+}
+
+static int64_t rung(rl_acquire *a, int64_t now_us)
+{
+    (void)a;
+    return now_us;
+}
+
+static bool leave(rl_acquire *a, bool queued, int64_t now_us)
+{
+    bool owned = a->status == RLOCK_OK;
+    if (a->draft)
+        rl_give_up(a->home, a->draft, now_us);
+    a->draft = NULL;
+    rl_holds_give_up_room(&a->home->holds, a->room);
+    a->room = NULL;
+    /* An owner's lease is running: it waits for no answer. */
+    rl_part *x = NULL;
+    if (queued)
+        x = owned ? rl_part_new_leave(a->home, a->what, now_us) : a->op.lent;
+    if (!x)
+        return false;
+    if (!owned)
+        rl_part_leave(x, a->home, a->what, now_us);
+    x->op = &a->op;
+    x->until_us = rl_min(x->until_us, a->call_until_us);
+    x->awaited = !owned;
+    a->op.n = 1;
+    a->op.quorum = owned ? 0 : 1;
+    a->one = x;
+    return true;
+}
+
+const rl_contest rl_contest_one = {.begin = begin,
+                                   .judge = judge,
+                                   .attend = attend,
+                                   .handed = handed,
+                                   .rung = rung,
+                                   .leave = leave};

@@ -1,0 +1,242 @@
+#include "op/call.h"
+
+static void put_holder(rl_bytes *to, const rl_hold *h)
+{
+    char id[RL_HOLDER_MAX];
+    rl_hold_write_id(h, id);
+    rl_put_bytes(to, id, rl_hold_id_len(h));
+}
+
+static void put_tombstone_key(rl_bytes *to, const rl_hold *h)
+{
+    char uuid[RL_UUID_LEN + 1];
+    rl_uuid_write(&h->id, uuid);
+    rl_put_tombstone_key(to, rl_hold_name(h), h->name_len, uuid);
+}
+
+void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_request *r)
+{
+    const char *name = rl_hold_name(h);
+    bool brief = r->level == 1 && !*r->bell && !r->says_least;
+    bool says_who = r->says_who && *r->bell;
+    int args = brief ? 2 : r->says_least ? 6 : 5;
+    int keys = brief ? 3 : says_who ? 5 : 4;
+    rl_put_call(to, rl_hold_layout(h)->acquire, whole, keys, args);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_token_key(to, name, h->name_len);
+    put_tombstone_key(to, h);
+    if (!brief)
+        rl_put_queue_key(to, name, h->name_len);
+    if (says_who)
+        rl_put_waits_key(to, name, h->name_len);
+    put_holder(to, h);
+    rl_put_number(to, r->lease_ms);
+    if (brief)
+        return;
+    rl_put_number(to, r->level);
+    rl_put_bell(to, name, h->name_len, r->bell);
+    rl_put_number(to, r->ticket);
+    if (r->says_least)
+        rl_put_number(to, (int64_t)r->least);
+}
+
+/* The queue of a quiet release is a key that is none. */
+static void put_queue(rl_bytes *to, const rl_hold *h, bool quiet)
+{
+    if (quiet)
+        put_tombstone_key(to, h);
+    else
+        rl_put_queue_key(to, rl_hold_name(h), h->name_len);
+}
+
+static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
+{
+    if (quiet)
+        rl_put_text(to, "");
+    else
+        rl_put_redisson_channel(to, rl_hold_name(h), h->name_len);
+}
+
+/* By which command: the last argument, if it is not the usual one. */
+static void put_publish(rl_bytes *to, bool sharded)
+{
+    if (sharded)
+        rl_put_text(to, "SPUBLISH");
+}
+
+static int64_t tombstone_ms(const rl_hold *h)
+{
+    return rl_min(rl_max(h->lease_ms, RL_LATE_MS), RL_TOMB_MOST_MS);
+}
+
+void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
+                     bool quiet)
+{
+    bool bury = level == 0 && h->unknown;
+    bool brief = level == 0 && !bury && !h->sharded;
+    rl_put_call(to, rl_hold_layout(h)->release, whole, brief ? 2 : 3,
+                brief ? 2 : 4 + h->sharded);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    put_queue(to, h, quiet);
+    if (!brief)
+        put_tombstone_key(to, h);
+    put_holder(to, h);
+    put_channel(to, h, quiet);
+    if (brief)
+        return;
+    rl_put_number(to, level);
+    rl_put_number(to, bury ? tombstone_ms(h) : 0);
+    put_publish(to, h->sharded);
+}
+
+void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    rl_put_call(to, rl_hold_layout(h)->drop, whole, 1, 1);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    put_holder(to, h);
+}
+
+void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
+                       const rl_hold *next, const rl_request *r,
+                       int64_t patience_us)
+{
+    const char *name = rl_hold_name(h);
+    int args = h->sharded ? 8 : r->keep ? 7 : 6;
+    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, args);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_token_key(to, name, h->name_len);
+    put_tombstone_key(to, next);
+    rl_put_queue_key(to, name, h->name_len);
+    put_holder(to, h);
+    put_holder(to, next);
+    rl_put_number(to, r->lease_ms);
+    rl_put_number(to, patience_us);
+    put_channel(to, h, false);
+    rl_put_bell(to, name, h->name_len, r->bell);
+    if (args > 6)
+        rl_put_number(to, r->keep);
+    put_publish(to, h->sharded);
+}
+
+static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
+                           const rl_hold *h, int64_t lease_ms, bool compare)
+{
+    rl_put_call(to, script, whole, compare ? 2 : 1, compare ? 3 : 2);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    if (compare)
+        rl_put_token_key(to, rl_hold_name(h), h->name_len);
+    put_holder(to, h);
+    rl_put_number(to, lease_ms);
+    if (compare)
+        rl_put_number(to, (int64_t)h->token);
+}
+
+void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
+                   bool compare)
+{
+    put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare);
+}
+
+void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    rl_put_call(to, RL_SCRIPT_TOUCH, whole, 1, 0);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+}
+
+static void put_names(rl_bytes *to, const rl_hold *const *h, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rl_put_bytes(to, rl_hold_name(h[i]), h[i]->name_len);
+}
+
+static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_holder(to, h[i]);
+}
+
+void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                        size_t n, int64_t lease_ms)
+{
+    rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n,
+                (int)n + 1);
+    put_names(to, h, n);
+    rl_put_number(to, lease_ms);
+    put_holders(to, h, n);
+}
+
+void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n, int64_t lease_ms)
+{
+    rl_put_call(to, rl_hold_layout(h[0])->take_many, whole, 3 * (int)n,
+                (int)n + 1);
+    put_names(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        put_tombstone_key(to, h[i]);
+    for (size_t i = 0; i < n; i++)
+        rl_put_token_key(to, rl_hold_name(h[i]), h[i]->name_len);
+    rl_put_number(to, lease_ms);
+    put_holders(to, h, n);
+}
+
+void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n)
+{
+    bool sharded = h[0]->sharded;
+    rl_put_call(to, rl_hold_layout(h[0])->free_many, whole, 2 * (int)n,
+                2 * (int)n + sharded);
+    put_names(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        put_queue(to, h[i], false);
+    put_holders(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        put_channel(to, h[i], false);
+    put_publish(to, sharded);
+}
+
+void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
+                    int64_t lease_ms, bool compare)
+{
+    put_lease_call(to, rl_hold_layout(h)->extend, whole, h, lease_ms, compare);
+}
+
+void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)
+{
+    rl_put_call(to, RL_SCRIPT_RAISE, whole, 1, 1);
+    rl_put_token_key(to, rl_hold_name(h), h->name_len);
+    rl_put_number(to, (int64_t)token);
+}
+
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len)
+{
+    rl_put_call(to, RL_SCRIPT_WAITS, whole, 3, 0);
+    rl_put_bytes(to, name, len);
+    rl_put_queue_key(to, name, len);
+    rl_put_waits_key(to, name, len);
+}
+
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
+{
+    rl_put_call(to, what->layout->inspect, whole, 1, 0);
+    rl_put_bytes(to, what->name, what->len);
+}
+
+void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
+{
+    rl_put_call(to, what->layout->force_release, whole, 2, 1 + what->sharded);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_queue_key(to, what->name, what->len);
+    rl_put_redisson_channel(to, what->name, what->len);
+    put_publish(to, what->sharded);
+}
+
+void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
+                   const char *bell)
+{
+    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 3, 1);
+    rl_put_bytes(to, name, len);
+    rl_put_queue_key(to, name, len);
+    rl_put_token_key(to, name, len);
+    rl_put_bell(to, name, len, bell);
+}

@@ -1,0 +1,117 @@
+/* The script calls, written as words. whole: to a server that lacks it. */
+#ifndef RL_OP_CALL_H
+#define RL_OP_CALL_H
+
+#include "base/sha1.h"
+#include "hold/hold.h"
+#include "wire/keys.h"
+#include "wire/raw_reply.h"
+
+/* How an acquire asks. */
+typedef struct rl_request {
+    int64_t lease_ms;
+    int level;
+    const char *bell; /* "": do not queue */
+    int64_t ticket;
+    unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
+    bool makes_way;  /* a hand-over: only if nobody waits in the queue */
+    bool says_least; /* the least token; the server's clock is wanted, too */
+    bool says_who;   /* with a bell: who waits, to who asks that */
+    uint64_t least;
+} rl_request;
+
+/*
+ * A script of the program, to be executed only while a hold has its lock. The
+ * arguments are the caller's.
+ */
+typedef struct rl_guarded {
+    const char *script;
+    size_t len;
+    int keys, args;
+    const char *const *argv; /* keys, then args */
+    const size_t *lens;      /* of them; NULL: they are texts */
+    const char *words;       /* instead of argv: args, as words of a command */
+    size_t words_len;
+    bool single;  /* the script is one command */
+    bool compare; /* tokens; see rl_call_renew() */
+    bool strict;  /* the server refuses keys of other slots (op/verb_guard.h) */
+    char sha1[RL_SHA1_LEN + 1]; /* of what is sent: guard and script */
+    rl_object reply;
+} rl_guarded;
+
+/* Fills g->sha1, for a hold of this layout; compare and strict are set. */
+void rl_guarded_sum(rl_guarded *g, const rl_layout *layout);
+
+void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_request *r);
+
+/* The release script's replies from here on: the tombstone is missing. */
+#define RL_UNBURIED 10
+
+/*
+ * Frees a hold, or counts it down to a level. When an acquire of the hold may
+ * still arrive, freeing it leaves a tombstone. quiet: nobody is rung, for what
+ * is freed was never more than a vote.
+ */
+void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
+                     bool quiet);
+
+/* Frees it, by the one key that can be had while its slot moves. */
+void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h);
+
+/*
+ * Frees a hold and grants another, a draft, in its place; or only frees it,
+ * should somebody have waited for longer than patience_us. bell: as in a
+ * request; it leaves the queue.
+ */
+void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
+                       const rl_hold *next, const rl_request *r,
+                       int64_t patience_us);
+
+/*
+ * compare: a late copy of the hold's own acquire may make the server believe in
+ * it again, after it has been forced and others had the lock. The tokens tell:
+ * such a hold says its own, and is gone if there is a later one.
+ */
+void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
+                   bool compare);
+void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
+                    int64_t lease_ms, bool compare);
+
+/* Writes what the server has of a hold's lock once more. */
+void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h);
+
+/* Of many holds of one layout, none of which compares. */
+void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                        size_t n, int64_t lease_ms);
+
+/* All of them or none, whose layout has the script; and all. */
+void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n, int64_t lease_ms);
+void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
+                       size_t n);
+
+/* Writes a token back that another server has minted. */
+void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
+
+/* The hold's lock goes behind the script's own keys, and so its holder. */
+void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
+                     const rl_guarded *g);
+
+/* Tells who holds a lock of this name, and who waits for it. */
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len);
+
+/* Tells who holds a lock. */
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);
+
+/* Frees a lock, whoever holds it. */
+void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what);
+
+/*
+ * Takes a client out of a lock's queue; if it had been rung already, for a lock
+ * that is still free, the next client is rung.
+ */
+void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
+                   const char *bell);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * Levels as they are counted here, without the server. Called by the thread
+ * that owns the hold.
+ */
+#include <limits.h>
+
+#include "op/op.h"
+
+/* Has it this lease already, or will its renewal see to that? */
+static bool has_lease(const rl_hold *h, int64_t lease_ms, int64_t now_us)
+{
+    if (lease_ms == RLOCK_WATCHDOG)
+        return h->renewed;
+    return rl_lease_deadline(now_us, lease_ms) <= h->expiry.due_us;
+}
+
+bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us)
+{
+    rl_holds *t = &c->holds;
+    rl_mutex_lock(&t->mutex);
+    bool counts = rl_hold_is_valid_locked(t, h, now_us) && h->count < INT_MAX &&
+                  has_lease(h, lease_ms, now_us);
+    if (counts)
+        h->count++;
+    rl_mutex_unlock(&t->mutex);
+    return counts;
+}
+
+bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
+{
+    rl_holds *t = &c->holds;
+    rl_mutex_lock(&t->mutex);
+    bool valid = rl_hold_is_valid_locked(t, h, now_us);
+    h->count = level;
+    if (level == 0)
+        rl_hold_end_locked(t, h, now_us);
+    rl_mutex_unlock(&t->mutex);
+    return valid;
+}

@@ -1,0 +1,292 @@
+/*
+ * Called by every thread of the program. `mutex` guards which shares there are
+ * and who sits where; it is not held while a connection is opened, given back
+ * or closed.
+ *
+ * A few threads are best off with a share for each, since nobody has to wake
+ * another one then; many do not mind how few there are, as long as one's
+ * reading overlaps with the other's. Nobody opens a connection while another
+ * one is being opened: the others sit at the share that is there, or, if there
+ * is none, wait and get what came of it, a refusal too. So a server that is
+ * down is tried once, not once for each thread.
+ *
+ * Somebody who needs a connection for himself, and waits for a place, is not
+ * kept waiting by threads that come and go at a share: as long as he waits,
+ * newcomers stand in line behind him.
+ *
+ * A share that is spent takes no one more, and gives its place back, so that
+ * whoever asks again does so on another connection, while those that wait for
+ * replies get them.
+ */
+#include "route/mux_set.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define SHARES_MAX 4
+
+/* A share that had more than that is not kept. */
+#define SEATS_KEPT 32
+
+void rl_shares_init(rl_shares *p)
+{
+    rl_mutex_init(&p->mutex);
+    rl_cond_init(&p->opened);
+    rl_list_init(&p->open);
+    rl_list_init(&p->spare);
+    p->n = 0;
+    atomic_init(&p->crowd, 0);
+    p->opening = false;
+    p->openings = 0;
+}
+
+static rl_share *share_of(rl_link *k)
+{
+    return RL_CONTAINER(k, rl_share, link);
+}
+
+/*
+ * What a thread of the parent was using cannot be walked in a child. It is kept
+ * where a search for leaks finds it.
+ */
+static void leave_behind(rl_shares *p)
+{
+    static _Atomic(rl_share *) left_behind;
+    if (!rl_mutex_was_free(&p->mutex))
+        return;
+    const rl_list *all[] = {&p->open, &p->spare};
+    for (size_t i = 0; i < 2; i++)
+        for (rl_link *k = rl_list_first(all[i]); k;
+             k = rl_list_next(all[i], k)) {
+            rl_signal_fini(&share_of(k)->signal);
+            share_of(k)->next_left_behind =
+                atomic_exchange(&left_behind, share_of(k));
+        }
+}
+
+void rl_shares_trim(rl_shares *p)
+{
+    rl_link *k;
+    rl_mutex_lock(&p->mutex);
+    while ((k = rl_list_first(&p->spare)) != NULL) {
+        rl_list_remove(k);
+        rl_share_free(share_of(k));
+    }
+    rl_mutex_unlock(&p->mutex);
+}
+
+void rl_shares_fini(rl_shares *p, bool forked)
+{
+    if (forked) {
+        leave_behind(p);
+        return;
+    }
+    rl_shares_trim(p);
+    rl_cond_fini(&p->opened);
+    rl_mutex_fini(&p->mutex);
+}
+
+/* Nobody else is to sit there. */
+static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
+{
+    if (!rl_link_is_in(&h->link))
+        return;
+    rl_list_remove(&h->link);
+    p->n--;
+}
+
+/* --- to sit down ---------------------------------------------------------- */
+
+/* The one with the fewest; NULL: there is none. */
+static rl_share *emptiest_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    rl_share *best = NULL;
+    for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
+        if (!best || share_of(k)->users < best->users)
+            best = share_of(k);
+    return best;
+}
+
+/* Who sits there already may go on. */
+static void close_outdated_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    rl_link *next;
+    int64_t now_us = rl_now_us();
+    for (rl_link *k = rl_list_first(&p->open); k; k = next) {
+        next = rl_list_next(&p->open, k);
+        if (rl_conn_is_outdated(share_of(k)->conn, now_us))
+            close_locked(p, share_of(k));
+    }
+}
+
+/* Where to sit; NULL: another connection is to be had first. */
+static rl_share *choose_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    close_outdated_locked(p);
+    rl_share *h = emptiest_locked(p);
+    if (!h)
+        return NULL;
+    rl_places places = rl_source_places(p->source);
+    bool more = places == RL_PLACES_FREE && p->n < SHARES_MAX && !p->opening;
+    return more || places == RL_PLACES_WANTED ? NULL : h;
+}
+
+/* Off the list; NULL: out of memory. */
+static rl_share *take_spare_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    rl_link *k = rl_list_first(&p->spare);
+    if (!k)
+        return rl_share_new(&p->crowd);
+    rl_list_remove(k);
+    return share_of(k);
+}
+
+static void use_locked(rl_shares *p, rl_share *h, rl_conn *c)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_share_attach(h, c);
+    h->users = 0;
+    h->placed = true;
+    rl_list_add_last(&p->open, &h->link);
+    p->n++;
+}
+
+/* Gives the mutex up meanwhile. NULL: it failed, and *f says why. */
+static rl_share *open_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_conn *c;
+    rl_share *h = take_spare_locked(p);
+    if (!h) {
+        rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+        return NULL;
+    }
+    f->status = RLOCK_OK;
+    p->opening = true;
+    p->opener = pthread_self();
+    rl_mutex_unlock(&p->mutex);
+    rlock_status s = rl_source_borrow(p->source, deadline_us, &c, f);
+    rl_mutex_lock(&p->mutex);
+    if (s == RLOCK_OK)
+        use_locked(p, h, c);
+    else
+        rl_list_add_first(&p->spare, &h->link);
+    p->opening = false;
+    p->openings++;
+    p->fault = *f;
+    p->until_us = deadline_us;
+    rl_cond_wake_all(&p->opened);
+    return s == RLOCK_OK ? h : NULL;
+}
+
+/* He who had less time may only have run out of it. */
+static bool ran_out_of_time(const rl_shares *p, int64_t deadline_us)
+    RL_REQUIRES(&p->mutex)
+{
+    int err = p->fault.sys_errno;
+    return (err == ETIMEDOUT || err == EBUSY) && p->until_us < deadline_us;
+}
+
+/* Somebody else opens one. False: that was in vain for this thread, too. */
+static bool await_opening_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
+    RL_REQUIRES(&p->mutex)
+{
+    unsigned before = p->openings;
+    while (p->openings == before && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&p->opened, &p->mutex, deadline_us);
+    if (p->openings == before) {
+        rl_fault_set(f, RLOCK_EIO, ETIMEDOUT, "cannot connect: %s",
+                     strerror(ETIMEDOUT));
+        return false;
+    }
+    *f = p->fault;
+    return f->status == RLOCK_OK || ran_out_of_time(p, deadline_us);
+}
+
+/* A callback that is told of the opening may want a lock itself. */
+static bool somebody_else_opens(const rl_shares *p) RL_REQUIRES(&p->mutex)
+{
+    return p->opening && !pthread_equal(p->opener, pthread_self());
+}
+
+/* NULL: there is none, as *f says. */
+static rl_share *find_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_share *h = choose_locked(p);
+    while (!h && somebody_else_opens(p)) {
+        if (!await_opening_locked(p, deadline_us, f))
+            return NULL;
+        /* Who stood in line for it did so for those behind him, too. */
+        h = emptiest_locked(p);
+    }
+    if (!h)
+        h = open_locked(p, deadline_us, f);
+    return h ? h : emptiest_locked(p);
+}
+
+/* --- to leave ------------------------------------------------------------- */
+
+/* Nobody sits there, and nobody will. */
+static void give_up(rl_shares *p, rl_share *h)
+{
+    bool placed = h->placed;
+    rl_conn *c = rl_share_detach(h);
+    bool good = !h->spent;
+    if (good && h->seated <= SEATS_KEPT) {
+        rl_mutex_lock(&p->mutex);
+        rl_list_add_first(&p->spare, &h->link);
+        rl_mutex_unlock(&p->mutex);
+    } else {
+        rl_share_free(h);
+    }
+    if (placed)
+        rl_source_give_back(p->source, c);
+    else
+        rl_source_close(p->source, c);
+}
+
+static void leave(rl_shares *p, rl_share *h, bool good)
+{
+    rl_mutex_lock(&p->mutex);
+    bool last = --h->users == 0;
+    atomic_fetch_sub(&p->crowd, 1);
+    bool unplace = !good && h->placed && !last;
+    if (unplace)
+        h->placed = false;
+    if (last || !good)
+        close_locked(p, h);
+    rl_mutex_unlock(&p->mutex);
+    if (unplace)
+        rl_source_leave_place(p->source);
+    if (last)
+        give_up(p, h);
+}
+
+/* --- both ------------------------------------------------------------------
+ */
+
+rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f)
+{
+    rl_mutex_lock(&p->mutex);
+    rl_share *h = find_locked(p, deadline_us, f);
+    if (h) {
+        h->users++;
+        atomic_fetch_add(&p->crowd, 1);
+    }
+    rl_mutex_unlock(&p->mutex);
+    rl_seat *s = h ? rl_share_sit(h) : NULL;
+    if (h && !s) {
+        rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
+        leave(p, h, true);
+    }
+    return s;
+}
+
+void rl_shares_leave(rl_shares *p, rl_seat *s)
+{
+    rl_share *h = s->share;
+    leave(p, h, rl_seat_leave(s));
+}

@@ -1,0 +1,69 @@
+/*
+ * Which master is in office, of what Sentinels say. No I/O, no thread.
+ *
+ * All that one asking has brought is judged together. Whom most of them name
+ * counts, with the epoch that most of these say; and while they do not agree,
+ * the highest epoch. In the middle of a failover the Sentinel that leads it has
+ * the new epoch with the old address for a second, and says that the failover is
+ * in progress; the others have the new address already. So with the same epoch
+ * what such a one says counts only when nobody says anything else, and never
+ * against a master in office.
+ *
+ * Nobody takes office by a lower epoch than that of the master in office: who
+ * says so may have been cut off. When most of them do, that is a dispute, and a
+ * new era may begin (route/era.h). From then on an epoch of an era before is
+ * none: only most of them can speak for it.
+ */
+#ifndef RL_ROUTE_SENTINEL_CHOICE_H
+#define RL_ROUTE_SENTINEL_CHOICE_H
+
+#include "net/dial.h"
+#include "route/era.h"
+#include "wire/table.h"
+
+/* What one Sentinel says. */
+typedef struct rl_statement {
+    rl_place place;
+    int64_t epoch;
+    int64_t others; /* so many other Sentinels it knows of */
+    bool passing;   /* a failover is in progress: it may be another one soon */
+} rl_statement;
+
+typedef struct rl_office {
+    rl_place master; /* nth 0: none yet */
+    int64_t epoch;
+    int64_t began;  /* epochs before this one are of another era */
+    rl_place rival; /* whom most name instead, */
+    int64_t rival_epoch;
+    unsigned in_row; /* in so many askings, in none of which the master in
+                        office was there */
+} rl_office;
+
+typedef enum rl_ruling {
+    RL_OFFICE_STAYS,
+    RL_OFFICE_CHANGES, /* there is another master than before */
+    RL_OFFICE_DISPUTED /* it stays, but most name another one: rl_office_look()
+                          has to be told whether it is still there */
+} rl_ruling;
+
+rl_ruling rl_office_judge(rl_office *o, const rl_statement *said, size_t n);
+
+/*
+ * In a dispute: the master in office answers, as a master, or does not. True:
+ * that was it, there is another one.
+ */
+bool rl_office_look(rl_office *o, bool present);
+
+/* Who is settled, and does not name the master in office; NULL: nobody. */
+const rl_statement *rl_office_dissenter(const rl_office *o,
+                                        const rl_statement *said, size_t n);
+
+bool rl_place_is(const rl_place *a, const rl_place *b);
+
+/* The answer to "SENTINEL MASTER name". False: it is none. */
+bool rl_office_read(const rl_table *t, rl_statement *s);
+
+/* The list of names and values behind the cell, as a place. */
+bool rl_office_read_place(const rl_table *t, size_t list, rl_place *place);
+
+#endif

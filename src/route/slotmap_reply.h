@@ -1,0 +1,58 @@
+/*
+ * What one server of a cluster says of who has which slot: its answers to
+ * CLUSTER NODES, for the ids and epochs, and then to CLUSTER SLOTS, for the
+ * addresses at which clients are to find them. No I/O, no thread; nothing is
+ * kept of the answers but this.
+ *
+ * A node is who it is by its id, wherever it is: epochs are its own, and do not
+ * stay at an address that somebody else has now.
+ */
+#ifndef RL_ROUTE_SLOTMAP_REPLY_H
+#define RL_ROUTE_SLOTMAP_REPLY_H
+
+#include "base/list.h"
+#include "net/dial.h"
+#include "wire/keyslot.h"
+#include "wire/reply.h"
+
+/* Of so many masters a map can tell, and replicas, which are asked for maps, up
+   to half as many. */
+#define RL_CLAIMANTS 1024
+
+#define RL_NODE_ID 40
+
+/* Such a text is refused. */
+#define RL_CLAIMS_TEXT (1024 * 1024)
+
+typedef struct rl_claimant {
+    char id[RL_NODE_ID + 1];
+    char host[RL_PLACE_HOST]; /* "": where the one is that was asked */
+    int port;                 /* 0: it has not been told, or is not known */
+    int64_t epoch;            /* its configuration's */
+    bool master;              /* else a replica */
+    bool named;               /* by a range of slots */
+    bool failed;              /* the server that says so cannot reach it */
+} rl_claimant;
+
+typedef struct rl_claims {
+    rl_sink nodes, slots; /* for the two answers, in this order */
+    bool absurd;          /* one of them is none */
+    rl_place from;        /* who was asked, as the asker has it */
+    size_t self;          /* which node that is, from 1; 0: that is not told */
+    size_t count;
+    rl_claimant node[RL_CLAIMANTS];
+    uint16_t owner[RL_KEYSLOTS]; /* counted from 1; 0: nobody is named */
+    size_t claimed;              /* how many slots are */
+    /* Where reading is, in CLUSTER SLOTS: */
+    long long range[2];
+    unsigned ends, nodes_seen, fields;
+    char host[RL_PLACE_HOST];
+    long long port;
+} rl_claims;
+
+void rl_claims_init(rl_claims *c);
+
+/* The node with this id; NULL: it is not among them. */
+const rl_claimant *rl_claims_find(const rl_claims *c, const char *id);
+
+#endif

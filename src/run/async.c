@@ -1,0 +1,348 @@
+/*
+ * Who drives the jobs (run/started.c)? The thread, but a thread costs a
+ * switch for each answer. So who starts a job takes its first step, and who
+ * dispatches reads what has come, if nobody drives at the moment; his
+ * descriptor is readable when something comes. While he comes regularly the
+ * thread leaves that to him: it looks out for the ends of connections only, and
+ * after a while whether he has come.
+ * Connections that only one job has are always the thread's: nobody else closes
+ * what it may be polling, or the number could be another's by then.
+ *
+ * What stays true: nothing is lost between them. What comes for a job is in a
+ * list, or in a socket; who drives looks at the lists before he stops, and the
+ * thread, which looks at both, sleeps only when there is nothing, or for as
+ * long as it leaves things to who dispatches.
+ */
+#include "run/async_in.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "run/desk.h"
+
+/* poll() does not notice that the machine slept; the lease clock does. */
+#define SLICE_US 1000000
+
+#define FIRST_POLL_ROOM 16
+
+/* For so long who has dispatched is expected to come again; */
+#define ATTENDED_US 100000
+
+/* and so long the thread leaves what comes to him. */
+#define BACKUP_US 20000
+
+/* --- calling who drives --------------------------------------------------- */
+
+/* So shortly after he has come, who dispatches will come again. */
+static bool is_attended(const rl_async *a, int64_t now_us)
+{
+    return now_us - atomic_load(&a->dispatched_us) < ATTENDED_US;
+}
+
+void rl_async_wake_thread_locked(rl_async *a)
+{
+    if (!a->called)
+        rl_signal_raise(&a->signal);
+    a->called = true;
+}
+
+/*
+ * There is something to do. If there is who dispatches, he does it; the thread
+ * looks after a while, if it sleeps no longer than that.
+ */
+void rl_async_call_locked(rl_async *a)
+{
+    int64_t now_us = rl_now_us();
+    bool attended = is_attended(a, now_us);
+    if (attended)
+        rl_outbox_nudge(a->outbox);
+    if (!attended || a->sleeps_us > now_us + BACKUP_US)
+        rl_async_wake_thread_locked(a);
+}
+
+/* --- the loop ------------------------------------------------------------- */
+
+/* Without memory it is looked at when its time is over. */
+static void add_to_poll(rl_async *a, struct pollfd p)
+{
+    if (a->polled == a->poll_room) {
+        size_t room = a->poll_room * 2;
+        struct pollfd *more = realloc(a->poll, room * sizeof *more);
+        if (!more)
+            return;
+        a->poll = more;
+        a->poll_room = room;
+    }
+    a->poll[a->polled++] = p;
+}
+
+/* After a burst; the next is collected anew. */
+static void shrink_poll(rl_async *a)
+{
+    size_t room = FIRST_POLL_ROOM;
+    while (room < 2 * a->polled)
+        room *= 2;
+    if (a->poll_room <= 4 * room)
+        return;
+    struct pollfd *less = realloc(a->poll, room * sizeof *less);
+    if (!less)
+        return;
+    a->poll = less;
+    a->poll_room = room;
+}
+
+/*
+ * The signal, the trunks, and then each desk's legs. What comes over trunks is
+ * left to who dispatches, if he is expected; but not that one is closed.
+ */
+static void collect_polled(rl_async *a, bool attended)
+{
+    shrink_poll(a);
+    a->polled = 0;
+    add_to_poll(a, (struct pollfd){.fd = a->signal.fd, .events = POLLIN});
+    for (rl_link *k = rl_list_first(&a->trunks.all); k;
+         k = rl_list_next(&a->trunks.all, k)) {
+        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
+        if (t->share && !rl_trunk_has_failed(t))
+            add_to_poll(a, rl_trunk_poll(t, attended));
+    }
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k)) {
+        rl_desk *d = RL_CONTAINER(k, rl_desk, link);
+        d->at_poll = a->polled;
+        for (size_t i = 0; i < d->legs.n; i++)
+            add_to_poll(a, rl_desk_poll(d, i));
+    }
+}
+
+/* Whatever is polled may be closed again. */
+static void end_poll(rl_async *a)
+{
+    rl_trunks_polled(&a->trunks);
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k))
+        RL_CONTAINER(k, rl_desk, link)->polled = false;
+}
+
+static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
+{
+    int64_t us = now_us + (attended ? BACKUP_US : SLICE_US);
+    const rl_heap_node *n = rl_heap_first(&a->sleeping);
+    if (n)
+        us = rl_min(us, n->due_us);
+    if (!rl_list_is_empty(&a->in_line) || !rl_list_is_empty(&a->restless))
+        us = rl_min(us, now_us + RL_RETRY_US);
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k)) {
+        const rl_desk *d = RL_CONTAINER(k, rl_desk, link);
+        us = rl_min(us, rl_desk_is_unseen(d) ? now_us : d->until_us);
+    }
+    return us;
+}
+
+/*
+ * May it sleep until then? Then whoever has something for it raises the signal.
+ * 0: it may not.
+ */
+static int64_t doze_off(rl_async *a, int64_t until_us)
+{
+    rl_mutex_lock(&a->mutex);
+    a->called = !rl_list_is_empty(&a->inbox) || !rl_list_is_empty(&a->woken) ||
+                (a->stopping && !a->closing) || (a->ending && a->jobs == 0);
+    a->sleeps_us = a->called ? 0 : until_us;
+    rl_mutex_unlock(&a->mutex);
+    return a->sleeps_us;
+}
+
+static void wake_up(rl_async *a)
+{
+    rl_mutex_lock(&a->mutex);
+    a->called = true;
+    a->sleeps_us = 0;
+    rl_mutex_unlock(&a->mutex);
+    if (a->poll[0].revents)
+        rl_signal_clear(&a->signal);
+}
+
+/* Others drive meanwhile. */
+static void wait_for_news(rl_async *a) RL_REQUIRES(&a->driving)
+{
+    int64_t now_us = rl_now_us();
+    bool attended = is_attended(a, now_us);
+    collect_polled(a, attended);
+    int64_t until_us = doze_off(a, wake_up_us(a, attended, now_us));
+    rl_mutex_unlock(&a->driving);
+    if (poll(a->poll, a->polled, until_us ? rl_poll_ms(until_us) : 0) <= 0)
+        for (size_t i = 0; i < a->polled; i++)
+            a->poll[i].revents = 0;
+    rl_mutex_lock(&a->driving);
+    end_poll(a);
+    wake_up(a);
+}
+
+/* False: it is to end, and every job is over. */
+static bool goes_on(rl_async *a)
+{
+    rl_mutex_lock(&a->mutex);
+    bool stopping = a->stopping;
+    bool more = !a->ending || !rl_list_is_empty(&a->inbox);
+    rl_mutex_unlock(&a->mutex);
+    if (stopping && !a->closing)
+        rl_async_close_waits(a);
+    return more || a->jobs > 0;
+}
+
+/* What can be begun is; and what that has to say is sent. */
+static void begin_what_is_due(rl_async *a)
+{
+    rl_async_take_inbox(a);
+    rl_async_take_woken(a);
+    rl_async_take_due(a, rl_now_us());
+    rl_async_seat(a);
+    rl_trunks_serve(&a->trunks, NULL, 0);
+}
+
+static void *run(void *arg)
+{
+    rl_async *a = arg;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    rl_mutex_lock(&a->driving);
+    while (goes_on(a)) {
+        rl_async_tidy(a, rl_now_us());
+        begin_what_is_due(a);
+        wait_for_news(a);
+        if (is_attended(a, rl_now_us()))
+            rl_trunks_exchange(&a->trunks, a->poll + 1, a->polled - 1);
+        else
+            rl_trunks_serve(&a->trunks, a->poll + 1, a->polled - 1);
+        rl_trunks_look(&a->trunks);
+        rl_async_look_at_desks(a, a->polled);
+    }
+    rl_trunks_close(&a->trunks);
+    rl_mutex_unlock(&a->driving);
+    return NULL;
+}
+
+/* --- from other threads --------------------------------------------------- */
+
+void rl_async_init(rl_async *a, rl_outbox *outbox)
+{
+    rl_mutex_init(&a->starting);
+    rl_mutex_init(&a->mutex);
+    rl_mutex_init(&a->driving);
+    rl_list_init(&a->inbox);
+    rl_list_init(&a->woken);
+    rl_list_init(&a->in_line);
+    rl_list_init(&a->asking);
+    rl_list_init(&a->idle);
+    rl_list_init(&a->restless);
+    a->signal = RL_SIGNAL_NONE;
+    a->outbox = outbox;
+    atomic_init(&a->dispatched_us, -ATTENDED_US);
+    rl_trunks_init(&a->trunks, &a->signal, outbox);
+}
+
+void rl_async_fini(rl_async *a, bool forked)
+{
+    rl_link *k;
+    rl_signal_fini(&a->signal);
+    if (forked)
+        return;
+    while ((k = rl_list_first(&a->idle)) != NULL) {
+        rl_list_remove(k);
+        free(RL_CONTAINER(k, rl_desk, link));
+    }
+    free(a->spare);
+    free(a->poll);
+    rl_heap_fini(&a->sleeping);
+    rl_mutex_fini(&a->driving);
+    rl_mutex_fini(&a->mutex);
+    rl_mutex_fini(&a->starting);
+}
+
+/* Once the thread is started, the rest belongs to who drives. */
+static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
+{
+    if (a->thread.started)
+        return true;
+    if (!a->poll) {
+        a->poll_room = FIRST_POLL_ROOM;
+        a->poll = malloc(a->poll_room * sizeof *a->poll);
+    }
+    if (!a->poll || !rl_async_furnish(a) ||
+        (a->signal.fd < 0 && !rl_signal_init(&a->signal)))
+        return false;
+    return rl_thread_start(&a->thread, "rlock-async", run, a);
+}
+
+bool rl_async_run(rl_async *a)
+{
+    if (atomic_load(&a->started))
+        return true;
+    rl_mutex_lock(&a->starting);
+    bool ok = run_locked(a);
+    atomic_store(&a->started, ok);
+    rl_mutex_unlock(&a->starting);
+    return ok;
+}
+
+/* What has come of what was begun is due earlier than the thread would look. */
+static void call_thread_in_time(rl_async *a) RL_REQUIRES(&a->driving)
+{
+    int64_t now_us = rl_now_us();
+    int64_t us = wake_up_us(a, true, now_us);
+    rl_mutex_lock(&a->mutex);
+    if (a->sleeps_us > us)
+        rl_async_wake_thread_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
+void rl_async_start(rl_async *a, rl_started *s)
+{
+    rl_async_put(a, s);
+    if (rl_mutex_try_lock(&a->driving)) {
+        begin_what_is_due(a);
+        call_thread_in_time(a);
+        rl_mutex_unlock(&a->driving);
+        return;
+    }
+    rl_mutex_lock(&a->mutex);
+    rl_async_wake_thread_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
+void rl_async_help(rl_async *a)
+{
+    if (!atomic_load(&a->started))
+        return;
+    atomic_store(&a->dispatched_us, rl_now_us());
+    if (!rl_mutex_try_lock(&a->driving))
+        return;
+    rl_trunks_exchange(&a->trunks, NULL, 0);
+    rl_trunks_look(&a->trunks);
+    rl_async_look_at_desks(a, 0);
+    begin_what_is_due(a);
+    call_thread_in_time(a);
+    rl_mutex_unlock(&a->driving);
+}
+
+void rl_async_close(rl_async *a)
+{
+    rl_mutex_lock(&a->mutex);
+    a->stopping = true;
+    if (atomic_load(&a->started))
+        rl_async_wake_thread_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
+void rl_async_stop(rl_async *a)
+{
+    if (!atomic_load(&a->started))
+        return;
+    rl_mutex_lock(&a->mutex);
+    a->ending = true;
+    rl_async_wake_thread_locked(a);
+    rl_mutex_unlock(&a->mutex);
+    rl_thread_join(&a->thread);
+}

@@ -1,0 +1,112 @@
+/*
+ * The async thread: one for each client, started with the first job that is to
+ * go on by itself. It drives thousands of jobs as run/caller.c drives one.
+ */
+#ifndef RL_RUN_ASYNC_H
+#define RL_RUN_ASYNC_H
+
+#include "base/heap.h"
+#include "base/os.h"
+#include "base/thread.h"
+#include "op/job.h"
+#include "run/owner.h"
+#include "run/trunk.h"
+
+struct pollfd;
+struct rl_desk;
+
+/* A job that has been started. */
+typedef struct rl_started {
+    rl_link link;       /* in one of the lists below, or in none */
+    rl_link woken_link; /* in the list of those woken; guarded by the mutex */
+    rl_waker waker;
+    rl_wake why;            /* guarded by the mutex */
+    unsigned rung;          /* likewise */
+    rl_heap_node due;       /* while it sleeps */
+    rl_job *job;            /* fixed */
+    rlock_owner *owner;     /* fixed; counted; whom the thread drives it as */
+    rl_op *op;              /* under way; NULL: the job says what is next */
+    bool sleeps;            /* the operation does */
+    bool told;              /* that the client is being freed */
+    rl_wake heeded;         /* why it is awake for good, and has been told */
+    bool reserved;          /* there is room for `due` in the heap */
+    bool ended;             /* it is over; guarded by the mutex */
+    struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
+    struct rl_async *async; /* fixed; whose it is */
+    /* Once, on the thread that drives, when it is over; it is the callee's. */
+    void (*over)(struct rl_started *s);
+} rl_started;
+
+typedef struct rl_async {
+    rl_thread thread;
+    rl_mutex starting; /* held while the thread is being started */
+    atomic_bool started;
+    rl_signal signal;  /* wakes it */
+    rl_outbox *outbox; /* fixed; for who dispatches */
+    /* When somebody has dispatched last; so he may be relied on. */
+    atomic_int_least64_t dispatched_us;
+    rl_mutex mutex; /* guards these: */
+    rl_list inbox;  /* jobs that have been started */
+    rl_list woken;
+    bool stopping;     /* waits are to end */
+    bool ending;       /* nobody starts anything any more */
+    bool called;       /* it will look at the lists before it sleeps */
+    int64_t sleeps_us; /* until when it sleeps at most; 0: it is awake */
+    /*
+     * Who has this mutex drives; the thread, or who starts or dispatches. No
+     * other is held when it is taken.
+     */
+    rl_mutex driving;
+    rl_list in_line; /* jobs that go on as soon as there is a desk */
+    rl_list asking;  /* desks whose job has a round under way */
+    rl_list idle;    /* desks */
+    size_t desks;    /* all of them */
+    size_t at_desks; /* those that are not idle */
+    size_t most;     /* that there were, since it was tidied last */
+    int64_t left_us; /* when somebody has left one last */
+    int64_t tidied_us;
+    size_t jobs;  /* that are not over */
+    bool closing; /* `stopping` has been seen */
+    rl_heap sleeping;
+    rl_list restless; /* jobs that sleep, too, without memory for the heap */
+    struct rl_leg *spare; /* legs of several servers; NULL: a desk has them */
+    rl_trunks trunks;
+    /* The thread's own: */
+    struct pollfd *poll;
+    size_t poll_room, polled;
+} rl_async;
+
+void rl_async_init(rl_async *a, rl_outbox *outbox);
+/* The thread has ended. forked: it never was in this process. */
+void rl_async_fini(rl_async *a, bool forked);
+
+/* Starts the thread, if it does not run. False: it cannot. */
+bool rl_async_run(rl_async *a);
+
+/*
+ * The thread runs; job, owner and over are set. If nobody drives, the calling
+ * thread takes the first step.
+ */
+void rl_async_start(rl_async *a, rl_started *s);
+
+/* Who dispatches has come: goes on with what can go on, if nobody drives. */
+void rl_async_help(rl_async *a);
+
+/* Whose jobs does the calling thread drive at the moment? NULL: nobody's. */
+rl_async *rl_async_driven_here(void);
+
+/* Ends its wait with RLOCK_CANCELED, if it waits. Any thread, until it is
+ * freed.
+ */
+void rl_started_cancel(rl_started *s);
+
+/*
+ * Every wait ends with RLOCK_ECLOSED, soon. Somebody may still be starting a
+ * job, or the thread.
+ */
+void rl_async_close(rl_async *a);
+
+/* After that, and nobody starts any more: returns when all jobs are over. */
+void rl_async_stop(rl_async *a);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * Who waits wants a bell, on any thread; the doorbell's thread subscribes to
+ * it, hears it, and gives it up when nobody has wanted it for a while. What it
+ * says is written under the mutex to its own line, and sent afterwards.
+ *
+ * What stays true: a bell counts as heard only after the server has said so,
+ * and whoever has begun to wait before that is woken to look once more. When
+ * the slot moves the server ends the subscription, and they are woken, too:
+ * they ask at the slot's new server, and want the bell there.
+ */
+#include "run/bells.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "run/engine.h"
+#include "wire/error.h"
+
+#define KEPT_US    (10 * 1000 * 1000)
+#define MOST_BELLS 1024
+
+typedef struct bell {
+    rl_map_node node;
+    rl_key channel;
+    bool asked, heard;
+    int64_t until_us; /* when it is given up, unless it is wanted again */
+    unsigned slot;
+    size_t name_len;
+    char name[]; /* fixed */
+} bell;
+
+static bool same(const rl_map_node *n, const void *wanted)
+{
+    const rl_key *a = &RL_CONTAINER(n, bell, node)->channel, *b = wanted;
+    return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
+}
+
+bool rl_bells_init(rl_bells *b)
+{
+    rl_mutex_init(&b->mutex);
+    b->until_us = RL_NEVER;
+    return rl_map_init(&b->map, same);
+}
+
+static void drop(rl_bells *b, bell *x)
+{
+    rl_map_remove(&b->map, &x->node);
+    b->count--;
+    free(x);
+}
+
+static void drop_one(rl_map_node *n, void *arg)
+{
+    drop(arg, RL_CONTAINER(n, bell, node));
+}
+
+void rl_bells_fini(rl_bells *b, bool forked)
+{
+    if (forked && !rl_mutex_was_free(&b->mutex))
+        return;
+    if (b->map.buckets)
+        rl_map_each(&b->map, drop_one, b);
+    rl_map_fini(&b->map);
+    if (!forked)
+        rl_mutex_fini(&b->mutex);
+}
+
+static uint64_t hash_of(const rl_key *channel)
+{
+    return rl_hash(channel->text, channel->len, 0);
+}
+
+static bell *find_locked(rl_bells *b, const rl_key *channel)
+    RL_REQUIRES(&b->mutex)
+{
+    rl_map_node *n = rl_map_find(&b->map, hash_of(channel), channel);
+    return n ? RL_CONTAINER(n, bell, node) : NULL;
+}
+
+/*
+ * "x" and "{x}" have the same channels. What is said there, but for a ring,
+ * does not tell which of them is meant.
+ */
+static void wake_both(rl_rooms *rooms, const char *name, size_t len,
+                      rl_wake why)
+{
+    char braced[RLOCK_NAME_MAX + 2];
+    rl_rooms_wake(rooms, name, len, why);
+    if (!memchr(name, '{', len)) {
+        braced[0] = '{';
+        memcpy(braced + 1, name, len);
+        braced[len + 1] = '}';
+        rl_rooms_wake(rooms, braced, len + 2, why);
+    } else if (name[0] == '{' && name[len - 1] == '}' &&
+               !memchr(name + 1, '{', len - 1)) {
+        rl_rooms_wake(rooms, name + 1, len - 2, why);
+    }
+}
+
+/* --- any thread ----------------------------------------------------------- */
+
+/* Without memory, or with too many, its waiter polls. */
+static void want_locked(rl_bells *b, const rl_key *channel,
+                        const rl_target *what, int64_t now_us)
+    RL_REQUIRES(&b->mutex)
+{
+    bell *x = find_locked(b, channel);
+    if (!x && b->count < MOST_BELLS &&
+        (x = calloc(1, sizeof *x + what->len)) != NULL) {
+        x->channel = *channel;
+        x->slot = what->slot;
+        x->name_len = what->len;
+        memcpy(x->name, what->name, what->len);
+        rl_map_add(&b->map, &x->node, hash_of(channel));
+        b->count++;
+        b->news = true;
+    }
+    if (!x)
+        return;
+    x->until_us = now_us + KEPT_US;
+    b->until_us = rl_min(b->until_us, x->until_us);
+}
+
+void rl_bells_want(rl_node *node, const rl_target *what)
+{
+    rl_bells *b = &node->doorbell.bells;
+    const rl_core *c = &node->e->core;
+    rl_key bell = rl_key_bell(what->name, what->len, c->bell);
+    rl_key foreign = rl_key_redisson(what->name, what->len);
+    int64_t now_us = rl_now_us();
+    rl_mutex_lock(&b->mutex);
+    want_locked(b, &bell, what, now_us);
+    if (c->set.redisson_channel)
+        want_locked(b, &foreign, what, now_us);
+    bool news = b->news;
+    rl_mutex_unlock(&b->mutex);
+    if (news)
+        rl_doorbell_wake(node);
+}
+
+bool rl_bells_hear(rl_node *node, const rl_target *what)
+{
+    rl_bells *b = &node->doorbell.bells;
+    rl_key channel = rl_key_bell(what->name, what->len, node->e->core.bell);
+    rl_mutex_lock(&b->mutex);
+    const bell *x = b->count ? find_locked(b, &channel) : NULL;
+    bool heard = x && x->heard;
+    rl_mutex_unlock(&b->mutex);
+    return heard;
+}
+
+/* --- the doorbell's thread ------------------------------------------------ */
+
+bool rl_bells_are_wanted(rl_bells *b)
+{
+    rl_mutex_lock(&b->mutex);
+    bool wanted = b->count > 0;
+    rl_mutex_unlock(&b->mutex);
+    return wanted;
+}
+
+int64_t rl_bells_until(rl_bells *b)
+{
+    rl_mutex_lock(&b->mutex);
+    int64_t until_us = b->until_us;
+    rl_mutex_unlock(&b->mutex);
+    return until_us;
+}
+
+typedef struct adjustment {
+    rl_bells *b;
+    rl_conn *conn;
+    int64_t now_us;
+    bool ok;
+} adjustment;
+
+static void say(adjustment *a, const char *command, const rl_key *channel)
+{
+    rl_bytes *to = rl_line_begin(&a->conn->line);
+    rl_put_array(to, 2);
+    rl_put_text(to, command);
+    rl_put_bytes(to, channel->text, channel->len);
+    a->ok = rl_line_push(&a->conn->line, NULL) && a->ok;
+}
+
+static void adjust_one(rl_map_node *n, void *arg)
+{
+    adjustment *a = arg;
+    bell *x = RL_CONTAINER(n, bell, node);
+    if (x->until_us <= a->now_us) {
+        if (x->asked)
+            say(a, "SUNSUBSCRIBE", &x->channel);
+        drop(a->b, x);
+        return;
+    }
+    if (!x->asked)
+        say(a, "SSUBSCRIBE", &x->channel);
+    x->asked = true;
+    a->b->until_us = rl_min(a->b->until_us, x->until_us);
+}
+
+bool rl_bells_adjust(rl_node *node, rl_conn *c, int64_t now_us)
+{
+    rl_bells *b = &node->doorbell.bells;
+    adjustment a = {b, c, now_us, true};
+    rl_mutex_lock(&b->mutex);
+    if (b->news || b->until_us <= now_us) {
+        b->news = false;
+        b->until_us = RL_NEVER;
+        rl_map_each(&b->map, adjust_one, &a);
+    }
+    rl_mutex_unlock(&b->mutex);
+    if (!a.ok)
+        rl_conn_time_out(c);
+    return a.ok && rl_conn_send(c);
+}
+
+static bool is(const rl_item *i, const char *text)
+{
+    return i->str && strcmp(i->str, text) == 0;
+}
+
+/* What has been said of a channel. False: it is not ours any more. */
+static bool hear_channel(rl_node *node, const rl_item *kind,
+                         const rl_item *channel, bool *own, char *name,
+                         size_t *len)
+{
+    rl_bells *b = &node->doorbell.bells;
+    rl_key key = {.len = channel->len};
+    if (!channel->str || channel->len > sizeof key.text)
+        return false;
+    memcpy(key.text, channel->str, key.len);
+    rl_mutex_lock(&b->mutex);
+    bell *x = find_locked(b, &key);
+    if (x) {
+        *len = x->name_len;
+        *own = strncmp(key.text, RL_SBELL_PREFIX, strlen(RL_SBELL_PREFIX)) == 0;
+        memcpy(name, x->name, x->name_len);
+        x->heard = is(kind, "ssubscribe") || x->heard;
+        if (is(kind, "sunsubscribe"))
+            drop(b, x);
+    }
+    rl_mutex_unlock(&b->mutex);
+    return x != NULL;
+}
+
+/* "MOVED 3999 ...": the bells of a slot that this server does not have. */
+typedef struct losing {
+    rl_bells *b;
+    rl_rooms *rooms;
+    long slot; /* -1: of all slots */
+} losing;
+
+static void lose_one(rl_map_node *n, void *arg)
+{
+    losing *l = arg;
+    bell *x = RL_CONTAINER(n, bell, node);
+    if (l->slot >= 0 && (unsigned)l->slot != x->slot)
+        return;
+    wake_both(l->rooms, x->name, x->name_len, RL_WAKE_LOOK);
+    drop(l->b, x);
+}
+
+static void lose(rl_node *node, long slot)
+{
+    rl_bells *b = &node->doorbell.bells;
+    losing l = {b, &node->e->core.rooms, slot};
+    rl_mutex_lock(&b->mutex);
+    rl_map_each(&b->map, lose_one, &l);
+    rl_mutex_unlock(&b->mutex);
+}
+
+void rl_bells_lose_all(rl_node *node)
+{
+    lose(node, -1);
+}
+
+bool rl_bells_take(rl_node *node, const rl_reply *r, rl_item *name)
+{
+    bool own = false;
+    size_t len = 0;
+    char text[RLOCK_NAME_MAX];
+    if (rl_reply_is(r, REDIS_REPLY_ERROR) &&
+        strncmp(r->top.str, "MOVED ", 6) == 0) {
+        rl_cluster_suspect(node->e->cluster, NULL);
+        lose(node, strtol(r->top.str + 6, NULL, 10));
+        return false;
+    }
+    if (!rl_reply_is_array(r, 3) ||
+        !hear_channel(node, &r->item[0], &r->item[1], &own, text, &len))
+        return false;
+    bool rings = is(&r->item[0], "smessage");
+    rl_rooms *rooms = &node->e->core.rooms;
+    *name = r->item[2];
+    if (rings && own)
+        return name->str && name->len > 0 && name->len <= RLOCK_NAME_MAX &&
+               !rl_rooms_wake(rooms, name->str, name->len, RL_WAKE_RUNG);
+    wake_both(rooms, text, len, rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
+    return false;
+}

@@ -1,0 +1,25 @@
+/* The calling thread as a driver: it makes an operation go until it is done. */
+#ifndef RL_RUN_CALLER_H
+#define RL_RUN_CALLER_H
+
+#include "op/job.h"
+
+/*
+ * Asks the parts that are due, sleeps when told so, and returns when the
+ * operation is done. Parts on the heap may be late by then.
+ */
+void rl_drive(rl_op *op);
+
+/* One operation after the other, until the job is over. */
+static inline rlock_status rl_drive_job(rl_job *j)
+{
+    rl_part part;
+    rl_op *op;
+    part.heap = false;
+    j->lent = &part;
+    while ((op = j->next(j)) != NULL)
+        rl_drive(op);
+    return j->status;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * The connector: one thread that opens connections for those who must not wait
+ * for it. To connect can take long, and cannot be interrupted when the
+ * program's own callback does it. The keeper gets a connection of its own; for
+ * a caller who asks several servers at once one is put into the pool.
+ *
+ * It also knows whether the server is down: it could not be reached, or did not
+ * answer in time. Callers who can do without it leave it out then, and the
+ * connector tries it from time to time until it answers.
+ */
+#ifndef RL_RUN_CONNECTOR_H
+#define RL_RUN_CONNECTOR_H
+
+#include "base/os.h"
+#include "base/thread.h"
+#include "route/source.h"
+
+struct rl_node;
+
+/* Somebody wants a connection. */
+typedef struct rl_visitor {
+    rl_link link;
+    bool own;         /* it is to be his; otherwise it is put into the pool */
+    int64_t until_us; /* when an attempt to get one of his own ends */
+    bool waiting;     /* the connector is to try, or is at it */
+    const rl_signal *signal; /* raised when it has tried */
+    rl_conn *conn;           /* his own, or NULL */
+    rl_fault fault; /* why there is none; status RLOCK_OK: there is one */
+} rl_visitor;
+
+typedef struct rl_connector {
+    rl_mutex mutex; /* guards all below */
+    rl_cond work;
+    rl_list visitors;   /* whoever wants one of his own first */
+    rl_visitor *served; /* for whom the thread is opening one of his own */
+    bool down;
+    rl_fault fault; /* why */
+    bool stopping;
+    rl_thread thread;
+    int64_t since_us; /* when its try for the pool began; 0: there is none */
+    int64_t pause_us; /* the thread's: between tries of a server that is down */
+} rl_connector;
+
+void rl_connector_init(rl_connector *c);
+void rl_connector_fini(rl_connector *c);
+
+/* No effect when it runs. False: it cannot. */
+bool rl_connector_start(struct rl_node *node);
+/* Whoever visits it from then on, until it is started again, is told so. */
+void rl_connector_stop(struct rl_node *node);
+
+/* Is the server down? Then *why is filled. */
+bool rl_connector_is_down(rl_connector *c, rl_fault *why);
+
+/* Has its try taken so long already that it is not about to end? */
+bool rl_connector_is_slow(rl_connector *c, int64_t limit_us, int64_t now_us);
+
+/* It did not answer in time. */
+void rl_connector_suspect(rl_connector *c, const rl_fault *why);
+
+/*
+ * Has the connector try, now. The visitor stays where he is until it has.
+ * own_until_us: he wants one of his own by then; 0: one in the pool.
+ */
+void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
+                        const rl_signal *signal);
+bool rl_connector_has_news(rl_connector *c, rl_visitor *v); /* it has tried */
+void rl_connector_forget(struct rl_node *node, rl_visitor *v);
+
+#endif

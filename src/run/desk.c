@@ -1,0 +1,139 @@
+#include "run/desk.h"
+
+#include <stdlib.h>
+
+#include "run/async.h"
+
+/* Of several servers. NULL: out of memory, and others have the spare ones. */
+static rl_leg *take_legs(rl_async *a)
+{
+    rl_leg *legs = malloc(RL_PARTS_MAX * sizeof *legs);
+    if (!legs) {
+        legs = a->spare;
+        a->spare = NULL;
+    }
+    return legs;
+}
+
+static void put_legs(rl_async *a, rl_leg *legs)
+{
+    if (a->spare)
+        free(legs);
+    else
+        a->spare = legs;
+}
+
+bool rl_desk_get_ready(rl_desk *d, rl_op *op, rl_async *a)
+{
+    if (d->op == op)
+        return true;
+    if (op->several)
+        d->several = take_legs(a);
+    if (op->several && !d->several)
+        return false;
+    d->op = op;
+    rl_legs_init(&d->legs, op, op->several ? d->several : &d->leg, &a->trunks);
+    return true;
+}
+
+void rl_desk_put_away(rl_desk *d, rl_async *a)
+{
+    if (d->op)
+        rl_legs_close(&d->legs);
+    d->op = NULL;
+    if (d->several)
+        put_legs(a, d->several);
+    d->several = NULL;
+}
+
+static void suspect(rl_way *w, const rl_fault *why)
+{
+    rl_node_suspect(rl_leg_of(w)->node, why);
+}
+
+static void push(rl_desk *d, int64_t now_us)
+{
+    rl_round_push(d->op, now_us);
+    for (size_t i = 0; i < d->legs.n; i++) {
+        const rl_leg *l = &d->legs.leg[i];
+        rl_conn *c = rl_leg_conn(l);
+        if (l->seat)
+            rl_seat_post(l->seat);
+        else if (c)
+            rl_conn_send(c);
+    }
+}
+
+bool rl_desk_go_round(rl_desk *d)
+{
+    rl_op *op = d->op;
+    for (;;) {
+        int64_t now_us = rl_now_us();
+        if (rl_round_rests(op))
+            rl_round_wake(op, now_us);
+        rl_legs_assign(&d->legs);
+        rl_legs_connect(&d->legs);
+        push(d, now_us);
+        if (rl_round_is_over(op, now_us)) {
+            rl_round_end(op, now_us);
+            rl_legs_name_faults(&d->legs);
+            return true;
+        }
+        rl_legs_return_idle(&d->legs);
+        if (!rl_round_has_work(op))
+            break;
+        rl_legs_look(&d->legs);
+        rl_round_expire(op, rl_now_us(), suspect);
+    }
+    d->until_us = rl_round_wait_end(op);
+    return false;
+}
+
+/* NULL: no answer is to come on a connection of its own. */
+static rl_conn *conn_of(const rl_leg *l)
+{
+    return rl_way_is_good(&l->way) && l->way.line->pending > 0 ? rl_leg_conn(l)
+                                                               : NULL;
+}
+
+struct pollfd rl_desk_poll(rl_desk *d, size_t i)
+{
+    const rl_conn *c = conn_of(&d->legs.leg[i]);
+    d->polled = d->polled || c;
+    return (struct pollfd){.fd = c ? c->io.fd : -1,
+                           .events = c ? rl_conn_events(c) : 0};
+}
+
+bool rl_desk_is_unseen(const rl_desk *d)
+{
+    bool own = false;
+    for (size_t i = 0; i < d->legs.n; i++)
+        own = own || conn_of(&d->legs.leg[i]);
+    return own && !d->polled;
+}
+
+/* What has come for a leg is read. False: nothing has. */
+static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
+{
+    rl_conn *c = conn_of(l);
+    if (l->seat)
+        return rl_seat_settle(l->seat, in_time);
+    if (!c || !p || p->fd != c->io.fd || !p->revents)
+        return l->way.expecting;
+    if (rl_conn_send(c))
+        rl_conn_receive(c);
+    return true;
+}
+
+bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n)
+{
+    bool in_time = rl_now_us() < d->until_us, news = !in_time;
+    for (size_t i = 0; i < d->legs.n; i++)
+        news =
+            look_at_leg(&d->legs.leg[i], i < n ? &p[i] : NULL, in_time) || news;
+    if (!news)
+        return false;
+    rl_legs_look(&d->legs);
+    rl_round_expire(d->op, rl_now_us(), suspect);
+    return true;
+}

@@ -1,0 +1,77 @@
+/*
+ * The keeper: one thread that renews the leases of all holds with
+ * RLOCK_WATCHDOG, undoes acquires and releases whose outcome stayed unknown,
+ * asks again on nodes of a Red lock that do not have it, reads answers that
+ * nobody waits for any more, and watches the server while something is held
+ * there (watch.h).
+ *
+ * It never blocks but in poll(): what is due goes out on a connection of its
+ * own, many calls in flight together, each about one hold or a batch of them.
+ * The connection is made before the first hold, so no busy pool and no lack of
+ * descriptors can keep it from renewing; the connector replaces it.
+ */
+#ifndef RL_RUN_KEEPER_H
+#define RL_RUN_KEEPER_H
+
+#include "base/os.h"
+#include "base/thread.h"
+#include "run/connector.h"
+#include "run/watch.h"
+
+struct rl_node;
+struct rl_task;
+
+typedef struct rl_keeper {
+    rl_thread thread;
+    rl_signal signal; /* wakes it; made and unmade under the holds' mutex */
+    atomic_bool dismissed;
+    atomic_bool hurry; /* what it backs off from may be over */
+    /* When it is to look for connections that owe answers; any thread's. */
+    atomic_int_least64_t owing_us;
+    /* Its own: */
+    rl_conn *conn; /* NULL: to be opened */
+    bool has_come; /* something for it, were it the end */
+    rl_watch watch;
+    rl_visitor visitor;    /* while one is being opened */
+    rl_list owing;         /* connections whose answers it reads; by idle */
+    int64_t pause_us;      /* length of the next back-off */
+    int64_t not_before_us; /* end of the back-off */
+    int64_t end_us;        /* when it stops, done or not; RL_NEVER */
+    rl_list idle_tasks;
+    size_t tasks; /* made so far */
+    size_t in_flight;
+    bool one_by_one; /* no batches over this connection */
+    struct rl_chunk *chunks;
+    struct rl_task *unconfirmed; /* answered yes; replicas are being asked */
+    bool confirming;             /* that is under way */
+    rl_fault fault;              /* why the task that just ends has failed */
+} rl_keeper;
+
+void rl_keeper_init(struct rl_node *node);
+void rl_keeper_fini(rl_keeper *k);
+
+/* No effect when it runs; called by rl_node_start(). */
+bool rl_keeper_start(struct rl_node *node);
+
+/* There is another server: a back-off ends. Any thread. */
+void rl_keeper_hurry(struct rl_node *node);
+
+/*
+ * Ends the thread, which may be started again, and gives back what it has; what
+ * was under way has failed.
+ */
+void rl_keeper_dismiss(struct rl_node *node);
+
+/*
+ * After rl_holds_stop(): undoes what can be undone in one more attempt, and
+ * ends the thread.
+ */
+void rl_keeper_stop(struct rl_node *node);
+
+/* The longest pause between two attempts; short against the lease. */
+int64_t rl_keeper_longest_pause_us(const struct rl_node *node);
+
+/* A connection was given back that owes answers. */
+void rl_keeper_expect(struct rl_node *node, int64_t now_us);
+
+#endif

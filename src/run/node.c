@@ -1,0 +1,165 @@
+#include "base/clock.h"
+#include "route/pool.h"
+#include "run/engine.h"
+
+/* Whose calls these are, the source does not know. */
+static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
+{
+    rl_node *n = arg;
+    rl_cluster *cluster = n->e->cluster;
+    /* Who opens it may have for ever; who answers has not. */
+    deadline_us = rl_min(deadline_us, rl_command_end(&n->e->core, rl_now_us()));
+    return (!cluster || rl_cluster_recognizes(cluster, n, c, deadline_us, f)) &&
+           n->e->check(n, c, deadline_us, f);
+}
+
+static void on_reconnect(void *arg)
+{
+    const rl_node *n = arg;
+    rl_add(&n->e->core.stats.reconnects, 1);
+    rl_holds_reconnected(&n->e->core.holds);
+}
+
+void rl_node_complain(rl_node *n)
+{
+    if (n->e->sentinels)
+        rl_sentinels_suspect(n->e->sentinels);
+    if (n->e->cluster)
+        rl_cluster_suspect(n->e->cluster, n);
+}
+
+static void on_trouble(void *arg)
+{
+    rl_node_complain(arg);
+}
+
+static void on_dial(void *arg, bool begins)
+{
+    rl_node *n = arg;
+    rl_cluster_dials(n->e->cluster, n, begins);
+}
+
+bool rl_node_connect(rl_node *n, rl_dialer *d)
+{
+    rl_source *s = rl_pool_new(d, n->e->pool_size);
+    if (!s)
+        return false;
+    n->source = n->shares.source = s;
+    s->on_open = on_open;
+    s->on_reconnect = on_reconnect;
+    s->on_trouble = on_trouble;
+    s->on_dial = n->e->cluster ? on_dial : NULL;
+    s->arg = n;
+    s->identified_only = &n->e->core.identity.wanted;
+    return true;
+}
+
+bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
+{
+    n->e = e;
+    n->lane = lane;
+    rl_mutex_init(&n->starting);
+    rl_cond_init(&n->ended);
+    rl_connector_init(&n->connector);
+    rl_shares_init(&n->shares);
+    rl_keeper_init(n);
+    return rl_doorbell_init(&n->doorbell);
+}
+
+/*
+ * In a forked child only what was whole at the fork can be walked and freed;
+ * mutexes may be locked for ever by threads that are not there.
+ */
+void rl_node_fini(rl_node *n, bool forked)
+{
+    rl_doorbell_fini(&n->doorbell, forked);
+    rl_shares_fini(&n->shares, forked);
+    rl_source_free(n->source, forked);
+    rl_keeper_fini(&n->keeper);
+    if (forked)
+        return;
+    rl_connector_fini(&n->connector);
+    rl_cond_fini(&n->ended);
+    rl_mutex_fini(&n->starting);
+}
+
+static void await_end_locked(rl_node *n) RL_REQUIRES(&n->starting)
+{
+    while (n->ending)
+        rl_cond_wait_until(&n->ended, &n->starting, RL_NEVER);
+}
+
+bool rl_node_start(rl_node *n)
+{
+    if (atomic_load(&n->started))
+        return true;
+    rl_mutex_lock(&n->starting);
+    await_end_locked(n);
+    bool ok = !n->stopped && rl_connector_start(n) && rl_keeper_start(n);
+    atomic_store(&n->started, ok);
+    rl_mutex_unlock(&n->starting);
+    return ok;
+}
+
+static bool is_idle(rl_node *n)
+{
+    rl_mutex_lock(&n->e->core.holds.mutex);
+    bool idle = n->lane->held == 0 && n->lane->work.count == 0;
+    rl_mutex_unlock(&n->e->core.holds.mutex);
+    return idle;
+}
+
+static bool begin_ending(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->ending = !n->stopped;
+    bool begins = n->ending;
+    if (begins)
+        atomic_store(&n->started, false);
+    rl_mutex_unlock(&n->starting);
+    return begins;
+}
+
+static void have_ended(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->ending = false;
+    rl_cond_wake_all(&n->ended);
+    rl_mutex_unlock(&n->starting);
+}
+
+/* What comes to be due here meanwhile waits until it is started. */
+bool rl_node_dismiss(rl_node *n)
+{
+    if (!is_idle(n) || !begin_ending(n))
+        return false;
+    rl_doorbell_dismiss(n);
+    rl_keeper_dismiss(n);
+    rl_connector_stop(n);
+    have_ended(n);
+    rl_shares_trim(&n->shares);
+    return true;
+}
+
+static void begin_no_more(rl_node *n)
+{
+    rl_mutex_lock(&n->starting);
+    n->stopped = true;
+    await_end_locked(n);
+    rl_mutex_unlock(&n->starting);
+}
+
+void rl_node_silence(rl_node *n)
+{
+    begin_no_more(n);
+    rl_doorbell_stop(n);
+}
+
+void rl_node_stop(rl_node *n)
+{
+    if (!n->source)
+        return; /* it was never connected */
+    begin_no_more(n);
+    rl_keeper_stop(n);
+    rl_connector_stop(n);
+}

@@ -1,0 +1,239 @@
+/*
+ * The thread's loop, under the mutex of the hold table: holds whose deadline
+ * has passed become lost, then one report is taken off the queue and described,
+ * and the callback is called without the mutex, on a copy, with a reference to
+ * the hold. Then the next; it sleeps when there is none, until the first
+ * deadline.
+ */
+#include "run/notifier.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "run/engine.h"
+
+/* What the callback gets to see; the hold is referenced meanwhile. */
+typedef struct report {
+    rlock_event event;
+    rl_hold *hold;
+    rl_group *group; /* NULL: it is none's */
+    bool closed;     /* lost with its client */
+    char message[256], owner[RLOCK_LABEL_MAX + 1];
+} report;
+
+static void write_label(const rl_hold *h, char out[RLOCK_LABEL_MAX + 1])
+{
+    const char *text;
+    size_t len;
+    if (!rl_estate_owner(h->estate, &text, &len))
+        len = 0;
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+/* Red: the node's hold stands for the whole. */
+static const rl_group *red_of(const rl_hold *h)
+{
+    return h->group && h->group->quorum ? h->group : NULL;
+}
+
+static void say_why_locked(const rl_engine *e, report *r)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    const rl_fault *failure = &e->core.holds.failure;
+    size_t size = sizeof r->message;
+    switch (r->event.type) {
+    case RLOCK_EVENT_LOST:
+        snprintf(r->message, size, "%s%s",
+                 red_of(r->hold)
+                     ? "too few nodes are left that hold it; the last one: "
+                     : "",
+                 rl_loss_text(r->hold->loss));
+        break;
+    case RLOCK_EVENT_ABANDONED:
+        snprintf(r->message, size, "the owner ended while holding it");
+        break;
+    case RLOCK_EVENT_RENEW_FAILED:
+        r->event.status = failure->status;
+        snprintf(r->message, size, "%s: %s",
+                 failure->at ? failure->at : atomic_load(&e->core.node),
+                 failure->text);
+        break;
+    default:
+        r->message[0] = '\0';
+    }
+}
+
+static void describe_locked(const rl_engine *e, report *r,
+                            rlock_event_type type)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    const rl_hold *h = r->hold;
+    const rl_group *red = red_of(h);
+    bool over = type == RLOCK_EVENT_LOST || type == RLOCK_EVENT_ABANDONED;
+    int64_t began_us = red ? red->began_us : h->began_us;
+    r->event =
+        (rlock_event){.type = type,
+                      .status = type == RLOCK_EVENT_LOST ? RLOCK_LOST : 0,
+                      .name = rl_hold_name(h),
+                      .name_len = h->name_len,
+                      .token = red ? red->token : h->token,
+                      .count = h->count,
+                      .message = r->message,
+                      .owner = r->owner};
+    if (over)
+        r->event.elapsed_ms = (h->ended_us - began_us) / 1000;
+    write_label(h, r->owner);
+    say_why_locked(e, r);
+}
+
+static bool next_report_locked(rl_engine *e, report *r)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    rl_hold *h = rl_holds_first_report_locked(&e->core.holds);
+    if (!h)
+        return false;
+    unsigned type = 0;
+    while (!(h->reports & 1u << type))
+        type++;
+    h->reports &= ~(1u << type);
+    r->hold = h;
+    r->group = h->group;
+    r->closed = h->loss == RL_LOSS_CLOSED;
+    describe_locked(e, r, (rlock_event_type)type);
+    if (h->reports)
+        h->refs++;
+    else
+        rl_holds_unqueue_locked(&e->core.holds);
+    return true;
+}
+
+static void deliver_reconnected(rl_engine *e)
+{
+    rlock_event ev = {.type = RLOCK_EVENT_RECONNECTED,
+                      .name = "",
+                      .message = atomic_load(&e->core.node),
+                      .owner = ""};
+    rl_tell(&e->core, &ev);
+}
+
+void rl_notifier_failover(rl_engine *e, const char *text)
+{
+    rl_mutex_lock(&e->core.holds.mutex);
+    snprintf(e->notifier.failover, sizeof e->notifier.failover, "%s", text);
+    rl_mutex_unlock(&e->core.holds.mutex);
+    rl_holds_failed_over(&e->core.holds, true, rl_now_us());
+}
+
+void rl_notifier_warn(rl_engine *e, const char *text)
+{
+    rl_holds *t = &e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    snprintf(e->notifier.warning, sizeof e->notifier.warning, "%s", text);
+    e->notifier.warned = t->wants_reports;
+    rl_holds_nudge_locked(t, 0);
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* On a copy: another one may come meanwhile. */
+static void deliver_text_locked(rl_engine *e, rlock_event_type type,
+                                const char *kept)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    char text[sizeof e->notifier.failover];
+    rlock_event ev = {.type = type, .name = "", .message = text, .owner = ""};
+    strcpy(text, kept);
+    rl_mutex_unlock(&e->core.holds.mutex);
+    rl_tell(&e->core, &ev);
+    rl_mutex_lock(&e->core.holds.mutex);
+}
+
+/* What is the group's goes to its home, if anybody there wants to know. */
+static void tell(rl_engine *e, const report *r)
+{
+    rl_group *g = r->group;
+    bool of_group = r->event.type == RLOCK_EVENT_LOST ||
+                    r->event.type == RLOCK_EVENT_ABANDONED;
+    bool told = g && of_group && rl_group_tell(g, &r->event);
+    if (!told && !r->closed)
+        rl_tell(&e->core, &r->event);
+}
+
+/* Delivers one event, unlocked. False: there was none. */
+static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
+{
+    report r;
+    if (e->core.holds.failed_over) {
+        e->core.holds.failed_over = false;
+        deliver_text_locked(e, RLOCK_EVENT_FAILOVER, e->notifier.failover);
+        return true;
+    }
+    if (e->notifier.warned) {
+        e->notifier.warned = false;
+        deliver_text_locked(e, RLOCK_EVENT_WARNING, e->notifier.warning);
+        return true;
+    }
+    if (e->core.holds.reconnected) {
+        e->core.holds.reconnected = false;
+        rl_mutex_unlock(&e->core.holds.mutex);
+        deliver_reconnected(e);
+        rl_mutex_lock(&e->core.holds.mutex);
+        return true;
+    }
+    if (!next_report_locked(e, &r))
+        return false;
+    rl_mutex_unlock(&e->core.holds.mutex);
+    tell(e, &r);
+    rl_mutex_lock(&e->core.holds.mutex);
+    rl_hold_unref_locked(&e->core.holds, r.hold);
+    return true;
+}
+
+static void *run(void *arg)
+{
+    rl_engine *e = arg;
+    rl_mutex_lock(&e->core.holds.mutex);
+    for (;;) {
+        rl_holds_expire_locked(&e->core.holds, rl_now_us());
+        if (deliver_locked(e))
+            continue;
+        if (e->core.holds.stopping)
+            break;
+        rl_heap_node *first = rl_heap_first(&e->core.holds.expiry);
+        int64_t until_us = first ? first->due_us : RL_NEVER;
+        e->core.holds.sleeps_us = until_us;
+        rl_cond_wait_lease(&e->notifier.wake, &e->core.holds.mutex, until_us);
+        e->core.holds.sleeps_us = 0;
+    }
+    rl_mutex_unlock(&e->core.holds.mutex);
+    return NULL;
+}
+
+static void wake(rl_holds *t)
+{
+    rl_core *c = RL_CONTAINER(t, rl_core, holds);
+    rl_cond_wake(&rl_engine_of(c)->notifier.wake);
+}
+
+void rl_notifier_init(rl_engine *e)
+{
+    rl_cond_init(&e->notifier.wake);
+    e->core.holds.wake = wake;
+}
+
+void rl_notifier_fini(rl_notifier *n)
+{
+    rl_cond_fini(&n->wake);
+}
+
+bool rl_notifier_start(rl_engine *e)
+{
+    rl_thread *t = &e->notifier.thread;
+    return t->started || rl_thread_start(t, "rlock-notifier", run, e);
+}
+
+void rl_notifier_stop(rl_engine *e)
+{
+    rl_thread_join(&e->notifier.thread);
+}

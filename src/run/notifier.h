@@ -1,0 +1,44 @@
+/*
+ * The notifier: one thread that notices deadlines as they pass, and delivers
+ * the events that do not belong to a call. It does no I/O, so nothing that a
+ * server does can delay the report of a loss; only the user's own callback
+ * can. With dispatch_events it posts letters, and delays nothing.
+ *
+ * A hold that has something to report is queued itself, with a bit for each
+ * event, so that a report needs no memory and cannot get lost; what waits
+ * behind a slow callback is merged. What concerns the server, and no hold (a
+ * failover, a warning, a reconnect), is noted once, and the latest text counts.
+ */
+#ifndef RL_RUN_NOTIFIER_H
+#define RL_RUN_NOTIFIER_H
+
+#include "base/thread.h"
+#include "hold/hold.h"
+
+struct rl_engine;
+
+typedef struct rl_notifier {
+    rl_thread thread;
+    rl_cond wake; /* with the hold table's mutex */
+    /* What the next event of the kind says; guarded by that mutex, too. */
+    char failover[640];
+    char warning[640];
+    bool warned; /* there is a warning to be told */
+} rl_notifier;
+
+void rl_notifier_init(struct rl_engine *e);
+void rl_notifier_fini(rl_notifier *n);
+
+/* No effect when it runs; called by rl_engine_start(). */
+bool rl_notifier_start(struct rl_engine *e);
+
+/* Another master is in office. */
+void rl_notifier_failover(struct rl_engine *e, const char *text);
+
+/* A warning that no call of the program's has brought about. */
+void rl_notifier_warn(struct rl_engine *e, const char *text);
+
+/* After rl_holds_stop(): delivers what is queued, and ends the thread. */
+void rl_notifier_stop(struct rl_engine *e);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * The keeper's tasks: what it asks a server about one hold each: a renewal, an
+ * undo, or a vote of a node that does not have the lock yet. All is the
+ * keeper's thread's.
+ */
+#ifndef RL_RUN_TASKS_H
+#define RL_RUN_TASKS_H
+
+#include "run/keeper.h"
+
+void rl_tasks_init(rl_keeper *k);
+/* Memory for the first ones, before the first hold. False: there is none. */
+bool rl_tasks_reserve(rl_keeper *k);
+void rl_tasks_fini(rl_keeper *k); /* more may be reserved afterwards */
+
+/* Is the connection up, and may more be put on its line? */
+bool rl_tasks_have_room(const rl_keeper *k);
+
+/* Puts everything that is due on the line, as far as it may be in flight. */
+void rl_tasks_push_due(struct rl_node *node, int64_t now_us);
+
+/* Notes everything that is due as failed; it is tried after the back-off. */
+void rl_tasks_fail_due(struct rl_node *node, const rl_fault *why,
+                       int64_t now_us);
+
+/* False: what waits to be sent is for a hold whose deadline has passed. */
+bool rl_tasks_may_send(const rl_keeper *k, int64_t now_us);
+
+#endif

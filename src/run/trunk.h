@@ -1,0 +1,96 @@
+/*
+ * A trunk: the connection of a client's async thread to one server, for all
+ * jobs at a time. It is a share (net/mux.h) whose seats one thread has, which
+ * serves them all and waits for none.
+ *
+ * All is guarded by the async thread's mutex (run/async.h), but what the
+ * connector tells the visitor.
+ */
+#ifndef RL_RUN_TRUNK_H
+#define RL_RUN_TRUNK_H
+
+#include <limits.h>
+
+#include "net/mux.h"
+#include "run/completion.h"
+#include "run/connector.h"
+
+struct pollfd;
+struct rl_node;
+
+typedef struct rl_trunk {
+    rl_link link;
+    struct rl_node *node; /* fixed */
+    rl_share *share;      /* NULL: it has no connection */
+    rl_outbox *outbox;    /* fixed */
+    bool watched;         /* who dispatches is told when something comes */
+    bool polled;          /* the async thread may be in poll() with it */
+    bool old;             /* nobody sits down any more: another takes its place,
+                             and it goes with its last seat */
+    size_t users;         /* seats that are taken */
+    size_t most;          /* that were, since it was tidied last */
+    atomic_uint crowd;    /* the share's; it wants one */
+    rl_visitor visitor;   /* while a connection is being made */
+    bool visiting;
+    unsigned first;  /* what its visits are counted from */
+    unsigned visits; /* rises when one has ended */
+    rl_fault fault;  /* of the last one; status RLOCK_OK: none */
+} rl_trunk;
+
+typedef struct rl_trunks {
+    rl_list all;
+    const rl_signal *signal; /* fixed; raised when a connection has come */
+    rl_outbox *outbox;       /* fixed; watches them */
+    unsigned visits;         /* of all of them, so no two trunks count alike */
+} rl_trunks;
+
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox);
+/* Nobody sits anywhere. */
+void rl_trunks_close(rl_trunks *ts);
+
+/*
+ * Connections that have come are used, and those that are spent given up: by
+ * the thread itself, if it polls them.
+ */
+void rl_trunks_look(rl_trunks *ts);
+
+/* Now and then: seats that have not been needed since the last time go. */
+void rl_trunks_tidy(rl_trunks *ts);
+
+/*
+ * A seat at the node's trunk, and whose it is. NULL: *visits tells which visit
+ * is waited for; call again, with the same number, when the signal was raised.
+ * If *visits has become UINT_MAX, there is none, and *f says why.
+ */
+rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
+                       rl_trunk **at, rl_fault *f);
+void rl_trunk_leave(rl_trunk *t, rl_seat *s);
+
+/* Its connection's: nothing comes any more, but its end is told all the while. */
+static inline bool rl_trunk_has_failed(const rl_trunk *t)
+{
+    return t->share && t->share->conn->line.failed;
+}
+
+/*
+ * What poll() of the async thread is to look at, if it has a connection; which
+ * nobody closes before rl_trunks_polled(). attended: what comes is told who
+ * dispatches, if he is called for it, and the thread looks for its end only.
+ */
+struct pollfd rl_trunk_poll(rl_trunk *t, bool attended);
+void rl_trunks_polled(rl_trunks *ts);
+
+/* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
+void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
+
+/*
+ * Each sends, and reads if it has answers to come, or poll() has told so; or if
+ * who dispatches is called for it. He has to find its end, too: otherwise he is
+ * called again and again until the async thread finds it.
+ */
+void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n);
+
+/* Nothing has been asked for yet: what *visits begins as. */
+#define RL_NO_VISIT (UINT_MAX - 1)
+
+#endif
