@@ -7,9 +7,9 @@
 
 typedef struct census {
     rl_cluster *c;
-    rl_claims *ours, *strange; /* the first map of each kind; or NULL */
-    rl_claims *spare;          /* for the next; NULL: out of memory */
-    rl_place at[RL_WITNESSES]; /* whom to ask */
+    rl_slotmap_reply *ours, *strange; /* the first map of each kind; or NULL */
+    rl_slotmap_reply *spare;          /* for the next; NULL: out of memory */
+    rl_place at[RL_WITNESSES];        /* whom to ask */
     unsigned count;
     /* Who has answered: one may have two addresses. */
     char heard[RL_WITNESSES + 1][RL_NODE_ID + 1];
@@ -18,7 +18,8 @@ typedef struct census {
 
 /* --- whom to ask ---------------------------------------------------------- */
 
-static void add(census *v, const rl_claims *first, const char *host, int port)
+static void add(census *v, const rl_slotmap_reply *first, const char *host,
+                int port)
 {
     rl_place *p = &v->at[v->count];
     bool listed =
@@ -34,7 +35,7 @@ static void add(census *v, const rl_claims *first, const char *host, int port)
 }
 
 /* From anywhere on: there may be more than can be asked. */
-static void find_witnesses(census *v, const rl_claims *first)
+static void find_witnesses(census *v, const rl_slotmap_reply *first)
 {
     rl_cluster *c = v->c;
     rl_mutex_lock(&c->mutex);
@@ -53,7 +54,7 @@ static void find_witnesses(census *v, const rl_claims *first)
 
 /* --- what they say -------------------------------------------------------- */
 
-static bool is_heard(census *v, const rl_claims *said)
+static bool is_heard(census *v, const rl_slotmap_reply *said)
 {
     const char *id = said->self ? said->node[said->self - 1].id : "";
     for (unsigned i = 0; i < v->answers; i++)
@@ -67,10 +68,10 @@ static bool is_heard(census *v, const rl_claims *said)
 static void take(census *v)
 {
     rl_mutex_lock(&v->c->mutex);
-    rl_claims **kind =
-        rl_territory_is_ours(v->c, v->spare) ? &v->ours : &v->strange;
+    rl_slotmap_reply **kind =
+        rl_slotmap_is_ours(v->c, v->spare) ? &v->ours : &v->strange;
     if (!is_heard(v, v->spare))
-        rl_territory_count(v->c, v->spare);
+        rl_slotmap_count(v->c, v->spare);
     rl_mutex_unlock(&v->c->mutex);
     if (*kind)
         return;
@@ -78,25 +79,25 @@ static void take(census *v)
     v->spare = malloc(sizeof *v->spare);
 }
 
-static rl_claims *choose(census *v, bool anybody)
+static rl_slotmap_reply *choose(census *v, bool anybody)
 {
-    rl_claims **best = anybody ? &v->ours : &v->strange;
+    rl_slotmap_reply **best = anybody ? &v->ours : &v->strange;
     if (!*best)
         best = v->ours ? &v->ours : &v->strange;
-    rl_claims *said = *best;
+    rl_slotmap_reply *said = *best;
     *best = NULL;
     return said;
 }
 
-bool rl_census_take(rl_cluster *c, rl_claims **said,
-                    bool (*ask)(rl_cluster *c, rl_claims *into,
+bool rl_census_take(rl_cluster *c, rl_slotmap_reply **said,
+                    bool (*ask)(rl_cluster *c, rl_slotmap_reply *into,
                                 const rl_place *at))
 {
     census v = {.c = c, .spare = *said};
     bool anybody;
     rl_mutex_lock(&c->mutex);
-    bool all = rl_territory_is_known(c, *said);
-    rl_territory_begin_count(c);
+    bool all = rl_slotmap_is_known(c, *said);
+    rl_slotmap_begin_count(c);
     rl_mutex_unlock(&c->mutex);
     if (!all)
         find_witnesses(&v, *said);
@@ -105,7 +106,7 @@ bool rl_census_take(rl_cluster *c, rl_claims **said,
         if (ask(c, v.spare, &v.at[i]))
             take(&v);
     rl_mutex_lock(&c->mutex);
-    bool again = rl_territory_end_count(c, &anybody);
+    bool again = rl_slotmap_end_count(c, &anybody);
     rl_mutex_unlock(&c->mutex);
     *said = choose(&v, anybody);
     free(v.ours);
@@ -114,11 +115,11 @@ bool rl_census_take(rl_cluster *c, rl_claims **said,
     return again;
 }
 
-void rl_census_note_replicas(rl_cluster *c, const rl_claims *said)
+void rl_census_note_replicas(rl_cluster *c, const rl_slotmap_reply *said)
 {
     size_t n = 0;
     rl_mutex_lock(&c->mutex);
-    bool ours = rl_territory_is_ours(c, said);
+    bool ours = rl_slotmap_is_ours(c, said);
     rl_mutex_unlock(&c->mutex);
     for (size_t i = 0; i < said->count; i++)
         n += !said->node[i].master && said->node[i].port;
@@ -129,7 +130,7 @@ void rl_census_note_replicas(rl_cluster *c, const rl_claims *said)
     c->replica = at;
     c->replicas = n;
     for (size_t i = 0; i < said->count; i++) {
-        const rl_claimant *r = &said->node[i];
+        const rl_slot_owner *r = &said->node[i];
         if (r->master || !r->port)
             continue;
         *at = (rl_place){.port = r->port};
@@ -149,7 +150,7 @@ bool rl_cluster_recognizes(rl_cluster *c, void *server, rl_conn *conn,
     rl_reply r;
     char id[RL_NODE_ID + 1] = "";
     rl_mutex_lock(&c->mutex);
-    const rl_server *s = rl_territory_made(c, server);
+    const rl_server *s = rl_slotmap_made(c, server);
     if (s)
         strcpy(id, s->id);
     rl_mutex_unlock(&c->mutex);

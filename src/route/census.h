@@ -16,12 +16,12 @@
  * stranger's if nobody of ours was found. ask() asks who is there, and may
  * fail. True: somebody was not found, and is to be looked for again.
  */
-bool rl_census_take(rl_cluster *c, rl_claims **said,
-                    bool (*ask)(rl_cluster *c, rl_claims *into,
+bool rl_census_take(rl_cluster *c, rl_slotmap_reply **said,
+                    bool (*ask)(rl_cluster *c, rl_slotmap_reply *into,
                                 const rl_place *at));
 
 /* Whom to ask when all masters that are known have gone: their replicas, as a
    map of ours has them. */
-void rl_census_note_replicas(rl_cluster *c, const rl_claims *said);
+void rl_census_note_replicas(rl_cluster *c, const rl_slotmap_reply *said);
 
 #endif

@@ -63,7 +63,7 @@ static void connected(rl_cluster *c, rl_conn *conn, const rl_place *at,
 {
     c->conn = conn;
     c->took_us = took_us;
-    c->conn->line.budget = RL_CLAIMS_TEXT;
+    c->conn->line.budget = RL_SLOTMAP_TEXT;
     snprintf(c->asked_at, sizeof c->asked_at, "%s", at->host);
     c->asked_port = at->port;
     rl_mutex_lock(&c->mutex);
@@ -93,19 +93,19 @@ static rlock_status ask_for(rl_cluster *c, const char *what, rl_sink *into,
 }
 
 /* A map that is empty or absurd says nothing. */
-static rlock_status ask_both(rl_cluster *c, rl_claims *claims, rl_fault *f)
+static rlock_status ask_both(rl_cluster *c, rl_slotmap_reply *map, rl_fault *f)
 {
     int64_t until_us = ask_until(c);
-    rl_claims_init(claims);
-    rlock_status s = ask_for(c, "NODES", &claims->nodes, until_us, f);
+    rl_slotmap_reply_init(map);
+    rlock_status s = ask_for(c, "NODES", &map->nodes, until_us, f);
     if (s == RLOCK_OK)
-        s = ask_for(c, "SLOTS", &claims->slots, until_us, f);
-    if (s == RLOCK_OK && (claims->absurd || claims->claimed == 0))
+        s = ask_for(c, "SLOTS", &map->slots, until_us, f);
+    if (s == RLOCK_OK && (map->absurd || map->claimed == 0))
         s = rl_fault_set(f, RLOCK_EIO, 0,
-                         claims->absurd ? "its map of slots makes no sense"
-                                        : "it names nobody for any slot: they "
-                                          "are given out by redis-cli "
-                                          "--cluster create");
+                         map->absurd ? "its map of slots makes no sense"
+                                     : "it names nobody for any slot: they "
+                                       "are given out by redis-cli "
+                                       "--cluster create");
     return s;
 }
 
@@ -133,15 +133,15 @@ static bool is_stopping(rl_cluster *c)
 }
 
 /* The one that is connected. */
-static bool ask_there(rl_cluster *c, rl_claims *claims)
+static bool ask_there(rl_cluster *c, rl_slotmap_reply *map)
 {
     rl_fault f;
     rl_place at = {.port = c->asked_port};
     if (is_stopping(c))
         return false;
     snprintf(at.host, sizeof at.host, "%s", c->asked_at);
-    if (ask_both(c, claims, &f) == RLOCK_OK) {
-        claims->from = at;
+    if (ask_both(c, map, &f) == RLOCK_OK) {
+        map->from = at;
         return true;
     }
     note_failure(c, &at, &f);
@@ -150,17 +150,17 @@ static bool ask_there(rl_cluster *c, rl_claims *claims)
 }
 
 /* The one that was asked last is asked again, unless it is suspected. */
-static bool ask_again(rl_cluster *c, rl_claims *claims)
+static bool ask_again(rl_cluster *c, rl_slotmap_reply *map)
 {
     if (!c->conn)
         return false;
     rl_mutex_lock(&c->mutex);
-    const rl_server *s = rl_territory_find(c, c->asked_at, c->asked_port);
+    const rl_server *s = rl_slotmap_find(c, c->asked_at, c->asked_port);
     bool good = (!s || (!s->suspect && !s->retired)) && !c->unhelpful;
     rl_mutex_unlock(&c->mutex);
     if (good && !rl_conn_is_stale(c->conn) &&
         !rl_conn_is_outdated(c->conn, rl_now_us()))
-        return ask_there(c, claims);
+        return ask_there(c, map);
     disconnect(c);
     return false;
 }
@@ -231,7 +231,7 @@ static bool is_off(void *arg)
     return is_stopping(((canvass *)arg)->c);
 }
 
-static bool ask_whom(rl_cluster *c, rl_claims *claims, canvass v)
+static bool ask_whom(rl_cluster *c, rl_slotmap_reply *map, canvass v)
 {
     rl_place at;
     rl_conn *conn;
@@ -240,7 +240,7 @@ static bool ask_whom(rl_cluster *c, rl_claims *claims, canvass v)
     rl_race_begin(&c->race, &v);
     while (!told && (conn = rl_race_take(&c->race, &at, &took_us)) != NULL) {
         connected(c, conn, &at, took_us);
-        told = ask_there(c, claims);
+        told = ask_there(c, map);
     }
     rl_race_end(&c->race);
     return told;
@@ -253,14 +253,15 @@ static void drop_connection(rl_cluster *c)
 }
 
 /* For a second opinion. */
-static bool ask_another(rl_cluster *c, rl_claims *claims, const rl_place *at)
+static bool ask_another(rl_cluster *c, rl_slotmap_reply *map,
+                        const rl_place *at)
 {
     drop_connection(c);
-    return ask_whom(c, claims, (canvass){.c = c, .only = at});
+    return ask_whom(c, map, (canvass){.c = c, .only = at});
 }
 
 /* Who denied what the client believes, if somebody did. */
-static bool ask_witness(rl_cluster *c, rl_claims *claims)
+static bool ask_witness(rl_cluster *c, rl_slotmap_reply *map)
 {
     rl_place at;
     rl_mutex_lock(&c->mutex);
@@ -269,29 +270,29 @@ static bool ask_witness(rl_cluster *c, rl_claims *claims)
     if (s)
         at = s->place;
     rl_mutex_unlock(&c->mutex);
-    return s && ask_another(c, claims, &at);
+    return s && ask_another(c, map, &at);
 }
 
-static bool ask(rl_cluster *c, rl_claims *claims)
+static bool ask(rl_cluster *c, rl_slotmap_reply *map)
 {
-    return ask_witness(c, claims) || ask_again(c, claims) ||
-           ask_whom(c, claims, canvass_of(c));
+    return ask_witness(c, map) || ask_again(c, map) ||
+           ask_whom(c, map, canvass_of(c));
 }
 
 /* --- the thread ----------------------------------------------------------- */
 
 /* Nobody may dial a new one while an old one is still believed. */
-static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
+static bool take_over(rl_cluster *c, const rl_slotmap_reply *map, rl_change *ch)
 {
     rl_mutex_lock(&c->mutex);
-    bool changed = rl_territory_judge(c, claims, ch);
+    bool changed = rl_slotmap_judge(c, map, ch);
     for (unsigned i = 0; i < ch->left; i++)
         ch->leaves[i]->dismiss_us = rl_now_us() + c->o.dismiss_us;
     rl_mutex_unlock(&c->mutex);
     for (unsigned i = 0; i < ch->left; i++)
         c->o.leave(c->o.arg, ch->leaves[i]->made, ch->leaves[i]->place.nth);
     rl_mutex_lock(&c->mutex);
-    rl_territory_publish(c, ch);
+    rl_slotmap_publish(c, ch);
     c->known = c->known || (c->count > 0 && !ch->lacking);
     rl_cond_wake_all(&c->told);
     rl_mutex_unlock(&c->mutex);
@@ -300,7 +301,7 @@ static bool take_over(rl_cluster *c, const rl_claims *claims, rl_change *ch)
 }
 
 /* *again: somebody who is in office was not found. */
-static bool is_told(rl_cluster *c, rl_claims **said, bool *again)
+static bool is_told(rl_cluster *c, rl_slotmap_reply **said, bool *again)
 {
     if (!*said || !ask(c, *said))
         return false;
@@ -315,18 +316,18 @@ static bool is_told(rl_cluster *c, rl_claims **said, bool *again)
 static void refresh(rl_cluster *c)
 {
     int64_t now_us = rl_now_us();
-    rl_claims *claims = malloc(sizeof *claims);
+    rl_slotmap_reply *map = malloc(sizeof *map);
     rl_change *ch = malloc(sizeof *ch);
-    bool again = false, lacking = !claims || !ch;
+    bool again = false, lacking = !map || !ch;
     c->asked_us = now_us;
     atomic_fetch_add(c->o.refreshes, 1);
-    bool told = ch && is_told(c, &claims, &again);
-    bool changed = told && take_over(c, claims, ch);
+    bool told = ch && is_told(c, &map, &again);
+    bool changed = told && take_over(c, map, ch);
     lacking = lacking || (told && ch->lacking);
     if (changed && !lacking) /* that was the end of it */
         c->troubled_us = -LONGEST_GAP_US - RL_CALM_US;
     c->unhelpful = told && !changed && now_us - c->troubled_us < RL_CALM_US;
-    free(claims);
+    free(map);
     free(ch);
     int64_t last_us = LAST_PATIENCE * c->o.connect_timeout_ms * 1000;
     c->patience_us =
@@ -484,7 +485,7 @@ rl_cluster *rl_cluster_new(const rl_cluster_options *o)
     c->suspected = true;
     rl_fault_set(&c->why, RLOCK_EIO, ETIMEDOUT,
                  "no server has told who has which slot");
-    rl_territory_init(c);
+    rl_slotmap_init(c);
     rl_mutex_init(&c->mutex);
     rl_cond_init(&c->told);
     if (rl_signal_init(&c->signal))

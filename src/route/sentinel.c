@@ -6,7 +6,7 @@
  *
  * `mutex` guards what others look at: the master, what is known against it, the
  * copies of descriptors. Everything else is the thread's. A Sentinel that hangs
- * costs one asking RL_INFORMANT_US, and is then left alone for a while.
+ * costs one asking RL_SENTINEL_LINK_US, and is then left alone for a while.
  *
  * While the trouble lasts, askings come 100 ms apart at first, then ever more
  * rarely, up to 2 s, however many threads complain; a message is followed at
@@ -68,9 +68,9 @@ struct rl_sentinels {
     bool suspected, stopping;
     int fd[2 * MOST]; /* -1: none; for a forked child */
     /* up to here. */
-    rl_informant *at[MOST];
+    rl_sentinel_link *at[MOST];
     size_t count;
-    rl_office office;
+    rl_sentinel_choice choice;
     rl_dialing look;    /* at the master in office */
     bool news;          /* somebody is there who was not */
     int64_t dissent_us; /* since when somebody names another master; 0: not */
@@ -96,32 +96,32 @@ static bool add(rl_sentinels *s, const char *host, int port)
     if (s->count == MOST || is_listed(s, host, port) ||
         strlen(host) >= RL_PLACE_HOST)
         return true;
-    rl_informant *n = calloc(1, sizeof *n);
+    rl_sentinel_link *n = calloc(1, sizeof *n);
     if (!n)
         return false;
-    rl_informant_init(n, host, port, s->tls, s->user, s->password,
-                      s->connect_timeout_ms);
+    rl_sentinel_link_init(n, host, port, s->tls, s->user, s->password,
+                          s->connect_timeout_ms);
     n->master = s->name;
     s->at[s->count++] = n;
     return true;
 }
 
-static void note_fds(rl_sentinels *s, size_t i, int ear, int mouth)
+static void note_fds(rl_sentinels *s, size_t i, int listen_conn, int ask_conn)
 {
     rl_mutex_lock(&s->mutex);
-    s->fd[2 * i] = ear;
-    s->fd[2 * i + 1] = mouth;
+    s->fd[2 * i] = listen_conn;
+    s->fd[2 * i + 1] = ask_conn;
     rl_mutex_unlock(&s->mutex);
 }
 
 static void disconnect(rl_sentinels *s, size_t i)
 {
     note_fds(s, i, -1, -1);
-    rl_informant_disconnect(s->at[i]);
+    rl_sentinel_link_disconnect(s->at[i]);
 }
 
 /* For whoever asks in vain where the master is. */
-static void tell_why(rl_sentinels *s, rl_informant *n)
+static void tell_why(rl_sentinels *s, rl_sentinel_link *n)
 {
     if (!n->failed)
         return;
@@ -140,11 +140,11 @@ static int fd_of(const rl_conn *c)
 /* Whoever waits for a master may hope for what this one says. */
 static void note_made(rl_sentinels *s, size_t i)
 {
-    const rl_informant *n = s->at[i];
-    note_fds(s, i, fd_of(n->ear), fd_of(n->mouth));
+    const rl_sentinel_link *n = s->at[i];
+    note_fds(s, i, fd_of(n->listen_conn), fd_of(n->ask_conn));
     s->news = true;
     rl_mutex_lock(&s->mutex);
-    s->hope_us = rl_informant_until(n, rl_now_us()) + s->gap_us;
+    s->hope_us = rl_sentinel_link_until(n, rl_now_us()) + s->gap_us;
     rl_mutex_unlock(&s->mutex);
 }
 
@@ -161,10 +161,10 @@ static void note_progress(rl_sentinels *s, size_t i, rl_progress progress)
 static void connect_due(rl_sentinels *s)
 {
     for (size_t i = 0; i < s->count; i++) {
-        rl_informant *n = s->at[i];
-        note_progress(s, i, rl_informant_look(n, &s->signal));
-        if (rl_informant_is_away(n) && n->next_us <= rl_now_us())
-            note_progress(s, i, rl_informant_connect(n, &s->signal));
+        rl_sentinel_link *n = s->at[i];
+        note_progress(s, i, rl_sentinel_link_look(n, &s->signal));
+        if (rl_sentinel_link_is_away(n) && n->next_us <= rl_now_us())
+            note_progress(s, i, rl_sentinel_link_connect(n, &s->signal));
     }
 }
 
@@ -178,10 +178,10 @@ static void await_answers(rl_sentinels *s, int64_t until_us)
         bool late = rl_now_us() >= until_us;
         waiting = false;
         for (size_t i = 0; i < s->count; i++) {
-            rl_informant *n = s->at[i];
+            rl_sentinel_link *n = s->at[i];
             if (!n->over)
-                rl_informant_serve(n, late);
-            p[i] = (struct pollfd){.fd = n->over ? -1 : n->mouth->io.fd,
+                rl_sentinel_link_serve(n, late);
+            p[i] = (struct pollfd){.fd = n->over ? -1 : n->ask_conn->io.fd,
                                    .events = POLLIN};
             waiting = waiting || !n->over;
         }
@@ -195,14 +195,15 @@ static void ask_all(rl_sentinels *s, const char *what)
 {
     int64_t now_us = rl_now_us(), until_us = now_us;
     for (size_t i = 0; i < s->count; i++) {
-        rl_informant_ask(s->at[i], what);
+        rl_sentinel_link_ask(s->at[i], what);
         if (!s->at[i]->over)
-            until_us = rl_max(until_us, rl_informant_until(s->at[i], now_us));
+            until_us =
+                rl_max(until_us, rl_sentinel_link_until(s->at[i], now_us));
     }
     await_answers(s, until_us);
     for (size_t i = 0; i < s->count; i++) {
         tell_why(s, s->at[i]);
-        if (s->at[i]->mouth && rl_conn_is_broken(s->at[i]->mouth))
+        if (s->at[i]->ask_conn && rl_conn_is_broken(s->at[i]->ask_conn))
             disconnect(s, i);
     }
 }
@@ -225,7 +226,7 @@ static const char *name_of(rl_sentinels *s, const rl_place *p)
 /* Nobody may dial the new one while the old one is still believed. */
 static void take_over(rl_sentinels *s, const rl_place *was)
 {
-    const rl_place *now = &s->office.master;
+    const rl_place *now = &s->choice.master;
     s->dissent_us = 0;
     s->told = (rl_place){.port = 0};
     s->leave(s->arg, now->nth, name_of(s, now));
@@ -288,18 +289,19 @@ static bool look_at(rl_sentinels *s, const rl_place *at)
 static bool master_is_there(rl_sentinels *s)
 {
     rl_dialing_init(&s->look);
-    bool there = look_at(s, &s->office.master);
+    bool there = look_at(s, &s->choice.master);
     rl_dialing_fini(&s->look, false);
     return there;
 }
 
 /* Once for each master that is named instead of the one in office. */
-static void note_dissent(rl_sentinels *s, const rl_statement *said, size_t n,
-                         rl_informant *const *who)
+static void note_dissent(rl_sentinels *s, const rl_sentinel_answer *said,
+                         size_t n, rl_sentinel_link *const *who)
 {
     char text[640], in_use[100], other[100];
-    const rl_place *is = &s->office.master;
-    const rl_statement *d = rl_office_dissenter(&s->office, said, n);
+    const rl_place *is = &s->choice.master;
+    const rl_sentinel_answer *d =
+        rl_sentinel_choice_dissenter(&s->choice, said, n);
     int64_t now_us = rl_now_us();
     if (!d || rl_place_is(&d->place, &s->told)) {
         s->dissent_us = 0;
@@ -322,19 +324,20 @@ static void note_dissent(rl_sentinels *s, const rl_statement *said, size_t n,
 
 static void judge(rl_sentinels *s)
 {
-    rl_statement said[MOST];
-    rl_informant *who[MOST];
-    rl_place was = s->office.master;
+    rl_sentinel_answer said[MOST];
+    rl_sentinel_link *who[MOST];
+    rl_place was = s->choice.master;
     size_t n = 0;
     for (size_t i = 0; i < s->count; i++) {
-        if (!s->at[i]->answered || !rl_office_read(&s->at[i]->table, &said[n]))
+        if (!s->at[i]->answered ||
+            !rl_sentinel_choice_read(&s->at[i]->table, &said[n]))
             continue;
         who[n++] = s->at[i];
     }
-    rl_ruling ruling = rl_office_judge(&s->office, said, n);
-    if (ruling == RL_OFFICE_CHANGES ||
-        (ruling == RL_OFFICE_DISPUTED &&
-         rl_office_look(&s->office, master_is_there(s))))
+    rl_ruling ruling = rl_sentinel_choice_judge(&s->choice, said, n);
+    if (ruling == RL_CHOICE_CHANGES ||
+        (ruling == RL_CHOICE_DISPUTED &&
+         rl_sentinel_choice_look(&s->choice, master_is_there(s))))
         take_over(s, &was);
     note_dissent(s, said, n, who);
 }
@@ -342,7 +345,7 @@ static void judge(rl_sentinels *s)
 /* Is it to be asked again, as they do not agree? */
 static bool is_open(const rl_sentinels *s)
 {
-    return s->dissent_us || s->office.in_row > 0;
+    return s->dissent_us || s->choice.in_row > 0;
 }
 
 /* Each names the others. */
@@ -354,7 +357,8 @@ static void learn(rl_sentinels *s)
         const rl_table *t = &s->at[i]->table;
         rl_place p;
         for (size_t k = 1; s->at[i]->answered && k < t->count; k++)
-            if (t->cell[k].depth == 1 && rl_office_read_place(t, k, &p))
+            if (t->cell[k].depth == 1 &&
+                rl_sentinel_choice_read_place(t, k, &p))
                 add(s, p.host, p.port);
     }
 }
@@ -412,7 +416,7 @@ static int64_t next_us(rl_sentinels *s)
         next = rl_min(next, s->asked_us + s->gap_us);
     rl_mutex_unlock(&s->mutex);
     for (size_t i = 0; i < s->count; i++)
-        if (rl_informant_is_away(s->at[i]))
+        if (rl_sentinel_link_is_away(s->at[i]))
             next = rl_min(next, s->at[i]->next_us);
     return next;
 }
@@ -421,15 +425,16 @@ static void listen_to_all(rl_sentinels *s)
 {
     struct pollfd p[1 + MOST] = {{.fd = s->signal.fd, .events = POLLIN}};
     for (size_t i = 0; i < s->count; i++) {
-        const rl_conn *ear = s->at[i]->ear;
-        p[1 + i] = (struct pollfd){.fd = ear ? ear->io.fd : -1,
-                                   .events = ear ? rl_conn_events(ear) : 0};
+        const rl_conn *listen_conn = s->at[i]->listen_conn;
+        p[1 + i] = (struct pollfd){
+            .fd = listen_conn ? listen_conn->io.fd : -1,
+            .events = listen_conn ? rl_conn_events(listen_conn) : 0};
     }
     if (poll(p, (nfds_t)(1 + s->count), rl_poll_ms(next_us(s))) <= 0)
         return;
     rl_signal_clear(&s->signal);
     for (size_t i = 0; i < s->count; i++)
-        if (p[1 + i].revents && !rl_informant_listen(s->at[i]))
+        if (p[1 + i].revents && !rl_sentinel_link_listen(s->at[i]))
             disconnect(s, i);
 }
 
@@ -443,7 +448,7 @@ static void *run(void *arg)
             listen_to_all(s);
     }
     for (size_t i = 0; i < s->count; i++)
-        rl_informant_call_off(s->at[i]);
+        rl_sentinel_link_call_off(s->at[i]);
     return NULL;
 }
 
@@ -545,7 +550,7 @@ static void leave_behind(rl_sentinels *s)
     static _Atomic(rl_sentinels *) left_behind;
     s->next_left_behind = atomic_exchange(&left_behind, s);
     for (size_t i = 0; i < s->count && s->at[i]; i++)
-        rl_informant_leave_behind(s->at[i]);
+        rl_sentinel_link_leave_behind(s->at[i]);
     if (rl_dialing_is_under_way(&s->look))
         rl_dialing_fini(&s->look, true);
     if (!rl_mutex_was_free(&s->mutex))
@@ -565,7 +570,7 @@ void rl_sentinels_free(rl_sentinels *s, bool forked)
         return;
     }
     for (size_t i = 0; i < s->count; i++) {
-        rl_informant_fini(s->at[i]);
+        rl_sentinel_link_fini(s->at[i]);
         free(s->at[i]);
     }
     while (s->names) {

@@ -11,7 +11,8 @@ bool rl_place_is(const rl_place *a, const rl_place *b)
 }
 
 /* How many say the same as this one. */
-static size_t votes(const rl_statement *said, size_t n, const rl_statement *s)
+static size_t votes(const rl_sentinel_answer *said, size_t n,
+                    const rl_sentinel_answer *s)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
@@ -21,8 +22,8 @@ static size_t votes(const rl_statement *said, size_t n, const rl_statement *s)
 }
 
 /* Of those who are settled; and so many there are, as far as these know. */
-static size_t namers(const rl_statement *said, size_t n, const rl_place *place,
-                     size_t *all)
+static size_t namers(const rl_sentinel_answer *said, size_t n,
+                     const rl_place *place, size_t *all)
 {
     size_t count = 0;
     *all = n;
@@ -39,7 +40,7 @@ static size_t namers(const rl_statement *said, size_t n, const rl_place *place,
  * Whom most name: of those who have answered, and of all that they know of. One
  * that was cut off is alone, but knows of others. NULL: nobody.
  */
-static const rl_place *named_by_most(const rl_statement *said, size_t n)
+static const rl_place *named_by_most(const rl_sentinel_answer *said, size_t n)
 {
     size_t all;
     for (size_t i = 0; i < n; i++)
@@ -54,8 +55,9 @@ static const rl_place *named_by_most(const rl_statement *said, size_t n)
  * question, and how many say that comes first: one that is wrong, with an epoch
  * of its own, would hold back what most of them do later.
  */
-static bool beats(const rl_office *o, const rl_statement *said, size_t n,
-                  bool agreed, const rl_statement *a, const rl_statement *b)
+static bool beats(const rl_sentinel_choice *o, const rl_sentinel_answer *said,
+                  size_t n, bool agreed, const rl_sentinel_answer *a,
+                  const rl_sentinel_answer *b)
 {
     size_t for_a = votes(said, n, a), for_b = votes(said, n, b);
     if (agreed && for_a != for_b)
@@ -72,12 +74,13 @@ static bool beats(const rl_office *o, const rl_statement *said, size_t n,
 
 /* Of those who name whom most name; else of those whose epochs can be compared
    with that of the master in office. */
-static const rl_statement *best_of(const rl_office *o, const rl_statement *said,
-                                   size_t n, const rl_place *by_most)
+static const rl_sentinel_answer *best_of(const rl_sentinel_choice *o,
+                                         const rl_sentinel_answer *said,
+                                         size_t n, const rl_place *by_most)
 {
-    const rl_statement *best = NULL;
+    const rl_sentinel_answer *best = NULL;
     for (size_t i = 0; i < n; i++) {
-        const rl_statement *s = &said[i];
+        const rl_sentinel_answer *s = &said[i];
         if (by_most ? !rl_place_is(&s->place, by_most) : s->epoch < o->began)
             continue;
         if (!best || beats(o, said, n, by_most != NULL, s, best))
@@ -86,7 +89,7 @@ static const rl_statement *best_of(const rl_office *o, const rl_statement *said,
     return best;
 }
 
-static void take_office(rl_office *o, const rl_place *place)
+static void take_office(rl_sentinel_choice *o, const rl_place *place)
 {
     uint64_t nth = o->master.nth + 1;
     o->master = *place;
@@ -94,7 +97,7 @@ static void take_office(rl_office *o, const rl_place *place)
     o->in_row = 0;
 }
 
-static bool follow(rl_office *o, const rl_statement *best)
+static bool follow(rl_sentinel_choice *o, const rl_sentinel_answer *best)
 {
     bool vacant = o->master.nth == 0;
     if (!vacant && best->epoch < o->epoch)
@@ -109,23 +112,24 @@ static bool follow(rl_office *o, const rl_statement *best)
     return true;
 }
 
-rl_ruling rl_office_judge(rl_office *o, const rl_statement *said, size_t n)
+rl_ruling rl_sentinel_choice_judge(rl_sentinel_choice *o,
+                                   const rl_sentinel_answer *said, size_t n)
 {
     const rl_place *by_most = named_by_most(said, n);
-    const rl_statement *best = best_of(o, said, n, by_most);
+    const rl_sentinel_answer *best = best_of(o, said, n, by_most);
     if (best && follow(o, best))
-        return RL_OFFICE_CHANGES;
+        return RL_CHOICE_CHANGES;
     bool disputed = by_most && !rl_place_is(by_most, &o->master);
     if (!disputed || !rl_place_is(by_most, &o->rival))
         o->in_row = 0;
     if (!disputed)
-        return RL_OFFICE_STAYS;
+        return RL_CHOICE_STAYS;
     o->rival = *by_most;
     o->rival_epoch = best->epoch;
-    return RL_OFFICE_DISPUTED;
+    return RL_CHOICE_DISPUTED;
 }
 
-bool rl_office_look(rl_office *o, bool present)
+bool rl_sentinel_choice_look(rl_sentinel_choice *o, bool present)
 {
     o->in_row = present ? 0 : o->in_row + 1;
     if (o->in_row < RL_ERA_ASKINGS)
@@ -136,8 +140,9 @@ bool rl_office_look(rl_office *o, bool present)
     return true;
 }
 
-const rl_statement *rl_office_dissenter(const rl_office *o,
-                                        const rl_statement *said, size_t n)
+const rl_sentinel_answer *
+rl_sentinel_choice_dissenter(const rl_sentinel_choice *o,
+                             const rl_sentinel_answer *said, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!said[i].passing && !rl_place_is(&said[i].place, &o->master))
@@ -154,7 +159,8 @@ static bool read_number(const char *text, int64_t most, int64_t *out)
     return !*end && *out <= most;
 }
 
-bool rl_office_read_place(const rl_table *t, size_t list, rl_place *place)
+bool rl_sentinel_choice_read_place(const rl_table *t, size_t list,
+                                   rl_place *place)
 {
     const char *host = rl_table_value(t, list, "ip");
     int64_t port;
@@ -167,14 +173,14 @@ bool rl_office_read_place(const rl_table *t, size_t list, rl_place *place)
     return true;
 }
 
-bool rl_office_read(const rl_table *t, rl_statement *s)
+bool rl_sentinel_choice_read(const rl_table *t, rl_sentinel_answer *s)
 {
     const char *flags = rl_table_value(t, 0, "flags");
     s->passing = flags && strstr(flags, "failover_in_progress");
     if (!read_number(rl_table_value(t, 0, "num-other-sentinels"), INT32_MAX,
                      &s->others))
         s->others = 0;
-    return rl_office_read_place(t, 0, &s->place) &&
+    return rl_sentinel_choice_read_place(t, 0, &s->place) &&
            read_number(rl_table_value(t, 0, "config-epoch"), INT64_MAX,
                        &s->epoch);
 }

@@ -22,14 +22,14 @@
 #include "wire/table.h"
 
 /* What one Sentinel says. */
-typedef struct rl_statement {
+typedef struct rl_sentinel_answer {
     rl_place place;
     int64_t epoch;
     int64_t others; /* so many other Sentinels it knows of */
     bool passing;   /* a failover is in progress: it may be another one soon */
-} rl_statement;
+} rl_sentinel_answer;
 
-typedef struct rl_office {
+typedef struct rl_sentinel_choice {
     rl_place master; /* nth 0: none yet */
     int64_t epoch;
     int64_t began;  /* epochs before this one are of another era */
@@ -37,33 +37,36 @@ typedef struct rl_office {
     int64_t rival_epoch;
     unsigned in_row; /* in so many askings, in none of which the master in
                         office was there */
-} rl_office;
+} rl_sentinel_choice;
 
 typedef enum rl_ruling {
-    RL_OFFICE_STAYS,
-    RL_OFFICE_CHANGES, /* there is another master than before */
-    RL_OFFICE_DISPUTED /* it stays, but most name another one: rl_office_look()
+    RL_CHOICE_STAYS,
+    RL_CHOICE_CHANGES, /* there is another master than before */
+    RL_CHOICE_DISPUTED /* it stays, but most name another one: rl_sentinel_choice_look()
                           has to be told whether it is still there */
 } rl_ruling;
 
-rl_ruling rl_office_judge(rl_office *o, const rl_statement *said, size_t n);
+rl_ruling rl_sentinel_choice_judge(rl_sentinel_choice *o,
+                                   const rl_sentinel_answer *said, size_t n);
 
 /*
  * In a dispute: the master in office answers, as a master, or does not. True:
  * that was it, there is another one.
  */
-bool rl_office_look(rl_office *o, bool present);
+bool rl_sentinel_choice_look(rl_sentinel_choice *o, bool present);
 
 /* Who is settled, and does not name the master in office; NULL: nobody. */
-const rl_statement *rl_office_dissenter(const rl_office *o,
-                                        const rl_statement *said, size_t n);
+const rl_sentinel_answer *
+rl_sentinel_choice_dissenter(const rl_sentinel_choice *o,
+                             const rl_sentinel_answer *said, size_t n);
 
 bool rl_place_is(const rl_place *a, const rl_place *b);
 
 /* The answer to "SENTINEL MASTER name". False: it is none. */
-bool rl_office_read(const rl_table *t, rl_statement *s);
+bool rl_sentinel_choice_read(const rl_table *t, rl_sentinel_answer *s);
 
 /* The list of names and values behind the cell, as a place. */
-bool rl_office_read_place(const rl_table *t, size_t list, rl_place *place);
+bool rl_sentinel_choice_read_place(const rl_table *t, size_t list,
+                                   rl_place *place);
 
 #endif

@@ -12,7 +12,7 @@
 /* Its connections have been of use. */
 #define LASTED_US (5 * 1000 * 1000)
 
-static void init_dialing(rl_dialing *d, rl_informant *n, rl_tls *tls,
+static void init_dialing(rl_dialing *d, rl_sentinel_link *n, rl_tls *tls,
                          const char *user, const char *password)
 {
     rl_dialing_init(d);
@@ -25,9 +25,9 @@ static void init_dialing(rl_dialing *d, rl_informant *n, rl_tls *tls,
     d->dialer.connect_timeout_ms = n->connect_timeout_ms;
 }
 
-void rl_informant_init(rl_informant *n, const char *host, int port, rl_tls *tls,
-                       const char *user, const char *password,
-                       int64_t connect_timeout_ms)
+void rl_sentinel_link_init(rl_sentinel_link *n, const char *host, int port,
+                           rl_tls *tls, const char *user, const char *password,
+                           int64_t connect_timeout_ms)
 {
     n->pause_us = FIRST_PAUSE_US;
     n->port = port;
@@ -37,27 +37,27 @@ void rl_informant_init(rl_informant *n, const char *host, int port, rl_tls *tls,
     init_dialing(&n->to_hear, n, tls, user, password);
 }
 
-void rl_informant_call_off(rl_informant *n)
+void rl_sentinel_link_call_off(rl_sentinel_link *n)
 {
     rl_dialing_call_off(&n->to_speak);
     rl_dialing_call_off(&n->to_hear);
 }
 
-void rl_informant_fini(rl_informant *n)
+void rl_sentinel_link_fini(rl_sentinel_link *n)
 {
-    rl_conn_free(n->ear);
-    rl_conn_free(n->mouth);
+    rl_conn_free(n->listen_conn);
+    rl_conn_free(n->ask_conn);
     rl_dialing_fini(&n->to_speak, false);
     rl_dialing_fini(&n->to_hear, false);
 }
 
-void rl_informant_leave_behind(rl_informant *n)
+void rl_sentinel_link_leave_behind(rl_sentinel_link *n)
 {
     rl_dialing_fini(&n->to_speak, true);
     rl_dialing_fini(&n->to_hear, true);
 }
 
-static void note(rl_informant *n, const rl_fault *f)
+static void note(rl_sentinel_link *n, const rl_fault *f)
 {
     n->fault = *f;
     n->failed = true;
@@ -66,7 +66,7 @@ static void note(rl_informant *n, const rl_fault *f)
 /* "message", the channel, "name old-ip old-port new-ip new-port" */
 static void hear(void *arg, const rl_reply *r)
 {
-    rl_informant *n = arg;
+    rl_sentinel_link *n = arg;
     size_t len = strlen(n->master);
     if (rl_reply_is_array(r, 3) && r->item[0].str && r->item[2].str &&
         strcmp(r->item[0].str, "message") == 0 &&
@@ -75,19 +75,19 @@ static void hear(void *arg, const rl_reply *r)
         n->named = true;
 }
 
-static bool subscribe(rl_informant *n)
+static bool subscribe(rl_sentinel_link *n)
 {
-    rl_line *l = &n->ear->line;
+    rl_line *l = &n->listen_conn->line;
     rl_bytes *to = rl_line_begin(l);
     l->pushed = hear;
     l->arg = n;
     rl_put_array(to, 2);
     rl_put_text(to, "SUBSCRIBE");
     rl_put_text(to, "+switch-master");
-    return rl_line_push(l, NULL) && rl_conn_send(n->ear);
+    return rl_line_push(l, NULL) && rl_conn_send(n->listen_conn);
 }
 
-static bool begin(rl_informant *n, rl_dialing *d, const rl_signal *signal)
+static bool begin(rl_sentinel_link *n, rl_dialing *d, const rl_signal *signal)
 {
     rl_fault f;
     if (rl_dialing_begin(d, rl_after_ms(rl_now_us(), n->connect_timeout_ms),
@@ -98,13 +98,14 @@ static bool begin(rl_informant *n, rl_dialing *d, const rl_signal *signal)
     return false;
 }
 
-rl_progress rl_informant_connect(rl_informant *n, const rl_signal *signal)
+rl_progress rl_sentinel_link_connect(rl_sentinel_link *n,
+                                     const rl_signal *signal)
 {
     return begin(n, &n->to_speak, signal) ? RL_PROGRESS_NONE : RL_PROGRESS_LOST;
 }
 
 /* NULL: it has failed. */
-static rl_conn *take(rl_informant *n, rl_dialing *d)
+static rl_conn *take(rl_sentinel_link *n, rl_dialing *d)
 {
     rl_conn *c = rl_dialing_end(d);
     if (!c)
@@ -112,43 +113,44 @@ static rl_conn *take(rl_informant *n, rl_dialing *d)
     return c;
 }
 
-static bool take_mouth(rl_informant *n, const rl_signal *signal)
+static bool take_ask_conn(rl_sentinel_link *n, const rl_signal *signal)
 {
-    n->mouth = take(n, &n->to_speak);
+    n->ask_conn = take(n, &n->to_speak);
     n->since_us = rl_now_us();
-    if (!n->mouth)
+    if (!n->ask_conn)
         return false;
     n->took_us = n->to_speak.took_us;
-    n->mouth->line.reply.table = &n->table;
+    n->ask_conn->line.reply.table = &n->table;
     return begin(n, &n->to_hear, signal);
 }
 
-static bool take_ear(rl_informant *n)
+static bool take_listen_conn(rl_sentinel_link *n)
 {
-    n->ear = take(n, &n->to_hear);
-    if (!n->ear)
+    n->listen_conn = take(n, &n->to_hear);
+    if (!n->listen_conn)
         return false;
     bool listens = subscribe(n);
     if (!listens)
-        note(n, &n->ear->line.fault);
+        note(n, &n->listen_conn->line.fault);
     return listens;
 }
 
-rl_progress rl_informant_look(rl_informant *n, const rl_signal *signal)
+rl_progress rl_sentinel_link_look(rl_sentinel_link *n, const rl_signal *signal)
 {
     bool speaks = rl_dialing_is_over(&n->to_speak);
     if (!speaks && !rl_dialing_is_over(&n->to_hear))
         return RL_PROGRESS_NONE;
-    return (speaks ? take_mouth(n, signal) : take_ear(n)) ? RL_PROGRESS_MADE
-                                                          : RL_PROGRESS_LOST;
+    return (speaks ? take_ask_conn(n, signal) : take_listen_conn(n))
+               ? RL_PROGRESS_MADE
+               : RL_PROGRESS_LOST;
 }
 
-void rl_informant_disconnect(rl_informant *n)
+void rl_sentinel_link_disconnect(rl_sentinel_link *n)
 {
-    rl_informant_call_off(n);
-    rl_conn_free(n->ear);
-    rl_conn_free(n->mouth);
-    n->ear = n->mouth = NULL;
+    rl_sentinel_link_call_off(n);
+    rl_conn_free(n->listen_conn);
+    rl_conn_free(n->ask_conn);
+    n->listen_conn = n->ask_conn = NULL;
     if (rl_now_us() - n->since_us > LASTED_US)
         n->pause_us = FIRST_PAUSE_US;
     n->next_us = rl_now_us() + rl_jitter(n->pause_us);
@@ -157,7 +159,7 @@ void rl_informant_disconnect(rl_informant *n)
 
 static void answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
 {
-    rl_informant *n = RL_CONTAINER(slot, rl_informant, slot);
+    rl_sentinel_link *n = RL_CONTAINER(slot, rl_sentinel_link, slot);
     rl_fault f;
     (void)now_us;
     n->over = true;
@@ -173,38 +175,38 @@ static void answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
 static void failed(rl_slot *slot, bool whole, const rl_fault *why,
                    int64_t now_us)
 {
-    rl_informant *n = RL_CONTAINER(slot, rl_informant, slot);
+    rl_sentinel_link *n = RL_CONTAINER(slot, rl_sentinel_link, slot);
     (void)whole, (void)now_us;
     n->over = true;
     note(n, why);
 }
 
-void rl_informant_ask(rl_informant *n, const char *what)
+void rl_sentinel_link_ask(rl_sentinel_link *n, const char *what)
 {
     n->answered = false;
-    n->over = !n->mouth;
+    n->over = !n->ask_conn;
     if (n->over)
         return;
-    rl_bytes *to = rl_line_begin(&n->mouth->line);
+    rl_bytes *to = rl_line_begin(&n->ask_conn->line);
     rl_put_array(to, 3);
     rl_put_text(to, "SENTINEL");
     rl_put_text(to, what);
     rl_put_text(to, n->master);
     n->slot = (rl_slot){.answered = answered, .failed = failed};
-    n->over = !rl_line_push(&n->mouth->line, &n->slot);
-    rl_conn_send(n->mouth);
+    n->over = !rl_line_push(&n->ask_conn->line, &n->slot);
+    rl_conn_send(n->ask_conn);
 }
 
-void rl_informant_serve(rl_informant *n, bool late)
+void rl_sentinel_link_serve(rl_sentinel_link *n, bool late)
 {
-    if (n->over || (rl_conn_send(n->mouth) && rl_conn_receive(n->mouth) &&
+    if (n->over || (rl_conn_send(n->ask_conn) && rl_conn_receive(n->ask_conn) &&
                     (n->over || !late)))
         return;
     if (!n->over)
-        rl_conn_time_out(n->mouth);
+        rl_conn_time_out(n->ask_conn);
 }
 
-bool rl_informant_listen(rl_informant *n)
+bool rl_sentinel_link_listen(rl_sentinel_link *n)
 {
-    return rl_conn_send(n->ear) && rl_conn_receive(n->ear);
+    return rl_conn_send(n->listen_conn) && rl_conn_receive(n->listen_conn);
 }

@@ -23,7 +23,7 @@ static bool is_at(const rl_server *s, const char *host, int port)
     return s->place.port == port && strcmp(s->place.host, host) == 0;
 }
 
-rl_server *rl_territory_find(rl_cluster *c, const char *host, int port)
+rl_server *rl_slotmap_find(rl_cluster *c, const char *host, int port)
 {
     rl_server *best = NULL;
     for (unsigned i = 0; i < c->count; i++) {
@@ -35,7 +35,7 @@ rl_server *rl_territory_find(rl_cluster *c, const char *host, int port)
     return best;
 }
 
-rl_server *rl_territory_made(rl_cluster *c, const void *made)
+rl_server *rl_slotmap_made(rl_cluster *c, const void *made)
 {
     for (unsigned i = 0; i < c->count; i++)
         if (c->server[i]->made == made)
@@ -73,25 +73,25 @@ static rl_server *make(rl_cluster *c, const char *host, int port)
 static rl_server *find_or_make(rl_cluster *c, const char *host, int port)
     RL_REQUIRES(&c->mutex)
 {
-    rl_server *s = rl_territory_find(c, host, port);
+    rl_server *s = rl_slotmap_find(c, host, port);
     return s ? s : make(c, host, port);
 }
 
 /* --- nodes ---------------------------------------------------------------- */
 
-static const char *host_of(const rl_claims *said, const rl_claimant *n)
+static const char *host_of(const rl_slotmap_reply *said, const rl_slot_owner *n)
 {
     return *n->host ? n->host : said->from.host;
 }
 
-static bool is_node(const rl_server *s, const rl_claimant *n)
+static bool is_node(const rl_server *s, const rl_slot_owner *n)
 {
     return strcmp(s->id, n->id) == 0;
 }
 
 /* The node itself, there. */
-static bool is_server(const rl_server *s, const rl_claims *said,
-                      const rl_claimant *n)
+static bool is_server(const rl_server *s, const rl_slotmap_reply *said,
+                      const rl_slot_owner *n)
 {
     return is_node(s, n) && is_at(s, host_of(said, n), n->port);
 }
@@ -109,8 +109,8 @@ static rl_server *find_room(rl_cluster *c, const char *host, int port)
 }
 
 /* Where the node is from now on. NULL: there is no room for it. */
-static rl_server *settle(rl_cluster *c, const rl_claims *said,
-                         const rl_claimant *n) RL_REQUIRES(&c->mutex)
+static rl_server *settle(rl_cluster *c, const rl_slotmap_reply *said,
+                         const rl_slot_owner *n) RL_REQUIRES(&c->mutex)
 {
     const char *host = host_of(said, n);
     for (unsigned i = 0; i < c->count; i++)
@@ -136,8 +136,8 @@ static rl_server *in_office(rl_cluster *c, unsigned slot) RL_REQUIRES(&c->mutex)
 }
 
 /* Does the map say more of the slot than the ones before? */
-static bool is_believed(const rl_server *was, const rl_claims *said,
-                        const rl_claimant *n)
+static bool is_believed(const rl_server *was, const rl_slotmap_reply *said,
+                        const rl_slot_owner *n)
 {
     if (!was || n->epoch > was->epoch || was->absent >= RL_ERA_ASKINGS)
         return true;
@@ -145,10 +145,10 @@ static bool is_believed(const rl_server *was, const rl_claims *said,
            (is_node(was, n) && was->suspect);
 }
 
-static void assign(rl_cluster *c, const rl_claims *said, rl_change *ch)
+static void assign(rl_cluster *c, const rl_slotmap_reply *said, rl_change *ch)
     RL_REQUIRES(&c->mutex)
 {
-    rl_server *named[RL_CLAIMANTS] = {NULL};
+    rl_server *named[RL_SLOT_OWNERS] = {NULL};
     for (unsigned i = 0; i < RL_KEYSLOTS; i++) {
         const rl_server *was = in_office(c, i);
         unsigned by = said->owner[i];
@@ -167,12 +167,12 @@ static void assign(rl_cluster *c, const rl_claims *said, rl_change *ch)
 }
 
 /* The epochs count from the next map on: one may have grown by other slots. */
-static void note_epochs(rl_cluster *c, const rl_claims *said)
+static void note_epochs(rl_cluster *c, const rl_slotmap_reply *said)
     RL_REQUIRES(&c->mutex)
 {
     for (unsigned i = 0; i < c->count; i++) {
         rl_server *s = c->server[i];
-        const rl_claimant *n = rl_claims_find(said, s->id);
+        const rl_slot_owner *n = rl_slotmap_reply_find(said, s->id);
         if (!n || !n->master)
             continue;
         s->epoch = rl_max(s->epoch, n->epoch);
@@ -241,7 +241,8 @@ static void find_leaving(rl_cluster *c, rl_change *ch) RL_REQUIRES(&c->mutex)
     }
 }
 
-bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
+bool rl_slotmap_judge(rl_cluster *c, const rl_slotmap_reply *said,
+                      rl_change *ch)
 {
     ch->left = ch->failovers = 0;
     ch->lacking = false;
@@ -254,7 +255,7 @@ bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
 }
 
 /* Redirects are forgotten: who told this map knows better, or sends us on. */
-void rl_territory_publish(rl_cluster *c, const rl_change *ch)
+void rl_slotmap_publish(rl_cluster *c, const rl_change *ch)
 {
     uint64_t in_office = 0;
     memcpy(c->office, ch->office, sizeof c->office);
@@ -270,32 +271,32 @@ void rl_territory_publish(rl_cluster *c, const rl_change *ch)
  */
 
 /* How many are in office, and how many of them are known to who says so. */
-static void compare(rl_cluster *c, const rl_claims *said, unsigned *all,
+static void compare(rl_cluster *c, const rl_slotmap_reply *said, unsigned *all,
                     unsigned *known) RL_REQUIRES(&c->mutex)
 {
     *all = *known = 0;
     for (unsigned i = 0; i < c->count; i++) {
         const rl_server *s = c->server[i];
         *all += s->slots > 0;
-        *known += s->slots > 0 && rl_claims_find(said, s->id);
+        *known += s->slots > 0 && rl_slotmap_reply_find(said, s->id);
     }
 }
 
-bool rl_territory_is_ours(rl_cluster *c, const rl_claims *said)
+bool rl_slotmap_is_ours(rl_cluster *c, const rl_slotmap_reply *said)
 {
     unsigned all, known;
     compare(c, said, &all, &known);
     return all == 0 || known > 0;
 }
 
-bool rl_territory_is_known(rl_cluster *c, const rl_claims *said)
+bool rl_slotmap_is_known(rl_cluster *c, const rl_slotmap_reply *said)
 {
     unsigned all, known;
     compare(c, said, &all, &known);
     return known == all;
 }
 
-void rl_territory_begin_count(rl_cluster *c)
+void rl_slotmap_begin_count(rl_cluster *c)
 {
     for (unsigned i = 0; i < c->count; i++) {
         rl_server *s = c->server[i];
@@ -304,11 +305,11 @@ void rl_territory_begin_count(rl_cluster *c)
     }
 }
 
-void rl_territory_count(rl_cluster *c, const rl_claims *said)
+void rl_slotmap_count(rl_cluster *c, const rl_slotmap_reply *said)
 {
     for (unsigned i = 0; i < c->count; i++) {
         rl_server *s = c->server[i];
-        const rl_claimant *n = rl_claims_find(said, s->id);
+        const rl_slot_owner *n = rl_slotmap_reply_find(said, s->id);
         s->known += n != NULL;
         s->unknown += n == NULL;
         s->present =
@@ -316,7 +317,7 @@ void rl_territory_count(rl_cluster *c, const rl_claims *said)
     }
 }
 
-bool rl_territory_end_count(rl_cluster *c, bool *anybody)
+bool rl_slotmap_end_count(rl_cluster *c, bool *anybody)
 {
     bool again = false;
     *anybody = false;
@@ -388,7 +389,7 @@ static void trouble(rl_redirects *r)
     rl_cluster_suspect(cluster_of(r), NULL);
 }
 
-void rl_territory_init(rl_cluster *c)
+void rl_slotmap_init(rl_cluster *c)
 {
     c->redirects =
         (rl_redirects){.moved = moved, .ask = ask, .trouble = trouble};

@@ -90,38 +90,37 @@ typedef struct rl_change {
     bool lacking; /* somebody is named for whom there is no memory */
 } rl_change;
 
-void rl_territory_init(rl_cluster *c);
+void rl_slotmap_init(rl_cluster *c);
 
 /* Who is asked at this address, if several have been there; NULL: nobody. */
-rl_server *rl_territory_find(rl_cluster *c, const char *host, int port)
+rl_server *rl_slotmap_find(rl_cluster *c, const char *host, int port)
     RL_REQUIRES(&c->mutex);
 
 /* Of whom add() has made this; NULL: of nobody. */
-rl_server *rl_territory_made(rl_cluster *c, const void *made)
+rl_server *rl_slotmap_made(rl_cluster *c, const void *made)
     RL_REQUIRES(&c->mutex);
 
 /* Who has which slot from now on. False: nothing has changed. */
-bool rl_territory_judge(rl_cluster *c, const rl_claims *said, rl_change *ch)
-    RL_REQUIRES(&c->mutex);
-void rl_territory_publish(rl_cluster *c, const rl_change *ch)
+bool rl_slotmap_judge(rl_cluster *c, const rl_slotmap_reply *said,
+                      rl_change *ch) RL_REQUIRES(&c->mutex);
+void rl_slotmap_publish(rl_cluster *c, const rl_change *ch)
     RL_REQUIRES(&c->mutex);
 
 /* --- whether who is in office is still there -------------------------------
  */
 
 /* Does who says so know anybody who is in office; or all of them? */
-bool rl_territory_is_ours(rl_cluster *c, const rl_claims *said)
+bool rl_slotmap_is_ours(rl_cluster *c, const rl_slotmap_reply *said)
     RL_REQUIRES(&c->mutex);
-bool rl_territory_is_known(rl_cluster *c, const rl_claims *said)
+bool rl_slotmap_is_known(rl_cluster *c, const rl_slotmap_reply *said)
     RL_REQUIRES(&c->mutex);
 
 /* One asking of several: each answer is counted once. */
-void rl_territory_begin_count(rl_cluster *c) RL_REQUIRES(&c->mutex);
-void rl_territory_count(rl_cluster *c, const rl_claims *said)
+void rl_slotmap_begin_count(rl_cluster *c) RL_REQUIRES(&c->mutex);
+void rl_slotmap_count(rl_cluster *c, const rl_slotmap_reply *said)
     RL_REQUIRES(&c->mutex);
 /* *anybody: somebody who is in office was found. True: somebody was not, and is
    to be looked for again. */
-bool rl_territory_end_count(rl_cluster *c, bool *anybody)
-    RL_REQUIRES(&c->mutex);
+bool rl_slotmap_end_count(rl_cluster *c, bool *anybody) RL_REQUIRES(&c->mutex);
 
 #endif

@@ -62,7 +62,7 @@ static bool read_number(word w, int64_t *out)
  * "10.0.0.1:6379@16379,name", if it is there. CLUSTER SLOTS has the addresses
  * for clients, but no replica of which it has not heard lately.
  */
-static void read_address(word w, rl_claimant *n)
+static void read_address(word w, rl_slot_owner *n)
 {
     const char *end = memchr(w.at, '@', w.len), *colon = NULL;
     for (const char *at = w.at; end && at < end; at++)
@@ -76,7 +76,7 @@ static void read_address(word w, rl_claimant *n)
     n->port = (int)port;
 }
 
-static bool read_node(rl_claims *c, const char *at, const char *end)
+static bool read_node(rl_slotmap_reply *c, const char *at, const char *end)
 {
     word w[FIELDS];
     int64_t epoch;
@@ -85,10 +85,10 @@ static bool read_node(rl_claims *c, const char *at, const char *end)
     if (w[0].len != RL_NODE_ID || !read_number(w[6], &epoch))
         return false;
     bool master = has_flag(w[2], "master");
-    if (c->count >= (master ? RL_CLAIMANTS : RL_CLAIMANTS / 2))
+    if (c->count >= (master ? RL_SLOT_OWNERS : RL_SLOT_OWNERS / 2))
         return true;
-    rl_claimant *n = &c->node[c->count++];
-    *n = (rl_claimant){
+    rl_slot_owner *n = &c->node[c->count++];
+    *n = (rl_slot_owner){
         .epoch = epoch, .master = master, .failed = has_flag(w[2], "fail")};
     memcpy(n->id, w[0].at, w[0].len);
     if (!master)
@@ -100,7 +100,7 @@ static bool read_node(rl_claims *c, const char *at, const char *end)
 
 static bool take_nodes(rl_sink *s, const rl_cell *cell, size_t len)
 {
-    rl_claims *c = RL_CONTAINER(s, rl_claims, nodes);
+    rl_slotmap_reply *c = RL_CONTAINER(s, rl_slotmap_reply, nodes);
     if (!cell->str || cell->depth > 0) {
         c->absurd = true;
         return true;
@@ -118,7 +118,7 @@ static bool take_nodes(rl_sink *s, const rl_cell *cell, size_t len)
 
 /* --- CLUSTER SLOTS -------------------------------------------------------- */
 
-static rl_claimant *find(rl_claims *c, const char *id, size_t len)
+static rl_slot_owner *find(rl_slotmap_reply *c, const char *id, size_t len)
 {
     for (size_t i = 0; i < c->count; i++)
         if (len == RL_NODE_ID && memcmp(c->node[i].id, id, len) == 0)
@@ -127,7 +127,7 @@ static rl_claimant *find(rl_claims *c, const char *id, size_t len)
 }
 
 /* Where the node is; the same wherever it is named. */
-static void place(rl_claims *c, rl_claimant *n)
+static void place(rl_slotmap_reply *c, rl_slot_owner *n)
 {
     bool elsewhere = n->port != c->port || strcmp(n->host, c->host) != 0;
     c->absurd = c->absurd || (n->named && elsewhere);
@@ -136,7 +136,7 @@ static void place(rl_claims *c, rl_claimant *n)
     n->port = (int)c->port;
 }
 
-static void claim_range(rl_claims *c, const rl_claimant *n)
+static void claim_range(rl_slotmap_reply *c, const rl_slot_owner *n)
 {
     long long first = c->range[0], last = c->range[1];
     for (long long i = first; i <= last; i++) {
@@ -145,7 +145,7 @@ static void claim_range(rl_claims *c, const rl_claimant *n)
     }
 }
 
-static bool is_range(const rl_claims *c)
+static bool is_range(const rl_slotmap_reply *c)
 {
     long long first = c->range[0], last = c->range[1];
     return c->ends == 2 && first >= 0 && last < RL_KEYSLOTS && first <= last;
@@ -156,7 +156,7 @@ static bool is_range(const rl_claims *c)
  * between is left for the next time; and nobody is known for the slots of one
  * that the server has lost sight of.
  */
-static void name(rl_claims *c, rl_claimant *n)
+static void name(rl_slotmap_reply *c, rl_slot_owner *n)
 {
     bool somewhere = c->port > 0 && c->port <= 65535;
     if (!is_range(c) || (!somewhere && (c->port != 0 || *c->host))) {
@@ -170,7 +170,7 @@ static void name(rl_claims *c, rl_claimant *n)
         claim_range(c, n);
 }
 
-static void read_field(rl_claims *c, const rl_cell *cell, size_t len)
+static void read_field(rl_slotmap_reply *c, const rl_cell *cell, size_t len)
 {
     switch (c->fields++) {
     case 0: /* nil or "?": the server does not know its name */
@@ -192,7 +192,7 @@ static void read_field(rl_claims *c, const rl_cell *cell, size_t len)
     }
 }
 
-static void begin_part(rl_claims *c, int depth)
+static void begin_part(rl_slotmap_reply *c, int depth)
 {
     if (depth == 1)
         c->ends = c->nodes_seen = 0;
@@ -204,7 +204,7 @@ static void begin_part(rl_claims *c, int depth)
 
 static bool take_slots(rl_sink *s, const rl_cell *cell, size_t len)
 {
-    rl_claims *c = RL_CONTAINER(s, rl_claims, slots);
+    rl_slotmap_reply *c = RL_CONTAINER(s, rl_slotmap_reply, slots);
     bool list = cell->type == REDIS_REPLY_ARRAY;
     if (cell->depth > RL_TABLE_DEPTH)
         return false;
@@ -220,14 +220,15 @@ static bool take_slots(rl_sink *s, const rl_cell *cell, size_t len)
     return true;
 }
 
-void rl_claims_init(rl_claims *c)
+void rl_slotmap_reply_init(rl_slotmap_reply *c)
 {
     memset(c, 0, sizeof *c);
     c->nodes.take = take_nodes;
     c->slots.take = take_slots;
 }
 
-const rl_claimant *rl_claims_find(const rl_claims *c, const char *id)
+const rl_slot_owner *rl_slotmap_reply_find(const rl_slotmap_reply *c,
+                                           const char *id)
 {
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->node[i].id, id) == 0)

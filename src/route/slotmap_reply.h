@@ -17,14 +17,14 @@
 
 /* Of so many masters a map can tell, and replicas, which are asked for maps, up
    to half as many. */
-#define RL_CLAIMANTS 1024
+#define RL_SLOT_OWNERS 1024
 
 #define RL_NODE_ID 40
 
 /* Such a text is refused. */
-#define RL_CLAIMS_TEXT (1024 * 1024)
+#define RL_SLOTMAP_TEXT (1024 * 1024)
 
-typedef struct rl_claimant {
+typedef struct rl_slot_owner {
     char id[RL_NODE_ID + 1];
     char host[RL_PLACE_HOST]; /* "": where the one is that was asked */
     int port;                 /* 0: it has not been told, or is not known */
@@ -32,15 +32,15 @@ typedef struct rl_claimant {
     bool master;              /* else a replica */
     bool named;               /* by a range of slots */
     bool failed;              /* the server that says so cannot reach it */
-} rl_claimant;
+} rl_slot_owner;
 
-typedef struct rl_claims {
+typedef struct rl_slotmap_reply {
     rl_sink nodes, slots; /* for the two answers, in this order */
     bool absurd;          /* one of them is none */
     rl_place from;        /* who was asked, as the asker has it */
     size_t self;          /* which node that is, from 1; 0: that is not told */
     size_t count;
-    rl_claimant node[RL_CLAIMANTS];
+    rl_slot_owner node[RL_SLOT_OWNERS];
     uint16_t owner[RL_KEYSLOTS]; /* counted from 1; 0: nobody is named */
     size_t claimed;              /* how many slots are */
     /* Where reading is, in CLUSTER SLOTS: */
@@ -48,11 +48,12 @@ typedef struct rl_claims {
     unsigned ends, nodes_seen, fields;
     char host[RL_PLACE_HOST];
     long long port;
-} rl_claims;
+} rl_slotmap_reply;
 
-void rl_claims_init(rl_claims *c);
+void rl_slotmap_reply_init(rl_slotmap_reply *c);
 
 /* The node with this id; NULL: it is not among them. */
-const rl_claimant *rl_claims_find(const rl_claims *c, const char *id);
+const rl_slot_owner *rl_slotmap_reply_find(const rl_slotmap_reply *c,
+                                           const char *id);
 
 #endif

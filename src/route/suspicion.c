@@ -11,7 +11,7 @@
 void rl_cluster_suspect(rl_cluster *c, void *server)
 {
     rl_mutex_lock(&c->mutex);
-    rl_server *s = server ? rl_territory_made(c, server) : NULL;
+    rl_server *s = server ? rl_slotmap_made(c, server) : NULL;
     bool told = c->suspected || (s && s->retired);
     if (s) {
         s->suspect = true;
@@ -27,7 +27,7 @@ void rl_cluster_suspect(rl_cluster *c, void *server)
 void rl_cluster_dials(rl_cluster *c, void *server, bool begins)
 {
     rl_mutex_lock(&c->mutex);
-    rl_server *s = rl_territory_made(c, server);
+    rl_server *s = rl_slotmap_made(c, server);
     if (s && begins && s->dials++ == 0)
         s->dial_us = rl_now_us();
     else if (s && !begins)

@@ -30,10 +30,10 @@ static bool ask(rl_line *l, rl_slot *s, rl_sink *into, const uint8_t *at,
     return rl_line_feed(l, (const char *)at, n, 0);
 }
 
-static void check(const rl_claims *c)
+static void check(const rl_slotmap_reply *c)
 {
     size_t claimed = 0;
-    MUST(c->count <= RL_CLAIMANTS && c->ends <= 2);
+    MUST(c->count <= RL_SLOT_OWNERS && c->ends <= 2);
     for (size_t i = 0; i < c->count; i++) {
         MUST(c->node[i].id[RL_NODE_ID] == '\0');
         MUST(memchr(c->node[i].host, 0, RL_PLACE_HOST));
@@ -50,7 +50,7 @@ static void check(const rl_claims *c)
 /* The first byte says how much of the rest is the first answer. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static rl_claims c;
+    static rl_slotmap_reply c;
     rl_line l;
     rl_slot s;
     rl_fault f;
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t first = (size - 1) * data[0] / 255;
     MUST(rl_line_init(&l));
-    rl_claims_init(&c);
+    rl_slotmap_reply_init(&c);
     if (ask(&l, &s, &c.nodes, data + 1, first) && !rl_line_first(&l))
         ask(&l, &s, &c.slots, data + 1 + first, size - 1 - first);
     check(&c);

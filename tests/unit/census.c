@@ -1,26 +1,26 @@
 /* Who of those in office is still there, by what several servers say. */
 #include "route/census.h"
 
-#include "territory.h"
+#include "slotmap.h"
 
 /* What is said at an address; nothing: it cannot be reached. */
 typedef struct voice {
     const char *host;
-    void (*say)(rl_claims *said);
+    void (*say)(rl_slotmap_reply *said);
     const char *self;
 } voice;
 
 static const voice *voices;
 static size_t count, asked_in_all;
 
-static bool ask_host(rl_cluster *c, rl_claims *into, const rl_place *at)
+static bool ask_host(rl_cluster *c, rl_slotmap_reply *into, const rl_place *at)
 {
     (void)c;
     asked_in_all++;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(voices[i].host, at->host) != 0)
             continue;
-        rl_claims_init(into);
+        rl_slotmap_reply_init(into);
         voices[i].say(into);
         by(into, voices[i].self);
         into->from = *at;
@@ -29,7 +29,7 @@ static bool ask_host(rl_cluster *c, rl_claims *into, const rl_place *at)
     return false;
 }
 
-static void say_ours(rl_claims *said)
+static void say_ours(rl_slotmap_reply *said)
 {
     claim_at(said, "a", "a", 1, 0, 5460);
     claim_at(said, "b", "b", 2, 5461, 10922);
@@ -37,7 +37,7 @@ static void say_ours(rl_claims *said)
     said->node[list(said, "r", "r", 1) - 1].master = false;
 }
 
-static void say_strange(rl_claims *said)
+static void say_strange(rl_slotmap_reply *said)
 {
     claim_at(said, "x", "a", 1, 0, 8191);
     claim_at(said, "y", "b", 2, 8192, 16383);
@@ -45,7 +45,7 @@ static void say_strange(rl_claims *said)
 }
 
 /* Ours, without b: it was forgotten. */
-static void say_less(rl_claims *said)
+static void say_less(rl_slotmap_reply *said)
 {
     claim_at(said, "a", "a", 1, 0, 5460);
     claim_at(said, "n", "n", 0, 5461, 10922);
@@ -59,7 +59,7 @@ static void say_less(rl_claims *said)
 
 static bool take(land *l, const voice *v, size_t n)
 {
-    rl_claims *said = malloc(sizeof *said);
+    rl_slotmap_reply *said = malloc(sizeof *said);
     EXPECT(said);
     voices = v;
     count = n;
@@ -69,8 +69,8 @@ static bool take(land *l, const voice *v, size_t n)
     asked_in_all = 0;
     bool again = rl_census_take(&l->c, &said, ask_host);
     rl_mutex_lock(&l->c.mutex);
-    rl_territory_judge(&l->c, said, &l->ch);
-    rl_territory_publish(&l->c, &l->ch);
+    rl_slotmap_judge(&l->c, said, &l->ch);
+    rl_slotmap_publish(&l->c, &l->ch);
     rl_mutex_unlock(&l->c.mutex);
     rl_census_note_replicas(&l->c, said);
     free(said);

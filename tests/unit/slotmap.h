@@ -2,8 +2,8 @@
  * A cluster of three nodes, a third of the slots each; what they say is put
  * together by hand. A node's id is a letter, and so is its address.
  */
-#ifndef TEST_UNIT_TERRITORY_H
-#define TEST_UNIT_TERRITORY_H
+#ifndef TEST_UNIT_SLOTMAP_H
+#define TEST_UNIT_SLOTMAP_H
 
 #include "route/slotmap.h"
 
@@ -15,7 +15,7 @@
 typedef struct land {
     rl_cluster c;
     rl_uri uri;
-    rl_claims said;
+    rl_slotmap_reply said;
     rl_change ch;
     atomic_uint_fast64_t refreshes, redirects, nodes;
     int made[16], count;
@@ -30,19 +30,20 @@ static inline void *add_server(void *arg, rl_server *s, const char *name)
 }
 
 /* A node is listed; from 1. */
-static inline uint16_t list(rl_claims *said, const char *id, const char *host,
-                            int64_t epoch)
+static inline uint16_t list(rl_slotmap_reply *said, const char *id,
+                            const char *host, int64_t epoch)
 {
-    rl_claimant *n = &said->node[said->count++];
-    *n = (rl_claimant){.port = 6379, .epoch = epoch, .master = true};
+    rl_slot_owner *n = &said->node[said->count++];
+    *n = (rl_slot_owner){.port = 6379, .epoch = epoch, .master = true};
     strcpy(n->id, id);
     strcpy(n->host, host);
     return (uint16_t)said->count;
 }
 
 /* It has the slots from first to last, by this epoch. */
-static inline void claim_at(rl_claims *said, const char *id, const char *host,
-                            int64_t epoch, int first, int last)
+static inline void claim_at(rl_slotmap_reply *said, const char *id,
+                            const char *host, int64_t epoch, int first,
+                            int last)
 {
     uint16_t n = list(said, id, host, epoch);
     for (int i = first; i <= last; i++)
@@ -58,7 +59,7 @@ static inline void claim(land *l, const char *id, int64_t epoch, int first,
 }
 
 /* That says the node itself. */
-static inline void by(rl_claims *said, const char *id)
+static inline void by(rl_slotmap_reply *said, const char *id)
 {
     for (size_t i = 0; i < said->count; i++)
         if (strcmp(said->node[i].id, id) == 0)
@@ -70,10 +71,10 @@ static inline void by(rl_claims *said, const char *id)
 static inline bool judge(land *l)
 {
     rl_mutex_lock(&l->c.mutex);
-    bool changed = rl_territory_judge(&l->c, &l->said, &l->ch);
-    rl_territory_publish(&l->c, &l->ch);
+    bool changed = rl_slotmap_judge(&l->c, &l->said, &l->ch);
+    rl_slotmap_publish(&l->c, &l->ch);
     rl_mutex_unlock(&l->c.mutex);
-    rl_claims_init(&l->said);
+    rl_slotmap_reply_init(&l->said);
     return changed;
 }
 
@@ -89,8 +90,8 @@ static inline land *begin(void)
                                   .nodes = &l->nodes};
     rl_mutex_init(&l->c.mutex);
     EXPECT(rl_signal_init(&l->c.signal));
-    rl_territory_init(&l->c);
-    rl_claims_init(&l->said);
+    rl_slotmap_init(&l->c);
+    rl_slotmap_reply_init(&l->said);
     claim(l, "a", 1, 0, 5460);
     claim(l, "b", 2, 5461, 10922);
     claim(l, "c", 3, 10923, 16383);
@@ -134,7 +135,7 @@ static inline void moved(land *l, unsigned slot, const char *host, int port)
 static inline rl_server *server(land *l, const char *host)
 {
     rl_mutex_lock(&l->c.mutex);
-    rl_server *s = rl_territory_find(&l->c, host, 6379);
+    rl_server *s = rl_slotmap_find(&l->c, host, 6379);
     rl_mutex_unlock(&l->c.mutex);
     return s;
 }

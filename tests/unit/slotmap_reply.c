@@ -23,7 +23,7 @@
 #define NOBODY          "$-1\r\n"
 
 typedef struct reading {
-    rl_claims *c;
+    rl_slotmap_reply *c;
     rl_line line;
     rl_slot slot;
     bool over;
@@ -46,7 +46,7 @@ static bool feed(reading *r, rl_sink *into, const char *bytes, size_t n)
     r->over = false;
     r->slot = (rl_slot){.answered = answered, .failed = failed};
     r->line.reply.sink = into;
-    r->line.budget = RL_CLAIMS_TEXT;
+    r->line.budget = RL_SLOTMAP_TEXT;
     rl_put_text(rl_line_begin(&r->line), "?");
     EXPECT(rl_line_push(&r->line, &r->slot));
     rl_line_sent(&r->line, (size_t)(r->line.written - r->line.sent));
@@ -69,9 +69,9 @@ static bool feed_nodes(reading *r, const char *text)
 
 static void begin(reading *r)
 {
-    *r = (reading){.c = malloc(sizeof(rl_claims))};
+    *r = (reading){.c = malloc(sizeof(rl_slotmap_reply))};
     EXPECT(r->c && rl_line_init(&r->line));
-    rl_claims_init(r->c);
+    rl_slotmap_reply_init(r->c);
 }
 
 static void end(reading *r)
@@ -89,7 +89,7 @@ static bool says(reading *r, const char *nodes, const char *slots)
     return !r->c->absurd && r->c->claimed > 0;
 }
 
-TEST(claims, masters_their_epochs_and_who_has_which_slot)
+TEST(slotmap_reply, masters_their_epochs_and_who_has_which_slot)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -105,7 +105,7 @@ TEST(claims, masters_their_epochs_and_who_has_which_slot)
     end(&r);
 }
 
-TEST(claims, a_server_without_a_name_is_where_the_one_is_that_was_asked)
+TEST(slotmap_reply, a_server_without_a_name_is_where_the_one_is_that_was_asked)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -117,7 +117,7 @@ TEST(claims, a_server_without_a_name_is_where_the_one_is_that_was_asked)
     end(&r);
 }
 
-TEST(claims, replicas_have_no_slots_but_an_address)
+TEST(slotmap_reply, replicas_have_no_slots_but_an_address)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -131,7 +131,7 @@ TEST(claims, replicas_have_no_slots_but_an_address)
 }
 
 /* It has heard nothing of them lately. */
-TEST(claims, a_replica_that_no_range_names_is_where_the_list_says)
+TEST(slotmap_reply, a_replica_that_no_range_names_is_where_the_list_says)
 {
     static const struct {
         const char *address, *host;
@@ -159,18 +159,19 @@ TEST(claims, a_replica_that_no_range_names_is_where_the_list_says)
     }
 }
 
-TEST(claims, who_says_so_is_told)
+TEST(slotmap_reply, who_says_so_is_told)
 {
     reading r;
     EXPECT(says(&r, NODES, "*1\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)));
     EXPECT_INT(r.c->self, 1);
-    EXPECT(rl_claims_find(r.c, C) == &r.c->node[2]);
-    EXPECT(!rl_claims_find(r.c, "dddd"));
+    EXPECT(rl_slotmap_reply_find(r.c, C) == &r.c->node[2]);
+    EXPECT(!rl_slotmap_reply_find(r.c, "dddd"));
     end(&r);
 }
 
 /* So a server speaks of one that it has lost sight of: "id :0@0 ... noaddr". */
-TEST(claims, nobody_is_known_for_the_slots_of_a_server_without_an_address)
+TEST(slotmap_reply,
+     nobody_is_known_for_the_slots_of_a_server_without_an_address)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -181,7 +182,7 @@ TEST(claims, nobody_is_known_for_the_slots_of_a_server_without_an_address)
     end(&r);
 }
 
-TEST(claims, a_map_that_names_one_server_at_two_addresses_is_none)
+TEST(slotmap_reply, a_map_that_names_one_server_at_two_addresses_is_none)
 {
     static const char *const slots[] = {
         "*2\r\n" RANGE("0", "1", HOST("1", "a"), "1", A)
@@ -204,7 +205,7 @@ TEST(claims, a_map_that_names_one_server_at_two_addresses_is_none)
 }
 
 /* It has become a master between the two answers. */
-TEST(claims, a_server_whose_epoch_is_not_known_waits_for_the_next_time)
+TEST(slotmap_reply, a_server_whose_epoch_is_not_known_waits_for_the_next_time)
 {
     reading r;
     EXPECT(says(&r, NODES,
@@ -214,7 +215,7 @@ TEST(claims, a_server_whose_epoch_is_not_known_waits_for_the_next_time)
     end(&r);
 }
 
-TEST(claims, fault_147_a_map_that_is_empty_or_absurd_is_none)
+TEST(slotmap_reply, fault_147_a_map_that_is_empty_or_absurd_is_none)
 {
     static const char *const slots[] = {
         "*0\r\n",
@@ -234,7 +235,7 @@ TEST(claims, fault_147_a_map_that_is_empty_or_absurd_is_none)
     }
 }
 
-TEST(claims, fault_147_a_list_of_servers_that_makes_no_sense_is_none)
+TEST(slotmap_reply, fault_147_a_list_of_servers_that_makes_no_sense_is_none)
 {
     static const char *const nodes[] = {"rubbish\n", A " x master - 0 0 z c\n",
                                         A "\n"};
@@ -246,7 +247,7 @@ TEST(claims, fault_147_a_list_of_servers_that_makes_no_sense_is_none)
     }
 }
 
-TEST(claims, fault_147_a_server_that_is_named_twice_is_the_first)
+TEST(slotmap_reply, fault_147_a_server_that_is_named_twice_is_the_first)
 {
     reading r;
     EXPECT(says(&r, NODES A " 10.0.0.9:1@2 master - 0 0 99 connected\n",
@@ -255,7 +256,7 @@ TEST(claims, fault_147_a_server_that_is_named_twice_is_the_first)
     end(&r);
 }
 
-TEST(claims, fault_147_what_is_nested_nine_deep_is_refused)
+TEST(slotmap_reply, fault_147_what_is_nested_nine_deep_is_refused)
 {
     reading r;
     const char deep[] = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"
@@ -265,7 +266,7 @@ TEST(claims, fault_147_what_is_nested_nine_deep_is_refused)
     end(&r);
 }
 
-TEST(claims, fault_147_a_text_of_two_mebibytes_is_refused)
+TEST(slotmap_reply, fault_147_a_text_of_two_mebibytes_is_refused)
 {
     reading r;
     size_t size = 2 * 1024 * 1024;
@@ -279,7 +280,7 @@ TEST(claims, fault_147_a_text_of_two_mebibytes_is_refused)
     free(bytes);
 }
 
-TEST(claims, sixteen_thousand_ranges_are_read)
+TEST(slotmap_reply, sixteen_thousand_ranges_are_read)
 {
     reading r;
     char range[160];

@@ -1,6 +1,6 @@
-#include "territory.h"
+#include "slotmap.h"
 
-TEST(territory, a_first_map_is_believed)
+TEST(slotmap, a_first_map_is_believed)
 {
     land *l = begin();
     EXPECT_STR(owner(l, 0), "a");
@@ -13,7 +13,7 @@ TEST(territory, a_first_map_is_believed)
     end(l);
 }
 
-TEST(territory, a_slot_goes_to_the_higher_epoch)
+TEST(slotmap, a_slot_goes_to_the_higher_epoch)
 {
     land *l = begin();
     claim(l, "a", 1, 1, 5460);
@@ -25,7 +25,7 @@ TEST(territory, a_slot_goes_to_the_higher_epoch)
     end(l);
 }
 
-TEST(territory, fault_147_a_lower_epoch_or_the_same_changes_nothing)
+TEST(slotmap, fault_147_a_lower_epoch_or_the_same_changes_nothing)
 {
     land *l = begin();
     claim(l, "d", 1, 0, 5460);
@@ -36,7 +36,7 @@ TEST(territory, fault_147_a_lower_epoch_or_the_same_changes_nothing)
     end(l);
 }
 
-TEST(territory, fault_147_a_slot_that_nobody_is_named_for_stays_where_it_was)
+TEST(slotmap, fault_147_a_slot_that_nobody_is_named_for_stays_where_it_was)
 {
     land *l = begin();
     claim(l, "b", 2, 5461, 10922);
@@ -46,7 +46,7 @@ TEST(territory, fault_147_a_slot_that_nobody_is_named_for_stays_where_it_was)
     end(l);
 }
 
-TEST(territory, a_map_for_which_there_is_no_memory_says_so)
+TEST(slotmap, a_map_for_which_there_is_no_memory_says_so)
 {
     land *l = begin();
     l->lacks_memory = true;
@@ -62,7 +62,7 @@ TEST(territory, a_map_for_which_there_is_no_memory_says_so)
     end(l);
 }
 
-TEST(territory, who_takes_all_that_another_one_had_has_replaced_it)
+TEST(slotmap, who_takes_all_that_another_one_had_has_replaced_it)
 {
     land *l = begin();
     uint64_t nth = server(l, "a")->place.nth;
@@ -75,7 +75,7 @@ TEST(territory, who_takes_all_that_another_one_had_has_replaced_it)
     end(l);
 }
 
-TEST(territory, who_has_given_all_it_had_away_is_left_without_a_failover)
+TEST(slotmap, who_has_given_all_it_had_away_is_left_without_a_failover)
 {
     land *l = begin();
     claim(l, "b", 7, 0, 99);
@@ -86,7 +86,7 @@ TEST(territory, who_has_given_all_it_had_away_is_left_without_a_failover)
     end(l);
 }
 
-TEST(territory, fault_140_an_old_master_comes_back_only_with_a_higher_epoch)
+TEST(slotmap, fault_140_an_old_master_comes_back_only_with_a_higher_epoch)
 {
     land *l = begin();
     claim(l, "d", 7, 0, 5460);
@@ -103,7 +103,7 @@ TEST(territory, fault_140_an_old_master_comes_back_only_with_a_higher_epoch)
 }
 
 /* It has taken slots since, which another server has not heard of. */
-TEST(territory, an_epoch_that_has_grown_by_other_slots_keeps_nothing)
+TEST(slotmap, an_epoch_that_has_grown_by_other_slots_keeps_nothing)
 {
     land *l = begin();
     claim(l, "a", 9, 1, 5460);
@@ -116,7 +116,7 @@ TEST(territory, an_epoch_that_has_grown_by_other_slots_keeps_nothing)
 /* --- nodes that are elsewhere, or give away what they had ------------------
  */
 
-TEST(territory, a_node_says_by_itself_who_has_what_it_had_by_any_epoch)
+TEST(slotmap, a_node_says_by_itself_who_has_what_it_had_by_any_epoch)
 {
     land *l = begin();
     claim(l, "d", 9, 0, 5460); /* and a is left */
@@ -136,7 +136,7 @@ TEST(territory, a_node_says_by_itself_who_has_what_it_had_by_any_epoch)
 }
 
 /* Two containers that were started anew, each with the other's address. */
-TEST(territory, nodes_that_have_swapped_their_addresses_keep_their_slots)
+TEST(slotmap, nodes_that_have_swapped_their_addresses_keep_their_slots)
 {
     land *l = begin();
     claim_at(&l->said, "a", "b", 1, 0, 5460);
@@ -157,7 +157,7 @@ TEST(territory, nodes_that_have_swapped_their_addresses_keep_their_slots)
     end(l);
 }
 
-TEST(territory, a_node_that_has_moved_is_believed_where_it_is)
+TEST(slotmap, a_node_that_has_moved_is_believed_where_it_is)
 {
     land *l = begin();
     claim_at(&l->said, "a", "z", 1, 0, 5460);
@@ -172,7 +172,7 @@ TEST(territory, a_node_that_has_moved_is_believed_where_it_is)
  */
 
 /* A new cluster, at the same addresses; its epochs begin anew. */
-static void claim_anew(rl_claims *said)
+static void claim_anew(rl_slotmap_reply *said)
 {
     claim_at(said, "x", "b", 1, 0, 5460);
     claim_at(said, "y", "c", 2, 5461, 10922);
@@ -185,7 +185,7 @@ static void set_absent(land *l, unsigned n)
         l->c.server[i]->absent = n;
 }
 
-TEST(territory, another_cluster_at_the_addresses_is_not_believed_at_once)
+TEST(slotmap, another_cluster_at_the_addresses_is_not_believed_at_once)
 {
     land *l = begin();
     claim_anew(&l->said);
@@ -198,7 +198,7 @@ TEST(territory, another_cluster_at_the_addresses_is_not_believed_at_once)
     end(l);
 }
 
-TEST(territory, a_cluster_made_anew_is_followed_whatever_its_epochs)
+TEST(slotmap, a_cluster_made_anew_is_followed_whatever_its_epochs)
 {
     land *l = begin();
     claim(l, "a", 7, 0, 5460);
@@ -220,7 +220,7 @@ TEST(territory, a_cluster_made_anew_is_followed_whatever_its_epochs)
     end(l);
 }
 
-TEST(territory, a_cluster_that_is_made_anew_often_takes_no_more_servers)
+TEST(slotmap, a_cluster_that_is_made_anew_often_takes_no_more_servers)
 {
     land *l = begin();
     for (int i = 0; i < 20; i++) {
@@ -238,7 +238,7 @@ TEST(territory, a_cluster_that_is_made_anew_often_takes_no_more_servers)
     end(l);
 }
 
-TEST(territory, slots_of_a_node_that_is_gone_are_nobodys_if_nobody_claims_them)
+TEST(slotmap, slots_of_a_node_that_is_gone_are_nobodys_if_nobody_claims_them)
 {
     land *l = begin();
     server(l, "a")->absent = RL_ERA_ASKINGS;
@@ -252,7 +252,7 @@ TEST(territory, slots_of_a_node_that_is_gone_are_nobodys_if_nobody_claims_them)
     end(l);
 }
 
-TEST(territory, another_server_at_an_old_address_is_told_as_such)
+TEST(slotmap, another_server_at_an_old_address_is_told_as_such)
 {
     land *l = begin();
     server(l, "a")->absent = RL_ERA_ASKINGS;
@@ -264,7 +264,7 @@ TEST(territory, another_server_at_an_old_address_is_told_as_such)
 
 /* --- redirects ------------------------------------------------------------ */
 
-TEST(territory, moved_is_followed_for_its_slot_and_a_map_is_asked_for)
+TEST(slotmap, moved_is_followed_for_its_slot_and_a_map_is_asked_for)
 {
     land *l = begin();
     moved(l, 7, "c", 6379);
@@ -274,7 +274,7 @@ TEST(territory, moved_is_followed_for_its_slot_and_a_map_is_asked_for)
     end(l);
 }
 
-TEST(territory, fault_148_moved_to_a_server_that_nobody_knew_makes_it_known)
+TEST(slotmap, fault_148_moved_to_a_server_that_nobody_knew_makes_it_known)
 {
     land *l = begin();
     moved(l, 7, "new", 7000);
@@ -283,7 +283,7 @@ TEST(territory, fault_148_moved_to_a_server_that_nobody_knew_makes_it_known)
     end(l);
 }
 
-TEST(territory, fault_148_moved_without_a_host_is_another_port_of_the_same)
+TEST(slotmap, fault_148_moved_without_a_host_is_another_port_of_the_same)
 {
     land *l = begin();
     moved(l, 7, "", 7000);
@@ -293,7 +293,7 @@ TEST(territory, fault_148_moved_without_a_host_is_another_port_of_the_same)
 }
 
 /* Until it was asked, a map is followed. */
-TEST(territory, a_map_has_the_last_word_on_what_moved_has_said)
+TEST(slotmap, a_map_has_the_last_word_on_what_moved_has_said)
 {
     land *l = begin();
     moved(l, 7, "new", 7000);
@@ -303,7 +303,7 @@ TEST(territory, a_map_has_the_last_word_on_what_moved_has_said)
     end(l);
 }
 
-TEST(territory, moved_to_one_that_was_left_has_who_is_in_office_asked)
+TEST(slotmap, moved_to_one_that_was_left_has_who_is_in_office_asked)
 {
     land *l = begin();
     claim(l, "d", 7, 0, 5460);
@@ -314,7 +314,7 @@ TEST(territory, moved_to_one_that_was_left_has_who_is_in_office_asked)
     end(l);
 }
 
-TEST(territory, a_server_that_moved_has_named_is_the_node_that_a_map_has_there)
+TEST(slotmap, a_server_that_moved_has_named_is_the_node_that_a_map_has_there)
 {
     land *l = begin();
     moved(l, 7, "n", 6379);
@@ -325,7 +325,7 @@ TEST(territory, a_server_that_moved_has_named_is_the_node_that_a_map_has_there)
     end(l);
 }
 
-TEST(territory, ask_names_a_server_and_changes_no_slot)
+TEST(slotmap, ask_names_a_server_and_changes_no_slot)
 {
     land *l = begin();
     EXPECT_INT(l->c.redirects.ask(&l->c.redirects, 7, "b", 6379), 2);
