@@ -106,8 +106,8 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
-    rl_async_init(&e->async, &e->outbox);
-    rl_outbox_init(&e->outbox);
+    rl_async_init(&e->async, &e->completions);
+    rl_completions_init(&e->completions);
     e->core.post_event = rl_event_post;
     e->core.keeps_events = rl_event_is_kept;
     return ok ? make_source(e, o) : no_memory();
@@ -116,8 +116,8 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 /* What has happened until now. */
 static void deliver_the_last(rl_engine *e)
 {
-    while (atomic_load(&e->outbox.count) > 0)
-        rl_outbox_deliver(&e->outbox);
+    while (atomic_load(&e->completions.count) > 0)
+        rl_completions_deliver(&e->completions);
 }
 
 /* Threads have ended, or never were in this process. */
@@ -136,7 +136,7 @@ static void fini_engine(rl_engine *e)
     rl_topology_free(e);
     rl_notifier_fini(&e->notifier);
     rl_async_fini(&e->async, false);
-    rl_outbox_fini(&e->outbox, false);
+    rl_completions_fini(&e->completions, false);
     rl_identity_fini(&c->identity);
     rl_cond_fini(&e->checked);
     rl_mutex_fini(&e->check_mutex);
@@ -160,7 +160,7 @@ static void fini_engine_forked(rl_engine *e)
     rl_topology_fini(e, true);
     rl_node_fini(&e->node, true);
     rl_async_fini(&e->async, true);
-    rl_outbox_fini(&e->outbox, true);
+    rl_completions_fini(&e->completions, true);
 }
 
 static void ended(void *arg, uint64_t owner)

@@ -1,7 +1,7 @@
 /*
  * Jobs that are started: the same as those that the calling thread drives
  * (lock.c), in one piece of memory with all they need, given to the client's
- * async thread. When one is over it becomes a letter, and whoever dispatches
+ * async thread. When one is over it becomes a completion, and whoever dispatches
  * calls back.
  *
  * What stays true: from the start until the callback the owner is busy, and
@@ -18,7 +18,7 @@
 
 typedef struct started_lock {
     rl_started started;
-    rl_letter letter;
+    rl_completion completion;
     rl_lock_job job;
     rlock_done *done;
     void *arg;
@@ -45,9 +45,9 @@ static bool is_canceled(const started_lock *s)
 }
 
 /* `done` may start the next thing as the same owner, in the same memory. */
-static void deliver(rl_letter *l)
+static void deliver(rl_completion *l)
 {
-    started_lock *s = RL_CONTAINER(l, started_lock, letter);
+    started_lock *s = RL_CONTAINER(l, started_lock, completion);
     const rlock_error *why = (const rlock_error *)s->room;
     rlock_owner *owner = s->started.owner;
     rlock *lk = s->job.lk;
@@ -77,7 +77,7 @@ static void over(rl_started *started)
     rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
     if (s->job.job.status != RLOCK_OK)
         *(rlock_error *)s->room = *rlock_last_error();
-    rl_outbox_post(&e->outbox, &s->letter);
+    rl_completions_post(&e->completions, &s->completion);
 }
 
 /* --- the start ------------------------------------------------------------ */
@@ -108,7 +108,7 @@ static started_lock *make(rlock *lk, const rl_wish *w, rlock_done *done,
     if (!s)
         return NULL;
     s->started = (rl_started){.over = over};
-    s->letter = (rl_letter){.deliver = deliver};
+    s->completion = (rl_completion){.deliver = deliver};
     s->started.job = rl_lock_begin(&s->job, lk, w, s->room);
     s->done = done;
     s->arg = arg;
@@ -182,7 +182,7 @@ int rlock_client_fd(rlock_client *cl)
     int cancel;
     if (rl_client_begin(cl, &cancel) != RLOCK_OK)
         return -1;
-    int fd = rl_outbox_fd(&cl->engine.outbox);
+    int fd = rl_completions_fd(&cl->engine.completions);
     if (fd < 0)
         rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s", strerror(errno));
     rl_client_leave(cl, cancel);
@@ -196,11 +196,11 @@ rlock_status rlock_client_dispatch(rlock_client *cl)
     if (s != RLOCK_OK)
         return s;
     rlock_error before = *rlock_last_error();
-    rl_outbox_attend(&cl->engine.outbox);
+    rl_completions_attend(&cl->engine.completions);
     rl_async_help(&cl->engine.async);
-    rl_outbox_attended(&cl->engine.outbox);
+    rl_completions_attended(&cl->engine.completions);
     rl_error_put(&before);
-    rl_outbox_deliver(&cl->engine.outbox);
+    rl_completions_deliver(&cl->engine.completions);
     rl_client_leave(cl, cancel);
     return RLOCK_OK;
 }

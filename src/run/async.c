@@ -56,7 +56,7 @@ void rl_async_call_locked(rl_async *a)
     int64_t now_us = rl_now_us();
     bool attended = is_attended(a, now_us);
     if (attended)
-        rl_outbox_nudge(a->outbox);
+        rl_completions_nudge(a->completions);
     if (!attended || a->sleeps_us > now_us + BACKUP_US)
         rl_async_wake_thread_locked(a);
 }
@@ -226,7 +226,7 @@ static void *run(void *arg)
 
 /* --- from other threads --------------------------------------------------- */
 
-void rl_async_init(rl_async *a, rl_outbox *outbox)
+void rl_async_init(rl_async *a, rl_completions *completions)
 {
     rl_mutex_init(&a->starting);
     rl_mutex_init(&a->mutex);
@@ -238,9 +238,9 @@ void rl_async_init(rl_async *a, rl_outbox *outbox)
     rl_list_init(&a->idle);
     rl_list_init(&a->restless);
     a->signal = RL_SIGNAL_NONE;
-    a->outbox = outbox;
+    a->completions = completions;
     atomic_init(&a->dispatched_us, -ATTENDED_US);
-    rl_trunks_init(&a->trunks, &a->signal, outbox);
+    rl_trunks_init(&a->trunks, &a->signal, completions);
 }
 
 void rl_async_fini(rl_async *a, bool forked)

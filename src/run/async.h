@@ -41,8 +41,8 @@ typedef struct rl_async {
     rl_thread thread;
     rl_mutex starting; /* held while the thread is being started */
     atomic_bool started;
-    rl_signal signal;  /* wakes it */
-    rl_outbox *outbox; /* fixed; for who dispatches */
+    rl_signal signal;            /* wakes it */
+    rl_completions *completions; /* fixed; for who dispatches */
     /* When somebody has dispatched last; so he may be relied on. */
     atomic_int_least64_t dispatched_us;
     rl_mutex mutex; /* guards these: */
@@ -76,7 +76,7 @@ typedef struct rl_async {
     size_t poll_room, polled;
 } rl_async;
 
-void rl_async_init(rl_async *a, rl_outbox *outbox);
+void rl_async_init(rl_async *a, rl_completions *completions);
 /* The thread has ended. forked: it never was in this process. */
 void rl_async_fini(rl_async *a, bool forked);
 

@@ -1,5 +1,5 @@
 /*
- * A letter is taken out under the mutex and delivered without it, so each is
+ * A completion is taken out under the mutex and delivered without it, so each is
  * delivered once, whoever calls, and a delivery may post, or deliver others.
  *
  * The program gets a copy of the descriptor. If it closes that, against the
@@ -12,10 +12,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-void rl_outbox_init(rl_outbox *b)
+void rl_completions_init(rl_completions *b)
 {
     rl_mutex_init(&b->mutex);
-    rl_list_init(&b->letters);
+    rl_list_init(&b->completions);
     b->signal = RL_SIGNAL_NONE;
     b->watch = b->fd = -1;
 }
@@ -27,7 +27,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void rl_outbox_fini(rl_outbox *b, bool forked)
+void rl_completions_fini(rl_completions *b, bool forked)
 {
     close_fd(&b->fd);
     close_fd(&b->watch);
@@ -36,13 +36,13 @@ void rl_outbox_fini(rl_outbox *b, bool forked)
         rl_mutex_fini(&b->mutex);
 }
 
-static void raise_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
+static void raise_locked(rl_completions *b) RL_REQUIRES(&b->mutex)
 {
     if (b->signal.fd >= 0 && !atomic_exchange(&b->raised, true))
         rl_signal_raise(&b->signal);
 }
 
-static int open_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
+static int open_locked(rl_completions *b) RL_REQUIRES(&b->mutex)
 {
     if (b->signal.fd < 0 && !rl_signal_init(&b->signal))
         return -1;
@@ -55,13 +55,13 @@ static int open_locked(rl_outbox *b) RL_REQUIRES(&b->mutex)
         int err = errno;
         close_fd(&b->watch);
         errno = err;
-    } else if (!rl_list_is_empty(&b->letters)) {
+    } else if (!rl_list_is_empty(&b->completions)) {
         raise_locked(b);
     }
     return fd;
 }
 
-int rl_outbox_fd(rl_outbox *b)
+int rl_completions_fd(rl_completions *b)
 {
     rl_mutex_lock(&b->mutex);
     if (b->fd < 0)
@@ -71,24 +71,24 @@ int rl_outbox_fd(rl_outbox *b)
     return fd;
 }
 
-void rl_outbox_post(rl_outbox *b, rl_letter *l)
+void rl_completions_post(rl_completions *b, rl_completion *l)
 {
     rl_mutex_lock(&b->mutex);
-    rl_list_add_last(&b->letters, &l->link);
+    rl_list_add_last(&b->completions, &l->link);
     atomic_fetch_add(&b->count, 1);
     if (atomic_load(&b->attending) == 0)
         raise_locked(b);
     rl_mutex_unlock(&b->mutex);
 }
 
-void rl_outbox_nudge(rl_outbox *b)
+void rl_completions_nudge(rl_completions *b)
 {
     rl_mutex_lock(&b->mutex);
     raise_locked(b);
     rl_mutex_unlock(&b->mutex);
 }
 
-bool rl_outbox_watch(rl_outbox *b, int fd)
+bool rl_completions_watch(rl_completions *b, int fd)
 {
     rl_mutex_lock(&b->mutex);
     bool ok = b->fd >= 0 && rl_os_watch_add(b->watch, fd);
@@ -96,14 +96,14 @@ bool rl_outbox_watch(rl_outbox *b, int fd)
     return ok;
 }
 
-void rl_outbox_unwatch(rl_outbox *b, int fd)
+void rl_completions_unwatch(rl_completions *b, int fd)
 {
     rl_mutex_lock(&b->mutex);
     rl_os_watch_remove(b->watch, fd);
     rl_mutex_unlock(&b->mutex);
 }
 
-void rl_outbox_attend(rl_outbox *b)
+void rl_completions_attend(rl_completions *b)
 {
     atomic_fetch_add(&b->attending, 1);
     if (!atomic_load(&b->raised))
@@ -114,32 +114,32 @@ void rl_outbox_attend(rl_outbox *b)
     rl_mutex_unlock(&b->mutex);
 }
 
-/* Who posts counts his letter before he looks whether somebody attends, and the
+/* Who posts counts his completion before he looks whether somebody attends, and the
    caller reads the count behind this: so one of them sees the other. */
-void rl_outbox_attended(rl_outbox *b)
+void rl_completions_attended(rl_completions *b)
 {
     atomic_fetch_sub(&b->attending, 1);
 }
 
 /* NULL: there is none. */
-static rl_letter *take(rl_outbox *b)
+static rl_completion *take(rl_completions *b)
 {
     rl_mutex_lock(&b->mutex);
-    rl_link *k = rl_list_first(&b->letters);
+    rl_link *k = rl_list_first(&b->completions);
     if (k) {
         rl_list_remove(k);
         atomic_fetch_sub(&b->count, 1);
     }
     rl_mutex_unlock(&b->mutex);
-    return k ? RL_CONTAINER(k, rl_letter, link) : NULL;
+    return k ? RL_CONTAINER(k, rl_completion, link) : NULL;
 }
 
-void rl_outbox_deliver(rl_outbox *b)
+void rl_completions_deliver(rl_completions *b)
 {
     size_t n = atomic_load(&b->count);
-    rl_letter *l;
+    rl_completion *l;
     while (n-- > 0 && (l = take(b)) != NULL)
         l->deliver(l);
     if (atomic_load(&b->count) > 0)
-        rl_outbox_nudge(b);
+        rl_completions_nudge(b);
 }

@@ -33,7 +33,7 @@ typedef struct rl_engine {
     bool checking;           /* somebody is, on a connection of his */
     rl_notifier notifier;
     rl_async async;
-    rl_outbox outbox;
+    rl_completions completions;
 } rl_engine;
 
 static inline rl_engine *rl_engine_of(rl_core *c)

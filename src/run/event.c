@@ -2,7 +2,7 @@
  * What was started at one client may be about another one, too: the members of
  * a Multi lock may be of several. Its events are told by who dispatches that
  * first client, as `done` is: nobody need ever dispatch the other. So such a
- * letter counts the client that it is about, and is told only while that one
+ * completion counts the client that it is about, and is told only while that one
  * is open.
  */
 #include "run/event.h"
@@ -12,25 +12,25 @@
 
 #include "run/client.h"
 
-typedef struct event_letter {
-    rl_letter letter;
+typedef struct event_completion {
+    rl_completion completion;
     rlock_client *client; /* that it is about */
-    bool visits;          /* it is in the outbox of another one */
+    bool visits;          /* it is in the completions of another one */
     rlock_event event;
     char text[]; /* name, message and owner; each ends in a NUL */
-} event_letter;
+} event_completion;
 
-static void tell(const event_letter *e)
+static void tell(const event_completion *e)
 {
     rl_core *c = &e->client->engine.core;
     if (!atomic_load(&c->muted))
         c->set.on_event(&e->event, c->set.event_arg);
 }
 
-static void deliver(rl_letter *l)
+static void deliver(rl_completion *l)
 {
     int cancel;
-    event_letter *e = RL_CONTAINER(l, event_letter, letter);
+    event_completion *e = RL_CONTAINER(l, event_completion, completion);
     if (!e->visits) {
         tell(e);
     } else if (rl_client_enter(e->client, &cancel) == RLOCK_OK) {
@@ -42,14 +42,15 @@ static void deliver(rl_letter *l)
     free(e);
 }
 
-static event_letter *write_letter(rl_engine *about, const rlock_event *ev)
+static event_completion *write_completion(rl_engine *about,
+                                          const rlock_event *ev)
 {
     size_t name = ev->name_len + 1, message = strlen(ev->message) + 1,
            owner = strlen(ev->owner) + 1;
-    event_letter *e = calloc(1, sizeof *e + name + message + owner);
+    event_completion *e = calloc(1, sizeof *e + name + message + owner);
     if (!e)
         return NULL;
-    e->letter.deliver = deliver;
+    e->completion.deliver = deliver;
     e->client = RL_CONTAINER(about, rlock_client, engine);
     e->event = *ev;
     memcpy(e->text, ev->name, ev->name_len);
@@ -64,16 +65,17 @@ static event_letter *write_letter(rl_engine *about, const rlock_event *ev)
 void rl_event_post(rl_core *c, const rlock_event *ev)
 {
     rl_engine *about = rl_engine_of(c);
-    event_letter *e = write_letter(about, ev);
+    event_completion *e = write_completion(about, ev);
     rl_async *driven = rl_async_driven_here();
-    rl_outbox *to =
-        driven && !c->set.dispatch_events ? driven->outbox : &about->outbox;
+    rl_completions *to = driven && !c->set.dispatch_events
+                             ? driven->completions
+                             : &about->completions;
     if (!e)
         return;
-    e->visits = to != &about->outbox;
+    e->visits = to != &about->completions;
     if (e->visits)
         rl_client_ref(e->client);
-    rl_outbox_post(to, &e->letter);
+    rl_completions_post(to, &e->completion);
 }
 
 bool rl_event_is_kept(void)

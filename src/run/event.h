@@ -8,7 +8,7 @@
 
 #include "op/core.h"
 
-/* A copy becomes a letter; without memory, nothing does. */
+/* A copy becomes a completion; without memory, nothing does. */
 void rl_event_post(rl_core *c, const rlock_event *ev);
 
 /* Does the calling thread drive jobs, which on_event may delay? */

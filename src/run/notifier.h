@@ -2,7 +2,7 @@
  * The notifier: one thread that notices deadlines as they pass, and delivers
  * the events that do not belong to a call. It does no I/O, so nothing that a
  * server does can delay the report of a loss; only the user's own callback
- * can. With dispatch_events it posts letters, and delays nothing.
+ * can. With dispatch_events it posts completions, and delays nothing.
  *
  * A hold that has something to report is queued itself, with a bit for each
  * event, so that a report needs no memory and cannot get lost; what waits

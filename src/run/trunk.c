@@ -17,17 +17,18 @@
 /* As many as a busy loop has in flight cost little, and are not made anew. */
 #define SEATS_KEPT 64
 
-void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox)
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
+                    rl_completions *completions)
 {
     rl_list_init(&ts->all);
     ts->signal = signal;
-    ts->outbox = outbox;
+    ts->completions = completions;
 }
 
 static void unwatch(rl_trunk *t)
 {
     if (t->watched)
-        rl_outbox_unwatch(t->outbox, t->share->conn->io.fd);
+        rl_completions_unwatch(t->completions, t->share->conn->io.fd);
     t->watched = false;
 }
 
@@ -79,7 +80,7 @@ static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
     if (!t)
         return NULL;
     t->node = node;
-    t->outbox = ts->outbox;
+    t->completions = ts->completions;
     t->first = t->visits = ++ts->visits;
     rl_list_add_last(&ts->all, &t->link);
     return t;
@@ -139,7 +140,8 @@ void rl_trunks_look(rl_trunks *ts)
         else if (rl_trunk_has_failed(t))
             unwatch(t);
         else if (t->share && !t->watched)
-            t->watched = rl_outbox_watch(ts->outbox, t->share->conn->io.fd);
+            t->watched =
+                rl_completions_watch(ts->completions, t->share->conn->io.fd);
     }
 }
 

@@ -20,17 +20,17 @@ struct rl_node;
 
 typedef struct rl_trunk {
     rl_link link;
-    struct rl_node *node; /* fixed */
-    rl_share *share;      /* NULL: it has no connection */
-    rl_outbox *outbox;    /* fixed */
-    bool watched;         /* who dispatches is told when something comes */
-    bool polled;          /* the async thread may be in poll() with it */
-    bool old;             /* nobody sits down any more: another takes its place,
+    struct rl_node *node;        /* fixed */
+    rl_share *share;             /* NULL: it has no connection */
+    rl_completions *completions; /* fixed */
+    bool watched;       /* who dispatches is told when something comes */
+    bool polled;        /* the async thread may be in poll() with it */
+    bool old;           /* nobody sits down any more: another takes its place,
                              and it goes with its last seat */
-    size_t users;         /* seats that are taken */
-    size_t most;          /* that were, since it was tidied last */
-    atomic_uint crowd;    /* the share's; it wants one */
-    rl_visitor visitor;   /* while a connection is being made */
+    size_t users;       /* seats that are taken */
+    size_t most;        /* that were, since it was tidied last */
+    atomic_uint crowd;  /* the share's; it wants one */
+    rl_visitor visitor; /* while a connection is being made */
     bool visiting;
     unsigned first;  /* what its visits are counted from */
     unsigned visits; /* rises when one has ended */
@@ -39,12 +39,13 @@ typedef struct rl_trunk {
 
 typedef struct rl_trunks {
     rl_list all;
-    const rl_signal *signal; /* fixed; raised when a connection has come */
-    rl_outbox *outbox;       /* fixed; watches them */
-    unsigned visits;         /* of all of them, so no two trunks count alike */
+    const rl_signal *signal;     /* fixed; raised when a connection has come */
+    rl_completions *completions; /* fixed; watches them */
+    unsigned visits; /* of all of them, so no two trunks count alike */
 } rl_trunks;
 
-void rl_trunks_init(rl_trunks *ts, const rl_signal *signal, rl_outbox *outbox);
+void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
+                    rl_completions *completions);
 /* Nobody sits anywhere. */
 void rl_trunks_close(rl_trunks *ts);
 
