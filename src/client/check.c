@@ -251,7 +251,7 @@ static rlock_status judge_probe(rl_engine *e, rl_conn *c, const rl_inquiry *q,
                             "newer, its version is %s",
                             too_old->str);
     c->known =
-        rl_identity_note(&e->core.identity, &q->reply.item[2], rl_now_us());
+        rl_server_run_note(&e->core.server_run, &q->reply.item[2], rl_now_us());
     if (missing->len)
         return lacks_right(missing->str, f);
     if (warning->len)
@@ -272,7 +272,7 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
         s = probe_failed(&q, f);
     if (s != RLOCK_OK)
         return explain(e, c, until_us, f);
-    rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
+    rl_rtt_note(&e->core.rtt, rl_now_us() - q.ask.sent_us);
     return judge_probe(e, c, &q, w, f);
 }
 
@@ -347,7 +347,7 @@ static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
         return RLOCK_OK;
     rlock_status s = rl_cluster_await(e->cluster, until_us, f);
     if (s == RLOCK_OK)
-        *n = rl_node_of(&e->core, rl_keyslot(bell, strlen(bell)));
+        *n = rl_node_of(&e->core, rl_hash_slot(bell, strlen(bell)));
     return s;
 }
 
@@ -398,7 +398,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     rl_source_close(n->source, n->keeper.conn);
     n->keeper.conn = NULL;
     atomic_store(&e->unchecked, true);
-    atomic_store(&e->core.identity.awaited, true);
+    atomic_store(&e->core.server_run.awaited, true);
     rl_connector_suspect(&n->connector, &f);
     return make_signal(e);
 }
@@ -457,6 +457,6 @@ bool rl_check_connection(rl_node *n, rl_conn *c, int64_t deadline_us,
     if (atomic_load(&e->unchecked) && !entrance &&
         !check_once(n, c, deadline_us, f))
         return false;
-    return !atomic_load(&e->core.identity.wanted) ||
+    return !atomic_load(&e->core.server_run.wanted) ||
            rl_identify(e, c, deadline_us, f);
 }

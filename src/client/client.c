@@ -80,13 +80,13 @@ static bool init_core(rl_core *c, const rlock_options *o)
 {
     rl_uuid id;
     rl_settings_read(&c->set, o);
-    rl_identity_init(&c->identity);
+    rl_server_run_init(&c->server_run);
     bool ok = rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
                             c->set.watchdog_lease_ms, o->max_hold_ms,
                             o->on_event != NULL);
     ok = rl_rooms_init(&c->rooms) && ok;
     ok = rl_longest_init(&c->longest) && ok;
-    rl_sums_init(&c->sums);
+    rl_script_cache_init(&c->script_cache);
     ok = rl_uuid_new(&id) && ok;
     strcpy(c->bell, RL_BELL_PREFIX);
     rl_uuid_write(&id, c->bell + strlen(RL_BELL_PREFIX));
@@ -131,13 +131,13 @@ static void fini_engine(rl_engine *e)
     rl_credentials_fini(&e->credentials);
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
-    rl_sums_fini(&c->sums, false);
+    rl_script_cache_fini(&c->script_cache, false);
     rl_holds_fini(&c->holds, false);
     rl_topology_free(e);
     rl_notifier_fini(&e->notifier);
     rl_async_fini(&e->async, false);
     rl_completions_fini(&e->completions, false);
-    rl_identity_fini(&c->identity);
+    rl_server_run_fini(&c->server_run);
     rl_cond_fini(&e->checked);
     rl_mutex_fini(&e->check_mutex);
     rl_mutex_fini(&e->starting);
@@ -154,7 +154,7 @@ static void fini_engine_forked(rl_engine *e)
         rl_rooms_fini(&c->rooms, true);
     if (rl_mutex_was_free(&c->longest.mutex))
         rl_longest_fini(&c->longest, true);
-    rl_sums_fini(&c->sums, true);
+    rl_script_cache_fini(&c->script_cache, true);
     if (rl_mutex_was_free(&c->holds.mutex))
         rl_holds_fini(&c->holds, true);
     rl_topology_fini(e, true);
@@ -206,7 +206,7 @@ static rlock_status make_client(const rlock_options *o, rlock_client **out)
 static rlock_status check_hiredis(void)
 {
     const char *why;
-    if (rl_hiredis_fits(&why))
+    if (rl_hiredis_abi_fits(&why))
         return RLOCK_OK;
     if (!why)
         return no_memory();

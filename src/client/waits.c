@@ -123,7 +123,7 @@ static rlock_status ask_server(asking *a)
 static size_t masters_of(rl_engine *e, rl_node *out[RL_SERVERS])
 {
     size_t n = 0;
-    for (unsigned slot = 0; slot < RL_KEYSLOTS; slot++) {
+    for (unsigned slot = 0; slot < RL_HASH_SLOTS; slot++) {
         rl_node *at = rl_cluster_route(e->cluster, slot);
         size_t i = 0;
         while (i < n && out[i] != at)

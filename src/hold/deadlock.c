@@ -1,5 +1,5 @@
 /*
- * Circles of owners that wait for each other. Each owner's estate says what it
+ * Circles of owners that wait for each other. Each owner's record says what it
  * waits for, and the hold table who has that: so from an owner one goes to the
  * next until somebody does not wait. For example
  *
@@ -32,11 +32,11 @@ typedef struct step {
     char text[NAME_SHOWN + OWNER_SHOWN + 32];
 } step;
 
-static void write_owner(const rl_estate *x, char out[OWNER_SHOWN])
+static void write_owner(const rl_owner_record *x, char out[OWNER_SHOWN])
 {
     const char *text;
     size_t len;
-    bool label = rl_estate_owner(x, &text, &len);
+    bool label = rl_owner_record_owner(x, &text, &len);
     snprintf(out, OWNER_SHOWN, label ? "owner '%.*s'" : "thread %.*s", (int)len,
              text);
 }
@@ -45,11 +45,11 @@ static void write_owner(const rl_estate *x, char out[OWNER_SHOWN])
  * How many wait in a circle with this one; 0: it is in none. Those on the way
  * know from here on who is ahead of them.
  */
-static size_t circle_of_locked(rl_holds *t, rl_estate *x, int64_t now_us)
+static size_t circle_of_locked(rl_holds *t, rl_owner_record *x, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    rl_estate *at = x;
-    for (size_t n = 1; at->awaits && n <= t->estates.count; n++) {
+    rl_owner_record *at = x;
+    for (size_t n = 1; at->awaits && n <= t->records.count; n++) {
         at->ahead = rl_holds_holder_locked(t, at->awaits, now_us);
         at = at->ahead;
         if (!at)
@@ -60,7 +60,7 @@ static size_t circle_of_locked(rl_holds *t, rl_estate *x, int64_t now_us)
     return 0;
 }
 
-static step step_of(const rl_estate *x)
+static step step_of(const rl_owner_record *x)
 {
     step s;
     char name[NAME_SHOWN], owner[OWNER_SHOWN];
@@ -71,9 +71,9 @@ static step step_of(const rl_estate *x)
     return s;
 }
 
-static step last_step(const rl_estate *x)
+static step last_step(const rl_owner_record *x)
 {
-    const rl_estate *at = x;
+    const rl_owner_record *at = x;
     while (at->ahead != x)
         at = at->ahead;
     return step_of(at);
@@ -83,14 +83,14 @@ static step last_step(const rl_estate *x)
  * In words, from x on: the first steps, as many as fit, how many are left out,
  * and the last one, which says what the others want of x.
  */
-static void tell(const rl_estate *x, size_t n, rl_fault *f)
+static void tell(const rl_owner_record *x, size_t n, rl_fault *f)
 {
     static const char which[] = ", which ", more[] = "... 1000000 more";
     char text[TOLD_MAX], owner[OWNER_SHOWN];
     step last = last_step(x);
     write_owner(x, owner);
     int used = snprintf(text, sizeof text, "%s ", owner);
-    for (const rl_estate *at = x; n > 1; n--, at = at->ahead) {
+    for (const rl_owner_record *at = x; n > 1; n--, at = at->ahead) {
         step s = step_of(at);
         if (used + s.len + last.len + 2 * sizeof which + sizeof more >
             sizeof text)
@@ -105,12 +105,12 @@ static void tell(const rl_estate *x, size_t n, rl_fault *f)
 }
 
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_estate **noted, rl_fault *f)
+                    int64_t now_us, rl_owner_record **noted, rl_fault *f)
 {
     size_t n = 0;
     *noted = NULL;
     rl_mutex_lock(&t->mutex);
-    rl_estate *x = rl_holds_estate_locked(t, owner->serial);
+    rl_owner_record *x = rl_holds_record_locked(t, owner->serial);
     /* From within a callback of a wait it may wait for something else. */
     if (x && !rl_list_is_empty(&x->holds) && !x->awaits) {
         x->awaits = what;
@@ -127,12 +127,12 @@ bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
     return n == 0;
 }
 
-void rl_wait_ends(rl_holds *t, rl_estate *noted)
+void rl_wait_ends(rl_holds *t, rl_owner_record *noted)
 {
     if (!noted)
         return;
     rl_mutex_lock(&t->mutex);
     noted->awaits = NULL;
-    rl_estate_unref_locked(t, noted);
+    rl_owner_record_unref_locked(t, noted);
     rl_mutex_unlock(&t->mutex);
 }

@@ -1,6 +1,6 @@
 /*
  * Who waits for whom, among the owners of one client, and whether they wait in
- * a circle: each for a lock that the next one holds. See circle.c.
+ * a circle: each for a lock that the next one holds. See deadlock.c.
  */
 #ifndef RL_HOLD_DEADLOCK_H
 #define RL_HOLD_DEADLOCK_H
@@ -14,7 +14,7 @@
  * here. `what` has to stay until rl_wait_ends().
  */
 bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
-                    int64_t now_us, rl_estate **noted, rl_fault *f);
-void rl_wait_ends(rl_holds *t, rl_estate *noted); /* NULL is accepted */
+                    int64_t now_us, rl_owner_record **noted, rl_fault *f);
+void rl_wait_ends(rl_holds *t, rl_owner_record *noted); /* NULL is accepted */
 
 #endif

@@ -406,7 +406,8 @@ void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
 }
 
 /* Its name is host:pid:tid: or host:pid:tid/label: */
-bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len)
+bool rl_owner_record_owner(const rl_owner_record *x, const char **text,
+                           size_t *len)
 {
     const char *end = x->name + x->name_len - 1, *tid = end;
     while (tid > x->name && tid[-1] != ':')

@@ -111,23 +111,24 @@ typedef struct rl_lane {
  * What one owner has in a table, so that its end needs no search, and what all
  * its holds have in common; with one reference for each hold and draft.
  */
-typedef struct rl_estate {
+typedef struct rl_owner_record {
     rl_map_node node;
     uint64_t owner;
     size_t refs;
     rl_list holds;           /* those in the table */
     const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
                                 was not noted. See hold/deadlock.c */
-    struct rl_estate *ahead; /* who has that; only while it is looked for */
+    struct rl_owner_record
+        *ahead; /* who has that; only while it is looked for */
     size_t name_len;
     char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
-} rl_estate;
+} rl_owner_record;
 
 /* What one hand-over is worth to the process; fixed. See op/turn.c. */
 typedef struct rl_turn {
-    rl_estate *starter; /* whose host:pid:tid the server knows it by */
-    int64_t began_us;   /* when the command that was granted was sent */
-    uint64_t last;      /* the last token that is reserved for it */
+    rl_owner_record *starter; /* whose host:pid:tid the server knows it by */
+    int64_t began_us;         /* when the command that was granted was sent */
+    uint64_t last;            /* the last token that is reserved for it */
 } rl_turn;
 
 typedef struct rl_hold {
@@ -135,9 +136,9 @@ typedef struct rl_hold {
     rl_heap_node work;
     rl_heap_node expiry; /* due at the deadline: so long the client believes */
     struct rl_hold *next_report; /* in the queue of reports */
-    rl_link owned;    /* in its owner's estate, as long as it is in the map */
+    rl_link owned;    /* in its owner's record, as long as it is in the map */
     rl_alarms alarms; /* none of a Red lock: its group has them */
-    rl_estate *estate;
+    rl_owner_record *record;
     unsigned refs;
     int count;
     uint8_t reports;     /* bit set of rlock_event_type */
@@ -195,7 +196,7 @@ typedef struct rl_hold {
 typedef struct rl_holds {
     rl_mutex mutex;
     rl_map map;
-    rl_map estates;
+    rl_map records;
     rl_heap expiry;
     rl_lane first;  /* of the only server; or of none in a cluster */
     rl_lane *lanes; /* all, newest first; only grows */
@@ -230,7 +231,7 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
  */
 void rl_holds_fini(rl_holds *t, bool forked);
 
-/* --- the table (holds.c) -------------------------------------------------- */
+/* --- the table (table.c) -------------------------------------------------- */
 
 /*
  * The owner's hold of a name, referenced; *valid: it is held. A deadline that
@@ -239,21 +240,21 @@ void rl_holds_fini(rl_holds *t, bool forked);
  */
 rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
                        const rl_owner *owner, int64_t now_us, bool *valid,
-                       rl_estate **room);
+                       rl_owner_record **room);
 void rl_holds_put(rl_holds *t, rl_hold *h); /* NULL is accepted */
 
 /* Which line has the hold's latest call? NULL: it is answered. */
 const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h);
 
 /* Room by itself; and back, if no draft has been made of it. */
-rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner);
-void rl_holds_give_up_room(rl_holds *t, rl_estate *room); /* NULL: none */
+rl_owner_record *rl_holds_make_room(rl_holds *t, const rl_owner *owner);
+void rl_holds_give_up_room(rl_holds *t, rl_owner_record *room); /* NULL: none */
 
 /*
  * A draft of the owner's hold, with one reference, the caller's. It takes over
  * the room, also when it fails: NULL, out of memory.
  */
-rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
                      const rl_uuid *id);
 void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
@@ -263,11 +264,12 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
 
 /* What the owner has here; who holds the lock of a name. NULL: nothing, nobody.
  */
-rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
+rl_owner_record *rl_holds_record_locked(rl_holds *t, uint64_t owner)
     RL_REQUIRES(&t->mutex);
-rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
-                                  int64_t now_us) RL_REQUIRES(&t->mutex);
-void rl_estate_unref_locked(rl_holds *t, rl_estate *x) RL_REQUIRES(&t->mutex);
+rl_owner_record *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                        int64_t now_us) RL_REQUIRES(&t->mutex);
+void rl_owner_record_unref_locked(rl_holds *t, rl_owner_record *x)
+    RL_REQUIRES(&t->mutex);
 
 /*
  * Into the table, so that its owner finds it there; the table takes over the
@@ -276,7 +278,7 @@ void rl_estate_unref_locked(rl_holds *t, rl_estate *x) RL_REQUIRES(&t->mutex);
 void rl_hold_list_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 
 /* It is to be another owner's, and is found by nobody until it is listed. */
-void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_owner_record *to)
     RL_REQUIRES(&t->mutex);
 
 /* Out of it, if it is in; the caller gets the table's reference. */
@@ -409,11 +411,12 @@ struct rl_part *rl_hold_take_spare(rl_hold *h); /* NULL: none */
 
 static inline uint64_t rl_hold_owner(const rl_hold *h)
 {
-    return h->estate->owner;
+    return h->record->owner;
 }
 
 /* What people call an owner. True: it is a label; false: the id of a thread. */
-bool rl_estate_owner(const rl_estate *x, const char **text, size_t *len);
+bool rl_owner_record_owner(const rl_owner_record *x, const char **text,
+                           size_t *len);
 
 /* Its holder id, as text; and how long that is. */
 void rl_hold_write_id(const rl_hold *h, char *out);

@@ -6,12 +6,12 @@
 
 #define LONGEST_UPTIME_S 1000000000
 
-void rl_identity_init(rl_identity *id)
+void rl_server_run_init(rl_server_run *id)
 {
     rl_mutex_init(&id->mutex);
 }
 
-void rl_identity_fini(rl_identity *id)
+void rl_server_run_fini(rl_server_run *id)
 {
     rl_mutex_fini(&id->mutex);
 }
@@ -26,7 +26,8 @@ static int64_t started_by(const rl_item *uptime_s, int64_t now_us)
     return now_us - (rl_min(s, LONGEST_UPTIME_S) - 1) * 1000000;
 }
 
-bool rl_identity_note(rl_identity *id, const rl_item item[2], int64_t now_us)
+bool rl_server_run_note(rl_server_run *id, const rl_item item[2],
+                        int64_t now_us)
 {
     const rl_item *run_id = &item[0];
     if (!run_id->str || run_id->len == 0 || run_id->len >= RL_RUN_ID_MAX)
@@ -44,7 +45,7 @@ bool rl_identity_note(rl_identity *id, const rl_item item[2], int64_t now_us)
     return true;
 }
 
-rl_run rl_identity_run(rl_identity *id)
+rl_run rl_server_run_read(rl_server_run *id)
 {
     rl_run run;
     rl_mutex_lock(&id->mutex);

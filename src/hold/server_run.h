@@ -14,7 +14,7 @@
 
 #define RL_RUN_ID_MAX 41
 
-typedef struct rl_identity {
+typedef struct rl_server_run {
     atomic_bool wanted;         /* with every new connection */
     atomic_bool awaited;        /* the server was away from the beginning */
     rl_mutex mutex;             /* guards what follows */
@@ -23,16 +23,17 @@ typedef struct rl_identity {
                                    another's place: was met then */
     bool restarted;             /* it may have begun since others voted: it is
                                    not the first one, or came late */
-} rl_identity;
+} rl_server_run;
 
-void rl_identity_init(rl_identity *id);
-void rl_identity_fini(rl_identity *id);
+void rl_server_run_init(rl_server_run *id);
+void rl_server_run_fini(rl_server_run *id);
 
 /*
  * What the probe or identify script tells, from its run_id on. False: the
  * server does not tell.
  */
-bool rl_identity_note(rl_identity *id, const rl_item item[2], int64_t now_us);
+bool rl_server_run_note(rl_server_run *id, const rl_item item[2],
+                        int64_t now_us);
 
 /* What is known, without the mutex. */
 typedef struct rl_run {
@@ -41,6 +42,6 @@ typedef struct rl_run {
     bool restarted;
 } rl_run;
 
-rl_run rl_identity_run(rl_identity *id);
+rl_run rl_server_run_read(rl_server_run *id);
 
 #endif

@@ -4,7 +4,7 @@
  * call here waits or does I/O.
  *
  * What stays true: a hold in the table has room in both heaps and in its
- * owner's estate, all of it reserved before the server was asked, so that a
+ * owner's record, all of it reserved before the server was asked, so that a
  * grant cannot fail for lack of memory.
  */
 #include <stdio.h>
@@ -41,7 +41,8 @@ static bool same_hold(const rl_map_node *n, const void *wanted)
 
 static bool same_owner(const rl_map_node *n, const void *owner)
 {
-    return RL_CONTAINER(n, rl_estate, node)->owner == *(const uint64_t *)owner;
+    return RL_CONTAINER(n, rl_owner_record, node)->owner ==
+           *(const uint64_t *)owner;
 }
 
 /* Not of the owner: few have holds of one name, most of them lost. */
@@ -69,28 +70,28 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
     t->max_hold_ms = max_hold_ms;
     t->wants_reports = wants_reports;
     bool ok = rl_map_init(&t->map, same_hold);
-    return rl_map_init(&t->estates, same_owner) && ok;
+    return rl_map_init(&t->records, same_owner) && ok;
 }
 
-static void estate_unref(rl_holds *t, rl_estate *x)
+static void record_unref(rl_holds *t, rl_owner_record *x)
 {
     if (--x->refs > 0)
         return;
-    rl_map_remove(&t->estates, &x->node);
+    rl_map_remove(&t->records, &x->node);
     free(x);
 }
 
-static void give_up_room(rl_holds *t, rl_estate *room)
+static void give_up_room(rl_holds *t, rl_owner_record *room)
 {
     rl_lanes_unreserve(t);
-    estate_unref(t, room);
+    record_unref(t, room);
 }
 
 static void end_turn(rl_holds *t, rl_turn *turn)
 {
     if (!turn)
         return;
-    estate_unref(t, turn->starter);
+    record_unref(t, turn->starter);
     free(turn);
 }
 
@@ -98,7 +99,7 @@ static void hold_free(rl_holds *t, rl_hold *h)
 {
     end_turn(t, h->turn);
     rl_alarms_leave(&h->alarms);
-    give_up_room(t, h->estate);
+    give_up_room(t, h->record);
     free(rl_hold_take_spare(h));
     rl_group_unref(h->group);
     free(h);
@@ -129,14 +130,14 @@ static void drop_undoing(rl_holds *t, rl_lane *l)
 /* Threads have ended: each hold is in the table or in a lane. */
 void rl_holds_fini(rl_holds *t, bool forked)
 {
-    if (t->map.buckets && t->estates.buckets) {
+    if (t->map.buckets && t->records.buckets) {
         drop_queue(t);
         for (rl_lane *l = t->lanes; l; l = l->next)
             drop_undoing(t, l);
         rl_map_each(&t->map, drop, t);
     }
     rl_map_fini(&t->map);
-    rl_map_fini(&t->estates);
+    rl_map_fini(&t->records);
     for (rl_lane *l = t->lanes; l; l = l->next)
         rl_heap_fini(&l->work);
     rl_heap_fini(&t->expiry);
@@ -144,43 +145,43 @@ void rl_holds_fini(rl_holds *t, bool forked)
         rl_mutex_fini(&t->mutex);
 }
 
-void rl_estate_unref_locked(rl_holds *t, rl_estate *x)
+void rl_owner_record_unref_locked(rl_holds *t, rl_owner_record *x)
 {
-    estate_unref(t, x);
+    record_unref(t, x);
 }
 
-rl_estate *rl_holds_estate_locked(rl_holds *t, uint64_t owner)
+rl_owner_record *rl_holds_record_locked(rl_holds *t, uint64_t owner)
 {
-    rl_map_node *n = rl_map_find(&t->estates, hash_of_owner(owner), &owner);
-    return n ? RL_CONTAINER(n, rl_estate, node) : NULL;
+    rl_map_node *n = rl_map_find(&t->records, hash_of_owner(owner), &owner);
+    return n ? RL_CONTAINER(n, rl_owner_record, node) : NULL;
 }
 
-static rl_estate *estate_new_locked(rl_holds *t, const rl_owner *owner)
+static rl_owner_record *record_new_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
     char name[RL_HOLDER_MAX];
     int len =
         snprintf(name, sizeof name, "%s:%ld%s%s:", t->process, owner->tid,
                  owner->label ? "/" : "", owner->label ? owner->label : "");
-    rl_estate *x = calloc(1, sizeof *x + (size_t)len);
+    rl_owner_record *x = calloc(1, sizeof *x + (size_t)len);
     if (!x)
         return NULL;
     x->owner = owner->serial;
     x->name_len = (size_t)len;
     memcpy(x->name, name, x->name_len);
     rl_list_init(&x->holds);
-    rl_map_add(&t->estates, &x->node, hash_of_owner(x->owner));
+    rl_map_add(&t->records, &x->node, hash_of_owner(x->owner));
     return x;
 }
 
-static rl_estate *make_room_locked(rl_holds *t, const rl_owner *owner)
+static rl_owner_record *make_room_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
     if (!rl_lanes_reserve(t))
         return NULL;
-    rl_estate *x = rl_holds_estate_locked(t, owner->serial);
+    rl_owner_record *x = rl_holds_record_locked(t, owner->serial);
     if (!x)
-        x = estate_new_locked(t, owner);
+        x = record_new_locked(t, owner);
     if (x) {
         x->refs++;
         return x;
@@ -197,15 +198,15 @@ const struct rl_line *rl_hold_line(rl_holds *t, const rl_hold *h)
     return line;
 }
 
-rl_estate *rl_holds_make_room(rl_holds *t, const rl_owner *owner)
+rl_owner_record *rl_holds_make_room(rl_holds *t, const rl_owner *owner)
 {
     rl_mutex_lock(&t->mutex);
-    rl_estate *room = make_room_locked(t, owner);
+    rl_owner_record *room = make_room_locked(t, owner);
     rl_mutex_unlock(&t->mutex);
     return room;
 }
 
-void rl_holds_give_up_room(rl_holds *t, rl_estate *room)
+void rl_holds_give_up_room(rl_holds *t, rl_owner_record *room)
 {
     if (!room)
         return;
@@ -214,7 +215,7 @@ void rl_holds_give_up_room(rl_holds *t, rl_estate *room)
     rl_mutex_unlock(&t->mutex);
 }
 
-rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
+rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
                      const rl_uuid *id)
 {
     /* The struct may end in padding, where the name begins. */
@@ -234,16 +235,16 @@ rl_hold *rl_hold_new(rl_holds *t, rl_estate *room, const rl_target *what,
     h->slot = what->slot;
     h->sharded = what->sharded;
     h->lane = &t->first;
-    h->estate = room;
+    h->record = room;
     h->refs = 1;
     h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NEVER;
     return h;
 }
 
 /* Whom the server knows it by. */
-static const rl_estate *named(const rl_hold *h)
+static const rl_owner_record *named(const rl_hold *h)
 {
-    return h->turn ? h->turn->starter : h->estate;
+    return h->turn ? h->turn->starter : h->record;
 }
 
 size_t rl_hold_id_len(const rl_hold *h)
@@ -253,7 +254,7 @@ size_t rl_hold_id_len(const rl_hold *h)
 
 void rl_hold_write_id(const rl_hold *h, char *out)
 {
-    const rl_estate *x = named(h);
+    const rl_owner_record *x = named(h);
     memcpy(out, x->name, x->name_len);
     rl_uuid_write(&h->id, out + x->name_len);
 }
@@ -341,17 +342,17 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
     return find_locked(t, &k);
 }
 
-rl_estate *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
-                                  int64_t now_us)
+rl_owner_record *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
+                                        int64_t now_us)
 {
     key k = {.what = what, .now_us = now_us};
     const rl_hold *h = find_locked(t, &k);
-    return h ? h->estate : NULL;
+    return h ? h->record : NULL;
 }
 
 rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,
                        const rl_owner *owner, int64_t now_us, bool *valid,
-                       rl_estate **room)
+                       rl_owner_record **room)
 {
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_holds_find_locked(t, what, owner->serial);
@@ -377,7 +378,7 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
 {
     if (rl_link_is_in(&h->owned))
         return;
-    rl_list_add_last(&h->estate->holds, &h->owned);
+    rl_list_add_last(&h->record->holds, &h->owned);
     rl_map_add(&t->map, &h->node, hash_of(h->name, h->name_len, h->scope));
 }
 
@@ -389,12 +390,12 @@ void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)
     rl_map_remove(&t->map, &h->node);
 }
 
-void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_estate *to)
+void rl_hold_give_locked(rl_holds *t, rl_hold *h, rl_owner_record *to)
 {
     rl_hold_unlist_locked(t, h);
     to->refs++;
-    estate_unref(t, h->estate);
-    h->estate = to;
+    record_unref(t, h->record);
+    h->record = to;
 }
 
 /* Whoever polls for its owner, who is gone, is woken before they are closed. */
@@ -451,13 +452,13 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us)
 {
     rl_mutex_lock(&t->mutex);
-    rl_estate *x = rl_holds_estate_locked(t, owner);
+    rl_owner_record *x = rl_holds_record_locked(t, owner);
     if (x) {
         rl_link *k;
         x->refs++; /* its last hold takes it along */
         while ((k = rl_list_first(&x->holds)) != NULL)
             abandon_locked(t, RL_CONTAINER(k, rl_hold, owned), now_us);
-        estate_unref(t, x);
+        record_unref(t, x);
     }
     rl_mutex_unlock(&t->mutex);
 }

@@ -46,15 +46,15 @@ static const char *what_is_wrong(const rl_guarded *g)
 }
 
 /* g is the caller's, and what it points to; f: what is wrong already. */
-static rl_wish wish_for(rl_guarded *g, rl_fault *f)
+static rl_job_args args_for(rl_guarded *g, rl_fault *f)
 {
     const char *wrong = f->status == RLOCK_OK ? what_is_wrong(g) : NULL;
     if (wrong)
         rl_fault_set(f, RLOCK_EINVAL, 0, "%s", wrong);
-    else if (f->status == RLOCK_OK && !rl_object_init(&g->reply))
+    else if (f->status == RLOCK_OK && !rl_raw_reply_init(&g->reply))
         rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
     g->len = g->script ? strlen(g->script) : 0;
-    return (rl_wish){.verb = RL_WISH_GUARD, .guarded = g, .wrong = f};
+    return (rl_job_args){.verb = RL_JOB_GUARD, .guarded = g, .wrong = f};
 }
 
 /* The program's, if it is told of one. */
@@ -116,7 +116,7 @@ static call format_call(const char *format, va_list ap)
 
 static void drop(call *c)
 {
-    rl_object_drop(&c->g.reply);
+    rl_raw_reply_drop(&c->g.reply);
     redisFreeCommand(c->formatted);
 }
 
@@ -124,7 +124,7 @@ static void drop(call *c)
 
 static rlock_status run(rlock *lk, call *c, struct redisReply **reply)
 {
-    rl_wish w = wish_for(&c->g, &c->wrong);
+    rl_job_args w = args_for(&c->g, &c->wrong);
     rlock_status s = rl_lock_perform(lk, &w);
     if (reply) {
         *reply = reply_of(&c->g, s);
@@ -236,7 +236,7 @@ static void called(rlock *lk, rlock_status s, void *arg)
 /* What is wrong with it is said by the start, of which nothing is left then. */
 static rlock_status start(rlock *lk, call *c, rlock_replied *done, void *arg)
 {
-    rl_wish w = wish_for(&c->g, &c->wrong);
+    rl_job_args w = args_for(&c->g, &c->wrong);
     started_call *own = c->wrong.status == RLOCK_OK ? copy(c) : NULL;
     if (own) {
         own->done = done;

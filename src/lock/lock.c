@@ -174,7 +174,7 @@ rlock_status rl_lock_check_name(const void *name, size_t len)
 static rlock_status check_slot(const rlock_client *cl, const void *name,
                                size_t len)
 {
-    if (!cl->engine.cluster || rl_keyslot_fits(name, len))
+    if (!cl->engine.cluster || rl_hash_slot_fits(name, len))
         return RLOCK_OK;
     return rl_error_set(RLOCK_EINVAL, 0,
                         "in a cluster a name with braces must have something "
@@ -248,18 +248,19 @@ void rlock_free(rlock *lk)
 
 /* --- jobs ----------------------------------------------------------------- */
 
-static void count_outcome(const rlock *lk, rl_wish_verb verb, rlock_status s)
+static void count_outcome(const rlock *lk, rl_job_args_verb verb,
+                          rlock_status s)
 {
     rl_stats *stats = &rl_lock_core(lk)->stats;
-    if (verb == RL_WISH_ACQUIRE)
+    if (verb == RL_JOB_ACQUIRE)
         count(lk, s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed);
-    else if (verb == RL_WISH_UNLOCK && s == RLOCK_OK)
+    else if (verb == RL_JOB_UNLOCK && s == RLOCK_OK)
         count(lk, &stats->releases);
 }
 
 static rl_op *leave_job(rl_lock_job *j, rlock_status s)
 {
-    count_outcome(j->lk, j->wish.verb, s);
+    count_outcome(j->lk, j->args.verb, s);
     leave(j->lk, j->cancel);
     return rl_job_over(&j->job, s);
 }
@@ -272,7 +273,7 @@ static rl_op *go_on(rl_job *job)
     return op ? op : leave_job(j, j->it->status);
 }
 
-static rlock_status check_guarded(const rlock *lk, const rl_wish *w)
+static rlock_status check_guarded(const rlock *lk, const rl_job_args *w)
 {
     if (w->wrong->status != RLOCK_OK)
         return rl_lock_fail(lk, w->wrong);
@@ -283,11 +284,11 @@ static rlock_status check_guarded(const rlock *lk, const rl_wish *w)
     return RLOCK_OK;
 }
 
-rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w)
+rlock_status rl_lock_check_args(const rlock *lk, const rl_job_args *w)
 {
-    if (w->verb == RL_WISH_GUARD)
+    if (w->verb == RL_JOB_GUARD)
         return check_guarded(lk, w);
-    if (w->verb == RL_WISH_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
+    if (w->verb == RL_JOB_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
         return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
     if (w->lease_ms != RLOCK_WATCHDOG &&
         (w->lease_ms < RLOCK_LEASE_MIN_MS || w->lease_ms > RLOCK_LEASE_MAX_MS))
@@ -302,27 +303,28 @@ static rl_op *enter_job(rl_job *job)
     rlock_status s = enter(j->lk, &j->cancel);
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
-    s = rl_lock_check_wish(j->lk, &j->wish);
-    if (s == RLOCK_OK && j->wish.verb != RL_WISH_UNLOCK && rl_owner_has_ended())
+    s = rl_lock_check_args(j->lk, &j->args);
+    if (s == RLOCK_OK && j->args.verb != RL_JOB_UNLOCK && rl_owner_has_ended())
         s = rl_lock_error(j->lk, RLOCK_CANCELED,
                           "the owner was freed before it began");
     if (s != RLOCK_OK)
         return leave_job(j, s);
-    j->it = j->lk->kind->begin(j->lk, &j->wish, j->room);
+    j->it = j->lk->kind->begin(j->lk, &j->args, j->room);
     job->next = go_on;
     return go_on(job);
 }
 
-rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room)
+rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
+                      void *room)
 {
     j->job = (rl_job){.next = enter_job};
     j->lk = lk;
-    j->wish = *w;
+    j->args = *w;
     j->room = room;
     return &j->job;
 }
 
-rlock_status rl_lock_perform(rlock *lk, const rl_wish *w)
+rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
 {
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
@@ -332,8 +334,8 @@ rlock_status rl_lock_perform(rlock *lk, const rl_wish *w)
 
 rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)
 {
-    rl_wish w = {
-        .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
+    rl_job_args w = {
+        .verb = RL_JOB_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
     if (lk)
         w.cancel = (rl_cancel){&lk->cancels, atomic_load(&lk->cancels)};
     return rl_lock_perform(lk, &w);
@@ -351,13 +353,13 @@ rlock_status rlock_trylock(rlock *lk)
 
 rlock_status rlock_unlock(rlock *lk)
 {
-    return rl_lock_perform(lk, &(rl_wish){.verb = RL_WISH_UNLOCK});
+    return rl_lock_perform(lk, &(rl_job_args){.verb = RL_JOB_UNLOCK});
 }
 
 rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
 {
     return rl_lock_perform(
-        lk, &(rl_wish){.verb = RL_WISH_EXTEND, .lease_ms = lease_ms});
+        lk, &(rl_job_args){.verb = RL_JOB_EXTEND, .lease_ms = lease_ms});
 }
 
 /* --- the rest ------------------------------------------------------------- */

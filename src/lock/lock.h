@@ -23,15 +23,15 @@ typedef struct rl_view {
 } rl_view;
 
 /* What is asked of a lock, and may be started to go on by itself. */
-typedef enum rl_wish_verb {
-    RL_WISH_ACQUIRE,
-    RL_WISH_UNLOCK,
-    RL_WISH_EXTEND,
-    RL_WISH_GUARD /* a script of the program, executed while it is held */
-} rl_wish_verb;
+typedef enum rl_job_args_verb {
+    RL_JOB_ACQUIRE,
+    RL_JOB_UNLOCK,
+    RL_JOB_EXTEND,
+    RL_JOB_GUARD /* a script of the program, executed while it is held */
+} rl_job_args_verb;
 
-typedef struct rl_wish {
-    rl_wish_verb verb;
+typedef struct rl_job_args {
+    rl_job_args_verb verb;
     int64_t wait_ms;       /* of an acquire */
     int64_t lease_ms;      /* of an acquire or extend */
     rl_guarded *guarded;   /* of a guarded call; there until the end */
@@ -41,9 +41,9 @@ typedef struct rl_wish {
     bool lapses;      /* of an unlock: what is left is not renewed any more */
     int64_t asked_us; /* of what was started: its time runs from then on, also
                          while it stands in line. 0: from its first step on */
-} rl_wish;
+} rl_job_args;
 
-static inline int64_t rl_wish_began(const rl_wish *w)
+static inline int64_t rl_job_args_began(const rl_job_args *w)
 {
     return w->asked_us ? w->asked_us : rl_now_us();
 }
@@ -61,7 +61,7 @@ typedef struct rl_lock_kind {
     bool guards; /* it has one server, which can look before a script runs */
     size_t job_size;
     /* In room of so many bytes. */
-    rl_job *(*begin)(rlock *lk, const rl_wish *w, void *room);
+    rl_job *(*begin)(rlock *lk, const rl_job_args *w, void *room);
     rlock_status (*force_unlock)(rlock *lk);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
@@ -103,23 +103,24 @@ static inline void rl_lock_ref(rlock *lk)
 rlock_status rl_lock_check_name(const void *name, size_t len);
 
 /*
- * A wish as a job: checks what is asked for, enters the client, has the kind do
+ * What is asked for, as a job: checks it, enters the client, has the kind do
  * it, counts, and leaves.
  */
 typedef struct rl_lock_job {
     rl_job job;
     rlock *lk;
-    rl_wish wish;
+    rl_job_args args;
     void *room;
     rl_job *it; /* the kind's */
     int cancel; /* the thread's state, while inside */
 } rl_lock_job;
 
 /* Is it in range? Otherwise the thread's error says what is not. */
-rlock_status rl_lock_check_wish(const rlock *lk, const rl_wish *w);
+rlock_status rl_lock_check_args(const rlock *lk, const rl_job_args *w);
 
 /* room: of the kind's job_size. */
-rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_wish *w, void *room);
+rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
+                      void *room);
 
 /* rlock_lost_fd(), inside the client, unless the kind has several. */
 int rl_lock_lost_fd(rlock *lk);
@@ -128,10 +129,10 @@ int rl_lock_lost_fd(rlock *lk);
 rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v);
 
 /* The calling thread drives it to its end; NULL is no lock. */
-rlock_status rl_lock_perform(rlock *lk, const rl_wish *w);
+rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w);
 
-/* As the functions of async.h do; the wish is copied. */
-rlock_status rl_lock_start_job(rlock *lk, rl_wish *w, rlock_done *done,
+/* As the functions of async.h do; the arguments are copied. */
+rlock_status rl_lock_start_job(rlock *lk, rl_job_args *w, rlock_done *done,
                                void *arg);
 
 /* Asking changes what is seen: a deadline that has passed makes it lost. */

@@ -70,7 +70,7 @@ static rl_op *let_go_next(rl_multi_call *p)
 {
     while (p->at < p->n) {
         rl_multi_part *x = &p->part[p->at++];
-        rl_wish unlock = {.verb = RL_WISH_UNLOCK, .lapses = x->lapses};
+        rl_job_args unlock = {.verb = RL_JOB_UNLOCK, .lapses = x->lapses};
         bool held = x->held;
         x->held = false;
         x->wanted = held && rl_multi_is_single(x->lk);
@@ -98,7 +98,7 @@ static rl_op *one_unlocked(rl_multi_call *p)
 
 static rl_op *unlock_next(rl_multi_call *p)
 {
-    static const rl_wish unlock = {.verb = RL_WISH_UNLOCK};
+    static const rl_job_args unlock = {.verb = RL_JOB_UNLOCK};
     if (p->at == p->n)
         return rl_multi_over(p, rl_multi_report(&p->worst));
     rlock *lk = p->m->member[p->at++].lk;
@@ -151,7 +151,7 @@ static rl_op *one_extended(rl_multi_call *p)
 
 static rl_op *extend_next(rl_multi_call *p)
 {
-    rl_wish extend = {.verb = RL_WISH_EXTEND, .lease_ms = p->fresh_ms};
+    rl_job_args extend = {.verb = RL_JOB_EXTEND, .lease_ms = p->fresh_ms};
     while (p->at < p->n) {
         rl_multi_part *x = &p->part[p->at++];
         if (!x->wanted || rl_multi_is_single(x->lk))
@@ -174,7 +174,7 @@ static rl_op *extend(rl_job *j)
     rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
     if (!p->part)
         return rl_multi_over(p, RLOCK_ENOMEM);
-    p->fresh_ms = p->wish.lease_ms;
+    p->fresh_ms = p->args.lease_ms;
     for (size_t i = 0; i < p->n; i++)
         p->part[i].wanted = true;
     return rl_multi_extend_wanted(p, reported);
@@ -290,16 +290,16 @@ static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
 
 _Static_assert(sizeof(rl_multi_call) <= RL_JOB_ROOM, "room for a job");
 
-static rl_job *multi_begin(rlock *lk, const rl_wish *w, void *room)
+static rl_job *multi_begin(rlock *lk, const rl_job_args *w, void *room)
 {
-    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] =
+    static rl_op *(*const first[])(rl_job * j) = {[RL_JOB_ACQUIRE] =
                                                       rl_multi_acquire,
-                                                  [RL_WISH_UNLOCK] = unlock,
-                                                  [RL_WISH_EXTEND] = extend};
+                                                  [RL_JOB_UNLOCK] = unlock,
+                                                  [RL_JOB_EXTEND] = extend};
     rl_multi_call *p = room;
     rl_multi_begin(p, lk);
     p->job = (rl_job){.next = first[w->verb]};
-    p->wish = *w;
+    p->args = *w;
     return &p->job;
 }
 

@@ -59,7 +59,7 @@ typedef rl_op *rl_multi_step(rl_multi_call *p);
  */
 struct rl_multi_call {
     rl_job job;
-    rl_wish wish;
+    rl_job_args args;
     rl_multi *m;
     rl_multi_step *then, *back;
     int64_t lease_ms;  /* as asked for */
@@ -120,7 +120,7 @@ rl_op *rl_multi_ask(rl_multi_call *p, const rl_multi_verb *v,
 void rl_multi_round(rl_multi_call *p, const rl_multi_verb *v);
 
 /* What is wished of one lock, by itself. */
-rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_wish *w,
+rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_job_args *w,
                           rl_multi_step *then);
 
 /* A member's status; the thread's error is about it. */

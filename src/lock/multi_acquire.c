@@ -84,7 +84,7 @@ static rl_hold *new_draft(const rl_multi_call *p, const rl_multi_part *x)
     rl_hold *h = NULL;
     if (!rl_lock_start(x->lk))
         return NULL;
-    rl_estate *room = rl_holds_make_room(&c->holds, rl_owner_self());
+    rl_owner_record *room = rl_holds_make_room(&c->holds, rl_owner_self());
     if (room && rl_uuid_new(&id))
         h = rl_draft(c, room, &x->lk->target, &id, p->fresh_ms);
     else
@@ -229,23 +229,23 @@ static rl_op *one_tried(rl_multi_call *p)
 static rl_op *try_alone(rl_multi_call *p, rl_multi_part *x)
 {
     look_before(x);
-    rl_wish now = {.verb = RL_WISH_ACQUIRE,
-                   .lease_ms = lease_of(p, x),
-                   .cancel = p->wish.cancel,
-                   .joins = p->group};
+    rl_job_args now = {.verb = RL_JOB_ACQUIRE,
+                       .lease_ms = lease_of(p, x),
+                       .cancel = p->args.cancel,
+                       .joins = p->group};
     return rl_multi_ask_alone(p, x->lk, &now, one_tried);
 }
 
 static rl_op *round_tried(rl_multi_call *p)
 {
-    if (p->wish.wait_ms != 0 && wants_left(p, p->from))
+    if (p->args.wait_ms != 0 && wants_left(p, p->from))
         return rl_multi_ask(p, &acquire_verb, round_tried);
     return settled(p);
 }
 
 static rl_op *try_next(rl_multi_call *p)
 {
-    bool may_wait = p->wish.wait_ms != 0;
+    bool may_wait = p->args.wait_ms != 0;
     while (p->at < p->n) {
         rl_multi_part *x = &p->part[p->at++];
         bool single = rl_multi_is_single(x->lk);
@@ -451,18 +451,18 @@ static rl_op *wait_until(rl_multi_call *p, int64_t until_us,
 {
     rl_multi_part *x = &p->part[p->missing];
     int64_t now_us = rl_now_us();
-    rl_wish wish = {.verb = RL_WISH_ACQUIRE,
-                    .wait_ms = until_us == RL_NEVER
-                                   ? RLOCK_FOREVER
-                                   : (until_us - now_us + 999) / 1000,
-                    .cancel = p->wish.cancel,
-                    .joins = p->group};
+    rl_job_args args = {.verb = RL_JOB_ACQUIRE,
+                        .wait_ms = until_us == RL_NEVER
+                                       ? RLOCK_FOREVER
+                                       : (until_us - now_us + 999) / 1000,
+                        .cancel = p->args.cancel,
+                        .joins = p->group};
     p->back = back;
     if (now_us >= until_us)
         return wait_is_over(p);
     look_before(x);
-    wish.lease_ms = lease_of(p, x);
-    return rl_multi_ask_alone(p, x->lk, &wish, one_awaited);
+    args.lease_ms = lease_of(p, x);
+    return rl_multi_ask_alone(p, x->lk, &args, one_awaited);
 }
 
 static rl_op *awaited(rl_multi_call *p)
@@ -514,7 +514,7 @@ static rl_op *renewed(rl_multi_call *p)
 static rl_op *behind_let_go(rl_multi_call *p)
 {
     bool explicit = p->lease_ms != RLOCK_WATCHDOG;
-    if (p->wish.wait_ms == 0)
+    if (p->args.wait_ms == 0)
         return refuse(p);
     if (!p->waited && explicit && p->missing > 0)
         return set_lease(p, RLOCK_WATCHDOG, renewed);
@@ -559,9 +559,9 @@ rl_op *rl_multi_acquire(rl_job *j)
     if (!p->group)
         return rl_multi_over(
             p, rl_lock_error(&p->m->base, RLOCK_ENOMEM, "out of memory"));
-    p->wait_us = rl_after_ms(rl_wish_began(&p->wish), p->wish.wait_ms);
+    p->wait_us = rl_after_ms(rl_job_args_began(&p->args), p->args.wait_ms);
     p->until_us = rl_after_ms(p->wait_us, longest_timeout_ms(p->m));
-    p->lease_ms = p->fresh_ms = p->wish.lease_ms;
+    p->lease_ms = p->fresh_ms = p->args.lease_ms;
     p->waited = p->refused = false;
     p->failed_us = p->failing_us = 0;
     return try_missing(p, 0);

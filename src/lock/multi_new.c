@@ -21,8 +21,8 @@ static int compare_servers(rlock_client *a, rlock_client *b)
 {
     if (a == b)
         return 0;
-    rl_run x = rl_identity_run(&a->engine.core.identity);
-    rl_run y = rl_identity_run(&b->engine.core.identity);
+    rl_run x = rl_server_run_read(&a->engine.core.server_run);
+    rl_run y = rl_server_run_read(&b->engine.core.server_run);
     if (*x.id && *y.id)
         return strcmp(x.id, y.id);
     int c = strcmp(a->engine.core.server, b->engine.core.server);

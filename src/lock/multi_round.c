@@ -254,7 +254,7 @@ static rl_op *member_asked(rl_job *j)
     return p->then(p);
 }
 
-rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_wish *w,
+rl_op *rl_multi_ask_alone(rl_multi_call *p, rlock *lk, const rl_job_args *w,
                           rl_multi_step *then)
 {
     rl_lock_begin(&p->member, lk, w, p->room);

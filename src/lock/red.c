@@ -49,7 +49,7 @@ static rlock_status confirmed(const rlock *lk, const rl_nodes *ns)
 typedef struct red_job {
     rl_job job;
     rlock *lk;
-    rl_wish wish;
+    rl_job_args args;
     rl_nodes ns;
     int home; /* the thread's state, while inside of the home's client */
     int level;
@@ -58,7 +58,7 @@ typedef struct red_job {
     union {
         struct {
             rl_acquire it;
-            rl_ballot ballot;
+            rl_red_attempt red;
         } acquire;
         rl_extend extend;
     } op;
@@ -77,9 +77,9 @@ static rl_op *over(red_job *j, rlock_status s)
 
 /* --- acquire -------------------------------------------------------------- */
 
-static void drop(rl_ballot *b, size_t i)
+static void drop(rl_red_attempt *b, size_t i)
 {
-    rl_nodes_leave_one(&RL_CONTAINER(b, red_job, op.acquire.ballot)->ns, i);
+    rl_nodes_leave_one(&RL_CONTAINER(b, red_job, op.acquire.red)->ns, i);
 }
 
 static rl_op *acquire_over(red_job *j, rlock_status s)
@@ -105,27 +105,27 @@ static rl_op *first_acquired(rl_job *job)
 static rl_op *acquire_first(red_job *j)
 {
     rl_red *r = (rl_red *)j->lk;
-    rl_ballot *b = &j->op.acquire.ballot;
+    rl_red_attempt *b = &j->op.acquire.red;
     rl_acquire *a = &j->op.acquire.it;
-    *b = (rl_ballot){.n = j->ns.n,
-                     .quorum = j->ns.quorum,
-                     .drop = drop,
-                     .home = &j->lk->client->home,
-                     .longest_lease_ms = r->longest_lease_ms,
-                     .check_uptime = r->check_uptime,
-                     .ahead_us = &r->ahead_us};
+    *b = (rl_red_attempt){.n = j->ns.n,
+                          .quorum = j->ns.quorum,
+                          .drop = drop,
+                          .home = &j->lk->client->home,
+                          .longest_lease_ms = r->longest_lease_ms,
+                          .check_uptime = r->check_uptime,
+                          .ahead_us = &r->ahead_us};
     memcpy(b->node, j->ns.core, sizeof b->node);
-    *a = (rl_acquire){.contest = &rl_contest_vote,
+    *a = (rl_acquire){.attempt = &rl_attempt_vote,
                       .home = j->ns.core[0],
                       .what = &j->lk->target,
                       .handle = j->lk,
                       .owner = rl_owner_self(),
-                      .cancel = j->wish.cancel,
-                      .wait_ms = j->wish.wait_ms,
-                      .lease_ms = j->wish.lease_ms,
-                      .joins = j->wish.joins,
+                      .cancel = j->args.cancel,
+                      .wait_ms = j->args.wait_ms,
+                      .lease_ms = j->args.lease_ms,
+                      .joins = j->args.joins,
                       .listen = rl_lock_listen,
-                      .ballot = b};
+                      .red = b};
     rl_op_init(&a->op, b->part);
     a->op.several = true;
     rl_acquire_init(a, j->began_us);
@@ -141,7 +141,7 @@ static rl_op *level_asked(rl_job *job)
     if (s != RLOCK_OK)
         return acquire_over(j, s);
     rl_group_set_count(ns->group, j->level);
-    if (j->wish.lease_ms == RLOCK_WATCHDOG)
+    if (j->args.lease_ms == RLOCK_WATCHDOG)
         rl_nodes_set_policy(ns, true, rl_now_us());
     rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, ns->group->token, j->level,
                  rl_now_us() - j->began_us);
@@ -151,7 +151,7 @@ static rl_op *level_asked(rl_job *job)
 static rl_op *reenter(red_job *j)
 {
     rl_nodes *ns = &j->ns;
-    int64_t lease_ms = j->wish.lease_ms, now_us = rl_now_us();
+    int64_t lease_ms = j->args.lease_ms, now_us = rl_now_us();
     j->level = rl_group_count(ns->group) + 1;
     if (!rl_nodes_until(ns, now_us))
         return acquire_over(j, lost(j->lk));
@@ -194,7 +194,7 @@ static rl_op *acquire(rl_job *job)
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
     rl_nodes_enter(&j->ns, j->lk);
-    j->began_us = rl_wish_began(&j->wish);
+    j->began_us = rl_job_args_began(&j->args);
     if (rl_nodes_pick(&j->ns, j->lk))
         return reenter(j);
     return start_all(j->lk, &j->ns) ? acquire_first(j)
@@ -211,7 +211,7 @@ static rl_op *extended(rl_job *job)
     rlock_status s = confirmed(j->lk, ns);
     /* The policy changes with the outcome, and on all nodes. */
     rl_nodes_set_policy(
-        ns, s == RLOCK_OK ? j->wish.lease_ms == RLOCK_WATCHDOG : j->renewed,
+        ns, s == RLOCK_OK ? j->args.lease_ms == RLOCK_WATCHDOG : j->renewed,
         rl_now_us());
     rl_op_let_go(&ns->op);
     return over(j, s);
@@ -234,7 +234,7 @@ static rl_op *extend(rl_job *job)
     red_job *j = of(job);
     rl_nodes *ns = &j->ns;
     rl_extend *e = &j->op.extend;
-    int64_t lease_ms = j->wish.lease_ms, now_us = rl_now_us();
+    int64_t lease_ms = j->args.lease_ms, now_us = rl_now_us();
     rl_nodes_enter(ns, j->lk);
     if (ns->home != RLOCK_OK)
         return over(j, rl_red_fail_closed(j->lk, ns));
@@ -249,7 +249,7 @@ static rl_op *extend(rl_job *job)
     add_extends(ns, &e->op, now_us);
     rl_extend_init(e, lease_ms,
                    rl_confirmed_end(ns->core[0], rl_replicas_of(ns->core[0], 0),
-                                    rl_wish_began(&j->wish)));
+                                    rl_job_args_began(&j->args)));
     return rl_job_ask(job, &e->op, extended);
 }
 
@@ -391,7 +391,7 @@ static rl_op *unlock(rl_job *job)
     if (j->level == 0) {
         rl_owner_self()->holds--;
         rl_group_end_alarms(ns->group);
-    } else if (j->wish.lapses) {
+    } else if (j->args.lapses) {
         rl_nodes_set_policy(ns, false, now_us);
     }
     add_releases(ns, j->level, now_us);
@@ -402,15 +402,15 @@ _Static_assert(sizeof(red_job) <= RL_JOB_ROOM &&
                    sizeof(red_job) <= RL_MEMBER_ROOM,
                "room for a job");
 
-static rl_job *red_begin(rlock *lk, const rl_wish *w, void *room)
+static rl_job *red_begin(rlock *lk, const rl_job_args *w, void *room)
 {
-    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] = acquire,
-                                                  [RL_WISH_UNLOCK] = unlock,
-                                                  [RL_WISH_EXTEND] = extend};
+    static rl_op *(*const first[])(rl_job * j) = {[RL_JOB_ACQUIRE] = acquire,
+                                                  [RL_JOB_UNLOCK] = unlock,
+                                                  [RL_JOB_EXTEND] = extend};
     red_job *j = room;
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
-    j->wish = *w;
+    j->args = *w;
     return &j->job;
 }
 

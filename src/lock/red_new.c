@@ -70,14 +70,15 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
     if (cl->engine.cluster)
         return refuse(RLOCK_ENOTSUP, position,
                       "is a cluster's, where one name is on one server");
-    rl_run run = rl_identity_run(&c->identity);
-    if (!*run.id && !c->identity.awaited)
+    rl_run run = rl_server_run_read(&c->server_run);
+    if (!*run.id && !c->server_run.awaited)
         return refuse(RLOCK_ENOTSUP, position,
                       "does not know its server's run_id: its user needs the "
                       "right to INFO");
     for (size_t i = 0; i < r->n; i++) {
         char why[64];
-        rl_run other = rl_identity_run(&r->client[i]->engine.core.identity);
+        rl_run other =
+            rl_server_run_read(&r->client[i]->engine.core.server_run);
         snprintf(why, sizeof why, "leads to the same server as client %zu",
                  i + 1);
         if (*run.id && strcmp(other.id, run.id) == 0)
@@ -88,7 +89,7 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
             RLOCK_ENOMEM, 0,
             "the threads of client %zu, or memory for them, cannot be had",
             position);
-    atomic_store(&c->identity.wanted, true);
+    atomic_store(&c->server_run.wanted, true);
     return RLOCK_OK;
 }
 

@@ -15,7 +15,7 @@
 typedef struct single_job {
     rl_job job;
     rlock *lk;
-    rl_wish wish;
+    rl_job_args args;
     rl_hold *hold; /* referenced; NULL: an acquire that finds none */
     int64_t began_us;
     int level; /* of an unlock: to leave */
@@ -57,10 +57,10 @@ static rl_op *ask_once(single_job *j, rl_op *(*then)(rl_job *j))
 static rl_op *ask_in_time(single_job *j, rl_op *(*then)(rl_job *j))
 {
     rl_part *x = j->job.lent;
-    if (j->wish.asked_us)
+    if (j->args.asked_us)
         x->until_us =
             rl_min(x->until_us, rl_confirmed_end(x->core, j->hold->replicas,
-                                                 j->wish.asked_us));
+                                                 j->args.asked_us));
     return ask_once(j, then);
 }
 
@@ -92,20 +92,20 @@ static rl_op *first_acquired(rl_job *job)
     return over(j, RLOCK_OK);
 }
 
-static rl_op *acquire_first(single_job *j, rl_estate *room)
+static rl_op *acquire_first(single_job *j, rl_owner_record *room)
 {
     rlock *lk = j->lk;
     rl_acquire *a = &j->op.acquire;
-    *a = (rl_acquire){.contest = &rl_contest_one,
+    *a = (rl_acquire){.attempt = &rl_attempt_one,
                       .home = rl_lock_core(lk),
                       .what = &lk->target,
                       .handle = lk,
                       .owner = rl_owner_self(),
-                      .cancel = j->wish.cancel,
+                      .cancel = j->args.cancel,
                       .room = room,
-                      .joins = j->wish.joins,
-                      .wait_ms = j->wish.wait_ms,
-                      .lease_ms = j->wish.lease_ms,
+                      .joins = j->args.joins,
+                      .wait_ms = j->args.wait_ms,
+                      .lease_ms = j->args.lease_ms,
                       .listen = rl_lock_listen};
     rl_acquire_init(a, j->began_us);
     return rl_job_ask(&j->job, &a->op, first_acquired);
@@ -129,9 +129,9 @@ static rl_op *reenter(single_job *j, int64_t now_us)
 {
     rlock *lk = j->lk;
     rl_core *c = rl_lock_core(lk);
-    if (lk->local_levels && rl_count_up(c, j->hold, j->wish.lease_ms, now_us))
+    if (lk->local_levels && rl_count_up(c, j->hold, j->args.lease_ms, now_us))
         return level_told(j);
-    if (!rl_part_reenter(j->job.lent, c, j->hold, j->wish.lease_ms, now_us))
+    if (!rl_part_reenter(j->job.lent, c, j->hold, j->args.lease_ms, now_us))
         return over(
             j, rl_lock_error(lk, RLOCK_EINVAL, "the hold count is at its end"));
     return ask_in_time(j, level_asked);
@@ -142,9 +142,9 @@ static rl_op *acquire(rl_job *job)
     single_job *j = of(job);
     rlock *lk = j->lk;
     bool valid;
-    rl_estate *room = NULL;
+    rl_owner_record *room = NULL;
     int64_t now_us = rl_now_us();
-    j->began_us = j->wish.asked_us ? j->wish.asked_us : now_us;
+    j->began_us = j->args.asked_us ? j->args.asked_us : now_us;
     if (!rl_lock_start(lk))
         return over(j, RLOCK_ENOMEM);
     j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
@@ -246,8 +246,8 @@ static rl_op *extend(rl_job *job)
     e->op.lent = job->lent;
     set_part(j);
     rl_extend_init(
-        e, j->wish.lease_ms,
-        rl_confirmed_end(c, j->hold->replicas, rl_wish_began(&j->wish)));
+        e, j->args.lease_ms,
+        rl_confirmed_end(c, j->hold->replicas, rl_job_args_began(&j->args)));
     e->op.resume = resume_extend;
     return rl_job_ask(job, &e->op, answered);
 }
@@ -263,8 +263,8 @@ static rl_op *guard(rl_job *job)
         return over(j, rl_lock_not_held(j->lk));
     if (!valid)
         return over(j, rl_lock_lost(j->lk, j->hold));
-    rl_part_guard(job->lent, rl_lock_core(j->lk), j->hold, j->wish.guarded,
-                  rl_wish_began(&j->wish));
+    rl_part_guard(job->lent, rl_lock_core(j->lk), j->hold, j->args.guarded,
+                  rl_job_args_began(&j->args));
     rl_op *op = ask_once(j, answered);
     op->may_ask = rl_guard_may_ask;
     return op;
@@ -274,16 +274,16 @@ static rl_op *guard(rl_job *job)
 
 _Static_assert(sizeof(single_job) <= RL_MEMBER_ROOM, "room for a job");
 
-static rl_job *single_begin(rlock *lk, const rl_wish *w, void *room)
+static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
 {
-    static rl_op *(*const first[])(rl_job * j) = {[RL_WISH_ACQUIRE] = acquire,
-                                                  [RL_WISH_UNLOCK] = unlock,
-                                                  [RL_WISH_EXTEND] = extend,
-                                                  [RL_WISH_GUARD] = guard};
+    static rl_op *(*const first[])(rl_job * j) = {[RL_JOB_ACQUIRE] = acquire,
+                                                  [RL_JOB_UNLOCK] = unlock,
+                                                  [RL_JOB_EXTEND] = extend,
+                                                  [RL_JOB_GUARD] = guard};
     single_job *j = room;
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
-    j->wish = *w;
+    j->args = *w;
     j->hold = NULL;
     return &j->job;
 }

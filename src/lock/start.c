@@ -1,8 +1,8 @@
 /*
  * Jobs that are started: the same as those that the calling thread drives
  * (lock.c), in one piece of memory with all they need, given to the client's
- * async thread. When one is over it becomes a completion, and whoever dispatches
- * calls back.
+ * async thread. When one is over it becomes a completion, and whoever
+ * dispatches calls back.
  *
  * What stays true: from the start until the callback the owner is busy, and
  * both the handle and the owner are counted, so the program may free them.
@@ -36,9 +36,9 @@ typedef struct started_lock {
 static bool is_canceled(const started_lock *s)
 {
     rlock_status status = s->job.job.status;
-    rl_wish_verb verb = s->job.wish.verb;
-    bool kept = status == RLOCK_OK && verb == RL_WISH_GUARD;
-    return atomic_load(&s->started.owner->ended) && verb != RL_WISH_UNLOCK &&
+    rl_job_args_verb verb = s->job.args.verb;
+    bool kept = status == RLOCK_OK && verb == RL_JOB_GUARD;
+    return atomic_load(&s->started.owner->ended) && verb != RL_JOB_UNLOCK &&
            !kept &&
            (status == RLOCK_OK || status == RLOCK_LOST ||
             status == RLOCK_NOT_HELD);
@@ -99,7 +99,7 @@ static started_lock *make_room(size_t size)
     return s;
 }
 
-static started_lock *make(rlock *lk, const rl_wish *w, rlock_done *done,
+static started_lock *make(rlock *lk, const rl_job_args *w, rlock_done *done,
                           void *arg)
 {
     size_t size = lk->kind->job_size;
@@ -116,11 +116,11 @@ static started_lock *make(rlock *lk, const rl_wish *w, rlock_done *done,
 }
 
 /* Inside the client. */
-static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
+static rlock_status begin(rlock *lk, const rl_job_args *w, rlock_done *done,
                           void *arg)
 {
     rl_async *a = &lk->client->engine.async;
-    rlock_status status = rl_lock_check_wish(lk, w);
+    rlock_status status = rl_lock_check_args(lk, w);
     if (status != RLOCK_OK)
         return status;
     started_lock *s = rl_async_run(a) ? make(lk, w, done, arg) : NULL;
@@ -139,7 +139,7 @@ static rlock_status begin(rlock *lk, const rl_wish *w, rlock_done *done,
     return RLOCK_OK;
 }
 
-rlock_status rl_lock_start_job(rlock *lk, rl_wish *w, rlock_done *done,
+rlock_status rl_lock_start_job(rlock *lk, rl_job_args *w, rlock_done *done,
                                void *arg)
 {
     int cancel;
@@ -158,20 +158,21 @@ rlock_status rl_lock_start_job(rlock *lk, rl_wish *w, rlock_done *done,
 rlock_status rlock_acquire_start(rlock *lk, int64_t wait_ms, int64_t lease_ms,
                                  rlock_done *done, void *arg)
 {
-    rl_wish w = {
-        .verb = RL_WISH_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
+    rl_job_args w = {
+        .verb = RL_JOB_ACQUIRE, .wait_ms = wait_ms, .lease_ms = lease_ms};
     return rl_lock_start_job(lk, &w, done, arg);
 }
 
 rlock_status rlock_unlock_start(rlock *lk, rlock_done *done, void *arg)
 {
-    return rl_lock_start_job(lk, &(rl_wish){.verb = RL_WISH_UNLOCK}, done, arg);
+    return rl_lock_start_job(lk, &(rl_job_args){.verb = RL_JOB_UNLOCK}, done,
+                             arg);
 }
 
 rlock_status rlock_extend_start(rlock *lk, int64_t lease_ms, rlock_done *done,
                                 void *arg)
 {
-    rl_wish w = {.verb = RL_WISH_EXTEND, .lease_ms = lease_ms};
+    rl_job_args w = {.verb = RL_JOB_EXTEND, .lease_ms = lease_ms};
     return rl_lock_start_job(lk, &w, done, arg);
 }
 

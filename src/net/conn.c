@@ -116,9 +116,9 @@ static bool look(void *arg)
     return !rl_conn_receive(c) || c->arrivals != before;
 }
 
-bool rl_conn_look_out(rl_conn *c)
+bool rl_conn_spin(rl_conn *c)
 {
-    return rl_look_out(&c->lookout, look, c);
+    return rl_spin_a_while(&c->spin, look, c);
 }
 
 short rl_conn_events(const rl_conn *c)

@@ -32,7 +32,7 @@ typedef struct rl_conn {
     unsigned arrivals;  /* how often something has come */
     int64_t rested_us;  /* when it was last given back */
     int64_t patient_us; /* until when what it owes is waited for */
-    rl_lookout lookout; /* when one is worth it */
+    rl_spin spin;       /* when one is worth it */
     rl_link idle;       /* in the pool's list of idle ones */
     rl_link open;       /* in the list of all that are open */
 } rl_conn;
@@ -75,7 +75,7 @@ bool rl_conn_receive(rl_conn *c);
  * Stays awake for a moment and reads what comes, if that is worth it
  * (net/spin.h). False: the caller has to sleep until something comes.
  */
-bool rl_conn_look_out(rl_conn *c);
+bool rl_conn_spin(rl_conn *c);
 
 /* What a driver has to wait for. */
 short rl_conn_events(const rl_conn *c);

@@ -154,7 +154,7 @@ static const char *check_context(redisContext *ctx, bool *memory)
     return NULL;
 }
 
-bool rl_hiredis_fits(const char **why)
+bool rl_hiredis_abi_fits(const char **why)
 {
     bool memory = true;
     *why = NULL;

@@ -10,6 +10,6 @@
  * False: *why says what differs, or is NULL for lack of memory. Costs a few
  * allocations, does no I/O, and touches nothing that others use.
  */
-bool rl_hiredis_fits(const char **why);
+bool rl_hiredis_abi_fits(const char **why);
 
 #endif

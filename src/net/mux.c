@@ -36,7 +36,7 @@
 
 #include "base/clock.h"
 
-/* With more that wait for answers, the time of a look-out belongs to those. */
+/* With more that wait for answers, the time of a spin belongs to those. */
 #define MOST_LOOKED_OUT_FOR 2
 
 /* Without a descriptor for the signal, the leader looks up so often. */
@@ -236,7 +236,7 @@ static void cannot_wait(rl_share *h, int err)
 static void listen_for(rl_share *h, bool few, bool blocked, int64_t until_us)
 {
     rl_conn *c = h->conn;
-    if (few && rl_look_out(&c->lookout, receive, h))
+    if (few && rl_spin_a_while(&c->spin, receive, h))
         return;
     if (h->signal.fd < 0)
         until_us = rl_min(until_us, rl_now_us() + NO_SIGNAL_US);

@@ -107,7 +107,7 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
             call_next_if_over(a, now_us);
     }
     a->phase = RL_PHASE_LEAVE;
-    return a->contest->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
+    return a->attempt->leave(a, queued, now_us) ? RL_ASK : RL_DONE;
 }
 
 /* What has been answered says more than what it comes to: who has it. */
@@ -125,7 +125,7 @@ static rl_next give_up(rl_acquire *a, rlock_status status, int64_t now_us)
 static void tell_who_has_it(rl_acquire *a)
 {
     const rl_part *x = a->one;
-    if (a->status != RLOCK_TIMEOUT || a->ballot || a->op.n == 0 || !x->ok)
+    if (a->status != RLOCK_TIMEOUT || a->red || a->op.n == 0 || !x->ok)
         return;
     a->fault = x->fault;
     a->fault.status = RLOCK_TIMEOUT;
@@ -154,7 +154,7 @@ static rl_next begin_try(rl_acquire *a, int64_t now_us)
     a->phase = RL_PHASE_TRY;
     a->asked = true;
     a->tried_us = now_us;
-    return a->contest->begin(a, now_us) ? RL_ASK : fail(a, now_us);
+    return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
 }
 
 /* In the room: what is next for who stands in line? */
@@ -175,8 +175,8 @@ static bool enter_room(rl_acquire *a)
     rl_rooms *rooms = &a->home->rooms;
     if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker)) {
         a->held_back_us = rl_room_held_back_until(rooms, &a->waiter);
-        if (a->contest->attend)
-            a->contest->attend(a);
+        if (a->attempt->attend)
+            a->attempt->attend(a);
         return true;
     }
     rl_fault_set(&a->fault, RLOCK_ENOMEM, 0, "out of memory");
@@ -253,7 +253,7 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
 
 static rl_next after_try(rl_acquire *a, int64_t now_us)
 {
-    rl_try result = a->contest->judge(a, now_us);
+    rl_try result = a->attempt->judge(a, now_us);
     if (result == RL_TRY_OWNED)
         return finish(a, RLOCK_OK, now_us);
     if (result == RL_TRY_MORE)
@@ -290,7 +290,7 @@ static rl_next handed(rl_acquire *a, int64_t now_us)
     rl_add(&a->home->stats.wakeups, 1);
     a->rung = false;
     a->asked = true;
-    a->contest->handed(a, now_us);
+    a->attempt->handed(a, now_us);
     return after_try(a, now_us);
 }
 
@@ -300,8 +300,8 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         return give_up(a, RLOCK_ECLOSED, now_us);
     if (why == RL_WAKE_CANCEL)
         return give_up(a, RLOCK_CANCELED, now_us);
-    if (a->contest->look)
-        a->contest->look(a);
+    if (a->attempt->look)
+        a->attempt->look(a);
     if (why == RL_WAKE_LOOK)
         a->held_back_us = rl_room_held_back_until(&a->home->rooms, &a->waiter);
     a->rung = a->rung || why == RL_WAKE_RUNG;
@@ -309,7 +309,7 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         rl_add(&a->home->stats.wakeups, 1);
     if (now_us >= a->wait_until_us)
         return time_is_up(a, now_us);
-    int64_t at_us = a->rung ? a->contest->rung(a, now_us) : now_us;
+    int64_t at_us = a->rung ? a->attempt->rung(a, now_us) : now_us;
     return at_us > now_us ? sleep_until(a, at_us) : line_up(a, now_us);
 }
 
@@ -348,7 +348,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
         return rise(a, why, now_us);
     case RL_PHASE_LEAVE:
         tell_who_has_it(a);
-        if (a->ballot || a->one != a->op.lent)
+        if (a->red || a->one != a->op.lent)
             rl_op_let_go(&a->op);
         return RL_DONE;
     default:
@@ -359,7 +359,7 @@ static rl_next resume(rl_op *op, rl_wake why, int64_t now_us)
 void rl_acquire_init(rl_acquire *a, int64_t now_us)
 {
     a->op.resume = resume;
-    a->op.part = a->ballot ? a->ballot->part : &a->one;
+    a->op.part = a->red ? a->red->part : &a->one;
     a->phase = RL_PHASE_BEGIN;
     a->overdue = 0;
     a->began_us = now_us;

@@ -1,7 +1,7 @@
 /*
- * The outermost acquire: one way to wait, whatever is asked for. What a try
- * consists of is a contest: of one server (op/attempt_one.c), or a vote of
- * several (red/attempt_red.c).
+ * The outermost acquire: one way to wait, whatever is asked for. How an attempt
+ * is made and judged is a table of functions: of one server (op/attempt_one.c),
+ * or a vote of several (red/attempt_red.c).
  */
 #ifndef RL_OP_ACQUIRE_H
 #define RL_OP_ACQUIRE_H
@@ -10,7 +10,7 @@
 
 typedef struct rl_acquire rl_acquire;
 
-/* What became of a try. */
+/* What became of an attempt. */
 typedef enum rl_try {
     RL_TRY_OWNED,
     RL_TRY_BUSY,   /* again_us: when to look again if nobody rings */
@@ -24,7 +24,7 @@ typedef enum rl_try {
 /* Who has waited for so long says who it is, for rlock_waits_for(). */
 #define RL_LONG_US (1000 * 1000)
 
-typedef struct rl_contest {
+typedef struct rl_attempt {
     /* Makes the parts of a try. Otherwise status and fault say why not. */
     bool (*begin)(rl_acquire *a, int64_t now_us);
     /* After each round of it. Unless owned, nothing stays taken. */
@@ -40,7 +40,7 @@ typedef struct rl_contest {
     int64_t (*rung)(rl_acquire *a, int64_t now_us);
     /* The wait is over: who is to be told? True: a round has been made. */
     bool (*leave)(rl_acquire *a, bool queued, int64_t now_us);
-} rl_contest;
+} rl_attempt;
 
 /*
  * Cancels of a handle are counted, so that one that comes after the call has
@@ -52,12 +52,12 @@ typedef struct rl_cancel {
 } rl_cancel;
 
 /* The nodes of a Red lock, as an acquire needs them. */
-typedef struct rl_ballot {
+typedef struct rl_red_attempt {
     size_t n, quorum;
     rl_core *node[RLOCK_RED_MAX]; /* NULL: its client is closed */
     /* Called once for a node whose client is being freed: lets go of it. The
        acquire has nothing there any more. */
-    void (*drop)(struct rl_ballot *b, size_t i);
+    void (*drop)(struct rl_red_attempt *b, size_t i);
     rl_home *home;
     int64_t longest_lease_ms; /* as told; 0: what was used */
     bool check_uptime;
@@ -71,7 +71,7 @@ typedef struct rl_ballot {
     const rl_line *asked_on[RLOCK_RED_MAX]; /* who may queue it yet */
     rl_listener listener[RLOCK_RED_MAX];
     unsigned few_rings; /* tries after rings of fewer than a quorum, in a row */
-} rl_ballot;
+} rl_red_attempt;
 
 typedef enum rl_phase {
     RL_PHASE_BEGIN,
@@ -85,7 +85,7 @@ typedef enum rl_phase {
 
 struct rl_acquire {
     rl_op op;
-    const rl_contest *contest;
+    const rl_attempt *attempt;
     rl_core *home;
     const rl_target *what;
     const void *handle; /* whose rlock_cancel() ends the wait */
@@ -98,15 +98,15 @@ struct rl_acquire {
     rl_phase phase, step; /* step: of a try of several */
     int64_t began_us, wait_until_us, call_until_us;
     rl_waiter waiter;
-    rl_estate *room;  /* for the first draft; NULL: made anew */
-    rl_estate *noted; /* where it is noted that it waits; NULL: nowhere */
-    bool last_try;    /* whatever comes of this one, there is no other */
-    bool asked;       /* the server has been asked */
-    bool contended;   /* it had to wait */
-    bool rung;        /* the last wake-up was a ring */
-    bool with_bell;   /* the last try gave the bell */
-    bool failing;     /* the last try had no answer */
-    uint8_t overdue;  /* so often the lease that ended did not, in a row */
+    rl_owner_record *room;  /* for the first draft; NULL: made anew */
+    rl_owner_record *noted; /* where it is noted that it waits; NULL: nowhere */
+    bool last_try;          /* whatever comes of this one, there is no other */
+    bool asked;             /* the server has been asked */
+    bool contended;         /* it had to wait */
+    bool rung;              /* the last wake-up was a ring */
+    bool with_bell;         /* the last try gave the bell */
+    bool failing;           /* the last try had no answer */
+    uint8_t overdue; /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */
     rl_fault fault;      /* of the last failure */
@@ -118,16 +118,16 @@ struct rl_acquire {
     rl_hold *draft;
     rl_group *joins; /* the Multi lock's, of a member; or NULL */
 
-    rl_ballot *ballot; /* of several */
+    rl_red_attempt *red; /* of several */
     rl_group *group;
 };
 
 /*
- * Begins; what is set before: contest, home, what, handle, owner, cancel, room,
- * wait_ms, lease_ms, listen, joins, op.waker, op.lent, and the ballot.
+ * Begins; what is set before: attempt, home, what, handle, owner, cancel, room,
+ * wait_ms, lease_ms, listen, joins, op.waker, op.lent, and red.
  */
 void rl_acquire_init(rl_acquire *a, int64_t now_us);
 
-extern const rl_contest rl_contest_one, rl_contest_vote;
+extern const rl_attempt rl_attempt_one, rl_attempt_vote;
 
 #endif

@@ -150,7 +150,7 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
     return true;
 }
 
-const rl_contest rl_contest_one = {.begin = begin,
+const rl_attempt rl_attempt_one = {.begin = begin,
                                    .judge = judge,
                                    .attend = attend,
                                    .handed = handed,

@@ -36,7 +36,7 @@ typedef struct rl_guarded {
     bool compare; /* tokens; see rl_call_renew() */
     bool strict;  /* the server refuses keys of other slots (op/verb_guard.h) */
     char sha1[RL_SHA1_LEN + 1]; /* of what is sent: guard and script */
-    rl_object reply;
+    rl_raw_reply reply;
 } rl_guarded;
 
 /* Fills g->sha1, for a hold of this layout; compare and strict are set. */

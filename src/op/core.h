@@ -14,8 +14,8 @@
 #include "op/rtt.h"
 #include "op/script_cache.h"
 #include "wire/ask.h"
+#include "wire/hash_slot.h"
 #include "wire/keys.h"
-#include "wire/keyslot.h"
 
 /* The options, with defaults filled in. */
 typedef struct rl_settings {
@@ -37,13 +37,13 @@ typedef struct rl_core {
     rl_settings set;          /* fixed */
     const char *server;       /* fixed; what the program calls it */
     const char *_Atomic node; /* the same, or the master of now; in messages */
-    rl_identity identity;
+    rl_server_run server_run;
     rl_stats stats;
     rl_holds holds;
     rl_rooms rooms;
     rl_longest longest;
-    rl_pace pace;
-    rl_sums sums;
+    rl_rtt rtt;
+    rl_script_cache script_cache;
     char bell[RL_BELL_LEN + 1]; /* fixed; the channel of this client's bell */
     atomic_bool canceled;       /* rlock_client_cancel() */
     rl_redirects *redirects;    /* fixed; of a cluster; NULL: it is none */
@@ -107,7 +107,7 @@ static inline const char *rl_bell_of(rl_core *c, const rl_target *what)
 static inline uint16_t rl_slot_of(const rl_core *c, const void *name,
                                   size_t len)
 {
-    return c->redirects ? (uint16_t)rl_keyslot(name, len) : 0;
+    return c->redirects ? (uint16_t)rl_hash_slot(name, len) : 0;
 }
 
 /* Calls on_event, if there is one: on the calling thread, or when dispatched.

@@ -218,7 +218,7 @@ void rl_op_leave_late(rl_op *op);
 /* --- what a verb does to a hold (op/verb.c, level.c) -------------------- */
 
 /* A new draft; NULL: out of memory. */
-rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
+rl_hold *rl_draft(rl_core *c, rl_owner_record *room, const rl_target *what,
                   const rl_uuid *id, int64_t lease_ms);
 
 /* Reads an acquire's reply, for a level; RL_FAILED fills *f. */

@@ -145,7 +145,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     x->over = true;
     /* What replicas took, or the program's script, is not the server's pace. */
     if (outcome == RL_ANSWERED && !a->confirm.replicas && !rl_ask_is_guarded(a))
-        rl_pace_note(&x->core->pace, now_us - a->sent_us);
+        rl_rtt_note(&x->core->rtt, now_us - a->sent_us);
     if (x->next) {
         rl_bundle_end(x, r, now_us);
         return;
@@ -192,7 +192,7 @@ bool rl_part_is_moot(rl_part *x)
 
 static int64_t suspicion_us(const rl_core *c)
 {
-    return rl_min(rl_pace_odd_us(&c->pace, SUSPICION_US), LAST_SUSPICION_US);
+    return rl_min(rl_rtt_odd_us(&c->rtt, SUSPICION_US), LAST_SUSPICION_US);
 }
 
 static void begin(rl_part *x, rl_core *c, rl_verb verb, rl_script_id script,
@@ -326,7 +326,7 @@ void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
     x->hold = h;
     x->guarded = g;
     x->ask.single = g->single;
-    x->ask.slot.object = &g->reply;
+    x->ask.slot.raw = &g->reply;
     rl_mutex_lock(&c->holds.mutex);
     g->compare = rl_hold_compares_locked(h);
     rl_mutex_unlock(&c->holds.mutex);
@@ -453,7 +453,7 @@ void rl_part_limit(rl_part *x, int64_t lease_ms)
     int64_t us = rl_lease_of(c, lease_ms) * 1000 / PATIENCE_OF_LEASE;
     x->patience_us = rl_min(rl_max(us, SHORTEST_PATIENCE_US),
                             c->set.command_timeout_ms * 1000);
-    x->limit_us = rl_pace_limit_us(&c->pace, x->patience_us);
+    x->limit_us = rl_rtt_limit_us(&c->rtt, x->patience_us);
     x->way_us = rl_min(rl_lease_of(c, lease_ms) * 1000 / WAY_OF_LEASE,
                        c->set.connect_timeout_ms * 1000);
     if (x->ask.confirm.replicas) {

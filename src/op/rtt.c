@@ -7,7 +7,7 @@
 /* A server that shares its processor may pause for some round trips. */
 #define PATIENCE 4
 
-void rl_pace_note(rl_pace *p, int64_t round_trip_us)
+void rl_rtt_note(rl_rtt *p, int64_t round_trip_us)
 {
     int64_t smoothed_us = atomic_load(&p->smoothed_us);
     int64_t deviation_us = atomic_load(&p->deviation_us);
@@ -23,7 +23,7 @@ void rl_pace_note(rl_pace *p, int64_t round_trip_us)
     atomic_store(&p->deviation_us, deviation_us);
 }
 
-int64_t rl_pace_limit_us(const rl_pace *p, int64_t most_us)
+int64_t rl_rtt_limit_us(const rl_rtt *p, int64_t most_us)
 {
     int64_t smoothed_us = atomic_load(&p->smoothed_us);
     int64_t us = PATIENCE * (smoothed_us + 4 * atomic_load(&p->deviation_us));
@@ -32,7 +32,7 @@ int64_t rl_pace_limit_us(const rl_pace *p, int64_t most_us)
                        : most_us;
 }
 
-int64_t rl_pace_odd_us(const rl_pace *p, int64_t least_us)
+int64_t rl_rtt_odd_us(const rl_rtt *p, int64_t least_us)
 {
     return rl_max(PATIENCE * atomic_load(&p->smoothed_us), least_us);
 }

@@ -9,16 +9,16 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef struct rl_pace {
+typedef struct rl_rtt {
     atomic_int_least64_t smoothed_us, deviation_us; /* 0: not measured yet */
-} rl_pace;
+} rl_rtt;
 
-void rl_pace_note(rl_pace *p, int64_t round_trip_us);
+void rl_rtt_note(rl_rtt *p, int64_t round_trip_us);
 
 /* At least 5 ms, at most the given time, which also serves unmeasured. */
-int64_t rl_pace_limit_us(const rl_pace *p, int64_t most_us);
+int64_t rl_rtt_limit_us(const rl_rtt *p, int64_t most_us);
 
 /* When no answer is odd: some round trips, at least the given time. */
-int64_t rl_pace_odd_us(const rl_pace *p, int64_t least_us);
+int64_t rl_rtt_odd_us(const rl_rtt *p, int64_t least_us);
 
 #endif

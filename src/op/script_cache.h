@@ -9,30 +9,30 @@
 #include "base/sha1.h"
 #include "base/thread.h"
 
-#define RL_SUMS     32
-#define RL_SUM_TEXT (16 * 1024) /* the longest text that is remembered */
+#define RL_CACHED_SCRIPTS 32
+#define RL_CACHED_TEXT    (16 * 1024) /* the longest text that is remembered */
 
-typedef struct rl_sum {
+typedef struct rl_cached_script {
     size_t len;
     unsigned guards; /* which are in front, as the caller counts them */
     char sha1[RL_SHA1_LEN + 1];
     char text[];
-} rl_sum;
+} rl_cached_script;
 
-typedef struct rl_sums {
+typedef struct rl_script_cache {
     rl_mutex mutex;
-    rl_sum *place[RL_SUMS]; /* NULL: empty */
-} rl_sums;
+    rl_cached_script *place[RL_CACHED_SCRIPTS]; /* NULL: empty */
+} rl_script_cache;
 
-void rl_sums_init(rl_sums *s);
-void rl_sums_fini(rl_sums *s, bool forked);
+void rl_script_cache_init(rl_script_cache *s);
+void rl_script_cache_fini(rl_script_cache *s, bool forked);
 
 /* False: it is not remembered. */
-bool rl_sums_find(rl_sums *s, const char *text, size_t len, unsigned guards,
-                  char sha1[RL_SHA1_LEN + 1]);
+bool rl_script_cache_find(rl_script_cache *s, const char *text, size_t len,
+                          unsigned guards, char sha1[RL_SHA1_LEN + 1]);
 
 /* Remembers it, if there is memory for that. */
-void rl_sums_note(rl_sums *s, const char *text, size_t len, unsigned guards,
-                  const char sha1[RL_SHA1_LEN + 1]);
+void rl_script_cache_note(rl_script_cache *s, const char *text, size_t len,
+                          unsigned guards, const char sha1[RL_SHA1_LEN + 1]);
 
 #endif

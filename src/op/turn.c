@@ -37,7 +37,7 @@ void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
     rl_turn *turn = w->kept ? malloc(sizeof *turn) : NULL;
     if (!turn)
         return;
-    *turn = (rl_turn){.starter = draft->estate,
+    *turn = (rl_turn){.starter = draft->record,
                       .began_us = w->sent_us,
                       .last = w->token + w->kept};
     rl_mutex_lock(&t->mutex);
@@ -60,7 +60,7 @@ static bool is_free_to_go_locked(rl_core *c, rl_hold *h, int64_t now_us)
 }
 
 /* As if it had been granted just now; what it was before is over. */
-static void change_owner_locked(rl_holds *t, rl_hold *h, rl_estate *to,
+static void change_owner_locked(rl_holds *t, rl_hold *h, rl_owner_record *to,
                                 int64_t now_us) RL_REQUIRES(&t->mutex)
 {
     rl_alarms_end(&h->alarms);
@@ -88,7 +88,7 @@ static bool give_to_front_locked(rl_core *c, rl_hold *h,
                     !w->room->queued &&
                     now_us - h->turn->began_us < c->set.turn_us;
     if (takes_it) {
-        change_owner_locked(&c->holds, h, w->draft->estate, now_us);
+        change_owner_locked(&c->holds, h, w->draft->record, now_us);
         w->passed = h;
         w->withheld = RL_WAKE_LOOK;
         w->rest = RL_HANDED;

@@ -74,7 +74,7 @@ static bool is_short(rl_part *x)
 
 /* --- acquire ------------------------------------------------------------- */
 
-rl_hold *rl_draft(rl_core *c, rl_estate *room, const rl_target *what,
+rl_hold *rl_draft(rl_core *c, rl_owner_record *room, const rl_target *what,
                   const rl_uuid *id, int64_t lease_ms)
 {
     rl_hold *h = rl_hold_new(&c->holds, room, what, id);

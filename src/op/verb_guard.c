@@ -44,10 +44,11 @@ void rl_guarded_sum(rl_guarded *g, const rl_layout *layout)
 static void name_script(rl_guarded *g, rl_core *c, const rl_layout *layout)
 {
     unsigned guards = 4 * layout->guard + 2 * g->strict + g->compare;
-    if (rl_sums_find(&c->sums, g->script, g->len, guards, g->sha1))
+    if (rl_script_cache_find(&c->script_cache, g->script, g->len, guards,
+                             g->sha1))
         return;
     rl_guarded_sum(g, layout);
-    rl_sums_note(&c->sums, g->script, g->len, guards, g->sha1);
+    rl_script_cache_note(&c->script_cache, g->script, g->len, guards, g->sha1);
 }
 
 static void put_script(rl_bytes *to, const rl_hold *h, const rl_guarded *g)

@@ -44,9 +44,9 @@
 static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
                           int64_t now_us)
 {
-    rl_core *c = a->ballot->node[i];
+    rl_core *c = a->red->node[i];
     rl_part *x = rl_op_new_part(&a->op, i);
-    rl_estate *room = x ? rl_holds_make_room(&c->holds, a->owner) : NULL;
+    rl_owner_record *room = x ? rl_holds_make_room(&c->holds, a->owner) : NULL;
     rl_hold *h = room ? rl_draft(c, room, a->what, id, a->lease_ms) : NULL;
     if (!h) {
         a->op.lacking |= 1u << i;
@@ -59,7 +59,7 @@ static rl_part *make_part(rl_acquire *a, size_t i, const rl_uuid *id,
     x->request.least = rl_vote_wanted_token(a, now_us);
     if (a->waiter.room && !a->last_try) {
         x->request.bell = rl_bell_of(c, a->what);
-        x->request.ticket = a->ballot->ticket[i];
+        x->request.ticket = a->red->ticket[i];
         x->request.says_who = now_us - a->began_us >= RL_LONG_US;
     }
     a->with_bell = a->with_bell || *x->request.bell;
@@ -75,13 +75,13 @@ static bool lacks_memory(rl_acquire *a)
 
 static bool make_parts(rl_acquire *a, const rl_uuid *id, int64_t now_us)
 {
-    const rl_ballot *b = a->ballot;
+    const rl_red_attempt *b = a->red;
     size_t made = 0, open = 0;
     a->op.n = b->n;
     a->op.lacking = 0;
     for (size_t i = 0; i < b->n; i++) {
         a->op.part[i] = NULL;
-        a->ballot->raise[i] = NULL;
+        a->red->raise[i] = NULL;
         if (!b->node[i]) {
             a->op.closed |= 1u << i;
             continue;
@@ -98,18 +98,18 @@ static bool make_parts(rl_acquire *a, const rl_uuid *id, int64_t now_us)
  */
 static void listen(rl_acquire *a)
 {
-    for (size_t i = 0; i < a->ballot->n; i++) {
-        rl_core *c = a->ballot->node[i];
-        if (!c || a->ballot->listener[i].listens)
+    for (size_t i = 0; i < a->red->n; i++) {
+        rl_core *c = a->red->node[i];
+        if (!c || a->red->listener[i].listens)
             continue;
-        rl_rooms_listen(&c->rooms, &a->ballot->listener[i]);
+        rl_rooms_listen(&c->rooms, &a->red->listener[i]);
         a->listen(c, a->what);
     }
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)
 {
-    const rl_ballot *b = a->ballot;
+    const rl_red_attempt *b = a->red;
     rl_uuid id;
     a->with_bell = false;
     a->step = RL_PHASE_VOTE;
@@ -197,7 +197,7 @@ static rl_try own(rl_acquire *a, int64_t now_us)
     rl_group *g = a->group;
     g->token = a->token;
     g->longest_us = rl_vote_longest_us(a, now_us);
-    g->check_uptime = a->ballot->check_uptime;
+    g->check_uptime = a->red->check_uptime;
     rl_group_set_renewed(g, a->lease_ms == RLOCK_WATCHDOG);
     rl_group_set_count(g, 1);
     g->began_us = a->tried_us;
@@ -217,7 +217,7 @@ static rl_try own(rl_acquire *a, int64_t now_us)
             a->op.part[i] = NULL;
             rl_take_over(x, a->token, now_us);
         } else {
-            a->ballot->queued |= (unsigned)may_be_queued(x) << i;
+            a->red->queued |= (unsigned)may_be_queued(x) << i;
             list_part(a, x, now_us);
         }
     }
@@ -245,11 +245,11 @@ static rlock_status why_not(rl_acquire *a)
         busy += x && x->over && x->verdict == RL_BUSY;
         lacking +=
             x ? !x->ok && x->fault.status == RLOCK_ENOMEM && !x->fault.transient
-              : a->ballot->node[i] != NULL;
+              : a->red->node[i] != NULL;
     }
-    rlock_status s = n - busy < a->ballot->quorum      ? RLOCK_BUSY
-                     : n - lacking < a->ballot->quorum ? RLOCK_ENOMEM
-                                                       : RLOCK_EQUORUM;
+    rlock_status s = n - busy < a->red->quorum      ? RLOCK_BUSY
+                     : n - lacking < a->red->quorum ? RLOCK_ENOMEM
+                                                    : RLOCK_EQUORUM;
     rl_fault_set(&a->fault, s, 0, "%s", says);
     a->fault.transient = s == RLOCK_EQUORUM;
     return s;
@@ -293,9 +293,9 @@ static void undo_vote(rl_acquire *a, size_t i, int64_t now_us)
     bool late = vote->ask.next == RL_ASK_WAITS,
          granted = rl_vote_is_granted(vote);
     if (vote->over && vote->verdict == RL_BUSY)
-        a->ballot->ticket[i] = vote->grant.ticket;
-    a->ticket = a->ballot->ticket[0];
-    a->ballot->asked_on[i] = late ? rl_hold_line(&c->holds, h) : NULL;
+        a->red->ticket[i] = vote->grant.ticket;
+    a->ticket = a->red->ticket[0];
+    a->red->asked_on[i] = late ? rl_hold_line(&c->holds, h) : NULL;
     rl_part_let_go(vote);
     a->op.part[i] = NULL;
     if (late || granted)
@@ -372,9 +372,9 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
 
 static void attend(rl_acquire *a)
 {
-    for (size_t i = 0; i < a->ballot->n; i++) {
-        rl_core *c = a->ballot->node[i];
-        rl_listener *l = &a->ballot->listener[i];
+    for (size_t i = 0; i < a->red->n; i++) {
+        rl_core *c = a->red->node[i];
+        rl_listener *l = &a->red->listener[i];
         *l = (rl_listener){
             .what = a->what, .waker = a->op.waker, .index = (unsigned)i};
         if (c)
@@ -385,13 +385,13 @@ static void attend(rl_acquire *a)
 /* A node whose client is freed is left; who frees it waits for that. */
 static void drop_closed(rl_acquire *a)
 {
-    rl_ballot *b = a->ballot;
+    rl_red_attempt *b = a->red;
     for (size_t i = 0; i < b->n; i++) {
         rl_core *c = b->node[i];
         if (!c || c == a->home || !rl_rooms_is_closed(&c->rooms))
             continue;
-        rl_rooms_unlisten(&c->rooms, &a->ballot->listener[i]);
-        a->ballot->asked_on[i] = NULL;
+        rl_rooms_unlisten(&c->rooms, &a->red->listener[i]);
+        a->red->asked_on[i] = NULL;
         a->op.rung &= ~(1u << i);
         b->node[i] = NULL;
         b->drop(b, i);
@@ -405,7 +405,7 @@ static void drop_closed(rl_acquire *a)
  */
 static int64_t pause_after_few(const rl_acquire *a)
 {
-    int64_t turns = (int64_t)a->ballot->few_rings - FEW_RINGS_TRIES;
+    int64_t turns = (int64_t)a->red->few_rings - FEW_RINGS_TRIES;
     return rl_jitter(FEW_RINGS_US << rl_min(rl_max(turns, 0), FEW_RINGS_TURNS));
 }
 
@@ -415,12 +415,11 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
         a->rung_us = now_us;
     int64_t try_us = a->rung_us + pause_after_few(a);
     size_t rings = 0;
-    for (size_t i = 0; i < a->ballot->n; i++)
+    for (size_t i = 0; i < a->red->n; i++)
         rings += a->op.rung >> i & 1;
-    if (rings < a->ballot->quorum && now_us < try_us)
+    if (rings < a->red->quorum && now_us < try_us)
         return try_us;
-    a->ballot->few_rings =
-        rings < a->ballot->quorum ? a->ballot->few_rings + 1 : 0;
+    a->red->few_rings = rings < a->red->quorum ? a->red->few_rings + 1 : 0;
     a->rung_us = 0;
     a->op.rung = 0;
     return now_us;
@@ -432,13 +431,13 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
  */
 static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
 {
-    rl_part *x = rl_part_new_leave(a->ballot->node[i], a->what, now_us);
+    rl_part *x = rl_part_new_leave(a->red->node[i], a->what, now_us);
     a->op.part[i] = x;
     if (!x)
         return;
     x->op = &a->op;
     x->position = (unsigned)i + 1;
-    x->behind = a->ballot->asked_on[i];
+    x->behind = a->red->asked_on[i];
     x->awaited = a->status != RLOCK_OK;
     rl_vote_limit(a, x);
 }
@@ -449,26 +448,26 @@ static void add_leave(rl_acquire *a, size_t i, int64_t now_us)
  */
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
-    const rl_ballot *b = a->ballot;
-    if (a->ballot->queued && rl_rooms_have(&a->home->rooms, a->what))
-        a->ballot->queued = 0;
+    const rl_red_attempt *b = a->red;
+    if (a->red->queued && rl_rooms_have(&a->home->rooms, a->what))
+        a->red->queued = 0;
     for (size_t i = 0; i < b->n; i++)
         if (b->node[i])
-            rl_rooms_unlisten(&b->node[i]->rooms, &a->ballot->listener[i]);
-    if (!queued && !a->ballot->queued)
+            rl_rooms_unlisten(&b->node[i]->rooms, &a->red->listener[i]);
+    if (!queued && !a->red->queued)
         return false;
     a->op.n = b->n;
     a->op.quorum = 0;
     a->op.early = a->op.insist = false;
     for (size_t i = 0; i < b->n; i++) {
         a->op.part[i] = NULL;
-        if (b->node[i] && (queued || a->ballot->queued >> i & 1))
+        if (b->node[i] && (queued || a->red->queued >> i & 1))
             add_leave(a, i, now_us);
     }
     return true;
 }
 
-const rl_contest rl_contest_vote = {.begin = begin,
+const rl_attempt rl_attempt_vote = {.begin = begin,
                                     .judge = judge,
                                     .attend = attend,
                                     .look = drop_closed,

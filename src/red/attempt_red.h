@@ -1,7 +1,7 @@
 /*
- * What the files of a vote share: the contest itself (vote.c), its fencing
- * token (vote_token.c), and who may vote (voter.c). For a part that a node has
- * granted, and one that is limited like the others.
+ * What the files of a vote share: the attempt itself (attempt_red.c), its
+ * fencing token (token.c), and who may vote (eligible.c). For a part that a
+ * node has granted, and one that is limited like the others.
  */
 #ifndef RL_RED_ATTEMPT_RED_H
 #define RL_RED_ATTEMPT_RED_H

@@ -43,7 +43,7 @@ static bool is_old_enough(const rl_run *run, int64_t longest_us, int64_t now_us,
 bool rl_may_vote(rl_core *c, int64_t longest_us, bool check_uptime,
                  int64_t now_us, rl_fault *f)
 {
-    rl_run run = rl_identity_run(&c->identity);
+    rl_run run = rl_server_run_read(&c->server_run);
     return is_known(&run, f) && (has_kept_all(&run, check_uptime) ||
                                  is_old_enough(&run, longest_us, now_us, f));
 }
@@ -68,7 +68,7 @@ bool rl_vote_note_lease(rl_core *const node[], size_t n, const rl_target *what,
 
 int64_t rl_vote_longest_us(const rl_acquire *a, int64_t now_us)
 {
-    const rl_ballot *b = a->ballot;
+    const rl_red_attempt *b = a->red;
     const rl_target *what = a->what;
     int64_t ms = b->longest_lease_ms;
     for (size_t i = 0; b->longest_lease_ms == 0 && i < b->n; i++) {
@@ -90,7 +90,7 @@ static bool is_asked_twice(const rl_op *op, const rl_part *x, const rl_run *run,
         const rl_part *y = op->part[i];
         if (!y || y == x || y->ask.next == RL_ASK_IDLE)
             continue;
-        rl_run other = rl_identity_run(&y->core->identity);
+        rl_run other = rl_server_run_read(&y->core->server_run);
         if (strcmp(run->id, other.id) == 0) {
             rl_fault_set(f, RLOCK_EINVAL, 0, "same server as node %u",
                          y->position);
@@ -111,9 +111,9 @@ bool rl_vote_may_ask(rl_op *op, rl_part *x, int64_t now_us)
     rl_fault *f = &x->fault;
     if (x->verb != RL_VERB_ACQUIRE)
         return true;
-    rl_run run = rl_identity_run(&x->core->identity);
+    rl_run run = rl_server_run_read(&x->core->server_run);
     if (!is_known(&run, f) || is_asked_twice(op, x, &run, f))
         return false;
-    return has_kept_all(&run, a->ballot->check_uptime) ||
+    return has_kept_all(&run, a->red->check_uptime) ||
            is_old_enough(&run, rl_vote_longest_us(a, now_us), now_us, f);
 }

@@ -18,7 +18,7 @@
 
 uint64_t rl_vote_wanted_token(const rl_acquire *a, int64_t now_us)
 {
-    int64_t ahead_us = atomic_load(a->ballot->ahead_us);
+    int64_t ahead_us = atomic_load(a->red->ahead_us);
     return ahead_us ? (uint64_t)(now_us + ahead_us + AHEAD_US) : 0;
 }
 
@@ -32,7 +32,7 @@ void rl_vote_note_clocks(rl_acquire *a)
             ahead_us = rl_max(ahead_us, x->grant.clock_us - x->grant.sent_us);
     }
     if (ahead_us != INT64_MIN)
-        atomic_store(a->ballot->ahead_us, ahead_us);
+        atomic_store(a->red->ahead_us, ahead_us);
 }
 
 /* In the place of the vote. */
@@ -60,9 +60,9 @@ bool rl_vote_agree_on_token(rl_acquire *a, int64_t now_us)
     if (have >= a->op.quorum)
         return true;
     a->step = RL_PHASE_RAISE;
-    a->op.quorum = a->ballot->quorum - have;
+    a->op.quorum = a->red->quorum - have;
     for (size_t i = 0; i < a->op.n; i++) {
-        rl_part *vote = a->ballot->raise[i] = a->op.part[i];
+        rl_part *vote = a->red->raise[i] = a->op.part[i];
         if (rl_vote_is_granted(vote) && vote->grant.token != a->token)
             add_raise(a, i, now_us);
         else
@@ -87,9 +87,9 @@ bool rl_vote_raised(rl_acquire *a, char says[RL_SAYS_MAX], int64_t now_us)
     rl_rule_tell(&a->op, says);
     for (size_t i = 0; i < a->op.n; i++) {
         rl_part_let_go(a->op.part[i]);
-        a->op.part[i] = a->ballot->raise[i];
+        a->op.part[i] = a->red->raise[i];
         end_vote(a->op.part[i], now_us);
     }
-    a->op.quorum = a->ballot->quorum;
+    a->op.quorum = a->red->quorum;
     return ok;
 }

@@ -6,8 +6,8 @@
  * Of what they say that counts which has the highest epoch, and never one lower
  * than that of the master in use: a Sentinel that was cut off may still name
  * one that has been replaced. Unless most of them name another one, while the
- * one in use is gone (route/sentinel_choice.h). They also name each other, so one that
- * the program knows is enough to find the rest.
+ * one in use is gone (route/sentinel_choice.h). They also name each other, so
+ * one that the program knows is enough to find the rest.
  */
 #ifndef RL_ROUTE_SENTINEL_H
 #define RL_ROUTE_SENTINEL_H

@@ -4,10 +4,10 @@
  * All that one asking has brought is judged together. Whom most of them name
  * counts, with the epoch that most of these say; and while they do not agree,
  * the highest epoch. In the middle of a failover the Sentinel that leads it has
- * the new epoch with the old address for a second, and says that the failover is
- * in progress; the others have the new address already. So with the same epoch
- * what such a one says counts only when nobody says anything else, and never
- * against a master in office.
+ * the new epoch with the old address for a second, and says that the failover
+ * is in progress; the others have the new address already. So with the same
+ * epoch what such a one says counts only when nobody says anything else, and
+ * never against a master in office.
  *
  * Nobody takes office by a lower epoch than that of the master in office: who
  * says so may have been cut off. When most of them do, that is a dispute, and a
@@ -42,8 +42,9 @@ typedef struct rl_sentinel_choice {
 typedef enum rl_ruling {
     RL_CHOICE_STAYS,
     RL_CHOICE_CHANGES, /* there is another master than before */
-    RL_CHOICE_DISPUTED /* it stays, but most name another one: rl_sentinel_choice_look()
-                          has to be told whether it is still there */
+    RL_CHOICE_DISPUTED /* it stays, but most name another one:
+                          rl_sentinel_choice_look() has to be told whether it
+                          is still there */
 } rl_ruling;
 
 rl_ruling rl_sentinel_choice_judge(rl_sentinel_choice *o,

@@ -149,7 +149,7 @@ static void assign(rl_cluster *c, const rl_slotmap_reply *said, rl_change *ch)
     RL_REQUIRES(&c->mutex)
 {
     rl_server *named[RL_SLOT_OWNERS] = {NULL};
-    for (unsigned i = 0; i < RL_KEYSLOTS; i++) {
+    for (unsigned i = 0; i < RL_HASH_SLOTS; i++) {
         const rl_server *was = in_office(c, i);
         unsigned by = said->owner[i];
         ch->office[i] = c->office[i];
@@ -205,7 +205,7 @@ static void tell_failover(rl_cluster *c, const rl_server *old, rl_change *ch)
 {
     const rl_server *heir = NULL;
     int first = -1, last = -1;
-    for (int i = 0; i < RL_KEYSLOTS; i++) {
+    for (int i = 0; i < RL_HASH_SLOTS; i++) {
         if (c->office[i] != old->number)
             continue;
         const rl_server *s =
@@ -223,7 +223,7 @@ static void tell_failover(rl_cluster *c, const rl_server *old, rl_change *ch)
 static void find_leaving(rl_cluster *c, rl_change *ch) RL_REQUIRES(&c->mutex)
 {
     size_t has[RL_SERVERS] = {0};
-    for (unsigned i = 0; i < RL_KEYSLOTS; i++)
+    for (unsigned i = 0; i < RL_HASH_SLOTS; i++)
         if (ch->office[i])
             has[ch->office[i] - 1]++;
     for (unsigned i = 0; i < c->count; i++) {
@@ -259,7 +259,7 @@ void rl_slotmap_publish(rl_cluster *c, const rl_change *ch)
 {
     uint64_t in_office = 0;
     memcpy(c->office, ch->office, sizeof c->office);
-    for (unsigned i = 0; i < RL_KEYSLOTS; i++)
+    for (unsigned i = 0; i < RL_HASH_SLOTS; i++)
         if (c->owner[i] != ch->office[i])
             atomic_store(&c->owner[i], ch->office[i]);
     for (unsigned i = 0; i < c->count; i++)
@@ -344,10 +344,10 @@ static rl_cluster *cluster_of(rl_redirects *r)
 static rl_server *named_by(rl_cluster *c, unsigned slot, const char *host,
                            int port) RL_REQUIRES(&c->mutex)
 {
-    unsigned now = slot < RL_KEYSLOTS ? c->owner[slot] : 0;
+    unsigned now = slot < RL_HASH_SLOTS ? c->owner[slot] : 0;
     if (!*host && now)
         host = c->server[now - 1]->place.host;
-    return *host && slot < RL_KEYSLOTS ? find_or_make(c, host, port) : NULL;
+    return *host && slot < RL_HASH_SLOTS ? find_or_make(c, host, port) : NULL;
 }
 
 /*
@@ -362,7 +362,7 @@ static void moved(rl_redirects *r, unsigned slot, const char *host, int port)
     const rl_server *s = named_by(c, slot, host, port);
     if (s && !s->retired)
         atomic_store(&c->owner[slot], (uint16_t)s->number);
-    else if (slot < RL_KEYSLOTS)
+    else if (slot < RL_HASH_SLOTS)
         c->witness = in_office(c, slot);
     rl_mutex_unlock(&c->mutex);
     rl_cluster_suspect(c, NULL);

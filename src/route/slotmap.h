@@ -44,15 +44,15 @@ struct rl_cluster {
     rl_signal signal;
     /* Who is asked about a slot: a server's number; 0: nobody is known. It is
        who has it by the maps, or, since then, by a redirect. */
-    _Atomic uint16_t owner[RL_KEYSLOTS];
+    _Atomic uint16_t owner[RL_HASH_SLOTS];
     /* Those behind `count` are NULL. Written under the mutex, never changed. */
     _Atomic(rl_server *) server[RL_SERVERS];
     rl_mutex mutex; /* guards what follows, and all of the servers' that is not
                        fixed, */
     rl_cond told;
     unsigned count;
-    uint16_t office[RL_KEYSLOTS]; /* who has a slot by the maps; or 0 */
-    bool known;                   /* a map has been told */
+    uint16_t office[RL_HASH_SLOTS]; /* who has a slot by the maps; or 0 */
+    bool known;                     /* a map has been told */
     unsigned rounds;    /* so often all that there are have been asked */
     rl_fault why;       /* the latest failure to be told one */
     rl_server *witness; /* it knows who has what somebody was denied; NULL */
@@ -82,7 +82,7 @@ struct rl_cluster {
 
 /* What a map means for the one there was. */
 typedef struct rl_change {
-    uint16_t office[RL_KEYSLOTS];
+    uint16_t office[RL_HASH_SLOTS];
     rl_server *leaves[RL_SERVERS]; /* those that have lost all */
     unsigned left;                 /* how many */
     unsigned failovers;            /* how many of them were replaced, */

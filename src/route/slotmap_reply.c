@@ -148,7 +148,7 @@ static void claim_range(rl_slotmap_reply *c, const rl_slot_owner *n)
 static bool is_range(const rl_slotmap_reply *c)
 {
     long long first = c->range[0], last = c->range[1];
-    return c->ends == 2 && first >= 0 && last < RL_KEYSLOTS && first <= last;
+    return c->ends == 2 && first >= 0 && last < RL_HASH_SLOTS && first <= last;
 }
 
 /*

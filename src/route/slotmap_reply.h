@@ -12,7 +12,7 @@
 
 #include "base/list.h"
 #include "net/dial.h"
-#include "wire/keyslot.h"
+#include "wire/hash_slot.h"
 #include "wire/reply.h"
 
 /* Of so many masters a map can tell, and replicas, which are asked for maps, up
@@ -41,8 +41,8 @@ typedef struct rl_slotmap_reply {
     size_t self;          /* which node that is, from 1; 0: that is not told */
     size_t count;
     rl_slot_owner node[RL_SLOT_OWNERS];
-    uint16_t owner[RL_KEYSLOTS]; /* counted from 1; 0: nobody is named */
-    size_t claimed;              /* how many slots are */
+    uint16_t owner[RL_HASH_SLOTS]; /* counted from 1; 0: nobody is named */
+    size_t claimed;                /* how many slots are */
     /* Where reading is, in CLUSTER SLOTS: */
     long long range[2];
     unsigned ends, nodes_seen, fields;

@@ -80,7 +80,7 @@ static bool look_out(caller *c)
 {
     const rl_leg *only = &c->legs.leg[0];
     return c->legs.n == 1 && owes_answers(only) &&
-           rl_conn_look_out(rl_leg_conn(only));
+           rl_conn_spin(rl_leg_conn(only));
 }
 
 static void wait_for_news(caller *c)

@@ -1,6 +1,6 @@
 /*
- * A completion is taken out under the mutex and delivered without it, so each is
- * delivered once, whoever calls, and a delivery may post, or deliver others.
+ * A completion is taken out under the mutex and delivered without it, so each
+ * is delivered once, whoever calls, and a delivery may post, or deliver others.
  *
  * The program gets a copy of the descriptor. If it closes that, against the
  * rule, nothing of ours is ever written to a number that has become another
@@ -114,8 +114,8 @@ void rl_completions_attend(rl_completions *b)
     rl_mutex_unlock(&b->mutex);
 }
 
-/* Who posts counts his completion before he looks whether somebody attends, and the
-   caller reads the count behind this: so one of them sees the other. */
+/* Who posts counts his completion before he looks whether somebody attends, and
+   the caller reads the count behind this: so one of them sees the other. */
 void rl_completions_attended(rl_completions *b)
 {
     atomic_fetch_sub(&b->attending, 1);

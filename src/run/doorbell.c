@@ -303,7 +303,7 @@ static bool connect_and_serve(rl_node *node, int64_t *pause_us)
 }
 
 /* A server of a cluster at which nobody waits is not listened to. */
-static void await_wish(rl_node *node)
+static void await_args(rl_node *node)
 {
     while (node->e->cluster && !is_stopping(node) &&
            !rl_bells_are_wanted(&node->doorbell.bells))
@@ -314,7 +314,7 @@ static void *run(void *arg)
 {
     rl_node *node = arg;
     int64_t pause_us = FIRST_PAUSE_US;
-    for (await_wish(node); !is_stopping(node); await_wish(node)) {
+    for (await_args(node); !is_stopping(node); await_args(node)) {
         if (connect_and_serve(node, &pause_us)) {
             pause_us = FIRST_PAUSE_US;
             continue;

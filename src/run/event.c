@@ -2,8 +2,8 @@
  * What was started at one client may be about another one, too: the members of
  * a Multi lock may be of several. Its events are told by who dispatches that
  * first client, as `done` is: nobody need ever dispatch the other. So such a
- * completion counts the client that it is about, and is told only while that one
- * is open.
+ * completion counts the client that it is about, and is told only while that
+ * one is open.
  */
 #include "run/event.h"
 

@@ -42,9 +42,10 @@ bool rl_identify(rl_engine *e, rl_conn *c, int64_t deadline_us, rl_fault *f)
         *f = q.fault;
         return false;
     }
-    rl_pace_note(&e->core.pace, rl_now_us() - q.ask.sent_us);
-    c->known = q.reply.count == 2 &&
-               rl_identity_note(&e->core.identity, q.reply.item, rl_now_us());
+    rl_rtt_note(&e->core.rtt, rl_now_us() - q.ask.sent_us);
+    c->known =
+        q.reply.count == 2 &&
+        rl_server_run_note(&e->core.server_run, q.reply.item, rl_now_us());
     if (!c->known)
         rl_fault_set(f, RLOCK_EIO, 0, "the server does not tell its run_id");
     return c->known;

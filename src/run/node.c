@@ -50,7 +50,7 @@ bool rl_node_connect(rl_node *n, rl_dialer *d)
     s->on_trouble = on_trouble;
     s->on_dial = n->e->cluster ? on_dial : NULL;
     s->arg = n;
-    s->identified_only = &n->e->core.identity.wanted;
+    s->identified_only = &n->e->core.server_run.wanted;
     return true;
 }
 

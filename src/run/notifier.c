@@ -26,7 +26,7 @@ static void write_label(const rl_hold *h, char out[RLOCK_LABEL_MAX + 1])
 {
     const char *text;
     size_t len;
-    if (!rl_estate_owner(h->estate, &text, &len))
+    if (!rl_owner_record_owner(h->record, &text, &len))
         len = 0;
     memcpy(out, text, len);
     out[len] = '\0';

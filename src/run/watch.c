@@ -67,7 +67,7 @@ static void meet(rl_node *node, int64_t now_us)
 {
     rl_watch *w = &node->keeper.watch;
     if (node->keeper.conn->known) {
-        rl_run run = rl_identity_run(&node->e->core.identity);
+        rl_run run = rl_server_run_read(&node->e->core.server_run);
         w->met = true;
         learn(node, run.id);
         return;

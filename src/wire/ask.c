@@ -204,7 +204,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->slot.answered = answered;
     a->slot.failed = failed;
     a->slot.line = NULL;
-    a->slot.object = NULL;
+    a->slot.raw = NULL;
     a->slot.subscribes = false;
     a->next = RL_ASK_IDLE;
     a->whole = a->last = a->split = a->parts = a->unknown = false;

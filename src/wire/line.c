@@ -221,16 +221,16 @@ static bool has_input(const rl_line *l)
 }
 
 /* The object that the reply under way, or the next one, is built in. */
-static rl_object *object_of(const rl_line *l)
+static rl_raw_reply *object_of(const rl_line *l)
 {
-    return l->reader->fn == &rl_object_builder ? l->reader->privdata : NULL;
+    return l->reader->fn == &rl_raw_reply_builder ? l->reader->privdata : NULL;
 }
 
 static bool malformed(rl_line *l, int64_t now_us)
 {
     rl_fault f;
     const redisReader *reader = l->reader;
-    const rl_object *o = object_of(l);
+    const rl_raw_reply *o = object_of(l);
     if (reader->err == REDIS_ERR_OOM && o && !o->refused)
         return fail(l, RLOCK_ENOMEM, "no reply: out of memory", now_us);
     rl_fault_set(&f, RLOCK_EIO, 0, "not a Redis reply: %s",
@@ -247,24 +247,24 @@ static bool malformed(rl_line *l, int64_t now_us)
 static void choose_builder(rl_line *l)
 {
     const rl_slot *first = first_asked(l);
-    rl_object *o = first && first->preface == 0 ? first->object : NULL;
+    rl_raw_reply *o = first && first->preface == 0 ? first->raw : NULL;
     if (l->reader->ridx != -1)
         return;
     l->asked = first != NULL;
-    l->reader->fn = o ? &rl_object_builder : &rl_reply_builder;
+    l->reader->fn = o ? &rl_raw_reply_builder : &rl_reply_builder;
     l->reader->privdata = o ? (void *)o : &l->reply;
     if (o)
-        rl_object_begin(o);
+        rl_raw_reply_begin(o);
 }
 
 /* A reply is whole. */
 static bool take_reply(rl_line *l, void *reply, int64_t now_us)
 {
-    rl_object *o = object_of(l);
+    rl_raw_reply *o = object_of(l);
     if (o) {
         l->reader->fn = &rl_reply_builder;
         l->reader->privdata = &l->reply;
-        rl_object_end(o, reply, &l->reply);
+        rl_raw_reply_end(o, reply, &l->reply);
         l->retired =
             l->retired || o->bytes > MOST_KEPT || l->out.room > MOST_KEPT;
     }
@@ -290,7 +290,7 @@ bool rl_line_feed(rl_line *l, const char *bytes, size_t n, int64_t now_us)
         if (!take_reply(l, reply, now_us))
             return false;
     }
-    size_t budget = object_of(l) ? RL_OBJECT_BYTES : l->budget;
+    size_t budget = object_of(l) ? RL_RAW_REPLY_BYTES : l->budget;
     if (l->reader->len - l->reader->pos > budget)
         return fail(l, RLOCK_EIO, "not a Redis reply: too long", now_us);
     return true;

@@ -41,7 +41,7 @@ struct rl_slot {
                           0: anything. Something else fails the line. */
     bool subscribes;   /* it says what is listened to: what tells of that is its
                           answer, and nobody else's */
-    rl_object *object; /* gets its reply whole; NULL: the line's is enough */
+    rl_raw_reply *raw; /* gets its reply whole; NULL: the line's is enough */
     /*
      * The reply is the line's, and goes with the next one. Both may push
      * another slot.

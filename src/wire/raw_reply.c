@@ -9,10 +9,10 @@
 
 #include "rlock_config.h"
 
-static bool may_take(rl_object *o, size_t bytes, size_t items)
+static bool may_take(rl_raw_reply *o, size_t bytes, size_t items)
 {
-    o->refused = bytes > RL_OBJECT_BYTES - o->bytes ||
-                 items > RL_OBJECT_ITEMS - o->items;
+    o->refused = bytes > RL_RAW_REPLY_BYTES - o->bytes ||
+                 items > RL_RAW_REPLY_ITEMS - o->items;
     if (o->refused)
         return false;
     o->bytes += bytes;
@@ -22,7 +22,7 @@ static bool may_take(rl_object *o, size_t bytes, size_t items)
 
 static void *on_string(const redisReadTask *task, char *str, size_t len)
 {
-    rl_object *o = task->privdata;
+    rl_raw_reply *o = task->privdata;
     return may_take(o, len, 0) ? o->native->createString(task, str, len) : NULL;
 }
 
@@ -32,7 +32,7 @@ static void *on_array(const redisReadTask *task, size_t elements)
 static void *on_array(const redisReadTask *task, int elements)
 #endif
 {
-    rl_object *o = task->privdata;
+    rl_raw_reply *o = task->privdata;
     return may_take(o, 0, (size_t)elements)
                ? o->native->createArray(task, elements)
                : NULL;
@@ -40,13 +40,13 @@ static void *on_array(const redisReadTask *task, int elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
-    const rl_object *o = task->privdata;
+    const rl_raw_reply *o = task->privdata;
     return o->native->createInteger(task, value);
 }
 
 static void *on_nil(const redisReadTask *task)
 {
-    const rl_object *o = task->privdata;
+    const rl_raw_reply *o = task->privdata;
     return o->native->createNil(task);
 }
 
@@ -54,19 +54,19 @@ static void *on_nil(const redisReadTask *task)
 static void *on_double(const redisReadTask *task, double value, char *str,
                        size_t len)
 {
-    rl_object *o = task->privdata;
+    rl_raw_reply *o = task->privdata;
     return may_take(o, len, 0) ? o->native->createDouble(task, value, str, len)
                                : NULL;
 }
 
 static void *on_bool(const redisReadTask *task, int value)
 {
-    const rl_object *o = task->privdata;
+    const rl_raw_reply *o = task->privdata;
     return o->native->createBool(task, value);
 }
 #endif
 
-redisReplyObjectFunctions rl_object_builder = {
+redisReplyObjectFunctions rl_raw_reply_builder = {
     .createString = on_string,
     .createArray = on_array,
     .createInteger = on_integer,
@@ -78,16 +78,16 @@ redisReplyObjectFunctions rl_object_builder = {
     .freeObject = freeReplyObject,
 };
 
-bool rl_object_init(rl_object *o)
+bool rl_raw_reply_init(rl_raw_reply *o)
 {
     redisReader *reader = redisReaderCreate();
-    *o = (rl_object){.native = reader ? reader->fn : NULL};
+    *o = (rl_raw_reply){.native = reader ? reader->fn : NULL};
     if (reader)
         redisReaderFree(reader);
     return o->native != NULL;
 }
 
-void rl_object_begin(rl_object *o)
+void rl_raw_reply_begin(rl_raw_reply *o)
 {
     o->bytes = o->items = 0;
     o->refused = false;
@@ -103,9 +103,9 @@ static void show_text(rl_reply *r, const redisReply *whole)
     r->top.str = r->text;
 }
 
-void rl_object_end(rl_object *o, redisReply *whole, rl_reply *r)
+void rl_raw_reply_end(rl_raw_reply *o, redisReply *whole, rl_reply *r)
 {
-    rl_object_drop(o);
+    rl_raw_reply_drop(o);
     o->reply = whole;
     r->push = rl_reply_is_pushed(whole->type);
     r->count = r->used = 0;
@@ -114,7 +114,7 @@ void rl_object_end(rl_object *o, redisReply *whole, rl_reply *r)
         show_text(r, whole);
 }
 
-void rl_object_drop(rl_object *o)
+void rl_raw_reply_drop(rl_raw_reply *o)
 {
     if (o->reply)
         freeReplyObject(o->reply);

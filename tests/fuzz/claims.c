@@ -39,7 +39,7 @@ static void check(const rl_slotmap_reply *c)
         MUST(memchr(c->node[i].host, 0, RL_PLACE_HOST));
         MUST(c->node[i].port >= 0 && c->node[i].port <= 65535);
     }
-    for (size_t i = 0; i < RL_KEYSLOTS; i++) {
+    for (size_t i = 0; i < RL_HASH_SLOTS; i++) {
         MUST(c->owner[i] <= c->count);
         MUST(!c->owner[i] || c->node[c->owner[i] - 1].port > 0);
         claimed += c->owner[i] != 0;

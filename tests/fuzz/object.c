@@ -16,7 +16,7 @@
 typedef struct call {
     rl_ask ask;
     rl_fault fault;
-    rl_object object;
+    rl_raw_reply raw;
     int written;
     bool over;
 } call;
@@ -55,8 +55,8 @@ static void note_end(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     MUST((r != NULL) == (outcome == RL_ANSWERED));
     if (!r || !rl_ask_is_guarded(a))
         return;
-    MUST(c->object.reply && c->object.reply->type == r->top.type);
-    MUST(walk(c->object.reply) <= RL_OBJECT_ITEMS + 1);
+    MUST(c->raw.reply && c->raw.reply->type == r->top.type);
+    MUST(walk(c->raw.reply) <= RL_RAW_REPLY_ITEMS + 1);
     MUST(!rl_reply_is(r, REDIS_REPLY_ERROR) || r->top.len < sizeof r->text);
 }
 
@@ -70,7 +70,7 @@ static void ask_all(rl_line *l, call *c)
 {
     for (unsigned i = 0; i < CALLS; i++) {
         c[i] = (call){.over = false};
-        MUST(rl_object_init(&c[i].object));
+        MUST(rl_raw_reply_init(&c[i].raw));
         rl_ask_init(&c[i].ask,
                     is_guarded(i) ? RL_SCRIPT_COUNT : RL_SCRIPT_TOUCH,
                     &c[i].fault);
@@ -78,7 +78,7 @@ static void ask_all(rl_line *l, call *c)
         c[i].ask.done = note_end;
         c[i].ask.single = i % 2;
         if (is_guarded(i))
-            c[i].ask.slot.object = &c[i].object;
+            c[i].ask.slot.raw = &c[i].raw;
         rl_ask_push(&c[i].ask, l, NOW_US);
     }
     send_all(l);
@@ -96,7 +96,7 @@ static void end_all(rl_line *l, call *c)
         MUST(!is_guarded(i) || c[i].written <= 2); /* whole, once */
         if (!c[i].over)
             rl_ask_give_up(&c[i].ask, NOW_US);
-        rl_object_drop(&c[i].object);
+        rl_raw_reply_drop(&c[i].raw);
     }
 }
 

@@ -25,7 +25,7 @@ typedef struct call {
 
 struct line_of_calls {
     rl_line line;
-    rl_identity id;
+    rl_server_run id;
     uint64_t answered; /* the end of the latest call that was */
     call call[CALLS];
 };
@@ -78,11 +78,11 @@ static void must_be_a_holder(const rl_reply *r)
     MUST(s == RLOCK_OK || !*h.raw);
 }
 
-static void note_identity(rl_identity *id, const rl_reply *r)
+static void note_identity(rl_server_run *id, const rl_reply *r)
 {
-    bool told = r->count == 2 && rl_identity_note(id, r->item, NOW_US);
-    MUST(strlen(rl_identity_run(id).id) < RL_RUN_ID_MAX);
-    MUST(!told || rl_identity_run(id).started_us <= NOW_US);
+    bool told = r->count == 2 && rl_server_run_note(id, r->item, NOW_US);
+    MUST(strlen(rl_server_run_read(id).id) < RL_RUN_ID_MAX);
+    MUST(!told || rl_server_run_read(id).started_us <= NOW_US);
 }
 
 static void must_make_sense(line_of_calls *l, const rl_reply *r)
@@ -180,13 +180,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static line_of_calls l;
     feed in = {data, size};
     memset(&l, 0, sizeof l);
-    rl_identity_init(&l.id);
+    rl_server_run_init(&l.id);
     MUST(rl_line_init(&l.line));
     ask_all(&l, feed_choice(&in, RL_SCRIPT_COUNT));
     size_t piece = feed_byte(&in) + 1U;
     feed_all(&l, in, piece);
     end_all(&l);
     rl_line_fini(&l.line);
-    rl_identity_fini(&l.id);
+    rl_server_run_fini(&l.id);
     return 0;
 }

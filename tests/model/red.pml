@@ -19,8 +19,8 @@
  * may be executed before what the other one sent. Renewals and votes again are the
  * keeper's; all else is the owner's.
  *
- * In the order of vote.c: a try asks the nodes that may vote, and is over with a
- * quorum of grants, or when one node at most has not answered. The largest token
+ * In the order of attempt_red.c: a try asks the nodes that may vote, and is over
+ * with a quorum of grants, or when one node at most has not answered. The largest token
  * is written to a quorum before it is told; the third node's clock is ahead at
  * the beginning, so that it makes a difference. Grants that come later join; a
  * try that fails is undone on every node that may have granted it. A hold that
@@ -214,7 +214,7 @@ inline note_unknown(c, n)
 #define WAITS(c) ((call[ON(c, 0)].step == SENT) + (call[ON(c, 1)].step == SENT) + \
     (call[ON(c, 2)].step == SENT))
 
-/* vote.c, list_part() and undo_vote(): the vote's answer, or that there is none
+/* attempt_red.c, list_part() and undo_vote(): the vote's answer, or that there is none
  * yet, once the round is over. */
 inline read_vote(c, n)
 {

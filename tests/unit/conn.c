@@ -227,7 +227,7 @@ TEST(conn, a_look_out_reads_what_is_there)
     int peer;
     rl_conn *c = connect_to(&peer);
     say(peer, "+");
-    EXPECT(rl_conn_look_out(c));
+    EXPECT(rl_conn_spin(c));
     EXPECT(rl_line_is_mid_reply(&c->line));
     hang_up(c, peer);
 }
@@ -256,7 +256,7 @@ TEST(conn, a_look_out_notices_what_comes_in_the_microsecond_of_what_came_before)
     for (int i = 0; i < 100; i++) {
         say(peer, "+");
         c->heard_us = heard_at_us = rl_now_us() + 5;
-        EXPECT(rl_conn_look_out(c));
+        EXPECT(rl_conn_spin(c));
     }
     heard_at_us = 0;
     hang_up(c, peer);
@@ -268,7 +268,7 @@ TEST(conn, a_look_out_notices_that_the_peer_has_hung_up)
     int peer;
     rl_conn *c = connect_to(&peer);
     close(peer);
-    EXPECT(rl_conn_look_out(c));
+    EXPECT(rl_conn_spin(c));
     EXPECT(rl_conn_is_broken(c));
     rl_conn_free(c);
 }
@@ -277,8 +277,8 @@ TEST(conn, after_a_look_out_in_vain_the_next_one_is_not_worth_it)
 {
     int peer;
     rl_conn *c = connect_to(&peer);
-    EXPECT(!rl_conn_look_out(c));
-    EXPECT(!rl_lookout_is_worth_it(&c->lookout));
+    EXPECT(!rl_conn_spin(c));
+    EXPECT(!rl_spin_is_worth_it(&c->spin));
     hang_up(c, peer);
 }
 
@@ -287,10 +287,10 @@ TEST(conn, an_answer_at_the_first_look_makes_look_outs_no_more_frequent)
 {
     int peer;
     rl_conn *c = connect_to(&peer);
-    c->lookout.in_vain = 7;
+    c->spin.in_vain = 7;
     say(peer, "+");
-    EXPECT(rl_conn_look_out(c));
-    EXPECT_INT(c->lookout.in_vain, 7);
+    EXPECT(rl_conn_spin(c));
+    EXPECT_INT(c->spin.in_vain, 7);
     hang_up(c, peer);
 }
 
@@ -321,8 +321,8 @@ TEST(conn, an_answer_that_was_there_after_a_time_slice_makes_look_outs_rare)
                                           .close = close_nothing};
     rl_conn *c = rl_conn_new((rl_transport){.ops = &late, .fd = -1});
     EXPECT(c);
-    EXPECT(rl_conn_look_out(c));
-    EXPECT(c->lookout.sleeps >= 64);
+    EXPECT(rl_conn_spin(c));
+    EXPECT(c->spin.sleeps >= 64);
     rl_conn_free(c);
     shim_clear(shim_everywhere());
 }

@@ -11,12 +11,12 @@ typedef struct election {
     play p;
     unsigned dropped; /* nodes: a bit for each */
     rl_acquire a;
-    rl_ballot b;
+    rl_red_attempt b;
     atomic_int_least64_t ahead_us;
     atomic_uint cancels;
 } election;
 
-static inline void drop(rl_ballot *b, size_t i)
+static inline void drop(rl_red_attempt *b, size_t i)
 {
     RL_CONTAINER(b, election, b)->dropped |= 1u << i;
 }
@@ -26,14 +26,14 @@ static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
     play_open(&e->p, NODES);
     e->ahead_us = 0;
     e->cancels = e->dropped = 0;
-    e->b = (rl_ballot){.n = NODES,
-                       .quorum = NODES / 2 + 1,
-                       .drop = drop,
-                       .home = &e->p.home,
-                       .ahead_us = &e->ahead_us};
+    e->b = (rl_red_attempt){.n = NODES,
+                            .quorum = NODES / 2 + 1,
+                            .drop = drop,
+                            .home = &e->p.home,
+                            .ahead_us = &e->ahead_us};
     for (size_t i = 0; i < NODES; i++)
         e->b.node[i] = play_core(&e->p, i);
-    e->a = (rl_acquire){.contest = &rl_contest_vote,
+    e->a = (rl_acquire){.attempt = &rl_attempt_vote,
                         .home = play_core(&e->p, 0),
                         .what = &play_red,
                         .handle = e,
@@ -42,7 +42,7 @@ static inline void open_election(election *e, int64_t wait_ms, int64_t lease_ms)
                         .wait_ms = wait_ms,
                         .lease_ms = lease_ms,
                         .listen = play_listen,
-                        .ballot = &e->b};
+                        .red = &e->b};
     rl_op_init(&e->a.op, e->b.part);
     rl_acquire_init(&e->a, e->p.now_us);
 }

@@ -34,7 +34,7 @@ static void begin(try *t, bool single, bool cluster)
         play_in_cluster(&t->d.p, 0);
     t->g = a_guarded();
     t->g.single = single;
-    EXPECT(rl_object_init(&t->g.reply));
+    EXPECT(rl_raw_reply_init(&t->g.reply));
     rl_part_guard(t->d.x, core(&t->d), t->d.h, &t->g, t->d.p.now_us);
     play_one(&t->d.p, &t->d.op, t->d.x);
     t->d.op.may_ask = rl_guard_may_ask;
@@ -53,7 +53,7 @@ static void begin_in_cluster(try *t, bool single)
 
 static void end_guard(try *t)
 {
-    rl_object_drop(&t->g.reply);
+    rl_raw_reply_drop(&t->g.reply);
     close_with_hold(&t->d);
 }
 
@@ -144,7 +144,7 @@ TEST(guard, says_the_token_of_a_hold_that_is_in_doubt)
     open_with_hold(&t.d, LEASE_MS);
     t.d.h->unknown = true;
     t.g = a_guarded();
-    EXPECT(rl_object_init(&t.g.reply));
+    EXPECT(rl_raw_reply_init(&t.g.reply));
     rl_part_guard(t.d.x, core(&t.d), t.d.h, &t.g, t.d.p.now_us);
     EXPECT_INT(go(&t.d), RL_ASK);
     snprintf(token, sizeof token, "%llu", (unsigned long long)t.d.h->token);
@@ -327,7 +327,7 @@ TEST(guard, past_the_deadline_nothing_is_sent)
     try t;
     open_with_hold(&t.d, LEASE_MS);
     t.g = a_guarded();
-    EXPECT(rl_object_init(&t.g.reply));
+    EXPECT(rl_raw_reply_init(&t.g.reply));
     rl_part_guard(t.d.x, core(&t.d), t.d.h, &t.g, t.d.p.now_us);
     play_one(&t.d.p, &t.d.op, t.d.x);
     t.d.op.may_ask = rl_guard_may_ask;

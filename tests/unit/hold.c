@@ -73,7 +73,7 @@ TEST(hold, there_is_room_for_it_before_the_server_is_asked)
     play p;
     bool valid;
     rl_uuid id = {0};
-    rl_estate *room = NULL;
+    rl_owner_record *room = NULL;
     play_open(&p, 1);
     EXPECT(!rl_holds_pick(table(&p), &play_job, &p.owner, p.now_us, &valid,
                           &room));
@@ -96,10 +96,10 @@ TEST(hold, there_is_no_room_without_memory)
         play p;
         play_open(&p, 1);
         shim_fail(shim_here(), SHIM_ALLOC, nth, nth, ENOMEM);
-        rl_estate *room = rl_holds_make_room(table(&p), &p.owner);
+        rl_owner_record *room = rl_holds_make_room(table(&p), &p.owner);
         shim_clear(shim_here());
         EXPECT(!room);
-        EXPECT_INT(table(&p)->estates.count, 0);
+        EXPECT_INT(table(&p)->records.count, 0);
         play_close(&p);
     }
 }
@@ -109,13 +109,13 @@ TEST(hold, without_memory_gives_its_room_back)
     play p;
     rl_uuid id = {0};
     play_open(&p, 1);
-    rl_estate *room = rl_holds_make_room(table(&p), &p.owner);
-    EXPECT(room && table(&p)->estates.count == 1);
+    rl_owner_record *room = rl_holds_make_room(table(&p), &p.owner);
+    EXPECT(room && table(&p)->records.count == 1);
     shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
     rl_hold *h = rl_hold_new(table(&p), room, &play_job, &id);
     shim_clear(shim_here());
     EXPECT(!h);
-    EXPECT_INT(table(&p)->estates.count, 0);
+    EXPECT_INT(table(&p)->records.count, 0);
     play_close(&p);
 }
 
@@ -123,9 +123,9 @@ TEST(hold, an_owner_without_holds_leaves_nothing_behind)
 {
     play p;
     rl_hold *h = open_with_hold(&p, LEASE_MS);
-    EXPECT_INT(table(&p)->estates.count, 1);
+    EXPECT_INT(table(&p)->records.count, 1);
     end(&p, h);
-    EXPECT(table(&p)->estates.count == 0 && table(&p)->map.count == 0);
+    EXPECT(table(&p)->records.count == 0 && table(&p)->map.count == 0);
     play_close(&p);
 }
 

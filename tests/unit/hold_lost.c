@@ -151,7 +151,7 @@ TEST(hold_lost, that_is_to_be_undone_is_the_keepers)
     rl_hold_undone_locked(table(&p), h);
     rl_mutex_unlock(&table(&p)->mutex);
     EXPECT_INT(table(&p)->undoing, 0);
-    EXPECT_INT(table(&p)->estates.count, 0);
+    EXPECT_INT(table(&p)->records.count, 0);
     play_close(&p);
 }
 
@@ -213,7 +213,7 @@ TEST(hold_lost, the_holds_of_an_owner_that_ended_are_told_and_forgotten)
     EXPECT_INT(table(&p)->map.count, 0);
     EXPECT_INT(take_reports(&p, 0), ABANDONED);
     rl_holds_put(table(&p), h);
-    EXPECT_INT(table(&p)->estates.count, 0);
+    EXPECT_INT(table(&p)->records.count, 0);
     play_close(&p);
 }
 

@@ -187,13 +187,13 @@ TEST(line_heard, a_list_that_begins_like_a_message_is_an_answer)
 TEST(line_heard, what_a_script_of_the_program_answers_is_its_answer)
 {
     phone *p = open_asked();
-    rl_object o;
-    EXPECT(rl_object_init(&o));
-    p->q[0].slot.object = &o;
+    rl_raw_reply o;
+    EXPECT(rl_raw_reply_init(&o));
+    p->q[0].slot.raw = &o;
     EXPECT(hear(p, MESSAGE "+b\r\n"));
     EXPECT(p->q[0].answered == 1 && o.reply && o.reply->elements == 3);
     EXPECT_STR(p->q[1].text, "b");
-    rl_object_drop(&o);
+    rl_raw_reply_drop(&o);
     close_phone(p);
 }
 
@@ -219,12 +219,12 @@ NO_ANSWER(a_message_that_resp3_pushes_is_no_answer,
 TEST(line_heard, what_resp3_pushes_is_no_answer_to_a_script_of_the_program)
 {
     phone *p = open_asked();
-    rl_object o;
-    EXPECT(rl_object_init(&o));
-    p->q[0].slot.object = &o;
+    rl_raw_reply o;
+    EXPECT(rl_raw_reply_init(&o));
+    p->q[0].slot.raw = &o;
     EXPECT(hear(p, ">2\r\n$4\r\nnews\r\n:1\r\n:7\r\n"));
     EXPECT(p->q[0].answered == 1 && o.reply && o.reply->integer == 7);
-    rl_object_drop(&o);
+    rl_raw_reply_drop(&o);
     close_phone(p);
 }
 

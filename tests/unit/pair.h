@@ -59,7 +59,7 @@ static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
 {
     rl_core *c = core(t);
     *cancels = 0;
-    *a = (rl_acquire){.contest = &rl_contest_one,
+    *a = (rl_acquire){.attempt = &rl_attempt_one,
                       .home = c,
                       .what = what,
                       .handle = handle,

@@ -70,7 +70,7 @@ static void name_server(rl_core *c, unsigned number)
     rl_item told[2] = {
         {.type = REDIS_REPLY_STRING, .str = run_id, .len = (size_t)len},
         {.type = REDIS_REPLY_INTEGER, .integer = 1}};
-    EXPECT(rl_identity_note(&c->identity, told, PLAY_BEGAN_US));
+    EXPECT(rl_server_run_note(&c->server_run, told, PLAY_BEGAN_US));
 }
 
 void play_open_core(play *p, rl_core *c, unsigned number)
@@ -83,12 +83,12 @@ void play_open_core(play *p, rl_core *c, unsigned number)
                            .event_arg = p};
     c->server = "a server";
     snprintf(c->bell, sizeof c->bell, "rlock_bell:of client %u", number);
-    rl_identity_init(&c->identity);
+    rl_server_run_init(&c->server_run);
     name_server(c, number);
     EXPECT(rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
                          PLAY_LEASE_MS, 0, true));
     EXPECT(rl_rooms_init(&c->rooms) && rl_longest_init(&c->longest));
-    rl_sums_init(&c->sums);
+    rl_script_cache_init(&c->script_cache);
 }
 
 static void ignore_move(rl_redirects *r, unsigned slot, const char *host,
@@ -123,9 +123,9 @@ void play_close_core(rl_core *c)
 {
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
-    rl_sums_fini(&c->sums, false);
+    rl_script_cache_fini(&c->script_cache, false);
     rl_holds_fini(&c->holds, false);
-    rl_identity_fini(&c->identity);
+    rl_server_run_fini(&c->server_run);
 }
 
 static void open_client(play *p, size_t i)
@@ -435,7 +435,7 @@ rl_hold *play_draft(play *p, size_t i, const rl_target *what, int64_t lease_ms)
     rl_core *c = play_core(p, i);
     rl_uuid id;
     EXPECT(rl_uuid_new(&id));
-    rl_estate *room = rl_holds_make_room(&c->holds, &p->owner);
+    rl_owner_record *room = rl_holds_make_room(&c->holds, &p->owner);
     EXPECT(room);
     rl_hold *h = rl_draft(c, room, what, &id, lease_ms);
     EXPECT(h);

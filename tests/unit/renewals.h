@@ -47,7 +47,7 @@ static inline void add_hold(round *r, rlock_layout layout)
                       .scope = layout,
                       .layout = &rl_layouts[layout]};
     EXPECT(rl_uuid_new(&id));
-    rl_estate *room = rl_holds_make_room(&c->holds, &r->p.owner);
+    rl_owner_record *room = rl_holds_make_room(&c->holds, &r->p.owner);
     rl_hold *h = rl_draft(c, room, &what, &id, RLOCK_WATCHDOG);
     EXPECT(h);
     h->replicas = r->replicas;

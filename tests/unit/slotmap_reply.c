@@ -96,7 +96,7 @@ TEST(slotmap_reply, masters_their_epochs_and_who_has_which_slot)
                 "*2\r\n" RANGE("0", "8191", HOST("8", "10.0.0.1"), "6379", A)
                     RANGE("8192", "16383", HOST("3", "two"), "6380", B)));
     EXPECT(r.c->count == 3 && r.c->node[0].master && r.c->node[1].master);
-    EXPECT_INT(r.c->claimed, RL_KEYSLOTS);
+    EXPECT_INT(r.c->claimed, RL_HASH_SLOTS);
     EXPECT(r.c->owner[0] == 1 && r.c->owner[8191] == 1);
     EXPECT(r.c->owner[8192] == 2 && r.c->owner[16383] == 2);
     EXPECT_STR(r.c->node[1].host, "two");
@@ -286,17 +286,17 @@ TEST(slotmap_reply, sixteen_thousand_ranges_are_read)
     char range[160];
     begin(&r);
     EXPECT(feed_nodes(&r, NODES));
-    size_t size = RL_KEYSLOTS * sizeof range, used;
+    size_t size = RL_HASH_SLOTS * sizeof range, used;
     char *bytes = malloc(size);
     EXPECT(bytes);
-    used = (size_t)sprintf(bytes, "*%d\r\n", RL_KEYSLOTS);
-    for (int i = 0; i < RL_KEYSLOTS; i++)
+    used = (size_t)sprintf(bytes, "*%d\r\n", RL_HASH_SLOTS);
+    for (int i = 0; i < RL_HASH_SLOTS; i++)
         used += (size_t)sprintf(bytes + used,
                                 "*3\r\n:%d\r\n:%d\r\n*3\r\n$1\r\na\r\n:1\r\n"
                                 "$40\r\n%s\r\n",
                                 i, i, i % 2 ? A : B);
     EXPECT(feed(&r, &r.c->slots, bytes, used));
-    EXPECT(!r.c->absurd && r.c->claimed == RL_KEYSLOTS);
+    EXPECT(!r.c->absurd && r.c->claimed == RL_HASH_SLOTS);
     EXPECT(r.c->owner[0] == 2 && r.c->owner[16383] == 1);
     end(&r);
     free(bytes);

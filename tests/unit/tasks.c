@@ -38,7 +38,7 @@ static void add_hold(shift *s)
     rl_uuid id;
     rl_core *c = &s->e.core;
     EXPECT(rl_uuid_new(&id));
-    rl_estate *room = rl_holds_make_room(&c->holds, &s->p.owner);
+    rl_owner_record *room = rl_holds_make_room(&c->holds, &s->p.owner);
     s->h = rl_draft(c, room, &play_red, &id, RLOCK_WATCHDOG);
     EXPECT(s->h);
     s->h->group = s->g;
@@ -121,7 +121,7 @@ static void restart(shift *s)
     rl_item told[2] = {
         {.type = REDIS_REPLY_STRING, .str = "a new run", .len = 9},
         {.type = REDIS_REPLY_INTEGER, .integer = 1}};
-    EXPECT(rl_identity_note(&s->e.core.identity, told, s->p.now_us));
+    EXPECT(rl_server_run_note(&s->e.core.server_run, told, s->p.now_us));
 }
 
 /* --- votes ---------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static void leave_undone(shift *s, size_t n)
     rl_uuid id;
     for (size_t i = 0; i < n; i++) {
         EXPECT(rl_uuid_new(&id));
-        rl_estate *room = rl_holds_make_room(t, &s->p.owner);
+        rl_owner_record *room = rl_holds_make_room(t, &s->p.owner);
         rl_hold *h = rl_draft(&s->e.core, room, &play_red, &id, LEASE_MS);
         EXPECT(h);
         rl_mutex_lock(&t->mutex);

@@ -399,7 +399,7 @@ TEST(verb, a_late_undo_ends_the_draft)
     begin_undo(&d);
     let_go(&d);
     answer(&d, YES);
-    EXPECT_INT(core(&d)->holds.estates.count, 0);
+    EXPECT_INT(core(&d)->holds.records.count, 0);
     close_deed(&d);
 }
 
@@ -455,7 +455,7 @@ TEST(verb, every_answer_tells_how_quick_the_server_is)
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     answer_late(&d, 2 * MS, LEFT);
-    EXPECT_INT(core(&d)->pace.smoothed_us, 2 * MS);
+    EXPECT_INT(core(&d)->rtt.smoothed_us, 2 * MS);
     close_deed(&d);
 }
 

@@ -173,7 +173,7 @@ TEST(verb_acquire, an_acquire_that_was_never_executed_leaves_nothing_to_undo)
     EXPECT(d.x->verdict == RL_FAILED && !d.h->unknown);
     rl_give_up(core(&d), d.h, d.p.now_us);
     EXPECT_INT(core(&d)->holds.undoing, 0);
-    EXPECT_INT(core(&d)->holds.estates.count, 0);
+    EXPECT_INT(core(&d)->holds.records.count, 0);
     close_deed(&d);
 }
 

@@ -275,7 +275,7 @@ TEST(verb_release, an_undo_buries_the_draft_and_rings_nobody)
     EXPECT_INT(answer(&d, NO), RL_DONE);
     EXPECT(d.x->ok);
     EXPECT_INT(core(&d)->holds.undoing, 0);
-    EXPECT_INT(core(&d)->holds.estates.count, 0);
+    EXPECT_INT(core(&d)->holds.records.count, 0);
     close_deed(&d);
 }
 

@@ -291,7 +291,7 @@ TEST(vote, a_grant_that_comes_after_the_unlock_is_not_taken)
     EXPECT(!hold(&e, 2) && h->state == RL_OVER);
     answer(&e, 2, YES);
     EXPECT_INT(c->holds.undoing, 0);
-    EXPECT_INT(c->holds.estates.count, 0);
+    EXPECT_INT(c->holds.records.count, 0);
     play_close(&e.p);
 }
 

@@ -159,7 +159,7 @@ static void restart_as(election *e, size_t i, const char *run_id, int64_t at_us)
     rl_item told[2] = {
         {.type = REDIS_REPLY_STRING, .str = run_id, .len = strlen(run_id)},
         {.type = REDIS_REPLY_INTEGER, .integer = 1}};
-    EXPECT(rl_identity_note(&play_core(&e->p, i)->identity, told, at_us));
+    EXPECT(rl_server_run_note(&play_core(&e->p, i)->server_run, told, at_us));
 }
 
 static void restart(election *e, size_t i, int64_t at_us)
@@ -320,7 +320,7 @@ TEST(vote_none, a_node_that_is_not_known_does_not_vote)
     rl_fault f;
     open_election(&e, 0, LEASE_MS);
     rl_core *c = play_core(&e.p, 1);
-    c->identity.run_id[0] = '\0';
+    c->server_run.run_id[0] = '\0';
     EXPECT(!rl_may_vote(c, 0, false, e.p.now_us, &f));
     EXPECT_CONTAINS(f.text, "not identified");
     play_close(&e.p);

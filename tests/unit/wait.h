@@ -20,7 +20,7 @@ static inline rl_core *core(wait_for *w)
 
 static inline rl_acquire acquire_of(wait_for *w, int64_t wait_ms)
 {
-    rl_acquire a = {.contest = &rl_contest_one,
+    rl_acquire a = {.attempt = &rl_attempt_one,
                     .home = core(w),
                     .what = &play_job,
                     .handle = w,
@@ -73,7 +73,7 @@ static inline void close_wait(wait_for *w, rlock_status status)
     EXPECT_INT(core(w)->rooms.map.count, 0);
     EXPECT_INT(core(w)->stats.waiting_now, 0);
     EXPECT_INT(core(w)->holds.map.count, status == RLOCK_OK);
-    EXPECT_INT(core(w)->holds.estates.count,
+    EXPECT_INT(core(w)->holds.records.count,
                status == RLOCK_OK || core(w)->holds.undoing > 0);
     EXPECT_INT(w->p.owner.holds, status == RLOCK_OK);
     EXPECT(status == RLOCK_OK || w->a.fault.status == status);

@@ -52,7 +52,7 @@ static rl_hold *hold(vigil *v, const rl_target *what, rl_group *g,
     rl_uuid id;
     rl_core *c = &v->e.core;
     EXPECT(rl_uuid_new(&id));
-    rl_estate *room = rl_holds_make_room(&c->holds, &v->p.owner);
+    rl_owner_record *room = rl_holds_make_room(&c->holds, &v->p.owner);
     rl_hold *h = rl_draft(c, room, what, &id, lease_ms);
     EXPECT(h);
     h->group = g;
@@ -261,7 +261,7 @@ TEST(watch, a_connection_that_was_identified_is_not_asked_again)
     watch(&v);
     EXPECT(says_nothing(&v));
     EXPECT_INT(v.h->work.at, 0);
-    EXPECT_STR(w->run_id, rl_identity_run(&v.e.core.identity).id);
+    EXPECT_STR(w->run_id, rl_server_run_read(&v.e.core.server_run).id);
     close_vigil(&v);
 }
 

@@ -7,7 +7,7 @@
 int main(int argc, char **argv)
 {
     const char *why;
-    bool fits = rl_hiredis_fits(&why);
+    bool fits = rl_hiredis_abi_fits(&why);
     printf("%s\n", fits ? "fits" : why ? why : "out of memory");
     return argc == 2 && strcmp(argv[1], fits ? "yes" : "no") == 0 &&
                    !fits == !!why

@@ -1,4 +1,4 @@
-#include "wire/keyslot.h"
+#include "wire/hash_slot.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static uint16_t crc16(const unsigned char *at, size_t len)
     return crc;
 }
 
-unsigned rl_keyslot(const void *key, size_t len)
+unsigned rl_hash_slot(const void *key, size_t len)
 {
     const unsigned char *at = key;
     const unsigned char *open = memchr(at, '{', len);
@@ -29,18 +29,18 @@ unsigned rl_keyslot(const void *key, size_t len)
             len = (size_t)(close - open);
         }
     }
-    return crc16(at, len) % RL_KEYSLOTS;
+    return crc16(at, len) % RL_HASH_SLOTS;
 }
 
-bool rl_keyslot_fits(const void *name, size_t len)
+bool rl_hash_slot_fits(const void *name, size_t len)
 {
     static const char no_hold[RL_UUID_LEN + 1] =
         "00000000-0000-0000-0000-000000000000";
-    unsigned slot = rl_keyslot(name, len);
+    unsigned slot = rl_hash_slot(name, len);
     const rl_key keys[] = {rl_key_token(name, len), rl_key_queue(name, len),
                            rl_key_tombstone(name, len, no_hold)};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (rl_keyslot(keys[i].text, keys[i].len) != slot)
+        if (rl_hash_slot(keys[i].text, keys[i].len) != slot)
             return false;
     return true;
 }

@@ -1,72 +1,72 @@
-/* When a look-out for an answer is worth it. */
+/* When a spin for an answer is worth it. */
 #include "net/spin.h"
 
 #include "test.h"
 
 enum { GOOD_US = 20, VAIN_US = 100, SLICE_US = 3000 };
 
-/* How many waits there are before the next look-out? */
-static int waits(rl_lookout *l)
+/* How many waits there are before the next spin? */
+static int waits(rl_spin *l)
 {
     int n = 0;
-    while (!rl_lookout_is_worth_it(l))
+    while (!rl_spin_is_worth_it(l))
         n++;
     return n;
 }
 
-static int waits_after(rl_lookout *l, int64_t took_us)
+static int waits_after(rl_spin *l, int64_t took_us)
 {
-    rl_lookout_note(l, took_us);
+    rl_spin_note(l, took_us);
     return waits(l);
 }
 
-TEST(lookout, a_look_out_is_worth_it_as_long_as_answers_come)
+TEST(spin, a_look_out_is_worth_it_as_long_as_answers_come)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     for (int i = 0; i < 1000; i++)
         EXPECT_INT(waits_after(&l, GOOD_US), 0);
 }
 
-TEST(lookout, look_outs_in_vain_become_rarer)
+TEST(spin, look_outs_in_vain_become_rarer)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     EXPECT_INT(waits_after(&l, VAIN_US), 1);
     EXPECT_INT(waits_after(&l, VAIN_US), 3);
     EXPECT_INT(waits_after(&l, VAIN_US), 7);
 }
 
-TEST(lookout, look_outs_in_vain_never_cease)
+TEST(spin, look_outs_in_vain_never_cease)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     for (int i = 0; i < 100; i++)
         EXPECT(waits_after(&l, VAIN_US) <= 255);
     EXPECT_INT(waits_after(&l, VAIN_US), 255);
 }
 
-TEST(lookout, an_answer_after_one_in_vain_makes_up_for_it)
+TEST(spin, an_answer_after_one_in_vain_makes_up_for_it)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     EXPECT_INT(waits_after(&l, VAIN_US), 1);
     EXPECT_INT(waits_after(&l, GOOD_US), 0);
     EXPECT_INT(waits_after(&l, VAIN_US), 1);
 }
 
 /* Or one in two would be in vain, and none of them rare. */
-TEST(lookout, each_answer_halves_the_waits_after_the_next_one_in_vain)
+TEST(spin, each_answer_halves_the_waits_after_the_next_one_in_vain)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     for (int i = 0; i < 100; i++)
         waits_after(&l, VAIN_US);
     EXPECT_INT(waits_after(&l, GOOD_US), 0);
     EXPECT_INT(waits_after(&l, VAIN_US), 255);
     for (int i = 0; i < 3; i++)
-        rl_lookout_note(&l, GOOD_US);
+        rl_spin_note(&l, GOOD_US);
     EXPECT_INT(waits_after(&l, VAIN_US), 63);
 }
 
-TEST(lookout, a_lost_time_slice_makes_look_outs_rare)
+TEST(spin, a_lost_time_slice_makes_look_outs_rare)
 {
-    rl_lookout l = {0};
+    rl_spin l = {0};
     EXPECT_INT(waits_after(&l, SLICE_US), 64);
     EXPECT_INT(waits_after(&l, SLICE_US), 192);
     for (int i = 0; i < 100; i++)
@@ -75,20 +75,20 @@ TEST(lookout, a_lost_time_slice_makes_look_outs_rare)
 }
 
 /* A neighbour leaves us the processor for some dozens of them in between. */
-TEST(lookout, some_good_ones_do_not_make_up_for_a_lost_time_slice)
+TEST(spin, some_good_ones_do_not_make_up_for_a_lost_time_slice)
 {
-    rl_lookout l = {0};
-    rl_lookout_note(&l, SLICE_US);
+    rl_spin l = {0};
+    rl_spin_note(&l, SLICE_US);
     for (int i = 0; i < 99; i++)
-        rl_lookout_note(&l, GOOD_US);
+        rl_spin_note(&l, GOOD_US);
     EXPECT_INT(waits_after(&l, SLICE_US), 192);
 }
 
-TEST(lookout, many_good_ones_do_make_up_for_it)
+TEST(spin, many_good_ones_do_make_up_for_it)
 {
-    rl_lookout l = {0};
-    rl_lookout_note(&l, SLICE_US);
+    rl_spin l = {0};
+    rl_spin_note(&l, SLICE_US);
     for (int i = 0; i < 100; i++)
-        rl_lookout_note(&l, GOOD_US);
+        rl_spin_note(&l, GOOD_US);
     EXPECT_INT(waits_after(&l, SLICE_US), 64);
 }

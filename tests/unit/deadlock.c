@@ -50,7 +50,7 @@ static void open_owners(owners *o, size_t n)
 static rl_next wait_for(owners *o, size_t i, size_t other, int64_t wait_ms)
 {
     rl_acquire *a = &o->a[i];
-    *a = (rl_acquire){.contest = &rl_contest_one,
+    *a = (rl_acquire){.attempt = &rl_attempt_one,
                       .home = core(o),
                       .what = &o->what[other],
                       .handle = a,
@@ -108,7 +108,7 @@ static void close_owners(owners *o, size_t from, size_t waiting)
 
 /* --- circles -------------------------------------------------------------- */
 
-TEST(circle, of_two_the_last_one_is_told)
+TEST(deadlock, of_two_the_last_one_is_told)
 {
     owners o;
     open_owners(&o, 2);
@@ -119,7 +119,7 @@ TEST(circle, of_two_the_last_one_is_told)
     close_owners(&o, 0, 1);
 }
 
-TEST(circle, of_three_the_last_one_is_told)
+TEST(deadlock, of_three_the_last_one_is_told)
 {
     owners o;
     open_owners(&o, 3);
@@ -138,7 +138,7 @@ TEST(circle, of_three_the_last_one_is_told)
 }
 
 /* What does not fit is counted; who wants what of the caller is always said. */
-TEST(circle, of_ten_the_last_one_is_told_the_first_and_the_last_of_them)
+TEST(deadlock, of_ten_the_last_one_is_told_the_first_and_the_last_of_them)
 {
     owners o;
     open_owners(&o, 10);
@@ -152,7 +152,7 @@ TEST(circle, of_ten_the_last_one_is_told_the_first_and_the_last_of_them)
     close_owners(&o, 0, 9);
 }
 
-TEST(circle, long_names_are_cut)
+TEST(deadlock, long_names_are_cut)
 {
     owners o;
     open_owners(&o, 0);
@@ -167,7 +167,7 @@ TEST(circle, long_names_are_cut)
 }
 
 /* The first try has not queued, as the bell was not heard yet. */
-TEST(circle, is_found_though_the_doorbell_has_just_come_up)
+TEST(deadlock, is_found_though_the_doorbell_has_just_come_up)
 {
     owners o;
     open_owners(&o, 2);
@@ -187,7 +187,7 @@ TEST(circle, is_found_though_the_doorbell_has_just_come_up)
 }
 
 /* It stands behind another one that waits for the same. */
-TEST(circle, is_found_by_who_is_not_in_front)
+TEST(deadlock, is_found_by_who_is_not_in_front)
 {
     owners o;
     open_owners(&o, 3);
@@ -198,7 +198,7 @@ TEST(circle, is_found_by_who_is_not_in_front)
     close_owners(&o, 0, 2);
 }
 
-TEST(circle, whose_wait_was_refused_goes_on)
+TEST(deadlock, whose_wait_was_refused_goes_on)
 {
     owners o;
     open_owners(&o, 2);
@@ -222,7 +222,7 @@ TEST(circle, whose_wait_was_refused_goes_on)
 
 /* --- and none ------------------------------------------------------------- */
 
-TEST(circle, a_chain_is_none)
+TEST(deadlock, a_chain_is_none)
 {
     owners o;
     open_owners(&o, 10);
@@ -231,7 +231,7 @@ TEST(circle, a_chain_is_none)
     close_owners(&o, 0, 9);
 }
 
-TEST(circle, a_chain_that_is_waited_for_by_its_last_owner_is_none)
+TEST(deadlock, a_chain_that_is_waited_for_by_its_last_owner_is_none)
 {
     owners o;
     open_owners(&o, 4);
@@ -241,7 +241,7 @@ TEST(circle, a_chain_that_is_waited_for_by_its_last_owner_is_none)
 }
 
 /* The first holds what two wait for, and both have what the last wants. */
-TEST(circle, a_diamond_is_none)
+TEST(deadlock, a_diamond_is_none)
 {
     owners o;
     open_owners(&o, 4);
@@ -253,7 +253,7 @@ TEST(circle, a_diamond_is_none)
     close_owners(&o, 1, 3);
 }
 
-TEST(circle, who_holds_nothing_is_in_none)
+TEST(deadlock, who_holds_nothing_is_in_none)
 {
     owners o;
     open_owners(&o, 2);
@@ -263,7 +263,7 @@ TEST(circle, who_holds_nothing_is_in_none)
     close_owners(&o, 0, 1);
 }
 
-TEST(circle, a_wait_that_is_over_is_in_none)
+TEST(deadlock, a_wait_that_is_over_is_in_none)
 {
     owners o;
     open_owners(&o, 2);
@@ -273,7 +273,7 @@ TEST(circle, a_wait_that_is_over_is_in_none)
     close_owners(&o, 1, 1);
 }
 
-TEST(circle, a_wait_whose_time_is_up_is_in_none)
+TEST(deadlock, a_wait_whose_time_is_up_is_in_none)
 {
     owners o;
     open_owners(&o, 2);
@@ -284,7 +284,7 @@ TEST(circle, a_wait_whose_time_is_up_is_in_none)
     close_owners(&o, 1, 1);
 }
 
-TEST(circle, who_does_not_wait_is_told_that_it_is_busy)
+TEST(deadlock, who_does_not_wait_is_told_that_it_is_busy)
 {
     owners o;
     open_owners(&o, 2);
@@ -294,7 +294,7 @@ TEST(circle, who_does_not_wait_is_told_that_it_is_busy)
     close_owners(&o, 0, 1);
 }
 
-TEST(circle, is_not_looked_for_when_it_is_switched_off)
+TEST(deadlock, is_not_looked_for_when_it_is_switched_off)
 {
     owners o;
     open_owners(&o, 2);
@@ -305,7 +305,7 @@ TEST(circle, is_not_looked_for_when_it_is_switched_off)
 }
 
 /* Another client has it by now. */
-TEST(circle, a_hold_that_is_lost_is_in_none)
+TEST(deadlock, a_hold_that_is_lost_is_in_none)
 {
     owners o;
     open_owners(&o, 2);
@@ -317,7 +317,7 @@ TEST(circle, a_hold_that_is_lost_is_in_none)
     close_owners(&o, 0, 2);
 }
 
-TEST(circle, a_hold_past_its_deadline_is_in_none)
+TEST(deadlock, a_hold_past_its_deadline_is_in_none)
 {
     owners o;
     open_owners(&o, 2);
@@ -327,7 +327,7 @@ TEST(circle, a_hold_past_its_deadline_is_in_none)
     close_owners(&o, 0, 2);
 }
 
-TEST(circle, a_lock_of_another_layout_is_another_one)
+TEST(deadlock, a_lock_of_another_layout_is_another_one)
 {
     owners o;
     open_owners(&o, 2);
@@ -374,7 +374,7 @@ static void pass(owners *o)
     o->owner[1].holds = 0;
 }
 
-TEST(circle, what_was_passed_on_is_its_new_owners)
+TEST(deadlock, what_was_passed_on_is_its_new_owners)
 {
     owners o;
     open_owners(&o, 3);
@@ -389,7 +389,7 @@ TEST(circle, what_was_passed_on_is_its_new_owners)
 }
 
 /* Its new owner is about to wake, and will find the circle, should it wait. */
-TEST(circle, what_is_being_passed_on_is_in_none)
+TEST(deadlock, what_is_being_passed_on_is_in_none)
 {
     owners o;
     open_owners(&o, 3);
