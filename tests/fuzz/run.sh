@@ -89,14 +89,14 @@ fuzz doorbell &
 fuzz options &
 wait
 fuzz uri &
-fuzz claims &
+fuzz slotmap_reply &
 wait
-fuzz object &
+fuzz raw_reply &
 wait
 replay
 
 passed=0 failed=0
-for name in session reply doorbell options uri claims object races; do
+for name in session reply doorbell options uri slotmap_reply raw_reply races; do
     tell "$name"
 done
 trap - EXIT
