@@ -29,8 +29,10 @@ static void check_time(const act *a)
         limit *= is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
     if (cfg.min_replicas > 0)
         limit += S;   /* replica_wait_ms */
-    if (cfg.contexts) /* a connection takes as long as the callback does */
-        limit += cfg.connect_ms * MS + (cfg.names_ppm > 0 ? 3 * S : 10 * MS);
+    /* A connection takes as long as the callback does, and hiredis looks for a
+       name twice: when there is no IPv4 address, for an IPv6 one. */
+    if (cfg.contexts)
+        limit += cfg.connect_ms * MS + (cfg.names_ppm > 0 ? 6 * S : 10 * MS);
     limit += limit / 100 + judge_slack();
     if (a->is_started) /* each callback may take its time, of others too */
         limit += 100 * MS + cfg.callback_us * US * 50;
