@@ -23,9 +23,9 @@
  * finds that out tells those whose commands it is, and the leader goes on
  * reading for the others.
  *
- * A seat is freed with its share only: its waker may still have it in hand when
+ * A port is freed with its mux only: its waker may still have it in hand when
  * its thread has long seen the answer and gone on. Where one thread has all the
- * seats, it is the waker, too, and rl_share_trim() may free some.
+ * ports, it is the waker, too, and rl_mux_trim() may free some.
  */
 #include "net/mux_in.h"
 
@@ -37,31 +37,31 @@
 #include "base/clock.h"
 
 /* With more that wait for answers, the time of a spin belongs to those. */
-#define MOST_LOOKED_OUT_FOR 2
+#define MOST_SPUN_FOR 2
 
 /* Without a descriptor for the signal, the leader looks up so often. */
 #define NO_SIGNAL_US 10000
 
-static rl_seat *seat_of(rl_slot *s)
+static rl_port *port_of(rl_slot *s)
 {
-    return RL_CONTAINER(s, rl_seat, slot);
+    return RL_CONTAINER(s, rl_port, slot);
 }
 
 /* --- sleep ---------------------------------------------------------------- */
 
 /* Whoever is about to sleep has the mutex, and has not looked yet, or sleeps.
  */
-static void wake(rl_seat *s)
+static void wake(rl_port *s)
 {
     rl_mutex_lock(&s->mutex);
     rl_mutex_unlock(&s->mutex);
     rl_cond_wake(&s->cond);
 }
 
-static void sleep_until(rl_seat *s, int64_t until_us)
+static void sleep_until(rl_port *s, int64_t until_us)
 {
     rl_mutex_lock(&s->mutex);
-    while (rl_seat_waits(s) && !atomic_load(&s->leads) &&
+    while (rl_port_waits(s) && !atomic_load(&s->leads) &&
            rl_now_us() < until_us)
         rl_cond_wait_until(&s->cond, &s->mutex, until_us);
     rl_mutex_unlock(&s->mutex);
@@ -69,7 +69,7 @@ static void sleep_until(rl_seat *s, int64_t until_us)
 
 /* --- what comes ----------------------------------------------------------- */
 
-static void wake_later_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
+static void wake_later_locked(rl_mux *h, rl_port *s) RL_REQUIRES(&h->mutex)
 {
     if (h->wakes < RL_WAKES)
         h->woken[h->wakes++] = s;
@@ -77,37 +77,37 @@ static void wake_later_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
         wake(s);
 }
 
-static void settle(rl_seat *s, rl_seat_state state) RL_UNCHECKED
+static void settle(rl_port *s, rl_port_state state) RL_UNCHECKED
 {
     if (s->left)
         return;
     atomic_store(&s->state, state);
-    if (s != s->share->leader)
-        wake_later_locked(s->share, s);
+    if (s != s->mux->leader)
+        wake_later_locked(s->mux, s);
 }
 
-void rl_seat_answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
+void rl_port_answered(rl_slot *slot, const rl_reply *r, int64_t now_us)
 {
-    rl_seat *s = seat_of(slot);
+    rl_port *s = port_of(slot);
     (void)now_us;
     if (!s->left)
         rl_reply_copy(&s->reply, r);
-    settle(s, RL_SEAT_ANSWERED);
+    settle(s, RL_PORT_ANSWERED);
 }
 
-void rl_seat_failed(rl_slot *slot, bool whole, const rl_fault *why,
+void rl_port_failed(rl_slot *slot, bool whole, const rl_fault *why,
                     int64_t now_us)
 {
-    rl_seat *s = seat_of(slot);
+    rl_port *s = port_of(slot);
     (void)now_us;
     if (!s->left) {
         s->fault = *why;
         s->whole = whole;
     }
-    settle(s, RL_SEAT_FAILED);
+    settle(s, RL_PORT_FAILED);
 }
 
-static void fail_locked(rl_share *h, const rl_fault *why, int64_t now_us)
+static void fail_locked(rl_mux *h, const rl_fault *why, int64_t now_us)
     RL_REQUIRES(&h->mutex)
 {
     h->spent = true;
@@ -117,9 +117,9 @@ static void fail_locked(rl_share *h, const rl_fault *why, int64_t now_us)
     rl_line_fail(&h->conn->line, why, now_us);
 }
 
-void rl_share_unlock_and_wake(rl_share *h)
+void rl_mux_unlock_and_wake(rl_mux *h)
 {
-    rl_seat *woken[RL_WAKES];
+    rl_port *woken[RL_WAKES];
     size_t n = h->wakes;
     memcpy(woken, h->woken, n * sizeof *woken);
     h->wakes = 0;
@@ -129,7 +129,7 @@ void rl_share_unlock_and_wake(rl_share *h)
 }
 
 /* Hands out so many bytes; none: the connection is broken. False: it is. */
-static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
+static bool feed(rl_mux *h, const char *bytes, ssize_t n, const rl_fault *f)
 {
     rl_conn *c = h->conn;
     rl_mutex_lock(&h->mutex);
@@ -140,14 +140,14 @@ static bool feed(rl_share *h, const char *bytes, ssize_t n, const rl_fault *f)
     else if (!rl_line_feed(&c->line, bytes, (size_t)n, c->heard_us))
         h->spent = true;
     bool good = !c->line.failed;
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
     return good;
 }
 
 /* The leader reads what has come. True: something did, were it the end. */
 static bool receive(void *arg)
 {
-    rl_share *h = arg;
+    rl_mux *h = arg;
     char bytes[4096];
     rl_fault f;
     ssize_t n;
@@ -161,7 +161,7 @@ static bool receive(void *arg)
 
 /* --- what goes ------------------------------------------------------------ */
 
-static bool has_bytes_locked(const rl_share *h) RL_REQUIRES(&h->mutex)
+static bool has_bytes_locked(const rl_mux *h) RL_REQUIRES(&h->mutex)
 {
     const char *bytes;
     /* Of one that failed, what was not sent has been said to be lost. */
@@ -171,7 +171,7 @@ static bool has_bytes_locked(const rl_share *h) RL_REQUIRES(&h->mutex)
 }
 
 /* Nothing is sent from now on. */
-static void end_writing_locked(rl_share *h, const rl_fault *why)
+static void end_writing_locked(rl_mux *h, const rl_fault *why)
     RL_REQUIRES(&h->mutex)
 {
     size_t unsent = rl_bytes_left(&h->sending);
@@ -184,7 +184,7 @@ static void end_writing_locked(rl_share *h, const rl_fault *why)
 }
 
 /* Whoever leads, or has found that the leader sleeps. */
-static void write_locked(rl_share *h) RL_REQUIRES(&h->mutex)
+static void write_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
 {
     rl_fault f;
     ssize_t n = 1;
@@ -211,29 +211,29 @@ static void write_locked(rl_share *h) RL_REQUIRES(&h->mutex)
 
 /* --- to lead -------------------------------------------------------------- */
 
-void rl_share_pass_lead_locked(rl_share *h)
+void rl_mux_pass_lead_locked(rl_mux *h)
 {
     const rl_list *slots = &h->conn->line.slots;
     rl_link *k = rl_list_first(slots);
-    while (k && seat_of(RL_CONTAINER(k, rl_slot, link))->left)
+    while (k && port_of(RL_CONTAINER(k, rl_slot, link))->left)
         k = rl_list_next(slots, k);
-    h->leader = k ? seat_of(RL_CONTAINER(k, rl_slot, link)) : NULL;
+    h->leader = k ? port_of(RL_CONTAINER(k, rl_slot, link)) : NULL;
     if (!h->leader)
         return;
     atomic_store(&h->leader->leads, true);
     wake_later_locked(h, h->leader);
 }
 
-static void cannot_wait(rl_share *h, int err)
+static void cannot_wait(rl_mux *h, int err)
 {
     rl_fault f;
     rl_fault_set(&f, RLOCK_EIO, err, "no reply: %s", strerror(err));
     rl_mutex_lock(&h->mutex);
     fail_locked(h, &f, rl_now_us());
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
 }
 
-static void listen_for(rl_share *h, bool few, bool blocked, int64_t until_us)
+static void listen_for(rl_mux *h, bool few, bool blocked, int64_t until_us)
 {
     rl_conn *c = h->conn;
     if (few && rl_spin_a_while(&c->spin, receive, h))
@@ -254,37 +254,37 @@ static void listen_for(rl_share *h, bool few, bool blocked, int64_t until_us)
         receive(h);
 }
 
-static void lead_locked(rl_share *h, rl_seat *s, int64_t until_us)
+static void lead_locked(rl_mux *h, rl_port *s, int64_t until_us)
     RL_REQUIRES(&h->mutex)
 {
     h->leader = s;
     atomic_store(&s->leads, false);
-    while (rl_seat_waits(s) && rl_now_us() < until_us) {
+    while (rl_port_waits(s) && rl_now_us() < until_us) {
         if (!h->writing)
             write_locked(h);
-        if (!rl_seat_waits(s))
+        if (!rl_port_waits(s))
             break;
         bool blocked = h->blocked;
-        bool few = !blocked && atomic_load(h->crowd) <= MOST_LOOKED_OUT_FOR;
+        bool few = !blocked && atomic_load(h->crowd) <= MOST_SPUN_FOR;
         h->asleep = true;
-        rl_share_unlock_and_wake(h);
+        rl_mux_unlock_and_wake(h);
         listen_for(h, few, blocked, until_us);
         rl_mutex_lock(&h->mutex);
         h->asleep = false;
     }
-    rl_share_pass_lead_locked(h);
+    rl_mux_pass_lead_locked(h);
 }
 
-/* --- a seat's exchange ---------------------------------------------------- */
+/* --- a port's exchange ---------------------------------------------------- */
 
-static void refuse(rl_seat *s, const rl_fault *why)
+static void refuse(rl_port *s, const rl_fault *why)
 {
     s->fault = *why;
     s->whole = false;
-    atomic_store(&s->state, RL_SEAT_FAILED);
+    atomic_store(&s->state, RL_PORT_FAILED);
 }
 
-static void ask_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
+static void ask_locked(rl_mux *h, rl_port *s) RL_REQUIRES(&h->mutex)
 {
     const char *bytes;
     rl_fault f;
@@ -305,120 +305,120 @@ static void ask_locked(rl_share *h, rl_seat *s) RL_REQUIRES(&h->mutex)
     s->slot.replies = first->replies;
     rl_put_raw(rl_line_begin(l), bytes, n);
     if (rl_line_push(l, &s->slot)) {
-        atomic_store(&s->state, RL_SEAT_WAITS);
+        atomic_store(&s->state, RL_PORT_WAITS);
         return;
     }
     rl_fault_set(&f, RLOCK_ENOMEM, 0, "out of memory");
     refuse(s, &f);
 }
 
-static void ask(rl_seat *s)
+static void ask(rl_port *s)
 {
-    rl_mutex_lock(&s->share->mutex);
-    ask_locked(s->share, s);
-    rl_mutex_unlock(&s->share->mutex);
+    rl_mutex_lock(&s->mux->mutex);
+    ask_locked(s->mux, s);
+    rl_mutex_unlock(&s->mux->mutex);
 }
 
 /* Leads, or sends, if that is for this thread to do; else it can sleep. */
-static bool help(rl_share *h, rl_seat *s, int64_t until_us)
+static bool help(rl_mux *h, rl_port *s, int64_t until_us)
 {
     rl_mutex_lock(&h->mutex);
-    bool leads = rl_seat_waits(s) && (!h->leader || h->leader == s);
+    bool leads = rl_port_waits(s) && (!h->leader || h->leader == s);
     if (leads)
         lead_locked(h, s, until_us);
     else if (h->asleep && !h->writing && !h->blocked && has_bytes_locked(h))
         write_locked(h);
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
     return leads;
 }
 
 /* Its time is over. What was not sent will not be: who would wait for it? */
-static void withdraw(rl_seat *s)
+static void withdraw(rl_port *s)
 {
-    rl_share *h = s->share;
+    rl_mux *h = s->mux;
     rl_fault f;
     rl_mutex_lock(&h->mutex);
     uint64_t sent = h->conn->line.sent - rl_bytes_left(&h->sending);
-    if (rl_seat_waits(s) && !h->writing && s->slot.end > sent) {
+    if (rl_port_waits(s) && !h->writing && s->slot.end > sent) {
         rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "cannot send: %s",
                      strerror(ETIMEDOUT));
         end_writing_locked(h, &f);
     }
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
 }
 
 /* One answer that makes no sense: from here on all may be others'. */
-static void end_odd(rl_seat *s)
+static void end_odd(rl_port *s)
 {
-    rl_share *h = s->share;
+    rl_mux *h = s->mux;
     rl_mutex_lock(&h->mutex);
     fail_locked(h, &s->line.fault, rl_now_us());
     if (h->asleep)
         rl_signal_raise(&h->signal);
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
 }
 
-/* On the seat's own thread: its line gets what came of the command. */
-static void tell(rl_seat *s)
+/* On the port's own thread: its line gets what came of the command. */
+static void tell(rl_port *s)
 {
     const char *bytes;
     rl_line *l = &s->line;
-    rl_seat_state state = atomic_load(&s->state);
-    if (state == RL_SEAT_IDLE)
+    rl_port_state state = atomic_load(&s->state);
+    if (state == RL_PORT_IDLE)
         return;
-    if (state != RL_SEAT_FAILED || s->whole)
+    if (state != RL_PORT_FAILED || s->whole)
         rl_line_sent(l, rl_line_bytes(l, &bytes));
-    if (state == RL_SEAT_WAITS)
+    if (state == RL_PORT_WAITS)
         return;
-    atomic_store(&s->state, RL_SEAT_IDLE);
-    if (state == RL_SEAT_ANSWERED && !rl_line_answer(l, &s->reply, rl_now_us()))
+    atomic_store(&s->state, RL_PORT_IDLE);
+    if (state == RL_PORT_ANSWERED && !rl_line_answer(l, &s->reply, rl_now_us()))
         end_odd(s);
-    else if (state == RL_SEAT_FAILED)
+    else if (state == RL_PORT_FAILED)
         rl_line_fail(l, &s->fault, rl_now_us());
 }
 
-void rl_seat_exchange(rl_seat *s, int64_t until_us)
+void rl_port_exchange(rl_port *s, int64_t until_us)
 {
-    if (!rl_seat_waits(s) && rl_now_us() < until_us)
+    if (!rl_port_waits(s) && rl_now_us() < until_us)
         ask(s);
-    while (rl_seat_waits(s) && rl_now_us() < until_us)
-        if (!help(s->share, s, until_us))
+    while (rl_port_waits(s) && rl_now_us() < until_us)
+        if (!help(s->mux, s, until_us))
             sleep_until(s, until_us);
-    if (rl_seat_waits(s))
+    if (rl_port_waits(s))
         withdraw(s);
     tell(s);
 }
 
-/* --- one thread at all seats -----------------------------------------------
+/* --- one thread at all ports -----------------------------------------------
  */
 
-void rl_seat_post(rl_seat *s)
+void rl_port_post(rl_port *s)
 {
-    if (!rl_seat_waits(s))
+    if (!rl_port_waits(s))
         ask(s);
 }
 
-void rl_share_serve(rl_share *h, bool has_come)
+void rl_mux_serve(rl_mux *h, bool has_come)
 {
     rl_mutex_lock(&h->mutex);
     if (has_bytes_locked(h))
         write_locked(h);
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
     if (has_come)
         receive(h);
 }
 
-short rl_share_events(const rl_share *h)
+short rl_mux_events(const rl_mux *h)
 {
     return (short)(POLLIN | (h->blocked ? POLLOUT : 0));
 }
 
-bool rl_seat_settle(rl_seat *s, bool in_time)
+bool rl_port_settle(rl_port *s, bool in_time)
 {
-    bool waited = rl_seat_waits(s);
+    bool waited = rl_port_waits(s);
     if (waited && !in_time)
         withdraw(s);
-    if (!rl_seat_waits(s) || !in_time)
+    if (!rl_port_waits(s) || !in_time)
         tell(s);
     return !waited || !in_time;
 }

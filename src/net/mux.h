@@ -1,13 +1,13 @@
 /*
- * A connection that several threads use at a time: a share. Each thread has a
- * seat there, which is a line of its own; what it asks on that goes out with
- * what the others ask, and its replies come back to it.
+ * A mux: a connection that several threads use at a time, multiplexed. Each
+ * thread that uses it has a port there, which is a line of its own; what it asks
+ * on that goes out with what the others ask, and its replies come back to it.
  *
  * No thread is there for it: of those that wait for a reply, one leads, reads
  * for all, and hands out; the others sleep. So a server that answers many in
  * one go costs one read, and a thread that is alone needs nobody.
  *
- * Seats stay with the share, also while it has no connection, because most
+ * Ports stay with the mux, also while it has no connection, because most
  * threads come back soon.
  */
 #ifndef RL_NET_MUX_H
@@ -19,41 +19,41 @@
 #include "base/thread.h"
 #include "net/conn.h"
 
-typedef struct rl_share rl_share;
+typedef struct rl_mux rl_mux;
 
-typedef enum rl_seat_state {
-    RL_SEAT_IDLE,     /* nothing of it is in the share */
-    RL_SEAT_WAITS,    /* a command is */
-    RL_SEAT_ANSWERED, /* the reply is in `reply` */
-    RL_SEAT_FAILED    /* it will not come, as `fault` says */
-} rl_seat_state;
+typedef enum rl_port_state {
+    RL_PORT_IDLE,     /* nothing of it is in the mux */
+    RL_PORT_WAITS,    /* a command is */
+    RL_PORT_ANSWERED, /* the reply is in `reply` */
+    RL_PORT_FAILED    /* it will not come, as `fault` says */
+} rl_port_state;
 
 /* A thread's place. One command at a time: the next when it is answered. */
-typedef struct rl_seat {
+typedef struct rl_port {
     rl_line line;                /* its thread's; what it asks, and is told */
-    rl_share *share;             /* fixed */
-    rl_link link;                /* in the share's list of free ones */
-    rl_slot slot;                /* in the share's line; guarded by the share */
-    bool left;                   /* its thread has gone; guarded by the share */
-    _Atomic rl_seat_state state; /* from WAITS to the next by who leads */
+    rl_mux *mux;                 /* fixed */
+    rl_link link;                /* in the mux's list of free ones */
+    rl_slot slot;                /* in the mux's line; guarded by the mux */
+    bool left;                   /* its thread has gone; guarded by the mux */
+    _Atomic rl_port_state state; /* from WAITS to the next by who leads */
     atomic_bool leads;           /* it is to lead; cleared by its thread */
     rl_mutex mutex;              /* for the sleep, */
     rl_cond cond;                /* on this */
     rl_reply reply; /* these three are its thread's, unless it waits */
     rl_fault fault;
     bool whole;           /* failed: the kernel was given all of the command */
-    struct rl_seat *next; /* of all the share's */
-} rl_seat;
+    struct rl_port *next; /* of all the mux's */
+} rl_port;
 
 /* So many are woken at once; those beyond while the mutex is held. */
 #define RL_WAKES 64
 
-struct rl_share {
+struct rl_mux {
     /* Of who lends it out: */
     rl_link link;
     size_t users;
-    bool placed; /* its connection takes a place of the source's */
-    rl_share *next_left_behind; /* in a forked child */
+    bool placed;              /* its connection takes a place of the source's */
+    rl_mux *next_left_behind; /* in a forked child */
     /* Its own: */
     const atomic_uint *crowd; /* fixed */
     rl_conn *conn;     /* its line is guarded by the mutex, its transport not */
@@ -63,78 +63,78 @@ struct rl_share {
     bool blocked;      /* the kernel took no more */
     bool cannot_write; /* any more, as `fault` says */
     rl_fault fault;
-    rl_seat *leader;
-    rl_signal signal; /* ends the leader's sleep; perhaps none */
-    bool asleep;      /* he sends nothing, until something comes */
-    bool spent;       /* asked no more: somebody could not wait, or it broke */
-    rl_list idle;     /* seats that nobody has */
-    rl_seat *seats;   /* all */
-    size_t seated;    /* how many */
-    rl_seat *woken[RL_WAKES];
+    rl_port *leader;
+    rl_signal signal;  /* ends the leader's sleep; perhaps none */
+    bool asleep;       /* he sends nothing, until something comes */
+    bool spent;        /* asked no more: somebody could not wait, or it broke */
+    rl_list idle;      /* ports that nobody has */
+    rl_port *ports;    /* all */
+    size_t port_count; /* how many */
+    rl_port *woken[RL_WAKES];
     size_t wakes;
 };
 
 /*
- * Without a connection. crowd: how many threads sit here and at the shares
- * beside it; it outlives the share. NULL: out of memory.
+ * Without a connection. crowd: how many threads have a port, here or at the
+ * muxes beside it; it outlives the mux. NULL: out of memory.
  */
-rl_share *rl_share_new(const atomic_uint *crowd);
+rl_mux *rl_mux_new(const atomic_uint *crowd);
 
-/* Nobody sits there, and it has no connection. */
-void rl_share_free(rl_share *h);
+/* Nobody has a port, and it has no connection. */
+void rl_mux_free(rl_mux *h);
 
 /* It stays the caller's. */
-void rl_share_attach(rl_share *h, rl_conn *c);
+void rl_mux_attach(rl_mux *h, rl_conn *c);
 
 /*
- * Nobody sits there any more. A connection that is spent owes answers no more
+ * Nobody has a port any more. A connection that is spent owes answers no more
  * either, as it is retired or broken, and is to be closed.
  */
-rl_conn *rl_share_detach(rl_share *h);
+rl_conn *rl_mux_detach(rl_mux *h);
 
-/* A seat for the calling thread; NULL: out of memory. */
-rl_seat *rl_share_sit(rl_share *h);
+/* A port for the calling thread; NULL: out of memory. */
+rl_port *rl_mux_join(rl_mux *h);
 
 /*
- * The thread goes. If it was not answered, the share is spent: nobody else is
+ * The thread goes. If it was not answered, the mux is spent: nobody else is
  * to stand behind a reply that does not come. False: it is spent.
  */
-bool rl_seat_leave(rl_seat *s);
+bool rl_port_leave(rl_port *s);
 
 /*
- * Sends what is new on the seat's line, and feeds the line what comes, until
+ * Sends what is new on the port's line, and feeds the line what comes, until
  * the reply is there, or will never be, or the time is over. Then the command
  * counts as sent, as nobody can take it back.
  */
-void rl_seat_exchange(rl_seat *s, int64_t until_us);
+void rl_port_exchange(rl_port *s, int64_t until_us);
 
-/* --- by one thread that has all the seats and waits at none ----------------
+/* --- by one thread that has all the ports and waits at none ----------------
  */
 
-/* What is new on the seat's line goes into the share's. */
-void rl_seat_post(rl_seat *s);
+/* What is new on the port's line goes into the mux's. */
+void rl_port_post(rl_port *s);
 
 /*
  * Sends what the kernel takes, and, if something has come, reads it: what the
- * seats were waiting for is there, or will never be. May be called when there
+ * ports were waiting for is there, or will never be. May be called when there
  * is nothing to do.
  */
-void rl_share_serve(rl_share *h, bool has_come);
+void rl_mux_serve(rl_mux *h, bool has_come);
 
 /* What that thread has to poll for. */
-short rl_share_events(const rl_share *h);
+short rl_mux_events(const rl_mux *h);
 
 /*
- * Of the seats that nobody has, no more stay than that there are so many in
- * all; nor does a large buffer that is empty. Whoever else wakes a seat may
+ * Of the ports that nobody has, no more stay than that there are so many in
+ * all; nor does a large buffer that is empty. Whoever else wakes a port may
  * still have it in hand, so this is for a thread that has all of them.
  */
-void rl_share_trim(rl_share *h, size_t kept);
+void rl_mux_trim(rl_mux *h, size_t kept);
 
 /*
- * The seat's line is fed what has come. in_time: otherwise nobody waits any
- * more, as at the end of rl_seat_exchange(). True: something has.
+ * The port's line is fed what has come. in_time: otherwise nobody waits any
+ * more, as at the end of rl_port_exchange(). True: something has.
  */
-bool rl_seat_settle(rl_seat *s, bool in_time);
+bool rl_port_settle(rl_port *s, bool in_time);
 
 #endif

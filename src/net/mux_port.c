@@ -5,9 +5,9 @@
 /* So large a buffer is not kept for what may come. */
 #define BYTES_KEPT (16 * 1024)
 
-rl_share *rl_share_new(const atomic_uint *crowd)
+rl_mux *rl_mux_new(const atomic_uint *crowd)
 {
-    rl_share *h = calloc(1, sizeof *h);
+    rl_mux *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
     h->crowd = crowd;
@@ -17,7 +17,7 @@ rl_share *rl_share_new(const atomic_uint *crowd)
     return h;
 }
 
-static void free_seat(rl_seat *s)
+static void free_port(rl_port *s)
 {
     rl_line_fini(&s->line);
     rl_cond_fini(&s->cond);
@@ -25,12 +25,12 @@ static void free_seat(rl_seat *s)
     free(s);
 }
 
-void rl_share_free(rl_share *h)
+void rl_mux_free(rl_mux *h)
 {
-    while (h->seats) {
-        rl_seat *s = h->seats;
-        h->seats = s->next;
-        free_seat(s);
+    while (h->ports) {
+        rl_port *s = h->ports;
+        h->ports = s->next;
+        free_port(s);
     }
     rl_signal_fini(&h->signal);
     rl_bytes_fini(&h->sending);
@@ -38,14 +38,14 @@ void rl_share_free(rl_share *h)
     free(h);
 }
 
-void rl_share_attach(rl_share *h, rl_conn *c)
+void rl_mux_attach(rl_mux *h, rl_conn *c)
 {
     h->conn = c;
     if (h->signal.fd < 0)
         rl_signal_init(&h->signal);
 }
 
-rl_conn *rl_share_detach(rl_share *h)
+rl_conn *rl_mux_detach(rl_mux *h)
 {
     rl_conn *c = h->conn;
     rl_mutex_lock(&h->mutex);
@@ -60,29 +60,29 @@ rl_conn *rl_share_detach(rl_share *h)
     return c;
 }
 
-static rl_seat *new_seat_locked(rl_share *h) RL_REQUIRES(&h->mutex)
+static rl_port *new_port_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
 {
-    rl_seat *s = calloc(1, sizeof *s);
+    rl_port *s = calloc(1, sizeof *s);
     if (!s || !rl_line_init(&s->line)) {
         free(s);
         return NULL;
     }
-    s->share = h;
-    s->slot.answered = rl_seat_answered;
-    s->slot.failed = rl_seat_failed;
+    s->mux = h;
+    s->slot.answered = rl_port_answered;
+    s->slot.failed = rl_port_failed;
     rl_mutex_init(&s->mutex);
     rl_cond_init(&s->cond);
-    s->next = h->seats;
-    h->seats = s;
-    h->seated++;
+    s->next = h->ports;
+    h->ports = s;
+    h->port_count++;
     return s;
 }
 
-rl_seat *rl_share_sit(rl_share *h)
+rl_port *rl_mux_join(rl_mux *h)
 {
     rl_mutex_lock(&h->mutex);
     rl_link *k = rl_list_first(&h->idle);
-    rl_seat *s = k ? RL_CONTAINER(k, rl_seat, link) : new_seat_locked(h);
+    rl_port *s = k ? RL_CONTAINER(k, rl_port, link) : new_port_locked(h);
     if (k)
         rl_list_remove(k);
     rl_mutex_unlock(&h->mutex);
@@ -95,20 +95,20 @@ static void trim_bytes(rl_bytes *b)
         rl_bytes_fini(b);
 }
 
-void rl_share_trim(rl_share *h, size_t kept)
+void rl_mux_trim(rl_mux *h, size_t kept)
 {
     rl_mutex_lock(&h->mutex);
-    rl_seat **at = &h->seats;
-    while (*at && h->seated > kept) {
-        rl_seat *s = *at;
+    rl_port **at = &h->ports;
+    while (*at && h->port_count > kept) {
+        rl_port *s = *at;
         if (!rl_link_is_in(&s->link)) {
             at = &s->next;
             continue;
         }
         *at = s->next;
-        h->seated--;
+        h->port_count--;
         rl_list_remove(&s->link);
-        free_seat(s);
+        free_port(s);
     }
     trim_bytes(&h->sending);
     if (h->conn)
@@ -116,19 +116,19 @@ void rl_share_trim(rl_share *h, size_t kept)
     rl_mutex_unlock(&h->mutex);
 }
 
-bool rl_seat_leave(rl_seat *s)
+bool rl_port_leave(rl_port *s)
 {
-    rl_share *h = s->share;
+    rl_mux *h = s->mux;
     rl_mutex_lock(&h->mutex);
-    s->left = rl_seat_waits(s);
+    s->left = rl_port_waits(s);
     h->spent = h->spent || s->left || s->line.retired;
     bool spent = h->spent;
     if (!spent && !s->line.failed)
         rl_list_add_first(&h->idle, &s->link);
     if (h->leader == s) {
         atomic_store(&s->leads, false);
-        rl_share_pass_lead_locked(h);
+        rl_mux_pass_lead_locked(h);
     }
-    rl_share_unlock_and_wake(h);
+    rl_mux_unlock_and_wake(h);
     return !spent;
 }

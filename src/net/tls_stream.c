@@ -3,7 +3,7 @@
  * `out` and always succeeds; they are handed to the kernel next, as far as it
  * takes them. Reading asks the socket, which is never waited for.
  *
- * The threads of a share (net/mux.h) write and read at the same time, so the
+ * The threads of a mux (net/mux.h) write and read at the same time, so the
  * stream has a mutex of its own. It is a leaf, and held for as long as it takes
  * to encrypt or decrypt what is there.
  *

@@ -1,20 +1,20 @@
 /*
- * Called by every thread of the program. `mutex` guards which shares there are
- * and who sits where; it is not held while a connection is opened, given back
+ * Called by every thread of the program. `mutex` guards which muxes there are
+ * and who has a port where; it is not held while a connection is opened, given back
  * or closed.
  *
- * A few threads are best off with a share for each, since nobody has to wake
+ * A few threads are best off with a mux for each, since nobody has to wake
  * another one then; many do not mind how few there are, as long as one's
  * reading overlaps with the other's. Nobody opens a connection while another
- * one is being opened: the others sit at the share that is there, or, if there
+ * one is being opened: the others take ports at the mux that is there, or, if there
  * is none, wait and get what came of it, a refusal too. So a server that is
  * down is tried once, not once for each thread.
  *
  * Somebody who needs a connection for himself, and waits for a place, is not
- * kept waiting by threads that come and go at a share: as long as he waits,
+ * kept waiting by threads that come and go at a mux: as long as he waits,
  * newcomers stand in line behind him.
  *
- * A share that is spent takes no one more, and gives its place back, so that
+ * A mux that is spent takes no one more, and gives its place back, so that
  * whoever asks again does so on another connection, while those that wait for
  * replies get them.
  */
@@ -25,12 +25,12 @@
 
 #include "base/clock.h"
 
-#define SHARES_MAX 4
+#define MUXES_MAX 4
 
-/* A share that had more than that is not kept. */
-#define SEATS_KEPT 32
+/* A mux that had more than that is not kept. */
+#define PORTS_KEPT 32
 
-void rl_shares_init(rl_shares *p)
+void rl_mux_set_init(rl_mux_set *p)
 {
     rl_mutex_init(&p->mutex);
     rl_cond_init(&p->opened);
@@ -42,54 +42,54 @@ void rl_shares_init(rl_shares *p)
     p->openings = 0;
 }
 
-static rl_share *share_of(rl_link *k)
+static rl_mux *mux_of(rl_link *k)
 {
-    return RL_CONTAINER(k, rl_share, link);
+    return RL_CONTAINER(k, rl_mux, link);
 }
 
 /*
  * What a thread of the parent was using cannot be walked in a child. It is kept
  * where a search for leaks finds it.
  */
-static void leave_behind(rl_shares *p)
+static void leave_behind(rl_mux_set *p)
 {
-    static _Atomic(rl_share *) left_behind;
+    static _Atomic(rl_mux *) left_behind;
     if (!rl_mutex_was_free(&p->mutex))
         return;
     const rl_list *all[] = {&p->open, &p->spare};
     for (size_t i = 0; i < 2; i++)
         for (rl_link *k = rl_list_first(all[i]); k;
              k = rl_list_next(all[i], k)) {
-            rl_signal_fini(&share_of(k)->signal);
-            share_of(k)->next_left_behind =
-                atomic_exchange(&left_behind, share_of(k));
+            rl_signal_fini(&mux_of(k)->signal);
+            mux_of(k)->next_left_behind =
+                atomic_exchange(&left_behind, mux_of(k));
         }
 }
 
-void rl_shares_trim(rl_shares *p)
+void rl_mux_set_trim(rl_mux_set *p)
 {
     rl_link *k;
     rl_mutex_lock(&p->mutex);
     while ((k = rl_list_first(&p->spare)) != NULL) {
         rl_list_remove(k);
-        rl_share_free(share_of(k));
+        rl_mux_free(mux_of(k));
     }
     rl_mutex_unlock(&p->mutex);
 }
 
-void rl_shares_fini(rl_shares *p, bool forked)
+void rl_mux_set_fini(rl_mux_set *p, bool forked)
 {
     if (forked) {
         leave_behind(p);
         return;
     }
-    rl_shares_trim(p);
+    rl_mux_set_trim(p);
     rl_cond_fini(&p->opened);
     rl_mutex_fini(&p->mutex);
 }
 
-/* Nobody else is to sit there. */
-static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
+/* It gives out no more ports. */
+static void close_locked(rl_mux_set *p, rl_mux *h) RL_REQUIRES(&p->mutex)
 {
     if (!rl_link_is_in(&h->link))
         return;
@@ -97,56 +97,56 @@ static void close_locked(rl_shares *p, rl_share *h) RL_REQUIRES(&p->mutex)
     p->n--;
 }
 
-/* --- to sit down ---------------------------------------------------------- */
+/* --- which mux ------------------------------------------------------------ */
 
 /* The one with the fewest; NULL: there is none. */
-static rl_share *emptiest_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+static rl_mux *emptiest_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
-    rl_share *best = NULL;
+    rl_mux *best = NULL;
     for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
-        if (!best || share_of(k)->users < best->users)
-            best = share_of(k);
+        if (!best || mux_of(k)->users < best->users)
+            best = mux_of(k);
     return best;
 }
 
-/* Who sits there already may go on. */
-static void close_outdated_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+/* Who has a port there already may go on. */
+static void close_outdated_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *next;
     int64_t now_us = rl_now_us();
     for (rl_link *k = rl_list_first(&p->open); k; k = next) {
         next = rl_list_next(&p->open, k);
-        if (rl_conn_is_outdated(share_of(k)->conn, now_us))
-            close_locked(p, share_of(k));
+        if (rl_conn_is_outdated(mux_of(k)->conn, now_us))
+            close_locked(p, mux_of(k));
     }
 }
 
-/* Where to sit; NULL: another connection is to be had first. */
-static rl_share *choose_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+/* At which one; NULL: another connection is to be had first. */
+static rl_mux *choose_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
     close_outdated_locked(p);
-    rl_share *h = emptiest_locked(p);
+    rl_mux *h = emptiest_locked(p);
     if (!h)
         return NULL;
     rl_places places = rl_source_places(p->source);
-    bool more = places == RL_PLACES_FREE && p->n < SHARES_MAX && !p->opening;
+    bool more = places == RL_PLACES_FREE && p->n < MUXES_MAX && !p->opening;
     return more || places == RL_PLACES_WANTED ? NULL : h;
 }
 
 /* Off the list; NULL: out of memory. */
-static rl_share *take_spare_locked(rl_shares *p) RL_REQUIRES(&p->mutex)
+static rl_mux *take_spare_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *k = rl_list_first(&p->spare);
     if (!k)
-        return rl_share_new(&p->crowd);
+        return rl_mux_new(&p->crowd);
     rl_list_remove(k);
-    return share_of(k);
+    return mux_of(k);
 }
 
-static void use_locked(rl_shares *p, rl_share *h, rl_conn *c)
+static void use_locked(rl_mux_set *p, rl_mux *h, rl_conn *c)
     RL_REQUIRES(&p->mutex)
 {
-    rl_share_attach(h, c);
+    rl_mux_attach(h, c);
     h->users = 0;
     h->placed = true;
     rl_list_add_last(&p->open, &h->link);
@@ -154,11 +154,11 @@ static void use_locked(rl_shares *p, rl_share *h, rl_conn *c)
 }
 
 /* Gives the mutex up meanwhile. NULL: it failed, and *f says why. */
-static rl_share *open_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
+static rl_mux *open_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
     RL_REQUIRES(&p->mutex)
 {
     rl_conn *c;
-    rl_share *h = take_spare_locked(p);
+    rl_mux *h = take_spare_locked(p);
     if (!h) {
         rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
         return NULL;
@@ -182,7 +182,7 @@ static rl_share *open_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
 }
 
 /* He who had less time may only have run out of it. */
-static bool ran_out_of_time(const rl_shares *p, int64_t deadline_us)
+static bool ran_out_of_time(const rl_mux_set *p, int64_t deadline_us)
     RL_REQUIRES(&p->mutex)
 {
     int err = p->fault.sys_errno;
@@ -190,8 +190,8 @@ static bool ran_out_of_time(const rl_shares *p, int64_t deadline_us)
 }
 
 /* Somebody else opens one. False: that was in vain for this thread, too. */
-static bool await_opening_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
-    RL_REQUIRES(&p->mutex)
+static bool await_opening_locked(rl_mux_set *p, int64_t deadline_us,
+                                 rl_fault *f) RL_REQUIRES(&p->mutex)
 {
     unsigned before = p->openings;
     while (p->openings == before && rl_now_us() < deadline_us)
@@ -206,16 +206,16 @@ static bool await_opening_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
 }
 
 /* A callback that is told of the opening may want a lock itself. */
-static bool somebody_else_opens(const rl_shares *p) RL_REQUIRES(&p->mutex)
+static bool somebody_else_opens(const rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
     return p->opening && !pthread_equal(p->opener, pthread_self());
 }
 
 /* NULL: there is none, as *f says. */
-static rl_share *find_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
+static rl_mux *find_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
     RL_REQUIRES(&p->mutex)
 {
-    rl_share *h = choose_locked(p);
+    rl_mux *h = choose_locked(p);
     while (!h && somebody_else_opens(p)) {
         if (!await_opening_locked(p, deadline_us, f))
             return NULL;
@@ -229,18 +229,18 @@ static rl_share *find_locked(rl_shares *p, int64_t deadline_us, rl_fault *f)
 
 /* --- to leave ------------------------------------------------------------- */
 
-/* Nobody sits there, and nobody will. */
-static void give_up(rl_shares *p, rl_share *h)
+/* Nobody has a port there, and nobody will. */
+static void give_up(rl_mux_set *p, rl_mux *h)
 {
     bool placed = h->placed;
-    rl_conn *c = rl_share_detach(h);
+    rl_conn *c = rl_mux_detach(h);
     bool good = !h->spent;
-    if (good && h->seated <= SEATS_KEPT) {
+    if (good && h->port_count <= PORTS_KEPT) {
         rl_mutex_lock(&p->mutex);
         rl_list_add_first(&p->spare, &h->link);
         rl_mutex_unlock(&p->mutex);
     } else {
-        rl_share_free(h);
+        rl_mux_free(h);
     }
     if (placed)
         rl_source_give_back(p->source, c);
@@ -248,7 +248,7 @@ static void give_up(rl_shares *p, rl_share *h)
         rl_source_close(p->source, c);
 }
 
-static void leave(rl_shares *p, rl_share *h, bool good)
+static void leave(rl_mux_set *p, rl_mux *h, bool good)
 {
     rl_mutex_lock(&p->mutex);
     bool last = --h->users == 0;
@@ -268,16 +268,16 @@ static void leave(rl_shares *p, rl_share *h, bool good)
 /* --- both ------------------------------------------------------------------
  */
 
-rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f)
+rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
 {
     rl_mutex_lock(&p->mutex);
-    rl_share *h = find_locked(p, deadline_us, f);
+    rl_mux *h = find_locked(p, deadline_us, f);
     if (h) {
         h->users++;
         atomic_fetch_add(&p->crowd, 1);
     }
     rl_mutex_unlock(&p->mutex);
-    rl_seat *s = h ? rl_share_sit(h) : NULL;
+    rl_port *s = h ? rl_mux_join(h) : NULL;
     if (h && !s) {
         rl_fault_set(f, RLOCK_ENOMEM, 0, "out of memory");
         leave(p, h, true);
@@ -285,8 +285,8 @@ rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f)
     return s;
 }
 
-void rl_shares_leave(rl_shares *p, rl_seat *s)
+void rl_mux_set_leave(rl_mux_set *p, rl_port *s)
 {
-    rl_share *h = s->share;
-    leave(p, h, rl_seat_leave(s));
+    rl_mux *h = s->mux;
+    leave(p, h, rl_port_leave(s));
 }

@@ -1,9 +1,9 @@
 /*
  * The connections of a source that threads share (net/mux.h): who has one
- * short exchange with the server sits down at one of them, mostly at once,
+ * short exchange with the server takes a port at one of them, mostly at once,
  * where rl_source_borrow() would wait until a connection is free.
  *
- * A share has a borrowed connection only while somebody sits there, so that
+ * A mux has a borrowed connection only while somebody has a port, so that
  * those who need one for themselves get it from the same pool.
  */
 #ifndef RL_ROUTE_MUX_SET_H
@@ -12,35 +12,35 @@
 #include "net/mux.h"
 #include "route/source.h"
 
-typedef struct rl_shares {
+typedef struct rl_mux_set {
     rl_source *source; /* fixed, set by who has made both */
     rl_mutex mutex;    /* guards all below */
-    atomic_uint crowd; /* who sits anywhere; not guarded */
+    atomic_uint crowd; /* who has a port; not guarded */
     rl_cond opened;    /* an opening has come to its end */
-    rl_list open;      /* of rl_share: at which one may sit down */
+    rl_list open;      /* of rl_mux: which give out ports */
     size_t n;          /* how many */
-    rl_list spare;     /* of rl_share: without a connection */
+    rl_list spare;     /* of rl_mux: without a connection */
     bool opening;
     pthread_t opener;  /* who does */
     unsigned openings; /* that have ended */
     rl_fault fault;    /* of the last one; status RLOCK_OK: none */
     int64_t until_us;  /* how much time it had */
-} rl_shares;
+} rl_mux_set;
 
-void rl_shares_init(rl_shares *p);
+void rl_mux_set_init(rl_mux_set *p);
 
 /* What is kept for who comes later is given back. */
-void rl_shares_trim(rl_shares *p);
+void rl_mux_set_trim(rl_mux_set *p);
 
-/* Nobody sits anywhere. forked: in a child that inherited it. */
-void rl_shares_fini(rl_shares *p, bool forked);
+/* Nobody has a port. forked: in a child that inherited it. */
+void rl_mux_set_fini(rl_mux_set *p, bool forked);
 
 /*
- * A seat, with a connection that is open. NULL: there is none, and *f says why.
+ * A port, with a connection that is open. NULL: there is none, and *f says why.
  * Blocks until the deadline.
  */
-rl_seat *rl_shares_sit(rl_shares *p, int64_t deadline_us, rl_fault *f);
+rl_port *rl_mux_set_join(rl_mux_set *p, int64_t deadline_us, rl_fault *f);
 
-void rl_shares_leave(rl_shares *p, rl_seat *s);
+void rl_mux_set_leave(rl_mux_set *p, rl_port *s);
 
 #endif

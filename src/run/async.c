@@ -104,7 +104,7 @@ static void collect_polled(rl_async *a, bool attended)
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share && !rl_trunk_has_failed(t))
+        if (t->mux && !rl_trunk_has_failed(t))
             add_to_poll(a, rl_trunk_poll(t, attended));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;
@@ -199,7 +199,7 @@ static void begin_what_is_due(rl_async *a)
     rl_async_take_inbox(a);
     rl_async_take_woken(a);
     rl_async_take_due(a, rl_now_us());
-    rl_async_seat(a);
+    rl_async_port(a);
     rl_trunks_serve(&a->trunks, NULL, 0);
 }
 

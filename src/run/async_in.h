@@ -21,7 +21,7 @@ void rl_async_take_woken(rl_async *a);
 void rl_async_take_due(rl_async *a, int64_t now_us);
 
 /* Who stands in line goes on, as far as there are desks. */
-void rl_async_seat(rl_async *a);
+void rl_async_port(rl_async *a);
 
 /* polled: of how much poll() has told; 0: the caller has not asked it. */
 void rl_async_look_at_desks(rl_async *a, size_t polled);

@@ -87,9 +87,9 @@ static void wait_for_news(caller *c)
 {
     struct pollfd p[RL_PARTS_MAX + 1];
     nfds_t n = 0;
-    /* A seat that owes nothing waits for nothing: what rests has to sleep. */
-    if (c->legs.n == 1 && c->legs.leg[0].seat && owes_answers(c->legs.leg)) {
-        rl_seat_exchange(c->legs.leg[0].seat, rl_round_wait_end(c->op));
+    /* A port that owes nothing waits for nothing: what rests has to sleep. */
+    if (c->legs.n == 1 && c->legs.leg[0].port && owes_answers(c->legs.leg)) {
+        rl_port_exchange(c->legs.leg[0].port, rl_round_wait_end(c->op));
         return;
     }
     if (look_out(c))

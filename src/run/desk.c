@@ -57,8 +57,8 @@ static void push(rl_desk *d, int64_t now_us)
     for (size_t i = 0; i < d->legs.n; i++) {
         const rl_leg *l = &d->legs.leg[i];
         rl_conn *c = rl_leg_conn(l);
-        if (l->seat)
-            rl_seat_post(l->seat);
+        if (l->port)
+            rl_port_post(l->port);
         else if (c)
             rl_conn_send(c);
     }
@@ -116,8 +116,8 @@ bool rl_desk_is_unseen(const rl_desk *d)
 static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
 {
     rl_conn *c = conn_of(l);
-    if (l->seat)
-        return rl_seat_settle(l->seat, in_time);
+    if (l->port)
+        return rl_port_settle(l->port, in_time);
     if (!c || !p || p->fd != c->io.fd || !p->revents)
         return l->way.expecting;
     if (rl_conn_send(c))

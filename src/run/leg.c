@@ -23,9 +23,9 @@ static void use(rl_leg *l, rl_conn *c)
     l->way.line = c ? &c->line : NULL;
 }
 
-static void sit_at(rl_leg *l, rl_seat *s, rl_trunk *trunk)
+static void take_port(rl_leg *l, rl_port *s, rl_trunk *trunk)
 {
-    l->seat = s;
+    l->port = s;
     l->trunk = trunk;
     l->way.line = s ? &s->line : NULL;
 }
@@ -34,13 +34,13 @@ static void sit_at(rl_leg *l, rl_seat *s, rl_trunk *trunk)
 static void give_back(rl_leg *l)
 {
     rl_conn *c = rl_leg_conn(l);
-    rl_seat *seat = l->seat;
+    rl_port *port = l->port;
     rl_trunk *trunk = l->trunk;
-    sit_at(l, NULL, NULL);
+    take_port(l, NULL, NULL);
     if (trunk)
-        rl_trunk_leave(trunk, seat);
-    else if (seat)
-        rl_shares_leave(&l->node->shares, seat);
+        rl_trunk_leave(trunk, port);
+    else if (port)
+        rl_mux_set_leave(&l->node->muxes, port);
     if (!c)
         return;
     bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
@@ -74,7 +74,7 @@ static void begin_leg(rl_leg *l, rl_node *node)
 {
     l->node = node;
     l->way = (rl_way){.line = NULL};
-    l->seat = NULL;
+    l->port = NULL;
     l->trunk = NULL;
     l->visits = RL_NO_VISIT;
     l->visiting = l->in_line = l->calling = false;
@@ -136,7 +136,7 @@ static void refuse(rl_legs *ls, const rl_leg *l, const rl_fault *why)
 /* --- one leg -------------------------------------------------------------- */
 
 /*
- * A seat is for one command at a time, and for one that is waited for, which a
+ * A port is for one command at a time, and for one that is waited for, which a
  * part on the heap need not be; and while replicas are waited for, the server
  * reads nothing else from that connection. What a script of the program takes
  * and answers may be large. A trunk outlives the operation, so it leads only to
@@ -160,7 +160,7 @@ static void borrow(rl_legs *ls, rl_leg *l)
     if (rl_now_us() >= until_us)
         return;
     if (may_share(ls, l))
-        sit_at(l, rl_shares_sit(&l->node->shares, until_us, &f), NULL);
+        take_port(l, rl_mux_set_join(&l->node->muxes, until_us, &f), NULL);
     else if (rl_source_borrow(l->node->source, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
@@ -172,12 +172,12 @@ static void call_trunk(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
     rl_trunk *trunk;
-    rl_seat *s = rl_trunks_sit(ls->trunks, l->node, &l->visits, &trunk, &f);
+    rl_port *s = rl_trunks_join(ls->trunks, l->node, &l->visits, &trunk, &f);
     if (!l->calling)
         l->way.ready_us = rl_now_us();
     l->calling = l->way.expecting = !s && l->visits != UINT_MAX;
     if (s)
-        sit_at(l, s, trunk);
+        take_port(l, s, trunk);
     if (l->calling)
         return;
     if (!s)
@@ -319,12 +319,12 @@ static void connect_several(rl_legs *ls)
 }
 
 /*
- * A connection may have broken, or lead to the wrong server. A seat may have
+ * A connection may have broken, or lead to the wrong server. A port may have
  * been good for the last round, and not be for this one.
  */
 static bool is_good(const rl_legs *ls, const rl_leg *l)
 {
-    return !rl_line_is_spent(l->way.line) && (!l->seat || may_share(ls, l));
+    return !rl_line_is_spent(l->way.line) && (!l->port || may_share(ls, l));
 }
 
 void rl_legs_connect(rl_legs *ls)

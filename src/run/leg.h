@@ -8,12 +8,12 @@
  * a connection that owes answers to parts that are late goes back with them,
  * and the keeper reads it.
  *
- * With one leg, the calling thread sits down at a connection that it shares
+ * With one leg, the calling thread takes a port at a connection that it shares
  * with others (route/mux_set.h), or opens one itself if there is none.
  * With several it must not wait for one server, so it stands in line for a
  * connection or lets the connector make one, and who is down is left out.
  *
- * The async thread must never wait. Alone, an operation takes a seat at that
+ * The async thread must never wait. Alone, an operation takes a port at that
  * thread's trunk (run/trunk.h); what may not share goes as if among several.
  *
  * Legs belong to the thread that makes the call. The connector and who gives a
@@ -29,9 +29,9 @@
 typedef struct rl_leg {
     rl_way way; /* what the round knows of it; its line is the connection's */
     rl_node *node;
-    rl_seat *seat;   /* instead of a connection of its own; or NULL */
-    rl_trunk *trunk; /* whose seat it is; NULL: the node's shares' */
-    unsigned visits; /* while a trunk is waited for; see rl_trunks_sit() */
+    rl_port *port;   /* instead of a connection of its own; or NULL */
+    rl_trunk *trunk; /* whose port it is; NULL: the node's muxes' */
+    unsigned visits; /* while a trunk is waited for; see rl_trunks_join() */
     rl_visitor visitor;
     rl_claim claim;
     bool in_line;  /* all connections are out; claim tells when one is not */
@@ -77,10 +77,10 @@ static inline rl_leg *rl_leg_of(rl_way *w)
     return RL_CONTAINER(w, rl_leg, way);
 }
 
-/* NULL: it has none yet, or none any more, or a seat at one. */
+/* NULL: it has none yet, or none any more, or a port at one. */
 static inline rl_conn *rl_leg_conn(const rl_leg *l)
 {
-    return l->way.line && !l->seat ? RL_CONTAINER(l->way.line, rl_conn, line)
+    return l->way.line && !l->port ? RL_CONTAINER(l->way.line, rl_conn, line)
                                    : NULL;
 }
 

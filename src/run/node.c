@@ -44,7 +44,7 @@ bool rl_node_connect(rl_node *n, rl_dialer *d)
     rl_source *s = rl_pool_new(d, n->e->pool_size);
     if (!s)
         return false;
-    n->source = n->shares.source = s;
+    n->source = n->muxes.source = s;
     s->on_open = on_open;
     s->on_reconnect = on_reconnect;
     s->on_trouble = on_trouble;
@@ -61,7 +61,7 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
     rl_mutex_init(&n->starting);
     rl_cond_init(&n->ended);
     rl_connector_init(&n->connector);
-    rl_shares_init(&n->shares);
+    rl_mux_set_init(&n->muxes);
     rl_keeper_init(n);
     return rl_doorbell_init(&n->doorbell);
 }
@@ -73,7 +73,7 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
 void rl_node_fini(rl_node *n, bool forked)
 {
     rl_doorbell_fini(&n->doorbell, forked);
-    rl_shares_fini(&n->shares, forked);
+    rl_mux_set_fini(&n->muxes, forked);
     rl_source_free(n->source, forked);
     rl_keeper_fini(&n->keeper);
     if (forked)
@@ -137,7 +137,7 @@ bool rl_node_dismiss(rl_node *n)
     rl_keeper_dismiss(n);
     rl_connector_stop(n);
     have_ended(n);
-    rl_shares_trim(&n->shares);
+    rl_mux_set_trim(&n->muxes);
     return true;
 }
 

@@ -18,7 +18,7 @@ typedef struct rl_node {
     rl_lane *lane;       /* fixed; what is due here */
     rl_lane own_lane;    /* of one among several, this one */
     rl_source *source;   /* fixed */
-    rl_shares shares;    /* of the source's connections */
+    rl_mux_set muxes;    /* of the source's connections */
     rl_mutex starting;   /* held while threads are being started; guards */
     rl_cond ended;
     bool ending;  /* they are, and are awaited without it */

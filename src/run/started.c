@@ -359,7 +359,7 @@ void rl_async_take_inbox(rl_async *a)
 }
 
 /* Who stands in line, as far as there are desks. */
-void rl_async_seat(rl_async *a)
+void rl_async_port(rl_async *a)
 {
     rl_link *k;
     while ((k = rl_list_first(&a->in_line)) != NULL) {

@@ -1,6 +1,6 @@
 /*
  * What stays true: of the trunks to a node, at most one is not old, and one
- * that is old is freed as soon as its last seat is left and nobody polls it.
+ * that is old is freed as soon as its last port is left and nobody polls it.
  *
  * Who closes the connection? Whoever drives, unless the async thread may be in
  * poll() with it: then that thread does, as soon as it is back. Otherwise it
@@ -15,7 +15,7 @@
 #include "run/engine.h"
 
 /* As many as a busy loop has in flight cost little, and are not made anew. */
-#define SEATS_KEPT 64
+#define PORTS_KEPT 64
 
 void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
                     rl_completions *completions)
@@ -28,18 +28,18 @@ void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
 static void unwatch(rl_trunk *t)
 {
     if (t->watched)
-        rl_completions_unwatch(t->completions, t->share->conn->io.fd);
+        rl_completions_unwatch(t->completions, t->mux->conn->io.fd);
     t->watched = false;
 }
 
 static void disconnect(rl_trunk *t)
 {
-    if (!t->share)
+    if (!t->mux)
         return;
     unwatch(t);
-    rl_source_close(t->node->source, rl_share_detach(t->share));
-    rl_share_free(t->share);
-    t->share = NULL;
+    rl_source_close(t->node->source, rl_mux_detach(t->mux));
+    rl_mux_free(t->mux);
+    t->mux = NULL;
 }
 
 static void free_trunk(rl_trunk *t)
@@ -61,8 +61,8 @@ void rl_trunks_close(rl_trunks *ts)
 /* It is asked no more. */
 static bool is_spent(const rl_trunk *t)
 {
-    const rl_conn *c = t->share->conn;
-    return t->share->spent || t->share->cannot_write || c->line.failed ||
+    const rl_conn *c = t->mux->conn;
+    return t->mux->spent || t->mux->cannot_write || c->line.failed ||
            c->line.retired || rl_conn_is_outdated(c, rl_now_us());
 }
 
@@ -72,7 +72,7 @@ static rl_trunk *trunk_to(rl_trunks *ts, rl_node *node)
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        t->old = t->old || (t->share && is_spent(t));
+        t->old = t->old || (t->mux && is_spent(t));
         if (t->node == node && !t->old)
             return t;
     }
@@ -93,9 +93,9 @@ static void out_of_memory(rl_fault *f)
 
 static void connected(rl_trunk *t, rl_conn *c)
 {
-    t->share = rl_share_new(&t->crowd);
-    if (t->share) {
-        rl_share_attach(t->share, c);
+    t->mux = rl_mux_new(&t->crowd);
+    if (t->mux) {
+        rl_mux_attach(t->mux, c);
         return;
     }
     rl_source_close(t->node->source, c);
@@ -116,7 +116,7 @@ static void look_for_connection(rl_trunks *ts, rl_trunk *t)
         connected(t, c);
 }
 
-/* Nobody sits there. The thread that polls it is called, and gives it up. */
+/* Nobody has a port. The thread that polls it is called, and gives it up. */
 static void give_up(rl_trunks *ts, rl_trunk *t)
 {
     if (!t->polled) {
@@ -134,14 +134,14 @@ void rl_trunks_look(rl_trunks *ts)
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         next = rl_list_next(&ts->all, k);
         look_for_connection(ts, t);
-        t->old = t->old || (t->share && is_spent(t));
+        t->old = t->old || (t->mux && is_spent(t));
         if (t->old && t->users == 0)
             give_up(ts, t);
         else if (rl_trunk_has_failed(t))
             unwatch(t);
-        else if (t->share && !t->watched)
+        else if (t->mux && !t->watched)
             t->watched =
-                rl_completions_watch(ts->completions, t->share->conn->io.fd);
+                rl_completions_watch(ts->completions, t->mux->conn->io.fd);
     }
 }
 
@@ -150,9 +150,8 @@ void rl_trunks_tidy(rl_trunks *ts)
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share)
-            rl_share_trim(t->share,
-                          t->most > SEATS_KEPT ? t->most : SEATS_KEPT);
+        if (t->mux)
+            rl_mux_trim(t->mux, t->most > PORTS_KEPT ? t->most : PORTS_KEPT);
         t->most = t->users;
     }
 }
@@ -165,15 +164,15 @@ static void visit(rl_trunks *ts, rl_trunk *t)
     rl_connector_visit(&t->node->connector, &t->visitor, until_us, ts->signal);
 }
 
-static rl_seat *fail(unsigned *visits)
+static rl_port *fail(unsigned *visits)
 {
     *visits = UINT_MAX;
     return NULL;
 }
 
-static rl_seat *sit_down(rl_trunk *t, rl_fault *f, unsigned *visits)
+static rl_port *sit_down(rl_trunk *t, rl_fault *f, unsigned *visits)
 {
-    rl_seat *s = rl_share_sit(t->share);
+    rl_port *s = rl_mux_join(t->mux);
     if (!s) {
         out_of_memory(f);
         return fail(visits);
@@ -190,15 +189,15 @@ static bool has_waited(const rl_trunk *t, unsigned visits)
     return visits != RL_NO_VISIT && visits >= t->first && visits != t->visits;
 }
 
-rl_seat *rl_trunks_sit(rl_trunks *ts, rl_node *node, unsigned *visits,
-                       rl_trunk **at, rl_fault *f)
+rl_port *rl_trunks_join(rl_trunks *ts, rl_node *node, unsigned *visits,
+                        rl_trunk **at, rl_fault *f)
 {
     rl_trunk *t = *at = trunk_to(ts, node);
     if (!t) {
         out_of_memory(f);
         return fail(visits);
     }
-    if (t->share)
+    if (t->mux)
         return sit_down(t, f, visits);
     if (has_waited(t, *visits)) {
         *f = t->fault;
@@ -210,19 +209,19 @@ rl_seat *rl_trunks_sit(rl_trunks *ts, rl_node *node, unsigned *visits,
     return NULL;
 }
 
-void rl_trunk_leave(rl_trunk *t, rl_seat *s)
+void rl_trunk_leave(rl_trunk *t, rl_port *s)
 {
-    rl_seat_leave(s);
+    rl_port_leave(s);
     t->users--;
 }
 
 struct pollfd rl_trunk_poll(rl_trunk *t, bool attended)
 {
-    bool left = attended && t->watched && !t->share->blocked;
+    bool left = attended && t->watched && !t->mux->blocked;
     t->polled = true;
-    return (struct pollfd){.fd = t->share->conn->io.fd,
+    return (struct pollfd){.fd = t->mux->conn->io.fd,
                            .events =
-                               left ? RL_POLL_END : rl_share_events(t->share)};
+                               left ? RL_POLL_END : rl_mux_events(t->mux)};
 }
 
 void rl_trunks_polled(rl_trunks *ts)
@@ -234,7 +233,7 @@ void rl_trunks_polled(rl_trunks *ts)
 static bool was_told(const rl_trunk *t, const struct pollfd *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (p[i].fd == t->share->conn->io.fd && p[i].revents)
+        if (p[i].fd == t->mux->conn->io.fd && p[i].revents)
             return true;
     return false;
 }
@@ -244,8 +243,8 @@ void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n)
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share)
-            rl_share_serve(t->share, was_told(t, p, n));
+        if (t->mux)
+            rl_mux_serve(t->mux, was_told(t, p, n));
     }
 }
 
@@ -254,9 +253,8 @@ void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n)
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         const rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->share)
-            rl_share_serve(t->share, t->watched ||
-                                         t->share->conn->line.pending > 0 ||
-                                         was_told(t, p, n));
+        if (t->mux)
+            rl_mux_serve(t->mux, t->watched || t->mux->conn->line.pending > 0 ||
+                                     was_told(t, p, n));
     }
 }

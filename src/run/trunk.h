@@ -1,6 +1,6 @@
 /*
  * A trunk: the connection of a client's async thread to one server, for all
- * jobs at a time. It is a share (net/mux.h) whose seats one thread has, which
+ * jobs at a time. It is a mux (net/mux.h) whose ports one thread has, which
  * serves them all and waits for none.
  *
  * All is guarded by the async thread's mutex (run/async.h), but what the
@@ -21,15 +21,15 @@ struct rl_node;
 typedef struct rl_trunk {
     rl_link link;
     struct rl_node *node;        /* fixed */
-    rl_share *share;             /* NULL: it has no connection */
+    rl_mux *mux;                 /* NULL: it has no connection */
     rl_completions *completions; /* fixed */
     bool watched;       /* who dispatches is told when something comes */
     bool polled;        /* the async thread may be in poll() with it */
-    bool old;           /* nobody sits down any more: another takes its place,
-                             and it goes with its last seat */
-    size_t users;       /* seats that are taken */
+    bool old;           /* it gives out no more ports: another takes its place,
+                             and it goes with its last port */
+    size_t users;       /* ports that are taken */
     size_t most;        /* that were, since it was tidied last */
-    atomic_uint crowd;  /* the share's; it wants one */
+    atomic_uint crowd;  /* the mux's; it wants one */
     rl_visitor visitor; /* while a connection is being made */
     bool visiting;
     unsigned first;  /* what its visits are counted from */
@@ -46,7 +46,7 @@ typedef struct rl_trunks {
 
 void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
                     rl_completions *completions);
-/* Nobody sits anywhere. */
+/* Nobody has a port. */
 void rl_trunks_close(rl_trunks *ts);
 
 /*
@@ -55,22 +55,22 @@ void rl_trunks_close(rl_trunks *ts);
  */
 void rl_trunks_look(rl_trunks *ts);
 
-/* Now and then: seats that have not been needed since the last time go. */
+/* Now and then: ports that have not been needed since the last time go. */
 void rl_trunks_tidy(rl_trunks *ts);
 
 /*
- * A seat at the node's trunk, and whose it is. NULL: *visits tells which visit
+ * A port at the node's trunk, and whose it is. NULL: *visits tells which visit
  * is waited for; call again, with the same number, when the signal was raised.
  * If *visits has become UINT_MAX, there is none, and *f says why.
  */
-rl_seat *rl_trunks_sit(rl_trunks *ts, struct rl_node *node, unsigned *visits,
-                       rl_trunk **at, rl_fault *f);
-void rl_trunk_leave(rl_trunk *t, rl_seat *s);
+rl_port *rl_trunks_join(rl_trunks *ts, struct rl_node *node, unsigned *visits,
+                        rl_trunk **at, rl_fault *f);
+void rl_trunk_leave(rl_trunk *t, rl_port *s);
 
 /* Its connection's: nothing comes any more, but its end is told all the while. */
 static inline bool rl_trunk_has_failed(const rl_trunk *t)
 {
-    return t->share && t->share->conn->line.failed;
+    return t->mux && t->mux->conn->line.failed;
 }
 
 /*

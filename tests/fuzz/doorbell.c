@@ -134,12 +134,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     e.node.source = &w.source;
     w.in = in;
     sem_init(&w.closed, 0, 0);
-    rl_shares_init(&e.node.shares); /* a ring for nobody is passed on */
-    e.node.shares.source = &w.source;
+    rl_mux_set_init(&e.node.muxes); /* a ring for nobody is passed on */
+    e.node.muxes.source = &w.source;
     MUST(rl_rooms_init(&e.core.rooms) && rl_doorbell_init(&e.node.doorbell));
     serve(&e, &w);
     rl_doorbell_fini(&e.node.doorbell, false);
-    rl_shares_fini(&e.node.shares, false);
+    rl_mux_set_fini(&e.node.muxes, false);
     rl_rooms_fini(&e.core.rooms, false);
     sem_destroy(&w.closed);
     close(w.peer);

@@ -55,7 +55,7 @@ static void fail_visit(station *s)
 static bool has_failed(station *s, unsigned *visits, rl_fault *f)
 {
     rl_trunk *at;
-    EXPECT(!rl_trunks_sit(&s->trunks, &s->node, visits, &at, f));
+    EXPECT(!rl_trunks_join(&s->trunks, &s->node, visits, &at, f));
     return *visits == UINT_MAX;
 }
 
@@ -73,7 +73,7 @@ TEST(trunk, who_waits_is_told_why_there_is_no_connection)
     close_station(&s);
 }
 
-/* Its connection came, and was spent before anybody sat down. */
+/* Its connection came, and was spent before anybody took a port. */
 TEST(trunk, who_waited_for_one_that_is_old_waits_for_its_successor)
 {
     station s;

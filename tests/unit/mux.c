@@ -15,7 +15,7 @@
 #define RECORD 512
 
 typedef struct scene {
-    rl_share *h;
+    rl_mux *h;
     rl_conn *conn;
     int peer;
 } scene;
@@ -31,15 +31,15 @@ static scene scene_start(int room)
     s.conn = rl_conn_new(rl_plain_transport(fds[0]));
     s.peer = fds[1];
     static const atomic_uint crowd = 1;
-    s.h = rl_share_new(&crowd);
-    rl_share_attach(s.h, s.conn);
+    s.h = rl_mux_new(&crowd);
+    rl_mux_attach(s.h, s.conn);
     return s;
 }
 
 static void scene_stop(scene *s)
 {
-    EXPECT(rl_share_detach(s->h) == s->conn);
-    rl_share_free(s->h);
+    EXPECT(rl_mux_detach(s->h) == s->conn);
+    rl_mux_free(s->h);
     rl_conn_free(s->conn);
     if (s->peer >= 0)
         close(s->peer);
@@ -54,7 +54,7 @@ static int64_t in_ms(int64_t ms)
 
 typedef struct asker {
     rl_slot slot;
-    rl_seat *seat;
+    rl_port *port;
     int64_t until_us;
     int first, rounds; /* numbers that it asks for */
     int answers, failures;
@@ -86,9 +86,9 @@ static asker asker_of(scene *s, int64_t until_us)
     asker a = {.slot = {.answered = answered,
                         .failed = failed,
                         .replies = RL_REPLY_BIT(REDIS_REPLY_INTEGER)},
-               .seat = rl_share_sit(s->h),
+               .port = rl_mux_join(s->h),
                .until_us = until_us};
-    EXPECT(a.seat);
+    EXPECT(a.port);
     return a;
 }
 
@@ -97,11 +97,11 @@ static void ask(asker *a, int number)
 {
     char record[RECORD] = "";
     snprintf(record, sizeof record, "%d", number);
-    rl_put_raw(rl_line_begin(&a->seat->line), record, sizeof record);
-    EXPECT(rl_line_push(&a->seat->line, &a->slot));
-    rl_seat_exchange(a->seat, a->until_us);
-    if (a->seat->line.pending > 0)
-        rl_line_time_out(&a->seat->line, rl_now_us());
+    rl_put_raw(rl_line_begin(&a->port->line), record, sizeof record);
+    EXPECT(rl_line_push(&a->port->line, &a->slot));
+    rl_port_exchange(a->port, a->until_us);
+    if (a->port->line.pending > 0)
+        rl_line_time_out(&a->port->line, rl_now_us());
 }
 
 static intptr_t run(void *arg)
@@ -164,14 +164,14 @@ static intptr_t serve(void *arg)
 
 /* --- tests ---------------------------------------------------------------- */
 
-TEST(share, a_thread_that_is_alone_gets_its_reply)
+TEST(mux, a_thread_that_is_alone_gets_its_reply)
 {
     scene s = scene_start(0);
     test_thread *t = test_spawn(serve, &s.peer);
     asker a = asker_of(&s, in_ms(10000));
     ask(&a, 7);
     EXPECT(a.answers == 1 && a.number == 7);
-    EXPECT(rl_seat_leave(a.seat));
+    EXPECT(rl_port_leave(a.port));
     shutdown(s.conn->io.fd, SHUT_RDWR);
     test_join(t);
     scene_stop(&s);
@@ -193,20 +193,20 @@ static void expect_each_gets_its_own(int room)
     for (int i = 0; i < MANY; i++) {
         test_join(t[i]);
         EXPECT(a[i].answers == ROUNDS && a[i].failures == 0);
-        EXPECT(rl_seat_leave(a[i].seat));
+        EXPECT(rl_port_leave(a[i].port));
     }
     shutdown(s.conn->io.fd, SHUT_RDWR);
     test_join(server);
     scene_stop(&s);
 }
 
-TEST(share, of_many_threads_each_gets_its_own_replies)
+TEST(mux, of_many_threads_each_gets_its_own_replies)
 {
     expect_each_gets_its_own(0);
 }
 
 /* Who finds the socket full sleeps; another one may send meanwhile. */
-TEST(share, a_full_socket_sends_no_byte_twice)
+TEST(mux, a_full_socket_sends_no_byte_twice)
 {
     expect_each_gets_its_own(1);
 }
@@ -225,7 +225,7 @@ static void start(asker *a, test_thread **t, int n, scene *s)
 static void find_odd(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
     asker *a = RL_CONTAINER(s, asker, slot);
-    a->seat->line.odd = true;
+    a->port->line.odd = true;
     answered(s, r, now_us);
 }
 
@@ -248,15 +248,15 @@ static void find_one_odd(int which)
         EXPECT(i <= which || a[i].whole);
     }
     for (int i = 0; i < 3; i++)
-        EXPECT(!rl_seat_leave(a[i].seat));
+        EXPECT(!rl_port_leave(a[i].port));
     EXPECT(s.conn->line.failed);
     scene_stop(&s);
 }
 
-TEST_CASE(share, an_odd_answer_to_the_first_ends_it, find_one_odd(0))
-TEST_CASE(share, an_odd_answer_to_one_in_between_ends_it, find_one_odd(1))
+TEST_CASE(mux, an_odd_answer_to_the_first_ends_it, find_one_odd(0))
+TEST_CASE(mux, an_odd_answer_to_one_in_between_ends_it, find_one_odd(1))
 
-TEST(share, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
+TEST(mux, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
 {
     scene s = scene_start(0);
     test_thread *t[3];
@@ -266,13 +266,13 @@ TEST(share, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
     start(a, t, 3, &s);
     test_join(t[0]);
     EXPECT(a[0].failures == 1 && a[0].whole);
-    EXPECT(!rl_seat_leave(a[0].seat));
+    EXPECT(!rl_port_leave(a[0].port));
     for (int i = 0; i < 3; i++)
         answer(s.peer, i + 1);
     for (int i = 1; i < 3; i++) {
         test_join(t[i]);
         EXPECT(a[i].answers == 1 && a[i].number == i + 1);
-        EXPECT(!rl_seat_leave(a[i].seat));
+        EXPECT(!rl_port_leave(a[i].port));
     }
     scene_stop(&s);
 }
@@ -293,33 +293,33 @@ static void expect_all_fail(const char *last_words)
         test_join(t[i]);
         EXPECT(a[i].failures == 1 && a[i].answers == 0 && a[i].whole);
         EXPECT_STATUS(a[i].fault.status, RLOCK_EIO);
-        EXPECT(!rl_seat_leave(a[i].seat));
+        EXPECT(!rl_port_leave(a[i].port));
     }
     scene_stop(&s);
 }
 
-TEST(share, a_connection_that_ends_tells_everybody)
+TEST(mux, a_connection_that_ends_tells_everybody)
 {
     expect_all_fail("");
 }
 
-TEST(share, half_a_reply_and_the_end_tells_everybody)
+TEST(mux, half_a_reply_and_the_end_tells_everybody)
 {
     expect_all_fail(":1");
 }
 
-TEST(share, what_is_no_reply_tells_everybody)
+TEST(mux, what_is_no_reply_tells_everybody)
 {
     expect_all_fail("HTTP/1.1 400 Bad Request\r\n");
 }
 
 /* After it, the others' would be each other's. */
-TEST(share, a_reply_of_another_kind_tells_everybody)
+TEST(mux, a_reply_of_another_kind_tells_everybody)
 {
     expect_all_fail("$2\r\nno\r\n:1\r\n:2\r\n");
 }
 
-TEST(share, a_reply_too_many_is_nobodys)
+TEST(mux, a_reply_too_many_is_nobodys)
 {
     scene s = scene_start(0);
     asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, in_ms(60000));
@@ -330,13 +330,13 @@ TEST(share, a_reply_too_many_is_nobodys)
     EXPECT(a.answers == 1 && a.number == 1);
     ask(&b, 2);
     EXPECT(b.answers == 0 && b.failures == 1);
-    EXPECT(!rl_seat_leave(b.seat));
-    EXPECT(!rl_seat_leave(a.seat));
+    EXPECT(!rl_port_leave(b.port));
+    EXPECT(!rl_port_leave(a.port));
     scene_stop(&s);
 }
 
 /* What the kernel has not taken has not been executed. */
-TEST(share, a_command_that_was_not_sent_is_certainly_not_executed)
+TEST(mux, a_command_that_was_not_sent_is_certainly_not_executed)
 {
     scene s = scene_start(0);
     asker a = asker_of(&s, in_ms(60000));
@@ -344,11 +344,11 @@ TEST(share, a_command_that_was_not_sent_is_certainly_not_executed)
     s.peer = -1;
     ask(&a, 1);
     EXPECT(a.failures == 1 && !a.whole);
-    EXPECT(!rl_seat_leave(a.seat));
+    EXPECT(!rl_port_leave(a.port));
     scene_stop(&s);
 }
 
-TEST(share, a_socket_that_stays_full_tells_who_was_not_sent)
+TEST(mux, a_socket_that_stays_full_tells_who_was_not_sent)
 {
     int unsent = 0;
     scene s = scene_start(1);
@@ -364,40 +364,40 @@ TEST(share, a_socket_that_stays_full_tells_who_was_not_sent)
         test_join(t[i]);
         EXPECT(a[i].failures == 1 && a[i].answers == 0);
         unsent += !a[i].whole;
-        EXPECT(!rl_seat_leave(a[i].seat));
+        EXPECT(!rl_port_leave(a[i].port));
     }
     EXPECT(unsent > 0 && unsent < MANY);
     scene_stop(&s);
 }
 
-TEST(share, a_seat_is_used_again)
+TEST(mux, a_port_is_used_again)
 {
     scene s = scene_start(0);
     asker a = asker_of(&s, 0);
-    EXPECT(rl_seat_leave(a.seat));
+    EXPECT(rl_port_leave(a.port));
     asker b = asker_of(&s, 0);
-    EXPECT(b.seat == a.seat);
-    rl_seat_leave(b.seat);
-    EXPECT_INT(s.h->seated, 1);
+    EXPECT(b.port == a.port);
+    rl_port_leave(b.port);
+    EXPECT_INT(s.h->port_count, 1);
     scene_stop(&s);
 }
 
 /* --- one that is given up ------------------------------------------------- */
 
-TEST(share, nobody_stands_behind_one_that_could_not_wait)
+TEST(mux, nobody_stands_behind_one_that_could_not_wait)
 {
     scene s = scene_start(0);
     asker a = asker_of(&s, in_ms(20)), b = asker_of(&s, in_ms(60000));
     ask(&a, 1);
     EXPECT(a.failures == 1);
-    EXPECT(!rl_seat_leave(a.seat));
+    EXPECT(!rl_port_leave(a.port));
     ask(&b, 2);
     EXPECT(b.failures == 1 && !b.whole && b.fault.transient);
-    EXPECT(!rl_seat_leave(b.seat));
+    EXPECT(!rl_port_leave(b.port));
     scene_stop(&s);
 }
 
-TEST(share, one_that_comes_too_late_asks_nothing_and_disturbs_nobody)
+TEST(mux, one_that_comes_too_late_asks_nothing_and_disturbs_nobody)
 {
     scene s = scene_start(0);
     asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, rl_now_us() - 1);
@@ -408,8 +408,8 @@ TEST(share, one_that_comes_too_late_asks_nothing_and_disturbs_nobody)
     answer(s.peer, 1);
     test_join(t);
     EXPECT(a.answers == 1);
-    EXPECT(rl_seat_leave(b.seat));
-    EXPECT(rl_seat_leave(a.seat));
+    EXPECT(rl_port_leave(b.port));
+    EXPECT(rl_port_leave(a.port));
     scene_stop(&s);
 }
 
@@ -431,7 +431,7 @@ static void close_plain(rl_transport *t)
     close(t->fd);
 }
 
-static bool is_asleep(rl_share *h)
+static bool is_asleep(rl_mux *h)
 {
     rl_mutex_lock(&h->mutex);
     bool asleep = h->asleep;
@@ -439,7 +439,7 @@ static bool is_asleep(rl_share *h)
     return asleep;
 }
 
-static bool has_bytes(rl_share *h)
+static bool has_bytes(rl_mux *h)
 {
     const char *bytes;
     rl_mutex_lock(&h->mutex);
@@ -450,7 +450,7 @@ static bool has_bytes(rl_share *h)
 
 /* The first one's reply is wrong; the second's write is under way, and the
    third's bytes are behind it. */
-TEST(share, what_was_said_to_be_unsent_is_not_sent_later)
+TEST(mux, what_was_said_to_be_unsent_is_not_sent_later)
 {
     static const rl_transport_ops slow = {write_slowly, rl_plain_read,
                                           close_plain};
@@ -477,54 +477,54 @@ TEST(share, what_was_said_to_be_unsent_is_not_sent_later)
     atomic_store(&may_go, true);
     test_join(t[1]);
     for (int i = 0; i < 3; i++)
-        EXPECT(!rl_seat_leave(a[i].seat));
+        EXPECT(!rl_port_leave(a[i].port));
     EXPECT_INT(take(s.peer), 2);
     scene_stop(&(scene){s.h, s.conn, -1});
     EXPECT_INT(take(s.peer), -1);
     close(s.peer);
 }
 
-/* --- seats that nobody has -------------------------------------------------
+/* --- ports that nobody has -------------------------------------------------
  */
 
 /* Those that are taken stay, and so do their answers. */
-TEST(share, seats_beyond_the_cap_are_freed)
+TEST(mux, ports_beyond_the_cap_are_freed)
 {
-    enum { SEATS = 100, TAKEN = 3, KEPT = 32 };
-    rl_seat *seat[SEATS];
+    enum { PORTS = 100, TAKEN = 3, KEPT = 32 };
+    rl_port *port[PORTS];
     scene s = scene_start(0);
-    for (int i = 0; i < SEATS; i++)
-        EXPECT((seat[i] = rl_share_sit(s.h)) != NULL);
-    for (int i = TAKEN; i < SEATS; i++)
-        EXPECT(rl_seat_leave(seat[i]));
-    EXPECT_INT(s.h->seated, SEATS);
-    rl_share_trim(s.h, KEPT);
-    EXPECT_INT(s.h->seated, KEPT);
-    rl_share_trim(s.h, 1);
-    EXPECT_INT(s.h->seated, TAKEN);
+    for (int i = 0; i < PORTS; i++)
+        EXPECT((port[i] = rl_mux_join(s.h)) != NULL);
+    for (int i = TAKEN; i < PORTS; i++)
+        EXPECT(rl_port_leave(port[i]));
+    EXPECT_INT(s.h->port_count, PORTS);
+    rl_mux_trim(s.h, KEPT);
+    EXPECT_INT(s.h->port_count, KEPT);
+    rl_mux_trim(s.h, 1);
+    EXPECT_INT(s.h->port_count, TAKEN);
     for (int i = 0; i < TAKEN; i++) {
         asker a = {.slot = {.answered = answered, .failed = failed},
-                   .seat = seat[i],
+                   .port = port[i],
                    .until_us = in_ms(1000)};
         put(s.peer, ":7\r\n");
         ask(&a, 7);
         EXPECT_INT(a.answers, 1);
-        EXPECT(rl_seat_leave(seat[i]));
+        EXPECT(rl_port_leave(port[i]));
     }
-    EXPECT(rl_share_sit(s.h) != NULL);
-    EXPECT_INT(s.h->seated, TAKEN);
+    EXPECT(rl_mux_join(s.h) != NULL);
+    EXPECT_INT(s.h->port_count, TAKEN);
     scene_stop(&s);
 }
 
-TEST(share, large_buffers_that_are_empty_are_freed)
+TEST(mux, large_buffers_that_are_empty_are_freed)
 {
     static char bytes[64 * 1024];
     scene s = scene_start(0);
     rl_put_raw(&s.h->sending, bytes, sizeof bytes);
-    rl_share_trim(s.h, 0);
+    rl_mux_trim(s.h, 0);
     EXPECT(s.h->sending.at);
     rl_bytes_sent(&s.h->sending, sizeof bytes);
-    rl_share_trim(s.h, 0);
+    rl_mux_trim(s.h, 0);
     EXPECT(!s.h->sending.at);
     scene_stop(&s);
 }
