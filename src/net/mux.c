@@ -27,7 +27,7 @@
  * its thread has long seen the answer and gone on. Where one thread has all the
  * ports, it is the waker, too, and rl_mux_trim() may free some.
  */
-#include "net/mux_in.h"
+#include "net/mux.h"
 
 #include <errno.h>
 #include <poll.h>

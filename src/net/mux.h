@@ -137,4 +137,22 @@ void rl_mux_trim(rl_mux *h, size_t kept);
  */
 bool rl_port_settle(rl_port *s, bool in_time);
 
+/* --- for mux.c, who does what, and mux_port.c, how ports come and go ------ */
+
+static inline bool rl_port_waits(const rl_port *s)
+{
+    return atomic_load(&s->state) == RL_PORT_WAITS;
+}
+
+/* Its slot, in the mux's line. */
+void rl_port_answered(rl_slot *slot, const rl_reply *r, int64_t now_us);
+void rl_port_failed(rl_slot *slot, bool whole, const rl_fault *why,
+                    int64_t now_us);
+
+/* The one that waits longest leads from now on; nobody, if nobody does. */
+void rl_mux_pass_lead_locked(rl_mux *h) RL_REQUIRES(&h->mutex);
+
+/* Who is woken first wants the mutex. */
+void rl_mux_unlock_and_wake(rl_mux *h) RL_RELEASES(&h->mutex);
+
 #endif

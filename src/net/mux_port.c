@@ -1,4 +1,4 @@
-#include "net/mux_in.h"
+#include "net/mux.h"
 
 #include <stdlib.h>
 

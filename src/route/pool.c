@@ -13,7 +13,7 @@
  * and a place that is left goes to the first in it, with its connection: who
  * has just left one and comes again stands behind.
  */
-#include "route/pool_in.h"
+#include "route/pool.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -42,7 +42,7 @@ static rl_conn *idle_conn(rl_link *k)
 }
 
 /* The place, with a connection or without, goes to who waits longest. */
-static void leave_place_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
+static void leave_place_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 {
     rl_link *first = rl_list_first(&p->waiters);
     if (first) {
@@ -63,7 +63,7 @@ static void leave_place_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 
 static void pool_leave_place(rl_source *s)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     leave_place_locked(p, NULL);
     rl_mutex_unlock(&p->mutex);
@@ -71,7 +71,7 @@ static void pool_leave_place(rl_source *s)
 
 static rl_places pool_places(rl_source *s)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     rl_places places = !rl_list_is_empty(&p->waiters) ? RL_PLACES_WANTED
                        : p->places >= p->limit        ? RL_PLACES_TAKEN
@@ -81,7 +81,7 @@ static rl_places pool_places(rl_source *s)
 }
 
 /* The first idle one that owes nothing, taken off the list; or NULL. */
-static rl_conn *take_idle_locked(pool *p) RL_REQUIRES(&p->mutex)
+static rl_conn *take_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *k = rl_list_first(&p->idle);
     while (k && idle_conn(k)->line.pending > 0)
@@ -92,7 +92,7 @@ static rl_conn *take_idle_locked(pool *p) RL_REQUIRES(&p->mutex)
 }
 
 /* Stands in the queue. False: its time ran out. */
-static bool wait_locked(pool *p, int64_t deadline_us, rl_conn **idle)
+static bool wait_locked(rl_pool *p, int64_t deadline_us, rl_conn **idle)
     RL_REQUIRES(&p->mutex)
 {
     waiter w = {.claim = {.come = false}};
@@ -107,7 +107,7 @@ static bool wait_locked(pool *p, int64_t deadline_us, rl_conn **idle)
 }
 
 /* A place, and with it an idle connection, or NULL: open one. */
-static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
+static bool take_place(rl_pool *p, int64_t deadline_us, rl_conn **idle,
                        int64_t *trouble_us)
 {
     bool taken = true;
@@ -124,7 +124,7 @@ static bool take_place(pool *p, int64_t deadline_us, rl_conn **idle,
 }
 
 /* Is it as it was when it was given back? */
-static bool is_good(const pool *p, rl_conn *c, int64_t trouble_us)
+static bool is_good(const rl_pool *p, rl_conn *c, int64_t trouble_us)
 {
     if (rl_source_is_outdated(&p->source, c, rl_now_us()))
         return false;
@@ -133,8 +133,8 @@ static bool is_good(const pool *p, rl_conn *c, int64_t trouble_us)
     return trusted || !rl_conn_is_stale(c);
 }
 
-static rlock_status open_in_place(pool *p, int64_t deadline_us, rl_conn **out,
-                                  rl_fault *f)
+static rlock_status open_in_place(rl_pool *p, int64_t deadline_us,
+                                  rl_conn **out, rl_fault *f)
 {
     rlock_status status = rl_pool_open(&p->source, deadline_us, out, f);
     if (status == RLOCK_OK)
@@ -149,7 +149,7 @@ static rlock_status open_in_place(pool *p, int64_t deadline_us, rl_conn **out,
 static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
                                 rl_conn **out, rl_fault *f)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     int64_t trouble_us;
     while (take_place(p, deadline_us, out, &trouble_us)) {
         if (!*out)
@@ -168,7 +168,7 @@ static bool may_use(const rl_conn *c)
 }
 
 /* Of those that are open, the one that is asked for, or the one used last. */
-static rl_conn *find_idle_locked(pool *p, const rl_line *behind)
+static rl_conn *find_idle_locked(rl_pool *p, const rl_line *behind)
     RL_REQUIRES(&p->mutex)
 {
     rl_conn *first = NULL;
@@ -184,7 +184,7 @@ static rl_conn *find_idle_locked(pool *p, const rl_line *behind)
 }
 
 /* Can it still be used, by who takes also one that owes answers? */
-static bool is_usable(const pool *p, rl_conn *c, int64_t trouble_us)
+static bool is_usable(const rl_pool *p, rl_conn *c, int64_t trouble_us)
 {
     return is_good(p, c, trouble_us) &&
            (c->line.pending == 0 || rl_conn_receive(c));
@@ -192,7 +192,7 @@ static bool is_usable(const pool *p, rl_conn *c, int64_t trouble_us)
 
 static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     for (;;) {
         rl_mutex_lock(&p->mutex);
         int64_t trouble_us = p->last_trouble_us;
@@ -210,7 +210,7 @@ static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
 
 static bool pool_line_up(rl_source *s, rl_claim *t)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     bool full = p->places >= p->limit;
     if (full)
@@ -222,7 +222,7 @@ static bool pool_line_up(rl_source *s, rl_claim *t)
 static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
                             rl_conn **out)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     bool come = t->come;
     int64_t trouble_us = p->last_trouble_us;
@@ -242,7 +242,7 @@ static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
 
 static void pool_leave_line(rl_source *s, rl_claim *t)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&t->link);
     if (t->come)
@@ -253,7 +253,7 @@ static void pool_leave_line(rl_source *s, rl_claim *t)
 static rl_conn *pool_borrow_owing(rl_source *s, int64_t since_us,
                                   int64_t *next_us)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_conn *found = NULL;
     *next_us = RL_NEVER;
     rl_mutex_lock(&p->mutex);
@@ -277,7 +277,7 @@ static rl_conn *pool_borrow_owing(rl_source *s, int64_t since_us,
 
 static void pool_give_back(rl_source *s, rl_conn *c)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     const char *bytes;
     c->line.retired =
         c->line.retired || rl_source_is_outdated(s, c, rl_now_us());
@@ -324,7 +324,7 @@ static const rl_source_ops pool_ops = {
 
 rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
 {
-    pool *p = calloc(1, sizeof *p);
+    rl_pool *p = calloc(1, sizeof *p);
     if (!p) {
         rl_dialer_fini(dialer);
         return NULL;

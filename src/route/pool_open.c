@@ -4,7 +4,7 @@
  * it is closed; so whoever leaves a master finds all that lead to it, also
  * those that a thread is just waiting for.
  */
-#include "route/pool_in.h"
+#include "route/pool.h"
 
 #include <hiredis/hiredis.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 
 static bool is_ours(void *arg, const redisContext *ctx)
 {
-    pool *p = arg;
+    rl_pool *p = arg;
     bool found = false;
     rl_mutex_lock(&p->mutex);
     for (rl_link *k = rl_list_first(&p->open); k && !found;
@@ -33,7 +33,7 @@ static void trouble(rl_source *s)
 }
 
 /* Whoever uses it, or is just making it, is woken, and believes nothing. */
-static void forsake_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
+static void forsake_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 {
     if (c->nth >= p->nth)
         return;
@@ -42,7 +42,7 @@ static void forsake_locked(pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 }
 
 /* One that is idle and of no use; what owes answers, the keeper takes. */
-static rl_conn *take_useless_locked(pool *p) RL_REQUIRES(&p->mutex)
+static rl_conn *take_useless_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
 {
     for (rl_link *k = rl_list_first(&p->idle); k;
          k = rl_list_next(&p->idle, k)) {
@@ -58,7 +58,7 @@ static rl_conn *take_useless_locked(pool *p) RL_REQUIRES(&p->mutex)
 
 void rl_pool_forsake(rl_source *s, uint64_t nth)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     p->nth = nth;
     for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
@@ -74,7 +74,7 @@ void rl_pool_forsake(rl_source *s, uint64_t nth)
 
 static void met(void *arg, rl_conn *c)
 {
-    pool *p = arg;
+    rl_pool *p = arg;
     rl_mutex_lock(&p->mutex);
     rl_list_add_first(&p->open, &c->open);
     forsake_locked(p, c);
@@ -83,13 +83,13 @@ static void met(void *arg, rl_conn *c)
 
 static void parted(void *arg, rl_conn *c)
 {
-    pool *p = arg;
+    rl_pool *p = arg;
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&c->open);
     rl_mutex_unlock(&p->mutex);
 }
 
-static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
+static rlock_status dial(rl_pool *p, int64_t deadline_us, rl_conn **out,
                          rl_fault *f)
 {
     rl_source *s = &p->source;
@@ -110,7 +110,7 @@ static rlock_status dial(pool *p, int64_t deadline_us, rl_conn **out,
 }
 
 /* False: meanwhile the master is elsewhere; it is closed. */
-static bool keep_opened(pool *p, rl_conn *c)
+static bool keep_opened(rl_pool *p, rl_conn *c)
 {
     rl_mutex_lock(&p->mutex);
     bool old = c->nth < p->nth;
@@ -130,7 +130,7 @@ static bool keep_opened(pool *p, rl_conn *c)
 rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
                           rl_fault *f)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_conn *c;
     *out = NULL;
     do {
@@ -154,7 +154,7 @@ void rl_pool_close(rl_source *s, rl_conn *c)
 {
     if (!c)
         return;
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&c->open);
     if (rl_conn_is_broken(c)) {
@@ -175,9 +175,9 @@ void rl_pool_close(rl_source *s, rl_conn *c)
  * using at the fork may be half-changed, and is left alone; so is the pool,
  * lest it looks like a leak, and all of it when the list itself may be torn.
  */
-static void pool_free_forked(pool *p)
+static void pool_free_forked(rl_pool *p)
 {
-    static _Atomic(pool *) left_behind;
+    static _Atomic(rl_pool *) left_behind;
     p->next_left_behind = atomic_exchange(&left_behind, p);
     if (!rl_mutex_was_free(&p->mutex))
         return;
@@ -187,7 +187,7 @@ static void pool_free_forked(pool *p)
 
 void rl_pool_free(rl_source *s, bool forked)
 {
-    pool *p = pool_of(s);
+    rl_pool *p = rl_pool_of(s);
     rl_link *k;
     if (forked) {
         pool_free_forked(p);
@@ -205,7 +205,7 @@ void rl_pool_free(rl_source *s, bool forked)
     free(p);
 }
 
-void rl_pool_watch(pool *p)
+void rl_pool_watch(rl_pool *p)
 {
     rl_dialer *d = &p->dialer;
     d->is_ours = is_ours;

@@ -13,7 +13,7 @@
  * thread, which looks at both, sleeps only when there is nothing, or for as
  * long as it leaves things to who dispatches.
  */
-#include "run/async_in.h"
+#include "run/async.h"
 
 #include <poll.h>
 #include <pthread.h>

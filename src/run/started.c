@@ -17,7 +17,8 @@
 #include <stdlib.h>
 
 #include "op/round.h"
-#include "run/async_in.h"
+#include "run/async.h"
+#include "run/desk.h"
 
 /* More at a time fill a server's pipeline no better. */
 #define DESKS 256
