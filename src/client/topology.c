@@ -74,7 +74,7 @@ static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
 
 /* --- a cluster ------------------------------------------------------------ */
 
-/* The node stays until the client's end, and so does its lane in the hold
+/* The node stays until the client's end, and so does its due queue in the hold
    table; while its server is retired, without threads. */
 static void *on_server(void *arg, rl_server *s, const char *name)
 {
@@ -91,13 +91,13 @@ static void *on_server(void *arg, rl_server *s, const char *name)
     d.locate = rl_server_locate;
     d.locate_arg = s;
     node->name = name;
-    bool ok = rl_node_init(node, e, &node->own_lane) &&
+    bool ok = rl_node_init(node, e, &node->own_queue) &&
               rl_server_uri(s, &d.uri, &f) == RLOCK_OK;
     if (ok)
         ok = rl_node_connect(node, &d);
     else
         rl_dialer_fini(&d);
-    if (ok && rl_holds_add_lane(&e->core.holds, node->lane)) {
+    if (ok && rl_holds_add_due_queue(&e->core.holds, node->queue)) {
         if (atomic_load(&e->started)) /* what has a hold may move here */
             rl_node_start(node);
         return node;
@@ -137,11 +137,11 @@ static void on_map(void *arg, unsigned failovers, const char *text)
     rl_notifier_failover(e, text);
 }
 
-static rl_lane *lane_of(rl_holds *t, const rl_hold *h)
+static rl_due_queue *queue_of(rl_holds *t, const rl_hold *h)
 {
     rl_core *c = RL_CONTAINER(t, rl_core, holds);
     return (h->detour ? rl_node_at(c, h->detour) : rl_node_of(c, h->slot))
-        ->lane;
+        ->queue;
 }
 
 static bool hears(rl_core *c, const rl_target *what)
@@ -178,7 +178,7 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
     c->redirects = rl_cluster_redirects(e->cluster);
     c->patient = true;
     c->hears = hears;
-    c->holds.lane_of = lane_of;
+    c->holds.queue_of = queue_of;
     return true;
 }
 

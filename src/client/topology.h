@@ -21,7 +21,8 @@ bool rl_topology_start(rl_engine *e);
 void rl_topology_stop(rl_engine *e);
 /* After that; or, forked, in a child that inherited it. */
 void rl_topology_fini(rl_engine *e, bool forked);
-/* Not in a child. After the hold table has gone, which has the nodes' lanes. */
+/* Not in a child. After the hold table has gone, which has the nodes' due
+   queues. */
 void rl_topology_free(rl_engine *e);
 
 #endif

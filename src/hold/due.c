@@ -3,15 +3,15 @@
  * mutex, by whoever schedules a hold, by the thread rlock-topology when slots
  * have moved, and by a keeper whose server is another run of it.
  *
- * What stays true: a hold is in one lane at most, the one it points to; a HELD
- * one is counted there; and each lane has room for every hold there is, because
- * a slot may move at any time, and a hold that was granted must never be
- * without its timer.
+ * What stays true: a hold is in one due queue at most, the one it points to; a
+ * HELD one is counted there; and each due queue has room for every hold there
+ * is, because a slot may move at any time, and a hold that was granted must
+ * never be without its timer.
  *
  * A server that takes the place of another one, or comes back without its data,
- * may not know what was granted before: `since_us` of its lane says since when
- * that is so. What was confirmed to an earlier call is asked about; and so is
- * what such a call confirms later, because its answer was slow to be read.
+ * may not know what was granted before: `since_us` of its due queue says since
+ * when that is so. What was confirmed to an earlier call is asked about; and so
+ * is what such a call confirms later, because its answer was slow to be read.
  */
 #include "base/random.h"
 #include "hold/hold.h"
@@ -22,16 +22,16 @@
 
 #define TOLD_US 1000000
 
-static void unreserve_until(rl_holds *t, const rl_lane *end)
+static void unreserve_until(rl_holds *t, const rl_due_queue *end)
 {
-    for (rl_lane *l = t->lanes; l != end; l = l->next)
+    for (rl_due_queue *l = t->queues; l != end; l = l->next)
         rl_heap_unreserve(&l->work);
 }
 
-/* In each lane: nobody knows where a slot will be when the hold is due. */
-bool rl_lanes_reserve(rl_holds *t)
+/* In each due queue: nobody knows where a slot will be when the hold is due. */
+bool rl_due_queues_reserve(rl_holds *t)
 {
-    for (rl_lane *l = t->lanes; l; l = l->next)
+    for (rl_due_queue *l = t->queues; l; l = l->next)
         if (!rl_heap_reserve(&l->work)) {
             unreserve_until(t, l);
             return false;
@@ -42,13 +42,13 @@ bool rl_lanes_reserve(rl_holds *t)
     return false;
 }
 
-void rl_lanes_unreserve(rl_holds *t)
+void rl_due_queues_unreserve(rl_holds *t)
 {
     unreserve_until(t, NULL);
     rl_heap_unreserve(&t->expiry);
 }
 
-bool rl_holds_add_lane(rl_holds *t, rl_lane *l)
+bool rl_holds_add_due_queue(rl_holds *t, rl_due_queue *l)
 {
     bool ok = true;
     l->sleeps_us = RL_NEVER;
@@ -56,8 +56,8 @@ bool rl_holds_add_lane(rl_holds *t, rl_lane *l)
     while (ok && l->work.reserved < t->expiry.reserved)
         ok = rl_heap_reserve(&l->work);
     if (ok) {
-        l->next = t->lanes;
-        t->lanes = l;
+        l->next = t->queues;
+        t->queues = l;
     }
     rl_mutex_unlock(&t->mutex);
     if (!ok)
@@ -65,13 +65,13 @@ bool rl_holds_add_lane(rl_holds *t, rl_lane *l)
     return ok;
 }
 
-static rl_lane *lane_of_locked(rl_holds *t, const rl_hold *h)
+static rl_due_queue *queue_of_locked(rl_holds *t, const rl_hold *h)
     RL_REQUIRES(&t->mutex)
 {
-    return t->lane_of ? t->lane_of(t, h) : &t->first;
+    return t->queue_of ? t->queue_of(t, h) : &t->first;
 }
 
-void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)
+void rl_due_queue_nudge_locked(rl_holds *t, rl_due_queue *l, int64_t due_us)
 {
     (void)t;
     if (due_us >= l->sleeps_us)
@@ -82,56 +82,56 @@ void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)
 }
 
 /* Who is there for what is held first has to be awake, to look after it. */
-static void count_in_locked(rl_holds *t, rl_lane *l, int64_t look_us)
+static void count_in_locked(rl_holds *t, rl_due_queue *l, int64_t look_us)
     RL_REQUIRES(&t->mutex)
 {
     if (l->held++ == 0)
-        rl_lane_nudge_locked(t, l, look_us);
+        rl_due_queue_nudge_locked(t, l, look_us);
 }
 
-static void change_lane_locked(rl_holds *t, rl_hold *h, rl_lane *l)
+static void change_queue_locked(rl_holds *t, rl_hold *h, rl_due_queue *l)
     RL_REQUIRES(&t->mutex)
 {
-    if (h->lane == l)
+    if (h->queue == l)
         return;
     rl_hold_unschedule_locked(t, h);
     if (h->state == RL_HELD) {
-        h->lane->held--;
+        h->queue->held--;
         count_in_locked(t, l, 0);
     }
-    h->lane = l;
+    h->queue = l;
 }
 
 /* One that has ended just now is looked at no more, but may be followed by
    another: the keeper need not be woken for each. */
-void rl_hold_enter_lane_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+void rl_hold_enter_queue_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    rl_lane *l = lane_of_locked(t, h);
-    if (h->lane != l)
+    rl_due_queue *l = queue_of_locked(t, h);
+    if (h->queue != l)
         rl_hold_unschedule_locked(t, h);
-    h->lane = l;
+    h->queue = l;
     if (l->held == 0 && l->look_us <= now_us)
         l->look_us = now_us + RL_WATCH_US;
     count_in_locked(t, l, l->look_us);
 }
 
-void rl_hold_leave_lane_locked(rl_holds *t, const rl_hold *h)
+void rl_hold_leave_queue_locked(rl_holds *t, const rl_hold *h)
 {
     (void)t;
-    h->lane->held--;
+    h->queue->held--;
 }
 
 void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 {
-    change_lane_locked(t, h, lane_of_locked(t, h));
-    rl_heap_set(&h->lane->work, &h->work, due_us);
-    rl_lane_nudge_locked(t, h->lane, due_us);
+    change_queue_locked(t, h, queue_of_locked(t, h));
+    rl_heap_set(&h->queue->work, &h->work, due_us);
+    rl_due_queue_nudge_locked(t, h->queue, due_us);
 }
 
 void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h)
 {
     (void)t;
-    rl_heap_remove(&h->lane->work, &h->work);
+    rl_heap_remove(&h->queue->work, &h->work);
 }
 
 /*
@@ -153,14 +153,14 @@ void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
 {
     if (h->state != RL_HELD || is_busy(h))
         return;
-    if (h->confirmed_us < h->lane->since_us && is_asked_about(h))
-        rl_hold_schedule_locked(t, h, h->lane->since_us);
+    if (h->confirmed_us < h->queue->since_us && is_asked_about(h))
+        rl_hold_schedule_locked(t, h, h->queue->since_us);
     else if (h->renewed)
         rl_hold_schedule_locked(
             t, h, sent_us + rl_hold_renewal_period_us(t, h, sent_us));
 }
 
-bool rl_lane_tells_locked(rl_holds *t, rl_lane *l, int64_t now_us)
+bool rl_due_queue_tells_locked(rl_holds *t, rl_due_queue *l, int64_t now_us)
 {
     (void)t;
     if (l->told_us && now_us - l->told_us < TOLD_US)
@@ -185,7 +185,7 @@ static void hurry_locked(rl_holds *t, rl_hold *h, int64_t due_us)
     if (h->work.at)
         due_us = rl_min(due_us, h->work.due_us);
     if (is_busy(h) || !is_asked_about(h))
-        change_lane_locked(t, h, lane_of_locked(t, h));
+        change_queue_locked(t, h, queue_of_locked(t, h));
     else
         rl_hold_schedule_locked(t, h, due_us);
 }
@@ -204,7 +204,7 @@ static void hurry_all_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex)
         rl_heap_node *n = work->nodes[i];
         rl_heap_set(work, n, rl_min(n->due_us, soon_us(t, now_us)));
     }
-    rl_lane_nudge_locked(t, &t->first, now_us);
+    rl_due_queue_nudge_locked(t, &t->first, now_us);
     for (size_t i = 0; i < t->expiry.count; i++)
         if (!held_at(t, i)->work.at)
             hurry_locked(t, held_at(t, i), soon_us(t, now_us));
@@ -214,12 +214,12 @@ static void hurry_all_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex)
 static void hurry_moved_locked(rl_holds *t, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    for (rl_lane *l = t->lanes; l; l = l->next) {
+    for (rl_due_queue *l = t->queues; l; l = l->next) {
         l->since_us = now_us;
         for (size_t i = 0; i < l->work.count;) {
             rl_heap_node *n = l->work.nodes[i];
             rl_hold *h = RL_CONTAINER(n, rl_hold, work);
-            if (lane_of_locked(t, h) == l)
+            if (queue_of_locked(t, h) == l)
                 i++;
             else
                 rl_hold_schedule_locked(t, h,
@@ -227,16 +227,16 @@ static void hurry_moved_locked(rl_holds *t, int64_t now_us)
         }
     }
     for (size_t i = 0; i < t->expiry.count; i++)
-        if (lane_of_locked(t, held_at(t, i)) != held_at(t, i)->lane)
+        if (queue_of_locked(t, held_at(t, i)) != held_at(t, i)->queue)
             hurry_locked(t, held_at(t, i), soon_us(t, now_us));
 }
 
-void rl_holds_doubt(rl_holds *t, rl_lane *l, int64_t since_us)
+void rl_holds_doubt(rl_holds *t, rl_due_queue *l, int64_t since_us)
 {
     rl_mutex_lock(&t->mutex);
     l->since_us = since_us;
     for (size_t i = 0; i < t->expiry.count; i++)
-        if (held_at(t, i)->lane == l && held_at(t, i)->confirmed_us < since_us)
+        if (held_at(t, i)->queue == l && held_at(t, i)->confirmed_us < since_us)
             hurry_locked(t, held_at(t, i), since_us);
     rl_mutex_unlock(&t->mutex);
 }
@@ -244,7 +244,7 @@ void rl_holds_doubt(rl_holds *t, rl_lane *l, int64_t since_us)
 void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us)
 {
     rl_mutex_lock(&t->mutex);
-    if (t->lane_of)
+    if (t->queue_of)
         hurry_moved_locked(t, now_us);
     else
         hurry_all_locked(t, now_us);

@@ -44,7 +44,7 @@
 #include <rlock/client.h>
 #include <rlock/multi.h>
 
-#include "hold/loss_fd.h"
+#include "hold/alarm.h"
 #include "hold/stats.h"
 
 typedef enum rl_group_state {

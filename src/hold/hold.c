@@ -102,7 +102,7 @@ static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     h->ended_us = now_us;
     rl_hold_unschedule_locked(t, h);
-    rl_hold_leave_lane_locked(t, h);
+    rl_hold_leave_queue_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
     rl_sub(&t->stats->held_now, 1);
     rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
@@ -174,7 +174,7 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
-    rl_hold_enter_lane_locked(t, h, now_us);
+    rl_hold_enter_queue_locked(t, h, now_us);
     h->state = RL_HELD;
     h->token = token;
     h->count = 1;

@@ -45,8 +45,8 @@
 #include "base/map.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "hold/alarm.h"
 #include "hold/group.h"
-#include "hold/loss_fd.h"
 #include "hold/owner.h"
 #include "hold/stats.h"
 #include "hold/target.h"
@@ -92,7 +92,7 @@ struct rl_holds;
  * is in that of the server which had its slot when it was granted, or
  * scheduled.
  */
-typedef struct rl_lane {
+typedef struct rl_due_queue {
     rl_heap work;
     size_t held;       /* how many holds are HELD there */
     int64_t since_us;  /* what calls have confirmed that were sent before, the
@@ -102,10 +102,10 @@ typedef struct rl_lane {
     int64_t told_us;   /* when a renewal that failed there was last told */
     int64_t sleeps_us; /* until when its keeper sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
-    void (*wake)(struct rl_lane *l);
-    void *arg;            /* fixed; whose it is */
-    struct rl_lane *next; /* of the table's */
-} rl_lane;
+    void (*wake)(struct rl_due_queue *l);
+    void *arg;                 /* fixed; whose it is */
+    struct rl_due_queue *next; /* of the table's */
+} rl_due_queue;
 
 /*
  * What one owner has in a table, so that its end needs no search, and what all
@@ -185,7 +185,7 @@ typedef struct rl_hold {
                                        answer; only compared */
     rl_waker *landing;              /* who waits for in_flight to end */
     rl_group *group;                /* NULL: it is a lock by itself; counted */
-    rl_lane *lane;                  /* in which it is scheduled, or was last */
+    rl_due_queue *queue;            /* in which it is scheduled, or was last */
     rl_turn *turn;  /* its own, fixed once it is held; NULL: it was not handed
                        over, or there are no turns */
     uint64_t scope; /* fixed */
@@ -198,11 +198,11 @@ typedef struct rl_holds {
     rl_map map;
     rl_map records;
     rl_heap expiry;
-    rl_lane first;  /* of the only server; or of none in a cluster */
-    rl_lane *lanes; /* all, newest first; only grows */
+    rl_due_queue first;   /* of the only server; or of none in a cluster */
+    rl_due_queue *queues; /* all, newest first; only grows */
     /* In which of them is what is due for a hold? NULL: in the first. Fixed;
        called with the mutex held. */
-    rl_lane *(*lane_of)(struct rl_holds *t, const rl_hold *h);
+    rl_due_queue *(*queue_of)(struct rl_holds *t, const rl_hold *h);
     rl_hold *first_report, *last_report; /* the queue; each is referenced */
     int64_t sleeps_us; /* until when the notifier sleeps; 0: it is awake */
     /* Wakes it; called with the mutex held. Fixed; NULL: nobody sleeps. */
@@ -313,24 +313,24 @@ void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */
 
 /*
- * One more server of a cluster; false: out of memory. The lane stays with the
- * table until its end.
+ * One more server of a cluster; false: out of memory. The due queue stays with
+ * the table until its end.
  */
-bool rl_holds_add_lane(rl_holds *t, rl_lane *l);
+bool rl_holds_add_due_queue(rl_holds *t, rl_due_queue *l);
 
 /*
  * There is another server, which may not know what the one before has granted
  * last: whatever is held there is asked about within a moment, and not all at
- * once. In a cluster that is what lane_of() says to be elsewhere now. told: it
+ * once. In a cluster that is what queue_of() says to be elsewhere now. told: it
  * is an event of its own.
  */
 void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us);
 
 /*
- * The server of a lane is another run of it, to which since_us was sent: what
- * was confirmed to earlier calls is asked about now.
+ * The server of a due queue is another run of it, to which since_us was sent:
+ * what was confirmed to earlier calls is asked about now.
  */
-void rl_holds_doubt(rl_holds *t, rl_lane *l, int64_t since_us);
+void rl_holds_doubt(rl_holds *t, rl_due_queue *l, int64_t since_us);
 
 /* For the keeper: when the hold's next renewal, look or undoing is due. */
 void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
@@ -340,13 +340,13 @@ void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
  * It is HELD from now on, at the server that has its slot, and not any more:
  * that server is watched as long as something is.
  */
-void rl_hold_enter_lane_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+void rl_hold_enter_queue_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
-void rl_hold_leave_lane_locked(rl_holds *t, const rl_hold *h)
+void rl_hold_leave_queue_locked(rl_holds *t, const rl_hold *h)
     RL_REQUIRES(&t->mutex);
 
 /* Of the failures of renewals at one server, one in a second is told. */
-bool rl_lane_tells_locked(rl_holds *t, rl_lane *l, int64_t now_us)
+bool rl_due_queue_tells_locked(rl_holds *t, rl_due_queue *l, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
 /*
@@ -371,12 +371,13 @@ rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 /* Takes off the first of the queue, whose reference the caller gets. */
 rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 
-/* Room for one more hold in every lane, and among the deadlines. */
-bool rl_lanes_reserve(rl_holds *t) RL_REQUIRES(&t->mutex); /* false: none */
-void rl_lanes_unreserve(rl_holds *t);
+/* Room for one more hold in every due queue, and among the deadlines. */
+bool rl_due_queues_reserve(rl_holds *t)
+    RL_REQUIRES(&t->mutex); /* false: none */
+void rl_due_queues_unreserve(rl_holds *t);
 
 /* Wakes a keeper, or the notifier, that would look later than that. */
-void rl_lane_nudge_locked(rl_holds *t, rl_lane *l, int64_t due_us)
+void rl_due_queue_nudge_locked(rl_holds *t, rl_due_queue *l, int64_t due_us)
     RL_REQUIRES(&t->mutex);
 void rl_holds_nudge_locked(rl_holds *t, int64_t due_us) RL_REQUIRES(&t->mutex);
 

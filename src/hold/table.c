@@ -62,7 +62,7 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
 {
     rl_mutex_init(&t->mutex);
     t->sleeps_us = t->first.sleeps_us = RL_NEVER;
-    t->lanes = &t->first;
+    t->queues = &t->first;
     t->stats = stats;
     t->rooms = rooms;
     t->process = process;
@@ -83,7 +83,7 @@ static void record_unref(rl_holds *t, rl_owner_record *x)
 
 static void give_up_room(rl_holds *t, rl_owner_record *room)
 {
-    rl_lanes_unreserve(t);
+    rl_due_queues_unreserve(t);
     record_unref(t, room);
 }
 
@@ -116,7 +116,7 @@ static void drop_queue(rl_holds *t) RL_UNCHECKED
         rl_hold_unref_locked(t, rl_holds_unqueue_locked(t));
 }
 
-static void drop_undoing(rl_holds *t, rl_lane *l)
+static void drop_undoing(rl_holds *t, rl_due_queue *l)
 {
     rl_heap_node *n;
     while ((n = rl_heap_first(&l->work)) != NULL) {
@@ -127,18 +127,18 @@ static void drop_undoing(rl_holds *t, rl_lane *l)
     }
 }
 
-/* Threads have ended: each hold is in the table or in a lane. */
+/* Threads have ended: each hold is in the table or in a due queue. */
 void rl_holds_fini(rl_holds *t, bool forked)
 {
     if (t->map.buckets && t->records.buckets) {
         drop_queue(t);
-        for (rl_lane *l = t->lanes; l; l = l->next)
+        for (rl_due_queue *l = t->queues; l; l = l->next)
             drop_undoing(t, l);
         rl_map_each(&t->map, drop, t);
     }
     rl_map_fini(&t->map);
     rl_map_fini(&t->records);
-    for (rl_lane *l = t->lanes; l; l = l->next)
+    for (rl_due_queue *l = t->queues; l; l = l->next)
         rl_heap_fini(&l->work);
     rl_heap_fini(&t->expiry);
     if (!forked)
@@ -177,7 +177,7 @@ static rl_owner_record *record_new_locked(rl_holds *t, const rl_owner *owner)
 static rl_owner_record *make_room_locked(rl_holds *t, const rl_owner *owner)
     RL_REQUIRES(&t->mutex)
 {
-    if (!rl_lanes_reserve(t))
+    if (!rl_due_queues_reserve(t))
         return NULL;
     rl_owner_record *x = rl_holds_record_locked(t, owner->serial);
     if (!x)
@@ -186,7 +186,7 @@ static rl_owner_record *make_room_locked(rl_holds *t, const rl_owner *owner)
         x->refs++;
         return x;
     }
-    rl_lanes_unreserve(t);
+    rl_due_queues_unreserve(t);
     return NULL;
 }
 
@@ -234,7 +234,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     h->name_len = (uint16_t)what->len;
     h->slot = what->slot;
     h->sharded = what->sharded;
-    h->lane = &t->first;
+    h->queue = &t->first;
     h->record = room;
     h->refs = 1;
     h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NEVER;
@@ -407,7 +407,7 @@ static void end_alarms(rl_hold *h)
         rl_group_abandon_alarms(h->group);
 }
 
-/* May the server have it? What it has said to be gone is not asked for again. */
+/* May the server have it? Not what it has said to be gone. */
 static bool may_be_there(const rl_hold *h) RL_UNCHECKED
 {
     bool vacant = h->state == RL_VACANT && !h->in_flight;
@@ -536,8 +536,8 @@ void rl_holds_stop(rl_holds *t)
 {
     rl_mutex_lock(&t->mutex);
     t->stopping = true;
-    for (rl_lane *l = t->lanes; l; l = l->next)
-        rl_lane_nudge_locked(t, l, 0);
+    for (rl_due_queue *l = t->queues; l; l = l->next)
+        rl_due_queue_nudge_locked(t, l, 0);
     rl_holds_nudge_locked(t, 0);
     rl_mutex_unlock(&t->mutex);
 }

@@ -1,7 +1,7 @@
 /*
  * A mux: a connection that several threads use at a time, multiplexed. Each
- * thread that uses it has a port there, which is a line of its own; what it asks
- * on that goes out with what the others ask, and its replies come back to it.
+ * thread that uses it has a port there, a line of its own; what it asks on that
+ * goes out with what the others ask, and its replies come back to it.
  *
  * No thread is there for it: of those that wait for a reply, one leads, reads
  * for all, and hands out; the others sleep. So a server that answers many in

@@ -1,14 +1,14 @@
 /*
  * Called by every thread of the program. `mutex` guards which muxes there are
- * and who has a port where; it is not held while a connection is opened, given back
- * or closed.
+ * and who has a port where; it is not held while a connection is opened, given
+ * back or closed.
  *
  * A few threads are best off with a mux for each, since nobody has to wake
  * another one then; many do not mind how few there are, as long as one's
  * reading overlaps with the other's. Nobody opens a connection while another
- * one is being opened: the others take ports at the mux that is there, or, if there
- * is none, wait and get what came of it, a refusal too. So a server that is
- * down is tried once, not once for each thread.
+ * one is being opened: the others take ports at the mux that is there, or, if
+ * there is none, wait and get what came of it, a refusal too. So a server that
+ * is down is tried once, not once for each thread.
  *
  * Somebody who needs a connection for himself, and waits for a place, is not
  * kept waiting by threads that come and go at a mux: as long as he waits,

@@ -13,7 +13,7 @@
 rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit);
 
 /* --- for pool.c, which lends connections, and pool_open.c, which makes and
-   closes them ---------------------------------------------------------------- */
+   closes them -------------------------------------------------------------- */
 
 typedef struct rl_pool {
     rl_source source;

@@ -109,7 +109,7 @@ void rl_async_close(rl_async *a);
 /* After that, and nobody starts any more: returns when all jobs are over. */
 void rl_async_stop(rl_async *a);
 
-/* --- for async.c, who drives, and started.c, the jobs ---------------------- */
+/* --- for async.c, who drives, and started.c, the jobs --------------------- */
 
 /* Without memory for a desk, or a descriptor, it is tried again after that. */
 #define RL_RETRY_US 10000

@@ -51,9 +51,9 @@ void rl_completions_unwatch(rl_completions *b, int fd);
 
 /*
  * Before it is looked what there is to do: it is not readable for that any
- * more, nor for what is posted until rl_completions_attended(), behind which the
- * caller delivers it. So what he finds to be done himself does not call him once
- * more.
+ * more, nor for what is posted until rl_completions_attended(), behind which
+ * the caller delivers it. So what he finds to be done himself does not call him
+ * once more.
  */
 void rl_completions_attend(rl_completions *b);
 void rl_completions_attended(rl_completions *b);

@@ -28,7 +28,7 @@
 #define LAST_TRY_US 1000000
 
 /* Under the holds' mutex, as it may be dismissed. */
-static void wake(rl_lane *l)
+static void wake(rl_due_queue *l)
 {
     const rl_node *node = l->arg;
     if (node->keeper.signal.fd >= 0)
@@ -38,15 +38,15 @@ static void wake(rl_lane *l)
 static void wake_it(rl_node *node)
 {
     rl_mutex_lock(&node->e->core.holds.mutex);
-    wake(node->lane);
+    wake(node->queue);
     rl_mutex_unlock(&node->e->core.holds.mutex);
 }
 
 void rl_keeper_init(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
-    node->lane->arg = node;
-    node->lane->wake = wake;
+    node->queue->arg = node;
+    node->queue->wake = wake;
     rl_list_init(&k->owing);
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
@@ -271,7 +271,7 @@ static int64_t next_look_us(const rl_node *node, const agenda *a,
                             int64_t now_us)
 {
     const rl_keeper *k = &node->keeper;
-    int64_t last_us = node->lane->look_us;
+    int64_t last_us = node->queue->look_us;
     if (!a->holds)
         return last_us > now_us ? last_us : RL_NEVER;
     if (!is_connected(k))
@@ -283,7 +283,7 @@ static int64_t next_look_us(const rl_node *node, const agenda *a,
 static agenda read_agenda(rl_node *node)
 {
     rl_holds *t = &node->e->core.holds;
-    rl_lane *l = node->lane;
+    rl_due_queue *l = node->queue;
     int64_t now_us = rl_now_us();
     rl_mutex_lock(&t->mutex);
     const rl_heap_node *first = rl_heap_first(&l->work);

@@ -2,7 +2,7 @@
 #ifndef RL_RUN_LOST_FD_H
 #define RL_RUN_LOST_FD_H
 
-#include "hold/loss_fd.h"
+#include "hold/alarm.h"
 
 /* With one reference; NULL: out of memory or descriptors, and errno tells. */
 rl_alarm *rl_lost_fd_new(const rl_uuid *of);

@@ -54,10 +54,10 @@ bool rl_node_connect(rl_node *n, rl_dialer *d)
     return true;
 }
 
-bool rl_node_init(rl_node *n, rl_engine *e, rl_lane *lane)
+bool rl_node_init(rl_node *n, rl_engine *e, rl_due_queue *queue)
 {
     n->e = e;
-    n->lane = lane;
+    n->queue = queue;
     rl_mutex_init(&n->starting);
     rl_cond_init(&n->ended);
     rl_connector_init(&n->connector);
@@ -104,7 +104,7 @@ bool rl_node_start(rl_node *n)
 static bool is_idle(rl_node *n)
 {
     rl_mutex_lock(&n->e->core.holds.mutex);
-    bool idle = n->lane->held == 0 && n->lane->work.count == 0;
+    bool idle = n->queue->held == 0 && n->queue->work.count == 0;
     rl_mutex_unlock(&n->e->core.holds.mutex);
     return idle;
 }

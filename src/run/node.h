@@ -13,13 +13,13 @@
 #include "run/keeper.h"
 
 typedef struct rl_node {
-    struct rl_engine *e; /* fixed; whose it is */
-    const char *name;    /* fixed; for messages; NULL: the client's */
-    rl_lane *lane;       /* fixed; what is due here */
-    rl_lane own_lane;    /* of one among several, this one */
-    rl_source *source;   /* fixed */
-    rl_mux_set muxes;    /* of the source's connections */
-    rl_mutex starting;   /* held while threads are being started; guards */
+    struct rl_engine *e;    /* fixed; whose it is */
+    const char *name;       /* fixed; for messages; NULL: the client's */
+    rl_due_queue *queue;    /* fixed; what is due here */
+    rl_due_queue own_queue; /* of one among several, this one */
+    rl_source *source;      /* fixed */
+    rl_mux_set muxes;       /* of the source's connections */
+    rl_mutex starting;      /* held while threads are being started; guards */
     rl_cond ended;
     bool ending;  /* they are, and are awaited without it */
     bool stopped; /* for good: they start no more */
@@ -30,7 +30,7 @@ typedef struct rl_node {
 } rl_node;
 
 /* Its threads do not run. False: out of memory. */
-bool rl_node_init(rl_node *n, struct rl_engine *e, rl_lane *lane);
+bool rl_node_init(rl_node *n, struct rl_engine *e, rl_due_queue *queue);
 /*
  * Where its connections come from: the dialer, which it takes over, also when
  * it fails. Opens none. False: out of memory.

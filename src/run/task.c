@@ -135,7 +135,7 @@ static void tell_failure_locked(rl_holds *table, const rl_task *t,
     if (t->what != RL_RENEW)
         return;
     rl_add(&t->node->e->core.stats.renew_failures, 1);
-    if (rl_lane_tells_locked(table, t->node->lane, now_us))
+    if (rl_due_queue_tells_locked(table, t->node->queue, now_us))
         rl_hold_report_locked(table, t->hold, RLOCK_EVENT_RENEW_FAILED);
 }
 

@@ -95,7 +95,7 @@ void rl_tasks_fini(rl_keeper *k)
  * Takes the next that is due, or will be soon, off the heap, or NULL. At the
  * end all are.
  */
-static rl_hold *next_due_locked(rl_holds *t, rl_lane *l, int64_t now_us,
+static rl_hold *next_due_locked(rl_holds *t, rl_due_queue *l, int64_t now_us,
                                 bool soon) RL_REQUIRES(&t->mutex)
 {
     rl_heap_node *n = rl_heap_first(&l->work);
@@ -174,7 +174,7 @@ static size_t collect(rl_node *node, rl_task *task[RL_BATCH_MAX], size_t most,
     most = most < RL_BATCH_MAX ? most : RL_BATCH_MAX;
     rl_mutex_lock(&table->mutex);
     while (n < most && (t || (t = rl_task_take(node)) != NULL)) {
-        rl_hold *h = next_due_locked(table, node->lane, now_us, soon);
+        rl_hold *h = next_due_locked(table, node->queue, now_us, soon);
         if (!h)
             break;
         if (!prepare_locked(table, h, t, now_us))
@@ -196,7 +196,7 @@ static size_t on_the_heap(rl_node *node)
 {
     rl_holds *table = &node->e->core.holds;
     rl_mutex_lock(&table->mutex);
-    size_t n = node->lane->work.count;
+    size_t n = node->queue->work.count;
     rl_mutex_unlock(&table->mutex);
     return n;
 }

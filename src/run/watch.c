@@ -26,7 +26,7 @@ static void learn(rl_node *node, const char *run_id)
     if (*run_id && strcmp(known, run_id) == 0)
         return;
     memcpy(known, run_id, strlen(run_id) + 1);
-    rl_holds_doubt(&node->e->core.holds, node->lane, k->conn->made_us);
+    rl_holds_doubt(&node->e->core.holds, node->queue, k->conn->made_us);
 }
 
 static void identified(rl_ask *a, rl_outcome outcome, const rl_reply *r,
@@ -119,7 +119,7 @@ static rl_hold *take_some_hold(rl_node *node)
     rl_mutex_lock(&t->mutex);
     for (size_t i = 0; i < t->expiry.count && !found; i++) {
         rl_hold *h = RL_CONTAINER(t->expiry.nodes[i], rl_hold, expiry);
-        if (h->lane == node->lane)
+        if (h->queue == node->queue)
             found = h;
     }
     if (found)

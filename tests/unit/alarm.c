@@ -1,5 +1,5 @@
 /* Alarms: raised once, closed once, found by the holds that they are about. */
-#include "hold/loss_fd.h"
+#include "hold/alarm.h"
 
 #include "alarm.h"
 #include "hold.h"

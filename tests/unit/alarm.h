@@ -2,7 +2,7 @@
 #ifndef UNIT_ALARM_H
 #define UNIT_ALARM_H
 
-#include "hold/loss_fd.h"
+#include "hold/alarm.h"
 #include "test.h"
 
 /* It may be looked at after its alarm is freed. */

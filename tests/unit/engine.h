@@ -34,7 +34,7 @@ static inline void engine_open(rl_engine *e, play *p)
     play_open(p, 1);
     play_open_core(p, &e->core, 1);
     e->node.e = e;
-    e->node.lane = &e->core.holds.first;
+    e->node.queue = &e->core.holds.first;
     rl_tasks_init(&e->node.keeper);
     e->node.keeper.end_us = RL_NEVER;
     engine_connect(e);

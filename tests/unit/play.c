@@ -51,7 +51,7 @@ static play_client *client_of(rl_holds *t)
     return RL_CONTAINER(t, play_client, core.holds);
 }
 
-static void wake_keeper(rl_lane *l)
+static void wake_keeper(rl_due_queue *l)
 {
     client_of(l->arg)->wakes[PLAY_KEEPER]++;
 }

@@ -86,7 +86,7 @@ static void close_vigil(vigil *v)
 
 static void watch(vigil *v)
 {
-    rl_watch_ask(&v->e.node, v->e.node.lane->held > 0, v->p.now_us);
+    rl_watch_ask(&v->e.node, v->e.node.queue->held > 0, v->p.now_us);
 }
 
 /* What goes out now. */
@@ -287,7 +287,7 @@ static void open_looked_at(vigil *v)
 {
     open_holding(v, LEASE_MS);
     play_pass(&v->p, MS);
-    rl_holds_doubt(holds(v), v->e.node.lane, v->p.now_us);
+    rl_holds_doubt(holds(v), v->e.node.queue, v->p.now_us);
     rl_tasks_push_due(&v->e.node, v->p.now_us);
     EXPECT(says(v, rl_scripts[RL_SCRIPT_HASH_RENEW].sha1));
 }
@@ -355,7 +355,7 @@ TEST(watch, a_red_lock_of_a_lease_of_its_own_is_not_looked_at)
     EXPECT(g);
     v.h = hold(&v, &play_red, g, LEASE_MS, v.p.now_us);
     play_pass(&v.p, MS);
-    rl_holds_doubt(holds(&v), v.e.node.lane, v.p.now_us);
+    rl_holds_doubt(holds(&v), v.e.node.queue, v.p.now_us);
     EXPECT_INT(v.h->work.at, 0);
     close_vigil(&v);
 }
@@ -368,7 +368,7 @@ TEST(watch, what_an_earlier_call_was_granted_is_asked_about)
     vigil v;
     open_vigil(&v);
     play_pass(&v.p, MS);
-    rl_holds_doubt(holds(&v), v.e.node.lane, v.p.now_us);
+    rl_holds_doubt(holds(&v), v.e.node.queue, v.p.now_us);
     v.h = hold(&v, &play_job, NULL, LEASE_MS, v.p.now_us - 1);
     EXPECT_INT(due_us(holds(&v), v.h), v.p.now_us);
     close_vigil(&v);
@@ -382,7 +382,7 @@ TEST(watch, a_renewal_that_an_earlier_run_answered_is_asked_for_again)
     rl_tasks_push_due(&v.e.node, v.p.now_us);
     EXPECT(says(&v, rl_scripts[RL_SCRIPT_HASH_RENEW].sha1));
     play_pass(&v.p, MS);
-    rl_holds_doubt(holds(&v), v.e.node.lane, v.p.now_us);
+    rl_holds_doubt(holds(&v), v.e.node.queue, v.p.now_us);
     answer(&v, YES);
     EXPECT_INT(due_us(holds(&v), v.h), v.p.now_us);
     close_vigil(&v);
@@ -422,12 +422,12 @@ TEST(watch, its_keeper_is_woken_for_the_first_hold_and_not_for_each)
 TEST(watch, of_renewals_that_fail_at_one_server_one_in_a_second_is_told)
 {
     rl_holds t = {.wants_reports = true};
-    rl_lane l = {.held = 1};
+    rl_due_queue l = {.held = 1};
     int told = 0;
     rl_mutex_init(&t.mutex);
     rl_mutex_lock(&t.mutex);
     for (int64_t us = PLAY_BEGAN_US; us < PLAY_BEGAN_US + 2500 * MS; us += MS)
-        told += rl_lane_tells_locked(&t, &l, us);
+        told += rl_due_queue_tells_locked(&t, &l, us);
     rl_mutex_unlock(&t.mutex);
     rl_mutex_fini(&t.mutex);
     EXPECT_INT(told, 3);

@@ -14,18 +14,18 @@ typedef struct fleet {
     play p;
     rl_hold *h[HOLDS];
     char name[HOLDS][8];
-    rl_lane second; /* where odd numbers are, once they have moved */
-    int woken;      /* the second one's keeper */
+    rl_due_queue second; /* where odd numbers are, once they have moved */
+    int woken;           /* the second one's keeper */
 } fleet;
 
 static bool have_moved;
 
-static rl_lane *lane_of(rl_holds *t, const rl_hold *h)
+static rl_due_queue *queue_of(rl_holds *t, const rl_hold *h)
 {
-    return have_moved && atoi(h->name) % 2 ? t->lanes : &t->first;
+    return have_moved && atoi(h->name) % 2 ? t->queues : &t->first;
 }
 
-static void wake_second(rl_lane *l)
+static void wake_second(rl_due_queue *l)
 {
     ((fleet *)l->arg)->woken++;
 }
@@ -45,8 +45,8 @@ static void add_second(fleet *f)
 {
     f->second.arg = f;
     f->second.wake = wake_second;
-    table(&f->p)->lane_of = lane_of;
-    EXPECT(rl_holds_add_lane(table(&f->p), &f->second));
+    table(&f->p)->queue_of = queue_of;
+    EXPECT(rl_holds_add_due_queue(table(&f->p), &f->second));
 }
 
 static void close_fleet(fleet *f)
@@ -66,7 +66,7 @@ static void look(const fleet *f, size_t from, size_t step, int64_t *first_us,
     }
 }
 
-TEST(lane, after_a_failover_all_is_due_within_a_second_and_not_at_once)
+TEST(due, after_a_failover_all_is_due_within_a_second_and_not_at_once)
 {
     fleet f;
     int64_t first_us, last_us;
@@ -83,7 +83,7 @@ TEST(lane, after_a_failover_all_is_due_within_a_second_and_not_at_once)
 }
 
 /* A twelfth of it, as renewals come after a third. */
-TEST(lane, the_shorter_the_lease_the_sooner)
+TEST(due, the_shorter_the_lease_the_sooner)
 {
     fleet f;
     int64_t first_us, last_us;
@@ -95,7 +95,7 @@ TEST(lane, the_shorter_the_lease_the_sooner)
     close_fleet(&f);
 }
 
-TEST(lane, what_was_due_even_sooner_stays_so)
+TEST(due, what_was_due_even_sooner_stays_so)
 {
     fleet f;
     open_fleet(&f);
@@ -106,7 +106,7 @@ TEST(lane, what_was_due_even_sooner_stays_so)
     close_fleet(&f);
 }
 
-TEST(lane, who_wants_reports_is_told_of_a_failover_that_is_an_event)
+TEST(due, who_wants_reports_is_told_of_a_failover_that_is_an_event)
 {
     fleet f;
     open_fleet(&f);
@@ -126,19 +126,19 @@ TEST(lane, who_wants_reports_is_told_of_a_failover_that_is_an_event)
 
 /* --- a cluster ------------------------------------------------------------ */
 
-TEST(lane, a_lane_that_is_added_has_room_for_all_holds)
+TEST(due, a_queue_that_is_added_has_room_for_all_holds)
 {
     fleet f;
     open_fleet(&f);
     add_second(&f);
     EXPECT_INT(f.second.work.reserved, HOLDS);
-    EXPECT(table(&f.p)->lanes == &f.second && f.second.next != &f.second);
+    EXPECT(table(&f.p)->queues == &f.second && f.second.next != &f.second);
     play_hold(&f.p, 0, "one more", RLOCK_WATCHDOG);
     EXPECT_INT(f.second.work.reserved, HOLDS + 1);
     close_fleet(&f);
 }
 
-TEST(lane, what_another_server_has_now_is_due_there_soon)
+TEST(due, what_another_server_has_now_is_due_there_soon)
 {
     fleet f;
     int64_t first_us, last_us,
@@ -158,7 +158,7 @@ TEST(lane, what_another_server_has_now_is_due_there_soon)
     close_fleet(&f);
 }
 
-TEST(lane, what_is_scheduled_goes_where_its_slot_is)
+TEST(due, what_is_scheduled_goes_where_its_slot_is)
 {
     fleet f;
     open_fleet(&f);
@@ -169,7 +169,7 @@ TEST(lane, what_is_scheduled_goes_where_its_slot_is)
         rl_hold_schedule_locked(table(&f.p), f.h[i], f.p.now_us + (int64_t)i);
     rl_mutex_unlock(&table(&f.p)->mutex);
     for (size_t i = 0; i < HOLDS; i++) {
-        EXPECT(f.h[i]->lane == (i % 2 ? &f.second : &table(&f.p)->first));
+        EXPECT(f.h[i]->queue == (i % 2 ? &f.second : &table(&f.p)->first));
         EXPECT_INT(f.h[i]->work.due_us, f.p.now_us + (int64_t)i);
     }
     EXPECT_INT(f.second.held, HOLDS / 2);

@@ -12,8 +12,8 @@
  * It is known by the ids of the holds that it is about, exclusive-ored: who
  * asks again for the same holds, in whatever order, finds it.
  */
-#ifndef RL_HOLD_LOSS_FD_H
-#define RL_HOLD_LOSS_FD_H
+#ifndef RL_HOLD_ALARM_H
+#define RL_HOLD_ALARM_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "hold/loss_fd.h"
+#include "hold/alarm.h"
 
 #include <stdlib.h>
 #include <string.h>
