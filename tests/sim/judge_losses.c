@@ -111,15 +111,16 @@ static bool may_be_of(int i, const hold *h)
 }
 
 /* One of those that may be, none for two losses: who has one already may be the
-   loser of the other one. */
-static bool find_loser(int i, int turn)
+   loser of the other one. gone: only of those who have seen that they lost it. */
+static bool find_loser(int i, bool gone, int turn)
 {
     for (hold *h = holds[losses[i].thing]; h; h = h->next) {
         bunch *b = h->bunch;
-        if (!may_be_of(i, h) || b->looked_at == turn)
+        if (!may_be_of(i, h) || (gone && !h->is_gone) || b->looked_at == turn)
             continue;
         b->looked_at = turn;
-        if (b->loss == KNOWN || (b->loss && !find_loser(b->loss - 1, turn)))
+        if (b->loss == KNOWN ||
+            (b->loss && !find_loser(b->loss - 1, gone, turn)))
             continue;
         b->loss = i + 1;
         losses[i].of = h;
@@ -146,7 +147,10 @@ static void find_losers(void)
             h->bunch->loss = KNOWN;
     }
     for (int i = 0; i < losses_n; i++)
-        if (!losses[i].of && !find_loser(i, i + 1))
+        if (!losses[i].of)
+            find_loser(i, true, i + 1);
+    for (int i = 0; i < losses_n; i++)
+        if (!losses[i].of && !find_loser(i, false, losses_n + i + 1))
             losses[i].of = any_loser(i);
 }
 
