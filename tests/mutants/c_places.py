@@ -27,6 +27,10 @@ ASSIGNS = {'=', '+=', '-=', '*=', '/=', '%=', '&=', '|=', '^=', '<<=', '>>='}
 TYPES = {'const', 'static', 'struct', 'enum', 'union', 'unsigned', 'signed', 'int',
          'long', 'short', 'char', 'bool', 'void', 'double', 'float', 'volatile',
          'size_t', 'ssize_t', '_Atomic', '_Thread_local'}
+# What these answer is the same whichever argument comes first; of the others it is
+# when one only asks whether it is 0.
+SYMMETRIC = {'rl_min', 'rl_max'}
+COMPARING = {'strcmp', 'strncmp', 'memcmp', 'strcasecmp', 'strncasecmp'}
 NO_CALL = {'if', 'while', 'for', 'switch', 'return', 'sizeof', 'case', '_Generic'}
 NOT_RETURNED = {'static', 'inline', 'const', 'extern'}
 LOWER = ASSIGNS | {'?', ':', ',', '(', '[', '{', '}', ';', 'return'}
@@ -296,12 +300,20 @@ class File:
             parts.append((first, i - 1))
             first = i + 1
         parts.append((first, close - 1))
+        if self.is_symmetric(open_):
+            parts = parts[1:]
         for (a, b), (c, d) in zip(parts, parts[1:]):
             left, right = self.slice(a, b), self.slice(c, d)
             if left != right:
                 self.note('argument',
                           (self.tokens[a].start, self.tokens[b].end, right),
                           (self.tokens[c].start, self.tokens[d].end, left))
+
+    def is_symmetric(self, open_):
+        callee, behind = self.tokens[open_ - 1].text, self.match[open_] + 1
+        return callee in SYMMETRIC or callee in COMPARING and (
+            self.is_op(behind, '==') or self.is_op(behind, '!=') or
+            self.is_op(open_ - 2, '!'))
 
     def commas(self, i, end):
         while i < end:

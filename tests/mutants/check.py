@@ -35,8 +35,16 @@ C = {
         'negate': ['for (int i = 0; !(i < n); i++) x->y += rl_min(a, "1 < 2");'],
         'drop': ['for (int i = 0; i < n; i++) (void)0;'],
         'arithmetic': ['for (int i = 0; i < n; i++) x->y -= rl_min(a, "1 < 2");',
-                       'for (int i = 0; i < n; i++) x->y += rl_max(a, "1 < 2");'],
-        'argument': ['for (int i = 0; i < n; i++) x->y += rl_min("1 < 2", a);']},
+                       'for (int i = 0; i < n; i++) x->y += rl_max(a, "1 < 2");']},
+    'b = !strcmp(a, c); d(memcmp(a, c, e) == f, memcmp(a, c, e));': {
+        'negate': ['b = strcmp(a, c); d(memcmp(a, c, e) == f, memcmp(a, c, e));'],
+        'compare': ['b = !strcmp(a, c); d(memcmp(a, c, e) != f, memcmp(a, c, e));'],
+        'drop': ['(void)0; d(memcmp(a, c, e) == f, memcmp(a, c, e));',
+                 'b = !strcmp(a, c); (void)0;'],
+        'argument': ['b = !strcmp(a, c); d(memcmp(a, e, c) == f, memcmp(a, c, e));',
+                     'b = !strcmp(a, c); d(memcmp(a, c, e) == f, memcmp(c, a, e));',
+                     'b = !strcmp(a, c); d(memcmp(a, c, e) == f, memcmp(a, e, c));',
+                     'b = !strcmp(a, c); d(memcmp(a, c, e), memcmp(a, c, e) == f);']},
     'switch (a) { case 1: (void)f(); break; default: continue; }': {
         'drop': ['switch (a) { case 1: (void)0; break; default: continue; }',
                  'switch (a) { case 1: (void)f(); __attribute__((fallthrough)); '
