@@ -12,6 +12,19 @@ TEST(ask, begins_idle_and_waits_once_it_is_on_a_line)
     close_call(&c);
 }
 
+/* A part on the heap, or on a thread's stack, was something else before. */
+TEST(ask, begins_with_nothing_of_what_was_there_before)
+{
+    rl_ask a;
+    rl_fault f;
+    memset(&a, 0x55, sizeof a);
+    rl_ask_init(&a, RL_SCRIPT_HASH_RENEW, &f);
+    EXPECT(a.redirected == 0 && a.detour == 0 && !a.redirects);
+    EXPECT(a.pause_us == 0 && a.rest_until_us == 0);
+    EXPECT(!a.unknown && !a.whole && !a.split && !a.slot.line && !a.slot.raw);
+    EXPECT(a.confirm.replicas == 0);
+}
+
 TEST(ask, ends_with_its_reply)
 {
     call c;

@@ -98,6 +98,7 @@ TEST(confirm, ends_with_the_calls_reply_once_enough_have_it)
     expect_end(&c, RL_ANSWERED);
     EXPECT_INT(c.number, 42);
     EXPECT(rl_ask_is_durable(&c.ask));
+    EXPECT_INT(c.fault.status, RLOCK_OK);
     EXPECT_INT(c.line.pending, 0);
     close_call(&c);
 }

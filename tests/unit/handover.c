@@ -41,6 +41,23 @@ TEST(handover, a_client_that_may_be_queued_is_taken_out_of_the_queue)
     close_pair(&t, RLOCK_OK);
 }
 
+TEST(handover, a_client_that_was_taken_out_of_the_queue_knows_that)
+{
+    pair t;
+    open_pair(&t);
+    rl_rooms_hear(rooms(&t));
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    EXPECT(t.a.waiter.room->queued);
+    EXPECT(unlock(&t));
+    EXPECT_INT(play_answer(&t.p, 0, FREED), RL_DONE);
+    EXPECT(!t.a.waiter.room->queued);
+    switch_to(&t, &t.a.op, RL_SLEEP);
+    EXPECT_INT(play_wake(&t.p), RL_ASK);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
 /* --- who is offered it ---------------------------------------------------- */
 
 static void expect_no_offer(pair *t)

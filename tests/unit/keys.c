@@ -85,9 +85,15 @@ TEST(keys, what_is_written_is_what_is_made)
     expect_written(put_waits, "a", "rlock_undone:{a}:who");
 }
 
+static void put_queue(rl_bytes *to, const char *name)
+{
+    rl_put_queue_key(to, name, strlen(name));
+}
+
 static void expect_queue(const char *name, const char *wanted)
 {
     expect_key(rl_key_queue(name, strlen(name)), wanted);
+    expect_written(put_queue, name, wanted);
 }
 
 TEST(keys, each_name_has_a_queue_of_its_own)
