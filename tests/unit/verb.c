@@ -57,6 +57,27 @@ TEST(verb, an_extend_may_find_that_the_hold_is_lost)
     close_with_hold(&d);
 }
 
+TEST(verb, an_extend_of_what_is_another_programs_key_now_loses_the_hold)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, LEASE_MS);
+    EXPECT_INT(answer(&d, WRONGTYPE), RL_DONE);
+    expect_fault(&d, RLOCK_EWRONGTYPE, "WRONGTYPE");
+    EXPECT_INT(d.h->state, RL_LOST);
+    EXPECT_INT(d.h->loss, RL_LOSS_FOREIGN);
+    close_with_hold(&d);
+}
+
+TEST(verb, an_extend_without_answer_until_the_deadline_is_a_loss)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, LEASE_MS);
+    d.p.now_us = d.h->expiry.due_us;
+    EXPECT_INT(play_lose(&d.p, 0), RL_DONE);
+    expect_fault(&d, RLOCK_LOST, "lease ran out");
+    close_with_hold(&d);
+}
+
 TEST(verb, an_extend_that_is_confirmed_after_the_deadline_is_lost)
 {
     deed d;
