@@ -13,6 +13,16 @@ TEST(slotmap, a_first_map_is_believed)
     end(l);
 }
 
+TEST(slotmap, an_address_of_ipv6_stands_in_brackets)
+{
+    land *l = begin();
+    EXPECT_STR(l->name, "redis://c:6379");
+    claim_at(&l->said, "d", "2001:db8::1", 9, 0, 0);
+    judge(l);
+    EXPECT_STR(l->name, "redis://[2001:db8::1]:6379");
+    end(l);
+}
+
 TEST(slotmap, a_slot_goes_to_the_higher_epoch)
 {
     land *l = begin();

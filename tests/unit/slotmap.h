@@ -7,6 +7,7 @@
 
 #include "route/slotmap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,15 @@ typedef struct land {
     rl_change ch;
     atomic_uint_fast64_t refreshes, redirects, nodes;
     int made[16], count;
+    char name[100]; /* of the last one */
     bool lacks_memory;
 } land;
 
 static inline void *add_server(void *arg, rl_server *s, const char *name)
 {
     land *l = arg;
-    (void)s, (void)name;
+    (void)s;
+    snprintf(l->name, sizeof l->name, "%s", name);
     return l->lacks_memory ? NULL : &l->made[l->count++];
 }
 
