@@ -1,17 +1,16 @@
 /*
  * Is it worth it to spin for an answer before sleeping: to read again and again
- * for some microseconds, as a spin lock does? To wake up takes
- * longer than a server nearby takes to answer; so it mostly is, and what came
- * of the last spins tells when it is not.
+ * for some microseconds, as a spin lock does? To wake up takes longer than a
+ * server nearby takes to answer; so it mostly is, and what came of the last
+ * spins tells when it is not.
  *
- * A spin costs dear when somebody else wants the processor: who does not
- * sleep then waits for a whole time slice. After such a one there are many
- * waits without, ever more of them. One that is in vain, as with a server that
- * is far away, or that needs our processor to answer, costs little: so after
- * the first there is one wait without, then three, seven and so on; and each
- * that is answered in time halves them. The first answer of a server that had
- * nothing to do takes longer than the next ones; that alone must not end
- * spins.
+ * A spin costs dear when somebody else wants the processor: who does not sleep
+ * then waits for a whole time slice. After such a one there are many waits
+ * without, ever more of them. One that is in vain, as with a server that is far
+ * away, or that needs our processor to answer, costs little: so after the first
+ * there is one wait without, then three, seven and so on; and each that is
+ * answered in time halves them. The first answer of a server that had nothing
+ * to do takes longer than the next ones; that alone must not end spins.
  *
  * It belongs to a connection, and to the thread that has that.
  */

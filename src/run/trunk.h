@@ -67,8 +67,8 @@ rl_port *rl_trunks_join(rl_trunks *ts, struct rl_node *node, unsigned *visits,
                         rl_trunk **at, rl_fault *f);
 void rl_trunk_leave(rl_trunk *t, rl_port *s);
 
-/* Its connection's: nothing comes any more, but its end is told all the while.
-   */
+/* Nothing comes over its connection any more, whose end poll() tells all the
+   while. */
 static inline bool rl_trunk_has_failed(const rl_trunk *t)
 {
     return t->mux && t->mux->conn->line.failed;
