@@ -225,12 +225,9 @@ typedef struct rlock_options {
     unsigned pool_size;         /* most connections for commands; 16. Threads
                                    share up to four for locks of one server,
                                    unless `connect` is set; Red and Multi take
-                                   more: a call that is decided leaves one to
-                                   each server that still owes it an answer,
-                                   for at most command_timeout_ms, and the next
-                                   call takes another; once it is answered, it
-                                   stays for later ones. The watchdog and the
-                                   doorbell have their own */
+                                   more, as one stays with each late answer for
+                                   command_timeout_ms at most. The watchdog and
+                                   the doorbell have their own */
     const char *host_id;        /* host part of the holder id, at most 255
                                    bytes; NULL: gethostname(). Blanks,
                                    control characters and colons become _ */
