@@ -277,7 +277,7 @@ second() {
     fits=$1 options=$2
     shift 2
     "$cc" $strict $options -I"$root/src" "$here/second/fits.c" \
-        "$root/src/net/fits.c" "$@" -o "$prefix/fits" && "$prefix/fits" "$fits"
+        "$root/src/net/hiredis_abi.c" "$@" -o "$prefix/fits" && "$prefix/fits" "$fits"
 }
 other_hiredis_is_noticed() {
     own=-I$here/second theirs=-I$prefix/config
