@@ -132,13 +132,13 @@ TEST(red_back, a_quorum_that_forgot_it_is_a_loss_though_one_has_it_again)
 /* --- a lease that ran out, and nobody noticed ----------------------------- */
 
 /* An on_event that does not return, as long as it is to block. */
-typedef struct listen_conn {
+typedef struct ear {
     atomic_bool blocks, inside;
-} listen_conn;
+} ear;
 
 static void on_event(const rlock_event *ev, void *arg)
 {
-    listen_conn *e = arg;
+    ear *e = arg;
     while (ev->type == RLOCK_EVENT_RENEWED && atomic_load(&e->blocks)) {
         atomic_store(&e->inside, true);
         test_pause_ms(1);
@@ -146,7 +146,7 @@ static void on_event(const rlock_event *ev, void *arg)
 }
 
 /* The last of the nodes' clients has it. */
-static party join_with_ear(const nodes *ns, listen_conn *e)
+static party join_with_ear(const nodes *ns, ear *e)
 {
     party p = {.n = ns->n};
     for (size_t i = 0; i < ns->n; i++) {
@@ -172,7 +172,7 @@ static party join_with_ear(const nodes *ns, listen_conn *e)
  */
 TEST(red_back, a_lock_that_was_lost_unnoticed_does_not_come_back)
 {
-    listen_conn e = {.blocks = false};
+    ear e = {.blocks = false};
     nodes ns = nodes_proxied(3), direct = nodes_direct(&ns);
     party p = join_with_ear(&ns, &e), other = party_join(&direct, 0, 0);
     party_hold_renewed(&p);

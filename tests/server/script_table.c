@@ -15,16 +15,16 @@
 static void subscribe(table *t)
 {
     redisReply *r;
-    t->listen_conn = connect_to(server_path(t->sv), SOON);
-    redisAppendCommand(t->listen_conn, "PSUBSCRIBE rlock_bell:live* redisson* end %s",
+    t->ear = connect_to(server_path(t->sv), SOON);
+    redisAppendCommand(t->ear, "PSUBSCRIBE rlock_bell:live* redisson* end %s",
                        "");
     for (int i = 0; i < 4; i++) {
-        EXPECT_INT(redisGetReply(t->listen_conn, (void **)&r), REDIS_OK);
+        EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
         freeReplyObject(r);
     }
     static const char *const shards[] = {"s1", "R", "R2"};
     for (int i = 0; t->sharded && i < 3; i++) {
-        r = redisCommand(t->listen_conn, "SSUBSCRIBE %s", word_for(shards[i]));
+        r = redisCommand(t->ear, "SSUBSCRIBE %s", word_for(shards[i]));
         EXPECT(r && r->type == REDIS_REPLY_ARRAY);
         freeReplyObject(r);
     }
@@ -38,7 +38,7 @@ static const char *heard(table *t)
     all[0] = '\0';
     say(t, "PUBLISH end x");
     for (;;) {
-        EXPECT_INT(redisGetReply(t->listen_conn, (void **)&r), REDIS_OK);
+        EXPECT_INT(redisGetReply(t->ear, (void **)&r), REDIS_OK);
         const char *channel = r->element[r->elements - 2]->str;
         if (strcmp(channel, "end") == 0)
             break;
@@ -235,7 +235,7 @@ static void open_table(table *t, rlock_layout layout)
 
 static void close_table(table *t)
 {
-    redisFree(t->listen_conn);
+    redisFree(t->ear);
     redisFree(t->cx);
     server_stop(t->sv);
 }

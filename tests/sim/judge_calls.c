@@ -28,7 +28,7 @@ static void check_time(const act *a)
     if (l->is_multi && !is_acquire(a))
         limit *= is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
     if (cfg.min_replicas > 0)
-        limit += S;   /* replica_wait_ms */
+        limit += S; /* replica_wait_ms */
     /* A connection takes as long as the callback does, and hiredis looks for a
        name twice: when there is no IPv4 address, for an IPv6 one. */
     if (cfg.contexts)

@@ -98,7 +98,7 @@ static const peer_command commands[] = {
     {"ttl", ttl},   {"held", held},     {"holder", holder}, {NULL, NULL},
 };
 
-/* "redisson" is the hash, with an listen_conn for Redisson's channel. */
+/* "redisson" is the hash, with an ear for Redisson's channel. */
 static const struct {
     const char *word;
     rlock_layout layout;

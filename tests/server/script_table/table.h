@@ -52,7 +52,7 @@ typedef struct row {
 /* Where the rows are tried. */
 typedef struct table {
     server *sv;
-    redisContext *cx, *listen_conn;
+    redisContext *cx, *ear;
     rlock_layout layout;
     bool sharded;   /* the server knows such channels */
     int64_t now_us; /* its clock, at the last look */
