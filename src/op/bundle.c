@@ -35,9 +35,9 @@ static const rl_reply given_up = {.top = {.type = REDIS_REPLY_ARRAY},
 static rl_script_id script_of(const rl_part *x)
 {
     const rl_request *r = &x->request;
-    if (x->verb == RL_VERB_ACQUIRE && !x->heap && !*r->bell && !r->says_least)
+    if (x->verb == &rl_verb_acquire && !x->heap && !*r->bell && !r->says_least)
         return rl_hold_layout(x->hold)->take_many;
-    if (x->verb == RL_VERB_RELEASE && !x->heap && x->level == 0 &&
+    if (x->verb == &rl_verb_release && !x->heap && x->level == 0 &&
         !x->hold->unknown)
         return rl_hold_layout(x->hold)->free_many;
     return RL_SCRIPT_COUNT;
@@ -67,7 +67,7 @@ void rl_bundle_write(const rl_part *first, rl_bytes *to)
     size_t n = 0;
     for (const rl_part *x = first; x; x = x->next)
         hold[n++] = x->hold;
-    if (first->verb == RL_VERB_ACQUIRE)
+    if (first->verb == &rl_verb_acquire)
         rl_call_take_many(to, whole, hold, n, first->request.lease_ms);
     else
         rl_call_free_many(to, whole, hold, n);
@@ -78,7 +78,7 @@ void rl_bundle_write(const rl_part *first, rl_bytes *to)
 /* Is there something in it for each? */
 static bool makes_sense(const rl_part *first, const rl_reply *r)
 {
-    bool takes = first->verb == RL_VERB_ACQUIRE;
+    bool takes = first->verb == &rl_verb_acquire;
     long long n = 0, blanks = 0;
     for (const rl_part *x = first; x; x = x->next)
         n++;
@@ -130,7 +130,7 @@ static void ask_alone(rl_part *x, const rl_part *first)
     bool unknown = x->ask.unknown;
     rl_confirm confirm = x->ask.confirm;
     const rl_layout *l = rl_hold_layout(x->hold);
-    rl_part_begin_ask(x, x->verb == RL_VERB_ACQUIRE ? l->acquire : l->release);
+    rl_part_begin_ask(x, x->verb == &rl_verb_acquire ? l->acquire : l->release);
     x->ask.unknown = unknown;
     x->ask.confirm = confirm;
     x->over = false;
@@ -161,11 +161,11 @@ static void end_each(rl_part *first, const rl_reply *r, int64_t now_us)
         const rl_reply *answer = NULL;
         next = x->next;
         x->next = NULL;
-        if (r && x->verb == RL_VERB_ACQUIRE)
+        if (r && x->verb == &rl_verb_acquire)
             answer = taken(r, i, &at, &own);
         else if (r)
             answer = freed(at[i], &own);
-        if (answer || !r || x->verb == RL_VERB_ACQUIRE)
+        if (answer || !r || x->verb == &rl_verb_acquire)
             rl_part_note(x, answer, now_us);
         else
             ask_alone(x, first);

@@ -29,18 +29,7 @@
 
 #define RL_PARTS_MAX 64
 
-typedef enum rl_verb {
-    RL_VERB_ACQUIRE, /* of a draft */
-    RL_VERB_REENTER, /* one level more */
-    RL_VERB_RELEASE, /* or a hand-over, if it says who its heir is */
-    RL_VERB_UNDO,    /* a release of what may have been granted */
-    RL_VERB_EXTEND,
-    RL_VERB_GUARD, /* a script of the program (op/verb_guard.h) */
-    RL_VERB_RAISE, /* a token that another server has minted */
-    RL_VERB_LEAVE, /* the lock's queue */
-    RL_VERB_INSPECT,
-    RL_VERB_FORCE
-} rl_verb;
+typedef struct rl_verb rl_verb;
 
 /* What came of an acquire. */
 typedef enum rl_verdict {
@@ -69,7 +58,7 @@ typedef struct rl_part {
     rl_ask ask;
     rl_op *op;     /* NULL: it is late */
     rl_core *core; /* of the client whose server is asked */
-    rl_verb verb;
+    const rl_verb *verb;
     rl_hold *hold;         /* referenced, or a draft; NULL: the verb has none */
     const rl_target *what; /* of the verbs that have no hold */
     const rl_line *behind; /* the one to follow; NULL: the hold's */
@@ -118,6 +107,27 @@ typedef struct rl_part {
         rl_guarded *guarded;
     };
 } rl_part;
+
+/*
+ * A verb, to a part, a bundle and a round, which know none: what is written, and
+ * what an answer means. One for each, in its file (op/verb_*.c).
+ */
+struct rl_verb {
+    void (*write)(const rl_part *x, rl_bytes *to);
+    /* r: the answer; NULL: there was none, as the fault says. */
+    void (*note)(rl_part *x, const rl_reply *r, int64_t now_us);
+    /* The last thing before it is sent, each time; NULL: nothing. */
+    void (*ready)(rl_part *x, int64_t now_us);
+    /* The op goes on without it; NULL: that means nothing to the hold. */
+    void (*is_late_locked)(rl_part *x, rl_holds *t);
+    bool grants;      /* its hold is a draft, and becomes one by it */
+    bool ends_hold;   /* down to level 0 the hold's reference is its own */
+    bool for_owner;   /* of no use once the owner has ended */
+    bool writes_anew; /* also what an earlier try has written already */
+    bool has_name;    /* what it is about stays when its caller goes */
+};
+
+extern const rl_verb rl_verb_acquire, rl_verb_release;
 
 typedef enum rl_next { RL_ASK, RL_SLEEP, RL_DONE } rl_next;
 
@@ -215,7 +225,7 @@ void rl_part_let_go(rl_part *x);
 void rl_op_let_go(rl_op *op);
 void rl_op_leave_late(rl_op *op);
 
-/* --- what a verb does to a hold (op/verb.c, level.c) -------------------- */
+/* --- what a verb does to a hold (op/verb_*.c, level.c) ------------------- */
 
 /* A new draft; NULL: out of memory. */
 rl_hold *rl_draft(rl_core *c, rl_owner_record *room, const rl_target *what,

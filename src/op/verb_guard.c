@@ -106,14 +106,14 @@ void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
     put_args(to, h, g);
 }
 
-void rl_guarded_begin(rl_part *x)
+static void name_keys(rl_part *x)
 {
     x->ask.strict = x->guarded->single && x->core->redirects;
     x->guarded->strict = x->ask.strict;
     name_script(x->guarded, x->core, rl_hold_layout(x->hold));
 }
 
-void rl_guarded_write(const rl_part *x, rl_bytes *to)
+static void write_guarded(const rl_part *x, rl_bytes *to)
 {
     rl_guarded *g = x->guarded;
     bool is_strict = rl_ask_is_strict(&x->ask);
@@ -160,7 +160,7 @@ static void note_silence(rl_part *x, int64_t now_us)
     x->fault.at = why.at;
 }
 
-void rl_note_guarded(rl_part *x, const rl_reply *r, int64_t now_us)
+static void note_guarded(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (!r) {
         note_silence(x, now_us);
@@ -172,4 +172,20 @@ void rl_note_guarded(rl_part *x, const rl_reply *r, int64_t now_us)
     } else {
         x->ok = true;
     }
+}
+
+static const rl_verb guard = {.write = write_guarded, .note = note_guarded};
+
+void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
+                   int64_t now_us)
+{
+    rl_part_begin(x, c, &guard, RL_SCRIPT_COUNT, now_us);
+    x->hold = h;
+    x->guarded = g;
+    x->ask.single = g->single;
+    x->ask.slot.raw = &g->reply;
+    rl_mutex_lock(&c->holds.mutex);
+    g->compare = rl_hold_compares_locked(h);
+    rl_mutex_unlock(&c->holds.mutex);
+    name_keys(x);
 }

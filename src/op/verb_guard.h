@@ -14,8 +14,6 @@
  * refuse those of another slot than the lock's, which it would not by itself if
  * that were its own. The part's hold, x->guarded and its `compare` are set.
  */
-void rl_guarded_begin(rl_part *x);
-void rl_guarded_write(const rl_part *x, rl_bytes *to);
 
 /* g stays the caller's until the end, and what it points to. */
 void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
@@ -23,8 +21,5 @@ void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
 
 /* Of an op with such a part: is the hold good still? */
 bool rl_guard_may_ask(rl_op *op, rl_part *x, int64_t now_us);
-
-/* It was answered (r), or not. */
-void rl_note_guarded(rl_part *x, const rl_reply *r, int64_t now_us);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * What is asked about a lock, whoever has it: who that is, that it be freed,
+ * that this client stand in its queue no more, that its tokens go on from one.
+ */
 #include "op/verb_query.h"
 
 #include <stdlib.h>
@@ -5,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "op/verb.h"
 
 /* Room for who has a lock in a message that has to hold the rest, too. */
 #define WHO_SHOWN 120
@@ -97,4 +102,133 @@ rlock_status rl_read_holder(const rl_reply *r, rlock_holder *out, rl_fault *f)
     out->ttl_ms = rl_item_number(&item[2]);
     rl_parse_holder(out);
     return RLOCK_OK;
+}
+
+/* --- inspect -------------------------------------------------------------- */
+
+static void note_holder(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    rlock_holder ignored;
+    (void)now_us;
+    if (!r)
+        return;
+    rlock_status s =
+        rl_read_holder(r, x->holder ? x->holder : &ignored, &x->fault);
+    x->ok = s == RLOCK_OK || s == RLOCK_NOT_HELD;
+    x->code = s == RLOCK_OK;
+}
+
+static void write_inspect(const rl_part *x, rl_bytes *to)
+{
+    rl_call_inspect(to, x->ask.whole, x->what);
+}
+
+static const rl_verb inspect = {.write = write_inspect, .note = note_holder};
+
+void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
+                     rlock_holder *out, int64_t now_us)
+{
+    rl_part_begin(x, c, &inspect, what->layout->inspect, now_us);
+    x->what = what;
+    x->holder = out;
+}
+
+/* --- a token, and by force ------------------------------------------------ */
+
+static void note_code(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    (void)now_us;
+    x->ok = r != NULL;
+    x->code = r ? r->top.integer : 0;
+}
+
+static void write_raise(const rl_part *x, rl_bytes *to)
+{
+    rl_call_raise(to, x->ask.whole, x->hold, x->request.least);
+}
+
+static const rl_verb raise_token = {.write = write_raise, .note = note_code};
+
+void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
+                   int64_t now_us)
+{
+    rl_part_begin(x, c, &raise_token, RL_SCRIPT_RAISE, now_us);
+    x->hold = h;
+    x->request.least = token;
+}
+
+/*
+ * Whoever held what was forced, the next one here has nobody to think of it.
+ * When the answer is late, the name has gone with the op.
+ */
+static void note_force(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    note_code(x, r, now_us);
+    if (x->op)
+        rl_rooms_look(&x->core->rooms, x->what->name, x->what->len,
+                      x->what->scope, true);
+}
+
+static void write_force(const rl_part *x, rl_bytes *to)
+{
+    rl_call_force_release(to, x->ask.whole, x->what);
+}
+
+static const rl_verb force = {.write = write_force, .note = note_force};
+
+/* Asked twice, it could free the lock of whoever was woken by the first. */
+void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
+                   int64_t now_us)
+{
+    rl_part_begin(x, c, &force, what->layout->force_release, now_us);
+    x->ask.once = true;
+    x->what = what;
+}
+
+/* --- leave ---------------------------------------------------------------- */
+
+/* Somebody may have queued meanwhile, whom this has taken out. */
+static void note_leave(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    (void)now_us;
+    if (x->outcome != RL_NOT_EXECUTED)
+        rl_rooms_wake(&x->core->rooms, x->what->name, x->what->len,
+                      RL_WAKE_LOOK);
+    x->ok = r != NULL;
+    if (r)
+        rl_fault_busy(&x->fault, &r->item[1], r->count - 1);
+}
+
+static void write_leave(const rl_part *x, rl_bytes *to)
+{
+    rl_call_leave(to, x->ask.whole, x->what->name, x->what->len, x->core->bell);
+}
+
+static const rl_verb leave = {
+    .write = write_leave, .note = note_leave, .has_name = true};
+
+void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
+                   int64_t now_us)
+{
+    rl_part_begin(x, c, &leave, RL_SCRIPT_LEAVE, now_us);
+    x->what = what;
+}
+
+typedef struct named_part {
+    rl_part part;
+    rl_target what;
+    char name[];
+} named_part;
+
+rl_part *rl_part_new_leave(rl_core *c, const rl_target *what, int64_t now_us)
+{
+    named_part *n = malloc(sizeof *n + what->len + 1);
+    if (!n)
+        return NULL;
+    n->part = (rl_part){.heap = true};
+    n->what = *what;
+    n->what.name = memcpy(n->name, what->name, what->len);
+    n->name[what->len] = '\0';
+    rl_part_leave(&n->part, c, &n->what, now_us);
+    return &n->part;
 }

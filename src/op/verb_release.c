@@ -13,6 +13,9 @@
 #define WAKE_UP_OF_SEVERAL_US 4000
 #define LONGEST_HOLD_BACK_US  (20 * 1000)
 
+/* A release that is put off, as its slot moves, drops the lock by then. */
+#define LAST_MOMENT_US (500 * 1000)
+
 /* The server does not know the hold any more, after it left the table. */
 static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f,
                             int64_t now_us)
@@ -80,7 +83,7 @@ static void note_level(rl_part *x)
     rl_mutex_unlock(&x->core->holds.mutex);
 }
 
-void rl_note_release(rl_part *x, const rl_reply *r, int64_t now_us)
+static void note_release(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (x->heir)
         rl_note_hand_over(x, r, now_us);
@@ -92,6 +95,44 @@ void rl_note_release(rl_part *x, const rl_reply *r, int64_t now_us)
         note_level(x);
     else
         rl_note_loss(x, RL_LOSS_GONE, &x->fault, now_us);
+}
+
+static void write_release(const rl_part *x, rl_bytes *to)
+{
+    if (x->drops)
+        rl_call_drop(to, x->ask.whole, x->hold);
+    else if (x->heir)
+        rl_hand_over_write(x, to);
+    else
+        rl_call_release(to, x->ask.whole, x->hold, x->level, x->quiet);
+}
+
+/* Those who wait are not rung, so only when nothing else will do in time. */
+static void drop_if_late(rl_part *x, int64_t now_us)
+{
+    if (!x->ask.split || x->level > 0 || x->next || x->hold->unknown ||
+        now_us < x->until_us - LAST_MOMENT_US)
+        return;
+    if (x->heir && x->ask.unknown)
+        return; /* it may have got the lock */
+    if (x->heir)
+        rl_part_take_back(x);
+    x->drops = true;
+    x->ask.script = rl_hold_layout(x->hold)->drop;
+    x->ask.whole = false;
+}
+
+const rl_verb rl_verb_release = {.write = write_release,
+                                 .note = note_release,
+                                 .ready = drop_if_late,
+                                 .ends_hold = true};
+
+void rl_part_release(rl_part *x, rl_core *c, rl_hold *h, int level,
+                     int64_t now_us)
+{
+    rl_part_begin(x, c, &rl_verb_release, rl_hold_layout(h)->release, now_us);
+    x->hold = h;
+    x->level = level;
 }
 
 rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,

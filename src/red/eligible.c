@@ -109,7 +109,7 @@ bool rl_vote_may_ask(rl_op *op, rl_part *x, int64_t now_us)
 {
     rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
     rl_fault *f = &x->fault;
-    if (x->verb != RL_VERB_ACQUIRE)
+    if (x->verb != &rl_verb_acquire)
         return true;
     rl_run run = rl_server_run_read(&x->core->server_run);
     if (!is_known(&run, f) || is_asked_twice(op, x, &run, f))

@@ -6,7 +6,7 @@
  * Who does what
  *   scripts.pml       the server: a script is a step, as Redis runs it
  *   single_owner.pml  the thread that takes and gives back: op/acquire.c,
- *                     attempt_one.c, verb.c, extend.c, and lock/single.c
+ *                     attempt_one.c, verb_*.c, extend.c, and lock/single.c
  *   single.pml        what a client knows (hold/hold.h); its keeper, which renews
  *                     and undoes (run/tasks.c); its doorbell (run/doorbell.c)
  *   single_world.pml  network, clocks, crashes, and the judge

@@ -1,7 +1,7 @@
 /*
  * An owner of single.pml: what the thread does that takes the lock, waits for
  * it, enters it again, extends it, and gives it back (lock/single.c,
- * op/acquire.c, attempt_one.c, verb.c, extend.c).
+ * op/acquire.c, attempt_one.c, verb_*.c, extend.c).
  */
 
 #define ANSWER(c, what) \
