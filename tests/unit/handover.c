@@ -30,10 +30,7 @@ TEST(handover, an_unlock_says_who_is_next)
 TEST(handover, a_client_that_may_be_queued_is_taken_out_of_the_queue)
 {
     pair t;
-    open_pair(&t);
-    rl_rooms_hear(rooms(&t));
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    open_queued_pair(&t);
     EXPECT(t.a.waiter.room->queued);
     EXPECT(unlock(&t));
     EXPECT_STR(play_arg(&t.p, 0, HAND_BELL), core(&t)->bell);
@@ -44,10 +41,7 @@ TEST(handover, a_client_that_may_be_queued_is_taken_out_of_the_queue)
 TEST(handover, a_client_that_was_taken_out_of_the_queue_knows_that)
 {
     pair t;
-    open_pair(&t);
-    rl_rooms_hear(rooms(&t));
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    open_queued_pair(&t);
     EXPECT(t.a.waiter.room->queued);
     EXPECT(unlock(&t));
     EXPECT_INT(play_answer(&t.p, 0, FREED), RL_DONE);

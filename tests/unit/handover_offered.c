@@ -101,10 +101,7 @@ TEST(handover_offered, a_loss_has_the_next_look)
 TEST(handover_offered, a_client_in_the_queue_looks_when_the_server_lost_it)
 {
     pair t;
-    open_pair(&t);
-    rl_rooms_hear(rooms(&t));
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    open_queued_pair(&t);
     t.h->unknown = true; /* such a lock is not offered */
     EXPECT(!unlock(&t));
     rl_part_release(&t.x, core(&t), t.h, 0, t.p.now_us);
@@ -123,10 +120,7 @@ TEST(handover_offered, a_client_in_the_queue_looks_when_the_server_lost_it)
 TEST(handover_offered, a_client_in_the_queue_is_left_to_its_ring)
 {
     pair t;
-    open_pair(&t);
-    rl_rooms_hear(rooms(&t));
-    EXPECT_INT(play_wake(&t.p), RL_ASK);
-    EXPECT_INT(play_answer(&t.p, 0, IS_BUSY), RL_SLEEP);
+    open_queued_pair(&t);
     rl_rooms_look(rooms(&t), "job", 3, RLOCK_LAYOUT_HASH, true);
     EXPECT_INT(t.p.why, RL_WAKE_NONE);
     rl_rooms_hear_no_more(rooms(&t));

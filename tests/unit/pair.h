@@ -98,6 +98,15 @@ static inline void open_pair(pair *t)
     open_pair_of(t, &play_job, 60000);
 }
 
+/* The waiter's client stands in the server's queue. */
+static inline void open_queued_pair(pair *t)
+{
+    open_pair(t);
+    rl_rooms_hear(rooms(t));
+    EXPECT_INT(play_wake(&t->p), RL_ASK);
+    EXPECT_INT(play_answer(&t->p, 0, IS_BUSY), RL_SLEEP);
+}
+
 /* The last unlock begins; false: nobody is offered the lock. */
 static inline bool unlock(pair *t)
 {
