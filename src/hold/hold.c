@@ -4,9 +4,10 @@
  * confirmed, counted from before the command was sent; one that has passed
  * never moves again.
  */
+#include "hold/hold.h"
+
 #include <string.h>
 
-#include "hold/hold.h"
 #include "hold/room.h"
 
 const char *rl_loss_text(rl_loss why)

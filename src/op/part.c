@@ -76,6 +76,31 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
     x->verb->write(x, to);
 }
 
+/* The connection that what is asked next about the hold follows; NULL: any. */
+static void note_line(rl_part *x, const rl_line *l)
+{
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->asked_on = l;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
+/* A copy of the call may be executed yet. An acquire says so by `unknown`. */
+static void note_astray(rl_part *x)
+{
+    rl_mutex_lock(&x->core->holds.mutex);
+    x->hold->astray = true;
+    rl_mutex_unlock(&x->core->holds.mutex);
+}
+
+void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    if (x->heap && x->hold)
+        note_line(x, NULL);
+    if (x->hold && x->ask.unknown && !x->verb->grants)
+        note_astray(x);
+    x->verb->note(x, r, now_us);
+}
+
 /* The part that asked for a hold stays with it, to release it; also if late. */
 static bool keep_as_spare(rl_part *x)
 {
@@ -227,13 +252,6 @@ static void push_ask(rl_part *x, rl_line *l, int64_t now_us)
     if (x->ask.confirm.replicas)
         x->ask.confirm.touch = surely_writes(x) ? NULL : touch;
     rl_ask_push(&x->ask, l, now_us);
-}
-
-static void note_line(rl_part *x, const rl_line *l)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->asked_on = l;
-    rl_mutex_unlock(&x->core->holds.mutex);
 }
 
 void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)

@@ -81,27 +81,3 @@ void rl_mistrust(const rl_part *x)
     if (x->ask.line)
         x->ask.line->odd = true;
 }
-
-static void forget_line(rl_part *x)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->asked_on = NULL;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
-/* A copy of the call may be executed yet. An acquire says so by `unknown`. */
-static void note_astray(rl_part *x)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->astray = true;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
-void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    if (x->heap && x->hold)
-        forget_line(x);
-    if (x->hold && x->ask.unknown && !x->verb->grants)
-        note_astray(x);
-    x->verb->note(x, r, now_us);
-}
