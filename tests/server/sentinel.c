@@ -206,9 +206,9 @@ TEST(sentinel, fault_129_a_killed_master_loses_no_hold_that_was_replicated)
         EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
     }
     await_replica(&f);
+    uint64_t renewed = stats_of(one.cl).renewals;
     server_kill(f.master);
     events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
-    uint64_t renewed = stats_of(one.cl).renewals;
     int64_t since_ms = test_now_ms();
     EVENTUALLY(SOON, stats_of(one.cl).renewals >= renewed + HOLDS);
     EXPECT(test_since_ms(since_ms) < 1000 + 2 * SLACK_MS);
