@@ -399,7 +399,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     n->keeper.conn = NULL;
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.server_run.awaited, true);
-    rl_connector_suspect(&n->connector, &f);
+    rl_connector_suspect(n, &f);
     return make_signal(e);
 }
 

@@ -2,30 +2,39 @@
  * The thread serves visitors, whoever wants a connection of his own first, and
  * in between tries a server that is down. It lets go of the mutex while it
  * connects; a visitor who has gone meanwhile is no longer the one that is
- * served, and his connection is closed.
+ * served, and his connection is closed. It ends when it has had nothing to do
+ * for a while; who has something for it then starts it anew.
  *
  * What stays true, under the mutex: a visitor is waiting until he has been told
  * or has himself forgotten; `down` is the outcome of the latest try, or
- * somebody's suspicion since, and lasts until a try succeeds.
+ * somebody's suspicion since, and lasts until a try succeeds; while a visitor
+ * waits, or the server is down and may be asked, the thread runs or is being
+ * started.
  */
 #include "run/connector.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "run/engine.h"
 
 #define FIRST_PAUSE_US (20 * 1000)
 #define LAST_PAUSE_US  (1000 * 1000)
 
+/* To start a thread costs less than one that is there all the while. */
+#define IDLE_US (1000 * 1000)
+
 void rl_connector_init(rl_connector *c)
 {
     rl_mutex_init(&c->mutex);
     rl_cond_init(&c->work);
+    rl_cond_init(&c->started);
     rl_list_init(&c->visitors);
 }
 
 void rl_connector_fini(rl_connector *c)
 {
+    rl_cond_fini(&c->started);
     rl_cond_fini(&c->work);
     rl_mutex_fini(&c->mutex);
 }
@@ -48,17 +57,6 @@ bool rl_connector_is_slow(rl_connector *c, int64_t limit_us, int64_t now_us)
     return slow;
 }
 
-void rl_connector_suspect(rl_connector *c, const rl_fault *why)
-{
-    rl_mutex_lock(&c->mutex);
-    if (!c->down) {
-        c->down = true;
-        c->fault = *why;
-        rl_cond_wake(&c->work);
-    }
-    rl_mutex_unlock(&c->mutex);
-}
-
 /* The visitor is told, and is free to go. */
 static void tell_locked(rl_connector *c, rl_visitor *v, const rl_fault *f)
     RL_REQUIRES(&c->mutex)
@@ -69,32 +67,9 @@ static void tell_locked(rl_connector *c, rl_visitor *v, const rl_fault *f)
     rl_signal_raise(v->signal);
 }
 
-/* Of a server that is asked no more. */
-static void refuse_locked(rl_connector *c, rl_visitor *v) RL_REQUIRES(&c->mutex)
-{
-    rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, 0, "this server is not asked any more");
-    tell_locked(c, v, &f);
-}
-
-void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
-                        const rl_signal *signal)
-{
-    v->own = own_until_us > 0;
-    v->until_us = own_until_us;
-    v->signal = signal;
-    v->conn = NULL;
-    rl_mutex_lock(&c->mutex);
-    v->waiting = true;
-    if (c->stopping)
-        refuse_locked(c, v);
-    else if (v->own)
-        rl_list_add_first(&c->visitors, &v->link);
-    else
-        rl_list_add_last(&c->visitors, &v->link);
-    rl_cond_wake(&c->work);
-    rl_mutex_unlock(&c->mutex);
-}
+static const rl_fault not_asked = {.status = RLOCK_EIO,
+                                   .transient = true,
+                                   .text = "this server is not asked any more"};
 
 bool rl_connector_has_news(rl_connector *c, rl_visitor *v)
 {
@@ -220,48 +195,147 @@ static rl_visitor *first_visitor(const rl_connector *c)
     return first ? RL_CONTAINER(first, rl_visitor, link) : NULL;
 }
 
+/* False: it has had nothing to do for a while, or may not ask its server. */
+static bool serve_locked(rl_node *node, int64_t *tried_us, int64_t *busy_us)
+    RL_REQUIRES(&node->connector.mutex)
+{
+    rl_connector *c = &node->connector;
+    rl_visitor *v = first_visitor(c);
+    int64_t now_us = rl_now_us();
+    int64_t try_us = c->down ? *tried_us + c->pause_us : RL_NEVER;
+    if (!c->open)
+        return false;
+    if (!v && try_us > now_us) {
+        int64_t end_us = c->down ? RL_NEVER : *busy_us + IDLE_US;
+        if (end_us <= now_us)
+            return false;
+        rl_cond_wait_until(&c->work, &node->connector.mutex,
+                           rl_min(try_us, end_us));
+        return true;
+    }
+    if (v && v->own) {
+        open_locked(node, v);
+    } else {
+        try_locked(node);
+        *tried_us = rl_now_us();
+    }
+    *busy_us = rl_now_us();
+    return true;
+}
+
+static void refuse_all_locked(rl_connector *c, const rl_fault *f)
+    RL_REQUIRES(&c->mutex)
+{
+    for (rl_visitor *v; (v = first_visitor(c)) != NULL;) {
+        rl_list_remove(&v->link);
+        tell_locked(c, v, f);
+    }
+}
+
 static void *run(void *arg)
 {
     rl_node *node = arg;
     rl_connector *c = &node->connector;
-    int64_t tried_us = 0;
+    int64_t tried_us = 0, busy_us = rl_now_us();
     rl_mutex_lock(&node->connector.mutex);
-    while (!c->stopping) {
-        rl_visitor *v = first_visitor(c);
-        int64_t try_us = c->down ? tried_us + c->pause_us : RL_NEVER;
-        if (v && v->own) {
-            open_locked(node, v);
-        } else if (v || try_us <= rl_now_us()) {
-            try_locked(node);
-            tried_us = rl_now_us();
-        } else {
-            rl_cond_wait_until(&c->work, &node->connector.mutex, try_us);
-        }
-    }
-    for (rl_visitor *v; (v = first_visitor(c)) != NULL;) {
-        rl_list_remove(&v->link);
-        refuse_locked(&node->connector, v);
-    }
+    while (serve_locked(node, &tried_us, &busy_us))
+        ;
+    if (!c->open)
+        refuse_all_locked(&node->connector, &not_asked);
+    c->runs = false;
     rl_mutex_unlock(&node->connector.mutex);
     return NULL;
 }
 
-bool rl_connector_start(rl_node *node)
+/* --- its thread ----------------------------------------------------------- */
+
+/* Without a thread nobody would try the server, so it does not count as down.
+ */
+static void no_thread_locked(rl_connector *c, int err) RL_REQUIRES(&c->mutex)
 {
-    rl_thread *t = &node->connector.thread;
-    if (t->started)
-        return true;
-    rl_mutex_lock(&node->connector.mutex);
-    node->connector.stopping = false;
-    rl_mutex_unlock(&node->connector.mutex);
-    return rl_thread_start(t, "rlock-connector", run, node);
+    rl_fault f;
+    rl_fault_passes(&f, rl_fault_set(&f, RLOCK_ENOMEM, err,
+                                     "no thread to connect with: %s",
+                                     strerror(err)));
+    c->runs = c->down = false;
+    refuse_all_locked(c, &f);
 }
 
-void rl_connector_stop(rl_node *node)
+/* There is something to do: the thread is woken, or started. */
+static void call(rl_node *node)
+{
+    rl_connector *c = &node->connector;
+    rl_mutex_lock(&node->connector.mutex);
+    rl_cond_wake(&c->work);
+    bool starts = c->open && !c->runs && (c->down || first_visitor(c));
+    if (starts)
+        c->runs = c->starting = true;
+    rl_mutex_unlock(&node->connector.mutex);
+    if (!starts)
+        return;
+    rl_thread_join(&c->thread); /* the former one, which has ended */
+    bool ok = rl_thread_start(&c->thread, "rlock-connector", run, node);
+    int err = errno;
+    rl_mutex_lock(&node->connector.mutex);
+    if (!ok)
+        no_thread_locked(&node->connector, err);
+    c->starting = false;
+    rl_cond_wake_all(&c->started);
+    rl_mutex_unlock(&node->connector.mutex);
+}
+
+void rl_connector_open(rl_node *node)
 {
     rl_mutex_lock(&node->connector.mutex);
-    node->connector.stopping = true;
-    rl_cond_wake(&node->connector.work);
+    node->connector.open = true;
     rl_mutex_unlock(&node->connector.mutex);
-    rl_thread_join(&node->connector.thread);
+    call(node);
+}
+
+void rl_connector_close(rl_node *node)
+{
+    rl_connector *c = &node->connector;
+    rl_mutex_lock(&node->connector.mutex);
+    c->open = false;
+    rl_cond_wake(&c->work);
+    while (c->starting)
+        rl_cond_wait_until(&c->started, &node->connector.mutex, RL_NEVER);
+    rl_mutex_unlock(&node->connector.mutex);
+    rl_thread_join(&c->thread);
+}
+
+/* --- whoever has something for it ----------------------------------------- */
+
+void rl_connector_suspect(rl_node *node, const rl_fault *why)
+{
+    rl_connector *c = &node->connector;
+    rl_mutex_lock(&node->connector.mutex);
+    bool news = !c->down;
+    if (news) {
+        c->down = true;
+        c->fault = *why;
+    }
+    rl_mutex_unlock(&node->connector.mutex);
+    if (news)
+        call(node);
+}
+
+void rl_connector_visit(rl_node *node, rl_visitor *v, int64_t own_until_us,
+                        const rl_signal *signal)
+{
+    rl_connector *c = &node->connector;
+    v->own = own_until_us > 0;
+    v->until_us = own_until_us;
+    v->signal = signal;
+    v->conn = NULL;
+    rl_mutex_lock(&node->connector.mutex);
+    v->waiting = true;
+    if (!c->open)
+        tell_locked(&node->connector, v, &not_asked);
+    else if (v->own)
+        rl_list_add_first(&c->visitors, &v->link);
+    else
+        rl_list_add_last(&c->visitors, &v->link);
+    rl_mutex_unlock(&node->connector.mutex);
+    call(node);
 }

@@ -1,8 +1,9 @@
 /*
- * The connector: one thread that opens connections for those who must not wait
- * for it. To connect can take long, and cannot be interrupted when the
- * program's own callback does it. The keeper gets a connection of its own; for
- * a caller who asks several servers at once one is put into the pool.
+ * The connector: opens connections for those who must not wait for it, on a
+ * thread that there is only while somebody wants one, or the server is down. To
+ * connect can take long, and cannot be interrupted when the program's own
+ * callback does it. The keeper gets a connection of its own; for a caller who
+ * asks several servers at once one is put into the pool.
  *
  * It also knows whether the server is down: it could not be reached, or did not
  * answer in time. Callers who can do without it leave it out then, and the
@@ -34,9 +35,12 @@ typedef struct rl_connector {
     rl_list visitors;   /* whoever wants one of his own first */
     rl_visitor *served; /* for whom the thread is opening one of his own */
     bool down;
-    rl_fault fault; /* why */
-    bool stopping;
-    rl_thread thread;
+    rl_fault fault;   /* why */
+    bool open;        /* its server may be asked */
+    bool runs;        /* the thread does, or is about to */
+    bool starting;    /* somebody starts it, without the mutex */
+    rl_cond started;  /* nobody does any more */
+    rl_thread thread; /* who is starting it, or stops it, joins it */
     int64_t since_us; /* when its try for the pool began; 0: there is none */
     int64_t pause_us; /* the thread's: between tries of a server that is down */
 } rl_connector;
@@ -44,10 +48,11 @@ typedef struct rl_connector {
 void rl_connector_init(rl_connector *c);
 void rl_connector_fini(rl_connector *c);
 
-/* No effect when it runs. False: it cannot. */
-bool rl_connector_start(struct rl_node *node);
-/* Whoever visits it from then on, until it is started again, is told so. */
-void rl_connector_stop(struct rl_node *node);
+/* Its server may be asked from now on; */
+void rl_connector_open(struct rl_node *node);
+/* and no more: whoever visits it until it is opened again is told so. Blocks
+   for as long as a connection is being made. */
+void rl_connector_close(struct rl_node *node);
 
 /* Is the server down? Then *why is filled. */
 bool rl_connector_is_down(rl_connector *c, rl_fault *why);
@@ -56,14 +61,14 @@ bool rl_connector_is_down(rl_connector *c, rl_fault *why);
 bool rl_connector_is_slow(rl_connector *c, int64_t limit_us, int64_t now_us);
 
 /* It did not answer in time. */
-void rl_connector_suspect(rl_connector *c, const rl_fault *why);
+void rl_connector_suspect(struct rl_node *node, const rl_fault *why);
 
 /*
  * Has the connector try, now. The visitor stays where he is until it has.
  * own_until_us: he wants one of his own by then; 0: one in the pool.
  */
-void rl_connector_visit(rl_connector *c, rl_visitor *v, int64_t own_until_us,
-                        const rl_signal *signal);
+void rl_connector_visit(struct rl_node *node, rl_visitor *v,
+                        int64_t own_until_us, const rl_signal *signal);
 bool rl_connector_has_news(rl_connector *c, rl_visitor *v); /* it has tried */
 void rl_connector_forget(struct rl_node *node, rl_visitor *v);
 

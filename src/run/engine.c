@@ -35,7 +35,7 @@ bool rl_engine_start(rl_engine *e, unsigned slot)
 
 void rl_node_suspect(rl_node *n, const rl_fault *why)
 {
-    rl_connector_suspect(&n->connector, why);
+    rl_connector_suspect(n, why);
     if (n->e->cluster)
         rl_cluster_suspect(n->e->cluster, n);
 }

@@ -164,7 +164,7 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
     if (k->conn || !(due || holds) || now_us < k->not_before_us ||
         k->visitor.signal)
         return;
-    rl_connector_visit(&node->connector, &k->visitor,
+    rl_connector_visit(node, &k->visitor,
                        rl_renewal_end(&node->e->core, now_us), &k->signal);
 }
 
@@ -243,7 +243,7 @@ static void serve_owing(rl_node *node, int64_t now_us)
         if (!rl_conn_is_broken(c) && c->line.pending > 0 &&
             now_us >= c->patient_us) {
             rl_conn_time_out(c);
-            rl_connector_suspect(&node->connector, &c->line.fault);
+            rl_connector_suspect(node, &c->line.fault);
         }
         if (!rl_conn_is_broken(c) && c->line.pending > 0)
             continue;

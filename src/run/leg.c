@@ -206,7 +206,7 @@ static void call_connector(rl_leg *l, const rl_signal *signal)
     l->way.ready_us = now_us;
     l->way.slow =
         rl_connector_is_slow(&l->node->connector, RL_GRACE_US, now_us);
-    rl_connector_visit(&l->node->connector, &l->visitor, 0, signal);
+    rl_connector_visit(l->node, &l->visitor, 0, signal);
 }
 
 /* One of several: others find the connection. */

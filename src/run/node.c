@@ -95,7 +95,9 @@ bool rl_node_start(rl_node *n)
         return true;
     rl_mutex_lock(&n->starting);
     await_end_locked(n);
-    bool ok = !n->stopped && rl_connector_start(n) && rl_keeper_start(n);
+    bool ok = !n->stopped && rl_keeper_start(n);
+    if (ok)
+        rl_connector_open(n);
     atomic_store(&n->started, ok);
     rl_mutex_unlock(&n->starting);
     return ok;
@@ -135,7 +137,7 @@ bool rl_node_dismiss(rl_node *n)
         return false;
     rl_doorbell_dismiss(n);
     rl_keeper_dismiss(n);
-    rl_connector_stop(n);
+    rl_connector_close(n);
     have_ended(n);
     rl_mux_set_trim(&n->muxes);
     return true;
@@ -161,5 +163,5 @@ void rl_node_stop(rl_node *n)
         return; /* it was never connected */
     begin_no_more(n);
     rl_keeper_stop(n);
-    rl_connector_stop(n);
+    rl_connector_close(n);
 }

@@ -161,7 +161,7 @@ static void visit(rl_trunks *ts, rl_trunk *t)
     rl_core *c = &t->node->e->core;
     int64_t until_us = rl_after_ms(rl_now_us(), c->set.connect_timeout_ms);
     t->visiting = true;
-    rl_connector_visit(&t->node->connector, &t->visitor, until_us, ts->signal);
+    rl_connector_visit(t->node, &t->visitor, until_us, ts->signal);
 }
 
 static rl_port *fail(unsigned *visits)

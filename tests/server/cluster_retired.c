@@ -2,24 +2,11 @@
  * Masters of a cluster that have been replaced, by others at addresses that
  * nobody has seen: what the client has had for them it gives back.
  */
-#include <dirent.h>
-
 #include "descriptor.h"
 #include "land.h"
+#include "tasks.h"
 
 enum { PAIRS = 3 };
-
-static int threads(void)
-{
-    DIR *d = opendir("/proc/self/task");
-    int n = 0;
-    if (!d)
-        SKIP("this system does not tell of threads");
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += *e->d_name != '.';
-    closedir(d);
-    return n;
-}
 
 /* Where threads share one connection there is never more than one. */
 static void settle(land *l)
@@ -80,7 +67,7 @@ static void fail_over_and_use(land *l, rlock *lk[PAIRS], int from, int to)
 /* What there is now is no more than what there was. */
 static bool is_back(int threads_before, int fds_before)
 {
-    return threads() <= threads_before && fds_open() <= fds_before;
+    return tasks_named("") <= threads_before && fds_open() <= fds_before;
 }
 
 static void expect_back(int threads_before, int fds_before)
@@ -91,7 +78,7 @@ static void expect_back(int threads_before, int fds_before)
     if (!is_back(threads_before, fds_before))
         FAIL("after %d ms there are %d threads, not %d, and %d descriptors, "
              "not %d",
-             SOON, threads(), threads_before, fds_open(), fds_before);
+             SOON, tasks_named(""), threads_before, fds_open(), fds_before);
 }
 
 TEST(cluster_retired, masters_that_were_replaced_give_all_back)
@@ -106,12 +93,12 @@ TEST(cluster_retired, masters_that_were_replaced_give_all_back)
         EXPECT_STATUS(rlock_lock(kept[i]), RLOCK_OK);
         use(&l, lk[i]);
     }
-    int threads_first = threads(), fds_first = fds_open();
+    int threads_first = tasks_named(""), fds_first = fds_open();
     fail_over_and_use(&l, lk, 1, FIRST); /* the test asks all six of them */
     expect_back(threads_first, fds_first + CLUSTER_NODES);
     watch_renewals(l.cl, 2 * PAIRS); /* so all new masters are connected to */
     expect_back(threads_first, fds_first + CLUSTER_NODES);
-    int threads_before = threads(), fds_before = fds_open();
+    int threads_before = tasks_named(""), fds_before = fds_open();
     fail_over_and_use(&l, lk, FIRST + 1, LAST);
     expect_back(threads_before, fds_before);
     for (int i = 0; i < PAIRS; i++) {
@@ -133,15 +120,15 @@ TEST(cluster_retired, a_master_that_is_back_in_office_is_served_again)
     rlock *kept = land_lock(&l, cluster_name_on(l.c, 0, "kept"));
     EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
     use(&l, lk);
-    int before = threads();
+    int before = tasks_named("");
     cluster_fail_over(l.c, PAIRS);
     EVENTUALLY(SOON, stats_of(l.cl).failovers == 1);
     use(&l, lk);
-    EVENTUALLY(SOON, threads() <= before);
+    EVENTUALLY(SOON, tasks_named("") <= before);
     cluster_fail_over(l.c, 0);
     EVENTUALLY(SOON, stats_of(l.cl).failovers == 2);
     use(&l, lk);
-    EVENTUALLY(SOON, threads() <= before);
+    EVENTUALLY(SOON, tasks_named("") <= before);
     watch_renewals(l.cl, 1);
     EXPECT_STATUS(rlock_unlock(kept), RLOCK_OK);
     EXPECT_INT(stats_of(l.cl).lost, 0);

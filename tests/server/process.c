@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "scene.h"
+#include "tasks.h"
 
 /* --- threads ----------------------------------------------------------------
  */
@@ -61,62 +62,42 @@ static uint64_t all_signals(void)
     return mask;
 }
 
-/* Threads of the library, by name; checks what they block if asked to. */
-static int count_threads(bool check)
+static void expect_threads_block_all_signals(void)
 {
     char name[64];
     uint64_t all = all_signals();
-    int n = 0;
     DIR *dir = opendir("/proc/self/task");
     EXPECT(dir);
     const struct dirent *entry;
     while ((entry = readdir(dir))) {
-        if (entry->d_name[0] == '.')
-            continue;
         read_status(entry->d_name, "Name:\t", name, sizeof name);
-        if (strncmp(name, "rlock-", 6) != 0)
-            continue;
-        n++;
         uint64_t mask = blocked_by(entry->d_name);
-        if (check && (mask & all) != all)
+        if (strncmp(name, "rlock-", 6) == 0 && (mask & all) != all)
             FAIL("%s blocks %llx, not %llx", name, (unsigned long long)mask,
                  (unsigned long long)all);
     }
     closedir(dir);
-    return n;
-}
-
-static int count_tasks(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/task");
-    EXPECT(dir);
-    const struct dirent *entry;
-    while ((entry = readdir(dir)))
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n;
 }
 
 TEST(process, the_librarys_threads_are_named_few_and_block_all_signals)
 {
     server *sv = server_start(NULL);
-    int before = count_tasks();
+    int before = tasks_named("");
     rlock_client *cl = server_client(sv, NULL);
     rlock *lk = test_lock(cl, SCENE_LOCK);
-    EXPECT_INT(count_tasks(), before);
+    EXPECT_INT(tasks_named(""), before);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
-    EVENTUALLY(SOON, count_threads(false) == 3);
-    EXPECT_INT(count_tasks(), before + 3);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 2);
+    EXPECT_INT(tasks_named(""), before + 2);
     test_thread *t = test_spawn(lock_once, lk);
-    EVENTUALLY(SOON, count_threads(false) == 4);
-    EXPECT_INT(count_tasks(), before + 1 + 4);
-    EXPECT_INT(count_threads(true), 4);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 3);
+    EXPECT_INT(tasks_named(""), before + 1 + 3);
+    expect_threads_block_all_signals();
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     test_join(t);
     rlock_free(lk);
     rlock_client_free(cl);
-    EVENTUALLY(SOON, count_tasks() == before);
+    EVENTUALLY(SOON, tasks_named("") == before);
     server_stop(sv);
 }
 

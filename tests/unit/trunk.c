@@ -26,6 +26,7 @@ static void open_station(station *s)
     s->node.e = &s->e;
     EXPECT(rl_signal_init(&s->signal));
     rl_connector_init(&s->node.connector);
+    s->node.connector.open = s->node.connector.runs = true;
     rl_trunks_init(&s->trunks, &s->signal, NULL);
 }
 

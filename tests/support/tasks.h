@@ -1,0 +1,9 @@
+/* The threads of this process, by name. */
+#ifndef TEST_SUPPORT_TASKS_H
+#define TEST_SUPPORT_TASKS_H
+
+/* How many have a name that begins so; "": all of them. Where the system does
+   not tell of threads, the test is skipped. */
+int tasks_named(const char *prefix);
+
+#endif
