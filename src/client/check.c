@@ -377,9 +377,9 @@ static rlock_status fail(const rl_engine *e, const rl_node *n,
 }
 
 /* A descriptor, too, has to be there before the first hold. */
-static rlock_status make_signal(rl_engine *e)
+static rlock_status open_loop(rl_engine *e)
 {
-    if (rl_signal_init(&e->node.keeper.signal))
+    if (rl_loop_open(&e->loop))
         return RLOCK_OK;
     return rl_error_set(RLOCK_ENOMEM, errno, "no descriptor: %s",
                         strerror(errno));
@@ -391,7 +391,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     rl_node *n;
     rlock_status s = connect_and_check(e, &n, &f);
     if (s == RLOCK_OK)
-        return make_signal(e);
+        return open_loop(e);
     f.status = s;
     if (!lazy || !f.transient)
         return fail(e, n, &f);
@@ -400,7 +400,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.server_run.awaited, true);
     rl_connector_suspect(n, &f);
-    return make_signal(e);
+    return open_loop(e);
 }
 
 /* --- later ---------------------------------------------------------------- */

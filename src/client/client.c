@@ -96,6 +96,7 @@ static bool init_core(rl_core *c, const rlock_options *o)
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
     rl_mutex_init(&e->starting);
+    rl_loop_init(&e->loop);
     rl_mutex_init(&e->check_mutex);
     rl_cond_init(&e->checked);
     rl_credentials_init(&e->credentials);
@@ -140,6 +141,7 @@ static void fini_engine(rl_engine *e)
     rl_server_run_fini(&c->server_run);
     rl_cond_fini(&e->checked);
     rl_mutex_fini(&e->check_mutex);
+    rl_loop_fini(&e->loop, false);
     rl_mutex_fini(&e->starting);
 }
 
@@ -159,6 +161,7 @@ static void fini_engine_forked(rl_engine *e)
         rl_holds_fini(&c->holds, true);
     rl_topology_fini(e, true);
     rl_node_fini(&e->node, true);
+    rl_loop_fini(&e->loop, true);
     rl_async_fini(&e->async, true);
     rl_completions_fini(&e->completions, true);
 }
@@ -281,6 +284,7 @@ static rlock_status close_client(rlock_client *cl, bool release)
         rl_cluster_close(e->cluster);
     rl_engine_each(e, rl_node_stop);
     rl_topology_stop(e);
+    rl_loop_stop(&e->loop);
     rl_notifier_stop(e);
     size_t left = rl_holds_left(&e->core.holds, &why);
     rlock_status s = tell_left(e, left, &why);

@@ -1,11 +1,11 @@
 #include "run/engine.h"
 
-static bool start_notifier(rl_engine *e)
+static bool start_threads(rl_engine *e)
 {
     if (atomic_load(&e->started))
         return true;
     rl_mutex_lock(&e->starting);
-    bool ok = rl_notifier_start(e);
+    bool ok = rl_loop_start(&e->loop) && rl_notifier_start(e);
     atomic_store(&e->started, ok);
     rl_mutex_unlock(&e->starting);
     return ok;
@@ -20,13 +20,13 @@ void rl_engine_start_servers(rl_engine *e)
 }
 
 /*
- * With the first hold every server's threads are started, as its slot may move
- * anywhere; those of servers that come later, when they come (topology.c).
+ * With the first hold every server gets its keeper, as its slot may move
+ * anywhere; those that come later, when they come (topology.c).
  */
 bool rl_engine_start(rl_engine *e, unsigned slot)
 {
     bool first = e->cluster && !atomic_load(&e->started);
-    if (!start_notifier(e))
+    if (!start_threads(e))
         return false;
     if (first)
         rl_engine_start_servers(e);

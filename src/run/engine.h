@@ -11,6 +11,7 @@
 #include "run/async.h"
 #include "run/completion.h"
 #include "run/inquiry.h"
+#include "run/loop.h"
 #include "run/node.h"
 #include "run/notifier.h"
 
@@ -18,8 +19,9 @@ typedef struct rl_engine {
     rl_core core;
     rl_node node;        /* the only one; or the way into a cluster */
     rl_cluster *cluster; /* NULL: it is none */
-    rl_mutex starting;   /* held while the notifier is being started */
-    atomic_bool started;
+    rl_mutex starting;   /* held while the loop and the notifier are */
+    atomic_bool started; /* being started: they run */
+    rl_loop loop;
     rl_uri cluster_uri; /* names some of its servers */
     rl_tls *tls;        /* NULL: plain */
     rl_credentials credentials;

@@ -1,14 +1,12 @@
 /*
- * The thread's loop: put what is due on the line (tasks.c), and what the watch
- * asks (watch.c), send, poll, read.
+ * A turn: put what is due on the line (tasks.c), and what the watch asks
+ * (watch.c), send, read.
  *
  * What stays true: while the server is away nothing is sent at all, and what is
  * due is tried again after a short back-off, never at the next period; while
- * something is held, a connection that has ended is replaced; the thread never
- * blocks but in poll().
+ * something is held, a connection that has ended is replaced; nothing here
+ * blocks.
  */
-#include <poll.h>
-
 #include "run/engine.h"
 #include "run/tasks.h"
 
@@ -19,46 +17,42 @@
 /* Mostly the next caller comes by before a late answer is looked for. */
 #define PATIENCE_US 10000
 
-#define MOST_OWING 64
-
-/* poll() does not notice that the machine slept; the lease clock does. */
-#define SLICE_US 1000000
+#define MOST_OWING  64
+#define MOST_POLLED (1 + MOST_OWING)
 
 /* How long a client that is being freed tries to undo what is left. */
 #define LAST_TRY_US 1000000
 
-/* Under the holds' mutex, as it may be dismissed. */
-static void wake(rl_due_queue *l)
-{
-    const rl_node *node = l->arg;
-    if (node->keeper.signal.fd >= 0)
-        rl_signal_raise(&node->keeper.signal);
-}
-
 static void wake_it(rl_node *node)
 {
-    rl_mutex_lock(&node->e->core.holds.mutex);
-    wake(node->queue);
-    rl_mutex_unlock(&node->e->core.holds.mutex);
+    rl_loop_nudge(&node->e->loop, &node->keeper.watcher);
 }
+
+static void wake(rl_due_queue *l)
+{
+    wake_it(l->arg);
+}
+
+static int64_t turn(rl_watcher *w, int64_t now_us);
+static size_t look(rl_watcher *w, struct pollfd *p);
 
 void rl_keeper_init(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     node->queue->arg = node;
     node->queue->wake = wake;
+    k->watcher = (rl_watcher){.turn = turn, .look = look, .most = MOST_POLLED};
+    k->fresh = true;
     rl_list_init(&k->owing);
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
     atomic_init(&k->owing_us, RL_NEVER);
-    k->signal = RL_SIGNAL_NONE;
     rl_tasks_init(k);
 }
 
 void rl_keeper_fini(rl_keeper *k)
 {
     rl_tasks_fini(k);
-    rl_signal_fini(&k->signal);
 }
 
 /* --- the connection ------------------------------------------------------- */
@@ -104,40 +98,54 @@ static void drop_connection(rl_node *node, int64_t now_us)
     back_off(node, now_us);
 }
 
-static void take_connection(rl_node *node, int64_t now_us)
+static bool is_visiting(const rl_keeper *k)
+{
+    return k->visitor.signal != NULL;
+}
+
+static void visit(rl_node *node, int64_t until_us)
+{
+    rl_connector_visit(node, &node->keeper.visitor, until_us,
+                       &node->e->loop.signal);
+}
+
+/* What the connector has made. False: it could not, as the visitor's fault
+   says. */
+static bool take_connection(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     rl_visitor *v = &k->visitor;
-    if (!v->signal || !rl_connector_has_news(&node->connector, v))
-        return;
+    if (!is_visiting(k) || !rl_connector_has_news(&node->connector, v))
+        return true;
     v->signal = NULL;
     k->conn = v->conn;
     k->one_by_one = k->watch.met = k->has_come = false;
     v->conn = NULL;
-    if (k->conn)
-        return;
-    back_off(node, now_us);
-    rl_tasks_fail_due(node, &v->fault, now_us);
+    return k->conn != NULL;
 }
 
-/*
- * At the end there is no time to ask the connector, nor for a server that is
- * away. False: it is.
- */
+static void note_failure(rl_node *node, const rl_fault *f)
+{
+    rl_holds *t = &node->e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    t->failure = *f;
+    t->failure.at = node->name;
+    rl_mutex_unlock(&t->mutex);
+}
+
+/* At the end there is no time for a server that is away. False: it is. */
 static bool reach_at_end(rl_node *node, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
-    rl_fault f;
+    if (!take_connection(node)) {
+        note_failure(node, &k->visitor.fault);
+        return false;
+    }
     if (k->conn && k->conn->line.pending == 0 && rl_conn_is_stale(k->conn))
         drop_connection(node, now_us);
-    if (is_connected(k) ||
-        rl_source_open(node->source, k->end_us, &k->conn, &f) == RLOCK_OK)
-        return true;
-    f.at = node->name;
-    rl_mutex_lock(&node->e->core.holds.mutex);
-    node->e->core.holds.failure = f;
-    rl_mutex_unlock(&node->e->core.holds.mutex);
-    return false;
+    if (!k->conn && !is_visiting(k))
+        visit(node, k->end_us);
+    return true;
 }
 
 /* How long the last try may take; what is held is worth a command's time. */
@@ -152,7 +160,10 @@ static int64_t end_of(rl_node *node, int64_t now_us)
 static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
-    take_connection(node, now_us);
+    if (!take_connection(node)) {
+        back_off(node, now_us);
+        rl_tasks_fail_due(node, &k->visitor.fault, now_us);
+    }
     if (k->conn && k->conn->line.pending == 0 && due &&
         rl_conn_is_stale(k->conn))
         drop_connection(node, now_us);
@@ -161,11 +172,9 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
         rl_source_close(node->source, k->conn);
         k->conn = NULL;
     }
-    if (k->conn || !(due || holds) || now_us < k->not_before_us ||
-        k->visitor.signal)
-        return;
-    rl_connector_visit(node, &k->visitor,
-                       rl_renewal_end(&node->e->core, now_us), &k->signal);
+    if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
+        !is_visiting(k))
+        visit(node, rl_renewal_end(&node->e->core, now_us));
 }
 
 static void expire(rl_node *node, int64_t now_us)
@@ -252,7 +261,7 @@ static void serve_owing(rl_node *node, int64_t now_us)
     }
 }
 
-/* --- the loop ------------------------------------------------------------- */
+/* --- a turn --------------------------------------------------------------- */
 
 /* What there is to do; and until when not, for those who would wake it. */
 typedef struct agenda {
@@ -275,7 +284,7 @@ static int64_t next_look_us(const rl_node *node, const agenda *a,
     if (!a->holds)
         return last_us > now_us ? last_us : RL_NEVER;
     if (!is_connected(k))
-        return k->visitor.signal ? now_us + RL_WATCH_US : k->not_before_us;
+        return is_visiting(k) ? now_us + RL_WATCH_US : k->not_before_us;
     int64_t due_us = rl_watch_due_us(node);
     return k->conn->line.pending > 0 ? due_us : rl_max(due_us, last_us);
 }
@@ -312,7 +321,7 @@ static int64_t wake_up_us(const rl_node *node, const agenda *a)
             us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
         if (rl_tasks_have_room(k))
             us = rl_min(us, due_us);
-    } else if (!k->visitor.signal) {
+    } else if (!is_visiting(k)) {
         us = rl_min(us, due_us);
     }
     for (rl_link *l = rl_list_first(&k->owing); l;
@@ -321,25 +330,19 @@ static int64_t wake_up_us(const rl_node *node, const agenda *a)
     return us;
 }
 
-static void sleep_until(rl_node *node, int64_t until_us)
+static size_t look(rl_watcher *w, struct pollfd *p)
 {
-    rl_keeper *k = &node->keeper;
-    int64_t slice_us = until_us == RL_NEVER ? RL_NEVER : rl_now_us() + SLICE_US;
-    struct pollfd p[2 + MOST_OWING];
-    nfds_t n = 0;
+    const rl_keeper *k = RL_CONTAINER(w, rl_keeper, watcher);
     bool connected = is_connected(k);
-    p[n++] = (struct pollfd){.fd = k->signal.fd, .events = POLLIN};
+    size_t n = 0;
     p[n++] = (struct pollfd){.fd = connected ? k->conn->io.fd : -1,
                              .events = connected ? rl_conn_events(k->conn) : 0};
-    for (rl_link *l = rl_list_first(&k->owing); l && n < 2 + MOST_OWING;
+    for (rl_link *l = rl_list_first(&k->owing); l && n < MOST_POLLED;
          l = rl_list_next(&k->owing, l)) {
         const rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
         p[n++] = (struct pollfd){.fd = c->io.fd, .events = rl_conn_events(c)};
     }
-    poll(p, n, rl_poll_ms(rl_min(until_us, slice_us)));
-    k->has_come = p[1].revents != 0;
-    if (p[0].revents)
-        rl_signal_clear(&k->signal);
+    return n;
 }
 
 static void ask(rl_node *node, const agenda *a, int64_t now_us)
@@ -353,26 +356,15 @@ static void ask(rl_node *node, const agenda *a, int64_t now_us)
         rl_tasks_push_due(node, now_us);
 }
 
-/* One turn. False: it is to end, and all is done that can be. */
-static bool turn(rl_node *node)
+/* Is it to end, and all is done that can be? */
+static bool is_over(rl_node *node, const agenda *a, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
-    int64_t now_us = rl_now_us();
-    end_pause_if_told(k);
-    agenda a = read_agenda(node);
-    if (a.stopping && k->end_us == RL_NEVER)
+    if (a->stopping && k->end_us == RL_NEVER)
         k->end_us = end_of(node, now_us);
-    if (atomic_load(&k->dismissed) ||
-        (a.stopping && (a.undoing == 0 || now_us >= k->end_us ||
-                        !reach_at_end(node, now_us))))
-        return false;
-    ask(node, &a, now_us);
-    serve_connection(node);
-    take_owing(node, now_us);
-    serve_owing(node, rl_now_us());
-    a = read_agenda(node);
-    sleep_until(node, a.stopping ? rl_now_us() + 1000 : wake_up_us(node, &a));
-    return true;
+    return atomic_load(&k->dismissed) ||
+           (a->stopping && (a->undoing == 0 || now_us >= k->end_us ||
+                            !reach_at_end(node, now_us)));
 }
 
 /* What is still under way ends here. */
@@ -381,6 +373,7 @@ static void wind_up(rl_node *node)
     rl_keeper *k = &node->keeper;
     rl_link *l;
     rl_connector_forget(node, &k->visitor);
+    k->visitor.signal = NULL;
     if (is_connected(k) && k->conn->line.pending > 0)
         rl_conn_time_out(k->conn);
     rl_source_close(node->source, k->conn);
@@ -394,44 +387,44 @@ static void wind_up(rl_node *node)
     }
 }
 
-static void *run(void *arg)
+static int64_t turn(rl_watcher *w, int64_t now_us)
 {
-    rl_node *node = arg;
+    rl_keeper *k = RL_CONTAINER(w, rl_keeper, watcher);
+    rl_node *node = RL_CONTAINER(k, rl_node, keeper);
+    k->has_come = w->n > 0 && w->polled[0].revents != 0;
     /* Of many servers, this one was not connected to when the client was made;
        the first renewal is not to wait for that. */
-    if (!node->keeper.conn)
-        connect_if_due(node, true, false, rl_now_us());
-    while (turn(node))
-        ;
-    wind_up(node);
-    return NULL;
+    if (k->fresh && !k->conn)
+        connect_if_due(node, true, false, now_us);
+    k->fresh = false;
+    end_pause_if_told(k);
+    agenda a = read_agenda(node);
+    if (is_over(node, &a, now_us)) {
+        wind_up(node);
+        return RL_LOOP_LEAVE;
+    }
+    ask(node, &a, now_us);
+    serve_connection(node);
+    take_owing(node, now_us);
+    serve_owing(node, rl_now_us());
+    a = read_agenda(node);
+    w->called = is_visiting(k);
+    return a.stopping ? rl_now_us() + 1000 : wake_up_us(node, &a);
 }
 
-static bool make_signal(rl_node *node)
-{
-    rl_holds *t = &node->e->core.holds;
-    rl_mutex_lock(&t->mutex);
-    bool ok =
-        node->keeper.signal.fd >= 0 || rl_signal_init(&node->keeper.signal);
-    rl_mutex_unlock(&t->mutex);
-    return ok;
-}
+/* --- from other threads --------------------------------------------------- */
 
 bool rl_keeper_start(rl_node *node)
 {
-    rl_thread *t = &node->keeper.thread;
-    return t->started ||
-           (make_signal(node) && rl_tasks_reserve(&node->keeper) &&
-            rl_thread_start(t, "rlock-keeper", run, node));
+    return rl_tasks_reserve(&node->keeper) &&
+           rl_loop_add(&node->e->loop, &node->keeper.watcher);
 }
 
 void rl_keeper_stop(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
-    if (k->thread.started)
-        rl_thread_join(&k->thread);
-    else
-        rl_source_close(node->source, k->conn);
+    rl_loop_await_end(&node->e->loop, &k->watcher);
+    rl_source_close(node->source, k->conn); /* it was never started */
     k->conn = NULL;
 }
 
@@ -444,14 +437,10 @@ void rl_keeper_hurry(rl_node *node)
 void rl_keeper_dismiss(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
-    rl_holds *t = &node->e->core.holds;
     atomic_store(&k->dismissed, true);
     wake_it(node);
     rl_keeper_stop(node);
     rl_tasks_fini(k);
-    rl_mutex_lock(&t->mutex);
-    rl_signal_fini(&k->signal);
-    k->signal = RL_SIGNAL_NONE;
-    rl_mutex_unlock(&t->mutex);
+    k->fresh = true;
     atomic_store(&k->dismissed, false);
 }

@@ -1,35 +1,34 @@
 /*
- * The keeper: one thread that renews the leases of all holds with
+ * The keeper of a server, on the loop: it renews the leases of all holds with
  * RLOCK_WATCHDOG, undoes acquires and releases whose outcome stayed unknown,
  * asks again on nodes of a Red lock that do not have it, reads answers that
  * nobody waits for any more, and watches the server while something is held
  * there (watch.h).
  *
- * It never blocks but in poll(): what is due goes out on a connection of its
- * own, many calls in flight together, each about one hold or a batch of them.
- * The connection is made before the first hold, so no busy pool and no lack of
- * descriptors can keep it from renewing; the connector replaces it.
+ * What is due goes out on a connection of its own, many calls in flight
+ * together, each about one hold or a batch of them. The connection is made
+ * before the first hold, so no busy pool and no lack of descriptors can keep it
+ * from renewing; the connector replaces it.
  */
 #ifndef RL_RUN_KEEPER_H
 #define RL_RUN_KEEPER_H
 
-#include "base/os.h"
-#include "base/thread.h"
 #include "run/connector.h"
+#include "run/loop.h"
 #include "run/watch.h"
 
 struct rl_node;
 struct rl_task;
 
 typedef struct rl_keeper {
-    rl_thread thread;
-    rl_signal signal; /* wakes it; made and unmade under the holds' mutex */
+    rl_watcher watcher;
     atomic_bool dismissed;
     atomic_bool hurry; /* what it backs off from may be over */
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
-    /* Its own: */
+    /* The loop's: */
     rl_conn *conn; /* NULL: to be opened */
+    bool fresh;    /* it has had no turn yet */
     bool has_come; /* something for it, were it the end */
     rl_watch watch;
     rl_visitor visitor;    /* while one is being opened */
@@ -50,21 +49,22 @@ typedef struct rl_keeper {
 void rl_keeper_init(struct rl_node *node);
 void rl_keeper_fini(rl_keeper *k);
 
-/* No effect when it runs; called by rl_node_start(). */
+/* No effect when it is on the loop. False: out of memory. For
+   rl_node_start(). */
 bool rl_keeper_start(struct rl_node *node);
 
 /* There is another server: a back-off ends. Any thread. */
 void rl_keeper_hurry(struct rl_node *node);
 
 /*
- * Ends the thread, which may be started again, and gives back what it has; what
- * was under way has failed.
+ * Takes it off the loop, and gives back what it has; it may be started again.
+ * What was under way has failed.
  */
 void rl_keeper_dismiss(struct rl_node *node);
 
 /*
  * After rl_holds_stop(): undoes what can be undone in one more attempt, and
- * ends the thread.
+ * ends.
  */
 void rl_keeper_stop(struct rl_node *node);
 
