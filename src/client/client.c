@@ -284,8 +284,8 @@ static rlock_status close_client(rlock_client *cl, bool release)
         rl_cluster_close(e->cluster);
     rl_engine_each(e, rl_node_stop);
     rl_topology_stop(e);
-    rl_loop_stop(&e->loop);
     rl_notifier_stop(e);
+    rl_loop_stop(&e->loop);
     size_t left = rl_holds_left(&e->core.holds, &why);
     rlock_status s = tell_left(e, left, &why);
     fini_engine(e);

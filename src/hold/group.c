@@ -205,6 +205,11 @@ bool rl_group_has_on_event(const rl_group *g)
     return g->home->has_on_event;
 }
 
+bool rl_group_calls_back(const rl_group *g)
+{
+    return g->home->calls_back;
+}
+
 bool rl_group_tell(rl_group *g, const rlock_event *ev)
 {
     return g->home->has_on_event && g->home->tell(g->home, ev);

@@ -61,7 +61,8 @@ typedef struct rl_home {
     void (*unref)(struct rl_home *home);
     /* Delivers an event. False: the client is closed. */
     bool (*tell)(struct rl_home *home, const rlock_event *ev);
-    bool has_on_event; /* there is an on_event */
+    bool has_on_event; /* there is an on_event, */
+    bool calls_back;   /* which is called, and not posted for who dispatches */
     rl_stats *stats;
 } rl_home;
 
@@ -167,6 +168,9 @@ void rl_group_set_renewed(rl_group *g, bool renewed);
 
 /* Has its home an on_event, which is told instead of the hold's own client? */
 bool rl_group_has_on_event(const rl_group *g);
+
+/* Does who tells it call that? It may block. */
+bool rl_group_calls_back(const rl_group *g);
 
 /* Tells the home client. False: it has no on_event, or is closed. */
 bool rl_group_tell(rl_group *g, const rlock_event *ev);

@@ -287,8 +287,10 @@ void rl_hold_unlist_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 /* The owner has ended: its holds are reported, and renewed no more. */
 void rl_holds_abandon(rl_holds *t, uint64_t owner, int64_t now_us);
 
-/* Holds whose deadline has passed become LOST. */
-void rl_holds_expire_locked(rl_holds *t, int64_t now_us) RL_REQUIRES(&t->mutex);
+/* Holds whose deadline has passed become LOST, so many at most. True: there are
+   more. */
+bool rl_holds_expire_locked(rl_holds *t, size_t most, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
 
 /*
  * The client is about to be closed: of a hold that ends with its owner, or with

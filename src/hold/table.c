@@ -320,11 +320,15 @@ void rl_holds_reconnected(rl_holds *t)
     rl_mutex_unlock(&t->mutex);
 }
 
-void rl_holds_expire_locked(rl_holds *t, int64_t now_us)
+bool rl_holds_expire_locked(rl_holds *t, size_t most, int64_t now_us)
 {
     rl_heap_node *n;
-    while ((n = rl_heap_first(&t->expiry)) != NULL && n->due_us <= now_us)
+    while ((n = rl_heap_first(&t->expiry)) != NULL && n->due_us <= now_us) {
+        if (most-- == 0)
+            return true;
         rl_hold_is_valid_locked(t, RL_CONTAINER(n, rl_hold, expiry), now_us);
+    }
+    return false;
 }
 
 static rl_hold *find_locked(rl_holds *t, const key *k) RL_REQUIRES(&t->mutex)

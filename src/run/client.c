@@ -98,5 +98,7 @@ void rl_client_init_home(rlock_client *cl)
                          .unref = unref_home,
                          .tell = tell_home,
                          .has_on_event = c->set.on_event != NULL,
+                         .calls_back =
+                             c->set.on_event && !c->set.dispatch_events,
                          .stats = &c->stats};
 }

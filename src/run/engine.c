@@ -5,7 +5,7 @@ static bool start_threads(rl_engine *e)
     if (atomic_load(&e->started))
         return true;
     rl_mutex_lock(&e->starting);
-    bool ok = rl_loop_start(&e->loop) && rl_notifier_start(e);
+    bool ok = rl_notifier_start(e) && rl_loop_start(&e->loop);
     atomic_store(&e->started, ok);
     rl_mutex_unlock(&e->starting);
     return ok;

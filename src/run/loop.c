@@ -110,6 +110,10 @@ static void let_go(rl_loop *l, rl_watcher *w)
 void rl_loop_await_end(rl_loop *l, rl_watcher *w)
 {
     rl_mutex_lock(&l->mutex);
+    if (!l->thread.started) { /* it could not be */
+        rl_list_remove(&w->link);
+        w->in = false;
+    }
     while (w->in)
         rl_cond_wait_until(&l->left, &l->mutex, RL_NEVER);
     rl_mutex_unlock(&l->mutex);

@@ -1,9 +1,12 @@
 /*
- * The thread's loop, under the mutex of the hold table: holds whose deadline
- * has passed become lost, then one report is taken off the queue and described,
- * and the callback is called without the mutex, on a copy, with a reference to
- * the hold. Then the next; it sleeps when there is none, until the first
- * deadline.
+ * A turn on the loop, under the mutex of the hold table: holds whose deadline
+ * has passed become lost, then what is to be told is told. For each event one
+ * report is taken off the queue and described, and who is to know is called
+ * without the mutex, on a copy, with a reference to the hold.
+ *
+ * What stays true: the loop calls nobody who may block. Where an on_event is to
+ * be called, and not posted for who dispatches, a thread of the notifier's own
+ * delivers, from then on everything; so events keep their order.
  */
 #include "run/notifier.h"
 
@@ -190,35 +193,115 @@ static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
     return true;
 }
 
+/* --- who delivers --------------------------------------------------------- */
+
+/* Holds that become lost in one turn, and events that it tells: others on the
+   loop are not to wait for more. */
+#define MOST_AT_ONCE 64
+
+#define RETRY_US 10000
+
+static bool has_news_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
+{
+    rl_holds *t = &e->core.holds;
+    return t->failed_over || e->notifier.warned || t->reconnected ||
+           rl_holds_first_report_locked(t);
+}
+
+static bool calls_back(const rl_engine *e)
+{
+    return e->core.set.on_event && !e->core.set.dispatch_events;
+}
+
+/* May somebody be called who blocks? */
+static bool may_block_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
+{
+    const rl_hold *h = rl_holds_first_report_locked(&e->core.holds);
+    return calls_back(e) || (h && h->group && rl_group_calls_back(h->group));
+}
+
 static void *run(void *arg)
 {
     rl_engine *e = arg;
     rl_mutex_lock(&e->core.holds.mutex);
     for (;;) {
-        rl_holds_expire_locked(&e->core.holds, rl_now_us());
         if (deliver_locked(e))
             continue;
         if (e->core.holds.stopping)
             break;
-        rl_heap_node *first = rl_heap_first(&e->core.holds.expiry);
-        int64_t until_us = first ? first->due_us : RL_NEVER;
-        e->core.holds.sleeps_us = until_us;
-        rl_cond_wait_lease(&e->notifier.wake, &e->core.holds.mutex, until_us);
-        e->core.holds.sleeps_us = 0;
+        rl_cond_wait_until(&e->notifier.wake, &e->core.holds.mutex, RL_NEVER);
     }
     rl_mutex_unlock(&e->core.holds.mutex);
     return NULL;
 }
 
+static bool start_thread(rl_engine *e)
+{
+    rl_thread *t = &e->notifier.thread;
+    return t->started || rl_thread_start(t, "rlock-notifier", run, e);
+}
+
+/* False: there is more, which its thread is to tell, and that does not run. */
+static bool tell_locked(rl_engine *e, size_t *told)
+    RL_REQUIRES(&e->core.holds.mutex)
+{
+    *told = 0;
+    if (e->notifier.thread.started) {
+        rl_cond_wake(&e->notifier.wake);
+        return true;
+    }
+    while (*told < MOST_AT_ONCE && has_news_locked(e)) {
+        if (may_block_locked(e))
+            return false;
+        deliver_locked(e);
+        ++*told;
+    }
+    return true;
+}
+
+static int64_t first_deadline_us_locked(const rl_holds *t)
+    RL_REQUIRES(&t->mutex)
+{
+    const rl_heap_node *first = rl_heap_first(&t->expiry);
+    return first ? first->due_us : RL_NEVER;
+}
+
+static int64_t turn(rl_watcher *w, int64_t now_us)
+{
+    rl_notifier *n = RL_CONTAINER(w, rl_notifier, watcher);
+    rl_engine *e = RL_CONTAINER(n, rl_engine, notifier);
+    rl_holds *t = &e->core.holds;
+    size_t told;
+    rl_mutex_lock(&e->core.holds.mutex);
+    bool more = rl_holds_expire_locked(t, MOST_AT_ONCE, now_us);
+    bool all = tell_locked(e, &told);
+    more = more || told == MOST_AT_ONCE;
+    bool over = t->stopping && all && !more;
+    t->sleeps_us = more ? 0 : first_deadline_us_locked(t);
+    int64_t due_us = t->sleeps_us;
+    rl_mutex_unlock(&e->core.holds.mutex);
+    if (!all && !start_thread(e))
+        due_us = now_us + RETRY_US;
+    return over ? RL_LOOP_LEAVE : due_us;
+}
+
+static size_t look(rl_watcher *w, struct pollfd *p)
+{
+    (void)w;
+    (void)p;
+    return 0;
+}
+
 static void wake(rl_holds *t)
 {
-    rl_core *c = RL_CONTAINER(t, rl_core, holds);
-    rl_cond_wake(&rl_engine_of(c)->notifier.wake);
+    rl_engine *e = rl_engine_of(RL_CONTAINER(t, rl_core, holds));
+    rl_loop_nudge(&e->loop, &e->notifier.watcher);
 }
 
 void rl_notifier_init(rl_engine *e)
 {
     rl_cond_init(&e->notifier.wake);
+    e->notifier.watcher = (rl_watcher){.turn = turn, .look = look};
     e->core.holds.wake = wake;
 }
 
@@ -229,11 +312,15 @@ void rl_notifier_fini(rl_notifier *n)
 
 bool rl_notifier_start(rl_engine *e)
 {
-    rl_thread *t = &e->notifier.thread;
-    return t->started || rl_thread_start(t, "rlock-notifier", run, e);
+    return (!calls_back(e) || start_thread(e)) &&
+           rl_loop_add(&e->loop, &e->notifier.watcher);
 }
 
 void rl_notifier_stop(rl_engine *e)
 {
+    rl_loop_await_end(&e->loop, &e->notifier.watcher);
+    rl_mutex_lock(&e->core.holds.mutex);
+    rl_cond_wake(&e->notifier.wake);
+    rl_mutex_unlock(&e->core.holds.mutex);
     rl_thread_join(&e->notifier.thread);
 }

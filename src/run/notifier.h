@@ -1,8 +1,8 @@
 /*
- * The notifier: one thread that notices deadlines as they pass, and delivers
- * the events that do not belong to a call. It does no I/O, so nothing that a
- * server does can delay the report of a loss; only the user's own callback
- * can. With dispatch_events it posts completions, and delays nothing.
+ * The notifier, on the loop: it notices deadlines as they pass, and delivers
+ * the events that do not belong to a call. With dispatch_events, or without an
+ * on_event, that is all; an on_event that is to be called is called by a thread
+ * of the notifier's own, so that it can delay nothing but other events.
  *
  * A hold that has something to report is queued itself, with a bit for each
  * event, so that a report needs no memory and cannot get lost; what waits
@@ -14,12 +14,14 @@
 
 #include "base/thread.h"
 #include "hold/hold.h"
+#include "run/loop.h"
 
 struct rl_engine;
 
 typedef struct rl_notifier {
-    rl_thread thread;
-    rl_cond wake; /* with the hold table's mutex */
+    rl_watcher watcher;
+    rl_thread thread; /* the loop's, once that runs */
+    rl_cond wake;     /* with the hold table's mutex */
     /* What the next event of the kind says; guarded by that mutex, too. */
     char failover[640];
     char warning[640];
@@ -29,7 +31,8 @@ typedef struct rl_notifier {
 void rl_notifier_init(struct rl_engine *e);
 void rl_notifier_fini(rl_notifier *n);
 
-/* No effect when it runs; called by rl_engine_start(). */
+/* No effect when it is on the loop. False: no thread, or out of memory. For
+   rl_engine_start(), before the loop runs. */
 bool rl_notifier_start(struct rl_engine *e);
 
 /* Another master is in office. */
@@ -38,7 +41,7 @@ void rl_notifier_failover(struct rl_engine *e, const char *text);
 /* A warning that no call of the program's has brought about. */
 void rl_notifier_warn(struct rl_engine *e, const char *text);
 
-/* After rl_holds_stop(): delivers what is queued, and ends the thread. */
+/* After rl_holds_stop(): delivers what is queued, and ends. */
 void rl_notifier_stop(struct rl_engine *e);
 
 #endif

@@ -1,4 +1,8 @@
 /* Which threads a client has: those that it needs, for as long as it does. */
+#include <stdatomic.h>
+
+#include "cluster.h"
+#include "descriptor.h"
 #include "scene.h"
 #include "tasks.h"
 
@@ -48,4 +52,142 @@ TEST(threads_few, a_client_is_closed_while_one_connects)
     EVENTUALLY(SOON, tasks_named("rlock-connector") == 1);
     scene_stop(&s);
     EXPECT_INT(tasks_named("rlock-"), 0);
+}
+
+/* --- how many ------------------------------------------------------------- */
+
+static void ignore(const rlock_event *ev, void *arg)
+{
+    (void)ev;
+    (void)arg;
+}
+
+TEST(threads_few, a_lock_needs_one_and_an_on_event_one_more)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    server *sv = server_start(NULL);
+    o.uri = server_uri(sv);
+    scene plain = scene_with(sv, &o);
+    rlock_client *told;
+    o.on_event = ignore;
+    scene_free_client(&plain);
+    EXPECT_INT(tasks_named("rlock-"), 0);
+    for (int i = 1; i <= 2; i++) {
+        EXPECT_STATUS(rlock_client_new(&o, &told), RLOCK_OK);
+        rlock *lk = test_lock(told, SCENE_LOCK);
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+        o.dispatch_events = true;
+        EXPECT_INT(tasks_named("rlock-"), i == 1 ? 2 : 1);
+        EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+        rlock_free(lk);
+        rlock_client_free(told);
+    }
+    server_stop(sv);
+}
+
+TEST(threads_few, the_masters_of_a_cluster_share_one)
+{
+    cluster *c = cluster_start();
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    rlock *lk[16];
+    o.uri = cluster_uri(c);
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_OK);
+    for (int i = 0; i < 16; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "lock%d", i);
+        lk[i] = test_lock(cl, name);
+        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+    }
+    EXPECT_INT(tasks_named("rlock-loop"), 1);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 2); /* and rlock-topology */
+    for (int i = 0; i < 16; i++) {
+        EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
+        rlock_free(lk[i]);
+    }
+    rlock_client_free(cl);
+    cluster_stop(c);
+}
+
+/* --- callbacks that block ------------------------------------------------- */
+
+typedef struct gate {
+    atomic_bool open;
+    atomic_int losses;
+} gate;
+
+static void wait_at_gate(const rlock_event *ev, void *arg)
+{
+    gate *g = arg;
+    if (ev->type != RLOCK_EVENT_LOST)
+        return;
+    atomic_fetch_add(&g->losses, 1);
+    while (!atomic_load(&g->open))
+        test_pause_ms(1);
+}
+
+static rlock_client *client_at_gate(server *sv, gate *g)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    rlock_client *cl;
+    o.uri = server_uri(sv);
+    o.watchdog_lease_ms = BRISK_MS;
+    o.on_event = wait_at_gate;
+    o.event_arg = g;
+    EXPECT_STATUS(rlock_client_new(&o, &cl), RLOCK_OK);
+    return cl;
+}
+
+TEST(threads_few, an_on_event_that_blocks_delays_no_lost_fd)
+{
+    gate g = {.losses = 0};
+    server *sv = server_start(NULL);
+    rlock_client *cl = client_at_gate(sv, &g);
+    rlock *first = test_lock(cl, "first"), *second = test_lock(cl, "second");
+    EXPECT_STATUS(rlock_acquire(first, 0, 100), RLOCK_OK);
+    EVENTUALLY(SOON, atomic_load(&g.losses) == 1);
+    EXPECT_STATUS(rlock_acquire(second, 0, 300), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    int fd = lost_fd_of_held(second);
+    EXPECT_BETWEEN(fd_wait(fd, SOON) - began_ms, 200, 300 + SLACK_MS);
+    EXPECT_INT(atomic_load(&g.losses), 1);
+    atomic_store(&g.open, true);
+    EVENTUALLY(SOON, atomic_load(&g.losses) == 2);
+    rlock_free(first);
+    rlock_free(second);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+/* The whole is the first member's client's, which is told by the other's. */
+TEST(threads_few, an_on_event_that_blocks_delays_no_renewal_at_other_clients)
+{
+    gate g = {.losses = 0};
+    server *sv = server_start(NULL), *far = server_start(NULL);
+    rlock_client *home = client_at_gate(sv, &g), *other;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(far);
+    o.watchdog_lease_ms = BRISK_MS;
+    EXPECT_STATUS(rlock_client_new(&o, &other), RLOCK_OK);
+    rlock *lk[] = {test_lock(home, "a"), test_lock(other, "b")}, *all;
+    rlock *kept = test_lock(other, "kept");
+    EXPECT_STATUS(rlock_multi_new(lk, 2, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(all), RLOCK_OK);
+    server_cmd(far, "DEL b");
+    EVENTUALLY(SOON, atomic_load(&g.losses) == 1);
+    uint64_t before = stats_of(other).renewals;
+    EVENTUALLY(SOON, stats_of(other).renewals >= before + 5);
+    EXPECT(rlock_is_held(kept));
+    atomic_store(&g.open, true);
+    EXPECT_STATUS(rlock_unlock(all), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(kept), RLOCK_OK);
+    rlock_free(all);
+    rlock_free(lk[0]);
+    rlock_free(lk[1]);
+    rlock_free(kept);
+    rlock_client_free(home);
+    rlock_client_free(other);
+    server_stop(far);
+    server_stop(sv);
 }

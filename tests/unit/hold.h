@@ -44,7 +44,7 @@ static inline void set_lease(play *p, rl_hold *h, int64_t sent_us,
 static inline void expire(play *p)
 {
     rl_mutex_lock(&table(p)->mutex);
-    rl_holds_expire_locked(table(p), p->now_us);
+    rl_holds_expire_locked(table(p), SIZE_MAX, p->now_us);
     rl_mutex_unlock(&table(p)->mutex);
 }
 
