@@ -29,7 +29,8 @@ void rl_connector_init(rl_connector *c)
     rl_mutex_init(&c->mutex);
     rl_cond_init(&c->work);
     rl_cond_init(&c->started);
-    rl_list_init(&c->visitors);
+    rl_list_init(&c->own);
+    rl_list_init(&c->others);
 }
 
 void rl_connector_fini(rl_connector *c)
@@ -118,18 +119,13 @@ static int64_t next_pause_us(const rl_connector *c)
     return c->down ? rl_jitter(rl_min(longer_us, LAST_PAUSE_US)) : 0;
 }
 
-/* Those who are served by one in the pool. */
-static void tell_all_locked(rl_connector *c, const rl_fault *f)
-    RL_REQUIRES(&c->mutex)
+static void tell_all_locked(rl_connector *c, rl_list *visitors,
+                            const rl_fault *f) RL_REQUIRES(&c->mutex)
 {
-    rl_link *next;
-    for (rl_link *k = rl_list_first(&c->visitors); k; k = next) {
-        rl_visitor *v = RL_CONTAINER(k, rl_visitor, link);
-        next = rl_list_next(&c->visitors, k);
-        if (v->own)
-            continue;
+    rl_link *k;
+    while ((k = rl_list_first(visitors)) != NULL) {
         rl_list_remove(k);
-        tell_locked(c, v, f);
+        tell_locked(c, RL_CONTAINER(k, rl_visitor, link), f);
     }
 }
 
@@ -186,12 +182,14 @@ static void try_locked(rl_node *node) RL_REQUIRES(&node->connector.mutex)
     rl_mutex_lock(&node->connector.mutex);
     node->connector.since_us = 0;
     note_locked(&node->connector, s, &f);
-    tell_all_locked(&node->connector, &f);
+    tell_all_locked(&node->connector, &node->connector.others, &f);
 }
 
 static rl_visitor *first_visitor(const rl_connector *c)
 {
-    rl_link *first = rl_list_first(&c->visitors);
+    rl_link *first = rl_list_first(&c->own);
+    if (!first)
+        first = rl_list_first(&c->others);
     return first ? RL_CONTAINER(first, rl_visitor, link) : NULL;
 }
 
@@ -226,10 +224,8 @@ static bool serve_locked(rl_node *node, int64_t *tried_us, int64_t *busy_us)
 static void refuse_all_locked(rl_connector *c, const rl_fault *f)
     RL_REQUIRES(&c->mutex)
 {
-    for (rl_visitor *v; (v = first_visitor(c)) != NULL;) {
-        rl_list_remove(&v->link);
-        tell_locked(c, v, f);
-    }
+    tell_all_locked(c, &c->own, f);
+    tell_all_locked(c, &c->others, f);
 }
 
 static void *run(void *arg)
@@ -332,10 +328,8 @@ void rl_connector_visit(rl_node *node, rl_visitor *v, int64_t own_until_us,
     v->waiting = true;
     if (!c->open)
         tell_locked(&node->connector, v, &not_asked);
-    else if (v->own)
-        rl_list_add_first(&c->visitors, &v->link);
     else
-        rl_list_add_last(&c->visitors, &v->link);
+        rl_list_add_last(v->own ? &c->own : &c->others, &v->link);
     rl_mutex_unlock(&node->connector.mutex);
     call(node);
 }

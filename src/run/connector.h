@@ -32,7 +32,8 @@ typedef struct rl_visitor {
 typedef struct rl_connector {
     rl_mutex mutex; /* guards all below */
     rl_cond work;
-    rl_list visitors;   /* whoever wants one of his own first */
+    rl_list own;        /* visitors who want one of their own: these first, */
+    rl_list others;     /* and then the others; each in the order of coming */
     rl_visitor *served; /* for whom the thread is opening one of his own */
     bool down;
     rl_fault fault;   /* why */

@@ -1,9 +1,9 @@
 /*
- * The thread's loop: connect, subscribe, wake everybody to look, hear rings
- * until the connection breaks; then pause, and again. Rings wake fronts and
- * listeners (hold/room.h); a ring for a name that nobody here wants is passed
- * on to the next client in the server's queue, by a call on a borrowed
- * connection.
+ * A turn: read what has come, and go on from there: connect, subscribe, wake
+ * everybody to look, hear rings until the connection breaks; then pause, and
+ * again. Rings wake fronts and listeners (hold/room.h); a ring for a name that
+ * nobody here wants is passed on to the next client in the server's queue, by a
+ * call on the keeper's connection, that nobody waits for.
  *
  * What stays true: the rooms are told that it hears only while the subscription
  * stands, and a waiter that queued under it before a break is woken when it
@@ -12,11 +12,9 @@
  */
 #include "run/doorbell.h"
 
-#include <poll.h>
 #include <string.h>
 
 #include "op/op.h"
-#include "run/caller.h"
 #include "run/engine.h"
 #include "wire/error.h"
 
@@ -24,18 +22,19 @@
 #define LAST_PAUSE_US    2000000
 #define REFUSED_PAUSE_US 60000000
 
-/* Other rings wait while one is passed on. */
-#define PASS_ON_MS 500
-
 /* A connection that lasted for so long was worth having. */
 #define LASTED_US 1000000
 
 /* A connection that is silent for so long is asked whether it is alive. */
 #define SILENCE_US 15000000
 
+static int64_t turn(rl_watcher *w, int64_t now_us);
+static size_t look(rl_watcher *w, struct pollfd *p);
+
 bool rl_doorbell_init(rl_doorbell *d)
 {
-    d->signal = RL_SIGNAL_NONE;
+    d->watcher = (rl_watcher){.turn = turn, .look = look, .most = 1};
+    d->pause_us = FIRST_PAUSE_US;
     rl_mutex_init(&d->starting);
     bool ok = rl_bells_init(&d->bells);
     return rl_channels_init(&d->channels) && ok;
@@ -45,10 +44,11 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked)
 {
     rl_channels_fini(&d->channels);
     rl_bells_fini(&d->bells, forked);
-    rl_signal_fini(&d->signal);
     if (!forked)
         rl_mutex_fini(&d->starting);
 }
+
+/* --- what is heard -------------------------------------------------------- */
 
 static bool is_message(const rl_reply *r, const char *kind, size_t elements)
 {
@@ -57,23 +57,20 @@ static bool is_message(const rl_reply *r, const char *kind, size_t elements)
            strcmp(r->item[0].str, kind) == 0;
 }
 
-/* A ring for a name that nobody here wants any more. */
-static void pass_on(rl_node *node, const rl_item *name)
+/*
+ * A ring for a name that nobody here wants any more. Without a connection, or
+ * memory, the next one in the queue looks by himself.
+ */
+static void pass_on(rl_engine *e, const rl_item *name)
 {
-    rl_op op;
-    rl_part x;
+    int64_t now_us = rl_now_us();
     rl_target what = {.name = name->str,
                       .len = name->len,
-                      .slot = rl_slot_of(&node->e->core, name->str, name->len)};
-    int64_t now_us = rl_now_us();
-    rl_op_init(&op, &op.lent);
-    op.lent = &x;
-    rl_part_leave(&x, &node->e->core, &what, now_us);
-    x.until_us = rl_min(x.until_us, rl_after_ms(now_us, PASS_ON_MS));
-    x.op = &op;
-    x.heap = false;
-    op.n = op.quorum = 1;
-    rl_drive(&op);
+                      .slot = rl_slot_of(&e->core, name->str, name->len)};
+    rl_node *node = rl_node_of(&e->core, what.slot);
+    rl_part *x = rl_part_new_leave(&e->core, &what, now_us);
+    if (x)
+        rl_keeper_ask(node, x, now_us);
 }
 
 /* Not what comes late, from a channel that is not listened to any more. */
@@ -86,21 +83,12 @@ static bool is_ring(const rl_node *node, const rl_reply *r)
            name->len <= RLOCK_NAME_MAX;
 }
 
-/* The reply's text goes with the next one. */
-static void pass_on_copy(rl_node *node, rl_item name)
-{
-    char text[RLOCK_NAME_MAX + 1];
-    memcpy(text, name.str, name.len + 1);
-    name.str = text;
-    pass_on(node, &name);
-}
-
 static void hear_ring(rl_node *node, const rl_reply *r)
 {
     const rl_item *name = &r->item[2];
     if (is_ring(node, r) && !rl_rooms_wake(&node->e->core.rooms, name->str,
                                            name->len, RL_WAKE_RUNG))
-        pass_on_copy(node, *name);
+        pass_on(node->e, name);
 }
 
 /* A server that is busy or loading will have time before long. */
@@ -120,7 +108,7 @@ static void hear(void *arg, const rl_reply *r)
     rl_item name;
     if (node->e->cluster) {
         if (rl_bells_take(node, r, &name))
-            pass_on_copy(node, name);
+            pass_on(node->e, &name);
         return;
     }
     if (rl_channels_hear(node, r))
@@ -143,114 +131,226 @@ static bool say(rl_conn *c, const char *command, const char *channel)
     return rl_line_push(&c->line, NULL) && rl_conn_send(c);
 }
 
-/* Waits for input, a poke or the end. False: the time is over, or it broke. */
-static bool listen_to(rl_node *node, rl_conn *c, int64_t until_us)
-{
-    rl_doorbell *d = &node->doorbell;
-    struct pollfd p[2] = {
-        {.fd = d->signal.fd, .events = POLLIN},
-        {.fd = c ? c->io.fd : -1, .events = c ? rl_conn_events(c) : 0}};
-    int n = poll(p, 2, rl_poll_ms(until_us));
-    if (n > 0 && p[0].revents) {
-        d->poked = true;
-        if (!atomic_load(&d->stopping))
-            rl_signal_clear(&d->signal);
-    }
-    if (n > 0 && p[1].revents)
-        return rl_conn_send(c) && rl_conn_receive(c);
-    return n != 0 || rl_now_us() < until_us;
-}
+/* --- the connection ------------------------------------------------------- */
 
-static bool is_stopping(const rl_node *node)
+static bool is_worth_listening(rl_node *node)
 {
-    return atomic_load(&node->doorbell.stopping);
+    return !node->e->cluster || rl_bells_are_wanted(&node->doorbell.bells);
 }
 
 /* A server that refuses (an ACL, a proxy) will do so again: no hurry then. */
-static bool subscribe(rl_node *node, rl_conn *c, int64_t *pause_us)
+static void pause_for(rl_doorbell *d, int64_t us, int64_t now_us)
 {
-    rl_doorbell *d = &node->doorbell;
-    int64_t until_us = rl_command_end(&node->e->core, rl_now_us());
-    d->subscribed = d->refused = false;
-    if (!say(c, "SUBSCRIBE", node->e->core.bell))
-        return false;
-    while (!d->subscribed && !d->refused && !is_stopping(node))
-        if (!listen_to(node, c, until_us))
-            return false;
-    if (d->refused && d->for_good)
-        *pause_us = REFUSED_PAUSE_US;
-    return d->subscribed;
+    d->until_us = now_us + rl_jitter(us);
+    d->pause_us = rl_min(us * 2, LAST_PAUSE_US);
 }
 
-/* Which channels are to be listened on, beside the client's own? */
-static bool adjust(rl_node *node, rl_conn *c)
+/* The connection has ended, or could not be made. */
+static void come_to_rest(rl_node *node, int64_t now_us)
 {
     rl_doorbell *d = &node->doorbell;
-    bool look = d->poked && node->e->core.set.redisson_channel;
-    d->poked = false;
+    bool lasted = d->state == RL_HEARS && now_us - d->began_us >= LASTED_US;
+    bool refuses = d->state == RL_SUBSCRIBES && d->refused && d->for_good;
+    if (d->state == RL_HEARS && !node->e->cluster)
+        rl_rooms_hear_no_more(&node->e->core.rooms);
     if (node->e->cluster)
-        return rl_bells_adjust(node, c, rl_now_us());
-    return !look || rl_channels_adjust(node, c);
-}
-
-static int64_t rest_until_us(rl_node *node, const rl_conn *c)
-{
-    return node->e->cluster
-               ? rl_min(c->expires_us, rl_bells_until(&node->doorbell.bells))
-               : c->expires_us;
-}
-
-/* Serves rings until the connection breaks, or its login is old, or the client
-   closes. */
-static void serve(rl_node *node, rl_conn *c)
-{
-    bool asked = false;
-    int64_t heard_us = rl_now_us();
-    while (!is_stopping(node)) {
-        if (!adjust(node, c))
-            return;
-        int64_t patience_us =
-            asked ? rl_min(node->e->core.set.command_timeout_ms * 1000,
-                           SILENCE_US)
-                  : SILENCE_US;
-        unsigned before = c->arrivals;
-        bool more = listen_to(
-            node, c, rl_min(heard_us + patience_us, rest_until_us(node, c)));
-        if (rl_conn_is_broken(c) || rl_conn_is_outdated(c, rl_now_us()))
-            return;
-        if (c->arrivals != before) {
-            heard_us = rl_now_us();
-            asked = false;
-        } else if (!more && rl_now_us() >= heard_us + patience_us) {
-            if (asked || !say(c, "PING", NULL))
-                break;
-            heard_us = rl_now_us();
-            asked = true;
-        }
+        rl_bells_lose_all(node);
+    rl_source_close(node->source, d->conn);
+    d->conn = NULL;
+    d->state = RL_RESTS;
+    if (lasted) {
+        d->until_us = now_us;
+        d->pause_us = FIRST_PAUSE_US;
+    } else {
+        pause_for(d, refuses ? REFUSED_PAUSE_US : d->pause_us, now_us);
     }
-    if (!is_stopping(node))
-        rl_conn_time_out(c);
 }
 
-/* True: there is no reason any more. */
-static bool pause_for(rl_node *node, int64_t us)
+static void begin_to_connect(rl_node *node, int64_t now_us)
 {
-    bool hurry = false;
-    int64_t until_us = rl_now_us() + rl_jitter(us);
-    while (rl_now_us() < until_us && !is_stopping(node) && !hurry) {
-        listen_to(node, NULL, until_us);
-        hurry = atomic_exchange(&node->doorbell.hurry, false);
+    rl_doorbell *d = &node->doorbell;
+    const rl_settings *set = &node->e->core.set;
+    if (atomic_exchange(&d->hurry, false)) {
+        d->until_us = now_us;
+        d->pause_us = FIRST_PAUSE_US;
     }
-    return hurry;
+    if (now_us < d->until_us || !is_worth_listening(node))
+        return;
+    d->state = RL_CONNECTS;
+    rl_connector_visit(
+        node, &d->visitor,
+        rl_after_ms(now_us, set->connect_timeout_ms + set->command_timeout_ms),
+        &node->e->loop.signal);
 }
+
+static void begin_to_hear(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    d->state = RL_HEARS;
+    d->began_us = d->heard_us = now_us;
+    d->arrivals = d->conn->arrivals;
+    d->asked = false;
+    if (node->e->cluster)
+        return;
+    rl_channels_forget(&d->channels);
+    atomic_store(&d->poked, true);
+    rl_rooms_hear(&node->e->core.rooms);
+}
+
+static void take_connection(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    if (!rl_connector_has_news(&node->connector, &d->visitor))
+        return;
+    d->conn = d->visitor.conn;
+    d->visitor.conn = NULL;
+    if (!d->conn) {
+        come_to_rest(node, now_us);
+        return;
+    }
+    d->conn->line.pushed = hear;
+    d->conn->line.arg = node;
+    if (node->e->cluster) {
+        begin_to_hear(node, now_us);
+        return;
+    }
+    d->state = RL_SUBSCRIBES;
+    d->subscribed = d->refused = false;
+    d->until_us = rl_command_end(&node->e->core, now_us);
+    if (!say(d->conn, "SUBSCRIBE", node->e->core.bell))
+        come_to_rest(node, now_us);
+}
+
+static void subscribe(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    if (d->subscribed)
+        begin_to_hear(node, now_us);
+    else if (d->refused || rl_conn_is_broken(d->conn) || now_us >= d->until_us)
+        come_to_rest(node, now_us);
+}
+
+/* Which channels are to be listened on, beside the client's own? False: it
+   broke. */
+static bool adjust(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    bool poked = atomic_exchange(&d->poked, false);
+    if (node->e->cluster)
+        return rl_bells_adjust(node, d->conn, now_us);
+    return !poked || !node->e->core.set.redisson_channel ||
+           rl_channels_adjust(node, d->conn);
+}
+
+static int64_t silent_until_us(const rl_node *node)
+{
+    const rl_doorbell *d = &node->doorbell;
+    int64_t command_us = node->e->core.set.command_timeout_ms * 1000;
+    return d->heard_us +
+           (d->asked ? rl_min(command_us, SILENCE_US) : SILENCE_US);
+}
+
+/* False: it has been silent for too long. */
+static bool is_alive(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    if (d->arrivals != d->conn->arrivals) {
+        d->arrivals = d->conn->arrivals;
+        d->heard_us = now_us;
+        d->asked = false;
+    }
+    if (now_us < silent_until_us(node))
+        return true;
+    if (d->asked || !say(d->conn, "PING", NULL)) {
+        rl_conn_time_out(d->conn);
+        return false;
+    }
+    d->heard_us = now_us;
+    return d->asked = true;
+}
+
+/* Serves rings until the connection breaks, or its login is old. */
+static void serve(rl_node *node, int64_t now_us)
+{
+    const rl_doorbell *d = &node->doorbell;
+    if (rl_conn_is_broken(d->conn) || rl_conn_is_outdated(d->conn, now_us) ||
+        !is_alive(node, now_us) || !adjust(node, now_us))
+        come_to_rest(node, now_us);
+}
+
+/* --- a turn --------------------------------------------------------------- */
+
+static size_t look(rl_watcher *w, struct pollfd *p)
+{
+    const rl_doorbell *d = RL_CONTAINER(w, rl_doorbell, watcher);
+    if (!d->conn)
+        return 0;
+    *p = (struct pollfd){.fd = d->conn->io.fd,
+                         .events = rl_conn_events(d->conn)};
+    return 1;
+}
+
+static void read_what_has_come(const rl_doorbell *d)
+{
+    const rl_watcher *w = &d->watcher;
+    if (d->conn && w->n > 0 && w->polled[0].revents && rl_conn_send(d->conn))
+        rl_conn_receive(d->conn);
+}
+
+static int64_t due_us(rl_node *node)
+{
+    rl_doorbell *d = &node->doorbell;
+    switch (d->state) {
+    case RL_RESTS:
+        return is_worth_listening(node) ? d->until_us : RL_NEVER;
+    case RL_CONNECTS: /* it is called */
+        return RL_NEVER;
+    case RL_SUBSCRIBES:
+        return d->until_us;
+    case RL_HEARS:
+        break;
+    }
+    int64_t us = rl_min(silent_until_us(node), d->conn->expires_us);
+    return node->e->cluster ? rl_min(us, rl_bells_until(&d->bells)) : us;
+}
+
+static void wind_up(rl_node *node, int64_t now_us)
+{
+    rl_doorbell *d = &node->doorbell;
+    rl_connector_forget(node, &d->visitor);
+    come_to_rest(node, now_us);
+    d->until_us = 0;
+    d->pause_us = FIRST_PAUSE_US;
+}
+
+static int64_t turn(rl_watcher *w, int64_t now_us)
+{
+    rl_doorbell *d = RL_CONTAINER(w, rl_doorbell, watcher);
+    rl_node *node = RL_CONTAINER(d, rl_node, doorbell);
+    if (atomic_load(&d->stopping)) {
+        wind_up(node, now_us);
+        return RL_LOOP_LEAVE;
+    }
+    read_what_has_come(d);
+    if (d->state == RL_CONNECTS)
+        take_connection(node, now_us);
+    if (d->state == RL_SUBSCRIBES)
+        subscribe(node, now_us);
+    if (d->state == RL_HEARS)
+        serve(node, now_us);
+    if (d->state == RL_RESTS)
+        begin_to_connect(node, now_us);
+    w->called = d->state == RL_CONNECTS;
+    return due_us(node);
+}
+
+/* --- from other threads --------------------------------------------------- */
 
 void rl_doorbell_wake(rl_node *node)
 {
     rl_doorbell *d = &node->doorbell;
-    rl_mutex_lock(&d->starting);
-    if (d->signal.fd >= 0)
-        rl_signal_raise(&d->signal);
-    rl_mutex_unlock(&d->starting);
+    atomic_store(&d->poked, true);
+    rl_loop_nudge(&node->e->loop, &d->watcher);
 }
 
 void rl_doorbell_hurry(rl_node *node)
@@ -259,84 +359,13 @@ void rl_doorbell_hurry(rl_node *node)
     rl_doorbell_wake(node);
 }
 
-/* Until it breaks. How long it was of use. */
-static int64_t serve_one_bell(rl_node *node, rl_conn *c)
-{
-    int64_t began_us = rl_now_us();
-    rl_channels_forget(&node->doorbell.channels);
-    node->doorbell.poked = true;
-    rl_rooms_hear(&node->e->core.rooms);
-    serve(node, c);
-    rl_rooms_hear_no_more(&node->e->core.rooms);
-    return rl_now_us() - began_us;
-}
-
-static int64_t serve_bells(rl_node *node, rl_conn *c)
-{
-    int64_t began_us = rl_now_us();
-    serve(node, c);
-    return rl_now_us() - began_us;
-}
-
-/*
- * One connection's life; true: it was worth having. A server that refuses to
- * subscribe us makes the pause longer.
- */
-static bool connect_and_serve(rl_node *node, int64_t *pause_us)
-{
-    rl_conn *c = NULL;
-    rl_fault f;
-    int64_t served_us = 0;
-    bool open = rl_source_open(node->source, RL_NEVER, &c, &f) == RLOCK_OK;
-    if (open) {
-        c->line.pushed = hear;
-        c->line.arg = node;
-    }
-    if (open && node->e->cluster)
-        served_us = serve_bells(node, c);
-    else if (open && subscribe(node, c, pause_us))
-        served_us = serve_one_bell(node, c);
-    if (node->e->cluster)
-        rl_bells_lose_all(node);
-    rl_source_close(node->source, c);
-    return served_us >= LASTED_US;
-}
-
-/* A server of a cluster at which nobody waits is not listened to. */
-static void await_args(rl_node *node)
-{
-    while (node->e->cluster && !is_stopping(node) &&
-           !rl_bells_are_wanted(&node->doorbell.bells))
-        listen_to(node, NULL, RL_NEVER);
-}
-
-static void *run(void *arg)
-{
-    rl_node *node = arg;
-    int64_t pause_us = FIRST_PAUSE_US;
-    for (await_args(node); !is_stopping(node); await_args(node)) {
-        if (connect_and_serve(node, &pause_us)) {
-            pause_us = FIRST_PAUSE_US;
-            continue;
-        }
-        pause_us = pause_for(node, pause_us)
-                       ? FIRST_PAUSE_US
-                       : rl_min(pause_us * 2, LAST_PAUSE_US);
-    }
-    return NULL;
-}
-
 void rl_doorbell_start(rl_node *node)
 {
     rl_doorbell *d = &node->doorbell;
     if (atomic_load(&d->started))
         return;
     rl_mutex_lock(&d->starting);
-    bool may = !atomic_load(&d->stopping);
-    if (may && d->signal.fd < 0)
-        rl_signal_init(&d->signal);
-    if (may && d->signal.fd >= 0 && !d->thread.started &&
-        rl_thread_start(&d->thread, "rlock-doorbell", run, node))
+    if (!atomic_load(&d->stopping) && rl_loop_add(&node->e->loop, &d->watcher))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
 }
@@ -362,10 +391,9 @@ void rl_doorbell_stop(rl_node *node)
     rl_doorbell *d = &node->doorbell;
     rl_mutex_lock(&d->starting);
     atomic_store(&d->stopping, true);
-    if (d->signal.fd >= 0)
-        rl_signal_raise(&d->signal);
     rl_mutex_unlock(&d->starting);
-    rl_thread_join(&d->thread);
+    rl_loop_nudge(&node->e->loop, &d->watcher);
+    rl_loop_await_end(&node->e->loop, &d->watcher);
 }
 
 void rl_doorbell_dismiss(rl_node *node)
@@ -373,8 +401,6 @@ void rl_doorbell_dismiss(rl_node *node)
     rl_doorbell *d = &node->doorbell;
     rl_doorbell_stop(node);
     rl_mutex_lock(&d->starting);
-    rl_signal_fini(&d->signal);
-    d->signal = RL_SIGNAL_NONE;
     atomic_store(&d->started, false);
     atomic_store(&d->stopping, false);
     rl_mutex_unlock(&d->starting);

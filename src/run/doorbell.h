@@ -1,9 +1,8 @@
 /*
- * The doorbell: one thread with one subscriber connection, started with the
- * first wait. It subscribes once, to this client's own channel, and stays
+ * The doorbell of a server, on the loop: one subscriber connection, made with
+ * the first wait. It subscribes once, to this client's own channel, and stays
  * subscribed; a release that finds this client first in a lock's queue
- * publishes the lock's name there. It is a thread of its own because a ring
- * must not wait for anything else that a client does.
+ * publishes the lock's name there.
  *
  * A ring may be lost (while the connection is replaced, say), so nothing
  * relies on it: waiters look by themselves from time to time, and whenever the
@@ -14,33 +13,46 @@
 
 #include <stdatomic.h>
 
-#include "base/os.h"
-#include "base/thread.h"
-#include "route/source.h"
 #include "run/bells.h"
 #include "run/channels.h"
+#include "run/connector.h"
+#include "run/loop.h"
 
 struct rl_node;
 
+typedef enum rl_hearing {
+    RL_RESTS, /* it has no connection: nobody waits, or it pauses */
+    RL_CONNECTS,
+    RL_SUBSCRIBES,
+    RL_HEARS
+} rl_hearing;
+
 typedef struct rl_doorbell {
+    rl_watcher watcher;
+    rl_mutex starting; /* held while it is put on the loop */
     atomic_bool started, stopping;
     atomic_bool hurry; /* what it pauses for may be over */
-    rl_mutex starting; /* guards thread and signal while they are made and
-                          unmade, and whoever raises that */
-    rl_thread thread;
-    rl_signal signal; /* ends the thread's poll */
+    atomic_bool poked; /* it is to look what is waited for */
     rl_channels channels;
     rl_bells bells; /* of a cluster's client, instead of the one */
-    /* The thread's, about its connection: */
-    bool subscribed, poked;
-    bool refused, for_good; /* the subscription */
+    /* The loop's: */
+    rl_hearing state;
+    rl_visitor visitor;
+    rl_conn *conn;                      /* NULL: it rests, or connects */
+    bool subscribed, refused, for_good; /* what was said to that */
+    int64_t until_us;  /* when the pause, or the subscribing, ends */
+    int64_t pause_us;  /* the next one's length */
+    int64_t began_us;  /* when it began to hear */
+    int64_t heard_us;  /* when something has come last, or was asked for */
+    unsigned arrivals; /* the connection's, then */
+    bool asked;        /* whether it is alive */
 } rl_doorbell;
 
-bool rl_doorbell_init(rl_doorbell *d); /* false: no memory */
+bool rl_doorbell_init(rl_doorbell *d); /* false: out of memory */
 void rl_doorbell_fini(rl_doorbell *d, bool forked);
 
 /*
- * Starts it if it does not run. When that fails, waiters poll. The waiters
+ * Starts it if it is not started. When that fails, waiters poll. The waiters
  * that queue themselves do so only after it has come up, which wakes them.
  */
 void rl_doorbell_start(struct rl_node *node);
@@ -51,15 +63,15 @@ void rl_doorbell_dismiss(struct rl_node *node);
 /* Starts it, for somebody who waits for this name. */
 void rl_doorbell_listen(struct rl_node *node, const rl_target *what);
 
-/* Wakes its thread, if there is one. */
+/* It has its turn soon. Any thread. */
 void rl_doorbell_wake(struct rl_node *node);
 
 /* There is another server: a pause ends. */
 void rl_doorbell_hurry(struct rl_node *node);
 
 /*
- * Somebody has begun to wait for a name, or has ceased to: the thread looks
- * which of Redisson's channels are to be listened on, if any.
+ * Somebody has begun to wait for a name, or has ceased to: it looks which of
+ * Redisson's channels are to be listened on, if any.
  */
 void rl_doorbell_poke(struct rl_node *node);
 

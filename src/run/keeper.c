@@ -7,6 +7,7 @@
  * something is held, a connection that has ended is replaced; nothing here
  * blocks.
  */
+#include "op/op.h"
 #include "run/engine.h"
 #include "run/tasks.h"
 
@@ -210,6 +211,21 @@ static void serve_connection(rl_node *node)
         expire(node, now_us);
     if (rl_line_is_spent(&k->conn->line))
         drop_connection(node, now_us);
+}
+
+/* What is on its way when the server is away does not come back. */
+void rl_keeper_ask(rl_node *node, rl_part *x, int64_t now_us)
+{
+    rl_keeper *k = &node->keeper;
+    if (!is_connected(k)) {
+        rl_part_let_go(x);
+        return;
+    }
+    x->ask.tries = 1;
+    x->ask.patient = false;
+    x->until_us = rl_renewal_end(&node->e->core, now_us);
+    rl_part_push(x, &k->conn->line, now_us);
+    wake_it(node);
 }
 
 /* --- answers that nobody waits for ---------------------------------------- */

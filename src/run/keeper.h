@@ -18,6 +18,7 @@
 #include "run/watch.h"
 
 struct rl_node;
+struct rl_part;
 struct rl_task;
 
 typedef struct rl_keeper {
@@ -67,6 +68,12 @@ void rl_keeper_dismiss(struct rl_node *node);
  * ends.
  */
 void rl_keeper_stop(struct rl_node *node);
+
+/*
+ * Asks over its connection for who waits for no answer: the part is on the heap
+ * and frees itself, also when there is no connection. The loop's.
+ */
+void rl_keeper_ask(struct rl_node *node, struct rl_part *x, int64_t now_us);
 
 /* The longest pause between two attempts; short against the lease. */
 int64_t rl_keeper_longest_pause_us(const struct rl_node *node);

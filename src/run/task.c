@@ -325,6 +325,7 @@ void rl_task_put_on_line(rl_task *t, int64_t now_us)
     rl_node *node = t->node;
     t->ask.until_us =
         rl_min(rl_renewal_end(&node->e->core, now_us), node->keeper.end_us);
+    t->ask.send_by_us = rl_batch_send_by(t);
     rl_ask_push(&t->ask, &node->keeper.conn->line, now_us);
 }
 

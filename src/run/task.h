@@ -67,7 +67,8 @@ bool rl_task_awaits_replicas(rl_task *t, int64_t now_us);
 bool rl_batch_may_have(const rl_task *t);
 void rl_batch_push(rl_task *first, int64_t now_us);
 
-/* Until when it may be sent; of a task by itself, too. */
+/* Until when it may be sent: by the first deadline; of a task by itself, too.
+ */
 int64_t rl_batch_send_by(const rl_task *first);
 
 /* --- (tasks.c) ------------------------------------------------------------ */

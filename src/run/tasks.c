@@ -272,11 +272,10 @@ bool rl_tasks_may_send(const rl_keeper *k, int64_t now_us)
     const rl_line *l = &k->conn->line;
     for (rl_link *s = rl_list_last(&l->slots); s && s != &l->slots.head;
          s = s->prev) {
-        const rl_slot *slot = RL_CONTAINER(s, rl_slot, link);
-        const rl_task *t = RL_CONTAINER(slot, rl_task, ask.slot);
-        if (slot->end <= l->sent)
+        const rl_ask *a = RL_CONTAINER(s, rl_ask, slot.link);
+        if (a->slot.end <= l->sent)
             return true;
-        if (rl_batch_send_by(t) <= now_us)
+        if (a->send_by_us <= now_us)
             return false;
     }
     return true;

@@ -210,6 +210,7 @@ void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)
     a->whole = a->last = a->split = a->parts = a->unknown = false;
     a->single = a->strict = a->patient = false;
     a->tries = RL_ASK_TRIES;
+    a->send_by_us = RL_NEVER;
     a->script = script;
     a->once = rl_ask_is_guarded(a);
     a->line = NULL;

@@ -83,10 +83,11 @@ struct rl_ask {
     int64_t pause_us;        /* the latest one's length */
     int64_t rest_until_us;
     rl_script_id script; /* RL_SCRIPT_COUNT: a guarded one, the program's */
-    int64_t sent_us;  /* the lease clock before the latest attempt was sent */
-    int64_t until_us; /* when the latest attempt ends; for the driver */
-    rl_line *line;    /* of the latest attempt */
-    rl_fault *fault;  /* the latest failure is put there; the owner's */
+    int64_t sent_us;    /* the lease clock before the latest attempt was sent */
+    int64_t until_us;   /* when the latest attempt ends; for the driver, */
+    int64_t send_by_us; /* as is until when it may be sent */
+    rl_line *line;      /* of the latest attempt */
+    rl_fault *fault;    /* the latest failure is put there; the owner's */
     atomic_uint_fast64_t *loads; /* counts scripts sent whole; or NULL */
     rl_confirm confirm;          /* by replicas; mostly by none */
     /* Writes the call. */

@@ -85,6 +85,24 @@ TEST(threads_few, a_lock_needs_one_and_an_on_event_one_more)
     server_stop(sv);
 }
 
+TEST(threads_few, who_waits_needs_no_other)
+{
+    scene s = scene_server(NULL);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(s.sv);
+    EXPECT_STATUS(rlock_client_new(&o, &s.cl), RLOCK_OK);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, s.cl, 1);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 1);
+    rlock_cancel(s.lk);
+    EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
+    rlock_free(s.lk);
+    rlock_client_free(s.cl);
+    server_stop(s.sv);
+}
+
 TEST(threads_few, the_masters_of_a_cluster_share_one)
 {
     cluster *c = cluster_start();

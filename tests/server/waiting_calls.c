@@ -92,10 +92,10 @@ static long long cpu_us_of(const char *thread)
 /* What so many short waits cost the thread that subscribes for them. */
 static long long cost_of_waits(rlock *lk, int n)
 {
-    long long before_us = cpu_us_of("rlock-doorbell");
+    long long before_us = cpu_us_of("rlock-loop");
     for (int i = 0; i < n; i++)
         EXPECT_STATUS(rlock_acquire(lk, 5, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
-    return cpu_us_of("rlock-doorbell") - before_us;
+    return cpu_us_of("rlock-loop") - before_us;
 }
 
 /* Redisson's channels: each wait is news of one name, not of all there are. */
