@@ -20,13 +20,6 @@
 
 struct rl_node;
 
-typedef enum rl_hearing {
-    RL_RESTS, /* it has no connection: nobody waits, or it pauses */
-    RL_CONNECTS,
-    RL_SUBSCRIBES,
-    RL_HEARS
-} rl_hearing;
-
 typedef struct rl_doorbell {
     rl_watcher watcher;
     rl_mutex starting; /* held while it is put on the loop */
@@ -36,7 +29,12 @@ typedef struct rl_doorbell {
     rl_channels channels;
     rl_bells bells; /* of a cluster's client, instead of the one */
     /* The loop's: */
-    rl_hearing state;
+    enum {
+        RL_RESTS, /* it has no connection: nobody waits, or it pauses */
+        RL_CONNECTS,
+        RL_SUBSCRIBES,
+        RL_HEARS
+    } state;
     rl_visitor visitor;
     rl_conn *conn;                      /* NULL: it rests, or connects */
     bool subscribed, refused, for_good; /* what was said to that */

@@ -203,9 +203,9 @@ static bool deliver_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 
 static bool has_news_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 {
-    rl_holds *t = &e->core.holds;
+    const rl_holds *t = &e->core.holds;
     return t->failed_over || e->notifier.warned || t->reconnected ||
-           rl_holds_first_report_locked(t);
+           rl_holds_first_report_locked(&e->core.holds);
 }
 
 static bool calls_back(const rl_engine *e)
@@ -259,8 +259,7 @@ static bool tell_locked(rl_engine *e, size_t *told)
     return true;
 }
 
-static int64_t first_deadline_us_locked(const rl_holds *t)
-    RL_REQUIRES(&t->mutex)
+static int64_t first_deadline_us(const rl_holds *t)
 {
     const rl_heap_node *first = rl_heap_first(&t->expiry);
     return first ? first->due_us : RL_NEVER;
@@ -273,11 +272,11 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     rl_holds *t = &e->core.holds;
     size_t told;
     rl_mutex_lock(&e->core.holds.mutex);
-    bool more = rl_holds_expire_locked(t, MOST_AT_ONCE, now_us);
+    bool more = rl_holds_expire_locked(&e->core.holds, MOST_AT_ONCE, now_us);
     bool all = tell_locked(e, &told);
     more = more || told == MOST_AT_ONCE;
     bool over = t->stopping && all && !more;
-    t->sleeps_us = more ? 0 : first_deadline_us_locked(t);
+    t->sleeps_us = more ? 0 : first_deadline_us(t);
     int64_t due_us = t->sleeps_us;
     rl_mutex_unlock(&e->core.holds.mutex);
     if (!all && !start_thread(e))
