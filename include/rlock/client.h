@@ -3,27 +3,27 @@
  * leases, listen for wake-ups and deliver events.
  *
  * One client serves any number of threads and locks. It opens connections as
- * they are needed and starts each of its threads (mostly four) with the
- * first use that needs it:
+ * they are needed and starts each of its threads with the first use that needs
+ * it; mostly there is one:
  *
- *   rlock-keeper     the first acquire, or Red lock (multi.h): the watchdog,
- *                    which renews leases; watches the server while something
- *                    is held there; undoes what a failed call may have left on
- *                    the server, and reads answers that nobody waits for any
- *                    more
- *   rlock-notifier   likewise: notices leases that run out, calls on_event
- *   rlock-connector  likewise: makes connections for the keeper, and for calls
- *                    of a Red lock, which must not wait for one server
- *   rlock-doorbell   the first wait for a lock: one subscriber connection on
- *                    which releases of other clients ring
- *
+ *   rlock-loop       the first acquire, or Red lock (multi.h): the watchdog,
+ *                    which renews leases; watches servers while something is
+ *                    held there; notices leases that run out; undoes what a
+ *                    failed call may have left on the server, and reads
+ *                    answers that nobody waits for any more; from the first
+ *                    wait on, a subscriber connection to each server that is
+ *                    waited at, on which releases of other clients ring
+ *   rlock-notifier   likewise, if there is an on_event that is not dispatched:
+ *                    calls it
+ *   rlock-connector  for each server, while a connection to it is made for the
+ *                    loop, or for calls of a Red lock, which must not wait for
+ *                    one server; and while it is down
  *   rlock-async      the first start of async.h: drives what has been started
  *
  * Besides, while a host name is looked up, there is one rlock-resolve; and, for
  * servers that Sentinels or a cluster name, from rlock_client_new() on
  * rlock-topology, with an rlock-dial for each of those that it is connecting
- * to. Of a cluster, each master that is known has a keeper and a
- * connector of its own, and a doorbell when somebody waits there.
+ * to.
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress
@@ -98,7 +98,7 @@ typedef struct rlock_options {
      * While something is held at a server, renewed or by a lease of its own,
      * it is watched, without a call of the program:
      *
-     *   its end      is seen at once, by the connection that rlock-keeper has.
+     *   its end      is seen at once, by the connection that rlock-loop has.
      *                It is made anew after pauses that grow up to a twelfth of
      *                watchdog_lease_ms, at most a second
      *   its silence  when nothing has been heard for 0.85 s it is asked for a

@@ -64,8 +64,8 @@ void rl_engine_each(rl_engine *e, void (*what)(rl_node *n));
 void rl_node_suspect(rl_node *n, const rl_fault *why);
 
 /*
- * Starts the threads that a hold of this slot needs before it exists. False:
- * one could not be started.
+ * Starts what a hold of this slot needs before it exists: threads, and the
+ * keeper of its server. False: one could not be started.
  */
 bool rl_engine_start(rl_engine *e, unsigned slot);
 

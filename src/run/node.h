@@ -1,6 +1,6 @@
 /*
- * What a client has of one server: connections, the threads that make them and
- * renew over them, and the doorbell that listens there. A client has one node;
+ * What a client has of one server: connections, who makes them, who renews over
+ * them, and the doorbell that listens there. A client has one node;
  * of a cluster one for each master that it has had to do with.
  */
 #ifndef RL_RUN_NODE_H
@@ -19,17 +19,17 @@ typedef struct rl_node {
     rl_due_queue own_queue; /* of one among several, this one */
     rl_source *source;      /* fixed */
     rl_mux_set muxes;       /* of the source's connections */
-    rl_mutex starting;      /* held while threads are being started; guards */
+    rl_mutex starting; /* held while its watchers are put on the loop; guards */
     rl_cond ended;
-    bool ending;  /* they are, and are awaited without it */
-    bool stopped; /* for good: they start no more */
+    bool ending;  /* they are taken off, and are awaited without it */
+    bool stopped; /* for good: they are put on it no more */
     atomic_bool started;
     rl_connector connector;
     rl_keeper keeper;
     rl_doorbell doorbell;
 } rl_node;
 
-/* Its threads do not run. False: out of memory. */
+/* False: out of memory. */
 bool rl_node_init(rl_node *n, struct rl_engine *e, rl_due_queue *queue);
 /*
  * Where its connections come from: the dialer, which it takes over, also when
@@ -40,24 +40,23 @@ bool rl_node_connect(rl_node *n, rl_dialer *d);
 /* Something is wrong with its server: who knows of others is asked. */
 void rl_node_complain(rl_node *n);
 
-/* They have ended, or, forked, are not in this process. */
+/* It has been stopped, or, forked, never ran in this process. */
 void rl_node_fini(rl_node *n, bool forked);
 
-/*
- * Starts the threads that a hold needs before it exists, if they do not run
- * yet. False: one could not be started.
- */
+/* Starts what a hold needs before it exists: the keeper. No effect when it is
+   started. False: out of memory. */
 bool rl_node_start(rl_node *n);
 
 /*
- * Gives back its threads and descriptors, until it is started again: its server
- * is asked no more. False: something is held there, or due. May block for as
+ * Takes it off the loop, and gives back its descriptors, until it is started
+ * again: its server is asked no more. False: something is held there, or due. May block for as
  * long as a connection is being made.
  */
 bool rl_node_dismiss(rl_node *n);
 
-/* Ends them, after rl_holds_stop(): the doorbell's, then the others. */
+/* For good: ends the doorbell; */
 void rl_node_silence(rl_node *n);
+/* and, after rl_holds_stop(), the keeper and the connector. */
 void rl_node_stop(rl_node *n);
 
 #endif

@@ -10,14 +10,14 @@
 #include "op/call.h"
 #include "run/engine.h"
 
-typedef enum rl_task_kind {
+enum rl_task_kind {
     RL_RENEW,
     RL_LOOK, /* does the server have it still? It prolongs nothing */
     RL_UNDO,
     RL_VOTE,
     RL_CONFIRM,
     RL_WATCH /* of no hold */
-} rl_task_kind;
+};
 
 typedef struct rl_task {
     rl_ask ask;
@@ -26,7 +26,7 @@ typedef struct rl_task {
                               of those that wait for replicas */
     rl_node *node;        /* whose server is asked */
     rl_hold *hold;        /* with a reference; NULL: it is about none */
-    rl_task_kind what;
+    enum rl_task_kind what;
     bool compare;       /* tokens; see rl_call_renew() */
     unsigned detour;    /* it is asked here only because "ASK" said so */
     int64_t send_by_us; /* the hold's deadline */

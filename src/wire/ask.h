@@ -32,13 +32,13 @@ typedef enum rl_outcome {
     RL_UNKNOWN       /* may have been, or may yet be, executed */
 } rl_outcome;
 
-typedef enum rl_ask_next {
+enum rl_ask_next {
     RL_ASK_IDLE,  /* to be put on a line */
     RL_ASK_WAITS, /* on a line, for its reply */
     RL_ASK_AGAIN, /* to be put on a line again: a new connection's, best */
     RL_ASK_RESTS, /* the same, but not before rest_until_us */
     RL_ASK_FINAL  /* done() has been called */
-} rl_ask_next;
+};
 
 typedef struct rl_ask rl_ask;
 
@@ -62,7 +62,7 @@ typedef struct rl_redirects {
 
 struct rl_ask {
     rl_slot slot;
-    rl_ask_next next;
+    enum rl_ask_next next;
     bool once;     /* a second execution would do harm */
     bool whole;    /* the server lacks the script: it goes with the call */
     bool last;     /* it cannot be written any more */

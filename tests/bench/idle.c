@@ -63,19 +63,19 @@ static int count_commands(redisContext *c, double seconds)
     return commands;
 }
 
-/* How often the keeper has fallen asleep; -1: this system does not tell. */
-static long long keeper_sleeps(void)
+/* How often the loop has fallen asleep; -1: this system does not tell. */
+static long long loop_sleeps(void)
 {
     char path[300], line[128];
     long long sleeps = -1;
     DIR *tasks = opendir("/proc/self/task");
     for (const struct dirent *e; tasks && (e = readdir(tasks)) != NULL;) {
-        bool is_keeper = false;
+        bool is_loop = false;
         snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
         FILE *f = fopen(path, "r");
         while (f && fgets(line, sizeof line, f)) {
-            is_keeper = is_keeper || strstr(line, "rlock-keeper");
-            if (is_keeper)
+            is_loop = is_loop || strstr(line, "rlock-loop");
+            if (is_loop)
                 sscanf(line, "voluntary_ctxt_switches: %lld", &sleeps);
         }
         if (f)
@@ -93,11 +93,11 @@ static void measure_owner(const char *uri, redisContext *c)
     /* A lease of its own: nothing is renewed meanwhile. */
     bench_ok(rlock_acquire(lk, 0, 60000));
     count_commands(c, SETTLE_S);
-    long long slept = keeper_sleeps();
+    long long slept = loop_sleeps();
     int commands = count_commands(c, WINDOW_S);
-    slept = keeper_sleeps() - slept;
+    slept = loop_sleeps() - slept;
     bench_row("commands per second of an idle owner", 1.2, commands / WINDOW_S,
-              "", "%d in %g s; its keeper woke up %.1f times a second",
+              "", "%d in %g s; its loop woke up %.1f times a second",
               commands, WINDOW_S, (double)slept / WINDOW_S);
     bench_ok(rlock_unlock(lk));
     count_commands(c, SETTLE_S + 1);
