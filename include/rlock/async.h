@@ -15,7 +15,7 @@
  *     }
  *     void got_it(rlock *lk, rlock_status s, void *arg)   { ... }
  *
- * A start answers at once. The client's thread rlock-async then does what the
+ * A start answers at once. The client's thread rlock-loop then does what the
  * blocking call of that name would do, for any number of them at a time, on the
  * connections of the client, and posts what came of it; the descriptor becomes
  * readable, and rlock_client_dispatch() calls back on the thread that calls it.

@@ -12,13 +12,13 @@
  *                    failed call may have left on the server, and reads
  *                    answers that nobody waits for any more; from the first
  *                    wait on, a subscriber connection to each server that is
- *                    waited at, on which releases of other clients ring
+ *                    waited at, on which releases of other clients ring; from
+ *                    the first start of async.h on, what has been started
  *   rlock-notifier   likewise, if there is an on_event that is not dispatched:
  *                    calls it
  *   rlock-connector  for each server, while a connection to it is made for the
  *                    loop, or for calls of a Red lock, which must not wait for
  *                    one server; and while it is down
- *   rlock-async      the first start of async.h: drives what has been started
  *
  * Besides, while a host name is looked up, there is one rlock-resolve; and, for
  * servers that Sentinels or a cluster name, from rlock_client_new() on

@@ -107,7 +107,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     bool ok = init_core(&e->core, o);
     ok = rl_node_init(&e->node, e, &e->core.holds.first) && ok;
     rl_notifier_init(e);
-    rl_async_init(&e->async, &e->completions);
+    rl_async_init(&e->async, &e->loop, &e->completions);
     rl_completions_init(&e->completions);
     e->core.post_event = rl_event_post;
     e->core.keeps_events = rl_event_is_kept;

@@ -1,35 +1,30 @@
 /*
- * Who drives the jobs (run/started.c)? The thread, but a thread costs a
- * switch for each answer. So who starts a job takes its first step, and who
- * dispatches reads what has come, if nobody drives at the moment; his
- * descriptor is readable when something comes. While he comes regularly the
- * thread leaves that to him: it looks out for the ends of connections only, and
- * after a while whether he has come.
- * Connections that only one job has are always the thread's: nobody else closes
+ * Who drives the jobs (run/started.c)? The loop, but a thread costs a switch
+ * for each answer. So who starts a job takes its first step, and who dispatches
+ * reads what has come, if nobody drives at the moment; his descriptor is
+ * readable when something comes. While he comes regularly the loop leaves that
+ * to him: it looks out for the ends of connections only, and after a while
+ * whether he has come.
+ * Connections that only one job has are always the loop's: nobody else closes
  * what it may be polling, or the number could be another's by then.
  *
  * What stays true: nothing is lost between them. What comes for a job is in a
  * list, or in a socket; who drives looks at the lists before he stops, and the
- * thread, which looks at both, sleeps only when there is nothing, or for as
- * long as it leaves things to who dispatches.
+ * loop, which looks at both, waits only when there is nothing, or for as long
+ * as it leaves things to who dispatches.
  */
 #include "run/async.h"
 
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "run/desk.h"
 
-/* poll() does not notice that the machine slept; the lease clock does. */
 #define SLICE_US 1000000
-
-#define FIRST_POLL_ROOM 16
 
 /* For so long who has dispatched is expected to come again; */
 #define ATTENDED_US 100000
 
-/* and so long the thread leaves what comes to him. */
+/* and so long the loop leaves what comes to him. */
 #define BACKUP_US 20000
 
 /* --- calling who drives --------------------------------------------------- */
@@ -40,16 +35,16 @@ static bool is_attended(const rl_async *a, int64_t now_us)
     return now_us - atomic_load(&a->dispatched_us) < ATTENDED_US;
 }
 
-void rl_async_wake_thread_locked(rl_async *a)
+void rl_async_call_loop_locked(rl_async *a)
 {
     if (!a->called)
-        rl_signal_raise(&a->signal);
+        rl_loop_nudge(a->loop, &a->watcher);
     a->called = true;
 }
 
 /*
- * There is something to do. If there is who dispatches, he does it; the thread
- * looks after a while, if it sleeps no longer than that.
+ * There is something to do. If there is who dispatches, he does it; the loop
+ * looks after a while, if it waits no longer than that.
  */
 void rl_async_call_locked(rl_async *a)
 {
@@ -58,65 +53,52 @@ void rl_async_call_locked(rl_async *a)
     if (attended)
         rl_completions_nudge(a->completions);
     if (!attended || a->sleeps_us > now_us + BACKUP_US)
-        rl_async_wake_thread_locked(a);
+        rl_async_call_loop_locked(a);
 }
 
-/* --- the loop ------------------------------------------------------------- */
+/* --- on the loop ---------------------------------------------------------- */
 
-/* Without memory it is looked at when its time is over. */
-static void add_to_poll(rl_async *a, struct pollfd p)
-{
-    if (a->polled == a->poll_room) {
-        size_t room = a->poll_room * 2;
-        struct pollfd *more = realloc(a->poll, room * sizeof *more);
-        if (!more)
-            return;
-        a->poll = more;
-        a->poll_room = room;
-    }
-    a->poll[a->polled++] = p;
-}
+/* What is to be polled, as far as there is room, and how much there is. */
+typedef struct list_of_polled {
+    struct pollfd *p;
+    size_t n, room;
+} list_of_polled;
 
-/* After a burst; the next is collected anew. */
-static void shrink_poll(rl_async *a)
+/* Without room it is looked at when its time is over. */
+static void add_to_poll(list_of_polled *l, struct pollfd p)
 {
-    size_t room = FIRST_POLL_ROOM;
-    while (room < 2 * a->polled)
-        room *= 2;
-    if (a->poll_room <= 4 * room)
-        return;
-    struct pollfd *less = realloc(a->poll, room * sizeof *less);
-    if (!less)
-        return;
-    a->poll = less;
-    a->poll_room = room;
+    if (l->n < l->room)
+        l->p[l->n] = p;
+    l->n++;
 }
 
 /*
- * The signal, the trunks, and then each desk's legs. What comes over trunks is
- * left to who dispatches, if he is expected; but not that one is closed.
+ * The trunks, and then each desk's legs. What comes over trunks is left to who
+ * dispatches, if he is expected; but not that one is closed.
  */
-static void collect_polled(rl_async *a, bool attended)
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
 {
-    shrink_poll(a);
-    a->polled = 0;
-    add_to_poll(a, (struct pollfd){.fd = a->signal.fd, .events = POLLIN});
+    rl_async *a = RL_CONTAINER(w, rl_async, watcher);
+    list_of_polled l = {p, 0, room};
+    rl_mutex_lock(&a->driving);
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
         if (t->mux && !rl_trunk_has_failed(t))
-            add_to_poll(a, rl_trunk_poll(t, attended));
+            add_to_poll(&l, rl_trunk_poll(t, a->attended));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
-        d->at_poll = a->polled;
+        d->at_poll = l.n;
         for (size_t i = 0; i < d->legs.n; i++)
-            add_to_poll(a, rl_desk_poll(d, i));
+            add_to_poll(&l, rl_desk_poll(d, i));
     }
+    rl_mutex_unlock(&a->driving);
+    return l.n;
 }
 
-/* Whatever is polled may be closed again. */
+/* Whatever was polled may be closed again. */
 static void end_poll(rl_async *a)
 {
     rl_trunks_polled(&a->trunks);
@@ -136,15 +118,23 @@ static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
         const rl_desk *d = RL_CONTAINER(k, rl_desk, link);
-        us = rl_min(us, rl_desk_is_unseen(d) ? now_us : d->until_us);
+        us = rl_min(us, d->until_us);
     }
     return us;
 }
 
-/*
- * May it sleep until then? Then whoever has something for it raises the signal.
- * 0: it may not.
- */
+/* Is there what the loop, which waits, does not look at? */
+static bool has_unseen(const rl_async *a)
+{
+    for (rl_link *k = rl_list_first(&a->asking); k;
+         k = rl_list_next(&a->asking, k))
+        if (rl_desk_is_unseen(RL_CONTAINER(k, rl_desk, link)))
+            return true;
+    return false;
+}
+
+/* May it wait until then? Then whoever has something for it calls the loop. 0:
+   it may not. */
 static int64_t doze_off(rl_async *a, int64_t until_us)
 {
     rl_mutex_lock(&a->mutex);
@@ -161,24 +151,6 @@ static void wake_up(rl_async *a)
     a->called = true;
     a->sleeps_us = 0;
     rl_mutex_unlock(&a->mutex);
-    if (a->poll[0].revents)
-        rl_signal_clear(&a->signal);
-}
-
-/* Others drive meanwhile. */
-static void wait_for_news(rl_async *a) RL_REQUIRES(&a->driving)
-{
-    int64_t now_us = rl_now_us();
-    bool attended = is_attended(a, now_us);
-    collect_polled(a, attended);
-    int64_t until_us = doze_off(a, wake_up_us(a, attended, now_us));
-    rl_mutex_unlock(&a->driving);
-    if (poll(a->poll, a->polled, until_us ? rl_poll_ms(until_us) : 0) <= 0)
-        for (size_t i = 0; i < a->polled; i++)
-            a->poll[i].revents = 0;
-    rl_mutex_lock(&a->driving);
-    end_poll(a);
-    wake_up(a);
 }
 
 /* False: it is to end, and every job is over. */
@@ -203,30 +175,42 @@ static void begin_what_is_due(rl_async *a)
     rl_trunks_serve(&a->trunks, NULL, 0);
 }
 
-static void *run(void *arg)
+static void take_what_has_come(rl_async *a) RL_REQUIRES(&a->driving)
 {
-    rl_async *a = arg;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    const rl_watcher *w = &a->watcher;
+    end_poll(a);
+    if (is_attended(a, rl_now_us()))
+        rl_trunks_exchange(&a->trunks, w->polled, w->n);
+    else
+        rl_trunks_serve(&a->trunks, w->polled, w->n);
+    rl_trunks_look(&a->trunks);
+    rl_async_look_at_desks(a, w->polled, w->n);
+}
+
+/* Others drive until the next. */
+static int64_t turn(rl_watcher *w, int64_t now_us)
+{
+    rl_async *a = RL_CONTAINER(w, rl_async, watcher);
+    int64_t until_us = RL_LOOP_LEAVE;
     rl_mutex_lock(&a->driving);
-    while (goes_on(a)) {
-        rl_async_tidy(a, rl_now_us());
+    wake_up(a);
+    take_what_has_come(a);
+    if (goes_on(a)) {
+        rl_async_tidy(a, now_us);
         begin_what_is_due(a);
-        wait_for_news(a);
-        if (is_attended(a, rl_now_us()))
-            rl_trunks_exchange(&a->trunks, a->poll + 1, a->polled - 1);
-        else
-            rl_trunks_serve(&a->trunks, a->poll + 1, a->polled - 1);
-        rl_trunks_look(&a->trunks);
-        rl_async_look_at_desks(a, a->polled);
+        now_us = rl_now_us();
+        a->attended = is_attended(a, now_us);
+        until_us = doze_off(a, wake_up_us(a, a->attended, now_us));
+    } else {
+        rl_trunks_close(&a->trunks);
     }
-    rl_trunks_close(&a->trunks);
     rl_mutex_unlock(&a->driving);
-    return NULL;
+    return until_us;
 }
 
 /* --- from other threads --------------------------------------------------- */
 
-void rl_async_init(rl_async *a, rl_completions *completions)
+void rl_async_init(rl_async *a, rl_loop *loop, rl_completions *completions)
 {
     rl_mutex_init(&a->starting);
     rl_mutex_init(&a->mutex);
@@ -237,16 +221,16 @@ void rl_async_init(rl_async *a, rl_completions *completions)
     rl_list_init(&a->asking);
     rl_list_init(&a->idle);
     rl_list_init(&a->restless);
-    a->signal = RL_SIGNAL_NONE;
+    a->watcher = (rl_watcher){.turn = turn, .look = look, .called = true};
+    a->loop = loop;
     a->completions = completions;
     atomic_init(&a->dispatched_us, -ATTENDED_US);
-    rl_trunks_init(&a->trunks, &a->signal, completions);
+    rl_trunks_init(&a->trunks, &loop->signal, completions);
 }
 
 void rl_async_fini(rl_async *a, bool forked)
 {
     rl_link *k;
-    rl_signal_fini(&a->signal);
     if (forked)
         return;
     while ((k = rl_list_first(&a->idle)) != NULL) {
@@ -254,26 +238,10 @@ void rl_async_fini(rl_async *a, bool forked)
         free(RL_CONTAINER(k, rl_desk, link));
     }
     free(a->spare);
-    free(a->poll);
     rl_heap_fini(&a->sleeping);
     rl_mutex_fini(&a->driving);
     rl_mutex_fini(&a->mutex);
     rl_mutex_fini(&a->starting);
-}
-
-/* Once the thread is started, the rest belongs to who drives. */
-static bool run_locked(rl_async *a) RL_REQUIRES(&a->starting)
-{
-    if (a->thread.started)
-        return true;
-    if (!a->poll) {
-        a->poll_room = FIRST_POLL_ROOM;
-        a->poll = malloc(a->poll_room * sizeof *a->poll);
-    }
-    if (!a->poll || !rl_async_furnish(a) ||
-        (a->signal.fd < 0 && !rl_signal_init(&a->signal)))
-        return false;
-    return rl_thread_start(&a->thread, "rlock-async", run, a);
 }
 
 bool rl_async_run(rl_async *a)
@@ -281,20 +249,23 @@ bool rl_async_run(rl_async *a)
     if (atomic_load(&a->started))
         return true;
     rl_mutex_lock(&a->starting);
-    bool ok = run_locked(a);
+    /* Once it is on the loop, the rest belongs to who drives. */
+    bool ok = atomic_load(&a->started) ||
+              (rl_async_furnish(a) && rl_loop_start(a->loop) &&
+               rl_loop_add(a->loop, &a->watcher));
     atomic_store(&a->started, ok);
     rl_mutex_unlock(&a->starting);
     return ok;
 }
 
-/* What has come of what was begun is due earlier than the thread would look. */
-static void call_thread_in_time(rl_async *a) RL_REQUIRES(&a->driving)
+/* What has come of what was begun is due earlier than the loop would look. */
+static void call_loop_in_time(rl_async *a) RL_REQUIRES(&a->driving)
 {
     int64_t now_us = rl_now_us();
-    int64_t us = wake_up_us(a, true, now_us);
+    int64_t us = has_unseen(a) ? now_us : wake_up_us(a, true, now_us);
     rl_mutex_lock(&a->mutex);
     if (a->sleeps_us > us)
-        rl_async_wake_thread_locked(a);
+        rl_async_call_loop_locked(a);
     rl_mutex_unlock(&a->mutex);
 }
 
@@ -303,12 +274,12 @@ void rl_async_start(rl_async *a, rl_started *s)
     rl_async_put(a, s);
     if (rl_mutex_try_lock(&a->driving)) {
         begin_what_is_due(a);
-        call_thread_in_time(a);
+        call_loop_in_time(a);
         rl_mutex_unlock(&a->driving);
         return;
     }
     rl_mutex_lock(&a->mutex);
-    rl_async_wake_thread_locked(a);
+    rl_async_call_loop_locked(a);
     rl_mutex_unlock(&a->mutex);
 }
 
@@ -321,9 +292,9 @@ void rl_async_help(rl_async *a)
         return;
     rl_trunks_exchange(&a->trunks, NULL, 0);
     rl_trunks_look(&a->trunks);
-    rl_async_look_at_desks(a, 0);
+    rl_async_look_at_desks(a, NULL, 0);
     begin_what_is_due(a);
-    call_thread_in_time(a);
+    call_loop_in_time(a);
     rl_mutex_unlock(&a->driving);
 }
 
@@ -332,7 +303,7 @@ void rl_async_close(rl_async *a)
     rl_mutex_lock(&a->mutex);
     a->stopping = true;
     if (atomic_load(&a->started))
-        rl_async_wake_thread_locked(a);
+        rl_async_call_loop_locked(a);
     rl_mutex_unlock(&a->mutex);
 }
 
@@ -342,7 +313,7 @@ void rl_async_stop(rl_async *a)
         return;
     rl_mutex_lock(&a->mutex);
     a->ending = true;
-    rl_async_wake_thread_locked(a);
+    rl_async_call_loop_locked(a);
     rl_mutex_unlock(&a->mutex);
-    rl_thread_join(&a->thread);
+    rl_loop_await_end(a->loop, &a->watcher);
 }

@@ -1,18 +1,17 @@
 /*
- * The async thread: one for each client, started with the first job that is to
- * go on by itself. It drives thousands of jobs as run/caller.c drives one.
+ * Jobs that go on by themselves, on the loop, from the first one on: thousands
+ * are driven there as run/caller.c drives one.
  */
 #ifndef RL_RUN_ASYNC_H
 #define RL_RUN_ASYNC_H
 
 #include "base/heap.h"
-#include "base/os.h"
 #include "base/thread.h"
 #include "op/job.h"
+#include "run/loop.h"
 #include "run/owner.h"
 #include "run/trunk.h"
 
-struct pollfd;
 struct rl_desk;
 
 /* A job that has been started. */
@@ -24,7 +23,7 @@ typedef struct rl_started {
     unsigned rung;          /* likewise */
     rl_heap_node due;       /* while it sleeps */
     rl_job *job;            /* fixed */
-    rlock_owner *owner;     /* fixed; counted; whom the thread drives it as */
+    rlock_owner *owner;     /* fixed; counted; whom it is driven as */
     rl_op *op;              /* under way; NULL: the job says what is next */
     bool sleeps;            /* the operation does */
     bool told;              /* that the client is being freed */
@@ -38,10 +37,10 @@ typedef struct rl_started {
 } rl_started;
 
 typedef struct rl_async {
-    rl_thread thread;
-    rl_mutex starting; /* held while the thread is being started */
+    rl_watcher watcher;
+    rl_loop *loop;     /* fixed; the client's */
+    rl_mutex starting; /* held while it is put on the loop */
     atomic_bool started;
-    rl_signal signal;            /* wakes it */
     rl_completions *completions; /* fixed; for who dispatches */
     /* When somebody has dispatched last; so he may be relied on. */
     atomic_int_least64_t dispatched_us;
@@ -53,7 +52,7 @@ typedef struct rl_async {
     bool called;       /* it will look at the lists before it sleeps */
     int64_t sleeps_us; /* until when it sleeps at most; 0: it is awake */
     /*
-     * Who has this mutex drives; the thread, or who starts or dispatches. No
+     * Who has this mutex drives; the loop, or who starts or dispatches. No
      * other is held when it is taken.
      */
     rl_mutex driving;
@@ -65,26 +64,24 @@ typedef struct rl_async {
     size_t most;     /* that there were, since it was tidied last */
     int64_t left_us; /* when somebody has left one last */
     int64_t tidied_us;
-    size_t jobs;  /* that are not over */
-    bool closing; /* `stopping` has been seen */
+    size_t jobs;   /* that are not over */
+    bool closing;  /* `stopping` has been seen */
+    bool attended; /* who dispatches is expected; until the next turn */
     rl_heap sleeping;
     rl_list restless; /* jobs that sleep, too, without memory for the heap */
     struct rl_leg *spare; /* legs of several servers; NULL: a desk has them */
     rl_trunks trunks;
-    /* The thread's own: */
-    struct pollfd *poll;
-    size_t poll_room, polled;
 } rl_async;
 
-void rl_async_init(rl_async *a, rl_completions *completions);
-/* The thread has ended. forked: it never was in this process. */
+void rl_async_init(rl_async *a, rl_loop *loop, rl_completions *completions);
+/* It has left the loop. forked: that never ran in this process. */
 void rl_async_fini(rl_async *a, bool forked);
 
-/* Starts the thread, if it does not run. False: it cannot. */
+/* Puts it on the loop, which is started, too. False: it cannot be. */
 bool rl_async_run(rl_async *a);
 
 /*
- * The thread runs; job, owner and over are set. If nobody drives, the calling
+ * It is on the loop; job, owner and over are set. If nobody drives, the calling
  * thread takes the first step.
  */
 void rl_async_start(rl_async *a, rl_started *s);
@@ -100,10 +97,8 @@ rl_async *rl_async_driven_here(void);
  */
 void rl_started_cancel(rl_started *s);
 
-/*
- * Every wait ends with RLOCK_ECLOSED, soon. Somebody may still be starting a
- * job, or the thread.
- */
+/* Every wait ends with RLOCK_ECLOSED, soon. Somebody may still be starting a
+   job. */
 void rl_async_close(rl_async *a);
 
 /* After that, and nobody starts any more: returns when all jobs are over. */
@@ -126,12 +121,12 @@ void rl_async_take_due(rl_async *a, int64_t now_us);
 /* Who stands in line goes on, as far as there are desks. */
 void rl_async_port(rl_async *a);
 
-/* polled: of how much poll() has told; 0: the caller has not asked it. */
-void rl_async_look_at_desks(rl_async *a, size_t polled);
+/* p: what poll() has told, of n descriptors; 0: the caller has not asked it. */
+void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n);
 
 /*
  * Memory that a burst has needed, and nobody has since, is given back: to be
- * called by the thread each time that it wakes up.
+ * called on the loop, in each turn.
  */
 void rl_async_tidy(rl_async *a, int64_t now_us);
 
@@ -146,8 +141,8 @@ void rl_async_close_waits(rl_async *a);
 
 /* --- for who has something to do (async.c) -------------------------------- */
 
-/* Whoever is to drive it. */
+/* Whoever is to drive it; or the loop. */
 void rl_async_call_locked(rl_async *a) RL_REQUIRES(&a->mutex);
-void rl_async_wake_thread_locked(rl_async *a) RL_REQUIRES(&a->mutex);
+void rl_async_call_loop_locked(rl_async *a) RL_REQUIRES(&a->mutex);
 
 #endif

@@ -290,10 +290,17 @@ void rl_connector_open(rl_node *node)
 
 void rl_connector_close(rl_node *node)
 {
-    rl_connector *c = &node->connector;
     rl_mutex_lock(&node->connector.mutex);
-    c->open = false;
-    rl_cond_wake(&c->work);
+    node->connector.open = false;
+    rl_cond_wake(&node->connector.work);
+    rl_mutex_unlock(&node->connector.mutex);
+}
+
+void rl_connector_stop(rl_node *node)
+{
+    rl_connector *c = &node->connector;
+    rl_connector_close(node);
+    rl_mutex_lock(&node->connector.mutex);
     while (c->starting)
         rl_cond_wait_until(&c->started, &node->connector.mutex, RL_NEVER);
     rl_mutex_unlock(&node->connector.mutex);

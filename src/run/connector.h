@@ -51,9 +51,10 @@ void rl_connector_fini(rl_connector *c);
 
 /* Its server may be asked from now on; */
 void rl_connector_open(struct rl_node *node);
-/* and no more: whoever visits it until it is opened again is told so. Blocks
-   for as long as a connection is being made. */
+/* and no more: whoever visits it until it is opened again is told so. */
 void rl_connector_close(struct rl_node *node);
+/* The same, for good: blocks for as long as a connection is being made. */
+void rl_connector_stop(struct rl_node *node);
 
 /* Is the server down? Then *why is filled. */
 bool rl_connector_is_down(rl_connector *c, rl_fault *why);

@@ -1,10 +1,10 @@
 /*
- * A desk: what an operation works at while it asks on the async thread
+ * A desk: what an operation works at while it asks on the loop
  * (run/async.c), where nobody may wait for anything: a part, and legs. A
  * round goes on as in run/caller.c; where a thread would sleep, the desk is
  * left until something has come for it, or its time is over.
  *
- * All is the async thread's.
+ * All is guarded by rl_async.driving.
  */
 #ifndef RL_RUN_DESK_H
 #define RL_RUN_DESK_H
@@ -17,7 +17,7 @@ struct rl_started;
 struct rl_async;
 
 typedef struct rl_desk {
-    rl_link link; /* in a list of the async thread's */
+    rl_link link; /* in a list of rl_async's */
     struct rl_started *who;
     rl_part part;    /* lent to the operation */
     rl_op *op;       /* whose legs are here; NULL: nobody's */
@@ -26,7 +26,7 @@ typedef struct rl_desk {
     rl_legs legs;
     int64_t until_us; /* when its round has to be looked at */
     size_t at_poll;   /* where its legs begin among what is polled */
-    bool polled;      /* the thread may be in poll() with its connections */
+    bool polled;      /* the loop may be in poll() with its connections */
 } rl_desk;
 
 /* Legs for an operation, if it has none yet. False: out of memory. */
@@ -39,10 +39,10 @@ void rl_desk_put_away(rl_desk *d, struct rl_async *a);
 bool rl_desk_go_round(rl_desk *d);
 
 /* What poll() is to look at for the i-th leg; fd is -1: nothing. From then on
-   nobody but the thread goes on with the desk, until `polled` is cleared. */
+   nobody but the loop goes on with the desk, until `polled` is cleared. */
 struct pollfd rl_desk_poll(rl_desk *d, size_t i);
 
-/* Has it connections that the thread, which sleeps, does not know of? */
+/* Has it connections that the loop, which waits, does not know of? */
 bool rl_desk_is_unseen(const rl_desk *d);
 
 /*

@@ -29,7 +29,7 @@
 #define SILENCE_US 15000000
 
 static int64_t turn(rl_watcher *w, int64_t now_us);
-static size_t look(rl_watcher *w, struct pollfd *p);
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room);
 
 bool rl_doorbell_init(rl_doorbell *d)
 {
@@ -280,9 +280,10 @@ static void serve(rl_node *node, int64_t now_us)
 
 /* --- a turn --------------------------------------------------------------- */
 
-static size_t look(rl_watcher *w, struct pollfd *p)
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
 {
     const rl_doorbell *d = RL_CONTAINER(w, rl_doorbell, watcher);
+    (void)room;
     if (!d->conn)
         return 0;
     *p = (struct pollfd){.fd = d->conn->io.fd,
@@ -327,7 +328,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
 {
     rl_doorbell *d = RL_CONTAINER(w, rl_doorbell, watcher);
     rl_node *node = RL_CONTAINER(d, rl_node, doorbell);
-    if (atomic_load(&d->stopping)) {
+    if (atomic_load(&d->leaving)) {
         wind_up(node, now_us);
         return RL_LOOP_LEAVE;
     }
@@ -365,7 +366,8 @@ void rl_doorbell_start(rl_node *node)
     if (atomic_load(&d->started))
         return;
     rl_mutex_lock(&d->starting);
-    if (!atomic_load(&d->stopping) && rl_loop_add(&node->e->loop, &d->watcher))
+    atomic_store(&d->leaving, d->stopped);
+    if (!d->stopped && rl_loop_add(&node->e->loop, &d->watcher))
         atomic_store(&d->started, true);
     rl_mutex_unlock(&d->starting);
 }
@@ -386,22 +388,24 @@ void rl_doorbell_poke(rl_node *node)
         rl_doorbell_wake(node);
 }
 
-void rl_doorbell_stop(rl_node *node)
+static void dismiss(rl_node *node, bool for_good)
 {
     rl_doorbell *d = &node->doorbell;
     rl_mutex_lock(&d->starting);
-    atomic_store(&d->stopping, true);
+    d->stopped = for_good;
+    atomic_store(&d->started, false);
+    atomic_store(&d->leaving, true);
     rl_mutex_unlock(&d->starting);
     rl_loop_nudge(&node->e->loop, &d->watcher);
-    rl_loop_await_end(&node->e->loop, &d->watcher);
 }
 
 void rl_doorbell_dismiss(rl_node *node)
 {
-    rl_doorbell *d = &node->doorbell;
-    rl_doorbell_stop(node);
-    rl_mutex_lock(&d->starting);
-    atomic_store(&d->started, false);
-    atomic_store(&d->stopping, false);
-    rl_mutex_unlock(&d->starting);
+    dismiss(node, false);
+}
+
+void rl_doorbell_stop(rl_node *node)
+{
+    dismiss(node, true);
+    rl_loop_await_end(&node->e->loop, &node->doorbell.watcher);
 }

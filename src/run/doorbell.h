@@ -23,9 +23,11 @@ struct rl_node;
 typedef struct rl_doorbell {
     rl_watcher watcher;
     rl_mutex starting; /* held while it is put on the loop */
-    atomic_bool started, stopping;
-    atomic_bool hurry; /* what it pauses for may be over */
-    atomic_bool poked; /* it is to look what is waited for */
+    atomic_bool started;
+    atomic_bool leaving; /* it is to leave the loop */
+    bool stopped;        /* for good; guarded by starting */
+    atomic_bool hurry;   /* what it pauses for may be over */
+    atomic_bool poked;   /* it is to look what is waited for */
     rl_channels channels;
     rl_bells bells; /* of a cluster's client, instead of the one */
     /* The loop's: */
@@ -54,9 +56,10 @@ void rl_doorbell_fini(rl_doorbell *d, bool forked);
  * that queue themselves do so only after it has come up, which wakes them.
  */
 void rl_doorbell_start(struct rl_node *node);
-void rl_doorbell_stop(struct rl_node *node);
-/* The same; it may be started again. */
+/* Takes it off the loop, soon; it may be started again. */
 void rl_doorbell_dismiss(struct rl_node *node);
+/* The same, for good: it has left. */
+void rl_doorbell_stop(struct rl_node *node);
 
 /* Starts it, for somebody who waits for this name. */
 void rl_doorbell_listen(struct rl_node *node, const rl_target *what);

@@ -35,7 +35,7 @@ static void wake(rl_due_queue *l)
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us);
-static size_t look(rl_watcher *w, struct pollfd *p);
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room);
 
 void rl_keeper_init(rl_node *node)
 {
@@ -346,9 +346,10 @@ static int64_t wake_up_us(const rl_node *node, const agenda *a)
     return us;
 }
 
-static size_t look(rl_watcher *w, struct pollfd *p)
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
 {
     const rl_keeper *k = RL_CONTAINER(w, rl_keeper, watcher);
+    (void)room;
     bool connected = is_connected(k);
     size_t n = 0;
     p[n++] = (struct pollfd){.fd = connected ? k->conn->io.fd : -1,
@@ -401,6 +402,7 @@ static void wind_up(rl_node *node)
             rl_conn_time_out(c);
         rl_source_give_back(node->source, c);
     }
+    k->fresh = true;
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us)
@@ -432,6 +434,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
 
 bool rl_keeper_start(rl_node *node)
 {
+    atomic_store(&node->keeper.dismissed, false);
     return rl_tasks_reserve(&node->keeper) &&
            rl_loop_add(&node->e->loop, &node->keeper.watcher);
 }
@@ -452,11 +455,6 @@ void rl_keeper_hurry(rl_node *node)
 
 void rl_keeper_dismiss(rl_node *node)
 {
-    rl_keeper *k = &node->keeper;
-    atomic_store(&k->dismissed, true);
+    atomic_store(&node->keeper.dismissed, true);
     wake_it(node);
-    rl_keeper_stop(node);
-    rl_tasks_fini(k);
-    k->fresh = true;
-    atomic_store(&k->dismissed, false);
 }

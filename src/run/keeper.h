@@ -23,8 +23,8 @@ struct rl_task;
 
 typedef struct rl_keeper {
     rl_watcher watcher;
-    atomic_bool dismissed;
-    atomic_bool hurry; /* what it backs off from may be over */
+    atomic_bool dismissed; /* it is to leave the loop */
+    atomic_bool hurry;     /* what it backs off from may be over */
     /* When it is to look for connections that owe answers; any thread's. */
     atomic_int_least64_t owing_us;
     /* The loop's: */
@@ -57,10 +57,8 @@ bool rl_keeper_start(struct rl_node *node);
 /* There is another server: a back-off ends. Any thread. */
 void rl_keeper_hurry(struct rl_node *node);
 
-/*
- * Takes it off the loop, and gives back what it has; it may be started again.
- * What was under way has failed.
- */
+/* Takes it off the loop, soon; it may be started again. What is under way then
+   has failed. */
 void rl_keeper_dismiss(struct rl_node *node);
 
 /*

@@ -7,8 +7,9 @@
  * then looks whether the loop sleeps; the loop says that it sleeps and then
  * looks at the flags: so one of the two sees the other.
  *
- * Memory for poll() is made by who adds a watcher, so that none can fail for
- * lack of it later; it never shrinks, as a client has few.
+ * Memory for poll() is made by who adds a watcher that says how much it needs,
+ * so that none of these can fail for lack of it later. Those that do not say it
+ * come last, and the thread makes room for them as they need it.
  */
 #include "run/loop.h"
 
@@ -19,6 +20,9 @@
 
 /* poll() does not notice that the machine slept; the lease clock does. */
 #define SLICE_US 1000000
+
+/* Less is not given back. */
+#define LEAST_ROOM 256
 
 void rl_loop_init(rl_loop *l)
 {
@@ -65,6 +69,7 @@ bool rl_loop_add(rl_loop *l, rl_watcher *w)
 {
     rl_mutex_lock(&l->mutex);
     bool ok = w->in || reserve_locked(l, l->promised + w->most);
+    w->again = w->in;
     if (ok && !w->in) {
         l->promised += w->most;
         w->in = true;
@@ -91,19 +96,25 @@ static bool take_in(rl_loop *l)
         free(l->poll);
         l->poll = l->fresh;
         l->fresh = NULL;
+        l->room = l->least = l->made;
     }
     bool goes_on = !l->ending;
     rl_mutex_unlock(&l->mutex);
     return goes_on;
 }
 
+/* Who was added meanwhile has another turn, and may leave then. */
 static void let_go(rl_loop *l, rl_watcher *w)
 {
     rl_mutex_lock(&l->mutex);
-    rl_list_remove(&w->link);
-    l->promised -= w->most;
-    w->in = false;
-    rl_cond_wake_all(&l->left);
+    w->in = w->again;
+    w->again = false;
+    w->due_us = 0;
+    if (!w->in) {
+        rl_list_remove(&w->link);
+        l->promised -= w->most;
+        rl_cond_wake_all(&l->left);
+    }
     rl_mutex_unlock(&l->mutex);
 }
 
@@ -158,18 +169,43 @@ static void take_turns(rl_loop *l, bool signaled)
     }
 }
 
-/* The signal comes first. */
+/* More room, or less than a burst has needed. False: out of memory. */
+static bool resize(rl_loop *l, size_t room)
+{
+    struct pollfd *p = realloc(l->poll, room * sizeof *p);
+    if (!p)
+        return false;
+    l->poll = p;
+    l->room = room;
+    return true;
+}
+
+static size_t look(rl_loop *l, rl_watcher *w, size_t n)
+{
+    size_t wants = w->look(w, l->poll + n, l->room - n);
+    if (wants > l->room - n && resize(l, 2 * (n + wants)))
+        wants = w->look(w, l->poll + n, l->room - n);
+    w->at = n;
+    w->n = wants < l->room - n ? wants : l->room - n;
+    return n + w->n;
+}
+
+/* The signal comes first, and those last whose number nobody knew. */
 static size_t collect(rl_loop *l)
 {
     size_t n = 0;
     l->poll[n++] = (struct pollfd){.fd = l->signal.fd, .events = POLLIN};
-    for (rl_link *k = rl_list_first(&l->watchers); k;
-         k = rl_list_next(&l->watchers, k)) {
-        rl_watcher *w = watcher_of(k);
-        w->polled = l->poll + n;
-        w->n = w->look(w, l->poll + n);
-        n += w->n;
+    for (int any = 0; any <= 1; any++) {
+        for (rl_link *k = rl_list_first(&l->watchers); k;
+             k = rl_list_next(&l->watchers, k))
+            if (any == (watcher_of(k)->most == 0))
+                n = look(l, watcher_of(k), n);
     }
+    if (l->room > l->least && l->room > LEAST_ROOM && n < l->room / 8)
+        resize(l, rl_max(l->least, l->room / 2));
+    for (rl_link *k = rl_list_first(&l->watchers); k;
+         k = rl_list_next(&l->watchers, k))
+        watcher_of(k)->polled = l->poll + watcher_of(k)->at;
     return n;
 }
 
@@ -212,12 +248,12 @@ static void *run(void *arg)
 
 bool rl_loop_start(rl_loop *l)
 {
-    if (l->thread.started)
-        return true;
     rl_mutex_lock(&l->mutex);
-    bool ok = reserve_locked(l, l->promised);
+    bool ok = l->thread.started ||
+              (reserve_locked(l, l->promised) &&
+               rl_thread_start(&l->thread, "rlock-loop", run, l));
     rl_mutex_unlock(&l->mutex);
-    return ok && rl_thread_start(&l->thread, "rlock-loop", run, l);
+    return ok;
 }
 
 void rl_loop_stop(rl_loop *l)

@@ -59,7 +59,6 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_due_queue *queue)
     n->e = e;
     n->queue = queue;
     rl_mutex_init(&n->starting);
-    rl_cond_init(&n->ended);
     rl_connector_init(&n->connector);
     rl_mux_set_init(&n->muxes);
     rl_keeper_init(n);
@@ -79,14 +78,7 @@ void rl_node_fini(rl_node *n, bool forked)
     if (forked)
         return;
     rl_connector_fini(&n->connector);
-    rl_cond_fini(&n->ended);
     rl_mutex_fini(&n->starting);
-}
-
-static void await_end_locked(rl_node *n) RL_REQUIRES(&n->starting)
-{
-    while (n->ending)
-        rl_cond_wait_until(&n->ended, &n->starting, RL_NEVER);
 }
 
 bool rl_node_start(rl_node *n)
@@ -94,7 +86,6 @@ bool rl_node_start(rl_node *n)
     if (atomic_load(&n->started))
         return true;
     rl_mutex_lock(&n->starting);
-    await_end_locked(n);
     bool ok = !n->stopped && rl_keeper_start(n);
     if (ok)
         rl_connector_open(n);
@@ -111,43 +102,29 @@ static bool is_idle(rl_node *n)
     return idle;
 }
 
-static bool begin_ending(rl_node *n)
-{
-    rl_mutex_lock(&n->starting);
-    n->ending = !n->stopped;
-    bool begins = n->ending;
-    if (begins)
-        atomic_store(&n->started, false);
-    rl_mutex_unlock(&n->starting);
-    return begins;
-}
-
-static void have_ended(rl_node *n)
-{
-    rl_mutex_lock(&n->starting);
-    n->ending = false;
-    rl_cond_wake_all(&n->ended);
-    rl_mutex_unlock(&n->starting);
-}
-
 /* What comes to be due here meanwhile waits until it is started. */
 bool rl_node_dismiss(rl_node *n)
 {
-    if (!is_idle(n) || !begin_ending(n))
+    if (!is_idle(n))
         return false;
-    rl_doorbell_dismiss(n);
-    rl_keeper_dismiss(n);
-    rl_connector_close(n);
-    have_ended(n);
-    rl_mux_set_trim(&n->muxes);
-    return true;
+    rl_mutex_lock(&n->starting);
+    bool stopped = n->stopped;
+    atomic_store(&n->started, false);
+    if (!stopped) {
+        rl_doorbell_dismiss(n);
+        rl_keeper_dismiss(n);
+        rl_connector_close(n);
+    }
+    rl_mutex_unlock(&n->starting);
+    if (!stopped)
+        rl_mux_set_trim(&n->muxes);
+    return !stopped;
 }
 
 static void begin_no_more(rl_node *n)
 {
     rl_mutex_lock(&n->starting);
     n->stopped = true;
-    await_end_locked(n);
     rl_mutex_unlock(&n->starting);
 }
 
@@ -163,5 +140,5 @@ void rl_node_stop(rl_node *n)
         return; /* it was never connected */
     begin_no_more(n);
     rl_keeper_stop(n);
-    rl_connector_close(n);
+    rl_connector_stop(n);
 }

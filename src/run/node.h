@@ -19,10 +19,9 @@ typedef struct rl_node {
     rl_due_queue own_queue; /* of one among several, this one */
     rl_source *source;      /* fixed */
     rl_mux_set muxes;       /* of the source's connections */
-    rl_mutex starting; /* held while its watchers are put on the loop; guards */
-    rl_cond ended;
-    bool ending;  /* they are taken off, and are awaited without it */
-    bool stopped; /* for good: they are put on it no more */
+    rl_mutex starting; /* held while its watchers are put on the loop, or taken
+                          off; guards */
+    bool stopped;      /* for good: they are put on it no more */
     atomic_bool started;
     rl_connector connector;
     rl_keeper keeper;
@@ -48,9 +47,9 @@ void rl_node_fini(rl_node *n, bool forked);
 bool rl_node_start(rl_node *n);
 
 /*
- * Takes it off the loop, and gives back its descriptors, until it is started
- * again: its server is asked no more. False: something is held there, or due. May block for as
- * long as a connection is being made.
+ * Takes it off the loop, and gives back its descriptors, soon, until it is
+ * started again: its server is asked no more. False: something is held there,
+ * or due.
  */
 bool rl_node_dismiss(rl_node *n);
 

@@ -284,10 +284,11 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     return over ? RL_LOOP_LEAVE : due_us;
 }
 
-static size_t look(rl_watcher *w, struct pollfd *p)
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
 {
     (void)w;
     (void)p;
+    (void)room;
     return 0;
 }
 

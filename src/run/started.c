@@ -378,20 +378,21 @@ void rl_async_port(rl_async *a)
     }
 }
 
-static bool has_news(const rl_async *a, rl_desk *d, size_t polled)
+static bool has_news(rl_desk *d, const struct pollfd *p, size_t n)
 {
-    size_t n = d->at_poll < polled ? polled - d->at_poll : 0;
-    return !d->polled && rl_desk_look(d, a->poll + d->at_poll, n);
+    if (d->polled)
+        return false;
+    return d->at_poll < n ? rl_desk_look(d, p + d->at_poll, n - d->at_poll)
+                          : rl_desk_look(d, NULL, 0);
 }
 
-/* polled: of how much poll() has told; 0: the caller has not asked it. */
-void rl_async_look_at_desks(rl_async *a, size_t polled)
+void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
 {
     rl_link *next;
     for (rl_link *k = rl_list_first(&a->asking); k; k = next) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         next = rl_list_next(&a->asking, k);
-        if (has_news(a, d, polled) && rl_desk_go_round(d)) {
+        if (has_news(d, p, n) && rl_desk_go_round(d)) {
             rl_list_remove(k);
             act(d->who);
         }

@@ -2,8 +2,8 @@
  * What stays true: of the trunks to a node, at most one is not old, and one
  * that is old is freed as soon as its last port is left and nobody polls it.
  *
- * Who closes the connection? Whoever drives, unless the async thread may be in
- * poll() with it: then that thread does, as soon as it is back. Otherwise it
+ * Who closes the connection? Whoever drives, unless the loop may be in
+ * poll() with it: then the loop does, as soon as it is back. Otherwise it
  * would poll a number that the program may have got anew for a file of its own.
  */
 #include "run/trunk.h"
@@ -116,7 +116,7 @@ static void look_for_connection(rl_trunks *ts, rl_trunk *t)
         connected(t, c);
 }
 
-/* Nobody has a port. The thread that polls it is called, and gives it up. */
+/* Nobody has a port. The loop, which polls it, is called, and gives it up. */
 static void give_up(rl_trunks *ts, rl_trunk *t)
 {
     if (!t->polled) {

@@ -1,10 +1,10 @@
 /*
- * A trunk: the connection of a client's async thread to one server, for all
- * jobs at a time. It is a mux (net/mux.h) whose ports one thread has, which
- * serves them all and waits for none.
+ * A trunk: the connection to one server for all jobs that have been started. It
+ * is a mux (net/mux.h) of which one thread at a time, whoever drives, has all
+ * the ports; it serves them all and waits for none.
  *
- * All is guarded by the async thread's mutex (run/async.h), but what the
- * connector tells the visitor.
+ * All is guarded by rl_async.driving (run/async.h), but what the connector
+ * tells the visitor.
  */
 #ifndef RL_RUN_TRUNK_H
 #define RL_RUN_TRUNK_H
@@ -24,7 +24,7 @@ typedef struct rl_trunk {
     rl_mux *mux;                 /* NULL: it has no connection */
     rl_completions *completions; /* fixed */
     bool watched;       /* who dispatches is told when something comes */
-    bool polled;        /* the async thread may be in poll() with it */
+    bool polled;        /* the loop may be in poll() with it */
     bool old;           /* it gives out no more ports: another takes its place,
                              and it goes with its last port */
     size_t users;       /* ports that are taken */
@@ -51,7 +51,7 @@ void rl_trunks_close(rl_trunks *ts);
 
 /*
  * Connections that have come are used, and those that are spent given up: by
- * the thread itself, if it polls them.
+ * the loop, if it polls them.
  */
 void rl_trunks_look(rl_trunks *ts);
 
@@ -75,9 +75,9 @@ static inline bool rl_trunk_has_failed(const rl_trunk *t)
 }
 
 /*
- * What poll() of the async thread is to look at, if it has a connection; which
+ * What poll() of the loop is to look at, if it has a connection; which
  * nobody closes before rl_trunks_polled(). attended: what comes is told who
- * dispatches, if he is called for it, and the thread looks for its end only.
+ * dispatches, if he is called for it, and the loop looks for its end only.
  */
 struct pollfd rl_trunk_poll(rl_trunk *t, bool attended);
 void rl_trunks_polled(rl_trunks *ts);
@@ -88,7 +88,7 @@ void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
 /*
  * Each sends, and reads if it has answers to come, or poll() has told so; or if
  * who dispatches is called for it. He has to find its end, too: otherwise he is
- * called again and again until the async thread finds it.
+ * called again and again until the loop finds it.
  */
 void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n);
 

@@ -97,8 +97,8 @@ static void measure_owner(const char *uri, redisContext *c)
     int commands = count_commands(c, WINDOW_S);
     slept = loop_sleeps() - slept;
     bench_row("commands per second of an idle owner", 1.2, commands / WINDOW_S,
-              "", "%d in %g s; its loop woke up %.1f times a second",
-              commands, WINDOW_S, (double)slept / WINDOW_S);
+              "", "%d in %g s; its loop woke up %.1f times a second", commands,
+              WINDOW_S, (double)slept / WINDOW_S);
     bench_ok(rlock_unlock(lk));
     count_commands(c, SETTLE_S + 1);
     commands = count_commands(c, WINDOW_S / 2);

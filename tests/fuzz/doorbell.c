@@ -92,7 +92,7 @@ static void take_turn(rl_engine *e)
     rl_watcher *d = &e->node.doorbell.watcher;
     struct pollfd p;
     d->polled = &p;
-    d->n = d->look(d, &p);
+    d->n = d->look(d, &p, 1);
     p.revents = POLLIN;
     d->turn(d, rl_now_us());
 }

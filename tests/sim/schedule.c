@@ -100,7 +100,7 @@ static void change_rank(void)
 
 /*
  * Who is kept from running with a mutex keeps others from what they were called
- * for: a loop finds that rlock-async drives, and is called again.
+ * for: a loop finds that another thread drives, and is called again.
  */
 static bool somebody_is_kept(void)
 {

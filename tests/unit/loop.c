@@ -28,9 +28,10 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     return us == RL_NEVER || us == RL_LOOP_LEAVE ? us : now_us + us;
 }
 
-static size_t look(rl_watcher *w, struct pollfd *p)
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
 {
     const counter *c = RL_CONTAINER(w, counter, watcher);
+    EXPECT(room > 0);
     p[0] = (struct pollfd){.fd = c->fd, .events = POLLIN};
     return 1;
 }
@@ -70,10 +71,24 @@ TEST(loop, who_is_added_has_a_turn_at_once_and_then_waits)
     begin(&l);
     count(&c, -1);
     EXPECT(rl_loop_add(&l, &c.watcher));
-    EXPECT(rl_loop_add(&l, &c.watcher)); /* no effect */
     EVENTUALLY(1000, atomic_load(&c.turns) == 1);
     take_out(&l, &c);
     EXPECT_INT(atomic_load(&c.turns), 2);
+    end(&l);
+}
+
+/* Whoever adds it has found that it was not to leave any more. */
+TEST(loop, who_is_added_before_it_has_left_has_another_turn)
+{
+    rl_loop l;
+    counter c;
+    begin(&l);
+    count(&c, -1);
+    EXPECT(rl_loop_add(&l, &c.watcher));
+    EVENTUALLY(1000, atomic_load(&c.turns) == 1);
+    EXPECT(rl_loop_add(&l, &c.watcher));
+    take_out(&l, &c);
+    EXPECT_INT(atomic_load(&c.turns), 3);
     end(&l);
 }
 
@@ -182,6 +197,70 @@ TEST(loop, who_has_left_may_come_back)
 }
 
 enum { MANY = 100 };
+
+/* A watcher of so many descriptors, which it did not say before. */
+typedef struct crowd {
+    rl_watcher watcher;
+    int pipes[MANY][2];
+    atomic_int came[MANY];
+    atomic_bool over;
+    atomic_size_t n; /* of them that it looks at */
+} crowd;
+
+static int64_t turn_of_crowd(rl_watcher *w, int64_t now_us)
+{
+    crowd *c = RL_CONTAINER(w, crowd, watcher);
+    char byte;
+    (void)now_us;
+    for (size_t i = 0; i < w->n; i++) {
+        if (!w->polled[i].revents)
+            continue;
+        EXPECT_INT(read(c->pipes[i][0], &byte, 1), 1);
+        atomic_fetch_add(&c->came[i], 1);
+    }
+    return atomic_load(&c->over) ? RL_LOOP_LEAVE : RL_NEVER;
+}
+
+static size_t look_at_crowd(rl_watcher *w, struct pollfd *p, size_t room)
+{
+    const crowd *c = RL_CONTAINER(w, crowd, watcher);
+    size_t n = atomic_load(&c->n);
+    for (size_t i = 0; i < n && i < room; i++)
+        p[i] = (struct pollfd){.fd = c->pipes[i][0], .events = POLLIN};
+    return n;
+}
+
+TEST(loop, room_is_made_for_who_cannot_say_before_how_much_it_needs)
+{
+    rl_loop l;
+    static crowd c;
+    counter other;
+    begin(&l);
+    count(&other, -1);
+    c.watcher = (rl_watcher){.turn = turn_of_crowd, .look = look_at_crowd};
+    for (size_t i = 0; i < MANY; i++)
+        EXPECT_INT(pipe(c.pipes[i]), 0);
+    EXPECT(rl_loop_add(&l, &c.watcher));
+    EXPECT(rl_loop_add(&l, &other.watcher)); /* comes later, is polled first */
+    for (int round = 1; round <= 3; round++) {
+        atomic_store(&c.n, MANY);
+        rl_loop_nudge(&l, &c.watcher);
+        for (size_t i = 0; i < MANY; i++)
+            EXPECT_INT(write(c.pipes[i][1], "x", 1), 1);
+        for (size_t i = 0; i < MANY; i++)
+            EVENTUALLY(1000, atomic_load(&c.came[i]) == round);
+        atomic_store(&c.n, 1);
+    }
+    atomic_store(&c.over, true);
+    rl_loop_nudge(&l, &c.watcher);
+    rl_loop_await_end(&l, &c.watcher);
+    take_out(&l, &other);
+    end(&l);
+    for (size_t i = 0; i < MANY; i++) {
+        close(c.pipes[i][0]);
+        close(c.pipes[i][1]);
+    }
+}
 
 /* Memory for their descriptors is made while the loop polls. */
 TEST(loop, many_come_while_it_sleeps_and_each_is_polled)

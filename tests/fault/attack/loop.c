@@ -377,7 +377,7 @@ static void beat(int64_t now_us)
     l.beats++;
     count_beats(now_us);
     if (l.beats % SCAN == 0)
-        queued_with("rlock-async");
+        queued_with("rlock-loop");
     if (me.closed)
         perhaps_make_clients();
     else if (atomic_load(&me.a->stop) ? l.gives_up && l.beats >= l.gives_up
