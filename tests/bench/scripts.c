@@ -31,9 +31,9 @@ typedef struct subject {
 static rl_hold *a_hold(void)
 {
     rl_hold *h = bench_alloc(1, sizeof *h + sizeof NAME);
-    h->estate = bench_alloc(1, sizeof *h->estate + sizeof OWNER);
-    h->estate->name_len = sizeof OWNER - 1;
-    memcpy(h->estate->name, OWNER, sizeof OWNER);
+    h->record = bench_alloc(1, sizeof *h->record + sizeof OWNER);
+    h->record->name_len = sizeof OWNER - 1;
+    memcpy(h->record->name, OWNER, sizeof OWNER);
     h->layout = RLOCK_LAYOUT_HASH;
     h->name_len = sizeof NAME - 1;
     memcpy(h->name, NAME, sizeof NAME);
@@ -46,7 +46,7 @@ static void write_lock(subject *s)
     rl_request r = {.lease_ms = 30000, .level = 1, .bell = ""};
     rl_call_acquire(&s->call, false, h, &r);
     rl_call_release(&s->call, false, h, 0, false);
-    free(h->estate);
+    free(h->record);
     free(h);
     s->replies = 2;
     s->good = REDIS_REPLY_INTEGER;
