@@ -21,6 +21,9 @@
 
 #define SLICE_US 1000000
 
+/* Of jobs, in one turn: the others on the loop are not to wait for more. */
+#define MOST_STEPS 64
+
 /* For so long who has dispatched is expected to come again; */
 #define ATTENDED_US 100000
 
@@ -110,6 +113,8 @@ static void end_poll(rl_async *a)
 static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
 {
     int64_t us = now_us + (attended ? BACKUP_US : SLICE_US);
+    if (a->most_steps == 0)
+        return now_us;
     const rl_heap_node *n = rl_heap_first(&a->sleeping);
     if (n)
         us = rl_min(us, n->due_us);
@@ -171,7 +176,7 @@ static void begin_what_is_due(rl_async *a)
     rl_async_take_inbox(a);
     rl_async_take_woken(a);
     rl_async_take_due(a, rl_now_us());
-    rl_async_port(a);
+    rl_async_admit(a);
     rl_trunks_serve(&a->trunks, NULL, 0);
 }
 
@@ -194,6 +199,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     int64_t until_us = RL_LOOP_LEAVE;
     rl_mutex_lock(&a->driving);
     wake_up(a);
+    a->most_steps = MOST_STEPS;
     take_what_has_come(a);
     if (goes_on(a)) {
         rl_async_tidy(a, now_us);
@@ -273,6 +279,7 @@ void rl_async_start(rl_async *a, rl_started *s)
 {
     rl_async_put(a, s);
     if (rl_mutex_try_lock(&a->driving)) {
+        a->most_steps = SIZE_MAX;
         begin_what_is_due(a);
         call_loop_in_time(a);
         rl_mutex_unlock(&a->driving);
@@ -290,6 +297,7 @@ void rl_async_help(rl_async *a)
     atomic_store(&a->dispatched_us, rl_now_us());
     if (!rl_mutex_try_lock(&a->driving))
         return;
+    a->most_steps = SIZE_MAX;
     rl_trunks_exchange(&a->trunks, NULL, 0);
     rl_trunks_look(&a->trunks);
     rl_async_look_at_desks(a, NULL, 0);

@@ -64,9 +64,10 @@ typedef struct rl_async {
     size_t most;     /* that there were, since it was tidied last */
     int64_t left_us; /* when somebody has left one last */
     int64_t tidied_us;
-    size_t jobs;   /* that are not over */
-    bool closing;  /* `stopping` has been seen */
-    bool attended; /* who dispatches is expected; until the next turn */
+    size_t jobs;       /* that are not over */
+    bool closing;      /* `stopping` has been seen */
+    bool attended;     /* who dispatches is expected; until the next turn */
+    size_t most_steps; /* of jobs, that who drives goes on with at a time */
     rl_heap sleeping;
     rl_list restless; /* jobs that sleep, too, without memory for the heap */
     struct rl_leg *spare; /* legs of several servers; NULL: a desk has them */
@@ -119,7 +120,7 @@ void rl_async_take_woken(rl_async *a);
 void rl_async_take_due(rl_async *a, int64_t now_us);
 
 /* Who stands in line goes on, as far as there are desks. */
-void rl_async_port(rl_async *a);
+void rl_async_admit(rl_async *a);
 
 /* p: what poll() has told, of n descriptors; 0: the caller has not asked it. */
 void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n);

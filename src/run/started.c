@@ -328,6 +328,7 @@ rl_async *rl_async_driven_here(void)
 static void act(rl_started *s)
 {
     rlock_owner *former = rl_owner_drive_as(s->owner);
+    s->async->most_steps--;
     driven = s->async;
     go_on(s);
     driven = NULL;
@@ -335,7 +336,7 @@ static void act(rl_started *s)
 }
 
 /* Its first step is to be at a desk. */
-static void admit(rl_async *a, rl_started *s)
+static void enlist(rl_async *a, rl_started *s)
 {
     a->jobs++;
     s->reserved = rl_heap_reserve(&a->sleeping);
@@ -355,15 +356,15 @@ void rl_async_take_inbox(rl_async *a)
     rl_mutex_unlock(&a->mutex);
     while ((k = rl_list_first(&fresh)) != NULL) {
         rl_list_remove(k);
-        admit(a, RL_CONTAINER(k, rl_started, link));
+        enlist(a, RL_CONTAINER(k, rl_started, link));
     }
 }
 
 /* Who stands in line, as far as there are desks. */
-void rl_async_port(rl_async *a)
+void rl_async_admit(rl_async *a)
 {
     rl_link *k;
-    while ((k = rl_list_first(&a->in_line)) != NULL) {
+    while (a->most_steps > 0 && (k = rl_list_first(&a->in_line)) != NULL) {
         rl_desk *d = take_desk(a);
         if (!d)
             return;
@@ -389,7 +390,8 @@ static bool has_news(rl_desk *d, const struct pollfd *p, size_t n)
 void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
 {
     rl_link *next;
-    for (rl_link *k = rl_list_first(&a->asking); k; k = next) {
+    for (rl_link *k = rl_list_first(&a->asking); k && a->most_steps > 0;
+         k = next) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         next = rl_list_next(&a->asking, k);
         if (has_news(d, p, n) && rl_desk_go_round(d)) {

@@ -19,6 +19,9 @@
 #define MOST_TASKS  (32 * CHUNK)
 #define MOST_UNSENT (64 * 1024)
 
+/* In one turn: the others on the loop are not to wait for more. */
+#define MOST_A_TURN (10 * RL_BATCH_MAX)
+
 /*
  * What falls due this soon after a renewal goes with it: renewing early does
  * no harm, and holds that were taken one by one come to share round trips.
@@ -240,12 +243,13 @@ static void push_all(rl_task *task[], size_t n, int64_t now_us)
     }
 }
 
-/* Everything that is due, as far as it may be in flight. */
+/* As far as it may be in flight; the rest in the turns that follow. */
 void rl_tasks_push_due(rl_node *node, int64_t now_us)
 {
     rl_keeper *k = &node->keeper;
     rl_task *task[RL_BATCH_MAX];
     size_t n, left = on_the_heap(node);
+    left = left < MOST_A_TURN ? left : MOST_A_TURN;
     do {
         if (!rl_tasks_have_room(k))
             return;

@@ -16,7 +16,8 @@ void rl_tasks_fini(rl_keeper *k); /* more may be reserved afterwards */
 /* Is the connection up, and may more be put on its line? */
 bool rl_tasks_have_room(const rl_keeper *k);
 
-/* Puts everything that is due on the line, as far as it may be in flight. */
+/* Puts what is due on the line, as far as it may be in flight, and not more than
+   a turn may take. */
 void rl_tasks_push_due(struct rl_node *node, int64_t now_us);
 
 /* Notes everything that is due as failed; it is tried after the back-off. */

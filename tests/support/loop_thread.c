@@ -1,0 +1,187 @@
+#include "loop_thread.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_int blocked, turns;
+static _Atomic(const char *) blocked_in;
+static atomic_llong longest_us;
+
+int loop_thread_blocked(void)
+{
+    return atomic_load(&blocked);
+}
+
+const char *loop_thread_blocked_in(void)
+{
+    const char *name = atomic_load(&blocked_in);
+    return name ? name : "";
+}
+
+int loop_thread_turns(void)
+{
+    return atomic_load(&turns);
+}
+
+int64_t loop_thread_longest_us(void)
+{
+    return atomic_load(&longest_us);
+}
+
+/* A thread is named before it does anything else. */
+static bool is_loop(void)
+{
+    static _Thread_local enum { UNKNOWN, YES, NO } known;
+    char name[32];
+    if (known == UNKNOWN)
+        known = pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+                        strcmp(name, "rlock-loop") == 0
+                    ? YES
+                    : NO;
+    return known == YES;
+}
+
+static void may_block(const char *call)
+{
+    if (!is_loop())
+        return;
+    atomic_fetch_add(&blocked, 1);
+    atomic_store(&blocked_in, call);
+}
+
+/* --- its own wait --------------------------------------------------------- */
+
+static int64_t own_time_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* The first that it polls is the eventfd that wakes it. */
+static bool is_own_wait(const struct pollfd *p, nfds_t n)
+{
+    char path[64], leads_to[64];
+    if (n == 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", p[0].fd);
+    ssize_t len = readlink(path, leads_to, sizeof leads_to - 1);
+    if (len <= 0)
+        return false;
+    leads_to[len] = '\0';
+    return strstr(leads_to, "eventfd") != NULL;
+}
+
+static _Thread_local int64_t began_us;
+
+static void turn_ends(void)
+{
+    int64_t us = own_time_us() - began_us;
+    if (began_us > 0 && us > atomic_load(&longest_us))
+        atomic_store(&longest_us, us);
+    atomic_fetch_add(&turns, 1);
+}
+
+static bool wait_begins(const struct pollfd *p, nfds_t n, int ms)
+{
+    bool own = is_loop() && is_own_wait(p, n);
+    if (own)
+        turn_ends();
+    else if (ms != 0)
+        may_block("poll");
+    return own;
+}
+
+static int wait_ended(bool own, int ready)
+{
+    if (own)
+        began_us = own_time_us();
+    return ready;
+}
+
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+    bool own = wait_begins(p, n, ms);
+    return wait_ended(own, __real_poll(p, n, ms));
+}
+
+/* As a fortified build calls it. */
+int __real___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size);
+int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size);
+int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size)
+{
+    bool own = wait_begins(p, n, ms);
+    return wait_ended(own, __real___poll_chk(p, n, ms, size));
+}
+
+/* --- what it must not call ------------------------------------------------ */
+
+int __real_connect(int fd, const struct sockaddr *to, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len)
+{
+    may_block("connect");
+    return __real_connect(fd, to, len);
+}
+
+int __real_getaddrinfo(const char *host, const char *service,
+                       const struct addrinfo *hints, struct addrinfo **out);
+int __wrap_getaddrinfo(const char *host, const char *service,
+                       const struct addrinfo *hints, struct addrinfo **out);
+int __wrap_getaddrinfo(const char *host, const char *service,
+                       const struct addrinfo *hints, struct addrinfo **out)
+{
+    may_block("getaddrinfo");
+    return __real_getaddrinfo(host, service, hints, out);
+}
+
+int __real_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
+int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+    may_block("pthread_cond_wait");
+    return __real_pthread_cond_wait(c, m);
+}
+
+int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until)
+{
+    may_block("pthread_cond_timedwait");
+    return __real_pthread_cond_timedwait(c, m, until);
+}
+
+int __real_clock_nanosleep(clockid_t clock, int flags,
+                           const struct timespec *how_long,
+                           struct timespec *left);
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+                           const struct timespec *how_long,
+                           struct timespec *left);
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+                           const struct timespec *how_long,
+                           struct timespec *left)
+{
+    may_block("clock_nanosleep");
+    return __real_clock_nanosleep(clock, flags, how_long, left);
+}
+
+int __real_nanosleep(const struct timespec *how_long, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *how_long, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *how_long, struct timespec *left)
+{
+    may_block("nanosleep");
+    return __real_nanosleep(how_long, left);
+}
