@@ -21,8 +21,10 @@
 
 #define SLICE_US 1000000
 
-/* Of jobs, in one turn: the others on the loop are not to wait for more. */
-#define MOST_STEPS 64
+/* Of jobs, in one turn: the others on the loop are not to wait for more; nor
+   for more of who drives in its place. The rest is the next turn's. */
+#define MOST_STEPS         64
+#define MOST_STEPS_INSTEAD 256
 
 /* For so long who has dispatched is expected to come again; */
 #define ATTENDED_US 100000
@@ -279,7 +281,7 @@ void rl_async_start(rl_async *a, rl_started *s)
 {
     rl_async_put(a, s);
     if (rl_mutex_try_lock(&a->driving)) {
-        a->most_steps = SIZE_MAX;
+        a->most_steps = MOST_STEPS_INSTEAD;
         begin_what_is_due(a);
         call_loop_in_time(a);
         rl_mutex_unlock(&a->driving);
@@ -297,7 +299,7 @@ void rl_async_help(rl_async *a)
     atomic_store(&a->dispatched_us, rl_now_us());
     if (!rl_mutex_try_lock(&a->driving))
         return;
-    a->most_steps = SIZE_MAX;
+    a->most_steps = MOST_STEPS_INSTEAD;
     rl_trunks_exchange(&a->trunks, NULL, 0);
     rl_trunks_look(&a->trunks);
     rl_async_look_at_desks(a, NULL, 0);

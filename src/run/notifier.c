@@ -275,13 +275,14 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     bool more = rl_holds_expire_locked(&e->core.holds, MOST_AT_ONCE, now_us);
     bool all = tell_locked(e, &told);
     more = more || told == MOST_AT_ONCE;
-    bool over = t->stopping && all && !more;
+    bool ends = t->stopping && !more;
     t->sleeps_us = more ? 0 : first_deadline_us(t);
     int64_t due_us = t->sleeps_us;
     rl_mutex_unlock(&e->core.holds.mutex);
-    if (!all && !start_thread(e))
-        due_us = now_us + RETRY_US;
-    return over ? RL_LOOP_LEAVE : due_us;
+    bool ok = all || start_thread(e);
+    if (ends && (all || !ok)) /* at the end nobody tries again */
+        return RL_LOOP_LEAVE;
+    return all ? due_us : ok ? now_us : now_us + RETRY_US;
 }
 
 static size_t look(rl_watcher *w, struct pollfd *p, size_t room)

@@ -77,7 +77,7 @@ TEST(threads_few, a_lock_needs_one_and_an_on_event_one_more)
         rlock *lk = test_lock(told, SCENE_LOCK);
         EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
         o.dispatch_events = true;
-        EXPECT_INT(tasks_named("rlock-"), i == 1 ? 2 : 1);
+        EVENTUALLY(SOON, tasks_named("rlock-") == (i == 1 ? 2 : 1));
         EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
         rlock_free(lk);
         rlock_client_free(told);
@@ -117,7 +117,7 @@ TEST(threads_few, the_masters_of_a_cluster_share_one)
         lk[i] = test_lock(cl, name);
         EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
     }
-    EXPECT_INT(tasks_named("rlock-loop"), 1);
+    EVENTUALLY(SOON, tasks_named("rlock-loop") == 1);
     EVENTUALLY(SOON, tasks_named("rlock-") == 2); /* and rlock-topology */
     for (int i = 0; i < 16; i++) {
         EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
@@ -206,6 +206,30 @@ TEST(threads_few, an_on_event_that_blocks_delays_no_renewal_at_other_clients)
     rlock_free(kept);
     rlock_client_free(home);
     rlock_client_free(other);
+    server_stop(far);
+    server_stop(sv);
+}
+
+/* Its first event is the last that it has to tell, and needs a thread. */
+TEST(threads_few, a_client_that_is_closed_first_tells_the_home_of_a_lost_lock)
+{
+    gate g = {.open = true};
+    server *sv = server_start(NULL), *far = server_start(NULL);
+    rlock_client *home = client_at_gate(sv, &g), *other;
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = server_uri(far);
+    EXPECT_STATUS(rlock_client_new(&o, &other), RLOCK_OK);
+    rlock *lk[] = {test_lock(home, "a"), test_lock(other, "b")}, *all;
+    EXPECT_STATUS(rlock_multi_new(lk, 2, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(all), RLOCK_OK);
+    EVENTUALLY(SOON, tasks_named("rlock-notifier") == 1);
+    rlock_client_free(other);
+    EXPECT_INT(atomic_load(&g.losses), 1);
+    EXPECT_STATUS(rlock_unlock(all), RLOCK_ECLOSED);
+    rlock_free(all);
+    rlock_free(lk[0]);
+    rlock_free(lk[1]);
+    rlock_client_free(home);
     server_stop(far);
     server_stop(sv);
 }
