@@ -4,6 +4,9 @@
 
 #include "op/rule.h"
 
+/* What an answer has at least, of a call that must not be executed twice. */
+#define LAST_CHANCE_US (100 * 1000)
+
 /* --- a way ---------------------------------------------------------------- */
 
 /* Has it no command under way? */
@@ -86,10 +89,22 @@ void rl_round_wake(rl_op *op, int64_t now_us)
             rl_ask_wake(&op->part[i]->ask, now_us);
 }
 
+/*
+ * Until when it is asked once more. What must not be executed twice, and is not
+ * answered in time, may have been executed: better not begun.
+ */
+static int64_t again_until_us(const rl_part *x)
+{
+    if (!rl_ask_is_guarded(&x->ask))
+        return x->until_us;
+    return x->until_us -
+           rl_min(LAST_CHANCE_US, (x->until_us - x->began_us) / 10);
+}
+
 static void push(rl_op *op, rl_part *x, int64_t now_us)
 {
     rl_line *line = x->way->line;
-    if (x->ask.next == RL_ASK_AGAIN && now_us >= x->until_us)
+    if (x->ask.next == RL_ASK_AGAIN && now_us >= again_until_us(x))
         rl_ask_give_up(&x->ask, now_us);
     else if (!rl_way_is_good(x->way) || line->retired)
         return;

@@ -4,6 +4,8 @@
 #include "play.h"
 #include "test.h"
 
+#define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
+
 enum { LIMIT = 10, PATIENCE = 100, PARTS = 3 };
 
 /* Three parts of an op with a quorum of two, each with a way of its own. */
@@ -416,3 +418,48 @@ TEST(round, asks_nothing_again_when_its_time_is_over)
     EXPECT_INT(s.p.client[0].line.pending, 0);
     clear(&s);
 }
+
+/* --- once more ------------------------------------------------------------ */
+
+/* The first part was refused for the moment, and may ask again so long before
+   its time is over. */
+static void ask_again(stage *s, bool guarded, int64_t ms_before_end)
+{
+    rl_part *x = &s->part[0];
+    set(s);
+    rl_round_push(&s->op, s->p.now_us);
+    send(s);
+    if (guarded)
+        x->ask.script = RL_SCRIPT_COUNT;
+    x->ask.patient = true;
+    rl_line_feed(&s->p.client[0].line, LOADING, strlen(LOADING), s->p.now_us);
+    EXPECT_INT(x->ask.next, RL_ASK_RESTS);
+    s->p.now_us = x->until_us - ms_before_end * MS;
+    rl_round_wake(&s->op, s->p.now_us);
+    EXPECT_INT(x->ask.next, RL_ASK_AGAIN);
+    rl_round_push(&s->op, s->p.now_us);
+}
+
+static void expect_asked_again(bool guarded, int64_t ms_before_end)
+{
+    stage s;
+    ask_again(&s, guarded, ms_before_end);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_WAITS);
+    clear(&s);
+}
+
+/* Without an answer in time nobody would know whether it was executed. */
+TEST(round, what_must_not_run_twice_is_not_begun_again_at_the_last_moment)
+{
+    stage s;
+    ask_again(&s, true, 50);
+    EXPECT_INT(s.part[0].ask.next, RL_ASK_FINAL);
+    EXPECT_INT(s.part[0].outcome, RL_NOT_EXECUTED);
+    EXPECT_CONTAINS(s.part[0].fault.text, "LOADING");
+    clear(&s);
+}
+
+TEST_CASE(round, what_must_not_run_twice_is_begun_again_while_there_is_time,
+          expect_asked_again(true, 150))
+TEST_CASE(round, what_may_run_twice_is_begun_again_at_the_last_moment,
+          expect_asked_again(false, 1))
