@@ -41,10 +41,12 @@ bool rl_loop_open(rl_loop *l)
 void rl_loop_fini(rl_loop *l, bool forked)
 {
     rl_signal_fini(&l->signal);
-    if (forked)
+    if (forked && !rl_mutex_was_free(&l->mutex))
         return;
     free(l->fresh);
     free(l->poll);
+    if (forked)
+        return;
     rl_cond_fini(&l->left);
     rl_mutex_fini(&l->mutex);
 }
@@ -169,15 +171,18 @@ static void take_turns(rl_loop *l, bool signaled)
     }
 }
 
-/* More room, or less than a burst has needed. False: out of memory. */
+/* More room, or less than a burst has needed. False: out of memory. Under the
+   mutex, so that a forked child knows whether it is whole. */
 static bool resize(rl_loop *l, size_t room)
 {
+    rl_mutex_lock(&l->mutex);
     struct pollfd *p = realloc(l->poll, room * sizeof *p);
-    if (!p)
-        return false;
-    l->poll = p;
-    l->room = room;
-    return true;
+    if (p) {
+        l->poll = p;
+        l->room = room;
+    }
+    rl_mutex_unlock(&l->mutex);
+    return p != NULL;
 }
 
 static size_t look(rl_loop *l, rl_watcher *w, size_t n)

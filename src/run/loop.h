@@ -61,7 +61,8 @@ typedef struct rl_loop {
 
 void rl_loop_init(rl_loop *l);
 bool rl_loop_open(rl_loop *l); /* its descriptors; false with errno */
-/* The thread has ended; forked: it never was in this process. */
+/* The thread has ended; forked: it never was in this process, and what it was
+   changing at the fork stays. */
 void rl_loop_fini(rl_loop *l, bool forked);
 
 /* No effect when it runs. False: it cannot be started. Any thread. */
