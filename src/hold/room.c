@@ -1,6 +1,6 @@
 /*
- * The waiting rooms. Called by the acquiring owners; by the doorbell's thread,
- * which wakes them; by who frees the client, and by who reads that a leave was
+ * The waiting rooms. Called by the acquiring owners; by the doorbells, on the
+ * loop, which wake them; by who frees the client, and by who reads that a leave was
  * answered.
  *
  * What stays true, under the rooms' mutex: a room is in the map exactly while

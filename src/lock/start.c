@@ -1,8 +1,8 @@
 /*
  * Jobs that are started: the same as those that the calling thread drives
  * (lock.c), in one piece of memory with all they need, given to the client's
- * async thread. When one is over it becomes a completion, and whoever
- * dispatches calls back.
+ * loop. When one is over it becomes a completion, and whoever dispatches calls
+ * back.
  *
  * What stays true: from the start until the callback the owner is busy, and
  * both the handle and the owner are counted, so the program may free them.
@@ -70,7 +70,7 @@ static void deliver(rl_completion *l)
     rlock_free(lk);
 }
 
-/* On the async thread. The kind needs its room no more. */
+/* By who drives. The kind needs its room no more. */
 static void over(rl_started *started)
 {
     started_lock *s = RL_CONTAINER(started, started_lock, started);

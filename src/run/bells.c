@@ -1,5 +1,5 @@
 /*
- * Who waits wants a bell, on any thread; the doorbell's thread subscribes to
+ * Who waits wants a bell, on any thread; the doorbell, on the loop, subscribes to
  * it, hears it, and gives it up when nobody has wanted it for a while. What it
  * says is written under the mutex to its own line, and sent afterwards.
  *
@@ -150,7 +150,7 @@ bool rl_bells_hear(rl_node *node, const rl_target *what)
     return heard;
 }
 
-/* --- the doorbell's thread ------------------------------------------------ */
+/* --- the doorbell ---------------------------------------------------------- */
 
 bool rl_bells_are_wanted(rl_bells *b)
 {

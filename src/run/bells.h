@@ -34,7 +34,7 @@ void rl_bells_want(struct rl_node *node, const rl_target *what);
 /* Is its bell subscribed to? Any thread. */
 bool rl_bells_hear(struct rl_node *node, const rl_target *what);
 
-/* --- for the doorbell's thread -------------------------------------------- */
+/* --- for the doorbell ------------------------------------------------------ */
 
 /* Is there one at all? */
 bool rl_bells_are_wanted(rl_bells *b);

@@ -1,5 +1,5 @@
 /*
- * Called on the doorbell's thread alone, so the map needs no mutex; what the
+ * Called on the loop alone, so the map needs no mutex; what the
  * rooms say is said under theirs, in which nothing is sent: commands are
  * written to the line, and go out afterwards.
  */

@@ -5,7 +5,7 @@
  * room, and its waiter looks once more when the subscription stands, since a
  * release may have come before.
  *
- * They are the doorbell thread's own.
+ * They are the doorbell's own.
  */
 #ifndef RL_RUN_CHANNELS_H
 #define RL_RUN_CHANNELS_H

@@ -13,7 +13,7 @@
  * With several it must not wait for one server, so it stands in line for a
  * connection or lets the connector make one, and who is down is left out.
  *
- * The async thread must never wait. Alone, an operation takes a port at that
+ * The loop must never wait. Alone, an operation takes a port at that
  * thread's trunk (run/trunk.h); what may not share goes as if among several.
  *
  * Legs belong to the thread that makes the call. The connector and who gives a

@@ -1,6 +1,6 @@
 /*
  * What a task says, and what becomes of its hold when the answer has been read.
- * Called by the keeper's thread; the mutex of the hold table is held only while
+ * Called on the loop; the mutex of the hold table is held only while
  * an answer is noted, for that one hold.
  */
 #include "run/task.h"

@@ -2,7 +2,7 @@
  * One task of the keeper: what it asks a server about one hold, a renewal, a
  * look, an undo, or the vote of a node that does not have the lock yet; whether
  * replicas have what others have written; or about the server itself. All is
- * the keeper's thread's; the hold is looked at under its table's mutex.
+ * the loop's; the hold is looked at under its table's mutex.
  */
 #ifndef RL_RUN_TASK_H
 #define RL_RUN_TASK_H

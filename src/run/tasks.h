@@ -1,7 +1,7 @@
 /*
  * The keeper's tasks: what it asks a server about one hold each: a renewal, an
  * undo, or a vote of a node that does not have the lock yet. All is the
- * keeper's thread's.
+ * loop's.
  */
 #ifndef RL_RUN_TASKS_H
 #define RL_RUN_TASKS_H

@@ -2,7 +2,7 @@
  * The watch over a server at which something is held: its keeper notices the
  * end of its connection by poll(), and asks for a sign of life when nothing has
  * come for a while; on each new connection it asks which run of the server that
- * is. All is the keeper's thread's.
+ * is. All is the loop's.
  *
  * Why the run: one that came back without its data, or took another one's
  * place, does not know what is held here, and may grant it to others. So what

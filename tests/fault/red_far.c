@@ -105,7 +105,7 @@ TEST_CASE(red_far, the_first_tries_of_many_that_are_started_find_a_quorum,
 /* --- one after another ---------------------------------------------------- */
 
 /*
- * A job's own connections are read by the async thread alone. While the loop
+ * A job's own connections are read by the loop alone. While the loop
  * dispatches, that thread sleeps for 20 ms at a time, and has to be told of
  * them: the program's descriptor says nothing.
  */
