@@ -66,7 +66,8 @@ typedef enum note_kind {
     NOTE_EARLY_END, /* an event about a hold that is not written down yet;
                        value: its token; from: is it lost? */
     NOTE_TAKEN,     /* a Multi lock had this member, and let go of it before it
-                       was granted; value: its token */
+                       was granted; value: its token; 0: its client was being
+                       closed, and it may have had it */
     NOTE_COUNT,     /* the client's statistics tell from, in fact it is to */
     NOTE_LEFT,      /* from, to: a lock was still there of a thread that had let
                        go of it */

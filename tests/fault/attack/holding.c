@@ -43,12 +43,12 @@ static void look_for_left_over(int lock)
 
 /*
  * It may have been lost, or abandoned, before it was let go of, which is told
- * then.
+ * then. With which token it was granted, a client that is closed does not tell.
  */
 static void note_taken(int lock)
 {
     uint64_t token = granted_token(lock);
-    if (token)
+    if (token || me.closed)
         worker_notice(NOTE_TAKEN, lock, 0, 0, token);
 }
 

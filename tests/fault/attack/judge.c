@@ -119,13 +119,18 @@ static hold *find_ended(history *h, const note *end)
     return NULL;
 }
 
+/* While the clients of a loop are being closed. */
+#define CLOSING_US 1000000
+
 /* Was it a member's, when the whole could not be had? */
 static bool was_taken(const history *h, const note *end)
 {
     for (uint32_t i = 0; i < h->n_notes; i++) {
         const note *n = &h->notes[i];
-        if (n->kind == NOTE_TAKEN && n->value == end->value &&
-            has_name_of((int)n->lock, end))
+        bool same =
+            n->value == end->value ||
+            (n->value == 0 && llabs(n->at_us - end->at_us) < CLOSING_US);
+        if (n->kind == NOTE_TAKEN && same && has_name_of((int)n->lock, end))
             return true;
     }
     return false;
