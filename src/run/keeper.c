@@ -362,11 +362,17 @@ static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
     return n;
 }
 
+/*
+ * Of many servers, this one may not have been connected to when the client was
+ * made; the first renewal is not to wait for that.
+ */
 static void ask(rl_node *node, const agenda *a, int64_t now_us)
 {
-    const rl_keeper *k = &node->keeper;
+    rl_keeper *k = &node->keeper;
+    bool due = k->fresh || a->due_us <= now_us;
     if (!a->stopping)
-        connect_if_due(node, a->due_us <= now_us, a->holds, now_us);
+        connect_if_due(node, due, a->holds, now_us);
+    k->fresh = false;
     if (is_connected(k) && !a->stopping)
         rl_watch_ask(node, a->holds && now_us >= a->look_us, now_us);
     if (a->stopping || now_us >= k->not_before_us)
@@ -410,11 +416,6 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     rl_keeper *k = RL_CONTAINER(w, rl_keeper, watcher);
     rl_node *node = RL_CONTAINER(k, rl_node, keeper);
     k->has_come = w->n > 0 && w->polled[0].revents != 0;
-    /* Of many servers, this one was not connected to when the client was made;
-       the first renewal is not to wait for that. */
-    if (k->fresh && !k->conn)
-        connect_if_due(node, true, false, now_us);
-    k->fresh = false;
     end_pause_if_told(k);
     agenda a = read_agenda(node);
     if (is_over(node, &a, now_us)) {
