@@ -69,7 +69,7 @@ TEST(cluster_watch, a_master_that_was_replaced_by_agreement_is_noticed)
     int64_t since_ms = test_now_ms();
     EVENTUALLY(SOON, stats_of(l.cl).renewals > before);
     EXPECT(test_since_ms(since_ms) < OF_CLUSTER_MS + SLACK_MS);
-    EXPECT_INT(events_count(l.ev, RLOCK_EVENT_FAILOVER), 1);
+    events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
     EXPECT_INT(land_levels(&l, name), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
