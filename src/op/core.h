@@ -110,6 +110,12 @@ static inline uint16_t rl_slot_of(const rl_core *c, const void *name,
     return c->redirects ? (uint16_t)rl_hash_slot(name, len) : 0;
 }
 
+/* Is an on_event called, and not posted for who dispatches? It may block. */
+static inline bool rl_calls_back(const rl_core *c)
+{
+    return c->set.on_event && !c->set.dispatch_events;
+}
+
 /* Calls on_event, if there is one: on the calling thread, or when dispatched.
  */
 static inline void rl_tell(rl_core *c, const rlock_event *ev)

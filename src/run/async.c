@@ -19,7 +19,8 @@
 
 #include "run/desk.h"
 
-#define SLICE_US 1000000
+/* So often it looks whether memory of a burst is to be given back. */
+#define LOOK_US 1000000
 
 /* Of jobs, in one turn: the others on the loop are not to wait for more; nor
    for more of who drives in its place. The rest is the next turn's. */
@@ -114,7 +115,7 @@ static void end_poll(rl_async *a)
 
 static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
 {
-    int64_t us = now_us + (attended ? BACKUP_US : SLICE_US);
+    int64_t us = now_us + (attended ? BACKUP_US : LOOK_US);
     if (a->most_steps == 0)
         return now_us;
     const rl_heap_node *n = rl_heap_first(&a->sleeping);

@@ -94,11 +94,10 @@ static bool tell_home(rl_home *home, const rlock_event *ev)
 void rl_client_init_home(rlock_client *cl)
 {
     rl_core *c = &cl->engine.core;
-    cl->home =
-        (rl_home){.ref = ref_home,
-                  .unref = unref_home,
-                  .tell = tell_home,
-                  .has_on_event = c->set.on_event != NULL,
-                  .calls_back = c->set.on_event && !c->set.dispatch_events,
-                  .stats = &c->stats};
+    cl->home = (rl_home){.ref = ref_home,
+                         .unref = unref_home,
+                         .tell = tell_home,
+                         .has_on_event = c->set.on_event != NULL,
+                         .calls_back = rl_calls_back(c),
+                         .stats = &c->stats};
 }

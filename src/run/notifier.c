@@ -208,16 +208,12 @@ static bool has_news_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
            rl_holds_first_report_locked(&e->core.holds);
 }
 
-static bool calls_back(const rl_engine *e)
-{
-    return e->core.set.on_event && !e->core.set.dispatch_events;
-}
-
 /* May somebody be called who blocks? */
 static bool may_block_locked(rl_engine *e) RL_REQUIRES(&e->core.holds.mutex)
 {
     const rl_hold *h = rl_holds_first_report_locked(&e->core.holds);
-    return calls_back(e) || (h && h->group && rl_group_calls_back(h->group));
+    return rl_calls_back(&e->core) ||
+           (h && h->group && rl_group_calls_back(h->group));
 }
 
 static void *run(void *arg)
@@ -313,7 +309,7 @@ void rl_notifier_fini(rl_notifier *n)
 
 bool rl_notifier_start(rl_engine *e)
 {
-    return (!calls_back(e) || start_thread(e)) &&
+    return (!rl_calls_back(&e->core) || start_thread(e)) &&
            rl_loop_add(&e->loop, &e->notifier.watcher);
 }
 
