@@ -64,17 +64,15 @@ static uint64_t all_signals(void)
 
 static void expect_threads_block_all_signals(void)
 {
-    char name[64];
     uint64_t all = all_signals();
     DIR *dir = opendir("/proc/self/task");
     EXPECT(dir);
     const struct dirent *entry;
     while ((entry = readdir(dir))) {
-        read_status(entry->d_name, "Name:\t", name, sizeof name);
         uint64_t mask = blocked_by(entry->d_name);
-        if (strncmp(name, "rlock-", 6) == 0 && (mask & all) != all)
-            FAIL("%s blocks %llx, not %llx", name, (unsigned long long)mask,
-                 (unsigned long long)all);
+        if (task_is_named(entry->d_name, "rlock-") && (mask & all) != all)
+            FAIL("thread %s blocks %llx, not %llx", entry->d_name,
+                 (unsigned long long)mask, (unsigned long long)all);
     }
     closedir(dir);
 }

@@ -174,59 +174,70 @@ TEST(threads_few, an_on_event_that_blocks_delays_no_lost_fd)
     server_stop(sv);
 }
 
-/* The whole is the first member's client's, which is told by the other's. */
+/*
+ * A Multi lock of two clients, held: the whole is the first member's client's,
+ * whose on_event the other one tells.
+ */
+typedef struct couple {
+    gate g;
+    server *sv, *far;
+    rlock_client *home, *other; /* NULL: freed */
+    rlock *lk[2], *all;
+} couple;
+
+static void unite(couple *c)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    *c = (couple){.sv = server_start(NULL), .far = server_start(NULL)};
+    o.uri = server_uri(c->far);
+    o.watchdog_lease_ms = BRISK_MS;
+    c->home = client_at_gate(c->sv, &c->g);
+    EXPECT_STATUS(rlock_client_new(&o, &c->other), RLOCK_OK);
+    c->lk[0] = test_lock(c->home, "a");
+    c->lk[1] = test_lock(c->other, "b");
+    EXPECT_STATUS(rlock_multi_new(c->lk, 2, &c->all), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(c->all), RLOCK_OK);
+}
+
+static void part(couple *c)
+{
+    rlock_free(c->all);
+    rlock_free(c->lk[0]);
+    rlock_free(c->lk[1]);
+    rlock_client_free(c->home);
+    rlock_client_free(c->other);
+    server_stop(c->far);
+    server_stop(c->sv);
+}
+
 TEST(threads_few, an_on_event_that_blocks_delays_no_renewal_at_other_clients)
 {
-    gate g = {.losses = 0};
-    server *sv = server_start(NULL), *far = server_start(NULL);
-    rlock_client *home = client_at_gate(sv, &g), *other;
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    o.uri = server_uri(far);
-    o.watchdog_lease_ms = BRISK_MS;
-    EXPECT_STATUS(rlock_client_new(&o, &other), RLOCK_OK);
-    rlock *lk[] = {test_lock(home, "a"), test_lock(other, "b")}, *all;
-    rlock *kept = test_lock(other, "kept");
-    EXPECT_STATUS(rlock_multi_new(lk, 2, &all), RLOCK_OK);
+    couple c;
+    unite(&c);
+    rlock *kept = test_lock(c.other, "kept");
     EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
-    EXPECT_STATUS(rlock_lock(all), RLOCK_OK);
-    server_cmd(far, "DEL b");
-    EVENTUALLY(SOON, atomic_load(&g.losses) == 1);
-    uint64_t before = stats_of(other).renewals;
-    EVENTUALLY(SOON, stats_of(other).renewals >= before + 5);
+    server_cmd(c.far, "DEL b");
+    EVENTUALLY(SOON, atomic_load(&c.g.losses) == 1);
+    uint64_t before = stats_of(c.other).renewals;
+    EVENTUALLY(SOON, stats_of(c.other).renewals >= before + 5);
     EXPECT(rlock_is_held(kept));
-    atomic_store(&g.open, true);
-    EXPECT_STATUS(rlock_unlock(all), RLOCK_LOST);
+    atomic_store(&c.g.open, true);
+    EXPECT_STATUS(rlock_unlock(c.all), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(kept), RLOCK_OK);
-    rlock_free(all);
-    rlock_free(lk[0]);
-    rlock_free(lk[1]);
     rlock_free(kept);
-    rlock_client_free(home);
-    rlock_client_free(other);
-    server_stop(far);
-    server_stop(sv);
+    part(&c);
 }
 
 /* Its first event is the last that it has to tell, and needs a thread. */
 TEST(threads_few, a_client_that_is_closed_first_tells_the_home_of_a_lost_lock)
 {
-    gate g = {.open = true};
-    server *sv = server_start(NULL), *far = server_start(NULL);
-    rlock_client *home = client_at_gate(sv, &g), *other;
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    o.uri = server_uri(far);
-    EXPECT_STATUS(rlock_client_new(&o, &other), RLOCK_OK);
-    rlock *lk[] = {test_lock(home, "a"), test_lock(other, "b")}, *all;
-    EXPECT_STATUS(rlock_multi_new(lk, 2, &all), RLOCK_OK);
-    EXPECT_STATUS(rlock_lock(all), RLOCK_OK);
+    couple c;
+    unite(&c);
+    atomic_store(&c.g.open, true);
     EVENTUALLY(SOON, tasks_named("rlock-notifier") == 1);
-    rlock_client_free(other);
-    EXPECT_INT(atomic_load(&g.losses), 1);
-    EXPECT_STATUS(rlock_unlock(all), RLOCK_ECLOSED);
-    rlock_free(all);
-    rlock_free(lk[0]);
-    rlock_free(lk[1]);
-    rlock_client_free(home);
-    server_stop(far);
-    server_stop(sv);
+    rlock_client_free(c.other);
+    c.other = NULL;
+    EXPECT_INT(atomic_load(&c.g.losses), 1);
+    EXPECT_STATUS(rlock_unlock(c.all), RLOCK_ECLOSED);
+    part(&c);
 }

@@ -2,6 +2,7 @@
 #include <dirent.h>
 
 #include "rival.h"
+#include "tasks.h"
 
 enum { CLIENTS = 100, THREADS = 50, NAMES = 400 };
 
@@ -64,20 +65,14 @@ TEST(waiting_calls, who_waited_behind_others_asks_nobody_in_the_end)
 /* Time that the process's only thread of this name has had, in us. */
 static long long cpu_us_of(const char *thread)
 {
-    char path[300], name[64];
+    char path[300];
     long long ns = -1;
     DIR *d = opendir("/proc/self/task");
     EXPECT(d);
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
-        FILE *f = fopen(path, "re");
-        if (!f)
-            continue;
-        bool found = fgets(name, sizeof name, f) &&
-                     strncmp(name, thread, strlen(thread)) == 0;
-        fclose(f);
         snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", e->d_name);
-        if (!found || (f = fopen(path, "re")) == NULL)
+        FILE *f = task_is_named(e->d_name, thread) ? fopen(path, "re") : NULL;
+        if (!f)
             continue;
         if (fscanf(f, "%lld", &ns) != 1)
             ns = -1;

@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-static bool is_named(const char *tid, const char *prefix)
+bool task_is_named(const char *tid, const char *prefix)
 {
     char path[300], name[64];
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", tid);
@@ -25,7 +25,8 @@ int tasks_named(const char *prefix)
     if (!d)
         SKIP("this system does not tell of threads");
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += *e->d_name != '.' && (!*prefix || is_named(e->d_name, prefix));
+        n +=
+            *e->d_name != '.' && (!*prefix || task_is_named(e->d_name, prefix));
     closedir(d);
     return n;
 }

@@ -51,6 +51,15 @@ static void begin(rl_loop *l)
     EXPECT(rl_loop_start(l));
 }
 
+/* With one that has had its first turn. */
+static void begin_with(rl_loop *l, counter *c)
+{
+    begin(l);
+    count(c, -1);
+    EXPECT(rl_loop_add(l, &c->watcher));
+    EVENTUALLY(1000, atomic_load(&c->turns) == 1);
+}
+
 static void end(rl_loop *l)
 {
     rl_loop_stop(l);
@@ -68,10 +77,7 @@ TEST(loop, who_is_added_has_a_turn_at_once_and_then_waits)
 {
     rl_loop l;
     counter c;
-    begin(&l);
-    count(&c, -1);
-    EXPECT(rl_loop_add(&l, &c.watcher));
-    EVENTUALLY(1000, atomic_load(&c.turns) == 1);
+    begin_with(&l, &c);
     take_out(&l, &c);
     EXPECT_INT(atomic_load(&c.turns), 2);
     end(&l);
@@ -82,10 +88,7 @@ TEST(loop, who_is_added_before_it_has_left_has_another_turn)
 {
     rl_loop l;
     counter c;
-    begin(&l);
-    count(&c, -1);
-    EXPECT(rl_loop_add(&l, &c.watcher));
-    EVENTUALLY(1000, atomic_load(&c.turns) == 1);
+    begin_with(&l, &c);
     EXPECT(rl_loop_add(&l, &c.watcher));
     take_out(&l, &c);
     EXPECT_INT(atomic_load(&c.turns), 3);
@@ -148,10 +151,7 @@ TEST(loop, no_nudge_is_lost)
 {
     rl_loop l;
     counter c;
-    begin(&l);
-    count(&c, -1);
-    EXPECT(rl_loop_add(&l, &c.watcher));
-    EVENTUALLY(1000, atomic_load(&c.turns) == 1);
+    begin_with(&l, &c);
     for (int i = 2; i < 3000; i++) {
         rl_loop_nudge(&l, &c.watcher);
         EVENTUALLY(1000, atomic_load(&c.turns) >= i);
