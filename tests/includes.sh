@@ -102,8 +102,8 @@ done <<'END'
 client.c lock/lock.h
 lock/lock.c run/engine.h
 run/engine.h hold/hold.h
-run/engine.h route/source.h
-route/source.h net/conn.h
+run/engine.h route/pool.h
+route/pool.h net/conn.h
 hold/hold.h wire/reply.h
 net/conn.h wire/reply.h
 net/conn.c net/conn.h
@@ -132,7 +132,7 @@ breaks '' lock/lock.c base/clock.h client/client.c lock/lock.h
 breaks 'hold/hold.c includes net/conn.h' hold/hold.c net/conn.h
 breaks 'net/dial.c includes op/call.h' net/dial.c op/call.h
 breaks 'route/pool.c includes op/call.h' route/pool.c op/call.h
-breaks 'hold/hold.c includes route/source.h' hold/hold.c route/source.h
+breaks 'hold/hold.c includes route/pool.h' hold/hold.c route/pool.h
 breaks 'base and wire include each other
 base/map.c includes wire/keys.h' base/map.c wire/keys.h
 breaks 'lock and run include each other

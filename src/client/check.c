@@ -360,7 +360,7 @@ static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
     warnings w = {.n = 0};
     rlock_status s = choose(e, until_us, n, f);
     if (s == RLOCK_OK)
-        s = rl_source_open((*n)->source, until_us, &(*n)->keeper.conn, f);
+        s = rl_pool_open((*n)->pool, until_us, &(*n)->keeper.conn, f);
     int64_t check_us = rl_command_end(&e->core, rl_now_us());
     if (s == RLOCK_OK)
         s = check(*n, (*n)->keeper.conn, rl_min(check_us, until_us), &w, f);
@@ -395,7 +395,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     f.status = s;
     if (!lazy || !f.transient)
         return fail(e, n, &f);
-    rl_source_close(n->source, n->keeper.conn);
+    rl_pool_close(n->pool, n->keeper.conn);
     n->keeper.conn = NULL;
     atomic_store(&e->unchecked, true);
     atomic_store(&e->core.server_run.awaited, true);

@@ -47,7 +47,7 @@ static rlock_status set_server(rl_engine *e, rl_dialer *d,
 
 /* --- parts ---------------------------------------------------------------- */
 
-static rlock_status make_source(rl_engine *e, const rlock_options *o)
+static rlock_status make_pool(rl_engine *e, const rlock_options *o)
 {
     rl_fault f;
     rl_dialer dialer;
@@ -68,7 +68,7 @@ static rlock_status make_source(rl_engine *e, const rlock_options *o)
         rl_dialer_fini(&dialer);
     if (s != RLOCK_OK || !rl_node_connect(&e->node, &dialer))
         return no_memory();
-    e->core.server = e->node.source->server;
+    e->core.server = e->node.pool->server;
     atomic_store(&e->core.node, e->core.server);
     return rl_topology_start(e)
                ? RLOCK_OK
@@ -111,7 +111,7 @@ static rlock_status init_engine(rl_engine *e, const rlock_options *o)
     rl_completions_init(&e->completions);
     e->core.post_event = rl_event_post;
     e->core.keeps_events = rl_event_is_kept;
-    return ok ? make_source(e, o) : no_memory();
+    return ok ? make_pool(e, o) : no_memory();
 }
 
 /* What has happened until now. */
@@ -326,11 +326,11 @@ void rlock_client_free(rlock_client *cl)
 static rlock_status ping(rl_engine *e, int64_t until_us, rl_fault *f)
 {
     rl_conn *c;
-    rlock_status s = rl_source_borrow(e->node.source, until_us, &c, f);
+    rlock_status s = rl_pool_borrow(e->node.pool, until_us, &c, f);
     if (s != RLOCK_OK)
         return s;
     s = rl_conn_ping(c, until_us, f);
-    rl_source_give_back(e->node.source, c);
+    rl_pool_give_back(e->node.pool, c);
     return s;
 }
 

@@ -28,7 +28,7 @@ static void on_leave(void *arg, uint64_t nth, const char *name)
     rl_engine *e = arg;
     if (name)
         atomic_store(&e->core.node, name);
-    rl_source_forsake(e->node.source, nth);
+    rl_pool_forsake(e->node.pool, nth);
 }
 
 static void on_failover(void *arg, const rl_place *was, const rl_place *is)
@@ -111,7 +111,7 @@ static void on_loss(void *arg, void *server, uint64_t nth)
 {
     rl_node *node = server;
     (void)arg;
-    rl_source_forsake(node->source, nth);
+    rl_pool_forsake(node->pool, nth);
 }
 
 /* Connections to it were shut when it was left. */

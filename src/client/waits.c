@@ -104,16 +104,16 @@ static rlock_status ask_about(asking *a, rl_name lock)
 
 static rlock_status ask_server(asking *a)
 {
-    rl_source *from = a->n->source;
+    rl_pool *from = a->n->pool;
     int64_t until_us =
         rl_after_ms(rl_now_us(), a->e->core.set.connect_timeout_ms);
-    rlock_status s = rl_source_open(from, until_us, &a->conn, &a->f);
+    rlock_status s = rl_pool_open(from, until_us, &a->conn, &a->f);
     if (s != RLOCK_OK)
         return s;
     s = scan(a);
     for (size_t i = 0; s == RLOCK_OK && i < a->into->n_names; i++)
         s = ask_about(a, a->into->name[i]);
-    rl_source_close(from, a->conn);
+    rl_pool_close(from, a->conn);
     return s;
 }
 

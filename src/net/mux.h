@@ -52,7 +52,7 @@ struct rl_mux {
     /* Of who lends it out: */
     rl_link link;
     size_t users;
-    bool placed;              /* its connection takes a place of the source's */
+    bool placed;              /* its connection takes a place of the pool's */
     rl_mux *next_left_behind; /* in a forked child */
     /* Its own: */
     const atomic_uint *crowd; /* fixed */

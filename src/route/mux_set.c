@@ -128,7 +128,7 @@ static rl_mux *choose_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
     rl_mux *h = emptiest_locked(p);
     if (!h)
         return NULL;
-    rl_places places = rl_source_places(p->source);
+    rl_places places = rl_pool_places(p->pool);
     bool more = places == RL_PLACES_FREE && p->n < MUXES_MAX && !p->opening;
     return more || places == RL_PLACES_WANTED ? NULL : h;
 }
@@ -167,7 +167,7 @@ static rl_mux *open_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
     p->opening = true;
     p->opener = pthread_self();
     rl_mutex_unlock(&p->mutex);
-    rlock_status s = rl_source_borrow(p->source, deadline_us, &c, f);
+    rlock_status s = rl_pool_borrow(p->pool, deadline_us, &c, f);
     rl_mutex_lock(&p->mutex);
     if (s == RLOCK_OK)
         use_locked(p, h, c);
@@ -243,9 +243,9 @@ static void give_up(rl_mux_set *p, rl_mux *h)
         rl_mux_free(h);
     }
     if (placed)
-        rl_source_give_back(p->source, c);
+        rl_pool_give_back(p->pool, c);
     else
-        rl_source_close(p->source, c);
+        rl_pool_close(p->pool, c);
 }
 
 static void leave(rl_mux_set *p, rl_mux *h, bool good)
@@ -260,7 +260,7 @@ static void leave(rl_mux_set *p, rl_mux *h, bool good)
         close_locked(p, h);
     rl_mutex_unlock(&p->mutex);
     if (unplace)
-        rl_source_leave_place(p->source);
+        rl_pool_leave_place(p->pool);
     if (last)
         give_up(p, h);
 }

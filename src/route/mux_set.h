@@ -1,7 +1,7 @@
 /*
- * The connections of a source that threads share (net/mux.h): who has one
+ * The connections of a pool that threads share (net/mux.h): who has one
  * short exchange with the server takes a port at one of them, mostly at once,
- * where rl_source_borrow() would wait until a connection is free.
+ * where rl_pool_borrow() would wait until a connection is free.
  *
  * A mux has a borrowed connection only while somebody has a port, so that
  * those who need one for themselves get it from the same pool.
@@ -10,10 +10,10 @@
 #define RL_ROUTE_MUX_SET_H
 
 #include "net/mux.h"
-#include "route/source.h"
+#include "route/pool.h"
 
 typedef struct rl_mux_set {
-    rl_source *source; /* fixed, set by who has made both */
+    rl_pool *pool;     /* fixed, set by who has made it */
     rl_mutex mutex;    /* guards all below */
     atomic_uint crowd; /* who has a port; not guarded */
     rl_cond opened;    /* an opening has come to its end */

@@ -17,24 +17,16 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
 
 #define TRUSTED_IDLE_US 1000000
 
 /* So many answers a connection may owe and still be asked. */
 #define MOST_OWED 64
-
-/* Who sleeps until his claim is served; on his thread's stack. */
-typedef struct waiter {
-    rl_claim claim; /* without a signal */
-    rl_cond cond;
-} waiter;
 
 static rl_conn *idle_conn(rl_link *k)
 {
@@ -44,7 +36,7 @@ static rl_conn *idle_conn(rl_link *k)
 /* The place, with a connection or without, goes to who waits longest. */
 static void leave_place_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
 {
-    rl_link *first = rl_list_first(&p->waiters);
+    rl_link *first = rl_list_first(&p->line);
     if (first) {
         rl_claim *t = RL_CONTAINER(first, rl_claim, link);
         rl_list_remove(&t->link);
@@ -53,7 +45,7 @@ static void leave_place_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
         if (t->signal)
             rl_signal_raise(t->signal);
         else
-            rl_cond_wake(&RL_CONTAINER(t, waiter, claim)->cond);
+            rl_cond_wake(t->cond);
         return;
     }
     p->places--;
@@ -61,21 +53,19 @@ static void leave_place_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
         rl_list_add_first(&p->idle, &c->idle);
 }
 
-static void pool_leave_place(rl_source *s)
+void rl_pool_leave_place(rl_pool *p)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     leave_place_locked(p, NULL);
     rl_mutex_unlock(&p->mutex);
 }
 
-static rl_places pool_places(rl_source *s)
+rl_places rl_pool_places(rl_pool *p)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
-    rl_places places = !rl_list_is_empty(&p->waiters) ? RL_PLACES_WANTED
-                       : p->places >= p->limit        ? RL_PLACES_TAKEN
-                                                      : RL_PLACES_FREE;
+    rl_places places = !rl_list_is_empty(&p->line) ? RL_PLACES_WANTED
+                       : p->places >= p->limit     ? RL_PLACES_TAKEN
+                                                   : RL_PLACES_FREE;
     rl_mutex_unlock(&p->mutex);
     return places;
 }
@@ -95,15 +85,16 @@ static rl_conn *take_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
 static bool wait_locked(rl_pool *p, int64_t deadline_us, rl_conn **idle)
     RL_REQUIRES(&p->mutex)
 {
-    waiter w = {.claim = {.come = false}};
-    rl_cond_init(&w.cond);
-    rl_list_add_last(&p->waiters, &w.claim.link);
-    while (!w.claim.come && rl_now_us() < deadline_us)
-        rl_cond_wait_until(&w.cond, &p->mutex, deadline_us);
-    rl_list_remove(&w.claim.link);
-    rl_cond_fini(&w.cond);
-    *idle = w.claim.conn;
-    return w.claim.come;
+    rl_cond served;
+    rl_claim t = {.cond = &served};
+    rl_cond_init(&served);
+    rl_list_add_last(&p->line, &t.link);
+    while (!t.come && rl_now_us() < deadline_us)
+        rl_cond_wait_until(&served, &p->mutex, deadline_us);
+    rl_list_remove(&t.link);
+    rl_cond_fini(&served);
+    *idle = t.conn;
+    return t.come;
 }
 
 /* A place, and with it an idle connection, or NULL: open one. */
@@ -126,7 +117,7 @@ static bool take_place(rl_pool *p, int64_t deadline_us, rl_conn **idle,
 /* Is it as it was when it was given back? */
 static bool is_good(const rl_pool *p, rl_conn *c, int64_t trouble_us)
 {
-    if (rl_source_is_outdated(&p->source, c, rl_now_us()))
+    if (rl_pool_is_outdated(p, c, rl_now_us()))
         return false;
     bool trusted = c->rested_us > trouble_us &&
                    rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
@@ -136,27 +127,26 @@ static bool is_good(const rl_pool *p, rl_conn *c, int64_t trouble_us)
 static rlock_status open_in_place(rl_pool *p, int64_t deadline_us,
                                   rl_conn **out, rl_fault *f)
 {
-    rlock_status status = rl_pool_open(&p->source, deadline_us, out, f);
+    rlock_status status = rl_pool_open(p, deadline_us, out, f);
     if (status == RLOCK_OK)
         return status;
-    pool_leave_place(&p->source);
+    rl_pool_leave_place(p);
     /* Only rlock_client_new() can blame its caller's arguments. */
     if (status == RLOCK_EINVAL)
         status = f->status = RLOCK_EIO;
     return status;
 }
 
-static rlock_status pool_borrow(rl_source *s, int64_t deadline_us,
-                                rl_conn **out, rl_fault *f)
+rlock_status rl_pool_borrow(rl_pool *p, int64_t deadline_us, rl_conn **out,
+                            rl_fault *f)
 {
-    rl_pool *p = rl_pool_of(s);
     int64_t trouble_us;
     while (take_place(p, deadline_us, out, &trouble_us)) {
         if (!*out)
             return open_in_place(p, deadline_us, out, f);
         if (is_good(p, *out, trouble_us))
             return RLOCK_OK;
-        rl_source_give_back(s, *out);
+        rl_pool_give_back(p, *out);
     }
     return rl_fault_set(f, RLOCK_EIO, EBUSY, "all %u connections are in use",
                         p->limit);
@@ -190,9 +180,8 @@ static bool is_usable(const rl_pool *p, rl_conn *c, int64_t trouble_us)
            (c->line.pending == 0 || rl_conn_receive(c));
 }
 
-static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
+rl_conn *rl_pool_borrow_idle(rl_pool *p, const rl_line *behind)
 {
-    rl_pool *p = rl_pool_of(s);
     for (;;) {
         rl_mutex_lock(&p->mutex);
         int64_t trouble_us = p->last_trouble_us;
@@ -204,25 +193,24 @@ static rl_conn *pool_borrow_idle(rl_source *s, const rl_line *behind)
         rl_mutex_unlock(&p->mutex);
         if (!c || is_usable(p, c, trouble_us))
             return c;
-        rl_source_give_back(s, c);
+        rl_pool_give_back(p, c);
     }
 }
 
-static bool pool_line_up(rl_source *s, rl_claim *t)
+bool rl_pool_line_up(rl_pool *p, rl_claim *t, const rl_signal *signal)
 {
-    rl_pool *p = rl_pool_of(s);
+    *t = (rl_claim){.signal = signal};
     rl_mutex_lock(&p->mutex);
     bool full = p->places >= p->limit;
     if (full)
-        rl_list_add_last(&p->waiters, &t->link);
+        rl_list_add_last(&p->line, &t->link);
     rl_mutex_unlock(&p->mutex);
     return full;
 }
 
-static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
-                            rl_conn **out)
+bool rl_pool_take_claim(rl_pool *p, rl_claim *t, const rl_line *behind,
+                        rl_conn **out)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     bool come = t->come;
     int64_t trouble_us = p->last_trouble_us;
@@ -232,17 +220,16 @@ static bool pool_take_claim(rl_source *s, rl_claim *t, const rl_line *behind,
     rl_mutex_unlock(&p->mutex);
     *out = c;
     if (come && !c)
-        pool_leave_place(&p->source);
+        rl_pool_leave_place(p);
     if (c && !(may_use(c) && is_usable(p, c, trouble_us))) {
-        rl_source_give_back(s, c);
+        rl_pool_give_back(p, c);
         *out = NULL;
     }
     return come;
 }
 
-static void pool_leave_line(rl_source *s, rl_claim *t)
+void rl_pool_leave_line(rl_pool *p, rl_claim *t)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&t->link);
     if (t->come)
@@ -250,10 +237,8 @@ static void pool_leave_line(rl_source *s, rl_claim *t)
     rl_mutex_unlock(&p->mutex);
 }
 
-static rl_conn *pool_borrow_owing(rl_source *s, int64_t since_us,
-                                  int64_t *next_us)
+rl_conn *rl_pool_borrow_owing(rl_pool *p, int64_t since_us, int64_t *next_us)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_conn *found = NULL;
     *next_us = RL_NEVER;
     rl_mutex_lock(&p->mutex);
@@ -275,12 +260,10 @@ static rl_conn *pool_borrow_owing(rl_source *s, int64_t since_us,
     return found;
 }
 
-static void pool_give_back(rl_source *s, rl_conn *c)
+void rl_pool_give_back(rl_pool *p, rl_conn *c)
 {
-    rl_pool *p = rl_pool_of(s);
     const char *bytes;
-    c->line.retired =
-        c->line.retired || rl_source_is_outdated(s, c, rl_now_us());
+    c->line.retired = c->line.retired || rl_pool_is_outdated(p, c, rl_now_us());
     /* A late answer may have had its call say more: "NOSCRIPT". Somebody is
        there yet, who is told what comes of that. */
     if (!c->line.retired && !rl_conn_is_broken(c) && c->line.pending > 0)
@@ -291,8 +274,8 @@ static void pool_give_back(rl_source *s, rl_conn *c)
          (c->line.pending == 0 && rl_line_is_mid_reply(&c->line))))
         rl_conn_time_out(c);
     if (rl_line_is_spent(&c->line)) {
-        rl_pool_close(s, c);
-        pool_leave_place(&p->source);
+        rl_pool_close(p, c);
+        rl_pool_leave_place(p);
         return;
     }
     c->rested_us = rl_now_us();
@@ -306,23 +289,7 @@ static void pool_give_back(rl_source *s, rl_conn *c)
     rl_mutex_unlock(&p->mutex);
 }
 
-static const rl_source_ops pool_ops = {
-    .borrow = pool_borrow,
-    .borrow_idle = pool_borrow_idle,
-    .line_up = pool_line_up,
-    .take_claim = pool_take_claim,
-    .leave_line = pool_leave_line,
-    .borrow_owing = pool_borrow_owing,
-    .give_back = pool_give_back,
-    .places = pool_places,
-    .leave_place = pool_leave_place,
-    .open = rl_pool_open,
-    .close = rl_pool_close,
-    .forsake = rl_pool_forsake,
-    .free = rl_pool_free,
-};
-
-rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
+rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit)
 {
     rl_pool *p = calloc(1, sizeof *p);
     if (!p) {
@@ -335,11 +302,10 @@ rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit)
     rl_mutex_init(&p->mutex);
     rl_list_init(&p->idle);
     rl_list_init(&p->open);
-    rl_list_init(&p->waiters);
-    p->source.ops = &pool_ops;
+    rl_list_init(&p->line);
     /* What a program has made may be TLS, which has one thread at a time. */
-    p->source.exclusive = dialer->connect != NULL;
-    p->source.server =
+    p->exclusive = dialer->connect != NULL;
+    p->server =
         dialer->connect ? "the connect callback's server" : p->dialer.uri.shown;
-    return &p->source;
+    return p;
 }

@@ -1,28 +1,48 @@
-/* The source of connections to one server. */
+/*
+ * The connections to one server. Code above this header does not know whether
+ * that is one server, or a master that Sentinels name.
+ *
+ * Borrowed connections are for a short exchange; there is a limit to how many
+ * are out at a time, and who waits for one is served in the order of coming.
+ * An opened connection is outside that limit and stays with who opened it: the
+ * keeper and the doorbell, which must never wait for others.
+ *
+ * A connection may be given back while it owes answers to calls that nobody
+ * waits for any more. Who borrows it then (only if he says so) reads those
+ * first; when nobody does, the keeper takes it.
+ */
 #ifndef RL_ROUTE_POOL_H
 #define RL_ROUTE_POOL_H
 
+#include <stdatomic.h>
+
+#include "base/os.h"
 #include "base/thread.h"
+#include "net/conn.h"
 #include "net/dial.h"
-#include "route/source.h"
-
-/*
- * Opens nothing yet. The pool takes over *dialer (its URI), also when it
- * fails. limit: most connections borrowed at a time. NULL: out of memory.
- */
-rl_source *rl_pool_new(rl_dialer *dialer, unsigned limit);
-
-/* --- for pool.c, which lends connections, and pool_open.c, which makes and
-   closes them -------------------------------------------------------------- */
 
 typedef struct rl_pool {
-    rl_source source;
     rl_dialer dialer;
     unsigned limit;
+    /* Fixed, all up to the mutex, by who has made it: */
+    const char *server; /* its name in messages */
+    bool exclusive;     /* a connection is for one thread at a time */
+    /* Only connections whose server is identified are of use; or NULL. */
+    const atomic_bool *identified_only;
+    /* Called with every new connection; false: it has failed. */
+    bool (*on_open)(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f);
+    /* Called, with no lock held, when a connection replaces a broken one. */
+    void (*on_reconnect)(void *arg);
+    /* Called, with no lock held, when a connection cannot be made, has broken,
+       or leads to a server that says that it is not the one. Or NULL. */
+    void (*on_trouble)(void *arg);
+    /* Likewise, when a connection begins, or ends, to be made. Or NULL. */
+    void (*on_dial)(void *arg, bool begins);
+    void *arg;
     rl_mutex mutex;  /* guards all below */
     rl_list idle;    /* of rl_conn, the one used last first */
     rl_list open;    /* of rl_conn: idle, borrowed and opened */
-    rl_list waiters; /* of rl_claim, who came first first */
+    rl_list line;    /* of rl_claim, who came first first */
     unsigned places; /* of the limit that are taken */
     unsigned broken; /* closed in trouble and not replaced yet */
     int64_t last_trouble_us;
@@ -30,19 +50,97 @@ typedef struct rl_pool {
     struct rl_pool *next_left_behind; /* in a forked child */
 } rl_pool;
 
-static inline rl_pool *rl_pool_of(rl_source *s)
+/*
+ * A claim to a connection: a place in line for one. Who must not wait for one
+ * server gives a signal, and is told; who may, sleeps.
+ */
+typedef struct rl_claim {
+    rl_link link;
+    const rl_signal *signal; /* is raised when it is served; or NULL: */
+    rl_cond *cond;           /* who sleeps on this is woken */
+    bool come;               /* guarded by the pool */
+    rl_conn *conn;           /* that comes with it; NULL: none */
+} rl_claim;
+
+/* At most so many connections are borrowed at a time. */
+typedef enum rl_places {
+    RL_PLACES_FREE,
+    RL_PLACES_TAKEN,
+    RL_PLACES_WANTED /* and somebody waits for one */
+} rl_places;
+
+/*
+ * Opens nothing yet. The pool takes over *dialer (its URI), also when it
+ * fails. limit: most connections borrowed at a time. NULL: out of memory.
+ */
+rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit);
+
+/* forked: in a child that inherited it; descriptors are closed, no more. NULL
+   is accepted. */
+void rl_pool_free(rl_pool *p, bool forked);
+
+/*
+ * It is better made anew: it is outdated, or was made before those that are not
+ * identified came to be of no use. Any thread may ask that of one it has.
+ */
+static inline bool rl_pool_is_outdated(const rl_pool *p, const rl_conn *c,
+                                       int64_t now_us)
 {
-    return RL_CONTAINER(s, rl_pool, source);
+    const atomic_bool *only = p->identified_only;
+    return rl_conn_is_outdated(c, now_us) ||
+           (!c->known && only && atomic_load(only));
 }
 
-/* Its dialer tells it of every connection. */
-void rl_pool_watch(rl_pool *p);
+/* One that owes nothing; is opened, if there is none. Blocks. */
+rlock_status rl_pool_borrow(rl_pool *p, int64_t deadline_us, rl_conn **out,
+                            rl_fault *f);
 
-/* See rl_source_ops. */
-rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
+/*
+ * One that is open already; it may owe answers. behind: this one, if it is
+ * there. NULL: there is none. Never blocks.
+ */
+rl_conn *rl_pool_borrow_idle(rl_pool *p, const rl_line *behind);
+
+/* False: there is no line, as fewer are out than may be. */
+bool rl_pool_line_up(rl_pool *p, rl_claim *t, const rl_signal *signal);
+
+/*
+ * Has it come? Then it is over, and *out is as from rl_pool_borrow_idle(),
+ * or NULL: there is room for one more.
+ */
+bool rl_pool_take_claim(rl_pool *p, rl_claim *t, const rl_line *behind,
+                        rl_conn **out);
+
+/* Whether it has come or not. */
+void rl_pool_leave_line(rl_pool *p, rl_claim *t);
+
+/*
+ * One that owes answers and has been idle since then, or NULL; *next_us: since
+ * when the others that owe some have been, at the earliest.
+ */
+rl_conn *rl_pool_borrow_owing(rl_pool *p, int64_t since_us, int64_t *next_us);
+
+/* A broken one is closed. */
+void rl_pool_give_back(rl_pool *p, rl_conn *c);
+
+rl_places rl_pool_places(rl_pool *p);
+
+/* A borrowed connection becomes one that was opened, and is to be closed. */
+void rl_pool_leave_place(rl_pool *p);
+
+/* --- which there are (pool_open.c) ---------------------------------------- */
+
+rlock_status rl_pool_open(rl_pool *p, int64_t deadline_us, rl_conn **out,
                           rl_fault *f);
-void rl_pool_close(rl_source *s, rl_conn *c);
-void rl_pool_forsake(rl_source *s, uint64_t nth);
-void rl_pool_free(rl_source *s, bool forked);
+void rl_pool_close(rl_pool *p, rl_conn *c); /* NULL is accepted */
+
+/*
+ * The master is elsewhere, for the nth time: connections to those before are
+ * shut, whoever uses them, and nothing that comes over them is believed.
+ */
+void rl_pool_forsake(rl_pool *p, uint64_t nth);
+
+/* Its dialer tells it of every connection. For pool.c. */
+void rl_pool_watch(rl_pool *p);
 
 #endif

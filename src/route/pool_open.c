@@ -7,7 +7,6 @@
 #include "route/pool.h"
 
 #include <hiredis/hiredis.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,10 +25,10 @@ static bool is_ours(void *arg, const redisContext *ctx)
     return found;
 }
 
-static void trouble(rl_source *s)
+static void trouble(rl_pool *p)
 {
-    if (s->on_trouble)
-        s->on_trouble(s->arg);
+    if (p->on_trouble)
+        p->on_trouble(p->arg);
 }
 
 /* Whoever uses it, or is just making it, is woken, and believes nothing. */
@@ -56,9 +55,8 @@ static rl_conn *take_useless_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
     return NULL;
 }
 
-void rl_pool_forsake(rl_source *s, uint64_t nth)
+void rl_pool_forsake(rl_pool *p, uint64_t nth)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     p->nth = nth;
     for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
@@ -92,17 +90,16 @@ static void parted(void *arg, rl_conn *c)
 static rlock_status dial(rl_pool *p, int64_t deadline_us, rl_conn **out,
                          rl_fault *f)
 {
-    rl_source *s = &p->source;
-    if (s->on_dial)
-        s->on_dial(s->arg, true);
+    if (p->on_dial)
+        p->on_dial(p->arg, true);
     rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
-    if (s->on_dial)
-        s->on_dial(s->arg, false);
+    if (p->on_dial)
+        p->on_dial(p->arg, false);
     if (status != RLOCK_OK) {
-        trouble(s);
+        trouble(p);
         return status;
     }
-    if (!s->on_open || s->on_open(s->arg, *out, deadline_us, f))
+    if (!p->on_open || p->on_open(p->arg, *out, deadline_us, f))
         return RLOCK_OK;
     parted(p, *out);
     rl_conn_free(*out);
@@ -122,15 +119,14 @@ static bool keep_opened(rl_pool *p, rl_conn *c)
     rl_mutex_unlock(&p->mutex);
     if (old)
         rl_conn_free(c);
-    if (replaces && p->source.on_reconnect)
-        p->source.on_reconnect(p->source.arg);
+    if (replaces && p->on_reconnect)
+        p->on_reconnect(p->arg);
     return !old;
 }
 
-rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
+rlock_status rl_pool_open(rl_pool *p, int64_t deadline_us, rl_conn **out,
                           rl_fault *f)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_conn *c;
     *out = NULL;
     do {
@@ -143,18 +139,17 @@ rlock_status rl_pool_open(rl_source *s, int64_t deadline_us, rl_conn **out,
 }
 
 /* It broke, or its server says that it is not the one; it is not just old. */
-static bool is_trouble(const rl_source *s, const rl_conn *c, int64_t now_us)
+static bool is_trouble(const rl_pool *p, const rl_conn *c, int64_t now_us)
 {
     if (rl_conn_is_broken(c))
         return !rl_conn_is_outdated(c, now_us);
-    return rl_line_is_spent(&c->line) && !rl_source_is_outdated(s, c, now_us);
+    return rl_line_is_spent(&c->line) && !rl_pool_is_outdated(p, c, now_us);
 }
 
-void rl_pool_close(rl_source *s, rl_conn *c)
+void rl_pool_close(rl_pool *p, rl_conn *c)
 {
     if (!c)
         return;
-    rl_pool *p = rl_pool_of(s);
     rl_mutex_lock(&p->mutex);
     rl_list_remove(&c->open);
     if (rl_conn_is_broken(c)) {
@@ -162,8 +157,8 @@ void rl_pool_close(rl_source *s, rl_conn *c)
         p->last_trouble_us = rl_now_us();
     }
     rl_mutex_unlock(&p->mutex);
-    if (is_trouble(s, c, rl_now_us()))
-        trouble(s);
+    if (is_trouble(p, c, rl_now_us()))
+        trouble(p);
     rl_conn_free(c);
 }
 
@@ -185,10 +180,11 @@ static void pool_free_forked(rl_pool *p)
         close(RL_CONTAINER(k, rl_conn, open)->io.fd);
 }
 
-void rl_pool_free(rl_source *s, bool forked)
+void rl_pool_free(rl_pool *p, bool forked)
 {
-    rl_pool *p = rl_pool_of(s);
     rl_link *k;
+    if (!p)
+        return;
     if (forked) {
         pool_free_forked(p);
         return;

@@ -89,7 +89,7 @@ void rl_connector_forget(rl_node *node, rl_visitor *v)
         c->served = NULL;
     v->waiting = false;
     rl_mutex_unlock(&c->mutex);
-    rl_source_close(node->source, v->conn);
+    rl_pool_close(node->pool, v->conn);
     v->conn = NULL;
 }
 
@@ -97,7 +97,7 @@ static rlock_status ping(rl_node *node, rl_conn *c, int64_t until_us,
                          rl_fault *f)
 {
     rlock_status s = rl_conn_ping(c, until_us, f);
-    rl_source_give_back(node->source, c);
+    rl_pool_give_back(node->pool, c);
     return s;
 }
 
@@ -107,9 +107,8 @@ static rlock_status ping(rl_node *node, rl_conn *c, int64_t until_us,
  */
 static rlock_status try_server(rl_node *node, int64_t until_us, rl_fault *f)
 {
-    rl_conn *c = rl_source_borrow_idle(node->source, NULL);
-    rlock_status s =
-        c ? RLOCK_OK : rl_source_borrow(node->source, until_us, &c, f);
+    rl_conn *c = rl_pool_borrow_idle(node->pool, NULL);
+    rlock_status s = c ? RLOCK_OK : rl_pool_borrow(node->pool, until_us, &c, f);
     return s == RLOCK_OK ? ping(node, c, until_us, f) : s;
 }
 
@@ -157,7 +156,7 @@ static void open_locked(rl_node *node, rl_visitor *v)
     rl_list_remove(&v->link);
     c->served = v;
     rl_mutex_unlock(&node->connector.mutex);
-    rlock_status s = rl_source_open(node->source, until_us, &conn, &f);
+    rlock_status s = rl_pool_open(node->pool, until_us, &conn, &f);
     rl_mutex_lock(&node->connector.mutex);
     f.status = s;
     if (c->served == v) {
@@ -168,7 +167,7 @@ static void open_locked(rl_node *node, rl_visitor *v)
     c->served = NULL;
     if (conn) {
         rl_mutex_unlock(&node->connector.mutex);
-        rl_source_close(node->source, conn);
+        rl_pool_close(node->pool, conn);
         rl_mutex_lock(&node->connector.mutex);
     }
 }

@@ -14,7 +14,7 @@
 
 #include "base/os.h"
 #include "base/thread.h"
-#include "route/source.h"
+#include "route/pool.h"
 
 struct rl_node;
 

@@ -155,7 +155,7 @@ static void come_to_rest(rl_node *node, int64_t now_us)
         rl_rooms_hear_no_more(&node->e->core.rooms);
     if (node->e->cluster)
         rl_bells_lose_all(node);
-    rl_source_close(node->source, d->conn);
+    rl_pool_close(node->pool, d->conn);
     d->conn = NULL;
     d->state = RL_RESTS;
     if (lasted) {

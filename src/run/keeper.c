@@ -94,7 +94,7 @@ static void drop_connection(rl_node *node, int64_t now_us)
     rl_keeper *k = &node->keeper;
     if (!k->conn)
         return;
-    rl_source_close(node->source, k->conn);
+    rl_pool_close(node->pool, k->conn);
     k->conn = NULL;
     back_off(node, now_us);
 }
@@ -169,8 +169,8 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
         rl_conn_is_stale(k->conn))
         drop_connection(node, now_us);
     if (k->conn && k->conn->line.pending == 0 &&
-        rl_source_is_outdated(node->source, k->conn, now_us)) {
-        rl_source_close(node->source, k->conn);
+        rl_pool_is_outdated(node->pool, k->conn, now_us)) {
+        rl_pool_close(node->pool, k->conn);
         k->conn = NULL;
     }
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
@@ -248,7 +248,7 @@ static void take_owing(rl_node *node, int64_t now_us)
     if (now_us < atomic_load(&k->owing_us))
         return;
     atomic_store(&k->owing_us, RL_NEVER);
-    while ((c = rl_source_borrow_owing(node->source, now_us - PATIENCE_US,
+    while ((c = rl_pool_borrow_owing(node->pool, now_us - PATIENCE_US,
                                        &next_us)) != NULL)
         rl_list_add_last(&k->owing, &c->idle);
     if (next_us != RL_NEVER)
@@ -273,7 +273,7 @@ static void serve_owing(rl_node *node, int64_t now_us)
         if (!rl_conn_is_broken(c) && c->line.pending > 0)
             continue;
         rl_list_remove(&c->idle);
-        rl_source_give_back(node->source, c);
+        rl_pool_give_back(node->pool, c);
     }
 }
 
@@ -399,14 +399,14 @@ static void wind_up(rl_node *node)
     k->visitor.signal = NULL;
     if (is_connected(k) && k->conn->line.pending > 0)
         rl_conn_time_out(k->conn);
-    rl_source_close(node->source, k->conn);
+    rl_pool_close(node->pool, k->conn);
     k->conn = NULL;
     while ((l = rl_list_first(&k->owing)) != NULL) {
         rl_conn *c = RL_CONTAINER(l, rl_conn, idle);
         rl_list_remove(l);
         if (!rl_conn_is_broken(c) && c->line.pending > 0)
             rl_conn_time_out(c);
-        rl_source_give_back(node->source, c);
+        rl_pool_give_back(node->pool, c);
     }
     k->fresh = true;
 }
@@ -444,7 +444,7 @@ void rl_keeper_stop(rl_node *node)
 {
     rl_keeper *k = &node->keeper;
     rl_loop_await_end(&node->e->loop, &k->watcher);
-    rl_source_close(node->source, k->conn); /* it was never started */
+    rl_pool_close(node->pool, k->conn); /* it was never started */
     k->conn = NULL;
 }
 

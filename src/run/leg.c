@@ -47,7 +47,7 @@ static void give_back(rl_leg *l)
     int64_t now_us = owes ? rl_now_us() : 0;
     if (owes)
         c->patient_us = rl_command_end(&l->node->e->core, now_us);
-    rl_source_give_back(l->node->source, c);
+    rl_pool_give_back(l->node->pool, c);
     if (owes)
         rl_keeper_expect(l->node, now_us);
 }
@@ -57,7 +57,7 @@ static void close_leg(rl_leg *l)
     if (l->visiting)
         rl_connector_forget(l->node, &l->visitor);
     if (l->in_line)
-        rl_source_leave_line(l->node->source, &l->claim);
+        rl_pool_leave_line(l->node->pool, &l->claim);
     give_back(l);
 }
 
@@ -148,7 +148,7 @@ static bool may_share(const rl_legs *ls, const rl_leg *l)
     bool own = !ls->trunks || ls->trunks == &l->node->e->async.trunks;
     return own && !op->several && op->n == 1 && !op->part[0]->heap &&
            !op->part[0]->ask.detour && !op->part[0]->ask.confirm.replicas &&
-           !rl_ask_is_guarded(&op->part[0]->ask) && !l->node->source->exclusive;
+           !rl_ask_is_guarded(&op->part[0]->ask) && !l->node->pool->exclusive;
 }
 
 /* The only one: this thread may wait for it. */
@@ -161,7 +161,7 @@ static void borrow(rl_legs *ls, rl_leg *l)
         return;
     if (may_share(ls, l))
         take_port(l, rl_mux_set_join(&l->node->muxes, until_us, &f), NULL);
-    else if (rl_source_borrow(l->node->source, until_us, &c, &f) == RLOCK_OK)
+    else if (rl_pool_borrow(l->node->pool, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
@@ -218,7 +218,7 @@ static void visit(rl_legs *ls, rl_leg *l)
         refuse(ls, l, &f);
         return;
     }
-    l->in_line = rl_source_line_up(l->node->source, &l->claim, signal);
+    l->in_line = rl_pool_line_up(l->node->pool, &l->claim, signal);
     if (!l->in_line) {
         call_connector(l, signal);
         return;
@@ -232,8 +232,7 @@ static void visit(rl_legs *ls, rl_leg *l)
 static bool find_connection(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    use(l,
-        rl_source_borrow_idle(l->node->source, rl_way_behind(ls->op, &l->way)));
+    use(l, rl_pool_borrow_idle(l->node->pool, rl_way_behind(ls->op, &l->way)));
     l->way.down = rl_connector_is_down(&l->node->connector, &f);
     if (l->way.down)
         give_back(l);
@@ -255,9 +254,8 @@ static void leave_out(rl_legs *ls, rl_leg *l)
 static void look_for_claim(rl_legs *ls, rl_leg *l)
 {
     rl_conn *c;
-    if (!l->in_line ||
-        !rl_source_take_claim(l->node->source, &l->claim,
-                              rl_way_behind(ls->op, &l->way), &c))
+    if (!l->in_line || !rl_pool_take_claim(l->node->pool, &l->claim,
+                                           rl_way_behind(ls->op, &l->way), &c))
         return;
     l->in_line = l->way.expecting = false;
     l->way.ready_us = rl_now_us();
@@ -286,7 +284,7 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
         rl_way_fail(ls->op, &l->way, &l->visitor.fault, miss, rl_now_us());
         return;
     }
-    use(l, rl_source_borrow_idle(l->node->source, NULL));
+    use(l, rl_pool_borrow_idle(l->node->pool, NULL));
     l->way.ready_us = rl_now_us();
     if (!l->way.line)
         visit(ls, l); /* somebody else was quicker */

@@ -2,7 +2,7 @@
 #include "route/pool.h"
 #include "run/engine.h"
 
-/* Whose calls these are, the source does not know. */
+/* Whose calls these are, the pool does not know. */
 static bool on_open(void *arg, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     rl_node *n = arg;
@@ -41,16 +41,16 @@ static void on_dial(void *arg, bool begins)
 
 bool rl_node_connect(rl_node *n, rl_dialer *d)
 {
-    rl_source *s = rl_pool_new(d, n->e->pool_size);
-    if (!s)
+    rl_pool *p = rl_pool_new(d, n->e->pool_size);
+    if (!p)
         return false;
-    n->source = n->muxes.source = s;
-    s->on_open = on_open;
-    s->on_reconnect = on_reconnect;
-    s->on_trouble = on_trouble;
-    s->on_dial = n->e->cluster ? on_dial : NULL;
-    s->arg = n;
-    s->identified_only = &n->e->core.server_run.wanted;
+    n->pool = n->muxes.pool = p;
+    p->on_open = on_open;
+    p->on_reconnect = on_reconnect;
+    p->on_trouble = on_trouble;
+    p->on_dial = n->e->cluster ? on_dial : NULL;
+    p->arg = n;
+    p->identified_only = &n->e->core.server_run.wanted;
     return true;
 }
 
@@ -73,7 +73,7 @@ void rl_node_fini(rl_node *n, bool forked)
 {
     rl_doorbell_fini(&n->doorbell, forked);
     rl_mux_set_fini(&n->muxes, forked);
-    rl_source_free(n->source, forked);
+    rl_pool_free(n->pool, forked);
     rl_keeper_fini(&n->keeper);
     if (forked)
         return;
@@ -136,7 +136,7 @@ void rl_node_silence(rl_node *n)
 
 void rl_node_stop(rl_node *n)
 {
-    if (!n->source)
+    if (!n->pool)
         return; /* it was never connected */
     begin_no_more(n);
     rl_keeper_stop(n);

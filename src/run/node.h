@@ -17,8 +17,8 @@ typedef struct rl_node {
     const char *name;       /* fixed; for messages; NULL: the client's */
     rl_due_queue *queue;    /* fixed; what is due here */
     rl_due_queue own_queue; /* of one among several, this one */
-    rl_source *source;      /* fixed */
-    rl_mux_set muxes;       /* of the source's connections */
+    rl_pool *pool;          /* fixed */
+    rl_mux_set muxes;       /* of the connections there */
     rl_mutex starting; /* held while its watchers are put on the loop, or taken
                           off; guards */
     bool stopped;      /* for good: they are put on it no more */

@@ -37,7 +37,7 @@ static void disconnect(rl_trunk *t)
     if (!t->mux)
         return;
     unwatch(t);
-    rl_source_close(t->node->source, rl_mux_detach(t->mux));
+    rl_pool_close(t->node->pool, rl_mux_detach(t->mux));
     rl_mux_free(t->mux);
     t->mux = NULL;
 }
@@ -98,7 +98,7 @@ static void connected(rl_trunk *t, rl_conn *c)
         rl_mux_attach(t->mux, c);
         return;
     }
-    rl_source_close(t->node->source, c);
+    rl_pool_close(t->node->pool, c);
     out_of_memory(&t->fault);
 }
 

@@ -11,20 +11,11 @@
 #include "run/engine.h"
 
 typedef struct wire {
-    rl_source source;
+    rl_pool pool;
     feed in;
     bool polite; /* the subscription succeeds */
     int peer;
 } wire;
-
-static void close_it(rl_source *s, rl_conn *c)
-{
-    (void)s;
-    if (c)
-        rl_conn_free(c);
-}
-
-static const rl_source_ops ops = {.close = close_it};
 
 static void send_all(const wire *w)
 {
@@ -120,13 +111,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static rl_engine e;
     feed in = {data, size};
-    wire w = {.source = {.ops = &ops, .server = "none"},
-              .polite = feed_choice(&in, 8) != 7};
+    wire w = {.pool = {.server = "none"}, .polite = feed_choice(&in, 8) != 7};
     memset(&e, 0, sizeof e);
     e.core.set.command_timeout_ms = 1000;
     e.core.set.redisson_channel = feed_choice(&in, 2);
     e.node.e = &e;
-    e.node.source = &w.source;
+    e.node.pool = &w.pool;
+    rl_mutex_init(&w.pool.mutex);
     w.in = in;
     rl_loop_init(&e.loop);
     rl_connector_init(&e.node.connector);
@@ -136,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rl_connector_fini(&e.node.connector);
     rl_loop_fini(&e.loop, false);
     rl_rooms_fini(&e.core.rooms, false);
+    rl_mutex_fini(&w.pool.mutex);
     close(w.peer);
     return 0;
 }

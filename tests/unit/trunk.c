@@ -4,25 +4,17 @@
 #include "engine.h"
 
 typedef struct station {
-    rl_source source; /* from which no connection comes */
+    rl_pool pool; /* from which no connection comes */
     rl_node node;
     rl_signal signal;
     rl_engine e;
     rl_trunks trunks;
 } station;
 
-static void close_nothing(rl_source *s, rl_conn *c)
-{
-    (void)s;
-    EXPECT(!c);
-}
-
 static void open_station(station *s)
 {
-    static const rl_source_ops nowhere = {.close = close_nothing};
     memset(s, 0, sizeof *s);
-    s->source.ops = &nowhere;
-    s->node.source = &s->source;
+    s->node.pool = &s->pool;
     s->node.e = &s->e;
     EXPECT(rl_signal_init(&s->signal));
     rl_connector_init(&s->node.connector);
