@@ -99,6 +99,20 @@ static void drop_connection(rl_node *node, int64_t now_us)
     back_off(node, now_us);
 }
 
+/* One that has been closed, or is better made anew, while nothing is asked. */
+static void drop_useless(rl_node *node, bool due, int64_t now_us)
+{
+    rl_keeper *k = &node->keeper;
+    if (!k->conn || k->conn->line.pending > 0)
+        return;
+    if (due && rl_conn_is_stale(k->conn)) {
+        drop_connection(node, now_us);
+    } else if (rl_pool_is_outdated(node->pool, k->conn, now_us)) {
+        rl_pool_close(node->pool, k->conn);
+        k->conn = NULL;
+    }
+}
+
 static bool is_visiting(const rl_keeper *k)
 {
     return k->visitor.signal != NULL;
@@ -142,8 +156,7 @@ static bool reach_at_end(rl_node *node, int64_t now_us)
         note_failure(node, &k->visitor.fault);
         return false;
     }
-    if (k->conn && k->conn->line.pending == 0 && rl_conn_is_stale(k->conn))
-        drop_connection(node, now_us);
+    drop_useless(node, true, now_us);
     if (!k->conn && !is_visiting(k))
         visit(node, k->end_us);
     return true;
@@ -165,14 +178,7 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
         back_off(node, now_us);
         rl_tasks_fail_due(node, &k->visitor.fault, now_us);
     }
-    if (k->conn && k->conn->line.pending == 0 && due &&
-        rl_conn_is_stale(k->conn))
-        drop_connection(node, now_us);
-    if (k->conn && k->conn->line.pending == 0 &&
-        rl_pool_is_outdated(node->pool, k->conn, now_us)) {
-        rl_pool_close(node->pool, k->conn);
-        k->conn = NULL;
-    }
+    drop_useless(node, due, now_us);
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
         !is_visiting(k))
         visit(node, rl_renewal_end(&node->e->core, now_us));
@@ -249,7 +255,7 @@ static void take_owing(rl_node *node, int64_t now_us)
         return;
     atomic_store(&k->owing_us, RL_NEVER);
     while ((c = rl_pool_borrow_owing(node->pool, now_us - PATIENCE_US,
-                                       &next_us)) != NULL)
+                                     &next_us)) != NULL)
         rl_list_add_last(&k->owing, &c->idle);
     if (next_us != RL_NEVER)
         rl_keeper_expect(node, next_us);
