@@ -9,15 +9,16 @@
 bool was_canceled(const program *g, int lock, int64_t since)
 {
     return g->cancelers > 0 || g->canceled_all >= since ||
-           g->canceled_at[lock] >= since;
+           g->canceling[lock] > 0 || g->canceled_at[lock] >= since;
 }
 
 void act_cancel(owner *o)
 {
     int lock = (int)chance_below(&o->dice, locks_n);
     trace("owner %d cancels waits for %s", o->id, locks[lock].name);
-    o->g->canceled_at[lock] = NEVER;
+    o->g->canceling[lock]++;
     rlock_cancel(o->g->handle[lock]);
+    o->g->canceling[lock]--;
     o->g->canceled_at[lock] = w.now;
 }
 

@@ -45,7 +45,8 @@ typedef struct program {
     rlock_client *client[SERVERS_MAX];
     rlock *handle[LOCKS_MAX];
     int64_t canceled_at[LOCKS_MAX], canceled_all;
-    int cancelers; /* clients that cancel all waits, just now */
+    int canceling[LOCKS_MAX]; /* owners that cancel its waits, just now */
+    int cancelers;            /* clients that cancel all waits, likewise */
     bool is_silent[SERVERS_MAX];
     int64_t closing_at; /* 0: it is open */
     bool is_closed;
