@@ -30,13 +30,16 @@ static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
     rl_core *c = rl_lock_core(x->lk);
     rl_fault f;
     (void)p;
+    (void)valid;
     if (!x->hold)
         return rl_lock_not_held(x->lk);
     int level = x->hold->count - 1;
-    valid = rl_count_down(c, x->hold, level, now_us);
+    rl_counted found = rl_count_down(c, x->hold, level, now_us);
     if (level == 0)
         rl_owner_self()->holds--;
-    if (!valid) {
+    if (found == RL_COUNTED_OVER)
+        return rl_lock_not_held(x->lk);
+    if (found == RL_COUNTED_LOST) {
         rl_release_lost(c, x->hold, level, &f, now_us);
         return rl_lock_fail(x->lk, &f);
     }

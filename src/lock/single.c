@@ -179,7 +179,10 @@ static rl_op *release(single_job *j)
     rl_part *x = j->job.lent;
     int64_t now_us = rl_now_us();
     rl_fault f;
-    if (!rl_count_down(c, j->hold, j->level, now_us)) {
+    rl_counted found = rl_count_down(c, j->hold, j->level, now_us);
+    if (found == RL_COUNTED_OVER)
+        return over(j, rl_lock_not_held(j->lk));
+    if (found == RL_COUNTED_LOST) {
         rl_release_lost(c, j->hold, j->level, &f, now_us);
         return over(j, rl_lock_fail(j->lk, &f));
     }

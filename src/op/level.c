@@ -1,6 +1,7 @@
 /*
- * Levels as they are counted here, without the server. Called by the thread
- * that owns the hold.
+ * Levels as they are counted here, without the server. Called by who acts as
+ * the hold's owner; only who frees an owner that has started an unlock may end
+ * the hold meanwhile, on another thread.
  */
 #include <limits.h>
 
@@ -26,14 +27,22 @@ bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us)
     return counts;
 }
 
-bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
+static rl_counted count_down_locked(rl_holds *t, rl_hold *h, int level,
+                                    int64_t now_us) RL_REQUIRES(&t->mutex)
 {
-    rl_holds *t = &c->holds;
-    rl_mutex_lock(&t->mutex);
+    if (h->state == RL_OVER || h->state == RL_UNDOING)
+        return RL_COUNTED_OVER;
     bool valid = rl_hold_is_valid_locked(t, h, now_us);
     h->count = level;
     if (level == 0)
         rl_hold_end_locked(t, h, now_us);
-    rl_mutex_unlock(&t->mutex);
-    return valid;
+    return valid ? RL_COUNTED : RL_COUNTED_LOST;
+}
+
+rl_counted rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us)
+{
+    rl_mutex_lock(&c->holds.mutex);
+    rl_counted found = count_down_locked(&c->holds, h, level, now_us);
+    rl_mutex_unlock(&c->holds.mutex);
+    return found;
 }

@@ -251,12 +251,18 @@ void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us);
  */
 bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us);
 
+/* What counting down has found. */
+typedef enum rl_counted {
+    RL_COUNTED,      /* it is to be released */
+    RL_COUNTED_LOST, /* the hold was not good any more */
+    RL_COUNTED_OVER  /* somebody else has ended it: its owner was freed */
+} rl_counted;
+
 /*
- * Counts down to a level locally, whatever comes of it. False: the hold was
- * not good any more. At 0 it is out of the table and its reference the
- * caller's, until the end of the release.
+ * Counts down to a level locally. At 0 the hold is out of the table and its
+ * reference the caller's, until the end of the release; unless it is over.
  */
-bool rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us);
+rl_counted rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us);
 
 /* Instead of a release, when the hold was not good any more. */
 rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,

@@ -57,7 +57,7 @@ static void open_frees(bundle *b)
     for (size_t i = 0; i < N; i++) {
         b->h[i] = play_hold(&b->p, 0, names[i], LEASE_MS);
         b->h[i]->refs++;
-        EXPECT(rl_count_down(core(b), b->h[i], 0, b->p.now_us));
+        EXPECT_INT(rl_count_down(core(b), b->h[i], 0, b->p.now_us), RL_COUNTED);
         rl_part_release(&b->part[i], core(b), b->h[i], 0, b->p.now_us);
         add(b, i);
     }

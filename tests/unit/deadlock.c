@@ -208,7 +208,7 @@ TEST(deadlock, whose_wait_was_refused_goes_on)
     /* It unlocks: then the other one is handed the lock. */
     rl_op op;
     rl_part x = {.heap = false};
-    EXPECT(rl_count_down(core(&o), o.h[1], 0, o.p.now_us));
+    EXPECT_INT(rl_count_down(core(&o), o.h[1], 0, o.p.now_us), RL_COUNTED);
     EXPECT(rl_part_hand_over(&x, core(&o), o.h[1], o.p.now_us));
     play_one(&o.p, &op, &x);
     EXPECT_INT(play_begin(&o.p, &op), RL_ASK);

@@ -110,7 +110,7 @@ static inline void open_queued_pair(pair *t)
 /* The last unlock begins; false: nobody is offered the lock. */
 static inline bool unlock(pair *t)
 {
-    EXPECT(rl_count_down(core(t), t->h, 0, t->p.now_us));
+    EXPECT_INT(rl_count_down(core(t), t->h, 0, t->p.now_us), RL_COUNTED);
     if (!rl_part_hand_over(&t->x, core(t), t->h, t->p.now_us))
         return false;
     t->p.why = RL_WAKE_NONE;

@@ -12,7 +12,8 @@ static void begin_free_in_cluster(deed *d)
 {
     open_with_hold(d, LEASE_MS);
     play_in_cluster(&d->p, 0);
-    EXPECT(rl_count_down(play_core(&d->p, 0), d->h, 0, d->p.now_us));
+    EXPECT_INT(rl_count_down(play_core(&d->p, 0), d->h, 0, d->p.now_us),
+               RL_COUNTED);
     rl_part_release(d->x, play_core(&d->p, 0), d->h, 0, d->p.now_us);
     play_one(&d->p, &d->op, d->x);
     EXPECT_INT(play_begin(&d->p, &d->op), RL_ASK);
@@ -82,7 +83,8 @@ TEST(split, a_level_less_is_no_drop)
     open_with_hold(&d, LEASE_MS);
     play_in_cluster(&d.p, 0);
     d.h->count = 2;
-    EXPECT(rl_count_down(play_core(&d.p, 0), d.h, 1, d.p.now_us));
+    EXPECT_INT(rl_count_down(play_core(&d.p, 0), d.h, 1, d.p.now_us),
+               RL_COUNTED);
     rl_part_release(d.x, play_core(&d.p, 0), d.h, 1, d.p.now_us);
     play_one(&d.p, &d.op, d.x);
     EXPECT_INT(play_begin(&d.p, &d.op), RL_ASK);

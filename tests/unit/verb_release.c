@@ -5,7 +5,7 @@
 
 static void begin_release(deed *d, int level)
 {
-    EXPECT(rl_count_down(core(d), d->h, level, d->p.now_us));
+    EXPECT_INT(rl_count_down(core(d), d->h, level, d->p.now_us), RL_COUNTED);
     rl_part_release(d->x, core(d), d->h, level, d->p.now_us);
     EXPECT_INT(go(d), RL_ASK);
 }
@@ -221,11 +221,23 @@ static void release_lost(deed *d, rl_loss why, bool lingers)
     rl_mutex_lock(&core(d)->holds.mutex);
     rl_hold_lose_locked(&core(d)->holds, d->h, why, d->p.now_us);
     rl_mutex_unlock(&core(d)->holds.mutex);
-    EXPECT(!rl_count_down(core(d), d->h, 0, d->p.now_us));
+    EXPECT_INT(rl_count_down(core(d), d->h, 0, d->p.now_us), RL_COUNTED_LOST);
     EXPECT_INT(rl_release_lost(core(d), d->h, 0, &f, d->p.now_us), RLOCK_LOST);
     EXPECT_STR(f.text, rl_loss_text(why));
     EXPECT_INT(core(d)->holds.undoing, lingers);
     close_with_hold(d);
+}
+
+/* An owner is freed while an unlock that it has started begins elsewhere. */
+TEST(verb_release, what_was_abandoned_meanwhile_is_let_go_of_once)
+{
+    deed d;
+    open_with_hold(&d, LEASE_MS);
+    rl_holds_abandon(&core(&d)->holds, d.p.owner.serial, d.p.now_us);
+    unsigned refs = d.h->refs;
+    EXPECT_INT(rl_count_down(core(&d), d.h, 0, d.p.now_us), RL_COUNTED_OVER);
+    EXPECT_INT(d.h->refs, refs);
+    close_with_hold(&d);
 }
 
 TEST(verb_release, a_hold_that_expired_may_linger_on_the_server_and_is_undone)
