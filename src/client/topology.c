@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hold/due.h"
+
 /* After its retirement, what there is for a server of a cluster goes, as soon
    as nobody can be connecting to it any more, and so much later. */
 #define DISMISS_US (1000 * 1000)

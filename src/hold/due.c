@@ -13,8 +13,9 @@
  * when that is so. What was confirmed to an earlier call is asked about; and so
  * is what such a call confirms later, because its answer was slow to be read.
  */
+#include "hold/due.h"
+
 #include "base/random.h"
-#include "hold/hold.h"
 
 /* After a failover all is asked within so much of the lease, and of time. */
 #define HASTE_OF_LEASE   12

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "hold/due.h"
 #include "hold/room.h"
 
 const char *rl_loss_text(rl_loss why)
@@ -96,6 +97,23 @@ bool rl_hold_may_join_locked(rl_holds *t, rl_hold *h, int64_t now_us)
         report_node_locked(t, h);
     }
     return rl_group_is_owned(h->group);
+}
+
+bool rl_hold_join_late_locked(rl_holds *t, rl_hold *h, bool granted,
+                              int64_t since_us, int64_t sent_us,
+                              int64_t lease_ms, int64_t now_us)
+{
+    rl_group *g = h->group;
+    int64_t end_us = rl_hold_lease_end(h, sent_us, lease_ms);
+    bool open = !t->closed && rl_hold_may_join_locked(t, h, now_us);
+    if (!granted || !open || end_us <= now_us)
+        return false;
+    h->lease_ms = lease_ms;
+    rl_group_join(g, h->member, since_us, end_us);
+    rl_hold_grant_locked(t, h, g->token, sent_us, rl_group_is_renewed(g),
+                         now_us);
+    h->count = rl_group_count(g);
+    return true;
 }
 
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)

@@ -314,54 +314,6 @@ size_t rl_holds_left(rl_holds *t, rl_fault *why);
 void rl_holds_stop(rl_holds *t);        /* keeper and notifier end */
 void rl_holds_reconnected(rl_holds *t); /* an event of its own */
 
-/*
- * One more server of a cluster; false: out of memory. The due queue stays with
- * the table until its end.
- */
-bool rl_holds_add_due_queue(rl_holds *t, rl_due_queue *l);
-
-/*
- * There is another server, which may not know what the one before has granted
- * last: whatever is held there is asked about within a moment, and not all at
- * once. In a cluster that is what queue_of() says to be elsewhere now. told: it
- * is an event of its own.
- */
-void rl_holds_failed_over(rl_holds *t, bool told, int64_t now_us);
-
-/*
- * The server of a due queue is another run of it, to which since_us was sent:
- * what was confirmed to earlier calls is asked about now.
- */
-void rl_holds_doubt(rl_holds *t, rl_due_queue *l, int64_t since_us);
-
-/* For the keeper: when the hold's next renewal, look or undoing is due. */
-void rl_hold_schedule_locked(rl_holds *t, rl_hold *h, int64_t due_us)
-    RL_REQUIRES(&t->mutex);
-
-/*
- * It is HELD from now on, at the server that has its slot, and not any more:
- * that server is watched as long as something is.
- */
-void rl_hold_enter_queue_locked(rl_holds *t, rl_hold *h, int64_t now_us)
-    RL_REQUIRES(&t->mutex);
-void rl_hold_leave_queue_locked(rl_holds *t, const rl_hold *h)
-    RL_REQUIRES(&t->mutex);
-
-/* Of the failures of renewals at one server, one in a second is told. */
-bool rl_due_queue_tells_locked(rl_holds *t, rl_due_queue *l, int64_t now_us)
-    RL_REQUIRES(&t->mutex);
-
-/*
- * When it is asked about next: now, if its server may not know what it has
- * confirmed; else that is its renewal, if it is renewed, counted from sent_us.
- * No effect on what is not HELD.
- */
-void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
-    RL_REQUIRES(&t->mutex);
-
-/* Nothing of it is due. */
-void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
-
 /* For the notifier: an event of this hold is to be delivered. */
 void rl_hold_report_locked(rl_holds *t, rl_hold *h, rlock_event_type type)
     RL_REQUIRES(&t->mutex);
@@ -373,14 +325,6 @@ rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 /* Takes off the first of the queue, whose reference the caller gets. */
 rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 
-/* Room for one more hold in every due queue, and among the deadlines. */
-bool rl_due_queues_reserve(rl_holds *t)
-    RL_REQUIRES(&t->mutex); /* false: none */
-void rl_due_queues_unreserve(rl_holds *t);
-
-/* Wakes a keeper, or the notifier, that would look later than that. */
-void rl_due_queue_nudge_locked(rl_holds *t, rl_due_queue *l, int64_t due_us)
-    RL_REQUIRES(&t->mutex);
 void rl_holds_nudge_locked(rl_holds *t, int64_t due_us) RL_REQUIRES(&t->mutex);
 
 /* --- one hold (hold.c) ---------------------------------------------------- */
@@ -544,6 +488,16 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
  * on, and reported.
  */
 bool rl_hold_may_join_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/*
+ * A node has answered for its hold, asked at sent_us for this lease: granted,
+ * the hold joins its group, to which it belongs since since_us. False: it does
+ * not, also because its group or its lease is over.
+ */
+bool rl_hold_join_late_locked(rl_holds *t, rl_hold *h, bool granted,
+                              int64_t since_us, int64_t sent_us,
+                              int64_t lease_ms, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
 /*

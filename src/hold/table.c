@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "hold/due.h"
 #include "hold/hold.h"
 
 /* One owner's hold of a name; or, of owner 0, that of whoever holds it now. */

@@ -3,6 +3,7 @@
  * each node's holds are guarded by the mutex of that node's table, of which no
  * two are ever taken together.
  */
+#include "hold/due.h"
 #include "lock/red.h"
 #include "op/rule.h"
 

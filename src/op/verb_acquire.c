@@ -165,24 +165,21 @@ static void join_locked(rl_part *x, rl_holds *t, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     rl_hold *h = x->hold;
-    rl_group *g = h->group;
     if (h->state != RL_DRAFT || !rl_link_is_in(&h->owned))
         return;
     note_draft(x, now_us);
-    bool open = !t->closed && rl_hold_may_join_locked(t, h, now_us);
-    if (x->verdict == RL_ACQUIRED && open) {
-        rl_group_join(g, h->member, there_since(x, now_us),
-                      rl_hold_lease_end(h, x->grant.sent_us, h->lease_ms));
-        rl_hold_grant_locked(t, h, g->token, x->grant.sent_us,
-                             rl_group_is_renewed(g), now_us);
-        h->count = rl_group_count(g);
-    } else if (!open || !rl_group_is_renewed(g)) {
-        h->unknown = h->unknown || x->verdict == RL_ACQUIRED;
-        rl_hold_end_locked(t, h, now_us);
-        rl_hold_drop_locked(t, h, h->unknown, now_us);
-    } else {
+    bool granted = x->verdict == RL_ACQUIRED;
+    if (rl_hold_join_late_locked(t, h, granted, there_since(x, now_us),
+                                 x->grant.sent_us, h->lease_ms, now_us))
+        return;
+    h->unknown = h->unknown || granted;
+    if (!t->closed && rl_hold_may_join_locked(t, h, now_us) &&
+        rl_group_is_renewed(h->group)) {
         rl_hold_vacate_locked(t, h, now_us);
+        return;
     }
+    rl_hold_end_locked(t, h, now_us);
+    rl_hold_drop_locked(t, h, h->unknown, now_us);
 }
 
 static void note_acquire(rl_part *x, const rl_reply *r, int64_t now_us)

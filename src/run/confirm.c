@@ -6,45 +6,51 @@
  * executed before it, so one is enough for all calls that are in flight
  * together; what comes later asks again.
  *
- * What stays true: while tasks are kept, the replicas are being asked, on the
+ * What stays true: while batches are kept, the replicas are being asked, on the
  * line that these came over; so they end with the answer, or with the line.
  */
-#include "run/task.h"
-
-static void ask(rl_task *first, int64_t now_us);
+#include "run/batch.h"
 
 /* What the touch of a lock has come to. */
 typedef enum touching { BROKE, GONE, TOUCHED } touching;
 
 /* They have not said of so many what this hold wants; or they were not asked,
    as it was another lock that has gone: by its owner's unlock, say. */
-static bool is_asked_again(const rl_task *t, const rl_task *by, touching how)
+static bool is_asked_again(const rl_hold *h, const rl_batch *by, touching how)
 {
-    return how == TOUCHED ? t->hold->replicas > by->ask.confirm.replicas
-                          : how == GONE && t->hold != by->hold;
+    return how == TOUCHED ? h->replicas > by->replicas
+                          : how == GONE && h != by->hold[0];
 }
 
-static void settle(rl_task *t, const rl_task *by, touching how,
+static void settle(rl_batch *b, const rl_batch *by, touching how,
                    const rl_fault *f, int64_t now_us)
 {
-    bool has = how == TOUCHED && by->ask.confirm.acked >= t->hold->replicas;
-    if (is_asked_again(t, by, how) && rl_task_awaits_replicas(t, now_us))
-        return;
-    if (!has)
-        rl_add(&t->node->e->core.stats.replica_shortfalls, 1);
-    rl_task_confirmed(t, has ? NULL : f, now_us);
+    size_t n = b->n;
+    b->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        rl_hold *h = b->hold[i];
+        if (is_asked_again(h, by, how)) {
+            b->hold[b->n++] = h;
+            continue;
+        }
+        bool has = how == TOUCHED && by->ask.confirm.acked >= h->replicas;
+        if (!has)
+            rl_add(&b->node->e->core.stats.replica_shortfalls, 1);
+        b->verb->confirmed(b, h, has ? NULL : f, now_us);
+    }
+    if (b->n > 0)
+        rl_batch_await_replicas(b, now_us);
+    else
+        rl_batch_put(b);
 }
 
-static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
-                 int64_t now_us)
+static void note_touch(rl_batch *by, const rl_reply *r, const rl_fault *why,
+                       int64_t now_us)
 {
-    rl_task *t = RL_CONTAINER(a, rl_task, ask);
-    rl_keeper *k = &t->node->keeper;
-    rl_task *each = k->unconfirmed, *next;
-    touching how = outcome != RL_ANSWERED ? BROKE
-                   : r->top.integer == 1  ? TOUCHED
-                                          : GONE;
-    rl_fault f = *a->fault;
+    rl_keeper *k = &by->node->keeper;
+    rl_batch *each = k->unconfirmed, *next;
+    touching how = !r ? BROKE : r->top.integer == 1 ? TOUCHED : GONE;
+    rl_fault f = r ? k->fault : *why; /* it is answered, and perhaps short */
     if (how == GONE)
         rl_fault_set(&f, RLOCK_EQUORUM, 0,
                      "replicas not known to have it: the lock has gone");
@@ -52,56 +58,63 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     k->confirming = false;
     for (; each; each = next) {
         next = each->next;
-        each->next = NULL;
-        settle(each, t, how, &f, now_us);
+        settle(each, by, how, &f, now_us);
     }
-    rl_holds_put(&t->node->e->core.holds, t->hold);
-    rl_task_put(t);
+    rl_holds_put(&by->node->e->core.holds, by->hold[0]);
+    by->n = 0;
 }
 
+static rl_script_id script(const rl_batch *b)
+{
+    (void)b;
+    return RL_SCRIPT_TOUCH;
+}
+
+static void write_touch(const rl_batch *b, rl_bytes *to)
+{
+    rl_call_touch(to, b->ask.whole, b->hold[0]);
+}
+
+static const rl_batch_verb touch = {
+    .script = script, .write = write_touch, .note = note_touch};
+
 /* No replica is asked: out of memory. */
-static void give_up(rl_task *each, int64_t now_us)
+static void give_up(rl_batch *b, int64_t now_us)
 {
     rl_fault f;
     rl_fault_set(&f, RLOCK_ENOMEM, 0, "replicas not asked: out of memory");
-    each->node->keeper.unconfirmed = NULL;
-    rl_task_confirmed(each, &f, now_us);
+    b->node->keeper.unconfirmed = NULL;
+    for (size_t i = 0; i < b->n; i++)
+        b->verb->confirmed(b, b->hold[i], &f, now_us);
+    b->n = 0;
+    rl_batch_put(b);
 }
 
-/* It has just been answered, so its lock is there. */
-static void ask(rl_task *first, int64_t now_us)
+/* It has just been answered, so its first lock is there. */
+static void ask(rl_batch *first, int64_t now_us)
 {
     rl_node *node = first->node;
-    rl_hold *h = first->hold;
-    rl_task *t = rl_task_take(node);
-    if (!t) {
+    rl_hold *h = first->hold[0];
+    rl_batch *b = rl_batch_take(node, &touch);
+    if (!b) {
         give_up(first, now_us);
         return;
     }
-    t->what = RL_CONFIRM;
-    t->hold = h;
-    t->compare = false;
-    t->detour = first->detour;
-    t->send_by_us = RL_NEVER;
+    b->detour = first->detour;
+    b->hold[b->n++] = h;
+    b->replicas = h->replicas;
     rl_mutex_lock(&node->e->core.holds.mutex);
     h->refs++;
     rl_mutex_unlock(&node->e->core.holds.mutex);
-    rl_task_begin(t, RL_SCRIPT_TOUCH);
-    t->ask.done = done;
-    t->ask.confirm.replicas = h->replicas;
-    t->ask.confirm.wait_ms = node->e->core.set.replica_wait_ms;
     node->keeper.confirming = true;
-    rl_task_put_on_line(t, now_us);
+    rl_batch_push(b, now_us);
 }
 
-bool rl_task_awaits_replicas(rl_task *t, int64_t now_us)
+void rl_batch_await_replicas(rl_batch *b, int64_t now_us)
 {
-    rl_keeper *k = &t->node->keeper;
-    if (!t->hold->replicas)
-        return false;
-    t->next = k->unconfirmed;
-    k->unconfirmed = t;
+    rl_keeper *k = &b->node->keeper;
+    b->next = k->unconfirmed;
+    k->unconfirmed = b;
     if (!k->confirming)
-        ask(t, now_us);
-    return true;
+        ask(b, now_us);
 }

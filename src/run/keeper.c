@@ -1,5 +1,5 @@
 /*
- * A turn: put what is due on the line (tasks.c), and what the watch asks
+ * A turn: put what is due on the line (batches.c), and what the watch asks
  * (watch.c), send, read.
  *
  * What stays true: while the server is away nothing is sent at all, and what is
@@ -8,8 +8,8 @@
  * blocks.
  */
 #include "op/op.h"
+#include "run/batches.h"
 #include "run/engine.h"
-#include "run/tasks.h"
 
 #define FIRST_PAUSE_US 10000
 #define LAST_PAUSE_US  1000000
@@ -48,12 +48,12 @@ void rl_keeper_init(rl_node *node)
     k->pause_us = FIRST_PAUSE_US;
     k->end_us = RL_NEVER;
     atomic_init(&k->owing_us, RL_NEVER);
-    rl_tasks_init(k);
+    rl_batches_init(k);
 }
 
 void rl_keeper_fini(rl_keeper *k)
 {
-    rl_tasks_fini(k);
+    rl_batches_fini(k);
 }
 
 /* --- the connection ------------------------------------------------------- */
@@ -176,7 +176,7 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
     rl_keeper *k = &node->keeper;
     if (!take_connection(node)) {
         back_off(node, now_us);
-        rl_tasks_fail_due(node, &k->visitor.fault, now_us);
+        rl_batches_fail_due(node, &k->visitor.fault, now_us);
     }
     drop_useless(node, due, now_us);
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
@@ -207,7 +207,7 @@ static void serve_connection(rl_node *node)
     int64_t now_us = rl_now_us();
     if (!k->conn)
         return;
-    if (!rl_conn_is_broken(k->conn) && !rl_tasks_may_send(k, now_us))
+    if (!rl_conn_is_broken(k->conn) && !rl_batches_may_send(k, now_us))
         rl_conn_time_out(k->conn);
     if (!rl_conn_is_broken(k->conn))
         exchange(k);
@@ -341,7 +341,7 @@ static int64_t wake_up_us(const rl_node *node, const agenda *a)
         const rl_slot *first = rl_line_first(&k->conn->line);
         if (first)
             us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
-        if (rl_tasks_have_room(k))
+        if (rl_batches_have_room(k))
             us = rl_min(us, due_us);
     } else if (!is_visiting(k)) {
         us = rl_min(us, due_us);
@@ -382,7 +382,7 @@ static void ask(rl_node *node, const agenda *a, int64_t now_us)
     if (is_connected(k) && !a->stopping)
         rl_watch_ask(node, a->holds && now_us >= a->look_us, now_us);
     if (a->stopping || now_us >= k->not_before_us)
-        rl_tasks_push_due(node, now_us);
+        rl_batches_push_due(node, now_us);
 }
 
 /* Is it to end, and all is done that can be? */
@@ -442,7 +442,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
 bool rl_keeper_start(rl_node *node)
 {
     atomic_store(&node->keeper.dismissed, false);
-    return rl_tasks_reserve(&node->keeper) &&
+    return rl_batches_reserve(&node->keeper) &&
            rl_loop_add(&node->e->loop, &node->keeper.watcher);
 }
 

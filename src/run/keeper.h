@@ -6,7 +6,7 @@
  * there (watch.h).
  *
  * What is due goes out on a connection of its own, many calls in flight
- * together, each about one hold or a batch of them. The connection is made
+ * together (batch.h). The connection is made
  * before the first hold, so no busy pool and no lack of descriptors can keep it
  * from renewing; the connector replaces it.
  */
@@ -19,7 +19,6 @@
 
 struct rl_node;
 struct rl_part;
-struct rl_task;
 
 typedef struct rl_keeper {
     rl_watcher watcher;
@@ -37,14 +36,14 @@ typedef struct rl_keeper {
     int64_t pause_us;      /* length of the next back-off */
     int64_t not_before_us; /* end of the back-off */
     int64_t end_us;        /* when it stops, done or not; RL_NEVER */
-    rl_list idle_tasks;
-    size_t tasks; /* made so far */
+    rl_list idle_batches;
+    size_t batches; /* made so far */
     size_t in_flight;
-    bool one_by_one; /* no batches over this connection */
+    bool one_by_one; /* none of several holds over this connection */
     struct rl_chunk *chunks;
-    struct rl_task *unconfirmed; /* answered yes; replicas are being asked */
-    bool confirming;             /* that is under way */
-    rl_fault fault;              /* why the task that just ends has failed */
+    struct rl_batch *unconfirmed; /* answered yes; replicas are being asked */
+    bool confirming;              /* that is under way */
+    rl_fault fault;               /* why the batch that just ends has failed */
 } rl_keeper;
 
 void rl_keeper_init(struct rl_node *node);

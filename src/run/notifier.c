@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hold/due.h"
 #include "op/op.h"
 #include "run/engine.h"
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "run/task.h"
+#include "run/batch.h"
 
 /* An answer is late after that, or after twice the time of the one before. */
 #define PATIENCE_US         (150 * 1000)
@@ -29,38 +29,30 @@ static void learn(rl_node *node, const char *run_id)
     rl_holds_doubt(&node->e->core.holds, node->queue, k->conn->made_us);
 }
 
-static void identified(rl_ask *a, rl_outcome outcome, const rl_reply *r,
+static rl_script_id identify(const rl_batch *b)
+{
+    (void)b;
+    return RL_SCRIPT_IDENTIFY;
+}
+
+static void write_identify(const rl_batch *b, rl_bytes *to)
+{
+    rl_put_call(to, RL_SCRIPT_IDENTIFY, b->ask.whole, 0, 0);
+}
+
+static void identified(rl_batch *b, const rl_reply *r, const rl_fault *f,
                        int64_t now_us)
 {
-    rl_task *t = RL_CONTAINER(a, rl_task, ask);
-    bool told = outcome == RL_ANSWERED && r->count == 2 && r->item[0].str &&
-                r->item[0].len < RL_RUN_ID_MAX;
+    bool told =
+        r && r->count == 2 && r->item[0].str && r->item[0].len < RL_RUN_ID_MAX;
+    (void)f;
     (void)now_us;
-    if (!a->line || !a->line->failed) /* else the next connection asks */
-        learn(t->node, told ? r->item[0].str : "");
-    rl_task_put(t);
+    if (!b->ask.line || !b->ask.line->failed) /* else the next one asks */
+        learn(b->node, told ? r->item[0].str : "");
 }
 
-static void write_identify(const rl_ask *a, rl_bytes *to)
-{
-    rl_put_call(to, RL_SCRIPT_IDENTIFY, a->whole, 0, 0);
-}
-
-/* NULL: out of memory; it is tried again before long. */
-static rl_task *begin(rl_node *node)
-{
-    rl_task *t = rl_task_take(node);
-    if (!t)
-        return NULL;
-    t->what = RL_WATCH;
-    t->hold = NULL;
-    t->compare = false;
-    t->detour = 0;
-    t->send_by_us = RL_NEVER;
-    rl_task_begin(t, RL_SCRIPT_IDENTIFY);
-    t->ask.loads = NULL;
-    return t;
-}
+static const rl_batch_verb asks_who = {
+    .script = identify, .write = write_identify, .note = identified};
 
 /* Who opened the connection may have asked already. */
 static void meet(rl_node *node, int64_t now_us)
@@ -72,13 +64,11 @@ static void meet(rl_node *node, int64_t now_us)
         learn(node, run.id);
         return;
     }
-    rl_task *t = begin(node);
-    if (!t)
-        return;
+    rl_batch *b = rl_batch_take(node, &asks_who);
+    if (!b)
+        return; /* out of memory; it is tried again before long */
     w->met = true;
-    t->ask.write = write_identify;
-    t->ask.done = identified;
-    rl_task_put_on_line(t, now_us);
+    rl_batch_push(b, now_us);
 }
 
 /* --- a sign of life -------------------------------------------------------
@@ -89,27 +79,29 @@ static void meet(rl_node *node, int64_t now_us)
  */
 
 /* Whatever it answers, it lives. */
-static void lives(rl_ask *a, rl_outcome outcome, const rl_reply *r,
+static void lives(rl_batch *b, const rl_reply *r, const rl_fault *f,
                   int64_t now_us)
 {
-    rl_task *t = RL_CONTAINER(a, rl_task, ask);
-    (void)r;
-    if (outcome == RL_ANSWERED)
-        t->node->keeper.watch.trip_us = now_us - a->sent_us;
-    rl_holds_put(&t->node->e->core.holds, t->hold);
-    rl_task_put(t);
+    (void)f;
+    if (r)
+        b->node->keeper.watch.trip_us = now_us - b->ask.sent_us;
+    rl_holds_put(&b->node->e->core.holds, b->hold[0]);
+    b->n = 0;
 }
 
 /* A tombstone of no acquire. */
-static void write_sign(const rl_ask *a, rl_bytes *to)
+static void write_sign(const rl_batch *b, rl_bytes *to)
 {
     static const char nobody[] = "00000000-0000-0000-0000-000000000000";
-    const rl_hold *h = RL_CONTAINER(a, rl_task, ask)->hold;
+    const rl_hold *h = b->hold[0];
     rl_put_array(to, 3);
     rl_put_text(to, "PEXPIRE");
     rl_put_tombstone_key(to, rl_hold_name(h), h->name_len, nobody);
     rl_put_text(to, "1");
 }
+
+static const rl_batch_verb sign = {
+    .script = identify, .write = write_sign, .note = lives};
 
 /* Referenced. NULL: nothing is held there any more. */
 static rl_hold *take_some_hold(rl_node *node)
@@ -131,16 +123,14 @@ static rl_hold *take_some_hold(rl_node *node)
 static void ask_for_sign(rl_node *node, int64_t now_us)
 {
     rl_hold *h = take_some_hold(node);
-    rl_task *t = h ? begin(node) : NULL;
-    if (!t) {
+    rl_batch *b = h ? rl_batch_take(node, &sign) : NULL;
+    if (!b) {
         rl_holds_put(&node->e->core.holds, h);
         return;
     }
-    t->hold = h;
-    t->ask.write = write_sign;
-    t->ask.done = lives;
-    rl_task_put_on_line(t, now_us);
-    t->ask.slot.replies = 0; /* it is no script */
+    b->hold[b->n++] = h;
+    rl_batch_push(b, now_us);
+    b->ask.slot.replies = 0; /* it is no script */
 }
 
 void rl_watch_ask(rl_node *node, bool looks, int64_t now_us)

@@ -3,7 +3,7 @@
  * are written back, nodes that restart without their data.
  *
  * Who does what: scripts.pml are the servers; Owner is red/attempt_red.c and
- * lock/red.c; Keeper the renewals and the votes again of run/tasks.c, as far as
+ * lock/red.c; Keeper the renewals and the votes again of run/batches.c, as far as
  * they are of a group (hold/group.h). red_world.pml has network, clock, restarts,
  * crashes and the judge.
  *
@@ -543,7 +543,7 @@ end:
 #define WORTH(i) call[i].left
 #endif
 
-/* tasks.c and join_locked(): an answer that the owner does not wait for, of a
+/* vote.c and join_locked(): an answer that the owner does not wait for, of a
  * late vote, a renewal, a vote again. */
 inline note_answer(c, n, i)
 {

@@ -8,7 +8,7 @@
  *   single_owner.pml  the thread that takes and gives back: op/acquire.c,
  *                     attempt_one.c, verb_*.c, extend.c, and lock/single.c
  *   single.pml        what a client knows (hold/hold.h); its keeper, which renews
- *                     and undoes (run/tasks.c); its doorbell (run/doorbell.c)
+ *                     and undoes (run/batches.c); its doorbell (run/doorbell.c)
  *   single_world.pml  network, clocks, crashes, and the judge
  *
  * Time is ticks, and a lease is three. A client counts from before it sent its

@@ -47,7 +47,7 @@ TEST(batch, holds_of_each_layout_go_by_themselves)
     add_hold(&r, RLOCK_LAYOUT_STRING);
     add_hold(&r, RLOCK_LAYOUT_STRING);
     add_hold(&r, RLOCK_LAYOUT_TIMESTAMP);
-    rl_tasks_push_due(&r.e.node, r.p.now_us);
+    rl_batches_push_due(&r.e.node, r.p.now_us);
     EXPECT_INT(line(&r)->pending, 3);
     EXPECT_INT(sends(&r, MANY), 1);
     answer(&r, "$2\r\n11\r\n$2\r\n11\r\n:1\r\n");
@@ -168,7 +168,7 @@ TEST(batch, a_hold_that_compares_tokens_goes_in_no_batch)
     round r;
     open_round(&r, 3);
     r.h[1]->unknown = true;
-    rl_tasks_push_due(&r.e.node, r.p.now_us);
+    rl_batches_push_due(&r.e.node, r.p.now_us);
     EXPECT_INT(line(&r)->pending, 2);
     close_round(&r);
 }
@@ -192,9 +192,9 @@ TEST(batch, what_waits_to_be_sent_may_be_sent_until_the_first_deadline)
     open_round(&r, 2);
     play_pass(&r.p, 100 * MS);
     add_hold(&r, RLOCK_LAYOUT_HASH);
-    rl_tasks_push_due(&r.e.node, r.p.now_us);
-    EXPECT(rl_tasks_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us - 1));
-    EXPECT(!rl_tasks_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us));
+    rl_batches_push_due(&r.e.node, r.p.now_us);
+    EXPECT(rl_batches_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us - 1));
+    EXPECT(!rl_batches_may_send(&r.e.node.keeper, r.h[0]->expiry.due_us));
     EXPECT(r.h[2]->expiry.due_us > r.h[0]->expiry.due_us);
     close_round(&r);
 }
@@ -282,7 +282,7 @@ TEST(batch, what_goes_by_itself_goes_in_the_order_in_which_it_is_due)
     const char *bytes;
     open_round(&r, 3);
     r.e.node.keeper.one_by_one = true;
-    rl_tasks_push_due(&r.e.node, r.p.now_us);
+    rl_batches_push_due(&r.e.node, r.p.now_us);
     size_t n = rl_line_bytes(line(&r), &bytes);
     char holder[RL_HOLDER_MAX];
     size_t len = rl_hold_id_len(r.h[0]);

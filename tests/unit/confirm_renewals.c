@@ -183,7 +183,7 @@ TEST(confirm_renewals, each_hold_gets_as_many_as_it_wants)
     open_confirmed(&r, 1, 1);
     r.replicas = 2;
     add_hold(&r, RLOCK_LAYOUT_STRING);
-    rl_tasks_push_due(&r.e.node, r.p.now_us);
+    rl_batches_push_due(&r.e.node, r.p.now_us);
     EXPECT_INT(line(&r)->pending, 2);
     sends(&r, SINGLY);
     answer(&r, ":1\r\n:1\r\n");

@@ -2,6 +2,7 @@
  * What is due after a failover: everything soon, but not all at once; and in a
  * cluster, what another server has now, and no more.
  */
+#include "hold/due.h"
 #include "base/random.h"
 #include "hold.h"
 

@@ -5,9 +5,10 @@
 #ifndef UNIT_ENGINE_H
 #define UNIT_ENGINE_H
 
+#include "hold/due.h"
 #include "play.h"
+#include "run/batches.h"
 #include "run/engine.h"
-#include "run/tasks.h"
 
 static inline void engine_close_nothing(rl_transport *t)
 {
@@ -35,7 +36,7 @@ static inline void engine_open(rl_engine *e, play *p)
     play_open_core(p, &e->core, 1);
     e->node.e = e;
     e->node.queue = &e->core.holds.first;
-    rl_tasks_init(&e->node.keeper);
+    rl_batches_init(&e->node.keeper);
     e->node.keeper.end_us = RL_NEVER;
     engine_connect(e);
 }
@@ -58,7 +59,7 @@ static inline void engine_close(rl_engine *e, int64_t now_us)
 {
     engine_cut(e, now_us);
     rl_conn_free(e->node.keeper.conn);
-    rl_tasks_fini(&e->node.keeper);
+    rl_batches_fini(&e->node.keeper);
 }
 
 #endif

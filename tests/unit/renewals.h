@@ -100,7 +100,7 @@ static inline size_t sends(round *r, rl_script_id script)
 
 static inline size_t asks(round *r, rl_script_id script)
 {
-    rl_tasks_push_due(&r->e.node, r->p.now_us);
+    rl_batches_push_due(&r->e.node, r->p.now_us);
     return sends(r, script);
 }
 

@@ -144,7 +144,7 @@ TEST(watch, what_is_under_way_is_a_question_already)
     vigil v;
     open_holding(&v, RLOCK_WATCHDOG);
     play_pass(&v.p, PLAY_LEASE_MS * MS / 3);
-    rl_tasks_push_due(&v.e.node, v.p.now_us);
+    rl_batches_push_due(&v.e.node, v.p.now_us);
     EXPECT(says(&v, rl_scripts[RL_SCRIPT_HASH_RENEW].sha1));
     watch(&v);
     EXPECT(says_nothing(&v));
@@ -213,7 +213,7 @@ static void meet(vigil *v, const char *run)
     watch(v);
     EXPECT(says(v, rl_scripts[RL_SCRIPT_IDENTIFY].sha1));
     answer(v, run);
-    rl_tasks_push_due(&v->e.node, v->p.now_us);
+    rl_batches_push_due(&v->e.node, v->p.now_us);
 }
 
 static void expect_asked_in_a_new_run(int64_t lease_ms, const char *asked)
@@ -288,7 +288,7 @@ static void open_looked_at(vigil *v)
     open_holding(v, LEASE_MS);
     play_pass(&v->p, MS);
     rl_holds_doubt(holds(v), v->e.node.queue, v->p.now_us);
-    rl_tasks_push_due(&v->e.node, v->p.now_us);
+    rl_batches_push_due(&v->e.node, v->p.now_us);
     EXPECT(says(v, rl_scripts[RL_SCRIPT_HASH_RENEW].sha1));
 }
 
@@ -379,7 +379,7 @@ TEST(watch, a_renewal_that_an_earlier_run_answered_is_asked_for_again)
     vigil v;
     open_holding(&v, RLOCK_WATCHDOG);
     play_pass(&v.p, PLAY_LEASE_MS * MS / 3);
-    rl_tasks_push_due(&v.e.node, v.p.now_us);
+    rl_batches_push_due(&v.e.node, v.p.now_us);
     EXPECT(says(&v, rl_scripts[RL_SCRIPT_HASH_RENEW].sha1));
     play_pass(&v.p, MS);
     rl_holds_doubt(holds(&v), v.e.node.queue, v.p.now_us);

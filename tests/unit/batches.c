@@ -1,10 +1,10 @@
 /*
- * The keeper's tasks: what a hold is asked, and that it is asked once. The
+ * The keeper's batches: what a hold is asked, and that it is asked once. The
  * keeper's line leads nowhere; the test says what comes over it.
  */
 #include "engine.h"
 #include "lock/red.h"
-#include "run/task.h"
+#include "run/batch.h"
 
 /* A client's engine without threads, and its hold, on one node of three. */
 typedef struct shift {
@@ -94,7 +94,7 @@ static void close_shift(shift *s)
 static size_t ask(shift *s)
 {
     const char *bytes;
-    rl_tasks_push_due(&s->e.node, s->p.now_us);
+    rl_batches_push_due(&s->e.node, s->p.now_us);
     rl_line_sent(line(s), rl_line_bytes(line(s), &bytes));
     return line(s)->pending;
 }
@@ -103,7 +103,7 @@ static size_t ask(shift *s)
 static bool asks_only(shift *s, rl_script_id script)
 {
     const char *bytes;
-    rl_tasks_push_due(&s->e.node, s->p.now_us);
+    rl_batches_push_due(&s->e.node, s->p.now_us);
     size_t n = rl_line_bytes(line(s), &bytes);
     const char *sha1 = rl_scripts[script].sha1;
     bool found = n > 0 && memmem(bytes, n, sha1, strlen(sha1));
@@ -130,7 +130,7 @@ static void restart(shift *s)
  * The second would be executed even after a release that follows the first, and
  * its grant would stay behind.
  */
-TEST(tasks, a_vote_under_way_is_not_asked_again_when_the_policy_changes)
+TEST(batches, a_vote_under_way_is_not_asked_again_when_the_policy_changes)
 {
     shift s;
     open_vacant(&s);
@@ -144,7 +144,7 @@ TEST(tasks, a_vote_under_way_is_not_asked_again_when_the_policy_changes)
     close_shift(&s);
 }
 
-TEST(tasks, a_vacant_hold_is_asked_for_at_once_when_the_policy_changes)
+TEST(batches, a_vacant_hold_is_asked_for_at_once_when_the_policy_changes)
 {
     shift s;
     open_vacant(&s);
@@ -157,7 +157,7 @@ TEST(tasks, a_vacant_hold_is_asked_for_at_once_when_the_policy_changes)
 }
 
 /* Whatever it granted is forgotten, but the vote may be executed yet. */
-TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
+TEST(batches, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
 {
     shift s;
     open_vacant(&s);
@@ -175,7 +175,7 @@ TEST(tasks, a_node_that_restarts_before_it_answers_is_asked_once_it_may_vote)
     close_shift(&s);
 }
 
-TEST(tasks, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
+TEST(batches, a_vote_that_is_granted_after_the_client_was_closed_joins_nothing)
 {
     shift s;
     rl_home other = {0};
@@ -206,12 +206,12 @@ static void expect_no_return(bool granted)
     close_shift(&s);
 }
 
-TEST_CASE(tasks, a_vote_joins_nothing_that_was_lost_by_the_clock,
+TEST_CASE(batches, a_vote_joins_nothing_that_was_lost_by_the_clock,
           expect_no_return(true))
-TEST_CASE(tasks, a_vote_that_is_refused_notices_a_loss_by_the_clock,
+TEST_CASE(batches, a_vote_that_is_refused_notices_a_loss_by_the_clock,
           expect_no_return(false))
 
-TEST(tasks, a_vote_is_not_asked_for_once_the_lock_is_lost_by_the_clock)
+TEST(batches, a_vote_is_not_asked_for_once_the_lock_is_lost_by_the_clock)
 {
     shift s;
     open_vacant(&s);
@@ -223,7 +223,8 @@ TEST(tasks, a_vote_is_not_asked_for_once_the_lock_is_lost_by_the_clock)
 }
 
 /* It has the same holder id as before, so the extend is about it, too. */
-TEST(tasks, a_vote_is_believed_no_longer_than_an_extend_that_may_arrive_allows)
+TEST(batches,
+     a_vote_is_believed_no_longer_than_an_extend_that_may_arrive_allows)
 {
     shift s;
     open_vacant(&s);
@@ -236,7 +237,7 @@ TEST(tasks, a_vote_is_believed_no_longer_than_an_extend_that_may_arrive_allows)
     close_shift(&s);
 }
 
-TEST(tasks, a_vote_that_such_an_extend_may_have_ended_by_now_joins_nothing)
+TEST(batches, a_vote_that_such_an_extend_may_have_ended_by_now_joins_nothing)
 {
     shift s;
     open_vacant(&s);
@@ -248,7 +249,7 @@ TEST(tasks, a_vote_that_such_an_extend_may_have_ended_by_now_joins_nothing)
     close_shift(&s);
 }
 
-TEST(tasks, a_vote_under_way_when_its_owner_ends_is_undone)
+TEST(batches, a_vote_under_way_when_its_owner_ends_is_undone)
 {
     shift s;
     open_vacant(&s);
@@ -286,7 +287,7 @@ static void expect_ended(shift *s)
     close_shift(s);
 }
 
-TEST(tasks, what_has_run_out_is_released_once)
+TEST(batches, what_has_run_out_is_released_once)
 {
     shift s;
     open_run_out(&s);
@@ -295,7 +296,7 @@ TEST(tasks, what_has_run_out_is_released_once)
 }
 
 /* Nothing of it is left that a lease would not have ended. */
-TEST(tasks, a_release_of_what_has_run_out_that_fails_is_not_repeated)
+TEST(batches, a_release_of_what_has_run_out_that_fails_is_not_repeated)
 {
     shift s;
     open_run_out(&s);
@@ -303,7 +304,7 @@ TEST(tasks, a_release_of_what_has_run_out_that_fails_is_not_repeated)
     expect_ended(&s);
 }
 
-TEST(tasks, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
+TEST(batches, a_vote_whose_answer_makes_no_sense_may_have_been_granted)
 {
     shift s;
     open_vacant(&s);
@@ -334,7 +335,7 @@ static void leave_undone(shift *s, size_t n)
 }
 
 /* What fails is due at once then: there is no time for a pause. */
-TEST(tasks, at_the_end_a_pass_over_undos_that_fail_ends)
+TEST(batches, at_the_end_a_pass_over_undos_that_fail_ends)
 {
     shift s;
     rl_fault why;
@@ -342,7 +343,7 @@ TEST(tasks, at_the_end_a_pass_over_undos_that_fail_ends)
     leave_undone(&s, RL_BATCH_MAX);
     rl_holds_stop(&s.e.core.holds);
     rl_fault_set(&why, RLOCK_EIO, 0, "connection refused");
-    rl_tasks_fail_due(&s.e.node, &why, s.p.now_us);
+    rl_batches_fail_due(&s.e.node, &why, s.p.now_us);
     EXPECT_INT(s.e.core.holds.undoing, RL_BATCH_MAX);
     EXPECT_INT(s.e.core.holds.first.work.count, RL_BATCH_MAX);
     close_shift(&s);
@@ -351,7 +352,7 @@ TEST(tasks, at_the_end_a_pass_over_undos_that_fail_ends)
 /* --- renewals ------------------------------------------------------------- */
 
 /* An extend that gave up waiting for it turns renewal on again. */
-TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
+TEST(batches, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
 {
     shift s;
     open_held(&s);
@@ -370,7 +371,7 @@ TEST(tasks, a_renewal_under_way_is_not_asked_again_when_renewal_goes_on)
 }
 
 /* What falls due soon goes with it; but not what is due all the time. */
-TEST(tasks, a_hold_whose_lease_is_capped_is_renewed_once_a_period)
+TEST(batches, a_hold_whose_lease_is_capped_is_renewed_once_a_period)
 {
     shift s;
     open_held(&s);
@@ -387,7 +388,7 @@ TEST(tasks, a_hold_whose_lease_is_capped_is_renewed_once_a_period)
  * It was sent before the answer of an extend that was late, and is answered
  * after it: what it gives is not the whole lease, so the next one is due early.
  */
-TEST(tasks, a_renewal_that_was_cut_is_soon_followed_by_another)
+TEST(batches, a_renewal_that_was_cut_is_soon_followed_by_another)
 {
     shift s;
     open_held(&s);

@@ -1,0 +1,59 @@
+/*
+ * Undoing: a hold that is over, and that the server may still have, is released
+ * until the server says that it is gone, or its lease has run out.
+ */
+#include "run/batch.h"
+
+/* What is in doubt needs a tombstone, which cannot be had while a slot moves.
+ */
+static bool drops(const rl_hold *h)
+{
+    return h->split && !h->unknown;
+}
+
+static rl_script_id script(const rl_batch *b)
+{
+    const rl_layout *l = rl_hold_layout(b->hold[0]);
+    return drops(b->hold[0]) ? l->drop : l->release;
+}
+
+static void write_call(const rl_batch *b, rl_bytes *to)
+{
+    if (drops(b->hold[0]))
+        rl_call_drop(to, b->ask.whole, b->hold[0]);
+    else
+        rl_call_release(to, b->ask.whole, b->hold[0], 0, false);
+}
+
+static void note_locked(const rl_batch *b, rl_holds *t, bool done,
+                        int64_t now_us) RL_REQUIRES(&t->mutex)
+{
+    rl_hold *h = b->hold[0];
+    h->detour = (uint16_t)b->ask.detour;
+    h->split = h->split || b->ask.split;
+    bool goes_on = !t->stopping || rl_batch_has_broken(b);
+    if (!done && goes_on && now_us < h->gone_us) {
+        rl_hold_schedule_locked(t, h, rl_batch_next_try_us(b, now_us));
+        return;
+    }
+    /* What has run out may stay only where the clock was put back. */
+    t->left += !done && now_us < h->gone_us;
+    rl_hold_undone_locked(t, h);
+}
+
+static void note(rl_batch *b, const rl_reply *r, const rl_fault *f,
+                 int64_t now_us)
+{
+    bool done =
+        r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
+    rl_holds *t = &b->node->e->core.holds;
+    rl_mutex_lock(&t->mutex);
+    if (!done && t->stopping)
+        rl_batch_fail_locked(b, t, f);
+    note_locked(b, t, done, now_us);
+    rl_mutex_unlock(&t->mutex);
+    b->n = 0;
+}
+
+const rl_batch_verb rl_batch_undo = {
+    .script = script, .write = write_call, .note = note};
