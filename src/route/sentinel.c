@@ -401,6 +401,8 @@ static void ask_if_due(rl_sentinels *s, int64_t now_us)
     atomic_fetch_add(s->refreshes, 1);
     ask_all(s, "MASTER");
     judge(s);
+    if (s->choice.in_row == 1) /* whether it is gone is to be known soon */
+        s->gap_us = FIRST_GAP_US;
     if (!routine && !news)
         return;
     s->news = false;

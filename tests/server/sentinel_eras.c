@@ -114,6 +114,24 @@ TEST(sentinel_eras, a_master_that_is_monitored_anew_replaces_one_that_is_dead)
     fleet_stop(f);
 }
 
+/*
+ * By then they are asked every two seconds or so; once the dead one was not
+ * there in one asking, the others follow within a moment.
+ */
+TEST(sentinel_eras, after_long_trouble_the_dead_is_replaced_as_soon)
+{
+    fleet *f = fleet_start();
+    forget(f);
+    server_kill(f->second);
+    EXPECT(rlock_acquire(f->one.lk, 5000, RLOCK_WATCHDOG) != RLOCK_OK);
+    int64_t since_ms = test_now_ms();
+    for (int i = 0; i < SENTINELS; i++)
+        sentinels_monitor(f->s, i, f->other);
+    expect_lock_at(f, f->other);
+    EXPECT(test_since_ms(since_ms) < 2500 + SLACK_MS);
+    fleet_stop(f);
+}
+
 /* What was held at the old one is not at the new one. */
 TEST(sentinel_eras, a_hold_of_the_era_before_is_lost_soon)
 {
