@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -83,6 +85,85 @@ void rl_os_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t us)
     }
     pthread_cond_timedwait(c, m, &t);
 #endif
+}
+
+/* --- Processes --- */
+
+/* What the kernel clears in a child; else it has the number of the process. */
+static atomic_uint_fast64_t *_Atomic cleared;
+static atomic_uint_fast64_t no_page; /* instead of it: there is none */
+static atomic_uint forks;            /* counted then */
+/* The latest that was given; in a child, its parent's. */
+static atomic_uint_fast64_t last_number;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static bool clear_at_fork(void *page, size_t len)
+{
+#if defined(MADV_WIPEONFORK)
+    return madvise(page, len, MADV_WIPEONFORK) == 0;
+#elif defined(INHERIT_ZERO)
+    return minherit(page, len, INHERIT_ZERO) == 0;
+#else
+    (void)page;
+    (void)len;
+    return false;
+#endif
+}
+
+/* NULL: the kernel has none that it clears. */
+static atomic_uint_fast64_t *map_page(size_t len)
+{
+    void *page =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (clear_at_fork(page, len))
+        return page;
+    munmap(page, len);
+    return NULL;
+}
+
+/* Threads may do so at the same time; one of their pages stays. */
+static atomic_uint_fast64_t *make_page(void)
+{
+    size_t len = (size_t)sysconf(_SC_PAGESIZE);
+    atomic_uint_fast64_t *none = NULL, *own = map_page(len);
+    atomic_uint_fast64_t *page = own ? own : &no_page;
+    if (atomic_compare_exchange_strong(&cleared, &none, page)) {
+        if (!own)
+            pthread_atfork(NULL, NULL, count_fork);
+        return page;
+    }
+    if (own)
+        munmap(own, len);
+    return none;
+}
+
+/* As far as can be told: a child may come to have its parent's pid. */
+static uint64_t number_without_page(void)
+{
+    return (uint64_t)atomic_load(&forks) << 32 | (uint32_t)getpid();
+}
+
+uint64_t rl_os_process(void)
+{
+    atomic_uint_fast64_t *page = atomic_load(&cleared);
+    if (!page)
+        page = make_page();
+    if (page == &no_page)
+        return number_without_page();
+    uint_fast64_t n = atomic_load(page), none = 0;
+    if (n != 0)
+        return n;
+    n = atomic_load(&last_number) + 1;
+    if (!atomic_compare_exchange_strong(page, &none, n))
+        n = none;
+    atomic_store(&last_number, n);
+    return n;
 }
 
 /* --- Randomness --- */

@@ -27,6 +27,16 @@ bool rl_os_cond_init(pthread_cond_t *c);
 /* Waits until woken, or that long; it may return early. */
 void rl_os_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, int64_t us);
 
+/* --- Processes --- */
+
+/*
+ * The number of this process: in a forked child it is another one, also when
+ * that was made by a system call past the C library, or has the pid of an
+ * ancestor, in a pid namespace of its own. It costs no system call where the
+ * kernel can clear a page at a fork (Linux 4.14, FreeBSD 12).
+ */
+uint64_t rl_os_process(void);
+
 /* --- Randomness --- */
 
 /* From the kernel, never from a pool of the process's; at most 256 bytes. */

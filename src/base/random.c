@@ -1,6 +1,5 @@
 #include "base/random.h"
 
-#include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "base/clock.h"
@@ -28,7 +27,7 @@ void rl_uuid_write(const rl_uuid *id, char out[RL_UUID_LEN + 1])
 /* A forked child has a copy, and would draw what its siblings draw. */
 static _Thread_local struct {
     uint64_t state;
-    pid_t pid; /* 0: not seeded yet */
+    uint64_t process; /* 0: not seeded yet */
 } jitter;
 
 /* Where the kernel has none to give, when and who will do. */
@@ -42,9 +41,9 @@ static uint64_t draw_seed(void)
 
 int64_t rl_random_below(int64_t limit)
 {
-    pid_t pid = getpid();
-    if (jitter.pid != pid) {
-        jitter.pid = pid;
+    uint64_t process = rl_os_process();
+    if (jitter.process != process) {
+        jitter.process = process;
         jitter.state = draw_seed();
     }
     jitter.state = jitter.state * 6364136223846793005u + 1442695040888963407u;

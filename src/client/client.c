@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/options.h"
@@ -186,8 +185,7 @@ static rlock_status make_client(const rlock_options *o, rlock_client **out)
     rlock_client *cl = calloc(1, sizeof *cl);
     if (!cl)
         return no_memory();
-    cl->pid = getpid();
-    cl->forks = rl_owner_forks();
+    cl->process = rl_os_process();
     atomic_init(&cl->refs, 1);
     rl_mutex_init(&cl->mutex);
     rl_cond_init(&cl->idle);

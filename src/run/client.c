@@ -2,12 +2,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-/* The pid tells also after a clone() past the C library. */
 bool rl_client_is_forked(const rlock_client *cl)
 {
-    return cl->pid != getpid() || cl->forks != rl_owner_forks();
+    return cl->process != rl_os_process();
 }
 
 void rl_client_ref(rlock_client *cl)

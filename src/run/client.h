@@ -8,7 +8,7 @@
 #define RL_RUN_CLIENT_H
 
 #include <stdatomic.h>
-#include <sys/types.h>
+#include <stdint.h>
 
 #include <rlock/client.h>
 
@@ -16,8 +16,7 @@
 #include "run/owner.h"
 
 struct rlock_client {
-    pid_t pid;        /* fixed; a forked child has another one, mostly */
-    unsigned forks;   /* fixed; see rl_owner_forks() */
+    uint64_t process; /* fixed; in which it was made, see rl_os_process() */
     atomic_uint refs; /* the client itself, its handles, its calls */
     atomic_uint calls;
     atomic_bool closing;

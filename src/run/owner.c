@@ -7,9 +7,9 @@
  *
  * The end of a thread is noticed by the destructor of a pthread key, which
  * every thread sets with its first hold. The key, the list of listeners and
- * the number of forks are the only state of the library that belongs to the
- * whole process. After fork() the list is emptied in the child: its clients are
- * the parent's.
+ * the number of the process (base/os.h) are the only state of the library that
+ * belongs to the whole process. After fork() the list is emptied in the child:
+ * its clients are the parent's.
  */
 #include "run/owner.h"
 
@@ -19,13 +19,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/os.h"
 #include "op/verb_query.h"
 #include "run/async.h"
 
-#include "base/os.h"
-
 static atomic_uint_fast64_t last_serial;
-static atomic_uint forks;
 static _Thread_local rl_owner self;
 static _Thread_local int endings; /* how often thread_ends() has run */
 
@@ -99,7 +97,6 @@ static void thread_ends(void *value)
 
 static void child_starts(void)
 {
-    atomic_fetch_add(&forks, 1);
     pthread_mutex_init(&mutex, NULL);
     rl_list_init(&listeners);
     self.holds = 0;
@@ -111,11 +108,6 @@ static void set_up(void)
     rl_list_init(&listeners);
     has_key = pthread_key_create(&end_key, thread_ends) == 0;
     pthread_atfork(NULL, NULL, child_starts);
-}
-
-unsigned rl_owner_forks(void)
-{
-    return atomic_load(&forks);
 }
 
 bool rl_owner_watch(void)
@@ -210,7 +202,7 @@ rlock_status rlock_owner_new(const char *label, rlock_owner **out)
     pthread_once(&once, set_up);
     o->self.serial = atomic_fetch_add(&last_serial, 1) + 1;
     o->self.tid = this_thread()->tid;
-    o->forks = rl_owner_forks();
+    o->process = rl_os_process();
     atomic_init(&o->refs, 1);
     copy_label(o, label);
     *out = o;
@@ -239,7 +231,7 @@ void rlock_owner_free(rlock_owner *o)
         rlock_owner_set(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     atomic_store(&o->ended, true);
-    if (o->forks == rl_owner_forks()) {
+    if (o->process == rl_os_process()) {
         cancel_started(o);
         rl_owner_report_end(o->self.serial);
     }
@@ -269,7 +261,7 @@ rlock_owner *rlock_owner_set(rlock_owner *o)
 /* Nobody is busy in a child of fork(): who was has stayed in the parent. */
 bool rlock_owner_is_busy(const rlock_owner *o)
 {
-    if (!o || o->forks != rl_owner_forks())
+    if (!o || o->process != rl_os_process())
         return false;
     uint_fast64_t user = atomic_load(&o->user);
     return atomic_load(&o->started) || (user && user != this_thread()->serial);
@@ -285,7 +277,7 @@ rlock_status rl_owner_check(void)
     rlock_owner *o = acting;
     if (!o)
         return RLOCK_OK;
-    if (o->forks != rl_owner_forks())
+    if (o->process != rl_os_process())
         return rl_error_set(RLOCK_EFORKED, 0,
                             "the owner '%s' was made before fork()", o->label);
     if (atomic_load(&o->ended))

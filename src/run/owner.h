@@ -16,7 +16,7 @@
 struct rlock_owner {
     rl_owner self;
     atomic_uint refs;  /* the program's, of who acts as it, of operations */
-    unsigned forks;    /* fixed; see rl_owner_forks() */
+    uint64_t process;  /* fixed; in which it was made */
     atomic_bool ended; /* rlock_owner_free() */
     /* The operation that it has started; guarded by the mutex of owner.c. */
     struct rl_started *_Atomic started;
@@ -72,13 +72,6 @@ void rl_owner_drive_end(rlock_owner *former);
 
 /* The same, and no other thread may act as it. */
 rlock_owner *rl_owner_act_as(rlock_owner *o);
-
-/*
- * How many forks made this process from the one in which the library was used
- * first. Unlike a pid, no descendant has the number of its ancestor: it may get
- * that pid in a pid namespace of its own, or when it has become free.
- */
-unsigned rl_owner_forks(void);
 
 /*
  * From here on, the calling thread's end is reported to the listeners if it has

@@ -32,7 +32,7 @@ malloc calloc realloc free strdup
 '
 
 # Of libc, and harmless: they change what nobody here looks at, or read files of
-# certificates, which the program names.
+# certificates, which the program names; and a page that a fork clears.
 inert='
 pthread_self pthread_attr_init pthread_attr_destroy pthread_attr_getstacksize
 pthread_attr_setstacksize pthread_attr_setdetachstate
@@ -41,6 +41,7 @@ pthread_setcancelstate pthread_sigmask pthread_atfork
 sigaddset sigemptyset sigfillset sigismember sigpending sigtimedwait
 freeaddrinfo gai_strerror inet_pton bind
 access stat getenv fopen fgets fclose
+mmap munmap madvise sysconf
 '
 
 # Of what they are given they make the same each time.

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -160,3 +162,43 @@ TEST(os, a_file_that_is_written_replaced_or_taken_away_has_another_stamp)
     EXPECT(has_changed(path, &stamp));
     rmdir(dir);
 }
+
+/* --- processes ------------------------------------------------------------ */
+
+/* Past the C library, whose handlers are not called then. */
+static pid_t fork_by_hand(void)
+{
+#if defined(__linux__)
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+#else
+    return fork();
+#endif
+}
+
+static bool ends_well(pid_t child)
+{
+    int status;
+    EXPECT(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void expect_numbers_of_their_own(pid_t (*make)(void))
+{
+    uint64_t parent = rl_os_process();
+    pid_t child = make();
+    if (child == 0) {
+        uint64_t own = rl_os_process();
+        pid_t grandchild = make();
+        if (grandchild == 0)
+            _exit(rl_os_process() == own || rl_os_process() == parent);
+        _exit(own == parent || rl_os_process() != own ||
+              !ends_well(grandchild));
+    }
+    EXPECT(ends_well(child));
+    EXPECT_INT(rl_os_process(), parent);
+}
+
+TEST_CASE(os, a_child_and_its_child_have_numbers_of_their_own,
+          expect_numbers_of_their_own(fork))
+TEST_CASE(os, a_child_made_by_a_system_call_has_one_too,
+          expect_numbers_of_their_own(fork_by_hand))
