@@ -14,6 +14,9 @@
  * kept waiting by threads that come and go at a mux: as long as he waits,
  * newcomers stand in line behind him.
  *
+ * A thread that is alone leaves its mux and comes back to it for each call, and
+ * borrows nothing for that.
+ *
  * A mux that is spent takes no one more, and gives its place back, so that
  * whoever asks again does so on another connection, while those that wait for
  * replies get them.
@@ -66,28 +69,6 @@ static void leave_behind(rl_mux_set *p)
         }
 }
 
-void rl_mux_set_trim(rl_mux_set *p)
-{
-    rl_link *k;
-    rl_mutex_lock(&p->mutex);
-    while ((k = rl_list_first(&p->spare)) != NULL) {
-        rl_list_remove(k);
-        rl_mux_free(mux_of(k));
-    }
-    rl_mutex_unlock(&p->mutex);
-}
-
-void rl_mux_set_fini(rl_mux_set *p, bool forked)
-{
-    if (forked) {
-        leave_behind(p);
-        return;
-    }
-    rl_mux_set_trim(p);
-    rl_cond_fini(&p->opened);
-    rl_mutex_fini(&p->mutex);
-}
-
 /* It gives out no more ports. */
 static void close_locked(rl_mux_set *p, rl_mux *h) RL_REQUIRES(&p->mutex)
 {
@@ -109,25 +90,103 @@ static rl_mux *emptiest_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
     return best;
 }
 
+/* Nobody has a port there, and nobody will. */
+static void give_up(rl_mux_set *p, rl_mux *h)
+{
+    bool placed = h->placed;
+    rl_conn *c = rl_mux_detach(h);
+    bool good = !h->spent;
+    if (good && h->port_count <= PORTS_KEPT) {
+        rl_mutex_lock(&p->mutex);
+        rl_list_add_first(&p->spare, &h->link);
+        rl_mutex_unlock(&p->mutex);
+    } else {
+        rl_mux_free(h);
+    }
+    if (placed)
+        rl_pool_give_back(p->pool, c);
+    else
+        rl_pool_close(p->pool, c);
+}
+
+/* Nobody has a port there. */
+static bool is_at_rest(const rl_mux *h)
+{
+    return h->users == 0;
+}
+
+/* Takes one off the list that nobody has a port at, and that is outdated, or
+   any. NULL: there is none. */
+static rl_mux *take_resting_locked(rl_mux_set *p, bool any, int64_t now_us)
+    RL_REQUIRES(&p->mutex)
+{
+    for (rl_link *k = rl_list_first(&p->open); k;
+         k = rl_list_next(&p->open, k)) {
+        rl_mux *h = mux_of(k);
+        if (!is_at_rest(h) ||
+            !(any || rl_pool_is_outdated(p->pool, h->conn, now_us)))
+            continue;
+        close_locked(p, h);
+        return h;
+    }
+    return NULL;
+}
+
+static void give_back_locked(rl_mux_set *p, rl_mux *h) RL_REQUIRES(&p->mutex)
+{
+    rl_mutex_unlock(&p->mutex);
+    give_up(p, h);
+    rl_mutex_lock(&p->mutex);
+}
+
+static void give_back_resting_locked(rl_mux_set *p, bool any, int64_t now_us)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_mux *h;
+    while ((h = take_resting_locked(p, any, now_us)) != NULL)
+        give_back_locked(p, h);
+}
+
 /* Who has a port there already may go on. */
-static void close_outdated_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
+static void close_outdated_locked(rl_mux_set *p, int64_t now_us)
+    RL_REQUIRES(&p->mutex)
 {
     rl_link *next;
-    int64_t now_us = rl_now_us();
+    give_back_resting_locked(p, false, now_us);
     for (rl_link *k = rl_list_first(&p->open); k; k = next) {
         next = rl_list_next(&p->open, k);
-        if (rl_conn_is_outdated(mux_of(k)->conn, now_us))
+        if (!is_at_rest(mux_of(k)) &&
+            rl_conn_is_outdated(mux_of(k)->conn, now_us))
             close_locked(p, mux_of(k));
     }
+}
+
+static bool is_fresh(const rl_mux_set *p, const rl_mux *h, int64_t now_us)
+{
+    return rl_pool_trusts(p->pool, h->conn, now_us) &&
+           !rl_pool_is_outdated(p->pool, h->conn, now_us);
+}
+
+/* The pool looks at one that has rested before it hands it out. */
+static rl_mux *find_fresh_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
+{
+    int64_t now_us = rl_now_us();
+    rl_mux *h;
+    close_outdated_locked(p, now_us);
+    while ((h = emptiest_locked(p)) != NULL && is_at_rest(h) &&
+           !is_fresh(p, h, now_us)) {
+        close_locked(p, h);
+        give_back_locked(p, h);
+    }
+    return h;
 }
 
 /* At which one; NULL: another connection is to be had first. */
 static rl_mux *choose_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
 {
-    close_outdated_locked(p);
-    rl_mux *h = emptiest_locked(p);
-    if (!h)
-        return NULL;
+    rl_mux *h = find_fresh_locked(p);
+    if (!h || is_at_rest(h))
+        return h;
     rl_places places = rl_pool_places(p->pool);
     bool more = places == RL_PLACES_FREE && p->n < MUXES_MAX && !p->opening;
     return more || places == RL_PLACES_WANTED ? NULL : h;
@@ -229,23 +288,19 @@ static rl_mux *find_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
 
 /* --- to leave ------------------------------------------------------------- */
 
-/* Nobody has a port there, and nobody will. */
-static void give_up(rl_mux_set *p, rl_mux *h)
+/* Who comes to want its connection from now on asks for it. */
+static bool may_keep(const rl_mux_set *p, const rl_mux *h)
 {
-    bool placed = h->placed;
-    rl_conn *c = rl_mux_detach(h);
-    bool good = !h->spent;
-    if (good && h->port_count <= PORTS_KEPT) {
-        rl_mutex_lock(&p->mutex);
-        rl_list_add_first(&p->spare, &h->link);
-        rl_mutex_unlock(&p->mutex);
-    } else {
-        rl_mux_free(h);
-    }
-    if (placed)
-        rl_pool_give_back(p->pool, c);
-    else
-        rl_pool_close(p->pool, c);
+    return rl_link_is_in(&h->link) && h->placed &&
+           h->port_count <= PORTS_KEPT && !rl_pool_is_wanted(p->pool);
+}
+
+/* Of those at rest, who comes takes the one that was used last. */
+static void move_to_front_locked(rl_mux_set *p, rl_mux *h)
+    RL_REQUIRES(&p->mutex)
+{
+    rl_list_remove(&h->link);
+    rl_list_add_first(&p->open, &h->link);
 }
 
 static void leave(rl_mux_set *p, rl_mux *h, bool good)
@@ -256,12 +311,15 @@ static void leave(rl_mux_set *p, rl_mux *h, bool good)
     bool unplace = !good && h->placed && !last;
     if (unplace)
         h->placed = false;
-    if (last || !good)
+    bool kept = last && good && may_keep(p, h);
+    if (kept)
+        move_to_front_locked(p, h);
+    else if (!good || last)
         close_locked(p, h);
     rl_mutex_unlock(&p->mutex);
     if (unplace)
         rl_pool_leave_place(p->pool);
-    if (last)
+    if (last && !kept)
         give_up(p, h);
 }
 
@@ -289,4 +347,37 @@ void rl_mux_set_leave(rl_mux_set *p, rl_port *s)
 {
     rl_mux *h = s->mux;
     leave(p, h, rl_port_leave(s));
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+void rl_mux_set_give_back(void *set)
+{
+    rl_mux_set *p = set;
+    rl_mutex_lock(&p->mutex);
+    give_back_resting_locked(p, true, 0);
+    rl_mutex_unlock(&p->mutex);
+}
+
+void rl_mux_set_trim(rl_mux_set *p)
+{
+    rl_link *k;
+    rl_mutex_lock(&p->mutex);
+    give_back_resting_locked(p, true, 0);
+    while ((k = rl_list_first(&p->spare)) != NULL) {
+        rl_list_remove(k);
+        rl_mux_free(mux_of(k));
+    }
+    rl_mutex_unlock(&p->mutex);
+}
+
+void rl_mux_set_fini(rl_mux_set *p, bool forked)
+{
+    if (forked) {
+        leave_behind(p);
+        return;
+    }
+    rl_mux_set_trim(p);
+    rl_cond_fini(&p->opened);
+    rl_mutex_fini(&p->mutex);
 }

@@ -3,8 +3,8 @@
  * short exchange with the server takes a port at one of them, mostly at once,
  * where rl_pool_borrow() would wait until a connection is free.
  *
- * A mux has a borrowed connection only while somebody has a port, so that
- * those who need one for themselves get it from the same pool.
+ * A mux has a borrowed connection, which it keeps when nobody has a port any
+ * more: most threads come back soon. Somebody else who wants one gets it.
  */
 #ifndef RL_ROUTE_MUX_SET_H
 #define RL_ROUTE_MUX_SET_H
@@ -17,9 +17,9 @@ typedef struct rl_mux_set {
     rl_mutex mutex;    /* guards all below */
     atomic_uint crowd; /* who has a port; not guarded */
     rl_cond opened;    /* an opening has come to its end */
-    rl_list open;      /* of rl_mux: which give out ports */
-    size_t n;          /* how many */
-    rl_list spare;     /* of rl_mux: without a connection */
+    rl_list open;  /* of rl_mux: which give out ports; nobody may have one */
+    size_t n;      /* how many */
+    rl_list spare; /* of rl_mux: without a connection */
     bool opening;
     pthread_t opener;  /* who does */
     unsigned openings; /* that have ended */
@@ -29,7 +29,11 @@ typedef struct rl_mux_set {
 
 void rl_mux_set_init(rl_mux_set *p);
 
-/* What is kept for who comes later is given back. */
+/* Connections that nobody has a port at are given back: of a set (void *), for
+   its pool. Any thread. */
+void rl_mux_set_give_back(void *set);
+
+/* And what else is kept for who comes later. */
 void rl_mux_set_trim(rl_mux_set *p);
 
 /* Nobody has a port. forked: in a child that inherited it. */

@@ -6,12 +6,16 @@
  * Idle connections are kept as a stack: the one used last is warm, and those
  * at the bottom show how many are really needed. A connection may have died
  * while it was idle, and finding that out by using it makes the outcome of an
- * acquire unknown; so one that has rested for a while, or since before some
- * other connection broke, is looked at (one poll) before it is handed out.
+ * acquire unknown; so one over which nothing has come for a while, or since
+ * before some other connection broke, is looked at (one poll) before it is
+ * handed out.
  *
- * At most `limit` places are taken at a time. Who finds none waits in a queue,
+ * At most `limit` places are taken at a time. Who finds none waits in a line,
  * and a place that is left goes to the first in it, with its connection: who
- * has just left one and comes again stands behind.
+ * has just left one and comes again stands behind. Threads that share keep one
+ * at hand (mux_set.c), and are asked for it before another one is opened, and
+ * again by who has come to stand in line: whoever leaves one from then on sees
+ * that it is wanted.
  */
 #include "route/pool.h"
 
@@ -39,6 +43,7 @@ static void leave_place_locked(rl_pool *p, rl_conn *c) RL_REQUIRES(&p->mutex)
     rl_link *first = rl_list_first(&p->line);
     if (first) {
         rl_claim *t = RL_CONTAINER(first, rl_claim, link);
+        atomic_fetch_sub(&p->in_line, 1);
         rl_list_remove(&t->link);
         t->come = true;
         t->conn = c;
@@ -70,58 +75,100 @@ rl_places rl_pool_places(rl_pool *p)
     return places;
 }
 
-/* The first idle one that owes nothing, taken off the list; or NULL. */
-static rl_conn *take_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
+/* That owes nothing; NULL: there is none. */
+static rl_conn *first_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
 {
     rl_link *k = rl_list_first(&p->idle);
     while (k && idle_conn(k)->line.pending > 0)
         k = rl_list_next(&p->idle, k);
-    if (k)
-        rl_list_remove(k);
     return idle_conn(k);
 }
 
-/* Stands in the queue. False: its time ran out. */
+/* The same, off the list. */
+static rl_conn *take_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
+{
+    rl_conn *c = first_idle_locked(p);
+    if (c)
+        rl_list_remove(&c->idle);
+    return c;
+}
+
+static void stand_in_line_locked(rl_pool *p, rl_claim *t) RL_REQUIRES(&p->mutex)
+{
+    rl_list_add_last(&p->line, &t->link);
+    atomic_fetch_add(&p->in_line, 1);
+}
+
+static void step_out_locked(rl_pool *p, rl_claim *t) RL_REQUIRES(&p->mutex)
+{
+    if (!rl_link_is_in(&t->link))
+        return; /* it has come */
+    rl_list_remove(&t->link);
+    atomic_fetch_sub(&p->in_line, 1);
+}
+
+static void want(rl_pool *p)
+{
+    if (p->on_want)
+        p->on_want(p->keeps);
+}
+
+/* Stands in line. False: its time ran out. */
 static bool wait_locked(rl_pool *p, int64_t deadline_us, rl_conn **idle)
     RL_REQUIRES(&p->mutex)
 {
     rl_cond served;
     rl_claim t = {.cond = &served};
     rl_cond_init(&served);
-    rl_list_add_last(&p->line, &t.link);
+    stand_in_line_locked(p, &t);
+    rl_mutex_unlock(&p->mutex);
+    want(p);
+    rl_mutex_lock(&p->mutex);
     while (!t.come && rl_now_us() < deadline_us)
         rl_cond_wait_until(&served, &p->mutex, deadline_us);
-    rl_list_remove(&t.link);
+    step_out_locked(p, &t);
     rl_cond_fini(&served);
     *idle = t.conn;
     return t.come;
 }
 
+static bool has_idle_locked(rl_pool *p) RL_REQUIRES(&p->mutex)
+{
+    return p->places < p->limit && first_idle_locked(p);
+}
+
 /* A place, and with it an idle connection, or NULL: open one. */
-static bool take_place(rl_pool *p, int64_t deadline_us, rl_conn **idle,
-                       int64_t *trouble_us)
+static bool take_place(rl_pool *p, int64_t deadline_us, rl_conn **idle)
 {
     bool taken = true;
     rl_mutex_lock(&p->mutex);
+    if (!has_idle_locked(p)) {
+        rl_mutex_unlock(&p->mutex);
+        want(p);
+        rl_mutex_lock(&p->mutex);
+    }
     if (p->places >= p->limit) {
         taken = wait_locked(p, deadline_us, idle);
     } else {
         p->places++;
         *idle = take_idle_locked(p);
     }
-    *trouble_us = p->last_trouble_us;
     rl_mutex_unlock(&p->mutex);
     return taken;
 }
 
-/* Is it as it was when it was given back? */
-static bool is_good(const rl_pool *p, rl_conn *c, int64_t trouble_us)
+bool rl_pool_trusts(const rl_pool *p, const rl_conn *c, int64_t now_us)
 {
-    if (rl_pool_is_outdated(p, c, rl_now_us()))
-        return false;
-    bool trusted = c->rested_us > trouble_us &&
-                   rl_now_us() - c->rested_us < TRUSTED_IDLE_US;
-    return trusted || !rl_conn_is_stale(c);
+    return c->heard_us > atomic_load(&p->last_trouble_us) &&
+           now_us - c->heard_us < TRUSTED_IDLE_US;
+}
+
+/* Is it of use yet? */
+static bool is_good(const rl_pool *p, rl_conn *c)
+{
+    int64_t now_us = rl_now_us();
+    return !rl_pool_is_outdated(p, c, now_us) &&
+           (rl_pool_trusts(p, c, now_us) || !rl_conn_is_stale(c));
 }
 
 static rlock_status open_in_place(rl_pool *p, int64_t deadline_us,
@@ -140,11 +187,10 @@ static rlock_status open_in_place(rl_pool *p, int64_t deadline_us,
 rlock_status rl_pool_borrow(rl_pool *p, int64_t deadline_us, rl_conn **out,
                             rl_fault *f)
 {
-    int64_t trouble_us;
-    while (take_place(p, deadline_us, out, &trouble_us)) {
+    while (take_place(p, deadline_us, out)) {
         if (!*out)
             return open_in_place(p, deadline_us, out, f);
-        if (is_good(p, *out, trouble_us))
+        if (is_good(p, *out))
             return RLOCK_OK;
         rl_pool_give_back(p, *out);
     }
@@ -174,24 +220,33 @@ static rl_conn *find_idle_locked(rl_pool *p, const rl_line *behind)
 }
 
 /* Can it still be used, by who takes also one that owes answers? */
-static bool is_usable(const rl_pool *p, rl_conn *c, int64_t trouble_us)
+static bool is_usable(const rl_pool *p, rl_conn *c)
 {
-    return is_good(p, c, trouble_us) &&
-           (c->line.pending == 0 || rl_conn_receive(c));
+    return is_good(p, c) && (c->line.pending == 0 || rl_conn_receive(c));
+}
+
+/* With its place. NULL: there is none. */
+static rl_conn *take_usable(rl_pool *p, const rl_line *behind)
+{
+    rl_mutex_lock(&p->mutex);
+    rl_conn *c = p->places < p->limit ? find_idle_locked(p, behind) : NULL;
+    if (c) {
+        rl_list_remove(&c->idle);
+        p->places++;
+    }
+    rl_mutex_unlock(&p->mutex);
+    return c;
 }
 
 rl_conn *rl_pool_borrow_idle(rl_pool *p, const rl_line *behind)
 {
-    for (;;) {
-        rl_mutex_lock(&p->mutex);
-        int64_t trouble_us = p->last_trouble_us;
-        rl_conn *c = p->places < p->limit ? find_idle_locked(p, behind) : NULL;
-        if (c) {
-            rl_list_remove(&c->idle);
-            p->places++;
+    for (bool asked = false;; asked = true) {
+        rl_conn *c = take_usable(p, behind);
+        if (!c && !asked) {
+            want(p);
+            c = take_usable(p, behind);
         }
-        rl_mutex_unlock(&p->mutex);
-        if (!c || is_usable(p, c, trouble_us))
+        if (!c || is_usable(p, c))
             return c;
         rl_pool_give_back(p, c);
     }
@@ -203,8 +258,10 @@ bool rl_pool_line_up(rl_pool *p, rl_claim *t, const rl_signal *signal)
     rl_mutex_lock(&p->mutex);
     bool full = p->places >= p->limit;
     if (full)
-        rl_list_add_last(&p->line, &t->link);
+        stand_in_line_locked(p, t);
     rl_mutex_unlock(&p->mutex);
+    if (full)
+        want(p);
     return full;
 }
 
@@ -213,7 +270,6 @@ bool rl_pool_take_claim(rl_pool *p, rl_claim *t, const rl_line *behind,
 {
     rl_mutex_lock(&p->mutex);
     bool come = t->come;
-    int64_t trouble_us = p->last_trouble_us;
     rl_conn *c = t->conn;
     if (come && !c && (c = find_idle_locked(p, behind)) != NULL)
         rl_list_remove(&c->idle);
@@ -221,7 +277,7 @@ bool rl_pool_take_claim(rl_pool *p, rl_claim *t, const rl_line *behind,
     *out = c;
     if (come && !c)
         rl_pool_leave_place(p);
-    if (c && !(may_use(c) && is_usable(p, c, trouble_us))) {
+    if (c && !(may_use(c) && is_usable(p, c))) {
         rl_pool_give_back(p, c);
         *out = NULL;
     }
@@ -231,7 +287,7 @@ bool rl_pool_take_claim(rl_pool *p, rl_claim *t, const rl_line *behind,
 void rl_pool_leave_line(rl_pool *p, rl_claim *t)
 {
     rl_mutex_lock(&p->mutex);
-    rl_list_remove(&t->link);
+    step_out_locked(p, t);
     if (t->come)
         leave_place_locked(p, t->conn);
     rl_mutex_unlock(&p->mutex);

@@ -39,13 +39,18 @@ typedef struct rl_pool {
     /* Likewise, when a connection begins, or ends, to be made. Or NULL. */
     void (*on_dial)(void *arg, bool begins);
     void *arg;
-    rl_mutex mutex;  /* guards all below */
-    rl_list idle;    /* of rl_conn, the one used last first */
-    rl_list open;    /* of rl_conn: idle, borrowed and opened */
-    rl_list line;    /* of rl_claim, who came first first */
-    unsigned places; /* of the limit that are taken */
-    unsigned broken; /* closed in trouble and not replaced yet */
-    int64_t last_trouble_us;
+    /* Called, with no lock held, when somebody wants a connection and none is
+       idle: those who keep one at hand give it back. Or NULL. */
+    void (*on_want)(void *keeps);
+    void *keeps;
+    rl_mutex mutex;      /* guards all below */
+    rl_list idle;        /* of rl_conn, the one used last first */
+    rl_list open;        /* of rl_conn: idle, borrowed and opened */
+    rl_list line;        /* of rl_claim, who came first first; */
+    atomic_uint in_line; /* how many; not guarded */
+    unsigned places;     /* of the limit that are taken */
+    unsigned broken;     /* closed in trouble and not replaced yet */
+    atomic_int_least64_t last_trouble_us; /* not guarded */
     uint64_t nth; /* connections to a master before are of no use */
     struct rl_pool *next_left_behind; /* in a forked child */
 } rl_pool;
@@ -89,6 +94,16 @@ static inline bool rl_pool_is_outdated(const rl_pool *p, const rl_conn *c,
     const atomic_bool *only = p->identified_only;
     return rl_conn_is_outdated(c, now_us) ||
            (!c->known && only && atomic_load(only));
+}
+
+/* Is it as it was when something last came? Else the server may have closed it
+   meanwhile, and it is to be looked at first. No system call. */
+bool rl_pool_trusts(const rl_pool *p, const rl_conn *c, int64_t now_us);
+
+/* Does somebody wait for one? */
+static inline bool rl_pool_is_wanted(rl_pool *p)
+{
+    return atomic_load(&p->in_line) > 0;
 }
 
 /* One that owes nothing; is opened, if there is none. Blocks. */

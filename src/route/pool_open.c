@@ -61,6 +61,10 @@ void rl_pool_forsake(rl_pool *p, uint64_t nth)
     p->nth = nth;
     for (rl_link *k = rl_list_first(&p->open); k; k = rl_list_next(&p->open, k))
         forsake_locked(p, RL_CONTAINER(k, rl_conn, open));
+    rl_mutex_unlock(&p->mutex);
+    if (p->on_want)
+        p->on_want(p->keeps);
+    rl_mutex_lock(&p->mutex);
     rl_conn *c = take_useless_locked(p);
     for (; c; c = take_useless_locked(p)) {
         rl_mutex_unlock(&p->mutex);
@@ -154,7 +158,7 @@ void rl_pool_close(rl_pool *p, rl_conn *c)
     rl_list_remove(&c->open);
     if (rl_conn_is_broken(c)) {
         p->broken++;
-        p->last_trouble_us = rl_now_us();
+        atomic_store(&p->last_trouble_us, rl_now_us());
     }
     rl_mutex_unlock(&p->mutex);
     if (is_trouble(p, c, rl_now_us()))

@@ -50,6 +50,8 @@ bool rl_node_connect(rl_node *n, rl_dialer *d)
     p->on_trouble = on_trouble;
     p->on_dial = n->e->cluster ? on_dial : NULL;
     p->arg = n;
+    p->on_want = rl_mux_set_give_back;
+    p->keeps = &n->muxes;
     p->identified_only = &n->e->core.server_run.wanted;
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "nodes.h"
+#include "scene.h"
 
 enum { THREADS = 200, ROUNDS = 30, POOL = 4 };
 
@@ -111,3 +112,46 @@ TEST(pool, that_is_full_is_no_failure_of_a_node)
         test_join(t[i]);
     party_end(&p, &ns);
 }
+
+/* --- what a thread keeps at hand ------------------------------------------ */
+
+static long long connections(server *sv)
+{
+    return server_info(sv, "total_connections_received");
+}
+
+static void lock_and_unlock_once(rlock *lk)
+{
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+}
+
+/* A guarded call, for one, has a connection for itself. */
+static void expect_no_more_connections(unsigned pool_size)
+{
+    scene s = scene_start(0, 0);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.pool_size = pool_size;
+    rlock_client *cl = server_client(s.sv, &opts);
+    rlock *lk = test_lock(cl, "job"), *other = test_lock(cl, "other");
+    EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
+    lock_and_unlock_once(lk);
+    long long then = connections(s.sv);
+    for (int i = 0; i < 5; i++) {
+        redisReply *r;
+        EXPECT_STATUS(rlock_command(other, &r, "SET %s x", "a"), RLOCK_OK);
+        freeReplyObject(r);
+        lock_and_unlock_once(lk);
+    }
+    EXPECT_INT(connections(s.sv), then);
+    EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
+    rlock_free(other);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    scene_stop(&s);
+}
+
+TEST_CASE(pool, what_a_thread_keeps_at_hand_is_had_by_who_wants_one,
+          expect_no_more_connections(8))
+TEST_CASE(pool, what_a_thread_keeps_at_hand_keeps_nobody_waiting,
+          expect_no_more_connections(1))
