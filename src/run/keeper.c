@@ -178,7 +178,9 @@ static void connect_if_due(rl_node *node, bool due, bool holds, int64_t now_us)
         back_off(node, now_us);
         rl_batches_fail_due(node, &k->visitor.fault, now_us);
     }
+    bool had = k->conn != NULL;
     drop_useless(node, due, now_us);
+    due = due || (had && !k->conn); /* rings for nobody go over it, too */
     if (!k->conn && (due || holds) && now_us >= k->not_before_us &&
         !is_visiting(k))
         visit(node, rl_renewal_end(&node->e->core, now_us));
@@ -339,8 +341,8 @@ static int64_t wake_up_us(const rl_node *node, const agenda *a)
     us = rl_min(us, a->look_us);
     if (is_connected(k)) {
         const rl_slot *first = rl_line_first(&k->conn->line);
-        if (first)
-            us = rl_min(us, RL_CONTAINER(first, rl_ask, slot)->until_us);
+        us = rl_min(us, first ? RL_CONTAINER(first, rl_ask, slot)->until_us
+                              : k->conn->expires_us);
         if (rl_batches_have_room(k))
             us = rl_min(us, due_us);
     } else if (!is_visiting(k)) {
