@@ -11,7 +11,7 @@ set -eu
 LC_ALL=C
 export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
-most_words=90
+most_words=88
 most_types=172
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT

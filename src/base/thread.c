@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/os.h"
@@ -15,6 +17,32 @@
  */
 #define LONGEST_WAIT_US (60 * 1000000LL)
 #define LEASE_WAIT_US   (1000000LL)
+
+#ifdef RLOCK_CHECK_RANKS
+
+static _Thread_local unsigned entered; /* a bit for each rank */
+
+static void out_of_order(rl_rank rank)
+{
+    fprintf(stderr,
+            "rlock: a mutex of rank %d is taken while those of %#x are\n",
+            (int)rank, entered);
+    abort();
+}
+
+void rl_rank_enter(rl_rank rank)
+{
+    if (entered >> rank)
+        out_of_order(rank);
+    entered |= 1u << rank;
+}
+
+void rl_rank_leave(rl_rank rank)
+{
+    entered &= ~(1u << rank);
+}
+
+#endif
 
 bool rl_mutex_was_free(rl_mutex *m)
 {

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rank.h"
+
 #if defined(__clang__)
 #define RL_TSA(x) __attribute__((x))
 #else
@@ -23,11 +25,35 @@
 
 typedef struct RL_CAPABILITY rl_mutex {
     pthread_mutex_t os;
+#ifdef RLOCK_CHECK_RANKS
+    rl_rank rank;
+#endif
 } rl_mutex;
 
-static inline void rl_mutex_init(rl_mutex *m)
+#ifdef RLOCK_CHECK_RANKS
+#define RL_MUTEX(rank)                                                         \
+    {                                                                          \
+        PTHREAD_MUTEX_INITIALIZER, rank                                        \
+    }
+void rl_rank_enter(rl_rank rank);
+void rl_rank_leave(rl_rank rank);
+#else
+#define RL_MUTEX(rank)                                                         \
+    {                                                                          \
+        PTHREAD_MUTEX_INITIALIZER                                              \
+    }
+#define rl_rank_enter(rank) ((void)0)
+#define rl_rank_leave(rank) ((void)0)
+#endif
+
+static inline void rl_mutex_init(rl_mutex *m, rl_rank rank)
 {
     pthread_mutex_init(&m->os, NULL);
+#ifdef RLOCK_CHECK_RANKS
+    m->rank = rank;
+#else
+    (void)rank;
+#endif
 }
 
 static inline void rl_mutex_fini(rl_mutex *m)
@@ -37,6 +63,7 @@ static inline void rl_mutex_fini(rl_mutex *m)
 
 static inline void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m) RL_UNCHECKED
 {
+    rl_rank_enter(m->rank);
     pthread_mutex_lock(&m->os);
 }
 
@@ -44,11 +71,15 @@ static inline void rl_mutex_lock(rl_mutex *m) RL_ACQUIRES(m) RL_UNCHECKED
 static inline bool rl_mutex_try_lock(rl_mutex *m)
     RL_TSA(try_acquire_capability(true, m)) RL_UNCHECKED
 {
-    return pthread_mutex_trylock(&m->os) == 0;
+    if (pthread_mutex_trylock(&m->os) != 0)
+        return false;
+    rl_rank_enter(m->rank);
+    return true;
 }
 
 static inline void rl_mutex_unlock(rl_mutex *m) RL_RELEASES(m) RL_UNCHECKED
 {
+    rl_rank_leave(m->rank);
     pthread_mutex_unlock(&m->os);
 }
 

@@ -94,9 +94,9 @@ static bool init_core(rl_core *c, const rlock_options *o)
 
 static rlock_status init_engine(rl_engine *e, const rlock_options *o)
 {
-    rl_mutex_init(&e->starting);
+    rl_mutex_init(&e->starting, RL_RANK_STARTING);
     rl_loop_init(&e->loop);
-    rl_mutex_init(&e->check_mutex);
+    rl_mutex_init(&e->check_mutex, RL_RANK_ALONE);
     rl_cond_init(&e->checked);
     rl_credentials_init(&e->credentials);
     e->credentials.callback = o->credentials;
@@ -187,7 +187,7 @@ static rlock_status make_client(const rlock_options *o, rlock_client **out)
         return no_memory();
     cl->process = rl_os_process();
     atomic_init(&cl->refs, 1);
-    rl_mutex_init(&cl->mutex);
+    rl_mutex_init(&cl->mutex, RL_RANK_ALONE);
     rl_cond_init(&cl->idle);
     rlock_status s = init_engine(&cl->engine, o);
     rl_client_init_home(cl);

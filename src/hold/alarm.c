@@ -6,7 +6,7 @@
 void rl_alarm_init(rl_alarm *a, const rl_uuid *of)
 {
     atomic_init(&a->refs, 1);
-    rl_mutex_init(&a->mutex);
+    rl_mutex_init(&a->mutex, RL_RANK_ALARM);
     a->raised = a->over = false;
     a->of = *of;
 }

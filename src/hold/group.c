@@ -12,7 +12,7 @@ rl_group *rl_group_new(rl_home *home, size_t quorum)
     atomic_init(&g->refs, 1);
     for (size_t i = 0; i < RLOCK_RED_MAX; i++)
         g->there_us[i] = RL_NEVER;
-    rl_mutex_init(&g->mutex);
+    rl_mutex_init(&g->mutex, RL_RANK_GROUP);
     g->quorum = quorum;
     g->home = home;
     home->ref(home);

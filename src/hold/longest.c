@@ -28,7 +28,7 @@ static bool same(const rl_map_node *n, const void *wanted)
 
 bool rl_longest_init(rl_longest *l)
 {
-    rl_mutex_init(&l->mutex);
+    rl_mutex_init(&l->mutex, RL_RANK_LONGEST);
     return rl_map_init(&l->map, same);
 }
 

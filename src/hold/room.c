@@ -37,7 +37,7 @@ static bool is_that(const rl_map_node *n, const void *wanted)
 
 bool rl_rooms_init(rl_rooms *r)
 {
-    rl_mutex_init(&r->mutex);
+    rl_mutex_init(&r->mutex, RL_RANK_ROOMS);
     rl_list_init(&r->fresh);
     rl_list_init(&r->gone);
     bool ok = rl_map_init(&r->map, same);

@@ -8,7 +8,7 @@
 
 void rl_server_run_init(rl_server_run *id)
 {
-    rl_mutex_init(&id->mutex);
+    rl_mutex_init(&id->mutex, RL_RANK_RUN);
 }
 
 void rl_server_run_fini(rl_server_run *id)

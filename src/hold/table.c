@@ -61,7 +61,7 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
                    const char *process, int64_t renewal_ms, int64_t max_hold_ms,
                    bool wants_reports)
 {
-    rl_mutex_init(&t->mutex);
+    rl_mutex_init(&t->mutex, RL_RANK_HOLDS);
     t->sleeps_us = t->first.sleeps_us = RL_NEVER;
     t->queues = &t->first;
     t->stats = stats;

@@ -35,7 +35,7 @@ void rl_dialing_init(rl_dialing *d)
 {
     *d = (rl_dialing){.fd = -1};
     rl_dialer_init(&d->dialer);
-    rl_mutex_init(&d->mutex);
+    rl_mutex_init(&d->mutex, RL_RANK_ALONE);
     d->dialer.opened = opened;
     d->dialer.met = met;
     d->dialer.parted = parted;

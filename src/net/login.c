@@ -17,7 +17,7 @@
 void rl_credentials_init(rl_credentials *c)
 {
     *c = (rl_credentials){0};
-    rl_mutex_init(&c->mutex);
+    rl_mutex_init(&c->mutex, RL_RANK_ALONE);
     rl_cond_init(&c->asked);
 }
 

@@ -12,7 +12,7 @@ rl_mux *rl_mux_new(const atomic_uint *crowd)
         return NULL;
     h->crowd = crowd;
     h->signal = RL_SIGNAL_NONE;
-    rl_mutex_init(&h->mutex);
+    rl_mutex_init(&h->mutex, RL_RANK_MUX);
     rl_list_init(&h->idle);
     return h;
 }
@@ -70,7 +70,7 @@ static rl_port *new_port_locked(rl_mux *h) RL_REQUIRES(&h->mutex)
     s->mux = h;
     s->slot.answered = rl_port_answered;
     s->slot.failed = rl_port_failed;
-    rl_mutex_init(&s->mutex);
+    rl_mutex_init(&s->mutex, RL_RANK_PORT);
     rl_cond_init(&s->cond);
     s->next = h->ports;
     h->ports = s;

@@ -24,7 +24,7 @@ struct rl_query {
 void rl_resolver_init(rl_resolver *r)
 {
     *r = (rl_resolver){0};
-    rl_mutex_init(&r->mutex);
+    rl_mutex_init(&r->mutex, RL_RANK_ALONE);
 }
 
 static void unref(rl_query *q)
@@ -87,7 +87,7 @@ static rl_query *start(const char *host, const char *port)
     if (!q)
         return NULL;
     atomic_init(&q->refs, 2);
-    rl_mutex_init(&q->mutex);
+    rl_mutex_init(&q->mutex, RL_RANK_ALONE);
     rl_cond_init(&q->answered);
     memcpy(q->port, port, strlen(port) + 1);
     memcpy(q->host, host, size);

@@ -68,7 +68,7 @@ rlock_status rl_tls_new(const rlock_options *o, rl_tls **out, rl_fault *f)
     rl_tls *t = calloc(1, sizeof *t);
     if (!t)
         return no_memory(f);
-    rl_mutex_init(&t->mutex);
+    rl_mutex_init(&t->mutex, RL_RANK_ALONE);
     rl_cond_init(&t->looked);
     rlock_status s = make(o, t, f);
     if (s == RLOCK_OK)

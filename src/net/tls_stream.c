@@ -302,7 +302,7 @@ rl_tls_stream *rl_tls_stream_new(SSL_CTX *ctx, int fd)
     SSL_set_info_callback(ssl, hear_alert);
     s->ssl = ssl;
     s->fd = fd;
-    rl_mutex_init(&s->mutex);
+    rl_mutex_init(&s->mutex, RL_RANK_ALONE);
     return s;
 }
 

@@ -8,7 +8,7 @@
 void rl_script_cache_init(rl_script_cache *s)
 {
     memset(s->place, 0, sizeof s->place);
-    rl_mutex_init(&s->mutex);
+    rl_mutex_init(&s->mutex, RL_RANK_ALONE);
 }
 
 /* A child's copy is whole also if a thread was about to change a place. */

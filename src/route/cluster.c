@@ -486,7 +486,7 @@ rl_cluster *rl_cluster_new(const rl_cluster_options *o)
     rl_fault_set(&c->why, RLOCK_EIO, ETIMEDOUT,
                  "no server has told who has which slot");
     rl_slotmap_init(c);
-    rl_mutex_init(&c->mutex);
+    rl_mutex_init(&c->mutex, RL_RANK_CLUSTER);
     rl_cond_init(&c->told);
     if (rl_signal_init(&c->signal))
         return c;

@@ -35,7 +35,7 @@
 
 void rl_mux_set_init(rl_mux_set *p)
 {
-    rl_mutex_init(&p->mutex);
+    rl_mutex_init(&p->mutex, RL_RANK_MUX_SET);
     rl_cond_init(&p->opened);
     rl_list_init(&p->open);
     rl_list_init(&p->spare);
@@ -187,9 +187,10 @@ static rl_mux *choose_locked(rl_mux_set *p) RL_REQUIRES(&p->mutex)
     rl_mux *h = find_fresh_locked(p);
     if (!h || is_at_rest(h))
         return h;
-    rl_places places = rl_pool_places(p->pool);
-    bool more = places == RL_PLACES_FREE && p->n < MUXES_MAX && !p->opening;
-    return more || places == RL_PLACES_WANTED ? NULL : h;
+    if (rl_pool_is_wanted(p->pool))
+        return NULL;
+    bool more = p->n < MUXES_MAX && !p->opening && rl_pool_has_room(p->pool);
+    return more ? NULL : h;
 }
 
 /* Off the list; NULL: out of memory. */

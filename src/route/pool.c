@@ -65,14 +65,12 @@ void rl_pool_leave_place(rl_pool *p)
     rl_mutex_unlock(&p->mutex);
 }
 
-rl_places rl_pool_places(rl_pool *p)
+bool rl_pool_has_room(rl_pool *p)
 {
     rl_mutex_lock(&p->mutex);
-    rl_places places = !rl_list_is_empty(&p->line) ? RL_PLACES_WANTED
-                       : p->places >= p->limit     ? RL_PLACES_TAKEN
-                                                   : RL_PLACES_FREE;
+    bool has_room = p->places < p->limit;
     rl_mutex_unlock(&p->mutex);
-    return places;
+    return has_room;
 }
 
 /* That owes nothing; NULL: there is none. */
@@ -355,7 +353,7 @@ rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit)
     p->dialer = *dialer;
     rl_pool_watch(p);
     p->limit = limit;
-    rl_mutex_init(&p->mutex);
+    rl_mutex_init(&p->mutex, RL_RANK_POOL);
     rl_list_init(&p->idle);
     rl_list_init(&p->open);
     rl_list_init(&p->line);

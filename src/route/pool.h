@@ -67,13 +67,6 @@ typedef struct rl_claim {
     rl_conn *conn;           /* that comes with it; NULL: none */
 } rl_claim;
 
-/* At most so many connections are borrowed at a time. */
-typedef enum rl_places {
-    RL_PLACES_FREE,
-    RL_PLACES_TAKEN,
-    RL_PLACES_WANTED /* and somebody waits for one */
-} rl_places;
-
 /*
  * Opens nothing yet. The pool takes over *dialer (its URI), also when it
  * fails. limit: most connections borrowed at a time. NULL: out of memory.
@@ -138,7 +131,8 @@ rl_conn *rl_pool_borrow_owing(rl_pool *p, int64_t since_us, int64_t *next_us);
 /* A broken one is closed. */
 void rl_pool_give_back(rl_pool *p, rl_conn *c);
 
-rl_places rl_pool_places(rl_pool *p);
+/* May one more be borrowed? */
+bool rl_pool_has_room(rl_pool *p);
 
 /* A borrowed connection becomes one that was opened, and is to be closed. */
 void rl_pool_leave_place(rl_pool *p);

@@ -521,7 +521,7 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     s->signal = RL_SIGNAL_NONE;
     rl_fault_set(&s->why, RLOCK_EIO, ETIMEDOUT,
                  "no Sentinel has told where the master is");
-    rl_mutex_init(&s->mutex);
+    rl_mutex_init(&s->mutex, RL_RANK_ALONE);
     rl_cond_init(&s->known);
     for (size_t i = 0; i < 2 * MOST; i++)
         s->fd[i] = -1;

@@ -221,9 +221,9 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
 
 void rl_async_init(rl_async *a, rl_loop *loop, rl_completions *completions)
 {
-    rl_mutex_init(&a->starting);
-    rl_mutex_init(&a->mutex);
-    rl_mutex_init(&a->driving);
+    rl_mutex_init(&a->starting, RL_RANK_STARTING);
+    rl_mutex_init(&a->mutex, RL_RANK_WAKER);
+    rl_mutex_init(&a->driving, RL_RANK_DRIVING);
     rl_list_init(&a->inbox);
     rl_list_init(&a->woken);
     rl_list_init(&a->in_line);

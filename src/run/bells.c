@@ -38,7 +38,7 @@ static bool same(const rl_map_node *n, const void *wanted)
 
 bool rl_bells_init(rl_bells *b)
 {
-    rl_mutex_init(&b->mutex);
+    rl_mutex_init(&b->mutex, RL_RANK_BELLS);
     b->until_us = RL_NEVER;
     return rl_map_init(&b->map, same);
 }

@@ -140,7 +140,7 @@ static void drive(caller *c, rl_op *op, rl_leg *leg)
 {
     rl_wake why = RL_WAKE_NONE;
     c->waker.wake = wake;
-    rl_mutex_init(&c->mutex);
+    rl_mutex_init(&c->mutex, RL_RANK_WAKER);
     rl_cond_init(&c->cond);
     c->why = RL_WAKE_NONE;
     c->rung = 0;

@@ -14,7 +14,7 @@
 
 void rl_completions_init(rl_completions *b)
 {
-    rl_mutex_init(&b->mutex);
+    rl_mutex_init(&b->mutex, RL_RANK_COMPLETIONS);
     rl_list_init(&b->completions);
     b->signal = RL_SIGNAL_NONE;
     b->watch = b->fd = -1;

@@ -26,7 +26,7 @@
 
 void rl_connector_init(rl_connector *c)
 {
-    rl_mutex_init(&c->mutex);
+    rl_mutex_init(&c->mutex, RL_RANK_CONNECTOR);
     rl_cond_init(&c->work);
     rl_cond_init(&c->started);
     rl_list_init(&c->own);

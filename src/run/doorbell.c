@@ -35,7 +35,7 @@ bool rl_doorbell_init(rl_doorbell *d)
 {
     d->watcher = (rl_watcher){.turn = turn, .look = look, .most = 1};
     d->pause_us = FIRST_PAUSE_US;
-    rl_mutex_init(&d->starting);
+    rl_mutex_init(&d->starting, RL_RANK_DOORBELL);
     bool ok = rl_bells_init(&d->bells);
     return rl_channels_init(&d->channels) && ok;
 }

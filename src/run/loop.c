@@ -26,7 +26,7 @@
 
 void rl_loop_init(rl_loop *l)
 {
-    rl_mutex_init(&l->mutex);
+    rl_mutex_init(&l->mutex, RL_RANK_LOOP);
     rl_cond_init(&l->left);
     rl_list_init(&l->joining);
     rl_list_init(&l->watchers);

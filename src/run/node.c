@@ -60,7 +60,7 @@ bool rl_node_init(rl_node *n, rl_engine *e, rl_due_queue *queue)
 {
     n->e = e;
     n->queue = queue;
-    rl_mutex_init(&n->starting);
+    rl_mutex_init(&n->starting, RL_RANK_NODE);
     rl_connector_init(&n->connector);
     rl_mux_set_init(&n->muxes);
     rl_keeper_init(n);

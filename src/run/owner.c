@@ -30,7 +30,7 @@ static _Thread_local int endings; /* how often thread_ends() has run */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t end_key;
 static bool has_key;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static rl_mutex mutex = RL_MUTEX(RL_RANK_OWNERS);
 static rl_list listeners; /* guarded by mutex */
 
 /* Whom the thread acts as, referenced; NULL: as itself. */
@@ -75,13 +75,13 @@ static bool comes_again(void)
 
 void rl_owner_report_end(uint64_t owner)
 {
-    pthread_mutex_lock(&mutex);
+    rl_mutex_lock(&mutex);
     for (rl_link *k = rl_list_first(&listeners); k;
          k = rl_list_next(&listeners, k)) {
         rl_owner_listener *l = RL_CONTAINER(k, rl_owner_listener, link);
         l->ended(l->arg, owner);
     }
-    pthread_mutex_unlock(&mutex);
+    rl_mutex_unlock(&mutex);
 }
 
 static void thread_ends(void *value)
@@ -97,7 +97,7 @@ static void thread_ends(void *value)
 
 static void child_starts(void)
 {
-    pthread_mutex_init(&mutex, NULL);
+    rl_mutex_init(&mutex, RL_RANK_OWNERS);
     rl_list_init(&listeners);
     self.holds = 0;
     self.tid = 0;
@@ -121,17 +121,17 @@ bool rl_owner_listen(rl_owner_listener *l)
     pthread_once(&once, set_up);
     if (!has_key)
         return false;
-    pthread_mutex_lock(&mutex);
+    rl_mutex_lock(&mutex);
     rl_list_add_first(&listeners, &l->link);
-    pthread_mutex_unlock(&mutex);
+    rl_mutex_unlock(&mutex);
     return true;
 }
 
 void rl_owner_unlisten(rl_owner_listener *l)
 {
-    pthread_mutex_lock(&mutex);
+    rl_mutex_lock(&mutex);
     rl_list_remove(&l->link);
-    pthread_mutex_unlock(&mutex);
+    rl_mutex_unlock(&mutex);
 }
 
 /* --- owners that are no threads ------------------------------------------- */
@@ -211,11 +211,11 @@ rlock_status rlock_owner_new(const char *label, rlock_owner **out)
 
 static void cancel_started(rlock_owner *o)
 {
-    pthread_mutex_lock(&mutex);
+    rl_mutex_lock(&mutex);
     struct rl_started *s = atomic_load(&o->started);
     if (s)
         rl_started_cancel(s);
-    pthread_mutex_unlock(&mutex);
+    rl_mutex_unlock(&mutex);
 }
 
 /*
@@ -312,9 +312,9 @@ rlock_status rl_owner_engage(struct rl_started *started)
 /* What it was granted after it had been freed is nobody's. */
 void rl_owner_disengage(rlock_owner *o)
 {
-    pthread_mutex_lock(&mutex);
+    rl_mutex_lock(&mutex);
     atomic_store(&o->started, NULL);
-    pthread_mutex_unlock(&mutex);
+    rl_mutex_unlock(&mutex);
     if (atomic_load(&o->ended))
         rl_owner_report_end(o->self.serial);
 }

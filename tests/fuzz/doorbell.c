@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     e.core.set.redisson_channel = feed_choice(&in, 2);
     e.node.e = &e;
     e.node.pool = &w.pool;
-    rl_mutex_init(&w.pool.mutex);
+    rl_mutex_init(&w.pool.mutex, RL_RANK_POOL);
     w.in = in;
     rl_loop_init(&e.loop);
     rl_connector_init(&e.node.connector);

@@ -182,7 +182,7 @@ TEST(shim, a_timed_wait_takes_as_long_however_far_the_clock_is)
 {
     rl_mutex mutex;
     rl_cond never;
-    rl_mutex_init(&mutex);
+    rl_mutex_init(&mutex, RL_RANK_ALONE);
     rl_cond_init(&never);
     shim_clock(shim_everywhere(), CLOCK_MONOTONIC, -500);
     int64_t began_ms = test_now_ms();

@@ -91,7 +91,7 @@ static inline land *begin(void)
                                   .refreshes = &l->refreshes,
                                   .redirects = &l->redirects,
                                   .nodes = &l->nodes};
-    rl_mutex_init(&l->c.mutex);
+    rl_mutex_init(&l->c.mutex, RL_RANK_CLUSTER);
     EXPECT(rl_signal_init(&l->c.signal));
     rl_slotmap_init(&l->c);
     rl_slotmap_reply_init(&l->said);

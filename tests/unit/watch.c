@@ -424,7 +424,7 @@ TEST(watch, of_renewals_that_fail_at_one_server_one_in_a_second_is_told)
     rl_holds t = {.wants_reports = true};
     rl_due_queue l = {.held = 1};
     int told = 0;
-    rl_mutex_init(&t.mutex);
+    rl_mutex_init(&t.mutex, RL_RANK_WAKER);
     rl_mutex_lock(&t.mutex);
     for (int64_t us = PLAY_BEGAN_US; us < PLAY_BEGAN_US + 2500 * MS; us += MS)
         told += rl_due_queue_tells_locked(&t, &l, us);
