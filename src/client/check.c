@@ -398,7 +398,7 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     rl_pool_close(n->pool, n->keeper.conn);
     n->keeper.conn = NULL;
     atomic_store(&e->unchecked, true);
-    atomic_store(&e->core.server_run.awaited, true);
+    rl_server_run_await(&e->core.server_run);
     rl_connector_suspect(n, &f);
     return open_loop(e);
 }

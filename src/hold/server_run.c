@@ -16,6 +16,13 @@ void rl_server_run_fini(rl_server_run *id)
     rl_mutex_fini(&id->mutex);
 }
 
+void rl_server_run_await(rl_server_run *id)
+{
+    rl_mutex_lock(&id->mutex);
+    id->awaited = true;
+    rl_mutex_unlock(&id->mutex);
+}
+
 /*
  * The server subtracts two clock readings in whole seconds: 1 may be a few
  * milliseconds.
@@ -35,7 +42,8 @@ bool rl_server_run_note(rl_server_run *id, const rl_item item[2],
     rl_mutex_lock(&id->mutex);
     if (strcmp(id->run_id, run_id->str) != 0) {
         bool another = *id->run_id != '\0';
-        id->restarted = another || atomic_exchange(&id->awaited, false);
+        id->restarted = another || id->awaited;
+        id->awaited = false;
         /* It may have been a replica for long, and have become the master only
            now: its uptime tells nothing of what it has been told. */
         id->started_us = another ? now_us : started_by(&item[1], now_us);
@@ -52,6 +60,7 @@ rl_run rl_server_run_read(rl_server_run *id)
     memcpy(run.id, id->run_id, sizeof run.id);
     run.started_us = id->started_us;
     run.restarted = id->restarted;
+    run.awaited = id->awaited;
     rl_mutex_unlock(&id->mutex);
     return run;
 }

@@ -16,8 +16,8 @@
 
 typedef struct rl_server_run {
     atomic_bool wanted;         /* with every new connection */
-    atomic_bool awaited;        /* the server was away from the beginning */
     rl_mutex mutex;             /* guards what follows */
+    bool awaited;               /* the server was away from the beginning */
     char run_id[RL_RUN_ID_MAX]; /* "": the server does not tell */
     int64_t started_us;         /* the run has begun by then; one that took
                                    another's place: was met then */
@@ -27,6 +27,9 @@ typedef struct rl_server_run {
 
 void rl_server_run_init(rl_server_run *id);
 void rl_server_run_fini(rl_server_run *id);
+
+/* It is away when the client is made: some connection will meet it. */
+void rl_server_run_await(rl_server_run *id);
 
 /*
  * What the probe or identify script tells, from its run_id on. False: the
@@ -40,6 +43,7 @@ typedef struct rl_run {
     char id[RL_RUN_ID_MAX];
     int64_t started_us;
     bool restarted;
+    bool awaited; /* it has not been met yet */
 } rl_run;
 
 rl_run rl_server_run_read(rl_server_run *id);

@@ -71,7 +71,7 @@ static rlock_status check_server(const rl_red *r, rlock_client *cl,
         return refuse(RLOCK_ENOTSUP, position,
                       "is a cluster's, where one name is on one server");
     rl_run run = rl_server_run_read(&c->server_run);
-    if (!*run.id && !c->server_run.awaited)
+    if (!*run.id && !run.awaited)
         return refuse(RLOCK_ENOTSUP, position,
                       "does not know its server's run_id: its user needs the "
                       "right to INFO");

@@ -79,10 +79,10 @@ TEST(server_run, a_server_that_was_away_from_the_beginning_counts_as_restarted)
 {
     rl_server_run id = {0};
     rl_server_run_init(&id);
-    atomic_store(&id.awaited, true);
+    rl_server_run_await(&id);
     EXPECT(tell(&id, "one", 60, NOW_US));
     EXPECT(rl_server_run_read(&id).restarted);
-    EXPECT(!atomic_load(&id.awaited));
+    EXPECT(!rl_server_run_read(&id).awaited);
     rl_server_run_fini(&id);
 }
 
