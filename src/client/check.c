@@ -186,13 +186,16 @@ static rlock_status ask_if_sentinel(rl_conn *c, int64_t until_us, rl_fault *f)
     return f->status;
 }
 
+static bool is_elsewhere(const rl_fault *f)
+{
+    return strstr(f->text, "MOVED ") || strstr(f->text, "CLUSTERDOWN ");
+}
+
 /* Who has been called by the wrong scheme says so in words of his own. */
 static rlock_status explain(const rl_engine *e, rl_conn *c, int64_t until_us,
                             rl_fault *f)
 {
-    bool elsewhere =
-        strstr(f->text, "MOVED ") || strstr(f->text, "CLUSTERDOWN ");
-    if (!e->cluster && elsewhere)
+    if (!e->cluster && is_elsewhere(f))
         return belongs_to_cluster(f);
     if (strstr(f->text, "unknown command") && !rl_conn_is_broken(c))
         return ask_if_sentinel(c, until_us, f);
@@ -429,6 +432,13 @@ static void end_check(rl_engine *e, bool passed)
     rl_mutex_unlock(&e->check_mutex);
 }
 
+/* Another server has its slots by now: that is to be found out. */
+static void look_again(rl_node *n, rl_fault *f)
+{
+    f->transient = true;
+    rl_node_complain(n);
+}
+
 static bool check_once(rl_node *n, rl_conn *c, int64_t deadline_us, rl_fault *f)
 {
     bool ours;
@@ -444,6 +454,8 @@ static bool check_once(rl_node *n, rl_conn *c, int64_t deadline_us, rl_fault *f)
     end_check(n->e, passed);
     if (passed)
         tell(n->e, &w);
+    else if (n->e->cluster && is_elsewhere(f))
+        look_again(n, f);
     return passed;
 }
 

@@ -272,6 +272,25 @@ TEST(lazy, threads_that_begin_at_once_in_a_cluster_exclude_each_other)
     cluster_stop(c);
 }
 
+/* Its first connection leads to a server that is a replica by now. */
+TEST(lazy, a_failover_before_the_first_lock_of_a_cluster_is_followed)
+{
+    cluster *c = cluster_start();
+    proxy *px = proxy_start_tcp(cluster_server(c, 0));
+    unmet u = unmet_of(&px, 1, "redis-cluster");
+    u.connect_ms = 300;
+    meet_nobody(&u);
+    EVENTUALLY(SOON, stats_of(u.cl[0]).nodes > 0);
+    rlock *lk = test_lock(u.cl[0], cluster_name_on(c, 1, "job"));
+    cluster_fail_over(c, 4);
+    EXPECT_STATUS(rlock_trylock(lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    free_clients(&u);
+    proxy_stop(px);
+    cluster_stop(c);
+}
+
 /* What is started by a loop, which goes on from callback to callback. */
 typedef struct begun {
     request r[THREADS];
