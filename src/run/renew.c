@@ -84,21 +84,29 @@ static bool matters_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
                                    : rl_hold_is_valid_locked(t, h, now_us);
 }
 
+/* Where it is asked next, the due queue it is put into tells. */
+static void send_on_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
+                           int64_t now_us) RL_REQUIRES(&t->mutex)
+{
+    h->sent_on++;
+    h->detour = (uint16_t)b->ask.detour;
+    rl_hold_schedule_locked(t, h, rl_batch_next_try_us(b, now_us));
+}
+
 static void failed_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
                           const rl_fault *f, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    bool sent_on = rl_batch_is_sent_on(b);
-    bool circles = sent_on && h->sent_on >= RL_ASK_REDIRECTS;
-    int64_t next_us = circles ? now_us + rl_keeper_longest_pause_us(b->node)
-                              : rl_batch_next_try_us(b, now_us);
-    rl_hold_schedule_locked(t, h, next_us);
-    if (sent_on && !circles) {
-        h->sent_on++;
-        h->detour = (uint16_t)b->ask.detour;
+    bool circles = rl_batch_is_sent_on(b);
+    if (circles && h->sent_on < RL_ASK_REDIRECTS) {
+        send_on_locked(b, t, h, now_us);
         return;
     }
     h->sent_on = 0;
+    rl_hold_schedule_locked(t, h,
+                            circles
+                                ? now_us + rl_keeper_longest_pause_us(b->node)
+                                : rl_batch_next_try_us(b, now_us));
     if (circles)
         rl_batch_fail_locked(b, t, f);
     tell_failure_locked(b, t, h, now_us);
