@@ -12,7 +12,7 @@ LC_ALL=C
 export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
 most_words=88
-most_types=172
+most_types=170
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM

@@ -8,20 +8,20 @@
 #define RL_BASE_RANK_H
 
 typedef enum rl_rank {
-    RL_RANK_DRIVING,  /* rl_async.driving: before all others */
-    RL_RANK_OWNERS,   /* owner.c: who listens for ends of threads */
-    RL_RANK_CLUSTER,  /* rl_cluster */
-    RL_RANK_STARTING, /* rl_engine.starting, rl_async.starting */
-    RL_RANK_NODE,     /* rl_node.starting */
-    RL_RANK_DOORBELL, /* rl_doorbell.starting */
-    RL_RANK_BELLS,    /* rl_bells */
-    RL_RANK_HOLDS,    /* rl_holds */
-    RL_RANK_ROOMS,    /* rl_rooms */
-    RL_RANK_GROUP,    /* rl_group */
-    RL_RANK_ALARM,    /* rl_alarm */
-    RL_RANK_LONGEST,  /* rl_longest */
-    RL_RANK_RUN,      /* rl_server_run */
-    RL_RANK_WAKER,    /* who sleeps: a caller, or the inbox of started jobs */
+    RL_RANK_DRIVING,       /* rl_async.driving: before all others */
+    RL_RANK_OWNERS,        /* owner.c: who listens for ends of threads */
+    RL_RANK_CLUSTER,       /* rl_cluster */
+    RL_RANK_STARTING,      /* rl_engine.starting, rl_async.starting */
+    RL_RANK_NODE,          /* rl_node.starting */
+    RL_RANK_DOORBELL,      /* rl_doorbell.starting */
+    RL_RANK_SUBSCRIPTIONS, /* rl_subscriptions */
+    RL_RANK_HOLDS,         /* rl_holds */
+    RL_RANK_ROOMS,         /* rl_rooms */
+    RL_RANK_GROUP,         /* rl_group */
+    RL_RANK_ALARM,         /* rl_alarm */
+    RL_RANK_LONGEST,       /* rl_longest */
+    RL_RANK_RUN,           /* rl_server_run */
+    RL_RANK_WAKER, /* who sleeps: a caller, or the inbox of started jobs */
     RL_RANK_COMPLETIONS, /* rl_completions */
     RL_RANK_CONNECTOR,   /* rl_connector */
     RL_RANK_LOOP,        /* rl_loop */

@@ -148,7 +148,7 @@ static rl_due_queue *queue_of(rl_holds *t, const rl_hold *h)
 
 static bool hears(rl_core *c, const rl_target *what)
 {
-    return rl_bells_hear(rl_node_of(c, what->slot), what);
+    return rl_subscriptions_hear(rl_node_of(c, what->slot), what);
 }
 
 static bool make_cluster(rl_engine *e, rl_dialer *d)

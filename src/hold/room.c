@@ -5,9 +5,7 @@
  *
  * What stays true, under the rooms' mutex: a room is in the map exactly while
  * it has waiters, and its first waiter is its front; who becomes the front is
- * woken to look, so no wake-up ends with a waiter who goes away. A room that
- * the doorbell has listened for is kept after its end until the doorbell has
- * heard that it is gone.
+ * woken to look, so no wake-up ends with a waiter who goes away.
  */
 #include "hold/room.h"
 
@@ -38,19 +36,12 @@ static bool is_that(const rl_map_node *n, const void *wanted)
 bool rl_rooms_init(rl_rooms *r)
 {
     rl_mutex_init(&r->mutex, RL_RANK_ROOMS);
-    rl_list_init(&r->fresh);
-    rl_list_init(&r->gone);
     bool ok = rl_map_init(&r->map, same);
     return rl_map_init(&r->listeners, is_that) && ok;
 }
 
 void rl_rooms_fini(rl_rooms *r, bool forked)
 {
-    rl_link *k;
-    while (r->map.buckets && (k = rl_list_first(&r->gone)) != NULL) {
-        rl_list_remove(k);
-        free(RL_CONTAINER(k, rl_room, news));
-    }
     rl_map_fini(&r->listeners);
     rl_map_fini(&r->map);
     if (!forked)
@@ -76,18 +67,13 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     room->name_len = what->len;
     memcpy(room->name, what->name, what->len);
     rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
-    rl_list_add_last(&r->fresh, &room->news);
     return room;
 }
 
 static void remove_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
 {
     rl_map_remove(&r->map, &room->node);
-    rl_list_remove(&room->news);
-    if (room->listened)
-        rl_list_add_last(&r->gone, &room->news);
-    else
-        free(room);
+    free(room);
 }
 
 static rl_waiter *front_of(const rl_room *room)
@@ -317,51 +303,6 @@ bool rl_rooms_is_closed(rl_rooms *r)
     bool closed = r->closed;
     rl_mutex_unlock(&r->mutex);
     return closed;
-}
-
-/* --- for Redisson's channels ---------------------------------------------- */
-
-typedef struct listing {
-    rl_rooms_news_fn *fn;
-    void *arg;
-} listing;
-
-static void list_room(rl_map_node *n, void *arg)
-{
-    rl_room *room = RL_CONTAINER(n, rl_room, node);
-    const listing *l = arg;
-    room->listened = true;
-    rl_list_remove(&room->news);
-    l->fn(room->name, room->name_len, l->arg);
-}
-
-static bool is_wanted_locked(rl_rooms *r, const rl_room *gone)
-    RL_REQUIRES(&r->mutex)
-{
-    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++)
-        if (find_locked(r, gone->name, gone->name_len, scope))
-            return true;
-    return false;
-}
-
-void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
-                   rl_rooms_news_fn *went, void *arg)
-{
-    listing l = {came, arg};
-    rl_link *k;
-    rl_mutex_lock(&r->mutex);
-    if (all)
-        rl_map_each(&r->map, list_room, &l);
-    while ((k = rl_list_first(&r->fresh)) != NULL)
-        list_room(&RL_CONTAINER(k, rl_room, news)->node, &l);
-    while ((k = rl_list_first(&r->gone)) != NULL) {
-        rl_room *room = RL_CONTAINER(k, rl_room, news);
-        rl_list_remove(k);
-        if (!is_wanted_locked(r, room))
-            went(room->name, room->name_len, arg);
-        free(room);
-    }
-    rl_mutex_unlock(&r->mutex);
 }
 
 /* --- waking --------------------------------------------------------------- */

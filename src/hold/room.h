@@ -57,12 +57,10 @@ typedef struct rl_waiter {
 struct rl_room {
     rl_map_node node;
     rl_list waiters; /* the first is the front */
-    rl_link news;    /* in a list of what the doorbell does not know */
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
     int64_t busy_us;   /* when the server last said that it is held */
     int64_t streak_us; /* since when it is handed over here; 0: it is not */
-    bool listened;     /* the doorbell knows that somebody waits here */
     bool queued;       /* the client's bell may be in that queue */
     uint64_t scope;    /* fixed */
     size_t name_len;   /* fixed */
@@ -94,8 +92,6 @@ typedef struct rl_rooms {
     rl_mutex mutex;
     rl_map map;
     rl_map listeners;
-    rl_list fresh; /* rooms that have come since the doorbell looked, */
-    rl_list gone;  /* and what is left of those it had listened for */
     rl_courtesy courtesy[RL_COURTESIES];
     bool closed;
     atomic_bool hears; /* the doorbell is subscribed, as far as is known */
@@ -184,16 +180,6 @@ void rl_rooms_attend(rl_rooms *r, rl_listener *l);
 void rl_rooms_listen(rl_rooms *r, rl_listener *l);
 void rl_rooms_unlisten(rl_rooms *r, rl_listener *l);
 bool rl_rooms_is_closed(rl_rooms *r);
-
-/*
- * For a client that listens on Redisson's channels: calls came() and went(),
- * under the mutex, for the names that have begun to be waited for since the
- * last time, and for those that have ceased to. all: came() for every name.
- */
-typedef void rl_rooms_news_fn(const char *name, size_t len, void *arg);
-
-void rl_rooms_news(rl_rooms *r, bool all, rl_rooms_news_fn *came,
-                   rl_rooms_news_fn *went, void *arg);
 
 /* There is another server: all who ask are to ask again, now. */
 void rl_rooms_look_all(rl_rooms *r);

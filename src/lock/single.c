@@ -82,9 +82,6 @@ static rl_op *first_acquired(rl_job *job)
 {
     single_job *j = of(job);
     const rl_acquire *a = &j->op.acquire;
-    rl_core *c = rl_lock_core(j->lk);
-    /* Nobody may wait any more. */
-    rl_doorbell_poke(rl_node_of(c, j->lk->target.slot));
     if (a->status != RLOCK_OK)
         return over(j, rl_lock_fail(j->lk, &a->fault));
     rl_lock_emit(j->lk, RLOCK_EVENT_ACQUIRED, a->token, 1,

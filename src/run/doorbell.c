@@ -36,14 +36,12 @@ bool rl_doorbell_init(rl_doorbell *d)
     d->watcher = (rl_watcher){.turn = turn, .look = look, .most = 1};
     d->pause_us = FIRST_PAUSE_US;
     rl_mutex_init(&d->starting, RL_RANK_DOORBELL);
-    bool ok = rl_bells_init(&d->bells);
-    return rl_channels_init(&d->channels) && ok;
+    return rl_subscriptions_init(&d->subscriptions);
 }
 
 void rl_doorbell_fini(rl_doorbell *d, bool forked)
 {
-    rl_channels_fini(&d->channels);
-    rl_bells_fini(&d->bells, forked);
+    rl_subscriptions_fini(&d->subscriptions, forked);
     if (!forked)
         rl_mutex_fini(&d->starting);
 }
@@ -105,13 +103,11 @@ static void hear(void *arg, const rl_reply *r)
 {
     rl_node *node = arg;
     rl_doorbell *d = &node->doorbell;
-    rl_item name;
-    if (node->e->cluster) {
-        if (rl_bells_take(node, r, &name))
-            pass_on(node->e, &name);
-        return;
-    }
-    if (rl_channels_hear(node, r))
+    rl_item unwanted;
+    bool taken = rl_subscriptions_take(node, r, &unwanted);
+    if (taken && unwanted.str)
+        pass_on(node->e, &unwanted);
+    if (taken || node->e->cluster)
         return;
     if (is_message(r, "message", 3))
         hear_ring(node, r);
@@ -135,7 +131,8 @@ static bool say(rl_conn *c, const char *command, const char *channel)
 
 static bool is_worth_listening(rl_node *node)
 {
-    return !node->e->cluster || rl_bells_are_wanted(&node->doorbell.bells);
+    return !node->e->cluster ||
+           rl_subscriptions_are_wanted(&node->doorbell.subscriptions);
 }
 
 /* A server that refuses (an ACL, a proxy) will do so again: no hurry then. */
@@ -153,8 +150,7 @@ static void come_to_rest(rl_node *node, int64_t now_us)
     bool refuses = d->state == RL_SUBSCRIBES && d->refused && d->for_good;
     if (d->state == RL_HEARS && !node->e->cluster)
         rl_rooms_hear_no_more(&node->e->core.rooms);
-    if (node->e->cluster)
-        rl_bells_lose_all(node);
+    rl_subscriptions_lose_all(node);
     rl_pool_close(node->pool, d->conn);
     d->conn = NULL;
     d->state = RL_RESTS;
@@ -192,8 +188,6 @@ static void begin_to_hear(rl_node *node, int64_t now_us)
     d->asked = false;
     if (node->e->cluster)
         return;
-    rl_channels_forget(&d->channels);
-    atomic_store(&d->poked, true);
     rl_rooms_hear(&node->e->core.rooms);
 }
 
@@ -230,18 +224,6 @@ static void subscribe(rl_node *node, int64_t now_us)
         come_to_rest(node, now_us);
 }
 
-/* Which channels are to be listened on, beside the client's own? False: it
-   broke. */
-static bool adjust(rl_node *node, int64_t now_us)
-{
-    rl_doorbell *d = &node->doorbell;
-    bool poked = atomic_exchange(&d->poked, false);
-    if (node->e->cluster)
-        return rl_bells_adjust(node, d->conn, now_us);
-    return !poked || !node->e->core.set.redisson_channel ||
-           rl_channels_adjust(node, d->conn);
-}
-
 static int64_t silent_until_us(const rl_node *node)
 {
     const rl_doorbell *d = &node->doorbell;
@@ -274,7 +256,8 @@ static void serve(rl_node *node, int64_t now_us)
 {
     const rl_doorbell *d = &node->doorbell;
     if (rl_conn_is_broken(d->conn) || rl_conn_is_outdated(d->conn, now_us) ||
-        !is_alive(node, now_us) || !adjust(node, now_us))
+        !is_alive(node, now_us) ||
+        !rl_subscriptions_adjust(node, d->conn, now_us))
         come_to_rest(node, now_us);
 }
 
@@ -312,7 +295,7 @@ static int64_t due_us(rl_node *node)
         break;
     }
     int64_t us = rl_min(silent_until_us(node), d->conn->expires_us);
-    return node->e->cluster ? rl_min(us, rl_bells_until(&d->bells)) : us;
+    return rl_min(us, rl_subscriptions_until(&d->subscriptions));
 }
 
 static void wind_up(rl_node *node, int64_t now_us)
@@ -349,9 +332,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
 
 void rl_doorbell_wake(rl_node *node)
 {
-    rl_doorbell *d = &node->doorbell;
-    atomic_store(&d->poked, true);
-    rl_loop_nudge(&node->e->loop, &d->watcher);
+    rl_loop_nudge(&node->e->loop, &node->doorbell.watcher);
 }
 
 void rl_doorbell_hurry(rl_node *node)
@@ -375,17 +356,7 @@ void rl_doorbell_start(rl_node *node)
 void rl_doorbell_listen(rl_node *node, const rl_target *what)
 {
     rl_doorbell_start(node);
-    if (node->e->cluster)
-        rl_bells_want(node, what);
-    else
-        rl_doorbell_poke(node);
-}
-
-void rl_doorbell_poke(rl_node *node)
-{
-    if (node->e->core.set.redisson_channel &&
-        atomic_load(&node->doorbell.started))
-        rl_doorbell_wake(node);
+    rl_subscriptions_want(node, what);
 }
 
 static void dismiss(rl_node *node, bool for_good)

@@ -13,10 +13,9 @@
 
 #include <stdatomic.h>
 
-#include "run/bells.h"
-#include "run/channels.h"
 #include "run/connector.h"
 #include "run/loop.h"
+#include "run/subscriptions.h"
 
 struct rl_node;
 
@@ -24,12 +23,11 @@ typedef struct rl_doorbell {
     rl_watcher watcher;
     rl_mutex starting; /* held while it is put on the loop */
     atomic_bool started;
-    atomic_bool leaving; /* it is to leave the loop */
-    bool stopped;        /* for good; guarded by starting */
-    atomic_bool hurry;   /* what it pauses for may be over */
-    atomic_bool poked;   /* it is to look what is waited for */
-    rl_channels channels;
-    rl_bells bells; /* of a cluster's client, instead of the one */
+    atomic_bool leaving;            /* it is to leave the loop */
+    bool stopped;                   /* for good; guarded by starting */
+    atomic_bool hurry;              /* what it pauses for may be over */
+    rl_subscriptions subscriptions; /* beside the own bell, which a cluster's
+                                       client has not */
     /* The loop's: */
     enum {
         RL_RESTS, /* it has no connection: nobody waits, or it pauses */
@@ -69,11 +67,5 @@ void rl_doorbell_wake(struct rl_node *node);
 
 /* There is another server: a pause ends. */
 void rl_doorbell_hurry(struct rl_node *node);
-
-/*
- * Somebody has begun to wait for a name, or has ceased to: it looks which of
- * Redisson's channels are to be listened on, if any.
- */
-void rl_doorbell_poke(struct rl_node *node);
 
 #endif

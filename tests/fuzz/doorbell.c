@@ -96,6 +96,8 @@ static void serve(rl_engine *e, wire *w)
     enter(r, &guests[0], "job", RLOCK_LAYOUT_HASH);
     enter(r, &guests[1], "a{b}", RLOCK_LAYOUT_STRING);
     enter(r, &guests[2], "red", RL_SINGLE_SCOPES);
+    for (size_t i = 0; i < 3; i++)
+        rl_subscriptions_want(&e->node, &guests[i].what);
     take_turn(e);
     MUST(d->state == RL_CONNECTS);
     d->visitor.conn = connection(w); /* the connector has no thread */

@@ -64,7 +64,45 @@ TEST(ears, nobody_listens_once_nobody_waits)
     EVENTUALLY(5000, listeners(s.sv) == 1);
     rlock_cancel(s.lk);
     EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
-    EVENTUALLY(5000, listeners(s.sv) == 0);
+    EVENTUALLY(8000, listeners(s.sv) == 0); /* who waits again finds it */
+    scene_stop(&s);
+}
+
+/* It is wanted anew with each look. */
+TEST(ears, who_waits_for_long_is_listened_for_all_the_while)
+{
+    scene s = listening();
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(5000, listeners(s.sv) == 1);
+    for (int64_t since_ms = test_now_ms(); test_since_ms(since_ms) < 7000;)
+        EXPECT_INT(listeners(s.sv), 1);
+    unlock_as_java(s.sv);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* Their channel is one. */
+TEST(ears, a_name_and_the_same_in_braces_both_hear_redisson)
+{
+    scene s = listening();
+    rlock *lk[] = {s.lk, test_lock(s.cl, "{" SCENE_LOCK "}")};
+    waiter *w[2];
+    for (int i = 0; i < 2; i++) {
+        take_by_hand(s.sv, i ? "{" SCENE_LOCK "}" : SCENE_LOCK, 60000);
+        w[i] = waiter_start(lk[i], RLOCK_FOREVER, RLOCK_WATCHDOG);
+    }
+    waiters_settle(s.sv, 1, s.cl, 2);
+    EVENTUALLY(5000, listeners(s.sv) == 1);
+    server_cmd(s.sv, "DEL {%s}", SCENE_LOCK);
+    int64_t freed_ms = unlock_as_java(s.sv);
+    for (int i = 0; i < 2; i++) {
+        int64_t at_ms;
+        EXPECT_STATUS(waiter_status(w[i], &at_ms), RLOCK_OK);
+        EXPECT_BETWEEN(at_ms - freed_ms, 0, 500);
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
+    }
+    rlock_free(lk[1]);
     scene_stop(&s);
 }
 

@@ -1,14 +1,15 @@
 /*
- * Who waits wants a bell, on any thread; the doorbell, on the loop, subscribes to
- * it, hears it, and gives it up when nobody has wanted it for a while. What it
- * says is written under the mutex to its own line, and sent afterwards.
+ * Who waits wants a channel, on any thread; the doorbell, on the loop,
+ * subscribes to it, hears it, and gives it up when nobody has wanted it for a
+ * while. What it says is written under the mutex to its own line, and sent
+ * afterwards.
  *
- * What stays true: a bell counts as heard only after the server has said so,
+ * What stays true: a channel counts as heard only after the server has said so,
  * and whoever has begun to wait before that is woken to look once more. When
  * the slot moves the server ends the subscription, and they are woken, too:
- * they ask at the slot's new server, and want the bell there.
+ * they ask at the slot's new server, and want the channel there.
  */
-#include "run/bells.h"
+#include "run/subscriptions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,21 @@
 #include "run/engine.h"
 #include "wire/error.h"
 
-#define KEPT_US    (10 * 1000 * 1000)
-#define MOST_BELLS 1024
+/* Longer than it takes from one look of a waiter to the next. */
+#define KEPT_US (5 * 1000 * 1000)
+#define MOST    1024
 
-typedef struct bell {
+/* In a cluster they are sharded. */
+typedef struct words {
+    const char *subscribe, *unsubscribe, *subscribed, *unsubscribed, *message;
+} words;
+
+static const words plain = {"SUBSCRIBE", "UNSUBSCRIBE", "subscribe",
+                            "unsubscribe", "message"};
+static const words sharded = {"SSUBSCRIBE", "SUNSUBSCRIBE", "ssubscribe",
+                              "sunsubscribe", "smessage"};
+
+typedef struct subscription {
     rl_map_node node;
     rl_key channel;
     bool asked, heard;
@@ -28,22 +40,23 @@ typedef struct bell {
     unsigned slot;
     size_t name_len;
     char name[]; /* fixed */
-} bell;
+} subscription;
 
 static bool same(const rl_map_node *n, const void *wanted)
 {
-    const rl_key *a = &RL_CONTAINER(n, bell, node)->channel, *b = wanted;
+    const rl_key *a = &RL_CONTAINER(n, subscription, node)->channel,
+                 *b = wanted;
     return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
 }
 
-bool rl_bells_init(rl_bells *b)
+bool rl_subscriptions_init(rl_subscriptions *b)
 {
-    rl_mutex_init(&b->mutex, RL_RANK_BELLS);
+    rl_mutex_init(&b->mutex, RL_RANK_SUBSCRIPTIONS);
     b->until_us = RL_NEVER;
     return rl_map_init(&b->map, same);
 }
 
-static void drop(rl_bells *b, bell *x)
+static void drop(rl_subscriptions *b, subscription *x)
 {
     rl_map_remove(&b->map, &x->node);
     b->count--;
@@ -52,10 +65,10 @@ static void drop(rl_bells *b, bell *x)
 
 static void drop_one(rl_map_node *n, void *arg)
 {
-    drop(arg, RL_CONTAINER(n, bell, node));
+    drop(arg, RL_CONTAINER(n, subscription, node));
 }
 
-void rl_bells_fini(rl_bells *b, bool forked)
+void rl_subscriptions_fini(rl_subscriptions *b, bool forked)
 {
     if (forked && !rl_mutex_was_free(&b->mutex))
         return;
@@ -71,11 +84,11 @@ static uint64_t hash_of(const rl_key *channel)
     return rl_hash(channel->text, channel->len, 0);
 }
 
-static bell *find_locked(rl_bells *b, const rl_key *channel)
+static subscription *find_locked(rl_subscriptions *b, const rl_key *channel)
     RL_REQUIRES(&b->mutex)
 {
     rl_map_node *n = rl_map_find(&b->map, hash_of(channel), channel);
-    return n ? RL_CONTAINER(n, bell, node) : NULL;
+    return n ? RL_CONTAINER(n, subscription, node) : NULL;
 }
 
 /*
@@ -101,12 +114,12 @@ static void wake_both(rl_rooms *rooms, const char *name, size_t len,
 /* --- any thread ----------------------------------------------------------- */
 
 /* Without memory, or with too many, its waiter polls. */
-static void want_locked(rl_bells *b, const rl_key *channel,
+static void want_locked(rl_subscriptions *b, const rl_key *channel,
                         const rl_target *what, int64_t now_us)
     RL_REQUIRES(&b->mutex)
 {
-    bell *x = find_locked(b, channel);
-    if (!x && b->count < MOST_BELLS &&
+    subscription *x = find_locked(b, channel);
+    if (!x && b->count < MOST &&
         (x = calloc(1, sizeof *x + what->len)) != NULL) {
         x->channel = *channel;
         x->slot = what->slot;
@@ -122,29 +135,33 @@ static void want_locked(rl_bells *b, const rl_key *channel,
     b->until_us = rl_min(b->until_us, x->until_us);
 }
 
-void rl_bells_want(rl_node *node, const rl_target *what)
+void rl_subscriptions_want(rl_node *node, const rl_target *what)
 {
-    rl_bells *b = &node->doorbell.bells;
+    rl_subscriptions *b = &node->doorbell.subscriptions;
     const rl_core *c = &node->e->core;
-    rl_key bell = rl_key_bell(what->name, what->len, c->bell);
-    rl_key foreign = rl_key_redisson(what->name, what->len);
+    bool foreign = c->set.redisson_channel;
+    if (!node->e->cluster && !foreign)
+        return;
     int64_t now_us = rl_now_us();
+    rl_key bell = rl_key_bell(what->name, what->len, c->bell);
+    rl_key theirs = rl_key_redisson(what->name, what->len);
     rl_mutex_lock(&b->mutex);
-    want_locked(b, &bell, what, now_us);
-    if (c->set.redisson_channel)
-        want_locked(b, &foreign, what, now_us);
+    if (node->e->cluster)
+        want_locked(b, &bell, what, now_us);
+    if (foreign)
+        want_locked(b, &theirs, what, now_us);
     bool news = b->news;
     rl_mutex_unlock(&b->mutex);
     if (news)
         rl_doorbell_wake(node);
 }
 
-bool rl_bells_hear(rl_node *node, const rl_target *what)
+bool rl_subscriptions_hear(rl_node *node, const rl_target *what)
 {
-    rl_bells *b = &node->doorbell.bells;
+    rl_subscriptions *b = &node->doorbell.subscriptions;
     rl_key channel = rl_key_bell(what->name, what->len, node->e->core.bell);
     rl_mutex_lock(&b->mutex);
-    const bell *x = b->count ? find_locked(b, &channel) : NULL;
+    const subscription *x = b->count ? find_locked(b, &channel) : NULL;
     bool heard = x && x->heard;
     rl_mutex_unlock(&b->mutex);
     return heard;
@@ -152,7 +169,7 @@ bool rl_bells_hear(rl_node *node, const rl_target *what)
 
 /* --- the doorbell ---------------------------------------------------------- */
 
-bool rl_bells_are_wanted(rl_bells *b)
+bool rl_subscriptions_are_wanted(rl_subscriptions *b)
 {
     rl_mutex_lock(&b->mutex);
     bool wanted = b->count > 0;
@@ -160,7 +177,7 @@ bool rl_bells_are_wanted(rl_bells *b)
     return wanted;
 }
 
-int64_t rl_bells_until(rl_bells *b)
+int64_t rl_subscriptions_until(rl_subscriptions *b)
 {
     rl_mutex_lock(&b->mutex);
     int64_t until_us = b->until_us;
@@ -168,9 +185,15 @@ int64_t rl_bells_until(rl_bells *b)
     return until_us;
 }
 
+static const words *words_of(const rl_node *node)
+{
+    return node->e->cluster ? &sharded : &plain;
+}
+
 typedef struct adjustment {
-    rl_bells *b;
+    rl_subscriptions *b;
     rl_conn *conn;
+    const words *words;
     int64_t now_us;
     bool ok;
 } adjustment;
@@ -187,23 +210,23 @@ static void say(adjustment *a, const char *command, const rl_key *channel)
 static void adjust_one(rl_map_node *n, void *arg)
 {
     adjustment *a = arg;
-    bell *x = RL_CONTAINER(n, bell, node);
+    subscription *x = RL_CONTAINER(n, subscription, node);
     if (x->until_us <= a->now_us) {
         if (x->asked)
-            say(a, "SUNSUBSCRIBE", &x->channel);
+            say(a, a->words->unsubscribe, &x->channel);
         drop(a->b, x);
         return;
     }
     if (!x->asked)
-        say(a, "SSUBSCRIBE", &x->channel);
+        say(a, a->words->subscribe, &x->channel);
     x->asked = true;
     a->b->until_us = rl_min(a->b->until_us, x->until_us);
 }
 
-bool rl_bells_adjust(rl_node *node, rl_conn *c, int64_t now_us)
+bool rl_subscriptions_adjust(rl_node *node, rl_conn *c, int64_t now_us)
 {
-    rl_bells *b = &node->doorbell.bells;
-    adjustment a = {b, c, now_us, true};
+    rl_subscriptions *b = &node->doorbell.subscriptions;
+    adjustment a = {b, c, words_of(node), now_us, true};
     rl_mutex_lock(&b->mutex);
     if (b->news || b->until_us <= now_us) {
         b->news = false;
@@ -226,28 +249,28 @@ static bool hear_channel(rl_node *node, const rl_item *kind,
                          const rl_item *channel, bool *own, char *name,
                          size_t *len)
 {
-    rl_bells *b = &node->doorbell.bells;
+    rl_subscriptions *b = &node->doorbell.subscriptions;
     rl_key key = {.len = channel->len};
     if (!channel->str || channel->len > sizeof key.text)
         return false;
     memcpy(key.text, channel->str, key.len);
     rl_mutex_lock(&b->mutex);
-    bell *x = find_locked(b, &key);
+    subscription *x = find_locked(b, &key);
     if (x) {
         *len = x->name_len;
         *own = strncmp(key.text, RL_SBELL_PREFIX, strlen(RL_SBELL_PREFIX)) == 0;
         memcpy(name, x->name, x->name_len);
-        x->heard = is(kind, "ssubscribe") || x->heard;
-        if (is(kind, "sunsubscribe"))
+        x->heard = is(kind, words_of(node)->subscribed) || x->heard;
+        if (is(kind, words_of(node)->unsubscribed))
             drop(b, x);
     }
     rl_mutex_unlock(&b->mutex);
     return x != NULL;
 }
 
-/* "MOVED 3999 ...": the bells of a slot that this server does not have. */
+/* "MOVED 3999 ...": those of a slot that this server does not have. */
 typedef struct losing {
-    rl_bells *b;
+    rl_subscriptions *b;
     rl_rooms *rooms;
     long slot; /* -1: of all slots */
 } losing;
@@ -255,7 +278,7 @@ typedef struct losing {
 static void lose_one(rl_map_node *n, void *arg)
 {
     losing *l = arg;
-    bell *x = RL_CONTAINER(n, bell, node);
+    subscription *x = RL_CONTAINER(n, subscription, node);
     if (l->slot >= 0 && (unsigned)l->slot != x->slot)
         return;
     wake_both(l->rooms, x->name, x->name_len, RL_WAKE_LOOK);
@@ -264,38 +287,47 @@ static void lose_one(rl_map_node *n, void *arg)
 
 static void lose(rl_node *node, long slot)
 {
-    rl_bells *b = &node->doorbell.bells;
+    rl_subscriptions *b = &node->doorbell.subscriptions;
     losing l = {b, &node->e->core.rooms, slot};
     rl_mutex_lock(&b->mutex);
     rl_map_each(&b->map, lose_one, &l);
     rl_mutex_unlock(&b->mutex);
 }
 
-void rl_bells_lose_all(rl_node *node)
+void rl_subscriptions_lose_all(rl_node *node)
 {
     lose(node, -1);
 }
 
-bool rl_bells_take(rl_node *node, const rl_reply *r, rl_item *name)
+/* Who is rung by name, and by whom it is not wanted. */
+static void hear_ring(rl_node *node, const rl_item *said, rl_item *name)
+{
+    rl_rooms *rooms = &node->e->core.rooms;
+    if (said->str && said->len > 0 && said->len <= RLOCK_NAME_MAX &&
+        !rl_rooms_wake(rooms, said->str, said->len, RL_WAKE_RUNG))
+        *name = *said;
+}
+
+bool rl_subscriptions_take(rl_node *node, const rl_reply *r, rl_item *name)
 {
     bool own = false;
     size_t len = 0;
     char text[RLOCK_NAME_MAX];
-    if (rl_reply_is(r, REDIS_REPLY_ERROR) &&
+    name->str = NULL;
+    if (node->e->cluster && rl_reply_is(r, REDIS_REPLY_ERROR) &&
         strncmp(r->top.str, "MOVED ", 6) == 0) {
         rl_cluster_suspect(node->e->cluster, NULL);
         lose(node, strtol(r->top.str + 6, NULL, 10));
-        return false;
+        return true;
     }
     if (!rl_reply_is_array(r, 3) ||
         !hear_channel(node, &r->item[0], &r->item[1], &own, text, &len))
         return false;
-    bool rings = is(&r->item[0], "smessage");
-    rl_rooms *rooms = &node->e->core.rooms;
-    *name = r->item[2];
+    bool rings = is(&r->item[0], words_of(node)->message);
     if (rings && own)
-        return name->str && name->len > 0 && name->len <= RLOCK_NAME_MAX &&
-               !rl_rooms_wake(rooms, name->str, name->len, RL_WAKE_RUNG);
-    wake_both(rooms, text, len, rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
-    return false;
+        hear_ring(node, &r->item[2], name);
+    else
+        wake_both(&node->e->core.rooms, text, len,
+                  rings ? RL_WAKE_RUNG : RL_WAKE_LOOK);
+    return true;
 }
