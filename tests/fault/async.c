@@ -5,7 +5,7 @@
  * the fault.
  */
 #include "cluster.h"
-#include "rival.h"
+#include "other_client.h"
 #include "storm.h"
 
 #define MANY 100

@@ -2,7 +2,7 @@
  * Many locks are renewed by one call: what is wrong with one of them, or with
  * the call, ends no other hold.
  */
-#include "rival.h"
+#include "other_client.h"
 
 #define LOCKS 60
 

@@ -3,7 +3,7 @@
  * count; or the server's clock, by which leases end. Each test sees first that
  * all is well without the fault.
  */
-#include "rival.h"
+#include "other_client.h"
 
 /* A fallback poll comes no later than that after the last look. */
 #define POLL_MS 4000
@@ -38,14 +38,14 @@ TEST(data, fault_012_a_lock_that_was_taken_away_is_not_the_old_holders)
 TEST(data, fault_012_a_lock_that_was_forced_is_not_the_old_holders)
 {
     scene s = scene_undisturbed(NULL, 3000, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     expect_hold_lost(&s);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -172,7 +172,7 @@ TEST(data, fault_015_a_count_of_ours_that_was_spoiled_is_set_right)
 TEST(data, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
 {
     scene s = scene_undisturbed(NULL, 0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     for (int i = 0; i < 40; i++) {
         EXPECT_STATUS(rlock_acquire(s.lk, 5000, 40), RLOCK_OK);
         int64_t until_us = test_now_us() + 30000 + i * 400;
@@ -185,7 +185,7 @@ TEST(data, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
         EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
         EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     }
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_all_undone(s.sv); /* a grant may come too late for such a lease */
     scene_stop(&s);
 }
@@ -194,7 +194,7 @@ TEST(data, fault_023_an_unlock_as_the_lease_ends_hurts_no_other_holder)
 TEST(data, fault_023_a_renewal_after_the_lease_prolongs_no_other_hold)
 {
     scene s = scene_undisturbed_proxied(1000, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("renew"), 1, PROXY_HOLD_REQUEST, NULL);
     EVENTUALLY(5000, proxy_fired(s.px));
@@ -205,7 +205,7 @@ TEST(data, fault_023_a_renewal_after_the_lease_prolongs_no_other_hold)
     proxy_let_go(s.px);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 1, 500);
     expect_hold_lost(&s);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -223,7 +223,7 @@ static scene scene_clocked(int64_t lease_ms)
 TEST(data, fault_024_a_server_clock_put_forward_loses_the_hold)
 {
     scene s = scene_clocked(3000);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t first = rlock_token(s.lk);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
@@ -240,14 +240,14 @@ TEST(data, fault_024_a_server_clock_put_forward_loses_the_hold)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT(rlock_token(s.lk) > second);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
 TEST(data, fault_025_a_server_clock_put_back_disturbs_no_holder)
 {
     scene s = scene_clocked(1500);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t first = rlock_token(s.lk);
     server_set_clock(s.sv, -HOUR_S);
@@ -260,7 +260,7 @@ TEST(data, fault_025_a_server_clock_put_back_disturbs_no_holder)
     EXPECT(rlock_token(b.lk) > first);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL %s", SCENE_LOCK), 1, 30000);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

@@ -4,7 +4,7 @@
  */
 #include <hiredis/hiredis.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 #define INCR "return redis.call('INCR', 'n')"
 
@@ -129,13 +129,13 @@ TEST(guarded, a_call_that_arrives_after_another_owners_write_changes_nothing)
     EXPECT(proxy_fired(s.px));
     proxy_rule(s.px, NULL, 1, PROXY_CUT_BEFORE, NULL);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_command(r.lk, NULL, "SET n 100"), RLOCK_OK);
     proxy_let_go(s.px);
     expect_n(&s, "100");
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 
@@ -163,7 +163,7 @@ TEST(guarded, a_hold_that_was_taken_again_by_its_late_acquire_is_lost)
     EXPECT_STATUS(rlock_acquire(s.lk, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(proxy_fired(s.px));
     EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n 1"), RLOCK_OK);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_command(r.lk, NULL, "SET n 2"), RLOCK_OK);
@@ -173,7 +173,7 @@ TEST(guarded, a_hold_that_was_taken_again_by_its_late_acquire_is_lost)
     EXPECT_INT(count, 1);
     EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n 3"), RLOCK_LOST);
     expect_n(&s, "2");
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 

@@ -3,7 +3,7 @@
  * test a hand-over without a fault comes first.
  */
 #include "busy.h"
-#include "rival.h"
+#include "other_client.h"
 
 enum { TIMEOUT_MS = 400, PATIENT_MS = 8000, WAIT_MS = 2000 };
 
@@ -241,7 +241,7 @@ enum { ROUNDS = 20 };
 TEST(handover, fault_120_who_waits_elsewhere_gets_the_lock_that_is_handed_over)
 {
     scene s = scene_handing_over(TIMEOUT_MS);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     busy b = {.lk = s.lk};
     proxy_forget(s.px);
     busy_start(&b, 200);
@@ -256,6 +256,6 @@ TEST(handover, fault_120_who_waits_elsewhere_gets_the_lock_that_is_handed_over)
         EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     }
     busy_stop(&b);
-    rival_leave(&r);
+    other_client_leave(&r);
     expect_well(&s);
 }

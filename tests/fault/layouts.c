@@ -92,7 +92,7 @@ TEST(layouts, timestamp_a_take_over_that_was_given_up_may_arrive_later)
 BOTH(layouts, a_late_acquire_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 0, 300);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     disturb(&s, layout, "acquire", PROXY_HOLD_REQUEST);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EVENTUALLY(SOON, tombstones(s.sv) == 1);
@@ -102,7 +102,7 @@ BOTH(layouts, a_late_acquire_does_not_touch_the_next_holder)
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     expect_all_undone(s.sv);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -141,7 +141,7 @@ BOTH(layouts, a_nested_acquire_whose_reply_is_lost_is_one_level)
 BOTH(layouts, a_wait_survives_lost_replies)
 {
     scene s = scene_of_proxied(layout, 0, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     disturb(&s, layout, "acquire", PROXY_CUT_AFTER);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -153,7 +153,7 @@ BOTH(layouts, a_wait_survives_lost_replies)
     EXPECT(proxy_fired(s.px));
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_all_undone(s.sv);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -232,7 +232,7 @@ BOTH(layouts, a_renewal_whose_reply_is_lost_does_no_harm)
 BOTH(layouts, a_late_renewal_does_not_touch_the_next_holder)
 {
     scene s = scene_of_proxied(layout, 900, 300);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     disturb(&s, layout, "renew", PROXY_HOLD_REQUEST);
     EVENTUALLY(SOON, proxy_fired(s.px));
@@ -242,7 +242,7 @@ BOTH(layouts, a_late_renewal_does_not_touch_the_next_holder)
     proxy_let_go(s.px);
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -350,7 +350,7 @@ TEST(layouts, timestamp_a_server_out_of_memory_leaves_an_old_key_alone)
 BOTH(layouts, a_wait_survives_a_server_out_of_memory)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     server_cmd(s.sv, "CONFIG SET maxmemory 1");
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -360,7 +360,7 @@ BOTH(layouts, a_wait_survives_a_server_out_of_memory)
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_nothing_left(s.sv);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

@@ -2,15 +2,15 @@
  * Multi locks when a member fails, at acquire and at unlock: row 45 of the
  * catalogue, and what other libraries got wrong.
  */
-#include "set.h"
+#include "multi_scene.h"
 
 /* What a fault disturbs, without it. */
-static void expect_undisturbed_set(const set *m)
+static void expect_undisturbed_set(const multi_scene *m)
 {
     EXPECT_STATUS(rlock_lock(m->all), RLOCK_OK);
-    EXPECT(set_all_at(m, 1));
+    EXPECT(multi_scene_all_at(m, 1));
     EXPECT_STATUS(rlock_unlock(m->all), RLOCK_OK);
-    EXPECT(set_all_at(m, 0));
+    EXPECT(multi_scene_all_at(m, 0));
 }
 
 /* --- the k-th fails ------------------------------------------------------ */
@@ -19,7 +19,7 @@ static void expect_undisturbed_set(const set *m)
 TEST(multi, fault_045_the_others_are_undone_whichever_fails)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ca", &t, "db");
+    multi_scene m = multi_scene_across(&s, "ca", &t, "db");
     expect_undisturbed_set(&m);
     for (size_t i = 0; i < m.n; i++) {
         server_cmd(m.sv[i], "SET %s x", m.name[i]);
@@ -33,7 +33,7 @@ TEST(multi, fault_045_the_others_are_undone_whichever_fails)
         expect_nothing_left(s.sv);
         expect_nothing_left(t.sv);
     }
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /*
@@ -67,7 +67,7 @@ static void deny(server *sv, int k)
 TEST(multi, fault_045_an_error_reply_to_the_kth_undoes_the_others)
 {
     scene s = scene_with_user(false);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     expect_undisturbed_set(&m);
     for (int k = 1; k <= 5; k++) {
         deny(s.sv, k);
@@ -81,61 +81,62 @@ TEST(multi, fault_045_an_error_reply_to_the_kth_undoes_the_others)
     deny(s.sv, 0);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* The fault passes; all is well then. */
 TEST(multi, fault_045_a_passing_error_at_the_kth_is_asked_again)
 {
     scene s = scene_proxied(0, 0);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     expect_undisturbed_set(&m);
     const char *loading = "-LOADING Redis is loading the dataset in memory\r\n";
     proxy_rule(s.px, proxy_sha("take_many"), 1, PROXY_ANSWER, loading);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
-    EXPECT(proxy_fired(s.px) && set_all_at(&m, 1));
+    EXPECT(proxy_fired(s.px) && multi_scene_all_at(&m, 1));
     for (int k = 1; k <= (int)m.n; k++) {
         proxy_rule(s.px, proxy_sha("acquire"), k, PROXY_ANSWER, loading);
         EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
-        EXPECT(proxy_fired(s.px) && set_all_at(&m, 2));
+        EXPECT(proxy_fired(s.px) && multi_scene_all_at(&m, 2));
         proxy_rule(s.px, proxy_sha("release"), k, PROXY_ANSWER, loading);
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-        EXPECT(proxy_fired(s.px) && set_all_at(&m, 1));
+        EXPECT(proxy_fired(s.px) && multi_scene_all_at(&m, 1));
     }
     proxy_rule(s.px, proxy_sha("free_many"), 1, PROXY_ANSWER, loading);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     EXPECT(proxy_fired(s.px));
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* What cannot be undone at once is undone later, the rest at once. */
 TEST(multi, fault_045_an_undo_that_fails_stops_no_other)
 {
     scene s = scene_with_user(true);
-    set m = set_of(&s, "eabcd");
+    multi_scene m = multi_scene_of(&s, "eabcd");
     expect_undisturbed_set(&m);
     server_cmd(s.sv, "HSET e other 1");
     for (int k = 1; k <= 4; k++) {
         waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
-        EVENTUALLY(5000, set_is_at(&m, 4, 1)); /* the last but the busy one */
+        EVENTUALLY(5000,
+                   multi_scene_is_at(&m, 4, 1)); /* the last but the busy one */
         deny(s.sv, k);
         rlock_cancel(m.all);
         EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED); /* not of the undo */
         for (int i = 1; i <= 4; i++)
-            EXPECT(set_is_at(&m, (size_t)i, i == k));
+            EXPECT(multi_scene_is_at(&m, (size_t)i, i == k));
         deny(s.sv, 0);
-        EVENTUALLY(20000, set_is_at(&m, (size_t)k, 0));
+        EVENTUALLY(20000, multi_scene_is_at(&m, (size_t)k, 0));
     }
     server_cmd(s.sv, "DEL e");
     expect_all_undone(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, fault_045_a_server_that_is_down_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 300), t = scene_start(0, 300);
-    set m = set_across(&s, "ac", &t, "b");
+    multi_scene m = multi_scene_across(&s, "ac", &t, "b");
     expect_undisturbed_set(&m);
     server_kill(t.sv);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_EIO);
@@ -151,13 +152,13 @@ TEST(multi, fault_045_a_server_that_is_down_undoes_what_the_other_gave)
     EXPECT_STATUS(rlock_acquire(m.all, 5000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_all_undone(s.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi, fault_045_a_server_without_memory_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     expect_undisturbed_set(&m);
     server_cmd(t.sv, "CONFIG SET maxmemory 1");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_ESERVER);
@@ -169,13 +170,13 @@ TEST(multi, fault_045_a_server_without_memory_undoes_what_the_other_gave)
     server_cmd(t.sv, "CONFIG SET maxmemory 1");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ac", &t, "b");
+    multi_scene m = multi_scene_across(&s, "ac", &t, "b");
     expect_undisturbed_set(&m);
     scene_free_client(&t);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_ECLOSED);
@@ -183,14 +184,14 @@ TEST(multi, fault_045_a_closed_client_undoes_what_the_other_gave)
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_acquire(m.all, 1000, RLOCK_WATCHDOG), RLOCK_ECLOSED);
     expect_nothing_left(s.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* A member that the thread had and lost cannot be entered again. */
 TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     expect_undisturbed_set(&m);
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
@@ -203,14 +204,14 @@ TEST(multi, fault_045_a_member_that_was_lost_before_undoes_the_others)
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_LOST);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* What is waited for is had, but meanwhile another member was lost. */
 TEST(multi, fault_045_a_member_that_is_lost_during_the_wait_is_taken_again)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ba");
+    multi_scene m = multi_scene_of(&s, "ba");
     expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 60000);
     waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -219,10 +220,10 @@ TEST(multi, fault_045_a_member_that_is_lost_during_the_wait_is_taken_again)
     EVENTUALLY(10000, stats_of(s.cl).lost == 1);
     EXPECT_STATUS(rlock_force_unlock(m.lk[0]), RLOCK_OK);
     EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
-    EXPECT(set_all_at(&m, 1));
+    EXPECT(multi_scene_all_at(&m, 1));
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    EXPECT(set_all_at(&m, 0));
-    set_end_with_losses(&m, &s, 0);
+    EXPECT(multi_scene_all_at(&m, 0));
+    multi_scene_end_with_losses(&m, &s, 0);
 }
 
 /* Takes b itself, then waits for a and the rest; returns what came of it. */
@@ -250,7 +251,7 @@ static intptr_t hold_one_and_wait(void *arg)
 TEST(multi, fault_045_a_member_held_before_and_lost_during_the_wait_fails_it)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ba");
+    multi_scene m = multi_scene_of(&s, "ba");
     expect_undisturbed_set(&m);
     nested n = {.own = m.lk[1], .all = m.all};
     take_by_hand(s.sv, "b", 60000);
@@ -264,8 +265,8 @@ TEST(multi, fault_045_a_member_held_before_and_lost_during_the_wait_fails_it)
     EXPECT(!n.held);
     EXPECT_STATUS(n.status, RLOCK_LOST);
     EXPECT_STATUS(n.at_unlock, RLOCK_LOST);
-    EXPECT(set_all_at(&m, 0));
-    set_end(&m, &s);
+    EXPECT(multi_scene_all_at(&m, 0));
+    multi_scene_end(&m, &s);
 }
 
 /* It names the member as every failure does. */
@@ -280,7 +281,7 @@ static intptr_t acquire_all(void *all)
 TEST(multi, fault_045_the_member_that_was_lost_during_the_wait_is_named)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ba");
+    multi_scene m = multi_scene_of(&s, "ba");
     expect_undisturbed_set(&m);
     take_by_hand(s.sv, "b", 60000);
     test_thread *t = test_spawn(acquire_all, m.all);
@@ -291,22 +292,22 @@ TEST(multi, fault_045_the_member_that_was_lost_during_the_wait_is_named)
     EXPECT_STATUS(rlock_force_unlock(m.lk[0]), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_TIMEOUT);
     EXPECT_STATUS(rlock_force_unlock(m.lk[1]), RLOCK_OK);
-    EXPECT(set_all_at(&m, 0));
-    set_end(&m, &s);
+    EXPECT(multi_scene_all_at(&m, 0));
+    multi_scene_end(&m, &s);
 }
 
 /* The lease that was asked for begins when all members are held. */
 TEST(multi, a_lease_does_not_run_out_during_the_wait)
 {
     scene s = scene_start(6000, 0);
-    set m = set_of(&s, "ba");
+    multi_scene m = multi_scene_of(&s, "ba");
     take_by_hand(s.sv, "b", 1500);
     EXPECT_STATUS(rlock_acquire(m.all, 20000, 1000), RLOCK_OK);
     EXPECT(rlock_valid_ms(m.all) > 800);
     EXPECT(rlock_valid_ms(m.all) <= 1000);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    EXPECT(set_all_at(&m, 0));
-    set_end(&m, &s);
+    EXPECT(multi_scene_all_at(&m, 0));
+    multi_scene_end(&m, &s);
 }
 
 /* --- unlock -------------------------------------------------------------- */
@@ -315,7 +316,7 @@ TEST(multi, a_lease_does_not_run_out_during_the_wait)
 TEST(multi, fault_045_an_unlock_that_fails_stops_no_other)
 {
     scene s = scene_with_user(false);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     expect_undisturbed_set(&m);
     for (int k = 1; k <= 5; k++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
@@ -323,20 +324,20 @@ TEST(multi, fault_045_an_unlock_that_fails_stops_no_other)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_ESERVER);
         expect_blame((size_t)k);
         for (int i = 1; i <= 5; i++)
-            EXPECT(set_is_at(&m, (size_t)i - 1, i == k));
+            EXPECT(multi_scene_is_at(&m, (size_t)i - 1, i == k));
         EXPECT(!rlock_is_held(m.all));
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
         deny(s.sv, 0);
-        EVENTUALLY(20000, set_all_at(&m, 0));
+        EVENTUALLY(20000, multi_scene_all_at(&m, 0));
     }
     expect_all_undone(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, unlock_releases_the_others_when_a_server_is_down)
 {
     scene s = scene_start(0, 300), t = scene_start(0, 300);
-    set m = set_across(&s, "b", &t, "ac");
+    multi_scene m = multi_scene_across(&s, "b", &t, "ac");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_kill(s.sv);
     int64_t began_ms = test_now_ms();
@@ -344,14 +345,14 @@ TEST(multi, unlock_releases_the_others_when_a_server_is_down)
     expect_blame(1);
     EXPECT_INT(levels(t.sv, "a"), 0);
     EXPECT_INT(levels(t.sv, "c"), 0);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* The other answers, but takes its time: 80 ms. */
 static void unlock_beside_a_hanging_one(const char *hanging, const char *other)
 {
     scene s = scene_start(0, 300), t = scene_proxied(0, 300);
-    set m = set_across(&s, hanging, &t, other);
+    multi_scene m = multi_scene_across(&s, hanging, &t, other);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_pause(s.sv);
@@ -366,8 +367,8 @@ static void unlock_beside_a_hanging_one(const char *hanging, const char *other)
     EXPECT_INT(stats_of(t.cl).releases, 2); /* and it is known */
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
     server_resume(s.sv);
-    EVENTUALLY(10000, set_all_at(&m, 0));
-    set_end_across(&m, &s, &t);
+    EVENTUALLY(10000, multi_scene_all_at(&m, 0));
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST_CASE(multi, unlock_releases_the_others_before_it_meets_a_hanging_server,
@@ -378,7 +379,7 @@ TEST_CASE(multi, unlock_releases_the_others_after_it_met_a_hanging_server,
 TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     scene_free_client(&s);
     EXPECT(!rlock_is_held(m.all));
@@ -386,13 +387,13 @@ TEST(multi, unlock_releases_the_others_when_a_client_is_closed)
     expect_blame(1);
     expect_nothing_left(t.sv);
     EVENTUALLY(5000, levels(s.sv, "a") == 0); /* by its lease */
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi, unlock_touches_no_lock_that_another_owner_has_meanwhile)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     take_by_hand(s.sv, "b", 60000);
@@ -402,14 +403,14 @@ TEST(multi, unlock_touches_no_lock_that_another_owner_has_meanwhile)
     EXPECT_INT(levels(s.sv, "b"), 1);
     EXPECT_INT(levels(s.sv, "c"), 0);
     EXPECT_BETWEEN(server_int(s.sv, "PTTL b"), 30000, 60000);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* Redisson #4456: leases were prolonged whoever held the lock. */
 TEST(multi, extend_touches_no_lock_that_another_owner_has_meanwhile)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     take_by_hand(s.sv, "b", 60000);
@@ -418,5 +419,5 @@ TEST(multi, extend_touches_no_lock_that_another_owner_has_meanwhile)
     EXPECT_BETWEEN(server_int(s.sv, "PTTL b"), 30000, 60000);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, "b"), 1);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }

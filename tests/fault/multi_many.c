@@ -2,16 +2,16 @@
  * The members of one server are taken by one call, and freed by one: what is
  * wrong with the call, or with one of them, ends no other.
  */
-#include "set.h"
+#include "multi_scene.h"
 
 /* From there on this handle's members are asked one by one. */
-static void expect_one_by_one(scene *s, set *m)
+static void expect_one_by_one(scene *s, multi_scene *m)
 {
     EXPECT_STATUS(rlock_unlock(m->all), RLOCK_OK);
     expect_nothing_left(s->sv);
     int many = proxy_count(s->px, proxy_sha("take_many"));
     EXPECT_STATUS(rlock_trylock(m->all), RLOCK_OK);
-    EXPECT(set_all_at(m, 1));
+    EXPECT(multi_scene_all_at(m, 1));
     EXPECT_STATUS(rlock_unlock(m->all), RLOCK_OK);
     EXPECT_INT(proxy_count(s->px, proxy_sha("take_many")), many);
     EXPECT_INT(proxy_count(s->px, proxy_sha("free_many")), 0);
@@ -26,12 +26,12 @@ TEST(multi_many, a_call_that_is_refused_as_a_whole_is_made_one_by_one)
         "-ERR unknown command\r\n"};
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         scene s = scene_proxied(0, 0);
-        set m = set_of(&s, "abcde");
+        multi_scene m = multi_scene_of(&s, "abcde");
         proxy_rule(s.px, proxy_sha("take_many"), 1, PROXY_ANSWER, answers[i]);
         EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
-        EXPECT(proxy_fired(s.px) && set_all_at(&m, 1));
+        EXPECT(proxy_fired(s.px) && multi_scene_all_at(&m, 1));
         expect_one_by_one(&s, &m);
-        set_end(&m, &s);
+        multi_scene_end(&m, &s);
     }
 }
 
@@ -39,7 +39,7 @@ TEST(multi_many, a_call_that_is_refused_as_a_whole_is_made_one_by_one)
 TEST(multi_many, an_unlock_that_is_refused_as_a_whole_is_made_one_by_one)
 {
     scene s = scene_proxied(0, 0);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     proxy_rule(s.px, proxy_sha("free_many"), 1, PROXY_ANSWER,
                "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
@@ -47,20 +47,20 @@ TEST(multi_many, an_unlock_that_is_refused_as_a_whole_is_made_one_by_one)
     EXPECT(proxy_fired(s.px));
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 5);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* Nobody knows what was executed: each is asked for itself, and in doubt. */
 static void answer_nonsense(const char *answer)
 {
     scene s = scene_proxied(0, 0);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     proxy_rule(s.px, proxy_sha("take_many"), 1, PROXY_ANSWER, answer);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
-    EXPECT(proxy_fired(s.px) && set_all_at(&m, 1));
+    EXPECT(proxy_fired(s.px) && multi_scene_all_at(&m, 1));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     EXPECT_INT(server_cmd(s.sv, "KEYS rlock_undone:*")->elements, m.n);
-    set_end_undone(&m, &s);
+    multi_scene_end_undone(&m, &s);
 }
 
 TEST_CASE(multi_many, too_few_tokens_are_no_answer,
@@ -72,7 +72,7 @@ TEST_CASE(multi_many, that_a_sixth_of_five_is_busy_is_no_answer,
 TEST(multi_many, an_unlock_goes_through_all_whatever_is_wrong_with_some)
 {
     scene s = scene_proxied(0, 0);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     server_cmd(s.sv, "SET d x");
@@ -82,5 +82,5 @@ TEST(multi_many, an_unlock_goes_through_all_whatever_is_wrong_with_some)
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 1);
     EXPECT_INT(server_int(s.sv, "DEL d"), 1);
     expect_nothing_left(s.sv);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }

@@ -11,7 +11,7 @@
 
 #include "mux.h"
 #include "network.h"
-#include "rival.h"
+#include "other_client.h"
 
 /* --- 47: nobody answers the SYN ------------------------------------------ */
 
@@ -300,7 +300,7 @@ static void scene_multiplexed_stop(scene *s, mux *m)
 /* One more client, that reaches the server as the scene's own does. */
 static void expect_exclusion(scene *s)
 {
-    rival b = rival_join(s, &s->opts);
+    other_client b = other_client_join(s, &s->opts);
     EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_NOT_HELD);
@@ -312,7 +312,7 @@ static void expect_exclusion(scene *s)
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     expect_nothing_left(s->sv);
-    rival_leave(&b);
+    other_client_leave(&b);
 }
 
 TEST(network, fault_059_clients_that_share_a_connection_exclude_each_other)

@@ -5,7 +5,7 @@
  */
 #include <stdatomic.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 /* --- a master and its replica -------------------------------------------- */
 
@@ -124,9 +124,9 @@ static void expect_gone(pair *p)
 }
 
 /* One that knows this server only. */
-static rival rival_at(server *sv)
+static other_client rival_at(server *sv)
 {
-    return rival_join(&(scene){.sv = sv}, NULL);
+    return other_client_join(&(scene){.sv = sv}, NULL);
 }
 
 /* --- 27: a failover ------------------------------------------------------ */
@@ -139,9 +139,9 @@ TEST(replicas, fault_027_a_promoted_replica_that_has_the_lock_keeps_it)
     promote(p.replica);
     lead_to_replica(&p);
     server_kill(p.s.sv);
-    rival b = rival_at(p.replica);
+    other_client b = rival_at(p.replica);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_kept(&p);
     pair_stop(&p);
 }
@@ -154,14 +154,14 @@ TEST(replicas, fault_027_a_promoted_replica_that_lacks_the_lock_loses_it)
     promote(p.replica);
     EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
     lead_to_replica(&p);
-    rival b = rival_at(p.replica);
+    other_client b = rival_at(p.replica);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT(rlock_token(b.lk) > rlock_token(p.s.lk));
     server_kill(p.s.sv);
     expect_gone(&p);
     EXPECT_INT(levels(p.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     pair_stop(&p);
 }
 
@@ -276,7 +276,7 @@ TEST(replicas, fault_032_the_holder_on_the_old_side_learns_with_its_renewal)
     pair_start(&p, 1500);
     hold_on_both(&p);
     promote(p.replica);
-    rival b = rival_at(p.replica);
+    other_client b = rival_at(p.replica);
     EXPECT_STATUS(rlock_acquire(b.lk, 20000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(rlock_is_held(p.s.lk)); /* both sides are writable */
     EXPECT(rlock_token(b.lk) > rlock_token(p.s.lk));
@@ -285,7 +285,7 @@ TEST(replicas, fault_032_the_holder_on_the_old_side_learns_with_its_renewal)
     expect_gone(&p);
     EXPECT_INT(levels(p.replica, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     pair_stop(&p);
 }
 
@@ -295,12 +295,12 @@ TEST(replicas, fault_032_with_a_least_number_of_replicas_one_side_holds)
     pair_start(&p, 1500);
     hold_on_both(&p);
     lose_replica(&p);
-    rival b = rival_at(p.replica);
+    other_client b = rival_at(p.replica);
     EXPECT_STATUS(rlock_acquire(b.lk, 20000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT(!rlock_is_held(p.s.lk));
     expect_hold_lost(&p.s);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     pair_stop(&p);
 }
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 /* --- 1 to 4: it ends, and comes back with or without its data ------------ */
 
@@ -40,7 +40,7 @@ TEST(server, fault_002_a_server_that_comes_back_empty_loses_the_hold)
 TEST(server, fault_002_the_token_tells_who_has_the_lock_of_an_emptied_server)
 {
     scene s = scene_undisturbed(NULL, 0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     uint64_t lost = rlock_token(s.lk);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
@@ -51,7 +51,7 @@ TEST(server, fault_002_the_token_tells_who_has_the_lock_of_an_emptied_server)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -275,7 +275,7 @@ TEST(server, fault_026_valkey_is_a_server_like_any_other)
         SKIP("there is no valkey-server here");
     EXPECT_INT(setenv("RLOCK_TEST_SERVER", "valkey-server", 1), 0);
     scene s = scene_undisturbed("--lua-time-limit 20", 1000, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     waiter *w = waiter_start(b.lk, 20000, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, b.cl, 1);
@@ -296,6 +296,6 @@ TEST(server, fault_026_valkey_is_a_server_like_any_other)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     expect_hold_lost(&s);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }

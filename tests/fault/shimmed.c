@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rival.h"
+#include "other_client.h"
 #include "shim.h"
 
 #define HOUR_MS (3600 * 1000)
@@ -143,10 +143,10 @@ TEST(shimmed, fault_066_a_lock_that_finds_no_descriptor_is_had_later)
 {
     scene s = scene_start(0, 0);
     rlock_stats stats;
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK); /* the control */
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     shim_fail(shim_everywhere(), SHIM_SOCKET, 1, SHIM_EVER, ENFILE);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
     EXPECT_INT(rlock_last_error()->sys_errno, ENFILE);

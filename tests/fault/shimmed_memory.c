@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "rival.h"
+#include "other_client.h"
 #include "shim.h"
 
 #define MANY 200

@@ -49,7 +49,7 @@ static void unlock_what_has_expired(rlock_layout layout)
 {
     expire_by_itself(layout);
     scene s = scene_clocked(layout);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     int64_t at_ms;
     hold_and_lose(&s, -HOUR_S);
     EXPECT(is_locked(s.lk));
@@ -61,7 +61,7 @@ static void unlock_what_has_expired(rlock_layout layout)
     EXPECT_BETWEEN(at_ms - unlocked_ms, 0, WELL_BEFORE_POLL_MS);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_nothing_left(s.sv);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

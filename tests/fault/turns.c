@@ -3,7 +3,7 @@
  * asking the server. Each test begins with passes that go well.
  */
 #include "turns.h"
-#include "rival.h"
+#include "other_client.h"
 
 /* The server does not have it any more, and who owns it does not know. */
 static void forget_data(turns *t)
@@ -13,9 +13,9 @@ static void forget_data(turns *t)
 
 static void force(turns *t)
 {
-    rival r = rival_join(&t->s, NULL);
+    other_client r = other_client_join(&t->s, NULL);
     EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_OK);
-    rival_leave(&r);
+    other_client_leave(&r);
 }
 
 /* --- 121 -------------------------------------------------------------------
@@ -27,7 +27,7 @@ static void found_at_the_end(void (*lose)(turns *t))
     turns t = turns_passed(0, NULL);
     turns_go_on(&t);
     lose(&t);
-    rival r = rival_join(&t.s, NULL);
+    other_client r = other_client_join(&t.s, NULL);
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     EXPECT(rlock_token(r.lk) > turns_token(&t));
     uint64_t rivals = rlock_token(r.lk);
@@ -42,7 +42,7 @@ static void found_at_the_end(void (*lose)(turns *t))
     EXPECT(rlock_token(t.s.lk) > rivals);
     EXPECT_STATUS(rlock_unlock(t.s.lk), RLOCK_OK);
     EXPECT_INT(events_count(t.s.ev, RLOCK_EVENT_LOST), 1);
-    rival_leave(&r);
+    other_client_leave(&r);
     turns_end(&t);
 }
 
@@ -96,11 +96,11 @@ TEST(turns, fault_122_with_a_clock_put_back_no_token_is_used_twice)
     turns_go_on(&t);
     uint64_t third = turns_token(&t);
     EXPECT(third > second);
-    rival r = rival_join(&t.s, NULL);
+    other_client r = other_client_join(&t.s, NULL);
     EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     EXPECT(rlock_token(r.lk) > third + 1); /* which the next may have */
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rival_leave(&r);
+    other_client_leave(&r);
     turns_end(&t);
 }

@@ -1,11 +1,11 @@
 /* Faults of waiting: rings that are lost, late, or for nobody. */
-#include "rival.h"
+#include "other_client.h"
 
 /* The control: a release rings, and the waiter has the lock at once. */
 static void ring_undisturbed(void)
 {
     scene s = scene_proxied(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     int64_t at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -15,7 +15,7 @@ static void ring_undisturbed(void)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -24,7 +24,7 @@ TEST(waiting, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -35,7 +35,7 @@ TEST(waiting, fault_069_a_lost_ring_is_made_up_for_by_the_fallback_poll)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -58,7 +58,7 @@ TEST(waiting, fault_070_a_release_before_the_subscription_stands_is_noticed)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     int64_t at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     proxy_rule(s.px, "SUBSCRIBE", 1, PROXY_HOLD_REPLY, NULL);
@@ -71,7 +71,7 @@ TEST(waiting, fault_070_a_release_before_the_subscription_stands_is_noticed)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -79,7 +79,7 @@ TEST(waiting, fault_071_a_new_subscription_has_its_waiters_look)
 {
     ring_undisturbed();
     scene s = scene_proxied(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     int64_t began_ms = test_now_ms(), at_ms;
     EXPECT_STATUS(rlock_lock(b.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -91,7 +91,7 @@ TEST(waiting, fault_071_a_new_subscription_has_its_waiters_look)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -100,7 +100,7 @@ TEST(waiting, fault_072_a_bell_that_overflows_has_its_waiters_look)
     ring_undisturbed();
     scene s = scene_server("--client-output-buffer-limit pubsub 20kb 0 0");
     scene_client(&s, 0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     char bell[64];
     static char big[60000];
     memset(big, 'x', sizeof big - 1);
@@ -115,7 +115,7 @@ TEST(waiting, fault_072_a_bell_that_overflows_has_its_waiters_look)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - began_ms, 0, WELL_BEFORE_POLL_MS);
     waiter_end(w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

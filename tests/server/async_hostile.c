@@ -4,7 +4,7 @@
  * that is gone is used.
  */
 #include "loop.h"
-#include "set.h"
+#include "multi_scene.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -293,7 +293,7 @@ TEST(async_hostile, on_event_may_act_as_another_owner)
 static void expect_clients_can_go(bool home_first)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     request r = request_new(m.all), other = request_new(m.lk[1]),
             again = request_new(m.lk[0]);
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
@@ -321,7 +321,7 @@ static void expect_clients_can_go(bool home_first)
     request_free(&r);
     request_free(&other);
     request_free(&again);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST_CASE(async_hostile, the_other_client_of_several_locks_may_go_first,

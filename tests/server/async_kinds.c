@@ -3,10 +3,10 @@
  * majority, other layouts, replicas, a cluster.
  */
 #include "cluster.h"
-#include "flock.h"
 #include "loop.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
+#include "replica_scene.h"
 
 /* Takes it twice, waits for it with another request, and gives it back. */
 static void expect_works(rlock_client *cl, rlock *lk)
@@ -53,18 +53,18 @@ TEST_CASE(async_kinds, a_timestamp, expect_layout(RLOCK_LAYOUT_TIMESTAMP))
 TEST(async_kinds, several_locks_of_one_server)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     rlock *multi;
     EXPECT_STATUS(rlock_multi_new(m.lk, 3, &multi), RLOCK_OK);
     expect_works(s.cl, multi);
     rlock_free(multi);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(async_kinds, several_locks_of_which_one_is_waited_for)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     rlock *multi;
     EXPECT_STATUS(rlock_multi_new(m.lk, 3, &multi), RLOCK_OK);
     request r = request_new(multi);
@@ -80,7 +80,7 @@ TEST(async_kinds, several_locks_of_which_one_is_waited_for)
     EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
     request_free(&r);
     rlock_free(multi);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* The second is waited for on the thread of the first one's client, and by a
@@ -154,7 +154,7 @@ TEST(async_kinds, the_first_client_of_a_majority_tells)
 TEST(async_kinds, a_wait_for_several_is_canceled_and_keeps_nothing)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     rlock *multi;
     EXPECT_STATUS(rlock_multi_new(m.lk, 3, &multi), RLOCK_OK);
     request r = request_new(multi);
@@ -168,7 +168,7 @@ TEST(async_kinds, a_wait_for_several_is_canceled_and_keeps_nothing)
     EXPECT_STATUS(rlock_unlock(m.lk[2]), RLOCK_OK);
     request_free(&r);
     rlock_free(multi);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(async_kinds, a_majority)
@@ -206,9 +206,9 @@ TEST(async_kinds, a_majority_among_several)
 
 TEST(async_kinds, what_replicas_have_to_confirm)
 {
-    flock f = flock_start(1, 1, 0);
+    replica_scene f = replica_scene_start(1, 1, 0);
     expect_works(f.s.cl, f.s.lk);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 TEST(async_kinds, in_a_cluster)

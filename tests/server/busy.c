@@ -1,5 +1,5 @@
 /* Who does not get a lock is told who has it. */
-#include "rival.h"
+#include "other_client.h"
 
 /* "held by <host>:<pid>:<tid>", as who has it now is called on the server. */
 static const char *held_by(rlock *lk)
@@ -29,21 +29,21 @@ static int64_t told_age_ms(void)
 TEST(busy, a_try_is_told_who_has_it_and_for_how_long)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     int64_t before_ms = test_now_ms();
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     EVENTUALLY(SOON, rlock_trylock(s.lk) == RLOCK_BUSY && told_age_ms() >= 300);
     EXPECT_BETWEEN(told_age_ms(), 300, test_now_ms() - before_ms);
     EXPECT_CONTAINS(told(), held_by(s.lk));
     EXPECT_CONTAINS(told(), "lock 'job' at unix:");
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
 TEST(busy, whose_wait_ran_out_is_told_who_has_it_then)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 50, 1000), RLOCK_TIMEOUT);
     EXPECT_CONTAINS(told(), held_by(s.lk));
@@ -52,7 +52,7 @@ TEST(busy, whose_wait_ran_out_is_told_who_has_it_then)
     EXPECT_STATUS(rlock_acquire(s.lk, 400, 1000), RLOCK_TIMEOUT);
     EXPECT_CONTAINS(told(), held_by(s.lk));
     EXPECT(told_age_ms() >= 400);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -73,12 +73,12 @@ TEST(busy, another_program_is_told_as_it_calls_itself)
 TEST(busy, since_when_may_be_unknown)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     EXPECT_INT(server_int(s.sv, "DEL rlock_token:{" SCENE_LOCK "}"), 1);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_CONTAINS(told(), held_by(s.lk));
     EXPECT_INT(told_age_ms(), -1);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }

@@ -7,8 +7,8 @@
 #include "dialer.h"
 #include "held.h"
 #include "loop.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
 
 /* How often each of a client's callbacks has come. */
 typedef struct witness {
@@ -184,11 +184,11 @@ TEST(callbacks, nothing_of_several_clients_is_called_with_a_mutex_held)
         rlock_options o = RLOCK_OPTIONS_INIT;
         s[i] = scene_of(&w[i], &o);
     }
-    set m = set_across(&s[0], "a", &s[1], "b");
+    multi_scene m = multi_scene_across(&s[0], "a", &s[1], "b");
     go_through_several(m.all, s[0].cl);
     for (int i = 0; i < 2; i++)
         EXPECT(times(&w[i], RLOCK_EVENT_RELEASED) == 2);
-    set_end_across(&m, &s[0], &s[1]);
+    multi_scene_end_across(&m, &s[0], &s[1]);
 }
 
 TEST(callbacks, nothing_of_a_majority_is_called_with_a_mutex_held)
@@ -212,12 +212,12 @@ TEST(callbacks, nothing_of_a_majority_is_called_with_a_mutex_held)
 
 /* --- another client's ----------------------------------------------------- */
 
-static set pair_of(scene *s, rlock_client *other)
+static multi_scene pair_of(scene *s, rlock_client *other)
 {
-    set m = {0};
-    set_add(&m, s->sv, s->cl, "a");
-    set_add(&m, s->sv, other, "b");
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, s->sv, s->cl, "a");
+    multi_scene_add(&m, s->sv, other, "b");
+    multi_scene_join(&m);
     return m;
 }
 
@@ -254,7 +254,7 @@ TEST(callbacks, on_event_of_another_client_may_wait_for_what_a_request_has)
     o.on_event = take_wanted;
     o.event_arg = &t;
     rlock_client *cl = server_client(s.sv, &o);
-    set m = pair_of(&s, cl);
+    multi_scene m = pair_of(&s, cl);
     request holder = request_new(s.lk), both = request_new(m.all);
     holder.arg = &s;
     EXPECT_STATUS(loop_acquire(s.cl, &holder, 0, 60000), RLOCK_OK);
@@ -266,7 +266,7 @@ TEST(callbacks, on_event_of_another_client_may_wait_for_what_a_request_has)
     EXPECT_STATUS(loop_unlock(s.cl, &both), RLOCK_OK);
     request_free(&holder);
     request_free(&both);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(cl);
     scene_stop(&s);
 }
@@ -333,7 +333,7 @@ TEST(callbacks, events_of_what_was_started_come_by_its_client_before_done)
 {
     static witness w;
     scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, false);
-    set m = pair_of(&s, t.cl);
+    multi_scene m = pair_of(&s, t.cl);
     request r = request_new(m.all);
     r.then = expect_told_first;
     r.arg = &w;
@@ -345,7 +345,7 @@ TEST(callbacks, events_of_what_was_started_come_by_its_client_before_done)
     EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
     EXPECT_INT(times(&w, RLOCK_EVENT_RELEASED), 1);
     request_free(&r);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(t.cl);
     scene_stop(&s);
 }
@@ -354,7 +354,7 @@ TEST(callbacks, events_that_are_dispatched_come_by_their_own_client)
 {
     static witness w;
     scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, true);
-    set m = pair_of(&s, t.cl);
+    multi_scene m = pair_of(&s, t.cl);
     request r = request_new(m.all);
     EXPECT_STATUS(loop_acquire(s.cl, &r, 0, 60000), RLOCK_OK);
     EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 0);
@@ -362,7 +362,7 @@ TEST(callbacks, events_that_are_dispatched_come_by_their_own_client)
     EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 1);
     EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
     request_free(&r);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(t.cl);
     scene_stop(&s);
 }
@@ -372,7 +372,7 @@ TEST(callbacks, a_client_may_go_before_its_events_are_dispatched)
 {
     static witness w;
     scene s = scene_start(0, 0), t = scene_told_by(s.sv, &w, false);
-    set m = pair_of(&s, t.cl);
+    multi_scene m = pair_of(&s, t.cl);
     request r = request_new(m.all);
     EXPECT_STATUS(request_acquire(&r, 0, 60000), RLOCK_OK);
     EVENTUALLY(SOON, stats_of(t.cl).acquires == 1);
@@ -382,6 +382,6 @@ TEST(callbacks, a_client_may_go_before_its_events_are_dispatched)
     EXPECT_INT(times(&w, RLOCK_EVENT_ACQUIRED), 0);
     EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_ECLOSED);
     request_free(&r);
-    set_free(&m);
+    multi_scene_free(&m);
     scene_stop(&s);
 }

@@ -1,9 +1,9 @@
 /* rlock_client_cancel(): how a program that stops gets its threads back. */
 #include <stdatomic.h>
 
+#include "multi_scene.h"
 #include "nodes.h"
-#include "rival.h"
-#include "set.h"
+#include "other_client.h"
 
 /* A thread as programs have them: it looks at its flag, and then waits. */
 typedef struct worker {
@@ -61,12 +61,12 @@ TEST(cancel, a_red_lock_follows_its_first_client)
 TEST(cancel, a_multi_lock_follows_each_of_its_clients)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     take_by_hand(t.sv, "b", 60000);
     expect_stops(t.cl, m.all);
     take_by_hand(s.sv, "a", 60000);
     expect_stops(s.cl, m.all);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(cancel, waits_that_begin_while_it_is_on_end_at_once)
@@ -86,7 +86,7 @@ TEST(cancel, waits_that_begin_while_it_is_on_end_at_once)
 TEST(cancel, all_waits_of_the_client_end_and_no_others)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     rlock *other = test_lock(s.cl, "other");
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     take_by_hand(s.sv, "other", 60000);
@@ -96,7 +96,7 @@ TEST(cancel, all_waits_of_the_client_end_and_no_others)
         waiter_start(other, RLOCK_FOREVER, RLOCK_WATCHDOG),
     };
     waiters_settle(s.sv, 1, s.cl, 3);
-    rival_wait(&s, &b, 2, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 2, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_client_cancel(s.cl, true), RLOCK_OK);
     for (int i = 0; i < 3; i++)
         EXPECT_STATUS(waiter_end(w[i]), RLOCK_CANCELED);
@@ -105,7 +105,7 @@ TEST(cancel, all_waits_of_the_client_end_and_no_others)
     expect_woken(&b);
     waiter_end(b.w);
     rlock_free(other);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

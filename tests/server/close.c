@@ -2,10 +2,10 @@
  * The end of a client: what it holds stays for its lease, or is released, as
  * the program says.
  */
-#include "land.h"
+#include "cluster_scene.h"
 #include "layouts.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
 
 /* Frees the client that the scene has; its lock's handle stays. */
 static rlock_status end_client(scene *s, unsigned flags)
@@ -110,13 +110,13 @@ TEST(close, releases_what_a_thread_holds_that_ends_when_it_notices)
 TEST(close, a_release_at_the_end_wakes_who_waits)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    rival_wait(&s, &v, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &v, 1, RLOCK_FOREVER);
     EXPECT_STATUS(end_client(&s, RLOCK_CLOSE_RELEASE_HELD), RLOCK_OK);
     expect_woken(&v);
     waiter_end(v.w);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -184,14 +184,14 @@ TEST(close, what_was_lost_to_another_stays_his)
 TEST(close, of_a_multi_lock_the_members_of_this_client_are_released)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ab", &t, "cd");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "cd");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(end_client(&s, RLOCK_CLOSE_RELEASE_HELD), RLOCK_OK);
     EXPECT(!key_exists(s.sv, "a") && !key_exists(s.sv, "b"));
     EXPECT(key_exists(t.sv, "c") && key_exists(t.sv, "d"));
     EXPECT_STATUS(end_client(&t, RLOCK_CLOSE_RELEASE_HELD), RLOCK_OK);
     EXPECT(!key_exists(t.sv, "c") && !key_exists(t.sv, "d"));
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(close, of_a_red_lock_each_client_releases_its_vote)
@@ -213,21 +213,21 @@ TEST(close, of_a_red_lock_each_client_releases_its_vote)
 
 TEST(close, in_a_cluster_all_masters_release)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
     rlock *lk[6];
     for (size_t i = 0; i < 6; i++) {
-        lk[i] = land_lock(&l, names[i]);
+        lk[i] = cluster_scene_lock(&l, names[i]);
         EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
     }
     EXPECT_STATUS(rlock_client_close(l.cl, RLOCK_CLOSE_RELEASE_HELD), RLOCK_OK);
     l.cl = NULL;
     for (size_t i = 0; i < 6; i++) {
-        EXPECT_INT(land_levels(&l, names[i]), 0);
+        EXPECT_INT(cluster_scene_levels(&l, names[i]), 0);
         rlock_free(lk[i]);
     }
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(close, flags_that_there_are_not_leave_the_client_open)

@@ -3,17 +3,17 @@
  * sharded there. A name and the same in braces share their channels, bells
  * included, and are two locks nevertheless.
  */
-#include "land.h"
+#include "cluster_scene.h"
 
 #define CHANNEL "redisson_lock__channel:{job}"
 #define BARE    "job"
 #define BRACED  "{job}"
 
 /* Where both have their slot. */
-static server *settle(land *l, bool redisson_channel)
+static server *settle(cluster_scene *l, bool redisson_channel)
 {
     need_sharded_channels();
-    land_settle(l, 0);
+    cluster_scene_start(l, 0);
     rlock_client_free(l->cl);
     l->opts.redisson_channel = redisson_channel;
     EXPECT_STATUS(rlock_client_new(&l->opts, &l->cl), RLOCK_OK);
@@ -41,9 +41,9 @@ static void expect_soon_after(int64_t freed_ms, waiter *w)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
 }
 
-static void expect_woken_by_java(land *l, server *sv, const char *name)
+static void expect_woken_by_java(cluster_scene *l, server *sv, const char *name)
 {
-    rlock *lk = land_lock(l, name);
+    rlock *lk = cluster_scene_lock(l, name);
     take_by_hand(sv, name, 60000);
     waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, listeners(sv) == 1 && queued_for(sv, name) == 1);
@@ -56,29 +56,31 @@ static void expect_woken_by_java(land *l, server *sv, const char *name)
 
 TEST(cluster_ears, a_release_of_redisson_ends_a_wait_at_once)
 {
-    land l;
+    cluster_scene l;
     server *sv = settle(&l, true);
     for (int i = 0; i < 2; i++)
         expect_woken_by_java(&l, sv, BARE);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_ears, a_name_and_the_same_in_braces_both_hear_redisson)
 {
-    land l;
+    cluster_scene l;
     server *sv = settle(&l, true);
     expect_woken_by_java(&l, sv, BARE);
     expect_woken_by_java(&l, sv, BRACED);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_ears, a_name_and_the_same_in_braces_are_each_rung)
 {
-    land l, other;
+    cluster_scene l, other;
     server *sv = settle(&l, false);
-    land_visit(&l, &other);
-    rlock *mine[] = {land_lock(&l, BARE), land_lock(&l, BRACED)};
-    rlock *theirs[] = {land_lock(&other, BARE), land_lock(&other, BRACED)};
+    cluster_scene_join(&l, &other);
+    rlock *mine[] = {cluster_scene_lock(&l, BARE),
+                     cluster_scene_lock(&l, BRACED)};
+    rlock *theirs[] = {cluster_scene_lock(&other, BARE),
+                       cluster_scene_lock(&other, BRACED)};
     waiter *w[2];
     for (int i = 0; i < 2; i++) {
         EXPECT_STATUS(rlock_lock(mine[i]), RLOCK_OK);
@@ -93,6 +95,6 @@ TEST(cluster_ears, a_name_and_the_same_in_braces_are_each_rung)
         rlock_free(theirs[i]);
     }
     EXPECT_INT(stats_of(other.cl).wakeups_futile, 0);
-    land_depart(&other);
-    land_leave(&l);
+    cluster_scene_leave(&other);
+    cluster_scene_stop(&l);
 }

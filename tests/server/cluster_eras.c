@@ -2,7 +2,7 @@
  * redis-cluster://: addresses whose nodes are others than before. All of it is
  * real.
  */
-#include "land.h"
+#include "cluster_scene.h"
 
 /* Two for each master that there is at first. */
 enum { NAMES = 6 };
@@ -21,12 +21,12 @@ static names some_names(cluster *c)
 }
 
 /* Each can be had, and is at the master of its slot. */
-static void expect_locks(land *l, const names *n)
+static void expect_locks(cluster_scene *l, const names *n)
 {
     for (int i = 0; i < NAMES; i++) {
-        rlock *lk = land_lock(l, n->at[i]);
+        rlock *lk = cluster_scene_lock(l, n->at[i]);
         EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
-        EXPECT_INT(land_levels(l, n->at[i]), 1);
+        EXPECT_INT(cluster_scene_levels(l, n->at[i]), 1);
         EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
         rlock_free(lk);
     }
@@ -43,8 +43,8 @@ static void age(cluster *c)
 
 TEST(cluster_eras, a_cluster_made_anew_at_its_addresses_is_followed)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     names n = some_names(l.c);
     age(l.c);
     expect_locks(&l, &n);
@@ -55,7 +55,7 @@ TEST(cluster_eras, a_cluster_made_anew_at_its_addresses_is_followed)
     cluster_make_anew(l.c);
     expect_locks(&l, &n);
     EXPECT_INT(stats_of(l.cl).nodes, 3);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 #define SOON_MS (1000 + SLACK_MS)
@@ -63,9 +63,9 @@ TEST(cluster_eras, a_cluster_made_anew_at_its_addresses_is_followed)
 /* Servers that have just started refuse for 2 s to be asked. */
 TEST(cluster_eras, a_hold_in_a_cluster_made_anew_is_lost_soon)
 {
-    land l;
-    land_settle(&l, 0);
-    rlock *lk = land_lock(&l, cluster_name_on(l.c, 0, "job"));
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    rlock *lk = cluster_scene_lock(&l, cluster_name_on(l.c, 0, "job"));
     age(l.c);
     EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
@@ -80,7 +80,7 @@ TEST(cluster_eras, a_hold_in_a_cluster_made_anew_is_lost_soon)
            lost_ms - served_ms < SOON_MS);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* --- addresses that others have now --------------------------------------- */
@@ -95,10 +95,10 @@ static bool is_refused_as_anothers(rlock *lk)
 /* What waits there for its slot is granted by who takes over, not by it. */
 TEST(cluster_eras, a_server_of_another_cluster_at_an_address_grants_nothing)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     cluster_lose_address(l.c, 0);
@@ -111,10 +111,10 @@ TEST(cluster_eras, a_server_of_another_cluster_at_an_address_grants_nothing)
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(server_int(stranger, "DBSIZE"), 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
-static void release(land *l, rlock **lk, int n)
+static void release(cluster_scene *l, rlock **lk, int n)
 {
     for (int i = 0; i < n; i++) {
         EXPECT(rlock_is_held(lk[i]));
@@ -127,21 +127,21 @@ static void release(land *l, rlock **lk, int n)
 TEST(cluster_eras, holds_at_masters_that_have_swapped_their_addresses_are_kept)
 {
     enum { HOLDS = 3 };
-    land l;
+    cluster_scene l;
     rlock *lk[HOLDS];
-    land_settle_with(&l, 15000, SERVER_DURABLE);
+    cluster_scene_start_with(&l, 15000, SERVER_DURABLE);
     names n = some_names(l.c);
     for (int i = 0; i < CLUSTER_NODES; i++)
         cluster_cmd(l.c, i, "CONFIG SET cluster-replica-no-failover yes");
     for (int i = 0; i < HOLDS; i++) {
-        lk[i] = land_lock(&l, cluster_name_on(l.c, i, "held"));
+        lk[i] = cluster_scene_lock(&l, cluster_name_on(l.c, i, "held"));
         EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
     }
     cluster_swap_addresses(l.c, 0, 1);
     expect_locks(&l, &n);
     watch_renewals(l.cl, HOLDS);
     release(&l, lk, HOLDS);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* --- whom the client asks ------------------------------------------------- */
@@ -150,15 +150,15 @@ TEST(cluster_eras, holds_at_masters_that_have_swapped_their_addresses_are_kept)
 TEST(cluster_eras,
      one_address_is_enough_when_all_masters_that_it_named_are_dead)
 {
-    land l, other;
+    cluster_scene l, other;
     char uri[80];
-    land_settle(&l, 0);
+    cluster_scene_start(&l, 0);
     snprintf(uri, sizeof uri, "redis-cluster://127.0.0.1:%d",
              cluster_port(l.c, 0));
     l.opts.uri = uri;
-    land_visit(&l, &other);
+    cluster_scene_join(&l, &other);
     const char *name = cluster_name_on(l.c, 1, "job");
-    rlock *lk = land_lock(&other, name);
+    rlock *lk = cluster_scene_lock(&other, name);
     for (int i = 0; i < 3; i++)
         cluster_promote(l.c, i + 3);
     for (int i = 0; i < 3; i++)
@@ -167,6 +167,6 @@ TEST(cluster_eras,
     EXPECT_INT(levels(cluster_server(l.c, 4), name), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_depart(&other);
-    land_leave(&l);
+    cluster_scene_leave(&other);
+    cluster_scene_stop(&l);
 }

@@ -1,14 +1,14 @@
 /* redis-cluster://: masters that die, hang, and come back. All of them are
  * real.
  */
-#include "land.h"
+#include "cluster_scene.h"
 
 TEST(cluster_failover, fault_140_a_hold_survives_the_death_of_its_master)
 {
-    land l;
-    land_settle(&l, 9000);
+    cluster_scene l;
+    cluster_scene_start(&l, 9000);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EVENTUALLY(SOON, cluster_int(l.c, 0, "WAIT 1 100") == 1);
     cluster_kill(l.c, 0);
@@ -20,17 +20,17 @@ TEST(cluster_failover, fault_140_a_hold_survives_the_death_of_its_master)
     EXPECT_INT(stats_of(l.cl).failovers, 1);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    EXPECT_INT(land_levels(&l, name), 0);
+    EXPECT_INT(cluster_scene_levels(&l, name), 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_failover, fault_140_an_acquire_waits_for_the_replica_to_take_over)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 2, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
@@ -39,16 +39,16 @@ TEST(cluster_failover, fault_140_an_acquire_waits_for_the_replica_to_take_over)
     EXPECT_INT(levels(cluster_server(l.c, 5), name), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_failover,
      fault_141_a_master_that_hangs_costs_its_failover_and_no_timeout)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 1, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
@@ -61,10 +61,10 @@ TEST(cluster_failover,
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     cluster_resume(l.c, 1);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
-static bool is_down(land *l, int node, const char *name)
+static bool is_down(cluster_scene *l, int node, const char *name)
 {
     const redisReply *r = cluster_cmd(l->c, node, "GET %s", name);
     return r->type == REDIS_REPLY_ERROR && strstr(r->str, "CLUSTERDOWN");
@@ -73,11 +73,11 @@ static bool is_down(land *l, int node, const char *name)
 /* Those of others are refused, too, until all slots are served again. */
 TEST(cluster_failover, fault_149_locks_of_other_masters_go_on_after_a_pause)
 {
-    land l;
-    land_settle(&l, 9000);
+    cluster_scene l;
+    cluster_scene_start(&l, 9000);
     const char *name = cluster_name_on(l.c, 1, "job");
-    rlock *lk = land_lock(&l, name), *kept;
-    kept = land_lock(&l, cluster_name_on(l.c, 2, "kept"));
+    rlock *lk = cluster_scene_lock(&l, name), *kept;
+    kept = cluster_scene_lock(&l, cluster_name_on(l.c, 2, "kept"));
     EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
     cluster_kill(l.c, 0);
     EVENTUALLY(SOON, is_down(&l, 1, name));
@@ -89,7 +89,7 @@ TEST(cluster_failover, fault_149_locks_of_other_masters_go_on_after_a_pause)
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
     rlock_free(kept);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /*
@@ -98,10 +98,10 @@ TEST(cluster_failover, fault_149_locks_of_other_masters_go_on_after_a_pause)
  */
 TEST(cluster_failover, fault_150_what_a_replaced_master_grants_is_not_reported)
 {
-    land l, other;
-    land_settle(&l, 0);
+    cluster_scene l, other;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EVENTUALLY(SOON, cluster_is_well(l.c)); /* the release, too */
@@ -112,25 +112,25 @@ TEST(cluster_failover, fault_150_what_a_replaced_master_grants_is_not_reported)
     cluster_resume(l.c, 0);
     cluster_await_owner(l.c, name, 3);
     EXPECT_INT(levels(cluster_server(l.c, 3), name), 1);
-    land_visit(&l, &other);
-    rlock *theirs = land_lock(&other, name);
+    cluster_scene_join(&l, &other);
+    rlock *theirs = cluster_scene_lock(&other, name);
     EXPECT_STATUS(rlock_trylock(theirs), RLOCK_BUSY);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(theirs), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(theirs), RLOCK_OK);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(theirs);
-    land_depart(&other);
+    cluster_scene_leave(&other);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_failover, an_old_master_is_used_again_when_it_is_in_office_again)
 {
-    land l;
-    land_settle(&l, BRISK_MS);
+    cluster_scene l;
+    cluster_scene_start(&l, BRISK_MS);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_fail_over(l.c, 3);
     events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
@@ -142,16 +142,16 @@ TEST(cluster_failover, an_old_master_is_used_again_when_it_is_in_office_again)
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* Its owner calls nothing until then. */
 TEST(cluster_failover, fault_140_a_hold_that_the_new_master_lacks_is_lost)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     cluster_pause(l.c, 3);
     cluster_cmd(l.c, 0, "CLIENT KILL TYPE replica");
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
@@ -164,21 +164,21 @@ TEST(cluster_failover, fault_140_a_hold_that_the_new_master_lacks_is_lost)
     EXPECT(events_time(l.ev, RLOCK_EVENT_LOST) - since_ms < 1500 + SLACK_MS);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_LOST);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_failover, fault_151_many_clients_ask_for_a_new_map_rarely)
 {
     enum { CLIENTS = 20 };
-    land l, other[CLIENTS];
+    cluster_scene l, other[CLIENTS];
     rlock *lk[CLIENTS];
-    land_settle(&l, 9000);
+    cluster_scene_start(&l, 9000);
     const char *name = cluster_name_on(l.c, 0, "job");
     for (int i = 0; i < CLIENTS; i++) {
         char own[32];
         snprintf(own, sizeof own, "{%s}%d", name, i);
-        land_visit(&l, &other[i]);
-        lk[i] = land_lock(&other[i], own);
+        cluster_scene_join(&l, &other[i]);
+        lk[i] = cluster_scene_lock(&other[i], own);
         EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
     }
     cluster_kill(l.c, 0);
@@ -187,21 +187,21 @@ TEST(cluster_failover, fault_151_many_clients_ask_for_a_new_map_rarely)
         EXPECT_BETWEEN(stats_of(other[i].cl).refreshes, 2, 40);
         rlock_unlock(lk[i]);
         rlock_free(lk[i]);
-        land_depart(&other[i]);
+        cluster_scene_leave(&other[i]);
     }
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_failover, a_forked_child_frees_the_client_it_inherited)
 {
-    land l;
-    land_settle(&l, 0);
-    rlock *lk = land_lock(&l, "job");
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    rlock *lk = cluster_scene_lock(&l, "job");
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     scene s = {.cl = l.cl, .lk = lk};
     scene_free_in_child(&s);
     EXPECT(rlock_is_held(lk));
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }

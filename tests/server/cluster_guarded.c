@@ -2,13 +2,13 @@
    move. All of it is real. */
 #include <stdatomic.h>
 
+#include "cluster_scene.h"
 #include "guarded.h"
-#include "land.h"
 #include "loop.h"
 
 /* A tag of the first master's, and a lock and keys that share its slot. */
 typedef struct field {
-    land l;
+    cluster_scene l;
     unsigned slot;
     char lock[80], n[80], m[80];
     rlock *lk;
@@ -16,13 +16,13 @@ typedef struct field {
 
 static void field_open(field *f)
 {
-    land_settle(&f->l, 0);
+    cluster_scene_start(&f->l, 0);
     const char *tag = cluster_name_on(f->l.c, 0, "item");
     snprintf(f->lock, sizeof f->lock, "{%s}", tag);
     snprintf(f->n, sizeof f->n, "{%s}:n", tag);
     snprintf(f->m, sizeof f->m, "{%s}:m", tag);
     f->slot = cluster_slot(tag);
-    f->lk = land_lock(&f->l, f->lock);
+    f->lk = cluster_scene_lock(&f->l, f->lock);
     EXPECT_STATUS(rlock_lock(f->lk), RLOCK_OK);
 }
 
@@ -30,7 +30,7 @@ static void field_close(field *f)
 {
     EXPECT_STATUS(rlock_unlock(f->lk), RLOCK_OK);
     rlock_free(f->lk);
-    land_leave(&f->l);
+    cluster_scene_stop(&f->l);
 }
 
 static void expect_sum(field *f, const char *script, int keys, long long wanted)

@@ -4,7 +4,7 @@
  */
 #include <stdatomic.h>
 
-#include "land.h"
+#include "cluster_scene.h"
 #include "secure.h"
 
 static void everywhere(cluster *c, const char *command)
@@ -15,9 +15,9 @@ static void everywhere(cluster *c, const char *command)
     }
 }
 
-static land settle_at(cluster *c, const rlock_options *opts)
+static cluster_scene settle_at(cluster *c, const rlock_options *opts)
 {
-    land l = {.c = c, .opts = *opts};
+    cluster_scene l = {.c = c, .opts = *opts};
     l.ev = events_new();
     events_hook(l.ev, &l.opts);
     EXPECT_STATUS(rlock_client_new(&l.opts, &l.cl), RLOCK_OK);
@@ -25,15 +25,15 @@ static land settle_at(cluster *c, const rlock_options *opts)
 }
 
 /* On each master, and on one that has just taken over. */
-static void expect_locks(land *l)
+static void expect_locks(cluster_scene *l)
 {
     for (int i = 0; i < 3; i++) {
-        rlock *lk = land_lock(l, cluster_name_on(l->c, i, "job"));
+        rlock *lk = cluster_scene_lock(l, cluster_name_on(l->c, i, "job"));
         EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
         EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
         rlock_free(lk);
     }
-    rlock *lk = land_lock(l, cluster_name_on(l->c, 0, "job"));
+    rlock *lk = cluster_scene_lock(l, cluster_name_on(l->c, 0, "job"));
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EVENTUALLY(SOON, cluster_is_well(l->c)); /* its replica has the grant */
     cluster_promote(l->c, 3);
@@ -58,9 +58,9 @@ TEST(cluster_login, a_password_is_said_to_every_server)
     snprintf(uri, sizeof uri, "redis-cluster://:s3cr3t@127.0.0.1:%d",
              cluster_port(c, 1));
     o.uri = uri;
-    land l = settle_at(c, &o);
+    cluster_scene l = settle_at(c, &o);
     expect_locks(&l);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 static int give(rlock_credentials *out, void *arg)
@@ -81,10 +81,10 @@ TEST(cluster_login, credentials_are_asked_for_every_server)
     o.uri = cluster_uri(c);
     o.credentials = give;
     o.credentials_arg = &asked;
-    land l = settle_at(c, &o);
+    cluster_scene l = settle_at(c, &o);
     expect_locks(&l);
     EXPECT(atomic_load(&asked) >= 5);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /*
@@ -118,9 +118,9 @@ TEST(cluster_login, tls_is_spoken_with_every_server)
     o.uri = uri;
     o.tls_ca_file = authority_file(a, "ca");
     o.connect_timeout_ms = SOON; /* until all have heard of all ports */
-    land l = settle_at(c, &o);
+    cluster_scene l = settle_at(c, &o);
     expect_locks(&l);
-    land_leave(&l);
+    cluster_scene_stop(&l);
     authority_free(a);
 }
 
@@ -150,7 +150,7 @@ TEST(cluster_login, a_server_whose_certificate_is_wrong_is_named)
     "+hset +hexists +hlen +hscan +hdel +zadd +zrem +zpopmin +zrank +zrange "   \
     "+asking +cluster|nodes +cluster|slots +cluster|myid"
 
-static land settle_as(cluster *c, char *uri, size_t size)
+static cluster_scene settle_as(cluster *c, char *uri, size_t size)
 {
     rlock_options o = RLOCK_OPTIONS_INIT;
     snprintf(uri, size, "redis-cluster://app:s3cr3t@127.0.0.1:%d",
@@ -166,10 +166,10 @@ TEST(cluster_login, a_user_needs_the_rights_that_are_told_and_no_other)
     need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS);
-    land l = settle_as(c, uri, sizeof uri);
+    cluster_scene l = settle_as(c, uri, sizeof uri);
     EXPECT_INT(events_count(l.ev, RLOCK_EVENT_WARNING), 0);
     expect_locks(&l);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_login, a_user_who_may_not_be_sent_on_is_warned_of)
@@ -178,7 +178,7 @@ TEST(cluster_login, a_user_who_may_not_be_sent_on_is_warned_of)
     need_sharded_channels(); /* nor has it the rights to them */
     cluster *c = cluster_start();
     everywhere(c, RIGHTS " -asking");
-    land l = settle_as(c, uri, sizeof uri);
+    cluster_scene l = settle_as(c, uri, sizeof uri);
     EXPECT_CONTAINS(events_message(l.ev, RLOCK_EVENT_WARNING), "ASKING");
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }

@@ -2,14 +2,14 @@
  * Masters of a cluster that have been replaced, by others at addresses that
  * nobody has seen: what the client has had for them it gives back.
  */
+#include "cluster_scene.h"
 #include "descriptor.h"
-#include "land.h"
 #include "tasks.h"
 
 enum { PAIRS = 3 };
 
 /* Where threads share one connection there is never more than one. */
-static void settle(land *l)
+static void settle(cluster_scene *l)
 {
     l->c = cluster_start_with("--bind * --protected-mode no");
     l->opts = (rlock_options)RLOCK_OPTIONS_INIT;
@@ -31,7 +31,7 @@ static bool all_name(cluster *c, const char *address)
 
 /* The nth failover: the replica of one of the masters announces itself by an
    address of its own, and takes over. */
-static void fail_over(land *l, int nth)
+static void fail_over(cluster_scene *l, int nth)
 {
     char ip[24], address[40];
     int master = (nth - 1) % PAIRS;
@@ -47,7 +47,7 @@ static void fail_over(land *l, int nth)
 }
 
 /* Somebody waits, too, so that the master has a doorbell. */
-static void use(land *l, rlock *lk)
+static void use(cluster_scene *l, rlock *lk)
 {
     EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
     waiter *w = waiter_start(lk, SOON, RLOCK_WATCHDOG);
@@ -56,7 +56,8 @@ static void use(land *l, rlock *lk)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
 }
 
-static void fail_over_and_use(land *l, rlock *lk[PAIRS], int from, int to)
+static void fail_over_and_use(cluster_scene *l, rlock *lk[PAIRS], int from,
+                              int to)
 {
     for (int i = from; i <= to; i++) {
         fail_over(l, i);
@@ -84,12 +85,12 @@ static void expect_back(int threads_before, int fds_before)
 TEST(cluster_retired, masters_that_were_replaced_give_all_back)
 {
     enum { FIRST = PAIRS, LAST = 3 * PAIRS };
-    land l;
+    cluster_scene l;
     rlock *lk[PAIRS], *kept[PAIRS];
     settle(&l);
     for (int i = 0; i < PAIRS; i++) {
-        lk[i] = land_lock(&l, cluster_name_on(l.c, i, "job"));
-        kept[i] = land_lock(&l, cluster_name_on(l.c, i, "kept"));
+        lk[i] = cluster_scene_lock(&l, cluster_name_on(l.c, i, "job"));
+        kept[i] = cluster_scene_lock(&l, cluster_name_on(l.c, i, "kept"));
         EXPECT_STATUS(rlock_lock(kept[i]), RLOCK_OK);
         use(&l, lk[i]);
     }
@@ -108,16 +109,16 @@ TEST(cluster_retired, masters_that_were_replaced_give_all_back)
         rlock_free(lk[i]);
     }
     EXPECT_INT(stats_of(l.cl).lost, 0);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* Its threads have gone, and are started again. */
 TEST(cluster_retired, a_master_that_is_back_in_office_is_served_again)
 {
-    land l;
+    cluster_scene l;
     settle(&l);
-    rlock *lk = land_lock(&l, cluster_name_on(l.c, 0, "job"));
-    rlock *kept = land_lock(&l, cluster_name_on(l.c, 0, "kept"));
+    rlock *lk = cluster_scene_lock(&l, cluster_name_on(l.c, 0, "job"));
+    rlock *kept = cluster_scene_lock(&l, cluster_name_on(l.c, 0, "kept"));
     EXPECT_STATUS(rlock_lock(kept), RLOCK_OK);
     use(&l, lk);
     int before = tasks_named("");
@@ -134,5 +135,5 @@ TEST(cluster_retired, a_master_that_is_back_in_office_is_served_again)
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(kept);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }

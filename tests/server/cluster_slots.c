@@ -1,13 +1,13 @@
 /* redis-cluster://: slots that move from one master to another, with locks in
    them. All of it is real. */
-#include "land.h"
+#include "cluster_scene.h"
 
 TEST(cluster_slots, fault_143_a_lock_whose_slot_has_moved_is_found_there)
 {
-    land l;
-    land_settle(&l, BRISK_MS);
+    cluster_scene l;
+    cluster_scene_start(&l, BRISK_MS);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_move_slot(l.c, cluster_slot(name), 1);
     watch_renewals(l.cl, 2);
@@ -20,16 +20,16 @@ TEST(cluster_slots, fault_143_a_lock_whose_slot_has_moved_is_found_there)
     EXPECT_INT(stats_of(l.cl).failovers, 0);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_slots, fault_143_a_hold_is_renewed_while_its_slot_moves)
 {
-    land l;
-    land_settle(&l, BRISK_MS);
+    cluster_scene l;
+    cluster_scene_start(&l, BRISK_MS);
     const char *name = cluster_name_on(l.c, 0, "job");
     unsigned slot = cluster_slot(name);
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_slot_begin(l.c, slot, 2);
     watch_renewals(l.cl, 2);
@@ -41,21 +41,21 @@ TEST(cluster_slots, fault_143_a_hold_is_renewed_while_its_slot_moves)
     watch_renewals(l.cl, 2);
     EXPECT_INT(stats_of(l.cl).renew_failures, 0);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    EXPECT_INT(land_levels(&l, name), 0);
+    EXPECT_INT(cluster_scene_levels(&l, name), 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_slots, fault_144_an_unlock_while_the_slot_moves_drops_the_lock)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     rlock_client_free(l.cl);
     l.opts.command_timeout_ms = 1000;
     EXPECT_STATUS(rlock_client_new(&l.opts, &l.cl), RLOCK_OK);
     const char *name = cluster_name_on(l.c, 0, "job");
     unsigned slot = cluster_slot(name);
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     for (int moved = 0; moved < 2; moved++) {
         EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
         cluster_slot_begin(l.c, slot, 1);
@@ -66,20 +66,20 @@ TEST(cluster_slots, fault_144_an_unlock_while_the_slot_moves_drops_the_lock)
         EXPECT(test_since_ms(began_ms) < 1000 + SLACK_MS);
         cluster_slot_move_keys(l.c, slot, 1);
         cluster_slot_end(l.c, slot, 1);
-        EXPECT_INT(land_levels(&l, name), 0);
+        EXPECT_INT(cluster_scene_levels(&l, name), 0);
         cluster_move_slot(l.c, slot, 0);
     }
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_slots, fault_144_an_acquire_goes_on_after_the_slot_has_moved)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
     unsigned slot = cluster_slot(name);
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     cluster_slot_begin(l.c, slot, 1);
     waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, stats_of(l.cl).redirects > 0);
@@ -87,18 +87,19 @@ TEST(cluster_slots, fault_144_an_acquire_goes_on_after_the_slot_has_moved)
     cluster_slot_end(l.c, slot, 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST(cluster_slots, fault_145_a_waiter_follows_the_slot_that_it_waits_in)
 {
-    land l, other;
+    cluster_scene l, other;
     int64_t at_ms;
     need_sharded_channels();
-    land_settle(&l, 0);
-    land_visit(&l, &other);
+    cluster_scene_start(&l, 0);
+    cluster_scene_join(&l, &other);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *mine = land_lock(&l, name), *theirs = land_lock(&other, name);
+    rlock *mine = cluster_scene_lock(&l, name),
+          *theirs = cluster_scene_lock(&other, name);
     EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
     waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, queued(cluster_server(l.c, 0), name) == 1);
@@ -115,6 +116,6 @@ TEST(cluster_slots, fault_145_a_waiter_follows_the_slot_that_it_waits_in)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(mine);
     rlock_free(theirs);
-    land_depart(&other);
-    land_leave(&l);
+    cluster_scene_leave(&other);
+    cluster_scene_stop(&l);
 }

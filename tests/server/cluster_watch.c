@@ -3,7 +3,7 @@
  * calls nothing, notices of their end, their silence and their restart. Nobody
  * asks it anything until it has told.
  */
-#include "land.h"
+#include "cluster_scene.h"
 
 /* After the servers' own failover. */
 enum { OF_CLUSTER_MS = 1500 };
@@ -15,9 +15,10 @@ static bool serves(cluster *c, int i, const char *name)
 }
 
 /* Its slot's master has it, and no replica. */
-static rlock *hold_unreplicated(land *l, const char *name, int64_t lease_ms)
+static rlock *hold_unreplicated(cluster_scene *l, const char *name,
+                                int64_t lease_ms)
 {
-    rlock *lk = land_lock(l, name);
+    rlock *lk = cluster_scene_lock(l, name);
     cluster_pause(l->c, 3);
     cluster_cmd(l->c, 0, "CLIENT KILL TYPE replica");
     EXPECT_STATUS(rlock_acquire(lk, 0, lease_ms), RLOCK_OK);
@@ -25,7 +26,7 @@ static rlock *hold_unreplicated(land *l, const char *name, int64_t lease_ms)
     return lk;
 }
 
-static void expect_noticed(land *l, rlock *lk, int64_t since_ms)
+static void expect_noticed(cluster_scene *l, rlock *lk, int64_t since_ms)
 {
     events_wait(l->ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT(events_time(l->ev, RLOCK_EVENT_LOST) - since_ms <
@@ -37,8 +38,8 @@ static void expect_noticed(land *l, rlock *lk, int64_t since_ms)
 
 static void fail_over(void (*end)(cluster *c, int i), int64_t lease_ms)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
     rlock *lk = hold_unreplicated(&l, name, lease_ms);
     end(l.c, 0);
@@ -46,7 +47,7 @@ static void fail_over(void (*end)(cluster *c, int i), int64_t lease_ms)
     EVENTUALLY(SOON, serves(l.c, 3, name));
     expect_noticed(&l, lk, test_now_ms());
     EXPECT_INT(stats_of(l.cl).failovers, 1);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST_CASE(cluster_watch, a_dead_master_is_noticed_by_who_is_idle,
@@ -59,10 +60,10 @@ TEST_CASE(cluster_watch, a_lease_of_its_own_is_asked_about_at_the_new_master,
 /* The old one lives on as a replica, with all connections. */
 TEST(cluster_watch, a_master_that_was_replaced_by_agreement_is_noticed)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     uint64_t before = stats_of(l.cl).renewals;
     cluster_fail_over(l.c, 3);
@@ -70,17 +71,17 @@ TEST(cluster_watch, a_master_that_was_replaced_by_agreement_is_noticed)
     EVENTUALLY(SOON, stats_of(l.cl).renewals > before);
     EXPECT(test_since_ms(since_ms) < OF_CLUSTER_MS + SLACK_MS);
     events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
-    EXPECT_INT(land_levels(&l, name), 1);
+    EXPECT_INT(cluster_scene_levels(&l, name), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* Nobody has missed it, so it has its slots still. */
 TEST(cluster_watch, a_master_that_comes_back_empty_is_noticed)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
     rlock *lk = hold_unreplicated(&l, name, RLOCK_WATCHDOG);
     cluster_kill(l.c, 0);
@@ -89,16 +90,16 @@ TEST(cluster_watch, a_master_that_comes_back_empty_is_noticed)
     EVENTUALLY(SOON, serves(l.c, 0, name));
     expect_noticed(&l, lk, test_now_ms());
     EXPECT_INT(stats_of(l.cl).failovers, 0);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* What has been replicated is held on, by whoever has its lease. */
 static void keep(int64_t lease_ms)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_acquire(lk, 0, lease_ms), RLOCK_OK);
     EVENTUALLY(SOON, cluster_int(l.c, 0, "WAIT 1 100") == 1);
     cluster_kill(l.c, 0);
@@ -106,11 +107,11 @@ static void keep(int64_t lease_ms)
     events_wait(l.ev, RLOCK_EVENT_FAILOVER, 1, SOON);
     test_pause_ms(1000);
     EXPECT(rlock_is_held(lk));
-    EXPECT_INT(land_levels(&l, name), 1);
+    EXPECT_INT(cluster_scene_levels(&l, name), 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 TEST_CASE(cluster_watch, what_the_replica_has_is_held_on, keep(RLOCK_WATCHDOG))
@@ -119,9 +120,9 @@ TEST_CASE(cluster_watch, what_the_replica_has_by_a_lease_of_its_own_is_held_on,
 
 TEST(cluster_watch, only_masters_at_which_something_is_held_are_asked)
 {
-    land l;
-    land_settle(&l, 60000);
-    rlock *lk = land_lock(&l, cluster_name_on(l.c, 0, "job"));
+    cluster_scene l;
+    cluster_scene_start(&l, 60000);
+    rlock *lk = cluster_scene_lock(&l, cluster_name_on(l.c, 0, "job"));
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     test_pause_ms(1500);
     long long signs[2];
@@ -136,5 +137,5 @@ TEST(cluster_watch, only_masters_at_which_something_is_held_are_asked)
                    signs[i]);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }

@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 /* How long a wait or a hold is that an event tells of. */
 #define HELD_MS 300
@@ -71,7 +71,7 @@ TEST(events, acquired_and_released_tell_their_times)
 TEST(events, acquired_after_a_wait_tells_how_long_it_took)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     int64_t began_ms = test_now_ms();
     waiter *w = waiter_start(s.lk, SOON, RLOCK_WATCHDOG);
@@ -84,7 +84,7 @@ TEST(events, acquired_after_a_wait_tells_how_long_it_took)
     EXPECT_BETWEEN(ev.elapsed_ms, HELD_MS, test_since_ms(began_ms));
     EXPECT(ev.token > 0 && ev.count == 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 

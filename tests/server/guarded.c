@@ -1,8 +1,8 @@
 /* Guarded calls: what they execute, what they answer, and for whom. */
 #include "guarded.h"
 #include "layouts.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
 
 static void expect_error(rlock *lk, const char *script, const char *text)
 {
@@ -276,14 +276,14 @@ static void expect_guards(rlock_layout layout)
     scene s = scene_of_held(layout, 0);
     EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n 1"), RLOCK_OK);
     EXPECT_STR(server_str(s.sv, "GET n"), "1");
-    rival r = rival_of(&s, layout);
+    other_client r = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(r.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_command(r.lk, NULL, "SET n 2"), RLOCK_OK);
     EXPECT_STATUS(rlock_command(s.lk, NULL, "SET n late"), RLOCK_LOST);
     EXPECT_STR(server_str(s.sv, "GET n"), "2");
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
-    rival_leave(&r);
+    other_client_leave(&r);
     expect_lost(&s);
 }
 
@@ -357,14 +357,14 @@ TEST(guarded, a_red_lock_has_no_guard)
 TEST(guarded, a_multi_lock_has_those_of_its_members)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     expect_refused(m.all, RLOCK_ENOTSUP);
     EXPECT_STATUS(rlock_command(m.lk[1], NULL, "SET n 1"), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_refused(m.lk[1], RLOCK_NOT_HELD);
     EXPECT_STR(server_str(s.sv, "GET n"), "1");
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* --- arguments, and handles that are of no use ---------------------------- */

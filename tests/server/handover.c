@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "busy.h"
-#include "rival.h"
+#include "other_client.h"
 #include "wire/script.h"
 
 enum { THREADS = 8, TURNS = SANITIZED ? 40 : 200 };
@@ -191,7 +191,7 @@ TEST(handover, a_lock_that_was_forced_is_lost_and_the_next_gets_it)
 TEST(handover, another_client_gets_its_turn_while_threads_hand_over)
 {
     scene s = scene_start(0, 0);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     busy b = {.lk = s.lk};
     busy_start(&b, 20);
     for (int i = 0; i < 5; i++) {
@@ -199,7 +199,7 @@ TEST(handover, another_client_gets_its_turn_while_threads_hand_over)
         EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     }
     busy_stop(&b);
-    rival_leave(&r);
+    other_client_leave(&r);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -208,13 +208,13 @@ TEST(handover, another_client_gets_its_turn_while_threads_hand_over)
 TEST(handover, a_program_that_polls_finds_the_lock_free_at_times)
 {
     scene s = scene_start(0, 0);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     busy b = {.lk = s.lk};
     busy_start(&b, 20);
     EVENTUALLY(SOON, rlock_trylock(r.lk) == RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     busy_stop(&b);
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 

@@ -75,7 +75,7 @@ BOTH(layouts, a_second_handle_of_the_client_is_the_same_lock)
 BOTH(layouts, another_client_finds_it_busy)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     text value = value_of(s.sv);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_BUSY);
@@ -86,7 +86,7 @@ BOTH(layouts, another_client_finds_it_busy)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -122,7 +122,7 @@ static intptr_t count_under_the_lock(void *arg)
 BOTH(layouts, threads_of_one_client_and_of_two_take_turns)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     atomic_int counter = 0;
     share mine = {s.lk, &counter}, theirs = {b.lk, &counter};
     test_thread *t[6];
@@ -131,7 +131,7 @@ BOTH(layouts, threads_of_one_client_and_of_two_take_turns)
     for (int i = 0; i < 6; i++)
         test_join(t[i]);
     EXPECT_INT(counter, 120);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -139,14 +139,14 @@ BOTH(layouts, threads_of_one_client_and_of_two_take_turns)
 BOTH(layouts, tokens_grow_from_hold_to_hold)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     uint64_t last = 0;
     for (int i = 0; i < 50; i++) {
         uint64_t token = token_of_a_hold(i % 2 ? s.lk : b.lk);
         EXPECT(token > last);
         last = token;
     }
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

@@ -48,14 +48,14 @@ BOTH(layouts_foreign, a_foreign_lock_that_runs_out_lets_a_waiter_in)
 BOTH(layouts_foreign, a_foreign_release_is_noticed_soon)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     others_take(s.sv, layout, 60000);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     others_release(s.sv);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 0);
     waiter_end(b.w);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -93,7 +93,7 @@ BOTH(layouts_foreign, a_foreign_lock_is_looked_at_four_times_a_second)
 static void expect_left_alone(rlock_layout layout, rlock_owner *owner)
 {
     scene s = scene_of_proxied(layout, 0, 0);
-    rival a = rival_of(&s, layout);
+    other_client a = other_client_of(&s, layout);
     int64_t took_ms;
     rlock_owner_set(owner);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
@@ -105,7 +105,7 @@ static void expect_left_alone(rlock_layout layout, rlock_owner *owner)
     EXPECT_STATUS(waiter_end(w), RLOCK_CANCELED);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     rlock_owner_set(NULL);
-    rival_leave(&a);
+    other_client_leave(&a);
     scene_stop(&s);
 }
 
@@ -277,13 +277,13 @@ TEST(layouts_foreign, timestamp_only_one_takes_over)
 {
     enum { RUNNERS = 4 };
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    rival p[RUNNERS];
+    other_client p[RUNNERS];
     runner r[RUNNERS];
     test_thread *t[RUNNERS];
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, RUNNERS);
     for (int i = 0; i < RUNNERS; i++) {
-        p[i] = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
+        p[i] = other_client_of(&s, RLOCK_LAYOUT_TIMESTAMP);
         r[i] = (runner){p[i].lk, &start};
     }
     for (int round = 0; round < 20; round++) {
@@ -296,7 +296,7 @@ TEST(layouts_foreign, timestamp_only_one_takes_over)
         EXPECT_INT(winners, 1);
     }
     for (int i = 0; i < RUNNERS; i++)
-        rival_leave(&p[i]);
+        other_client_leave(&p[i]);
     pthread_barrier_destroy(&start);
     scene_stop(&s);
 }
@@ -306,9 +306,9 @@ TEST(layouts_foreign,
      timestamp_an_old_program_takes_over_from_a_dead_one_of_ours)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    rival dead = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
+    other_client dead = other_client_of(&s, RLOCK_LAYOUT_TIMESTAMP);
     EXPECT_STATUS(rlock_acquire(dead.lk, 0, 100), RLOCK_OK);
-    rival_leave(&dead);
+    other_client_leave(&dead);
     text old = value_of(s.sv);
     EVENTUALLY(SOON, server_ms(s.sv) > (seconds_of(old.is) + 1) * 1000);
     text theirs = stamp_at(server_ms(s.sv) + 60000);
@@ -323,7 +323,7 @@ TEST(layouts_foreign,
      timestamp_a_lease_that_ran_out_is_free_though_the_key_stays)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);
-    rival b = rival_of(&s, RLOCK_LAYOUT_TIMESTAMP);
+    other_client b = other_client_of(&s, RLOCK_LAYOUT_TIMESTAMP);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 100), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
     EVENTUALLY(SOON, !is_locked(s.lk));
@@ -334,6 +334,6 @@ TEST(layouts_foreign,
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }

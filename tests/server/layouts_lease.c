@@ -14,7 +14,7 @@ BOTH(layouts_lease, the_watchdog_lease_is_30_s)
 BOTH(layouts_lease, the_watchdog_renews)
 {
     scene s = scene_of(layout, 900);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     uint64_t token = rlock_token(s.lk);
     int64_t began_ms = test_now_ms();
@@ -25,7 +25,7 @@ BOTH(layouts_lease, the_watchdog_renews)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_INT(stats_of(s.cl).lost, 0);
     EXPECT_INT(stats_of(s.cl).renew_failures, 0);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -161,7 +161,7 @@ BOTH(layouts_lease, a_grant_that_comes_after_its_lease_is_undone)
 BOTH(layouts_lease, the_longest_lease_works)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, RLOCK_LEASE_MAX_MS), RLOCK_OK);
     EXPECT(rlock_valid_ms(s.lk) > RLOCK_LEASE_MAX_MS / 2);
     EXPECT(ttl_of(s.lk) > RLOCK_LEASE_MAX_MS / 2);
@@ -171,7 +171,7 @@ BOTH(layouts_lease, the_longest_lease_works)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(key_ttl(s.sv, SCENE_LOCK) > RLOCK_LEASE_MAX_MS / 2);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }

@@ -110,7 +110,7 @@ BOTH(layouts_loss, the_watchdog_does_not_touch_who_has_overwritten_it)
 BOTH(layouts_loss, a_late_unlock_does_not_touch_the_next_hold)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     others_release(s.sv);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
@@ -118,20 +118,20 @@ BOTH(layouts_loss, a_late_unlock_does_not_touch_the_next_hold)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     expect_value(s.sv, value.is);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
 BOTH(layouts_loss, force_unlock_tells_the_holder)
 {
     scene s = scene_of(layout, 900);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_OK);
     EXPECT(!held_on_server(s.sv));
     EXPECT_STATUS(rlock_force_unlock(b.lk), RLOCK_NOT_HELD);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     unlock_lost(&s);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }

@@ -125,8 +125,8 @@ BOTH(layouts_mixed, several_locks_as_one_notice_a_foreign_release_soon)
     rlock *member[] = {test_lock(s.cl, "other"), s.lk}, *multi = NULL;
     EXPECT_STATUS(rlock_multi_new(member, 2, &multi), RLOCK_OK);
     others_take(s.sv, layout, 60000);
-    rival b = {.cl = s.cl, .lk = multi};
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client b = {.cl = s.cl, .lk = multi};
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     others_release(s.sv);
     expect_woken(&b);
     waiter_end(b.w);

@@ -118,14 +118,14 @@ BOTH(layouts_value, a_free_lock_has_no_holder)
 BOTH(layouts_value, everybody_sees_that_it_is_held)
 {
     scene s = scene_of(layout, 0);
-    rival b = rival_of(&s, layout);
+    other_client b = other_client_of(&s, layout);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT(is_locked(s.lk));
     EXPECT(is_locked(b.lk));
     EXPECT_BETWEEN(ttl_of(b.lk), 40000, longest(layout, 60000));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(!is_locked(b.lk));
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -167,7 +167,7 @@ TEST(layouts_value,
     s.opts.host_id = "a.test";
     scene_client(&s, 0, 0);
     use_layout(&s, RLOCK_LAYOUT_STRING);
-    rival b = rival_of(&s, RLOCK_LAYOUT_STRING);
+    other_client b = other_client_of(&s, RLOCK_LAYOUT_STRING);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_holder_info(b.lk, &h, sizeof h), RLOCK_OK);
@@ -178,7 +178,7 @@ TEST(layouts_value,
     EXPECT_INT(h.count, 1);
     EXPECT_BETWEEN(h.ttl_ms, 40000, 60000);
     EXPECT_STR(h.raw, value_of(s.sv).is);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 

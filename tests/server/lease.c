@@ -2,7 +2,7 @@
  * Leases: how long they are, who renews them, what extend makes of them, and
  * max_hold_ms.
  */
-#include "rival.h"
+#include "other_client.h"
 
 /* --- leases --------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ TEST(lease, a_lease_that_ran_out_is_lost_by_its_deadline)
 TEST(lease, a_lease_that_ran_out_lets_a_waiter_in)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     int64_t began = test_now_ms();
     EXPECT_STATUS(rlock_acquire(v.lk, 0, 300), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
@@ -163,7 +163,7 @@ TEST(lease, a_lease_that_ran_out_lets_a_waiter_in)
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -292,7 +292,7 @@ TEST(lease, extend_of_a_missing_key_is_lost)
 TEST(lease, extend_of_a_stolen_key_leaves_the_thief_alone)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "DEL job");
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
@@ -300,7 +300,7 @@ TEST(lease, extend_of_a_stolen_key_leaves_the_thief_alone)
     EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 15000, 30000);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 

@@ -5,7 +5,7 @@
  */
 #include <rlock/multi.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 static rlock *local_lock(const scene *s, rlock_layout layout)
 {

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 /* --- holding, level by level --------------------------------------------- */
 
@@ -139,7 +139,7 @@ TEST(lock, another_thread_is_excluded)
 TEST(lock, another_client_is_excluded_on_the_same_thread)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(v.lk), RLOCK_BUSY);
     EXPECT(!rlock_is_held(v.lk));
@@ -147,21 +147,21 @@ TEST(lock, another_client_is_excluded_on_the_same_thread)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(v.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
 TEST(lock, a_wait_runs_out_no_earlier_than_told)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     int64_t began = test_now_ms();
     EXPECT_STATUS(rlock_acquire(s.lk, 150, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
     EXPECT_BETWEEN(test_now_ms() - began, 149, 3150);
     EXPECT_INT(server_int(s.sv, "EXISTS rlock_queue:{job}"), 0);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -189,14 +189,14 @@ TEST(lock, events_tell_levels_and_tokens)
 TEST(lock, contention_is_told_once_for_a_call)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(s.lk, 50, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_CONTENDED), 1);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_CONTENDED), 1);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -292,14 +292,14 @@ static uint64_t token_of_a_hold(rlock *lk)
 TEST(lock, tokens_grow_from_hold_to_hold)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     uint64_t last = 0;
     for (int i = 0; i < 200; i++) {
         uint64_t token = token_of_a_hold(i % 2 ? v.lk : s.lk);
         EXPECT(token > last);
         last = token;
     }
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -361,7 +361,7 @@ static intptr_t lock_nested_often(void *lk)
 TEST(lock, only_tokens_stay_behind)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     rlock *tagged = test_lock(s.cl, "a{b}c");
     test_thread *t[] = {test_spawn(lock_nested_often, s.lk),
                         test_spawn(lock_nested_often, v.lk),
@@ -372,7 +372,7 @@ TEST(lock, only_tokens_stay_behind)
     EXPECT(key_exists(s.sv, "rlock_token:{job}"));
     EXPECT(key_exists(s.sv, "rlock_token:a{b}c"));
     rlock_free(tagged);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -396,7 +396,7 @@ static intptr_t count_under_the_lock(void *arg)
 TEST(lock, threads_of_one_client_and_of_two_take_turns)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     atomic_int counter = 0;
     share mine = {s.lk, &counter}, theirs = {v.lk, &counter};
     test_thread *t[6];
@@ -406,6 +406,6 @@ TEST(lock, threads_of_one_client_and_of_two_take_turns)
         test_join(t[i]);
     EXPECT_INT(counter, 150);
     EXPECT_INT(stats_of(s.cl).held_now + stats_of(v.cl).held_now, 0);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }

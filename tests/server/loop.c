@@ -4,7 +4,7 @@
  */
 #include "loop.h"
 
-#include "land.h"
+#include "cluster_scene.h"
 #include "loop_thread.h"
 #include "nodes.h"
 #include "storm.h"
@@ -121,14 +121,14 @@ TEST(loop, does_not_block_while_nodes_of_a_red_lock_hang)
 TEST(loop, does_not_block_while_a_master_of_a_cluster_is_replaced)
 {
     rlock *lk[LOCKS];
-    land l;
-    land_settle(&l, 9000); /* it outlives the failover */
+    cluster_scene l;
+    cluster_scene_start(&l, 9000); /* it outlives the failover */
     take_many(l.cl, lk);
     server_kill(cluster_server(l.c, 0));
     EVENTUALLY(SOON, stats_of(l.cl).failovers > 0);
     uint64_t before = stats_of(l.cl).renewals;
     EVENTUALLY(SOON, stats_of(l.cl).renewals >= before + LOCKS / 2);
     give_back(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
     expect_it_never_blocked();
 }

@@ -2,7 +2,7 @@
  * How a hold ends: by unlock, because it was lost or forced; and keys that are
  * no locks.
  */
-#include "rival.h"
+#include "other_client.h"
 
 static rlock_status do_extend(rlock *lk)
 {
@@ -120,7 +120,7 @@ TEST(loss, reentry_on_a_lost_hold_takes_nothing)
 TEST(loss, reentry_on_a_stolen_lock_is_lost_and_not_busy)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "DEL job");
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
@@ -129,7 +129,7 @@ TEST(loss, reentry_on_a_stolen_lock_is_lost_and_not_busy)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -169,14 +169,14 @@ TEST(loss, reentry_after_the_deadline_asks_nobody)
 TEST(loss, a_late_unlock_leaves_the_next_holder_alone)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     lock_times(s.lk, 2);
     server_cmd(s.sv, "DEL job");
     EXPECT_STATUS(rlock_lock(v.lk), RLOCK_OK);
     unlock_times(s.lk, 2, RLOCK_LOST);
     EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -195,13 +195,13 @@ TEST(loss, a_hold_that_was_lost_can_be_taken_by_another_thread)
 TEST(loss, force_unlock_frees_what_another_client_holds)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     lock_times(s.lk, 2);
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_OK);
     EXPECT(!key_exists(s.sv, SCENE_LOCK));
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_NOT_HELD);
     unlock_times(s.lk, 2, RLOCK_LOST);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -272,7 +272,7 @@ TEST(loss, force_unlock_frees_what_looks_like_a_holder)
 TEST(loss, force_unlock_wakes_a_waiter)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     test_thread *t = test_spawn(wait_then_report_time, v.lk);
     EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
@@ -281,14 +281,14 @@ TEST(loss, force_unlock_wakes_a_waiter)
     EXPECT_BETWEEN(test_join(t) - freed, 0, 1500); /* not by its poll */
     EXPECT_INT(stats_of(v.cl).wakeups, 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
 TEST(loss, unlock_wakes_a_waiter)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     test_thread *t = test_spawn(wait_then_report_time, v.lk);
     EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
@@ -296,14 +296,14 @@ TEST(loss, unlock_wakes_a_waiter)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_BETWEEN(test_join(t) - freed, 0, 1500);
     EXPECT_INT(server_int(s.sv, "EXISTS rlock_queue:{job}"), 0);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
 TEST(loss, an_inner_unlock_wakes_nobody)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     lock_times(s.lk, 2);
     test_thread *t = test_spawn(wait_then_report_time, v.lk);
     EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
@@ -314,7 +314,7 @@ TEST(loss, an_inner_unlock_wakes_nobody)
     EXPECT(!test_done(t));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT(test_join(t) > 0);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -343,19 +343,19 @@ TEST(loss, the_old_holder_learns_of_force_unlock_by_extend)
 TEST(loss, the_old_holder_learns_of_force_unlock_by_renewal)
 {
     scene s = scene_start(BRISK_MS, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
 TEST(loss, a_forced_out_holder_never_hurts_the_next_one)
 {
     scene s = scene_start(BRISK_MS, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_force_unlock(v.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(v.lk, 0, 90000), RLOCK_OK);
@@ -370,7 +370,7 @@ TEST(loss, a_forced_out_holder_never_hurts_the_next_one)
     EXPECT_INT(count, 1);
     EXPECT_BETWEEN(key_ttl(s.sv, SCENE_LOCK), 60000, 90000);
     EXPECT_STATUS(rlock_unlock(v.lk), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 
@@ -437,13 +437,13 @@ TEST(loss, a_hash_of_another_program_is_busy_and_stays)
 TEST(loss, a_waiter_notices_that_a_foreign_hash_is_gone)
 {
     scene s = scene_start(0, 0);
-    rival v = rival_join(&s, NULL);
+    other_client v = other_client_join(&s, NULL);
     server_cmd(s.sv, "HSET job holder abc");
     test_thread *t = test_spawn(lock_once, v.lk);
     EVENTUALLY(SOON, queued(s.sv, SCENE_LOCK) == 1);
     server_cmd(s.sv, "DEL job");
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    rival_leave(&v);
+    other_client_leave(&v);
     scene_stop(&s);
 }
 

@@ -9,7 +9,7 @@
 
 #include "busy.h"
 #include "descriptor.h"
-#include "rival.h"
+#include "other_client.h"
 
 /* --- a loss --------------------------------------------------------------- */
 
@@ -74,13 +74,13 @@ TEST(lost_fd, is_readable_when_a_renewal_finds_the_lock_gone)
 TEST(lost_fd, is_readable_when_the_lock_was_freed_by_force)
 {
     scene s = scene_held(6000, 0);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     int fd = lost_fd_of_held(s.lk);
     int64_t began = test_now_ms();
     EXPECT_STATUS(rlock_force_unlock(r.lk), RLOCK_OK);
     EXPECT_BETWEEN(fd_wait(fd, SOON) - began, 0, 5000);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 

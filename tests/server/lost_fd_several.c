@@ -3,15 +3,15 @@
 #include <sys/resource.h>
 
 #include "descriptor.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
 
 /* --- Multi ---------------------------------------------------------------- */
 
 TEST(lost_fd_several, of_a_multi_lock_is_readable_when_any_member_is_lost)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = set_across(&s, "ab", &t, "c");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "c");
     for (size_t i = 0; i < m.n; i++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
         int fd = lost_fd_of_held(m.all);
@@ -21,25 +21,25 @@ TEST(lost_fd_several, of_a_multi_lock_is_readable_when_any_member_is_lost)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
         EXPECT(!fd_is_readable(fd));
     }
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(lost_fd_several, of_a_multi_lock_is_readable_at_its_deadline)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     int64_t began = test_now_ms();
     EXPECT_STATUS(rlock_acquire(m.all, 0, 700), RLOCK_OK);
     int fd = lost_fd_of_held(m.all);
     EXPECT_BETWEEN(fd_wait(fd, SOON) - began, 688, 700 + SLACK_MS);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(lost_fd_several, of_a_multi_lock_is_one_whatever_the_order_and_level)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     rlock *turned[] = {m.lk[2], m.lk[0], m.lk[1]}, *other;
     EXPECT_STATUS(rlock_multi_new(turned, 3, &other), RLOCK_OK);
     lock_times(m.all, 2);
@@ -51,13 +51,13 @@ TEST(lost_fd_several, of_a_multi_lock_is_one_whatever_the_order_and_level)
     EXPECT(!fd_is_open(fd));
     expect_no_lost_fd(m.all, RLOCK_NOT_HELD);
     rlock_free(other);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(lost_fd_several, members_have_descriptors_of_their_own)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     int all = lost_fd_of_held(m.all), a = lost_fd_of_held(m.lk[0]),
         b = lost_fd_of_held(m.lk[1]);
@@ -67,14 +67,14 @@ TEST(lost_fd_several, members_have_descriptors_of_their_own)
     EXPECT(fd_is_readable(b) && !fd_is_readable(a));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     EXPECT(!fd_is_open(all) && !fd_is_open(a) && !fd_is_open(b));
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* It was held before, and is not held with the others any more. */
 TEST(lost_fd_several, a_member_that_stays_held_keeps_no_descriptor)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
     int a = lost_fd_of_held(m.lk[0]), before = 0;
     for (int i = 0; i < 100; i++) {
@@ -88,23 +88,23 @@ TEST(lost_fd_several, a_member_that_stays_held_keeps_no_descriptor)
     EXPECT_INT(fds_open(), before);
     EXPECT_INT(lost_fd_of_held(m.lk[0]), a);
     EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(lost_fd_several, of_a_multi_lock_needs_all_members)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
     expect_no_lost_fd(m.all, RLOCK_NOT_HELD);
     expect_blame_of(2, "b");
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(lost_fd_several, of_a_multi_lock_tells_that_there_is_none_to_be_had)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     struct rlimit limit, none;
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -116,20 +116,20 @@ TEST(lost_fd_several, of_a_multi_lock_tells_that_there_is_none_to_be_had)
     EXPECT_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
     lost_fd_of_held(m.all);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(lost_fd_several, of_a_multi_lock_is_readable_when_a_client_is_freed)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     int fd = lost_fd_of_held(m.all);
     scene_free_client(&t);
     EXPECT(fd_is_readable(fd));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_ECLOSED);
     EXPECT(!fd_is_open(fd));
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* --- Red ------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
  * Multi locks: several locks that are taken, held and given back as one. Which
  * may be members; and that it takes all of them or none.
  */
-#include "set.h"
+#include "multi_scene.h"
 
 /* --- making one ---------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ static void expect_refused(rlock *const locks[], size_t n, const char *why)
 TEST(multi, bad_members_are_refused_by_their_position)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     rlock *out = (rlock *)&out;
     EXPECT_STATUS(rlock_multi_new(NULL, 2, &out), RLOCK_EINVAL);
     EXPECT(!out);
@@ -27,7 +27,7 @@ TEST(multi, bad_members_are_refused_by_their_position)
     expect_refused((rlock *[]){m.lk[0], NULL, m.lk[1]}, 3, "2");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], NULL}, 3, "3");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], m.lk[0]}, 3, "3");
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* Two holds of it by one thread are one hold of two levels. */
@@ -35,7 +35,7 @@ TEST(multi, the_same_lock_by_another_handle_is_refused)
 {
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     rlock *again = test_lock(s.cl, "b"), *otherwise;
     opts.layout = RLOCK_LAYOUT_STRING;
     EXPECT_STATUS(rlock_new_ex(s.cl, "b", 1, &opts, &otherwise), RLOCK_OK);
@@ -43,20 +43,20 @@ TEST(multi, the_same_lock_by_another_handle_is_refused)
     expect_refused((rlock *[]){m.lk[0], m.lk[1], otherwise}, 3, "3");
     rlock_free(otherwise);
     rlock_free(again);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, a_member_of_a_closed_client_is_refused)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     rlock_client *closed = server_client(s.sv, NULL);
     rlock *lk = test_lock(closed, "c");
     rlock_client_free(closed);
     expect_refused((rlock *[]){lk}, 1, "1");
     expect_refused((rlock *[]){m.lk[0], m.lk[1], lk}, 3, "3");
     rlock_free(lk);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* As many as allowed and one more, with names as long as allowed. */
@@ -92,7 +92,7 @@ TEST(multi, has_room_for_the_most_members_with_the_longest_names)
 TEST(multi, a_member_that_is_a_multi_lock_stands_for_its_members)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "bd"), more = set_of(&s, "ac");
+    multi_scene m = multi_scene_of(&s, "bd"), more = multi_scene_of(&s, "ac");
     rlock *all;
     EXPECT_STATUS(
         rlock_multi_new((rlock *[]){m.all, more.lk[0], more.lk[1]}, 3, &all),
@@ -107,21 +107,21 @@ TEST(multi, a_member_that_is_a_multi_lock_stands_for_its_members)
     EXPECT_STATUS(rlock_trylock(all), RLOCK_BUSY);
     expect_blame_of(1, "d"); /* it came with the first */
     rlock_free(all);
-    set_free(&m);
-    set_free(&more);
+    multi_scene_free(&m);
+    multi_scene_free(&more);
     scene_stop(&s);
 }
 
 TEST(multi, a_lock_that_hides_in_a_multi_lock_is_found_to_be_the_same)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc"), more = set_of(&s, "cd");
+    multi_scene m = multi_scene_of(&s, "abc"), more = multi_scene_of(&s, "cd");
     expect_refused((rlock *[]){more.lk[1], more.lk[0], m.all}, 3, "3");
     expect_refused((rlock *[]){m.all, more.all}, 2, "2");
     expect_refused((rlock *[]){m.all, m.all}, 2, "2");
     expect_refused((rlock *[]){m.all, m.lk[1]}, 2, "2");
-    set_free(&m);
-    set_free(&more);
+    multi_scene_free(&m);
+    multi_scene_free(&more);
     scene_stop(&s);
 }
 
@@ -129,7 +129,7 @@ TEST(multi, a_lock_that_hides_in_a_multi_lock_is_found_to_be_the_same)
 TEST(multi, a_multi_lock_inside_of_another_may_be_freed)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     rlock *all;
     EXPECT_STATUS(rlock_multi_new(&m.all, 1, &all), RLOCK_OK);
     rlock_cancel(all);
@@ -139,15 +139,15 @@ TEST(multi, a_multi_lock_inside_of_another_may_be_freed)
     expect_levels(&m, 1);
     EXPECT_STATUS(rlock_unlock(all), RLOCK_OK);
     rlock_free(all);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, making_one_asks_no_server)
 {
     scene s = scene_proxied(0, 0);
     int sent = proxy_count(s.px, "");
-    set m = set_of(&s, "abc");
-    set_free(&m);
+    multi_scene m = multi_scene_of(&s, "abc");
+    multi_scene_free(&m);
     EXPECT_INT(proxy_count(s.px, ""), sent);
     scene_stop(&s);
 }
@@ -155,11 +155,11 @@ TEST(multi, making_one_asks_no_server)
 TEST(multi, one_member_is_enough)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "a");
+    multi_scene m = multi_scene_of(&s, "a");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT(rlock_token(m.all) == rlock_token(m.lk[0]));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
+    multi_scene_free(&m);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -167,7 +167,7 @@ TEST(multi, one_member_is_enough)
 TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     bool locked;
     int64_t ttl_ms;
     rlock_holder holder;
@@ -178,13 +178,13 @@ TEST(multi, what_only_a_single_lock_can_tell_is_not_supported)
                       RLOCK_ENOTSUP);
         EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     }
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, arguments_out_of_range_are_refused)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_acquire(m.all, -2, 0), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(m.all, 0, -1), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_acquire(m.all, 0, RLOCK_LEASE_MAX_MS + 1),
@@ -194,7 +194,7 @@ TEST(multi, arguments_out_of_range_are_refused)
     EXPECT_STATUS(rlock_extend(m.all, RLOCK_LEASE_MAX_MS + 1), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* --- all or nothing ------------------------------------------------------ */
@@ -202,7 +202,7 @@ TEST(multi, arguments_out_of_range_are_refused)
 TEST(multi, takes_all_members_and_gives_all_back)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "cab");
+    multi_scene m = multi_scene_of(&s, "cab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     expect_levels(&m, 1);
     EXPECT_STATUS(on_another_thread(rlock_trylock, m.lk[1]), RLOCK_BUSY);
@@ -214,23 +214,23 @@ TEST(multi, takes_all_members_and_gives_all_back)
     EXPECT_INT(stats_of(s.cl).held_now, 0);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ACQUIRED), 3);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RELEASED), 3);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi, one_name_on_two_servers_is_two_members)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ab", &t, "ba");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "ba");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     expect_levels(&m, 1);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* With each of the members busy in turn. */
-static void expect_all_or_nothing(set *m, int64_t wait_ms)
+static void expect_all_or_nothing(multi_scene *m, int64_t wait_ms)
 {
     for (size_t i = 0; i < m->n; i++) {
         take_by_hand(m->sv[i], m->name[i], 60000);
@@ -249,22 +249,22 @@ static void expect_all_or_nothing(set *m, int64_t wait_ms)
 static void all_or_nothing_on_one(int64_t wait_ms)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "cadb");
+    multi_scene m = multi_scene_of(&s, "cadb");
     expect_all_or_nothing(&m, wait_ms);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 static void all_or_nothing_on_several(int64_t wait_ms)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     rlock_client *third = server_client(s.sv, NULL);
-    set m = {0};
-    set_add(&m, s.sv, s.cl, "ca");
-    set_add(&m, t.sv, t.cl, "db");
-    set_add(&m, s.sv, third, "e");
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, s.sv, s.cl, "ca");
+    multi_scene_add(&m, t.sv, t.cl, "db");
+    multi_scene_add(&m, s.sv, third, "e");
+    multi_scene_join(&m);
     expect_all_or_nothing(&m, wait_ms);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(third);
     scene_stop(&s);
     scene_stop(&t);
@@ -281,7 +281,7 @@ TEST_CASE(multi, a_wait_on_several_servers_that_runs_out_leaves_nothing,
 static void failure_leaves_levels(int64_t wait_ms, rlock_status status)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ac", &t, "bd");
+    multi_scene m = multi_scene_across(&s, "ac", &t, "bd");
     rlock *lk_b = m.lk[2];
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(lk_b), RLOCK_OK);
@@ -299,7 +299,7 @@ static void failure_leaves_levels(int64_t wait_ms, rlock_status status)
     server_cmd(s.sv, "DEL c");
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST_CASE(multi, what_the_thread_held_before_a_failed_try_stays_at_its_level,
@@ -311,7 +311,7 @@ TEST(multi, members_may_be_of_different_layouts)
 {
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     scene s = scene_start(0, 0);
-    set m = {0};
+    multi_scene m = {0};
     rlock *other = test_lock(s.cl, "d");
     for (; m.n < 3; m.n++) {
         opts.layout = (rlock_layout)m.n;
@@ -320,7 +320,7 @@ TEST(multi, members_may_be_of_different_layouts)
                       RLOCK_OK);
     }
     m.lk[m.n++] = other;
-    set_join(&m);
+    multi_scene_join(&m);
     for (int i = 0; i < 2; i++)
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(m.all, 20000), RLOCK_OK);
@@ -332,5 +332,5 @@ TEST(multi, members_may_be_of_different_layouts)
     take_by_hand(s.sv, "d", 60000);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
     EXPECT_INT(server_int(s.sv, "EXISTS a b c"), 0);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }

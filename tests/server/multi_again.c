@@ -3,22 +3,23 @@
  * is waited for, or cannot be had for the moment, is tried again until the wait
  * is over; and nobody is told of a loss who never had the whole.
  */
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
 
 /* --- lost while others are waited for ------------------------------------- */
 
 /* A thread waits for b, and has a. */
-static waiter *wait_with_a(scene *s, set *m, int64_t wait_ms, int64_t lease_ms)
+static waiter *wait_with_a(scene *s, multi_scene *m, int64_t wait_ms,
+                           int64_t lease_ms)
 {
     take_by_hand(s->sv, "b", 0);
     waiter *w = waiter_start(m->all, wait_ms, lease_ms);
     asleep(s->sv, "b", s->cl);
-    EVENTUALLY(SOON, set_is_at(m, 0, 1));
+    EVENTUALLY(SOON, multi_scene_is_at(m, 0, 1));
     return w;
 }
 
-static void expect_taken(waiter *w, set *m)
+static void expect_taken(waiter *w, multi_scene *m)
 {
     EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     expect_levels(m, 1);
@@ -29,14 +30,14 @@ static void expect_taken(waiter *w, set *m)
 static void lose_a_member(int64_t lease_ms)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     waiter *w = wait_with_a(&s, &m, RLOCK_FOREVER, lease_ms);
     server_cmd(s.sv, "DEL a");
     EVENTUALLY(SOON, stats_of(s.cl).lost == 1);
     EXPECT(!waiter_returned(w));
     EXPECT_STATUS(rlock_force_unlock(m.lk[1]), RLOCK_OK);
     expect_taken(w, &m);
-    set_end_with_losses(&m, &s, 0);
+    multi_scene_end_with_losses(&m, &s, 0);
 }
 
 TEST_CASE(multi_again, a_member_that_is_lost_during_the_wait_is_taken_again,
@@ -47,7 +48,7 @@ TEST_CASE(multi_again, the_same_with_a_lease_of_its_own, lose_a_member(60000))
 TEST(multi_again, a_member_that_another_one_has_by_then_is_waited_for)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     waiter *w = wait_with_a(&s, &m, RLOCK_FOREVER, RLOCK_WATCHDOG);
     server_cmd(s.sv, "DEL a");
     take_by_hand(s.sv, "a", 0);
@@ -57,13 +58,13 @@ TEST(multi_again, a_member_that_another_one_has_by_then_is_waited_for)
     EXPECT_INT(levels(s.sv, "b") + levels(s.sv, "c"), 0);
     EXPECT_STATUS(rlock_force_unlock(m.lk[0]), RLOCK_OK);
     expect_taken(w, &m);
-    set_end_with_losses(&m, &s, 0);
+    multi_scene_end_with_losses(&m, &s, 0);
 }
 
 TEST(multi_again, a_member_whose_lease_ends_in_a_hang_is_taken_again)
 {
     scene s = scene_start(BRISK_MS, 300), t = scene_start(BRISK_MS, 300);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     take_by_hand(t.sv, "b", 0);
     waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     asleep(t.sv, "b", t.cl);
@@ -75,7 +76,7 @@ TEST(multi_again, a_member_whose_lease_ends_in_a_hang_is_taken_again)
     expect_taken(w, &m);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
     EXPECT_INT(events_count(t.ev, RLOCK_EVENT_LOST), 0);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* A Red lock, and one of the first node behind it, which somebody has. */
@@ -180,7 +181,7 @@ TEST(multi_again, the_loss_of_a_red_one_that_was_held_before_is_told)
 TEST(multi_again, the_loss_of_what_was_held_before_is_told)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
     server_cmd(s.sv, "DEL a");
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
@@ -188,12 +189,12 @@ TEST(multi_again, the_loss_of_what_was_held_before_is_told)
     expect_blame_of(1, "a");
     EXPECT_INT(levels(s.sv, "b"), 0);
     EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_LOST);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }
 
 static intptr_t wait_with_a_level(void *arg)
 {
-    set *m = arg;
+    multi_scene *m = arg;
     EXPECT_STATUS(rlock_lock(m->lk[0]), RLOCK_OK);
     rlock_status s = rlock_acquire(m->all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     expect_blame_of(1, "a");
@@ -204,7 +205,7 @@ static intptr_t wait_with_a_level(void *arg)
 TEST(multi_again, the_loss_of_what_was_held_before_ends_the_wait_for_others)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     take_by_hand(s.sv, "b", 0);
     test_thread *t = test_spawn(wait_with_a_level, &m);
     asleep(s.sv, "b", s.cl);
@@ -213,11 +214,11 @@ TEST(multi_again, the_loss_of_what_was_held_before_ends_the_wait_for_others)
     EXPECT_STATUS(rlock_force_unlock(m.lk[1]), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_LOST);
     EXPECT_INT(levels(s.sv, "b"), 0);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }
 
 /* The lease of the first has run out when the second one's server answers. */
-static rlock_status try_with_a_late_one(scene *s, scene *t, set *m,
+static rlock_status try_with_a_late_one(scene *s, scene *t, multi_scene *m,
                                         int64_t wait_ms)
 {
     enum { LEASE_MS = 200 };
@@ -234,23 +235,23 @@ static rlock_status try_with_a_late_one(scene *s, scene *t, set *m,
 TEST(multi_again, a_member_that_expires_before_all_are_held_is_no_loss)
 {
     scene s = scene_start(0, SOON), t = scene_start(0, SOON);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     EXPECT_STATUS(try_with_a_late_one(&s, &t, &m, 0), RLOCK_EIO);
-    EVENTUALLY(SOON, set_all_at(&m, 0));
+    EVENTUALLY(SOON, multi_scene_all_at(&m, 0));
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 0);
     EXPECT_STATUS(rlock_acquire(m.all, SOON, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_again, a_member_that_expires_before_all_are_held_is_taken_again)
 {
     scene s = scene_start(0, SOON), t = scene_start(0, SOON);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     EXPECT_STATUS(try_with_a_late_one(&s, &t, &m, SOON), RLOCK_OK);
-    EVENTUALLY(SOON, set_all_at(&m, 0));
+    EVENTUALLY(SOON, multi_scene_all_at(&m, 0));
     EXPECT_INT(events_count(t.ev, RLOCK_EVENT_LOST), 0);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* --- what is said of a try that failed ------------------------------------ */
@@ -258,24 +259,24 @@ TEST(multi_again, a_member_that_expires_before_all_are_held_is_taken_again)
 TEST(multi_again, a_wait_that_ends_at_a_server_that_hangs_says_so)
 {
     scene s = scene_start(0, 400);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     server_pause(s.sv);
     EXPECT_STATUS(rlock_acquire(m.lk[0], 100, RLOCK_WATCHDOG), RLOCK_EIO);
     EXPECT_STATUS(rlock_acquire(m.all, 100, RLOCK_WATCHDOG), RLOCK_EIO);
     expect_blame_of(1, "a");
     server_resume(s.sv);
-    EVENTUALLY(SOON, set_all_at(&m, 0));
-    set_end(&m, &s);
+    EVENTUALLY(SOON, multi_scene_all_at(&m, 0));
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_again, a_wait_that_ends_at_a_busy_member_says_so)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     take_by_hand(s.sv, "b", 0);
     EXPECT_STATUS(rlock_acquire(m.all, 100, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
     expect_blame_of(2, "b");
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /*
@@ -285,7 +286,7 @@ TEST(multi_again, a_wait_that_ends_at_a_busy_member_says_so)
 TEST(multi_again, a_member_of_the_same_name_that_hangs_is_tried_until_the_end)
 {
     scene s = scene_start(0, 50), t = scene_start(0, 50);
-    set m = set_across(&s, "a", &t, "a");
+    multi_scene m = multi_scene_across(&s, "a", &t, "a");
     for (int i = 0; i < 2; i++) {
         server *hangs = i ? s.sv : t.sv;
         server_pause(hangs);
@@ -294,9 +295,9 @@ TEST(multi_again, a_member_of_the_same_name_that_hangs_is_tried_until_the_end)
         EXPECT(!waiter_returned(w));
         server_resume(hangs);
         EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-        EVENTUALLY(SOON, set_all_at(&m, 0));
+        EVENTUALLY(SOON, multi_scene_all_at(&m, 0));
     }
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* --- a level more --------------------------------------------------------- */
@@ -305,7 +306,7 @@ TEST(multi_again, a_level_more_is_answered_at_once)
 {
     enum { TIMEOUT_MS = 1500 };
     scene s = scene_start(0, TIMEOUT_MS);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_pause(s.sv);
     int64_t began_ms = test_now_ms();
@@ -317,15 +318,15 @@ TEST(multi_again, a_level_more_is_answered_at_once)
     expect_blame_of(1, "a");
     server_resume(s.sv);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    EVENTUALLY(SOON, set_all_at(&m, 0));
-    set_end(&m, &s);
+    EVENTUALLY(SOON, multi_scene_all_at(&m, 0));
+    multi_scene_end(&m, &s);
 }
 
 /* Also beside one that is busy, which a wait would be for. */
 TEST(multi_again, a_level_more_that_is_lost_is_told_beside_one_that_is_busy)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
     take_by_hand(s.sv, "a", 0);
     server_cmd(s.sv, "DEL b");
@@ -334,5 +335,5 @@ TEST(multi_again, a_level_more_that_is_lost_is_told_beside_one_that_is_busy)
     EXPECT_BETWEEN(test_since_ms(began_ms), 0, SLACK_MS);
     expect_blame_of(2, "b");
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_LOST);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }

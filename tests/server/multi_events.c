@@ -1,7 +1,7 @@
 /* What is told of a Multi lock, to whom, and how often. */
 #include <stdatomic.h>
 
-#include "set.h"
+#include "multi_scene.h"
 
 static void expect_lost_event(events *ev, const char *name)
 {
@@ -16,7 +16,7 @@ static void expect_lost_event(events *ev, const char *name)
 TEST(multi_events, the_loss_of_one_member_is_the_loss_of_the_whole)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
@@ -33,36 +33,37 @@ TEST(multi_events, the_loss_of_one_member_is_the_loss_of_the_whole)
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi_events, the_loss_of_all_members_at_once_is_one_event)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     EVENTUALLY(10000, stats_of(s.cl).lost == 5);
     expect_lost_event(s.ev, NULL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }
 
 TEST(multi_events,
      losses_on_two_servers_are_one_event_at_the_first_members_client)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = {0};
-    set_add(&m, t.sv, t.cl, "b"); /* the first of the list, not of the order */
-    set_add(&m, s.sv, s.cl, "a");
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, t.sv, t.cl,
+                    "b"); /* the first of the list, not of the order */
+    multi_scene_add(&m, s.sv, s.cl, "a");
+    multi_scene_join(&m);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL a");
     expect_lost_event(t.ev, "a");
     server_cmd(t.sv, "DEL b");
     EVENTUALLY(10000, stats_of(t.cl).lost == 1 && stats_of(s.cl).lost == 1);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
+    multi_scene_free(&m);
     scene_free_client(&s);
     scene_free_client(&t);
     EXPECT_INT(events_count(t.ev, RLOCK_EVENT_LOST), 1);
@@ -78,10 +79,10 @@ TEST(multi_events,
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.watchdog_lease_ms = BRISK_MS;
     rlock_client *quiet = server_client(s.sv, &opts);
-    set m = {0};
-    set_add(&m, s.sv, quiet, "a");
-    set_add(&m, s.sv, s.cl, "bc");
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, s.sv, quiet, "a");
+    multi_scene_add(&m, s.sv, s.cl, "bc");
+    multi_scene_join(&m);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL b");
     expect_lost_event(s.ev, "b");
@@ -89,7 +90,7 @@ TEST(multi_events,
     server_cmd(s.sv, "DEL c");
     EVENTUALLY(10000, stats_of(quiet).lost == 1 && stats_of(s.cl).lost == 2);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
+    multi_scene_free(&m);
     scene_free_client(&s);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_LOST), 1);
     rlock_client_free(quiet);
@@ -103,15 +104,15 @@ TEST(multi_events, the_first_members_client_is_told_of_a_loss_at_a_quiet_one)
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.watchdog_lease_ms = BRISK_MS;
     rlock_client *quiet = server_client(s.sv, &opts);
-    set m = {0};
-    set_add(&m, s.sv, s.cl, "b");
-    set_add(&m, s.sv, quiet, "a");
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, s.sv, s.cl, "b");
+    multi_scene_add(&m, s.sv, quiet, "a");
+    multi_scene_join(&m);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "DEL a");
     expect_lost_event(s.ev, "a");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(quiet);
     scene_stop(&s);
 }
@@ -119,27 +120,27 @@ TEST(multi_events, the_first_members_client_is_told_of_a_loss_at_a_quiet_one)
 TEST(multi_events, a_loss_that_unlock_finds_is_one_event)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     expect_lost_event(s.ev, NULL);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    set_end_with_losses(&m, &s, 1);
+    multi_scene_end_with_losses(&m, &s, 1);
 }
 
 /* One event for each time that it was taken and lost. */
 TEST(multi_events, every_hold_that_is_lost_is_one_event)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     for (int i = 0; i < 5; i++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
         server_cmd(s.sv, "FLUSHALL");
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     }
     events_wait(s.ev, RLOCK_EVENT_LOST, 5, 10000);
-    set_end_with_losses(&m, &s, 5);
+    multi_scene_end_with_losses(&m, &s, 5);
 }
 
 static intptr_t take_and_end(void *lk)
@@ -152,14 +153,14 @@ static intptr_t take_and_end(void *lk)
 TEST(multi_events, a_thread_that_ends_abandons_the_whole_once)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = set_across(&s, "bc", &t, "a");
+    multi_scene m = multi_scene_across(&s, "bc", &t, "a");
     test_join(test_spawn(take_and_end, m.all));
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, 10000);
     EVENTUALLY(10000, levels(s.sv, "b") == 0 && levels(s.sv, "c") == 0 &&
                           levels(t.sv, "a") == 0);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
+    multi_scene_free(&m);
     scene_free_client(&s);
     scene_free_client(&t);
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 1);
@@ -197,14 +198,14 @@ TEST(multi_events, a_callback_may_call_the_library)
     opts.on_event = call_library;
     opts.event_arg = &c;
     rlock_client *cl = server_client(s.sv, &opts);
-    set m = set_of_client(s.sv, cl, "abc");
+    multi_scene m = multi_scene_of_client(s.sv, cl, "abc");
     c.other = m.lk[0];
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     EXPECT_INT(atomic_load(&c.called), 6);
     EXPECT_INT(atomic_load(&c.failed), 0);
     expect_nothing_left(s.sv);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(cl);
     scene_stop(&s);
 }
@@ -224,11 +225,11 @@ TEST(multi_events, a_slow_callback_makes_no_call_fail)
     opts.command_timeout_ms = 200;
     opts.on_event = be_slow;
     rlock_client *cl = server_client(s.sv, &opts);
-    set m = set_of_client(s.sv, cl, "abc");
+    multi_scene m = multi_scene_of_client(s.sv, cl, "abc");
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
+    multi_scene_free(&m);
     rlock_client_free(cl);
     scene_stop(&s);
 }

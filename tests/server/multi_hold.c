@@ -4,14 +4,14 @@
  */
 #include <stdatomic.h>
 
-#include "set.h"
+#include "multi_scene.h"
 
 /* --- what the thread holds ----------------------------------------------- */
 
 TEST(multi_hold, an_acquire_inside_of_another_is_one_level_more)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "b");
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
     for (int i = 1; i <= 3; i++) {
         EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
         expect_levels(&m, i);
@@ -26,13 +26,13 @@ TEST(multi_hold, an_acquire_inside_of_another_is_one_level_more)
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_hold, a_member_that_the_thread_holds_gets_one_level_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_lock(m.lk[1]), RLOCK_OK);
     uint64_t token = rlock_token(m.lk[1]);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
@@ -47,13 +47,13 @@ TEST(multi_hold, a_member_that_the_thread_holds_gets_one_level_more)
     expect_unheld(m.all);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_hold, a_handle_of_a_member_enters_once_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_INT(rlock_hold_count(m.lk[0]), 1);
     EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
@@ -65,13 +65,13 @@ TEST(multi_hold, a_handle_of_a_member_enters_once_more)
     expect_unheld(m.all);
     EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_hold, two_sets_that_overlap_are_held_side_by_side)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab"), more = set_of(&s, "bc");
+    multi_scene m = multi_scene_of(&s, "ab"), more = multi_scene_of(&s, "bc");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(more.all), RLOCK_OK);
     EXPECT_INT(levels(s.sv, "b"), 2);
@@ -80,15 +80,15 @@ TEST(multi_hold, two_sets_that_overlap_are_held_side_by_side)
     expect_unheld(m.all);
     EXPECT_STATUS(rlock_unlock(more.all), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_free(&m);
-    set_free(&more);
+    multi_scene_free(&m);
+    multi_scene_free(&more);
     scene_stop(&s);
 }
 
 TEST(multi_hold, it_is_held_by_the_thread_that_took_it)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     waiter *w = waiter_start(m.all, 0, RLOCK_WATCHDOG);
     EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
     expect_unheld(m.all);
@@ -97,13 +97,13 @@ TEST(multi_hold, it_is_held_by_the_thread_that_took_it)
     expect_levels(&m, 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_hold, valid_and_count_are_those_of_the_worst_member)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ab", &t, "c");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "c");
     EXPECT_STATUS(rlock_acquire(m.lk[0], 0, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(m.lk[2], 0, 10000), RLOCK_OK);
     expect_unheld(m.all); /* not every member is held */
@@ -115,13 +115,13 @@ TEST(multi_hold, valid_and_count_are_those_of_the_worst_member)
     for (int i = 0; i < 2; i++)
         EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     expect_unheld(m.all);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_hold, the_token_is_the_largest_and_grows)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "a", &t, "bc");
+    multi_scene m = multi_scene_across(&s, "a", &t, "bc");
     uint64_t last = 0;
     for (int i = 0; i < 5; i++) {
         EXPECT_STATUS(rlock_lock(m.lk[i % 3]), RLOCK_OK);
@@ -139,13 +139,13 @@ TEST(multi_hold, the_token_is_the_largest_and_grows)
         EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
         last = token;
     }
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_hold, all_members_are_renewed)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = set_across(&s, "ab", &t, "cd");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "cd");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EVENTUALLY(20000,
                stats_of(s.cl).renewals >= 10 && stats_of(t.cl).renewals >= 10);
@@ -157,13 +157,13 @@ TEST(multi_hold, all_members_are_renewed)
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
     EXPECT_INT(stats_of(s.cl).renewals, renewals);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_hold, an_explicit_lease_is_that_of_all_members_and_not_renewed)
 {
     scene s = scene_start(BRISK_MS, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     EXPECT_STATUS(rlock_acquire(m.all, 0, 400), RLOCK_OK);
     EXPECT_BETWEEN(rlock_valid_ms(m.all), 0, 394);
     for (size_t i = 0; i < m.n; i++)
@@ -171,7 +171,7 @@ TEST(multi_hold, an_explicit_lease_is_that_of_all_members_and_not_renewed)
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, 5000);
     EXPECT_INT(stats_of(s.cl).renewals, 0);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* --- unlock, extend, force_unlock ---------------------------------------- */
@@ -179,7 +179,7 @@ TEST(multi_hold, an_explicit_lease_is_that_of_all_members_and_not_renewed)
 TEST(multi_hold, unlock_goes_through_all_and_reports_the_worst)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "bacd");
+    multi_scene m = multi_scene_of(&s, "bacd");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
@@ -202,13 +202,13 @@ TEST(multi_hold, unlock_goes_through_all_and_reports_the_worst)
     server_cmd(s.sv, "DEL d");
     expect_nothing_left(s.sv);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_NOT_HELD);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_hold, extend_sets_the_lease_of_all)
 {
     scene s = scene_start(BRISK_MS, 0), t = scene_start(BRISK_MS, 0);
-    set m = set_across(&s, "ab", &t, "c");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "c");
     EXPECT_STATUS(rlock_extend(m.all, 1000), RLOCK_NOT_HELD);
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(m.all, 60000), RLOCK_OK);
@@ -221,13 +221,13 @@ TEST(multi_hold, extend_sets_the_lease_of_all)
                stats_of(s.cl).renewals >= 4 && stats_of(t.cl).renewals >= 2);
     EXPECT(rlock_is_held(m.all));
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_hold, extend_reports_the_member_that_is_not_held_any_more)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "cab");
+    multi_scene m = multi_scene_of(&s, "cab");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(m.all, 60000), RLOCK_NOT_HELD);
@@ -239,13 +239,13 @@ TEST(multi_hold, extend_reports_the_member_that_is_not_held_any_more)
     EXPECT_INT(levels(s.sv, "c"), 0);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_LOST);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 TEST(multi_hold, force_unlock_frees_what_anybody_holds)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ab", &t, "c");
+    multi_scene m = multi_scene_across(&s, "ab", &t, "c");
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_NOT_HELD);
     take_by_hand(t.sv, "c", 60000);
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_OK);
@@ -262,7 +262,7 @@ TEST(multi_hold, force_unlock_frees_what_anybody_holds)
     EXPECT_STATUS(rlock_force_unlock(m.all), RLOCK_EWRONGTYPE);
     expect_blame_of(1, "a");
     EXPECT_INT(levels(t.sv, "c"), 0);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* --- round trips --------------------------------------------------------- */
@@ -307,7 +307,7 @@ static void expect_one_trip(scene *s, const char *script, atomic_int *turn,
 TEST(multi_hold, members_of_one_client_are_asked_in_one_round_trip)
 {
     scene s = scene_proxied(0, 20000);
-    set m = set_of(&s, "ebadc");
+    multi_scene m = multi_scene_of(&s, "ebadc");
     atomic_int turn = 0;
     errand list[] = {
         {rlock_lock, m.all, &turn, 1},   {rlock_lock, m.all, &turn, 2},
@@ -323,14 +323,14 @@ TEST(multi_hold, members_of_one_client_are_asked_in_one_round_trip)
     EXPECT_INT(proxy_count(s.px, proxy_sha("acquire")), 5);
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 5);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* One call, and nothing to undo. */
 TEST(multi_hold, a_failed_try_takes_nothing)
 {
     scene s = scene_proxied(0, 20000);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     take_by_hand(s.sv, "c", 60000);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
     EXPECT_STR(strstr(rlock_last_error()->message, "member"),
@@ -341,21 +341,22 @@ TEST(multi_hold, a_failed_try_takes_nothing)
     EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 0);
     server_cmd(s.sv, "DEL c");
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* A round trip for what was taken of the one server, whatever the others do. */
 TEST(multi_hold, what_a_failed_try_took_elsewhere_goes_back_in_one_call)
 {
     scene s = scene_proxied(0, 20000), t = scene_start(0, 0);
-    set m = set_across(&s, "ace", &t, "bd");
+    multi_scene m = multi_scene_across(&s, "ace", &t, "bd");
     take_by_hand(t.sv, "d", 60000);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
     EXPECT_INT(proxy_count(s.px, proxy_sha("take_many")), 1);
     EXPECT_INT(proxy_count(s.px, proxy_sha("free_many")), 1);
-    EXPECT(set_is_at(&m, 0, 0) && set_is_at(&m, 1, 0) && set_is_at(&m, 2, 0));
+    EXPECT(multi_scene_is_at(&m, 0, 0) && multi_scene_is_at(&m, 1, 0) &&
+           multi_scene_is_at(&m, 2, 0));
     server_cmd(t.sv, "DEL d");
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* Those before the first that is busy, which were left at first because of it;
@@ -363,22 +364,23 @@ TEST(multi_hold, what_a_failed_try_took_elsewhere_goes_back_in_one_call)
 TEST(multi_hold, a_wait_holds_what_stands_before_the_first_that_is_busy)
 {
     scene s = scene_proxied(0, 20000);
-    set m = set_of(&s, "abcde");
+    multi_scene m = multi_scene_of(&s, "abcde");
     take_by_hand(s.sv, "e", 60000);
     proxy_rule(s.px, proxy_sha("take_many"), 1, PROXY_HOLD_REPLY, NULL);
     waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(10000, proxy_fired(s.px));
     take_by_hand(s.sv, "c", 60000);
     proxy_let_go(s.px);
-    EVENTUALLY(10000, set_is_at(&m, 0, 1) && set_is_at(&m, 1, 1));
+    EVENTUALLY(10000,
+               multi_scene_is_at(&m, 0, 1) && multi_scene_is_at(&m, 1, 1));
     asleep(s.sv, "c", s.cl);
-    EXPECT(set_is_at(&m, 3, 0));
+    EXPECT(multi_scene_is_at(&m, 3, 0));
     EXPECT_INT(proxy_count(s.px, proxy_sha("take_many")), 3);
     server_cmd(s.sv, "DEL c");
-    EVENTUALLY(20000, set_is_at(&m, 3, 1));
+    EVENTUALLY(20000, multi_scene_is_at(&m, 3, 1));
     server_cmd(s.sv, "DEL e");
     EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
-    EXPECT(set_all_at(&m, 1));
+    EXPECT(multi_scene_all_at(&m, 1));
     waiter_end(w);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }

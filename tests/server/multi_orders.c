@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "set.h"
+#include "multi_scene.h"
 
 enum { LOCKS = 5 };
 
@@ -14,7 +14,7 @@ typedef struct hall {
     atomic_int clashes;
 } hall;
 
-static void walk_through(hall *h, const set *m)
+static void walk_through(hall *h, const multi_scene *m)
 {
     for (size_t i = 0; i < m->n; i++)
         atomic_fetch_add(&h->clashes,
@@ -23,7 +23,7 @@ static void walk_through(hall *h, const set *m)
         atomic_fetch_sub(&h->inside[m->name[i][0] - 'a'], 1);
 }
 
-static void take_once(hall *h, const set *m)
+static void take_once(hall *h, const multi_scene *m)
 {
     EXPECT_STATUS(rlock_acquire(m->all, 25000, RLOCK_WATCHDOG), RLOCK_OK);
     walk_through(h, m);
@@ -32,7 +32,7 @@ static void take_once(hall *h, const set *m)
 
 typedef struct walker {
     hall *h;
-    set m;
+    multi_scene m;
     int rounds;
 } walker;
 
@@ -44,7 +44,7 @@ static intptr_t walk(void *arg)
     return 0;
 }
 
-static void walk_against_each_other(set one, set other)
+static void walk_against_each_other(multi_scene one, multi_scene other)
 {
     hall h = {0};
     int rounds = SANITIZED ? 80 : 300;
@@ -55,14 +55,15 @@ static void walk_against_each_other(set one, set other)
     EXPECT_INT(atomic_load(&h.clashes), 0);
     expect_levels(&one, 0);
     expect_levels(&other, 0);
-    set_free(&one);
-    set_free(&other);
+    multi_scene_free(&one);
+    multi_scene_free(&other);
 }
 
 TEST(multi_orders, opposite_orders_of_two_threads_do_not_block_each_other)
 {
     scene s = scene_start(0, 0);
-    walk_against_each_other(set_of(&s, "abc"), set_of(&s, "cba"));
+    walk_against_each_other(multi_scene_of(&s, "abc"),
+                            multi_scene_of(&s, "cba"));
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -71,7 +72,8 @@ TEST(multi_orders, opposite_orders_of_two_clients_do_not_block_each_other)
 {
     scene s = scene_start(0, 0);
     rlock_client *cl = server_client(s.sv, NULL);
-    walk_against_each_other(set_of(&s, "abc"), set_of_client(s.sv, cl, "cba"));
+    walk_against_each_other(multi_scene_of(&s, "abc"),
+                            multi_scene_of_client(s.sv, cl, "cba"));
     rlock_client_free(cl);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -81,11 +83,11 @@ TEST(multi_orders, opposite_orders_on_two_servers_do_not_block_each_other)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     rlock_client *cl[] = {server_client(s.sv, NULL), server_client(t.sv, NULL)};
-    set back = {0};
-    set_add(&back, t.sv, cl[1], "b");
-    set_add(&back, s.sv, cl[0], "a");
-    set_join(&back);
-    walk_against_each_other(set_across(&s, "a", &t, "b"), back);
+    multi_scene back = {0};
+    multi_scene_add(&back, t.sv, cl[1], "b");
+    multi_scene_add(&back, s.sv, cl[0], "a");
+    multi_scene_join(&back);
+    walk_against_each_other(multi_scene_across(&s, "a", &t, "b"), back);
     rlock_client_free(cl[0]);
     rlock_client_free(cl[1]);
     expect_nothing_left(s.sv);
@@ -100,14 +102,14 @@ TEST(multi_orders,
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     rlock_client *cl[] = {server_client(s.sv, NULL), server_client(t.sv, NULL)};
-    set there = {0}, back = {0};
-    set_add(&there, s.sv, s.cl, "a");
-    set_add(&there, t.sv, t.cl, "a");
-    set_add(&back, t.sv, cl[1], "a");
-    set_add(&back, s.sv, cl[0], "a");
+    multi_scene there = {0}, back = {0};
+    multi_scene_add(&there, s.sv, s.cl, "a");
+    multi_scene_add(&there, t.sv, t.cl, "a");
+    multi_scene_add(&back, t.sv, cl[1], "a");
+    multi_scene_add(&back, s.sv, cl[0], "a");
     there.name[1][0] = back.name[0][0] = 'b'; /* for the hall */
-    set_join(&there);
-    set_join(&back);
+    multi_scene_join(&there);
+    multi_scene_join(&back);
     walk_against_each_other(there, back);
     rlock_client_free(cl[0]);
     rlock_client_free(cl[1]);
@@ -118,7 +120,7 @@ TEST(multi_orders,
 }
 
 /* At least one of the five, in any order. */
-static set any_set(server *sv, rlock_client *cl, unsigned *seed)
+static multi_scene any_set(server *sv, rlock_client *cl, unsigned *seed)
 {
     char names[] = "abcde";
     for (int i = LOCKS - 1; i > 0; i--) {
@@ -128,15 +130,15 @@ static set any_set(server *sv, rlock_client *cl, unsigned *seed)
         names[k] = c;
     }
     names[1 + rand_r(seed) % LOCKS] = '\0';
-    return set_of_client(sv, cl, names);
+    return multi_scene_of_client(sv, cl, names);
 }
 
 static void take_any(hall *h, server *sv, rlock_client *cl, unsigned seed)
 {
     for (int i = 0; i < (SANITIZED ? 25 : 80); i++) {
-        set m = any_set(sv, cl, &seed);
+        multi_scene m = any_set(sv, cl, &seed);
         take_once(h, &m);
-        set_free(&m);
+        multi_scene_free(&m);
     }
 }
 
@@ -204,7 +206,7 @@ TEST(multi_orders, any_sets_of_many_processes_do_not_block_each_other)
 TEST(multi_orders, a_handle_may_be_shared_by_threads)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     hall h = {0};
     walker w = {&h, m, SANITIZED ? 20 : 60};
     test_thread *t[4];
@@ -214,5 +216,5 @@ TEST(multi_orders, a_handle_may_be_shared_by_threads)
         test_join(t[i]);
     EXPECT_INT(atomic_load(&h.clashes), 0);
     expect_nothing_left(s.sv);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }

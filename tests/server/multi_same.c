@@ -4,7 +4,7 @@
  */
 #include <stdatomic.h>
 
-#include "set.h"
+#include "multi_scene.h"
 
 typedef struct spelling {
     char uri[3][160];
@@ -114,8 +114,8 @@ TEST(multi_same, programs_with_other_addresses_do_not_block_each_other)
  * restarts has another place in it: whoever kept one for as long as he waits
  * would wait in a circle.
  */
-static void expect_nothing_held_while_waiting(set *m, rlock_client *cl[2],
-                                              size_t busy)
+static void expect_nothing_held_while_waiting(multi_scene *m,
+                                              rlock_client *cl[2], size_t busy)
 {
     server *sv = m->sv[busy];
     take_by_hand(sv, SCENE_LOCK, 60000);
@@ -131,8 +131,8 @@ TEST(multi_same, whoever_waits_for_a_name_soon_holds_it_on_no_other_server)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
     rlock_client *cl[2] = {s.cl, t.cl};
-    set m = {.n = 2, .lk = {s.lk, t.lk}, .sv = {s.sv, t.sv}};
-    set_join(&m);
+    multi_scene m = {.n = 2, .lk = {s.lk, t.lk}, .sv = {s.sv, t.sv}};
+    multi_scene_join(&m);
     for (size_t busy = 0; busy < 2; busy++)
         expect_nothing_held_while_waiting(&m, cl, busy);
     rlock_free(m.all);

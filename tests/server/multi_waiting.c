@@ -1,10 +1,10 @@
 /* Waiting for all members of a Multi lock, and canceling that. */
-#include "set.h"
+#include "multi_scene.h"
 
 TEST(multi_waiting, a_wait_ends_when_the_busy_member_is_free)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ca", &t, "b");
+    multi_scene m = multi_scene_across(&s, "ca", &t, "b");
     for (size_t i = 0; i < m.n; i++) {
         rlock_client *rival = server_client(m.sv[i], NULL);
         rlock *lk = test_lock(rival, m.name[i]);
@@ -19,7 +19,7 @@ TEST(multi_waiting, a_wait_ends_when_the_busy_member_is_free)
         rlock_free(lk);
         rlock_client_free(rival);
     }
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 /* Also when the list has it the other way round. */
@@ -27,7 +27,7 @@ TEST(multi_waiting,
      who_waits_holds_what_comes_before_and_nothing_that_comes_later)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "dca", &t, "eb");
+    multi_scene m = multi_scene_across(&s, "dca", &t, "eb");
     take_by_hand(s.sv, "c", 60000);
     waiter *w = waiter_start(m.all, RLOCK_FOREVER, RLOCK_WATCHDOG);
     asleep(s.sv, "c", s.cl);
@@ -44,13 +44,13 @@ TEST(multi_waiting,
     server_cmd(t.sv, "DEL e");
     expect_nothing_left(s.sv);
     expect_nothing_left(t.sv);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_waiting, the_wait_is_one_for_all_members)
 {
     scene s = scene_start(0, 200);
-    set m = set_of(&s, "abc");
+    multi_scene m = multi_scene_of(&s, "abc");
     int64_t began_ms = test_now_ms(), at_ms;
     take_by_hand(s.sv, "a", 250);
     take_by_hand(s.sv, "b", 60000);
@@ -59,10 +59,10 @@ TEST(multi_waiting, the_wait_is_one_for_all_members)
     EXPECT_BETWEEN(at_ms - began_ms, 500, 500 + 200 + 500);
     waiter_end(w);
     EXPECT_INT(levels(s.sv, "a"), 0);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
-static void cancel_at(set *m, size_t i, rlock_client *cl)
+static void cancel_at(multi_scene *m, size_t i, rlock_client *cl)
 {
     take_by_hand(m->sv[i], m->name[i], 60000);
     waiter *w = waiter_start(m->all, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -77,17 +77,17 @@ static void cancel_at(set *m, size_t i, rlock_client *cl)
 TEST(multi_waiting, a_cancel_ends_the_wait_for_any_member)
 {
     scene s = scene_start(0, 0), t = scene_start(0, 0);
-    set m = set_across(&s, "ca", &t, "db");
+    multi_scene m = multi_scene_across(&s, "ca", &t, "db");
     rlock_cancel(m.all); /* nobody waits */
     for (size_t i = 0; i < m.n; i++)
         cancel_at(&m, i, i < 2 ? s.cl : t.cl);
-    set_end_across(&m, &s, &t);
+    multi_scene_end_across(&m, &s, &t);
 }
 
 TEST(multi_waiting, a_cancel_is_for_the_handle_it_is_given)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     rlock *other;
     EXPECT_STATUS(rlock_multi_new(m.lk, m.n, &other), RLOCK_OK);
     take_by_hand(s.sv, "a", 60000);
@@ -106,7 +106,7 @@ TEST(multi_waiting, a_cancel_is_for_the_handle_it_is_given)
     rlock_cancel(other);
     EXPECT_STATUS(waiter_end(w2), RLOCK_CANCELED);
     rlock_free(other);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /*
@@ -116,7 +116,7 @@ TEST(multi_waiting, a_cancel_is_for_the_handle_it_is_given)
 TEST(multi_waiting, one_cancel_at_any_moment_ends_the_wait)
 {
     scene s = scene_start(0, 0);
-    set m = set_of(&s, "ab");
+    multi_scene m = multi_scene_of(&s, "ab");
     rlock_client *rival = server_client(s.sv, NULL);
     rlock *a = test_lock(rival, "a"), *b = test_lock(rival, "b");
     EXPECT_STATUS(rlock_lock(b), RLOCK_OK);
@@ -138,7 +138,7 @@ TEST(multi_waiting, one_cancel_at_any_moment_ends_the_wait)
     rlock_free(a);
     rlock_free(b);
     rlock_client_free(rival);
-    set_end(&m, &s);
+    multi_scene_end(&m, &s);
 }
 
 /* Lets a reply go when it has taken so long, and notes when that was. */
@@ -205,13 +205,14 @@ TEST(multi_waiting, who_takes_it_again_and_again_keeps_nobody_waiting)
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.uri = proxy_uri(px);
     rlock_client *cl = server_client(s.sv, &opts);
-    set mine = set_of(&s, "ab"), theirs = set_of_client(s.sv, cl, "ab");
+    multi_scene mine = multi_scene_of(&s, "ab"),
+                theirs = multi_scene_of_client(s.sv, cl, "ab");
     expect_way_made(&s, px, cl, mine.lk[0], theirs.lk[0], "release");
     expect_way_made(&s, px, cl, mine.all, theirs.all, "free_many");
     for (int i = 0; i < 5; i++)
         expect_handed_over(s.sv, cl, mine.all, theirs.all);
-    set_free(&mine);
-    set_free(&theirs);
+    multi_scene_free(&mine);
+    multi_scene_free(&theirs);
     rlock_client_free(cl);
     proxy_stop(px);
     scene_stop(&s);

@@ -3,9 +3,9 @@
  * several.
  */
 #include "client.h"
-#include "flock.h"
+#include "multi_scene.h"
 #include "nodes.h"
-#include "set.h"
+#include "replica_scene.h"
 
 /* --- options, and the check ----------------------------------------------- */
 
@@ -41,18 +41,18 @@ TEST(replicas, a_lock_s_number_is_checked)
 
 TEST(replicas, a_client_warns_of_too_few)
 {
-    flock f = flock_start(1, 2, 0);
+    replica_scene f = replica_scene_start(1, 2, 0);
     EXPECT_INT(events_count(f.s.ev, RLOCK_EVENT_WARNING), 1);
     EXPECT_CONTAINS(events_message(f.s.ev, RLOCK_EVENT_WARNING),
                     "1 of the 2 replicas of min_replicas");
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 TEST(replicas, a_client_that_finds_enough_warns_of_nothing)
 {
-    flock f = flock_start(1, 1, 0);
+    replica_scene f = replica_scene_start(1, 1, 0);
     EXPECT_INT(events_count(f.s.ev, RLOCK_EVENT_WARNING), 0);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 static redisContext *dial(void *path)
@@ -62,26 +62,26 @@ static redisContext *dial(void *path)
 
 TEST(replicas, a_connect_callback_may_be_used_as_well)
 {
-    flock f = flock_servers(1);
+    replica_scene f = replica_scene_servers(1);
     f.s.opts.connect = dial;
     f.s.opts.connect_arg = (void *)server_path(f.s.sv);
     f.s.opts.min_replicas = 1;
-    f.s.opts.replica_wait_ms = FLOCK_WAIT_MS;
+    f.s.opts.replica_wait_ms = REPLICA_SCENE_WAIT_MS;
     scene_client(&f.s, 0, 0);
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 1);
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 /* --- Multi ---------------------------------------------------------------- */
 
 TEST(replicas, members_on_one_server_wait_once)
 {
-    flock f = flock_start(1, 1, 0);
-    set m = set_of(&f.s, "abcde");
+    replica_scene f = replica_scene_start(1, 1, 0);
+    multi_scene m = multi_scene_of(&f.s, "abcde");
     EXPECT_STATUS(rlock_lock(m.all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     long long before = server_calls(f.s.sv, "wait");
@@ -91,14 +91,14 @@ TEST(replicas, members_on_one_server_wait_once)
         EXPECT_INT(levels(f.replica[0], m.name[i]), 1);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
     EXPECT_INT(server_calls(f.s.sv, "wait"), before + 1);
-    set_free(&m);
-    flock_stop(&f);
+    multi_scene_free(&m);
+    replica_scene_stop(&f);
 }
 
 TEST(replicas, members_that_no_replica_has_are_undone)
 {
-    flock f = flock_start(1, 1, 0);
-    set m = set_of(&f.s, "abc");
+    replica_scene f = replica_scene_start(1, 1, 0);
+    multi_scene m = multi_scene_of(&f.s, "abc");
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_EQUORUM);
     EXPECT_CONTAINS(rlock_last_error()->message, "0 of 1 replicas");
@@ -108,14 +108,14 @@ TEST(replicas, members_that_no_replica_has_are_undone)
     server_resume(f.replica[0]);
     EVENTUALLY(SOON, rlock_trylock(m.all) == RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(m.all), RLOCK_OK);
-    set_free(&m);
-    flock_stop(&f);
+    multi_scene_free(&m);
+    replica_scene_stop(&f);
 }
 
 TEST(replicas, members_are_waited_for_until_the_replica_is_back)
 {
-    flock f = flock_start(1, 1, 0);
-    set m = set_of(&f.s, "abc");
+    replica_scene f = replica_scene_start(1, 1, 0);
+    multi_scene m = multi_scene_of(&f.s, "abc");
     server_pause(f.replica[0]);
     waiter *w = waiter_start(m.all, SOON, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, stats_of(f.s.cl).replica_shortfalls >= 4);
@@ -125,51 +125,51 @@ TEST(replicas, members_are_waited_for_until_the_replica_is_back)
     for (size_t i = 0; i < m.n; i++)
         EXPECT_INT(levels(f.replica[0], m.name[i]), 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    set_free(&m);
-    flock_stop(&f);
+    multi_scene_free(&m);
+    replica_scene_stop(&f);
 }
 
 /* What a member wants stays its own. */
 TEST(replicas, members_that_want_none_wait_for_none)
 {
-    flock f = flock_start(1, 1, 0);
+    replica_scene f = replica_scene_start(1, 1, 0);
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     rlock *all;
     o.min_replicas = -1;
-    flock_use(&f, &o);
+    replica_scene_use(&f, &o);
     EXPECT_STATUS(rlock_multi_new(&f.s.lk, 1, &all), RLOCK_OK);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_trylock(all), RLOCK_OK);
     EXPECT_STATUS(rlock_extend(all, 60000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(all), RLOCK_OK);
     rlock_free(all);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 TEST(replicas, a_member_that_is_busy_is_told_as_busy)
 {
-    flock f = flock_start(1, 1, 0);
-    set m = set_of(&f.s, "abc");
+    replica_scene f = replica_scene_start(1, 1, 0);
+    multi_scene m = multi_scene_of(&f.s, "abc");
     take_by_hand(f.s.sv, "b", 60000);
     server_pause(f.replica[0]);
     EXPECT_STATUS(rlock_trylock(m.all), RLOCK_BUSY);
     EXPECT_INT(stats_of(f.s.cl).replica_shortfalls, 0);
-    set_free(&m);
-    flock_stop(&f);
+    multi_scene_free(&m);
+    replica_scene_stop(&f);
 }
 
 /* --- Red ------------------------------------------------------------------ */
 
 /* Three nodes; the client of the first wants a replica of it. */
 typedef struct grove {
-    flock f;
+    replica_scene f;
     scene other[2];
     rlock *lk;
 } grove;
 
 static grove grove_start(int64_t lease_ms)
 {
-    grove g = {.f = flock_start(1, 1, lease_ms)};
+    grove g = {.f = replica_scene_start(1, 1, lease_ms)};
     rlock_client *cl[3] = {g.f.s.cl};
     for (int i = 0; i < 2; i++) {
         g.other[i] = scene_start(lease_ms, 0);
@@ -184,7 +184,7 @@ static void grove_stop(grove *g)
     rlock_free(g->lk);
     for (int i = 0; i < 2; i++)
         scene_stop(&g->other[i]);
-    flock_stop(&g->f);
+    replica_scene_stop(&g->f);
 }
 
 TEST(replicas, a_vote_that_no_replica_has_is_none)

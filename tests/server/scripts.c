@@ -2,7 +2,7 @@
  * The scripts by themselves, as lua/README.md describes them: what they answer,
  * and what they leave in Redis.
  */
-#include "rival.h"
+#include "other_client.h"
 #include "wire/script.h"
 
 #define UUID   "6f1e1e0c-5d07-4f36-9a4e-0123456789ab"
@@ -360,7 +360,8 @@ static void wait_for_both(bool one_client)
 {
     static const char *const name[] = {"{job}", "job"};
     scene s = scene_start(0, 0);
-    rival other = rival_join(&s, NULL), holder = rival_join(&s, NULL);
+    other_client other = other_client_join(&s, NULL),
+                 holder = other_client_join(&s, NULL);
     rlock_client *cl[] = {s.cl, one_client ? s.cl : other.cl};
     rlock *lk[2], *held[2];
     for (int i = 0; i < 2; i++) {
@@ -372,8 +373,8 @@ static void wait_for_both(bool one_client)
         rlock_free(lk[i]);
         rlock_free(held[i]);
     }
-    rival_leave(&other);
-    rival_leave(&holder);
+    other_client_leave(&other);
+    other_client_leave(&holder);
     scene_stop(&s);
 }
 

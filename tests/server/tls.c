@@ -6,7 +6,7 @@
 #include "rlock_config.h"
 #include "scene.h"
 #include "secure.h"
-#include "trickle.h"
+#include "slow_port.h"
 
 #ifdef RL_HAS_OPENSSL
 #include <openssl/bio.h>
@@ -169,12 +169,12 @@ TEST(tls, a_broken_connection_is_replaced_and_the_hold_stays)
 TEST(tls, records_that_arrive_byte_by_byte_are_read)
 {
     secured s = secured_start("server", "no");
-    trickle *t = trickle_start(s.port);
-    trickle_one_by_one(t);
-    s.opts.uri = secure_uri("127.0.0.1", trickle_port(t));
+    slow_port *t = slow_port_start(s.port);
+    slow_port_one_by_one(t);
+    s.opts.uri = secure_uri("127.0.0.1", slow_port_port(t));
     s.opts.connect_timeout_ms = SOON;
     expect_locks(&s.opts);
-    trickle_stop(t);
+    slow_port_stop(t);
     secured_stop(&s);
 }
 
@@ -269,19 +269,19 @@ TEST(tls, fault_125_a_plain_port_is_refused_and_never_spoken_to)
 TEST(tls, fault_125_a_handshake_that_stalls_anywhere_ends_in_time)
 {
     secured s = secured_start("server", "no");
-    trickle *t = trickle_start(s.port);
-    s.opts.uri = secure_uri("127.0.0.1", trickle_port(t));
+    slow_port *t = slow_port_start(s.port);
+    s.opts.uri = secure_uri("127.0.0.1", slow_port_port(t));
     expect_locks(&s.opts);
     s.opts.connect_timeout_ms = 50;
     for (int bytes = 0; bytes < 700; bytes += 40) {
         rlock_client *cl;
-        trickle_stall_after(t, bytes);
+        slow_port_stall_after(t, bytes);
         int64_t began_ms = test_now_ms();
         EXPECT_STATUS(rlock_client_new(&s.opts, &cl), RLOCK_EIO);
         EXPECT(test_since_ms(began_ms) < 50 + SLACK_MS);
         EXPECT_CONTAINS(rlock_last_error()->message, "timed out");
     }
-    trickle_stop(t);
+    slow_port_stop(t);
     secured_stop(&s);
 }
 

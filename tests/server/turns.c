@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "busy.h"
-#include "rival.h"
+#include "other_client.h"
 #include "turns.h"
 
 static scene scene_with_turns(int64_t turn_ms)
@@ -62,7 +62,7 @@ TEST(turns, many_sections_cost_one_call_and_each_has_its_own_token)
 TEST(turns, another_client_gets_the_lock_in_between)
 {
     scene s = scene_with_turns(5);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     busy b = {.lk = s.lk, .inside = look};
     busy_start(&b, 50);
     for (int i = 0; i < 5; i++) {
@@ -73,7 +73,7 @@ TEST(turns, another_client_gets_the_lock_in_between)
     }
     busy_stop(&b);
     EXPECT_INT(seen.fallen, 0);
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 

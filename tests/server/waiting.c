@@ -2,22 +2,22 @@
  * Waiting for a lock: the doorbell wakes exactly who is next, soon, without
  * polling; and nobody waits for ever when a ring is lost.
  */
-#include "rival.h"
+#include "other_client.h"
 
 /* --- waking -------------------------------------------------------------- */
 
 TEST(waiting, a_release_wakes_a_waiter_of_another_client)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_INT(stats_of(b.cl).wakeups, 1);
     EXPECT_INT(stats_of(b.cl).wakeups_futile, 0);
     waiter_end(b.w);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -25,28 +25,28 @@ TEST(waiting, a_release_wakes_a_waiter_of_another_client)
 TEST(waiting, a_hand_over_costs_one_release_and_one_acquire)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     long long before = script_calls(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     EXPECT_BETWEEN(script_calls(s.sv) - before, 2, 3);
     waiter_end(b.w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
 TEST(waiting, a_force_unlock_wakes_a_waiter)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
@@ -54,8 +54,8 @@ TEST(waiting, a_thread_of_the_same_client_is_woken)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    rival b = {.cl = s.cl, .lk = s.lk};
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client b = {.cl = s.cl, .lk = s.lk};
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
@@ -83,7 +83,7 @@ TEST(waiting, an_idle_waiter_sends_at_most_one_command_a_second)
 TEST(waiting, many_waits_need_one_subscription)
 {
     scene s = scene_proxied(0, 0);
-    rival a = rival_join(&s, NULL);
+    other_client a = other_client_join(&s, NULL);
     int subscribed = 0;
     for (int i = 0; i < 20; i++) {
         EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
@@ -96,7 +96,7 @@ TEST(waiting, many_waits_need_one_subscription)
     }
     EXPECT_INT(proxy_count(s.px, "SUBSCRIBE"), subscribed);
     EXPECT_INT(server_cmd(s.sv, "PUBSUB CHANNELS *")->elements, 1);
-    rival_leave(&a);
+    other_client_leave(&a);
     scene_stop(&s);
 }
 
@@ -143,11 +143,11 @@ TEST(waiting, one_waiter_of_a_process_is_queued)
 TEST(waiting, every_waiting_client_is_queued)
 {
     scene s = scene_start(0, 0);
-    rival p[5];
+    other_client p[5];
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 5; i++) {
-        p[i] = rival_join(&s, NULL);
-        rival_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
+        p[i] = other_client_join(&s, NULL);
+        other_client_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
     }
     EXPECT_STATUS(rlock_force_unlock(s.lk), RLOCK_OK);
     for (int i = 0; i < 5; i++) { /* in this order, or it hangs */
@@ -155,7 +155,7 @@ TEST(waiting, every_waiting_client_is_queued)
         waiter_end(p[i].w);
     }
     for (int i = 0; i < 5; i++)
-        rival_leave(&p[i]);
+        other_client_leave(&p[i]);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -198,12 +198,12 @@ TEST(waiting, a_waiter_that_gives_up_leaves_the_queue)
 TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
 {
     scene s = scene_start(0, 0);
-    rival a = rival_join(&s, NULL);
+    other_client a = other_client_join(&s, NULL);
     rlock *other = test_lock(s.cl, SCENE_LOCK);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *front = waiter_start(other, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
-    rival b = {.cl = s.cl, .lk = s.lk, .asleep_ms = test_now_ms()};
+    other_client b = {.cl = s.cl, .lk = s.lk, .asleep_ms = test_now_ms()};
     b.w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 2);
     rlock_cancel(other);
@@ -212,7 +212,7 @@ TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
     expect_woken(&b);
     waiter_end(b.w);
     rlock_free(other);
-    rival_leave(&a);
+    other_client_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -220,11 +220,11 @@ TEST(waiting, the_next_thread_takes_the_place_of_a_front_that_gave_up)
 static long long calls_for_hand_overs(int clients)
 {
     scene s = scene_start(0, 0);
-    rival *p = calloc((size_t)clients, sizeof *p);
+    other_client *p = calloc((size_t)clients, sizeof *p);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     for (int i = 0; i < clients; i++) {
-        p[i] = rival_join(&s, NULL);
-        rival_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
+        p[i] = other_client_join(&s, NULL);
+        other_client_wait(&s, &p[i], i + 1, RLOCK_FOREVER);
     }
     long long before = script_calls(s.sv);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
@@ -232,7 +232,7 @@ static long long calls_for_hand_overs(int clients)
         EXPECT_STATUS(waiter_end(p[i].w), RLOCK_OK);
     long long calls = script_calls(s.sv) - before;
     for (int i = 0; i < clients; i++)
-        rival_leave(&p[i]);
+        other_client_leave(&p[i]);
     free(p);
     scene_stop(&s);
     return calls;
@@ -251,11 +251,12 @@ TEST(waiting, the_work_of_a_hand_over_does_not_grow_with_the_waiters)
 TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
 {
     scene s = scene_proxied(0, 0);
-    rival a = rival_join(&s, NULL), c = rival_join(&s, NULL);
-    rival b = {.cl = s.cl, .lk = s.lk};
+    other_client a = other_client_join(&s, NULL),
+                 c = other_client_join(&s, NULL);
+    other_client b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, 300);
-    rival_wait(&s, &c, 2, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, 300);
+    other_client_wait(&s, &c, 2, RLOCK_FOREVER);
     proxy_freeze(s.px, true);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 1);
@@ -265,8 +266,8 @@ TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
     expect_woken(&c);
     EXPECT_INT(stats_of(c.cl).wakeups, 1);
     waiter_end(c.w);
-    rival_leave(&a);
-    rival_leave(&c);
+    other_client_leave(&a);
+    other_client_leave(&c);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -275,11 +276,12 @@ TEST(waiting, a_ring_for_a_waiter_that_timed_out_is_passed_on)
 TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
 {
     scene s = scene_proxied(0, 0);
-    rival a = rival_join(&s, NULL), c = rival_join(&s, NULL);
-    rival b = {.cl = s.cl, .lk = s.lk};
+    other_client a = other_client_join(&s, NULL),
+                 c = other_client_join(&s, NULL);
+    other_client b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
-    rival_wait(&s, &c, 2, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &c, 2, RLOCK_FOREVER);
     proxy_freeze(s.px, true);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     rlock_cancel(b.lk);
@@ -288,8 +290,8 @@ TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
     EXPECT_STATUS(waiter_end(b.w), RLOCK_CANCELED);
     expect_woken(&c);
     waiter_end(c.w);
-    rival_leave(&a);
-    rival_leave(&c);
+    other_client_leave(&a);
+    other_client_leave(&c);
     scene_stop(&s);
 }
 
@@ -301,7 +303,8 @@ TEST(waiting, a_ring_for_a_waiter_that_was_canceled_is_passed_on)
 static void race(bool by_cancel)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL), c = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL),
+                 c = other_client_join(&s, NULL);
     for (int i = 0; i < 40; i++) {
         EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
         int64_t until_us = test_now_us() + 30000 + i * 50;
@@ -324,8 +327,8 @@ static void race(bool by_cancel)
         expect_woken(&c);
         waiter_end(c.w);
     }
-    rival_leave(&b);
-    rival_leave(&c);
+    other_client_leave(&b);
+    other_client_leave(&c);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -343,7 +346,7 @@ TEST(waiting, a_cancel_at_the_moment_of_a_release_loses_no_ring)
 TEST(waiting, a_cancel_ends_all_waits_of_its_handle_and_no_others)
 {
     scene s = scene_start(0, 0);
-    rival a = rival_join(&s, NULL);
+    other_client a = other_client_join(&s, NULL);
     rlock *other = test_lock(s.cl, SCENE_LOCK);
     waiter *mine[3];
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
@@ -358,7 +361,7 @@ TEST(waiting, a_cancel_ends_all_waits_of_its_handle_and_no_others)
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(other);
-    rival_leave(&a);
+    other_client_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -375,7 +378,7 @@ TEST(waiting, a_cancel_concerns_no_later_wait)
 TEST(waiting, freeing_the_client_ends_all_waits)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     waiter *w[3];
     take_by_hand(s.sv, SCENE_LOCK, 60000);
     for (int i = 0; i < 3; i++)

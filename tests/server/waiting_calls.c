@@ -1,7 +1,7 @@
 /* What waiting costs the server, and the program, when many wait. */
 #include <dirent.h>
 
-#include "rival.h"
+#include "other_client.h"
 #include "tasks.h"
 
 enum { CLIENTS = 100, THREADS = 50, NAMES = 400 };
@@ -13,12 +13,12 @@ enum { CLIENTS = 100, THREADS = 50, NAMES = 400 };
 TEST(waiting_calls, of_a_hundred_clients_few_look_when_a_lease_runs_out)
 {
     scene s = scene_server(NULL);
-    static rival r[CLIENTS];
+    static other_client r[CLIENTS];
     int64_t ends_ms = test_now_ms() + 4000;
     take_by_hand(s.sv, SCENE_LOCK, 4000);
     scene_client(&s, 0, 0);
     for (int i = 0; i < CLIENTS; i++) {
-        r[i] = rival_join(&s, NULL);
+        r[i] = other_client_join(&s, NULL);
         r[i].w = waiter_start(r[i].lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     }
     if (test_now_ms() > ends_ms - 1000)
@@ -38,7 +38,7 @@ TEST(waiting_calls, of_a_hundred_clients_few_look_when_a_lease_runs_out)
             rlock_cancel(r[i].lk);
     for (int i = 0; i < CLIENTS; i++) {
         waiter_end(r[i].w);
-        rival_leave(&r[i]);
+        other_client_leave(&r[i]);
     }
     scene_stop(&s);
 }

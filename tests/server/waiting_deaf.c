@@ -1,7 +1,7 @@
 /*
  * Waiting, when those who wait die, or cannot be heard; and what is told of it.
  */
-#include "rival.h"
+#include "other_client.h"
 
 /* --- the dead and the deaf ----------------------------------------------- */
 
@@ -29,16 +29,16 @@ TEST(waiting_deaf, a_waiter_that_was_killed_swallows_no_ring)
     child *dead = child_start(wait_in_child, NULL);
     scene s = scene_with_child(dead);
     scene_client(&s, 0, 0);
-    rival c = {.cl = s.cl, .lk = s.lk};
-    rival_wait(&s, &c, 2, RLOCK_FOREVER);
+    other_client c = {.cl = s.cl, .lk = s.lk};
+    other_client_wait(&s, &c, 2, RLOCK_FOREVER);
     child_kill(dead);
     EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
     EXPECT_INT(queued(s.sv, SCENE_LOCK), 2);
-    rival a = rival_join(&s, NULL);
+    other_client a = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_force_unlock(a.lk), RLOCK_OK);
     expect_woken(&c);
     waiter_end(c.w);
-    rival_leave(&a);
+    other_client_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -52,14 +52,14 @@ TEST(waiting_deaf, behind_a_stopped_waiter_the_fallback_poll_finds_it_free)
     scene_client(&s, 0, 0);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 2, s.cl, 1);
-    rival a = rival_join(&s, NULL);
+    other_client a = other_client_join(&s, NULL);
     int64_t freed_ms = test_now_ms(), at_ms;
     EXPECT_STATUS(rlock_force_unlock(a.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
     child_kill(deaf);
-    rival_leave(&a);
+    other_client_leave(&a);
     scene_stop(&s);
 }
 
@@ -68,10 +68,10 @@ TEST(waiting_deaf,
      a_release_while_the_doorbell_was_down_is_noticed_when_it_is_up)
 {
     scene s = scene_proxied(0, 0);
-    rival a = rival_join(&s, NULL);
-    rival b = {.cl = s.cl, .lk = s.lk};
+    other_client a = other_client_join(&s, NULL);
+    other_client b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     proxy_refuse(s.px, true);
     EXPECT_INT(server_int(s.sv, "CLIENT KILL TYPE pubsub"), 1);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
@@ -79,7 +79,7 @@ TEST(waiting_deaf,
     proxy_refuse(s.px, false);
     expect_woken(&b);
     waiter_end(b.w);
-    rival_leave(&a);
+    other_client_leave(&a);
     expect_nothing_left(s.sv);
     scene_stop(&s);
 }
@@ -87,28 +87,28 @@ TEST(waiting_deaf,
 TEST(waiting_deaf, the_doorbell_rings_again_after_its_connection_was_killed)
 {
     scene s = scene_start(0, 0);
-    rival a = rival_join(&s, NULL);
-    rival b = {.cl = s.cl, .lk = s.lk};
+    other_client a = other_client_join(&s, NULL);
+    other_client b = {.cl = s.cl, .lk = s.lk};
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_INT(server_int(s.sv, "CLIENT KILL TYPE pubsub"), 1);
     events_wait(s.ev, RLOCK_EVENT_RECONNECTED, 1, 5000);
     EVENTUALLY(5000, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
     EXPECT_STATUS(rlock_unlock(a.lk), RLOCK_OK);
     expect_woken(&b);
     waiter_end(b.w);
-    rival_leave(&a);
+    other_client_leave(&a);
     scene_stop(&s);
 }
 
-static rival join_as(scene *s, const char *user, events *ev)
+static other_client join_as(scene *s, const char *user, events *ev)
 {
     char uri[300];
     rlock_options opts = RLOCK_OPTIONS_INIT;
     snprintf(uri, sizeof uri, "unix://%s:pw@%s", user, server_path(s->sv));
     opts.uri = uri;
     events_hook(ev, &opts);
-    return rival_join(s, &opts);
+    return other_client_join(s, &opts);
 }
 
 static void allow(scene *s, const char *user, const char *channels)
@@ -128,7 +128,7 @@ TEST(waiting_deaf, works_without_the_right_to_the_channels)
     scene s = scene_start(0, 0);
     allow(&s, "deaf", "resetchannels");
     events *ev = events_new();
-    rival b = join_as(&s, "deaf", ev);
+    other_client b = join_as(&s, "deaf", ev);
     events_wait(ev, RLOCK_EVENT_WARNING, 1, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     b.w = waiter_start(b.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
@@ -139,7 +139,7 @@ TEST(waiting_deaf, works_without_the_right_to_the_channels)
     EXPECT_BETWEEN(script_calls(s.sv) - before, 0, 1);
     EXPECT_INT(stats_of(b.cl).wakeups, 0);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     events_free(ev);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -151,7 +151,7 @@ TEST(waiting_deaf, a_release_that_may_not_publish_succeeds_and_waiters_poll)
     int64_t freed_ms, at_ms;
     allow(&s, "mute", "resetchannels");
     events *ev = events_new();
-    rival a = join_as(&s, "mute", ev);
+    other_client a = join_as(&s, "mute", ev);
     EXPECT_STATUS(rlock_lock(a.lk), RLOCK_OK);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
@@ -160,7 +160,7 @@ TEST(waiting_deaf, a_release_that_may_not_publish_succeeds_and_waiters_poll)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT_BETWEEN(at_ms - freed_ms, 0, 4000);
     waiter_end(w);
-    rival_leave(&a);
+    other_client_leave(&a);
     events_free(ev);
     expect_nothing_left(s.sv);
     scene_stop(&s);
@@ -215,10 +215,10 @@ TEST(waiting_deaf, contended_is_told_once_a_call)
 TEST(waiting_deaf, is_counted_in_the_statistics)
 {
     scene s = scene_start(0, 0);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(b.lk, 20, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
-    rival_wait(&s, &b, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &b, 1, RLOCK_FOREVER);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
     rlock_stats st = stats_of(b.cl);
@@ -229,6 +229,6 @@ TEST(waiting_deaf, is_counted_in_the_statistics)
     EXPECT_INT(st.waiting_now, 0);
     EXPECT(st.wait_us_total >= 20000);
     EXPECT_INT(stats_of(s.cl).acquires_contended, 0);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }

@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "land.h"
+#include "cluster_scene.h"
 #include "nodes.h"
-#include "rival.h"
+#include "other_client.h"
 #include "wire/keys.h"
 
 /* What it told, copied. */
@@ -180,8 +180,8 @@ TEST(waits, a_chain_of_processes_is_no_circle)
 TEST(waits, at_first_only_the_client_is_known)
 {
     scene s = scene_held(0, 0);
-    rival r = rival_join(&s, NULL);
-    rival_wait(&s, &r, 1, RLOCK_FOREVER);
+    other_client r = other_client_join(&s, NULL);
+    other_client_wait(&s, &r, 1, RLOCK_FOREVER);
     seen all = look(s.cl);
     EXPECT_INT(all.n, 1);
     EXPECT_STR(all.of[0].name, SCENE_LOCK);
@@ -192,7 +192,7 @@ TEST(waits, at_first_only_the_client_is_known)
     EXPECT_STATUS(waiter_end(r.w), RLOCK_OK);
     r.w = NULL;
     EXPECT(sees(s.cl, 0, 0, 0));
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 
@@ -200,8 +200,8 @@ TEST(waits, at_first_only_the_client_is_known)
 TEST(waits, who_was_known_under_another_ticket_is_not)
 {
     scene s = scene_held(0, 0);
-    rival r = rival_join(&s, NULL);
-    rival_wait(&s, &r, 1, RLOCK_FOREVER);
+    other_client r = other_client_join(&s, NULL);
+    other_client_wait(&s, &r, 1, RLOCK_FOREVER);
     EVENTUALLY(SOON, sees(s.cl, 1, 1, 0));
     redisReply *bell = server_cmd(s.sv, "ZRANGE rlock_queue:{job} 0 0");
     server_int(s.sv, "ZADD rlock_queue:{job} 1000 %s", bell->element[0]->str);
@@ -210,7 +210,7 @@ TEST(waits, who_was_known_under_another_ticket_is_not)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(r.w), RLOCK_OK);
     r.w = NULL;
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 
@@ -275,19 +275,19 @@ TEST(waits, names_are_told_as_they_are)
 TEST(waits, among_thousands_of_other_keys_are_found)
 {
     scene s = scene_held(0, 0);
-    rival r = rival_join(&s, NULL);
+    other_client r = other_client_join(&s, NULL);
     server_int(s.sv, "EVAL %s 0",
                "for i = 1, 20000 do redis.call('SET', 'key:' .. i, i) end "
                "redis.call('SET', 'rlock_queue:{text}', 'x') "
                "redis.call('SADD', 'rlock_queue:{set}', 'x') return 1");
     EXPECT(sees(s.cl, 0, 0, 0));
-    rival_wait(&s, &r, 1, RLOCK_FOREVER);
+    other_client_wait(&s, &r, 1, RLOCK_FOREVER);
     EXPECT_INT(look(s.cl).n, 1);
     EXPECT_INT(server_int(s.sv, "DBSIZE") > 20000, 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(r.w), RLOCK_OK);
     r.w = NULL;
-    rival_leave(&r);
+    other_client_leave(&r);
     scene_stop(&s);
 }
 
@@ -336,27 +336,28 @@ static void expect_circle(rlock_client *cl, crossing c[2])
 /* The locks are on two masters. */
 TEST(waits, a_circle_over_the_masters_of_a_cluster_is_seen)
 {
-    land l, other;
+    cluster_scene l, other;
     need_sharded_channels();
-    land_settle(&l, 0);
-    land_visit(&l, &other);
+    cluster_scene_start(&l, 0);
+    cluster_scene_join(&l, &other);
     const char *a = cluster_name_on(l.c, 0, "a");
     const char *b = cluster_name_on(l.c, 1, "b");
-    crossing c[2] = {
-        {.mine = land_lock(&l, a), .wanted = land_lock(&l, b)},
-        {.mine = land_lock(&other, b), .wanted = land_lock(&other, a)}};
+    crossing c[2] = {{.mine = cluster_scene_lock(&l, a),
+                      .wanted = cluster_scene_lock(&l, b)},
+                     {.mine = cluster_scene_lock(&other, b),
+                      .wanted = cluster_scene_lock(&other, a)}};
     EXPECT(sees(l.cl, 0, 0, 0));
     expect_circle(l.cl, c);
-    land_depart(&other);
-    land_leave(&l);
+    cluster_scene_leave(&other);
+    cluster_scene_stop(&l);
 }
 
 /* And no part of the truth is told. */
 TEST(waits, a_right_that_one_master_refuses_is_named)
 {
-    land l;
+    cluster_scene l;
     seen all = {0};
-    land_settle(&l, 0);
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 1, "a");
     cluster_int(l.c, 1, "ZADD rlock_queue:{%s} 1000 bell", name);
     EXPECT_INT(look(l.cl).n, 1);
@@ -366,7 +367,7 @@ TEST(waits, a_right_that_one_master_refuses_is_named)
     snprintf(place, sizeof place, "redis://127.0.0.1:%d", cluster_port(l.c, 1));
     EXPECT_CONTAINS(rlock_last_error()->message, place);
     EXPECT_INT(all.n, 0);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* Each node's client tells what its server knows. */

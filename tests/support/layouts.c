@@ -45,9 +45,9 @@ scene scene_of_held(rlock_layout layout, int64_t lease_ms)
     return s;
 }
 
-rival rival_of(const scene *s, rlock_layout layout)
+other_client other_client_of(const scene *s, rlock_layout layout)
 {
-    rival r = {.cl = server_client(s->sv, NULL)};
+    other_client r = {.cl = server_client(s->sv, NULL)};
     r.lk = lock_of(r.cl, layout, SCENE_LOCK);
     return r;
 }

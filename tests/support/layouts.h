@@ -5,7 +5,7 @@
 #ifndef TEST_SUPPORT_LAYOUTS_H
 #define TEST_SUPPORT_LAYOUTS_H
 
-#include "rival.h"
+#include "other_client.h"
 
 /* A test of what is the same in both layouts; its body has the parameter
    layout. */
@@ -34,7 +34,7 @@ scene scene_of_proxied(rlock_layout layout, int64_t lease_ms,
                        int64_t timeout_ms);
 /* The same, and the lock is held. */
 scene scene_of_held(rlock_layout layout, int64_t lease_ms);
-rival rival_of(const scene *s, rlock_layout layout);
+other_client other_client_of(const scene *s, rlock_layout layout);
 
 /* A script of the layout, for the proxy. */
 const char *script_of(rlock_layout layout, const char *verb);

@@ -25,7 +25,7 @@ static void free_many(rlock **lk, int n)
 }
 
 /* One batch after the other would take longer than the lease is. */
-TEST(far, renewals_of_thousands_are_on_their_way_together)
+TEST(in_flight, renewals_of_thousands_are_on_their_way_together)
 {
     enum { LEASE_MS = 2500 };
     scene s = scene_server(NULL);
@@ -49,7 +49,7 @@ TEST(far, renewals_of_thousands_are_on_their_way_together)
 }
 
 /* One last try is enough for all of them. */
-TEST(far, a_client_with_many_open_releases_is_freed_in_time)
+TEST(in_flight, a_client_with_many_open_releases_is_freed_in_time)
 {
     enum { OPEN = 2000 };
     scene s = scene_proxied(0, 1000);
@@ -69,7 +69,7 @@ TEST(far, a_client_with_many_open_releases_is_freed_in_time)
 }
 
 /* It waits for the renewal and asks then, within one limit. */
-TEST(far, an_extend_behind_a_renewal_that_hangs_ends_in_time)
+TEST(in_flight, an_extend_behind_a_renewal_that_hangs_ends_in_time)
 {
     enum { TIMEOUT_MS = 2000 };
     scene s = scene_proxied(9200, TIMEOUT_MS);

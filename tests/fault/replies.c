@@ -8,9 +8,9 @@
 #include <sys/time.h>
 
 #include "dialer.h"
-#include "rival.h"
+#include "other_client.h"
 
-TEST(answers, fault_046_a_refused_connection_is_tried_again_with_pauses)
+TEST(replies, fault_046_a_refused_connection_is_tried_again_with_pauses)
 {
     dialer d = {0};
     scene s = scene_dialed(&d, 0, 200);
@@ -46,12 +46,12 @@ static void disturb_acquire(proxy_action action, int64_t timeout_ms)
     scene_stop(&s);
 }
 
-TEST(answers, fault_049_a_connection_reset_in_a_reply_counts_no_level_twice)
+TEST(replies, fault_049_a_connection_reset_in_a_reply_counts_no_level_twice)
 {
     disturb_acquire(PROXY_CUT_IN_REPLY, 0);
 }
 
-TEST(answers, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
+TEST(replies, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
 {
     scene s = scene_proxied(0, 200);
     expect_undisturbed(&s); /* the control */
@@ -65,7 +65,7 @@ TEST(answers, fault_050_a_reply_that_stalls_half_way_is_given_up_in_time)
 }
 
 /* The reply's 30 bytes take 0.6 s. */
-TEST(answers, fault_051_a_reply_that_drips_has_one_deadline)
+TEST(replies, fault_051_a_reply_that_drips_has_one_deadline)
 {
     scene s = scene_proxied(0, 20000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_DRIP_REPLY, NULL);
@@ -81,7 +81,7 @@ TEST(answers, fault_051_a_reply_that_drips_has_one_deadline)
     scene_stop(&s);
 }
 
-TEST(answers, fault_052_a_late_reply_answers_no_other_question)
+TEST(replies, fault_052_a_late_reply_answers_no_other_question)
 {
     scene s = scene_proxied(0, 150);
     bool locked = true;
@@ -100,14 +100,14 @@ TEST(answers, fault_052_a_late_reply_answers_no_other_question)
     scene_stop(&s);
 }
 
-TEST(answers, fault_053_an_acquire_whose_reply_is_lost_counts_once)
+TEST(replies, fault_053_an_acquire_whose_reply_is_lost_counts_once)
 {
     disturb_acquire(PROXY_CUT_BEFORE, 0); /* never executed */
     disturb_acquire(PROXY_CUT_AFTER, 0);
     disturb_acquire(PROXY_SWALLOW_REPLY, 200);
 }
 
-TEST(answers, fault_054_a_release_whose_reply_is_lost_is_a_release)
+TEST(replies, fault_054_a_release_whose_reply_is_lost_is_a_release)
 {
     scene s = scene_proxied(0, 0);
     expect_undisturbed(&s); /* the control */
@@ -127,7 +127,7 @@ TEST(answers, fault_054_a_release_whose_reply_is_lost_is_a_release)
     scene_stop(&s);
 }
 
-TEST(answers, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
+TEST(replies, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
 {
     scene s = scene_proxied(3000, 0);
     expect_undisturbed(&s); /* the control */
@@ -148,10 +148,10 @@ TEST(answers, fault_055_a_renewal_whose_reply_is_lost_prolongs_nothing)
 }
 
 /* Another owner has it by then. */
-TEST(answers, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
+TEST(replies, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
 {
     scene s = scene_proxied(0, 200);
-    rival b = rival_join(&s, NULL);
+    other_client b = other_client_join(&s, NULL);
     expect_undisturbed(&s); /* the control */
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_HOLD_REQUEST, NULL);
     EXPECT_STATUS(rlock_trylock(s.lk), RLOCK_EIO);
@@ -162,12 +162,12 @@ TEST(answers, fault_056_an_abandoned_acquire_that_runs_later_takes_nothing)
     EXPECT(rlock_is_held(b.lk));
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
     expect_all_undone(s.sv);
-    rival_leave(&b);
+    other_client_leave(&b);
     scene_stop(&s);
 }
 
 /* Asked twice, granted, unlocked; then the first request arrives. */
-TEST(answers, fault_056_an_acquire_that_was_overtaken_takes_nothing)
+TEST(replies, fault_056_an_acquire_that_was_overtaken_takes_nothing)
 {
     scene s = scene_proxied(0, 200);
     expect_undisturbed(&s); /* the control */
@@ -179,7 +179,7 @@ TEST(answers, fault_056_an_acquire_that_was_overtaken_takes_nothing)
     scene_stop(&s);
 }
 
-TEST(answers, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
+TEST(replies, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
 {
     scene s = scene_proxied(0, 200);
     expect_undisturbed(&s); /* the control */
@@ -195,7 +195,7 @@ TEST(answers, fault_057_an_abandoned_release_that_runs_later_frees_nothing)
 }
 
 /* Its owner has it no more, and then it has, for longer. */
-TEST(answers, fault_057_an_abandoned_renewal_that_runs_later_changes_no_lease)
+TEST(replies, fault_057_an_abandoned_renewal_that_runs_later_changes_no_lease)
 {
     scene s = scene_proxied(3000, 0);
     expect_undisturbed(&s); /* the control */
@@ -230,7 +230,7 @@ static void on_signal(int sig)
     EXPECT_INT(sigaction(sig, &sa, NULL), 0);
 }
 
-TEST(answers, fault_061_writing_to_a_closed_connection_raises_no_signal)
+TEST(replies, fault_061_writing_to_a_closed_connection_raises_no_signal)
 {
     scene s = scene_proxied(1500, 0);
     struct sigaction now;
@@ -275,7 +275,7 @@ static void answer_nonsense(const char *nonsense)
     scene_stop(&s);
 }
 
-TEST(answers, fault_062_sizes_that_cannot_be_are_refused)
+TEST(replies, fault_062_sizes_that_cannot_be_are_refused)
 {
     answer_nonsense("*2147483647\r\n");
     answer_nonsense("$9223372036854775807\r\n");
@@ -283,7 +283,7 @@ TEST(answers, fault_062_sizes_that_cannot_be_are_refused)
     answer_nonsense("*-7\r\n");
 }
 
-TEST(answers, fault_062_replies_of_a_wrong_type_are_refused)
+TEST(replies, fault_062_replies_of_a_wrong_type_are_refused)
 {
     answer_nonsense("+OK\r\n");
     answer_nonsense("$-1\r\n");
@@ -291,7 +291,7 @@ TEST(answers, fault_062_replies_of_a_wrong_type_are_refused)
     answer_nonsense("*3\r\n:1\r\n$1\r\nx\r\n:1\r\n");
 }
 
-TEST(answers, fault_062_replies_of_a_wrong_shape_are_refused)
+TEST(replies, fault_062_replies_of_a_wrong_shape_are_refused)
 {
     answer_nonsense("*0\r\n");
     answer_nonsense("*1\r\n:1\r\n");
@@ -300,7 +300,7 @@ TEST(answers, fault_062_replies_of_a_wrong_shape_are_refused)
     answer_nonsense("HTTP/1.1 400 Bad Request\r\n\r\n");
 }
 
-TEST(answers, fault_062_a_reply_above_the_budget_is_refused)
+TEST(replies, fault_062_a_reply_above_the_budget_is_refused)
 {
     enum { SIZE = 200000 };
     char *big = malloc(SIZE + 64);
@@ -319,7 +319,7 @@ static void storm(bool on)
     EXPECT_INT(setitimer(ITIMER_REAL, &every, NULL), 0);
 }
 
-TEST(answers, fault_063_signals_do_not_restart_the_clock)
+TEST(replies, fault_063_signals_do_not_restart_the_clock)
 {
     scene s = scene_start(0, 300);
     expect_undisturbed(&s); /* the control */
@@ -335,7 +335,7 @@ TEST(answers, fault_063_signals_do_not_restart_the_clock)
     scene_stop(&s);
 }
 
-TEST(answers, fault_063_signals_disturb_no_lock)
+TEST(replies, fault_063_signals_disturb_no_lock)
 {
     scene s = scene_start(1500, 0);
     expect_undisturbed(&s); /* the control */
@@ -352,7 +352,7 @@ TEST(answers, fault_063_signals_disturb_no_lock)
     scene_stop(&s);
 }
 
-TEST(answers, fault_067_what_nobody_asked_for_answers_no_question)
+TEST(replies, fault_067_what_nobody_asked_for_answers_no_question)
 {
     scene s = scene_proxied(0, 0);
     bool locked = true;

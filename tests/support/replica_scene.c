@@ -1,4 +1,4 @@
-#include "flock.h"
+#include "replica_scene.h"
 
 #include "sentinels.h"
 
@@ -17,10 +17,11 @@ static bool all_follow(server *master, int n)
     return true;
 }
 
-flock flock_servers(int n)
+replica_scene replica_scene_servers(int n)
 {
-    flock f = {.s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT},
-               .n = n};
+    replica_scene f = {
+        .s = {.sv = server_start_tcp(NULL), .opts = RLOCK_OPTIONS_INIT},
+        .n = n};
     server_load_scripts(f.s.sv);
     for (int i = 0; i < n; i++)
         f.replica[i] = replica_start(f.s.sv);
@@ -29,36 +30,38 @@ flock flock_servers(int n)
     return f;
 }
 
-static void join(flock *f, unsigned min_replicas, int64_t lease_ms)
+static void join(replica_scene *f, unsigned min_replicas, int64_t lease_ms)
 {
     f->s.opts.min_replicas = min_replicas;
-    f->s.opts.replica_wait_ms = FLOCK_WAIT_MS;
+    f->s.opts.replica_wait_ms = REPLICA_SCENE_WAIT_MS;
     scene_client(&f->s, lease_ms, 0);
 }
 
-flock flock_start(int n, unsigned min_replicas, int64_t lease_ms)
+replica_scene replica_scene_start(int n, unsigned min_replicas,
+                                  int64_t lease_ms)
 {
-    flock f = flock_servers(n);
+    replica_scene f = replica_scene_servers(n);
     join(&f, min_replicas, lease_ms);
     return f;
 }
 
-flock flock_proxied(int n, unsigned min_replicas, int64_t lease_ms)
+replica_scene replica_scene_proxied(int n, unsigned min_replicas,
+                                    int64_t lease_ms)
 {
-    flock f = flock_servers(n);
+    replica_scene f = replica_scene_servers(n);
     f.s.px = proxy_start(f.s.sv);
     join(&f, min_replicas, lease_ms);
     return f;
 }
 
-void flock_stop(flock *f)
+void replica_scene_stop(replica_scene *f)
 {
     scene_stop(&f->s);
     for (int i = 0; i < f->n; i++)
         server_stop(f->replica[i]);
 }
 
-void flock_use(flock *f, const rlock_lock_options *o)
+void replica_scene_use(replica_scene *f, const rlock_lock_options *o)
 {
     rlock_free(f->s.lk);
     EXPECT_STATUS(
@@ -66,20 +69,20 @@ void flock_use(flock *f, const rlock_lock_options *o)
         RLOCK_OK);
 }
 
-void flock_expect_short(const char *why)
+void replica_scene_expect_short(const char *why)
 {
     const char *message = rlock_last_error()->message;
     EXPECT_CONTAINS(message, why);
     EXPECT_CONTAINS(message, "lock '" SCENE_LOCK "' at unix:");
 }
 
-void flock_cut_off(flock *f, int i)
+void replica_scene_cut_off(replica_scene *f, int i)
 {
     server_pause(f->replica[i]);
     server_cmd(f->s.sv, "CLIENT KILL TYPE replica");
 }
 
-void flock_promote(flock *f, int i)
+void replica_scene_promote(replica_scene *f, int i)
 {
     server_resume(f->replica[i]);
     EXPECT_STR(server_str(f->replica[i], "REPLICAOF NO ONE"), "OK");

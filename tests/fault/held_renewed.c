@@ -15,7 +15,7 @@ static void lock_and_unlock(scene *s, int times)
 }
 
 /* One timer, however many acquires there were: 4 periods, 4 renewals. */
-TEST(defects_hold, the_renewal_timer_does_not_multiply)
+TEST(held_renewed, the_renewal_timer_does_not_multiply)
 {
     scene s = scene_start(900, 0);
     lock_and_unlock(&s, 400);
@@ -30,7 +30,7 @@ TEST(defects_hold, the_renewal_timer_does_not_multiply)
     scene_stop(&s);
 }
 
-TEST(defects_hold, nothing_is_renewed_after_the_last_unlock)
+TEST(held_renewed, nothing_is_renewed_after_the_last_unlock)
 {
     scene s = scene_proxied(BRISK_MS, 0);
     rlock *other = test_lock(s.cl, "other");
@@ -72,24 +72,24 @@ static void expect_others_renewed(const char *spoil, rlock_event_type told)
     scene_stop(&s);
 }
 
-TEST(defects_hold, a_key_of_another_type_stops_no_other_renewal)
+TEST(held_renewed, a_key_of_another_type_stops_no_other_renewal)
 {
     expect_others_renewed("SET " SCENE_LOCK " x", RLOCK_EVENT_LOST);
 }
 
-TEST(defects_hold, a_lock_that_is_gone_stops_no_other_renewal)
+TEST(held_renewed, a_lock_that_is_gone_stops_no_other_renewal)
 {
     expect_others_renewed("DEL " SCENE_LOCK, RLOCK_EVENT_LOST);
 }
 
-TEST(defects_hold, a_lock_that_may_not_be_touched_stops_no_other_renewal)
+TEST(held_renewed, a_lock_that_may_not_be_touched_stops_no_other_renewal)
 {
     expect_others_renewed("ACL SETUSER default resetkeys ~l* ~rlock_*",
                           RLOCK_EVENT_RENEW_FAILED);
 }
 
 /* A server that hangs concerns only its own client. */
-TEST(defects_hold, a_dead_server_stops_no_renewal_of_another_client)
+TEST(held_renewed, a_dead_server_stops_no_renewal_of_another_client)
 {
     scene s = scene_start(BRISK_MS, 0), dead = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_lock(dead.lk), RLOCK_OK);
@@ -113,7 +113,7 @@ static void expect_renewed(scene *s)
     EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
 }
 
-TEST(defects_hold, a_lock_that_was_lost_once_is_renewed_the_next_time)
+TEST(held_renewed, a_lock_that_was_lost_once_is_renewed_the_next_time)
 {
     scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -124,7 +124,7 @@ TEST(defects_hold, a_lock_that_was_lost_once_is_renewed_the_next_time)
     scene_stop(&s);
 }
 
-TEST(defects_hold, renewal_goes_on_after_a_reconnect)
+TEST(held_renewed, renewal_goes_on_after_a_reconnect)
 {
     scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -149,7 +149,7 @@ static intptr_t leave_it_lost(void *arg)
     return 0;
 }
 
-TEST(defects_hold, a_stale_record_delays_no_renewal_of_the_next_owner)
+TEST(held_renewed, a_stale_record_delays_no_renewal_of_the_next_owner)
 {
     scene s = scene_start(BRISK_MS, 0);
     test_join(test_spawn(leave_it_lost, &s));
@@ -171,7 +171,7 @@ TEST(defects_hold, a_stale_record_delays_no_renewal_of_the_next_owner)
 
 /* --- leases -------------------------------------------------------------- */
 
-TEST(defects_hold, a_nested_lease_leaves_the_renewal_of_the_outer_hold_on)
+TEST(held_renewed, a_nested_lease_leaves_the_renewal_of_the_outer_hold_on)
 {
     scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -186,7 +186,7 @@ TEST(defects_hold, a_nested_lease_leaves_the_renewal_of_the_outer_hold_on)
     scene_stop(&s);
 }
 
-TEST(defects_hold, a_nested_watchdog_turns_renewal_on_until_the_hold_ends)
+TEST(held_renewed, a_nested_watchdog_turns_renewal_on_until_the_hold_ends)
 {
     scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 1000), RLOCK_OK);
@@ -200,7 +200,7 @@ TEST(defects_hold, a_nested_watchdog_turns_renewal_on_until_the_hold_ends)
     scene_stop(&s);
 }
 
-TEST(defects_hold, a_lease_does_not_leak_into_the_next_acquire)
+TEST(held_renewed, a_lease_does_not_leak_into_the_next_acquire)
 {
     scene s = scene_start(BRISK_MS, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
@@ -219,7 +219,7 @@ TEST(defects_hold, a_lease_does_not_leak_into_the_next_acquire)
 
 /* --- fencing tokens ------------------------------------------------------ */
 
-TEST(defects_hold, tokens_grow_also_after_the_lock_was_deleted)
+TEST(held_renewed, tokens_grow_also_after_the_lock_was_deleted)
 {
     scene s = scene_start(0, 0);
     uint64_t last = 0;
@@ -236,7 +236,7 @@ TEST(defects_hold, tokens_grow_also_after_the_lock_was_deleted)
     scene_stop(&s);
 }
 
-TEST(defects_hold, a_reentry_keeps_the_token)
+TEST(held_renewed, a_reentry_keeps_the_token)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -251,7 +251,7 @@ TEST(defects_hold, a_reentry_keeps_the_token)
     scene_stop(&s);
 }
 
-TEST(defects_hold, tokens_do_not_live_for_ever)
+TEST(held_renewed, tokens_do_not_live_for_ever)
 {
     scene s = scene_start(0, 0);
     lock_and_unlock(&s, 3);

@@ -4,10 +4,10 @@
  * all is well without the fault.
  */
 #include "client.h"
-#include "flock.h"
 #include "layouts.h"
+#include "replica_scene.h"
 
-static void expect_well(flock *f)
+static void expect_well(replica_scene *f)
 {
     EXPECT_STATUS(rlock_trylock(f->s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(f->s.lk), RLOCK_OK);
@@ -17,41 +17,42 @@ static void expect_well(flock *f)
         EVENTUALLY(SOON, levels(f->replica[i], SCENE_LOCK) == 0);
 }
 
-static rival rival_at(server *sv)
+static other_client rival_at(server *sv)
 {
-    return rival_join(&(scene){.sv = sv}, NULL);
+    return other_client_join(&(scene){.sv = sv}, NULL);
 }
 
 static void expect_free(server *sv)
 {
-    rival b = rival_at(sv);
+    other_client b = rival_at(sv);
     EXPECT_STATUS(rlock_trylock(b.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(b.lk), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
 }
 
 /* --- 134, 135: what was not replicated, and the master dies --------------- */
 
-TEST(confirmed, fault_134_a_grant_that_the_replica_has_not_got_is_nobodys)
+TEST(replicas_confirm,
+     fault_134_a_grant_that_the_replica_has_not_got_is_nobodys)
 {
-    flock f = flock_start(1, 1, 0);
+    replica_scene f = replica_scene_start(1, 1, 0);
     expect_well(&f);
-    flock_cut_off(&f, 0);
+    replica_scene_cut_off(&f, 0);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
-    flock_expect_short("0 of 1 replicas");
+    replica_scene_expect_short("0 of 1 replicas");
     EXPECT(!rlock_is_held(f.s.lk));
     server_kill(f.s.sv);
-    flock_promote(&f, 0);
+    replica_scene_promote(&f, 0);
     EXPECT_INT(levels(f.replica[0], SCENE_LOCK), 0);
     expect_free(f.replica[0]);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 /* The rival comes when the holder knows that it has lost it. */
-static void expect_in_turn(flock *f, int64_t end_ms)
+static void expect_in_turn(replica_scene *f, int64_t end_ms)
 {
     int64_t at_ms;
-    rival b = rival_at(f->replica[0]);
+    other_client b = rival_at(f->replica[0]);
     waiter *w = waiter_start(b.lk, SOON, RLOCK_WATCHDOG);
     events_wait(f->s.ev, RLOCK_EVENT_LOST, 1, SOON);
     int64_t lost_ms = events_time(f->s.ev, RLOCK_EVENT_LOST);
@@ -60,32 +61,33 @@ static void expect_in_turn(flock *f, int64_t end_ms)
     EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
     EXPECT(at_ms >= lost_ms);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
-    rival_leave(&b);
+    other_client_leave(&b);
     expect_hold_lost(&f->s);
 }
 
-TEST(confirmed, fault_135_a_renewal_that_the_replica_has_not_got_moves_nothing)
+TEST(replicas_confirm,
+     fault_135_a_renewal_that_the_replica_has_not_got_moves_nothing)
 {
-    flock f = flock_start(1, 1, 4000);
+    replica_scene f = replica_scene_start(1, 1, 4000);
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     expect_renewals(&f.s, 1);
-    flock_cut_off(&f, 0);
+    replica_scene_cut_off(&f, 0);
     int64_t end_ms = test_now_ms() + rlock_valid_ms(f.s.lk);
     events_wait(f.s.ev, RLOCK_EVENT_RENEW_FAILED, 1, SOON);
     EXPECT(rlock_valid_ms(f.s.lk) <= end_ms - test_now_ms() + 2);
     server_kill(f.s.sv);
-    flock_promote(&f, 0);
+    replica_scene_promote(&f, 0);
     expect_in_turn(&f, end_ms);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 /* --- 136: what WAIT answers ------------------------------------------------
  */
 
-static void expect_undone(flock *f, const char *why)
+static void expect_undone(replica_scene *f, const char *why)
 {
     EXPECT_STATUS(rlock_trylock(f->s.lk), RLOCK_EQUORUM);
-    flock_expect_short(why);
+    replica_scene_expect_short(why);
     EXPECT(!rlock_is_held(f->s.lk));
     EXPECT_INT(stats_of(f->s.cl).replica_shortfalls, 1);
     EVENTUALLY(SOON, levels(f->s.sv, SCENE_LOCK) == 0);
@@ -97,52 +99,52 @@ static void expect_undone(flock *f, const char *why)
 
 static void answered(unsigned min_replicas, const char *answer, const char *why)
 {
-    flock f = flock_proxied((int)min_replicas, min_replicas, 0);
+    replica_scene f = replica_scene_proxied((int)min_replicas, min_replicas, 0);
     expect_well(&f);
     proxy_rule(f.s.px, "WAIT", PROXY_EVERY, PROXY_ANSWER, answer);
     expect_undone(&f, why);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
-TEST_CASE(confirmed, fault_136_a_grant_is_undone_when_no_replica_has_it,
+TEST_CASE(replicas_confirm, fault_136_a_grant_is_undone_when_no_replica_has_it,
           answered(1, ":0\r\n", "0 of 1 replicas within 200 ms"))
-TEST_CASE(confirmed, fault_136_a_grant_is_undone_when_one_of_two_has_it,
+TEST_CASE(replicas_confirm, fault_136_a_grant_is_undone_when_one_of_two_has_it,
           answered(2, ":1\r\n", "1 of 2 replicas within 200 ms"))
-TEST_CASE(confirmed, fault_136_a_grant_is_undone_after_an_error,
+TEST_CASE(replicas_confirm, fault_136_a_grant_is_undone_after_an_error,
           answered(1, "-ERR unknown command 'WAIT'\r\n", "unknown command"))
-TEST_CASE(confirmed, fault_136_a_grant_is_undone_after_unblocked,
+TEST_CASE(replicas_confirm, fault_136_a_grant_is_undone_after_unblocked,
           answered(1, "-UNBLOCKED force unblock from blocking operation\r\n",
                    "UNBLOCKED"))
 
-TEST(confirmed, fault_136_a_grant_is_undone_when_the_connection_breaks)
+TEST(replicas_confirm, fault_136_a_grant_is_undone_when_the_connection_breaks)
 {
-    flock f = flock_proxied(1, 1, 0);
+    replica_scene f = replica_scene_proxied(1, 1, 0);
     expect_well(&f);
     proxy_rule(f.s.px, "WAIT", PROXY_EVERY, PROXY_CUT_BEFORE, NULL);
     expect_undone(&f, "replicas not known to have it");
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
-TEST(confirmed, fault_136_a_grant_is_undone_when_wait_is_not_answered)
+TEST(replicas_confirm, fault_136_a_grant_is_undone_when_wait_is_not_answered)
 {
-    flock f = flock_servers(1);
+    replica_scene f = replica_scene_servers(1);
     f.s.px = proxy_start(f.s.sv);
     f.s.opts.min_replicas = 1;
-    f.s.opts.replica_wait_ms = FLOCK_WAIT_MS;
+    f.s.opts.replica_wait_ms = REPLICA_SCENE_WAIT_MS;
     scene_client(&f.s, 0, 500);
     expect_well(&f);
     proxy_rule(f.s.px, "WAIT", 1, PROXY_SENT | PROXY_TIMEOUT, NULL);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(in_time(rlock_trylock(f.s.lk), began_ms, 700), RLOCK_EQUORUM);
-    flock_expect_short("no reply");
+    replica_scene_expect_short("no reply");
     EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 /* It is not believed, and tried again until the deadline. */
-TEST(confirmed, fault_136_a_renewal_is_not_believed)
+TEST(replicas_confirm, fault_136_a_renewal_is_not_believed)
 {
-    flock f = flock_proxied(1, 1, 3000);
+    replica_scene f = replica_scene_proxied(1, 1, 3000);
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     expect_renewals(&f.s, 1);
     proxy_rule(f.s.px, "WAIT", PROXY_EVERY, PROXY_ANSWER, ":0\r\n");
@@ -155,7 +157,7 @@ TEST(confirmed, fault_136_a_renewal_is_not_believed)
                    end_ms + SLACK_MS);
     EXPECT(key_exists(f.s.sv, SCENE_LOCK)); /* the master had renewed it */
     expect_hold_lost(&f.s);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
 /* --- 137: a server without WAIT, a user who may not ------------------------
@@ -175,13 +177,13 @@ static void refused(server *sv, const char *uri, rlock_status status,
     server_stop(sv);
 }
 
-TEST(confirmed, fault_137_a_server_that_lacks_wait_is_not_supported)
+TEST(replicas_confirm, fault_137_a_server_that_lacks_wait_is_not_supported)
 {
     server *sv = server_start("--rename-command WAIT \"\"");
     refused(sv, server_uri(sv), RLOCK_ENOTSUP, "min_replicas needs WAIT");
 }
 
-TEST(confirmed, fault_137_a_user_who_may_not_wait_lacks_a_right)
+TEST(replicas_confirm, fault_137_a_user_who_may_not_wait_lacks_a_right)
 {
     char uri[200];
     server *sv = server_start(NULL);
@@ -201,7 +203,7 @@ TEST(confirmed, fault_137_a_user_who_may_not_wait_lacks_a_right)
  */
 static void asked_again(rlock_layout layout)
 {
-    flock f = flock_proxied(1, 1, 0);
+    replica_scene f = replica_scene_proxied(1, 1, 0);
     use_layout(&f.s, layout);
     const char *acquire = script_of(layout, "acquire");
     proxy_rule(f.s.px, acquire, 1, PROXY_CUT_AFTER, NULL);
@@ -209,20 +211,21 @@ static void asked_again(rlock_layout layout)
     EXPECT_STATUS(rlock_unlock(f.s.lk), RLOCK_OK);
     bool touches = layout != RLOCK_LAYOUT_HASH;
     EXPECT_INT(proxy_count(f.s.px, proxy_sha("touch")), touches);
-    flock_cut_off(&f, 0);
+    replica_scene_cut_off(&f, 0);
     proxy_rule(f.s.px, acquire, 1, PROXY_CUT_AFTER, NULL);
     EXPECT_STATUS(rlock_trylock(f.s.lk), RLOCK_EQUORUM);
-    flock_expect_short("0 of 1 replicas");
+    replica_scene_expect_short("0 of 1 replicas");
     EVENTUALLY(SOON, !held_on_server(f.s.sv));
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
-TEST_CASE(confirmed, fault_138_a_hash_is_not_believed_for_a_wait_about_nothing,
+TEST_CASE(replicas_confirm,
+          fault_138_a_hash_is_not_believed_for_a_wait_about_nothing,
           asked_again(RLOCK_LAYOUT_HASH))
-TEST_CASE(confirmed,
+TEST_CASE(replicas_confirm,
           fault_138_a_string_is_not_believed_for_a_wait_about_nothing,
           asked_again(RLOCK_LAYOUT_STRING))
-TEST_CASE(confirmed,
+TEST_CASE(replicas_confirm,
           fault_138_a_timestamp_is_not_believed_for_a_wait_about_nothing,
           asked_again(RLOCK_LAYOUT_TIMESTAMP))
 
@@ -230,29 +233,29 @@ TEST_CASE(confirmed,
  */
 
 /* The client is led to it all the same. */
-TEST(confirmed, fault_139_a_replaced_master_grants_nothing)
+TEST(replicas_confirm, fault_139_a_replaced_master_grants_nothing)
 {
-    flock f = flock_start(1, 1, 0);
+    replica_scene f = replica_scene_start(1, 1, 0);
     expect_well(&f);
     server_pause(f.s.sv);
-    flock_promote(&f, 0);
+    replica_scene_promote(&f, 0);
     server_resume(f.s.sv);
     EXPECT_STATUS(rlock_acquire(f.s.lk, 500, RLOCK_WATCHDOG), RLOCK_EQUORUM);
-    flock_expect_short("0 of 1 replicas");
+    replica_scene_expect_short("0 of 1 replicas");
     expect_free(f.replica[0]);
     EVENTUALLY(SOON, levels(f.s.sv, SCENE_LOCK) == 0);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }
 
-TEST(confirmed, fault_139_a_replaced_master_renews_nothing)
+TEST(replicas_confirm, fault_139_a_replaced_master_renews_nothing)
 {
-    flock f = flock_start(1, 1, 4000);
+    replica_scene f = replica_scene_start(1, 1, 4000);
     EXPECT_STATUS(rlock_lock(f.s.lk), RLOCK_OK);
     expect_renewals(&f.s, 1);
     server_pause(f.s.sv);
-    flock_promote(&f, 0);
+    replica_scene_promote(&f, 0);
     int64_t end_ms = test_now_ms() + rlock_valid_ms(f.s.lk);
     server_resume(f.s.sv);
     expect_in_turn(&f, end_ms);
-    flock_stop(&f);
+    replica_scene_stop(&f);
 }

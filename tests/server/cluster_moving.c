@@ -2,25 +2,25 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "land.h"
+#include "cluster_scene.h"
 #include "server_process.h"
 
-/* The client of the land, with other options. */
-static void renew(land *l)
+/* The client of the scene, with other options. */
+static void renew(cluster_scene *l)
 {
     rlock_client_free(l->cl);
     EXPECT_STATUS(rlock_client_new(&l->opts, &l->cl), RLOCK_OK);
 }
 
-TEST(cluster_found, a_lock_that_is_handed_over_while_its_slot_moves_is_freed)
+TEST(cluster_moving, a_lock_that_is_handed_over_while_its_slot_moves_is_freed)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     l.opts.command_timeout_ms = 1000;
     renew(&l);
     const char *name = cluster_name_on(l.c, 0, "job");
     unsigned slot = cluster_slot(name);
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     waiter *w = waiter_start(lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, stats_of(l.cl).waiting_now == 1);
@@ -31,20 +31,20 @@ TEST(cluster_found, a_lock_that_is_handed_over_while_its_slot_moves_is_freed)
     cluster_slot_end(l.c, slot, 1);
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
-TEST(cluster_found, locks_of_one_slot_are_freed_together_while_it_moves)
+TEST(cluster_moving, locks_of_one_slot_are_freed_together_while_it_moves)
 {
-    land l;
+    cluster_scene l;
     char a[80], b[80];
-    land_settle(&l, 0);
+    cluster_scene_start(&l, 0);
     l.opts.command_timeout_ms = 1000;
     renew(&l);
     const char *name = cluster_name_on(l.c, 0, "job");
     snprintf(a, sizeof a, "{%s}a", name);
     snprintf(b, sizeof b, "{%s}b", name);
-    rlock *both, *of[] = {land_lock(&l, a), land_lock(&l, b)};
+    rlock *both, *of[] = {cluster_scene_lock(&l, a), cluster_scene_lock(&l, b)};
     EXPECT_STATUS(rlock_multi_new(of, 2, &both), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(both), RLOCK_OK);
     cluster_slot_begin(l.c, cluster_slot(name), 1);
@@ -53,15 +53,15 @@ TEST(cluster_found, locks_of_one_slot_are_freed_together_while_it_moves)
     rlock_free(both);
     rlock_free(of[0]);
     rlock_free(of[1]);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
-TEST(cluster_found, a_lock_of_several_is_unlocked_while_a_master_is_replaced)
+TEST(cluster_moving, a_lock_of_several_is_unlocked_while_a_master_is_replaced)
 {
-    land l;
-    land_settle(&l, 0);
-    rlock *both, *of[] = {land_lock(&l, cluster_name_on(l.c, 0, "a")),
-                          land_lock(&l, cluster_name_on(l.c, 1, "b"))};
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    rlock *both, *of[] = {cluster_scene_lock(&l, cluster_name_on(l.c, 0, "a")),
+                          cluster_scene_lock(&l, cluster_name_on(l.c, 1, "b"))};
     EXPECT_STATUS(rlock_multi_new(of, 2, &both), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(both), RLOCK_OK);
     EVENTUALLY(SOON, cluster_int(l.c, 0, "WAIT 1 100") == 1);
@@ -70,7 +70,7 @@ TEST(cluster_found, a_lock_of_several_is_unlocked_while_a_master_is_replaced)
     rlock_free(both);
     rlock_free(of[0]);
     rlock_free(of[1]);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 static void move_house(cluster *c, int node)
@@ -87,12 +87,12 @@ static void move_house(cluster *c, int node)
 
 /* A container that is started anew has its id and epoch, and another address.
  */
-TEST(cluster_found, a_master_that_comes_back_at_another_address_is_followed)
+TEST(cluster_moving, a_master_that_comes_back_at_another_address_is_followed)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     cluster_cmd(l.c, 3, "CONFIG SET cluster-replica-no-failover yes");
@@ -101,16 +101,16 @@ TEST(cluster_found, a_master_that_comes_back_at_another_address_is_followed)
     EXPECT_STATUS(rlock_acquire(lk, 8000, RLOCK_WATCHDOG), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* As a move of slots leaves it that was broken off. */
-TEST(cluster_found, a_renewal_that_is_sent_in_a_circle_fails_and_is_told)
+TEST(cluster_moving, a_renewal_that_is_sent_in_a_circle_fails_and_is_told)
 {
-    land l;
-    land_settle(&l, 6000);
+    cluster_scene l;
+    cluster_scene_start(&l, 6000);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_cmd(l.c, 0, "DEL %s rlock_token:{%s}", name, name);
     cluster_cmd(l.c, 0, "CLUSTER SETSLOT %u NODE %s", cluster_slot(name),
@@ -119,7 +119,7 @@ TEST(cluster_found, a_renewal_that_is_sent_in_a_circle_fails_and_is_told)
     EXPECT_BETWEEN(stats_of(l.cl).redirects, 5, 200);
     EXPECT_CONTAINS(events_message(l.ev, RLOCK_EVENT_RENEW_FAILED), "MOVED");
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 static int silent_port(void)
@@ -135,7 +135,7 @@ static int silent_port(void)
 }
 
 /* Each of them costs the thread that asks them its patience. */
-TEST(cluster_found, a_client_of_a_silent_cluster_is_given_up_in_time)
+TEST(cluster_moving, a_client_of_a_silent_cluster_is_given_up_in_time)
 {
     char uri[200] = "redis-cluster://";
     rlock_options o = RLOCK_OPTIONS_INIT;
@@ -157,14 +157,14 @@ static intptr_t promote(void *c)
 }
 
 /* Its threads would have been nobody's. */
-TEST(cluster_found,
+TEST(cluster_moving,
      a_server_that_becomes_known_to_a_client_that_ends_is_not_used)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     l.opts.command_timeout_ms = 300;
     renew(&l);
-    rlock *lk = land_lock(&l, cluster_name_on(l.c, 0, "job"));
+    rlock *lk = cluster_scene_lock(&l, cluster_name_on(l.c, 0, "job"));
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_pause(l.c, 0);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_EIO);
@@ -177,14 +177,14 @@ TEST(cluster_found,
     cluster_stop(l.c);
 }
 
-TEST(cluster_found, a_renewal_that_replicas_confirm_goes_by_ask)
+TEST(cluster_moving, a_renewal_that_replicas_confirm_goes_by_ask)
 {
-    land l;
-    land_settle(&l, BRISK_MS);
+    cluster_scene l;
+    cluster_scene_start(&l, BRISK_MS);
     l.opts.min_replicas = 1;
     renew(&l);
     const char *name = cluster_name_on(l.c, 0, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     cluster_slot_begin(l.c, cluster_slot(name), 2);
     cluster_slot_move_key(l.c, name, 2);
@@ -192,18 +192,18 @@ TEST(cluster_found, a_renewal_that_replicas_confirm_goes_by_ask)
     EXPECT_INT(stats_of(l.cl).replica_shortfalls, 0);
     EXPECT_INT(stats_of(l.cl).lost, 0);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }
 
 /* Whoever is still saying hello does not wait for the answer. */
-TEST(cluster_found, a_first_connection_to_a_master_that_hangs_is_given_up)
+TEST(cluster_moving, a_first_connection_to_a_master_that_hangs_is_given_up)
 {
-    land l;
-    land_settle(&l, 0);
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
     l.opts.connect_timeout_ms = l.opts.command_timeout_ms = 10000;
     renew(&l);
     const char *name = cluster_name_on(l.c, 1, "job");
-    rlock *lk = land_lock(&l, name);
+    rlock *lk = cluster_scene_lock(&l, name);
     cluster_pause(l.c, 1);
     int64_t began_ms = test_now_ms();
     EXPECT_STATUS(rlock_acquire(lk, SOON, RLOCK_WATCHDOG), RLOCK_OK);
@@ -211,5 +211,5 @@ TEST(cluster_found, a_first_connection_to_a_master_that_hangs_is_given_up)
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     cluster_resume(l.c, 1);
     rlock_free(lk);
-    land_leave(&l);
+    cluster_scene_stop(&l);
 }

@@ -18,7 +18,7 @@ static void wait_once_for(const char *ttl_ms)
     scene_stop(&s);
 }
 
-TEST(found_fuzzing, a_ttl_beyond_all_measure_is_waited_for_like_a_long_one)
+TEST(ttl_huge, a_ttl_beyond_all_measure_is_waited_for_like_a_long_one)
 {
     wait_once_for("100");
     wait_once_for("9223372036854775807");

@@ -1,4 +1,4 @@
-#include "trickle.h"
+#include "slow_port.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@ typedef struct way {
     bool over;
 } way;
 
-struct trickle {
+struct slow_port {
     test_thread *thread;
     int listener, port, to;
     atomic_int allowed, passed, connections;
@@ -32,7 +32,7 @@ static struct sockaddr_in address(int port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-static void accept_one(trickle *t)
+static void accept_one(slow_port *t)
 {
     struct sockaddr_in at = address(t->to);
     int on = 1;
@@ -48,7 +48,7 @@ static void accept_one(trickle *t)
     t->ways[t->n++] = w;
 }
 
-static void pass(trickle *t, way *w, bool down)
+static void pass(slow_port *t, way *w, bool down)
 {
     char bytes[4096];
     size_t room = sizeof bytes;
@@ -65,7 +65,7 @@ static void pass(trickle *t, way *w, bool down)
     }
 }
 
-static void serve(trickle *t)
+static void serve(slow_port *t)
 {
     struct pollfd p[1 + 2 * MOST] = {{.fd = t->listener, .events = POLLIN}};
     int n = t->n;
@@ -95,7 +95,7 @@ static void serve(trickle *t)
 
 static intptr_t run(void *arg)
 {
-    trickle *t = arg;
+    slow_port *t = arg;
     while (!atomic_load(&t->stops))
         serve(t);
     for (int i = 0; i < t->n; i++) {
@@ -105,14 +105,14 @@ static intptr_t run(void *arg)
     return 0;
 }
 
-trickle *trickle_start(int port)
+slow_port *slow_port_start(int port)
 {
     struct sockaddr_in at = address(0);
     socklen_t len = sizeof at;
-    trickle *t = calloc(1, sizeof *t);
+    slow_port *t = calloc(1, sizeof *t);
     EXPECT(t);
     t->to = port;
-    atomic_init(&t->allowed, TRICKLE_ALL);
+    atomic_init(&t->allowed, SLOW_PORT_ALL);
     t->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT_INT(bind(t->listener, (struct sockaddr *)&at, len), 0);
     EXPECT_INT(listen(t->listener, MOST), 0);
@@ -122,7 +122,7 @@ trickle *trickle_start(int port)
     return t;
 }
 
-void trickle_stop(trickle *t)
+void slow_port_stop(slow_port *t)
 {
     atomic_store(&t->stops, true);
     test_join(t->thread);
@@ -130,27 +130,27 @@ void trickle_stop(trickle *t)
     free(t);
 }
 
-int trickle_port(const trickle *t)
+int slow_port_port(const slow_port *t)
 {
     return t->port;
 }
 
-void trickle_stall_after(trickle *t, int bytes)
+void slow_port_stall_after(slow_port *t, int bytes)
 {
     atomic_store(&t->allowed, bytes);
 }
 
-void trickle_one_by_one(trickle *t)
+void slow_port_one_by_one(slow_port *t)
 {
     atomic_store(&t->one_by_one, true);
 }
 
-int trickle_passed(const trickle *t)
+int slow_port_passed(const slow_port *t)
 {
     return atomic_load(&t->passed);
 }
 
-int trickle_connections(const trickle *t)
+int slow_port_connections(const slow_port *t)
 {
     return atomic_load(&t->connections);
 }

@@ -12,7 +12,7 @@
 /* --- counting ------------------------------------------------------------ */
 
 /* A timed-out acquire that is sent again. */
-TEST(defects, an_acquire_that_is_sent_again_counts_once)
+TEST(basics, an_acquire_that_is_sent_again_counts_once)
 {
     scene s = scene_proxied(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -28,7 +28,7 @@ TEST(defects, an_acquire_that_is_sent_again_counts_once)
     scene_stop(&s);
 }
 
-TEST(defects, one_unlock_after_a_timed_out_acquire_frees_the_lock)
+TEST(basics, one_unlock_after_a_timed_out_acquire_frees_the_lock)
 {
     scene s = scene_proxied(0, 1000);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_SWALLOW_REPLY, NULL);
@@ -40,7 +40,7 @@ TEST(defects, one_unlock_after_a_timed_out_acquire_frees_the_lock)
 }
 
 /* The caller was told that it failed: then the lock is not taken. */
-TEST(defects, a_grant_that_the_caller_never_saw_is_undone)
+TEST(basics, a_grant_that_the_caller_never_saw_is_undone)
 {
     scene s = scene_proxied(0, 1000);
     rlock_client *b = server_client(s.sv, NULL);
@@ -56,7 +56,7 @@ TEST(defects, a_grant_that_the_caller_never_saw_is_undone)
 
 /* --- losses -------------------------------------------------------------- */
 
-TEST(defects, a_loss_is_reported_and_answered_by_every_call)
+TEST(basics, a_loss_is_reported_and_answered_by_every_call)
 {
     scene s = scene_start(BRISK_MS, 0);
     rlock_event ev;
@@ -77,7 +77,7 @@ TEST(defects, a_loss_is_reported_and_answered_by_every_call)
     scene_stop(&s);
 }
 
-TEST(defects, an_extend_of_a_stolen_or_missing_lock_fails)
+TEST(basics, an_extend_of_a_stolen_or_missing_lock_fails)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -95,7 +95,7 @@ TEST(defects, an_extend_of_a_stolen_or_missing_lock_fails)
 }
 
 /* It knows by itself, and asks nobody for long. */
-TEST(defects, releasing_an_expired_lock_returns_at_once)
+TEST(basics, releasing_an_expired_lock_returns_at_once)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 100), RLOCK_OK);
@@ -109,7 +109,7 @@ TEST(defects, releasing_an_expired_lock_returns_at_once)
 }
 
 /* Cleared early, the lock could never be freed again. */
-TEST(defects, a_release_that_failed_is_not_forgotten)
+TEST(basics, a_release_that_failed_is_not_forgotten)
 {
     scene s = scene_proxied(0, 200);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -125,7 +125,7 @@ TEST(defects, a_release_that_failed_is_not_forgotten)
 
 /* --- answers ------------------------------------------------------------- */
 
-TEST(defects, held_by_another_and_server_down_are_different_answers)
+TEST(basics, held_by_another_and_server_down_are_different_answers)
 {
     scene s = scene_start(0, 200);
     take_by_hand(s.sv, SCENE_LOCK, 60000);
@@ -143,7 +143,7 @@ TEST(defects, held_by_another_and_server_down_are_different_answers)
 }
 
 /* A wait that the server's end cuts short is no timeout of the lock. */
-TEST(defects, a_wait_for_a_dead_server_is_not_reported_as_held_by_another)
+TEST(basics, a_wait_for_a_dead_server_is_not_reported_as_held_by_another)
 {
     scene s = scene_start(0, 200);
     server_kill(s.sv);
@@ -164,7 +164,7 @@ static void try_inherited(child *c, void *arg)
     child_tell(c, 'y');
 }
 
-TEST(defects, a_fork_inherits_no_hold)
+TEST(basics, a_fork_inherits_no_hold)
 {
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
@@ -193,7 +193,7 @@ static intptr_t try_to_inherit(void *arg)
 }
 
 /* Often the new thread has the stack, and so the pthread_t, of the old. */
-TEST(defects, a_new_thread_inherits_nothing_of_an_ended_one)
+TEST(basics, a_new_thread_inherits_nothing_of_an_ended_one)
 {
     scene s = scene_start(1000, 0);
     test_join(test_spawn(lock_and_exit, s.lk));
@@ -205,7 +205,7 @@ TEST(defects, a_new_thread_inherits_nothing_of_an_ended_one)
 }
 
 /* Same host name, same pid, same thread: still two holders. */
-TEST(defects, fault_088_two_clients_with_the_same_host_and_pid_are_two_owners)
+TEST(basics, fault_088_two_clients_with_the_same_host_and_pid_are_two_owners)
 {
     scene s = scene_server(NULL);
     s.opts.host_id = "same";
@@ -241,7 +241,7 @@ static void look_inside(const rlock_event *ev, void *arg)
 }
 
 /* With a mutex held in the callback this would hang. */
-TEST(defects, a_callback_may_lock_the_same_lock)
+TEST(basics, a_callback_may_lock_the_same_lock)
 {
     scene s = scene_server(NULL);
     reentrant_caller r = {0};
@@ -290,7 +290,7 @@ static void fail_in_silence(child *c, void *arg)
     child_tell(c, 'y');
 }
 
-TEST(defects, nothing_is_printed_and_nothing_exits)
+TEST(basics, nothing_is_printed_and_nothing_exits)
 {
     child *c = child_start(fail_in_silence, NULL);
     scene s = scene_server(NULL);

@@ -4,10 +4,10 @@
  */
 #include <stdatomic.h>
 
-#include "rival.h"
+#include "other_client.h"
 
 /* Not one lease for each. */
-TEST(found_waiting, all_who_wait_give_a_dead_server_up_together)
+TEST(waiting_fair, all_who_wait_give_a_dead_server_up_together)
 {
     enum { N = 4, LEASE_MS = 500 };
     scene s = scene_start(LEASE_MS, 0);
@@ -28,7 +28,7 @@ TEST(found_waiting, all_who_wait_give_a_dead_server_up_together)
     scene_stop(&s);
 }
 
-TEST(found_waiting, a_bell_that_breaks_at_once_is_connected_with_pauses)
+TEST(waiting_fair, a_bell_that_breaks_at_once_is_connected_with_pauses)
 {
     scene s = scene_start(0, 0);
     long long killed = 0;
@@ -69,7 +69,7 @@ static void bystander_queues(bystander *b)
                1);
 }
 
-TEST(found_waiting, making_way_for_a_client_is_not_contending)
+TEST(waiting_fair, making_way_for_a_client_is_not_contending)
 {
     scene s = scene_start(0, 0);
     bystander b = bystander_start(s.sv);
@@ -105,7 +105,7 @@ static int64_t acquire_after_a_slow_release(scene *s, bystander *rung,
 }
 
 /* For as long as its own way to the server takes, but at most 20 ms. */
-TEST(found_waiting, a_client_is_held_back_only_where_its_release_rang_another)
+TEST(waiting_fair, a_client_is_held_back_only_where_its_release_rang_another)
 {
     scene s = scene_proxied(0, 0);
     bystander b = bystander_start(s.sv);
@@ -162,7 +162,7 @@ static void leave_game(player *p)
 }
 
 /* The second one is a little further from the server. */
-TEST(found_waiting, clients_that_lock_without_a_pause_all_get_turns)
+TEST(waiting_fair, clients_that_lock_without_a_pause_all_get_turns)
 {
     enum { TURNS = 300 };
     scene s = scene_server(NULL);

@@ -1,6 +1,7 @@
-#include "set.h"
+#include "multi_scene.h"
 
-void set_add(set *m, server *sv, rlock_client *cl, const char *names)
+void multi_scene_add(multi_scene *m, server *sv, rlock_client *cl,
+                     const char *names)
 {
     for (; *names; names++) {
         m->name[m->n][0] = *names;
@@ -10,65 +11,66 @@ void set_add(set *m, server *sv, rlock_client *cl, const char *names)
     }
 }
 
-void set_join(set *m)
+void multi_scene_join(multi_scene *m)
 {
     EXPECT_STATUS(rlock_multi_new(m->lk, m->n, &m->all), RLOCK_OK);
 }
 
-set set_of_client(server *sv, rlock_client *cl, const char *names)
+multi_scene multi_scene_of_client(server *sv, rlock_client *cl,
+                                  const char *names)
 {
-    set m = {0};
-    set_add(&m, sv, cl, names);
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, sv, cl, names);
+    multi_scene_join(&m);
     return m;
 }
 
-set set_of(const scene *s, const char *names)
+multi_scene multi_scene_of(const scene *s, const char *names)
 {
-    return set_of_client(s->sv, s->cl, names);
+    return multi_scene_of_client(s->sv, s->cl, names);
 }
 
-set set_across(const scene *s, const char *names, const scene *t,
-               const char *others)
+multi_scene multi_scene_across(const scene *s, const char *names,
+                               const scene *t, const char *others)
 {
-    set m = {0};
-    set_add(&m, s->sv, s->cl, names);
-    set_add(&m, t->sv, t->cl, others);
-    set_join(&m);
+    multi_scene m = {0};
+    multi_scene_add(&m, s->sv, s->cl, names);
+    multi_scene_add(&m, t->sv, t->cl, others);
+    multi_scene_join(&m);
     return m;
 }
 
-void set_free(set *m)
+void multi_scene_free(multi_scene *m)
 {
     rlock_free(m->all);
     for (size_t i = 0; i < m->n; i++)
         rlock_free(m->lk[i]);
 }
 
-void set_end(set *m, scene *s)
+void multi_scene_end(multi_scene *m, scene *s)
 {
-    set_free(m);
+    multi_scene_free(m);
     scene_stop(s);
 }
 
-void set_end_across(set *m, scene *s, scene *t)
+void multi_scene_end_across(multi_scene *m, scene *s, scene *t)
 {
-    set_end(m, s);
+    multi_scene_end(m, s);
     scene_stop(t);
 }
 
 /* Without its client, nothing more can be told. */
-void set_end_with_losses(set *m, scene *s, int losses)
+void multi_scene_end_with_losses(multi_scene *m, scene *s, int losses)
 {
-    set_free(m);
+    multi_scene_free(m);
     scene_free_client(s);
     EXPECT_INT(events_count(s->ev, RLOCK_EVENT_LOST), losses);
     scene_stop(s);
 }
 
-void set_end_undone(set *m, scene *s)
+void multi_scene_end_undone(multi_scene *m, scene *s)
 {
-    set_free(m);
+    multi_scene_free(m);
     scene_free_client(s);
     expect_all_undone(s->sv);
     scene_stop(s);
@@ -88,20 +90,20 @@ void asleep(server *sv, const char *name, rlock_client *cl)
     EVENTUALLY(20000, queued(sv, name) == 1 && stats_of(cl).waiting_now == 1);
 }
 
-bool set_is_at(const set *m, size_t i, int wanted)
+bool multi_scene_is_at(const multi_scene *m, size_t i, int wanted)
 {
     return levels(m->sv[i], m->name[i]) == wanted;
 }
 
-bool set_all_at(const set *m, int wanted)
+bool multi_scene_all_at(const multi_scene *m, int wanted)
 {
     for (size_t i = 0; i < m->n; i++)
-        if (!set_is_at(m, i, wanted))
+        if (!multi_scene_is_at(m, i, wanted))
             return false;
     return true;
 }
 
-void expect_levels(const set *m, int wanted)
+void expect_levels(const multi_scene *m, int wanted)
 {
     for (size_t i = 0; i < m->n; i++)
         EXPECT_INT(levels(m->sv[i], m->name[i]), wanted);

@@ -3,7 +3,7 @@
  * and freed: the server grants it, and the hold that it was for is lost all the
  * same, because the grant has a later token. The watchdog finds that out.
  */
-#include "rival.h"
+#include "other_client.h"
 
 enum { LEASE_MS = 3000 };
 
@@ -22,7 +22,7 @@ static void acquire_doubtfully(scene *s, rlock *lk)
  */
 static void be_outdone(scene *s, const char *taken_away_by)
 {
-    rival r = rival_join(s, NULL);
+    other_client r = other_client_join(s, NULL);
     if (taken_away_by)
         server_cmd(s->sv, taken_away_by);
     else
@@ -31,7 +31,7 @@ static void be_outdone(scene *s, const char *taken_away_by)
     EXPECT_STATUS(rlock_unlock(r.lk), RLOCK_OK);
     proxy_let_go(s->px);
     EVENTUALLY(SOON, levels(s->sv, SCENE_LOCK) == 1);
-    rival_leave(&r);
+    other_client_leave(&r);
 }
 
 static void lose_an_outdone_hold(const char *taken_away_by)
@@ -45,23 +45,23 @@ static void lose_an_outdone_hold(const char *taken_away_by)
     scene_stop(&s);
 }
 
-TEST(outdone, a_hold_that_was_forced_is_lost)
+TEST(taken_away, a_hold_that_was_forced_is_lost)
 {
     lose_an_outdone_hold(NULL);
 }
 
-TEST(outdone, a_hold_whose_key_was_deleted_is_lost)
+TEST(taken_away, a_hold_whose_key_was_deleted_is_lost)
 {
     lose_an_outdone_hold("DEL " SCENE_LOCK);
 }
 
-TEST(outdone, a_hold_whose_server_was_flushed_is_lost)
+TEST(taken_away, a_hold_whose_server_was_flushed_is_lost)
 {
     lose_an_outdone_hold("FLUSHALL");
 }
 
 /* Only a member that is waited for is asked for again by the same name. */
-TEST(outdone, a_multi_lock_with_such_a_member_is_lost)
+TEST(taken_away, a_multi_lock_with_such_a_member_is_lost)
 {
     scene s = scene_proxied(LEASE_MS, 200);
     rlock *other = test_lock(s.cl, "zoo"), *all;

@@ -4,7 +4,7 @@
  */
 #include "scene.h"
 
-TEST(defects_waiting, a_waiter_that_gives_up_does_not_swallow_the_ring)
+TEST(waiting_rung, a_waiter_that_gives_up_does_not_swallow_the_ring)
 {
     scene s = scene_proxied(0, 0);
     rlock_client *b = server_client(s.sv, NULL);
@@ -91,13 +91,13 @@ static long long calls_for_a_crowd(int clients, int threads)
  * and one call by which the next thread of that process takes the place in the
  * queue; within a process, for a few in a row, one call.
  */
-TEST(defects_waiting, fault_073_a_release_does_not_wake_a_herd)
+TEST(waiting_rung, fault_073_a_release_does_not_wake_a_herd)
 {
     EXPECT_BETWEEN(calls_for_a_crowd(1, 1), 3, 5); /* the control */
     EXPECT_BETWEEN(calls_for_a_crowd(20, 10), 200, 1 + 4 * 200);
 }
 
-TEST(defects_waiting, the_first_try_does_not_sleep)
+TEST(waiting_rung, the_first_try_does_not_sleep)
 {
     scene s = scene_start(0, 0);
     int64_t best_us = INT64_MAX;
@@ -112,7 +112,7 @@ TEST(defects_waiting, the_first_try_does_not_sleep)
     scene_stop(&s);
 }
 
-TEST(defects_waiting, nobody_sleeps_past_the_deadline_nor_polls_until_then)
+TEST(waiting_rung, nobody_sleeps_past_the_deadline_nor_polls_until_then)
 {
     scene s = scene_start(0, 0);
     int64_t best_ms = INT64_MAX;

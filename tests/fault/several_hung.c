@@ -76,12 +76,12 @@ static void many_sections_beside_a_hung_node(bool idle)
     nodes_stop(&ns);
 }
 
-TEST(found, a_hung_node_costs_no_memory_however_many_sections_follow)
+TEST(several_hung, a_hung_node_costs_no_memory_however_many_sections_follow)
 {
     many_sections_beside_a_hung_node(false);
 }
 
-TEST(found, a_hung_node_does_no_harm_after_however_many_sections)
+TEST(several_hung, a_hung_node_does_no_harm_after_however_many_sections)
 {
     many_sections_beside_a_hung_node(true);
 }
@@ -106,18 +106,18 @@ static void lock_beside_a_hung_one(size_t hung)
     nodes_stop(&ns);
 }
 
-TEST(found, a_hung_first_node_keeps_no_others_waiting)
+TEST(several_hung, a_hung_first_node_keeps_no_others_waiting)
 {
     lock_beside_a_hung_one(0);
 }
 
-TEST(found, a_hung_last_node_keeps_no_others_waiting)
+TEST(several_hung, a_hung_last_node_keeps_no_others_waiting)
 {
     lock_beside_a_hung_one(2);
 }
 
 /* Whether a renewal is under way there, or not. */
-TEST(found, an_extend_succeeds_beside_a_hung_node)
+TEST(several_hung, an_extend_succeeds_beside_a_hung_node)
 {
     nodes ns = nodes_start(3);
     for (int i = 0; i < 8; i++) {
@@ -138,7 +138,7 @@ TEST(found, an_extend_succeeds_beside_a_hung_node)
 /* --- a node that forgot its vote ----------------------------------------- */
 
 /* The right to INFO is what tells a restart. */
-TEST(found, a_node_that_does_not_tell_its_run_id_any_more_has_no_vote)
+TEST(several_hung, a_node_that_does_not_tell_its_run_id_any_more_has_no_vote)
 {
     nodes ns = {.n = 3};
     for (size_t i = 0; i < ns.n; i++) {
@@ -161,7 +161,7 @@ TEST(found, a_node_that_does_not_tell_its_run_id_any_more_has_no_vote)
 }
 
 /* Also when the one of the two that comes first in the list is asked later. */
-TEST(found, a_server_that_is_reached_as_two_nodes_has_one_vote)
+TEST(several_hung, a_server_that_is_reached_as_two_nodes_has_one_vote)
 {
     nodes ns = nodes_start(3);
     rlock_red_options red = RLOCK_RED_OPTIONS_INIT;
@@ -183,7 +183,7 @@ TEST(found, a_server_that_is_reached_as_two_nodes_has_one_vote)
 
 /* --- one connection for each node ---------------------------------------- */
 
-TEST(found, several_locks_of_a_thread_can_do_with_one_connection)
+TEST(several_hung, several_locks_of_a_thread_can_do_with_one_connection)
 {
     enum { LOCKS = 3 };
     nodes ns = nodes_start(3);
@@ -215,7 +215,7 @@ TEST(found, several_locks_of_a_thread_can_do_with_one_connection)
 /* --- Multi locks with Red locks among them ------------------------------- */
 
 /* Not one limit for each. */
-TEST(found, a_try_of_several_red_locks_with_a_hung_majority_ends_in_time)
+TEST(several_hung, a_try_of_several_red_locks_with_a_hung_majority_ends_in_time)
 {
     enum { LOCKS = 8, TIMEOUT_MS = 500 };
     nodes ns = nodes_start(3);
@@ -240,7 +240,7 @@ TEST(found, a_try_of_several_red_locks_with_a_hung_majority_ends_in_time)
     nodes_stop(&ns);
 }
 
-TEST(found, canceling_a_multi_lock_cancels_no_wait_for_its_red_members)
+TEST(several_hung, canceling_a_multi_lock_cancels_no_wait_for_its_red_members)
 {
     nodes ns = nodes_start(3);
     party p = party_join(&ns, 0, 0), q = party_join(&ns, 0, 0);

@@ -127,14 +127,14 @@ static void expect_others_undisturbed(scene *s)
     EXPECT(second.took_ms < 600);
 }
 
-TEST(shared, fault_109_who_leaves_keeps_neither_the_others_nor_the_next_waiting)
+TEST(muxes, fault_109_who_leaves_keeps_neither_the_others_nor_the_next_waiting)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 600);
     expect_others_undisturbed(&s);
     stop(&s);
 }
 
-TEST(shared, fault_111_half_a_reply_whose_caller_has_left_is_nobodys)
+TEST(muxes, fault_111_half_a_reply_whose_caller_has_left_is_nobodys)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 600);
     proxy_rule_at(s.px, "first", 1, 3, PROXY_LATE);
@@ -142,7 +142,7 @@ TEST(shared, fault_111_half_a_reply_whose_caller_has_left_is_nobodys)
     stop(&s);
 }
 
-TEST(shared, fault_113_when_who_reads_for_all_leaves_another_one_does)
+TEST(muxes, fault_113_when_who_reads_for_all_leaves_another_one_does)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 400);
     caller first = caller_of(&s, "first"), others[8];
@@ -159,7 +159,7 @@ TEST(shared, fault_113_when_who_reads_for_all_leaves_another_one_does)
 /* --- 110: it breaks ------------------------------------------------------- */
 
 /* What is counted twice is still there when it has been unlocked. */
-TEST(shared, fault_110_when_it_breaks_each_asks_again_and_has_its_lock_once)
+TEST(muxes, fault_110_when_it_breaks_each_asks_again_and_has_its_lock_once)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 5000);
     caller first = caller_of(&s, "first"), others[16];
@@ -176,7 +176,7 @@ TEST(shared, fault_110_when_it_breaks_each_asks_again_and_has_its_lock_once)
 /* --- 112: answers that nobody asked for, or others did -------------------- */
 
 /* An unlock's answer to an acquire: and whose is the next? */
-TEST(shared, fault_112_a_reply_of_another_kind_is_nobodys)
+TEST(muxes, fault_112_a_reply_of_another_kind_is_nobodys)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 5000);
     caller first = caller_of(&s, "first"), others[16];
@@ -191,7 +191,7 @@ TEST(shared, fault_112_a_reply_of_another_kind_is_nobodys)
 
 /* --- 114: the first sleeps, or nothing more can be sent ------------------- */
 
-TEST(shared, fault_114_a_call_is_sent_while_another_ones_reply_is_awaited)
+TEST(muxes, fault_114_a_call_is_sent_while_another_ones_reply_is_awaited)
 {
     scene s = held_scene(PROXY_HOLD_REPLY, 5000);
     caller first = caller_of(&s, "first"), second = caller_of(&s, "second");
@@ -206,7 +206,7 @@ TEST(shared, fault_114_a_call_is_sent_while_another_ones_reply_is_awaited)
 }
 
 /* Long names: more than the kernel holds for us. */
-TEST(shared, fault_114_more_than_can_be_sent_is_sent_when_there_is_room)
+TEST(muxes, fault_114_more_than_can_be_sent_is_sent_when_there_is_room)
 {
     static caller c[MOST];
     char stem[401];
@@ -231,7 +231,7 @@ static long long connections(server *sv)
     return server_info(sv, "total_connections_received");
 }
 
-TEST(shared, fault_115_many_callers_make_one_connection)
+TEST(muxes, fault_115_many_callers_make_one_connection)
 {
     caller c[32];
     server *sv = server_start(NULL);
@@ -251,7 +251,7 @@ TEST(shared, fault_115_many_callers_make_one_connection)
     server_stop(sv);
 }
 
-TEST(shared, fault_115_each_ends_in_time_while_another_one_connects)
+TEST(muxes, fault_115_each_ends_in_time_while_another_one_connects)
 {
     caller c[32];
     scene s = held_scene(PROXY_HOLD_REPLY, 300);
@@ -271,7 +271,7 @@ TEST(shared, fault_115_each_ends_in_time_while_another_one_connects)
 
 /* --- 116: fork() ---------------------------------------------------------- */
 
-TEST(shared, fault_116_a_child_does_not_disturb_who_reads_for_all)
+TEST(muxes, fault_116_a_child_does_not_disturb_who_reads_for_all)
 {
     int status;
     scene s = held_scene(PROXY_HOLD_REPLY, 5000);
@@ -297,7 +297,7 @@ TEST(shared, fault_116_a_child_does_not_disturb_who_reads_for_all)
 
 /* --- 117: the server lacks the script ------------------------------------- */
 
-TEST(shared, fault_117_each_sends_the_script_and_has_its_lock_once)
+TEST(muxes, fault_117_each_sends_the_script_and_has_its_lock_once)
 {
     caller first, others[32];
     scene s = held_scene(PROXY_HOLD_REPLY, 5000);
