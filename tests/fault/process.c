@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -228,12 +229,32 @@ TEST(process, fault_087_a_thread_with_a_dead_ones_kernel_id_does_not_inherit)
 
 /* --- 89: a process that is cloned with its machine ----------------------- */
 
+/* Pages that the kernel clears in a child stay as they are: so they do in the
+   clone of a machine. */
+static void keep_all_pages(void)
+{
+    char line[512];
+    unsigned long begin = 0, end = 0, b, e;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    EXPECT(f);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &b, &e) == 2) {
+            begin = b;
+            end = e;
+        }
+        if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " wf"))
+            EXPECT_INT(madvise((void *)begin, end - begin, MADV_KEEPONFORK), 0);
+    }
+    fclose(f);
+}
+
 /*
  * Past the C library, so that nobody is told of it, and with the same pid: as
  * when a machine is cloned, or a snapshot of it is started twice.
  */
 static pid_t clone_unnoticed(void)
 {
+    keep_all_pages();
     return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL,
                           NULL);
 }
