@@ -80,7 +80,7 @@ typedef struct rlock_holder {
  *                library do: with rlock_token:, rlock_queue:, rlock_undone:,
  *                rlock_bell:, rlock_sbell:, rlock_probe: or
  *                redisson_lock__channel:; in a cluster also one with braces
- *                that have nothing in them, or do not close (see client.h)
+ *                that have nothing in them, or do not close
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  *
  * *out is NULL unless RLOCK_OK.
@@ -158,8 +158,8 @@ typedef struct rlock_lock_options {
     bool local_levels;
     /*
      * How many replicas have to have what moves the hold's deadline; see
-     * rlock_options (client.h). 0: as many as the client says; -1: none; 16 the
-     * most. The outermost acquire's handle decides for its hold.
+     * rlock_options (options.h). 0: as many as the client says; -1: none; 16
+     * the most. The outermost acquire's handle decides for its hold.
      */
     int min_replicas;
 } rlock_lock_options;
@@ -236,7 +236,7 @@ RLOCK_API void rlock_free(rlock *lk);
  * would have come apart by itself. Not seen are circles of which a part is
  * another process or client; of a Red lock, what the client of its first node
  * knows is seen. Who holds nothing, or finds the lock free, pays nothing for
- * it. To switch it off: no_deadlock_check (client.h).
+ * it. To switch it off: no_deadlock_check (options.h).
  *
  * RLOCK_OK        owned; rlock_token() is set. Any other status: not owned by
  *                 this call

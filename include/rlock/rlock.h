@@ -26,6 +26,7 @@
 #include <rlock/guard.h>
 #include <rlock/lock.h>
 #include <rlock/multi.h>
+#include <rlock/options.h>
 #include <rlock/owner.h>
 #include <rlock/waits.h>
 
