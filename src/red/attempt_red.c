@@ -100,10 +100,11 @@ static void listen(rl_acquire *a)
 {
     for (size_t i = 0; i < a->red->n; i++) {
         rl_core *c = a->red->node[i];
-        if (!c || a->red->listener[i].listens)
+        if (!c)
             continue;
-        rl_rooms_listen(&c->rooms, &a->red->listener[i]);
-        a->listen(c, a->what);
+        if (!a->red->listener[i].listens)
+            rl_rooms_listen(&c->rooms, &a->red->listener[i]);
+        a->listen(c, a->what); /* who waits says so with each try */
     }
 }
 
