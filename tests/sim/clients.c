@@ -24,6 +24,11 @@ static void on_event(const rlock_event *e, void *arg)
     running->told_ns += w.now - began;
 }
 
+bool client_is_heard(int k)
+{
+    return cfg.unheard == 0 || (cfg.unheard == 1 && k % 2 == 0);
+}
+
 /* --- where, and as whom --------------------------------------------------- */
 
 /* A letter of the password may be escaped. */
@@ -176,7 +181,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.connect_timeout_ms = cfg.connect_ms;
     o.command_timeout_ms = cfg.timeout_ms;
     o.watchdog_lease_ms = cfg.watchdog_ms;
-    o.on_event = on_event;
+    o.on_event = client_is_heard(k) ? on_event : NULL;
     o.event_arg = g;
     o.lazy = !cfg.eager;
     o.min_replicas = (unsigned)cfg.min_replicas;

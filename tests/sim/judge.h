@@ -159,6 +159,9 @@ bool judge_backs(server *s, const hold *h);
 /* The server has who holds it; a timestamp says until when only. */
 bool judge_names_holder(const hold *h);
 bool judge_was_told(const hold *h); /* of a loss, or of what came with it */
+/* Is there an on_event for what becomes of it? Not if some that would tell of
+   its lock, or of what it was taken with, are missing. */
+bool judge_is_heard(const hold *h);
 
 /* It is told that there is no memory, and some was refused to its process
    since; or just before, when the connection was begun that calls share. */

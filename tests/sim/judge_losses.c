@@ -181,6 +181,13 @@ bool judge_was_told(const hold *h)
     return times_told(h->bunch) > 0;
 }
 
+bool judge_is_heard(const hold *h)
+{
+    const thing *t = &things[h->thing];
+    return cfg.unheard == 0 ||
+           (h->bunch->holds == 1 && !t->is_red && client_is_heard(t->home));
+}
+
 /* Events that are dispatched are told but for those for which there was no
    memory when the loss was noticed: client.h. */
 static bool may_lack_memory(const hold *h)
@@ -199,7 +206,8 @@ static void check_told(const hold *h)
                 things[h->thing].name, (unsigned long long)h->token, n);
     /* A client that is closed soon after it may not be told. */
     if (n == 0 && h->is_gone && h->token && h->ended &&
-        h->g->closing_at - h->ended > 5 * S && !may_lack_memory(h))
+        h->g->closing_at - h->ended > 5 * S && !may_lack_memory(h) &&
+        judge_is_heard(h))
         finding("judge 4: the loss of %s, token %llu, was never told",
                 things[h->thing].name, (unsigned long long)h->token);
 }
@@ -210,7 +218,8 @@ static void check_abandoned(const hold *h)
     if (cfg.calm && h->is_abandoned && h->is_renewed && !h->is_gone &&
         h->token && h->bunch->holds == 1 && h->bunch->abandons == 0 &&
         cfg.max_hold_ms == 0 && !h->lost_told && !is_shaken(h) &&
-        !h->unlocking && h->g->closing_at - h->ended > 5 * S)
+        !h->unlocking && h->g->closing_at - h->ended > 5 * S &&
+        judge_is_heard(h))
         finding("judge 4: that %s, token %llu, is abandoned was never told",
                 things[h->thing].name, (unsigned long long)h->token);
 }

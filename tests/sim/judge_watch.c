@@ -72,7 +72,7 @@ static bool is_believed_in_vain(const hold *h)
 {
     return is_watched(h) && h->token && !h->ended && !h->is_gone &&
            !h->unlocking && !h->lost_told && !h->g->closing_at &&
-           !judge_was_told(h) && !is_backed(h);
+           !judge_was_told(h) && judge_is_heard(h) && !is_backed(h);
 }
 
 /* --- what is to be told --------------------------------------------------- */

@@ -106,6 +106,7 @@
     X(early, 0)       /* clients are made while things go wrong */             \
     X(spelled, 0)     /* options say what would be so anyway */                \
     X(callback_us, 0) /* how long on_event may take */                         \
+    X(unheard, 0)     /* 1: every other client has none; 2: all */             \
     /* the program */                                                          \
     X(hold_ms, 1)                                                              \
     X(think_ms, 1)                                                             \

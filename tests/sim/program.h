@@ -101,6 +101,7 @@ int thing_of(const char *name);
 /* --- clients.c ------------------------------------------------------------ */
 
 void client_make(program *g, int server);
+bool client_is_heard(int server); /* has it an on_event? */
 
 /* --- owners.c ------------------------------------------------------------- */
 
