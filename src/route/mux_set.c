@@ -289,11 +289,13 @@ static rl_mux *find_locked(rl_mux_set *p, int64_t deadline_us, rl_fault *f)
 
 /* --- to leave ------------------------------------------------------------- */
 
-/* Who comes to want its connection from now on asks for it. */
+/* Who comes to want its connection from now on asks for it, and so does who
+   forsakes it. */
 static bool may_keep(const rl_mux_set *p, const rl_mux *h)
 {
     return rl_link_is_in(&h->link) && h->placed &&
-           h->port_count <= PORTS_KEPT && !rl_pool_is_wanted(p->pool);
+           h->port_count <= PORTS_KEPT && !rl_pool_is_wanted(p->pool) &&
+           !atomic_load(&h->conn->forsaken);
 }
 
 /* Of those at rest, who comes takes the one that was used last. */
