@@ -348,6 +348,13 @@ static void reconcile(config *c)
     hasten_replicas(c);
 }
 
+/* From the seed itself, so that what it draws is as it was. */
+static void derive(config *c, uint64_t seed)
+{
+    c->unheard = seed % 7 == 3 ? (int64_t)(1 + seed / 7 % 2) : 0;
+    c->dice = (int64_t)(seed & INT64_MAX);
+}
+
 void config_draw(config *c, uint64_t seed)
 {
     chance all, *dice = &all;
@@ -386,8 +393,7 @@ void config_draw(config *c, uint64_t seed)
     draw_logins(c, dice);
     draw_options(c, dice);
     reconcile(c);
-    c->unheard = seed % 7 == 3 ? (int64_t)(1 + seed / 7 % 2) : 0;
-    c->dice = (int64_t)(seed & INT64_MAX);
+    derive(c, seed);
 }
 
 static int key_of(const char *name)
