@@ -10,6 +10,14 @@
  *         rlock_unlock(lk);
  *     }
  *
+ *   client.h, options.h  clients, and how they reach their servers
+ *   lock.h               locks: acquire, nest, extend, unlock, ask
+ *   multi.h              several locks as one, and one over several masters
+ *   guard.h              writes that only who holds a lock may make
+ *   async.h, owner.h     event loops, and owners that are no threads
+ *   event.h, waits.h     what happens to locks, and who waits for whom
+ *   base.h               statuses, and what went wrong last
+ *
  * What a lock of this kind promises, and what it cannot, is in the README; the
  * short form: while rlock_is_held() says so and the server loses no data, no
  * other owner holds the lock. A process that is paused between that question
