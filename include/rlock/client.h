@@ -20,10 +20,9 @@
  *                    loop, or for calls of a Red lock, which must not wait for
  *                    one server; and while it is down
  *
- * Besides, while a host name is looked up, there is one rlock-resolve; and, for
- * servers that Sentinels or a cluster name, from rlock_client_new() on
- * rlock-topology, with an rlock-dial for each of those that it is connecting
- * to.
+ * Besides, while a host name is looked up, there is one rlock-resolve. With
+ * Sentinels or a cluster rlock-loop is there from rlock_client_new() on, and
+ * asks them; there is an rlock-dial for each of those that it connects to.
  *
  * The library's threads block all signals. Except where it says otherwise,
  * every function may be called from any thread, and a call that is in progress

@@ -176,6 +176,7 @@ static void destroy(rlock_client *cl)
     atomic_store(&cl->engine.core.muted, true);
     rl_topology_stop(&cl->engine);
     rl_engine_each(&cl->engine, rl_node_stop);
+    rl_loop_stop(&cl->engine.loop);
     fini_engine(&cl->engine);
     rl_client_unref(cl);
 }

@@ -1,6 +1,5 @@
 /*
- * What is said here is said on the thread rlock-topology, with no lock held,
- * except that a server of a cluster may become known on any thread, under the
+ * What is said here is said on the loop, with no lock held, except that a server of a cluster may become known on any thread, under the
  * cluster's mutex. Whoever sleeps because of a server that is gone is woken
  * after the new one can be asked.
  */
@@ -15,6 +14,13 @@
 /* After its retirement, what there is for a server of a cluster goes, as soon
    as nobody can be connecting to it any more, and so much later. */
 #define DISMISS_US (1000 * 1000)
+
+/* Sentinels or a cluster have something to do. Any thread. */
+static void nudge(void *arg)
+{
+    rl_engine *e = arg;
+    rl_loop_nudge(&e->loop, &e->topology);
+}
 
 /* What it pauses for may be over: another server is in office. */
 static void hurry(rl_node *node)
@@ -64,7 +70,9 @@ static bool make_sentinels(rl_engine *e, const rlock_options *o, rl_dialer *d)
                                .leave = on_leave,
                                .failed_over = on_failover,
                                .warn = on_dissent,
+                               .nudge = nudge,
                                .arg = e,
+                               .signal = &e->loop.signal,
                                .refreshes = &e->core.stats.refreshes};
     e->sentinels = rl_sentinels_new(&so);
     d->locate = rl_sentinels_locate;
@@ -164,6 +172,8 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
         .told = on_map,
         .dismiss = on_retirement,
         .dismiss_us = DISMISS_US + c->set.connect_timeout_ms * 1000,
+        .nudge = nudge,
+        .signal = &e->loop.signal,
         .arg = e,
         .refreshes = &c->stats.refreshes,
         .redirects = &c->stats.redirects,
@@ -193,14 +203,41 @@ rlock_status rl_topology_make(rl_engine *e, const rlock_options *o,
     return ok ? RLOCK_OK : RLOCK_ENOMEM;
 }
 
+static int64_t turn(rl_watcher *w, int64_t now_us)
+{
+    rl_engine *e = RL_CONTAINER(w, rl_engine, topology);
+    if (atomic_load(&e->topology_ends))
+        return RL_LOOP_LEAVE;
+    return e->cluster ? rl_cluster_turn(e->cluster, now_us, &w->called)
+                      : rl_sentinels_turn(e->sentinels, now_us, &w->called);
+}
+
+static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
+{
+    rl_engine *e = RL_CONTAINER(w, rl_engine, topology);
+    (void)room;
+    return e->cluster ? rl_cluster_look(e->cluster, p)
+                      : rl_sentinels_look(e->sentinels, p);
+}
+
 bool rl_topology_start(rl_engine *e)
 {
-    return (!e->sentinels || rl_sentinels_start(e->sentinels)) &&
-           (!e->cluster || rl_cluster_start(e->cluster));
+    if (!e->cluster && !e->sentinels)
+        return true;
+    e->topology = (rl_watcher){.turn = turn,
+                               .look = look,
+                               .most = e->cluster ? 1 : RL_SENTINELS_POLLED};
+    return rl_loop_open(&e->loop) && rl_loop_add(&e->loop, &e->topology) &&
+           rl_loop_start(&e->loop);
 }
 
 void rl_topology_stop(rl_engine *e)
 {
+    atomic_store(&e->topology_ends, true);
+    if (e->cluster || e->sentinels) {
+        rl_loop_nudge(&e->loop, &e->topology);
+        rl_loop_await_end(&e->loop, &e->topology);
+    }
     if (e->sentinels)
         rl_sentinels_stop(e->sentinels);
     if (e->cluster)

@@ -14,10 +14,11 @@
 rlock_status rl_topology_make(rl_engine *e, const rlock_options *o,
                               rl_dialer *d);
 
-/* The client has its first node. False: there is no thread for it. */
+/* Puts it on the loop, which begins to run. The client has its first node.
+   False: it has no descriptor, memory or thread. */
 bool rl_topology_start(rl_engine *e);
 
-/* Its thread ends. Without one nothing is done. */
+/* Takes it off again. Without one nothing is done. */
 void rl_topology_stop(rl_engine *e);
 /* After that; or, forked, in a child that inherited it. */
 void rl_topology_fini(rl_engine *e, bool forked);

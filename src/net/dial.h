@@ -5,6 +5,8 @@
 #ifndef RL_NET_DIAL_H
 #define RL_NET_DIAL_H
 
+#include <string.h>
+
 #include "net/hello.h"
 #include "net/resolve.h"
 #include "net/tls.h"
@@ -18,6 +20,11 @@ typedef struct rl_place {
     char host[RL_PLACE_HOST];
     int port;
 } rl_place;
+
+static inline bool rl_place_is(const rl_place *a, const rl_place *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
 
 typedef struct rl_dialer {
     rl_uri uri;

@@ -1,5 +1,5 @@
 /*
- * Who calls it off shuts the socket down that the thread waits on; one that the
+ * Who leaves it shuts the socket down that the thread waits on; one that the
  * thread opens afterwards is shut at once. The socket is noted from before it
  * is connected until it is closed, so nobody shuts one that is somebody else's.
  */
@@ -68,7 +68,7 @@ bool rl_dialing_begin(rl_dialing *d, int64_t until_us, const rl_signal *signal)
     d->until_us = until_us;
     d->signal = signal;
     d->conn = NULL;
-    d->off = false;
+    d->left = d->off = false;
     rl_resolver_resume(&d->dialer.resolver);
     atomic_store(&d->over, false);
     return rl_thread_start(&d->thread, "rlock-dial", run, d);
@@ -84,15 +84,31 @@ rl_conn *rl_dialing_end(rl_dialing *d)
     return c;
 }
 
-void rl_dialing_call_off(rl_dialing *d)
+void rl_dialing_leave(rl_dialing *d)
 {
-    if (!rl_dialing_is_under_way(d))
+    if (!rl_dialing_is_under_way(d) || d->left)
         return;
+    d->left = true;
     rl_mutex_lock(&d->mutex);
     d->off = true;
     if (d->fd >= 0)
         shutdown(d->fd, SHUT_RDWR);
     rl_mutex_unlock(&d->mutex);
     rl_resolver_call_off(&d->dialer.resolver);
+}
+
+bool rl_dialing_reap(rl_dialing *d)
+{
+    if (!rl_dialing_is_under_way(d) || !d->left || !atomic_load(&d->over))
+        return false;
+    rl_conn_free(rl_dialing_end(d));
+    return true;
+}
+
+void rl_dialing_call_off(rl_dialing *d)
+{
+    if (!rl_dialing_is_under_way(d))
+        return;
+    rl_dialing_leave(d);
     rl_conn_free(rl_dialing_end(d));
 }

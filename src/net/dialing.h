@@ -1,8 +1,7 @@
 /*
- * A connection that is being made on a thread of its own, by and for a thread
- * that has to go on meanwhile: a name server, a black hole, or a server that
- * hangs, keeps it from nothing. It can be called off at any time, and then ends
- * soon.
+ * A connection that is being made on a thread of its own, for one that has to
+ * go on meanwhile, as the loop: a name server, a black hole, or a server that
+ * hangs, keeps it from nothing. It can be left at any time, and then ends soon.
  */
 #ifndef RL_NET_DIALING_H
 #define RL_NET_DIALING_H
@@ -16,6 +15,7 @@ typedef struct rl_dialing {
     int64_t until_us;
     const rl_signal *signal; /* raised when it is over; the owner's */
     atomic_bool over;
+    bool left; /* the owner's: what comes of it is not wanted any more */
     int64_t began_us, took_us; /* this and the next two: when it is over */
     rl_conn *conn;
     rl_fault fault;
@@ -37,15 +37,23 @@ static inline bool rl_dialing_is_under_way(const rl_dialing *d)
     return d->thread.started;
 }
 
+/* Is there something to be ended, for who still wants it? */
 static inline bool rl_dialing_is_over(const rl_dialing *d)
 {
-    return d->thread.started && atomic_load(&d->over);
+    return d->thread.started && !d->left && atomic_load(&d->over);
 }
 
 /* Ends it, when it is over. NULL: it has failed, as d->fault says. */
 rl_conn *rl_dialing_end(rl_dialing *d);
 
-/* Whatever comes of it is closed. No effect if it is not under way. */
+/* What comes of it is not wanted. It stays under way until it is reaped. No
+   effect if it is not. Does not block. */
+void rl_dialing_leave(rl_dialing *d);
+
+/* Ends what has been left, if it is over. True: it was. */
+bool rl_dialing_reap(rl_dialing *d);
+
+/* The same, whether it is over or not: blocks until it is. */
 void rl_dialing_call_off(rl_dialing *d);
 
 #endif

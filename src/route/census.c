@@ -5,114 +5,118 @@
 
 #include "base/random.h"
 
-typedef struct census {
-    rl_cluster *c;
-    rl_slotmap_reply *ours, *strange; /* the first map of each kind; or NULL */
-    rl_slotmap_reply *spare;          /* for the next; NULL: out of memory */
-    rl_place at[RL_WITNESSES];        /* whom to ask */
-    unsigned count;
-    /* Who has answered: one may have two addresses. */
-    char heard[RL_WITNESSES + 1][RL_NODE_ID + 1];
-    unsigned answers;
-} census;
-
 /* --- whom to ask ---------------------------------------------------------- */
 
-static void add(census *v, const rl_slotmap_reply *first, const char *host,
+static bool is_at(const rl_place *p, const char *host, int port)
+{
+    return p->port == port && strcmp(p->host, host) == 0;
+}
+
+static void add(rl_cluster *c, const rl_slotmap_reply *first, const char *host,
                 int port)
 {
-    rl_place *p = &v->at[v->count];
-    bool listed =
-        v->count == RL_WITNESSES ||
-        (first->from.port == port && strcmp(first->from.host, host) == 0);
-    for (unsigned i = 0; i < v->count && !listed; i++)
-        listed = v->at[i].port == port && strcmp(v->at[i].host, host) == 0;
-    if (listed || strlen(host) >= sizeof p->host)
+    unsigned n = c->census.count;
+    bool listed = n == RL_WITNESSES || is_at(&first->from, host, port);
+    for (unsigned i = 0; i < n && !listed; i++)
+        listed = is_at(&c->census.at[i], host, port);
+    if (listed || strlen(host) >= RL_PLACE_HOST)
         return;
-    *p = (rl_place){.port = port};
-    strcpy(p->host, host);
-    v->count++;
+    c->census.at[n] = (rl_place){.port = port};
+    strcpy(c->census.at[n].host, host);
+    c->census.count++;
 }
 
 /* From anywhere on: there may be more than can be asked. */
-static void find_witnesses(census *v, const rl_slotmap_reply *first)
+static void find_witnesses(rl_cluster *c, const rl_slotmap_reply *first)
 {
-    rl_cluster *c = v->c;
     rl_mutex_lock(&c->mutex);
     unsigned from = c->count ? (unsigned)rl_random_below(c->count) : 0;
     for (unsigned i = 0; i < c->count; i++) {
         const rl_server *s = c->server[(from + i) % c->count];
         if (s->slots > 0)
-            add(v, first, s->place.host, s->place.port);
+            add(c, first, s->place.host, s->place.port);
     }
     rl_mutex_unlock(&c->mutex);
     for (size_t i = 0; i < c->replicas; i++)
-        add(v, first, c->replica[i].host, c->replica[i].port);
+        add(c, first, c->replica[i].host, c->replica[i].port);
     for (size_t i = 0; i < c->o.uri->endpoints; i++)
-        add(v, first, c->o.uri->endpoint[i].host, c->o.uri->endpoint[i].port);
+        add(c, first, c->o.uri->endpoint[i].host, c->o.uri->endpoint[i].port);
 }
 
 /* --- what they say -------------------------------------------------------- */
 
-static bool is_heard(census *v, const rl_slotmap_reply *said)
+static bool is_heard(rl_cluster *c, const rl_slotmap_reply *said)
 {
     const char *id = said->self ? said->node[said->self - 1].id : "";
-    for (unsigned i = 0; i < v->answers; i++)
-        if (*id && strcmp(v->heard[i], id) == 0)
+    for (unsigned i = 0; i < c->census.answers; i++)
+        if (*id && strcmp(c->census.heard[i], id) == 0)
             return true;
-    strcpy(v->heard[v->answers++], id);
+    strcpy(c->census.heard[c->census.answers++], id);
     return false;
 }
 
-/* What has come is in `spare`. */
-static void take(census *v)
+void rl_census_take(rl_cluster *c, rl_slotmap_reply **said)
 {
-    rl_mutex_lock(&v->c->mutex);
+    rl_mutex_lock(&c->mutex);
     rl_slotmap_reply **kind =
-        rl_slotmap_is_ours(v->c, v->spare) ? &v->ours : &v->strange;
-    if (!is_heard(v, v->spare))
-        rl_slotmap_count(v->c, v->spare);
-    rl_mutex_unlock(&v->c->mutex);
+        rl_slotmap_is_ours(c, *said) ? &c->census.ours : &c->census.strange;
+    if (!is_heard(c, *said))
+        rl_slotmap_count(c, *said);
+    rl_mutex_unlock(&c->mutex);
     if (*kind)
         return;
-    *kind = v->spare;
-    v->spare = malloc(sizeof *v->spare);
+    *kind = *said;
+    *said = malloc(sizeof **said);
 }
 
-static rl_slotmap_reply *choose(census *v, bool anybody)
+void rl_census_begin(rl_cluster *c, rl_slotmap_reply **said)
 {
-    rl_slotmap_reply **best = anybody ? &v->ours : &v->strange;
-    if (!*best)
-        best = v->ours ? &v->ours : &v->strange;
-    rl_slotmap_reply *said = *best;
-    *best = NULL;
-    return said;
-}
-
-bool rl_census_take(rl_cluster *c, rl_slotmap_reply **said,
-                    bool (*ask)(rl_cluster *c, rl_slotmap_reply *into,
-                                const rl_place *at))
-{
-    census v = {.c = c, .spare = *said};
-    bool anybody;
+    c->census.count = c->census.asked = c->census.answers = 0;
     rl_mutex_lock(&c->mutex);
     bool all = rl_slotmap_is_known(c, *said);
     rl_slotmap_begin_count(c);
     rl_mutex_unlock(&c->mutex);
     if (!all)
-        find_witnesses(&v, *said);
-    take(&v);
-    for (unsigned i = 0; i < v.count && v.spare; i++)
-        if (ask(c, v.spare, &v.at[i]))
-            take(&v);
+        find_witnesses(c, *said);
+    rl_census_take(c, said);
+}
+
+bool rl_census_next(rl_cluster *c, const rl_slotmap_reply *said, rl_place *at)
+{
+    if (!said || c->census.asked == c->census.count)
+        return false;
+    *at = c->census.at[c->census.asked++];
+    return true;
+}
+
+/* The first of the better kind, if there is one. */
+static rl_slotmap_reply *choose(rl_cluster *c, bool anybody)
+{
+    rl_slotmap_reply **best = anybody ? &c->census.ours : &c->census.strange;
+    if (!*best)
+        best = c->census.ours ? &c->census.ours : &c->census.strange;
+    rl_slotmap_reply *said = *best;
+    *best = NULL;
+    return said;
+}
+
+bool rl_census_end(rl_cluster *c, rl_slotmap_reply **said)
+{
+    bool anybody;
     rl_mutex_lock(&c->mutex);
     bool again = rl_slotmap_end_count(c, &anybody);
     rl_mutex_unlock(&c->mutex);
-    *said = choose(&v, anybody);
-    free(v.ours);
-    free(v.strange);
-    free(v.spare);
+    free(*said);
+    *said = choose(c, anybody);
+    rl_census_drop(c);
     return again;
+}
+
+void rl_census_drop(rl_cluster *c)
+{
+    free(c->census.ours);
+    free(c->census.strange);
+    c->census.ours = c->census.strange = NULL;
 }
 
 void rl_census_note_replicas(rl_cluster *c, const rl_slotmap_reply *said)
@@ -136,34 +140,4 @@ void rl_census_note_replicas(rl_cluster *c, const rl_slotmap_reply *said)
         *at = (rl_place){.port = r->port};
         strcpy((at++)->host, *r->host ? r->host : said->from.host);
     }
-}
-
-/* --- one of them ---------------------------------------------------------- */
-
-/*
- * A right that is missing, or a server that does not know the question, is no
- * reason to refuse it.
- */
-bool rl_cluster_recognizes(rl_cluster *c, void *server, rl_conn *conn,
-                           int64_t deadline_us, rl_fault *f)
-{
-    rl_reply r;
-    char id[RL_NODE_ID + 1] = "";
-    rl_mutex_lock(&c->mutex);
-    const rl_server *s = rl_slotmap_made(c, server);
-    if (s)
-        strcpy(id, s->id);
-    rl_mutex_unlock(&c->mutex);
-    if (!*id)
-        return true;
-    if (rl_conn_ask(conn, deadline_us, &r, f, 2,
-                    (const char *[]){"CLUSTER", "MYID"}) != RLOCK_OK)
-        return false;
-    if (!rl_reply_is(&r, REDIS_REPLY_STRING) || r.top.len != RL_NODE_ID ||
-        strcmp(r.top.str, id) == 0)
-        return true;
-    rl_cluster_suspect(c, server);
-    rl_fault_set(f, RLOCK_EIO, 0,
-                 "another server of a cluster is at its address");
-    return false;
 }

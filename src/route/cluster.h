@@ -1,7 +1,7 @@
 /*
- * Who has which slot of a cluster: one thread, rlock-topology, that asks one of
- * the servers whenever something is wrong, and once in a minute; and what
- * servers say by themselves, "MOVED" and "ASK", on whichever thread reads it.
+ * Who has which slot of a cluster: a watcher on the loop asks one of the servers
+ * whenever something is wrong, and once in a minute; and what servers say by
+ * themselves, "MOVED" and "ASK", on whichever thread reads it.
  *
  * A server is known from the first time it is named until the end, by a number:
  * a node, by its id, at an address. One that has lost all its slots is left for
@@ -12,6 +12,9 @@
 #ifndef RL_ROUTE_CLUSTER_H
 #define RL_ROUTE_CLUSTER_H
 
+#include <poll.h>
+
+#include "base/os.h"
 #include "net/dial.h"
 #include "wire/ask.h"
 
@@ -31,7 +34,7 @@ typedef struct rl_cluster_options {
     /* A server that was not known. What it returns is what rl_cluster_route()
        answers; NULL: out of memory. Any thread; name: its URI; both stay. */
     void *(*add)(void *arg, rl_server *s, const char *name);
-    /* On the thread, with no lock held: nothing is to be believed of it that
+    /* On the loop, with no lock held: nothing is to be believed of it that
        comes over connections to its place before the nth. */
     void (*leave)(void *arg, void *server, uint64_t nth);
     /* Likewise: a map has been told, and so many servers were replaced, as
@@ -41,15 +44,26 @@ typedef struct rl_cluster_options {
        False: not yet. */
     bool (*dismiss)(void *arg, void *server);
     int64_t dismiss_us; /* so long ago: nobody is connecting to it any more */
+    /* Its turn is to come soon. Any thread, whatever lock it has. */
+    void (*nudge)(void *arg);
+    const rl_signal *signal; /* raised when somebody is connected to; stays */
     void *arg;
     atomic_uint_fast64_t *refreshes, *redirects, *nodes; /* are counted */
 } rl_cluster_options;
 
 /* NULL: out of memory. */
 rl_cluster *rl_cluster_new(const rl_cluster_options *o);
-bool rl_cluster_start(rl_cluster *c); /* false: no thread */
+/*
+ * The loop's: does what there is to do. Until when the next turn may wait;
+ * *signaled: it is also to come when `signal` has been raised.
+ */
+int64_t rl_cluster_turn(rl_cluster *c, int64_t now_us, bool *signaled);
+/* What is to be polled until then: one descriptor, or -1. */
+size_t rl_cluster_look(rl_cluster *c, struct pollfd *p);
 /* No server becomes known any more. */
 void rl_cluster_close(rl_cluster *c);
+/* It has no turns any more: who is being connected to is called off. Blocks for
+   a moment. */
 void rl_cluster_stop(rl_cluster *c);
 /* After that; or, forked, in a child that inherited it: closes descriptors. */
 void rl_cluster_free(rl_cluster *c, bool forked);

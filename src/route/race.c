@@ -1,7 +1,5 @@
 #include "route/race.h"
 
-#include <poll.h>
-
 #include "base/clock.h"
 
 /* Most servers that are there answer by then. */
@@ -15,6 +13,7 @@ void rl_race_init(rl_race *r)
 
 void rl_race_begin(rl_race *r, void *arg)
 {
+    rl_race_reap(r);
     r->arg = arg;
     r->exhausted = false;
     r->next_us = rl_now_us();
@@ -28,12 +27,9 @@ static rl_racer *idle(rl_race *r)
     return NULL;
 }
 
-static bool is_running(const rl_race *r)
+static bool is_running(const rl_dialing *d)
 {
-    for (size_t i = 0; i < RL_RACERS; i++)
-        if (rl_dialing_is_under_way(&r->racer[i].dialing))
-            return true;
-    return false;
+    return rl_dialing_is_under_way(d) && !d->left;
 }
 
 static void fail(rl_race *r, rl_racer *x, const rl_fault *why)
@@ -77,8 +73,7 @@ static void call_due(rl_race *r)
     }
 }
 
-/* NULL: nobody has answered yet. */
-static rl_conn *look(rl_race *r, rl_place *at, int64_t *took_us)
+static rl_conn *take(rl_race *r, rl_place *at, int64_t *took_us)
 {
     for (size_t i = 0; i < RL_RACERS; i++) {
         rl_racer *x = &r->racer[i];
@@ -97,24 +92,50 @@ static rl_conn *look(rl_race *r, rl_place *at, int64_t *took_us)
     return NULL;
 }
 
-rl_conn *rl_race_take(rl_race *r, rl_place *at, int64_t *took_us)
+rl_conn *rl_race_look(rl_race *r, rl_place *at, int64_t *took_us)
 {
-    struct pollfd p = {.fd = r->signal->fd, .events = POLLIN};
-    while (!r->is_off(r->arg)) {
-        rl_conn *c = look(r, at, took_us);
-        if (c)
-            return c;
+    rl_race_reap(r);
+    rl_conn *c = take(r, at, took_us);
+    if (!c)
         call_due(r);
-        if (!is_running(r))
-            return NULL;
-        bool waits = r->exhausted || !idle(r);
-        if (poll(&p, 1, rl_poll_ms(waits ? RL_NEVER : r->next_us)) > 0)
-            rl_signal_clear(r->signal);
-    }
-    return NULL;
+    return c;
+}
+
+int64_t rl_race_due_us(const rl_race *r)
+{
+    bool room = false;
+    for (size_t i = 0; i < RL_RACERS; i++)
+        room = room || !rl_dialing_is_under_way(&r->racer[i].dialing);
+    return room && !r->exhausted ? r->next_us : RL_NEVER;
+}
+
+bool rl_race_is_lost(const rl_race *r)
+{
+    for (size_t i = 0; i < RL_RACERS; i++)
+        if (is_running(&r->racer[i].dialing))
+            return false;
+    return r->exhausted;
 }
 
 void rl_race_end(rl_race *r)
+{
+    for (size_t i = 0; i < RL_RACERS; i++)
+        rl_dialing_leave(&r->racer[i].dialing);
+}
+
+bool rl_race_reap(rl_race *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < RL_RACERS; i++) {
+        rl_dialing *d = &r->racer[i].dialing;
+        if (rl_dialing_reap(d))
+            rl_dialing_fini(d, false);
+        any = any || rl_dialing_is_under_way(d);
+    }
+    return any;
+}
+
+void rl_race_call_off(rl_race *r)
 {
     for (size_t i = 0; i < RL_RACERS; i++) {
         rl_dialing *d = &r->racer[i].dialing;

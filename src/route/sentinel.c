@@ -1,11 +1,11 @@
 /*
- * The thread's loop: begin to connect to Sentinels that are not there, ask all
- * at once if there is a reason, then poll what they say by themselves. A reason
- * is a suspicion, a message that names our master, somebody who was not there
- * before, that they do not agree, and a minute without any.
+ * A turn: begin to connect to Sentinels that are not there, hear what they say
+ * by themselves, ask all at once if there is a reason, and go on with what has
+ * been asked. A reason is a suspicion, a message that names our master, somebody
+ * who was not there before, that they do not agree, and a minute without any.
  *
  * `mutex` guards what others look at: the master, what is known against it, the
- * copies of descriptors. Everything else is the thread's. A Sentinel that hangs
+ * copies of descriptors. Everything else is the loop's. A Sentinel that hangs
  * costs one asking RL_SENTINEL_LINK_US, and is then left alone for a while.
  *
  * While the trouble lasts, askings come 100 ms apart at first, then ever more
@@ -15,7 +15,6 @@
 #include "route/sentinel.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +22,12 @@
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "base/os.h"
 #include "base/random.h"
 #include "net/dialing.h"
 #include "route/sentinel_choice.h"
 #include "route/sentinel_link.h"
 
-#define MOST 16
+#define MOST (RL_SENTINELS_POLLED / 2)
 
 #define FIRST_GAP_US (100 * 1000)
 #define LAST_GAP_US  (2000 * 1000)
@@ -48,29 +46,23 @@ typedef struct node_name {
 } node_name;
 
 struct rl_sentinels {
+    rl_sentinels_options o;
     char *name, *user, *password;
-    rl_uri uri; /* its texts are another's */
-    rl_tls *tls;
-    rl_credentials *credentials;
-    void (*leave)(void *arg, uint64_t nth, const char *name);
-    void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
-    void (*warn)(void *arg, const char *text);
-    void *arg;
-    atomic_uint_fast64_t *refreshes;
-    int64_t connect_timeout_ms;
-    rl_thread thread;
-    rl_signal signal;
+    rl_uri uri;     /* its texts are another's */
     rl_mutex mutex; /* guards what follows, */
     rl_cond known;
     rl_place master; /* nth 0: none yet */
     rl_fault why;    /* there is none */
     int64_t hope_us; /* somebody is there, and may have answered by then */
-    bool suspected, stopping;
+    bool suspected;
     int fd[2 * MOST]; /* -1: none; for a forked child */
     /* up to here. */
     rl_sentinel_link *at[MOST];
     size_t count;
     rl_sentinel_choice choice;
+    enum { NOTHING, MASTER, LOOK, OTHERS } asks; /* what it waits to hear */
+    int64_t until_us;                            /* until then, */
+    bool routine;       /* and to hear of the others next */
     rl_dialing look;    /* at the master in office */
     bool news;          /* somebody is there who was not */
     int64_t dissent_us; /* since when somebody names another master; 0: not */
@@ -99,8 +91,8 @@ static bool add(rl_sentinels *s, const char *host, int port)
     rl_sentinel_link *n = calloc(1, sizeof *n);
     if (!n)
         return false;
-    rl_sentinel_link_init(n, host, port, s->tls, s->user, s->password,
-                          s->connect_timeout_ms);
+    rl_sentinel_link_init(n, host, port, s->o.tls, s->user, s->password,
+                          s->o.connect_timeout_ms);
     n->master = s->name;
     s->at[s->count++] = n;
     return true;
@@ -162,45 +154,42 @@ static void connect_due(rl_sentinels *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         rl_sentinel_link *n = s->at[i];
-        note_progress(s, i, rl_sentinel_link_look(n, &s->signal));
+        note_progress(s, i, rl_sentinel_link_look(n, s->o.signal));
         if (rl_sentinel_link_is_away(n) && n->next_us <= rl_now_us())
-            note_progress(s, i, rl_sentinel_link_connect(n, &s->signal));
+            note_progress(s, i, rl_sentinel_link_connect(n, s->o.signal));
     }
 }
 
 /* --- questions ------------------------------------------------------------ */
 
-static void await_answers(rl_sentinels *s, int64_t until_us)
+/* Reads answers. True: none is waited for any more. */
+static bool is_heard(rl_sentinels *s)
 {
-    struct pollfd p[MOST];
-    bool waiting = true;
-    while (waiting) {
-        bool late = rl_now_us() >= until_us;
-        waiting = false;
-        for (size_t i = 0; i < s->count; i++) {
-            rl_sentinel_link *n = s->at[i];
-            if (!n->over)
-                rl_sentinel_link_serve(n, late);
-            p[i] = (struct pollfd){.fd = n->over ? -1 : n->ask_conn->io.fd,
-                                   .events = POLLIN};
-            waiting = waiting || !n->over;
-        }
-        if (waiting)
-            poll(p, (nfds_t)s->count, rl_poll_ms(until_us));
+    bool late = rl_now_us() >= s->until_us, waiting = false;
+    for (size_t i = 0; i < s->count; i++) {
+        if (!s->at[i]->over)
+            rl_sentinel_link_serve(s->at[i], late);
+        waiting = waiting || !s->at[i]->over;
     }
+    return !waiting;
 }
 
-/* At once; who does not answer is left alone for a while. */
+/* At once. */
 static void ask_all(rl_sentinels *s, const char *what)
 {
-    int64_t now_us = rl_now_us(), until_us = now_us;
+    int64_t now_us = rl_now_us();
+    s->until_us = now_us;
     for (size_t i = 0; i < s->count; i++) {
         rl_sentinel_link_ask(s->at[i], what);
         if (!s->at[i]->over)
-            until_us =
-                rl_max(until_us, rl_sentinel_link_until(s->at[i], now_us));
+            s->until_us =
+                rl_max(s->until_us, rl_sentinel_link_until(s->at[i], now_us));
     }
-    await_answers(s, until_us);
+}
+
+/* Who does not answer is left alone for a while. */
+static void note_answers(rl_sentinels *s)
+{
     for (size_t i = 0; i < s->count; i++) {
         tell_why(s, s->at[i]);
         if (s->at[i]->ask_conn && rl_conn_is_broken(s->at[i]->ask_conn))
@@ -217,7 +206,7 @@ static const char *name_of(rl_sentinels *s, const rl_place *p)
         return NULL;
     rl_printable(host, sizeof host, p->host, strlen(p->host));
     snprintf(n->text, size, strchr(host, ':') ? "%s://[%s]:%d" : "%s://%s:%d",
-             s->tls ? "rediss" : "redis", host, p->port);
+             s->o.tls ? "rediss" : "redis", host, p->port);
     n->next = s->names;
     s->names = n;
     return n->text;
@@ -229,21 +218,13 @@ static void take_over(rl_sentinels *s, const rl_place *was)
     const rl_place *now = &s->choice.master;
     s->dissent_us = 0;
     s->told = (rl_place){.port = 0};
-    s->leave(s->arg, now->nth, name_of(s, now));
+    s->o.leave(s->o.arg, now->nth, name_of(s, now));
     rl_mutex_lock(&s->mutex);
     s->master = *now;
     rl_cond_wake_all(&s->known);
     rl_mutex_unlock(&s->mutex);
     if (was->nth > 0)
-        s->failed_over(s->arg, was, now);
-}
-
-static bool is_stopping(rl_sentinels *s)
-{
-    rl_mutex_lock(&s->mutex);
-    bool stopping = s->stopping;
-    rl_mutex_unlock(&s->mutex);
-    return stopping;
+        s->o.failed_over(s->o.arg, was, now);
 }
 
 /*
@@ -257,41 +238,34 @@ static bool is_absent(const rl_fault *f)
            (f->status == RLOCK_ESERVER && !f->transient);
 }
 
-/* Is a master there, as far as can be told? */
-static bool look_at(rl_sentinels *s, const rl_place *at)
+/* Whether a master is there. False: that cannot be found out. */
+static bool begin_look(rl_sentinels *s, const rl_place *at)
 {
     rl_fault f;
-    rl_dialing *d = &s->look;
-    rl_dialer *by = &d->dialer;
-    struct pollfd p = {.fd = s->signal.fd, .events = POLLIN};
-    int64_t until_us = rl_after_ms(rl_now_us(), s->connect_timeout_ms);
-    by->tls = s->tls;
-    by->credentials = s->credentials;
-    by->connect_timeout_ms = s->connect_timeout_ms;
+    rl_dialer *by = &s->look.dialer;
+    rl_dialing_init(&s->look);
+    by->tls = s->o.tls;
+    by->credentials = s->o.credentials;
+    by->connect_timeout_ms = s->o.connect_timeout_ms;
     by->role = by->strict = true;
-    if (rl_uri_of(&by->uri, &s->uri, at->host, at->port, &f) != RLOCK_OK ||
-        !rl_dialing_begin(d, until_us, &s->signal))
-        return true;
-    while (!rl_dialing_is_over(d) && !is_stopping(s))
-        if (poll(&p, 1, -1) > 0)
-            rl_signal_clear(&s->signal);
-    rl_signal_raise(&s->signal); /* others may have raised it, too */
-    if (!rl_dialing_is_over(d)) {
-        rl_dialing_call_off(d);
-        return true;
-    }
-    rl_conn *c = rl_dialing_end(d);
-    rl_conn_free(c);
-    return c || !is_absent(&d->fault);
+    bool ok =
+        rl_uri_of(&by->uri, &s->uri, at->host, at->port, &f) == RLOCK_OK &&
+        rl_dialing_begin(&s->look,
+                         rl_after_ms(rl_now_us(), s->o.connect_timeout_ms),
+                         s->o.signal);
+    if (!ok)
+        rl_dialing_fini(&s->look, false);
+    return ok;
 }
 
-/* Blocks. */
-static bool master_is_there(rl_sentinels *s)
+/* Is it, as far as can be told? */
+static bool end_look(rl_sentinels *s)
 {
-    rl_dialing_init(&s->look);
-    bool there = look_at(s, &s->choice.master);
+    rl_conn *c = rl_dialing_end(&s->look);
+    bool present = c || !is_absent(&s->look.fault);
+    rl_conn_free(c);
     rl_dialing_fini(&s->look, false);
-    return there;
+    return present;
 }
 
 /* Once for each master that is named instead of the one in office. */
@@ -319,27 +293,51 @@ static void note_dissent(rl_sentinels *s, const rl_sentinel_answer *said,
              "%s:%d; in use is %s:%d",
              who[d - said]->host, who[d - said]->port, other, d->place.port,
              in_use, is->port);
-    s->warn(s->arg, text);
+    s->o.warn(s->o.arg, text);
 }
 
-static void judge(rl_sentinels *s)
+static size_t collect(rl_sentinels *s, rl_sentinel_answer *said,
+                      rl_sentinel_link **who)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->at[i]->answered &&
+            rl_sentinel_choice_read(&s->at[i]->table, &said[n]))
+            who[n++] = s->at[i];
+    return n;
+}
+
+/* True: there is another master than before. */
+static bool judge(rl_sentinels *s, const rl_sentinel_answer *said, size_t n)
+{
+    if (s->asks == LOOK)
+        return rl_sentinel_choice_look(&s->choice, end_look(s));
+    rl_ruling ruling = rl_sentinel_choice_judge(&s->choice, said, n);
+    if (ruling == RL_CHOICE_DISPUTED && begin_look(s, &s->choice.master))
+        s->asks = LOOK;
+    else if (ruling == RL_CHOICE_DISPUTED)
+        rl_sentinel_choice_look(&s->choice, true);
+    return ruling == RL_CHOICE_CHANGES;
+}
+
+/* What has been said of the master; or how a look at it has ended. */
+static void decide(rl_sentinels *s)
 {
     rl_sentinel_answer said[MOST];
     rl_sentinel_link *who[MOST];
     rl_place was = s->choice.master;
-    size_t n = 0;
-    for (size_t i = 0; i < s->count; i++) {
-        if (!s->at[i]->answered ||
-            !rl_sentinel_choice_read(&s->at[i]->table, &said[n]))
-            continue;
-        who[n++] = s->at[i];
-    }
-    rl_ruling ruling = rl_sentinel_choice_judge(&s->choice, said, n);
-    if (ruling == RL_CHOICE_CHANGES ||
-        (ruling == RL_CHOICE_DISPUTED &&
-         rl_sentinel_choice_look(&s->choice, master_is_there(s))))
+    size_t n = collect(s, said, who);
+    bool looked = s->asks == LOOK;
+    if (judge(s, said, n))
         take_over(s, &was);
+    if (s->asks == LOOK && !looked)
+        return;
     note_dissent(s, said, n, who);
+    if (s->choice.in_row == 1) /* whether it is gone is to be known soon */
+        s->gap_us = FIRST_GAP_US;
+    s->asks = s->routine ? OTHERS : NOTHING;
+    if (s->routine)
+        ask_all(s, "SENTINELS");
 }
 
 /* Is it to be asked again, as they do not agree? */
@@ -352,7 +350,6 @@ static bool is_open(const rl_sentinels *s)
 static void learn(rl_sentinels *s)
 {
     size_t count = s->count;
-    ask_all(s, "SENTINELS");
     for (size_t i = 0; i < count; i++) {
         const rl_table *t = &s->at[i]->table;
         rl_place p;
@@ -361,9 +358,11 @@ static void learn(rl_sentinels *s)
                 rl_sentinel_choice_read_place(t, k, &p))
                 add(s, p.host, p.port);
     }
+    s->asks = NOTHING;
+    s->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
 }
 
-/* --- the thread ----------------------------------------------------------- */
+/* --- a turn --------------------------------------------------------------- */
 
 /* Takes what they have said by themselves. */
 static bool was_named(rl_sentinels *s)
@@ -398,23 +397,55 @@ static void ask_if_due(rl_sentinels *s, int64_t now_us)
     s->gap_us =
         calm ? FIRST_GAP_US : rl_jitter(rl_min(2 * s->gap_us, LAST_GAP_US));
     s->asked_us = now_us;
-    atomic_fetch_add(s->refreshes, 1);
+    s->routine = routine || news;
+    s->news = s->news && !news;
+    atomic_fetch_add(s->o.refreshes, 1);
+    s->asks = MASTER;
     ask_all(s, "MASTER");
-    judge(s);
-    if (s->choice.in_row == 1) /* whether it is gone is to be known soon */
-        s->gap_us = FIRST_GAP_US;
-    if (!routine && !news)
-        return;
-    s->news = false;
-    learn(s);
-    s->routine_us = rl_now_us() + rl_jitter(ROUTINE_US);
+}
+
+/* False: what has been asked is not known yet. */
+static bool go_on(rl_sentinels *s)
+{
+    if (s->asks == LOOK) {
+        if (!rl_dialing_is_over(&s->look))
+            return false;
+        decide(s);
+        return true;
+    }
+    if (!is_heard(s))
+        return false;
+    note_answers(s);
+    if (s->asks == OTHERS)
+        learn(s);
+    else
+        decide(s);
+    return true;
+}
+
+static void listen_to_all(rl_sentinels *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!rl_sentinel_link_listen(s->at[i]))
+            note_progress(s, i, RL_PROGRESS_LOST);
+}
+
+static bool is_dialing(const rl_sentinels *s)
+{
+    bool any = rl_dialing_is_under_way(&s->look);
+    for (size_t i = 0; i < s->count; i++)
+        any = any || rl_dialing_is_under_way(&s->at[i]->to_speak) ||
+              rl_dialing_is_under_way(&s->at[i]->to_hear);
+    return any;
 }
 
 static int64_t next_us(rl_sentinels *s)
 {
-    int64_t next = s->routine_us;
+    int64_t next = s->asks == NOTHING ? s->routine_us
+                   : s->asks == LOOK  ? RL_NEVER
+                                      : s->until_us;
     rl_mutex_lock(&s->mutex);
-    if (s->suspected || s->news || is_open(s))
+    if (s->asks == NOTHING && (s->suspected || s->news || is_open(s)))
         next = rl_min(next, s->asked_us + s->gap_us);
     rl_mutex_unlock(&s->mutex);
     for (size_t i = 0; i < s->count; i++)
@@ -423,35 +454,24 @@ static int64_t next_us(rl_sentinels *s)
     return next;
 }
 
-static void listen_to_all(rl_sentinels *s)
+int64_t rl_sentinels_turn(rl_sentinels *s, int64_t now_us, bool *signaled)
 {
-    struct pollfd p[1 + MOST] = {{.fd = s->signal.fd, .events = POLLIN}};
-    for (size_t i = 0; i < s->count; i++) {
-        const rl_conn *listen_conn = s->at[i]->listen_conn;
-        p[1 + i] = (struct pollfd){
-            .fd = listen_conn ? listen_conn->io.fd : -1,
-            .events = listen_conn ? rl_conn_events(listen_conn) : 0};
-    }
-    if (poll(p, (nfds_t)(1 + s->count), rl_poll_ms(next_us(s))) <= 0)
-        return;
-    rl_signal_clear(&s->signal);
-    for (size_t i = 0; i < s->count; i++)
-        if (p[1 + i].revents && !rl_sentinel_link_listen(s->at[i]))
-            disconnect(s, i);
+    connect_due(s);
+    listen_to_all(s);
+    if (s->asks == NOTHING)
+        ask_if_due(s, now_us);
+    while (s->asks != NOTHING && go_on(s))
+        ;
+    *signaled = is_dialing(s);
+    return next_us(s);
 }
 
-static void *run(void *arg)
+size_t rl_sentinels_look(rl_sentinels *s, struct pollfd *p)
 {
-    rl_sentinels *s = arg;
-    while (!is_stopping(s)) {
-        connect_due(s);
-        ask_if_due(s, rl_now_us());
-        if (!is_stopping(s))
-            listen_to_all(s);
-    }
+    size_t n = 0;
     for (size_t i = 0; i < s->count; i++)
-        rl_sentinel_link_call_off(s->at[i]);
-    return NULL;
+        n += rl_sentinel_link_poll(s->at[i], p + n);
+    return n;
 }
 
 /* --- for others ----------------------------------------------------------- */
@@ -460,7 +480,7 @@ static void *run(void *arg)
 static int64_t wait_end_locked(const rl_sentinels *s, int64_t began_us,
                                int64_t deadline_us) RL_REQUIRES(&s->mutex)
 {
-    int64_t us = rl_after_ms(began_us, s->connect_timeout_ms) + LAST_WORDS_US;
+    int64_t us = rl_after_ms(began_us, s->o.connect_timeout_ms) + LAST_WORDS_US;
     return rl_min(deadline_us, rl_max(us, s->hope_us));
 }
 
@@ -487,15 +507,14 @@ void rl_sentinels_suspect(rl_sentinels *s)
     s->suspected = true;
     rl_mutex_unlock(&s->mutex);
     if (!told)
-        rl_signal_raise(&s->signal);
+        s->o.nudge(s->o.arg);
 }
 
 static bool init(rl_sentinels *s, const rl_sentinels_options *o)
 {
     bool ok = rl_options_copy(&s->name, o->uri->master) &&
               rl_options_copy(&s->user, o->user) &&
-              rl_options_copy(&s->password, o->password) &&
-              rl_signal_init(&s->signal);
+              rl_options_copy(&s->password, o->password);
     for (size_t i = 0; i < o->uri->endpoints && ok; i++)
         ok = add(s, o->uri->endpoint[i].host, o->uri->endpoint[i].port);
     return ok;
@@ -506,19 +525,11 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     rl_sentinels *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->uri = *o->uri;
-    s->tls = o->tls;
-    s->credentials = o->credentials;
-    s->leave = o->leave;
-    s->failed_over = o->failed_over;
-    s->warn = o->warn;
-    s->arg = o->arg;
-    s->refreshes = o->refreshes;
-    s->connect_timeout_ms = o->connect_timeout_ms;
+    s->o = *o;
+    s->uri = *o->uri; /* that one goes into the pool */
     s->gap_us = FIRST_GAP_US;
     s->routine_us = rl_now_us() + ROUTINE_US;
     s->asked_us = -LAST_GAP_US;
-    s->signal = RL_SIGNAL_NONE;
     rl_fault_set(&s->why, RLOCK_EIO, ETIMEDOUT,
                  "no Sentinel has told where the master is");
     rl_mutex_init(&s->mutex, RL_RANK_ALONE);
@@ -531,21 +542,17 @@ rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o)
     return NULL;
 }
 
-bool rl_sentinels_start(rl_sentinels *s)
-{
-    return rl_thread_start(&s->thread, "rlock-topology", run, s);
-}
-
 void rl_sentinels_stop(rl_sentinels *s)
 {
-    rl_mutex_lock(&s->mutex);
-    s->stopping = true;
-    rl_mutex_unlock(&s->mutex);
-    rl_signal_raise(&s->signal);
-    rl_thread_join(&s->thread);
+    for (size_t i = 0; i < s->count; i++)
+        rl_sentinel_link_call_off(s->at[i]);
+    if (!rl_dialing_is_under_way(&s->look))
+        return;
+    rl_dialing_call_off(&s->look);
+    rl_dialing_fini(&s->look, false);
 }
 
-/* In a child the thread's memory may be half-changed: it is left alone, where a
+/* In a child the loop's memory may be half-changed: it is left alone, where a
    search for leaks finds it. */
 static void leave_behind(rl_sentinels *s)
 {
@@ -560,7 +567,6 @@ static void leave_behind(rl_sentinels *s)
     for (size_t i = 0; i < 2 * MOST; i++)
         if (s->fd[i] >= 0)
             close(s->fd[i]);
-    rl_signal_fini(&s->signal);
 }
 
 void rl_sentinels_free(rl_sentinels *s, bool forked)
@@ -580,7 +586,6 @@ void rl_sentinels_free(rl_sentinels *s, bool forked)
         s->names = n->next;
         free(n);
     }
-    rl_signal_fini(&s->signal);
     rl_cond_fini(&s->known);
     rl_mutex_fini(&s->mutex);
     free(s->name);

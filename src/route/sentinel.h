@@ -1,7 +1,7 @@
 /*
- * Where the master is, as Sentinels tell: one thread, rlock-topology, that is
- * connected to each of them, is told by them of each failover, and asks them
- * whenever something is wrong with the master.
+ * Where the master is, as Sentinels tell: a watcher on the loop is connected to
+ * each of them, is told by them of each failover, and asks them whenever
+ * something is wrong with the master.
  *
  * Of what they say that counts which has the highest epoch, and never one lower
  * than that of the master in use: a Sentinel that was cut off may still name
@@ -12,7 +12,13 @@
 #ifndef RL_ROUTE_SENTINEL_H
 #define RL_ROUTE_SENTINEL_H
 
+#include <poll.h>
+
+#include "base/os.h"
 #include "net/dial.h"
+
+/* So many descriptors at most are polled: two for each Sentinel. */
+#define RL_SENTINELS_POLLED 32
 
 typedef struct rl_sentinels rl_sentinels;
 
@@ -24,7 +30,7 @@ typedef struct rl_sentinels_options {
     const char *user, *password; /* what Sentinels want, or NULL */
     int64_t connect_timeout_ms;  /* for each connection to one, and for a look
                                     at the master */
-    /* On the thread, with no lock held: there is another master than before,
+    /* On the loop, with no lock held: there is another master than before,
        the nth, whom nobody is told of yet. name: a URI of it, for messages;
        stays. NULL: out of memory. */
     void (*leave)(void *arg, uint64_t nth, const char *name);
@@ -32,13 +38,24 @@ typedef struct rl_sentinels_options {
     void (*failed_over)(void *arg, const rl_place *was, const rl_place *is);
     /* Likewise: they contradict each other, and go on doing so. */
     void (*warn)(void *arg, const char *text);
+    /* Its turn is to come soon. Any thread. */
+    void (*nudge)(void *arg);
     void *arg;
+    const rl_signal *signal; /* raised when somebody is connected to; stays */
     atomic_uint_fast64_t *refreshes; /* counts how often all were asked */
 } rl_sentinels_options;
 
 /* NULL: out of memory. */
 rl_sentinels *rl_sentinels_new(const rl_sentinels_options *o);
-bool rl_sentinels_start(rl_sentinels *s); /* false: no thread */
+/*
+ * The loop's: does what there is to do. Until when the next turn may wait;
+ * *signaled: it is also to come when `signal` has been raised.
+ */
+int64_t rl_sentinels_turn(rl_sentinels *s, int64_t now_us, bool *signaled);
+/* What is to be polled until then; how many. */
+size_t rl_sentinels_look(rl_sentinels *s, struct pollfd *p);
+/* It has no turns any more: who is being connected to is called off. Blocks for
+   a moment. */
 void rl_sentinels_stop(rl_sentinels *s);
 /* After that; or, forked, in a child that inherited it: closes descriptors. */
 void rl_sentinels_free(rl_sentinels *s, bool forked);

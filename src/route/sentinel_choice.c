@@ -5,11 +5,6 @@
 
 #include "base/clock.h"
 
-bool rl_place_is(const rl_place *a, const rl_place *b)
-{
-    return a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
 /* How many say the same as this one. */
 static size_t votes(const rl_sentinel_answer *said, size_t n,
                     const rl_sentinel_answer *s)

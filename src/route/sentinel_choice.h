@@ -61,8 +61,6 @@ const rl_sentinel_answer *
 rl_sentinel_choice_dissenter(const rl_sentinel_choice *o,
                              const rl_sentinel_answer *said, size_t n);
 
-bool rl_place_is(const rl_place *a, const rl_place *b);
-
 /* The answer to "SENTINEL MASTER name". False: it is none. */
 bool rl_sentinel_choice_read(const rl_table *t, rl_sentinel_answer *s);
 

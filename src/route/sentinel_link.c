@@ -30,6 +30,7 @@ void rl_sentinel_link_init(rl_sentinel_link *n, const char *host, int port,
                            int64_t connect_timeout_ms)
 {
     n->pause_us = FIRST_PAUSE_US;
+    n->over = true;
     n->port = port;
     n->connect_timeout_ms = connect_timeout_ms;
     strncpy(n->host, host, sizeof n->host - 1);
@@ -137,6 +138,8 @@ static bool take_listen_conn(rl_sentinel_link *n)
 
 rl_progress rl_sentinel_link_look(rl_sentinel_link *n, const rl_signal *signal)
 {
+    rl_dialing_reap(&n->to_speak);
+    rl_dialing_reap(&n->to_hear);
     bool speaks = rl_dialing_is_over(&n->to_speak);
     if (!speaks && !rl_dialing_is_over(&n->to_hear))
         return RL_PROGRESS_NONE;
@@ -147,7 +150,10 @@ rl_progress rl_sentinel_link_look(rl_sentinel_link *n, const rl_signal *signal)
 
 void rl_sentinel_link_disconnect(rl_sentinel_link *n)
 {
-    rl_sentinel_link_call_off(n);
+    rl_dialing_leave(&n->to_speak);
+    rl_dialing_leave(&n->to_hear);
+    if (!n->over)
+        rl_conn_break(n->ask_conn, &n->fault);
     rl_conn_free(n->listen_conn);
     rl_conn_free(n->ask_conn);
     n->listen_conn = n->ask_conn = NULL;
@@ -206,7 +212,24 @@ void rl_sentinel_link_serve(rl_sentinel_link *n, bool late)
         rl_conn_time_out(n->ask_conn);
 }
 
+/* What nobody has asked for breaks the one that asks. */
 bool rl_sentinel_link_listen(rl_sentinel_link *n)
 {
-    return rl_conn_send(n->listen_conn) && rl_conn_receive(n->listen_conn);
+    rl_conn *of[] = {n->listen_conn, n->over ? n->ask_conn : NULL};
+    for (size_t i = 0; i < 2; i++) {
+        if (!of[i] || (rl_conn_send(of[i]) && rl_conn_receive(of[i])))
+            continue;
+        note(n, &of[i]->line.fault);
+        return false;
+    }
+    return true;
+}
+
+size_t rl_sentinel_link_poll(const rl_sentinel_link *n, struct pollfd *p)
+{
+    const rl_conn *of[] = {n->listen_conn, n->ask_conn};
+    for (size_t i = 0; i < 2; i++)
+        p[i] = (struct pollfd){.fd = of[i] ? of[i]->io.fd : -1,
+                               .events = of[i] ? rl_conn_events(of[i]) : 0};
+    return 2;
 }

@@ -1,10 +1,12 @@
 /*
- * One Sentinel, as the thread rlock-topology knows it. Who subscribes may ask
+ * One Sentinel, as the loop knows it. Who subscribes may ask
  * nothing else there, so there are two connections: one that asks, and one that
  * listens, which is made when the first is there.
  */
 #ifndef RL_ROUTE_SENTINEL_LINK_H
 #define RL_ROUTE_SENTINEL_LINK_H
+
+#include <poll.h>
 
 #include "net/dialing.h"
 #include "wire/table.h"
@@ -44,7 +46,8 @@ void rl_sentinel_link_leave_behind(rl_sentinel_link *n);
 /* Is it not connected, nor about to be? */
 static inline bool rl_sentinel_link_is_away(const rl_sentinel_link *n)
 {
-    return !n->ask_conn && !rl_dialing_is_under_way(&n->to_speak);
+    return !n->ask_conn && !rl_dialing_is_under_way(&n->to_speak) &&
+           !rl_dialing_is_under_way(&n->to_hear);
 }
 
 typedef enum rl_progress {
@@ -61,9 +64,10 @@ rl_progress rl_sentinel_link_connect(rl_sentinel_link *n,
                                      const rl_signal *signal);
 /* Takes what has come of that. */
 rl_progress rl_sentinel_link_look(rl_sentinel_link *n, const rl_signal *signal);
-/* It is tried again after a pause, which grows until one has lasted. */
+/* A question has failed. It is tried again after a pause, which grows until one
+   has lasted. */
 void rl_sentinel_link_disconnect(rl_sentinel_link *n);
-/* Nothing is being made any more. */
+/* For good: blocks until nothing is being made any more. */
 void rl_sentinel_link_call_off(rl_sentinel_link *n);
 
 /* "SENTINEL what master"; over at once, if it is not connected. */
@@ -78,7 +82,10 @@ static inline int64_t rl_sentinel_link_until(const rl_sentinel_link *n,
 /* Reads what it has answered; its time may be over. */
 void rl_sentinel_link_serve(rl_sentinel_link *n, bool late);
 
-/* Reads what it says by itself. False: it has gone. */
+/* Reads what it says by itself. False: it has gone, as n->fault says. */
 bool rl_sentinel_link_listen(rl_sentinel_link *n);
+
+/* What is to be polled meanwhile: two descriptors. */
+size_t rl_sentinel_link_poll(const rl_sentinel_link *n, struct pollfd *p);
 
 #endif

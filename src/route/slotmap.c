@@ -48,7 +48,7 @@ static rl_server *make(rl_cluster *c, const char *host, int port)
 {
     char shown[100];
     size_t size = sizeof shown + sizeof "rediss://[]:65535";
-    if (c->stopping || c->count == RL_SERVERS || strlen(host) >= RL_PLACE_HOST)
+    if (c->closed || c->count == RL_SERVERS || strlen(host) >= RL_PLACE_HOST)
         return NULL;
     rl_server *s = calloc(1, sizeof *s + size);
     if (!s)

@@ -1,13 +1,13 @@
 /*
  * What a client knows of its cluster: the servers, and which of them has which
- * slot. The thread of route/cluster.c brings what a server says; redirects come
- * from any thread.
+ * slot. The loop brings what a server says (cluster.c); redirects come from any
+ * thread.
  */
 #ifndef RL_ROUTE_SLOTMAP_H
 #define RL_ROUTE_SLOTMAP_H
 
-#include "base/os.h"
 #include "base/thread.h"
+#include "net/conn.h"
 #include "route/cluster.h"
 #include "route/era.h"
 #include "route/race.h"
@@ -37,11 +37,22 @@ struct rl_server {
     char name[];             /* fixed; its URI, for messages */
 };
 
+/* What a map means for the one there was. */
+typedef struct rl_change {
+    uint16_t office[RL_HASH_SLOTS];
+    rl_server *leaves[RL_SERVERS]; /* those that have lost all */
+    unsigned left;                 /* how many */
+    unsigned failovers;            /* how many of them were replaced, */
+    char failover[640];            /* in words; or "" */
+    bool lacking; /* somebody is named for whom there is no memory */
+} rl_change;
+
+/* So many are asked when one does not know who is in office. */
+#define RL_WITNESSES 16
+
 struct rl_cluster {
     rl_cluster_options o; /* fixed */
     rl_redirects redirects;
-    rl_thread thread;
-    rl_signal signal;
     /* Who is asked about a slot: a server's number; 0: nobody is known. It is
        who has it by the maps, or, since then, by a redirect. */
     _Atomic uint16_t owner[RL_HASH_SLOTS];
@@ -58,37 +69,54 @@ struct rl_cluster {
     rl_server *witness; /* it knows who has what somebody was denied; NULL */
     rl_server *accused; /* complained of last, */
     int64_t accused_us; /* then; NULL: none was */
-    bool suspected, stopping;
+    bool suspected, closed;
     int64_t hope_us; /* somebody is being asked, and may answer until then */
-    int fd;          /* the thread's connection; for a forked child */
-    /* up to here. The thread's, but read under the mutex: */
+    int fd;          /* of `conn`; for a forked child */
+    /* up to here. The loop's, but read under the mutex: */
     int64_t asked_us, gap_us, routine_us;
-    /* The thread's: */
+    /* The loop's: */
     int64_t trouble_us, troubled_us; /* it began; it was last told of */
     int64_t patience_us; /* with one server, besides the way there, */
     int64_t took_us;     /* which takes less than this */
     bool unhelpful;      /* who was asked last had nothing new, in trouble */
     rl_place *replica;   /* whom the last map named as one, */
     size_t replicas;     /* so many */
+    rl_conn *conn;       /* to who was asked last, or is being asked; NULL */
+    rl_place at;         /* who that is */
+    /* An asking (canvass.c): who is asked now, one after the other; */
+    enum {
+        RL_ASKS_NOBODY,
+        RL_ASKS_WITNESS, /* who denied what the client believes; */
+        RL_ASKS_AGAIN,   /* who was asked last; */
+        RL_ASKS_ANYBODY, /* until somebody has answered; */
+        RL_ASKS_CENSUS   /* and then the others, if he does not know them all */
+    } asks;
+    struct {
+        bool alone;     /* nobody is called but `place`; or all are */
+        rl_place place; /* that one */
+        int pass;       /* of several kinds of them one after the other, */
+        size_t i;       /* where it is there, */
+        size_t first;   /* and where it began */
+        size_t servers; /* so many were known then */
+    } next;
     rl_race race;
-    rl_conn *conn;
-    char asked_at[RL_PLACE_HOST];
-    int asked_port;
+    rl_question question;   /* at `conn`, */
+    bool waits;             /* if it is under way, */
+    bool second;            /* the second of the two, */
+    int64_t until_us;       /* and until when */
+    rl_slotmap_reply *said; /* what is being answered, or was; NULL: none */
+    bool answered;          /* somebody has, in this asking */
+    rl_change *change;      /* for what it means */
+    struct {
+        rl_slotmap_reply *ours, *strange; /* the first of each kind; or NULL */
+        rl_place at[RL_WITNESSES];        /* whom to ask; so many are listed, */
+        unsigned count, asked;            /* and were asked */
+        /* Who has answered: one may have two addresses. */
+        char heard[RL_WITNESSES + 1][RL_NODE_ID + 1];
+        unsigned answers;
+    } census;
     rl_cluster *next_left_behind; /* in a forked child */
 };
-
-/* So many are asked when one does not know who is in office. */
-#define RL_WITNESSES 16
-
-/* What a map means for the one there was. */
-typedef struct rl_change {
-    uint16_t office[RL_HASH_SLOTS];
-    rl_server *leaves[RL_SERVERS]; /* those that have lost all */
-    unsigned left;                 /* how many */
-    unsigned failovers;            /* how many of them were replaced, */
-    char failover[640];            /* in words; or "" */
-    bool lacking; /* somebody is named for whom there is no memory */
-} rl_change;
 
 void rl_slotmap_init(rl_cluster *c);
 

@@ -21,7 +21,7 @@ void rl_cluster_suspect(rl_cluster *c, void *server)
     c->suspected = c->suspected || !told;
     rl_mutex_unlock(&c->mutex);
     if (!told)
-        rl_signal_raise(&c->signal);
+        c->o.nudge(c->o.arg);
 }
 
 void rl_cluster_dials(rl_cluster *c, void *server, bool begins)
@@ -34,7 +34,7 @@ void rl_cluster_dials(rl_cluster *c, void *server, bool begins)
         s->dials--;
     rl_mutex_unlock(&c->mutex);
     if (begins)
-        rl_signal_raise(&c->signal);
+        c->o.nudge(c->o.arg);
 }
 
 /* When somebody who connects to it has waited for too long; RL_NEVER: nobody.

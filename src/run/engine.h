@@ -22,8 +22,10 @@ typedef struct rl_engine {
     rl_mutex starting;   /* held while the loop and the notifier are */
     atomic_bool started; /* being started: they run */
     rl_loop loop;
-    rl_uri cluster_uri; /* names some of its servers */
-    rl_tls *tls;        /* NULL: plain */
+    rl_watcher topology; /* asks Sentinels, or a cluster (client/topology.c), */
+    atomic_bool topology_ends; /* until then */
+    rl_uri cluster_uri;        /* names some of its servers */
+    rl_tls *tls;               /* NULL: plain */
     rl_credentials credentials;
     unsigned pool_size;
     /* Whether a new connection will do; client.c's. */

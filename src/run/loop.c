@@ -35,7 +35,7 @@ void rl_loop_init(rl_loop *l)
 
 bool rl_loop_open(rl_loop *l)
 {
-    return rl_signal_init(&l->signal);
+    return l->signal.fd >= 0 || rl_signal_init(&l->signal);
 }
 
 void rl_loop_fini(rl_loop *l, bool forked)

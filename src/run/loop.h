@@ -60,7 +60,8 @@ typedef struct rl_loop {
 } rl_loop;
 
 void rl_loop_init(rl_loop *l);
-bool rl_loop_open(rl_loop *l); /* its descriptors; false with errno */
+/* Its descriptors, unless it has them. False with errno. */
+bool rl_loop_open(rl_loop *l);
 /* The thread has ended; forked: it never was in this process, and what it was
    changing at the fork stays. */
 void rl_loop_fini(rl_loop *l, bool forked);

@@ -518,6 +518,17 @@ __attribute__((constructor)) static void exit_with_locks_held(void)
 /* Under qemu-user, which does not follow an execve(). */
 #define NOT_OF_THIS_MACHINE 77
 
+/* It waits for a second at the end of a program, and by then complains of the
+   connector, which has ended, and which nobody joins. */
+static void have_thread_sanitizer_not_wait(void)
+{
+    char options[1000];
+    const char *given = getenv("TSAN_OPTIONS");
+    snprintf(options, sizeof options, "%s%satexit_sleep_ms=0",
+             given ? given : "", given ? ":" : "");
+    setenv("TSAN_OPTIONS", options, 1);
+}
+
 static void run_and_exit(server *sv, bool tidy)
 {
     char exe[400];
@@ -527,6 +538,7 @@ static void run_and_exit(server *sv, bool tidy)
     pid_t child = fork_child();
     if (child == 0) {
         setenv("RLOCK_TEST_EXIT", server_uri(sv), 1);
+        have_thread_sanitizer_not_wait();
         if (tidy)
             setenv("RLOCK_TEST_TIDY", "1", 1);
         execl(exe, exe, (char *)NULL);

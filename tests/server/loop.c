@@ -7,6 +7,7 @@
 #include "cluster_scene.h"
 #include "loop_thread.h"
 #include "nodes.h"
+#include "sentinels.h"
 #include "storm.h"
 
 enum { LOCKS = 100 };
@@ -130,5 +131,27 @@ TEST(loop, does_not_block_while_a_master_of_a_cluster_is_replaced)
     EVENTUALLY(SOON, stats_of(l.cl).renewals >= before + LOCKS / 2);
     give_back(lk);
     cluster_scene_stop(&l);
+    expect_it_never_blocked();
+}
+
+TEST(loop, does_not_block_while_sentinels_hang_and_fail_over)
+{
+    rlock *lk[LOCKS];
+    server *master = server_start_tcp(NULL), *replica = replica_start(master);
+    sentinels *by = sentinels_start(master, 3);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = sentinels_uri(by);
+    scene s = scene_with(master, &o);
+    take_many(s.cl, lk);
+    EVENTUALLY(SOON, replica_follows(master));
+    sentinels_await_client(by, 3);
+    sentinels_pause(by, 0);
+    server_kill(master);
+    events_wait(s.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
+    give_back(lk);
+    scene_leave(&s);
+    sentinels_stop(by);
+    server_stop(replica);
+    server_stop(master);
     expect_it_never_blocked();
 }

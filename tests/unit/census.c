@@ -13,9 +13,8 @@ typedef struct voice {
 static const voice *voices;
 static size_t count, asked_in_all;
 
-static bool ask_host(rl_cluster *c, rl_slotmap_reply *into, const rl_place *at)
+static bool ask_host(rl_slotmap_reply *into, const rl_place *at)
 {
-    (void)c;
     asked_in_all++;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(voices[i].host, at->host) != 0)
@@ -65,9 +64,14 @@ static bool take(land *l, const voice *v, size_t n)
     count = n;
     rl_place first = {.port = 6379};
     strcpy(first.host, v[0].host);
-    EXPECT(ask_host(&l->c, said, &first));
+    EXPECT(ask_host(said, &first));
     asked_in_all = 0;
-    bool again = rl_census_take(&l->c, &said, ask_host);
+    rl_census_begin(&l->c, &said);
+    rl_place at;
+    while (rl_census_next(&l->c, said, &at))
+        if (ask_host(said, &at))
+            rl_census_take(&l->c, &said);
+    bool again = rl_census_end(&l->c, &said);
     rl_mutex_lock(&l->c.mutex);
     rl_slotmap_judge(&l->c, said, &l->ch);
     rl_slotmap_publish(&l->c, &l->ch);

@@ -22,7 +22,13 @@ typedef struct land {
     int made[16], count;
     char name[100]; /* of the last one */
     bool lacks_memory;
+    int nudges; /* so often a turn was asked for */
 } land;
+
+static inline void note_nudge(void *arg)
+{
+    ((land *)arg)->nudges++;
+}
 
 static inline void *add_server(void *arg, rl_server *s, const char *name)
 {
@@ -87,12 +93,12 @@ static inline land *begin(void)
     EXPECT(l);
     l->c.o = (rl_cluster_options){.uri = &l->uri,
                                   .add = add_server,
+                                  .nudge = note_nudge,
                                   .arg = l,
                                   .refreshes = &l->refreshes,
                                   .redirects = &l->redirects,
                                   .nodes = &l->nodes};
     rl_mutex_init(&l->c.mutex, RL_RANK_CLUSTER);
-    EXPECT(rl_signal_init(&l->c.signal));
     rl_slotmap_init(&l->c);
     rl_slotmap_reply_init(&l->said);
     claim(l, "a", 1, 0, 5460);
@@ -107,7 +113,6 @@ static inline void end(land *l)
     for (unsigned i = 0; i < l->c.count; i++)
         free(l->c.server[i]);
     free(l->c.replica);
-    rl_signal_fini(&l->c.signal);
     free(l);
 }
 

@@ -47,6 +47,7 @@ TEST(suspicion, is_followed_once_and_a_gap_after_the_last_time)
 {
     land *l = begin_calm();
     rl_cluster_suspect(&l->c, NULL);
+    EXPECT_INT(l->nudges, 1);
     EXPECT_INT(rl_suspicion_next_us(&l->c), NOW_US + GAP_US);
     EXPECT(!rl_suspicion_is_due(&l->c, NOW_US + GAP_US - 1));
     EXPECT(rl_suspicion_is_due(&l->c, NOW_US + GAP_US));
