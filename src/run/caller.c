@@ -53,22 +53,6 @@ static rl_wake sleep_until(caller *c, int64_t until_us)
 
 /* --- a round -------------------------------------------------------------- */
 
-static void push(caller *c, int64_t now_us)
-{
-    rl_round_push(c->op, now_us);
-    for (size_t i = 0; i < c->legs.n; i++) {
-        rl_conn *conn = rl_leg_conn(&c->legs.leg[i]);
-        if (conn)
-            rl_conn_send(conn);
-    }
-}
-
-/* A server that is silent is one that may be down. */
-static void suspect(rl_way *w, const rl_fault *why)
-{
-    rl_node_suspect(rl_leg_of(w)->node, why);
-}
-
 /* Is there an answer to come? */
 static bool owes_answers(const rl_leg *l)
 {
@@ -114,26 +98,12 @@ static void wait_for_news(caller *c)
 
 static void ask(caller *c)
 {
-    rl_op *op = c->op;
-    int64_t now_us;
-    rl_round_begin(op);
-    for (;;) {
-        if (rl_round_rests(op))
-            rl_round_wake(op, rl_now_us());
-        rl_legs_assign(&c->legs);
-        rl_legs_connect(&c->legs);
-        now_us = rl_now_us(); /* to connect may have taken long */
-        push(c, now_us);
-        if (rl_round_is_over(op, now_us))
-            break;
-        rl_legs_return_idle(&c->legs);
-        if (!rl_round_has_work(op))
+    rl_round_begin(c->op);
+    while (!rl_legs_ask(&c->legs)) {
+        if (!rl_round_has_work(c->op))
             wait_for_news(c);
         rl_legs_look(&c->legs);
-        rl_round_expire(op, rl_now_us(), suspect);
     }
-    rl_round_end(op, now_us);
-    rl_legs_name_faults(&c->legs);
 }
 
 static void drive(caller *c, rl_op *op, rl_leg *leg)

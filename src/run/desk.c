@@ -46,47 +46,16 @@ void rl_desk_put_away(rl_desk *d, rl_async *a)
     d->several = NULL;
 }
 
-static void suspect(rl_way *w, const rl_fault *why)
-{
-    rl_node_suspect(rl_leg_of(w)->node, why);
-}
-
-static void push(rl_desk *d, int64_t now_us)
-{
-    rl_round_push(d->op, now_us);
-    for (size_t i = 0; i < d->legs.n; i++) {
-        const rl_leg *l = &d->legs.leg[i];
-        rl_conn *c = rl_leg_conn(l);
-        if (l->port)
-            rl_port_post(l->port);
-        else if (c)
-            rl_conn_send(c);
-    }
-}
-
 bool rl_desk_go_round(rl_desk *d)
 {
-    rl_op *op = d->op;
-    for (;;) {
-        int64_t now_us = rl_now_us();
-        if (rl_round_rests(op))
-            rl_round_wake(op, now_us);
-        rl_legs_assign(&d->legs);
-        rl_legs_connect(&d->legs);
-        push(d, now_us);
-        if (rl_round_is_over(op, now_us)) {
-            rl_round_end(op, now_us);
-            rl_legs_name_faults(&d->legs);
-            return true;
+    while (!rl_legs_ask(&d->legs)) {
+        if (!rl_round_has_work(d->op)) {
+            d->until_us = rl_round_wait_end(d->op);
+            return false;
         }
-        rl_legs_return_idle(&d->legs);
-        if (!rl_round_has_work(op))
-            break;
         rl_legs_look(&d->legs);
-        rl_round_expire(op, rl_now_us(), suspect);
     }
-    d->until_us = rl_round_wait_end(op);
-    return false;
+    return true;
 }
 
 /* NULL: no answer is to come on a connection of its own. */
@@ -134,6 +103,5 @@ bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n)
     if (!news)
         return false;
     rl_legs_look(&d->legs);
-    rl_round_expire(d->op, rl_now_us(), suspect);
     return true;
 }

@@ -113,8 +113,12 @@ static rl_node *node_of(const rl_part *x)
                          : rl_node_of(x->core, rl_part_slot(x));
 }
 
-/* What has been sent is answered where it was sent. */
-void rl_legs_assign(rl_legs *ls)
+/*
+ * A leg for each part that is open: to the server that it is to be asked at
+ * now, which in a cluster may be another one than before. What has been sent is
+ * answered where it was sent.
+ */
+static void assign(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->op->n; i++) {
         rl_part *x = ls->op->part[i];
@@ -290,7 +294,7 @@ static void look_for_connection(rl_legs *ls, rl_leg *l)
         visit(ls, l); /* somebody else was quicker */
 }
 
-/* --- all ------------------------------------------------------------------ */
+/* --- a step --------------------------------------------------------------- */
 
 /* Those that are down are tried only if there is no quorum without them. */
 static void connect_several(rl_legs *ls)
@@ -325,7 +329,8 @@ static bool is_good(const rl_legs *ls, const rl_leg *l)
     return !rl_line_is_spent(l->way.line) && (!l->port || may_share(ls, l));
 }
 
-void rl_legs_connect(rl_legs *ls)
+/* Legs on which something is to be asked get connections, or will. */
+static void get_connections(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++)
         if (ls->leg[i].way.line && !is_good(ls, &ls->leg[i]))
@@ -337,17 +342,8 @@ void rl_legs_connect(rl_legs *ls)
         (ls->trunks ? call_trunk : borrow)(ls, &ls->leg[0]);
 }
 
-void rl_legs_look(rl_legs *ls)
-{
-    for (size_t i = 0; i < ls->n; i++) {
-        if (ls->leg[i].calling)
-            call_trunk(ls, &ls->leg[i]);
-        look_for_connection(ls, &ls->leg[i]);
-        look_for_claim(ls, &ls->leg[i]);
-    }
-}
-
-void rl_legs_name_faults(rl_legs *ls)
+/* What has failed is told with the server that it failed at. */
+static void name_faults(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->op->n; i++) {
         rl_part *x = ls->op->part[i];
@@ -356,8 +352,9 @@ void rl_legs_name_faults(rl_legs *ls)
     }
 }
 
-/* Those in front may stand there for the connection that is here. */
-void rl_legs_return_idle(rl_legs *ls)
+/* While it stands in one line, it keeps nobody waiting in another: those in
+   front may stand there for the connection that is here. */
+static void return_idle(rl_legs *ls)
 {
     bool waits = false;
     for (size_t i = 0; i < ls->n; i++)
@@ -368,4 +365,52 @@ void rl_legs_return_idle(rl_legs *ls)
             !rl_way_is_wanted(ls->op, &l->way))
             give_back(l);
     }
+}
+
+/* A port of the node's muxes sends when its thread waits there. */
+static void send_what_is_due(rl_legs *ls)
+{
+    for (size_t i = 0; i < ls->n; i++) {
+        rl_conn *c = rl_leg_conn(&ls->leg[i]);
+        if (ls->leg[i].trunk)
+            rl_port_post(ls->leg[i].port);
+        else if (c)
+            rl_conn_send(c);
+    }
+}
+
+bool rl_legs_ask(rl_legs *ls)
+{
+    rl_op *op = ls->op;
+    if (rl_round_rests(op))
+        rl_round_wake(op, rl_now_us());
+    assign(ls);
+    get_connections(ls);
+    int64_t now_us = rl_now_us(); /* to connect may have taken long */
+    rl_round_push(op, now_us);
+    send_what_is_due(ls);
+    if (!rl_round_is_over(op, now_us)) {
+        return_idle(ls);
+        return false;
+    }
+    rl_round_end(op, now_us);
+    name_faults(ls);
+    return true;
+}
+
+/* A server that is silent is one that may be down. */
+static void suspect(rl_way *w, const rl_fault *why)
+{
+    rl_node_suspect(rl_leg_of(w)->node, why);
+}
+
+void rl_legs_look(rl_legs *ls)
+{
+    for (size_t i = 0; i < ls->n; i++) {
+        if (ls->leg[i].calling)
+            call_trunk(ls, &ls->leg[i]);
+        look_for_connection(ls, &ls->leg[i]);
+        look_for_claim(ls, &ls->leg[i]);
+    }
+    rl_round_expire(ls->op, rl_now_us(), suspect);
 }

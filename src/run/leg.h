@@ -52,22 +52,14 @@ void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg, rl_trunks *trunks);
 void rl_legs_fini(rl_legs *ls);
 
 /*
- * A leg for each part that is open: to the server that it is to be asked at
- * now, which in a cluster may be another one than before.
+ * A step of a round that has begun: what is to be asked is, over connections
+ * that are there. True: the round is over. Otherwise something has to come, if
+ * the round has no work.
  */
-void rl_legs_assign(rl_legs *ls);
+bool rl_legs_ask(rl_legs *ls);
 
-/* Legs on which something is to be asked get connections, or will. */
-void rl_legs_connect(rl_legs *ls);
-
-/* Have connections come that were waited for? */
+/* What was waited for has come, or its time is over. */
 void rl_legs_look(rl_legs *ls);
-
-/* While it stands in one line, it keeps nobody waiting in another. */
-void rl_legs_return_idle(rl_legs *ls);
-
-/* What has failed is told with the server that it failed at. */
-void rl_legs_name_faults(rl_legs *ls);
 
 /* All are given back. */
 void rl_legs_close(rl_legs *ls);
