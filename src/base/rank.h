@@ -1,7 +1,7 @@
 /*
  * The order of the library's mutexes: inside of one are taken only those that
  * stand behind it here. Two of one rank are never taken together. What each of
- * them guards is said in src/README.md. Built with RLOCK_CHECK_RANKS a program
+ * them guards is said in src/threads.md. Built with RLOCK_CHECK_RANKS a program
  * that takes one out of order, or in vain, ends at once, and says which.
  */
 #ifndef RL_BASE_RANK_H
