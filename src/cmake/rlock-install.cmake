@@ -7,6 +7,7 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md README.zh-CN.md CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY src/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
+install(FILES src/threads.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
 foreach(folder src lua tests)
     install(FILES ${folder}/README.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
