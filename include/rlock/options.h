@@ -1,8 +1,7 @@
 /*
- * How a client reaches its server, and how it behaves. What is said here in a
- * line or three, the documents say in full; they are installed beside the
- * examples: servers.md (what is watched, Sentinels, clusters, replicas),
- * logins.md (TLS, credentials), threads.md (events, turns).
+ * How a client reaches its server, and how it behaves. The documents say it in
+ * full, and are installed beside the examples: servers.md (what is watched,
+ * Sentinels, clusters, replicas), logins.md (TLS, credentials), threads.md.
  *
  * Where the server is (uri), %XX being escapes in user, password, path, name:
  *
@@ -15,12 +14,12 @@
  *   redis-sentinel://[user[:password]@]host[:26379][,host...]/name[/db]
  *                       the master of that name, as Sentinels tell, each with
  *                       a port of its own if there is one; user and password
- *                       are the master's. rediss-sentinel:// with TLS to all
+ *                       are the master's. rediss-sentinel://: TLS to all
  *
  *   redis-cluster://[user[:password]@]host[:6379][,host[:port]...]
  *                       the masters of a cluster, of which some servers are
- *                       named (at most 8, one is enough); rediss-cluster://
- *                       with TLS to all of them
+ *                       named (at most 8, one is enough). rediss-cluster://:
+ *                       TLS to all
  */
 #ifndef RLOCK_OPTIONS_H
 #define RLOCK_OPTIONS_H
@@ -50,63 +49,44 @@ typedef struct rlock_credentials {
     int64_t valid_ms;     /* from now on; 0: for as long as the server likes */
 } rlock_credentials;
 
-/*
- * Initialise it with RLOCK_OPTIONS_INIT: zero everywhere else means the
- * default, and `size` lets later versions of the library add members.
- */
+/* Initialise it with RLOCK_OPTIONS_INIT; zero elsewhere means the default. */
 typedef struct rlock_options {
-    size_t size;
+    size_t size;     /* set by RLOCK_OPTIONS_INIT; lets the struct grow */
     const char *uri; /* as above; NULL: redis://127.0.0.1:6379/0 */
-    /*
-     * Instead of uri: returns a connected, blocking hiredis context, ready for
-     * commands (authenticated, database selected, TLS set up), or NULL. The
-     * library owns it from then on, makes its reads and writes itself, and
-     * frees it with redisFree(). Called whenever a connection is needed, by any
-     * thread, several at a time: it must return a new context each time (one
-     * that the library has already is refused), and should fail within
-     * connect_timeout_ms. It cannot be interrupted: a call that needs a
-     * connection takes as long as it does, over all limits that are said here
-     * and in lock.h.
-     */
+    /* Instead of uri: returns a new hiredis context, connected, blocking, ready
+       for commands (authenticated, database selected, TLS set up), or NULL. The
+       library owns it, makes its reads and writes itself, and frees it with
+       redisFree(). Called by any thread, several at a time. It should fail
+       within connect_timeout_ms, as nothing can interrupt it: hiredis.md. */
     struct redisContext *(*connect)(void *arg);
     void *connect_arg;
-    int64_t connect_timeout_ms; /* one connection: name look-up, connect, TLS,
-                                   login; 1000. Over TLS that is three or four
-                                   times the way there and back */
+    int64_t connect_timeout_ms; /* one connection, with name look-up, TLS and
+                                   login; 1000 */
     int64_t command_timeout_ms; /* one command and its reply; 3000 */
     int64_t watchdog_lease_ms;  /* lease with RLOCK_WATCHDOG; 30000, at least
                                    100; renewed every third of it */
-    int64_t max_hold_ms;        /* a hold that the watchdog renews ends, as
-                                   lost, when it is this old; 0: no limit. An
-                                   explicit lease it has keeps its end */
+    int64_t max_hold_ms;        /* a hold that is renewed ends, as lost, when
+                                   it is this old; 0: no limit */
     unsigned pool_size;         /* most connections for commands; 16. Threads
-                                   share up to four for locks of one server,
-                                   unless `connect` is set; Red and Multi take
-                                   more, as one stays with each late answer for
-                                   command_timeout_ms at most. The watchdog and
-                                   the doorbell have their own */
-    const char *host_id;        /* host part of the holder id, at most 255
-                                   bytes; NULL: gethostname(). Blanks,
+                                   share up to four for a server's locks (with
+                                   `connect`, none); rlock-loop has its own */
+    const char *host_id;        /* host part of the holder id; NULL:
+                                   gethostname(). At most 255 bytes; blanks,
                                    control characters and colons become _ */
-    /*
-     * Called for every event; NULL: no events. Called with no lock of the
-     * library held, one event at a time on each thread. It may call any
-     * function of the library except rlock_client_free(), and has to return:
-     * longjmp() must not leave it, nor any call of the library. A slow one
-     * delays later events, and no renewal. On which thread: threads.md, Events.
-     */
+    /* Called for every event; NULL: no events. Called with no lock of the
+       library held, one event at a time on each thread (event.h). It may call
+       any function of the library except rlock_client_free(), and has to
+       return. A slow one delays later events, and no renewal. */
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
-    /* Also listen, while a thread waits, on the channel on which Redisson
-       (Java) tells of its releases: a wait for a lock that a Java process has
-       ends at once, not with its lease or the next look, in 2 s at most. */
+    /* Also listen, while a thread waits, to Redisson's (Java's) releases: these
+       end a wait at once, which otherwise looks every 2 s. */
     bool redisson_channel;
     /* A server that is away, or loading, does not make rlock_client_new() fail:
        calls answer RLOCK_EIO until it is there, and is checked: servers.md. */
     bool lazy;
-    /* Turns; 0: none, 1000 the most. For so long after a hand-over threads of
-       this client pass the lock on, and the server is asked nothing. What that
-       changes: threads.md, Turns. */
+    /* So long after a hand-over threads of this client pass the lock on without
+       asking the server; 0: never; 1000 the most: threads.md, Turns. */
     int64_t turn_ms;
     const char *tls_ca_file;   /* PEM; trusted instead of the system's; also */
     const char *tls_ca_dir;    /* both, named as `openssl rehash` does */
@@ -116,38 +96,28 @@ typedef struct rlock_options {
     const char *tls_server_name; /* expected and asked for (SNI) instead of the
                                     URI's host; may be an address */
     rlock_tls_verify tls_verify;
-    /*
-     * The last word on the SSL_CTX that connections are made from: ciphers, a
-     * key in hardware. Called by rlock_client_new(), and with another SSL_CTX
-     * whenever one of these files has changed, by whichever thread makes a
-     * connection then, one at a time; it must not use this client. Returns 1;
-     * anything else is RLOCK_EINVAL there, or leaves the one before in use.
-     */
+    /* The last word on the SSL_CTX that connections are made from. Called by
+       rlock_client_new(), and with another SSL_CTX when one of these files has
+       changed, by a thread that connects, one at a time; must not use this
+       client. Returns 1; else RLOCK_EINVAL there, or the one before is kept. */
     int (*tls_setup)(struct ssl_ctx_st *ctx, void *arg);
     void *tls_setup_arg; /* as long as the client */
-    /*
-     * Credentials that change, instead of what a URI may name (together they
-     * are RLOCK_EINVAL): called before each login, by the thread that connects,
-     * one at a time; what *out points to is copied before it is called again.
-     * Returns 1, or 0: there are none, RLOCK_EIO. It should return within
-     * connect_timeout_ms, and must not use this client. See logins.md.
-     */
+    /* Credentials that change, instead of a URI's: called before each login, by
+       the thread that connects, one at a time; what *out points to is copied
+       before it is called again. Returns 1, or 0: there are none, RLOCK_EIO. It
+       should take no longer than connect_timeout_ms, and must not use this
+       client: logins.md. */
     int (*credentials)(rlock_credentials *out, void *arg);
     void *credentials_arg;
     /* With what to log in at Sentinels; both NULL: they want nothing. */
     const char *sentinel_user, *sentinel_password;
-    unsigned min_replicas;   /* so many replicas have to have what moves a
-                                deadline (WAIT), or it does not count; 0: none,
-                                16 the most: servers.md, Replicas */
-    int64_t replica_wait_ms; /* for so long they are waited for, which a call
-                                may take longer; 0: 1000. A renewal waits for a
-                                twelfth of the lease, if that is less */
+    unsigned min_replicas;   /* so many replicas (16 the most) have to have what
+                                moves a deadline: servers.md, Replicas */
+    int64_t replica_wait_ms; /* at most so long, over a call's other limits;
+                                0: 1000 */
     bool dispatch_events;    /* every event waits for rlock_client_dispatch()
-                               (async.h), and comes on its thread, in order; but
-                               none for which there is no memory */
-    bool no_deadlock_check;  /* waits of this client's owners for each other in
-                               a circle are not looked for: RLOCK_EDEADLK at
-                               rlock_acquire() (lock.h) */
+                                (async.h); if there is memory for it */
+    bool no_deadlock_check;  /* no acquire answers RLOCK_EDEADLK (lock.h) */
 } rlock_options;
 
 #if defined(__cplusplus)
@@ -168,5 +138,4 @@ static inline rlock_options rlock_options_init_()
 #ifdef __cplusplus
 }
 #endif
-
 #endif
