@@ -1,7 +1,4 @@
-/*
- * Who waits for whom, over all processes: what a server, or a cluster, knows of
- * the locks that are waited for. For people, and for programs that watch.
- */
+/* Who waits for whom, over all processes: for people, and for monitoring. */
 #ifndef RLOCK_WAITS_H
 #define RLOCK_WAITS_H
 
@@ -18,12 +15,11 @@ typedef struct rlock_wait {
     const rlock_holder *holder; /* who has it; NULL: nobody, just then */
     /* The thread that waits; NULL: it is not known. count and ttl_ms are 0. */
     const rlock_holder *waiter;
-    const char *client; /* a uuid, of its rlock_client; or another program's
-                           name for itself */
+    const char *client; /* its rlock_client's uuid, or another program's name */
     int64_t since_us;   /* since when, by the server's clock: unix time */
     int64_t waited_ms;  /* how long that is */
-    unsigned circle;    /* those of one number wait for each other in a circle,
-                           as no lock can end; 0: in none that is known */
+    unsigned circle;    /* those of one number wait for each other in a circle;
+                           0: in none that is known */
 } rlock_wait;
 
 typedef void rlock_waits_fn(const rlock_wait *w, void *arg);
@@ -31,31 +27,17 @@ typedef void rlock_waits_fn(const rlock_wait *w, void *arg);
 /*
  * Calls back for each client that stands in the queue of a lock, lock by lock,
  * as they stand there: on the calling thread, at the end, with no lock of the
- * library held; the callback may call the library.
+ * library held; the callback may call the library. A snapshot, while locks
+ * change; who is not seen in it: threads.md, Who waits for whom.
  *
- * It is a snapshot without a guarantee: locks are looked at one after the
- * other, and change meanwhile. Not seen is who waits without a queue: programs
- * that poll, threads behind another one of their client that waits for the same
- * lock (a client has one place in a queue, its first thread's), members of a
- * Multi lock behind the one that is being waited for. Who waits tells its
- * process and thread with the first look that it takes after a second, so about
- * two seconds after it began; before, and of clients before 0.2, only the
- * client is known. With turn_ms the holder is the thread that began the turn.
- * So a circle of which all have waited for two or three seconds is seen, over
- * any number of processes, if one client's server has all of its locks. Of a
- * Red lock each node's client shows what its node knows.
+ * Goes through the keys of the database by SCAN, in a cluster through those of
+ * each master, over a connection of its own. A step takes command_timeout_ms at
+ * most, a connection connect_timeout_ms; the server does other work in between.
+ * Needs the rights to SCAN and ZRANGE.
  *
- * It goes through the keys of the database by SCAN, and through the masters of
- * a cluster one after the other, each over a connection of its own; so it takes
- * as long as that takes, each step at most command_timeout_ms
- * (connect_timeout_ms for a connection), and the server does other work in
- * between. A user without all rights needs SCAN and ZRANGE besides.
- *
- * RLOCK_OK       all were told; perhaps none
- * RLOCK_EINVAL   cl or each is NULL
- * RLOCK_EIO, RLOCK_ESERVER
- *                a server did not answer, or refused; nothing was told
- * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
+ * RLOCK_OK        all were told; perhaps none. With any other status: none
+ * RLOCK_EINVAL, RLOCK_ENOMEM, RLOCK_EIO, RLOCK_ESERVER, RLOCK_ECLOSED,
+ * RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_waits_for(rlock_client *cl, rlock_waits_fn *each,
                                        void *arg);
@@ -63,5 +45,4 @@ RLOCK_API rlock_status rlock_waits_for(rlock_client *cl, rlock_waits_fn *each,
 #ifdef __cplusplus
 }
 #endif
-
 #endif
