@@ -1,18 +1,18 @@
 /*
- * Status codes and error details.
+ * Status codes and error details. The library prints nothing, aborts nothing,
+ * and leaves signal dispositions alone.
  *
- * Every function of the library that can fail returns an rlock_status; what
- * went wrong in words is in rlock_last_error(). The library prints nothing,
- * aborts nothing, and leaves signal dispositions alone.
+ * Over each function stands every status that it can return: with words, what
+ * it means there ("also": besides what stands below); without, what stands
+ * below. "As f()": all that is said of f() holds, statuses included. A pointer
+ * that is NULL is RLOCK_EINVAL, where it is not said to be accepted. What a
+ * function makes is NULL in *out unless it returns RLOCK_OK.
  *
- * Structs grow, and only at their ends. So each that a program hands in says
- * its size: options by their first member, which RLOCK_..._INIT sets; what the
- * library fills (rlock_stats, rlock_holder) by an argument. A program that was
- * compiled against an older header is given the members that it knows; one
- * that was compiled against a newer header finds zeroes in those that the
- * library does not know. What a callback is given a pointer to (rlock_event,
- * rlock_wait) may be longer than the program's struct: copy members, or no more
- * than its own size.
+ * Structs grow, and only at their ends. Each that a program hands in says its
+ * size: options by their first member, which RLOCK_..._INIT sets; what the
+ * library fills by an argument. A program is given the members that its header
+ * has, and finds zeroes in those that the library does not know. Structs that
+ * callbacks are given may be longer: copy members, or no more than sizeof.
  */
 #ifndef RLOCK_BASE_H
 #define RLOCK_BASE_H
@@ -43,17 +43,10 @@ extern "C" {
 /* A wait without a limit; see rlock_acquire(). */
 #define RLOCK_FOREVER ((int64_t)-1)
 
-/*
- * A lease of the client's watchdog_lease_ms, renewed every third of it for as
- * long as the lock is held; see rlock_acquire().
- */
+/* A lease of the client's watchdog_lease_ms, renewed while the lock is held. */
 #define RLOCK_WATCHDOG ((int64_t)0)
 
-/*
- * The shortest lease that is accepted, in milliseconds: of a shorter one
- * nothing is left after the margin for clocks (lock.h), so it could never be
- * had.
- */
+/* The shortest lease that is accepted: of less the margin would leave none. */
 #define RLOCK_LEASE_MIN_MS ((int64_t)3)
 
 /* The longest lease that is accepted, in milliseconds (2^52). */
@@ -62,10 +55,7 @@ extern "C" {
 /* The longest name of a lock, in bytes. */
 #define RLOCK_NAME_MAX 512
 
-/*
- * Numbers are part of the ABI: new codes are appended, none is reused.
- * What a code means for one call stands over that call.
- */
+/* Numbers are part of the ABI: new codes are appended, none is reused. */
 typedef enum rlock_status {
     RLOCK_OK = 0,          /* done */
     RLOCK_BUSY = 1,        /* another owner holds it; no wait was asked for */
@@ -73,18 +63,16 @@ typedef enum rlock_status {
     RLOCK_CANCELED = 3,    /* a cancel ended the wait */
     RLOCK_NOT_HELD = 4,    /* this owner has no hold to release or to use */
     RLOCK_LOST = 5,        /* this owner held it and lost it */
-    RLOCK_EINVAL = 6,      /* bad argument; nothing was sent */
+    RLOCK_EINVAL = 6,      /* bad argument, or a busy owner; nothing was sent */
     RLOCK_ENOMEM = 7,      /* out of memory, or a thread could not start */
     RLOCK_EIO = 8,         /* server unreachable, connection broken, timeout */
     RLOCK_ESERVER = 9,     /* the server answered with an error */
     RLOCK_EWRONGTYPE = 10, /* the key exists and is no lock of this kind */
-    RLOCK_EQUORUM = 11,    /* too few nodes granted it, because nodes failed, or
-                              too few replicas have it */
-    RLOCK_ECLOSED = 12,    /* the client is being closed */
-    RLOCK_EFORKED = 13,    /* the handle was made before fork() */
+    RLOCK_EQUORUM = 11,    /* too few nodes, or replicas, did their part */
+    RLOCK_ECLOSED = 12,    /* the client was freed, or is being freed */
+    RLOCK_EFORKED = 13,    /* the handle, or owner, was made before fork() */
     RLOCK_ENOTSUP = 14,    /* not possible with this build, server or kind */
-    RLOCK_EDEADLK = 15     /* the wait would be one of a circle: who holds it
-                              waits for what this owner holds */
+    RLOCK_EDEADLK = 15     /* the wait would close a circle of owners */
 } rlock_status;
 
 /* Detail of a failure. */
@@ -94,28 +82,22 @@ typedef struct rlock_error {
     char message[256]; /* names the lock, the server and the cause */
 } rlock_error;
 
-/*
- * The text of a status: a constant string in English, never NULL, also for
- * numbers that this version does not know.
- */
+/* Gives the text of a status: constant, English, never NULL, for any number. */
 RLOCK_API const char *rlock_status_str(rlock_status status);
 
 /*
- * Detail of the calling thread's last failed call. Never NULL; before the
- * first failure its status is RLOCK_OK and its message is empty. A call that
- * succeeds leaves it as it was, like errno. The memory belongs to the thread
- * and is valid until the thread's next call into the library or its end.
- *
- * Messages never hold a password. Bytes of a lock's name that are not
+ * Tells of the calling thread's last failed call. Never NULL; before the first
+ * failure RLOCK_OK and an empty message. A call that succeeds leaves it as it
+ * was, like errno. Valid until the thread's next call into the library, or its
+ * end. Messages never hold a password; bytes of a lock's name that are not
  * printable ASCII are shown as \xNN, and a long name is shortened.
  */
 RLOCK_API const rlock_error *rlock_last_error(void);
 
-/* The library's version at run time, as "major.minor.patch". */
+/* Gives the library's version at run time, as "major.minor.patch". */
 RLOCK_API const char *rlock_version(void);
 
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -1,7 +1,4 @@
-/*
- * Events: what a client tells its program of. See rlock_options.on_event
- * (client.h) for who is called, and when.
- */
+/* Events: what a client tells its program by on_event (options.h). */
 #ifndef RLOCK_EVENT_H
 #define RLOCK_EVENT_H
 
@@ -11,7 +8,8 @@
 extern "C" {
 #endif
 
-/* What has happened to a lock; see rlock_event. Numbers are part of the ABI. */
+/* What has happened, and on which thread that is told: on one that dispatches,
+   with dispatch_events; else as follows. Numbers are part of the ABI. */
 typedef enum rlock_event_type {
     /* On the calling thread, before the call returns; of what was started
        (async.h), on a thread that dispatches, before `done`: */
@@ -20,20 +18,16 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */
     /* On the thread rlock-notifier: */
     RLOCK_EVENT_RENEWED = 4,      /* the watchdog prolonged the lease */
-    RLOCK_EVENT_RENEW_FAILED = 5, /* a try failed; still held by the clock. Of
-                                     each server, one in a second is told, which
-                                     stands for all holds there */
-    RLOCK_EVENT_LOST = 6,         /* once for each lost hold, no later than
-                                     the local deadline of its lease */
-    RLOCK_EVENT_ABANDONED = 7,    /* the owner ended while holding */
-    RLOCK_EVENT_RECONNECTED = 8,  /* a connection that had broken is back */
-    RLOCK_EVENT_FAILOVER = 10,    /* Sentinels, or a cluster, name another
-                                     master; told from the first acquire on,
-                                     several that come together as one */
-    /* On the thread that calls rlock_client_new(); and on rlock-notifier, from
-       the first acquire on, when Sentinels contradict each other: */
-    RLOCK_EVENT_WARNING = 9 /* the server is set up so that locks can vanish,
-                               or cannot be had */
+    RLOCK_EVENT_RENEW_FAILED = 5, /* a try failed; still held by the clock. One
+                                     in a second stands for a server's holds */
+    RLOCK_EVENT_LOST = 6,        /* once for each, no later than its deadline */
+    RLOCK_EVENT_ABANDONED = 7,   /* the owner ended while holding */
+    RLOCK_EVENT_RECONNECTED = 8, /* a connection that had broken is back */
+    RLOCK_EVENT_FAILOVER = 10,   /* another master is named, from the first
+                                     acquire on; several at once are one */
+    /* On the thread that makes the client; of a lazy one, its first connection;
+       on rlock-notifier when Sentinels contradict each other: */
+    RLOCK_EVENT_WARNING = 9 /* locks can vanish, or cannot be had: options.md */
 } rlock_event_type;
 
 /* Valid during the callback only; copy what is to be kept. */
@@ -47,12 +41,10 @@ typedef struct rlock_event {
                             ABANDONED: since the hold began; otherwise 0 */
     rlock_status status; /* RLOCK_OK, or what the event reports */
     const char *message; /* the cause in words, never NULL */
-    const char *owner;   /* label of the owner that is no thread (owner.h) whose
-                            hold it is; else "" */
+    const char *owner;   /* its label, if it is no thread (owner.h); else "" */
 } rlock_event;
 
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -18,11 +18,11 @@
  *   event.h, waits.h     what happens to locks, and who waits for whom
  *   base.h               statuses, and what went wrong last
  *
- * What a lock of this kind promises, and what it cannot, is in the README; the
- * short form: while rlock_is_held() says so and the server loses no data, no
- * other owner holds the lock. A process that is paused between that question
- * and its write is stopped only by the resource itself: hand it rlock_token(),
- * or let the lock's server do it: rlock_eval() (guard.h).
+ * While rlock_is_held() says so and the server loses no data, no other owner
+ * holds the lock. A process that is paused between that question and its write
+ * is stopped only by the resource: give it rlock_token(), or let the lock's
+ * server do it: rlock_eval(). All that such a lock promises, and cannot, is in
+ * README.md; that and documents like locks.md are installed in share/doc/rlock.
  */
 #ifndef RLOCK_RLOCK_H
 #define RLOCK_RLOCK_H
