@@ -6,6 +6,7 @@
  */
 #include "lock/lock.h"
 #include "op/extend.h"
+#include "op/handover.h"
 #include "op/turn.h"
 #include "op/verb_guard.h"
 #include "op/verb_query.h"

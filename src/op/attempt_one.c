@@ -5,6 +5,7 @@
  * to the server.
  */
 #include "op/acquire.h"
+#include "op/handover.h"
 #include "op/turn.h"
 
 /* How often a waiter looks by itself when the holder is a program that does not
@@ -55,10 +56,14 @@ static void handed(rl_acquire *a, int64_t now_us)
 {
     rl_part *x = a->one = a->op.lent;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
-    if (!a->waiter.passed)
-        rl_note_handed(x, &a->waiter, now_us);
-    else if (rl_note_passed(x, a->waiter.passed, now_us))
-        a->draft = NULL; /* that hold is there, and takes its place */
+    if (a->waiter.passed) {
+        if (rl_note_passed(x, a->waiter.passed, now_us))
+            a->draft = NULL; /* that hold is there, and takes its place */
+        return;
+    }
+    rl_note_handed(x, &a->waiter, now_us);
+    if (x->ok)
+        rl_turn_begin(&a->home->holds, a->draft, &a->waiter);
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)

@@ -42,7 +42,7 @@
  * ones. Programs that stand in no queue get a chance when the lock is freed
  * after STREAK_US.
  */
-#include "op/turn.h"
+#include "op/handover.h"
 
 #include "op/verb.h"
 
@@ -74,8 +74,6 @@ void rl_note_handed(rl_part *x, const rl_waiter *w, int64_t now_us)
 {
     x->grant = (rl_grant){.token = w->token, .sent_us = w->sent_us};
     rl_note_granted(x, now_us);
-    if (x->ok)
-        rl_turn_begin(&x->core->holds, x->hold, w);
 }
 
 /* --- who ends a hold --------------------------------------------------------

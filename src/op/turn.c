@@ -29,6 +29,8 @@
 
 #include <stdlib.h>
 
+#include "op/handover.h"
+
 /* So much of its lease the next owner finds: percent. */
 #define LEAST_LEASE 60
 

@@ -5,7 +5,7 @@
 #ifndef RL_OP_TURN_H
 #define RL_OP_TURN_H
 
-#include "op/handover.h"
+#include "op/op.h"
 
 /*
  * For a draft that has been handed over with so many tokens to spare, before it
