@@ -231,9 +231,9 @@ void rl_part_confirm(rl_part *x)
     x->patience_us = rl_after_ms(x->patience_us, wait_ms);
 }
 
-static void touch(const rl_ask *a, rl_bytes *to)
+static void touch(const rl_slot *call, rl_bytes *to)
 {
-    rl_call_touch(to, true, RL_CONTAINER(a, rl_part, ask)->hold);
+    rl_call_touch(to, true, RL_CONTAINER(call, rl_part, ask.slot)->hold);
 }
 
 /*

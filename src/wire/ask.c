@@ -176,9 +176,9 @@ static void conclude(rl_ask *a, const rl_reply *r, int64_t now_us)
 static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
-    if (a->confirm.replicas && rl_confirm_keeps(a, r))
+    if (a->confirm.replicas && rl_confirm_keeps(&a->confirm, s, r, a->fault))
         return;
-    rl_reply *kept = rl_confirm_end(a);
+    rl_reply *kept = rl_confirm_end(&a->confirm);
     conclude(a, kept ? kept : r, now_us);
     free(kept);
 }
@@ -186,9 +186,9 @@ static void answered(rl_slot *s, const rl_reply *r, int64_t now_us)
 static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
-    rl_reply *kept = rl_confirm_end(a);
+    rl_reply *kept = rl_confirm_end(&a->confirm);
     if (kept) {
-        rl_confirm_broke(a, why);
+        rl_confirm_broke(&a->confirm, why, a->fault);
         conclude(a, kept, now_us);
         free(kept);
         return;
@@ -241,7 +241,8 @@ void rl_ask_push(rl_ask *a, rl_line *l, int64_t now_us)
         if (a->whole && !rl_ask_is_guarded(a))
             l->brought[a->script] = a->slot.end;
         if (a->confirm.replicas)
-            rl_confirm_push(a, now_us);
+            rl_confirm_push(&a->confirm, &a->slot,
+                            (a->until_us - now_us) / 1000);
         return;
     }
     a->tries = 0;

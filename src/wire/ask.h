@@ -121,7 +121,7 @@ static inline bool rl_ask_is_strict(const rl_ask *a)
  */
 static inline bool rl_ask_is_durable(const rl_ask *a)
 {
-    return a->confirm.acked >= a->confirm.replicas;
+    return rl_confirm_is_enough(&a->confirm);
 }
 
 /* Of a new ask, what its owner has not set is zero. */

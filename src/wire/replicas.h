@@ -5,14 +5,12 @@
  * it goes with a touch in between, which does write. The call's reply is kept
  * until WAIT's is there, and is short if that tells too few.
  *
- * For the ask, which has one in it.
+ * For the ask, which has one in it, beside the slot of the call.
  */
 #ifndef RL_WIRE_REPLICAS_H
 #define RL_WIRE_REPLICAS_H
 
 #include "wire/line.h"
-
-typedef struct rl_ask rl_ask;
 
 typedef struct rl_confirm {
     uint8_t replicas; /* so many have to have it; 0: WAIT is not sent */
@@ -22,22 +20,32 @@ typedef struct rl_confirm {
     int64_t wait_ms;  /* how long they are waited for at most */
     int64_t asked_ms; /* how long they were */
     uint64_t end;     /* as of a slot: WAIT's last byte */
-    rl_reply *kept;   /* room for it, while the ask is on a line */
+    rl_reply *kept;   /* room for it, while the call is on a line */
     /* Writes a touch; NULL: the call writes by itself. */
-    void (*touch)(const rl_ask *a, rl_bytes *to);
+    void (*touch)(const rl_slot *call, rl_bytes *to);
 } rl_confirm;
 
-/* The call has been put on the line: puts on what goes behind it. */
-void rl_confirm_push(rl_ask *a, int64_t now_us);
+/* Have as many replicas as were asked for what the answered call has written?
+ */
+static inline bool rl_confirm_is_enough(const rl_confirm *c)
+{
+    return c->acked >= c->replicas;
+}
 
-/* A reply. True: another one is to come. */
-bool rl_confirm_keeps(rl_ask *a, const rl_reply *r);
+/* The call has been put on its line, and has left_ms for an answer: puts on
+   what goes behind it. */
+void rl_confirm_push(rl_confirm *c, rl_slot *call, int64_t left_ms);
+
+/* A reply. True: another one is to come. False: *f tells if that was short. */
+bool rl_confirm_keeps(rl_confirm *c, rl_slot *call, const rl_reply *r,
+                      rl_fault *f);
 
 /* The attempt is over: the call's reply, the caller's to free; NULL: it was not
    kept. */
-rl_reply *rl_confirm_end(rl_ask *a);
+rl_reply *rl_confirm_end(rl_confirm *c);
 
-/* The line failed when the call's reply was there, but not WAIT's. */
-void rl_confirm_broke(rl_ask *a, const rl_fault *why);
+/* The line failed, as *why says, when the call's reply was there, but not
+   WAIT's. */
+void rl_confirm_broke(rl_confirm *c, const rl_fault *why, rl_fault *f);
 
 #endif

@@ -1,9 +1,9 @@
 /* A script call that replicas have to confirm: WAIT goes right behind it. */
 #include "ask.h"
 
-static void touch(const rl_ask *a, rl_bytes *to)
+static void touch(const rl_slot *slot, rl_bytes *to)
 {
-    (void)a;
+    (void)slot;
     rl_put_array(to, 1);
     rl_put_text(to, "TOUCHED");
 }
