@@ -14,6 +14,7 @@
 
 #include "base/options.h"
 #include "run/caller.h"
+#include "run/client.h"
 #include "wire/keys.h"
 
 /* Room for a name in a message that has to hold the cause, too. */
@@ -124,6 +125,11 @@ static bool enter_quietly(const rlock *lk, int *cancel)
     return true;
 }
 
+rl_home *rl_lock_home(const rlock *lk)
+{
+    return &lk->client->home;
+}
+
 static void count(const rlock *lk, rl_counter *counter)
 {
     if (!lk->kind->several)
@@ -142,12 +148,13 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     memcpy(copy, name, len);
     lk->kind = kind;
     lk->client = cl;
+    lk->core = &cl->engine.core;
     atomic_init(&lk->refs, 1);
     lk->target = (rl_target){.name = copy,
                              .len = len,
                              .scope = layout,
                              .layout = &rl_layouts[layout],
-                             .slot = rl_slot_of(&cl->engine.core, name, len),
+                             .slot = rl_slot_of(lk->core, name, len),
                              .sharded = cl->engine.cluster != NULL};
     rl_client_ref(cl);
     return lk;

@@ -12,7 +12,6 @@
 
 #include "op/acquire.h"
 #include "op/job.h"
-#include "run/client.h"
 
 /* What the calling thread may believe, by the clock. */
 typedef struct rl_view {
@@ -78,6 +77,7 @@ typedef struct rl_lock_kind {
 struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
+    rl_core *core;        /* fixed; the client's */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
     bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
@@ -98,6 +98,9 @@ static inline void rl_lock_ref(rlock *lk)
 {
     atomic_fetch_add(&lk->refs, 1);
 }
+
+/* Its client, to a group of holds. */
+rl_home *rl_lock_home(const rlock *lk);
 
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
@@ -159,7 +162,7 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
 
 static inline rl_core *rl_lock_core(const rlock *lk)
 {
-    return &lk->client->engine.core;
+    return lk->core;
 }
 
 /* Waiting begins: the doorbell listens, also for Redisson's channels. */

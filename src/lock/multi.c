@@ -13,6 +13,8 @@
 
 #include "lock/multi.h"
 
+#include "run/owner.h"
+
 /* --- release -------------------------------------------------------------- */
 
 /* The call has failed: what it has turned on is off again. */

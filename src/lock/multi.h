@@ -28,6 +28,14 @@ void rl_multi_free(rlock *lk);
 /* Are they locks of one name? They may be on different servers. */
 bool rl_multi_same_name(const rlock *a, const rlock *b);
 
+/*
+ * Into a member's client (of a Red lock, its home's), and out of it. Otherwise
+ * the thread's error says why not; quietly, nothing does.
+ */
+rlock_status rl_member_enter(const rlock *lk, int *cancel);
+bool rl_member_enter_quietly(const rlock *lk, int *cancel);
+void rl_member_leave(const rlock *lk, int cancel);
+
 /* --- a call --------------------------------------------------------------- */
 
 /* What a verb does with one member. */

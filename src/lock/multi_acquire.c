@@ -23,6 +23,7 @@
  */
 #include "base/random.h"
 #include "lock/multi.h"
+#include "run/owner.h"
 
 /* How long a lock is kept while another one of its name is waited for. */
 #define KEEP_US 50000
@@ -35,11 +36,11 @@ static rlock_status say(const rl_multi_part *x, rlock_status s,
                         const char *what)
 {
     int cancel;
-    rlock_status entered = rl_client_begin(x->lk->client, &cancel);
+    rlock_status entered = rl_member_enter(x->lk, &cancel);
     if (entered != RLOCK_OK)
         return entered;
     rl_lock_error(x->lk, s, what);
-    rl_client_leave(x->lk->client, cancel);
+    rl_member_leave(x->lk, cancel);
     return s;
 }
 
@@ -49,7 +50,7 @@ static rlock_status say_lost(const rl_multi_part *x)
     int cancel;
     bool valid;
     rl_fault f;
-    rlock_status s = rl_client_begin(x->lk->client, &cancel);
+    rlock_status s = rl_member_enter(x->lk, &cancel);
     if (s != RLOCK_OK)
         return s;
     rl_holds *t = &rl_lock_core(x->lk)->holds;
@@ -60,7 +61,7 @@ static rlock_status say_lost(const rl_multi_part *x)
                  h ? rl_loss_text(h->loss) : "");
     rl_holds_put(t, h);
     s = rl_lock_fail(x->lk, &f);
-    rl_client_leave(x->lk->client, cancel);
+    rl_member_leave(x->lk, cancel);
     return s;
 }
 
@@ -187,11 +188,11 @@ static const rl_multi_verb acquire_verb = {.begin = begin_acquire,
 static bool is_owed(const rl_multi_part *x)
 {
     int cancel;
-    if (rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+    if (!rl_member_enter_quietly(x->lk, &cancel))
         return false;
     bool owed = rl_rooms_is_owed(&rl_lock_core(x->lk)->rooms, &x->lk->target,
                                  rl_now_us());
-    rl_client_leave(x->lk->client, cancel);
+    rl_member_leave(x->lk, cancel);
     return owed && !is_mine(x->lk);
 }
 
@@ -300,7 +301,7 @@ static void join(const rl_multi_call *p, const rl_multi_part *x)
 {
     int cancel;
     if (!x->fresh || !rl_multi_is_single(x->lk) ||
-        rl_client_enter(x->lk->client, &cancel) != RLOCK_OK)
+        !rl_member_enter_quietly(x->lk, &cancel))
         return;
     rl_holds *t = &rl_lock_core(x->lk)->holds;
     rl_mutex_lock(&t->mutex);
@@ -309,7 +310,7 @@ static void join(const rl_multi_call *p, const rl_multi_part *x)
     if (h && !h->group && rl_hold_is_valid_locked(t, h, rl_now_us()))
         rl_hold_join(h, p->group);
     rl_mutex_unlock(&t->mutex);
-    rl_client_leave(x->lk->client, cancel);
+    rl_member_leave(x->lk, cancel);
 }
 
 /* The first that is held no more; n: none. */
@@ -555,7 +556,7 @@ rl_op *rl_multi_acquire(rl_job *j)
 {
     rl_multi_call *p = RL_CONTAINER(j, rl_multi_call, job);
     if (p->part)
-        p->group = rl_group_new(&p->m->base.client->home, 0);
+        p->group = rl_group_new(rl_lock_home(&p->m->base), 0);
     if (!p->group)
         return rl_multi_over(
             p, rl_lock_error(&p->m->base, RLOCK_ENOMEM, "out of memory"));

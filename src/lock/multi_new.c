@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lock/multi.h"
+#include "run/client.h"
 
 static int compare_names(const rl_target *a, const rl_target *b)
 {
@@ -57,6 +58,25 @@ void rl_multi_free(rlock *lk)
         rlock_free(m->member[i].lk);
 }
 
+/* --- a member's client ---------------------------------------------------- */
+
+rlock_status rl_member_enter(const rlock *lk, int *cancel)
+{
+    return rl_client_begin(lk->client, cancel);
+}
+
+bool rl_member_enter_quietly(const rlock *lk, int *cancel)
+{
+    return rl_client_enter(lk->client, cancel) == RLOCK_OK;
+}
+
+void rl_member_leave(const rlock *lk, int cancel)
+{
+    rl_client_leave(lk->client, cancel);
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
 static rlock_status refuse(size_t position, const char *why)
 {
     return rl_error_set(RLOCK_EINVAL, 0, "member %zu %s", position, why);
@@ -98,7 +118,7 @@ static rlock_status add(rl_multi *m, rlock *lk, size_t position)
                             position);
     s = add_member(m, lk, position);
     if (s != RLOCK_OK)
-        rl_client_leave(lk->client, cancel);
+        rl_member_leave(lk, cancel);
     return s;
 }
 
@@ -113,7 +133,7 @@ static rlock_status add_all(rl_multi *m, rlock *const locks[], size_t n)
     if (s == RLOCK_OK)
         qsort(m->member, m->n, sizeof *m->member, compare);
     for (size_t i = 0; i < m->n; i++)
-        rl_client_leave(m->member[i].lk->client, PTHREAD_CANCEL_DISABLE);
+        rl_member_leave(m->member[i].lk, PTHREAD_CANCEL_DISABLE);
     pthread_setcancelstate(cancel, NULL);
     return s;
 }

@@ -9,6 +9,7 @@
 
 #include "lock/multi.h"
 #include "run/caller.h"
+#include "run/owner.h"
 
 bool rl_multi_begin(rl_multi_call *p, rlock *lk)
 {
@@ -90,7 +91,7 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
     bool valid;
     x->wanted = false;
     x->left = false; /* what cannot even begin is not left for another round */
-    rlock_status s = rl_client_begin(x->lk->client, &x->cancel);
+    rlock_status s = rl_member_enter(x->lk, &x->cancel);
     if (s != RLOCK_OK) {
         note_failure(p, x, v, s);
         return;
@@ -104,7 +105,7 @@ static void come_in(rl_multi_call *p, rl_multi_part *x, const rl_multi_verb *v,
         return;
     note_failure(p, x, v, s);
     rl_holds_put(&c->holds, x->hold);
-    rl_client_leave(x->lk->client, x->cancel);
+    rl_member_leave(x->lk, x->cancel);
 }
 
 static void go_out(rl_multi_part *x, const rl_multi_verb *v, int64_t now_us)
@@ -117,7 +118,7 @@ static void go_out(rl_multi_part *x, const rl_multi_verb *v, int64_t now_us)
         rl_lock_emit(x->lk, v->event, h->token, x->it.request.level,
                      now_us - x->it.began_us);
     rl_holds_put(&rl_lock_core(x->lk)->holds, x->hold);
-    rl_client_leave(x->lk->client, x->cancel);
+    rl_member_leave(x->lk, x->cancel);
     x->inside = false;
 }
 

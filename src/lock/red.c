@@ -22,6 +22,7 @@
 #include "op/rule.h"
 #include "red/attempt_red.h"
 #include "run/caller.h"
+#include "run/client.h"
 
 static rlock_status not_held(const rlock *lk)
 {
@@ -110,7 +111,7 @@ static rl_op *acquire_first(red_job *j)
     *b = (rl_red_attempt){.n = j->ns.n,
                           .quorum = j->ns.quorum,
                           .drop = drop,
-                          .home = &j->lk->client->home,
+                          .home = rl_lock_home(j->lk),
                           .longest_lease_ms = r->longest_lease_ms,
                           .check_uptime = r->check_uptime,
                           .ahead_us = &r->ahead_us};

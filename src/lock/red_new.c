@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "lock/red.h"
+#include "run/client.h"
 
 void rl_red_free(rlock *lk)
 {

@@ -6,6 +6,7 @@
 #include "hold/due.h"
 #include "lock/red.h"
 #include "op/rule.h"
+#include "run/client.h"
 
 /* --- messages ------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include "op/handover.h"
 #include "op/turn.h"
 #include "op/verb_guard.h"
-#include "op/verb_query.h"
 #include "run/caller.h"
+#include "run/owner.h"
 
 /* A verb of the owner's. */
 typedef struct single_job {

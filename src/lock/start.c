@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lock/lock.h"
+#include "run/client.h"
 
 typedef struct started_lock {
     rl_started started;

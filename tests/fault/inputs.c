@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "lock/lock.h"
+#include "run/owner.h"
 #include "scene.h"
 
 /* --- 101: leases, as the scripts see them -------------------------------- */
