@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/inquiry.h"
 #include "wire/error.h"
 #include "wire/keys.h"
 

@@ -14,7 +14,6 @@
 #include "net/hiredis_abi.h"
 #include "run/client.h"
 #include "run/event.h"
-#include "wire/error.h"
 
 #define POOL_SIZE 16
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "op/call.h"
-#include "route/slotmap_reply.h"
 #include "run/client.h"
+#include "run/inquiry.h"
 #include "wire/error.h"
 
 /* So many keys the server looks at in one step. */

@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/os.h"
+#include "net/hello.h"
 #include "net/resolve.h"
-#include "wire/error.h"
 
 #define LEAST_LIFE_US 1000000
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "net/hello.h"
+#include "net/login.h"
 #include "net/resolve.h"
 #include "net/tls.h"
 #include "net/uri.h"

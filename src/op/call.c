@@ -1,5 +1,7 @@
 #include "op/call.h"
 
+#include "wire/keys.h"
+
 static void put_holder(rl_bytes *to, const rl_hold *h)
 {
     char id[RL_HOLDER_MAX];

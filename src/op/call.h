@@ -4,7 +4,7 @@
 
 #include "base/sha1.h"
 #include "hold/hold.h"
-#include "wire/keys.h"
+#include "wire/bytes.h"
 #include "wire/raw_reply.h"
 
 /* How an acquire asks. */

@@ -11,8 +11,6 @@
 #ifndef RL_RUN_BATCH_H
 #define RL_RUN_BATCH_H
 
-#include "hold/due.h"
-#include "op/call.h"
 #include "run/engine.h"
 
 #define RL_BATCH_MAX 50

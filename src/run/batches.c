@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "hold/due.h"
 #include "red/attempt_red.h"
 #include "run/batch.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/os.h"
 #include "base/thread.h"
-#include "route/pool.h"
+#include "net/conn.h"
 
 struct rl_node;
 

@@ -10,7 +10,6 @@
 #include "route/sentinel.h"
 #include "run/async.h"
 #include "run/completion.h"
-#include "run/inquiry.h"
 #include "run/loop.h"
 #include "run/node.h"
 #include "run/notifier.h"

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "run/engine.h"
+
 void rl_legs_init(rl_legs *ls, rl_op *op, rl_leg *leg, rl_trunks *trunks)
 {
     ls->op = op;

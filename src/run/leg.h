@@ -23,7 +23,7 @@
 #define RL_RUN_LEG_H
 
 #include "op/round.h"
-#include "run/engine.h"
+#include "run/node.h"
 #include "run/trunk.h"
 
 typedef struct rl_leg {

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "hold/due.h"
-#include "op/op.h"
 #include "run/engine.h"
 
 /* What the callback gets to see; the hold is referenced meanwhile. */

@@ -13,7 +13,6 @@
 #define RL_RUN_NOTIFIER_H
 
 #include "base/thread.h"
-#include "hold/hold.h"
 #include "run/loop.h"
 
 struct rl_engine;

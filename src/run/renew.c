@@ -11,6 +11,7 @@
  * What stays true: every hold of a batch ends once, by its letter, by a call of
  * its own, or with the batch.
  */
+#include "hold/due.h"
 #include "run/batch.h"
 
 /* What came of it for one hold. */

@@ -16,7 +16,6 @@
 
 #include "base/hash.h"
 #include "run/engine.h"
-#include "wire/error.h"
 
 /* Longer than it takes from one look of a waiter to the next. */
 #define KEPT_US (5 * 1000 * 1000)

@@ -2,6 +2,7 @@
  * Undoing: a hold that is over, and that the server may still have, is released
  * until the server says that it is gone, or its lease has run out.
  */
+#include "hold/due.h"
 #include "run/batch.h"
 
 /* What is in doubt needs a tombstone, which cannot be had while a slot moves.

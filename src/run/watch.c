@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "hold/due.h"
 #include "run/batch.h"
 
 /* An answer is late after that, or after twice the time of the one before. */
