@@ -42,7 +42,7 @@ run/watch
 
 # So many headers of ours the .c file in the middle sees; and so often, in so many
 # files, the mutex is taken outside of hold/. These numbers only fall.
-most_seen='run 63
+most_seen='run 62
 lock 43'
 most_taken='60 25'
 

@@ -17,6 +17,7 @@
 
 #include "run/inquiry.h"
 #include "wire/error.h"
+#include "wire/hash_slot.h"
 #include "wire/keys.h"
 
 /* What the program is warned of when all is over: its callback may want a

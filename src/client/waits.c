@@ -12,6 +12,7 @@
 #include "run/client.h"
 #include "run/inquiry.h"
 #include "wire/error.h"
+#include "wire/hash_slot.h"
 
 /* So many keys the server looks at in one step. */
 #define STEP "1000"

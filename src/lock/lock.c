@@ -15,6 +15,7 @@
 #include "base/options.h"
 #include "run/caller.h"
 #include "run/client.h"
+#include "wire/hash_slot.h"
 #include "wire/keys.h"
 
 /* Room for a name in a message that has to hold the cause, too. */

@@ -14,7 +14,6 @@
 #include "op/rtt.h"
 #include "op/script_cache.h"
 #include "wire/ask.h"
-#include "wire/hash_slot.h"
 #include "wire/keys.h"
 
 /* The options, with defaults filled in. */
@@ -104,11 +103,7 @@ static inline const char *rl_bell_of(rl_core *c, const rl_target *what)
 }
 
 /* A slot of a cluster; elsewhere all names are in one place. */
-static inline uint16_t rl_slot_of(const rl_core *c, const void *name,
-                                  size_t len)
-{
-    return c->redirects ? (uint16_t)rl_hash_slot(name, len) : 0;
-}
+uint16_t rl_slot_of(const rl_core *c, const void *name, size_t len);
 
 /* Is an on_event called, and not posted for who dispatches? It may block. */
 static inline bool rl_calls_back(const rl_core *c)
@@ -118,14 +113,6 @@ static inline bool rl_calls_back(const rl_core *c)
 
 /* Calls on_event, if there is one: on the calling thread, or when dispatched.
  */
-static inline void rl_tell(rl_core *c, const rlock_event *ev)
-{
-    if (!c->set.on_event)
-        return;
-    if (c->set.dispatch_events || (c->keeps_events && c->keeps_events()))
-        c->post_event(c, ev);
-    else
-        c->set.on_event(ev, c->set.event_arg);
-}
+void rl_tell(rl_core *c, const rlock_event *ev);
 
 #endif
