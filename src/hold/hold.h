@@ -361,6 +361,17 @@ static inline uint64_t rl_hold_owner(const rl_hold *h)
     return h->record->owner;
 }
 
+/*
+ * May a late copy of the hold's acquire have got a later token? Those of a
+ * quorum are not compared, because each node's may be larger than what they
+ * agreed on.
+ */
+static inline bool rl_hold_compares_locked(const rl_hold *h)
+{
+    bool agreed = h->group && h->group->quorum;
+    return !agreed && h->unknown && h->token > 0;
+}
+
 /* What people call an owner. True: it is a label; false: the id of a thread. */
 bool rl_owner_record_owner(const rl_owner_record *x, const char **text,
                            size_t *len);

@@ -11,20 +11,12 @@
  */
 #include <pthread.h>
 
+#include "hold/level.h"
+#include "hold/step.h"
 #include "lock/multi.h"
-
 #include "run/owner.h"
 
 /* --- release -------------------------------------------------------------- */
-
-/* The call has failed: what it has turned on is off again. */
-static void stop_renewal(rl_core *c, rl_hold *h)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    if (h->renewed)
-        rl_hold_stop_renewal_locked(&c->holds, h);
-    rl_mutex_unlock(&c->holds.mutex);
-}
 
 static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
                                   bool valid, int64_t now_us)
@@ -36,7 +28,7 @@ static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
     if (!x->hold)
         return rl_lock_not_held(x->lk);
     int level = x->hold->count - 1;
-    rl_counted found = rl_count_down(c, x->hold, level, now_us);
+    rl_counted found = rl_hold_count_down(&c->holds, x->hold, level, now_us);
     if (level == 0)
         rl_owner_self()->holds--;
     if (found == RL_COUNTED_OVER)
@@ -45,8 +37,8 @@ static rlock_status begin_release(rl_multi_call *p, rl_multi_part *x,
         rl_release_lost(c, x->hold, level, &f, now_us);
         return rl_lock_fail(x->lk, &f);
     }
-    if (x->lapses)
-        stop_renewal(c, x->hold);
+    if (x->lapses) /* the call has failed: what it has turned on is off again */
+        rl_hold_lapse(&c->holds, x->hold);
     rl_part_release(&x->it, c, x->hold, level, now_us);
     return RLOCK_OK;
 }

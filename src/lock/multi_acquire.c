@@ -22,6 +22,7 @@
  * released before it returns.
  */
 #include "base/random.h"
+#include "hold/step.h"
 #include "lock/multi.h"
 #include "run/owner.h"
 
@@ -103,22 +104,12 @@ static int64_t lease_of(const rl_multi_call *p, const rl_multi_part *x)
     return x->fresh ? p->fresh_ms : p->lease_ms;
 }
 
-static bool lapses(rl_core *c, const rl_hold *h)
-{
-    if (!h)
-        return false;
-    rl_mutex_lock(&c->holds.mutex);
-    bool yes = !h->renewed;
-    rl_mutex_unlock(&c->holds.mutex);
-    return yes;
-}
-
 static rlock_status begin_acquire(rl_multi_call *p, rl_multi_part *x,
                                   bool valid, int64_t now_us)
 {
     rl_core *c = rl_lock_core(x->lk);
     x->fresh = !x->hold;
-    x->lapses = lapses(c, x->hold);
+    x->lapses = x->hold && !rl_hold_is_renewed(&c->holds, x->hold);
     if (x->hold && !valid)
         return rl_lock_lost(x->lk, x->hold);
     if (x->hold)
@@ -143,9 +134,7 @@ static void end_fresh(rl_multi_part *x, int64_t now_us)
         x->hold = NULL;
         return;
     }
-    rl_mutex_lock(&c->holds.mutex);
-    x->hold->refs++;
-    rl_mutex_unlock(&c->holds.mutex);
+    rl_hold_ref(&c->holds, x->hold);
     rl_take_over(&x->it, x->it.grant.token, now_us);
     rl_owner_self()->holds++;
 }

@@ -18,6 +18,8 @@
 
 #include <string.h>
 
+#include "hold/level.h"
+#include "hold/step.h"
 #include "op/extend.h"
 #include "op/rule.h"
 #include "red/attempt_red.h"
@@ -256,45 +258,6 @@ static rl_op *extend(rl_job *job)
 
 /* --- unlock --------------------------------------------------------------- */
 
-/*
- * A hold that this node does not have, or not yet, or not any more: what may
- * have come of it, or may yet, is undone.
- */
-static void give_up_locked(rl_holds *t, rl_hold *h, int64_t now_us)
-    RL_REQUIRES(&t->mutex)
-{
-    h->unknown = h->unknown || h->state == RL_DRAFT || h->in_flight;
-    bool undo = h->unknown || rl_hold_lingers(h);
-    rl_hold_end_locked(t, h, now_us);
-    rl_hold_drop_locked(t, h, undo, now_us);
-}
-
-/* True: it is to be released there. */
-static bool count_down_locked(rl_holds *t, rl_hold *h, int level,
-                              int64_t now_us) RL_REQUIRES(&t->mutex)
-{
-    if (h->state == RL_OVER || h->state == RL_UNDOING)
-        return false; /* refused meanwhile, or being undone */
-    bool held = rl_hold_is_valid_locked(t, h, now_us);
-    h->count = level;
-    if (level > 0)
-        return held;
-    if (held)
-        rl_hold_end_locked(t, h, now_us);
-    else
-        give_up_locked(t, h, now_us);
-    return held;
-}
-
-static bool count_down(rl_nodes *ns, size_t i, int level, int64_t now_us)
-{
-    rl_holds *t = &ns->core[i]->holds;
-    rl_mutex_lock(&t->mutex);
-    bool held = count_down_locked(t, ns->hold[i], level, now_us);
-    rl_mutex_unlock(&t->mutex);
-    return held;
-}
-
 /* It needs no memory: the part that asked for the hold is still there. */
 static rl_part *release_part(rl_nodes *ns, size_t i)
 {
@@ -310,7 +273,9 @@ static void add_releases(rl_nodes *ns, int level, int64_t now_us)
     rl_nodes_begin(ns, true);
     ns->op.insist = false;
     for (size_t i = 0; i < ns->n; i++) {
-        if (!ns->hold[i] || !count_down(ns, i, level, now_us))
+        if (!ns->hold[i] ||
+            !rl_hold_count_down_node(&ns->core[i]->holds, ns->hold[i], level,
+                                     now_us))
             continue;
         rl_part *x =
             level > 0 ? rl_op_new_part(&ns->op, i) : release_part(ns, i);
@@ -318,9 +283,7 @@ static void add_releases(rl_nodes *ns, int level, int64_t now_us)
             rl_part_release(x, ns->core[i], ns->hold[i], level, now_us);
             rl_part_limit(x, RLOCK_WATCHDOG);
         } else if (level == 0) {
-            rl_mutex_lock(&ns->core[i]->holds.mutex);
-            rl_hold_undo_locked(&ns->core[i]->holds, ns->hold[i], now_us);
-            rl_mutex_unlock(&ns->core[i]->holds.mutex);
+            rl_hold_undo(&ns->core[i]->holds, ns->hold[i], now_us);
         }
     }
 }
@@ -341,12 +304,9 @@ static int64_t first_grant_us(const rl_nodes *ns, int64_t now_us)
     int64_t us = now_us;
     for (size_t i = 0; i < ns->n; i++) {
         const rl_hold *h = ns->hold[i];
-        if (!h)
-            continue;
-        rl_mutex_lock(&ns->core[i]->holds.mutex);
-        if (h->began_us > 0)
-            us = rl_min(us, h->began_us);
-        rl_mutex_unlock(&ns->core[i]->holds.mutex);
+        int64_t began_us = h ? rl_hold_began(&ns->core[i]->holds, h) : 0;
+        if (began_us > 0)
+            us = rl_min(us, began_us);
     }
     return us;
 }

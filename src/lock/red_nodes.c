@@ -3,7 +3,7 @@
  * each node's holds are guarded by the mutex of that node's table, of which no
  * two are ever taken together.
  */
-#include "hold/due.h"
+#include "hold/step.h"
 #include "lock/red.h"
 #include "op/rule.h"
 #include "run/client.h"
@@ -84,15 +84,8 @@ bool rl_nodes_pick(rl_nodes *ns, const rlock *lk)
 /* 0: the node does not have it. */
 int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us)
 {
-    int64_t us = 0;
     rl_hold *h = ns->hold[i];
-    if (!h)
-        return 0;
-    rl_mutex_lock(&ns->core[i]->holds.mutex);
-    if (rl_hold_is_valid_locked(&ns->core[i]->holds, h, now_us))
-        us = h->expiry.due_us;
-    rl_mutex_unlock(&ns->core[i]->holds.mutex);
-    return us;
+    return h ? rl_hold_deadline(&ns->core[i]->holds, h, now_us) : 0;
 }
 
 /*
@@ -131,16 +124,7 @@ void rl_nodes_set_policy(const rl_nodes *ns, bool renewed, int64_t now_us)
     rl_group_set_renewed(ns->group, renewed);
     for (size_t i = 0; i < ns->n; i++) {
         rl_hold *h = ns->hold[i];
-        if (!h)
-            continue;
-        rl_holds *t = &ns->core[i]->holds;
-        rl_mutex_lock(&t->mutex);
-        if (h->state == RL_VACANT && renewed && !h->in_flight)
-            rl_hold_schedule_locked(t, h, now_us);
-        if (h->state == RL_HELD && renewed && (!h->renewed || h->paused))
-            rl_hold_start_renewal_locked(t, h, 0, now_us);
-        else if (h->state == RL_HELD && !renewed && h->renewed)
-            rl_hold_stop_renewal_locked(t, h);
-        rl_mutex_unlock(&t->mutex);
+        if (h)
+            rl_hold_set_policy(&ns->core[i]->holds, h, renewed, now_us);
     }
 }

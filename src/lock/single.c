@@ -4,6 +4,7 @@
  * hold may be lost, and dropped from the table, at any time; but only its owner
  * counts its levels, and does one thing at a time.
  */
+#include "hold/level.h"
 #include "lock/lock.h"
 #include "op/extend.h"
 #include "op/handover.h"
@@ -127,7 +128,8 @@ static rl_op *reenter(single_job *j, int64_t now_us)
 {
     rlock *lk = j->lk;
     rl_core *c = rl_lock_core(lk);
-    if (lk->local_levels && rl_count_up(c, j->hold, j->args.lease_ms, now_us))
+    if (lk->local_levels &&
+        rl_hold_count_up(&c->holds, j->hold, j->args.lease_ms, now_us))
         return level_told(j);
     if (!rl_part_reenter(j->job.lent, c, j->hold, j->args.lease_ms, now_us))
         return over(
@@ -177,7 +179,7 @@ static rl_op *release(single_job *j)
     rl_part *x = j->job.lent;
     int64_t now_us = rl_now_us();
     rl_fault f;
-    rl_counted found = rl_count_down(c, j->hold, j->level, now_us);
+    rl_counted found = rl_hold_count_down(&c->holds, j->hold, j->level, now_us);
     if (found == RL_COUNTED_OVER)
         return over(j, rl_lock_not_held(j->lk));
     if (found == RL_COUNTED_LOST) {

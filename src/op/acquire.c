@@ -14,6 +14,7 @@
  */
 #include "op/acquire.h"
 #include "hold/deadlock.h"
+#include "hold/step.h"
 #include "op/handover.h"
 
 #define FIRST_PAUSE_US (20 * 1000)
@@ -77,11 +78,7 @@ static void call_next_if_over(rl_acquire *a, int64_t now_us)
 {
     rl_core *c = a->home;
     const rl_target *what = a->what;
-    rl_mutex_lock(&c->holds.mutex);
-    rl_hold *h = rl_holds_find_locked(&c->holds, what, a->owner->serial);
-    bool has = h && rl_hold_is_valid_locked(&c->holds, h, now_us);
-    rl_mutex_unlock(&c->holds.mutex);
-    if (!has)
+    if (!rl_holds_has(&c->holds, what, a->owner, now_us))
         rl_rooms_look(&c->rooms, what->name, what->len, what->scope, false);
 }
 

@@ -1,27 +1,9 @@
 #include "op/extend.h"
 
+#include "hold/step.h"
+
 /* How long a renewal is waited for that nobody depends on. */
 #define LANDING_US 2000
-
-static void pause_renewal(rl_core *c, rl_hold *h)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    rl_hold_pause_renewal_locked(&c->holds, h);
-    rl_mutex_unlock(&c->holds.mutex);
-}
-
-/*
- * Is no renewal under way any more? Otherwise the waker is told when it has
- * ended; NULL: nobody waits any more.
- */
-static bool has_landed(rl_core *c, rl_hold *h, rl_waker *waker)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    bool landed = !h->in_flight;
-    h->landing = landed ? NULL : waker;
-    rl_mutex_unlock(&c->holds.mutex);
-    return landed;
-}
 
 /* The parts whose renewal is not under way any more. */
 static size_t count_landed(rl_extend *e)
@@ -31,7 +13,7 @@ static size_t count_landed(rl_extend *e)
         rl_part *x = e->op.part[i];
         if (!x)
             continue;
-        x->ok = has_landed(x->core, x->hold, e->op.waker);
+        x->ok = rl_hold_has_landed(&x->core->holds, x->hold, e->op.waker);
         landed += x->ok;
     }
     return landed;
@@ -72,7 +54,7 @@ static rl_next ask(rl_extend *e, int64_t now_us)
         if (!x)
             continue;
         bool landed = x->ok;
-        has_landed(x->core, x->hold, NULL);
+        rl_hold_has_landed(&x->core->holds, x->hold, NULL);
         rl_part_extend(x, x->core, x->hold, e->lease_ms, e->until_us, now_us);
         if (e->op.several && e->op.early)
             rl_part_limit(x, e->lease_ms);
@@ -107,6 +89,6 @@ void rl_extend_init(rl_extend *e, int64_t lease_ms, int64_t until_us)
     for (size_t i = 0; i < e->op.n; i++) {
         rl_part *x = e->op.part[i];
         if (x)
-            pause_renewal(x->core, x->hold);
+            rl_hold_pause_renewal(&x->core->holds, x->hold);
     }
 }

@@ -225,7 +225,7 @@ void rl_part_let_go(rl_part *x);
 void rl_op_let_go(rl_op *op);
 void rl_op_leave_late(rl_op *op);
 
-/* --- what a verb does to a hold (op/verb_*.c, level.c) ------------------- */
+/* --- what a verb does to a hold (op/verb_*.c) ---------------------------- */
 
 /* A new draft; NULL: out of memory. */
 rl_hold *rl_draft(rl_core *c, rl_owner_record *room, const rl_target *what,
@@ -244,40 +244,9 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us);
 /* What the server may have, or may yet get, of a draft is undone. */
 void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us);
 
-/*
- * One level more that the server is not told of. False: the hold is not good
- * any more, or has not the lease that this level wants, or its count is at its
- * end; nothing has changed, and the server is to be asked.
- */
-bool rl_count_up(rl_core *c, rl_hold *h, int64_t lease_ms, int64_t now_us);
-
-/* What counting down has found. */
-typedef enum rl_counted {
-    RL_COUNTED,      /* it is to be released */
-    RL_COUNTED_LOST, /* the hold was not good any more */
-    RL_COUNTED_OVER  /* somebody else has ended it: its owner was freed */
-} rl_counted;
-
-/*
- * Counts down to a level locally. At 0 the hold is out of the table and its
- * reference the caller's, until the end of the release; unless it is over.
- */
-rl_counted rl_count_down(rl_core *c, rl_hold *h, int level, int64_t now_us);
-
 /* Instead of a release, when the hold was not good any more. */
 rlock_status rl_release_lost(rl_core *c, rl_hold *h, int level, rl_fault *f,
                              int64_t now_us);
-
-/*
- * May a late copy of the hold's acquire have got a later token? Those of a
- * quorum are not compared, because each node's may be larger than what they
- * agreed on.
- */
-static inline bool rl_hold_compares_locked(const rl_hold *h)
-{
-    bool agreed = h->group && h->group->quorum;
-    return !agreed && h->unknown && h->token > 0;
-}
 
 /* --- several in one call (op/bundle.c) ---------------------------------- */
 

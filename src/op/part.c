@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hold/step.h"
 #include "op/verb.h"
 
 /* In a cluster another server may have taken over by then, and can be asked:
@@ -76,41 +77,20 @@ void rl_part_write(const rl_ask *a, rl_bytes *to)
     x->verb->write(x, to);
 }
 
-/* The connection that what is asked next about the hold follows; NULL: any. */
-static void note_line(rl_part *x, const rl_line *l)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->asked_on = l;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
-/* A copy of the call may be executed yet. An acquire says so by `unknown`. */
-static void note_astray(rl_part *x)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->astray = true;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
 void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     if (x->heap && x->hold)
-        note_line(x, NULL);
+        rl_hold_set_line(&x->core->holds, x->hold, NULL);
     if (x->hold && x->ask.unknown && !x->verb->grants)
-        note_astray(x);
+        rl_hold_go_astray(&x->core->holds, x->hold);
     x->verb->note(x, r, now_us);
 }
 
 /* The part that asked for a hold stays with it, to release it; also if late. */
 static bool keep_as_spare(rl_part *x)
 {
-    rl_holds *t = &x->core->holds;
-    if (!x->verb->grants)
-        return false;
-    rl_mutex_lock(&t->mutex);
-    bool keeps = x->hold->state == RL_HELD && rl_hold_keep_spare(x->hold, x);
-    rl_mutex_unlock(&t->mutex);
-    return keeps;
+    return x->verb->grants &&
+           rl_hold_keep_late_spare(&x->core->holds, x->hold, x);
 }
 
 /* What ends without an answer has failed, even if nobody has said why. */
@@ -157,21 +137,9 @@ void rl_part_begin_ask(rl_part *x, rl_script_id script)
     x->fault.text[0] = '\0';
 }
 
-/* Of one in doubt the undoing waits for the lease, which nothing prolongs. */
-static bool has_ended(const rl_hold *h)
-{
-    return h->state == RL_OVER || h->state == RL_UNDOING;
-}
-
 bool rl_part_is_moot(rl_part *x)
 {
-    rl_holds *t = &x->core->holds;
-    if (!x->verb->for_owner)
-        return false;
-    rl_mutex_lock(&t->mutex);
-    bool ended = has_ended(x->hold);
-    rl_mutex_unlock(&t->mutex);
-    return ended;
+    return x->verb->for_owner && rl_hold_has_ended(&x->core->holds, x->hold);
 }
 
 static int64_t suspicion_us(const rl_core *c)
@@ -261,7 +229,7 @@ void rl_part_push(rl_part *x, rl_line *l, int64_t now_us)
     if (x->verb->ready)
         x->verb->ready(x, now_us);
     if (x->hold && x->heap)
-        note_line(x, l);
+        rl_hold_set_line(&x->core->holds, x->hold, l);
     push_ask(x, l, now_us);
 }
 

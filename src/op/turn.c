@@ -29,6 +29,7 @@
 
 #include <stdlib.h>
 
+#include "hold/step.h"
 #include "op/handover.h"
 
 /* So much of its lease the next owner finds: percent. */
@@ -42,10 +43,7 @@ void rl_turn_begin(rl_holds *t, rl_hold *draft, const rl_waiter *w)
     *turn = (rl_turn){.starter = draft->record,
                       .began_us = w->sent_us,
                       .last = w->token + w->kept};
-    rl_mutex_lock(&t->mutex);
-    turn->starter->refs++;
-    rl_mutex_unlock(&t->mutex);
-    draft->turn = turn;
+    rl_hold_take_turn(t, draft, turn);
 }
 
 /* May it become another's as it is, now? */
@@ -124,17 +122,8 @@ static void let_go_of_lost(rl_part *x, rl_hold *passed, int64_t now_us)
 bool rl_note_passed(rl_part *x, rl_hold *passed, int64_t now_us)
 {
     rl_core *c = x->core;
-    rl_holds *t = &c->holds;
-    rl_mutex_lock(&t->mutex);
-    bool valid = rl_hold_is_valid_locked(t, passed, now_us);
-    passed->passing = false;
-    if (valid)
-        rl_hold_list_locked(t, passed);
-    else
-        rl_hold_end_locked(t, passed, now_us);
-    rl_mutex_unlock(&t->mutex);
-    x->ok = valid;
-    if (!valid) {
+    x->ok = rl_hold_arrive(&c->holds, passed, now_us);
+    if (!x->ok) {
         let_go_of_lost(x, passed, now_us);
         return false;
     }

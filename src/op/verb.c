@@ -14,45 +14,32 @@
  */
 #include "op/verb.h"
 
+#include "hold/step.h"
+
 /* The fault of a call about a hold that is lost. */
 rlock_status rl_lost(rl_fault *f, rl_loss why)
 {
     return rl_fault_set(f, RLOCK_LOST, 0, "%s", rl_loss_text(why));
 }
 
-/*
- * The server says that the hold is gone; says so, or why it was lost before. A
- * node of a Red lock may have granted it anew since this was asked, and an
- * answer that was late is not about that.
- */
+/* The server says that the hold is gone; says so, or why it was lost before. */
 void rl_note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us)
 {
     rl_holds *t = &x->core->holds;
-    rl_hold *h = x->hold;
-    rl_mutex_lock(&t->mutex);
-    bool anew = x->ask.sent_us < h->began_us;
-    if (rl_hold_is_valid_locked(t, h, now_us) && !anew)
-        rl_hold_lose_locked(t, h, why, now_us);
-    why = h->loss;
-    rl_mutex_unlock(&t->mutex);
-    rl_lost(f, why);
+    rl_lost(f, rl_hold_note_gone(t, x->hold, why, x->ask.sent_us, now_us));
 }
 
 /* A call failed: because of the hold, should that have been lost meanwhile. */
 void rl_note_failure(rl_part *x, int64_t now_us)
 {
-    rl_holds *t = &x->core->holds;
     rl_fault foreign = x->fault;
+    rl_loss why;
     if (foreign.status == RLOCK_EWRONGTYPE) {
         rl_note_loss(x, RL_LOSS_FOREIGN, &x->fault, now_us);
         x->fault = foreign;
         return;
     }
-    rl_mutex_lock(&t->mutex);
-    bool valid = rl_hold_is_valid_locked(t, x->hold, now_us);
-    rl_loss why = x->hold->loss;
-    rl_mutex_unlock(&t->mutex);
-    if (!valid)
+    if (!rl_hold_is_valid(&x->core->holds, x->hold, &why, now_us))
         rl_lost(&x->fault, why);
 }
 
@@ -63,13 +50,6 @@ bool rl_is_short(rl_part *x)
         return false;
     rl_add(&x->core->stats.replica_shortfalls, 1);
     return true;
-}
-
-void rl_drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us)
-{
-    rl_mutex_lock(&c->holds.mutex);
-    rl_hold_drop_locked(&c->holds, h, undo, now_us);
-    rl_mutex_unlock(&c->holds.mutex);
 }
 
 /*

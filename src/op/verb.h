@@ -34,9 +34,6 @@ void rl_note_loss(rl_part *x, rl_loss why, rl_fault *f, int64_t now_us);
 /* A call failed: because of the hold, should that have been lost meanwhile. */
 void rl_note_failure(rl_part *x, int64_t now_us);
 
-/* Lets go of a hold that is out of the table. */
-void rl_drop(rl_core *c, rl_hold *h, bool undo, int64_t now_us);
-
 /*
  * The last one of a hold has ended, with what the release script answers; -1:
  * without an answer.

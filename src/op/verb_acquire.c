@@ -9,6 +9,7 @@
  */
 #include <limits.h>
 
+#include "hold/step.h"
 #include "op/verb.h"
 #include "op/verb_query.h"
 
@@ -143,7 +144,7 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
 
 void rl_give_up(rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    rl_drop(c, draft, draft->unknown, now_us);
+    rl_hold_drop(&c->holds, draft, draft->unknown, now_us);
 }
 
 /*
@@ -236,25 +237,15 @@ static bool count_up(rl_part *x, const rl_grant *g, int64_t now_us)
     return valid;
 }
 
-/*
- * Whatever was answered, the server may have counted; or may do so later, if
- * that was no answer of the script's.
- */
-static void note_depth(rl_part *x, bool odd)
-{
-    rl_mutex_lock(&x->core->holds.mutex);
-    x->hold->deep = true;
-    x->hold->astray = x->hold->astray || odd;
-    rl_mutex_unlock(&x->core->holds.mutex);
-}
-
 static void note_reentry(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     rl_grant g = {.odd = false};
     rl_verdict v = RL_FAILED;
     if (r)
         v = rl_grant_read(r, x->request.level, &g, &x->fault);
-    note_depth(x, g.odd);
+    /* Whatever was answered, the server may have counted; or may do so later,
+       if that was no answer of the script's. */
+    rl_hold_go_deep(&x->core->holds, x->hold, g.odd);
     if (g.odd)
         rl_mistrust(x);
     if (v == RL_FAILED) {

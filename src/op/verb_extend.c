@@ -4,6 +4,7 @@
  * believed in for the shorter of the two only: from when it is sent, and, when
  * no answer comes, until one of a later call says more (cap_ms).
  */
+#include "hold/step.h"
 #include "op/verb.h"
 
 /* Goes on as before; at once, for nothing was renewed meanwhile. */
@@ -84,13 +85,9 @@ static void write_extension(const rl_part *x, rl_bytes *to)
 /* Believed in for no longer than it asks for, from its first try on. */
 static void lower(rl_part *x, int64_t now_us)
 {
-    rl_holds *t = &x->core->holds;
-    if (x->before_us != 0)
-        return;
-    rl_mutex_lock(&t->mutex);
-    x->before_us =
-        rl_hold_lower_locked(t, x->hold, now_us, x->request.lease_ms);
-    rl_mutex_unlock(&t->mutex);
+    if (x->before_us == 0)
+        x->before_us = rl_hold_lower(&x->core->holds, x->hold, now_us,
+                                     x->request.lease_ms);
 }
 
 static void owe_locked(rl_part *x, rl_holds *t) RL_REQUIRES(&t->mutex)

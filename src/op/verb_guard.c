@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "hold/step.h"
 #include "op/verb.h"
 #include "wire/error.h"
 
@@ -128,12 +129,8 @@ static void write_guarded(const rl_part *x, rl_bytes *to)
 
 bool rl_guard_may_ask(rl_op *op, rl_part *x, int64_t now_us)
 {
-    rl_holds *t = &x->core->holds;
     (void)op;
-    rl_mutex_lock(&t->mutex);
-    bool valid = rl_hold_is_valid_locked(t, x->hold, now_us);
-    rl_mutex_unlock(&t->mutex);
-    return valid;
+    return rl_hold_is_valid(&x->core->holds, x->hold, NULL, now_us);
 }
 
 /* Is it the guard that says so? Nobody else knows the holder id. */
@@ -184,8 +181,6 @@ void rl_part_guard(rl_part *x, rl_core *c, rl_hold *h, rl_guarded *g,
     x->guarded = g;
     x->ask.single = g->single;
     x->ask.slot.raw = &g->reply;
-    rl_mutex_lock(&c->holds.mutex);
-    g->compare = rl_hold_compares_locked(h);
-    rl_mutex_unlock(&c->holds.mutex);
+    g->compare = rl_hold_compares(&c->holds, h);
     name_keys(x);
 }

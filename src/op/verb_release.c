@@ -3,6 +3,7 @@
  * came, and who is to look for the lock now. Called by the thread that has read
  * the answer, mostly the owner's. A hold that is counted down only goes on.
  */
+#include "hold/step.h"
 #include "op/handover.h"
 #include "op/verb.h"
 
@@ -20,10 +21,7 @@
 static void lost_at_release(rl_part *x, rl_loss why, rl_fault *f,
                             int64_t now_us)
 {
-    rl_holds *t = &x->core->holds;
-    rl_mutex_lock(&t->mutex);
-    rl_hold_report_loss_locked(t, x->hold, why, now_us);
-    rl_mutex_unlock(&t->mutex);
+    rl_hold_report_loss(&x->core->holds, x->hold, why, now_us);
     rl_lost(f, why);
 }
 
@@ -46,7 +44,7 @@ static void let_go(rl_core *c, rl_hold *h, bool rings, bool undo,
                    int64_t now_us)
 {
     rl_rooms_look(&c->rooms, rl_hold_name(h), h->name_len, h->scope, rings);
-    rl_drop(c, h, undo, now_us);
+    rl_hold_drop(&c->holds, h, undo, now_us);
 }
 
 /* The last unlock. What stays unknown is left to the keeper. */
@@ -77,10 +75,8 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
 static void note_level(rl_part *x)
 {
     x->ok = true;
-    rl_mutex_lock(&x->core->holds.mutex);
     if (x->op && x->level == 1)
-        x->hold->deep = false;
-    rl_mutex_unlock(&x->core->holds.mutex);
+        rl_hold_come_up(&x->core->holds, x->hold);
 }
 
 static void note_release(rl_part *x, const rl_reply *r, int64_t now_us)

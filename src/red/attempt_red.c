@@ -21,6 +21,7 @@
  */
 #include <string.h>
 
+#include "hold/step.h"
 #include "op/acquire.h"
 #include "op/rule.h"
 #include "red/attempt_red.h"
@@ -172,23 +173,6 @@ static bool may_be_queued(const rl_part *x)
                                 x->ask.next == RL_ASK_WAITS);
 }
 
-/* A hold that this node does not have, or not yet: it may join later. */
-static void list_part(rl_acquire *a, rl_part *x, int64_t now_us)
-{
-    rl_holds *t = &x->core->holds;
-    rl_hold *h = x->hold;
-    rl_mutex_lock(&t->mutex);
-    rl_hold_list_locked(t, h);
-    h->count = 1;
-    if (x->ask.next != RL_ASK_WAITS) {
-        if (rl_group_is_renewed(a->group))
-            rl_hold_vacate_locked(t, h, now_us);
-        else
-            h->state = RL_VACANT;
-    }
-    rl_mutex_unlock(&t->mutex);
-}
-
 /*
  * The holds go into their tables. From the first on one may be lost again, so
  * the group is whole before.
@@ -219,7 +203,8 @@ static rl_try own(rl_acquire *a, int64_t now_us)
             rl_take_over(x, a->token, now_us);
         } else {
             a->red->queued |= (unsigned)may_be_queued(x) << i;
-            list_part(a, x, now_us);
+            rl_hold_list_absent(&x->core->holds, x->hold,
+                                x->ask.next != RL_ASK_WAITS, now_us);
         }
     }
     rl_op_let_go(&a->op);

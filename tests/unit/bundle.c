@@ -1,4 +1,5 @@
 /* Parts that go to the server in one call, and what each makes of it. */
+#include "hold/level.h"
 #include "op/op.h"
 
 #include "play.h"
@@ -57,7 +58,8 @@ static void open_frees(bundle *b)
     for (size_t i = 0; i < N; i++) {
         b->h[i] = play_hold(&b->p, 0, names[i], LEASE_MS);
         b->h[i]->refs++;
-        EXPECT_INT(rl_count_down(core(b), b->h[i], 0, b->p.now_us), RL_COUNTED);
+        EXPECT_INT(rl_hold_count_down(&core(b)->holds, b->h[i], 0, b->p.now_us),
+                   RL_COUNTED);
         rl_part_release(&b->part[i], core(b), b->h[i], 0, b->p.now_us);
         add(b, i);
     }

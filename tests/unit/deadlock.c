@@ -1,5 +1,6 @@
 /* Who waits for whom: circles, and what looks like one and is none. */
 #include "hold/deadlock.h"
+#include "hold/level.h"
 #include "op/handover.h"
 #include "op/turn.h"
 
@@ -208,7 +209,8 @@ TEST(deadlock, whose_wait_was_refused_goes_on)
     /* It unlocks: then the other one is handed the lock. */
     rl_op op;
     rl_part x = {.heap = false};
-    EXPECT_INT(rl_count_down(core(&o), o.h[1], 0, o.p.now_us), RL_COUNTED);
+    EXPECT_INT(rl_hold_count_down(&core(&o)->holds, o.h[1], 0, o.p.now_us),
+               RL_COUNTED);
     EXPECT(rl_part_hand_over(&x, core(&o), o.h[1], o.p.now_us));
     play_one(&o.p, &op, &x);
     EXPECT_INT(play_begin(&o.p, &op), RL_ASK);

@@ -2,6 +2,7 @@
 #ifndef UNIT_PAIR_H
 #define UNIT_PAIR_H
 
+#include "hold/level.h"
 #include "op/handover.h"
 
 #include "play.h"
@@ -110,7 +111,8 @@ static inline void open_queued_pair(pair *t)
 /* The last unlock begins; false: nobody is offered the lock. */
 static inline bool unlock(pair *t)
 {
-    EXPECT_INT(rl_count_down(core(t), t->h, 0, t->p.now_us), RL_COUNTED);
+    EXPECT_INT(rl_hold_count_down(&core(t)->holds, t->h, 0, t->p.now_us),
+               RL_COUNTED);
     if (!rl_part_hand_over(&t->x, core(t), t->h, t->p.now_us))
         return false;
     t->p.why = RL_WAKE_NONE;

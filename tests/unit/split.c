@@ -3,6 +3,7 @@
  * off, and at the last moment the lock is freed by its one key.
  */
 #include "deed.h"
+#include "hold/level.h"
 #include "op/round.h"
 
 /* The commands' limit is PLAY_TIMEOUT_MS; its last half second is the last. */
@@ -12,8 +13,9 @@ static void begin_free_in_cluster(deed *d)
 {
     open_with_hold(d, LEASE_MS);
     play_in_cluster(&d->p, 0);
-    EXPECT_INT(rl_count_down(play_core(&d->p, 0), d->h, 0, d->p.now_us),
-               RL_COUNTED);
+    EXPECT_INT(
+        rl_hold_count_down(&play_core(&d->p, 0)->holds, d->h, 0, d->p.now_us),
+        RL_COUNTED);
     rl_part_release(d->x, play_core(&d->p, 0), d->h, 0, d->p.now_us);
     play_one(&d->p, &d->op, d->x);
     EXPECT_INT(play_begin(&d->p, &d->op), RL_ASK);
@@ -83,8 +85,9 @@ TEST(split, a_level_less_is_no_drop)
     open_with_hold(&d, LEASE_MS);
     play_in_cluster(&d.p, 0);
     d.h->count = 2;
-    EXPECT_INT(rl_count_down(play_core(&d.p, 0), d.h, 1, d.p.now_us),
-               RL_COUNTED);
+    EXPECT_INT(
+        rl_hold_count_down(&play_core(&d.p, 0)->holds, d.h, 1, d.p.now_us),
+        RL_COUNTED);
     rl_part_release(d.x, play_core(&d.p, 0), d.h, 1, d.p.now_us);
     play_one(&d.p, &d.op, d.x);
     EXPECT_INT(play_begin(&d.p, &d.op), RL_ASK);

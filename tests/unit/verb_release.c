@@ -1,11 +1,13 @@
 /* What a release says, and what its answer does to the hold. */
 #include "deed.h"
+#include "hold/level.h"
 
 /* --- release -------------------------------------------------------------- */
 
 static void begin_release(deed *d, int level)
 {
-    EXPECT_INT(rl_count_down(core(d), d->h, level, d->p.now_us), RL_COUNTED);
+    EXPECT_INT(rl_hold_count_down(&core(d)->holds, d->h, level, d->p.now_us),
+               RL_COUNTED);
     rl_part_release(d->x, core(d), d->h, level, d->p.now_us);
     EXPECT_INT(go(d), RL_ASK);
 }
@@ -221,7 +223,8 @@ static void release_lost(deed *d, rl_loss why, bool lingers)
     rl_mutex_lock(&core(d)->holds.mutex);
     rl_hold_lose_locked(&core(d)->holds, d->h, why, d->p.now_us);
     rl_mutex_unlock(&core(d)->holds.mutex);
-    EXPECT_INT(rl_count_down(core(d), d->h, 0, d->p.now_us), RL_COUNTED_LOST);
+    EXPECT_INT(rl_hold_count_down(&core(d)->holds, d->h, 0, d->p.now_us),
+               RL_COUNTED_LOST);
     EXPECT_INT(rl_release_lost(core(d), d->h, 0, &f, d->p.now_us), RLOCK_LOST);
     EXPECT_STR(f.text, rl_loss_text(why));
     EXPECT_INT(core(d)->holds.undoing, lingers);
@@ -235,7 +238,8 @@ TEST(verb_release, what_was_abandoned_meanwhile_is_let_go_of_once)
     open_with_hold(&d, LEASE_MS);
     rl_holds_abandon(&core(&d)->holds, d.p.owner.serial, d.p.now_us);
     unsigned refs = d.h->refs;
-    EXPECT_INT(rl_count_down(core(&d), d.h, 0, d.p.now_us), RL_COUNTED_OVER);
+    EXPECT_INT(rl_hold_count_down(&core(&d)->holds, d.h, 0, d.p.now_us),
+               RL_COUNTED_OVER);
     EXPECT_INT(d.h->refs, refs);
     close_with_hold(&d);
 }

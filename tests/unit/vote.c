@@ -1,5 +1,6 @@
 /* The lock of a majority: votes, tokens, and what comes late. */
 #include "election.h"
+#include "hold/level.h"
 
 /* --- a quorum ------------------------------------------------------------- */
 
@@ -279,7 +280,7 @@ TEST(vote, a_grant_that_comes_after_the_unlock_is_not_taken)
     rl_hold *h = hold(&e, 2);
     rl_core *c = play_core(&e.p, 2);
     EXPECT(rl_group_move(g, RL_GROUP_OWNED, RL_GROUP_OVER));
-    rl_count_down(c, h, 0, e.p.now_us);
+    rl_hold_count_down(&c->holds, h, 0, e.p.now_us);
     rl_part *x = rl_part_new();
     rl_part_release(x, c, h, 0, e.p.now_us);
     rl_ask_push(&x->ask, &e.p.client[2].line, e.p.now_us);
