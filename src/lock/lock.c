@@ -126,6 +126,11 @@ static bool enter_quietly(const rlock *lk, int *cancel)
     return true;
 }
 
+rl_core *rl_lock_core(const rlock *lk)
+{
+    return &lk->client->engine.core;
+}
+
 rl_home *rl_lock_home(const rlock *lk)
 {
     return &lk->client->home;
@@ -149,13 +154,12 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     memcpy(copy, name, len);
     lk->kind = kind;
     lk->client = cl;
-    lk->core = &cl->engine.core;
     atomic_init(&lk->refs, 1);
     lk->target = (rl_target){.name = copy,
                              .len = len,
                              .scope = layout,
                              .layout = &rl_layouts[layout],
-                             .slot = rl_slot_of(lk->core, name, len),
+                             .slot = rl_slot_of(rl_lock_core(lk), name, len),
                              .sharded = cl->engine.cluster != NULL};
     rl_client_ref(cl);
     return lk;

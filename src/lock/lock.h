@@ -77,7 +77,6 @@ typedef struct rl_lock_kind {
 struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
-    rl_core *core;        /* fixed; the client's */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
     bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
@@ -99,7 +98,8 @@ static inline void rl_lock_ref(rlock *lk)
     atomic_fetch_add(&lk->refs, 1);
 }
 
-/* Its client, to a group of holds. */
+/* Its client, to an op, and to a group of holds. */
+rl_core *rl_lock_core(const rlock *lk);
 rl_home *rl_lock_home(const rlock *lk);
 
 /* Is it a name for a lock? Otherwise the thread's error says why. */
@@ -159,11 +159,6 @@ bool rl_lock_start(const rlock *lk);
 /* Delivers one of the events that belong to a call. */
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                   int count, int64_t elapsed_us);
-
-static inline rl_core *rl_lock_core(const rlock *lk)
-{
-    return lk->core;
-}
 
 /* Waiting begins: the doorbell listens, also for Redisson's channels. */
 void rl_lock_listen(rl_core *c, const rl_target *what);
