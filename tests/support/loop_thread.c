@@ -1,5 +1,6 @@
 #include "loop_thread.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -59,10 +60,10 @@ static void may_block(const char *call)
 
 /* --- its own wait --------------------------------------------------------- */
 
-static int64_t own_time_us(void)
+static int64_t clock_us(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
@@ -84,7 +85,7 @@ static _Thread_local int64_t began_us;
 
 static void turn_ends(void)
 {
-    int64_t us = own_time_us() - began_us;
+    int64_t us = clock_us(CLOCK_THREAD_CPUTIME_ID) - began_us;
     if (began_us > 0 && us > atomic_load(&longest_us))
         atomic_store(&longest_us, us);
     atomic_fetch_add(&turns, 1);
@@ -103,7 +104,7 @@ static bool wait_begins(const struct pollfd *p, nfds_t n, int ms)
 static int wait_ended(bool own, int ready)
 {
     if (own)
-        began_us = own_time_us();
+        began_us = clock_us(CLOCK_THREAD_CPUTIME_ID);
     return ready;
 }
 
@@ -115,13 +116,12 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
     return wait_ended(own, __real_poll(p, n, ms));
 }
 
-/* As a fortified build calls it. */
-int __real___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size);
-int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size);
-int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t size)
+/* What _FORTIFY_SOURCE makes of it; the last argument is the room there. */
+int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
+int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room)
 {
-    bool own = wait_begins(p, n, ms);
-    return wait_ended(own, __real___poll_chk(p, n, ms, size));
+    (void)room;
+    return __wrap_poll(p, n, ms);
 }
 
 /* --- what it must not call ------------------------------------------------ */
@@ -184,4 +184,78 @@ int __wrap_nanosleep(const struct timespec *how_long, struct timespec *left)
 {
     may_block("nanosleep");
     return __real_nanosleep(how_long, left);
+}
+
+/*
+ * Who starts a connector joins the one before it, which has done its work
+ * (run/connector.c). That may be the loop, and takes the time of a thread's last
+ * instructions; one that still works takes longer.
+ */
+#define LAST_WORDS_US 100000
+
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    int64_t began_us = clock_us(CLOCK_MONOTONIC);
+    int err = __real_pthread_join(thread, result);
+    if (clock_us(CLOCK_MONOTONIC) - began_us > LAST_WORDS_US)
+        may_block("pthread_join");
+    return err;
+}
+
+/* --- what it may call if that cannot wait ---------------------------------- */
+
+static void may_block_at(int fd, int flags, const char *call)
+{
+    if (!(flags & MSG_DONTWAIT) && is_loop() &&
+        !(fcntl(fd, F_GETFL) & O_NONBLOCK))
+        may_block(call);
+}
+
+ssize_t __real_recv(int fd, void *bytes, size_t n, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
+{
+    may_block_at(fd, flags, "recv");
+    return __real_recv(fd, bytes, n, flags);
+}
+
+ssize_t __wrap___recv_chk(int fd, void *bytes, size_t n, size_t room,
+                          int flags);
+ssize_t __wrap___recv_chk(int fd, void *bytes, size_t n, size_t room, int flags)
+{
+    (void)room;
+    return __wrap_recv(fd, bytes, n, flags);
+}
+
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+    may_block_at(fd, flags, "send");
+    return __real_send(fd, bytes, n, flags);
+}
+
+ssize_t __real_read(int fd, void *bytes, size_t n);
+ssize_t __wrap_read(int fd, void *bytes, size_t n);
+ssize_t __wrap_read(int fd, void *bytes, size_t n)
+{
+    may_block_at(fd, 0, "read");
+    return __real_read(fd, bytes, n);
+}
+
+ssize_t __wrap___read_chk(int fd, void *bytes, size_t n, size_t room);
+ssize_t __wrap___read_chk(int fd, void *bytes, size_t n, size_t room)
+{
+    (void)room;
+    return __wrap_read(fd, bytes, n);
+}
+
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n)
+{
+    may_block_at(fd, 0, "write");
+    return __real_write(fd, bytes, n);
 }
