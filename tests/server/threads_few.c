@@ -3,7 +3,9 @@
 
 #include "cluster.h"
 #include "descriptor.h"
-#include "scene.h"
+#include "nodes.h"
+#include "sentinels.h"
+#include "storm.h"
 #include "tasks.h"
 
 static uint64_t reconnects(const scene *s)
@@ -98,6 +100,73 @@ TEST(threads_few, who_waits_needs_no_other)
     rlock_free(s.lk);
     rlock_client_free(s.cl);
     server_stop(s.sv);
+}
+
+TEST(threads_few, a_client_that_has_locked_nothing_has_none)
+{
+    server *sv = server_start(NULL);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.on_event = ignore;
+    int before = tasks_named("");
+    rlock_client *cl = server_client(sv, &o);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT(!rlock_is_held(lk));
+    EXPECT_INT(tasks_named(""), before);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+TEST(threads_few, a_hundred_started_acquires_need_no_other)
+{
+    server *sv = server_start(NULL);
+    rlock_client *cl = server_client(sv, NULL);
+    storm st = storm_new(cl, 100);
+    storm_acquire(&st, SOON, RLOCK_WATCHDOG);
+    storm_settle(&st, 1);
+    storm_expect(&st, RLOCK_OK);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 1);
+    storm_unlock(&st);
+    storm_settle(&st, 2);
+    storm_free(&st);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+TEST(threads_few, a_client_with_sentinels_needs_no_other)
+{
+    server *master = server_start_tcp(NULL), *replica = replica_start(master);
+    sentinels *all = sentinels_start(master, 1);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.uri = sentinels_uri(all);
+    rlock_client *cl = server_client(master, &o);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    sentinels_stop(all);
+    server_stop(replica);
+    server_stop(master);
+}
+
+TEST(threads_few, each_client_of_a_red_lock_has_one)
+{
+    nodes ns = nodes_start(3);
+    rlock_client *cl[3];
+    rlock *lk;
+    for (int i = 0; i < 3; i++)
+        cl[i] = server_client(ns.sv[i], NULL);
+    EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EVENTUALLY(SOON, tasks_named("rlock-") == 3);
+    EXPECT_INT(tasks_named("rlock-loop"), 3);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    for (int i = 0; i < 3; i++)
+        rlock_client_free(cl[i]);
+    nodes_stop(&ns);
 }
 
 TEST(threads_few, the_masters_of_a_cluster_share_one)
