@@ -394,9 +394,13 @@ void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
          k = next) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         next = rl_list_next(&a->asking, k);
-        if (has_news(d, p, n) && rl_desk_go_round(d)) {
+        if (!has_news(d, p, n))
+            continue;
+        if (rl_desk_go_round(d)) {
             rl_list_remove(k);
             act(d->who);
+        } else {
+            a->most_steps--;
         }
     }
 }

@@ -173,6 +173,24 @@ TEST(loop, does_not_block_while_a_server_that_speaks_tls_hangs)
     expect_it_never_blocked();
 }
 
+/* Nobody dispatches: it is the loop that has them all go on. */
+TEST(loop, does_not_block_while_thousands_go_on_that_waited_for_a_connection)
+{
+    scene s = scene_start(0, SOON);
+    storm st = storm_new(s.cl, 4000);
+    server_pause(s.sv);
+    storm_acquire(&st, SOON, RLOCK_WATCHDOG);
+    test_pause_ms(600); /* 256 get so far at once, and later more */
+    server_resume(s.sv);
+    EVENTUALLY(SOON, stats_of(s.cl).acquires == 4000);
+    storm_settle(&st, 1);
+    storm_unlock(&st);
+    storm_settle(&st, 2);
+    storm_free(&st);
+    scene_stop(&s);
+    expect_it_never_blocked();
+}
+
 TEST(loop, does_not_block_while_a_client_is_freed_in_the_midst_of_all)
 {
     rlock *lk[LOCKS];
