@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "remains.h"
 #include "test.h"
 
 #ifndef FNM_EXTMATCH
@@ -100,6 +101,23 @@ _Noreturn void test_skip(const char *reason)
     _exit(0);
 }
 
+static remains remains_of_now(void)
+{
+    return remains_now ? remains_now() : (remains){.blocks = 0};
+}
+
+/* What the test has had the library make is to be freed again. */
+static void expect_no_more_than(remains before)
+{
+    remains now = remains_of_now();
+    if (now.blocks > before.blocks || now.objects > before.objects ||
+        now.descriptors > before.descriptors)
+        FAIL("left behind: %ld blocks of memory (the last of %zu bytes), %ld "
+             "mutexes or conditions, %ld descriptors",
+             now.blocks - before.blocks, now.last, now.objects - before.objects,
+             now.descriptors - before.descriptors);
+}
+
 /*
  * exit(), not _exit(): the sanitizers look for leaks and set the status then.
  * A process group of its own, so that what the test forked can be killed too.
@@ -117,7 +135,9 @@ static _Noreturn void run_here(test *t, pid_t runner, const sigset_t *mask)
     own_result = t->result;
     own_pid = getpid();
     test_begin(t->suite, t->name);
+    remains before = remains_of_now();
     t->fn();
+    expect_no_more_than(before);
     atomic_store(&own_result->returned, 1);
     exit(0);
 }

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "remains.h"
+
 static _Thread_local shim_panel here;
 static _Thread_local bool spare_me;
 static shim_panel own;
@@ -107,32 +109,37 @@ static bool has_rule(shim_call call)
 
 /* --- allocations --------------------------------------------------------- */
 
-void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return fails(SHIM_ALLOC) ? NULL : __real_malloc(size);
+    return fails(SHIM_ALLOC) ? NULL : blocks_malloc(size);
 }
 
-void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return fails(SHIM_ALLOC) ? NULL : __real_calloc(n, size);
+    return fails(SHIM_ALLOC) ? NULL : blocks_calloc(n, size);
 }
 
-void *__real_realloc(void *p, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_realloc(void *p, size_t size)
 {
-    return fails(SHIM_ALLOC) ? NULL : __real_realloc(p, size);
+    return fails(SHIM_ALLOC) ? NULL : blocks_realloc(p, size);
 }
 
-char *__real_strdup(const char *s);
 char *__wrap_strdup(const char *s);
 char *__wrap_strdup(const char *s)
 {
-    return fails(SHIM_ALLOC) ? NULL : __real_strdup(s);
+    if (fails(SHIM_ALLOC))
+        return NULL;
+    char *copy = blocks_malloc(strlen(s) + 1);
+    return copy ? strcpy(copy, s) : NULL;
+}
+
+void __wrap_free(void *p);
+void __wrap_free(void *p)
+{
+    blocks_free(p);
 }
 
 /* --- sockets ------------------------------------------------------------- */

@@ -113,6 +113,7 @@ static inline void end(land *l)
     for (unsigned i = 0; i < l->c.count; i++)
         free(l->c.server[i]);
     free(l->c.replica);
+    rl_mutex_fini(&l->c.mutex);
     free(l);
 }
 
