@@ -139,6 +139,25 @@ TEST(bytes, nothing_more_is_written_once_memory_was_lacking)
     EXPECT(!rl_put_word(&b, 3));
     rl_put_text(&b, "word");
     rl_put_number(&b, 1);
+    rl_put_raw(&b, "word", 4);
     EXPECT_INT(rl_bytes_left(&b), 0);
+    rl_bytes_fini(&b);
+}
+
+/* Nobody asks the system for memory with each command. */
+TEST(bytes, what_fits_takes_no_memory)
+{
+    static const char text[400] = "";
+    rl_bytes b = {0};
+    rl_put_raw(&b, text, 100);
+    EXPECT(b.room >= 200 && b.room <= sizeof text);
+    shim_fail(shim_here(), SHIM_ALLOC, 0, 0, 0);
+    rl_put_raw(&b, text, 10);
+    rl_put_raw(&b, text, b.room - b.end);
+    EXPECT_INT(b.end, b.room);
+    rl_bytes_sent(&b, b.room - 50);
+    rl_put_raw(&b, text, b.room - 100); /* as much as is there in front */
+    EXPECT_INT(rl_bytes_left(&b), b.room - 50);
+    EXPECT_INT(shim_seen(shim_here(), SHIM_ALLOC), 0);
     rl_bytes_fini(&b);
 }

@@ -1,5 +1,9 @@
 /* Side keys: Redisson's rule, with and without a { in the name. */
 #include "wire/keys.h"
+
+#include <errno.h>
+
+#include "shim.h"
 #include "test.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -77,8 +81,29 @@ static void put_waits(rl_bytes *to, const char *name)
     rl_put_waits_key(to, name, strlen(name));
 }
 
+static void put_token(rl_bytes *to, const char *name)
+{
+    rl_put_token_key(to, name, strlen(name));
+}
+
+static void put_tombstone(rl_bytes *to, const char *name)
+{
+    rl_put_tombstone_key(to, name, strlen(name), "host:1:2:" UUID);
+}
+
+static void put_channel(rl_bytes *to, const char *name)
+{
+    rl_put_redisson_channel(to, name, strlen(name));
+}
+
 TEST(keys, what_is_written_is_what_is_made)
 {
+    expect_written(put_token, "a", "rlock_token:{a}");
+    expect_written(put_token, "{a}b", "rlock_token:{a}b");
+    expect_written(put_tombstone, "a", "rlock_undone:{a}:" UUID);
+    expect_written(put_tombstone, "{a}b", "rlock_undone:{a}b:" UUID);
+    expect_written(put_channel, "a", "redisson_lock__channel:{a}");
+    expect_written(put_channel, "{a}b", "redisson_lock__channel:{a}b");
     expect_written(put_sharded_bell, "a", "rlock_sbell:{a}:" UUID);
     expect_written(put_sharded_bell, "{a}b", "rlock_sbell:{a}b:" UUID);
     expect_written(put_bell, "a", "rlock_bell:" UUID);
@@ -188,3 +213,86 @@ TEST(keys, names_of_the_librarys_own_are_reserved)
     expect_reserved("Rlock_token:", "");
     expect_reserved("a", "");
 }
+
+static void expect_lacking(void (*put)(rl_bytes *to, const char *name),
+                           const char *name)
+{
+    rl_bytes to = {0};
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    put(&to, name);
+    shim_clear(shim_here());
+    EXPECT(to.lacking && rl_bytes_left(&to) == 0);
+    rl_bytes_fini(&to);
+}
+
+TEST(keys, without_memory_none_is_written)
+{
+    expect_lacking(put_token, "a");
+    expect_lacking(put_queue, "a");
+    expect_lacking(put_queue, "{a}");
+    expect_lacking(put_tombstone, "a");
+    expect_lacking(put_waits, "a");
+    expect_lacking(put_channel, "a");
+    expect_lacking(put_bell, "a");
+    expect_lacking(put_sharded_bell, "a");
+}
+
+/* --- and back: whose queue is it? ------------------------------------------ */
+
+static void expect_read(const char *key, size_t len, const char *wanted)
+{
+    const char *name = NULL;
+    size_t name_len = 0;
+    EXPECT(rl_key_read_queue(key, len, &name, &name_len));
+    EXPECT_INT(name_len, strlen(wanted));
+    EXPECT(memcmp(name, wanted, name_len) == 0);
+}
+
+static void expect_none(const char *key)
+{
+    const char *name;
+    size_t name_len;
+    EXPECT(!rl_key_read_queue(key, strlen(key), &name, &name_len));
+}
+
+/* Behind a key there may be anything. */
+static void read_queue(const char *name)
+{
+    rl_key k = rl_key_queue(name, strlen(name));
+    char key[sizeof k.text + 1];
+    for (const char *behind = "}{x"; *behind; behind++) {
+        memcpy(key, k.text, k.len);
+        key[k.len] = *behind;
+        expect_read(key, k.len, name);
+    }
+}
+
+TEST_CASE(keys, the_queue_of_a_name_is_read, read_queue("a"))
+TEST_CASE(keys, the_queue_of_one_in_braces_is_read, read_queue("{a}"))
+TEST_CASE(keys, the_queue_of_one_with_an_empty_tag_is_read, read_queue("{a}{}"))
+TEST_CASE(keys, the_queue_of_two_braces_is_read, read_queue("{}"))
+TEST_CASE(keys, the_queue_of_one_with_a_tag_is_read, read_queue("a{b}c"))
+TEST_CASE(keys, what_is_no_queue_is_not_read, expect_none("rlock_token:{a}"))
+TEST_CASE(keys, the_queue_of_nothing_is_not_read, expect_none("rlock_queue:"))
+TEST_CASE(keys, the_queue_of_an_empty_name_is_not_read,
+          expect_none("rlock_queue:{}"))
+TEST_CASE(keys, the_queue_of_a_reserved_name_is_not_read,
+          expect_none("rlock_queue:{rlock_bell:a}"))
+
+/* As somebody else may have made it. */
+static void read_long(size_t len, bool found)
+{
+    char key[RLOCK_NAME_MAX + 100] = "rlock_queue:{";
+    const char *name;
+    size_t name_len;
+    size_t begin = strlen(key);
+    memset(key + begin, 'n', len);
+    key[begin + len] = '}';
+    EXPECT_INT(rl_key_read_queue(key, begin + len + 1, &name, &name_len),
+               found);
+}
+
+TEST_CASE(keys, the_queue_of_the_longest_name_is_read,
+          read_long(RLOCK_NAME_MAX, true))
+TEST_CASE(keys, the_queue_of_a_longer_name_is_not_read,
+          read_long(RLOCK_NAME_MAX + 1, false))

@@ -1,5 +1,9 @@
 /* The bounded reply, fed through hiredis' parser. */
 #include "wire/reply.h"
+
+#include <errno.h>
+
+#include "base/list.h"
 #include "test.h"
 
 typedef enum outcome { WHOLE, PARTIAL, REFUSED } outcome;
@@ -419,5 +423,143 @@ TEST(reply, an_array_is_whole_with_its_last_item)
     EXPECT_INT(feed_text(p, "*2\r\n:1\r\n"), PARTIAL);
     EXPECT_INT(feed_text(p, ":2\r\n"), WHOLE);
     EXPECT_INT(p->reply.item[1].integer, 2);
+    parser_free(p);
+}
+
+/* --- copies ---------------------------------------------------------------- */
+
+static void copy_and_forget(parser *p, const char *text, rl_reply *to)
+{
+    EXPECT_INT(feed_text(p, text), WHOLE);
+    memset(to, 0x55, sizeof *to);
+    rl_reply_copy(to, &p->reply);
+    memset(&p->reply, 0x55, sizeof p->reply);
+    parser_free(p);
+}
+
+TEST(reply, a_copy_has_texts_of_its_own)
+{
+    rl_reply copy;
+    copy_and_forget(parser_new(), "*3\r\n$3\r\none\r\n:2\r\n$5\r\nthree\r\n",
+                    &copy);
+    EXPECT_INT(copy.count, 3);
+    expect_item(&copy.item[0], REDIS_REPLY_STRING, "one");
+    EXPECT(copy.item[1].integer == 2 && !copy.item[1].str && !copy.top.str);
+    expect_item(&copy.item[2], REDIS_REPLY_STRING, "three");
+    copy_and_forget(parser_new(), "-ERR no\r\n", &copy);
+    expect_item(&copy.top, REDIS_REPLY_ERROR, "ERR no");
+    copy_and_forget(parser_new(), ":7\r\n", &copy);
+    EXPECT(copy.top.integer == 7 && !copy.top.str);
+}
+
+/* An item behind the last one is an older reply's. */
+TEST(reply, a_copy_touches_no_more_than_there_is)
+{
+    parser *p = parser_new();
+    rl_reply copy;
+    EXPECT_INT(feed_text(p, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"), WHOLE);
+    EXPECT_INT(feed_text(p, "*1\r\n$1\r\nc\r\n"), WHOLE);
+    rl_reply_copy(&copy, &p->reply);
+    EXPECT(copy.count == 1 && copy.item[1].str == p->reply.item[1].str);
+    parser_free(p);
+}
+
+TEST(reply, a_number_is_one_whatever_failed_before)
+{
+    rl_item i = {.type = REDIS_REPLY_STRING, .str = "17", .len = 2};
+    errno = ERANGE;
+    EXPECT_INT(rl_item_number(&i), 17);
+}
+
+/* --- poured out, piece by piece -------------------------------------------- */
+
+typedef struct pieces {
+    rl_sink sink;
+    size_t most; /* is refused behind so many */
+    size_t n;
+    rl_cell cell[16];
+    char text[16][16];
+    size_t len[16];
+} pieces;
+
+static bool take_piece(rl_sink *s, const rl_cell *c, size_t len)
+{
+    pieces *to = RL_CONTAINER(s, pieces, sink);
+    EXPECT(to->n < 16 && len < 16);
+    if (to->n == to->most)
+        return false;
+    to->cell[to->n] = *c;
+    if (c->str)
+        memcpy(to->text[to->n], c->str, len);
+    to->len[to->n++] = len;
+    return true;
+}
+
+static parser *pouring(pieces *to, size_t most)
+{
+    parser *p = parser_new();
+    *to = (pieces){.sink = {take_piece}, .most = most};
+    p->reply.sink = &to->sink;
+    return p;
+}
+
+static void expect_piece(const pieces *to, size_t i, int type, int depth,
+                         long long integer, const char *text)
+{
+    const rl_cell *c = &to->cell[i];
+    EXPECT_INT(c->type, type);
+    EXPECT_INT(c->depth, depth);
+    EXPECT_INT(c->integer, integer);
+    EXPECT_INT(c->str != NULL, text != NULL);
+    EXPECT_STR(to->text[i], text ? text : "");
+    EXPECT_INT(to->len[i], text ? strlen(text) : 0);
+}
+
+TEST(reply, a_sink_gets_each_piece_with_its_depth)
+{
+    pieces to;
+    parser *p = pouring(&to, 16);
+    EXPECT_INT(
+        feed_text(p, "*5\r\n:7\r\n*2\r\n$2\r\nhi\r\n*1\r\n:8\r\n$-1\r\n"
+                     "+ok\r\n-no\r\n"),
+        REFUSED); /* an error within: an item, for which there is no room */
+    parser_free(p);
+    p = pouring(&to, 16);
+    EXPECT_INT(feed_text(p, "*4\r\n:7\r\n*2\r\n$2\r\nhi\r\n*1\r\n:8\r\n$-1\r\n"
+                            "+ok\r\n"),
+               WHOLE);
+    EXPECT_INT(to.n, 8);
+    expect_piece(&to, 0, REDIS_REPLY_ARRAY, 0, 4, NULL);
+    expect_piece(&to, 1, REDIS_REPLY_INTEGER, 1, 7, NULL);
+    expect_piece(&to, 2, REDIS_REPLY_ARRAY, 1, 2, NULL);
+    expect_piece(&to, 3, REDIS_REPLY_STRING, 2, 0, "hi");
+    expect_piece(&to, 4, REDIS_REPLY_ARRAY, 2, 1, NULL);
+    expect_piece(&to, 5, REDIS_REPLY_INTEGER, 3, 8, NULL);
+    expect_piece(&to, 6, to.cell[6].type, 1, 0, NULL); /* no text: nil */
+    expect_piece(&to, 7, REDIS_REPLY_STATUS, 1, 0, "ok");
+    EXPECT_INT(p->reply.top.type, REDIS_REPLY_ARRAY);
+    EXPECT_INT(p->reply.count, 0);
+    parser_free(p);
+}
+
+TEST(reply, a_sink_may_refuse_any_piece)
+{
+    pieces to;
+    for (size_t most = 0; most < 4; most++) {
+        parser *p = pouring(&to, most);
+        EXPECT_INT(feed_text(p, "*3\r\n:7\r\n$2\r\nhi\r\n$-1\r\n"), REFUSED);
+        EXPECT_INT(to.n, most);
+        parser_free(p);
+    }
+}
+
+/* That is told as everywhere. */
+TEST(reply, a_sink_gets_no_error)
+{
+    pieces to;
+    parser *p = pouring(&to, 16);
+    EXPECT_INT(feed_text(p, "-ERR no\r\n"), WHOLE);
+    EXPECT_INT(to.n, 0);
+    expect_item(&p->reply.top, REDIS_REPLY_ERROR, "ERR no");
     parser_free(p);
 }

@@ -180,6 +180,8 @@ TEST(server_error, noscript_counts_only_at_the_beginning)
     EXPECT(rl_error_is_noscript(&r));
     r = error_reply("ERR no such key: NOSCRIPT");
     EXPECT(!rl_error_is_noscript(&r));
+    r = error_reply("NOSCRIPS No matching script.");
+    EXPECT(!rl_error_is_noscript(&r));
     r = error_reply("NOSCRIPT");
     r.top.type = REDIS_REPLY_STATUS;
     EXPECT(!rl_error_is_noscript(&r));
@@ -207,3 +209,39 @@ TEST(server_error, the_place_in_a_script_is_left_out)
     EXPECT_STR(f.text,
                "the server answered: WRONGTYPE Operation against a key");
 }
+
+/* --- what a script of the program may be asked for again after ------------- */
+
+static void expect_refusal(const char *text, bool of_any, bool of_one_command)
+{
+    rl_reply r = error_reply(text);
+    EXPECT_INT(rl_error_is_refusal(&r, false), of_any);
+    EXPECT_INT(rl_error_is_refusal(&r, true), of_one_command);
+    r.top.type = REDIS_REPLY_STATUS; /* its answer, whatever that says */
+    EXPECT(!rl_error_is_refusal(&r, false) && !rl_error_is_refusal(&r, true));
+}
+
+#define REFUSAL(name, text)                                                    \
+    TEST_CASE(server_error, name##_has_not_begun,                              \
+              expect_refusal(text, true, true))
+#define OF_A_COMMAND(name, text)                                               \
+    TEST_CASE(server_error, name##_has_not_begun_a_command,                    \
+              expect_refusal(text, false, true))
+#define ANSWER(name, text)                                                     \
+    TEST_CASE(server_error, name##_may_have_begun,                             \
+              expect_refusal(text, false, false))
+
+REFUSAL(noscript, "NOSCRIPT No matching script. Please use EVAL.")
+REFUSAL(tryagain, "TRYAGAIN Multiple keys request during rehashing of slot")
+REFUSAL(moved, "MOVED 3999 127.0.0.1:6381")
+REFUSAL(ask, "ASK 3999 127.0.0.1:6381")
+REFUSAL(clusterdown, "CLUSTERDOWN The cluster is down")
+REFUSAL(masterdown, "MASTERDOWN Link with MASTER is down and so on")
+REFUSAL(loading, "LOADING Redis is loading the dataset in memory")
+OF_A_COMMAND(readonly, "READONLY You can't write against a read only replica.")
+OF_A_COMMAND(a_key_that_is_elsewhere,
+             "ERR Script attempted to access a non local key in a cluster node")
+ANSWER(an_error_of_its_own, "ERR it said MOVED and ASK and LOADING ")
+ANSWER(a_wrong_type, "WRONGTYPE Operation against a key")
+ANSWER(noscript_of_its_own, "NOSCRIPT of mine")
+ANSWER(no_text, "")

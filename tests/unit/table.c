@@ -122,3 +122,27 @@ TEST(table, a_text_that_is_too_long_is_left_out)
     EXPECT(!table.cell[1].str);
     EXPECT_STR(table.cell[2].str, "a");
 }
+
+/* Of what was there before nothing is read. */
+TEST(table, the_next_one_has_nothing_of_the_last)
+{
+    scene s;
+    ask(&s, "*4\r\n$4\r\naaaa\r\n$1\r\nx\r\n$1\r\nn\r\n$1\r\nv\r\n");
+    EXPECT_STR(rl_table_value(&table, 0, "n"), "v");
+    ask(&s, "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nn\r\n");
+    EXPECT_INT(table.count, 4);
+    EXPECT_STR(rl_table_value(&table, 0, "a"), "b");
+    EXPECT(!rl_table_value(&table, 0, "n"));
+}
+
+TEST(table, a_value_stands_beside_its_name)
+{
+    scene s;
+    ask(&s, "*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n");
+    EXPECT(!rl_table_value(&table, 1, "c"));
+    EXPECT_STR(rl_table_value(&table, 4, "c"), "d");
+    ask(&s, "*2\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n");
+    EXPECT(!rl_table_value(&table, 0, "a"));
+    ask(&s, "*2\r\n*1\r\n$1\r\na\r\n$1\r\nb\r\n");
+    EXPECT(!rl_table_value(&table, 1, "a"));
+}
