@@ -1,6 +1,8 @@
 /* One script call until its final answer: the only place that asks again. */
 #include "ask.h"
 
+#include "base/clock.h"
+
 TEST(ask, begins_idle_and_waits_once_it_is_on_a_line)
 {
     call c;
@@ -22,6 +24,9 @@ TEST(ask, begins_with_nothing_of_what_was_there_before)
     EXPECT(a.redirected == 0 && a.detour == 0 && !a.redirects);
     EXPECT(a.pause_us == 0 && a.rest_until_us == 0);
     EXPECT(!a.unknown && !a.whole && !a.split && !a.slot.line && !a.slot.raw);
+    EXPECT(!a.single && !a.strict && !a.patient && !a.last && !a.parts);
+    EXPECT(!a.once && !a.line && !a.loads && !a.slot.subscribes);
+    EXPECT(a.tries == RL_ASK_TRIES && a.send_by_us == RL_NEVER);
     EXPECT(a.confirm.replicas == 0);
 }
 

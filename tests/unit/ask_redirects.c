@@ -135,6 +135,98 @@ TEST(ask_redirects, fault_148_six_in_a_row_are_followed_by_a_pause)
     close_call(&c);
 }
 
+/* --- what ends a row of redirects ------------------------------------------ */
+
+static void say_down(call *c)
+{
+    push(c);
+    EXPECT(hear(c, DOWN));
+}
+
+static void say_nowhere(call *c)
+{
+    push(c);
+    EXPECT(hear(c, "-MOVED 1 :0\r\n"));
+}
+
+static void say_tryagain(call *c)
+{
+    push(c);
+    EXPECT(hear(c, TRYAGAIN));
+}
+
+static void cut_it(call *c)
+{
+    push(c);
+    break_line(c);
+}
+
+static void find_nobody(call *c)
+{
+    rl_fault_set(&c->fault, RLOCK_EIO, 0, "nobody at home");
+    rl_ask_miss(&c->ask, 5);
+}
+
+/* It rests, though the redirect before was followed at once; the next one is. */
+static void expect_row_ends(void (*end)(call *c), const char *redirect)
+{
+    call c;
+    guide g;
+    open_guided(&c, &g);
+    push(&c);
+    EXPECT(hear(&c, redirect));
+    expect_again(&c);
+    end(&c);
+    expect_rest(&c, 1, 20000);
+    EXPECT_INT(c.ask.detour, 0);
+    push(&c);
+    EXPECT(hear(&c, MOVED));
+    expect_again(&c);
+    close_call(&c);
+}
+
+#define ENDS_ROW(name, how)                                                    \
+    TEST_CASE(ask_redirects, name##_is_followed_by_a_pause,                    \
+              expect_row_ends(how, MOVED))
+
+ENDS_ROW(a_cluster_that_is_down, say_down)
+ENDS_ROW(a_redirect_to_nowhere, say_nowhere)
+ENDS_ROW(tryagain, say_tryagain)
+ENDS_ROW(a_connection_that_breaks, cut_it)
+ENDS_ROW(a_server_that_cannot_be_had, find_nobody)
+TEST_CASE(ask_redirects, a_detour_to_who_cannot_be_had_ends,
+          expect_row_ends(find_nobody, ASK))
+
+TEST(ask_redirects, what_is_split_is_so_until_the_connection_breaks)
+{
+    call c;
+    guide g;
+    open_guided(&c, &g);
+    say_tryagain(&c);
+    EXPECT(c.ask.split);
+    cut_it(&c);
+    EXPECT(!c.ask.split);
+    close_call(&c);
+}
+
+/* With two tries left there is no end to them yet. */
+TEST(ask_redirects, patience_ends_with_the_last_try)
+{
+    call c;
+    open_call(&c);
+    c.ask.patient = true;
+    c.ask.tries = 2;
+    push(&c);
+    EXPECT(hear(&c, LOADING));
+    expect_rest(&c, 1, 20000);
+    EXPECT_INT(c.ask.tries, 2);
+    c.ask.tries = 1;
+    push(&c);
+    EXPECT(hear(&c, LOADING));
+    expect_end(&c, RL_NOT_EXECUTED);
+    close_call(&c);
+}
+
 TEST(ask_redirects, ask_sends_one_attempt_elsewhere_with_asking_before_it)
 {
     call c;
@@ -195,12 +287,14 @@ TEST(ask_redirects, pauses_grow_to_a_tenth_of_a_second_and_never_end_it)
     call c;
     guide g;
     open_guided(&c, &g);
+    static const int64_t pauses[] = {10000, 20000, 40000, 80000, 100000};
     for (int i = 0; i < 20; i++) {
         push(&c);
         EXPECT(hear(&c, DOWN));
         expect_rest(&c, 1, 200000);
+        EXPECT_INT(c.ask.pause_us, pauses[i < 4 ? i : 4]);
     }
-    EXPECT(c.ask.pause_us == 100000 && g.troubles == 20);
+    EXPECT_INT(g.troubles, 20);
     EXPECT(!c.ask.unknown);
     close_call(&c);
 }

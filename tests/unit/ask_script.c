@@ -6,6 +6,7 @@ TEST(ask_script, sends_a_script_whole_that_the_server_lacks)
     call c;
     open_call(&c);
     push(&c);
+    EXPECT_INT(c.loads, 0);
     EXPECT(hear(&c, NOSCRIPT));
     EXPECT_INT(c.ask.next, RL_ASK_WAITS);
     EXPECT(c.written == 2 && c.wholes == 1 && c.loads == 1);
@@ -117,5 +118,16 @@ TEST(ask_script, goes_whole_after_all_if_the_other_did_not_bring_it)
     EXPECT(hear(&c, ":2\r\n"));
     EXPECT(c.outcome == RL_NOT_EXECUTED && behind.number == 2);
     close_call(&behind);
+    close_call(&c);
+}
+
+TEST(ask_script, goes_whole_though_nobody_counts_it)
+{
+    call c;
+    open_call(&c);
+    c.ask.loads = NULL;
+    push(&c);
+    EXPECT(hear(&c, NOSCRIPT));
+    EXPECT(c.wholes == 1 && c.loads == 0);
     close_call(&c);
 }

@@ -1,6 +1,8 @@
 /* A script call that replicas have to confirm: WAIT goes right behind it. */
 #include "ask.h"
 
+#include "shim.h"
+
 static void touch(const rl_slot *slot, rl_bytes *to)
 {
     (void)slot;
@@ -34,6 +36,7 @@ static void expect_short(const call *c, int acked, const char *why)
     EXPECT(!rl_ask_is_durable(&c->ask));
     EXPECT_INT(c->ask.confirm.acked, acked);
     EXPECT_INT(c->fault.status, RLOCK_EQUORUM);
+    EXPECT_INT(c->fault.sys_errno, 0);
     EXPECT(c->fault.transient);
     EXPECT_CONTAINS(c->fault.text, why);
     EXPECT(!c->ask.unknown && !c->ask.confirm.kept);
@@ -296,4 +299,37 @@ TEST(confirm, calls_on_one_line_get_their_own_answers)
     EXPECT(rl_ask_is_durable(&d.ask));
     close_call(&c);
     close_call(&d);
+}
+
+/* What an earlier attempt was told says nothing of this one. */
+TEST(confirm, nobody_has_it_before_somebody_says_so)
+{
+    call c;
+    open_confirmed(&c, 1);
+    c.ask.confirm.acked = 1;
+    push(&c);
+    EXPECT(!rl_ask_is_durable(&c.ask));
+    EXPECT_INT(c.ask.confirm.acked, -1);
+    EXPECT(hear(&c, ":42\r\n"));
+    EXPECT(!rl_ask_is_durable(&c.ask));
+    close_call(&c);
+}
+
+/* The call itself is under way: its answer counts, as that of no replica. */
+TEST(confirm, without_memory_for_its_answer_it_is_short)
+{
+    call c;
+    open_confirmed(&c, 1);
+    rl_bytes *to = rl_line_begin(&c.line);
+    rl_put_raw(to, (char[1000]){0}, 1000); /* there is room on the line */
+    rl_bytes_cut(to, 0);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    rl_ask_push(&c.ask, &c.line, 3);
+    shim_clear(shim_here());
+    EXPECT(!strstr(unsent(&c), "WAIT"));
+    send_all(&c);
+    EXPECT(hear(&c, ":42\r\n"));
+    expect_short(&c, -1, "out of memory");
+    EXPECT_INT(c.number, 42);
+    close_call(&c);
 }

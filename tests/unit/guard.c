@@ -294,6 +294,21 @@ TEST_CASE(guard, a_script_that_may_not_write_is_not_asked_again,
 TEST_CASE(guard, words_of_a_server_inside_a_text_say_nothing,
           expect_final("-ODD it said LOADING and MOVED 1 a:1\r\n", "ODD"))
 
+/* Others had better not ask there. */
+static void expect_retired(const char *reply, bool retired)
+{
+    try t;
+    begin_guard(&t, false);
+    EXPECT_INT(answer(&t.d, reply), RL_DONE);
+    EXPECT_INT(t.d.p.client[0].line.retired, retired);
+    end_guard(&t);
+}
+
+TEST_CASE(guard, a_script_that_may_not_write_tells_that_it_is_the_wrong_server,
+          expect_retired(READONLY, true))
+TEST_CASE(guard, an_error_of_the_script_says_nothing_of_the_server,
+          expect_retired(STRANGE, false))
+
 static void expect_again_for(const char *reply, bool single)
 {
     try t;

@@ -479,6 +479,62 @@ TEST(line, a_command_that_lacks_memory_leaves_no_trace)
     close_phone(&p);
 }
 
+static void expect_timed_out(size_t unsent, const char *text)
+{
+    phone p;
+    question q;
+    const char *bytes;
+    open_phone(&p, &q, 1);
+    EXPECT(ask(&p, &q));
+    rl_line_sent(&p.line, rl_line_bytes(&p.line, &bytes) - unsent);
+    rl_line_time_out(&p.line, 7);
+    EXPECT(q.failed == 1 && q.why.sys_errno == ETIMEDOUT && q.why.transient);
+    EXPECT_STR(q.why.text, text);
+    close_phone(&p);
+}
+
+TEST_CASE(line, without_a_reply_in_time_it_says_so,
+          expect_timed_out(0, "no reply: Connection timed out"))
+TEST_CASE(line, what_cannot_be_sent_in_time_is_told_as_such,
+          expect_timed_out(1, "cannot send: Connection timed out"))
+
+/* From the end, as the kernel has taken what is in front. */
+TEST(line, what_has_not_left_yet_can_be_dropped)
+{
+    phone p;
+    question q[3];
+    rl_fault f;
+    rl_bytes taken = {0};
+    open_phone(&p, q, 3);
+    for (int i = 0; i < 3; i++)
+        EXPECT(ask(&p, &q[i]));
+    rl_line_take(&p.line, &taken);
+    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
+    rl_line_drop(&p.line, &f, PING_LEN + 1, 7);
+    EXPECT(q[0].failed == 0 && q[1].failed == 1 && q[2].failed == 1);
+    EXPECT(!q[1].whole && !q[1].slot.line && !q[2].whole);
+    EXPECT_INT(p.line.pending, 1);
+    EXPECT(hear(&p, ":1\r\n"));
+    EXPECT(q[0].answered == 1 && p.line.pending == 0);
+    rl_bytes_fini(&taken);
+    close_phone(&p);
+}
+
+/* The first is told once, however the second one comes. */
+TEST(line, a_reply_that_is_half_there_is_no_second_one)
+{
+    phone p;
+    question q[2];
+    open_phone(&p, q, 2);
+    EXPECT(ask(&p, &q[0]) && ask(&p, &q[1]));
+    send_all(&p);
+    EXPECT(hear(&p, ":1\r\n*2\r\n:2\r\n"));
+    EXPECT(q[0].answered == 1 && q[1].answered == 0);
+    EXPECT(hear(&p, ":3\r\n"));
+    EXPECT_INT(q[1].answered, 1);
+    close_phone(&p);
+}
+
 TEST(line, input_that_lacks_memory_fails_it)
 {
     phone p;
@@ -493,6 +549,7 @@ TEST(line, input_that_lacks_memory_fails_it)
 #ifndef SHIM_SPARES_HIREDIS
     EXPECT(!heard && q.failed == 1);
     EXPECT_INT(q.why.status, RLOCK_ENOMEM);
+    EXPECT(q.why.transient); /* it is the line that ends */
 #endif
     (void)heard;
     close_phone(&p);

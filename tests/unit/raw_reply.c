@@ -1,6 +1,9 @@
 /* Replies that are kept whole, as hiredis builds them, on a line. */
 #include "wire/line.h"
 
+#include <errno.h>
+
+#include "shim.h"
 #include "test.h"
 
 #define NUMBER ":7\r\n"
@@ -13,6 +16,7 @@ typedef struct phone {
     bool sent_whole;
     rl_fault why;
     rl_item top;
+    size_t count;
     char text[200]; /* of an error */
 } phone;
 
@@ -20,6 +24,7 @@ static void note(phone *p, const rl_reply *r)
 {
     p->answered++;
     p->top = r->top;
+    p->count = r->count;
     if (rl_reply_is(r, REDIS_REPLY_ERROR))
         snprintf(p->text, sizeof p->text, "%s", r->top.str);
 }
@@ -159,6 +164,7 @@ static void expect_refused(const char *bytes)
     EXPECT(!hear(&p, bytes));
     EXPECT(p.failed == 1 && p.sent_whole && !p.raw.reply);
     EXPECT_CONTAINS(p.why.text, "not a Redis reply");
+    EXPECT_INT(p.why.sys_errno, 0);
     close_phone(&p);
 }
 
@@ -210,3 +216,105 @@ TEST(raw_reply, that_is_half_there_goes_with_its_line)
     close_phone(&p);
     EXPECT(p.failed == 1 && !p.raw.reply);
 }
+
+/* What a line takes as its own reply has the kind of the other, and no more. */
+TEST(raw_reply, leaves_nothing_but_its_kind_on_the_line)
+{
+    phone p;
+    open_phone(&p);
+    p.line.reply.count = 3;
+    EXPECT(hear(&p, "*3\r\n:1\r\n:2\r\n:3\r\n"));
+    EXPECT(p.top.type == REDIS_REPLY_ARRAY && p.count == 0 && !p.top.str);
+    put(&p, &p.whole);
+    EXPECT(hear(&p, "$3\r\none\r\n"));
+    EXPECT(p.top.type == REDIS_REPLY_STRING && p.count == 0 && !p.top.str);
+    put(&p, &p.whole);
+    EXPECT(hear(&p, NUMBER));
+    EXPECT(p.top.integer == 7 && !p.top.str);
+    close_phone(&p);
+}
+
+TEST(raw_reply, shows_as_much_of_a_long_error_as_there_is_room)
+{
+    static char error[3 * RL_REPLY_TEXT];
+    phone p;
+    open_phone(&p);
+    memset(error, 'x', sizeof error - 3);
+    error[0] = '-';
+    memcpy(error + sizeof error - 3, "\r\n", 3);
+    p.line.reply.table = NULL; /* what stands behind its text */
+    EXPECT(hear(&p, error));
+    EXPECT_INT(p.top.len, RL_REPLY_TEXT - 1);
+    EXPECT_INT(strlen(p.line.reply.text), RL_REPLY_TEXT - 1);
+    EXPECT_INT(p.raw.reply->len, sizeof error - 4);
+    EXPECT(!p.line.reply.table);
+    close_phone(&p);
+}
+
+/* --- what is counted -------------------------------------------------------- */
+
+TEST(raw_reply, is_counted_by_itself)
+{
+    phone p;
+    open_phone(&p);
+    p.raw.bytes = RL_RAW_REPLY_BYTES;
+    p.raw.items = RL_RAW_REPLY_ITEMS;
+    p.raw.refused = true;
+    EXPECT(hear(&p, "*2\r\n$3\r\none\r\n:1\r\n"));
+    EXPECT(p.raw.bytes == 3 && p.raw.items == 2 && !p.raw.refused);
+    EXPECT_INT(p.answered, 1);
+    close_phone(&p);
+}
+
+TEST(raw_reply, may_have_as_many_elements_as_are_allowed)
+{
+    phone p;
+    open_phone(&p);
+    EXPECT(hear(&p, "*1048576\r\n$3\r\none\r\n$4\r\nmore\r\n"));
+    EXPECT(p.failed == 0 && p.raw.items == RL_RAW_REPLY_ITEMS);
+    EXPECT_INT(p.raw.bytes, 7);
+    close_phone(&p);
+}
+
+static void expect_text_beside(size_t bytes, bool taken)
+{
+    phone p;
+    open_phone(&p);
+    EXPECT(hear(&p, "*2\r\n:1\r\n"));
+    p.raw.bytes = RL_RAW_REPLY_BYTES - bytes;
+    EXPECT_INT(hear(&p, "$4\r\nmore\r\n"), taken);
+    EXPECT(p.answered == taken && p.failed == !taken);
+    close_phone(&p);
+}
+
+TEST_CASE(raw_reply, may_have_as_much_text_as_is_allowed,
+          expect_text_beside(4, true))
+TEST_CASE(raw_reply, is_refused_when_its_texts_are_too_long_together,
+          expect_text_beside(3, false))
+
+#ifndef SHIM_SPARES_HIREDIS
+
+TEST(raw_reply, for_which_there_is_no_memory_says_so)
+{
+    phone p;
+    open_phone(&p);
+    EXPECT(hear(&p, ":"));
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool heard = hear(&p, "7\r\n");
+    shim_clear(shim_here());
+    EXPECT(!heard && p.failed == 1);
+    EXPECT_INT(p.why.status, RLOCK_ENOMEM);
+    EXPECT(p.why.transient);
+    close_phone(&p);
+}
+
+TEST(raw_reply, cannot_be_had_without_memory)
+{
+    rl_raw_reply o;
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool made = rl_raw_reply_init(&o);
+    shim_clear(shim_here());
+    EXPECT(!made && !o.reply);
+}
+
+#endif
