@@ -1,5 +1,9 @@
 /* Every form of a URI; where an error is, and that no secret is told. */
 #include "net/uri.h"
+
+#include <errno.h>
+
+#include "shim.h"
 #include "test.h"
 
 static rl_uri parse(const char *text)
@@ -38,6 +42,7 @@ TCP(host_port_and_database, "redis://e.org:7000/15", "e.org", 7000, 15)
 TCP(an_address_and_a_database, "redis://10.0.0.1/3", "10.0.0.1", 6379, 3)
 TCP(a_port_with_zeros_before_it, "redis://h:06379", "h", 6379, 0)
 TCP(a_host_with_an_escape, "redis://h%2do", "h-o", 6379, 0)
+TCP(the_largest_database, "redis://h/1048576", "h", 6379, 1048576)
 TCP(an_ipv6_address, "redis://[::1]", "::1", 6379, 0)
 TCP(an_ipv6_address_with_all, "redis://[fe80::1]:7000/2", "fe80::1", 7000, 2)
 TCP(an_ipv6_address_and_a_database, "redis://[::1]/4", "::1", 6379, 4)
@@ -97,6 +102,8 @@ static void expect_local(const char *text, const char *path, int db)
 LOCAL(a_socket, "unix:///s", "/s", 0)
 LOCAL(a_socket_and_a_database, "unix:///run/redis.sock?db=7", "/run/redis.sock",
       7)
+LOCAL(a_socket_and_the_largest_database, "unix:///s?db=1048576", "/s", 1048576)
+LOCAL(a_socket_and_database_0, "unix:///s?db=0", "/s", 0)
 LOCAL(a_socket_with_escapes, "unix:///a%20b%3Fc", "/a b?c", 0)
 LOCAL(a_socket_with_signs_of_a_login, "unix:///a@b:c", "/a@b:c", 0)
 
@@ -146,6 +153,8 @@ BAD(a_database_that_is_no_number, "redis://h/x", 11)
 BAD(a_negative_database, "redis://h/-1", 11)
 BAD(two_databases, "redis://h/1/2", 11)
 BAD(a_database_that_overflows, "redis://h/99999999999999999999", 11)
+BAD(a_database_above_the_largest, "redis://h/1048577", 11)
+BAD(a_sockets_database_above_the_largest, "unix:///s?db=1048577", 14)
 BAD(a_query_behind_the_database, "redis://h/0?x=1", 11)
 BAD(an_empty_database_of_a_socket, "unix:///s?db=", 14)
 BAD(a_word_for_a_sockets_database, "unix:///s?db=x", 14)
@@ -176,6 +185,59 @@ BAD(an_escape_of_letters, "redis://:p%zz@h", 11)
 BAD(an_escape_of_nul, "redis://:p%00q@h", 11)
 BAD(an_escape_at_the_end, "redis://h%", 10)
 
+/* Digits, and what stands beside them in ASCII. */
+TEST(uri, an_escape_has_two_hexadecimal_digits)
+{
+    for (const char *c = "09afAF/:`g@G"; *c; c++) {
+        for (int place = 0; place < 2; place++) {
+            char text[] = "redis://:p%77@h", wanted[] = {'p', 0, 0};
+            text[11 + place] = *c;
+            if (!strchr("09afAF", *c)) {
+                expect_bad(text, 11);
+                continue;
+            }
+            wanted[1] = (char)strtol((char[]){text[11], text[12], 0}, NULL, 16);
+            expect_login(text, NULL, wanted);
+        }
+    }
+    expect_login("redis://:p%10@h", NULL, "p\x10");
+    expect_login("redis://:p%01@h", NULL, "p\x01");
+}
+
+static void expect_why(const char *text, const char *why)
+{
+    rl_uri u;
+    rl_fault f = {0};
+    char wanted[200];
+    EXPECT_INT(rl_uri_parse(&u, text, &f), RLOCK_EINVAL);
+    snprintf(wanted, sizeof wanted, "malformed URI at position %s", why);
+    EXPECT_STR(f.text, wanted);
+    EXPECT(f.sys_errno == 0 && !f.transient);
+    rl_uri_fini(&u);
+}
+
+#define WHY(name, text, why) TEST_CASE(uri, why_##name, expect_why(text, why))
+
+WHY(a_scheme, "http://h",
+    "1: expected redis://, rediss://, unix://, redis(s)-sentinel:// or "
+    "redis(s)-cluster://")
+WHY(an_escape, "redis://%", "9: bad %XX escape")
+WHY(a_port, "redis://h:x", "11: not a port")
+WHY(a_host, "redis://", "9: missing host")
+WHY(a_bracket, "redis://[::1", "9: missing ]")
+WHY(behind_a_bracket, "redis://[::1]x", "14: expected : after ]")
+WHY(a_database, "redis://h/x", "11: not a database number")
+WHY(a_path, "unix://s", "8: the socket's path must be absolute")
+WHY(an_option, "unix:///s?x=1", "11: unknown option, expected db=")
+WHY(a_sockets_database, "unix:///s?db=", "14: not a database number")
+WHY(hosts, "redis-cluster://a,b,c,d,e,f,g,h,i", "33: too many hosts")
+WHY(a_name, "redis-sentinel://a", "19: expected / and the master's name")
+WHY(a_name_that_goes_on, "redis-sentinel://a/m?x",
+    "21: unexpected in the master's name")
+WHY(a_masters_database, "redis-sentinel://a/m/x", "22: not a database number")
+WHY(a_clusters_database, "redis-cluster://a/1",
+    "18: a cluster has no other database than 0")
+
 TEST(uri, of_a_master_that_sentinels_name)
 {
     rl_uri u;
@@ -199,6 +261,101 @@ TEST(uri, of_a_master_that_sentinels_name)
     EXPECT_INT(rl_uri_parse(&u, "rediss-sentinel://a/m", &f), RLOCK_OK);
     EXPECT(u.tls);
     rl_uri_fini(&u);
+}
+
+BAD(a_clusters_path, "redis-cluster://a/0/", 18)
+BAD(a_clusters_query, "redis-cluster://a?x", 18)
+BAD(a_clusters_second_port, "redis-cluster://a,b:x", 21)
+BAD(a_masters_database_above_the_largest, "redis-sentinel://a/m/1048577", 22)
+BAD(sentinels_with_two_names, "redis-sentinel://a//m", 19)
+BAD(sentinels_without_a_host, "redis-sentinel:///m", 18)
+
+static void expect_cluster(const char *text, size_t endpoints, bool tls)
+{
+    rl_uri u = parse(text);
+    EXPECT(u.cluster && !u.master && u.db == 0 && u.tls == tls);
+    EXPECT_INT(u.endpoints, endpoints);
+    EXPECT_STR(u.endpoint[0].host, "a");
+    EXPECT_INT(u.endpoint[0].port, 7);
+    EXPECT_STR(u.endpoint[endpoints - 1].host, endpoints > 1 ? "h-o" : "a");
+    EXPECT_INT(u.endpoint[endpoints - 1].port, endpoints > 1 ? 6379 : 7);
+    EXPECT_STR(u.host, "a");
+    EXPECT_INT(u.port, 7);
+    EXPECT_STR(u.secure, "rediss-cluster://");
+    EXPECT_STR(u.shown, tls ? "rediss-cluster://a:7" : "redis-cluster://a:7");
+    rl_uri_fini(&u);
+}
+
+#define CLUSTER(name, text, endpoints, tls)                                    \
+    TEST_CASE(uri, of_a_cluster_##name, expect_cluster(text, endpoints, tls))
+
+CLUSTER(by_one_server, "redis-cluster://a:7", 1, false)
+CLUSTER(with_a_slash, "redis-cluster://a:7/", 1, false)
+CLUSTER(with_its_database, "redis-cluster://a:7/0", 1, false)
+CLUSTER(by_two, "redis-cluster://u:p@a:7,h%2do", 2, false)
+CLUSTER(by_eight, "redis-cluster://a:7,b,c,d,e,f,g,h%2do", 8, false)
+CLUSTER(with_tls, "rediss-cluster://a:7,h%2do", 2, true)
+
+/* What is said in case of a port for TLS. */
+static void expect_secure(const char *text, const char *secure)
+{
+    rl_uri u = parse(text);
+    EXPECT_STR(u.secure ? u.secure : "", secure);
+    rl_uri_fini(&u);
+}
+
+TEST_CASE(uri, of_a_server_over_tls_is_the_usual_one,
+          expect_secure("redis://h", ""))
+TEST_CASE(uri, of_sentinels_over_tls_has_a_scheme_of_its_own,
+          expect_secure("redis-sentinel://h/m", "rediss-sentinel://"))
+
+/* --- of another server -------------------------------------------------------- */
+
+static void expect_like(const char *text, const char *host, const char *shown)
+{
+    rl_uri like = parse(text), u;
+    rl_fault f;
+    EXPECT_INT(rl_uri_of(&u, &like, host, 8, &f), RLOCK_OK);
+    EXPECT_STR(u.host, host);
+    EXPECT(u.host != host && u.port == 8 && u.db == 0 && !u.cluster);
+    EXPECT_INT(u.tls, like.tls);
+    EXPECT(u.secure == like.secure);
+    EXPECT_STR(u.user ? u.user : "-", like.user ? like.user : "-");
+    EXPECT_STR(u.password ? u.password : "-",
+               like.password ? like.password : "-");
+    EXPECT_STR(u.shown, shown);
+    rl_uri_fini(&like);
+    rl_uri_fini(&u);
+}
+
+TEST_CASE(uri, of_another_server_has_the_same_login,
+          expect_like("redis-cluster://u:p@a:7", "bb", "redis://bb:8"))
+TEST_CASE(uri, of_another_server_has_the_same_password,
+          expect_like("redis-cluster://:p@a:7", "b", "redis://b:8"))
+TEST_CASE(uri, of_another_server_has_no_login_if_there_is_none,
+          expect_like("redis-cluster://a:7", "::1", "redis://[::1]:8"))
+TEST_CASE(uri, of_another_server_has_tls_as_the_first,
+          expect_like("rediss-cluster://u@a:7", "b", "rediss://b:8"))
+
+TEST(uri, without_memory_there_is_none)
+{
+    rl_uri like = parse("redis://u:p@h"), u;
+    rl_fault f;
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    rlock_status s = rl_uri_of(&u, &like, "h", 1, &f);
+    shim_clear(shim_here());
+    EXPECT_INT(s, RLOCK_ENOMEM);
+    EXPECT_STR(f.text, "out of memory");
+    EXPECT_INT(f.sys_errno, 0);
+    rl_uri_fini(&u);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    s = rl_uri_parse(&u, "redis://h", &f);
+    shim_clear(shim_here());
+    EXPECT_INT(s, RLOCK_ENOMEM);
+    EXPECT_STR(f.text, "out of memory");
+    EXPECT_INT(f.sys_errno, 0);
+    rl_uri_fini(&u);
+    rl_uri_fini(&like);
 }
 
 BAD(sentinels_without_a_name, "redis-sentinel://a:1", 21)
