@@ -99,6 +99,24 @@ TEST(conn, asks_and_is_answered)
     hang_up(c, peer);
 }
 
+static void expect_ping(const char *answer, rlock_status status,
+                        const char *text)
+{
+    int peer;
+    rl_fault f = {.status = RLOCK_OK};
+    rl_conn *c = connect_to(&peer);
+    say(peer, answer);
+    EXPECT_INT(rl_conn_ping(c, in_ms(SOON), &f), status);
+    EXPECT_STR(f.text, text);
+    EXPECT_INT(f.sys_errno, 0);
+    hang_up(c, peer);
+}
+
+TEST_CASE(conn, that_is_pinged_is_alive, expect_ping("+PONG\r\n", RLOCK_OK, ""))
+TEST_CASE(conn, that_is_pinged_tells_an_error,
+          expect_ping("-ERR no\r\n", RLOCK_ESERVER,
+                      "the server answered: ERR no"))
+
 /* Its line has no memory for commands yet: UBSan of clang looks on. */
 TEST(conn, one_that_was_never_written_to_has_nothing_to_send)
 {

@@ -159,3 +159,61 @@ TEST(hello, of_what_a_program_has_made_only_an_echo_is_asked)
     EXPECT_STR(s.peer.asked, "*2\r\n$4\r\nPING\r\n$5\r\nrlock\r\n");
     scene_stop(&s);
 }
+
+/* --- what is told, to the letter --------------------------------------------- */
+
+static void expect_told(const char *uri, bool theirs, const char *answers,
+                        rlock_status status, const char *text)
+{
+    scene s;
+    scene_start(&s, uri, answers);
+    s.hello.theirs = theirs;
+    s.hello.master = !theirs;
+    EXPECT_INT(say(&s), status);
+    EXPECT_STR(s.f.text, text);
+    EXPECT_INT(s.f.status, status);
+    EXPECT_INT(s.f.sys_errno, 0);
+    scene_stop(&s);
+}
+
+#define PLAIN "redis://h"
+#define NOT_READY(what)                                                        \
+    "the connect callback's context is not ready for commands (in MULTI, "     \
+    "subscribed, or with unread replies): it answered \"" what "\""
+
+TEST_CASE(hello, tells_which_database_is_not_there,
+          expect_told("redis://h/7", false,
+                      "-ERR DB index is out of range\r\n" ECHO MASTER,
+                      RLOCK_ESERVER,
+                      "cannot select database 7: ERR DB index is out of range"))
+TEST_CASE(hello, tells_that_a_server_does_not_answer_ping,
+          expect_told(PLAIN, false, "+PONG\r\n" MASTER, RLOCK_EIO,
+                      "not a Redis server: it does not answer PING"))
+TEST_CASE(hello, tells_what_a_server_answers_to_ping,
+          expect_told(PLAIN, false, "-LOADING wait\r\n" MASTER, RLOCK_ESERVER,
+                      "the server answered: LOADING wait"))
+TEST_CASE(hello, tells_that_a_programs_context_is_queueing,
+          expect_told(PLAIN, true, "+QUEUED\r\n", RLOCK_EINVAL,
+                      NOT_READY("QUEUED")))
+TEST_CASE(hello, tells_that_a_programs_context_answers_without_a_text,
+          expect_told(PLAIN, true, ":1\r\n", RLOCK_EINVAL,
+                      NOT_READY("(no text)")))
+TEST_CASE(hello, tells_that_who_answers_is_no_master,
+          expect_told(PLAIN, false, ECHO "*2\r\n$5\r\nslave\r\n:1\r\n",
+                      RLOCK_EIO, "it is no master (yet)"))
+TEST_CASE(hello, tells_that_who_answers_may_say_nothing_of_that,
+          expect_told(PLAIN, false, ECHO "*1\r\n:1\r\n", RLOCK_EIO,
+                      "it is no master (yet)"))
+TEST_CASE(hello, tells_that_nobody_may_ask_for_that,
+          expect_told(PLAIN, false, ECHO "-NOPERM no\r\n", RLOCK_ESERVER,
+                      "the server answered: NOPERM no"))
+
+/* Sentinels of old, and KeyDB's servers. */
+TEST(hello, takes_that_ping_takes_no_word_for_an_echo)
+{
+    scene s;
+    scene_start(&s, PLAIN,
+                "-ERR wrong number of arguments for 'ping' command\r\n");
+    EXPECT_STATUS(say(&s), RLOCK_OK);
+    scene_stop(&s);
+}

@@ -7,61 +7,14 @@
 
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "net/tls_context.h"
+#include "pem.h"
 
 static const char *const names[] = {"cert", "key",    "other", "sealed",
                                     "both", "broken", "text",  "open"};
-
-static FILE *create(const char *name, const char *how)
-{
-    FILE *out = fopen(name, how);
-    EXPECT(out);
-    return out;
-}
-
-static void write_text(const char *name, const char *text)
-{
-    FILE *out = create(name, "w");
-    fputs(text, out);
-    fclose(out);
-}
-
-static EVP_PKEY *make_key(void)
-{
-    EVP_PKEY *key = NULL;
-    EVP_PKEY_CTX *p = EVP_PKEY_CTX_new_id(EVP_PKEY_ED25519, NULL);
-    EXPECT(p && EVP_PKEY_keygen_init(p) == 1 && EVP_PKEY_keygen(p, &key) == 1);
-    EVP_PKEY_CTX_free(p);
-    return key;
-}
-
-static void write_key(const char *name, const char *how, EVP_PKEY *key,
-                      const char *passphrase)
-{
-    FILE *out = create(name, how);
-    EXPECT(PEM_write_PKCS8PrivateKey(out, key,
-                                     passphrase ? EVP_aes_128_cbc() : NULL,
-                                     NULL, 0, NULL, (void *)passphrase) == 1);
-    fclose(out);
-}
-
-/* Signed by itself. */
-static void write_certificate(const char *name, EVP_PKEY *key)
-{
-    X509 *cert = X509_new();
-    FILE *out = create(name, "w");
-    X509_gmtime_adj(X509_getm_notBefore(cert), -60);
-    X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
-    X509_set_pubkey(cert, key);
-    EXPECT(X509_sign(cert, key, NULL) > 0 && PEM_write_X509(out, cert) == 1);
-    fclose(out);
-    X509_free(cert);
-}
 
 /* The test is in a folder with all of them from now on. */
 static void make_files(char *dir)
