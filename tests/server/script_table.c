@@ -187,12 +187,16 @@ static bool reply_is(table *t, const char *wanted, const redisReply *r,
 
 static void deny(table *t, const char *rule, bool denied)
 {
+    char limit[20], policy[20];
     if (!rule)
         return;
-    if (strcmp(rule, OOM) == 0)
-        say(t, "CONFIG SET maxmemory %d", denied ? 1 : 0);
-    else
+    if (sscanf(rule, "memory %19s %19s", limit, policy) == 2) {
+        say(t, "CONFIG SET maxmemory %s", denied ? limit : "0");
+        say(t, "CONFIG SET maxmemory-policy %s",
+            denied ? policy : "noeviction");
+    } else {
         say(t, "ACL SETUSER default %s", denied ? rule : "+@all");
+    }
 }
 
 /* "" if all is as it says. */
@@ -274,6 +278,64 @@ TEST(script_table, touch_writes)
     redisReply *r = call(&t, "touch 1 L");
     EXPECT_INT(r->integer, 1);
     EXPECT_INT(server_info(t.sv, "rdb_changes_since_last_save"), before + 1);
+    freeReplyObject(r);
+    close_table(&t);
+}
+
+/* --- what is cut ----------------------------------------------------------- */
+
+/* A lock of somebody's: his name has so many letters, his count so many digits. */
+static void put_long(table *t, size_t name, size_t count)
+{
+    char who[1000] = "", digits[100] = "";
+    memset(who, 'n', name);
+    memset(digits, '1', count);
+    if (t->layout == RLOCK_LAYOUT_HASH)
+        say(t, "HSET %s %s %s", word_for("L"), who, digits);
+    else
+        say(t, "SET %s %s", word_for("L"), who);
+}
+
+static void expect_cut(rlock_layout layout, const char *line, size_t at,
+                       size_t len)
+{
+    table t;
+    open_table(&t, layout);
+    put_long(&t, 600, 40);
+    redisReply *r = call(&t, line);
+    EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements > at + 1);
+    EXPECT_INT(r->element[at]->len, len);
+    if (layout == RLOCK_LAYOUT_HASH && r->element[at + 1]->str)
+        EXPECT_INT(r->element[at + 1]->len, 32);
+    freeReplyObject(r);
+    close_table(&t);
+}
+
+#define CUT(name, layout, line, at, len)                                       \
+    TEST_CASE(script_table, name,                                              \
+              expect_cut(RLOCK_LAYOUT_##layout, line, at, len))
+
+CUT(inspect_cuts_a_long_field, HASH, "inspect 1 L", 0, 511)
+CUT(inspect_cuts_a_long_value, STRING, "inspect 1 L", 0, 511)
+CUT(waits_cuts_a_long_field, HASH, "waits 3 L Q W", 1, 511)
+CUT(waits_cuts_a_long_value, STRING, "waits 3 L Q W", 1, 511)
+CUT(leave_cuts_a_long_holder, STRING, "leave 3 L Q T b1", 1, 127)
+
+/* One of ours, on a host with a long name. */
+TEST(script_table, leave_cuts_a_holder_and_tells_since_when)
+{
+    table t;
+    char who[300] = "";
+    open_table(&t, RLOCK_LAYOUT_STRING);
+    state_put(&t, "T=now-7000@200000");
+    memset(who, 'h', 150);
+    snprintf(who + 150, sizeof who - 150, ":1:2:%s",
+             word_for("A") + strlen(word_for("A")) - 36);
+    say(&t, "SET %s %s PX 20000", word_for("L"), who);
+    redisReply *r = call(&t, "leave 3 L Q T b1");
+    EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements == 3);
+    EXPECT_INT(r->element[1]->len, 127);
+    EXPECT_BETWEEN(r->element[2]->integer, 6900, 12000);
     freeReplyObject(r);
     close_table(&t);
 }

@@ -98,6 +98,7 @@ OF_KEPT(free_many, free_many)
 #define PROBE "probe 3 T Q U b1"
 /* {missing, warnings, run_id, uptime, version, mode} */
 #define LACKS(right) "{ " right " '' * * '' standalone }"
+#define WARNS(text)  "{ '' " text " * * '' standalone }"
 #define TRIED        "b1<''"
 #define LEAVE        "leave 3 L Q T b1"
 
@@ -147,5 +148,34 @@ static const row others[] = {
     {HASH, "", PROBE, LACKS("ZPOPMIN"), SAME, TRIED, "-zpopmin"},
     {HASH, "", PROBE, LACKS("EXISTS"), SAME, TRIED, "-exists"},
     {HASH, "", PROBE, LACKS("TIME"), SAME, TRIED, "-time"},
+    {HASH, "", PROBE, LACKS("PEXPIRE,_PEXPIRE"), SAME, TRIED, "-pexpire"},
+    {HASH, "", PROBE, LACKS("SET,_SET"), SAME, TRIED, "-set"},
+
+    {HASH, "", PROBE,
+     WARNS("PUBLISH_to_rlock_bell:*_is_not_allowed,_so_a_release_wakes_nobody_"
+           "and_waiters_poll"),
+     SAME, NULL, "-publish"},
+    {HASH, "", "probe 3 T Q U s1",
+     WARNS("SPUBLISH_to_rlock_sbell:*_is_not_allowed,_so_a_release_wakes_"
+           "nobody_and_waiters_poll"),
+     SAME, NULL, "-spublish"},
+    {HASH, "", PROBE,
+     WARNS("ZRANK_is_not_allowed,_so_when_a_lease_runs_out_all_who_wait_ask_"
+           "at_once"),
+     SAME, TRIED, "-zrank"},
+    {HASH, "", PROBE,
+     WARNS("ZRANGE_is_not_allowed,_so_threads_of_one_client_do_not_hand_locks_"
+           "over_to_each_other"),
+     SAME, TRIED, "-zrange"},
+    {HASH, "", PROBE,
+     WARNS("maxmemory-policy_is_allkeys-lru,_so_the_server_may_drop_locks_that_"
+           "are_held"),
+     SAME, TRIED, EVICTS},
+    {HASH, "", PROBE, LACKS("''"), SAME, TRIED, ENDLESS},
+    {HASH, "", PROBE, LACKS("''"), SAME, TRIED, ROOMY},
+
+    /* What the user may not know is not told. */
+    {HASH, "", PROBE, "{ '' '' '' 0 '' '' }", SAME, TRIED, "-info"},
+    {HASH, "", "identify 0", "{ '' 0 }", SAME, NULL, "-info"},
 };
 OF_HASH(other_scripts, others)

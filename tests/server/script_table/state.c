@@ -138,6 +138,15 @@ static bool is_near(const char *said, int64_t wanted, int64_t below,
     return *said && !*end && n >= wanted - below && n <= wanted + above;
 }
 
+/* A _ may stand for a blank. */
+static bool is_phrase(const char *wanted, const char *said)
+{
+    for (; *wanted && *said; wanted++, said++)
+        if (*wanted != *said && !(*wanted == '_' && *said == ' '))
+            return false;
+    return !*wanted && !*said;
+}
+
 bool word_is(table *t, const char *wanted, const char *said)
 {
     int64_t us;
@@ -153,7 +162,7 @@ bool word_is(table *t, const char *wanted, const char *said)
         return is_near(said, us, SLOW_MS * 1000, SLOW_MS * 1000);
     if (strncmp(wanted, "token", 5) == 0)
         return strcmp(token_of(t, wanted), said) == 0;
-    return strcmp(wanted, word_of(said)) == 0;
+    return is_phrase(wanted, word_of(said));
 }
 
 /* --- items ---------------------------------------------------------------- */

@@ -25,7 +25,7 @@
  * In a call, NAME KEYS WORD..., keys, holders, bells and channels are written
  * out, and '' is an empty word. A reply is a word, or { WORD... }: ~20000 is a
  * time of 20 s, token what T is, token-50 50 less, value what L is, * anything,
- * and !TEXT an error with this text. A message is heard as b1<L: on b1, with the payload L.
+ * and !TEXT an error with this text; _ may stand for a blank. A message is heard as b1<L: on b1, with the payload L.
  */
 #ifndef TEST_SCRIPT_TABLE_H
 #define TEST_SCRIPT_TABLE_H
@@ -40,14 +40,19 @@ typedef struct row {
     const char *before, *call, *reply;
     const char *after; /* SAME: as before */
     const char *heard; /* NULL: nothing */
-    const char *deny;  /* NULL, an ACL rule while it is called, or OOM */
+    const char
+        *deny; /* NULL, an ACL rule while it is called, or OOM and its kin */
 } row;
 
 /* Most rows end before what is heard. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 #define SAME NULL
-#define OOM  "oom"
+/* How much memory the server may have, and what it drops when that is full. */
+#define OOM     "memory 1 noeviction"
+#define ROOMY   "memory 1gb noeviction"
+#define EVICTS  "memory 1gb allkeys-lru"
+#define ENDLESS "memory 0 allkeys-lru"
 
 /* Where the rows are tried. */
 typedef struct table {
