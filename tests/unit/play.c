@@ -194,22 +194,28 @@ static bool take_word(const char **at, const char *end, char *into, size_t size)
     return true;
 }
 
-/* Notes the words of the latest call, and has the kernel take its bytes. */
+/* Notes the words of the latest call, and has the kernel take its bytes. Each has
+   as many as it says. */
 static void send(play_client *pc)
 {
     const char *at;
     size_t n = rl_line_bytes(&pc->line, &at);
     const char *end = at + n;
+    long left = 0;
     if (n == 0)
         return;
     for (pc->words = 0; at != end; pc->words += pc->words < PLAY_WORDS) {
         if (*at == '*') {
+            EXPECT_INT(left, 0);
+            left = atol(at + 1);
             pc->words = 0;
             at = strchr(at, '\n') + 1;
         }
         if (!take_word(&at, end, pc->word[pc->words], sizeof pc->word[0]))
             break;
+        left--;
     }
+    EXPECT(at == end && left == 0);
     rl_line_sent(&pc->line, n);
 }
 

@@ -1,0 +1,334 @@
+/*
+ * What is said to a server, word by word: the script, how many keys, the keys,
+ * and the arguments behind a bar. In a row stand for
+ *   L T Q U W R  the lock, its token, queue, tombstone, who waits, channel
+ *   A, B         the holder, and the one of a draft; V is B's tombstone
+ *   L2 ...       the same of the second lock
+ */
+#include "op/call.h"
+
+#include "play.h"
+
+#define BELL  RL_BELL_PREFIX "01234567-89ab-4def-8123-456789abcdef"
+#define SBELL RL_SBELL_PREFIX "01234567-89ab-4def-8123-456789abcdef"
+
+typedef struct stage {
+    play p;
+    rl_hold *h, *next, *second;
+    char names[24][2][200]; /* a short one, and what it stands for */
+    size_t n;
+} stage;
+
+static void name_it(stage *s, const char *brief, const void *text, size_t len)
+{
+    EXPECT(s->n < 24 && len < sizeof s->names[0][1]);
+    snprintf(s->names[s->n][0], sizeof s->names[0][0], "%s", brief);
+    memcpy(s->names[s->n][1], text, len);
+    s->names[s->n++][1][len] = '\0';
+}
+
+static void name_key(stage *s, const char *brief, rl_key k)
+{
+    name_it(s, brief, k.text, k.len);
+}
+
+static void name_keys(stage *s, const rl_hold *h, const char *number)
+{
+    const char *name = rl_hold_name(h);
+    play_id id = play_holder(h);
+    char brief[8];
+#define NAMED(letter)                                                          \
+    (snprintf(brief, sizeof brief, letter "%s", number), brief)
+    name_it(s, NAMED("L"), name, h->name_len);
+    name_key(s, NAMED("T"), rl_key_token(name, h->name_len));
+    name_key(s, NAMED("Q"), rl_key_queue(name, h->name_len));
+    name_key(s, NAMED("U"), rl_key_tombstone(name, h->name_len, id.text));
+    name_key(s, NAMED("R"), rl_key_redisson(name, h->name_len));
+    name_it(s, NAMED("A"), id.text, strlen(id.text));
+#undef NAMED
+}
+
+static void open_stage(stage *s, rlock_layout layout)
+{
+    s->n = 0;
+    play_open(&s->p, 1);
+    s->h = play_hold(&s->p, 0, "job", LEASE_MS);
+    s->second = play_hold(&s->p, 0, "{b}", LEASE_MS);
+    s->next = play_draft(&s->p, 0, &play_job, LEASE_MS);
+    s->h->layout = s->second->layout = s->next->layout = (uint8_t)layout;
+    name_keys(s, s->h, "");
+    name_keys(s, s->second, "2");
+    play_id id = play_holder(s->next);
+    name_it(s, "B", id.text, strlen(id.text));
+    name_key(s, "V", rl_key_tombstone("job", 3, id.text));
+    name_it(s, "W", "rlock_undone:{job}:who", 22);
+    name_it(s, "bell", BELL, strlen(BELL));
+    name_key(s, "sbell", rl_key_bell("job", 3, SBELL));
+    name_it(s, "''", "", 0);
+}
+
+static void close_stage(stage *s)
+{
+    rl_give_up(play_core(&s->p, 0), s->next, s->p.now_us);
+    play_close(&s->p);
+}
+
+/* --- what was written ------------------------------------------------------- */
+
+static const char *brief_of(const stage *s, const char *word)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->names[i][1], word) == 0)
+            return s->names[i][0];
+    for (size_t i = 0; i < RL_SCRIPT_COUNT; i++)
+        if (strcmp(rl_scripts[i].sha1, word) == 0 ||
+            strcmp(rl_scripts[i].body, word) == 0)
+            return rl_scripts[i].name;
+    return word;
+}
+
+/* "EVALSHA name 2 L Q | A 5": all of it, and nothing behind. */
+static void show(const stage *s, const rl_bytes *b, char *out, size_t size)
+{
+    static char word[20000];
+    const char *at = b->at + b->begin, *end = b->at + b->end;
+    char *next;
+    long words = strtol(at + 1, &next, 10), keys = -1;
+    size_t used = 0;
+    EXPECT(*at == '*');
+    *out = '\0';
+    at = next + 2;
+    for (long i = 0; i < words; i++) {
+        EXPECT(at < end && *at == '$');
+        size_t len = strtoul(at + 1, &next, 10);
+        EXPECT(len < sizeof word && next + 2 + len + 2 <= end);
+        snprintf(word, sizeof word, "%.*s", (int)len, next + 2);
+        at = next + 2 + len + 2;
+        keys = i == 2 ? atol(word) : keys;
+        used += (size_t)snprintf(out + used, size - used, "%s%s%s",
+                                 i ? " " : "", brief_of(s, word),
+                                 i > 1 && i == 2 + keys ? " |" : "");
+    }
+    EXPECT(at == end);
+}
+
+static void expect_said(stage *s, rl_bytes *b, const char *wanted)
+{
+    char said[1000];
+    EXPECT(!b->lacking);
+    show(s, b, said, sizeof said);
+    EXPECT_STR(said, wanted);
+    rl_bytes_fini(b);
+    *b = (rl_bytes){0};
+}
+
+/* --- acquire ------------------------------------------------------------------ */
+
+static void expect_acquire(rl_request r, const char *wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    r.lease_ms = 7000;
+    r.bell = r.bell ? r.bell : "";
+    rl_call_acquire(&b, false, s.h, &r);
+    expect_said(&s, &b, wanted);
+    close_stage(&s);
+}
+
+#define ACQUIRE(name, wanted, ...)                                             \
+    TEST_CASE(call, acquire_##name,                                            \
+              expect_acquire((rl_request){__VA_ARGS__}, wanted))
+
+ACQUIRE(is_brief_where_nothing_more_is_wanted,
+        "EVALSHA hash/acquire 3 L T U | A 7000", .level = 1)
+ACQUIRE(of_another_level_says_which,
+        "EVALSHA hash/acquire 4 L T U Q | A 7000 2 '' 0", .level = 2)
+ACQUIRE(that_may_queue_says_where,
+        "EVALSHA hash/acquire 4 L T U Q | A 7000 1 bell 9", .level = 1,
+        .bell = BELL, .ticket = 9)
+ACQUIRE(in_a_cluster_says_the_names_bell,
+        "EVALSHA hash/acquire 4 L T U Q | A 7000 1 sbell 9", .level = 1,
+        .bell = SBELL, .ticket = 9)
+ACQUIRE(that_queues_may_say_who,
+        "EVALSHA hash/acquire 5 L T U Q W | A 7000 1 bell 0", .level = 1,
+        .bell = BELL, .says_who = true)
+ACQUIRE(that_does_not_queue_says_not_who,
+        "EVALSHA hash/acquire 3 L T U | A 7000", .level = 1, .says_who = true)
+ACQUIRE(with_a_least_token_says_it,
+        "EVALSHA hash/acquire 4 L T U Q | A 7000 1 '' 0 77", .level = 1,
+        .says_least = true, .least = 77)
+ACQUIRE(with_all_says_all,
+        "EVALSHA hash/acquire 5 L T U Q W | A 7000 1 bell 9 77", .level = 1,
+        .bell = BELL, .ticket = 9, .says_who = true, .says_least = true,
+        .least = 77)
+
+/* --- release -------------------------------------------------------------------- */
+
+typedef struct freed {
+    int level;
+    bool unknown, sharded, quiet;
+    int64_t lease_ms; /* 0: as it is */
+} freed;
+
+static void expect_release(freed f, const char *wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    s.h->unknown = f.unknown;
+    s.h->sharded = f.sharded;
+    if (f.lease_ms)
+        s.h->lease_ms = f.lease_ms;
+    rl_call_release(&b, false, s.h, f.level, f.quiet);
+    expect_said(&s, &b, wanted);
+    close_stage(&s);
+}
+
+#define RELEASE(name, wanted, ...)                                             \
+    TEST_CASE(call, release_##name,                                            \
+              expect_release((freed){__VA_ARGS__}, wanted))
+
+RELEASE(is_brief_where_nothing_is_in_doubt, "EVALSHA hash/release 2 L Q | A R",
+        .level = 0)
+RELEASE(to_a_level_says_which, "EVALSHA hash/release 3 L Q U | A R 3 0",
+        .level = 3)
+RELEASE(to_a_level_buries_nothing, "EVALSHA hash/release 3 L Q U | A R 1 0",
+        .level = 1, .unknown = true)
+RELEASE(in_doubt_leaves_a_tombstone_for_a_minute,
+        "EVALSHA hash/release 3 L Q U | A R 0 60000", .unknown = true)
+RELEASE(in_doubt_leaves_a_tombstone_for_its_lease,
+        "EVALSHA hash/release 3 L Q U | A R 0 90000", .unknown = true,
+        .lease_ms = 90000)
+RELEASE(in_doubt_leaves_a_tombstone_for_ten_minutes_at_most,
+        "EVALSHA hash/release 3 L Q U | A R 0 600000", .unknown = true,
+        .lease_ms = 700000)
+RELEASE(in_a_cluster_rings_there,
+        "EVALSHA hash/release 3 L Q U | A R 0 0 SPUBLISH", .sharded = true)
+RELEASE(of_a_vote_rings_nobody, "EVALSHA hash/release 2 L U | A ''",
+        .quiet = true)
+RELEASE(of_a_vote_in_doubt_rings_nobody,
+        "EVALSHA hash/release 3 L U U | A '' 0 60000", .unknown = true,
+        .quiet = true)
+
+/* --- the others --------------------------------------------------------------- */
+
+static void expect_hand_over(rl_request r, bool sharded, const char *wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    s.h->sharded = sharded;
+    r.lease_ms = 7000;
+    rl_call_hand_over(&b, false, s.h, s.next, &r, 5000);
+    expect_said(&s, &b, wanted);
+    close_stage(&s);
+}
+
+TEST_CASE(call, hand_over_names_both,
+          expect_hand_over((rl_request){.bell = ""}, false,
+                           "EVALSHA hash/handover 4 L T V Q | A B 7000 5000 R "
+                           "''"))
+TEST_CASE(call, hand_over_takes_a_bell_out_and_keeps_tokens,
+          expect_hand_over((rl_request){.bell = BELL, .keep = 8}, false,
+                           "EVALSHA hash/handover 4 L T V Q | A B 7000 5000 R "
+                           "bell 8"))
+TEST_CASE(call, hand_over_in_a_cluster_rings_there,
+          expect_hand_over((rl_request){.bell = SBELL}, true,
+                           "EVALSHA hash/handover 4 L T V Q | A B 7000 5000 R "
+                           "sbell 0 SPUBLISH"))
+
+TEST(call, renew_and_extend_compare_tokens_where_that_is_wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_STRING);
+    s.h->token = 55;
+    rl_call_renew(&b, false, s.h, 7000, false);
+    expect_said(&s, &b, "EVALSHA string/renew 1 L | A 7000");
+    rl_call_renew(&b, false, s.h, 7000, true);
+    expect_said(&s, &b, "EVALSHA string/renew 2 L T | A 7000 55");
+    rl_call_extend(&b, false, s.h, 7000, false);
+    expect_said(&s, &b, "EVALSHA string/extend 1 L | A 7000");
+    rl_call_extend(&b, false, s.h, 7000, true);
+    expect_said(&s, &b, "EVALSHA string/extend 2 L T | A 7000 55");
+    close_stage(&s);
+}
+
+TEST(call, of_many_each_is_named)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    const rl_hold *both[] = {s.h, s.second};
+    rl_call_renew_many(&b, false, both, 2, 7000);
+    expect_said(&s, &b, "EVALSHA hash/renew_many 2 L L2 | 7000 A A2");
+    rl_call_take_many(&b, false, both, 2, 7000);
+    expect_said(&s, &b, "EVALSHA hash/take_many 6 L L2 U U2 T T2 | 7000 A A2");
+    rl_call_free_many(&b, false, both, 2);
+    expect_said(&s, &b, "EVALSHA hash/free_many 4 L L2 Q Q2 | A A2 R R2");
+    s.h->sharded = true;
+    rl_call_free_many(&b, false, both, 2);
+    expect_said(&s, &b,
+                "EVALSHA hash/free_many 4 L L2 Q Q2 | A A2 R R2 SPUBLISH");
+    close_stage(&s);
+}
+
+TEST(call, of_a_hold_needs_little)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, RLOCK_LAYOUT_TIMESTAMP);
+    rl_call_drop(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA timestamp/drop 1 L | A");
+    rl_call_touch(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA touch 1 L |");
+    rl_call_raise(&b, false, s.h, 99);
+    expect_said(&s, &b, "EVALSHA raise 1 T | 99");
+    close_stage(&s);
+}
+
+TEST(call, of_a_name_needs_no_holder)
+{
+    stage s;
+    rl_bytes b = {0};
+    rl_target what = play_job;
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    rl_call_waits(&b, false, "job", 3);
+    expect_said(&s, &b, "EVALSHA waits 3 L Q W |");
+    rl_call_inspect(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA hash/inspect 1 L |");
+    rl_call_force_release(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R");
+    what.sharded = true;
+    rl_call_force_release(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R SPUBLISH");
+    rl_call_leave(&b, false, "job", 3, BELL);
+    expect_said(&s, &b, "EVALSHA leave 3 L Q T | bell");
+    close_stage(&s);
+}
+
+TEST(call, goes_whole_to_who_lacks_it)
+{
+    stage s;
+    rl_bytes b = {0};
+    rl_request r = {.level = 1, .bell = "", .lease_ms = 7000};
+    const rl_hold *one[1];
+    open_stage(&s, RLOCK_LAYOUT_STRING);
+    one[0] = s.h;
+    rl_call_acquire(&b, true, s.h, &r);
+    expect_said(&s, &b, "EVAL string/acquire 3 L T U | A 7000");
+    rl_call_release(&b, true, s.h, 0, false);
+    expect_said(&s, &b, "EVAL string/release 2 L Q | A R");
+    rl_call_renew(&b, true, s.h, 7000, false);
+    expect_said(&s, &b, "EVAL string/renew 1 L | A 7000");
+    rl_call_renew_many(&b, true, one, 1, 7000);
+    expect_said(&s, &b, "EVAL string/renew_many 1 L | 7000 A");
+    rl_call_take_many(&b, true, one, 1, 7000);
+    expect_said(&s, &b, "EVAL string/take_many 3 L U T | 7000 A");
+    rl_call_free_many(&b, true, one, 1);
+    expect_said(&s, &b, "EVAL string/free_many 2 L Q | A R");
+    rl_call_drop(&b, true, s.h);
+    expect_said(&s, &b, "EVAL string/drop 1 L | A");
+    close_stage(&s);
+}
