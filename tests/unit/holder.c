@@ -12,6 +12,7 @@ static const char *text_of(const char *who, long long ms)
         {.type = REDIS_REPLY_INTEGER, .integer = ms}};
     rl_fault_busy(&f, told, 2);
     EXPECT_INT(f.status, RLOCK_BUSY);
+    EXPECT_INT(f.sys_errno, 0);
     return f.text;
 }
 

@@ -1,5 +1,7 @@
 #include "play.h"
 
+#include <errno.h>
+
 #include "base/random.h"
 #include "op/round.h"
 #include "op/rule.h"
@@ -269,11 +271,25 @@ static void push_all(play *p)
             push(p, p->op->part[i]);
 }
 
+/* An errno is of the system, and so its words are there, too. */
+static void look_at_faults(const rl_op *op)
+{
+    for (size_t i = 0; i < op->n; i++) {
+        const rl_part *x = op->part[i];
+        if (!x || !x->over || !*x->fault.text)
+            continue;
+        EXPECT_BETWEEN(x->fault.status, RLOCK_OK, RLOCK_EDEADLK);
+        EXPECT(x->fault.sys_errno == 0 || x->fault.sys_errno == ETIMEDOUT ||
+               strstr(x->fault.text, strerror(x->fault.sys_errno)));
+    }
+}
+
 /* A round, as long as there is one and it is over at once. */
 static rl_next go_on(play *p)
 {
     while (p->next == RL_ASK) {
         push_all(p);
+        look_at_faults(p->op);
         if (!rl_rule_is_decided(p->op))
             break;
         rl_round_end(p->op, p->now_us);

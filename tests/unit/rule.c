@@ -103,3 +103,59 @@ TEST(rule, what_is_left_of_an_earlier_round_does_not_count)
     op->early = true;
     EXPECT_INT(rl_rule_ok(op), 0);
 }
+
+/* --- what is told of each ------------------------------------------------------ */
+
+static void expect_told(const char *parts, unsigned closed, unsigned lacking,
+                        unsigned late, const char *wanted)
+{
+    round_of r;
+    char told[RL_SAYS_MAX];
+    rl_op *op = round_like(&r, parts, 1);
+    op->closed = closed;
+    op->lacking = lacking;
+    op->late = late;
+    for (size_t i = 0; i < op->n; i++)
+        if (parts[i] == '-' && op->part[i])
+            strcpy(r.part[i].fault.text, "no way");
+    rl_rule_tell(op, told);
+    EXPECT_STR(told, wanted);
+}
+
+#define SAYS(name, parts, closed, lacking, late, wanted)                       \
+    TEST_CASE(rule, name, expect_told(parts, closed, lacking, late, wanted))
+
+SAYS(tells_of_nobody_nothing, "", 0, 0, 0, "")
+SAYS(tells_of_one, "+", 0, 0, 0, "1 ok")
+SAYS(tells_of_each_what_came, "+-.", 0, 0, 0,
+     "1 ok; 2 no way; 3 no answer so far")
+SAYS(tells_who_takes_no_part, "+0-", 0, 0, 0, "1 ok; 2 left out; 3 no way")
+SAYS(tells_whose_client_is_closed, "+++", 2, 0, 0,
+     "1 ok; 2 the client is closed; 3 ok")
+SAYS(tells_for_whom_memory_lacked, "+++", 0, 4, 0,
+     "1 ok; 2 ok; 3 out of memory")
+SAYS(tells_who_is_late, "+++", 0, 0, 1, "1 no answer so far; 2 ok; 3 ok")
+SAYS(tells_the_first_reason, "+++", 1, 3, 7,
+     "1 the client is closed; 2 out of memory; 3 no answer so far")
+
+TEST(rule, tells_who_was_not_asked)
+{
+    round_of r;
+    char told[RL_SAYS_MAX];
+    rl_rule_tell(round_like(&r, "+S-", 1), told);
+    EXPECT_STR(told, "1 ok; 2 ok; 3 not asked");
+}
+
+/* What each says is cut, so that there is room for all. */
+TEST(rule, tells_something_of_each_of_many)
+{
+    round_of r;
+    char told[RL_SAYS_MAX];
+    rl_op *op = round_like(&r, "---", 1);
+    for (size_t i = 0; i < 3; i++)
+        memset(r.part[i].fault.text, 'x', sizeof r.part[i].fault.text - 1);
+    rl_rule_tell(op, told);
+    EXPECT(strlen(told) < RL_SAYS_MAX);
+    EXPECT(strncmp(told, "1 xxx", 5) == 0 && strstr(told, "2 xxx") &&
+           strstr(told, "3 xxx"));
+}
