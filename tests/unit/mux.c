@@ -171,6 +171,7 @@ TEST(mux, a_thread_that_is_alone_gets_its_reply)
     asker a = asker_of(&s, in_ms(10000));
     ask(&a, 7);
     EXPECT(a.answers == 1 && a.number == 7);
+    EXPECT(s.conn->arrivals > 0 && s.conn->heard_us > 0);
     EXPECT(rl_port_leave(a.port));
     shutdown(s.conn->io.fd, SHUT_RDWR);
     test_join(t);
@@ -278,7 +279,7 @@ TEST(mux, one_that_cannot_wait_leaves_and_the_others_get_their_replies)
 }
 
 /* The one that reads for all is the first. */
-static void expect_all_fail(const char *last_words)
+static void expect_all_fail(const char *last_words, const char *why)
 {
     scene s = scene_start(0);
     test_thread *t[3];
@@ -292,31 +293,33 @@ static void expect_all_fail(const char *last_words)
     for (int i = 0; i < 3; i++) {
         test_join(t[i]);
         EXPECT(a[i].failures == 1 && a[i].answers == 0 && a[i].whole);
-        EXPECT_STATUS(a[i].fault.status, RLOCK_EIO);
+        EXPECT_INT(a[i].fault.status, RLOCK_EIO);
+        EXPECT_CONTAINS(a[i].fault.text, why);
         EXPECT(!rl_port_leave(a[i].port));
     }
+    EXPECT(*last_words || s.conn->arrivals == 0);
     scene_stop(&s);
 }
 
 TEST(mux, a_connection_that_ends_tells_everybody)
 {
-    expect_all_fail("");
+    expect_all_fail("", "connection closed by the server");
 }
 
 TEST(mux, half_a_reply_and_the_end_tells_everybody)
 {
-    expect_all_fail(":1");
+    expect_all_fail(":1", "connection closed by the server");
 }
 
 TEST(mux, what_is_no_reply_tells_everybody)
 {
-    expect_all_fail("HTTP/1.1 400 Bad Request\r\n");
+    expect_all_fail("HTTP/1.1 400 Bad Request\r\n", "not a Redis reply");
 }
 
 /* After it, the others' would be each other's. */
 TEST(mux, a_reply_of_another_kind_tells_everybody)
 {
-    expect_all_fail("$2\r\nno\r\n:1\r\n:2\r\n");
+    expect_all_fail("$2\r\nno\r\n:1\r\n:2\r\n", "unexpected reply");
 }
 
 TEST(mux, a_reply_too_many_is_nobodys)
@@ -339,12 +342,17 @@ TEST(mux, a_reply_too_many_is_nobodys)
 TEST(mux, a_command_that_was_not_sent_is_certainly_not_executed)
 {
     scene s = scene_start(0);
-    asker a = asker_of(&s, in_ms(60000));
+    asker a = asker_of(&s, in_ms(60000)), b = asker_of(&s, in_ms(60000));
     close(s.peer);
     s.peer = -1;
     ask(&a, 1);
     EXPECT(a.failures == 1 && !a.whole);
-    EXPECT(!rl_port_leave(a.port));
+    EXPECT_STR(a.fault.text, "cannot send: Broken pipe");
+    ask(&b, 2); /* for the same reason */
+    EXPECT(b.failures == 1 && !b.whole);
+    EXPECT_STR(b.fault.text, "cannot send: Broken pipe");
+    EXPECT_INT(b.fault.sys_errno, EPIPE);
+    EXPECT(!rl_port_leave(a.port) && !rl_port_leave(b.port));
     scene_stop(&s);
 }
 
@@ -364,6 +372,8 @@ TEST(mux, a_socket_that_stays_full_tells_who_was_not_sent)
         test_join(t[i]);
         EXPECT(a[i].failures == 1 && a[i].answers == 0);
         unsent += !a[i].whole;
+        EXPECT_CONTAINS(a[i].fault.text, strerror(ETIMEDOUT));
+        EXPECT_INT(a[i].fault.sys_errno, ETIMEDOUT);
         EXPECT(!rl_port_leave(a[i].port));
     }
     EXPECT(unsent > 0 && unsent < MANY);
@@ -393,6 +403,8 @@ TEST(mux, nobody_stands_behind_one_that_could_not_wait)
     EXPECT(!rl_port_leave(a.port));
     ask(&b, 2);
     EXPECT(b.failures == 1 && !b.whole && b.fault.transient);
+    EXPECT_STR(b.fault.text, "the connection is given up");
+    EXPECT_INT(b.fault.sys_errno, 0);
     EXPECT(!rl_port_leave(b.port));
     scene_stop(&s);
 }
