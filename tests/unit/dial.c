@@ -179,6 +179,35 @@ TEST(dial, who_answers_is_met_and_kept)
     close_scene(&s);
 }
 
+static int hand_out(rlock_credentials *out, void *arg)
+{
+    *out = (rlock_credentials){.password = "p", .valid_ms = *(int64_t *)arg};
+    return 1;
+}
+
+static void expect_life(int64_t valid_ms, int64_t life_ms)
+{
+    scene s;
+    host h;
+    rl_credentials from;
+    rl_credentials_init(&from);
+    from.callback = hand_out;
+    from.arg = &valid_ms;
+    open_host(&h, &s, "+OK\r\n" ECHO);
+    s.d.credentials = &from;
+    int64_t now_us = rl_now_us();
+    EXPECT_INT(dial_host(&h, &s), RLOCK_OK);
+    EXPECT_BETWEEN(s.c->expires_us - now_us, life_ms * 1000,
+                   (life_ms + SOON) * 1000);
+    close_scene(&s);
+    rl_credentials_fini(&from);
+}
+
+/* However short a login lasts, no connection is made for nothing. */
+TEST_CASE(dial, a_connection_lasts_for_a_second_at_least, expect_life(1, 1000))
+TEST_CASE(dial, a_connection_lasts_as_long_as_its_login,
+          expect_life(600000, 540000))
+
 /* What is said behind "it may be for TLS"; where: the URI's scheme, or NULL. */
 static void expect_suggestion(const char *says, const char *secure, bool worked,
                               const char *wanted)
