@@ -98,9 +98,10 @@ TEST(ask_redirects, fault_148_places_of_every_form_are_read)
 TEST(ask_redirects, fault_148_what_is_no_place_is_trouble_that_passes)
 {
     static const char *const replies[] = {
-        "-MOVED 1 :0\r\n",      "-MOVED 1\r\n",      "-MOVED x a:1\r\n",
-        "-MOVED 1 a\r\n",       "-MOVED 1 a:0\r\n",  "-MOVED 1 a:70000\r\n",
-        "-MOVED 99999 a:1\r\n", "-ASK 1 nowhere\r\n"};
+        "-MOVED 1 :0\r\n",      "-MOVED 1\r\n",       "-MOVED x a:1\r\n",
+        "-MOVED 1 a\r\n",       "-MOVED 1 a:0\r\n",   "-MOVED 1 a:70000\r\n",
+        "-MOVED 99999 a:1\r\n", "-ASK 1 nowhere\r\n", "-MOVED 1x a:1\r\n",
+        "-MOVED - a:1\r\n"};
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         call c;
         guide g;

@@ -139,6 +139,9 @@ TEST_CASE(confirm, is_short_when_no_replica_has_it,
 TEST_CASE(confirm, is_short_when_too_few_have_it,
           expect_short_after(":42\r\n:1\r\n", 1,
                              "1 of 2 replicas within 1000 ms"))
+TEST_CASE(confirm, is_short_when_fewer_than_none_have_it,
+          expect_short_after(":42\r\n:-5\r\n", 0,
+                             "0 of 2 replicas within 1000 ms"))
 TEST_CASE(confirm, is_short_after_an_error,
           expect_short_after(":42\r\n-ERR unknown command 'WAIT'\r\n", -1,
                              "unknown command"))
