@@ -2,6 +2,7 @@
 #ifndef UNIT_PEM_H
 #define UNIT_PEM_H
 
+#include <openssl/ec.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
@@ -21,13 +22,22 @@ static inline void write_text(const char *name, const char *text)
     fclose(out);
 }
 
-static inline EVP_PKEY *make_key(void)
+static inline EVP_PKEY *make_key_of(int type)
 {
     EVP_PKEY *key = NULL;
-    EVP_PKEY_CTX *p = EVP_PKEY_CTX_new_id(EVP_PKEY_ED25519, NULL);
-    EXPECT(p && EVP_PKEY_keygen_init(p) == 1 && EVP_PKEY_keygen(p, &key) == 1);
+    EVP_PKEY_CTX *p = EVP_PKEY_CTX_new_id(type, NULL);
+    EXPECT(p && EVP_PKEY_keygen_init(p) == 1);
+    if (type == EVP_PKEY_EC)
+        EXPECT(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(
+                   p, NID_X9_62_prime256v1) == 1);
+    EXPECT(EVP_PKEY_keygen(p, &key) == 1);
     EVP_PKEY_CTX_free(p);
     return key;
+}
+
+static inline EVP_PKEY *make_key(void)
+{
+    return make_key_of(EVP_PKEY_ED25519);
 }
 
 /* Signed by itself, for localhost and 127.0.0.1. */

@@ -166,6 +166,17 @@ TEST(resolve, who_has_no_time_leaves_the_query_to_the_next)
     close_scene(&s);
 }
 
+/* What is under way for the other host ends by itself. */
+TEST(resolve, a_query_that_nobody_wants_any_more_is_left)
+{
+    scene s;
+    open_scene(&s);
+    rl_resolve(&s.r, "localhost", 1, rl_now_us() - 1, &s.found, &s.f);
+    EXPECT_INT(ask(&s, "localhost", 2), RLOCK_OK);
+    EXPECT(!s.r.pending && s.r.port == 2);
+    close_scene(&s);
+}
+
 TEST(resolve, who_is_called_off_waits_for_no_answer_until_it_goes_on)
 {
     scene s;

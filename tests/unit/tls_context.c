@@ -13,8 +13,8 @@
 #include "net/tls_context.h"
 #include "pem.h"
 
-static const char *const names[] = {"cert", "key",    "other", "sealed",
-                                    "both", "broken", "text",  "open"};
+static const char *const names[] = {"cert",   "key",  "other", "sealed", "both",
+                                    "broken", "text", "open",  "curve"};
 
 /* The test is in a folder with all of them from now on. */
 static void make_files(char *dir)
@@ -27,6 +27,9 @@ static void make_files(char *dir)
     write_key("key", "w", key, NULL);
     write_key("other", "w", other, NULL);
     write_key("sealed", "w", key, "secret");
+    EVP_PKEY *curve = make_key_of(EVP_PKEY_EC);
+    write_key("curve", "w", curve, NULL);
+    EVP_PKEY_free(curve);
     write_text("text", "hello\n");
     write_text("broken", "-----BEGIN CERTIFICATE-----\nrubbish\n"
                          "-----BEGIN PRIVATE KEY-----\nrubbish\n");
@@ -146,6 +149,13 @@ TOLD(a_key_of_another_certificate_is_told, 0,
      "tls_key_file \"other\" is not the key of the certificate in "
      "tls_cert_file",
      .cert = "cert", .key = "other")
+TOLD(a_key_of_another_type_is_told, 0,
+     "tls_key_file \"curve\" is not the key of the certificate in "
+     "tls_cert_file",
+     .cert = "cert", .key = "curve")
+TOLD(a_key_that_is_broken_is_told, 0,
+     "tls_key_file \"broken\" cannot be used: ", .cert = "cert",
+     .key = "broken")
 TOLD(a_key_alone_is_told, 0, "tls_key_file without tls_cert_file", .key = "key")
 
 TEST_CASE(tls_context, without_a_setup_it_is_of_use,

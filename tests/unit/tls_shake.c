@@ -196,6 +196,37 @@ TEST_CASE(tls_shake, who_answers_in_plain_text_is_told,
 TEST_CASE(tls_shake, who_hangs_up_is_told,
           expect_answer(NULL, "connection closed by the server"))
 
+/* A record of a handshake, which is none. */
+TEST(tls_shake, who_makes_no_sense_is_told)
+{
+    static const char rubbish[] = "\x16\x03\x03\x00\x04\x63\x00\x00\x00";
+    scene s;
+    int fds[2];
+    open_scene(&s);
+    EXPECT_INT(rl_tls_new(&s.o, &s.tls, &s.f), RLOCK_OK);
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    EXPECT_INT(write(fds[1], rubbish, 9), 9);
+    EXPECT_INT(shake(&s, fds[0], "localhost"), RLOCK_EIO);
+    EXPECT(strncmp(s.f.text, "TLS handshake: TLS: ", 20) == 0);
+    EXPECT(s.f.status == RLOCK_EIO && s.f.sys_errno == 0);
+    close(fds[1]);
+    close_scene(&s);
+}
+
+TEST(tls_shake, what_a_server_says_is_told)
+{
+    scene s;
+    open_scene(&s);
+    SSL_CTX_set_max_proto_version(s.server, TLS1_2_VERSION);
+    SSL_CTX_set_verify(s.server,
+                       SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    EXPECT_INT(rl_tls_new(&s.o, &s.tls, &s.f), RLOCK_OK);
+    EXPECT_INT(shake_with_server(&s, "localhost"), RLOCK_EIO);
+    EXPECT_CONTAINS(s.f.text, "TLS handshake: TLS: the server says: ");
+    EXPECT(s.f.status == RLOCK_EIO && s.f.sys_errno == 0);
+    close_scene(&s);
+}
+
 TEST(tls_shake, who_says_nothing_is_told)
 {
     scene s;
@@ -239,6 +270,27 @@ TEST(tls_shake, newer_files_that_are_of_no_use_are_told_until_they_are)
     EXPECT_INT(rename("kept", "cert"), 0);
     EXPECT_INT(shake_with_server(&s, "localhost"), RLOCK_OK);
     expect_explained(&s, "why");
+    close_scene(&s);
+}
+
+/* The same file again, by its name: nothing of it has changed. */
+TEST(tls_shake, the_files_in_use_are_told_no_more_when_they_are_back)
+{
+    scene s;
+    open_scene(&s);
+    EXPECT_INT(symlink("cert", "link"), 0);
+    s.o.tls_ca_file = "link";
+    EXPECT_INT(rl_tls_new(&s.o, &s.tls, &s.f), RLOCK_OK);
+    write_text("text", "hello\n");
+    EXPECT(unlink("link") == 0 && symlink("text", "link") == 0);
+    EXPECT_INT(shake_with_server(&s, "localhost"), RLOCK_OK);
+    expect_explained(&s, "why (the newer tls_ca_file \"link\" has no "
+                         "certificate in PEM)");
+    EXPECT(unlink("link") == 0 && symlink("cert", "link") == 0);
+    EXPECT_INT(shake_with_server(&s, "localhost"), RLOCK_OK);
+    expect_explained(&s, "why");
+    unlink("link");
+    unlink("text");
     close_scene(&s);
 }
 
