@@ -73,6 +73,14 @@ struct pollfd rl_desk_poll(rl_desk *d, size_t i)
                            .events = c ? rl_conn_events(c) : 0};
 }
 
+bool rl_desk_is_expecting(const rl_desk *d)
+{
+    bool expecting = false;
+    for (size_t i = 0; i < d->legs.n; i++)
+        expecting = expecting || d->legs.leg[i].way.expecting;
+    return expecting;
+}
+
 bool rl_desk_is_unseen(const rl_desk *d)
 {
     bool own = false;

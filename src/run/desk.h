@@ -42,6 +42,9 @@ bool rl_desk_go_round(rl_desk *d);
    nobody but the loop goes on with the desk, until `polled` is cleared. */
 struct pollfd rl_desk_poll(rl_desk *d, size_t i);
 
+/* Is it to be given a connection? */
+bool rl_desk_is_expecting(const rl_desk *d);
+
 /* Has it connections that the loop, which waits, does not know of? */
 bool rl_desk_is_unseen(const rl_desk *d);
 

@@ -399,7 +399,7 @@ void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
         if (rl_desk_go_round(d)) {
             rl_list_remove(k);
             act(d->who);
-        } else {
+        } else if (!rl_desk_is_expecting(d)) { /* it has asked */
             a->most_steps--;
         }
     }
