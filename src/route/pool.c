@@ -351,6 +351,8 @@ rl_pool *rl_pool_new(rl_dialer *dialer, unsigned limit)
         return NULL;
     }
     p->dialer = *dialer;
+    rl_resolver_fini(&dialer->resolver); /* a mutex cannot be moved */
+    rl_resolver_init(&p->dialer.resolver);
     rl_pool_watch(p);
     p->limit = limit;
     rl_mutex_init(&p->mutex, RL_RANK_POOL);
