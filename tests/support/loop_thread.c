@@ -37,22 +37,9 @@ int64_t loop_thread_longest_us(void)
     return atomic_load(&longest_us);
 }
 
-/* A thread is named before it does anything else. */
-static bool is_loop(void)
-{
-    static _Thread_local enum { UNKNOWN, YES, NO } known;
-    char name[32];
-    if (known == UNKNOWN)
-        known = pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
-                        strcmp(name, "rlock-loop") == 0
-                    ? YES
-                    : NO;
-    return known == YES;
-}
-
 static void may_block(const char *call)
 {
-    if (!is_loop())
+    if (!loop_thread_is_this())
         return;
     atomic_fetch_add(&blocked, 1);
     atomic_store(&blocked_in, call);
@@ -93,7 +80,7 @@ static void turn_ends(void)
 
 static bool wait_begins(const struct pollfd *p, nfds_t n, int ms)
 {
-    bool own = is_loop() && is_own_wait(p, n);
+    bool own = loop_thread_is_this() && is_own_wait(p, n);
     if (own)
         turn_ends();
     else if (ms != 0)
@@ -208,7 +195,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 
 static void may_block_at(int fd, int flags, const char *call)
 {
-    if (!(flags & MSG_DONTWAIT) && is_loop() &&
+    if (!(flags & MSG_DONTWAIT) && loop_thread_is_this() &&
         !(fcntl(fd, F_GETFL) & O_NONBLOCK))
         may_block(call);
 }

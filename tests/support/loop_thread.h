@@ -7,7 +7,23 @@
 #ifndef TEST_SUPPORT_LOOP_THREAD_H
 #define TEST_SUPPORT_LOOP_THREAD_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+/* Is it the calling thread? A thread is named before it does anything else. */
+static inline bool loop_thread_is_this(void)
+{
+    static _Thread_local enum { UNKNOWN, YES, NO } known;
+    char name[32];
+    if (known == UNKNOWN)
+        known = pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+                        strcmp(name, "rlock-loop") == 0
+                    ? YES
+                    : NO;
+    return known == YES;
+}
 
 /* How many calls may have blocked it, but for its own wait in poll(); and the
    name of the last, or "". */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loop_thread.h"
 #include "test.h"
 
 enum { MOST_CALLS = 1 << 17, MOST_TRIPS = 128, MOST_FUNCTIONS = 2048 };
@@ -32,22 +33,10 @@ static _Thread_local bool watching_this;
 static _Thread_local int depth;
 static atomic_bool watching_loop;
 
-/* A thread is named before it does anything else. */
-static bool is_loop(void)
-{
-    static _Thread_local enum { UNKNOWN, YES, NO } known;
-    char name[32];
-    if (known == UNKNOWN)
-        known = pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
-                        strcmp(name, "rlock-loop") == 0
-                    ? YES
-                    : NO;
-    return known == YES;
-}
-
 static bool is_watched(void)
 {
-    return watching_this || (atomic_load(&watching_loop) && is_loop());
+    return watching_this ||
+           (atomic_load(&watching_loop) && loop_thread_is_this());
 }
 
 static void begin(void)
