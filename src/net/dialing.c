@@ -68,7 +68,7 @@ bool rl_dialing_begin(rl_dialing *d, int64_t until_us, const rl_signal *signal)
     d->until_us = until_us;
     d->signal = signal;
     d->conn = NULL;
-    d->left = d->off = false;
+    d->off = false;
     rl_resolver_resume(&d->dialer.resolver);
     atomic_store(&d->over, false);
     return rl_thread_start(&d->thread, "rlock-dial", run, d);
@@ -86,9 +86,8 @@ rl_conn *rl_dialing_end(rl_dialing *d)
 
 void rl_dialing_leave(rl_dialing *d)
 {
-    if (!rl_dialing_is_under_way(d) || d->left)
+    if (!rl_dialing_is_under_way(d) || d->off)
         return;
-    d->left = true;
     rl_mutex_lock(&d->mutex);
     d->off = true;
     if (d->fd >= 0)
@@ -99,7 +98,7 @@ void rl_dialing_leave(rl_dialing *d)
 
 bool rl_dialing_reap(rl_dialing *d)
 {
-    if (!rl_dialing_is_under_way(d) || !d->left || !atomic_load(&d->over))
+    if (!rl_dialing_is_under_way(d) || !d->off || !atomic_load(&d->over))
         return false;
     rl_conn_free(rl_dialing_end(d));
     return true;

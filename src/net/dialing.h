@@ -15,13 +15,12 @@ typedef struct rl_dialing {
     int64_t until_us;
     const rl_signal *signal; /* raised when it is over; the owner's */
     atomic_bool over;
-    bool left; /* the owner's: what comes of it is not wanted any more */
     int64_t began_us, took_us; /* this and the next two: when it is over */
     rl_conn *conn;
     rl_fault fault;
     rl_mutex mutex; /* guards what follows */
     int fd;         /* what it is waiting on; -1: nothing */
-    bool off;
+    bool off; /* it was left; changed by the owner only, who just reads it */
 } rl_dialing;
 
 /* What the dialer is to do, is for the owner to set. */
@@ -40,7 +39,7 @@ static inline bool rl_dialing_is_under_way(const rl_dialing *d)
 /* Is there something to be ended, for who still wants it? */
 static inline bool rl_dialing_is_over(const rl_dialing *d)
 {
-    return d->thread.started && !d->left && atomic_load(&d->over);
+    return d->thread.started && !d->off && atomic_load(&d->over);
 }
 
 /* Ends it, when it is over. NULL: it has failed, as d->fault says. */

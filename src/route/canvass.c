@@ -327,7 +327,7 @@ bool rl_canvass_is_over(rl_cluster *c)
     return c->asks == RL_ASKS_NOBODY;
 }
 
-int64_t rl_canvass_due_us(const rl_cluster *c)
+int64_t rl_canvass_due_us(rl_cluster *c)
 {
     return c->waits ? c->until_us : rl_race_due_us(&c->race);
 }

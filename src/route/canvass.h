@@ -19,7 +19,7 @@ void rl_canvass_begin(rl_cluster *c);
 bool rl_canvass_is_over(rl_cluster *c);
 
 /* When to do so again, if nothing comes before. */
-int64_t rl_canvass_due_us(const rl_cluster *c);
+int64_t rl_canvass_due_us(rl_cluster *c);
 
 /* Who was asked is asked no more. */
 void rl_canvass_hang_up(rl_cluster *c);

@@ -29,7 +29,7 @@ static rl_racer *idle(rl_race *r)
 
 static bool is_running(const rl_dialing *d)
 {
-    return rl_dialing_is_under_way(d) && !d->left;
+    return rl_dialing_is_under_way(d) && !d->off;
 }
 
 static void fail(rl_race *r, rl_racer *x, const rl_fault *why)
@@ -101,12 +101,9 @@ rl_conn *rl_race_look(rl_race *r, rl_place *at, int64_t *took_us)
     return c;
 }
 
-int64_t rl_race_due_us(const rl_race *r)
+int64_t rl_race_due_us(rl_race *r)
 {
-    bool room = false;
-    for (size_t i = 0; i < RL_RACERS; i++)
-        room = room || !rl_dialing_is_under_way(&r->racer[i].dialing);
-    return room && !r->exhausted ? r->next_us : RL_NEVER;
+    return !r->exhausted && idle(r) ? r->next_us : RL_NEVER;
 }
 
 bool rl_race_is_lost(const rl_race *r)

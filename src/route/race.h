@@ -45,7 +45,7 @@ void rl_race_begin(rl_race *r, void *arg);
 rl_conn *rl_race_look(rl_race *r, rl_place *at, int64_t *took_us);
 
 /* When to look again, if the signal is not raised before; RL_NEVER. */
-int64_t rl_race_due_us(const rl_race *r);
+int64_t rl_race_due_us(rl_race *r);
 
 /* Nobody is left who could answer. */
 bool rl_race_is_lost(const rl_race *r);
