@@ -361,6 +361,13 @@ static inline uint64_t rl_hold_owner(const rl_hold *h)
     return h->record->owner;
 }
 
+/* Is the hold OVER, or being undone? Of one in doubt the undoing waits for the
+   lease, which nothing prolongs. */
+static inline bool rl_hold_has_ended_locked(const rl_hold *h)
+{
+    return h->state == RL_OVER || h->state == RL_UNDOING;
+}
+
 /*
  * May a late copy of the hold's acquire have got a later token? Those of a
  * quorum are not compared, because each node's may be larger than what they

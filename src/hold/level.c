@@ -30,7 +30,7 @@ bool rl_hold_count_up(rl_holds *t, rl_hold *h, int64_t lease_ms, int64_t now_us)
 static rl_counted count_down_locked(rl_holds *t, rl_hold *h, int level,
                                     int64_t now_us) RL_REQUIRES(&t->mutex)
 {
-    if (h->state == RL_OVER || h->state == RL_UNDOING)
+    if (rl_hold_has_ended_locked(h))
         return RL_COUNTED_OVER;
     bool valid = rl_hold_is_valid_locked(t, h, now_us);
     h->count = level;
@@ -62,7 +62,7 @@ static void give_up_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 static bool count_down_node_locked(rl_holds *t, rl_hold *h, int level,
                                    int64_t now_us) RL_REQUIRES(&t->mutex)
 {
-    if (h->state == RL_OVER || h->state == RL_UNDOING)
+    if (rl_hold_has_ended_locked(h))
         return false; /* refused meanwhile, or being undone */
     bool held = rl_hold_is_valid_locked(t, h, now_us);
     h->count = level;

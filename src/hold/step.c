@@ -61,7 +61,7 @@ bool rl_hold_compares(rl_holds *t, const rl_hold *h)
 bool rl_hold_has_ended(rl_holds *t, const rl_hold *h)
 {
     rl_mutex_lock(&t->mutex);
-    bool ended = h->state == RL_OVER || h->state == RL_UNDOING;
+    bool ended = rl_hold_has_ended_locked(h);
     rl_mutex_unlock(&t->mutex);
     return ended;
 }

@@ -28,8 +28,7 @@ bool rl_hold_is_renewed(rl_holds *t, const rl_hold *h);
 /* See rl_hold_compares_locked(). */
 bool rl_hold_compares(rl_holds *t, const rl_hold *h);
 
-/* Is the hold OVER, or being undone? Of one in doubt the undoing waits for the
-   lease, which nothing prolongs. */
+/* See rl_hold_has_ended_locked(). */
 bool rl_hold_has_ended(rl_holds *t, const rl_hold *h);
 
 /*
