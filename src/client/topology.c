@@ -1,7 +1,8 @@
 /*
- * What is said here is said on the loop, with no lock held, except that a server of a cluster may become known on any thread, under the
- * cluster's mutex. Whoever sleeps because of a server that is gone is woken
- * after the new one can be asked.
+ * What is said here is said on the loop, with no lock held, except that a
+ * server of a cluster may become known on any thread, under the cluster's
+ * mutex. Whoever sleeps because of a server that is gone is woken after the new
+ * one can be asked.
  */
 #include "client/topology.h"
 
