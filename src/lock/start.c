@@ -197,12 +197,7 @@ rlock_status rlock_client_dispatch(rlock_client *cl)
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
-    rlock_error before = *rlock_last_error();
-    rl_completions_attend(&cl->engine.completions);
-    rl_async_help(&cl->engine.async);
-    rl_completions_attended(&cl->engine.completions);
-    rl_error_put(&before);
-    rl_completions_deliver(&cl->engine.completions);
+    rl_async_dispatch(&cl->engine.async);
     rl_client_leave(cl, cancel);
     return RLOCK_OK;
 }

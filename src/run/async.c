@@ -33,6 +33,14 @@
 /* and so long the loop leaves what comes to him. */
 #define BACKUP_US 20000
 
+/* A call of rl_async_dispatch() that delivers. */
+typedef struct rl_dispatch {
+    rl_async *of;
+    bool begins; /* jobs have been started since */
+} rl_dispatch;
+
+static _Thread_local rl_dispatch *dispatch; /* the innermost one */
+
 /* --- calling who drives --------------------------------------------------- */
 
 /* So shortly after he has come, who dispatches will come again. */
@@ -100,6 +108,7 @@ static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
         for (size_t i = 0; i < d->legs.n; i++)
             add_to_poll(&l, rl_desk_poll(d, i));
     }
+    a->unseen = false;
     rl_mutex_unlock(&a->driving);
     return l.n;
 }
@@ -123,22 +132,18 @@ static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
         us = rl_min(us, n->due_us);
     if (!rl_list_is_empty(&a->in_line) || !rl_list_is_empty(&a->restless))
         us = rl_min(us, now_us + RL_RETRY_US);
+    return rl_min(us, a->first_us);
+}
+
+/* Of desks that have gone, nobody knows whether they were the first. */
+static void find_first(rl_async *a)
+{
+    a->first_us = RL_NEVER;
     for (rl_link *k = rl_list_first(&a->asking); k;
          k = rl_list_next(&a->asking, k)) {
         const rl_desk *d = RL_CONTAINER(k, rl_desk, link);
-        us = rl_min(us, d->until_us);
+        a->first_us = rl_min(a->first_us, d->until_us);
     }
-    return us;
-}
-
-/* Is there what the loop, which waits, does not look at? */
-static bool has_unseen(const rl_async *a)
-{
-    for (rl_link *k = rl_list_first(&a->asking); k;
-         k = rl_list_next(&a->asking, k))
-        if (rl_desk_is_unseen(RL_CONTAINER(k, rl_desk, link)))
-            return true;
-    return false;
 }
 
 /* May it wait until then? Then whoever has something for it calls the loop. 0:
@@ -207,6 +212,7 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     if (goes_on(a)) {
         rl_async_tidy(a, now_us);
         begin_what_is_due(a);
+        find_first(a);
         now_us = rl_now_us();
         a->attended = is_attended(a, now_us);
         until_us = doze_off(a, wake_up_us(a, a->attended, now_us));
@@ -230,6 +236,7 @@ void rl_async_init(rl_async *a, rl_loop *loop, rl_completions *completions)
     rl_list_init(&a->asking);
     rl_list_init(&a->idle);
     rl_list_init(&a->restless);
+    a->first_us = RL_NEVER;
     a->watcher = (rl_watcher){.turn = turn, .look = look, .called = true};
     a->loop = loop;
     a->completions = completions;
@@ -271,16 +278,16 @@ bool rl_async_run(rl_async *a)
 static void call_loop_in_time(rl_async *a) RL_REQUIRES(&a->driving)
 {
     int64_t now_us = rl_now_us();
-    int64_t us = has_unseen(a) ? now_us : wake_up_us(a, true, now_us);
+    int64_t us = a->unseen ? now_us : wake_up_us(a, true, now_us);
     rl_mutex_lock(&a->mutex);
     if (a->sleeps_us > us)
         rl_async_call_loop_locked(a);
     rl_mutex_unlock(&a->mutex);
 }
 
-void rl_async_start(rl_async *a, rl_started *s)
+/* Jobs are in the inbox: who drives begins them, the caller if nobody does. */
+static void begin_jobs(rl_async *a)
 {
-    rl_async_put(a, s);
     if (rl_mutex_try_lock(&a->driving)) {
         a->most_steps = MOST_STEPS_INSTEAD;
         begin_what_is_due(a);
@@ -293,7 +300,27 @@ void rl_async_start(rl_async *a, rl_started *s)
     rl_mutex_unlock(&a->mutex);
 }
 
-void rl_async_help(rl_async *a)
+/* Should what is called back take long, the loop begins them after a while. */
+static void begin_later(rl_async *a)
+{
+    rl_mutex_lock(&a->mutex);
+    if (a->sleeps_us > rl_now_us() + BACKUP_US)
+        rl_async_call_loop_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
+void rl_async_start(rl_async *a, rl_started *s)
+{
+    rl_async_put(a, s);
+    if (!dispatch || dispatch->of != a) {
+        begin_jobs(a);
+        return;
+    }
+    dispatch->begins = true;
+    begin_later(a);
+}
+
+static void help(rl_async *a)
 {
     if (!atomic_load(&a->started))
         return;
@@ -307,6 +334,27 @@ void rl_async_help(rl_async *a)
     begin_what_is_due(a);
     call_loop_in_time(a);
     rl_mutex_unlock(&a->driving);
+}
+
+/* Jobs leave their errors behind. */
+static void keep_error(rl_async *a, void (*go_on)(rl_async *a))
+{
+    rlock_error before = *rlock_last_error();
+    go_on(a);
+    rl_error_put(&before);
+}
+
+void rl_async_dispatch(rl_async *a)
+{
+    rl_dispatch here = {.of = a}, *outer = dispatch;
+    rl_completions_attend(a->completions);
+    keep_error(a, help);
+    rl_completions_attended(a->completions);
+    dispatch = &here;
+    rl_completions_deliver(a->completions);
+    dispatch = outer;
+    if (here.begins)
+        keep_error(a, begin_jobs);
 }
 
 void rl_async_close(rl_async *a)

@@ -56,13 +56,15 @@ typedef struct rl_async {
      * other is held when it is taken.
      */
     rl_mutex driving;
-    rl_list in_line; /* jobs that go on as soon as there is a desk */
-    rl_list asking;  /* desks whose job has a round under way */
-    rl_list idle;    /* desks */
-    size_t desks;    /* all of them */
-    size_t at_desks; /* those that are not idle */
-    size_t most;     /* that there were, since it was tidied last */
-    int64_t left_us; /* when somebody has left one last */
+    rl_list in_line;  /* jobs that go on as soon as there is a desk */
+    rl_list asking;   /* desks whose job has a round under way */
+    int64_t first_us; /* none of those has to be looked at before that */
+    bool unseen;      /* one has connections that the loop does not poll yet */
+    rl_list idle;     /* desks */
+    size_t desks;     /* all of them */
+    size_t at_desks;  /* those that are not idle */
+    size_t most;      /* that there were, since it was tidied last */
+    int64_t left_us;  /* when somebody has left one last */
     int64_t tidied_us;
     size_t jobs;       /* that are not over */
     bool closing;      /* `stopping` has been seen */
@@ -83,12 +85,16 @@ bool rl_async_run(rl_async *a);
 
 /*
  * It is on the loop; job, owner and over are set. If nobody drives, the calling
- * thread takes the first step.
+ * thread takes the first step: at once, or, within rl_async_dispatch(), when
+ * all has been delivered, so that what is started there is sent together.
  */
 void rl_async_start(rl_async *a, rl_started *s);
 
-/* Who dispatches has come: goes on with what can go on, if nobody drives. */
-void rl_async_help(rl_async *a);
+/*
+ * Who dispatches has come: goes on with what can go on, if nobody drives, and
+ * delivers what there is then, with the thread's last error as it was.
+ */
+void rl_async_dispatch(rl_async *a);
 
 /* Whose jobs does the calling thread drive at the moment? NULL: nobody's. */
 rl_async *rl_async_driven_here(void);
@@ -121,6 +127,9 @@ void rl_async_take_due(rl_async *a, int64_t now_us);
 
 /* Who stands in line goes on, as far as there are desks. */
 void rl_async_admit(rl_async *a);
+
+/* The desk has asked: it is looked at when something comes, or in time. */
+void rl_async_await(rl_async *a, struct rl_desk *d);
 
 /* p: what poll() has told, of n descriptors; 0: the caller has not asked it. */
 void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n);

@@ -102,9 +102,9 @@ static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
     return true;
 }
 
-bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n)
+bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n, int64_t now_us)
 {
-    bool in_time = rl_now_us() < d->until_us, news = !in_time;
+    bool in_time = now_us < d->until_us, news = !in_time;
     for (size_t i = 0; i < d->legs.n; i++)
         news =
             look_at_leg(&d->legs.leg[i], i < n ? &p[i] : NULL, in_time) || news;

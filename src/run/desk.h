@@ -52,6 +52,6 @@ bool rl_desk_is_unseen(const rl_desk *d);
  * Has something come for it, or is its time over? Then the round is to go on.
  * p: what poll() has said of its n first legs.
  */
-bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n);
+bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n, int64_t now_us);
 
 #endif

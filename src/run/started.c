@@ -308,8 +308,7 @@ static void go_on(rl_started *s)
             rl_round_begin(s->op);
             if (rl_desk_go_round(d))
                 break;
-            if (!rl_link_is_in(&d->link))
-                rl_list_add_last(&s->async->asking, &d->link);
+            rl_async_await(s->async, d);
             return;
         }
     }
@@ -379,29 +378,41 @@ void rl_async_admit(rl_async *a)
     }
 }
 
-static bool has_news(rl_desk *d, const struct pollfd *p, size_t n)
+void rl_async_await(rl_async *a, rl_desk *d)
+{
+    a->first_us = rl_min(a->first_us, d->until_us);
+    a->unseen = a->unseen || rl_desk_is_unseen(d);
+    if (!rl_link_is_in(&d->link))
+        rl_list_add_last(&a->asking, &d->link);
+}
+
+static bool has_news(rl_desk *d, const struct pollfd *p, size_t n,
+                     int64_t now_us)
 {
     if (d->polled)
         return false;
-    return d->at_poll < n ? rl_desk_look(d, p + d->at_poll, n - d->at_poll)
-                          : rl_desk_look(d, NULL, 0);
+    return d->at_poll < n
+               ? rl_desk_look(d, p + d->at_poll, n - d->at_poll, now_us)
+               : rl_desk_look(d, NULL, 0, now_us);
 }
 
 void rl_async_look_at_desks(rl_async *a, const struct pollfd *p, size_t n)
 {
     rl_link *next;
+    int64_t now_us = rl_now_us();
     for (rl_link *k = rl_list_first(&a->asking); k && a->most_steps > 0;
          k = next) {
         rl_desk *d = RL_CONTAINER(k, rl_desk, link);
         next = rl_list_next(&a->asking, k);
-        if (!has_news(d, p, n))
+        if (!has_news(d, p, n, now_us))
             continue;
         if (rl_desk_go_round(d)) {
             rl_list_remove(k);
             act(d->who);
-        } else if (!rl_desk_is_expecting(d)) { /* it has asked */
-            a->most_steps--;
+            continue;
         }
+        rl_async_await(a, d);
+        a->most_steps -= !rl_desk_is_expecting(d); /* it has asked */
     }
 }
 

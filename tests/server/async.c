@@ -392,3 +392,62 @@ TEST(async, an_answer_calls_who_dispatches_once)
     request_free(&r);
     scene_stop(&s);
 }
+
+/* --- within a callback ---------------------------------------------------- */
+
+static void start_unlock(request *r)
+{
+    r->then = NULL;
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+}
+
+/* A system call for each would cost more than all else that a start does. */
+TEST(async, what_callbacks_start_is_sent_together)
+{
+    enum { REQUESTS = 32 };
+    scene s = scene_start(0, 0);
+    request r[REQUESTS];
+    int over = 0;
+    for (int i = 0; i < REQUESTS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "together:%d", i);
+        r[i] = request_new(test_lock(s.cl, name));
+        r[i].then = start_unlock;
+        EXPECT_STATUS(request_acquire(&r[i], 0, RLOCK_WATCHDOG), RLOCK_OK);
+    }
+    EVENTUALLY(SOON, stats_of(s.cl).acquires == REQUESTS);
+    long long before = server_info(s.sv, "total_reads_processed");
+    while (over < REQUESTS) {
+        loop_turn(s.cl);
+        over = 0;
+        for (int i = 0; i < REQUESTS; i++)
+            over += r[i].told == 2 && r[i].status == RLOCK_OK;
+    }
+    EXPECT_BETWEEN(server_info(s.sv, "total_reads_processed") - before, 1,
+                   REQUESTS / 2);
+    for (int i = 0; i < REQUESTS; i++) {
+        rlock_free(r[i].lk);
+        request_free(&r[i]);
+    }
+    scene_stop(&s);
+}
+
+static void start_unlock_and_watch(request *r)
+{
+    server *sv = r->arg;
+    start_unlock(r);
+    EVENTUALLY(SOON, levels(sv, SCENE_LOCK) == 0);
+}
+
+TEST(async, what_a_callback_starts_goes_on_while_the_callback_does)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    r.then = start_unlock_and_watch;
+    r.arg = s.sv;
+    EXPECT_STATUS(request_acquire(&r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
