@@ -13,7 +13,7 @@
 # more lines. A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=35530
+most_src=35500
 most_files=240
 most_include=1350
 

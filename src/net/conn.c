@@ -67,8 +67,9 @@ static void break_after_last_words(rl_conn *c, const rl_fault *why)
 {
     char bytes[512];
     rl_fault ignored;
-    ssize_t n = rl_conn_read(c, bytes, sizeof bytes, &ignored);
-    if (n > 0)
+    ssize_t n;
+    while (!c->line.failed &&
+           (n = rl_conn_read(c, bytes, sizeof bytes, &ignored)) > 0)
         feed(c, bytes, (size_t)n);
     rl_conn_break(c, why);
 }

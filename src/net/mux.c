@@ -24,8 +24,7 @@
  * reading for the others.
  *
  * A port is freed with its mux only: its waker may still have it in hand when
- * its thread has long seen the answer and gone on. Where one thread has all the
- * ports, it is the waker, too, and rl_mux_trim() may free some.
+ * its thread has long seen the answer and gone on.
  */
 #include "net/mux.h"
 
@@ -387,38 +386,4 @@ void rl_port_exchange(rl_port *s, int64_t until_us)
     if (rl_port_waits(s))
         withdraw(s);
     tell(s);
-}
-
-/* --- one thread at all ports -----------------------------------------------
- */
-
-void rl_port_post(rl_port *s)
-{
-    if (!rl_port_waits(s))
-        ask(s);
-}
-
-void rl_mux_serve(rl_mux *h, bool has_come)
-{
-    rl_mutex_lock(&h->mutex);
-    if (has_bytes_locked(h))
-        write_locked(h);
-    rl_mux_unlock_and_wake(h);
-    if (has_come)
-        receive(h);
-}
-
-short rl_mux_events(const rl_mux *h)
-{
-    return (short)(POLLIN | (h->blocked ? POLLOUT : 0));
-}
-
-bool rl_port_settle(rl_port *s, bool in_time)
-{
-    bool waited = rl_port_waits(s);
-    if (waited && !in_time)
-        withdraw(s);
-    if (!rl_port_waits(s) || !in_time)
-        tell(s);
-    return !waited || !in_time;
 }

@@ -108,35 +108,6 @@ bool rl_port_leave(rl_port *s);
  */
 void rl_port_exchange(rl_port *s, int64_t until_us);
 
-/* --- by one thread that has all the ports and waits at none ----------------
- */
-
-/* What is new on the port's line goes into the mux's. */
-void rl_port_post(rl_port *s);
-
-/*
- * Sends what the kernel takes, and, if something has come, reads it: what the
- * ports were waiting for is there, or will never be. May be called when there
- * is nothing to do.
- */
-void rl_mux_serve(rl_mux *h, bool has_come);
-
-/* What that thread has to poll for. */
-short rl_mux_events(const rl_mux *h);
-
-/*
- * Of the ports that nobody has, no more stay than that there are so many in
- * all; nor does a large buffer that is empty. Whoever else wakes a port may
- * still have it in hand, so this is for a thread that has all of them.
- */
-void rl_mux_trim(rl_mux *h, size_t kept);
-
-/*
- * The port's line is fed what has come. in_time: otherwise nobody waits any
- * more, as at the end of rl_port_exchange(). True: something has.
- */
-bool rl_port_settle(rl_port *s, bool in_time);
-
 /* --- for mux.c, who does what, and mux_port.c, how ports come and go ------ */
 
 static inline bool rl_port_waits(const rl_port *s)

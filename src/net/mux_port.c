@@ -2,9 +2,6 @@
 
 #include <stdlib.h>
 
-/* So large a buffer is not kept for what may come. */
-#define BYTES_KEPT (16 * 1024)
-
 rl_mux *rl_mux_new(const atomic_uint *crowd)
 {
     rl_mux *h = calloc(1, sizeof *h);
@@ -87,33 +84,6 @@ rl_port *rl_mux_join(rl_mux *h)
         rl_list_remove(k);
     rl_mutex_unlock(&h->mutex);
     return s;
-}
-
-static void trim_bytes(rl_bytes *b)
-{
-    if (b->room > BYTES_KEPT && rl_bytes_left(b) == 0)
-        rl_bytes_fini(b);
-}
-
-void rl_mux_trim(rl_mux *h, size_t kept)
-{
-    rl_mutex_lock(&h->mutex);
-    rl_port **at = &h->ports;
-    while (*at && h->port_count > kept) {
-        rl_port *s = *at;
-        if (!rl_link_is_in(&s->link)) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        h->port_count--;
-        rl_list_remove(&s->link);
-        free_port(s);
-    }
-    trim_bytes(&h->sending);
-    if (h->conn)
-        trim_bytes(rl_line_begin(&h->conn->line));
-    rl_mutex_unlock(&h->mutex);
 }
 
 bool rl_port_leave(rl_port *s)

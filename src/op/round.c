@@ -21,6 +21,15 @@ static bool is_wanted(const rl_part *x)
     return is_unasked(x) && x->ask.next != RL_ASK_RESTS;
 }
 
+bool rl_way_waits(const rl_op *op, const rl_way *w)
+{
+    for (size_t i = 0; i < op->n; i++)
+        if (rl_part_is_open(op->part[i]) && !is_wanted(op->part[i]) &&
+            op->part[i]->way == w)
+            return true;
+    return false;
+}
+
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w)
 {
     for (size_t i = 0; i < op->n; i++)
@@ -192,7 +201,9 @@ static void note_silence(rl_part *x, int64_t now_us,
 /* No time is left for it. */
 static void end_part(rl_part *x, int64_t now_us)
 {
-    if (x->ask.next == RL_ASK_WAITS && x->way->line)
+    if (x->ask.next == RL_ASK_WAITS && x->way->shared)
+        rl_line_abandon(x->way->line, &x->ask.slot, now_us);
+    else if (x->ask.next == RL_ASK_WAITS && x->way->line)
         rl_line_time_out(x->way->line, now_us);
     if (x->over || x->ask.next == RL_ASK_WAITS)
         return;

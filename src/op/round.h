@@ -27,6 +27,7 @@ struct rl_way {
     bool expecting; /* a connection is on its way */
     bool slow;      /* and takes long: no grace for it */
     bool down;      /* left out, unless nothing goes without it */
+    bool shared;    /* others ask on the same line, and wait there */
 };
 
 /* Is the part to be asked, or not answered yet? */
@@ -40,6 +41,9 @@ static inline bool rl_way_is_good(const rl_way *w)
 {
     return w->line && !w->line->failed;
 }
+
+/* Has one of its parts neither been answered nor been asked anew, so far? */
+bool rl_way_waits(const rl_op *op, const rl_way *w);
 
 /* Is there something to be asked on it? */
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w);

@@ -98,7 +98,7 @@ static size_t look(rl_watcher *w, struct pollfd *p, size_t room)
     for (rl_link *k = rl_list_first(&a->trunks.all); k;
          k = rl_list_next(&a->trunks.all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->mux && !rl_trunk_has_failed(t))
+        if (t->conn && !rl_trunk_has_failed(t))
             add_to_poll(&l, rl_trunk_poll(t, a->attended));
     }
     for (rl_link *k = rl_list_first(&a->asking); k;

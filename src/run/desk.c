@@ -89,12 +89,12 @@ bool rl_desk_is_unseen(const rl_desk *d)
     return own && !d->polled;
 }
 
-/* What has come for a leg is read. False: nothing has. */
-static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
+/* What has come on a leg of its own is read. False: nothing has. */
+static bool look_at_leg(const rl_op *op, rl_leg *l, const struct pollfd *p)
 {
     rl_conn *c = conn_of(l);
-    if (l->port)
-        return rl_port_settle(l->port, in_time);
+    if (l->trunk)
+        return !rl_way_waits(op, &l->way);
     if (!c || !p || p->fd != c->io.fd || !p->revents)
         return l->way.expecting;
     if (rl_conn_send(c))
@@ -104,10 +104,10 @@ static bool look_at_leg(rl_leg *l, const struct pollfd *p, bool in_time)
 
 bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n, int64_t now_us)
 {
-    bool in_time = now_us < d->until_us, news = !in_time;
+    bool news = now_us >= d->until_us;
     for (size_t i = 0; i < d->legs.n; i++)
         news =
-            look_at_leg(&d->legs.leg[i], i < n ? &p[i] : NULL, in_time) || news;
+            look_at_leg(d->op, &d->legs.leg[i], i < n ? &p[i] : NULL) || news;
     if (!news)
         return false;
     rl_legs_look(&d->legs);

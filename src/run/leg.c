@@ -25,24 +25,29 @@ static void use(rl_leg *l, rl_conn *c)
     l->way.line = c ? &c->line : NULL;
 }
 
-static void take_port(rl_leg *l, rl_port *s, rl_trunk *trunk)
+static void take_port(rl_leg *l, rl_port *s)
 {
     l->port = s;
-    l->trunk = trunk;
     l->way.line = s ? &s->line : NULL;
+}
+
+static void take_trunk(rl_leg *l, rl_trunk *t)
+{
+    l->trunk = t;
+    l->way.shared = t != NULL;
+    l->way.line = t ? &t->conn->line : NULL;
 }
 
 /* Most connections owe nothing: then no clock is read. */
 static void give_back(rl_leg *l)
 {
     rl_conn *c = rl_leg_conn(l);
-    rl_port *port = l->port;
-    rl_trunk *trunk = l->trunk;
-    take_port(l, NULL, NULL);
-    if (trunk)
-        rl_trunk_leave(trunk, port);
-    else if (port)
-        rl_mux_set_leave(&l->node->muxes, port);
+    if (l->trunk)
+        rl_trunk_leave(l->trunk);
+    if (l->port)
+        rl_mux_set_leave(&l->node->muxes, l->port);
+    take_port(l, NULL);
+    take_trunk(l, NULL);
     if (!c)
         return;
     bool owes = !rl_conn_is_broken(c) && c->line.pending > 0;
@@ -166,7 +171,7 @@ static void borrow(rl_legs *ls, rl_leg *l)
     if (rl_now_us() >= until_us)
         return;
     if (may_share(ls, l))
-        take_port(l, rl_mux_set_join(&l->node->muxes, until_us, &f), NULL);
+        take_port(l, rl_mux_set_join(&l->node->muxes, until_us, &f));
     else if (rl_pool_borrow(l->node->pool, until_us, &c, &f) == RLOCK_OK)
         use(l, c);
     if (!l->way.line)
@@ -177,16 +182,14 @@ static void borrow(rl_legs *ls, rl_leg *l)
 static void call_trunk(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    rl_trunk *trunk;
-    rl_port *s = rl_trunks_join(ls->trunks, l->node, &l->visits, &trunk, &f);
+    rl_trunk *t = rl_trunks_join(ls->trunks, l->node, &l->visits, &f);
     if (!l->calling)
         l->way.ready_us = rl_now_us();
-    l->calling = l->way.expecting = !s && l->visits != UINT_MAX;
-    if (s)
-        take_port(l, s, trunk);
+    l->calling = l->way.expecting = !t && l->visits != UINT_MAX;
+    take_trunk(l, t);
     if (l->calling)
         return;
-    if (!s)
+    if (!t)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
     l->visits = RL_NO_VISIT;
 }
@@ -323,12 +326,16 @@ static void connect_several(rl_legs *ls)
 }
 
 /*
- * A connection may have broken, or lead to the wrong server. A port may have
- * been good for the last round, and not be for this one.
+ * A connection may have broken, or lead to the wrong server. A port or a trunk
+ * may have been good for the last round, and not be for this one; and on a
+ * trunk that is asked no more, others may wait for answers.
  */
 static bool is_good(const rl_legs *ls, const rl_leg *l)
 {
-    return !rl_line_is_spent(l->way.line) && (!l->port || may_share(ls, l));
+    bool own = !l->port && !l->trunk;
+    bool old = l->trunk && l->way.line->retired;
+    return !rl_line_is_spent(l->way.line) && (own || may_share(ls, l)) &&
+           !(old && rl_way_is_wanted(ls->op, &l->way));
 }
 
 /* Legs on which something is to be asked get connections, or will. */
@@ -369,14 +376,13 @@ static void return_idle(rl_legs *ls)
     }
 }
 
-/* A port of the node's muxes sends when its thread waits there. */
+/* A port sends when its thread waits there; a trunk when who drives has looked
+   at all that ask on it. */
 static void send_what_is_due(rl_legs *ls)
 {
     for (size_t i = 0; i < ls->n; i++) {
         rl_conn *c = rl_leg_conn(&ls->leg[i]);
-        if (ls->leg[i].trunk)
-            rl_port_post(ls->leg[i].port);
-        else if (c)
+        if (c)
             rl_conn_send(c);
     }
 }

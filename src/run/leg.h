@@ -29,8 +29,9 @@
 typedef struct rl_leg {
     rl_way way; /* what the round knows of it; its line is the connection's */
     rl_node *node;
-    rl_port *port;   /* instead of a connection of its own; or NULL */
-    rl_trunk *trunk; /* whose port it is; NULL: the node's muxes' */
+    rl_port *port;   /* at the node's muxes: of who may wait; or NULL */
+    rl_trunk *trunk; /* of who may not; NULL: it has a connection of its own, a
+                        port, or nothing yet */
     unsigned visits; /* while a trunk is waited for; see rl_trunks_join() */
     rl_visitor visitor;
     rl_claim claim;
@@ -69,11 +70,11 @@ static inline rl_leg *rl_leg_of(rl_way *w)
     return RL_CONTAINER(w, rl_leg, way);
 }
 
-/* NULL: it has none yet, or none any more, or a port at one. */
+/* Its own; NULL: it has none yet, or none any more, or shares one. */
 static inline rl_conn *rl_leg_conn(const rl_leg *l)
 {
-    return l->way.line && !l->port ? RL_CONTAINER(l->way.line, rl_conn, line)
-                                   : NULL;
+    bool own = l->way.line && !l->port && !l->trunk;
+    return own ? RL_CONTAINER(l->way.line, rl_conn, line) : NULL;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A trunk: the connection to one server for all jobs that have been started. It
- * is a mux (net/mux.h) of which one thread at a time, whoever drives, has all
- * the ports; it serves them all and waits for none.
+ * A trunk: the connection to one server for all jobs that have been started.
+ * They ask on its line, and whoever drives sends and reads for all of them, and
+ * waits for none.
  *
  * All is guarded by rl_async.driving (run/async.h), but what the connector
  * tells the visitor.
@@ -11,7 +11,6 @@
 
 #include <limits.h>
 
-#include "net/mux.h"
 #include "run/completion.h"
 #include "run/connector.h"
 
@@ -21,15 +20,13 @@ struct rl_node;
 typedef struct rl_trunk {
     rl_link link;
     struct rl_node *node;        /* fixed */
-    rl_mux *mux;                 /* NULL: it has no connection */
+    rl_conn *conn;               /* NULL: it has none */
     rl_completions *completions; /* fixed */
     bool watched;       /* who dispatches is told when something comes */
     bool polled;        /* the loop may be in poll() with it */
-    bool old;           /* it gives out no more ports: another takes its place,
-                             and it goes with its last port */
-    size_t users;       /* ports that are taken */
-    size_t most;        /* that were, since it was tidied last */
-    atomic_uint crowd;  /* the mux's; it wants one */
+    bool old;           /* nobody joins any more: another takes its place, and
+                             it goes with its last user */
+    size_t users;       /* legs that lead to it */
     rl_visitor visitor; /* while a connection is being made */
     bool visiting;
     unsigned first;  /* what its visits are counted from */
@@ -46,7 +43,7 @@ typedef struct rl_trunks {
 
 void rl_trunks_init(rl_trunks *ts, const rl_signal *signal,
                     rl_completions *completions);
-/* Nobody has a port. */
+/* Nobody uses one. */
 void rl_trunks_close(rl_trunks *ts);
 
 /*
@@ -55,23 +52,24 @@ void rl_trunks_close(rl_trunks *ts);
  */
 void rl_trunks_look(rl_trunks *ts);
 
-/* Now and then: ports that have not been needed since the last time go. */
+/* Now and then: memory that a burst has needed goes. */
 void rl_trunks_tidy(rl_trunks *ts);
 
 /*
- * A port at the node's trunk, and whose it is. NULL: *visits tells which visit
- * is waited for; call again, with the same number, when the signal was raised.
- * If *visits has become UINT_MAX, there is none, and *f says why.
+ * The node's trunk, which has a connection, and one user more. NULL: *visits
+ * tells which visit is waited for; call again, with the same number, when the
+ * signal was raised. If *visits has become UINT_MAX, there is none, and *f says
+ * why.
  */
-rl_port *rl_trunks_join(rl_trunks *ts, struct rl_node *node, unsigned *visits,
-                        rl_trunk **at, rl_fault *f);
-void rl_trunk_leave(rl_trunk *t, rl_port *s);
+rl_trunk *rl_trunks_join(rl_trunks *ts, struct rl_node *node, unsigned *visits,
+                         rl_fault *f);
+void rl_trunk_leave(rl_trunk *t); /* it has no call under way */
 
 /* Nothing comes over its connection any more, whose end poll() tells all the
    while. */
 static inline bool rl_trunk_has_failed(const rl_trunk *t)
 {
-    return t->mux && t->mux->conn->line.failed;
+    return t->conn && t->conn->line.failed;
 }
 
 /*

@@ -6,6 +6,9 @@
 /* A sign, digits, and the end of the line: "*3", "$12". */
 #define COUNT_MAX 23
 
+/* So large a buffer is not kept for what may come. */
+#define MOST_KEPT (16 * 1024)
+
 void rl_bytes_fini(rl_bytes *b)
 {
     free(b->at);
@@ -23,6 +26,12 @@ void rl_bytes_sent(rl_bytes *b, size_t n)
     b->begin += n;
     if (b->begin == b->end)
         b->begin = b->end = 0;
+}
+
+void rl_bytes_trim(rl_bytes *b)
+{
+    if (b->room > MOST_KEPT && rl_bytes_left(b) == 0)
+        rl_bytes_fini(b);
 }
 
 /* The bytes that were sent make room before more is asked for. */

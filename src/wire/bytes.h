@@ -24,6 +24,9 @@ void rl_bytes_fini(rl_bytes *b);
 void rl_bytes_cut(rl_bytes *b, size_t end);
 void rl_bytes_sent(rl_bytes *b, size_t n);
 
+/* What is empty and large gives its memory back. */
+void rl_bytes_trim(rl_bytes *b);
+
 static inline size_t rl_bytes_left(const rl_bytes *b)
 {
     return b->end - b->begin;

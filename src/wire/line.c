@@ -11,6 +11,7 @@
 #include "wire/line.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/error.h"
@@ -114,13 +115,63 @@ void rl_line_drop(rl_line *l, const rl_fault *why, size_t unsent,
     }
 }
 
+static void set_timed_out(rl_fault *f, bool sent)
+{
+    rl_fault_set(f, RLOCK_EIO, ETIMEDOUT, "%s: %s",
+                 sent ? "no reply" : "cannot send", strerror(ETIMEDOUT));
+}
+
 void rl_line_time_out(rl_line *l, int64_t now_us)
 {
     rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "%s: %s",
-                 l->sent < l->written ? "cannot send" : "no reply",
-                 strerror(ETIMEDOUT));
+    set_timed_out(&f, l->sent == l->written);
     rl_line_fail(l, &f, now_us);
+}
+
+static void stray_answered(rl_slot *s, const rl_reply *r, int64_t now_us)
+{
+    (void)r;
+    (void)now_us;
+    free(s);
+}
+
+static void stray_failed(rl_slot *s, bool whole, const rl_fault *why,
+                         int64_t now_us)
+{
+    (void)whole;
+    (void)why;
+    (void)now_us;
+    free(s);
+}
+
+/* The slot has left; in its place is one that belongs to nobody. False: out of
+   memory. */
+static bool leave_stray(rl_slot *s)
+{
+    rl_slot *stray = malloc(sizeof *stray);
+    if (!stray)
+        return false;
+    *stray = *s;
+    stray->answered = stray_answered;
+    stray->failed = stray_failed;
+    rl_list_add_before(&s->link, &stray->link);
+    rl_list_remove(&s->link);
+    s->line = NULL;
+    return true;
+}
+
+void rl_line_abandon(rl_line *l, rl_slot *s, int64_t now_us)
+{
+    rl_fault f;
+    bool sent = s->end <= l->sent;
+    set_timed_out(&f, sent);
+    l->retired = true;
+    if (!sent)
+        rl_line_drop(l, &f, 0, now_us);
+    else if (leave_stray(s))
+        s->failed(s, true, &f, now_us);
+    else
+        rl_line_fail(l, &f, now_us);
 }
 
 static bool fail(rl_line *l, rlock_status status, const char *what,

@@ -16,7 +16,8 @@
  *
  * A line belongs to one thread at a time. Of a connection that several use
  * (net/mux.h), each has a line of its own, and all of them are slots of one
- * more, which has the connection.
+ * more, which has the connection. Who drives several jobs puts their slots on
+ * one line (run/trunk.h).
  */
 #ifndef RL_WIRE_LINE_H
 #define RL_WIRE_LINE_H
@@ -120,6 +121,13 @@ bool rl_line_answer(rl_line *l, const rl_reply *r, int64_t now_us);
 /* Ends every slot; and because the first took too long. */
 void rl_line_fail(rl_line *l, const rl_fault *why, int64_t now_us);
 void rl_line_time_out(rl_line *l, int64_t now_us);
+
+/*
+ * Ends one slot that took too long, on a line that others wait on: its reply is
+ * nobody's, and theirs come behind it. The line is asked no more. What was not
+ * sent will not be.
+ */
+void rl_line_abandon(rl_line *l, rl_slot *s, int64_t now_us);
 
 /* Is there nothing more to be had from it? */
 static inline bool rl_line_is_spent(const rl_line *l)

@@ -37,7 +37,7 @@ static const struct {
     [REENTRY] = {"re-entry", {477, 280, 33, 15, 15, 24}, {0}},
     [UNLOCK] = {"unlock", {437, 279, 37, 15, 16, 26}, {0}},
     [IS_HELD] = {"is_held", {19, 19, 6, 1, 1, 11}, {0}},
-    [START] = {"start of an acquire", {292, 198, 30, 10, 8, 25}, {0}},
+    [START] = {"start of an acquire", {267, 186, 29, 6, 8, 25}, {0}},
     [RENEWAL] = {"renewal, on the loop", {277, 165, 19, 7, 9, 27}, {0}},
 };
 

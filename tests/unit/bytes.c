@@ -161,3 +161,25 @@ TEST(bytes, what_fits_takes_no_memory)
     EXPECT_INT(shim_seen(shim_here(), SHIM_ALLOC), 0);
     rl_bytes_fini(&b);
 }
+
+TEST(bytes, a_large_buffer_that_is_empty_is_given_back)
+{
+    static char large[64 * 1024];
+    rl_bytes b = {0};
+    rl_put_raw(&b, large, sizeof large);
+    rl_bytes_trim(&b);
+    EXPECT_INT(rl_bytes_left(&b), sizeof large);
+    rl_bytes_sent(&b, sizeof large);
+    rl_bytes_trim(&b);
+    EXPECT(!b.at && b.room == 0);
+}
+
+TEST(bytes, a_small_buffer_stays)
+{
+    rl_bytes b = {0};
+    rl_put_raw(&b, "PING", 4);
+    rl_bytes_sent(&b, 4);
+    rl_bytes_trim(&b);
+    EXPECT(b.at);
+    rl_bytes_fini(&b);
+}

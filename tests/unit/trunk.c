@@ -47,8 +47,7 @@ static void fail_visit(station *s)
 /* True: there is none, and *f says why; false: it is still to come. */
 static bool has_failed(station *s, unsigned *visits, rl_fault *f)
 {
-    rl_trunk *at;
-    EXPECT(!rl_trunks_join(&s->trunks, &s->node, visits, &at, f));
+    EXPECT(!rl_trunks_join(&s->trunks, &s->node, visits, f));
     return *visits == UINT_MAX;
 }
 
@@ -66,7 +65,7 @@ TEST(trunk, who_waits_is_told_why_there_is_no_connection)
     close_station(&s);
 }
 
-/* Its connection came, and was spent before anybody took a port. */
+/* Its connection came, and was spent before anybody asked on it. */
 TEST(trunk, who_waited_for_one_that_is_old_waits_for_its_successor)
 {
     station s;
