@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-#define FIRST_SIZE 64
+/* Most clients hold little, and a process may have a thousand of them. */
+#define FIRST_SIZE 4
 
 bool rl_map_init(rl_map *m, rl_map_equal *equal)
 {

@@ -164,7 +164,7 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
 {
     rl_core *c = &e->core;
     rl_cluster_options co = {
-        .uri = &e->cluster_uri,
+        .uri = &d->uri,
         .tls = d->tls,
         .credentials = &e->credentials,
         .connect_timeout_ms = e->core.set.connect_timeout_ms,
@@ -180,7 +180,6 @@ static bool make_cluster(rl_engine *e, rl_dialer *d)
         .redirects = &c->stats.redirects,
         .nodes = &c->stats.nodes};
     char uuid[RL_UUID_LEN + 1];
-    e->cluster_uri = d->uri; /* the pool's is for one server */
     e->cluster = rl_cluster_new(&co);
     if (!e->cluster)
         return false;

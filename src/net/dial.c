@@ -125,8 +125,8 @@ static int connect_to_one_of(const rl_dialer *d, const rl_addresses *found,
     for (int i = 0; i < found->count && fd < 0; i++) {
         int64_t now_us = rl_now_us();
         int64_t share_us = (deadline_us - now_us) / (found->count - i);
-        fd = connect_to(d, (const struct sockaddr *)&found->at[i].addr,
-                        found->at[i].len, now_us + share_us);
+        fd = connect_to(d, &found->at[i].addr.any, found->at[i].len,
+                        now_us + share_us);
     }
     return fd;
 }

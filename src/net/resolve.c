@@ -56,6 +56,8 @@ static int look_up(const char *host, const char *port, int flags,
         return error;
     for (struct addrinfo *a = found; a && out->count < RL_ADDRESSES;
          a = a->ai_next) {
+        if (a->ai_addrlen > sizeof out->at->addr)
+            continue; /* of no family that Redis listens in */
         memcpy(&out->at[out->count].addr, a->ai_addr, a->ai_addrlen);
         out->at[out->count++].len = a->ai_addrlen;
     }

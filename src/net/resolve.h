@@ -11,6 +11,7 @@
 #ifndef RL_NET_RESOLVE_H
 #define RL_NET_RESOLVE_H
 
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
@@ -23,7 +24,11 @@ typedef struct rl_addresses {
     int count;
     struct {
         socklen_t len;
-        struct sockaddr_storage addr;
+        union {
+            struct sockaddr any;
+            struct sockaddr_in v4;
+            struct sockaddr_in6 v6;
+        } addr;
     } at[RL_ADDRESSES];
 } rl_addresses;
 

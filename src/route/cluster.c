@@ -300,6 +300,8 @@ rl_cluster *rl_cluster_new(const rl_cluster_options *o)
     if (!c)
         return NULL;
     c->o = *o;
+    c->uri = *o->uri;
+    c->o.uri = &c->uri;
     c->fd = -1;
     c->patience_us = FIRST_PATIENCE_US;
     rl_canvass_init(c);

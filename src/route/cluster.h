@@ -27,7 +27,7 @@ typedef struct rl_cluster rl_cluster;
 typedef struct rl_server rl_server;
 
 typedef struct rl_cluster_options {
-    const rl_uri *uri;           /* names some of the servers; stays */
+    const rl_uri *uri;           /* names some of the servers; copied */
     rl_tls *tls;                 /* NULL: plain; stays */
     rl_credentials *credentials; /* stays */
     int64_t connect_timeout_ms;  /* for each connection that asks */

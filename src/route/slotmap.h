@@ -52,6 +52,7 @@ typedef struct rl_change {
 
 struct rl_cluster {
     rl_cluster_options o; /* fixed */
+    rl_uri uri;           /* likewise; o.uri */
     rl_redirects redirects;
     /* Who is asked about a slot: a server's number; 0: nobody is known. It is
        who has it by the maps, or, since then, by a redirect. */

@@ -23,7 +23,6 @@ typedef struct rl_engine {
     rl_loop loop;
     rl_watcher topology; /* asks Sentinels, or a cluster (client/topology.c), */
     atomic_bool topology_ends; /* until then */
-    rl_uri cluster_uri;        /* names some of its servers */
     rl_tls *tls;               /* NULL: plain */
     rl_credentials credentials;
     unsigned pool_size;

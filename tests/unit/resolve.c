@@ -64,7 +64,7 @@ static void expect_numeric(const char *host, int family)
     EXPECT_INT(ask(&s, host, 7000), RLOCK_OK);
     shim_clear(shim_here());
     EXPECT_INT(s.found.count, 1);
-    EXPECT_INT(s.found.at[0].addr.ss_family, family);
+    EXPECT_INT(s.found.at[0].addr.any.sa_family, family);
     const struct sockaddr_in *four = (const void *)&s.found.at[0].addr;
     const struct sockaddr_in6 *six = (const void *)&s.found.at[0].addr;
     EXPECT_INT(ntohs(family == AF_INET ? four->sin_port : six->sin6_port),
