@@ -45,7 +45,8 @@ static bool is_canceled(const started_lock *s)
             status == RLOCK_NOT_HELD);
 }
 
-/* `done` may start the next thing as the same owner, in the same memory. */
+/* `done` may start the next thing as the same owner. Who holds something keeps
+   the memory, so that he can always unlock it. */
 static void deliver(rl_completion *l)
 {
     started_lock *s = RL_CONTAINER(l, started_lock, completion);
@@ -63,7 +64,10 @@ static void deliver(rl_completion *l)
                                "the owner was freed before it was over");
     else if (status != RLOCK_OK)
         rl_error_set(why->status, why->sys_errno, "%s", why->message);
-    rl_owner_leave_spare(owner, s);
+    if (owner->self.holds > 0)
+        rl_owner_leave_spare(owner, s);
+    else
+        free(s);
     if (done)
         done(lk, status, arg);
     rl_owner_drive_end(former);

@@ -185,17 +185,14 @@ static void begin_what_is_due(rl_async *a)
     rl_async_take_woken(a);
     rl_async_take_due(a, rl_now_us());
     rl_async_admit(a);
-    rl_trunks_serve(&a->trunks, NULL, 0);
+    rl_trunks_serve(&a->trunks, NULL, 0, false);
 }
 
 static void take_what_has_come(rl_async *a) RL_REQUIRES(&a->driving)
 {
     const rl_watcher *w = &a->watcher;
     end_poll(a);
-    if (is_attended(a, rl_now_us()))
-        rl_trunks_exchange(&a->trunks, w->polled, w->n);
-    else
-        rl_trunks_serve(&a->trunks, w->polled, w->n);
+    rl_trunks_serve(&a->trunks, w->polled, w->n, is_attended(a, rl_now_us()));
     rl_trunks_look(&a->trunks);
     rl_async_look_at_desks(a, w->polled, w->n);
 }
@@ -328,7 +325,7 @@ static void help(rl_async *a)
     if (!rl_mutex_try_lock(&a->driving))
         return;
     a->most_steps = MOST_STEPS_INSTEAD;
-    rl_trunks_exchange(&a->trunks, NULL, 0);
+    rl_trunks_serve(&a->trunks, NULL, 0, true);
     rl_trunks_look(&a->trunks);
     rl_async_look_at_desks(a, NULL, 0);
     begin_what_is_due(a);

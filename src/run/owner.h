@@ -20,7 +20,7 @@ struct rlock_owner {
     atomic_bool ended; /* rlock_owner_free() */
     /* The operation that it has started; guarded by the mutex of owner.c. */
     struct rl_started *_Atomic started;
-    /* What its last operation was in; NULL: nothing, or the next one is. */
+    /* Who holds something: what its last operation was in. NULL: nothing. */
     void *_Atomic spare;
     /* Which thread acts as it, by its serial; 0: none. */
     atomic_uint_fast64_t user;

@@ -205,29 +205,16 @@ static bool was_told(const rl_trunk *t, const struct pollfd *p, size_t n)
     return false;
 }
 
-static void serve(rl_trunk *t, bool has_come)
-{
-    if (rl_conn_send(t->conn) && has_come)
-        rl_conn_receive(t->conn);
-}
-
-void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n)
+void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
+                     bool attended)
 {
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->conn)
-            serve(t, was_told(t, p, n));
-    }
-}
-
-void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n)
-{
-    for (rl_link *k = rl_list_first(&ts->all); k;
-         k = rl_list_next(&ts->all, k)) {
-        rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (t->conn)
-            serve(t,
-                  t->watched || t->conn->line.pending > 0 || was_told(t, p, n));
+        if (!t->conn || !rl_conn_send(t->conn))
+            continue;
+        bool may_have = t->watched || t->conn->line.pending > 0;
+        if ((attended && may_have) || was_told(t, p, n))
+            rl_conn_receive(t->conn);
     }
 }

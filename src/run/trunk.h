@@ -80,15 +80,14 @@ static inline bool rl_trunk_has_failed(const rl_trunk *t)
 struct pollfd rl_trunk_poll(rl_trunk *t, bool attended);
 void rl_trunks_polled(rl_trunks *ts);
 
-/* Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll(). */
-void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n);
-
 /*
- * Each sends, and reads if it has answers to come, or poll() has told so; or if
- * who dispatches is called for it. He has to find its end, too: otherwise he is
- * called again and again until the loop finds it.
+ * Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll().
+ * attended: if it has answers to come, too, or if who dispatches is called for
+ * it. He has to find its end as well: otherwise he is called again and again
+ * until the loop finds it.
  */
-void rl_trunks_exchange(rl_trunks *ts, const struct pollfd *p, size_t n);
+void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
+                     bool attended);
 
 /* Nothing has been asked for yet: what *visits begins as. */
 #define RL_NO_VISIT (UINT_MAX - 1)

@@ -57,16 +57,13 @@ static void unlock(request *r)
 }
 
 /*
- * So many, all begun before the first is over. Each has an owner of its own,
- * which is gone afterwards: as long as it is there it keeps the memory of what
- * it has started last, so that it can always let go of what it has. slow: the
- * server, which stands still when they begin.
+ * So many, all begun before the first is over, each by an owner of its own.
+ * slow: the server, which stands still when they begin.
  */
-static void pairs(rlock_client *cl, rlock **lk, request *r, int n, server *slow)
+static void pairs(rlock_client *cl, request *r, int n, server *slow)
 {
     ended = 0;
     for (int i = 0; i < n; i++) {
-        r[i] = request_new(lk[i]);
         r[i].then = unlock;
         EXPECT_STATUS(request_acquire(&r[i], RLOCK_FOREVER, RLOCK_WATCHDOG),
                       RLOCK_OK);
@@ -76,11 +73,9 @@ static void pairs(rlock_client *cl, rlock **lk, request *r, int n, server *slow)
         server_resume(slow);
     }
     LOOP_UNTIL(cl, ended == n);
-    for (int i = 0; i < n; i++)
-        request_free(&r[i]);
 }
 
-/* Memory that was needed then is not needed any more. */
+/* Memory that was needed then is not needed any more, though the owners stay. */
 TEST(memory, a_burst_of_started_pairs_leaves_less_than_a_megabyte)
 {
     enum { FEW = 64, MANY = 8192, MEGABYTE = 1024 * 1024 };
@@ -95,15 +90,18 @@ TEST(memory, a_burst_of_started_pairs_leaves_less_than_a_megabyte)
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "memory:%d", i);
         lk[i] = test_lock(cl, name);
+        r[i] = request_new(lk[i]);
     }
-    pairs(cl, lk, r, FEW, NULL);
+    pairs(cl, r, FEW, NULL);
     long long before = (long long)in_use();
     server_pause(sv);
-    pairs(cl, lk, r, MANY, sv);
+    pairs(cl, r, MANY, sv);
     EVENTUALLY(SOON, (long long)in_use() < before + MEGABYTE);
-    pairs(cl, lk, r, FEW, NULL);
-    for (int i = 0; i < MANY; i++)
+    pairs(cl, r, FEW, NULL);
+    for (int i = 0; i < MANY; i++) {
+        request_free(&r[i]);
         rlock_free(lk[i]);
+    }
     rlock_client_free(cl);
     server_stop(sv);
 }
