@@ -26,6 +26,11 @@ CONFIGURE = ['-DRLOCK_BUILD_TESTS=ON', '-DRLOCK_BUILD_SIM=ON',
 RENAMED = ['malloc', 'calloc', 'realloc', 'free', 'strdup']
 # An exchanged && and || needs no parentheses to be a mistake.
 WARNINGS = ['-Werror', '-Wno-parentheses']
+# Not -w, which would silence the errors, too.
+LOCKS = ['clang', '-fsyntax-only', '-Wno-everything', '-Wthread-safety',
+         '-Werror=thread-safety']
+LOCKED = '#include "base/thread.h"\nvoid f(rl_mutex *m);\n' \
+         'void f(rl_mutex *m)\n{\n    %s\n    rl_mutex_unlock(m);\n}\n'
 
 
 class Failed(Exception):
@@ -86,6 +91,26 @@ class Build:
         self.objects = glob.glob(
             os.path.join(self.tree, 'CMakeFiles/rlock_objects.dir/**/*.o'),
             recursive=True)
+        self.try_locks()
+
+    def try_locks(self):
+        """Clang's analysis is judged: with a lock it is silent, and without it not."""
+        path = os.path.join(self.folder, 'locked.c')
+        command = next(c for p, c in self.commands.items() if p.endswith('/hold.c'))
+        for text, noticed in (('rl_mutex_lock(m);', False), ('(void)0;', True)):
+            with open(path, 'w') as f:
+                f.write(LOCKED % text)
+            if bool(self.locks(command, path)) != noticed and shutil.which('clang'):
+                raise Failed('clang %s: %s' % (
+                    'is silent' if noticed else 'complains', text))
+
+    def locks(self, command, path):
+        """'clang' if its analysis of locks notices something."""
+        if not shutil.which('clang'):
+            return None
+        kept = [c for c in command[1:] if c[:2] in ('-D', '-I', '-s')]
+        status, output = run(LOCKS + kept + [path])
+        return 'clang' if status != 0 and 'thread-safety' in output else None
 
     def make(self, *targets):
         with self.mutex:
@@ -165,7 +190,7 @@ class Mutant:
                             self.place.path + '.o')
         if filecmp.cmp(self.object, base, shallow=False):
             return 'same'
-        return self.clang(command, path)
+        return self.build.locks(command, path)
 
     def own(self, command, relative, path):
         """The command of this file, for another one: its object beside it."""
@@ -173,14 +198,6 @@ class Mutant:
         command[command.index('-o') + 1] = self.object
         command[command.index('-c') + 1] = path
         return command
-
-    def clang(self, command, path):
-        if not shutil.which('clang'):
-            return None
-        kept = [c for c in command[1:] if c[:2] in ('-D', '-I', '-s')]
-        status, output = run(['clang', '-fsyntax-only', '-w', '-Wthread-safety',
-                              '-Werror=thread-safety'] + kept + [path])
-        return 'clang' if status != 0 and 'thread-safety' in output else None
 
     def embed(self):
         lua, to = os.path.join(self.work, 'all'), os.path.join(self.work, 'generated')
