@@ -1,8 +1,11 @@
 /* Alarms: raised once, closed once, found by the holds that they are about. */
 #include "hold/alarm.h"
 
+#include <errno.h>
+
 #include "alarm.h"
 #include "hold.h"
+#include "shim.h"
 
 static const rl_uuid some = {{1, 2, 3}}, other = {{1, 2, 4}};
 
@@ -88,6 +91,36 @@ TEST(alarm, those_that_are_over_leave_with_the_next_one)
         rl_alarm_end(b[i].alarm);
     }
     rl_alarms_leave(&l);
+}
+
+TEST(alarm, those_that_are_not_over_stay_in_their_order)
+{
+    tally b[4];
+    rl_alarms l = {NULL};
+    for (int i = 0; i < 3; i++)
+        hang(&l, &b[i], &some, false);
+    rl_alarm_end(b[1].alarm);
+    hang(&l, &b[3], &some, false);
+    EXPECT(l.first->alarm == b[3].alarm);
+    EXPECT(l.first->next->alarm == b[2].alarm);
+    EXPECT(l.first->next->next->alarm == b[0].alarm);
+    EXPECT(!l.first->next->next->next);
+    EXPECT(b[0].closed == 0 && b[1].closed == 1 && b[2].closed == 0);
+    rl_alarms_leave(&l);
+}
+
+TEST(alarm, without_memory_is_not_added_and_nobody_has_it)
+{
+    tally b;
+    rl_alarms l = {NULL}, other_list = {NULL};
+    hang(&l, &b, &some, false);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool added = rl_alarms_add(&other_list, b.alarm, false);
+    rl_alarms_keep(&l, &other_list);
+    shim_clear(shim_here());
+    EXPECT(!added && !other_list.first);
+    rl_alarms_leave(&l);
+    EXPECT_INT(b.closed, 1);
 }
 
 /* --- holds ---------------------------------------------------------------- */
