@@ -241,7 +241,8 @@ static rlock_status why_not(rl_acquire *a)
     return s;
 }
 
-/* When to look again: at once if votes were split, else after rings. */
+/* When a busy lock is looked at again: at once if votes were split, else after
+   rings. After a failure, the longer that lasts the later (op/acquire.c). */
 static int64_t look_at(rl_acquire *a, int64_t now_us)
 {
     bool split = grants(a) > 0;
@@ -308,19 +309,17 @@ static void undo(rl_acquire *a, int64_t now_us)
 
 static rl_try fail(rl_acquire *a, int64_t now_us)
 {
-    why_not(a);
-    a->again_us = look_at(a, now_us);
+    if (why_not(a) == RLOCK_BUSY)
+        a->again_us = look_at(a, now_us);
     undo(a, now_us);
     return RL_TRY_MORE;
 }
 
-static rl_try fail_with(rl_acquire *a, rlock_status s, const char *what,
-                        int64_t now_us)
+static rl_try fail_because(rl_acquire *a, const char *what, int64_t now_us)
 {
-    a->again_us = look_at(a, now_us);
     undo(a, now_us);
-    rl_fault_set(&a->fault, s, 0, "%s", what);
-    a->fault.transient = s == RLOCK_EQUORUM;
+    rl_fault_set(&a->fault, RLOCK_EQUORUM, 0, "%s", what);
+    a->fault.transient = true;
     return RL_TRY_MORE;
 }
 
@@ -328,8 +327,7 @@ static rl_try fail_with(rl_acquire *a, rlock_status s, const char *what,
 static rl_try accept(rl_acquire *a, int64_t now_us)
 {
     if (!is_valid(a, now_us))
-        return fail_with(a, RLOCK_EQUORUM,
-                         "granted, but too late for its lease", now_us);
+        return fail_because(a, "granted, but too late for its lease", now_us);
     return own(a, now_us);
 }
 
@@ -345,9 +343,8 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     if (a->step == RL_PHASE_UNDO)
         return undone(a);
     if (a->step == RL_PHASE_RAISE)
-        return rl_vote_raised(a, says, now_us)
-                   ? accept(a, now_us)
-                   : fail_with(a, RLOCK_EQUORUM, says, now_us);
+        return rl_vote_raised(a, says, now_us) ? accept(a, now_us)
+                                               : fail_because(a, says, now_us);
     rl_vote_note_clocks(a);
     if (grants(a) < a->op.quorum)
         return fail(a, now_us);

@@ -266,3 +266,113 @@ TEST(vote_wait, a_node_whose_client_is_closed_is_left_at_once)
     EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
     close_owned(&e);
 }
+
+/* What it rang before says nothing of those that are left. */
+TEST(vote_wait, the_ring_of_a_node_whose_client_is_closed_does_not_count)
+{
+    election e;
+    wait_with_bells(&e);
+    ring(&e, 1);
+    EXPECT_INT(play_wake(&e.p), RL_SLEEP);
+    rl_rooms_close(&play_core(&e.p, 1)->rooms);
+    EXPECT_INT(play_wake(&e.p), RL_SLEEP);
+    EXPECT_INT(e.a.op.rung, 0);
+    ring(&e, 0);
+    EXPECT_INT(play_wake(&e.p), RL_SLEEP);
+    ring(&e, 2);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 2, VOTED(100, 900)), RL_DONE);
+    close_owned(&e);
+}
+
+/* Not a moment before. */
+TEST(vote_wait, who_has_waited_for_a_second_says_who_it_is)
+{
+    election e;
+    wait_with_bells(&e);
+    e.p.now_us = PLAY_BEGAN_US + 1000 * MS - 1;
+    ring(&e, 0);
+    ring(&e, 1);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_STR(play_word(&e.p, 2, 2), "4");
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    settle(&e);
+    play_pass(&e.p, 1);
+    ring(&e, 0);
+    ring(&e, 1);
+    EXPECT_INT(play_wake(&e.p), RL_ASK);
+    EXPECT_STR(play_word(&e.p, 2, 2), "5");
+    EXPECT_STR(play_key(&e.p, 2, 5), "rlock_undone:{job}:who");
+    get_it(&e);
+}
+
+static void split_votes(election *e)
+{
+    EXPECT_INT(answer(e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(e, 1, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(e, 2, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(e, 0, YES), RL_SLEEP);
+}
+
+/* The pauses that are drawn from become longer, up to what it looks by itself. */
+TEST(vote_wait, votes_that_split_again_and_again_are_tried_ever_more_rarely)
+{
+    static const int64_t span_ms[] = {10, 20, 40, 80, 160, 320, 400, 400};
+    election e;
+    open_asked(&e, 600000, LEASE_MS);
+    for (size_t i = 0; i < sizeof span_ms / sizeof *span_ms; i++) {
+        split_votes(&e);
+        EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 0, span_ms[i] * MS);
+        EXPECT_INT(e.a.pause_us, rl_min(span_ms[i] * 2, (int64_t)400) * MS);
+        EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    }
+    EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
+    EXPECT_INT(answer(&e, 1, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(e.a.pause_us, 0);
+    settle(&e);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    split_votes(&e);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 0, 10 * MS);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    get_it(&e);
+}
+
+/* As of a lock of one server: too few answer, and are asked ever more rarely. */
+TEST(vote_wait, without_a_quorum_pauses_between_tries_grow_to_half_a_second)
+{
+    election e;
+    open_election(&e, 600000, LEASE_MS);
+    for (size_t i = 0; i < NODES; i++)
+        e.p.client[i].away = true;
+    EXPECT_INT(begin(&e), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 15 * MS, 25 * MS);
+    EXPECT_INT(play_sleep(&e.p), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 30 * MS, 50 * MS);
+    for (int i = 0; i < 8; i++)
+        EXPECT_INT(play_sleep(&e.p), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 375 * MS, 625 * MS);
+    for (size_t i = 0; i < NODES; i++)
+        e.p.client[i].away = false;
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    get_it(&e);
+}
+
+/* They have answered: it is none of those who split the votes. */
+TEST(vote_wait, a_grant_that_was_too_late_is_tried_again_after_a_short_pause)
+{
+    election e;
+    open_asked(&e, 600000, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, VOTED(100, 900)), RL_ASK);
+    EXPECT_INT(answer(&e, 1, VOTED(200, 900)), RL_ASK);
+    e.p.now_us = rl_lease_deadline(PLAY_BEGAN_US, LEASE_MS);
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 0, YES), RL_ASK);
+    EXPECT_INT(answer(&e, 1, YES), RL_SLEEP);
+    EXPECT_BETWEEN(e.a.op.sleep_us - e.p.now_us, 15 * MS, 25 * MS);
+    EXPECT_INT(play_sleep(&e.p), RL_ASK);
+    answer(&e, 2, IS_BUSY);
+    answer(&e, 2, NO);
+    get_it(&e);
+}
