@@ -41,6 +41,6 @@ void rl_rule_tell(const rl_op *op, char out[RL_SAYS_MAX])
                                                   : "not asked";
         int n =
             snprintf(out + used, fair, "%s%zu %s", i ? "; " : "", i + 1, text);
-        used += n < 0 ? 0 : (size_t)n < fair ? (size_t)n : fair - 1;
+        used += (size_t)n < fair ? (size_t)n : fair - 1;
     }
 }
