@@ -437,3 +437,19 @@ TEST_CASE(circle, a_red_lock_that_is_lost_is_nobodys,
           expect_red(RL_HELD, RL_GROUP_LOST, RL_NEVER, RL_SLEEP))
 TEST_CASE(circle, a_red_lock_that_is_lost_by_the_clock_is_nobodys,
           expect_red(RL_VACANT, RL_GROUP_OWNED, 0, RL_SLEEP))
+
+/* So its record outlives what it held. */
+TEST(circle, an_owner_that_waits_may_lose_all_that_it_holds_meanwhile)
+{
+    owners o;
+    open_owners(&o, 2);
+    expect_waiting(&o, 0, 1);
+    rl_hold *h = o.h[0];
+    rl_mutex_lock(&core(&o)->holds.mutex);
+    rl_hold_end_locked(&core(&o)->holds, h, o.p.now_us);
+    rl_hold_unref_locked(&core(&o)->holds, h);
+    rl_mutex_unlock(&core(&o)->holds.mutex);
+    EXPECT_INT(o.a[0].noted->refs, 2); /* the draft's, too */
+    EXPECT_INT(o.a[0].noted->owner, 1);
+    close_owners(&o, 0, 1);
+}

@@ -349,3 +349,35 @@ TEST(handover, a_grant_that_comes_after_its_lease_is_none)
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
     close_pair(&t, RLOCK_OK);
 }
+
+TEST(handover, a_token_that_is_none_hands_nothing_over)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, "$1\r\n0\r\n"), RL_ASK);
+    EXPECT_INT(t.x.fault.status, RLOCK_EIO);
+    EXPECT(t.next->unknown && t.next->state == RL_DRAFT);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+/* Of the server: any answer of its scripts ends an outage, and no other does. */
+static void expect_outage(const char *reply, bool lasts)
+{
+    pair t;
+    open_pair(&t);
+    rl_room_failed(rooms(&t), &t.a.waiter, t.p.now_us);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, reply), RL_ASK);
+    EXPECT_INT(t.a.waiter.room->outage_us, lasts ? t.p.now_us : 0);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST_CASE(handover, an_outage_ends_when_the_lock_was_freed,
+          expect_outage(FREED, false))
+TEST_CASE(handover, an_outage_ends_when_the_lock_was_not_there,
+          expect_outage(NOT_HELD, false))
+TEST_CASE(handover, an_outage_lasts_when_the_answer_makes_no_sense,
+          expect_outage("*1\r\n:7\r\n", true))

@@ -100,6 +100,8 @@ TEST(hold, there_is_no_room_without_memory)
         shim_clear(shim_here());
         EXPECT(!room);
         EXPECT_INT(table(&p)->records.count, 0);
+        EXPECT_INT(table(&p)->expiry.reserved, 0);
+        EXPECT_INT(table(&p)->first.work.reserved, 0);
         play_close(&p);
     }
 }

@@ -318,3 +318,19 @@ TEST(hold_group, of_a_lock_by_itself_runs_on_when_its_client_closes)
     EXPECT_INT(take_reports(&p, 0), 0);
     play_close(&p);
 }
+
+/* It may have been renewed, before it was vacant. */
+TEST(hold_group, a_node_that_is_granted_anew_is_renewed_only_if_the_whole_is)
+{
+    play p;
+    rl_hold *h[3];
+    rl_group *g = open_red(&p, h, RLOCK_WATCHDOG);
+    rl_holds *t = &play_core(&p, 1)->holds;
+    lose(&p, 1, h[1], RL_LOSS_GONE);
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, h[1], 100, p.now_us, false, p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    EXPECT(h[1]->state == RL_HELD && !h[1]->renewed);
+    rl_group_unref(g);
+    play_close(&p);
+}

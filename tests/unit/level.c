@@ -134,6 +134,11 @@ static rl_hold *open_node(play *p, found is)
     h->unknown = is.unknown;
     h->count = 2;
     h->refs++;
+    if (is.state == RL_VACANT) {
+        rl_mutex_lock(&table(p)->mutex);
+        rl_hold_vacate_locked(table(p), h, p->now_us);
+        rl_mutex_unlock(&table(p)->mutex);
+    }
     return h;
 }
 
@@ -146,8 +151,10 @@ static void expect_became(play *p, const rl_hold *h, int what)
     EXPECT_INT(table(p)->map.count, what == GOES_ON);
     if (what != GOES_ON)
         EXPECT_INT(h->state, undoing ? RL_UNDOING : RL_OVER);
-    if (undoing)
-        EXPECT_INT(due_us(table(p), h), p->now_us);
+    int64_t again_us =
+        h->state == RL_VACANT ? p->now_us + PLAY_LEASE_MS * MS / 3 * 7 / 8 : 0;
+    if (h->state != RL_HELD)
+        EXPECT_INT(due_us(table(p), h), undoing ? p->now_us : again_us);
 }
 
 static void expect_down(found is, int level, bool to_release, int what)

@@ -1,7 +1,10 @@
 /* When a part is asked, slow, silent or out of time, and a round is over. */
 #include "op/round.h"
 
+#include <errno.h>
+
 #include "play.h"
+#include "shim.h"
 #include "test.h"
 
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
@@ -463,3 +466,42 @@ TEST_CASE(round, what_must_not_run_twice_is_begun_again_while_there_is_time,
           expect_asked_again(true, 150))
 TEST_CASE(round, what_may_run_twice_is_begun_again_at_the_last_moment,
           expect_asked_again(false, 1))
+
+/* --- how long a part is waited for ---------------------------------------- */
+
+static void expect_limit(int64_t lease_ms, int64_t patience_us, int64_t way_us)
+{
+    stage s;
+    set(&s);
+    rl_part_limit(&s.part[0], lease_ms);
+    EXPECT_INT(s.part[0].patience_us, patience_us);
+    EXPECT_INT(s.part[0].way_us, way_us);
+    EXPECT_BETWEEN(s.part[0].limit_us, 1, patience_us);
+    EXPECT(!s.part[0].ask.patient);
+    clear(&s);
+}
+
+TEST_CASE(round, a_part_has_a_twentieth_of_the_lease_and_its_way_a_third,
+          expect_limit(3000, 150 * MS, 1000 * MS))
+TEST_CASE(round, a_part_has_a_twentieth_of_the_watchdogs_lease,
+          expect_limit(RLOCK_WATCHDOG, PLAY_LEASE_MS *MS / 20,
+                       PLAY_TIMEOUT_MS *MS))
+TEST_CASE(round, a_part_of_a_short_lease_has_5_ms,
+          expect_limit(60, 5 * MS, 20 * MS))
+TEST_CASE(round, a_part_of_a_long_lease_has_a_commands_time,
+          expect_limit(3600000, PLAY_TIMEOUT_MS *MS, PLAY_TIMEOUT_MS *MS))
+
+TEST(round, a_part_that_there_is_no_memory_for_is_lacking)
+{
+    rl_part *parts[4] = {NULL};
+    rl_op op;
+    rl_op_init(&op, parts);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    EXPECT(!rl_op_new_part(&op, 2));
+    shim_clear(shim_here());
+    EXPECT_INT(op.lacking, 1u << 2);
+    rl_part *x = rl_op_new_part(&op, 3);
+    EXPECT(x && parts[3] == x && x->op == &op && x->position == 4);
+    EXPECT_INT(op.lacking, 1u << 2);
+    rl_part_let_go(x);
+}

@@ -462,3 +462,25 @@ TEST(turn, a_reentry_that_was_answered_nonsense_is_remembered)
     EXPECT(t.next->deep && t.next->astray);
     end_turn(&t);
 }
+
+/* To the microsecond: 60 % of the lease, or the server is asked. */
+static void expect_passed_with(int64_t left_us, bool passes)
+{
+    pair t;
+    third w;
+    begin_turn(&t);
+    line_up(&t, &w);
+    t.next->turn->began_us += PLAY_LEASE_MS * MS;
+    t.p.now_us = t.next->expiry.due_us - left_us;
+    EXPECT_INT(pass(&t), passes);
+    if (passes)
+        EXPECT_INT(play_wake(&t.p), RL_DONE);
+    else
+        give_up_waiting(&t, &w);
+    end_turn(&t);
+}
+
+TEST_CASE(turn, with_enough_of_the_lease_left_the_hold_is_passed_on,
+          expect_passed_with(PLAY_LEASE_MS *MS / 100 * 60, true))
+TEST_CASE(turn, with_a_moment_less_the_server_is_asked,
+          expect_passed_with(PLAY_LEASE_MS *MS / 100 * 60 - 1, false))

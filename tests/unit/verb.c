@@ -512,3 +512,15 @@ TEST(verb, an_extend_of_what_is_being_undone_is_not_sent)
     rl_part_extend(d.x, core(&d), d.h, 60000, RL_NEVER, d.p.now_us);
     expect_not_sent(&d);
 }
+
+/* As after a grant: the next one is counted from when this was sent. */
+TEST(verb, an_extend_with_the_watchdog_is_renewed_a_third_after_it_was_sent)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, RLOCK_WATCHDOG);
+    int64_t sent_us = d.p.now_us;
+    answer_late(&d, 300 * MS, YES);
+    EXPECT(d.x->ok && is_due(&d, d.h));
+    EXPECT_INT(d.h->work.due_us, sent_us + PLAY_LEASE_MS * MS / 3);
+    close_with_hold(&d);
+}

@@ -4,6 +4,7 @@
 #include "red/attempt_red.h"
 
 #include "election.h"
+#include "red/attempt_red.h"
 #include "shim.h"
 
 /* --- no quorum ------------------------------------------------------------ */
@@ -339,4 +340,34 @@ TEST(vote_none, a_server_has_one_vote_though_two_nodes_lead_to_it)
     EXPECT_CONTAINS(e.a.fault.text, "2 same server as node 1");
     EXPECT_INT(answer(&e, 0, YES), RL_DONE);
     close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+/* --- nobody to ask -------------------------------------------------------- */
+
+TEST(vote_none, with_all_clients_closed_each_is_told_as_such)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    for (size_t i = 0; i < NODES; i++)
+        e.b.node[i] = NULL;
+    EXPECT_INT(begin(&e), RL_DONE);
+    EXPECT_CONTAINS(e.a.fault.text, "1 the client is closed; 2 the client is");
+    close_failed(&e, RLOCK_EQUORUM, 0);
+}
+
+TEST(vote_none, without_memory_for_the_only_client_that_is_left_nobody_is_asked)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    e.b.node[0] = e.b.node[1] = NULL;
+    EXPECT(
+        rl_vote_note_lease(e.b.node, NODES, &play_red, LEASE_MS, e.p.now_us));
+    /* The second: the group is the first. */
+    shim_fail(shim_here(), SHIM_ALLOC, 2, SHIM_EVER, ENOMEM);
+    rl_next next = begin(&e);
+    shim_clear(shim_here());
+    EXPECT_INT(next, RL_DONE);
+    EXPECT_INT(e.a.op.lacking, 1u << 2);
+    EXPECT_INT(e.p.homes, 0);
+    close_failed(&e, RLOCK_ENOMEM, 0);
 }
