@@ -100,21 +100,6 @@ const char *__tsan_default_suppressions(void)
     return "race:libcrypto.so\n";
 }
 
-/* For these the library has words of its own. */
-static bool has_own_words(int err)
-{
-    return err == 0 || err == ETIMEDOUT || err == EBUSY || err == EMFILE ||
-           err == ENFILE;
-}
-
-bool test_error_is_told(rlock_status s)
-{
-    const rlock_error *e = rlock_last_error();
-    return s == RLOCK_OK || e->status != s || has_own_words(e->sys_errno) ||
-           strstr(e->message, strerror(e->sys_errno)) ||
-           strlen(e->message) == sizeof e->message - 1; /* it was cut */
-}
-
 void test_failed(void)
 {
     has_failed = 1;

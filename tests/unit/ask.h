@@ -58,7 +58,7 @@ static inline void open_call(call *c)
 static inline void break_line(call *c)
 {
     rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "broken");
     rl_line_fail(&c->line, &f, 7);
 }
 

@@ -40,9 +40,9 @@ TEST(error, there_is_none_before_the_first_failure)
 
 TEST(error, is_set_and_kept)
 {
-    EXPECT_INT(rl_error_set(RLOCK_EIO, EPIPE, "%s %d", "n", 7), RLOCK_EIO);
+    EXPECT_INT(rl_error_set(RLOCK_EIO, ETIMEDOUT, "%s %d", "n", 7), RLOCK_EIO);
     EXPECT_INT(rlock_last_error()->status, RLOCK_EIO);
-    EXPECT_INT(rlock_last_error()->sys_errno, EPIPE);
+    EXPECT_INT(rlock_last_error()->sys_errno, ETIMEDOUT);
     EXPECT_STR(rlock_last_error()->message, "n 7");
 }
 
@@ -115,15 +115,15 @@ TEST(error, a_fault_that_passes_is_worth_another_try)
 TEST(error, a_fault_says_what_it_was_told)
 {
     rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ECONNREFUSED, "%s:%d", "h", 6379);
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "%s:%d", "h", 6379);
     EXPECT_INT(f.status, RLOCK_EIO);
-    EXPECT_INT(f.sys_errno, ECONNREFUSED);
+    EXPECT_INT(f.sys_errno, ETIMEDOUT);
     EXPECT_STR(f.text, "h:6379");
 }
 
 TEST(error, the_next_failure_takes_the_place_of_the_last)
 {
-    rl_error_set(RLOCK_EIO, EPIPE, "a rather long message");
+    rl_error_set(RLOCK_EIO, ETIMEDOUT, "a rather long message");
     rl_error_set(RLOCK_EINVAL, 0, "short");
     EXPECT_INT(rlock_last_error()->status, RLOCK_EINVAL);
     EXPECT_INT(rlock_last_error()->sys_errno, 0);

@@ -97,7 +97,7 @@ static bool hear(phone *p, const char *text)
 static void break_line(phone *p)
 {
     rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "broken");
     rl_line_fail(&p->line, &f, 7);
 }
 
@@ -509,7 +509,7 @@ TEST(line, what_has_not_left_yet_can_be_dropped)
     for (int i = 0; i < 3; i++)
         EXPECT(ask(&p, &q[i]));
     rl_line_take(&p.line, &taken);
-    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "broken");
     rl_line_drop(&p.line, &f, PING_LEN + 1, 7);
     EXPECT(q[0].failed == 0 && q[1].failed == 1 && q[2].failed == 1);
     EXPECT(!q[1].whole && !q[1].slot.line && !q[2].whole);

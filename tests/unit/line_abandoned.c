@@ -52,7 +52,7 @@ static void open_line(rl_line *l, question q[3], size_t sent)
 static void close_line(rl_line *l)
 {
     rl_fault f;
-    rl_fault_set(&f, RLOCK_EIO, ECONNRESET, "broken");
+    rl_fault_set(&f, RLOCK_EIO, ETIMEDOUT, "broken");
     rl_line_fail(l, &f, 7);
     rl_line_fini(l);
 }

@@ -39,7 +39,7 @@ static void fail_visit(station *s)
 {
     rl_visitor *v = &latest(s)->visitor;
     rl_list_remove(&v->link);
-    rl_fault_set(&v->fault, RLOCK_EIO, ECONNREFUSED, "cannot connect");
+    rl_fault_set(&v->fault, RLOCK_EIO, ETIMEDOUT, "cannot connect");
     v->waiting = false;
     rl_trunks_look(&s->trunks);
 }
