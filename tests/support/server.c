@@ -143,10 +143,10 @@ static void make_clock(server *sv)
     const char *path = strchr(sv->clock, '=') + 1;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     EXPECT(fd >= 0);
-    EXPECT_INT(ftruncate(fd, sizeof *sv->ahead_s), 0);
-    sv->ahead_s = mmap(NULL, sizeof *sv->ahead_s, PROT_READ | PROT_WRITE,
-                       MAP_SHARED, fd, 0);
-    EXPECT(sv->ahead_s != MAP_FAILED);
+    EXPECT_INT(ftruncate(fd, 2 * sizeof *sv->told), 0);
+    sv->told = mmap(NULL, 2 * sizeof *sv->told, PROT_READ | PROT_WRITE,
+                    MAP_SHARED, fd, 0);
+    EXPECT(sv->told != MAP_FAILED);
     close(fd);
 }
 
@@ -240,7 +240,12 @@ server *server_start_clocked(const char *args)
 
 void server_set_clock(server *sv, long long ahead_s)
 {
-    atomic_store(sv->ahead_s, ahead_s);
+    atomic_store(&sv->told[0], ahead_s);
+}
+
+void server_stop_clock(server *sv, long long at_us)
+{
+    atomic_store(&sv->told[1], at_us);
 }
 
 server *server_start_tcp(const char *args)
@@ -255,8 +260,8 @@ static void free_server(server *sv)
     asker_free(sv->ask);
     pthread_cond_destroy(&sv->changed);
     pthread_mutex_destroy(&sv->mutex);
-    if (sv->ahead_s)
-        munmap(sv->ahead_s, sizeof *sv->ahead_s);
+    if (sv->told)
+        munmap(sv->told, 2 * sizeof *sv->told);
     free(sv->args);
     free(sv);
 }

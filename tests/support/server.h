@@ -48,6 +48,8 @@ server *server_start_tcp(const char *args);
    back: by so many seconds against the machine's. */
 server *server_start_clocked(const char *args);
 void server_set_clock(server *sv, long long ahead_s);
+/* It stands still, at so many us; 0: it goes on. */
+void server_stop_clock(server *sv, long long at_us);
 
 /* A port of 127.0.0.1 that was free just now, for what is no server of these.
  */

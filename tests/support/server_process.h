@@ -19,7 +19,7 @@ struct server {
     char socket[DIR_MAX + 8];
     char log[DIR_MAX + 8];
     char clock[DIR_MAX + 32]; /* environment of a clocked server */
-    atomic_llong *ahead_s;    /* its clock, mapped; else NULL */
+    atomic_llong *told;       /* of its clock, two, mapped; else NULL */
     char uri[DIR_MAX + 16];
     char *args; /* the words of argv[] that the test gave */
     char port_arg[8];

@@ -20,6 +20,17 @@ static const row of_a_free_lock[] = {
     {ALL, "", "acquire 3 L T U A 200000", "token", "L=A@200000 T=now@400000"},
     {ALL, "", "acquire 3 L T U A 9000000", "token",
      "L=A@9000000 T=now@3600000"},
+    {ALL, "", "acquire 3 L T U A 1000000000000000", "token",
+     "L=A@1000000000000000 T=now@3600000"},
+    {ALL, "", "acquire 3 L T U A 150001", "token", "L=A@150001 T=now@300002"},
+    {ALL, "", "acquire 3 L T U A 1800001", "token",
+     "L=A@1800001 T=now@3600000"},
+    {ALL, "T=999999999999999998@9000", TAKE, "999999999999999999",
+     "L=A@60000 T=999999999999999999@300000"},
+    {ALL, "T=1000000000000000000@9000", TAKE, "token", HAS},
+    {HASH, "T=now@9000", TAKE, "1800000000000346",
+     "L=A@60000 T=1800000000000346@300000"},
+    {ALL, "", TAKE, "!READONLY", SAME, NULL, READONLY},
     /* with the least token that is wanted */
     {ALL, "", ASK("1", "''", "0 0"), "{ 1 token now }", HAS},
     {ALL, "", ASK("1", "''", "0 5"), "{ 1 token now }", HAS},
@@ -101,6 +112,10 @@ static const row of_anothers[] = {
     {ALL, "L=B@20000", ASK("2", "b1", "0"), "{ -1 }", SAME},
     {ALL, "L=B@20000 U=@50000", TAKE, "{ -2 }", SAME},
     {ALL, "L=B@20000 U=@50000", ASK("1", "b1", "0"), "{ -2 }", SAME},
+    /* its token is of the future */
+    {KEPT, "L=B@20000 T=now+5000@200000", TAKE, "{ 0 ~20000 0 0 -1 B 0 }",
+     SAME},
+    {KEPT, "L=B@20000 T=now@200000", TAKE, "{ 0 ~20000 0 0 -1 B 0 }", SAME},
     /* queued */
     {ALL, "L=B@20000", ASK("1", "b1", "0"), "{ 0 ~20000 now 0 0 }",
      "L=B@20000 Q=b1:now@6000"},
@@ -126,6 +141,8 @@ static const row of_anothers[] = {
      "L=B@20000 Q=b1:100@6000", NULL, "-zrank"},
     {KEPT, "L=B@20000", ASK("1", "b1", "100"), "{ 0 ~20000 100 0 -1 }", SAME,
      NULL, OOM},
+    {ALL, "L=B@20000", ASK("1", "b1", "100"), "!READONLY", SAME, NULL,
+     READONLY},
     /* taken over */
     {TIMESTAMP, "L=B@-5000 T=5@200000", TAKE, "token", HAS},
     {TIMESTAMP, "L=F@-5000", TAKE, "token", HAS},
@@ -134,6 +151,19 @@ static const row of_anothers[] = {
     {TIMESTAMP, "L=F@-5000 Q=b1:100,b2:200@3000", ASK("1", "b1", "100"),
      "token", HAS " Q=b2:200@3000"},
     {TIMESTAMP, "L=F@-5000", ASK("2", "''", "0"), "{ -1 }", SAME},
+    /* to the millisecond: it is .012 */
+    {TIMESTAMP, "L=?1800000000.011@9000", TAKE, "token", HAS},
+    {TIMESTAMP, "L=?1800000000.012@9000", TAKE, "{ 0 0 0 1 -1 value -1 }",
+     SAME},
+    {TIMESTAMP, "L=?1800000000.5@9000", TAKE, "{ 0 488 0 1 -1 value -1 }",
+     SAME},
+    {TIMESTAMP, "L=?1800000001@9000", TAKE, "{ 0 988 0 1 -1 value -1 }", SAME},
+    {TIMESTAMP, "L=?1800000001.", TAKE, "{ 0 988 0 1 -1 value -1 }",
+     "L=?1800000001.@60988"},
+    {TIMESTAMP, "L=?9999999999999@9000", TAKE,
+     "{ 0 9998199999998988 0 1 -1 value -1 }", SAME},
+    {TIMESTAMP, "L=?10000000000000@9000", TAKE, "!WRONGTYPE", SAME},
+    {TIMESTAMP, "L=?-1800000001@9000", TAKE, "!WRONGTYPE", SAME},
     {TIMESTAMP, "L=F@-5000 U=@50000", TAKE, "{ -2 }", SAME},
 };
 OF_ALL(acquire_of_anothers, of_anothers)

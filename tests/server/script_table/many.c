@@ -14,6 +14,10 @@ static const row renew_many[] = {
     {KEPT, "L2=A", RENEW, "010", "L2=A@60000"},
     {ALL, "L=A@20000 L2=A@20000 L3=A@20000", RENEW, "111",
      "L=A@60000 L2=A@60000 L3=A@60000", NULL, OOM},
+    {ALL, "L=A@20000", "renew_many 1 L 1000000000000000 A", "1",
+     "L=A@1000000000000000"},
+    {ALL, "L=A@20000", "renew_many 1 L 12345678901234567 A", "!ERR rlock: bad",
+     SAME},
     {ALL, "L=A@20000", "renew_many 1 L 0 A", "!ERR rlock: bad", SAME},
     {ALL, "L=A@20000", "renew_many 1 L x A", "!ERR rlock: bad", SAME},
     {ALL, "L=A@20000", "renew_many 1 L 60000", "!ERR rlock: bad", SAME},
@@ -30,6 +34,12 @@ static const row take_many[] = {
      HAVE " T=2900000000000001@300000 T2=now@300000"},
     {KEPT, "", "take_many 3 L U T 200000 A", "token",
      "L=A@200000 T=now@400000"},
+    {KEPT, "", "take_many 3 L U T 1000000000000000 A", "token",
+     "L=A@1000000000000000 T=now@3600000"},
+    {KEPT, "", "take_many 3 L U T 12345678901234567 A", "!ERR rlock: bad",
+     SAME},
+    {KEPT, "", "take_many 0 60000", "!ERR rlock: bad", SAME},
+    {KEPT, "", TAKE, "!READONLY", SAME, NULL, READONLY},
     /* some are busy */
     {KEPT, "L=B@20000 L2=B@20000", TAKE, "1", SAME},
     {KEPT, "L2=B@20000 T=5@9000", TAKE, "2", SAME},
@@ -97,8 +107,8 @@ OF_KEPT(free_many, free_many)
 
 #define PROBE "probe 3 T Q U b1"
 /* {missing, warnings, run_id, uptime, version, mode} */
-#define LACKS(right) "{ " right " '' * * '' standalone }"
-#define WARNS(text)  "{ '' " text " * * '' standalone }"
+#define LACKS(right) "{ " right " '' run some '' standalone }"
+#define WARNS(text)  "{ '' " text " run some '' standalone }"
 #define TRIED        "b1<''"
 #define LEAVE        "leave 3 L Q T b1"
 
@@ -123,6 +133,14 @@ static const row others[] = {
     {HASH, "T=x@9000", "raise 1 T 500", "1", "T=500@300000"},
     {HASH, "T=500@9000", "raise 1 T 500", "1", SAME},
     {HASH, "T=1000@9000", "raise 1 T 500", "1", SAME},
+    {HASH, "T=9@300001", "raise 1 T 500", "1", "T=500@300001"},
+    {HASH, "T=9", "raise 1 T 500", "1", "T=500@300000"},
+    {HASH, "T=9@9000", "raise 1 T 999999999999999999", "1",
+     "T=999999999999999999@300000"},
+    {HASH, "T=1000000000000000000@9000", "raise 1 T 500", "1", "T=500@300000"},
+    {HASH, "T=9@9000", "raise 1 T 1000000000000000000", "!ERR rlock: bad token",
+     SAME},
+    {HASH, "", "raise 1 T 500", "!READONLY", SAME, NULL, READONLY},
     {HASH, "T=9@9000", "raise 1 T x", "!ERR rlock: bad token", SAME},
     {HASH, "T=9@9000", "raise 1 T 0500", "!ERR rlock: bad token", SAME},
     {HASH, "T=!", "raise 1 T 500", "!WRONGTYPE", SAME},
@@ -131,10 +149,11 @@ static const row others[] = {
     {HASH, "L=A", "touch 1 L", "0", SAME},
     {HASH, "", "touch 1 L", "0", SAME},
 
-    {HASH, "L=A@20000", "identify 0", "{ * * }", SAME},
+    {HASH, "L=A@20000", "identify 0", "{ run some }", SAME},
 
     {HASH, "", PROBE, LACKS("''"), SAME, TRIED},
     {HASH, "", "probe 3 T Q U s1", LACKS("''"), SAME, "sharded s1<''"},
+    {HASH, "", PROBE, "!READONLY", SAME, NULL, READONLY},
     {HASH, "", PROBE, LACKS("HSET"), SAME, TRIED, "-hset"},
     {HASH, "", PROBE, LACKS("HEXISTS"), SAME, TRIED, "-hexists"},
     {HASH, "", PROBE, LACKS("HLEN"), SAME, TRIED, "-hlen"},

@@ -9,7 +9,8 @@
  * Keys, with a 2 or a 3 behind them for the second lock and the third:
  *   L lock   T token   Q queue   W who waits   U, V the tombstones of A and B
  *   G a key of the program's
- * Holders: A, B, X have holder ids of ours; F is somebody with another program.
+ * Holders: A, B, X have holder ids of ours; F is somebody with another program, J
+ * with Redisson.
  * Bells: b1 to b9; s1 to s9, sharded; d1 to d9, which nobody hears. R, R2, R3:
  * Redisson's channels.
  *
@@ -19,13 +20,14 @@
  * key has no TTL Q=b1:100,b2:200     bells with their tickets, in their order
  *   W=b1:100:A          a bell, its ticket, and the holder
  *   KEY=!     something that no script expects: a set
- *   L=?       a text that is no time
- * A number may be `now`, the server's clock in us, or `now-500`, 500 ms ago.
+ *   L=?       a text that is no time; L=?text: this one
+ * A number may be `now`, the server's clock in us, or `now-500`, 500 ms ago. The
+ * clock stands still.
  *
  * In a call, NAME KEYS WORD..., keys, holders, bells and channels are written
  * out, and '' is an empty word. A reply is a word, or { WORD... }: ~20000 is a
- * time of 20 s, token what T is, token-50 50 less, value what L is, * anything,
- * and !TEXT an error with this text; _ may stand for a blank. A message is heard as b1<L: on b1, with the payload L.
+ * time of 20 s, token what T is, value what L is, run a run_id, some a number above
+ * 0, * anything, and !TEXT an error with this text; _ may stand for a blank. A message is heard as b1<L: on b1, with the payload L.
  */
 #ifndef TEST_SCRIPT_TABLE_H
 #define TEST_SCRIPT_TABLE_H
@@ -41,7 +43,8 @@ typedef struct row {
     const char *after; /* SAME: as before */
     const char *heard; /* NULL: nothing */
     const char
-        *deny; /* NULL, an ACL rule while it is called, or OOM and its kin */
+        *deny; /* NULL, an ACL rule while it is called, or OOM and its kin, or
+                  READONLY */
 } row;
 
 /* Most rows end before what is heard. */
@@ -53,6 +56,8 @@ typedef struct row {
 #define ROOMY   "memory 1gb noeviction"
 #define EVICTS  "memory 1gb allkeys-lru"
 #define ENDLESS "memory 0 allkeys-lru"
+/* The server is a replica. */
+#define READONLY "readonly"
 
 /* Where the rows are tried. */
 typedef struct table {

@@ -1,7 +1,8 @@
 /*
  * To be loaded into a redis-server (LD_PRELOAD): its wall clock is ahead of the
  * machine's by what the file named in RLOCK_TEST_CLOCK says, a long long in
- * seconds. The file is mapped, so that a change takes effect at once. The
+ * seconds; or it stands still, at what a second long long says, in us, if that
+ * is not 0. The file is mapped, so that a change takes effect at once. The
  * other clocks stay what they are.
  *
  * libfaketime cannot do this: it allocates memory before jemalloc, which Redis
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const atomic_llong *ahead_s; /* NULL: not loaded yet */
+static const atomic_llong *told; /* NULL: not loaded yet */
 
 __attribute__((constructor)) static void map(void)
 {
@@ -24,21 +25,23 @@ __attribute__((constructor)) static void map(void)
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         abort();
-    void *page = mmap(NULL, sizeof *ahead_s, PROT_READ, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, 2 * sizeof *told, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (page == MAP_FAILED)
         abort();
-    ahead_s = page;
+    told = page;
 }
 
 /* May be called before map(). */
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
     int err = (int)syscall(SYS_clock_gettime, id, ts);
-    if (err || !ahead_s ||
-        (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
+    if (err || !told || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
         return err;
-    ts->tv_sec += atomic_load(ahead_s);
+    long long still_us = atomic_load(&told[1]);
+    ts->tv_sec += atomic_load(&told[0]);
+    if (still_us)
+        *ts = (struct timespec){still_us / 1000000, still_us % 1000000 * 1000};
     return 0;
 }
 
