@@ -177,3 +177,28 @@ TEST(due, what_is_scheduled_goes_where_its_slot_is)
     EXPECT(f.woken > 0); /* to look after what is held there */
     close_fleet(&f);
 }
+
+/* What is not held, too: releases, say, of what may be there. */
+TEST(due, what_is_undone_is_due_where_its_slot_is)
+{
+    fleet f;
+    open_fleet(&f);
+    add_second(&f);
+    rl_holds *t = table(&f.p);
+    for (size_t i = 0; i < 4; i++) {
+        rl_mutex_lock(&t->mutex);
+        rl_hold_end_locked(t, f.h[i], f.p.now_us);
+        rl_hold_undo_locked(t, f.h[i], f.p.now_us + PLAY_LEASE_MS * MS);
+        rl_mutex_unlock(&t->mutex);
+    }
+    have_moved = true;
+    rl_holds_failed_over(t, false, f.p.now_us);
+    for (size_t i = 0; i < 4; i++) {
+        bool moves = i % 2;
+        EXPECT(f.h[i]->queue == (moves ? &f.second : &t->first));
+        EXPECT_BETWEEN(f.h[i]->work.due_us - f.p.now_us,
+                       moves ? 0 : PLAY_LEASE_MS * MS,
+                       moves ? HASTE_US : PLAY_LEASE_MS * MS);
+    }
+    close_fleet(&f);
+}

@@ -288,3 +288,44 @@ TEST(hold_lost, the_end_of_an_owner_takes_no_longer_among_many_others)
     int64_t few_ns = abandon_ns(100);
     EXPECT_BETWEEN(abandon_ns(50000), 0, 10 * few_ns);
 }
+
+/* So that the mutex is free in between. */
+TEST(hold_lost, so_many_expire_at_a_time_as_are_wanted)
+{
+    play p;
+    rl_hold *h[3];
+    bool more;
+    play_open(&p, 1);
+    for (int i = 0; i < 3; i++)
+        h[i] = play_hold(&p, 0, (char[2]){(char)('a' + i)}, LEASE_MS + i);
+    p.now_us = h[2]->expiry.due_us;
+    for (int lost = 0; lost <= 3; lost += lost ? 1 : 2) {
+        rl_mutex_lock(&table(&p)->mutex);
+        more = rl_holds_expire_locked(table(&p), lost ? 1 : 2, p.now_us);
+        rl_mutex_unlock(&table(&p)->mutex);
+        EXPECT_INT(more, lost == 0);
+        for (int i = 0; i < 3; i++)
+            EXPECT_INT(h[i]->state == RL_LOST, i < (lost ? 3 : 2));
+    }
+    play_close(&p);
+}
+
+static void expect_nobody_woken(play *p, void (*stop)(rl_holds *t))
+{
+    int keeper = p->client[0].wakes[PLAY_KEEPER];
+    int notifier = p->client[0].wakes[PLAY_NOTIFIER];
+    table(p)->sleeps_us = table(p)->first.sleeps_us = 0;
+    stop(table(p));
+    EXPECT_INT(p->client[0].wakes[PLAY_KEEPER], keeper);
+    EXPECT_INT(p->client[0].wakes[PLAY_NOTIFIER], notifier);
+}
+
+TEST(hold_lost, who_is_awake_is_not_woken_to_stop_or_to_tell)
+{
+    play p;
+    play_open(&p, 1);
+    expect_nobody_woken(&p, rl_holds_reconnected);
+    expect_nobody_woken(&p, rl_holds_stop);
+    EXPECT(table(&p)->stopping && table(&p)->reconnected);
+    play_close(&p);
+}

@@ -371,3 +371,49 @@ TEST(room, entering_says_when_there_is_no_memory)
     EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));
     rl_rooms_fini(&r, false);
 }
+
+/* --- the next one looks --------------------------------------------------- */
+
+/* In the rooms of each layout one waits, and may be queued. */
+static void expect_look(uint64_t scope, bool queued, bool rings, bool woken)
+{
+    rl_rooms r;
+    guest g[RL_SINGLE_SCOPES];
+    rl_target what[RL_SINGLE_SCOPES];
+    open_with(&r, g, 0);
+    for (uint64_t i = 0; i < RL_SINGLE_SCOPES; i++) {
+        what[i] = job;
+        what[i].scope = i;
+        enter(&r, &g[i], &what[i]);
+        g[i].waiter.room->queued = queued;
+    }
+    rl_rooms_look(&r, "job", 3, scope, rings);
+    for (uint64_t i = 0; i < RL_SINGLE_SCOPES; i++)
+        EXPECT_INT(g[i].woken, woken && i == scope);
+    close_with(&r, g, RL_SINGLE_SCOPES);
+}
+
+TEST(room, the_front_of_the_lock_that_has_ended_looks_and_of_no_other)
+{
+    for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
+        expect_look(scope, false, false, true);
+        expect_look(scope, false, true, true);
+        expect_look(scope, true, false, true);
+        expect_look(scope, true, true, false); /* it will be rung */
+    }
+    expect_look(RL_SINGLE_SCOPES, false, false, false);
+}
+
+TEST(room, all_in_front_look_when_they_are_told_to)
+{
+    rl_rooms r;
+    guest g[4];
+    open_with(&r, g, 2);
+    enter(&r, &g[2], &other);
+    enter(&r, &g[3], &red_job);
+    rl_rooms_look_all(&r);
+    EXPECT(g[0].woken == 1 && g[1].woken == 0);
+    expect_woken(&g[2], 1, RL_WAKE_LOOK);
+    expect_woken(&g[3], 1, RL_WAKE_LOOK);
+    close_with(&r, g, 4);
+}
