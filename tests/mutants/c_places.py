@@ -29,7 +29,7 @@ TYPES = {'const', 'static', 'struct', 'enum', 'union', 'unsigned', 'signed', 'in
          'size_t', 'ssize_t', '_Atomic', '_Thread_local'}
 # What these answer is the same whichever argument comes first; of the others it is
 # when one only asks whether it is 0.
-SYMMETRIC = {'rl_min', 'rl_max'}
+SYMMETRIC = {'rl_min', 'rl_max', 'calloc'}
 COMPARING = {'strcmp', 'strncmp', 'memcmp', 'strcasecmp', 'strncasecmp'}
 NO_CALL = {'if', 'while', 'for', 'switch', 'return', 'sizeof', 'case', '_Generic'}
 NOT_RETURNED = {'static', 'inline', 'const', 'extern'}

@@ -192,6 +192,9 @@ class File:
                 first = i + 1
             i += 1
         parts.append((first, close - 1))
+        # Of two numbers the smaller is the same, whichever comes first.
+        if self.text_at(open_ - 1) in ('min', 'max'):
+            return
         # A command's name is no argument that one could confuse with another.
         if self.text_at(first if len(parts) == 1 else parts[0][0]).strip('\'"') \
                 .isupper():

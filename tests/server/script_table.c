@@ -237,8 +237,8 @@ static void open_table(table *t, rlock_layout layout)
 {
     static const long long still_us[] = {
         [RLOCK_LAYOUT_HASH] = 1800000000000345,
-        [RLOCK_LAYOUT_STRING] = 1800000000912345,
-        [RLOCK_LAYOUT_TIMESTAMP] = 1800000000012345};
+        [RLOCK_LAYOUT_STRING] = 1800000000012345,
+        [RLOCK_LAYOUT_TIMESTAMP] = 1800000000912345};
     *t = (table){.layout = layout, .sv = server_start_clocked(NULL)};
     server_stop_clock(t->sv, still_us[layout]);
     t->cx = connect_to(server_path(t->sv), SOON);
@@ -344,6 +344,28 @@ TEST(script_table, waits_tells_who_each_is_among_thousands)
     close_table(&t);
 }
 
+/* Of what had many fields the one that is left may be on any page. */
+static void expect_found_alone(const char *line, size_t at)
+{
+    table t;
+    open_table(&t, RLOCK_LAYOUT_HASH);
+    say(&t, "EVAL %s 1 %s %s",
+        "for i = 1, 5000 do redis.call('HSET', KEYS[1], i, 1) end "
+        "redis.call('HSET', KEYS[1], ARGV[1], 1) "
+        "for i = 1, 5000 do redis.call('HDEL', KEYS[1], i) end",
+        word_for("L"), word_for("A"));
+    redisReply *r = call(&t, line);
+    EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements > at);
+    EXPECT_STR(r->element[at]->str, word_for("A"));
+    freeReplyObject(r);
+    close_table(&t);
+}
+
+TEST_CASE(script_table, inspect_finds_the_one_field_that_is_left,
+          expect_found_alone("inspect 1 L", 0))
+TEST_CASE(script_table, leave_finds_the_one_field_that_is_left,
+          expect_found_alone("leave 3 L Q T b1", 1))
+
 TEST(script_table, a_hash_of_two_holders_is_no_lock)
 {
     table t;
@@ -405,6 +427,48 @@ TEST(script_table, probe_tries_each_right_on_the_key_that_it_is_needed_for)
     close_table(&t);
 }
 
+/* What INFO says of the version, "" if nothing; does SET know GET beside XX? */
+static void expect_version(const char *version, bool knows_get,
+                           const char *too_old)
+{
+    table t;
+    char text[20000];
+    open_table(&t, RLOCK_LAYOUT_HASH);
+    snprintf(text, sizeof text,
+             "local real = redis local redis = {call = real.call, pcall = "
+             "function(what, ...) if what == 'INFO' then return "
+             "'# Server\\r\\nredis_version:%s\\r\\nrun_id:x\\r\\n' end "
+             "if what == 'SET' and select('#', ...) == 4 and not %s then "
+             "return {err = 'ERR syntax error'} end "
+             "return real.pcall(what, ...) end} %s",
+             version, knows_get ? "true" : "false", script_text(&t, "probe"));
+    redisReply *r =
+        redisCommand(t.cx, "EVAL %s 3 %s %s %s %s", text, word_for("T"),
+                     word_for("Q"), word_for("U"), word_for("b1"));
+    EXPECT(r && r->type == REDIS_REPLY_ARRAY && r->elements == 6);
+    EXPECT_STR(r->element[4]->str, too_old);
+    EXPECT_STR(r->element[2]->str, "x");
+    EXPECT_INT(say(&t, "DBSIZE")->integer, 0);
+    EXPECT_STR(heard(&t), *too_old ? "" : "b1<''");
+    freeReplyObject(r);
+    close_table(&t);
+}
+
+#define VERSION(name, ...)                                                     \
+    TEST_CASE(script_table, version_##name, expect_version(__VA_ARGS__))
+
+VERSION(2_8_is_too_old, "2.8.4", false, "2.8.4")
+VERSION(5_9_is_too_old, "5.9.99", true, "5.9.99")
+VERSION(6_0_is_too_old, "6.0.16", false, "6.0.16")
+VERSION(6_1_is_too_old, "6.1.240", true, "6.1.240")
+VERSION(6_2_is_new_enough, "6.2.0", true, "")
+VERSION(6_10_is_new_enough, "6.10.1", true, "")
+VERSION(7_0_is_new_enough, "7.0.0", true, "")
+VERSION(10_0_is_new_enough, "10.0.1", true, "")
+VERSION(7_0_that_does_not_know_a_word_is_too_old, "7.0.0", false, "7.0.0")
+VERSION(that_is_not_told_is_tried, "", true, "")
+VERSION(that_is_not_told_may_be_too_old, "", false, "not told")
+
 /* --- what is cut ----------------------------------------------------------- */
 
 /* A lock of somebody's: his name has so many letters, his count so many digits. */
@@ -440,6 +504,21 @@ static void expect_cut(rlock_layout layout, const char *line, size_t at,
 
 CUT(inspect_cuts_a_long_field, HASH, "inspect 1 L", 0, 511)
 CUT(inspect_cuts_a_long_value, STRING, "inspect 1 L", 0, 511)
+/* Of a time with ever so many digits behind the point. */
+TEST(script_table, inspect_cuts_a_long_time)
+{
+    table t;
+    char text[700] = "1900000000.";
+    open_table(&t, RLOCK_LAYOUT_TIMESTAMP);
+    memset(text + strlen(text), '5', 600);
+    say(&t, "SET %s %s", word_for("L"), text);
+    redisReply *r = call(&t, "inspect 1 L");
+    EXPECT(r->type == REDIS_REPLY_ARRAY && r->elements == 3);
+    EXPECT_INT(r->element[0]->len, 511);
+    freeReplyObject(r);
+    close_table(&t);
+}
+
 CUT(waits_cuts_a_long_field, HASH, "waits 3 L Q W", 1, 511)
 CUT(waits_cuts_a_long_value, STRING, "waits 3 L Q W", 1, 511)
 CUT(leave_cuts_a_long_holder, STRING, "leave 3 L Q T b1", 1, 127)

@@ -147,6 +147,7 @@ static const row others[] = {
 
     {HASH, "L=A@20000", "touch 1 L", "1", SAME},
     {HASH, "L=A", "touch 1 L", "0", SAME},
+    {HASH, "L=A@1", "touch 1 L", "1", SAME},
     {HASH, "", "touch 1 L", "0", SAME},
 
     {HASH, "L=A@20000", "identify 0", "{ run some }", SAME},

@@ -204,6 +204,8 @@ static const row by_force[] = {
     {HASH, "L=B@20000", FORCE " SPUBLISH", "1", "", "sharded R<0"},
     {ALL, "Q=b1:100@3000", FORCE, "0", SAME},
     {TIMESTAMP, "L=B@-5000 Q=b1:100@3000", FORCE, "0", SAME},
+    {TIMESTAMP, "L=?1800000000.911@9000", FORCE, "0", SAME},
+    {TIMESTAMP, "L=?1800000000.912@9000", FORCE, "1", ""},
     {HASH, "L=B@20000", FORCE, "1", "", NULL, "-publish"},
     {ALL, "L=!", FORCE, "!WRONGTYPE", SAME},
     {TIMESTAMP, "L=?@20000", FORCE, "!WRONGTYPE", SAME},
