@@ -22,7 +22,7 @@ import lua_places
 import report
 import same
 import suites
-from build import Build, Failed, Mutant, target_of
+from build import PERTURBED, Build, Failed, Mutant, target_of
 from choice import Choice
 from ledger import Ledger
 from reach import Reach
@@ -253,6 +253,7 @@ def end_with_all(*_):
 
 def main():
     args = read_args()
+    os.environ.update(PERTURBED)
     # A mistake may eat memory, and a crash need leave no image.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

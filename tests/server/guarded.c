@@ -369,6 +369,16 @@ TEST(guarded, a_multi_lock_has_those_of_its_members)
 
 /* --- arguments, and handles that are of no use ---------------------------- */
 
+static void expect_why(rlock *lk, int keys, int args, const char **argv,
+                       const char *text)
+{
+    redisReply *r;
+    EXPECT_STATUS(rlock_eval(lk, "return 1", keys, args, argv, NULL, &r),
+                  RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, text);
+    EXPECT(!r);
+}
+
 TEST(guarded, bad_arguments_are_refused_by_name)
 {
     scene s = scene_held(0, 0);
@@ -381,17 +391,14 @@ TEST(guarded, bad_arguments_are_refused_by_name)
                   RLOCK_EINVAL);
     EXPECT_CONTAINS(rlock_last_error()->message, "lock 'job' at unix:");
     EXPECT_CONTAINS(rlock_last_error()->message, "\"#!\"");
-    EXPECT_STATUS(rlock_eval(s.lk, "return 1", -1, 2, argv, NULL, &r),
-                  RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_eval(s.lk, "return 1", 2, -1, argv, NULL, &r),
-                  RLOCK_EINVAL);
-    EXPECT_STATUS(
-        rlock_eval(s.lk, "return 1", INT32_MAX, INT32_MAX, argv, NULL, &r),
-        RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_eval(s.lk, "return 1", 1, 0, NULL, NULL, &r),
-                  RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_eval(s.lk, "return 1", 1, 1, argv, NULL, &r),
-                  RLOCK_EINVAL);
+    expect_why(s.lk, -1, 2, argv, "is negative");
+    expect_why(s.lk, 2, -1, argv, "is negative");
+    expect_why(s.lk, INT32_MAX, INT32_MAX, argv, "more than 1,000,000");
+    expect_why(s.lk, 1000001, 0, argv, "more than 1,000,000");
+    expect_why(s.lk, 600000, 400001, argv, "more than 1,000,000");
+    expect_why(s.lk, 1, 0, NULL, "is NULL");
+    expect_why(s.lk, 1, 1, argv, "is NULL");
+    expect_why(s.lk, 600000, 400000, argv, "is NULL");
     EXPECT_STATUS(rlock_command(s.lk, &r, NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_command(s.lk, &r, ""), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_command(s.lk, &r, "SET a %q"), RLOCK_EINVAL);

@@ -107,6 +107,56 @@ TEST(red_questions, what_is_on_a_minority_is_not_locked)
     party_end(&p, &ns);
 }
 
+/* Nodes have it of a, of b, or fail; the others have nothing. */
+static void put_on_nodes(const nodes *ns, size_t a, size_t b, size_t failing)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        server_cmd(ns->sv[i], "DEL job");
+        if (i < a)
+            server_cmd(ns->sv[i], "HSET job a 1");
+        else if (i < a + b)
+            server_cmd(ns->sv[i], "HSET job b 1");
+        else if (i < a + b + failing)
+            server_cmd(ns->sv[i], "SET job text");
+    }
+}
+
+static void expect_told(const nodes *ns, rlock *lk, size_t a, size_t b,
+                        size_t failing)
+{
+    size_t quorum = ns->n / 2 + 1, none = ns->n - a - b - failing;
+    bool held = a >= quorum || b >= quorum;
+    bool is_free = !failing || none >= quorum || ns->n - none < quorum;
+    rlock_holder holder;
+    put_on_nodes(ns, a, b, failing);
+    rlock_status s = rlock_holder_info(lk, &holder, sizeof holder);
+    if (s != (held                       ? RLOCK_OK
+              : failing > ns->n - quorum ? RLOCK_EQUORUM
+              : is_free                  ? RLOCK_NOT_HELD
+                                         : RLOCK_EQUORUM))
+        FAIL("a has %zu, b %zu, %zu of %zu fail: %s", a, b, failing, ns->n,
+             rlock_status_str(s));
+    EXPECT_STR(holder.raw, !held ? "" : a >= quorum ? "a" : "b");
+}
+
+/* Whoever may have it on those that fail: nobody is told that it is free then. */
+static void expect_told_of(size_t n)
+{
+    nodes ns = nodes_start(n);
+    party p = party_join(&ns, 0, 0);
+    for (size_t a = 0; a <= n; a++)
+        for (size_t b = 0; a + b <= n; b++)
+            for (size_t failing = 0; a + b + failing <= n; failing++)
+                expect_told(&ns, p.lk, a, b, failing);
+    put_on_nodes(&ns, 0, 0, 0);
+    party_end(&p, &ns);
+}
+
+TEST_CASE(red_questions, of_four_nodes_whatever_they_say_is_told,
+          expect_told_of(4))
+TEST_CASE(red_questions, of_five_nodes_whatever_they_say_is_told,
+          expect_told_of(5))
+
 /* One that answers late is not among them. */
 static bool ttl_is_about(rlock *lk, int64_t wanted_ms)
 {
