@@ -87,6 +87,9 @@ static const row of_ones_own[] = {
     /* given up */
     {ALL, "L=A@20000 T=5@200000 U=@50000", TAKE, "{ -2 }", SAME},
     {ALL, "L=A@20000 T=5@200000 U=@50000", ASK("2", "b1", "0"), "{ -2 }", SAME},
+    /* the digits of the own stamp are no fraction: it ends 26 ms earlier */
+    {TIMESTAMP, "L=A@60000 T=5@200000", "acquire 3 L T U A 60100", "5",
+     "L=A@60100 T=5@200000"},
     /* its time has passed, and nobody has taken it over */
     {TIMESTAMP, "L=A@-5000 T=5@200000", TAKE, "5", "L=A@60000 T=5@200000"},
     {TIMESTAMP, "L=A@-5000 T=5@200000", ASK("2", "''", "0"), "5",

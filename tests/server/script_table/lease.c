@@ -9,6 +9,8 @@ static const row renew[] = {
     {KEPT, "L=A", RENEW, "1", "L=A@60000"},
     {TIMESTAMP, "L=A@20000/", RENEW, "1", "L=A@60000"},
     {TIMESTAMP, "L=A@-5000", RENEW, "1", "L=A@60000"},
+    /* the digits of the own stamp are no fraction: it ends 26 ms earlier */
+    {TIMESTAMP, "L=A@60000", "renew 1 L A 60100", "1", "L=A@60100"},
     {ALL, "L=A@20000", RENEW, "1", "L=A@60000", NULL, OOM},
     {ALL, "", RENEW, "0", SAME},
     {ALL, "L=B@20000", RENEW, "0", SAME},
