@@ -60,6 +60,22 @@ TEST(shimmed_async, fault_162_a_start_needs_no_descriptor)
     scene_stop(&s);
 }
 
+/* Its memory is free again, or the next one's. */
+TEST(shimmed_async, fault_162_a_second_start_for_one_owner_leaves_nothing)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    EXPECT_STATUS(request_acquire(&r, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, SOON, RLOCK_WATCHDOG), RLOCK_EINVAL);
+    EXPECT_STATUS(request_acquire(&r, SOON, RLOCK_WATCHDOG), RLOCK_EINVAL);
+    LOOP_UNTIL(s.cl, r.told == 1);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
+    expect_nothing_left(s.sv);
+    request_free(&r);
+    scene_stop(&s);
+}
+
 static intptr_t start_one(void *arg)
 {
     EXPECT_STATUS(request_acquire(arg, 0, RLOCK_WATCHDOG), RLOCK_OK);

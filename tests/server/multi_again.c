@@ -3,6 +3,7 @@
  * is waited for, or cannot be had for the moment, is tried again until the wait
  * is over; and nobody is told of a loss who never had the whole.
  */
+#include "lock/lock.h"
 #include "multi_scene.h"
 #include "nodes.h"
 
@@ -337,3 +338,20 @@ TEST(multi_again, a_level_more_that_is_lost_is_told_beside_one_that_is_busy)
     EXPECT_STATUS(rlock_unlock(m.lk[1]), RLOCK_LOST);
     multi_scene_end(&m, &s);
 }
+
+/* The call that fails has had it renewed meanwhile. */
+static void expect_renewed_afterwards(int64_t lease_ms, bool renewed)
+{
+    pair x = pair_start();
+    EXPECT_STATUS(rlock_acquire(x.p.lk, SOON, lease_ms), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(x.all, 0, RLOCK_WATCHDOG), RLOCK_BUSY);
+    EXPECT_INT(rl_lock_view(x.p.lk).count, 1);
+    EXPECT_INT(rl_lock_view(x.p.lk).renewed, renewed);
+    EXPECT_STATUS(rlock_unlock(x.p.lk), RLOCK_OK);
+    pair_end_with_losses(&x, 0);
+}
+
+TEST_CASE(multi_again, a_red_lock_with_a_lease_keeps_it_when_the_whole_is_busy,
+          expect_renewed_afterwards(60000, false))
+TEST_CASE(multi_again, a_red_lock_is_still_renewed_when_the_whole_is_busy,
+          expect_renewed_afterwards(RLOCK_WATCHDOG, true))
