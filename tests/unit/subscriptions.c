@@ -1,0 +1,441 @@
+/* Which channels a server is asked for, and who is woken by what it says. */
+#include "run/subscriptions.h"
+
+#include <errno.h>
+
+#include "engine.h"
+#include "room.h"
+#include "route/cluster.h"
+#include "shim.h"
+
+#define KEPT_US (5 * 1000 * MS)
+
+#define BELL    "rlock_sbell:{job}:" ID
+#define ID      "6f1e1e0c-5d07-4f36-9a4e-f123456789ab"
+#define CHANNEL "redisson_lock__channel:{job}"
+
+/* A server, and what has been said to it. */
+typedef struct house {
+    play p;
+    rl_engine e;
+    rl_conn *conn;
+    char said[400];
+    bool broken; /* nothing can be said any more */
+} house;
+
+static house *at; /* whose connection is written to */
+
+static ssize_t write_down(rl_transport *t, const char *bytes, size_t n,
+                          rl_fault *f)
+{
+    (void)t;
+    if (at->broken) {
+        rl_fault_set(f, RLOCK_EIO, 0, "broken");
+        return -1;
+    }
+    size_t used = strlen(at->said);
+    snprintf(at->said + used, sizeof at->said - used, "%.*s", (int)n, bytes);
+    return (ssize_t)n;
+}
+
+static ssize_t read_nothing(rl_transport *t, char *bytes, size_t room,
+                            rl_fault *f)
+{
+    (void)t, (void)bytes, (void)room;
+    rl_fault_set(f, RLOCK_EIO, 0, "broken");
+    return -1;
+}
+
+static void nudge(void *arg)
+{
+    (void)arg;
+}
+
+/* Of a cluster, or not; with Redisson's channels, or without. */
+static void open_house(house *h, bool cluster, bool foreign)
+{
+    static const rl_uri nowhere;
+    static const rl_transport_ops ops = {.write = write_down,
+                                         .read = read_nothing,
+                                         .close = engine_close_nothing};
+    memset(h, 0, sizeof *h);
+    at = h;
+    engine_open(&h->e, &h->p);
+    h->conn = rl_conn_new((rl_transport){.ops = &ops, .fd = -1});
+    EXPECT(h->conn && rl_subscriptions_init(&h->e.node.doorbell.subscriptions));
+    h->e.core.set.redisson_channel = foreign;
+    snprintf(h->e.core.bell, sizeof h->e.core.bell, "%s",
+             cluster ? RL_SBELL_PREFIX ID : RL_BELL_PREFIX ID);
+    if (cluster)
+        h->e.cluster = rl_cluster_new(
+            &(rl_cluster_options){.uri = &nowhere, .nudge = nudge});
+    EXPECT(!cluster || h->e.cluster);
+    rl_rooms_hear(&h->e.core.rooms);
+}
+
+static rl_subscriptions *all(house *h)
+{
+    return &h->e.node.doorbell.subscriptions;
+}
+
+static void close_house(house *h)
+{
+    rl_subscriptions_fini(all(h), false);
+    rl_conn_free(h->conn);
+    if (h->e.cluster)
+        rl_cluster_free(h->e.cluster, false);
+    engine_close(&h->e, h->p.now_us);
+    play_close_core(&h->e.core);
+    play_close(&h->p);
+}
+
+static bool is_nudged(house *h)
+{
+    return atomic_exchange(&h->e.node.doorbell.watcher.nudged, false);
+}
+
+/* Wants it, now; is the doorbell woken? */
+static bool want(house *h, const rl_target *what)
+{
+    rl_subscriptions_want(&h->e.node, what);
+    return is_nudged(h);
+}
+
+/* What is said when the doorbell looks: in words, each with a blank behind. */
+static const char *adjust(house *h, int64_t now_us)
+{
+    static char words[400];
+    h->said[0] = words[0] = '\0';
+    EXPECT(rl_subscriptions_adjust(&h->e.node, h->conn, now_us));
+    char *rest = h->said;
+    for (char *w; (w = strtok_r(rest, "\r\n", &rest)) != NULL;)
+        if (*w != '*' && *w != '$')
+            snprintf(words + strlen(words), sizeof words - strlen(words), "%s ",
+                     w);
+    return words;
+}
+
+static rl_item text_item(const char *text)
+{
+    return (rl_item){.type = REDIS_REPLY_STRING,
+                     .str = text,
+                     .len = text ? strlen(text) : 0};
+}
+
+/* The server says so; what is not wanted here, or NULL. False: not ours. */
+static bool hear(house *h, const char *kind, const char *channel,
+                 const char *text, const char **unwanted)
+{
+    rl_item name = text_item("rubbish");
+    rl_reply r = {.top.type = REDIS_REPLY_ARRAY, .count = 3};
+    r.item[0] = text_item(kind);
+    r.item[1] = text_item(channel);
+    r.item[2] = text_item(text);
+    bool ours = rl_subscriptions_take(&h->e.node, &r, &name);
+    *unwanted = name.str;
+    return ours;
+}
+
+static void expect_heard(house *h, const char *kind, const char *channel,
+                         const char *text)
+{
+    const char *unwanted;
+    EXPECT(hear(h, kind, channel, text, &unwanted));
+    EXPECT(!unwanted);
+}
+
+/* --- what is wanted ------------------------------------------------------- */
+
+static void expect_wanted(bool cluster, bool foreign, const char *said)
+{
+    house h;
+    open_house(&h, cluster, foreign);
+    int64_t before_us = rl_now_us();
+    EXPECT(!rl_subscriptions_are_wanted(all(&h)));
+    EXPECT_INT(rl_subscriptions_until(all(&h)), RL_NEVER);
+    EXPECT_INT(want(&h, &job), *said != '\0');
+    EXPECT_INT(rl_subscriptions_are_wanted(all(&h)), *said != '\0');
+    if (*said)
+        EXPECT_BETWEEN(rl_subscriptions_until(all(&h)), before_us + KEPT_US,
+                       rl_now_us() + KEPT_US);
+    EXPECT_STR(adjust(&h, rl_now_us()), said);
+    EXPECT(!want(&h, &job)); /* it is there, and lasts longer */
+    EXPECT_STR(adjust(&h, rl_now_us()), "");
+    close_house(&h);
+}
+
+TEST_CASE(subscriptions, of_one_server_a_name_needs_no_channel,
+          expect_wanted(false, false, ""))
+TEST_CASE(subscriptions, redissons_is_wanted_where_the_program_says_so,
+          expect_wanted(false, true, "SUBSCRIBE " CHANNEL " "))
+TEST_CASE(subscriptions, of_a_cluster_each_name_has_a_bell,
+          expect_wanted(true, false, "SSUBSCRIBE " BELL " "))
+
+TEST(subscriptions, of_a_cluster_both_may_be_wanted)
+{
+    house h;
+    open_house(&h, true, true);
+    EXPECT(want(&h, &job));
+    EXPECT_INT(all(&h)->count, 2);
+    const char *said = adjust(&h, rl_now_us());
+    EXPECT_CONTAINS(said, "SSUBSCRIBE " BELL " ");
+    EXPECT_CONTAINS(said, "SSUBSCRIBE " CHANNEL " ");
+    close_house(&h);
+}
+
+TEST(subscriptions, what_nobody_wants_for_5_s_is_left)
+{
+    house h;
+    open_house(&h, true, false);
+    EXPECT(want(&h, &job));
+    EXPECT_STR(adjust(&h, rl_now_us()), "SSUBSCRIBE " BELL " ");
+    int64_t until_us = rl_subscriptions_until(all(&h));
+    EXPECT(want(&h, &other));
+    EXPECT_CONTAINS(adjust(&h, until_us - 1), "SSUBSCRIBE ");
+    EXPECT_INT(rl_subscriptions_until(all(&h)), until_us);
+    EXPECT_STR(adjust(&h, until_us), "SUNSUBSCRIBE " BELL " ");
+    EXPECT_INT(all(&h)->count, 1);
+    EXPECT(rl_subscriptions_until(all(&h)) >= until_us);
+    EXPECT(want(&h, &job));
+    close_house(&h);
+}
+
+/* It comes and goes before the doorbell has looked. */
+TEST(subscriptions, what_was_not_asked_for_is_not_left)
+{
+    house h;
+    open_house(&h, false, true);
+    EXPECT(want(&h, &job));
+    EXPECT_STR(adjust(&h, rl_subscriptions_until(all(&h))), "");
+    EXPECT_INT(all(&h)->count, 0);
+    EXPECT_INT(rl_subscriptions_until(all(&h)), RL_NEVER);
+    close_house(&h);
+}
+
+TEST(subscriptions, what_cannot_be_said_breaks_the_connection)
+{
+    house h;
+    open_house(&h, false, true);
+    EXPECT(want(&h, &job));
+    h.broken = true;
+    EXPECT(!rl_subscriptions_adjust(&h.e.node, h.conn, rl_now_us()));
+    EXPECT(rl_conn_is_broken(h.conn));
+    close_house(&h);
+}
+
+TEST(subscriptions, more_than_1024_are_not_wanted)
+{
+    house h;
+    char name[8];
+    rl_target what = job;
+    open_house(&h, false, true);
+    for (int i = 0; i <= 1024; i++) {
+        what.name = name;
+        what.len = (size_t)snprintf(name, sizeof name, "%d", i);
+        want(&h, &what);
+        EXPECT_INT(all(&h)->count, i < 1024 ? i + 1 : 1024);
+    }
+    want(&h, &what);
+    EXPECT_INT(all(&h)->count, 1024);
+    close_house(&h);
+}
+
+TEST(subscriptions, without_memory_nothing_is_wanted)
+{
+    house h;
+    open_house(&h, false, true);
+    shim_fail(shim_here(), SHIM_ALLOC, 1, 1, ENOMEM);
+    bool woken = want(&h, &job);
+    shim_clear(shim_here());
+    EXPECT(!woken && !rl_subscriptions_are_wanted(all(&h)));
+    close_house(&h);
+}
+
+/* --- what is heard -------------------------------------------------------- */
+
+/* Somebody waits for the name, and its channels have been asked for. */
+static void open_waiting(house *h, guest *g, bool cluster, bool foreign)
+{
+    open_house(h, cluster, foreign);
+    enter(&h->e.core.rooms, g, &job);
+    want(h, &job);
+    adjust(h, rl_now_us());
+    g->woken = 0;
+}
+
+static void close_waiting(house *h, guest *g)
+{
+    leave(&h->e.core.rooms, g, false);
+    close_house(h);
+}
+
+TEST(subscriptions, a_bell_is_heard_once_the_server_has_said_so)
+{
+    house h;
+    guest g;
+    open_waiting(&h, &g, true, false);
+    EXPECT(!rl_subscriptions_hear(&h.e.node, &job));
+    expect_heard(&h, "ssubscribe", BELL, NULL);
+    EXPECT(rl_subscriptions_hear(&h.e.node, &job));
+    EXPECT(!rl_subscriptions_hear(&h.e.node, &other));
+    expect_woken(&g, 1, RL_WAKE_LOOK);
+    expect_heard(&h, "smessage", BELL, "job");
+    expect_woken(&g, 2, RL_WAKE_RUNG);
+    EXPECT(rl_subscriptions_hear(&h.e.node, &job));
+    close_waiting(&h, &g);
+}
+
+TEST(subscriptions, a_bell_that_the_server_has_ended_is_looked_after)
+{
+    house h;
+    guest g;
+    open_waiting(&h, &g, true, false);
+    expect_heard(&h, "ssubscribe", BELL, NULL);
+    expect_heard(&h, "sunsubscribe", BELL, NULL);
+    expect_woken(&g, 2, RL_WAKE_LOOK);
+    EXPECT(!rl_subscriptions_hear(&h.e.node, &job));
+    EXPECT(!rl_subscriptions_are_wanted(all(&h)));
+    close_waiting(&h, &g);
+}
+
+TEST(subscriptions, a_ring_that_nobody_wants_is_told_by_its_name)
+{
+    house h;
+    guest g;
+    const char *unwanted, *longest;
+    char name[RLOCK_NAME_MAX + 2] = "";
+    open_waiting(&h, &g, true, false);
+    EXPECT(hear(&h, "smessage", BELL, "{job}", &unwanted));
+    EXPECT_STR(unwanted, "{job}");
+    memset(name, 'x', RLOCK_NAME_MAX + 1);
+    EXPECT(hear(&h, "smessage", BELL, name, &unwanted) && !unwanted);
+    longest = name + 1;
+    EXPECT(hear(&h, "smessage", BELL, longest, &unwanted));
+    EXPECT_STR(unwanted, longest);
+    EXPECT(hear(&h, "smessage", BELL, "", &unwanted) && !unwanted);
+    EXPECT(hear(&h, "smessage", BELL, NULL, &unwanted) && !unwanted);
+    EXPECT_INT(g.woken, 0);
+    close_waiting(&h, &g);
+}
+
+TEST(subscriptions, what_is_said_of_other_channels_is_not_ours)
+{
+    house h;
+    guest g;
+    const char *unwanted;
+    char much[sizeof((rl_key *)0)->text + 2] = "";
+    open_waiting(&h, &g, false, true);
+    EXPECT(!hear(&h, "message", BELL, "job", &unwanted) && !unwanted);
+    memset(much, 'x', sizeof much - 1);
+    EXPECT(!hear(&h, "message", much, "job", &unwanted));
+    EXPECT(!hear(&h, "message", NULL, "job", &unwanted));
+    rl_item name;
+    rl_reply r = {.top = text_item("job")};
+    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name) && !name.str);
+    r.top = (rl_item){.type = REDIS_REPLY_ERROR, .str = "MOVED 1 h:1"};
+    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
+    EXPECT_INT(g.woken, 0);
+    close_waiting(&h, &g);
+}
+
+/* Of Redisson's channel, which says nothing of the name's braces. */
+TEST(subscriptions, redissons_release_wakes_whoever_waits_for_the_channel)
+{
+    static const rl_target braced = {.name = "{job}", .len = 5};
+    house h;
+    guest g[3];
+    const rl_target *first[] = {&job, &braced};
+    for (int i = 0; i < 2; i++) {
+        open_house(&h, false, true);
+        enter(&h.e.core.rooms, &g[0], &job);
+        enter(&h.e.core.rooms, &g[1], &braced);
+        enter(&h.e.core.rooms, &g[2], &other);
+        want(&h, first[i]);
+        EXPECT_STR(adjust(&h, rl_now_us()), "SUBSCRIBE " CHANNEL " ");
+        expect_heard(&h, "subscribe", CHANNEL, NULL);
+        expect_woken(&g[0], 1, RL_WAKE_LOOK);
+        expect_woken(&g[1], 1, RL_WAKE_LOOK);
+        expect_heard(&h, "message", CHANNEL, "0");
+        expect_woken(&g[0], 2, RL_WAKE_RUNG);
+        expect_woken(&g[1], 2, RL_WAKE_RUNG);
+        EXPECT_INT(g[2].woken, 0);
+        for (int k = 0; k < 3; k++)
+            leave(&h.e.core.rooms, &g[k], false);
+        close_house(&h);
+    }
+}
+
+/* These have no second name: in braces is a part, or more than one. */
+TEST(subscriptions, a_name_with_braces_inside_has_its_channel_alone)
+{
+    static const rl_target of[] = {{.name = "{a}{b}", .len = 6},
+                                   {.name = "{a}x", .len = 4},
+                                   {.name = "x{a}", .len = 4}};
+    static const rl_target inner[] = {{.name = "a}{b", .len = 4},
+                                      {.name = "a}", .len = 2},
+                                      {.name = "{a", .len = 2}};
+    for (int i = 0; i < 3; i++) {
+        house h;
+        guest g[2];
+        open_house(&h, false, true);
+        enter(&h.e.core.rooms, &g[0], &of[i]);
+        enter(&h.e.core.rooms, &g[1], &inner[i]);
+        want(&h, &of[i]);
+        rl_key key = rl_key_redisson(of[i].name, of[i].len);
+        char channel[100];
+        snprintf(channel, sizeof channel, "%.*s", (int)key.len, key.text);
+        expect_heard(&h, "message", channel, "0");
+        expect_woken(&g[0], 1, RL_WAKE_RUNG);
+        EXPECT_INT(g[1].woken, 0);
+        for (int k = 0; k < 2; k++)
+            leave(&h.e.core.rooms, &g[k], false);
+        close_house(&h);
+    }
+}
+
+/* --- what is lost --------------------------------------------------------- */
+
+TEST(subscriptions, when_the_connection_is_gone_all_look_and_none_is_heard)
+{
+    house h;
+    guest g, o;
+    open_waiting(&h, &g, true, false);
+    enter(&h.e.core.rooms, &o, &other);
+    want(&h, &other);
+    expect_heard(&h, "ssubscribe", BELL, NULL);
+    rl_subscriptions_lose_all(&h.e.node);
+    expect_woken(&g, 2, RL_WAKE_LOOK);
+    expect_woken(&o, 1, RL_WAKE_LOOK);
+    EXPECT(!rl_subscriptions_hear(&h.e.node, &job) && all(&h)->count == 0);
+    leave(&h.e.core.rooms, &o, false);
+    close_waiting(&h, &g);
+}
+
+TEST(subscriptions, those_of_a_slot_that_has_moved_look_and_no_others)
+{
+    static const char moved[] = "MOVED 7 10.0.0.1:6379";
+    rl_target here = other, there = job;
+    house h;
+    guest g[2];
+    rl_item name;
+    open_house(&h, true, false);
+    there.slot = 7;
+    here.slot = 70;
+    enter(&h.e.core.rooms, &g[0], &there);
+    enter(&h.e.core.rooms, &g[1], &here);
+    want(&h, &there);
+    want(&h, &here);
+    rl_reply r = {.top = {.type = REDIS_REPLY_ERROR,
+                          .str = moved,
+                          .len = sizeof moved - 1}};
+    EXPECT(rl_subscriptions_take(&h.e.node, &r, &name) && !name.str);
+    expect_woken(&g[0], 1, RL_WAKE_LOOK);
+    EXPECT_INT(g[1].woken, 0);
+    EXPECT_INT(all(&h)->count, 1);
+    r.top.str = "ERR unknown command";
+    EXPECT(!rl_subscriptions_take(&h.e.node, &r, &name));
+    EXPECT_INT(all(&h)->count, 1);
+    for (int k = 0; k < 2; k++)
+        leave(&h.e.core.rooms, &g[k], false);
+    close_house(&h);
+}
