@@ -350,17 +350,24 @@ TEST(handover, a_grant_that_comes_after_its_lease_is_none)
     close_pair(&t, RLOCK_OK);
 }
 
-TEST(handover, a_token_that_is_none_hands_nothing_over)
+static void expect_no_token(const char *reply)
 {
     pair t;
     open_pair(&t);
     EXPECT(unlock(&t));
-    EXPECT_INT(answer(&t, "$1\r\n0\r\n"), RL_ASK);
+    EXPECT_INT(answer(&t, reply), RL_ASK);
     EXPECT_INT(t.x.fault.status, RLOCK_EIO);
     EXPECT(t.next->unknown && t.next->state == RL_DRAFT);
     EXPECT_INT(play_answer(&t.p, 0, GRANTED(123)), RL_DONE);
     close_pair(&t, RLOCK_OK);
 }
+
+TEST_CASE(handover, the_token_0_hands_nothing_over,
+          expect_no_token("$1\r\n0\r\n"))
+TEST_CASE(handover, a_token_below_0_hands_nothing_over,
+          expect_no_token("$2\r\n-5\r\n"))
+TEST_CASE(handover, a_token_that_is_no_number_hands_nothing_over,
+          expect_no_token("$2\r\nab\r\n"))
 
 /* Of the server: any answer of its scripts ends an outage, and no other does. */
 static void expect_outage(const char *reply, bool lasts)

@@ -505,3 +505,18 @@ TEST(round, a_part_that_there_is_no_memory_for_is_lacking)
     EXPECT_INT(op.lacking, 1u << 2);
     rl_part_let_go(x);
 }
+
+/* The round does without it, whatever it is asked once more; by itself it has its
+   patience anew. */
+TEST(round, a_part_that_was_silent_stays_so_among_several)
+{
+    stage s;
+    set(&s);
+    s.part[1].limit_us = RL_NEVER;
+    for (int i = 0; i < 2; i++) {
+        s.part[i].silent = true;
+        rl_part_push(&s.part[i], s.way[i].line, s.p.now_us);
+    }
+    EXPECT(s.part[0].silent && !s.part[1].silent);
+    clear(&s);
+}
