@@ -293,3 +293,67 @@ TEST(batch, what_goes_by_itself_goes_in_the_order_in_which_it_is_due)
     EXPECT(first && last && first < last);
     close_round(&r);
 }
+
+/* --- a look --------------------------------------------------------------- */
+
+/* Its lease is the program's; and the server may not know it any more. */
+static void open_look(round *r, bool compares)
+{
+    open_round(r, 1);
+    rl_mutex_lock(&table(r)->mutex);
+    rl_hold_stop_renewal_locked(table(r), r->h[0]);
+    rl_mutex_unlock(&table(r)->mutex);
+    r->h[0]->unknown = compares;
+    play_pass(&r->p, 1000 * MS);
+    rl_holds_doubt(table(r), r->e.node.queue, r->p.now_us);
+}
+
+/* The last words of the call, each of so many letters. */
+static void expect_words(round *r, const char *words)
+{
+    const char *bytes;
+    char text[1000], said[100] = "", *rest = text;
+    rl_batches_push_due(&r->e.node, r->p.now_us);
+    size_t n = rl_line_bytes(line(r), &bytes);
+    snprintf(text, sizeof text, "%.*s", (int)n, bytes);
+    EXPECT(memmem(bytes, n, rl_scripts[SINGLY].sha1, 40));
+    rl_line_sent(line(r), n);
+    for (char *w; (w = strtok_r(rest, "\r\n", &rest)) != NULL;)
+        if (*w != '$' && strlen(w) < 9)
+            snprintf(said + strlen(said), sizeof said - strlen(said), "%s ", w);
+    EXPECT_STR(said, words);
+}
+
+TEST(batch, a_look_asks_for_no_lease)
+{
+    round r;
+    open_look(&r, false);
+    expect_words(&r, "*6 EVALSHA 1 0 0 ");
+    int64_t deadline_us = r.h[0]->expiry.due_us;
+    answer(&r, YES);
+    EXPECT_INT(r.h[0]->expiry.due_us, deadline_us);
+    EXPECT_INT(r.h[0]->confirmed_us, r.p.now_us);
+    EXPECT(renewed(&r) == 0 && !r.h[0]->work.at);
+    close_round(&r);
+}
+
+TEST(batch, a_look_at_what_may_be_anothers_says_its_token)
+{
+    round r;
+    open_look(&r, true);
+    expect_words(&r, "*8 EVALSHA 2 0 0 100 ");
+    answer(&r, NO);
+    EXPECT(r.h[0]->state == RL_LOST && r.h[0]->loss == RL_LOSS_GONE);
+    close_round(&r);
+}
+
+TEST(batch, a_look_that_fails_is_told_nobody_and_tried_again)
+{
+    round r;
+    open_look(&r, false);
+    expect_words(&r, "*6 EVALSHA 1 0 0 ");
+    answer(&r, NOPERM);
+    EXPECT(r.h[0]->state == RL_HELD && failed(&r) == 0);
+    EXPECT(!r.h[0]->reports && r.h[0]->work.at);
+    close_round(&r);
+}
