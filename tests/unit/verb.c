@@ -524,3 +524,13 @@ TEST(verb, an_extend_with_the_watchdog_is_renewed_a_third_after_it_was_sent)
     EXPECT_INT(d.h->work.due_us, sent_us + PLAY_LEASE_MS * MS / 3);
     close_with_hold(&d);
 }
+
+/* A release that cannot be sent is tried until then. */
+TEST(verb, what_an_extend_may_keep_alive_is_expected)
+{
+    deed d;
+    begin_extend(&d, LEASE_MS, 60000);
+    EXPECT_INT(d.h->gone_us, d.x->until_us + 60000 * MS);
+    EXPECT_INT(answer(&d, YES), RL_DONE);
+    close_with_hold(&d);
+}
