@@ -80,6 +80,29 @@ TEST(step, a_draft_is_undone_when_it_is_said)
     play_close(&p);
 }
 
+/* To a thread that has woken; what was lost meanwhile is nobody's. */
+static void expect_arrival(int64_t late_us, bool arrives)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_unlist_locked(table(&p), h);
+    rl_mutex_unlock(&table(&p)->mutex);
+    h->passing = true;
+    p.now_us = h->expiry.due_us + late_us;
+    EXPECT_INT(rl_hold_arrive(table(&p), h, p.now_us), arrives);
+    EXPECT(!h->passing && (find(&p, 1) == h) == arrives);
+    EXPECT_INT(h->state, arrives ? RL_HELD : RL_OVER);
+    EXPECT_INT(take_reports(&p, 0), 0);
+    if (!arrives)
+        rl_holds_put(table(&p), h);
+    play_close(&p);
+}
+
+TEST_CASE(step, what_is_passed_on_is_found_once_its_thread_has_woken,
+          expect_arrival(-1, true))
+TEST_CASE(step, what_was_lost_on_the_way_is_over, expect_arrival(0, false))
+
 /* --- on a node of a Red lock ---------------------------------------------- */
 
 static rl_hold *open_node(play *p, bool renewed)

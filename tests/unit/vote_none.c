@@ -371,3 +371,18 @@ TEST(vote_none, without_memory_for_the_only_client_that_is_left_nobody_is_asked)
     EXPECT_INT(e.p.homes, 0);
     close_failed(&e, RLOCK_ENOMEM, 0);
 }
+
+/* Whoever renews may have asked for it, here or in another process. */
+TEST(vote_none, no_lease_is_longer_than_the_watchdogs_if_none_is_known)
+{
+    election e;
+    open_election(&e, 0, LEASE_MS);
+    EXPECT_INT(rl_vote_longest_us(&e.a, e.p.now_us), PLAY_LEASE_MS * MS);
+    e.b.node[0] = e.b.node[2] = NULL;
+    play_core(&e.p, 1)->set.watchdog_lease_ms = 70000;
+    EXPECT_INT(rl_vote_longest_us(&e.a, e.p.now_us), 70000 * MS);
+    e.b.longest_lease_ms = 500;
+    EXPECT_INT(rl_vote_longest_us(&e.a, e.p.now_us), 500 * MS);
+    play_forget(&e.p);
+    play_close(&e.p);
+}
