@@ -56,6 +56,14 @@ RLOCK_API rlock_status rlock_owner_new(const char *label, rlock_owner **out);
 RLOCK_API void rlock_owner_free(rlock_owner *o);
 
 /*
+ * Ends the wait for a lock that the owner has started (async.h), and no other
+ * owner's, with RLOCK_CANCELED; NULL is accepted. What is under way and waits
+ * for no lock goes on, and so does what is started later. Any thread may call
+ * it, also one that acts as another owner. The owner must not have been freed.
+ */
+RLOCK_API void rlock_owner_cancel(rlock_owner *o);
+
+/*
  * Makes the calling thread act as this owner from here on; NULL: as itself.
  * Returns whom it acted as, NULL for itself. Cannot fail: if another thread
  * acts as the owner, calls answer RLOCK_EINVAL until that stops, or ends.

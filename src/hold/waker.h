@@ -11,7 +11,7 @@ typedef enum rl_wake {
     RL_WAKE_LOOK,   /* it has become the front; rings may have been missed; it
                        may be in a queue no more; a node's client is closed */
     RL_WAKE_RUNG,   /* a release rang for it */
-    RL_WAKE_CANCEL, /* rlock_cancel() */
+    RL_WAKE_CANCEL, /* rlock_cancel(), rlock_owner_cancel() */
     RL_WAKE_CLOSE   /* rlock_client_free() */
 } rl_wake;
 

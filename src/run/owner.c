@@ -218,6 +218,16 @@ static void cancel_started(rlock_owner *o)
     rl_mutex_unlock(&mutex);
 }
 
+void rlock_owner_cancel(rlock_owner *o)
+{
+    int cancel;
+    if (!o || o->process != rl_os_process())
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    cancel_started(o);
+    pthread_setcancelstate(cancel, NULL);
+}
+
 /*
  * The holds of an operation that is under way end when it does. In a child of
  * fork() the parent's holds are none of our business.

@@ -168,6 +168,49 @@ TEST(async_ends, a_cancel_ends_the_waits_of_all_owners_on_that_handle)
     scene_stop(&s);
 }
 
+TEST(async_ends, a_cancel_of_an_owner_ends_its_wait_and_nobody_elses)
+{
+    scene s = scene_start(0, 0);
+    request a, b;
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    begin_to_wait(&s, &a);
+    begin_to_wait(&s, &b);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 2);
+    rlock_owner_cancel(a.owner);
+    LOOP_UNTIL(s.cl, a.told);
+    EXPECT_STATUS(a.status, RLOCK_CANCELED);
+    EXPECT_INT(b.told, 0);
+    rlock_owner_cancel(b.owner);
+    LOOP_UNTIL(s.cl, b.told);
+    EXPECT_STATUS(b.status, RLOCK_CANCELED);
+    request_free(&a);
+    request_free(&b);
+    scene_stop(&s);
+}
+
+TEST(async_ends, a_cancel_of_an_owner_ends_no_later_wait_and_no_other_call)
+{
+    scene s = scene_start(0, 0);
+    request r = request_new(s.lk);
+    rlock_owner_cancel(NULL);
+    rlock_owner_cancel(r.owner);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, RLOCK_FOREVER, 60000), RLOCK_OK);
+    server_pause(s.sv);
+    EXPECT_STATUS(request_extend(&r, 50000), RLOCK_OK);
+    rlock_owner_cancel(r.owner);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    server_pause(s.sv);
+    EXPECT_STATUS(request_unlock(&r), RLOCK_OK);
+    rlock_owner_cancel(r.owner);
+    server_resume(s.sv);
+    LOOP_UNTIL(s.cl, r.told == 3);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    request_free(&r);
+    scene_stop(&s);
+}
+
 TEST(async_ends, a_cancel_of_the_client_ends_every_wait)
 {
     enum { N = 50 };

@@ -99,7 +99,8 @@ static bool is_answer(const act *a)
         return is_acquire(a) && a->wait_ms != 0;
     case RLOCK_CANCELED:
         return is_acquire(a) && a->wait_ms != 0 &&
-               was_canceled(a->o->g, a->lock, a->began);
+               (was_canceled(a->o->g, a->lock, a->began) ||
+                a->o->canceled_at >= a->began);
     case RLOCK_NOT_HELD:
         return strcmp(a->verb, "force_unlock") == 0;
     case RLOCK_LOST:

@@ -336,13 +336,39 @@ static void check_busy(const owner *o)
         finding("owner %d has nothing under way, and is busy", o->id);
 }
 
-/* Freed with what it holds or waits for; cancelled; or gone on with. */
+/* Another loop might end the owner meanwhile. */
+static void cancel_wait(owner *o)
+{
+    if (cfg.loops != 1 || !o->waits)
+        return;
+    trace("owner %d cancels its wait", o->id);
+    o->canceled_at = w.now;
+    rlock_owner_cancel(o->self);
+}
+
+static void check_canceled(const owner *o)
+{
+    if (cfg.calm && o->waits && o->canceled_at >= o->waits->began &&
+        w.now - o->canceled_at > 1000 * MS)
+        finding("judge 6: owner %d has canceled its wait for %s, and waits on",
+                o->id, locks[o->waits->lock].name);
+}
+
+#define CHANCES 3000
+#define CANCELS 10
+
+/* Freed with what it holds or waits for; canceled; or gone on with. */
 static void look_after(owner *o)
 {
+    int64_t chance = CHANCES;
     if (o->self)
         check_busy(o);
-    if (o->state == TASK_WAITS && chance_below(&o->dice, 3000) < cfg.end_pct &&
-        o->acting == 0) {
+    if (o->state == TASK_WAITS)
+        chance = chance_below(&o->dice, CHANCES);
+    check_canceled(o);
+    if (chance < CHANCES && chance >= CHANCES - CANCELS) {
+        cancel_wait(o);
+    } else if (chance < cfg.end_pct && o->acting == 0) {
         o->state = TASK_ACTS; /* not by two loops */
         free_owner(o);
         make_owner(o);

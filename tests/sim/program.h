@@ -81,10 +81,11 @@ typedef struct owner {
     task_state state;
     rlock_owner *self;
     char label[24];
-    int made_by;    /* the thread's id, which shows in its holder ids */
-    int acting;     /* how many threads act as it */
-    int64_t due;    /* when it has rested */
-    int generation; /* the how many'th thread */
+    int made_by;         /* the thread's id, which shows in its holder ids */
+    int acting;          /* how many threads act as it */
+    int64_t due;         /* when it has rested */
+    int generation;      /* the how many'th thread */
+    int64_t canceled_at; /* its own wait */
 } owner;
 
 extern owner owners[OWNERS_MAX];

@@ -295,6 +295,13 @@ static rlock_status act_owner_is_busy(stage *st)
     return ok_if(!rlock_owner_is_busy(NULL) && st->owner);
 }
 
+static rlock_status act_owner_cancel(stage *st)
+{
+    rlock_owner_cancel(NULL);
+    rlock_owner_cancel(st->owner);
+    return ok_if(!rlock_owner_is_busy(st->owner));
+}
+
 static rlock_status act_owner_free(stage *st)
 {
     rlock_owner_free(st->owner);
@@ -466,6 +473,7 @@ const row rows[] = {
     {"rlock_owner_new", NO_CLIENT, act_owner_new, .bare = true},
     {"rlock_owner_set", NO_CLIENT, act_owner_set, .owner = true},
     {"rlock_owner_is_busy", NO_CLIENT, act_owner_is_busy, .owner = true},
+    {"rlock_owner_cancel", NO_CLIENT, act_owner_cancel, .owner = true},
     {"rlock_owner_free", NO_CLIENT, act_owner_free, .owner = true},
     {"rlock_client_fd", CLIENT, act_client_fd, .descriptor = true},
     {"rlock_client_dispatch", CLIENT, act_client_dispatch, .quiet = true},
