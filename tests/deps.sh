@@ -107,6 +107,16 @@ for_coverage() {
     program llvm-cov llvm
     clang_runtime
 }
+# The other compiler and the other standard library for C++.
+for_cxx() {
+    program g++ g++
+    program clang++ clang
+    if ! echo 'int main() { return 0; }' |
+        clang++ -stdlib=libc++ -x c++ -o /dev/null - >/dev/null 2>&1; then
+        need libc++-dev
+        need libc++abi-dev
+    fi
+}
 for_model() {
     program cc gcc
     header stdlib.h libc6-dev
@@ -148,7 +158,7 @@ for_ci() {
     for_sim
     for_model
     for_python
-    program g++ g++
+    for_cxx
     program clang-format clang-format
     program pkg-config pkg-config
     program abidiff abigail-tools

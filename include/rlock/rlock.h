@@ -17,6 +17,7 @@
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
  *   base.h               statuses, and what went wrong last
+ *   rlock.hpp            all this for C++17, and co_await for C++20
  *
  * While rlock_is_held() says so and the server loses no data, no other owner
  * holds the lock. A process that is paused between that question and its write

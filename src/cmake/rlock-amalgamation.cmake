@@ -13,7 +13,8 @@ set(folder ${PROJECT_BINARY_DIR}/amalgamation)
 get_target_property(all_sources rlock_objects SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c$")
 file(GLOB_RECURSE internal_headers CONFIGURE_DEPENDS src/*.h)
-file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS include/*.h)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS
+    include/*.h include/*.hpp)
 add_custom_command(
     OUTPUT ${folder}/rlock.c
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}

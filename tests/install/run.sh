@@ -4,7 +4,7 @@
 # Installs the library that BUILD holds in a folder of its own, which is not in
 # the source (CMake refuses to export such paths) and is taken away again, and
 # builds and runs programs against that copy: found by CMake and by pkg-config,
-# shared and static, as C99, C11 and C++11; also those that the READMEs show.
+# shared and static, as C99, C11, C++11 and C++17; also those that the READMEs show.
 # Then the other ways to have it: as one file, as a part of another project, as
 # one kind of library at absolute paths; taken away again; beside a second
 # hiredis; cross-built.
@@ -41,15 +41,25 @@ headers() {
             "$cc" -std=c11 $flags -x c "$header" &&
             "$cxx" -std=c++11 $flags -x c++ "$header" || return 1
     done
+    for header in "$prefix"/include/rlock/*.hpp; do
+        for standard in 17 20; do
+            "$cxx" -std=c++$standard $flags -x c++ "$header" &&
+                "$cxx" -std=c++$standard -fno-exceptions $flags \
+                    -x c++ "$header" || return 1
+        done
+    done
 }
 
 # What a strict C++ program would be warned of in a macro of ours.
 no_null_by_zero() {
     for compiler in g++ clang++; do
         if command -v "$compiler" >/dev/null; then
-            "$compiler" -std=c++11 $strict -Wzero-as-null-pointer-constant \
-                $(pkg-config --cflags rlock) -fsyntax-only \
-                "$here/consumer.cpp" || return 1
+            for file in consumer.cpp consumer17.cpp; do
+                "$compiler" -std=c++17 $strict \
+                    -Wzero-as-null-pointer-constant \
+                    $(pkg-config --cflags rlock) -fsyntax-only \
+                    "$here/$file" || return 1
+            done
         fi
     done
 }
@@ -83,16 +93,17 @@ compile() {
     "$@" $strict $flags -o "$output" $libs
 }
 
-# programs FOLDER FILE; the C programs in a Markdown file, as they stand there
+# programs FOLDER FILE; the programs in a Markdown file, as they stand there: one
+# or more in C, and in C++
 programs() {
     mkdir -p "$1"
     awk -v folder="$1" '
-        /^```c$/ { text = ""; inside = 1; next }
-        /^```/   { if (inside && text ~ /int main\(/)
-                       printf "%s", text >(folder "/" ++n ".c")
-                   inside = 0 }
-        inside   { text = text $0 "\n" }
-        END      { exit n == 0 }' "$2"
+        /^```c(pp)?$/ { text = ""; inside = substr($0, 4); next }
+        /^```/        { if (inside != "" && text ~ /int main\(/)
+                            printf "%s", text >(folder "/" ++n[inside] "." inside)
+                        inside = "" }
+        inside != ""  { text = text $0 "\n" }
+        END           { exit !n["c"] || !n["cpp"] }' "$2"
 }
 
 # Such a program looks for its server at the port that everybody's has: it gets
@@ -111,11 +122,16 @@ docs_run() {
     docs=$prefix/docs
     rm -rf "$docs"
     programs "$docs" "$root/$1" || return 1
-    for program in "$docs"/*.c; do
-        compile "$docs/program" rlock "$cc" "$program" &&
+    says=$2
+    for program in "$docs"/*.c "$docs"/*.cpp; do
+        case $program in
+        *.c) set -- "$cc" ;;
+        *) set -- "$cxx" -std=c++17 ;;
+        esac
+        compile "$docs/program" rlock "$@" "$program" &&
             RLOCK_PORT=6379 alone "$tests/with-redis.sh" "$docs/program" \
                 >"$docs/says" || return 1
-        grep -x "$2" "$docs/says" || return 1
+        grep -x "$says" "$docs/says" || return 1
     done
 }
 
@@ -160,6 +176,7 @@ nothing_left() {
     stage=$prefix/stage
     DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
     [ -e "$stage/usr/include/rlock/rlock.h" ] &&
+        [ -e "$stage/usr/include/rlock/rlock.hpp" ] &&
         [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
         [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
     DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
@@ -170,7 +187,9 @@ nothing_left() {
 
 packed() {
     (cd "$build" && cpack -G TGZ -B "$prefix/pack") &&
-        tar tf "$prefix"/pack/rlock-*.tar.gz | grep 'include/rlock/rlock\.h'
+        tar tf "$prefix"/pack/rlock-*.tar.gz >"$prefix/packed" &&
+        grep 'include/rlock/rlock\.h$' "$prefix/packed" &&
+        grep 'include/rlock/rlock\.hpp$' "$prefix/packed"
 }
 
 # ldconfig_runs UID PREFIX LIBDIR; with programs that only pretend
@@ -327,9 +346,10 @@ fi
 check 'find_package builds' project "$here" cmake
 check 'the examples build outside the tree' project "$root/examples" examples
 for library in rlock rlock_static; do
-    for language in c99 c11 cxx11; do
+    for language in c99 c11 cxx11 cxx17; do
         case $language in
         cxx11) set -- "$cxx" -std=c++11 "$here/consumer.cpp" ;;
+        cxx17) set -- "$cxx" -std=c++17 "$here/consumer17.cpp" ;;
         *) set -- "$cc" "-std=$language" "$here/consumer.c" ;;
         esac
         program=${language}_$library

@@ -12,6 +12,10 @@
 
 #include "test.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct server server;
 
 /* A server may go by what the time was so long ago: Valkey 9.1 looks every 3
@@ -130,4 +134,7 @@ int64_t events_time(events *ev, rlock_event_type type);
 /* Message of the last event of the type; "" if none. Valid until free. */
 const char *events_message(events *ev, rlock_event_type type);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -26,6 +26,13 @@
 
 #include <rlock/rlock.h>
 
+#ifdef __cplusplus
+#ifndef _Noreturn
+#define _Noreturn [[noreturn]]
+#endif
+extern "C" {
+#endif
+
 /* A test may take this long before it is killed and counts as failed. */
 #define TEST_LIMIT_S 60
 
@@ -193,4 +200,7 @@ intptr_t test_join(test_thread *t);
 /* Has fn returned? (Before test_join, which frees t.) */
 bool test_done(test_thread *t);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
