@@ -3,24 +3,40 @@
  *
  * Twenty coroutines on one thread add one to a variable, ten times each, and
  * let others run between reading and writing it. Without a lock steps are lost;
- * under co_await lock.acquire() none is. awaitable.hpp is all it takes.
+ * under co_await lock.acquire(me) none is.
  */
-#include "awaitable.hpp"
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <poll.h>
+#include <rlock/rlock.hpp>
 
 static const int coroutines = 20, rounds = 10;
 static int counter, unfinished;
 
-static void must(rlock_status s)
-{
-    if (s == RLOCK_OK)
-        return;
-    std::fprintf(stderr, "%s\n", rlock_last_error()->message);
-    std::exit(1);
-}
+/* A coroutine that begins at once, and that nobody waits for. */
+struct task {
+    struct promise_type {
+        task get_return_object()
+        {
+            return {};
+        }
+        std::suspend_never initial_suspend() noexcept
+        {
+            return {};
+        }
+        std::suspend_never final_suspend() noexcept
+        {
+            return {};
+        }
+        void return_void()
+        {
+        }
+        void unhandled_exception()
+        {
+            std::terminate();
+        }
+    };
+};
 
 /* co_await others_turn(): the coroutine goes on in the loop's next round. */
 static std::deque<std::coroutine_handle<>> ready;
@@ -31,30 +47,31 @@ struct others_turn : std::suspend_always {
     }
 };
 
-static task count(rlock_client *client, bool locked)
+static task count(rlockpp::mutex &lock, bool locked)
 {
-    owned_lock lock(client, "example:coroutines");
+    rlockpp::owner me; /* one for each, so that they exclude each other */
     for (int i = 0; i < rounds; i++) {
         if (locked)
-            must(co_await lock.acquire());
+            co_await lock.acquire(me);
         int seen = counter;
         co_await others_turn();
         counter = seen + 1;
         if (locked)
-            must(co_await lock.unlock());
+            co_await lock.unlock(me);
     }
     unfinished--;
 }
 
-static int run(rlock_client *client, bool locked)
+static int run(rlockpp::client &client, bool locked)
 {
+    rlockpp::mutex lock(client, "example:coroutines");
     counter = 0;
     for (unfinished = 0; unfinished < coroutines; unfinished++)
-        count(client, locked);
+        count(lock, locked);
     while (unfinished > 0) {
-        pollfd p = {rlock_client_fd(client), POLLIN, 0};
+        pollfd p = {client.fd(), POLLIN, 0};
         poll(&p, 1, ready.empty() ? -1 : 0);
-        must(rlock_client_dispatch(client));
+        client.dispatch();
         for (auto n = ready.size(); n > 0; n--) {
             std::coroutine_handle<> next = ready.front();
             ready.pop_front();
@@ -67,13 +84,12 @@ static int run(rlock_client *client, bool locked)
 }
 
 int main(int argc, char **argv)
-{
-    rlock_options options = RLOCK_OPTIONS_INIT;
-    rlock_client *client;
-    options.uri = argc > 1 ? argv[1] : nullptr;
-    must(rlock_client_new(&options, &client));
+try {
+    rlockpp::client client(argc > 1 ? argv[1] : nullptr);
     bool lost = run(client, false) < coroutines * rounds;
     bool kept = run(client, true) == coroutines * rounds;
-    rlock_client_free(client);
     return lost && kept ? 0 : 1;
+} catch (const rlockpp::error &e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
 }
