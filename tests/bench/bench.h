@@ -19,6 +19,10 @@
 #include <hiredis/hiredis.h>
 #include <rlock/rlock.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Ends the program with a message unless ok. */
 void bench_check(bool ok, const char *what);
 /* The same for a call of the library. */
@@ -94,4 +98,7 @@ void bench_note(const char *what, const char *measured, ...)
 /* The URI from the command line. */
 const char *bench_uri(int argc, char **argv);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
