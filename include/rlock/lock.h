@@ -226,6 +226,23 @@ RLOCK_API rlock_status rlock_extend(rlock *lk, int64_t lease_ms);
 RLOCK_API rlock_status rlock_force_unlock(rlock *lk);
 
 /*
+ * Frees the lock, as rlock_force_unlock(), if the hold with this holder id has
+ * it: rlock_holder.raw, as it was told. A hold that has come meanwhile is not
+ * touched. Of a timestamp only those of this library are told apart.
+ *
+ * RLOCK_OK        that hold had it, with all its levels, and it is free now
+ * RLOCK_NOT_HELD  that hold does not have it: another one does, or nobody
+ * RLOCK_EINVAL    also: that is no holder id for this layout
+ * RLOCK_EWRONGTYPE  the key is no lock of this layout, and is left alone
+ * RLOCK_EIO       it may have been freed: no answer, or the first was lost, and
+ *                 then that hold did not have it
+ * RLOCK_ENOTSUP   a Multi lock: its members have a hold each
+ * RLOCK_ENOMEM, RLOCK_ESERVER, RLOCK_ECLOSED, RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_force_unlock_hold(rlock *lk,
+                                               const char *holder_id);
+
+/*
  * Ends each rlock_acquire() that waits, or is about to wait, on this handle, in
  * any thread, with RLOCK_CANCELED; NULL is accepted. Acquires that are called
  * later go on. To stop a program's threads: rlock_client_cancel().

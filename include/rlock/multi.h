@@ -53,7 +53,8 @@ extern "C" {
  * rlock_force_unlock()
  *                  frees every member: RLOCK_OK if one was held, RLOCK_NOT_HELD
  *                  if none was, or the failure
- * rlock_is_locked(), rlock_ttl(), rlock_holder_info()
+ * rlock_force_unlock_hold(), rlock_is_locked(), rlock_ttl(),
+ * rlock_holder_info()
  *                  RLOCK_ENOTSUP: ask the members
  *
  * RLOCK_OK        *out is the lock; free it with rlock_free()
@@ -107,6 +108,9 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  *                  frees it on all nodes: RLOCK_OK if a majority answered and
  *                  one had it, RLOCK_NOT_HELD if none had, else RLOCK_EQUORUM.
  *                  A node that hangs frees it when it wakes: several.md
+ * rlock_force_unlock_hold()
+ *                  the same for that hold, also where it has less than a
+ *                  majority; asks who has it first, so it takes twice as long
  * rlock_is_locked(), rlock_ttl(), rlock_holder_info()
  *                  about who holds it on a majority; RLOCK_EQUORUM: too few
  *                  nodes answered to tell

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "op/verb_query.h"
 #include "run/caller.h"
 #include "run/client.h"
 #include "wire/hash_slot.h"
@@ -63,6 +64,21 @@ const char *rl_not_held_text(void)
 {
     return rl_owner_acting() ? "this owner does not hold it"
                              : "this thread does not hold it";
+}
+
+rlock_status rl_lock_check_holder(const rlock *lk, const char *holder_id,
+                                  rlock_holder *out)
+{
+    rlock_layout layout = (rlock_layout)(lk->target.layout - rl_layouts);
+    if (rl_read_holder_id(layout, holder_id, out))
+        return RLOCK_OK;
+    return rl_lock_error(lk, RLOCK_EINVAL,
+                         "that is no holder id: rlock_holder.raw has one");
+}
+
+const char *rl_not_forced_text(const char *holder_id)
+{
+    return holder_id ? "that hold does not have it" : "nobody holds it";
 }
 
 rlock_status rl_lock_not_held(const rlock *lk)
@@ -376,15 +392,26 @@ rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
 
 /* --- the rest ------------------------------------------------------------- */
 
-rlock_status rlock_force_unlock(rlock *lk)
+static rlock_status force_unlock(rlock *lk, const char *holder_id)
 {
     int cancel;
     rlock_status s = enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
-    s = lk->kind->force_unlock(lk);
+    s = lk->kind->force_unlock(lk, holder_id);
     leave(lk, cancel);
     return s;
+}
+
+rlock_status rlock_force_unlock(rlock *lk)
+{
+    return force_unlock(lk, NULL);
+}
+
+rlock_status rlock_force_unlock_hold(rlock *lk, const char *holder_id)
+{
+    return holder_id ? force_unlock(lk, holder_id)
+                     : null_pointer("the holder id");
 }
 
 void rlock_cancel(rlock *lk)

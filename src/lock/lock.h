@@ -61,7 +61,8 @@ typedef struct rl_lock_kind {
     size_t job_size;
     /* In room of so many bytes. */
     rl_job *(*begin)(rlock *lk, const rl_job_args *w, void *room);
-    rlock_status (*force_unlock)(rlock *lk);
+    /* Only the hold with this holder id; NULL: whosever it is. */
+    rlock_status (*force_unlock)(rlock *lk, const char *holder_id);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
     /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
@@ -150,6 +151,11 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);
 
 const char *rl_not_held_text(void);
+const char *rl_not_forced_text(const char *holder_id);
+
+/* As rl_read_holder_id(). Otherwise the thread's error is set. */
+rlock_status rl_lock_check_holder(const rlock *lk, const char *holder_id,
+                                  rlock_holder *out);
 rlock_status rl_lock_not_held(const rlock *lk);
 rlock_status rl_lock_lost(const rlock *lk, const rl_hold *h);
 

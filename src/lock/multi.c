@@ -190,7 +190,7 @@ static rlock_status begin_force(rl_multi_call *p, rl_multi_part *x, bool valid,
     x->hold = NULL;
     if (!rl_lock_start(x->lk))
         return RLOCK_ENOMEM;
-    rl_part_force(&x->it, c, &x->lk->target, now_us);
+    rl_part_force(&x->it, c, &x->lk->target, NULL, now_us);
     return RLOCK_OK;
 }
 
@@ -223,10 +223,17 @@ static rlock_status force_each(const rlock *lk)
                                                    : rl_multi_report(&worst);
 }
 
-static rlock_status multi_force_unlock(rlock *lk)
+static rlock_status ask_the_members(const rlock *lk)
+{
+    return rl_lock_error(lk, RLOCK_ENOTSUP, "ask the members of a Multi lock");
+}
+
+static rlock_status multi_force_unlock(rlock *lk, const char *holder_id)
 {
     rl_multi_call p;
     bool freed = false;
+    if (holder_id)
+        return ask_the_members(lk);
     if (!rl_multi_begin(&p, lk))
         return force_each(lk);
     for (size_t i = 0; i < p.n; i++) {
@@ -282,7 +289,7 @@ static rlock_status multi_visit_alarms(rlock *lk, rl_alarm_visit *v)
 static rlock_status multi_inspect(rlock *lk, rlock_holder *out)
 {
     (void)out;
-    return rl_lock_error(lk, RLOCK_ENOTSUP, "ask the members of a Multi lock");
+    return ask_the_members(lk);
 }
 
 _Static_assert(sizeof(rl_multi_call) <= RL_JOB_ROOM, "room for a job");

@@ -377,30 +377,45 @@ static rl_job *red_begin(rlock *lk, const rl_job_args *w, void *room)
 
 /* --- what needs no hold --------------------------------------------------- */
 
-static rlock_status red_force_unlock(rlock *lk)
+/* At each node the hold that goes by this id there; NULL: whosever it is. */
+static rlock_status force_nodes(rlock *lk, rl_nodes *ns, const rlock_holder *at)
 {
-    rl_nodes ns;
     bool freed = false;
-    rlock_status s = RLOCK_OK;
-    rl_nodes_enter(&ns, lk);
-    rl_nodes_begin(&ns, false);
-    for (size_t i = 0; i < ns.n; i++) {
-        rl_part *x = ns.core[i] ? rl_op_new_part(&ns.op, i) : NULL;
+    rl_nodes_begin(ns, false);
+    for (size_t i = 0; i < ns->n; i++) {
+        rl_part *x = ns->core[i] ? rl_op_new_part(&ns->op, i) : NULL;
         if (!x)
             continue;
-        rl_part_force(x, ns.core[i], &lk->target, rl_now_us());
+        rl_part_force(x, ns->core[i], &lk->target, at ? at[i].raw : NULL,
+                      rl_now_us());
         rl_part_limit(x, RLOCK_WATCHDOG);
     }
-    rl_drive(&ns.op);
-    for (size_t i = 0; i < ns.n; i++)
-        freed = freed || (ns.op.part[i] && ns.op.part[i]->ok &&
-                          ns.op.part[i]->code == 1);
-    if (ns.home != RLOCK_OK)
-        s = rl_red_fail_closed(lk, &ns);
-    else if (rl_rule_ok(&ns.op) < ns.quorum)
-        s = rl_red_fail(lk, RLOCK_EQUORUM, &ns.op);
-    else if (!freed)
-        s = rl_red_error(lk, RLOCK_NOT_HELD, "nobody holds it");
+    rl_drive(&ns->op);
+    for (size_t i = 0; i < ns->n; i++)
+        freed = freed || (ns->op.part[i] && ns->op.part[i]->ok &&
+                          ns->op.part[i]->code == 1);
+    if (ns->home != RLOCK_OK)
+        return rl_red_fail_closed(lk, ns);
+    if (rl_rule_ok(&ns->op) < ns->quorum)
+        return rl_red_fail(lk, RLOCK_EQUORUM, &ns->op);
+    return freed ? RLOCK_OK
+                 : rl_red_error(lk, RLOCK_NOT_HELD,
+                                rl_not_forced_text(at ? at->raw : NULL));
+}
+
+static rlock_status red_force_unlock(rlock *lk, const char *holder_id)
+{
+    rl_nodes ns;
+    rlock_holder hold, at[RLOCK_RED_MAX];
+    rlock_status s = RLOCK_OK;
+    if (holder_id)
+        s = rl_lock_check_holder(lk, holder_id, &hold);
+    if (s != RLOCK_OK)
+        return s;
+    rl_nodes_enter(&ns, lk);
+    if (holder_id)
+        rl_red_ask_ids(lk, &ns, &hold, at);
+    s = force_nodes(lk, &ns, holder_id ? at : NULL);
     rl_op_let_go(&ns.op);
     rl_nodes_leave(&ns);
     return s;

@@ -57,6 +57,14 @@ int64_t rl_nodes_deadline(const rl_nodes *ns, size_t i, int64_t now_us);
 /* Has the calling thread the lock? Then until when; else 0, from now on. */
 int64_t rl_nodes_until(const rl_nodes *ns, int64_t now_us);
 
+/*
+ * By what holder id a hold goes at each node: clients of different nodes may
+ * name their host differently, so each is asked. Where another one has the
+ * lock, or nothing is answered, by the one that is given.
+ */
+void rl_red_ask_ids(rlock *lk, rl_nodes *ns, const rlock_holder *hold,
+                    rlock_holder at[RLOCK_RED_MAX]);
+
 /* Begins an operation on all nodes, without parts. */
 void rl_nodes_begin(rl_nodes *ns, bool early);
 

@@ -82,27 +82,42 @@ static rlock_status judge(const rlock *lk, const rl_nodes *ns,
     return RLOCK_NOT_HELD;
 }
 
-rlock_status rl_red_inspect(rlock *lk, rlock_holder *out)
+static void ask_nodes(const rlock *lk, rl_nodes *ns,
+                      rlock_holder holder[RLOCK_RED_MAX])
 {
-    inspection it;
-    rl_nodes *ns = &it.ns;
-    memset(it.holder, 0, sizeof it.holder);
-    rl_nodes_enter(ns, lk);
+    memset(holder, 0, RLOCK_RED_MAX * sizeof *holder);
     rl_nodes_begin(ns, false);
     for (size_t i = 0; i < ns->n; i++) {
         rl_part *x = ns->core[i] ? rl_op_new_part(&ns->op, i) : NULL;
         if (!x)
             continue;
-        rl_part_inspect(x, ns->core[i], &lk->target, &it.holder[i],
-                        rl_now_us());
+        rl_part_inspect(x, ns->core[i], &lk->target, &holder[i], rl_now_us());
         rl_part_limit(x, RLOCK_WATCHDOG);
     }
     rl_drive(&ns->op);
+}
+
+rlock_status rl_red_inspect(rlock *lk, rlock_holder *out)
+{
+    inspection it;
+    rl_nodes *ns = &it.ns;
+    rl_nodes_enter(ns, lk);
+    ask_nodes(lk, ns, it.holder);
     rlock_status s =
         ns->home != RLOCK_OK ? rl_red_fail_closed(lk, ns) : judge(lk, ns, out);
     rl_op_let_go(&ns->op);
     rl_nodes_leave(ns);
     return s;
+}
+
+void rl_red_ask_ids(rlock *lk, rl_nodes *ns, const rlock_holder *hold,
+                    rlock_holder at[RLOCK_RED_MAX])
+{
+    ask_nodes(lk, ns, at);
+    for (size_t i = 0; i < ns->n; i++)
+        if (!is_held(ns->op.part[i]) || !is_same(&at[i], hold))
+            at[i] = *hold;
+    rl_op_let_go(&ns->op);
 }
 
 /* --- what the client believes --------------------------------------------- */

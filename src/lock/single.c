@@ -307,14 +307,21 @@ static rlock_status drive(const rlock *lk, rl_part *x)
 
 /* --- what needs no hold --------------------------------------------------- */
 
-static rlock_status single_force_unlock(rlock *lk)
+static rlock_status single_force_unlock(rlock *lk, const char *holder_id)
 {
     rl_part x;
-    rl_part_force(&x, rl_lock_core(lk), &lk->target, rl_now_us());
-    rlock_status s = drive(lk, &x);
+    rlock_holder hold;
+    rlock_status s = RLOCK_OK;
+    if (holder_id)
+        s = rl_lock_check_holder(lk, holder_id, &hold);
+    if (s != RLOCK_OK)
+        return s;
+    rl_part_force(&x, rl_lock_core(lk), &lk->target,
+                  holder_id ? hold.raw : NULL, rl_now_us());
+    s = drive(lk, &x);
     if (s != RLOCK_OK || x.code == 1)
         return s;
-    return rl_lock_error(lk, RLOCK_NOT_HELD, "nobody holds it");
+    return rl_lock_error(lk, RLOCK_NOT_HELD, rl_not_forced_text(holder_id));
 }
 
 static void single_cancel(rlock *lk)

@@ -233,6 +233,25 @@ void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
     put_publish(to, what->sharded);
 }
 
+/* No tombstone is asked for, so any key of the slot may stand in its place. */
+void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
+                        const char *holder_id)
+{
+    bool brief = !what->sharded;
+    rl_put_call(to, what->layout->release, whole, brief ? 2 : 3, brief ? 2 : 5);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_queue_key(to, what->name, what->len);
+    if (!brief)
+        rl_put_queue_key(to, what->name, what->len);
+    rl_put_text(to, holder_id);
+    rl_put_redisson_channel(to, what->name, what->len);
+    if (brief)
+        return;
+    rl_put_number(to, 0);
+    rl_put_number(to, 0);
+    put_publish(to, what->sharded);
+}
+
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
                    const char *bell)
 {

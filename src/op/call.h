@@ -107,6 +107,10 @@ void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);
 /* Frees a lock, whoever holds it. */
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what);
 
+/* Frees a lock if the hold with this holder id has it, whosever that is. */
+void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
+                        const char *holder_id);
+
 /*
  * Takes a client out of a lock's queue; if it had been rung already, for a lock
  * that is still free, the next client is rung.

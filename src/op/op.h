@@ -105,6 +105,7 @@ typedef struct rl_part {
     union {
         rlock_holder *holder; /* of an inspect: is filled */
         rl_guarded *guarded;
+        const char *holder_id; /* of a force: see rl_part_force() */
     };
 } rl_part;
 
@@ -200,8 +201,10 @@ void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
 void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
                      rlock_holder *out, int64_t now_us);
+/* Only the hold of this holder id, which has to stay, too; NULL: whoever's. Code
+   1: it was freed. */
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
-                   int64_t now_us);
+                   const char *holder_id, int64_t now_us);
 
 /* Of what it is about. */
 static inline unsigned rl_part_slot(const rl_part *x)

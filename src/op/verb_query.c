@@ -4,6 +4,7 @@
  */
 #include "op/verb_query.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,51 @@ bool rl_parse_holder(rlock_holder *out)
     memcpy(out->host, raw, (size_t)(pid - raw));
     memcpy(out->hold_id, uuid + 1, RL_UUID_LEN + 1);
     return true;
+}
+
+/* <uuid>:<thread>, as Redisson writes it. */
+static bool is_redissons(const char *text)
+{
+    for (int i = 0; i < 5; i++) {
+        size_t n = strspn(text, "0123456789abcdefABCDEF");
+        if (n == 0 || text[n] != (i < 4 ? '-' : ':'))
+            return false;
+        text += n + 1;
+    }
+    text += *text == '-';
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && text[digits] == '\0';
+}
+
+/* Of a timestamp only what ours has behind the time tells whose it is: the last
+   48 bits of the uuid, as lua/timestamp/stamp.lua writes them. */
+static bool read_stamp(const char *text, rlock_holder *out)
+{
+    size_t seconds = strspn(text, "0123456789");
+    if (seconds == 0 || strncmp(text + seconds, ".0", 2) != 0)
+        return false;
+    const char *bits = text + seconds + 2;
+    if (strspn(bits, "0123456789") != 15 || bits[15] != '\0')
+        return false;
+    long long tail = strtoll(bits, NULL, 10);
+    snprintf(out->raw, sizeof out->raw, "00000000-0000-0000-0000-%012llx",
+             (unsigned long long)tail);
+    return tail >> 48 == 0;
+}
+
+bool rl_read_holder_id(rlock_layout layout, const char *text, rlock_holder *out)
+{
+    size_t len = strlen(text);
+    memset(out, 0, sizeof *out);
+    if (len == 0 || len >= sizeof out->raw)
+        return false;
+    memcpy(out->raw, text, len);
+    bool ours = rl_parse_holder(out);
+    if (layout == RLOCK_LAYOUT_STRING)
+        return true; /* any program's may look like anything */
+    if (layout == RLOCK_LAYOUT_TIMESTAMP)
+        return ours || read_stamp(text, out);
+    return ours || is_redissons(text);
 }
 
 /* Without the uuid, which tells people nothing; another program's as it is. */
@@ -157,6 +203,19 @@ void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
     x->request.least = token;
 }
 
+/* It tells whether somebody was rung, too. Not held, after a try whose answer
+   was lost: perhaps it was that one. */
+static void note_release_of(rl_part *x)
+{
+    rl_fault was = x->fault;
+    x->code = x->code > 0;
+    x->ok = x->code > 0 || !x->ask.unknown;
+    if (!x->ok)
+        rl_fault_set(&x->fault, RLOCK_EIO, was.sys_errno,
+                     "it may have been freed, as an answer was lost (%.120s)",
+                     was.text);
+}
+
 /*
  * Whoever held what was forced, the next one here has nobody to think of it.
  * When the answer is late, the name has gone with the op.
@@ -164,6 +223,8 @@ void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
 static void note_force(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     note_code(x, r, now_us);
+    if (x->ok && x->holder_id)
+        note_release_of(x);
     if (x->op)
         rl_rooms_look(&x->core->rooms, x->what->name, x->what->len,
                       x->what->scope, true);
@@ -171,18 +232,25 @@ static void note_force(rl_part *x, const rl_reply *r, int64_t now_us)
 
 static void write_force(const rl_part *x, rl_bytes *to)
 {
-    rl_call_force_release(to, x->ask.whole, x->what);
+    if (x->holder_id)
+        rl_call_release_of(to, x->ask.whole, x->what, x->holder_id);
+    else
+        rl_call_force_release(to, x->ask.whole, x->what);
 }
 
 static const rl_verb force = {.write = write_force, .note = note_force};
 
-/* Asked twice, it could free the lock of whoever was woken by the first. */
+/* Asked twice, it could free the lock of whoever was woken by the first, but not
+   when it says whose hold it means. */
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,
-                   int64_t now_us)
+                   const char *holder_id, int64_t now_us)
 {
-    rl_part_begin(x, c, &force, what->layout->force_release, now_us);
-    x->ask.once = true;
+    const rl_layout *l = what->layout;
+    rl_part_begin(x, c, &force, holder_id ? l->release : l->force_release,
+                  now_us);
+    x->ask.once = !holder_id;
     x->what = what;
+    x->holder_id = holder_id;
 }
 
 /* --- leave ---------------------------------------------------------------- */

@@ -17,6 +17,14 @@ void rl_holder_clean(char *text);
 bool rl_parse_holder(rlock_holder *out);
 
 /*
+ * Reads what rlock_holder.raw was: out->raw is the holder id by which the
+ * scripts of a layout know the hold, and the rest is what that says. False: the
+ * text is no hold's.
+ */
+bool rl_read_holder_id(rlock_layout layout, const char *text,
+                       rlock_holder *out);
+
+/*
  * BUSY, with who has the lock and for how long, as two items of an answer tell:
  * "held by web3:18201:18207 for 2.3 s". "held by another", if they do not.
  */

@@ -27,6 +27,28 @@ TEST(odd_answers, a_force_unlock_whose_reply_is_lost_is_not_asked_again)
     scene_stop(&s);
 }
 
+/* Who was woken has a hold of his own, which the second try leaves alone. */
+TEST(odd_answers, a_hold_that_is_freed_by_name_is_asked_for_again)
+{
+    scene s = scene_proxied(0, 0);
+    rlock_client *b = server_client(s.sv, NULL);
+    rlock *next = test_lock(b, SCENE_LOCK);
+    take_by_hand(s.sv, SCENE_LOCK, 60000);
+    waiter *w = waiter_start(next, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    waiters_settle(s.sv, 1, b, 1);
+    proxy_rule(s.px, proxy_sha("release"), 1, PROXY_CUT_AFTER, NULL);
+    EXPECT_STATUS(rlock_force_unlock_hold(s.lk, BY_HAND), RLOCK_EIO);
+    EXPECT(proxy_fired(s.px));
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EXPECT_INT(proxy_count(s.px, proxy_sha("release")), 2);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 1);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_INT(stats_of(b).releases, 1);
+    rlock_free(next);
+    rlock_client_free(b);
+    scene_stop(&s);
+}
+
 /* --- connections --------------------------------------------------------- */
 
 /* The caller of unlock did nothing wrong. */

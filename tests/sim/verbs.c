@@ -385,6 +385,17 @@ static void act_remake(owner *o)
     look_at_all(o);
 }
 
+/* Whosever it is, or the hold that was seen, if that still has it. */
+static rlock_status force(owner *o, int lock)
+{
+    rlock_holder h;
+    rlock *lk = owner_handle(o, lock);
+    if (locks[lock].n > 1 || locks[lock].is_multi || chance_below(&o->dice, 2))
+        return rlock_force_unlock(lk);
+    rlock_status s = rlock_holder_info(lk, &h, sizeof h);
+    return s == RLOCK_OK ? rlock_force_unlock_hold(lk, h.raw) : s;
+}
+
 /*
  * A script of it may be under way for long after the call. Red locks are left
  * out: a vote that is freed while the others are still asked counts all the
@@ -402,7 +413,7 @@ static void act_force(owner *o)
     }
     act a = act_begin(o, "force_unlock", lock);
     judge_shake(which, w.now, w.now + (cfg.calm ? 1 : 300) * S);
-    rlock_status s = rlock_force_unlock(owner_handle(o, lock));
+    rlock_status s = force(o, lock);
     act_end(&a, s);
     look_at_all(o);
 }

@@ -305,6 +305,11 @@ TEST(call, of_a_name_needs_no_holder)
     expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R SPUBLISH");
     rl_call_leave(&b, false, "job", 3, BELL);
     expect_said(&s, &b, "EVALSHA leave 3 L Q T | bell");
+    rl_call_release_of(&b, false, &what, "who");
+    expect_said(&s, &b, "EVALSHA hash/release 3 L Q Q | who R 0 0 SPUBLISH");
+    what.sharded = false;
+    rl_call_release_of(&b, false, &what, "who");
+    expect_said(&s, &b, "EVALSHA hash/release 2 L Q | who R");
     close_stage(&s);
 }
 

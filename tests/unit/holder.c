@@ -49,3 +49,62 @@ TEST(holder, a_long_one_leaves_room_for_the_rest)
     EXPECT(strlen(text_of(who, 1000)) < 150);
     EXPECT_CONTAINS(text_of(who, 1000), " for 1.0 s");
 }
+
+/* --- what people say a hold by -------------------------------------------- */
+
+static const char *read_as(rlock_layout layout, const char *text)
+{
+    static rlock_holder h;
+    return rl_read_holder_id(layout, text, &h) ? h.raw : "none";
+}
+
+#define OURS  "web3:18201:18207/job-7:" UUID
+#define STAMP "1800000000.0"
+
+#define MEANS(name, layout, text, wanted)                                      \
+    TEST(holder, name)                                                         \
+    {                                                                          \
+        EXPECT_STR(read_as(RLOCK_LAYOUT_##layout, text), wanted);              \
+    }
+
+MEANS(ours_is_one_in_a_hash, HASH, OURS, OURS)
+MEANS(redissons_is_one_in_a_hash, HASH, UUID ":-117", UUID ":-117")
+MEANS(redissons_without_its_thread_is_none, HASH, UUID ":", "none")
+MEANS(redissons_with_more_behind_it_is_none, HASH, UUID ":1 ", "none")
+MEANS(redissons_without_a_part_of_it_is_none, HASH, "1f2f-6f0c-4f0e-a1f5:1",
+      "none")
+MEANS(a_uuid_is_none_in_a_hash, HASH, UUID, "none")
+MEANS(a_word_is_none_in_a_hash, HASH, "Ada", "none")
+MEANS(no_text_is_none, HASH, "", "none")
+MEANS(ours_is_one_in_a_string, STRING, OURS, OURS)
+MEANS(any_text_is_one_in_a_string, STRING, "Ada", "Ada")
+MEANS(no_text_is_none_in_a_string, STRING, "", "none")
+MEANS(ours_is_one_in_a_timestamp, TIMESTAMP, OURS, OURS)
+MEANS(a_stamp_is_one_by_its_last_digits, TIMESTAMP, STAMP "134756109728850",
+      "00000000-0000-0000-0000-7a8f5a0d3c52")
+MEANS(a_stamp_of_noughts_is_one, TIMESTAMP, STAMP "000000000000000",
+      "00000000-0000-0000-0000-000000000000")
+MEANS(a_stamp_of_more_than_48_bits_is_none, TIMESTAMP, STAMP "281474976710656",
+      "none")
+MEANS(a_stamp_of_fewer_digits_is_none, TIMESTAMP, STAMP "13475610972885",
+      "none")
+MEANS(a_stamp_of_more_digits_is_none, TIMESTAMP, STAMP "1347561097288500",
+      "none")
+MEANS(a_time_is_none, TIMESTAMP, "1800000000", "none")
+MEANS(a_time_with_a_fraction_is_none, TIMESTAMP, "1800000000.5", "none")
+MEANS(redissons_is_none_in_a_timestamp, TIMESTAMP, UUID ":1", "none")
+
+static void expect_longest(size_t len, bool wanted)
+{
+    char text[600];
+    rlock_holder h;
+    memset(text, 'x', sizeof text);
+    text[len] = '\0';
+    EXPECT(rl_read_holder_id(RLOCK_LAYOUT_STRING, text, &h) == wanted);
+}
+
+TEST(holder, one_is_as_long_as_can_be_told)
+{
+    expect_longest(511, true);
+    expect_longest(512, false);
+}

@@ -200,7 +200,7 @@ TEST(verb, a_force_is_not_asked_again_when_its_outcome_is_unknown)
 {
     deed d;
     open_deed(&d);
-    rl_part_force(d.x, core(&d), &play_job, d.p.now_us);
+    rl_part_force(d.x, core(&d), &play_job, NULL, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT_STR(play_called(&d.p, 0), "hash/force_release");
     EXPECT_INT(play_cut(&d.p, 0), RL_DONE);
@@ -213,10 +213,48 @@ TEST(verb, a_force_tells_whether_anybody_held_it)
 {
     deed d;
     open_deed(&d);
-    rl_part_force(d.x, core(&d), &play_job, d.p.now_us);
+    rl_part_force(d.x, core(&d), &play_job, NULL, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
     EXPECT_INT(answer(&d, YES), RL_DONE);
     EXPECT(d.x->ok && d.x->code == 1);
+    close_deed(&d);
+}
+
+/* It says whose hold it means, so it frees no other. */
+TEST(verb, a_force_of_one_hold_is_asked_again)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_force(d.x, core(&d), &play_job, "a:1:2:b", d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_STR(play_called(&d.p, 0), "hash/release");
+    EXPECT_INT(play_cut(&d.p, 0), RL_ASK);
+    EXPECT_INT(answer(&d, ":2\r\n"), RL_DONE);
+    EXPECT(d.x->ok && d.x->code == 1);
+    EXPECT_INT(d.p.client[0].calls, 2);
+    close_deed(&d);
+}
+
+TEST(verb, a_force_of_one_hold_may_have_been_the_lost_one)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_force(d.x, core(&d), &play_job, "a:1:2:b", d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(play_cut(&d.p, 0), RL_ASK);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    EXPECT(!d.x->ok && d.x->fault.status == RLOCK_EIO);
+    close_deed(&d);
+}
+
+TEST(verb, a_force_of_one_hold_tells_that_it_has_not_got_it)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_force(d.x, core(&d), &play_job, "a:1:2:b", d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, NO), RL_DONE);
+    EXPECT(d.x->ok && d.x->code == 0);
     close_deed(&d);
 }
 

@@ -182,6 +182,14 @@ static rlock_status act_force_unlock(stage *st)
     return rlock_force_unlock(st->lk);
 }
 
+/* Of any holder, if the question is answered. */
+static rlock_status act_force_unlock_hold(stage *st)
+{
+    rlock_holder holder;
+    rlock_status s = rlock_holder_info(st->lk, &holder, sizeof holder);
+    return s == RLOCK_OK ? rlock_force_unlock_hold(st->lk, holder.raw) : s;
+}
+
 static rlock_status act_cancel(stage *st)
 {
     rlock_cancel(st->lk);
@@ -468,6 +476,10 @@ const row rows[] = {
      .once = true},
     FOR_ALL(.function = "rlock_force_unlock", .act = act_force_unlock,
             .foreign_ms = 60000),
+    {"rlock_force_unlock_hold", SINGLE, act_force_unlock_hold,
+     .foreign_ms = 60000, .once = true},
+    {"rlock_force_unlock_hold", RED, act_force_unlock_hold,
+     .foreign_ms = 60000},
     FOR_ALL(.function = "rlock_cancel", .act = act_cancel, .quiet = true),
 
     {"rlock_owner_new", NO_CLIENT, act_owner_new, .bare = true},
