@@ -12,8 +12,8 @@ LC_ALL=C
 export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
 most_words=47
-most_local=34
-most_types=170
+most_local=35
+most_types=177
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM

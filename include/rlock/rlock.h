@@ -16,6 +16,7 @@
  *   guard.h              writes that only who holds a lock may make
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
+ *   scan.h               which locks there are
  *   base.h               statuses, and what went wrong last
  *   rlock.hpp            all this for C++17, and co_await for C++20
  *
@@ -37,6 +38,7 @@
 #include <rlock/multi.h>
 #include <rlock/options.h>
 #include <rlock/owner.h>
+#include <rlock/scan.h>
 #include <rlock/waits.h>
 
 #endif

@@ -13,55 +13,6 @@ enum { CLOCK, HOLDER, COUNT, PTTL, FIRST_WAIT, BELL = 0, TICKET, ID };
 
 /* --- taking --------------------------------------------------------------- */
 
-static rl_text keep(rl_waits *w, const void *bytes, size_t len)
-{
-    rl_text at = w->text.end;
-    if (len > 0)
-        rl_put_raw(&w->text, bytes, len);
-    rl_put_raw(&w->text, "", 1);
-    w->lacking = w->lacking || w->text.lacking;
-    return at;
-}
-
-/* Room for one more; NULL: out of memory. */
-static void *more(rl_waits *w, void *array, size_t size, size_t n, size_t *room)
-{
-    if (n < *room)
-        return array;
-    size_t wanted = *room ? *room * 2 : 64;
-    void *grown = realloc(array, wanted * size);
-    if (grown)
-        *room = wanted;
-    w->lacking = w->lacking || !grown;
-    return grown;
-}
-
-static bool add_name(rl_waits *w, const char *key, size_t len)
-{
-    const char *name;
-    size_t name_len;
-    if (!rl_key_read_queue(key, len, &name, &name_len))
-        return true;
-    rl_name *all = more(w, w->name, sizeof *all, w->n_names, &w->names_room);
-    if (!all)
-        return false;
-    w->name = all;
-    w->name[w->n_names++] = (rl_name){keep(w, name, name_len), name_len};
-    return !w->lacking;
-}
-
-/* {cursor, {key, ...}} */
-static bool take_names(rl_sink *s, const rl_cell *c, size_t len)
-{
-    rl_waits *w = RL_CONTAINER(s, rl_waits, names);
-    if (!c->str)
-        return c->type == REDIS_REPLY_ARRAY;
-    if (c->depth == 2)
-        return add_name(w, c->str, len);
-    w->cursor = keep(w, c->str, len);
-    return !w->lacking;
-}
-
 static int64_t number_of(const rl_cell *c, size_t len)
 {
     char text[24] = "";
@@ -73,7 +24,8 @@ static int64_t number_of(const rl_cell *c, size_t len)
 
 static bool add_wait(rl_waits *w)
 {
-    rl_wait *all = more(w, w->wait, sizeof *all, w->n, &w->room);
+    rl_wait *all =
+        rl_names_more(&w->names, w->wait, sizeof *all, w->n, &w->room);
     if (!all)
         return false;
     w->wait = all;
@@ -87,7 +39,7 @@ static rl_text keep_client(rl_waits *w, const char *bell, size_t len)
     size_t skipped = len > RL_UUID_LEN && bell[len - RL_UUID_LEN - 1] == ':'
                          ? len - RL_UUID_LEN
                          : 0;
-    return keep(w, bell + skipped, len - skipped);
+    return rl_names_keep(&w->names, bell + skipped, len - skipped);
 }
 
 static bool take_wait(rl_waits *w, size_t which, const rl_cell *c, size_t len)
@@ -97,7 +49,7 @@ static bool take_wait(rl_waits *w, size_t which, const rl_cell *c, size_t len)
     else if (which == TICKET)
         w->next.since_us = number_of(c, len);
     else
-        w->next.waiter = keep(w, c->str, len);
+        w->next.waiter = rl_names_keep(&w->names, c->str, len);
     return which != ID || add_wait(w);
 }
 
@@ -114,85 +66,32 @@ static bool take_reply(rl_sink *s, const rl_cell *c, size_t len)
     if (item == CLOCK)
         w->next.clock_us = number_of(c, len);
     else if (item == HOLDER)
-        w->next.holder = keep(w, c->str, c->str ? len : 0);
+        w->next.holder = rl_names_keep(&w->names, c->str, c->str ? len : 0);
     else if (item == COUNT)
         w->next.count = number_of(c, len);
     else
         w->next.ttl_ms = number_of(c, len);
-    return !w->lacking;
+    return !w->names.lacking;
 }
 
 /* --- the whole ------------------------------------------------------------ */
 
 void rl_waits_init(rl_waits *w)
 {
-    *w = (rl_waits){.names = {take_names}, .reply = {take_reply}};
-    keep(w, "", 0);
+    *w = (rl_waits){.reply = {take_reply}};
+    rl_names_keep(&w->names, "", 0);
 }
 
 void rl_waits_fini(rl_waits *w)
 {
-    rl_bytes_fini(&w->text);
-    free(w->name);
+    rl_names_fini(&w->names);
     free(w->wait);
-}
-
-void rl_waits_begin_scan(rl_waits *w)
-{
-    w->n_names = 0;
-    w->cursor = keep(w, "0", 1);
-}
-
-bool rl_waits_is_scanned(const rl_waits *w)
-{
-    return strcmp(rl_waits_text(w, w->cursor), "0") == 0;
 }
 
 void rl_waits_begin(rl_waits *w, rl_name lock)
 {
     w->item = 0;
-    w->about = lock;
     w->next = (rl_wait){.name = lock.text, .name_len = lock.len};
-}
-
-/* qsort() hands over nothing but the elements, so each has its text. */
-typedef struct sorted {
-    const char *text;
-    size_t len;
-    size_t at;
-} sorted;
-
-static int by_text(const void *a, const void *b)
-{
-    const sorted *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->text, y->text, len);
-    return order ? order : (x->len > y->len) - (x->len < y->len);
-}
-
-static sorted *new_sorted(rl_waits *w, size_t n)
-{
-    sorted *s = calloc(n + 1, sizeof *s);
-    w->lacking = w->lacking || !s;
-    return s;
-}
-
-/* SCAN may tell a key more than once. */
-void rl_waits_sort_names(rl_waits *w)
-{
-    sorted *s = new_sorted(w, w->n_names);
-    if (!s)
-        return;
-    for (size_t i = 0; i < w->n_names; i++)
-        s[i] = (sorted){rl_waits_text(w, w->name[i].text), w->name[i].len,
-                        w->name[i].text};
-    qsort(s, w->n_names, sizeof *s, by_text);
-    size_t kept = 0;
-    for (size_t i = 0; i < w->n_names; i++)
-        if (i == 0 || by_text(&s[i], &s[i - 1]) != 0)
-            w->name[kept++] = (rl_name){s[i].at, s[i].len};
-    w->n_names = kept;
-    free(s);
 }
 
 /* --- circles -------------------------------------------------------------- */
@@ -206,19 +105,20 @@ static size_t thread_len(const char *id)
                : 0;
 }
 
-static sorted thread_of(const rl_waits *w, rl_text id, size_t at)
+static rl_sorted thread_of(const rl_waits *w, rl_text id, size_t at)
 {
-    const char *text = rl_waits_text(w, id);
-    return (sorted){text, thread_len(text), at};
+    const char *text = rl_names_text(&w->names, id);
+    return (rl_sorted){text, thread_len(text), at};
 }
 
 /* What its holder waits for; NULL: nothing. */
-static rl_wait *ahead(rl_waits *w, const sorted *waiters, size_t n,
+static rl_wait *ahead(rl_waits *w, const rl_sorted *waiters, size_t n,
                       const rl_wait *x)
 {
-    sorted key = thread_of(w, x->holder, 0);
-    const sorted *found =
-        key.len ? bsearch(&key, waiters, n, sizeof key, by_text) : NULL;
+    rl_sorted key = thread_of(w, x->holder, 0);
+    const rl_sorted *found =
+        key.len ? bsearch(&key, waiters, n, sizeof key, rl_sorted_compare)
+                : NULL;
     return found ? &w->wait[found->at] : NULL;
 }
 
@@ -226,14 +126,14 @@ bool rl_waits_find_circles(rl_waits *w)
 {
     unsigned circles = 0;
     size_t known = 0;
-    sorted *waiters = new_sorted(w, w->n);
+    rl_sorted *waiters = rl_sorted_new(&w->names, w->n);
     for (size_t i = 0; waiters && i < w->n; i++) {
         waiters[known] = thread_of(w, w->wait[i].waiter, i);
         known += waiters[known].len > 0;
     }
     if (!waiters)
         return false;
-    qsort(waiters, known, sizeof *waiters, by_text);
+    qsort(waiters, known, sizeof *waiters, rl_sorted_compare);
     for (size_t i = 0; i < w->n; i++) {
         unsigned visit = (unsigned)i + 1;
         rl_wait *x = &w->wait[i];
@@ -254,7 +154,7 @@ bool rl_waits_find_circles(rl_waits *w)
 static const rlock_holder *read_holder(const rl_waits *w, rl_text id,
                                        rlock_holder *out)
 {
-    const char *text = rl_waits_text(w, id);
+    const char *text = rl_names_text(&w->names, id);
     size_t len = strlen(text);
     memset(out, 0, sizeof *out);
     if (len == 0)
@@ -269,11 +169,11 @@ void rl_waits_tell(const rl_waits *w, size_t i, rlock_wait *out,
 {
     const rl_wait *x = &w->wait[i];
     int64_t us = x->clock_us - x->since_us; /* clocks are put back */
-    *out = (rlock_wait){.name = rl_waits_text(w, x->name),
+    *out = (rlock_wait){.name = rl_names_text(&w->names, x->name),
                         .name_len = x->name_len,
                         .holder = read_holder(w, x->holder, holder),
                         .waiter = read_holder(w, x->waiter, waiter),
-                        .client = rl_waits_text(w, x->client),
+                        .client = rl_names_text(&w->names, x->client),
                         .since_us = x->since_us,
                         .waited_ms = us > 0 ? us / 1000 : 0,
                         .circle = x->circle};

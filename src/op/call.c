@@ -218,6 +218,14 @@ void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len)
     rl_put_waits_key(to, name, len);
 }
 
+void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len)
+{
+    rl_put_call(to, RL_SCRIPT_SURVEY, whole, 3, 0);
+    rl_put_bytes(to, name, len);
+    rl_put_queue_key(to, name, len);
+    rl_put_token_key(to, name, len);
+}
+
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
 {
     rl_put_call(to, what->layout->inspect, whole, 1, 0);

@@ -101,6 +101,9 @@ void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
 /* Tells who holds a lock of this name, and who waits for it. */
 void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len);
 
+/* Tells what there is of a lock of this name. */
+void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len);
+
 /* Tells who holds a lock. */
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);
 

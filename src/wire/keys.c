@@ -81,6 +81,23 @@ rl_key rl_key_queue(const void *name, size_t len)
     return k;
 }
 
+/* What is behind the prefix; false: it does not begin so. */
+static bool cut(const char *key, size_t len, const char *prefix,
+                const char **rest, size_t *rest_len)
+{
+    size_t n = strlen(prefix);
+    if (len <= n || memcmp(key, prefix, n) != 0)
+        return false;
+    *rest = key + n;
+    *rest_len = len - n;
+    return true;
+}
+
+static bool is_name(const char *name, size_t len)
+{
+    return len > 0 && len <= RLOCK_NAME_MAX && !rl_name_reserved(name, len);
+}
+
 /*
  * What is behind the prefix is {name} of a name without braces, or the name, or
  * of one that is in braces, that and {}.
@@ -88,18 +105,29 @@ rl_key rl_key_queue(const void *name, size_t len)
 bool rl_key_read_queue(const char *key, size_t len, const char **name,
                        size_t *name_len)
 {
-    size_t prefix = strlen(QUEUE ":");
-    if (len <= prefix || memcmp(key, QUEUE ":", prefix) != 0)
+    if (!cut(key, len, QUEUE ":", name, name_len))
         return false;
-    *name = key + prefix;
-    *name_len = len - prefix;
     if (is_in_braces(*name, *name_len)) {
         bool further = memcmp(*name + *name_len - 2, "{}", 2) == 0;
         *name += further ? 0 : 1;
         *name_len -= 2;
     }
-    return *name_len > 0 && *name_len <= RLOCK_NAME_MAX &&
-           !rl_name_reserved(*name, *name_len);
+    return is_name(*name, *name_len);
+}
+
+/* {name}, or a name that has a brace; "{}" is such a one. */
+bool rl_key_read_token(const char *key, size_t len, const char **name,
+                       size_t *name_len)
+{
+    if (!cut(key, len, TOKEN ":", name, name_len))
+        return false;
+    size_t n = *name_len;
+    if (n > 2 && **name == '{' && (*name)[n - 1] == '}' &&
+        !memchr(*name + 1, '{', n - 1)) {
+        *name += 1;
+        *name_len = n - 2;
+    }
+    return is_name(*name, *name_len);
 }
 
 rl_key rl_key_redisson(const void *name, size_t len)

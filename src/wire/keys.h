@@ -44,6 +44,10 @@ rl_key rl_key_bell(const void *name, size_t len, const char *bell);
 bool rl_key_read_queue(const char *key, size_t len, const char **name,
                        size_t *name_len);
 
+/* The name whose token this is; of "{a}", which shares it, that of "a". */
+bool rl_key_read_token(const char *key, size_t len, const char **name,
+                       size_t *name_len);
+
 /* The same as words of a command, written without a copy in between. */
 void rl_put_token_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);

@@ -521,6 +521,8 @@ TEST(script_table, inspect_cuts_a_long_time)
 
 CUT(waits_cuts_a_long_field, HASH, "waits 3 L Q W", 1, 511)
 CUT(waits_cuts_a_long_value, STRING, "waits 3 L Q W", 1, 511)
+CUT(survey_cuts_a_long_field, HASH, "survey 3 L Q T", 2, 511)
+CUT(survey_cuts_a_long_value, STRING, "survey 3 L Q T", 2, 511)
 CUT(leave_cuts_a_long_holder, STRING, "leave 3 L Q T b1", 1, 127)
 
 /* The id by which somebody asks, who waits. */

@@ -61,6 +61,30 @@ static void ask_who_waits(owner *o, rlock_client *cl)
                 rlock_status_str(s), rlock_last_error()->message);
 }
 
+/* Each lock is one of the world's, and has no more holders than one. */
+static bool check_found(const rlock_lock_info *x, void *arg)
+{
+    const owner *o = arg;
+    int thing = thing_of(x->name);
+    if (thing < 0 || x->waiting < 0 || x->n_holders > 1 ||
+        (x->n_holders == 0) != (x->holders == NULL))
+        finding("owner %d is told of a lock %s, which %zu hold", o->id, x->name,
+                x->n_holders);
+    return true;
+}
+
+static void ask_which_locks(owner *o, rlock_client *cl)
+{
+    unsigned flags = (unsigned)chance_below(&o->dice, 4);
+    rlock_status s = rlock_scan(cl, NULL, flags, check_found, o);
+    trace("owner %d asks which locks there are: %s", o->id,
+          rlock_status_str(s));
+    if (cfg.calm && s && !o->g->closing_at)
+        finding("judge 7: in a calm world nobody is told which locks there "
+                "are: %s (%s)",
+                rlock_status_str(s), rlock_last_error()->message);
+}
+
 static void ask_client(owner *o, rlock_client *cl)
 {
     rlock_stats stats;
@@ -78,7 +102,10 @@ void act_ask(owner *o)
     rlock_client *cl = o->g->client[chance_below(&o->dice, cfg.servers)];
     switch (chance_below(&o->dice, 5)) {
     case 0:
-        ask_who_waits(o, cl);
+        if (chance_below(&o->dice, 2))
+            ask_who_waits(o, cl);
+        else
+            ask_which_locks(o, cl);
         break;
     case 1:
     case 2:

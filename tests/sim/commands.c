@@ -164,6 +164,18 @@ static void hlen(call *c)
         text_number(c->out, e ? (long long)e->count : 0);
 }
 
+/* Which of several is not known of a real one. */
+static void hrandfield(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_HASH, &e))
+        return;
+    if (e)
+        add_text(c, &e->items[0].name);
+    else
+        say(c, "$-1");
+}
+
 static void add_score(call *c, double score)
 {
     char digits[32];
@@ -277,6 +289,13 @@ static void zrank(call *c)
         say(c, "$-1");
 }
 
+static void zcard(call *c)
+{
+    entry *e;
+    if (find(c, KIND_ZSET, &e))
+        text_number(c->out, e ? (long long)e->count : 0);
+}
+
 static void zpopmin(call *c)
 {
     entry *e;
@@ -362,9 +381,12 @@ static const struct command {
     {"zadd", 4, 0, GROWS, zadd},
     {"zrem", 3, 3, WRITES, zrem},
     {"zrank", 3, 3, READS, zrank},
+    {"zcard", 2, 2, READS, zcard},
+    {"getrange", 4, 4, READS, command_getrange},
     {"del", 2, 0, WRITES, del},
     {"hlen", 2, 2, READS, hlen},
     {"hscan", 3, 0, READS, hscan},
+    {"hrandfield", 2, 2, READS, hrandfield},
     {"hincrby", 4, 4, GROWS, hincrby},
     {"hgetall", 2, 2, READS, hgetall},
     {"zrange", 5, 5, READS, zrange},

@@ -51,6 +51,7 @@ static inline void add_text(call *c, const text *t)
 
 /* Of strings (commands_string.c). */
 void command_get(call *c);
+void command_getrange(call *c);
 void command_set(call *c);
 void command_incrby(call *c);
 

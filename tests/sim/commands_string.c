@@ -16,6 +16,23 @@ void command_get(call *c)
         add_value(c, e);
 }
 
+/* Only from the beginning, up to a byte that is told. */
+void command_getrange(call *c)
+{
+    entry *e;
+    long long first, last;
+    if (!word_number(&c->argv[2], &first) || !word_number(&c->argv[3], &last)) {
+        not_an_integer(c);
+        return;
+    }
+    if (!find(c, KIND_STRING, &e))
+        return;
+    size_t len = e && last >= 0 ? e->value.len : 0;
+    if ((long long)len > last + 1)
+        len = (size_t)last + 1;
+    text_bulk(c->out, e ? e->value.at : "", len);
+}
+
 typedef struct set_options {
     bool nx, xx, get;
     long long px; /* -1: none */

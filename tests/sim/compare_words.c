@@ -271,6 +271,11 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_key(to, name, WHO, 0);
+    } else if (id == RL_SCRIPT_SURVEY) {
+        say_word(to, "3");
+        say_key(to, name, 0, 0);
+        say_key(to, name, 2, 0);
+        say_key(to, name, 1, 0);
     } else if (id == RL_SCRIPT_TOUCH) {
         say_word(to, "1");
         say_key(to, name, 0, 0);
@@ -323,9 +328,9 @@ static void call_layout(chance *c, command_line *to, const char *name,
 
 static void random_call(chance *c, command_line *to)
 {
-    static const rl_script_id others[] = {RL_SCRIPT_LEAVE, RL_SCRIPT_RAISE,
-                                          RL_SCRIPT_TOUCH, RL_SCRIPT_IDENTIFY,
-                                          RL_SCRIPT_PROBE, RL_SCRIPT_WAITS};
+    static const rl_script_id others[] = {
+        RL_SCRIPT_LEAVE, RL_SCRIPT_RAISE, RL_SCRIPT_TOUCH, RL_SCRIPT_IDENTIFY,
+        RL_SCRIPT_PROBE, RL_SCRIPT_WAITS, RL_SCRIPT_SURVEY};
     /* A name stays with its layout, mostly. */
     int which = (int)chance_below(c, NAMES);
     int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
@@ -335,7 +340,7 @@ static void random_call(chance *c, command_line *to)
         call_layout(c, to, names[which], &rl_layouts[layout]);
         return;
     }
-    rl_script_id id = others[chance_below(c, 6)];
+    rl_script_id id = others[chance_below(c, 7)];
     to->argv[1] = (word){rl_scripts[id].sha1, 40};
     call_short(c, to, names[which], id);
 }
@@ -373,6 +378,10 @@ static const char *const shapes[] = {
     "ZREM k b",
     "ZRANK k b",
     "ZPOPMIN k",
+    "ZCARD k",
+    "GETRANGE k 0 511",
+    "GETRANGE k 0 1",
+    "GETRANGE k 0 v",
     "PUBLISH b v",
     "TIME",
     "TYPE k",

@@ -4,6 +4,7 @@
  * store and the scripts are tests/sim's, which are compared with a real server.
  * What every server answers is here; the rest is its kind's (world.h).
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -226,21 +227,44 @@ static void answer_ping(conn *c, const word *argv, size_t n, text *out)
         text_print(out, "+PONG\r\n");
 }
 
-/* All that has not expired, at once; the library asks for "prefix*". */
+/* Is it of this type, and does its name fit? */
+static bool is_scanned(const entry *e, const char *pattern, const char *type)
+{
+    static const char *const types[] = {
+        [KIND_STRING] = "string", [KIND_HASH] = "hash", [KIND_ZSET] = "zset"};
+    char name[1024];
+    if (e->key.len >= sizeof name)
+        finding("a key of %zu bytes", e->key.len);
+    memcpy(name, e->key.at, e->key.len);
+    name[e->key.len] = '\0';
+    return fnmatch(pattern, name, 0) == 0 &&
+           (!*type || strcmp(types[e->kind], type) == 0);
+}
+
+/* All that has not expired, at once. */
 static void answer_scan(conn *c, const word *argv, size_t n, text *out)
 {
     static text names;
     store *s = &c->s->store;
+    char pattern[64] = "*", type[64] = "";
     size_t found = 0;
-    if (n < 4 || argv[3].len < 2 || argv[3].at[argv[3].len - 1] != '*')
-        finding("a SCAN that the library does not make");
+    for (size_t i = 2; i + 1 < n; i += 2) {
+        char *to = word_is(&argv[i], "MATCH")  ? pattern
+                   : word_is(&argv[i], "TYPE") ? type
+                                               : NULL;
+        if ((!to && !word_is(&argv[i], "COUNT")) ||
+            argv[i + 1].len >= sizeof type)
+            finding("a SCAN that the library does not make");
+        if (to)
+            snprintf(to, sizeof type, "%.*s", (int)argv[i + 1].len,
+                     argv[i + 1].at);
+    }
     names.len = 0;
     for (size_t i = 0; i < STORE_BUCKETS; i++)
         for (const entry *e = s->bucket[i], *next; e; e = next) {
             word key = {e->key.at, e->key.len};
             next = e->next; /* what has expired goes as it is looked for */
-            if (key.len < argv[3].len - 1 || !store_find(s, &key) ||
-                memcmp(key.at, argv[3].at, argv[3].len - 1) != 0)
+            if (!store_find(s, &key) || !is_scanned(e, pattern, type))
                 continue;
             text_bulk(&names, key.at, key.len);
             found++;

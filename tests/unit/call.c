@@ -296,6 +296,8 @@ TEST(call, of_a_name_needs_no_holder)
     open_stage(&s, RLOCK_LAYOUT_HASH);
     rl_call_waits(&b, false, "job", 3);
     expect_said(&s, &b, "EVALSHA waits 3 L Q W |");
+    rl_call_survey(&b, false, "job", 3);
+    expect_said(&s, &b, "EVALSHA survey 3 L Q T |");
     rl_call_inspect(&b, false, &what);
     expect_said(&s, &b, "EVALSHA hash/inspect 1 L |");
     rl_call_force_release(&b, false, &what);

@@ -31,21 +31,12 @@ static bool pour_array(rl_sink *s, int depth)
     return s->take(s, &c, 2);
 }
 
-/* A page of SCAN with one key. */
-static void pour_key(rl_waits *w, const char *cursor, const char *key)
-{
-    EXPECT(pour_array(&w->names, 0) && pour(&w->names, cursor, 1));
-    EXPECT(pour_array(&w->names, 1) && pour(&w->names, key, 2));
-}
-
 static rl_name name_of(rl_waits *w, const char *name)
 {
     rl_key q = rl_key_queue(name, strlen(name));
-    char key[sizeof q.text + 1] = "";
-    memcpy(key, q.text, q.len);
-    rl_waits_begin_scan(w);
-    pour_key(w, "0", key);
-    return w->name[0];
+    w->names.n = 0;
+    EXPECT(rl_names_of_queue(&w->names, q.text, q.len));
+    return w->names.at[0];
 }
 
 /* The lock's holder, and one who waits for it. */
@@ -66,53 +57,6 @@ static unsigned circle(const rl_waits *w, size_t i)
     rlock_holder holder, waiter;
     rl_waits_tell(w, i, &told, &holder, &waiter);
     return told.circle;
-}
-
-/* --- names ---------------------------------------------------------------- */
-
-static void expect_name(const char *name)
-{
-    rl_waits w;
-    rl_waits_init(&w);
-    EXPECT_STR(rl_waits_text(&w, name_of(&w, name).text), name);
-    rl_waits_fini(&w);
-}
-
-TEST_CASE(waits, a_plain_name_is_found_in_its_queues, expect_name("a"))
-TEST_CASE(waits, a_name_in_braces_is, expect_name("{a}"))
-TEST_CASE(waits, a_name_in_braces_with_more_of_them_is, expect_name("{a}{}{}"))
-TEST_CASE(waits, a_name_of_braces_is, expect_name("{}"))
-TEST_CASE(waits, a_name_with_braces_inside_is, expect_name("a{b}c"))
-TEST_CASE(waits, a_name_with_one_that_closes_is, expect_name("a}"))
-TEST_CASE(waits, a_name_with_one_that_opens_is, expect_name("{a"))
-
-TEST(waits, other_keys_are_passed_over)
-{
-    rl_waits w;
-    rl_waits_init(&w);
-    rl_waits_begin_scan(&w);
-    pour_key(&w, "17", "rlock_queue:");
-    pour_key(&w, "17", "rlock_queue:{}");
-    pour_key(&w, "17", "rlock_token:{a}");
-    pour_key(&w, "17", "rlock_queue:{rlock_queue:a}");
-    EXPECT_INT(w.n_names, 0);
-    EXPECT(!rl_waits_is_scanned(&w));
-    rl_waits_fini(&w);
-}
-
-TEST(waits, what_a_scan_tells_twice_counts_once)
-{
-    rl_waits w;
-    rl_waits_init(&w);
-    rl_waits_begin_scan(&w);
-    for (int i = 0; i < 200; i++)
-        pour_key(&w, i < 199 ? "17" : "0",
-                 i % 2 ? "rlock_queue:{a}" : "rlock_queue:{b}");
-    EXPECT(rl_waits_is_scanned(&w));
-    rl_waits_sort_names(&w);
-    EXPECT_INT(w.n_names, 2);
-    EXPECT_STR(rl_waits_text(&w, w.name[0].text), "a");
-    rl_waits_fini(&w);
 }
 
 /* --- who waits ------------------------------------------------------------ */
@@ -213,8 +157,6 @@ TEST(waits, replies_of_another_shape_are_refused)
     rl_waits_begin(&w, name_of(&w, "a"));
     EXPECT(!pour(&w.reply, "text", 0));
     EXPECT(pour_array(&w.reply, 0) && !pour_array(&w.reply, 1));
-    rl_cell number = {REDIS_REPLY_INTEGER, 0, 7, NULL};
-    EXPECT(!w.names.take(&w.names, &number, 0));
     rl_waits_fini(&w);
 }
 
@@ -222,10 +164,13 @@ TEST(waits, without_memory_nothing_is_taken)
 {
     rl_waits w;
     rl_waits_init(&w);
-    rl_waits_begin_scan(&w);
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour_array(&w.reply, 0));
+    for (int i = 0; i < 6; i++)
+        EXPECT(pour(&w.reply, "1", 1));
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    bool taken = pour(&w.names, "rlock_queue:{a}", 2);
+    bool taken = pour(&w.reply, BY(1), 1);
     shim_clear(shim_here());
-    EXPECT(!taken && w.lacking);
+    EXPECT(!taken && w.names.lacking);
     rl_waits_fini(&w);
 }

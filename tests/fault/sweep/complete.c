@@ -1,8 +1,9 @@
 /* No function of the headers is forgotten. */
 #include "rows.h"
 
-static const char *const headers[] = {
-    "base.h", "client.h", "lock.h", "multi.h", "guard.h", "owner.h", "async.h"};
+static const char *const headers[] = {"base.h",  "client.h", "lock.h",
+                                      "multi.h", "guard.h",  "owner.h",
+                                      "async.h", "scan.h"};
 
 static bool has_row(const char *function, size_t len)
 {

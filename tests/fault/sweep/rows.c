@@ -101,6 +101,20 @@ static rlock_status act_client_stats(stage *st)
     return rlock_client_stats(st->cl[0], &stats, sizeof stats);
 }
 
+static bool count_locks(const rlock_lock_info *l, void *n)
+{
+    *(size_t *)n += l->n_holders;
+    return true;
+}
+
+static rlock_status act_scan(stage *st)
+{
+    size_t n = 0;
+    rlock_status s =
+        rlock_scan(st->cl[0], NULL, RLOCK_SCAN_ALL, count_locks, &n);
+    return right_if(s, n == (size_t)st->row->held);
+}
+
 /* *out is NULL unless RLOCK_OK. */
 static rlock_status made(const stage *st, rlock_status s)
 {
@@ -433,6 +447,8 @@ const row rows[] = {
     {"rlock_client_close", RED, act_client_close, .held = 1},
     {"rlock_client_ping", CLIENT, act_client_ping, .held = 0},
     {"rlock_client_ping", SINGLE, act_client_ping, .held = 1, .after = 1},
+    {"rlock_scan", CLIENT, act_scan, .held = 0},
+    {"rlock_scan", SINGLE, act_scan, .held = 1, .after = 1},
     {"rlock_client_stats", CLIENT, act_client_stats, .quiet = true},
     {"rlock_client_cancel", CLIENT, act_client_cancel, .quiet = true},
 

@@ -121,6 +121,19 @@ static const row waits[] = {
 };
 OF_ALL(waits, waits)
 
+#define SURVEY "survey 3 L Q T"
+
+static const row survey[] = {
+    {ALL, "", SURVEY, "{ now 0 '' 0 -2 0 '' }", SAME},
+    {HASH, "L=A*3@20000 T=5@9000", SURVEY, "{ now 1 A 3 ~20000 0 5 }", SAME},
+    {STRING, "L=A@20000", SURVEY, "{ now -1 A 1 ~20000 0 '' }", SAME},
+    {TIMESTAMP, "L=A@20000", SURVEY, "{ now -1 value 1 ~80000 0 '' }", SAME},
+    {HASH, "L=F Q=b1:100,b2:200@3000", SURVEY, "{ now 1 F 1 -1 2 '' }", SAME},
+    {ALL, "Q=! T=5@9000", SURVEY, "{ now 0 '' 0 -2 0 5 }", SAME},
+    {ALL, "L=!", SURVEY, "{ now -2 '' 0 -1 0 '' }", SAME},
+};
+OF_ALL(survey, survey)
+
 #define GUARD       "guard 2 G L hello A"
 #define GUARD_TOKEN "guard_token 3 G L T hello A 5"
 

@@ -1,0 +1,76 @@
+/* Which locks there are, over all processes: for people, and for monitoring. */
+#ifndef RLOCK_SCAN_H
+#define RLOCK_SCAN_H
+
+#include <rlock/lock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a lock is held as. More kinds will come; numbers are part of the ABI. */
+typedef enum rlock_kind { RLOCK_KIND_LOCK = 0 } rlock_kind;
+
+/* A lock, as its server had it. It and all that it points to are valid during
+   the callback only; it grows at its end (base.h). */
+typedef struct rlock_lock_info {
+    const char *name; /* NUL-terminated */
+    size_t name_len;  /* in bytes, without the NUL */
+    rlock_kind kind;
+    rlock_layout layout;         /* of one that is free: RLOCK_LAYOUT_HASH */
+    const rlock_holder *holders; /* who has it; NULL: nobody */
+    size_t n_holders;            /* how many of them are told */
+    int64_t holders_in_all;      /* how many there are; 0: it is free */
+    int64_t waiting; /* clients in its queue: a process counts once */
+    int64_t ttl_ms;  /* what is left of the lease; -1: no expiry; -2: free */
+    uint64_t token;  /* the last that was given out; 0: not known */
+    int64_t held_ms; /* for how long by this holder; -1: not known, or free */
+    bool foreign;    /* another program has it: Redisson, redis-py ... */
+} rlock_lock_info;
+
+/* False: no more are to be told. */
+typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
+
+/* All hashes and strings are looked at, too: locks that no side key of this
+   library tells of, such as Redisson's. */
+#define RLOCK_SCAN_ALL 1u
+/* Also locks that are free, and were held within the last minutes. */
+#define RLOCK_SCAN_IDLE 2u
+
+/*
+ * Calls back for each lock that is held or waited for, by name: on the calling
+ * thread, at the end, with no lock of the library held; the callback may call
+ * the library. A snapshot of each lock, while others change.
+ *
+ * glob   which names: Redis' patterns (? * [a-z] \), of bytes; NULL: all
+ * flags  RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE, or 0
+ *
+ * A lock is found by its token's key, which lives for five minutes after the
+ * outermost acquire, or twice the lease, an hour at most; or by its queue. One
+ * that is held for longer, and not waited for, is found by RLOCK_SCAN_ALL only;
+ * what then looks like no holder id of ours or of Redisson's is no lock. A
+ * string that is a unix time is taken for a timestamp. A lock whose slot is
+ * moving may be missed; so may "{a}" while "a" is held, unless it is waited
+ * for. Of a Red lock each node's client tells that node's share.
+ *
+ * Goes through the keys of the database by SCAN, in a cluster through those of
+ * each master, over a connection of its own: 250 keys at a time, a millisecond
+ * of the server's processor at most. A step takes command_timeout_ms at most, a
+ * connection connect_timeout_ms. Memory: the names, and what is told of them.
+ * Needs the rights to SCAN and ZCARD; for RLOCK_SCAN_ALL also to GETRANGE and
+ * HRANDFIELD.
+ *
+ * RLOCK_OK        all were told; perhaps none. With any other status: none
+ * RLOCK_EINVAL    also: a flag that is not known
+ * RLOCK_ESERVER   also: a right is missing; the message says which
+ * RLOCK_ECLOSED   also: the client was freed meanwhile
+ * RLOCK_ENOMEM, RLOCK_EIO, RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_scan(rlock_client *cl, const char *glob,
+                                  unsigned flags, rlock_scan_fn *each,
+                                  void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

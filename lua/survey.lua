@@ -1,0 +1,50 @@
+-- Tells what there is of a lock, of any layout. For people. Changes nothing.
+--
+-- KEYS  1 lock  2 queue  3 token
+--
+-- Reply type: array
+-- Reply {clock, fields, holder, count, pttl, waiting, token}
+--       the server's clock, in us; how many fields the hash has: 0 if nothing
+--       is there, -1 if it is a string, -2 if it is of another type; the hash's
+--       first field, or the string, cut at 511 bytes, and its value, or '1';
+--       the key's TTL in ms; how many clients are in the queue; the last token,
+--       cut at 32 bytes, or ''
+--
+-- What a right is missing for is no nothing: that is answered.
+local rcall, rpcall = redis.call, redis.pcall
+local refused
+-- include: clock.lua
+
+local function ask(command, ...)
+    local reply = rpcall(command, ...)
+    if type(reply) ~= 'table' or not reply.err then
+        return reply
+    end
+    if not reply.err:find('WRONGTYPE') then
+        refused = redis.error_reply(reply.err .. ' (' .. command .. ')')
+    end
+end
+
+local function first_field()
+    local cursor, page = '0', {}
+    repeat
+        local found = ask('HSCAN', KEYS[1], cursor, 'COUNT', 100)
+        cursor, page = found and found[1] or '0', found and found[2] or {}
+    until page[1] or cursor == '0'
+    return (page[1] or ''):sub(1, 511), (page[2] or '0'):sub(1, 32)
+end
+
+local fields = ask('HLEN', KEYS[1])
+local holder, count = '', '0'
+if not fields then
+    local value = ask('GET', KEYS[1])
+    fields = value and -1 or -2
+    if value then
+        holder, count = value:sub(1, 511), '1'
+    end
+elseif fields > 0 then
+    holder, count = first_field()
+end
+local waiting, token = ask('ZCARD', KEYS[2]), ask('GET', KEYS[3])
+return refused or {clock, fields, holder, count, rcall('PTTL', KEYS[1]),
+                   waiting or 0, (token or ''):sub(1, 32)}

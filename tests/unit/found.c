@@ -1,0 +1,337 @@
+/* What is told of locks, of what servers say: which are, held by whom. */
+#include "client/found.h"
+
+#include <errno.h>
+
+#include "shim.h"
+#include "test.h"
+
+#define UUID   "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c52"
+#define OURS   "web3:18201:18207:" UUID
+#define CLOCK  "1800000000000000"
+#define BEFORE "1799999998500000" /* by a second and a half */
+
+/* What survey.lua answers. */
+typedef struct answer {
+    long long fields;
+    const char *holder, *count;
+    long long pttl, waiting;
+    const char *token;
+} answer;
+
+static rl_item text_of(const char *s)
+{
+    return (rl_item){.type = REDIS_REPLY_STRING, .str = s, .len = strlen(s)};
+}
+
+static rl_item number_of(long long n)
+{
+    return (rl_item){.type = REDIS_REPLY_INTEGER, .integer = n};
+}
+
+static rl_reply reply_of(const answer *a)
+{
+    rl_reply r = {.top = {.type = REDIS_REPLY_ARRAY}, .count = 7};
+    r.item[0] = text_of(CLOCK);
+    r.item[1] = number_of(a->fields);
+    r.item[2] = text_of(a->holder ? a->holder : "");
+    r.item[3] = text_of(a->count ? a->count : "0");
+    r.item[4] = number_of(a->pttl);
+    r.item[5] = number_of(a->waiting);
+    r.item[6] = text_of(a->token ? a->token : "");
+    return r;
+}
+
+static bool note(rl_found *f, const char *name, const answer *a)
+{
+    rl_reply r = reply_of(a);
+    EXPECT(rl_names_add(&f->names, name, strlen(name), false));
+    return rl_found_note(f, f->names.at[f->names.n - 1], &r);
+}
+
+typedef struct told {
+    rl_found f;
+    rlock_lock_info l;
+    rlock_holder h;
+} told;
+
+/* Of a lock "a" that this was said of. */
+static told *tell(unsigned flags, const answer *a)
+{
+    static told t;
+    rl_found_init(&t.f, flags);
+    EXPECT(note(&t.f, "a", a) && rl_found_sort(&t.f));
+    EXPECT_INT(t.f.n, 1);
+    rl_found_tell(&t.f, 0, &t.l, &t.h);
+    EXPECT_STR(t.l.name, "a");
+    EXPECT(t.l.name_len == 1 && t.l.kind == RLOCK_KIND_LOCK);
+    return &t;
+}
+
+static void expect_nothing(unsigned flags, const answer *a)
+{
+    rl_found f;
+    rl_found_init(&f, flags);
+    EXPECT(note(&f, "a", a));
+    EXPECT_INT(f.n, 0);
+    rl_found_fini(&f);
+}
+
+#define HELD(...) tell(0, &(answer){__VA_ARGS__})
+#define NONE(...) expect_nothing(RLOCK_SCAN_ALL, &(answer){__VA_ARGS__})
+#define NO_LOCK(name, ...)                                                     \
+    TEST(found, name)                                                          \
+    {                                                                          \
+        NONE(__VA_ARGS__);                                                     \
+    }
+
+TEST(found, all_that_was_said_is_told)
+{
+    told *t = HELD(1, OURS, "2", 700, 3, BEFORE);
+    EXPECT_INT(t->l.layout, RLOCK_LAYOUT_HASH);
+    EXPECT(t->l.holders == &t->h && t->l.n_holders == 1);
+    EXPECT_INT(t->l.holders_in_all, 1);
+    EXPECT_INT(t->l.waiting, 3);
+    EXPECT_INT(t->l.ttl_ms, 700);
+    EXPECT_INT(t->l.token, 1799999998500000);
+    EXPECT_INT(t->l.held_ms, 1500);
+    EXPECT(!t->l.foreign);
+    EXPECT_STR(t->h.raw, OURS);
+    EXPECT_STR(t->h.host, "web3");
+    EXPECT(t->h.pid == 18201 && t->h.count == 2 && t->h.ttl_ms == 700);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, whoever_else_has_it_minted_no_token)
+{
+    told *t = HELD(1, UUID ":117", "1", -1, 0, BEFORE);
+    EXPECT(t->l.foreign && t->l.token == 0 && t->l.held_ms == -1);
+    EXPECT_STR(t->h.raw, UUID ":117");
+    EXPECT(t->h.pid == 0 && t->l.ttl_ms == -1);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_clock_that_was_put_back_holds_nothing_for_less_than_no_time)
+{
+    told *t = HELD(1, OURS, "1", 700, 0, "1900000000000000");
+    EXPECT_INT(t->l.held_ms, 0);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_token_that_is_none_is_not_known)
+{
+    told *t = HELD(1, OURS, "1", 700, 0, "Ada");
+    EXPECT(t->l.token == 0 && t->l.held_ms == -1 && !t->l.foreign);
+    rl_found_fini(&t->f);
+}
+
+/* --- layouts -------------------------------------------------------------- */
+
+TEST(found, a_string_of_ours_is_ours)
+{
+    told *t = HELD(-1, OURS, "1", 700, 0, BEFORE);
+    EXPECT(t->l.layout == RLOCK_LAYOUT_STRING && !t->l.foreign);
+    EXPECT_INT(t->l.held_ms, 1500);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, any_string_is_somebodys_if_a_side_key_tells_of_it)
+{
+    told *t = HELD(-1, "6f1c0e", "1", 700, 1, NULL);
+    EXPECT(t->l.layout == RLOCK_LAYOUT_STRING && t->l.foreign);
+    EXPECT_STR(t->h.raw, "6f1c0e");
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_timestamp_of_ours_is_held_until_then)
+{
+    told *t = HELD(-1, "1800000001.0134756109728850", "1", 61000, 0, BEFORE);
+    EXPECT(t->l.layout == RLOCK_LAYOUT_TIMESTAMP && !t->l.foreign);
+    EXPECT_INT(t->l.ttl_ms, 1013); /* as inspect reads it */
+    EXPECT_INT(t->h.ttl_ms, 1013);
+    EXPECT_INT(t->l.held_ms, 1500);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_timestamp_of_another_program_is_too)
+{
+    told *t = HELD(-1, "1800000000.25", "1", -1, 0, BEFORE);
+    EXPECT(t->l.layout == RLOCK_LAYOUT_TIMESTAMP && t->l.foreign);
+    EXPECT_INT(t->l.ttl_ms, 250);
+    EXPECT_INT(t->l.token, 0);
+    rl_found_fini(&t->f);
+}
+
+NO_LOCK(a_timestamp_that_has_passed_is_free, -1, "1799999999", "1", -1, 0, NULL)
+
+TEST(found, a_small_number_is_a_text)
+{
+    told *t = HELD(-1, "1", "1", -1, 0, NULL);
+    EXPECT(t->l.layout == RLOCK_LAYOUT_STRING && t->l.foreign);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_time_with_a_word_behind_it_is_a_text)
+{
+    told *t = HELD(-1, "1800000000.5s", "1", -1, 0, NULL);
+    EXPECT_INT(t->l.layout, RLOCK_LAYOUT_STRING);
+    rl_found_fini(&t->f);
+}
+
+/* --- what is no lock ------------------------------------------------------ */
+
+NO_LOCK(a_hash_of_two_fields_is_none, 2, OURS, "1", 700, 1, BEFORE)
+NO_LOCK(a_hash_without_a_holder_is_none, 1, "name", "1", 700, 1, BEFORE)
+NO_LOCK(a_hash_without_a_count_is_none, 1, OURS, "Ada", 700, 1, BEFORE)
+NO_LOCK(a_count_of_nought_is_none, 1, OURS, "0", 700, 1, BEFORE)
+NO_LOCK(another_type_is_none, -2, "", "0", 700, 1, BEFORE)
+NO_LOCK(what_is_not_there_is_none, 0, "", "0", -2, 0, NULL)
+NO_LOCK(what_is_free_is_told_only_when_asked_for, 0, "", "0", -2, 0, BEFORE)
+
+TEST(found, one_that_is_free_and_waited_for_is_told)
+{
+    told *t = HELD(0, "", "0", -2, 2, BEFORE);
+    EXPECT(t->l.holders == NULL && t->l.n_holders == 0);
+    EXPECT(t->l.holders_in_all == 0 && t->l.waiting == 2);
+    EXPECT(t->l.ttl_ms == -2 && t->l.held_ms == -1 && !t->l.foreign);
+    EXPECT_INT(t->l.token, 1799999998500000);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, one_that_is_free_and_was_held_is_told_who_asks_for_it)
+{
+    told *t = tell(RLOCK_SCAN_IDLE, &(answer){0, "", "0", -2, 0, BEFORE});
+    EXPECT(t->l.holders == NULL && t->l.ttl_ms == -2);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, one_that_was_never_held_is_not)
+{
+    expect_nothing(RLOCK_SCAN_IDLE, &(answer){.pttl = -2});
+}
+
+/* --- names in braces ------------------------------------------------------ */
+
+static size_t names_after(const char *name, const answer *a)
+{
+    rl_found f;
+    rl_found_init(&f, 0);
+    EXPECT(note(&f, name, a));
+    size_t n = f.names.n - 1;
+    EXPECT(n == 0 || f.names.at[1].guessed);
+    rl_found_fini(&f);
+    return n;
+}
+
+TEST(found, who_has_the_token_may_be_one_in_braces)
+{
+    EXPECT_INT(names_after("a", &(answer){.token = BEFORE}), 1);
+    EXPECT_INT(names_after("a", &(answer){.fields = 0}), 0);
+    EXPECT_INT(names_after("{a}", &(answer){.token = BEFORE}), 0);
+    EXPECT_INT(names_after("a", &(answer){1, OURS, "1", 1, 0, BEFORE}), 0);
+    EXPECT_INT(names_after("a", &(answer){2, OURS, "1", 1, 0, BEFORE}), 1);
+}
+
+TEST(found, one_that_is_guessed_is_not_told_for_its_token)
+{
+    rl_found f;
+    answer a = {.pttl = -2, .token = BEFORE};
+    rl_reply r = reply_of(&a);
+    rl_found_init(&f, RLOCK_SCAN_IDLE);
+    EXPECT(rl_names_add(&f.names, "{a}", 3, true));
+    EXPECT(rl_found_note(&f, f.names.at[0], &r));
+    EXPECT_INT(f.n, 0);
+    r.item[5] = number_of(1); /* somebody waits */
+    EXPECT(rl_found_note(&f, f.names.at[0], &r));
+    EXPECT_INT(f.n, 1);
+    rl_found_fini(&f);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+TEST(found, they_are_told_by_name_and_each_once)
+{
+    rl_found f;
+    rlock_lock_info l;
+    rlock_holder h;
+    rl_found_init(&f, RLOCK_SCAN_IDLE);
+    EXPECT(note(&f, "b", &(answer){1, OURS, "1", 1, 0, BEFORE}));
+    EXPECT(note(&f, "a", &(answer){0, "", "0", -2, 0, CLOCK}));
+    EXPECT(note(&f, "a", &(answer){1, OURS, "1", 1, 0, BEFORE}));
+    EXPECT(note(&f, "a", &(answer){0, "", "0", -2, 0, CLOCK}));
+    EXPECT(rl_found_sort(&f));
+    EXPECT_INT(f.n, 2);
+    rl_found_tell(&f, 0, &l, &h);
+    EXPECT_STR(l.name, "a");
+    EXPECT(l.holders == &h);
+    rl_found_tell(&f, 1, &l, &h);
+    EXPECT_STR(l.name, "b");
+    rl_found_fini(&f);
+}
+
+/* --- what may be a lock, by a command ------------------------------------- */
+
+static bool is_string(const char *text)
+{
+    return rl_found_is_string(text, strlen(text));
+}
+
+static bool is_hash(const char *field)
+{
+    return rl_found_is_hash(field, strlen(field));
+}
+
+TEST(found, of_strings_those_of_ours_may_be_locks)
+{
+    EXPECT(is_string(OURS) && is_string("1800000001.0134756109728850"));
+    EXPECT(!is_string("") && !is_string("1800000001") && !is_string("Ada"));
+    EXPECT(!is_string(UUID ":117"));
+    EXPECT(!rl_found_is_string(OURS, 512)); /* there is more of it */
+}
+
+TEST(found, of_hashes_those_with_a_holder_may_be_locks)
+{
+    EXPECT(is_hash(OURS) && is_hash(UUID ":117"));
+    EXPECT(!is_hash("") && !is_hash("name"));
+    EXPECT(!rl_found_is_hash(OURS, 512));
+}
+
+/* --- what goes wrong ------------------------------------------------------ */
+
+static bool is_taken(rl_reply *r)
+{
+    rl_found f;
+    rl_found_init(&f, RLOCK_SCAN_IDLE);
+    EXPECT(rl_names_add(&f.names, "a", 1, false));
+    bool taken = rl_found_note(&f, f.names.at[0], r);
+    rl_found_fini(&f);
+    return taken;
+}
+
+TEST(found, a_reply_of_another_shape_is_refused)
+{
+    answer a = {1, OURS, "1", 700, 0, BEFORE};
+    rl_reply good = reply_of(&a), r = good;
+    EXPECT(is_taken(&r)); /* the control */
+    r.count = 6;
+    EXPECT(!is_taken(&r));
+    for (size_t i = 0; i < 7; i++) {
+        r = good;
+        r.item[i] = (rl_item){.type = REDIS_REPLY_NIL};
+        EXPECT(!is_taken(&r));
+    }
+}
+
+TEST(found, without_memory_nothing_is_kept)
+{
+    rl_found f;
+    answer a = {1, OURS, "1", 700, 0, BEFORE};
+    rl_reply r = reply_of(&a);
+    rl_found_init(&f, 0);
+    EXPECT(rl_names_add(&f.names, "a", 1, false));
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool taken = rl_found_note(&f, f.names.at[0], &r);
+    shim_clear(shim_here());
+    EXPECT(!taken && f.names.lacking);
+    rl_found_fini(&f);
+}

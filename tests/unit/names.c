@@ -1,0 +1,167 @@
+/* Names of locks, as pages of SCAN tell of them. */
+#include "client/names.h"
+
+#include <errno.h>
+
+#include "shim.h"
+#include "test.h"
+#include "wire/keys.h"
+
+typedef bool reader(rl_names *into, const char *key, size_t len);
+
+static rl_names read_key(reader *take, const void *key, size_t len)
+{
+    rl_names n = {0};
+    EXPECT(take(&n, key, len));
+    return n;
+}
+
+static void expect_name(reader *take, rl_key key, const char *name, size_t len)
+{
+    rl_names n = read_key(take, key.text, key.len);
+    EXPECT_INT(n.n, 1);
+    EXPECT_INT(n.at[0].len, len);
+    EXPECT(memcmp(rl_names_text(&n, n.at[0].text), name, len + 1) == 0);
+    rl_names_fini(&n);
+}
+
+/* That of its queue, and that of its token: told by which name? */
+#define KNOWN(name, text, by_token)                                            \
+    TEST(names, name)                                                          \
+    {                                                                          \
+        size_t len = sizeof(text) - 1;                                         \
+        expect_name(rl_names_of_queue, rl_key_queue(text, len), text, len);    \
+        expect_name(rl_names_of_side_key, rl_key_queue(text, len), text, len); \
+        expect_name(rl_names_of_side_key, rl_key_token(text, len), by_token,   \
+                    sizeof(by_token) - 1);                                     \
+    }
+
+KNOWN(a_plain_one_is_found_in_its_side_keys, "a", "a")
+KNOWN(one_in_braces_is_and_shares_a_token, "{a}", "a")
+KNOWN(one_in_braces_with_more_of_them_is, "{a}{}{}", "{a}{}{}")
+KNOWN(one_of_braces_is, "{}", "{}")
+KNOWN(one_with_braces_inside_is, "a{b}c", "a{b}c")
+KNOWN(one_with_one_that_closes_is, "a}", "a}")
+KNOWN(one_with_one_that_opens_is, "{a", "{a")
+KNOWN(one_with_a_nul_is, "b\0c", "b\0c")
+KNOWN(one_that_begins_with_braces_is, "{a}b", "{a}b")
+
+#define OTHER(name, key)                                                       \
+    TEST(names, name)                                                          \
+    {                                                                          \
+        rl_names n = read_key(rl_names_of_side_key, key, sizeof(key) - 1);     \
+        EXPECT_INT(n.n, 0);                                                    \
+        rl_names_fini(&n);                                                     \
+    }
+
+OTHER(a_prefix_alone_is_no_key, "rlock_queue:")
+OTHER(a_queue_of_no_name_is_none, "rlock_queue:{}")
+OTHER(a_token_of_no_name_is_none, "rlock_token:")
+OTHER(a_tombstone_tells_of_none, "rlock_undone:{a}:who")
+OTHER(a_queue_of_a_side_key_is_none, "rlock_queue:{rlock_queue:a}")
+OTHER(a_token_of_a_side_key_is_none, "rlock_token:{rlock_token:a}")
+OTHER(another_key_is_none, "rlock_quite_another")
+
+TEST(names, a_lock_is_its_own_key)
+{
+    char longest[RLOCK_NAME_MAX + 1];
+    rl_names n = read_key(rl_names_of_lock, "a{}b", 4);
+    memset(longest, 'x', sizeof longest);
+    EXPECT(rl_names_of_lock(&n, "", 0));
+    EXPECT(rl_names_of_lock(&n, "rlock_token:{a}", 15));
+    EXPECT(rl_names_of_lock(&n, longest, RLOCK_NAME_MAX + 1));
+    EXPECT_INT(n.n, 1);
+    EXPECT(rl_names_of_lock(&n, longest, RLOCK_NAME_MAX));
+    EXPECT_INT(n.n, 2);
+    rl_names_fini(&n);
+}
+
+TEST(names, what_is_told_twice_counts_once)
+{
+    rl_names n = {0};
+    for (int i = 0; i < 200; i++)
+        EXPECT(rl_names_add(&n, i % 2 ? "ab" : "b", i % 2 ? 2 : 1, false));
+    EXPECT(rl_names_add(&n, "a", 1, false));
+    rl_names_sort(&n);
+    EXPECT_INT(n.n, 3);
+    EXPECT_STR(rl_names_text(&n, n.at[0].text), "a");
+    EXPECT_STR(rl_names_text(&n, n.at[1].text), "ab");
+    EXPECT_STR(rl_names_text(&n, n.at[2].text), "b");
+    rl_names_fini(&n);
+}
+
+static void expect_in_braces(const char *name, size_t len, size_t wanted)
+{
+    char out[RLOCK_NAME_MAX];
+    EXPECT_INT(rl_name_in_braces(name, len, out), wanted);
+    EXPECT(wanted == 0 || (out[0] == '{' && out[wanted - 1] == '}' &&
+                           memcmp(out + 1, name, len) == 0));
+}
+
+TEST(names, a_name_in_braces_is_two_longer_if_that_is_one)
+{
+    char longest[RLOCK_NAME_MAX];
+    memset(longest, 'x', sizeof longest);
+    expect_in_braces("a", 1, 3);
+    expect_in_braces("a}", 2, 4);
+    expect_in_braces("{a", 2, 0);
+    expect_in_braces(longest, RLOCK_NAME_MAX - 2, RLOCK_NAME_MAX);
+    expect_in_braces(longest, RLOCK_NAME_MAX - 1, 0);
+}
+
+/* --- pages ---------------------------------------------------------------- */
+
+static bool pour(rl_scan *s, const char *text, int depth)
+{
+    rl_cell c = {REDIS_REPLY_STRING, depth, 0, text};
+    return s->sink.take(&s->sink, &c, strlen(text));
+}
+
+static bool pour_array(rl_scan *s, int depth)
+{
+    rl_cell c = {REDIS_REPLY_ARRAY, depth, 2, NULL};
+    return s->sink.take(&s->sink, &c, 2);
+}
+
+static bool pour_page(rl_scan *s, const char *cursor, const char *key)
+{
+    return pour_array(s, 0) && pour(s, cursor, 1) && pour_array(s, 1) &&
+           pour(s, key, 2);
+}
+
+TEST(names, a_scan_is_over_when_its_cursor_is_nought_again)
+{
+    rl_names n = {0};
+    rl_scan s;
+    rl_scan_begin(&s, &n, rl_names_of_lock);
+    EXPECT_STR(s.cursor, "0");
+    EXPECT(pour_page(&s, "18446744073709551615", "a"));
+    EXPECT(!rl_scan_is_over(&s));
+    EXPECT_STR(s.cursor, "18446744073709551615");
+    EXPECT(pour_page(&s, "0", "b"));
+    EXPECT(rl_scan_is_over(&s));
+    EXPECT_INT(n.n, 2);
+    rl_names_fini(&n);
+}
+
+TEST(names, a_page_of_another_shape_is_refused)
+{
+    rl_names n = {0};
+    rl_scan s;
+    rl_scan_begin(&s, &n, rl_names_of_lock);
+    rl_cell number = {REDIS_REPLY_INTEGER, 0, 7, NULL};
+    EXPECT(!s.sink.take(&s.sink, &number, 0));
+    EXPECT(!pour(&s, "", 1));
+    EXPECT(!pour(&s, "123456789012345678901234", 1));
+    rl_names_fini(&n);
+}
+
+TEST(names, without_memory_none_is_taken)
+{
+    rl_names n = {0};
+    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+    bool taken = rl_names_of_queue(&n, "rlock_queue:{a}", 15);
+    shim_clear(shim_here());
+    EXPECT(!taken && n.lacking);
+    rl_names_fini(&n);
+}
