@@ -16,7 +16,7 @@
  *   guard.h              writes that only who holds a lock may make
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
- *   scan.h               which locks there are
+ *   scan.h, servers.h    which locks there are, and what threatens them
  *   base.h               statuses, and what went wrong last
  *   rlock.hpp            all this for C++17, and co_await for C++20
  *
@@ -39,6 +39,7 @@
 #include <rlock/options.h>
 #include <rlock/owner.h>
 #include <rlock/scan.h>
+#include <rlock/servers.h>
 #include <rlock/waits.h>
 
 #endif

@@ -281,6 +281,37 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
     return judge_probe(e, c, &q, w, f);
 }
 
+bool rl_check_missing(rl_node *n, rl_conn *c, int64_t until_us, char *out,
+                      size_t size)
+{
+    probe p;
+    rl_fault f = {0};
+    rl_inquiry q = {.arg = &p};
+    const rl_item *missing = &q.reply.item[0];
+    name_probe(n, &p);
+    bool answered = rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
+                               &n->e->core.stats.script_loads, until_us);
+    bool told = answered && q.reply.count == 6 && missing->str;
+    if (told)
+        snprintf(out, size, "%s", missing->str);
+    if (told || rl_conn_is_broken(c) || answered)
+        return told;
+    probe_failed(&q, &f);
+    snprintf(out, size, "%s", f.text);
+    return f.status == RLOCK_ESERVER && strstr(f.text, "rights") != NULL;
+}
+
+bool rl_check_bell(rl_node *n, rl_conn *c, int64_t until_us, bool *allowed)
+{
+    probe p;
+    rl_fault ignored;
+    char bell[sizeof p.bell.text + 1] = "";
+    name_probe(n, &p);
+    memcpy(bell, p.bell.text, p.bell.len);
+    return check_channel(n->e, c, until_us, bell, allowed, &ignored) ==
+           RLOCK_OK;
+}
+
 /* Behind the probe, which has written. */
 static rlock_status check_replicas(const rl_engine *e, rl_conn *c,
                                    int64_t until_us, warnings *w, rl_fault *f)

@@ -58,7 +58,7 @@ struct rl_sentinels {
     int fd[2 * MOST]; /* -1: none; for a forked child */
     /* up to here. */
     rl_sentinel_link *at[MOST];
-    size_t count;
+    size_t count, named; /* the URI has named those before */
     rl_sentinel_choice choice;
     enum { NOTHING, MASTER, LOOK, OTHERS } asks; /* what it waits to hear */
     int64_t until_us;                            /* until then, */
@@ -510,6 +510,11 @@ void rl_sentinels_suspect(rl_sentinels *s)
         s->o.nudge(s->o.arg);
 }
 
+const rl_sentinel_link *rl_sentinels_link(const rl_sentinels *s, size_t i)
+{
+    return i < s->named ? s->at[i] : NULL;
+}
+
 static bool init(rl_sentinels *s, const rl_sentinels_options *o)
 {
     bool ok = rl_options_copy(&s->name, o->uri->master) &&
@@ -517,6 +522,7 @@ static bool init(rl_sentinels *s, const rl_sentinels_options *o)
               rl_options_copy(&s->password, o->password);
     for (size_t i = 0; i < o->uri->endpoints && ok; i++)
         ok = add(s, o->uri->endpoint[i].host, o->uri->endpoint[i].port);
+    s->named = s->count;
     return ok;
 }
 
@@ -552,8 +558,7 @@ void rl_sentinels_stop(rl_sentinels *s)
     rl_dialing_fini(&s->look, false);
 }
 
-/* In a child the loop's memory may be half-changed: it is left alone, where a
-   search for leaks finds it. */
+/* In a child memory may be half-changed: it stays, for who looks for leaks. */
 static void leave_behind(rl_sentinels *s)
 {
     static _Atomic(rl_sentinels *) left_behind;

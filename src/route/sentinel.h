@@ -67,6 +67,10 @@ void rl_sentinels_free(rl_sentinels *s, bool forked);
 rlock_status rl_sentinels_locate(void *s, int64_t deadline_us, rl_place *out,
                                  rl_fault *f);
 
+/* The i-th Sentinel that the URI names; NULL: there are no more. Any thread. */
+const struct rl_sentinel_link *rl_sentinels_link(const rl_sentinels *s,
+                                                 size_t i);
+
 /* Something is wrong with the master: ask. Any thread; does not block. */
 void rl_sentinels_suspect(rl_sentinels *s);
 

@@ -38,6 +38,14 @@ void rl_sentinel_link_init(rl_sentinel_link *n, const char *host, int port,
     init_dialing(&n->to_hear, n, tls, user, password);
 }
 
+void rl_sentinel_link_copy_dialer(const rl_sentinel_link *n, rl_dialer *to)
+{
+    const rl_dialer *d = &n->to_speak.dialer;
+    to->uri = d->uri;
+    to->tls = d->tls;
+    to->connect_timeout_ms = d->connect_timeout_ms;
+}
+
 void rl_sentinel_link_call_off(rl_sentinel_link *n)
 {
     rl_dialing_call_off(&n->to_speak);

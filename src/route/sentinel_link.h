@@ -38,6 +38,8 @@ typedef struct rl_sentinel_link {
 void rl_sentinel_link_init(rl_sentinel_link *n, const char *host, int port,
                            rl_tls *tls, const char *user, const char *password,
                            int64_t connect_timeout_ms);
+/* The way to it, for who dials by himself. Any thread: it never changes. */
+void rl_sentinel_link_copy_dialer(const rl_sentinel_link *n, rl_dialer *to);
 void rl_sentinel_link_fini(rl_sentinel_link *n);
 
 /* In a forked child: closes the descriptors of what is being made. */

@@ -1,0 +1,229 @@
+/* What is known of a server, of what it says: and what it does not say. */
+#include "client/facts.h"
+
+#include <hiredis/hiredis.h>
+
+#include "test.h"
+
+#define INFO                                                                   \
+    "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n"                       \
+    "uptime_in_seconds:60\r\n# Memory\r\nused_memory:1000\r\n"                 \
+    "used_memory_rss:5\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"      \
+    "number_of_cached_scripts:21\r\naof_enabled:1\r\nrole:master\r\n"          \
+    "connected_slaves:2\r\n"                                                   \
+    "slave0:ip=10.0.0.7,port=6379,state=online,offset=90,lag=1\r\n"            \
+    "slave1:ip=::1,port=6380,state=wait_bgsave,offset=0,lag=7\r\n"             \
+    "master_repl_offset:100\r\n"
+
+static rl_facts facts_of(const char *info)
+{
+    rl_facts x;
+    rl_facts_init(&x, "redis://here");
+    rl_facts_read_info(&x, info);
+    return x;
+}
+
+/* --- nothing -------------------------------------------------------------- */
+
+static void expect_nothing_told(const rlock_server_info *s)
+{
+    const int64_t numbers[] = {s->uptime_s,         s->memory_used,
+                               s->memory_max,       s->aof,
+                               s->replicas,         s->lag_s,
+                               s->lag_bytes,        s->min_replicas,
+                               s->clock_ahead_us,   s->rtt_p50_us,
+                               s->rtt_p99_us,       s->channels,
+                               s->scripts,          s->databases,
+                               s->cluster_ok,       s->cluster_slots,
+                               s->cluster_nodes,    s->sentinels,
+                               s->sentinels_quorum, s->sentinel_replicas};
+    const char *const texts[] = {s->version,     s->run_id,  s->eviction,
+                                 s->fsync,       s->missing, s->master,
+                                 s->master_flags};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        EXPECT(numbers[i] == RLOCK_NOT_TOLD);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        EXPECT(texts[i] == NULL);
+}
+
+TEST(facts, of_a_new_one_nothing_is_told)
+{
+    rl_facts x;
+    rl_facts_init(&x, "redis://here");
+    rlock_server_info s = rl_facts_tell(&x);
+    expect_nothing_told(&s);
+    EXPECT_STR(s.address, "redis://here");
+    EXPECT_STR(s.error, "");
+    EXPECT(s.status == RLOCK_OK && s.role == RLOCK_SERVER_UNKNOWN);
+}
+
+TEST(facts, what_is_answered_nothing_is_not_told)
+{
+    rl_facts x = facts_of("");
+    rl_facts_read_cluster(&x, "");
+    rl_facts_read_config(&x, "no such option", "1");
+    rl_facts_note_trips(&x, NULL, 0);
+    rlock_server_info s = rl_facts_tell(&x);
+    expect_nothing_told(&s);
+}
+
+TEST(facts, of_one_that_failed_only_why_is_told)
+{
+    rl_fault why;
+    rl_facts x = facts_of(INFO);
+    rl_fault_set(&why, RLOCK_EIO, 0, "connection refused");
+    rl_facts_fail(&x, &why);
+    rlock_server_info s = rl_facts_tell(&x);
+    expect_nothing_told(&s);
+    EXPECT_STR(s.address, "redis://here");
+    EXPECT_STR(s.error, "connection refused");
+    EXPECT(s.status == RLOCK_EIO && s.role == RLOCK_SERVER_UNKNOWN);
+}
+
+/* --- INFO ----------------------------------------------------------------- */
+
+TEST(facts, a_master_tells_of_itself)
+{
+    rl_facts x = facts_of(INFO);
+    rlock_server_info s = rl_facts_tell(&x);
+    EXPECT_INT(s.role, RLOCK_SERVER_MASTER);
+    EXPECT_STR(s.version, "7.0.15");
+    EXPECT_STR(s.run_id, "abc");
+    EXPECT_STR(s.eviction, "noeviction");
+    EXPECT(s.uptime_s == 60 && s.memory_used == 1000 && s.memory_max == 0);
+    EXPECT(s.aof == 1 && s.scripts == 21 && s.replicas == 2);
+    EXPECT_INT(s.lag_s, 7);
+    EXPECT_INT(s.lag_bytes, 100);
+}
+
+TEST(facts, a_master_without_replicas_has_no_lag)
+{
+    rl_facts x = facts_of("role:master\r\nconnected_slaves:0\r\n");
+    EXPECT_INT(x.of.replicas, 0);
+    EXPECT(x.of.lag_s == RLOCK_NOT_TOLD && x.of.lag_bytes == RLOCK_NOT_TOLD);
+}
+
+TEST(facts, valkey_tells_its_own_version)
+{
+    rl_facts x = facts_of("redis_version:7.2.4\r\nvalkey_version:8.1.0\r\n");
+    EXPECT_STR(rl_facts_tell(&x).version, "8.1.0");
+}
+
+TEST(facts, what_is_no_number_is_not_told)
+{
+    rl_facts x = facts_of("uptime_in_seconds:-1\r\nmaxmemory:1x\r\n"
+                          "used_memory:\r\naof_enabled: 1\r\n"
+                          "connected_slaves:123456789012345678901234\r\n");
+    rlock_server_info s = rl_facts_tell(&x);
+    expect_nothing_told(&s);
+}
+
+TEST(facts, what_is_too_long_is_not_told)
+{
+    rl_facts x = facts_of("run_id:01234567890123456789012345678901234567890123"
+                          "456789\r\nrole:masterofmasters\r\n");
+    EXPECT(rl_facts_tell(&x).run_id == NULL);
+    EXPECT_INT(x.of.role, RLOCK_SERVER_UNKNOWN);
+}
+
+TEST(facts, a_replica_says_so)
+{
+    rl_facts x = facts_of("role:slave\r\n");
+    EXPECT_INT(x.of.role, RLOCK_SERVER_REPLICA);
+}
+
+/* --- replicas ------------------------------------------------------------- */
+
+TEST(facts, a_replica_is_told_by_its_master)
+{
+    rl_facts x;
+    EXPECT(rl_facts_read_replica(INFO, 0, "redis", &x));
+    EXPECT_STR(x.address, "redis://10.0.0.7:6379");
+    EXPECT(x.of.role == RLOCK_SERVER_REPLICA && x.of.status == RLOCK_OK);
+    EXPECT(x.of.lag_s == 1 && x.of.lag_bytes == 10);
+    EXPECT(x.of.uptime_s == RLOCK_NOT_TOLD);
+}
+
+TEST(facts, a_replica_that_is_not_there_yet_is_not_well)
+{
+    rl_facts x;
+    EXPECT(rl_facts_read_replica(INFO, 1, "rediss", &x));
+    EXPECT_STR(x.address, "rediss://[::1]:6380");
+    EXPECT_INT(x.of.status, RLOCK_EIO);
+    EXPECT_CONTAINS(x.error, "wait_bgsave");
+    EXPECT(!rl_facts_read_replica(INFO, 2, "redis", &x));
+    EXPECT(!rl_facts_read_replica("", 0, "redis", &x));
+}
+
+TEST(facts, a_replica_that_is_further_is_not_behind)
+{
+    rl_facts x;
+    EXPECT(rl_facts_read_replica("slave0:ip=a,port=1,state=online,offset=9,"
+                                 "lag=0\r\nmaster_repl_offset:8\r\n",
+                                 0, "redis", &x));
+    EXPECT_INT(x.of.lag_bytes, 0);
+    EXPECT(rl_facts_read_replica("slave0:ip=a,port=1,state=online\r\n", 0,
+                                 "redis", &x));
+    EXPECT(x.of.lag_bytes == RLOCK_NOT_TOLD && x.of.lag_s == RLOCK_NOT_TOLD);
+}
+
+/* --- the others ----------------------------------------------------------- */
+
+TEST(facts, options_are_told_by_their_names)
+{
+    rl_facts x = facts_of("");
+    rl_facts_read_config(&x, "appendfsync", "everysec");
+    rl_facts_read_config(&x, "min-replicas-to-write", "1");
+    rl_facts_read_config(&x, "databases", "16");
+    rlock_server_info s = rl_facts_tell(&x);
+    EXPECT_STR(s.fsync, "everysec");
+    EXPECT(s.min_replicas == 1 && s.databases == 16);
+    rl_facts_read_config(&x, "cluster-databases", "4");
+    EXPECT_INT(x.of.databases, 4);
+}
+
+TEST(facts, a_cluster_says_whether_it_works)
+{
+    rl_facts x = facts_of("");
+    rl_facts_read_cluster(&x, "cluster_state:ok\r\ncluster_slots_ok:16384\r\n"
+                              "cluster_known_nodes:6\r\n");
+    EXPECT(x.of.cluster_ok == 1 && x.of.cluster_slots == 16384);
+    EXPECT_INT(x.of.cluster_nodes, 6);
+    rl_facts_read_cluster(&x, "cluster_state:fail\r\n");
+    EXPECT(x.of.cluster_ok == 0 && x.of.cluster_slots == RLOCK_NOT_TOLD);
+}
+
+static void add_pair(rl_table *t, const char *name, const char *value)
+{
+    rl_table_add_text(t, REDIS_REPLY_STRING, 1, name, strlen(name));
+    rl_table_add_text(t, REDIS_REPLY_STRING, 1, value, strlen(value));
+}
+
+TEST(facts, a_sentinel_says_whom_it_watches)
+{
+    static rl_table t;
+    rl_facts x = facts_of("");
+    rl_facts_read_sentinel(&x, &t);
+    EXPECT(rl_facts_tell(&x).master == NULL);
+    rl_table_add(&t, REDIS_REPLY_ARRAY, 0);
+    add_pair(&t, "ip", "10.0.0.7");
+    add_pair(&t, "port", "6379");
+    add_pair(&t, "flags", "master,s_down");
+    add_pair(&t, "num-slaves", "1");
+    add_pair(&t, "num-other-sentinels", "2");
+    add_pair(&t, "quorum", "2");
+    rl_facts_read_sentinel(&x, &t);
+    rlock_server_info s = rl_facts_tell(&x);
+    EXPECT_STR(s.master, "10.0.0.7:6379");
+    EXPECT_STR(s.master_flags, "master,s_down");
+    EXPECT(s.sentinels == 3 && s.sentinels_quorum == 2);
+    EXPECT_INT(s.sentinel_replicas, 1);
+}
+
+TEST(facts, round_trips_are_told_by_the_middle_and_the_slowest)
+{
+    int64_t us[] = {9, 1, 5, 3, 7};
+    rl_facts x = facts_of("");
+    rl_facts_note_trips(&x, us, 5);
+    EXPECT(x.of.rtt_p50_us == 5 && x.of.rtt_p99_us == 9);
+}
