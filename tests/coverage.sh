@@ -36,7 +36,7 @@ CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$counts/%m%c.profraw \
 tests=$(tail -n 1 "$build/tests.log")
 
 llvm-profdata merge -o "$build/counts.profdata" "$counts"/*.profraw
-find "$PWD/src" -name '*.[ch]' -print0 | sort -z |
+find "$PWD/src" -name '*.[ch]' ! -path '*/src/cli/*' -print0 | sort -z |
     xargs -0 llvm-cov export -format=lcov "$build/librlock.so" \
         -instr-profile "$build/counts.profdata" >"$build/counts.lcov"
 

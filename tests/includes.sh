@@ -16,7 +16,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
 
-# A folder, and what it may include besides itself.
+# A folder, and what it may include besides itself. The command (cli/) is a program
+# like any other: it sees the installed headers, and nothing of the library's.
 arrows='
 base
 wire   base
@@ -28,6 +29,7 @@ red    base wire hold op
 run    base wire net route hold op red
 lock   base wire net route hold op red run
 client base wire net route hold op red run lock
+cli
 '
 
 # Files that include each other all the same. Who is in no circle any more is
@@ -226,6 +228,9 @@ breaks 'net and route include each other
 net and run include each other
 net/a.c includes run/keeper.h
 route and run include each other' net/a.c run/keeper.h
+breaks 'cli/run.c includes base/error.h' cli/run.c base/error.h
+breaks '' cli/run.c cli.h
+breaks 'hold/a.c includes cli/run.h' hold/a.c cli/run.h
 breaks 'new is an unknown folder' new/a.c base/error.h
 breaks 'hold/a.c includes new/a.h, of an unknown folder' hold/a.c new/a.h
 

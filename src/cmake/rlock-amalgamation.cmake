@@ -13,6 +13,7 @@ set(folder ${PROJECT_BINARY_DIR}/amalgamation)
 get_target_property(all_sources rlock_objects SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c$")
 file(GLOB_RECURSE internal_headers CONFIGURE_DEPENDS src/*.h)
+list(FILTER internal_headers EXCLUDE REGEX "/src/cli/")
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS
     include/*.h include/*.hpp)
 add_custom_command(

@@ -28,6 +28,9 @@ foreach(kind shared static)
             NAMESPACE rlock:: DESTINATION ${package_dir})
     endif()
 endforeach()
+if(TARGET rlock_command)
+    install(TARGETS rlock_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 write_basic_package_version_file(
     ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake
     VERSION ${PROJECT_VERSION}

@@ -135,6 +135,18 @@ docs_run() {
     done
 }
 
+# Wherever the tree lies, and without a list of the loader's.
+command_runs() (
+    unset LD_LIBRARY_PATH
+    mkdir -p "$prefix/moved"
+    cp -R "$prefix/bin" "$lib" "$prefix/moved"
+    [ "$("$prefix/moved/bin/rlock" --version)" = "rlock $(pkg-config \
+        --modversion rlock)" ] &&
+        "$tests/with-redis.sh" sh -c '"$0" -u "$1" run -n job true' \
+            "$prefix/moved/bin/rlock" || exit 1
+    rm -rf "$prefix/moved"
+)
+
 # A program that links the shared library needs neither hiredis nor libuuid.
 needs_no_other_pc() {
     flags=$(PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_PATH='' \
@@ -175,7 +187,8 @@ links_lead_somewhere() {
 nothing_left() {
     stage=$prefix/stage
     DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
-    [ -e "$stage/usr/include/rlock/rlock.h" ] &&
+    [ -x "$stage/usr/bin/rlock" ] &&
+        [ -e "$stage/usr/include/rlock/rlock.h" ] &&
         [ -e "$stage/usr/include/rlock/rlock.hpp" ] &&
         [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
         [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
@@ -372,6 +385,7 @@ for compiler in gcc clang; do
         check "as one file, by $compiler" amalgamated "$compiler"
     fi
 done
+check 'the command finds its library' command_runs
 check 'links between installed documents lead somewhere' links_lead_somewhere
 check 'what was installed can be removed' nothing_left
 check 'a package can be made' packed

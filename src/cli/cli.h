@@ -1,0 +1,74 @@
+/* What the files of the command `rlock` share. It sees public headers only. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <rlock/rlock.h>
+
+/* Exit statuses of rlock itself; COMMAND has all the others. */
+enum {
+    CLI_LOST = 123, /* the lock was lost, and COMMAND was ended for it */
+    CLI_NOT_OBTAINED = 124, /* somebody else has it; -E changes the number */
+    CLI_FAILED = 125,       /* rlock itself failed, or was used wrongly */
+    CLI_NOT_EXECUTABLE = 126,
+    CLI_NOT_FOUND = 127
+};
+
+/* The options before the verb. */
+typedef struct cli_options {
+    char *uri[RLOCK_RED_MAX]; /* several servers: a Red lock; owned */
+    size_t uris;
+    rlock_options client; /* all but the URI and the limits */
+    bool askpass, json;
+} cli_options;
+
+typedef struct cli_verb {
+    const char *name, *usage, *help;
+    /* argv[0] is the verb. Returns the exit status. */
+    int (*run)(cli_options *o, int argc, char **argv);
+} cli_verb;
+
+extern const cli_verb cli_run;
+
+/* --- text.c --- */
+
+/* Bytes that are not printable ASCII as \xNN, so that nothing raw reaches a
+   terminal; cut to the size. Returns to. */
+char *cli_printable(char *to, size_t size, const char *text);
+/* One line to stderr, in one write: "rlock: ...". */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and how the verb is used (NULL: rlock itself); CLI_FAILED. */
+int cli_misused(const cli_verb *v, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* After getopt_long() has returned '?' or ':'. */
+int cli_bad_option(const cli_verb *v, char **argv);
+/* Seconds with fractions, as milliseconds, rounded up; false if it is none. */
+bool cli_seconds(const char *text, int64_t *ms);
+/* A decimal number from least to most; false if it is none. */
+bool cli_number(const char *text, long least, long most, long *n);
+
+/* --- uri.c --- */
+
+/* Each takes what was said into o; false: it has complained. */
+bool cli_add_uri(cli_options *o, const char *uri);
+bool cli_add_uris(cli_options *o, const char *list); /* blanks between them */
+bool cli_add_uri_file(cli_options *o, const char *path);
+/* What is missing: $RLOCK_URI, the default, a password from the terminal. */
+bool cli_complete_uris(cli_options *o);
+/* All of them, as $RLOCK_URI has them, without passwords; NULL: no memory. */
+char *cli_public_uris(const cli_options *o);
+
+/* --- server.c --- */
+
+typedef struct cli_server {
+    rlock_client *client[RLOCK_RED_MAX];
+    size_t n;
+} cli_server;
+
+/* Connects to the servers. lease_ms: the watchdog's. Any other status than
+   RLOCK_OK: rlock_last_error() tells, and nothing is to be closed. */
+rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms);
+/* The lock of that name on them. */
+rlock_status cli_lock(const cli_server *s, const char *name, rlock **out);
+void cli_close(cli_server *s);
+
+#endif

@@ -1,0 +1,267 @@
+/* The verb `run`: its options, and its two processes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "run.h"
+
+static const struct option long_options[] = {
+    {"nonblock", no_argument, NULL, 'n'},
+    {"wait", required_argument, NULL, 'w'},
+    {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"command", required_argument, NULL, 'c'},
+    {"lease", required_argument, NULL, 'l'},
+    {"kill-after", required_argument, NULL, 'k'},
+    {"shared", no_argument, NULL, 's'},
+    {"permits", required_argument, NULL, 'N'},
+    {"close", no_argument, NULL, 'o'},
+    {"foreground", no_argument, NULL, 'f'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"verbose", no_argument, NULL, 'v'},
+    {0},
+};
+
+static int take_wait(run_options *r, const char *text)
+{
+    char shown[60];
+    return cli_seconds(text, &r->wait_ms)
+               ? 0
+               : cli_misused(&cli_run, "run: -w wants seconds, and not '%s'",
+                             cli_printable(shown, sizeof shown, text));
+}
+
+static int take_lease(run_options *r, const char *text)
+{
+    char shown[60];
+    return cli_seconds(text, &r->lease_ms) && r->lease_ms >= 100
+               ? 0
+               : cli_misused(&cli_run,
+                             "run: -l wants seconds, at least 0.1, and not "
+                             "'%s'",
+                             cli_printable(shown, sizeof shown, text));
+}
+
+static int take_grace(run_options *r, const char *text)
+{
+    char shown[60];
+    return cli_seconds(text, &r->grace_ms)
+               ? 0
+               : cli_misused(&cli_run, "run: -k wants seconds, and not '%s'",
+                             cli_printable(shown, sizeof shown, text));
+}
+
+static int take_code(run_options *r, const char *text)
+{
+    long code = 0;
+    char shown[60];
+    if (!cli_number(text, 0, 255, &code))
+        return cli_misused(&cli_run, "run: -E wants 0 to 255, and not '%s'",
+                           cli_printable(shown, sizeof shown, text));
+    r->not_obtained = (int)code;
+    return 0;
+}
+
+static int take_flag(run_options *r, int c, char **argv)
+{
+    switch (c) {
+    case 'n':
+        r->wait_ms = 0;
+        return 0;
+    case 'o':
+        r->ends_with_command = true;
+        return 0;
+    case 'f':
+        r->foreground = true;
+        return 0;
+    case 'q':
+        r->quiet = true;
+        return 0;
+    case 'v':
+        r->verbose = true;
+        return 0;
+    case 's':
+        return cli_misused(&cli_run, "run: -s: this version has no read locks");
+    case 'N':
+        return cli_misused(&cli_run, "run: -N: this version has no permits");
+    default:
+        return cli_bad_option(&cli_run, argv);
+    }
+}
+
+static int take_options(run_options *r, int argc, char **argv)
+{
+    int c, status = 0;
+    optind = 1;
+    while (status == 0 && (c = getopt_long(argc, argv, "+:nw:E:c:l:k:sN:oqv",
+                                           long_options, NULL)) != -1) {
+        if (c == 'w')
+            status = take_wait(r, optarg);
+        else if (c == 'l')
+            status = take_lease(r, optarg);
+        else if (c == 'k')
+            status = take_grace(r, optarg);
+        else if (c == 'E')
+            status = take_code(r, optarg);
+        else if (c == 'c')
+            r->shell_line = optarg;
+        else
+            status = take_flag(r, c, argv);
+    }
+    return status;
+}
+
+/* NAME, and COMMAND; as with flock, -c may also stand behind the name. */
+static int take_command(run_options *r, char **rest)
+{
+    if (!*rest)
+        return cli_misused(&cli_run, "run: the name of the lock is missing");
+    r->name = *rest++;
+    if (*rest &&
+        (strcmp(*rest, "-c") == 0 || strcmp(*rest, "--command") == 0)) {
+        if (!rest[1] || r->shell_line)
+            return cli_misused(&cli_run, "run: -c wants one command line");
+        r->shell_line = rest[1];
+        rest += 2;
+    }
+    if (*rest && strcmp(*rest, "--") == 0)
+        rest++;
+    r->command = rest;
+    if (!*rest && !r->shell_line)
+        return cli_misused(&cli_run, "run: COMMAND is missing");
+    if (*rest && r->shell_line)
+        return cli_misused(&cli_run, "run: COMMAND besides -c");
+    return 0;
+}
+
+static int take(run_options *r, int argc, char **argv)
+{
+    int status = take_options(r, argc, argv);
+    if (status != 0)
+        return status;
+    if (r->grace_ms < 0)
+        r->grace_ms = r->lease_ms / 3 < 5000 ? r->lease_ms / 3 : 5000;
+    if (r->grace_ms > r->lease_ms / 3)
+        return cli_misused(&cli_run,
+                           "run: -k is at most a third of the lease, %lld ms",
+                           (long long)r->lease_ms / 3);
+    return take_command(r, argv + optind);
+}
+
+/* --- In a `run` of the same name --- */
+
+/* The hold of the `run` that this one was started in; NULL: there is none, or
+   it is of another name. */
+static const char *inherited(const run_options *r)
+{
+    const char *name = getenv("RLOCK_NAME"), *holder = getenv("RLOCK_HOLDER");
+    return name && holder && *holder && strcmp(name, r->name) == 0 ? holder
+                                                                   : NULL;
+}
+
+/*
+ * That one renews for both, and ends both, so COMMAND stays in its group, and
+ * in this very process. But it runs only if the server says that the hold still
+ * has the lock.
+ */
+static int run_inside(const run_options *r, const char *holder)
+{
+    cli_server server;
+    rlock *lk = NULL;
+    rlock_holder h = {0};
+    char shown[120];
+    rlock_status s = cli_open(&server, r->cli, r->lease_ms);
+    if (s == RLOCK_OK && (s = cli_lock(&server, r->name, &lk)) == RLOCK_OK)
+        s = rlock_holder_info(lk, &h, sizeof h);
+    if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
+        cli_say("%s", rlock_last_error()->message);
+    rlock_free(lk);
+    cli_close(&server);
+    if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
+        return CLI_FAILED;
+    if (s == RLOCK_OK && strcmp(h.raw, holder) == 0)
+        return run_command_exec(r);
+    cli_say("lock '%s' was lost by the rlock that this one runs in",
+            cli_printable(shown, sizeof shown, r->name));
+    return CLI_LOST;
+}
+
+/* --- The two processes --- */
+
+static bool make_pipe(int ends[2])
+{
+    return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
+           fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static int run_both(const run_options *r)
+{
+    int to_keeper[2], to_front[2];
+    run_shared *sh = mmap(NULL, sizeof *sh, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t keeper = -1;
+    if (sh != MAP_FAILED && make_pipe(to_keeper) && make_pipe(to_front))
+        keeper = fork();
+    if (keeper < 0) {
+        cli_say("cannot start: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    if (keeper == 0) {
+        close(to_keeper[1]);
+        close(to_front[0]);
+        run_keeper(r, sh, to_keeper[0], to_front[1]);
+    }
+    close(to_keeper[0]);
+    close(to_front[1]);
+    return run_front(r, sh, keeper, to_front[0], to_keeper[1]);
+}
+
+static int run(cli_options *o, int argc, char **argv)
+{
+    run_options r = {.cli = o,
+                     .wait_ms = RLOCK_FOREVER,
+                     .lease_ms = 30000,
+                     .grace_ms = -1,
+                     .not_obtained = CLI_NOT_OBTAINED};
+    int status = take(&r, argc, argv);
+    if (status == 0 && o->json)
+        status = cli_misused(&cli_run, "run: --json, and nothing to print");
+    if (status != 0)
+        return status;
+    if (!cli_complete_uris(o))
+        return CLI_FAILED;
+    const char *holder = inherited(&r);
+    return holder ? run_inside(&r, holder) : run_both(&r);
+}
+
+const cli_verb cli_run = {
+    "run",
+    "run [-n | -w SECONDS] [-E CODE] [-l SECONDS] [-k SECONDS] [-o] "
+    "[--foreground] [-q] [-v] NAME [--] COMMAND [ARG...]",
+    "  -n, --nonblock             do not wait for the lock\n"
+    "  -w, --wait SECONDS         wait at most so long; default: for ever\n"
+    "  -E, --conflict-exit-code CODE\n"
+    "                             when the lock was not obtained; 124\n"
+    "  -c, --command STRING       COMMAND is $SHELL -c STRING\n"
+    "  -l, --lease SECONDS        the lease, renewed every third of it; 30\n"
+    "  -k, --kill-after SECONDS   SIGTERM so long before the lease is over, "
+    "if\n"
+    "                             it cannot be renewed; 5, at most a third of\n"
+    "                             the lease. SIGKILL before it is over\n"
+    "  -o, --close                free the lock when COMMAND ends, though "
+    "others\n"
+    "                             of its group run on\n"
+    "      --foreground           no group of its own for COMMAND\n"
+    "  -q, --quiet                say nothing while waiting\n"
+    "  -v, --verbose              say what happens\n"
+    "\n"
+    "Exit status: COMMAND's; 128 + n when signal n ended it; 123 the lock was\n"
+    "lost and COMMAND was ended; 124 the lock was not obtained; 125 rlock\n"
+    "failed; 126 COMMAND cannot be executed; 127 it is not there.\n"
+    "COMMAND has RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER and RLOCK_URI in its\n"
+    "environment.\n",
+    run,
+};

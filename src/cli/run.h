@@ -1,0 +1,116 @@
+/*
+ * `rlock run`: COMMAND under a lock, in two processes. src/doc/run.md has the
+ * table of who may die, stop or hang, and what ends COMMAND then.
+ *
+ * front   what the shell knows, and what has the terminal: starts COMMAND, and
+ *         waits for it
+ * keeper  in a session of its own: has the client and the lock, and renews
+ *
+ * Each has the end of a pipe that the other one writes to, and sees by its end
+ * that the other is gone. COMMAND inherits neither.
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "cli.h"
+#include "os.h"
+
+/* Before the local deadline, which is before the server's, COMMAND is dead. */
+#define RUN_MARGIN_US 20000
+
+typedef struct run_options {
+    const cli_options *cli;
+    const char *name, *shell_line; /* of -c; NULL: command */
+    char **command;
+    int64_t wait_ms, lease_ms, grace_ms;
+    int not_obtained; /* -E */
+    bool ends_with_command, foreground, quiet, verbose;
+} run_options;
+
+/* What front and keeper share, in memory. Texts are written before the byte
+   that tells of them. */
+typedef struct run_shared {
+    atomic_llong deadline_us; /* of the lease clock; 0: lost, or not yet had */
+    atomic_llong told_us;     /* the deadline for which SIGTERM was sent */
+    atomic_int ended;         /* COMMAND was told to end, or killed, for that */
+    atomic_int target;        /* for kill(): -group of COMMAND, or its pid
+                                 (--foreground); 0: there is none */
+    atomic_int over;          /* nothing of it is left: the lock may go */
+    int status;               /* of the keeper: 0, or what to exit with */
+    bool busy;                /* because somebody else has the lock */
+    uint64_t token;
+    char holder[sizeof((rlock_holder *)0)->raw];
+    char message[sizeof((rlock_error *)0)->message];
+    char who[400]; /* has it, while the keeper waits */
+    _Atomic bool wants_who;
+} run_shared;
+
+/* What the keeper writes to the front, a byte each. */
+enum {
+    RUN_GRANTED = 'g',
+    RUN_REFUSED = 'r',
+    RUN_WHO = 'w',
+    RUN_LOST = 'l' /* look at the deadline */
+};
+
+/*
+ * Does what is due by the clock: SIGTERM for COMMAND when only the grace is
+ * left, SIGKILL before the deadline. Returns when it is to be called again.
+ * Both processes call it, so that either alone is enough.
+ */
+int64_t run_guard(run_shared *sh, int64_t grace_ms);
+/* A signal for COMMAND, if it is there. */
+void run_signal(run_shared *sh, int sig);
+
+/* The keeper's whole life. */
+_Noreturn void run_keeper(const run_options *r, run_shared *sh, int from_front,
+                          int to_front);
+/* The front's; the exit status. */
+int run_front(const run_options *r, run_shared *sh, pid_t keeper,
+              int from_keeper, int to_keeper);
+
+/* --- run_signals.c: those that the front gets --- */
+
+enum { RUN_SIGNALS = 9 };
+
+typedef struct run_signals {
+    int fd; /* readable when there is one */
+    sigset_t mask;
+    struct sigaction former[RUN_SIGNALS]; /* for COMMAND */
+} run_signals;
+
+/* False: it cannot be; errno tells. */
+bool run_signals_begin(run_signals *s);
+/* The next one, or 0. *by_terminal: which sent it to a whole group. */
+int run_signals_next(const run_signals *s, bool *by_terminal);
+/* Ends this process, or all of its group, as that signal does. */
+_Noreturn void run_signals_die(int sig, bool group);
+/* In a child, before exec: as whoever started rlock had them. */
+void run_signals_restore(const run_signals *s);
+
+/* --- run_command.c: COMMAND, and its terminal --- */
+
+typedef struct run_command {
+    pid_t pid;
+    int tty;     /* of this session; -1: none, or it is not handed over */
+    bool handed; /* COMMAND has the terminal */
+} run_command;
+
+/* False: it could not be; errno tells. */
+bool run_command_start(run_command *c, const run_options *r, run_shared *sh,
+                       const run_signals *s);
+/* Executes it in place of this process; the exit status if that fails. */
+int run_command_exec(const run_options *r);
+/* Stops this process and its group, as the terminal does, if there is a shell
+   that would make it go on. */
+void run_stop(void);
+/* The terminal is the front's again. */
+void run_command_take_tty(run_command *c);
+/* COMMAND was stopped by that signal. So is this process, by ^Z; then both go
+   on together. What reads the terminal gets it. */
+void run_command_stop(run_command *c, run_shared *sh, int sig);
+
+#endif

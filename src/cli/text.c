@@ -1,0 +1,94 @@
+/* What people read, and the numbers that they write. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+char *cli_printable(char *to, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; *text && n + 5 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= 0x20 && c < 0x7f)
+            to[n++] = (char)c;
+        else
+            n += (size_t)snprintf(to + n, size - n, "\\x%02x", c);
+    }
+    to[n] = '\0';
+    return to;
+}
+
+/* One line, so that those of several processes stay whole. */
+static void say(const char *fmt, va_list ap)
+{
+    char line[1200] = "rlock: ";
+    size_t n = strlen(line);
+    vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
+    n = strlen(line);
+    line[n++] = '\n';
+    (void)!write(STDERR_FILENO, line, n);
+}
+
+void cli_say(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}
+
+int cli_misused(const cli_verb *v, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "usage: rlock %s\n",
+            v ? v->usage : "[options] VERB ...; rlock --help tells them");
+    return CLI_FAILED;
+}
+
+int cli_bad_option(const cli_verb *v, char **argv)
+{
+    char shown[80];
+    const char *where = v ? v->name : "options", *said = argv[optind - 1];
+    if (optopt && strncmp(said, "--", 2) != 0) {
+        char letter[3] = {'-', (char)optopt};
+        cli_printable(shown, sizeof shown, letter);
+    } else {
+        cli_printable(shown, sizeof shown, said);
+    }
+    return cli_misused(v, "%s: unknown option '%s', or its value is missing",
+                       where, shown);
+}
+
+bool cli_seconds(const char *text, int64_t *ms)
+{
+    char *end;
+    /* No blanks, signs, "inf", nor hexadecimal numbers. */
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+        return false;
+    if (text[strspn(text, "0123456789.")])
+        return false;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s <= 1e9))
+        return false;
+    *ms = (int64_t)(s * 1000 + 0.999);
+    return true;
+}
+
+bool cli_number(const char *text, long least, long most, long *n)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    *n = strtol(text, &end, 10);
+    return !errno && !*end && *n >= least && *n <= most;
+}

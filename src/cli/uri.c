@@ -1,0 +1,183 @@
+/* Where the servers are, and with which password. A command line can be seen by
+   everybody on the machine, so there are other ways to say it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define DEFAULT_URI "redis://127.0.0.1:6379/0"
+
+static bool add(cli_options *o, const char *uri, size_t len)
+{
+    if (o->uris == RLOCK_RED_MAX) {
+        cli_say("more than %d servers", RLOCK_RED_MAX);
+        return false;
+    }
+    if (!(o->uri[o->uris] = strndup(uri, len))) {
+        cli_say("out of memory");
+        return false;
+    }
+    o->uris++;
+    return true;
+}
+
+bool cli_add_uri(cli_options *o, const char *uri)
+{
+    return add(o, uri, strlen(uri));
+}
+
+bool cli_add_uris(cli_options *o, const char *list)
+{
+    static const char blanks[] = " \t\r\n";
+    for (list += strspn(list, blanks); *list; list += strspn(list, blanks)) {
+        size_t len = strcspn(list, blanks);
+        if (!add(o, list, len))
+            return false;
+        list += len;
+    }
+    return true;
+}
+
+bool cli_add_uri_file(cli_options *o, const char *path)
+{
+    char text[8192], shown[300];
+    size_t before = o->uris;
+    cli_printable(shown, sizeof shown, path);
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        cli_say("cannot read '%s': %s", shown, strerror(errno));
+        return false;
+    }
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    bool bad = ferror(f) || !feof(f);
+    fclose(f);
+    text[n] = '\0';
+    bad = bad || !cli_add_uris(o, text);
+    if (bad || o->uris == before) {
+        cli_say("'%s' is no list of URIs", shown);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * The part user:password of a URI: where it begins, and its length; 0: there is
+ * none. *colon is where its password begins, with the colon, or its end.
+ */
+static size_t find_login(const char *uri, const char **login,
+                         const char **colon)
+{
+    const char *address = strstr(uri, "://"), *at;
+    if (!address)
+        return 0;
+    address += 3;
+    size_t len = strcspn(address, "/?#");
+    for (at = address + len; at > address && at[-1] != '@'; at--)
+        ;
+    if (at == address)
+        return 0;
+    *login = address;
+    len = (size_t)(at - 1 - address);
+    const char *found = memchr(address, ':', len);
+    *colon = found ? found : address + len;
+    return len;
+}
+
+/* The URI with another password; "": without one. NULL: no memory. */
+static char *with_password(const char *uri, const char *password)
+{
+    const char *login = strstr(uri, "://"), *colon, *rest;
+    login = colon = login ? login + 3 : uri;
+    size_t len = find_login(uri, &login, &colon);
+    rest = login + len + (len || *login == '@');
+    size_t size = strlen(uri) + 3 * strlen(password) + 3;
+    char *made = malloc(size), *to = made;
+    if (!made)
+        return NULL;
+    to += sprintf(to, "%.*s", (int)(colon - uri), uri);
+    if (*password)
+        *to++ = ':';
+    for (; *password; password++)
+        to += sprintf(to, "%%%02X", (unsigned char)*password);
+    if (to > made + (login - uri))
+        *to++ = '@';
+    strcpy(to, rest);
+    return made;
+}
+
+char *cli_public_uris(const cli_options *o)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < o->uris; i++)
+        size += strlen(o->uri[i]) + 3;
+    char *all = calloc(1, size);
+    for (size_t i = 0; all && i < o->uris; i++) {
+        char *one = with_password(o->uri[i], "");
+        if (!one) {
+            free(all);
+            return NULL;
+        }
+        strcat(strcat(all, i ? " " : ""), one);
+        free(one);
+    }
+    return all;
+}
+
+/* From the terminal, whatever stdin is. */
+static bool ask(char *password, size_t size)
+{
+    struct termios as_it_was, silent;
+    int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    if (fd < 0 || tcgetattr(fd, &as_it_was) != 0) {
+        cli_say("--askpass: there is no terminal to ask");
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    silent = as_it_was;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    tcsetattr(fd, TCSAFLUSH, &silent);
+    (void)!write(fd, "Password: ", 10);
+    ssize_t n = read(fd, password, size - 1);
+    tcsetattr(fd, TCSAFLUSH, &as_it_was);
+    (void)!write(fd, "\n", 1);
+    close(fd);
+    password[n > 0 ? n : 0] = '\0';
+    password[strcspn(password, "\n")] = '\0';
+    if (n > 0)
+        return true;
+    cli_say("--askpass: no password was given");
+    return false;
+}
+
+static bool put_password(cli_options *o, const char *password)
+{
+    for (size_t i = 0; i < o->uris; i++) {
+        char *made = with_password(o->uri[i], password);
+        if (!made) {
+            cli_say("out of memory");
+            return false;
+        }
+        free(o->uri[i]);
+        o->uri[i] = made;
+    }
+    return true;
+}
+
+bool cli_complete_uris(cli_options *o)
+{
+    const char *env = getenv("RLOCK_URI");
+    char password[512];
+    if (o->uris == 0 && env && !cli_add_uris(o, env))
+        return false;
+    if (o->uris == 0 && !cli_add_uri(o, DEFAULT_URI))
+        return false;
+    if (!o->askpass)
+        return true;
+    return ask(password, sizeof password) && put_password(o, password);
+}

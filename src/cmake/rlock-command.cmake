@@ -1,0 +1,27 @@
+# The program rlock, of src/cli/. It links the shared library, where there is one.
+file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
+add_executable(rlock_command ${command_sources})
+target_compile_definitions(rlock_command PRIVATE _GNU_SOURCE)
+target_link_libraries(rlock_command PRIVATE rlock::rlock)
+set_target_properties(rlock_command PROPERTIES
+    OUTPUT_NAME rlock
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+# Installed below any prefix it finds its library beside it, also when the tree is
+# moved. A package passes -DCMAKE_SKIP_INSTALL_RPATH=ON.
+if(shared AND NOT CMAKE_INSTALL_RPATH)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR
+            IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")
+        set(command_rpath ${CMAKE_INSTALL_FULL_LIBDIR})
+    else()
+        file(RELATIVE_PATH command_rpath
+            ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+        string(PREPEND command_rpath "$ORIGIN/")
+        if(APPLE)
+            string(REPLACE "$ORIGIN" "@loader_path" command_rpath
+                ${command_rpath})
+        endif()
+    endif()
+    set_target_properties(rlock_command PROPERTIES
+        INSTALL_RPATH ${command_rpath})
+endif()

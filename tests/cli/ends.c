@@ -1,0 +1,258 @@
+/* Who may die or stop, and what ends COMMAND then: the table of src/doc/run.md,
+   row by row. What has to be in time is in exclusion.c. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "scene.h"
+
+/* From a death to that of the last of the group; 100 ms on a machine that has
+   nothing else to do. */
+#define AT_ONCE_MS (100 + SLACK_MS)
+
+/* A COMMAND with a child in its group; both ignore SIGTERM. */
+static const char two[] = "trap '' TERM; sleep 1000 & echo $! >\"$1\"; "
+                          "echo $$ >\"$2\"; wait; wait";
+
+typedef struct pack {
+    server *sv;
+    command *c;
+    pid_t command, child;
+} pack;
+
+static pack pack_start(const char *lease, const char *script)
+{
+    pack p = {.sv = server_start(NULL)};
+    p.c = RLOCK(p.sv, "run", "-l", lease, SCENE_LOCK, "sh", "-c", script, "sh",
+                command_file(p.sv, "child"), command_file(p.sv, "command"));
+    p.command = command_number(p.sv, "command");
+    p.child = command_number(p.sv, "child");
+    return p;
+}
+
+static bool pack_is_gone(const pack *p)
+{
+    return !process_is_alive(p->command) && !process_is_alive(p->child);
+}
+
+static void pack_stop(pack *p)
+{
+    command_free(p->c);
+    server_stop(p->sv);
+}
+
+/* --- The front --- */
+
+TEST(ends, a_killed_front_takes_all_with_it_before_the_lock_is_free)
+{
+    pack p = pack_start("30", two);
+    int64_t began = test_now_ms();
+    kill(command_front(p.c), SIGKILL);
+    EVENTUALLY(SOON, levels(p.sv, SCENE_LOCK) == 0);
+    EXPECT(pack_is_gone(&p));
+    EXPECT_BETWEEN(test_since_ms(began), 0, AT_ONCE_MS);
+    pack_stop(&p);
+}
+
+TEST(ends, a_stopped_front_changes_nothing_while_the_lease_is_renewed)
+{
+    pack p = pack_start("1.5", two);
+    long long calls = script_calls(p.sv);
+    kill(command_front(p.c), SIGSTOP);
+    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 6);
+    EXPECT(process_is_alive(p.command) && process_is_alive(p.child));
+    kill(command_front(p.c), SIGCONT);
+    kill(-p.command, SIGKILL);
+    EXPECT_INT(command_status(p.c), 128 + SIGKILL);
+    pack_stop(&p);
+}
+
+TEST(ends, the_keeper_ends_what_a_stopped_front_has_started)
+{
+    pack p = pack_start("1.5", two);
+    test_lease(1500);
+    kill(command_front(p.c), SIGSTOP);
+    server_pause(p.sv);
+    EVENTUALLY(SOON, pack_is_gone(&p));
+    kill(command_front(p.c), SIGCONT);
+    EXPECT_INT(command_status(p.c), 123);
+    pack_stop(&p);
+}
+
+/* --- The keeper --- */
+
+TEST(ends, a_killed_keeper_takes_all_with_it_and_leaves_the_lease)
+{
+    pack p = pack_start("30", two);
+    int64_t began = test_now_ms();
+    kill(command_keeper(p.c), SIGKILL);
+    EVENTUALLY(SOON, pack_is_gone(&p));
+    EXPECT_BETWEEN(test_since_ms(began), 0, AT_ONCE_MS);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 1);
+    pack_stop(&p);
+}
+
+TEST(ends, a_signal_for_all_of_a_service_does_not_end_the_keeper)
+{
+    pack p = pack_start("30", two);
+    kill(command_keeper(p.c), SIGTERM);
+    kill(command_front(p.c), SIGTERM);
+    kill(-p.command, SIGKILL);
+    EXPECT_INT(command_status(p.c), 128 + SIGKILL);
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
+    pack_stop(&p);
+}
+
+TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
+{
+    pack p = pack_start("30", two);
+    pid_t keeper = command_keeper(p.c);
+    kill(keeper, SIGSTOP); /* so that it does nothing any more */
+    kill(command_front(p.c), SIGKILL);
+    kill(keeper, SIGKILL);
+    EVENTUALLY(SOON, !process_is_alive(p.command));
+    kill(p.child, SIGKILL);
+    pack_stop(&p);
+}
+
+/* --- COMMAND --- */
+
+TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
+{
+    pack p = pack_start("1.5", "sleep 1000 & echo $! >\"$1\"; "
+                               "echo $$ >\"$2\"; exit 3");
+    EVENTUALLY(SOON, !process_is_alive(p.command));
+    long long calls = script_calls(p.sv);
+    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 3); /* it is renewed */
+    EXPECT(process_is_alive(p.child));
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 1);
+    EXPECT(!command_ended(p.c));
+    kill(p.child, SIGKILL);
+    EXPECT_INT(command_status(p.c), 3);
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
+    pack_stop(&p);
+}
+
+TEST(ends, with_o_the_lock_ends_with_command)
+{
+    server *sv = server_start(NULL);
+    command *c =
+        RLOCK(sv, "run", "-o", SCENE_LOCK, "-c", "sleep 1000 & echo $!");
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_INT(levels(sv, SCENE_LOCK), 0);
+    pid_t child = (pid_t)atoi(command_out(c));
+    EXPECT(process_is_alive(child));
+    kill(child, SIGKILL);
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST(ends, command_is_told_once_before_it_is_killed)
+{
+    pack p = pack_start("3", "trap 'echo told' TERM; sleep 1000 & "
+                             "echo $! >\"$1\"; echo $$ >\"$2\"; "
+                             "while :; do wait; done");
+    test_lease(3000);
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT_STR(command_out(p.c), "told\n");
+    EXPECT_CONTAINS(command_err(p.c), "rlock: lock 'job' was lost, and COMMAND "
+                                      "was ended");
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, a_command_that_has_stopped_is_made_to_go_on_to_be_told)
+{
+    pack p = pack_start("3", "trap 'echo told; exit 0' TERM; "
+                             "echo $$ >\"$1\"; echo $$ >\"$2\"; "
+                             "kill -STOP $$; while :; do sleep 0.01; done");
+    test_lease(3000);
+    EVENTUALLY(SOON, process_is_stopped(p.command));
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT_STR(command_out(p.c), "told\n");
+    pack_stop(&p);
+}
+
+TEST(ends, a_command_that_stops_itself_for_good_is_killed)
+{
+    pack p =
+        pack_start("1.5", "trap 'kill -STOP $$' TERM; echo $$ >\"$1\"; "
+                          "echo $$ >\"$2\"; while :; do kill -STOP $$; done");
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
+{
+    pack p = pack_start("1.5", "setsid sh -c 'trap \"\" TERM; "
+                               "echo $$ >\"$1\"; exec sleep 1000' sh \"$1\" & "
+                               "echo $$ >\"$2\"; wait");
+    EXPECT(getsid(p.child) == p.child);
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, who_has_left_the_group_keeps_no_lock)
+{
+    pack p = pack_start("30", "setsid sh -c 'echo $$ >\"$1\"; exec sleep 1000' "
+                              "sh \"$1\" & echo $$ >\"$2\"");
+    EXPECT_INT(command_status(p.c), 0);
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
+    EXPECT(process_is_alive(p.child));
+    kill(p.child, SIGKILL);
+    pack_stop(&p);
+}
+
+/* --- The server --- */
+
+TEST(ends, a_server_that_comes_back_empty_ends_command)
+{
+    pack p = pack_start("3", two);
+    server_kill(p.sv);
+    server_restart(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, a_lock_that_was_freed_by_force_ends_command)
+{
+    pack p = pack_start("1.5", two);
+    server_cmd(p.sv, "DEL %s", SCENE_LOCK);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, a_loss_that_is_found_at_the_end_is_told_all_the_same)
+{
+    server *sv = server_start(NULL);
+    command *c = RLOCK(sv, "run", "job", "redis-cli", "-s", server_path(sv),
+                       "del", "job");
+    EXPECT_INT(command_status(c), 123);
+    EXPECT_CONTAINS(command_err(c), "lock 'job' was lost while COMMAND ran");
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST(ends, a_server_that_is_back_in_time_ends_nothing)
+{
+    pack p = pack_start("6", two);
+    test_lease(6000);
+    long long calls = script_calls(p.sv);
+    server_pause(p.sv);
+    test_pause_ms(2500); /* a renewal was due, and had no answer */
+    server_resume(p.sv);
+    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 3);
+    EXPECT(process_is_alive(p.command) && process_is_alive(p.child));
+    kill(-p.command, SIGKILL);
+    EXPECT_INT(command_status(p.c), 128 + SIGKILL);
+    pack_stop(&p);
+}

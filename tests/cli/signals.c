@@ -1,0 +1,339 @@
+/* What the front gets by signals, and what a terminal does. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "scene.h"
+
+static void passes_on(int sig, const char *name)
+{
+    char script[100];
+    server *sv = server_start(NULL);
+    snprintf(script, sizeof script,
+             "trap 'echo got; exit 5' %s; echo $$ >\"$1\"; "
+             "while :; do sleep 0.01; done",
+             name);
+    command *c = RLOCK(sv, "run", "job", "sh", "-c", script, "sh",
+                       command_file(sv, "pid"));
+    command_number(sv, "pid");
+    kill(command_front(c), sig);
+    EXPECT_INT(command_status(c), 5);
+    EXPECT_STR(command_out(c), "got\n");
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST_CASE(signals, term_is_passed_on, passes_on(SIGTERM, "TERM"))
+TEST_CASE(signals, int_is_passed_on, passes_on(SIGINT, "INT"))
+TEST_CASE(signals, hup_is_passed_on, passes_on(SIGHUP, "HUP"))
+TEST_CASE(signals, quit_is_passed_on, passes_on(SIGQUIT, "QUIT"))
+TEST_CASE(signals, usr1_is_passed_on, passes_on(SIGUSR1, "USR1"))
+TEST_CASE(signals, usr2_is_passed_on, passes_on(SIGUSR2, "USR2"))
+
+static void ends_the_wait(int sig)
+{
+    server *sv = server_start(NULL);
+    take_by_hand(sv, "job", 0);
+    command *c = RLOCK(sv, "run", "job", "echo", "ran");
+    EVENTUALLY(SOON, queued(sv, "job") == 1);
+    int64_t began = test_now_ms();
+    pid_t keeper = command_keeper(c);
+    kill(command_front(c), sig);
+    EXPECT_INT(command_status(c), -sig);
+    EXPECT_BETWEEN(test_since_ms(began), 0, 1000 + SLACK_MS);
+    EXPECT_STR(command_out(c), "");
+    EVENTUALLY(SOON, queued(sv, "job") == 0 && !process_is_alive(keeper));
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST_CASE(signals, term_ends_a_wait, ends_the_wait(SIGTERM))
+TEST_CASE(signals, int_ends_a_wait, ends_the_wait(SIGINT))
+TEST_CASE(signals, usr1_ends_a_wait, ends_the_wait(SIGUSR1))
+
+TEST(signals, a_front_that_is_killed_while_it_waits_leaves_the_queue)
+{
+    server *sv = server_start(NULL);
+    take_by_hand(sv, "job", 0);
+    command *c = RLOCK(sv, "run", "job", "true");
+    EVENTUALLY(SOON, queued(sv, "job") == 1);
+    kill(command_front(c), SIGKILL);
+    EVENTUALLY(SOON, queued(sv, "job") == 0);
+    command_free(c);
+    server_stop(sv);
+}
+
+/* The line of a process's status that begins so; valid until the next call. */
+static const char *status_line(const char *path, const char *begins)
+{
+    static char line[256];
+    FILE *f = fopen(path, "re");
+    EXPECT(f != NULL);
+    while (fgets(line, sizeof line, f) &&
+           strncmp(line, begins, strlen(begins)) != 0)
+        ;
+    fclose(f);
+    return line;
+}
+
+TEST(signals, command_gets_signals_as_rlock_got_them)
+{
+    server *sv = server_start(NULL);
+    char path[64];
+    signal(SIGUSR1, SIG_IGN);
+    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    snprintf(path, sizeof path, "/proc/%d/status", (int)command_pid(c));
+    EVENTUALLY(SOON, strstr(status_line(path, "Name:"), "sleep"));
+    EXPECT_STR(status_line(path, "SigBlk:"), "SigBlk:\t0000000000000000\n");
+    char ours[256];
+    snprintf(ours, sizeof ours, "%s",
+             status_line("/proc/self/status", "SigIgn:"));
+    EXPECT_STR(status_line(path, "SigIgn:"), ours);
+    command_free(c);
+    server_stop(sv);
+}
+
+static void set_cloexec(void)
+{
+    for (int fd = 3; fd < 256; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+TEST(signals, command_has_no_descriptor_of_ours)
+{
+    server *sv = server_start(NULL);
+    set_cloexec();
+    command *c = RLOCK(sv, "run", "job", "ls", "/proc/self/fd");
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_STR(command_out(c), "0\n1\n2\n3\n"); /* 3 is that of ls */
+    command_free(c);
+    server_stop(sv);
+}
+
+static bool has_open(pid_t pid, const char *what)
+{
+    bool has = false;
+    for (int fd = 0; fd < 64; fd++) {
+        char path[64], target[64];
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        has = has || strcmp(target, what) == 0;
+    }
+    return has;
+}
+
+TEST(signals, the_keeper_holds_no_pipe_of_who_started_rlock)
+{
+    server *sv = server_start(NULL);
+    int ends[2];
+    char path[64], name[64] = "";
+    set_cloexec();
+    EXPECT_INT(pipe(ends), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[1]);
+    EXPECT(readlink(path, name, sizeof name - 1) > 0);
+    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    EXPECT(has_open(command_pid(c), name));
+    EXPECT(!has_open(command_keeper(c), name));
+    command_free(c);
+    server_stop(sv);
+}
+
+/* --- A terminal --- */
+
+/*
+ * A shell with one job. It tells by a letter when that has stopped (s), goes on
+ * with it in the foreground for a letter, and tells the end by its status.
+ */
+typedef struct terminal {
+    int master, talk;
+    pid_t shell;
+    char text[8192];
+    size_t len;
+} terminal;
+
+static _Noreturn void shell(const char *path, int talk, const server *sv,
+                            const char *script)
+{
+    setsid();
+    int tty = open(path, O_RDWR), status;
+    ioctl(tty, TIOCSCTTY, 0);
+    signal(SIGTTOU, SIG_IGN);
+    pid_t job = fork();
+    if (job == 0) {
+        setpgid(0, 0);
+        tcsetpgrp(tty, getpid());
+        /* As a shell that has been started in the background ignores some. */
+        for (int sig = 1; sig < 32; sig++)
+            signal(sig, SIG_DFL);
+        setenv("RLOCK_URI", server_uri(sv), 1);
+        setenv("RLOCK", RLOCK_COMMAND, 1);
+        for (int fd = 0; fd < 3; fd++)
+            dup2(tty, fd);
+        execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+        _exit(99);
+    }
+    setpgid(job, job);
+    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+        char c = 's';
+        tcsetpgrp(tty, getpgrp());
+        if (write(talk, &c, 1) != 1 || read(talk, &c, 1) != 1)
+            _exit(1);
+        tcsetpgrp(tty, job);
+        kill(-job, SIGCONT);
+    }
+    char end[2] = {'e', (char)(WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                                   : WEXITSTATUS(status))};
+    _exit(write(talk, end, 2) != 2);
+}
+
+static terminal terminal_start(const server *sv, const char *script)
+{
+    terminal t = {.master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+    int talk[2];
+    pid_t parent = getpid();
+    EXPECT(t.master >= 0 && grantpt(t.master) == 0 && unlockpt(t.master) == 0);
+    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk), 0);
+    fflush(NULL);
+    t.shell = fork();
+    if (t.shell == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        shell(ptsname(t.master), talk[1], sv, script);
+    }
+    close(talk[1]);
+    t.talk = talk[0];
+    fcntl(t.talk, F_SETFL, O_NONBLOCK);
+    fcntl(t.master, F_SETFL, O_NONBLOCK);
+    return t;
+}
+
+static bool shows(terminal *t, const char *what)
+{
+    ssize_t n = read(t->master, t->text + t->len, sizeof t->text - 1 - t->len);
+    t->len += n > 0 ? (size_t)n : 0;
+    return strstr(t->text, what) != NULL;
+}
+
+static void type(terminal *t, const char *keys)
+{
+    EXPECT_INT(write(t->master, keys, strlen(keys)), strlen(keys));
+}
+
+static int hears(terminal *t)
+{
+    unsigned char c = 0;
+    char ignored[512];
+    (void)!read(t->master, ignored, sizeof ignored);
+    return read(t->talk, &c, 1) == 1 ? c : -1;
+}
+
+static void is_told(terminal *t, int what)
+{
+    int got = -1;
+    EVENTUALLY(SOON, (got = hears(t)) >= 0);
+    EXPECT_INT(got, what);
+}
+
+static void terminal_end(terminal *t, int status)
+{
+    is_told(t, 'e');
+    is_told(t, status);
+    waitpid(t->shell, NULL, 0);
+    close(t->master);
+    close(t->talk);
+}
+
+TEST(signals, command_reads_and_writes_the_terminal)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(
+        sv, "exec $RLOCK run job sh -c 'echo what; read x; echo \"<$x>\"'");
+    EVENTUALLY(SOON, shows(&t, "what"));
+    type(&t, "this\n");
+    EVENTUALLY(SOON, shows(&t, "<this>"));
+    terminal_end(&t, 0);
+    server_stop(sv);
+}
+
+TEST(signals, at_the_head_of_a_pipeline_too)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(sv, "$RLOCK run job sh -c 'echo what >&2; read "
+                                    "x; echo \"<$x>\"' | cat; exit 7");
+    EVENTUALLY(SOON, shows(&t, "what"));
+    type(&t, "this\n");
+    EVENTUALLY(SOON, shows(&t, "<this>"));
+    terminal_end(&t, 7);
+    server_stop(sv);
+}
+
+TEST(signals, an_interrupt_of_the_terminal_ends_command_and_the_script)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(
+        sv, "$RLOCK run job sh -c 'echo run; exec sleep 1000'; echo went on");
+    EVENTUALLY(SOON, shows(&t, "run"));
+    type(&t, "\x03");
+    terminal_end(&t, 130);
+    EXPECT(!shows(&t, "went on"));
+    EXPECT_INT(levels(sv, "job"), 0);
+    server_stop(sv);
+}
+
+TEST(signals, what_was_stopped_by_the_terminal_keeps_its_lock_and_goes_on)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(sv, "exec $RLOCK run -l 1.5 job sh -c 'echo "
+                                    "run; read x; echo \"<$x>\"; exit 4'");
+    EVENTUALLY(SOON, shows(&t, "run"));
+    type(&t, "\x1a");
+    is_told(&t, 's');
+    long long calls = script_calls(sv);
+    EVENTUALLY(SOON, script_calls(sv) >= calls + 6);
+    EXPECT_INT(levels(sv, "job"), 1);
+    EXPECT_INT(write(t.talk, "g", 1), 1);
+    type(&t, "this\n");
+    EVENTUALLY(SOON, shows(&t, "<this>"));
+    terminal_end(&t, 4);
+    server_stop(sv);
+}
+
+TEST(signals, what_was_stopped_and_has_lost_its_lock_is_dead_when_it_goes_on)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(
+        sv, "exec $RLOCK run -l 1.5 job sh -c 'echo run; read x; echo ran on'");
+    EVENTUALLY(SOON, shows(&t, "run"));
+    type(&t, "\x1a");
+    is_told(&t, 's');
+    server_cmd(sv, "DEL job");
+    long long calls = script_calls(sv);
+    EVENTUALLY(SOON, script_calls(sv) > calls);
+    EXPECT_INT(write(t.talk, "g", 1), 1);
+    terminal_end(&t, 123);
+    EXPECT(!shows(&t, "ran on"));
+    server_stop(sv);
+}
+
+TEST(signals, who_waits_is_told_for_what_and_may_be_stopped)
+{
+    server *sv = server_start(NULL);
+    take_by_hand(sv, "job", 0);
+    terminal t = terminal_start(sv, "exec $RLOCK run job echo ran");
+    EVENTUALLY(SOON, shows(&t, "rlock: waiting for 'job', which other:1 has"));
+    type(&t, "\x1a");
+    is_told(&t, 's');
+    EXPECT_INT(write(t.talk, "g", 1), 1);
+    server_cmd(sv, "DEL job");
+    EVENTUALLY(SOON, shows(&t, "ran"));
+    terminal_end(&t, 0);
+    server_stop(sv);
+}
