@@ -16,8 +16,8 @@ set -eu
 
 most_src=37292
 most_files=252
-most_cli=2100
-most_cli_files=14
+most_cli=2260
+most_cli_files=15
 most_include=1561
 most_cxx=960
 

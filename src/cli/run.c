@@ -153,21 +153,12 @@ static int take(run_options *r, int argc, char **argv)
 
 /* --- In a `run` of the same name --- */
 
-/* The hold of the `run` that this one was started in; NULL: there is none, or
-   it is of another name. */
-static const char *inherited(const run_options *r)
-{
-    const char *name = getenv("RLOCK_NAME"), *holder = getenv("RLOCK_HOLDER");
-    return name && holder && *holder && strcmp(name, r->name) == 0 ? holder
-                                                                   : NULL;
-}
-
 /*
  * That one renews for both, and ends both, so COMMAND stays in its group, and
  * in this very process. But it runs only if the server says that the hold still
  * has the lock.
  */
-static int run_inside(const run_options *r, const char *holder)
+static int run_inside(const run_options *r, const run_hold *outer)
 {
     cli_server server;
     rlock *lk = NULL;
@@ -182,7 +173,8 @@ static int run_inside(const run_options *r, const char *holder)
     cli_close(&server);
     if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
         return CLI_FAILED;
-    if (s == RLOCK_OK && strcmp(h.raw, holder) == 0)
+    if (s == RLOCK_OK && strcmp(h.raw, outer->holder) == 0 &&
+        run_env_put(r, outer))
         return run_command_exec(r);
     cli_say("lock '%s' was lost by the rlock that this one runs in",
             cli_printable(shown, sizeof shown, r->name));
@@ -233,8 +225,8 @@ static int run(cli_options *o, int argc, char **argv)
         return status;
     if (!cli_complete_uris(o))
         return CLI_FAILED;
-    const char *holder = inherited(&r);
-    return holder ? run_inside(&r, holder) : run_both(&r);
+    run_hold outer;
+    return run_env_find(r.name, &outer) ? run_inside(&r, &outer) : run_both(&r);
 }
 
 const cli_verb cli_run = {

@@ -91,6 +91,18 @@ _Noreturn void run_signals_die(int sig, bool group);
 /* In a child, before exec: as whoever started rlock had them. */
 void run_signals_restore(const run_signals *s);
 
+/* --- run_env.c --- */
+
+typedef struct run_hold {
+    char token[24], holder[sizeof((rlock_holder *)0)->raw];
+} run_hold;
+
+/* Tells COMMAND of its lock, and of the servers. False: no memory. */
+bool run_env_put(const run_options *r, const run_hold *h);
+/* The hold of the `run` of that name that this process was started in, however
+   far out. False: there is none. */
+bool run_env_find(const char *name, run_hold *h);
+
 /* --- run_command.c: COMMAND, and its terminal --- */
 
 typedef struct run_command {

@@ -281,16 +281,21 @@ static int finish(front *f)
     return f->status;
 }
 
-static bool put_environment(const front *f)
+/* False: it could not be started, and that was said. */
+static bool start(front *f)
 {
-    char token[24], *uris = cli_public_uris(f->r->cli);
-    snprintf(token, sizeof token, "%llu", (unsigned long long)f->sh->token);
-    bool ok = uris && setenv("RLOCK_URI", uris, 1) == 0 &&
-              setenv("RLOCK_NAME", f->r->name, 1) == 0 &&
-              setenv("RLOCK_TOKEN", token, 1) == 0 &&
-              setenv("RLOCK_HOLDER", f->sh->holder, 1) == 0;
-    free(uris);
-    return ok;
+    run_hold hold;
+    snprintf(hold.token, sizeof hold.token, "%llu",
+             (unsigned long long)f->sh->token);
+    memcpy(hold.holder, f->sh->holder, sizeof hold.holder);
+    cli_adopt_orphans();
+    if (run_env_put(f->r, &hold) &&
+        run_command_start(&f->command, f->r, f->sh, &f->signals))
+        return true;
+    cli_say("cannot start COMMAND: %s", strerror(errno));
+    atomic_store(&f->sh->over, 1);
+    let_go(f, cli_now_us() + LEAVE_US);
+    return false;
 }
 
 int run_front(const run_options *r, run_shared *sh, pid_t keeper,
@@ -311,14 +316,8 @@ int run_front(const run_options *r, run_shared *sh, pid_t keeper,
         return refused(&f, what);
     if (r->verbose)
         cli_say("has the lock, token %llu", (unsigned long long)sh->token);
-    cli_adopt_orphans();
-    if (!put_environment(&f) ||
-        !run_command_start(&f.command, r, sh, &f.signals)) {
-        cli_say("cannot start COMMAND: %s", strerror(errno));
-        atomic_store(&sh->over, 1);
-        let_go(&f, cli_now_us() + LEAVE_US);
+    if (!start(&f))
         return CLI_FAILED;
-    }
     look_after(&f);
     int status = finish(&f);
     /* The terminal told COMMAND alone; a script that we are in has to know. */

@@ -71,6 +71,25 @@ TEST(inside, of_another_name_takes_that_one)
     server_stop(sv);
 }
 
+TEST(inside, of_the_name_of_an_outer_one_runs_at_once_too)
+{
+    server *sv = server_start(NULL);
+    char first[40], name[40], last[40];
+    command *c =
+        RLOCK(sv, "run", "a-b", RLOCK_COMMAND, "run", "%/ ", "sh", "-c",
+              "$0 run c $0 run -n a-b $0 run -n '%/ ' $0 run a-b "
+              "sh -c 'echo $RLOCK_NAME $RLOCK_TOKEN'; "
+              "redis-cli -s \"$1\" get rlock_token:{a-b}",
+              RLOCK_COMMAND, server_path(sv));
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_INT(sscanf(command_out(c), "%39s %39s %39s", name, first, last), 3);
+    EXPECT_STR(name, "a-b");
+    EXPECT_STR(first, last);
+    EXPECT_INT(levels(sv, "a-b") + levels(sv, "%/ ") + levels(sv, "c"), 0);
+    command_free(c);
+    server_stop(sv);
+}
+
 TEST(inside, a_holder_that_was_made_up_is_looked_up)
 {
     server *sv = server_start(NULL);
