@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #if defined(__linux__)
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #endif
@@ -66,18 +67,27 @@ void cli_poll(struct pollfd *fds, size_t n, int64_t until_us)
     int ms = -1;
     /* A time of zero would disarm the timer. */
     until_us = until_us < 1 ? 1 : until_us;
-    memcpy(all, fds, n * sizeof *fds);
+    for (size_t i = 0; i < n; i++)
+        all[i] = fds[i];
     all[n] = (struct pollfd){.fd = timer(until_us), .events = POLLIN};
     if (all[n].fd < 0 && until_us != CLI_NEVER) {
         int64_t left = until_us - cli_now_us();
         ms = left <= 0 ? 0 : left > 1000000 ? 1000 : (int)(left / 1000) + 1;
     }
-    if (poll(all, (nfds_t)n + 1, ms) <= 0) {
-        for (size_t i = 0; i < n; i++)
-            all[i].revents = 0;
-    }
+    bool any = poll(all, (nfds_t)n + 1, ms) > 0;
     for (size_t i = 0; i < n; i++)
-        fds[i].revents = all[i].revents;
+        fds[i].revents = any ? all[i].revents : 0;
+}
+
+void cli_be_prompt(void)
+{
+#if defined(__linux__)
+    /* To who asked for another class than the usual one, that is left. */
+    struct sched_param least = {.sched_priority =
+                                    sched_get_priority_min(SCHED_RR)};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &least);
+#endif
 }
 
 bool cli_die_with(pid_t parent)
@@ -145,16 +155,17 @@ static bool any_process(bool (*is)(const process *p, pid_t arg), pid_t arg)
     return any;
 }
 
-static bool lives_in(const process *p, pid_t group)
+static bool lives_as(const process *p, pid_t target)
 {
-    return p->group == group && p->state != 'Z' && p->state != 'X';
+    return (p->pid == target || p->group == -target) && p->state != 'Z' &&
+           p->state != 'X';
 }
 
-bool cli_group_lives(pid_t group)
+bool cli_is_alive(int target)
 {
     /* A dead process that nobody has waited for counts for kill(). */
-    return kill(-group, 0) == 0 || errno != ESRCH ? any_process(lives_in, group)
-                                                  : false;
+    return (kill(target, 0) == 0 || errno != ESRCH) &&
+           any_process(lives_as, target);
 }
 
 static bool killed_unless(const process *p, pid_t spared)
@@ -174,9 +185,9 @@ bool cli_kill_children_but(pid_t spared)
 
 const int64_t cli_look_again_us = 10000;
 
-bool cli_group_lives(pid_t group)
+bool cli_is_alive(int target)
 {
-    return kill(-group, 0) == 0 || errno != ESRCH;
+    return kill(target, 0) == 0 || errno != ESRCH;
 }
 
 bool cli_kill_children_but(pid_t spared)

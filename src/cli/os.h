@@ -22,13 +22,17 @@ int64_t cli_now_us(void);
  */
 void cli_poll(struct pollfd *fds, size_t n, int64_t until_us);
 
+/* This process runs before all ordinary ones, if it may: who has to end COMMAND
+   in time must not stand in line behind it. What it starts does not. */
+void cli_be_prompt(void);
+
 /* SIGKILL for this process when its parent ends. False: that has happened. */
 bool cli_die_with(pid_t parent);
 /* Orphans among this process's descendants become its children. */
 void cli_adopt_orphans(void);
 
-/* Is there a process in the group that is not dead? */
-bool cli_group_lives(pid_t group);
+/* Is there a process that is not dead, as kill() names it: pid, or -group? */
+bool cli_is_alive(int target);
 /* SIGKILL for each child of this process but one. Have there been any? */
 bool cli_kill_children_but(pid_t spared);
 

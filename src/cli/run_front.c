@@ -194,7 +194,7 @@ static bool is_over(const front *f)
 {
     int target = atomic_load(&f->sh->target);
     return f->ended && ((f->r->ends_with_command && !f->lost) || target >= 0 ||
-                        !cli_group_lives(-target));
+                        !cli_is_alive(target));
 }
 
 /* When the lock is lost, also those are ended that have left COMMAND's group,
@@ -318,6 +318,7 @@ int run_front(const run_options *r, run_shared *sh, pid_t keeper,
         cli_say("has the lock, token %llu", (unsigned long long)sh->token);
     if (!start(&f))
         return CLI_FAILED;
+    cli_be_prompt();
     look_after(&f);
     int status = finish(&f);
     /* The terminal told COMMAND alone; a script that we are in has to know. */

@@ -215,8 +215,7 @@ static void end_command(keeper *k)
     int target;
     run_signal(k->sh, SIGKILL);
     while ((target = atomic_load(&k->sh->target)) != 0 &&
-           rlock_valid_ms(k->lk) > 0 &&
-           (target < 0 ? cli_group_lives(-target) : kill(target, 0) == 0))
+           rlock_valid_ms(k->lk) > 0 && cli_is_alive(target))
         cli_poll(NULL, 0, cli_now_us() + 2000);
 }
 
@@ -238,6 +237,7 @@ _Noreturn void run_keeper(const run_options *r, run_shared *sh, int from_front,
     open_lock(&k);
     acquire(&k);
     grant(&k);
+    cli_be_prompt();
     keep(&k);
     if (!atomic_load(&sh->over))
         end_command(&k);

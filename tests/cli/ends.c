@@ -210,6 +210,67 @@ TEST(ends, who_has_left_the_group_keeps_no_lock)
     pack_stop(&p);
 }
 
+TEST(ends, a_command_that_closes_all_it_has_is_ended_all_the_same)
+{
+    pack p = pack_start("1.5", "trap '' TERM; sleep 1000 & echo $! >\"$1\"; "
+                               "echo $$ >\"$2\"; exec <&- >&- 2>&-; "
+                               "while :; do wait; done");
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+/* --- In the foreground: no group --- */
+
+/* sleep, in the group of the front. */
+static pack in_foreground(const char *lease)
+{
+    pack p = {.sv = server_start(NULL)};
+    p.c = RLOCK(p.sv, "run", "--foreground", "-l", lease, SCENE_LOCK, "sh",
+                "-c", "trap '' TERM; echo $$ >\"$0\"; exec sleep 1000",
+                command_file(p.sv, "command"));
+    p.child = p.command = command_number(p.sv, "command");
+    EXPECT_INT(getpgid(p.command), getpgid(command_front(p.c)));
+    return p;
+}
+
+TEST(ends, in_the_foreground_command_ends_in_time)
+{
+    pack p = in_foreground("1.5");
+    server_pause(p.sv);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, in_the_foreground_command_ends_with_the_front)
+{
+    pack p = in_foreground("30");
+    kill(command_front(p.c), SIGKILL);
+    EVENTUALLY(SOON, levels(p.sv, SCENE_LOCK) == 0);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, in_the_foreground_command_ends_with_the_keeper)
+{
+    pack p = in_foreground("30");
+    kill(command_keeper(p.c), SIGKILL);
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT(pack_is_gone(&p));
+    pack_stop(&p);
+}
+
+TEST(ends, in_the_foreground_a_signal_is_passed_on)
+{
+    pack p = in_foreground("30");
+    kill(command_front(p.c), SIGUSR1);
+    EXPECT_INT(command_status(p.c), 128 + SIGUSR1);
+    EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
+    pack_stop(&p);
+}
+
 /* --- The server --- */
 
 TEST(ends, a_server_that_comes_back_empty_ends_command)

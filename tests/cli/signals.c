@@ -1,5 +1,6 @@
 /* What the front gets by signals, and what a terminal does. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -99,16 +100,32 @@ TEST(signals, command_gets_signals_as_rlock_got_them)
     server_stop(sv);
 }
 
-static void set_cloexec(void)
+/* As root, or where the system lets us: else all three are alike. */
+TEST(signals, who_ends_command_does_not_stand_in_line_behind_it)
 {
-    for (int fd = 3; fd < 256; fd++)
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    server *sv = server_start(NULL);
+    struct sched_param p = {.sched_priority = 1};
+    pid_t probe = fork();
+    if (probe == 0)
+        _exit(sched_setscheduler(0, SCHED_RR, &p) != 0);
+    int refused = 1;
+    waitpid(probe, &refused, 0);
+    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    pid_t command = command_pid(c), keeper = command_keeper(c);
+    int wanted = refused ? SCHED_OTHER : SCHED_RR;
+    EVENTUALLY(SOON, (sched_getscheduler(command_front(c)) &
+                      ~SCHED_RESET_ON_FORK) == wanted);
+    EVENTUALLY(SOON,
+               (sched_getscheduler(keeper) & ~SCHED_RESET_ON_FORK) == wanted);
+    EXPECT_INT(sched_getscheduler(command), SCHED_OTHER);
+    command_free(c);
+    server_stop(sv);
 }
 
 TEST(signals, command_has_no_descriptor_of_ours)
 {
     server *sv = server_start(NULL);
-    set_cloexec();
+    command_inherits_nothing();
     command *c = RLOCK(sv, "run", "job", "ls", "/proc/self/fd");
     EXPECT_INT(command_status(c), 0);
     EXPECT_STR(command_out(c), "0\n1\n2\n3\n"); /* 3 is that of ls */
@@ -134,7 +151,7 @@ TEST(signals, the_keeper_holds_no_pipe_of_who_started_rlock)
     server *sv = server_start(NULL);
     int ends[2];
     char path[64], name[64] = "";
-    set_cloexec();
+    command_inherits_nothing();
     EXPECT_INT(pipe(ends), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", ends[1]);
     EXPECT(readlink(path, name, sizeof name - 1) > 0);
@@ -272,6 +289,23 @@ TEST(signals, at_the_head_of_a_pipeline_too)
     type(&t, "this\n");
     EVENTUALLY(SOON, shows(&t, "<this>"));
     terminal_end(&t, 7);
+    server_stop(sv);
+}
+
+TEST(signals, an_interrupt_reaches_command_in_the_foreground_once)
+{
+    server *sv = server_start(NULL);
+    terminal t = terminal_start(
+        sv, "exec $RLOCK run --foreground job sh -c 'trap \"echo got\" INT; "
+            "echo run; while [ -z \"$x\" ]; do read x; done; "
+            "echo \"<$x>\"'");
+    EVENTUALLY(SOON, shows(&t, "run"));
+    type(&t, "\x03");
+    EVENTUALLY(SOON, shows(&t, "got"));
+    type(&t, "this\n");
+    EVENTUALLY(SOON, shows(&t, "<this>"));
+    EXPECT(!strstr(strstr(t.text, "got") + 3, "got"));
+    terminal_end(&t, 0);
     server_stop(sv);
 }
 

@@ -80,6 +80,14 @@ ENDS(a_uri_that_is_none, 125, "malformed URI", "-u", "http://x", "run", "job",
      "true")
 ENDS(a_cluster_node_that_is_none, 125, "redis-cluster://127.0.0.1:1", "-u",
      "redis-cluster://127.0.0.1:1", "run", "job", "true")
+ENDS(a_way_to_verify_that_is_none, 125, "--tls-verify is full, ca or none",
+     "--tls-verify", "some", "run", "job", "true")
+ENDS(a_certificate_for_who_speaks_no_tls, 125, "rediss://", "--tls-ca-file",
+     "/no/such", "run", "job", "true")
+ENDS(replicas_that_are_too_many, 125, "--min-replicas is 0 to 16",
+     "--min-replicas", "17", "run", "job", "true")
+ENDS(replicas_that_are_not_there, 125, "replica", "--min-replicas", "1", "run",
+     "-n", "-l", "1", "job", "true")
 ENDS(a_file_of_uris_that_is_not_there, 125, "cannot read '/no/such'",
      "--uri-file", "/no/such", "run", "job", "true")
 ENDS(a_terminal_that_is_not_there, 125, "--askpass: there is no terminal",
@@ -260,6 +268,26 @@ TEST(status, command_is_told_its_token_and_who_has_the_lock)
     EXPECT_STR(token, says);
     EXPECT_STR(holder, has);
     EXPECT_CONTAINS(holder, "/sh:");
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST(status, descriptors_that_were_closed_stay_closed)
+{
+    server *sv = server_start(NULL);
+    command_inherits_nothing();
+    command *c = RLOCK(sv, "run", "outer", "sh", "-c",
+                       "exec $0 run job sh -c 'ls /proc/self/fd >\"$0\"' "
+                       "\"$1\" <&- 2>&-",
+                       RLOCK_COMMAND, command_file(sv, "list"));
+    char text[100] = "";
+    EXPECT_INT(command_status(c), 0);
+    FILE *f = fopen(command_file(sv, "list"), "re");
+    EXPECT(f != NULL);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    /* 0 is that of ls, which opens the directory. */
+    EXPECT_STR(text, "0\n1\n");
     command_free(c);
     server_stop(sv);
 }

@@ -65,6 +65,12 @@ command *command_start(const server *sv, const char *const words[])
     return c;
 }
 
+void command_inherits_nothing(void)
+{
+    for (int fd = 3; fd < 256; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 bool command_ended(command *c)
 {
     int status;

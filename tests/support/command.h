@@ -15,6 +15,9 @@ typedef struct command command;
 command *command_start(const server *sv, const char *const words[]);
 #define RLOCK(sv, ...)                                                         \
     command_start(sv, (const char *const[]){__VA_ARGS__, NULL})
+/* From here on it inherits no descriptors of the test, but the usual three. */
+void command_inherits_nothing(void);
+
 /* Until it has ended: its status, or the negative number of the signal that
    ended it. */
 int command_status(command *c);
