@@ -371,3 +371,16 @@ TEST(signals, who_waits_is_told_for_what_and_may_be_stopped)
     terminal_end(&t, 0);
     server_stop(sv);
 }
+
+TEST(signals, a_password_is_asked_for_on_the_terminal_and_not_shown)
+{
+    server *sv = server_start("--requirepass se:cr@t");
+    terminal t = terminal_start(
+        sv, "exec $RLOCK --askpass run job sh -c 'echo ran $RLOCK_URI'");
+    EVENTUALLY(SOON, shows(&t, "Password: "));
+    type(&t, "se:cr@t\n");
+    EVENTUALLY(SOON, shows(&t, "ran unix:///"));
+    EXPECT(!shows(&t, "cr@t") && !shows(&t, "cr%"));
+    terminal_end(&t, 0);
+    server_stop(sv);
+}

@@ -1,5 +1,6 @@
 /* Exit statuses, what is said, and bad input. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,8 +87,6 @@ ENDS(a_certificate_for_who_speaks_no_tls, 125, "rediss://", "--tls-ca-file",
      "/no/such", "run", "job", "true")
 ENDS(replicas_that_are_too_many, 125, "--min-replicas is 0 to 16",
      "--min-replicas", "17", "run", "job", "true")
-ENDS(replicas_that_are_not_there, 125, "replica", "--min-replicas", "1", "run",
-     "-n", "-l", "1", "job", "true")
 ENDS(a_file_of_uris_that_is_not_there, 125, "cannot read '/no/such'",
      "--uri-file", "/no/such", "run", "job", "true")
 ENDS(a_terminal_that_is_not_there, 125, "--askpass: there is no terminal",
@@ -211,6 +210,20 @@ TEST(status, a_node_of_a_cluster_is_no_server_by_itself)
     server_stop(sv);
 }
 
+TEST(status, without_the_replicas_that_were_asked_for_there_is_no_lock)
+{
+    server *sv = server_start(NULL);
+    server_load_scripts(sv);
+    command *c = RLOCK(sv, "--min-replicas", "1", "run", "-n", "-l", "6", "job",
+                       "echo", "ran");
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_STR(command_out(c), "");
+    EXPECT_CONTAINS(command_err(c), "0 of 1 replicas");
+    EVENTUALLY(SOON, levels(sv, "job") == 0);
+    command_free(c);
+    server_stop(sv);
+}
+
 TEST(status, a_majority_of_servers_is_enough)
 {
     server *sv[] = {server_start(NULL), server_start(NULL)};
@@ -227,6 +240,29 @@ TEST(status, a_majority_of_servers_is_enough)
     EXPECT_INT(command_status(c), 125);
     EXPECT_CONTAINS(command_err(c), "Connection refused");
     command_free(c);
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
+TEST(status, who_waits_for_a_red_lock_gets_it_when_it_is_free)
+{
+    char uris[300];
+    server *sv[] = {server_start(NULL), server_start(NULL)};
+    snprintf(uris, sizeof uris, "%s %s", server_uri(sv[0]), server_uri(sv[1]));
+    setenv("RLOCK_URI", uris, 1);
+    command *first =
+        RLOCK(NULL, "run", "-l", "1.5", "job", "sh", "-c",
+              "echo $$ >\"$0\"; exec sleep 1000", command_file(sv[0], "pid"));
+    pid_t pid = command_number(sv[0], "pid");
+    command *second = RLOCK(NULL, "run", "-l", "1.5", "job", "echo", "ran");
+    EVENTUALLY(SOON, queued(sv[0], "job") == 1);
+    EXPECT_STR(command_out(second), "");
+    kill(pid, SIGTERM);
+    EXPECT_INT(command_status(first), 128 + SIGTERM);
+    EXPECT_INT(command_status(second), 0);
+    EXPECT_STR(command_out(second), "ran\n");
+    command_free(first);
+    command_free(second);
     server_stop(sv[0]);
     server_stop(sv[1]);
 }

@@ -139,7 +139,7 @@ docs_run() {
 command_runs() (
     unset LD_LIBRARY_PATH
     mkdir -p "$prefix/moved"
-    cp -R "$prefix/bin" "$lib" "$prefix/moved"
+    cp -R "$prefix/bin" "$prefix"/lib* "$prefix/moved"
     [ "$("$prefix/moved/bin/rlock" --version)" = "rlock $(pkg-config \
         --modversion rlock)" ] &&
         "$tests/with-redis.sh" sh -c '"$0" -u "$1" run -n job true' \

@@ -43,7 +43,6 @@ static _Noreturn void become(const command *c, const server *sv,
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
     dup2(c->out, 1);
     dup2(c->err, 2);
-    unsetenv("RLOCK_URI");
     if (sv)
         setenv("RLOCK_URI", server_uri(sv), 1);
     execv(argv[0], (char *const *)argv);

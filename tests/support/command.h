@@ -11,7 +11,7 @@
 typedef struct command command;
 
 /* Starts `rlock words...` in a session of its own, with the test's environment,
-   and $RLOCK_URI for the server (NULL: none). words: up to a NULL. */
+   and $RLOCK_URI for the server (NULL: none of its own). words: up to a NULL. */
 command *command_start(const server *sv, const char *const words[]);
 #define RLOCK(sv, ...)                                                         \
     command_start(sv, (const char *const[]){__VA_ARGS__, NULL})
