@@ -11,7 +11,7 @@
 #define AT_ONCE_MS (100 + SLACK_MS)
 
 /* A COMMAND with a child in its group; both ignore SIGTERM. */
-static const char two[] = "trap '' TERM; sleep 1000 & echo $! >\"$1\"; "
+static const char two[] = "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
                           "echo $$ >\"$2\"; wait; wait";
 
 typedef struct pack {
@@ -120,7 +120,7 @@ TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
 
 TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
 {
-    pack p = pack_start("1.5", "sleep 1000 & echo $! >\"$1\"; "
+    pack p = pack_start("1.5", "sleep 100 & echo $! >\"$1\"; "
                                "echo $$ >\"$2\"; exit 3");
     EVENTUALLY(SOON, !process_is_alive(p.command));
     long long calls = script_calls(p.sv);
@@ -138,7 +138,7 @@ TEST(ends, with_o_the_lock_ends_with_command)
 {
     server *sv = server_start(NULL);
     command *c =
-        RLOCK(sv, "run", "-o", SCENE_LOCK, "-c", "sleep 1000 & echo $!");
+        RLOCK(sv, "run", "-o", SCENE_LOCK, "-c", "sleep 100 & echo $!");
     EXPECT_INT(command_status(c), 0);
     EXPECT_INT(levels(sv, SCENE_LOCK), 0);
     pid_t child = (pid_t)atoi(command_out(c));
@@ -150,7 +150,7 @@ TEST(ends, with_o_the_lock_ends_with_command)
 
 TEST(ends, command_is_told_once_before_it_is_killed)
 {
-    pack p = pack_start("3", "trap 'echo told' TERM; sleep 1000 & "
+    pack p = pack_start("3", "trap 'echo told' TERM; sleep 100 & "
                              "echo $! >\"$1\"; echo $$ >\"$2\"; "
                              "while :; do wait; done");
     test_lease(3000);
@@ -190,7 +190,7 @@ TEST(ends, a_command_that_stops_itself_for_good_is_killed)
 TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
 {
     pack p = pack_start("1.5", "setsid sh -c 'trap \"\" TERM; "
-                               "echo $$ >\"$1\"; exec sleep 1000' sh \"$1\" & "
+                               "echo $$ >\"$1\"; exec sleep 100' sh \"$1\" & "
                                "echo $$ >\"$2\"; wait");
     EXPECT(getsid(p.child) == p.child);
     server_pause(p.sv);
@@ -201,7 +201,7 @@ TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
 
 TEST(ends, who_has_left_the_group_keeps_no_lock)
 {
-    pack p = pack_start("30", "setsid sh -c 'echo $$ >\"$1\"; exec sleep 1000' "
+    pack p = pack_start("30", "setsid sh -c 'echo $$ >\"$1\"; exec sleep 100' "
                               "sh \"$1\" & echo $$ >\"$2\"");
     EXPECT_INT(command_status(p.c), 0);
     EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
@@ -212,7 +212,7 @@ TEST(ends, who_has_left_the_group_keeps_no_lock)
 
 TEST(ends, a_command_that_closes_all_it_has_is_ended_all_the_same)
 {
-    pack p = pack_start("1.5", "trap '' TERM; sleep 1000 & echo $! >\"$1\"; "
+    pack p = pack_start("1.5", "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
                                "echo $$ >\"$2\"; exec <&- >&- 2>&-; "
                                "while :; do wait; done");
     server_pause(p.sv);
@@ -228,7 +228,7 @@ static pack in_foreground(const char *lease)
 {
     pack p = {.sv = server_start(NULL)};
     p.c = RLOCK(p.sv, "run", "--foreground", "-l", lease, SCENE_LOCK, "sh",
-                "-c", "trap '' TERM; echo $$ >\"$0\"; exec sleep 1000",
+                "-c", "trap '' TERM; echo $$ >\"$0\"; exec sleep 100",
                 command_file(p.sv, "command"));
     p.child = p.command = command_number(p.sv, "command");
     EXPECT_INT(getpgid(p.command), getpgid(command_front(p.c)));

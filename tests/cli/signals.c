@@ -88,7 +88,7 @@ TEST(signals, command_gets_signals_as_rlock_got_them)
     server *sv = server_start(NULL);
     char path[64];
     signal(SIGUSR1, SIG_IGN);
-    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    command *c = RLOCK(sv, "run", "job", "sleep", "100");
     snprintf(path, sizeof path, "/proc/%d/status", (int)command_pid(c));
     EVENTUALLY(SOON, strstr(status_line(path, "Name:"), "sleep"));
     EXPECT_STR(status_line(path, "SigBlk:"), "SigBlk:\t0000000000000000\n");
@@ -110,7 +110,7 @@ TEST(signals, who_ends_command_does_not_stand_in_line_behind_it)
         _exit(sched_setscheduler(0, SCHED_RR, &p) != 0);
     int refused = 1;
     waitpid(probe, &refused, 0);
-    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    command *c = RLOCK(sv, "run", "job", "sleep", "100");
     pid_t command = command_pid(c), keeper = command_keeper(c);
     int wanted = refused ? SCHED_OTHER : SCHED_RR;
     EVENTUALLY(SOON, (sched_getscheduler(command_front(c)) &
@@ -155,7 +155,7 @@ TEST(signals, the_keeper_holds_no_pipe_of_who_started_rlock)
     EXPECT_INT(pipe(ends), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", ends[1]);
     EXPECT(readlink(path, name, sizeof name - 1) > 0);
-    command *c = RLOCK(sv, "run", "job", "sleep", "1000");
+    command *c = RLOCK(sv, "run", "job", "sleep", "100");
     EXPECT(has_open(command_pid(c), name));
     EXPECT(!has_open(command_keeper(c), name));
     command_free(c);
@@ -313,7 +313,7 @@ TEST(signals, an_interrupt_of_the_terminal_ends_command_and_the_script)
 {
     server *sv = server_start(NULL);
     terminal t = terminal_start(
-        sv, "$RLOCK run job sh -c 'echo run; exec sleep 1000'; echo went on");
+        sv, "$RLOCK run job sh -c 'echo run; exec sleep 100'; echo went on");
     EVENTUALLY(SOON, shows(&t, "run"));
     type(&t, "\x03");
     terminal_end(&t, 130);

@@ -252,7 +252,7 @@ TEST(status, who_waits_for_a_red_lock_gets_it_when_it_is_free)
     setenv("RLOCK_URI", uris, 1);
     command *first =
         RLOCK(NULL, "run", "-l", "1.5", "job", "sh", "-c",
-              "echo $$ >\"$0\"; exec sleep 1000", command_file(sv[0], "pid"));
+              "echo $$ >\"$0\"; exec sleep 100", command_file(sv[0], "pid"));
     pid_t pid = command_number(sv[0], "pid");
     command *second = RLOCK(NULL, "run", "-l", "1.5", "job", "echo", "ran");
     EVENTUALLY(SOON, queued(sv[0], "job") == 1);

@@ -1,7 +1,8 @@
 /*
- * stamp FILE: a COMMAND that will not end. It ignores SIGTERM, has a child, and
- * both write the lease clock into the file as fast as they can, so that what is
- * there in the end is their last instruction. The file begins with their pids.
+ * stamp FILE: a COMMAND that will not end, for a minute. It ignores SIGTERM, has
+ * a child, and both write the lease clock into the file as fast as they can, so
+ * that what is there in the end is their last instruction. The file begins with
+ * their pids.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +24,7 @@ int main(int argc, char **argv)
     if (at == MAP_FAILED)
         return 2;
     int child = fork() == 0;
+    alarm(60); /* should a test fail */
     at[child] = getpid();
     for (;;) {
         struct timespec t;
