@@ -43,18 +43,24 @@ static volatile int64_t *stamps(const char *path)
     return at;
 }
 
-/* When the server may free the lock, at the earliest. It has just been renewed,
-   so that is true until a third of the lease is over. */
+/* When the server may free the lock, at the earliest. It was renewed so long ago
+   that both processes know, and is not renewed again for a tenth of the lease. */
 static int64_t freed_at_us(server *sv)
 {
-    int64_t began = 0;
-    long long before, now = key_ttl(sv, SCENE_LOCK);
-    do {
-        before = now;
-        began = lease_clock_us();
-        now = key_ttl(sv, SCENE_LOCK);
-    } while (now <= before + 50);
-    return began + now * 1000;
+    for (;;) {
+        int64_t began = 0;
+        long long before, now = key_ttl(sv, SCENE_LOCK), left;
+        do {
+            before = now;
+            began = lease_clock_us();
+            now = key_ttl(sv, SCENE_LOCK);
+        } while (now <= before + 50);
+        do {
+            left = key_ttl(sv, SCENE_LOCK);
+        } while (left > now - 300 && left <= now);
+        if (left > now - 350 && left <= now - 300)
+            return began + now * 1000;
+    }
 }
 
 static command *start(server *sv, volatile int64_t **at)
