@@ -187,16 +187,20 @@ static void failed(rl_slot *s, bool whole, const rl_fault *why, int64_t now_us)
 {
     rl_ask *a = RL_CONTAINER(s, rl_ask, slot);
     rl_reply *kept = rl_confirm_end(&a->confirm);
-    if (kept) {
+    /* The server has waited for replicas, and executed nothing. */
+    bool lacked = kept && rl_error_is_noscript(kept);
+    if (kept && !lacked) {
         rl_confirm_broke(&a->confirm, why, a->fault);
         conclude(a, kept, now_us);
         free(kept);
         return;
     }
+    free(kept);
     *a->fault = *why;
     a->detour = a->redirected = 0;
     a->split = false;
-    attempt_failed(a, whole ? RL_UNKNOWN : RL_NOT_EXECUTED, now_us);
+    a->whole = a->whole || lacked;
+    attempt_failed(a, whole && !lacked ? RL_UNKNOWN : RL_NOT_EXECUTED, now_us);
 }
 
 void rl_ask_init(rl_ask *a, rl_script_id script, rl_fault *fault)

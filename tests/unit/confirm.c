@@ -271,6 +271,22 @@ TEST(confirm, is_made_again_when_the_connection_breaks_behind_a_noscript)
     close_call(&c);
 }
 
+/* Otherwise each attempt would wait for replicas that have nothing to take. */
+TEST(confirm, goes_whole_when_no_answer_comes_behind_a_noscript)
+{
+    call c;
+    open_confirmed(&c, 1);
+    push(&c);
+    EXPECT(hear(&c, NOSCRIPT));
+    rl_line_time_out(&c.line, 7);
+    expect_again(&c);
+    EXPECT_STATUS(c.fault.status, RLOCK_EIO);
+    EXPECT_CONTAINS(c.fault.text, "no reply");
+    push(&c);
+    EXPECT_INT(c.wholes, 1);
+    close_call(&c);
+}
+
 TEST(confirm, is_made_again_after_an_error_that_passes)
 {
     call c;
