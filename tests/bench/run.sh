@@ -14,7 +14,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
 programs="pair guards scripts guarded several far hung contend handover idle \
-    held async"
+    held async started"
 all=
 peers=
 for option; do
