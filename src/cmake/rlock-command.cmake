@@ -2,7 +2,7 @@
 file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
 add_executable(rlock_command ${command_sources})
 target_compile_definitions(rlock_command PRIVATE _GNU_SOURCE)
-target_link_libraries(rlock_command PRIVATE rlock::rlock)
+target_link_libraries(rlock_command PRIVATE rlock::rlock ${RLOCK_ATOMIC_LIBRARY})
 set_target_properties(rlock_command PROPERTIES
     OUTPUT_NAME rlock
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

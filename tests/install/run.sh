@@ -278,7 +278,8 @@ atomics_are_a_library() {
     fi
     cmake -S "$root" -B "$at/build" -DCMAKE_C_FLAGS=$flag \
         -DCMAKE_INSTALL_PREFIX="$at/out" -DCMAKE_INSTALL_LIBDIR=lib &&
-        cmake --build "$at/build" --target rlock --target rlock_static &&
+        cmake --build "$at/build" --target rlock --target rlock_static \
+            --target rlock_command &&
         cmake --install "$at/build" || return 1
     (
         export PKG_CONFIG_PATH="$at/out/lib/pkgconfig"
