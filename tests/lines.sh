@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=37292
+most_src=37300
 most_files=252
 most_cli=2260
 most_cli_files=15

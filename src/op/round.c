@@ -21,15 +21,6 @@ static bool is_wanted(const rl_part *x)
     return is_unasked(x) && x->ask.next != RL_ASK_RESTS;
 }
 
-bool rl_way_waits(const rl_op *op, const rl_way *w)
-{
-    for (size_t i = 0; i < op->n; i++)
-        if (rl_part_is_open(op->part[i]) && !is_wanted(op->part[i]) &&
-            op->part[i]->way == w)
-            return true;
-    return false;
-}
-
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w)
 {
     for (size_t i = 0; i < op->n; i++)

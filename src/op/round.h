@@ -42,9 +42,6 @@ static inline bool rl_way_is_good(const rl_way *w)
     return w->line && !w->line->failed;
 }
 
-/* Has one of its parts neither been answered nor been asked anew, so far? */
-bool rl_way_waits(const rl_op *op, const rl_way *w);
-
 /* Is there something to be asked on it? */
 bool rl_way_is_wanted(const rl_op *op, const rl_way *w);
 

@@ -125,7 +125,7 @@ static void end_poll(rl_async *a)
 static int64_t wake_up_us(const rl_async *a, bool attended, int64_t now_us)
 {
     int64_t us = now_us + (attended ? BACKUP_US : LOOK_US);
-    if (a->most_steps == 0)
+    if (a->most_steps == 0 || a->broke)
         return now_us;
     const rl_heap_node *n = rl_heap_first(&a->sleeping);
     if (n)
@@ -185,7 +185,7 @@ static void begin_what_is_due(rl_async *a)
     rl_async_take_woken(a);
     rl_async_take_due(a, rl_now_us());
     rl_async_admit(a);
-    rl_trunks_serve(&a->trunks, NULL, 0, false);
+    a->broke = rl_trunks_serve(&a->trunks, NULL, 0, false);
 }
 
 static void take_what_has_come(rl_async *a) RL_REQUIRES(&a->driving)

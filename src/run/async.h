@@ -60,6 +60,7 @@ typedef struct rl_async {
     rl_list asking;   /* desks whose job has a round under way */
     int64_t first_us; /* none of those has to be looked at before that */
     bool unseen;      /* one has connections that the loop does not poll yet */
+    bool broke;       /* a trunk has since they were looked at */
     rl_list idle;     /* desks */
     size_t desks;     /* all of them */
     size_t at_desks;  /* those that are not idle */

@@ -89,12 +89,25 @@ bool rl_desk_is_unseen(const rl_desk *d)
     return own && !d->polled;
 }
 
+/*
+ * Has its only part, which asks on a trunk, been answered, or has to be asked
+ * anew? Who drives may have found that the trunk has broken after it was looked
+ * at last: then it rests for less than the desk was to be left.
+ */
+static bool is_told(const rl_desk *d)
+{
+    const rl_part *x = d->op->part[0];
+    if (rl_part_is_open(x) && x->ask.next == RL_ASK_RESTS)
+        return x->ask.rest_until_us < d->until_us;
+    return !rl_part_is_open(x) || x->ask.next != RL_ASK_WAITS;
+}
+
 /* What has come on a leg of its own is read. False: nothing has. */
-static bool look_at_leg(const rl_op *op, rl_leg *l, const struct pollfd *p)
+static bool look_at_leg(const rl_desk *d, rl_leg *l, const struct pollfd *p)
 {
     rl_conn *c = conn_of(l);
     if (l->trunk)
-        return !rl_way_waits(op, &l->way);
+        return is_told(d);
     if (!c || !p || p->fd != c->io.fd || !p->revents)
         return l->way.expecting;
     if (rl_conn_send(c))
@@ -106,8 +119,7 @@ bool rl_desk_look(rl_desk *d, const struct pollfd *p, size_t n, int64_t now_us)
 {
     bool news = now_us >= d->until_us;
     for (size_t i = 0; i < d->legs.n; i++)
-        news =
-            look_at_leg(d->op, &d->legs.leg[i], i < n ? &p[i] : NULL) || news;
+        news = look_at_leg(d, &d->legs.leg[i], i < n ? &p[i] : NULL) || news;
     if (!news)
         return false;
     rl_legs_look(&d->legs);

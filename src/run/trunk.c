@@ -205,16 +205,22 @@ static bool was_told(const rl_trunk *t, const struct pollfd *p, size_t n)
     return false;
 }
 
-void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
+bool rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
                      bool attended)
 {
+    bool broke = false;
     for (rl_link *k = rl_list_first(&ts->all); k;
          k = rl_list_next(&ts->all, k)) {
         rl_trunk *t = RL_CONTAINER(k, rl_trunk, link);
-        if (!t->conn || !rl_conn_send(t->conn))
+        if (!t->conn || t->conn->line.failed)
             continue;
+        if (!rl_conn_send(t->conn)) {
+            broke = true;
+            continue;
+        }
         bool may_have = t->watched || t->conn->line.pending > 0;
         if ((attended && may_have) || was_told(t, p, n))
             rl_conn_receive(t->conn);
     }
+    return broke;
 }

@@ -84,9 +84,10 @@ void rl_trunks_polled(rl_trunks *ts);
  * Each sends; and reads, if poll() has told so: p, as of rl_trunk_poll().
  * attended: if it has answers to come, too, or if who dispatches is called for
  * it. He has to find its end as well: otherwise he is called again and again
- * until the loop finds it.
+ * until the loop finds it. True: one could not send, and those who asked on it
+ * have to be looked at.
  */
-void rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
+bool rl_trunks_serve(rl_trunks *ts, const struct pollfd *p, size_t n,
                      bool attended);
 
 /* Nothing has been asked for yet: what *visits begins as. */

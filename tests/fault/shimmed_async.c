@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "sentinels.h"
 #include "shim.h"
 #include "storm.h"
 
@@ -257,4 +258,44 @@ TEST(shimmed_async, fault_162_wherever_memory_runs_out_each_is_told_once)
 {
     for (long first = 1; first < 160; first += first < 20 ? 1 : 11)
         run_out_of_memory(first);
+}
+
+/* --- a connection that breaks at the send --------------------------------- */
+
+static void expect_unlocked(rlock_client *cl, request *r)
+{
+    int told = r->told;
+    shim_fail(shim_here(), SHIM_SEND, 1, 1, EPIPE);
+    EXPECT_STATUS(request_unlock(r), RLOCK_OK);
+    EXPECT_INT(shim_failed(shim_here(), SHIM_SEND), 1);
+    shim_clear(shim_here());
+    LOOP_UNTIL(cl, r->told > told);
+    EXPECT_STATUS(r->status, RLOCK_OK);
+}
+
+/*
+ * Behind Sentinels it rests for a moment first, as another server may take over,
+ * and then has to be looked at: what is waited for no longer comes.
+ */
+TEST(shimmed_async, a_call_whose_connection_breaks_at_the_send_is_made_again)
+{
+    server *sv = server_start_tcp(NULL);
+    server *replica = replica_start(sv);
+    sentinels *guards = sentinels_start(sv, 3);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.uri = sentinels_uri(guards);
+    opts.command_timeout_ms = SOON;
+    rlock_client *cl = server_client(sv, &opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    request r = request_new(lk);
+    EXPECT_STATUS(loop_acquire(cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    expect_unlocked(cl, &r);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 0, SOON / 2);
+    request_free(&r);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    sentinels_stop(guards);
+    server_stop(replica);
+    server_stop(sv);
 }
