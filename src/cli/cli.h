@@ -21,19 +21,48 @@ typedef struct cli_options {
     bool askpass, json;
 } cli_options;
 
+/* An option of a verb, for the parser and for --help. */
+typedef struct cli_option {
+    int letter;               /* 256 and more: it has none */
+    const char *name, *value; /* value: what it wants; NULL: nothing */
+    const char *help;         /* NULL: it is not told of */
+} cli_option;
+
 typedef struct cli_verb {
-    const char *name, *usage, *help;
+    const char *name;
+    const char *usage;         /* all behind the verb */
+    const cli_option *options; /* up to one that has no name */
+    const char *help;          /* what --help tells besides */
     /* argv[0] is the verb. Returns the exit status. */
     int (*run)(cli_options *o, int argc, char **argv);
+    bool prints; /* so it has --json */
 } cli_verb;
 
-extern const cli_verb cli_run;
+extern const cli_verb cli_run, cli_ls, cli_who;
+
+/* --- args.c --- */
+
+/*
+ * Takes the verb's options: its own by take(), which returns 0 or the exit
+ * status, and has the value in optarg; --help and --json by itself. What stands
+ * behind them begins at optind. False: *status is what to exit with.
+ */
+bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
+                      int (*take)(void *arg, int letter), void *arg,
+                      int *status);
+/* At least and at most so many words stand there; false: it has complained. */
+bool cli_words(const cli_verb *v, int argc, int least, int most);
+/* Usage and options of the verb, on stdout. */
+void cli_help(const cli_verb *v);
 
 /* --- text.c --- */
 
 /* Bytes that are not printable ASCII as \xNN, so that nothing raw reaches a
    terminal; cut to the size. Returns to. */
 char *cli_printable(char *to, size_t size, const char *text);
+char *cli_printable_n(char *to, size_t size, const char *text, size_t len);
+/* "2.3s", "4m05s", "3h07m", "2d03h"; "-": not known (below zero). */
+char *cli_duration(char *to, size_t size, int64_t ms);
 /* One line to stderr, in one write: "rlock: ...". */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and how the verb is used (NULL: rlock itself); CLI_FAILED. */
@@ -54,6 +83,8 @@ bool cli_add_uris(cli_options *o, const char *list); /* blanks between them */
 bool cli_add_uri_file(cli_options *o, const char *path);
 /* What is missing: $RLOCK_URI, the default, a password from the terminal. */
 bool cli_complete_uris(cli_options *o);
+/* One, without its password, to be freed; NULL: no memory. */
+char *cli_public_uri(const cli_options *o, size_t i);
 /* All of them, as $RLOCK_URI has them, without passwords; NULL: no memory. */
 char *cli_public_uris(const cli_options *o);
 

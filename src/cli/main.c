@@ -8,7 +8,7 @@
 
 #include "cli.h"
 
-static const cli_verb *const verbs[] = {&cli_run};
+static const cli_verb *const verbs[] = {&cli_run, &cli_ls, &cli_who};
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -48,7 +48,7 @@ static int help(void)
 {
     printf("usage: rlock [options] VERB ...\n\n");
     for (size_t i = 0; i < VERBS; i++)
-        printf("rlock %s\n%s\n", verbs[i]->usage, verbs[i]->help);
+        cli_help(verbs[i]);
     printf(
         "Options before the verb:\n"
         "  -u, --uri URI        a server; several: a Red lock on all of them."

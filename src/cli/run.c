@@ -9,19 +9,26 @@
 
 #include "run.h"
 
-static const struct option long_options[] = {
-    {"nonblock", no_argument, NULL, 'n'},
-    {"wait", required_argument, NULL, 'w'},
-    {"conflict-exit-code", required_argument, NULL, 'E'},
-    {"command", required_argument, NULL, 'c'},
-    {"lease", required_argument, NULL, 'l'},
-    {"kill-after", required_argument, NULL, 'k'},
-    {"shared", no_argument, NULL, 's'},
-    {"permits", required_argument, NULL, 'N'},
-    {"close", no_argument, NULL, 'o'},
-    {"foreground", no_argument, NULL, 'f'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
+enum { FOREGROUND = 256 };
+
+static const cli_option options[] = {
+    {'n', "nonblock", NULL, "do not wait for the lock"},
+    {'w', "wait", "SECONDS", "wait at most so long; default: for ever"},
+    {'E', "conflict-exit-code", "CODE", "when the lock was not obtained; 124"},
+    {'c', "command", "STRING", "COMMAND is $SHELL -c STRING"},
+    {'l', "lease", "SECONDS", "the lease, renewed every third of it; 30"},
+    {'k', "kill-after", "SECONDS",
+     "SIGTERM so long before the lease is over, if\n"
+     "it cannot be renewed; 5, at most a third of\n"
+     "the lease. SIGKILL before it is over"},
+    {'s', "shared", NULL, NULL},
+    {'N', "permits", "COUNT", NULL},
+    {'o', "close", NULL,
+     "free the lock when COMMAND ends, though others\n"
+     "of its group run on"},
+    {FOREGROUND, "foreground", NULL, "no group of its own for COMMAND"},
+    {'q', "quiet", NULL, "say nothing while waiting"},
+    {'v', "verbose", NULL, "say what happens"},
     {0},
 };
 
@@ -65,7 +72,7 @@ static int take_code(run_options *r, const char *text)
     return 0;
 }
 
-static int take_flag(run_options *r, int c, char **argv)
+static int take_flag(run_options *r, int c)
 {
     switch (c) {
     case 'n':
@@ -74,7 +81,7 @@ static int take_flag(run_options *r, int c, char **argv)
     case 'o':
         r->ends_with_command = true;
         return 0;
-    case 'f':
+    case FOREGROUND:
         r->foreground = true;
         return 0;
     case 'q':
@@ -85,33 +92,29 @@ static int take_flag(run_options *r, int c, char **argv)
         return 0;
     case 's':
         return cli_misused(&cli_run, "run: -s: this version has no read locks");
-    case 'N':
-        return cli_misused(&cli_run, "run: -N: this version has no permits");
     default:
-        return cli_bad_option(&cli_run, argv);
+        return cli_misused(&cli_run, "run: -N: this version has no permits");
     }
 }
 
-static int take_options(run_options *r, int argc, char **argv)
+static int take_option(void *arg, int c)
 {
-    int c, status = 0;
-    optind = 1;
-    while (status == 0 && (c = getopt_long(argc, argv, "+:nw:E:c:l:k:sN:oqv",
-                                           long_options, NULL)) != -1) {
-        if (c == 'w')
-            status = take_wait(r, optarg);
-        else if (c == 'l')
-            status = take_lease(r, optarg);
-        else if (c == 'k')
-            status = take_grace(r, optarg);
-        else if (c == 'E')
-            status = take_code(r, optarg);
-        else if (c == 'c')
-            r->shell_line = optarg;
-        else
-            status = take_flag(r, c, argv);
+    run_options *r = arg;
+    switch (c) {
+    case 'w':
+        return take_wait(r, optarg);
+    case 'l':
+        return take_lease(r, optarg);
+    case 'k':
+        return take_grace(r, optarg);
+    case 'E':
+        return take_code(r, optarg);
+    case 'c':
+        r->shell_line = optarg;
+        return 0;
+    default:
+        return take_flag(r, c);
     }
-    return status;
 }
 
 /* NAME, and COMMAND; as with flock, -c may also stand behind the name. */
@@ -137,18 +140,16 @@ static int take_command(run_options *r, char **rest)
     return 0;
 }
 
-static int take(run_options *r, int argc, char **argv)
+/* Behind the options. */
+static int take(run_options *r, char **rest)
 {
-    int status = take_options(r, argc, argv);
-    if (status != 0)
-        return status;
     if (r->grace_ms < 0)
         r->grace_ms = r->lease_ms / 3 < 5000 ? r->lease_ms / 3 : 5000;
     if (r->grace_ms > r->lease_ms / 3)
         return cli_misused(&cli_run,
                            "run: -k is at most a third of the lease, %lld ms",
                            (long long)r->lease_ms / 3);
-    return take_command(r, argv + optind);
+    return take_command(r, rest);
 }
 
 /* --- In a `run` of the same name --- */
@@ -218,7 +219,10 @@ static int run(cli_options *o, int argc, char **argv)
                      .lease_ms = 30000,
                      .grace_ms = -1,
                      .not_obtained = CLI_NOT_OBTAINED};
-    int status = take(&r, argc, argv);
+    int status;
+    if (!cli_take_options(&cli_run, o, argc, argv, take_option, &r, &status))
+        return status;
+    status = take(&r, argv + optind);
     if (status == 0 && o->json)
         status = cli_misused(&cli_run, "run: --json, and nothing to print");
     if (status != 0)
@@ -230,30 +234,15 @@ static int run(cli_options *o, int argc, char **argv)
 }
 
 const cli_verb cli_run = {
-    "run",
-    "run [-n | -w SECONDS] [-E CODE] [-l SECONDS] [-k SECONDS] [-o] "
-    "[--foreground] [-q] [-v] NAME [--] COMMAND [ARG...]",
-    "  -n, --nonblock             do not wait for the lock\n"
-    "  -w, --wait SECONDS         wait at most so long; default: for ever\n"
-    "  -E, --conflict-exit-code CODE\n"
-    "                             when the lock was not obtained; 124\n"
-    "  -c, --command STRING       COMMAND is $SHELL -c STRING\n"
-    "  -l, --lease SECONDS        the lease, renewed every third of it; 30\n"
-    "  -k, --kill-after SECONDS   SIGTERM so long before the lease is over, "
-    "if\n"
-    "                             it cannot be renewed; 5, at most a third of\n"
-    "                             the lease. SIGKILL before it is over\n"
-    "  -o, --close                free the lock when COMMAND ends, though "
-    "others\n"
-    "                             of its group run on\n"
-    "      --foreground           no group of its own for COMMAND\n"
-    "  -q, --quiet                say nothing while waiting\n"
-    "  -v, --verbose              say what happens\n"
-    "\n"
-    "Exit status: COMMAND's; 128 + n when signal n ended it; 123 the lock was\n"
-    "lost and COMMAND was ended; 124 the lock was not obtained; 125 rlock\n"
-    "failed; 126 COMMAND cannot be executed; 127 it is not there.\n"
-    "COMMAND has RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER and RLOCK_URI in its\n"
-    "environment.\n",
-    run,
+    .name = "run",
+    .usage = "[-n | -w SECONDS] [-E CODE] [-l SECONDS] [-k SECONDS] [-o] "
+             "[--foreground] [-q] [-v] NAME [--] COMMAND [ARG...]",
+    .options = options,
+    .help =
+        "Exit status: COMMAND's; 128 + n when signal n ended it; 123 the lock "
+        "was\nlost and COMMAND was ended; 124 the lock was not obtained; 125 "
+        "rlock\nfailed; 126 COMMAND cannot be executed; 127 it is not there.\n"
+        "COMMAND has RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER and RLOCK_URI in "
+        "its\nenvironment.\n",
+    .run = run,
 };

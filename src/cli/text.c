@@ -10,17 +10,38 @@
 
 #include "cli.h"
 
-char *cli_printable(char *to, size_t size, const char *text)
+char *cli_printable_n(char *to, size_t size, const char *text, size_t len)
 {
     size_t n = 0;
-    for (; *text && n + 5 < size; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < len && n + 5 < size; i++) {
+        unsigned char c = (unsigned char)text[i];
         if (c >= 0x20 && c < 0x7f)
             to[n++] = (char)c;
         else
             n += (size_t)snprintf(to + n, size - n, "\\x%02x", c);
     }
     to[n] = '\0';
+    return to;
+}
+
+char *cli_printable(char *to, size_t size, const char *text)
+{
+    return cli_printable_n(to, size, text, strlen(text));
+}
+
+char *cli_duration(char *to, size_t size, int64_t ms)
+{
+    long long s = ms / 1000;
+    if (ms < 0)
+        snprintf(to, size, "-");
+    else if (s < 60)
+        snprintf(to, size, "%lld.%llds", s, (long long)ms % 1000 / 100);
+    else if (s < 3600)
+        snprintf(to, size, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(to, size, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(to, size, "%lldd%02lldh", s / 86400, s / 3600 % 24);
     return to;
 }
 
@@ -49,8 +70,11 @@ int cli_misused(const cli_verb *v, const char *fmt, ...)
     va_start(ap, fmt);
     say(fmt, ap);
     va_end(ap);
-    fprintf(stderr, "usage: rlock %s\n",
-            v ? v->usage : "[options] VERB ...; rlock --help tells them");
+    if (v)
+        fprintf(stderr, "usage: rlock %s %s\n", v->name, v->usage);
+    else
+        fprintf(stderr, "usage: rlock [options] VERB ...; rlock --help tells "
+                        "them\n");
     return CLI_FAILED;
 }
 

@@ -110,6 +110,11 @@ static char *with_password(const char *uri, const char *password)
     return made;
 }
 
+char *cli_public_uri(const cli_options *o, size_t i)
+{
+    return with_password(o->uri[i], "");
+}
+
 char *cli_public_uris(const cli_options *o)
 {
     size_t size = 1;
@@ -117,7 +122,7 @@ char *cli_public_uris(const cli_options *o)
         size += strlen(o->uri[i]) + 3;
     char *all = calloc(1, size);
     for (size_t i = 0; all && i < o->uris; i++) {
-        char *one = with_password(o->uri[i], "");
+        char *one = cli_public_uri(o, i);
         if (!one) {
             free(all);
             return NULL;

@@ -1,0 +1,132 @@
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MS 30000 /* which decides how long a server is waited for */
+
+bool look_open(cli_server *s, cli_options *o)
+{
+    if (!cli_complete_uris(o))
+        return false;
+    if (cli_open(s, o, LEASE_MS) == RLOCK_OK)
+        return true;
+    look_failed();
+    return false;
+}
+
+int look_failed(void)
+{
+    cli_say("%s", rlock_last_error()->message);
+    return CLI_FAILED;
+}
+
+/* --- Who has it ----------------------------------------------------------- */
+
+static rlock_status open_lock(const cli_server *s, const char *name,
+                              rlock_layout layout, rlock **out)
+{
+    rlock_lock_options one = RLOCK_LOCK_OPTIONS_INIT;
+    rlock_red_options red = RLOCK_RED_OPTIONS_INIT;
+    one.layout = red.layout = layout;
+    return s->n == 1 ? rlock_new_ex(s->client[0], name, strlen(name), &one, out)
+                     : rlock_red_new_ex(s->client, s->n, name, strlen(name),
+                                        &red, out);
+}
+
+static rlock_status find_as(const cli_server *s, const char *name,
+                            rlock_layout layout, look_lock *x)
+{
+    rlock_free(x->lk);
+    x->layout = layout;
+    rlock_status status = open_lock(s, name, layout, &x->lk);
+    if (status == RLOCK_OK)
+        status = rlock_holder_info(x->lk, &x->holder, sizeof x->holder);
+    return status;
+}
+
+/* The unix time at which it may be taken over, as rlock_scan() has it. */
+static bool is_timestamp(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    const char *rest = text + digits;
+    if (digits < 10 || digits > 13)
+        return false;
+    return *rest == '\0' ||
+           (*rest == '.' && rest[1 + strspn(rest + 1, "0123456789")] == '\0');
+}
+
+rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
+{
+    *x = (look_lock){0};
+    rlock_status status = find_as(s, name, RLOCK_LAYOUT_HASH, x);
+    if (status == RLOCK_EWRONGTYPE)
+        status = find_as(s, name, RLOCK_LAYOUT_STRING, x);
+    if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING && s->n == 1 &&
+        is_timestamp(x->holder.raw))
+        status = find_as(s, name, RLOCK_LAYOUT_TIMESTAMP, x);
+    if (status == RLOCK_OK || status == RLOCK_NOT_HELD)
+        return status;
+    rlock_free(x->lk);
+    x->lk = NULL;
+    return status;
+}
+
+/* --- How it is shown ------------------------------------------------------ */
+
+const char *look_layout(rlock_layout layout)
+{
+    static const char *const names[] = {"hash", "string", "timestamp"};
+    return (unsigned)layout < 3 ? names[layout] : "?";
+}
+
+const char *look_holder(look_text *to, const rlock_holder *h)
+{
+    char id[sizeof h->host + sizeof h->owner + 60];
+    if (h->host[0] == '\0')
+        return cli_printable(to->text, sizeof to->text, h->raw);
+    snprintf(id, sizeof id, "%s:%lld:%lld%s%s", h->host, (long long)h->pid,
+             (long long)h->tid, h->owner[0] ? "/" : "", h->owner);
+    return cli_printable(to->text, sizeof to->text, id);
+}
+
+const char *look_ttl(char *to, size_t size, int64_t ttl_ms)
+{
+    return ttl_ms == -1 ? "none" : cli_duration(to, size, ttl_ms);
+}
+
+void look_json_holder(cli_json *j, const char *key, const rlock_holder *h)
+{
+    bool parsed = h && h->host[0] != '\0';
+    if (!h) {
+        cli_json_word(j, key, "null");
+        return;
+    }
+    cli_json_open(j, key, '{');
+    cli_json_text(j, "id", h->raw);
+    cli_json_text(j, "host", parsed ? h->host : NULL);
+    cli_json_number(j, "pid", h->pid, parsed);
+    cli_json_number(j, "tid", h->tid, parsed);
+    cli_json_text(j, "label", parsed && h->owner[0] ? h->owner : NULL);
+    cli_json_text(j, "hold", parsed ? h->hold_id : NULL);
+    cli_json_shut(j, '}');
+}
+
+int look_at_each(const cli_options *o, const cli_server *s,
+                 int (*look)(rlock_client *cl, const char *server, void *arg),
+                 void *arg)
+{
+    int status = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        look_text shown;
+        char *uri = s->n > 1 ? cli_public_uri(o, i) : NULL;
+        if (uri)
+            cli_printable(shown.text, sizeof shown.text, uri);
+        free(uri);
+        int each = look(s->client[i], s->n > 1 ? shown.text : NULL, arg);
+        if (status == 0)
+            status = each;
+    }
+    return status;
+}

@@ -1,0 +1,52 @@
+/* What the verbs that look share: a connection, who has a lock, and how that is
+   shown. */
+#ifndef CLI_LOOK_H
+#define CLI_LOOK_H
+
+#include "print.h"
+
+/* Exit statuses of those that ask about one lock. */
+enum { LOOK_HELD = 0, LOOK_FREE = 1, LOOK_CHANGED = 1 };
+
+/* A text of the library's, with all its bytes escaped. */
+typedef struct look_text {
+    char text[4 * RLOCK_NAME_MAX + 8];
+} look_text;
+
+/* Connects. False: it has been said why not. */
+bool look_open(cli_server *s, cli_options *o);
+/* Says why the last call failed; CLI_FAILED. */
+int look_failed(void);
+
+typedef struct look_lock {
+    rlock *lk; /* to be freed */
+    rlock_layout layout;
+    rlock_holder holder;
+} look_lock;
+
+/*
+ * Who has the lock of that name, whichever layout it has. RLOCK_NOT_HELD:
+ * nobody; then, and with RLOCK_OK, x->lk is a handle. x->holder is not changed
+ * by another status, which rlock_last_error() tells of.
+ */
+rlock_status look_find(const cli_server *s, const char *name, look_lock *x);
+
+/* "hash", "string", "timestamp" */
+const char *look_layout(rlock_layout layout);
+/* "host:pid:tid/label", and of another program's its whole id. Returns to. */
+const char *look_holder(look_text *to, const rlock_holder *h);
+/* What is left of a lease; "none": it has no end. Returns to. */
+const char *look_ttl(char *to, size_t size, int64_t ttl_ms);
+/* As the object `key`; null without one. */
+void look_json_holder(cli_json *j, const char *key, const rlock_holder *h);
+
+/*
+ * Calls look() for the client of each server, with its address where there are
+ * several (else NULL, printable); the first status that is not 0, and the
+ * others are asked all the same. look() has complained.
+ */
+int look_at_each(const cli_options *o, const cli_server *s,
+                 int (*look)(rlock_client *cl, const char *server, void *arg),
+                 void *arg);
+
+#endif
