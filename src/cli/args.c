@@ -68,7 +68,9 @@ static void put(parser *p, const cli_option *of)
 
 static void make(parser *p, const cli_verb *v)
 {
-    *p = (parser){.letters = "+:", .len = 2};
+    /* What stands behind COMMAND is COMMAND's. */
+    *p = v->prints ? (parser){.letters = ":", .len = 1}
+                   : (parser){.letters = "+:", .len = 2};
     for (const cli_option *of = v->options; of->name; of++)
         put(p, of);
     if (v->prints)
@@ -84,7 +86,7 @@ bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
     int c;
     make(&p, v);
     *status = 0;
-    optind = 1;
+    optind = 0; /* anew, wherever main() has stopped */
     while (*status == 0 &&
            (c = getopt_long(argc, argv, p.letters, p.names, NULL)) != -1) {
         if (c == HELP) {

@@ -113,6 +113,21 @@ void look_json_holder(cli_json *j, const char *key, const rlock_holder *h)
     cli_json_shut(j, '}');
 }
 
+const char *look_waiter(look_text *to, const rlock_wait *w)
+{
+    return w->waiter ? look_holder(to, w->waiter)
+                     : cli_printable(to->text, sizeof to->text, w->client);
+}
+
+void look_json_waiter(cli_json *j, const rlock_wait *w)
+{
+    look_json_holder(j, "waiter", w->waiter);
+    cli_json_text(j, "client", w->client);
+    cli_json_number(j, "since_us", w->since_us, true);
+    cli_json_number(j, "waited_ms", w->waited_ms, true);
+    cli_json_number(j, "circle", w->circle, w->circle > 0);
+}
+
 int look_at_each(const cli_options *o, const cli_server *s,
                  int (*look)(rlock_client *cl, const char *server, void *arg),
                  void *arg)

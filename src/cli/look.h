@@ -40,6 +40,11 @@ const char *look_ttl(char *to, size_t size, int64_t ttl_ms);
 /* As the object `key`; null without one. */
 void look_json_holder(cli_json *j, const char *key, const rlock_holder *h);
 
+/* "host:pid:tid/label" of who waits, or its client where that is not known. */
+const char *look_waiter(look_text *to, const rlock_wait *w);
+/* waiter, client, since_us, waited_ms and circle. */
+void look_json_waiter(cli_json *j, const rlock_wait *w);
+
 /*
  * Calls look() for the client of each server, with its address where there are
  * several (else NULL, printable); the first status that is not 0, and the

@@ -8,7 +8,8 @@
 
 #include "cli.h"
 
-static const cli_verb *const verbs[] = {&cli_run, &cli_ls, &cli_who};
+static const cli_verb *const verbs[] = {&cli_run, &cli_ls, &cli_who, &cli_show,
+                                        &cli_waits};
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

@@ -7,24 +7,10 @@
 #include "command.h"
 #include "scene.h"
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 /* --- ls ------------------------------------------------------------------- */
 
-/* What it prints, all of it well; valid until the next. */
-static const char *prints(server *sv, const char *const words[])
-{
-    static char text[8192];
-    command *c = command_start(sv, words);
-    EXPECT_INT(command_status(c), 0);
-    EXPECT_STR(command_err(c), "");
-    snprintf(text, sizeof text, "%s", command_out(c));
-    command_free(c);
-    return text;
-}
-
-#define LS(sv, ...) prints(sv, WORDS("ls", __VA_ARGS__))
-#define LS_ALL(sv)  prints(sv, WORDS("ls"))
+#define LS(sv, ...) command_prints(sv, WORDS("ls", __VA_ARGS__))
+#define LS_ALL(sv)  command_prints(sv, WORDS("ls"))
 
 /* How far from the beginning of its line that word is, in the line with `in`.
  */
@@ -121,8 +107,9 @@ TEST(look, ls_tells_json_one_object_a_line)
         "\"count\":1,\"held_ms\":null,\"ttl_ms\":null,\"waiting\":0,"
         "\"token\":null}\n{\"name\":\"b\",";
     EXPECT_INT(strncmp(LS(sv, "--json"), wanted, strlen(wanted)), 0);
-    EXPECT_INT(
-        strncmp(prints(sv, WORDS("--json", "ls")), wanted, strlen(wanted)), 0);
+    EXPECT_INT(strncmp(command_prints(sv, WORDS("--json", "ls")), wanted,
+                       strlen(wanted)),
+               0);
     server_stop(sv);
 }
 
@@ -150,18 +137,6 @@ TEST(look, json_has_names_as_utf8_or_as_digits_if_they_are_none)
     server_stop(sv);
 }
 
-/* Ends with 125 and one line of that, and looks like nothing else. */
-static void is_not_told(server *sv, const char *const words[], const char *says)
-{
-    command *c = command_start(sv, words);
-    EXPECT_INT(command_status(c), 125);
-    EXPECT_STR(command_out(c), "");
-    EXPECT_CONTAINS(command_err(c), says);
-    EXPECT_INT(strchr(command_err(c), '\n') - command_err(c) + 1,
-               strlen(command_err(c)));
-    command_free(c);
-}
-
 static void lacks(const char *right, const char *const words[])
 {
     char uri[80], what[60];
@@ -172,7 +147,7 @@ static void lacks(const char *right, const char *const words[])
              server_port(sv));
     setenv("RLOCK_URI", uri, 1);
     snprintf(what, sizeof what, "'%s'", right);
-    is_not_told(NULL, words, what);
+    command_fails(NULL, words, what);
     server_stop(sv);
 }
 
@@ -185,7 +160,7 @@ TEST(look, ls_of_several_servers_says_at_which)
 {
     server *sv[] = {server_start(NULL), server_start(NULL)};
     take_by_hand(sv[1], "job", 0);
-    const char *text = prints(
+    const char *text = command_prints(
         NULL, WORDS("-u", server_uri(sv[0]), "-u", server_uri(sv[1]), "ls"));
     EXPECT(!strstr(text, server_uri(sv[0])));
     EXPECT_INT(column_of(text, "other:1:1", server_uri(sv[1])),
@@ -291,7 +266,7 @@ TEST(look, who_tells_the_holder_of_each_layout)
 TEST(look, who_tells_json_of_a_free_one_too)
 {
     server *sv = server_start(NULL);
-    command *c = RLOCK(sv, "who", "--json", "job");
+    command *c = RLOCK(sv, "who", "job", "--json");
     EXPECT_INT(command_status(c), 1);
     EXPECT_STR(command_out(c), "{\"name\":\"job\",\"held\":false,\"holder\":"
                                "null,\"count\":0,\"ttl_ms\":null}\n");
@@ -305,8 +280,9 @@ TEST(look, who_of_a_red_lock_tells_whom_a_majority_has)
     take_by_hand(sv[0], "job", 0);
     take_by_hand(sv[1], "job", 0);
     EXPECT_CONTAINS(
-        prints(NULL, WORDS("-u", server_uri(sv[0]), "-u", "redis://127.0.0.1:1",
-                           "-u", server_uri(sv[1]), "who", "job")),
+        command_prints(NULL, WORDS("-u", server_uri(sv[0]), "-u",
+                                   "redis://127.0.0.1:1", "-u",
+                                   server_uri(sv[1]), "who", "job")),
         BY_HAND);
     server_stop(sv[0]);
     server_stop(sv[1]);
@@ -316,15 +292,15 @@ TEST(look, who_does_not_tell_of_what_is_no_lock)
 {
     server *sv = server_start(NULL);
     server_cmd(sv, "RPUSH job 1");
-    is_not_told(sv, WORDS("who", "job"), "'job'");
+    command_fails(sv, WORDS("who", "job"), "'job'");
     server_stop(sv);
 }
 
 TEST(look, who_does_not_tell_without_a_server)
 {
     setenv("RLOCK_URI", "redis://127.0.0.1:1", 1);
-    is_not_told(NULL, WORDS("who", "job"), "Connection refused");
-    is_not_told(NULL, WORDS("ls"), "Connection refused");
+    command_fails(NULL, WORDS("who", "job"), "Connection refused");
+    command_fails(NULL, WORDS("ls"), "Connection refused");
 }
 
 /* --- Bad input ------------------------------------------------------------ */
@@ -335,8 +311,8 @@ TEST(look, names_that_no_lock_has_are_refused)
     server *sv = server_start(NULL);
     memset(name, 'x', 513);
     name[513] = '\0';
-    is_not_told(sv, WORDS("who", name), "not 513");
-    is_not_told(sv, WORDS("who", "rlock_token:x"), "rlock_token:");
+    command_fails(sv, WORDS("who", name), "not 513");
+    command_fails(sv, WORDS("who", "rlock_token:x"), "rlock_token:");
     server_stop(sv);
 }
 
@@ -365,11 +341,11 @@ TEST_CASE(look, who_of_two_names,
 
 TEST(look, help_of_a_verb_goes_to_stdout)
 {
-    const char *text = prints(NULL, WORDS("ls", "--help"));
+    const char *text = command_prints(NULL, WORDS("ls", "--help"));
     EXPECT_CONTAINS(text, "usage: rlock ls [-a]");
     EXPECT_CONTAINS(text, "\n  -a, --all   ");
     EXPECT_CONTAINS(text, "\n      --json   ");
     EXPECT(!strstr(text, "rlock who"));
-    EXPECT_CONTAINS(prints(NULL, WORDS("run", "--help")),
+    EXPECT_CONTAINS(command_prints(NULL, WORDS("run", "--help")),
                     "\n  -w, --wait SECONDS         wait at most so long");
 }

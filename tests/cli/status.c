@@ -8,8 +8,6 @@
 #include "fake.h"
 #include "scene.h"
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 /* With a server: that status; nothing on stdout; and on stderr this much (NULL:
    nothing), in lines that begin as rlock's do, or tell the usage. */
 static void ends_so(const char *const words[], int status, const char *says)

@@ -126,6 +126,30 @@ int command_end(command *c)
     return status;
 }
 
+const char *command_prints(server *sv, const char *const words[])
+{
+    static char text[sizeof((command *)0)->text];
+    command *c = command_start(sv, words);
+    int status = command_status(c);
+    if (status != 0)
+        FAIL("status %d: %s", status, command_err(c));
+    EXPECT_STR(command_err(c), "");
+    snprintf(text, sizeof text, "%s", command_out(c));
+    command_free(c);
+    return text;
+}
+
+void command_fails(server *sv, const char *const words[], const char *says)
+{
+    command *c = command_start(sv, words);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_STR(command_out(c), "");
+    const char *err = command_err(c);
+    EXPECT_CONTAINS(err, says);
+    EXPECT_INT(strchr(err, '\n') - err + 1, strlen(err));
+    command_free(c);
+}
+
 /* --- Processes --- */
 
 /* The letter of its state; 0: it is not there. */

@@ -29,6 +29,13 @@ void command_free(command *c);
 /* The three above: its status, and nothing else. */
 int command_end(command *c);
 
+/* What it prints, all of it well: status 0, and nothing on stderr. Valid until
+   the next. */
+const char *command_prints(server *sv, const char *const words[]);
+/* It ends with 125, one line on stderr that has this, and nothing on stdout. */
+void command_fails(server *sv, const char *const words[], const char *says);
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* Its processes: the one that was started; the one in a session of its own;
    and COMMAND, or who became it, once it is there. */
 pid_t command_front(const command *c);

@@ -1,0 +1,225 @@
+/* The verb `show`: all that is known about one lock. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "look.h"
+
+typedef struct showing {
+    const cli_options *o;
+    const char *name, *server;
+    look_lock x;
+    bool held, begun; /* the JSON object is */
+    int64_t held_ms, waiting;
+    uint64_t token;
+    cli_json json;
+    cli_table queue;
+} showing;
+
+static const cli_option options[] = {{0}};
+
+/* --- What side keys tell -------------------------------------------------- */
+
+/* Of several servers the one that knows the most. */
+static bool note(const rlock_lock_info *k, void *arg)
+{
+    showing *w = arg;
+    if (k->waiting > w->waiting)
+        w->waiting = k->waiting;
+    if (k->token > w->token)
+        w->token = k->token;
+    if (w->held && k->n_holders &&
+        strcmp(k->holders->raw, w->x.holder.raw) == 0)
+        w->held_ms = k->held_ms;
+    return true;
+}
+
+/* A pattern that fits this name only. */
+static void quote(char *to, const char *name)
+{
+    for (; *name; *to++ = *name++) {
+        if (strchr("\\*?[]", *name))
+            *to++ = '\\';
+    }
+    *to = '\0';
+}
+
+static int note_side_keys(rlock_client *cl, const char *server, void *arg)
+{
+    char glob[2 * RLOCK_NAME_MAX + 1];
+    showing *w = arg;
+    (void)server;
+    quote(glob, w->name);
+    return rlock_scan(cl, glob, RLOCK_SCAN_IDLE, note, w) == RLOCK_OK
+               ? 0
+               : look_failed();
+}
+
+/* --- For programs --------------------------------------------------------- */
+
+static void begin_json(showing *w)
+{
+    cli_json *j = &w->json;
+    const rlock_holder *h = &w->x.holder;
+    w->begun = true;
+    cli_json_open(j, NULL, '{');
+    cli_json_text(j, "name", w->name);
+    cli_json_bool(j, "held", w->held);
+    cli_json_text(j, "layout", w->held ? look_layout(w->x.layout) : NULL);
+    look_json_holder(j, "holder", w->held ? h : NULL);
+    cli_json_number(j, "count", w->held ? h->count : 0, true);
+    cli_json_number(j, "held_ms", w->held_ms, w->held_ms >= 0);
+    cli_json_number(j, "ttl_ms", h->ttl_ms, w->held && h->ttl_ms >= 0);
+    cli_json_number(j, "waiting", w->waiting, true);
+    cli_json_number(j, "token", (int64_t)w->token, w->token > 0);
+    cli_json_open(j, "queue", '[');
+}
+
+static void put_json(showing *w, const rlock_wait *who)
+{
+    if (!w->begun)
+        begin_json(w);
+    cli_json_open(&w->json, NULL, '{');
+    if (w->server)
+        cli_json_text(&w->json, "server", w->server);
+    look_json_waiter(&w->json, who);
+    cli_json_shut(&w->json, '}');
+}
+
+/* --- For people ----------------------------------------------------------- */
+
+static void put_row(showing *w, const rlock_wait *who)
+{
+    look_text shown;
+    char time[30];
+    cli_table *t = &w->queue;
+    if (w->server)
+        cli_table_put(t, w->server);
+    cli_table_put(t, look_waiter(&shown, who));
+    cli_table_put(t, cli_duration(time, sizeof time, who->waited_ms));
+    if (who->circle)
+        cli_table_putf(t, "circle %u", who->circle);
+    else
+        cli_table_put(t, "-");
+}
+
+static void put_fact(cli_table *t, const char *what, const char *is)
+{
+    cli_table_put(t, what);
+    cli_table_put(t, is);
+}
+
+static void put_holder(cli_table *t, const showing *w)
+{
+    look_text shown;
+    char time[30];
+    const rlock_holder *h = &w->x.holder;
+    put_fact(t, "holder", look_holder(&shown, h));
+    if (h->hold_id[0])
+        put_fact(t, "hold", h->hold_id);
+    put_fact(t, "kind", look_layout(w->x.layout));
+    cli_table_put(t, "count");
+    cli_table_putf(t, "%lld", (long long)h->count);
+    put_fact(t, "held", cli_duration(time, sizeof time, w->held_ms));
+    put_fact(t, "lease", look_ttl(time, sizeof time, h->ttl_ms));
+}
+
+static bool print_facts(const showing *w)
+{
+    look_text name;
+    const char *heads[] = {"lock",
+                           cli_printable(name.text, sizeof name.text, w->name)};
+    cli_table t = {.heads = heads, .columns = 2};
+    put_fact(&t, "state", w->held ? "held" : "free");
+    if (w->held)
+        put_holder(&t, w);
+    cli_table_put(&t, "token");
+    cli_table_putf(&t, w->token ? "%llu" : "-", (unsigned long long)w->token);
+    cli_table_put(&t, "waiting");
+    cli_table_putf(&t, "%lld", (long long)w->waiting);
+    return cli_table_print(&t);
+}
+
+/* --- Both ----------------------------------------------------------------- */
+
+static void put(const rlock_wait *who, void *arg)
+{
+    showing *w = arg;
+    if (who->name_len != strlen(w->name) ||
+        memcmp(who->name, w->name, who->name_len) != 0)
+        return;
+    if (w->o->json)
+        put_json(w, who);
+    else
+        put_row(w, who);
+}
+
+static int look_at_queue(rlock_client *cl, const char *server, void *arg)
+{
+    showing *w = arg;
+    w->server = server;
+    return rlock_waits_for(cl, put, w) == RLOCK_OK ? 0 : look_failed();
+}
+
+static bool print(showing *w)
+{
+    if (!w->o->json) {
+        bool whole = print_facts(w);
+        if (whole && w->queue.n)
+            putchar('\n');
+        return whole && (w->queue.n == 0 || cli_table_print(&w->queue));
+    }
+    if (!w->begun)
+        begin_json(w);
+    cli_json_shut(&w->json, ']');
+    cli_json_shut(&w->json, '}');
+    putchar('\n');
+    return true;
+}
+
+static int show(const cli_options *o, const cli_server *s, const char *name)
+{
+    static const char *const heads[] = {"SERVER", "WAITER", "WAITED", "CIRCLE"};
+    size_t one = s->n == 1;
+    showing w = {.o = o, .name = name, .held_ms = -1};
+    rlock_status found = look_find(s, name, &w.x);
+    if (found != RLOCK_OK && found != RLOCK_NOT_HELD)
+        return look_failed();
+    rlock_free(w.x.lk);
+    w.held = found == RLOCK_OK;
+    w.queue = (cli_table){.heads = heads + one, .columns = 4 - one};
+    int status = look_at_each(o, s, note_side_keys, &w);
+    if (status == 0)
+        status = look_at_each(o, s, look_at_queue, &w);
+    if (status != 0 && !w.begun && w.queue.n == 0)
+        return status;
+    if (!print(&w))
+        return CLI_FAILED;
+    if (status == 0)
+        status = w.held ? LOOK_HELD : LOOK_FREE;
+    return cli_printed(status);
+}
+
+static int run(cli_options *o, int argc, char **argv)
+{
+    cli_server s;
+    int status;
+    if (!cli_take_options(&cli_show, o, argc, argv, NULL, NULL, &status))
+        return status;
+    if (!cli_words(&cli_show, argc, 1, 1) || !look_open(&s, o))
+        return CLI_FAILED;
+    status = show(o, &s, argv[optind]);
+    cli_close(&s);
+    return status;
+}
+
+const cli_verb cli_show = {
+    .name = "show",
+    .usage = "[--json] NAME",
+    .options = options,
+    .help = "All that is known about one lock: who has it, for how long, its "
+            "token, and\nwho waits, in order. Exit status: 0 held; 1 free; 125 "
+            "not told.\n",
+    .run = run,
+    .prints = true,
+};
