@@ -8,8 +8,8 @@
 
 #include "cli.h"
 
-static const cli_verb *const verbs[] = {&cli_run, &cli_ls, &cli_who, &cli_show,
-                                        &cli_waits};
+static const cli_verb *const verbs[] = {&cli_run,  &cli_ls,    &cli_who,
+                                        &cli_show, &cli_waits, &cli_break};
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

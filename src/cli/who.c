@@ -53,10 +53,10 @@ const cli_verb cli_who = {
     .name = "who",
     .usage = "[--json] NAME",
     .options = options,
-    .help = "The holder of a lock, one line, as RLOCK_HOLDER has it:\n"
-            "host:pid:tid[/label]:uuid, or what another program has put there."
-            "\nExit status: 0 held; 1 free, and nothing is printed; 125 not "
-            "told.\n",
+    .help = "The holder of a lock, one line, as RLOCK_HOLDER has it, and "
+            "--hold of break\ntakes it: host:pid:tid[/label]:uuid, or what "
+            "another program has put there.\nExit status: 0 held; 1 free, and "
+            "nothing is printed; 125 not told.\n",
     .run = run,
     .prints = true,
 };

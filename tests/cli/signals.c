@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "scene.h"
+#include "terminal.h"
 
 static void passes_on(int sig, const char *name)
 {
@@ -164,118 +165,14 @@ TEST(signals, the_keeper_holds_no_pipe_of_who_started_rlock)
 
 /* --- A terminal --- */
 
-/*
- * A shell with one job. It tells by a letter when that has stopped (s), goes on
- * with it in the foreground for a letter, and tells the end by its status.
- */
-typedef struct terminal {
-    int master, talk;
-    pid_t shell;
-    char text[8192];
-    size_t len;
-} terminal;
-
-static _Noreturn void shell(const char *path, int talk, const server *sv,
-                            const char *script)
-{
-    setsid();
-    int tty = open(path, O_RDWR), status;
-    ioctl(tty, TIOCSCTTY, 0);
-    signal(SIGTTOU, SIG_IGN);
-    pid_t job = fork();
-    if (job == 0) {
-        setpgid(0, 0);
-        tcsetpgrp(tty, getpid());
-        /* As a shell that has been started in the background ignores some. */
-        for (int sig = 1; sig < 32; sig++)
-            signal(sig, SIG_DFL);
-        setenv("RLOCK_URI", server_uri(sv), 1);
-        setenv("RLOCK", RLOCK_COMMAND, 1);
-        for (int fd = 0; fd < 3; fd++)
-            dup2(tty, fd);
-        execl("/bin/sh", "sh", "-c", script, (char *)NULL);
-        _exit(99);
-    }
-    setpgid(job, job);
-    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
-        char c = 's';
-        tcsetpgrp(tty, getpgrp());
-        if (write(talk, &c, 1) != 1 || read(talk, &c, 1) != 1)
-            _exit(1);
-        tcsetpgrp(tty, job);
-        kill(-job, SIGCONT);
-    }
-    char end[2] = {'e', (char)(WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                                   : WEXITSTATUS(status))};
-    _exit(write(talk, end, 2) != 2);
-}
-
-static terminal terminal_start(const server *sv, const char *script)
-{
-    terminal t = {.master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
-    int talk[2];
-    pid_t parent = getpid();
-    EXPECT(t.master >= 0 && grantpt(t.master) == 0 && unlockpt(t.master) == 0);
-    EXPECT_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk), 0);
-    fflush(NULL);
-    t.shell = fork();
-    if (t.shell == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
-        shell(ptsname(t.master), talk[1], sv, script);
-    }
-    close(talk[1]);
-    t.talk = talk[0];
-    fcntl(t.talk, F_SETFL, O_NONBLOCK);
-    fcntl(t.master, F_SETFL, O_NONBLOCK);
-    return t;
-}
-
-static bool shows(terminal *t, const char *what)
-{
-    ssize_t n = read(t->master, t->text + t->len, sizeof t->text - 1 - t->len);
-    t->len += n > 0 ? (size_t)n : 0;
-    return strstr(t->text, what) != NULL;
-}
-
-static void type(terminal *t, const char *keys)
-{
-    EXPECT_INT(write(t->master, keys, strlen(keys)), strlen(keys));
-}
-
-static int hears(terminal *t)
-{
-    unsigned char c = 0;
-    char ignored[512];
-    (void)!read(t->master, ignored, sizeof ignored);
-    return read(t->talk, &c, 1) == 1 ? c : -1;
-}
-
-static void is_told(terminal *t, int what)
-{
-    int got = -1;
-    EVENTUALLY(SOON, (got = hears(t)) >= 0);
-    EXPECT_INT(got, what);
-}
-
-static void terminal_end(terminal *t, int status)
-{
-    is_told(t, 'e');
-    is_told(t, status);
-    waitpid(t->shell, NULL, 0);
-    close(t->master);
-    close(t->talk);
-}
-
 TEST(signals, command_reads_and_writes_the_terminal)
 {
     server *sv = server_start(NULL);
     terminal t = terminal_start(
         sv, "exec $RLOCK run job sh -c 'echo what; read x; echo \"<$x>\"'");
-    EVENTUALLY(SOON, shows(&t, "what"));
-    type(&t, "this\n");
-    EVENTUALLY(SOON, shows(&t, "<this>"));
+    EVENTUALLY(SOON, terminal_shows(&t, "what"));
+    terminal_type(&t, "this\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "<this>"));
     terminal_end(&t, 0);
     server_stop(sv);
 }
@@ -285,9 +182,9 @@ TEST(signals, at_the_head_of_a_pipeline_too)
     server *sv = server_start(NULL);
     terminal t = terminal_start(sv, "$RLOCK run job sh -c 'echo what >&2; read "
                                     "x; echo \"<$x>\"' | cat; exit 7");
-    EVENTUALLY(SOON, shows(&t, "what"));
-    type(&t, "this\n");
-    EVENTUALLY(SOON, shows(&t, "<this>"));
+    EVENTUALLY(SOON, terminal_shows(&t, "what"));
+    terminal_type(&t, "this\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "<this>"));
     terminal_end(&t, 7);
     server_stop(sv);
 }
@@ -299,11 +196,11 @@ TEST(signals, an_interrupt_reaches_command_in_the_foreground_once)
         sv, "exec $RLOCK run --foreground job sh -c 'trap \"echo got\" INT; "
             "echo run; while [ -z \"$x\" ]; do read x; done; "
             "echo \"<$x>\"'");
-    EVENTUALLY(SOON, shows(&t, "run"));
-    type(&t, "\x03");
-    EVENTUALLY(SOON, shows(&t, "got"));
-    type(&t, "this\n");
-    EVENTUALLY(SOON, shows(&t, "<this>"));
+    EVENTUALLY(SOON, terminal_shows(&t, "run"));
+    terminal_type(&t, "\x03");
+    EVENTUALLY(SOON, terminal_shows(&t, "got"));
+    terminal_type(&t, "this\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "<this>"));
     EXPECT(!strstr(strstr(t.text, "got") + 3, "got"));
     terminal_end(&t, 0);
     server_stop(sv);
@@ -314,10 +211,10 @@ TEST(signals, an_interrupt_of_the_terminal_ends_command_and_the_script)
     server *sv = server_start(NULL);
     terminal t = terminal_start(
         sv, "$RLOCK run job sh -c 'echo run; exec sleep 100'; echo went on");
-    EVENTUALLY(SOON, shows(&t, "run"));
-    type(&t, "\x03");
+    EVENTUALLY(SOON, terminal_shows(&t, "run"));
+    terminal_type(&t, "\x03");
     terminal_end(&t, 130);
-    EXPECT(!shows(&t, "went on"));
+    EXPECT(!terminal_shows(&t, "went on"));
     EXPECT_INT(levels(sv, "job"), 0);
     server_stop(sv);
 }
@@ -327,15 +224,15 @@ TEST(signals, what_was_stopped_by_the_terminal_keeps_its_lock_and_goes_on)
     server *sv = server_start(NULL);
     terminal t = terminal_start(sv, "exec $RLOCK run -l 1.5 job sh -c 'echo "
                                     "run; read x; echo \"<$x>\"; exit 4'");
-    EVENTUALLY(SOON, shows(&t, "run"));
-    type(&t, "\x1a");
-    is_told(&t, 's');
+    EVENTUALLY(SOON, terminal_shows(&t, "run"));
+    terminal_type(&t, "\x1a");
+    terminal_is_told(&t, 's');
     long long calls = script_calls(sv);
     EVENTUALLY(SOON, script_calls(sv) >= calls + 6);
     EXPECT_INT(levels(sv, "job"), 1);
     EXPECT_INT(write(t.talk, "g", 1), 1);
-    type(&t, "this\n");
-    EVENTUALLY(SOON, shows(&t, "<this>"));
+    terminal_type(&t, "this\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "<this>"));
     terminal_end(&t, 4);
     server_stop(sv);
 }
@@ -345,15 +242,15 @@ TEST(signals, what_was_stopped_and_has_lost_its_lock_is_dead_when_it_goes_on)
     server *sv = server_start(NULL);
     terminal t = terminal_start(
         sv, "exec $RLOCK run -l 1.5 job sh -c 'echo run; read x; echo ran on'");
-    EVENTUALLY(SOON, shows(&t, "run"));
-    type(&t, "\x1a");
-    is_told(&t, 's');
+    EVENTUALLY(SOON, terminal_shows(&t, "run"));
+    terminal_type(&t, "\x1a");
+    terminal_is_told(&t, 's');
     server_cmd(sv, "DEL job");
     long long calls = script_calls(sv);
     EVENTUALLY(SOON, script_calls(sv) > calls);
     EXPECT_INT(write(t.talk, "g", 1), 1);
     terminal_end(&t, 123);
-    EXPECT(!shows(&t, "ran on"));
+    EXPECT(!terminal_shows(&t, "ran on"));
     server_stop(sv);
 }
 
@@ -362,12 +259,13 @@ TEST(signals, who_waits_is_told_for_what_and_may_be_stopped)
     server *sv = server_start(NULL);
     take_by_hand(sv, "job", 0);
     terminal t = terminal_start(sv, "exec $RLOCK run job echo ran");
-    EVENTUALLY(SOON, shows(&t, "rlock: waiting for 'job', which other:1 has"));
-    type(&t, "\x1a");
-    is_told(&t, 's');
+    EVENTUALLY(SOON, terminal_shows(
+                         &t, "rlock: waiting for 'job', which other:1 has"));
+    terminal_type(&t, "\x1a");
+    terminal_is_told(&t, 's');
     EXPECT_INT(write(t.talk, "g", 1), 1);
     server_cmd(sv, "DEL job");
-    EVENTUALLY(SOON, shows(&t, "ran"));
+    EVENTUALLY(SOON, terminal_shows(&t, "ran"));
     terminal_end(&t, 0);
     server_stop(sv);
 }
@@ -377,10 +275,10 @@ TEST(signals, a_password_is_asked_for_on_the_terminal_and_not_shown)
     server *sv = server_start("--requirepass se:cr@t");
     terminal t = terminal_start(
         sv, "exec $RLOCK --askpass run job sh -c 'echo ran $RLOCK_URI'");
-    EVENTUALLY(SOON, shows(&t, "Password: "));
-    type(&t, "se:cr@t\n");
-    EVENTUALLY(SOON, shows(&t, "ran unix:///"));
-    EXPECT(!shows(&t, "cr@t") && !shows(&t, "cr%"));
+    EVENTUALLY(SOON, terminal_shows(&t, "Password: "));
+    terminal_type(&t, "se:cr@t\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "ran unix:///"));
+    EXPECT(!terminal_shows(&t, "cr@t") && !terminal_shows(&t, "cr%"));
     terminal_end(&t, 0);
     server_stop(sv);
 }
