@@ -16,8 +16,8 @@ set -eu
 
 most_src=37300
 most_files=252
-most_cli=3487
-most_cli_files=25
+most_cli=3923
+most_cli_files=28
 most_include=1561
 most_cxx=960
 

@@ -38,7 +38,8 @@ typedef struct cli_verb {
     bool prints; /* so it has --json */
 } cli_verb;
 
-extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_waits, cli_break;
+extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_waits, cli_break,
+    cli_doctor;
 
 /* --- args.c --- */
 

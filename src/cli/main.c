@@ -8,8 +8,9 @@
 
 #include "cli.h"
 
-static const cli_verb *const verbs[] = {&cli_run,  &cli_ls,    &cli_who,
-                                        &cli_show, &cli_waits, &cli_break};
+static const cli_verb *const verbs[] = {&cli_run,   &cli_ls,    &cli_who,
+                                        &cli_show,  &cli_waits, &cli_break,
+                                        &cli_doctor};
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

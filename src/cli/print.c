@@ -64,6 +64,13 @@ static size_t width_of(const cli_table *t, size_t column)
     return width;
 }
 
+void cli_table_free(cli_table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->cell[i]);
+    free(t->cell);
+}
+
 bool cli_table_print(cli_table *t)
 {
     size_t width[CLI_COLUMNS_MAX] = {0};
@@ -75,9 +82,7 @@ bool cli_table_print(cli_table *t)
                last ? 0 : (int)width[i % t->columns], last ? "" : cell_at(t, i),
                last ? cell_at(t, i) : "  ");
     }
-    for (size_t i = 0; i < t->n; i++)
-        free(t->cell[i]);
-    free(t->cell);
+    cli_table_free(t);
     if (t->lacking)
         cli_say("out of memory");
     return !t->lacking;

@@ -28,6 +28,7 @@ void cli_table_putf(cli_table *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints and frees it; false: memory was lacking, and that has been said. */
 bool cli_table_print(cli_table *t);
+void cli_table_free(cli_table *t);
 
 /* An object on stdout. key: NULL inside an array, and of the outermost one. */
 typedef struct cli_json {

@@ -1,0 +1,138 @@
+/* The verb `doctor`: what threatens locks at these servers. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor.h"
+
+#define LEASE_MS 30000
+
+static const cli_option options[] = {{0}};
+
+static const char *const verdicts[] = {"ok", "unknown", "warn", "bad"};
+
+static void tell_json(const char *server, doctor_verdict v, const char *check,
+                      const char *is, const char *remedy)
+{
+    cli_json j = {0};
+    cli_json_open(&j, NULL, '{');
+    cli_json_text(&j, "server", server);
+    cli_json_text(&j, "check", check);
+    cli_json_text(&j, "verdict", verdicts[v]);
+    cli_json_text(&j, "is", is);
+    cli_json_text(&j, "remedy", v == DOCTOR_OK ? NULL : remedy);
+    cli_json_shut(&j, '}');
+    putchar('\n');
+}
+
+void doctor_find(doctor *d, const rlock_server_info *s, doctor_verdict v,
+                 const char *check, const char *remedy, const char *fmt, ...)
+{
+    char is[400];
+    look_text shown;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(is, sizeof is, fmt, ap);
+    va_end(ap);
+    d->found[v]++;
+    if (d->o->json) {
+        tell_json(s->address, v, check, is, remedy);
+        return;
+    }
+    cli_table_put(&d->table, verdicts[v]);
+    cli_table_put(&d->table,
+                  cli_printable(shown.text, sizeof shown, s->address));
+    cli_table_put(&d->table, check);
+    cli_table_put(&d->table, cli_printable(shown.text, sizeof shown, is));
+    cli_table_put(&d->table, v == DOCTOR_OK ? "" : remedy);
+}
+
+static bool examine(const rlock_server_info *s, void *arg)
+{
+    doctor *d = arg;
+    d->asked += s->status == RLOCK_OK;
+    if (s->status != RLOCK_OK)
+        snprintf(d->error, sizeof d->error, "%s: %s", s->address, s->error);
+    doctor_examine(d, s);
+    return !ferror(stdout);
+}
+
+static int look(rlock_client *cl, const char *server, void *arg)
+{
+    (void)server;
+    return rlock_servers(cl, examine, arg) == RLOCK_OK ? 0 : look_failed();
+}
+
+/* A client that asks nobody until it is asked itself: the first server of a
+   cluster that is asked may be the one that is dead. */
+static bool open_cluster(cli_server *s, const cli_options *o)
+{
+    rlock_options opts = o->client;
+    opts.uri = o->uri[0];
+    opts.lazy = true;
+    opts.connect_timeout_ms = 1000;
+    opts.command_timeout_ms = 1500;
+    *s = (cli_server){.n = 1};
+    if (rlock_client_new(&opts, &s->client[0]) == RLOCK_OK)
+        return true;
+    look_failed();
+    return false;
+}
+
+static bool open_all(cli_server *s, cli_options *o)
+{
+    if (!cli_complete_uris(o))
+        return false;
+    if (o->uris == 1 && strstr(o->uri[0], "-cluster://"))
+        return open_cluster(s, o);
+    if (cli_open(s, o, LEASE_MS) == RLOCK_OK)
+        return true;
+    look_failed();
+    return false;
+}
+
+static int judge(doctor *d, int status)
+{
+    if (status == 0 && d->asked == 0) {
+        cli_say("%s", d->error);
+        return CLI_FAILED;
+    }
+    if (status != 0)
+        return status;
+    return d->found[DOCTOR_BAD]                                ? 2
+           : d->found[DOCTOR_WARN] || d->found[DOCTOR_UNKNOWN] ? 1
+                                                               : 0;
+}
+
+static int run(cli_options *o, int argc, char **argv)
+{
+    static const char *const heads[] = {"", "SERVER", "CHECK", "IS", "REMEDY"};
+    doctor d = {.o = o, .table = {.heads = heads, .columns = 5}};
+    cli_server s;
+    int status;
+    if (!cli_take_options(&cli_doctor, o, argc, argv, NULL, NULL, &status))
+        return status;
+    if (!cli_words(&cli_doctor, argc, 0, 0) || !open_all(&s, o))
+        return CLI_FAILED;
+    d.several = s.n > 1;
+    status = judge(&d, look_at_each(o, &s, look, &d));
+    cli_close(&s);
+    if (o->json || d.asked == 0) {
+        cli_table_free(&d.table);
+        return cli_printed(status);
+    }
+    return cli_table_print(&d.table) ? cli_printed(status) : CLI_FAILED;
+}
+
+const cli_verb cli_doctor = {
+    .name = "doctor",
+    .usage = "[--json]",
+    .options = options,
+    .help = "What threatens locks at these servers, their replicas and "
+            "Sentinels: a line for\neach finding, ok, warn, bad, or unknown "
+            "where the user may not ask, with what\nis to be done. Leaves "
+            "nothing behind. Exit status: 0 all is ok; 1 something is\nwarn or "
+            "unknown; 2 something is bad; 125 nothing could be told.\n",
+    .run = run,
+    .prints = true,
+};

@@ -1,0 +1,33 @@
+/* The verb `doctor`: what it finds at a server, check by check. */
+#ifndef CLI_DOCTOR_H
+#define CLI_DOCTOR_H
+
+#include "look.h"
+
+typedef enum doctor_verdict {
+    DOCTOR_OK,
+    DOCTOR_UNKNOWN, /* it may not be asked, or does not say: never well */
+    DOCTOR_WARN,
+    DOCTOR_BAD,
+    DOCTOR_VERDICTS
+} doctor_verdict;
+
+typedef struct doctor {
+    const cli_options *o;
+    bool several; /* servers: a Red lock */
+    size_t found[DOCTOR_VERDICTS];
+    size_t asked;                                  /* servers that answered */
+    char error[sizeof((rlock_error *)0)->message]; /* of one that did not */
+    cli_table table;
+} doctor;
+
+/* Notes a finding: of which server, what was looked at, and how that is; and
+   what is to be done, unless it is well. */
+void doctor_find(doctor *d, const rlock_server_info *s, doctor_verdict v,
+                 const char *check, const char *remedy, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* All checks of one server. */
+void doctor_examine(doctor *d, const rlock_server_info *s);
+
+#endif

@@ -1,0 +1,287 @@
+/* `rlock doctor`: what threatens locks is found, and nothing passes for well
+   that was not told. */
+#include "cluster_scene.h"
+#include "command.h"
+#include "lag.h"
+#include "scene.h"
+#include "sentinels.h"
+
+#define WELL "--appendonly yes --appendfsync everysec"
+
+/* The line of a check: its verdict, a blank, how it is and the remedy; of the
+   last server that has it. Valid until the next. */
+static const char *line_of(const char *text, const char *check)
+{
+    static char found[600];
+    char word[40];
+    found[0] = '\0';
+    snprintf(word, sizeof word, "  %s  ", check);
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++) {
+        const char *line = at;
+        while (line > text && line[-1] != '\n')
+            line--;
+        size_t verdict = strcspn(line, " ");
+        at += strlen(word);
+        at += strspn(at, " ");
+        snprintf(found, sizeof found, "%.*s %.*s", (int)verdict, line,
+                 (int)strcspn(at, "\n"), at);
+    }
+    return found;
+}
+
+/* It ends so; what it prints, valid until the next. */
+static const char *doctor(server *sv, const char *const words[], int status)
+{
+    static char text[16384];
+    command *c = command_start(sv, words);
+    int is = command_status(c);
+    snprintf(text, sizeof text, "%s", command_out(c));
+    if (is != status)
+        FAIL("status %d, wanted %d: %s%s", is, status, text, command_err(c));
+    EXPECT_STR(command_err(c), "");
+    command_free(c);
+    return text;
+}
+
+/* After that, this check is so; and without it all is well. */
+static void finds(const char *set, const char *check, int status,
+                  const char *line)
+{
+    server *sv = server_start(WELL);
+    EXPECT(!strstr(doctor(sv, WORDS("doctor"), 0), "\nwarn"));
+    EXPECT_INT(
+        strncmp(line_of(doctor(sv, WORDS("doctor"), 0), check), "ok ", 3), 0);
+    if (set)
+        EXPECT_STR(server_str(sv, set), "OK");
+    const char *found = line_of(doctor(sv, WORDS("doctor"), status), check);
+    EXPECT_CONTAINS(found, line);
+    server_stop(sv);
+}
+
+TEST_CASE(doctor, what_is_well_is_ok, finds(NULL, "eviction", 0, "ok noevict"))
+TEST_CASE(doctor, no_append_only_file,
+          finds("CONFIG SET appendonly no", "persistence", 1,
+                "warn no append-only file"))
+TEST_CASE(doctor, a_file_that_is_not_written,
+          finds("CONFIG SET appendfsync no", "persistence", 1,
+                "warn append-only file, fsync no"))
+TEST_CASE(doctor, an_eviction_policy,
+          finds("CONFIG SET maxmemory-policy volatile-lru", "eviction", 1,
+                "warn volatile-lru"))
+
+TEST(doctor, an_eviction_policy_with_a_limit_is_bad)
+{
+    server *sv = server_start(WELL);
+    server_cmd(sv, "CONFIG SET maxmemory 1gb");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 0), "memory"), "ok ");
+    server_cmd(sv, "CONFIG SET maxmemory-policy allkeys-lru");
+    const char *found = line_of(doctor(sv, WORDS("doctor"), 2), "eviction");
+    EXPECT_CONTAINS(found, "bad allkeys-lru");
+    EXPECT_CONTAINS(found, "maxmemory-policy noeviction");
+    server_stop(sv);
+}
+
+TEST(doctor, memory_that_is_nearly_full)
+{
+    server *sv = server_start(WELL);
+    server_cmd(sv, "SET ballast %s", "");
+    server_int(sv, "SETRANGE ballast 20000000 x");
+    server_cmd(sv, "CONFIG SET maxmemory %lld",
+               server_info(sv, "used_memory") * 100 / 95);
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "memory"),
+                    "warn 9");
+    server_stop(sv);
+}
+
+static void finds_clock(int ahead_s, int status, const char *verdict)
+{
+    server *sv = server_start_clocked(WELL);
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 0), "clock"), "ok ");
+    server_set_clock(sv, ahead_s);
+    const char *found = line_of(doctor(sv, WORDS("doctor"), status), "clock");
+    EXPECT_INT(strncmp(found, verdict, strlen(verdict)), 0);
+    server_stop(sv);
+}
+
+TEST_CASE(doctor, a_clock_that_is_ahead, finds_clock(20, 1, "warn +"))
+TEST_CASE(doctor, a_clock_that_is_behind, finds_clock(-20, 1, "warn -"))
+TEST_CASE(doctor, a_clock_that_is_far_ahead, finds_clock(1000, 2, "bad +"))
+
+TEST(doctor, a_server_that_is_far_away)
+{
+    server *sv = server_start(WELL);
+    lag *l = lag_start(sv);
+    setenv("RLOCK_URI", lag_uri(l), 1);
+    lag_set(l, 52);
+    EXPECT_CONTAINS(line_of(doctor(NULL, WORDS("doctor"), 1), "round trip"),
+                    "warn ");
+    lag_stop(l);
+    server_stop(sv);
+}
+
+TEST(doctor, waiters_that_may_not_be_rung)
+{
+    server *sv = server_start(WELL);
+    server_str(sv, "ACL SETUSER default resetchannels");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "wake-ups"),
+                    "warn none");
+    server_stop(sv);
+}
+
+TEST(doctor, replicas_that_nobody_waits_for_and_too_few)
+{
+    server *sv = server_start_tcp(WELL);
+    EXPECT_CONTAINS(
+        line_of(doctor(sv, WORDS("--min-replicas", "1", "doctor"), 2),
+                "replicas"),
+        "bad 0, --min-replicas 1");
+    server *replica = replica_start(sv);
+    EVENTUALLY(SOON, replica_follows(sv));
+    const char *text = doctor(sv, WORDS("doctor"), 1);
+    EXPECT_CONTAINS(line_of(text, "replicas"), "warn 1, --min-replicas 0");
+    EXPECT(*line_of(text, "lag") != '\0');
+    text = doctor(sv, WORDS("--min-replicas", "1", "doctor"), 0);
+    EXPECT_CONTAINS(line_of(text, "replicas"), "ok 1, --min-replicas 1");
+    server_stop(replica);
+    server_stop(sv);
+}
+
+TEST(doctor, a_replica_that_lags)
+{
+    server *sv = server_start_tcp(WELL), *replica = replica_start(sv);
+    const char *const *words = WORDS("--min-replicas", "1", "doctor");
+    EVENTUALLY(SOON, replica_follows(sv));
+    EXPECT_CONTAINS(line_of(doctor(sv, words, 0), "lag"), "ok ");
+    server_pause(replica);
+    static char ballast[2 << 20];
+    server_cmd(sv, "SET ballast %b", ballast, sizeof ballast);
+    EXPECT_CONTAINS(line_of(doctor(sv, words, 1), "lag"), "warn ");
+    server_resume(replica);
+    server_stop(replica);
+    server_stop(sv);
+}
+
+/* --- What it may not ask -------------------------------------------------- */
+
+static void is_unknown(const char *right, const char *const checks[])
+{
+    server *sv = server_start(WELL);
+    EXPECT_STR(server_str(sv, "ACL SETUSER default -%s", right), "OK");
+    const char *text = doctor(sv, WORDS("doctor"), 1);
+    for (; *checks; checks++)
+        EXPECT_CONTAINS(line_of(text, *checks), "unknown not told");
+    server_stop(sv);
+}
+
+TEST_CASE(doctor, without_info_nothing_of_it_is_well,
+          is_unknown("info", WORDS("version", "eviction", "memory",
+                                   "persistence", "replicas")))
+TEST_CASE(doctor, without_config_fsync_is_unknown,
+          is_unknown("config", WORDS("persistence")))
+
+TEST(doctor, a_right_that_locks_need_is_named)
+{
+    server *sv = server_start(WELL);
+    EXPECT_STR(server_str(sv, "ACL SETUSER default -zadd"), "OK");
+    command_fails(sv, WORDS("doctor"), "ZADD");
+    server_stop(sv);
+}
+
+TEST(doctor, no_server_is_125)
+{
+    setenv("RLOCK_URI", "redis://127.0.0.1:1", 1);
+    command_fails(NULL, WORDS("doctor"), "Connection refused");
+}
+
+/* --- Several servers ------------------------------------------------------ */
+
+TEST(doctor, of_a_red_lock_one_that_is_away_is_found_beside_the_others)
+{
+    server *sv[] = {server_start(WELL), server_start(WELL)};
+    const char *text =
+        doctor(NULL,
+               WORDS("-u", server_uri(sv[0]), "-u", server_uri(sv[1]), "-u",
+                     "redis://127.0.0.1:1", "doctor"),
+               1);
+    EXPECT_CONTAINS(line_of(text, "answers"), "warn cannot connect");
+    EXPECT_CONTAINS(text, server_uri(sv[0]));
+    EXPECT_CONTAINS(text, server_uri(sv[1]));
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
+TEST(doctor, a_cluster_is_told_with_its_slots_and_replicas)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    setenv("RLOCK_URI", cluster_uri(l.c), 1);
+    const char *text = doctor(NULL, WORDS("doctor"), 1);
+    EXPECT_CONTAINS(line_of(text, "cluster"), "ok works, 16384 of 16384 slots");
+    EXPECT(*line_of(text, "lag") != '\0');
+    cluster_scene_stop(&l);
+}
+
+TEST(doctor, a_dead_master_of_a_cluster_is_bad)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    setenv("RLOCK_URI", cluster_uri(l.c), 1);
+    cluster_pause(l.c, 4); /* so that it is not replaced */
+    cluster_kill(l.c, 1);
+    const char *text = doctor(NULL, WORDS("doctor"), 2);
+    EXPECT_CONTAINS(line_of(text, "answers"), "bad ");
+    EXPECT(*line_of(text, "cluster") != '\0');
+    cluster_resume(l.c, 4);
+    cluster_scene_stop(&l);
+}
+
+TEST(doctor, a_cluster_that_may_not_be_asked_is_unknown)
+{
+    need_sharded_channels(); /* before Redis 7 no part of a right is denied */
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    setenv("RLOCK_URI", cluster_uri(l.c), 1);
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        EXPECT_STR(server_str(cluster_server(l.c, i),
+                              "ACL SETUSER default -cluster|info"),
+                   "OK");
+    const char *text = doctor(NULL, WORDS("doctor"), 1);
+    EXPECT_CONTAINS(line_of(text, "cluster"), "unknown not told");
+    cluster_scene_stop(&l);
+}
+
+TEST(doctor, sentinels_are_told_and_one_that_is_away)
+{
+    server *master = server_start_tcp(WELL), *replica = replica_start(master);
+    sentinels *n = sentinels_start(master, 3);
+    const char *const *words = WORDS("--min-replicas", "1", "doctor");
+    setenv("RLOCK_URI", sentinels_uri(n), 1);
+    EVENTUALLY(SOON, replica_follows(master));
+    const char *text = doctor(NULL, words, 0);
+    EXPECT_CONTAINS(line_of(text, "quorum"), "ok ");
+    EXPECT_CONTAINS(line_of(text, "master"), "ok 127.0.0.1:");
+    sentinels_kill(n, 1);
+    text = doctor(NULL, words, 1);
+    EXPECT_CONTAINS(line_of(text, "answers"), "warn ");
+    sentinels_stop(n);
+    server_stop(replica);
+    server_stop(master);
+}
+
+/* --- How it is told ------------------------------------------------------- */
+
+TEST(doctor, tells_json_and_leaves_nothing_behind)
+{
+    char wanted[300];
+    server *sv = server_start(NULL);
+    const char *text = doctor(sv, WORDS("doctor", "--json"), 1);
+    snprintf(wanted, sizeof wanted,
+             "{\"server\":\"%s\",\"check\":\"eviction\",\"verdict\":\"ok\","
+             "\"is\":\"noeviction\",\"remedy\":null}\n",
+             server_uri(sv));
+    EXPECT_CONTAINS(text, wanted);
+    EXPECT_CONTAINS(text, "\"check\":\"persistence\",\"verdict\":\"warn\","
+                          "\"is\":\"no append-only file\",\"remedy\":\"");
+    EXPECT_INT(server_int(sv, "DBSIZE"), 0);
+    server_stop(sv);
+}
