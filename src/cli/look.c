@@ -134,7 +134,7 @@ int look_at_each(const cli_options *o, const cli_server *s,
 {
     int status = 0;
     for (size_t i = 0; i < s->n; i++) {
-        look_text shown;
+        look_text shown = {""}; /* without memory for it */
         char *uri = s->n > 1 ? cli_public_uri(o, i) : NULL;
         if (uri)
             cli_printable(shown.text, sizeof shown.text, uri);
