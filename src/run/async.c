@@ -271,15 +271,21 @@ bool rl_async_run(rl_async *a)
     return ok;
 }
 
+/* Unless it wakes up by then by itself. */
+static void call_loop_by(rl_async *a, int64_t us)
+{
+    rl_mutex_lock(&a->mutex);
+    if (a->sleeps_us > us)
+        rl_async_call_loop_locked(a);
+    rl_mutex_unlock(&a->mutex);
+}
+
 /* What has come of what was begun is due earlier than the loop would look. */
 static void call_loop_in_time(rl_async *a) RL_REQUIRES(&a->driving)
 {
     int64_t now_us = rl_now_us();
     int64_t us = a->unseen ? now_us : wake_up_us(a, true, now_us);
-    rl_mutex_lock(&a->mutex);
-    if (a->sleeps_us > us)
-        rl_async_call_loop_locked(a);
-    rl_mutex_unlock(&a->mutex);
+    call_loop_by(a, us);
 }
 
 /* Jobs are in the inbox: who drives begins them, the caller if nobody does. */
@@ -297,15 +303,6 @@ static void begin_jobs(rl_async *a)
     rl_mutex_unlock(&a->mutex);
 }
 
-/* Should what is called back take long, the loop begins them after a while. */
-static void begin_later(rl_async *a)
-{
-    rl_mutex_lock(&a->mutex);
-    if (a->sleeps_us > rl_now_us() + BACKUP_US)
-        rl_async_call_loop_locked(a);
-    rl_mutex_unlock(&a->mutex);
-}
-
 void rl_async_start(rl_async *a, rl_started *s)
 {
     rl_async_put(a, s);
@@ -314,7 +311,8 @@ void rl_async_start(rl_async *a, rl_started *s)
         return;
     }
     dispatch->begins = true;
-    begin_later(a);
+    /* Should what is called back take long, the loop begins them. */
+    call_loop_by(a, rl_now_us() + BACKUP_US);
 }
 
 static void help(rl_async *a)
