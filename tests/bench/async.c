@@ -4,13 +4,12 @@
  * with nothing to do.
  */
 #include <malloc.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "pairs.h"
 
 #define CYCLES    400
 #define BLOCK     20
@@ -18,76 +17,13 @@
 #define WAITS     10000
 #define IDLE      1000000
 
-typedef struct request {
-    rlock *lk;
-    rlock_owner *owner;
-    struct loop *loop;
-    int left; /* pairs */
-} request;
-
-typedef struct loop {
-    rlock_client *cl;
-    int fd;
-    int under_way; /* requests that have pairs left */
-} loop;
-
 /* --- pairs ---------------------------------------------------------------- */
-
-static void acquire(request *r);
-
-static void unlocked(rlock *lk, rlock_status s, void *arg)
-{
-    request *r = arg;
-    (void)lk;
-    bench_ok(s);
-    if (--r->left > 0)
-        acquire(r);
-    else
-        r->loop->under_way--;
-}
-
-static void acquired(rlock *lk, rlock_status s, void *arg)
-{
-    bench_ok(s);
-    bench_ok(rlock_unlock_start(lk, unlocked, arg));
-}
-
-static void acquire(request *r)
-{
-    rlock_owner *former = rlock_owner_set(r->owner);
-    bench_ok(
-        rlock_acquire_start(r->lk, RLOCK_FOREVER, RLOCK_WATCHDOG, acquired, r));
-    rlock_owner_set(former);
-}
-
-static void turn(loop *l)
-{
-    struct pollfd p = {.fd = l->fd, .events = POLLIN};
-    bench_check(poll(&p, 1, 10000) == 1, "nothing is delivered");
-    bench_ok(rlock_client_dispatch(l->cl));
-}
-
-static request make_request(loop *l, const char *name, int i)
-{
-    char full[64];
-    request r = {.loop = l};
-    snprintf(full, sizeof full, "%s:%d", name, i);
-    r.lk = bench_lock(l->cl, full);
-    bench_ok(rlock_owner_new(NULL, &r.owner));
-    return r;
-}
 
 /* us for a pair, when n requests make so many each. */
 static double run(loop *l, request *r, int n, int pairs)
 {
     int64_t began = bench_now_ns();
-    l->under_way = n;
-    for (int i = 0; i < n; i++) {
-        r[i].left = pairs;
-        acquire(&r[i]);
-    }
-    while (l->under_way > 0)
-        turn(l);
+    loop_run(l, r, n, pairs);
     return (double)(bench_now_ns() - began) / 1000 / n / pairs;
 }
 
@@ -113,7 +49,7 @@ static void compare(const char *uri, const char *how)
     char what[128];
     l.fd = rlock_client_fd(l.cl);
     for (int i = 0; i < AT_A_TIME; i++)
-        r[i] = make_request(&l, "bench:async", i);
+        r[i] = request_new(&l, "bench:async", i);
     run(&l, r, AT_A_TIME, 4);
     run_blocking(lk);
     bench_begin();
@@ -193,7 +129,7 @@ static void wait_for_many(const char *uri)
     request *r = bench_alloc(WAITS + 1, sizeof *r);
     l.fd = rlock_client_fd(l.cl);
     for (int i = 0; i <= WAITS; i++) {
-        r[i] = make_request(&l, "bench:wait", i);
+        r[i] = request_new(&l, "bench:wait", i);
         char name[64];
         snprintf(name, sizeof name, "bench:wait:%d", i);
         bench_ok(rlock_acquire(bench_lock(holder, name), 0, 600000));
@@ -213,7 +149,7 @@ static void wait_for_many(const char *uri)
     l.under_way = WAITS + 1;
     bench_ok(rlock_client_cancel(l.cl, true));
     while (l.under_way > 0)
-        turn(&l);
+        loop_turn(&l);
 }
 
 static void dispatch_nothing(const char *uri)
