@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=37300
+most_src=37370
 most_files=252
-most_cli=3923
+most_cli=3919
 most_cli_files=28
-most_include=1561
+most_include=1562
 most_cxx=960
 
 cd "$(dirname "$0")/.."

@@ -45,13 +45,14 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * glob   which names: Redis' patterns (? * [a-z] \), of bytes; NULL: all
  * flags  RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE, or 0
  *
- * A lock is found by its token's key, which lives for five minutes after the
- * outermost acquire, or twice the lease, an hour at most; or by its queue. One
- * that is held for longer, and not waited for, is found by RLOCK_SCAN_ALL only;
- * what then looks like no holder id of ours or of Redisson's is no lock. A
- * string that is a unix time is taken for a timestamp. A lock whose slot is
- * moving may be missed; so may "{a}" while "a" is held, unless it is waited
- * for. Of a Red lock each node's client tells that node's share.
+ * A lock is found by its queue, or by its token's key, which the watchdog keeps
+ * as long as it renews the lock. Where no watchdog does, that lives for twice
+ * the lease, five minutes at least and an hour at most. Then, as with a holder
+ * of an earlier version, a lock that nobody waits for is found only by
+ * RLOCK_SCAN_ALL, for which what looks like no holder id of ours or Redisson's
+ * is no lock, and a string that is a unix time is a timestamp. A lock whose
+ * slot is moving may be missed; so may "{a}" while "a" is held, unless it is
+ * waited for. Of a Red lock each node's client tells that node's share.
  *
  * Goes through the keys of the database by SCAN, in a cluster through those of
  * each master, over a connection of its own: 250 keys at a time, a millisecond

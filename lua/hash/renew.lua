@@ -1,6 +1,6 @@
 -- Prolongs a lease, or only looks; never shortens one.
 --
--- KEYS  1 lock  2 token (may be missing)
+-- KEYS  1 lock  2 token (may be missing): unless it only looks, it is kept
 -- ARGV  1 holder  2 lease ms, or 0: nothing is changed
 --       3 the hold's token (may be missing)
 --
@@ -16,5 +16,9 @@ if redis.call('HEXISTS', KEYS[1], holder) == 0 or outdone() then
 end
 if not looks and redis.call('PTTL', KEYS[1]) < tonumber(lease) then
     redis.call('PEXPIRE', KEYS[1], lease)
+end
+local token_key = KEYS[2]
+if not looks and token_key then
+    -- include: keep_token.lua
 end
 return 1

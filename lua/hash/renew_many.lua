@@ -1,6 +1,6 @@
 -- Prolongs the leases of many locks; never shortens one.
 --
--- KEYS  1... the locks
+-- KEYS  1... the locks, then tokens of some of them, which are kept
 -- ARGV  1 lease ms  2... the holder of each
 --
 -- Reply type: string

@@ -11,6 +11,10 @@
 #include "hold/due.h"
 #include "hold/room.h"
 
+/* As lua/token_ttl.lua has them. */
+#define TOKEN_LEAST_MS (5 * 60 * 1000)
+#define TOKEN_MOST_MS  (60 * 60 * 1000)
+
 const char *rl_loss_text(rl_loss why)
 {
     switch (why) {
@@ -190,6 +194,26 @@ static void limit_renewal(const rl_holds *t, rl_hold *h)
     h->limit_us = t->max_hold_ms ? oldest_end_us(t, h) : RL_NEVER;
 }
 
+/* As lua/token_ttl.lua has it. */
+static int64_t token_life_ms(int64_t lease_ms)
+{
+    return rl_min(rl_max(2 * lease_ms, TOKEN_LEAST_MS), TOKEN_MOST_MS);
+}
+
+void rl_hold_keep_token_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+{
+    (void)t;
+    h->keeps = false;
+    h->kept_s = (uint32_t)(sent_us / 1000000);
+}
+
+bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
+                                      int64_t now_us)
+{
+    int64_t for_s = now_us / 1000000 - h->kept_s;
+    return for_s >= token_life_ms(t->renewal_ms) / 2000;
+}
+
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
@@ -198,6 +222,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->token = token;
     h->count = 1;
     h->began_us = h->confirmed_us = sent_us;
+    rl_hold_keep_token_locked(t, h, sent_us);
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
     h->renewed = false; /* it may have been, before it was vacant */

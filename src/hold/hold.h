@@ -141,33 +141,35 @@ typedef struct rl_hold {
     rl_owner_record *record;
     unsigned refs;
     int count;
-    uint8_t reports;     /* bit set of rlock_event_type */
-    uint8_t state;       /* rl_state */
-    uint8_t loss;        /* rl_loss */
-    uint8_t member;      /* fixed; Red: which node this is */
-    uint8_t layout;      /* fixed; rlock_layout */
-    uint8_t sent_on;     /* so often in a row its renewal was, by redirects */
-    uint8_t replicas;    /* fixed; so many must have what moves the deadline */
-    uint8_t in_a_row;    /* so many threads here had it before, each from the
+    uint8_t reports;   /* bit set of rlock_event_type */
+    uint8_t state;     /* rl_state */
+    uint8_t loss;      /* rl_loss */
+    uint8_t member;    /* fixed; Red: which node this is */
+    uint8_t layout;    /* fixed; rlock_layout */
+    uint8_t sent_on;   /* so often in a row its renewal was, by redirects */
+    uint8_t replicas;  /* fixed; so many must have what moves the deadline */
+    uint8_t in_a_row;  /* so many threads here had it before, each from the
                             one before, since the server has granted it */
-    uint16_t name_len;   /* fixed */
-    uint16_t slot;       /* fixed; of a cluster */
-    uint16_t detour;     /* the server that is to be asked next about it, and
+    uint16_t name_len; /* fixed */
+    uint16_t slot;     /* fixed; of a cluster */
+    uint16_t detour;   /* the server that is to be asked next about it, and
                             only then; see rl_redirects.ask. 0: the slot's */
-    bool sharded;        /* fixed; its channels are, in a cluster */
-    bool renewed;        /* by the keeper */
-    bool paused;         /* but not now: an extend is under way */
-    bool in_flight;      /* the keeper has asked and waits for the answer */
-    bool unknown;        /* an acquire may still arrive: leave a tombstone */
-    bool queued;         /* in the queue of reports */
-    bool astray;         /* another of its commands may */
-    bool split;          /* its undoing was put off, as its slot moves */
-    bool passing;        /* to an owner whose thread has not woken yet */
-    bool deep;           /* its owner's: the server may count more than one */
-    int64_t lease_ms;    /* of the outermost acquire */
-    int64_t cap_ms;      /* an extend to this lease may still arrive: no
+    bool sharded;      /* fixed; its channels are, in a cluster */
+    bool renewed;      /* by the keeper */
+    bool paused;       /* but not now: an extend is under way */
+    bool in_flight;    /* the keeper has asked and waits for the answer */
+    bool unknown;      /* an acquire may still arrive: leave a tombstone */
+    bool queued;       /* in the queue of reports */
+    bool astray;       /* another of its commands may */
+    bool split;        /* its undoing was put off, as its slot moves */
+    bool passing;      /* to an owner whose thread has not woken yet */
+    bool deep;         /* its owner's: the server may count more than one */
+    bool keeps;        /* the renewal in flight keeps its token's key, which */
+    uint32_t kept_s;   /* somebody did last then, in seconds of the clock */
+    int64_t lease_ms;  /* of the outermost acquire */
+    int64_t cap_ms;    /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
-    int64_t late_us;     /* extends were answered late, the last one then: */
+    int64_t late_us;   /* extends were answered late, the last one then: */
     int64_t late_cap_ms; /* what was sent before may have come before them */
     int64_t owed_cap_ms; /* extends that are late are not answered yet: */
     unsigned owed;       /* as long as there are some, this is a cap, too */
@@ -402,6 +404,16 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
 void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                             int64_t lease_ms, int64_t now_us)
     RL_REQUIRES(&t->mutex);
+
+/*
+ * Its token's key, which lives for some minutes after a grant (lua/token_ttl.lua),
+ * lives for as long again from sent_us on; is it time to keep it so, as half of
+ * that is over?
+ */
+void rl_hold_keep_token_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
+    RL_REQUIRES(&t->mutex);
+bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
+                                      int64_t now_us) RL_REQUIRES(&t->mutex);
 
 /* The same, but the deadline may also become earlier. */
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,

@@ -122,11 +122,13 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
 }
 
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
-                           const rl_hold *h, int64_t lease_ms, bool compare)
+                           const rl_hold *h, int64_t lease_ms, bool compare,
+                           bool keeps)
 {
-    rl_put_call(to, script, whole, compare ? 2 : 1, compare ? 3 : 2);
+    bool names_token = compare || keeps;
+    rl_put_call(to, script, whole, names_token ? 2 : 1, compare ? 3 : 2);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
-    if (compare)
+    if (names_token)
         rl_put_token_key(to, rl_hold_name(h), h->name_len);
     put_holder(to, h);
     rl_put_number(to, lease_ms);
@@ -137,7 +139,8 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
 void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
                    bool compare)
 {
-    put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare);
+    put_lease_call(to, rl_hold_layout(h)->renew, whole, h, lease_ms, compare,
+                   h->keeps);
 }
 
 void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h)
@@ -161,9 +164,15 @@ static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
-    rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n,
+    int kept = 0;
+    for (size_t i = 0; i < n; i++)
+        kept += h[i]->keeps;
+    rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n + kept,
                 (int)n + 1);
     put_names(to, h, n);
+    for (size_t i = 0; i < n; i++)
+        if (h[i]->keeps)
+            rl_put_token_key(to, rl_hold_name(h[i]), h[i]->name_len);
     rl_put_number(to, lease_ms);
     put_holders(to, h, n);
 }
@@ -200,7 +209,8 @@ void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare)
 {
-    put_lease_call(to, rl_hold_layout(h)->extend, whole, h, lease_ms, compare);
+    put_lease_call(to, rl_hold_layout(h)->extend, whole, h, lease_ms, compare,
+                   false);
 }
 
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)

@@ -71,7 +71,8 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
 /*
  * compare: a late copy of the hold's own acquire may make the server believe in
  * it again, after it has been forced and others had the lock. The tokens tell:
- * such a hold says its own, and is gone if there is a later one.
+ * such a hold says its own, and is gone if there is a later one. A renewal
+ * names the token's key of a hold that keeps it, too.
  */
 void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
                    bool compare);

@@ -162,6 +162,7 @@ static const rl_batch_verb *prepare_locked(rl_holds *t, rl_hold *h,
     h->in_flight = true;
     if (!looks)
         rl_hold_expect(h, now_us, t->renewal_ms);
+    h->keeps = h->renewed && rl_hold_has_to_keep_token_locked(t, h, now_us);
     h->refs++;
     return vacant ? &rl_batch_vote : looks ? &rl_batch_look : &rl_batch_renew;
 }

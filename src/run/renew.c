@@ -57,6 +57,8 @@ static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
     int64_t sent_us = b->ask.sent_us;
     if (renews(b)) {
         rl_hold_prolong_locked(t, h, sent_us, t->renewal_ms, now_us);
+        if (h->keeps)
+            rl_hold_keep_token_locked(t, h, sent_us);
         rl_add(&t->stats->renewals, 1);
         rl_hold_report_locked(t, h, RLOCK_EVENT_RENEWED);
     } else {
@@ -158,13 +160,15 @@ static void confirmed(rl_batch *b, rl_hold *h, const rl_fault *f,
 
 /*
  * Is there still something to renew? Meanwhile the hold may have been lost, or
- * released, or its owner waits for this to end, to extend it.
+ * released, or its owner waits for this to end, to extend it. Its token's key is
+ * left to the next renewal.
  */
 static bool goes_on(rl_batch *alone, rl_hold *h, int64_t now_us)
 {
     rl_holds *t = table_of(alone);
     rl_mutex_lock(&t->mutex);
     bool renews = rl_hold_renews_locked(t, h, now_us);
+    h->keeps = false;
     if (renews) {
         alone->send_by_us = h->expiry.due_us;
         rl_hold_expect(h, now_us, t->renewal_ms);
@@ -199,6 +203,16 @@ static void has(rl_batch *b, rl_hold *h, const rl_fault *f, int64_t now_us)
         end(b, h, RENEWED, f, now_us);
 }
 
+/*
+ * A renewal that keeps its token's key is not to fail for that: the two are not
+ * in one place while their slot moves, or a right for the key is missing.
+ */
+static bool fails_for_token(const rl_batch *b, const rl_hold *h)
+{
+    return h->keeps &&
+           (b->ask.split || rl_ask_is_refused(&b->ask, RL_NOT_EXECUTED));
+}
+
 static void note_one(rl_batch *b, const rl_reply *r, const rl_fault *f,
                      int64_t now_us)
 {
@@ -206,6 +220,8 @@ static void note_one(rl_batch *b, const rl_reply *r, const rl_fault *f,
     b->n = 0;
     if (r && r->top.integer >= 1)
         has(b, h, f, now_us);
+    else if (!r && fails_for_token(b, h))
+        ask_alone(b, h, f, now_us);
     else
         end(b, h, r ? NOT_HELD : NOT_ANSWERED, f, now_us);
 }

@@ -207,9 +207,10 @@ static void call_handover(chance *c, command_line *to, const char *name,
 static void call_lease(chance *c, command_line *to, const char *name, int who)
 {
     bool compare = chance_ppm(c, 300000);
-    say_word(to, compare ? "2" : "1");
+    bool keeps = compare || chance_ppm(c, 200000);
+    say_word(to, keeps ? "2" : "1");
     say_key(to, name, 0, who);
-    if (compare)
+    if (keeps)
         say_key(to, name, 1, who);
     say_word(to, holder(who));
     say_lease(c, to);
@@ -221,12 +222,15 @@ static void call_lease(chance *c, command_line *to, const char *name, int who)
 static void call_renew_many(chance *c, command_line *to)
 {
     size_t n = 1 + (size_t)chance_below(c, 6);
+    size_t kept = chance_ppm(c, 300000) ? (size_t)chance_below(c, 8) : 0;
     int which[6];
-    say_number(to, (int64_t)n);
+    say_number(to, (int64_t)(n + kept));
     for (size_t i = 0; i < n; i++) {
         which[i] = (int)chance_below(c, HOLDERS);
         say_key(to, names[chance_below(c, NAMES)], 0, 0);
     }
+    for (size_t i = 0; i < kept; i++)
+        say_key(to, names[chance_below(c, NAMES)], 1, 0);
     say_lease(c, to);
     for (size_t i = 0; i < n; i++)
         say_word(to, holder(which[i]));

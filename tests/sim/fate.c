@@ -352,6 +352,13 @@ static void reconcile(config *c)
 static void derive(config *c, uint64_t seed)
 {
     c->unheard = seed % 7 == 3 ? (int64_t)(1 + seed / 7 % 2) : 0;
+    if (c->calm && seed % 61 == 11) { /* longer than a token's key lives */
+        c->hold_ms = 400000;
+        c->watchdog_ms = 10000;
+        c->owners = 3;
+        c->steps = 12;
+        c->tasks = c->tasks > 0;
+    }
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

@@ -1,8 +1,12 @@
 /*
  * Judge 5: the token of a hold is larger than that of each hold whose acquire
  * had returned before this one was asked for; it is the same for as long as the
- * hold lasts, and no other hold's. The count is the levels taken.
+ * hold lasts, and no other hold's. The count is the levels taken. The server knows
+ * the token for as long as a hold is renewed.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "judge.h"
 
 /* Who has lost the last token goes by the clock, which was put back. */
@@ -40,6 +44,23 @@ static void taken(hold *h)
     }
 }
 
+/* Red locks ask their nodes for votes, too, and lose one now and then. */
+static void expect_kept(const hold *h)
+{
+    const thing *t = &things[h->thing];
+    char name[60];
+    word lock = {t->name, strlen(t->name)}, key = {name, 0};
+    if (t->is_red || !h->is_renewed || !judge_is_sound() || is_shaken(h))
+        return;
+    key.len = (size_t)snprintf(name, sizeof name, "rlock_token:{%s}", t->name);
+    server *s = server_in_office(t->home, t->name);
+    server_set_clock(s);
+    if (store_find(&s->store, &lock) && !store_find(&s->store, &key))
+        finding("judge 5: owner %d has %s, and the server knows its token no "
+                "more",
+                h->o->id, t->name);
+}
+
 /* Token and count answer 0 when the hold has been lost meanwhile. */
 static void looked(hold *h, const look *l)
 {
@@ -51,6 +72,8 @@ static void looked(hold *h, const look *l)
     if (l->count && l->count != h->levels)
         finding("judge 5: owner %d has %s %d times, and %d are counted",
                 h->o->id, things[h->thing].name, h->levels, l->count);
+    if (l->is_held && l->valid_ms > 0)
+        expect_kept(h);
 }
 
 const judge judge_tokens = {.name = "tokens", .taken = taken, .looked = looked};

@@ -238,7 +238,7 @@ TEST_CASE(call, hand_over_in_a_cluster_rings_there,
                            "EVALSHA hash/handover 4 L T V Q | A B 7000 5000 R "
                            "sbell 0 SPUBLISH"))
 
-TEST(call, renew_and_extend_compare_tokens_where_that_is_wanted)
+TEST(call, renew_and_extend_compare_tokens_and_renew_keeps_them)
 {
     stage s;
     rl_bytes b = {0};
@@ -248,6 +248,9 @@ TEST(call, renew_and_extend_compare_tokens_where_that_is_wanted)
     expect_said(&s, &b, "EVALSHA string/renew 1 L | A 7000");
     rl_call_renew(&b, false, s.h, 7000, true);
     expect_said(&s, &b, "EVALSHA string/renew 2 L T | A 7000 55");
+    s.h->keeps = true;
+    rl_call_renew(&b, false, s.h, 7000, false);
+    expect_said(&s, &b, "EVALSHA string/renew 2 L T | A 7000");
     rl_call_extend(&b, false, s.h, 7000, false);
     expect_said(&s, &b, "EVALSHA string/extend 1 L | A 7000");
     rl_call_extend(&b, false, s.h, 7000, true);
@@ -263,6 +266,9 @@ TEST(call, of_many_each_is_named)
     const rl_hold *both[] = {s.h, s.second};
     rl_call_renew_many(&b, false, both, 2, 7000);
     expect_said(&s, &b, "EVALSHA hash/renew_many 2 L L2 | 7000 A A2");
+    s.second->keeps = true;
+    rl_call_renew_many(&b, false, both, 2, 7000);
+    expect_said(&s, &b, "EVALSHA hash/renew_many 3 L L2 T2 | 7000 A A2");
     rl_call_take_many(&b, false, both, 2, 7000);
     expect_said(&s, &b, "EVALSHA hash/take_many 6 L L2 U U2 T T2 | 7000 A A2");
     rl_call_free_many(&b, false, both, 2);
