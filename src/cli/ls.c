@@ -4,11 +4,11 @@
 
 #include "look.h"
 
-enum { FOREIGN = 256, QUICK };
+enum { FOREIGN = 256 };
 
 typedef struct listing {
     cli_options *o;
-    bool all, foreign, quick;
+    bool all, foreign;
     const char *glob, *server;
     cli_table table;
 } listing;
@@ -16,11 +16,8 @@ typedef struct listing {
 static const cli_option options[] = {
     {'a', "all", NULL, "also locks that are free, and were held lately"},
     {FOREIGN, "foreign", NULL,
-     "also what other programs hold, as far as it looks\n"
-     "like a lock: Redisson's hashes, timestamps"},
-    {QUICK, "quick", NULL,
-     "do not look at each hash and string: faster, but\n"
-     "may miss what is held for more than five minutes"},
+     "look at each hash and string: also what other\n"
+     "programs hold, as far as it looks like a lock"},
     {0},
 };
 
@@ -29,7 +26,6 @@ static int take(void *arg, int letter)
     listing *l = arg;
     l->all = l->all || letter == 'a';
     l->foreign = l->foreign || letter == FOREIGN;
-    l->quick = l->quick || letter == QUICK;
     return 0;
 }
 
@@ -90,8 +86,8 @@ static bool tell(const rlock_lock_info *k, void *arg)
 static int look(rlock_client *cl, const char *server, void *arg)
 {
     listing *l = arg;
-    unsigned flags = (l->all ? RLOCK_SCAN_IDLE : 0u) |
-                     (l->quick && !l->foreign ? 0u : RLOCK_SCAN_ALL);
+    unsigned flags =
+        (l->all ? RLOCK_SCAN_IDLE : 0u) | (l->foreign ? RLOCK_SCAN_ALL : 0u);
     l->server = server;
     return rlock_scan(cl, l->glob, flags, tell, l) == RLOCK_OK ? 0
                                                                : look_failed();
@@ -129,7 +125,7 @@ static int run(cli_options *o, int argc, char **argv)
 
 const cli_verb cli_ls = {
     .name = "ls",
-    .usage = "[-a] [--foreign] [--quick] [--json] [GLOB]",
+    .usage = "[-a] [--foreign] [--json] [GLOB]",
     .options = options,
     .help = "Locks that are held or waited for, by name: all, or those that "
             "GLOB fits\n(? * [a-z] \\). WAITING counts processes. Of several "
