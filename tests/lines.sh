@@ -16,8 +16,8 @@ set -eu
 
 most_src=37370
 most_files=252
-most_cli=3919
-most_cli_files=28
+most_cli=4464
+most_cli_files=31
 most_include=1562
 most_cxx=960
 

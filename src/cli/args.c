@@ -68,9 +68,8 @@ static void put(parser *p, const cli_option *of)
 
 static void make(parser *p, const cli_verb *v)
 {
-    /* What stands behind COMMAND is COMMAND's. */
-    *p = v->prints ? (parser){.letters = ":", .len = 1}
-                   : (parser){.letters = "+:", .len = 2};
+    *p = v->starts ? (parser){.letters = "+:", .len = 2}
+                   : (parser){.letters = ":", .len = 1};
     for (const cli_option *of = v->options; of->name; of++)
         put(p, of);
     if (v->prints)

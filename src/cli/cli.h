@@ -36,10 +36,11 @@ typedef struct cli_verb {
     /* argv[0] is the verb. Returns the exit status. */
     int (*run)(cli_options *o, int argc, char **argv);
     bool prints; /* so it has --json */
+    bool starts; /* COMMAND, whose options stand behind its name */
 } cli_verb;
 
-extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_waits, cli_break,
-    cli_doctor;
+extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
+    cli_watch, cli_break, cli_doctor, cli_bench;
 
 /* --- args.c --- */
 

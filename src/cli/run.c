@@ -245,4 +245,5 @@ const cli_verb cli_run = {
         "COMMAND has RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER and RLOCK_URI in "
         "its\nenvironment.\n",
     .run = run,
+    .starts = true,
 };

@@ -1,0 +1,230 @@
+/*
+ * The verb `watch`: which locks are taken and freed. It looks every so often,
+ * and tells what is not as it was at the look before: what came and went in
+ * between is not seen.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "look.h"
+#include "os.h"
+
+/* A lock that is held. */
+typedef struct item {
+    char *name;
+    size_t len;
+    rlock_holder holder;
+} item;
+
+typedef struct picture {
+    item *at;
+    size_t n, room;
+    bool lacking; /* memory */
+} picture;
+
+typedef struct watching {
+    const cli_options *o;
+    bool foreign;
+    const char *glob;
+    int64_t pause_us;
+    long rounds; /* 0: until it is interrupted */
+    picture before[RLOCK_RED_MAX], now;
+    size_t server; /* which one is looked at */
+    bool first;
+} watching;
+
+enum { FOREIGN = 256 };
+
+static const cli_option options[] = {
+    {'d', "delay", "SECONDS", "between two looks; 1"},
+    {'n', "rounds", "N", "look so often, and end"},
+    {FOREIGN, "foreign", NULL, "also what other programs hold"},
+    {0},
+};
+
+static int take(void *arg, int letter)
+{
+    watching *x = arg;
+    int64_t ms = 0;
+    char shown[60];
+    if (letter == FOREIGN)
+        x->foreign = true;
+    else if (letter == 'n' && !cli_number(optarg, 1, 1000000000, &x->rounds))
+        return cli_misused(&cli_watch, "-n is a number, and not '%s'",
+                           cli_printable(shown, sizeof shown, optarg));
+    else if (letter == 'd' && (!cli_seconds(optarg, &ms) || ms < 50))
+        return cli_misused(&cli_watch, "-d is 0.05 seconds or more, not '%s'",
+                           cli_printable(shown, sizeof shown, optarg));
+    if (letter == 'd')
+        x->pause_us = ms * 1000;
+    return 0;
+}
+
+/* --- What there is -------------------------------------------------------- */
+
+static void clear(picture *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->at[i].name);
+    free(p->at);
+    *p = (picture){0};
+}
+
+static bool make_room(picture *p)
+{
+    size_t room = p->room ? 2 * p->room : 64;
+    item *at = p->n < p->room ? p->at : realloc(p->at, room * sizeof *at);
+    if (!at)
+        return false;
+    if (p->n == p->room)
+        p->room = room;
+    p->at = at;
+    return true;
+}
+
+static bool note(const rlock_lock_info *l, void *arg)
+{
+    watching *x = arg;
+    picture *p = &x->now;
+    if (l->n_holders == 0 || (l->foreign && !x->foreign))
+        return true;
+    char *name = make_room(p) ? malloc(l->name_len + 1) : NULL;
+    if (!name) {
+        p->lacking = true;
+        return false;
+    }
+    memcpy(name, l->name, l->name_len + 1);
+    p->at[p->n++] = (item){name, l->name_len, l->holders[0]};
+    return true;
+}
+
+/* --- What has changed ----------------------------------------------------- */
+
+static void tell_json(const char *at, const char *server, const item *i,
+                      const char *what)
+{
+    cli_json j = {0};
+    cli_json_open(&j, NULL, '{');
+    cli_json_text(&j, "time", at);
+    cli_json_bytes(&j, "name", i->name, i->len);
+    if (server)
+        cli_json_text(&j, "server", server);
+    cli_json_text(&j, "event", what);
+    look_json_holder(&j, "holder", &i->holder);
+    cli_json_shut(&j, '}');
+    putchar('\n');
+}
+
+static void tell(const watching *x, const char *server, const item *i,
+                 const char *what)
+{
+    struct timespec now;
+    struct tm utc;
+    char second[40], at[60];
+    look_text name, holder;
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S",
+             gmtime_r(&now.tv_sec, &utc));
+    snprintf(at, sizeof at, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+    if (x->o->json) {
+        tell_json(at, server, i, what);
+        return;
+    }
+    printf("%s  %s%s%s  %-5s  %s\n", at, server ? server : "",
+           server ? "  " : "",
+           cli_printable_n(name.text, sizeof name, i->name, i->len), what,
+           look_holder(&holder, &i->holder));
+}
+
+/* As rlock_scan() orders names. */
+static int order(const item *a, const item *b)
+{
+    size_t len = a->len < b->len ? a->len : b->len;
+    int c = memcmp(a->name, b->name, len);
+    return c ? c : (a->len > b->len) - (a->len < b->len);
+}
+
+static void compare(const watching *x, const char *server, const picture *was,
+                    const picture *is)
+{
+    size_t i = 0, k = 0;
+    while (i < was->n || k < is->n) {
+        int c = i == was->n  ? 1
+                : k == is->n ? -1
+                             : order(&was->at[i], &is->at[k]);
+        if (c < 0)
+            tell(x, server, &was->at[i], "freed");
+        else if (c > 0)
+            tell(x, server, &is->at[k], x->first ? "held" : "taken");
+        else if (strcmp(was->at[i].holder.raw, is->at[k].holder.raw) != 0)
+            tell(x, server, &is->at[k], "taken");
+        i += c <= 0;
+        k += c >= 0;
+    }
+}
+
+static int look(rlock_client *cl, const char *server, void *arg)
+{
+    watching *x = arg;
+    picture *was = &x->before[x->server++];
+    x->now = (picture){0};
+    rlock_status status =
+        rlock_scan(cl, x->glob, x->foreign ? RLOCK_SCAN_ALL : 0, note, x);
+    if (status != RLOCK_OK || x->now.lacking) {
+        clear(&x->now);
+        if (status == RLOCK_OK)
+            cli_say("out of memory");
+        return status == RLOCK_OK ? CLI_FAILED : look_failed();
+    }
+    compare(x, server, was, &x->now);
+    clear(was);
+    *was = x->now;
+    return 0;
+}
+
+static int watch(watching *x, const cli_server *s)
+{
+    int status = 0;
+    x->first = true;
+    for (long i = 0; status == 0 && (!x->rounds || i < x->rounds); i++) {
+        if (i > 0)
+            cli_poll(NULL, 0, cli_now_us() + x->pause_us);
+        x->server = 0;
+        status = look_at_each(x->o, s, look, x);
+        status = cli_printed(status);
+        x->first = false;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        clear(&x->before[i]);
+    return status;
+}
+
+static int run(cli_options *o, int argc, char **argv)
+{
+    watching x = {.o = o, .pause_us = 1000000};
+    cli_server s;
+    int status;
+    if (!cli_take_options(&cli_watch, o, argc, argv, take, &x, &status))
+        return status;
+    if (!cli_words(&cli_watch, argc, 0, 1) || !look_open(&s, o))
+        return CLI_FAILED;
+    x.glob = argv[optind];
+    status = watch(&x, &s);
+    cli_close(&s);
+    return status;
+}
+
+const cli_verb cli_watch = {
+    .name = "watch",
+    .usage = "[-d SECONDS] [-n N] [--foreign] [--json] [GLOB]",
+    .options = options,
+    .help = "A line for each lock that is held, then for each that is taken or "
+            "freed, until it\nis interrupted. What is taken and freed between "
+            "two looks is not seen.\nExit status: 0 after -n looks; 125 not "
+            "told.\n",
+    .run = run,
+    .prints = true,
+};
