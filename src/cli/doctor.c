@@ -1,13 +1,17 @@
 /* The verb `doctor`: what threatens locks at these servers. */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor.h"
 
 #define LEASE_MS 30000
 
-static const cli_option options[] = {{0}};
+static const cli_option options[] = {
+    {'l', "long", "SECONDS", "find locks that are held for longer"},
+    {0},
+};
 
 static const char *const verdicts[] = {"ok", "unknown", "warn", "bad"};
 
@@ -25,7 +29,7 @@ static void tell_json(const char *server, doctor_verdict v, const char *check,
     putchar('\n');
 }
 
-void doctor_find(doctor *d, const rlock_server_info *s, doctor_verdict v,
+void doctor_find(doctor *d, const char *server, doctor_verdict v,
                  const char *check, const char *remedy, const char *fmt, ...)
 {
     char is[400];
@@ -36,12 +40,11 @@ void doctor_find(doctor *d, const rlock_server_info *s, doctor_verdict v,
     va_end(ap);
     d->found[v]++;
     if (d->o->json) {
-        tell_json(s->address, v, check, is, remedy);
+        tell_json(server, v, check, is, remedy);
         return;
     }
     cli_table_put(&d->table, verdicts[v]);
-    cli_table_put(&d->table,
-                  cli_printable(shown.text, sizeof shown, s->address));
+    cli_table_put(&d->table, cli_printable(shown.text, sizeof shown, server));
     cli_table_put(&d->table, check);
     cli_table_put(&d->table, cli_printable(shown.text, sizeof shown, is));
     cli_table_put(&d->table, v == DOCTOR_OK ? "" : remedy);
@@ -59,8 +62,26 @@ static bool examine(const rlock_server_info *s, void *arg)
 
 static int look(rlock_client *cl, const char *server, void *arg)
 {
-    (void)server;
-    return rlock_servers(cl, examine, arg) == RLOCK_OK ? 0 : look_failed();
+    doctor *d = arg;
+    size_t asked = d->asked;
+    if (rlock_servers(cl, examine, arg) != RLOCK_OK)
+        return look_failed();
+    char *uri = server ? NULL : cli_public_uri(d->o, 0);
+    const char *of = server ? server : uri ? uri : "";
+    int status = d->asked > asked ? doctor_look_at_locks(d, cl, of) : 0;
+    free(uri);
+    return status;
+}
+
+static int take(void *arg, int letter)
+{
+    doctor *d = arg;
+    char shown[60];
+    (void)letter;
+    if (cli_seconds(optarg, &d->long_ms))
+        return 0;
+    return cli_misused(&cli_doctor, "--long is seconds, and not '%s'",
+                       cli_printable(shown, sizeof shown, optarg));
 }
 
 /* A client that asks nobody until it is asked itself: the first server of a
@@ -107,10 +128,10 @@ static int judge(doctor *d, int status)
 static int run(cli_options *o, int argc, char **argv)
 {
     static const char *const heads[] = {"", "SERVER", "CHECK", "IS", "REMEDY"};
-    doctor d = {.o = o, .table = {.heads = heads, .columns = 5}};
+    doctor d = {.o = o, .long_ms = -1, .table = {.heads = heads, .columns = 5}};
     cli_server s;
     int status;
-    if (!cli_take_options(&cli_doctor, o, argc, argv, NULL, NULL, &status))
+    if (!cli_take_options(&cli_doctor, o, argc, argv, take, &d, &status))
         return status;
     if (!cli_words(&cli_doctor, argc, 0, 0) || !open_all(&s, o))
         return CLI_FAILED;
@@ -126,7 +147,7 @@ static int run(cli_options *o, int argc, char **argv)
 
 const cli_verb cli_doctor = {
     .name = "doctor",
-    .usage = "[--json]",
+    .usage = "[--long SECONDS] [--json]",
     .options = options,
     .help = "What threatens locks at these servers, their replicas and "
             "Sentinels: a line for\neach finding, ok, warn, bad, or unknown "

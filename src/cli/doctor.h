@@ -14,7 +14,8 @@ typedef enum doctor_verdict {
 
 typedef struct doctor {
     const cli_options *o;
-    bool several; /* servers: a Red lock */
+    bool several;    /* servers: a Red lock */
+    int64_t long_ms; /* holds that are older are found; below zero: none is */
     size_t found[DOCTOR_VERDICTS];
     size_t asked;                                  /* servers that answered */
     char error[sizeof((rlock_error *)0)->message]; /* of one that did not */
@@ -23,11 +24,13 @@ typedef struct doctor {
 
 /* Notes a finding: of which server, what was looked at, and how that is; and
    what is to be done, unless it is well. */
-void doctor_find(doctor *d, const rlock_server_info *s, doctor_verdict v,
+void doctor_find(doctor *d, const char *server, doctor_verdict v,
                  const char *check, const char *remedy, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
 /* All checks of one server. */
 void doctor_examine(doctor *d, const rlock_server_info *s);
+/* Those of the locks that a client's servers have; 0, or the exit status. */
+int doctor_look_at_locks(doctor *d, rlock_client *cl, const char *server);
 
 #endif

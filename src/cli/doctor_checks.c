@@ -15,7 +15,7 @@ static bool told(int64_t n)
 static void unknown(doctor *d, const rlock_server_info *s, const char *check,
                     const char *right)
 {
-    doctor_find(d, s, DOCTOR_UNKNOWN, check, right, "not told");
+    doctor_find(d, s->address, DOCTOR_UNKNOWN, check, right, "not told");
 }
 
 /* --- A master ------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static void check_version(doctor *d, const rlock_server_info *s)
         return;
     }
     bool old = major < 6 || (major == 6 && minor < 2);
-    doctor_find(d, s, old ? DOCTOR_BAD : DOCTOR_OK, "version",
+    doctor_find(d, s->address, old ? DOCTOR_BAD : DOCTOR_OK, "version",
                 "Redis 6.2 or newer", "%s", s->version);
 }
 
@@ -39,7 +39,7 @@ static void check_eviction(doctor *d, const rlock_server_info *s)
         return;
     }
     bool none = strcmp(s->eviction, "noeviction") == 0;
-    doctor_find(d, s,
+    doctor_find(d, s->address,
                 none                 ? DOCTOR_OK
                 : s->memory_max == 0 ? DOCTOR_WARN
                                      : DOCTOR_BAD,
@@ -56,12 +56,12 @@ static void check_memory(doctor *d, const rlock_server_info *s)
         return;
     }
     if (s->memory_max == 0) {
-        doctor_find(d, s, DOCTOR_OK, "memory", NULL, "no limit");
+        doctor_find(d, s->address, DOCTOR_OK, "memory", NULL, "no limit");
         return;
     }
     int64_t percent =
         (int64_t)(100.0 * (double)s->memory_used / (double)s->memory_max);
-    doctor_find(d, s, percent < 90 ? DOCTOR_OK : DOCTOR_WARN, "memory",
+    doctor_find(d, s->address, percent < 90 ? DOCTOR_OK : DOCTOR_WARN, "memory",
                 "raise maxmemory: a full server refuses locks, or drops them",
                 "%lld %% of the limit", (long long)percent);
 }
@@ -71,7 +71,7 @@ static void check_persistence(doctor *d, const rlock_server_info *s)
     if (!told(s->aof)) {
         unknown(d, s, "persistence", "let the user INFO");
     } else if (s->aof == 0) {
-        doctor_find(d, s, DOCTOR_WARN, "persistence",
+        doctor_find(d, s->address, DOCTOR_WARN, "persistence",
                     "appendonly yes, or a Red lock: after a crash two may "
                     "have one lock",
                     "no append-only file");
@@ -79,7 +79,8 @@ static void check_persistence(doctor *d, const rlock_server_info *s)
         unknown(d, s, "persistence", "let the user CONFIG GET");
     } else {
         bool lazy = strcmp(s->fsync, "no") == 0;
-        doctor_find(d, s, lazy ? DOCTOR_WARN : DOCTOR_OK, "persistence",
+        doctor_find(d, s->address, lazy ? DOCTOR_WARN : DOCTOR_OK,
+                    "persistence",
                     "appendfsync everysec, or always: a power cut loses "
                     "half a minute",
                     "append-only file, fsync %s", s->fsync);
@@ -94,7 +95,7 @@ static void check_replicas(doctor *d, const rlock_server_info *s)
         return;
     }
     bool lacks = s->replicas<wanted, loses = s->replicas> 0 && wanted == 0;
-    doctor_find(d, s,
+    doctor_find(d, s->address,
                 lacks   ? DOCTOR_BAD
                 : loses ? DOCTOR_WARN
                         : DOCTOR_OK,
@@ -110,11 +111,12 @@ static void check_rights(doctor *d, const rlock_server_info *s)
     if (!s->missing)
         unknown(d, s, "rights", "let the user EVAL: doc/rights.md");
     else if (*s->missing)
-        doctor_find(d, s, DOCTOR_BAD, "rights",
+        doctor_find(d, s->address, DOCTOR_BAD, "rights",
                     "ACL SETUSER, as in doc/rights.md", "missing: %s",
                     s->missing);
     else
-        doctor_find(d, s, DOCTOR_OK, "rights", NULL, "all that locks need");
+        doctor_find(d, s->address, DOCTOR_OK, "rights", NULL,
+                    "all that locks need");
 }
 
 static void check_channels(doctor *d, const rlock_server_info *s)
@@ -122,7 +124,8 @@ static void check_channels(doctor *d, const rlock_server_info *s)
     if (!told(s->channels))
         unknown(d, s, "wake-ups", "let the user PUBLISH and SUBSCRIBE");
     else
-        doctor_find(d, s, s->channels ? DOCTOR_OK : DOCTOR_WARN, "wake-ups",
+        doctor_find(d, s->address, s->channels ? DOCTOR_OK : DOCTOR_WARN,
+                    "wake-ups",
                     "let the user PUBLISH and SUBSCRIBE: waiters look every "
                     "two seconds",
                     "%s", s->channels ? "by channels" : "none");
@@ -137,7 +140,7 @@ static void check_cluster(doctor *d, const rlock_server_info *s)
         return;
     }
     bool whole = s->cluster_ok && s->cluster_slots == 16384;
-    doctor_find(d, s, whole ? DOCTOR_OK : DOCTOR_BAD, "cluster",
+    doctor_find(d, s->address, whole ? DOCTOR_OK : DOCTOR_BAD, "cluster",
                 "redis-cli --cluster check, and fix: some names have no server",
                 "%s, %lld of 16384 slots", s->cluster_ok ? "works" : "is down",
                 (long long)s->cluster_slots);
@@ -152,7 +155,7 @@ static void check_clock(doctor *d, const rlock_server_info *s)
         return;
     }
     long long off = llabs((long long)s->clock_ahead_us);
-    doctor_find(d, s,
+    doctor_find(d, s->address,
                 off > 300 * SECOND_US ? DOCTOR_BAD
                 : off > SECOND_US     ? DOCTOR_WARN
                                       : DOCTOR_OK,
@@ -168,7 +171,7 @@ static void check_trips(doctor *d, const rlock_server_info *s)
         return;
     }
     bool slow = s->rtt_p50_us > SECOND_US / 10 || s->rtt_p99_us > SECOND_US;
-    doctor_find(d, s, slow ? DOCTOR_WARN : DOCTOR_OK, "round trip",
+    doctor_find(d, s->address, slow ? DOCTOR_WARN : DOCTOR_OK, "round trip",
                 "a nearer server, or longer timeouts and leases",
                 "%.1f ms, the slowest %.1f", (double)s->rtt_p50_us / 1000,
                 (double)s->rtt_p99_us / 1000);
@@ -181,7 +184,7 @@ static void check_lag(doctor *d, const rlock_server_info *s)
         return;
     }
     bool behind = s->lag_s > 10 || s->lag_bytes > 1024 * 1024;
-    doctor_find(d, s, behind ? DOCTOR_WARN : DOCTOR_OK, "lag",
+    doctor_find(d, s->address, behind ? DOCTOR_WARN : DOCTOR_OK, "lag",
                 "look at its network and load: a failover to it loses locks",
                 "%lld s, %lld bytes", (long long)s->lag_s,
                 (long long)s->lag_bytes);
@@ -194,7 +197,7 @@ static void check_master_flags(doctor *d, const rlock_server_info *s)
         return;
     }
     bool down = strstr(s->master_flags, "down") != NULL;
-    doctor_find(d, s, down ? DOCTOR_BAD : DOCTOR_OK, "master",
+    doctor_find(d, s->address, down ? DOCTOR_BAD : DOCTOR_OK, "master",
                 "look at that server: this Sentinel cannot reach it", "%s: %s",
                 s->master ? s->master : "?", s->master_flags);
 }
@@ -206,7 +209,7 @@ static void check_quorum(doctor *d, const rlock_server_info *s)
         return;
     }
     bool never = s->sentinels_quorum > s->sentinels, few = s->sentinels < 3;
-    doctor_find(d, s,
+    doctor_find(d, s->address,
                 never ? DOCTOR_BAD
                 : few ? DOCTOR_WARN
                       : DOCTOR_OK,
@@ -239,7 +242,7 @@ static check *const of_sentinel[] = {check_master_flags, check_quorum,
 static void unreached(doctor *d, const rlock_server_info *s)
 {
     bool others = d->several || s->role == RLOCK_SERVER_SENTINEL;
-    doctor_find(d, s, others ? DOCTOR_WARN : DOCTOR_BAD, "answers",
+    doctor_find(d, s->address, others ? DOCTOR_WARN : DOCTOR_BAD, "answers",
                 "start it, or look at the way to it", "%s", s->error);
 }
 

@@ -268,6 +268,81 @@ TEST(doctor, sentinels_are_told_and_one_that_is_away)
     server_stop(master);
 }
 
+/* --- The locks that there are ---------------------------------------------- */
+
+TEST(doctor, a_lock_without_an_end_is_named)
+{
+    server *sv = server_start(WELL);
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 0), "leases"),
+                    "ok 0 held, each with an end");
+    for (int i = 1; i <= 5; i++) {
+        server_cmd(sv, "HSET job%d " BY_HAND " 1", i);
+        server_cmd(sv, "SET rlock_token:{job%d} 1000", i);
+    }
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "leases"),
+                    "warn 'job1', 'job2', 'job3' and 2 more");
+    server_stop(sv);
+}
+
+TEST(doctor, a_lock_that_is_held_for_long_is_named_if_that_is_asked_for)
+{
+    scene s = scene_server(WELL);
+    scene_client(&s, 0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STR(line_of(doctor(s.sv, WORDS("doctor"), 0), "long holds"), "");
+    const char *text = doctor(s.sv, WORDS("doctor", "--long", "3600"), 0);
+    EXPECT_CONTAINS(line_of(text, "long holds"), "ok none");
+    text = doctor(s.sv, WORDS("doctor", "--long", "0"), 1);
+    EXPECT_CONTAINS(line_of(text, "long holds"), "warn '" SCENE_LOCK "'");
+    EXPECT_CONTAINS(line_of(text, "leases"), "ok 1 held, each with an end");
+    scene_stop(&s);
+}
+
+#define HOLD "00000000-0000-4000-8000-00000000000"
+
+/* The n-th process has one lock, and stands in the queue of another. */
+static void has_and_wants(server *sv, int n, const char *has, const char *wants)
+{
+    server_cmd(sv, "HSET %s host:%d:%d:" HOLD "%d 1", has, n, n, n);
+    server_cmd(sv, "PEXPIRE %s 60000", has);
+    server_cmd(sv, "ZADD rlock_queue:{%s} 1000 rlock_bell:%d", wants, n);
+    server_cmd(sv,
+               "EVAL %s 1 rlock_undone:{%s}:who rlock_bell:%d "
+               "host:%d:%d:" HOLD "%d",
+               "redis.call('HSET', KEYS[1], ARGV[1], '1000 ' .. ARGV[2])",
+               wants, n, n, n, n + 2);
+}
+
+TEST(doctor, a_circle_of_those_who_wait_for_each_other_is_bad)
+{
+    server *sv = server_start(WELL);
+    has_and_wants(sv, 1, "a", "b");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 0), "circles"), "ok ");
+    has_and_wants(sv, 2, "b", "a");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 2), "circles"),
+                    "bad 'a', 'b'");
+    server_stop(sv);
+}
+
+TEST(doctor, without_the_right_to_scan_locks_are_unknown)
+{
+    server *sv = server_start(WELL);
+    server_cmd(sv, "ACL SETUSER default -scan");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "locks"),
+                    "unknown not told");
+    server_stop(sv);
+}
+
+TEST(doctor, a_long_that_is_no_time_is_misuse)
+{
+    server *sv = server_start(WELL);
+    command *c = RLOCK(sv, "doctor", "--long", "x");
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_err(c), "--long is seconds, and not 'x'");
+    command_free(c);
+    server_stop(sv);
+}
+
 /* --- How it is told ------------------------------------------------------- */
 
 TEST(doctor, tells_json_and_leaves_nothing_behind)

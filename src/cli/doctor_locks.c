@@ -1,0 +1,88 @@
+/* What threatens the locks that are held now: no end, long holds, circles. */
+#include <stdio.h>
+
+#include "doctor.h"
+
+#define FEW 3 /* are named, the others counted */
+
+/* Names of locks, as a finding tells them. */
+typedef struct names {
+    char text[300];
+    size_t n, len;
+} names;
+
+typedef struct locks {
+    int64_t long_ms;
+    size_t held;
+    names endless, aged, circling;
+} locks;
+
+static void note(names *s, const char *name, size_t len)
+{
+    look_text shown;
+    cli_printable_n(shown.text, 80, name, len);
+    if (s->n++ < FEW)
+        s->len += (size_t)snprintf(s->text + s->len, sizeof s->text - s->len,
+                                   "%s'%s'", s->n > 1 ? ", " : "", shown.text);
+}
+
+static void find(doctor *d, const char *server, const char *check,
+                 doctor_verdict v, const names *s, const char *remedy,
+                 const char *none)
+{
+    if (s->n == 0)
+        doctor_find(d, server, DOCTOR_OK, check, NULL, "%s", none);
+    else if (s->n <= FEW)
+        doctor_find(d, server, v, check, remedy, "%s", s->text);
+    else
+        doctor_find(d, server, v, check, remedy, "%s and %zu more", s->text,
+                    s->n - FEW);
+}
+
+static bool note_lock(const rlock_lock_info *l, void *arg)
+{
+    locks *x = arg;
+    if (l->n_holders == 0)
+        return true;
+    x->held++;
+    if (l->ttl_ms == -1)
+        note(&x->endless, l->name, l->name_len);
+    if (x->long_ms >= 0 && l->held_ms > x->long_ms)
+        note(&x->aged, l->name, l->name_len);
+    return true;
+}
+
+static void note_wait(const rlock_wait *w, void *arg)
+{
+    locks *x = arg;
+    if (w->circle)
+        note(&x->circling, w->name, w->name_len);
+}
+
+/* Of a server that cannot be asked that is found already. */
+static int untold(doctor *d, const char *server)
+{
+    rlock_status status = rlock_last_error()->status;
+    if (status == RLOCK_ESERVER)
+        doctor_find(d, server, DOCTOR_UNKNOWN, "locks",
+                    "let the user SCAN and ZCARD", "not told");
+    return status == RLOCK_ESERVER || status == RLOCK_EIO ? 0 : look_failed();
+}
+
+int doctor_look_at_locks(doctor *d, rlock_client *cl, const char *server)
+{
+    locks x = {.long_ms = d->long_ms};
+    char held[60];
+    if (rlock_scan(cl, NULL, 0, note_lock, &x) != RLOCK_OK ||
+        rlock_waits_for(cl, note_wait, &x) != RLOCK_OK)
+        return untold(d, server);
+    snprintf(held, sizeof held, "%zu held, each with an end", x.held);
+    find(d, server, "leases", DOCTOR_WARN, &x.endless,
+         "rlock break, if the holder is dead: nothing else ends it", held);
+    if (x.long_ms >= 0)
+        find(d, server, "long holds", DOCTOR_WARN, &x.aged,
+             "rlock show, and look whether the holder goes on", "none");
+    find(d, server, "circles", DOCTOR_BAD, &x.circling,
+         "rlock waits: they wait for each other for ever", "none");
+    return 0;
+}
