@@ -44,13 +44,15 @@ static void taken(hold *h)
     }
 }
 
-/* Red locks ask their nodes for votes, too, and lose one now and then. */
+/* Red locks ask their nodes for votes, too, and lose one now and then; and while
+   a slot moves, its keys are at two servers. */
 static void expect_kept(const hold *h)
 {
     const thing *t = &things[h->thing];
     char name[60];
     word lock = {t->name, strlen(t->name)}, key = {name, 0};
-    if (t->is_red || !h->is_renewed || !judge_is_sound() || is_shaken(h))
+    if (t->is_red || (cfg.cluster && !cfg.calm) || !h->is_renewed ||
+        !judge_is_sound() || is_shaken(h))
         return;
     key.len = (size_t)snprintf(name, sizeof name, "rlock_token:{%s}", t->name);
     server *s = server_in_office(t->home, t->name);
