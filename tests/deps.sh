@@ -43,6 +43,7 @@ for_examples() {
 for_test() {
     for_examples
     header criterion/criterion.h libcriterion-dev
+    header curses.h libncurses-dev
     program openssl openssl
     program ip iproute2
 }

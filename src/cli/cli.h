@@ -40,7 +40,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
-    cli_watch, cli_break, cli_doctor, cli_bench;
+    cli_watch, cli_top, cli_break, cli_doctor, cli_bench;
 
 /* --- args.c --- */
 

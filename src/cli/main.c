@@ -9,8 +9,8 @@
 #include "cli.h"
 
 static const cli_verb *const verbs[] = {
-    &cli_run,   &cli_ls,    &cli_who,   &cli_show,   &cli_wait,
-    &cli_waits, &cli_watch, &cli_break, &cli_doctor, &cli_bench};
+    &cli_run,   &cli_ls,  &cli_who,   &cli_show,   &cli_wait, &cli_waits,
+    &cli_watch, &cli_top, &cli_break, &cli_doctor, &cli_bench};
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

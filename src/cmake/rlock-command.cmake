@@ -3,6 +3,17 @@ file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
 add_executable(rlock_command ${command_sources})
 target_compile_definitions(rlock_command PRIVATE _GNU_SOURCE)
 target_link_libraries(rlock_command PRIVATE rlock::rlock ${RLOCK_ATOMIC_LIBRARY})
+
+# `rlock top` has a screen where there is ncurses; else it prints its rounds.
+set(CURSES_NEED_NCURSES TRUE)
+find_package(Curses QUIET)
+if(CURSES_FOUND)
+    target_compile_definitions(rlock_command PRIVATE RLOCK_CURSES)
+    target_include_directories(rlock_command SYSTEM PRIVATE
+        ${CURSES_INCLUDE_DIRS})
+    target_link_libraries(rlock_command PRIVATE ${CURSES_LIBRARIES})
+endif()
+
 set_target_properties(rlock_command PROPERTIES
     OUTPUT_NAME rlock
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

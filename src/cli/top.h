@@ -1,0 +1,69 @@
+/* The verb `top`: rounds of looks, and how one is shown. */
+#ifndef CLI_TOP_H
+#define CLI_TOP_H
+
+#include "look.h"
+
+typedef struct top_row {
+    char *name; /* owned, len bytes and a NUL */
+    size_t len, server;
+    rlock_lock_info is; /* without what it points to */
+    rlock_holder holder;
+    int64_t longest_ms; /* that somebody waits; 0: nobody does */
+    unsigned changes;   /* rounds in which the holder was another */
+} top_row;
+
+typedef struct top_rows {
+    top_row *at;
+    size_t n, room;
+} top_rows;
+
+typedef enum top_order {
+    TOP_BY_WAITING,
+    TOP_BY_LONGEST,
+    TOP_BY_HELD,
+    TOP_BY_NAME,
+    TOP_ORDERS
+} top_order;
+
+typedef struct top {
+    cli_options *o;
+    cli_server s;
+    const char *glob;
+    bool batch;
+    long rounds; /* 0: until it is ended */
+    int64_t pause_us;
+
+    /* The last round: */
+    top_rows now; /* in order */
+    top_order order;
+    size_t held, waiting, circles; /* waiting: processes */
+    int64_t ping_us, took_us;
+    char error[sizeof((rlock_error *)0)->message]; /* "": it went well */
+} top;
+
+/* --- top_look.c --- */
+
+/* A round. False: it failed, and t->error says why; what was there before
+   stays. */
+bool top_look(top *t);
+void top_sort(top *t);
+/* What is to pass before the next round: it costs the server 2 % at most. */
+int64_t top_pause_us(const top *t);
+void top_clear(top_rows *rows);
+
+/* --- top_text.c --- */
+
+enum { TOP_WIDTH_MAX = 300 };
+
+/* So wide at most; printable. Both return to. */
+char *top_summary(const top *t, char *to, size_t width);
+/* A row; NULL: the heads. */
+char *top_line(const top_row *r, char *to, size_t width);
+
+/* --- top_screen.c --- */
+
+/* Until q. False: this terminal has no screen. */
+bool top_screen(top *t, int *status);
+
+#endif
