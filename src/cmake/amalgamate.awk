@@ -159,7 +159,7 @@ function declaration(i,    ours, named, begin) {
             i = closing(i)
         } else if (ours && is_word(i) && makes_type(i)) {
             i = closing(i + 1)
-        } else if (ours && is_word(i) && code(i + 1) ~ /^[([=;,]$/ &&
+        } else if (ours && is_word(i) && code(i + 1) ~ /^[[(;,=]$/ &&
                    code(i) !~ /^(__|RL_)/) {
             if (!named || code(i - 1) ~ /^[,*]$/)
                 own(code(i))
