@@ -163,6 +163,7 @@ for_ci() {
     program clang-format clang-format
     program pkg-config pkg-config
     program abidiff abigail-tools
+    program mandoc mandoc
 }
 
 case ${1-} in

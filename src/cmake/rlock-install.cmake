@@ -13,6 +13,7 @@ foreach(folder src lua tests)
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+include(src/cmake/rlock-manuals.cmake)
 # For clients in other languages: the scripts as they are sent.
 install(DIRECTORY ${generated}/lua DESTINATION ${CMAKE_INSTALL_DATADIR}/rlock)
 

@@ -191,6 +191,7 @@ nothing_left() {
         [ -e "$stage/usr/include/rlock/rlock.h" ] &&
         [ -e "$stage/usr/include/rlock/rlock.hpp" ] &&
         [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
+        [ -e "$stage/usr/share/man/man3/rlock_acquire.3" ] &&
         [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
     DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
     left=$(find "$stage" ! -type d -o -name rlock)
@@ -388,6 +389,19 @@ for compiler in gcc clang; do
 done
 check 'the command finds its library' command_runs
 check 'links between installed documents lead somewhere' links_lead_somewhere
+check 'each function and type has a manual page' \
+    "$here/manuals.sh" pages "$prefix"
+if command -v mandoc >/dev/null; then
+    check 'manual pages say what the headers say' \
+        "$here/manuals.sh" contents "$prefix"
+    check 'manual pages are without a fault' "$here/manuals.sh" lint "$prefix"
+else
+    echo "skipped - no mandoc: what the manual pages say"
+fi
+check 'manual pages refer to pages that are there' \
+    "$here/manuals.sh" links "$prefix"
+check 'a function without a comment has no manual page' \
+    "$here/manuals.sh" planted "$prefix"
 check 'what was installed can be removed' nothing_left
 check 'a package can be made' packed
 check 'the loader is told of a new library' the_loader_is_told

@@ -1,0 +1,27 @@
+# Section 3 of the manual, written from the public headers by manual.awk: rlock(3),
+# a page for each function and each header.
+find_program(RLOCK_AWK NAMES awk mawk gawk)
+mark_as_advanced(RLOCK_AWK)
+if(NOT RLOCK_AWK)
+    message(STATUS "No awk: the manual's section 3 is not made")
+    return()
+endif()
+
+# When the manual was last changed, for all its pages.
+set(manual_date "November 26, 2026")
+set(manual ${PROJECT_BINARY_DIR}/manual)
+file(GLOB manual_headers CONFIGURE_DEPENDS include/rlock/*.h)
+set(manual_scripts src/cmake/manual-headers.awk src/cmake/manual.awk)
+add_custom_command(
+    OUTPUT ${manual}/man3/rlock.3
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual}/man3
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${manual}/man3
+    COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${RLOCK_AWK}
+        -v date=${manual_date} -v output=${manual}/man3
+        -f ${PROJECT_SOURCE_DIR}/src/cmake/manual-headers.awk
+        -f ${PROJECT_SOURCE_DIR}/src/cmake/manual.awk ${manual_headers}
+    DEPENDS ${manual_headers} ${manual_scripts}
+    COMMENT "Writing the manual from the headers"
+    VERBATIM)
+add_custom_target(rlock_manuals ALL DEPENDS ${manual}/man3/rlock.3)
+install(DIRECTORY ${manual}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
