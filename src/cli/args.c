@@ -1,16 +1,34 @@
-/* The options of a verb: one table for the parser and for --help. */
+/* The options of a verb, and those before it: one table for the parser, for --help
+   and for completion. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "print.h"
 
-enum { OPTIONS_MAX = 20, JSON = 1000, HELP, HELP_COLUMN = 29 };
+enum { OPTIONS_MAX = 20, JSON = 1000, HELP, VERSION, HELP_COLUMN = 29 };
 
-static const cli_option of_all[] = {
-    {JSON, "json", NULL, "one JSON object a line: src/doc/looking.md"},
-    {HELP, "help", NULL, NULL},
-};
+static const cli_option json = {JSON, "json", NULL,
+                                "one JSON object a line: rlock(1)"};
+static const cli_option help = {HELP, "help", NULL, "tell verbs and options"};
+static const cli_option version = {VERSION, "version", NULL,
+                                   "tell the version"};
+
+const cli_option *cli_option_at(const cli_verb *v, size_t i)
+{
+    const cli_option *of_all[] = {&help, v->prints ? &json : NULL,
+                                  v->name ? NULL : &version};
+    size_t own = 0;
+    while (v->options[own].name)
+        own++;
+    if (i < own)
+        return &v->options[i];
+    for (size_t k = 0; k < sizeof of_all / sizeof *of_all; k++) {
+        if (of_all[k] && own++ == i)
+            return of_all[k];
+    }
+    return NULL;
+}
 
 /* --- --help --------------------------------------------------------------- */
 
@@ -34,16 +52,37 @@ static void help_of(const cli_option *p)
     }
 }
 
-void cli_help(const cli_verb *v)
+static void help_of_options(const cli_verb *v)
 {
-    printf("rlock %s %s\n", v->name, v->usage);
-    for (const cli_option *p = v->options; p->name; p++) {
-        if (p->help)
+    const cli_option *p;
+    for (size_t i = 0; (p = cli_option_at(v, i)); i++) {
+        if (p->help && (p != &help || !v->name))
             help_of(p);
     }
-    if (v->prints)
-        help_of(of_all);
     printf("\n%s\n", v->help);
+}
+
+static void help_of_verb(const cli_verb *v)
+{
+    printf("rlock %s %s\n", v->name, v->usage);
+    help_of_options(v);
+}
+
+/* Of rlock itself: with all verbs. */
+static void help_with(const cli_verb *v)
+{
+    printf("usage: ");
+    if (v->name) {
+        help_of_verb(v);
+        return;
+    }
+    printf("rlock %s\n\n", v->usage);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (cli_verbs[i]->help)
+            help_of_verb(cli_verbs[i]);
+    }
+    printf("Options before the verb:\n");
+    help_of_options(v);
 }
 
 /* --- The parser ----------------------------------------------------------- */
@@ -68,13 +107,12 @@ static void put(parser *p, const cli_option *of)
 
 static void make(parser *p, const cli_verb *v)
 {
-    *p = v->starts ? (parser){.letters = "+:", .len = 2}
-                   : (parser){.letters = ":", .len = 1};
-    for (const cli_option *of = v->options; of->name; of++)
+    const cli_option *of;
+    /* What stands behind a verb is the verb's, and behind COMMAND COMMAND's. */
+    *p = v->starts || !v->name ? (parser){.letters = "+:", .len = 2}
+                               : (parser){.letters = ":", .len = 1};
+    for (size_t i = 0; (of = cli_option_at(v, i)); i++)
         put(p, of);
-    if (v->prints)
-        put(p, &of_all[0]);
-    put(p, &of_all[1]);
 }
 
 bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
@@ -88,14 +126,16 @@ bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
     optind = 0; /* anew, wherever main() has stopped */
     while (*status == 0 &&
            (c = getopt_long(argc, argv, p.letters, p.names, NULL)) != -1) {
-        if (c == HELP) {
-            printf("usage: ");
-            cli_help(v);
+        if (c == HELP || c == VERSION) {
+            if (c == HELP)
+                help_with(v);
+            else
+                printf("rlock %s\n", rlock_version());
             *status = cli_printed(0);
             return false;
         }
         if (c == '?' || c == ':')
-            *status = cli_bad_option(v, argv);
+            *status = cli_bad_option(v->name ? v : NULL, argv);
         else if (c == JSON)
             o->json = true;
         else

@@ -21,7 +21,7 @@ typedef struct cli_options {
     bool askpass, json;
 } cli_options;
 
-/* An option of a verb, for the parser and for --help. */
+/* An option of a verb: for the parser, for --help, and for completion. */
 typedef struct cli_option {
     int letter;               /* 256 and more: it has none */
     const char *name, *value; /* value: what it wants; NULL: nothing */
@@ -39,6 +39,9 @@ typedef struct cli_verb {
     bool starts; /* COMMAND, whose options stand behind its name */
 } cli_verb;
 
+/* All of them; and what stands before the verb, as a verb without a name. */
+extern const cli_verb *const cli_verbs[]; /* up to NULL */
+extern const cli_verb cli_itself;
 extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
     cli_watch, cli_top, cli_break, cli_doctor, cli_bench;
 
@@ -54,8 +57,8 @@ bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
                       int *status);
 /* At least and at most so many words stand there; false: it has complained. */
 bool cli_words(const cli_verb *v, int argc, int least, int most);
-/* Usage and options of the verb, on stdout. */
-void cli_help(const cli_verb *v);
+/* The i-th option that the verb has, those of all verbs included; or NULL. */
+const cli_option *cli_option_at(const cli_verb *v, size_t i);
 
 /* --- text.c --- */
 
