@@ -1,5 +1,9 @@
-# Section 3 of the manual, written from the public headers by manual.awk: rlock(3),
-# a page for each function and each header.
+# The manual: rlock(1), and section 3, which manual.awk writes from the public
+# headers: rlock(3), a page for each function and each header.
+if(TARGET rlock_command)
+    install(FILES src/doc/rlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
 find_program(RLOCK_AWK NAMES awk mawk gawk)
 mark_as_advanced(RLOCK_AWK)
 if(NOT RLOCK_AWK)
@@ -7,8 +11,9 @@ if(NOT RLOCK_AWK)
     return()
 endif()
 
-# When the manual was last changed, for all its pages.
-set(manual_date "November 26, 2026")
+# All pages have the date of rlock(1).
+file(STRINGS src/doc/rlock.1 manual_date REGEX "^\\.Dd ")
+string(REPLACE ".Dd " "" manual_date "${manual_date}")
 set(manual ${PROJECT_BINARY_DIR}/manual)
 file(GLOB manual_headers CONFIGURE_DEPENDS include/rlock/*.h)
 set(manual_scripts src/cmake/manual-headers.awk src/cmake/manual.awk)

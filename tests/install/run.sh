@@ -191,6 +191,7 @@ nothing_left() {
         [ -e "$stage/usr/include/rlock/rlock.h" ] &&
         [ -e "$stage/usr/include/rlock/rlock.hpp" ] &&
         [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
+        [ -e "$stage/usr/share/man/man1/rlock.1" ] &&
         [ -e "$stage/usr/share/man/man3/rlock_acquire.3" ] &&
         [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
     DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
@@ -398,6 +399,8 @@ if command -v mandoc >/dev/null; then
 else
     echo "skipped - no mandoc: what the manual pages say"
 fi
+check 'rlock(1) tells of what the command has' \
+    "$here/manuals.sh" command "$prefix"
 check 'manual pages refer to pages that are there' \
     "$here/manuals.sh" links "$prefix"
 check 'a function without a comment has no manual page' \
