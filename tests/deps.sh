@@ -164,6 +164,9 @@ for_ci() {
     program pkg-config pkg-config
     program abidiff abigail-tools
     program mandoc mandoc
+    if [ ! -e /usr/share/bash-completion/bash_completion ]; then
+        need bash-completion
+    fi
 }
 
 case ${1-} in

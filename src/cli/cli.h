@@ -32,7 +32,8 @@ typedef struct cli_verb {
     const char *name;
     const char *usage;         /* all behind the verb */
     const cli_option *options; /* up to one that has no name */
-    const char *help;          /* what --help tells besides */
+    const char *help;          /* what --help tells besides; NULL: it does not
+                                  tell of the verb */
     /* argv[0] is the verb. Returns the exit status. */
     int (*run)(cli_options *o, int argc, char **argv);
     bool prints; /* so it has --json */
@@ -42,8 +43,9 @@ typedef struct cli_verb {
 /* All of them; and what stands before the verb, as a verb without a name. */
 extern const cli_verb *const cli_verbs[]; /* up to NULL */
 extern const cli_verb cli_itself;
+int cli_take_before_verb(void *o, int letter); /* for cli_take_options() */
 extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
-    cli_watch, cli_top, cli_break, cli_doctor, cli_bench;
+    cli_watch, cli_top, cli_break, cli_doctor, cli_bench, cli_complete;
 
 /* --- args.c --- */
 

@@ -9,8 +9,9 @@
 #include "cli.h"
 
 const cli_verb *const cli_verbs[] = {
-    &cli_run,   &cli_ls,  &cli_who,   &cli_show,   &cli_wait,  &cli_waits,
-    &cli_watch, &cli_top, &cli_break, &cli_doctor, &cli_bench, NULL};
+    &cli_run,   &cli_ls,       &cli_who, &cli_show,  &cli_wait,
+    &cli_waits, &cli_watch,    &cli_top, &cli_break, &cli_doctor,
+    &cli_bench, &cli_complete, NULL};
 
 enum {
     URI_FILE = 256,
@@ -77,7 +78,7 @@ static int take_tls(cli_options *o, int c, const char *text)
     return 0;
 }
 
-static int take(void *arg, int c)
+int cli_take_before_verb(void *arg, int c)
 {
     cli_options *o = arg;
     switch (c) {
@@ -134,7 +135,8 @@ int main(int argc, char **argv)
     int status;
     fill_standard_descriptors();
     opterr = 0;
-    if (cli_take_options(&cli_itself, &o, argc, argv, take, &o, &status))
+    if (cli_take_options(&cli_itself, &o, argc, argv, cli_take_before_verb, &o,
+                         &status))
         status = run_verb(&o, argc - optind, argv + optind);
     for (size_t i = 0; i < o.uris; i++)
         free(o.uri[i]);

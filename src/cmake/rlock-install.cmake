@@ -31,6 +31,14 @@ foreach(kind shared static)
 endforeach()
 if(TARGET rlock_command)
     install(TARGETS rlock_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+    # Where shells look for what others have installed.
+    set(completion src/cli/completion)
+    install(FILES ${completion}/rlock.bash RENAME rlock
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${completion}/_rlock
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${completion}/rlock.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 write_basic_package_version_file(
     ${CMAKE_CURRENT_BINARY_DIR}/rlock-config-version.cmake

@@ -405,6 +405,15 @@ check 'manual pages refer to pages that are there' \
     "$here/manuals.sh" links "$prefix"
 check 'a function without a comment has no manual page' \
     "$here/manuals.sh" planted "$prefix"
+for shell in bash zsh fish; do
+    if command -v $shell >/dev/null && { [ $shell != bash ] ||
+        [ -e /usr/share/bash-completion/bash_completion ]; }; then
+        check "$shell completes words of the command" "$tests/with-redis.sh" \
+            "$here/completion.sh" $shell "$prefix"
+    else
+        echo "skipped - no $shell, or no bash-completion: completion"
+    fi
+done
 check 'what was installed can be removed' nothing_left
 check 'a package can be made' packed
 check 'the loader is told of a new library' the_loader_is_told
