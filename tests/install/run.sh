@@ -168,22 +168,6 @@ amalgamated() {
         "$tests/with-redis.sh" "$prefix/one"
 }
 
-# Whatever a document that was installed links to has been installed, too.
-links_lead_somewhere() {
-    find "$prefix/share/doc" -name '*.md' >"$prefix/documents"
-    [ -s "$prefix/documents" ] || return 1
-    while read -r document; do
-        grep -o '](\([^)#]*\)' "$document" | sed 's/^](//' |
-            grep -v -e '^$' -e '^https*:' |
-            while read -r link; do
-                [ -e "$(dirname "$document")/$link" ] ||
-                    echo "$document: $link"
-            done
-    done <"$prefix/documents" >"$prefix/dead"
-    cat "$prefix/dead"
-    [ ! -s "$prefix/dead" ]
-}
-
 nothing_left() {
     stage=$prefix/stage
     DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
@@ -389,7 +373,8 @@ for compiler in gcc clang; do
     fi
 done
 check 'the command finds its library' command_runs
-check 'links between installed documents lead somewhere' links_lead_somewhere
+check 'links between installed documents lead somewhere' \
+    "$here/links.sh" "$prefix/share/doc/rlock"
 check 'each function and type has a manual page' \
     "$here/manuals.sh" pages "$prefix"
 if command -v mandoc >/dev/null; then
