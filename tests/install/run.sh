@@ -168,6 +168,21 @@ amalgamated() {
         "$tests/with-redis.sh" "$prefix/one"
 }
 
+# The examples' units, as if the command lay where they say.
+units_are_right() {
+    mkdir -p "$prefix/units"
+    for unit in "$prefix"/share/doc/rlock/examples/rlock-*.service \
+        "$prefix"/share/doc/rlock/examples/rlock-*.timer; do
+        sed "s|/usr/bin/rlock|$prefix/bin/rlock|" "$unit" \
+            >"$prefix/units/${unit##*/}" || return 1
+    done
+    systemd-analyze verify --man=no "$prefix"/units/* >"$prefix/units.says" 2>&1 &&
+        [ ! -s "$prefix/units.says" ] || {
+        cat "$prefix/units.says"
+        return 1
+    }
+}
+
 nothing_left() {
     stage=$prefix/stage
     DESTDIR=$stage cmake --install "$build" --prefix /usr || return 1
@@ -399,6 +414,11 @@ for shell in bash zsh fish; do
         echo "skipped - no $shell, or no bash-completion: completion"
     fi
 done
+if command -v systemd-analyze >/dev/null; then
+    check 'the units of systemd are right' units_are_right
+else
+    echo "skipped - no systemd-analyze: the units"
+fi
 check 'what was installed can be removed' nothing_left
 check 'a package can be made' packed
 check 'the loader is told of a new library' the_loader_is_told
