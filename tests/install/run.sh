@@ -135,6 +135,25 @@ docs_run() {
     done
 }
 
+# Each awk that is here makes the one file, and the manual as it was installed.
+any_awk_will_do() {
+    cmake=$root/src/cmake
+    for awk in mawk gawk original-awk 'busybox awk'; do
+        command -v "${awk%% *}" || continue
+        rm -rf "$prefix/awk"
+        mkdir -p "$prefix/awk/man3"
+        LC_ALL=C $awk -v output="$prefix/awk/man3" \
+            -v date="$(sed -n 's/^\.Dd //p' "$root/src/doc/rlock.1")" \
+            -f "$cmake/manual-headers.awk" -f "$cmake/manual.awk" \
+            "$root"/include/rlock/*.h &&
+            diff -r "$prefix/share/man/man3" "$prefix/awk/man3" &&
+            LC_ALL=C $awk -v version=0 -v output="$prefix/awk/one.c" \
+                -v path="$root/src" -f "$cmake/amalgamate.awk" "$root/LICENSE" \
+                "$root/src/base/error.c" &&
+            [ -s "$prefix/awk/one.c" ] || return 1
+    done
+}
+
 # Wherever the tree lies, and without a list of the loader's.
 command_runs() (
     unset LD_LIBRARY_PATH
@@ -387,6 +406,7 @@ for compiler in gcc clang; do
         check "as one file, by $compiler" amalgamated "$compiler"
     fi
 done
+check 'any awk will do' any_awk_will_do
 check 'the command finds its library' command_runs
 check 'links between installed documents lead somewhere' \
     "$here/links.sh" "$prefix/share/doc/rlock"
