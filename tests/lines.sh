@@ -16,7 +16,7 @@ set -eu
 
 most_src=37370
 most_files=252
-most_cli=5585
+most_cli=5598
 most_cli_files=38
 most_include=1562
 most_cxx=960

@@ -123,6 +123,20 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void tell_json(const char *what, double us, double pings)
+{
+    char number[40];
+    cli_json j = {0};
+    cli_json_open(&j, NULL, '{');
+    cli_json_text(&j, "what", what);
+    snprintf(number, sizeof number, "%.1f", us);
+    cli_json_word(&j, "median_us", number);
+    snprintf(number, sizeof number, "%.2f", pings);
+    cli_json_word(&j, "pings", number);
+    cli_json_shut(&j, '}');
+    putchar('\n');
+}
+
 static void tell(const bench *b)
 {
     static const char *const names[] = {"ping", "pair", "hand-over"};
@@ -133,8 +147,7 @@ static void tell(const bench *b)
     for (int k = 0; k < KINDS; k++) {
         double us = b->us[k][b->turns / 2];
         if (b->o->json) {
-            printf("{\"what\":\"%s\",\"median_us\":%.1f,\"pings\":%.2f}\n",
-                   names[k], us, us / of_ping);
+            tell_json(names[k], us, us / of_ping);
             continue;
         }
         cli_table_put(&t, names[k]);

@@ -117,7 +117,7 @@ command() {
     grep '^\.It Va' "$man/man1/rlock.1" | tr ' ' '\n' |
         grep -E '^[a-z_]+$' | sort -u >"$work/written"
     same 'fields of --json'
-    grep -ohE '"(RLOCK_[A-Z]+|SHELL)[="]' "$root"/src/cli/*.c | tr -d '"=' |
+    grep -ohE '"(RLOCK_[A-Z]+|SHELL|COLUMNS)[="]' "$root"/src/cli/*.c | tr -d '"=' |
         sort -u >"$work/has"
     grep '^\.It Ev' "$man/man1/rlock.1" | tr ' ' '\n' |
         grep -E '^[A-Z_]+$' | sort -u >"$work/written"
