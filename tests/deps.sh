@@ -1,12 +1,13 @@
 #!/bin/sh
 # deps.sh build|demo|examples|test|sim|mutants|model|planted|python|interop|fuzz
-# deps.sh coverage|ci|peers|debian13|musl|aarch64
+# deps.sh coverage|ci|peers|pictures|debian13|musl|aarch64
 #
 # Installs what is missing for building, the demo, all examples, the tests, the
 # simulator, the mutants, the protocol's model, the example with Python, the tests
 # with other clients, fuzzing, counting what the tests cover, the checks of .ci/run,
-# the benchmarks beside other libraries, or the tests elsewhere (tests/elsewhere.sh),
-# on Debian and Ubuntu. With everything there it touches no network.
+# the benchmarks beside other libraries, the documents' pictures, or the tests
+# elsewhere (tests/elsewhere.sh), on Debian and Ubuntu. With everything there it
+# touches no network.
 set -eu
 
 missing=
@@ -87,6 +88,10 @@ for_peers() {
     for_demo
     redisson
     redis_plus_plus
+}
+for_pictures() {
+    for_demo
+    program socat socat
 }
 # What sanitizers, fuzzing and counting link with comes apart from clang, or,
 # in other releases, with it.
@@ -171,7 +176,7 @@ for_ci() {
 
 case ${1-} in
 build | demo | examples | test | sim | mutants | model | planted | python | \
-    interop | fuzz | coverage | ci | peers | debian13 | musl | aarch64)
+    interop | fuzz | coverage | ci | peers | pictures | debian13 | musl | aarch64)
     "for_$1"
     ;;
 *)

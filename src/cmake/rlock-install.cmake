@@ -6,7 +6,8 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Documents lie to each other as in the source, so that their links lead somewhere.
 install(FILES LICENSE README.md README.zh-CN.md CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY src/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
+install(DIRECTORY src/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/src
+    PATTERN "*.sh" EXCLUDE)
 install(FILES src/threads.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
 foreach(folder src lua tests)
     install(FILES ${folder}/README.md
