@@ -24,7 +24,7 @@
  * holds the lock. A process that is paused between that question and its write
  * is stopped only by the resource: give it rlock_token(), or let the lock's
  * server do it: rlock_eval(). All that such a lock promises, and cannot, is in
- * README.md; that and documents like locks.md are installed in share/doc/rlock.
+ * promises.md, which is installed with the other documents in share/doc/rlock.
  */
 #ifndef RLOCK_RLOCK_H
 #define RLOCK_RLOCK_H

@@ -4,7 +4,7 @@
 # Installs the library that BUILD holds in a folder of its own, which is not in
 # the source (CMake refuses to export such paths) and is taken away again, and
 # builds and runs programs against that copy: found by CMake and by pkg-config,
-# shared and static, as C99, C11, C++11 and C++17; also those that the READMEs show.
+# shared and static, as C99, C11, C++11 and C++17; also those that documents show.
 # Then the other ways to have it: as one file, as a part of another project, as
 # one kind of library at absolute paths; taken away again; beside a second
 # hiredis; cross-built.
@@ -93,8 +93,7 @@ compile() {
     "$@" $strict $flags -o "$output" $libs
 }
 
-# programs FOLDER FILE; the programs in a Markdown file, as they stand there: one
-# or more in C, and in C++
+# programs FOLDER FILE; the programs in a Markdown file, as they stand there
 programs() {
     mkdir -p "$1"
     awk -v folder="$1" '
@@ -103,7 +102,7 @@ programs() {
                             printf "%s", text >(folder "/" ++n[inside] "." inside)
                         inside = "" }
         inside != ""  { text = text $0 "\n" }
-        END           { exit !n["c"] || !n["cpp"] }' "$2"
+        END           { exit !n["c"] }' "$2"
 }
 
 # Such a program looks for its server at the port that everybody's has: it gets
@@ -117,13 +116,14 @@ alone() {
     fi
 }
 
-# docs_run FILE SAYS; what each of its programs prints
+# docs_run FILE NUMBER SAYS; how many programs it has, and what each prints
 docs_run() {
     docs=$prefix/docs
     rm -rf "$docs"
     programs "$docs" "$root/$1" || return 1
-    says=$2
-    for program in "$docs"/*.c "$docs"/*.cpp; do
+    [ "$(ls "$docs" | wc -l)" -eq "$2" ] || return 1
+    says=$3
+    for program in "$docs"/*; do
         case $program in
         *.c) set -- "$cc" ;;
         *) set -- "$cxx" -std=c++17 ;;
@@ -398,8 +398,10 @@ done
 
 for file in README.md README.zh-CN.md; do
     check "the program of $file runs" \
-        docs_run "$file" 'level 2, fencing token [1-9][0-9]*'
+        docs_run "$file" 1 'locked, fencing token [1-9][0-9]*'
 done
+check 'the programs of calls.md run, in C and C++' \
+    docs_run src/doc/calls.md 2 'level 2, fencing token [1-9][0-9]*'
 
 for compiler in gcc clang; do
     if command -v "$compiler" >/dev/null; then
