@@ -4,7 +4,7 @@
 # README.md has no more than 200 lines, and README.zh-CN.md is the same document:
 # headings, rows of tables with their figures and what stands in code there, code
 # blocks (but for comments), and links, in the same order. The tests that it names
-# are there. Its pictures are, are small, and say in words what they show; what is
+# are there, and its figures are those of figures.md. Its pictures are, are small, and say in words what they show; what is
 # said in their place is the same. What it would complain about is then done to
 # copies, and each time it must complain.
 set -eu
@@ -75,6 +75,15 @@ proved() {
         done
 }
 
+# measured FILE: what it says of figures is a row of figures.md
+measured() {
+    sed -n '/^## Figures/,/^## How/p' "$1" | grep -o '[0-9][0-9.]* to [0-9][0-9.]*' |
+        while read -r least _ most; do
+            grep -q "^|.*| $least[^|]*|[^|]*| $most[ |]" src/doc/figures.md ||
+                echo "figures.md has no row from $least to $most"
+        done
+}
+
 # pictured FILE: each picture in it, with what is said in its place
 pictured() {
     dir=$(dirname "$1")
@@ -116,6 +125,7 @@ planted() {
 }
 
 alike README.md README.zh-CN.md || complain "they are not alike"
+none measured README.md
 for file in README.md README.zh-CN.md; do
     none short "$file"
     none proved "$file"
@@ -130,6 +140,7 @@ for change in '/^## /{s/#//;}' '/rlock_lost_fd/d' 's/0\.53/0.54/' 's/5000/500/' 
     planted "$change" alike README.zh-CN.md
 done
 planted '1{p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;p;}' short README.md
+planted 's/3\.1 to /3.2 to /' measured README.md
 planted 's/fork\.c/spoon.c/' proved README.md
 sed 's/](src/](..\/src/' README.md >"$work/README.md"
 planted 's/^!\[Process A/![Process/' pictured README.md

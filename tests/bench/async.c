@@ -144,7 +144,7 @@ static void wait_for_many(const char *uri)
     double each = (memory() - before) / WAITS;
     bench_row("threads that 10,000 waits start", 0, threads() - threads_before,
               "", "there are %d", threads());
-    bench_row("memory of each of them", 1024, each, " bytes",
+    bench_row("memory of each of them", 1, each / 1024, " KiB",
               "growth of the resident set, without lock handle and owner");
     l.under_way = WAITS + 1;
     bench_ok(rlock_client_cancel(l.cl, true));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh [--all] [--peers]
+# run.sh [--all] [--peers] [--write]
 #
 # Prints the table of the figures that the library is to reach. Takes about
 # three minutes, with --all eight; a figure that is missed is marked, and no
@@ -7,8 +7,14 @@
 # are installed first where that can be done (peers.sh); that takes a minute or
 # two more.
 #
+# With --write it measures RUNS times, and puts what came out into src/doc/figures/,
+# with the tables of src/doc/figures.md and the plot (figures.sh), which say on which
+# machine, and if that was busy beside it.
+#
 #   BUILD_DIR   where to build; build-bench
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
+#   RUNS        how often, with --write; 5
+#   MACHINE     what the figures say it was measured on
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -17,12 +23,14 @@ programs="pair guards scripts guarded several far hung contend handover idle \
     held async started"
 all=
 peers=
+write=
 for option; do
     case $option in
         --all) all=yes ;;
         --peers) peers=yes ;;
+        --write) write=yes ;;
         *)
-            echo "usage: run.sh [--all] [--peers]" >&2
+            echo "usage: run.sh [--all] [--peers] [--write]" >&2
             exit 2
             ;;
     esac
@@ -41,15 +49,47 @@ done
     cmake --build "$build" -j "$(nproc)"
 } >&2
 
+# A server for each program: none works on what another one left.
+rows() { # PROGRAM
+    if [ "$1" = guards ] && [ ! -e "$build/bench/guards" ]; then
+        echo "no C++ compiler: the row of rlock.hpp is left out" >&2
+        return
+    fi
+    tests/with-redis.sh "$build/bench/$1"
+}
+
+# All of it RUNS times; each row begins with its program's name.
+written() {
+    runs=${RUNS:-5}
+    work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    trap 'exit 143' HUP INT TERM
+    run=0
+    while [ $((run += 1)) -le "$runs" ]; do
+        echo "run $run of $runs" >&2
+        for program in $programs; do
+            rows "$program" >"$work/rows"
+            sed "s/^/$program /" "$work/rows" | tee -a "$work/run$run"
+        done
+    done
+    machine=${MACHINE:-"a machine with $(nproc) processors, $(uname -m)"}
+    busy=$(cat "$work"/run* | grep -c 'the machine was busy') ||
+        machine="$machine, with nothing else to do"
+    if [ "$busy" -gt 0 ]; then
+        machine="$machine, which other programs kept busy in $busy of $(
+            cat "$work"/run* | wc -l) rows"
+    fi
+    tests/bench/figures.sh write "$machine" "$work"/run*
+}
+if [ -n "$write" ]; then
+    written
+    exit
+fi
+
 echo "| what | at most | measured | remarks |"
 echo "|---|---|---|---|"
-# A server for each: none works on what another one left.
 for program in $programs; do
-    if [ "$program" = guards ] && [ ! -e "$build/bench/guards" ]; then
-        echo "no C++ compiler: the row of rlock.hpp is left out" >&2
-        continue
-    fi
-    tests/with-redis.sh "$build/bench/$program"
+    rows "$program"
 done
 [ -z "$all" ] || tests/bench/crossings.sh
 [ -z "$peers" ] || tests/bench/peers.sh "$build"
