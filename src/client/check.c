@@ -404,12 +404,46 @@ static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
     return s;
 }
 
+/* What whoever meets his first server can do about it. Of a text that is long no
+   more is shown than the words. */
+static const char *remedy(const rl_fault *f, int *shown)
+{
+    static const struct {
+        const char *words, *remedy;
+        bool is_long;
+    } known[] = {
+        {"Connection refused", ": is redis-server running there?", false},
+        {"NOAUTH Authentication required.",
+         " It goes into the URI: redis://:PASSWORD@host (of Sentinels, into "
+         "sentinel_password)",
+         false},
+        {"DENIED Redis is running in protected mode",
+         ": set a password there (requirepass), and it lets other machines in",
+         true},
+        {"READONLY You can't write against a read only replica.",
+         " Name its master, or its Sentinels (redis-sentinel://)", false},
+    };
+    *shown = (int)strlen(f->text);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *at = strstr(f->text, known[i].words);
+        if (!at)
+            continue;
+        if (known[i].is_long)
+            *shown = (int)(at - f->text + (ptrdiff_t)strlen(known[i].words));
+        return known[i].remedy;
+    }
+    return "";
+}
+
 /* Of a cluster, the message begins with the server. */
 static rlock_status fail(const rl_engine *e, const rl_node *n,
                          const rl_fault *f)
 {
     const char *name = n->name ? n->name : atomic_load(&e->core.node);
-    return rl_error_set(f->status, f->sys_errno, "%s: %s", name, f->text);
+    int shown;
+    const char *what_to_do = remedy(f, &shown);
+    return rl_error_set(f->status, f->sys_errno, "%s: %.*s%s", name, shown,
+                        f->text, what_to_do);
 }
 
 /* A descriptor, too, has to be there before the first hold. */

@@ -122,6 +122,53 @@ TEST(client_remedy, a_plain_port_does_not_want_rediss)
     server_stop(sv);
 }
 
+/* --- a first server ------------------------------------------------------- */
+
+TEST(client_remedy, where_nobody_listens_a_server_has_to_be_started)
+{
+    server *sv = server_start_tcp(NULL);
+    server_kill(sv);
+    expect_said_of("redis", server_port(sv), RLOCK_EIO, "Connection refused",
+                   "is redis-server running there?");
+    expect_said_of("redis-cluster", server_port(sv), RLOCK_EIO,
+                   "Connection refused", "is redis-server running there?");
+    server_stop(sv);
+}
+
+TEST(client_remedy, a_password_that_is_wanted_goes_into_the_uri)
+{
+    server *sv = server_start_tcp("--requirepass " SECRET);
+    expect_said_of("redis", server_port(sv), RLOCK_ESERVER, "NOAUTH",
+                   "It goes into the URI: redis://:PASSWORD@");
+    server_stop(sv);
+}
+
+TEST(client_remedy, a_replica_wants_its_master_or_sentinels_to_be_named)
+{
+    server *master = server_start_tcp(NULL), *replica = replica_start(master);
+    expect_said_of("redis", server_port(replica), RLOCK_ESERVER, "READONLY",
+                   "redis-sentinel://");
+    server_stop(replica);
+    server_stop(master);
+}
+
+/* As from another machine; what Redis says of it fills a screen. */
+TEST(client_remedy, a_server_in_protected_mode_wants_a_password)
+{
+    fake f = {.answers = ANSWERS(
+                  "-DENIED Redis is running in protected mode because "
+                  "protected mode is enabled and no password is set for the "
+                  "default user. In this mode connections are only accepted "
+                  "from the loopback interface. If you want to connect from "
+                  "external computers to Redis you may adopt one of the "
+                  "following solutions: 1) Just disable protected mode\r\n")};
+    fake_start(&f);
+    expect_said_of("redis", f.port, RLOCK_ESERVER,
+                   "DENIED Redis is running in protected mode",
+                   "set a password there");
+    fake_stop(&f);
+}
+
 /* --- files ---------------------------------------------------------------- */
 
 typedef struct files {
