@@ -16,21 +16,12 @@ show() {
     "$@"
 }
 
-# build COMMAND: what it has to say is of interest only when it fails.
-build() {
-    "$@" >build/demo.log 2>&1 || {
-        tail -n 30 build/demo.log >&2
-        echo "This failed: $*" >&2
-        exit 1
-    }
-}
-
 echo "Looking for what is needed ..."
 tests/deps.sh demo
-mkdir -p build
-echo "Building into build/, half a minute or so ..."
-build cmake -S . -B build -DRLOCK_BUILD_EXAMPLES=ON
-build cmake --build build -j "$(nproc)" \
+echo "Building into build/, half a minute or so; the compiler's words: build/demo.log"
+tests/progress.sh configured build/demo.log \
+    cmake -S . -B build -DRLOCK_BUILD_EXAMPLES=ON
+tests/progress.sh built build/demo.log cmake --build build -j "$(nproc)" \
     --target example_nested example_threads example_watchdog \
     example_multi_transfer example_redlock
 

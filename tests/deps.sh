@@ -11,14 +11,19 @@
 set -eu
 
 missing=
+# need PACKAGE [WHAT]: what of it is not there
 need() {
+    case " $missing " in
+    *" $1 "*) return ;;
+    esac
     missing="$missing $1"
+    echo "missing: ${2:-$1}${2:+ (package $1)}" >&2
 }
 program() {
-    command -v "$1" >/dev/null 2>&1 || need "$2"
+    command -v "$1" >/dev/null 2>&1 || need "$2" "$1"
 }
 header() {
-    echo "#include <$1>" | cc -E - >/dev/null 2>&1 || need "$2"
+    echo "#include <$1>" | cc -E - >/dev/null 2>&1 || need "$2" "$1"
 }
 
 for_build() {
@@ -188,20 +193,20 @@ if [ -z "$missing" ]; then
     exit 0
 fi
 
+# The last line is what is to be done.
 give_up() {
-    echo "Missing:$missing" >&2
-    echo "$*" >&2
+    echo "$1" >&2
+    echo "Please install what is missing: ${2-sudo apt-get install}$missing" >&2
     exit 1
 }
 if ! command -v apt-get >/dev/null 2>&1; then
-    give_up "Please install what these Debian packages hold."
+    give_up "There is no apt-get here. The names are those of Debian's packages." ''
 fi
 sudo=
 if [ "$(id -u)" != 0 ]; then
     sudo='sudo -n'
     $sudo true 2>/dev/null ||
-        give_up "Only root can install them, and sudo does not let us. As root:
-    apt-get install --no-install-recommends$missing"
+        give_up "Only root can install packages, and sudo asks for a password."
 fi
 # What apt has to say is of interest only when it fails.
 log=$(mktemp "${TMPDIR:-/tmp}/rlock-apt.XXXXXX")
@@ -226,13 +231,13 @@ no_service() {
 case $missing in
 *redis-server*) no_service ;;
 esac
-echo "Installing:$missing"
+echo "Installing:$missing; what apt says: $log"
 # A broken third-party source is no obstacle; the installation decides.
 apt update || :
 # shellcheck disable=SC2086
 apt install --no-install-recommends $missing || {
     tail -n 15 "$log" >&2
-    give_up "They could not be installed (no network?); all that apt said: $log"
+    give_up "They could not be installed (no network?). All that apt said: $log"
 }
 case $missing in
 *redis-server*)

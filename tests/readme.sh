@@ -79,7 +79,7 @@ proved() {
 measured() {
     sed -n '/^## Figures/,/^## How/p' "$1" | grep -o '[0-9][0-9.]* to [0-9][0-9.]*' |
         while read -r least _ most; do
-            grep -q "^|.*| $least[^|]*|[^|]*| $most[ |]" src/doc/figures.md ||
+            grep -q "^|.*| ${least}[^|]*|[^|]*| ${most}[ |]" src/doc/figures.md ||
                 echo "figures.md has no row from $least to $most"
         done
 }

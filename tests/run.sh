@@ -14,22 +14,36 @@ cd "$(dirname "$0")/.."
 build=${BUILD_DIR:-build}
 jobs=${JOBS:-$(nproc)}
 
-# Whatever stops us before the tests have run is a failure, and is said so.
-trap 'echo "0 passed, 1 failed"' EXIT
+# seen WHAT LOG COMMAND...: who sits at a terminal sees how far it is; a log has all
+seen() {
+    if [ -t 1 ]; then
+        tests/progress.sh "$@"
+    else
+        shift 2
+        "$@"
+    fi
+}
 
+# Its last line says what is missing, and how to come by it.
 tests/deps.sh test
+# Whatever else stops us before the tests have run is a failure, and is said so.
+trap 'echo "0 passed, 1 failed"' EXIT
 # shellcheck disable=SC2086
-cmake -S . -B "$build" -DRLOCK_BUILD_TESTS=ON -DRLOCK_BUILD_EXAMPLES=ON \
-    ${CMAKE_ARGS:-}
-cmake --build "$build" -j "$jobs"
+seen configured "$build/build.log" cmake -S . -B "$build" \
+    -DRLOCK_BUILD_TESTS=ON -DRLOCK_BUILD_EXAMPLES=ON ${CMAKE_ARGS:-}
+seen built "$build/build.log" cmake --build "$build" -j "$jobs"
 
 rm -rf "$build/tap" "$build/san"
 # Criterion by itself runs as many tests at a time as there are processors; a
 # few programs beside each other fill the pauses.
 ctest=0
-(cd "$build" && ctest -j "$((jobs < 4 ? jobs : 4))" --output-on-failure \
-    -R "${TESTS:-.}") ||
-    ctest=$?
+set -- sh -c 'cd "$1" && shift && exec ctest "$@"' sh "$build" \
+    -j "$((jobs < 4 ? jobs : 4))" --output-on-failure -R "${TESTS:-.}"
+if [ -t 1 ]; then
+    tests/progress.sh -v 'programs of tests' "$build/tests.log" "$@" || ctest=$?
+else
+    "$@" || ctest=$?
+fi
 
 trap - EXIT
 mkdir -p "$build/tap"

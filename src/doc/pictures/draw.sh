@@ -149,7 +149,6 @@ last_holder() {
 # Eight locks are taken one after the other; the last of them while no replica
 # gets anything; then the master is killed.
 failover() {
-    local panel
     failed_over none 0 'Without min_replicas: what no replica had is lost, and told'
     failed_over some 1 'With min_replicas 1: what no replica has is not granted'
     draw failover 'A master is killed under held locks' "\
@@ -161,7 +160,7 @@ the failover: none is lost, and those that waited are granted by the new master.
         none some
 }
 failed_over() { # EVENTS MIN_REPLICAS TITLE
-    local old new=() uri='' i port program sentinels=()
+    local old uri='' i port program sentinels=()
     old=$(free_port)
     server "$old"
     local master=$!
@@ -169,7 +168,6 @@ failed_over() { # EVENTS MIN_REPLICAS TITLE
     for i in 1 2; do
         port=$(free_port)
         server "$port" --replicaof 127.0.0.1 "$old"
-        new+=("$port")
         replicas+=($!)
     done
     for i in 1 2 3; do
