@@ -68,7 +68,7 @@ written() {
     while [ $((run += 1)) -le "$runs" ]; do
         echo "run $run of $runs" >&2
         for program in $programs; do
-            rows "$program" >"$work/rows"
+            rows "$program" >"$work/rows" || echo "$program has failed" >&2
             sed "s/^/$program /" "$work/rows" | tee -a "$work/run$run"
         done
     done

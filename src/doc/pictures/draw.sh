@@ -160,7 +160,7 @@ the failover: none is lost, and those that waited are granted by the new master.
         none some
 }
 failed_over() { # EVENTS MIN_REPLICAS TITLE
-    local old uri='' i port program sentinels=()
+    local old uri="" i port program
     old=$(free_port)
     server "$old"
     local master=$!
