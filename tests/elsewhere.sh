@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# elsewhere.sh redis6|debian13|musl|aarch64
+# elsewhere.sh redis6|debian13|musl|aarch64 [--quick]
 #
 # Runs the tests where this machine is not, and closes with "N passed, N
 # failed". What is missing is installed first, on Debian and Ubuntu.
@@ -9,11 +9,14 @@
 #   musl      all tests with the C library musl
 #   aarch64   unit and server tests for that processor, as qemu plays it
 #
+# With --quick only what tests/run.sh --quick runs.
+#
 #   BUILD_DIR  where to build; build-KIND
 set -eu -o pipefail
 
 cd "$(dirname "$0")/.."
 kind=${1-}
+quick=${2-}
 build=$(realpath -m "${BUILD_DIR:-build-$kind}")
 
 # Whatever stops us before the tests have run is a failure, and is said so;
@@ -22,7 +25,7 @@ trap 'echo "0 passed, 1 failed"' EXIT
 
 run_tests() {
     trap - EXIT
-    BUILD_DIR=$build exec tests/run.sh
+    BUILD_DIR=$build exec tests/run.sh $quick
 }
 
 # --- another server ---------------------------------------------------------
@@ -68,7 +71,8 @@ debian13() {
         mount --rbind /sys "$1/sys"
         mount --rbind /dev "$1/dev"
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
-            BUILD_DIR=/build chroot "$1" /rlock/tests/run.sh' - "$root" "$PWD"
+            BUILD_DIR=/build chroot "$1" /rlock/tests/run.sh $3' - \
+        "$root" "$PWD" "$quick"
 }
 
 # --- another C library, another processor -----------------------------------
