@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=37396
+most_src=37507
 most_files=252
 most_cli=5598
 most_cli_files=38

@@ -177,7 +177,7 @@ void rl_group_keep_alarms(rl_group *g, rl_alarms *in)
 
 void rl_group_count_loss(rl_group *g)
 {
-    rl_add(&g->home->stats->lost, 1);
+    rl_add(&g->home->stats->lost[RL_LOSS_GROUP], 1);
 }
 
 int rl_group_count(const rl_group *g)

@@ -61,17 +61,6 @@ typedef enum rl_state {
     RL_OVER
 } rl_state;
 
-/* Why a hold was lost. */
-typedef enum rl_loss {
-    RL_LOSS_NONE,
-    RL_LOSS_EXPIRED,  /* its local deadline passed */
-    RL_LOSS_GONE,     /* the server no longer knows it */
-    RL_LOSS_FOREIGN,  /* the key is no lock any more */
-    RL_LOSS_TOO_LONG, /* max_hold_ms */
-    RL_LOSS_GROUP,    /* too few of its group are left */
-    RL_LOSS_CLOSED    /* its client was closed */
-} rl_loss;
-
 const char *rl_loss_text(rl_loss why);
 
 /* Has the server said so? Then nobody releases it, and no waiter is rung. */
@@ -137,6 +126,7 @@ typedef struct rl_hold {
     rl_heap_node expiry; /* due at the deadline: so long the client believes */
     struct rl_hold *next_report; /* in the queue of reports */
     rl_link owned;    /* in its owner's record, as long as it is in the map */
+    rl_link aged;     /* while it is HELD: among those, by began_us */
     rl_alarms alarms; /* none of a Red lock: its group has them */
     rl_owner_record *record;
     unsigned refs;
@@ -200,6 +190,7 @@ typedef struct rl_holds {
     rl_map map;
     rl_map records;
     rl_heap expiry;
+    rl_list held;         /* the oldest first */
     rl_due_queue first;   /* of the only server; or of none in a cluster */
     rl_due_queue *queues; /* all, newest first; only grows */
     /* In which of them is what is due for a hold? NULL: in the first. Fixed;

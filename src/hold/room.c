@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 typedef struct key {
@@ -36,6 +37,7 @@ static bool is_that(const rl_map_node *n, const void *wanted)
 bool rl_rooms_init(rl_rooms *r)
 {
     rl_mutex_init(&r->mutex, RL_RANK_ROOMS);
+    rl_list_init(&r->waiters);
     bool ok = rl_map_init(&r->map, same);
     return rl_map_init(&r->listeners, is_that) && ok;
 }
@@ -101,17 +103,28 @@ rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
     return room ? front_of(room) : NULL;
 }
 
-bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
-                   const void *handle, rl_waker *waker)
+/* Mostly nobody has begun later. */
+static void enter_locked(rl_rooms *r, rl_waiter *w) RL_REQUIRES(&r->mutex)
 {
-    *w = (rl_waiter){.handle = handle, .waker = waker};
+    rl_link *at = &r->waiters.head;
+    while (at->prev != &r->waiters.head &&
+           RL_CONTAINER(at->prev, rl_waiter, aged)->began_us > w->began_us)
+        at = at->prev;
+    rl_list_add_before(at, &w->aged);
+    rl_list_add_last(&w->room->waiters, &w->link);
+}
+
+bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
+                   const void *handle, rl_waker *waker, int64_t began_us)
+{
+    *w = (rl_waiter){.handle = handle, .waker = waker, .began_us = began_us};
     rl_mutex_lock(&r->mutex);
     w->heard = atomic_load(&r->hears);
     w->room = find_locked(r, what->name, what->len, what->scope);
     if (!w->room)
         w->room = add_locked(r, what);
     if (w->room)
-        rl_list_add_last(&w->room->waiters, &w->link);
+        enter_locked(r, w);
     if (w->room && r->closed)
         rl_waiter_wake_locked(r, w, RL_WAKE_CLOSE);
     rl_mutex_unlock(&r->mutex);
@@ -125,6 +138,7 @@ bool rl_room_leave(rl_rooms *r, rl_waiter *w, bool acquired)
     rl_mutex_lock(&r->mutex);
     bool was_front = front_of(room) == w;
     rl_list_remove(&w->link);
+    rl_list_remove(&w->aged);
     if (acquired) {
         room->queued = false;
         room->ticket = 0;
@@ -235,6 +249,16 @@ static int64_t held_back_until_locked(rl_rooms *r, uint64_t hash)
 {
     rl_courtesy c = r->courtesy[hash % RL_COURTESIES];
     return c.hash == hash ? c.until_us : 0;
+}
+
+int64_t rl_rooms_longest(rl_rooms *r)
+{
+    rl_mutex_lock(&r->mutex);
+    const rl_link *first = rl_list_first(&r->waiters);
+    int64_t us =
+        first ? RL_CONTAINER(first, rl_waiter, aged)->began_us : RL_NEVER;
+    rl_mutex_unlock(&r->mutex);
+    return us;
 }
 
 bool rl_rooms_have(rl_rooms *r, const rl_target *what)

@@ -36,7 +36,9 @@ typedef enum rl_rest {
 
 typedef struct rl_waiter {
     rl_link link;
+    rl_link aged;       /* among all of the client's, by began_us */
     rl_room *room;      /* fixed; NULL: it is in none */
+    int64_t began_us;   /* fixed; since when it wants the lock */
     const void *handle; /* fixed; whose rlock_cancel() ends the wait */
     rl_waker *waker;    /* fixed */
     bool heard;         /* fixed; the bell was heard when it entered */
@@ -91,6 +93,7 @@ typedef struct rl_courtesy {
 typedef struct rl_rooms {
     rl_mutex mutex;
     rl_map map;
+    rl_list waiters; /* of all rooms; who has waited for longest first */
     rl_map listeners;
     rl_courtesy courtesy[RL_COURTESIES];
     bool closed;
@@ -100,9 +103,9 @@ typedef struct rl_rooms {
 bool rl_rooms_init(rl_rooms *r);
 void rl_rooms_fini(rl_rooms *r, bool forked);
 
-/* Lines up. False: out of memory. */
+/* Lines up, who wants the lock since began_us. False: out of memory. */
 bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
-                   const void *handle, rl_waker *waker);
+                   const void *handle, rl_waker *waker, int64_t began_us);
 
 /*
  * Goes away; the next in line is woken to take over, unless w->quiet: who ends
@@ -155,6 +158,9 @@ void rl_room_answered(rl_rooms *r, const rl_waiter *w);
 
 /* Has the server said that it is held, when asked at that time or later? */
 bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us);
+
+/* Since when the one has waited who waits for longest; RL_NEVER: nobody does. */
+int64_t rl_rooms_longest(rl_rooms *r);
 
 /* Does somebody wait here? */
 bool rl_rooms_have(rl_rooms *r, const rl_target *what);

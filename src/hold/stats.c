@@ -1,33 +1,62 @@
 #include "hold/stats.h"
 
-static uint64_t get(rl_counter *c)
+static rl_result result_of(rlock_status status)
 {
-    return atomic_load_explicit(c, memory_order_relaxed);
+    switch (status) {
+    case RLOCK_OK:
+        return RL_RESULT_OK;
+    case RLOCK_BUSY:
+        return RL_RESULT_BUSY;
+    case RLOCK_TIMEOUT:
+        return RL_RESULT_TIMEOUT;
+    case RLOCK_CANCELED:
+        return RL_RESULT_CANCELED;
+    case RLOCK_EDEADLK:
+        return RL_RESULT_DEADLOCK;
+    case RLOCK_LOST:
+        return RL_RESULT_LOST;
+    default:
+        return RL_RESULT_ERROR;
+    }
 }
 
-void rl_stats_copy(rlock_stats *to, rl_stats *from)
+void rl_stats_acquired(rl_stats *s, rlock_status status)
+{
+    rl_add(&s->acquires[result_of(status)], 1);
+}
+
+static uint64_t sum(const rl_counter *c, size_t n)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all += rl_count_of(&c[i]);
+    return all;
+}
+
+void rl_stats_copy(rlock_stats *to, const rl_stats *from)
 {
     *to = (rlock_stats){
-        .acquires = get(&from->acquires),
-        .acquires_contended = get(&from->acquires_contended),
-        .acquires_failed = get(&from->acquires_failed),
-        .releases = get(&from->releases),
-        .renewals = get(&from->renewals),
-        .renew_failures = get(&from->renew_failures),
-        .lost = get(&from->lost),
-        .wakeups = get(&from->wakeups),
-        .wakeups_futile = get(&from->wakeups_futile),
-        .passes = get(&from->passes),
-        .reconnects = get(&from->reconnects),
-        .script_loads = get(&from->script_loads),
-        .held_now = get(&from->held_now),
-        .waiting_now = get(&from->waiting_now),
-        .wait_us_total = get(&from->wait_us_total),
-        .hold_us_total = get(&from->hold_us_total),
-        .failovers = get(&from->failovers),
-        .refreshes = get(&from->refreshes),
-        .redirects = get(&from->redirects),
-        .nodes = get(&from->nodes),
-        .replica_shortfalls = get(&from->replica_shortfalls),
+        .acquires = rl_count_of(&from->acquires[RL_RESULT_OK]),
+        .acquires_contended = rl_count_of(&from->acquires_contended),
+        .acquires_failed =
+            sum(&from->acquires[RL_RESULT_OK + 1], RL_RESULTS - 1),
+        .releases = rl_count_of(&from->releases),
+        .renewals = rl_count_of(&from->renewals),
+        .renew_failures = rl_count_of(&from->renew_failures),
+        .lost = sum(from->lost, RL_LOSSES),
+        .wakeups = rl_count_of(&from->wakeups),
+        .wakeups_futile = rl_count_of(&from->wakeups_futile),
+        .passes = rl_count_of(&from->passes),
+        .reconnects = rl_count_of(&from->reconnects),
+        .script_loads = rl_count_of(&from->script_loads),
+        .held_now = rl_count_of(&from->held_now),
+        .waiting_now = rl_count_of(&from->waiting_now),
+        .wait_us_total = rl_count_of(&from->wait_us_total),
+        .hold_us_total = rl_count_of(&from->hold_us_total),
+        .failovers = rl_count_of(&from->failovers),
+        .refreshes = rl_count_of(&from->refreshes),
+        .redirects = rl_count_of(&from->redirects),
+        .nodes = rl_count_of(&from->nodes),
+        .replica_shortfalls = rl_count_of(&from->replica_shortfalls),
     };
 }

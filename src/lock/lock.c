@@ -152,12 +152,6 @@ rl_home *rl_lock_home(const rlock *lk)
     return &lk->client->home;
 }
 
-static void count(const rlock *lk, rl_counter *counter)
-{
-    if (!lk->kind->several)
-        rl_add(counter, 1);
-}
-
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
                   const void *name, size_t len, rlock_layout layout)
 {
@@ -280,10 +274,12 @@ static void count_outcome(const rlock *lk, rl_job_args_verb verb,
                           rlock_status s)
 {
     rl_stats *stats = &rl_lock_core(lk)->stats;
+    if (lk->kind->several)
+        return;
     if (verb == RL_JOB_ACQUIRE)
-        count(lk, s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed);
+        rl_stats_acquired(stats, s);
     else if (verb == RL_JOB_UNLOCK && s == RLOCK_OK)
-        count(lk, &stats->releases);
+        rl_add(&stats->releases, 1);
 }
 
 static rl_op *leave_job(rl_lock_job *j, rlock_status s)

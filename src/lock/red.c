@@ -87,9 +87,8 @@ static void drop(rl_red_attempt *b, size_t i)
 
 static rl_op *acquire_over(red_job *j, rlock_status s)
 {
-    rl_stats *stats = &rl_lock_core(j->lk)->stats;
     rl_nodes_leave(&j->ns);
-    rl_add(s == RLOCK_OK ? &stats->acquires : &stats->acquires_failed, 1);
+    rl_stats_acquired(&rl_lock_core(j->lk)->stats, s);
     rl_client_leave(j->lk->client, j->home);
     return rl_job_over(&j->job, s);
 }

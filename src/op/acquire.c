@@ -170,7 +170,8 @@ static rl_next line_up(rl_acquire *a, int64_t now_us)
 static bool enter_room(rl_acquire *a)
 {
     rl_rooms *rooms = &a->home->rooms;
-    if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker)) {
+    if (rl_room_enter(rooms, &a->waiter, a->what, a->handle, a->op.waker,
+                      a->began_us)) {
         a->held_back_us = rl_room_held_back_until(rooms, &a->waiter);
         if (a->attempt->attend)
             a->attempt->attend(a);

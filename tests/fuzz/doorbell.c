@@ -59,7 +59,7 @@ static void enter(rl_rooms *r, guest *g, const char *name, uint64_t scope)
 {
     *g = (guest){.waker = {wake}};
     g->what = (rl_target){.name = name, .len = strlen(name), .scope = scope};
-    MUST(rl_room_enter(r, &g->waiter, &g->what, g, &g->waker));
+    MUST(rl_room_enter(r, &g->waiter, &g->what, g, &g->waker, 0));
 }
 
 static bool contains(feed in, const char *text)

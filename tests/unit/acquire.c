@@ -36,8 +36,8 @@ TEST(acquire, who_does_not_wait_asks_though_others_wait)
     wait_for w;
     rl_waiter other;
     open_wait(&w, 0);
-    EXPECT(
-        rl_room_enter(&core(&w)->rooms, &other, &play_job, NULL, &w.p.waker));
+    EXPECT(rl_room_enter(&core(&w)->rooms, &other, &play_job, NULL, &w.p.waker,
+                         0));
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
     rl_room_leave(&core(&w)->rooms, &other, false);

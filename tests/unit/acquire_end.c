@@ -19,8 +19,8 @@ static void wake(rl_waker *w, rl_wake why, unsigned node)
 static void stand_in_front(wait_for *w, other_waiter *o)
 {
     *o = (other_waiter){.waker = {wake}};
-    EXPECT(
-        rl_room_enter(&core(w)->rooms, &o->waiter, &play_job, NULL, &o->waker));
+    EXPECT(rl_room_enter(&core(w)->rooms, &o->waiter, &play_job, NULL,
+                         &o->waker, 0));
 }
 
 TEST(acquire_end, who_is_not_in_front_does_not_ask)

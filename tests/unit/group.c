@@ -297,7 +297,7 @@ TEST(group, tells_its_home)
     h.closed = true;
     EXPECT(!rl_group_tell(g, &ev));
     rl_group_count_loss(g);
-    EXPECT_INT(h.stats.lost, 1);
+    EXPECT_INT(rl_count_of(&h.stats.lost[RL_LOSS_GROUP]), 1);
     rl_group_unref(g);
 }
 

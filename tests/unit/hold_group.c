@@ -86,8 +86,8 @@ TEST(hold_group, a_quorum_that_is_lost_is_told_once_and_counted_at_home)
     EXPECT_INT(take_reports(&p, 0), 0);
     EXPECT_INT(take_reports(&p, 1), LOST);
     EXPECT_INT(take_reports(&p, 2), 0);
-    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
-    EXPECT_INT(play_core(&p, 1)->stats.lost, 0);
+    EXPECT_INT(play_losses(&play_core(&p, 0)->stats), 1);
+    EXPECT_INT(play_losses(&play_core(&p, 1)->stats), 0);
     EXPECT_INT(h[1]->state, RL_LOST); /* there is nothing to come back to */
     rl_group_unref(g);
     play_close(&p);
@@ -110,7 +110,7 @@ static void lose_as_member(rl_group_state whole, unsigned told,
     EXPECT(!rl_group_is_owned(g));
     EXPECT_INT(take_reports(&p, 1), told);
     EXPECT(rl_group_move(g->whole, then, then));
-    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
+    EXPECT_INT(play_losses(&play_core(&p, 0)->stats), 1);
     rl_group_unref(g);
     play_close(&p);
 }
@@ -258,7 +258,7 @@ TEST(hold_group, the_members_of_a_multi_lock_are_lost_with_the_first)
     lose(&p, 1, b, RL_LOSS_GONE);
     EXPECT(!rl_group_is_owned(g) && a->state == RL_HELD);
     EXPECT_INT(take_reports(&p, 1), LOST);
-    EXPECT_INT(play_core(&p, 1)->stats.lost, 1);
+    EXPECT_INT(play_losses(&play_core(&p, 1)->stats), 1);
     rl_group_unref(g);
     play_close(&p);
 }

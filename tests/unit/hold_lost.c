@@ -19,7 +19,7 @@ TEST(hold_lost, that_expires_is_lost_and_told_once)
     expire(&p);
     EXPECT(!is_valid(&p, h));
     EXPECT_INT(take_reports(&p, 0), 0);
-    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
+    EXPECT_INT(play_losses(&play_core(&p, 0)->stats), 1);
     EXPECT_INT(play_core(&p, 0)->stats.held_now, 0);
     play_close(&p);
 }
@@ -70,7 +70,7 @@ TEST(hold_lost, nothing_is_queued_for_a_client_that_does_not_listen)
     rl_hold *h = play_hold(&p, 0, "job", LEASE_MS);
     lose(&p, 0, h, RL_LOSS_GONE);
     EXPECT_INT(take_reports(&p, 0), 0);
-    EXPECT_INT(play_core(&p, 0)->stats.lost, 1);
+    EXPECT_INT(play_losses(&play_core(&p, 0)->stats), 1);
     play_close(&p);
 }
 

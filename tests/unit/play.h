@@ -162,6 +162,14 @@ rl_hold *play_hold(play *p, size_t i, const char *name, int64_t lease_ms);
 rl_hold *play_member(play *p, size_t i, const rl_target *what, rl_group *g,
                      int64_t lease_ms);
 
+/* How many holds were lost, for whatever reason. */
+static inline uint64_t play_losses(const rl_stats *s)
+{
+    rlock_stats told;
+    rl_stats_copy(&told, s);
+    return told.lost;
+}
+
 /* For an acquire. */
 void play_listen(rl_core *c, const rl_target *what);
 

@@ -365,7 +365,7 @@ TEST(room, entering_says_when_there_is_no_memory)
     guest g = {.waker = {wake}};
     open_with(&r, &g, 0);
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    bool entered = rl_room_enter(&r, &g.waiter, &job, &g, &g.waker);
+    bool entered = rl_room_enter(&r, &g.waiter, &job, &g, &g.waker, 0);
     shim_clear(shim_here());
     EXPECT(!entered && !g.waiter.room);
     EXPECT(!rl_rooms_is_owed(&r, &job, NOW_US));

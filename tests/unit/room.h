@@ -35,7 +35,7 @@ static inline void enter_as(rl_rooms *r, guest *g, const rl_target *what,
                             const void *handle)
 {
     *g = (guest){.waker = {wake}};
-    EXPECT(rl_room_enter(r, &g->waiter, what, handle, &g->waker));
+    EXPECT(rl_room_enter(r, &g->waiter, what, handle, &g->waker, 0));
 }
 
 static inline void enter(rl_rooms *r, guest *g, const rl_target *what)

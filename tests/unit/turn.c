@@ -266,7 +266,7 @@ TEST(turn, what_is_lost_before_its_thread_wakes_is_looked_for)
     third w;
     lose_passed(&t, &w);
     EXPECT_INT(play_wake(&t.p), RL_SLEEP);
-    EXPECT_INT(core(&t)->stats.lost, 0);
+    EXPECT_INT(play_losses(&core(&t)->stats), 0);
     EXPECT_INT(core(&t)->stats.held_now, 0);
     EXPECT_INT(w.owner.holds, 0);
     EXPECT_INT(play_sleep(&t.p), RL_ASK);

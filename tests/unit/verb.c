@@ -188,7 +188,7 @@ TEST(verb, a_leave_has_those_look_who_came_meanwhile)
     open_deed(&d);
     rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
     EXPECT_INT(go(&d), RL_ASK);
-    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker));
+    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker, 0));
     EXPECT_INT(answer(&d, LEFT), RL_DONE);
     EXPECT_INT(d.p.why, RL_WAKE_LOOK);
     rl_room_leave(&core(&d)->rooms, &w, false);

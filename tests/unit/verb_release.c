@@ -42,7 +42,7 @@ TEST(verb_release, the_last_unlock_frees_the_hold_and_is_no_loss)
     EXPECT_INT(answer(&d, YES), RL_DONE);
     EXPECT(d.x->ok);
     EXPECT_INT(d.h->refs, 1);
-    EXPECT_INT(core(&d)->stats.lost, 0);
+    EXPECT_INT(play_losses(&core(&d)->stats), 0);
     close_with_hold(&d);
 }
 
@@ -52,7 +52,7 @@ TEST(verb_release, the_last_unlock_may_find_that_the_hold_was_lost)
     begin_free(&d);
     EXPECT_INT(answer(&d, NO), RL_DONE);
     expect_fault(&d, RLOCK_LOST, "no longer knows");
-    EXPECT_INT(core(&d)->stats.lost, 1);
+    EXPECT_INT(play_losses(&core(&d)->stats), 1);
     EXPECT(d.h->reports & 1u << RLOCK_EVENT_LOST);
     close_with_hold(&d);
 }
@@ -65,7 +65,7 @@ TEST(verb_release, an_unlock_that_was_asked_again_may_find_it_freed)
     EXPECT_INT(play_cut(&d.p, 0), RL_ASK);
     EXPECT_INT(answer(&d, NO), RL_DONE);
     EXPECT(d.x->ok);
-    EXPECT_INT(core(&d)->stats.lost, 0);
+    EXPECT_INT(play_losses(&core(&d)->stats), 0);
     close_with_hold(&d);
 }
 
@@ -86,7 +86,7 @@ TEST(verb_release, an_unlock_of_what_is_no_lock_any_more_is_a_loss)
     begin_free(&d);
     EXPECT_INT(answer(&d, WRONGTYPE), RL_DONE);
     expect_fault(&d, RLOCK_EWRONGTYPE, "WRONGTYPE");
-    EXPECT_INT(core(&d)->stats.lost, 1);
+    EXPECT_INT(play_losses(&core(&d)->stats), 1);
     EXPECT_INT(core(&d)->holds.undoing, 0);
     close_with_hold(&d);
 }
@@ -145,7 +145,7 @@ static void expect_front(const char *reply, rl_wake woken)
     deed d;
     rl_waiter w;
     begin_free(&d);
-    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker));
+    EXPECT(rl_room_enter(&core(&d)->rooms, &w, &play_job, NULL, &d.p.waker, 0));
     rl_room_ticket(&core(&d)->rooms, &w);
     EXPECT_INT(answer(&d, reply), RL_DONE);
     EXPECT_INT(d.p.why, woken);

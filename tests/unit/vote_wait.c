@@ -200,7 +200,7 @@ TEST(vote_wait, an_owner_leaves_no_queue_when_another_waits_behind_it)
     rl_waiter behind;
     rl_rooms *rooms = &play_core(&e.p, 0)->rooms;
     wait_with_bells(&e);
-    EXPECT(rl_room_enter(rooms, &behind, &play_red, NULL, &e.p.waker));
+    EXPECT(rl_room_enter(rooms, &behind, &play_red, NULL, &e.p.waker, 0));
     EXPECT_INT(play_sleep(&e.p), RL_ASK);
     EXPECT_INT(answer(&e, 0, IS_BUSY), RL_ASK);
     EXPECT_INT(answer(&e, 1, VOTED(100, 900)), RL_ASK);
