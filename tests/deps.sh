@@ -52,6 +52,10 @@ for_test() {
     header curses.h libncurses-dev
     program openssl openssl
     program ip iproute2
+    for python in python3 /usr/bin/python3 none; do
+        [ $python != none ] || need python3-prometheus-client
+        ! $python -c 'import prometheus_client' 2>/dev/null || break
+    done
 }
 for_sim() {
     for_demo

@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=37507
-most_files=252
+most_src=38021
+most_files=258
 most_cli=5598
 most_cli_files=38
-most_include=1562
+most_include=1662
 most_cxx=960
 
 cd "$(dirname "$0")/.."

@@ -118,6 +118,9 @@ typedef struct rlock_options {
     bool dispatch_events;    /* every event waits for rlock_client_dispatch()
                                 (async.h); if there is memory for it */
     bool no_deadlock_check;  /* no acquire answers RLOCK_EDEADLK (lock.h) */
+    /* What its figures are called by (metrics.h): the label client="...", of 1
+       to 255 bytes; NULL: they have none. */
+    const char *metrics_label;
 } rlock_options;
 
 #if defined(__cplusplus)

@@ -17,6 +17,7 @@
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
  *   scan.h, servers.h    which locks there are, and what threatens them
+ *   metrics.h            figures, for Prometheus and the like
  *   base.h               statuses, and what went wrong last
  *   rlock.hpp            all this for C++17, and co_await for C++20
  *
@@ -35,6 +36,7 @@
 #include <rlock/event.h>
 #include <rlock/guard.h>
 #include <rlock/lock.h>
+#include <rlock/metrics.h>
 #include <rlock/multi.h>
 #include <rlock/options.h>
 #include <rlock/owner.h>

@@ -23,6 +23,12 @@ static rlock_status invalid(const char *what)
     return rl_error_set(RLOCK_EINVAL, 0, "bad option: %s", what);
 }
 
+/* NULL: it is called nothing. */
+static bool may_be_called(const char *name)
+{
+    return !name || (*name && strlen(name) <= RL_HOST_MAX);
+}
+
 rlock_status rl_client_options_read(rlock_options *to,
                                     const rlock_options *from)
 {
@@ -57,8 +63,10 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("replica_wait_ms");
     if (to->turn_ms < 0 || to->turn_ms > LONGEST_TURN_MS)
         return invalid("turn_ms (at most 1000)");
-    if (to->host_id && (!*to->host_id || strlen(to->host_id) > RL_HOST_MAX))
+    if (!may_be_called(to->host_id))
         return invalid("host_id (1 to 255 bytes)");
+    if (!may_be_called(to->metrics_label))
+        return invalid("metrics_label (1 to 255 bytes)");
     return RLOCK_OK;
 }
 
@@ -94,5 +102,6 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;
     set->dispatch_events = o->dispatch_events;
+    strcpy(set->metrics_label, o->metrics_label ? o->metrics_label : "");
     set_process(set, o->host_id);
 }

@@ -30,6 +30,7 @@ typedef struct rl_settings {
     void (*on_event)(const rlock_event *ev, void *arg);
     void *event_arg;
     bool dispatch_events;
+    char metrics_label[RL_HOST_MAX + 1]; /* "": none */
 } rl_settings;
 
 typedef struct rl_core {

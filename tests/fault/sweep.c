@@ -242,6 +242,7 @@ static void expect_message(const row *r, const shot *x, rlock_status s)
     const rlock_error *e = rlock_last_error();
     bool about_lock = !r->bare &&
                       strncmp(r->function, "rlock_client_", 13) != 0 &&
+                      strncmp(r->function, "rlock_metrics_", 14) != 0 &&
                       strcmp(r->function, "rlock_scan") != 0;
     const char *cause = s == RLOCK_EIO ? strerror(x->what->err) : "";
     if (x->what->call == SHIM_ALLOC)

@@ -102,6 +102,11 @@ static void expect_exit(pid_t child, int wanted)
     EXPECT_INT(exit_status(child), wanted);
 }
 
+static void tell_nobody(const rlock_metric *m, void *arg)
+{
+    FAIL("%s is told to %p", m->name, arg);
+}
+
 static void expect_forked(rlock_client *cl, rlock *lk)
 {
     rlock *other = NULL;
@@ -114,6 +119,7 @@ static void expect_forked(rlock_client *cl, rlock *lk)
     EXPECT(!other);
     EXPECT_STATUS(rlock_client_ping(cl), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_client_stats(cl, &stats, sizeof stats), RLOCK_EFORKED);
+    EXPECT_STATUS(rlock_metrics_each(cl, tell_nobody, NULL), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_EFORKED);
     EXPECT_STATUS(rlock_acquire(lk, 10, 10), RLOCK_EFORKED);

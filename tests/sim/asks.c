@@ -85,12 +85,42 @@ static void ask_which_locks(owner *o, rlock_client *cl)
                 rlock_status_str(s), rlock_last_error()->message);
 }
 
+/* None is below 0; and what lasts is no older than the world. */
+static void check_figure(const rlock_metric *m, void *arg)
+{
+    const owner *o = arg;
+    bool lasts = m->type == RLOCK_METRIC_GAUGE && *m->unit;
+    if (m->value < 0 || (lasts && m->value > (double)(w.now - BEGIN) / 1e6 + 1))
+        finding("owner %d is told that %s{%s} is %g", o->id, m->name, m->labels,
+                m->value);
+}
+
+static bool count_bytes(const char *bytes, size_t len, void *n)
+{
+    *(size_t *)n += len;
+    return bytes[len - 1] == '\n' || len >= 4096;
+}
+
+static rlock_status ask_figures(owner *o, rlock_client *cl)
+{
+    size_t n = 0;
+    rlock_stats stats;
+    rlock_metrics_format format = RLOCK_METRICS_OPENMETRICS;
+    rlock_status s = rlock_client_stats(cl, &stats, sizeof stats);
+    if (s == RLOCK_OK)
+        s = rlock_metrics_each(cl, check_figure, o);
+    if (s == RLOCK_OK)
+        s = rlock_metrics_write(&cl, 1, format, count_bytes, &n);
+    if ((s == RLOCK_OK) != (n > 0) || !rlock_metrics_content_type(format))
+        finding("owner %d is told figures in %zu bytes: %s", o->id, n,
+                rlock_status_str(s));
+    return s;
+}
+
 static void ask_client(owner *o, rlock_client *cl)
 {
-    rlock_stats stats;
-    rlock_status s = chance_below(&o->dice, 2)
-                         ? rlock_client_ping(cl)
-                         : rlock_client_stats(cl, &stats, sizeof stats);
+    rlock_status s =
+        chance_below(&o->dice, 2) ? rlock_client_ping(cl) : ask_figures(o, cl);
     trace("owner %d asks a client: %s", o->id, rlock_status_str(s));
     if (cfg.calm && s && !o->g->closing_at)
         finding("judge 7: in a calm world a client answers %s (%s)",

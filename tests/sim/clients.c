@@ -156,6 +156,7 @@ static int set_up_nothing(struct ssl_ctx_st *ctx, void *arg)
 static void spell_out(rlock_options *o, const program *g)
 {
     o->host_id = g->p.host;
+    o->metrics_label = g->p.host;
     o->replica_wait_ms = cfg.min_replicas > 0 ? 1000 : 0;
     if (!cfg.tls)
         return;

@@ -3,7 +3,7 @@
 
 static const char *const headers[] = {"base.h",  "client.h", "lock.h",
                                       "multi.h", "guard.h",  "owner.h",
-                                      "async.h", "scan.h"};
+                                      "async.h", "scan.h",   "metrics.h"};
 
 static bool has_row(const char *function, size_t len)
 {

@@ -101,6 +101,38 @@ static rlock_status act_client_stats(stage *st)
     return rlock_client_stats(st->cl[0], &stats, sizeof stats);
 }
 
+static bool count_bytes(const char *bytes, size_t len, void *n)
+{
+    *(size_t *)n += len;
+    return bytes != NULL;
+}
+
+static rlock_status act_metrics_write(stage *st)
+{
+    size_t n = 0;
+    rlock_status s =
+        rlock_metrics_write(st->cl, 1, RLOCK_METRICS_TEXT, count_bytes, &n);
+    return (s == RLOCK_OK) == (n > 0) ? s : RLOCK_CANCELED;
+}
+
+static void count_metrics(const rlock_metric *m, void *n)
+{
+    *(size_t *)n += *m->name != '\0';
+}
+
+static rlock_status act_metrics_each(stage *st)
+{
+    size_t n = 0;
+    rlock_status s = rlock_metrics_each(st->cl[0], count_metrics, &n);
+    return (s == RLOCK_OK) == (n > 0) ? s : RLOCK_CANCELED;
+}
+
+static rlock_status act_metrics_content_type(stage *st)
+{
+    (void)st;
+    return ok_if(*rlock_metrics_content_type(RLOCK_METRICS_TEXT));
+}
+
 static bool count_locks(const rlock_lock_info *l, void *n)
 {
     *(size_t *)n += l->n_holders;
@@ -450,6 +482,10 @@ const row rows[] = {
     {"rlock_scan", CLIENT, act_scan, .held = 0},
     {"rlock_scan", SINGLE, act_scan, .held = 1, .after = 1},
     {"rlock_client_stats", CLIENT, act_client_stats, .quiet = true},
+    {"rlock_metrics_write", CLIENT, act_metrics_write, .held = 0},
+    {"rlock_metrics_each", CLIENT, act_metrics_each, .held = 0},
+    {"rlock_metrics_content_type", NO_CLIENT, act_metrics_content_type,
+     .quiet = true},
     {"rlock_client_cancel", CLIENT, act_client_cancel, .quiet = true},
 
     {"rlock_new", SINGLE, act_new, .bare = true},

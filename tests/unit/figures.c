@@ -1,0 +1,239 @@
+/* The table of families, what it reads, and labels as they are written. */
+#include "client/figures.h"
+
+#include "hold.h"
+#include "wait.h"
+
+static uint64_t figure(const rl_figures *f, const char *name, const char *value)
+{
+    for (size_t i = 0; i < rl_families_count; i++) {
+        const rl_family *y = &rl_families[i];
+        for (size_t k = 0; strcmp(y->name, name) == 0 && k < y->samples; k++)
+            if (!value || strcmp(y->values[k], value) == 0)
+                return rl_sample(f, y, k);
+    }
+    FAIL("there is no such figure");
+    return 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+TEST(figures, a_family_is_called_as_the_formats_want_it)
+{
+    for (size_t i = 0; i < rl_families_count; i++) {
+        const rl_family *y = &rl_families[i];
+        EXPECT(strncmp(y->name, "rlock_", 6) == 0);
+        EXPECT(!ends_with(y->name, "_total"));
+        EXPECT(rl_family_is_seconds(y) == ends_with(y->name, "_seconds"));
+        EXPECT(ends_with(y->help, "."));
+        EXPECT(!strpbrk(y->help, "\\\n\""));
+        for (size_t k = 0; k < i; k++)
+            EXPECT(strcmp(y->name, rl_families[k].name) != 0);
+    }
+}
+
+/* Where families are read: no two share a counter, and none is behind the end.
+ */
+TEST(figures, each_sample_has_a_counter_of_its_own)
+{
+    rl_figures f;
+    memset(&f, 0, sizeof f);
+    for (size_t i = 0; i < rl_families_count; i++) {
+        const rl_family *y = &rl_families[i];
+        for (size_t k = 0; k < y->samples; k++) {
+            size_t at = y->at + k * sizeof(rl_counter);
+            EXPECT(at < offsetof(rl_figures, client));
+            EXPECT_INT(rl_sample(&f, y, k), 0);
+            rl_add((rl_counter *)(void *)((char *)&f + at), 1);
+            EXPECT(!y->label || *y->values[k]);
+        }
+    }
+}
+
+static rl_figures read_at(play *p)
+{
+    rl_figures f;
+    rl_figures_read(&f, play_core(p, 0), p->now_us);
+    return f;
+}
+
+TEST(figures, what_is_counted_is_told_by_its_family)
+{
+    play p;
+    play_open(&p, 1);
+    rl_stats *s = &play_core(&p, 0)->stats;
+    rl_stats_acquired(s, RLOCK_TIMEOUT);
+    rl_add(&s->lost[RL_LOSS_GONE], 2);
+    rl_add(&s->lost[RL_LOSS_CLOSED], 3);
+    rl_add(&s->replica_shortfalls, 4);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_acquires", "timeout"), 1);
+    EXPECT_INT(figure(&f, "rlock_acquires", "ok"), 0);
+    EXPECT_INT(figure(&f, "rlock_lost", "gone"), 2);
+    EXPECT_INT(figure(&f, "rlock_lost", "closed"), 3);
+    EXPECT_INT(figure(&f, "rlock_replica_shortfalls", NULL), 4);
+    EXPECT_INT(figure(&f, "rlock_build_info", rlock_version()), 1);
+    play_close(&p);
+}
+
+TEST(figures, the_oldest_hold_is_the_one_that_began_first)
+{
+    play p;
+    play_open(&p, 1);
+    EXPECT_INT(figure(&(rl_figures){0}, "rlock_oldest_hold_seconds", NULL), 0);
+    rl_hold *first = play_hold(&p, 0, "first", LEASE_MS);
+    play_pass(&p, 100 * MS);
+    rl_hold *second = play_hold(&p, 0, "second", LEASE_MS);
+    play_pass(&p, 30 * MS);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_oldest_hold_seconds", NULL), 130 * MS);
+    end(&p, first);
+    f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_oldest_hold_seconds", NULL), 30 * MS);
+    end(&p, second);
+    f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_oldest_hold_seconds", NULL), 0);
+    play_close(&p);
+}
+
+/* Its answer was slower than that of one which was asked for later. */
+TEST(figures, a_hold_that_is_granted_late_is_as_old_as_its_call)
+{
+    play p;
+    play_open(&p, 1);
+    rl_hold *early = play_draft(&p, 0, &play_job, LEASE_MS);
+    play_pass(&p, 20 * MS);
+    play_hold(&p, 0, "other", LEASE_MS);
+    rl_holds *t = table(&p);
+    rl_mutex_lock(&t->mutex);
+    rl_hold_grant_locked(t, early, 1, PLAY_BEGAN_US, false, p.now_us);
+    rl_mutex_unlock(&t->mutex);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_oldest_hold_seconds", NULL), 20 * MS);
+    play_close(&p);
+}
+
+TEST(figures, a_hold_that_is_lost_is_not_the_oldest)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    play_pass(&p, 10 * MS);
+    lose(&p, 0, h, RL_LOSS_GONE);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(figure(&f, "rlock_oldest_hold_seconds", NULL), 0);
+    EXPECT_INT(figure(&f, "rlock_lost", "gone"), 1);
+    play_close(&p);
+}
+
+TEST(figures, the_longest_wait_is_since_the_call_began)
+{
+    wait_for w;
+    open_wait(&w, 5000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    play_pass(&w.p, 3 * MS);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    play_pass(&w.p, 40 * MS);
+    rl_figures f = read_at(&w.p);
+    EXPECT_INT(figure(&f, "rlock_waiting", NULL), 1);
+    EXPECT_INT(figure(&f, "rlock_longest_wait_seconds", NULL), 43 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    f = read_at(&w.p);
+    EXPECT_INT(figure(&f, "rlock_longest_wait_seconds", NULL), 0);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* --- labels --------------------------------------------------------------- */
+
+static const char *escaped(const char *text, size_t len)
+{
+    static char out[RL_ESCAPED(64)];
+    EXPECT(len <= 64);
+    rl_label_escape(out, text, len);
+    return out;
+}
+
+#define ESCAPES(name, text, wanted)                                            \
+    TEST(figures, label_##name)                                                \
+    {                                                                          \
+        EXPECT_STR(escaped(text, sizeof text - 1), wanted);                    \
+    }
+
+#define UNKNOWN "\xef\xbf\xbd"
+ESCAPES(plain_stays, "orders 1", "orders 1")
+ESCAPES(empty_stays, "", "")
+ESCAPES(quote_is_escaped, "a\"b", "a\\\"b")
+ESCAPES(backslash_is_escaped, "a\\b", "a\\\\b")
+ESCAPES(newline_is_escaped, "a\nb", "a\\nb")
+ESCAPES(zero_is_unknown, "a\0b", "a" UNKNOWN "b")
+ESCAPES(two_bytes_stay, "\xc3\xa4", "\xc3\xa4")
+ESCAPES(three_bytes_stay, "\xe2\x82\xac", "\xe2\x82\xac")
+ESCAPES(four_bytes_stay, "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92")
+ESCAPES(last_character_stays, "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf")
+ESCAPES(no_utf8_is_unknown, "a\xff\xfe", "a" UNKNOWN UNKNOWN)
+ESCAPES(continuation_is_unknown, "\x80z", UNKNOWN "z")
+ESCAPES(cut_character_is_unknown, "z\xe2\x82", "z" UNKNOWN UNKNOWN)
+ESCAPES(broken_character_is_unknown, "\xe2\x28z", UNKNOWN "(z")
+ESCAPES(long_form_is_unknown, "\xc0\xaf", UNKNOWN UNKNOWN)
+ESCAPES(long_three_is_unknown, "\xe0\x80\xaf", UNKNOWN UNKNOWN UNKNOWN)
+ESCAPES(surrogate_is_unknown, "\xed\xa0\x80", UNKNOWN UNKNOWN UNKNOWN)
+ESCAPES(too_large_is_unknown, "\xf4\x90\x80\x80",
+        UNKNOWN UNKNOWN UNKNOWN UNKNOWN)
+
+TEST(figures, the_longest_label_has_room)
+{
+    play p;
+    char labels[RL_LABELS_MAX];
+    play_open(&p, 1);
+    rl_settings *set = &play_core(&p, 0)->set;
+    memset(set->metrics_label, 0xff, sizeof set->metrics_label - 1);
+    rl_figures f = read_at(&p);
+    for (size_t i = 0; i < rl_families_count; i++)
+        for (size_t k = 0; k < rl_families[i].samples; k++) {
+            rl_labels_write(labels, &f, &rl_families[i], k);
+            EXPECT_INT(labels[strlen(labels) - 1], '"');
+        }
+    play_close(&p);
+}
+
+/* --- the manual ----------------------------------------------------------- */
+
+static const char *const types[] = {
+    [RLOCK_METRIC_COUNTER] = "counter", [RLOCK_METRIC_GAUGE] = "gauge"};
+
+/* The family's row of the table there. */
+static void write_row(char *out, size_t size, const rl_family *y)
+{
+    bool total = y->type == RLOCK_METRIC_COUNTER;
+    int n = snprintf(out, size, "| `%s%s` | %s | ", y->name,
+                     total ? "_total" : "", types[y->type]);
+    if (y->label)
+        n += snprintf(out + n, size - (size_t)n, "`%s`", y->label);
+    bool named = y->label && strcmp(y->label, "version") != 0;
+    for (size_t k = 0; named && k < y->samples; k++)
+        n += snprintf(out + n, size - (size_t)n, "%s %s", k ? "," : ":",
+                      y->values[k]);
+    snprintf(out + n, size - (size_t)n, "%s| %s |\n", y->label ? " " : "",
+             y->help);
+}
+
+TEST(figures, the_manual_has_the_table_of_families)
+{
+    char line[512], row[512];
+    size_t n = 0;
+    FILE *manual = fopen(RLOCK_SOURCE_DIR "/src/doc/metrics.md", "r");
+    EXPECT(manual != NULL);
+    while (fgets(line, sizeof line, manual)) {
+        if (strncmp(line, "| `rlock_", 9) != 0)
+            continue;
+        EXPECT(n < rl_families_count);
+        write_row(row, sizeof row, &rl_families[n++]);
+        EXPECT_STR(line, row);
+    }
+    fclose(manual);
+    EXPECT_INT(n, rl_families_count);
+}

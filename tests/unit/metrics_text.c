@@ -1,0 +1,129 @@
+/* Figures as text, in each format. */
+#include "client/metrics_text.h"
+
+#include "test.h"
+
+typedef struct reader {
+    char text[64 * 1024];
+    size_t len, pieces, most; /* most: pieces that it wants */
+} reader;
+
+static bool take(const char *bytes, size_t len, void *arg)
+{
+    reader *r = arg;
+    EXPECT(r->len + len < sizeof r->text);
+    memcpy(r->text + r->len, bytes, len);
+    r->len += len;
+    return ++r->pieces < r->most;
+}
+
+static reader r;
+
+static const char *text_of(rlock_metrics_format format, const rl_figures *of,
+                           size_t n)
+{
+    r = (reader){.most = SIZE_MAX};
+    rl_metrics_text t = {.format = format, .write = take, .arg = &r};
+    rl_metrics_text_write(&t, of, n);
+    r.text[r.len] = '\0';
+    return r.text;
+}
+
+static rl_figures figures_of(const char *client)
+{
+    rl_figures f = {.one = 1, .oldest_hold_us = 2500000};
+    rl_add(&f.counted.acquires[RL_RESULT_BUSY], 7);
+    rl_add(&f.counted.hold_us_total, 61000001);
+    rl_label_escape(f.client, client, strlen(client));
+    return f;
+}
+
+static size_t count(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        n++;
+    return n;
+}
+
+TEST(metrics_text, prometheus_calls_a_counter_by_its_sample)
+{
+    rl_figures f = figures_of("");
+    const char *text = text_of(RLOCK_METRICS_TEXT, &f, 1);
+    EXPECT_CONTAINS(text, "# TYPE rlock_acquires_total counter\n"
+                          "# HELP rlock_acquires_total Calls to acquire");
+    EXPECT_CONTAINS(text, "\nrlock_acquires_total{result=\"busy\"} 7\n");
+    EXPECT_CONTAINS(text, "\nrlock_held_seconds_total 61.000001\n");
+    EXPECT_CONTAINS(text, "\nrlock_oldest_hold_seconds 2.500000\n");
+    EXPECT_INT(count(text, "# UNIT"), 0);
+    EXPECT_INT(count(text, "# EOF"), 0);
+}
+
+TEST(metrics_text, openmetrics_calls_it_by_its_family_and_tells_units)
+{
+    rl_figures f = figures_of("");
+    const char *text = text_of(RLOCK_METRICS_OPENMETRICS, &f, 1);
+    EXPECT_CONTAINS(text, "# TYPE rlock_held_seconds counter\n"
+                          "# UNIT rlock_held_seconds seconds\n"
+                          "# HELP rlock_held_seconds Time");
+    EXPECT_CONTAINS(text, "\nrlock_held_seconds_total 61.000001\n");
+    EXPECT_STR(text + strlen(text) - 7, "\n# EOF\n");
+}
+
+TEST(metrics_text, a_part_is_openmetrics_without_its_end)
+{
+    static char whole[sizeof r.text];
+    rl_figures f = figures_of("a");
+    strcpy(whole, text_of(RLOCK_METRICS_OPENMETRICS, &f, 1));
+    const char *part = text_of(RLOCK_METRICS_OPENMETRICS_PART, &f, 1);
+    whole[strlen(whole) - strlen("# EOF\n")] = '\0';
+    EXPECT_STR(part, whole);
+}
+
+TEST(metrics_text, a_family_stands_once_for_all_clients)
+{
+    rl_figures f[] = {figures_of("a"), figures_of("b\"")};
+    const char *text = text_of(RLOCK_METRICS_TEXT, f, 2);
+    EXPECT_INT(count(text, "# TYPE rlock_acquires_total "), 1);
+    EXPECT_INT(count(text, "# HELP rlock_acquires_total "), 1);
+    EXPECT_CONTAINS(text,
+                    "rlock_acquires_total{client=\"a\",result=\"busy\"} 7\n");
+    EXPECT_CONTAINS(
+        text, "rlock_acquires_total{client=\"b\\\"\",result=\"busy\"} 7\n");
+    EXPECT_CONTAINS(text, "rlock_held{client=\"a\"} 0\n"
+                          "rlock_held{client=\"b\\\"\"} 0\n");
+}
+
+TEST(metrics_text, of_no_client_there_is_nothing_but_the_end)
+{
+    EXPECT_STR(text_of(RLOCK_METRICS_TEXT, NULL, 0), "");
+    EXPECT_STR(text_of(RLOCK_METRICS_OPENMETRICS, NULL, 0), "# EOF\n");
+    EXPECT_STR(text_of(RLOCK_METRICS_OPENMETRICS_PART, NULL, 0), "");
+}
+
+TEST(metrics_text, who_wants_no_more_gets_no_more)
+{
+    rl_figures f[6];
+    for (size_t i = 0; i < 6; i++)
+        f[i] = figures_of("a");
+    text_of(RLOCK_METRICS_TEXT, f, 6);
+    EXPECT(r.pieces > 2);
+    for (size_t most = 1; most <= 2; most++) {
+        r = (reader){.most = most};
+        rl_metrics_text t = {.write = take, .arg = &r};
+        rl_metrics_text_write(&t, f, 6);
+        EXPECT_INT(r.pieces, most);
+        EXPECT_INT(r.len, most * sizeof t.at);
+    }
+}
+
+TEST(metrics_text, the_largest_numbers_are_whole)
+{
+    rl_figures f = figures_of("");
+    f.counted.releases = UINT64_MAX;
+    f.counted.wait_us_total = UINT64_MAX;
+    const char *text = text_of(RLOCK_METRICS_TEXT, &f, 1);
+    EXPECT_CONTAINS(text, "\nrlock_releases_total 18446744073709551615\n");
+    EXPECT_CONTAINS(text,
+                    "\nrlock_waited_seconds_total 18446744073709.551615\n");
+}
