@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38021
-most_files=258
+most_src=38321
+most_files=260
 most_cli=5598
 most_cli_files=38
-most_include=1662
+most_include=1663
 most_cxx=960
 
 cd "$(dirname "$0")/.."

@@ -121,6 +121,7 @@ typedef struct rlock_options {
     /* What its figures are called by (metrics.h): the label client="...", of 1
        to 255 bytes; NULL: they have none. */
     const char *metrics_label;
+    bool metrics; /* its histograms, too: how long waits, holds, calls take */
 } rlock_options;
 
 #if defined(__cplusplus)

@@ -79,9 +79,11 @@ static bool init_core(rl_core *c, const rlock_options *o)
     rl_uuid id;
     rl_settings_read(&c->set, o);
     rl_server_run_init(&c->server_run);
-    bool ok = rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
-                            c->set.watchdog_lease_ms, o->max_hold_ms,
-                            o->on_event != NULL);
+    bool ok = !o->metrics || rl_stats_time(&c->stats);
+    ok = rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
+                       c->set.watchdog_lease_ms, o->max_hold_ms,
+                       o->on_event != NULL) &&
+         ok;
     ok = rl_rooms_init(&c->rooms) && ok;
     ok = rl_longest_init(&c->longest) && ok;
     rl_script_cache_init(&c->script_cache);

@@ -17,8 +17,11 @@ void rl_figures_read(rl_figures *to, rl_core *c, int64_t now_us)
     const rl_counter *from = (const rl_counter *)&c->stats;
     rl_counter *counted = (rl_counter *)&to->counted;
     memset(to, 0, sizeof *to);
-    for (size_t i = 0; i < sizeof c->stats / sizeof *from; i++)
+    for (size_t i = 0; i < RL_COUNTERS; i++)
         rl_add(&counted[i], rl_count_of(&from[i]));
+    to->timed = c->stats.times != NULL;
+    for (size_t i = 0; to->timed && i < RL_TIMES; i++)
+        rl_histogram_copy(&to->times[i], &c->stats.times[i]);
     put_age(&to->oldest_hold_us, rl_holds_oldest(&c->holds), now_us);
     put_age(&to->longest_wait_us, rl_rooms_longest(&c->rooms), now_us);
     rl_add(&to->one, 1);

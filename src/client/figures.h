@@ -8,6 +8,7 @@
 
 #include <rlock/metrics.h>
 
+#include "base/histogram.h"
 #include "op/core.h"
 
 /* Room for a label that was escaped: of a byte may become three. */
@@ -17,6 +18,8 @@
 typedef struct rl_figures {
     rl_stats counted;
     rl_counter oldest_hold_us, longest_wait_us, one;
+    rl_histogram times[RL_TIMES]; /* if `timed` */
+    bool timed;
     char client[RL_ESCAPED(RL_HOST_MAX)]; /* its metrics_label, escaped */
 } rl_figures;
 
@@ -30,7 +33,9 @@ typedef struct rl_family {
     const char *label; /* its samples differ by it; NULL: there is one */
     const char *const *values; /* of that label; for each sample */
     size_t samples;
-    size_t at; /* the first one's counter in rl_figures; the others follow */
+    /* The first one's counter, or histogram, in rl_figures; the others follow.
+     */
+    size_t at;
 } rl_family;
 
 extern const rl_family rl_families[];
@@ -39,6 +44,18 @@ extern const size_t rl_families_count;
 static inline bool rl_family_is_seconds(const rl_family *y)
 {
     return *y->unit != '\0';
+}
+
+/* Does the client tell it? */
+static inline bool rl_family_is_told(const rl_family *y, const rl_figures *f)
+{
+    return y->type != RLOCK_METRIC_HISTOGRAM || f->timed;
+}
+
+static inline const rl_histogram *rl_sample_times(const rl_figures *f,
+                                                  const rl_family *y)
+{
+    return (const rl_histogram *)(const void *)((const char *)f + y->at);
 }
 
 static inline uint64_t rl_sample(const rl_figures *f, const rl_family *y,

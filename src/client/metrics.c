@@ -91,19 +91,46 @@ const char *rlock_metrics_content_type(rlock_metrics_format format)
 
 typedef void each_fn(const rlock_metric *m, void *arg);
 
+static void fill_histogram(rlock_metric *m, const rl_histogram *h,
+                           double bounds[], uint64_t counts[])
+{
+    m->value = 0;
+    for (size_t i = 0; i <= RL_BUCKETS; i++) {
+        counts[i] = h->n[i];
+        m->value += (double)counts[i];
+    }
+    for (size_t i = 0; i < RL_BUCKETS; i++)
+        bounds[i] = (double)rl_bounds_us[i] / 1e6;
+    m->bounds = bounds;
+    m->counts = counts;
+    m->n_bounds = RL_BUCKETS;
+    m->sum = (double)h->sum_us / 1e6;
+}
+
 static void tell(const rl_figures *f, const rl_family *y, size_t i,
                  each_fn *each, void *arg)
 {
     char labels[RL_LABELS_MAX];
-    double scale = rl_family_is_seconds(y) ? 1e-6 : 1;
+    double bounds[RL_BUCKETS];
+    uint64_t counts[RL_BUCKETS + 1];
+    double unit = rl_family_is_seconds(y) ? 1e6 : 1;
     rlock_metric m = {.name = y->name,
                       .help = y->help,
                       .unit = y->unit,
                       .type = y->type,
                       .labels = labels,
-                      .value = (double)rl_sample(f, y, i) * scale};
+                      .value = (double)rl_sample(f, y, i) / unit};
     rl_labels_write(labels, f, y, i);
+    if (y->type == RLOCK_METRIC_HISTOGRAM)
+        fill_histogram(&m, rl_sample_times(f, y), bounds, counts);
     each(&m, arg);
+}
+
+static void tell_family(const rl_figures *f, const rl_family *y, each_fn *each,
+                        void *arg)
+{
+    for (size_t i = 0; rl_family_is_told(y, f) && i < y->samples; i++)
+        tell(f, y, i, each, arg);
 }
 
 rlock_status rlock_metrics_each(rlock_client *cl, each_fn *each, void *arg)
@@ -115,8 +142,7 @@ rlock_status rlock_metrics_each(rlock_client *cl, each_fn *each, void *arg)
         return RLOCK_ENOMEM;
     rlock_status s = read_one(figures, cl);
     for (size_t i = 0; s == RLOCK_OK && i < rl_families_count; i++)
-        for (size_t k = 0; k < rl_families[i].samples; k++)
-            tell(figures, &rl_families[i], k, each, arg);
+        tell_family(figures, &rl_families[i], each, arg);
     free(figures);
     return s;
 }

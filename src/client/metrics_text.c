@@ -30,6 +30,18 @@ static void put(rl_metrics_text *t, const char *text)
     }
 }
 
+/* A bound: as a number is, but with one zero at its end at most. */
+static void put_bound(rl_metrics_text *t, int64_t us)
+{
+    char text[48];
+    size_t n = (size_t)snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64,
+                                us / 1000000, us % 1000000);
+    while (text[n - 1] == '0' && text[n - 2] != '.')
+        n--;
+    text[n] = '\0';
+    put(t, text);
+}
+
 static void put_number(rl_metrics_text *t, const rl_family *y, uint64_t value)
 {
     char text[48];
@@ -62,12 +74,27 @@ static void put_about(rl_metrics_text *t, const rl_family *y, const char *what,
 
 static void put_head(rl_metrics_text *t, const rl_family *y)
 {
-    static const char *const types[] = {
-        [RLOCK_METRIC_COUNTER] = "counter", [RLOCK_METRIC_GAUGE] = "gauge"};
+    static const char *const types[] = {[RLOCK_METRIC_COUNTER] = "counter",
+                                        [RLOCK_METRIC_GAUGE] = "gauge",
+                                        [RLOCK_METRIC_HISTOGRAM] = "histogram"};
     put_about(t, y, "TYPE", types[y->type]);
     if (is_open(t) && *y->unit)
         put_about(t, y, "UNIT", y->unit);
     put_about(t, y, "HELP", y->help);
+}
+
+/* rlock_held{client="a"}, and room for the number behind it. */
+static void put_name(rl_metrics_text *t, const rl_family *y, const char *suffix,
+                     const char *labels)
+{
+    put(t, y->name);
+    put(t, suffix);
+    if (*labels) {
+        put(t, "{");
+        put(t, labels);
+        put(t, "}");
+    }
+    put(t, " ");
 }
 
 static void put_sample(rl_metrics_text *t, const rl_family *y,
@@ -75,30 +102,80 @@ static void put_sample(rl_metrics_text *t, const rl_family *y,
 {
     char labels[RL_LABELS_MAX];
     rl_labels_write(labels, f, y, i);
-    put(t, y->name);
-    put(t, y->type == RLOCK_METRIC_COUNTER ? "_total" : "");
-    if (*labels) {
-        put(t, "{");
-        put(t, labels);
-        put(t, "}");
-    }
-    put(t, " ");
+    put_name(t, y, y->type == RLOCK_METRIC_COUNTER ? "_total" : "", labels);
     put_number(t, y, rl_sample(f, y, i));
     put(t, "\n");
+}
+
+static void put_count(rl_metrics_text *t, uint64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64 "\n", n);
+    put(t, text);
+}
+
+/* So many were not above this bound; behind the last: in all. */
+static void put_bucket(rl_metrics_text *t, const rl_family *y,
+                       const char *labels, size_t i, uint64_t n)
+{
+    put(t, y->name);
+    put(t, "_bucket{");
+    put(t, labels);
+    put(t, *labels ? ",le=\"" : "le=\"");
+    if (i < RL_BUCKETS)
+        put_bound(t, rl_bounds_us[i]);
+    else
+        put(t, "+Inf");
+    put(t, "\"} ");
+    put_count(t, n);
+}
+
+static void put_histogram(rl_metrics_text *t, const rl_family *y,
+                          const rl_figures *f)
+{
+    const rl_histogram *h = rl_sample_times(f, y);
+    char labels[RL_LABELS_MAX];
+    uint64_t n = 0;
+    rl_labels_write(labels, f, y, 0);
+    for (size_t i = 0; i <= RL_BUCKETS; i++) {
+        n += h->n[i];
+        put_bucket(t, y, labels, i, n);
+    }
+    put_name(t, y, "_sum", labels);
+    put_number(t, y, h->sum_us);
+    put(t, "\n");
+    put_name(t, y, "_count", labels);
+    put_count(t, n);
+}
+
+static void put_samples(rl_metrics_text *t, const rl_family *y,
+                        const rl_figures *f)
+{
+    if (y->type == RLOCK_METRIC_HISTOGRAM) {
+        put_histogram(t, y, f);
+        return;
+    }
+    for (size_t i = 0; i < y->samples; i++)
+        put_sample(t, y, f, i);
 }
 
 static void put_family(rl_metrics_text *t, const rl_family *y,
                        const rl_figures *of, size_t n)
 {
-    put_head(t, y);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < y->samples; k++)
-            put_sample(t, y, &of[i], k);
+    bool begun = false;
+    for (size_t i = 0; i < n; i++) {
+        if (!rl_family_is_told(y, &of[i]))
+            continue;
+        if (!begun)
+            put_head(t, y);
+        begun = true;
+        put_samples(t, y, &of[i]);
+    }
 }
 
 void rl_metrics_text_write(rl_metrics_text *t, const rl_figures *of, size_t n)
 {
-    for (size_t i = 0; n > 0 && i < rl_families_count && !t->stopped; i++)
+    for (size_t i = 0; i < rl_families_count && !t->stopped; i++)
         put_family(t, &rl_families[i], of, n);
     if (t->format == RLOCK_METRICS_OPENMETRICS)
         put(t, "# EOF\n");

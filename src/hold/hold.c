@@ -141,7 +141,7 @@ static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_leave_queue_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
     rl_sub(&t->stats->held_now, 1);
-    rl_add(&t->stats->hold_us_total, (uint64_t)(now_us - h->began_us));
+    rl_stats_held(t->stats, now_us - h->began_us);
 }
 
 void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)

@@ -1,5 +1,26 @@
 #include "hold/stats.h"
 
+#include <stdlib.h>
+
+#include "base/histogram.h"
+
+bool rl_stats_time(rl_stats *s)
+{
+    s->times = calloc(RL_TIMES, sizeof *s->times);
+    return s->times != NULL;
+}
+
+void rl_stats_fini(rl_stats *s)
+{
+    free(s->times);
+    s->times = NULL;
+}
+
+void rl_stats_record(rl_stats *s, rl_time what, int64_t us)
+{
+    rl_histogram_record(&s->times[what], us);
+}
+
 static rl_result result_of(rlock_status status)
 {
     switch (status) {
@@ -23,6 +44,12 @@ static rl_result result_of(rlock_status status)
 void rl_stats_acquired(rl_stats *s, rlock_status status)
 {
     rl_add(&s->acquires[result_of(status)], 1);
+}
+
+void rl_stats_held(rl_stats *s, int64_t us)
+{
+    rl_add(&s->hold_us_total, (uint64_t)us);
+    rl_stats_took(s, RL_TIME_HOLD, us);
 }
 
 static uint64_t sum(const rl_counter *c, size_t n)

@@ -1,11 +1,13 @@
 /*
- * What a client counts, as every thread may change it. There is nothing in it
- * but counters, so who tells them can go through them as an array.
+ * What a client counts, as every thread may change it: counters, which who
+ * tells them goes through as an array; and, if the program wants that, how long
+ * things have taken.
  */
 #ifndef RL_HOLD_STATS_H
 #define RL_HOLD_STATS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include <rlock/client.h>
 
@@ -36,13 +38,33 @@ typedef enum rl_loss {
 
 #define RL_LOSSES (RL_LOSS_CLOSED + 1)
 
+/* What may be timed. */
+typedef enum rl_time {
+    RL_TIME_WAIT,   /* an acquire that succeeded, from its call on */
+    RL_TIME_HOLD,   /* from the grant to the end, however it ends */
+    RL_TIME_CALL,   /* of a server, to its answer */
+    RL_TIME_RENEWAL /* from when it was due until it was confirmed */
+} rl_time;
+
+#define RL_TIMES (RL_TIME_RENEWAL + 1)
+
+struct rl_histogram;
+
 typedef struct rl_stats {
     rl_counter acquires[RL_RESULTS], acquires_contended, releases;
     rl_counter renewals, renew_failures, lost[RL_LOSSES];
     rl_counter wakeups, wakeups_futile, passes, reconnects, script_loads;
     rl_counter failovers, refreshes, redirects, nodes, replica_shortfalls;
     rl_counter held_now, waiting_now, wait_us_total, hold_us_total;
+    struct rl_histogram *times; /* fixed; RL_TIMES of them; NULL: none */
 } rl_stats;
+
+#define RL_COUNTERS (offsetof(rl_stats, times) / sizeof(rl_counter))
+
+/* Before anything is counted: how long things take is, too. False: out of
+   memory. */
+bool rl_stats_time(rl_stats *s);
+void rl_stats_fini(rl_stats *s);
 
 static inline void rl_add(rl_counter *c, uint64_t n)
 {
@@ -59,8 +81,18 @@ static inline uint64_t rl_count_of(const rl_counter *c)
     return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* A call to acquire ends so. */
+void rl_stats_record(rl_stats *s, rl_time what, int64_t us);
+
+/* It has taken so long; without effect, unless that is timed. */
+static inline void rl_stats_took(rl_stats *s, rl_time what, int64_t us)
+{
+    if (s->times)
+        rl_stats_record(s, what, us);
+}
+
+/* A call to acquire ends so; something was held for so long. */
 void rl_stats_acquired(rl_stats *s, rlock_status status);
+void rl_stats_held(rl_stats *s, int64_t us);
 
 void rl_stats_copy(rlock_stats *to, const rl_stats *from);
 

@@ -88,6 +88,8 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     bool unqueued = status == RLOCK_OK && a->with_bell;
     bool queued = false;
     a->status = status;
+    if (status == RLOCK_OK)
+        rl_stats_took(&c->stats, RL_TIME_WAIT, now_us - a->began_us);
     rl_wait_ends(&c->holds, a->noted);
     a->noted = NULL;
     if (a->contended) {

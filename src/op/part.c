@@ -86,6 +86,12 @@ void rl_part_note(rl_part *x, const rl_reply *r, int64_t now_us)
     x->verb->note(x, r, now_us);
 }
 
+static void note_pace(rl_core *c, int64_t round_trip_us)
+{
+    rl_rtt_note(&c->rtt, round_trip_us);
+    rl_stats_took(&c->stats, RL_TIME_CALL, round_trip_us);
+}
+
 /* The part that asked for a hold stays with it, to release it; also if late. */
 static bool keep_as_spare(rl_part *x)
 {
@@ -109,7 +115,7 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     x->over = true;
     /* What replicas took, or the program's script, is not the server's pace. */
     if (outcome == RL_ANSWERED && !a->confirm.replicas && !rl_ask_is_guarded(a))
-        rl_rtt_note(&x->core->rtt, now_us - a->sent_us);
+        note_pace(x->core, now_us - a->sent_us);
     if (x->next) {
         rl_bundle_end(x, r, now_us);
         return;

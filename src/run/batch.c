@@ -21,6 +21,9 @@ static void done(rl_ask *a, rl_outcome outcome, const rl_reply *r,
     rl_fault f = {.status = RLOCK_OK};
     if (outcome != RL_ANSWERED)
         f = *a->fault; /* what is asked next may fail for another reason */
+    else if (!a->confirm.replicas)
+        rl_stats_took(&b->node->e->core.stats, RL_TIME_CALL,
+                      now_us - a->sent_us);
     b->verb->note(b, outcome == RL_ANSWERED ? r : NULL, &f, now_us);
     if (b->n > 0)
         rl_batch_await_replicas(b, now_us);

@@ -22,6 +22,7 @@ void rl_client_unref(rlock_client *cl)
         rl_mutex_fini(&cl->mutex);
     }
     rl_alarms_leave(&cl->engine.core.holds.kept);
+    rl_stats_fini(&cl->engine.core.stats);
     free(cl);
 }
 

@@ -50,12 +50,22 @@ static void write_look(const rl_batch *b, rl_bytes *to)
 
 /* --- what it means to a hold ---------------------------------------------- */
 
+/* It was due as long after the latest confirmation as renewals are apart. */
+static void note_delay_locked(rl_holds *t, const rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex)
+{
+    int64_t due_us =
+        h->confirmed_us + rl_hold_renewal_period_us(t, h, h->confirmed_us);
+    rl_stats_took(t->stats, RL_TIME_RENEWAL, now_us - due_us);
+}
+
 /* The server has it. What only looked has prolonged nothing. */
 static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
                        int64_t now_us) RL_REQUIRES(&t->mutex)
 {
     int64_t sent_us = b->ask.sent_us;
     if (renews(b)) {
+        note_delay_locked(t, h, now_us);
         rl_hold_prolong_locked(t, h, sent_us, t->renewal_ms, now_us);
         if (h->keeps)
             rl_hold_keep_token_locked(t, h, sent_us);

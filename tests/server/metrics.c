@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "nodes.h"
 
 typedef struct text {
     char of[128 * 1024];
@@ -39,6 +40,15 @@ static rlock_client *labelled(server *sv, const char *label)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.metrics_label = label;
+    return server_client(sv, &opts);
+}
+
+/* With histograms, too. */
+static rlock_client *timed(server *sv, const char *label)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.metrics_label = label;
+    opts.metrics = true;
     return server_client(sv, &opts);
 }
 
@@ -147,6 +157,124 @@ TEST(metrics, figures_ask_no_server)
     figure(s.cl, "rlock_held", "");
     EXPECT_INT(server_info(s.sv, "total_commands_processed") - before, 1);
     scene_stop(&s);
+}
+
+static void sum_up(const rlock_metric *m, void *arg)
+{
+    wanted *x = arg;
+    if (strcmp(m->name, x->name) != 0)
+        return;
+    uint64_t n = 0;
+    EXPECT_INT(m->type, RLOCK_METRIC_HISTOGRAM);
+    EXPECT_INT(m->n_bounds, 22);
+    for (size_t i = 0; i <= m->n_bounds; i++)
+        n += m->counts[i];
+    for (size_t i = 1; i < m->n_bounds; i++)
+        EXPECT(m->bounds[i - 1] < m->bounds[i]);
+    EXPECT_INT(n, m->value);
+    EXPECT(m->value == 0 || m->sum > 0);
+    x->value = m->value;
+    x->found++;
+}
+
+/* How many a histogram has. */
+static double timed_times(rlock_client *cl, const char *name)
+{
+    wanted x = {name, NULL, 0, 0};
+    EXPECT_STATUS(rlock_metrics_each(cl, sum_up, &x), RLOCK_OK);
+    EXPECT_INT(x.found, 1);
+    return x.value;
+}
+
+/* An acquire, a level more, and both unlocks are calls. */
+TEST(metrics, waits_holds_and_calls_are_timed)
+{
+    server *sv = server_start(NULL);
+    rlock_client *cl = timed(sv, NULL);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    for (int i = 0; i < 3; i++) {
+        lock_times(lk, 2);
+        unlock_times(lk, 2, RLOCK_OK);
+    }
+    EXPECT_INT(timed_times(cl, "rlock_acquire_wait_seconds"), 3);
+    EXPECT_INT(timed_times(cl, "rlock_hold_seconds"), 3);
+    EXPECT_INT(timed_times(cl, "rlock_call_seconds"), 12);
+    EXPECT_INT(timed_times(cl, "rlock_renewal_delay_seconds"), 0);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+TEST(metrics, renewals_are_timed)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = BRISK_MS;
+    opts.metrics = true;
+    scene s = scene_with(server_start(NULL), &opts);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EVENTUALLY(SOON, timed_times(s.cl, "rlock_renewal_delay_seconds") >= 2);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+TEST(metrics, a_red_lock_is_timed_at_its_home_and_its_holds_at_their_clients)
+{
+    nodes ns = nodes_start(3);
+    rlock_client *cl[3];
+    rlock *lk;
+    for (int i = 0; i < 3; i++)
+        cl[i] = timed(ns.sv[i], NULL);
+    EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    for (int i = 0; i < 3; i++) /* the last of them may be late */
+        EVENTUALLY(SOON, figure(cl[i], "rlock_held", "") == 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_INT(timed_times(cl[0], "rlock_acquire_wait_seconds"), 1);
+    EXPECT_INT(timed_times(cl[1], "rlock_acquire_wait_seconds"), 0);
+    for (int i = 0; i < 3; i++)
+        EVENTUALLY(SOON, timed_times(cl[i], "rlock_hold_seconds") == 1);
+    rlock_free(lk);
+    for (int i = 0; i < 3; i++)
+        rlock_client_free(cl[i]);
+    nodes_stop(&ns);
+}
+
+enum { COUNTING = 8, ROUNDS = 60 };
+
+static intptr_t lock_again_and_again(void *arg)
+{
+    rlock *lk = arg;
+    for (int i = 0; i < ROUNDS; i++)
+        if (rlock_lock(lk) != RLOCK_OK || rlock_unlock(lk) != RLOCK_OK)
+            return i;
+    return ROUNDS;
+}
+
+/* Half of them have the same lock. */
+TEST(metrics, figures_may_be_asked_for_while_all_threads_count)
+{
+    server *sv = server_start(NULL);
+    rlock_client *cl = timed(sv, NULL);
+    rlock *lk[COUNTING];
+    test_thread *t[COUNTING];
+    char name[16];
+    for (int i = 0; i < COUNTING; i++) {
+        snprintf(name, sizeof name, "job%d", i < COUNTING / 2 ? 0 : i);
+        lk[i] = test_lock(cl, name);
+        t[i] = test_spawn(lock_again_and_again, lk[i]);
+    }
+    do
+        text_of(cl);
+    while (timed_times(cl, "rlock_hold_seconds") < COUNTING * ROUNDS);
+    for (int i = 0; i < COUNTING; i++)
+        EXPECT_INT(test_join(t[i]), ROUNDS);
+    EXPECT_INT(figure(cl, "rlock_acquires", "result=\"ok\""),
+               COUNTING * ROUNDS);
+    EXPECT_INT(figure(cl, "rlock_held", ""), 0);
+    for (int i = 0; i < COUNTING; i++)
+        rlock_free(lk[i]);
+    rlock_client_free(cl);
+    server_stop(sv);
 }
 
 /* --- as text -------------------------------------------------------------- */
@@ -319,7 +447,7 @@ static void expect_read_back(rlock_metrics_format format, const char *name)
 {
     const char *with = python();
     server *sv = server_start(NULL);
-    rlock_client *clients[] = {labelled(sv, HOSTILE), labelled(sv, "b")};
+    rlock_client *clients[] = {timed(sv, HOSTILE), timed(sv, "b")};
     rlock *lk = test_lock(clients[0], SCENE_LOCK);
     lock_times(lk, 2);
     EXPECT_STATUS(write_text(clients, 2, format), RLOCK_OK);
@@ -331,6 +459,14 @@ static void expect_read_back(rlock_metrics_format format, const char *name)
                                 "result=\"ok\"} 0.0\n");
     EXPECT_CONTAINS(written.of,
                     "rlock_held gauge - rlock_held {client=" AS_JSON "} 1.0\n");
+    EXPECT_CONTAINS(written.of,
+                    " rlock_acquire_wait_seconds_bucket {client=" AS_JSON
+                    ",le=\"300.0\"} 1.0\n");
+    EXPECT_CONTAINS(written.of,
+                    " rlock_acquire_wait_seconds_bucket {client=" AS_JSON
+                    ",le=\"+Inf\"} 1.0\n");
+    EXPECT_CONTAINS(written.of,
+                    " rlock_hold_seconds_count {client=\"b\"} 0.0\n");
     unlock_times(lk, 2, RLOCK_OK);
     rlock_free(lk);
     rlock_client_free(clients[0]);
@@ -347,4 +483,5 @@ TEST(metrics, openmetrics_is_read_also_with_a_hostile_label)
 {
     expect_read_back(RLOCK_METRICS_OPENMETRICS, "openmetrics");
     EXPECT_CONTAINS(written.of, "rlock_held_seconds counter seconds ");
+    EXPECT_CONTAINS(written.of, "rlock_hold_seconds histogram seconds ");
 }

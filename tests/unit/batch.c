@@ -3,6 +3,8 @@
  * by its own answer. The keeper's line leads nowhere; the test says what comes
  * over it.
  */
+#include "base/histogram.h"
+
 #include "renewals.h"
 
 TEST(batch, renewals_that_are_due_together_are_one_call)
@@ -355,5 +357,69 @@ TEST(batch, a_look_that_fails_is_told_nobody_and_tried_again)
     answer(&r, NOPERM);
     EXPECT(r.h[0]->state == RL_HELD && failed(&r) == 0);
     EXPECT(!r.h[0]->reports && r.h[0]->work.at);
+    close_round(&r);
+}
+
+/* --- how late a renewal is ------------------------------------------------ */
+
+#define PERIOD_US (PLAY_LEASE_MS * MS / 3)
+
+static const rl_histogram *delays(const round *r)
+{
+    return &r->e.core.stats.times[RL_TIME_RENEWAL];
+}
+
+TEST(batch, a_renewal_in_time_is_hardly_late)
+{
+    round r;
+    open_round(&r, 1);
+    EXPECT(rl_stats_time(&r.e.core.stats));
+    play_pass(&r.p, PERIOD_US);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    play_pass(&r.p, 2 * MS);
+    answer(&r, YES);
+    EXPECT_INT(delays(&r)->sum_us, 2 * MS);
+    EXPECT_INT(delays(&r)->n[rl_bucket(2 * MS)], 1);
+    close_round(&r);
+}
+
+/* What goes with others goes before it is due. */
+TEST(batch, a_renewal_before_its_time_is_not_late)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT(rl_stats_time(&r.e.core.stats));
+    EXPECT_INT(asks(&r, MANY), 1);
+    answer(&r, "$2\r\n11\r\n");
+    EXPECT_INT(delays(&r)->sum_us, 0);
+    EXPECT_INT(delays(&r)->n[0], 2);
+    close_round(&r);
+}
+
+TEST(batch, a_renewal_that_failed_at_first_is_late_since_it_was_due)
+{
+    round r;
+    open_round(&r, 1);
+    EXPECT(rl_stats_time(&r.e.core.stats));
+    play_pass(&r.p, PERIOD_US);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, LOADING);
+    EXPECT_INT(failed(&r), 1);
+    play_pass(&r.p, 5000 * MS);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, YES);
+    EXPECT_INT(delays(&r)->sum_us, 5000 * MS);
+    close_round(&r);
+}
+
+TEST(batch, a_renewals_call_is_timed)
+{
+    round r;
+    open_round(&r, 2);
+    EXPECT(rl_stats_time(&r.e.core.stats));
+    EXPECT_INT(asks(&r, MANY), 1);
+    play_pass(&r.p, 4 * MS);
+    answer(&r, "$2\r\n11\r\n");
+    EXPECT_INT(r.e.core.stats.times[RL_TIME_CALL].sum_us, 4 * MS);
     close_round(&r);
 }

@@ -147,6 +147,113 @@ TEST(figures, the_longest_wait_is_since_the_call_began)
     close_wait(&w, RLOCK_OK);
 }
 
+/* --- how long things take ------------------------------------------------- */
+
+static const rl_histogram *recorded(const rl_figures *f, const char *name)
+{
+    for (size_t i = 0; i < rl_families_count; i++)
+        if (strcmp(rl_families[i].name, name) == 0) {
+            EXPECT_INT(rl_families[i].type, RLOCK_METRIC_HISTOGRAM);
+            return rl_sample_times(f, &rl_families[i]);
+        }
+    FAIL("there is no such family");
+    return NULL;
+}
+
+/* It has just one, of so long. */
+static void expect_one(const rl_figures *f, const char *name, int64_t us)
+{
+    const rl_histogram *h = recorded(f, name);
+    uint64_t n = 0;
+    for (size_t i = 0; i <= RL_BUCKETS; i++)
+        n += h->n[i];
+    EXPECT_INT(n, 1);
+    EXPECT_INT(h->sum_us, us);
+    EXPECT_INT(h->n[rl_bucket(us)], 1);
+}
+
+static void open_timed(wait_for *w, int64_t wait_ms)
+{
+    open_wait(w, wait_ms);
+    EXPECT(rl_stats_time(&core(w)->stats));
+}
+
+TEST(figures, nothing_is_timed_unless_it_is_wanted)
+{
+    wait_for w;
+    open_wait(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    rl_figures f = read_at(&w.p);
+    for (size_t i = 0; i < rl_families_count; i++)
+        EXPECT(rl_family_is_told(&rl_families[i], &f) ==
+               (rl_families[i].type != RLOCK_METRIC_HISTOGRAM));
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(figures, an_acquire_is_timed_from_its_call_to_its_grant)
+{
+    wait_for w;
+    open_timed(&w, 5000);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    play_pass(&w.p, 700 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    play_pass(&w.p, 3 * MS);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    rl_figures f = read_at(&w.p);
+    expect_one(&f, "rlock_acquire_wait_seconds", 703 * MS);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(figures, an_acquire_that_fails_is_not_timed)
+{
+    wait_for w;
+    open_timed(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
+    rl_figures f = read_at(&w.p);
+    EXPECT_INT(recorded(&f, "rlock_acquire_wait_seconds")->sum_us, 0);
+    EXPECT_INT(recorded(&f, "rlock_acquire_wait_seconds")->n[0], 0);
+    close_wait(&w, RLOCK_BUSY);
+}
+
+TEST(figures, a_call_is_timed_from_when_it_is_sent_to_its_answer)
+{
+    wait_for w;
+    open_timed(&w, 0);
+    EXPECT_INT(begin(&w), RL_ASK);
+    play_pass(&w.p, 8 * MS);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    rl_figures f = read_at(&w.p);
+    expect_one(&f, "rlock_call_seconds", 8 * MS);
+    close_wait(&w, RLOCK_OK);
+}
+
+TEST(figures, a_hold_is_timed_when_it_ends)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT(rl_stats_time(&play_core(&p, 0)->stats));
+    play_pass(&p, 40 * MS);
+    end(&p, h);
+    rl_figures f = read_at(&p);
+    expect_one(&f, "rlock_hold_seconds", 40 * MS);
+    play_close(&p);
+}
+
+TEST(figures, a_hold_is_timed_when_it_is_lost)
+{
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    EXPECT(rl_stats_time(&play_core(&p, 0)->stats));
+    play_pass(&p, 90 * MS);
+    lose(&p, 0, h, RL_LOSS_GONE);
+    rl_figures f = read_at(&p);
+    expect_one(&f, "rlock_hold_seconds", 90 * MS);
+    play_close(&p);
+}
+
 /* --- labels --------------------------------------------------------------- */
 
 static const char *escaped(const char *text, size_t len)
@@ -202,8 +309,9 @@ TEST(figures, the_longest_label_has_room)
 
 /* --- the manual ----------------------------------------------------------- */
 
-static const char *const types[] = {
-    [RLOCK_METRIC_COUNTER] = "counter", [RLOCK_METRIC_GAUGE] = "gauge"};
+static const char *const types[] = {[RLOCK_METRIC_COUNTER] = "counter",
+                                    [RLOCK_METRIC_GAUGE] = "gauge",
+                                    [RLOCK_METRIC_HISTOGRAM] = "histogram"};
 
 /* The family's row of the table there. */
 static void write_row(char *out, size_t size, const rl_family *y)

@@ -94,6 +94,41 @@ TEST(metrics_text, a_family_stands_once_for_all_clients)
                           "rlock_held{client=\"b\\\"\"} 0\n");
 }
 
+static const char its_begin[] =
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"0.00005\"} 0\n"
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"0.0001\"} 2\n"
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"0.0002\"} 2\n";
+static const char its_end[] =
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"100.0\"} 2\n"
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"200.0\"} 2\n"
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"300.0\"} 3\n"
+    "rlock_hold_seconds_bucket{client=\"a\",le=\"+Inf\"} 4\n"
+    "rlock_hold_seconds_sum{client=\"a\"} 801.000200\n"
+    "rlock_hold_seconds_count{client=\"a\"} 4\n";
+
+TEST(metrics_text, a_histogram_counts_what_is_not_above_each_bound)
+{
+    rl_figures f[] = {figures_of("a"), figures_of("b")};
+    f[0].timed = true;
+    rl_histogram *h = &f[0].times[RL_TIME_HOLD];
+    rl_histogram_record(h, 100);
+    rl_histogram_record(h, 100);
+    rl_histogram_record(h, 300000000);
+    rl_histogram_record(h, 501000000);
+    const char *text = text_of(RLOCK_METRICS_TEXT, f, 2);
+    EXPECT_CONTAINS(text, "# TYPE rlock_hold_seconds histogram\n");
+    EXPECT_CONTAINS(text, its_begin);
+    EXPECT_CONTAINS(text, its_end);
+    EXPECT_INT(count(text, "rlock_hold_seconds_bucket{client=\"b\""), 0);
+}
+
+TEST(metrics_text, without_histograms_nothing_is_said_of_them)
+{
+    rl_figures f = figures_of("a");
+    const char *text = text_of(RLOCK_METRICS_OPENMETRICS, &f, 1);
+    EXPECT_INT(count(text, "histogram"), 0);
+}
+
 TEST(metrics_text, of_no_client_there_is_nothing_but_the_end)
 {
     EXPECT_STR(text_of(RLOCK_METRICS_TEXT, NULL, 0), "");

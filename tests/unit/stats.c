@@ -28,8 +28,7 @@ TEST(stats, each_figure_is_told_by_its_name)
 
 /* Who adds a figure has to add it here, too. */
 #define ONE_MORE(name, n) +1
-_Static_assert(sizeof(rl_stats) == (RL_RESULTS + RL_LOSSES + EACH(ONE_MORE)) *
-                                       sizeof(rl_counter),
+_Static_assert(RL_COUNTERS == RL_RESULTS + RL_LOSSES + EACH(ONE_MORE),
                "a figure is missing in EACH");
 
 static rlock_stats told_after(rlock_status first, rlock_status second)
@@ -61,7 +60,7 @@ TEST(stats, all_ways_to_fail_are_one_figure)
     {                                                                          \
         rl_stats counted = {0};                                                \
         rl_stats_acquired(&counted, status);                                   \
-        EXPECT_INT(rl_count_of(&counted.acquires[result]), 1);                  \
+        EXPECT_INT(rl_count_of(&counted.acquires[result]), 1);                 \
     }
 
 COUNTS_AS(a_grant_is_ok, RLOCK_OK, RL_RESULT_OK)
