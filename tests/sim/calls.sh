@@ -19,7 +19,7 @@ find "$1" -name '*.o' -exec nm -u {} + | sed -n 's/^ *U \(rlock_[a-z_]*\)$/\1/p'
     sort -u >"$tmp/called"
 
 # The members of rlock_options, rlock_lock_options and rlock_red_options.
-${CC:-cc} -fpreprocessed -dD -E -P include/rlock/client.h include/rlock/lock.h \
+${CC:-cc} -fpreprocessed -dD -E -P include/rlock/options.h include/rlock/lock.h \
     include/rlock/multi.h 2>/dev/null |
     awk '
         /^typedef struct rlock_(lock_|red_)?options \{/ { on = 1; next }
