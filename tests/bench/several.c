@@ -1,6 +1,8 @@
 /*
  * What a lock and its unlock cost when it is held on several servers (Red) or
- * consists of several locks (Multi), against a lock on one server: one sample
+ * consists of several locks (Multi), against a lock on one server, and Red also
+ * against the least that Redlock needs: the commands of a lock without a library
+ * to each server, which work beside each other. One sample
  * of each in turn, in a changing order. The program starts four servers beside
  * the one it is given.
  *
@@ -28,12 +30,14 @@
 #define COUNTED  200 /* pairs, for the count of commands */
 
 typedef struct subjects {
-    redisContext *raw;
+    redisContext *raw, *each[NODES];
+    char sha1[NODES][41];
+    int up; /* of each, whom Redlock asks */
     rlock_client *one, *node[NODES];
     rlock *single, *red, *member[LOCKS], *multi;
 } subjects;
 
-enum { PING, SINGLE, RED, MULTI, KINDS };
+enum { PING, SINGLE, RED, MULTI, REDLOCK, KINDS };
 
 static bench_server servers[NODES];
 
@@ -54,10 +58,14 @@ static bool place_all(bool together)
 static void prepare(subjects *s)
 {
     char name[32];
+    s->up = NODES;
     s->raw = bench_connect(servers[0].uri);
     s->one = bench_client(servers[0].uri);
-    for (int i = 0; i < NODES; i++)
+    for (int i = 0; i < NODES; i++) {
         s->node[i] = bench_client(servers[i].uri);
+        s->each[i] = bench_connect(servers[i].uri);
+        bench_load_raw(s->each[i], s->sha1[i]);
+    }
     for (int i = 0; i < LOCKS; i++) {
         snprintf(name, sizeof name, "bench:member:%d", i);
         s->member[i] = bench_lock(s->one, name);
@@ -74,8 +82,10 @@ static void dismiss(subjects *s)
     rlock_free(s->single);
     for (int i = 0; i < LOCKS; i++)
         rlock_free(s->member[i]);
-    for (int i = 0; i < NODES; i++)
+    for (int i = 0; i < NODES; i++) {
         rlock_client_free(s->node[i]);
+        redisFree(s->each[i]);
+    }
     rlock_client_free(s->one);
     redisFree(s->raw);
 }
@@ -86,6 +96,34 @@ static void pair(rlock *lk)
     bench_ok(rlock_unlock(lk));
 }
 
+/* Sends to all what has been appended, and waits for their answers. */
+static void answered(subjects *s, int type)
+{
+    int done = 0;
+    void *reply;
+    for (int i = 0; i < s->up; i++)
+        bench_check(redisBufferWrite(s->each[i], &done) == REDIS_OK && done,
+                    "write");
+    for (int i = 0; i < s->up; i++) {
+        bench_check(redisGetReply(s->each[i], &reply) == REDIS_OK &&
+                        ((redisReply *)reply)->type == type,
+                    "Redlock");
+        freeReplyObject(reply);
+    }
+}
+
+static void redlock_pair(subjects *s)
+{
+    for (int i = 0; i < s->up; i++)
+        redisAppendCommand(s->each[i], "SET bench:redlock %s NX PX 30000",
+                           BENCH_VALUE);
+    answered(s, REDIS_REPLY_STATUS);
+    for (int i = 0; i < s->up; i++)
+        redisAppendCommand(s->each[i], "EVALSHA %s 1 bench:redlock %s",
+                           s->sha1[i], BENCH_VALUE);
+    answered(s, REDIS_REPLY_INTEGER);
+}
+
 /* In microseconds. */
 static double sample(subjects *s, int kind)
 {
@@ -94,6 +132,8 @@ static double sample(subjects *s, int kind)
     int64_t began = bench_now_ns();
     if (kind == PING)
         bench_ask(s->raw, "PING");
+    else if (kind == REDLOCK)
+        redlock_pair(s);
     else
         pair(locks[kind]);
     return (double)(bench_now_ns() - began) / 1000;
@@ -111,7 +151,7 @@ static void shuffle(int order[KINDS])
 
 static void measure(subjects *s, bool spaced, double median[KINDS])
 {
-    int order[KINDS] = {PING, SINGLE, RED, MULTI};
+    int order[KINDS] = {PING, SINGLE, RED, MULTI, REDLOCK};
     double *us[KINDS];
     for (int kind = 0; kind < KINDS; kind++)
         us[kind] = bench_alloc(ROUNDS, sizeof(double));
@@ -188,6 +228,7 @@ static void run(figures *f, bool together)
     f->whole = measure_both(&s);
     f->red_calls = calls_for(s.red);
     f->multi_calls = calls_for(s.multi);
+    s.up = NODES - DOWN;
     for (int i = NODES - DOWN; i < NODES; i++)
         bench_stop(&servers[i]);
     f->dead = measure_both(&s);
@@ -198,6 +239,7 @@ static void run(figures *f, bool together)
     place_all(together);
     prepare(&s);
     pair(s.red);
+    s.up = NODES - DOWN;
     bench_pause_us(SPACE_US);
     for (int i = NODES - DOWN; i < NODES; i++)
         bench_hang(&servers[i]);
@@ -225,6 +267,10 @@ int main(int argc, char **argv)
     bench_note("- script calls for a pair",
                "Red %.2f on %d servers, Multi %.2f for %d locks", f.red_calls,
                NODES, f.multi_calls, LOCKS);
+    bench_note("- Red, as a multiple of Redlock by raw hiredis",
+               "%.2f; %.1f µs against %.1f µs",
+               f.whole.dense[RED] / f.whole.dense[REDLOCK], f.whole.dense[RED],
+               f.whole.dense[REDLOCK]);
     if (placed && place_all(true)) {
         run(&together, true);
         row("- all servers on one processor: Red", 0, &together.whole, RED);
