@@ -15,6 +15,7 @@
 #define TIMELINE_H
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <rlock/rlock.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -37,14 +38,24 @@ static inline int64_t timeline_now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+/* As holder ids have it; elsewhere than on Linux any number of the thread's. */
+static inline long timeline_thread(void)
+{
+#ifdef SYS_gettid
+    return (long)syscall(SYS_gettid);
+#else
+    return (long)(intptr_t)pthread_self();
+#endif
+}
+
 static inline void timeline_line(FILE *file, const char *what, const char *lock,
                                  uint64_t token, int64_t count,
                                  const char *text)
 {
     fprintf(file,
             "%" PRId64 "\t%ld:%ld\t%s\t%s\t%" PRIu64 "\t%" PRId64 "\t%s\n",
-            timeline_now_us(), (long)getpid(), (long)syscall(SYS_gettid), what,
-            lock, token, count, text);
+            timeline_now_us(), (long)getpid(), timeline_thread(), what, lock,
+            token, count, text);
 }
 
 /* What the calling thread is called in the picture. */
