@@ -64,7 +64,7 @@ function table(name,   k, i) {
 
 function x_of(value) {
     if (value < LOW) value = LOW
-    return LEFT + log(value / LOW) / log(HIGH / LOW) * (WIDTH - LEFT - 20)
+    return RIGHT + log(value / LOW) / log(HIGH / LOW) * (WIDTH - RIGHT - 20)
 }
 function escaped(s) {
     gsub(/`/, "", s); gsub(/&/, "\\&amp;", s); gsub(/</, "\\&lt;", s)
@@ -83,9 +83,12 @@ function bar(i, y,   x, w) {
     draw(sprintf("<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"9\" rx=\"2\"/>", badness(i) > 0 ? "bad" : badness(i) ? "none" : "good", x, y - 9, w))
     if (aim[i] != "") line(x_of(aim[i]), y - 12, y + 2, "aim")
 }
-function plotted(   y, k, i, j, some, top, s) {
-    WIDTH = 830; LEFT = 410; LOW = .2; HIGH = 6
+function cut(s, most) { return length(s) > most ? substr(s, 1, most - 2) ".." : s }
+function plotted(   y, k, i, j, some, top) {
+    WIDTH = 830; LEFT = 335; RIGHT = 530; LOW = .2; HIGH = 6
     y = 52; top = y
+    text(LEFT - 8, y - 5, "what", "soft end")
+    text(LEFT + 4, y - 5, "against", "soft")
     for (k = 1; k <= groups; k++) {
         sorted(group[k]); some = 0
         for (j = 1; j <= rows; j++) {
@@ -93,9 +96,8 @@ function plotted(   y, k, i, j, some, top, s) {
             if (unit[i] != "times") continue
             if (!some++) { y += 24; text(8, y, group[k], "b"); y += 4 }
             y += 16
-            s = what[i]
-            if (length(s) > 68) s = substr(s, 1, 66) ".."
-            text(LEFT - 8, y, s, "end")
+            text(LEFT - 8, y, cut(what[i], 56), "end")
+            text(LEFT + 4, y, cut(against[i], 36), "soft")
             bar(i, y)
         }
     }
@@ -108,7 +110,7 @@ function plotted(   y, k, i, j, some, top, s) {
 }
 function colours(list,   c) {
     split(list, c, " ")
-    return ".ground{fill:" c[1] "}text{fill:" c[2] "}.grid{stroke:" c[3] "}.one{stroke:" c[2] "}.good{fill:" c[4] "}.bad{fill:" c[5] "}.aim{stroke:" c[2] "}.none{fill:" c[6] "}"
+    return ".ground{fill:" c[1] "}text{fill:" c[2] "}.grid{stroke:" c[3] "}.one{stroke:" c[2] "}.good{fill:" c[4] "}.bad{fill:" c[5] "}.aim{stroke:" c[2] "}.none,.soft{fill:" c[6] "}"
 }
 function picture(   high, about) {
     high = plotted()
