@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38321
+most_src=38320
 most_files=260
 most_cli=5598
 most_cli_files=38

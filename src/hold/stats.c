@@ -21,37 +21,6 @@ void rl_stats_record(rl_stats *s, rl_time what, int64_t us)
     rl_histogram_record(&s->times[what], us);
 }
 
-static rl_result result_of(rlock_status status)
-{
-    switch (status) {
-    case RLOCK_OK:
-        return RL_RESULT_OK;
-    case RLOCK_BUSY:
-        return RL_RESULT_BUSY;
-    case RLOCK_TIMEOUT:
-        return RL_RESULT_TIMEOUT;
-    case RLOCK_CANCELED:
-        return RL_RESULT_CANCELED;
-    case RLOCK_EDEADLK:
-        return RL_RESULT_DEADLOCK;
-    case RLOCK_LOST:
-        return RL_RESULT_LOST;
-    default:
-        return RL_RESULT_ERROR;
-    }
-}
-
-void rl_stats_acquired(rl_stats *s, rlock_status status)
-{
-    rl_add(&s->acquires[result_of(status)], 1);
-}
-
-void rl_stats_held(rl_stats *s, int64_t us)
-{
-    rl_add(&s->hold_us_total, (uint64_t)us);
-    rl_stats_took(s, RL_TIME_HOLD, us);
-}
-
 static uint64_t sum(const rl_counter *c, size_t n)
 {
     uint64_t all = 0;

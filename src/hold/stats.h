@@ -90,9 +90,38 @@ static inline void rl_stats_took(rl_stats *s, rl_time what, int64_t us)
         rl_stats_record(s, what, us);
 }
 
-/* A call to acquire ends so; something was held for so long. */
-void rl_stats_acquired(rl_stats *s, rlock_status status);
-void rl_stats_held(rl_stats *s, int64_t us);
+static inline rl_result rl_result_of(rlock_status status)
+{
+    switch (status) {
+    case RLOCK_OK:
+        return RL_RESULT_OK;
+    case RLOCK_BUSY:
+        return RL_RESULT_BUSY;
+    case RLOCK_TIMEOUT:
+        return RL_RESULT_TIMEOUT;
+    case RLOCK_CANCELED:
+        return RL_RESULT_CANCELED;
+    case RLOCK_EDEADLK:
+        return RL_RESULT_DEADLOCK;
+    case RLOCK_LOST:
+        return RL_RESULT_LOST;
+    default:
+        return RL_RESULT_ERROR;
+    }
+}
+
+/* A call to acquire ends so. */
+static inline void rl_stats_acquired(rl_stats *s, rlock_status status)
+{
+    rl_add(&s->acquires[rl_result_of(status)], 1);
+}
+
+/* Something was held for so long. */
+static inline void rl_stats_held(rl_stats *s, int64_t us)
+{
+    rl_add(&s->hold_us_total, (uint64_t)us);
+    rl_stats_took(s, RL_TIME_HOLD, us);
+}
 
 void rl_stats_copy(rlock_stats *to, const rl_stats *from);
 

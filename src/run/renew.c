@@ -65,7 +65,8 @@ static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
 {
     int64_t sent_us = b->ask.sent_us;
     if (renews(b)) {
-        note_delay_locked(t, h, now_us);
+        if (t->stats->times)
+            note_delay_locked(t, h, now_us);
         rl_hold_prolong_locked(t, h, sent_us, t->renewal_ms, now_us);
         if (h->keeps)
             rl_hold_keep_token_locked(t, h, sent_us);
