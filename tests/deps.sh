@@ -52,6 +52,7 @@ for_test() {
     header curses.h libncurses-dev
     program openssl openssl
     program ip iproute2
+    program python3 python3
     for python in python3 /usr/bin/python3 none; do
         [ $python != none ] || need python3-prometheus-client
         ! $python -c 'import prometheus_client' 2>/dev/null || break
@@ -66,7 +67,6 @@ for_mutants() {
     for_test
     for_sim
     for_coverage
-    program python3 python3
 }
 for_python() {
     program python3 python3

@@ -1,0 +1,39 @@
+# The tests of src/python: each file by python3 with its warnings as errors,
+# and with the shared library of this build. Where that cannot be, they are
+# skipped, and say so.
+find_program(RLOCK_PYTHON3 python3)
+mark_as_advanced(RLOCK_PYTHON3)
+
+set(python_reason)
+if(CMAKE_CROSSCOMPILING)
+    set(python_reason "not in a cross build")
+elseif(RLOCK_SANITIZE)
+    set(python_reason "not with a sanitizer, which has to be in the program")
+elseif(NOT TARGET rlock)
+    set(python_reason "no shared library in this build")
+elseif(NOT RLOCK_PYTHON3)
+    set(python_reason "no python3 here")
+else()
+    execute_process(
+        COMMAND ${RLOCK_PYTHON3} -c
+            "import sys, ctypes; sys.exit(sys.version_info < (3, 9))"
+        RESULT_VARIABLE python_status OUTPUT_QUIET ERROR_QUIET)
+    if(NOT python_status EQUAL 0)
+        set(python_reason "this python3 is older than 3.9, or lacks ctypes")
+    endif()
+endif()
+
+file(GLOB python_tests CONFIGURE_DEPENDS python/test_*.py)
+foreach(source IN LISTS python_tests)
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE test_ "" name ${name})
+    if(python_reason)
+        rlock_add_test(python.${name} status
+            sh -c "echo '${python_reason}' && exit 77")
+    else()
+        rlock_add_test(python.${name} status ${CMAKE_COMMAND} -E env
+            RLOCK_LIBRARY=$<TARGET_FILE:rlock> PYTHONDONTWRITEBYTECODE=1
+            PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python
+            ${RLOCK_PYTHON3} -X dev -W error ${source})
+    endif()
+endforeach()
