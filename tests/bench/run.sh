@@ -36,7 +36,7 @@ for option; do
     esac
 done
 [ -z "$all" ] || programs="$programs threads rivals crowd distance tls replicas \
-    cluster takeover notice"
+    cluster takeover notice python"
 
 {
     # What cannot be had of other libraries is left out.
@@ -53,6 +53,11 @@ done
 rows() { # PROGRAM
     if [ "$1" = guards ] && [ ! -e "$build/bench/guards" ]; then
         echo "no C++ compiler: the row of rlock.hpp is left out" >&2
+        return
+    fi
+    if [ "$1" = python ] && ! { [ -e "$build/bench/python" ] &&
+        command -v python3 >/dev/null; }; then
+        echo "no python3, or no shared library: Python's rows are left out" >&2
         return
     fi
     tests/with-redis.sh "$build/bench/$1"

@@ -23,17 +23,28 @@ else()
     endif()
 endif()
 
+# rlock_python_test(NAME COMMAND...)
+function(rlock_python_test name)
+    if(python_reason)
+        rlock_add_test(${name} status
+            sh -c "echo '${python_reason}' && exit 77")
+    else()
+        rlock_add_test(${name} status ${CMAKE_COMMAND} -E env
+            RLOCK_LIBRARY=$<TARGET_FILE:rlock> PYTHONDONTWRITEBYTECODE=1
+            PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python
+            RLOCK_INCLUDE=${PROJECT_SOURCE_DIR}/include
+            RLOCK_CC=${CMAKE_C_COMPILER} ${ARGN})
+    endif()
+endfunction()
+
 file(GLOB python_tests CONFIGURE_DEPENDS python/test_*.py)
 foreach(source IN LISTS python_tests)
     get_filename_component(name ${source} NAME_WE)
     string(REPLACE test_ "" name ${name})
-    if(python_reason)
-        rlock_add_test(python.${name} status
-            sh -c "echo '${python_reason}' && exit 77")
-    else()
-        rlock_add_test(python.${name} status ${CMAKE_COMMAND} -E env
-            RLOCK_LIBRARY=$<TARGET_FILE:rlock> PYTHONDONTWRITEBYTECODE=1
-            PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python
-            ${RLOCK_PYTHON3} -X dev -W error ${source})
-    endif()
+    rlock_python_test(python.${name}
+        ${RLOCK_PYTHON3} -X dev -W error ${source})
 endforeach()
+rlock_python_test(example.python_tasks
+    ${CMAKE_CURRENT_SOURCE_DIR}/with-redis.sh
+    ${RLOCK_PYTHON3} -X dev -W error
+    ${PROJECT_SOURCE_DIR}/examples/python_tasks.py)
