@@ -51,6 +51,9 @@ class Clients(Case):
         for time in (-1, float("nan"), float("inf")):
             with self.assertRaises(ValueError):
                 self.client.lock("a").acquire(timeout=time)
+        for lease in (0, 0.001, -1):
+            with self.assertRaises(rlock.InvalidArgument):
+                self.client.lock("a", lease=lease).acquire()
 
     def test_names_are_bytes(self):
         name = b"\x00\xff a"

@@ -163,6 +163,19 @@ class Tasks(Case):
             lock.lost()
 
     @in_loop
+    async def test_a_loss_is_told_while_the_server_is_silent(self):
+        client = self.connect(watchdog_lease=0.6, command_timeout=0.3)
+        lock = client.lock("a")
+        with self.assertRaises(rlock.Lost):
+            async with lock:
+                self.server.freeze()
+                self.addCleanup(self.server.thaw)
+                await lock.lost()
+                with self.assertRaises(rlock.Lost):
+                    lock.check()
+        self.server.thaw()
+
+    @in_loop
     async def test_what_the_body_raises_comes_before_the_loss(self):
         with self.assertRaises(ZeroDivisionError):
             async with self.client.lock("a", lease=30) as lock:
@@ -247,6 +260,21 @@ class Tasks(Case):
         with self.assertRaises(rlock.Closed):
             await waiter
         self.assertFalse(self.server.exists("a"))
+
+    @in_loop
+    async def test_another_thread_may_close_the_client(self):
+        client = rlock.Client(self.server.uri)
+        lock = client.lock("a")
+        await lock.acquire_async()
+        waiters = [asyncio.create_task(self.hold(lock)) for _ in range(5)]
+        while client.stats()["waiting_now"] != 5:
+            await asyncio.sleep(0.005)
+        await asyncio.get_running_loop().run_in_executor(None, client.close)
+        for waiter in waiters:
+            with self.assertRaises(rlock.Closed):
+                await waiter
+        with self.assertRaises(rlock.Closed):
+            await lock.acquire_async()
 
     @in_loop
     async def test_many_locks_are_one(self):

@@ -175,8 +175,10 @@ class Losses(Case):
         self.addCleanup(self.server.thaw)
         self.assertEqual(select.select([fd], [], [], LIMIT)[0], [fd])
         self.assertFalse(lock.held)
-        with self.assertRaises(rlock.NotHeld):
+        with self.assertRaises(rlock.Lost):
             lock.check()
+        with self.assertRaises(rlock.NotHeld):
+            self.client.lock("b").check()
         self.assertTrue(eventually(lambda: any(
             e.type == rlock.EventType.LOST and e.name == b"a"
             for e in list(events))))
@@ -223,7 +225,7 @@ class Several(Case):
             self.addCleanup(clients[-1].close, release=False)
         lock = rlock.RedLock(clients, "a", lease=30)
         with lock:
-            self.assertTrue(all(s.exists("a") for s in servers))
+            self.assertGreaterEqual(sum(s.exists("a") for s in servers), 2)
         servers[1].freeze()
         self.addCleanup(servers[1].thaw)
         with lock:

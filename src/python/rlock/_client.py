@@ -94,6 +94,13 @@ def milliseconds(value: Optional[float], none: int) -> int:
     return max(round(value * 1000), 1 if value else 0)
 
 
+def lease_in_ms(value: Optional[float]) -> int:
+    """None is one that is renewed, which nothing else may become."""
+    if value == 0:
+        raise invalid("a lease of 0 s ends before it begins")
+    return milliseconds(value, 0)
+
+
 def holder_of(h: L.HolderStruct) -> Holder:
     return Holder(text(h.host), h.pid, h.tid, text(h.hold_id), h.count,
                   seconds(h.ttl_ms), text(h.raw), text(h.owner))

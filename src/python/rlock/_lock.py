@@ -9,8 +9,9 @@ from asyncio.events import _get_running_loop
 from typing import Any, Coroutine, Iterable, Optional, Sequence, Union
 
 from . import _library as L
-from ._client import Client, Holder, Name, holder_of, milliseconds, seconds
-from ._errors import NotHeld, Status, check, failure, invalid
+from ._client import (Client, Holder, Name, holder_of, lease_in_ms,
+                      milliseconds, seconds)
+from ._errors import Lost, Status, check, failure, invalid
 from ._library import lib
 from ._loop import Owner, as_caller, ended, owner_of_task, started
 
@@ -30,8 +31,9 @@ class _Default:
 
 
 _DEFAULT = _Default()
+Seconds = Union[float, None, _Default]
 _OK, _BUSY, _TIMEOUT = int(Status.OK), int(Status.BUSY), int(Status.TIMEOUT)
-_FOREVER, _WATCHDOG = -1, 0
+_FOREVER = -1
 
 
 def _in_loop() -> None:
@@ -104,7 +106,7 @@ class Lock:
         self._client = client  # also who dispatches what is started
         self.name = name
         self._wait = milliseconds(timeout, _FOREVER)
-        self._lease = milliseconds(lease, _WATCHDOG)
+        self._lease = lease_in_ms(lease)
 
     def __del__(self, free=lib.rlock_free) -> None:
         free(self._lk)
@@ -112,15 +114,15 @@ class Lock:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
-    def _limits(self, timeout: Any, lease: Any) -> tuple[int, int]:
-        return (self._wait if timeout is _DEFAULT
+    def _limits(self, timeout: Seconds, lease: Seconds) -> tuple[int, int]:
+        return (self._wait if isinstance(timeout, _Default)
                 else milliseconds(timeout, _FOREVER),
-                self._lease if lease is _DEFAULT
-                else milliseconds(lease, _WATCHDOG))
+                self._lease if isinstance(lease, _Default)
+                else lease_in_ms(lease))
 
     # --- threads ----------------------------------------------------------
 
-    def acquire(self, timeout: Any = _DEFAULT, lease: Any = _DEFAULT) -> bool:
+    def acquire(self, timeout: Seconds = _DEFAULT, lease: Seconds = _DEFAULT) -> bool:
         """Locks, and waits while another owner has it: True. False: it could not
         be had within timeout. Both as for Lock(), which they override."""
         _in_loop()
@@ -147,7 +149,7 @@ class Lock:
         """Sets what is left of the lease, in seconds, and ends its renewal; None:
         the client's watchdog_lease, and it is renewed."""
         _in_loop()
-        check(lib.rlock_extend(self._lk, milliseconds(lease, _WATCHDOG)))
+        check(lib.rlock_extend(self._lk, lease_in_ms(lease)))
 
     def __enter__(self) -> Lock:
         _in_loop()
@@ -185,8 +187,8 @@ class Lock:
     # These are no coroutines themselves: they note whose task calls them, as
     # asyncio.wait_for() and gather() run coroutines in tasks of their own.
 
-    def acquire_async(self, timeout: Any = _DEFAULT,
-                      lease: Any = _DEFAULT) -> Coroutine[Any, Any, bool]:
+    def acquire_async(self, timeout: Seconds = _DEFAULT,
+                      lease: Seconds = _DEFAULT) -> Coroutine[Any, Any, bool]:
         """acquire() for a task. One that is cancelled while it waits leaves the
         queue, and holds no more than before."""
         return self._acquire(_task_owner(), *self._limits(timeout, lease))
@@ -228,7 +230,7 @@ class Lock:
                      ) -> Coroutine[Any, Any, None]:
         """extend() for a task."""
         return self._await(_task_owner(), lib.rlock_extend_start, L.DONE,
-                           milliseconds(lease, _WATCHDOG))
+                           lease_in_ms(lease))
 
     def eval_async(self, script: str, keys: Sequence[Word] = (),
                    args: Sequence[Word] = ()) -> Coroutine[Any, Any, None]:
@@ -307,9 +309,11 @@ class Lock:
         return as_caller(lib.rlock_token, self._lk)
 
     def check(self) -> None:
-        """Raises NotHeld unless it is held: to be asked before a write."""
+        """Raises Lost, or NotHeld, unless it is held: to be asked before a
+        write."""
         if not self.held:
-            raise NotHeld(Status.NOT_HELD, f"{self.name!r} is not held")
+            self.lost_fd()  # NotHeld, if nothing was lost
+            raise Lost(Status.LOST, f"lock {self.name!r} was lost")
 
     def lost_fd(self) -> int:
         """A descriptor for select and poll that is readable when the lock is lost.

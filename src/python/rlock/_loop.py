@@ -132,7 +132,9 @@ class Watch:
         return loop
 
     def _dispatch(self) -> None:
-        lib.rlock_client_dispatch(self._client._handle)
+        handle = self._client._cl
+        if handle is not None:  # another thread is about to have us stopped
+            lib.rlock_client_dispatch(handle)
 
     def stop(self) -> None:
         """From here on nobody dispatches: waits for the loop, if that runs on
@@ -212,12 +214,12 @@ def started(client: Client, owner: Owner, function: Callable, callback: Any,
     loop = client._watch.begin()
     future = loop.create_future()
     number = next(_numbers)
-    _started[number] = loop, future
     with owner:
+        _started[number] = loop, future
         status = function(*arguments, CALLBACKS[callback], number)
-    if status:
-        del _started[number]
-        raise failure(status)
+        if status:
+            del _started[number]
+            raise failure(status)
     return future
 
 
