@@ -329,6 +329,23 @@ function put_links(to, names,    n, i, list) {
         print "ln -s " to ".3 " output "/" list[i] ".3" | "sh -e"
 }
 
+# Splits at the commas that are in no brackets, as those of a callback's are.
+function parameters(text, list,    n, i, parts, depth) {
+    n = split(text, parts, /, */)
+    split("", list)
+    text = ""
+    depth = 0
+    for (i = 1; i <= n; i++) {
+        text = text (text == "" ? "" : ", ") parts[i]
+        depth += gsub(/[(]/, "&", parts[i]) - gsub(/[)]/, "&", parts[i])
+        if (depth == 0) {
+            list[++list[0]] = text
+            text = ""
+        }
+    }
+    return list[0]
+}
+
 function put_prototype(text,    name, type, n, i, list) {
     gsub(/[\n ]+/, " ", text)
     sub(/^ *RLOCK_API /, "", text)
@@ -340,10 +357,10 @@ function put_prototype(text,    name, type, n, i, list) {
     sub(/\);? *$/, "", text)
     put(".Ft " argument(type))
     put(".Fo " name)
-    n = split(text, list, /, */)
+    n = parameters(text, list)
     for (i = 1; i <= n; i++) {
         put(".Fa " argument(list[i]))
-        sub(/\[\]$/, "", list[i])
+        sub(/\[\]$|\)\(.*/, "", list[i])
         sub(/.*[ *]/, "", list[i])
         parameter[list[i]]
     }

@@ -72,6 +72,8 @@ contents() {
         'all functions of this header is in rlock_lock.h(3)'
     says rlock_extend_start 'rlock_acquire_start, rlock_unlock_start, ' \
         'rlock_extend_start(rlock *lk, int64_t lease_ms, rlock_done *done,'
+    says rlock_metrics_each \
+        'void (*each)(const rlock_metric *m, void *arg), void *arg);'
     says rlock_trylock 'What is said of rlock_acquire(3) holds'
     says rlock_eval 'answers as rlock_guard.h(3) says'
     says rlock_guard.h 'RLOCK_LOST not executed, and it will not be'
