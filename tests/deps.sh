@@ -1,13 +1,13 @@
 #!/bin/sh
 # deps.sh build|demo|examples|test|sim|mutants|model|planted|python|interop|fuzz
-# deps.sh coverage|ci|peers|pictures|debian13|musl|aarch64
+# deps.sh coverage|ci|peers|pictures|debian13|musl|aarch64|deb
 #
 # Installs what is missing for building, the demo, all examples, the tests, the
 # simulator, the mutants, the protocol's model, the example with Python, the tests
 # with other clients, fuzzing, counting what the tests cover, the checks of .ci/run,
-# the benchmarks beside other libraries, the documents' pictures, or the tests
-# elsewhere (tests/elsewhere.sh), on Debian and Ubuntu. With everything there it
-# touches no network.
+# the benchmarks beside other libraries, the documents' pictures, the tests elsewhere
+# (tests/elsewhere.sh), or Debian packages, on Debian and Ubuntu. With everything there
+# it touches no network.
 set -eu
 
 missing=
@@ -151,6 +151,9 @@ archive_key() {
         need debian-archive-keyring
     fi
 }
+for_deb() {
+    for_debian13
+}
 for_musl() {
     for_test
     program musl-gcc musl-tools
@@ -185,7 +188,7 @@ for_ci() {
 
 case ${1-} in
 build | demo | examples | test | sim | mutants | model | planted | python | \
-    interop | fuzz | coverage | ci | peers | pictures | debian13 | musl | aarch64)
+    interop | fuzz | coverage | ci | peers | pictures | debian13 | musl | aarch64 | deb)
     "for_$1"
     ;;
 *)

@@ -19,7 +19,7 @@ set_target_properties(rlock_command PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 # Installed below any prefix it finds its library beside it, also when the tree is
-# moved. A package passes -DCMAKE_SKIP_INSTALL_RPATH=ON.
+# moved. A package passes -DCMAKE_SKIP_RPATH=ON.
 if(shared AND NOT CMAKE_INSTALL_RPATH)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR
             IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")

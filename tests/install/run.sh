@@ -74,6 +74,20 @@ exports() {
              NF == 3 { n++ } END { exit bad || n < 2 }'
 }
 
+# What src/packaging/debian says in words of its own.
+packages_agree() {
+    debian=$root/src/packaging/debian
+    soname=$(objdump -p "$lib/librlock.so" | awk '$1 == "SONAME" { print $2 }')
+    package=librlock${soname#librlock.so.}
+    nm -D --defined-only "$lib/librlock.so" |
+        awk '{ sub(/@.*/, "", $3); print $3 }' | sort >"$prefix/has"
+    sed -n 's/^ \([^@]*\)@.*/\1/p' "$debian/$package.symbols" | sort >"$prefix/lists"
+    diff "$prefix/has" "$prefix/lists" &&
+        grep -x "$soname $package #MINVER#" "$debian/$package.symbols" &&
+        grep -x "Package: $package" "$debian/control" &&
+        sed 1q "$debian/changelog" | grep "^rlock ($(pkg-config --modversion rlock)-"
+}
+
 project() {
     cmake -S "$1" -B "$prefix/build/$2" -DCMAKE_PREFIX_PATH="$prefix" &&
         cmake --build "$prefix/build/$2"
@@ -371,6 +385,7 @@ check 'headers stand alone' headers
 check 'options in C++ name no null pointer by a zero' no_null_by_zero
 check 'pkg-config needs rlock.pc alone' needs_no_other_pc
 check 'only rlock_ is exported' exports
+check 'the Debian packages have this version and its functions' packages_agree
 if command -v abidiff >/dev/null && [ "$(uname -m)" = x86_64 ]; then
     check 'what programs were compiled against is as the version says' \
         "$here/abi.sh" "$lib/librlock.so" "$root/include"
