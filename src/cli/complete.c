@@ -165,8 +165,7 @@ static bool tell_name(const rlock_lock_info *l, void *arg)
         if (l->name[i] < 0x20 || l->name[i] > 0x7e)
             return true;
     }
-    if (!l->foreign || l->waiting > 0)
-        printf("%s\t%s\n", l->name, l->n_holders > 0 ? "held" : "waited for");
+    printf("%s\t%s\n", l->name, l->n_holders > 0 ? "held" : "waited for");
     return true;
 }
 
@@ -199,7 +198,8 @@ static char *glob_of(const char *begin)
     return glob;
 }
 
-/* By the options that stand before the verb. Nobody is asked for a password. */
+/* As `ls` tells them, by the options that stand before the verb. Nobody is asked
+   for a password. */
 static void tell_names(cli_options *o, char **word, int verb_at,
                        const char *begin)
 {
@@ -213,7 +213,7 @@ static void tell_names(cli_options *o, char **word, int verb_at,
         o->askpass = false;
         if (cli_complete_uris(o) && cli_open(&s, o, 30000) == RLOCK_OK) {
             for (size_t i = 0; i < s.n; i++)
-                rlock_scan(s.client[i], glob, RLOCK_SCAN_ALL, tell_name, NULL);
+                rlock_scan(s.client[i], glob, 0, tell_name, NULL);
             fflush(stdout);
             _exit(0); /* closing takes time, and nothing is held */
         }

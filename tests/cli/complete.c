@@ -28,6 +28,13 @@ static int lines(const char *text)
     return n;
 }
 
+/* With the key by which it is found. */
+static void hold_by_hand(server *sv, const char *name)
+{
+    server_cmd(sv, "SET rlock_token:{%s} 1000", name);
+    take_by_hand(sv, name, 0);
+}
+
 TEST(complete, verbs_that_help_tells_of)
 {
     const char *text = COMPLETE(NULL, "");
@@ -75,9 +82,9 @@ TEST(complete, command_behind_the_name)
 TEST(complete, names_of_locks_that_begin_so)
 {
     server *sv = server_start(NULL);
-    take_by_hand(sv, "jobs:1", 0);
-    take_by_hand(sv, "jobs:2", 0);
-    take_by_hand(sv, "mail", 0);
+    hold_by_hand(sv, "jobs:1");
+    hold_by_hand(sv, "jobs:2");
+    hold_by_hand(sv, "mail");
     EXPECT_STR(COMPLETE(sv, "who", "jobs:"), "jobs:1\theld\njobs:2\theld\n");
     EXPECT_STR(COMPLETE(sv, "run", "-w", "3", "ma"), "mail\theld\n");
     EXPECT_STR(COMPLETE(sv, "ls", "--", "m"), "mail\theld\n");
@@ -90,7 +97,7 @@ TEST(complete, names_of_locks_that_begin_so)
 TEST(complete, names_at_the_server_that_the_line_names)
 {
     server *sv = server_start(NULL), *other = server_start(NULL);
-    take_by_hand(other, "theirs", 0);
+    hold_by_hand(other, "theirs");
     EXPECT_STR(COMPLETE(sv, "who", ""), "");
     EXPECT_STR(COMPLETE(sv, "--uri", server_uri(other), "who", ""),
                "theirs\theld\n");
@@ -101,9 +108,9 @@ TEST(complete, names_at_the_server_that_the_line_names)
 TEST(complete, no_name_with_bytes_that_a_terminal_obeys)
 {
     server *sv = server_start(NULL);
-    server_cmd(sv, "HSET %s " BY_HAND " 1", "a\033[2J");
-    server_cmd(sv, "HSET %s " BY_HAND " 1", "b\nc");
-    server_cmd(sv, "HSET %s " BY_HAND " 1", "d e");
+    hold_by_hand(sv, "a\033[2J");
+    hold_by_hand(sv, "b\nc");
+    hold_by_hand(sv, "d e");
     EXPECT_STR(COMPLETE(sv, "who", ""), "d e\theld\n");
     server_stop(sv);
 }
@@ -112,7 +119,7 @@ TEST(complete, no_name_with_bytes_that_a_terminal_obeys)
 TEST(complete, no_name_of_a_server_that_does_not_answer)
 {
     server *sv = server_start(NULL);
-    take_by_hand(sv, "job", 0);
+    hold_by_hand(sv, "job");
     server_pause(sv);
     int64_t began = test_now_ms();
     command *c = RLOCK(sv, "complete", "--", "who", "");
