@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38320
-most_files=260
+most_src=38434
+most_files=261
 most_cli=5598
 most_cli_files=38
-most_include=1663
+most_include=1672
 most_cxx=960
 
 cd "$(dirname "$0")/.."

@@ -23,6 +23,10 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_LOST = 6,        /* once for each, no later than its deadline */
     RLOCK_EVENT_ABANDONED = 7,   /* the owner ended while holding */
     RLOCK_EVENT_RECONNECTED = 8, /* a connection that had broken is back */
+    RLOCK_EVENT_HELD_LONG = 11,  /* warn_hold_ms: once a hold, of a Multi or Red
+                                    lock once for all */
+    RLOCK_EVENT_RENEW_LATE = 13, /* warn_renew_late: half of the lease was over
+                                    and it was not renewed; once, until it is */
     RLOCK_EVENT_FAILOVER = 10,   /* another master is named, from the first
                                      acquire on; several at once are one */
     /* On the thread that makes the client; of a lazy one, its first connection;
@@ -38,7 +42,8 @@ typedef struct rlock_event {
     uint64_t token;      /* fencing token of the hold, 0 if there is none */
     int count;           /* hold count after the event */
     int64_t elapsed_ms;  /* ACQUIRED: time the call took; RELEASED, LOST,
-                            ABANDONED: since the hold began; otherwise 0 */
+                            ABANDONED, HELD_LONG: since the hold began;
+                            otherwise 0 */
     rlock_status status; /* RLOCK_OK, or what the event reports */
     const char *message; /* the cause in words, never NULL */
     const char *owner;   /* its label, if it is no thread (owner.h); else "" */

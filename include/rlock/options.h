@@ -122,6 +122,10 @@ typedef struct rlock_options {
        to 255 bytes; NULL: they have none. */
     const char *metrics_label;
     bool metrics; /* its histograms, too: how long waits, holds, calls take */
+    /* Alarms (event.h): what is held for longer is an RLOCK_EVENT_HELD_LONG, 0:
+       never; a renewal later than half the lease an RLOCK_EVENT_RENEW_LATE. */
+    bool warn_renew_late;
+    int64_t warn_hold_ms;
 } rlock_options;
 
 #if defined(__cplusplus)

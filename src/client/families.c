@@ -27,6 +27,11 @@ static const char *const causes[RL_LOSSES - 1] = {
     [RL_LOSS_GROUP - 1] = "too_few",   [RL_LOSS_CLOSED - 1] = "closed",
 };
 
+static const char *const warnings[RL_WARNINGS] = {
+    [RL_WARNED_HELD] = "held_long",
+    [RL_WARNED_RENEWAL] = "renew_late",
+};
+
 static const char *const versions[] = {VERSION};
 
 #define COUNTED(member) offsetof(rl_figures, counted.member)
@@ -78,6 +83,8 @@ const rl_family rl_families[] = {
             "Answers that fewer replicas had than min_replicas."),
     COUNTER("script_loads", script_loads,
             "Scripts that were sent whole, as the server lacked them."),
+    COUNTER_BY("kind", warnings, "alarms", COUNTED(warned),
+               "Alarms that the program has asked for, by kind."),
     FAMILY(HISTOGRAM, "seconds", "acquire_wait_seconds",
            offsetof(rl_figures, times[RL_TIME_WAIT]),
            "How long acquires took that succeeded, from their call on."),

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "hold/step.h"
 
 /* Since when something has lasted; RL_NEVER: there is none. */
 static void put_age(rl_counter *to, int64_t since_us, int64_t now_us)

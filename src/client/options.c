@@ -29,6 +29,21 @@ static bool may_be_called(const char *name)
     return !name || (*name && strlen(name) <= RL_HOST_MAX);
 }
 
+static bool is_time(int64_t ms)
+{
+    return ms >= 0 && ms <= RLOCK_LEASE_MAX_MS;
+}
+
+/* NULL: none is. */
+static const char *wrong_time(const rlock_options *o)
+{
+    return !is_time(o->connect_timeout_ms)   ? "connect_timeout_ms"
+           : !is_time(o->command_timeout_ms) ? "command_timeout_ms"
+           : !is_time(o->replica_wait_ms)    ? "replica_wait_ms"
+           : !is_time(o->warn_hold_ms)       ? "warn_hold_ms"
+                                             : NULL;
+}
+
 rlock_status rl_client_options_read(rlock_options *to,
                                     const rlock_options *from)
 {
@@ -45,12 +60,8 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("tls_server_name (1 to 255 bytes, not . first)");
     if ((unsigned)to->tls_verify > RLOCK_TLS_VERIFY_NONE)
         return invalid("tls_verify");
-    if (to->connect_timeout_ms < 0 ||
-        to->connect_timeout_ms > RLOCK_LEASE_MAX_MS)
-        return invalid("connect_timeout_ms");
-    if (to->command_timeout_ms < 0 ||
-        to->command_timeout_ms > RLOCK_LEASE_MAX_MS)
-        return invalid("command_timeout_ms");
+    if (wrong_time(to))
+        return invalid(wrong_time(to));
     if (to->watchdog_lease_ms != 0 &&
         (to->watchdog_lease_ms < SHORTEST_WATCHDOG_LEASE_MS ||
          to->watchdog_lease_ms > RLOCK_LEASE_MAX_MS))
@@ -59,8 +70,6 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("max_hold_ms");
     if (to->min_replicas > RL_REPLICAS_MAX)
         return invalid("min_replicas (at most 16)");
-    if (to->replica_wait_ms < 0 || to->replica_wait_ms > RLOCK_LEASE_MAX_MS)
-        return invalid("replica_wait_ms");
     if (to->turn_ms < 0 || to->turn_ms > LONGEST_TURN_MS)
         return invalid("turn_ms (at most 1000)");
     if (!may_be_called(to->host_id))

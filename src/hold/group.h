@@ -77,6 +77,7 @@ typedef struct rl_group {
     struct rl_part *spare[RLOCK_RED_MAX]; /* Red: see rl_hold_keep_spare() */
     rl_home *home;                        /* fixed; counted */
     atomic_int count;                     /* Red: the hold count; the owner's */
+    atomic_bool too_old; /* it was told that it is: see age.c */
     atomic_bool renewed; /* Red: by the keepers, also what comes late */
     uint64_t token;      /* Red: fixed once it is owned */
     int64_t longest_us;  /* Red: fixed; how long a node that restarted does

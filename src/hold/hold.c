@@ -120,23 +120,11 @@ bool rl_hold_join_late_locked(rl_holds *t, rl_hold *h, bool granted,
     return true;
 }
 
-/* It is HELD since began_us, which is later than that of most others. */
-static void begin_age_locked(rl_holds *t, rl_hold *h, int64_t began_us)
-    RL_REQUIRES(&t->mutex)
-{
-    rl_link *at = &t->held.head;
-    h->began_us = began_us;
-    while (at->prev != &t->held.head &&
-           RL_CONTAINER(at->prev, rl_hold, aged)->began_us > began_us)
-        at = at->prev;
-    rl_list_add_before(at, &h->aged);
-}
-
 static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     h->ended_us = now_us;
-    rl_list_remove(&h->aged);
+    rl_hold_end_age_locked(t, h);
     rl_hold_unschedule_locked(t, h);
     rl_hold_leave_queue_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
@@ -235,7 +223,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->token = token;
     h->count = 1;
     h->confirmed_us = sent_us;
-    begin_age_locked(t, h, sent_us);
+    rl_hold_begin_age_locked(t, h, sent_us);
     rl_hold_keep_token_locked(t, h, sent_us);
     rl_hold_list_locked(t, h);
     rl_add(&t->stats->held_now, 1);
@@ -251,8 +239,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
 
 void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    rl_list_remove(&h->aged);
-    begin_age_locked(t, h, now_us);
+    rl_hold_begin_age_locked(t, h, now_us);
     limit_renewal(t, h);
     set_deadline_locked(t, h, h->expiry.due_us);
 }

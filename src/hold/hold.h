@@ -131,7 +131,7 @@ typedef struct rl_hold {
     rl_owner_record *record;
     unsigned refs;
     int count;
-    uint8_t reports;   /* bit set of rlock_event_type */
+    uint16_t reports;  /* bit set of rlock_event_type */
     uint8_t state;     /* rl_state */
     uint8_t loss;      /* rl_loss */
     uint8_t member;    /* fixed; Red: which node this is */
@@ -153,6 +153,7 @@ typedef struct rl_hold {
     bool astray;       /* another of its commands may */
     bool split;        /* its undoing was put off, as its slot moves */
     bool passing;      /* to an owner whose thread has not woken yet */
+    bool late;         /* it was told that its renewal is */
     bool deep;         /* its owner's: the server may count more than one */
     bool keeps;        /* the renewal in flight keeps its token's key, which */
     uint32_t kept_s;   /* somebody did last then, in seconds of the clock */
@@ -170,6 +171,8 @@ typedef struct rl_hold {
     int64_t gone_us; /* every lease that was asked for has run out by
                         then, unless its command is executed even later */
     int64_t began_us;
+    int64_t renewal_us;   /* when its next renewal is due, if it is renewed,
+                             whenever that is tried */
     int64_t confirmed_us; /* when the latest command that showed the server to
                              have it was sent */
     uint64_t token;
@@ -190,9 +193,9 @@ typedef struct rl_holds {
     rl_map map;
     rl_map records;
     rl_heap expiry;
-    rl_list held;         /* the oldest first */
-    rl_due_queue first;   /* of the only server; or of none in a cluster */
-    rl_due_queue *queues; /* all, newest first; only grows */
+    rl_list held, too_old; /* those that are HELD: see age.c */
+    rl_due_queue first;    /* of the only server; or of none in a cluster */
+    rl_due_queue *queues;  /* all, newest first; only grows */
     /* In which of them is what is due for a hold? NULL: in the first. Fixed;
        called with the mutex held. */
     rl_due_queue *(*queue_of)(struct rl_holds *t, const rl_hold *h);
@@ -206,6 +209,8 @@ typedef struct rl_holds {
     bool wants_reports;     /* fixed: there is an on_event */
     int64_t renewal_ms;     /* fixed; lease that a renewal asks for */
     int64_t max_hold_ms;    /* fixed; 0: no limit */
+    int64_t warn_us;        /* fixed; older than that is too old; 0: none is */
+    bool warns_late;        /* fixed; of renewals that are late is told */
     rl_stats *stats;        /* fixed */
     struct rl_rooms *rooms; /* fixed; where the next ones wait */
     const char *process;    /* fixed; host:pid, of holder ids */
@@ -319,6 +324,23 @@ rl_hold *rl_holds_first_report_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 rl_hold *rl_holds_unqueue_locked(rl_holds *t) RL_REQUIRES(&t->mutex);
 
 void rl_holds_nudge_locked(rl_holds *t, int64_t due_us) RL_REQUIRES(&t->mutex);
+
+/* --- how old they are (age.c) --------------------------------------------- */
+
+/* It is HELD since began_us; and not any more. */
+void rl_hold_begin_age_locked(rl_holds *t, rl_hold *h, int64_t began_us)
+    RL_REQUIRES(&t->mutex);
+void rl_hold_end_age_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
+
+/* Since when the oldest one has been held; RL_NEVER: nothing is held. */
+int64_t rl_holds_oldest(rl_holds *t);
+
+/* When the next one gets too old (warn_us); RL_NEVER: none does. */
+int64_t rl_holds_age_due_locked(const rl_holds *t) RL_REQUIRES(&t->mutex);
+
+/* Of those that are too old is told, so many at most. True: there are more. */
+bool rl_holds_warn_locked(rl_holds *t, size_t most, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
 
 /* --- one hold (hold.c) ---------------------------------------------------- */
 

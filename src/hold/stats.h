@@ -38,6 +38,14 @@ typedef enum rl_loss {
 
 #define RL_LOSSES (RL_LOSS_CLOSED + 1)
 
+/* What the program is warned of. */
+typedef enum rl_warning {
+    RL_WARNED_HELD,   /* held for too long */
+    RL_WARNED_RENEWAL /* a renewal is late */
+} rl_warning;
+
+#define RL_WARNINGS (RL_WARNED_RENEWAL + 1)
+
 /* What may be timed. */
 typedef enum rl_time {
     RL_TIME_WAIT,   /* an acquire that succeeded, from its call on */
@@ -55,6 +63,7 @@ typedef struct rl_stats {
     rl_counter renewals, renew_failures, lost[RL_LOSSES];
     rl_counter wakeups, wakeups_futile, passes, reconnects, script_loads;
     rl_counter failovers, refreshes, redirects, nodes, replica_shortfalls;
+    rl_counter warned[RL_WARNINGS];
     rl_counter held_now, waiting_now, wait_us_total, hold_us_total;
     struct rl_histogram *times; /* fixed; RL_TIMES of them; NULL: none */
 } rl_stats;

@@ -42,16 +42,6 @@ int64_t rl_hold_began(rl_holds *t, const rl_hold *h)
     return us;
 }
 
-int64_t rl_holds_oldest(rl_holds *t)
-{
-    rl_mutex_lock(&t->mutex);
-    const rl_link *first = rl_list_first(&t->held);
-    int64_t us =
-        first ? RL_CONTAINER(first, rl_hold, aged)->began_us : RL_NEVER;
-    rl_mutex_unlock(&t->mutex);
-    return us;
-}
-
 bool rl_hold_is_renewed(rl_holds *t, const rl_hold *h)
 {
     rl_mutex_lock(&t->mutex);

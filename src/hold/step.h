@@ -23,9 +23,6 @@ int64_t rl_hold_deadline(rl_holds *t, rl_hold *h, int64_t now_us);
 /* Since when a hold has been held; 0: never. */
 int64_t rl_hold_began(rl_holds *t, const rl_hold *h);
 
-/* Since when the oldest one has been held; RL_NEVER: nothing is held. */
-int64_t rl_holds_oldest(rl_holds *t);
-
 bool rl_hold_is_renewed(rl_holds *t, const rl_hold *h);
 
 /* See rl_hold_compares_locked(). */

@@ -63,6 +63,7 @@ bool rl_holds_init(rl_holds *t, rl_stats *stats, struct rl_rooms *rooms,
 {
     rl_mutex_init(&t->mutex, RL_RANK_HOLDS);
     rl_list_init(&t->held);
+    rl_list_init(&t->too_old);
     t->sleeps_us = t->first.sleeps_us = RL_NEVER;
     t->queues = &t->first;
     t->stats = stats;

@@ -57,6 +57,14 @@ static void say_why_locked(const rl_engine *e, report *r)
     case RLOCK_EVENT_ABANDONED:
         snprintf(r->message, size, "the owner ended while holding it");
         break;
+    case RLOCK_EVENT_HELD_LONG:
+        snprintf(r->message, size, "it is held for longer than %lld ms",
+                 (long long)(e->core.holds.warn_us / 1000));
+        break;
+    case RLOCK_EVENT_RENEW_LATE:
+        snprintf(r->message, size,
+                 "it was not renewed before half of its lease was over");
+        break;
     case RLOCK_EVENT_RENEW_FAILED:
         r->event.status = failure->status;
         snprintf(r->message, size, "%s: %s",
@@ -87,6 +95,8 @@ static void describe_locked(const rl_engine *e, report *r,
                       .owner = r->owner};
     if (over)
         r->event.elapsed_ms = (h->ended_us - began_us) / 1000;
+    else if (type == RLOCK_EVENT_HELD_LONG)
+        r->event.elapsed_ms = (rl_now_us() - began_us) / 1000;
     write_label(h, r->owner);
     say_why_locked(e, r);
 }
@@ -157,7 +167,8 @@ static void tell(rl_engine *e, const report *r)
 {
     rl_group *g = r->group;
     bool of_group = r->event.type == RLOCK_EVENT_LOST ||
-                    r->event.type == RLOCK_EVENT_ABANDONED;
+                    r->event.type == RLOCK_EVENT_ABANDONED ||
+                    r->event.type == RLOCK_EVENT_HELD_LONG;
     bool told = g && of_group && rl_group_tell(g, &r->event);
     if (!told && !r->closed)
         rl_tell(&e->core, &r->event);
@@ -255,10 +266,10 @@ static bool tell_locked(rl_engine *e, size_t *told)
     return true;
 }
 
-static int64_t first_deadline_us(const rl_holds *t)
+static int64_t next_due_us_locked(const rl_holds *t) RL_REQUIRES(&t->mutex)
 {
     const rl_heap_node *first = rl_heap_first(&t->expiry);
-    return first ? first->due_us : RL_NEVER;
+    return rl_min(first ? first->due_us : RL_NEVER, rl_holds_age_due_locked(t));
 }
 
 static int64_t turn(rl_watcher *w, int64_t now_us)
@@ -269,10 +280,11 @@ static int64_t turn(rl_watcher *w, int64_t now_us)
     size_t told;
     rl_mutex_lock(&e->core.holds.mutex);
     bool more = rl_holds_expire_locked(&e->core.holds, MOST_AT_ONCE, now_us);
+    more = rl_holds_warn_locked(&e->core.holds, MOST_AT_ONCE, now_us) || more;
     bool all = tell_locked(e, &told);
     more = more || told == MOST_AT_ONCE;
     bool ends = t->stopping && !more;
-    t->sleeps_us = more ? 0 : first_deadline_us(t);
+    t->sleeps_us = more ? 0 : next_due_us_locked(&e->core.holds);
     int64_t due_us = t->sleeps_us;
     rl_mutex_unlock(&e->core.holds.mutex);
     bool ok = all || start_thread(e);

@@ -423,3 +423,95 @@ TEST(batch, a_renewals_call_is_timed)
     EXPECT_INT(r.e.core.stats.times[RL_TIME_CALL].sum_us, 4 * MS);
     close_round(&r);
 }
+
+/* It had a lease of its own, and is renewed since an hour later. */
+TEST(batch, a_renewal_is_due_since_it_was_to_be_renewed)
+{
+    round r;
+    open_round(&r, 1);
+    EXPECT(rl_stats_time(&r.e.core.stats));
+    rl_mutex_lock(&table(&r)->mutex);
+    rl_hold_stop_renewal_locked(table(&r), r.h[0]);
+    rl_hold_set_lease_locked(table(&r), r.h[0], r.p.now_us, 7200000,
+                             r.p.now_us);
+    play_pass(&r.p, 3600000 * MS);
+    rl_hold_start_renewal_locked(table(&r), r.h[0], r.p.now_us, r.p.now_us);
+    rl_mutex_unlock(&table(&r)->mutex);
+    play_pass(&r.p, PERIOD_US);
+    EXPECT_INT(asks(&r, SINGLY), 1);
+    answer(&r, YES);
+    EXPECT_INT(delays(&r)->sum_us, 0);
+    close_round(&r);
+}
+
+/* --- that a renewal is late ----------------------------------------------- */
+
+static bool is_told_late(round *r)
+{
+    bool told = r->h[0]->reports & 1u << RLOCK_EVENT_RENEW_LATE;
+    r->h[0]->reports = 0;
+    return told;
+}
+
+/* After so long; the server's answer. */
+static void renew_after(round *r, int64_t us, const char *reply)
+{
+    play_pass(&r->p, us);
+    EXPECT_INT(asks(r, SINGLY), 1);
+    answer(r, reply);
+}
+
+static uint64_t late(const round *r)
+{
+    return rl_count_of(&r->e.core.stats.warned[RL_WARNED_RENEWAL]);
+}
+
+TEST(batch, a_renewal_by_half_of_the_lease_is_not_late)
+{
+    round r;
+    open_round(&r, 1);
+    table(&r)->warns_late = true;
+    renew_after(&r, PLAY_LEASE_MS * MS / 2, YES);
+    EXPECT(!is_told_late(&r));
+    EXPECT_INT(late(&r), 0);
+    close_round(&r);
+}
+
+TEST(batch, a_renewal_after_half_of_the_lease_is_told)
+{
+    round r;
+    open_round(&r, 1);
+    table(&r)->warns_late = true;
+    renew_after(&r, PLAY_LEASE_MS * MS / 2 + 1, YES);
+    EXPECT(is_told_late(&r));
+    EXPECT_INT(late(&r), 1);
+    renew_after(&r, PERIOD_US, YES);
+    EXPECT(!is_told_late(&r));
+    close_round(&r);
+}
+
+TEST(batch, a_renewal_that_fails_on_and_on_is_told_once)
+{
+    round r;
+    open_round(&r, 1);
+    table(&r)->warns_late = true;
+    renew_after(&r, PERIOD_US, LOADING);
+    EXPECT(!is_told_late(&r));
+    renew_after(&r, PERIOD_US / 2 + 1, LOADING);
+    EXPECT(is_told_late(&r));
+    renew_after(&r, 1000 * MS, LOADING);
+    renew_after(&r, 1000 * MS, YES);
+    EXPECT(!is_told_late(&r));
+    EXPECT_INT(late(&r), 1);
+    close_round(&r);
+}
+
+TEST(batch, without_the_option_no_renewal_is_late)
+{
+    round r;
+    open_round(&r, 1);
+    renew_after(&r, PLAY_LEASE_MS * MS / 2 + 1, YES);
+    EXPECT(!is_told_late(&r));
+    EXPECT_INT(late(&r), 0);
+    close_round(&r);
+}

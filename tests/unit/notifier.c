@@ -245,6 +245,35 @@ TEST(notifier, what_is_abandoned_is_told_with_its_time)
     close_desk(&d);
 }
 
+TEST(notifier, what_is_held_for_too_long_is_told_in_time)
+{
+    desk d;
+    open_desk(&d);
+    holds(&d)->warn_us = 400 * MS;
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    EXPECT_INT(turn(&d), d.p.now_us + 400 * MS);
+    d.p.now_us += 400 * MS;
+    EXPECT_INT(turn(&d), h->expiry.due_us);
+    EXPECT_INT(d.told, 1);
+    EXPECT_INT(d.last[0].type, RLOCK_EVENT_HELD_LONG);
+    EXPECT_STR(d.last[0].message, "it is held for longer than 400 ms");
+    expect_about(&d.last[0], AGENT);
+    close_desk(&d);
+}
+
+TEST(notifier, a_renewal_that_is_late_is_told)
+{
+    desk d;
+    open_desk(&d);
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    report(&d, h, RLOCK_EVENT_RENEW_LATE);
+    turn(&d);
+    expect_news(&d.last[0], RLOCK_EVENT_RENEW_LATE, RLOCK_OK, 0,
+                "it was not renewed before half of its lease was over");
+    expect_about(&d.last[0], AGENT);
+    close_desk(&d);
+}
+
 static void expect_failure(const char *server, const char *message)
 {
     desk d;

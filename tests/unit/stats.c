@@ -28,7 +28,8 @@ TEST(stats, each_figure_is_told_by_its_name)
 
 /* Who adds a figure has to add it here, too. */
 #define ONE_MORE(name, n) +1
-_Static_assert(RL_COUNTERS == RL_RESULTS + RL_LOSSES + EACH(ONE_MORE),
+_Static_assert(RL_COUNTERS ==
+                   RL_RESULTS + RL_LOSSES + RL_WARNINGS + EACH(ONE_MORE),
                "a figure is missing in EACH");
 
 static rlock_stats told_after(rlock_status first, rlock_status second)

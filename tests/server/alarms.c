@@ -1,0 +1,122 @@
+/* Alarms: what the program is told of before it is lost, if it wants that. */
+#include "nodes.h"
+
+/* A scene whose client warns. */
+static scene warned(int64_t hold_ms, bool renew_late, int64_t lease_ms)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = lease_ms;
+    opts.warn_hold_ms = hold_ms;
+    opts.warn_renew_late = renew_late;
+    return scene_with(server_start(NULL), &opts);
+}
+
+static void sum_up(const rlock_metric *m, void *arg)
+{
+    if (strcmp(m->name, "rlock_alarms") == 0)
+        *(double *)arg += m->value;
+}
+
+static double alarms(rlock_client *cl)
+{
+    double n = 0;
+    EXPECT_STATUS(rlock_metrics_each(cl, sum_up, &n), RLOCK_OK);
+    return n;
+}
+
+TEST(alarms, what_is_held_for_long_is_told_once_a_hold)
+{
+    scene s = warned(120, false, 0);
+    rlock_event ev;
+    for (int i = 1; i <= 2; i++) {
+        int64_t began_ms = test_now_ms();
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+        events_wait(s.ev, RLOCK_EVENT_HELD_LONG, i, SOON);
+        EXPECT_BETWEEN(test_now_ms() - began_ms, 119, 120 + SLACK_MS);
+        EXPECT(events_last(s.ev, RLOCK_EVENT_HELD_LONG, &ev));
+        EXPECT_BETWEEN(ev.elapsed_ms, 120, 120 + SLACK_MS);
+        EXPECT(ev.token == rlock_token(s.lk));
+        EXPECT_STATUS(ev.status, RLOCK_OK);
+        EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK); /* is no new hold */
+        unlock_times(s.lk, 2, RLOCK_OK);
+    }
+    EXPECT_CONTAINS(events_message(s.ev, RLOCK_EVENT_HELD_LONG),
+                    "held for longer than 120 ms");
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_HELD_LONG), 2);
+    EXPECT_INT(alarms(s.cl), 2);
+    scene_stop(&s);
+}
+
+/* The control has begun before, and is told. */
+TEST(alarms, what_ends_in_time_is_not_told)
+{
+    scene s = warned(300, false, 0);
+    rlock *other = test_lock(s.cl, "other");
+    EXPECT_STATUS(rlock_lock(other), RLOCK_OK);
+    lock_times(s.lk, 1);
+    unlock_times(s.lk, 1, RLOCK_OK);
+    events_wait(s.ev, RLOCK_EVENT_HELD_LONG, 1, SOON);
+    EXPECT_STATUS(rlock_unlock(other), RLOCK_OK);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_HELD_LONG), 1);
+    rlock_event ev;
+    EXPECT(events_last(s.ev, RLOCK_EVENT_HELD_LONG, &ev));
+    EXPECT_INT(ev.name_len, strlen("other"));
+    rlock_free(other);
+    scene_stop(&s);
+}
+
+/* Its home tells, whichever client notices. */
+TEST(alarms, a_red_lock_is_told_once_by_its_home)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.warn_hold_ms = 150;
+    nodes ns = nodes_start(3);
+    party p = party_clients_of(&ns, &opts);
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    events_wait(p.ev[0], RLOCK_EVENT_HELD_LONG, 1, SOON);
+    rlock_event ev;
+    EXPECT(events_last(p.ev[0], RLOCK_EVENT_HELD_LONG, &ev));
+    EXPECT(ev.token == rlock_token(p.lk));
+    EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
+    EXPECT_INT(events_count(p.ev[0], RLOCK_EVENT_HELD_LONG), 1);
+    EXPECT_INT(alarms(p.cl[0]) + alarms(p.cl[1]) + alarms(p.cl[2]), 1);
+    party_end(&p, &ns);
+}
+
+#define LATE_LEASE_MS 3000
+
+/* The server stands still from before the renewal to behind half of the lease.
+ */
+TEST(alarms, a_renewal_that_is_late_is_told)
+{
+    test_lease(LATE_LEASE_MS);
+    scene s = warned(0, true, LATE_LEASE_MS);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    int64_t began_ms = test_now_ms();
+    server_pause(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_RENEW_LATE, 1, SOON);
+    EXPECT(test_now_ms() - began_ms >= LATE_LEASE_MS / 2 - 50);
+    server_resume(s.sv);
+    EVENTUALLY(SOON, stats_of(s.cl).renewals >= 1);
+    EXPECT_CONTAINS(events_message(s.ev, RLOCK_EVENT_RENEW_LATE),
+                    "before half of its lease was over");
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 1);
+    EXPECT_INT(alarms(s.cl), 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* As long as nobody wants them: a hold that is old, and one that is late. */
+TEST(alarms, nobody_is_told_who_has_not_asked)
+{
+    scene s = warned(0, false, BRISK_MS);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_pause(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    server_resume(s.sv);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_HELD_LONG), 0);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 0);
+    EXPECT_INT(alarms(s.cl), 0);
+    scene_stop(&s);
+}
