@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38434
+most_src=38477
 most_files=261
 most_cli=5598
 most_cli_files=38
-most_include=1672
+most_include=1676
 most_cxx=960
 
 cd "$(dirname "$0")/.."

@@ -16,6 +16,9 @@ typedef enum rlock_event_type {
     RLOCK_EVENT_ACQUIRED = 1,  /* every successful acquire, also a re-entry */
     RLOCK_EVENT_RELEASED = 2,  /* every unlock that returns RLOCK_OK */
     RLOCK_EVENT_CONTENDED = 3, /* an acquire is about to wait; once a call */
+    RLOCK_EVENT_WAITED_LONG = 12, /* warn_wait_ms: it still waits; once a call.
+                                     The message says who has the lock, if the
+                                     call is its client's first to get it */
     /* On the thread rlock-notifier: */
     RLOCK_EVENT_RENEWED = 4,      /* the watchdog prolonged the lease */
     RLOCK_EVENT_RENEW_FAILED = 5, /* a try failed; still held by the clock. One
@@ -41,9 +44,9 @@ typedef struct rlock_event {
     size_t name_len;     /* its length in bytes, without the NUL */
     uint64_t token;      /* fencing token of the hold, 0 if there is none */
     int count;           /* hold count after the event */
-    int64_t elapsed_ms;  /* ACQUIRED: time the call took; RELEASED, LOST,
-                            ABANDONED, HELD_LONG: since the hold began;
-                            otherwise 0 */
+    int64_t elapsed_ms;  /* ACQUIRED: time the call took; WAITED_LONG: has
+                            taken; RELEASED, LOST, ABANDONED, HELD_LONG: since
+                            the hold began; otherwise 0 */
     rlock_status status; /* RLOCK_OK, or what the event reports */
     const char *message; /* the cause in words, never NULL */
     const char *owner;   /* its label, if it is no thread (owner.h); else "" */

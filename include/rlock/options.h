@@ -122,10 +122,11 @@ typedef struct rlock_options {
        to 255 bytes; NULL: they have none. */
     const char *metrics_label;
     bool metrics; /* its histograms, too: how long waits, holds, calls take */
-    /* Alarms (event.h): what is held for longer is an RLOCK_EVENT_HELD_LONG, 0:
-       never; a renewal later than half the lease an RLOCK_EVENT_RENEW_LATE. */
+    /* Alarms (event.h): a renewal later than half the lease is an
+       RLOCK_EVENT_RENEW_LATE; what is held for longer an RLOCK_EVENT_HELD_LONG,
+       what waits for longer an RLOCK_EVENT_WAITED_LONG; 0: never. */
     bool warn_renew_late;
-    int64_t warn_hold_ms;
+    int64_t warn_hold_ms, warn_wait_ms;
 } rlock_options;
 
 #if defined(__cplusplus)

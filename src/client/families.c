@@ -29,6 +29,7 @@ static const char *const causes[RL_LOSSES - 1] = {
 
 static const char *const warnings[RL_WARNINGS] = {
     [RL_WARNED_HELD] = "held_long",
+    [RL_WARNED_WAIT] = "waited_long",
     [RL_WARNED_RENEWAL] = "renew_late",
 };
 

@@ -41,6 +41,7 @@ static const char *wrong_time(const rlock_options *o)
            : !is_time(o->command_timeout_ms) ? "command_timeout_ms"
            : !is_time(o->replica_wait_ms)    ? "replica_wait_ms"
            : !is_time(o->warn_hold_ms)       ? "warn_hold_ms"
+           : !is_time(o->warn_wait_ms)       ? "warn_wait_ms"
                                              : NULL;
 }
 
@@ -104,6 +105,7 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
     set->watchdog_lease_ms =
         or_default(o->watchdog_lease_ms, WATCHDOG_LEASE_MS);
     set->turn_us = o->turn_ms * 1000;
+    set->warn_wait_ms = o->warn_wait_ms;
     set->min_replicas = (uint8_t)o->min_replicas;
     set->replica_wait_ms = or_default(o->replica_wait_ms, REPLICA_WAIT_MS);
     set->redisson_channel = o->redisson_channel;

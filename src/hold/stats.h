@@ -41,6 +41,7 @@ typedef enum rl_loss {
 /* What the program is warned of. */
 typedef enum rl_warning {
     RL_WARNED_HELD,   /* held for too long */
+    RL_WARNED_WAIT,   /* waits for too long */
     RL_WARNED_RENEWAL /* a renewal is late */
 } rl_warning;
 

@@ -39,15 +39,42 @@ static bool may_wait(rl_acquire *a, int64_t now_us)
 }
 
 /* Its on_event may want a connection of this client. */
-static void tell_contended(rl_op *op)
+static void tell(const rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
+                 const char *message)
 {
-    const rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
-    rlock_event ev = {.type = RLOCK_EVENT_CONTENDED,
+    rlock_event ev = {.type = type,
                       .name = a->what->name,
                       .name_len = a->what->len,
-                      .message = "",
+                      .elapsed_ms = elapsed_us / 1000,
+                      .message = message,
                       .owner = a->owner->label ? a->owner->label : ""};
     rl_tell(a->home, &ev);
+}
+
+static void tell_contended(rl_op *op)
+{
+    tell(RL_CONTAINER(op, rl_acquire, op), RLOCK_EVENT_CONTENDED, 0, "");
+}
+
+/* Who is not the first here has not asked. */
+static void tell_long_wait(rl_op *op)
+{
+    rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
+    const char *who =
+        a->asks_who ? a->fault.text : "others of this client wait before it";
+    rl_add(&a->home->stats.warned[RL_WARNED_WAIT], 1);
+    a->warns = a->asks_who = false;
+    tell(a, RLOCK_EVENT_WAITED_LONG, a->warned_us - a->began_us, who);
+}
+
+/* It is time; who has the lock, its next try asks. */
+static void note_long_wait(rl_acquire *a, int64_t now_us)
+{
+    if (now_us < a->warn_us)
+        return;
+    a->warn_us = RL_NEVER;
+    a->warned_us = now_us;
+    a->warns = true;
 }
 
 static void contend(rl_acquire *a)
@@ -63,7 +90,9 @@ static void contend(rl_acquire *a)
 static rl_next sleep_until(rl_acquire *a, int64_t until_us)
 {
     a->phase = RL_PHASE_WAIT;
-    a->op.sleep_us = rl_min(until_us, a->wait_until_us);
+    a->op.sleep_us = rl_min(rl_min(until_us, a->wait_until_us), a->warn_us);
+    if (a->warns && !a->op.tell)
+        a->op.tell = tell_long_wait;
     rl_room_rest(&a->home->rooms, &a->waiter, a->draft,
                  a->lease_ms == RLOCK_WATCHDOG, a->wait_until_us);
     return RL_SLEEP;
@@ -152,6 +181,7 @@ static rl_next begin_try(rl_acquire *a, int64_t now_us)
 {
     a->phase = RL_PHASE_TRY;
     a->asked = true;
+    a->asks_who = a->warns;
     a->tried_us = now_us;
     return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
 }
@@ -300,6 +330,7 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         return give_up(a, RLOCK_ECLOSED, now_us);
     if (why == RL_WAKE_CANCEL)
         return give_up(a, RLOCK_CANCELED, now_us);
+    note_long_wait(a, now_us);
     if (a->attempt->look)
         a->attempt->look(a);
     if (why == RL_WAKE_LOOK)
@@ -368,4 +399,7 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us)
         a->home, rl_replicas_of(a->home, a->what->min_replicas),
         a->wait_until_us);
     a->again_us = now_us;
+    a->warn_us = a->home->set.warn_wait_ms
+                     ? rl_after_ms(now_us, a->home->set.warn_wait_ms)
+                     : RL_NEVER;
 }

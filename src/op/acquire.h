@@ -97,6 +97,8 @@ struct rl_acquire {
 
     rl_phase phase, step; /* step: of a try of several */
     int64_t began_us, wait_until_us, call_until_us;
+    int64_t warn_us; /* when it has waited for long; RL_NEVER: it was told so */
+    int64_t warned_us; /* when that was noticed */
     rl_waiter waiter;
     rl_owner_record *room;  /* for the first draft; NULL: made anew */
     rl_owner_record *noted; /* where it is noted that it waits; NULL: nowhere */
@@ -106,6 +108,8 @@ struct rl_acquire {
     bool rung;              /* the last wake-up was a ring */
     bool with_bell;         /* the last try gave the bell */
     bool failing;           /* the last try had no answer */
+    bool warns;             /* it has, and tells so when it sleeps again, */
+    bool asks_who;          /* after a try that asks who has the lock */
     uint8_t overdue; /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */

@@ -74,7 +74,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
     x->op = &a->op;
     x->until_us = rl_min(x->until_us, a->call_until_us);
-    if (a->waiter.room && !a->last_try)
+    if (a->waiter.room && !a->last_try && !a->asks_who)
         x->request.bell = rl_bell_of(a->home, a->what);
     a->with_bell = *x->request.bell != '\0';
     if (a->with_bell)

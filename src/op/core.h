@@ -22,6 +22,7 @@ typedef struct rl_settings {
     int64_t command_timeout_ms;
     int64_t watchdog_lease_ms;
     int64_t turn_us;      /* 0: no turns */
+    int64_t warn_wait_ms; /* who waits for longer tells that; 0: nobody */
     uint8_t min_replicas; /* what a lock gets that does not say it */
     int64_t replica_wait_ms;
     bool redisson_channel;

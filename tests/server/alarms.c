@@ -1,4 +1,5 @@
 /* Alarms: what the program is told of before it is lost, if it wants that. */
+#include "client.h"
 #include "nodes.h"
 
 /* A scene whose client warns. */
@@ -83,6 +84,98 @@ TEST(alarms, a_red_lock_is_told_once_by_its_home)
     EXPECT_INT(alarms(p.cl[0]) + alarms(p.cl[1]) + alarms(p.cl[2]), 1);
     party_end(&p, &ns);
 }
+
+/* --- waits ---------------------------------------------------------------- */
+
+typedef struct waits {
+    scene s; /* has the lock */
+    events *ev;
+    rlock_client *cl;
+    rlock *lk;
+} waits;
+
+static waits open_waits(int64_t warn_ms)
+{
+    waits w = {.s = scene_held(0, 0), .ev = events_new()};
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.warn_wait_ms = warn_ms;
+    events_hook(w.ev, &opts);
+    w.cl = server_client(w.s.sv, &opts);
+    w.lk = test_lock(w.cl, SCENE_LOCK);
+    return w;
+}
+
+static void close_waits(waits *w)
+{
+    rlock_free(w->lk);
+    rlock_client_free(w->cl);
+    events_free(w->ev);
+    scene_stop(&w->s);
+}
+
+TEST(alarms, who_waits_for_long_is_told_once_who_has_it)
+{
+    waits w = open_waits(200);
+    int64_t began_ms = test_now_ms();
+    test_thread *t = test_spawn(wait_and_unlock, w.lk);
+    events_wait(w.ev, RLOCK_EVENT_WAITED_LONG, 1, SOON);
+    EXPECT_BETWEEN(test_now_ms() - began_ms, 199, 200 + SLACK_MS);
+    rlock_event ev;
+    EXPECT(events_last(w.ev, RLOCK_EVENT_WAITED_LONG, &ev));
+    EXPECT_BETWEEN(ev.elapsed_ms, 200, 200 + SLACK_MS);
+    char by[80];
+    rlock_holder h;
+    EXPECT_STATUS(rlock_holder_info(w.s.lk, &h, sizeof h), RLOCK_OK);
+    snprintf(by, sizeof by, ":%lld:%lld for ", (long long)h.pid,
+             (long long)h.tid);
+    EXPECT_CONTAINS(events_message(w.ev, RLOCK_EVENT_WAITED_LONG), by);
+    EXPECT(queued(w.s.sv, SCENE_LOCK) == 1);
+    EXPECT_STATUS(rlock_unlock(w.s.lk), RLOCK_OK);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+    EXPECT_INT(events_count(w.ev, RLOCK_EVENT_WAITED_LONG), 1);
+    EXPECT_INT(alarms(w.cl), 1);
+    close_waits(&w);
+}
+
+TEST(alarms, each_thread_that_waits_for_long_is_told)
+{
+    waits w = open_waits(200);
+    test_thread *t[2] = {test_spawn(wait_and_unlock, w.lk),
+                         test_spawn(wait_and_unlock, w.lk)};
+    events_wait(w.ev, RLOCK_EVENT_WAITED_LONG, 2, SOON);
+    EXPECT_STATUS(rlock_unlock(w.s.lk), RLOCK_OK);
+    for (int i = 0; i < 2; i++)
+        EXPECT_STATUS((rlock_status)test_join(t[i]), RLOCK_OK);
+    EXPECT_INT(events_count(w.ev, RLOCK_EVENT_CONTENDED), 2);
+    EXPECT_INT(alarms(w.cl), 2);
+    close_waits(&w);
+}
+
+/* A started wait tells who dispatches. */
+static void note_done(rlock *lk, rlock_status s, void *arg)
+{
+    EXPECT(lk != NULL);
+    *(rlock_status *)arg = s;
+}
+
+TEST(alarms, a_started_wait_is_told_when_it_is_dispatched)
+{
+    waits w = open_waits(200);
+    rlock_status s = RLOCK_EIO;
+    rlock_owner *owner;
+    EXPECT_STATUS(rlock_owner_new("agent", &owner), RLOCK_OK);
+    rlock_owner *former = rlock_owner_set(owner);
+    EXPECT_STATUS(rlock_acquire_start(w.lk, 600, 0, note_done, &s), RLOCK_OK);
+    rlock_owner_set(former);
+    EVENTUALLY(SOON,
+               rlock_client_dispatch(w.cl) == RLOCK_OK && s == RLOCK_TIMEOUT);
+    EXPECT_INT(events_count(w.ev, RLOCK_EVENT_WAITED_LONG), 1);
+    EXPECT_CONTAINS(events_message(w.ev, RLOCK_EVENT_WAITED_LONG), "held by ");
+    rlock_owner_free(owner);
+    close_waits(&w);
+}
+
+/* --- renewals ------------------------------------------------------------- */
 
 #define LATE_LEASE_MS 3000
 

@@ -58,6 +58,7 @@ TEST(client, fault_107_options_out_of_range_are_refused)
     EXPECT_OPTION_REFUSED(max_hold_ms, -1);
     EXPECT_OPTION_REFUSED(warn_hold_ms, -1);
     EXPECT_OPTION_REFUSED(warn_hold_ms, RLOCK_LEASE_MAX_MS + 1);
+    EXPECT_OPTION_REFUSED(warn_wait_ms, -1);
     EXPECT_OPTION_REFUSED(host_id, "");
     EXPECT_OPTION_REFUSED(host_id, host);
     EXPECT_OPTION_REFUSED(size, 0);

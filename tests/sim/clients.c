@@ -159,6 +159,7 @@ static void spell_out(rlock_options *o, const program *g)
     o->metrics_label = g->p.host;
     o->metrics = true;
     o->warn_hold_ms = 500;
+    o->warn_wait_ms = 300;
     o->warn_renew_late = true;
     o->replica_wait_ms = cfg.min_replicas > 0 ? 1000 : 0;
     if (!cfg.tls)

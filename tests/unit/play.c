@@ -21,6 +21,7 @@ static void note_event(const rlock_event *ev, void *arg)
 {
     play *p = arg;
     p->told = *ev;
+    snprintf(p->said, sizeof p->said, "%s", ev->message);
     p->events[ev->type]++;
 }
 

@@ -85,6 +85,7 @@ typedef struct play {
     rl_wake why;            /* what came to it, the strongest */
     rl_redirects redirects; /* of play_in_cluster(): nobody is told */
     rlock_event told;       /* the latest event, of a client or a group */
+    char said[256];         /* its message */
     int events[14];         /* by type */
 } play;
 
