@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38477
+most_src=38478
 most_files=261
 most_cli=5598
 most_cli_files=38
