@@ -50,6 +50,7 @@ for_test() {
     for_examples
     header criterion/criterion.h libcriterion-dev
     header curses.h libncurses-dev
+    header microhttpd.h libmicrohttpd-dev
     program openssl openssl
     program ip iproute2
     program python3 python3
@@ -181,6 +182,8 @@ for_ci() {
     program pkg-config pkg-config
     program abidiff abigail-tools
     program mandoc mandoc
+    program promtool prometheus
+    program curl curl
     if [ ! -e /usr/share/bash-completion/bash_completion ]; then
         need bash-completion
     fi

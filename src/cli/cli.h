@@ -45,7 +45,8 @@ extern const cli_verb *const cli_verbs[]; /* up to NULL */
 extern const cli_verb cli_itself;
 int cli_take_before_verb(void *o, int letter); /* for cli_take_options() */
 extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
-    cli_watch, cli_top, cli_break, cli_doctor, cli_bench, cli_complete;
+    cli_watch, cli_top, cli_break, cli_doctor, cli_bench, cli_exporter,
+    cli_complete;
 
 /* --- args.c --- */
 
@@ -105,6 +106,8 @@ typedef struct cli_server {
 /* Connects to the servers. lease_ms: the watchdog's. Any other status than
    RLOCK_OK: rlock_last_error() tells, and nothing is to be closed. */
 rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms);
+/* Asks nobody until it is asked itself: a server that is away is no failure. */
+rlock_status cli_open_lazily(cli_server *s, const cli_options *o);
 /* The lock of that name on them. */
 rlock_status cli_lock(const cli_server *s, const char *name, rlock **out);
 void cli_close(cli_server *s);

@@ -84,29 +84,13 @@ static int take(void *arg, int letter)
                        cli_printable(shown, sizeof shown, optarg));
 }
 
-/* A client that asks nobody until it is asked itself: the first server of a
-   cluster that is asked may be the one that is dead. */
-static bool open_cluster(cli_server *s, const cli_options *o)
-{
-    rlock_options opts = o->client;
-    opts.uri = o->uri[0];
-    opts.lazy = true;
-    opts.connect_timeout_ms = 1000;
-    opts.command_timeout_ms = 1500;
-    *s = (cli_server){.n = 1};
-    if (rlock_client_new(&opts, &s->client[0]) == RLOCK_OK)
-        return true;
-    look_failed();
-    return false;
-}
-
 static bool open_all(cli_server *s, cli_options *o)
 {
     if (!cli_complete_uris(o))
         return false;
-    if (o->uris == 1 && strstr(o->uri[0], "-cluster://"))
-        return open_cluster(s, o);
-    if (cli_open(s, o, LEASE_MS) == RLOCK_OK)
+    /* The first server of a cluster that is asked may be the one that is dead. */
+    bool lazily = o->uris == 1 && strstr(o->uri[0], "-cluster://");
+    if ((lazily ? cli_open_lazily(s, o) : cli_open(s, o, LEASE_MS)) == RLOCK_OK)
         return true;
     look_failed();
     return false;

@@ -9,9 +9,9 @@
 #include "cli.h"
 
 const cli_verb *const cli_verbs[] = {
-    &cli_run,   &cli_ls,       &cli_who, &cli_show,  &cli_wait,
-    &cli_waits, &cli_watch,    &cli_top, &cli_break, &cli_doctor,
-    &cli_bench, &cli_complete, NULL};
+    &cli_run,   &cli_ls,       &cli_who,      &cli_show,  &cli_wait,
+    &cli_waits, &cli_watch,    &cli_top,      &cli_break, &cli_doctor,
+    &cli_bench, &cli_exporter, &cli_complete, NULL};
 
 enum {
     URI_FILE = 256,

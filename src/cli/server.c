@@ -53,6 +53,24 @@ rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
     return status;
 }
 
+rlock_status cli_open_lazily(cli_server *s, const cli_options *o)
+{
+    rlock_options opts = o->client;
+    rlock_status status = RLOCK_OK;
+    opts.lazy = true;
+    opts.connect_timeout_ms = CONNECT_MS;
+    opts.command_timeout_ms = COMMAND_MS;
+    *s = (cli_server){0};
+    for (size_t i = 0; i < o->uris && status == RLOCK_OK; i++) {
+        opts.uri = o->uri[i];
+        status = rlock_client_new(&opts, &s->client[s->n]);
+        s->n += status == RLOCK_OK;
+    }
+    if (status != RLOCK_OK)
+        cli_close(s);
+    return status;
+}
+
 rlock_status cli_lock(const cli_server *s, const char *name, rlock **out)
 {
     return s->n == 1 ? rlock_new(s->client[0], name, out)

@@ -1,0 +1,149 @@
+/* `rlock exporter`: what a server has, as a file and by HTTP. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "layouts.h"
+#include "scene.h"
+
+/* --- Into a file ---------------------------------------------------------- */
+
+/* What the file has; "": it is not there. Valid until the next. */
+static const char *text_of(const char *path)
+{
+    static char text[16384];
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = '\0';
+    return text;
+}
+
+TEST(exporter, a_file_tells_what_is_held_and_waited_for)
+{
+    scene s = scene_held(0, 0);
+    const char *path = command_file(s.sv, "rlock.prom");
+    server_cmd(s.sv, "ZADD rlock_queue:{job} 1000 rlock_bell:1");
+    EXPECT_STR(
+        command_prints(s.sv, WORDS("exporter", "--textfile", path, "-n", "1")),
+        "");
+    const char *text = text_of(path);
+    EXPECT_CONTAINS(text, "# TYPE rlock_up gauge\nrlock_up{server=\"unix://");
+    EXPECT_CONTAINS(text, "\"} 1\n# HELP rlock_server_held ");
+    EXPECT_CONTAINS(strstr(text, "\nrlock_server_held{"), "\"} 1\n");
+    EXPECT_CONTAINS(strstr(text, "\nrlock_server_waiting{"), "\"} 1\n");
+    EXPECT_CONTAINS(strstr(text, "\nrlock_server_circles{"), "\"} 0\n");
+    scene_stop(&s);
+}
+
+TEST(exporter, the_file_is_written_again_and_again_and_tells_of_a_dead_server)
+{
+    server *sv = server_start(NULL);
+    char path[200];
+    snprintf(path, sizeof path, "%s", command_file(sv, "rlock.prom"));
+    command *c = RLOCK(sv, "exporter", "--textfile", path, "-d", "0.1");
+    EVENTUALLY(SOON, strstr(text_of(path), "\nrlock_server_held{"));
+    server_kill(sv);
+    EVENTUALLY(SOON, strstr(text_of(path), "\"} 0\n# HELP rlock_server_held"));
+    EXPECT(!strstr(text_of(path), "\nrlock_server_held{"));
+    kill(command_front(c), SIGTERM);
+    EXPECT_INT(command_end(c), -SIGTERM);
+    server_stop(sv);
+}
+
+static void fails(const char *const words[], const char *says)
+{
+    server *sv = server_start(NULL);
+    command *c = command_start(sv, words);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_err(c), says);
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST_CASE(exporter, a_file_that_cannot_be_written,
+          fails(WORDS("exporter", "--textfile", "/no/such/folder/f"),
+                "cannot write /no/such/folder/f"))
+TEST_CASE(exporter, a_delay_that_is_none,
+          fails(WORDS("exporter", "-d", "0"), "-d is 0.1 seconds or more"))
+TEST_CASE(exporter, both_ways_at_once,
+          fails(WORDS("exporter", "--listen", "127.0.0.1:1", "--textfile", "f"),
+                "either --listen or --textfile"))
+
+/* --- By HTTP -------------------------------------------------------------- */
+
+#ifdef RLOCK_MICROHTTPD
+
+/* The answer to a GET; "": nobody listens. Valid until the next. */
+static const char *get(int port, const char *path)
+{
+    static char text[16384];
+    size_t n = 0;
+    ssize_t got = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
+        dprintf(fd, "GET %s HTTP/1.0\r\n\r\n", path);
+    else
+        got = 0;
+    while (got > 0 && n < sizeof text - 1) {
+        got = read(fd, text + n, sizeof text - 1 - n);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    text[n] = '\0';
+    return text;
+}
+
+TEST(exporter, it_serves_figures_until_a_signal_ends_it)
+{
+    scene s = scene_held(0, 0);
+    char listen[40];
+    int port = server_free_port();
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
+    command *c = RLOCK(s.sv, "exporter", "--listen", listen);
+    EVENTUALLY(SOON, strstr(get(port, "/metrics"), "200 OK"));
+    const char *text = get(port, "/metrics");
+    EXPECT_CONTAINS(text, "Content-Type: text/plain; version=0.0.4\r\n");
+    EXPECT_CONTAINS(strstr(text, "\nrlock_server_held{"), "\"} 1\n");
+    EXPECT_CONTAINS(get(port, "/other"), "404 ");
+    kill(command_front(c), SIGTERM);
+    EXPECT_INT(command_end(c), 0);
+    scene_stop(&s);
+}
+
+TEST(exporter, it_starts_before_its_server_and_says_that_it_is_not_there)
+{
+    char listen[40];
+    int port = server_free_port();
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
+    command *c = RLOCK(NULL, "-u", "unix:///nowhere/at/all", "exporter",
+                       "--listen", listen);
+    EVENTUALLY(SOON, strstr(get(port, "/metrics"),
+                            "\nrlock_up{server=\"unix:///nowhere/at/all\"} 0"));
+    kill(command_front(c), SIGINT);
+    EXPECT_INT(command_end(c), 0);
+}
+
+TEST(exporter, a_port_that_another_has_is_said)
+{
+    server *sv = server_start_tcp(NULL);
+    char listen[40];
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", server_port(sv));
+    command *c = RLOCK(sv, "exporter", "--listen", listen);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_err(c), "cannot listen at 127.0.0.1:");
+    command_free(c);
+    server_stop(sv);
+}
+
+TEST_CASE(exporter, an_address_that_is_none,
+          fails(WORDS("exporter", "--listen", "nowhere"),
+                "--listen is ADDR:PORT, and not 'nowhere'"))
+
+#endif
