@@ -18,6 +18,10 @@ complain() {
 
 grep -q "\"version\": \"$version\"" src/packaging/vcpkg/rlock/vcpkg.json ||
     complain "vcpkg.json is not of $version"
+grep -qx "Version: *$version" src/packaging/rpm/rlock.spec ||
+    complain "rlock.spec is not of $version"
+grep -qx "pkgver=$version" src/packaging/alpine/APKBUILD ||
+    complain "APKBUILD is not of $version"
 grep -qx "## $version" CHANGELOG.md || complain "CHANGELOG.md has no $version"
 grep -qx "### Upgrading to $(part MAJOR).$(part MINOR)" CHANGELOG.md ||
     complain "CHANGELOG.md does not say what breaks"
@@ -27,7 +31,8 @@ grep -q "librlock\.so\.$(part MAJOR)\.$(part MINOR)\`" README.md ||
     complain "README.md has another soname"
 
 options=$(grep -oh 'RLOCK_[A-Z]*[A-Z]_*[A-Z]*' src/packaging/vcpkg/rlock/portfile.cmake \
-    src/packaging/conan/conanfile.py | grep -v TARBALL | sort -u)
+    src/packaging/conan/conanfile.py src/packaging/rpm/rlock.spec \
+    src/packaging/alpine/APKBUILD | grep -v TARBALL | sort -u)
 [ -n "$options" ] || complain "no recipe names an option"
 for option in $options; do
     grep -rq "\(option(\|set(\)$option " CMakeLists.txt src/cmake ||
