@@ -14,8 +14,8 @@ if(CURSES_FOUND)
     target_link_libraries(rlock_command PRIVATE ${CURSES_LIBRARIES})
 endif()
 
-# `rlock exporter` serves by HTTP where there is libmicrohttpd; else it writes
-# files.
+# `rlock exporter` serves by HTTP where there is libmicrohttpd, which it loads when
+# that is asked for; else it writes files.
 find_library(RLOCK_MICROHTTPD_LIBRARY microhttpd)
 find_path(RLOCK_MICROHTTPD_INCLUDE_DIR microhttpd.h)
 mark_as_advanced(RLOCK_MICROHTTPD_LIBRARY RLOCK_MICROHTTPD_INCLUDE_DIR)
@@ -23,7 +23,7 @@ if(RLOCK_MICROHTTPD_LIBRARY AND RLOCK_MICROHTTPD_INCLUDE_DIR)
     target_compile_definitions(rlock_command PRIVATE RLOCK_MICROHTTPD)
     target_include_directories(rlock_command SYSTEM PRIVATE
         ${RLOCK_MICROHTTPD_INCLUDE_DIR})
-    target_link_libraries(rlock_command PRIVATE ${RLOCK_MICROHTTPD_LIBRARY})
+    target_link_libraries(rlock_command PRIVATE ${CMAKE_DL_LIBS})
 endif()
 
 set_target_properties(rlock_command PROPERTIES
