@@ -144,6 +144,27 @@ bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
     return *status == 0;
 }
 
+int cli_take_rounds(const cli_verb *v, long *rounds)
+{
+    char shown[60];
+    if (cli_number(optarg, 1, 1000000000, rounds))
+        return 0;
+    return cli_misused(v, "-n is a number, and not '%s'",
+                       cli_printable(shown, sizeof shown, optarg));
+}
+
+int cli_take_delay(const cli_verb *v, int64_t least_ms, int64_t *us)
+{
+    int64_t ms;
+    char shown[60];
+    if (!cli_seconds(optarg, &ms) || ms < least_ms)
+        return cli_misused(v, "-d is %g seconds or more, and not '%s'",
+                           (double)least_ms / 1000,
+                           cli_printable(shown, sizeof shown, optarg));
+    *us = ms * 1000;
+    return 0;
+}
+
 bool cli_words(const cli_verb *v, int argc, int least, int most)
 {
     int n = argc - optind;

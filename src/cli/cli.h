@@ -58,6 +58,10 @@ extern const cli_verb cli_run, cli_ls, cli_who, cli_show, cli_wait, cli_waits,
 bool cli_take_options(const cli_verb *v, cli_options *o, int argc, char **argv,
                       int (*take)(void *arg, int letter), void *arg,
                       int *status);
+/* For take(), of verbs that look again and again: -n and -d, as optarg has them.
+   0, or the exit status. */
+int cli_take_rounds(const cli_verb *v, long *rounds);
+int cli_take_delay(const cli_verb *v, int64_t least_ms, int64_t *us);
 /* At least and at most so many words stand there; false: it has complained. */
 bool cli_words(const cli_verb *v, int argc, int least, int most);
 /* The i-th option that the verb has, those of all verbs included; or NULL. */

@@ -31,21 +31,14 @@ static const cli_option options[] = {
 static int take(void *arg, int letter)
 {
     exporter *x = arg;
-    int64_t ms = 0;
-    char shown[60];
+    if (letter == 'n')
+        return cli_take_rounds(&cli_exporter, &x->rounds);
+    if (letter == 'd')
+        return cli_take_delay(&cli_exporter, 100, &x->pause_us);
     if (letter == LISTEN)
         x->listen = optarg;
-    else if (letter == TEXTFILE)
+    else
         x->textfile = optarg;
-    else if (letter == 'n' && !cli_number(optarg, 1, 1000000000, &x->rounds))
-        return cli_misused(&cli_exporter, "-n is a number, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
-    else if (letter == 'd' && (!cli_seconds(optarg, &ms) || ms < 100))
-        return cli_misused(&cli_exporter,
-                           "-d is 0.1 seconds or more, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
-    if (letter == 'd')
-        x->pause_us = ms * 1000;
     return 0;
 }
 

@@ -22,18 +22,11 @@ static const cli_option options[] = {
 static int take(void *arg, int letter)
 {
     top *t = arg;
-    int64_t ms = 0;
-    char shown[60];
-    if (letter == 'b')
-        t->batch = true;
-    else if (letter == 'n' && !cli_number(optarg, 1, 1000000000, &t->rounds))
-        return cli_misused(&cli_top, "-n is a number, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
-    else if (letter == 'd' && (!cli_seconds(optarg, &ms) || ms < 100))
-        return cli_misused(&cli_top, "-d is 0.1 seconds or more, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
+    if (letter == 'n')
+        return cli_take_rounds(&cli_top, &t->rounds);
     if (letter == 'd')
-        t->pause_us = ms * 1000;
+        return cli_take_delay(&cli_top, 100, &t->pause_us);
+    t->batch = true;
     return 0;
 }
 

@@ -48,18 +48,11 @@ static const cli_option options[] = {
 static int take(void *arg, int letter)
 {
     watching *x = arg;
-    int64_t ms = 0;
-    char shown[60];
-    if (letter == FOREIGN)
-        x->foreign = true;
-    else if (letter == 'n' && !cli_number(optarg, 1, 1000000000, &x->rounds))
-        return cli_misused(&cli_watch, "-n is a number, and not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
-    else if (letter == 'd' && (!cli_seconds(optarg, &ms) || ms < 50))
-        return cli_misused(&cli_watch, "-d is 0.05 seconds or more, not '%s'",
-                           cli_printable(shown, sizeof shown, optarg));
+    if (letter == 'n')
+        return cli_take_rounds(&cli_watch, &x->rounds);
     if (letter == 'd')
-        x->pause_us = ms * 1000;
+        return cli_take_delay(&cli_watch, 50, &x->pause_us);
+    x->foreign = true;
     return 0;
 }
 

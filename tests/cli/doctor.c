@@ -333,15 +333,9 @@ TEST(doctor, without_the_right_to_scan_locks_are_unknown)
     server_stop(sv);
 }
 
-TEST(doctor, a_long_that_is_no_time_is_misuse)
-{
-    server *sv = server_start(WELL);
-    command *c = RLOCK(sv, "doctor", "--long", "x");
-    EXPECT_INT(command_status(c), 125);
-    EXPECT_CONTAINS(command_err(c), "--long is seconds, and not 'x'");
-    command_free(c);
-    server_stop(sv);
-}
+TEST_CASE(doctor, a_long_that_is_no_time_is_misuse,
+          command_is_misused(WORDS("doctor", "--long", "x"),
+                             "--long is seconds, and not 'x'"))
 
 /* --- How it is told ------------------------------------------------------- */
 

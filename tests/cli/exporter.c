@@ -54,24 +54,21 @@ TEST(exporter, the_file_is_written_again_and_again_and_tells_of_a_dead_server)
     server_stop(sv);
 }
 
-static void fails(const char *const words[], const char *says)
+TEST(exporter, a_file_that_cannot_be_written_is_named)
 {
     server *sv = server_start(NULL);
-    command *c = command_start(sv, words);
-    EXPECT_INT(command_status(c), 125);
-    EXPECT_CONTAINS(command_err(c), says);
-    command_free(c);
+    command_fails(sv, WORDS("exporter", "--textfile", "/no/such/folder/f"),
+                  "cannot write /no/such/folder/f");
     server_stop(sv);
 }
 
-TEST_CASE(exporter, a_file_that_cannot_be_written,
-          fails(WORDS("exporter", "--textfile", "/no/such/folder/f"),
-                "cannot write /no/such/folder/f"))
 TEST_CASE(exporter, a_delay_that_is_none,
-          fails(WORDS("exporter", "-d", "0"), "-d is 0.1 seconds or more"))
+          command_is_misused(WORDS("exporter", "-d", "0"),
+                             "-d is 0.1 seconds or more"))
 TEST_CASE(exporter, both_ways_at_once,
-          fails(WORDS("exporter", "--listen", "127.0.0.1:1", "--textfile", "f"),
-                "either --listen or --textfile"))
+          command_is_misused(WORDS("exporter", "--listen", "127.0.0.1:1",
+                                   "--textfile", "f"),
+                             "either --listen or --textfile"))
 
 /* --- By HTTP -------------------------------------------------------------- */
 
@@ -143,7 +140,7 @@ TEST(exporter, a_port_that_another_has_is_said)
 }
 
 TEST_CASE(exporter, an_address_that_is_none,
-          fails(WORDS("exporter", "--listen", "nowhere"),
-                "--listen is ADDR:PORT, and not 'nowhere'"))
+          command_is_misused(WORDS("exporter", "--listen", "nowhere"),
+                             "--listen is ADDR:PORT, and not 'nowhere'"))
 
 #endif

@@ -106,21 +106,11 @@ TEST(top, bytes_of_names_are_escaped)
     server_stop(sv);
 }
 
-static void is_misused(const char *const words[], const char *says)
-{
-    server *sv = server_start(NULL);
-    command *c = command_start(sv, words);
-    EXPECT_INT(command_status(c), 125);
-    EXPECT_CONTAINS(command_err(c), says);
-    EXPECT_STR(command_out(c), "");
-    command_free(c);
-    server_stop(sv);
-}
-
 TEST_CASE(top, a_delay_that_is_none,
-          is_misused(WORDS("top", "-d", "0"), "-d is 0.1 seconds or more"))
+          command_is_misused(WORDS("top", "-d", "0"),
+                             "-d is 0.1 seconds or more"))
 TEST_CASE(top, a_number_of_rounds_is_for_a_batch,
-          is_misused(WORDS("top", "-n", "3"), "-n is for a batch"))
+          command_is_misused(WORDS("top", "-n", "3"), "-n is for a batch"))
 
 /* --- On a screen ---------------------------------------------------------- */
 

@@ -71,24 +71,13 @@ TEST(wait, a_server_that_ends_meanwhile_is_a_failure)
     scene_stop(&s);
 }
 
-static void is_misused(const char *const words[], const char *says)
-{
-    server *sv = server_start(NULL);
-    command *c = command_start(sv, words);
-    EXPECT_INT(command_status(c), 125);
-    EXPECT_CONTAINS(command_err(c), says);
-    EXPECT_CONTAINS(command_err(c), "usage: rlock ");
-    command_free(c);
-    server_stop(sv);
-}
-
 TEST_CASE(wait, a_time_that_is_none,
-          is_misused(WORDS("wait", "-w", "-1", "job"), "-w is seconds"))
+          command_is_misused(WORDS("wait", "-w", "-1", "job"), "-w is seconds"))
 TEST_CASE(wait, an_end_that_is_none,
-          is_misused(WORDS("wait", "--until", "late", "job"),
-                     "--until is free or held, and not 'late'"))
+          command_is_misused(WORDS("wait", "--until", "late", "job"),
+                             "--until is free or held, and not 'late'"))
 TEST_CASE(wait, a_name_is_missing,
-          is_misused(WORDS("wait"), "the name of the lock is missing"))
+          command_is_misused(WORDS("wait"), "the name of the lock is missing"))
 
 /* --- watch ---------------------------------------------------------------- */
 
@@ -146,9 +135,10 @@ TEST(watch, what_other_programs_hold_is_told_with_foreign_only)
 }
 
 TEST_CASE(watch, a_delay_that_is_too_short,
-          is_misused(WORDS("watch", "-d", "0"), "-d is 0.05 seconds or more"))
+          command_is_misused(WORDS("watch", "-d", "0"),
+                             "-d is 0.05 seconds or more"))
 TEST_CASE(watch, a_number_that_is_none,
-          is_misused(WORDS("watch", "-n", "0"), "-n is a number"))
+          command_is_misused(WORDS("watch", "-n", "0"), "-n is a number"))
 
 /* --- bench ---------------------------------------------------------------- */
 
@@ -168,4 +158,5 @@ TEST(bench, it_tells_a_ping_a_pair_and_a_hand_over_and_leaves_no_lock)
 }
 
 TEST_CASE(bench, a_time_that_is_none,
-          is_misused(WORDS("bench", "-t", "0"), "-t is 0.3 to 1000 seconds"))
+          command_is_misused(WORDS("bench", "-t", "0"),
+                             "-t is 0.3 to 1000 seconds"))

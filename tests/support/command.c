@@ -150,6 +150,16 @@ void command_fails(server *sv, const char *const words[], const char *says)
     command_free(c);
 }
 
+void command_is_misused(const char *const words[], const char *says)
+{
+    command *c = command_start(NULL, words);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_err(c), says);
+    EXPECT_CONTAINS(command_err(c), "usage: rlock ");
+    EXPECT_STR(command_out(c), "");
+    command_free(c);
+}
+
 /* --- Processes --- */
 
 /* The letter of its state; 0: it is not there. */

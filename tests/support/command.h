@@ -34,6 +34,8 @@ int command_end(command *c);
 const char *command_prints(server *sv, const char *const words[]);
 /* It ends with 125, one line on stderr that has this, and nothing on stdout. */
 void command_fails(server *sv, const char *const words[], const char *says);
+/* It ends with 125, says this and how the verb is used, and prints nothing. */
+void command_is_misused(const char *const words[], const char *says);
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* Its processes: the one that was started; the one in a session of its own;
