@@ -16,8 +16,8 @@ set -eu
 
 most_src=38478
 most_files=261
-most_cli=6042
-most_cli_files=41
+most_cli=6006
+most_cli_files=43
 most_include=1676
 most_cxx=960
 

@@ -199,7 +199,7 @@ static bool open_rounds(exporter *x)
 static void close_rounds(exporter *x)
 {
     for (size_t i = 0; i < x->s.n; i++) {
-        top_clear(&x->round[i].now);
+        locks_clear(&x->round[i].now);
         free(x->server[i]);
     }
     cli_close(&x->s);

@@ -91,7 +91,7 @@ static int run(cli_options *o, int argc, char **argv)
     t.glob = argv[optind];
     if (t.batch || !top_screen(&t, &status))
         status = print_rounds(&t);
-    top_clear(&t.now);
+    locks_clear(&t.now);
     cli_close(&t.s);
     return status;
 }

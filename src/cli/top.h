@@ -2,21 +2,7 @@
 #ifndef CLI_TOP_H
 #define CLI_TOP_H
 
-#include "look.h"
-
-typedef struct top_row {
-    char *name; /* owned, len bytes and a NUL */
-    size_t len, server;
-    rlock_lock_info is; /* without what it points to */
-    rlock_holder holder;
-    int64_t longest_ms; /* that somebody waits; 0: nobody does */
-    unsigned changes;   /* rounds in which the holder was another */
-} top_row;
-
-typedef struct top_rows {
-    top_row *at;
-    size_t n, room;
-} top_rows;
+#include "locks.h"
 
 typedef enum top_order {
     TOP_BY_WAITING,
@@ -35,7 +21,7 @@ typedef struct top {
     int64_t pause_us;
 
     /* The last round: */
-    top_rows now; /* in order */
+    locks now; /* in order */
     top_order order;
     size_t held, waiting, circles; /* waiting: processes */
     int64_t ping_us, took_us;
@@ -48,9 +34,9 @@ typedef struct top {
    stays. */
 bool top_look(top *t);
 void top_sort(top *t);
-/* What is to pass before the next round: it costs the server 2 % at most. */
+/* What is to pass before the next round, so that the server works for us one
+   moment in eighty at most. */
 int64_t top_pause_us(const top *t);
-void top_clear(top_rows *rows);
 
 /* --- top_text.c --- */
 
@@ -59,7 +45,7 @@ enum { TOP_WIDTH_MAX = 300 };
 /* So wide at most; printable. Both return to. */
 char *top_summary(const top *t, char *to, size_t width);
 /* A row; NULL: the heads. */
-char *top_line(const top_row *r, char *to, size_t width);
+char *top_line(const locks_row *r, char *to, size_t width);
 
 /* --- top_screen.c --- */
 

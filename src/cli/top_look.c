@@ -12,102 +12,51 @@
 #define SHARE 80 /* one in so many of its moments the server works for us */
 
 typedef struct round {
-    top_rows rows;
+    locks rows;
     size_t server;
     size_t waiting, circles;
-    bool lacking; /* memory */
 } round;
-
-void top_clear(top_rows *rows)
-{
-    for (size_t i = 0; i < rows->n; i++)
-        free(rows->at[i].name);
-    free(rows->at);
-    *rows = (top_rows){0};
-}
-
-static top_row *new_row(top_rows *rows)
-{
-    if (rows->n == rows->room) {
-        size_t room = rows->room ? 2 * rows->room : 64;
-        top_row *at = realloc(rows->at, room * sizeof *at);
-        if (!at)
-            return NULL;
-        rows->at = at;
-        rows->room = room;
-    }
-    return &rows->at[rows->n];
-}
 
 static bool note_lock(const rlock_lock_info *l, void *arg)
 {
     round *r = arg;
-    top_row *x = new_row(&r->rows);
-    char *name = x ? malloc(l->name_len + 1) : NULL;
-    r->lacking = !name;
-    if (!name)
-        return false;
-    memcpy(name, l->name, l->name_len + 1);
-    *x = (top_row){
-        .name = name, .len = l->name_len, .server = r->server, .is = *l};
-    if (l->n_holders > 0)
-        x->holder = l->holders[0];
     r->waiting += (size_t)l->waiting;
-    r->rows.n++;
-    return true;
+    return locks_add(&r->rows, r->server, l);
 }
 
-/* By server, then as rlock_scan() tells them. */
-static int by_place(const top_row *a, size_t server, const char *name,
-                    size_t len)
+static int compare_places(const void *a, const void *b)
 {
-    if (a->server != server)
-        return a->server < server ? -1 : 1;
-    int c = memcmp(a->name, name, a->len < len ? a->len : len);
-    return c ? c : (a->len > len) - (a->len < len);
+    return locks_order(a, b);
 }
 
-static top_row *find(const top_rows *rows, size_t server, const char *name,
-                     size_t len)
+/* NULL: it is not among them, which are in the order of their places. */
+static locks_row *find(const locks *rows, const locks_row *wanted)
 {
-    size_t from = 0, to = rows->n;
-    while (from < to) {
-        size_t middle = (from + to) / 2;
-        int c = by_place(&rows->at[middle], server, name, len);
-        if (c == 0)
-            return &rows->at[middle];
-        if (c < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return NULL;
+    return rows->n > 0 ? bsearch(wanted, rows->at, rows->n, sizeof *rows->at,
+                                 compare_places)
+                       : NULL;
 }
 
 static void note_wait(const rlock_wait *w, void *arg)
 {
     round *r = arg;
-    top_row *x = find(&r->rows, r->server, w->name, w->name_len);
+    locks_row wanted = {
+        .name = (char *)w->name, .len = w->name_len, .server = r->server};
+    locks_row *x = find(&r->rows, &wanted);
     if (x && w->waited_ms > x->longest_ms)
         x->longest_ms = w->waited_ms;
     if (w->circle > r->circles)
         r->circles = w->circle;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-    const top_row *x = a, *y = b;
-    return by_place(x, y->server, y->name, y->len);
-}
-
 /* From the round before. */
-static void note_changes(top_rows *now, top_rows *before)
+static void note_changes(locks *now, locks *before)
 {
     if (before->n > 0)
         qsort(before->at, before->n, sizeof *before->at, compare_places);
     for (size_t i = 0; i < now->n; i++) {
-        top_row *x = &now->at[i];
-        const top_row *was = find(before, x->server, x->name, x->len);
+        locks_row *x = &now->at[i];
+        const locks_row *was = find(before, x);
         if (was)
             x->changes =
                 was->changes + (strcmp(was->holder.raw, x->holder.raw) != 0);
@@ -119,7 +68,7 @@ static bool look_at(const top *t, round *r)
     rlock_client *cl = t->s.client[r->server];
     size_t waiting = r->waiting;
     return rlock_scan(cl, t->glob, 0, note_lock, r) == RLOCK_OK &&
-           !r->lacking &&
+           !r->rows.lacking &&
            (r->waiting == waiting ||
             rlock_waits_for(cl, note_wait, r) == RLOCK_OK);
 }
@@ -127,7 +76,7 @@ static bool look_at(const top *t, round *r)
 static bool failed(top *t, const round *r)
 {
     strcpy(t->error,
-           r->lacking ? "out of memory" : rlock_last_error()->message);
+           r->rows.lacking ? "out of memory" : rlock_last_error()->message);
     return false;
 }
 
@@ -141,12 +90,12 @@ bool top_look(top *t)
     for (r.server = 0; r.server < t->s.n; r.server++) {
         if (!look_at(t, &r)) {
             failed(t, &r);
-            top_clear(&r.rows);
+            locks_clear(&r.rows);
             return false;
         }
     }
     note_changes(&r.rows, &t->now);
-    top_clear(&t->now);
+    locks_clear(&t->now);
     t->now = r.rows;
     t->held = 0;
     for (size_t i = 0; i < t->now.n; i++)
@@ -174,21 +123,21 @@ static int more_first(int64_t a, int64_t b)
 
 static int by_waiting(const void *a, const void *b)
 {
-    const top_row *x = a, *y = b;
+    const locks_row *x = a, *y = b;
     int c = more_first(x->is.waiting, y->is.waiting);
     return c ? c : compare_places(a, b);
 }
 
 static int by_longest(const void *a, const void *b)
 {
-    const top_row *x = a, *y = b;
+    const locks_row *x = a, *y = b;
     int c = more_first(x->longest_ms, y->longest_ms);
     return c ? c : compare_places(a, b);
 }
 
 static int by_held(const void *a, const void *b)
 {
-    const top_row *x = a, *y = b;
+    const locks_row *x = a, *y = b;
     int c = more_first(x->is.held_ms, y->is.held_ms);
     return c ? c : compare_places(a, b);
 }

@@ -25,7 +25,7 @@ static const column columns[] = {
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static const char *cell(const top_row *r, int column, look_text *to)
+static const char *cell(const locks_row *r, int column, look_text *to)
 {
     const rlock_lock_info *l = &r->is;
     size_t size = sizeof to->text;
@@ -70,7 +70,7 @@ static size_t left_for(int column, size_t width)
     return column == NAME ? name : left - 2 - name;
 }
 
-char *top_line(const top_row *r, char *to, size_t width)
+char *top_line(const locks_row *r, char *to, size_t width)
 {
     size_t n = 0;
     look_text text;

@@ -9,21 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "look.h"
+#include "locks.h"
 #include "os.h"
-
-/* A lock that is held. */
-typedef struct item {
-    char *name;
-    size_t len;
-    rlock_holder holder;
-} item;
-
-typedef struct picture {
-    item *at;
-    size_t n, room;
-    bool lacking; /* memory */
-} picture;
 
 typedef struct watching {
     const cli_options *o;
@@ -31,7 +18,7 @@ typedef struct watching {
     const char *glob;
     int64_t pause_us;
     long rounds; /* 0: until it is interrupted */
-    picture before[RLOCK_RED_MAX], now;
+    locks before[RLOCK_RED_MAX], now;
     size_t server; /* which one is looked at */
     bool first;
 } watching;
@@ -58,45 +45,17 @@ static int take(void *arg, int letter)
 
 /* --- What there is -------------------------------------------------------- */
 
-static void clear(picture *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        free(p->at[i].name);
-    free(p->at);
-    *p = (picture){0};
-}
-
-static bool make_room(picture *p)
-{
-    size_t room = p->room ? 2 * p->room : 64;
-    item *at = p->n < p->room ? p->at : realloc(p->at, room * sizeof *at);
-    if (!at)
-        return false;
-    if (p->n == p->room)
-        p->room = room;
-    p->at = at;
-    return true;
-}
-
 static bool note(const rlock_lock_info *l, void *arg)
 {
     watching *x = arg;
-    picture *p = &x->now;
     if (l->n_holders == 0 || (l->foreign && !x->foreign))
         return true;
-    char *name = make_room(p) ? malloc(l->name_len + 1) : NULL;
-    if (!name) {
-        p->lacking = true;
-        return false;
-    }
-    memcpy(name, l->name, l->name_len + 1);
-    p->at[p->n++] = (item){name, l->name_len, l->holders[0]};
-    return true;
+    return locks_add(&x->now, 0, l); /* of one server, as the one before */
 }
 
 /* --- What has changed ----------------------------------------------------- */
 
-static void tell_json(const char *at, const char *server, const item *i,
+static void tell_json(const char *at, const char *server, const locks_row *i,
                       const char *what)
 {
     cli_json j = {0};
@@ -111,7 +70,7 @@ static void tell_json(const char *at, const char *server, const item *i,
     putchar('\n');
 }
 
-static void tell(const watching *x, const char *server, const item *i,
+static void tell(const watching *x, const char *server, const locks_row *i,
                  const char *what)
 {
     struct timespec now;
@@ -132,22 +91,14 @@ static void tell(const watching *x, const char *server, const item *i,
            look_holder(&holder, &i->holder));
 }
 
-/* As rlock_scan() orders names. */
-static int order(const item *a, const item *b)
-{
-    size_t len = a->len < b->len ? a->len : b->len;
-    int c = memcmp(a->name, b->name, len);
-    return c ? c : (a->len > b->len) - (a->len < b->len);
-}
-
-static void compare(const watching *x, const char *server, const picture *was,
-                    const picture *is)
+static void compare(const watching *x, const char *server, const locks *was,
+                    const locks *is)
 {
     size_t i = 0, k = 0;
     while (i < was->n || k < is->n) {
         int c = i == was->n  ? 1
                 : k == is->n ? -1
-                             : order(&was->at[i], &is->at[k]);
+                             : locks_order(&was->at[i], &is->at[k]);
         if (c < 0)
             tell(x, server, &was->at[i], "freed");
         else if (c > 0)
@@ -162,18 +113,18 @@ static void compare(const watching *x, const char *server, const picture *was,
 static int look(rlock_client *cl, const char *server, void *arg)
 {
     watching *x = arg;
-    picture *was = &x->before[x->server++];
-    x->now = (picture){0};
+    locks *was = &x->before[x->server++];
+    x->now = (locks){0};
     rlock_status status =
         rlock_scan(cl, x->glob, x->foreign ? RLOCK_SCAN_ALL : 0, note, x);
     if (status != RLOCK_OK || x->now.lacking) {
-        clear(&x->now);
+        locks_clear(&x->now);
         if (status == RLOCK_OK)
             cli_say("out of memory");
         return status == RLOCK_OK ? CLI_FAILED : look_failed();
     }
     compare(x, server, was, &x->now);
-    clear(was);
+    locks_clear(was);
     *was = x->now;
     return 0;
 }
@@ -191,7 +142,7 @@ static int watch(watching *x, const cli_server *s)
         x->first = false;
     }
     for (size_t i = 0; i < s->n; i++)
-        clear(&x->before[i]);
+        locks_clear(&x->before[i]);
     return status;
 }
 
