@@ -28,13 +28,6 @@ static int lines(const char *text)
     return n;
 }
 
-/* With the key by which it is found. */
-static void hold_by_hand(server *sv, const char *name)
-{
-    server_cmd(sv, "SET rlock_token:{%s} 1000", name);
-    take_by_hand(sv, name, 0);
-}
-
 TEST(complete, verbs_that_help_tells_of)
 {
     const char *text = COMPLETE(NULL, "");

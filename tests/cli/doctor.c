@@ -276,8 +276,9 @@ TEST(doctor, a_lock_without_an_end_is_named)
     EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 0), "leases"),
                     "ok 0 held, each with an end");
     for (int i = 1; i <= 5; i++) {
-        server_cmd(sv, "HSET job%d " BY_HAND " 1", i);
-        server_cmd(sv, "SET rlock_token:{job%d} 1000", i);
+        char name[20];
+        snprintf(name, sizeof name, "job%d", i);
+        hold_by_hand(sv, name);
     }
     EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "leases"),
                     "warn 'job1', 'job2', 'job3' and 2 more");

@@ -12,13 +12,6 @@
 #define LS(sv, ...) command_prints(sv, WORDS("ls", __VA_ARGS__))
 #define LS_ALL(sv)  command_prints(sv, WORDS("ls"))
 
-/* As an acquire leaves it. */
-static void hold_by_hand(server *sv, const char *name)
-{
-    take_by_hand(sv, name, 0);
-    server_cmd(sv, "SET rlock_token:{%s} 1000 PX 300000", name);
-}
-
 /* How far from the beginning of its line that word is, in the line with `in`.
  */
 static long column_of(const char *text, const char *in, const char *word)

@@ -9,8 +9,7 @@
 /* As an acquire leaves it, with so many processes in its queue. */
 static void hold(server *sv, const char *name, int waiting)
 {
-    take_by_hand(sv, name, 0);
-    server_cmd(sv, "SET rlock_token:{%s} 1000", name);
+    hold_by_hand(sv, name);
     for (int i = 0; i < waiting; i++)
         server_cmd(sv, "ZADD rlock_queue:{%s} %d rlock_bell:%d", name, 1000 + i,
                    i);

@@ -98,8 +98,7 @@ TEST(watch, it_tells_what_is_held_then_what_is_freed_and_taken)
 TEST(watch, a_lock_that_has_another_holder_was_taken)
 {
     server *sv = server_start(NULL);
-    take_by_hand(sv, "job", 0);
-    server_cmd(sv, "SET rlock_token:{job} 1000 PX 300000");
+    hold_by_hand(sv, "job");
     command *c = RLOCK(sv, "watch", "-d", "0.05", "--json");
     EVENTUALLY(SOON, strstr(command_out(c), "\"event\":\"held\""));
     server_cmd(sv, "EVAL %s 1 job",

@@ -189,6 +189,12 @@ void take_by_hand(server *sv, const char *name, int64_t ttl_ms)
         server_int(sv, "PEXPIRE %s %lld", name, (long long)ttl_ms);
 }
 
+void hold_by_hand(server *sv, const char *name)
+{
+    take_by_hand(sv, name, 0);
+    server_cmd(sv, "SET rlock_token:{%s} 1000 PX 300000", name);
+}
+
 void watch_renewals(rlock_client *cl, int more)
 {
     uint64_t until = stats_of(cl).renewals + (uint64_t)more;

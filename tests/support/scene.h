@@ -72,6 +72,9 @@ int requests(proxy *px);
 void read_lock(server *sv, char *holder, size_t size, int *count);
 /* Another program takes the lock, for ttl_ms, or without expiry for 0. */
 void take_by_hand(server *sv, const char *name, int64_t ttl_ms);
+/* The same without expiry, and with the key by which rlock_scan() finds it, as
+   one of ours. */
+void hold_by_hand(server *sv, const char *name);
 
 /* So many renewals more; of a client, or of the scene's. */
 void watch_renewals(rlock_client *cl, int more);
