@@ -154,7 +154,8 @@ void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
 {
     if (h->state != RL_HELD || is_busy(h))
         return;
-    h->renewal_us = sent_us + rl_hold_renewal_period_us(t, h, sent_us);
+    if (h->renewed)
+        h->renewal_us = sent_us + rl_hold_renewal_period_us(t, h, sent_us);
     h->late = false;
     if (h->confirmed_us < h->queue->since_us && is_asked_about(h))
         rl_hold_schedule_locked(t, h, h->queue->since_us);
