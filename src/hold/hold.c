@@ -249,10 +249,17 @@ void rl_hold_expect(rl_hold *h, int64_t now_us, int64_t lease_ms)
     h->gone_us = rl_max(h->gone_us, rl_after_ms(now_us, lease_ms));
 }
 
+static void lower_cap(uint32_t *cap, int64_t lease_ms)
+{
+    *cap = (uint32_t)rl_min(*cap, rl_min(lease_ms, RL_NO_CAP - 1));
+}
+
 int64_t rl_hold_cap_ms(const rl_hold *h, int64_t sent_us)
 {
     int64_t cap_ms = rl_min(h->cap_ms, h->owed_cap_ms);
-    return sent_us > h->late_us ? cap_ms : rl_min(cap_ms, h->late_cap_ms);
+    if (sent_us <= h->late_us)
+        cap_ms = rl_min(cap_ms, h->late_cap_ms);
+    return cap_ms == RL_NO_CAP ? RL_NEVER : cap_ms;
 }
 
 int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms)
@@ -263,7 +270,7 @@ int64_t rl_hold_lease_end(const rl_hold *h, int64_t sent_us, int64_t lease_ms)
 
 bool rl_hold_was_capped(const rl_hold *h)
 {
-    return h->cap_ms != RL_NEVER || h->late_cap_ms != RL_NEVER || h->owed > 0;
+    return h->cap_ms != RL_NO_CAP || h->late_cap_ms != RL_NO_CAP || h->owed > 0;
 }
 
 void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
@@ -300,7 +307,7 @@ static void cap_deadline_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
 void rl_hold_cap_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                         int64_t lease_ms)
 {
-    h->cap_ms = rl_min(h->cap_ms, lease_ms);
+    lower_cap(&h->cap_ms, lease_ms);
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
@@ -308,7 +315,7 @@ void rl_hold_owe_extend_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
                                int64_t lease_ms)
 {
     h->owed++;
-    h->owed_cap_ms = rl_min(h->owed_cap_ms, lease_ms);
+    lower_cap(&h->owed_cap_ms, lease_ms);
     cap_deadline_locked(t, h, sent_us, lease_ms);
 }
 
@@ -318,12 +325,12 @@ void rl_hold_settle_extend_locked(rl_holds *t, rl_hold *h, int64_t lease_ms,
 {
     (void)t;
     if (--h->owed == 0)
-        h->owed_cap_ms = RL_NEVER;
+        h->owed_cap_ms = RL_NO_CAP;
     if (by_us == RL_NEVER) {
-        h->cap_ms = rl_min(h->cap_ms, lease_ms);
+        lower_cap(&h->cap_ms, lease_ms);
     } else if (by_us > 0) {
         h->late_us = by_us;
-        h->late_cap_ms = rl_min(h->late_cap_ms, lease_ms);
+        lower_cap(&h->late_cap_ms, lease_ms);
     }
 }
 

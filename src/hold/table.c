@@ -240,7 +240,7 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     h->queue = &t->first;
     h->record = room;
     h->refs = 1;
-    h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NEVER;
+    h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NO_CAP;
     return h;
 }
 

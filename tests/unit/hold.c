@@ -219,6 +219,20 @@ TEST(hold, an_extend_without_answer_caps_what_is_believed_later)
     play_close(&p);
 }
 
+/* It is kept in fewer bits than a lease. */
+TEST(hold, an_extend_to_a_year_without_answer_caps_to_no_more_than_that)
+{
+    const int64_t year_ms = INT64_C(365) * 24 * 3600 * 1000;
+    play p;
+    rl_hold *h = open_with_hold(&p, LEASE_MS);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_cap_locked(table(&p), h, p.now_us, year_ms);
+    rl_mutex_unlock(&table(&p)->mutex);
+    EXPECT(rl_hold_was_capped(h));
+    EXPECT_BETWEEN(rl_hold_cap_ms(h, p.now_us), year_ms / 8, year_ms);
+    play_close(&p);
+}
+
 TEST(hold, the_shortest_of_late_extends_caps_until_the_last_has_ended)
 {
     play p;

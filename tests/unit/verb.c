@@ -44,7 +44,7 @@ TEST(verb, an_extend_that_is_refused_leaves_renewal_as_it_was)
     expect_fault(&d, RLOCK_ESERVER, "NOPERM");
     EXPECT(d.h->renewed && !d.h->paused && is_due(&d, d.h));
     EXPECT_INT(d.h->work.due_us, d.p.now_us); /* it has paused meanwhile */
-    EXPECT_INT(d.h->cap_ms, RL_NEVER);
+    EXPECT_INT(d.h->cap_ms, RL_NO_CAP);
     close_with_hold(&d);
 }
 
