@@ -388,11 +388,9 @@ static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
 }
 
 /* Where the master is, or who has which slot, is found out in the same time. */
-static rlock_status connect_and_check(rl_engine *e, rl_node **n, rl_fault *f)
+static rlock_status connect_and_check(rl_engine *e, int64_t until_us,
+                                      rl_node **n, rl_fault *f)
 {
-    int64_t now_us = rl_now_us();
-    int64_t until_us = rl_after_ms(rl_command_end(&e->core, now_us),
-                                   e->core.set.connect_timeout_ms);
     warnings w = {.n = 0};
     rlock_status s = choose(e, until_us, n, f);
     if (s == RLOCK_OK)
@@ -455,18 +453,44 @@ static rlock_status open_loop(rl_engine *e)
                         strerror(errno));
 }
 
+static void disconnect(rl_node *n)
+{
+    rl_pool_close(n->pool, n->keeper.conn);
+    n->keeper.conn = NULL;
+}
+
+/* The Sentinel that answers first may not know yet that its master is dead. */
+static bool asks_sentinels_again(rl_node *n, int64_t until_us)
+{
+    const int64_t pause_us = 50 * 1000;
+    if (!n->e->sentinels || rl_now_us() + pause_us >= until_us)
+        return false;
+    disconnect(n);
+    rl_node_complain(n);
+    nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
+    return true;
+}
+
 rlock_status rl_check_server(rl_engine *e, bool lazy)
 {
-    rl_fault f = {0};
+    const int64_t connect_ms = e->core.set.connect_timeout_ms;
+    int64_t now_us = rl_now_us();
+    int64_t until_us =
+        rl_after_ms(rl_command_end(&e->core, now_us), connect_ms);
+    rl_fault f;
     rl_node *n;
-    rlock_status s = connect_and_check(e, &n, &f);
+    rlock_status s;
+    do {
+        f = (rl_fault){0};
+        s = connect_and_check(e, until_us, &n, &f);
+    } while (s != RLOCK_OK && f.transient && !lazy &&
+             asks_sentinels_again(n, rl_after_ms(now_us, connect_ms)));
     if (s == RLOCK_OK)
         return open_loop(e);
     f.status = s;
     if (!lazy || !f.transient)
         return fail(e, n, &f);
-    rl_pool_close(n->pool, n->keeper.conn);
-    n->keeper.conn = NULL;
+    disconnect(n);
     atomic_store(&e->unchecked, true);
     rl_server_run_await(&e->core.server_run);
     rl_connector_suspect(n, &f);

@@ -62,6 +62,33 @@ TEST(sentinel, a_lock_is_taken_at_the_master_that_they_name)
     fleet_stop(&f);
 }
 
+/* For a while they still name the one that is dead. */
+TEST(sentinel, a_client_that_is_made_during_a_failover_waits_for_its_end)
+{
+    fleet f = fleet_start(3);
+    rlock_client *cl = NULL;
+    await_replica(&f);
+    server_kill(f.master);
+    f.opts.connect_timeout_ms = ELECTED_SOON;
+    EXPECT_STATUS(rlock_client_new(&f.opts, &cl), RLOCK_OK);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    EXPECT_INT(levels(f.replica, SCENE_LOCK), 1);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+    fleet_stop(&f);
+}
+
+TEST(sentinel, one_that_is_made_when_no_master_is_left_says_so_in_time)
+{
+    fleet f = fleet_start(1);
+    server_kill(f.replica);
+    server_kill(f.master);
+    expect_refused(sentinels_uri(f.s), "Connection refused");
+    fleet_stop(&f);
+}
+
 TEST(sentinel, fault_128_one_of_them_suffices_and_names_the_others)
 {
     fleet f = fleet_start(3);
