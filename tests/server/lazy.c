@@ -352,12 +352,6 @@ TEST(lazy, what_is_started_at_once_excludes_each_other)
 
 /* --- an answer that makes no sense ---------------------------------------- */
 
-static long long closed(server *sv)
-{
-    return server_info(sv, "total_connections_received") -
-           server_info(sv, "connected_clients");
-}
-
 /* Of the type that is due; what comes behind it is not believed either. */
 static void expect_connection_left(bool started)
 {
@@ -368,7 +362,7 @@ static void expect_connection_left(bool started)
         EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
         EXPECT_STATUS(loop_unlock(s.cl, &r), RLOCK_OK);
     }
-    long long before = closed(s.sv);
+    long long before = server_closed(s.sv);
     proxy_rule(s.px, proxy_sha("acquire"), 1, PROXY_ANSWER, "$1\r\n0\r\n");
     EXPECT_STATUS(started ? loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG)
                           : rlock_trylock(s.lk),
@@ -378,7 +372,7 @@ static void expect_connection_left(bool started)
     EXPECT_STATUS(started ? loop_acquire(s.cl, &r, SOON, RLOCK_WATCHDOG)
                           : rlock_lock(s.lk),
                   RLOCK_OK);
-    EVENTUALLY(SOON, closed(s.sv) == before + 1);
+    EVENTUALLY(SOON, server_closed(s.sv) == before + 1);
     EXPECT_STATUS(started ? loop_unlock(s.cl, &r) : rlock_unlock(s.lk),
                   RLOCK_OK);
     expect_sound(&s);

@@ -216,16 +216,28 @@ static const char *line_with(const char *text, const char *key)
     return text ? text + len : NULL;
 }
 
-long long server_info(server *sv, const char *field)
+static long long number_in(const char *info, const char *field)
 {
     char key[128];
     snprintf(key, sizeof key, "%s:", field);
-    const char *value = line_with(server_str(sv, "INFO all"), key);
+    const char *value = line_with(info, key);
     char *end = NULL;
     long long number = value ? strtoll(value, &end, 10) : 0;
     if (!value || end == value)
         FAIL("INFO has no number for \"%s\"", field);
     return number;
+}
+
+long long server_info(server *sv, const char *field)
+{
+    return number_in(server_str(sv, "INFO all"), field);
+}
+
+long long server_closed(server *sv)
+{
+    const char *info = server_str(sv, "INFO all");
+    return number_in(info, "total_connections_received") -
+           number_in(info, "connected_clients");
 }
 
 long long server_calls(server *sv, const char *command)

@@ -97,6 +97,8 @@ long long server_int(server *sv, const char *fmt, ...);
 const char *server_str(server *sv, const char *fmt, ...);
 /* An integer of INFO, for instance "total_commands_processed". */
 long long server_info(server *sv, const char *field);
+/* How many connections there have been that are not there any more. */
+long long server_closed(server *sv);
 /* Calls so far of a command, from INFO commandstats; 0 if none. */
 long long server_calls(server *sv, const char *command);
 
