@@ -179,6 +179,7 @@ for_ci() {
     for_python
     for_cxx
     program clang-format clang-format
+    program ccache ccache
     program pkg-config pkg-config
     program abidiff abigail-tools
     program mandoc mandoc
