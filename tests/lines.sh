@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38479
+most_src=38512
 most_files=261
 most_cli=6006
 most_cli_files=43
