@@ -58,7 +58,7 @@ static int64_t freed_at_us(server *sv)
         do {
             left = key_ttl(sv, SCENE_LOCK);
         } while (left > now - 300 && left <= now);
-        if (left > now - 350 && left <= now - 300)
+        if (left > now - 400 && left <= now - 300)
             return began + now * 1000;
     }
 }

@@ -19,6 +19,7 @@ model=$PWD/tests/model
 limit=${LIMIT:-90}
 passed=0 failed=0
 order= # of the search; another one may find a defect sooner
+level= # of optimization: to compile takes as long as many a search
 kind=SAFETY # or NP, to look for runs without an end
 
 # Whatever stops us before that is a failure, and is said so.
@@ -36,7 +37,7 @@ verifier() {
     cd "$dir"
     # shellcheck disable=SC2086
     spin -a "${@/#/-D}" "$model/$file" >spin.log 2>&1 &&
-        cc -O1 "-D$kind" $order -DNOREDUCE -DVECTORSZ=2048 -DMEMLIM=4000 \
+        cc "$level" "-D$kind" $order -DNOREDUCE -DVECTORSZ=2048 -DMEMLIM=4000 \
             -o pan pan.c >cc.log 2>&1
 }
 
@@ -81,7 +82,7 @@ is_wanted() {
 # holds NAME FILE [MACRO]...: no reachable state breaks a property
 holds() {
     is_wanted "$1" || return 0
-    states='' seconds='' errors=''
+    states='' seconds='' errors='' level=-Og
     if ! verifier "$@"; then
         cat "$build/$1"/*.log
         tell bad "$1" 'FAILED: it cannot be built'
@@ -102,7 +103,7 @@ holds() {
 # broken NAME FILE [MACRO]...: the planted defect is found
 broken() {
     is_wanted "$1" || return 0
-    states='' seconds='' errors=''
+    states='' seconds='' errors='' level=-O0
     if ! verifier "$@"; then
         cat "$build/$1"/*.log
         tell bad "$1" 'FAILED: it cannot be built'
