@@ -4,6 +4,11 @@
  * There is no registry, no thread and no port: the program's HTTP server calls
  * rlock_metrics_write(). Which figures there are, and what they mean:
  * metrics.md.
+ *
+ * No lock's name is told, as what reads figures keeps a series for each, unless
+ * the program asks for some (metrics_names in options.h): then figures of locks
+ * have a label name="...", which is the lock's if it was one of the first to be
+ * used, and "other" if not, or if the name is no UTF-8.
  */
 #ifndef RLOCK_METRICS_H
 #define RLOCK_METRICS_H

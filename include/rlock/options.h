@@ -127,6 +127,9 @@ typedef struct rlock_options {
        what waits for longer an RLOCK_EVENT_WAITED_LONG; 0: never. */
     bool warn_renew_late;
     int64_t warn_hold_ms, warn_wait_ms;
+    unsigned metrics_names; /* of the first so many names of locks, 1000 the
+                               most, figures are told by name (metrics.h); 0:
+                               of none */
 } rlock_options;
 
 #if defined(__cplusplus)

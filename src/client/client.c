@@ -80,6 +80,8 @@ static bool init_core(rl_core *c, const rlock_options *o)
     rl_settings_read(&c->set, o);
     rl_server_run_init(&c->server_run);
     bool ok = !o->metrics || rl_stats_time(&c->stats);
+    ok =
+        (!o->metrics_names || rl_stats_name(&c->stats, o->metrics_names)) && ok;
     ok = rl_holds_init(&c->holds, &c->stats, &c->rooms, c->set.process,
                        c->set.watchdog_lease_ms, o->max_hold_ms,
                        o->on_event != NULL) &&

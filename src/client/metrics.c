@@ -11,15 +11,21 @@
 #include "client/metrics_text.h"
 #include "run/client.h"
 
+static rlock_status no_memory(void)
+{
+    return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+}
+
 static rlock_status read_one(rl_figures *to, rlock_client *cl)
 {
     int cancel;
     rlock_status s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
-    rl_figures_read(to, &cl->engine.core, rl_now_us());
+    if (!rl_figures_read(to, &cl->engine.core, rl_now_us()))
+        s = no_memory();
     rl_client_leave(cl, cancel);
-    return RLOCK_OK;
+    return s;
 }
 
 /* Otherwise nobody could tell which of them is which. */
@@ -50,8 +56,15 @@ static rl_figures *make_room(size_t n)
 {
     rl_figures *room = calloc(n ? n : 1, sizeof *room);
     if (!room)
-        rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+        no_memory();
     return room;
+}
+
+static void free_all(rl_figures *figures, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        rl_figures_fini(&figures[i]);
+    free(figures);
 }
 
 rlock_status rlock_metrics_write(rlock_client *const clients[], size_t n,
@@ -71,7 +84,7 @@ rlock_status rlock_metrics_write(rlock_client *const clients[], size_t n,
         rl_metrics_text t = {.format = format, .write = write, .arg = arg};
         rl_metrics_text_write(&t, figures, n);
     }
-    free(figures);
+    free_all(figures, n);
     return s;
 }
 
@@ -107,30 +120,30 @@ static void fill_histogram(rlock_metric *m, const rl_histogram *h,
     m->sum = (double)h->sum_us / 1e6;
 }
 
-static void tell(const rl_figures *f, const rl_family *y, size_t i,
-                 each_fn *each, void *arg)
+typedef struct listener {
+    each_fn *each;
+    void *arg;
+} listener;
+
+static void tell(const rl_sample *x, void *arg)
 {
     char labels[RL_LABELS_MAX];
     double bounds[RL_BUCKETS];
     uint64_t counts[RL_BUCKETS + 1];
+    const listener *to = arg;
+    const rl_family *y = x->family;
     double unit = rl_family_is_seconds(y) ? 1e6 : 1;
     rlock_metric m = {.name = y->name,
                       .help = y->help,
                       .unit = y->unit,
                       .type = y->type,
-                      .labels = labels,
-                      .value = (double)rl_sample(f, y, i) / unit};
-    rl_labels_write(labels, f, y, i);
+                      .labels = labels};
+    rl_labels_write(labels, x);
     if (y->type == RLOCK_METRIC_HISTOGRAM)
-        fill_histogram(&m, rl_sample_times(f, y), bounds, counts);
-    each(&m, arg);
-}
-
-static void tell_family(const rl_figures *f, const rl_family *y, each_fn *each,
-                        void *arg)
-{
-    for (size_t i = 0; rl_family_is_told(y, f) && i < y->samples; i++)
-        tell(f, y, i, each, arg);
+        fill_histogram(&m, rl_sample_times(x), bounds, counts);
+    else
+        m.value = (double)rl_sample_value(x) / unit;
+    to->each(&m, to->arg);
 }
 
 rlock_status rlock_metrics_each(rlock_client *cl, each_fn *each, void *arg)
@@ -140,9 +153,10 @@ rlock_status rlock_metrics_each(rlock_client *cl, each_fn *each, void *arg)
     rl_figures *figures = make_room(1);
     if (!figures)
         return RLOCK_ENOMEM;
+    listener to = {each, arg};
     rlock_status s = read_one(figures, cl);
     for (size_t i = 0; s == RLOCK_OK && i < rl_families_count; i++)
-        tell_family(figures, &rl_families[i], each, arg);
-    free(figures);
+        rl_family_each(figures, &rl_families[i], tell, &to);
+    free_all(figures, 1);
     return s;
 }

@@ -97,13 +97,12 @@ static void put_name(rl_metrics_text *t, const rl_family *y, const char *suffix,
     put(t, " ");
 }
 
-static void put_sample(rl_metrics_text *t, const rl_family *y,
-                       const rl_figures *f, size_t i)
+static void put_plain(rl_metrics_text *t, const rl_sample *x,
+                      const char *labels)
 {
-    char labels[RL_LABELS_MAX];
-    rl_labels_write(labels, f, y, i);
+    const rl_family *y = x->family;
     put_name(t, y, y->type == RLOCK_METRIC_COUNTER ? "_total" : "", labels);
-    put_number(t, y, rl_sample(f, y, i));
+    put_number(t, y, rl_sample_value(x));
     put(t, "\n");
 }
 
@@ -130,13 +129,12 @@ static void put_bucket(rl_metrics_text *t, const rl_family *y,
     put_count(t, n);
 }
 
-static void put_histogram(rl_metrics_text *t, const rl_family *y,
-                          const rl_figures *f)
+static void put_histogram(rl_metrics_text *t, const rl_sample *x,
+                          const char *labels)
 {
-    const rl_histogram *h = rl_sample_times(f, y);
-    char labels[RL_LABELS_MAX];
+    const rl_family *y = x->family;
+    const rl_histogram *h = rl_sample_times(x);
     uint64_t n = 0;
-    rl_labels_write(labels, f, y, 0);
     for (size_t i = 0; i <= RL_BUCKETS; i++) {
         n += h->n[i];
         put_bucket(t, y, labels, i, n);
@@ -148,15 +146,14 @@ static void put_histogram(rl_metrics_text *t, const rl_family *y,
     put_count(t, n);
 }
 
-static void put_samples(rl_metrics_text *t, const rl_family *y,
-                        const rl_figures *f)
+static void put_sample(const rl_sample *x, void *arg)
 {
-    if (y->type == RLOCK_METRIC_HISTOGRAM) {
-        put_histogram(t, y, f);
-        return;
-    }
-    for (size_t i = 0; i < y->samples; i++)
-        put_sample(t, y, f, i);
+    char labels[RL_LABELS_MAX];
+    rl_labels_write(labels, x);
+    if (x->family->type == RLOCK_METRIC_HISTOGRAM)
+        put_histogram(arg, x, labels);
+    else
+        put_plain(arg, x, labels);
 }
 
 static void put_family(rl_metrics_text *t, const rl_family *y,
@@ -169,7 +166,7 @@ static void put_family(rl_metrics_text *t, const rl_family *y,
         if (!begun)
             put_head(t, y);
         begun = true;
-        put_samples(t, y, &of[i]);
+        rl_family_each(&of[i], y, put_sample, t);
     }
 }
 

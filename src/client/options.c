@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "hold/stats.h"
 #include "net/tls.h"
 #include "op/verb_query.h"
 
@@ -77,6 +78,8 @@ rlock_status rl_client_options_read(rlock_options *to,
         return invalid("host_id (1 to 255 bytes)");
     if (!may_be_called(to->metrics_label))
         return invalid("metrics_label (1 to 255 bytes)");
+    if (to->metrics_names > RL_NAMES_MAX)
+        return invalid("metrics_names (at most 1000)");
     return RLOCK_OK;
 }
 

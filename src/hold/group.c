@@ -175,9 +175,10 @@ void rl_group_keep_alarms(rl_group *g, rl_alarms *in)
     rl_mutex_unlock(&g->mutex);
 }
 
-void rl_group_count_loss(rl_group *g)
+void rl_group_count_loss(rl_group *g, const char *name, size_t len)
 {
-    rl_add(&g->home->stats->lost[RL_LOSS_GROUP], 1);
+    rl_stats *s = g->home->stats;
+    rl_stats_add(s, &s->lost[RL_LOSS_GROUP], name, len, 1);
 }
 
 int rl_group_count(const rl_group *g)

@@ -158,8 +158,8 @@ void rl_group_end_alarms(rl_group *g);     /* the last unlock */
 void rl_group_abandon_alarms(rl_group *g); /* the end of the owner */
 void rl_group_keep_alarms(rl_group *g, rl_alarms *in);
 
-/* Adds the loss to the home client's statistics. */
-void rl_group_count_loss(rl_group *g);
+/* Adds the loss of the lock of this name to the home client's statistics. */
+void rl_group_count_loss(rl_group *g, const char *name, size_t len);
 
 /* Red: the levels, and whether it is renewed. */
 int rl_group_count(const rl_group *g);

@@ -65,7 +65,7 @@ static int64_t gone_since(const rl_hold *h, rl_loss why)
    before on, so that who is told by the whole to look again finds it. */
 static void report_node_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
 {
-    rl_group_count_loss(h->group);
+    rl_group_count_loss(h->group, h->name, h->name_len);
     rl_group_raise(h->group);
     if (rl_group_is_told(h->group))
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
@@ -87,7 +87,7 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
             report_node_locked(t, h);
         return;
     }
-    rl_add(&t->stats->lost[why], 1);
+    rl_stats_add(t->stats, &t->stats->lost[why], h->name, h->name_len, 1);
     rl_alarms_raise(&h->alarms);
     if (reported)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
@@ -128,8 +128,8 @@ static void stop_clocks(rl_holds *t, rl_hold *h, int64_t now_us)
     rl_hold_unschedule_locked(t, h);
     rl_hold_leave_queue_locked(t, h);
     rl_heap_remove(&t->expiry, &h->expiry);
-    rl_sub(&t->stats->held_now, 1);
-    rl_stats_held(t->stats, now_us - h->began_us);
+    rl_stats_add(t->stats, &t->stats->held_now, h->name, h->name_len, -1);
+    rl_stats_held(t->stats, h->name, h->name_len, now_us - h->began_us);
 }
 
 void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)
@@ -226,7 +226,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     rl_hold_begin_age_locked(t, h, sent_us);
     rl_hold_keep_token_locked(t, h, sent_us);
     rl_hold_list_locked(t, h);
-    rl_add(&t->stats->held_now, 1);
+    rl_stats_add(t->stats, &t->stats->held_now, h->name, h->name_len, 1);
     h->renewed = false; /* it may have been, before it was vacant */
     if (renewed)
         limit_renewal(t, h);

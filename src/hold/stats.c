@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/histogram.h"
+#include "base/named.h"
 
 bool rl_stats_time(rl_stats *s)
 {
@@ -10,10 +11,12 @@ bool rl_stats_time(rl_stats *s)
     return s->times != NULL;
 }
 
-void rl_stats_fini(rl_stats *s)
+void rl_stats_fini(rl_stats *s, bool forked)
 {
     free(s->times);
     s->times = NULL;
+    rl_named_free(s->named, forked);
+    s->named = NULL;
 }
 
 void rl_stats_record(rl_stats *s, rl_time what, int64_t us)

@@ -1,7 +1,8 @@
 /*
  * What a client counts, as every thread may change it: counters, which who
  * tells them goes through as an array; and, if the program wants that, how long
- * things have taken.
+ * things have taken, and what there was of some names: what reads figures keeps
+ * each name for ever.
  */
 #ifndef RL_HOLD_STATS_H
 #define RL_HOLD_STATS_H
@@ -55,35 +56,41 @@ typedef enum rl_time {
     RL_TIME_RENEWAL /* from when it was due until it was confirmed */
 } rl_time;
 
-#define RL_TIMES (RL_TIME_RENEWAL + 1)
+#define RL_TIMES       (RL_TIME_RENEWAL + 1)
+#define RL_NAMED_TIMES (RL_TIME_HOLD + 1) /* these may be told by name, too */
 
 struct rl_histogram;
+struct rl_named;
 
 typedef struct rl_stats {
+    /* May be told by name, too: */
     rl_counter acquires[RL_RESULTS], acquires_contended, releases;
-    rl_counter renewals, renew_failures, lost[RL_LOSSES];
+    rl_counter lost[RL_LOSSES], held_now, waiting_now;
+    rl_counter wait_us_total, hold_us_total;
+    /* Of the client as a whole: */
+    rl_counter renewals, renew_failures;
     rl_counter wakeups, wakeups_futile, passes, reconnects, script_loads;
     rl_counter failovers, refreshes, redirects, nodes, replica_shortfalls;
     rl_counter warned[RL_WARNINGS];
-    rl_counter held_now, waiting_now, wait_us_total, hold_us_total;
     struct rl_histogram *times; /* fixed; RL_TIMES of them; NULL: none */
+    struct rl_named *named;     /* fixed; NULL: nothing is told by name */
 } rl_stats;
 
-#define RL_COUNTERS (offsetof(rl_stats, times) / sizeof(rl_counter))
+#define RL_COUNTERS       (offsetof(rl_stats, times) / sizeof(rl_counter))
+#define RL_NAMED_COUNTERS (offsetof(rl_stats, renewals) / sizeof(rl_counter))
+#define RL_NAMES_MAX      1000
 
-/* Before anything is counted: how long things take is, too. False: out of
-   memory. */
+/* Before anything is counted: how long things take is, too; or what there is
+   of so many names, RL_NAMES_MAX at most. False: out of memory. */
 bool rl_stats_time(rl_stats *s);
-void rl_stats_fini(rl_stats *s);
+bool rl_stats_name(rl_stats *s, size_t names);
+
+/* forked: in a child, whose mutexes are left alone. */
+void rl_stats_fini(rl_stats *s, bool forked);
 
 static inline void rl_add(rl_counter *c, uint64_t n)
 {
     atomic_fetch_add_explicit(c, n, memory_order_relaxed);
-}
-
-static inline void rl_sub(rl_counter *c, uint64_t n)
-{
-    atomic_fetch_sub_explicit(c, n, memory_order_relaxed);
 }
 
 static inline uint64_t rl_count_of(const rl_counter *c)
@@ -120,17 +127,47 @@ static inline rl_result rl_result_of(rlock_status status)
     }
 }
 
-/* A call to acquire ends so. */
-static inline void rl_stats_acquired(rl_stats *s, rlock_status status)
+/* --- of a lock, which has a name (name_stats.c) --------------------------- */
+
+void rl_stats_add_named(rl_stats *s, const rl_counter *what, const char *name,
+                        size_t len, int64_t n);
+void rl_stats_record_named(rl_stats *s, rl_time what, const char *name,
+                           size_t len, int64_t us);
+
+/* There is so much more, or less, of this, a counter of s that may be told by
+   name. */
+static inline void rl_stats_add(rl_stats *s, rl_counter *what, const char *name,
+                                size_t len, int64_t n)
 {
-    rl_add(&s->acquires[rl_result_of(status)], 1);
+    rl_add(what, (uint64_t)n);
+    if (s->named)
+        rl_stats_add_named(s, what, name, len, n);
 }
 
-/* Something was held for so long. */
-static inline void rl_stats_held(rl_stats *s, int64_t us)
+/* A call to acquire ends so. */
+static inline void rl_stats_acquired(rl_stats *s, const char *name, size_t len,
+                                     rlock_status status)
 {
-    rl_add(&s->hold_us_total, (uint64_t)us);
+    rl_stats_add(s, &s->acquires[rl_result_of(status)], name, len, 1);
+}
+
+/* It was granted so long after its call. */
+static inline void rl_stats_granted(rl_stats *s, const char *name, size_t len,
+                                    int64_t us)
+{
+    rl_stats_took(s, RL_TIME_WAIT, us);
+    if (s->named && s->times)
+        rl_stats_record_named(s, RL_TIME_WAIT, name, len, us);
+}
+
+/* It was held for so long. */
+static inline void rl_stats_held(rl_stats *s, const char *name, size_t len,
+                                 int64_t us)
+{
+    rl_stats_add(s, &s->hold_us_total, name, len, us);
     rl_stats_took(s, RL_TIME_HOLD, us);
+    if (s->named && s->times)
+        rl_stats_record_named(s, RL_TIME_HOLD, name, len, us);
 }
 
 void rl_stats_copy(rlock_stats *to, const rl_stats *from);

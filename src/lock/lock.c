@@ -152,6 +152,18 @@ rl_home *rl_lock_home(const rlock *lk)
     return &lk->client->home;
 }
 
+void rl_lock_count_acquire(const rlock *lk, rlock_status s)
+{
+    rl_stats_acquired(&rl_lock_core(lk)->stats, lk->target.name, lk->target.len,
+                      s);
+}
+
+void rl_lock_count_release(const rlock *lk)
+{
+    rl_stats *stats = &rl_lock_core(lk)->stats;
+    rl_stats_add(stats, &stats->releases, lk->target.name, lk->target.len, 1);
+}
+
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
                   const void *name, size_t len, rlock_layout layout)
 {
@@ -273,13 +285,12 @@ void rlock_free(rlock *lk)
 static void count_outcome(const rlock *lk, rl_job_args_verb verb,
                           rlock_status s)
 {
-    rl_stats *stats = &rl_lock_core(lk)->stats;
     if (lk->kind->several)
         return;
     if (verb == RL_JOB_ACQUIRE)
-        rl_stats_acquired(stats, s);
+        rl_lock_count_acquire(lk, s);
     else if (verb == RL_JOB_UNLOCK && s == RLOCK_OK)
-        rl_add(&stats->releases, 1);
+        rl_lock_count_release(lk);
 }
 
 static rl_op *leave_job(rl_lock_job *j, rlock_status s)

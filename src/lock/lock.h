@@ -103,6 +103,10 @@ static inline void rl_lock_ref(rlock *lk)
 rl_core *rl_lock_core(const rlock *lk);
 rl_home *rl_lock_home(const rlock *lk);
 
+/* In its client's figures: a call to acquire ends so; an unlock succeeded. */
+void rl_lock_count_acquire(const rlock *lk, rlock_status s);
+void rl_lock_count_release(const rlock *lk);
+
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
 

@@ -48,7 +48,7 @@ static void end_release(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
     (void)p;
     (void)now_us;
     if (x->it.ok)
-        rl_add(&rl_lock_core(x->lk)->stats.releases, 1);
+        rl_lock_count_release(x->lk);
 }
 
 static const rl_multi_verb release_verb = {

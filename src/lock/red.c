@@ -88,7 +88,7 @@ static void drop(rl_red_attempt *b, size_t i)
 static rl_op *acquire_over(red_job *j, rlock_status s)
 {
     rl_nodes_leave(&j->ns);
-    rl_stats_acquired(&rl_lock_core(j->lk)->stats, s);
+    rl_lock_count_acquire(j->lk, s);
     rl_client_leave(j->lk->client, j->home);
     return rl_job_over(&j->job, s);
 }
@@ -293,7 +293,7 @@ static void note_release(rlock *lk, const rl_nodes *ns, int64_t began_us,
 {
     if (!ns->core[0])
         return;
-    rl_add(&ns->core[0]->stats.releases, 1);
+    rl_lock_count_release(lk);
     rl_lock_emit(lk, RLOCK_EVENT_RELEASED, ns->group->token,
                  rl_group_count(ns->group), now_us - began_us);
 }

@@ -82,8 +82,9 @@ static void contend(rl_acquire *a)
     if (a->contended)
         return;
     a->contended = true;
-    rl_add(&a->home->stats.acquires_contended, 1);
-    rl_add(&a->home->stats.waiting_now, 1);
+    rl_stats *s = &a->home->stats;
+    rl_stats_add(s, &s->acquires_contended, a->what->name, a->what->len, 1);
+    rl_stats_add(s, &s->waiting_now, a->what->name, a->what->len, 1);
     a->op.tell = tell_contended;
 }
 
@@ -111,21 +112,30 @@ static void call_next_if_over(rl_acquire *a, int64_t now_us)
         rl_rooms_look(&c->rooms, what->name, what->len, what->scope, false);
 }
 
+/* In figures. */
+static void count_end(rl_acquire *a, int64_t now_us)
+{
+    rl_stats *s = &a->home->stats;
+    const rl_target *what = a->what;
+    int64_t us = now_us - a->began_us;
+    if (a->status == RLOCK_OK)
+        rl_stats_granted(s, what->name, what->len, us);
+    if (!a->contended)
+        return;
+    rl_stats_add(s, &s->wait_us_total, what->name, what->len, us);
+    rl_stats_add(s, &s->waiting_now, what->name, what->len, -1);
+    a->contended = false;
+}
+
 static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
 {
     rl_core *c = a->home;
     bool unqueued = status == RLOCK_OK && a->with_bell;
     bool queued = false;
     a->status = status;
-    if (status == RLOCK_OK)
-        rl_stats_took(&c->stats, RL_TIME_WAIT, now_us - a->began_us);
     rl_wait_ends(&c->holds, a->noted);
     a->noted = NULL;
-    if (a->contended) {
-        rl_add(&c->stats.wait_us_total, (uint64_t)(now_us - a->began_us));
-        rl_sub(&c->stats.waiting_now, 1);
-    }
-    a->contended = false;
+    count_end(a, now_us);
     if (a->waiter.room && status == RLOCK_OK)
         rl_room_answered(&c->rooms, &a->waiter);
     a->waiter.quiet = status == RLOCK_OK && rl_scope_hands_over(a->what->scope);

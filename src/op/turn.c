@@ -65,7 +65,7 @@ static void change_owner_locked(rl_holds *t, rl_hold *h, rl_owner_record *to,
 {
     rl_alarms_end(&h->alarms);
     rl_add(&t->stats->passes, 1);
-    rl_stats_held(t->stats, now_us - h->began_us);
+    rl_stats_held(t->stats, h->name, h->name_len, now_us - h->began_us);
     rl_hold_give_locked(t, h, to);
     h->token++;
     rl_hold_count_in_row(h);

@@ -22,7 +22,7 @@ void rl_client_unref(rlock_client *cl)
         rl_mutex_fini(&cl->mutex);
     }
     rl_alarms_leave(&cl->engine.core.holds.kept);
-    rl_stats_fini(&cl->engine.core.stats);
+    rl_stats_fini(&cl->engine.core.stats, rl_client_is_forked(cl));
     free(cl);
 }
 

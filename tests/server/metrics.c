@@ -277,6 +277,95 @@ TEST(metrics, figures_may_be_asked_for_while_all_threads_count)
     server_stop(sv);
 }
 
+/* --- by name --------------------------------------------------------------- */
+
+static rlock_client *naming(server *sv, unsigned names)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.metrics_names = names;
+    opts.metrics = true;
+    return server_client(sv, &opts);
+}
+
+static void use(rlock_client *cl, const char *name)
+{
+    rlock *lk = test_lock(cl, name);
+    lock_times(lk, 2);
+    unlock_times(lk, 2, RLOCK_OK);
+    rlock_free(lk);
+}
+
+TEST(metrics, the_first_names_are_told_apart_and_the_others_together)
+{
+    server *sv = server_start(NULL);
+    rlock_client *cl = naming(sv, 2);
+    for (int i = 0; i < 2; i++) {
+        use(cl, "a");
+        use(cl, "b");
+        use(cl, "c");
+        use(cl, "other");
+    }
+    EXPECT_INT(figure(cl, "rlock_releases", "name=\"a\""), 4);
+    EXPECT_INT(figure(cl, "rlock_releases", "name=\"b\""), 4);
+    EXPECT_INT(figure(cl, "rlock_releases", "name=\"other\""), 8);
+    EXPECT_INT(figure(cl, "rlock_acquires", "name=\"b\",result=\"ok\""), 4);
+    EXPECT_INT(figure(cl, "rlock_hold_seconds", "name=\"a\""), 2);
+    EXPECT_INT(figure(cl, "rlock_hold_seconds", "name=\"other\""), 4);
+    EXPECT(!strstr(text_of(cl), "name=\"c\""));
+    EXPECT_INT(figure(cl, "rlock_reconnects", ""), 0);
+    rlock_client_free(cl);
+    server_stop(sv);
+}
+
+TEST(metrics, who_waits_waits_for_a_name)
+{
+    scene s = scene_held(0, 0);
+    rlock_client *other = naming(s.sv, 10);
+    rlock *lk = test_lock(other, SCENE_LOCK);
+    const char *label = "name=\"" SCENE_LOCK "\"";
+    test_thread *t = test_spawn(wait_and_unlock, lk);
+    EVENTUALLY(SOON, figure(other, "rlock_waiting", "name=\"other\"") == 0 &&
+                         strstr(text_of(other), SCENE_LOCK "\"} 1\n"));
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+    EXPECT_INT(figure(other, "rlock_waiting", label), 0);
+    EXPECT_INT(figure(other, "rlock_acquires_contended", label), 1);
+    EXPECT(figure(other, "rlock_waited_seconds", label) > 0);
+    rlock_free(lk);
+    rlock_client_free(other);
+    scene_stop(&s);
+}
+
+TEST(metrics, a_lock_of_several_counts_by_name_where_it_counts)
+{
+    nodes ns = nodes_start(3);
+    rlock_client *cl[3];
+    rlock *lk;
+    for (int i = 0; i < 3; i++)
+        cl[i] = naming(ns.sv[i], 1);
+    EXPECT_STATUS(rlock_red_new(cl, 3, "r", &lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    for (int i = 0; i < 3; i++)
+        EVENTUALLY(SOON, strstr(text_of(cl[i]), "rlock_held{name=\"r\"} 1\n"));
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    EXPECT_INT(figure(cl[0], "rlock_acquires", "name=\"r\",result=\"ok\""), 1);
+    EXPECT_INT(figure(cl[0], "rlock_releases", "name=\"r\""), 1);
+    for (int i = 0; i < 3; i++)
+        EVENTUALLY(SOON, figure(cl[i], "rlock_held", "name=\"r\"") == 0);
+    rlock_free(lk);
+    for (int i = 0; i < 3; i++)
+        rlock_client_free(cl[i]);
+    nodes_stop(&ns);
+}
+
+TEST(metrics, at_most_1000_names_are_told)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.metrics_names = 1001;
+    expect_refused(&opts, RLOCK_EINVAL);
+    EXPECT_CONTAINS(message(), "metrics_names (at most 1000)");
+}
+
 /* --- as text -------------------------------------------------------------- */
 
 TEST(metrics, a_closed_client_among_several_leaves_nothing_written)
@@ -477,6 +566,30 @@ static void expect_read_back(rlock_metrics_format format, const char *name)
 TEST(metrics, prometheus_reads_its_format_also_with_a_hostile_label)
 {
     expect_read_back(RLOCK_METRICS_TEXT, "text");
+}
+
+#define STRANGE         "a \"b\\\n} 1\n# \xf0\x9f\x94\x92"
+#define STRANGE_AS_JSON "\"a \\\"b\\\\\\n} 1\\n# \\ud83d\\udd12\""
+
+/* Two names that would be the same label are none of their own. */
+TEST(metrics, openmetrics_is_read_also_with_hostile_names)
+{
+    const char *with = python();
+    server *sv = server_start(NULL);
+    rlock_client *cl = naming(sv, 1000);
+    use(cl, STRANGE);
+    use(cl, "a\xff");
+    use(cl, "a\xfe");
+    EXPECT_STATUS(write_text(&cl, 1, RLOCK_METRICS_OPENMETRICS), RLOCK_OK);
+    read_back(with, "openmetrics");
+    EXPECT_CONTAINS(written.of,
+                    " rlock_releases_total {name=" STRANGE_AS_JSON "} 2.0\n");
+    EXPECT_CONTAINS(written.of, " rlock_releases_total {name=\"other\"} 4.0\n");
+    EXPECT_CONTAINS(written.of,
+                    " rlock_hold_seconds_count {name=" STRANGE_AS_JSON
+                    "} 1.0\n");
+    rlock_client_free(cl);
+    server_stop(sv);
 }
 
 TEST(metrics, openmetrics_is_read_also_with_a_hostile_label)

@@ -158,6 +158,7 @@ static void spell_out(rlock_options *o, const program *g)
     o->host_id = g->p.host;
     o->metrics_label = g->p.host;
     o->metrics = true;
+    o->metrics_names = 2;
     o->warn_hold_ms = 500;
     o->warn_wait_ms = 300;
     o->warn_renew_late = true;

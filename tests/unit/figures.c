@@ -4,16 +4,50 @@
 #include "hold.h"
 #include "wait.h"
 
-static uint64_t figure(const rl_figures *f, const char *name, const char *value)
+typedef struct wanted {
+    const char *family, *name, *value; /* NULL: any */
+    size_t found;
+    rl_sample is; /* the first one */
+} wanted;
+
+static bool fits(const char *wanted, const char *is)
 {
-    for (size_t i = 0; i < rl_families_count; i++) {
-        const rl_family *y = &rl_families[i];
-        for (size_t k = 0; strcmp(y->name, name) == 0 && k < y->samples; k++)
-            if (!value || strcmp(y->values[k], value) == 0)
-                return rl_sample(f, y, k);
-    }
-    FAIL("there is no such figure");
-    return 0;
+    return !wanted || (is && strcmp(wanted, is) == 0);
+}
+
+static void compare(const rl_sample *x, void *arg)
+{
+    wanted *w = arg;
+    const rl_family *y = x->family;
+    if (!fits(w->name, x->name ? x->name->name : NULL) ||
+        !fits(w->value, y->label ? y->values[x->i] : NULL))
+        return;
+    if (w->found++ == 0)
+        w->is = *x;
+}
+
+static wanted search(const rl_figures *f, const char *family, const char *name,
+                     const char *value)
+{
+    wanted w = {.family = family, .name = name, .value = value};
+    for (size_t i = 0; i < rl_families_count; i++)
+        if (strcmp(rl_families[i].name, family) == 0)
+            rl_family_each(f, &rl_families[i], compare, &w);
+    return w;
+}
+
+static uint64_t named_figure(const rl_figures *f, const char *family,
+                             const char *name, const char *value)
+{
+    wanted w = search(f, family, name, value);
+    EXPECT(w.found > 0);
+    return rl_sample_value(&w.is);
+}
+
+static uint64_t figure(const rl_figures *f, const char *family,
+                       const char *value)
+{
+    return named_figure(f, family, NULL, value);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -44,10 +78,13 @@ TEST(figures, each_sample_has_a_counter_of_its_own)
     memset(&f, 0, sizeof f);
     for (size_t i = 0; i < rl_families_count; i++) {
         const rl_family *y = &rl_families[i];
-        for (size_t k = 0; k < y->samples; k++) {
+        bool times = y->type == RLOCK_METRIC_HISTOGRAM;
+        EXPECT(!times || (y->at < RL_TIMES && y->samples == 1));
+        for (size_t k = 0; !times && k < y->samples; k++) {
             size_t at = y->at + k * sizeof(rl_counter);
-            EXPECT(at < offsetof(rl_figures, client));
-            EXPECT_INT(rl_sample(&f, y, k), 0);
+            rl_sample x = {.of = &f, .family = y, .i = k};
+            EXPECT(at < offsetof(rl_figures, times));
+            EXPECT_INT(rl_sample_value(&x), 0);
             rl_add((rl_counter *)(void *)((char *)&f + at), 1);
             EXPECT(!y->label || *y->values[k]);
         }
@@ -57,7 +94,7 @@ TEST(figures, each_sample_has_a_counter_of_its_own)
 static rl_figures read_at(play *p)
 {
     rl_figures f;
-    rl_figures_read(&f, play_core(p, 0), p->now_us);
+    EXPECT(rl_figures_read(&f, play_core(p, 0), p->now_us));
     return f;
 }
 
@@ -66,7 +103,7 @@ TEST(figures, what_is_counted_is_told_by_its_family)
     play p;
     play_open(&p, 1);
     rl_stats *s = &play_core(&p, 0)->stats;
-    rl_stats_acquired(s, RLOCK_TIMEOUT);
+    rl_stats_acquired(s, "jobs", 4, RLOCK_TIMEOUT);
     rl_add(&s->lost[RL_LOSS_GONE], 2);
     rl_add(&s->lost[RL_LOSS_CLOSED], 3);
     rl_add(&s->replica_shortfalls, 4);
@@ -149,27 +186,31 @@ TEST(figures, the_longest_wait_is_since_the_call_began)
 
 /* --- how long things take ------------------------------------------------- */
 
-static const rl_histogram *recorded(const rl_figures *f, const char *name)
+static const rl_histogram *recorded(const rl_figures *f, const char *family,
+                                    const char *name)
 {
-    for (size_t i = 0; i < rl_families_count; i++)
-        if (strcmp(rl_families[i].name, name) == 0) {
-            EXPECT_INT(rl_families[i].type, RLOCK_METRIC_HISTOGRAM);
-            return rl_sample_times(f, &rl_families[i]);
-        }
-    FAIL("there is no such family");
-    return NULL;
+    wanted w = search(f, family, name, NULL);
+    EXPECT_INT(w.found, 1);
+    EXPECT_INT(w.is.family->type, RLOCK_METRIC_HISTOGRAM);
+    return rl_sample_times(&w.is);
 }
 
 /* It has just one, of so long. */
-static void expect_one(const rl_figures *f, const char *name, int64_t us)
+static void expect_one_named(const rl_figures *f, const char *family,
+                             const char *name, int64_t us)
 {
-    const rl_histogram *h = recorded(f, name);
+    const rl_histogram *h = recorded(f, family, name);
     uint64_t n = 0;
     for (size_t i = 0; i <= RL_BUCKETS; i++)
         n += h->n[i];
     EXPECT_INT(n, 1);
     EXPECT_INT(h->sum_us, us);
     EXPECT_INT(h->n[rl_bucket(us)], 1);
+}
+
+static void expect_one(const rl_figures *f, const char *family, int64_t us)
+{
+    expect_one_named(f, family, NULL, us);
 }
 
 static void open_timed(wait_for *w, int64_t wait_ms)
@@ -213,8 +254,9 @@ TEST(figures, an_acquire_that_fails_is_not_timed)
     EXPECT_INT(begin(&w), RL_ASK);
     EXPECT_INT(answer(&w, IS_BUSY), RL_DONE);
     rl_figures f = read_at(&w.p);
-    EXPECT_INT(recorded(&f, "rlock_acquire_wait_seconds")->sum_us, 0);
-    EXPECT_INT(recorded(&f, "rlock_acquire_wait_seconds")->n[0], 0);
+    const rl_histogram *h = recorded(&f, "rlock_acquire_wait_seconds", NULL);
+    EXPECT_INT(h->sum_us, 0);
+    EXPECT_INT(h->n[0], 0);
     close_wait(&w, RLOCK_BUSY);
 }
 
@@ -254,6 +296,94 @@ TEST(figures, a_hold_is_timed_when_it_is_lost)
     play_close(&p);
 }
 
+/* --- by name --------------------------------------------------------------- */
+
+TEST(figures, of_locks_they_are_told_by_name_if_that_is_wanted)
+{
+    play p;
+    play_open(&p, 1);
+    rl_stats *s = &play_core(&p, 0)->stats;
+    EXPECT(rl_stats_name(s, 2));
+    rl_stats_acquired(s, "a", 1, RLOCK_OK);
+    rl_stats_acquired(s, "b", 1, RLOCK_BUSY);
+    rl_stats_acquired(s, "c", 1, RLOCK_OK);
+    rl_stats_acquired(s, "d", 1, RLOCK_OK);
+    rl_add(&s->reconnects, 3);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(named_figure(&f, "rlock_acquires", "a", "ok"), 1);
+    EXPECT_INT(named_figure(&f, "rlock_acquires", "a", "busy"), 0);
+    EXPECT_INT(named_figure(&f, "rlock_acquires", "b", "busy"), 1);
+    EXPECT_INT(named_figure(&f, "rlock_acquires", "other", "ok"), 2);
+    EXPECT_INT(search(&f, "rlock_acquires", "c", "ok").found, 0);
+    EXPECT_INT(search(&f, "rlock_acquires", NULL, NULL).found, 3 * RL_RESULTS);
+    wanted w = search(&f, "rlock_reconnects", NULL, NULL);
+    EXPECT(w.found == 1 && !w.is.name && rl_sample_value(&w.is) == 3);
+    rl_figures_fini(&f);
+    play_close(&p);
+}
+
+TEST(figures, before_there_is_a_name_the_others_are_told)
+{
+    play p;
+    play_open(&p, 1);
+    EXPECT(rl_stats_name(&play_core(&p, 0)->stats, 2));
+    rl_figures f = read_at(&p);
+    EXPECT_INT(search(&f, "rlock_held", NULL, NULL).found, 1);
+    EXPECT_INT(named_figure(&f, "rlock_held", "other", NULL), 0);
+    rl_figures_fini(&f);
+    play_close(&p);
+}
+
+TEST(figures, a_hold_counts_for_its_name_until_it_ends)
+{
+    play p;
+    play_open(&p, 1);
+    rl_stats *s = &play_core(&p, 0)->stats;
+    EXPECT(rl_stats_time(s) && rl_stats_name(s, 2));
+    rl_hold *kept = play_hold(&p, 0, "kept", LEASE_MS);
+    play_pass(&p, 30 * MS);
+    rl_hold *lost = play_hold(&p, 0, "lost", LEASE_MS);
+    play_pass(&p, 5 * MS);
+    lose(&p, 0, lost, RL_LOSS_GONE);
+    rl_figures f = read_at(&p);
+    EXPECT_INT(named_figure(&f, "rlock_held", "kept", NULL), 1);
+    EXPECT_INT(named_figure(&f, "rlock_held", "lost", NULL), 0);
+    EXPECT_INT(named_figure(&f, "rlock_lost", "lost", "gone"), 1);
+    EXPECT_INT(named_figure(&f, "rlock_lost", "kept", "gone"), 0);
+    expect_one_named(&f, "rlock_hold_seconds", "lost", 5 * MS);
+    rl_figures_fini(&f);
+    end(&p, kept);
+    f = read_at(&p);
+    EXPECT_INT(named_figure(&f, "rlock_held", "kept", NULL), 0);
+    EXPECT_INT(named_figure(&f, "rlock_held_seconds", "kept", NULL), 35 * MS);
+    expect_one_named(&f, "rlock_hold_seconds", "kept", 35 * MS);
+    rl_figures_fini(&f);
+    play_close(&p);
+}
+
+TEST(figures, a_wait_counts_for_its_name_until_it_ends)
+{
+    wait_for w;
+    open_timed(&w, 5000);
+    EXPECT(rl_stats_name(&core(&w)->stats, 2));
+    const char *name = w.a.what->name;
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    rl_figures f = read_at(&w.p);
+    EXPECT_INT(named_figure(&f, "rlock_waiting", name, NULL), 1);
+    EXPECT_INT(named_figure(&f, "rlock_acquires_contended", name, NULL), 1);
+    rl_figures_fini(&f);
+    play_pass(&w.p, 40 * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    f = read_at(&w.p);
+    EXPECT_INT(named_figure(&f, "rlock_waiting", name, NULL), 0);
+    EXPECT_INT(named_figure(&f, "rlock_waited_seconds", name, NULL), 40 * MS);
+    expect_one_named(&f, "rlock_acquire_wait_seconds", name, 40 * MS);
+    rl_figures_fini(&f);
+    close_wait(&w, RLOCK_OK);
+}
+
 /* --- labels --------------------------------------------------------------- */
 
 static const char *escaped(const char *text, size_t len)
@@ -291,19 +421,32 @@ ESCAPES(surrogate_is_unknown, "\xed\xa0\x80", UNKNOWN UNKNOWN UNKNOWN)
 ESCAPES(too_large_is_unknown, "\xf4\x90\x80\x80",
         UNKNOWN UNKNOWN UNKNOWN UNKNOWN)
 
+static void expect_whole(const rl_sample *x, void *longest)
+{
+    char labels[RL_LABELS_MAX];
+    rl_labels_write(labels, x);
+    size_t len = strlen(labels);
+    EXPECT_INT(labels[len - 1], '"');
+    if (len > *(size_t *)longest)
+        *(size_t *)longest = len;
+}
+
 TEST(figures, the_longest_label_has_room)
 {
     play p;
-    char labels[RL_LABELS_MAX];
+    char name[RLOCK_NAME_MAX];
+    size_t longest = 0;
     play_open(&p, 1);
-    rl_settings *set = &play_core(&p, 0)->set;
-    memset(set->metrics_label, 0xff, sizeof set->metrics_label - 1);
+    rl_core *c = play_core(&p, 0);
+    EXPECT(rl_stats_name(&c->stats, 1));
+    memset(c->set.metrics_label, 0xff, sizeof c->set.metrics_label - 1);
+    memset(name, '"', sizeof name);
+    rl_stats_acquired(&c->stats, name, sizeof name, RLOCK_OK);
     rl_figures f = read_at(&p);
     for (size_t i = 0; i < rl_families_count; i++)
-        for (size_t k = 0; k < rl_families[i].samples; k++) {
-            rl_labels_write(labels, &f, &rl_families[i], k);
-            EXPECT_INT(labels[strlen(labels) - 1], '"');
-        }
+        rl_family_each(&f, &rl_families[i], expect_whole, &longest);
+    EXPECT(longest > 3 * (size_t)RL_HOST_MAX + 2 * sizeof name);
+    rl_figures_fini(&f);
     play_close(&p);
 }
 
@@ -319,14 +462,18 @@ static void write_row(char *out, size_t size, const rl_family *y)
     bool total = y->type == RLOCK_METRIC_COUNTER;
     int n = snprintf(out, size, "| `%s%s` | %s | ", y->name,
                      total ? "_total" : "", types[y->type]);
+    bool names = rl_family_has_names(y);
+    if (names)
+        n += snprintf(out + n, size - (size_t)n, "`name`%s",
+                      y->label ? "; " : "");
     if (y->label)
         n += snprintf(out + n, size - (size_t)n, "`%s`", y->label);
     bool named = y->label && strcmp(y->label, "version") != 0;
     for (size_t k = 0; named && k < y->samples; k++)
         n += snprintf(out + n, size - (size_t)n, "%s %s", k ? "," : ":",
                       y->values[k]);
-    snprintf(out + n, size - (size_t)n, "%s| %s |\n", y->label ? " " : "",
-             y->help);
+    snprintf(out + n, size - (size_t)n, "%s| %s |\n",
+             names || y->label ? " " : "", y->help);
 }
 
 TEST(figures, the_manual_has_the_table_of_families)

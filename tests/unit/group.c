@@ -296,7 +296,7 @@ TEST(group, tells_its_home)
     EXPECT(h.told == 1 && h.type == RLOCK_EVENT_LOST);
     h.closed = true;
     EXPECT(!rl_group_tell(g, &ev));
-    rl_group_count_loss(g);
+    rl_group_count_loss(g, "jobs", 4);
     EXPECT_INT(rl_count_of(&h.stats.lost[RL_LOSS_GROUP]), 1);
     rl_group_unref(g);
 }

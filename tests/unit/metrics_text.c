@@ -122,6 +122,39 @@ TEST(metrics_text, a_histogram_counts_what_is_not_above_each_bound)
     EXPECT_INT(count(text, "rlock_hold_seconds_bucket{client=\"b\""), 0);
 }
 
+static const char by_name[] =
+    "rlock_acquires_total{client=\"a\",name=\"other\",result=\"error\"} 0\n"
+    "rlock_acquires_total{client=\"a\",name=\"x\\\"\\\\\\n\",result=\"ok\"} 4\n"
+    "rlock_acquires_total{client=\"a\",name=\"x\\\"\\\\\\n\",result=\"busy\"} "
+    "0\n";
+static const char held_by_name[] =
+    "# HELP rlock_held Locks that are held.\n"
+    "rlock_held{client=\"a\",name=\"other\"} 0\n"
+    "rlock_held{client=\"a\",name=\"x\\\"\\\\\\n\"} 0\n"
+    "rlock_held{client=\"b\"} 0\n";
+
+/* One client tells names, the other does not. */
+TEST(metrics_text, a_name_is_a_label_of_what_is_told_by_name)
+{
+    static rl_name_figures names[2];
+    rl_figures f[] = {figures_of("a"), figures_of("b")};
+    rl_label_escape(names[0].name, "other", 5);
+    rl_label_escape(names[1].name, "x\"\\\n", 4);
+    names[1].counted[RL_RESULT_OK] = 4;
+    f[0].names = names;
+    f[0].n_names = 2;
+    f[0].timed = true;
+    rl_histogram_record(&names[1].times[RL_TIME_HOLD], 100);
+    const char *text = text_of(RLOCK_METRICS_TEXT, f, 2);
+    EXPECT_CONTAINS(text, by_name);
+    EXPECT_CONTAINS(text, held_by_name);
+    EXPECT_CONTAINS(text, "\nrlock_hold_seconds_bucket{client=\"a\","
+                          "name=\"x\\\"\\\\\\n\",le=\"0.0001\"} 1\n");
+    EXPECT_CONTAINS(text, "\nrlock_call_seconds_count{client=\"a\"} 0\n");
+    EXPECT_CONTAINS(text, "\nrlock_renewals_total{client=\"a\"} 0\n");
+    EXPECT_INT(count(text, "rlock_acquires_total{client=\"a\",result"), 0);
+}
+
 TEST(metrics_text, without_histograms_nothing_is_said_of_them)
 {
     rl_figures f = figures_of("a");

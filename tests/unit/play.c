@@ -124,7 +124,7 @@ void play_in_cluster(play *p, size_t i)
 
 void play_close_core(rl_core *c)
 {
-    rl_stats_fini(&c->stats);
+    rl_stats_fini(&c->stats, false);
     rl_rooms_fini(&c->rooms, false);
     rl_longest_fini(&c->longest, false);
     rl_script_cache_fini(&c->script_cache, false);

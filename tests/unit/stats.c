@@ -19,7 +19,7 @@ TEST(stats, each_figure_is_told_by_its_name)
     memset(&told, 0xff, sizeof told);
 #define COUNT(name, n)                                                         \
     rl_add(&counted.name, 100 + (n));                                          \
-    rl_sub(&counted.name, 100);
+    rl_add(&counted.name, (uint64_t)-100);
     EACH(COUNT)
     rl_stats_copy(&told, &counted);
 #define EXPECT_TOLD(name, n) EXPECT_INT(told.name, n);
@@ -36,8 +36,8 @@ static rlock_stats told_after(rlock_status first, rlock_status second)
 {
     rl_stats counted = {0};
     rlock_stats told;
-    rl_stats_acquired(&counted, first);
-    rl_stats_acquired(&counted, second);
+    rl_stats_acquired(&counted, "jobs", 4, first);
+    rl_stats_acquired(&counted, "jobs", 4, second);
     rl_stats_copy(&told, &counted);
     return told;
 }
@@ -60,7 +60,7 @@ TEST(stats, all_ways_to_fail_are_one_figure)
     TEST(stats, name)                                                          \
     {                                                                          \
         rl_stats counted = {0};                                                \
-        rl_stats_acquired(&counted, status);                                   \
+        rl_stats_acquired(&counted, "jobs", 4, status);                        \
         EXPECT_INT(rl_count_of(&counted.acquires[result]), 1);                 \
     }
 
