@@ -18,7 +18,7 @@ most_src=38931
 most_files=267
 most_cli=6006
 most_cli_files=43
-most_include=1684
+most_include=1685
 most_cxx=953
 
 cd "$(dirname "$0")/.."

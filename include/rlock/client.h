@@ -54,9 +54,10 @@ typedef struct rlock_stats {
  * Makes a client, and checks the server once, so that a wrong address or
  * password fails here. opts may be NULL: all defaults; its strings are copied.
  * Blocks for at most connect_timeout_ms plus command_timeout_ms (for as long as
- * a connect callback takes), also to ask a cluster's servers, or Sentinels until
- * the master that they name is there. Tells on_event, by RLOCK_EVENT_WARNING, of
- * a server that may evict keys, has too few replicas, or lets waiters only poll.
+ * a connect callback takes), also to ask a cluster's servers, or Sentinels
+ * until the master that they name is there. Tells on_event, by
+ * RLOCK_EVENT_WARNING, of a server that may evict keys, has too few replicas,
+ * or lets waiters only poll.
  *
  * RLOCK_OK        *out is the client; free it with rlock_client_free()
  * RLOCK_EINVAL    also: an option is out of range, or excludes another one; the
