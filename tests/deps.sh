@@ -51,6 +51,7 @@ for_test() {
     header criterion/criterion.h libcriterion-dev
     header curses.h libncurses-dev
     header microhttpd.h libmicrohttpd-dev
+    header sys/sdt.h systemtap-sdt-dev
     program openssl openssl
     program ip iproute2
     program python3 python3
@@ -184,6 +185,7 @@ for_ci() {
     program abidiff abigail-tools
     program mandoc mandoc
     program promtool prometheus
+    program bpftrace bpftrace
     program curl curl
     if [ ! -e /usr/share/bash-completion/bash_completion ]; then
         need bash-completion

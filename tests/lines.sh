@@ -14,8 +14,8 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=38931
-most_files=267
+most_src=38964
+most_files=268
 most_cli=6006
 most_cli_files=43
 most_include=1685

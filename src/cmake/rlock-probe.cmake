@@ -87,6 +87,30 @@ if(RLOCK_TLS)
 endif()
 message(STATUS "rlock: TLS (rediss://) is ${RL_HAS_OPENSSL}")
 
+# What compiles the library's probes in, if they are wanted; see src/base/probe.h.
+# A definition, and nothing of rlock_config.h: the amalgamation is compiled
+# elsewhere. Other systems have another header of that name.
+set(RLOCK_PROBES "")
+if(RLOCK_USDT)
+    check_c_source_compiles("
+        #define SDT_USE_VARIADIC 1
+        #include <sys/sdt.h>
+        int main(int n, char **arg) {
+            STAP_PROBEV(rlock, test, arg[0], n);
+            return 0;
+        }" RLOCK_SDT_COMPILES)
+    if(RLOCK_SDT_COMPILES)
+        set(RLOCK_PROBES RL_HAS_SDT)
+    else()
+        unset(RLOCK_SDT_COMPILES CACHE)
+    endif()
+    if(NOT RLOCK_PROBES AND NOT RLOCK_USDT STREQUAL "AUTO")
+        message(FATAL_ERROR "RLOCK_USDT is ON, and there is no <sys/sdt.h> of "
+            "SystemTap's; on Debian and Ubuntu: apt-get install "
+            "systemtap-sdt-dev")
+    endif()
+endif()
+
 # Asked of the compiler, because hiredis' version macros have been wrong in
 # releases; and without linking.
 function(rlock_probe_hiredis result expression)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/probe.h"
 #include "hold/due.h"
 #include "hold/room.h"
 
@@ -140,6 +141,8 @@ void rl_hold_call_next_locked(rl_holds *t, const rl_hold *h, bool rings)
 void rl_hold_lose_locked(rl_holds *t, rl_hold *h, rl_loss why, int64_t now_us)
 {
     rl_group *g = h->group;
+    RL_PROBE(lost, &h->name[0], h->name_len, h->token, why,
+             now_us - h->began_us);
     h->state = RL_LOST;
     stop_clocks(t, h, now_us);
     rl_hold_report_loss_locked(t, h, why, now_us);
@@ -235,6 +238,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
         rl_hold_start_renewal_locked(t, h, sent_us, now_us);
     else
         rl_hold_ask_next_locked(t, h, sent_us);
+    RL_PROBE(grant, &h->name[0], h->name_len, token);
 }
 
 void rl_hold_begin_anew_locked(rl_holds *t, rl_hold *h, int64_t now_us)
@@ -394,6 +398,8 @@ void rl_hold_stop_renewal_locked(rl_holds *t, rl_hold *h)
 void rl_hold_end_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     if (h->state == RL_HELD) {
+        RL_PROBE(release, &h->name[0], h->name_len, h->token,
+                 now_us - h->began_us);
         stop_clocks(t, h, now_us);
         if (is_node(h)) /* it was had as long as it was wanted */
             rl_group_set_until(h->group, h->member, RL_NEVER);

@@ -13,6 +13,7 @@
  * sleeps, a thread that unlocks may hand the lock over to it (op/handover.c).
  */
 #include "op/acquire.h"
+#include "base/probe.h"
 #include "hold/deadlock.h"
 #include "hold/step.h"
 #include "op/handover.h"
@@ -133,6 +134,8 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     bool unqueued = status == RLOCK_OK && a->with_bell;
     bool queued = false;
     a->status = status;
+    RL_PROBE(acquire_end, a->what->name, a->what->len, status,
+             now_us - a->began_us);
     rl_wait_ends(&c->holds, a->noted);
     a->noted = NULL;
     count_end(a, now_us);
@@ -412,4 +415,5 @@ void rl_acquire_init(rl_acquire *a, int64_t now_us)
     a->warn_us = a->home->set.warn_wait_ms
                      ? rl_after_ms(now_us, a->home->set.warn_wait_ms)
                      : RL_NEVER;
+    RL_PROBE(acquire_begin, a->what->name, a->what->len, a->wait_ms);
 }

@@ -29,6 +29,7 @@
 
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "hold/step.h"
 #include "op/handover.h"
 
@@ -73,6 +74,7 @@ static void change_owner_locked(rl_holds *t, rl_hold *h, rl_owner_record *to,
     h->reports = 0;
     h->passing = true;
     rl_hold_begin_anew_locked(t, h, now_us);
+    RL_PROBE(pass, &h->name[0], h->name_len, h->token);
 }
 
 static bool give_to_front_locked(rl_core *c, rl_hold *h,

@@ -11,6 +11,7 @@
  * What stays true: every hold of a batch ends once, by its letter, by a call of
  * its own, or with the batch.
  */
+#include "base/probe.h"
 #include "hold/due.h"
 #include "run/batch.h"
 
@@ -75,6 +76,7 @@ static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
             rl_hold_keep_token_locked(t, h, sent_us);
         rl_add(&t->stats->renewals, 1);
         rl_hold_report_locked(t, h, RLOCK_EVENT_RENEWED);
+        RL_PROBE(renew, &h->name[0], h->name_len, true, now_us - h->renewal_us);
     } else {
         h->confirmed_us = rl_max(h->confirmed_us, sent_us);
     }
@@ -87,6 +89,7 @@ static void tell_failure_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
 {
     if (!renews(b))
         return;
+    RL_PROBE(renew, &h->name[0], h->name_len, false, now_us - h->renewal_us);
     rl_add(&t->stats->renew_failures, 1);
     warn_if_late_locked(t, h, now_us);
     if (rl_due_queue_tells_locked(t, b->node->queue, now_us))

@@ -182,6 +182,7 @@ has_all_parts() {
             bash-completion/completions/rlock zsh/vendor-completions/_rlock \
             fish/vendor_completions.d/rlock.fish
         zcat man/man3/rlock_unlock_start.3.gz | grep -q "^\.Nm rlock_acquire_start"
+        readelf -n /usr/lib/*/librlock.so.0.3 | grep -q "Provider: rlock"
         ! readelf -d /usr/bin/rlock 2>/dev/null | grep -i runpath
         [ -z "$(find / -xdev -xtype l -path "*rlock*")" ]'
 }
