@@ -23,6 +23,36 @@ else()
     endif()
 endif()
 
+# The library as it would be had it got nothing new since the last version: of what
+# programs can call there is what abi/ has of that, and how a client is closed now.
+if(NOT python_reason)
+    file(GLOB abi_dumps install/abi/*.abi)
+    list(SORT abi_dumps COMPARE NATURAL)
+    list(GET abi_dumps -1 abi_dump)
+    file(STRINGS ${abi_dump} old_symbols REGEX "<elf-symbol name='rlock_")
+    string(REGEX REPLACE "[^;]*name='(rlock_[a-z_]+)'[^;]*" "\\1"
+        old_symbols "${old_symbols}")
+    string(REPLACE ";" ";\n        " old_symbols "${old_symbols}")
+    set(old_map ${CMAKE_CURRENT_BINARY_DIR}/python/older.map)
+    file(WRITE ${old_map} "RLOCK_${abi} {
+    global:
+        rlock_client_close;
+        ${old_symbols};
+    local:
+        *;
+};
+")
+    add_library(rlock_older SHARED $<TARGET_OBJECTS:rlock_objects>)
+    target_link_libraries(rlock_older PRIVATE rlock::hiredis rlock::uuid
+        ${RLOCK_TLS_LIBRARIES} ${RLOCK_ATOMIC_LIBRARY} Threads::Threads)
+    target_link_options(rlock_older PRIVATE
+        -Wl,--version-script=${old_map} -Wl,-z,nodelete)
+    set_target_properties(rlock_older PROPERTIES
+        LINKER_LANGUAGE C
+        LINK_DEPENDS ${old_map}
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/python)
+endif()
+
 # rlock_python_test(NAME COMMAND...)
 function(rlock_python_test name)
     if(python_reason)
@@ -33,6 +63,7 @@ function(rlock_python_test name)
             RLOCK_LIBRARY=$<TARGET_FILE:rlock> PYTHONDONTWRITEBYTECODE=1
             PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python
             RLOCK_INCLUDE=${PROJECT_SOURCE_DIR}/include
+            RLOCK_OLDER=$<TARGET_FILE:rlock_older>
             RLOCK_CC=${CMAKE_C_COMPILER} ${ARGN})
     endif()
 endfunction()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from typing import Callable
 
 SONAME = "librlock.so.0.3"
 
@@ -135,25 +136,38 @@ _FUNCTIONS = {
 }
 
 
+def _missing(name: str, where: str, version: str) -> Callable:
+    """Stands for a function that a later version has added: the rest works."""
+    def call(*_: object) -> None:
+        from ._errors import NotSupported, Status
+        raise NotSupported(Status.ENOTSUP, f"{where} is of version {version}, and "
+                           f"has no {name}(): a later version has")
+    return call
+
+
 def _load() -> c.CDLL:
     where = os.environ.get("RLOCK_LIBRARY") or SONAME
     try:
         it = c.CDLL(where)
+        version = it.rlock_version
     except OSError as e:
         raise ImportError(
             f"rlock needs its C library: {e} (install it, or say in "
             f"$RLOCK_LIBRARY where {SONAME} is)") from None
+    except AttributeError:
+        raise ImportError(f"{where} has no rlock_version(): this module is for "
+                          f"{SONAME}") from None
+    version.restype = text
+    found = version().decode()
+    if not found.startswith(SONAME.split(".so.")[1] + "."):
+        raise ImportError(f"{where} is of version {found}: this module is for "
+                          f"{SONAME}")
     for name, (result, *arguments) in _FUNCTIONS.items():
         try:
             function = getattr(it, name)
+            function.restype, function.argtypes = result, arguments
         except AttributeError:
-            raise ImportError(f"{where} has no {name}(): this module is for "
-                              f"{SONAME}") from None
-        function.restype, function.argtypes = result, arguments
-    found = it.rlock_version().decode()
-    if not found.startswith(SONAME.split(".so.")[1] + "."):
-        raise ImportError(f"{where} is version {found}: this module is for "
-                          f"{SONAME}")
+            setattr(it, name, _missing(name, where, found))
     return it
 
 

@@ -216,9 +216,13 @@ def started(client: Client, owner: Owner, function: Callable, callback: Any,
     number = next(_numbers)
     with owner:
         _started[number] = loop, future
-        status = function(*arguments, CALLBACKS[callback], number)
+        status = None
+        try:
+            status = function(*arguments, CALLBACKS[callback], number)
+        finally:
+            if status != 0:
+                del _started[number]
         if status:
-            del _started[number]
             raise failure(status)
     return future
 
