@@ -1,7 +1,8 @@
-# figures.awk -v plot=FILE: from figures.json the tables of figures.md, and the plot.
+# figures.awk -v folder=FOLDER, with plots.awk: from figures.json the tables of
+# figures.md, and there the plots.
 #
 # In each group the rows that do not reach their aim come first, the worst of them on
-# top. The plot has what is a multiple of something else, on a scale of logarithms: a
+# top. figures.svg has what is a multiple of something else, on a scale of logarithms: a
 # bar from the least to the most, and a mark where the aim is.
 
 function field(name,   s) {
@@ -19,6 +20,7 @@ function field(name,   s) {
     if (g[n] != g[n - 1]) group[++groups] = g[n]
     what[n] = field("what"); against[n] = field("against")
     unit[n] = field("unit"); aim[n] = field("aim")
+    plot_of[n] = field("plot"); series[n] = field("series"); x[n] = field("x")
     of[n] = split(field("measured"), m, / *, */)
     for (i = 1; i <= of[n]; i++)
         for (k = i; k > 1 && m[k] + 0 < m[k - 1] + 0; k--) {
@@ -47,10 +49,13 @@ function sorted(name,   i, k, swap) {
 function with(value, i) { return value == "" ? "" : value (unit[i] == "times" ? "" : " " unit[i]) }
 
 function table(name,   k, i) {
-    print "\n## " name "\n"
-    print "| what | against | least | median | most | aim |"
-    print "|---|---|---|---|---|---|"
+    print "\n## " name
     sorted(name)
+    for (k = 1; k <= rows && !plot_of[row[k]]; k++)
+        ;
+    if (k <= rows) plot(plot_of[row[k]])
+    print "\n| what | against | least | median | most | aim |"
+    print "|---|---|---|---|---|---|"
     for (k = 1; k <= rows; k++) {
         i = row[k]
         ends = (of[i] > 1)
@@ -112,20 +117,20 @@ function colours(list,   c) {
     split(list, c, " ")
     return ".ground{fill:" c[1] "}text{fill:" c[2] "}.grid{stroke:" c[3] "}.one{stroke:" c[2] "}.good{fill:" c[4] "}.bad{fill:" c[5] "}.aim{stroke:" c[2] "}.none,.soft{fill:" c[6] "}"
 }
-function picture(   high, about) {
-    high = plotted()
+function picture(   high, about, file) {
+    high = plotted(); file = folder "/figures.svg"
     about = "What rlock takes as a multiple of what it is compared with, on a scale of logarithms: left of 1 it takes less. Each bar goes from the least to the most of " runs " runs; a line marks the aim. The figures are in the tables."
-    print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 830 " high "\" width=\"830\" height=\"" high "\" role=\"img\" aria-labelledby=\"t d\">" >plot
-    print "<title id=\"t\">As a multiple of what it is compared with</title>" >plot
-    print "<desc id=\"d\">" about "</desc>" >plot
-    print "<style>" >plot
-    print "text{font:11px -apple-system,\"Segoe UI\",\"Noto Sans\",Helvetica,Arial,sans-serif}.b{font-weight:600;font-size:12px}.end{text-anchor:end}.mid{text-anchor:middle}.aim{stroke-width:2}" >plot
-    print colours("#fff #1f2328 #e4e7eb #2f9e6b #d9822b #8b949e") >plot
-    print "@media(prefers-color-scheme:dark){" colours("#0d1117 #e6edf3 #262c34 #4cc38a #f0a35a #8b949e") "}" >plot
-    print "</style>" >plot
-    print "<rect class=\"ground\" width=\"830\" height=\"" high "\" rx=\"8\"/>" >plot
-    print "<text x=\"8\" y=\"20\" class=\"b\" style=\"font-size:15px\">As a multiple of what it is compared with: left of 1 it takes less</text>" >plot
-    printf "%s%s</svg>\n", scale, body >plot
+    print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 830 " high "\" width=\"830\" height=\"" high "\" role=\"img\" aria-labelledby=\"t d\">" >file
+    print "<title id=\"t\">As a multiple of what it is compared with</title>" >file
+    print "<desc id=\"d\">" about "</desc>" >file
+    print "<style>" >file
+    print "text{font:11px -apple-system,\"Segoe UI\",\"Noto Sans\",Helvetica,Arial,sans-serif}.b{font-weight:600;font-size:12px}.end{text-anchor:end}.mid{text-anchor:middle}.aim{stroke-width:2}" >file
+    print colours("#fff #1f2328 #e4e7eb #2f9e6b #d9822b #8b949e") >file
+    print "@media(prefers-color-scheme:dark){" colours("#0d1117 #e6edf3 #262c34 #4cc38a #f0a35a #8b949e") "}" >file
+    print "</style>" >file
+    print "<rect class=\"ground\" width=\"830\" height=\"" high "\" rx=\"8\"/>" >file
+    print "<text x=\"8\" y=\"20\" class=\"b\" style=\"font-size:15px\">As a multiple of what it is compared with: left of 1 it takes less</text>" >file
+    printf "%s%s</svg>\n", scale, body >file
     print "![" about "](figures/figures.svg)"
 }
 

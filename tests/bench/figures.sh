@@ -3,8 +3,9 @@
 # figures.sh write MACHINE RUN...
 #
 # src/doc/figures/figures.json has what the benchmarks measured, a row a line. `draw`
-# writes the tables of src/doc/figures.md and the plot beside the JSON anew from it;
-# `check` says whether they are what would be written. `write` puts the values of
+# writes the tables of src/doc/figures.md and the plots beside the JSON anew from it;
+# `check` says whether they are what would be written, and that of other values others
+# would be. `write` puts the values of
 # runs into it first: each RUN a file with what run.sh prints, where each row begins
 # with its program's name. A row is known by its program and its number there; a
 # second figure in a cell is one of its own (4.2). Rows that no run has keep theirs.
@@ -18,9 +19,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
 
-# draw FOLDER: figures.md and figures.svg there
+# draw FOLDER JSON: figures.md and the plots there
 draw() {
-    awk -v plot="$1/figures.svg" -f tests/bench/figures.awk $folder/figures.json \
+    awk -v folder="$1" -f tests/bench/figures.awk -f tests/bench/plots.awk "$2" \
         >"$work/tables"
     awk -v tables="$work/tables" '
         /^<!-- begin: / { print; while ((getline line <tables) > 0) print line; skip = 1 }
@@ -69,20 +70,54 @@ write() {
     cp "$work/json" $folder/figures.json
 }
 
+# as_drawn FOLDER: is what is there what the documents have?
+as_drawn() {
+    diff -u src/doc/figures.md "$1/figures.md" || return 1
+    for file in "$folder"/*.svg "$1"/*.svg; do
+        diff -u "$folder/${file##*/}" "$1/${file##*/}" || return 1
+    done
+}
+# differs PROGRAM PLOT: drawn of figures that awk has changed so, that plot is another
+differs() {
+    rm -rf "$work/other"
+    mkdir "$work/other"
+    awk "$1" $folder/figures.json >"$work/other.json"
+    draw "$work/other" "$work/other.json"
+    if cmp -s "$folder/$2.svg" "$work/other/$2.svg" ||
+        as_drawn "$work/other" >/dev/null 2>&1; then
+        echo "nobody would see this in $2.svg: $1"
+        exit 1
+    fi
+}
+check() {
+    mkdir "$work/drawn"
+    draw "$work/drawn" $folder/figures.json
+    as_drawn "$work/drawn"
+    for plot in "$folder"/*.svg; do
+        plot=$(basename "$plot" .svg)
+        rows='/"plot": "'$plot'"/'
+        [ "$plot" != figures ] || rows='/"unit": "times"/'
+        # One figure is another; none of them was measured.
+        differs "$rows"' && !n++ { sub(/"measured": .[0-9.]*/, "\"measured\": [0.6") } 1' \
+            "$plot"
+        differs "$rows"' { sub(/"measured": .*/, "\"measured\": []}") } 1' "$plot"
+    done
+}
+
 case ${1-} in
 draw | write)
     if [ "$1" = write ]; then
         shift
         write "$@"
     fi
-    draw "$work"
-    cp "$work/figures.md" src/doc/figures.md
-    cp "$work/figures.svg" $folder/figures.svg
+    mkdir "$work/drawn"
+    draw "$work/drawn" $folder/figures.json
+    mv "$work/drawn/figures.md" src/doc/figures.md
+    rm -f $folder/*.svg
+    cp "$work/drawn"/*.svg $folder
     ;;
 check)
-    draw "$work"
-    diff -u src/doc/figures.md "$work/figures.md"
-    diff -u $folder/figures.svg "$work/figures.svg"
+    check
     ;;
 *)
     sed -n 's/^# \(figures.sh [dw]\)/usage: \1/p' "$0" >&2

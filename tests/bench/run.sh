@@ -8,7 +8,7 @@
 # two more.
 #
 # With --write it measures RUNS times, and puts what came out into src/doc/figures/,
-# with the tables of src/doc/figures.md and the plot (figures.sh), which say on which
+# with the tables of src/doc/figures.md and the plots (figures.sh), which say on which
 # machine, and if that was busy beside it.
 #
 #   BUILD_DIR   where to build; build-bench
