@@ -68,6 +68,15 @@ typedef struct rlock_server_info {
     int64_t sentinels;         /* that it knows, with itself */
     int64_t sentinels_quorum;  /* that have to agree that the master is down */
     int64_t sentinel_replicas; /* that it knows of the master */
+
+    int64_t keys;          /* in the client's database */
+    int64_t volatile_keys; /* of these, that have an end */
+    int64_t evicted;     /* keys that were dropped for lack of memory, since its
+                         start */
+    int64_t same_server; /* 1: a second connection leads to the same run_id;
+                            0: to another, so what is between spreads them */
+    int64_t own_connections; /* 1: a connection is one at the server, and no
+                                other's; 0: what is between shares them out */
 } rlock_server_info;
 
 /* False: no more are to be told. */
@@ -79,13 +88,15 @@ typedef bool rlock_servers_fn(const rlock_server_info *s, void *arg);
  * (in a cluster: each that has slots), behind it its replicas, as it knows
  * them, and at last the Sentinels of the client's URI.
  *
- * Each is asked over a connection of its own, one after the other: that takes
- * connect_timeout_ms at most, and then command_timeout_ms for each question, of
- * which there are about ten, and up to 32 round trips, a second in all. Leaves
- * nothing behind. A server that cannot be asked, or refuses, is told as such.
+ * Each is asked over a connection of its own, one after the other, and a master
+ * over a second one: each takes connect_timeout_ms at most, and then
+ * command_timeout_ms for each question, of which there are about fifteen, and
+ * up to 32 round trips, a second in all. Leaves nothing behind. A server that
+ * cannot be asked, or refuses, is told as such.
  *
  * What is told depends on rights: INFO (most), CONFIG GET (fsync, min_replicas,
- * databases), CLUSTER INFO, TIME; at a Sentinel SENTINEL MASTER.
+ * databases), CLUSTER INFO, TIME, CLIENT ID (own_connections); at a Sentinel
+ * SENTINEL MASTER.
  *
  * RLOCK_OK        all were told, well or not
  * RLOCK_EIO       also: where the servers are is not known: no Sentinel, or no

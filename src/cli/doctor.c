@@ -64,6 +64,8 @@ static int look(rlock_client *cl, const char *server, void *arg)
 {
     doctor *d = arg;
     size_t asked = d->asked;
+    d->volatile_keys = d->evicted = 0;
+    d->keys_untold = d->evicts = false;
     if (rlock_servers(cl, examine, arg) != RLOCK_OK)
         return look_failed();
     char *uri = server ? NULL : cli_public_uri(d->o, 0);
@@ -120,7 +122,9 @@ static int run(cli_options *o, int argc, char **argv)
     if (!cli_words(&cli_doctor, argc, 0, 0) || !open_all(&s, o))
         return CLI_FAILED;
     d.several = s.n > 1;
-    status = judge(&d, look_at_each(o, &s, look, &d));
+    status = look_at_each(o, &s, look, &d);
+    doctor_compare(&d);
+    status = judge(&d, status);
     cli_close(&s);
     if (o->json || d.asked == 0) {
         cli_table_free(&d.table);

@@ -131,6 +131,37 @@ static void check_channels(doctor *d, const rlock_server_info *s)
                     "%s", s->channels ? "by channels" : "none");
 }
 
+static void check_connections(doctor *d, const rlock_server_info *s)
+{
+    if (told(s->same_server) && !s->same_server)
+        doctor_find(d, s->address, DOCTOR_BAD, "connections",
+                    "the servers' own addresses: what is between spreads "
+                    "locks over several",
+                    "two lead to two servers");
+    else if (told(s->own_connections) && !s->own_connections)
+        doctor_find(d, s->address, DOCTOR_WARN, "connections",
+                    "the server's own address: what is between knows no "
+                    "WAIT and SUBSCRIBE",
+                    "shared with others");
+    else if (!told(s->same_server) || !told(s->own_connections))
+        unknown(d, s, "connections", "let the user INFO and CLIENT ID");
+    else
+        doctor_find(d, s->address, DOCTOR_OK, "connections", NULL,
+                    "each its own");
+}
+
+/* What is found of all masters of a client together: doctor_locks.c. */
+static void note_keys(doctor *d, const rlock_server_info *s)
+{
+    if (!s->eviction || !told(s->volatile_keys) || !told(s->evicted)) {
+        d->keys_untold = true;
+        return;
+    }
+    d->volatile_keys += s->volatile_keys;
+    d->evicted += s->evicted;
+    d->evicts = d->evicts || strcmp(s->eviction, "noeviction") != 0;
+}
+
 static void check_cluster(doctor *d, const rlock_server_info *s)
 {
     if (strstr(d->o->uri[0], "-cluster://") == NULL)
@@ -162,6 +193,36 @@ static void check_clock(doctor *d, const rlock_server_info *s)
                 "clock", "NTP on both: tokens are made of server's clocks",
                 "%+.3f s against this machine",
                 (double)s->clock_ahead_us / (double)SECOND_US);
+}
+
+static void note_clock(doctor *d, const rlock_server_info *s)
+{
+    int64_t us = s->clock_ahead_us;
+    d->clockless += !told(us);
+    if (!told(us))
+        return;
+    d->slowest_us = d->clocks && d->slowest_us < us ? d->slowest_us : us;
+    d->fastest_us = d->clocks && d->fastest_us > us ? d->fastest_us : us;
+    d->clocks++;
+}
+
+void doctor_compare(doctor *d)
+{
+    double apart_s =
+        (double)(d->fastest_us - d->slowest_us) / (double)SECOND_US;
+    if (d->clocks + d->clockless < 2)
+        return;
+    if (d->clockless)
+        doctor_find(d, "all", DOCTOR_UNKNOWN, "clocks", "let the user TIME",
+                    "%zu of %zu not told", d->clockless,
+                    d->clocks + d->clockless);
+    else
+        doctor_find(d, "all",
+                    apart_s > 300 ? DOCTOR_BAD
+                    : apart_s > 1 ? DOCTOR_WARN
+                                  : DOCTOR_OK,
+                    "clocks", "NTP on all: tokens are made of their clocks",
+                    "%.3f s apart at most", apart_s);
 }
 
 static void check_trips(doctor *d, const rlock_server_info *s)
@@ -222,17 +283,13 @@ static void check_quorum(doctor *d, const rlock_server_info *s)
 
 typedef void check(doctor *d, const rlock_server_info *s);
 
-static check *const of_master[] = {check_version,
-                                   check_eviction,
-                                   check_memory,
-                                   check_persistence,
-                                   check_replicas,
-                                   check_rights,
-                                   check_channels,
-                                   check_cluster,
-                                   check_clock,
-                                   check_trips,
-                                   NULL};
+static check *const of_master[] = {check_version,  check_eviction,
+                                   check_memory,   check_persistence,
+                                   check_replicas, check_rights,
+                                   check_channels, check_connections,
+                                   check_cluster,  check_clock,
+                                   note_clock,     note_keys,
+                                   check_trips,    NULL};
 static check *const of_replica[] = {check_lag, NULL};
 /* They have no TIME, and nothing is made of their clocks. */
 static check *const of_sentinel[] = {check_master_flags, check_quorum,

@@ -29,7 +29,12 @@ void rl_facts_init(rl_facts *x, const char *address)
                .cluster_nodes = RLOCK_NOT_TOLD,
                .sentinels = RLOCK_NOT_TOLD,
                .sentinels_quorum = RLOCK_NOT_TOLD,
-               .sentinel_replicas = RLOCK_NOT_TOLD},
+               .sentinel_replicas = RLOCK_NOT_TOLD,
+               .keys = RLOCK_NOT_TOLD,
+               .volatile_keys = RLOCK_NOT_TOLD,
+               .evicted = RLOCK_NOT_TOLD,
+               .same_server = RLOCK_NOT_TOLD,
+               .own_connections = RLOCK_NOT_TOLD},
     };
     snprintf(x->address, sizeof x->address, "%s", address);
 }
@@ -184,7 +189,40 @@ void rl_facts_read_info(rl_facts *x, const char *info)
     of->aof = read_number(info, "aof_enabled");
     of->scripts = read_number(info, "number_of_cached_scripts");
     of->replicas = read_number(info, "connected_slaves");
+    of->evicted = read_number(info, "evicted_keys");
     note_lag(x, info);
+}
+
+/* "db0:keys=7,expires=2,avg_ttl=0"; of an empty one there is no line. */
+void rl_facts_read_keys(rl_facts *x, const char *info, int database)
+{
+    char name[16], fields[160] = "";
+    size_t len;
+    snprintf(name, sizeof name, "db%d", database);
+    read_text(info, name, fields, sizeof fields);
+    if (*fields) {
+        x->of.keys = number_field(fields, "keys");
+        x->of.volatile_keys = number_field(fields, "expires");
+    } else if (strstr(info, "# Keyspace") && !value_of(info, name, &len)) {
+        x->of.keys = x->of.volatile_keys = 0;
+    }
+}
+
+void rl_facts_note_second(rl_facts *x, const char *info)
+{
+    char run_id[sizeof x->run_id] = "";
+    read_text(info, "run_id", run_id, sizeof run_id);
+    if (*run_id && *x->run_id)
+        x->of.same_server = strcmp(run_id, x->run_id) == 0;
+}
+
+void rl_facts_note_ids(rl_facts *x, int64_t first, int64_t second,
+                       int64_t first_again)
+{
+    if (first == 0 || second == 0 || first_again == 0)
+        return;
+    bool shared = x->of.same_server == 1 && first == second;
+    x->of.own_connections = first == first_again && !shared;
 }
 
 void rl_facts_read_cluster(rl_facts *x, const char *text)

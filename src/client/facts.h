@@ -28,6 +28,7 @@ void rl_facts_fail(rl_facts *x, const rl_fault *why);
 
 /* Replies, as texts that end in a NUL. */
 void rl_facts_read_info(rl_facts *x, const char *info);
+void rl_facts_read_keys(rl_facts *x, const char *info, int database);
 void rl_facts_read_cluster(rl_facts *x, const char *text);
 /* A list of names and values. */
 void rl_facts_read_sentinel(rl_facts *x, const rl_table *t);
@@ -38,6 +39,12 @@ void rl_facts_read_config(rl_facts *x, const char *name, const char *value);
    are no more. */
 bool rl_facts_read_replica(const char *info, unsigned i, const char *scheme,
                            rl_facts *out);
+
+/* INFO over a second connection; and then the numbers that the server has for
+   the two, and for the first one once more; 0: it does not tell. */
+void rl_facts_note_second(rl_facts *x, const char *info);
+void rl_facts_note_ids(rl_facts *x, int64_t first, int64_t second,
+                       int64_t first_again);
 
 /* Round trips, which are put in order. */
 void rl_facts_note_trips(rl_facts *x, int64_t *us, size_t n);

@@ -186,6 +186,52 @@ static void add_replicas(asking *a, const char *info)
     }
 }
 
+/* What the server calls this connection; 0: it does not tell. */
+static int64_t ask_id(asking *a)
+{
+    rl_reply r;
+    bool told = ask(a, &r, 2, (const char *[]){"CLIENT", "ID"});
+    return told && rl_reply_is(&r, REDIS_REPLY_INTEGER) ? r.top.integer : 0;
+}
+
+/*
+ * Something between may spread connections over several servers, or share one
+ * among several clients: then a second one tells.
+ */
+static void ask_second(asking *a, rl_node *n, rl_facts *x)
+{
+    rl_fault ignored;
+    rl_conn *first = a->conn;
+    int64_t id = ask_id(a);
+    int64_t until_us =
+        rl_after_ms(rl_now_us(), a->e->core.set.connect_timeout_ms);
+    if (!goes_on(a) ||
+        rl_pool_open(n->pool, until_us, &a->conn, &ignored) != RLOCK_OK) {
+        a->conn = first;
+        return;
+    }
+    int64_t other = ask_id(a);
+    const char *text = ask_text(a, 2, (const char *[]){"INFO", "server"});
+    if (text)
+        rl_facts_note_second(x, text);
+    rl_pool_close(n->pool, a->conn);
+    a->conn = first;
+    rl_facts_note_ids(x, id, other, ask_id(a));
+}
+
+/* Asked last: it may have replicas, which are put behind it. */
+static void ask_info(asking *a, rl_node *n, size_t first)
+{
+    rl_facts *x = &a->all[first];
+    const char *text = ask_text(a, 1, (const char *[]){"INFO"});
+    if (!text)
+        return;
+    rl_facts_read_info(x, text);
+    if (!n->pool->dialer.connect)
+        rl_facts_read_keys(x, text, n->pool->dialer.uri.db);
+    add_replicas(a, text); /* x may have moved */
+}
+
 static void fail_if_broken(asking *a, size_t first)
 {
     rl_fault why = a->conn->line.fault;
@@ -216,11 +262,8 @@ static void ask_master(asking *a, rl_node *n)
         text = ask_text(a, 2, (const char *[]){"CLUSTER", "INFO"});
     if (text)
         rl_facts_read_cluster(x, text);
-    text = ask_text(a, 1, (const char *[]){"INFO"});
-    if (text) {
-        rl_facts_read_info(x, text);
-        add_replicas(a, text); /* x may have moved */
-    }
+    ask_info(a, n, first);
+    ask_second(a, n, &a->all[first]);
     fail_if_broken(a, first);
     rl_pool_close(n->pool, a->conn);
 }

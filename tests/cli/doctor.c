@@ -3,6 +3,8 @@
 #include "cluster_scene.h"
 #include "command.h"
 #include "lag.h"
+#include "mux.h"
+#include "proxy.h"
 #include "scene.h"
 #include "sentinels.h"
 
@@ -161,6 +163,96 @@ TEST(doctor, a_replica_that_lags)
     server_stop(sv);
 }
 
+/* --- What is between, and who else is there -------------------------------- */
+
+TEST(doctor, a_balancer_that_spreads_connections_over_servers_is_bad)
+{
+    server *sv = server_start(WELL), *other = server_start(WELL);
+    lag *l = lag_start_spread(sv, other);
+    setenv("RLOCK_URI", lag_uri(l), 1);
+    EXPECT_CONTAINS(line_of(doctor(NULL, WORDS("doctor"), 2), "connections"),
+                    "bad two lead to two servers");
+    lag_stop(l);
+    server_stop(other);
+    server_stop(sv);
+}
+
+TEST(doctor, a_proxy_that_shares_connections_out_is_found)
+{
+    server *sv = server_start(WELL);
+    proxy *px = proxy_start(sv);
+    setenv("RLOCK_URI", proxy_uri(px), 1);
+    EXPECT_CONTAINS(line_of(doctor(NULL, WORDS("doctor"), 0), "connections"),
+                    "ok each its own");
+    proxy_rule(px, "CLIENT", PROXY_EVERY, PROXY_ANSWER, ":7\r\n");
+    EXPECT_CONTAINS(line_of(doctor(NULL, WORDS("doctor"), 1), "connections"),
+                    "warn shared with others");
+    proxy_stop(px);
+    server_stop(sv);
+}
+
+/* As Envoy's do. */
+TEST(doctor, a_proxy_that_refuses_commands_is_not_well)
+{
+    server *sv = server_start(WELL);
+    mux *m = mux_start(sv);
+    setenv("RLOCK_URI", mux_uri(m), 1);
+    const char *text = doctor(NULL, WORDS("doctor"), 1);
+    EXPECT_CONTAINS(line_of(text, "connections"), "unknown not told");
+    EXPECT_CONTAINS(line_of(text, "wake-ups"), "warn none");
+    mux_stop(m);
+    server_stop(sv);
+}
+
+static const char *sharing(server *sv, int status)
+{
+    return line_of(doctor(sv, WORDS("doctor"), status), "sharing");
+}
+
+TEST(doctor, many_keys_of_others_that_end_are_a_cache_s)
+{
+    server *sv = server_start(WELL);
+    server_cmd(sv, "EVAL %s 0 2000",
+               "for i = 1, ARGV[1] do redis.call('SET', 'page' .. i, '') end");
+    EXPECT_CONTAINS(sharing(sv, 0), "ok 0 keys of others end");
+    server_cmd(sv, "EVAL %s 0 2000",
+               "for i = 1, ARGV[1] do redis.call('EXPIRE', 'page' .. i, 900) "
+               "end");
+    EXPECT_CONTAINS(sharing(sv, 1), "warn 2000 keys of others end");
+    server_stop(sv);
+}
+
+/* Each has a key, and a token's. */
+TEST(doctor, many_locks_are_no_cache)
+{
+    scene s = scene_server(WELL);
+    char name[20];
+    scene_client(&s, 0, 0);
+    for (int i = 0; i < 700; i++) {
+        snprintf(name, sizeof name, "job%d", i);
+        rlock *lk = test_lock(s.cl, name);
+        EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+        rlock_free(lk);
+    }
+    EXPECT(server_int(s.sv, "DBSIZE") >= 1400);
+    EXPECT_CONTAINS(sharing(s.sv, 0), "ok 0 keys of others end");
+    scene_stop(&s);
+}
+
+TEST(doctor, keys_that_were_evicted_are_bad_while_more_may_be)
+{
+    server *sv = server_start(WELL);
+    server_cmd(sv, "SET page 1");
+    server_cmd(sv, "CONFIG SET maxmemory-policy allkeys-lru");
+    server_cmd(sv, "CONFIG SET maxmemory 1");
+    EVENTUALLY(SOON, server_info(sv, "evicted_keys") == 1);
+    server_cmd(sv, "CONFIG SET maxmemory 0");
+    EXPECT_CONTAINS(sharing(sv, 2), "bad 1 keys were evicted");
+    server_cmd(sv, "CONFIG SET maxmemory-policy noeviction");
+    EXPECT_CONTAINS(sharing(sv, 1), "warn 1 keys were evicted");
+    server_stop(sv);
+}
+
 /* --- What it may not ask -------------------------------------------------- */
 
 static void is_unknown(const char *right, const char *const checks[])
@@ -174,8 +266,11 @@ static void is_unknown(const char *right, const char *const checks[])
 }
 
 TEST_CASE(doctor, without_info_nothing_of_it_is_well,
-          is_unknown("info", WORDS("version", "eviction", "memory",
-                                   "persistence", "replicas")))
+          is_unknown("info",
+                     WORDS("version", "eviction", "memory", "persistence",
+                           "replicas", "connections", "sharing")))
+TEST_CASE(doctor, without_client_connections_are_unknown,
+          is_unknown("client", WORDS("connections")))
 TEST_CASE(doctor, without_config_fsync_is_unknown,
           is_unknown("config", WORDS("persistence")))
 
@@ -210,6 +305,37 @@ TEST(doctor, of_a_red_lock_one_that_is_away_is_found_beside_the_others)
     server_stop(sv[1]);
 }
 
+static void finds_clocks(int ahead_s, int status, const char *line)
+{
+    server *sv[] = {server_start_clocked(WELL), server_start(WELL)};
+    server_set_clock(sv[0], ahead_s);
+    const char *text = doctor(
+        NULL, WORDS("-u", server_uri(sv[0]), "-u", server_uri(sv[1]), "doctor"),
+        status);
+    EXPECT_CONTAINS(line_of(text, "clocks"), line);
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
+TEST_CASE(doctor, clocks_that_agree, finds_clocks(0, 0, "ok 0."))
+TEST_CASE(doctor, clocks_that_are_apart, finds_clocks(20, 1, "warn "))
+TEST_CASE(doctor, clocks_that_are_far_apart, finds_clocks(-1000, 2, "bad "))
+
+/* Locks have their time by scripts, which pass. */
+TEST(doctor, one_clock_that_is_not_told_leaves_the_others_unknown)
+{
+    server *sv[] = {server_start(WELL), server_start(WELL)};
+    proxy *px = proxy_start(sv[0]);
+    proxy_rule(px, "$4\r\nTIME\r\n", PROXY_EVERY, PROXY_ANSWER,
+               "-ERR unknown command\r\n");
+    const char *text = doctor(
+        NULL, WORDS("-u", proxy_uri(px), "-u", server_uri(sv[1]), "doctor"), 1);
+    EXPECT_CONTAINS(line_of(text, "clocks"), "unknown 1 of 2 not told");
+    proxy_stop(px);
+    server_stop(sv[0]);
+    server_stop(sv[1]);
+}
+
 TEST(doctor, a_cluster_is_told_with_its_slots_and_replicas)
 {
     cluster_scene l;
@@ -218,6 +344,9 @@ TEST(doctor, a_cluster_is_told_with_its_slots_and_replicas)
     const char *text = doctor(NULL, WORDS("doctor"), 1);
     EXPECT_CONTAINS(line_of(text, "cluster"), "ok works, 16384 of 16384 slots");
     EXPECT(*line_of(text, "lag") != '\0');
+    EXPECT_CONTAINS(line_of(text, "clocks"), "ok 0.");
+    EXPECT_CONTAINS(line_of(text, "connections"), "ok each its own");
+    EXPECT_CONTAINS(line_of(text, "sharing"), "ok 0 keys of others end");
     cluster_scene_stop(&l);
 }
 

@@ -80,6 +80,7 @@ TEST(servers, a_server_is_told_with_what_it_says)
     EXPECT(t.s.rtt_p50_us > 0 && t.s.rtt_p99_us >= t.s.rtt_p50_us);
     EXPECT(t.s.channels == 1 && t.s.scripts > 0 && t.s.databases == 16);
     EXPECT(t.s.cluster_ok == RLOCK_NOT_TOLD && t.s.master == NULL);
+    EXPECT(t.s.same_server == 1 && t.s.own_connections == 1);
     EXPECT_INT(server_int(s.sv, "DBSIZE"), keys); /* nothing is left */
     scene_stop(&s);
 }
@@ -107,6 +108,24 @@ TEST(servers, a_clock_that_is_ahead_is_told)
     scene_stop(&s);
 }
 
+TEST(servers, keys_are_those_of_the_clients_database)
+{
+    server *sv = server_start(NULL);
+    char uri[200];
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    snprintf(uri, sizeof uri, "%s?db=3", server_uri(sv));
+    o.uri = uri;
+    scene s = scene_with(sv, &o);
+    server_cmd(sv, "SET other 1");
+    EXPECT(only(s.cl).s.keys == 0 && only(s.cl).s.evicted == 0);
+    server_cmd(sv, "MOVE other 3");
+    EXPECT_STATUS(rlock_acquire(s.lk, 0, 60000), RLOCK_OK);
+    told t = only(s.cl);
+    EXPECT(t.s.volatile_keys >= 1 && t.s.keys == t.s.volatile_keys + 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
 /* --- what may not be asked ------------------------------------------------ */
 
 static told without(const char *rights)
@@ -128,6 +147,8 @@ TEST(servers, without_info_what_it_says_is_not_told)
     EXPECT_STR(t.version, "not told");
     EXPECT(t.s.memory_max == RLOCK_NOT_TOLD && t.s.aof == RLOCK_NOT_TOLD);
     EXPECT(t.s.replicas == RLOCK_NOT_TOLD && t.s.scripts == RLOCK_NOT_TOLD);
+    EXPECT(t.s.keys == RLOCK_NOT_TOLD && t.s.evicted == RLOCK_NOT_TOLD);
+    EXPECT_INT(t.s.same_server, RLOCK_NOT_TOLD);
     EXPECT(t.s.databases == 16 && t.s.rtt_p50_us > 0); /* the control */
     EXPECT_STR(t.missing, "");
 }

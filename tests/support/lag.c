@@ -27,7 +27,8 @@ typedef struct lane {
 
 struct lag {
     test_thread *thread;
-    server *sv; /* NULL: a port */
+    server *sv;    /* NULL: a port */
+    server *other; /* every other connection is to this one; or NULL */
     int to_port, port, listener;
     char uri[160];
     atomic_int one_way_ms;
@@ -48,7 +49,8 @@ static int open_socket(struct sockaddr_un *at, const char *path)
 static int connect_socket(const lag *l)
 {
     struct sockaddr_un at = {0};
-    int fd = open_socket(&at, server_path(l->sv));
+    bool other = l->other && l->len / 2 % 2;
+    int fd = open_socket(&at, server_path(other ? l->other : l->sv));
     EXPECT_INT(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
     return fd;
 }
@@ -158,12 +160,13 @@ static intptr_t carry(void *arg)
     return 0;
 }
 
-lag *lag_start(server *sv)
+lag *lag_start_spread(server *sv, server *other)
 {
     struct sockaddr_un at = {0};
     lag *l = calloc(1, sizeof *l);
     EXPECT(l);
     l->sv = sv;
+    l->other = other;
     const char *path = server_file(sv, "lag");
     snprintf(l->uri, sizeof l->uri, "unix://%s", path);
     l->listener = open_socket(&at, path);
@@ -171,6 +174,11 @@ lag *lag_start(server *sv)
     EXPECT_INT(listen(l->listener, MOST), 0);
     l->thread = test_spawn(carry, l);
     return l;
+}
+
+lag *lag_start(server *sv)
+{
+    return lag_start_spread(sv, NULL);
 }
 
 lag *lag_start_tcp(int port)

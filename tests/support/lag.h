@@ -12,6 +12,8 @@
 typedef struct lag lag;
 
 lag *lag_start(server *sv); /* no delay at first */
+/* Every other connection is led to the other server. */
+lag *lag_start_spread(server *sv, server *other);
 /* To a port of 127.0.0.1, from another one; to connect takes there and back. */
 lag *lag_start_tcp(int port);
 int lag_port(const lag *l);

@@ -10,10 +10,11 @@
     "uptime_in_seconds:60\r\n# Memory\r\nused_memory:1000\r\n"                 \
     "used_memory_rss:5\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"      \
     "number_of_cached_scripts:21\r\naof_enabled:1\r\nrole:master\r\n"          \
-    "connected_slaves:2\r\n"                                                   \
+    "connected_slaves:2\r\nevicted_keys:3\r\n"                                 \
     "slave0:ip=10.0.0.7,port=6379,state=online,offset=90,lag=1\r\n"            \
     "slave1:ip=::1,port=6380,state=wait_bgsave,offset=0,lag=7\r\n"             \
-    "master_repl_offset:100\r\n"
+    "master_repl_offset:100\r\n# Keyspace\r\n"                                 \
+    "db0:keys=70,expires=20,avg_ttl=9\r\ndb10:keys=8,expires=1\r\n"
 
 static rl_facts facts_of(const char *info)
 {
@@ -27,16 +28,31 @@ static rl_facts facts_of(const char *info)
 
 static void expect_nothing_told(const rlock_server_info *s)
 {
-    const int64_t numbers[] = {s->uptime_s,         s->memory_used,
-                               s->memory_max,       s->aof,
-                               s->replicas,         s->lag_s,
-                               s->lag_bytes,        s->min_replicas,
-                               s->clock_ahead_us,   s->rtt_p50_us,
-                               s->rtt_p99_us,       s->channels,
-                               s->scripts,          s->databases,
-                               s->cluster_ok,       s->cluster_slots,
-                               s->cluster_nodes,    s->sentinels,
-                               s->sentinels_quorum, s->sentinel_replicas};
+    const int64_t numbers[] = {s->uptime_s,
+                               s->memory_used,
+                               s->memory_max,
+                               s->aof,
+                               s->replicas,
+                               s->lag_s,
+                               s->lag_bytes,
+                               s->min_replicas,
+                               s->clock_ahead_us,
+                               s->rtt_p50_us,
+                               s->rtt_p99_us,
+                               s->channels,
+                               s->scripts,
+                               s->databases,
+                               s->cluster_ok,
+                               s->cluster_slots,
+                               s->cluster_nodes,
+                               s->sentinels,
+                               s->sentinels_quorum,
+                               s->sentinel_replicas,
+                               s->keys,
+                               s->volatile_keys,
+                               s->evicted,
+                               s->same_server,
+                               s->own_connections};
     const char *const texts[] = {s->version,     s->run_id,  s->eviction,
                                  s->fsync,       s->missing, s->master,
                                  s->master_flags};
@@ -130,6 +146,63 @@ TEST(facts, a_replica_says_so)
 {
     rl_facts x = facts_of("role:slave\r\n");
     EXPECT_INT(x.of.role, RLOCK_SERVER_REPLICA);
+}
+
+static void expect_keys(const char *info, int database, int64_t keys,
+                        int64_t volatile_keys)
+{
+    rl_facts x = facts_of(info);
+    rl_facts_read_keys(&x, info, database);
+    EXPECT_INT(x.of.keys, keys);
+    EXPECT_INT(x.of.volatile_keys, volatile_keys);
+}
+
+TEST(facts, keys_are_those_of_one_database)
+{
+    EXPECT_INT(facts_of(INFO).of.evicted, 3);
+    expect_keys(INFO, 0, 70, 20);
+    expect_keys(INFO, 10, 8, 1);
+    expect_keys(INFO, 1, 0, 0);
+    expect_keys("role:master\r\n", 0, RLOCK_NOT_TOLD, RLOCK_NOT_TOLD);
+    expect_keys("# Keyspace\r\ndb0:\r\n", 0, RLOCK_NOT_TOLD, RLOCK_NOT_TOLD);
+    expect_keys("# Keyspace\r\ndb0:keys=7\r\n", 0, 7, RLOCK_NOT_TOLD);
+}
+
+/* --- a second connection -------------------------------------------------- */
+
+static int64_t same_server(const char *first, const char *second)
+{
+    rl_facts x = facts_of(first);
+    rl_facts_note_second(&x, second);
+    return x.of.same_server;
+}
+
+TEST(facts, a_second_connection_leads_to_the_same_run_or_not)
+{
+    EXPECT_INT(same_server("run_id:abc\r\n", "run_id:abc\r\n"), 1);
+    EXPECT_INT(same_server("run_id:abc\r\n", "run_id:abd\r\n"), 0);
+    EXPECT_INT(same_server("run_id:abc\r\n", ""), RLOCK_NOT_TOLD);
+    EXPECT_INT(same_server("", "run_id:abc\r\n"), RLOCK_NOT_TOLD);
+}
+
+static int64_t own_connections(int64_t same, int64_t first, int64_t second,
+                               int64_t first_again)
+{
+    rl_facts x = facts_of(INFO);
+    x.of.same_server = same;
+    rl_facts_note_ids(&x, first, second, first_again);
+    return x.of.own_connections;
+}
+
+TEST(facts, a_connection_that_has_its_number_alone_and_keeps_it_is_its_own)
+{
+    EXPECT_INT(own_connections(1, 7, 8, 7), 1);
+    EXPECT_INT(own_connections(1, 7, 8, 9), 0);
+    EXPECT_INT(own_connections(1, 7, 7, 7), 0);
+    EXPECT_INT(own_connections(0, 7, 7, 7), 1); /* each counts by itself */
+    EXPECT_INT(own_connections(1, 0, 8, 7), RLOCK_NOT_TOLD);
+    EXPECT_INT(own_connections(1, 7, 0, 7), RLOCK_NOT_TOLD);
+    EXPECT_INT(own_connections(1, 7, 8, 0), RLOCK_NOT_TOLD);
 }
 
 /* --- replicas ------------------------------------------------------------- */
