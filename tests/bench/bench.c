@@ -79,6 +79,7 @@ void *bench_share(size_t size)
 
 bool bench_fork(void)
 {
+    fflush(stdout); /* a child that fails would print the rows so far again */
     pid_t parent = getpid(), pid = fork();
     bench_check(pid >= 0, "cannot fork");
     if (pid > 0)

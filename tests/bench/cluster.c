@@ -279,6 +279,7 @@ static void let_go_on(holder *h, int turn)
 
 static void start_holder(holder *h, const char *uri)
 {
+    fflush(stdout); /* a child that fails would print the rows so far again */
     pid_t parent = getpid(), pid = fork();
     bench_check(pid >= 0, "cannot fork");
     if (pid > 0) {

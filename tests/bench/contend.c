@@ -113,7 +113,6 @@ static void contend(const crowd *c, int process)
 
 static void fork_contenders(const crowd *c)
 {
-    fflush(stdout); /* or each child would print the rows so far */
     for (int i = 0; i < c->processes; i++) {
         if (bench_fork()) {
             contend(c, i);

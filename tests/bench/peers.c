@@ -155,7 +155,6 @@ static void start(subject *s, const char *tcp)
     int in[2], out[2];
     bench_check(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0,
                 "no pipe");
-    fflush(stdout); /* the child must not print it again */
     if (bench_fork()) {
         dup2(in[0], STDIN_FILENO);
         dup2(out[1], STDOUT_FILENO);

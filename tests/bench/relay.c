@@ -170,7 +170,6 @@ void bench_start_relay(const char *uri, bench_round_trip_us *us, char far[128])
                     bind(r.listener, (struct sockaddr *)&a, sizeof a) == 0 &&
                     listen(r.listener, CONNECTIONS) == 0,
                 "the relay cannot listen");
-    fflush(stdout);
     if (bench_fork())
         serve(&r);
     close(r.listener);
