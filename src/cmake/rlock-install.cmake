@@ -7,7 +7,7 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md README.zh-CN.md CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY src/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/src
-    PATTERN "*.sh" EXCLUDE)
+    PATTERN "*.sh" EXCLUDE PATTERN "*.1" EXCLUDE)
 install(FILES src/threads.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/src)
 foreach(folder src lua tests)
     install(FILES ${folder}/README.md

@@ -225,7 +225,8 @@ nothing_left() {
         [ -e "$stage/usr/share/rlock/lua/hash/acquire.lua" ] &&
         [ -e "$stage/usr/share/man/man1/rlock.1" ] &&
         [ -e "$stage/usr/share/man/man3/rlock_acquire.3" ] &&
-        [ -e "$stage/usr/share/doc/rlock/LICENSE" ] || return 1
+        [ -e "$stage/usr/share/doc/rlock/LICENSE" ] &&
+        [ -z "$(find "$stage/usr/share/doc" -name '*.[1-9]')" ] || return 1
     DESTDIR=$stage cmake --build "$build" --target uninstall || return 1
     left=$(find "$stage" ! -type d -o -name rlock)
     echo "left: $left"
