@@ -1,6 +1,8 @@
 # The manual: rlock(1), and section 3, which manual.awk writes from the public
 # headers: rlock(3), a page for each function and each header.
+set(command_page "")
 if(TARGET rlock_command)
+    set(command_page ${PROJECT_SOURCE_DIR}/src/doc/rlock.1)
     install(FILES src/doc/rlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
@@ -30,3 +32,21 @@ add_custom_command(
     VERBATIM)
 add_custom_target(rlock_manuals ALL DEPENDS ${manual}/man3/rlock.3)
 install(DIRECTORY ${manual}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
+
+# The same for a browser. -DRLOCK_MANDOC=OFF: without.
+find_program(RLOCK_MANDOC NAMES mandoc)
+mark_as_advanced(RLOCK_MANDOC)
+if(NOT RLOCK_MANDOC)
+    return()
+endif()
+add_custom_command(
+    OUTPUT ${manual}/html/rlock.3.html
+    COMMAND ${CMAKE_COMMAND} -DMANDOC=${RLOCK_MANDOC} -DFROM=${manual}/man3
+        -DPAGE=${command_page} -DTO=${manual}/html
+        -P ${PROJECT_SOURCE_DIR}/src/cmake/manual-html.cmake
+    DEPENDS ${manual}/man3/rlock.3 src/doc/rlock.1 src/cmake/manual-html.cmake
+    COMMENT "Writing the manual for a browser"
+    VERBATIM)
+add_custom_target(rlock_manuals_html ALL DEPENDS ${manual}/html/rlock.3.html)
+add_dependencies(rlock_manuals_html rlock_manuals)
+install(DIRECTORY ${manual}/html DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

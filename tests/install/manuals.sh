@@ -1,5 +1,5 @@
 #!/bin/sh
-# manuals.sh pages|contents|command|links|lint|planted PREFIX
+# manuals.sh pages|contents|command|links|lint|html|planted PREFIX
 #
 # Looks at the pages of the manual that were installed below PREFIX:
 #
@@ -9,6 +9,7 @@
 #   command   rlock(1) has the verbs, options, fields of --json and variables of the
 #             environment that the program has, and no others
 #   links     each page that one of them refers to is there, and no other
+#   html      each page is there for a browser, and what that refers to
 #   lint      mandoc has nothing to say of them, not even of style
 #   planted   a function without a comment, and a status that base.h does not know,
 #             are noticed when the pages are written
@@ -149,6 +150,21 @@ lint() {
     [ ! -s "$work/faults" ] || complain "$(cat "$work/faults")"
 }
 
+html() {
+    html=$prefix/share/doc/rlock/html
+    (cd "$man" && ls man1 man3) | grep '\.[13]$' | while read -r page; do
+        [ -s "$html/$page.html" ] || echo "$page is for no browser"
+    done >"$work/faults"
+    grep -oh 'href="[^"]*' "$html"/*.html | sed 's/^href="//; s/#.*//' | sort -u |
+        grep -v '^https://' >"$work/links"
+    grep -q '^rlock_acquire\.3\.html$' "$work/links" ||
+        complain "no page refers to another"
+    while read -r link; do
+        [ -z "$link" ] || [ -e "$html/$link" ] || echo "$link is not there"
+    done <"$work/links" >>"$work/faults"
+    [ ! -s "$work/faults" ] || complain "$(cat "$work/faults")"
+}
+
 # refused WHY LINE...: such a header is no manual
 refused() {
     why=$1
@@ -173,7 +189,7 @@ planted() {
 }
 
 case $what in
-pages | contents | command | links | lint | planted) "$what" ;;
+pages | contents | command | links | lint | html | planted) "$what" ;;
 *)
     sed -n '/^# manuals.sh/s/^# /usage: /p' "$0" >&2
     exit 2

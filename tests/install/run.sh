@@ -434,6 +434,7 @@ if command -v mandoc >/dev/null; then
     check 'manual pages say what the headers say' \
         "$here/manuals.sh" contents "$prefix"
     check 'manual pages are without a fault' "$here/manuals.sh" lint "$prefix"
+    check 'manual pages are there for a browser' "$here/manuals.sh" html "$prefix"
 else
     echo "skipped - no mandoc: what the manual pages say"
 fi
