@@ -15,10 +15,9 @@ BEGIN {
     across["waiters"] = "threads that want it, all the time"
     up["waiters"] = "calls of the server"
 
-    title["renewal"] = "What it costs to renew all locks once, by how many are held"
-    across["renewal"] = "locks that are held"
-    up["renewal"] = "seconds of a processor"
-    logs["renewal"] = 1
+    title["renewal"] = "What it costs a client to renew a lock, by how many it holds"
+    across["renewal"] = "locks that it holds"
+    up["renewal"] = "µs of its processor"
 }
 
 # --- what is plotted ---
@@ -55,26 +54,17 @@ function x_at(value) {
     return 60 + log(value / at[1]) / log(at[xs] / at[1]) * 440
 }
 function y_at(value) {
-    if (logs[name_now])
-        return 280 - log(value / low) / log(high / low) * 215
     return 280 - value / high * 215
 }
 # What the scale goes to, and how far its marks are apart.
 function scale_of(name,   i) {
-    name_now = name; high = 0; low = 1e9
+    high = 0
     for (i = 1; i <= n; i++)
-        if (plot_of[i] == name) {
-            if (most[i] + 0 > high) high = most[i] + 0
-            if (least[i] + 0 < low) low = least[i] + 0
-        }
-    if (logs[name]) {
-        low = 10 ^ floor(log(low) / log(10)); high = 10 ^ -floor(-log(high) / log(10))
-        return
-    }
-    step = high > 3 ? 1 : high > 1.5 ? .5 : .25
-    high = -floor(-high / step) * step
+        if (plot_of[i] == name && most[i] + 0 > high) high = most[i] + 0
+    for (step = .25; step * 6 < high; step *= 2)
+        ;
+    high = int(high / step + .999) * step
 }
-function floor(value) { return value < int(value) ? int(value) - 1 : int(value) }
 
 # --- drawing ---
 
@@ -87,11 +77,8 @@ function level(value, class) {
     words(54, y_at(value) + 4, value + 0 "", "end")
 }
 function scales(name,   k, value) {
-    if (logs[name])
-        for (value = low; value <= high * 1.01; value *= 10) level(value, "grid")
-    else
-        for (value = 0; value <= high + step / 2; value += step)
-            level(value, value == one[name] + 0 && value ? "one" : "grid")
+    for (value = 0; value <= high + step / 2; value += step)
+        level(value, value == one[name] + 0 && value ? "one" : "grid")
     for (k = 1; k <= xs; k++) words(x_at(at[k]), 297, at[k] "", "mid")
     words(280, 315, across[name], "mid soft")
     words(8, 44, up[name], "soft")
