@@ -101,11 +101,11 @@ made() {
         cp "$at/maker/$1"/*.deb "$at/$1"
 }
 
-# Five packages; and the releases differ in what they take for the current standard.
+# Six packages; and the releases differ in what they take for the current standard.
 is_clean() {
     # shellcheck disable=SC2016
     inside maker sh -euc 'cd /first
-        [ "$(ls ./*.deb | wc -l)" = 5 ]
+        [ "$(ls ./*.deb | wc -l)" = 6 ]
         lintian --allow-root --display-info --pedantic \
             --suppress-tags out-of-date-standards-version,newer-standards-version \
             --fail-on error,warning,info,pedantic ./*.changes' &&
@@ -138,7 +138,21 @@ installed() {
         /packages/rlock_*.deb /packages/librlock0*_*.deb' &&
         inside user rlock --version | grep -x "rlock $version" || return 1
     inside user sh -c 'apt-get -qy --no-install-recommends install \
-        /packages/librlock*_*.deb gcc libc6-dev pkg-config redis-server'
+        /packages/librlock*_*.deb /packages/python3-rlock_*.deb \
+        gcc libc6-dev pkg-config redis-server'
+}
+
+# at_a_server COMMANDS: the server ends with their shell, as that is the first process of
+# its namespace.
+at_a_server() {
+    # shellcheck disable=SC2016
+    inside user sh -euc '
+        redis-server --daemonize yes --save "" >/dev/null
+        for i in 1 2 3 4 5 6 7 8 9 10; do
+            ! redis-cli ping >/dev/null 2>&1 || break
+            sleep 1
+        done
+        eval "$1"' - "$1"
 }
 
 program_locks() {
@@ -155,14 +169,8 @@ int main(void)
     return printf("%d\n", rlock_hold_count(lk)) < 0;
 }
 END
-    # The server ends with this shell, as it is the first process of its namespace.
     # shellcheck disable=SC2016
-    inside user sh -euc '
-        redis-server --daemonize yes --save "" >/dev/null
-        for i in 1 2 3 4 5 6 7 8 9 10; do
-            ! redis-cli ping >/dev/null 2>&1 || break
-            sleep 1
-        done
+    at_a_server '
         cc -Wall -Werror -o /tmp/program /tmp/program.c \
             $(pkg-config --cflags --libs rlock)
         [ "$(/tmp/program)" = 1 ]
@@ -172,6 +180,29 @@ END
         [ "$(rlock run -n other -c "rlock who other")" ]
         rlock ls | grep job
         rlock doctor >/dev/null || [ $? -le 2 ]'
+}
+
+# Python has the lock, and to the command it is held; the module is one that pip
+# knows, and its manual is there.
+python_locks() {
+    $sudo tee "$at/user/tmp/program.py" >"$at/program.py" <<'END'
+import subprocess
+from importlib import metadata
+
+import rlock
+
+assert rlock.__file__.startswith("/usr/lib/python3/dist-packages/")
+assert metadata.version("rlock") == rlock.__version__ == rlock.library_version()
+with rlock.Client() as client, client.lock("python", timeout=5) as lock:
+    assert lock.held and lock.token > 0
+    assert subprocess.run(["rlock", "who", "python"]).returncode == 0
+assert subprocess.run(["rlock", "who", "python"]).returncode == 1
+END
+    # shellcheck disable=SC2016
+    at_a_server '
+        python3 -W error /tmp/program.py
+        [ -e /usr/share/doc/python3-rlock/README.md ]
+        python3 -c "help(\"rlock\")" | grep -q RedLock'
 }
 
 has_all_parts() {
@@ -188,7 +219,8 @@ has_all_parts() {
 }
 
 purged() {
-    inside user sh -c 'apt-get -qy purge rlock "librlock*" && ldconfig' &&
+    inside user sh -c 'apt-get -qy purge rlock python3-rlock "librlock*" &&
+        ldconfig' &&
         files_of user >"$at/after" &&
         diff "$at/before" "$at/after"
 }
@@ -207,6 +239,7 @@ for release in "$@"; do
     check 'made again, they are the same' same_again
     check 'they are installed' installed
     check 'a program that was built with them locks' program_locks
+    check 'the Python module locks' python_locks
     check 'manuals, documents, scripts and completion are there' has_all_parts
     check 'purged, they leave nothing' purged
 done
