@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=39052
+most_src=39097
 most_files=268
 most_cli=6100
 most_cli_files=43
-most_include=1696
+most_include=1697
 most_cxx=953
 
 cd "$(dirname "$0")/.."

@@ -8,6 +8,8 @@
 
 #define TOKEN    "rlock_token"
 #define QUEUE    "rlock_queue"
+#define LINE     "rlock_line"
+#define WANTS    "rlock_wants"
 #define UNDONE   "rlock_undone"
 #define WAITS    ":who" /* behind that: a tombstone's key ends in a uuid */
 #define SBELL    "rlock_sbell"
@@ -28,8 +30,9 @@ static bool is_tagged(const void *name, size_t len)
 /*
  * By Redisson's rule "a" and "{a}" have the same side keys. Tokens may be
  * shared, and tombstones are a hold's, but a ring that takes the other name's
- * waiter out of the queue is lost. So each name in braces has a queue of its
- * own, one "{}" further: that of "{a}" is "{a}{}", that of "{a}{}" has two.
+ * waiter out of the queue is lost, and a grant of the other name's lock is worse.
+ * So each name in braces has a queue and a line of its own, one "{}" further:
+ * that of "{a}" is "{a}{}", that of "{a}{}" has two.
  */
 static bool is_in_braces(const char *name, size_t len)
 {
@@ -73,12 +76,27 @@ rl_key rl_key_token(const void *name, size_t len)
     return key_of(TOKEN, name, len);
 }
 
-rl_key rl_key_queue(const void *name, size_t len)
+static rl_key key_apart(const char *prefix, const void *name, size_t len)
 {
-    rl_key k = key_of(QUEUE, name, len);
+    rl_key k = key_of(prefix, name, len);
     if (is_in_braces(name, len))
         k.len = (size_t)(add(k.text + k.len, "{}", 2) - k.text);
     return k;
+}
+
+rl_key rl_key_queue(const void *name, size_t len)
+{
+    return key_apart(QUEUE, name, len);
+}
+
+rl_key rl_key_line(const void *name, size_t len)
+{
+    return key_apart(LINE, name, len);
+}
+
+rl_key rl_key_wants(const void *name, size_t len)
+{
+    return key_apart(WANTS, name, len);
 }
 
 /* What is behind the prefix; false: it does not begin so. */
@@ -154,15 +172,27 @@ void rl_put_token_key(rl_bytes *to, const void *name, size_t len)
     put(to, TOKEN, name, len);
 }
 
-void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
+static void put_apart(rl_bytes *to, const char *prefix, const void *name,
+                      size_t len)
 {
     bool more = is_in_braces(name, len);
-    char *word = rl_put_word(to, size_of(QUEUE, name, len) + (more ? 2 : 0));
+    char *word = rl_put_word(to, size_of(prefix, name, len) + (more ? 2 : 0));
     if (!word)
         return;
-    word = write_key(word, QUEUE, name, len);
+    word = write_key(word, prefix, name, len);
     if (more)
         add(word, "{}", 2);
+}
+
+void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
+{
+    put_apart(to, QUEUE, name, len);
+}
+
+void rl_put_line_keys(rl_bytes *to, const void *name, size_t len)
+{
+    put_apart(to, LINE, name, len);
+    put_apart(to, WANTS, name, len);
 }
 
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
@@ -217,8 +247,9 @@ void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
 const char *rl_name_reserved(const void *name, size_t len)
 {
     static const char *const prefixes[] = {
-        TOKEN ":",       QUEUE ":",       UNDONE ":",  RL_BELL_PREFIX,
-        RL_SBELL_PREFIX, RL_PROBE_PREFIX, REDISSON ":"};
+        TOKEN ":",       QUEUE ":",      LINE ":",        WANTS ":",
+        UNDONE ":",      RL_BELL_PREFIX, RL_SBELL_PREFIX, RL_GRANT_PREFIX,
+        RL_PROBE_PREFIX, REDISSON ":"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t n = strlen(prefixes[i]);
         if (len >= n && memcmp(name, prefixes[i], n) == 0)

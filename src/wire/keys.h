@@ -1,7 +1,7 @@
 /*
  * Key and channel names of one lock. Side names follow Redisson's rule:
  * prefix:{name}, or prefix:name when the name has a { already, so that all
- * share the name's cluster slot; the queue's differs a little. See
+ * share the name's cluster slot; the queue's and the line's differ a little. See
  * lua/README.md.
  */
 #ifndef RL_WIRE_KEYS_H
@@ -16,6 +16,9 @@
 /* In a cluster, where each name's bell is a channel of its slot. */
 #define RL_SBELL_PREFIX "rlock_sbell:"
 #define RL_BELL_LEN     (sizeof RL_SBELL_PREFIX - 1 + RL_UUID_LEN)
+
+/* A message to a bell that begins so is no ring for a name: op/grant.h. */
+#define RL_GRANT_PREFIX "rlock_grant:"
 
 /* Of the names that rlock_client_new probes with. */
 #define RL_PROBE_PREFIX "rlock_probe:"
@@ -33,6 +36,8 @@ typedef struct rl_key {
 
 rl_key rl_key_token(const void *name, size_t len);
 rl_key rl_key_queue(const void *name, size_t len);
+rl_key rl_key_line(const void *name, size_t len);
+rl_key rl_key_wants(const void *name, size_t len);
 rl_key rl_key_redisson(const void *name, size_t len);
 /* holder ends in the hold's uuid */
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
@@ -51,6 +56,8 @@ bool rl_key_read_token(const char *key, size_t len, const char **name,
 /* The same as words of a command, written without a copy in between. */
 void rl_put_token_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);
+/* The line, and what those in it want. */
+void rl_put_line_keys(rl_bytes *to, const void *name, size_t len);
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,

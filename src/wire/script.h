@@ -43,9 +43,12 @@ typedef struct rl_layout {
         inspect, drop;
     rl_script_id take_many, free_many; /* RL_SCRIPT_COUNT: it has none */
     rl_guard_id guard;
+    bool line; /* who waits stands in a line of its own: lua/line.lua */
 } rl_layout;
 
-#define RL_LAYOUTS 3
+/* One more than the program knows: the hash, to who waits in line for it. */
+#define RL_LAYOUT_FAIR 3
+#define RL_LAYOUTS     4
 
 extern const rl_layout rl_layouts[RL_LAYOUTS]; /* by rlock_layout */
 

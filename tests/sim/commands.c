@@ -150,6 +150,18 @@ static void hdel(call *c)
     text_number(c->out, found);
 }
 
+static void hget(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_HASH, &e))
+        return;
+    const item *x = e ? entry_find(e, &c->argv[2]) : NULL;
+    if (x)
+        add_text(c, &x->value);
+    else
+        say(c, "$-1");
+}
+
 static void hexists(call *c)
 {
     entry *e;
@@ -242,8 +254,8 @@ static void zadd(call *c)
 {
     entry *e;
     double score;
-    bool xx = word_is(&c->argv[2], "XX");
-    size_t i = xx ? 3 : 2;
+    bool xx = word_is(&c->argv[2], "XX"), nx = word_is(&c->argv[2], "NX");
+    size_t i = xx || nx ? 3 : 2;
     if (c->n != i + 2) {
         syntax_error(c);
         return;
@@ -258,9 +270,9 @@ static void zadd(call *c)
     if (!e && !xx)
         e = store_add(c->s, &c->argv[1], KIND_ZSET);
     text_number(c->out, !x && !xx);
-    if (x)
+    if (x && !nx)
         move(e, x, score);
-    else if (!xx)
+    else if (!x && !xx)
         entry_add(e, &c->argv[i + 1], score);
 }
 
@@ -316,8 +328,41 @@ static void zpopmin(call *c)
 static void zrange(call *c)
 {
     entry *e;
-    if (find(c, KIND_ZSET, &e))
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    if (c->n == 5)
         add_items(c, e, word_is(&c->argv[3], "0") ? 1 : SIZE_MAX);
+    else
+        say(c, e ? "*1" : "*0");
+    if (e && c->n == 4)
+        add_text(c, &e->items[0].name);
+}
+
+/* The last one, with its score. */
+static void zrevrange(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    if (!e) {
+        say(c, "*0");
+        return;
+    }
+    say(c, "*2");
+    add_text(c, &e->items[e->count - 1].name);
+    add_score(c, e->items[e->count - 1].score);
+}
+
+static void zscore(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    const item *x = e ? entry_find(e, &c->argv[2]) : NULL;
+    if (x)
+        add_score(c, x->score);
+    else
+        say(c, "$-1");
 }
 
 /* --- the server ----------------------------------------------------------- */
@@ -373,6 +418,7 @@ static const struct command {
     {"pexpire", 3, 3, WRITES, pexpire},
     {"pttl", 2, 2, READS, pttl},
     {"hset", 4, 0, GROWS, hset},
+    {"hget", 3, 3, READS, hget},
     {"hexists", 3, 3, READS, hexists},
     {"hdel", 3, 0, WRITES, hdel},
     {"zpopmin", 2, 2, WRITES, zpopmin},
@@ -389,7 +435,9 @@ static const struct command {
     {"hrandfield", 2, 2, READS, hrandfield},
     {"hincrby", 4, 4, GROWS, hincrby},
     {"hgetall", 2, 2, READS, hgetall},
-    {"zrange", 5, 5, READS, zrange},
+    {"zrange", 4, 5, READS, zrange},
+    {"zrevrange", 5, 5, READS, zrevrange},
+    {"zscore", 3, 3, READS, zscore},
     {"type", 2, 2, READS, type},
     {"info", 1, 2, READS, info},
     {"ping", 1, 1, READS, ping},

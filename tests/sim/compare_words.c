@@ -14,9 +14,12 @@
 #define NAMES   3
 #define HOLDERS 3
 
-/* Which of a lock's keys: 0 to 3, the last of them for each holder; and this.
+/* Which of a lock's keys: 0 to 3, the last of them for each holder; and these.
  */
-#define WHO 6
+#define WHO   6
+#define LINE  7
+#define WANTS 8
+#define KINDS 9
 
 static const char *const names[NAMES] = {"a", "{a}", "b"};
 
@@ -54,6 +57,10 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
         copy_key(out, rl_key_token(name, len));
     else if (which == 2)
         copy_key(out, rl_key_queue(name, len));
+    else if (which == LINE)
+        copy_key(out, rl_key_line(name, len));
+    else if (which == WANTS)
+        copy_key(out, rl_key_wants(name, len));
     else if (which == WHO)
         copy_waits_key(out, name, len);
     else
@@ -63,11 +70,12 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
 const char *known_key(size_t i)
 {
     static char key[WORD_SIZE];
-    if (i >= NAMES * 7)
+    if (i >= NAMES * KINDS)
         return NULL;
-    int which = (int)(i % 7);
-    bool tombstone = which >= 3 && which != WHO;
-    key_of(key, names[i / 7], tombstone ? 3 : which, tombstone ? which - 3 : 0);
+    int which = (int)(i % KINDS);
+    bool tombstone = which >= 3 && which < WHO;
+    key_of(key, names[i / KINDS], tombstone ? 3 : which,
+           tombstone ? which - 3 : 0);
     return key;
 }
 
@@ -177,6 +185,56 @@ static void call_release(chance *c, command_line *to, const char *name, int who)
         return;
     say_level(c, to, chance_ppm(c, 800000) ? "0" : "");
     say_one(c, to, tombstones, chance_ppm(c, 30000) ? 4 : 3);
+}
+
+static void call_fair_acquire(chance *c, command_line *to, const char *name,
+                              int who)
+{
+    static const int keys[] = {0, 1, 3, LINE, WANTS, 2};
+    bool brief = chance_ppm(c, 200000);
+    say_number(to, brief ? 5 : 6);
+    for (int i = 0; i < (brief ? 5 : 6); i++)
+        say_key(to, name, keys[i], who);
+    say_word(to, holder(who));
+    say_lease(c, to);
+    if (brief)
+        return;
+    say_level(c, to, chance_ppm(c, 800000) ? "1" : "");
+    if (chance_ppm(c, 800000))
+        say_bell(c, to);
+    else
+        say_word(to, "-rlock_bell:00000000-0000-4000-8000-0000000000d4");
+    say_number(to, chance_ppm(c, 500000)
+                       ? 0
+                       : 1600000000000000 + chance_below(c, 1000));
+    say_token(c, to);
+}
+
+static void call_fair_release(chance *c, command_line *to, const char *name,
+                              int who)
+{
+    static const int keys[] = {0, 2, 3, 1, LINE, WANTS};
+    say_word(to, "6");
+    for (int i = 0; i < 6; i++)
+        say_key(to, name, keys[i], who);
+    say_word(to, holder(who));
+    say_word(to, chance_ppm(c, 800000) ? "redisson_lock__channel:{x}" : "");
+    if (chance_ppm(c, 500000))
+        return;
+    say_level(c, to, chance_ppm(c, 800000) ? "0" : "");
+    say_word(to, chance_ppm(c, 800000) ? "0" : "60000");
+}
+
+static void call_fair(chance *c, command_line *to, const char *name)
+{
+    int who = (int)chance_below(c, HOLDERS);
+    bool takes = chance_ppm(c, 600000);
+    const rl_layout *l = &rl_layouts[RL_LAYOUT_FAIR];
+    to->argv[1] = (word){rl_scripts[takes ? l->acquire : l->release].sha1, 40};
+    if (takes)
+        call_fair_acquire(c, to, name, who);
+    else
+        call_fair_release(c, to, name, who);
 }
 
 static void call_handover(chance *c, command_line *to, const char *name,
@@ -340,6 +398,10 @@ static void random_call(chance *c, command_line *to)
     int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
     say_word(to, "EVALSHA");
     say_word(to, "");
+    if (which < 2 && chance_ppm(c, 300000)) {
+        call_fair(c, to, names[which]);
+        return;
+    }
     if (chance_ppm(c, 900000)) {
         call_layout(c, to, names[which], &rl_layouts[layout]);
         return;
@@ -378,6 +440,11 @@ static const char *const shapes[] = {
     "PTTL k",
     "ZADD k n b",
     "ZADD k XX n b",
+    "ZADD k NX n b",
+    "ZSCORE k b",
+    "ZREVRANGE k 0 0 WITHSCORES",
+    "ZRANGE k 0 0",
+    "HGET k h",
     "ZADD k v b",
     "ZREM k b",
     "ZRANK k b",

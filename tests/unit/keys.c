@@ -194,6 +194,19 @@ TEST(keys, the_longest_name_fits)
     EXPECT(rl_key_redisson(name, sizeof name).len <= sizeof k.text);
 }
 
+TEST(keys, each_name_has_a_line_of_its_own)
+{
+    expect_key(rl_key_line("a", 1), "rlock_line:{a}");
+    expect_key(rl_key_line("{a}", 3), "rlock_line:{a}{}");
+    expect_key(rl_key_wants("a", 1), "rlock_wants:{a}");
+    expect_key(rl_key_wants("{a}", 3), "rlock_wants:{a}{}");
+}
+
+static void put_line(rl_bytes *to, const char *name)
+{
+    rl_put_line_keys(to, name, strlen(name));
+}
+
 static void expect_reserved(const char *name, const char *prefix)
 {
     const char *found = rl_name_reserved(name, strlen(name));
@@ -204,6 +217,9 @@ TEST(keys, names_of_the_librarys_own_are_reserved)
 {
     expect_reserved("rlock_token:{a}", "rlock_token:");
     expect_reserved("rlock_queue:", "rlock_queue:");
+    expect_reserved("rlock_line:{a}", "rlock_line:");
+    expect_reserved("rlock_wants:{a}", "rlock_wants:");
+    expect_reserved("rlock_grant:x", "rlock_grant:");
     expect_reserved("rlock_undone:x", "rlock_undone:");
     expect_reserved("rlock_bell:x", "rlock_bell:");
     expect_reserved("rlock_probe:x", "rlock_probe:");
@@ -230,6 +246,7 @@ TEST(keys, without_memory_none_is_written)
     expect_lacking(put_token, "a");
     expect_lacking(put_queue, "a");
     expect_lacking(put_queue, "{a}");
+    expect_lacking(put_line, "a");
     expect_lacking(put_tombstone, "a");
     expect_lacking(put_waits, "a");
     expect_lacking(put_channel, "a");

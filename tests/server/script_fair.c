@@ -1,0 +1,383 @@
+/*
+ * The scripts of the fair lock by themselves, as lua/README.md describes them:
+ * who stands in line, who is granted the lock, and what becomes of those who are
+ * gone.
+ */
+#include "direct.h"
+#include "scene.h"
+#include "wire/script.h"
+
+#define UUID(n)   "6f1e1e0c-5d07-4f36-9a4e-00000000000" n
+#define HOLDER(n) "host:7:8:" UUID(n)
+#define A         HOLDER("a")
+#define B         HOLDER("b")
+#define C         HOLDER("c")
+#define BELL(n)   "rlock_bell:" UUID(n)
+
+#define KEYS_OF(n) /* lock, token, tombstone, line, wants, queue */            \
+    n " rlock_token:{job} rlock_undone:{job}:x rlock_line:" n                  \
+      " rlock_wants:" n " rlock_queue:" n
+#define LINE  "rlock_line:{job}"
+#define WANTS "rlock_wants:{job}"
+#define QUEUE "rlock_queue:{job}"
+
+/* A server, and one who hears the bells 1 and 2. */
+typedef struct place {
+    server *sv;
+    redisContext *ear;
+} place;
+
+static void hear_of(place *p, const char *bell)
+{
+    redisReply *r = redisCommand(p->ear, "SUBSCRIBE %s", bell);
+    EXPECT(r && r->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(r);
+}
+
+static place place_open(const char *args)
+{
+    place p = {.sv = server_start(args)};
+    server_load_scripts(p.sv);
+    p.ear = connect_to(server_path(p.sv), SOON);
+    hear_of(&p, BELL("1"));
+    hear_of(&p, BELL("2"));
+    return p;
+}
+
+static void place_close(place *p)
+{
+    redisFree(p->ear);
+    server_stop(p->sv);
+}
+
+/* The next message, on whichever bell; valid until the next. */
+static const char *heard(place *p)
+{
+    static char text[700];
+    redisReply *r;
+    EXPECT_INT(redisGetReply(p->ear, (void **)&r), REDIS_OK);
+    EXPECT_STR(r->element[0]->str, "message");
+    snprintf(text, sizeof text, "%s<%s", r->element[1]->str + 11 + 35,
+             r->element[2]->str);
+    freeReplyObject(r);
+    return text;
+}
+
+static redisReply *try_of(place *p, const char *name, const char *holder,
+                          const char *bell, const char *ticket,
+                          const char *beat)
+{
+    return server_cmd(
+        p->sv,
+        "EVALSHA %s 6 %s rlock_token:{job} rlock_undone:{job}:%s "
+        "rlock_line:%s rlock_wants:%s rlock_queue:%s %s 60000 1 "
+        "%s %s %s",
+        rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, name, holder + 9,
+        *name == '{' ? "{job}{}" : "{job}", *name == '{' ? "{job}{}" : "{job}",
+        *name == '{' ? "{job}{}" : "{job}", holder, bell, ticket, beat);
+}
+
+static redisReply *stand(place *p, const char *holder, const char *bell)
+{
+    return try_of(p, "job", holder, bell, "0", "1000");
+}
+
+/* Without a bell, and in the fewest words. */
+static redisReply *just_try(place *p, const char *holder)
+{
+    return server_cmd(p->sv,
+                      "EVALSHA %s 5 job rlock_token:{job} rlock_undone:{job}:x "
+                      "%s %s %s 60000",
+                      rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, LINE, WANTS,
+                      holder);
+}
+
+static long long release_of(place *p, const char *name, const char *holder)
+{
+    const char *in = *name == '{' ? "{job}{}" : "{job}";
+    return server_int(p->sv,
+                      "EVALSHA %s 6 %s rlock_queue:%s rlock_undone:{job}:%s "
+                      "rlock_token:{job} rlock_line:%s rlock_wants:%s %s "
+                      "channel",
+                      rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, name, in,
+                      holder + 9, in, in, holder);
+}
+
+static long long release(place *p, const char *holder)
+{
+    return release_of(p, "job", holder);
+}
+
+static void take(place *p, const char *holder)
+{
+    EXPECT_INT(just_try(p, holder)->type, REDIS_REPLY_STRING);
+}
+
+/* Busy, and so many are before it; is its client new? */
+static void expect_stands(const redisReply *r, int rank, int anew)
+{
+    EXPECT_INT(r->elements, 6);
+    EXPECT_INT(r->element[0]->integer, 0);
+    EXPECT_INT(r->element[4]->integer, rank);
+    EXPECT_INT(r->element[5]->integer, anew);
+}
+
+static bool has_it(place *p, const char *holder)
+{
+    return server_int(p->sv, "HEXISTS job %s", holder) == 1;
+}
+
+/* --- standing ------------------------------------------------------------- */
+
+TEST(script_fair, a_free_lock_is_had_at_once)
+{
+    place p = place_open(NULL);
+    EXPECT_INT(stand(&p, A, BELL("1"))->type, REDIS_REPLY_STRING);
+    EXPECT_BETWEEN(key_ttl(p.sv, "job"), 50000, 60000);
+    EXPECT(!key_exists(p.sv, LINE) && !key_exists(p.sv, WANTS));
+    EXPECT_INT(release(&p, A), 1);
+    EXPECT(!key_exists(p.sv, "job"));
+    place_close(&p);
+}
+
+TEST(script_fair, who_stands_keeps_his_place)
+{
+    place p = place_open(NULL);
+    char ticket[32];
+    take(&p, A);
+    redisReply *r = stand(&p, B, BELL("1"));
+    expect_stands(r, 0, 1);
+    snprintf(ticket, sizeof ticket, "%s", r->element[2]->str);
+    expect_stands(stand(&p, C, BELL("1")), 1, 0);
+    r = stand(&p, B, BELL("1")); /* a known ticket counts, not a new one */
+    expect_stands(r, 0, 0);
+    EXPECT_STR(r->element[2]->str, ticket);
+    server_cmd(p.sv, "DEL %s %s", LINE, WANTS);
+    expect_stands(stand(&p, C, BELL("2")), 0, 1);
+    expect_stands(try_of(&p, "job", B, BELL("1"), ticket, "1000"), 0, 1);
+    EXPECT_BETWEEN(key_ttl(p.sv, LINE), 1, 6000);
+    EXPECT_BETWEEN(key_ttl(p.sv, WANTS), 1, 6000);
+    EXPECT_INT(server_int(p.sv, "ZCARD %s", QUEUE), 2);
+    place_close(&p);
+}
+
+TEST(script_fair, nobody_overtakes_who_stands)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, "-" BELL("1"));
+    server_cmd(p.sv, "DEL job"); /* its lease has run out */
+    EXPECT_INT(just_try(&p, C)->element[0]->integer, 0);
+    EXPECT(has_it(&p, B) && !has_it(&p, C)); /* who was first has it */
+    EXPECT_INT(release(&p, B), 1);
+    take(&p, C);
+    place_close(&p);
+}
+
+TEST(script_fair, a_level_more_is_counted_and_needs_the_hold)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
+               rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, A, "");
+    EXPECT_STR(server_str(p.sv, "HGET job %s", A), "2");
+    redisReply *r =
+        server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
+                   rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, B, "");
+    EXPECT_INT(r->element[0]->integer, -1);
+    place_close(&p);
+}
+
+/* --- being granted -------------------------------------------------------- */
+
+TEST(script_fair, a_release_grants_to_the_first_and_tells_it)
+{
+    place p = place_open(NULL);
+    char wanted[200];
+    take(&p, A);
+    stand(&p, B, BELL("1"));
+    try_of(&p, "job", C, BELL("2"), "0", "77");
+    try_of(&p, "job", B, BELL("1"), "0", "1500");
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, B));
+    EXPECT_BETWEEN(key_ttl(p.sv, "job"), 2000, 3000);
+    snprintf(wanted, sizeof wanted,
+             "1<rlock_grant:" UUID("b") " 1500 %s 3000 job",
+             server_str(p.sv, "GET rlock_token:{job}"));
+    EXPECT_STR(heard(&p), wanted);
+    EXPECT_INT(server_int(p.sv, "ZCARD %s", LINE), 1);
+    EXPECT_INT(just_try(&p, B)->type, REDIS_REPLY_STRING); /* it confirms */
+    EXPECT_BETWEEN(key_ttl(p.sv, "job"), 50000, 60000);
+    EXPECT_INT(release(&p, B), 2);
+    EXPECT_CONTAINS(heard(&p), "2<rlock_grant:" UUID("c") " 77 ");
+    place_close(&p);
+}
+
+TEST(script_fair, the_largest_beat_of_a_client_counts)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    try_of(&p, "job", B, BELL("1"), "0", "1000");
+    try_of(&p, "job", C, BELL("1"), "0", "999");
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT_CONTAINS(heard(&p), UUID("b") " 1000 ");
+    place_close(&p);
+}
+
+TEST(script_fair, what_nobody_hears_is_taken_back)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, HOLDER("1"), BELL("7")); /* a client that is gone */
+    stand(&p, HOLDER("2"), BELL("7"));
+    stand(&p, B, BELL("1"));
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, B));
+    EXPECT_INT(server_int(p.sv, "HLEN job"), 1);
+    EXPECT_CONTAINS(heard(&p), UUID("b"));
+    EXPECT(!key_exists(p.sv, LINE));
+    place_close(&p);
+}
+
+TEST(script_fair, who_gives_no_sign_of_life_is_dropped)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, BELL("1"));
+    server_cmd(p.sv, "HSET %s =%s %s", WANTS, BELL("1"), "1000 5");
+    stand(&p, C, BELL("2"));
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, C) && !has_it(&p, B));
+    place_close(&p);
+}
+
+/* Whose client is deaf is granted it all the same, and looks. */
+TEST(script_fair, who_hears_nothing_is_not_told)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, "-" BELL("7"));
+    EXPECT_INT(server_int(p.sv, "ZCARD %s", QUEUE), 0);
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, B));
+    EXPECT_INT(stand(&p, B, "-" BELL("7"))->type, REDIS_REPLY_STRING);
+    place_close(&p);
+}
+
+TEST(script_fair, a_name_and_the_same_in_braces_have_lines_of_their_own)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    try_of(&p, "{job}", C, BELL("1"), "0", "1"); /* has it */
+    EXPECT_INT(server_int(p.sv, "HEXISTS {job} %s", C), 1);
+    try_of(&p, "{job}", B, BELL("2"), "0", "1");
+    EXPECT_INT(release(&p, A), 1);
+    EXPECT(!key_exists(p.sv, "job"));
+    EXPECT_INT(release_of(&p, "{job}", C), 2);
+    EXPECT_INT(server_int(p.sv, "HEXISTS {job} %s", B), 1);
+    place_close(&p);
+}
+
+/* --- leaving -------------------------------------------------------------- */
+
+TEST(script_fair, who_gives_up_leaves_the_line_and_the_lock)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, BELL("1"));
+    stand(&p, C, BELL("2"));
+    EXPECT_INT(release(&p, B), 0);
+    EXPECT_INT(server_int(p.sv, "ZCARD %s", LINE), 1);
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, C));         /* and gives up now */
+    EXPECT_INT(release(&p, C), 2); /* clients are in the queue yet */
+    EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
+    place_close(&p);
+}
+
+TEST(script_fair, with_nobody_in_line_the_queue_is_rung)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    server_cmd(p.sv, "ZADD %s 1 %s", QUEUE, BELL("2"));
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT_STR(heard(&p), "2<job");
+    place_close(&p);
+}
+
+TEST(script_fair, a_tombstone_refuses_who_still_comes)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, BELL("1"));
+    EXPECT_INT(server_int(p.sv,
+                          "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
+                          "rlock_token:{job} %s %s %s channel 0 60000",
+                          rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE, B + 9,
+                          LINE, WANTS, B),
+               0);
+    EXPECT_INT(stand(&p, B, BELL("1"))->element[0]->integer, -2);
+    EXPECT(!key_exists(p.sv, LINE));
+    place_close(&p);
+}
+
+/* --- what is refused ------------------------------------------------------ */
+
+TEST(script_fair, without_memory_who_waits_stands_and_is_granted_it)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    server_cmd(p.sv, "CONFIG SET maxmemory 1");
+    expect_stands(stand(&p, B, BELL("1")), 0, 1);
+    expect_stands(stand(&p, B, BELL("1")), 0, 0);
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, B));
+    EXPECT(key_ttl(p.sv, "job") > 0);
+    EXPECT_CONTAINS(heard(&p), UUID("b"));
+    EXPECT_INT(release(&p, B), 2); /* its client is in the queue yet */
+    EXPECT(!key_exists(p.sv, "job"));
+    place_close(&p);
+}
+
+TEST(script_fair, what_is_no_lock_is_left_alone)
+{
+    place p = place_open(NULL);
+    server_cmd(p.sv, "SET job x");
+    EXPECT_CONTAINS(stand(&p, A, BELL("1"))->str, "WRONGTYPE");
+    EXPECT_STR(server_str(p.sv, "GET job"), "x");
+    EXPECT(!key_exists(p.sv, LINE));
+    place_close(&p);
+}
+
+static void expect_bad(const char *words)
+{
+    place p = place_open(NULL);
+    char call[400];
+    snprintf(call, sizeof call, "EVALSHA %s 6 " KEYS_OF("job") " " A " %s",
+             rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, words);
+    EXPECT_CONTAINS(server_str(p.sv, call), "ERR rlock: bad");
+    EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
+    place_close(&p);
+}
+
+TEST_CASE(script_fair, a_bad_lease_is_refused, expect_bad("0 1 - 0 0"))
+TEST_CASE(script_fair, a_bad_level_is_refused, expect_bad("100 x - 0 0"))
+TEST_CASE(script_fair, a_bad_ticket_is_refused, expect_bad("100 1 - x 0"))
+TEST_CASE(script_fair, a_bad_beat_is_refused, expect_bad("100 1 - 0 1.5"))
+
+/* Thousands of a client that is gone do not keep out who is behind for long. */
+TEST(script_fair, many_that_are_gone_are_dropped_call_by_call)
+{
+    enum { GONE = 600 };
+    place p = place_open(NULL);
+    take(&p, A);
+    for (int i = 0; i < GONE; i++)
+        server_cmd(p.sv, "ZADD %s %d gone%d", LINE, i, i);
+    stand(&p, B, BELL("1"));
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT_STR(heard(&p), "1<job"); /* by the queue: it may look */
+    redisReply *r = stand(&p, B, BELL("1"));
+    EXPECT_INT(r->element[1]->integer, 0); /* soon again */
+    EXPECT_INT(stand(&p, B, BELL("1"))->type, REDIS_REPLY_STRING);
+    place_close(&p);
+}
