@@ -14,8 +14,8 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=39097
-most_files=268
+most_src=39398
+most_files=270
 most_cli=6100
 most_cli_files=43
 most_include=1697

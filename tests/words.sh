@@ -13,7 +13,7 @@ export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
 most_words=47
 most_local=35
-most_types=190
+most_types=191
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM

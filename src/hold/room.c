@@ -9,6 +9,8 @@
  */
 #include "hold/room.h"
 
+#include <rlock/lock.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +67,9 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     if (!room)
         return NULL;
     rl_list_init(&room->waiters);
-    room->scope = what->scope;
+    room->scope = rl_target_room(what);
+    room->line = room->scope == RL_LAYOUT_FAIR;
+    r->lines += room->line;
     room->name_len = what->len;
     memcpy(room->name, what->name, what->len);
     rl_map_add(&r->map, &room->node, rl_hash(what->name, what->len, 0));
@@ -75,6 +79,7 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
 static void remove_locked(rl_rooms *r, rl_room *room) RL_REQUIRES(&r->mutex)
 {
     rl_map_remove(&r->map, &room->node);
+    r->lines -= room->line;
     free(room);
 }
 
@@ -120,11 +125,12 @@ bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
     *w = (rl_waiter){.handle = handle, .waker = waker, .began_us = began_us};
     rl_mutex_lock(&r->mutex);
     w->heard = atomic_load(&r->hears);
-    w->room = find_locked(r, what->name, what->len, what->scope);
+    w->room = find_locked(r, what->name, what->len, rl_target_room(what));
     if (!w->room)
         w->room = add_locked(r, what);
     if (w->room)
         enter_locked(r, w);
+    w->stands = w->room && !w->room->line;
     if (w->room && r->closed)
         rl_waiter_wake_locked(r, w, RL_WAKE_CLOSE);
     rl_mutex_unlock(&r->mutex);
@@ -188,6 +194,14 @@ bool rl_room_is_front(rl_rooms *r, const rl_waiter *w)
     bool front = front_of(w->room) == w;
     rl_mutex_unlock(&r->mutex);
     return front;
+}
+
+bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    bool has_to = front_of(w->room) == w || !w->stands;
+    rl_mutex_unlock(&r->mutex);
+    return has_to;
 }
 
 int64_t rl_room_ticket(rl_rooms *r, const rl_waiter *w)
@@ -264,7 +278,8 @@ int64_t rl_rooms_longest(rl_rooms *r)
 bool rl_rooms_have(rl_rooms *r, const rl_target *what)
 {
     rl_mutex_lock(&r->mutex);
-    bool have = find_locked(r, what->name, what->len, what->scope) != NULL;
+    bool have =
+        find_locked(r, what->name, what->len, rl_target_room(what)) != NULL;
     rl_mutex_unlock(&r->mutex);
     return have;
 }
@@ -274,7 +289,7 @@ bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
     uint64_t hash = rl_hash(what->name, what->len, 0);
     rl_mutex_lock(&r->mutex);
     bool owed = r->closed ||
-                find_locked(r, what->name, what->len, what->scope) ||
+                find_locked(r, what->name, what->len, rl_target_room(what)) ||
                 held_back_until_locked(r, hash) > now_us;
     rl_mutex_unlock(&r->mutex);
     return owed;
@@ -283,7 +298,8 @@ bool rl_rooms_is_owed(rl_rooms *r, const rl_target *what, int64_t now_us)
 int64_t rl_room_held_back_until(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);
-    int64_t until_us = held_back_until_locked(r, w->room->node.hash);
+    int64_t until_us =
+        w->room->line ? 0 : held_back_until_locked(r, w->room->node.hash);
     rl_mutex_unlock(&r->mutex);
     return until_us;
 }
@@ -351,15 +367,38 @@ static void wake_listener(rl_map_node *n, void *arg)
     l->waker->wake(l->waker, it->why, l->index);
 }
 
+static void stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
+    RL_REQUIRES(&r->mutex)
+{
+    for (rl_link *k = rl_list_first(&room->waiters); k;
+         k = rl_list_next(&room->waiters, k)) {
+        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
+        if (w == but)
+            continue;
+        w->stands = false;
+        rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
+    }
+}
+
+/* The front; and when it is to look, all who stand in line. */
+static void wake_room_locked(rl_rooms *r, rl_room *room, rl_wake why)
+    RL_REQUIRES(&r->mutex)
+{
+    if (room->line && why == RL_WAKE_LOOK)
+        stand_anew_locked(r, room, NULL);
+    else
+        rl_waiter_wake_locked(r, front_of(room), why);
+}
+
 bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 {
     ring it = {name, len, why, false};
     rl_mutex_lock(&r->mutex);
     for (uint64_t scope = 0; scope < RL_SINGLE_SCOPES; scope++) {
-        rl_waiter *front = rl_room_front_locked(r, name, len, scope);
-        if (front)
-            rl_waiter_wake_locked(r, front, why);
-        it.heard = it.heard || front;
+        rl_room *room = find_locked(r, name, len, scope);
+        if (room)
+            wake_room_locked(r, room, why);
+        it.heard = it.heard || room;
     }
     rl_map_each_of(&r->listeners, rl_hash(name, len, 0), wake_listener, &it);
     rl_mutex_unlock(&r->mutex);
@@ -368,8 +407,7 @@ bool rl_rooms_wake(rl_rooms *r, const void *name, size_t len, rl_wake why)
 
 static void look_again(rl_map_node *n, void *rooms) RL_UNCHECKED
 {
-    rl_waiter_wake_locked(rooms, front_of(RL_CONTAINER(n, rl_room, node)),
-                          RL_WAKE_LOOK);
+    wake_room_locked(rooms, RL_CONTAINER(n, rl_room, node), RL_WAKE_LOOK);
 }
 
 static void look_locked(rl_rooms *r) RL_REQUIRES(&r->mutex)
@@ -386,17 +424,91 @@ void rl_rooms_look_all(rl_rooms *r)
     rl_mutex_unlock(&r->mutex);
 }
 
+static void look_at_locked(rl_rooms *r, const void *name, size_t len,
+                           uint64_t scope, bool rings) RL_REQUIRES(&r->mutex)
+{
+    rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+    if (front && !(rings && front->room->queued))
+        rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
+}
+
 void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
                    bool rings)
 {
     if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
         return;
     rl_mutex_lock(&r->mutex);
-    rl_waiter *front = rl_room_front_locked(r, name, len, scope);
-    if (front && !(rings && front->room->queued))
-        rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
+    look_at_locked(r, name, len, scope, rings);
+    if (r->lines > 0 && scope == RLOCK_LAYOUT_HASH)
+        look_at_locked(r, name, len, RL_LAYOUT_FAIR, rings);
     rl_mutex_unlock(&r->mutex);
 }
+
+/* --- in line -------------------------------------------------------------- */
+
+void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id)
+{
+    rl_mutex_lock(&r->mutex);
+    w->id = *id;
+    w->stands = true;
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_room_stand_not(rl_rooms *r, rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    w->stands = false;
+    rl_mutex_unlock(&r->mutex);
+}
+
+void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    stand_anew_locked(r, w->room, w);
+    rl_mutex_unlock(&r->mutex);
+}
+
+/* Mostly it is the first. */
+static rl_waiter *find_waiter_locked(rl_rooms *r, const rl_notice *n)
+    RL_REQUIRES(&r->mutex)
+{
+    const rl_room *room = find_locked(r, n->name, n->len, RL_LAYOUT_FAIR);
+    for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
+         k = rl_list_next(&room->waiters, k)) {
+        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
+        if (memcmp(&w->id, &n->id, sizeof w->id) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+static void hand_locked(rl_rooms *r, rl_waiter *w, const rl_notice *n)
+    RL_REQUIRES(&r->mutex)
+{
+    (void)r;
+    w->token = n->token;
+    w->sent_us = n->beat_us;
+    w->claim_ms = n->claim_ms;
+    w->withheld = RL_WAKE_LOOK;
+    w->rest = RL_HANDED;
+    w->waker->wake(w->waker, RL_WAKE_LOOK, 0);
+}
+
+/* Who is awake is just asking, perhaps for the last time before it. */
+void rl_rooms_grant(rl_rooms *r, const rl_notice *n)
+{
+    rl_mutex_lock(&r->mutex);
+    rl_waiter *w = find_waiter_locked(r, n);
+    if (w && w->rest == RL_ASLEEP) {
+        hand_locked(r, w, n);
+    } else if (w) {
+        w->stands = false;
+        rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
+    }
+    rl_mutex_unlock(&r->mutex);
+}
+
+/* --- the doorbell, and the end --------------------------------------------- */
 
 void rl_rooms_hear(rl_rooms *r)
 {
@@ -414,7 +526,8 @@ void rl_rooms_hear_no_more(rl_rooms *r)
 void rl_rooms_cancel(rl_rooms *r, const rl_target *what, const void *handle)
 {
     rl_mutex_lock(&r->mutex);
-    const rl_room *room = find_locked(r, what->name, what->len, what->scope);
+    const rl_room *room =
+        find_locked(r, what->name, what->len, rl_target_room(what));
     for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
          k = rl_list_next(&room->waiters, k)) {
         rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);

@@ -5,6 +5,12 @@
  * is their turn. So the server's queue has one entry for each client, and a
  * release wakes one waiter of one process.
  *
+ * Those who stand in line for a fair lock (lua/line.lua) are in a room of their
+ * own. The server knows each of them: each asks once, and from then on the front
+ * gives the sign of life for all; what they are granted comes as a message. When
+ * some may have been dropped from the line, or a message may have been missed, all
+ * of the room ask again.
+ *
  * Who waits for a Red lock attends at all nodes' clients, to hear when one is
  * closed; the front also listens there, for their bells stand in those nodes'
  * queues.
@@ -20,6 +26,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/random.h"
 #include "base/thread.h"
 #include "hold/target.h"
 #include "hold/waker.h"
@@ -31,7 +38,8 @@ typedef enum rl_rest {
     RL_AWAKE,   /* it looks by itself */
     RL_ASLEEP,  /* the lock may be offered to it */
     RL_OFFERED, /* it waits for what comes of that; nothing wakes it */
-    RL_HANDED   /* the lock is its own; nothing wakes it but that */
+    RL_HANDED   /* the lock is its own, or was granted by a message; nothing
+                   wakes it but that */
 } rl_rest;
 
 typedef struct rl_waiter {
@@ -54,6 +62,10 @@ typedef struct rl_waiter {
     uint64_t token;         /* of the grant; */
     unsigned kept;          /* so many more are reserved behind it; */
     int64_t sent_us;        /* and when that was asked for */
+    int64_t claim_ms;       /* in line: for how long it was granted */
+    rl_uuid id;             /* in line, once it has asked: of its hold */
+    bool stands;            /* it need not ask by itself; always so, unless it
+                               is in line */
 } rl_waiter;
 
 struct rl_room {
@@ -64,7 +76,8 @@ struct rl_room {
     int64_t busy_us;   /* when the server last said that it is held */
     int64_t streak_us; /* since when it is handed over here; 0: it is not */
     bool queued;       /* the client's bell may be in that queue */
-    uint64_t scope;    /* fixed */
+    bool line;         /* fixed; each stands in a line of the server's */
+    uint64_t scope;    /* fixed; see rl_target_room() */
     size_t name_len;   /* fixed */
     char name[];       /* fixed */
 };
@@ -96,6 +109,7 @@ typedef struct rl_rooms {
     rl_list waiters; /* of all rooms; who has waited for longest first */
     rl_map listeners;
     rl_courtesy courtesy[RL_COURTESIES];
+    size_t lines; /* how many rooms of those in line there are */
     bool closed;
     atomic_bool hears; /* the doorbell is subscribed, as far as is known */
 } rl_rooms;
@@ -131,6 +145,30 @@ void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
 rl_rest rl_room_rise(rl_rooms *r, rl_waiter *w, rl_wake why);
 
 bool rl_room_is_front(rl_rooms *r, const rl_waiter *w);
+
+/* Is it to ask: the front, or one in line who does not stand? */
+bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w);
+
+/*
+ * For one in line: with its next try it stands there, for the hold with this id;
+ * it does not, so it asks again when it looks; and all others of its room are to
+ * ask again, for any may have been dropped.
+ */
+void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id);
+void rl_room_stand_not(rl_rooms *r, rl_waiter *w);
+void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w);
+
+/* The server has granted a lock to who stands in line for it. */
+typedef struct rl_notice {
+    const char *name;
+    size_t len;
+    rl_uuid id; /* of the hold */
+    uint64_t token;
+    int64_t beat_us, claim_ms; /* see op/grant.h */
+} rl_notice;
+
+/* Hands it over. Who has given up has released it, or does so. */
+void rl_rooms_grant(rl_rooms *r, const rl_notice *n);
 
 /* The front of that room; NULL: nobody waits there. */
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,

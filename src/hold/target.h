@@ -26,4 +26,12 @@ typedef struct rl_target {
     int min_replicas; /* as of rlock_lock_options */
 } rl_target;
 
+/* In which room who waits for it is: those who stand in line are by themselves,
+   though their holds are of the same scope. */
+static inline uint64_t rl_target_room(const rl_target *t)
+{
+    return t->layout && t->layout->line ? (uint64_t)(t->layout - rl_layouts)
+                                        : t->scope;
+}
+
 #endif

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "op/grant.h"
 #include "op/op.h"
 #include "run/engine.h"
 #include "wire/error.h"
@@ -72,18 +73,25 @@ static void pass_on(rl_engine *e, const rl_item *name)
 }
 
 /* Not what comes late, from a channel that is not listened to any more. */
-static bool is_ring(const rl_node *node, const rl_reply *r)
+static bool is_for_us(const rl_node *node, const rl_reply *r)
 {
-    const rl_item *channel = &r->item[1], *name = &r->item[2];
+    const rl_item *channel = &r->item[1];
     return rl_item_is(channel, REDIS_REPLY_STRING) &&
            strcmp(channel->str, node->e->core.bell) == 0 &&
-           rl_item_is(name, REDIS_REPLY_STRING) && name->len > 0 &&
-           name->len <= RLOCK_NAME_MAX;
+           rl_item_is(&r->item[2], REDIS_REPLY_STRING);
+}
+
+static bool is_ring(const rl_node *node, const rl_reply *r)
+{
+    const rl_item *name = &r->item[2];
+    return is_for_us(node, r) && name->len > 0 && name->len <= RLOCK_NAME_MAX;
 }
 
 static void hear_ring(rl_node *node, const rl_reply *r)
 {
     const rl_item *name = &r->item[2];
+    if (is_for_us(node, r) && rl_grant_hear(&node->e->core.rooms, name))
+        return;
     if (is_ring(node, r) && !rl_rooms_wake(&node->e->core.rooms, name->str,
                                            name->len, RL_WAKE_RUNG))
         pass_on(node->e, name);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "op/grant.h"
 #include "run/engine.h"
 
 /* Longer than it takes from one look of a waiter to the next. */
@@ -302,6 +303,8 @@ void rl_subscriptions_lose_all(rl_node *node)
 static void hear_ring(rl_node *node, const rl_item *said, rl_item *name)
 {
     rl_rooms *rooms = &node->e->core.rooms;
+    if (said->str && rl_grant_hear(rooms, said))
+        return;
     if (said->str && said->len > 0 && said->len <= RLOCK_NAME_MAX &&
         !rl_rooms_wake(rooms, said->str, said->len, RL_WAKE_RUNG))
         *name = *said;
