@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=39398
-most_files=270
+most_src=39586
+most_files=271
 most_cli=6100
 most_cli_files=43
-most_include=1697
+most_include=1702
 most_cxx=953
 
 cd "$(dirname "$0")/.."

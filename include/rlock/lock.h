@@ -91,6 +91,10 @@ typedef struct rlock_lock_options {
        the client says; -1: none; 16 the most. The handle of the outermost
        acquire decides. */
     int min_replicas;
+    /* Who waits gets it in the order of the first tries, whatever client,
+       thread or owner that is: locks.md. It is the same lock as by a plain
+       handle of the name, which stands in no line. Hash layout only. */
+    bool fair;
 } rlock_lock_options;
 
 #if defined(__cplusplus)
@@ -112,6 +116,7 @@ static inline rlock_lock_options rlock_lock_options_init_()
  * Makes a handle, as rlock_new_n(), with options; NULL: all defaults.
  *
  * RLOCK_EINVAL    also: a member of opts is out of range
+ * RLOCK_ENOTSUP   fair, with another layout than the hash
  */
 RLOCK_API rlock_status rlock_new_ex(rlock_client *cl, const void *name,
                                     size_t len, const rlock_lock_options *opts,

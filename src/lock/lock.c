@@ -225,6 +225,9 @@ static rlock_status read_options(rlock_lock_options *to,
                             "bad option: size (use RLOCK_LOCK_OPTIONS_INIT)");
     if ((unsigned)to->layout > RLOCK_LAYOUT_TIMESTAMP)
         return rl_error_set(RLOCK_EINVAL, 0, "bad option: layout");
+    if (to->fair && to->layout != RLOCK_LAYOUT_HASH)
+        return rl_error_set(RLOCK_ENOTSUP, 0,
+                            "only a lock of the hash layout can be fair");
     if (to->min_replicas < -1 || to->min_replicas > RL_REPLICAS_MAX)
         return rl_error_set(RLOCK_EINVAL, 0,
                             "bad option: min_replicas (-1 to 16)");
@@ -253,6 +256,8 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, o.layout);
     if (*out) {
         (*out)->local_levels = o.local_levels;
+        if (o.fair)
+            (*out)->target.layout = &rl_layouts[RL_LAYOUT_FAIR];
         (*out)->target.min_replicas = o.min_replicas;
     }
     rl_client_leave(cl, cancel);

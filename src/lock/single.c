@@ -95,7 +95,8 @@ static rl_op *acquire_first(single_job *j, rl_owner_record *room)
 {
     rlock *lk = j->lk;
     rl_acquire *a = &j->op.acquire;
-    *a = (rl_acquire){.attempt = &rl_attempt_one,
+    *a = (rl_acquire){.attempt = lk->target.layout->line ? &rl_attempt_line
+                                                         : &rl_attempt_one,
                       .home = rl_lock_core(lk),
                       .what = &lk->target,
                       .handle = lk,
@@ -371,8 +372,10 @@ static rlock *single_copy(const rlock *lk)
 {
     rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
                               lk->target.len, (rlock_layout)lk->target.scope);
-    if (copy)
-        copy->target.min_replicas = lk->target.min_replicas;
+    if (!copy)
+        return NULL;
+    copy->target.layout = lk->target.layout;
+    copy->target.min_replicas = lk->target.min_replicas;
     return copy;
 }
 

@@ -166,7 +166,8 @@ static rl_next give_up(rl_acquire *a, rlock_status status, int64_t now_us)
 static void tell_who_has_it(rl_acquire *a)
 {
     const rl_part *x = a->one;
-    if (a->status != RLOCK_TIMEOUT || a->red || a->op.n == 0 || !x->ok)
+    if (a->status != RLOCK_TIMEOUT || a->red || a->op.n == 0 || !x->ok ||
+        !x->what)
         return;
     a->fault = x->fault;
     a->fault.status = RLOCK_TIMEOUT;
@@ -207,7 +208,7 @@ static rl_next line_up(rl_acquire *a, int64_t now_us)
         return give_up(a, RLOCK_CANCELED, now_us);
     if (a->held_back_us > now_us)
         return sleep_until(a, a->held_back_us);
-    if (rl_room_is_front(rooms, &a->waiter))
+    if (rl_room_has_to_ask(rooms, &a->waiter))
         return begin_try(a, now_us);
     return wait_until(a, now_us + rl_jitter(RL_LOOK_US), now_us);
 }
@@ -333,8 +334,8 @@ static rl_next handed(rl_acquire *a, int64_t now_us)
     rl_add(&a->home->stats.wakeups, 1);
     a->rung = false;
     a->asked = true;
-    a->attempt->handed(a, now_us);
-    return after_try(a, now_us);
+    return a->attempt->handed(a, now_us) ? after_try(a, now_us)
+                                         : begin_try(a, now_us);
 }
 
 static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
@@ -376,7 +377,7 @@ static rl_next begin(rl_acquire *a, int64_t now_us)
         return begin_try(a, now_us);
     if (is_canceled(a))
         return give_up(a, RLOCK_CANCELED, now_us);
-    if (!*rl_bell_of(a->home, a->what) &&
+    if (!a->attempt->in_line && !*rl_bell_of(a->home, a->what) &&
         !rl_rooms_is_owed(&a->home->rooms, a->what, now_us))
         return begin_try(a, now_us);
     return enter_room(a) ? line_up(a, now_us) : fail(a, now_us);

@@ -1,7 +1,8 @@
 /*
  * The outermost acquire: one way to wait, whatever is asked for. How an attempt
  * is made and judged is a table of functions: of one server (op/attempt_one.c),
- * or a vote of several (red/attempt_red.c).
+ * in the line for a fair lock there (op/attempt_line.c), or a vote of several
+ * (red/attempt_red.c).
  */
 #ifndef RL_OP_ACQUIRE_H
 #define RL_OP_ACQUIRE_H
@@ -33,13 +34,15 @@ typedef struct rl_attempt {
     void (*attend)(rl_acquire *a);
     /* It was woken; what concerns it elsewhere? NULL with attend. */
     void (*look)(rl_acquire *a);
-    /* A try that another thread made has been granted: judge() is next. NULL:
-       nobody makes any. */
-    void (*handed)(rl_acquire *a, int64_t now_us);
+    /* A try that another thread made has been granted, or one of its own by a
+       message: judge() is next. False: it has to ask about that. NULL: nobody
+       grants anything so. */
+    bool (*handed)(rl_acquire *a, int64_t now_us);
     /* A ring came; when to try. */
     int64_t (*rung)(rl_acquire *a, int64_t now_us);
     /* The wait is over: who is to be told? True: a round has been made. */
     bool (*leave)(rl_acquire *a, bool queued, int64_t now_us);
+    bool in_line; /* it enters the room before it asks for the first time */
 } rl_attempt;
 
 /*
@@ -132,6 +135,6 @@ struct rl_acquire {
  */
 void rl_acquire_init(rl_acquire *a, int64_t now_us);
 
-extern const rl_attempt rl_attempt_one, rl_attempt_vote;
+extern const rl_attempt rl_attempt_one, rl_attempt_line, rl_attempt_vote;
 
 #endif

@@ -52,18 +52,19 @@ static void attend(rl_acquire *a)
         make_draft(a);
 }
 
-static void handed(rl_acquire *a, int64_t now_us)
+static bool handed(rl_acquire *a, int64_t now_us)
 {
     rl_part *x = a->one = a->op.lent;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
     if (a->waiter.passed) {
         if (rl_note_passed(x, a->waiter.passed, now_us))
             a->draft = NULL; /* that hold is there, and takes its place */
-        return;
+        return true;
     }
     rl_note_handed(x, &a->waiter, now_us);
     if (x->ok)
         rl_turn_begin(&a->home->holds, a->draft, &a->waiter);
+    return true;
 }
 
 static bool begin(rl_acquire *a, int64_t now_us)

@@ -1,5 +1,7 @@
 #include "op/call.h"
 
+#include <string.h>
+
 #include "wire/keys.h"
 
 static void put_holder(rl_bytes *to, const rl_hold *h)
@@ -16,9 +18,46 @@ static void put_tombstone_key(rl_bytes *to, const rl_hold *h)
     rl_put_tombstone_key(to, rl_hold_name(h), h->name_len, uuid);
 }
 
+/* Who is deaf says so, and is granted what he asks for all the same. */
+static void put_bell_in_line(rl_bytes *to, const rl_hold *h,
+                             const rl_request *r)
+{
+    char text[sizeof(rl_key) + 1] = "-";
+    rl_key k = rl_key_bell(rl_hold_name(h), h->name_len, r->bell);
+    memcpy(text + r->deaf, k.text, k.len);
+    rl_put_bytes(to, text, k.len + r->deaf);
+}
+
+static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
+                                 const rl_request *r)
+{
+    const char *name = rl_hold_name(h);
+    bool brief = r->level == 1 && !*r->bell;
+    rl_put_call(to, rl_hold_layout(h)->acquire, whole, brief ? 5 : 6,
+                brief ? 2 : 6);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_token_key(to, name, h->name_len);
+    put_tombstone_key(to, h);
+    rl_put_line_keys(to, name, h->name_len);
+    if (!brief)
+        rl_put_queue_key(to, name, h->name_len);
+    put_holder(to, h);
+    rl_put_number(to, r->lease_ms);
+    if (brief)
+        return;
+    rl_put_number(to, r->level);
+    put_bell_in_line(to, h, r);
+    rl_put_number(to, r->ticket);
+    rl_put_number(to, r->beat_us);
+}
+
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
+    if (rl_hold_layout(h)->line) {
+        call_acquire_in_line(to, whole, h, r);
+        return;
+    }
     const char *name = rl_hold_name(h);
     bool brief = r->level == 1 && !*r->bell && !r->says_least;
     bool says_who = r->says_who && *r->bell;
@@ -67,6 +106,13 @@ static void put_publish(rl_bytes *to, bool sharded)
         rl_put_text(to, "SPUBLISH");
 }
 
+/* What a release needs that grants to the first in line. */
+static void put_keys_to_grant(rl_bytes *to, const char *name, size_t len)
+{
+    rl_put_token_key(to, name, len);
+    rl_put_line_keys(to, name, len);
+}
+
 static int64_t tombstone_ms(const rl_hold *h)
 {
     return rl_min(rl_max(h->lease_ms, RL_LATE_MS), RL_TOMB_MOST_MS);
@@ -77,12 +123,18 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
 {
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury && !h->sharded;
-    rl_put_call(to, rl_hold_layout(h)->release, whole, brief ? 2 : 3,
+    bool line = rl_hold_layout(h)->line;
+    rl_put_call(to, rl_hold_layout(h)->release, whole,
+                line    ? 6
+                : brief ? 2
+                        : 3,
                 brief ? 2 : 4 + h->sharded);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     put_queue(to, h, quiet);
-    if (!brief)
+    if (line || !brief)
         put_tombstone_key(to, h);
+    if (line)
+        put_keys_to_grant(to, rl_hold_name(h), h->name_len);
     put_holder(to, h);
     put_channel(to, h, quiet);
     if (brief)
@@ -255,12 +307,18 @@ void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
                         const char *holder_id)
 {
-    bool brief = !what->sharded;
-    rl_put_call(to, what->layout->release, whole, brief ? 2 : 3, brief ? 2 : 5);
+    bool brief = !what->sharded, line = what->layout->line;
+    rl_put_call(to, what->layout->release, whole,
+                line    ? 6
+                : brief ? 2
+                        : 3,
+                brief ? 2 : 5);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
-    if (!brief)
+    if (line || !brief)
         rl_put_queue_key(to, what->name, what->len);
+    if (line)
+        put_keys_to_grant(to, what->name, what->len);
     rl_put_text(to, holder_id);
     rl_put_redisson_channel(to, what->name, what->len);
     if (brief)

@@ -13,6 +13,8 @@ typedef struct rl_request {
     int level;
     const char *bell; /* "": do not queue */
     int64_t ticket;
+    bool deaf;       /* in line: nobody hears that bell now */
+    int64_t beat_us; /* the same: the clock before it is sent */
     unsigned keep;   /* a hand-over: tokens to reserve behind the one granted */
     bool makes_way;  /* a hand-over: only if nobody waits in the queue */
     bool says_least; /* the least token; the server's clock is wanted, too */

@@ -47,6 +47,7 @@ typedef struct rl_grant {
     int64_t ticket;
     int64_t rank;     /* when busy: how many stand before us; -1: unknown */
     int64_t clock_us; /* the server's, when acquired and it was asked; or 0 */
+    bool anew;        /* when busy, in line: others may have been dropped */
     bool foreign;     /* the holder is no client of ours, and rings nobody */
     bool odd;         /* no script of ours answers so: it may be granted */
 } rl_grant;

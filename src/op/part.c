@@ -217,6 +217,7 @@ static void touch(const rl_slot *call, rl_bytes *to)
 static bool surely_writes(const rl_part *x)
 {
     return x->verb->writes_anew || x->ask.script == RL_SCRIPT_HASH_ACQUIRE ||
+           x->ask.script == RL_SCRIPT_FAIR_ACQUIRE ||
            (x->verb->grants && !x->ask.unknown && !x->hold->unknown);
 }
 

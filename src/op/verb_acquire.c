@@ -71,11 +71,13 @@ rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
         g->clock_us = rl_item_number(&item[2]);
         return read_token(&item[1], level, g, f);
     }
-    if (code == 0 && (count == 5 || count == 7) && level == 1) {
+    bool line = count == 6 && rl_item_is(&item[5], REDIS_REPLY_INTEGER);
+    if (code == 0 && (count == 5 || line || count == 7) && level == 1) {
         g->ttl_ms = rl_item_number(&item[1]);
         g->ticket = rl_item_number(&item[2]);
         g->foreign = rl_item_number(&item[3]) == 1;
         g->rank = rl_item_number(&item[4]);
+        g->anew = line && item[5].integer == 1;
         rl_fault_busy(f, &item[5], count - 5);
         return RL_BUSY;
     }
@@ -201,8 +203,15 @@ static void write_acquire(const rl_part *x, rl_bytes *to)
     rl_call_acquire(to, x->ask.whole, x->hold, &x->request);
 }
 
-const rl_verb rl_verb_acquire = {
-    .write = write_acquire, .note = note_acquire, .grants = true};
+static void note_beat(rl_part *x, int64_t now_us)
+{
+    x->request.beat_us = now_us;
+}
+
+const rl_verb rl_verb_acquire = {.write = write_acquire,
+                                 .note = note_acquire,
+                                 .ready = note_beat,
+                                 .grants = true};
 
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                      int64_t now_us)

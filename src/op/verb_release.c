@@ -59,7 +59,7 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
         rings = code == 2;
         if (!x->ok)
             lost_at_release(x, RL_LOSS_GONE, &x->fault, now_us);
-        if (code == 2)
+        if (code == 2 && !rl_hold_layout(x->hold)->line)
             hold_back(x, now_us);
     } else {
         rl_fault ignored;

@@ -2,6 +2,7 @@
  * What is said to a server, word by word: the script, how many keys, the keys,
  * and the arguments behind a bar. In a row stand for
  *   L T Q U W R  the lock, its token, queue, tombstone, who waits, channel
+ *   I J          its line, and what those in it want
  *   A, B         the holder, and the one of a draft; V is B's tombstone
  *   L2 ...       the same of the second lock
  */
@@ -15,13 +16,13 @@
 typedef struct stage {
     play p;
     rl_hold *h, *next, *second;
-    char names[24][2][200]; /* a short one, and what it stands for */
+    char names[28][2][200]; /* a short one, and what it stands for */
     size_t n;
 } stage;
 
 static void name_it(stage *s, const char *brief, const void *text, size_t len)
 {
-    EXPECT(s->n < 24 && len < sizeof s->names[0][1]);
+    EXPECT(s->n < 28 && len < sizeof s->names[0][1]);
     snprintf(s->names[s->n][0], sizeof s->names[0][0], "%s", brief);
     memcpy(s->names[s->n][1], text, len);
     s->names[s->n++][1][len] = '\0';
@@ -48,7 +49,7 @@ static void name_keys(stage *s, const rl_hold *h, const char *number)
 #undef NAMED
 }
 
-static void open_stage(stage *s, rlock_layout layout)
+static void open_stage(stage *s, unsigned layout)
 {
     s->n = 0;
     play_open(&s->p, 1);
@@ -62,7 +63,10 @@ static void open_stage(stage *s, rlock_layout layout)
     name_it(s, "B", id.text, strlen(id.text));
     name_key(s, "V", rl_key_tombstone("job", 3, id.text));
     name_it(s, "W", "rlock_undone:{job}:who", 22);
+    name_key(s, "I", rl_key_line("job", 3));
+    name_key(s, "J", rl_key_wants("job", 3));
     name_it(s, "bell", BELL, strlen(BELL));
+    name_it(s, "-bell", "-" BELL, 1 + strlen(BELL));
     name_key(s, "sbell", rl_key_bell("job", 3, SBELL));
     name_it(s, "''", "", 0);
 }
@@ -122,18 +126,64 @@ static void expect_said(stage *s, rl_bytes *b, const char *wanted)
     *b = (rl_bytes){0};
 }
 
-/* --- acquire ------------------------------------------------------------------ */
+/* --- in line ------------------------------------------------------------------ */
 
-static void expect_acquire(rl_request r, const char *wanted)
+static void expect_acquire_of(unsigned layout, rl_request r,
+                              const char *wanted);
+
+#define FAIR(name, wanted, ...)                                                \
+    TEST_CASE(                                                                 \
+        call, fair_##name,                                                     \
+        expect_acquire_of(RL_LAYOUT_FAIR, (rl_request){__VA_ARGS__}, wanted))
+
+FAIR(acquire_without_a_bell_is_brief,
+     "EVALSHA fair/acquire 5 L T U I J | A 7000", .level = 1)
+FAIR(acquire_stands_with_a_bell,
+     "EVALSHA fair/acquire 6 L T U I J Q | A 7000 1 bell 9 77", .level = 1,
+     .bell = BELL, .ticket = 9, .beat_us = 77)
+FAIR(acquire_of_who_is_deaf_says_so,
+     "EVALSHA fair/acquire 6 L T U I J Q | A 7000 1 -bell 0 77", .level = 1,
+     .bell = BELL, .deaf = true, .beat_us = 77)
+FAIR(acquire_of_another_level_says_which,
+     "EVALSHA fair/acquire 6 L T U I J Q | A 7000 2 '' 0 0", .level = 2)
+
+TEST(call, fair_release_brings_what_a_grant_needs)
 {
     stage s;
     rl_bytes b = {0};
-    open_stage(&s, RLOCK_LAYOUT_HASH);
+    rl_target what = play_job;
+    open_stage(&s, RL_LAYOUT_FAIR);
+    rl_call_release(&b, false, s.h, 0, false);
+    expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R");
+    s.h->unknown = s.h->sharded = true;
+    rl_call_release(&b, false, s.h, 0, false);
+    expect_said(&s, &b,
+                "EVALSHA fair/release 6 L Q U T I J | A R 0 60000 SPUBLISH");
+    what.layout = &rl_layouts[RL_LAYOUT_FAIR];
+    rl_call_release_of(&b, false, &what, "who");
+    expect_said(&s, &b, "EVALSHA fair/release 6 L Q Q T I J | who R");
+    rl_call_force_release(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R");
+    close_stage(&s);
+}
+
+/* --- acquire ------------------------------------------------------------------ */
+
+static void expect_acquire_of(unsigned layout, rl_request r, const char *wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_stage(&s, layout);
     r.lease_ms = 7000;
     r.bell = r.bell ? r.bell : "";
     rl_call_acquire(&b, false, s.h, &r);
     expect_said(&s, &b, wanted);
     close_stage(&s);
+}
+
+static void expect_acquire(rl_request r, const char *wanted)
+{
+    expect_acquire_of(RLOCK_LAYOUT_HASH, r, wanted);
 }
 
 #define ACQUIRE(name, wanted, ...)                                             \
