@@ -31,22 +31,30 @@ static void expect_works(rlock_client *cl, rlock *lk)
     request_free(&b);
 }
 
-static void expect_layout(rlock_layout layout)
+static void expect_lock(rlock_layout layout, bool fair)
 {
     scene s = scene_start(0, 0);
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     rlock *lk;
     opts.layout = layout;
+    opts.fair = fair;
     EXPECT_STATUS(rlock_new_ex(s.cl, "other", 5, &opts, &lk), RLOCK_OK);
     expect_works(s.cl, lk);
     rlock_free(lk);
+    EVENTUALLY(SOON, !key_exists(s.sv, "rlock_wants:{other}"));
     expect_nothing_left(s.sv);
     scene_stop(&s);
+}
+
+static void expect_layout(rlock_layout layout)
+{
+    expect_lock(layout, false);
 }
 
 TEST_CASE(async_kinds, a_hash, expect_layout(RLOCK_LAYOUT_HASH))
 TEST_CASE(async_kinds, a_string, expect_layout(RLOCK_LAYOUT_STRING))
 TEST_CASE(async_kinds, a_timestamp, expect_layout(RLOCK_LAYOUT_TIMESTAMP))
+TEST_CASE(async_kinds, a_fair_lock, expect_lock(RLOCK_LAYOUT_HASH, true))
 
 /* --- several -------------------------------------------------------------- */
 
