@@ -67,7 +67,7 @@ if bell == '' then
     return {0, pttl, '0', 0, -1, who_has_it(token_key)}
 end
 if bell:sub(1, 1) ~= '-' and
-   type(rpcall('ZADD', KEYS[6], ticket, bell)) == 'number' then
+   type(rpcall('ZADD', KEYS[6], 'NX', ticket, bell)) == 'number' then
     rcall('PEXPIRE', KEYS[6], STANDS_MS)
 end
 return {0, pttl, ticket, 0, rcall('ZRANK', line, holder) or -1, anew}

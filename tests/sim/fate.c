@@ -338,6 +338,7 @@ static void reconcile(config *c)
     if (c->cluster)
         c->db = 0;
     c->layout = c->layout > 2 ? 2 : c->layout;
+    c->fair = c->layout == 0 ? c->fair : 0;
     if (c->singles + c->reds == 0)
         c->singles = 1;
     int64_t most = c->cluster && c->replicas > 0 ? 1 : c->replicas;
@@ -359,6 +360,8 @@ static void derive(config *c, uint64_t seed)
         c->steps = 12;
         c->tasks = c->tasks > 0;
     }
+    if (seed % 5 == 2 && c->layout == 0)
+        c->fair = (int64_t)(1 + seed / 5 % 2);
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

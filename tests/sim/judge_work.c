@@ -60,12 +60,13 @@ static void check_renewal(const call *c, const word *key, const word *holder)
     if (!e)
         return;
     int64_t left = entry_left_ms(&c->s->store, e);
+    /* A grant is for so long at most. */
+    int64_t lease_ms =
+        cfg.fair && cfg.watchdog_ms > 3000 ? 3000 : cfg.watchdog_ms;
     for (const hold *h = holds[t]; h; h = h->next)
-        if (is_watched(h) && is_holder(h, &id) &&
-            left < cfg.watchdog_ms / 2 - 50)
+        if (is_watched(h) && is_holder(h, &id) && left < lease_ms / 2 - 50)
             finding("judge 8: %s is renewed when %lld ms of %lld are left",
-                    things[t].name, (long long)left,
-                    (long long)cfg.watchdog_ms);
+                    things[t].name, (long long)left, (long long)lease_ms);
 }
 
 static void check_cadence(const call *c)
@@ -195,6 +196,8 @@ static void rang(server *s, const word *bell, const word *name)
     if (rung_things >> t & 1)
         finding("judge 13: one release of %s wakes several", things[t].name);
     rung_things |= 1 << t;
+    if (cfg.fair) /* there the queue does not tell who is first */
+        return;
     const entry *queue = queue_of(s, t);
     const place *p = place_of_rung(s, t, bell, queue);
     for (size_t i = 0; p && queue && i < queue->count; i++) {
@@ -281,16 +284,17 @@ static bool is_last_try(const act *a)
     return a->wait_ms >= 0 && a->lasted >= a->wait_ms * MS / 100 * 98;
 }
 
-/* Threads of one client, in the order in which they came. */
+/* Threads of one client, in the order in which they came; for a fair lock, those
+   of all. */
 static void called(const act *a)
 {
     const lock *l = &locks[a->lock];
-    if (!cfg.calm || a->status != RLOCK_OK || a->wait_ms == 0 || a->is_nested ||
-        strcmp(a->verb, "acquire") != 0 || l->n > 1 || l->has_red ||
-        is_last_try(a))
+    if (!cfg.calm || cfg.fair == 2 || a->status != RLOCK_OK ||
+        a->wait_ms == 0 || a->is_nested || strcmp(a->verb, "acquire") != 0 ||
+        l->n > 1 || l->has_red || is_last_try(a))
         return;
     for (int i = 0; i < OWNERS_MAX; i++)
-        if (owners[i].g == a->o->g && &owners[i] != a->o &&
+        if ((cfg.fair == 1 || owners[i].g == a->o->g) && &owners[i] != a->o &&
             still_waits(&owners[i], a->lock, a->began - 100 * MS))
             finding("judge 9: owner %d has %s, for which owner %d has waited "
                     "since before",

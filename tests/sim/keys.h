@@ -95,6 +95,7 @@
     X(connect_ms, 10)                                                          \
     X(turn_ms, 0)                                                              \
     X(layout, 0)                                                               \
+    X(fair, 0) /* 1: all locks in hashes are; 2: some handles are */           \
     X(local_levels, 0)                                                         \
     X(plain, 0) /* made and freed without options */                           \
     X(max_hold_ms, 0)                                                          \
