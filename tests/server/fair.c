@@ -5,6 +5,10 @@
  */
 #include <stdatomic.h>
 
+#include <rlock/async.h>
+#include <rlock/multi.h>
+#include <rlock/owner.h>
+
 #include "direct.h"
 #include "other_client.h"
 
@@ -229,6 +233,100 @@ TEST(fair, plain_and_fair_handles_wake_each_other)
     expect_woken_at_once(&p, p.s.lk, p.mine);
     expect_woken_at_once(&p, p.mine, p.s.lk);
     pair_stop(&p);
+}
+
+/* --- several, owners ------------------------------------------------------- */
+
+TEST(fair, a_multi_lock_may_have_fair_members)
+{
+    pair p = pair_start();
+    rlock *plain = test_lock(p.s.cl, "zzz"), *multi;
+    rlock *members[] = {plain, p.mine};
+    EXPECT_STATUS(rlock_multi_new(members, 2, &multi), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(p.theirs), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(multi), RLOCK_BUSY);
+    waiter *w = stand(&p, multi, RLOCK_FOREVER, RLOCK_WATCHDOG, 1);
+    EXPECT_STATUS(rlock_unlock(p.theirs), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_INT(levels(p.s.sv, "zzz") + levels(p.s.sv, SCENE_LOCK), 2);
+    EXPECT_STATUS(rlock_trylock(p.theirs), RLOCK_BUSY);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(multi);
+    rlock_free(plain);
+    pair_stop(&p);
+}
+
+/* Who holds one and waits for the other is told, by whichever handle. */
+TEST(fair, a_circle_is_found_over_both_kinds_of_handles)
+{
+    pair p = pair_start();
+    rlock *b = test_lock(p.s.cl, "b");
+    rlock_owner *other;
+    EXPECT_STATUS(rlock_owner_new("other", &other), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(b), RLOCK_OK);
+    rlock_owner_set(other);
+    EXPECT_STATUS(rlock_lock(p.mine), RLOCK_OK);
+    EXPECT_STATUS(
+        rlock_acquire_start(b, RLOCK_FOREVER, RLOCK_WATCHDOG, NULL, NULL),
+        RLOCK_OK);
+    rlock_owner_set(NULL);
+    EVENTUALLY(SOON, stats_of(p.s.cl).waiting_now == 1);
+    EXPECT_STATUS(rlock_acquire(p.mine, 5000, RLOCK_WATCHDOG), RLOCK_EDEADLK);
+    EXPECT_INT(in_line(p.s.sv), 0);
+    EXPECT_STATUS(rlock_unlock(b), RLOCK_OK);
+    rlock_owner_free(other);
+    rlock_free(b);
+    rlock_free(p.mine);
+    rlock_free(p.theirs);
+    other_client_leave(&p.o);
+    scene_stop(&p.s);
+}
+
+/* --- rights --------------------------------------------------------------- */
+
+/* As src/doc/rights.md has them. */
+#define RIGHTS                                                                 \
+    "ACL SETUSER app on >secret resetkeys resetchannels -@all ~job "           \
+    "~rlock_token:* ~rlock_queue:* ~rlock_undone:* ~rlock_line:* "             \
+    "~rlock_wants:* &rlock_bell:* &redisson_lock__channel:* +ping +eval "      \
+    "+evalsha +subscribe +unsubscribe +publish +time +exists +get +set +del "  \
+    "+pexpire +pttl +hset +hexists +hlen +hscan +hdel +zadd +zrem +zpopmin "   \
+    "+zrank +zrange +hget +zrevrange +zscore"
+
+/* One has it, and another one waits, as a user with these rights. */
+static rlock_status wait_as_user(const char *less)
+{
+    scene s = scene_server(NULL);
+    server_cmd(s.sv, RIGHTS);
+    server_cmd(s.sv, less);
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    char uri[200];
+    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(s.sv));
+    o.uri = uri;
+    rlock_client *cl = server_client(s.sv, &o);
+    rlock_client *rival = server_client(s.sv, &o);
+    rlock *mine = fair_lock(cl, 0), *theirs = fair_lock(rival, 0);
+    EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
+    waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, in_line(s.sv) == 1 || waiter_returned(w));
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    rlock_status got = waiter_end(w);
+    rlock_free(mine);
+    rlock_free(theirs);
+    rlock_client_free(cl);
+    rlock_client_free(rival);
+    server_stop(s.sv);
+    return got;
+}
+
+TEST(fair, a_user_with_the_rights_that_are_told_can_use_it)
+{
+    EXPECT_STATUS(wait_as_user("PING"), RLOCK_OK);
+}
+
+TEST(fair, a_right_that_is_missing_is_told_to_who_waits)
+{
+    EXPECT_STATUS(wait_as_user("ACL SETUSER app -hget"), RLOCK_ESERVER);
 }
 
 /* --- options -------------------------------------------------------------- */

@@ -79,7 +79,7 @@ class Lock:
              `with` raises Timeout, or Busy, when that was in vain
     lease    seconds after which the lock frees itself; None: it is renewed
     layout   a Layout
-    local_levels, min_replicas  as include/rlock/lock.h says
+    local_levels, min_replicas, fair  as include/rlock/lock.h says
 
     What the server, or the use of the lock, makes impossible is raised: see Error.
     A call that asks the server blocks for at most the client's command_timeout,
@@ -91,11 +91,11 @@ class Lock:
                  timeout: Optional[float] = None,
                  lease: Optional[float] = None,
                  layout: Layout = Layout.HASH, local_levels: bool = False,
-                 min_replicas: int = 0) -> None:
+                 min_replicas: int = 0, fair: bool = False) -> None:
         self._lk: Optional[int] = None
         key = _bytes(name)
         o = L.LockOptions(c.sizeof(L.LockOptions), layout, local_levels,
-                          min_replicas)
+                          min_replicas, fair)
         out = L.pointer()
         check(lib.rlock_new_ex(client._handle, key, len(key), o, out))
         self._begin(out, client, name, timeout, lease)
