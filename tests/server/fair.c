@@ -329,6 +329,34 @@ TEST(fair, a_right_that_is_missing_is_told_to_who_waits)
     EXPECT_STATUS(wait_as_user("ACL SETUSER app -hget"), RLOCK_ESERVER);
 }
 
+/* --- by force ------------------------------------------------------------- */
+
+/* It is the hash's, which rings; and who is rung has the first in line granted
+   it. */
+static void expect_forced(bool of_a_hold)
+{
+    pair p = pair_start();
+    int64_t at_ms;
+    rlock_holder h;
+    EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
+    waiter *w = stand(&p, p.theirs, RLOCK_FOREVER, RLOCK_WATCHDOG, 1);
+    EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == 1);
+    EXPECT_STATUS(rlock_holder_info(p.mine, &h, sizeof h), RLOCK_OK);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(of_a_hold ? rlock_force_unlock_hold(p.mine, h.raw)
+                            : rlock_force_unlock(p.mine),
+                  RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_LOST);
+    pair_stop(&p);
+}
+
+TEST_CASE(fair, what_is_freed_by_force_goes_to_the_first_in_line,
+          expect_forced(false))
+TEST_CASE(fair, so_does_the_hold_that_was_looked_at, expect_forced(true))
+
 /* --- options -------------------------------------------------------------- */
 
 static void expect_refused(rlock_layout layout)

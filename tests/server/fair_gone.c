@@ -1,9 +1,10 @@
 /*
  * Fair locks over several processes, when those who stand in line are killed,
- * stopped, or hear nothing; and in a cluster.
+ * stopped, or hear nothing; in a cluster, and with Sentinels.
  */
 #include "cluster_scene.h"
 #include "other_client.h"
+#include "sentinels.h"
 
 #define LINE "rlock_line:{" SCENE_LOCK "}"
 
@@ -275,4 +276,34 @@ TEST(fair_gone, who_waits_in_line_goes_on_when_a_replica_takes_over)
     rlock_free(b);
     cluster_scene_leave(&visitor);
     cluster_scene_stop(&l);
+}
+
+/* --- Sentinels ------------------------------------------------------------ */
+
+TEST(fair_gone, who_waits_in_line_goes_on_at_the_master_that_is_elected)
+{
+    server *master = server_start_tcp(NULL), *replica = replica_start(master);
+    sentinels *all = sentinels_start(master, 1);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.uri = sentinels_uri(all);
+    scene one = scene_with(master, &opts), two = scene_with(master, &opts);
+    rlock *a = fair_lock(one.cl), *b = fair_lock(two.cl);
+    EXPECT_STATUS(rlock_lock(a), RLOCK_OK);
+    waiter *w = waiter_start(b, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, in_line(master) == 1);
+    EVENTUALLY(SOON, replica_follows(master));
+    server_kill(master);
+    events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
+    EVENTUALLY(SOON, in_line(replica) == 1); /* it has looked there */
+    EXPECT(rlock_is_held(a) && !waiter_returned(w));
+    EXPECT_STATUS(rlock_unlock(a), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_INT(stats_of(one.cl).lost + stats_of(two.cl).lost, 0);
+    rlock_free(a);
+    rlock_free(b);
+    scene_leave(&one);
+    scene_leave(&two);
+    sentinels_stop(all);
+    server_stop(replica);
+    server_stop(master);
 }
