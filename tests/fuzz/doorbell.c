@@ -1,13 +1,15 @@
 /*
  * The doorbell's connection, with any messages: of bells and of Redisson's
  * channels. The real doorbell has its turns by hand, and gets a connection
- * with the input on it. Nobody is told of a ring for a name that was not rung.
+ * with the input on it. Nobody is told of a ring for a name that was not rung,
+ * nor handed what no grant in it says.
  */
 #include <rlock/lock.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "op/grant.h"
 #include "run/engine.h"
 
 typedef struct wire {
@@ -62,6 +64,15 @@ static void enter(rl_rooms *r, guest *g, const char *name, uint64_t scope)
     MUST(rl_room_enter(r, &g->waiter, &g->what, g, &g->waker, 0));
 }
 
+/* It stands in line, with a uuid of zeros, and sleeps. */
+static void stand(rl_rooms *r, guest *g)
+{
+    static const rl_uuid id;
+    enter(r, g, "job", RL_LAYOUT_FAIR);
+    rl_room_stand(r, &g->waiter, &id);
+    rl_room_rest(r, &g->waiter, NULL, true, RL_NEVER);
+}
+
 static bool contains(feed in, const char *text)
 {
     return memmem(in.at, in.left, text, strlen(text)) != NULL;
@@ -74,6 +85,18 @@ static void leave(rl_rooms *r, guest *g, feed in)
     MUST(why != RL_WAKE_RUNG ||
          (g->what.scope < RL_SINGLE_SCOPES && contains(in, g->what.name) &&
           contains(in, "message")));
+    rl_room_leave(r, &g->waiter, false);
+}
+
+/* Only what is read from a grant for it can have woken it as handed. */
+static void leave_line(rl_rooms *r, guest *g, feed in)
+{
+    const rl_waiter *w = &g->waiter;
+    bool handed = rl_room_rise(r, &g->waiter, RL_WAKE_NONE) == RL_HANDED;
+    MUST(!handed || (w->token > 0 && w->sent_us > 0 && w->claim_ms > 0 &&
+                     w->claim_ms <= RL_CLAIM_MOST_MS &&
+                     contains(in, "rlock_grant:00000000-0000-0000-0000-"
+                                  "000000000000 ")));
     rl_room_leave(r, &g->waiter, false);
 }
 
@@ -90,12 +113,13 @@ static void take_turn(rl_engine *e)
 
 static void serve(rl_engine *e, wire *w)
 {
-    guest guests[3];
+    guest guests[3], in_line;
     rl_rooms *r = &e->core.rooms;
     rl_doorbell *d = &e->node.doorbell;
     enter(r, &guests[0], "job", RLOCK_LAYOUT_HASH);
     enter(r, &guests[1], "a{b}", RLOCK_LAYOUT_STRING);
     enter(r, &guests[2], "red", RL_SINGLE_SCOPES);
+    stand(r, &in_line);
     for (size_t i = 0; i < 3; i++)
         rl_subscriptions_want(&e->node, &guests[i].what);
     take_turn(e);
@@ -107,6 +131,7 @@ static void serve(rl_engine *e, wire *w)
     rl_doorbell_stop(&e->node);
     for (size_t i = 0; i < 3; i++)
         leave(r, &guests[i], w->in);
+    leave_line(r, &in_line, w->in);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
