@@ -222,6 +222,8 @@ bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
    of it, too. */
 static int64_t early_us(const rl_holds *t, const rl_hold *h, int64_t sent_us)
 {
+    if (h->lease_ms >= t->renewal_ms)
+        return 0;
     int64_t ms = rl_hold_renewal_ms(t, h, sent_us) - h->lease_ms;
     return rl_max(ms, 0) * 1000 / 3;
 }
