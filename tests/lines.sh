@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=39586
+most_src=39601
 most_files=271
 most_cli=6100
 most_cli_files=43

@@ -461,6 +461,15 @@ void rl_room_stand_not(rl_rooms *r, rl_waiter *w)
     rl_mutex_unlock(&r->mutex);
 }
 
+void rl_room_stand_none(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    const rl_list *all = &w->room->waiters;
+    for (rl_link *k = rl_list_first(all); k; k = rl_list_next(all, k))
+        RL_CONTAINER(k, rl_waiter, link)->stands = false;
+    rl_mutex_unlock(&r->mutex);
+}
+
 void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w)
 {
     rl_mutex_lock(&r->mutex);

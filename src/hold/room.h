@@ -151,11 +151,13 @@ bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w);
 
 /*
  * For one in line: with its next try it stands there, for the hold with this id;
- * it does not, so it asks again when it looks; and all others of its room are to
- * ask again, for any may have been dropped.
+ * it does not, so it asks again when it looks, and the same of all of its room,
+ * as nobody would hear a grant; and all others of its room are to ask again now,
+ * for any may have been dropped.
  */
 void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id);
 void rl_room_stand_not(rl_rooms *r, rl_waiter *w);
+void rl_room_stand_none(rl_rooms *r, const rl_waiter *w);
 void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w);
 
 /* The server has granted a lock to who stands in line for it. */

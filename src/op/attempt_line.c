@@ -35,8 +35,10 @@ static void look_by_itself(rl_acquire *a, int64_t now_us)
 {
     rl_rooms *rooms = &a->home->rooms;
     rl_room_stand_not(rooms, &a->waiter);
-    if (rl_room_is_front(rooms, &a->waiter))
-        a->again_us = rl_min(a->again_us, now_us + rl_jitter(DEAF_POLL_US));
+    if (!rl_room_is_front(rooms, &a->waiter))
+        return;
+    rl_room_stand_none(rooms, &a->waiter);
+    a->again_us = rl_min(a->again_us, now_us + rl_jitter(DEAF_POLL_US));
 }
 
 static rl_try judge(rl_acquire *a, int64_t now_us)

@@ -5,11 +5,11 @@
 #include "hold/due.h"
 #include "run/batch.h"
 
-/* What is in doubt needs a tombstone, which cannot be had while a slot moves.
- */
+/* What is in doubt needs a tombstone, which cannot be had while a slot moves; nor
+   can the line, in which it may stand yet. */
 static bool drops(const rl_hold *h)
 {
-    return h->split && !h->unknown;
+    return h->split && !h->unknown && !rl_hold_layout(h)->line;
 }
 
 static rl_script_id script(const rl_batch *b)

@@ -165,6 +165,23 @@ TEST(attempt_line, when_its_client_was_taken_for_dead_the_others_ask_again)
     close_owned(&w);
 }
 
+TEST(attempt_line, when_nobody_hears_any_more_all_look_by_themselves)
+{
+    wait_for w;
+    other behind;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &behind);
+    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    rl_rooms_hear_no_more(&core(&w)->rooms);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, STANDS(500, 0, 0)), RL_SLEEP);
+    EXPECT_INT(behind.woken, 0); /* when it is due */
+    EXPECT(rl_room_has_to_ask(&core(&w)->rooms, &behind.waiter));
+    leave(&w, &behind);
+    EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
+    close_owned(&w);
+}
+
 TEST(attempt_line, a_try_that_failed_may_not_have_come)
 {
     wait_for w;

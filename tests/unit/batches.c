@@ -266,9 +266,8 @@ TEST(batches, a_vote_under_way_when_its_owner_ends_is_undone)
 }
 
 /* Its last unlock, when no lease of it can be running any more. */
-static void open_run_out(shift *s)
+static void run_out(shift *s)
 {
-    open_held(s);
     rl_holds *t = &s->e.core.holds;
     rl_mutex_lock(&t->mutex);
     s->p.now_us = s->h->gone_us;
@@ -276,6 +275,12 @@ static void open_run_out(shift *s)
     rl_hold_end_locked(t, s->h, s->p.now_us);
     rl_hold_drop_locked(t, s->h, rl_hold_lingers(s->h), s->p.now_us);
     rl_mutex_unlock(&t->mutex);
+}
+
+static void open_run_out(shift *s)
+{
+    open_held(s);
+    run_out(s);
     EXPECT(asks_only(s, RL_SCRIPT_HASH_RELEASE));
 }
 
@@ -286,6 +291,24 @@ static void expect_ended(shift *s)
     EXPECT_INT(ask(s), 0);
     close_shift(s);
 }
+
+/* While its slot moves. */
+static void expect_undone_by(unsigned layout, rl_script_id script)
+{
+    shift s;
+    open_held(&s);
+    s.h->layout = (uint8_t)layout;
+    s.h->split = true;
+    run_out(&s);
+    EXPECT(asks_only(&s, script));
+    answer(&s, YES);
+    expect_ended(&s);
+}
+
+TEST_CASE(batches, while_its_slot_moves_it_is_dropped,
+          expect_undone_by(RLOCK_LAYOUT_HASH, RL_SCRIPT_HASH_DROP))
+TEST_CASE(batches, what_may_stand_in_line_is_not_only_dropped,
+          expect_undone_by(RL_LAYOUT_FAIR, RL_SCRIPT_FAIR_RELEASE))
 
 TEST(batches, what_has_run_out_is_released_once)
 {
