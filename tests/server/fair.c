@@ -256,6 +256,15 @@ TEST(fair, a_multi_lock_may_have_fair_members)
     pair_stop(&p);
 }
 
+TEST(fair, a_multi_lock_has_one_handle_of_a_name_be_it_plain_or_fair)
+{
+    pair p = pair_start();
+    rlock *multi, *members[] = {p.mine, p.s.lk};
+    EXPECT_STATUS(rlock_multi_new(members, 2, &multi), RLOCK_EINVAL);
+    EXPECT_CONTAINS(rlock_last_error()->message, "the same lock");
+    pair_stop(&p);
+}
+
 /* Who holds one and waits for the other is told, by whichever handle. */
 TEST(fair, a_circle_is_found_over_both_kinds_of_handles)
 {
