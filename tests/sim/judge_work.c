@@ -162,10 +162,10 @@ static void note_place(const call *c, const text *reply)
 static int rung_things;
 
 /* A master has its queue from another one, perhaps; what was told here before
-   is older. */
+   is older. So it is where a client also stands for a fair handle. */
 static bool may_be_handed_down(void)
 {
-    return cfg.cluster || cfg.sentinel;
+    return cfg.cluster || cfg.sentinel || cfg.fair;
 }
 
 /* NULL: not known as it stands there. */
