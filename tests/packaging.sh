@@ -35,7 +35,7 @@ options=$(grep -oh 'RLOCK_[A-Z]*[A-Z]_*[A-Z]*' src/packaging/vcpkg/rlock/portfil
     src/packaging/alpine/APKBUILD | grep -v TARBALL | sort -u)
 [ -n "$options" ] || complain "no recipe names an option"
 for option in $options; do
-    grep -rq "\(option(\|set(\)$option " CMakeLists.txt src/cmake ||
+    grep -rq "\(option(\|set(\|find_program(\)$option " CMakeLists.txt src/cmake ||
         complain "there is no option $option"
 done
 exit $status
