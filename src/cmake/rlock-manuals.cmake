@@ -33,10 +33,11 @@ add_custom_command(
 add_custom_target(rlock_manuals ALL DEPENDS ${manual}/man3/rlock.3)
 install(DIRECTORY ${manual}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
 
-# The same for a browser. -DRLOCK_MANDOC=OFF: without.
+# The same for a browser.
+option(RLOCK_HTML "Write the manual for a browser, too (needs mandoc)" ON)
 find_program(RLOCK_MANDOC NAMES mandoc)
 mark_as_advanced(RLOCK_MANDOC)
-if(NOT RLOCK_MANDOC)
+if(NOT RLOCK_HTML OR NOT RLOCK_MANDOC)
     return()
 endif()
 add_custom_command(
