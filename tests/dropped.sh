@@ -13,7 +13,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"; echo "0 passed, 1 failed"' EXIT
 trap 'exit 143' HUP INT TERM
 
-writes='SET|HSET|PEXPIRE|DEL|HDEL|ZADD|ZREM|ZPOPMIN|INCRBY'
+writes='SET|HSET|PEXPIRE|DEL|HDEL|ZADD|ZREM|ZPOPMIN|INCRBY|DECRBY'
 call="(redis[.]p?call|rp?call)\\((('($writes)',)|[a-zA-Z0-9\\[\\] ]*('S?PUBLISH'|publish)[ ,])"
 # Says what a server says that has done it: nobody is rung by nobody's bell.
 nothing="(function(c, ...) if c == 'ZPOPMIN' then return {} end \

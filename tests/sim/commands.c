@@ -443,6 +443,7 @@ static const struct command {
     {"ping", 1, 1, READS, ping},
     {"flushall", 1, 1, WRITES, flushall},
     {"incrby", 3, 3, GROWS, command_incrby},
+    {"decrby", 3, 3, GROWS, command_decrby},
 };
 
 static const struct command *command_of(const word *name)

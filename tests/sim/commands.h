@@ -54,5 +54,6 @@ void command_get(call *c);
 void command_getrange(call *c);
 void command_set(call *c);
 void command_incrby(call *c);
+void command_decrby(call *c);
 
 #endif

@@ -89,7 +89,7 @@ void command_set(call *c)
     e->expires_ms = o.px > 0 ? c->s->now_us / 1000 + o.px : -1;
 }
 
-void command_incrby(call *c)
+static void add_to_number(call *c, long long sign)
 {
     entry *e;
     long long by, old = 0;
@@ -103,6 +103,16 @@ void command_incrby(call *c)
     if (!e)
         e = store_add(c->s, &c->argv[1], KIND_STRING);
     e->value.len = 0;
-    text_print(&e->value, "%lld", old + by);
-    text_number(c->out, old + by);
+    text_print(&e->value, "%lld", old + sign * by);
+    text_number(c->out, old + sign * by);
+}
+
+void command_incrby(call *c)
+{
+    add_to_number(c, 1);
+}
+
+void command_decrby(call *c)
+{
+    add_to_number(c, -1);
 }

@@ -11,7 +11,7 @@
 #include "wire/keys.h"
 #include "wire/script.h"
 
-#define NAMES   3
+#define NAMES   4
 #define HOLDERS 3
 
 /* Which of a lock's keys: 0 to 3, the last of them for each holder; and these.
@@ -21,7 +21,9 @@
 #define WANTS 8
 #define KINDS 9
 
-static const char *const names[NAMES] = {"a", "{a}", "b"};
+/* One for each layout of programs', and a latch. */
+#define LATCH 3
+static const char *const names[NAMES] = {"a", "{a}", "b", "c"};
 
 static const char *holder(int i)
 {
@@ -388,6 +390,43 @@ static void call_layout(chance *c, command_line *to, const char *name,
     }
 }
 
+static void say_count(chance *c, command_line *to)
+{
+    static const char *const all[] = {"1", "1",  "2",  "3", "9999999999999999",
+                                      "0", "-1", "01", "x"};
+    say_one(c, to, all, chance_ppm(c, 30000) ? 9 : 5);
+}
+
+/* Its mark has the name of a tombstone. */
+static void call_latch(chance *c, command_line *to, const char *name)
+{
+    static const rl_script_id all[] = {
+        RL_SCRIPT_LATCH_COUNT_DOWN, RL_SCRIPT_LATCH_COUNT_DOWN,
+        RL_SCRIPT_LATCH_LOOK, RL_SCRIPT_LATCH_SET, RL_SCRIPT_LATCH_DELETE};
+    rl_script_id id = all[chance_below(c, 5)];
+    int mark = (int)chance_below(c, HOLDERS);
+    bool looks = id == RL_SCRIPT_LATCH_LOOK, sets = id == RL_SCRIPT_LATCH_SET;
+    to->argv[1] = (word){rl_scripts[id].sha1, 40};
+    say_word(to, id == RL_SCRIPT_LATCH_COUNT_DOWN ? "3" : "2");
+    say_key(to, name, 0, 0);
+    if (!sets)
+        say_key(to, name, 2, 0);
+    if (sets || id == RL_SCRIPT_LATCH_COUNT_DOWN) {
+        say_key(to, name, 3, mark);
+        say_count(c, to);
+    }
+    if (looks && chance_ppm(c, 700000))
+        say_bell(c, to);
+    else if (looks)
+        say_word(to, "");
+    if (sets)
+        say_lease(c, to);
+    if (sets || id == RL_SCRIPT_LATCH_COUNT_DOWN)
+        say_lease(c, to);
+    if (!looks)
+        say_word(to, "redisson_countdownlatch__channel__{x}");
+}
+
 static void random_call(chance *c, command_line *to)
 {
     static const rl_script_id others[] = {
@@ -395,15 +434,19 @@ static void random_call(chance *c, command_line *to)
         RL_SCRIPT_PROBE, RL_SCRIPT_WAITS, RL_SCRIPT_SURVEY};
     /* A name stays with its layout, mostly. */
     int which = (int)chance_below(c, NAMES);
-    int layout = chance_ppm(c, 950000) ? which : (int)chance_below(c, 3);
+    int kind = chance_ppm(c, 950000) ? which : (int)chance_below(c, NAMES);
     say_word(to, "EVALSHA");
     say_word(to, "");
+    if (kind == LATCH) {
+        call_latch(c, to, names[which]);
+        return;
+    }
     if (which < 2 && chance_ppm(c, 300000)) {
         call_fair(c, to, names[which]);
         return;
     }
     if (chance_ppm(c, 900000)) {
-        call_layout(c, to, names[which], &rl_layouts[layout]);
+        call_layout(c, to, names[which], &rl_layouts[kind]);
         return;
     }
     rl_script_id id = others[chance_below(c, 7)];
@@ -436,6 +479,7 @@ static const char *const shapes[] = {
     "HSCAN k n",
     "HINCRBY k h n",
     "INCRBY k n",
+    "DECRBY k n",
     "PEXPIRE k n",
     "PTTL k",
     "ZADD k n b",
