@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=39601
-most_files=271
+most_src=40486
+most_files=275
 most_cli=6100
 most_cli_files=43
-most_include=1702
+most_include=1867
 most_cxx=953
 
 cd "$(dirname "$0")/.."

@@ -11,9 +11,9 @@ set -eu
 LC_ALL=C
 export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
-most_words=47
-most_local=35
-most_types=191
+most_words=53
+most_local=36
+most_types=192
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM

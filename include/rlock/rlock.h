@@ -13,6 +13,7 @@
  *   client.h, options.h  clients, and how they reach their servers
  *   lock.h               locks: acquire, nest, extend, unlock, ask
  *   multi.h              several locks as one, and one over several masters
+ *   latch.h              a count that falls, and who waits for zero
  *   guard.h              writes that only who holds a lock may make
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
@@ -35,6 +36,7 @@
 #include <rlock/client.h>
 #include <rlock/event.h>
 #include <rlock/guard.h>
+#include <rlock/latch.h>
 #include <rlock/lock.h>
 #include <rlock/metrics.h>
 #include <rlock/multi.h>

@@ -252,19 +252,26 @@ static void wait_until_idle(rlock_client *cl)
     rl_mutex_unlock(&cl->mutex);
 }
 
-/* What the program is told of locks that were left behind. */
+/* What the program is told of what was left behind. */
 static rlock_status tell_left(const rl_engine *e, size_t left,
                               const rl_fault *why)
 {
+    size_t uncounted = e->core.holds.uncounted, locks = left - uncounted;
+    rlock_status status = why->status == RLOCK_OK ? RLOCK_EIO : why->status;
+    const char *at = why->at ? why->at : atomic_load(&e->core.node);
+    const char *text = *why->text ? why->text : "no time was left";
     if (left == 0)
         return RLOCK_OK;
+    if (locks == 0)
+        return rl_error_set(
+            status, why->sys_errno, "%s: closed, but %zu %s not made: %s", at,
+            uncounted, uncounted == 1 ? "count-down was" : "count-downs were",
+            text);
     return rl_error_set(
-        why->status == RLOCK_OK ? RLOCK_EIO : why->status, why->sys_errno,
+        status, why->sys_errno,
         "%s: closed, but %zu %s not released, and will be free when the lease "
         "has run out: %s",
-        why->at ? why->at : atomic_load(&e->core.node), left,
-        left == 1 ? "lock was" : "locks were",
-        *why->text ? why->text : "no time was left");
+        at, locks, locks == 1 ? "lock was" : "locks were", text);
 }
 
 static rlock_status close_client(rlock_client *cl, bool release)

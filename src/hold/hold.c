@@ -426,6 +426,7 @@ void rl_hold_undo_locked(rl_holds *t, rl_hold *h, int64_t due_us)
 {
     h->state = RL_UNDOING;
     t->undoing++;
+    t->uncounted += h->scope == RL_LATCH_SCOPE;
     if (h->unknown) /* a server that was stopped may execute it yet */
         h->gone_us = rl_max(h->gone_us, rl_after_ms(due_us, RL_LATE_MS));
     rl_hold_schedule_locked(t, h, due_us);
@@ -472,6 +473,7 @@ void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
 {
     h->state = RL_OVER;
     t->undoing--;
+    t->uncounted -= h->scope == RL_LATCH_SCOPE;
     rl_hold_unref_locked(t, h);
 }
 

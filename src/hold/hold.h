@@ -178,7 +178,7 @@ typedef struct rl_hold {
                              whenever that is tried */
     int64_t confirmed_us; /* when the latest command that showed the server to
                              have it was sent */
-    uint64_t token;
+    uint64_t token;       /* of what is done to a latch: by how many */
     const struct rl_line *asked_on; /* the latest call's, while it has no
                                        answer; only compared */
     rl_waker *landing;              /* who waits for in_flight to end */
@@ -218,7 +218,7 @@ typedef struct rl_holds {
     struct rl_rooms *rooms; /* fixed; where the next ones wait */
     const char *process;    /* fixed; host:pid, of holder ids */
     size_t undoing;         /* how many holds are */
-    size_t left;            /* how many were given up at the end */
+    size_t left, uncounted; /* given up at the end; of both, count-downs */
     bool releasing;         /* it is being closed with what is held */
     rl_alarms kept; /* of holds that ended with the client; its struct's */
 } rl_holds;
@@ -422,9 +422,9 @@ void rl_hold_prolong_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     RL_REQUIRES(&t->mutex);
 
 /*
- * Its token's key, which lives for some minutes after a grant (lua/token_ttl.lua),
- * lives for as long again from sent_us on; is it time to keep it so, as half of
- * that is over?
+ * Its token's key, which lives for some minutes after a grant
+ * (lua/token_ttl.lua), lives for as long again from sent_us on; is it time to
+ * keep it so, as half of that is over?
  */
 void rl_hold_keep_token_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
     RL_REQUIRES(&t->mutex);

@@ -1,7 +1,7 @@
 /*
  * The waiting rooms. Called by the acquiring owners; by the doorbells, on the
- * loop, which wake them; by who frees the client, and by who reads that a leave was
- * answered.
+ * loop, which wake them; by who frees the client, and by who reads that a leave
+ * was answered.
  *
  * What stays true, under the rooms' mutex: a room is in the map exactly while
  * it has waiters, and its first waiter is its front; who becomes the front is
@@ -112,11 +112,13 @@ rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,
 static void enter_locked(rl_rooms *r, rl_waiter *w) RL_REQUIRES(&r->mutex)
 {
     rl_link *at = &r->waiters.head;
+    rl_list_add_last(&w->room->waiters, &w->link);
+    if (w->room->scope == RL_LATCH_SCOPE)
+        return;
     while (at->prev != &r->waiters.head &&
            RL_CONTAINER(at->prev, rl_waiter, aged)->began_us > w->began_us)
         at = at->prev;
     rl_list_add_before(at, &w->aged);
-    rl_list_add_last(&w->room->waiters, &w->link);
 }
 
 bool rl_room_enter(rl_rooms *r, rl_waiter *w, const rl_target *what,
@@ -247,6 +249,28 @@ bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us)
     bool busy = w->room->busy_us >= since_us;
     rl_mutex_unlock(&r->mutex);
     return busy;
+}
+
+void rl_room_is_open(rl_rooms *r, const rl_waiter *w, int64_t asked_us)
+{
+    rl_room *room = w->room;
+    rl_mutex_lock(&r->mutex);
+    room->open_us = asked_us;
+    for (rl_link *k = rl_list_first(&room->waiters); k;
+         k = rl_list_next(&room->waiters, k)) {
+        rl_waiter *other = RL_CONTAINER(k, rl_waiter, link);
+        if (other != w)
+            rl_waiter_wake_locked(r, other, RL_WAKE_LOOK);
+    }
+    rl_mutex_unlock(&r->mutex);
+}
+
+bool rl_room_was_open(rl_rooms *r, const rl_waiter *w)
+{
+    rl_mutex_lock(&r->mutex);
+    bool open = w->room->open_us && w->room->open_us >= w->began_us;
+    rl_mutex_unlock(&r->mutex);
+    return open;
 }
 
 void rl_rooms_hold_back(rl_rooms *r, const void *name, size_t len,

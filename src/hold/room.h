@@ -44,7 +44,7 @@ typedef enum rl_rest {
 
 typedef struct rl_waiter {
     rl_link link;
-    rl_link aged;       /* among all of the client's, by began_us */
+    rl_link aged;       /* among all who want a lock, by began_us */
     rl_room *room;      /* fixed; NULL: it is in none */
     int64_t began_us;   /* fixed; since when it wants the lock */
     const void *handle; /* fixed; whose rlock_cancel() ends the wait */
@@ -74,6 +74,7 @@ struct rl_room {
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
     int64_t busy_us;   /* when the server last said that it is held */
+    int64_t open_us;   /* of a latch: when it was last asked and found open */
     int64_t streak_us; /* since when it is handed over here; 0: it is not */
     bool queued;       /* the client's bell may be in that queue */
     bool line;         /* fixed; each stands in a line of the server's */
@@ -199,7 +200,16 @@ void rl_room_answered(rl_rooms *r, const rl_waiter *w);
 /* Has the server said that it is held, when asked at that time or later? */
 bool rl_room_was_busy(rl_rooms *r, const rl_waiter *w, int64_t since_us);
 
-/* Since when the one has waited who waits for longest; RL_NEVER: nobody does. */
+/*
+ * For the front of a latch's room, which has found it open, asked at that time:
+ * all others look. And for these: has anybody found it open, asked since they
+ * began to wait?
+ */
+void rl_room_is_open(rl_rooms *r, const rl_waiter *w, int64_t asked_us);
+bool rl_room_was_open(rl_rooms *r, const rl_waiter *w);
+
+/* Since when the one has waited who wants a lock for longest; RL_NEVER: nobody
+   does. */
 int64_t rl_rooms_longest(rl_rooms *r);
 
 /* Does somebody wait here? */

@@ -10,8 +10,10 @@
 
 #include "wire/script.h"
 
-/* Scopes of single locks are their layouts; a Red lock's are above. */
-#define RL_SINGLE_SCOPES RL_LAYOUTS
+/* Scopes of single locks are their layouts, and latches have one; a Red lock's
+   are above. */
+#define RL_LATCH_SCOPE   RL_LAYOUTS
+#define RL_SINGLE_SCOPES (RL_LAYOUTS + 1)
 
 /* The largest min_replicas. */
 #define RL_REPLICAS_MAX 16

@@ -33,7 +33,8 @@ rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f)
                          : f->at    ? f->at
                                     : atomic_load(&rl_lock_core(lk)->node);
     rl_printable(name, sizeof name, lk->target.name, lk->target.len);
-    return rl_error_set(f->status, f->sys_errno, "lock '%s'%s%s: %s", name, at,
+    return rl_error_set(f->status, f->sys_errno, "%s '%s'%s%s: %s",
+                        lk->kind->noun ? lk->kind->noun : "lock", name, at,
                         server, f->text);
 }
 
@@ -217,6 +218,15 @@ static rlock_status check_slot(const rlock_client *cl, const void *name,
                         "lie in several slots");
 }
 
+rlock_status rl_lock_check_new(const rlock_client *cl, const void *name,
+                               size_t len)
+{
+    if (!cl)
+        return null_pointer("the client");
+    rlock_status s = rl_lock_check_name(name, len);
+    return s == RLOCK_OK ? check_slot(cl, name, len) : s;
+}
+
 static rlock_status read_options(rlock_lock_options *to,
                                  const rlock_lock_options *from)
 {
@@ -242,11 +252,7 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     if (!out)
         return null_pointer("out");
     *out = NULL;
-    if (!cl)
-        return null_pointer("the client");
-    rlock_status s = rl_lock_check_name(name, len);
-    if (s == RLOCK_OK)
-        s = check_slot(cl, name, len);
+    rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
         s = read_options(&o, opts);
     if (s == RLOCK_OK)

@@ -56,6 +56,7 @@ static inline int64_t rl_job_args_began(const rl_job_args *w)
  * several clients enters them by itself, and counts its calls in rlock_stats.
  */
 typedef struct rl_lock_kind {
+    const char *noun; /* what messages call it; NULL: a lock */
     bool several;
     bool guards; /* it has one server, which can look before a script runs */
     size_t job_size;
@@ -109,6 +110,10 @@ void rl_lock_count_release(const rlock *lk);
 
 /* Is it a name for a lock? Otherwise the thread's error says why. */
 rlock_status rl_lock_check_name(const void *name, size_t len);
+
+/* The same, of a lock of this client alone, which may be NULL. */
+rlock_status rl_lock_check_new(const rlock_client *cl, const void *name,
+                               size_t len);
 
 /*
  * What is asked for, as a job: checks it, enters the client, has the kind do

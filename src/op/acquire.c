@@ -23,8 +23,7 @@
 
 static bool is_canceled(const rl_acquire *a)
 {
-    return atomic_load(a->cancel.count) != a->cancel.seen ||
-           atomic_load(&a->home->canceled);
+    return rl_cancel_has_come(&a->cancel, a->home);
 }
 
 /*
@@ -227,19 +226,14 @@ static bool enter_room(rl_acquire *a)
     return false;
 }
 
-/*
- * After a failure: when to try again, or RL_NEVER: not at all. An outage is
- * survived for as long as a lease would be.
- */
-static int64_t retry_at(rl_acquire *a, int64_t now_us)
+int64_t rl_wait_retry_at(rl_core *home, const rl_waiter *w, const rl_fault *f,
+                         int64_t *pause_us, int64_t now_us)
 {
-    int64_t since_us = rl_room_failed(&a->home->rooms, &a->waiter, now_us);
-    if (!a->fault.transient ||
-        now_us - since_us > a->home->set.watchdog_lease_ms * 1000)
+    int64_t since_us = rl_room_failed(&home->rooms, w, now_us);
+    if (!f->transient || now_us - since_us > home->set.watchdog_lease_ms * 1000)
         return RL_NEVER;
-    a->pause_us =
-        rl_min(rl_max(a->pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US);
-    return now_us + rl_jitter(a->pause_us);
+    *pause_us = rl_min(rl_max(*pause_us * 2, FIRST_PAUSE_US), LAST_PAUSE_US);
+    return now_us + rl_jitter(*pause_us);
 }
 
 /* It is held by another owner: those behind need not ask in the end. */
@@ -278,7 +272,8 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     if (busy)
         note_busy(a);
     else
-        again_us = retry_at(a, now_us);
+        again_us = rl_wait_retry_at(a->home, &a->waiter, &a->fault,
+                                    &a->pause_us, now_us);
     if (again_us == RL_NEVER)
         return fail(a, now_us);
     /* Before it entered, a cancel could not wake it. */

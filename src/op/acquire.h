@@ -54,6 +54,19 @@ typedef struct rl_cancel {
     unsigned seen;
 } rl_cancel;
 
+static inline bool rl_cancel_has_come(const rl_cancel *x, const rl_core *home)
+{
+    return atomic_load(x->count) != x->seen || atomic_load(&home->canceled);
+}
+
+/*
+ * For who waits in a room, after a failure: when to try again, or RL_NEVER: not
+ * at all. An outage is survived for as long as a lease would be. *pause_us: the
+ * latest pause; 0: there was none since the last answer.
+ */
+int64_t rl_wait_retry_at(rl_core *home, const rl_waiter *w, const rl_fault *f,
+                         int64_t *pause_us, int64_t now_us);
+
 /* The nodes of a Red lock, as an acquire needs them. */
 typedef struct rl_red_attempt {
     size_t n, quorum;

@@ -337,3 +337,53 @@ void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
     rl_put_token_key(to, name, len);
     rl_put_bell(to, name, len, bell);
 }
+
+/* --- latches -------------------------------------------------------------- */
+
+static void put_latch_channel(rl_bytes *to, const char *name, size_t len,
+                              bool sharded)
+{
+    rl_put_redisson_latch_channel(to, name, len);
+    put_publish(to, sharded);
+}
+
+void rl_call_count_down(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    const char *name = rl_hold_name(h);
+    rl_put_call(to, RL_SCRIPT_LATCH_COUNT_DOWN, whole, 3, 3 + h->sharded);
+    rl_put_bytes(to, name, h->name_len);
+    rl_put_queue_key(to, name, h->name_len);
+    put_tombstone_key(to, h);
+    rl_put_number(to, (int64_t)h->token);
+    rl_put_number(to, RL_MARK_MS);
+    put_latch_channel(to, name, h->name_len, h->sharded);
+}
+
+void rl_call_latch_set(rl_bytes *to, bool whole, const rl_hold *h)
+{
+    const char *name = rl_hold_name(h);
+    rl_put_call(to, RL_SCRIPT_LATCH_SET, whole, 2, 4 + h->sharded);
+    rl_put_bytes(to, name, h->name_len);
+    put_tombstone_key(to, h);
+    rl_put_number(to, (int64_t)h->token);
+    rl_put_number(to, h->lease_ms);
+    rl_put_number(to, RL_MARK_MS);
+    put_latch_channel(to, name, h->name_len, h->sharded);
+}
+
+void rl_call_latch_look(rl_bytes *to, bool whole, const rl_target *what,
+                        const char *bell)
+{
+    rl_put_call(to, RL_SCRIPT_LATCH_LOOK, whole, 2, 1);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_queue_key(to, what->name, what->len);
+    rl_put_bell(to, what->name, what->len, bell);
+}
+
+void rl_call_latch_delete(rl_bytes *to, bool whole, const rl_target *what)
+{
+    rl_put_call(to, RL_SCRIPT_LATCH_DELETE, whole, 2, 1 + what->sharded);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_queue_key(to, what->name, what->len);
+    put_latch_channel(to, what->name, what->len, what->sharded);
+}

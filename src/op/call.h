@@ -94,6 +94,21 @@ void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
 void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                        size_t n);
 
+/* A count-down is asked for again for RL_LATE_MS, and the last copy may be as
+   late as that: so long its mark stands. */
+#define RL_MARK_MS (2 * RL_LATE_MS)
+
+/*
+ * Of a latch: counts it down by h->token, or sets it to that, to live for
+ * h->lease_ms (0: for ever), with the draft's uuid as the mark; tells how far
+ * it is; opens it.
+ */
+void rl_call_count_down(rl_bytes *to, bool whole, const rl_hold *h);
+void rl_call_latch_set(rl_bytes *to, bool whole, const rl_hold *h);
+void rl_call_latch_look(rl_bytes *to, bool whole, const rl_target *what,
+                        const char *bell);
+void rl_call_latch_delete(rl_bytes *to, bool whole, const rl_target *what);
+
 /* Writes a token back that another server has minted. */
 void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 

@@ -23,7 +23,8 @@ typedef struct rl_started {
     unsigned rung;          /* likewise */
     rl_heap_node due;       /* while it sleeps */
     rl_job *job;            /* fixed */
-    rlock_owner *owner;     /* fixed; counted; whom it is driven as */
+    rlock_owner *owner;     /* fixed; counted; whom it is driven as. NULL: it
+                               has none */
     rl_op *op;              /* under way; NULL: the job says what is next */
     bool sleeps;            /* the operation does */
     bool told;              /* that the client is being freed */

@@ -34,6 +34,8 @@ typedef struct rl_batch_verb {
 } rl_batch_verb;
 
 extern const rl_batch_verb rl_batch_renew, rl_batch_undo, rl_batch_vote;
+/* A count-down that has no answer (undo.c). */
+extern const rl_batch_verb rl_batch_count;
 /* Does the server have it still? It prolongs nothing. */
 extern const rl_batch_verb rl_batch_look;
 

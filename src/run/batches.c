@@ -154,7 +154,7 @@ static const rl_batch_verb *prepare_locked(rl_holds *t, rl_hold *h,
 {
     bool vacant = h->state == RL_VACANT;
     if (h->state == RL_UNDOING)
-        return &rl_batch_undo;
+        return h->scope == RL_LATCH_SCOPE ? &rl_batch_count : &rl_batch_undo;
     if (t->stopping || !(vacant ? may_vote_locked(t, h, now_us)
                                 : may_renew_locked(t, h, now_us)))
         return NULL;

@@ -333,7 +333,8 @@ void rl_owner_disengage(rlock_owner *o)
 rlock_owner *rl_owner_drive_as(rlock_owner *o)
 {
     rlock_owner *former = acting;
-    atomic_fetch_add(&o->refs, 1);
+    if (o)
+        atomic_fetch_add(&o->refs, 1);
     acting = o;
     return former;
 }

@@ -65,7 +65,8 @@ void rl_owner_leave_spare(rlock_owner *o, void *spare);
 /*
  * For who drives an operation, or calls back: the thread is this owner until
  * rl_owner_drive_end(), whoever acts as it, and whomever the program acts as,
- * or frees, meanwhile. Returns whom it was before, for that call.
+ * or frees, meanwhile; NULL: it is itself. Returns whom it was before, for that
+ * call.
  */
 rlock_owner *rl_owner_drive_as(rlock_owner *o);
 void rl_owner_drive_end(rlock_owner *former);

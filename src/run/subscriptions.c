@@ -135,16 +135,25 @@ static void want_locked(rl_subscriptions *b, const rl_key *channel,
     b->until_us = rl_min(b->until_us, x->until_us);
 }
 
+/* That of a latch may lie in another slot than its name. */
+static bool has_channel(const rl_target *what)
+{
+    return what->scope != RL_LATCH_SCOPE || !what->sharded ||
+           !memchr(what->name, '{', what->len);
+}
+
 void rl_subscriptions_want(rl_node *node, const rl_target *what)
 {
     rl_subscriptions *b = &node->doorbell.subscriptions;
     const rl_core *c = &node->e->core;
-    bool foreign = c->set.redisson_channel;
+    bool foreign = c->set.redisson_channel && has_channel(what);
     if (!node->e->cluster && !foreign)
         return;
     int64_t now_us = rl_now_us();
     rl_key bell = rl_key_bell(what->name, what->len, c->bell);
-    rl_key theirs = rl_key_redisson(what->name, what->len);
+    rl_key theirs = what->scope == RL_LATCH_SCOPE
+                        ? rl_key_redisson_latch(what->name, what->len)
+                        : rl_key_redisson(what->name, what->len);
     rl_mutex_lock(&b->mutex);
     if (node->e->cluster)
         want_locked(b, &bell, what, now_us);

@@ -1,6 +1,8 @@
 /*
  * Undoing: a hold that is over, and that the server may still have, is released
- * until the server says that it is gone, or its lease has run out.
+ * until the server says that it is gone, or its lease has run out. And what a
+ * call has left uncounted: a latch's count-down is asked for again until it is
+ * answered, or its mark may have gone.
  */
 #include "hold/due.h"
 #include "run/batch.h"
@@ -38,15 +40,14 @@ static void note_locked(const rl_batch *b, rl_holds *t, bool done,
         return;
     }
     /* What has run out may stay only where the clock was put back. */
-    t->left += !done && now_us < h->gone_us;
+    bool left = !done && now_us < h->gone_us;
+    t->left += left;
+    t->uncounted += left && h->scope == RL_LATCH_SCOPE;
     rl_hold_undone_locked(t, h);
 }
 
-static void note(rl_batch *b, const rl_reply *r, const rl_fault *f,
-                 int64_t now_us)
+static void note(rl_batch *b, bool done, const rl_fault *f, int64_t now_us)
 {
-    bool done =
-        r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
     rl_holds *t = &b->node->e->core.holds;
     rl_mutex_lock(&t->mutex);
     if (!done && t->stopping)
@@ -56,5 +57,35 @@ static void note(rl_batch *b, const rl_reply *r, const rl_fault *f,
     b->n = 0;
 }
 
+static void note_undone(rl_batch *b, const rl_reply *r, const rl_fault *f,
+                        int64_t now_us)
+{
+    bool done =
+        r ? r->top.integer < RL_UNBURIED : f->status == RLOCK_EWRONGTYPE;
+    note(b, done, f, now_us);
+}
+
 const rl_batch_verb rl_batch_undo = {
-    .script = script, .write = write_call, .note = note};
+    .script = script, .write = write_call, .note = note_undone};
+
+/* --- count-downs ---------------------------------------------------------- */
+
+static rl_script_id count_down(const rl_batch *b)
+{
+    (void)b;
+    return RL_SCRIPT_LATCH_COUNT_DOWN;
+}
+
+static void write_count_down(const rl_batch *b, rl_bytes *to)
+{
+    rl_call_count_down(to, b->ask.whole, b->hold[0]);
+}
+
+static void note_counted(rl_batch *b, const rl_reply *r, const rl_fault *f,
+                         int64_t now_us)
+{
+    note(b, r || f->status == RLOCK_EWRONGTYPE, f, now_us);
+}
+
+const rl_batch_verb rl_batch_count = {
+    .script = count_down, .write = write_count_down, .note = note_counted};

@@ -14,6 +14,7 @@
 #define WAITS    ":who" /* behind that: a tombstone's key ends in a uuid */
 #define SBELL    "rlock_sbell"
 #define REDISSON "redisson_lock__channel"
+#define COUNTED  "redisson_countdownlatch__channel__"
 
 /* A piece of text at a time; returns where the next one goes. */
 static char *add(char *at, const void *bytes, size_t len)
@@ -153,6 +154,20 @@ rl_key rl_key_redisson(const void *name, size_t len)
     return key_of(REDISSON, name, len);
 }
 
+/* Redisson puts its name into braces whatever it has already. */
+static char *write_latch_channel(char *at, const void *name, size_t len)
+{
+    at = add(at, COUNTED "{", strlen(COUNTED) + 1);
+    return add(add(at, name, len), "}", 1);
+}
+
+rl_key rl_key_redisson_latch(const void *name, size_t len)
+{
+    rl_key k;
+    k.len = (size_t)(write_latch_channel(k.text, name, len) - k.text);
+    return k;
+}
+
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder)
 {
     rl_key k = key_of(UNDONE, name, len);
@@ -205,6 +220,13 @@ void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)
 {
     put(to, REDISSON, name, len);
+}
+
+void rl_put_redisson_latch_channel(rl_bytes *to, const void *name, size_t len)
+{
+    char *word = rl_put_word(to, strlen(COUNTED) + len + 2);
+    if (word)
+        write_latch_channel(word, name, len);
 }
 
 static bool is_sharded(const char *bell)

@@ -39,6 +39,9 @@ rl_key rl_key_queue(const void *name, size_t len);
 rl_key rl_key_line(const void *name, size_t len);
 rl_key rl_key_wants(const void *name, size_t len);
 rl_key rl_key_redisson(const void *name, size_t len);
+/* Of the latch of that name; in a cluster it is in the name's slot only if that
+   has no brace. */
+rl_key rl_key_redisson_latch(const void *name, size_t len);
 /* holder ends in the hold's uuid */
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
 /* The channel of a client's bell for this name; bell: a client's, as its core
@@ -60,6 +63,7 @@ void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_line_keys(rl_bytes *to, const void *name, size_t len);
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
+void rl_put_redisson_latch_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
                           const char *holder);
 void rl_put_bell(rl_bytes *to, const void *name, size_t len, const char *bell);

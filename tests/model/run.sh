@@ -148,6 +148,14 @@ broken hand-blind handover.pml LATE=1 LOST=1 BLIND_HAND
 broken hand-asks-anew handover.pml LATE=1 LOST=1 ASKS_ANEW
 broken turn-not-kept handover.pml LATE=1 LOST=1 KEPT=2 NOT_KEPT
 
+# A latch.
+holds latch latch.pml LOST=3 LATE=2
+holds latch-deaf latch.pml LOST=1 LATE=1 RINGS=2
+
+broken latch-no-mark latch.pml LOST=1 NO_MARK
+broken latch-rings-one latch.pml RINGS_ONE
+broken latch-looks-first latch.pml LOOKS_FIRST
+
 # Three servers.
 holds red-late red.pml LATE=1
 holds red-crash red.pml CRASHES=1

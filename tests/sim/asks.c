@@ -42,11 +42,17 @@ static void ask_lock(owner *o, int lock)
           rlock_status_str(s));
 }
 
+/* A latch is told of, too, while somebody waits for it: by its queue. */
+static bool is_known(const char *name)
+{
+    return thing_of(name) >= 0 || (cfg.latch && latch_is(name));
+}
+
 /* Of a calm world's locks, and none that waits is older than the world. */
 static void check_wait(const rlock_wait *x, void *arg)
 {
     const owner *o = arg;
-    if (thing_of(x->name) < 0 || x->waited_ms < 0 ||
+    if (!is_known(x->name) || x->waited_ms < 0 ||
         x->waited_ms > (w.now - BEGIN) / MS + 1000)
         finding("owner %d is told that somebody waits for %s, for %lld ms",
                 o->id, x->name, (long long)x->waited_ms);
@@ -65,8 +71,7 @@ static void ask_who_waits(owner *o, rlock_client *cl)
 static bool check_found(const rlock_lock_info *x, void *arg)
 {
     const owner *o = arg;
-    int thing = thing_of(x->name);
-    if (thing < 0 || x->waiting < 0 || x->n_holders > 1 ||
+    if (!is_known(x->name) || x->waiting < 0 || x->n_holders > 1 ||
         (x->n_holders == 0) != (x->holders == NULL))
         finding("owner %d is told of a lock %s, which %zu hold", o->id, x->name,
                 x->n_holders);

@@ -5,7 +5,7 @@ hold *holds[THINGS_MAX];
 
 static const judge *const judges[] = {
     &judge_holding, &judge_tokens, &judge_losses, &judge_calls,
-    &judge_rest,    &judge_watch,  &judge_work};
+    &judge_rest,    &judge_watch,  &judge_work,   &judge_latches};
 
 #define JUDGES (sizeof judges / sizeof *judges)
 
@@ -159,6 +159,7 @@ void judge_shake_server(int server)
         is_second = is_second ||
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
+    latch_forget(server);
     unsigned whole = things_of(server, is_second, false);
     unsigned half = things_of(server, is_second, true);
     judge_shake(whole | half, w.now, w.now);

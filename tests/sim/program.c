@@ -172,6 +172,8 @@ static void build(void)
             client_make(g, k);
         for (int k = 0; k < locks_n; k++)
             g->handle[k] = program_make_handle(g, k);
+        if (cfg.latch)
+            latch_make(g);
     }
 }
 
@@ -203,6 +205,7 @@ static void free_handles(program *g)
     running->p = &g->p;
     for (int i = locks_n; i > 0; i--)
         rlock_free(g->handle[i - 1]);
+    rlock_latch_free(g->gate);
 }
 
 /* In the middle of it all. */

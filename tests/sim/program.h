@@ -44,6 +44,7 @@ typedef struct program {
     process p;
     rlock_client *client[SERVERS_MAX];
     rlock *handle[LOCKS_MAX];
+    rlock_latch *gate;
     int64_t canceled_at[LOCKS_MAX], canceled_all;
     int canceling[LOCKS_MAX]; /* owners that cancel its waits, just now */
     int cancelers;            /* clients that cancel all waits, likewise */
@@ -132,6 +133,13 @@ bool was_canceled(const program *g, int lock, int64_t since);
 /* --- alarms.c ------------------------------------------------------------- */
 
 void act_mind(owner *o);
+
+/* --- latches.c ------------------------------------------------------------ */
+
+void act_latch(owner *o);
+void latch_make(program *g);
+bool latch_is(const char *name); /* is that its name? */
+void latch_forget(int server);   /* it has lost its data, just now */
 
 /* --- guard.c -------------------------------------------------------------- */
 

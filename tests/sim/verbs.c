@@ -436,6 +436,7 @@ const verb verbs[] = {
     {"silence", &cfg.silence, false, false, act_silence},
     {"mind", &cfg.mind, true, false, act_mind},
     {"force", &cfg.force, false, false, act_force},
+    {"latch", &cfg.latch, false, true, act_latch},
 };
 
 const int verbs_n = sizeof verbs / sizeof *verbs;

@@ -33,6 +33,15 @@ TEST(keys, a_name_with_a_tag_keeps_its_own)
                "rlock_undone:{u1}:" UUID);
 }
 
+/* Redisson writes that of a latch by another rule: braces around any name. */
+TEST(keys, the_channel_of_a_latch_has_its_name_in_braces)
+{
+    expect_key(rl_key_redisson_latch("a", 1),
+               "redisson_countdownlatch__channel__{a}");
+    expect_key(rl_key_redisson_latch("{a}b", 4),
+               "redisson_countdownlatch__channel__{{a}b}");
+}
+
 /* Redisson looks for { only, as we must. */
 TEST(keys, one_opening_brace_is_enough)
 {
