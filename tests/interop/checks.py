@@ -21,6 +21,14 @@ milliseconds:
   count NAME N          N times: locks, adds one to the number in the file NAME
                         of the working directory, unlocks; then ok
 
+and those that know latches
+
+  set NAME COUNT        ok, or busy: it is set already
+  down NAME             counts it down by one: ok
+  await NAME WAIT       ok, or busy: it has not opened while WAIT lasted
+  left NAME             its count
+  delete NAME           ok, or free: there was none
+
 and the one of rlock also
 
   held NAME             yes, or no: lost or never had, without asking Redis
@@ -344,6 +352,57 @@ def crowd(a, b, name):
         within(INCREMENTS, int(counter.read()), INCREMENTS, "the sum")
 
 
+def await_latch(peers, name):
+    """Begin to wait for a latch that is closed, and find it so."""
+    for peer in peers:
+        peer.send("await", name, LIMIT)
+    time.sleep(0.3)
+    for peer in peers:
+        if peer.has_answered(0):
+            peer.fail(f"{peer.answer()}, expected to wait")
+
+
+@check("a latch that {a} sets and counts down opens for all of {b}", "latches")
+def latch(a, b, name):
+    a.one.expect("ok", "set", name, 3)
+    b.one.expect("busy", "set", name, 5)
+    b.one.expect("3", "left", name)
+    b.one.expect("busy", "await", name, 0)
+    b.one.expect("ok", "down", name)
+    a.two.expect("ok", "down", name)
+    await_latch(b.peers, name)
+    a.one.expect("ok", "down", name)
+    for peer in b.peers:
+        peer.answers("ok", limit=b.wakes)
+    for side in a, b:
+        side.one.expect("0", "left", name)
+        side.one.expect("ok", "await", name, 0)
+        side.one.expect("free", "delete", name)
+    b.one.expect("ok", "set", name, 1)
+    a.one.expect("1", "left", name)
+    b.one.expect("ok", "delete", name)
+
+
+@check("a latch that {b} has set, and {a} counts down, opens for both",
+       "latches")
+def latch_of_both(a, b, name):
+    b.one.expect("ok", "set", name, 2)
+    a.one.expect("ok", "down", name)
+    await_latch([a.two, b.two], name)
+    a.one.expect("ok", "down", name)
+    a.two.answers("ok", limit=a.wakes)
+    b.two.answers("ok", limit=b.wakes)
+
+
+@check("who of {b} waits for a latch goes on when {a} deletes it", "latches")
+def latch_deleted(a, b, name):
+    a.one.expect("ok", "set", name, 3)
+    await_latch(b.peers, name)
+    a.one.expect("ok", "delete", name)
+    for peer in b.peers:
+        peer.answers("ok", limit=b.wakes)
+
+
 # The last one: it costs a peer of each side.
 @check("what {a} held when it was killed {b} gets")
 def killed(a, b, name):
@@ -392,8 +451,8 @@ class Suite(NamedTuple):
 
 
 SUITES = [
-    Suite("redisson", "redisson", "renews nests"),
-    Suite("redisson", "hash", "renews nests", " without channel", POLL),
+    Suite("redisson", "redisson", "renews nests latches"),
+    Suite("redisson", "hash", "renews nests latches", " without channel", POLL),
     Suite("redis-py", "string", "extends"),
     Suite("redsync", "string", "extends"),
     Suite("node-redlock", "string", "extends"),
@@ -401,9 +460,9 @@ SUITES = [
     Suite("classic", "timestamp", "extends", rounds=2000),
     Suite("redsync", "string", "extends", " on 3 servers", servers=3),
     Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
-    Suite("redisson", "redisson", "renews nests", " in a cluster",
+    Suite("redisson", "redisson", "renews nests latches", " in a cluster",
           cluster=True),
-    Suite("redisson", "hash", "renews nests",
+    Suite("redisson", "hash", "renews nests latches",
           " in a cluster without channel", POLL, cluster=True,
           only=(hand_over, force)),
     Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
@@ -460,6 +519,8 @@ def main(directory):
             else:
                 run(tally, title,
                     Side("rlock", [ours, suite.layout, *where],
+                         "ours renews extends nests latches"
+                         if "latches" in suite.traits else
                          "ours renews extends nests", suite.wakes,
                          suite.rounds),
                     Side(suite.library, [theirs, *where], suite.traits, SOON,

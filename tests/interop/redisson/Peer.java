@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -64,6 +65,27 @@ public class Peer {
             return "" + lock.remainTimeToLive();
         case "count":
             return count(lock, Path.of(name), Integer.parseInt(words[2]));
+        default:
+            return latch(client.getCountDownLatch(name), words);
+        }
+    }
+
+    private static String latch(RCountDownLatch latch, String[] words)
+        throws InterruptedException {
+        switch (words[0]) {
+        case "set":
+            return latch.trySetCount(Long.parseLong(words[2])) ? "ok" : "busy";
+        case "down":
+            latch.countDown();
+            return "ok";
+        case "await":
+            return latch.await(Long.parseLong(words[2]), TimeUnit.MILLISECONDS)
+                ? "ok"
+                : "busy";
+        case "left":
+            return "" + latch.getCount();
+        case "delete":
+            return latch.delete() ? "ok" : "free";
         default:
             return "error what?";
         }

@@ -93,9 +93,53 @@ static const char *holder(const char *name, int64_t a, int64_t b)
     return text;
 }
 
+static rlock_latch *latch(const char *name)
+{
+    static rlock_latch *last;
+    rlock_latch_free(last);
+    rlock_latch_new(clients[0], name, &last);
+    return last;
+}
+
+static const char *set(const char *name, int64_t count, int64_t b)
+{
+    (void)b;
+    return answer(rlock_latch_set(latch(name), count, 0));
+}
+
+static const char *down(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    return answer(rlock_latch_count_down(latch(name), 1));
+}
+
+static const char *await_it(const char *name, int64_t wait, int64_t b)
+{
+    (void)b;
+    return answer(rlock_latch_wait(latch(name), wait));
+}
+
+static const char *left(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    int64_t count;
+    rlock_status status = rlock_latch_count(latch(name), &count);
+    return status == RLOCK_OK ? peer_number(count) : answer(status);
+}
+
+static const char *delete_it(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    rlock_status status = rlock_latch_delete(latch(name));
+    return status == RLOCK_NOT_HELD ? "free" : answer(status);
+}
+
 static const peer_command commands[] = {
-    {"lock", lock}, {"unlock", unlock}, {"extend", extend}, {"force", force},
-    {"ttl", ttl},   {"held", held},     {"holder", holder}, {NULL, NULL},
+    {"lock", lock},      {"unlock", unlock}, {"extend", extend},
+    {"force", force},    {"ttl", ttl},       {"held", held},
+    {"holder", holder},  {"set", set},       {"down", down},
+    {"await", await_it}, {"left", left},     {"delete", delete_it},
+    {NULL, NULL},
 };
 
 /* "redisson" is the hash, with an ear for Redisson's channel. */
