@@ -14,8 +14,8 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=40486
-most_files=275
+most_src=40495
+most_files=276
 most_cli=6100
 most_cli_files=43
 most_include=1867

@@ -391,25 +391,12 @@ static void wake_listener(rl_map_node *n, void *arg)
     l->waker->wake(l->waker, it->why, l->index);
 }
 
-static void stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
-    RL_REQUIRES(&r->mutex)
-{
-    for (rl_link *k = rl_list_first(&room->waiters); k;
-         k = rl_list_next(&room->waiters, k)) {
-        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
-        if (w == but)
-            continue;
-        w->stands = false;
-        rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
-    }
-}
-
 /* The front; and when it is to look, all who stand in line. */
 static void wake_room_locked(rl_rooms *r, rl_room *room, rl_wake why)
     RL_REQUIRES(&r->mutex)
 {
     if (room->line && why == RL_WAKE_LOOK)
-        stand_anew_locked(r, room, NULL);
+        rl_room_stand_anew_locked(r, room, NULL);
     else
         rl_waiter_wake_locked(r, front_of(room), why);
 }
@@ -465,79 +452,6 @@ void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
     look_at_locked(r, name, len, scope, rings);
     if (r->lines > 0 && scope == RLOCK_LAYOUT_HASH)
         look_at_locked(r, name, len, RL_LAYOUT_FAIR, rings);
-    rl_mutex_unlock(&r->mutex);
-}
-
-/* --- in line -------------------------------------------------------------- */
-
-void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id)
-{
-    rl_mutex_lock(&r->mutex);
-    w->id = *id;
-    w->stands = true;
-    rl_mutex_unlock(&r->mutex);
-}
-
-void rl_room_stand_not(rl_rooms *r, rl_waiter *w)
-{
-    rl_mutex_lock(&r->mutex);
-    w->stands = false;
-    rl_mutex_unlock(&r->mutex);
-}
-
-void rl_room_stand_none(rl_rooms *r, const rl_waiter *w)
-{
-    rl_mutex_lock(&r->mutex);
-    const rl_list *all = &w->room->waiters;
-    for (rl_link *k = rl_list_first(all); k; k = rl_list_next(all, k))
-        RL_CONTAINER(k, rl_waiter, link)->stands = false;
-    rl_mutex_unlock(&r->mutex);
-}
-
-void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w)
-{
-    rl_mutex_lock(&r->mutex);
-    stand_anew_locked(r, w->room, w);
-    rl_mutex_unlock(&r->mutex);
-}
-
-/* Mostly it is the first. */
-static rl_waiter *find_waiter_locked(rl_rooms *r, const rl_notice *n)
-    RL_REQUIRES(&r->mutex)
-{
-    const rl_room *room = find_locked(r, n->name, n->len, RL_LAYOUT_FAIR);
-    for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
-         k = rl_list_next(&room->waiters, k)) {
-        rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
-        if (memcmp(&w->id, &n->id, sizeof w->id) == 0)
-            return w;
-    }
-    return NULL;
-}
-
-static void hand_locked(rl_rooms *r, rl_waiter *w, const rl_notice *n)
-    RL_REQUIRES(&r->mutex)
-{
-    (void)r;
-    w->token = n->token;
-    w->sent_us = n->beat_us;
-    w->claim_ms = n->claim_ms;
-    w->withheld = RL_WAKE_LOOK;
-    w->rest = RL_HANDED;
-    w->waker->wake(w->waker, RL_WAKE_LOOK, 0);
-}
-
-/* Who is awake is just asking, perhaps for the last time before it. */
-void rl_rooms_grant(rl_rooms *r, const rl_notice *n)
-{
-    rl_mutex_lock(&r->mutex);
-    rl_waiter *w = find_waiter_locked(r, n);
-    if (w && w->rest == RL_ASLEEP) {
-        hand_locked(r, w, n);
-    } else if (w) {
-        w->stands = false;
-        rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
-    }
     rl_mutex_unlock(&r->mutex);
 }
 

@@ -160,6 +160,9 @@ void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id);
 void rl_room_stand_not(rl_rooms *r, rl_waiter *w);
 void rl_room_stand_none(rl_rooms *r, const rl_waiter *w);
 void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w);
+/* The same; without `but`, all of them. */
+void rl_room_stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
+    RL_REQUIRES(&r->mutex);
 
 /* The server has granted a lock to who stands in line for it. */
 typedef struct rl_notice {
