@@ -218,16 +218,6 @@ bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
     return for_s >= token_life_ms(t->renewal_ms) / 2000;
 }
 
-/* A lease that is shorter than a renewal's (lua/line.lua) is renewed after a third
-   of it, too. */
-static int64_t early_us(const rl_holds *t, const rl_hold *h, int64_t sent_us)
-{
-    if (h->lease_ms >= t->renewal_ms)
-        return 0;
-    int64_t ms = rl_hold_renewal_ms(t, h, sent_us) - h->lease_ms;
-    return rl_max(ms, 0) * 1000 / 3;
-}
-
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
                           int64_t sent_us, bool renewed, int64_t now_us)
 {
@@ -244,9 +234,14 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     if (renewed)
         limit_renewal(t, h);
     set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, h->lease_ms));
-    if (renewed)
-        rl_hold_start_renewal_locked(t, h, sent_us - early_us(t, h, sent_us),
+    /* A lease that is shorter than a renewal's (lua/line.lua) is renewed after a
+       third of it, too. */
+    int64_t early_ms = t->renewal_ms - h->lease_ms;
+    if (renewed && early_ms > 0)
+        rl_hold_start_renewal_locked(t, h, sent_us - early_ms * 1000 / 3,
                                      now_us);
+    else if (renewed)
+        rl_hold_start_renewal_locked(t, h, sent_us, now_us);
     else
         rl_hold_ask_next_locked(t, h, sent_us);
     RL_PROBE(grant, &h->name[0], h->name_len, token);

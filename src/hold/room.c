@@ -435,23 +435,18 @@ void rl_rooms_look_all(rl_rooms *r)
     rl_mutex_unlock(&r->mutex);
 }
 
-static void look_at_locked(rl_rooms *r, const void *name, size_t len,
-                           uint64_t scope, bool rings) RL_REQUIRES(&r->mutex)
-{
-    rl_waiter *front = rl_room_front_locked(r, name, len, scope);
-    if (front && !(rings && front->room->queued))
-        rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
-}
-
 void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
                    bool rings)
 {
     if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
         return;
     rl_mutex_lock(&r->mutex);
-    look_at_locked(r, name, len, scope, rings);
-    if (r->lines > 0 && scope == RLOCK_LAYOUT_HASH)
-        look_at_locked(r, name, len, RL_LAYOUT_FAIR, rings);
+    int rooms = scope == RLOCK_LAYOUT_HASH && r->lines > 0 ? 2 : 1;
+    for (; rooms > 0; rooms--, scope = RL_LAYOUT_FAIR) {
+        rl_waiter *front = rl_room_front_locked(r, name, len, scope);
+        if (front && !(rings && front->room->queued))
+            rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
+    }
     rl_mutex_unlock(&r->mutex);
 }
 

@@ -54,7 +54,8 @@ static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
-    if (rl_hold_layout(h)->line) {
+    const rl_layout *l = rl_hold_layout(h);
+    if (l->line) {
         call_acquire_in_line(to, whole, h, r);
         return;
     }
@@ -63,7 +64,7 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     bool says_who = r->says_who && *r->bell;
     int args = brief ? 2 : r->says_least ? 6 : 5;
     int keys = brief ? 3 : says_who ? 5 : 4;
-    rl_put_call(to, rl_hold_layout(h)->acquire, whole, keys, args);
+    rl_put_call(to, l->acquire, whole, keys, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
     put_tombstone_key(to, h);
@@ -123,17 +124,14 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
 {
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury && !h->sharded;
-    bool line = rl_hold_layout(h)->line;
-    rl_put_call(to, rl_hold_layout(h)->release, whole,
-                line    ? 6
-                : brief ? 2
-                        : 3,
-                brief ? 2 : 4 + h->sharded);
+    const rl_layout *l = rl_hold_layout(h);
+    int keys = l->line ? 6 : brief ? 2 : 3;
+    rl_put_call(to, l->release, whole, keys, brief ? 2 : 4 + h->sharded);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     put_queue(to, h, quiet);
-    if (line || !brief)
+    if (l->line || !brief)
         put_tombstone_key(to, h);
-    if (line)
+    if (l->line)
         put_keys_to_grant(to, rl_hold_name(h), h->name_len);
     put_holder(to, h);
     put_channel(to, h, quiet);
@@ -308,11 +306,8 @@ void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
                         const char *holder_id)
 {
     bool brief = !what->sharded, line = what->layout->line;
-    rl_put_call(to, what->layout->release, whole,
-                line    ? 6
-                : brief ? 2
-                        : 3,
-                brief ? 2 : 5);
+    int keys = line ? 6 : brief ? 2 : 3;
+    rl_put_call(to, what->layout->release, whole, keys, brief ? 2 : 5);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     if (line || !brief)

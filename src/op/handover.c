@@ -143,8 +143,8 @@ static bool is_long_enough(const rl_core *c, const rl_hold *h)
 bool rl_part_hand_over(rl_part *x, rl_core *c, rl_hold *h, int64_t now_us)
 {
     bool queued;
-    if (!rl_scope_hands_over(h->scope) || rl_hold_layout(h)->line || h->group ||
-        h->unknown)
+    if (!rl_scope_hands_over(h->scope) || h->layout != RLOCK_LAYOUT_HASH ||
+        h->group || h->unknown)
         return false;
     rl_waiter *w = offer(&c->rooms, h, now_us, &queued);
     if (!w)

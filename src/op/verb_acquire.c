@@ -198,20 +198,16 @@ static void note_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
     rl_mutex_unlock(&t->mutex);
 }
 
+/* Each time it is sent, with the clock before that. */
 static void write_acquire(const rl_part *x, rl_bytes *to)
 {
-    rl_call_acquire(to, x->ask.whole, x->hold, &x->request);
+    rl_request r = x->request;
+    r.beat_us = x->ask.sent_us;
+    rl_call_acquire(to, x->ask.whole, x->hold, &r);
 }
 
-static void note_beat(rl_part *x, int64_t now_us)
-{
-    x->request.beat_us = now_us;
-}
-
-const rl_verb rl_verb_acquire = {.write = write_acquire,
-                                 .note = note_acquire,
-                                 .ready = note_beat,
-                                 .grants = true};
+const rl_verb rl_verb_acquire = {
+    .write = write_acquire, .note = note_acquire, .grants = true};
 
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                      int64_t now_us)
