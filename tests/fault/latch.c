@@ -200,8 +200,8 @@ TEST(latch, who_waits_at_a_server_that_stands_still_goes_on_when_it_does)
 
 TEST(latch, a_client_that_is_freed_counts_down_what_it_owes)
 {
-    play p = play_start(300);
-    meet(&p, DOWN, PROXY_EVERY, PROXY_SENT | PROXY_TIMEOUT);
+    play p = play_start(5000);
+    meet(&p, DOWN, PROXY_EVERY, PROXY_CUT_BEFORE);
     expect_owed(&p);
     EXPECT_INT(left_of(p.theirs), 3);
     proxy_rule(p.s.px, NULL, 1, PROXY_CUT_BEFORE, NULL);

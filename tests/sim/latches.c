@@ -58,6 +58,15 @@ static void note_counted(const call *c)
     memcpy(marks[marks_n++], mark, sizeof mark);
 }
 
+/* Whoever stands in the queue is rung. */
+static void check_rung(const call *c)
+{
+    const entry *queue = store_find(&c->s->store, &c->words[1]);
+    if (queue)
+        finding("judge 17: a latch opens, and %zu clients are not rung",
+                queue->count);
+}
+
 static void executing(const call *c)
 {
     if (is_about_it(c))
@@ -73,6 +82,8 @@ static void executed(const call *c, const text *reply)
     bool counts = strcmp(c->script, "latch/count_down") == 0;
     if (counts && after != gate.before)
         note_counted(c);
+    if (after == 0 && gate.before > 0)
+        check_rung(c);
     if (after > 0 && (gate.before == 0 || !gate.closed_since))
         gate.closed_since = w.now;
     if (after == 0 && gate.before > 0)
