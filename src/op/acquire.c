@@ -21,11 +21,6 @@
 #define FIRST_PAUSE_US (20 * 1000)
 #define LAST_PAUSE_US  (500 * 1000)
 
-static bool is_canceled(const rl_acquire *a)
-{
-    return rl_cancel_has_come(&a->cancel, a->home);
-}
-
 /*
  * Before it begins to wait: or is it waited for by whom it would wait for? Who
  * holds nothing is not.
@@ -203,7 +198,7 @@ static rl_next begin_try(rl_acquire *a, int64_t now_us)
 static rl_next line_up(rl_acquire *a, int64_t now_us)
 {
     rl_rooms *rooms = &a->home->rooms;
-    if (is_canceled(a))
+    if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
     if (a->held_back_us > now_us)
         return sleep_until(a, a->held_back_us);
@@ -277,7 +272,7 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     if (again_us == RL_NEVER)
         return fail(a, now_us);
     /* Before it entered, a cancel could not wake it. */
-    if (is_canceled(a))
+    if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
@@ -370,7 +365,7 @@ static rl_next begin(rl_acquire *a, int64_t now_us)
 {
     if (a->wait_ms == 0)
         return begin_try(a, now_us);
-    if (is_canceled(a))
+    if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
     if (!a->attempt->in_line && !*rl_bell_of(a->home, a->what) &&
         !rl_rooms_is_owed(&a->home->rooms, a->what, now_us))
