@@ -133,36 +133,36 @@ typedef struct rl_hold {
     rl_owner_record *record;
     unsigned refs;
     int count;
-    uint16_t reports;     /* bit set of rlock_event_type */
-    uint8_t state;        /* rl_state */
-    uint8_t loss;         /* rl_loss */
-    uint8_t member;       /* fixed; Red: which node this is */
-    uint8_t layout;       /* fixed; rlock_layout */
-    uint8_t sent_on;      /* so often in a row its renewal was, by redirects */
-    uint8_t replicas;     /* fixed; so many must have what moves the deadline */
-    uint8_t in_a_row;     /* so many threads here had it before, each from the
+    uint16_t reports;   /* bit set of rlock_event_type */
+    uint8_t state;      /* rl_state */
+    uint8_t loss;       /* rl_loss */
+    uint8_t member;     /* fixed; Red: which node this is */
+    uint8_t layout;     /* fixed; rlock_layout */
+    uint8_t sent_on;    /* so often in a row its renewal was, by redirects */
+    uint8_t replicas;   /* fixed; so many must have what moves the deadline */
+    uint8_t in_a_row;   /* so many threads here had it before, each from the
                             one before, since the server has granted it */
-    bool sharded;         /* fixed; its channels are, in a cluster */
-    uint16_t name_len;    /* fixed */
-    uint16_t slot;        /* fixed; of a cluster */
-    uint16_t detour;      /* the server that is to be asked next about it, and
+    bool sharded;       /* fixed; its channels are, in a cluster */
+    uint16_t name_len;  /* fixed */
+    uint16_t slot;      /* fixed; of a cluster */
+    uint16_t detour;    /* the server that is to be asked next about it, and
                             only then; see rl_redirects.ask. 0: the slot's */
-    bool renewed : 1;     /* by the keeper */
-    bool paused : 1;      /* but not now: an extend is under way */
-    bool in_flight : 1;   /* the keeper has asked and waits for the answer */
-    bool unknown : 1;     /* an acquire may still arrive: leave a tombstone */
-    bool queued : 1;      /* in the queue of reports */
-    bool astray : 1;      /* another of its commands may */
-    bool split : 1;       /* its undoing was put off, as its slot moves */
-    bool passing : 1;     /* to an owner whose thread has not woken yet */
-    bool late : 1;        /* it was told that its renewal is */
-    bool deep : 1;        /* its owner's: the server may count more than one */
-    bool keeps : 1;       /* the renewal in flight keeps its token's key */
-    uint32_t kept_s;      /* when its token's key was last kept, in seconds */
-    uint32_t cap_ms;      /* an extend to this lease may still arrive: no
+    bool unknown;       /* an acquire may still arrive: leave a tombstone */
+    bool split;         /* its undoing was put off, as its slot moves */
+    bool keeps;         /* the renewal in flight keeps its token's key */
+    bool renewed : 1;   /* by the keeper; this and what follows share a byte:
+                            nobody reads them without the mutex */
+    bool paused : 1;    /* but not now: an extend is under way */
+    bool in_flight : 1; /* the keeper has asked and waits for the answer */
+    bool astray : 1;    /* another command than its acquire may still arrive */
+    bool queued : 1;    /* in the queue of reports */
+    bool passing : 1;   /* to an owner whose thread has not woken yet */
+    bool late : 1;      /* it was told that its renewal is */
+    bool deep : 1;      /* its owner's: the server may count more than one */
+    uint32_t kept_s;    /* when its token's key was last kept, in seconds */
+    uint32_t cap_ms;    /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
-    uint32_t late_cap_ms; /* what was sent before late_us may have come before
-                              an extend to this lease */
+    uint32_t late_cap_ms; /* the same of what was sent before late_us */
     uint32_t owed_cap_ms; /* extends that are late are not answered yet: */
     unsigned owed;        /* as long as there are some, this is a cap, too */
     int64_t late_us;      /* when the last one was that was answered late */

@@ -313,7 +313,7 @@ TEST(script_fair, a_tombstone_refuses_who_still_comes)
     EXPECT_INT(server_int(p.sv,
                           "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
                           "rlock_token:{job} %s %s %s channel 0 60000",
-                          rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE, B + 9,
+                          rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE, &B[9],
                           LINE, WANTS, B),
                0);
     EXPECT_INT(stand(&p, B, BELL("1"))->element[0]->integer, -2);
