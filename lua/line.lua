@@ -61,7 +61,7 @@ end
 -- nil: its client gives no sign of life any more.
 local function want_of(holder)
     local want = rcall('HGET', wants, holder) or ''
-    local lease, what, bell = want:match('^(%d+) (%S+) (%S+)$')
+    local lease, what, bell = want:match('^(%d+) (%S+) (.+)$')
     local sign = bell and rcall('HGET', wants, '=' .. bell) or ''
     local until_ms, beat, deaf = sign:match('^(%d+) (%d+)(%-?)$')
     if until_ms and until_ms + 0 >= now_ms then

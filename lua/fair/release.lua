@@ -27,7 +27,12 @@ if level ~= '0' then
     rpcall('HSET', KEYS[1], ARGV[1], level)
     return unburied + 1
 end
-local held = rcall('HDEL', KEYS[1], ARGV[1])
+local held = rpcall('HDEL', KEYS[1], ARGV[1])
+if type(held) == 'table' then -- it is no lock; but nobody stands for it for ever
+    rpcall('ZREM', KEYS[5], ARGV[1])
+    rpcall('HDEL', KEYS[6], ARGV[1])
+    return held
+end
 local line, wants, token_key = KEYS[5], KEYS[6], KEYS[4]
 local others = 0
 if rcall('EXISTS', line) == 1 then

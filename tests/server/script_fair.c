@@ -381,3 +381,31 @@ TEST(script_fair, many_that_are_gone_are_dropped_call_by_call)
     EXPECT_INT(stand(&p, B, BELL("1"))->type, REDIS_REPLY_STRING);
     place_close(&p);
 }
+
+/* In a cluster a bell has the lock's name in it. */
+TEST(script_fair, a_bell_may_have_blanks_in_it)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, "-rlock_sbell:{a b\tc}:1"); /* deaf: nobody has to hear it */
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT_STR(server_str(p.sv, "HGET job %s", B), "1");
+    place_close(&p);
+}
+
+TEST(script_fair, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    stand(&p, B, BELL("1"));
+    EXPECT_STR(server_str(p.sv, "SET job other"), "OK");
+    EXPECT_CONTAINS(server_str(p.sv,
+                               "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
+                               "rlock_token:{job} %s %s %s channel",
+                               rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE,
+                               &B[9], LINE, WANTS, B),
+                    "WRONGTYPE");
+    EXPECT(!key_exists(p.sv, LINE));
+    EXPECT_INT(server_int(p.sv, "HEXISTS %s %s", WANTS, B), 0);
+    place_close(&p);
+}
