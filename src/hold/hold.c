@@ -226,7 +226,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
     h->token = token;
     h->count = 1;
     h->confirmed_us = sent_us;
-    rl_hold_begin_age_locked(t, h, sent_us);
+    rl_hold_begin_age_locked(t, h, rl_max(sent_us, h->began_us));
     rl_hold_keep_token_locked(t, h, sent_us);
     rl_hold_list_locked(t, h);
     rl_stats_add(t->stats, &t->stats->held_now, h->name, h->name_len, 1);

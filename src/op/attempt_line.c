@@ -74,6 +74,7 @@ static bool handed(rl_acquire *a, int64_t now_us)
     rl_part *x = a->one = a->op.lent;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
     x->request.lease_ms = a->draft->lease_ms = w->claim_ms;
+    a->draft->began_us = now_us; /* the beat may be much older */
     rl_note_handed(x, w, now_us);
     return true;
 }

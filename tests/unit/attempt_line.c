@@ -211,6 +211,7 @@ TEST(attempt_line, a_grant_is_begun_with_at_once)
     EXPECT_INT(core(&w)->stats.wakeups, 1);
     EXPECT_INT(h->expiry.due_us, beat_us + GOOD_US(CLAIM_MS));
     EXPECT_INT(h->renewal_us, beat_us + CLAIM_MS * MS / 3);
+    EXPECT_INT(h->began_us, w.p.now_us); /* so old is a hold, in figures, too */
     close_owned(&w);
 }
 
