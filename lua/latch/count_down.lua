@@ -21,7 +21,11 @@ if not is_new or left + 0 <= 0 then
     return math.max(left, 0)
 end
 if left - ARGV[1] > 0 then
-    return rcall('DECRBY', KEYS[1], ARGV[1])
+    local now = rpcall('DECRBY', KEYS[1], ARGV[1])
+    if type(now) == 'table' then
+        rcall('DEL', KEYS[3])
+    end
+    return now
 end
 open(ARGV[3], ARGV[4])
 return 0

@@ -256,6 +256,7 @@ void rl_room_is_open(rl_rooms *r, const rl_waiter *w, int64_t asked_us)
     rl_room *room = w->room;
     rl_mutex_lock(&r->mutex);
     room->open_us = asked_us;
+    room->outage_us = 0;
     for (rl_link *k = rl_list_first(&room->waiters); k;
          k = rl_list_next(&room->waiters, k)) {
         rl_waiter *other = RL_CONTAINER(k, rl_waiter, link);

@@ -73,12 +73,14 @@ void rl_part_count_down(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
     rl_part_begin(x, c, &count_down, RL_SCRIPT_LATCH_COUNT_DOWN, now_us);
     x->hold = draft;
+    x->until_us = rl_min(x->until_us, draft->gone_us);
 }
 
 void rl_part_latch_set(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
     rl_part_begin(x, c, &set, RL_SCRIPT_LATCH_SET, now_us);
     x->hold = draft;
+    x->until_us = rl_min(x->until_us, draft->gone_us);
 }
 
 void rl_part_latch_delete(rl_part *x, rl_core *c, const rl_target *what,

@@ -32,6 +32,7 @@ static const row counting_down[] = {
     {STRING, "L=?1 Q=b1:100,b2:200@3000", DOWN("1"), "0", "U=@120000", NULL,
      "-publish"},
     {STRING, "L=?2", DOWN("1"), "!OOM", SAME, NULL, OOM},
+    {STRING, "L=?2", DOWN("1"), "!can't", SAME, NULL, "-decrby"},
     {STRING, "L=?2", DOWN("1"), "!READONLY", SAME, NULL, READONLY},
     /* what is no count, or no number */
     {STRING, "L=!", DOWN("1"), "!WRONGTYPE", SAME},
