@@ -52,8 +52,8 @@ static void check_extension(rl_part *x, int64_t now_us)
     const rl_hold *h = x->hold;
     rl_mutex_lock(&t->mutex);
     bool valid = rl_hold_is_valid_locked(t, x->hold, now_us);
-    bool capped =
-        !x->renewed && rl_hold_cap_ms(h, x->ask.sent_us) < x->request.lease_ms;
+    bool capped = !x->renewed && rl_hold_cap_ms(h, x->ask.sent_us) <
+                                     rl_min(x->request.lease_ms, RL_NO_CAP - 1);
     rl_loss why = h->loss;
     rl_mutex_unlock(&t->mutex);
     x->ok = valid && !capped;
