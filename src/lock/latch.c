@@ -238,7 +238,7 @@ static rlock_status end_wait(const rlock_latch *l, const rl_latch_wait *w)
                                  : rl_lock_fail(&l->handle, &w->fault);
 }
 
-static rlock_status wait(rlock_latch *l, int64_t wait_ms)
+static rlock_status wait_open(rlock_latch *l, int64_t wait_ms)
 {
     rl_latch_wait w;
     rl_part part;
@@ -256,7 +256,7 @@ rlock_status rlock_latch_wait(rlock_latch *l, int64_t wait_ms)
 {
     int cancel;
     rlock_status s = enter(l, &cancel);
-    return s == RLOCK_OK ? leave(l, cancel, wait(l, wait_ms)) : s;
+    return s == RLOCK_OK ? leave(l, cancel, wait_open(l, wait_ms)) : s;
 }
 
 void rlock_latch_cancel(rlock_latch *l)
