@@ -94,13 +94,7 @@ void rlock_latch_free(rlock_latch *l)
 
 static rlock_status ask(const rlock_latch *l, rl_part *x)
 {
-    rl_op op;
-    rl_op_init(&op, &op.lent);
-    op.n = op.quorum = 1;
-    op.lent = x;
-    x->op = &op;
-    x->heap = false;
-    rl_drive(&op);
+    rl_drive_part(x);
     return x->ok ? RLOCK_OK : rl_lock_fail(&l->handle, &x->fault);
 }
 

@@ -296,13 +296,7 @@ static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
 
 static rlock_status drive(const rlock *lk, rl_part *x)
 {
-    rl_op op;
-    rl_op_init(&op, &op.lent);
-    op.n = op.quorum = 1;
-    op.lent = x;
-    x->op = &op;
-    x->heap = false;
-    rl_drive(&op);
+    rl_drive_part(x);
     return status_of(lk, x);
 }
 

@@ -10,6 +10,18 @@
  */
 void rl_drive(rl_op *op);
 
+/* One part, of the caller's, which is over then. */
+static inline void rl_drive_part(rl_part *x)
+{
+    rl_op op;
+    rl_op_init(&op, &op.lent);
+    op.n = op.quorum = 1;
+    op.lent = x;
+    x->op = &op;
+    x->heap = false;
+    rl_drive(&op);
+}
+
 /* One operation after the other, until the job is over. */
 static inline rlock_status rl_drive_job(rl_job *j)
 {
