@@ -389,16 +389,14 @@ static rlock_status choose(rl_engine *e, int64_t until_us, rl_node **n,
 
 /* Where the master is, or who has which slot, is found out in the same time. */
 static rlock_status connect_and_check(rl_engine *e, int64_t until_us,
-                                      rl_node **n, rl_fault *f)
+                                      rl_node **n, warnings *w, rl_fault *f)
 {
-    warnings w = {.n = 0};
     rlock_status s = choose(e, until_us, n, f);
     if (s == RLOCK_OK)
         s = rl_pool_open((*n)->pool, until_us, &(*n)->keeper.conn, f);
     int64_t check_us = rl_command_end(&e->core, rl_now_us());
     if (s == RLOCK_OK)
-        s = check(*n, (*n)->keeper.conn, rl_min(check_us, until_us), &w, f);
-    tell(e, &w);
+        s = check(*n, (*n)->keeper.conn, rl_min(check_us, until_us), w, f);
     return s;
 }
 
@@ -477,14 +475,17 @@ rlock_status rl_check_server(rl_engine *e, bool lazy)
     int64_t now_us = rl_now_us();
     int64_t until_us =
         rl_after_ms(rl_command_end(&e->core, now_us), connect_ms);
+    warnings w;
     rl_fault f;
     rl_node *n;
     rlock_status s;
     do {
+        w.n = 0;
         f = (rl_fault){0};
-        s = connect_and_check(e, until_us, &n, &f);
+        s = connect_and_check(e, until_us, &n, &w, &f);
     } while (s != RLOCK_OK && f.transient && !lazy &&
              asks_sentinels_again(n, rl_after_ms(now_us, connect_ms)));
+    tell(e, &w);
     if (s == RLOCK_OK)
         return open_loop(e);
     f.status = s;
