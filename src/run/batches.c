@@ -153,13 +153,14 @@ static const rl_batch_verb *prepare_locked(rl_holds *t, rl_hold *h,
     RL_REQUIRES(&t->mutex)
 {
     bool vacant = h->state == RL_VACANT;
-    if (h->state == RL_UNDOING && h->scope == RL_LATCH_SCOPE &&
-        now_us >= h->gone_us) {
-        rl_hold_undone_locked(t, h);
+    if (h->state == RL_UNDOING && h->scope != RL_LATCH_SCOPE)
+        return &rl_batch_undo;
+    if (h->state == RL_UNDOING) {
+        if (now_us < h->gone_us)
+            return &rl_batch_count;
+        rl_hold_undone_locked(t, h); /* its mark may be gone: not once more */
         return NULL;
     }
-    if (h->state == RL_UNDOING)
-        return h->scope == RL_LATCH_SCOPE ? &rl_batch_count : &rl_batch_undo;
     if (t->stopping || !(vacant ? may_vote_locked(t, h, now_us)
                                 : may_renew_locked(t, h, now_us)))
         return NULL;
