@@ -20,20 +20,35 @@ local function new_ticket()
 end
 
 -- A sign of life of the client. 1: it was taken for dead, so any of its others may
--- have been dropped.
+-- have been dropped. What it says of its hearing goes with the beat: an older try
+-- may come later.
 local function live(bell, deaf, beat)
     local sign = rcall('HGET', wants, '=' .. bell) or ''
-    local until_ms, last = sign:match('^(%d+) (%d+)%-?$')
+    local until_ms, last, was_deaf = sign:match('^(%d+) (%d+)(%-?)$')
     if last and larger(last, beat) then
-        beat = last
+        beat, deaf = last, was_deaf
     end
     rcall('HSET', wants, '=' .. bell, string.format('%.0f %s%s',
           now_ms + STANDS_MS, beat, deaf))
     return until_ms and until_ms + 0 >= now_ms and 0 or 1
 end
 
--- Puts a holder into the line, or leaves it there. Returns its ticket, and what
--- live() says. Behind a first write, which needs no memory, a server that is out
+-- Takes out signs of life that are past, some of all: each client that comes looks at
+-- a few, wherever the clock points, so there are never many. Returns their bells.
+local function sweep()
+    local found, past = rcall('HSCAN', wants, clock % 65536, 'COUNT', 16)[2], {}
+    for i = 1, #found, 2 do
+        local bell, until_ms = found[i]:match('^=(.*)$'), found[i + 1]:match('^%d+')
+        if bell and not (until_ms and until_ms + 0 >= now_ms) then
+            rcall('HDEL', wants, found[i])
+            past[#past + 1] = bell
+        end
+    end
+    return past
+end
+
+-- Puts a holder into the line, or leaves it there. Returns its ticket, what live()
+-- says, and the bells of clients that were found to be gone. Behind a first write, which needs no memory, a server that is out
 -- of it takes the others, too: who waits, waits in order there as well.
 local function stand(holder, lease, what, bell, ticket, beat)
     local deaf, channel = bell:match('^(%-?)(.*)$')
@@ -50,7 +65,7 @@ local function stand(holder, lease, what, bell, ticket, beat)
     rcall('HSET', wants, holder, lease .. ' ' .. what .. ' ' .. channel)
     local anew = live(channel, deaf, beat)
     rcall('PEXPIRE', wants, STANDS_MS)
-    return ticket, anew
+    return ticket, anew, anew == 1 and sweep() or {}
 end
 
 local function step_out(holder)

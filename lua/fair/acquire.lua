@@ -51,9 +51,12 @@ if level ~= '1' then
 end
 -- include: line.lua
 -- include: who_has_it.lua
-local ticket, anew = '0', 0
+local ticket, anew, gone = '0', 0, {}
 if bell ~= '' then
-    ticket, anew = stand(holder, lease, 'w', bell, ARGV[5], beat)
+    ticket, anew, gone = stand(holder, lease, 'w', bell, ARGV[5], beat)
+end
+for _, silent in ipairs(gone) do
+    rpcall('ZREM', KEYS[6], silent)
 end
 local token = fits() and admit(holder)
 if token then

@@ -409,3 +409,47 @@ TEST(script_fair, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
     EXPECT_INT(server_int(p.sv, "HEXISTS %s %s", WANTS, B), 0);
     place_close(&p);
 }
+
+/* Of each that is gone: its sign of life, and its bell in the queue. */
+static void leave_behind(place *p, int clients)
+{
+    server_int(p->sv, "EVAL %s 2 %s %s %d",
+               "for i = 1, ARGV[1] do "
+               "redis.call('HSET', KEYS[1], '=gone' .. i, '5 1') "
+               "redis.call('ZADD', KEYS[2], 1, 'gone' .. i) end return 1",
+               WANTS, QUEUE, clients);
+}
+
+static long long left_behind(place *p)
+{
+    return server_int(p->sv, "ZCOUNT %s 1 1", QUEUE);
+}
+
+/* Each that comes finds some of them. */
+TEST(script_fair, clients_that_are_gone_leave_nothing_while_others_stand)
+{
+    enum { GONE = 600, COME = 2000 };
+    place p = place_open(NULL);
+    int come = 0;
+    take(&p, A);
+    leave_behind(&p, GONE);
+    EXPECT_INT(left_behind(&p), GONE);
+    for (; left_behind(&p) > 0 && come < COME; come++) {
+        char bell[40];
+        snprintf(bell, sizeof bell, "rlock_bell:%d", come);
+        stand(&p, B, bell);
+    }
+    EXPECT_INT(left_behind(&p), 0);
+    EXPECT_INT(server_int(p.sv, "HLEN %s", WANTS), 1 + come);
+    place_close(&p);
+}
+
+TEST(script_fair, an_older_try_does_not_say_how_its_client_hears_now)
+{
+    place p = place_open(NULL);
+    take(&p, A);
+    try_of(&p, "job", B, "-" BELL("1"), "0", "2000");
+    try_of(&p, "job", B, BELL("1"), "0", "1000"); /* it has come late */
+    EXPECT(strchr(server_str(p.sv, "HGET %s =%s", WANTS, BELL("1")), '-'));
+    place_close(&p);
+}
