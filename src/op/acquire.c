@@ -122,10 +122,24 @@ static void count_end(rl_acquire *a, int64_t now_us)
     a->contended = false;
 }
 
+/*
+ * Whoever has acquired it leaves without waking the next one: he is to hand it
+ * over, or it is granted by a message. But when nobody has asked for long, he
+ * has to, for the server to know that those who stand in line here live.
+ */
+static bool leaves_quietly(const rl_acquire *a, int64_t now_us)
+{
+    if (a->status != RLOCK_OK || !a->waiter.room)
+        return false;
+    return a->attempt->in_line ? rl_room_was_busy(&a->home->rooms, &a->waiter,
+                                                  now_us - RL_LOOK_US)
+                               : rl_scope_hands_over(a->what->scope);
+}
+
 static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
 {
     rl_core *c = a->home;
-    bool unqueued = status == RLOCK_OK && a->with_bell;
+    bool unqueued = status == RLOCK_OK && a->with_bell && !a->attempt->in_line;
     bool queued = false;
     a->status = status;
     RL_PROBE(acquire_end, a->what->name, a->what->len, status,
@@ -135,7 +149,7 @@ static rl_next finish(rl_acquire *a, rlock_status status, int64_t now_us)
     count_end(a, now_us);
     if (a->waiter.room && status == RLOCK_OK)
         rl_room_answered(&c->rooms, &a->waiter);
-    a->waiter.quiet = status == RLOCK_OK && rl_scope_hands_over(a->what->scope);
+    a->waiter.quiet = leaves_quietly(a, now_us);
     if (a->waiter.room) {
         queued = rl_room_leave(&c->rooms, &a->waiter, unqueued);
         if (a->waiter.quiet)

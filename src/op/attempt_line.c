@@ -30,6 +30,9 @@ static bool begin(rl_acquire *a, int64_t now_us)
     return true;
 }
 
+/* A client that has not asked for so long is taken for dead (lua/line.lua). */
+#define STANDS_US (6000 * 1000)
+
 /* Who cannot be told has to look, the front more often than the others. */
 static void look_by_itself(rl_acquire *a, int64_t now_us)
 {
@@ -41,6 +44,19 @@ static void look_by_itself(rl_acquire *a, int64_t now_us)
     a->again_us = rl_min(a->again_us, now_us + rl_jitter(DEAF_POLL_US));
 }
 
+/*
+ * A reply that grants says nothing of others here, who may have been dropped
+ * since the last one that said busy. Without such a one nobody stands.
+ */
+static void tell_others(rl_acquire *a, int64_t now_us)
+{
+    rl_rooms *rooms = &a->home->rooms;
+    const rl_waiter *w = &a->waiter;
+    if (w->room && rl_room_was_busy(rooms, w, 1) &&
+        !rl_room_was_busy(rooms, w, now_us - STANDS_US))
+        rl_room_stand_anew(rooms, w);
+}
+
 static rl_try judge(rl_acquire *a, int64_t now_us)
 {
     int64_t ticket = a->ticket;
@@ -48,6 +64,8 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     rl_try result = rl_attempt_one.judge(a, now_us);
     if (result == RL_TRY_OWNED || !*x->request.bell) {
         a->ticket = ticket;
+        if (result == RL_TRY_OWNED)
+            tell_others(a, now_us);
         return result;
     }
     if (result != RL_TRY_BUSY)

@@ -165,6 +165,47 @@ TEST(attempt_line, when_its_client_was_taken_for_dead_the_others_ask_again)
     close_owned(&w);
 }
 
+/* It is granted the lock by a message, so long after the client's last try. */
+static void expect_next_woken(int64_t ms, int woken)
+{
+    wait_for w;
+    other behind;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &behind);
+    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    play_pass(&w.p, ms * MS);
+    EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
+    EXPECT_INT(behind.woken, woken);
+    leave(&w, &behind);
+    close_owned(&w);
+}
+
+/* Who is next in the server's line is told by it. */
+TEST_CASE(attempt_line, who_is_granted_it_leaves_without_waking_the_next_one,
+          expect_next_woken(1900, 0))
+/* Or its sign of life might end before the next one is due. */
+TEST_CASE(attempt_line, but_wakes_it_when_its_client_has_not_asked_for_long,
+          expect_next_woken(2100, 1))
+
+TEST(attempt_line, when_its_client_may_have_been_dropped_the_others_ask_again)
+{
+    wait_for w;
+    other next, last;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &next);
+    enter(&w, &last);
+    rl_room_stand(&core(&w)->rooms, &next.waiter, &w.a.draft->id);
+    rl_room_stand(&core(&w)->rooms, &last.waiter, &w.a.draft->id);
+    play_pass(&w.p, 8000 * MS); /* the process was stopped, say */
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE); /* it is free by now */
+    EXPECT_INT(last.woken, 1);
+    EXPECT(rl_room_has_to_ask(&core(&w)->rooms, &last.waiter));
+    leave(&w, &next);
+    leave(&w, &last);
+    close_owned(&w);
+}
+
 TEST(attempt_line, when_nobody_hears_any_more_all_look_by_themselves)
 {
     wait_for w;
