@@ -1,14 +1,14 @@
 -- Tells what there is of a lock, of any layout. For people. Changes nothing.
 --
--- KEYS  1 lock  2 queue  3 token
+-- KEYS  1 lock  2 queue  3 token  4 line  5 wants (these two: if there is a line)
 --
 -- Reply type: array
 -- Reply {clock, fields, holder, count, pttl, waiting, token}
 --       the server's clock, in us; how many fields the hash has: 0 if nothing
 --       is there, -1 if it is a string, -2 if it is of another type; the hash's
 --       first field, or the string, cut at 511 bytes, and its value, or '1';
---       the key's TTL in ms; how many clients are in the queue; the last token,
---       cut at 32 bytes, or ''
+--       the key's TTL in ms; how many clients are in the queue, or stand in line;
+--       the last token, cut at 32 bytes, or ''
 --
 -- What a right is missing for is no nothing: that is answered.
 local rcall, rpcall = redis.call, redis.pcall
@@ -23,6 +23,24 @@ local function ask(command, ...)
     if not reply.err:find('WRONGTYPE') then
         refused = redis.error_reply(reply.err .. ' (' .. command .. ')')
     end
+end
+
+-- include: in_line.lua
+
+-- A client counts once, and not for the place in the queue that it has when nobody
+-- of it stands in line any more.
+local function how_many_wait()
+    local waiting, counted = 0, {}
+    local standing, why = in_line()
+    refused = refused or why
+    for _, who in ipairs(standing or {}) do
+        waiting = waiting + (counted[who[3]] and 0 or 1)
+        counted[who[3]] = true
+    end
+    for _, bell in ipairs(ask('ZRANGE', KEYS[2], 0, -1) or {}) do
+        waiting = waiting + (stood(bell) and 0 or 1)
+    end
+    return waiting
 end
 
 local function first_field()
@@ -45,6 +63,7 @@ if not fields then
 elseif fields > 0 then
     holder, count = first_field()
 end
-local waiting, token = ask('ZCARD', KEYS[2]), ask('GET', KEYS[3])
+local waiting = KEYS[4] and how_many_wait() or ask('ZCARD', KEYS[2])
+local token = ask('GET', KEYS[3])
 return refused or {clock, fields, holder, count, rcall('PTTL', KEYS[1]),
                    waiting or 0, (token or ''):sub(1, 32)}

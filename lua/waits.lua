@@ -1,17 +1,21 @@
 -- Tells who holds a lock, of any layout, and who waits for it. Changes nothing.
 --
--- KEYS  1 lock  2 queue  3 who waits
+-- KEYS  1 lock  2 queue  3 who waits  4 line  5 wants (these two: if there is a line)
 --
 -- Reply type: array
--- Reply {clock, holder, count, pttl, bell, ticket, id, ...}
+-- Reply {clock, holder, count, pttl, bell, ticket, id, rank, ...}
 --       the server's clock, in us; the holder as inspect tells it, but that of
 --       a timestamp also when its time has passed; '', '0' and -2 if nobody
---       does; then of each client in the queue, in their order, its bell, its
---       ticket, and the holder id by which it asks, '' if that is not known
+--       does; then of each holder id in line, in that order, the bell of its
+--       client, its ticket, itself, and how many are before it; then of each
+--       client in the queue, in their order, its bell, its ticket, and the holder
+--       id by which it asks, '' if that is not known, and -1. A client that has
+--       stood in line is told of the queue only where its id is known
 local rcall, rpcall = redis.call, redis.pcall
 -- include: clock.lua
 
 -- include: about_lock.lua
+-- include: in_line.lua
 
 -- An id is believed while its client has the place in the queue that it had.
 local function ids()
@@ -34,14 +38,31 @@ end
 
 local queue = rpcall('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
 if queue.err then
-    return queue.err:find('WRONGTYPE') and {clock, '', '0', -2} or queue
+    if not queue.err:find('WRONGTYPE') then
+        return queue
+    end
+    queue = {}
+end
+local standing, refused = in_line()
+if not standing then
+    return refused
 end
 local holder, count = about_lock()
 local reply = {clock, holder, count, rcall('PTTL', KEYS[1])}
+local function tell(bell, ticket, whose, rank)
+    for _, word in ipairs({bell, ticket, whose, rank}) do
+        reply[#reply + 1] = word
+    end
+end
+
+for rank, who in ipairs(standing) do
+    tell(who[3], who[2], who[1]:sub(1, 511), rank - 1)
+end
 local id = queue[1] and ids() or {}
 for i = 1, #queue, 2 do
-    reply[#reply + 1] = queue[i]
-    reply[#reply + 1] = queue[i + 1]
-    reply[#reply + 1] = id[queue[i] .. queue[i + 1]] or ''
+    local whose = id[queue[i] .. queue[i + 1]]
+    if whose or not stood(queue[i]) then
+        tell(queue[i], queue[i + 1], whose or '', -1)
+    end
 end
 return reply

@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=40481
+most_src=40558
 most_files=276
-most_cli=6100
+most_cli=6103
 most_cli_files=43
-most_include=1867
+most_include=1872
 most_cxx=953
 
 cd "$(dirname "$0")/.."

@@ -21,7 +21,7 @@ typedef struct rlock_lock_info {
     const rlock_holder *holders; /* who has it; NULL: nobody */
     size_t n_holders;            /* how many of them are told */
     int64_t holders_in_all;      /* how many there are; 0: it is free */
-    int64_t waiting; /* clients in its queue: a process counts once */
+    int64_t waiting; /* clients in its queue or line: a process counts once */
     int64_t ttl_ms;  /* what is left of the lease; -1: no expiry; -2: free */
     uint64_t token;  /* the last that was given out; 0: not known */
     int64_t held_ms; /* for how long by this holder; -1: not known, or free */
@@ -45,10 +45,10 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * glob   which names: Redis' patterns (? * [a-z] \), of bytes; NULL: all
  * flags  RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE, or 0
  *
- * A lock is found by its queue, or by its token's key, which the watchdog keeps
- * as long as it renews the lock. Where no watchdog does, that lives for twice
- * the lease, five minutes at least and an hour at most. Then, as with a holder
- * of an earlier version, a lock that nobody waits for is found only by
+ * A lock is found by its queue, line or token's key, which the watchdog keeps
+ * as long as it renews the lock. Where no watchdog does, that lives for
+ * twice the lease, five minutes at least and an hour at most. Then, as with a
+ * holder of an earlier version, a lock that nobody waits for is found only by
  * RLOCK_SCAN_ALL, for which what looks like no holder id of ours or Redisson's
  * is no lock, and a string that is a unix time is a timestamp. A lock whose
  * slot is moving may be missed; so may "{a}" while "a" is held, unless it is
@@ -59,7 +59,8 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * of the server's processor at most. A step takes command_timeout_ms at most, a
  * connection connect_timeout_ms. Memory: the names, and what is told of them.
  * Needs the rights to SCAN and ZCARD; for RLOCK_SCAN_ALL also to GETRANGE and
- * HRANDFIELD.
+ * HRANDFIELD; where somebody stands in line, to ZRANGE and HGET, and to the
+ * keys of lines.
  *
  * RLOCK_OK        all were told; perhaps none. With any other status: none
  * RLOCK_EINVAL    also: a flag that is not known

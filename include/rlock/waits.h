@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* A client that waits for a lock. Valid during the callback only. */
+/* A client that waits for a lock, or a thread that stands in line for a fair
+   one. Valid during the callback only; it grows at its end (base.h). */
 typedef struct rlock_wait {
     const char *name;           /* of the lock, NUL-terminated */
     size_t name_len;            /* its length in bytes, without the NUL */
@@ -20,20 +21,23 @@ typedef struct rlock_wait {
     int64_t waited_ms;  /* how long that is */
     unsigned circle;    /* those of one number wait for each other in a circle;
                            0: in none that is known */
+    int64_t rank; /* how many stand before it in line; -1: it stands in none */
 } rlock_wait;
 
 typedef void rlock_waits_fn(const rlock_wait *w, void *arg);
 
 /*
  * Calls back for each client that stands in the queue of a lock, lock by lock,
- * as they stand there: on the calling thread, at the end, with no lock of the
- * library held; the callback may call the library. A snapshot, while locks
- * change; who is not seen in it: threads.md, Who waits for whom.
+ * as they stand there; of a fair lock before these for each thread that stands
+ * in its line. On the calling thread, at the end, with no lock of the library
+ * held; the callback may call the library. A snapshot, while locks change; who
+ * is not seen in it: threads.md, Who waits for whom.
  *
  * Goes through the keys of the database by SCAN, in a cluster through those of
  * each master, over a connection of its own. A step takes command_timeout_ms at
  * most, a connection connect_timeout_ms; the server does other work in between.
- * Needs the rights to SCAN and ZRANGE.
+ * Needs the rights to SCAN and ZRANGE; where somebody stands in line, also to
+ * HGET, and to the keys of lines.
  *
  * RLOCK_OK        all were told; perhaps none. With any other status: none
  * RLOCK_EINVAL, RLOCK_ENOMEM, RLOCK_EIO, RLOCK_ESERVER, RLOCK_ECLOSED,

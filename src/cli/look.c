@@ -125,6 +125,7 @@ void look_json_waiter(cli_json *j, const rlock_wait *w)
     cli_json_text(j, "client", w->client);
     cli_json_number(j, "since_us", w->since_us, true);
     cli_json_number(j, "waited_ms", w->waited_ms, true);
+    cli_json_number(j, "rank", w->rank, w->rank >= 0);
     cli_json_number(j, "circle", w->circle, w->circle > 0);
 }
 

@@ -42,7 +42,7 @@ void look_json_holder(cli_json *j, const char *key, const rlock_holder *h);
 
 /* "host:pid:tid/label" of who waits, or its client where that is not known. */
 const char *look_waiter(look_text *to, const rlock_wait *w);
-/* waiter, client, since_us, waited_ms and circle. */
+/* waiter, client, since_us, waited_ms, rank and circle. */
 void look_json_waiter(cli_json *j, const rlock_wait *w);
 
 /*

@@ -40,6 +40,7 @@ static void tell(const rlock_wait *w, void *arg)
         t, cli_printable_n(shown.text, sizeof shown, w->name, w->name_len));
     cli_table_put(t, look_waiter(&shown, w));
     cli_table_put(t, cli_duration(time, sizeof time, w->waited_ms));
+    cli_table_putf(t, w->rank < 0 ? "-" : "%lld", (long long)w->rank);
     cli_table_put(t, w->holder ? look_holder(&shown, w->holder) : "-");
     if (w->circle)
         cli_table_putf(t, "circle %u", w->circle);
@@ -56,8 +57,8 @@ static int look(rlock_client *cl, const char *server, void *arg)
 
 static int run(cli_options *o, int argc, char **argv)
 {
-    static const char *const heads[] = {"SERVER", "LOCK",   "WAITER",
-                                        "WAITED", "HOLDER", "CIRCLE"};
+    static const char *const heads[] = {"SERVER", "LOCK",   "WAITER", "WAITED",
+                                        "RANK",   "HOLDER", "CIRCLE"};
     waiting x = {.o = o};
     cli_server s;
     int status;
@@ -66,7 +67,7 @@ static int run(cli_options *o, int argc, char **argv)
     if (!cli_words(&cli_waits, argc, 0, 0) || !look_open(&s, o))
         return CLI_FAILED;
     size_t one = s.n == 1;
-    x.table = (cli_table){.heads = heads + one, .columns = 6 - one};
+    x.table = (cli_table){.heads = heads + one, .columns = 7 - one};
     status = look_at_each(o, &s, look, &x);
     cli_close(&s);
     if (o->json || (status != 0 && x.table.n == 0))
@@ -79,9 +80,10 @@ const cli_verb cli_waits = {
     .usage = "[--json]",
     .options = options,
     .help = "Who waits for whom: a line for each process in the queue of a "
-            "lock, in the\norder in which they stand there. Those of one "
-            "circle wait for each other, and\nwill for ever, unless one gives "
-            "up. Exit status: 0; 125 not told.\n",
+            "lock, in the\norder in which they stand there; for each thread of "
+            "one that waits for a fair\nlock, with how many are before it "
+            "(RANK). Those of one circle wait for each\nother, and will for "
+            "ever, unless one gives up. Exit status: 0; 125 not told.\n",
     .run = run,
     .prints = true,
 };

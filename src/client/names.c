@@ -41,7 +41,7 @@ bool rl_names_add(rl_names *s, const void *name, size_t len, bool guessed)
     if (!all)
         return false;
     s->at = all;
-    s->at[s->n++] = (rl_name){rl_names_keep(s, name, len), len, guessed};
+    s->at[s->n++] = (rl_name){rl_names_keep(s, name, len), len, guessed, false};
     return !s->lacking;
 }
 
@@ -65,18 +65,28 @@ rl_sorted *rl_sorted_new(rl_names *s, size_t n)
 void rl_names_sort(rl_names *s)
 {
     rl_sorted *all = rl_sorted_new(s, s->n);
-    if (!all)
-        return;
-    for (size_t i = 0; i < s->n; i++)
-        all[i] = (rl_sorted){rl_names_text(s, s->at[i].text), s->at[i].len,
-                             s->at[i].text};
-    qsort(all, s->n, sizeof *all, rl_sorted_compare);
-    size_t kept = 0;
-    for (size_t i = 0; i < s->n; i++)
+    rl_name *kept = malloc((s->n + 1) * sizeof *kept);
+    size_t n = 0;
+    s->lacking = s->lacking || !kept;
+    for (size_t i = 0; !s->lacking && i < s->n; i++)
+        all[i] = (rl_sorted){rl_names_text(s, s->at[i].text), s->at[i].len, i};
+    if (!s->lacking)
+        qsort(all, s->n, sizeof *all, rl_sorted_compare);
+    for (size_t i = 0; !s->lacking && i < s->n; i++) {
+        const rl_name *x = &s->at[all[i].at];
         if (i == 0 || rl_sorted_compare(&all[i], &all[i - 1]) != 0)
-            s->at[kept++] = (rl_name){all[i].at, all[i].len, false};
-    s->n = kept;
+            kept[n++] = (rl_name){x->text, x->len, false, false};
+        kept[n - 1].in_line = kept[n - 1].in_line || x->in_line;
+    }
     free(all);
+    if (s->lacking) {
+        free(kept);
+        return;
+    }
+    s->room = s->n + 1;
+    free(s->at);
+    s->at = kept;
+    s->n = n;
 }
 
 /* --- pages ---------------------------------------------------------------- */
@@ -117,12 +127,18 @@ size_t rl_name_in_braces(const char *name, size_t len, char out[RLOCK_NAME_MAX])
     return len + 2;
 }
 
-bool rl_names_of_queue(rl_names *into, const char *key, size_t len)
+bool rl_names_of_waits(rl_names *into, const char *key, size_t len)
 {
     const char *name;
     size_t name_len;
-    return !rl_key_read_queue(key, len, &name, &name_len) ||
-           rl_names_add(into, name, name_len, false);
+    if (rl_key_read_queue(key, len, &name, &name_len))
+        return rl_names_add(into, name, name_len, false);
+    if (!rl_key_read_line(key, len, &name, &name_len))
+        return true;
+    if (!rl_names_add(into, name, name_len, false))
+        return false;
+    into->at[into->n - 1].in_line = true;
+    return true;
 }
 
 bool rl_names_of_side_key(rl_names *into, const char *key, size_t len)
@@ -130,7 +146,7 @@ bool rl_names_of_side_key(rl_names *into, const char *key, size_t len)
     const char *name;
     size_t name_len;
     if (!rl_key_read_token(key, len, &name, &name_len))
-        return rl_names_of_queue(into, key, len);
+        return rl_names_of_waits(into, key, len);
     return rl_names_add(into, name, name_len, false);
 }
 

@@ -17,6 +17,7 @@ typedef struct rl_name {
     rl_text text;
     size_t len;
     bool guessed; /* no key tells of it: it may be refused */
+    bool in_line; /* who waits for it may stand in one */
 } rl_name;
 
 typedef struct rl_names {
@@ -75,8 +76,8 @@ bool rl_scan_is_over(const rl_scan *s);
 size_t rl_name_in_braces(const char *name, size_t len,
                          char out[RLOCK_NAME_MAX]);
 
-/* Keys that tell of a lock: its queue; that, or its token; itself. */
-bool rl_names_of_queue(rl_names *into, const char *key, size_t len);
+/* Keys that tell of a lock: its queue, or line; these, or its token; itself. */
+bool rl_names_of_waits(rl_names *into, const char *key, size_t len);
 bool rl_names_of_side_key(rl_names *into, const char *key, size_t len);
 bool rl_names_of_lock(rl_names *into, const char *key, size_t len);
 

@@ -53,7 +53,7 @@ static bool note(rl_survey *s, rl_name lock, const rl_reply *r)
 static rlock_status ask(scanning *g, rlock_client *cl)
 {
     const rl_pass pass[] = {
-        {.match = "rlock_[qt]*", .take = rl_names_of_side_key},
+        {.match = "rlock_[qlt]*", .take = rl_names_of_side_key},
         {.match = g->glob,
          .type = "hash",
          .take = rl_names_of_lock,

@@ -33,7 +33,8 @@ typedef struct rl_survey {
     bool (*wants)(struct rl_survey *s, const char *name, size_t len);
     /* What is asked about it. */
     rl_script_id script;
-    void (*write)(rl_bytes *to, bool whole, const char *name, size_t len);
+    void (*write)(rl_bytes *to, bool whole, const char *name, size_t len,
+                  bool in_line);
     /* Takes the answer piece by piece, after begin; or NULL: */
     rl_sink *sink;
     void (*begin)(struct rl_survey *s, rl_name lock);

@@ -1,4 +1,4 @@
-/* Asks who waits for whom: of each queue there is. */
+/* Asks who waits for whom: of each queue, and each line, there is. */
 #include "client/survey.h"
 #include "client/waits_graph.h"
 #include "op/call.h"
@@ -10,8 +10,8 @@ static void begin(rl_survey *s, rl_name lock)
 
 static rlock_status ask(rlock_client *cl, rl_waits *into)
 {
-    static const rl_pass queues = {.match = "rlock_queue:*",
-                                   .take = rl_names_of_queue};
+    static const rl_pass queues = {.match = "rlock_[ql]*",
+                                   .take = rl_names_of_waits};
     rl_survey s = {.pass = &queues,
                    .passes = 1,
                    .names = &into->names,

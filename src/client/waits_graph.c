@@ -8,8 +8,9 @@
 #include "op/verb_query.h"
 #include "wire/keys.h"
 
-/* In a reply: what comes first, and the three words about each client. */
-enum { CLOCK, HOLDER, COUNT, PTTL, FIRST_WAIT, BELL = 0, TICKET, ID };
+/* In a reply: what comes first, and the words about each who waits. */
+enum { CLOCK, HOLDER, COUNT, PTTL, FIRST_WAIT };
+enum { BELL, TICKET, ID, RANK, WORDS };
 
 /* --- taking --------------------------------------------------------------- */
 
@@ -48,9 +49,11 @@ static bool take_wait(rl_waits *w, size_t which, const rl_cell *c, size_t len)
         w->next.client = keep_client(w, c->str ? c->str : "", len);
     else if (which == TICKET)
         w->next.since_us = number_of(c, len);
+    else if (which == RANK)
+        w->next.rank = number_of(c, len);
     else
         w->next.waiter = rl_names_keep(&w->names, c->str, len);
-    return which != ID || add_wait(w);
+    return which != RANK || add_wait(w);
 }
 
 static bool take_reply(rl_sink *s, const rl_cell *c, size_t len)
@@ -62,7 +65,7 @@ static bool take_reply(rl_sink *s, const rl_cell *c, size_t len)
         return false;
     size_t item = w->item++;
     if (item >= FIRST_WAIT)
-        return take_wait(w, (item - FIRST_WAIT) % 3, c, c->str ? len : 0);
+        return take_wait(w, (item - FIRST_WAIT) % WORDS, c, c->str ? len : 0);
     if (item == CLOCK)
         w->next.clock_us = number_of(c, len);
     else if (item == HOLDER)
@@ -176,7 +179,8 @@ void rl_waits_tell(const rl_waits *w, size_t i, rlock_wait *out,
                         .client = rl_names_text(&w->names, x->client),
                         .since_us = x->since_us,
                         .waited_ms = us > 0 ? us / 1000 : 0,
-                        .circle = x->circle};
+                        .circle = x->circle,
+                        .rank = x->rank};
     holder->count = x->count;
     holder->ttl_ms = x->ttl_ms;
 }

@@ -13,7 +13,7 @@
 typedef struct rl_wait {
     rl_text name, holder, client, waiter;
     size_t name_len;
-    int64_t count, ttl_ms, clock_us, since_us;
+    int64_t count, ttl_ms, clock_us, since_us, rank;
     unsigned circle;
     unsigned visit; /* while circles are looked for: by whom it was met */
 } rl_wait;

@@ -270,20 +270,26 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)
     rl_put_number(to, (int64_t)token);
 }
 
-void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len)
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
+                   bool in_line)
 {
-    rl_put_call(to, RL_SCRIPT_WAITS, whole, 3, 0);
+    rl_put_call(to, RL_SCRIPT_WAITS, whole, in_line ? 5 : 3, 0);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_waits_key(to, name, len);
+    if (in_line)
+        rl_put_line_keys(to, name, len);
 }
 
-void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len)
+void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
+                    bool in_line)
 {
-    rl_put_call(to, RL_SCRIPT_SURVEY, whole, 3, 0);
+    rl_put_call(to, RL_SCRIPT_SURVEY, whole, in_line ? 5 : 3, 0);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_token_key(to, name, len);
+    if (in_line)
+        rl_put_line_keys(to, name, len);
 }
 
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)

@@ -116,11 +116,13 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_guarded *g);
 
-/* Tells who holds a lock of this name, and who waits for it. */
-void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len);
+/* Tells who holds a lock of this name, and who waits for it, also in a line. */
+void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
+                   bool in_line);
 
-/* Tells what there is of a lock of this name. */
-void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len);
+/* Tells what there is of a lock of this name, and of its line. */
+void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
+                    bool in_line);
 
 /* Tells who holds a lock. */
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);

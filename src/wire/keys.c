@@ -121,10 +121,10 @@ static bool is_name(const char *name, size_t len)
  * What is behind the prefix is {name} of a name without braces, or the name, or
  * of one that is in braces, that and {}.
  */
-bool rl_key_read_queue(const char *key, size_t len, const char **name,
-                       size_t *name_len)
+static bool read_apart(const char *key, size_t len, const char *prefix,
+                       const char **name, size_t *name_len)
 {
-    if (!cut(key, len, QUEUE ":", name, name_len))
+    if (!cut(key, len, prefix, name, name_len))
         return false;
     if (is_in_braces(*name, *name_len)) {
         bool further = memcmp(*name + *name_len - 2, "{}", 2) == 0;
@@ -132,6 +132,18 @@ bool rl_key_read_queue(const char *key, size_t len, const char **name,
         *name_len -= 2;
     }
     return is_name(*name, *name_len);
+}
+
+bool rl_key_read_queue(const char *key, size_t len, const char **name,
+                       size_t *name_len)
+{
+    return read_apart(key, len, QUEUE ":", name, name_len);
+}
+
+bool rl_key_read_line(const char *key, size_t len, const char **name,
+                      size_t *name_len)
+{
+    return read_apart(key, len, LINE ":", name, name_len);
 }
 
 /* {name}, or a name that has a brace; "{}" is such a one. */

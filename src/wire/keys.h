@@ -48,9 +48,11 @@ rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
    has it. */
 rl_key rl_key_bell(const void *name, size_t len, const char *bell);
 
-/* The name whose queue this is; false: it is none of ours. */
+/* The name whose queue, or line, this is; false: it is none of ours. */
 bool rl_key_read_queue(const char *key, size_t len, const char **name,
                        size_t *name_len);
+bool rl_key_read_line(const char *key, size_t len, const char **name,
+                      size_t *name_len);
 
 /* The name whose token this is; of "{a}", which shares it, that of "a". */
 bool rl_key_read_token(const char *key, size_t len, const char **name,

@@ -73,6 +73,26 @@ TEST(queue, waits_tells_who_waits_for_whom)
     server_stop(sv);
 }
 
+TEST(queue, waits_tells_the_rank_of_who_stands_in_line)
+{
+    scene s = scene_held(0, 0);
+    rlock *fair;
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    o.fair = true;
+    EXPECT_STATUS(rlock_new_ex(s.cl, "job", 3, &o, &fair), RLOCK_OK);
+    waiter *w = waiter_start(fair, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, strstr(waits(s.sv), "  0     "));
+    EXPECT_CONTAINS(waits(s.sv), "  RANK  HOLDER");
+    EXPECT_CONTAINS(command_prints(s.sv, WORDS("waits", "--json")),
+                    ",\"rank\":0,\"circle\":null,");
+    EXPECT_CONTAINS(command_prints(s.sv, WORDS("ls", "--json")),
+                    ",\"waiting\":1,");
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(fair);
+    scene_stop(&s);
+}
+
 TEST(queue, waits_marks_a_circle)
 {
     circle x = circle_start();
@@ -91,8 +111,8 @@ TEST(queue, waits_tells_json)
     EXPECT_CONTAINS(text, "{\"name\":\"job\",\"waiter\":null,\"client\":"
                           "\"some\\u001bbody\",\"since_us\":1000000,"
                           "\"waited_ms\":");
-    EXPECT_CONTAINS(text,
-                    ",\"circle\":null,\"holder\":{\"id\":\"" BY_HAND "\"");
+    EXPECT_CONTAINS(text, ",\"rank\":null,\"circle\":null,"
+                          "\"holder\":{\"id\":\"" BY_HAND "\"");
     server_stop(sv);
 }
 

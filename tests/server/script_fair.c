@@ -92,6 +92,22 @@ static redisReply *just_try(place *p, const char *holder)
                       holder);
 }
 
+/* Who waits, as lua/waits.lua tells it of a lock with a line. */
+static redisReply *waits(place *p)
+{
+    return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_undone:{job}:who %s %s",
+                      rl_scripts[RL_SCRIPT_WAITS].sha1, QUEUE, LINE, WANTS);
+}
+
+/* How many clients wait for it, as lua/survey.lua has it. */
+static long long waiting(place *p)
+{
+    return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_token:{job} %s %s",
+                      rl_scripts[RL_SCRIPT_SURVEY].sha1, QUEUE, LINE, WANTS)
+        ->element[5]
+        ->integer;
+}
+
 static long long release_of(place *p, const char *name, const char *holder)
 {
     const char *in = *name == '{' ? "{job}{}" : "{job}";
@@ -451,5 +467,88 @@ TEST(script_fair, an_older_try_does_not_say_how_its_client_hears_now)
     try_of(&p, "job", B, "-" BELL("1"), "0", "2000");
     try_of(&p, "job", B, BELL("1"), "0", "1000"); /* it has come late */
     EXPECT(strchr(server_str(p.sv, "HGET %s =%s", WANTS, BELL("1")), '-'));
+    place_close(&p);
+}
+
+/* --- who waits ------------------------------------------------------------ */
+
+static void expect_told(redisReply *r, int which, const char *bell,
+                        const char *holder, long long rank)
+{
+    redisReply **of = r->element + 4 + 4 * which;
+    EXPECT_STR(of[0]->str, bell);
+    EXPECT_STR(of[2]->str, holder);
+    EXPECT_INT(of[3]->integer, rank);
+}
+
+/* Also who hears nothing, and is in no queue. */
+TEST(script_fair, who_stands_is_told_and_its_client_counts_once)
+{
+    place p = place_open(NULL);
+    just_try(&p, A);
+    stand(&p, B, BELL("1"));
+    stand(&p, C, BELL("1"));
+    stand(&p, HOLDER("d"), "-" BELL("2"));
+    redisReply *r = waits(&p);
+    EXPECT_INT(r->elements, 4 + 3 * 4);
+    expect_told(r, 0, BELL("1"), B, 0);
+    expect_told(r, 1, BELL("1"), C, 1);
+    expect_told(r, 2, BELL("2"), HOLDER("d"), 2);
+    EXPECT_INT(waiting(&p), 2);
+    place_close(&p);
+}
+
+/* Killed, say: whoever asks next drops it. */
+TEST(script_fair, whose_client_gives_no_sign_of_life_waits_no_more)
+{
+    place p = place_open(NULL);
+    just_try(&p, A);
+    stand(&p, B, BELL("1"));
+    stand(&p, C, BELL("2"));
+    server_cmd(p.sv, "HSET " WANTS " =" BELL("1") " %s", "1000 1000");
+    redisReply *r = waits(&p);
+    EXPECT_INT(r->elements, 4 + 4);
+    expect_told(r, 0, BELL("2"), C, 0);
+    EXPECT_INT(waiting(&p), 1);
+    place_close(&p);
+}
+
+TEST(script_fair, who_waits_by_a_plain_handle_is_told_behind_the_line)
+{
+    place p = place_open(NULL);
+    just_try(&p, A);
+    server_int(p.sv, "ZADD " QUEUE " 1000 rlock_bell:plain");
+    stand(&p, B, BELL("1"));
+    redisReply *r = waits(&p);
+    EXPECT_INT(r->elements, 4 + 2 * 4);
+    expect_told(r, 0, BELL("1"), B, 0);
+    expect_told(r, 1, "rlock_bell:plain", "", -1);
+    EXPECT_INT(waiting(&p), 2);
+    place_close(&p);
+}
+
+/* Nor a queue that is none; but that a right is missing is answered. */
+TEST(script_fair, what_is_no_line_tells_of_nobody)
+{
+    place p = place_open(NULL);
+    server_cmd(p.sv, "MSET " LINE " x " WANTS " x " QUEUE " x");
+    EXPECT_INT(waits(&p)->elements, 4);
+    EXPECT_INT(waiting(&p), 0);
+    server_cmd(p.sv, "DEL " LINE " " WANTS " " QUEUE);
+    just_try(&p, A);
+    stand(&p, B, BELL("1"));
+    server_cmd(p.sv, "ACL SETUSER default -hget");
+    EXPECT_INT(waits(&p)->type, REDIS_REPLY_ERROR);
+    place_close(&p);
+}
+
+/* As of a cluster's bells, in which the lock's name is. */
+TEST(script_fair, a_bell_with_blanks_is_told_whole)
+{
+    place p = place_open(NULL);
+    just_try(&p, A);
+    stand(&p, B, "rlock_sbell:{a b\tc}:1");
+    EXPECT_INT(waits(&p)->elements, 4 + 4);
+    expect_told(waits(&p), 0, "rlock_sbell:{a b\tc}:1", B, 0);
     place_close(&p);
 }

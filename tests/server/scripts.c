@@ -85,12 +85,13 @@ OF_ALL_LAYOUTS(who_waits_for_long_is_told)
     char ticket[32];
     snprintf(ticket, sizeof ticket, "%s", busy->element[2]->str);
     redisReply *r = waits(sv);
-    EXPECT_INT(r->elements, 7);
+    EXPECT_INT(r->elements, 8);
     EXPECT(*r->element[1]->str);
     EXPECT_INT(r->element[3]->integer > 0, 1);
     EXPECT_STR(r->element[4]->str, "rlock_bell:x");
     EXPECT_STR(r->element[5]->str, ticket);
     EXPECT_STR(r->element[6]->str, "");
+    EXPECT_INT(r->element[7]->integer, -1);
     ask_again(sv, layout, ticket);
     EXPECT_STR(waits(sv)->element[6]->str, "host:1:2:other");
     EXPECT_BETWEEN(server_int(sv, "PTTL " WHO), 1, 6000);
@@ -107,7 +108,7 @@ OF_ALL_LAYOUTS(who_waits_is_side_data)
     server_cmd(sv, "SADD " WHO " x");
     ask_again(sv, layout, "0");
     EXPECT_INT(server_int(sv, "ZCARD " QUEUE), 1);
-    EXPECT_INT(waits(sv)->elements, 7);
+    EXPECT_INT(waits(sv)->elements, 8);
 }
 
 TEST(scripts, of_what_is_no_queue_nobody_is_told)

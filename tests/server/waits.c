@@ -19,7 +19,7 @@ typedef struct told {
     size_t name_len;
     bool held, known;
     rlock_holder holder, waiter;
-    int64_t since_us, waited_ms;
+    int64_t since_us, waited_ms, rank;
     unsigned circle;
 } told;
 
@@ -47,6 +47,7 @@ static void copy(const rlock_wait *w, void *arg)
     t->since_us = w->since_us;
     t->waited_ms = w->waited_ms;
     t->circle = w->circle;
+    t->rank = w->rank;
 }
 
 static seen look(rlock_client *cl)
@@ -80,18 +81,27 @@ static told of_lock(const seen *all, const char *name)
 /* One that holds a lock, and waits for another one when it is told to. */
 typedef struct wish {
     const char *mine, *wanted;
+    bool fair;
 } wish;
+
+static rlock *lock_of(rlock_client *cl, const char *name, bool fair)
+{
+    rlock *lk;
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    o.fair = fair;
+    EXPECT_STATUS(rlock_new_ex(cl, name, strlen(name), &o, &lk), RLOCK_OK);
+    return lk;
+}
 
 static void live(child *c, void *arg)
 {
     const wish *w = arg;
     rlock_client *cl;
-    rlock *mine, *wanted;
     rlock_options opts = RLOCK_OPTIONS_INIT;
     opts.uri = child_take_uri(c);
     EXPECT_STATUS(rlock_client_new(&opts, &cl), RLOCK_OK);
-    EXPECT_STATUS(rlock_new(cl, w->mine, &mine), RLOCK_OK);
-    EXPECT_STATUS(rlock_new(cl, w->wanted, &wanted), RLOCK_OK);
+    rlock *mine = lock_of(cl, w->mine, w->fair);
+    rlock *wanted = lock_of(cl, w->wanted, w->fair);
     EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
     child_tell(c, 'h');
     child_expect(c, 'w');
@@ -118,9 +128,9 @@ static void expect_process(const rlock_holder *h, pid_t pid)
     EXPECT_INT(h->tid, pid); /* its first thread */
 }
 
-TEST(waits, a_circle_of_two_processes_is_seen)
+static void expect_circle_of_two(bool fair)
 {
-    wish one = {"a", "b"}, two = {"b", "a"};
+    wish one = {"a", "b", fair}, two = {"b", "a", fair};
     child *c = child_start(live, &one), *d = child_start(live, &two);
     scene s = scene_start(0, 0);
     hold(c, s.sv);
@@ -140,6 +150,7 @@ TEST(waits, a_circle_of_two_processes_is_seen)
     EXPECT_INT(b.circle, 1);
     EXPECT_INT(a.holder.count, 1);
     EXPECT(a.holder.ttl_ms > 0);
+    EXPECT_INT(a.rank, fair ? 0 : -1);
     EXPECT(b.since_us < a.since_us && b.waited_ms > a.waited_ms);
     EXPECT(strcmp(a.client, b.client) != 0 && strlen(a.client) == 36);
     child_kill(c); /* so its lock is free when its lease is over */
@@ -150,9 +161,12 @@ TEST(waits, a_circle_of_two_processes_is_seen)
     scene_stop(&s);
 }
 
+TEST_CASE(waits, a_circle_of_two_processes_is_seen, expect_circle_of_two(false))
+TEST_CASE(waits, a_circle_of_two_in_lines_is_seen, expect_circle_of_two(true))
+
 TEST(waits, a_chain_of_processes_is_no_circle)
 {
-    wish one = {"a", "x"}, two = {"b", "a"};
+    wish one = {"a", "x", false}, two = {"b", "a", false};
     child *c = child_start(live, &one), *d = child_start(live, &two);
     scene s = scene_start(0, 0);
     hold(c, s.sv);
@@ -210,6 +224,64 @@ TEST(waits, who_was_known_under_another_ticket_is_not)
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(r.w), RLOCK_OK);
     r.w = NULL;
+    other_client_leave(&r);
+    scene_stop(&s);
+}
+
+/* Two threads of a client, and one of another: each is known at once. */
+TEST(waits, who_stands_in_line_is_told_by_thread_and_in_order)
+{
+    enum { N = 3 };
+    scene s = scene_held(0, 0);
+    other_client r = other_client_join(&s, NULL);
+    rlock *mine = lock_of(s.cl, SCENE_LOCK, true);
+    rlock *theirs = lock_of(r.cl, SCENE_LOCK, true);
+    waiter *w[N];
+    for (int i = 0; i < N; i++) {
+        w[i] =
+            waiter_start(i == 1 ? mine : theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, look(s.cl).n == (size_t)i + 1);
+    }
+    seen all = look(s.cl);
+    for (int i = 0; i < N; i++) {
+        EXPECT_STR(all.of[i].name, SCENE_LOCK);
+        EXPECT_INT(all.of[i].rank, i);
+        EXPECT(all.of[i].known && all.of[i].waiter.pid == getpid());
+        EXPECT(i == 0 || all.of[i].since_us > all.of[i - 1].since_us);
+    }
+    EXPECT_STR(all.of[0].client, all.of[2].client);
+    EXPECT(strcmp(all.of[0].client, all.of[1].client) != 0);
+    EXPECT(all.of[0].waiter.tid != all.of[2].waiter.tid);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    for (int i = 0; i < N; i++)
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
+    rlock_free(mine);
+    rlock_free(theirs);
+    other_client_leave(&r);
+    scene_stop(&s);
+}
+
+/* Whoever was granted the lock by a message is in the queue yet. */
+TEST(waits, who_has_stood_in_line_waits_no_more)
+{
+    scene s = scene_start(0, 0);
+    other_client r = other_client_join(&s, NULL);
+    rlock *theirs = lock_of(r.cl, SCENE_LOCK, true);
+    rlock *mine = lock_of(s.cl, SCENE_LOCK, true);
+    EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
+    waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, sees(s.cl, 1, 1, 0));
+    waiter *last = waiter_start(mine, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, sees(s.cl, 2, 2, 0) && queued(s.sv, SCENE_LOCK) == 2);
+    EXPECT_STATUS(rlock_unlock(mine), RLOCK_OK);
+    int64_t at_ms;
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_INT(queued(s.sv, SCENE_LOCK), 2);
+    EXPECT(sees(s.cl, 1, 1, 0));
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(last), RLOCK_OK);
+    rlock_free(mine);
+    rlock_free(theirs);
     other_client_leave(&r);
     scene_stop(&s);
 }

@@ -330,16 +330,14 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 2, 0);
         say_key(to, name, 1, 0);
         say_bell(c, to);
-    } else if (id == RL_SCRIPT_WAITS) {
-        say_word(to, "3");
+    } else if (id == RL_SCRIPT_WAITS || id == RL_SCRIPT_SURVEY) {
+        bool in_line = chance_ppm(c, 500000);
+        say_word(to, in_line ? "5" : "3");
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
-        say_key(to, name, WHO, 0);
-    } else if (id == RL_SCRIPT_SURVEY) {
-        say_word(to, "3");
-        say_key(to, name, 0, 0);
-        say_key(to, name, 2, 0);
-        say_key(to, name, 1, 0);
+        say_key(to, name, id == RL_SCRIPT_WAITS ? WHO : 1, 0);
+        for (int which = LINE; in_line && which <= WANTS; which++)
+            say_key(to, name, which, 0);
     } else if (id == RL_SCRIPT_TOUCH) {
         say_word(to, "1");
         say_key(to, name, 0, 0);

@@ -30,7 +30,8 @@ static void expect_name(reader *take, rl_key key, const char *name, size_t len)
     TEST(names, name)                                                          \
     {                                                                          \
         size_t len = sizeof(text) - 1;                                         \
-        expect_name(rl_names_of_queue, rl_key_queue(text, len), text, len);    \
+        expect_name(rl_names_of_waits, rl_key_queue(text, len), text, len);    \
+        expect_name(rl_names_of_waits, rl_key_line(text, len), text, len);     \
         expect_name(rl_names_of_side_key, rl_key_queue(text, len), text, len); \
         expect_name(rl_names_of_side_key, rl_key_token(text, len), by_token,   \
                     sizeof(by_token) - 1);                                     \
@@ -56,6 +57,8 @@ KNOWN(one_that_begins_with_braces_is, "{a}b", "{a}b")
 
 OTHER(a_prefix_alone_is_no_key, "rlock_queue:")
 OTHER(a_queue_of_no_name_is_none, "rlock_queue:{}")
+OTHER(a_line_of_no_name_is_none, "rlock_line:{}")
+OTHER(what_is_wanted_in_line_tells_of_none, "rlock_wants:{a}")
 OTHER(a_token_of_no_name_is_none, "rlock_token:")
 OTHER(a_tombstone_tells_of_none, "rlock_undone:{a}:who")
 OTHER(a_queue_of_a_side_key_is_none, "rlock_queue:{rlock_queue:a}")
@@ -87,6 +90,21 @@ TEST(names, what_is_told_twice_counts_once)
     EXPECT_STR(rl_names_text(&n, n.at[0].text), "a");
     EXPECT_STR(rl_names_text(&n, n.at[1].text), "ab");
     EXPECT_STR(rl_names_text(&n, n.at[2].text), "b");
+    rl_names_fini(&n);
+}
+
+/* Whichever of its keys SCAN tells first. */
+TEST(names, a_name_has_a_line_if_one_of_its_keys_is_that)
+{
+    static const char *const keys[] = {"rlock_line:{a}", "rlock_queue:{a}",
+                                       "rlock_queue:{b}", "rlock_queue:{c}",
+                                       "rlock_line:{c}"};
+    rl_names n = {0};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        EXPECT(rl_names_of_waits(&n, keys[i], strlen(keys[i])));
+    rl_names_sort(&n);
+    EXPECT_INT(n.n, 3);
+    EXPECT(n.at[0].in_line && !n.at[1].in_line && n.at[2].in_line);
     rl_names_fini(&n);
 }
 
@@ -160,7 +178,7 @@ TEST(names, without_memory_none_is_taken)
 {
     rl_names n = {0};
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    bool taken = rl_names_of_queue(&n, "rlock_queue:{a}", 15);
+    bool taken = rl_names_of_waits(&n, "rlock_queue:{a}", 15);
     shim_clear(shim_here());
     EXPECT(!taken && n.lacking);
     rl_names_fini(&n);

@@ -35,7 +35,7 @@ static rl_name name_of(rl_waits *w, const char *name)
 {
     rl_key q = rl_key_queue(name, strlen(name));
     w->names.n = 0;
-    EXPECT(rl_names_of_queue(&w->names, q.text, q.len));
+    EXPECT(rl_names_of_waits(&w->names, q.text, q.len));
     return w->names.at[0];
 }
 
@@ -48,7 +48,7 @@ static void say(rl_waits *w, const char *name, const char *holder,
     EXPECT(pour(&w->reply, "5000000", 1) && pour(&w->reply, holder, 1));
     EXPECT(pour(&w->reply, "2", 1) && pour(&w->reply, "700", 1));
     EXPECT(pour(&w->reply, BELL(7), 1) && pour(&w->reply, "2000000", 1));
-    EXPECT(pour(&w->reply, waiter, 1));
+    EXPECT(pour(&w->reply, waiter, 1) && pour(&w->reply, "3", 1));
 }
 
 static unsigned circle(const rl_waits *w, size_t i)
@@ -77,6 +77,7 @@ TEST(waits, all_that_was_said_is_told)
     EXPECT_INT(told.since_us, 2000000);
     EXPECT_INT(told.waited_ms, 3000);
     EXPECT_INT(told.circle, 0);
+    EXPECT_INT(told.rank, 3);
     EXPECT_STR(told.holder->host, "host");
     EXPECT(told.holder->pid == 1 && told.holder->tid == 10);
     EXPECT(told.holder->count == 2 && told.holder->ttl_ms == 700);
@@ -166,10 +167,10 @@ TEST(waits, without_memory_nothing_is_taken)
     rl_waits_init(&w);
     rl_waits_begin(&w, name_of(&w, "a"));
     EXPECT(pour_array(&w.reply, 0));
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         EXPECT(pour(&w.reply, "1", 1));
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    bool taken = pour(&w.reply, BY(1), 1);
+    bool taken = pour(&w.reply, "0", 1);
     shim_clear(shim_here());
     EXPECT(!taken && w.names.lacking);
     rl_waits_fini(&w);
