@@ -57,16 +57,26 @@ static void note_stamp(rl_find *x, rlock_holder *h, int64_t left_ms)
     x->ttl_ms = left_ms;
 }
 
-static void note_string(rl_find *x, rlock_holder *h, int64_t clock_ms)
+/* What else is a number is a count, of a latch, say. */
+static bool is_count(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && !text[digits] && free_at_ms(text) < 0;
+}
+
+/* False: it is no lock. */
+static bool note_string(rl_find *x, rlock_holder *h, int64_t clock_ms)
 {
     int64_t at_ms = free_at_ms(h->raw);
+    if (is_count(h->raw))
+        return false;
     if (at_ms >= 0) {
         note_stamp(x, h, at_ms - clock_ms);
-        return;
+        return true;
     }
     x->layout = RLOCK_LAYOUT_STRING;
     x->ours = rl_parse_holder(h);
-    x->held = true;
+    return x->held = true;
 }
 
 /* False: it is no lock, but somebody's data. */
@@ -85,8 +95,8 @@ static bool note_holder(rl_find *x, const rl_reply *r, int64_t clock_us)
     long long fields = r->item[FIELDS].integer;
     read_text(&r->item[HOLDER], &h);
     if (fields == -1)
-        note_string(x, &h, clock_us / 1000);
-    return fields == 1 ? note_hash(x, &h) : fields == -1 || fields == 0;
+        return note_string(x, &h, clock_us / 1000);
+    return fields == 1 ? note_hash(x, &h) : fields == 0;
 }
 
 /* The last token is the clock at the holder's acquire, if he mints any. */

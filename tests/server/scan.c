@@ -142,6 +142,20 @@ TEST(scan, another_programs_lock_that_is_waited_for_is_foreign)
     scene_stop(&s);
 }
 
+/* A count is no holder; nor is it one for RLOCK_SCAN_ALL. */
+TEST(scan, a_latch_that_is_waited_for_is_no_lock)
+{
+    scene s = scene_start(0, 0);
+    rlock_latch *l;
+    EXPECT_STATUS(rlock_latch_new(s.cl, "gate", &l), RLOCK_OK);
+    EXPECT_STATUS(rlock_latch_set(l, 3, 0), RLOCK_OK);
+    server_int(s.sv, "ZADD rlock_queue:{gate} 1000 rlock_bell:somebody");
+    EXPECT_INT(count(s.cl), 0);
+    EXPECT_INT(look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 0);
+    rlock_latch_free(l);
+    scene_stop(&s);
+}
+
 /* --- names ---------------------------------------------------------------- */
 
 static void lock_named(scene *s, const char *name, size_t len, rlock **out)
