@@ -262,16 +262,19 @@ static rlock_status tell_left(const rl_engine *e, size_t left,
     const char *text = *why->text ? why->text : "no time was left";
     if (left == 0)
         return RLOCK_OK;
+    char more[60] = "";
+    if (uncounted > 0)
+        snprintf(more, sizeof more, "%zu %s not made", uncounted,
+                 uncounted == 1 ? "count-down was" : "count-downs were");
     if (locks == 0)
-        return rl_error_set(
-            status, why->sys_errno, "%s: closed, but %zu %s not made: %s", at,
-            uncounted, uncounted == 1 ? "count-down was" : "count-downs were",
-            text);
+        return rl_error_set(status, why->sys_errno, "%s: closed, but %s: %s",
+                            at, more, text);
     return rl_error_set(
         status, why->sys_errno,
         "%s: closed, but %zu %s not released, and will be free when the lease "
-        "has run out: %s",
-        at, locks, locks == 1 ? "lock was" : "locks were", text);
+        "has run out%s%s: %s",
+        at, locks, locks == 1 ? "lock was" : "locks were",
+        uncounted > 0 ? ", and " : "", more, text);
 }
 
 static rlock_status close_client(rlock_client *cl, bool release)

@@ -223,6 +223,24 @@ TEST(latch, closing_tells_of_a_count_down_that_is_left)
     play_stop(&p);
 }
 
+TEST(latch, closing_tells_of_locks_and_of_count_downs)
+{
+    play p = play_start(300);
+    EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
+    meet(&p, DOWN, PROXY_EVERY, PROXY_SENT | PROXY_TIMEOUT);
+    expect_owed(&p);
+    server_pause(p.s.sv);
+    rlock_free(p.s.lk);
+    EXPECT_STATUS(rlock_client_close(p.s.cl, RLOCK_CLOSE_RELEASE_HELD),
+                  RLOCK_EIO);
+    EXPECT_CONTAINS(rlock_last_error()->message, "1 lock was not released");
+    EXPECT_CONTAINS(rlock_last_error()->message, "1 count-down was not made");
+    server_resume(p.s.sv);
+    p.s.cl = NULL;
+    p.s.lk = NULL;
+    play_stop(&p);
+}
+
 /* --- out of memory -------------------------------------------------------- */
 
 /* Nobody can be queued, and nothing counted; but it opens. */
