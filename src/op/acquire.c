@@ -318,14 +318,22 @@ static rl_next after_try(rl_acquire *a, int64_t now_us)
     return wait_on(a, result == RL_TRY_BUSY, now_us);
 }
 
+/* In a server's line only who does not stand there is told who has it. */
+static bool asks_once_more(const rl_acquire *a)
+{
+    if (a->attempt->in_line)
+        return !a->failing;
+    return !a->asked &&
+           !rl_room_was_busy(&a->home->rooms, &a->waiter, a->began_us);
+}
+
 /*
  * The wait is over without success, unless the server was never asked, for
  * this owner or for the one in front.
  */
 static rl_next time_is_up(rl_acquire *a, int64_t now_us)
 {
-    if (!a->asked &&
-        !rl_room_was_busy(&a->home->rooms, &a->waiter, a->began_us)) {
+    if (asks_once_more(a)) {
         a->last_try = true;
         return begin_try(a, now_us);
     }

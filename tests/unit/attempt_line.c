@@ -10,6 +10,13 @@
     "*6\r\n:0\r\n:30000\r\n$3\r\n" #ticket "\r\n:0\r\n:" #rank "\r\n:" #anew   \
     "\r\n"
 
+#define UUID "6f1e1e0c-5d07-4f36-9a4e-00000000000a"
+
+/* Busy, and so is called who has it, for 2.3 s. */
+#define HELD_BY(who)                                                           \
+    "*7\r\n:0\r\n:30000\r\n$1\r\n0\r\n:0\r\n:-1\r\n$53\r\n" who "\r\n:"        \
+                                                                "2345\r\n"
+
 static const rl_target fair_job = {.name = "job",
                                    .len = 3,
                                    .scope = RLOCK_LAYOUT_HASH,
@@ -374,14 +381,32 @@ TEST(attempt_line, who_gives_up_releases_what_it_may_have_got)
     expect_released(&w, RLOCK_CANCELED, BRIEF);
 }
 
-TEST(attempt_line, whose_time_is_over_releases_it)
+/* It stands, and then its time is over. */
+static void open_over(wait_for *w)
+{
+    open_fair(w, 1000, RLOCK_WATCHDOG);
+    EXPECT_INT(begin(w), RL_ASK);
+    EXPECT_INT(answer(w, STANDS(500, 0, 0)), RL_SLEEP);
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+    EXPECT_STR(play_called(&w->p, 0), "fair/acquire");
+    EXPECT_INT(play_args(&w->p, 0), BRIEF);
+}
+
+TEST(attempt_line, whose_time_is_over_asks_who_has_it_and_releases_it)
 {
     wait_for w;
-    open_fair(&w, 1000, RLOCK_WATCHDOG);
-    EXPECT_INT(begin(&w), RL_ASK);
-    EXPECT_INT(answer(&w, STANDS(500, 0, 0)), RL_SLEEP);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    open_over(&w);
+    EXPECT_INT(answer(&w, HELD_BY("web3:18201:18207:" UUID)), RL_ASK);
+    EXPECT_STR(w.a.fault.text, "held by web3:18201:18207 for 2.3 s");
     expect_released(&w, RLOCK_TIMEOUT, BRIEF);
+}
+
+TEST(attempt_line, who_gets_it_in_the_end_has_it)
+{
+    wait_for w;
+    open_over(&w);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    close_owned(&w);
 }
 
 TEST(attempt_line, with_a_try_in_doubt_it_leaves_a_tombstone)
