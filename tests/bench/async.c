@@ -74,44 +74,6 @@ static void compare(const char *uri, const char *how)
 
 /* --- waits ---------------------------------------------------------------- */
 
-static double memory(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    bench_check(f && fscanf(f, "%*d %ld", &pages) == 1, "/proc/self/statm");
-    fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
-static int threads(void)
-{
-    char line[256];
-    int n = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    bench_check(f != NULL, "/proc/self/status");
-    while (fgets(line, sizeof line, f))
-        if (sscanf(line, "Threads: %d", &n) == 1)
-            break;
-    fclose(f);
-    return n;
-}
-
-static void canceled(rlock *lk, rlock_status s, void *arg)
-{
-    request *r = arg;
-    (void)lk;
-    bench_check(s == RLOCK_CANCELED, "a wait ended");
-    r->loop->under_way--;
-}
-
-static void wait_for(request *r)
-{
-    rlock_owner_set(r->owner);
-    bench_ok(
-        rlock_acquire_start(r->lk, RLOCK_FOREVER, RLOCK_WATCHDOG, canceled, r));
-    rlock_owner_set(NULL);
-}
-
 static void until_waiting(rlock_client *cl, uint64_t n)
 {
     rlock_stats st;
@@ -134,22 +96,20 @@ static void wait_for_many(const char *uri)
         snprintf(name, sizeof name, "bench:wait:%d", i);
         bench_ok(rlock_acquire(bench_lock(holder, name), 0, 600000));
     }
-    wait_for(&r[WAITS]); /* starts the threads */
+    request_wait(&r[WAITS]); /* starts the threads */
     until_waiting(l.cl, 1);
-    double before = memory();
-    int threads_before = threads();
+    double before = bench_memory();
+    int threads_before = bench_threads();
     for (int i = 0; i < WAITS; i++)
-        wait_for(&r[i]);
+        request_wait(&r[i]);
     until_waiting(l.cl, WAITS + 1);
-    double each = (memory() - before) / WAITS;
-    bench_row("threads that 10,000 waits start", 0, threads() - threads_before,
-              "", "there are %d", threads());
+    double each = (bench_memory() - before) / WAITS;
+    bench_row("threads that 10,000 waits start", 0,
+              bench_threads() - threads_before, "", "there are %d",
+              bench_threads());
     bench_row("memory of each of them", 1, each / 1024, " KiB",
               "growth of the resident set, without lock handle and owner");
-    l.under_way = WAITS + 1;
-    bench_ok(rlock_client_cancel(l.cl, true));
-    while (l.under_way > 0)
-        loop_turn(&l);
+    loop_cancel(&l);
 }
 
 static void dispatch_nothing(const char *uri)

@@ -69,6 +69,28 @@ void *bench_alloc(size_t n, size_t size)
     return p;
 }
 
+double bench_memory(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    bench_check(f && fscanf(f, "%*d %ld", &pages) == 1, "/proc/self/statm");
+    fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+int bench_threads(void)
+{
+    char line[256];
+    int n = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f) &&
+           sscanf(line, "Threads: %d", &n) != 1)
+        ;
+    bench_check(f && n > 0, "/proc/self/status");
+    fclose(f);
+    return n;
+}
+
 void *bench_share(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,

@@ -35,6 +35,10 @@ void bench_pause_us(int64_t us);
 double bench_median(double *values, size_t n);
 void *bench_alloc(size_t n, size_t size);
 
+/* Of this process: resident bytes, with what the allocator keeps for itself. */
+double bench_memory(void);
+int bench_threads(void);
+
 /* Zeroed memory that forked children share. */
 void *bench_share(size_t size);
 

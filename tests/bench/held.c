@@ -18,16 +18,6 @@
 
 static const int held[STEPS] = {1000, 10000, LOCKS};
 
-/* Resident, including what the allocator keeps for itself. */
-static double memory(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    bench_check(f && fscanf(f, "%*d %ld", &pages) == 1, "/proc/self/statm");
-    fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static double cpu_s(void)
 {
     struct rusage u;
@@ -131,12 +121,13 @@ int main(int argc, char **argv)
     rlock_client *cl = bench_client(uri);
     redisContext *cx = bench_connect(uri);
     rlock *first = take(cl, LOCKS); /* starts the threads */
-    double before = memory(), cpu[STEPS], raw[STEPS], server, each, seconds;
+    double before = bench_memory(), cpu[STEPS], raw[STEPS], server, each,
+           seconds;
     char sha1[41];
     for (int i = 0, k = 0; k < STEPS; k++) {
         while (i < held[k])
             take(cl, i++); /* the handles stay to the end */
-        each = (memory() - before) / LOCKS;
+        each = (bench_memory() - before) / LOCKS;
         seconds = one_round(cl, cx, held[k], &cpu[k], &server);
     }
     rlock_free(first);

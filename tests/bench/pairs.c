@@ -30,14 +30,49 @@ static void go_on(request *r)
     rlock_owner_set(former);
 }
 
+request request_of(loop *l, rlock *lk)
+{
+    request r = {.lk = lk, .loop = l};
+    bench_ok(rlock_owner_new(NULL, &r.owner));
+    return r;
+}
+
 request request_new(loop *l, const char *name, int i)
 {
     char full[64];
-    request r = {.loop = l};
     snprintf(full, sizeof full, "%s:%d", name, i);
-    r.lk = bench_lock(l->cl, full);
-    bench_ok(rlock_owner_new(NULL, &r.owner));
-    return r;
+    return request_of(l, bench_lock(l->cl, full));
+}
+
+void request_free(request *r)
+{
+    rlock_free(r->lk);
+    rlock_owner_free(r->owner);
+}
+
+static void canceled(rlock *lk, rlock_status s, void *arg)
+{
+    request *r = arg;
+    (void)lk;
+    bench_check(s == RLOCK_CANCELED, "a wait ended");
+    r->loop->under_way--;
+}
+
+void request_wait(request *r)
+{
+    rlock_owner *former = rlock_owner_set(r->owner);
+    bench_ok(
+        rlock_acquire_start(r->lk, RLOCK_FOREVER, RLOCK_WATCHDOG, canceled, r));
+    rlock_owner_set(former);
+    r->loop->under_way++;
+}
+
+void loop_cancel(loop *l)
+{
+    bench_ok(rlock_client_cancel(l->cl, true));
+    while (l->under_way > 0)
+        loop_turn(l);
+    bench_ok(rlock_client_cancel(l->cl, false));
 }
 
 void loop_turn(loop *l)

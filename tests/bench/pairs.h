@@ -18,11 +18,17 @@ typedef struct request {
     int left; /* pairs */
 } request;
 
-/* With a lock "name:i" and an owner of its own. */
+/* With an owner of its own, and this lock, or a lock "name:i"; it frees both. */
+request request_of(loop *l, rlock *lk);
 request request_new(loop *l, const char *name, int i);
+void request_free(request *r);
 
 /* n of them, so many pairs each, until they are over. */
 void loop_run(loop *l, request *r, int n, int pairs);
+
+/* It waits, until loop_cancel() ends the waits of all that there are. */
+void request_wait(request *r);
+void loop_cancel(loop *l);
 
 /* Waits until something is to be delivered, and has it delivered. */
 void loop_turn(loop *l);

@@ -207,10 +207,8 @@ static void measure(const char *uri, const char *how)
     compare(&s, 64, 4, CYCLES, 2.0, 2.0, how);
     compare(&s, MOST, 1, CYCLES / 8, 2.0, 2.0, how);
     redisAsyncFree(s.raw.cx);
-    for (int i = 0; i < MOST; i++) {
-        rlock_free(s.of[i].lk);
-        rlock_owner_free(s.of[i].owner);
-    }
+    for (int i = 0; i < MOST; i++)
+        request_free(&s.of[i]);
     rlock_client_free(s.ours.cl);
 }
 

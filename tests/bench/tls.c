@@ -112,15 +112,6 @@ static void compare(const char *plain, const char *secure, redisContext *c)
     }
 }
 
-static double resident_kib(void)
-{
-    long pages = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    bench_check(f && fscanf(f, "%ld %ld", &pages, &resident) == 2, "no statm");
-    fclose(f);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 static void lock_once(rlock_client *cl)
 {
     rlock *lk = bench_lock(cl, "bench:memory");
@@ -135,10 +126,10 @@ static double connection_kib(const char *uri, bool secure)
     rlock_client *cl[CLIENTS];
     for (int i = 0; i < CLIENTS; i++)
         cl[i] = meet(uri, secure);
-    double before = resident_kib();
+    double before = bench_memory() / 1024;
     for (int i = 0; i < CLIENTS; i++)
         lock_once(cl[i]);
-    double grown = resident_kib() - before;
+    double grown = bench_memory() / 1024 - before;
     for (int i = 0; i < CLIENTS; i++)
         rlock_client_free(cl[i]);
     return grown / CLIENTS;
