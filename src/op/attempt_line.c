@@ -45,16 +45,22 @@ static void look_by_itself(rl_acquire *a, int64_t now_us)
 }
 
 /*
- * A reply that grants says nothing of others here, who may have been dropped
- * since the last one that said busy. Without such a one nobody stands.
+ * Others here may have been dropped since the last reply that said busy, and none
+ * has told: one that grants does not, and one that would have may have been lost.
+ * Before the first that said busy nobody stands.
  */
-static void tell_others(rl_acquire *a, int64_t now_us)
+static bool was_silent(const rl_acquire *a, int64_t now_us)
 {
     rl_rooms *rooms = &a->home->rooms;
     const rl_waiter *w = &a->waiter;
-    if (w->room && rl_room_was_busy(rooms, w, 1) &&
-        !rl_room_was_busy(rooms, w, now_us - STANDS_US))
-        rl_room_stand_anew(rooms, w);
+    return w->room && rl_room_was_busy(rooms, w, 1) &&
+           !rl_room_was_busy(rooms, w, now_us - STANDS_US);
+}
+
+static void tell_others(const rl_acquire *a, bool anew, int64_t now_us)
+{
+    if (anew || was_silent(a, now_us))
+        rl_room_stand_anew(&a->home->rooms, &a->waiter);
 }
 
 static rl_try judge(rl_acquire *a, int64_t now_us)
@@ -65,15 +71,15 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     if (result == RL_TRY_OWNED || !*x->request.bell) {
         a->ticket = ticket;
         if (result == RL_TRY_OWNED)
-            tell_others(a, now_us);
+            tell_others(a, false, now_us);
         return result;
     }
     if (result != RL_TRY_BUSY)
         rl_room_stand_not(&a->home->rooms, &a->waiter);
     else if (x->request.deaf || x->grant.rank < 0)
         look_by_itself(a, now_us);
-    if (result == RL_TRY_BUSY && x->grant.anew)
-        rl_room_stand_anew(&a->home->rooms, &a->waiter);
+    if (result == RL_TRY_BUSY)
+        tell_others(a, x->grant.anew, now_us);
     return result;
 }
 

@@ -213,6 +213,27 @@ TEST(attempt_line, when_its_client_may_have_been_dropped_the_others_ask_again)
     close_owned(&w);
 }
 
+TEST(attempt_line, when_a_reply_that_says_so_is_lost_the_next_one_does)
+{
+    wait_for w;
+    other behind;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &behind);
+    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    play_pass(&w.p, 8000 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(play_lose(&w.p, 0), RL_SLEEP);
+    w.p.client[0].away = false;
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT(!rl_room_has_to_ask(&core(&w)->rooms, &behind.waiter));
+    EXPECT_INT(answer(&w, STANDS(500, 0, 0)), RL_SLEEP);
+    EXPECT_INT(behind.woken, 1);
+    EXPECT(rl_room_has_to_ask(&core(&w)->rooms, &behind.waiter));
+    leave(&w, &behind);
+    EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
+    close_owned(&w);
+}
+
 TEST(attempt_line, when_nobody_hears_any_more_all_look_by_themselves)
 {
     wait_for w;
