@@ -156,6 +156,18 @@ broken latch-no-mark latch.pml LOST=1 NO_MARK
 broken latch-rings-one latch.pml RINGS_ONE
 broken latch-looks-first latch.pml LOOKS_FIRST
 
+# A fair lock's line.
+holds line-late line.pml LOST=1 LATE=1 SIGNS=1 QUITS=1
+holds line-deaf line.pml CUTS=1 SIGNS=1 QUITS=1
+holds line-refused line.pml REFUSED=1 CRASHES=1 QUITS=1
+holds line-claim line.pml TIME OWNERS=2 LOST=1 LATE=1 DOUBLED=1 QUITS=1
+
+broken line-no-tombstone line.pml LOST=1 LATE=1 QUITS=1 NO_TOMBSTONE
+broken line-message-first line.pml REFUSED=1 MESSAGE_WITHOUT_HOLD
+broken line-unheard-kept line.pml CRASHES=1 UNHEARD_KEPT
+broken line-from-message line.pml TIME OWNERS=2 DEADLINE_FROM_MESSAGE
+broken line-sleeps-on line.pml SIGNS=1 DROPPED_STANDS_NOT
+
 # Three servers.
 holds red-late red.pml LATE=1
 holds red-crash red.pml CRASHES=1
