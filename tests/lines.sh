@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=40585
+most_src=40623
 most_files=276
 most_cli=6103
 most_cli_files=43
-most_include=1872
+most_include=1878
 most_cxx=953
 
 cd "$(dirname "$0")/.."

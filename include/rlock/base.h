@@ -75,6 +75,14 @@ typedef enum rlock_status {
     RLOCK_EDEADLK = 15     /* the wait would close a circle of owners */
 } rlock_status;
 
+/* What a lock is held as. More kinds may come; numbers are part of the ABI. */
+typedef enum rlock_kind {
+    RLOCK_KIND_LOCK = 0,
+    RLOCK_KIND_READ = 1,  /* a side of a read-write lock, */
+    RLOCK_KIND_WRITE = 2, /* and the other one */
+    RLOCK_KIND_PERMIT = 3 /* of a semaphore */
+} rlock_kind;
+
 /* Detail of a failure. */
 typedef struct rlock_error {
     rlock_status status;

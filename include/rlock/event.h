@@ -50,6 +50,7 @@ typedef struct rlock_event {
     rlock_status status; /* RLOCK_OK, or what the event reports */
     const char *message; /* the cause in words, never NULL */
     const char *owner;   /* its label, if it is no thread (owner.h); else "" */
+    rlock_kind kind;     /* of the lock, if there is one */
 } rlock_event;
 
 #ifdef __cplusplus

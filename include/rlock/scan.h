@@ -8,9 +8,6 @@
 extern "C" {
 #endif
 
-/* What a lock is held as. More kinds will come; numbers are part of the ABI. */
-typedef enum rlock_kind { RLOCK_KIND_LOCK = 0 } rlock_kind;
-
 /* A lock, as its server had it. It and all that it points to are valid during
    the callback only; it grows at its end (base.h). */
 typedef struct rlock_lock_info {

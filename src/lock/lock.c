@@ -57,7 +57,8 @@ void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                       .count = count,
                       .elapsed_ms = elapsed_us / 1000,
                       .message = "",
-                      .owner = owner->label ? owner->label : ""};
+                      .owner = owner->label ? owner->label : "",
+                      .kind = lk->target.layout->kind};
     rl_tell(rl_lock_core(lk), &ev);
 }
 

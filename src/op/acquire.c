@@ -42,7 +42,8 @@ static void tell(const rl_acquire *a, rlock_event_type type, int64_t elapsed_us,
                       .name_len = a->what->len,
                       .elapsed_ms = elapsed_us / 1000,
                       .message = message,
-                      .owner = a->owner->label ? a->owner->label : ""};
+                      .owner = a->owner->label ? a->owner->label : "",
+                      .kind = a->what->layout->kind};
     rl_tell(a->home, &ev);
 }
 

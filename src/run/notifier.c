@@ -92,7 +92,8 @@ static void describe_locked(const rl_engine *e, report *r,
                       .token = red ? red->token : h->token,
                       .count = h->count,
                       .message = r->message,
-                      .owner = r->owner};
+                      .owner = r->owner,
+                      .kind = rl_hold_layout(h)->kind};
     if (over)
         r->event.elapsed_ms = (h->ended_us - began_us) / 1000;
     else if (type == RLOCK_EVENT_HELD_LONG)

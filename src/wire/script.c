@@ -1,22 +1,49 @@
 #include "wire/script.h"
 
-#define LAYOUT(L, TAKE_MANY, FREE_MANY)                                        \
-    {                                                                          \
-        RL_SCRIPT_##L##_ACQUIRE, RL_SCRIPT_##L##_RELEASE,                      \
-            RL_SCRIPT_##L##_RENEW, RL_SCRIPT_##L##_RENEW_MANY,                 \
-            RL_SCRIPT_##L##_EXTEND, RL_SCRIPT_##L##_FORCE_RELEASE,             \
-            RL_SCRIPT_##L##_INSPECT, RL_SCRIPT_##L##_DROP, TAKE_MANY,          \
-            FREE_MANY, RL_GUARD_##L, false                                     \
-    }
+#include <rlock/lock.h>
+
+/* The scripts of a folder. */
+#define ALL_OF(L)                                                              \
+    .acquire = RL_SCRIPT_##L##_ACQUIRE, .release = RL_SCRIPT_##L##_RELEASE,    \
+    .renew = RL_SCRIPT_##L##_RENEW, .renew_many = RL_SCRIPT_##L##_RENEW_MANY,  \
+    .extend = RL_SCRIPT_##L##_EXTEND,                                          \
+    .force_release = RL_SCRIPT_##L##_FORCE_RELEASE,                            \
+    .inspect = RL_SCRIPT_##L##_INSPECT, .drop = RL_SCRIPT_##L##_DROP,          \
+    .guard = RL_GUARD_##L
+
+#define BUNDLES(L)                                                             \
+    .take_many = RL_SCRIPT_##L##_TAKE_MANY,                                    \
+    .free_many = RL_SCRIPT_##L##_FREE_MANY
+
+#define NO_BUNDLES .take_many = RL_SCRIPT_COUNT, .free_many = RL_SCRIPT_COUNT
+
+/* A bundle would pass the line. */
+#define IN_LINE NO_BUNDLES, .line = true
 
 const rl_layout rl_layouts[RL_LAYOUTS] = {
-    LAYOUT(HASH, RL_SCRIPT_HASH_TAKE_MANY, RL_SCRIPT_HASH_FREE_MANY),
-    LAYOUT(STRING, RL_SCRIPT_STRING_TAKE_MANY, RL_SCRIPT_STRING_FREE_MANY),
-    LAYOUT(TIMESTAMP, RL_SCRIPT_COUNT, RL_SCRIPT_COUNT),
-    {RL_SCRIPT_FAIR_ACQUIRE, RL_SCRIPT_FAIR_RELEASE, RL_SCRIPT_HASH_RENEW,
-     RL_SCRIPT_HASH_RENEW_MANY, RL_SCRIPT_HASH_EXTEND,
-     RL_SCRIPT_HASH_FORCE_RELEASE, RL_SCRIPT_HASH_INSPECT, RL_SCRIPT_HASH_DROP,
-     RL_SCRIPT_COUNT, RL_SCRIPT_COUNT, RL_GUARD_HASH, true}};
+    [RLOCK_LAYOUT_HASH] = {ALL_OF(HASH), BUNDLES(HASH),
+                           .scope = RLOCK_LAYOUT_HASH},
+    [RLOCK_LAYOUT_STRING] = {ALL_OF(STRING), BUNDLES(STRING),
+                             .scope = RLOCK_LAYOUT_STRING},
+    [RLOCK_LAYOUT_TIMESTAMP] = {ALL_OF(TIMESTAMP), NO_BUNDLES,
+                                .scope = RLOCK_LAYOUT_TIMESTAMP},
+    [RL_LAYOUT_FAIR] = {.acquire = RL_SCRIPT_FAIR_ACQUIRE,
+                        .release = RL_SCRIPT_FAIR_RELEASE,
+                        .renew = RL_SCRIPT_HASH_RENEW,
+                        .renew_many = RL_SCRIPT_HASH_RENEW_MANY,
+                        .extend = RL_SCRIPT_HASH_EXTEND,
+                        .force_release = RL_SCRIPT_HASH_FORCE_RELEASE,
+                        .inspect = RL_SCRIPT_HASH_INSPECT,
+                        .drop = RL_SCRIPT_HASH_DROP,
+                        .guard = RL_GUARD_HASH,
+                        IN_LINE,
+                        .scope = RLOCK_LAYOUT_HASH},
+    [RL_LAYOUT_READ] = {IN_LINE, .scope = RL_LAYOUT_READ,
+                        .kind = RLOCK_KIND_READ},
+    [RL_LAYOUT_WRITE] = {IN_LINE, .scope = RL_LAYOUT_WRITE,
+                         .kind = RLOCK_KIND_WRITE},
+    [RL_LAYOUT_PERMIT] = {IN_LINE, .scope = RL_LAYOUT_PERMIT,
+                          .kind = RLOCK_KIND_PERMIT}};
 
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,
                  int args)

@@ -5,6 +5,8 @@
 #ifndef RL_WIRE_SCRIPT_H
 #define RL_WIRE_SCRIPT_H
 
+#include <rlock/base.h>
+
 #include "rlock_scripts.h"
 #include "wire/bytes.h"
 #include "wire/reply.h"
@@ -43,12 +45,18 @@ typedef struct rl_layout {
         inspect, drop;
     rl_script_id take_many, free_many; /* RL_SCRIPT_COUNT: it has none */
     rl_guard_id guard;
-    bool line; /* who waits stands in a line of its own: lua/line.lua */
+    bool line; /* who waits stands in a line of the server's: lua/line.lua */
+    uint8_t scope; /* of its holds; see hold/target.h */
+    rlock_kind kind;
 } rl_layout;
 
-/* One more than the program knows: the hash, to who waits in line for it. */
-#define RL_LAYOUT_FAIR 3
-#define RL_LAYOUTS     4
+/* More than the program knows: the hash, to who waits in line for it; the sides of
+   a read-write lock; and permits. */
+#define RL_LAYOUT_FAIR   3
+#define RL_LAYOUT_READ   4
+#define RL_LAYOUT_WRITE  5
+#define RL_LAYOUT_PERMIT 6
+#define RL_LAYOUTS       7
 
 extern const rl_layout rl_layouts[RL_LAYOUTS]; /* by rlock_layout */
 

@@ -23,7 +23,8 @@ class ErrorStruct(c.Structure):
 class EventStruct(c.Structure):
     _fields_ = [("type", c.c_int), ("name", pointer), ("name_len", size_t),
                 ("token", u64), ("count", c.c_int), ("elapsed_ms", i64),
-                ("status", status), ("message", text), ("owner", text)]
+                ("status", status), ("message", text), ("owner", text),
+                ("kind", c.c_int)]
 
 
 class HolderStruct(c.Structure):
