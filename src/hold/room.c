@@ -60,6 +60,12 @@ static rl_room *find_locked(rl_rooms *r, const void *name, size_t len,
     return n ? RL_CONTAINER(n, rl_room, node) : NULL;
 }
 
+rl_room *rl_room_in_line_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t room)
+{
+    return rl_room_lines_up(room) ? find_locked(r, name, len, room) : NULL;
+}
+
 static rl_room *add_locked(rl_rooms *r, const rl_target *what)
     RL_REQUIRES(&r->mutex)
 {
@@ -68,7 +74,7 @@ static rl_room *add_locked(rl_rooms *r, const rl_target *what)
         return NULL;
     rl_list_init(&room->waiters);
     room->scope = rl_target_room(what);
-    room->line = room->scope == RL_LAYOUT_FAIR;
+    room->line = rl_room_lines_up(room->scope);
     r->lines += room->line;
     room->name_len = what->len;
     memcpy(room->name, what->name, what->len);
@@ -436,18 +442,23 @@ void rl_rooms_look_all(rl_rooms *r)
     rl_mutex_unlock(&r->mutex);
 }
 
+static void look_front_locked(rl_rooms *r, const rl_room *room, bool rings)
+    RL_REQUIRES(&r->mutex)
+{
+    if (room && !(rings && room->queued))
+        rl_waiter_wake_locked(r, front_of(room), RL_WAKE_LOOK);
+}
+
 void rl_rooms_look(rl_rooms *r, const void *name, size_t len, uint64_t scope,
                    bool rings)
 {
     if (scope >= RL_SINGLE_SCOPES) /* one node is not the lock */
         return;
     rl_mutex_lock(&r->mutex);
-    int rooms = scope == RLOCK_LAYOUT_HASH && r->lines > 0 ? 2 : 1;
-    for (; rooms > 0; rooms--, scope = RL_LAYOUT_FAIR) {
-        rl_waiter *front = rl_room_front_locked(r, name, len, scope);
-        if (front && !(rings && front->room->queued))
-            rl_waiter_wake_locked(r, front, RL_WAKE_LOOK);
-    }
+    if (!rl_room_lines_up(scope))
+        look_front_locked(r, find_locked(r, name, len, scope), rings);
+    for (uint64_t i = 0; r->lines > 0 && i < RL_LAYOUTS; i++)
+        look_front_locked(r, rl_room_in_line_locked(r, name, len, i), rings);
     rl_mutex_unlock(&r->mutex);
 }
 

@@ -5,11 +5,12 @@
  * is their turn. So the server's queue has one entry for each client, and a
  * release wakes one waiter of one process.
  *
- * Those who stand in line for a fair lock (lua/line.lua) are in a room of their
- * own. The server knows each of them: each asks once, and from then on the front
+ * Those who stand in a line of the server's (lua/line.lua) are in rooms of their
+ * own: of one name several, as those who want to read, and to write, stand in one
+ * line. The server knows each of them: each asks once, and from then on the front
  * gives the sign of life for all; what they are granted comes as a message. When
  * some may have been dropped from the line, or a message may have been missed, all
- * of the room ask again.
+ * who stand there for the name ask again.
  *
  * Who waits for a Red lock attends at all nodes' clients, to hear when one is
  * closed; the front also listens there, for their bells stand in those nodes'
@@ -77,7 +78,7 @@ struct rl_room {
     int64_t open_us;   /* of a latch: when it was last asked and found open */
     int64_t streak_us; /* since when it is handed over here; 0: it is not */
     bool queued;       /* the client's bell may be in that queue */
-    bool line;         /* fixed; each stands in a line of the server's */
+    bool line;         /* fixed; see rl_room_lines_up() */
     uint64_t scope;    /* fixed; see rl_target_room() */
     size_t name_len;   /* fixed */
     char name[];       /* fixed */
@@ -153,16 +154,16 @@ bool rl_room_has_to_ask(rl_rooms *r, const rl_waiter *w);
 /*
  * For one in line: with its next try it stands there, for the hold with this id;
  * it does not, so it asks again when it looks, and the same of all of its room,
- * as nobody would hear a grant; and all others of its room are to ask again now,
- * for any may have been dropped.
+ * as nobody would hear a grant; and all others in line for the name are to ask
+ * again now, for any may have been dropped.
  */
 void rl_room_stand(rl_rooms *r, rl_waiter *w, const rl_uuid *id);
 void rl_room_stand_not(rl_rooms *r, rl_waiter *w);
 void rl_room_stand_none(rl_rooms *r, const rl_waiter *w);
 void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w);
 /* The same; without `but`, all of them. */
-void rl_room_stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
-    RL_REQUIRES(&r->mutex);
+void rl_room_stand_anew_locked(rl_rooms *r, const rl_room *room,
+                               const rl_waiter *but) RL_REQUIRES(&r->mutex);
 
 /* The server has granted a lock to who stands in line for it. */
 typedef struct rl_notice {
@@ -175,6 +176,10 @@ typedef struct rl_notice {
 
 /* Hands it over. Who has given up has released it, or does so. */
 void rl_rooms_grant(rl_rooms *r, const rl_notice *n);
+
+/* Of that name, if they stand in line there; NULL: nobody does. */
+rl_room *rl_room_in_line_locked(rl_rooms *r, const void *name, size_t len,
+                                uint64_t room) RL_REQUIRES(&r->mutex);
 
 /* The front of that room; NULL: nobody waits there. */
 rl_waiter *rl_room_front_locked(rl_rooms *r, const void *name, size_t len,

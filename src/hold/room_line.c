@@ -1,7 +1,7 @@
 /*
- * Those of a room who stand in line for a fair lock: who has to ask by himself, and
- * who is granted it by a message. Called by the acquiring owners, and, on the loop,
- * by the doorbell.
+ * Those who stand in a line of the server's: who has to ask by himself, and who is
+ * granted what he wants by a message. Called by the acquiring owners, and, on the
+ * loop, by the doorbell.
  */
 #include <string.h>
 
@@ -31,7 +31,8 @@ void rl_room_stand_none(rl_rooms *r, const rl_waiter *w)
     rl_mutex_unlock(&r->mutex);
 }
 
-void rl_room_stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
+void rl_room_stand_anew_locked(rl_rooms *r, const rl_room *room,
+                               const rl_waiter *but)
 {
     for (rl_link *k = rl_list_first(&room->waiters); k;
          k = rl_list_next(&room->waiters, k)) {
@@ -45,24 +46,36 @@ void rl_room_stand_anew_locked(rl_rooms *r, rl_room *room, const rl_waiter *but)
 
 void rl_room_stand_anew(rl_rooms *r, const rl_waiter *w)
 {
+    const rl_room *own = w->room;
     rl_mutex_lock(&r->mutex);
-    rl_room_stand_anew_locked(r, w->room, w);
+    for (uint64_t i = 0; i < RL_LAYOUTS; i++) {
+        const rl_room *room =
+            rl_room_in_line_locked(r, own->name, own->name_len, i);
+        if (room)
+            rl_room_stand_anew_locked(r, room, w);
+    }
     rl_mutex_unlock(&r->mutex);
 }
 
 /* Mostly it is the first. */
-static rl_waiter *find_waiter_locked(rl_rooms *r, const rl_notice *n)
-    RL_REQUIRES(&r->mutex)
+static rl_waiter *find_in_room(const rl_room *room, const rl_uuid *id)
 {
-    const rl_waiter *front =
-        rl_room_front_locked(r, n->name, n->len, RL_LAYOUT_FAIR);
-    for (rl_link *k = front ? rl_list_first(&front->room->waiters) : NULL; k;
-         k = rl_list_next(&front->room->waiters, k)) {
+    for (rl_link *k = room ? rl_list_first(&room->waiters) : NULL; k;
+         k = rl_list_next(&room->waiters, k)) {
         rl_waiter *w = RL_CONTAINER(k, rl_waiter, link);
-        if (memcmp(&w->id, &n->id, sizeof w->id) == 0)
+        if (memcmp(&w->id, id, sizeof w->id) == 0)
             return w;
     }
     return NULL;
+}
+
+static rl_waiter *find_waiter_locked(rl_rooms *r, const rl_notice *n)
+    RL_REQUIRES(&r->mutex)
+{
+    rl_waiter *w = NULL;
+    for (uint64_t i = 0; !w && i < RL_LAYOUTS; i++)
+        w = find_in_room(rl_room_in_line_locked(r, n->name, n->len, i), &n->id);
+    return w;
 }
 
 static void hand_locked(rl_rooms *r, rl_waiter *w, const rl_notice *n)

@@ -10,8 +10,8 @@
 
 #include "wire/script.h"
 
-/* Scopes of single locks are their layouts, and latches have one; a Red lock's
-   are above. */
+/* Scopes of single locks are layouts, a fair lock's that of the hash, which it is;
+   latches have one; a Red lock's are above. */
 #define RL_LATCH_SCOPE   RL_LAYOUTS
 #define RL_SINGLE_SCOPES (RL_LAYOUTS + 1)
 
@@ -28,8 +28,14 @@ typedef struct rl_target {
     int min_replicas; /* as of rlock_lock_options */
 } rl_target;
 
+/* Do those in this room stand in a line of the server's? */
+static inline bool rl_room_lines_up(uint64_t room)
+{
+    return room < RL_LAYOUTS && rl_layouts[room].line;
+}
+
 /* In which room who waits for it is: those who stand in line are by themselves,
-   though their holds are of the same scope. */
+   though their holds may be of the same scope as others. */
 static inline uint64_t rl_target_room(const rl_target *t)
 {
     return t->layout && t->layout->line ? (uint64_t)(t->layout - rl_layouts)

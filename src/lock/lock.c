@@ -167,7 +167,7 @@ void rl_lock_count_release(const rlock *lk)
 }
 
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
-                  const void *name, size_t len, rlock_layout layout)
+                  const void *name, size_t len, unsigned layout)
 {
     rlock *lk = calloc(1, size + len + 1);
     if (!lk) {
@@ -181,7 +181,7 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
     atomic_init(&lk->refs, 1);
     lk->target = (rl_target){.name = copy,
                              .len = len,
-                             .scope = layout,
+                             .scope = rl_layouts[layout].scope,
                              .layout = &rl_layouts[layout],
                              .slot = rl_slot_of(rl_lock_core(lk), name, len),
                              .sharded = cl->engine.cluster != NULL};
@@ -260,11 +260,10 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
         s = rl_client_begin(cl, &cancel);
     if (s != RLOCK_OK)
         return s;
-    *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, o.layout);
+    *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len,
+                       o.fair ? RL_LAYOUT_FAIR : (unsigned)o.layout);
     if (*out) {
         (*out)->local_levels = o.local_levels;
-        if (o.fair)
-            (*out)->target.layout = &rl_layouts[RL_LAYOUT_FAIR];
         (*out)->target.min_replicas = o.min_replicas;
     }
     rl_client_leave(cl, cancel);

@@ -88,11 +88,11 @@ struct rlock {
 extern const rl_lock_kind rl_single;
 
 /*
- * A handle of size bytes, at least an rlock's, the rest zero. NULL: out of
- * memory, and the thread's error says so.
+ * A handle of size bytes, at least an rlock's, the rest zero; layout: as of
+ * rl_layouts. NULL: out of memory, and the thread's error says so.
  */
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
-                  const void *name, size_t len, rlock_layout layout);
+                  const void *name, size_t len, unsigned layout);
 
 /* Until rlock_free(), which takes one back. */
 static inline void rl_lock_ref(rlock *lk)

@@ -364,11 +364,11 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 /* For a Multi lock, whose levels are the server's, too. */
 static rlock *single_copy(const rlock *lk)
 {
-    rlock *copy = rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
-                              lk->target.len, (rlock_layout)lk->target.scope);
+    rlock *copy =
+        rl_lock_new(sizeof *lk, lk->kind, lk->client, lk->target.name,
+                    lk->target.len, (unsigned)(lk->target.layout - rl_layouts));
     if (!copy)
         return NULL;
-    copy->target.layout = lk->target.layout;
     copy->target.min_replicas = lk->target.min_replicas;
     return copy;
 }

@@ -374,10 +374,11 @@ TEST(room, entering_says_when_there_is_no_memory)
 
 /* --- the next one looks --------------------------------------------------- */
 
-/* Those in line wait for the same lock as others do. */
-static bool is_line_of(uint64_t room, uint64_t scope)
+/* Those in line may wait for the same lock as others do, and there is one line for
+   a name. */
+static bool looks(uint64_t room, uint64_t scope)
 {
-    return room == RL_LAYOUT_FAIR && scope == RLOCK_LAYOUT_HASH;
+    return room == scope || rl_room_lines_up(room);
 }
 
 /* In the rooms of each layout one waits, and may be queued. */
@@ -395,7 +396,7 @@ static void expect_look(uint64_t scope, bool queued, bool rings, bool woken)
     }
     rl_rooms_look(&r, "job", 3, scope, rings);
     for (uint64_t i = 0; i < RL_SINGLE_SCOPES; i++)
-        EXPECT_INT(g[i].woken, woken && (i == scope || is_line_of(i, scope)));
+        EXPECT_INT(g[i].woken, woken && looks(i, scope));
     close_with(&r, g, RL_SINGLE_SCOPES);
 }
 
