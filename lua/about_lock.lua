@@ -1,7 +1,8 @@
 -- Brings about_lock. Included behind rcall and rpcall.
 --
 -- about_lock(): who has KEYS[1], in whatever layout, cut at 511 bytes, and the
--- count, as texts; '', '0' if nobody has it.
+-- count, as texts; '', '0' if nobody has it. Of a read-write lock (rw/grants.lua) one
+-- of those who have it.
 local function about_hash()
     local cursor, page = '0', {}
     repeat
@@ -10,8 +11,12 @@ local function about_hash()
             return '', '0'
         end
         cursor, page = found[1], found[2]
+        if page[1] == 'mode' then
+            page = {unpack(page, 3)}
+        end
     until page[1] or cursor == '0'
-    return (page[1] or ''):sub(1, 511), (page[2] or '0'):sub(1, 32)
+    local who = (page[1] or ''):gsub(':write$', '')
+    return who:sub(1, 511), (page[2] or '0'):sub(1, 32)
 end
 
 local function about_lock()

@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=40657
+most_src=40663
 most_files=276
 most_cli=6103
 most_cli_files=43

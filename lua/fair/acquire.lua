@@ -49,6 +49,9 @@ end
 if level ~= '1' then
     return {-1}
 end
+if (ARGV[5] or '0') == '0' and rcall('HEXISTS', KEYS[1], 'mode') == 1 then
+    return redis.error_reply('WRONGTYPE it is a read-write lock')
+end
 -- include: line.lua
 -- include: who_has_it.lua
 local ticket, anew, gone = '0', 0, {}

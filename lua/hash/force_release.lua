@@ -11,9 +11,7 @@
 -- include: is_holder.lua
 local rcall, rpcall = redis.call, redis.pcall
 -- include: about_lock.lua
-local function is_redissons(text)
-    return text:find('^%x+%-%x+%-%x+%-%x+%-%x+:%-?%d+$') ~= nil
-end
+-- include: is_redissons.lua
 
 local fields = rcall('HLEN', KEYS[1])
 if fields == 0 then

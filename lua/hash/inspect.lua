@@ -9,6 +9,9 @@
 if redis.call('HLEN', KEYS[1]) == 0 then
     return {}
 end
+if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+    return redis.error_reply('WRONGTYPE it is a read-write lock')
+end
 -- A lock has one field; a foreign hash may have millions, sparsely spread.
 local cursor, page = '0', {}
 repeat

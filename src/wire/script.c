@@ -38,9 +38,9 @@ const rl_layout rl_layouts[RL_LAYOUTS] = {
                         .guard = RL_GUARD_HASH,
                         IN_LINE,
                         .scope = RLOCK_LAYOUT_HASH},
-    [RL_LAYOUT_READ] = {IN_LINE, .scope = RL_LAYOUT_READ,
+    [RL_LAYOUT_READ] = {ALL_OF(READ), IN_LINE, .scope = RL_LAYOUT_READ,
                         .kind = RLOCK_KIND_READ},
-    [RL_LAYOUT_WRITE] = {IN_LINE, .scope = RL_LAYOUT_WRITE,
+    [RL_LAYOUT_WRITE] = {ALL_OF(WRITE), IN_LINE, .scope = RL_LAYOUT_WRITE,
                          .kind = RLOCK_KIND_WRITE},
     [RL_LAYOUT_PERMIT] = {IN_LINE, .scope = RL_LAYOUT_PERMIT,
                           .kind = RLOCK_KIND_PERMIT}};

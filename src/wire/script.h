@@ -58,6 +58,12 @@ typedef struct rl_layout {
 #define RL_LAYOUT_PERMIT 6
 #define RL_LAYOUTS       7
 
+/* A side of a read-write lock? */
+static inline bool rl_layout_is_side(const rl_layout *l)
+{
+    return l->kind == RLOCK_KIND_READ || l->kind == RLOCK_KIND_WRITE;
+}
+
 extern const rl_layout rl_layouts[RL_LAYOUTS]; /* by rlock_layout */
 
 /* Begins a call; its keys and arguments, so many, are to follow as words. */

@@ -1,0 +1,22 @@
+-- Takes the read side of a lock, takes it once more, or stands in line.
+--
+-- KEYS  1 lock  2 token  3 tombstone  4 line  5 wants  6 leases  7 own mark
+-- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not stand; '-'
+--       before it: nobody hears it now)  5 ticket (0 = first try)  6 beat
+--       7 field of the write side's hold of who asks ('' = none; may be missing)
+-- Without ARGV 3 to 7 the level is 1, and there is no bell.
+--
+-- Reply type: string or array
+-- Reply token   acquired: the holder's level is that, its lease at least this one,
+--               and the holder is not in line (above level 1 the token may be 0).
+--               All who read between two writers have the same token
+--       {0, pttl, ticket, 0, rank, anew}
+--               busy, as of fair/acquire. It may be read by others: who writes, or
+--               stood before to write, comes first
+--       {0, pttl, 0, 0, -1, holder, ms}
+--               the same without a bell
+--       {-1}    lost: a level above 1, and the hold is gone
+--       {-2}    given up: the hold's tombstone stands
+--       The last two change nothing.
+local side = 'r'
+-- include: rw/acquire.lua

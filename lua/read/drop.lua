@@ -1,0 +1,11 @@
+-- Ends the read side's hold, and nothing else: as of hash/drop. Its lease ends by
+-- itself.
+--
+-- KEYS  1 lock
+-- ARGV  1 holder
+--
+-- Reply type: integer
+-- Reply 1  the holder's field is gone
+--       0  not held by this holder
+local side = 'r'
+-- include: rw/drop.lua

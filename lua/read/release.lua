@@ -1,0 +1,18 @@
+-- Counts down; at level 0 ends the read side's hold, or leaves the line, and lets in
+-- who is first in line.
+--
+-- KEYS  1 lock  2 token  3 tombstone  4 line  5 wants  6 leases  7 own mark
+-- ARGV  1 holder  2 Redisson's channel ('' = none)  3 level to leave
+--       4 tombstone ms (0 = none)  5 SPUBLISH, in a cluster (may be missing)
+-- Without ARGV 3 to 5 the level is 0, and there is no tombstone.
+--
+-- Reply type: integer
+-- Reply 1  the holder's level is that, or its field is gone
+--       2  the same, and others have been let in, or stand in line
+--       0  not held by this holder; no hold was changed
+--       10 more  the same, but the server refused to write the tombstone (out
+--                of memory): say it again later
+-- While the tombstone stands, an acquire of this hold that still arrives is
+-- refused. With level 0 the holder is not in line afterwards.
+local side = 'r'
+-- include: rw/release.lua

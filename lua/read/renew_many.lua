@@ -1,0 +1,11 @@
+-- Prolongs the leases of the read side of many locks; never shortens one.
+--
+-- KEYS  1... the locks, then the leases of each, then the own mark of each, then tokens of
+--       some of them, which are kept
+-- ARGV  1 lease ms  2... the holder of each
+--
+-- Reply type: string
+-- Reply a letter for each lock: 1 and 0 as of read/renew; e, something is wrong with
+--       it, which it says when it is asked about by itself
+local side = 'r'
+-- include: rw/renew_many.lua

@@ -1,0 +1,28 @@
+-- The rest of the inspect scripts of both sides. Who is in there although his own
+-- lease is over is not told: whoever wants the lock takes him out.
+local rcall, leases = redis.call, KEYS[2]
+local mode = rcall('HGET', KEYS[1], 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+    return rcall('EXISTS', KEYS[1]) == 1 and
+           redis.error_reply('WRONGTYPE the hash is no read-write lock') or {}
+end
+-- include: clock.lua
+local now_ms = math.floor(clock / 1000)
+-- include: rw/ends_in.lua
+local function is_of_this_side(field)
+    local until_ms = rcall('ZSCORE', leases, field)
+    return field ~= 'mode' and (field:sub(-6) == ':write') == (side == 'w') and
+           not (until_ms and until_ms + 0 < now_ms)
+end
+
+local cursor, page = '0', {}
+repeat
+    cursor, page = unpack(rcall('HSCAN', KEYS[1], cursor, 'COUNT', 100))
+    for i = 1, #page, 2 do
+        if is_of_this_side(page[i]) then
+            local holder = page[i]:gsub(':write$', '')
+            return {holder:sub(1, 511), page[i + 1]:sub(1, 32), ends_in()}
+        end
+    end
+until cursor == '0'
+return {}

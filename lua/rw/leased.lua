@@ -1,0 +1,18 @@
+-- Brings LEASES_MS, leased, outlive. Included behind rcall and now_ms.
+--
+-- leased(leases, field, ms): its own lease goes on for so long from now on. What is
+-- over stays for some time: others may keep the lock of which that one is dead.
+local LEASES_MS = 3600000
+local function leased(leases, field, ms)
+    rcall('ZADD', leases, string.format('%.0f', now_ms + ms), field)
+    if rcall('PTTL', leases) < ms + LEASES_MS / 2 then
+        rcall('PEXPIRE', leases, string.format('%.0f', ms + LEASES_MS))
+    end
+end
+
+-- The key lives as long as the longest lease in it.
+local function outlive(lock, ms)
+    if rcall('PTTL', lock) < ms then
+        rcall('PEXPIRE', lock, string.format('%.0f', ms))
+    end
+end

@@ -1,0 +1,22 @@
+-- Takes the write side of a lock, takes it once more, or stands in line.
+--
+-- KEYS  1 lock  2 token  3 tombstone  4 line  5 wants  6 leases
+-- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not stand; '-'
+--       before it: nobody hears it now)  5 ticket (0 = first try)  6 beat
+--       7 field of the read side's hold of who asks ('' = none; may be missing)
+-- Without ARGV 3 to 7 the level is 1, and there is no bell.
+--
+-- Reply type: string or array
+-- Reply token   acquired: the holder's level is that, its lease at least this one,
+--               and the holder is not in line (above level 1 the token may be 0).
+--               Who reads alone gets it before anybody in line
+--       {0, pttl, ticket, 0, rank, anew}
+--               busy, as of fair/acquire
+--       {0, pttl, 0, 0, -1, holder, ms}
+--               the same without a bell
+--       {-1}    lost: a level above 1, and the hold is gone
+--       {-2}    given up: the hold's tombstone stands
+--       {-3}    who asks reads, and others do, too
+--       The last three grant nothing to who asks.
+local side = 'w'
+-- include: rw/acquire.lua

@@ -1,0 +1,11 @@
+-- Sets what is left of a lease of the write side, longer or shorter.
+--
+-- KEYS  1 lock  2 token  3 leases
+-- ARGV  1 holder  2 lease ms  3 the hold's token (may be missing)
+--
+-- Reply type: integer
+-- Reply 1  the holder has it, and its own lease is this one
+--       0  not held by this holder, or there has been a later grant, with a
+--          larger token; nothing was changed
+local side = 'w'
+-- include: rw/extend.lua
