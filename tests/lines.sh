@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=40663
-most_files=276
+most_src=41332
+most_files=284
 most_cli=6103
 most_cli_files=43
-most_include=1878
+most_include=1994
 most_cxx=953
 
 cd "$(dirname "$0")/.."

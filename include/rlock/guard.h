@@ -3,7 +3,8 @@
  * calling owner's hold has the lock at that moment. Look and write are one step
  * there: a process that was paused, or a command that comes late, changes
  * nothing. Everybody who changes the data has to do it so. Reading needs no
- * guard. All of it: guard.md.
+ * guard. Under the read side of a read-write lock (rw.h) others may write at
+ * the same time. All of it: guard.md.
  *
  *     s = rlock_command(lk, NULL, "HINCRBY stock:%s left -1", item);
  *     if (s != RLOCK_OK)

@@ -13,6 +13,7 @@
  *   client.h, options.h  clients, and how they reach their servers
  *   lock.h               locks: acquire, nest, extend, unlock, ask
  *   multi.h              several locks as one, and one over several masters
+ *   rw.h                 many who read, or one who writes
  *   latch.h              a count that falls, and who waits for zero
  *   guard.h              writes that only who holds a lock may make
  *   async.h, owner.h     event loops, and owners that are no threads
@@ -42,6 +43,7 @@
 #include <rlock/multi.h>
 #include <rlock/options.h>
 #include <rlock/owner.h>
+#include <rlock/rw.h>
 #include <rlock/scan.h>
 #include <rlock/servers.h>
 #include <rlock/waits.h>

@@ -1,7 +1,7 @@
 /*
  * Circles of owners that wait for each other. Each owner's record says what it
  * waits for, and the hold table who has that: so from an owner one goes to the
- * next until somebody does not wait. For example
+ * next until nobody is left who waits. For example
  *
  *   A holds a, waits for b      B holds b, begins to wait for a: B, A, B
  *
@@ -11,13 +11,17 @@
  * one who begins to wait, and that one is told.
  *
  * An owner that has just been granted a lock may still be noted as waiting for
- * it: it seems to wait for itself, and nobody else is concerned. A hold that is
- * being passed on (op/turn.c) is in no table, and its owner about to wake.
+ * it, and waits for nobody. A hold that is
+ * being passed on (op/turn.c) is in no table, and its owner about to wake. Who
+ * waits for one side of a read-write lock waits for whoever has either: also to
+ * read, when somebody stands before it in line who wants to write.
  */
 #include "hold/deadlock.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "hold/side.h"
 
 /* So much of a name and of an owner is shown, with the NUL. */
 #define NAME_SHOWN  33
@@ -41,21 +45,68 @@ static void write_owner(const rl_owner_record *x, char out[OWNER_SHOWN])
              text);
 }
 
+/* Those to be looked at, who were met first first; each knows by whom. */
+typedef struct walk {
+    rl_holds *t;
+    rl_owner_record *start, *at, *last;
+    bool closed;  /* `at` waits for the one at the start */
+    bool granted; /* `at` has what it waits for, and is about to wake */
+} walk;
+
+static void look_for_itself(rl_owner_record *x, void *arg)
+{
+    walk *w = arg;
+    w->granted = w->granted || x == w->at;
+}
+
+static void meet(rl_owner_record *x, void *arg)
+{
+    walk *w = arg;
+    w->closed = w->closed || x == w->start;
+    if (w->closed || x->walk == w->t->walks)
+        return;
+    x->walk = w->t->walks;
+    x->ahead = w->at;
+    x->next = NULL;
+    w->last = w->last->next = x;
+}
+
+/* From whoever waits for the start back to it: each knows who is ahead. Returns how
+   many there are. */
+static size_t turn_round(const walk *w)
+{
+    size_t n = 1;
+    rl_owner_record *ahead = w->start, *at = w->at;
+    for (; at != w->start; n++) {
+        rl_owner_record *behind = at->ahead;
+        at->ahead = ahead;
+        ahead = at;
+        at = behind;
+    }
+    at->ahead = ahead;
+    return n;
+}
+
 /*
- * How many wait in a circle with this one; 0: it is in none. Those on the way
- * know from here on who is ahead of them.
+ * How many wait in the shortest circle with this one; 0: it is in none. Who waits for
+ * several, because they read, is in one with each of them.
  */
 static size_t circle_of_locked(rl_holds *t, rl_owner_record *x, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
-    rl_owner_record *at = x;
-    for (size_t n = 1; at->awaits && n <= t->records.count; n++) {
-        at->ahead = rl_holds_holder_locked(t, at->awaits, now_us);
-        at = at->ahead;
-        if (!at)
-            return 0;
-        if (at == x)
-            return n;
+    walk w = {.t = t, .start = x, .at = x, .last = x};
+    x->walk = ++t->walks;
+    x->next = NULL;
+    for (; w.at; w.at = w.at->next) {
+        if (!w.at->awaits)
+            continue;
+        w.granted = false;
+        rl_holds_each_holder_locked(t, w.at->awaits, now_us, look_for_itself,
+                                    &w);
+        if (!w.granted)
+            rl_holds_each_holder_locked(t, w.at->awaits, now_us, meet, &w);
+        if (w.closed)
+            return turn_round(&w);
     }
     return 0;
 }
@@ -135,4 +186,33 @@ void rl_wait_ends(rl_holds *t, rl_owner_record *noted)
     noted->awaits = NULL;
     rl_owner_record_unref_locked(t, noted);
     rl_mutex_unlock(&t->mutex);
+}
+
+typedef struct beside {
+    const rl_owner_record *self, *other;
+} beside;
+
+static void note_other(rl_owner_record *x, void *arg)
+{
+    beside *it = arg;
+    if (x != it->self)
+        it->other = x;
+}
+
+void rl_wait_is_refused(rl_holds *t, const rl_hold *draft, int64_t now_us,
+                        rl_fault *f)
+{
+    char owner[OWNER_SHOWN];
+    beside it = {.self = draft->record};
+    rl_target what = {.name = rl_hold_name(draft),
+                      .len = draft->name_len,
+                      .scope = draft->scope};
+    rl_mutex_lock(&t->mutex);
+    rl_holds_each_holder_locked(t, &what, now_us, note_other, &it);
+    if (it.other)
+        write_owner(it.other, owner);
+    rl_mutex_unlock(&t->mutex);
+    rl_fault_set(f, RLOCK_EDEADLK, 0, "deadlock: %s read%s it, too",
+                 it.other ? owner : "others", it.other ? "s" : "");
+    f->transient = false;
 }

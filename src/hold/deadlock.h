@@ -17,4 +17,12 @@ bool rl_wait_begins(rl_holds *t, const rl_owner *owner, const rl_target *what,
                     int64_t now_us, rl_owner_record **noted, rl_fault *f);
 void rl_wait_ends(rl_holds *t, rl_owner_record *noted); /* NULL is accepted */
 
+/*
+ * Who reads beside others wants to write, for which this is a draft: it would wait
+ * for ever if one of them wanted that, too. *f tells one of them, if it is one of
+ * this client.
+ */
+void rl_wait_is_refused(rl_holds *t, const rl_hold *draft, int64_t now_us,
+                        rl_fault *f);
+
 #endif

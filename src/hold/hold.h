@@ -107,8 +107,9 @@ typedef struct rl_owner_record {
     rl_list holds;           /* those in the table */
     const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
                                 was not noted. See hold/deadlock.c */
-    struct rl_owner_record
-        *ahead; /* who has that; only while it is looked for */
+    struct rl_owner_record *ahead,
+        *next;     /* while circles are looked for: who */
+    uint64_t walk; /* has that; those to be looked at; the last time it was */
     size_t name_len;
     char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_owner_record;
@@ -219,6 +220,7 @@ typedef struct rl_holds {
     const char *process;    /* fixed; host:pid, of holder ids */
     size_t undoing;         /* how many holds are */
     size_t left, uncounted; /* given up at the end; of both, count-downs */
+    uint64_t walks;         /* so often circles were looked for */
     bool releasing;         /* it is being closed with what is held */
     rl_alarms kept; /* of holds that ended with the client; its struct's */
 } rl_holds;
@@ -263,12 +265,9 @@ void rl_hold_unref_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
                               uint64_t owner) RL_REQUIRES(&t->mutex);
 
-/* What the owner has here; who holds the lock of a name. NULL: nothing, nobody.
- */
+/* What the owner has here. NULL: nothing. */
 rl_owner_record *rl_holds_record_locked(rl_holds *t, uint64_t owner)
     RL_REQUIRES(&t->mutex);
-rl_owner_record *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
-                                        int64_t now_us) RL_REQUIRES(&t->mutex);
 void rl_owner_record_unref_locked(rl_holds *t, rl_owner_record *x)
     RL_REQUIRES(&t->mutex);
 

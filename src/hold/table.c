@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "hold/due.h"
 #include "hold/hold.h"
+#include "hold/side.h"
 
 /* One owner's hold of a name; or, of owner 0, that of whoever holds it now. */
 typedef struct key {
@@ -349,12 +350,39 @@ rl_hold *rl_holds_find_locked(rl_holds *t, const rl_target *what,
     return find_locked(t, &k);
 }
 
-rl_owner_record *rl_holds_holder_locked(rl_holds *t, const rl_target *what,
-                                        int64_t now_us)
+typedef struct holders {
+    key key;
+    void (*fn)(rl_owner_record *x, void *arg);
+    void *arg;
+} holders;
+
+static void visit_holder(rl_map_node *n, void *arg)
 {
-    key k = {.what = what, .now_us = now_us};
-    const rl_hold *h = find_locked(t, &k);
-    return h ? h->record : NULL;
+    const holders *it = arg;
+    if (same_hold(n, &it->key))
+        it->fn(RL_CONTAINER(n, rl_hold, node)->record, it->arg);
+}
+
+static void each_of_scope_locked(rl_holds *t, const rl_target *what,
+                                 holders *it) RL_REQUIRES(&t->mutex)
+{
+    it->key.what = what;
+    rl_map_each_of(&t->map, hash_of(what->name, what->len, what->scope),
+                   visit_holder, it);
+}
+
+void rl_holds_each_holder_locked(rl_holds *t, const rl_target *what,
+                                 int64_t now_us,
+                                 void (*fn)(rl_owner_record *x, void *arg),
+                                 void *arg)
+{
+    holders it = {.key.now_us = now_us, .fn = fn, .arg = arg};
+    rl_target other = *what;
+    each_of_scope_locked(t, what, &it);
+    if (!rl_scope_is_side(what->scope))
+        return;
+    other.scope = rl_other_side(what->scope);
+    each_of_scope_locked(t, &other, &it);
 }
 
 rl_hold *rl_holds_pick(rl_holds *t, const rl_target *what,

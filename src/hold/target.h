@@ -28,6 +28,17 @@ typedef struct rl_target {
     int min_replicas; /* as of rlock_lock_options */
 } rl_target;
 
+/* Is it one of a side of a read-write lock? And that of its other side. */
+static inline bool rl_scope_is_side(uint64_t scope)
+{
+    return scope == RL_LAYOUT_READ || scope == RL_LAYOUT_WRITE;
+}
+
+static inline uint64_t rl_other_side(uint64_t scope)
+{
+    return scope == RL_LAYOUT_READ ? RL_LAYOUT_WRITE : RL_LAYOUT_READ;
+}
+
 /* Do those in this room stand in a line of the server's? */
 static inline bool rl_room_lines_up(uint64_t room)
 {

@@ -115,7 +115,7 @@ static rlock_status null_pointer(const char *what)
     return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL", what);
 }
 
-static rlock_status enter(const rlock *lk, int *cancel)
+rlock_status rl_lock_enter(const rlock *lk, int *cancel)
 {
     if (!lk)
         return null_pointer("the lock");
@@ -125,7 +125,7 @@ static rlock_status enter(const rlock *lk, int *cancel)
     return RLOCK_OK;
 }
 
-static void leave(const rlock *lk, int cancel)
+void rl_lock_leave(const rlock *lk, int cancel)
 {
     if (!lk->kind->several)
         rl_client_leave(lk->client, cancel);
@@ -228,8 +228,8 @@ rlock_status rl_lock_check_new(const rlock_client *cl, const void *name,
     return s == RLOCK_OK ? check_slot(cl, name, len) : s;
 }
 
-static rlock_status read_options(rlock_lock_options *to,
-                                 const rlock_lock_options *from)
+rlock_status rl_lock_read_options(rlock_lock_options *to,
+                                  const rlock_lock_options *from)
 {
     if (!rl_options_read(to, sizeof *to, from))
         return rl_error_set(RLOCK_EINVAL, 0,
@@ -245,29 +245,35 @@ static rlock_status read_options(rlock_lock_options *to,
     return RLOCK_OK;
 }
 
+rlock_status rl_lock_make(rlock_client *cl, const void *name, size_t len,
+                          unsigned layout, const rlock_lock_options *o,
+                          rlock **out)
+{
+    int cancel;
+    rlock_status s = rl_client_begin(cl, &cancel);
+    if (s != RLOCK_OK)
+        return s;
+    *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, layout);
+    if (*out) {
+        (*out)->local_levels = o->local_levels;
+        (*out)->target.min_replicas = o->min_replicas;
+    }
+    rl_client_leave(cl, cancel);
+    return *out ? RLOCK_OK : RLOCK_ENOMEM;
+}
+
 rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
                           const rlock_lock_options *opts, rlock **out)
 {
-    int cancel;
     rlock_lock_options o;
     if (!out)
         return null_pointer("out");
     *out = NULL;
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
-        s = read_options(&o, opts);
-    if (s == RLOCK_OK)
-        s = rl_client_begin(cl, &cancel);
-    if (s != RLOCK_OK)
-        return s;
-    *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len,
-                       o.fair ? RL_LAYOUT_FAIR : (unsigned)o.layout);
-    if (*out) {
-        (*out)->local_levels = o.local_levels;
-        (*out)->target.min_replicas = o.min_replicas;
-    }
-    rl_client_leave(cl, cancel);
-    return *out ? RLOCK_OK : RLOCK_ENOMEM;
+        s = rl_lock_read_options(&o, opts);
+    unsigned layout = o.fair ? RL_LAYOUT_FAIR : (unsigned)o.layout;
+    return s == RLOCK_OK ? rl_lock_make(cl, name, len, layout, &o, out) : s;
 }
 
 rlock_status rlock_new_n(rlock_client *cl, const void *name, size_t len,
@@ -307,7 +313,7 @@ static void count_outcome(const rlock *lk, rl_job_args_verb verb,
 static rl_op *leave_job(rl_lock_job *j, rlock_status s)
 {
     count_outcome(j->lk, j->args.verb, s);
-    leave(j->lk, j->cancel);
+    rl_lock_leave(j->lk, j->cancel);
     return rl_job_over(&j->job, s);
 }
 
@@ -346,7 +352,7 @@ rlock_status rl_lock_check_args(const rlock *lk, const rl_job_args *w)
 static rl_op *enter_job(rl_job *job)
 {
     rl_lock_job *j = RL_CONTAINER(job, rl_lock_job, job);
-    rlock_status s = enter(j->lk, &j->cancel);
+    rlock_status s = rl_lock_enter(j->lk, &j->cancel);
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
     s = rl_lock_check_args(j->lk, &j->args);
@@ -413,11 +419,11 @@ rlock_status rlock_extend(rlock *lk, int64_t lease_ms)
 static rlock_status force_unlock(rlock *lk, const char *holder_id)
 {
     int cancel;
-    rlock_status s = enter(lk, &cancel);
+    rlock_status s = rl_lock_enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->force_unlock(lk, holder_id);
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
     return s;
 }
 
@@ -439,7 +445,7 @@ void rlock_cancel(rlock *lk)
         return;
     atomic_fetch_add(&lk->cancels, 1);
     lk->kind->cancel(lk);
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
 }
 
 rl_view rl_lock_view(const rlock *lk)
@@ -448,7 +454,7 @@ rl_view rl_lock_view(const rlock *lk)
     if (!enter_quietly(lk, &cancel))
         return (rl_view){0};
     rl_view v = lk->kind->view((rlock *)lk);
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
     return v;
 }
 
@@ -475,21 +481,21 @@ uint64_t rlock_token(const rlock *lk)
 int rlock_lost_fd(rlock *lk)
 {
     int cancel;
-    if (enter(lk, &cancel) != RLOCK_OK)
+    if (rl_lock_enter(lk, &cancel) != RLOCK_OK)
         return -1;
     int fd = rl_lock_lost_fd(lk);
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
     return fd;
 }
 
 rlock_status rl_lock_visit_alarms(rlock *lk, rl_alarm_visit *v)
 {
     int cancel;
-    rlock_status s = enter(lk, &cancel);
+    rlock_status s = rl_lock_enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->visit_alarms(lk, v);
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
     return s;
 }
 
@@ -498,13 +504,13 @@ static rlock_status inspect(rlock *lk, rlock_holder *out, bool needed)
 {
     int cancel;
     memset(out, 0, sizeof *out);
-    rlock_status s = enter(lk, &cancel);
+    rlock_status s = rl_lock_enter(lk, &cancel);
     if (s != RLOCK_OK)
         return s;
     s = lk->kind->inspect(lk, out);
     if (s == RLOCK_NOT_HELD && needed)
         rl_lock_error(lk, s, "nobody holds it");
-    leave(lk, cancel);
+    rl_lock_leave(lk, cancel);
     return s;
 }
 

@@ -115,6 +115,20 @@ rlock_status rl_lock_check_name(const void *name, size_t len);
 rlock_status rl_lock_check_new(const rlock_client *cl, const void *name,
                                size_t len);
 
+/* Enters its client, unless the kind has several, and leaves it again: the thread
+   cannot be canceled in between. Otherwise its error says why not. */
+rlock_status rl_lock_enter(const rlock *lk, int *cancel);
+void rl_lock_leave(const rlock *lk, int cancel);
+
+/* A handle of a single lock. */
+rlock_status rl_lock_make(rlock_client *cl, const void *name, size_t len,
+                          unsigned layout, const rlock_lock_options *o,
+                          rlock **out);
+
+/* NULL: all defaults. Otherwise the thread's error says which is not in range. */
+rlock_status rl_lock_read_options(rlock_lock_options *to,
+                                  const rlock_lock_options *from);
+
 /*
  * What is asked for, as a job: checks it, enters the client, has the kind do
  * it, counts, and leaves.

@@ -209,15 +209,22 @@ static rl_next begin_try(rl_acquire *a, int64_t now_us)
     return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
 }
 
+/* A reader's mark (lua/rw/acquire.lua) does not live for ever. */
+static bool has_to_ask(const rl_acquire *a, int64_t now_us)
+{
+    bool marked = a->what->layout->kind == RLOCK_KIND_READ;
+    return rl_room_has_to_ask(&a->home->rooms, &a->waiter) ||
+           (marked && now_us - a->tried_us > RL_MARKED_US);
+}
+
 /* In the room: what is next for who stands in line? */
 static rl_next line_up(rl_acquire *a, int64_t now_us)
 {
-    rl_rooms *rooms = &a->home->rooms;
     if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
     if (a->held_back_us > now_us)
         return sleep_until(a, a->held_back_us);
-    if (rl_room_has_to_ask(rooms, &a->waiter))
+    if (has_to_ask(a, now_us))
         return begin_try(a, now_us);
     return wait_until(a, now_us + rl_jitter(RL_LOOK_US), now_us);
 }

@@ -22,6 +22,9 @@ typedef enum rl_try {
 /* How often a waiter looks by itself, lest it missed something. */
 #define RL_LOOK_US (2000 * 1000)
 
+/* How often who waits to read asks by himself, to keep his mark. */
+#define RL_MARKED_US (20 * 1000 * 1000)
+
 /* Who has waited for so long says who it is, for rlock_waits_for(). */
 #define RL_LONG_US (1000 * 1000)
 

@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "op/call.h"
 #include "op/op.h"
 
 /* What the scripts of single locks say, to the one that is in the way. */

@@ -2,31 +2,9 @@
 
 #include <string.h>
 
+#include "op/call_side.h"
+#include "op/call_words.h"
 #include "wire/keys.h"
-
-static void put_holder(rl_bytes *to, const rl_hold *h)
-{
-    char id[RL_HOLDER_MAX];
-    rl_hold_write_id(h, id);
-    rl_put_bytes(to, id, rl_hold_id_len(h));
-}
-
-static void put_tombstone_key(rl_bytes *to, const rl_hold *h)
-{
-    char uuid[RL_UUID_LEN + 1];
-    rl_uuid_write(&h->id, uuid);
-    rl_put_tombstone_key(to, rl_hold_name(h), h->name_len, uuid);
-}
-
-/* Who is deaf says so, and is granted what he asks for all the same. */
-static void put_bell_in_line(rl_bytes *to, const rl_hold *h,
-                             const rl_request *r)
-{
-    char text[sizeof(rl_key) + 1] = "-";
-    rl_key k = rl_key_bell(rl_hold_name(h), h->name_len, r->bell);
-    memcpy(text + r->deaf, k.text, k.len);
-    rl_put_bytes(to, text, k.len + r->deaf);
-}
 
 static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
                                  const rl_request *r)
@@ -37,16 +15,16 @@ static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
                 brief ? 2 : 6);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
-    put_tombstone_key(to, h);
+    rl_put_tombstone_of(to, h);
     rl_put_line_keys(to, name, h->name_len);
     if (!brief)
         rl_put_queue_key(to, name, h->name_len);
-    put_holder(to, h);
+    rl_put_holder(to, h);
     rl_put_number(to, r->lease_ms);
     if (brief)
         return;
     rl_put_number(to, r->level);
-    put_bell_in_line(to, h, r);
+    rl_put_bell_in_line(to, h, r);
     rl_put_number(to, r->ticket);
     rl_put_number(to, r->beat_us);
 }
@@ -55,6 +33,10 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const rl_layout *l = rl_hold_layout(h);
+    if (rl_layout_is_side(l)) {
+        rl_call_acquire_side(to, whole, h, r);
+        return;
+    }
     if (l->line) {
         call_acquire_in_line(to, whole, h, r);
         return;
@@ -67,12 +49,12 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_call(to, l->acquire, whole, keys, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
-    put_tombstone_key(to, h);
+    rl_put_tombstone_of(to, h);
     if (!brief)
         rl_put_queue_key(to, name, h->name_len);
     if (says_who)
         rl_put_waits_key(to, name, h->name_len);
-    put_holder(to, h);
+    rl_put_holder(to, h);
     rl_put_number(to, r->lease_ms);
     if (brief)
         return;
@@ -87,7 +69,7 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
 static void put_queue(rl_bytes *to, const rl_hold *h, bool quiet)
 {
     if (quiet)
-        put_tombstone_key(to, h);
+        rl_put_tombstone_of(to, h);
     else
         rl_put_queue_key(to, rl_hold_name(h), h->name_len);
 }
@@ -100,23 +82,11 @@ static void put_channel(rl_bytes *to, const rl_hold *h, bool quiet)
         rl_put_redisson_channel(to, rl_hold_name(h), h->name_len);
 }
 
-/* By which command: the last argument, if it is not the usual one. */
-static void put_publish(rl_bytes *to, bool sharded)
-{
-    if (sharded)
-        rl_put_text(to, "SPUBLISH");
-}
-
 /* What a release needs that grants to the first in line. */
 static void put_keys_to_grant(rl_bytes *to, const char *name, size_t len)
 {
     rl_put_token_key(to, name, len);
     rl_put_line_keys(to, name, len);
-}
-
-static int64_t tombstone_ms(const rl_hold *h)
-{
-    return rl_min(rl_max(h->lease_ms, RL_LATE_MS), RL_TOMB_MOST_MS);
 }
 
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
@@ -125,28 +95,32 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury && !h->sharded;
     const rl_layout *l = rl_hold_layout(h);
+    if (rl_layout_is_side(l)) {
+        rl_call_release_side(to, whole, h, level);
+        return;
+    }
     int keys = l->line ? 6 : brief ? 2 : 3;
     rl_put_call(to, l->release, whole, keys, brief ? 2 : 4 + h->sharded);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     put_queue(to, h, quiet);
     if (l->line || !brief)
-        put_tombstone_key(to, h);
+        rl_put_tombstone_of(to, h);
     if (l->line)
         put_keys_to_grant(to, rl_hold_name(h), h->name_len);
-    put_holder(to, h);
+    rl_put_holder(to, h);
     put_channel(to, h, quiet);
     if (brief)
         return;
     rl_put_number(to, level);
-    rl_put_number(to, bury ? tombstone_ms(h) : 0);
-    put_publish(to, h->sharded);
+    rl_put_number(to, bury ? rl_tombstone_ms(h) : 0);
+    rl_put_publish(to, h->sharded);
 }
 
 void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h)
 {
     rl_put_call(to, rl_hold_layout(h)->drop, whole, 1, 1);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
-    put_holder(to, h);
+    rl_put_holder(to, h);
 }
 
 void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
@@ -158,17 +132,17 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
-    put_tombstone_key(to, next);
+    rl_put_tombstone_of(to, next);
     rl_put_queue_key(to, name, h->name_len);
-    put_holder(to, h);
-    put_holder(to, next);
+    rl_put_holder(to, h);
+    rl_put_holder(to, next);
     rl_put_number(to, r->lease_ms);
     rl_put_number(to, patience_us);
     put_channel(to, h, false);
     rl_put_bell(to, name, h->name_len, r->bell);
     if (args > 6)
         rl_put_number(to, r->keep);
-    put_publish(to, h->sharded);
+    rl_put_publish(to, h->sharded);
 }
 
 static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
@@ -176,11 +150,15 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
                            bool keeps)
 {
     bool names_token = compare || keeps;
+    if (rl_layout_is_side(rl_hold_layout(h))) {
+        rl_call_lease_of_side(to, script, whole, h, lease_ms, compare);
+        return;
+    }
     rl_put_call(to, script, whole, names_token ? 2 : 1, compare ? 3 : 2);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
     if (names_token)
         rl_put_token_key(to, rl_hold_name(h), h->name_len);
-    put_holder(to, h);
+    rl_put_holder(to, h);
     rl_put_number(to, lease_ms);
     if (compare)
         rl_put_number(to, (int64_t)h->token);
@@ -208,18 +186,21 @@ static void put_names(rl_bytes *to, const rl_hold *const *h, size_t n)
 static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        put_holder(to, h[i]);
+        rl_put_holder(to, h[i]);
 }
 
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
-    int kept = 0;
+    const rl_layout *l = rl_hold_layout(h[0]);
+    int sides = rl_layout_is_side(l) ? rl_side_keys(l) : 0, kept = 0;
     for (size_t i = 0; i < n; i++)
         kept += h[i]->keeps;
-    rl_put_call(to, rl_hold_layout(h[0])->renew_many, whole, (int)n + kept,
+    rl_put_call(to, l->renew_many, whole, (int)n * (1 + sides) + kept,
                 (int)n + 1);
     put_names(to, h, n);
+    if (sides)
+        rl_put_keys_of_sides(to, h, n);
     for (size_t i = 0; i < n; i++)
         if (h[i]->keeps)
             rl_put_token_key(to, rl_hold_name(h[i]), h[i]->name_len);
@@ -234,7 +215,7 @@ void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                 (int)n + 1);
     put_names(to, h, n);
     for (size_t i = 0; i < n; i++)
-        put_tombstone_key(to, h[i]);
+        rl_put_tombstone_of(to, h[i]);
     for (size_t i = 0; i < n; i++)
         rl_put_token_key(to, rl_hold_name(h[i]), h[i]->name_len);
     rl_put_number(to, lease_ms);
@@ -253,7 +234,7 @@ void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
     put_holders(to, h, n);
     for (size_t i = 0; i < n; i++)
         put_channel(to, h[i], false);
-    put_publish(to, sharded);
+    rl_put_publish(to, sharded);
 }
 
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
@@ -294,23 +275,42 @@ void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
 
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
 {
-    rl_put_call(to, what->layout->inspect, whole, 1, 0);
+    bool side = rl_layout_is_side(what->layout);
+    rl_put_call(to, what->layout->inspect, whole, 1 + side, 0);
     rl_put_bytes(to, what->name, what->len);
+    if (side)
+        rl_put_leases_key(to, what->name, what->len);
 }
 
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)
 {
+    if (rl_layout_is_side(what->layout)) {
+        rl_call_force_side(to, whole, what);
+        return;
+    }
     rl_put_call(to, what->layout->force_release, whole, 2, 1 + what->sharded);
     rl_put_bytes(to, what->name, what->len);
     rl_put_queue_key(to, what->name, what->len);
     rl_put_redisson_channel(to, what->name, what->len);
-    put_publish(to, what->sharded);
+    rl_put_publish(to, what->sharded);
+}
+
+void rl_call_rw_state(rl_bytes *to, bool whole, const rl_target *what)
+{
+    rl_put_call(to, RL_SCRIPT_RW_STATE, whole, 3, 0);
+    rl_put_bytes(to, what->name, what->len);
+    rl_put_line_key(to, what->name, what->len);
+    rl_put_leases_key(to, what->name, what->len);
 }
 
 /* No tombstone is asked for, so any key of the slot may stand in its place. */
 void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
                         const char *holder_id)
 {
+    if (rl_layout_is_side(what->layout)) {
+        rl_call_release_of_side(to, whole, what, holder_id);
+        return;
+    }
     bool brief = !what->sharded, line = what->layout->line;
     int keys = line ? 6 : brief ? 2 : 3;
     rl_put_call(to, what->layout->release, whole, keys, brief ? 2 : 5);
@@ -326,7 +326,7 @@ void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
         return;
     rl_put_number(to, 0);
     rl_put_number(to, 0);
-    put_publish(to, what->sharded);
+    rl_put_publish(to, what->sharded);
 }
 
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
@@ -345,7 +345,7 @@ static void put_latch_channel(rl_bytes *to, const char *name, size_t len,
                               bool sharded)
 {
     rl_put_redisson_latch_channel(to, name, len);
-    put_publish(to, sharded);
+    rl_put_publish(to, sharded);
 }
 
 void rl_call_count_down(rl_bytes *to, bool whole, const rl_hold *h)
@@ -354,7 +354,7 @@ void rl_call_count_down(rl_bytes *to, bool whole, const rl_hold *h)
     rl_put_call(to, RL_SCRIPT_LATCH_COUNT_DOWN, whole, 3, 3 + h->sharded);
     rl_put_bytes(to, name, h->name_len);
     rl_put_queue_key(to, name, h->name_len);
-    put_tombstone_key(to, h);
+    rl_put_tombstone_of(to, h);
     rl_put_number(to, (int64_t)h->token);
     rl_put_number(to, RL_MARK_MS);
     put_latch_channel(to, name, h->name_len, h->sharded);
@@ -365,7 +365,7 @@ void rl_call_latch_set(rl_bytes *to, bool whole, const rl_hold *h)
     const char *name = rl_hold_name(h);
     rl_put_call(to, RL_SCRIPT_LATCH_SET, whole, 2, 4 + h->sharded);
     rl_put_bytes(to, name, h->name_len);
-    put_tombstone_key(to, h);
+    rl_put_tombstone_of(to, h);
     rl_put_number(to, (int64_t)h->token);
     rl_put_number(to, h->lease_ms);
     rl_put_number(to, RL_MARK_MS);

@@ -44,6 +44,7 @@
  */
 #include "op/handover.h"
 
+#include "op/call.h"
 #include "op/verb.h"
 
 /*

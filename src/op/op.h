@@ -23,7 +23,7 @@
 
 #include <rlock/multi.h>
 
-#include "op/call.h"
+#include "op/request.h"
 #include "op/core.h"
 #include "wire/ask.h"
 
@@ -104,7 +104,8 @@ typedef struct rl_part {
     long long code; /* an integer that was answered */
     rl_fault fault; /* when not ok; status RLOCK_OK: it was not asked */
     union {
-        rlock_holder *holder; /* of an inspect: is filled */
+        rlock_holder *holder;         /* of an inspect: is filled */
+        struct rlock_rw_state *state; /* the same, of both sides */
         rl_guarded *guarded;
         const char *holder_id; /* of a force: see rl_part_force() */
     };
@@ -202,6 +203,9 @@ void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
 void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
                      rlock_holder *out, int64_t now_us);
+/* How both sides of a read-write lock are had; its size is left as it is. */
+void rl_part_rw_state(rl_part *x, rl_core *c, const rl_target *what,
+                      struct rlock_rw_state *out, int64_t now_us);
 /* Only the hold of this holder id, which has to stay, too; NULL: whoever's. Code
    1: it was freed. */
 void rl_part_force(rl_part *x, rl_core *c, const rl_target *what,

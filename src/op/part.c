@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "hold/step.h"
+#include "op/call.h"
 #include "op/verb.h"
 
 /* In a cluster another server may have taken over by then, and can be asked:

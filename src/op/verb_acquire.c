@@ -9,7 +9,10 @@
  */
 #include <limits.h>
 
+#include "hold/deadlock.h"
+#include "hold/side.h"
 #include "hold/step.h"
+#include "op/call.h"
 #include "op/verb.h"
 #include "op/verb_query.h"
 
@@ -33,9 +36,10 @@ static rl_verdict unexpected(rl_grant *g, rl_fault *f)
     return RL_FAILED;
 }
 
-static rl_verdict given_up(rl_fault *f)
+/* For good: nothing comes of asking again. */
+static rl_verdict refused(rl_fault *f, rlock_status s, const char *why)
 {
-    rl_fault_set(f, RLOCK_EIO, 0, "the acquire was given up");
+    rl_fault_set(f, s, 0, "%s", why);
     f->transient = false;
     return RL_FAILED;
 }
@@ -83,7 +87,11 @@ rl_verdict rl_grant_read(const rl_reply *r, int level, rl_grant *g, rl_fault *f)
     }
     if (code == -1 && level > 1)
         return RL_GONE;
-    return code == -2 ? given_up(f) : unexpected(g, f);
+    if (code == -2)
+        return refused(f, RLOCK_EIO, "the acquire was given up");
+    if (code == -3 && level == 1)
+        return refused(f, RLOCK_EDEADLK, "deadlock: others read it, too");
+    return unexpected(g, f);
 }
 
 /* A grant is worth nothing when the answer took as long as the lease. */
@@ -109,6 +117,8 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
 {
     x->grant.sent_us = x->ask.sent_us;
     x->verdict = r ? rl_grant_read(r, 1, &x->grant, &x->fault) : RL_FAILED;
+    if (r && x->fault.status == RLOCK_EDEADLK)
+        rl_wait_is_refused(&x->core->holds, x->hold, now_us, &x->fault);
     if (r && x->grant.odd) {
         x->ask.unknown = true;
         rl_mistrust(x);
@@ -141,6 +151,10 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
     rl_mutex_lock(&t->mutex);
     rl_hold_grant_locked(t, x->hold, token, x->grant.sent_us, x->renewed,
                          now_us);
+    rl_hold *other = rl_hold_other_side_locked(t, x->hold);
+    if (other &&
+        x->request.joins) /* it may say its token: there is a later one */
+        other->token = token;
     rl_mutex_unlock(&t->mutex);
 }
 
@@ -216,6 +230,8 @@ void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                   now_us);
     rl_part_begin_lease(x, draft, lease_ms);
     rl_part_confirm(x);
+    if (rl_layout_is_side(rl_hold_layout(draft)))
+        x->request.joins = rl_hold_joins(&c->holds, draft, &x->request.other);
     rl_hold_expect(draft, now_us, x->request.lease_ms);
 }
 
@@ -302,10 +318,18 @@ bool rl_part_reenter(rl_part *x, rl_core *c, rl_hold *h, int64_t lease_ms,
 
 /* --- undone --------------------------------------------------------------- */
 
+/* A key of another type has nothing of it. */
+static bool is_left(const rl_part *x, const rl_reply *r)
+{
+    if (!r && x->fault.status == RLOCK_EWRONGTYPE)
+        return x->hold->unknown;
+    return !r || r->top.integer >= RL_UNBURIED;
+}
+
 /* Undone or not, the draft is gone afterwards. */
 static void note_undo(rl_part *x, const rl_reply *r, int64_t now_us)
 {
-    x->hold->unknown = !r || r->top.integer >= RL_UNBURIED;
+    x->hold->unknown = is_left(x, r);
     x->ok = r != NULL;
     rl_give_up(x->core, x->hold, now_us);
     x->hold = NULL;

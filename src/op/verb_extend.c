@@ -5,6 +5,7 @@
  * no answer comes, until one of a later call says more (cap_ms).
  */
 #include "hold/step.h"
+#include "op/call.h"
 #include "op/verb.h"
 
 /* Goes on as before; at once, for nothing was renewed meanwhile. */

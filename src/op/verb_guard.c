@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hold/step.h"
+#include "op/call.h"
 #include "op/verb.h"
 #include "wire/error.h"
 
@@ -71,10 +72,18 @@ static void put_words(rl_bytes *to, const rl_guarded *g, int from, int end)
         rl_put_bytes(to, g->argv[i], g->lens ? g->lens[i] : strlen(g->argv[i]));
 }
 
+/* Others may keep the key: its guard looks at its own lease. */
+static bool is_side(const rl_hold *h)
+{
+    return rl_layout_is_side(rl_hold_layout(h));
+}
+
 static void put_keys(rl_bytes *to, const rl_hold *h, const rl_guarded *g)
 {
     put_words(to, g, 0, g->keys);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    if (is_side(h))
+        rl_put_leases_key(to, rl_hold_name(h), h->name_len);
     if (g->compare)
         rl_put_token_key(to, rl_hold_name(h), h->name_len);
 }
@@ -95,14 +104,14 @@ static void put_args(rl_bytes *to, const rl_hold *h, const rl_guarded *g)
 void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_guarded *g)
 {
-    int own = g->compare ? 2 : 1;
-    rl_put_array(to, (size_t)(3 + g->keys + g->args + 2 * own));
+    int own = g->compare ? 2 : 1, keys = g->keys + own + is_side(h);
+    rl_put_array(to, (size_t)(3 + keys + g->args + own));
     rl_put_text(to, whole ? "EVAL" : "EVALSHA");
     if (whole)
         put_script(to, h, g);
     else
         rl_put_bytes(to, g->sha1, RL_SHA1_LEN);
-    rl_put_number(to, g->keys + own);
+    rl_put_number(to, keys);
     put_keys(to, h, g);
     put_args(to, h, g);
 }

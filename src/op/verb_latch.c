@@ -4,6 +4,7 @@
  * changes nothing but who is rung. A delete is sent once: asked twice, it could
  * take away what has been set since.
  */
+#include "op/call.h"
 #include "op/latch.h"
 
 #include "op/verb.h"

@@ -4,12 +4,15 @@
  */
 #include "op/verb_query.h"
 
+#include <rlock/rw.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "op/call.h"
 #include "op/verb.h"
 
 /* Room for who has a lock in a message that has to hold the rest, too. */
@@ -177,6 +180,36 @@ void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
     rl_part_begin(x, c, &inspect, what->layout->inspect, now_us);
     x->what = what;
     x->holder = out;
+}
+
+/* The size is the caller's. */
+static void note_state(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    (void)now_us;
+    x->ok = r && r->count == 4;
+    if (r && !x->ok)
+        rl_fault_set(&x->fault, RLOCK_EIO, 0, "unexpected reply to inspect");
+    if (!x->ok)
+        return;
+    x->state->mode = (int)rl_item_number(&r->item[0]);
+    x->state->holders = rl_item_number(&r->item[1]);
+    x->state->waiting = rl_item_number(&r->item[2]);
+    x->state->ttl_ms = rl_item_number(&r->item[3]);
+}
+
+static void write_state(const rl_part *x, rl_bytes *to)
+{
+    rl_call_rw_state(to, x->ask.whole, x->what);
+}
+
+static const rl_verb state = {.write = write_state, .note = note_state};
+
+void rl_part_rw_state(rl_part *x, rl_core *c, const rl_target *what,
+                      rlock_rw_state *out, int64_t now_us)
+{
+    rl_part_begin(x, c, &state, RL_SCRIPT_RW_STATE, now_us);
+    x->what = what;
+    x->state = out;
 }
 
 /* --- a token, and by force ------------------------------------------------ */

@@ -4,6 +4,7 @@
  * the answer, mostly the owner's. A hold that is counted down only goes on.
  */
 #include "hold/step.h"
+#include "op/call.h"
 #include "op/handover.h"
 #include "op/verb.h"
 

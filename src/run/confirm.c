@@ -9,6 +9,7 @@
  * What stays true: while batches are kept, the replicas are being asked, on the
  * line that these came over; so they end with the answer, or with the line.
  */
+#include "op/call.h"
 #include "run/batch.h"
 
 /* What the touch of a lock has come to. */

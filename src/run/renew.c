@@ -13,6 +13,7 @@
  */
 #include "base/probe.h"
 #include "hold/due.h"
+#include "op/call.h"
 #include "run/batch.h"
 
 /* What came of it for one hold. */

@@ -142,6 +142,15 @@ static bool has_channel(const rl_target *what)
            !memchr(what->name, '{', what->len);
 }
 
+static rl_key key_of_redisson(const rl_target *what)
+{
+    if (what->scope == RL_LATCH_SCOPE)
+        return rl_key_redisson_latch(what->name, what->len);
+    return rl_scope_is_side(what->scope)
+               ? rl_key_redisson_rw(what->name, what->len)
+               : rl_key_redisson(what->name, what->len);
+}
+
 void rl_subscriptions_want(rl_node *node, const rl_target *what)
 {
     rl_subscriptions *b = &node->doorbell.subscriptions;
@@ -151,9 +160,7 @@ void rl_subscriptions_want(rl_node *node, const rl_target *what)
         return;
     int64_t now_us = rl_now_us();
     rl_key bell = rl_key_bell(what->name, what->len, c->bell);
-    rl_key theirs = what->scope == RL_LATCH_SCOPE
-                        ? rl_key_redisson_latch(what->name, what->len)
-                        : rl_key_redisson(what->name, what->len);
+    rl_key theirs = key_of_redisson(what);
     rl_mutex_lock(&b->mutex);
     if (node->e->cluster)
         want_locked(b, &bell, what, now_us);

@@ -5,6 +5,7 @@
  * answered, or its mark may have gone.
  */
 #include "hold/due.h"
+#include "op/call.h"
 #include "run/batch.h"
 
 /* What is in doubt needs a tombstone, which cannot be had while a slot moves; nor

@@ -2,6 +2,7 @@
  * A vote: a node of a Red lock that does not have it is asked again, as long as
  * a quorum has the lock. So one that is back takes part again.
  */
+#include "op/call.h"
 #include "op/op.h"
 #include "run/batch.h"
 

@@ -10,11 +10,15 @@
 #define QUEUE    "rlock_queue"
 #define LINE     "rlock_line"
 #define WANTS    "rlock_wants"
+#define LEASES   "rlock_leases"
 #define UNDONE   "rlock_undone"
 #define WAITS    ":who" /* behind that: a tombstone's key ends in a uuid */
 #define SBELL    "rlock_sbell"
 #define REDISSON "redisson_lock__channel"
+#define RWLOCK   "redisson_rwlock"
+#define PERMITS  "redisson_sc"
 #define COUNTED  "redisson_countdownlatch__channel__"
+#define MARK     ":rwlock_timeout:1"
 
 /* A piece of text at a time; returns where the next one goes. */
 static char *add(char *at, const void *bytes, size_t len)
@@ -166,6 +170,11 @@ rl_key rl_key_redisson(const void *name, size_t len)
     return key_of(REDISSON, name, len);
 }
 
+rl_key rl_key_redisson_rw(const void *name, size_t len)
+{
+    return key_of(RWLOCK, name, len);
+}
+
 /* Redisson puts its name into braces whatever it has already. */
 static char *write_latch_channel(char *at, const void *name, size_t len)
 {
@@ -216,10 +225,39 @@ void rl_put_queue_key(rl_bytes *to, const void *name, size_t len)
     put_apart(to, QUEUE, name, len);
 }
 
-void rl_put_line_keys(rl_bytes *to, const void *name, size_t len)
+void rl_put_line_key(rl_bytes *to, const void *name, size_t len)
 {
     put_apart(to, LINE, name, len);
+}
+
+void rl_put_line_keys(rl_bytes *to, const void *name, size_t len)
+{
+    rl_put_line_key(to, name, len);
     put_apart(to, WANTS, name, len);
+}
+
+void rl_put_leases_key(rl_bytes *to, const void *name, size_t len)
+{
+    put_apart(to, LEASES, name, len);
+}
+
+/* Of the first level, which has the longest lease: one is enough. */
+void rl_put_mark_key(rl_bytes *to, const void *name, size_t len,
+                     const char *holder)
+{
+    bool tagged = is_tagged(name, len);
+    size_t id = strlen(holder), mark = strlen(MARK);
+    char *word = rl_put_word(to, len + (tagged ? 0 : 2) + 1 + id + mark);
+    if (!word)
+        return;
+    word = add(word, "{", tagged ? 0 : 1);
+    word = add(add(word, name, len), "}", tagged ? 0 : 1);
+    add(add(add(word, ":", 1), holder, id), MARK, mark);
+}
+
+void rl_put_redisson_rw_channel(rl_bytes *to, const void *name, size_t len)
+{
+    put(to, RWLOCK, name, len);
 }
 
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
@@ -281,9 +319,10 @@ void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
 const char *rl_name_reserved(const void *name, size_t len)
 {
     static const char *const prefixes[] = {
-        TOKEN ":",       QUEUE ":",      LINE ":",        WANTS ":",
-        UNDONE ":",      RL_BELL_PREFIX, RL_SBELL_PREFIX, RL_GRANT_PREFIX,
-        RL_PROBE_PREFIX, REDISSON ":"};
+        TOKEN ":",       QUEUE ":",       LINE ":",       WANTS ":",
+        LEASES ":",      UNDONE ":",      RL_BELL_PREFIX, RL_SBELL_PREFIX,
+        RL_GRANT_PREFIX, RL_PROBE_PREFIX, REDISSON ":",   RWLOCK ":",
+        PERMITS ":"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t n = strlen(prefixes[i]);
         if (len >= n && memcmp(name, prefixes[i], n) == 0)

@@ -39,6 +39,8 @@ rl_key rl_key_queue(const void *name, size_t len);
 rl_key rl_key_line(const void *name, size_t len);
 rl_key rl_key_wants(const void *name, size_t len);
 rl_key rl_key_redisson(const void *name, size_t len);
+/* Of the read-write lock of that name. */
+rl_key rl_key_redisson_rw(const void *name, size_t len);
 /* Of the latch of that name; in a cluster it is in the name's slot only if that
    has no brace. */
 rl_key rl_key_redisson_latch(const void *name, size_t len);
@@ -61,8 +63,15 @@ bool rl_key_read_token(const char *key, size_t len, const char **name,
 /* The same as words of a command, written without a copy in between. */
 void rl_put_token_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_queue_key(rl_bytes *to, const void *name, size_t len);
-/* The line, and what those in it want. */
+void rl_put_line_key(rl_bytes *to, const void *name, size_t len);
+/* The same, and what those in it want. */
 void rl_put_line_keys(rl_bytes *to, const void *name, size_t len);
+/* Of a read-write lock: the leases of those who read, and a reader's own mark, named as
+   Redisson's is. */
+void rl_put_leases_key(rl_bytes *to, const void *name, size_t len);
+void rl_put_mark_key(rl_bytes *to, const void *name, size_t len,
+                     const char *holder);
+void rl_put_redisson_rw_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_latch_channel(rl_bytes *to, const void *name, size_t len);

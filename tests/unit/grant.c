@@ -103,6 +103,16 @@ static void expect_failed(const char *bytes, int level, bool odd,
 TEST_CASE(grant, one_that_was_given_up_is_none,
           expect_failed("*1\r\n:-2\r\n", 1, false, "the acquire was given up"))
 
+/* Who reads beside others, and wants to write. */
+TEST(grant, who_is_refused_would_wait_for_ever)
+{
+    rl_grant g;
+    rl_fault f;
+    EXPECT_INT(read_grant("*1\r\n:-3\r\n", 1, &g, &f), RL_FAILED);
+    EXPECT(!g.odd && !f.transient);
+    EXPECT_INT(f.status, RLOCK_EDEADLK);
+}
+
 /* It may have been granted, so it is odd. */
 #define ODD(name, level, bytes)                                                \
     TEST_CASE(                                                                 \
@@ -124,6 +134,7 @@ ODD(six_say_nothing_of_who_has_it, 1,
 ODD(above_the_first_level_nobody_is_told_busy, 2,
     "*5\r\n:0\r\n:300\r\n$1\r\n5\r\n:0\r\n:2\r\n")
 ODD(on_the_first_level_nothing_is_gone, 1, "*1\r\n:-1\r\n")
-ODD(another_code_is_none, 1, "*1\r\n:-3\r\n")
+ODD(another_code_is_none, 1, "*1\r\n:-4\r\n")
+ODD(above_the_first_level_nobody_is_refused, 2, "*1\r\n:-3\r\n")
 ODD(a_code_that_is_a_text_is_none, 1, "*1\r\n$2\r\n-2\r\n")
 ODD(an_empty_list_is_none, 1, "*0\r\n")

@@ -1,4 +1,5 @@
 /* A guarded call: its text, its words, and what its answers mean. */
+#include "op/call.h"
 #include "op/verb_guard.h"
 
 #include "deed.h"

@@ -1,0 +1,22 @@
+#include "hold/side.h"
+
+rl_hold *rl_hold_other_side_locked(rl_holds *t, const rl_hold *h)
+{
+    rl_target other = {.name = rl_hold_name(h),
+                       .len = h->name_len,
+                       .scope = rl_other_side(h->scope)};
+    return rl_layout_is_side(rl_hold_layout(h))
+               ? rl_holds_find_locked(t, &other, rl_hold_owner(h))
+               : NULL;
+}
+
+bool rl_hold_joins(rl_holds *t, const rl_hold *draft, rl_uuid *other)
+{
+    rl_mutex_lock(&t->mutex);
+    const rl_hold *h = rl_hold_other_side_locked(t, draft);
+    bool joins = h && h->state == RL_HELD;
+    if (joins)
+        *other = h->id;
+    rl_mutex_unlock(&t->mutex);
+    return joins;
+}
