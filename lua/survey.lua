@@ -6,7 +6,8 @@
 -- Reply {clock, fields, holder, count, pttl, waiting, token}
 --       the server's clock, in us; how many fields the hash has: 0 if nothing
 --       is there, -1 if it is a string, -2 if it is of another type; the hash's
---       first field, or the string, cut at 511 bytes, and its value, or '1';
+--       first field, or the string, cut at 511 bytes, and its value, or '1', of a
+--       read-write lock behind 'read ' or 'write ';
 --       the key's TTL in ms; how many clients are in the queue, or stand in line;
 --       the last token, cut at 32 bytes, or ''
 --
@@ -43,13 +44,22 @@ local function how_many_wait()
     return waiting
 end
 
+-- Of a read-write lock (rw/grants.lua) one of those who have it, and its level behind
+-- the mode.
 local function first_field()
-    local cursor, page = '0', {}
+    local cursor, page, mode = '0', {}, rpcall('HGET', KEYS[1], 'mode')
     repeat
         local found = ask('HSCAN', KEYS[1], cursor, 'COUNT', 100)
         cursor, page = found and found[1] or '0', found and found[2] or {}
+        if page[1] == 'mode' and page[2] == mode then
+            page = {unpack(page, 3)}
+        end
     until page[1] or cursor == '0'
-    return (page[1] or ''):sub(1, 511), (page[2] or '0'):sub(1, 32)
+    local who, count = page[1] or '', page[2] or '0'
+    if mode == 'read' or mode == 'write' then
+        who, count = who:gsub(':write$', ''), mode .. ' ' .. count
+    end
+    return who:sub(1, 511), count:sub(1, 32)
 end
 
 local fields = ask('HLEN', KEYS[1])

@@ -14,9 +14,9 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=41332
+most_src=41365
 most_files=284
-most_cli=6103
+most_cli=6125
 most_cli_files=43
 most_include=1994
 most_cxx=953

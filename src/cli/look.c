@@ -46,6 +46,22 @@ static rlock_status find_as(const cli_server *s, const char *name,
     return status;
 }
 
+/* Of a read-write lock: who writes, or else one of those who read. */
+static rlock_status find_side(const cli_server *s, const char *name,
+                              look_lock *x)
+{
+    for (x->kind = RLOCK_KIND_WRITE;; x->kind = RLOCK_KIND_READ) {
+        bool reads = x->kind == RLOCK_KIND_READ;
+        rlock_free(x->lk);
+        rlock_status status = rlock_rw_new(
+            s->client[0], name, reads ? &x->lk : NULL, reads ? NULL : &x->lk);
+        if (status == RLOCK_OK)
+            status = rlock_holder_info(x->lk, &x->holder, sizeof x->holder);
+        if (status != RLOCK_NOT_HELD || reads)
+            return status;
+    }
+}
+
 /* The unix time at which it may be taken over, as rlock_scan() has it. */
 static bool is_timestamp(const char *text)
 {
@@ -66,6 +82,8 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
     if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING && s->n == 1 &&
         is_timestamp(x->holder.raw))
         status = find_as(s, name, RLOCK_LAYOUT_TIMESTAMP, x);
+    if (status == RLOCK_EWRONGTYPE && s->n == 1)
+        status = find_side(s, name, x);
     if (status == RLOCK_OK || status == RLOCK_NOT_HELD)
         return status;
     rlock_free(x->lk);
@@ -75,9 +93,11 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
 
 /* --- How it is shown ------------------------------------------------------ */
 
-const char *look_layout(rlock_layout layout)
+const char *look_kind(rlock_kind kind, rlock_layout layout)
 {
     static const char *const names[] = {"hash", "string", "timestamp"};
+    if (kind == RLOCK_KIND_READ || kind == RLOCK_KIND_WRITE)
+        return kind == RLOCK_KIND_READ ? "read" : "write";
     return (unsigned)layout < 3 ? names[layout] : "?";
 }
 

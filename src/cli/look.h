@@ -21,6 +21,7 @@ int look_failed(void);
 typedef struct look_lock {
     rlock *lk; /* to be freed */
     rlock_layout layout;
+    rlock_kind kind; /* of a read-write lock, which side that is */
     rlock_holder holder;
 } look_lock;
 
@@ -31,8 +32,8 @@ typedef struct look_lock {
  */
 rlock_status look_find(const cli_server *s, const char *name, look_lock *x);
 
-/* "hash", "string", "timestamp" */
-const char *look_layout(rlock_layout layout);
+/* "hash", "string", "timestamp"; "read" or "write" of a read-write lock. */
+const char *look_kind(rlock_kind kind, rlock_layout layout);
 /* "host:pid:tid/label", and of another program's its whole id. Returns to. */
 const char *look_holder(look_text *to, const rlock_holder *h);
 /* What is left of a lease; "none": it has no end. Returns to. */

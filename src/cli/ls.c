@@ -38,7 +38,7 @@ static void tell_json(const listing *l, const rlock_lock_info *k)
     if (l->server)
         cli_json_text(&j, "server", l->server);
     cli_json_bool(&j, "held", held);
-    cli_json_text(&j, "layout", held ? look_layout(k->layout) : NULL);
+    cli_json_text(&j, "layout", held ? look_kind(k->kind, k->layout) : NULL);
     cli_json_bool(&j, "foreign", k->foreign);
     look_json_holder(&j, "holder", held ? k->holders : NULL);
     cli_json_number(&j, "count", held ? k->holders->count : 0, true);
@@ -60,7 +60,7 @@ static void tell_row(listing *l, const rlock_lock_info *k)
         cli_table_put(t, l->server);
     cli_table_put(
         t, cli_printable_n(shown.text, sizeof shown, k->name, k->name_len));
-    cli_table_putf(t, "%s%s", held ? look_layout(k->layout) : "free",
+    cli_table_putf(t, "%s%s", held ? look_kind(k->kind, k->layout) : "free",
                    k->foreign ? ", foreign" : "");
     cli_table_put(t, held ? look_holder(&shown, k->holders) : "-");
     cli_table_putf(t, "%lld", held ? (long long)k->holders->count : 0);

@@ -65,7 +65,8 @@ static void begin_json(showing *w)
     cli_json_open(j, NULL, '{');
     cli_json_text(j, "name", w->name);
     cli_json_bool(j, "held", w->held);
-    cli_json_text(j, "layout", w->held ? look_layout(w->x.layout) : NULL);
+    cli_json_text(j, "layout",
+                  w->held ? look_kind(w->x.kind, w->x.layout) : NULL);
     look_json_holder(j, "holder", w->held ? h : NULL);
     cli_json_number(j, "count", w->held ? h->count : 0, true);
     cli_json_number(j, "held_ms", w->held_ms, w->held_ms >= 0);
@@ -117,7 +118,7 @@ static void put_holder(cli_table *t, const showing *w)
     put_fact(t, "holder", look_holder(&shown, h));
     if (h->hold_id[0])
         put_fact(t, "hold", h->hold_id);
-    put_fact(t, "kind", look_layout(w->x.layout));
+    put_fact(t, "kind", look_kind(w->x.kind, w->x.layout));
     cli_table_put(t, "count");
     cli_table_putf(t, "%lld", (long long)h->count);
     put_fact(t, "held", cli_duration(time, sizeof time, w->held_ms));

@@ -34,7 +34,7 @@ static const char *cell(const locks_row *r, int column, look_text *to)
     case NAME:
         return cli_printable_n(to->text, size, r->name, r->len);
     case KIND:
-        return held ? look_layout(l->layout) : "free";
+        return held ? look_kind(l->kind, l->layout) : "free";
     case HOLDER:
         return held ? look_holder(to, &r->holder) : "-";
     case LEVELS:

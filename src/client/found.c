@@ -89,6 +89,25 @@ static bool note_hash(rl_find *x, rlock_holder *h)
     return x->held;
 }
 
+/* "read 2", or "write 1": a side's level, of a hash that has a mode, too. False: it
+   is no read-write lock. */
+static bool note_side(rl_find *x, const rl_reply *r)
+{
+    rlock_holder h;
+    const char *count = r->item[COUNT].str;
+    bool reads = strncmp(count, "read ", 5) == 0;
+    if (r->item[FIELDS].integer < 2 ||
+        !(reads || strncmp(count, "write ", 6) == 0))
+        return false;
+    read_text(&r->item[HOLDER], &h);
+    x->count = atoll(count + (reads ? 5 : 6));
+    if (!note_hash(x, &h))
+        return false;
+    x->kind = reads ? RLOCK_KIND_READ : RLOCK_KIND_WRITE;
+    x->holders = reads ? r->item[FIELDS].integer - 1 : 1;
+    return true;
+}
+
 static bool note_holder(rl_find *x, const rl_reply *r, int64_t clock_us)
 {
     rlock_holder h;
@@ -159,8 +178,9 @@ bool rl_found_note(rl_found *f, rl_name lock, const rl_reply *r)
                  .count = rl_item_number(&r->item[COUNT]),
                  .ttl_ms = r->item[PTTL].integer,
                  .waiting = r->item[WAITING].integer,
-                 .held_ms = -1};
-    bool is_lock = note_holder(&x, r, clock_us);
+                 .held_ms = -1,
+                 .holders = 1};
+    bool is_lock = note_side(&x, r) || note_holder(&x, r, clock_us);
     note_token(&x, r, clock_us);
     if (!x.held && r->item[TOKEN].len > 0 && !guess_in_braces(f, lock))
         return false;
@@ -170,7 +190,12 @@ bool rl_found_note(rl_found *f, rl_name lock, const rl_reply *r)
 static bool names_a_hold(rlock_layout layout, const char *text, size_t len)
 {
     rlock_holder h;
-    return len < sizeof h.raw && rl_read_holder_id(layout, text, &h);
+    char id[sizeof h.raw];
+    if (len >= sizeof id)
+        return false;
+    memcpy(id, text, len);
+    id[len] = '\0';
+    return rl_read_holder_id(layout, id, &h);
 }
 
 /* Of others' strings none can be told from somebody's data. */
@@ -179,8 +204,15 @@ bool rl_found_is_string(const char *text, size_t len)
     return names_a_hold(RLOCK_LAYOUT_TIMESTAMP, text, len);
 }
 
+/* One of a read-write lock may be its mode, or a writer's. */
 bool rl_found_is_hash(const char *field, size_t len)
 {
+    static const char mode[] = "mode", write[] = ":write";
+    size_t behind = sizeof write - 1;
+    if (len == sizeof mode - 1 && memcmp(field, mode, len) == 0)
+        return true;
+    if (len > behind && memcmp(field + len - behind, write, behind) == 0)
+        len -= behind;
     return names_a_hold(RLOCK_LAYOUT_HASH, field, len);
 }
 
@@ -225,7 +257,7 @@ void rl_found_tell(const rl_found *f, size_t i, rlock_lock_info *out,
     memset(holder, 0, sizeof *holder);
     *out = (rlock_lock_info){.name = rl_names_text(&f->names, x->name),
                              .name_len = x->name_len,
-                             .kind = RLOCK_KIND_LOCK,
+                             .kind = x->kind,
                              .layout = x->layout,
                              .waiting = x->waiting,
                              .ttl_ms = x->held ? x->ttl_ms : -2,
@@ -242,6 +274,6 @@ void rl_found_tell(const rl_found *f, size_t i, rlock_lock_info *out,
     holder->ttl_ms = x->ttl_ms;
     out->holders = holder;
     out->n_holders = 1;
-    out->holders_in_all = 1;
+    out->holders_in_all = x->holders;
     out->foreign = !x->ours;
 }

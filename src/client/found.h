@@ -13,8 +13,9 @@ typedef struct rl_find {
     rl_text name, holder;
     size_t name_len;
     rlock_layout layout;
+    rlock_kind kind;
     bool held, ours;
-    int64_t count, ttl_ms, waiting, held_ms;
+    int64_t count, ttl_ms, waiting, held_ms, holders;
     uint64_t token;
 } rl_find;
 
