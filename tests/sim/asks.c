@@ -45,7 +45,8 @@ static void ask_lock(owner *o, int lock)
 /* A latch is told of, too, while somebody waits for it: by its queue. */
 static bool is_known(const char *name)
 {
-    return thing_of(name) >= 0 || (cfg.latch && latch_is(name));
+    return thing_of(name) >= 0 || (cfg.latch && latch_is(name)) ||
+           (cfg.rw && rw_is(name));
 }
 
 /* Of a calm world's locks, and none that waits is older than the world. */

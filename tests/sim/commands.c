@@ -162,6 +162,16 @@ static void hget(call *c)
         say(c, "$-1");
 }
 
+static void hkeys(call *c)
+{
+    entry *e;
+    if (!find(c, KIND_HASH, &e))
+        return;
+    text_print(c->out, "*%zu\r\n", e ? e->count : 0);
+    for (size_t i = 0; e && i < e->count; i++)
+        add_text(c, &e->items[i].name);
+}
+
 static void hexists(call *c)
 {
     entry *e;
@@ -281,12 +291,16 @@ static void zrem(call *c)
     entry *e;
     if (!find(c, KIND_ZSET, &e))
         return;
-    item *x = e ? entry_find(e, &c->argv[2]) : NULL;
-    text_number(c->out, x != NULL);
-    if (!x)
-        return;
-    entry_drop(e, (size_t)(x - e->items));
-    drop_if_empty(c->s, e);
+    long long found = 0;
+    for (size_t i = 2; e && i < c->n; i++) {
+        item *x = entry_find(e, &c->argv[i]);
+        if (x)
+            entry_drop(e, (size_t)(x - e->items));
+        found += x != NULL;
+    }
+    text_number(c->out, found);
+    if (e)
+        drop_if_empty(c->s, e);
 }
 
 static void zrank(call *c)
@@ -351,6 +365,53 @@ static void zrevrange(call *c)
     say(c, "*2");
     add_text(c, &e->items[e->count - 1].name);
     add_score(c, e->items[e->count - 1].score);
+}
+
+/* -inf, and what is less than the other bound, "(" and a number; no others. */
+static size_t below(call *c, const entry *e, double *most)
+{
+    word number = {c->argv[3].at + 1, c->argv[3].len - 1};
+    size_t n = 0;
+    if (!word_is(&c->argv[2], "-inf") || c->argv[3].at[0] != '(' ||
+        !read_score(&number, most)) {
+        say(c, "-ERR min or max is not a float");
+        return SIZE_MAX;
+    }
+    while (e && n < e->count && e->items[n].score < *most)
+        n++;
+    return n;
+}
+
+/* ... LIMIT 0 count. */
+static void zrangebyscore(call *c)
+{
+    entry *e;
+    double most;
+    long long limit;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    size_t n = below(c, e, &most);
+    if (n == SIZE_MAX)
+        return;
+    if (!word_is(&c->argv[4], "LIMIT") || !word_number(&c->argv[6], &limit)) {
+        syntax_error(c);
+        return;
+    }
+    n = n < (size_t)limit ? n : (size_t)limit;
+    text_print(c->out, "*%zu\r\n", n);
+    for (size_t i = 0; i < n; i++)
+        add_text(c, &e->items[i].name);
+}
+
+static void zcount(call *c)
+{
+    entry *e;
+    double most;
+    if (!find(c, KIND_ZSET, &e))
+        return;
+    size_t n = below(c, e, &most);
+    if (n != SIZE_MAX)
+        text_number(c->out, (long long)n);
 }
 
 static void zscore(call *c)
@@ -425,7 +486,10 @@ static const struct command {
     {"publish", 3, 3, READS, publish},
     {"spublish", 3, 3, READS, publish},
     {"zadd", 4, 0, GROWS, zadd},
-    {"zrem", 3, 3, WRITES, zrem},
+    {"zrem", 3, 0, WRITES, zrem},
+    {"zrangebyscore", 7, 7, READS, zrangebyscore},
+    {"zcount", 4, 4, READS, zcount},
+    {"hkeys", 2, 2, READS, hkeys},
     {"zrank", 3, 3, READS, zrank},
     {"zcard", 2, 2, READS, zcard},
     {"getrange", 4, 4, READS, command_getrange},

@@ -62,7 +62,7 @@ static void told(program *g, const rlock_event *e)
 {
     if (e->type == RLOCK_EVENT_ABANDONED && thing_of(e->name) >= 0)
         note_abandoned(g, e);
-    if (e->type != RLOCK_EVENT_LOST)
+    if (e->type != RLOCK_EVENT_LOST || (cfg.rw && rw_is(e->name)))
         return;
     int t = thing_of(e->name);
     if (t < 0)

@@ -160,6 +160,7 @@ void judge_shake_server(int server)
                     (i != server && lost_at[i] && w.now - lost_at[i] < 60 * S);
     lost_at[server] = w.now;
     latch_forget(server);
+    rw_forget(server);
     unsigned whole = things_of(server, is_second, false);
     unsigned half = things_of(server, is_second, true);
     judge_shake(whole | half, w.now, w.now);

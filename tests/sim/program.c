@@ -174,6 +174,8 @@ static void build(void)
             g->handle[k] = program_make_handle(g, k);
         if (cfg.latch)
             latch_make(g);
+        if (cfg.rw)
+            rw_make(g);
     }
 }
 
@@ -206,6 +208,8 @@ static void free_handles(program *g)
     for (int i = locks_n; i > 0; i--)
         rlock_free(g->handle[i - 1]);
     rlock_latch_free(g->gate);
+    rlock_free(g->shared[0]);
+    rlock_free(g->shared[1]);
 }
 
 /* In the middle of it all. */

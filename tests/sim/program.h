@@ -45,6 +45,7 @@ typedef struct program {
     rlock_client *client[SERVERS_MAX];
     rlock *handle[LOCKS_MAX];
     rlock_latch *gate;
+    rlock *shared[2]; /* to read, and to write */
     int64_t canceled_at[LOCKS_MAX], canceled_all;
     int canceling[LOCKS_MAX]; /* owners that cancel its waits, just now */
     int cancelers;            /* clients that cancel all waits, likewise */
@@ -140,6 +141,13 @@ void act_latch(owner *o);
 void latch_make(program *g);
 bool latch_is(const char *name); /* is that its name? */
 void latch_forget(int server);   /* it has lost its data, just now */
+
+/* --- rw.c ----------------------------------------------------------------- */
+
+void act_rw(owner *o);
+void rw_make(program *g);
+bool rw_is(const char *name); /* is that its name? */
+void rw_forget(int server);   /* it has lost its data, just now */
 
 /* --- guard.c -------------------------------------------------------------- */
 

@@ -437,6 +437,7 @@ const verb verbs[] = {
     {"mind", &cfg.mind, true, false, act_mind},
     {"force", &cfg.force, false, false, act_force},
     {"latch", &cfg.latch, false, true, act_latch},
+    {"rw", &cfg.rw, false, true, act_rw},
 };
 
 const int verbs_n = sizeof verbs / sizeof *verbs;
