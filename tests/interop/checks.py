@@ -34,6 +34,9 @@ and the one of rlock also
   held NAME             yes, or no: lost or never had, without asking Redis
   holder NAME           hold count and holder id as stored, or free
 
+For those that know read-write locks "read-of-NAME" and "write-of-NAME" are the sides
+of the one called NAME.
+
 All other answers are errors.
 """
 
@@ -224,8 +227,8 @@ class Side:
 CHECKS = []
 
 
-def check(title, needs=None):
-    """For each side as a that has the trait, with the other one as b."""
+def check(title, needs=""):
+    """For each side as a that has these traits, with the other one as b."""
     def add(function):
         CHECKS.append((title, needs, function))
         return function
@@ -403,6 +406,99 @@ def latch_deleted(a, b, name):
         peer.answers("ok", limit=b.wakes)
 
 
+def sides(name):
+    return "read-of-" + name, "write-of-" + name
+
+
+@check("while {a} reads, {b} reads, too, and does not write", "sides")
+def reading(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", read, 0, LONG)
+    b.one.expect("ok", "lock", read, 0, LONG)
+    b.two.expect("busy", "lock", write, 0, LONG)
+    a.one.expect("ok", "unlock", read)
+    b.two.expect("busy", "lock", write, 0, LONG)
+    b.one.expect("ok", "unlock", read)
+    b.two.expect("ok", "lock", write, 0, LONG)
+    a.one.expect("busy", "lock", read, 0, LONG)
+    a.two.expect("busy", "lock", write, 0, LONG)
+    b.two.expect("ok", "unlock", write)
+
+
+@check("who of {b} waits to write comes in when {a} has read", "sides")
+def read_then_written(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", read, 0, LONG)
+    b.one.waits(write)
+    a.one.expect("ok", "unlock", read)
+    b.one.answers("ok", limit=b.wakes)
+    b.one.expect("ok", "unlock", write)
+
+
+@check("all of {b} who wait to read come in when {a} has written", "sides")
+def written_then_read(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", write, 0, LONG)
+    for peer in b.peers:
+        peer.waits(read)
+    a.one.expect("ok", "unlock", write)
+    for peer in b.peers:
+        peer.answers("ok", limit=b.wakes)
+    for peer in b.peers:
+        peer.expect("ok", "unlock", read)
+
+
+@check("{b} writes when the lease of {a}, who reads, is over", "sides")
+def read_over(a, b, name):
+    read, write = sides(name)
+    began = now()
+    a.one.expect("ok", "lock", read, 0, SHORT)
+    b.one.expect("ok", "lock", write, LIMIT, LONG)
+    within(SHORT, now() - began, SHORT + b.wakes, "the wait")
+    a.one.expect("lost", "unlock", read)
+    b.one.expect("ok", "unlock", write)
+
+
+@check("{b} does not write while {a} renews what it reads", "sides")
+def read_renewed(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", read, 0, 0)
+    b.one.expect("busy", "lock", write, WATCHDOG + SHORT, LONG)
+    a.one.expect("ok", "unlock", read)
+
+
+@check("{a} goes on reading after it has written, beside {b}", "sides")
+def downgraded(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", write, 0, LONG)
+    a.one.expect("ok", "lock", read, 0, LONG)
+    a.one.expect("ok", "unlock", write)
+    b.one.expect("ok", "lock", read, 0, LONG)
+    b.two.expect("busy", "lock", write, 0, LONG)
+    a.one.expect("ok", "unlock", read)
+    b.one.expect("ok", "unlock", read)
+
+
+# Java counts levels by marks of their own; one of ours is enough.
+@check("what {a} reads twice, beside {b}, is read up to the last unlock", "sides")
+def read_twice(a, b, name):
+    read, write = sides(name)
+    for _ in range(2):
+        a.one.expect("ok", "lock", read, 0, LONG)
+    b.one.expect("ok", "lock", read, 0, LONG)
+    b.one.expect("ok", "unlock", read)
+    a.one.expect("ok", "unlock", read)
+    b.two.expect("busy", "lock", write, 0, LONG)
+    a.one.expect("ok", "unlock", read)
+    b.two.expect("ok", "lock", write, 0, LONG)
+    b.two.expect("ok", "unlock", write)
+
+
+@check("of what a mixed crowd writes none is lost", "ours sides")
+def crowd_writes(a, b, name):
+    crowd(a, b, sides(name)[1])
+
+
 # The last one: it costs a peer of each side.
 @check("what {a} held when it was killed {b} gets")
 def killed(a, b, name):
@@ -451,8 +547,8 @@ class Suite(NamedTuple):
 
 
 SUITES = [
-    Suite("redisson", "redisson", "renews nests latches"),
-    Suite("redisson", "hash", "renews nests latches", " without channel", POLL),
+    Suite("redisson", "redisson", "renews nests latches sides"),
+    Suite("redisson", "hash", "renews nests latches sides", " without channel", POLL),
     Suite("redis-py", "string", "extends"),
     Suite("redsync", "string", "extends"),
     Suite("node-redlock", "string", "extends"),
@@ -460,9 +556,9 @@ SUITES = [
     Suite("classic", "timestamp", "extends", rounds=2000),
     Suite("redsync", "string", "extends", " on 3 servers", servers=3),
     Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
-    Suite("redisson", "redisson", "renews nests latches", " in a cluster",
+    Suite("redisson", "redisson", "renews nests latches sides", " in a cluster",
           cluster=True),
-    Suite("redisson", "hash", "renews nests latches",
+    Suite("redisson", "hash", "renews nests latches sides",
           " in a cluster without channel", POLL, cluster=True,
           only=(hand_over, force)),
     Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
@@ -473,7 +569,7 @@ def run(tally, title, ours, theirs, only=()):
     running = False
     for number, (text, needs, function) in enumerate(CHECKS):
         for a, b in (ours, theirs), (theirs, ours):
-            if (needs and needs not in a.traits or
+            if (not set(needs.split()) <= set(a.traits) or
                     only and function not in only):
                 continue
             what = f"{title}: {text.format(a=a.name, b=b.name)}"
@@ -519,10 +615,9 @@ def main(directory):
             else:
                 run(tally, title,
                     Side("rlock", [ours, suite.layout, *where],
-                         "ours renews extends nests latches"
-                         if "latches" in suite.traits else
-                         "ours renews extends nests", suite.wakes,
-                         suite.rounds),
+                         "ours renews extends nests" +
+                         (" latches sides" if "latches" in suite.traits else ""),
+                         suite.wakes, suite.rounds),
                     Side(suite.library, [theirs, *where], suite.traits, SOON,
                          suite.rounds),
                     suite.only)

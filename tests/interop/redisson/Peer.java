@@ -51,7 +51,7 @@ public class Peer {
 
     private static String run(String[] words) throws Exception {
         String name = words[1];
-        RLock lock = client.getLock(name);
+        RLock lock = lock(name);
         switch (words[0]) {
         case "lock":
             return lock(lock, Long.parseLong(words[2]),
@@ -68,6 +68,16 @@ public class Peer {
         default:
             return latch(client.getCountDownLatch(name), words);
         }
+    }
+
+    private static RLock lock(String name) {
+        if (name.startsWith("read-of-")) {
+            return client.getReadWriteLock(name.substring(8)).readLock();
+        }
+        if (name.startsWith("write-of-")) {
+            return client.getReadWriteLock(name.substring(9)).writeLock();
+        }
+        return client.getLock(name);
     }
 
     private static String latch(RCountDownLatch latch, String[] words)

@@ -17,7 +17,11 @@ static rlock *handle(const char *name)
     rlock_red_options several = RLOCK_RED_OPTIONS_INIT;
     one.layout = several.layout = layout;
     rlock_free(last);
-    if (n_clients == 1)
+    if (strncmp(name, "read-of-", 8) == 0)
+        rlock_rw_new(clients[0], name + 8, &last, NULL);
+    else if (strncmp(name, "write-of-", 9) == 0)
+        rlock_rw_new(clients[0], name + 9, NULL, &last);
+    else if (n_clients == 1)
         rlock_new_ex(clients[0], name, strlen(name), &one, &last);
     else
         rlock_red_new_ex(clients, n_clients, name, strlen(name), &several,
