@@ -36,9 +36,10 @@ if ! passes; then
 fi
 noticed=0 survived=0
 # With XX probe.lua writes nothing. What a fair lock's line leaves behind is looked
-# at by tests/server/script_fair alone, which takes no scripts from elsewhere.
+# at by tests/server/script_fair alone, and what permits' scripts do by script_permit,
+# which take no scripts from elsewhere.
 grep -nrE "$call" lua --include='*.lua' |
-    grep -vE "'XX'|^lua/(fair/|line[.]lua)" >"$work/places"
+    grep -vE "'XX'|^lua/((fair|permit)/|line[.]lua)" >"$work/places"
 while IFS=: read -r file line text; do
     awk -v line="$line" -v nothing="$nothing" '
         NR == line { sub(/(redis[.]p?call|rp?call)\(/, nothing) }

@@ -54,8 +54,8 @@ typedef struct rlock_holder {
  *                 or begins as the library's keys and channels do: rlock_token:
  *                 rlock_queue: rlock_line: rlock_wants: rlock_undone:
  *                 rlock_bell: rlock_sbell: rlock_grant: rlock_probe:
- *                 redisson_lock__channel:. In a cluster also: the name has
- *                 braces that are empty, or do not close
+ *                 redisson_lock__channel: redisson_sc:. In a cluster also: the
+ *                 name has braces that are empty, or do not close
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_new(rlock_client *cl, const char *name,

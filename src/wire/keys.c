@@ -16,9 +16,10 @@
 #define SBELL    "rlock_sbell"
 #define REDISSON "redisson_lock__channel"
 #define RWLOCK   "redisson_rwlock"
-#define PERMITS  "redisson_sc"
+#define FREED    "redisson_sc"
 #define COUNTED  "redisson_countdownlatch__channel__"
 #define MARK     ":rwlock_timeout:1"
+#define TIMEOUT  ":timeout" /* of a semaphore: who has permits, until when */
 
 /* A piece of text at a time; returns where the next one goes. */
 static char *add(char *at, const void *bytes, size_t len)
@@ -39,8 +40,9 @@ static bool is_tagged(const void *name, size_t len)
  * So each name in braces has a queue and a line of its own, one "{}" further:
  * that of "{a}" is "{a}{}", that of "{a}{}" has two.
  */
-static bool is_in_braces(const char *name, size_t len)
+bool rl_name_is_in_braces(const void *text, size_t len)
 {
+    const char *name = text;
     while (len >= 4 && memcmp(name + len - 2, "{}", 2) == 0)
         len -= 2;
     return len >= 2 && name[0] == '{' && name[len - 1] == '}' &&
@@ -84,7 +86,7 @@ rl_key rl_key_token(const void *name, size_t len)
 static rl_key key_apart(const char *prefix, const void *name, size_t len)
 {
     rl_key k = key_of(prefix, name, len);
-    if (is_in_braces(name, len))
+    if (rl_name_is_in_braces(name, len))
         k.len = (size_t)(add(k.text + k.len, "{}", 2) - k.text);
     return k;
 }
@@ -130,7 +132,7 @@ static bool read_apart(const char *key, size_t len, const char *prefix,
 {
     if (!cut(key, len, prefix, name, name_len))
         return false;
-    if (is_in_braces(*name, *name_len)) {
+    if (rl_name_is_in_braces(*name, *name_len)) {
         bool further = memcmp(*name + *name_len - 2, "{}", 2) == 0;
         *name += further ? 0 : 1;
         *name_len -= 2;
@@ -189,6 +191,11 @@ rl_key rl_key_redisson_latch(const void *name, size_t len)
     return k;
 }
 
+rl_key rl_key_redisson_semaphore(const void *name, size_t len)
+{
+    return key_of(FREED, name, len);
+}
+
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder)
 {
     rl_key k = key_of(UNDONE, name, len);
@@ -211,7 +218,7 @@ void rl_put_token_key(rl_bytes *to, const void *name, size_t len)
 static void put_apart(rl_bytes *to, const char *prefix, const void *name,
                       size_t len)
 {
-    bool more = is_in_braces(name, len);
+    bool more = rl_name_is_in_braces(name, len);
     char *word = rl_put_word(to, size_of(prefix, name, len) + (more ? 2 : 0));
     if (!word)
         return;
@@ -241,23 +248,38 @@ void rl_put_leases_key(rl_bytes *to, const void *name, size_t len)
     put_apart(to, LEASES, name, len);
 }
 
+/* Begins a key named as Redisson's are, with so much behind the name, which is in
+   braces unless it has some; returns where that goes, or NULL. */
+static char *put_suffixed(rl_bytes *to, const void *name, size_t len,
+                          size_t behind)
+{
+    bool tagged = is_tagged(name, len);
+    char *word = rl_put_word(to, len + (tagged ? 0 : 2) + behind);
+    if (!word || tagged)
+        return word ? add(word, name, len) : NULL;
+    return add(add(add(word, "{", 1), name, len), "}", 1);
+}
+
 /* Of the first level, which has the longest lease: one is enough. */
 void rl_put_mark_key(rl_bytes *to, const void *name, size_t len,
                      const char *holder)
 {
-    bool tagged = is_tagged(name, len);
     size_t id = strlen(holder), mark = strlen(MARK);
-    char *word = rl_put_word(to, len + (tagged ? 0 : 2) + 1 + id + mark);
-    if (!word)
-        return;
-    word = add(word, "{", tagged ? 0 : 1);
-    word = add(add(word, name, len), "}", tagged ? 0 : 1);
-    add(add(add(word, ":", 1), holder, id), MARK, mark);
+    char *word = put_suffixed(to, name, len, 1 + id + mark);
+    if (word)
+        add(add(add(word, ":", 1), holder, id), MARK, mark);
 }
 
 void rl_put_redisson_rw_channel(rl_bytes *to, const void *name, size_t len)
 {
     put(to, RWLOCK, name, len);
+}
+
+void rl_put_permits_key(rl_bytes *to, const void *name, size_t len)
+{
+    char *word = put_suffixed(to, name, len, strlen(TIMEOUT));
+    if (word)
+        add(word, TIMEOUT, strlen(TIMEOUT));
 }
 
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
@@ -270,6 +292,12 @@ void rl_put_waits_key(rl_bytes *to, const void *name, size_t len)
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len)
 {
     put(to, REDISSON, name, len);
+}
+
+void rl_put_redisson_semaphore_channel(rl_bytes *to, const void *name,
+                                       size_t len)
+{
+    put(to, FREED, name, len);
 }
 
 void rl_put_redisson_latch_channel(rl_bytes *to, const void *name, size_t len)
@@ -322,7 +350,7 @@ const char *rl_name_reserved(const void *name, size_t len)
         TOKEN ":",       QUEUE ":",       LINE ":",       WANTS ":",
         LEASES ":",      UNDONE ":",      RL_BELL_PREFIX, RL_SBELL_PREFIX,
         RL_GRANT_PREFIX, RL_PROBE_PREFIX, REDISSON ":",   RWLOCK ":",
-        PERMITS ":"};
+        FREED ":"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t n = strlen(prefixes[i]);
         if (len >= n && memcmp(name, prefixes[i], n) == 0)

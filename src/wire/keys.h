@@ -29,6 +29,9 @@
  */
 const char *rl_name_reserved(const void *name, size_t len);
 
+/* "{a}", and what else has the side keys of another name, but for its queue. */
+bool rl_name_is_in_braces(const void *name, size_t len);
+
 typedef struct rl_key {
     size_t len;
     char text[RLOCK_NAME_MAX + 80];
@@ -44,6 +47,7 @@ rl_key rl_key_redisson_rw(const void *name, size_t len);
 /* Of the latch of that name; in a cluster it is in the name's slot only if that
    has no brace. */
 rl_key rl_key_redisson_latch(const void *name, size_t len);
+rl_key rl_key_redisson_semaphore(const void *name, size_t len);
 /* holder ends in the hold's uuid */
 rl_key rl_key_tombstone(const void *name, size_t len, const char *holder);
 /* The channel of a client's bell for this name; bell: a client's, as its core
@@ -72,9 +76,13 @@ void rl_put_leases_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_mark_key(rl_bytes *to, const void *name, size_t len,
                      const char *holder);
 void rl_put_redisson_rw_channel(rl_bytes *to, const void *name, size_t len);
+/* Who has the permits of a semaphore. */
+void rl_put_permits_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_waits_key(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_channel(rl_bytes *to, const void *name, size_t len);
 void rl_put_redisson_latch_channel(rl_bytes *to, const void *name, size_t len);
+void rl_put_redisson_semaphore_channel(rl_bytes *to, const void *name,
+                                       size_t len);
 void rl_put_tombstone_key(rl_bytes *to, const void *name, size_t len,
                           const char *holder);
 void rl_put_bell(rl_bytes *to, const void *name, size_t len, const char *bell);

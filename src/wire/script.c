@@ -42,7 +42,17 @@ const rl_layout rl_layouts[RL_LAYOUTS] = {
                         .kind = RLOCK_KIND_READ},
     [RL_LAYOUT_WRITE] = {ALL_OF(WRITE), IN_LINE, .scope = RL_LAYOUT_WRITE,
                          .kind = RLOCK_KIND_WRITE},
-    [RL_LAYOUT_PERMIT] = {IN_LINE, .scope = RL_LAYOUT_PERMIT,
+    [RL_LAYOUT_PERMIT] = {.acquire = RL_SCRIPT_PERMIT_ACQUIRE,
+                          .release = RL_SCRIPT_PERMIT_RELEASE,
+                          .renew = RL_SCRIPT_PERMIT_RENEW,
+                          .renew_many = RL_SCRIPT_PERMIT_RENEW_MANY,
+                          .extend = RL_SCRIPT_PERMIT_EXTEND,
+                          .force_release = RL_SCRIPT_COUNT,
+                          .inspect = RL_SCRIPT_COUNT,
+                          .drop = RL_SCRIPT_COUNT,
+                          .guard = RL_GUARD_COUNT,
+                          IN_LINE,
+                          .scope = RL_LAYOUT_PERMIT,
                           .kind = RLOCK_KIND_PERMIT}};
 
 void rl_put_call(rl_bytes *to, rl_script_id script, bool whole, int keys,

@@ -260,47 +260,133 @@ static void move(entry *e, item *x, double score)
     text_free(&name);
 }
 
+typedef struct zadd_flags {
+    bool nx, xx, gt, ch;
+} zadd_flags;
+
+/* Where the scores begin. */
+static size_t read_zadd_flags(const call *c, zadd_flags *f)
+{
+    size_t i = 2;
+    *f = (zadd_flags){0};
+    for (; i < c->n; i++) {
+        const word *w = &c->argv[i];
+        bool *flag = word_is(w, "NX")   ? &f->nx
+                     : word_is(w, "XX") ? &f->xx
+                     : word_is(w, "GT") ? &f->gt
+                     : word_is(w, "CH") ? &f->ch
+                                        : NULL;
+        if (!flag)
+            break;
+        *flag = true;
+    }
+    return i;
+}
+
+/* A member of it. True: it counts. */
+static bool put_member(entry *e, const word *name, double score,
+                       const zadd_flags *f)
+{
+    item *x = entry_find(e, name);
+    if (!x && !f->xx)
+        entry_add(e, name, score);
+    if (!x)
+        return !f->xx;
+    if (f->nx || (f->gt && score <= x->score))
+        return false;
+    bool changes = x->score != score;
+    move(e, x, score);
+    return f->ch && changes;
+}
+
 static void zadd(call *c)
 {
     entry *e;
     double score;
-    bool xx = word_is(&c->argv[2], "XX"), nx = word_is(&c->argv[2], "NX");
-    size_t i = xx || nx ? 3 : 2;
-    if (c->n != i + 2) {
+    zadd_flags f;
+    long long counted = 0;
+    size_t first = read_zadd_flags(c, &f);
+    if (first == c->n || (c->n - first) % 2 != 0) {
         syntax_error(c);
         return;
     }
-    if (!read_score(&c->argv[i], &score)) {
-        say(c, "-ERR value is not a valid float");
-        return;
-    }
+    for (size_t i = first; i < c->n; i += 2)
+        if (!read_score(&c->argv[i], &score)) {
+            say(c, "-ERR value is not a valid float");
+            return;
+        }
     if (!find(c, KIND_ZSET, &e))
         return;
-    item *x = e ? entry_find(e, &c->argv[i + 1]) : NULL;
-    if (!e && !xx)
+    if (!e && !f.xx)
         e = store_add(c->s, &c->argv[1], KIND_ZSET);
-    text_number(c->out, !x && !xx);
-    if (x && !nx)
-        move(e, x, score);
-    else if (!x && !xx)
-        entry_add(e, &c->argv[i + 1], score);
+    for (size_t i = first; e && i < c->n; i += 2)
+        if (read_score(&c->argv[i], &score))
+            counted += put_member(e, &c->argv[i + 1], score, &f);
+    text_number(c->out, counted);
 }
 
 static void zrem(call *c)
 {
     entry *e;
+    long long found = 0;
     if (!find(c, KIND_ZSET, &e))
         return;
-    long long found = 0;
     for (size_t i = 2; e && i < c->n; i++) {
         item *x = entry_find(e, &c->argv[i]);
         if (x)
             entry_drop(e, (size_t)(x - e->items));
         found += x != NULL;
     }
-    text_number(c->out, found);
     if (e)
         drop_if_empty(c->s, e);
+    text_number(c->out, found);
+}
+
+/* How many have no larger score, or with "(" before it, a smaller one; from -inf
+   on. False: an error has been said. */
+static bool count_up_to(call *c, const entry *e, size_t *n)
+{
+    word most = c->argv[3];
+    bool below = most.len > 0 && *most.at == '(';
+    double score;
+    most.at += below;
+    most.len -= below;
+    *n = 0;
+    if (!word_is(&c->argv[2], "-inf") || !read_score(&most, &score)) {
+        say(c, "-ERR min or max is not a float");
+        return false;
+    }
+    while (
+        e && *n < e->count &&
+        (e->items[*n].score < score || (!below && e->items[*n].score <= score)))
+        ++*n;
+    return true;
+}
+
+static void zcount(call *c)
+{
+    entry *e;
+    size_t n;
+    if (find(c, KIND_ZSET, &e) && count_up_to(c, e, &n))
+        text_number(c->out, (long long)n);
+}
+
+/* ... LIMIT 0 count. */
+static void zrangebyscore(call *c)
+{
+    entry *e;
+    size_t n;
+    long long limit;
+    if (!find(c, KIND_ZSET, &e) || !count_up_to(c, e, &n))
+        return;
+    if (!word_is(&c->argv[4], "LIMIT") || !word_number(&c->argv[6], &limit)) {
+        syntax_error(c);
+        return;
+    }
+    n = n < (size_t)limit ? n : (size_t)limit;
+    text_print(c->out, "*%zu\r\n", n);
+    for (size_t i = 0; i < n; i++)
+        add_text(c, &e->items[i].name);
 }
 
 static void zrank(call *c)
@@ -367,63 +453,30 @@ static void zrevrange(call *c)
     add_score(c, e->items[e->count - 1].score);
 }
 
-/* -inf, and what is less than the other bound, "(" and a number; no others. */
-static size_t below(call *c, const entry *e, double *most)
+static void say_score(call *c, entry *e, const word *name)
 {
-    word number = {c->argv[3].at + 1, c->argv[3].len - 1};
-    size_t n = 0;
-    if (!word_is(&c->argv[2], "-inf") || c->argv[3].at[0] != '(' ||
-        !read_score(&number, most)) {
-        say(c, "-ERR min or max is not a float");
-        return SIZE_MAX;
-    }
-    while (e && n < e->count && e->items[n].score < *most)
-        n++;
-    return n;
-}
-
-/* ... LIMIT 0 count. */
-static void zrangebyscore(call *c)
-{
-    entry *e;
-    double most;
-    long long limit;
-    if (!find(c, KIND_ZSET, &e))
-        return;
-    size_t n = below(c, e, &most);
-    if (n == SIZE_MAX)
-        return;
-    if (!word_is(&c->argv[4], "LIMIT") || !word_number(&c->argv[6], &limit)) {
-        syntax_error(c);
-        return;
-    }
-    n = n < (size_t)limit ? n : (size_t)limit;
-    text_print(c->out, "*%zu\r\n", n);
-    for (size_t i = 0; i < n; i++)
-        add_text(c, &e->items[i].name);
-}
-
-static void zcount(call *c)
-{
-    entry *e;
-    double most;
-    if (!find(c, KIND_ZSET, &e))
-        return;
-    size_t n = below(c, e, &most);
-    if (n != SIZE_MAX)
-        text_number(c->out, (long long)n);
+    const item *x = e ? entry_find(e, name) : NULL;
+    if (x)
+        add_score(c, x->score);
+    else
+        say(c, "$-1");
 }
 
 static void zscore(call *c)
 {
     entry *e;
+    if (find(c, KIND_ZSET, &e))
+        say_score(c, e, &c->argv[2]);
+}
+
+static void zmscore(call *c)
+{
+    entry *e;
     if (!find(c, KIND_ZSET, &e))
         return;
-    const item *x = e ? entry_find(e, &c->argv[2]) : NULL;
-    if (x)
-        add_score(c, x->score);
-    else
-        say(c, "$-1");
+    text_print(c->out, "*%zu\r\n", c->n - 2);
+    for (size_t i = 2; i < c->n; i++)
+        say_score(c, e, &c->argv[i]);
 }
 
 /* --- the server ----------------------------------------------------------- */
@@ -487,8 +540,6 @@ static const struct command {
     {"spublish", 3, 3, READS, publish},
     {"zadd", 4, 0, GROWS, zadd},
     {"zrem", 3, 0, WRITES, zrem},
-    {"zrangebyscore", 7, 7, READS, zrangebyscore},
-    {"zcount", 4, 4, READS, zcount},
     {"hkeys", 2, 2, READS, hkeys},
     {"zrank", 3, 3, READS, zrank},
     {"zcard", 2, 2, READS, zcard},
@@ -502,6 +553,9 @@ static const struct command {
     {"zrange", 4, 5, READS, zrange},
     {"zrevrange", 5, 5, READS, zrevrange},
     {"zscore", 3, 3, READS, zscore},
+    {"zmscore", 3, 0, READS, zmscore},
+    {"zcount", 4, 4, READS, zcount},
+    {"zrangebyscore", 7, 7, READS, zrangebyscore},
     {"type", 2, 2, READS, type},
     {"info", 1, 2, READS, info},
     {"ping", 1, 1, READS, ping},

@@ -32,6 +32,21 @@ typedef struct command_line {
 void random_command(chance *c, command_line *to);
 void say_word(command_line *to, const char *text);
 
+/* Words of the scripts' calls: mostly good ones. */
+#define HOLDERS 3
+#define LINE    7
+#define WANTS   8
+#define PERMITS 9
+const char *holder(int i);
+void say_number(command_line *to, long long n);
+void say_one(chance *c, command_line *to, const char *const *of, int count);
+void say_lease(chance *c, command_line *to);
+void say_bell(chance *c, command_line *to);
+void say_key(command_line *to, const char *name, int which, int whose);
+
+/* Of a semaphore (compare_permits.c): argv[1] is the script. */
+void call_permit(chance *c, command_line *to, const char *name);
+
 /* The keys that random commands know; NULL: there are no more. */
 const char *known_key(size_t i);
 

@@ -11,21 +11,19 @@
 #include "wire/keys.h"
 #include "wire/script.h"
 
-#define NAMES   4
-#define HOLDERS 3
+#define NAMES 5
 
 /* Which of a lock's keys: 0 to 3, the last of them for each holder; and these.
  */
 #define WHO   6
-#define LINE  7
-#define WANTS 8
-#define KINDS 9
+#define KINDS 10
 
-/* One for each layout of programs', and a latch. */
-#define LATCH 3
-static const char *const names[NAMES] = {"a", "{a}", "b", "c"};
+/* One for each layout of programs', a latch, and a semaphore. */
+#define LATCH     3
+#define SEMAPHORE 4
+static const char *const names[NAMES] = {"a", "{a}", "b", "c", "d"};
 
-static const char *holder(int i)
+const char *holder(int i)
 {
     static const char *const all[HOLDERS + 1] = {
         "host:1:11:00000000-0000-4000-8000-0000000000a1",
@@ -40,11 +38,14 @@ static void copy_key(char out[WORD_SIZE], rl_key key)
 }
 
 /* Which is only written, "$<length>\r\n<key>\r\n". */
-static void copy_waits_key(char out[WORD_SIZE], const char *name, size_t len)
+static void copy_put_key(char out[WORD_SIZE],
+                         void (*put)(rl_bytes *to, const void *name,
+                                     size_t len),
+                         const char *name, size_t len)
 {
     rl_bytes to = {0};
     char *key;
-    rl_put_waits_key(&to, name, len);
+    put(&to, name, len);
     int of_key = (int)strtol((char *)to.at + to.begin + 1, &key, 10);
     snprintf(out, WORD_SIZE, "%.*s", of_key, key + 2);
     rl_bytes_fini(&to);
@@ -64,7 +65,9 @@ static void key_of(char out[WORD_SIZE], const char *name, int which, int whose)
     else if (which == WANTS)
         copy_key(out, rl_key_wants(name, len));
     else if (which == WHO)
-        copy_waits_key(out, name, len);
+        copy_put_key(out, rl_put_waits_key, name, len);
+    else if (which == PERMITS)
+        copy_put_key(out, rl_put_permits_key, name, len);
     else
         copy_key(out, rl_key_tombstone(name, len, holder(whose)));
 }
@@ -88,20 +91,19 @@ void say_word(command_line *to, const char *text)
     to->argv[to->n++] = (word){at, len};
 }
 
-static void say_number(command_line *to, long long n)
+void say_number(command_line *to, long long n)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%lld", n);
     say_word(to, digits);
 }
 
-static void say_one(chance *c, command_line *to, const char *const *of,
-                    int count)
+void say_one(chance *c, command_line *to, const char *const *of, int count)
 {
     say_word(to, of[chance_below(c, count)]);
 }
 
-static void say_lease(chance *c, command_line *to)
+void say_lease(chance *c, command_line *to)
 {
     static const char *const all[] = {"1",      "20",      "1000",    "30000",
                                       "200000", "2000000", "5000000", "0",
@@ -118,7 +120,7 @@ static void say_level(chance *c, command_line *to, const char *most)
         say_one(c, to, all, chance_ppm(c, 30000) ? 5 : 3);
 }
 
-static void say_bell(chance *c, command_line *to)
+void say_bell(chance *c, command_line *to)
 {
     char bell[32];
     snprintf(bell, sizeof bell, BELL_FORMAT, (int)chance_below(c, BELLS));
@@ -139,7 +141,7 @@ static void say_token(chance *c, command_line *to)
     say_one(c, to, all, 9);
 }
 
-static void say_key(command_line *to, const char *name, int which, int whose)
+void say_key(command_line *to, const char *name, int which, int whose)
 {
     char key[WORD_SIZE];
     key_of(key, name, which, whose);
@@ -437,6 +439,10 @@ static void random_call(chance *c, command_line *to)
     say_word(to, "");
     if (kind == LATCH) {
         call_latch(c, to, names[which]);
+        return;
+    }
+    if (kind == SEMAPHORE) {
+        call_permit(c, to, names[which]);
         return;
     }
     if (which < 2 && chance_ppm(c, 300000)) {

@@ -216,6 +216,36 @@ static void put_line(rl_bytes *to, const char *name)
     rl_put_line_keys(to, name, strlen(name));
 }
 
+static void put_permits(rl_bytes *to, const char *name)
+{
+    rl_put_permits_key(to, name, strlen(name));
+}
+
+/* Another rule of Redisson's, by which "a" and "{a}" have the same, too. */
+TEST(keys, who_has_permits_is_behind_the_name)
+{
+    expect_written(put_permits, "a", "{a}:timeout");
+    expect_written(put_permits, "a}b", "{a}b}:timeout");
+    expect_written(put_permits, "{a}b", "{a}b:timeout");
+    expect_written(put_permits, "a{b", "a{b:timeout");
+    expect_key(rl_key_redisson_semaphore("a", 1), "redisson_sc:{a}");
+    expect_key(rl_key_redisson_semaphore("{a}b", 4), "redisson_sc:{a}b");
+}
+
+static void expect_braces(const char *name, bool wanted)
+{
+    EXPECT(rl_name_is_in_braces(name, strlen(name)) == wanted);
+}
+
+TEST(keys, a_name_in_braces_as_a_whole_is_known)
+{
+    expect_braces("{a}", true);
+    expect_braces("{a}{}", true);
+    expect_braces("{a}b", false);
+    expect_braces("a", false);
+    expect_braces("{a}{b}", false);
+}
+
 static void expect_reserved(const char *name, const char *prefix)
 {
     const char *found = rl_name_reserved(name, strlen(name));
@@ -233,6 +263,7 @@ TEST(keys, names_of_the_librarys_own_are_reserved)
     expect_reserved("rlock_bell:x", "rlock_bell:");
     expect_reserved("rlock_probe:x", "rlock_probe:");
     expect_reserved("redisson_lock__channel:{a}", "redisson_lock__channel:");
+    expect_reserved("redisson_sc:{a}", "redisson_sc:");
     expect_reserved("rlock_token", "");
     expect_reserved("my:rlock_token:", "");
     expect_reserved("Rlock_token:", "");
@@ -257,6 +288,7 @@ TEST(keys, without_memory_none_is_written)
     expect_lacking(put_queue, "{a}");
     expect_lacking(put_line, "a");
     expect_lacking(put_tombstone, "a");
+    expect_lacking(put_permits, "a");
     expect_lacking(put_waits, "a");
     expect_lacking(put_channel, "a");
     expect_lacking(put_bell, "a");

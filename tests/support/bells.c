@@ -1,0 +1,37 @@
+#include "bells.h"
+
+static void hear_of(bells *b, const char *bell)
+{
+    redisReply *r = redisCommand(b->ear, "SUBSCRIBE %s", bell);
+    EXPECT(r && r->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(r);
+}
+
+bells bells_open(const char *args)
+{
+    bells b = {.sv = server_start(args)};
+    server_load_scripts(b.sv);
+    b.ear = connect_to(server_path(b.sv), SOON);
+    hear_of(&b, BELL_OF("1"));
+    hear_of(&b, BELL_OF("2"));
+    return b;
+}
+
+void bells_close(bells *b)
+{
+    redisFree(b->ear);
+    server_stop(b->sv);
+}
+
+const char *bells_heard(bells *b)
+{
+    static char text[700];
+    redisReply *r;
+    EXPECT_INT(redisGetReply(b->ear, (void **)&r), REDIS_OK);
+    EXPECT_STR(r->element[0]->str, "message");
+    const char *bell = r->element[1]->str;
+    snprintf(text, sizeof text, "%s<%s", bell + strlen(bell) - 1,
+             r->element[2]->str);
+    freeReplyObject(r);
+    return text;
+}
