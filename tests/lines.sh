@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=41411
-most_files=284
+most_src=42139
+most_files=291
 most_cli=6125
 most_cli_files=43
-most_include=1994
+most_include=2242
 most_cxx=953
 
 cd "$(dirname "$0")/.."

@@ -11,7 +11,7 @@ set -eu
 LC_ALL=C
 export LC_ALL
 source=$(cd "${1:-$(dirname "$0")/../src}" && pwd)
-most_words=51
+most_words=52
 most_local=36
 most_types=192
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")

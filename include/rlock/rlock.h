@@ -15,6 +15,7 @@
  *   multi.h              several locks as one, and one over several masters
  *   rw.h                 many who read, or one who writes
  *   latch.h              a count that falls, and who waits for zero
+ *   semaphore.h          so many permits, with leases
  *   guard.h              writes that only who holds a lock may make
  *   async.h, owner.h     event loops, and owners that are no threads
  *   event.h, waits.h     what happens to locks, and who waits for whom
@@ -45,6 +46,7 @@
 #include <rlock/owner.h>
 #include <rlock/rw.h>
 #include <rlock/scan.h>
+#include <rlock/semaphore.h>
 #include <rlock/servers.h>
 #include <rlock/waits.h>
 

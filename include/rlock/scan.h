@@ -50,6 +50,7 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * is no lock, and a string that is a unix time is a timestamp. A lock whose
  * slot is moving may be missed; so may "{a}" while "a" is held, unless it is
  * waited for. Of a Red lock each node's client tells that node's share.
+ * Semaphores and latches are not told of.
  *
  * Goes through the keys of the database by SCAN, in a cluster through those of
  * each master, over a connection of its own: 250 keys at a time, a millisecond

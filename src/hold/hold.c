@@ -215,7 +215,7 @@ bool rl_hold_has_to_keep_token_locked(const rl_holds *t, const rl_hold *h,
                                       int64_t now_us)
 {
     int64_t for_s = now_us / 1000000 - h->kept_s;
-    return for_s >= token_life_ms(t->renewal_ms) / 2000;
+    return h->token > 0 && for_s >= token_life_ms(t->renewal_ms) / 2000;
 }
 
 void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,

@@ -141,13 +141,11 @@ typedef struct rl_hold {
     uint8_t layout;     /* fixed; rlock_layout */
     uint8_t sent_on;    /* so often in a row its renewal was, by redirects */
     uint8_t replicas;   /* fixed; so many must have what moves the deadline */
-    uint8_t in_a_row;   /* so many threads here had it before, each from the
-                            one before, since the server has granted it */
+    uint8_t in_a_row;   /* so many here had it, each from the one before */
     bool sharded;       /* fixed; its channels are, in a cluster */
     uint16_t name_len;  /* fixed */
     uint16_t slot;      /* fixed; of a cluster */
-    uint16_t detour;    /* the server that is to be asked next about it, and
-                            only then; see rl_redirects.ask. 0: the slot's */
+    uint16_t detour;    /* who is asked next, once (rl_redirects.ask); or 0 */
     bool unknown;       /* an acquire may still arrive: leave a tombstone */
     bool split;         /* its undoing was put off, as its slot moves */
     bool keeps;         /* the renewal in flight keeps its token's key */
@@ -160,12 +158,14 @@ typedef struct rl_hold {
     bool passing : 1;   /* to an owner whose thread has not woken yet */
     bool late : 1;      /* it was told that its renewal is */
     bool deep : 1;      /* its owner's: the server may count more than one */
+    uint16_t weight;    /* fixed; how many permits; 0: it is a lock */
     uint32_t kept_s;    /* when its token's key was last kept, in seconds */
     uint32_t cap_ms;    /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
     uint32_t late_cap_ms; /* the same of what was sent before late_us */
     uint32_t owed_cap_ms; /* extends that are late are not answered yet: */
     unsigned owed;        /* as long as there are some, this is a cap, too */
+    uint32_t idle_s;      /* fixed; of permits, see rl_target */
     int64_t late_us;      /* when the last one was that was answered late */
     int64_t lease_ms;     /* of the outermost acquire */
     union {

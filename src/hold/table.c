@@ -47,10 +47,12 @@ static bool same_owner(const rl_map_node *n, const void *owner)
            *(const uint64_t *)owner;
 }
 
-/* Not of the owner: few have holds of one name, most of them lost. */
-static uint64_t hash_of(const char *name, size_t len, uint64_t scope)
+/* Of the owner only where many hold one name at a time: of a lock few have holds,
+   most of them lost. */
+static uint64_t hash_of(const char *name, size_t len, uint64_t scope,
+                        uint64_t owner)
 {
-    return rl_hash(name, len, scope);
+    return rl_hash(name, len, scope == RL_LAYOUT_PERMIT ? owner : scope);
 }
 
 static uint64_t hash_of_owner(uint64_t owner)
@@ -238,6 +240,8 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     h->name_len = (uint16_t)what->len;
     h->slot = what->slot;
     h->sharded = what->sharded;
+    h->weight = what->weight;
+    h->idle_s = what->idle_s;
     h->queue = &t->first;
     h->record = room;
     h->refs = 1;
@@ -338,8 +342,8 @@ bool rl_holds_expire_locked(rl_holds *t, size_t most, int64_t now_us)
 static rl_hold *find_locked(rl_holds *t, const key *k) RL_REQUIRES(&t->mutex)
 {
     const rl_target *what = k->what;
-    rl_map_node *n =
-        rl_map_find(&t->map, hash_of(what->name, what->len, what->scope), k);
+    rl_map_node *n = rl_map_find(
+        &t->map, hash_of(what->name, what->len, what->scope, k->owner), k);
     return n ? RL_CONTAINER(n, rl_hold, node) : NULL;
 }
 
@@ -414,7 +418,8 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
     if (rl_link_is_in(&h->owned))
         return;
     rl_list_add_last(&h->record->holds, &h->owned);
-    rl_map_add(&t->map, &h->node, hash_of(h->name, h->name_len, h->scope));
+    rl_map_add(&t->map, &h->node,
+               hash_of(h->name, h->name_len, h->scope, rl_hold_owner(h)));
 }
 
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)

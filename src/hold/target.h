@@ -26,6 +26,9 @@ typedef struct rl_target {
     uint16_t slot;    /* of a cluster; 0 elsewhere */
     bool sharded;     /* it is in a cluster, and so are its channels */
     int min_replicas; /* as of rlock_lock_options */
+    uint16_t weight;  /* of a semaphore: how many permits; 0: it is none */
+    uint32_t idle_s;  /* of one: so long its keys are kept; 0: for ever */
+    int64_t permits;  /* and so many there are if nobody has said yet; or 0 */
 } rl_target;
 
 /* Is it one of a side of a read-write lock? And that of its other side. */

@@ -36,6 +36,8 @@ typedef struct rl_job_args {
     rl_guarded *guarded;   /* of a guarded call; there until the end */
     const rl_fault *wrong; /* why that cannot be sent, unless RLOCK_OK */
     rl_cancel cancel;      /* of an acquire */
+    const rlock
+        *waits_as;    /* whose rlock_cancel() ends it; NULL: the lock's own */
     rl_group *joins;  /* the same, of a member: its lock's group; or NULL */
     bool lapses;      /* of an unlock: what is left is not renewed any more */
     int64_t asked_us; /* of what was started: its time runs from then on, also
@@ -80,12 +82,14 @@ struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
+    rl_owner *owner;      /* of permits; NULL: who calls, or acts, is it */
     bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
     atomic_uint refs; /* the program's, and of what it has started */
 };
 
-extern const rl_lock_kind rl_single;
+/* rl_permits: of a semaphore, by an owner of their own (lock/semaphore.c). */
+extern const rl_lock_kind rl_single, rl_permits;
 
 /*
  * A handle of size bytes, at least an rlock's, the rest zero; layout: as of

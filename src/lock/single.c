@@ -34,6 +34,11 @@ static single_job *of(rl_job *j)
     return RL_CONTAINER(j, single_job, job);
 }
 
+static rl_owner *owner_of(const rlock *lk)
+{
+    return lk->owner ? lk->owner : rl_owner_self();
+}
+
 static void put(const rlock *lk, rl_hold *h)
 {
     rl_holds_put(&rl_lock_core(lk)->holds, h);
@@ -99,8 +104,8 @@ static rl_op *acquire_first(single_job *j, rl_owner_record *room)
                                                          : &rl_attempt_one,
                       .home = rl_lock_core(lk),
                       .what = &lk->target,
-                      .handle = lk,
-                      .owner = rl_owner_self(),
+                      .handle = j->args.waits_as ? j->args.waits_as : lk,
+                      .owner = owner_of(lk),
                       .cancel = j->args.cancel,
                       .room = room,
                       .joins = j->args.joins,
@@ -148,8 +153,8 @@ static rl_op *acquire(rl_job *job)
     j->began_us = j->args.asked_us ? j->args.asked_us : now_us;
     if (!rl_lock_start(lk))
         return over(j, RLOCK_ENOMEM);
-    j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
-                            rl_owner_self(), now_us, &valid, &room);
+    j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target, owner_of(lk),
+                            now_us, &valid, &room);
     if (!j->hold && !room)
         return over(j, rl_lock_error(lk, RLOCK_ENOMEM, "out of memory"));
     if (!j->hold)
@@ -197,7 +202,7 @@ static rl_op *release(single_job *j)
 static bool pick(single_job *j, bool *valid)
 {
     j->hold = rl_holds_pick(&rl_lock_core(j->lk)->holds, &j->lk->target,
-                            rl_owner_self(), rl_now_us(), valid, NULL);
+                            owner_of(j->lk), rl_now_us(), valid, NULL);
     return j->hold != NULL;
 }
 
@@ -213,7 +218,7 @@ static rl_op *unlock(rl_job *job)
     bool passed =
         j->level == 0 && rl_turn_pass(rl_lock_core(j->lk), j->hold, rl_now_us);
     if (j->level == 0)
-        rl_owner_self()->holds--;
+        owner_of(j->lk)->holds--;
     return passed ? level_undone(j) : release(j);
 }
 
@@ -330,7 +335,7 @@ static rl_view single_view(rlock *lk)
     rl_view v = {0};
     rl_mutex_lock(&t->mutex);
     int64_t now_us = rl_now_us(); /* not before: a renewal may have come */
-    rl_hold *h = rl_holds_find_locked(t, &lk->target, rl_owner_self()->serial);
+    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner_of(lk)->serial);
     if (h && rl_hold_is_valid_locked(t, h, now_us)) {
         v.count = h->count;
         v.valid_ms = rl_max(0, (h->expiry.due_us - now_us) / 1000);
@@ -345,7 +350,7 @@ static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
     rl_mutex_lock(&t->mutex);
-    rl_hold *h = rl_holds_find_locked(t, &lk->target, rl_owner_self()->serial);
+    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner_of(lk)->serial);
     if (h)
         v->at(v, &h->alarms, &h->id,
               !rl_hold_is_valid_locked(t, h, rl_now_us()));
@@ -383,4 +388,13 @@ const rl_lock_kind rl_single = {
     .inspect = single_inspect,
     .visit_alarms = single_visit_alarms,
     .copy = single_copy,
+};
+
+const rl_lock_kind rl_permits = {
+    .noun = "semaphore",
+    .job_size = sizeof(single_job),
+    .begin = single_begin,
+    .cancel = single_cancel,
+    .view = single_view,
+    .visit_alarms = single_visit_alarms,
 };

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "op/call_permit.h"
 #include "op/call_side.h"
 #include "op/call_words.h"
 #include "wire/keys.h"
@@ -33,6 +34,10 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const rl_layout *l = rl_hold_layout(h);
+    if (h->weight) {
+        rl_call_take_permits(to, whole, h, r);
+        return;
+    }
     if (rl_layout_is_side(l)) {
         rl_call_acquire_side(to, whole, h, r);
         return;
@@ -92,6 +97,10 @@ static void put_keys_to_grant(rl_bytes *to, const char *name, size_t len)
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
+    if (h->weight) {
+        rl_call_free_permits(to, whole, h);
+        return;
+    }
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury && !h->sharded;
     const rl_layout *l = rl_hold_layout(h);
@@ -149,6 +158,10 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
                            const rl_hold *h, int64_t lease_ms, bool compare,
                            bool keeps)
 {
+    if (h->weight) {
+        rl_call_keep_permits(to, script, whole, h, lease_ms);
+        return;
+    }
     bool names_token = compare || keeps;
     if (rl_layout_is_side(rl_hold_layout(h))) {
         rl_call_lease_of_side(to, script, whole, h, lease_ms, compare);
@@ -171,9 +184,14 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
                    h->keeps);
 }
 
+rl_script_id rl_touch_of(const rl_hold *h)
+{
+    return h->weight ? RL_SCRIPT_PERMIT_TOUCH : RL_SCRIPT_TOUCH;
+}
+
 void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h)
 {
-    rl_put_call(to, RL_SCRIPT_TOUCH, whole, 1, 0);
+    rl_put_call(to, rl_touch_of(h), whole, 1, 0);
     rl_put_bytes(to, rl_hold_name(h), h->name_len);
 }
 
@@ -192,6 +210,10 @@ static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
+    if (h[0]->weight) {
+        rl_call_keep_many_permits(to, whole, h, n, lease_ms);
+        return;
+    }
     const rl_layout *l = rl_hold_layout(h[0]);
     int sides = rl_layout_is_side(l) ? rl_side_keys(l) : 0, kept = 0;
     for (size_t i = 0; i < n; i++)

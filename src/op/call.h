@@ -44,7 +44,8 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
 void rl_call_extend(rl_bytes *to, bool whole, const rl_hold *h,
                     int64_t lease_ms, bool compare);
 
-/* Writes what the server has of a hold's lock once more. */
+/* Writes what the server has of a hold's lock once more; by this script. */
+rl_script_id rl_touch_of(const rl_hold *h);
 void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h);
 
 /* Of many holds of one layout, none of which compares. */
@@ -56,10 +57,6 @@ void rl_call_take_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                        size_t n, int64_t lease_ms);
 void rl_call_free_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                        size_t n);
-
-/* A count-down is asked for again for RL_LATE_MS, and the last copy may be as
-   late as that: so long its mark stands. */
-#define RL_MARK_MS (2 * RL_LATE_MS)
 
 /*
  * Of a latch: counts it down by h->token, or sets it to that, to live for

@@ -22,6 +22,7 @@ typedef struct rl_request {
     bool says_least; /* the least token; the server's clock is wanted, too */
     bool says_who;   /* with a bell: who waits, to who asks that */
     uint64_t least;
+    int64_t permits; /* of a semaphore, if nobody has said yet; 0: see there */
 } rl_request;
 
 /*

@@ -107,7 +107,8 @@ static void write_release(const rl_part *x, rl_bytes *to)
 /* Those who wait are not rung, so only when nothing else will do in time. */
 static void drop_if_late(rl_part *x, int64_t now_us)
 {
-    if (!x->ask.split || x->level > 0 || x->next || x->hold->unknown ||
+    if (!x->ask.split || rl_hold_layout(x->hold)->drop == RL_SCRIPT_COUNT ||
+        x->level > 0 || x->next || x->hold->unknown ||
         now_us < x->until_us - LAST_MOMENT_US)
         return;
     if (x->heir && x->ask.unknown)

@@ -196,12 +196,26 @@ static bool is_shared(const rl_batch *b)
            !b->node->keeper.one_by_one;
 }
 
+/* Of permits, each of which is a write, a call has fewer. */
+#define MOST_PERMITS        100
+#define MOST_PERMIT_HOLDERS 25
+
+static bool has_room_for(const rl_batch *b, const rl_hold *h)
+{
+    size_t permits = h->weight;
+    if (!h->weight)
+        return b->n < RL_BATCH_MAX;
+    for (size_t i = 0; i < b->n; i++)
+        permits += b->hold[i]->weight;
+    return b->n < MOST_PERMIT_HOLDERS && permits <= MOST_PERMITS;
+}
+
 /* A call is about one layout, and one slot of a cluster. */
 static bool takes(const rl_batch *b, const rl_batch *alone)
 {
     const rl_hold *h = alone->hold[0];
-    return b && b->n < RL_BATCH_MAX && b->hold[0]->slot == h->slot &&
-           b->hold[0]->layout == h->layout;
+    return b && b->hold[0]->slot == h->slot &&
+           b->hold[0]->layout == h->layout && has_room_for(b, h);
 }
 
 static void join(rl_batch *b, rl_batch *alone)

@@ -67,8 +67,7 @@ static void note_touch(rl_batch *by, const rl_reply *r, const rl_fault *why,
 
 static rl_script_id script(const rl_batch *b)
 {
-    (void)b;
-    return RL_SCRIPT_TOUCH;
+    return rl_touch_of(b->hold[0]);
 }
 
 static void write_touch(const rl_batch *b, rl_bytes *to)

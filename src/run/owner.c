@@ -50,6 +50,12 @@ rl_owner *rl_owner_self(void)
     return acting ? &acting->self : this_thread();
 }
 
+rl_owner rl_owner_apart(void)
+{
+    return (rl_owner){.serial = atomic_fetch_add(&last_serial, 1) + 1,
+                      .tid = this_thread()->tid};
+}
+
 rlock_owner *rl_owner_acting(void)
 {
     return acting;

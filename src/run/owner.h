@@ -30,6 +30,9 @@ struct rlock_owner {
 /* The owner that the calling thread acts as, or the thread. */
 rl_owner *rl_owner_self(void);
 
+/* One that nobody acts as: what it holds, any thread may let go of. */
+rl_owner rl_owner_apart(void);
+
 /* Whom it acts as; NULL: itself. */
 rlock_owner *rl_owner_acting(void);
 

@@ -146,6 +146,8 @@ static rl_key key_of_redisson(const rl_target *what)
 {
     if (what->scope == RL_LATCH_SCOPE)
         return rl_key_redisson_latch(what->name, what->len);
+    if (what->scope == RL_LAYOUT_PERMIT)
+        return rl_key_redisson_semaphore(what->name, what->len);
     return rl_scope_is_side(what->scope)
                ? rl_key_redisson_rw(what->name, what->len)
                : rl_key_redisson(what->name, what->len);

@@ -3,6 +3,7 @@
  * and the arguments behind a bar. In a row stand for
  *   L T Q U W R  the lock, its token, queue, tombstone, who waits, channel
  *   I J          its line, and what those in it want
+ *   P S          who has permits of it, and the channel on which that is told
  *   A, B         the holder, and the one of a draft; V is B's tombstone
  *   L2 ...       the same of the second lock
  */
@@ -16,13 +17,13 @@
 typedef struct stage {
     play p;
     rl_hold *h, *next, *second;
-    char names[28][2][200]; /* a short one, and what it stands for */
+    char names[34][2][200]; /* a short one, and what it stands for */
     size_t n;
 } stage;
 
 static void name_it(stage *s, const char *brief, const void *text, size_t len)
 {
-    EXPECT(s->n < 28 && len < sizeof s->names[0][1]);
+    EXPECT(s->n < 34 && len < sizeof s->names[0][1]);
     snprintf(s->names[s->n][0], sizeof s->names[0][0], "%s", brief);
     memcpy(s->names[s->n][1], text, len);
     s->names[s->n++][1][len] = '\0';
@@ -45,6 +46,7 @@ static void name_keys(stage *s, const rl_hold *h, const char *number)
     name_key(s, NAMED("Q"), rl_key_queue(name, h->name_len));
     name_key(s, NAMED("U"), rl_key_tombstone(name, h->name_len, id.text));
     name_key(s, NAMED("R"), rl_key_redisson(name, h->name_len));
+    name_key(s, NAMED("S"), rl_key_redisson_semaphore(name, h->name_len));
     name_it(s, NAMED("A"), id.text, strlen(id.text));
 #undef NAMED
 }
@@ -65,6 +67,8 @@ static void open_stage(stage *s, unsigned layout)
     name_it(s, "W", "rlock_undone:{job}:who", 22);
     name_key(s, "I", rl_key_line("job", 3));
     name_key(s, "J", rl_key_wants("job", 3));
+    name_it(s, "P", "{job}:timeout", 13);
+    name_it(s, "P2", "{b}:timeout", 11);
     name_it(s, "bell", BELL, strlen(BELL));
     name_it(s, "-bell", "-" BELL, 1 + strlen(BELL));
     name_key(s, "sbell", rl_key_bell("job", 3, SBELL));
@@ -168,6 +172,92 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     expect_said(&s, &b, "EVALSHA survey 5 L Q T I J |");
     rl_call_force_release(&b, false, &what);
     expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R");
+    close_stage(&s);
+}
+
+/* --- permits ------------------------------------------------------------------ */
+
+static void open_permits(stage *s)
+{
+    open_stage(s, RL_LAYOUT_PERMIT);
+    s->h->weight = 3;
+    s->second->weight = 1;
+    s->second->idle_s = 9;
+}
+
+static void expect_take(rl_request r, const char *wanted)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_permits(&s);
+    r.lease_ms = 7000;
+    r.level = 1;
+    r.permits = 5;
+    if (!r.bell)
+        r.bell = "";
+    rl_call_acquire(&b, false, s.h, &r);
+    expect_said(&s, &b, wanted);
+    close_stage(&s);
+}
+
+#define TAKE(name, wanted, ...)                                                \
+    TEST_CASE(call, permits_##name,                                            \
+              expect_take((rl_request){__VA_ARGS__}, wanted))
+
+TAKE(are_taken_with_few_words,
+     "EVALSHA permit/acquire 5 L P U I J | A 7000 3 5 0", .ticket = 0)
+TAKE(are_stood_for_with_a_bell,
+     "EVALSHA permit/acquire 5 L P U I J | A 7000 3 5 0 bell 9 77",
+     .bell = BELL, .ticket = 9, .beat_us = 77)
+TAKE(are_stood_for_without_being_told,
+     "EVALSHA permit/acquire 5 L P U I J | A 7000 3 5 0 -bell 0 77",
+     .bell = BELL, .deaf = true, .beat_us = 77)
+
+TEST(call, permits_are_given_back_and_granted_to_others)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_permits(&s);
+    rl_call_release(&b, false, s.h, 0, false);
+    expect_said(&s, &b, "EVALSHA permit/release 5 L P U I J | A S 3 0 0");
+    s.h->unknown = s.h->sharded = true;
+    rl_call_release(&b, false, s.h, 0, false);
+    expect_said(&s, &b,
+                "EVALSHA permit/release 5 L P U I J | A S 3 60000 0 SPUBLISH");
+    close_stage(&s);
+}
+
+TEST(call, permits_are_kept_by_what_they_are_and_how_many)
+{
+    stage s;
+    rl_bytes b = {0};
+    open_permits(&s);
+    const rl_hold *both[] = {s.h, s.second};
+    rl_call_renew(&b, false, s.h, 7000, false);
+    expect_said(&s, &b, "EVALSHA permit/renew 2 L P | A 7000 3 0");
+    rl_call_extend(&b, false, s.second, 100, false);
+    expect_said(&s, &b, "EVALSHA permit/extend 2 L2 P2 | A2 100 1 9");
+    rl_call_renew_many(&b, false, both, 2, 7000);
+    expect_said(&s, &b,
+                "EVALSHA permit/renew_many 4 L P L2 P2 | 7000 A 3 0 A2 1 9");
+    rl_call_touch(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA permit/touch 1 L |");
+    close_stage(&s);
+}
+
+TEST(call, permits_are_added_once_and_counted)
+{
+    stage s;
+    rl_bytes b = {0};
+    rl_target what = play_job;
+    open_permits(&s);
+    what.permits = 5;
+    s.h->token = (uint64_t)-2;
+    s.h->lease_ms = 5;
+    rl_call_add_permits(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA permit/add 5 L P U I J | -2 5 0 120000 S");
+    rl_call_available(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA permit/available 2 L P | 5");
     close_stage(&s);
 }
 
