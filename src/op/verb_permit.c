@@ -5,6 +5,7 @@
  */
 #include "op/permit.h"
 
+#include "op/call_permit.h"
 #include "op/verb.h"
 
 static void note_code(rl_part *x, const rl_reply *r, int64_t now_us)

@@ -18,7 +18,10 @@ static void on_event(const rlock_event *e, void *arg)
     trace("event %d of %s, token %llu, count %d: %s", (int)e->type, e->name,
           (unsigned long long)e->token, e->count, e->message);
     outcome->losses += e->type == RLOCK_EVENT_LOST;
-    judge_told(g, e);
+    if (e->kind == RLOCK_KIND_PERMIT)
+        semaphore_told(e);
+    else
+        judge_told(g, e);
     if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
         sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
     running->told_ns += w.now - began;

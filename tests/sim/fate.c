@@ -364,6 +364,7 @@ static void derive(config *c, uint64_t seed)
         c->fair = (int64_t)(1 + seed / 5 % 2);
     c->latch = seed % 8 == 5 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
+    c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->dice = (int64_t)(seed & INT64_MAX);
 }
 

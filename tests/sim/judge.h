@@ -100,7 +100,7 @@ typedef struct judge {
 } judge;
 
 extern const judge judge_holding, judge_tokens, judge_losses, judge_calls,
-    judge_rest, judge_watch, judge_work, judge_latches;
+    judge_rest, judge_watch, judge_work, judge_latches, judge_semaphores;
 
 void judge_called(const act *a);
 void judge_taken(hold *h);

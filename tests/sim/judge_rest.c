@@ -207,7 +207,7 @@ static void ended(void)
     if (descriptors_open() > 0)
         finding("judge 12: %d descriptors are left open", descriptors_open());
     for (int i = 0; i < servers_n; i++)
-        if (server_keys(&servers[i]) > 0)
+        if (server_keys(&servers[i]) > semaphore_keys(i))
             finding("judge 12: %zu keys are left at server %d",
                     server_keys(&servers[i]), i);
     if (memory_blocks() != 0)

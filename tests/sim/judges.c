@@ -4,8 +4,9 @@
 hold *holds[THINGS_MAX];
 
 static const judge *const judges[] = {
-    &judge_holding, &judge_tokens, &judge_losses, &judge_calls,
-    &judge_rest,    &judge_watch,  &judge_work,   &judge_latches};
+    &judge_holding, &judge_tokens,  &judge_losses,
+    &judge_calls,   &judge_rest,    &judge_watch,
+    &judge_work,    &judge_latches, &judge_semaphores};
 
 #define JUDGES (sizeof judges / sizeof *judges)
 
@@ -161,6 +162,7 @@ void judge_shake_server(int server)
     lost_at[server] = w.now;
     latch_forget(server);
     rw_forget(server);
+    semaphore_forget(server);
     unsigned whole = things_of(server, is_second, false);
     unsigned half = things_of(server, is_second, true);
     judge_shake(whole | half, w.now, w.now);

@@ -129,6 +129,7 @@
     X(force, 0)                                                                \
     X(latch, 0)                                                                \
     X(rw, 0)                                                                   \
+    X(permits, 0)                                                              \
     X(close_at_ms, 0) /* a client is closed while it is used; 0: at the end */ \
     X(release_held, 0)
 

@@ -176,6 +176,8 @@ static void build(void)
             latch_make(g);
         if (cfg.rw)
             rw_make(g);
+        if (cfg.permits)
+            semaphore_make(g);
     }
 }
 
@@ -210,6 +212,7 @@ static void free_handles(program *g)
     rlock_latch_free(g->gate);
     rlock_free(g->shared[0]);
     rlock_free(g->shared[1]);
+    rlock_semaphore_free(g->pool);
 }
 
 /* In the middle of it all. */

@@ -46,6 +46,7 @@ typedef struct program {
     rlock *handle[LOCKS_MAX];
     rlock_latch *gate;
     rlock *shared[2]; /* to read, and to write */
+    rlock_semaphore *pool;
     int64_t canceled_at[LOCKS_MAX], canceled_all;
     int canceling[LOCKS_MAX]; /* owners that cancel its waits, just now */
     int cancelers;            /* clients that cancel all waits, likewise */
@@ -148,6 +149,14 @@ void act_rw(owner *o);
 void rw_make(program *g);
 bool rw_is(const char *name); /* is that its name? */
 void rw_forget(int server);   /* it has lost its data, just now */
+
+/* --- semaphores.c --------------------------------------------------------- */
+
+void act_permits(owner *o);
+void semaphore_make(program *g);
+void semaphore_told(const rlock_event *e);
+void semaphore_forget(int server); /* it has lost its data, just now */
+size_t semaphore_keys(int server); /* which are there for ever */
 
 /* --- guard.c -------------------------------------------------------------- */
 

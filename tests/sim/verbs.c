@@ -438,6 +438,7 @@ const verb verbs[] = {
     {"force", &cfg.force, false, false, act_force},
     {"latch", &cfg.latch, false, true, act_latch},
     {"rw", &cfg.rw, false, true, act_rw},
+    {"permits", &cfg.permits, false, true, act_permits},
 };
 
 const int verbs_n = sizeof verbs / sizeof *verbs;
