@@ -29,6 +29,13 @@ and those that know latches
   left NAME             its count
   delete NAME           ok, or free: there was none
 
+those that know semaphores
+
+  total NAME N          there are so many permits: ok
+  take NAME WAIT LEASE  takes one: ok, or busy. LEASE 0: it does not end
+  give NAME             gives back what it took last: ok, or lost
+  free NAME             how many are free
+
 and the one of rlock also
 
   held NAME             yes, or no: lost or never had, without asking Redis
@@ -499,6 +506,51 @@ def crowd_writes(a, b, name):
     crowd(a, b, sides(name)[1])
 
 
+@check("permits that {a} has set are shared with {b}", "permits")
+def permits(a, b, name):
+    a.one.expect("ok", "total", name, 3)
+    b.one.expect("3", "free", name)
+    b.one.expect("ok", "take", name, 0, LONG)
+    a.one.expect("ok", "take", name, 0, LONG)
+    b.two.expect("ok", "take", name, 0, 0)
+    for side in a, b:
+        side.one.expect("0", "free", name)
+        side.two.expect("busy", "take", name, 0, LONG)
+    b.one.expect("ok", "give", name)
+    a.two.expect("1", "free", name)
+    a.two.expect("ok", "take", name, 0, LONG)
+    for peer in a.one, a.two, b.two:
+        peer.expect("ok", "give", name)
+    a.one.expect("3", "free", name)
+
+
+@check("who of {b} waits for a permit gets the one that {a} gives back",
+       "permits")
+def permit_waited_for(a, b, name):
+    a.one.expect("ok", "total", name, 1)
+    a.one.expect("ok", "take", name, 0, LONG)
+    b.one.send("take", name, LIMIT, LONG)
+    time.sleep(0.3)
+    if b.one.has_answered(0):
+        b.one.fail(f"{b.one.answer()}, expected to wait")
+    a.one.expect("ok", "give", name)
+    b.one.answers("ok", limit=b.wakes)
+    b.one.expect("ok", "give", name)
+    a.one.expect("1", "free", name)
+
+
+@check("a permit of {a} whose lease has run out {b} gets", "permits")
+def permit_dead(a, b, name):
+    a.one.expect("ok", "total", name, 2)
+    a.one.expect("ok", "take", name, 0, SHORT)
+    b.one.expect("ok", "take", name, 0, LONG)
+    b.two.expect("ok", "take", name, LIMIT, LONG)
+    a.one.expect("lost", "give", name)
+    b.one.expect("ok", "give", name)
+    b.two.expect("ok", "give", name)
+    a.one.expect("2", "free", name)
+
+
 # The last one: it costs a peer of each side.
 @check("what {a} held when it was killed {b} gets")
 def killed(a, b, name):
@@ -549,6 +601,8 @@ class Suite(NamedTuple):
 SUITES = [
     Suite("redisson", "redisson", "renews nests latches sides"),
     Suite("redisson", "hash", "renews nests latches sides", " without channel", POLL),
+    Suite("redisson", "redisson", "renews nests latches permits"),
+    Suite("redisson", "hash", "renews nests latches permits", " without channel", POLL),
     Suite("redis-py", "string", "extends"),
     Suite("redsync", "string", "extends"),
     Suite("node-redlock", "string", "extends"),
@@ -559,6 +613,9 @@ SUITES = [
     Suite("redisson", "redisson", "renews nests latches sides", " in a cluster",
           cluster=True),
     Suite("redisson", "hash", "renews nests latches sides",
+    Suite("redisson", "redisson", "renews nests latches permits", " in a cluster",
+          cluster=True),
+    Suite("redisson", "hash", "renews nests latches permits",
           " in a cluster without channel", POLL, cluster=True,
           only=(hand_over, force)),
     Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
@@ -618,6 +675,10 @@ def main(directory):
                          "ours renews extends nests" +
                          (" latches sides" if "latches" in suite.traits else ""),
                          suite.wakes, suite.rounds),
+                         "ours renews extends nests latches permits"
+                         if "latches" in suite.traits else
+                         "ours renews extends nests", suite.wakes,
+                         suite.rounds),
                     Side(suite.library, [theirs, *where], suite.traits, SOON,
                          suite.rounds),
                     suite.only)

@@ -3,16 +3,20 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /** Peer [cluster] PORT; see checks.py. */
 public class Peer {
     private static RedissonClient client;
+    private static final Deque<String> taken = new ArrayDeque<>();
 
     public static void main(String[] args) throws Exception {
         Config config = new Config();
@@ -65,6 +69,11 @@ public class Peer {
             return "" + lock.remainTimeToLive();
         case "count":
             return count(lock, Path.of(name), Integer.parseInt(words[2]));
+        case "total":
+        case "take":
+        case "give":
+        case "free":
+            return semaphore(client.getPermitExpirableSemaphore(name), words);
         default:
             return latch(client.getCountDownLatch(name), words);
         }
@@ -98,6 +107,31 @@ public class Peer {
             return latch.delete() ? "ok" : "free";
         default:
             return "error what?";
+        }
+    }
+
+    private static String semaphore(RPermitExpirableSemaphore semaphore,
+                                    String[] words)
+        throws InterruptedException {
+        switch (words[0]) {
+        case "total":
+            return semaphore.trySetPermits(Integer.parseInt(words[2]))
+                ? "ok"
+                : "busy";
+        case "take":
+            long lease = Long.parseLong(words[3]);
+            String id = semaphore.tryAcquire(Long.parseLong(words[2]),
+                                             lease == 0 ? -1 : lease,
+                                             TimeUnit.MILLISECONDS);
+            if (id == null) {
+                return "busy";
+            }
+            taken.push(id);
+            return "ok";
+        case "give":
+            return semaphore.tryRelease(taken.pop()) ? "ok" : "lost";
+        default:
+            return "" + semaphore.availablePermits();
         }
     }
 

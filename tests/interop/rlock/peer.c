@@ -138,12 +138,58 @@ static const char *delete_it(const char *name, int64_t a, int64_t b)
     return status == RLOCK_NOT_HELD ? "free" : answer(status);
 }
 
+#define PERMITS 16
+
+static rlock_permit *taken[PERMITS];
+static int n_taken;
+
+static rlock_semaphore *semaphore(const char *name)
+{
+    static rlock_semaphore *last;
+    rlock_semaphore_free(last);
+    rlock_semaphore_new(clients[0], name, 0, &last);
+    return last;
+}
+
+static const char *total(const char *name, int64_t n, int64_t b)
+{
+    (void)b;
+    return answer(rlock_semaphore_add(semaphore(name), n));
+}
+
+static const char *take(const char *name, int64_t wait, int64_t lease)
+{
+    if (n_taken == PERMITS)
+        return peer_error("too many permits");
+    rlock_status status = rlock_semaphore_acquire(semaphore(name), 1, wait,
+                                                  lease, &taken[n_taken]);
+    n_taken += status == RLOCK_OK;
+    return answer(status);
+}
+
+static const char *give(const char *name, int64_t a, int64_t b)
+{
+    (void)name, (void)a, (void)b;
+    if (n_taken == 0)
+        return "lost";
+    return answer(rlock_permit_release(taken[--n_taken]));
+}
+
+static const char *count_free(const char *name, int64_t a, int64_t b)
+{
+    (void)a, (void)b;
+    int64_t n;
+    rlock_status status = rlock_semaphore_available(semaphore(name), &n);
+    return status == RLOCK_OK ? peer_number(n) : answer(status);
+}
+
 static const peer_command commands[] = {
-    {"lock", lock},      {"unlock", unlock}, {"extend", extend},
-    {"force", force},    {"ttl", ttl},       {"held", held},
-    {"holder", holder},  {"set", set},       {"down", down},
-    {"await", await_it}, {"left", left},     {"delete", delete_it},
-    {NULL, NULL},
+    {"lock", lock},       {"unlock", unlock}, {"extend", extend},
+    {"force", force},     {"ttl", ttl},       {"held", held},
+    {"holder", holder},   {"set", set},       {"down", down},
+    {"await", await_it},  {"left", left},     {"delete", delete_it},
+    {"total", total},     {"take", take},     {"give", give},
+    {"free", count_free}, {NULL, NULL},
 };
 
 /* "redisson" is the hash, with an ear for Redisson's channel. */
