@@ -599,10 +599,9 @@ class Suite(NamedTuple):
 
 
 SUITES = [
-    Suite("redisson", "redisson", "renews nests latches sides"),
-    Suite("redisson", "hash", "renews nests latches sides", " without channel", POLL),
-    Suite("redisson", "redisson", "renews nests latches permits"),
-    Suite("redisson", "hash", "renews nests latches permits", " without channel", POLL),
+    Suite("redisson", "redisson", "renews nests latches sides permits"),
+    Suite("redisson", "hash", "renews nests latches sides permits", " without channel",
+          POLL),
     Suite("redis-py", "string", "extends"),
     Suite("redsync", "string", "extends"),
     Suite("node-redlock", "string", "extends"),
@@ -610,12 +609,9 @@ SUITES = [
     Suite("classic", "timestamp", "extends", rounds=2000),
     Suite("redsync", "string", "extends", " on 3 servers", servers=3),
     Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
-    Suite("redisson", "redisson", "renews nests latches sides", " in a cluster",
-          cluster=True),
-    Suite("redisson", "hash", "renews nests latches sides",
-    Suite("redisson", "redisson", "renews nests latches permits", " in a cluster",
-          cluster=True),
-    Suite("redisson", "hash", "renews nests latches permits",
+    Suite("redisson", "redisson", "renews nests latches sides permits",
+          " in a cluster", cluster=True),
+    Suite("redisson", "hash", "renews nests latches sides permits",
           " in a cluster without channel", POLL, cluster=True,
           only=(hand_over, force)),
     Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
@@ -673,12 +669,8 @@ def main(directory):
                 run(tally, title,
                     Side("rlock", [ours, suite.layout, *where],
                          "ours renews extends nests" +
-                         (" latches sides" if "latches" in suite.traits else ""),
-                         suite.wakes, suite.rounds),
-                         "ours renews extends nests latches permits"
-                         if "latches" in suite.traits else
-                         "ours renews extends nests", suite.wakes,
-                         suite.rounds),
+                         (" latches sides permits" if "latches" in suite.traits
+                          else ""), suite.wakes, suite.rounds),
                     Side(suite.library, [theirs, *where], suite.traits, SOON,
                          suite.rounds),
                     suite.only)
