@@ -371,7 +371,7 @@ static void each_of_scope_locked(rl_holds *t, const rl_target *what,
                                  holders *it) RL_REQUIRES(&t->mutex)
 {
     it->key.what = what;
-    rl_map_each_of(&t->map, hash_of(what->name, what->len, what->scope),
+    rl_map_each_of(&t->map, hash_of(what->name, what->len, what->scope, 0),
                    visit_holder, it);
 }
 
