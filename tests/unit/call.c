@@ -8,6 +8,7 @@
  *   L2 ...       the same of the second lock
  */
 #include "op/call.h"
+#include "op/call_permit.h"
 
 #include "play.h"
 
