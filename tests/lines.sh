@@ -19,7 +19,7 @@ most_files=291
 most_cli=6125
 most_cli_files=43
 most_include=2242
-most_cxx=953
+most_cxx=1018
 
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- src

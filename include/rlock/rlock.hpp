@@ -475,6 +475,71 @@ class mutex
 #endif
 };
 
+/* A read-write lock (rw.h), for std::unique_lock, std::scoped_lock and
+   std::shared_lock. As a mutex it is the side that writes. Both sides are
+   re-entrant, and first come is first served over all processes. Who reads may
+   lock it, too, if nobody else reads: else that is RLOCK_EDEADLK. */
+class shared_mutex : public mutex
+{
+    mutex readers{nullptr};
+
+  public:
+    shared_mutex(const client &c, std::string_view name,
+                 on_failure f RLOCKPP_OR_THROW)
+        : shared_mutex(c, name, RLOCK_LOCK_OPTIONS_INIT, f)
+    {
+    }
+    shared_mutex(const client &c, std::string_view name,
+                 const rlock_lock_options &o, on_failure f RLOCKPP_OR_THROW)
+    {
+        ::rlock *read, *write;
+        rlock_status s = rlock_rw_new_ex(c.native_handle(), name.data(),
+                                         name.size(), &o, &read, &write);
+        readers = mutex(read);
+        own(s, write, f);
+    }
+
+    /* Of both sides. */
+    template <class Rep, class Period>
+    void set_lease(const std::chrono::duration<Rep, Period> &d)
+    {
+        mutex::set_lease(d);
+        readers.set_lease(d);
+    }
+
+    void lock_shared(on_failure f RLOCKPP_OR_THROW)
+    {
+        readers.lock(f);
+    }
+    bool try_lock_shared(on_failure f RLOCKPP_OR_THROW)
+    {
+        return readers.try_lock(f);
+    }
+    template <class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &d,
+                             on_failure f RLOCKPP_OR_THROW)
+    {
+        return readers.try_lock_for(d, f);
+    }
+    template <class Clock, class Duration>
+    bool
+    try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &t,
+                          on_failure f RLOCKPP_OR_THROW)
+    {
+        return readers.try_lock_until(t, f);
+    }
+    void unlock_shared() noexcept
+    {
+        readers.unlock();
+    }
+
+    /* The side that reads, for all else that a mutex has. */
+    mutex &reading() noexcept
+    {
+        return readers;
+    }
+};
+
 /* Several mutexes as one, all or nothing (rlock_multi_new(), multi.h), of any
    clients; they may be used, and destroyed, at any time. Of two: multi_mutex
    both({a, b}). */

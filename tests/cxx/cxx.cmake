@@ -3,7 +3,7 @@
 # here is a test that is skipped, and says so. With a sanitizer, or with counters,
 # there is only the compiler of the C compiler's make.
 #
-#     cxx.g++-20          guards, errors, owners and coroutines
+#     cxx.g++-20          guards, shared, errors, owners and coroutines
 #     cxx.g++-20-quiet    quiet.cpp, compiled with -fno-exceptions
 
 # Their servers, and the runner of their own that unit tests have.
@@ -86,7 +86,7 @@ endfunction()
 
 # rlock_cxx_tests(NAME COMPILER OPTION...): by one compiler with one library.
 function(rlock_cxx_tests name compiler)
-    set(all guards.cpp errors.cpp owners.cpp)
+    set(all guards.cpp shared.cpp errors.cpp owners.cpp)
     foreach(standard 17 20)
         set(options ${ARGN} -std=c++${standard})
         rlock_cxx_works(works ${compiler} ${options})
