@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pairs.h"
 
@@ -16,7 +17,7 @@
 #define ROUNDS 9
 #define EACH   200 /* pairs of each of those in flight, a round */
 
-enum { PLAIN, FAIR, SUBJECTS };
+enum { PLAIN, FAIR, WRITE, READ, LOCKS, ONE = LOCKS, EIGHT, SUBJECTS };
 
 typedef struct kind {
     const char *name;
@@ -24,8 +25,12 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[SUBJECTS] = {
-    [PLAIN] = {"plain", 0, 0},
-    [FAIR] = {"fair", 1.05, 1.25},
+    [PLAIN] = {"a plain lock", 0, 0},
+    [FAIR] = {"a fair lock", 1.05, 1.25},
+    [WRITE] = {"the side that writes", 1.1, 1.6},
+    [READ] = {"the side that reads", 1.15, 2.1},
+    [ONE] = {"one permit", 0, 1.4},
+    [EIGHT] = {"eight permits", 0, 2.6},
 };
 
 static rlock *lock_of(rlock_client *cl, int which, int i)
@@ -33,9 +38,14 @@ static rlock *lock_of(rlock_client *cl, int which, int i)
     rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
     char name[40];
     rlock *lk;
-    int len = snprintf(name, sizeof name, "bench:%s:%d", kinds[which].name, i);
+    snprintf(name, sizeof name, "bench:%d:%d", which, i);
     o.fair = which == FAIR;
-    bench_ok(rlock_new_ex(cl, name, (size_t)len, &o, &lk));
+    if (which == READ)
+        bench_ok(rlock_rw_new(cl, name, &lk, NULL));
+    else if (which == WRITE)
+        bench_ok(rlock_rw_new(cl, name, NULL, &lk));
+    else
+        bench_ok(rlock_new_ex(cl, name, strlen(name), &o, &lk));
     return lk;
 }
 
@@ -52,25 +62,25 @@ static double block(rlock *lk)
     return (double)(bench_now_ns() - began) / 1000 / BLOCK;
 }
 
-static void compare_times(rlock *const lk[SUBJECTS], redisContext *raw)
+static void compare_times(rlock *const lk[LOCKS], redisContext *raw)
 {
-    static double us[SUBJECTS][CYCLES], ping_us[CYCLES];
-    double median[SUBJECTS];
+    static double us[LOCKS][CYCLES], ping_us[CYCLES];
+    double median[LOCKS];
     bench_begin();
     for (int cycle = 0; cycle < CYCLES; cycle++) {
-        for (int i = 0; i < SUBJECTS; i++) {
-            int which = (cycle + i) % SUBJECTS;
+        for (int i = 0; i < LOCKS; i++) {
+            int which = (cycle + i) % LOCKS;
             us[which][cycle] = block(lk[which]);
         }
         ping_us[cycle] = (double)bench_ping_ns(raw) / 1000;
     }
-    for (int i = 0; i < SUBJECTS; i++)
+    for (int i = 0; i < LOCKS; i++)
         median[i] = bench_median(us[i], CYCLES);
     double ping = bench_median(ping_us, CYCLES);
-    for (int i = PLAIN + 1; i < SUBJECTS; i++) {
+    for (int i = PLAIN + 1; i < LOCKS; i++) {
         char what[96];
         snprintf(what, sizeof what,
-                 "uncontended pair of a %s lock, as a multiple of a plain one",
+                 "uncontended pair of %s, as a multiple of a plain lock's",
                  kinds[i].name);
         bench_row(what, kinds[i].most_time, median[i] / median[PLAIN], "",
                   "%.1f µs against %.1f µs, PING %.1f µs", median[i],
@@ -80,17 +90,67 @@ static void compare_times(rlock *const lk[SUBJECTS], redisContext *raw)
 
 /* --- the server's processor ----------------------------------------------- */
 
+/* One that takes permits and gives them back, one after the other. */
+typedef struct taker {
+    rlock_semaphore *of;
+    int weight, left; /* pairs */
+    int *under_way;
+} taker;
+
 typedef struct flight {
     loop on;
-    request of[SUBJECTS][DEEP];
+    request of[LOCKS][DEEP];
+    taker taker[DEEP];
     redisContext *raw;
 } flight;
+
+static void take(taker *t);
+
+static void given(rlock_permit *p, rlock_status s, void *arg)
+{
+    taker *t = arg;
+    (void)p;
+    bench_ok(s);
+    if (--t->left > 0)
+        take(t);
+    else
+        --*t->under_way;
+}
+
+static void taken(rlock_permit *p, rlock_status s, void *arg)
+{
+    bench_ok(s);
+    bench_ok(rlock_permit_release_start(p, given, arg));
+}
+
+static void take(taker *t)
+{
+    bench_ok(rlock_semaphore_acquire_start(t->of, t->weight, RLOCK_FOREVER,
+                                           RLOCK_WATCHDOG, taken, t));
+}
+
+static void take_permits(flight *f, int weight)
+{
+    f->on.under_way = DEEP;
+    for (int i = 0; i < DEEP; i++) {
+        taker *t = &f->taker[i];
+        t->weight = weight;
+        t->left = EACH;
+        t->under_way = &f->on.under_way;
+        take(t);
+    }
+    while (f->on.under_way > 0)
+        loop_turn(&f->on);
+}
 
 /* Microseconds of the server for a pair. */
 static double work_of(flight *f, int which)
 {
     double before = bench_server_us(f->raw);
-    loop_run(&f->on, f->of[which], DEEP, EACH);
+    if (which < LOCKS)
+        loop_run(&f->on, f->of[which], DEEP, EACH);
+    else
+        take_permits(f, which == ONE ? 1 : 8);
     return (bench_server_us(f->raw) - before) / (DEEP * EACH);
 }
 
@@ -119,29 +179,48 @@ static void compare_work(flight *f)
 
 /* -------------------------------------------------------------------------- */
 
+static void flight_open(flight *f, const char *uri, rlock_client *cl)
+{
+    char name[40];
+    f->on = (loop){.cl = cl, .fd = rlock_client_fd(cl)};
+    f->raw = bench_connect(uri);
+    for (int k = 0; k < DEEP; k++) {
+        for (int i = 0; i < LOCKS; i++)
+            f->of[i][k] = request_of(&f->on, lock_of(cl, i, k));
+        snprintf(name, sizeof name, "bench:permits:%d", k);
+        bench_ok(rlock_semaphore_new(cl, name, 8, &f->taker[k].of));
+    }
+}
+
+static void flight_close(flight *f)
+{
+    for (int k = 0; k < DEEP; k++) {
+        for (int i = 0; i < LOCKS; i++)
+            request_free(&f->of[i][k]);
+        rlock_semaphore_free(f->taker[k].of);
+    }
+    redisFree(f->raw);
+}
+
 int main(int argc, char **argv)
 {
     static flight f;
     const char *uri = bench_uri(argc, argv);
     rlock_client *cl = bench_client(uri);
-    rlock *lk[SUBJECTS];
+    rlock *lk[LOCKS];
     bench_place(uri, true);
-    f.on = (loop){.cl = cl, .fd = rlock_client_fd(cl)};
-    f.raw = bench_connect(uri);
-    for (int i = 0; i < SUBJECTS; i++) {
+    flight_open(&f, uri, cl);
+    for (int i = 0; i < LOCKS; i++) {
         lk[i] = lock_of(cl, i, DEEP);
         block(lk[i]); /* connects, loads scripts */
-        for (int k = 0; k < DEEP; k++)
-            f.of[i][k] = request_of(&f.on, lock_of(cl, i, k));
     }
     compare_times(lk, f.raw);
+    for (int i = 0; i < SUBJECTS; i++)
+        work_of(&f, i); /* the same */
     compare_work(&f);
-    for (int i = 0; i < SUBJECTS; i++) {
+    for (int i = 0; i < LOCKS; i++)
         rlock_free(lk[i]);
-        for (int k = 0; k < DEEP; k++)
-            request_free(&f.of[i][k]);
-    }
-    redisFree(f.raw);
+    flight_close(&f);
     rlock_client_free(cl);
     return 0;
 }
