@@ -126,10 +126,10 @@ static const row waits[] = {
     {STRING, "L=A@20000", WAITS, "{ now A 1 ~20000 }", SAME},
     {TIMESTAMP, "L=A@20000", WAITS, "{ now value 1 ~80000 }", SAME},
     {HASH, "L=A@20000 Q=b1:100,b2:200@3000 W=b2:200:B@3000", WAITS,
-     "{ now A 1 ~20000 b1 100 '' b2 200 B }", SAME},
+     "{ now A 1 ~20000 b1 100 '' -1 b2 200 B -1 }", SAME},
     {HASH, "L=A@20000 Q=b2:300@3000 W=b2:200:B@3000", WAITS,
-     "{ now A 1 ~20000 b2 300 '' }", SAME},
-    {ALL, "Q=b2:300@3000 W=!", WAITS, "{ now '' 0 -2 b2 300 '' }", SAME},
+     "{ now A 1 ~20000 b2 300 '' -1 }", SAME},
+    {ALL, "Q=b2:300@3000 W=!", WAITS, "{ now '' 0 -2 b2 300 '' -1 }", SAME},
     {ALL, "Q=!", WAITS, "{ now '' 0 -2 }", SAME},
     {ALL, "L=!", WAITS, "{ now '' 0 -1 }", SAME},
 };
