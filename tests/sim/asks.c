@@ -42,11 +42,12 @@ static void ask_lock(owner *o, int lock)
           rlock_status_str(s));
 }
 
-/* A latch is told of, too, while somebody waits for it: by its queue. */
+/* What else is waited for is told of, too: a latch by its queue, others by their
+   lines. */
 static bool is_known(const char *name)
 {
     return thing_of(name) >= 0 || (cfg.latch && latch_is(name)) ||
-           (cfg.rw && rw_is(name));
+           (cfg.rw && rw_is(name)) || (cfg.permits && semaphore_is(name));
 }
 
 /* Of a calm world's locks, and none that waits is older than the world. */

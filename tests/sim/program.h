@@ -154,6 +154,7 @@ void rw_forget(int server);   /* it has lost its data, just now */
 
 void act_permits(owner *o);
 void semaphore_make(program *g);
+bool semaphore_is(const char *name); /* is that its name? */
 void semaphore_told(const rlock_event *e);
 void semaphore_forget(int server); /* it has lost its data, just now */
 size_t semaphore_keys(int server); /* which are there for ever */

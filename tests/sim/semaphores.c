@@ -279,6 +279,11 @@ static rlock_status make(program *g)
                                   &g->pool);
 }
 
+bool semaphore_is(const char *name)
+{
+    return strcmp(name, POOL) == 0;
+}
+
 void semaphore_make(program *g)
 {
     rlock_status s;
