@@ -65,6 +65,21 @@ TEST(look, ls_tells_free_ones_with_a_only)
     scene_stop(&s);
 }
 
+#define WRITER "other:1:2:00000000-0000-4000-8000-000000000000"
+
+TEST(look, a_read_write_lock_is_told_by_the_side_that_is_held)
+{
+    server *sv = server_start(NULL);
+    server_cmd(sv, "SET rlock_token:{job} 5");
+    server_cmd(sv, "HSET job mode read " BY_HAND " 2");
+    EXPECT_CONTAINS(LS_ALL(sv), "job   read  other:1:1");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("who", "job")), BY_HAND);
+    server_cmd(sv, "HSET job mode write " WRITER ":write 1");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("who", "job")), WRITER);
+    EXPECT_CONTAINS(command_prints(sv, WORDS("show", "job")), "write");
+    server_stop(sv);
+}
+
 #define JAVA "285475da-9152-4c83-822a-67ee2f116a79:52"
 
 TEST(look, ls_tells_other_programs_with_foreign_only)

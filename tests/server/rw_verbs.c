@@ -174,6 +174,41 @@ TEST(rw_verbs, force_ends_the_hold_that_was_looked_at)
     stop_after_force(&r);
 }
 
+static bool keep_last(const rlock_lock_info *l, void *arg)
+{
+    *(rlock_lock_info *)arg = *l;
+    EXPECT_STR(l->name, SCENE_LOCK);
+    return true;
+}
+
+static rlock_lock_info scanned(rlock_client *cl, unsigned flags)
+{
+    rlock_lock_info found = {.name = NULL};
+    EXPECT_STATUS(rlock_scan(cl, NULL, flags, keep_last, &found), RLOCK_OK);
+    EXPECT(found.name);
+    return found;
+}
+
+TEST(rw_verbs, a_scan_tells_which_side_is_held_and_by_how_many)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.theirs.read), RLOCK_OK);
+    rlock_lock_info found = scanned(r.s.cl, 0);
+    EXPECT_INT(found.kind, RLOCK_KIND_READ);
+    EXPECT_INT(found.holders_in_all, 2);
+    EXPECT_INT(found.token, rlock_token(r.mine.read));
+    EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.write), RLOCK_OK);
+    server_cmd(r.s.sv, "DEL rlock_token:{job}"); /* as if Java had it */
+    found = scanned(r.s.cl, RLOCK_SCAN_ALL);
+    EXPECT_INT(found.kind, RLOCK_KIND_WRITE);
+    EXPECT(found.holders_in_all == 1 && !found.foreign);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
 /* --- leases --------------------------------------------------------------- */
 
 TEST(rw_verbs, both_sides_are_renewed_each_by_itself)

@@ -29,8 +29,10 @@ void rw_scene_stop(rw_scene *r)
     sides_free(&r->mine);
     sides_free(&r->theirs);
     other_client_leave(&r->o);
-    EVENTUALLY(SOON,
-               !key_exists(r->s.sv, RW_LINE) && !key_exists(r->s.sv, RW_WANTS));
+    /* What was lost may still be released. */
+    EVENTUALLY(SOON, !key_exists(r->s.sv, SCENE_LOCK) &&
+                         !key_exists(r->s.sv, RW_LINE) &&
+                         !key_exists(r->s.sv, RW_WANTS));
     expect_nothing_left(r->s.sv);
     scene_stop(&r->s);
 }

@@ -64,7 +64,7 @@ static told *tell(unsigned flags, const answer *a)
     EXPECT_INT(t.f.n, 1);
     rl_found_tell(&t.f, 0, &t.l, &t.h);
     EXPECT_STR(t.l.name, "a");
-    EXPECT(t.l.name_len == 1 && t.l.kind == RLOCK_KIND_LOCK);
+    EXPECT_INT(t.l.name_len, 1);
     return &t;
 }
 
@@ -89,6 +89,7 @@ TEST(found, all_that_was_said_is_told)
 {
     told *t = HELD(1, OURS, "2", 700, 3, BEFORE);
     EXPECT_INT(t->l.layout, RLOCK_LAYOUT_HASH);
+    EXPECT_INT(t->l.kind, RLOCK_KIND_LOCK);
     EXPECT(t->l.holders == &t->h && t->l.n_holders == 1);
     EXPECT_INT(t->l.holders_in_all, 1);
     EXPECT_INT(t->l.waiting, 3);
@@ -100,6 +101,37 @@ TEST(found, all_that_was_said_is_told)
     EXPECT_STR(t->h.host, "web3");
     EXPECT(t->h.pid == 18201 && t->h.count == 2 && t->h.ttl_ms == 700);
     rl_found_fini(&t->f);
+}
+
+TEST(found, of_those_who_read_one_is_told_and_how_many_there_are)
+{
+    told *t = HELD(4, OURS, "read 2", 700, 3, BEFORE);
+    EXPECT_INT(t->l.kind, RLOCK_KIND_READ);
+    EXPECT(t->l.n_holders == 1 && t->l.holders_in_all == 3 && !t->l.foreign);
+    EXPECT_STR(t->h.raw, OURS);
+    EXPECT_INT(t->h.count, 2);
+    EXPECT_INT(t->l.held_ms, 1500);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, who_writes_is_told_alone_although_he_reads_too)
+{
+    told *t = HELD(3, UUID ":117", "write 1", 700, 0, NULL);
+    EXPECT_INT(t->l.kind, RLOCK_KIND_WRITE);
+    EXPECT(t->l.holders_in_all == 1 && t->l.foreign);
+    rl_found_fini(&t->f);
+}
+
+NO_LOCK(a_mode_alone_is_no_lock, 1, "read", "read x", 700, 0, NULL)
+NO_LOCK(a_hash_with_a_mode_and_no_holder_is_no_lock, 2, "color", "read 7", 700,
+        0, NULL)
+
+TEST(found, a_hash_is_asked_about_whichever_field_of_a_lock_it_shows)
+{
+    EXPECT(rl_found_is_hash(OURS, strlen(OURS)));
+    EXPECT(rl_found_is_hash("mode", 4));
+    EXPECT(rl_found_is_hash(OURS ":write", strlen(OURS) + 6));
+    EXPECT(!rl_found_is_hash("color", 5) && !rl_found_is_hash(":write", 6));
 }
 
 TEST(found, whoever_else_has_it_minted_no_token)
