@@ -211,7 +211,8 @@ bool rl_found_is_hash(const char *field, size_t len)
     size_t behind = sizeof write - 1;
     if (len == sizeof mode - 1 && memcmp(field, mode, len) == 0)
         return true;
-    if (len > behind && memcmp(field + len - behind, write, behind) == 0)
+    if (len > behind && len < sizeof((rlock_holder *)0)->raw &&
+        memcmp(field + len - behind, write, behind) == 0)
         len -= behind;
     return names_a_hold(RLOCK_LAYOUT_HASH, field, len);
 }

@@ -82,7 +82,7 @@ TEST(side, who_wants_the_other_side_says_which_hold_he_has)
 TEST(side, who_begins_to_write_while_it_reads_has_the_new_token_for_both)
 {
     play p;
-    rl_part x;
+    rl_part x = {.heap = false};
     rl_op op;
     play_open(&p, 1);
     rl_hold *read = take(&p, 1, &reading);
