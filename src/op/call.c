@@ -10,6 +10,10 @@
 static void call_acquire_in_line(rl_bytes *to, bool whole, const rl_hold *h,
                                  const rl_request *r)
 {
+    if (rl_layout_is_side(rl_hold_layout(h))) {
+        rl_call_acquire_side(to, whole, h, r);
+        return;
+    }
     const char *name = rl_hold_name(h);
     bool brief = r->level == 1 && !*r->bell;
     rl_put_call(to, rl_hold_layout(h)->acquire, whole, brief ? 5 : 6,
@@ -36,10 +40,6 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     const rl_layout *l = rl_hold_layout(h);
     if (h->weight) {
         rl_call_take_permits(to, whole, h, r);
-        return;
-    }
-    if (rl_layout_is_side(l)) {
-        rl_call_acquire_side(to, whole, h, r);
         return;
     }
     if (l->line) {
@@ -104,7 +104,7 @@ void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
     bool bury = level == 0 && h->unknown;
     bool brief = level == 0 && !bury && !h->sharded;
     const rl_layout *l = rl_hold_layout(h);
-    if (rl_layout_is_side(l)) {
+    if (l->line && rl_layout_is_side(l)) {
         rl_call_release_side(to, whole, h, level);
         return;
     }
@@ -163,7 +163,8 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
         return;
     }
     bool names_token = compare || keeps;
-    if (rl_layout_is_side(rl_hold_layout(h))) {
+    const rl_layout *l = rl_hold_layout(h);
+    if (l->line && rl_layout_is_side(l)) {
         rl_call_lease_of_side(to, script, whole, h, lease_ms, compare);
         return;
     }
@@ -215,7 +216,7 @@ void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
         return;
     }
     const rl_layout *l = rl_hold_layout(h[0]);
-    int sides = rl_layout_is_side(l) ? rl_side_keys(l) : 0, kept = 0;
+    int sides = l->line && rl_layout_is_side(l) ? rl_side_keys(l) : 0, kept = 0;
     for (size_t i = 0; i < n; i++)
         kept += h[i]->keeps;
     rl_put_call(to, l->renew_many, whole, (int)n * (1 + sides) + kept,

@@ -153,9 +153,9 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
     rl_mutex_lock(&t->mutex);
     rl_hold_grant_locked(t, x->hold, token, x->grant.sent_us, x->renewed,
                          now_us);
-    rl_hold *other = rl_hold_other_side_locked(t, x->hold);
-    if (other &&
-        x->request.joins) /* it may say its token: there is a later one */
+    rl_hold *other =
+        x->request.joins ? rl_hold_other_side_locked(t, x->hold) : NULL;
+    if (other) /* it may say its token, and there is a later one */
         other->token = token;
     rl_mutex_unlock(&t->mutex);
 }
@@ -228,11 +228,11 @@ const rl_verb rl_verb_acquire = {
 void rl_part_acquire(rl_part *x, rl_core *c, rl_hold *draft, int64_t lease_ms,
                      int64_t now_us)
 {
-    rl_part_begin(x, c, &rl_verb_acquire, rl_hold_layout(draft)->acquire,
-                  now_us);
+    const rl_layout *l = rl_hold_layout(draft);
+    rl_part_begin(x, c, &rl_verb_acquire, l->acquire, now_us);
     rl_part_begin_lease(x, draft, lease_ms);
     rl_part_confirm(x);
-    if (rl_layout_is_side(rl_hold_layout(draft)))
+    if (l->line && rl_layout_is_side(l))
         x->request.joins = rl_hold_joins(&c->holds, draft, &x->request.other);
     rl_hold_expect(draft, now_us, x->request.lease_ms);
 }

@@ -284,7 +284,9 @@ TEST(rw_verbs, scripts_run_under_either_side)
              server_cmd(r.s.sv, "ZRANGE " RW_LEASES " -1 -1")->element[0]->str);
     server_cmd(r.s.sv, "ZADD " RW_LEASES " 1 %s", field); /* it is over */
     rlock_status read = eval(r.mine.read, "return 1", &reply);
+    freeReplyObject(reply);
     rlock_status write = eval(r.mine.write, "return 1", &reply);
+    freeReplyObject(reply);
     EXPECT((read == RLOCK_LOST) + (write == RLOCK_LOST) == 1);
     server_cmd(r.s.sv, "DEL x " SCENE_LOCK " " RW_LEASES);
     sides_free(&r.mine);
