@@ -1,7 +1,7 @@
 -- Brings about_lock. Included behind rcall and rpcall.
 --
 -- about_lock(): who has KEYS[1], in whatever layout, cut at 511 bytes, and the
--- count, as texts; '', '0' if nobody has it. Of a read-write lock (rw/grants.lua) one
+-- count, as texts; '', '0' if nobody has it. Of a read-write lock (rw/give.lua) one
 -- of those who have it.
 local function about_hash()
     local cursor, page = '0', {}

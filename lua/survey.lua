@@ -44,7 +44,7 @@ local function how_many_wait()
     return waiting
 end
 
--- Of a read-write lock (rw/grants.lua) one of those who have it, and its level behind
+-- Of a read-write lock (rw/give.lua) one of those who have it, and its level behind
 -- the mode.
 local function first_field()
     local cursor, page, mode = '0', {}, rpcall('HGET', KEYS[1], 'mode')

@@ -7,7 +7,7 @@ local beat, least = least or '0', nil
 local line, wants, leases, token_key = KEYS[4], KEYS[5], KEYS[6], KEYS[2]
 local own_mark, other = KEYS[7], ARGV[7] or ''
 -- include: clock.lua
--- include: rw/grants.lua
+-- include: rw/give.lua
 
 -- By its marks Redisson tells what the readers need of the key's TTL; it deletes a key
 -- for which it sees none. So a mark must not end before its lease. Who waits has one,
@@ -27,6 +27,7 @@ end
 if rcall('EXISTS', KEYS[1], KEYS[3], line) == 0 then
     return level == '1' and take() or {-1}
 end
+-- include: rw/fits.lua
 
 -- One level more, or a grant that is confirmed.
 local function reenter(field)

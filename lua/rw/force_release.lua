@@ -7,7 +7,8 @@ local token_key, line, wants, leases = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 -- include: is_holder.lua
 -- include: is_redissons.lua
 -- include: clock.lua
--- include: rw/grants.lua
+-- include: rw/give.lua
+-- include: rw/fits.lua
 -- include: line.lua
 local function is_lock()
     local page = rcall('HSCAN', KEYS[1], '0', 'COUNT', 100)[2]

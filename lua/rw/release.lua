@@ -19,16 +19,16 @@ if type(held) == 'table' then -- it is no lock; but nobody stands for it for eve
     return held
 end
 local left = rcall('HLEN', KEYS[1])
-if side == 'r' then
-    rpcall('DEL', KEYS[7])
-end
 if held == 1 and left <= 1 then
-    rpcall('DEL', KEYS[1], leases)
+    rpcall('DEL', KEYS[1], leases, KEYS[7] or leases)
 elseif held == 1 then
     rpcall('ZREM', leases, field)
     if side == 'w' then
         rpcall('HSET', KEYS[1], 'mode', 'read')
     end
+end
+if side == 'r' and (held == 0 or left > 1) then
+    rpcall('DEL', KEYS[7])
 end
 
 -- Redisson's wait for a message: for 0 one of them looks, for 1 all.
@@ -43,7 +43,8 @@ if rcall('EXISTS', line) == 0 then
     return unburied + held
 end
 -- include: clock.lua
--- include: rw/grants.lua
+-- include: rw/give.lua
+-- include: rw/fits.lua
 -- include: line.lua
 mode = rcall('HGET', KEYS[1], 'mode')
 local done, _, others = pcall(function()
