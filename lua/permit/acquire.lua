@@ -19,8 +19,9 @@
 --               the same without a bell: so many are free, and wait
 --       {-2}    given up: the hold's tombstone stands; nothing has changed
 --
--- The way of permits that are free, and that nobody waits for, comes first.
--- Programs that count the same number down and up may not ring: hence the 1.
+-- The way of permits that are free, and that nobody waits for, comes first and is
+-- kept short: what is not as it mostly is, is left to what follows. Programs that
+-- count the same number down and up may not ring: hence the 1.
 -- include: token.lua
 -- include: permit/args.lua
 local rcall, rpcall, holder, lease = redis.call, redis.pcall, ARGV[1], ARGV[2]
@@ -32,12 +33,14 @@ if not (lease ~= '0' and is_number(lease) and is_many(n) and
         'ERR rlock: bad lease, number of permits, ticket or beat')
 end
 local line, wants = KEYS[4], KEYS[5]
+local alone = rcall('EXISTS', KEYS[3], line) == 0
+-- include: permit/quick.lua
 -- include: permit/free.lua
 -- include: clock.lua
 -- include: permit/keep.lua
 -- include: permit/prolong.lua
 -- include: permit/grants.lua
-local had, alone = has(holder, n), rcall('EXISTS', KEYS[3], line) == 0
+local had = has(holder, n)
 if not alone and rcall('EXISTS', KEYS[3]) == 1 then
     return {-2}
 elseif had == n + 0 then

@@ -60,7 +60,22 @@ TEST(script_permit, asked_for_again_they_are_the_same_with_no_shorter_lease)
 }
 
 /* Redisson takes back only as many dead ones as it wants. */
-TEST(script_permit, who_has_some_of_them_only_gives_them_back_and_asks_anew)
+TEST(script_permit, who_has_some_of_them_only_gets_the_others_if_they_are_free)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "5000 2 3 0"));
+    server_cmd(b.sv, "ZREM " PERMITS " " A ":2");
+    server_cmd(b.sv, "INCR job");
+    EXPECT(permit_takes(&b, A, "60000 2 3 0"));
+    EXPECT_INT(permits_free(&b), 1);
+    EXPECT_INT(permits_of(&b, A), 2);
+    EXPECT_BETWEEN(permits_lease(&b, A), 50000, 60000);
+    EXPECT_INT(permit_release(&b, A, "2"), 1);
+    EXPECT_INT(permits_free(&b), 3);
+    bells_close(&b);
+}
+
+TEST(script_permit, where_they_are_not_he_gives_them_back_and_asks_anew)
 {
     bells b = bells_open(NULL);
     EXPECT(permit_takes(&b, A, "60000 2 3 0"));

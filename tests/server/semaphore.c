@@ -308,7 +308,7 @@ TEST(semaphore, a_lease_of_its_own_ends_and_is_told_once)
     EXPECT_INT(ev.token, 0);
     EXPECT(!rlock_permit_is_held(a) && rlock_permit_valid_ms(a) == 0);
     EXPECT_STATUS(rlock_permit_extend(a, 5000), RLOCK_LOST);
-    EVENTUALLY(SOON, free_of(p.theirs) == 3); /* by the server's clock, too */
+    EVENTUALLY(SOON, free_of(p.theirs) == 3); /* a little later */
     give_back(take(p.theirs, 3, RLOCK_WATCHDOG));
     EXPECT_STATUS(rlock_permit_release(a), RLOCK_LOST);
     EXPECT_INT(events_count(p.s.ev, RLOCK_EVENT_LOST), 1);

@@ -166,7 +166,7 @@ TEST(semaphore_loop, what_was_lost_is_told_by_the_release)
                   RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
     EXPECT_STATUS(release_on_loop(s.cl, p), RLOCK_LOST);
-    EVENTUALLY(SOON, free_of(pool) == 1); /* by the server's clock, too */
+    EVENTUALLY(SOON, free_of(pool) == 1); /* by the server's clock */
     rlock_semaphore_free(pool);
     scene_stop(&s);
 }
