@@ -419,7 +419,7 @@ void rl_hold_list_locked(rl_holds *t, rl_hold *h)
         return;
     rl_list_add_last(&h->record->holds, &h->owned);
     rl_map_add(&t->map, &h->node,
-               hash_of(h->name, h->name_len, h->scope, rl_hold_owner(h)));
+               hash_of(h->name, h->name_len, h->scope, h->record->owner));
 }
 
 void rl_hold_unlist_locked(rl_holds *t, rl_hold *h)

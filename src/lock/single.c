@@ -17,6 +17,7 @@
 typedef struct single_job {
     rl_job job;
     rlock *lk;
+    rl_owner *owner;
     rl_job_args args;
     rl_hold *hold; /* referenced; NULL: an acquire that finds none */
     int64_t began_us;
@@ -32,11 +33,6 @@ typedef struct single_job {
 static single_job *of(rl_job *j)
 {
     return RL_CONTAINER(j, single_job, job);
-}
-
-static rl_owner *owner_of(const rlock *lk)
-{
-    return lk->owner ? lk->owner : rl_owner_self();
 }
 
 static void put(const rlock *lk, rl_hold *h)
@@ -105,7 +101,7 @@ static rl_op *acquire_first(single_job *j, rl_owner_record *room)
                       .home = rl_lock_core(lk),
                       .what = &lk->target,
                       .handle = j->args.waits_as ? j->args.waits_as : lk,
-                      .owner = owner_of(lk),
+                      .owner = j->owner,
                       .cancel = j->args.cancel,
                       .room = room,
                       .joins = j->args.joins,
@@ -153,7 +149,7 @@ static rl_op *acquire(rl_job *job)
     j->began_us = j->args.asked_us ? j->args.asked_us : now_us;
     if (!rl_lock_start(lk))
         return over(j, RLOCK_ENOMEM);
-    j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target, owner_of(lk),
+    j->hold = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target, j->owner,
                             now_us, &valid, &room);
     if (!j->hold && !room)
         return over(j, rl_lock_error(lk, RLOCK_ENOMEM, "out of memory"));
@@ -202,7 +198,7 @@ static rl_op *release(single_job *j)
 static bool pick(single_job *j, bool *valid)
 {
     j->hold = rl_holds_pick(&rl_lock_core(j->lk)->holds, &j->lk->target,
-                            owner_of(j->lk), rl_now_us(), valid, NULL);
+                            j->owner, rl_now_us(), valid, NULL);
     return j->hold != NULL;
 }
 
@@ -218,7 +214,7 @@ static rl_op *unlock(rl_job *job)
     bool passed =
         j->level == 0 && rl_turn_pass(rl_lock_core(j->lk), j->hold, rl_now_us);
     if (j->level == 0)
-        owner_of(j->lk)->holds--;
+        j->owner->holds--;
     return passed ? level_undone(j) : release(j);
 }
 
@@ -292,6 +288,7 @@ static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
     single_job *j = room;
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
+    j->owner = lk->owner ? lk->owner : rl_owner_self();
     j->args = *w;
     j->hold = NULL;
     return &j->job;
@@ -332,10 +329,11 @@ static void single_cancel(rlock *lk)
 static rl_view single_view(rlock *lk)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
+    const rl_owner *owner = lk->owner ? lk->owner : rl_owner_self();
     rl_view v = {0};
     rl_mutex_lock(&t->mutex);
     int64_t now_us = rl_now_us(); /* not before: a renewal may have come */
-    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner_of(lk)->serial);
+    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner->serial);
     if (h && rl_hold_is_valid_locked(t, h, now_us)) {
         v.count = h->count;
         v.valid_ms = rl_max(0, (h->expiry.due_us - now_us) / 1000);
@@ -349,8 +347,9 @@ static rl_view single_view(rlock *lk)
 static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
+    const rl_owner *owner = lk->owner ? lk->owner : rl_owner_self();
     rl_mutex_lock(&t->mutex);
-    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner_of(lk)->serial);
+    rl_hold *h = rl_holds_find_locked(t, &lk->target, owner->serial);
     if (h)
         v->at(v, &h->alarms, &h->id,
               !rl_hold_is_valid_locked(t, h, rl_now_us()));

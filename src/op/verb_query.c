@@ -127,17 +127,15 @@ static void write_who(char *out, size_t size, const rl_item *who)
 void rl_fault_busy(rl_fault *f, const rl_item *who, size_t n)
 {
     char name[WHO_SHOWN];
-    if (n == 2 && rl_item_is(&who[0], REDIS_REPLY_INTEGER)) {
-        rl_fault_set(f, RLOCK_BUSY, 0, "%lld are free, and %lld wait",
-                     (long long)who[0].integer, (long long)who[1].integer);
-        return;
-    }
     bool known =
         n == 2 && rl_item_is(&who[0], REDIS_REPLY_STRING) && who[0].len > 0;
     long long ms = known ? rl_item_number(&who[1]) : -1;
     if (known)
         write_who(name, sizeof name, &who[0]);
-    if (ms < 0)
+    if (!known && n == 2 && rl_item_is(&who[0], REDIS_REPLY_INTEGER))
+        rl_fault_set(f, RLOCK_BUSY, 0, "%lld are free, and %lld wait",
+                     (long long)who[0].integer, (long long)who[1].integer);
+    else if (ms < 0)
         rl_fault_set(f, RLOCK_BUSY, 0, "held by %s", known ? name : "another");
     else
         rl_fault_set(f, RLOCK_BUSY, 0, "held by %s for %lld.%lld s", name,
