@@ -21,7 +21,7 @@
  * The first acquire says how many there are, or who adds some before; from then
  * on the server knows. One that has lost its data is told again.
  *
- * Who waits stands in a line of the server's (locks.md, Fair locks): all
+ * Who waits stands in a line of the server's (locks.md, Semaphores): all
  * clients, threads and event loops in the order of their first tries, however
  * many they want. So who wants many is not passed by those who want one, and
  * some may be free while he waits. Nobody passes who waits, not with wait 0
