@@ -113,6 +113,37 @@ TEST(semaphore_loop, a_hundred_waits_on_one_handle_are_served_in_their_order)
     scene_stop(&s);
 }
 
+/* The front looks four times a second for all of them. */
+TEST(semaphore_loop, a_thousand_who_stand_in_line_ask_as_one)
+{
+    enum { WAITS = 1000, LOOKS = 8, LEAST_MS = LOOKS * 150 };
+    static told t[WAITS];
+    scene s = loop_scene(0);
+    rlock_client *other = server_client(s.sv, NULL);
+    rlock_semaphore *pool = test_semaphore(s.cl, POOL, 1),
+                    *theirs = test_semaphore(other, POOL, 1);
+    rlock_permit *all = take(theirs, 1, RLOCK_WATCHDOG);
+    start(pool, 1, RLOCK_FOREVER, &t[0]);
+    EVENTUALLY(SOON, server_cmd(s.sv, "PUBSUB CHANNELS *")->elements == 1);
+    for (int i = 1; i < WAITS; i++)
+        start(pool, 1, RLOCK_FOREVER, &t[i]);
+    EVENTUALLY(SOON, standing_at(s.sv) == WAITS &&
+                         stats_of(s.cl).waiting_now == WAITS);
+    long long before = script_calls(s.sv);
+    int64_t began_ms = test_now_ms();
+    EVENTUALLY(SOON, script_calls(s.sv) - before > LOOKS);
+    EXPECT(test_since_ms(began_ms) >= LEAST_MS);
+    rlock_semaphore_cancel(pool);
+    for (int i = 0; i < WAITS; i++)
+        LOOP_UNTIL(s.cl, t[i].times);
+    give_back(all);
+    expect_pool_left(s.sv, 1);
+    rlock_semaphore_free(pool);
+    rlock_semaphore_free(theirs);
+    rlock_client_free(other);
+    scene_stop(&s);
+}
+
 TEST(semaphore_loop, a_started_acquire_is_busy_runs_out_or_is_canceled)
 {
     scene s = loop_scene(0);
