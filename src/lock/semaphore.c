@@ -191,7 +191,7 @@ typedef struct started_verb {
     rlock_permit *p;
     rlock_permit_done *done;
     void *arg;
-    rlock_error why;
+    /* Of the lock's job; and when that is over, what went wrong. */
     _Alignas(max_align_t) char room[];
 } started_verb;
 
@@ -201,7 +201,7 @@ static void deliver(rl_completion *l)
     rlock_status status = v->job.job.status;
     bool has = status == RLOCK_OK && v->job.args.verb == RL_JOB_ACQUIRE;
     if (status != RLOCK_OK)
-        rl_error_put(&v->why);
+        rl_error_put((const rlock_error *)v->room);
     if (v->done)
         v->done(has ? v->p : NULL, status, v->arg);
     if (!has)
@@ -213,7 +213,7 @@ static void over(rl_started *started)
 {
     started_verb *v = RL_CONTAINER(started, started_verb, started);
     rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
-    v->why = *rlock_last_error();
+    *(rlock_error *)v->room = *rlock_last_error();
     rl_completions_post(&e->completions, &v->completion);
 }
 
