@@ -16,7 +16,7 @@ set -eu
 
 most_src=42139
 most_files=291
-most_cli=6125
+most_cli=6136
 most_cli_files=43
 most_include=2242
 most_cxx=1018

@@ -73,6 +73,14 @@ static bool is_timestamp(const char *text)
            (*rest == '.' && rest[1 + strspn(rest + 1, "0123456789")] == '\0');
 }
 
+/* Of a semaphore or a latch, which are no locks, and are not to be broken as one. */
+static bool is_count(const char *text)
+{
+    const char *digits = text + (*text == '-');
+    size_t n = strspn(digits, "0123456789");
+    return n > 0 && digits[n] == '\0' && !is_timestamp(text);
+}
+
 rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
 {
     *x = (look_lock){0};
@@ -82,6 +90,9 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
     if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING && s->n == 1 &&
         is_timestamp(x->holder.raw))
         status = find_as(s, name, RLOCK_LAYOUT_TIMESTAMP, x);
+    else if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING &&
+             is_count(x->holder.raw))
+        return find_as(s, name, RLOCK_LAYOUT_HASH, x);
     if (status == RLOCK_EWRONGTYPE && s->n == 1)
         status = find_side(s, name, x);
     if (status == RLOCK_OK || status == RLOCK_NOT_HELD)

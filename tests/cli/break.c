@@ -103,6 +103,20 @@ TEST(break, leaves_alone_what_is_no_lock)
     server_stop(sv);
 }
 
+/* A semaphore's, or a latch's. */
+static void leaves_count(const char *count)
+{
+    server *sv = server_start(NULL);
+    server_cmd(sv, "SET job %s", count);
+    command_fails(sv, WORDS("break", "-y", "job"), "'job'");
+    command_fails(sv, WORDS("who", "job"), "'job'");
+    EXPECT_STR(server_str(sv, "GET job"), count);
+    server_stop(sv);
+}
+
+TEST_CASE(break, leaves_a_count_alone, leaves_count("7"))
+TEST_CASE(break, leaves_a_count_below_zero_alone, leaves_count("-2"))
+
 TEST(break, of_a_red_lock_frees_it_on_all_servers)
 {
     server *sv[] = {with_hold(), with_hold()};

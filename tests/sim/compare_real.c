@@ -47,7 +47,9 @@ static void run_server(const real *r)
     execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
            socket, "--save", "", "--appendonly", "no", "--loglevel", "warning",
            "--logfile", "/dev/null", "--dir", r->dir, "--daemonize", "no",
-           (char *)NULL);
+           /* HSCAN tells all at once, wherever it is to begin. */
+           "--hash-max-ziplist-value", "100000", "--hash-max-ziplist-entries",
+           "100000", (char *)NULL);
     _exit(127);
 }
 
