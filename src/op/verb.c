@@ -61,3 +61,10 @@ void rl_mistrust(const rl_part *x)
     if (x->ask.line)
         x->ask.line->odd = true;
 }
+
+void rl_note_code(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    (void)now_us;
+    x->ok = r != NULL;
+    x->code = r ? r->top.integer : 0;
+}

@@ -12,6 +12,9 @@ void rl_part_begin(rl_part *x, rl_core *c, const rl_verb *verb,
 /* Its hold, and the lease that is asked for. */
 void rl_part_begin_lease(rl_part *x, rl_hold *h, int64_t lease_ms);
 
+/* It is answered by a number, and that is all: x->code. */
+void rl_note_code(rl_part *x, const rl_reply *r, int64_t now_us);
+
 /*
  * Its answer may move a deadline: replicas have to have it, too. A lease that
  * has run out meanwhile is worth nothing.

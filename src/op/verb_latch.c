@@ -26,13 +26,6 @@ rl_hold *rl_latch_draft(rl_core *c, const rl_target *what,
     return h;
 }
 
-static void note_code(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    (void)now_us;
-    x->ok = r != NULL;
-    x->code = r ? r->top.integer : 0;
-}
-
 static void write_count_down(const rl_part *x, rl_bytes *to)
 {
     rl_call_count_down(to, x->ask.whole, x->hold);
@@ -65,9 +58,9 @@ static void note_look(rl_part *x, const rl_reply *r, int64_t now_us)
 }
 
 static const rl_verb count_down = {.write = write_count_down,
-                                   .note = note_code};
-static const rl_verb set = {.write = write_set, .note = note_code};
-static const rl_verb open = {.write = write_delete, .note = note_code};
+                                   .note = rl_note_code};
+static const rl_verb set = {.write = write_set, .note = rl_note_code};
+static const rl_verb open = {.write = write_delete, .note = rl_note_code};
 static const rl_verb look = {.write = write_look, .note = note_look};
 
 void rl_part_count_down(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)

@@ -8,13 +8,6 @@
 #include "op/call_permit.h"
 #include "op/verb.h"
 
-static void note_code(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    (void)now_us;
-    x->ok = r != NULL;
-    x->code = r ? r->top.integer : 0;
-}
-
 static void write_add(const rl_part *x, rl_bytes *to)
 {
     rl_call_add_permits(to, x->ask.whole, x->hold);
@@ -25,8 +18,9 @@ static void write_available(const rl_part *x, rl_bytes *to)
     rl_call_available(to, x->ask.whole, x->what);
 }
 
-static const rl_verb add = {.write = write_add, .note = note_code};
-static const rl_verb available = {.write = write_available, .note = note_code};
+static const rl_verb add = {.write = write_add, .note = rl_note_code};
+static const rl_verb available = {.write = write_available,
+                                  .note = rl_note_code};
 
 void rl_part_add_permits(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {

@@ -217,19 +217,12 @@ void rl_part_rw_state(rl_part *x, rl_core *c, const rl_target *what,
 
 /* --- a token, and by force ------------------------------------------------ */
 
-static void note_code(rl_part *x, const rl_reply *r, int64_t now_us)
-{
-    (void)now_us;
-    x->ok = r != NULL;
-    x->code = r ? r->top.integer : 0;
-}
-
 static void write_raise(const rl_part *x, rl_bytes *to)
 {
     rl_call_raise(to, x->ask.whole, x->hold, x->request.least);
 }
 
-static const rl_verb raise_token = {.write = write_raise, .note = note_code};
+static const rl_verb raise_token = {.write = write_raise, .note = rl_note_code};
 
 void rl_part_raise(rl_part *x, rl_core *c, rl_hold *h, uint64_t token,
                    int64_t now_us)
@@ -258,7 +251,7 @@ static void note_release_of(rl_part *x)
  */
 static void note_force(rl_part *x, const rl_reply *r, int64_t now_us)
 {
-    note_code(x, r, now_us);
+    rl_note_code(x, r, now_us);
     if (x->ok && x->holder_id)
         note_release_of(x);
     if (x->op)
