@@ -57,11 +57,13 @@ static void note_stamp(rl_find *x, rlock_holder *h, int64_t left_ms)
     x->ttl_ms = left_ms;
 }
 
-/* What else is a number is a count, of a latch, say. */
+/* What else is a number is a count: of a latch, or of a semaphore, which may be
+   below 0. */
 static bool is_count(const char *text)
 {
-    size_t digits = strspn(text, "0123456789");
-    return digits > 0 && !text[digits] && free_at_ms(text) < 0;
+    const char *digits = text + (*text == '-');
+    size_t n = strspn(digits, "0123456789");
+    return n > 0 && !digits[n] && free_at_ms(text) < 0;
 }
 
 /* False: it is no lock. */

@@ -11,10 +11,10 @@
  * one who begins to wait, and that one is told.
  *
  * An owner that has just been granted a lock may still be noted as waiting for
- * it, and waits for nobody. A hold that is
- * being passed on (op/turn.c) is in no table, and its owner about to wake. Who
- * waits for one side of a read-write lock waits for whoever has either: also to
- * read, when somebody stands before it in line who wants to write.
+ * it, and waits for nobody. A hold that is being passed on (op/turn.c) is in no
+ * table, and its owner about to wake. Who waits for one side of a read-write lock
+ * waits for whoever has either: also to read, when somebody stands before it in
+ * line who wants to write.
  */
 #include "hold/deadlock.h"
 

@@ -196,8 +196,9 @@ TEST(found, a_timestamp_of_another_program_is_too)
 
 NO_LOCK(a_timestamp_that_has_passed_is_free, -1, "1799999999", "1", -1, 0, NULL)
 
-/* Of a latch. */
+/* Of a latch, or of a semaphore. */
 NO_LOCK(a_small_number_is_a_count, -1, "1", "1", -1, 1, NULL)
+NO_LOCK(one_below_zero_is_a_count, -1, "-2", "1", -1, 1, NULL)
 
 TEST(found, a_time_with_a_word_behind_it_is_a_text)
 {
