@@ -21,6 +21,7 @@ TEST(shared, readers_read_together_and_nobody_writes)
     elsewhere([&] {
         std::shared_lock theirs(p.prices, std::try_to_lock);
         EXPECT(theirs.owns_lock() && p.prices.reading().held());
+        theirs.unlock();
         EXPECT(!p.prices.try_lock());
         EXPECT(!p.prices.try_lock_for(20ms));
     });
