@@ -430,12 +430,15 @@ static void zrange(call *c)
     entry *e;
     if (!find(c, KIND_ZSET, &e))
         return;
-    if (c->n == 5)
-        add_items(c, e, word_is(&c->argv[3], "0") ? 1 : SIZE_MAX);
-    else
-        say(c, e ? "*1" : "*0");
-    if (e && c->n == 4)
-        add_text(c, &e->items[0].name);
+    size_t all = word_is(&c->argv[3], "0") ? 1 : SIZE_MAX;
+    if (c->n == 5) {
+        add_items(c, e, all);
+        return;
+    }
+    size_t n = !e ? 0 : e->count < all ? e->count : all;
+    text_print(c->out, "*%zu\r\n", n);
+    for (size_t i = 0; i < n; i++)
+        add_text(c, &e->items[i].name);
 }
 
 /* The last one, with its score. */
