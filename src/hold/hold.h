@@ -110,8 +110,10 @@ typedef struct rl_owner_record {
     struct rl_owner_record *ahead,
         *next;     /* while circles are looked for: who */
     uint64_t walk; /* has that; those to be looked at; the last time it was */
-    size_t name_len;
-    char name[]; /* fixed; host:pid:tid: that its holder ids begin with */
+    uint16_t name_len;
+    uint16_t weight; /* of an owner that is permits: how many; 0: of others */
+    uint32_t idle_s; /* the same: as of rl_semaphore */
+    char name[];     /* fixed; host:pid:tid: that its holder ids begin with */
 } rl_owner_record;
 
 /* What one hand-over is worth to the process; fixed. See op/turn.c. */
@@ -158,14 +160,12 @@ typedef struct rl_hold {
     bool passing : 1;   /* to an owner whose thread has not woken yet */
     bool late : 1;      /* it was told that its renewal is */
     bool deep : 1;      /* its owner's: the server may count more than one */
-    uint16_t weight;    /* fixed; how many permits; 0: it is a lock */
     uint32_t kept_s;    /* when its token's key was last kept, in seconds */
     uint32_t cap_ms;    /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
     uint32_t late_cap_ms; /* the same of what was sent before late_us */
     uint32_t owed_cap_ms; /* extends that are late are not answered yet: */
     unsigned owed;        /* as long as there are some, this is a cap, too */
-    uint32_t idle_s;      /* fixed; of permits, see rl_target */
     int64_t late_us;      /* when the last one was that was answered late */
     int64_t lease_ms;     /* of the outermost acquire */
     union {

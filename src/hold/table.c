@@ -221,6 +221,15 @@ void rl_holds_give_up_room(rl_holds *t, rl_owner_record *room)
     rl_mutex_unlock(&t->mutex);
 }
 
+/* An owner of this alone, whose first hold that is: nobody else knows it yet. */
+static void note_permits(rl_owner_record *x, const rl_semaphore *s)
+{
+    if (!s || (x->weight == s->weight && x->idle_s == s->idle_s))
+        return;
+    x->weight = s->weight;
+    x->idle_s = s->idle_s;
+}
+
 rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
                      const rl_uuid *id)
 {
@@ -240,10 +249,9 @@ rl_hold *rl_hold_new(rl_holds *t, rl_owner_record *room, const rl_target *what,
     h->name_len = (uint16_t)what->len;
     h->slot = what->slot;
     h->sharded = what->sharded;
-    h->weight = what->weight;
-    h->idle_s = what->idle_s;
     h->queue = &t->first;
     h->record = room;
+    note_permits(room, what->semaphore);
     h->refs = 1;
     h->cap_ms = h->late_cap_ms = h->owed_cap_ms = RL_NO_CAP;
     return h;

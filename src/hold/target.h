@@ -18,17 +18,23 @@
 /* The largest min_replicas. */
 #define RL_REPLICAS_MAX 16
 
+/* What only a semaphore has, and what permits are. */
+typedef struct rl_semaphore {
+    int64_t permits;        /* so many there are if nobody has said yet; or 0 */
+    struct rl_owner *owner; /* of permits: who has them; or NULL */
+    uint32_t idle_s;        /* so long its keys are kept; 0: for ever */
+    uint16_t weight;        /* of permits: how many; or 0 */
+} rl_semaphore;
+
 typedef struct rl_target {
     const char *name;
-    size_t len;
     uint64_t scope;
     const rl_layout *layout;
-    uint16_t slot;    /* of a cluster; 0 elsewhere */
-    bool sharded;     /* it is in a cluster, and so are its channels */
-    int min_replicas; /* as of rlock_lock_options */
-    uint16_t weight;  /* of a semaphore: how many permits; 0: it is none */
-    uint32_t idle_s;  /* of one: so long its keys are kept; 0: for ever */
-    int64_t permits;  /* and so many there are if nobody has said yet; or 0 */
+    const rl_semaphore *semaphore; /* NULL: it is a lock, or a latch */
+    uint16_t len;
+    uint16_t slot;       /* of a cluster; 0 elsewhere */
+    bool sharded;        /* it is in a cluster, and so are its channels */
+    int8_t min_replicas; /* as of rlock_lock_options */
 } rl_target;
 
 /* Is it one of a side of a read-write lock? And that of its other side. */

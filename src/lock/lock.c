@@ -51,7 +51,7 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                   int count, int64_t elapsed_us)
 {
-    const rl_owner *owner = lk->owner ? lk->owner : rl_owner_self();
+    const rl_owner *owner = rl_lock_owner(lk);
     rlock_event ev = {.type = type,
                       .name = lk->target.name,
                       .name_len = lk->target.len,
@@ -258,7 +258,7 @@ rlock_status rl_lock_make(rlock_client *cl, const void *name, size_t len,
     *out = rl_lock_new(sizeof **out, &rl_single, cl, name, len, layout);
     if (*out) {
         (*out)->local_levels = o->local_levels;
-        (*out)->target.min_replicas = o->min_replicas;
+        (*out)->target.min_replicas = (int8_t)o->min_replicas;
     }
     rl_client_leave(cl, cancel);
     return *out ? RLOCK_OK : RLOCK_ENOMEM;
@@ -344,8 +344,9 @@ rlock_status rl_lock_check_args(const rlock *lk, const rl_job_args *w)
         return check_guarded(lk, w);
     if (w->verb == RL_JOB_ACQUIRE && w->wait_ms < RLOCK_FOREVER)
         return rl_lock_error(lk, RLOCK_EINVAL, "wait_ms is negative");
-    if (lk->owner &&
-        (lk->target.weight < 1 || lk->target.weight > RLOCK_PERMITS_MAX))
+    if (lk->target.semaphore &&
+        (lk->target.semaphore->weight < 1 ||
+         lk->target.semaphore->weight > RLOCK_PERMITS_MAX))
         return rl_lock_error(lk, RLOCK_EINVAL, "n is out of range (1 to 1000)");
     if (w->lease_ms != RLOCK_WATCHDOG &&
         (w->lease_ms < RLOCK_LEASE_MIN_MS || w->lease_ms > RLOCK_LEASE_MAX_MS))
@@ -361,8 +362,8 @@ static rl_op *enter_job(rl_job *job)
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
     s = rl_lock_check_args(j->lk, &j->args);
-    if (s == RLOCK_OK && j->args.verb != RL_JOB_UNLOCK && !j->lk->owner &&
-        rl_owner_has_ended())
+    if (s == RLOCK_OK && j->args.verb != RL_JOB_UNLOCK &&
+        !j->lk->target.semaphore && rl_owner_has_ended())
         s = rl_lock_error(j->lk, RLOCK_CANCELED,
                           "the owner was freed before it began");
     if (s != RLOCK_OK)

@@ -12,6 +12,7 @@
 
 #include "op/acquire.h"
 #include "op/job.h"
+#include "run/owner.h"
 
 /* What the calling thread may believe, by the clock. */
 typedef struct rl_view {
@@ -82,7 +83,6 @@ struct rlock {
     const rl_lock_kind *kind;
     rlock_client *client; /* counted; of several, the home */
     rl_target target;     /* its name is the handle's, and ends in a NUL */
-    rl_owner *owner;      /* of permits; NULL: who calls, or acts, is it */
     bool local_levels;    /* of an rl_single; see rlock_lock_options */
     atomic_uint cancels;
     atomic_uint refs; /* the program's, and of what it has started */
@@ -97,6 +97,13 @@ extern const rl_lock_kind rl_single, rl_permits;
  */
 void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
                   const void *name, size_t len, unsigned layout);
+
+/* Permits are an owner of their own; of a lock it is whoever calls, or acts. */
+static inline rl_owner *rl_lock_owner(const rlock *lk)
+{
+    const rl_semaphore *s = lk->target.semaphore;
+    return s && s->owner ? s->owner : rl_owner_self();
+}
 
 /* Until rlock_free(), which takes one back. */
 static inline void rl_lock_ref(rlock *lk)

@@ -13,8 +13,9 @@ rlock_permit *rl_permit_new(rlock_semaphore *s, int n)
     if (!p)
         return NULL;
     bool fits = n > 0 && n <= UINT16_MAX;
-    *p = (rlock_permit){
-        .of = s, .owner = rl_owner_apart(), .n = fits ? (uint16_t)n : 0};
+    *p = (rlock_permit){.of = s, .owner = rl_owner_apart(), .as = s->as};
+    p->as.owner = &p->owner;
+    p->as.weight = fits ? (uint16_t)n : 0;
     rl_lock_ref(&s->handle);
     return p;
 }
@@ -32,8 +33,7 @@ void rl_permit_as_lock(rlock *lk, rlock_permit *p)
     lk->kind = &rl_permits;
     lk->client = handle->client;
     lk->target = handle->target;
-    lk->target.weight = p->n;
-    lk->owner = &p->owner;
+    lk->target.semaphore = &p->as;
 }
 
 rl_job_args rl_permit_acquire_args(rlock_semaphore *s, int64_t wait_ms,

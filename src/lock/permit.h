@@ -13,12 +13,13 @@
 
 struct rlock_semaphore {
     rlock handle;
+    rl_semaphore as;
 };
 
 struct rlock_permit {
     rlock_semaphore *of; /* counted */
     rl_owner owner;
-    uint16_t n; /* 0: what was asked for is out of range */
+    rl_semaphore as; /* weight 0: what was asked for is out of range */
 };
 
 /* NULL: out of memory. */

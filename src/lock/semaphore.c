@@ -101,9 +101,10 @@ rlock_status rlock_semaphore_new_ex(rlock_client *cl, const void *name,
                        RL_LAYOUT_PERMIT);
     if (*out) {
         rl_target *t = &(*out)->handle.target;
-        t->permits = o.permits;
-        t->idle_s = (uint32_t)((o.idle_ms + 999) / 1000);
-        t->min_replicas = o.min_replicas;
+        (*out)->as.permits = o.permits;
+        (*out)->as.idle_s = (uint32_t)((o.idle_ms + 999) / 1000);
+        t->semaphore = &(*out)->as;
+        t->min_replicas = (int8_t)o.min_replicas;
     }
     rl_client_leave(cl, cancel);
     return *out ? RLOCK_OK : RLOCK_ENOMEM;
@@ -144,10 +145,11 @@ static rlock_status add(rlock_semaphore *s, int64_t delta)
     const rl_target *t = &s->handle.target;
     if (delta < -RLOCK_SEMAPHORE_MAX || delta > RLOCK_SEMAPHORE_MAX)
         return fail(s, RLOCK_EINVAL, "delta is out of range (up to 2^52)");
-    rl_hold *mark = rl_latch_draft(c, t, rl_owner_self(), delta, rl_now_us());
+    rl_owner apart = rl_owner_apart();
+    rl_hold *mark = rl_latch_draft(c, t, &apart, delta, rl_now_us());
     if (!mark)
         return no_memory(s);
-    mark->lease_ms = t->permits;
+    mark->lease_ms = t->semaphore->permits;
     rl_part_add_permits(&x, c, mark, rl_now_us());
     rlock_status status = ask(s, &x);
     rl_holds_put(&c->holds, mark);

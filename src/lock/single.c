@@ -288,7 +288,7 @@ static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
     single_job *j = room;
     j->job = (rl_job){.next = first[w->verb]};
     j->lk = lk;
-    j->owner = lk->owner ? lk->owner : rl_owner_self();
+    j->owner = rl_lock_owner(lk);
     j->args = *w;
     j->hold = NULL;
     return &j->job;
@@ -329,7 +329,7 @@ static void single_cancel(rlock *lk)
 static rl_view single_view(rlock *lk)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
-    const rl_owner *owner = lk->owner ? lk->owner : rl_owner_self();
+    const rl_owner *owner = rl_lock_owner(lk);
     rl_view v = {0};
     rl_mutex_lock(&t->mutex);
     int64_t now_us = rl_now_us(); /* not before: a renewal may have come */
@@ -347,7 +347,7 @@ static rl_view single_view(rlock *lk)
 static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
 {
     rl_holds *t = &rl_lock_core(lk)->holds;
-    const rl_owner *owner = lk->owner ? lk->owner : rl_owner_self();
+    const rl_owner *owner = rl_lock_owner(lk);
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_holds_find_locked(t, &lk->target, owner->serial);
     if (h)

@@ -21,7 +21,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
     if (!rl_attempt_one.begin(a, now_us))
         return false;
     rl_request *r = &a->one->request;
-    r->permits = a->what->permits;
+    r->permits = a->what->semaphore ? a->what->semaphore->permits : 0;
     if (!a->waiter.room || a->last_try || a->asks_who)
         return true;
     r->deaf = *r->bell == '\0';

@@ -38,7 +38,7 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r)
 {
     const rl_layout *l = rl_hold_layout(h);
-    if (h->weight) {
+    if (h->record->weight) {
         rl_call_take_permits(to, whole, h, r);
         return;
     }
@@ -97,7 +97,7 @@ static void put_keys_to_grant(rl_bytes *to, const char *name, size_t len)
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
                      bool quiet)
 {
-    if (h->weight) {
+    if (h->record->weight) {
         rl_call_free_permits(to, whole, h);
         return;
     }
@@ -158,7 +158,7 @@ static void put_lease_call(rl_bytes *to, rl_script_id script, bool whole,
                            const rl_hold *h, int64_t lease_ms, bool compare,
                            bool keeps)
 {
-    if (h->weight) {
+    if (h->record->weight) {
         rl_call_keep_permits(to, script, whole, h, lease_ms);
         return;
     }
@@ -187,7 +187,7 @@ void rl_call_renew(rl_bytes *to, bool whole, const rl_hold *h, int64_t lease_ms,
 
 rl_script_id rl_touch_of(const rl_hold *h)
 {
-    return h->weight ? RL_SCRIPT_PERMIT_TOUCH : RL_SCRIPT_TOUCH;
+    return h->record->weight ? RL_SCRIPT_PERMIT_TOUCH : RL_SCRIPT_TOUCH;
 }
 
 void rl_call_touch(rl_bytes *to, bool whole, const rl_hold *h)
@@ -211,7 +211,7 @@ static void put_holders(rl_bytes *to, const rl_hold *const *h, size_t n)
 void rl_call_renew_many(rl_bytes *to, bool whole, const rl_hold *const *h,
                         size_t n, int64_t lease_ms)
 {
-    if (h[0]->weight) {
+    if (h[0]->record->weight) {
         rl_call_keep_many_permits(to, whole, h, n, lease_ms);
         return;
     }

@@ -30,9 +30,9 @@ void rl_call_take_permits(rl_bytes *to, bool whole, const rl_hold *h,
     put_semaphore(to, h);
     rl_put_holder(to, h);
     rl_put_number(to, r->lease_ms);
-    rl_put_number(to, h->weight);
+    rl_put_number(to, h->record->weight);
     rl_put_number(to, r->permits);
-    rl_put_number(to, h->idle_s);
+    rl_put_number(to, h->record->idle_s);
     if (!stands)
         return;
     rl_put_bell_in_line(to, h, r);
@@ -46,16 +46,16 @@ void rl_call_free_permits(rl_bytes *to, bool whole, const rl_hold *h)
     put_semaphore(to, h);
     rl_put_holder(to, h);
     put_freed_channel(to, h);
-    rl_put_number(to, h->weight);
+    rl_put_number(to, h->record->weight);
     rl_put_number(to, h->unknown ? rl_tombstone_ms(h) : 0);
-    rl_put_number(to, h->idle_s);
+    rl_put_number(to, h->record->idle_s);
     rl_put_publish(to, h->sharded);
 }
 
 static void put_permits_of(rl_bytes *to, const rl_hold *h)
 {
-    rl_put_number(to, h->weight);
-    rl_put_number(to, h->idle_s);
+    rl_put_number(to, h->record->weight);
+    rl_put_number(to, h->record->idle_s);
 }
 
 void rl_call_keep_permits(rl_bytes *to, rl_script_id script, bool whole,
@@ -89,7 +89,7 @@ void rl_call_add_permits(rl_bytes *to, bool whole, const rl_hold *h)
     put_semaphore(to, h);
     rl_put_number(to, (int64_t)h->token);
     rl_put_number(to, h->lease_ms);
-    rl_put_number(to, h->idle_s);
+    rl_put_number(to, h->record->idle_s);
     rl_put_number(to, RL_MARK_MS);
     put_freed_channel(to, h);
     rl_put_publish(to, h->sharded);
@@ -99,5 +99,5 @@ void rl_call_available(rl_bytes *to, bool whole, const rl_target *what)
 {
     rl_put_call(to, RL_SCRIPT_PERMIT_AVAILABLE, whole, 2, 1);
     put_counter(to, what->name, what->len);
-    rl_put_number(to, what->permits);
+    rl_put_number(to, what->semaphore->permits);
 }

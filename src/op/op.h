@@ -23,8 +23,8 @@
 
 #include <rlock/multi.h>
 
-#include "op/request.h"
 #include "op/core.h"
+#include "op/request.h"
 #include "wire/ask.h"
 
 #define RL_PARTS_MAX 64

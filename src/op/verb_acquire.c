@@ -111,7 +111,7 @@ static void check_grant(rl_part *x, int64_t now_us)
         rl_lease_deadline(x->grant.sent_us, x->request.lease_ms) <= now_us)
         came_too_late(x);
     x->ok = x->verdict == RL_ACQUIRED;
-    if (x->hold->weight) /* it has no token, only what stands for one */
+    if (x->hold->record->weight) /* it has no token, only what stands for one */
         x->grant.token = 0;
 }
 

@@ -202,11 +202,11 @@ static bool is_shared(const rl_batch *b)
 
 static bool has_room_for(const rl_batch *b, const rl_hold *h)
 {
-    size_t permits = h->weight;
-    if (!h->weight)
+    size_t permits = h->record->weight;
+    if (!h->record->weight)
         return b->n < RL_BATCH_MAX;
     for (size_t i = 0; i < b->n; i++)
-        permits += b->hold[i]->weight;
+        permits += b->hold[i]->record->weight;
     return b->n < MOST_PERMIT_HOLDERS && permits <= MOST_PERMITS;
 }
 

@@ -18,6 +18,7 @@
 typedef struct stage {
     play p;
     rl_hold *h, *next, *second;
+    rl_owner_record *own; /* the second one's, while another takes its place */
     char names[34][2][200]; /* a short one, and what it stands for */
     size_t n;
 } stage;
@@ -55,6 +56,7 @@ static void name_keys(stage *s, const rl_hold *h, const char *number)
 static void open_stage(stage *s, unsigned layout)
 {
     s->n = 0;
+    s->own = NULL;
     play_open(&s->p, 1);
     s->h = play_hold(&s->p, 0, "job", LEASE_MS);
     s->second = play_hold(&s->p, 0, "{b}", LEASE_MS);
@@ -78,6 +80,8 @@ static void open_stage(stage *s, unsigned layout)
 
 static void close_stage(stage *s)
 {
+    if (s->own)
+        s->second->record = s->own;
     rl_give_up(play_core(&s->p, 0), s->next, s->p.now_us);
     play_close(&s->p);
 }
@@ -178,12 +182,17 @@ TEST(call, fair_release_brings_what_a_grant_needs)
 
 /* --- permits ------------------------------------------------------------------ */
 
+/* Each is an owner of its own. */
 static void open_permits(stage *s)
 {
+    static _Alignas(rl_owner_record) char other[sizeof(rl_owner_record) + 64];
     open_stage(s, RL_LAYOUT_PERMIT);
-    s->h->weight = 3;
-    s->second->weight = 1;
-    s->second->idle_s = 9;
+    s->own = s->second->record;
+    memcpy(other, s->own, offsetof(rl_owner_record, name) + s->own->name_len);
+    s->second->record = (rl_owner_record *)other;
+    s->h->record->weight = 3;
+    s->second->record->weight = 1;
+    s->second->record->idle_s = 9;
 }
 
 static void expect_take(rl_request r, const char *wanted)
@@ -251,8 +260,9 @@ TEST(call, permits_are_added_once_and_counted)
     stage s;
     rl_bytes b = {0};
     rl_target what = play_job;
+    rl_semaphore five = {.permits = 5};
     open_permits(&s);
-    what.permits = 5;
+    what.semaphore = &five;
     s.h->token = (uint64_t)-2;
     s.h->lease_ms = 5;
     rl_call_add_permits(&b, false, s.h);
