@@ -53,8 +53,7 @@ local function join()
         end
         return take()
     end
-    purge()
-    if not mode or rcall('HLEN', KEYS[1]) ~= 2 then
+    if rcall('HLEN', KEYS[1]) ~= 2 then
         return {-3}
     end
     local field = field_of(holder, side)
@@ -79,6 +78,9 @@ if mode and rcall('HEXISTS', KEYS[1], own_field) == 1 then
 end
 if level ~= '1' then
     return {-1}
+end
+if other ~= '' and side == 'w' then
+    purge() -- its own lease may be over, and others read
 end
 if other ~= '' and mode and rcall('HEXISTS', KEYS[1], other) == 1 then
     return join()

@@ -1,0 +1,35 @@
+/*
+ * Read-write locks in orders that are rare: sides whose lease ends while others keep
+ * the lock.
+ */
+#include "rw_scene.h"
+
+/* The side's own lease is over by the server's clock, and not yet here. */
+static void end_lease_there(server *sv, const char *field)
+{
+    EXPECT_INT(server_int(sv, "ZADD " RW_LEASES " XX CH 1 %s", field), 1);
+}
+
+static const char *holder_of(rlock *side)
+{
+    static rlock_holder h;
+    EXPECT_STATUS(rlock_holder_info(side, &h, sizeof h), RLOCK_OK);
+    return h.raw;
+}
+
+/* --- leases that end in between ------------------------------------------- */
+
+/* Whoever begins to write is not the only one to read when his own lease is over. */
+TEST(rw_orders,
+     nobody_begins_to_write_beside_another_reader_once_his_lease_is_over)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    end_lease_there(r.s.sv, holder_of(r.mine.read));
+    EXPECT_STATUS(rlock_lock(r.theirs.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(r.mine.write), RLOCK_BUSY);
+    EXPECT_INT(rw_mode(r.mine.write), 1);
+    EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_LOST);
+    rw_scene_stop(&r);
+}
