@@ -79,8 +79,8 @@ end
 if level ~= '1' then
     return {-1}
 end
-if other ~= '' and side == 'w' then
-    purge() -- its own lease may be over, and others read
+if other ~= '' and side == 'w' then -- its own lease may be over, and others read
+    repeat until not purge()
 end
 if other ~= '' and mode and rcall('HEXISTS', KEYS[1], other) == 1 then
     return join()

@@ -1,7 +1,7 @@
 -- Brings purge, fits, ungive, and what rw/ends_in.lua brings: what line.lua needs of a
 -- read-write lock besides give. Included behind rw/give.lua.
--- Others keep the key, but not those whose own lease is over; so many at a time.
--- What is not in the hash any more goes from the leases only.
+-- Others keep the key, but not those whose own lease is over; so many at a time: true,
+-- there may be more. What is not in the hash any more goes from the leases only.
 local function purge()
     local dead = mode and rcall('ZRANGEBYSCORE', leases, '-inf',
         '(' .. string.format('%.0f', now_ms), 'LIMIT', 0, 100) or {}
@@ -19,6 +19,7 @@ local function purge()
         rcall('DEL', KEYS[1], leases)
         mode = false
     end
+    return dead[100]
 end
 
 -- include: rw/ends_in.lua

@@ -33,3 +33,19 @@ TEST(rw_orders,
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_LOST);
     rw_scene_stop(&r);
 }
+
+/* More than are taken out at a time. */
+TEST(rw_orders,
+     many_whose_lease_is_over_do_not_keep_the_only_reader_from_writing)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    for (int i = 0; i < 250; i++) {
+        server_cmd(r.s.sv, "HSET " SCENE_LOCK " dead:1:%d:x 1", i);
+        server_cmd(r.s.sv, "ZADD " RW_LEASES " 1 dead:1:%d:x", i);
+    }
+    EXPECT_STATUS(rlock_trylock(r.mine.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
