@@ -1,6 +1,6 @@
 /*
  * Read-write locks in orders that are rare: sides whose lease ends while others keep
- * the lock.
+ * the lock, and what Redisson finds and leaves.
  */
 #include "rw_scene.h"
 
@@ -47,5 +47,41 @@ TEST(rw_orders,
     EXPECT_STATUS(rlock_trylock(r.mine.write), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
+TEST(rw_orders, it_is_read_when_only_the_lease_of_the_write_side_is_over)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_acquire(r.mine.write, 0, 300), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_INT(rw_mode(r.mine.read), 2);
+    EVENTUALLY(SOON, !rlock_is_held(r.mine.write));
+    EVENTUALLY(SOON, rw_mode(r.mine.read) == 1);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
+/* --- beside Redisson ------------------------------------------------------ */
+
+#define JAVA "8743c9c0-0795-4907-87fd-6c719a6b4586:51"
+
+/* A reader of ours has died, and the key with it; then one of Redisson's came,
+   who knows nothing of leases. */
+TEST(rw_orders, who_reads_without_a_lease_is_seen_beside_leases_that_were_left)
+{
+    rw_scene r = rw_scene_start(0);
+    rlock_rw_state now = RLOCK_RW_STATE_INIT;
+    int64_t ttl_ms;
+    server_cmd(r.s.sv, "ZADD " RW_LEASES " 1 dead:1:1:x");
+    server_cmd(r.s.sv, "HSET " SCENE_LOCK " mode read " JAVA " 1");
+    server_cmd(r.s.sv, "PEXPIRE " SCENE_LOCK " 30000");
+    EXPECT_STATUS(rlock_ttl(r.mine.read, &ttl_ms), RLOCK_OK);
+    EXPECT_BETWEEN(ttl_ms, 20000, 30000);
+    EXPECT_STATUS(rlock_rw_inspect(r.mine.read, &now), RLOCK_OK);
+    EXPECT(now.mode == 1 && now.holders == 1);
+    EXPECT_BETWEEN(now.ttl_ms, 20000, 30000);
+    server_cmd(r.s.sv, "DEL " SCENE_LOCK " " RW_LEASES);
     rw_scene_stop(&r);
 }
