@@ -40,6 +40,7 @@ local function reenter(field)
     end
     outlive(KEYS[1], left)
     mark(left)
+    -- include: rw/keep_token.lua
     return known
 end
 
@@ -58,7 +59,7 @@ local function join()
     end
     local field = field_of(holder, side)
     leased(leases, field, tonumber(lease))
-    local token = mint(lease)
+    local token = mint(math.max(lease, rcall('PTTL', KEYS[1])))
     rcall('HSET', KEYS[1], 'mode', 'write', field, '1')
     outlive(KEYS[1], tonumber(lease))
     return token

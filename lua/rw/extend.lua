@@ -16,4 +16,6 @@ if rcall('HLEN', KEYS[1]) == 2 then
 else
     outlive(KEYS[1], ms)
 end
+local token_key = KEYS[2]
+-- include: rw/keep_token.lua
 return 1

@@ -16,7 +16,7 @@ end
 
 local function mint(lease)
     local least
-    -- include: token_ttl.lua
+    -- include: rw/token_ttl.lua
     -- include: mint_by_clock.lua
     return token
 end

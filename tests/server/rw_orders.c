@@ -63,6 +63,53 @@ TEST(rw_orders, it_is_read_when_only_the_lease_of_the_write_side_is_over)
     rw_scene_stop(&r);
 }
 
+/* --- tokens --------------------------------------------------------------- */
+
+#define TOKEN   "rlock_token:{" SCENE_LOCK "}"
+#define HOUR_MS (3600 * 1000LL)
+
+/* As long as it is read, the token is there for who begins to read. */
+static void expect_token_outlives(rw_scene *r)
+{
+    EXPECT(key_ttl(r->s.sv, TOKEN) >= key_ttl(r->s.sv, SCENE_LOCK));
+    EXPECT_STATUS(rlock_unlock(r->mine.read), RLOCK_OK);
+    server_cmd(r->s.sv, "DEL " TOKEN);
+    rw_scene_stop(r);
+}
+
+TEST(rw_orders, a_token_stays_for_as_long_as_a_reader_s_lease)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_acquire(r.mine.read, 0, 5 * HOUR_MS), RLOCK_OK);
+    expect_token_outlives(&r);
+}
+
+TEST(rw_orders, a_token_stays_for_as_long_as_a_reader_s_lease_is_extended)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_extend(r.mine.read, 5 * HOUR_MS), RLOCK_OK);
+    expect_token_outlives(&r);
+}
+
+TEST(rw_orders, a_token_stays_for_as_long_as_the_lease_of_one_level_more)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.mine.read, 0, 5 * HOUR_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    expect_token_outlives(&r);
+}
+
+TEST(rw_orders, a_token_stays_for_the_reader_who_has_written_for_a_moment)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_acquire(r.mine.read, 0, 5 * HOUR_MS), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.mine.write, 0, 1000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
+    expect_token_outlives(&r);
+}
+
 /* --- beside Redisson ------------------------------------------------------ */
 
 #define JAVA "8743c9c0-0795-4907-87fd-6c719a6b4586:51"
