@@ -20,3 +20,12 @@ bool rl_hold_joins(rl_holds *t, const rl_hold *draft, rl_uuid *other)
     rl_mutex_unlock(&t->mutex);
     return joins;
 }
+
+void rl_hold_share_token(rl_holds *t, const rl_hold *draft, uint64_t token)
+{
+    rl_mutex_lock(&t->mutex);
+    rl_hold *h = rl_hold_other_side_locked(t, draft);
+    if (h && h->token < token)
+        h->token = token;
+    rl_mutex_unlock(&t->mutex);
+}

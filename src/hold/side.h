@@ -20,4 +20,8 @@ void rl_holds_each_holder_locked(rl_holds *t, const rl_target *what,
 /* Does the owner of a draft hold the other side, and as which hold? */
 bool rl_hold_joins(rl_holds *t, const rl_hold *draft, rl_uuid *other);
 
+/* The token of who joins is that of both, also if it is undone: those who come to
+   read get it. */
+void rl_hold_share_token(rl_holds *t, const rl_hold *draft, uint64_t token);
+
 #endif

@@ -125,6 +125,8 @@ static void read_acquire(rl_part *x, const rl_reply *r, int64_t now_us)
         x->ask.unknown = true;
         rl_mistrust(x);
     }
+    if (x->verdict == RL_ACQUIRED && x->request.joins)
+        rl_hold_share_token(&x->core->holds, x->hold, x->grant.token);
     /* As if nobody had answered: it is asked for again, or undone. */
     if (x->verdict == RL_ACQUIRED && rl_is_short(x)) {
         x->ask.unknown = true;
@@ -153,10 +155,6 @@ void rl_take_over(rl_part *x, uint64_t token, int64_t now_us)
     rl_mutex_lock(&t->mutex);
     rl_hold_grant_locked(t, x->hold, token, x->grant.sent_us, x->renewed,
                          now_us);
-    rl_hold *other =
-        x->request.joins ? rl_hold_other_side_locked(t, x->hold) : NULL;
-    if (other) /* it may say its token, and there is a later one */
-        other->token = token;
     rl_mutex_unlock(&t->mutex);
 }
 

@@ -2,6 +2,7 @@
  * Read-write locks in orders that are rare: sides whose lease ends while others keep
  * the lock, and what Redisson finds and leaves.
  */
+#include "replica_scene.h"
 #include "rw_scene.h"
 
 /* The side's own lease is over by the server's clock, and not yet here. */
@@ -108,6 +109,22 @@ TEST(rw_orders, a_token_stays_for_the_reader_who_has_written_for_a_moment)
     EXPECT_STATUS(rlock_acquire(r.mine.write, 0, 1000), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
     expect_token_outlives(&r);
+}
+
+/* What was undone has left a later token, which those who come have, too. */
+TEST(rw_orders,
+     who_was_refused_to_write_has_the_token_of_those_who_read_after_it)
+{
+    replica_scene f = replica_scene_start(1, 1, 0);
+    sides x = sides_of(f.s.cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(x.read), RLOCK_OK);
+    replica_scene_cut_off(&f, 0);
+    EXPECT_STATUS(rlock_trylock(x.write), RLOCK_EQUORUM);
+    EVENTUALLY(SOON, rw_mode(x.read) == 1);
+    EXPECT_INT(rlock_token(x.read), server_int(f.s.sv, "INCRBY " TOKEN " 0"));
+    EXPECT_STATUS(rlock_unlock(x.read), RLOCK_OK);
+    sides_free(&x);
+    replica_scene_stop(&f);
 }
 
 /* --- beside Redisson ------------------------------------------------------ */
