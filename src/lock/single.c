@@ -304,17 +304,42 @@ static rlock_status drive(const rlock *lk, rl_part *x)
 
 /* --- what needs no hold --------------------------------------------------- */
 
+static rlock_status inspect(const rlock *lk, rlock_holder *out, int64_t now_us)
+{
+    rl_part x;
+    rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, now_us);
+    rlock_status s = drive(lk, &x);
+    return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
+}
+
+static rlock_status single_inspect(rlock *lk, rlock_holder *out)
+{
+    return inspect(lk, out, rl_now_us());
+}
+
+/* A hash may be a lock of another kind, in which that hold is called the same. */
+static rlock_status check_forced(const rlock *lk, const char *holder_id,
+                                 rlock_holder *hold, int64_t now_us)
+{
+    rlock_holder ignored;
+    rlock_status s = rl_lock_check_holder(lk, holder_id, hold);
+    if (s == RLOCK_OK && inspect(lk, &ignored, now_us) == RLOCK_EWRONGTYPE)
+        s = RLOCK_EWRONGTYPE;
+    return s;
+}
+
 static rlock_status single_force_unlock(rlock *lk, const char *holder_id)
 {
     rl_part x;
     rlock_holder hold;
+    int64_t now_us = rl_now_us();
     rlock_status s = RLOCK_OK;
     if (holder_id)
-        s = rl_lock_check_holder(lk, holder_id, &hold);
+        s = check_forced(lk, holder_id, &hold, now_us);
     if (s != RLOCK_OK)
         return s;
     rl_part_force(&x, rl_lock_core(lk), &lk->target,
-                  holder_id ? hold.raw : NULL, rl_now_us());
+                  holder_id ? hold.raw : NULL, now_us);
     s = drive(lk, &x);
     if (s != RLOCK_OK || x.code == 1)
         return s;
@@ -355,14 +380,6 @@ static rlock_status single_visit_alarms(rlock *lk, rl_alarm_visit *v)
               !rl_hold_is_valid_locked(t, h, rl_now_us()));
     rl_mutex_unlock(&t->mutex);
     return h ? RLOCK_OK : rl_lock_not_held(lk);
-}
-
-static rlock_status single_inspect(rlock *lk, rlock_holder *out)
-{
-    rl_part x;
-    rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, rl_now_us());
-    rlock_status s = drive(lk, &x);
-    return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
 }
 
 /* For a Multi lock, whose levels are the server's, too. */

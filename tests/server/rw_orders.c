@@ -1,6 +1,6 @@
 /*
  * Read-write locks in orders that are rare: sides whose lease ends while others keep
- * the lock, and what Redisson finds and leaves.
+ * the lock, what Redisson finds and leaves, and holds of other types.
  */
 #include "replica_scene.h"
 #include "rw_scene.h"
@@ -147,5 +147,23 @@ TEST(rw_orders, who_reads_without_a_lease_is_seen_beside_leases_that_were_left)
     EXPECT(now.mode == 1 && now.holders == 1);
     EXPECT_BETWEEN(now.ttl_ms, 20000, 30000);
     server_cmd(r.s.sv, "DEL " SCENE_LOCK " " RW_LEASES);
+    rw_scene_stop(&r);
+}
+
+/* --- other types ---------------------------------------------------------- */
+
+TEST(rw_orders, no_hold_of_another_type_is_ended_by_force)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_force_unlock_hold(r.theirs.read, holder_of(r.s.lk)),
+                  RLOCK_EWRONGTYPE);
+    EXPECT_STATUS(rlock_force_unlock_hold(r.theirs.write, holder_of(r.s.lk)),
+                  RLOCK_EWRONGTYPE);
+    EXPECT_STATUS(rlock_unlock(r.s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_force_unlock_hold(r.s.lk, holder_of(r.mine.read)),
+                  RLOCK_EWRONGTYPE);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
     rw_scene_stop(&r);
 }
