@@ -52,10 +52,10 @@ typedef struct rlock_holder {
  * RLOCK_OK        *out is the handle; free it with rlock_free()
  * RLOCK_EINVAL    also: the name is empty, is longer than RLOCK_NAME_MAX bytes,
  *                 or begins as the library's keys and channels do: rlock_token:
- *                 rlock_queue: rlock_line: rlock_wants: rlock_undone:
- *                 rlock_bell: rlock_sbell: rlock_grant: rlock_probe:
- *                 redisson_lock__channel: redisson_sc:. In a cluster also: the
- *                 name has braces that are empty, or do not close
+ *                 rlock_queue: rlock_line: rlock_wants: rlock_leases:
+ *                 rlock_undone: rlock_bell: rlock_sbell: rlock_grant:
+ *                 rlock_probe: redisson_lock__channel: redisson_rwlock:
+ *                 redisson_sc:. In a cluster: its braces are empty or left open
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED
  */
 RLOCK_API rlock_status rlock_new(rlock_client *cl, const char *name,

@@ -29,11 +29,11 @@
  * wait_ms; they hold their read side still. Unlock it, lock the write side, and
  * look again at what you read.
  *
- * Tokens: each writer gets a larger one than all before; those who read between
- * two writers have one, also years apart. So a resource that refuses what is
- * smaller than it has seen takes concurrent readers in any order, and nobody
- * from before the last writer. Who begins to write while it reads has the new
- * one for both.
+ * Tokens: each writer gets a larger one than all before; those who read beside
+ * each other have one, and so has who comes while any of them reads, also years
+ * later. So a resource that refuses what is smaller than it has seen takes
+ * concurrent readers in any order, and nobody from before the last writer. Who
+ * begins to write while it reads has the new one for both.
  *
  * Each reader has a lease of its own: one that dies keeps a writer out for no
  * longer than that, whoever else goes on reading.
