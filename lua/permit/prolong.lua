@@ -1,7 +1,8 @@
 -- Brings has, prolong. Included behind members.lua and keep.lua.
 --
 -- has(): how many of the permits the holder has. prolong(how): they get the lease;
--- with 'GT' none is shortened.
+-- with 'GT' none is shortened. Behind a first write, which needs no memory, a server
+-- that is out of it takes the others, too.
 local function has(holder, n)
     local count = 0
     for _, score in ipairs(rcall('ZMSCORE', permits,
@@ -17,6 +18,7 @@ local function prolong(holder, n, lease, how)
         words[#words + 1] = ends
         words[#words + 1] = member
     end
+    rcall('ZREM', permits, '')
     rcall(unpack(words))
     keep()
 end

@@ -225,6 +225,23 @@ TEST(script_permit, without_memory_they_are_given_back_and_granted)
     bells_close(&b);
 }
 
+TEST(script_permit, without_memory_leases_are_prolonged)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "5000 2 3 0"));
+    server_cmd(b.sv, "CONFIG SET maxmemory 1");
+    EXPECT_INT(permit_lease(&b, RL_SCRIPT_PERMIT_RENEW, A, "60000 2 0"), 1);
+    EXPECT_BETWEEN(permits_lease(&b, A), 50000, 60000);
+    EXPECT_INT(permit_lease(&b, RL_SCRIPT_PERMIT_EXTEND, A, "90000 2 0"), 1);
+    EXPECT_STR(server_str(b.sv, "EVALSHA %s 2 job " PERMITS " 120000 %s 2 0",
+                          permit_sha(RL_SCRIPT_PERMIT_RENEW_MANY), A),
+               "1");
+    EXPECT_BETWEEN(permits_lease(&b, A), 110000, 120000);
+    EXPECT(permit_takes(&b, A, "150000 2 3 0"));
+    EXPECT_BETWEEN(permits_lease(&b, A), 140000, 150000);
+    bells_close(&b);
+}
+
 static void expect_bad(rl_script_id script, const char *words)
 {
     bells b = bells_open(NULL);
