@@ -589,7 +589,8 @@ void rl_hold_drop_locked(rl_holds *t, rl_hold *h, bool undo, int64_t due_us)
 /*
  * It was lost, but the server may have it still: a renewal that was given up
  * may have kept it alive, or the server's clock was put back, and then no lease
- * says for how long. Its uuid is its own, so a release of it harms nobody.
+ * says for how long; of several permits, some may be there. Its uuid is its own,
+ * so a release of it harms nobody.
  */
 bool rl_hold_lingers(const rl_hold *h);
 
