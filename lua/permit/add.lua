@@ -27,7 +27,7 @@ end
 if rcall('EXISTS', KEYS[3]) == 1 then
     return 1
 end
-if are_too_many((value or ARGV[2] - held) + delta) then
+if are_too_many((value and value + held or ARGV[2]) + delta) then
     return 0
 end
 rcall('SET', KEYS[3], '', 'PX', ARGV[4])

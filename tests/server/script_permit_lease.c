@@ -118,6 +118,18 @@ TEST(script_permit, more_are_granted_to_who_waits)
     bells_close(&b);
 }
 
+/* Those that are held count, too. */
+TEST(script_permit, there_are_never_more_than_2_to_the_52_in_all)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "60000 10 4503599627370490 0"));
+    EXPECT_INT(permit_add(&b, "m", "7", "0"), 0);
+    EXPECT_INT(permit_add(&b, "n", "6", "0"), 1);
+    EXPECT_INT(permit_release(&b, A, "10"), 1);
+    EXPECT_STR(server_str(b.sv, "GET job"), "4503599627370496");
+    bells_close(&b);
+}
+
 /* --- how long the keys live ----------------------------------------------- */
 
 static void expect_lives(bells *b, long long least, long long most)
