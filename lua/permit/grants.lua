@@ -28,14 +28,15 @@ local function ungive(holder, n)
     take_back(holder, n)
 end
 
--- Those whose lease is over are free again.
+-- Those whose lease is over are free again; a thousand of them at least, and until
+-- there are as many as anybody may want.
 local function purge()
-    local dead = rcall('ZRANGEBYSCORE', permits, '-inf', until_ms(0), 'LIMIT', 0,
-                       1000)
-    if dead[1] then
-        rcall('ZREM', permits, unpack(dead))
-        if value then
-            value = rcall('INCRBY', counter, #dead)
+    local dead
+    repeat
+        dead = rcall('ZRANGEBYSCORE', permits, '-inf', until_ms(0), 'LIMIT', 0, 1000)
+        if dead[1] then
+            rcall('ZREM', permits, unpack(dead))
+            value = value and rcall('INCRBY', counter, #dead)
         end
-    end
+    until #dead < 1000 or not value or value >= 1000
 end

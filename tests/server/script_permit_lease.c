@@ -118,6 +118,20 @@ TEST(script_permit, more_are_granted_to_who_waits)
     bells_close(&b);
 }
 
+/* However many are missing that were taken away. */
+TEST(script_permit, all_that_are_dead_are_found_by_who_wants_many)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "1 1000 2500 0"));
+    EXPECT(permit_takes(&b, B, "1 1000 2500 0"));
+    EXPECT(permit_takes(&b, C, "1 500 2500 0"));
+    EVENTUALLY(SOON, permit_available(&b, "2500") == 2500);
+    EXPECT_INT(permit_add(&b, "m", "-1500", "2500"), 1);
+    EXPECT(permit_takes(&b, HOLDER_OF("d"), "60000 1000 2500 0"));
+    EXPECT_INT(permits_free(&b), 0);
+    bells_close(&b);
+}
+
 /* Those that are held count, too. */
 TEST(script_permit, there_are_never_more_than_2_to_the_52_in_all)
 {
