@@ -8,11 +8,12 @@ local function until_ms(lease)
 end
 
 -- Both keys live for so many seconds from now on, 0: for ever; and never shorter
--- than the longest lease, whoever has said so.
+-- than the longest lease, whoever has said so. Where one was deleted, both end with
+-- the other.
 local function keep()
     local ttl = idle * 1000
     if idle == '0' then
-        ttl = rcall('PTTL', counter)
+        ttl = math.max(rcall('PTTL', counter), rcall('PTTL', permits))
         if ttl < 0 then
             return
         end

@@ -185,6 +185,30 @@ TEST(script_permit, a_lease_outlives_the_keys_of_others)
     bells_close(&b);
 }
 
+/* Or those who hold when the other ends would be missing for ever. */
+TEST(script_permit, a_counter_that_was_deleted_ends_with_its_permits)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "5000 1 3 10"));
+    server_cmd(b.sv, "DEL job");
+    EXPECT(permit_takes(&b, B, "60000 1 3 0"));
+    EXPECT_INT(permits_free(&b) + server_int(b.sv, "ZCARD " PERMITS), 3);
+    expect_lives(&b, 50000, 60000);
+    EXPECT_INT(permit_lease(&b, RL_SCRIPT_PERMIT_RENEW, B, "90000 1 0"), 1);
+    expect_lives(&b, 80000, 90000);
+    bells_close(&b);
+}
+
+TEST(script_permit, without_their_counter_permits_are_kept)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "5000 1 3 10"));
+    server_cmd(b.sv, "DEL job");
+    EXPECT_INT(permit_lease(&b, RL_SCRIPT_PERMIT_RENEW, A, "60000 1 0"), 1);
+    EXPECT_BETWEEN(key_ttl(b.sv, PERMITS), 50000, 60000);
+    bells_close(&b);
+}
+
 /* --- what is refused ------------------------------------------------------ */
 
 static void expect_left_alone(const char *key, const char *value)
