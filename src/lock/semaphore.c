@@ -47,7 +47,7 @@ static rlock_status leave(rlock_semaphore *s, int cancel, rlock_status status)
 
 /* --- handles -------------------------------------------------------------- */
 
-#define IDLE_MAX_MS ((int64_t)1 << 42)
+#define IDLE_MAX_MS ((int64_t)1 << 41) /* in seconds, of 32 bits */
 
 static rlock_status bad_option(const char *which)
 {
@@ -62,7 +62,7 @@ static rlock_status read_options(rlock_semaphore_options *to,
     if (to->permits < 0 || to->permits > RLOCK_SEMAPHORE_MAX)
         return bad_option("permits (0 to 2^52)");
     if (to->idle_ms < 0 || to->idle_ms > IDLE_MAX_MS)
-        return bad_option("idle_ms (0 to 2^42)");
+        return bad_option("idle_ms (0 to 2^41)");
     if (to->min_replicas < -1 || to->min_replicas > RL_REPLICAS_MAX)
         return bad_option("min_replicas (-1 to 16)");
     return RLOCK_OK;

@@ -396,15 +396,34 @@ TEST(semaphore, without_a_number_one_waits_until_somebody_says_it)
     pair_stop(&p);
 }
 
+static rlock_semaphore *idle_semaphore(rlock_client *cl, int64_t idle_ms)
+{
+    rlock_semaphore *s;
+    rlock_semaphore_options o = RLOCK_SEMAPHORE_OPTIONS_INIT;
+    o.permits = 3;
+    o.idle_ms = idle_ms;
+    EXPECT_STATUS(rlock_semaphore_new_ex(cl, POOL, strlen(POOL), &o, &s),
+                  RLOCK_OK);
+    return s;
+}
+
+#define IDLE_MAX_MS ((int64_t)1 << 41)
+
+TEST(semaphore, the_longest_idle_time_is_as_long_as_it_says)
+{
+    pair p = pair_start(0);
+    rlock_semaphore *job = idle_semaphore(p.s.cl, IDLE_MAX_MS);
+    give_back(take(job, 1, RLOCK_WATCHDOG));
+    EXPECT_BETWEEN(key_ttl(p.s.sv, POOL), IDLE_MAX_MS - 60000,
+                   IDLE_MAX_MS + 1000);
+    rlock_semaphore_free(job);
+    pair_stop(&p);
+}
+
 TEST(semaphore, keys_that_nobody_uses_go_when_their_time_is_over)
 {
     pair p = pair_start(0);
-    rlock_semaphore *job;
-    rlock_semaphore_options o = RLOCK_SEMAPHORE_OPTIONS_INIT;
-    o.permits = 3;
-    o.idle_ms = 1000;
-    EXPECT_STATUS(rlock_semaphore_new_ex(p.s.cl, POOL, strlen(POOL), &o, &job),
-                  RLOCK_OK);
+    rlock_semaphore *job = idle_semaphore(p.s.cl, 1000);
     rlock_permit *a = take(job, 1, 60000);
     EXPECT_BETWEEN(key_ttl(p.s.sv, POOL), 40000, 60000);
     EXPECT_BETWEEN(key_ttl(p.s.sv, POOL_PERMITS), 40000, 60000);
@@ -445,6 +464,8 @@ TEST(semaphore, what_is_no_name_or_option_is_refused)
     expect_no_semaphore(p.s.cl, "a", &o, "permits");
     o.permits = 0;
     o.idle_ms = -1;
+    expect_no_semaphore(p.s.cl, "a", &o, "idle_ms");
+    o.idle_ms = IDLE_MAX_MS + 1;
     expect_no_semaphore(p.s.cl, "a", &o, "idle_ms");
     o.idle_ms = 0;
     o.min_replicas = 17;
