@@ -70,6 +70,9 @@ if bell ~= '' then
 end
 local token = admit(holder)
 if token then
+    if type(token) == 'string' then
+        admit()
+    end
     keep()
     return token
 end

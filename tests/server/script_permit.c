@@ -234,6 +234,20 @@ TEST(script_permit, a_try_finds_what_dead_holders_had_for_the_first_in_line)
     bells_close(&b);
 }
 
+TEST(script_permit, who_finds_room_for_those_behind_grants_them_theirs)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "60000 3 3 0"));
+    permit_stand(&b, B, "1", BELL_OF("1"));
+    permit_stand(&b, C, "2", BELL_OF("2"));
+    permits_die(&b, A, 3);
+    EXPECT_STR(permit_stand(&b, B, "1", BELL_OF("1"))->str, "1");
+    EXPECT_INT(permits_of(&b, C), 2);
+    EXPECT_CONTAINS(bells_heard(&b), UUID_OF("c"));
+    EXPECT(!key_exists(b.sv, LINE) && permits_free(&b) == 0);
+    bells_close(&b);
+}
+
 TEST(script_permit, who_gives_up_leaves_the_line_and_what_he_was_granted)
 {
     bells b = bells_open(NULL);
