@@ -217,6 +217,14 @@ static bool has_to_ask(const rl_acquire *a, int64_t now_us)
            (marked && now_us - a->tried_us > RL_MARKED_US);
 }
 
+/* Who is not the front becomes it unasked. Of permits, the others may come back
+   without a ring. */
+static int64_t becomes_front_us(const rl_acquire *a)
+{
+    bool permits = a->what->layout->kind == RLOCK_KIND_PERMIT;
+    return rl_jitter(permits ? RL_FOREIGN_LOOK_US : RL_LOOK_US);
+}
+
 /* In the room: what is next for who stands in line? */
 static rl_next line_up(rl_acquire *a, int64_t now_us)
 {
@@ -226,7 +234,7 @@ static rl_next line_up(rl_acquire *a, int64_t now_us)
         return sleep_until(a, a->held_back_us);
     if (has_to_ask(a, now_us))
         return begin_try(a, now_us);
-    return wait_until(a, now_us + rl_jitter(RL_LOOK_US), now_us);
+    return wait_until(a, now_us + becomes_front_us(a), now_us);
 }
 
 static bool enter_room(rl_acquire *a)

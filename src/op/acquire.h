@@ -22,6 +22,9 @@ typedef enum rl_try {
 /* How often a waiter looks by itself, lest it missed something. */
 #define RL_LOOK_US (2000 * 1000)
 
+/* The same when the holder is a program that does not ring. */
+#define RL_FOREIGN_LOOK_US (250 * 1000)
+
 /* How often who waits to read asks by himself, to keep his mark. */
 #define RL_MARKED_US (20 * 1000 * 1000)
 

@@ -8,10 +8,6 @@
 #include "op/handover.h"
 #include "op/turn.h"
 
-/* How often a waiter looks by itself when the holder is a program that does not
- * ring. */
-#define FOREIGN_POLL_US (250 * 1000)
-
 /*
  * When a lease runs out, the first in the queue looks at once; who stands
  * behind leaves him time, so that not all ask for the one grant there is.
@@ -89,7 +85,7 @@ static bool begin(rl_acquire *a, int64_t now_us)
 static int64_t look_at(rl_acquire *a, const rl_grant *g, int64_t now_us)
 {
     int64_t at_us =
-        now_us + rl_jitter(g->foreign ? FOREIGN_POLL_US : RL_LOOK_US);
+        now_us + rl_jitter(g->foreign ? RL_FOREIGN_LOOK_US : RL_LOOK_US);
     int64_t behind_us = rl_max(rl_min(g->rank, MOST_BEHIND), 0) * BEHIND_US;
     if (g->ttl_ms != 0)
         a->overdue = 0;

@@ -202,6 +202,39 @@ TEST_CASE(semaphore_gone, what_java_gives_back_is_found_within_a_third_second,
 TEST_CASE(semaphore_gone, what_java_gives_back_wakes_who_listens,
           expect_had_from_java(true, 0, WELL_BEFORE_POLL_MS))
 
+/* Who is served before him has not to wake him. Returns how long it took. */
+static int64_t second_has_from_java(scene *s, rlock_semaphore *pool)
+{
+    int64_t at_ms;
+    server_cmd(s->sv, "SET " POOL " 1");
+    server_cmd(s->sv, "ZADD " POOL_PERMITS " 922337203685477 0123456789abcdef");
+    rlock_permit *ours = take(pool, 1, RLOCK_WATCHDOG), *p;
+    taker *first = taker_stand(s->sv, pool, 1, 1);
+    taker *second = taker_stand(s->sv, pool, 1, 2);
+    long long looks = script_calls(s->sv);
+    EVENTUALLY(SOON, script_calls(s->sv) >= looks + 3);
+    give_back(ours);
+    EXPECT_STATUS(taker_end(first, &p, NULL), RLOCK_OK);
+    int64_t freed_ms = test_now_ms();
+    release_as_java(s->sv);
+    EXPECT_STATUS(taker_end(second, NULL, &at_ms), RLOCK_OK);
+    give_back(p);
+    return at_ms - freed_ms;
+}
+
+TEST(semaphore_gone, who_has_become_the_first_finds_what_java_gives_back)
+{
+    enum { TIMES = 5 };
+    scene s = scene_start(0, 0);
+    int64_t ms = 0;
+    rlock_semaphore *pool = test_semaphore(s.cl, POOL, 2);
+    for (int i = 0; i < TIMES; i++)
+        ms += second_has_from_java(&s, pool);
+    EXPECT_BETWEEN(ms, 0, TIMES * 500);
+    rlock_semaphore_free(pool);
+    scene_stop(&s);
+}
+
 /* --- pub/sub, rights ------------------------------------------------------ */
 
 TEST(semaphore_gone, who_must_not_subscribe_waits_in_line)
