@@ -82,7 +82,8 @@ static inline rlock_semaphore_options rlock_semaphore_options_init_()
  * of so many permits if nobody has said yet: asks no server, and takes none.
  * All who share a name have to say the same number, 0, or none. Semaphores,
  * latches and locks of one name exclude each other: RLOCK_EWRONGTYPE; but that
- * a latch's count looks like free permits.
+ * a latch's count looks like free permits, and both like a lock that is a
+ * string, or a timestamp (lock.h): one that is over, which is taken over.
  *
  * RLOCK_OK        *out is the handle; free it with rlock_semaphore_free()
  * RLOCK_EINVAL    also: a name that rlock_new() does not take, or in braces as
@@ -173,8 +174,8 @@ RLOCK_API void rlock_semaphore_cancel(rlock_semaphore *s);
  *
  * RLOCK_OK        given back; who waited first has been granted his
  * RLOCK_LOST      some were not held any more: the lease had run out, or
- *                 somebody else took them away. What was left has been given
- *                 back
+ *                 somebody else took them away. What was left is given back,
+ *                 perhaps in the background
  * RLOCK_EIO, RLOCK_ESERVER, RLOCK_ENOMEM
  *                 not given back so far; the client goes on in the background
  *                 until it has been, or the lease is over
