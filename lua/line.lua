@@ -34,9 +34,11 @@ local function live(bell, deaf, beat)
 end
 
 -- Takes out signs of life that are past, some of all: each client that comes looks at
--- a few, wherever the clock points, so there are never many. Returns their bells.
+-- a few, anywhere, so there are never many. Where is of the clock's making, but spread,
+-- as clients may come at even times. Returns their bells.
 local function sweep()
-    local found, past = rcall('HSCAN', wants, clock % 65536, 'COUNT', 16)[2], {}
+    local from = math.floor(clock % 1000003 * 0.6180339887 % 1 * 65536)
+    local found, past = rcall('HSCAN', wants, from, 'COUNT', 16)[2], {}
     for i = 1, #found, 2 do
         local bell, until_ms = found[i]:match('^=(.*)$'), found[i + 1]:match('^%d+')
         if bell and not (until_ms and until_ms + 0 >= now_ms) then

@@ -461,7 +461,7 @@ bool rl_hold_lingers(const rl_hold *h)
 {
     return h->loss == RL_LOSS_EXPIRED || h->loss == RL_LOSS_TOO_LONG ||
            h->loss == RL_LOSS_GROUP ||
-           (h->loss == RL_LOSS_GONE && h->weight > 1);
+           (h->loss == RL_LOSS_GONE && h->record->weight > 1);
 }
 
 void rl_hold_undone_locked(rl_holds *t, rl_hold *h)
