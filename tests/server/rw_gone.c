@@ -266,6 +266,21 @@ TEST(rw_gone, sides_go_on_when_a_replica_takes_over)
 
 /* --- Sentinels ------------------------------------------------------------ */
 
+/* Who stands in line hears it there, and has asked: what is replicated says neither. */
+static void await_look(server *sv)
+{
+    EVENTUALLY(SOON,
+               server_cmd(sv, "PUBSUB CHANNELS rlock_bell:*")->elements == 1);
+    server_int(sv, "EVAL %s 1 " RW_WANTS,
+               "redis.call('RPUSH', 'look', "
+               "table.concat(redis.call('HVALS', KEYS[1]), ' ')) return 1");
+    EVENTUALLY(SOON,
+               server_int(sv, "EVAL %s 1 " RW_WANTS,
+                          "return redis.call('LINDEX', 'look', 0) ~= "
+                          "table.concat(redis.call('HVALS', KEYS[1]), ' ') "
+                          "and 1 or 0") == 1);
+}
+
 TEST(rw_gone, sides_go_on_at_the_master_that_is_elected)
 {
     server *master = server_start_tcp(NULL), *replica = replica_start(master);
@@ -282,7 +297,8 @@ TEST(rw_gone, sides_go_on_at_the_master_that_is_elected)
     EVENTUALLY(SOON, replica_follows(master));
     server_kill(master);
     events_wait(one.ev, RLOCK_EVENT_FAILOVER, 1, ELECTED_SOON);
-    EVENTUALLY(SOON, rw_in_line(replica) == 2); /* they have looked there */
+    await_look(replica);
+    EXPECT_INT(rw_in_line(replica), 2);
     EXPECT(rlock_is_held(a.read) && !waiter_returned(w));
     EXPECT_STATUS(rlock_unlock(a.read), RLOCK_OK);
     EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
