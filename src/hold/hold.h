@@ -160,6 +160,7 @@ typedef struct rl_hold {
     bool passing : 1;   /* to an owner whose thread has not woken yet */
     bool late : 1;      /* it was told that its renewal is */
     bool deep : 1;      /* its owner's: the server may count more than one */
+    bool paired : 1;    /* a side: its owner has asked for the other, too */
     uint32_t kept_s;    /* when its token's key was last kept, in seconds */
     uint32_t cap_ms;    /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */

@@ -10,15 +10,25 @@ rl_hold *rl_hold_other_side_locked(rl_holds *t, const rl_hold *h)
                : NULL;
 }
 
-bool rl_hold_joins(rl_holds *t, const rl_hold *draft, rl_uuid *other)
+bool rl_hold_joins(rl_holds *t, rl_hold *draft, rl_uuid *other)
 {
     rl_mutex_lock(&t->mutex);
-    const rl_hold *h = rl_hold_other_side_locked(t, draft);
+    rl_hold *h = rl_hold_other_side_locked(t, draft);
     bool joins = h && h->state == RL_HELD;
-    if (joins)
+    if (joins) {
         *other = h->id;
+        h->paired = draft->paired = true;
+    }
     rl_mutex_unlock(&t->mutex);
     return joins;
+}
+
+bool rl_hold_is_paired(rl_holds *t, const rl_hold *h)
+{
+    rl_mutex_lock(&t->mutex);
+    bool paired = h->paired;
+    rl_mutex_unlock(&t->mutex);
+    return paired;
 }
 
 void rl_hold_share_token(rl_holds *t, const rl_hold *draft, uint64_t token)

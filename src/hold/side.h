@@ -18,7 +18,10 @@ void rl_holds_each_holder_locked(rl_holds *t, const rl_target *what,
                                  void *arg) RL_REQUIRES(&t->mutex);
 
 /* Does the owner of a draft hold the other side, and as which hold? */
-bool rl_hold_joins(rl_holds *t, const rl_hold *draft, rl_uuid *other);
+bool rl_hold_joins(rl_holds *t, rl_hold *draft, rl_uuid *other);
+
+/* Has its owner asked for the other side, too? */
+bool rl_hold_is_paired(rl_holds *t, const rl_hold *h);
 
 /* The token of who joins is that of both, also if it is undone: those who come to
    read get it. */

@@ -46,14 +46,14 @@ static void put_keys(rl_bytes *to, const rl_hold *h)
 }
 
 /* Both sides of an owner are holds of its own; their ids begin alike. */
-static void put_other_field(rl_bytes *to, const rl_hold *h,
-                            const rl_uuid *other)
+static void put_field(rl_bytes *to, const rl_hold *h, const rl_uuid *id,
+                      bool writes)
 {
     char field[RL_HOLDER_MAX + sizeof ":write"];
     size_t len = rl_hold_id_len(h);
     rl_hold_write_id(h, field);
-    rl_uuid_write(other, field + len - RL_UUID_LEN);
-    if (rl_hold_layout(h)->kind == RLOCK_KIND_READ) {
+    rl_uuid_write(id, field + len - RL_UUID_LEN);
+    if (writes) {
         memcpy(field + len, ":write", 6);
         len += 6;
     }
@@ -80,7 +80,7 @@ void rl_call_acquire_side(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, r->ticket);
     rl_put_number(to, r->beat_us);
     if (r->joins)
-        put_other_field(to, h, &r->other);
+        put_field(to, h, &r->other, l->kind == RLOCK_KIND_READ);
 }
 
 void rl_call_release_side(rl_bytes *to, bool whole, const rl_hold *h, int level)
@@ -114,6 +114,15 @@ void rl_call_lease_of_side(rl_bytes *to, rl_script_id script, bool whole,
     rl_put_number(to, lease_ms);
     if (compare)
         rl_put_number(to, (int64_t)h->token);
+}
+
+void rl_call_renew_bare(rl_bytes *to, bool whole, const rl_hold *h,
+                        int64_t lease_ms)
+{
+    rl_put_call(to, RL_SCRIPT_HASH_RENEW, whole, 1, 2);
+    rl_put_bytes(to, rl_hold_name(h), h->name_len);
+    put_field(to, h, &h->id, true);
+    rl_put_number(to, lease_ms);
 }
 
 void rl_call_force_side(rl_bytes *to, bool whole, const rl_target *what)

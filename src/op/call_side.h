@@ -10,6 +10,9 @@ void rl_call_release_side(rl_bytes *to, bool whole, const rl_hold *h,
                           int level);
 void rl_call_lease_of_side(rl_bytes *to, rl_script_id script, bool whole,
                            const rl_hold *h, int64_t lease_ms, bool compare);
+/* The same for one that writes, and has not read: its lease is the key's TTL. */
+void rl_call_renew_bare(rl_bytes *to, bool whole, const rl_hold *h,
+                        int64_t lease_ms);
 void rl_call_force_side(rl_bytes *to, bool whole, const rl_target *what);
 void rl_call_release_of_side(rl_bytes *to, bool whole, const rl_target *what,
                              const char *holder_id);

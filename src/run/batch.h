@@ -45,7 +45,8 @@ struct rl_batch {
     rl_batch *next; /* of those that wait for replicas */
     rl_node *node;  /* whose server is asked */
     const rl_batch_verb *verb;
-    bool compare;       /* tokens; see rl_call_renew() */
+    bool compare; /* tokens; see rl_call_renew() */
+    bool bare;    /* a renewal of one that writes, by its lock's key alone */
     uint8_t replicas;   /* so many have to have it; 0: they are not asked */
     unsigned detour;    /* it is asked here only because "ASK" said so */
     int64_t send_by_us; /* the first deadline of its holds */

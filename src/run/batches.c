@@ -63,7 +63,7 @@ rl_batch *rl_batch_take(rl_node *node, const rl_batch_verb *verb)
     b->node = node;
     b->next = NULL;
     b->verb = verb;
-    b->compare = false;
+    b->compare = b->bare = false;
     b->replicas = 0;
     b->detour = 0;
     b->send_by_us = RL_NEVER;

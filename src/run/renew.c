@@ -13,7 +13,9 @@
  */
 #include "base/probe.h"
 #include "hold/due.h"
+#include "hold/side.h"
 #include "op/call.h"
+#include "op/call_side.h"
 #include "run/batch.h"
 
 /* What came of it for one hold. */
@@ -32,13 +34,17 @@ static rl_holds *table_of(const rl_batch *b)
 static rl_script_id script(const rl_batch *b)
 {
     const rl_layout *l = rl_hold_layout(b->hold[0]);
+    if (b->bare)
+        return RL_SCRIPT_HASH_RENEW;
     return b->n > 1 ? l->renew_many : l->renew;
 }
 
 static void write_renewal(const rl_batch *b, rl_bytes *to)
 {
     int64_t lease_ms = table_of(b)->renewal_ms;
-    if (b->n > 1)
+    if (b->bare)
+        rl_call_renew_bare(to, b->ask.whole, b->hold[0], lease_ms);
+    else if (b->n > 1)
         rl_call_renew_many(to, b->ask.whole, (const rl_hold *const *)b->hold,
                            b->n, lease_ms);
     else
@@ -145,7 +151,10 @@ static void noted_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
         return;
     }
     h->sent_on = 0;
-    if (what == RENEWED)
+    if (what == RENEWED && b->bare &&
+        h->paired) /* its own lease is as it was */
+        rl_hold_schedule_locked(t, h, now_us);
+    else if (what == RENEWED)
         has_locked(b, t, h, now_us);
     else if (what == NOT_HELD)
         rl_hold_lose_locked(t, h, RL_LOSS_GONE, now_us);
@@ -196,12 +205,24 @@ static bool goes_on(rl_batch *alone, rl_hold *h, int64_t now_us)
     return renews;
 }
 
+/*
+ * Who writes has the key's TTL, until he asks to read, too; and the key of the
+ * leases is not there. While the slot moves, only calls with one key are executed.
+ */
+static bool is_bare(const rl_batch *b, rl_hold *h)
+{
+    return b->ask.split && !b->compare && h->layout == RL_LAYOUT_WRITE &&
+           !rl_hold_is_paired(table_of(b), h);
+}
+
 /* Without memory it has failed, and is tried again. */
 static void ask_alone(const rl_batch *b, rl_hold *h, const rl_fault *f,
                       int64_t now_us)
 {
     rl_batch *alone = rl_batch_take(b->node, &rl_batch_renew);
     if (alone && goes_on(alone, h, now_us)) {
+        alone->bare = is_bare(b, h);
+        alone->detour = b->detour;
         alone->hold[alone->n++] = h;
         rl_batch_push(alone, now_us);
         return;
@@ -239,7 +260,8 @@ static void note_one(rl_batch *b, const rl_reply *r, const rl_fault *f,
     b->n = 0;
     if (r && r->top.integer >= 1)
         has(b, h, f, now_us);
-    else if (!r && fails_for_token(b, h))
+    else if (!r && (fails_for_token(b, h) ||
+                    (renews(b) && !b->bare && is_bare(b, h))))
         ask_alone(b, h, f, now_us);
     else
         end(b, h, r ? NOT_HELD : NOT_ANSWERED, f, now_us);

@@ -264,6 +264,30 @@ TEST(rw_gone, sides_go_on_when_a_replica_takes_over)
     cluster_scene_stop(&l);
 }
 
+/* While it does, calls with more than one key are put off. */
+TEST(rw_gone, who_writes_is_renewed_while_his_slot_moves)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, BRISK_MS);
+    const char *name = cluster_name_on(l.c, 0, "job");
+    unsigned slot = cluster_slot(name);
+    sides x = sides_of(l.cl, name);
+    EXPECT_STATUS(rlock_lock(x.write), RLOCK_OK);
+    cluster_slot_begin(l.c, slot, 1);
+    watch_renewals(l.cl, 4); /* more than a lease */
+    cluster_slot_move_key(l.c, name, 1);
+    watch_renewals(l.cl, 4);
+    cluster_slot_move_keys(l.c, slot, 1);
+    cluster_slot_end(l.c, slot, 1);
+    EXPECT_STATUS(rlock_lock(x.read), RLOCK_OK);
+    watch_renewals(l.cl, 6);
+    EXPECT_STATUS(rlock_unlock(x.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(x.read), RLOCK_OK);
+    EXPECT_INT(stats_of(l.cl).lost, 0);
+    sides_free(&x);
+    cluster_scene_stop(&l);
+}
+
 /* --- Sentinels ------------------------------------------------------------ */
 
 /* Who stands in line hears it there, and has asked: what is replicated says neither. */
