@@ -6,7 +6,7 @@
 -- Reply {clock, holder, count, pttl, bell, ticket, id, rank, ...}
 --       the server's clock, in us; the holder as inspect tells it, but that of
 --       a timestamp also when its time has passed; '', '0' and -2 if nobody
---       does; then of each holder id in line, in that order, the bell of its
+--       does, '' and '0' of a semaphore; then of each holder id in line, in that order, the bell of its
 --       client, its ticket, itself, and how many are before it; then of each
 --       client in the queue, in their order, its bell, its ticket, and the holder
 --       id by which it asks, '' if that is not known, and -1. A client that has
@@ -48,6 +48,9 @@ if not standing then
     return refused
 end
 local holder, count = about_lock()
+if standing[1] and holder:find('^%-?%d+$') then -- so many permits are free
+    holder, count = '', '0'
+end
 local reply = {clock, holder, count, rcall('PTTL', KEYS[1])}
 local function tell(bell, ticket, whose, rank)
     for _, word in ipairs({bell, ticket, whose, rank}) do

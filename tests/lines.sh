@@ -18,7 +18,7 @@ most_src=42242
 most_files=291
 most_cli=6136
 most_cli_files=43
-most_include=2243
+most_include=2244
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

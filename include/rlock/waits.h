@@ -13,7 +13,8 @@ extern "C" {
 typedef struct rlock_wait {
     const char *name;           /* of the lock, NUL-terminated */
     size_t name_len;            /* its length in bytes, without the NUL */
-    const rlock_holder *holder; /* who has it; NULL: nobody, just then */
+    const rlock_holder *holder; /* who has it; NULL: nobody, just then, or it is
+                                   a semaphore */
     /* The thread that waits; NULL: it is not known. count and ttl_ms are 0. */
     const rlock_holder *waiter;
     const char *client; /* its rlock_client's uuid, or another program's name */
