@@ -107,9 +107,8 @@ typedef struct rl_owner_record {
     rl_list holds;           /* those in the table */
     const rl_target *awaits; /* what its owner waits for; NULL: nothing, or it
                                 was not noted. See hold/deadlock.c */
-    struct rl_owner_record *ahead,
-        *next;     /* while circles are looked for: who */
-    uint64_t walk; /* has that; those to be looked at; the last time it was */
+    struct rl_owner_record *ahead, *next; /* while circles are looked for */
+    uint64_t walk; /* the latest search that has met it */
     uint16_t name_len;
     uint16_t weight; /* of an owner that is permits: how many; 0: of others */
     uint32_t idle_s; /* the same: as of rl_semaphore */
@@ -136,33 +135,33 @@ typedef struct rl_hold {
     rl_owner_record *record;
     unsigned refs;
     int count;
-    uint16_t reports;   /* bit set of rlock_event_type */
-    uint8_t state;      /* rl_state */
-    uint8_t loss;       /* rl_loss */
-    uint8_t member;     /* fixed; Red: which node this is */
-    uint8_t layout;     /* fixed; rlock_layout */
-    uint8_t sent_on;    /* so often in a row its renewal was, by redirects */
-    uint8_t replicas;   /* fixed; so many must have what moves the deadline */
-    uint8_t in_a_row;   /* so many here had it, each from the one before */
-    bool sharded;       /* fixed; its channels are, in a cluster */
-    uint16_t name_len;  /* fixed */
-    uint16_t slot;      /* fixed; of a cluster */
-    uint16_t detour;    /* who is asked next, once (rl_redirects.ask); or 0 */
-    bool unknown;       /* an acquire may still arrive: leave a tombstone */
-    bool split;         /* its undoing was put off, as its slot moves */
-    bool keeps;         /* the renewal in flight keeps its token's key */
-    bool renewed : 1;   /* by the keeper; this and what follows share a byte:
+    uint16_t reports;    /* bit set of rlock_event_type */
+    uint8_t state;       /* rl_state */
+    uint8_t loss;        /* rl_loss */
+    uint8_t member;      /* fixed; Red: which node this is */
+    uint8_t layout;      /* fixed; rlock_layout */
+    uint8_t sent_on : 7; /* so often in a row its renewal was, by redirects */
+    bool paired : 1;     /* a side: its owner has asked for the other, too */
+    uint8_t replicas;    /* fixed; so many must have what moves the deadline */
+    uint8_t in_a_row;    /* so many here had it, each from the one before */
+    bool sharded;        /* fixed; its channels are, in a cluster */
+    uint16_t name_len;   /* fixed */
+    uint16_t slot;       /* fixed; of a cluster */
+    uint16_t detour;     /* who is asked next, once (rl_redirects.ask); or 0 */
+    bool unknown;        /* an acquire may still arrive: leave a tombstone */
+    bool split;          /* its undoing was put off, as its slot moves */
+    bool keeps;          /* the renewal in flight keeps its token's key */
+    bool renewed : 1;    /* by the keeper; this and what follows share a byte:
                             nobody reads them without the mutex */
-    bool paused : 1;    /* but not now: an extend is under way */
-    bool in_flight : 1; /* the keeper has asked and waits for the answer */
-    bool astray : 1;    /* another command than its acquire may still arrive */
-    bool queued : 1;    /* in the queue of reports */
-    bool passing : 1;   /* to an owner whose thread has not woken yet */
-    bool late : 1;      /* it was told that its renewal is */
-    bool deep : 1;      /* its owner's: the server may count more than one */
-    bool paired : 1;    /* a side: its owner has asked for the other, too */
-    uint32_t kept_s;    /* when its token's key was last kept, in seconds */
-    uint32_t cap_ms;    /* an extend to this lease may still arrive: no
+    bool paused : 1;     /* but not now: an extend is under way */
+    bool in_flight : 1;  /* the keeper has asked and waits for the answer */
+    bool astray : 1;     /* another command than its acquire may still arrive */
+    bool queued : 1;     /* in the queue of reports */
+    bool passing : 1;    /* to an owner whose thread has not woken yet */
+    bool late : 1;       /* it was told that its renewal is */
+    bool deep : 1;       /* its owner's: the server may count more than one */
+    uint32_t kept_s;     /* when its token's key was last kept, in seconds */
+    uint32_t cap_ms;     /* an extend to this lease may still arrive: no
                             lease can be relied on for longer */
     uint32_t late_cap_ms; /* the same of what was sent before late_us */
     uint32_t owed_cap_ms; /* extends that are late are not answered yet: */
