@@ -5,16 +5,16 @@ local looks = false
 if not has_it() then
     return 0
 end
+if rcall('HLEN', KEYS[1]) == 2 then
+    rcall('PEXPIRE', KEYS[1], lease)
+else
+    outlive(KEYS[1], ms)
+end
 if side == 'r' or rcall('ZSCORE', leases, field) then
     leased(leases, field, ms)
 end
 if side == 'r' then
     rcall('SET', KEYS[4], '1', 'PX', lease)
-end
-if rcall('HLEN', KEYS[1]) == 2 then
-    rcall('PEXPIRE', KEYS[1], lease)
-else
-    outlive(KEYS[1], ms)
 end
 local token_key = KEYS[2]
 -- include: rw/keep_token.lua

@@ -9,10 +9,10 @@ local function prolong(lock, leases, mark, holder, ms)
     end
     local until_ms = rcall('ZSCORE', leases, field)
     ms = math.max(ms, until_ms and until_ms - now_ms or 0)
+    outlive(lock, ms)
     if until_ms or side == 'r' then
         leased(leases, field, ms)
     end
-    outlive(lock, ms)
     if side == 'r' then
         rcall('SET', mark, '1', 'PX', string.format('%.0f', ms))
     end

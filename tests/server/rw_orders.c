@@ -64,6 +64,33 @@ TEST(rw_orders, it_is_read_when_only_the_lease_of_the_write_side_is_over)
     rw_scene_stop(&r);
 }
 
+static intptr_t read_beside(void *lk)
+{
+    EXPECT_STATUS(rlock_acquire(lk, 0, 60000), RLOCK_OK);
+    return 0;
+}
+
+/* A reader's lease is in a sorted set, and the key's is longer already. */
+TEST(rw_orders, a_server_out_of_memory_renews_and_extends_both_sides)
+{
+    rw_scene r = rw_scene_start(BRISK_MS);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.write), RLOCK_OK);
+    server_cmd(r.s.sv, "CONFIG SET maxmemory 1");
+    watch_renewals(r.s.cl, 8);
+    server_cmd(r.s.sv, "CONFIG SET maxmemory 0");
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
+    test_join(test_spawn(read_beside, r.theirs.read));
+    server_cmd(r.s.sv, "CONFIG SET maxmemory 1");
+    watch_renewals(r.s.cl, 4);
+    EXPECT_STATUS(rlock_extend(r.mine.read, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    EXPECT_INT(stats_of(r.s.cl).lost, 0);
+    EXPECT_STATUS(rlock_force_unlock(r.mine.read), RLOCK_OK);
+    server_cmd(r.s.sv, "FLUSHALL");
+    rw_scene_stop(&r);
+}
+
 /* --- tokens --------------------------------------------------------------- */
 
 #define TOKEN   "rlock_token:{" SCENE_LOCK "}"
