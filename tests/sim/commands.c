@@ -2,6 +2,7 @@
  * The commands, each as Redis 7 documents and words it: arguments are checked,
  * then the key's type, then something is changed. They answer in RESP.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,15 +372,16 @@ static void zcount(call *c)
         text_number(c->out, (long long)n);
 }
 
-/* ... LIMIT 0 count. */
+/* ... [LIMIT 0 count] */
 static void zrangebyscore(call *c)
 {
     entry *e;
     size_t n;
-    long long limit;
+    long long limit = LLONG_MAX;
     if (!find(c, KIND_ZSET, &e) || !count_up_to(c, e, &n))
         return;
-    if (!word_is(&c->argv[4], "LIMIT") || !word_number(&c->argv[6], &limit)) {
+    if (c->n > 4 && (c->n != 7 || !word_is(&c->argv[4], "LIMIT") ||
+                     !word_number(&c->argv[6], &limit))) {
         syntax_error(c);
         return;
     }
@@ -558,7 +560,7 @@ static const struct command {
     {"zscore", 3, 3, READS, zscore},
     {"zmscore", 3, 0, READS, zmscore},
     {"zcount", 4, 4, READS, zcount},
-    {"zrangebyscore", 7, 7, READS, zrangebyscore},
+    {"zrangebyscore", 4, 7, READS, zrangebyscore},
     {"type", 2, 2, READS, type},
     {"info", 1, 2, READS, info},
     {"ping", 1, 1, READS, ping},
