@@ -9,10 +9,7 @@ if free and free >= n + 0 then
         words[2 * i + 2], words[2 * i + 3] = ends, holder .. ':' .. i
     end
     local added = rpcall(unpack(words))
-    if type(added) == 'table' then
-        return added
-    end
-    local left = rpcall('DECRBY', KEYS[1], added)
+    local left = type(added) == 'number' and rpcall('DECRBY', KEYS[1], added)
     if type(left) == 'table' then -- it is no counter, or must not be used
         for i = 1, n do
             rcall('ZREM', KEYS[2], holder .. ':' .. i)

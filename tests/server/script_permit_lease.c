@@ -275,6 +275,19 @@ TEST(script_permit, without_memory_they_are_given_back_and_granted)
     bells_close(&b);
 }
 
+/* By a try that confirms it, though there are others free. */
+TEST(script_permit, without_memory_what_was_granted_is_prolonged)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "5000 1 3 0"));
+    server_cmd(b.sv, "CONFIG SET maxmemory 1");
+    EXPECT(permit_takes(&b, A, "60000 1 3 0"));
+    EXPECT_BETWEEN(permits_lease(&b, A), 50000, 60000);
+    EXPECT_CONTAINS(permit_acquire(&b, B, "60000 1 3 0")->str, "OOM");
+    EXPECT_INT(permits_free(&b), 2);
+    bells_close(&b);
+}
+
 TEST(script_permit, without_memory_leases_are_prolonged)
 {
     bells b = bells_open(NULL);
