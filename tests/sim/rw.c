@@ -16,7 +16,7 @@
 
 typedef struct section {
     const owner *o;
-    int64_t from, to;
+    int64_t asked, from, to; /* asked for by then, owned from then on */
     uint64_t token;
     bool writes;
     bool wrote_too; /* who reads, or has tried to: by a call without an answer
@@ -60,14 +60,15 @@ static void compare(const section *a, const section *b)
                 a->o->id, b->o->id);
 }
 
+/* What was granted before data were lost may have been told of after that. */
 static void note(const owner *o, rlock *lk, bool writes, bool wrote_too,
-                 int64_t from)
+                 int64_t asked, int64_t from)
 {
-    section s = {o, from, w.now, rlock_token(lk), writes, wrote_too};
-    if (!rlock_is_held(lk) || !is_judged() || from <= forgotten_at)
+    section s = {o, asked, from, w.now, rlock_token(lk), writes, wrote_too};
+    if (!rlock_is_held(lk) || !is_judged() || asked <= forgotten_at)
         return;
     for (size_t i = 0; i < KEPT && i < sections_n; i++)
-        if (kept[i].from > forgotten_at)
+        if (kept[i].asked > forgotten_at)
             compare(&s, &kept[i]);
     kept[sections_n++ % KEPT] = s;
 }
@@ -117,12 +118,13 @@ static rlock_status check(owner *o, const char *verb, int64_t wait_ms,
 
 /* --- what is done --------------------------------------------------------- */
 
-static bool take(owner *o, const char *verb, rlock *lk, int64_t wait_ms)
+/* When it was asked for what is owned now; 0: it is not. */
+static int64_t take(owner *o, const char *verb, rlock *lk, int64_t wait_ms)
 {
     int64_t began = w.now;
     int64_t lease_ms = chance_below(&o->dice, 4) ? RLOCK_WATCHDOG : 20000;
-    return check(o, verb, wait_ms, rlock_acquire(lk, wait_ms, lease_ms),
-                 began) == RLOCK_OK;
+    rlock_status s = rlock_acquire(lk, wait_ms, lease_ms);
+    return check(o, verb, wait_ms, s, began) == RLOCK_OK ? began : 0;
 }
 
 static void give_back(owner *o, const char *verb, rlock *lk)
@@ -138,32 +140,43 @@ static void dwell(owner *o)
     sleep_for(chance_skewed(&o->dice, most_ms < 9000 ? most_ms : 9000) * MS);
 }
 
-static void read_on(owner *o)
+static void upgrade(owner *o)
 {
-    rlock *read = o->g->shared[0], *write = o->g->shared[1];
+    rlock *write = o->g->shared[1];
+    int64_t asked = take(o, "upgrade", write, 2000), from = w.now;
+    if (!asked)
+        return;
+    dwell(o);
+    note(o, write, true, false, asked, from);
+    give_back(o, "unlock write", write);
+}
+
+static void read_on(owner *o, int64_t asked)
+{
+    rlock *read = o->g->shared[0];
     int64_t from = w.now;
+    if (!asked)
+        return;
     dwell(o);
     bool tries = chance_below(&o->dice, 4) == 0;
-    if (tries && take(o, "upgrade", write, 2000)) {
-        int64_t began = w.now;
-        dwell(o);
-        note(o, write, true, false, began);
-        give_back(o, "unlock write", write);
-    }
-    note(o, read, false, tries, from);
+    if (tries)
+        upgrade(o);
+    note(o, read, false, tries, asked, from);
     give_back(o, "unlock read", read);
 }
 
-static void write_on(owner *o)
+static void write_on(owner *o, int64_t asked)
 {
     rlock *read = o->g->shared[0], *write = o->g->shared[1];
-    int64_t from = w.now;
+    int64_t from = w.now, reads = 0;
+    if (!asked)
+        return;
     dwell(o);
-    bool reads = chance_below(&o->dice, 3) == 0 && take(o, "read", read, 0);
-    note(o, write, true, false, from);
+    if (chance_below(&o->dice, 3) == 0)
+        reads = take(o, "read", read, 0);
+    note(o, write, true, false, asked, from);
     give_back(o, "unlock write", write);
-    if (reads)
-        read_on(o);
+    read_on(o, reads);
 }
 
 static void ask(owner *o)
@@ -189,12 +202,10 @@ void act_rw(owner *o)
     case 1:
     case 2:
     case 3:
-        if (take(o, "write", o->g->shared[1], wait_ms))
-            write_on(o);
+        write_on(o, take(o, "write", o->g->shared[1], wait_ms));
         return;
     default:
-        if (take(o, "read", o->g->shared[0], wait_ms))
-            read_on(o);
+        read_on(o, take(o, "read", o->g->shared[0], wait_ms));
     }
 }
 
