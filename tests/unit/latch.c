@@ -304,6 +304,7 @@ typedef struct deed {
 static void open_deed(deed *d, int64_t amount)
 {
     char uuid[RL_UUID_LEN + 1];
+    d->x.heap = false;
     play_open(&d->p, 1);
     d->draft = rl_latch_draft(play_core(&d->p, 0), &gate, &d->p.owner, amount,
                               d->p.now_us);
