@@ -14,7 +14,7 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42242
+most_src=42243
 most_files=291
 most_cli=6136
 most_cli_files=43

@@ -274,8 +274,10 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
         s = rl_lock_read_options(&o, opts);
+    if (s != RLOCK_OK)
+        return s;
     unsigned layout = o.fair ? RL_LAYOUT_FAIR : (unsigned)o.layout;
-    return s == RLOCK_OK ? rl_lock_make(cl, name, len, layout, &o, out) : s;
+    return rl_lock_make(cl, name, len, layout, &o, out);
 }
 
 rlock_status rlock_new_n(rlock_client *cl, const void *name, size_t len,
