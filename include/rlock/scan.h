@@ -11,9 +11,9 @@ extern "C" {
 /* A lock, as its server had it. It and all that it points to are valid during
    the callback only; it grows at its end (base.h). */
 typedef struct rlock_lock_info {
-    const char *name; /* NUL-terminated */
-    size_t name_len;  /* in bytes, without the NUL */
-    rlock_kind kind; /* of a read-write lock: which side is held */
+    const char *name;            /* NUL-terminated */
+    size_t name_len;             /* in bytes, without the NUL */
+    rlock_kind kind;             /* of a read-write lock: which side is held */
     rlock_layout layout;         /* of one that is free: RLOCK_LAYOUT_HASH */
     const rlock_holder *holders; /* who has it; NULL: nobody */
     size_t n_holders;            /* how many of them are told */

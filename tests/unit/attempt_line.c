@@ -15,7 +15,7 @@
 /* Busy, and so is called who has it, for 2.3 s. */
 #define HELD_BY(who)                                                           \
     "*7\r\n:0\r\n:30000\r\n$1\r\n0\r\n:0\r\n:-1\r\n$53\r\n" who "\r\n:"        \
-                                                                "2345\r\n"
+    "2345\r\n"
 
 static const rl_target fair_job = {.name = "job",
                                    .len = 3,
