@@ -50,8 +50,9 @@ local function sweep()
 end
 
 -- Puts a holder into the line, or leaves it there. Returns its ticket, what live()
--- says, and the bells of clients that were found to be gone. Behind a first write, which needs no memory, a server that is out
--- of it takes the others, too: who waits, waits in order there as well.
+-- says, and the bells of clients that were found to be gone. Behind a first write,
+-- which needs no memory, a server that is out of it takes the others, too: who waits,
+-- waits in order there as well.
 local function stand(holder, lease, what, bell, ticket, beat)
     local deaf, channel = bell:match('^(%-?)(.*)$')
     local stood = rcall('PEXPIRE', line, STANDS_MS)

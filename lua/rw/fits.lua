@@ -1,5 +1,6 @@
 -- Brings purge, fits, ungive, and what rw/ends_in.lua brings: what line.lua needs of a
 -- read-write lock besides give. Included behind rw/give.lua.
+
 -- Others keep the key, but not those whose own lease is over; so many at a time: true,
 -- there may be more. What is not in the hash any more goes from the leases only.
 local function purge()
