@@ -14,8 +14,8 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42243
-most_files=291
+most_src=42244
+most_files=293
 most_cli=6136
 most_cli_files=43
 most_include=2244

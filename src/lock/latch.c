@@ -12,6 +12,7 @@
 #include "hold/step.h"
 #include "lock/lock.h"
 #include "op/latch.h"
+#include "op/mark.h"
 #include "run/caller.h"
 #include "run/client.h"
 
@@ -46,7 +47,7 @@ static rlock_status no_memory(const rlock_latch *l)
 static rlock_status enter(rlock_latch *l, int *cancel)
 {
     if (!l)
-        return rl_error_set(RLOCK_EINVAL, 0, "the latch is NULL");
+        return rl_null_pointer("the latch");
     return rl_client_begin(l->handle.client, cancel);
 }
 
@@ -63,7 +64,7 @@ rlock_status rlock_latch_new_n(rlock_client *cl, const void *name, size_t len,
 {
     int cancel;
     if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+        return rl_null_pointer("out");
     *out = NULL;
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
@@ -92,12 +93,6 @@ void rlock_latch_free(rlock_latch *l)
 
 /* --- one call ------------------------------------------------------------- */
 
-static rlock_status ask(const rlock_latch *l, rl_part *x)
-{
-    rl_drive_part(x);
-    return x->ok ? RLOCK_OK : rl_lock_fail(&l->handle, &x->fault);
-}
-
 static bool is_count(int64_t n)
 {
     return n >= 1 && n <= RLOCK_COUNT_MAX;
@@ -105,8 +100,8 @@ static bool is_count(int64_t n)
 
 static rl_hold *draft(const rlock_latch *l, int64_t amount)
 {
-    return rl_latch_draft(core_of(l), &l->handle.target, rl_owner_self(),
-                          amount, rl_now_us());
+    return rl_mark_new(core_of(l), &l->handle.target, rl_owner_self(), amount,
+                       rl_now_us());
 }
 
 static rlock_status set(rlock_latch *l, int64_t count, int64_t ttl_ms)
@@ -121,7 +116,7 @@ static rlock_status set(rlock_latch *l, int64_t count, int64_t ttl_ms)
         return no_memory(l);
     h->lease_ms = ttl_ms;
     rl_part_latch_set(&x, core_of(l), h, rl_now_us());
-    rlock_status s = ask(l, &x);
+    rlock_status s = rl_lock_ask(&l->handle, &x);
     rl_holds_put(&core_of(l)->holds, h);
     if (s != RLOCK_OK || x.code == 1)
         return s;
@@ -158,7 +153,7 @@ static rlock_status count_down(rlock_latch *l, int64_t n)
     if (!h)
         return no_memory(l);
     rl_part_count_down(&x, c, h, rl_now_us());
-    rlock_status s = ask(l, &x);
+    rlock_status s = rl_lock_ask(&l->handle, &x);
     if (rl_latch_is_owed(&x))
         return owe(l, &x);
     rl_holds_put(&c->holds, h);
@@ -177,13 +172,13 @@ rlock_status rlock_latch_count(rlock_latch *l, int64_t *out)
     int cancel;
     rl_part x;
     if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+        return rl_null_pointer("out");
     *out = 0;
     rlock_status s = enter(l, &cancel);
     if (s != RLOCK_OK)
         return s;
     rl_part_latch_look(&x, core_of(l), &l->handle.target, rl_now_us());
-    s = ask(l, &x);
+    s = rl_lock_ask(&l->handle, &x);
     if (s == RLOCK_OK)
         *out = x.code;
     return leave(l, cancel, s);
@@ -197,7 +192,7 @@ rlock_status rlock_latch_delete(rlock_latch *l)
     if (s != RLOCK_OK)
         return s;
     rl_part_latch_delete(&x, core_of(l), &l->handle.target, rl_now_us());
-    s = ask(l, &x);
+    s = rl_lock_ask(&l->handle, &x);
     if (s == RLOCK_OK && x.code != 1)
         s = fail(l, RLOCK_NOT_HELD, "it is open");
     return leave(l, cancel, s);

@@ -48,6 +48,12 @@ rlock_status rl_lock_error(const rlock *lk, rlock_status status,
     return rl_lock_fail(lk, &f);
 }
 
+rlock_status rl_lock_ask(const rlock *lk, rl_part *x)
+{
+    rl_drive_part(x);
+    return x->ok ? RLOCK_OK : rl_lock_fail(lk, &x->fault);
+}
+
 void rl_lock_emit(const rlock *lk, rlock_event_type type, uint64_t token,
                   int count, int64_t elapsed_us)
 {
@@ -112,7 +118,7 @@ void rl_lock_listen(rl_core *c, const rl_target *what)
     rl_doorbell_listen(rl_node_of(c, what->slot), what);
 }
 
-static rlock_status null_pointer(const char *what)
+rlock_status rl_null_pointer(const char *what)
 {
     return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL", what);
 }
@@ -120,7 +126,7 @@ static rlock_status null_pointer(const char *what)
 rlock_status rl_lock_enter(const rlock *lk, int *cancel)
 {
     if (!lk)
-        return null_pointer("the lock");
+        return rl_null_pointer("the lock");
     if (!lk->kind->several)
         return rl_client_begin(lk->client, cancel);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
@@ -194,7 +200,7 @@ void *rl_lock_new(size_t size, const rl_lock_kind *kind, rlock_client *cl,
 rlock_status rl_lock_check_name(const void *name, size_t len)
 {
     if (!name)
-        return null_pointer("the name");
+        return rl_null_pointer("the name");
     if (len < 1 || len > RLOCK_NAME_MAX)
         return rl_error_set(RLOCK_EINVAL, 0,
                             "a lock's name has 1 to %d bytes, not %zu",
@@ -225,7 +231,7 @@ rlock_status rl_lock_check_new(const rlock_client *cl, const void *name,
                                size_t len)
 {
     if (!cl)
-        return null_pointer("the client");
+        return rl_null_pointer("the client");
     rlock_status s = rl_lock_check_name(name, len);
     return s == RLOCK_OK ? check_slot(cl, name, len) : s;
 }
@@ -269,7 +275,7 @@ rlock_status rlock_new_ex(rlock_client *cl, const void *name, size_t len,
 {
     rlock_lock_options o;
     if (!out)
-        return null_pointer("out");
+        return rl_null_pointer("out");
     *out = NULL;
     rlock_status s = rl_lock_check_new(cl, name, len);
     if (s == RLOCK_OK)
@@ -389,7 +395,7 @@ rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
 {
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
-    rlock_status s = lk ? rl_owner_check() : null_pointer("the lock");
+    rlock_status s = lk ? rl_owner_check() : rl_null_pointer("the lock");
     return s == RLOCK_OK ? rl_drive_job(rl_lock_begin(&j, lk, w, room)) : s;
 }
 
@@ -444,7 +450,7 @@ rlock_status rlock_force_unlock(rlock *lk)
 rlock_status rlock_force_unlock_hold(rlock *lk, const char *holder_id)
 {
     return holder_id ? force_unlock(lk, holder_id)
-                     : null_pointer("the holder id");
+                     : rl_null_pointer("the holder id");
 }
 
 void rlock_cancel(rlock *lk)
@@ -527,7 +533,7 @@ rlock_status rlock_holder_info(rlock *lk, rlock_holder *out, size_t size)
 {
     rlock_holder holder = {0};
     if (!out)
-        return null_pointer("out");
+        return rl_null_pointer("out");
     if (!rl_struct_fill(out, size, &holder, sizeof holder,
                         RL_SIZE_UP_TO(rlock_holder, owner)))
         return rl_error_set(RLOCK_EINVAL, 0,
@@ -541,7 +547,7 @@ rlock_status rlock_is_locked(rlock *lk, bool *out)
 {
     rlock_holder holder;
     if (!out)
-        return null_pointer("out");
+        return rl_null_pointer("out");
     rlock_status s = inspect(lk, &holder, false);
     *out = s == RLOCK_OK;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;
@@ -551,7 +557,7 @@ rlock_status rlock_ttl(rlock *lk, int64_t *out_ms)
 {
     rlock_holder holder;
     if (!out_ms)
-        return null_pointer("out_ms");
+        return rl_null_pointer("out_ms");
     rlock_status s = inspect(lk, &holder, false);
     *out_ms = s == RLOCK_OK ? holder.ttl_ms : -2;
     return s == RLOCK_NOT_HELD ? RLOCK_OK : s;

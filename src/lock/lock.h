@@ -183,6 +183,10 @@ rl_view rl_lock_view(const rlock *lk);
 rlock_status rl_lock_fail(const rlock *lk, const rl_fault *f);
 rlock_status rl_lock_error(const rlock *lk, rlock_status status,
                            const char *what);
+rlock_status rl_null_pointer(const char *what);
+
+/* The calling thread drives a part to its end, and says how that was. */
+rlock_status rl_lock_ask(const rlock *lk, rl_part *x);
 
 const char *rl_not_held_text(void);
 const char *rl_not_forced_text(const char *holder_id);

@@ -142,7 +142,7 @@ rlock_status rlock_multi_new(rlock *const locks[], size_t n, rlock **out)
 {
     static const char name[] = "a Multi lock";
     if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+        return rl_null_pointer("out");
     *out = NULL;
     if (!locks || n == 0)
         return rl_error_set(RLOCK_EINVAL, 0, "a Multi lock needs members");

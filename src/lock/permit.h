@@ -32,9 +32,4 @@ void rl_permit_as_lock(rlock *lk, rlock_permit *p);
 rl_job_args rl_permit_acquire_args(rlock_semaphore *s, int64_t wait_ms,
                                    int64_t lease_ms);
 
-static inline rlock_status rl_null_pointer(const char *what)
-{
-    return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL", what);
-}
-
 #endif

@@ -147,7 +147,7 @@ rlock_status rlock_red_new_ex(rlock_client *const clients[], size_t n,
 {
     rlock_red_options o;
     if (!out)
-        return rl_error_set(RLOCK_EINVAL, 0, "out is NULL");
+        return rl_null_pointer("out");
     *out = NULL;
     if (!clients || n == 0 || n > RLOCK_RED_MAX)
         return rl_error_set(RLOCK_EINVAL, 0, "a Red lock has 1 to %d clients",

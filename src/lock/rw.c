@@ -9,7 +9,6 @@
 
 #include "base/options.h"
 #include "lock/lock.h"
-#include "run/caller.h"
 
 static rlock_status make_both(rlock_client *cl, const void *name, size_t len,
                               const rlock_lock_options *o, rlock **read,
@@ -64,8 +63,7 @@ static rlock_status ask(rlock *lk, rlock_rw_state *out)
     if (s != RLOCK_OK)
         return s;
     rl_part_rw_state(&x, rl_lock_core(lk), &lk->target, out, rl_now_us());
-    rl_drive_part(&x);
-    s = x.ok ? RLOCK_OK : rl_lock_fail(lk, &x.fault);
+    s = rl_lock_ask(lk, &x);
     rl_lock_leave(lk, cancel);
     return s;
 }
@@ -74,8 +72,7 @@ rlock_status rlock_rw_inspect(rlock *either, rlock_rw_state *out)
 {
     rlock_rw_state state = {0};
     if (!either || !out)
-        return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL",
-                            either ? "out" : "the lock");
+        return rl_null_pointer(either ? "out" : "the lock");
     if (either->kind != &rl_single || !rl_layout_is_side(either->target.layout))
         return rl_error_set(RLOCK_EINVAL, 0,
                             "it is no side of a read-write lock");

@@ -8,9 +8,8 @@
 
 #include "base/options.h"
 #include "lock/permit.h"
-#include "op/latch.h"
+#include "op/mark.h"
 #include "op/permit.h"
-#include "run/caller.h"
 #include "run/client.h"
 #include "wire/keys.h"
 
@@ -132,12 +131,6 @@ void rlock_semaphore_cancel(rlock_semaphore *s)
 
 /* --- what takes no permits ------------------------------------------------ */
 
-static rlock_status ask(const rlock_semaphore *s, rl_part *x)
-{
-    rl_drive_part(x);
-    return x->ok ? RLOCK_OK : rl_lock_fail(&s->handle, &x->fault);
-}
-
 static rlock_status add(rlock_semaphore *s, int64_t delta)
 {
     rl_part x;
@@ -146,12 +139,12 @@ static rlock_status add(rlock_semaphore *s, int64_t delta)
     if (delta < -RLOCK_SEMAPHORE_MAX || delta > RLOCK_SEMAPHORE_MAX)
         return fail(s, RLOCK_EINVAL, "delta is out of range (up to 2^52)");
     rl_owner apart = rl_owner_apart();
-    rl_hold *mark = rl_latch_draft(c, t, &apart, delta, rl_now_us());
+    rl_hold *mark = rl_mark_new(c, t, &apart, delta, rl_now_us());
     if (!mark)
         return no_memory(s);
     mark->lease_ms = t->semaphore->permits;
     rl_part_add_permits(&x, c, mark, rl_now_us());
-    rlock_status status = ask(s, &x);
+    rlock_status status = rl_lock_ask(&s->handle, &x);
     rl_holds_put(&c->holds, mark);
     if (status == RLOCK_OK && x.code != 1)
         status = fail(s, RLOCK_EINVAL, "there would be too many permits");
@@ -177,7 +170,7 @@ rlock_status rlock_semaphore_available(rlock_semaphore *s, int64_t *out)
         return status;
     rl_part_available(&x, rl_lock_core(&s->handle), &s->handle.target,
                       rl_now_us());
-    status = ask(s, &x);
+    status = rl_lock_ask(&s->handle, &x);
     if (status == RLOCK_OK)
         *out = x.code;
     return leave(s, cancel, status);

@@ -294,21 +294,13 @@ static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
     return &j->job;
 }
 
-/* --- by the calling thread ------------------------------------------------ */
-
-static rlock_status drive(const rlock *lk, rl_part *x)
-{
-    rl_drive_part(x);
-    return status_of(lk, x);
-}
-
 /* --- what needs no hold --------------------------------------------------- */
 
 static rlock_status inspect(const rlock *lk, rlock_holder *out, int64_t now_us)
 {
     rl_part x;
     rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, now_us);
-    rlock_status s = drive(lk, &x);
+    rlock_status s = rl_lock_ask(lk, &x);
     return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
 }
 
@@ -340,7 +332,7 @@ static rlock_status single_force_unlock(rlock *lk, const char *holder_id)
         return s;
     rl_part_force(&x, rl_lock_core(lk), &lk->target,
                   holder_id ? hold.raw : NULL, now_us);
-    s = drive(lk, &x);
+    s = rl_lock_ask(lk, &x);
     if (s != RLOCK_OK || x.code == 1)
         return s;
     return rl_lock_error(lk, RLOCK_NOT_HELD, rl_not_forced_text(holder_id));

@@ -149,7 +149,7 @@ rlock_status rl_lock_start_job(rlock *lk, rl_job_args *w, rlock_done *done,
 {
     int cancel;
     if (!lk)
-        return rl_error_set(RLOCK_EINVAL, 0, "the lock is NULL");
+        return rl_null_pointer("the lock");
     rlock_status s = rl_client_begin(lk->client, &cancel);
     if (s != RLOCK_OK)
         return s;

@@ -7,17 +7,8 @@
 
 #include "op/acquire.h"
 
-/*
- * What counts it down by so many, or sets it to that: a draft of no hold, which
- * is never HELD, but may be UNDOING, and is counted then instead of released.
- * Its uuid is its mark, by which it is done once, for RL_LATE_MS from now on at
- * most. NULL: out of memory, or randomness.
- */
-rl_hold *rl_latch_draft(rl_core *c, const rl_target *what,
-                        const rl_owner *owner, int64_t amount, int64_t now_us);
-
 /* What is answered is the part's code: of a count-down what is left, of a set
-   and a delete 1: done. The draft stays its caller's. */
+   and a delete 1: done. The draft is a mark (op/mark.h), and stays its caller's. */
 void rl_part_count_down(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us);
 void rl_part_latch_set(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us);
 void rl_part_latch_delete(rl_part *x, rl_core *c, const rl_target *what,

@@ -5,7 +5,7 @@
 #include "op/op.h"
 
 /*
- * Adds what the draft, rl_latch_draft(), is for; h->lease_ms: how many permits
+ * Adds what the draft, a mark (op/mark.h), is for; h->lease_ms: how many permits
  * there are if nobody has said yet. Code 1: it is done; 0: there would be too many.
  * The draft stays its caller's.
  */

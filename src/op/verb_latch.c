@@ -4,27 +4,11 @@
  * changes nothing but who is rung. A delete is sent once: asked twice, it could
  * take away what has been set since.
  */
-#include "op/call.h"
 #include "op/latch.h"
 
+#include "op/call.h"
+#include "op/mark.h"
 #include "op/verb.h"
-
-rl_hold *rl_latch_draft(rl_core *c, const rl_target *what,
-                        const rl_owner *owner, int64_t amount, int64_t now_us)
-{
-    rl_uuid mark;
-    rl_owner_record *room = rl_holds_make_room(&c->holds, owner);
-    if (!room || !rl_uuid_new(&mark)) {
-        rl_holds_give_up_room(&c->holds, room);
-        return NULL;
-    }
-    rl_hold *h = rl_hold_new(&c->holds, room, what, &mark);
-    if (!h)
-        return NULL;
-    h->token = (uint64_t)amount;
-    rl_hold_expect(h, now_us, RL_LATE_MS);
-    return h;
-}
 
 static void write_count_down(const rl_part *x, rl_bytes *to)
 {
@@ -65,16 +49,13 @@ static const rl_verb look = {.write = write_look, .note = note_look};
 
 void rl_part_count_down(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    rl_part_begin(x, c, &count_down, RL_SCRIPT_LATCH_COUNT_DOWN, now_us);
-    x->hold = draft;
-    x->until_us = rl_min(x->until_us, draft->gone_us);
+    rl_part_begin_mark(x, c, &count_down, RL_SCRIPT_LATCH_COUNT_DOWN, draft,
+                       now_us);
 }
 
 void rl_part_latch_set(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    rl_part_begin(x, c, &set, RL_SCRIPT_LATCH_SET, now_us);
-    x->hold = draft;
-    x->until_us = rl_min(x->until_us, draft->gone_us);
+    rl_part_begin_mark(x, c, &set, RL_SCRIPT_LATCH_SET, draft, now_us);
 }
 
 void rl_part_latch_delete(rl_part *x, rl_core *c, const rl_target *what,

@@ -1,11 +1,12 @@
 /*
  * What is asked about a semaphore in one call: what is added is a draft whose uuid
- * is its mark, as a latch's, so asking again changes nothing. Permits are taken,
+ * is its mark (op/mark.h), so asking again changes nothing. Permits are taken,
  * kept and given back as locks are (verb_acquire.c, verb_extend.c, verb_release.c).
  */
 #include "op/permit.h"
 
 #include "op/call_permit.h"
+#include "op/mark.h"
 #include "op/verb.h"
 
 static void write_add(const rl_part *x, rl_bytes *to)
@@ -24,9 +25,7 @@ static const rl_verb available = {.write = write_available,
 
 void rl_part_add_permits(rl_part *x, rl_core *c, rl_hold *draft, int64_t now_us)
 {
-    rl_part_begin(x, c, &add, RL_SCRIPT_PERMIT_ADD, now_us);
-    x->hold = draft;
-    x->until_us = rl_min(x->until_us, draft->gone_us);
+    rl_part_begin_mark(x, c, &add, RL_SCRIPT_PERMIT_ADD, draft, now_us);
 }
 
 void rl_part_available(rl_part *x, rl_core *c, const rl_target *what,

@@ -3,6 +3,7 @@
  * at again, and who is let go; time is moved by hand.
  */
 #include "op/latch.h"
+#include "op/mark.h"
 
 #include <errno.h>
 
@@ -306,8 +307,8 @@ static void open_deed(deed *d, int64_t amount)
     char uuid[RL_UUID_LEN + 1];
     d->x.heap = false;
     play_open(&d->p, 1);
-    d->draft = rl_latch_draft(play_core(&d->p, 0), &gate, &d->p.owner, amount,
-                              d->p.now_us);
+    d->draft = rl_mark_new(play_core(&d->p, 0), &gate, &d->p.owner, amount,
+                           d->p.now_us);
     EXPECT(d->draft);
     rl_uuid_write(&d->draft->id, uuid);
     snprintf(d->mark, sizeof d->mark, "rlock_undone:{job}:%s", uuid);
@@ -402,7 +403,7 @@ TEST(latch, without_memory_or_randomness_there_is_no_mark)
     play p;
     play_open(&p, 1);
     shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    rl_hold *h = rl_latch_draft(play_core(&p, 0), &gate, &p.owner, 1, p.now_us);
+    rl_hold *h = rl_mark_new(play_core(&p, 0), &gate, &p.owner, 1, p.now_us);
     shim_clear(shim_here());
     EXPECT(!h);
     EXPECT_INT(play_core(&p, 0)->holds.records.count, 0);
