@@ -319,12 +319,8 @@ static rlock_status wait_as_user(const char *less)
     scene s = scene_server(NULL);
     server_cmd(s.sv, RIGHTS);
     server_cmd(s.sv, less);
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    char uri[200];
-    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(s.sv));
-    o.uri = uri;
-    rlock_client *cl = server_client(s.sv, &o);
-    rlock_client *rival = server_client(s.sv, &o);
+    rlock_client *cl = user_client(s.sv);
+    rlock_client *rival = user_client(s.sv);
     rlock *mine = fair_lock(cl, 0), *theirs = fair_lock(rival, 0);
     EXPECT_STATUS(rlock_lock(mine), RLOCK_OK);
     waiter *w = waiter_start(theirs, RLOCK_FOREVER, RLOCK_WATCHDOG);

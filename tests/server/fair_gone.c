@@ -58,18 +58,7 @@ static void crowd_in_child(child *c, void *arg)
 /* How many calls a section costs there is told by the benchmarks. */
 TEST(fair_gone, threads_of_several_processes_all_have_their_turns)
 {
-    child *c[PROCESSES];
-    for (int i = 0; i < PROCESSES; i++)
-        c[i] = child_start(crowd_in_child, NULL);
-    server *sv = server_start(NULL);
-    for (int i = 0; i < PROCESSES; i++)
-        child_give_uri(c[i], sv);
-    for (int i = 0; i < PROCESSES; i++)
-        child_tell(c[i], 'g');
-    for (int i = 0; i < PROCESSES; i++)
-        child_expect(c[i], 'd');
-    for (int i = 0; i < PROCESSES; i++)
-        child_end(c[i]);
+    server *sv = children_meet(PROCESSES, crowd_in_child);
     EXPECT(!key_exists(sv, SCENE_LOCK));
     EXPECT_INT(in_line(sv), 0);
     server_stop(sv);

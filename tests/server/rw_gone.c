@@ -69,18 +69,7 @@ static void crowd_in_child(child *c, void *arg)
 
 TEST(rw_gone, nobody_reads_what_is_being_written_by_any_process)
 {
-    child *c[PROCESSES];
-    for (int i = 0; i < PROCESSES; i++)
-        c[i] = child_start(crowd_in_child, NULL);
-    server *sv = server_start(NULL);
-    for (int i = 0; i < PROCESSES; i++)
-        child_give_uri(c[i], sv);
-    for (int i = 0; i < PROCESSES; i++)
-        child_tell(c[i], 'g');
-    for (int i = 0; i < PROCESSES; i++)
-        child_expect(c[i], 'd');
-    for (int i = 0; i < PROCESSES; i++)
-        child_end(c[i]);
+    server *sv = children_meet(PROCESSES, crowd_in_child);
     EXPECT_INT(server_int(sv, "INCR one"), server_int(sv, "INCR two"));
     EXPECT(!key_exists(sv, SCENE_LOCK));
     server_stop(sv);

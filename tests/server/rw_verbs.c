@@ -519,11 +519,7 @@ static rlock_status use_as_user(const char *less)
     scene s = scene_server(NULL);
     server_cmd(s.sv, RIGHTS);
     server_cmd(s.sv, less);
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    char uri[200];
-    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(s.sv));
-    o.uri = uri;
-    rlock_client *cl = server_client(s.sv, &o);
+    rlock_client *cl = user_client(s.sv);
     sides x = sides_of(cl, SCENE_LOCK);
     rlock_rw_state now = RLOCK_RW_STATE_INIT;
     rlock_status got = rlock_lock(x.write);

@@ -3,16 +3,11 @@
  * who stands in line, who is granted the lock, and what becomes of those who are
  * gone.
  */
-#include "direct.h"
-#include "scene.h"
-#include "wire/script.h"
+#include "bells.h"
 
-#define UUID(n)   "6f1e1e0c-5d07-4f36-9a4e-00000000000" n
-#define HOLDER(n) "host:7:8:" UUID(n)
-#define A         HOLDER("a")
-#define B         HOLDER("b")
-#define C         HOLDER("c")
-#define BELL(n)   "rlock_bell:" UUID(n)
+#define A HOLDER_OF("a")
+#define B HOLDER_OF("b")
+#define C HOLDER_OF("c")
 
 #define KEYS_OF(n) /* lock, token, tombstone, line, wants, queue */            \
     n " rlock_token:{job} rlock_undone:{job}:x rlock_line:" n                  \
@@ -21,49 +16,7 @@
 #define WANTS "rlock_wants:{job}"
 #define QUEUE "rlock_queue:{job}"
 
-/* A server, and one who hears the bells 1 and 2. */
-typedef struct place {
-    server *sv;
-    redisContext *ear;
-} place;
-
-static void hear_of(place *p, const char *bell)
-{
-    redisReply *r = redisCommand(p->ear, "SUBSCRIBE %s", bell);
-    EXPECT(r && r->type == REDIS_REPLY_ARRAY);
-    freeReplyObject(r);
-}
-
-static place place_open(const char *args)
-{
-    place p = {.sv = server_start(args)};
-    server_load_scripts(p.sv);
-    p.ear = connect_to(server_path(p.sv), SOON);
-    hear_of(&p, BELL("1"));
-    hear_of(&p, BELL("2"));
-    return p;
-}
-
-static void place_close(place *p)
-{
-    redisFree(p->ear);
-    server_stop(p->sv);
-}
-
-/* The next message, on whichever bell; valid until the next. */
-static const char *heard(place *p)
-{
-    static char text[700];
-    redisReply *r;
-    EXPECT_INT(redisGetReply(p->ear, (void **)&r), REDIS_OK);
-    EXPECT_STR(r->element[0]->str, "message");
-    snprintf(text, sizeof text, "%s<%s", r->element[1]->str + 11 + 35,
-             r->element[2]->str);
-    freeReplyObject(r);
-    return text;
-}
-
-static redisReply *try_of(place *p, const char *name, const char *holder,
+static redisReply *try_of(bells *p, const char *name, const char *holder,
                           const char *bell, const char *ticket,
                           const char *beat)
 {
@@ -77,13 +30,13 @@ static redisReply *try_of(place *p, const char *name, const char *holder,
         *name == '{' ? "{job}{}" : "{job}", holder, bell, ticket, beat);
 }
 
-static redisReply *stand(place *p, const char *holder, const char *bell)
+static redisReply *stand(bells *p, const char *holder, const char *bell)
 {
     return try_of(p, "job", holder, bell, "0", "1000");
 }
 
 /* Without a bell, and in the fewest words. */
-static redisReply *just_try(place *p, const char *holder)
+static redisReply *just_try(bells *p, const char *holder)
 {
     return server_cmd(p->sv,
                       "EVALSHA %s 5 job rlock_token:{job} rlock_undone:{job}:x "
@@ -93,14 +46,14 @@ static redisReply *just_try(place *p, const char *holder)
 }
 
 /* Who waits, as lua/waits.lua tells it of a lock with a line. */
-static redisReply *waits(place *p)
+static redisReply *waits(bells *p)
 {
     return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_undone:{job}:who %s %s",
                       rl_scripts[RL_SCRIPT_WAITS].sha1, QUEUE, LINE, WANTS);
 }
 
 /* How many clients wait for it, as lua/survey.lua has it. */
-static long long waiting(place *p)
+static long long waiting(bells *p)
 {
     return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_token:{job} %s %s",
                       rl_scripts[RL_SCRIPT_SURVEY].sha1, QUEUE, LINE, WANTS)
@@ -108,7 +61,7 @@ static long long waiting(place *p)
         ->integer;
 }
 
-static long long release_of(place *p, const char *name, const char *holder)
+static long long release_of(bells *p, const char *name, const char *holder)
 {
     const char *in = *name == '{' ? "{job}{}" : "{job}";
     return server_int(p->sv,
@@ -119,12 +72,12 @@ static long long release_of(place *p, const char *name, const char *holder)
                       holder + 9, in, in, holder);
 }
 
-static long long release(place *p, const char *holder)
+static long long release(bells *p, const char *holder)
 {
     return release_of(p, "job", holder);
 }
 
-static void take(place *p, const char *holder)
+static void take(bells *p, const char *holder)
 {
     EXPECT_INT(just_try(p, holder)->type, REDIS_REPLY_STRING);
 }
@@ -138,7 +91,7 @@ static void expect_stands(const redisReply *r, int rank, int anew)
     EXPECT_INT(r->element[5]->integer, anew);
 }
 
-static bool has_it(place *p, const char *holder)
+static bool has_it(bells *p, const char *holder)
 {
     return server_int(p->sv, "HEXISTS job %s", holder) == 1;
 }
@@ -147,52 +100,52 @@ static bool has_it(place *p, const char *holder)
 
 TEST(script_fair, a_free_lock_is_had_at_once)
 {
-    place p = place_open(NULL);
-    EXPECT_INT(stand(&p, A, BELL("1"))->type, REDIS_REPLY_STRING);
+    bells p = bells_open(NULL);
+    EXPECT_INT(stand(&p, A, BELL_OF("1"))->type, REDIS_REPLY_STRING);
     EXPECT_BETWEEN(key_ttl(p.sv, "job"), 50000, 60000);
     EXPECT(!key_exists(p.sv, LINE) && !key_exists(p.sv, WANTS));
     EXPECT_INT(release(&p, A), 1);
     EXPECT(!key_exists(p.sv, "job"));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, who_stands_keeps_his_place)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     char ticket[32];
     take(&p, A);
-    redisReply *r = stand(&p, B, BELL("1"));
+    redisReply *r = stand(&p, B, BELL_OF("1"));
     expect_stands(r, 0, 1);
     snprintf(ticket, sizeof ticket, "%s", r->element[2]->str);
-    expect_stands(stand(&p, C, BELL("1")), 1, 0);
-    r = stand(&p, B, BELL("1")); /* a known ticket counts, not a new one */
+    expect_stands(stand(&p, C, BELL_OF("1")), 1, 0);
+    r = stand(&p, B, BELL_OF("1")); /* a known ticket counts, not a new one */
     expect_stands(r, 0, 0);
     EXPECT_STR(r->element[2]->str, ticket);
     server_cmd(p.sv, "DEL %s %s", LINE, WANTS);
-    expect_stands(stand(&p, C, BELL("2")), 0, 1);
-    expect_stands(try_of(&p, "job", B, BELL("1"), ticket, "1000"), 0, 1);
+    expect_stands(stand(&p, C, BELL_OF("2")), 0, 1);
+    expect_stands(try_of(&p, "job", B, BELL_OF("1"), ticket, "1000"), 0, 1);
     EXPECT_BETWEEN(key_ttl(p.sv, LINE), 1, 6000);
     EXPECT_BETWEEN(key_ttl(p.sv, WANTS), 1, 6000);
     EXPECT_INT(server_int(p.sv, "ZCARD %s", QUEUE), 2);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, nobody_overtakes_who_stands)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, "-" BELL("1"));
+    stand(&p, B, "-" BELL_OF("1"));
     server_cmd(p.sv, "DEL job"); /* its lease has run out */
     EXPECT_INT(just_try(&p, C)->element[0]->integer, 0);
     EXPECT(has_it(&p, B) && !has_it(&p, C)); /* who was first has it */
     EXPECT_INT(release(&p, B), 1);
     take(&p, C);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, a_level_more_is_counted_and_needs_the_hold)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
     server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
                rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, A, "");
@@ -201,179 +154,179 @@ TEST(script_fair, a_level_more_is_counted_and_needs_the_hold)
         server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
                    rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, B, "");
     EXPECT_INT(r->element[0]->integer, -1);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- being granted -------------------------------------------------------- */
 
 TEST(script_fair, a_release_grants_to_the_first_and_tells_it)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     char wanted[200];
     take(&p, A);
-    stand(&p, B, BELL("1"));
-    try_of(&p, "job", C, BELL("2"), "0", "77");
-    try_of(&p, "job", B, BELL("1"), "0", "1500");
+    stand(&p, B, BELL_OF("1"));
+    try_of(&p, "job", C, BELL_OF("2"), "0", "77");
+    try_of(&p, "job", B, BELL_OF("1"), "0", "1500");
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, B));
     EXPECT_BETWEEN(key_ttl(p.sv, "job"), 2000, 3000);
     snprintf(wanted, sizeof wanted,
-             "1<rlock_grant:" UUID("b") " 1500 %s 3000 job",
+             "1<rlock_grant:" UUID_OF("b") " 1500 %s 3000 job",
              server_str(p.sv, "GET rlock_token:{job}"));
-    EXPECT_STR(heard(&p), wanted);
+    EXPECT_STR(bells_heard(&p), wanted);
     EXPECT_INT(server_int(p.sv, "ZCARD %s", LINE), 1);
     EXPECT_INT(just_try(&p, B)->type, REDIS_REPLY_STRING); /* it confirms */
     EXPECT_BETWEEN(key_ttl(p.sv, "job"), 50000, 60000);
     EXPECT_INT(release(&p, B), 2);
-    EXPECT_CONTAINS(heard(&p), "2<rlock_grant:" UUID("c") " 77 ");
-    place_close(&p);
+    EXPECT_CONTAINS(bells_heard(&p), "2<rlock_grant:" UUID_OF("c") " 77 ");
+    bells_close(&p);
 }
 
 TEST(script_fair, the_largest_beat_of_a_client_counts)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    try_of(&p, "job", B, BELL("1"), "0", "1000");
-    try_of(&p, "job", C, BELL("1"), "0", "999");
+    try_of(&p, "job", B, BELL_OF("1"), "0", "1000");
+    try_of(&p, "job", C, BELL_OF("1"), "0", "999");
     EXPECT_INT(release(&p, A), 2);
-    EXPECT_CONTAINS(heard(&p), UUID("b") " 1000 ");
-    place_close(&p);
+    EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b") " 1000 ");
+    bells_close(&p);
 }
 
 TEST(script_fair, what_nobody_hears_is_taken_back)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, HOLDER("1"), BELL("7")); /* a client that is gone */
-    stand(&p, HOLDER("2"), BELL("7"));
-    stand(&p, B, BELL("1"));
+    stand(&p, HOLDER_OF("1"), BELL_OF("7")); /* a client that is gone */
+    stand(&p, HOLDER_OF("2"), BELL_OF("7"));
+    stand(&p, B, BELL_OF("1"));
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, B));
     EXPECT_INT(server_int(p.sv, "HLEN job"), 1);
-    EXPECT_CONTAINS(heard(&p), UUID("b"));
+    EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b"));
     EXPECT(!key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, who_gives_no_sign_of_life_is_dropped)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, BELL("1"));
-    server_cmd(p.sv, "HSET %s =%s %s", WANTS, BELL("1"), "1000 5");
-    stand(&p, C, BELL("2"));
+    stand(&p, B, BELL_OF("1"));
+    server_cmd(p.sv, "HSET %s =%s %s", WANTS, BELL_OF("1"), "1000 5");
+    stand(&p, C, BELL_OF("2"));
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, C) && !has_it(&p, B));
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* Whose client is deaf is granted it all the same, and looks. */
 TEST(script_fair, who_hears_nothing_is_not_told)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, "-" BELL("7"));
+    stand(&p, B, "-" BELL_OF("7"));
     EXPECT_INT(server_int(p.sv, "ZCARD %s", QUEUE), 0);
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, B));
-    EXPECT_INT(stand(&p, B, "-" BELL("7"))->type, REDIS_REPLY_STRING);
-    place_close(&p);
+    EXPECT_INT(stand(&p, B, "-" BELL_OF("7"))->type, REDIS_REPLY_STRING);
+    bells_close(&p);
 }
 
 TEST(script_fair, a_name_and_the_same_in_braces_have_lines_of_their_own)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    try_of(&p, "{job}", C, BELL("1"), "0", "1"); /* has it */
+    try_of(&p, "{job}", C, BELL_OF("1"), "0", "1"); /* has it */
     EXPECT_INT(server_int(p.sv, "HEXISTS {job} %s", C), 1);
-    try_of(&p, "{job}", B, BELL("2"), "0", "1");
+    try_of(&p, "{job}", B, BELL_OF("2"), "0", "1");
     EXPECT_INT(release(&p, A), 1);
     EXPECT(!key_exists(p.sv, "job"));
     EXPECT_INT(release_of(&p, "{job}", C), 2);
     EXPECT_INT(server_int(p.sv, "HEXISTS {job} %s", B), 1);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- leaving -------------------------------------------------------------- */
 
 TEST(script_fair, who_gives_up_leaves_the_line_and_the_lock)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, BELL("1"));
-    stand(&p, C, BELL("2"));
+    stand(&p, B, BELL_OF("1"));
+    stand(&p, C, BELL_OF("2"));
     EXPECT_INT(release(&p, B), 0);
     EXPECT_INT(server_int(p.sv, "ZCARD %s", LINE), 1);
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, C));         /* and gives up now */
     EXPECT_INT(release(&p, C), 2); /* clients are in the queue yet */
     EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, with_nobody_in_line_the_queue_is_rung)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    server_cmd(p.sv, "ZADD %s 1 %s", QUEUE, BELL("2"));
+    server_cmd(p.sv, "ZADD %s 1 %s", QUEUE, BELL_OF("2"));
     EXPECT_INT(release(&p, A), 2);
-    EXPECT_STR(heard(&p), "2<job");
-    place_close(&p);
+    EXPECT_STR(bells_heard(&p), "2<job");
+    bells_close(&p);
 }
 
 TEST(script_fair, a_tombstone_refuses_who_still_comes)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, BELL("1"));
+    stand(&p, B, BELL_OF("1"));
     EXPECT_INT(server_int(p.sv,
                           "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
                           "rlock_token:{job} %s %s %s channel 0 60000",
                           rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE, &B[9],
                           LINE, WANTS, B),
                0);
-    EXPECT_INT(stand(&p, B, BELL("1"))->element[0]->integer, -2);
+    EXPECT_INT(stand(&p, B, BELL_OF("1"))->element[0]->integer, -2);
     EXPECT(!key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- what is refused ------------------------------------------------------ */
 
 TEST(script_fair, without_memory_who_waits_stands_and_is_granted_it)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
     server_cmd(p.sv, "CONFIG SET maxmemory 1");
-    expect_stands(stand(&p, B, BELL("1")), 0, 1);
-    expect_stands(stand(&p, B, BELL("1")), 0, 0);
+    expect_stands(stand(&p, B, BELL_OF("1")), 0, 1);
+    expect_stands(stand(&p, B, BELL_OF("1")), 0, 0);
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, B));
     EXPECT(key_ttl(p.sv, "job") > 0);
-    EXPECT_CONTAINS(heard(&p), UUID("b"));
+    EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b"));
     EXPECT_INT(release(&p, B), 2); /* its client is in the queue yet */
     EXPECT(!key_exists(p.sv, "job"));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, what_is_no_lock_is_left_alone)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     server_cmd(p.sv, "SET job x");
-    EXPECT_CONTAINS(stand(&p, A, BELL("1"))->str, "WRONGTYPE");
+    EXPECT_CONTAINS(stand(&p, A, BELL_OF("1"))->str, "WRONGTYPE");
     EXPECT_STR(server_str(p.sv, "GET job"), "x");
     EXPECT(!key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 static void expect_bad(const char *words)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     char call[400];
     snprintf(call, sizeof call, "EVALSHA %s 6 " KEYS_OF("job") " " A " %s",
              rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, words);
     EXPECT_CONTAINS(server_str(p.sv, call), "ERR rlock: bad");
     EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST_CASE(script_fair, a_bad_lease_is_refused, expect_bad("0 1 - 0 0"))
@@ -385,35 +338,35 @@ TEST_CASE(script_fair, a_bad_beat_is_refused, expect_bad("100 1 - 0 1.5"))
 TEST(script_fair, many_that_are_gone_are_dropped_call_by_call)
 {
     enum { GONE = 600 };
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
     for (int i = 0; i < GONE; i++)
         server_cmd(p.sv, "ZADD %s %d gone%d", LINE, i, i);
-    stand(&p, B, BELL("1"));
+    stand(&p, B, BELL_OF("1"));
     EXPECT_INT(release(&p, A), 2);
-    EXPECT_STR(heard(&p), "1<job"); /* by the queue: it may look */
-    redisReply *r = stand(&p, B, BELL("1"));
+    EXPECT_STR(bells_heard(&p), "1<job"); /* by the queue: it may look */
+    redisReply *r = stand(&p, B, BELL_OF("1"));
     EXPECT_INT(r->element[1]->integer, 0); /* soon again */
-    EXPECT_INT(stand(&p, B, BELL("1"))->type, REDIS_REPLY_STRING);
-    place_close(&p);
+    EXPECT_INT(stand(&p, B, BELL_OF("1"))->type, REDIS_REPLY_STRING);
+    bells_close(&p);
 }
 
 /* In a cluster a bell has the lock's name in it. */
 TEST(script_fair, a_bell_may_have_blanks_in_it)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
     stand(&p, B, "-rlock_sbell:{a b\tc}:1"); /* deaf: nobody has to hear it */
     EXPECT_INT(release(&p, A), 2);
     EXPECT_STR(server_str(p.sv, "HGET job %s", B), "1");
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    stand(&p, B, BELL("1"));
+    stand(&p, B, BELL_OF("1"));
     EXPECT_STR(server_str(p.sv, "SET job other"), "OK");
     EXPECT_CONTAINS(server_str(p.sv,
                                "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
@@ -423,11 +376,11 @@ TEST(script_fair, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
                     "WRONGTYPE");
     EXPECT(!key_exists(p.sv, LINE));
     EXPECT_INT(server_int(p.sv, "HEXISTS %s %s", WANTS, B), 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* Of each that is gone: its sign of life, and its bell in the queue. */
-static void leave_behind(place *p, int clients)
+static void leave_behind(bells *p, int clients)
 {
     server_int(p->sv, "EVAL %s 2 %s %s %d",
                "for i = 1, ARGV[1] do "
@@ -436,7 +389,7 @@ static void leave_behind(place *p, int clients)
                WANTS, QUEUE, clients);
 }
 
-static long long left_behind(place *p)
+static long long left_behind(bells *p)
 {
     return server_int(p->sv, "ZCOUNT %s 1 1", QUEUE);
 }
@@ -445,7 +398,7 @@ static long long left_behind(place *p)
 TEST(script_fair, clients_that_are_gone_leave_nothing_while_others_stand)
 {
     enum { GONE = 600, COME = 2000 };
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     int come = 0;
     take(&p, A);
     leave_behind(&p, GONE);
@@ -457,17 +410,17 @@ TEST(script_fair, clients_that_are_gone_leave_nothing_while_others_stand)
     }
     EXPECT_INT(left_behind(&p), 0);
     EXPECT_INT(server_int(p.sv, "HLEN %s", WANTS), 1 + come);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, an_older_try_does_not_say_how_its_client_hears_now)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     take(&p, A);
-    try_of(&p, "job", B, "-" BELL("1"), "0", "2000");
-    try_of(&p, "job", B, BELL("1"), "0", "1000"); /* it has come late */
-    EXPECT(strchr(server_str(p.sv, "HGET %s =%s", WANTS, BELL("1")), '-'));
-    place_close(&p);
+    try_of(&p, "job", B, "-" BELL_OF("1"), "0", "2000");
+    try_of(&p, "job", B, BELL_OF("1"), "0", "1000"); /* it has come late */
+    EXPECT(strchr(server_str(p.sv, "HGET %s =%s", WANTS, BELL_OF("1")), '-'));
+    bells_close(&p);
 }
 
 /* --- who waits ------------------------------------------------------------ */
@@ -484,71 +437,71 @@ static void expect_told(redisReply *r, int which, const char *bell,
 /* Also who hears nothing, and is in no queue. */
 TEST(script_fair, who_stands_is_told_and_its_client_counts_once)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     just_try(&p, A);
-    stand(&p, B, BELL("1"));
-    stand(&p, C, BELL("1"));
-    stand(&p, HOLDER("d"), "-" BELL("2"));
+    stand(&p, B, BELL_OF("1"));
+    stand(&p, C, BELL_OF("1"));
+    stand(&p, HOLDER_OF("d"), "-" BELL_OF("2"));
     redisReply *r = waits(&p);
     EXPECT_INT(r->elements, 4 + 3 * 4);
-    expect_told(r, 0, BELL("1"), B, 0);
-    expect_told(r, 1, BELL("1"), C, 1);
-    expect_told(r, 2, BELL("2"), HOLDER("d"), 2);
+    expect_told(r, 0, BELL_OF("1"), B, 0);
+    expect_told(r, 1, BELL_OF("1"), C, 1);
+    expect_told(r, 2, BELL_OF("2"), HOLDER_OF("d"), 2);
     EXPECT_INT(waiting(&p), 2);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* Killed, say: whoever asks next drops it. */
 TEST(script_fair, whose_client_gives_no_sign_of_life_waits_no_more)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     just_try(&p, A);
-    stand(&p, B, BELL("1"));
-    stand(&p, C, BELL("2"));
-    server_cmd(p.sv, "HSET " WANTS " =" BELL("1") " %s", "1000 1000");
+    stand(&p, B, BELL_OF("1"));
+    stand(&p, C, BELL_OF("2"));
+    server_cmd(p.sv, "HSET " WANTS " =" BELL_OF("1") " %s", "1000 1000");
     redisReply *r = waits(&p);
     EXPECT_INT(r->elements, 4 + 4);
-    expect_told(r, 0, BELL("2"), C, 0);
+    expect_told(r, 0, BELL_OF("2"), C, 0);
     EXPECT_INT(waiting(&p), 1);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_fair, who_waits_by_a_plain_handle_is_told_behind_the_line)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     just_try(&p, A);
     server_int(p.sv, "ZADD " QUEUE " 1000 rlock_bell:plain");
-    stand(&p, B, BELL("1"));
+    stand(&p, B, BELL_OF("1"));
     redisReply *r = waits(&p);
     EXPECT_INT(r->elements, 4 + 2 * 4);
-    expect_told(r, 0, BELL("1"), B, 0);
+    expect_told(r, 0, BELL_OF("1"), B, 0);
     expect_told(r, 1, "rlock_bell:plain", "", -1);
     EXPECT_INT(waiting(&p), 2);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* Nor a queue that is none; but that a right is missing is answered. */
 TEST(script_fair, what_is_no_line_tells_of_nobody)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     server_cmd(p.sv, "MSET " LINE " x " WANTS " x " QUEUE " x");
     EXPECT_INT(waits(&p)->elements, 4);
     EXPECT_INT(waiting(&p), 0);
     server_cmd(p.sv, "DEL " LINE " " WANTS " " QUEUE);
     just_try(&p, A);
-    stand(&p, B, BELL("1"));
+    stand(&p, B, BELL_OF("1"));
     server_cmd(p.sv, "ACL SETUSER default -hget");
     EXPECT_INT(waits(&p)->type, REDIS_REPLY_ERROR);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* As of a cluster's bells, in which the lock's name is. */
 TEST(script_fair, a_bell_with_blanks_is_told_whole)
 {
-    place p = place_open(NULL);
+    bells p = bells_open(NULL);
     just_try(&p, A);
     stand(&p, B, "rlock_sbell:{a b\tc}:1");
     EXPECT_INT(waits(&p)->elements, 4 + 4);
     expect_told(waits(&p), 0, "rlock_sbell:{a b\tc}:1", B, 0);
-    place_close(&p);
+    bells_close(&p);
 }

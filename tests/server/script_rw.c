@@ -2,17 +2,12 @@
  * The scripts of read-write locks by themselves, as lua/README.md describes them:
  * what a server keeps, who is let in by whom, and what they answer.
  */
-#include "direct.h"
-#include "scene.h"
-#include "wire/script.h"
+#include "bells.h"
 
-#define UUID(n)   "6f1e1e0c-5d07-4f36-9a4e-00000000000" n
-#define HOLDER(n) "host:7:8:" UUID(n)
-#define A         HOLDER("a")
-#define B         HOLDER("b")
-#define C         HOLDER("c")
-#define D         HOLDER("d")
-#define BELL(n)   "rlock_bell:" UUID(n)
+#define A HOLDER_OF("a")
+#define B HOLDER_OF("b")
+#define C HOLDER_OF("c")
+#define D HOLDER_OF("d")
 
 #define LINE    "rlock_line:{job}"
 #define WANTS   "rlock_wants:{job}"
@@ -21,45 +16,16 @@
 #define MARK(h) "{job}:" h ":rwlock_timeout:1"
 #define CHANNEL "redisson_rwlock:{job}"
 
-/* A server, and one who hears the bell 1 and Redisson's channel. */
-typedef struct place {
-    server *sv;
-    redisContext *ear;
-} place;
-
-static void hear_of(place *p, const char *channel)
+/* Who hears the bell 1 and Redisson's channel. */
+static bells place_open(const char *args)
 {
-    redisReply *r = redisCommand(p->ear, "SUBSCRIBE %s", channel);
-    EXPECT(r && r->type == REDIS_REPLY_ARRAY);
-    freeReplyObject(r);
-}
-
-static place place_open(const char *args)
-{
-    place p = {.sv = server_start(args)};
-    server_load_scripts(p.sv);
-    p.ear = connect_to(server_path(p.sv), SOON);
-    hear_of(&p, BELL("1"));
-    hear_of(&p, CHANNEL);
-    return p;
-}
-
-static void place_close(place *p)
-{
-    redisFree(p->ear);
-    server_stop(p->sv);
+    return bells_open_at(args, BELL_OF("1"), CHANNEL);
 }
 
 /* The next message, on either; valid until the next. */
-static const char *heard(place *p)
+static const char *heard(bells *p)
 {
-    static char text[700];
-    redisReply *r;
-    EXPECT_INT(redisGetReply(p->ear, (void **)&r), REDIS_OK);
-    EXPECT_STR(r->element[0]->str, "message");
-    snprintf(text, sizeof text, "%s", r->element[2]->str);
-    freeReplyObject(r);
-    return text;
+    return strchr(bells_heard(p), '<') + 1;
 }
 
 /* A side's scripts, and whether it has a mark. */
@@ -89,7 +55,7 @@ static const char *keys_of(const side *x, const char *holder)
 }
 
 /* words: those behind the holder. */
-static redisReply *run(place *p, rl_script_id script, const char *keys,
+static redisReply *run(bells *p, rl_script_id script, const char *keys,
                        const char *holder, const char *words)
 {
     char cmd[1400];
@@ -98,13 +64,13 @@ static redisReply *run(place *p, rl_script_id script, const char *keys,
     return server_cmd(p->sv, cmd);
 }
 
-static redisReply *try_for(place *p, const side *x, const char *holder,
+static redisReply *try_for(bells *p, const side *x, const char *holder,
                            const char *words)
 {
     return run(p, x->l->acquire, keys_of(x, holder), holder, words);
 }
 
-static uint64_t take(place *p, const side *x, const char *holder)
+static uint64_t take(bells *p, const side *x, const char *holder)
 {
     redisReply *r = try_for(p, x, holder, "60000");
     EXPECT_INT(r->type, REDIS_REPLY_STRING);
@@ -112,7 +78,7 @@ static uint64_t take(place *p, const side *x, const char *holder)
 }
 
 /* By the side's own words, for who has the other one as that field. */
-static redisReply *take_too(place *p, const side *x, const char *holder,
+static redisReply *take_too(bells *p, const side *x, const char *holder,
                             const char *other)
 {
     char cmd[1400];
@@ -121,9 +87,9 @@ static redisReply *take_too(place *p, const side *x, const char *holder,
     return server_cmd(p->sv, cmd, "");
 }
 
-static void stand(place *p, const side *x, const char *holder, int rank)
+static void stand(bells *p, const side *x, const char *holder, int rank)
 {
-    redisReply *r = try_for(p, x, holder, "60000 1 " BELL("1") " 0 1000");
+    redisReply *r = try_for(p, x, holder, "60000 1 " BELL_OF("1") " 0 1000");
     EXPECT_INT(r->elements, 6);
     EXPECT_INT(r->element[0]->integer, 0);
     EXPECT_INT(r->element[4]->integer, rank);
@@ -142,23 +108,23 @@ static void expect_code(const redisReply *r, int code)
     EXPECT_INT(r->element[0]->integer, code);
 }
 
-static long long release(place *p, const side *x, const char *holder)
+static long long release(bells *p, const side *x, const char *holder)
 {
     return run(p, x->l->release, keys_of(x, holder), holder, CHANNEL)->integer;
 }
 
-static const char *mode(place *p)
+static const char *mode(bells *p)
 {
     redisReply *r = server_cmd(p->sv, "HGET job mode");
     return r->type == REDIS_REPLY_STRING ? r->str : "free";
 }
 
-static bool has(place *p, const char *field)
+static bool has(bells *p, const char *field)
 {
     return server_int(p->sv, "HEXISTS job %s", field) == 1;
 }
 
-static void expect_gone(place *p)
+static void expect_gone(bells *p)
 {
     EXPECT(!key_exists(p->sv, "job") && !key_exists(p->sv, LEASES));
     EXPECT(!key_exists(p->sv, MARK(A)) && !key_exists(p->sv, MARK(B)));
@@ -168,7 +134,7 @@ static void expect_gone(place *p)
 
 TEST(script_rw, who_reads_is_kept_as_redisson_keeps_it)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     uint64_t token = take(&p, &reads, A);
     EXPECT_INT(take(&p, &reads, B), token);
     EXPECT_STR(mode(&p), "read");
@@ -185,12 +151,12 @@ TEST(script_rw, who_reads_is_kept_as_redisson_keeps_it)
     EXPECT_STR(heard(&p), "0"); /* once: whoever is left had nobody to tell */
     expect_gone(&p);
     EXPECT_INT(release(&p, &reads, B), 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_writes_is_kept_as_redisson_keeps_it)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     uint64_t token = take(&p, &writes, A);
     EXPECT_STR(mode(&p), "write");
     EXPECT_STR(server_str(p.sv, "HGET job " A ":write"), "1");
@@ -202,13 +168,13 @@ TEST(script_rw, who_writes_is_kept_as_redisson_keeps_it)
     EXPECT_STR(heard(&p), "1");
     expect_gone(&p);
     EXPECT(take(&p, &writes, B) > token);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* A writer of Java's that was forced leaves them. */
 TEST(script_rw, a_grant_on_a_free_key_deletes_the_leases_that_are_left)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     server_cmd(p.sv, "DEL job");
     take(&p, &writes, B);
@@ -218,12 +184,12 @@ TEST(script_rw, a_grant_on_a_free_key_deletes_the_leases_that_are_left)
     server_cmd(p.sv, "DEL job");
     take(&p, &reads, B);
     EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, levels_are_set_and_need_the_hold)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     EXPECT_INT(try_for(&p, &reads, A, "90000 3 - 0 0")->type,
                REDIS_REPLY_STRING);
@@ -238,12 +204,12 @@ TEST(script_rw, levels_are_set_and_need_the_hold)
     EXPECT_STR(server_str(p.sv, "HGET job " A), "1");
     EXPECT_INT(
         run(&p, reads.l->release, keys_of(&reads, B), B, "- 1 0")->integer, 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_has_given_up_is_refused)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     EXPECT_INT(
         run(&p, reads.l->release, keys_of(&reads, A), A, "- 0 60000")->integer,
         0);
@@ -253,14 +219,14 @@ TEST(script_rw, who_has_given_up_is_refused)
                    ->integer,
                1);
     expect_code(try_for(&p, &writes, B, "60000"), -2);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- a lease for each ----------------------------------------------------- */
 
 TEST(script_rw, whoever_is_over_is_taken_out_although_others_keep_the_key)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     EXPECT_INT(try_for(&p, &reads, A, "20")->type, REDIS_REPLY_STRING);
     take(&p, &reads, B);
     EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
@@ -268,12 +234,12 @@ TEST(script_rw, whoever_is_over_is_taken_out_although_others_keep_the_key)
     EXPECT(!has(&p, A) && has(&p, B));
     EXPECT_INT(release(&p, &reads, B), 1);
     take(&p, &writes, C);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_waits_is_told_when_the_last_lease_ends)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     EXPECT_INT(try_for(&p, &reads, A, "5000")->type, REDIS_REPLY_STRING);
     server_cmd(p.sv, "PEXPIRE job 60000"); /* Java's, say */
     redisReply *r = try_for(&p, &writes, B, "60000");
@@ -281,12 +247,12 @@ TEST(script_rw, who_waits_is_told_when_the_last_lease_ends)
     EXPECT_BETWEEN(r->element[1]->integer, 1, 5000);
     server_cmd(p.sv, "HSET job java:1 1"); /* whose lease is not known */
     EXPECT(try_for(&p, &writes, B, "60000")->element[1]->integer > 50000);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, renewals_only_prolong)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     char keys[300];
     snprintf(keys, sizeof keys, "4 job " TOKEN " " LEASES " " MARK(A));
     take(&p, &reads, A);
@@ -304,12 +270,12 @@ TEST(script_rw, renewals_only_prolong)
     EXPECT_INT(run(&p, reads.l->extend, keys, A, "1000")->integer, 1);
     EXPECT_BETWEEN(key_ttl(p.sv, "job"), 1, 1000);
     EXPECT_BETWEEN(key_ttl(p.sv, MARK(A)), 1, 1000);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, many_are_renewed_by_one_call)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     server_cmd(p.sv, "SET x 1");
     server_cmd(p.sv, "PEXPIRE " TOKEN " 1000");
@@ -323,12 +289,12 @@ TEST(script_rw, many_are_renewed_by_one_call)
     EXPECT(!key_exists(p.sv, MARK(B)));
     r = server_cmd(p.sv, "EVALSHA %s 1 job 90000 " A, sha(reads.l->renew_many));
     EXPECT_INT(r->type, REDIS_REPLY_ERROR);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, a_short_extend_ends_it_although_others_keep_the_key)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     take(&p, &reads, B);
     EXPECT_INT(
@@ -339,67 +305,67 @@ TEST(script_rw, a_short_extend_ends_it_although_others_keep_the_key)
     EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
     expect_busy(try_for(&p, &writes, C, "60000"));
     EXPECT(!has(&p, A) && has(&p, B));
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- the line ------------------------------------------------------------- */
 
 TEST(script_rw, a_release_lets_in_all_who_read_up_to_the_next_who_writes)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &writes, A);
     stand(&p, &reads, B, 0);
     stand(&p, &reads, C, 1);
     stand(&p, &writes, D, 2);
     EXPECT(key_ttl(p.sv, MARK(B)) > 20000); /* before it has anything */
-    expect_busy(try_for(&p, &reads, HOLDER("e"), "60000"));
+    expect_busy(try_for(&p, &reads, HOLDER_OF("e"), "60000"));
     EXPECT_INT(release(&p, &writes, A), 2);
     char first[700];
     snprintf(first, sizeof first, "%s", heard(&p));
-    EXPECT(strncmp(first, "rlock_grant:" UUID("b"), 48) == 0);
+    EXPECT(strncmp(first, "rlock_grant:" UUID_OF("b"), 48) == 0);
     const char *second = heard(&p);
-    EXPECT(strncmp(second, "rlock_grant:" UUID("c"), 48) == 0);
+    EXPECT(strncmp(second, "rlock_grant:" UUID_OF("c"), 48) == 0);
     EXPECT_STR(first + 48, second + 48); /* one token */
     EXPECT_STR(heard(&p), "1");
     EXPECT(has(&p, B) && has(&p, C) && !has(&p, D ":write"));
     EXPECT_BETWEEN(key_ttl(p.sv, "job"), 1, 3000);
     EXPECT_INT(release(&p, &reads, B), 2); /* there is one in line */
     EXPECT_INT(release(&p, &reads, C), 2);
-    EXPECT(strncmp(heard(&p), "rlock_grant:" UUID("d"), 48) == 0);
+    EXPECT(strncmp(heard(&p), "rlock_grant:" UUID_OF("d"), 48) == 0);
     EXPECT(has(&p, D ":write") && !key_exists(p.sv, LINE));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_gives_up_lets_in_those_behind)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     stand(&p, &writes, B, 0);
     stand(&p, &reads, C, 1);
     EXPECT_INT(release(&p, &writes, B), 0);
     EXPECT(has(&p, C) && !key_exists(p.sv, LINE));
-    EXPECT(strncmp(heard(&p), "rlock_grant:" UUID("c"), 48) == 0);
-    place_close(&p);
+    EXPECT(strncmp(heard(&p), "rlock_grant:" UUID_OF("c"), 48) == 0);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_comes_first_in_line_lets_in_those_behind_him)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &writes, A);
     stand(&p, &reads, B, 0);
     stand(&p, &reads, C, 1);
     server_cmd(p.sv, "DEL job"); /* its lease has run out */
-    redisReply *r = try_for(&p, &reads, B, "60000 1 " BELL("1") " 0 1000");
+    redisReply *r = try_for(&p, &reads, B, "60000 1 " BELL_OF("1") " 0 1000");
     EXPECT_INT(r->type, REDIS_REPLY_STRING);
     EXPECT(has(&p, B) && has(&p, C));
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- both sides of one owner ---------------------------------------------- */
 
 TEST(script_rw, the_only_one_who_reads_may_write_before_all_in_line)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     uint64_t before = take(&p, &reads, A);
     stand(&p, &writes, C, 0);
     redisReply *r = take_too(&p, &writes, B, A);
@@ -413,24 +379,24 @@ TEST(script_rw, the_only_one_who_reads_may_write_before_all_in_line)
     EXPECT_STR(heard(&p), "1");
     EXPECT_INT(release(&p, &reads, A), 2);
     EXPECT(has(&p, C ":write"));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, whoever_reads_beside_others_is_refused_at_once)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     EXPECT_INT(try_for(&p, &reads, C, "20")->type, REDIS_REPLY_STRING);
     expect_code(take_too(&p, &writes, B, A), -3);
     EXPECT_STR(mode(&p), "read");
     EVENTUALLY(SOON, key_ttl(p.sv, MARK(C)) == -2); /* that one is over */
     EXPECT_INT(take_too(&p, &writes, B, A)->type, REDIS_REPLY_STRING);
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, who_writes_may_read_and_goes_on_reading)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     uint64_t token = take(&p, &writes, A);
     stand(&p, &reads, C, 0);
     redisReply *r = take_too(&p, &reads, B, A ":write");
@@ -440,12 +406,12 @@ TEST(script_rw, who_writes_may_read_and_goes_on_reading)
     EXPECT_INT(release(&p, &writes, A), 2);
     EXPECT_STR(mode(&p), "read");
     EXPECT(has(&p, B) && has(&p, C) && !has(&p, A ":write"));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, a_writer_that_reads_has_a_lease_of_its_own)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     char keys[300];
     EXPECT_INT(take_too(&p, &writes, B, A)->type, REDIS_REPLY_STRING);
@@ -457,7 +423,7 @@ TEST(script_rw, a_writer_that_reads_has_a_lease_of_its_own)
     EXPECT_STR(mode(&p), "read");
     EXPECT(has(&p, A) && !has(&p, B ":write"));
     EXPECT_INT(run(&p, writes.l->renew, keys, B, "60000")->integer, 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* --- the rest ------------------------------------------------------------- */
@@ -466,7 +432,7 @@ TEST(script_rw, a_writer_that_reads_has_a_lease_of_its_own)
 
 TEST(script_rw, each_side_tells_of_itself)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     const char *of_reads = sha(reads.l->inspect);
     const char *of_writes = sha(writes.l->inspect);
     EXPECT_INT(server_cmd(p.sv, "EVALSHA %s" INSPECTED, of_reads)->elements, 0);
@@ -484,10 +450,10 @@ TEST(script_rw, each_side_tells_of_itself)
                0);
     server_cmd(p.sv, "ZADD " LEASES " 1 " B); /* it is over */
     EXPECT_INT(server_cmd(p.sv, "EVALSHA %s" INSPECTED, of_reads)->elements, 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
-static void expect_state(place *p, const char *wanted)
+static void expect_state(bells *p, const char *wanted)
 {
     char got[60];
     redisReply *r = server_cmd(p->sv, "EVALSHA %s 3 job " LINE " " LEASES,
@@ -500,7 +466,7 @@ static void expect_state(place *p, const char *wanted)
 
 TEST(script_rw, its_state_is_told_whichever_side_it_is)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     expect_state(&p, "0 0 0");
     take(&p, &reads, A);
     take(&p, &reads, B);
@@ -512,19 +478,19 @@ TEST(script_rw, its_state_is_told_whichever_side_it_is)
     expect_state(&p, "2 1 0");
     take_too(&p, &reads, D, C ":write");
     expect_state(&p, "2 1 0");
-    place_close(&p);
+    bells_close(&p);
 }
 
 #define FORCED " 5 job " TOKEN " " LINE " " WANTS " " LEASES " " CHANNEL
 
-static long long force(place *p, const side *x)
+static long long force(bells *p, const side *x)
 {
     return server_int(p->sv, "EVALSHA %s" FORCED, sha(x->l->force_release));
 }
 
 TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     EXPECT_INT(force(&p, &reads), 0);
     take(&p, &reads, A);
     take(&p, &reads, B);
@@ -540,12 +506,12 @@ TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
     EXPECT_INT(force(&p, &writes), 1);
     EXPECT_STR(mode(&p), "read");
     EXPECT(has(&p, D));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, drop_needs_one_key)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     const char *read = sha(reads.l->drop), *write = sha(writes.l->drop);
     take(&p, &writes, A);
     take_too(&p, &reads, B, A ":write");
@@ -554,12 +520,12 @@ TEST(script_rw, drop_needs_one_key)
     EXPECT_STR(mode(&p), "read");
     EXPECT_INT(server_int(p.sv, "EVALSHA %s 1 job " B, read), 1);
     EXPECT(!key_exists(p.sv, "job"));
-    place_close(&p);
+    bells_close(&p);
 }
 
 TEST(script_rw, words_that_cannot_be_are_refused)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     EXPECT_INT(try_for(&p, &reads, A, "0")->type, REDIS_REPLY_ERROR);
     EXPECT_INT(try_for(&p, &writes, A, "x")->type, REDIS_REPLY_ERROR);
     EXPECT_INT(try_for(&p, &reads, A, "60000 0 - 0 0")->type,
@@ -571,13 +537,13 @@ TEST(script_rw, words_that_cannot_be_are_refused)
             ->type,
         REDIS_REPLY_ERROR);
     EXPECT_INT(server_int(p.sv, "DBSIZE"), 0);
-    place_close(&p);
+    bells_close(&p);
 }
 
 /* What is refused is refused before anything is written. */
 TEST(script_rw, a_server_out_of_memory_grants_nothing_and_lets_go)
 {
-    place p = place_open(NULL);
+    bells p = place_open(NULL);
     take(&p, &reads, A);
     take(&p, &reads, B);
     server_cmd(p.sv, "CONFIG SET maxmemory 1");
@@ -588,5 +554,5 @@ TEST(script_rw, a_server_out_of_memory_grants_nothing_and_lets_go)
     expect_gone(&p);
     EXPECT_INT(try_for(&p, &writes, C, "60000")->type, REDIS_REPLY_ERROR);
     EXPECT(!key_exists(p.sv, "job"));
-    place_close(&p);
+    bells_close(&p);
 }

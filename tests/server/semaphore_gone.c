@@ -286,12 +286,7 @@ static rlock_status wait_as_user(const char *less)
     scene s = scene_server(NULL);
     server_cmd(s.sv, RIGHTS);
     server_cmd(s.sv, less);
-    rlock_options o = RLOCK_OPTIONS_INIT;
-    char uri[200];
-    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(s.sv));
-    o.uri = uri;
-    rlock_client *cl = server_client(s.sv, &o),
-                 *rival = server_client(s.sv, &o);
+    rlock_client *cl = user_client(s.sv), *rival = user_client(s.sv);
     rlock_semaphore *mine = test_semaphore(cl, POOL, 3),
                     *theirs = test_semaphore(rival, POOL, 3);
     rlock_permit *p;

@@ -7,14 +7,19 @@ static void hear_of(bells *b, const char *bell)
     freeReplyObject(r);
 }
 
-bells bells_open(const char *args)
+bells bells_open_at(const char *args, const char *one, const char *two)
 {
     bells b = {.sv = server_start(args)};
     server_load_scripts(b.sv);
     b.ear = connect_to(server_path(b.sv), SOON);
-    hear_of(&b, BELL_OF("1"));
-    hear_of(&b, BELL_OF("2"));
+    hear_of(&b, one);
+    hear_of(&b, two);
     return b;
+}
+
+bells bells_open(const char *args)
+{
+    return bells_open_at(args, BELL_OF("1"), BELL_OF("2"));
 }
 
 void bells_close(bells *b)

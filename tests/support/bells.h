@@ -15,11 +15,12 @@
 
 typedef struct bells {
     server *sv;
-    redisContext *ear; /* hears the bells 1 and 2 */
+    redisContext *ear; /* hears two of them */
 } bells;
 
-/* args: see server_start(). */
+/* The bells 1 and 2, or two other channels. args: see server_start(). */
 bells bells_open(const char *args);
+bells bells_open_at(const char *args, const char *one, const char *two);
 void bells_close(bells *b);
 
 /* The next message, on whichever bell: "1<what it says"; valid until the next. */

@@ -473,3 +473,30 @@ void child_end(child *c)
     EXPECT_INT(WEXITSTATUS(status), 0);
     child_free(c);
 }
+
+server *children_meet(int n, void (*fn)(child *c, void *arg))
+{
+    child *c[8];
+    EXPECT_BETWEEN(n, 1, 8);
+    for (int i = 0; i < n; i++)
+        c[i] = child_start(fn, NULL);
+    server *sv = server_start(NULL);
+    for (int i = 0; i < n; i++)
+        child_give_uri(c[i], sv);
+    for (int i = 0; i < n; i++)
+        child_tell(c[i], 'g');
+    for (int i = 0; i < n; i++)
+        child_expect(c[i], 'd');
+    for (int i = 0; i < n; i++)
+        child_end(c[i]);
+    return sv;
+}
+
+rlock_client *user_client(server *sv)
+{
+    char uri[200];
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(sv));
+    o.uri = uri;
+    return server_client(sv, &o);
+}

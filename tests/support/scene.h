@@ -147,4 +147,13 @@ void child_continue(child *c); /* SIGCONT */
 void child_kill(child *c);     /* SIGKILL, and frees it */
 void child_end(child *c);      /* expects a good end, and frees it */
 
+/*
+ * So many of them at one server, at most 8: each takes its URI, expects 'g', which
+ * comes when all have it, and tells 'd' when it is done. The server is the caller's.
+ */
+server *children_meet(int n, void (*fn)(child *c, void *arg));
+
+/* A client of the user "app", whose password is "secret". */
+rlock_client *user_client(server *sv);
+
 #endif
