@@ -25,7 +25,7 @@ static redisReply *try_of(bells *p, const char *name, const char *holder,
         "EVALSHA %s 6 %s rlock_token:{job} rlock_undone:{job}:%s "
         "rlock_line:%s rlock_wants:%s rlock_queue:%s %s 60000 1 "
         "%s %s %s",
-        rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, name, holder + 9,
+        script_sha(RL_SCRIPT_FAIR_ACQUIRE), name, holder + 9,
         *name == '{' ? "{job}{}" : "{job}", *name == '{' ? "{job}{}" : "{job}",
         *name == '{' ? "{job}{}" : "{job}", holder, bell, ticket, beat);
 }
@@ -41,22 +41,21 @@ static redisReply *just_try(bells *p, const char *holder)
     return server_cmd(p->sv,
                       "EVALSHA %s 5 job rlock_token:{job} rlock_undone:{job}:x "
                       "%s %s %s 60000",
-                      rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, LINE, WANTS,
-                      holder);
+                      script_sha(RL_SCRIPT_FAIR_ACQUIRE), LINE, WANTS, holder);
 }
 
 /* Who waits, as lua/waits.lua tells it of a lock with a line. */
 static redisReply *waits(bells *p)
 {
     return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_undone:{job}:who %s %s",
-                      rl_scripts[RL_SCRIPT_WAITS].sha1, QUEUE, LINE, WANTS);
+                      script_sha(RL_SCRIPT_WAITS), QUEUE, LINE, WANTS);
 }
 
 /* How many clients wait for it, as lua/survey.lua has it. */
 static long long waiting(bells *p)
 {
     return server_cmd(p->sv, "EVALSHA %s 5 job %s rlock_token:{job} %s %s",
-                      rl_scripts[RL_SCRIPT_SURVEY].sha1, QUEUE, LINE, WANTS)
+                      script_sha(RL_SCRIPT_SURVEY), QUEUE, LINE, WANTS)
         ->element[5]
         ->integer;
 }
@@ -68,8 +67,8 @@ static long long release_of(bells *p, const char *name, const char *holder)
                       "EVALSHA %s 6 %s rlock_queue:%s rlock_undone:{job}:%s "
                       "rlock_token:{job} rlock_line:%s rlock_wants:%s %s "
                       "channel",
-                      rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, name, in,
-                      holder + 9, in, in, holder);
+                      script_sha(RL_SCRIPT_FAIR_RELEASE), name, in, holder + 9,
+                      in, in, holder);
 }
 
 static long long release(bells *p, const char *holder)
@@ -148,11 +147,11 @@ TEST(script_fair, a_level_more_is_counted_and_needs_the_hold)
     bells p = bells_open(NULL);
     take(&p, A);
     server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
-               rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, A, "");
+               script_sha(RL_SCRIPT_FAIR_ACQUIRE), A, "");
     EXPECT_STR(server_str(p.sv, "HGET job %s", A), "2");
     redisReply *r =
         server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
-                   rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, B, "");
+                   script_sha(RL_SCRIPT_FAIR_ACQUIRE), B, "");
     EXPECT_INT(r->element[0]->integer, -1);
     bells_close(&p);
 }
@@ -282,7 +281,7 @@ TEST(script_fair, a_tombstone_refuses_who_still_comes)
     EXPECT_INT(server_int(p.sv,
                           "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
                           "rlock_token:{job} %s %s %s channel 0 60000",
-                          rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE, &B[9],
+                          script_sha(RL_SCRIPT_FAIR_RELEASE), QUEUE, &B[9],
                           LINE, WANTS, B),
                0);
     EXPECT_INT(stand(&p, B, BELL_OF("1"))->element[0]->integer, -2);
@@ -323,7 +322,7 @@ static void expect_bad(const char *words)
     bells p = bells_open(NULL);
     char call[400];
     snprintf(call, sizeof call, "EVALSHA %s 6 " KEYS_OF("job") " " A " %s",
-             rl_scripts[RL_SCRIPT_FAIR_ACQUIRE].sha1, words);
+             script_sha(RL_SCRIPT_FAIR_ACQUIRE), words);
     EXPECT_CONTAINS(server_str(p.sv, call), "ERR rlock: bad");
     EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
     bells_close(&p);
@@ -371,8 +370,8 @@ TEST(script_fair, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
     EXPECT_CONTAINS(server_str(p.sv,
                                "EVALSHA %s 6 job %s rlock_undone:{job}:%s "
                                "rlock_token:{job} %s %s %s channel",
-                               rl_scripts[RL_SCRIPT_FAIR_RELEASE].sha1, QUEUE,
-                               &B[9], LINE, WANTS, B),
+                               script_sha(RL_SCRIPT_FAIR_RELEASE), QUEUE, &B[9],
+                               LINE, WANTS, B),
                     "WRONGTYPE");
     EXPECT(!key_exists(p.sv, LINE));
     EXPECT_INT(server_int(p.sv, "HEXISTS %s %s", WANTS, B), 0);

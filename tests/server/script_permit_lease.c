@@ -57,7 +57,7 @@ TEST(script_permit, many_are_renewed_in_one_call)
         b.sv,
         "EVALSHA %s 8 job " PERMITS " job " PERMITS " other {other}:timeout "
         "job " PERMITS " 60000 %s 2 0 %s 1 0 %s 1 0 %s 0 0",
-        permit_sha(RL_SCRIPT_PERMIT_RENEW_MANY), A, B, A, A);
+        script_sha(RL_SCRIPT_PERMIT_RENEW_MANY), A, B, A, A);
     EXPECT_STR(r->str, "10ee");
     EXPECT_BETWEEN(permits_lease(&b, A), 50000, 60000);
     EXPECT_STR(server_str(b.sv, "GET {other}:timeout"), "x");
@@ -68,13 +68,13 @@ TEST(script_permit, a_touch_is_a_write_that_changes_nothing)
 {
     bells b = bells_open(NULL);
     EXPECT_INT(server_int(b.sv, "EVALSHA %s 1 job",
-                          permit_sha(RL_SCRIPT_PERMIT_TOUCH)),
+                          script_sha(RL_SCRIPT_PERMIT_TOUCH)),
                0);
     EXPECT(!key_exists(b.sv, "job"));
     server_cmd(b.sv, "SET job 3");
     long long before = server_info(b.sv, "rdb_changes_since_last_save");
     EXPECT_INT(server_int(b.sv, "EVALSHA %s 1 job",
-                          permit_sha(RL_SCRIPT_PERMIT_TOUCH)),
+                          script_sha(RL_SCRIPT_PERMIT_TOUCH)),
                1);
     EXPECT(server_info(b.sv, "rdb_changes_since_last_save") > before);
     EXPECT_INT(permits_free(&b), 3);
@@ -220,12 +220,12 @@ static void expect_left_alone(const char *key, const char *value)
     EXPECT_CONTAINS(server_str(b.sv,
                                "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
                                " %s c 1 0 0",
-                               permit_sha(RL_SCRIPT_PERMIT_RELEASE), A),
+                               script_sha(RL_SCRIPT_PERMIT_RELEASE), A),
                     "WRONGTYPE");
     EXPECT_CONTAINS(server_str(b.sv,
                                "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
                                " 1 3 0 60000 c",
-                               permit_sha(RL_SCRIPT_PERMIT_ADD)),
+                               script_sha(RL_SCRIPT_PERMIT_ADD)),
                     "WRONGTYPE");
     EXPECT_STR(server_str(b.sv, "GET %s", key), value);
     EXPECT(!key_exists(b.sv, LINE) && !key_exists(b.sv, "t"));
@@ -250,7 +250,7 @@ TEST(script_permit, who_gives_up_leaves_the_line_of_what_is_no_counter_any_more)
     EXPECT_CONTAINS(server_str(b.sv,
                                "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS
                                " %s c 2 0 0",
-                               permit_sha(RL_SCRIPT_PERMIT_RELEASE), B),
+                               script_sha(RL_SCRIPT_PERMIT_RELEASE), B),
                     "WRONGTYPE");
     EXPECT(!key_exists(b.sv, LINE));
     bells_close(&b);
@@ -297,7 +297,7 @@ TEST(script_permit, without_memory_leases_are_prolonged)
     EXPECT_BETWEEN(permits_lease(&b, A), 50000, 60000);
     EXPECT_INT(permit_lease(&b, RL_SCRIPT_PERMIT_EXTEND, A, "90000 2 0"), 1);
     EXPECT_STR(server_str(b.sv, "EVALSHA %s 2 job " PERMITS " 120000 %s 2 0",
-                          permit_sha(RL_SCRIPT_PERMIT_RENEW_MANY), A),
+                          script_sha(RL_SCRIPT_PERMIT_RENEW_MANY), A),
                "1");
     EXPECT_BETWEEN(permits_lease(&b, A), 110000, 120000);
     EXPECT(permit_takes(&b, A, "150000 2 3 0"));
@@ -311,7 +311,7 @@ static void expect_bad(rl_script_id script, const char *words)
     char call[500];
     snprintf(call, sizeof call,
              "EVALSHA %s 5 job " PERMITS " t " LINE " " WANTS " %s",
-             permit_sha(script), words);
+             script_sha(script), words);
     EXPECT_CONTAINS(server_str(b.sv, call), "ERR rlock: bad");
     EXPECT_INT(server_int(b.sv, "DBSIZE"), 0);
     bells_close(&b);

@@ -37,11 +37,6 @@ typedef struct side {
 static const side reads = {&rl_layouts[RL_LAYOUT_READ], true};
 static const side writes = {&rl_layouts[RL_LAYOUT_WRITE], false};
 
-static const char *sha(rl_script_id script)
-{
-    return rl_scripts[script].sha1;
-}
-
 /* The keys of acquire and release. */
 static const char *keys_of(const side *x, const char *holder)
 {
@@ -59,8 +54,8 @@ static redisReply *run(bells *p, rl_script_id script, const char *keys,
                        const char *holder, const char *words)
 {
     char cmd[1400];
-    snprintf(cmd, sizeof cmd, "EVALSHA %s %s %s %s", sha(script), keys, holder,
-             words);
+    snprintf(cmd, sizeof cmd, "EVALSHA %s %s %s %s", script_sha(script), keys,
+             holder, words);
     return server_cmd(p->sv, cmd);
 }
 
@@ -83,7 +78,7 @@ static redisReply *take_too(bells *p, const side *x, const char *holder,
 {
     char cmd[1400];
     snprintf(cmd, sizeof cmd, "EVALSHA %s %s %s 60000 1 %%s 0 0 %s",
-             sha(x->l->acquire), keys_of(x, holder), holder, other);
+             script_sha(x->l->acquire), keys_of(x, holder), holder, other);
     return server_cmd(p->sv, cmd, "");
 }
 
@@ -283,11 +278,12 @@ TEST(script_rw, many_are_renewed_by_one_call)
         p.sv,
         "EVALSHA %s 10 job job x " LEASES " " LEASES
         " x:l " MARK(A) " " MARK(B) " x:m " TOKEN " 90000 " A " " B " " C,
-        sha(reads.l->renew_many));
+        script_sha(reads.l->renew_many));
     EXPECT_STR(r->str, "10e");
     EXPECT(key_ttl(p.sv, "job") > 80000 && key_ttl(p.sv, TOKEN) > 200000);
     EXPECT(!key_exists(p.sv, MARK(B)));
-    r = server_cmd(p.sv, "EVALSHA %s 1 job 90000 " A, sha(reads.l->renew_many));
+    r = server_cmd(p.sv, "EVALSHA %s 1 job 90000 " A,
+                   script_sha(reads.l->renew_many));
     EXPECT_INT(r->type, REDIS_REPLY_ERROR);
     bells_close(&p);
 }
@@ -433,8 +429,8 @@ TEST(script_rw, a_writer_that_reads_has_a_lease_of_its_own)
 TEST(script_rw, each_side_tells_of_itself)
 {
     bells p = place_open(NULL);
-    const char *of_reads = sha(reads.l->inspect);
-    const char *of_writes = sha(writes.l->inspect);
+    const char *of_reads = script_sha(reads.l->inspect);
+    const char *of_writes = script_sha(writes.l->inspect);
     EXPECT_INT(server_cmd(p.sv, "EVALSHA %s" INSPECTED, of_reads)->elements, 0);
     take(&p, &writes, A);
     EXPECT_INT(server_cmd(p.sv, "EVALSHA %s" INSPECTED, of_reads)->elements, 0);
@@ -457,7 +453,7 @@ static void expect_state(bells *p, const char *wanted)
 {
     char got[60];
     redisReply *r = server_cmd(p->sv, "EVALSHA %s 3 job " LINE " " LEASES,
-                               sha(RL_SCRIPT_RW_STATE));
+                               script_sha(RL_SCRIPT_RW_STATE));
     snprintf(got, sizeof got, "%lld %lld %lld", r->element[0]->integer,
              r->element[1]->integer, r->element[2]->integer);
     EXPECT_STR(got, wanted);
@@ -485,7 +481,8 @@ TEST(script_rw, its_state_is_told_whichever_side_it_is)
 
 static long long force(bells *p, const side *x)
 {
-    return server_int(p->sv, "EVALSHA %s" FORCED, sha(x->l->force_release));
+    return server_int(p->sv, "EVALSHA %s" FORCED,
+                      script_sha(x->l->force_release));
 }
 
 TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
@@ -512,7 +509,8 @@ TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
 TEST(script_rw, drop_needs_one_key)
 {
     bells p = place_open(NULL);
-    const char *read = sha(reads.l->drop), *write = sha(writes.l->drop);
+    const char *read = script_sha(reads.l->drop),
+               *write = script_sha(writes.l->drop);
     take(&p, &writes, A);
     take_too(&p, &reads, B, A ":write");
     EXPECT_INT(server_int(p.sv, "EVALSHA %s 1 job " B, write), 0);

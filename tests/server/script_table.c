@@ -9,6 +9,7 @@
 #include <ctype.h>
 
 #include "direct.h"
+#include "script_text.h"
 
 /* --- what is heard -------------------------------------------------------- */
 
@@ -54,31 +55,9 @@ static const char *heard(table *t)
 
 /* --- a call --------------------------------------------------------------- */
 
-/* Those of a folder, if RLOCK_TEST_LUA names one: the build leaves them in
-   generated/lua. Else what is in the library. */
-static const char *text_of(const char *path)
-{
-    static char text[20000];
-    const char *folder = getenv("RLOCK_TEST_LUA");
-    char file[300];
-    if (!folder) {
-        for (size_t i = 0; i < RL_SCRIPT_COUNT; i++)
-            if (strcmp(rl_scripts[i].name, path) == 0)
-                return rl_scripts[i].body;
-        return NULL;
-    }
-    snprintf(file, sizeof file, "%s/%s.lua", folder, path);
-    FILE *f = fopen(file, "re");
-    if (!f)
-        return NULL;
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    fclose(f);
-    return text;
-}
-
 static const char *guard_text(rl_guard_id id, const char *path)
 {
-    const char *text = getenv("RLOCK_TEST_LUA") ? text_of(path) : NULL;
+    const char *text = getenv("RLOCK_TEST_LUA") ? script_text(path) : NULL;
     return text ? text : rl_guards[id].text;
 }
 
@@ -101,7 +80,7 @@ static const char *guarded(const table *t, bool with_token)
 }
 
 /* A script of the layout, or one for all. */
-static const char *script_text(const table *t, const char *name)
+static const char *text_named(const table *t, const char *name)
 {
     char path[60];
     if (strcmp(name, "guard") == 0)
@@ -109,9 +88,9 @@ static const char *script_text(const table *t, const char *name)
     if (strcmp(name, "guard_token") == 0)
         return guarded(t, true);
     snprintf(path, sizeof path, "%s/%s", layouts[t->layout], name);
-    const char *text = text_of(path);
+    const char *text = script_text(path);
     if (!text)
-        text = text_of(name);
+        text = script_text(name);
     if (!text)
         FAIL("there is no script %s", name);
     return text;
@@ -126,7 +105,7 @@ static redisReply *call(table *t, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *w; (w = strtok_r(rest, " ", &rest)) != NULL; argc++) {
         EXPECT(argc < MOST);
-        argv[argc] = argc == 1 ? script_text(t, w) : word_for(w);
+        argv[argc] = argc == 1 ? text_named(t, w) : word_for(w);
     }
     redisReply *r = redisCommandArgv(t->cx, argc, argv, NULL);
     EXPECT(r);
@@ -441,7 +420,7 @@ static void expect_version(const char *version, bool knows_get,
              "if what == 'SET' and select('#', ...) == 4 and not %s then "
              "return {err = 'ERR syntax error'} end "
              "return real.pcall(what, ...) end} %s",
-             version, knows_get ? "true" : "false", script_text(&t, "probe"));
+             version, knows_get ? "true" : "false", text_named(&t, "probe"));
     redisReply *r =
         redisCommand(t.cx, "EVAL %s 3 %s %s %s %s", text, word_for("T"),
                      word_for("Q"), word_for("U"), word_for("b1"));

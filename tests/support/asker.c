@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/script.h"
+#include "script_text.h"
 
 enum { CMD_LIMIT_S = 20 };
 
@@ -251,8 +251,8 @@ long long server_calls(server *sv, const char *command)
 void server_load_scripts(server *sv)
 {
     for (int i = 0; i < RL_SCRIPT_COUNT; i++) {
-        const rl_script *s = &rl_scripts[i];
-        const char *sha1 = server_str(sv, "SCRIPT LOAD %b", s->body, s->len);
-        EXPECT_STR(sha1, s->sha1);
+        const char *text = script_text(rl_scripts[i].name);
+        const char *sha1 = server_str(sv, "SCRIPT LOAD %s", text);
+        EXPECT_STR(sha1, script_sha(i));
     }
 }

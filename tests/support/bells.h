@@ -7,7 +7,7 @@
 
 #include "direct.h"
 #include "scene.h"
-#include "wire/script.h"
+#include "script_text.h"
 
 #define UUID_OF(n)   "6f1e1e0c-5d07-4f36-9a4e-00000000000" n
 #define HOLDER_OF(n) "host:7:8:" UUID_OF(n)

@@ -1,17 +1,12 @@
 #include "permit_calls.h"
 
-const char *permit_sha(rl_script_id script)
-{
-    return rl_scripts[script].sha1;
-}
-
 redisReply *permit_acquire(bells *b, const char *holder, const char *words)
 {
     char call[900];
     snprintf(call, sizeof call,
              "EVALSHA %s 5 job " PERMITS " rlock_undone:{job}:%s " LINE
              " " WANTS " %s %s",
-             permit_sha(RL_SCRIPT_PERMIT_ACQUIRE), holder + 9, holder, words);
+             script_sha(RL_SCRIPT_PERMIT_ACQUIRE), holder + 9, holder, words);
     return server_cmd(b->sv, call);
 }
 
@@ -35,7 +30,7 @@ long long permit_release_as(bells *b, const char *holder, const char *n,
     return server_int(b->sv,
                       "EVALSHA %s 5 job " PERMITS " rlock_undone:{job}:%s " LINE
                       " " WANTS " %s " CHANNEL " %s %s %s",
-                      permit_sha(RL_SCRIPT_PERMIT_RELEASE), holder + 9, holder,
+                      script_sha(RL_SCRIPT_PERMIT_RELEASE), holder + 9, holder,
                       n, tomb_ms, idle);
 }
 
@@ -49,7 +44,7 @@ long long permit_lease(bells *b, rl_script_id script, const char *holder,
 {
     char call[500];
     snprintf(call, sizeof call, "EVALSHA %s 2 job " PERMITS " %s %s",
-             permit_sha(script), holder, words);
+             script_sha(script), holder, words);
     return server_int(b->sv, call);
 }
 
@@ -59,13 +54,13 @@ long long permit_add(bells *b, const char *mark, const char *delta,
     return server_int(b->sv,
                       "EVALSHA %s 5 job " PERMITS " %s " LINE " " WANTS
                       " %s %s 0 60000 " CHANNEL,
-                      permit_sha(RL_SCRIPT_PERMIT_ADD), mark, delta, total);
+                      script_sha(RL_SCRIPT_PERMIT_ADD), mark, delta, total);
 }
 
 long long permit_available(bells *b, const char *total)
 {
     return server_int(b->sv, "EVALSHA %s 2 job " PERMITS " %s",
-                      permit_sha(RL_SCRIPT_PERMIT_AVAILABLE), total);
+                      script_sha(RL_SCRIPT_PERMIT_AVAILABLE), total);
 }
 
 long long permits_free(bells *b)

@@ -15,8 +15,6 @@
 #define WANTS   "rlock_wants:{job}"
 #define CHANNEL "redisson_sc:{job}"
 
-const char *permit_sha(rl_script_id script);
-
 /* words: lease, how many, how many there are, idle s, and perhaps bell, ticket and
    beat. */
 redisReply *permit_acquire(bells *b, const char *holder, const char *words);
