@@ -8,8 +8,8 @@
 
 # Their servers, and the runner of their own that unit tests have.
 add_library(rlock_cxx_support STATIC
-    support/asker.c support/events.c support/plain.c support/server.c
-    support/server_process.c support/test.c)
+    support/asker.c support/events.c support/plain.c support/script_text.c
+    support/server.c support/server_process.c support/test.c)
 target_compile_definitions(rlock_cxx_support PRIVATE
     RLOCK_TEST_PLAIN RLOCK_PRELOAD_CLOCK="$<TARGET_FILE:preload_clock>")
 target_link_libraries(rlock_cxx_support PRIVATE test_base)
