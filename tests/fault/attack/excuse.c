@@ -1,7 +1,7 @@
 #include "excuse.h"
 
+#include "harm.h"
 #include "locks.h"
-#include "nemesis.h"
 
 enum {
     THIRD_US = LEASE_MS * 1000 / 3,  /* a renewal is due so often */
@@ -152,6 +152,20 @@ int64_t silence_us(const verdict *v, const arena *a, const entry *e,
         if (!nemesis_kinds[f->kind].harmless && f->servers & 1U << HOME &&
             concerns(f, a->lives[e->life].proc, -1))
             sum_us += overlap_us(f->began_us, f->ended_us, from_us, to_us);
+    }
+    return sum_us;
+}
+
+int64_t suspended_us(const arena *a, const entry *e, int64_t from_us,
+                     int64_t to_us)
+{
+    int64_t sum_us = 0;
+    for (int i = 0; i < a->n_faults; i++) {
+        const fault *f = &a->faults[i];
+        if (nemesis_kinds[f->kind].inject == worker_suspended &&
+            concerns(f, a->lives[e->life].proc, -1) && f->began_us <= to_us &&
+            f->ended_us >= from_us)
+            sum_us += LONG_MS * 1000;
     }
     return sum_us;
 }

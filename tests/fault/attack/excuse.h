@@ -56,6 +56,10 @@ const fault *home_emptied(const arena *a, int64_t from_us, int64_t to_us,
 int64_t silence_us(const verdict *v, const arena *a, const entry *e,
                    int64_t from_us, int64_t to_us);
 
+/* How much of the process's leases has passed while it was suspended. */
+int64_t suspended_us(const arena *a, const entry *e, int64_t from_us,
+                     int64_t to_us);
+
 /*
  * Was a client closed while a Multi lock of its loop was granted at that time?
  * What the member's client has to tell nobody is told then (see on_event in

@@ -1,10 +1,13 @@
 #include "excuse.h"
 #include "judging.h"
+#include "rest.h"
 
 enum {
     AFTERMATH_US = 3000000, /* tries come at intervals */
     HARM_US = 100000,       /* enough for one to fail */
-    REST_MS = 1500          /* as client.h promises, and what a busy machine
+    /* So long a lease is believed in, at least: clocks differ. */
+    VALID_AT_REST_US = LEASE_AT_REST_MS * 10 * 98,
+    REST_MS = 1500 /* as client.h promises, and what a busy machine
                                takes */
 };
 
@@ -107,14 +110,17 @@ static void judge_late_call(verdict *v, const entry *e, const note *n)
 
 /*
  * The lease is longer than any rest, so nothing ends the hold but a server that
- * forgets it. What was lost by a command the next renewal finds, or the unlock;
+ * forgets it, or a machine that sleeps again and again while nobody is awake for long
+ * enough to renew. What was lost by a command the next renewal finds, or the unlock;
  * where there was one in the rest, it may be what has ended the hold.
  */
 static void judge_rest(verdict *v, const arena *a, const entry *e,
                        const note *n)
 {
+    int64_t rest_us = n->to_us - n->from_us;
     if (n->value == REST_RELEASED ||
-        home_emptied(a, n->from_us, n->to_us, true))
+        home_emptied(a, n->from_us, n->to_us, true) ||
+        rest_us + suspended_us(a, e, n->from_us, n->to_us) >= VALID_AT_REST_US)
         return;
     const fault *loss = home_emptied(a, n->from_us, n->to_us, false);
     if (!loss) {

@@ -22,7 +22,6 @@
 #include "worker.h"
 
 enum {
-    LEASE_AT_REST_MS = 30000,
     REST_MOST_MS = 6000,
     RESTS_MOST = 4, /* with one client */
     WAIT_MS = 1000,

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+enum { LEASE_AT_REST_MS = 30000 };
+
 typedef struct rest {
     pthread_t thread;
 } rest;
