@@ -181,6 +181,8 @@ for_ci() {
     for_cxx
     program clang-format clang-format
     program ccache ccache
+    program ninja ninja-build
+    program mold mold
     program pkg-config pkg-config
     program abidiff abigail-tools
     program mandoc mandoc

@@ -23,12 +23,12 @@ return select(select('#', ...), ...) ~= 'GET' and {ok = 'OK'} end)("
 
 # The scripts as they are sent are in $work/sent/lua.
 embed() {
-    cmake -DSOURCE="$work/lua" -DOUTPUT="$work/sent" \
+    cmake -DSOURCE="$work/lua" -DOUTPUT="$work/sent" -DWITHOUT_C=ON \
         -P src/cmake/EmbedLua.cmake
 }
 passes() { # PROGRAM [FILTER]
-    RLOCK_TEST_LUA="$work/sent/lua" "$programs/$1" ${2:+"--filter=$2"} \
-        >"$work/log" 2>&1 </dev/null
+    RLOCK_TEST_LUA="$work/sent/lua" "$programs/$1" --fail-fast \
+        ${2:+"--filter=$2"} >"$work/log" 2>&1 </dev/null
 }
 
 # The scripts that are not as they were, by their paths: hash/renew

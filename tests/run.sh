@@ -11,6 +11,7 @@
 #   CC          the compiler, for a new BUILD_DIR
 #   JOBS        how much at a time
 #   TESTS       only programs whose names match, such as '^(unit|server)[.]'
+#   EXCEPT      and none of those whose names match this
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -51,7 +52,7 @@ rm -rf "$build/tap" "$build/san"
 # few programs beside each other fill the pauses.
 ctest=0
 set -- sh -c 'cd "$1" && shift && exec ctest "$@"' sh "$build" \
-    -j "$((jobs < 4 ? jobs : 4))" --output-on-failure -R "$tests"
+    -j "$((jobs < 4 ? jobs : 4))" --output-on-failure -R "$tests" ${EXCEPT:+-E "$EXCEPT"}
 if [ -t 1 ]; then
     tests/progress.sh -v 'programs of tests' "$build/tests.log" "$@" || ctest=$?
 else

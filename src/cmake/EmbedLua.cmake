@@ -10,7 +10,8 @@
 #                      enum rl_guard_id: RL_GUARD_ and the guard's folder
 #   scripts.c          rl_scripts, the table of them, with bodies and SHA1s, and
 #                      rl_guards
-#   lua/...            scripts and guards whole, as they are sent
+#   lua/...            scripts and guards whole, as they are sent; nothing else
+#                      if WITHOUT_C is ON
 #
 # Bytes and no string literals: C promises only 4095 characters for those.
 cmake_minimum_required(VERSION 3.18)
@@ -28,6 +29,9 @@ endfunction()
 
 # Appends the text as an array of that name.
 function(add_array array text)
+    if(WITHOUT_C)
+        return()
+    endif()
     string(HEX "${text}" bytes)
     string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
     string(REPLACE "0x0a," "0x0a,\n    " bytes "${bytes}")
@@ -80,6 +84,9 @@ foreach(file IN LISTS files)
         "        \"${sha1}\",\n"
         "        (const char *)${array}, ${length}, ${replies}},\n")
 endforeach()
+if(WITHOUT_C)
+    return()
+endif()
 
 file(WRITE "${OUTPUT}/rlock_scripts.h"
     "#ifndef RLOCK_SCRIPTS_H\n#define RLOCK_SCRIPTS_H\n\n"

@@ -263,7 +263,7 @@ TEST(client_remedy, a_key_of_another_certificate_is_said_to_be_one)
 TEST(client_remedy, a_key_of_another_type_is_said_to_be_another_ones)
 {
     files f = files_start();
-    f.opts.tls_key_file = authority_file(f.a, "rsa.key");
+    f.opts.tls_key_file = authority_rsa_key(f.a);
     expect_file(&f, "tls_key_file",
                 "is not the key of the certificate in tls_cert_file");
 }

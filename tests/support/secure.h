@@ -13,8 +13,7 @@
  * ca: the authority's certificate. server, client: certificates that it has
  * signed, with their keys in "server.key" and "client.key"; the server's is for
  * localhost, redis.test and 127.0.0.1. named: the same without the address.
- * expired: the server's, of yesterday. rsa.key: a key of no certificate, and of
- * another type than theirs.
+ * expired: the server's, of yesterday.
  */
 typedef struct authority authority;
 
@@ -22,6 +21,8 @@ authority *authority_new(void);
 void authority_free(authority *a);
 /* Path of one of its files, such as "ca" or "client.key"; valid until free. */
 const char *authority_file(const authority *a, const char *name);
+/* Makes a key of no certificate, and of another type than theirs. */
+const char *authority_rsa_key(const authority *a);
 
 /*
  * The server listens for TLS as well, on a port of 127.0.0.1, with this
