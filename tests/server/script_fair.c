@@ -129,6 +129,18 @@ TEST(script_fair, who_stands_keeps_his_place)
     bells_close(&p);
 }
 
+/* Were it killed right behind its first try, it would be in there for ever. */
+TEST(script_fair, what_is_kept_of_who_stands_ends_by_itself)
+{
+    bells p = bells_open(NULL);
+    take(&p, A);
+    expect_stands(stand(&p, B, BELL_OF("1")), 0, 1);
+    EXPECT_BETWEEN(key_ttl(p.sv, LINE), 1, 6000);
+    EXPECT_BETWEEN(key_ttl(p.sv, WANTS), 1, 6000);
+    EXPECT_BETWEEN(key_ttl(p.sv, QUEUE), 1, 6000);
+    bells_close(&p);
+}
+
 TEST(script_fair, nobody_overtakes_who_stands)
 {
     bells p = bells_open(NULL);
@@ -153,6 +165,27 @@ TEST(script_fair, a_level_more_is_counted_and_needs_the_hold)
         server_cmd(p.sv, "EVALSHA %s 6 " KEYS_OF("job") " %s 60000 2 %s 0 0",
                    script_sha(RL_SCRIPT_FAIR_ACQUIRE), B, "");
     EXPECT_INT(r->element[0]->integer, -1);
+    bells_close(&p);
+}
+
+/* To the level that is left. */
+static long long count_down(bells *p, const char *holder, int level)
+{
+    return server_int(p->sv,
+                      "EVALSHA %s 6 job " QUEUE " rlock_undone:{job}:x "
+                      "rlock_token:{job} " LINE " " WANTS " %s channel %d 0",
+                      script_sha(RL_SCRIPT_FAIR_RELEASE), holder, level);
+}
+
+TEST(script_fair, a_level_less_is_counted_and_needs_the_hold)
+{
+    bells p = bells_open(NULL);
+    take(&p, A);
+    server_cmd(p.sv, "HSET job %s 3", A);
+    EXPECT_INT(count_down(&p, A, 2), 1);
+    EXPECT_STR(server_str(p.sv, "HGET job %s", A), "2");
+    EXPECT_INT(count_down(&p, B, 1), 0);
+    EXPECT(!has_it(&p, B));
     bells_close(&p);
 }
 
@@ -204,6 +237,7 @@ TEST(script_fair, what_nobody_hears_is_taken_back)
     EXPECT_INT(server_int(p.sv, "HLEN job"), 1);
     EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b"));
     EXPECT(!key_exists(p.sv, LINE));
+    EXPECT_INT(server_int(p.sv, "HEXISTS %s =%s", WANTS, BELL_OF("7")), 0);
     bells_close(&p);
 }
 
@@ -256,6 +290,7 @@ TEST(script_fair, who_gives_up_leaves_the_line_and_the_lock)
     stand(&p, C, BELL_OF("2"));
     EXPECT_INT(release(&p, B), 0);
     EXPECT_INT(server_int(p.sv, "ZCARD %s", LINE), 1);
+    EXPECT_INT(server_int(p.sv, "HEXISTS %s %s", WANTS, B), 0);
     EXPECT_INT(release(&p, A), 2);
     EXPECT(has_it(&p, C));         /* and gives up now */
     EXPECT_INT(release(&p, C), 2); /* clients are in the queue yet */
@@ -303,6 +338,15 @@ TEST(script_fair, without_memory_who_waits_stands_and_is_granted_it)
     EXPECT(key_ttl(p.sv, "job") > 0);
     EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b"));
     EXPECT_INT(release(&p, B), 2); /* its client is in the queue yet */
+    EXPECT(!key_exists(p.sv, "job"));
+    bells_close(&p);
+}
+
+TEST(script_fair, a_lock_that_gets_no_lease_does_not_stay)
+{
+    bells p = bells_open(NULL);
+    server_cmd(p.sv, "ACL SETUSER default -pexpire");
+    EXPECT_INT(just_try(&p, A)->type, REDIS_REPLY_ERROR);
     EXPECT(!key_exists(p.sv, "job"));
     bells_close(&p);
 }

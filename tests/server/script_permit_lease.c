@@ -275,6 +275,41 @@ TEST(script_permit, without_memory_they_are_given_back_and_granted)
     bells_close(&b);
 }
 
+/* Whichever of the two writes of a try is refused. */
+static void expect_none_is_taken_without(const char *command)
+{
+    bells b = bells_open(NULL);
+    EXPECT_INT(permit_add(&b, "m", "2", "3"), 1);
+    server_cmd(b.sv, "ACL SETUSER default -%s", command);
+    EXPECT_INT(permit_acquire(&b, A, "60000 2 3 0")->type, REDIS_REPLY_ERROR);
+    server_cmd(b.sv, "ACL SETUSER default +%s", command);
+    EXPECT_INT(permits_free(&b), 5);
+    EXPECT_INT(permits_of(&b, A), 0);
+    bells_close(&b);
+}
+
+TEST_CASE(script_permit, what_cannot_be_counted_is_not_taken,
+          expect_none_is_taken_without("decrby"))
+TEST_CASE(script_permit, what_cannot_be_taken_is_not_counted,
+          expect_none_is_taken_without("zadd"))
+
+TEST(script_permit, more_that_were_refused_are_counted_when_asked_for_again)
+{
+    bells b = bells_open(NULL);
+    EXPECT(permit_takes(&b, A, "60000 2 3 0"));
+    server_cmd(b.sv, "ACL SETUSER default -incrby");
+    EXPECT_INT(server_cmd(b.sv,
+                          "EVALSHA %s 5 job " PERMITS " m " LINE " " WANTS
+                          " 2 3 0 60000 c",
+                          script_sha(RL_SCRIPT_PERMIT_ADD))
+                   ->type,
+               REDIS_REPLY_ERROR);
+    server_cmd(b.sv, "ACL SETUSER default +incrby");
+    EXPECT_INT(permit_add(&b, "m", "2", "3"), 1);
+    EXPECT_INT(permits_free(&b), 3);
+    bells_close(&b);
+}
+
 /* By a try that confirms it, though there are others free. */
 TEST(script_permit, without_memory_what_was_granted_is_prolonged)
 {
