@@ -43,7 +43,7 @@ judges() {
         folder=${script%/*}
         case $script in
         fair/*) echo 2 script_fair ;;
-        read/* | write/*) echo 2 script_rw ;;
+        read/* | write/*) printf '2 %s\n' script_rw script_rw_lease ;;
         permit/*) printf '2 %s\n' script_permit script_permit_lease ;;
         waits | survey) printf '2 %s\n' script_fair script_rw script_table ;;
         latch/*) echo '1 script_table */string_*_latch' ;;
@@ -67,8 +67,8 @@ nobody_notices() {
 cp -R lua "$work"
 embed
 cp -R "$work/sent/lua" "$work/whole"
-for program in script_table script_fair script_rw script_permit \
-    script_permit_lease; do
+for program in script_table script_fair script_rw script_rw_lease \
+    script_permit script_permit_lease; do
     if ! passes "$program"; then
         cat "$work/log"
         exit 1

@@ -1,0 +1,177 @@
+/*
+ * The scripts of read-write locks by themselves: leases, what ends a side from
+ * outside, and what is refused.
+ */
+#include "rw_calls.h"
+
+/* --- a lease for each ----------------------------------------------------- */
+
+TEST(script_rw, whoever_is_over_is_taken_out_although_others_keep_the_key)
+{
+    bells p = rw_bells_open();
+    EXPECT_INT(side_try(&p, &side_reads, A, "20")->type, REDIS_REPLY_STRING);
+    side_take(&p, &side_reads, B);
+    EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
+    expect_side_busy(side_try(&p, &side_writes, C, "60000"));
+    EXPECT(!job_has(&p, A) && job_has(&p, B));
+    EXPECT_INT(side_release(&p, &side_reads, B), 1);
+    side_take(&p, &side_writes, C);
+    bells_close(&p);
+}
+
+TEST(script_rw, who_waits_is_told_when_the_last_lease_ends)
+{
+    bells p = rw_bells_open();
+    EXPECT_INT(side_try(&p, &side_reads, A, "5000")->type, REDIS_REPLY_STRING);
+    server_cmd(p.sv, "PEXPIRE job 60000"); /* Java's, say */
+    redisReply *r = side_try(&p, &side_writes, B, "60000");
+    expect_side_busy(r);
+    EXPECT_BETWEEN(r->element[1]->integer, 1, 5000);
+    server_cmd(p.sv, "HSET job java:1 1"); /* whose lease is not known */
+    EXPECT(side_try(&p, &side_writes, B, "60000")->element[1]->integer > 50000);
+    bells_close(&p);
+}
+
+TEST(script_rw, renewals_only_prolong)
+{
+    bells p = rw_bells_open();
+    char keys[300];
+    snprintf(keys, sizeof keys, "4 job " TOKEN " " LEASES " " MARK(A));
+    side_take(&p, &side_reads, A);
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, "90000")->integer, 1);
+    EXPECT(key_ttl(p.sv, "job") > 80000 && key_ttl(p.sv, MARK(A)) > 80000);
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, "1000")->integer, 1);
+    EXPECT(key_ttl(p.sv, "job") > 80000 && key_ttl(p.sv, MARK(A)) > 80000);
+    server_cmd(p.sv, "PEXPIRE " TOKEN " 1000");
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, "0")->integer, 1);
+    EXPECT(key_ttl(p.sv, TOKEN) <= 1000);
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, "1000")->integer, 1);
+    EXPECT(key_ttl(p.sv, TOKEN) > 200000);
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, B, "1000")->integer, 0);
+    EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, "1000 5")->integer,
+               0);
+    EXPECT_INT(side_run(&p, side_reads.l->extend, keys, A, "1000")->integer, 1);
+    EXPECT_BETWEEN(key_ttl(p.sv, "job"), 1, 1000);
+    EXPECT_BETWEEN(key_ttl(p.sv, MARK(A)), 1, 1000);
+    bells_close(&p);
+}
+
+TEST(script_rw, many_are_renewed_by_one_call)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_reads, A);
+    server_cmd(p.sv, "SET x 1");
+    server_cmd(p.sv, "PEXPIRE " TOKEN " 1000");
+    redisReply *r = server_cmd(
+        p.sv,
+        "EVALSHA %s 10 job job x " LEASES " " LEASES
+        " x:l " MARK(A) " " MARK(B) " x:m " TOKEN " 90000 " A " " B " " C,
+        script_sha(side_reads.l->renew_many));
+    EXPECT_STR(r->str, "10e");
+    EXPECT(key_ttl(p.sv, "job") > 80000 && key_ttl(p.sv, TOKEN) > 200000);
+    EXPECT(!key_exists(p.sv, MARK(B)));
+    r = server_cmd(p.sv, "EVALSHA %s 1 job 90000 " A,
+                   script_sha(side_reads.l->renew_many));
+    EXPECT_INT(r->type, REDIS_REPLY_ERROR);
+    bells_close(&p);
+}
+
+TEST(script_rw, a_short_extend_ends_it_although_others_keep_the_key)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_reads, A);
+    side_take(&p, &side_reads, B);
+    EXPECT_INT(side_run(&p, side_reads.l->extend,
+                        "4 job " TOKEN " " LEASES " " MARK(A), A, "20")
+                   ->integer,
+               1);
+    EXPECT(key_ttl(p.sv, "job") > 50000);
+    EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
+    expect_side_busy(side_try(&p, &side_writes, C, "60000"));
+    EXPECT(!job_has(&p, A) && job_has(&p, B));
+    bells_close(&p);
+}
+
+/* --- being ended ---------------------------------------------------------- */
+
+#define FORCED " 5 job " TOKEN " " LINE " " WANTS " " LEASES " " CHANNEL
+
+static long long force(bells *p, const side *x)
+{
+    return server_int(p->sv, "EVALSHA %s" FORCED,
+                      script_sha(x->l->force_release));
+}
+
+TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
+{
+    bells p = rw_bells_open();
+    EXPECT_INT(force(&p, &side_reads), 0);
+    side_take(&p, &side_reads, A);
+    side_take(&p, &side_reads, B);
+    EXPECT_INT(force(&p, &side_writes), 0);
+    side_stand(&p, &side_writes, C, 0);
+    EXPECT_INT(force(&p, &side_reads), 1);
+    EXPECT(job_has(&p, C ":write") && !job_has(&p, A) && !job_has(&p, B));
+    EXPECT_INT(force(&p, &side_reads), 0);
+    side_take_too(&p, &side_reads, D, C ":write");
+    EXPECT_INT(force(&p, &side_reads), 1);
+    EXPECT_STR(job_mode(&p), "write");
+    side_take_too(&p, &side_reads, D, C ":write");
+    EXPECT_INT(force(&p, &side_writes), 1);
+    EXPECT_STR(job_mode(&p), "read");
+    EXPECT(job_has(&p, D));
+    bells_close(&p);
+}
+
+TEST(script_rw, drop_needs_one_key)
+{
+    bells p = rw_bells_open();
+    const char *read = script_sha(side_reads.l->drop),
+               *write = script_sha(side_writes.l->drop);
+    side_take(&p, &side_writes, A);
+    side_take_too(&p, &side_reads, B, A ":write");
+    EXPECT_INT(server_int(p.sv, "EVALSHA %s 1 job " B, write), 0);
+    EXPECT_INT(server_int(p.sv, "EVALSHA %s 1 job " A, write), 1);
+    EXPECT_STR(job_mode(&p), "read");
+    EXPECT_INT(server_int(p.sv, "EVALSHA %s 1 job " B, read), 1);
+    EXPECT(!key_exists(p.sv, "job"));
+    bells_close(&p);
+}
+
+/* --- what is refused ------------------------------------------------------ */
+
+TEST(script_rw, words_that_cannot_be_are_refused)
+{
+    bells p = rw_bells_open();
+    EXPECT_INT(side_try(&p, &side_reads, A, "0")->type, REDIS_REPLY_ERROR);
+    EXPECT_INT(side_try(&p, &side_writes, A, "x")->type, REDIS_REPLY_ERROR);
+    EXPECT_INT(side_try(&p, &side_reads, A, "60000 0 - 0 0")->type,
+               REDIS_REPLY_ERROR);
+    EXPECT_INT(side_run(&p, side_reads.l->release, side_keys(&side_reads, A), A,
+                        "- x 0")
+                   ->type,
+               REDIS_REPLY_ERROR);
+    EXPECT_INT(side_run(&p, side_reads.l->renew,
+                        "4 job " TOKEN " " LEASES " " MARK(A), A, "-5")
+                   ->type,
+               REDIS_REPLY_ERROR);
+    EXPECT_INT(server_int(p.sv, "DBSIZE"), 0);
+    bells_close(&p);
+}
+
+/* What is refused is refused before anything is written. */
+TEST(script_rw, a_server_out_of_memory_grants_nothing_and_lets_go)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_reads, A);
+    side_take(&p, &side_reads, B);
+    server_cmd(p.sv, "CONFIG SET maxmemory 1");
+    EXPECT_INT(side_try(&p, &side_reads, C, "60000")->type, REDIS_REPLY_ERROR);
+    EXPECT(!job_has(&p, C) && !key_exists(p.sv, MARK(C)));
+    EXPECT_INT(side_release(&p, &side_reads, A), 1);
+    EXPECT_INT(side_release(&p, &side_reads, B), 1);
+    expect_job_gone(&p);
+    EXPECT_INT(side_try(&p, &side_writes, C, "60000")->type, REDIS_REPLY_ERROR);
+    EXPECT(!key_exists(p.sv, "job"));
+    bells_close(&p);
+}
