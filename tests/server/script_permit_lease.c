@@ -253,6 +253,7 @@ TEST(script_permit, who_gives_up_leaves_the_line_of_what_is_no_counter_any_more)
                                script_sha(RL_SCRIPT_PERMIT_RELEASE), B),
                     "WRONGTYPE");
     EXPECT(!key_exists(b.sv, LINE));
+    EXPECT_INT(server_int(b.sv, "HEXISTS " WANTS " " B), 0);
     bells_close(&b);
 }
 

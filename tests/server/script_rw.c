@@ -21,6 +21,7 @@ TEST(script_rw, who_reads_is_kept_as_redisson_keeps_it)
     EXPECT(key_ttl(p.sv, LEASES) > 3600000);
     EXPECT_INT(side_release(&p, &side_reads, A), 1);
     EXPECT(!job_has(&p, A) && job_has(&p, B) && !key_exists(p.sv, MARK(A)));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
     EXPECT_INT(side_release(&p, &side_reads, B), 1);
     EXPECT_STR(rw_heard(&p),
                "0"); /* once: whoever is left had nobody to tell */
@@ -140,6 +141,38 @@ TEST(script_rw, who_gives_up_lets_in_those_behind)
     EXPECT_INT(side_release(&p, &side_writes, B), 0);
     EXPECT(job_has(&p, C) && !key_exists(p.sv, LINE));
     EXPECT(strncmp(rw_heard(&p), "rlock_grant:" UUID_OF("c"), 48) == 0);
+    bells_close(&p);
+}
+
+TEST(script_rw, who_gives_up_leaves_the_line_of_what_is_no_lock_any_more)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_writes, A);
+    side_stand(&p, &side_reads, B, 0);
+    server_cmd(p.sv, "SET job other");
+    EXPECT_CONTAINS(side_run(&p, side_reads.l->release,
+                             side_keys(&side_reads, B), B, CHANNEL)
+                        ->str,
+                    "WRONGTYPE");
+    EXPECT(!key_exists(p.sv, LINE));
+    EXPECT_INT(server_int(p.sv, "HEXISTS " WANTS " " B), 0);
+    bells_close(&p);
+}
+
+#define OF_THE_DEAD "60000 1 " BELL_OF("7") " 0 1000"
+
+TEST(script_rw, what_nobody_hears_is_taken_back)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_reads, A);
+    side_stand(&p, &side_writes, C, 0);
+    side_try(&p, &side_reads, B, OF_THE_DEAD);
+    EXPECT_INT(side_release(&p, &side_writes, C), 0); /* B comes in, and goes */
+    EXPECT(job_has(&p, A) && !job_has(&p, B));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
+    side_try(&p, &side_writes, C, OF_THE_DEAD);
+    EXPECT_INT(side_release(&p, &side_reads, A), 1);
+    EXPECT(!key_exists(p.sv, "job") && !key_exists(p.sv, LINE));
     bells_close(&p);
 }
 

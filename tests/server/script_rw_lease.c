@@ -14,6 +14,7 @@ TEST(script_rw, whoever_is_over_is_taken_out_although_others_keep_the_key)
     EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
     expect_side_busy(side_try(&p, &side_writes, C, "60000"));
     EXPECT(!job_has(&p, A) && job_has(&p, B));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
     EXPECT_INT(side_release(&p, &side_reads, B), 1);
     side_take(&p, &side_writes, C);
     bells_close(&p);
@@ -116,10 +117,34 @@ TEST(script_rw, force_ends_one_side_and_lets_in_who_waits)
     side_take_too(&p, &side_reads, D, C ":write");
     EXPECT_INT(force(&p, &side_reads), 1);
     EXPECT_STR(job_mode(&p), "write");
+    EXPECT(job_has(&p, C ":write") && !job_has(&p, D));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
     side_take_too(&p, &side_reads, D, C ":write");
     EXPECT_INT(force(&p, &side_writes), 1);
     EXPECT_STR(job_mode(&p), "read");
-    EXPECT(job_has(&p, D));
+    EXPECT(job_has(&p, D) && !job_has(&p, C ":write"));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LEASES), 1);
+    bells_close(&p);
+}
+
+TEST(script_rw, force_frees_what_one_writes)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_writes, A);
+    EXPECT_INT(force(&p, &side_writes), 1);
+    EXPECT_STR(rw_heard(&p), "1");
+    expect_job_gone(&p);
+    bells_close(&p);
+}
+
+TEST(script_rw, force_finds_nobody_whose_lease_is_over)
+{
+    bells p = rw_bells_open();
+    EXPECT_INT(side_try(&p, &side_reads, A, "20")->type, REDIS_REPLY_STRING);
+    server_cmd(p.sv, "PEXPIRE job 60000"); /* Java's, say */
+    EVENTUALLY(SOON, key_ttl(p.sv, MARK(A)) == -2);
+    EXPECT_INT(force(&p, &side_reads), 0);
+    expect_job_gone(&p);
     bells_close(&p);
 }
 
@@ -156,6 +181,15 @@ TEST(script_rw, words_that_cannot_be_are_refused)
                    ->type,
                REDIS_REPLY_ERROR);
     EXPECT_INT(server_int(p.sv, "DBSIZE"), 0);
+    bells_close(&p);
+}
+
+TEST(script_rw, a_lock_that_gets_no_lease_does_not_stay)
+{
+    bells p = rw_bells_open();
+    server_cmd(p.sv, "ACL SETUSER default -pexpire");
+    EXPECT_INT(side_try(&p, &side_writes, A, "60000")->type, REDIS_REPLY_ERROR);
+    EXPECT(!key_exists(p.sv, "job"));
     bells_close(&p);
 }
 
