@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42244
-most_files=293
+most_src=42314
+most_files=294
 most_cli=6136
 most_cli_files=43
-most_include=2244
+most_include=2263
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -324,6 +324,23 @@ RLOCK_API rlock_status rlock_ttl(rlock *lk, int64_t *out_ms);
 RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out,
                                          size_t size);
 
+/*
+ * Asks the server about the hold with this holder id: rlock_holder.raw, as it
+ * was told; that is one of many, where many read. Does it still have the lock?
+ * size is sizeof *out; see base.h. *out is all zero unless RLOCK_OK.
+ *
+ * RLOCK_OK        it has, and *out tells, as of rlock_holder_info()
+ * RLOCK_NOT_HELD  it has not: others have, or nobody
+ * RLOCK_EINVAL    also: that is no holder id for this layout, or a size that no
+ *                 version of the struct has
+ * RLOCK_ENOTSUP   a Multi lock: its members have a hold each; or a timestamp,
+ *                 in which a renewal is another id
+ * RLOCK_ENOMEM, RLOCK_EIO, RLOCK_ESERVER, RLOCK_EWRONGTYPE, RLOCK_ECLOSED,
+ * RLOCK_EFORKED
+ */
+RLOCK_API rlock_status rlock_hold_info(rlock *lk, const char *holder_id,
+                                       rlock_holder *out, size_t size);
+
 #if defined(__GNUC__)
 static inline void rlock_scoped_end_(rlock **lk)
 {

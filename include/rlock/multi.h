@@ -54,7 +54,7 @@ extern "C" {
  *                  frees every member: RLOCK_OK if one was held, RLOCK_NOT_HELD
  *                  if none was, or the failure
  * rlock_force_unlock_hold(), rlock_is_locked(), rlock_ttl(),
- * rlock_holder_info()
+ * rlock_holder_info(), rlock_hold_info()
  *                  RLOCK_ENOTSUP: ask the members
  *
  * RLOCK_OK        *out is the lock; free it with rlock_free()
@@ -111,7 +111,7 @@ RLOCK_API rlock_status rlock_multi_new(rlock *const locks[], size_t n,
  * rlock_force_unlock_hold()
  *                  the same for that hold, also where it has less than a
  *                  majority; asks who has it first, so it takes twice as long
- * rlock_is_locked(), rlock_ttl(), rlock_holder_info()
+ * rlock_is_locked(), rlock_ttl(), rlock_holder_info(), rlock_hold_info()
  *                  about who holds it on a majority; RLOCK_EQUORUM: too few
  *                  nodes answered to tell
  *

@@ -54,8 +54,10 @@ extern "C" {
  * ways.
  *
  * What lock.h says of a lock is true of a side. rlock_is_locked(), rlock_ttl()
- * and rlock_holder_info() are about that side: of several readers about one of
- * them. rlock_force_unlock() of the read side ends all that read.
+ * and rlock_holder_info() are about that side: of several readers about the
+ * caller, if it is one, or else about any of them; rlock_hold_info() is about
+ * the one that is asked for. rlock_force_unlock() of the read side ends all
+ * that read.
  *
  * RLOCK_EINVAL    also: a name that rlock_new() does not take, or both are NULL
  * RLOCK_ENOMEM, RLOCK_ECLOSED, RLOCK_EFORKED

@@ -1,10 +1,12 @@
 -- Tells who reads. Changes nothing.
 --
 -- KEYS  1 lock  2 leases
+-- ARGV  1 a holder (may be missing)
 --
 -- Reply type: array
 -- Reply {}                      nobody does
---       {holder, level, pttl}   one of them, cut at 511 bytes; and for how many ms the last
---                               lease in there goes on (-1 = no end)
+--       {holder, level, pttl}   that holder if he does, or else one of them, cut at 511
+--                               bytes; and for how many ms the last lease in there
+--                               goes on (-1 = no end)
 local side = 'r'
 -- include: rw/inspect.lua

@@ -1,6 +1,7 @@
 -- The rest of the inspect scripts of both sides. Who is in there although his own
--- lease is over is not told: whoever wants the lock takes him out.
-local rcall, leases = redis.call, KEYS[2]
+-- lease is over is not told: whoever wants the lock takes him out. Who is asked
+-- about comes before the others.
+local rcall, leases, wanted = redis.call, KEYS[2], ARGV[1]
 local mode = rcall('HGET', KEYS[1], 'mode')
 if mode ~= 'read' and mode ~= 'write' then
     return rcall('EXISTS', KEYS[1]) == 1 and
@@ -15,13 +16,24 @@ local function is_of_this_side(field)
            not (until_ms and until_ms + 0 < now_ms)
 end
 
+local function told(field, level)
+    local holder = field:gsub(':write$', '')
+    return {holder:sub(1, 511), level:sub(1, 32), ends_in()}
+end
+
+if wanted then
+    wanted = wanted .. (side == 'w' and ':write' or '')
+    local level = rcall('HGET', KEYS[1], wanted)
+    if level and is_of_this_side(wanted) then
+        return told(wanted, level)
+    end
+end
 local cursor, page = '0', {}
 repeat
     cursor, page = unpack(rcall('HSCAN', KEYS[1], cursor, 'COUNT', 100))
     for i = 1, #page, 2 do
         if is_of_this_side(page[i]) then
-            local holder = page[i]:gsub(':write$', '')
-            return {holder:sub(1, 511), page[i + 1]:sub(1, 32), ends_in()}
+            return told(page[i], page[i + 1])
         end
     end
 until cursor == '0'

@@ -1,6 +1,7 @@
 -- Tells who writes. Changes nothing.
 --
 -- KEYS  1 lock  2 leases
+-- ARGV  1 a holder (may be missing)
 --
 -- Reply type: array
 -- Reply {}                      nobody does

@@ -69,7 +69,8 @@ typedef struct rl_lock_kind {
     rlock_status (*force_unlock)(rlock *lk, const char *holder_id);
     void (*cancel)(rlock *lk); /* wakes; the handle's count says why */
     rl_view (*view)(rlock *lk);
-    /* RLOCK_NOT_HELD: nobody does; *out and the thread's error are left */
+    /* out->raw: as of rl_part_inspect(). RLOCK_NOT_HELD: nobody does; but for
+       that, *out and the thread's error are left */
     rlock_status (*inspect)(rlock *lk, rlock_holder *out);
     /* Each hold of the calling thread that the lock is, of Red the whole as
        one. Another status: there is none, or not of all members */

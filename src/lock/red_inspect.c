@@ -3,6 +3,7 @@
 
 #include "lock/red.h"
 #include "op/rule.h"
+#include "op/verb_query.h"
 #include "run/caller.h"
 
 typedef struct inspection {
@@ -15,19 +16,13 @@ static bool is_held(const rl_part *x)
     return x && x->ok && x->code == 1;
 }
 
-/* The uuid tells: clients of different nodes may name the host differently. */
-static bool is_same(const rlock_holder *a, const rlock_holder *b)
-{
-    return *a->hold_id ? strcmp(a->hold_id, b->hold_id) == 0
-                       : strcmp(a->raw, b->raw) == 0;
-}
-
 /* On how many nodes has the holder of this one got it? */
 static size_t count_same(const rl_op *op, const rl_part *x)
 {
     size_t n = 0;
     for (size_t i = 0; i < op->n; i++)
-        n += is_held(op->part[i]) && is_same(op->part[i]->holder, x->holder);
+        n += is_held(op->part[i]) &&
+             rl_is_same_hold(op->part[i]->holder, x->holder);
     return n;
 }
 
@@ -58,7 +53,7 @@ static void tell(const rl_op *op, const rl_part *x, rlock_holder *out)
     *out = *x->holder;
     for (size_t i = 0; i < op->n; i++) {
         const rl_part *y = op->part[i];
-        if (is_held(y) && is_same(y->holder, out))
+        if (is_held(y) && rl_is_same_hold(y->holder, out))
             ttl[n++] = y->holder->ttl_ms < 0 ? INT64_MAX : y->holder->ttl_ms;
     }
     int64_t ms = rl_group_quorum_end(ttl, n, op->quorum);
@@ -115,7 +110,7 @@ void rl_red_ask_ids(rlock *lk, rl_nodes *ns, const rlock_holder *hold,
 {
     ask_nodes(lk, ns, at);
     for (size_t i = 0; i < ns->n; i++)
-        if (!is_held(ns->op.part[i]) || !is_same(&at[i], hold))
+        if (!is_held(ns->op.part[i]) || !rl_is_same_hold(&at[i], hold))
             at[i] = *hold;
     rl_op_let_go(&ns->op);
 }

@@ -296,9 +296,22 @@ static rl_job *single_begin(rlock *lk, const rl_job_args *w, void *room)
 
 /* --- what needs no hold --------------------------------------------------- */
 
+/* Of several readers the caller is told of itself, if it is one. */
+static void name_own(const rlock *lk, rlock_holder *out, int64_t now_us)
+{
+    bool valid;
+    rl_hold *h = rl_holds_pick(&rl_lock_core(lk)->holds, &lk->target,
+                               rl_lock_owner(lk), now_us, &valid, NULL);
+    if (h)
+        rl_hold_write_id(h, out->raw);
+    put(lk, h);
+}
+
 static rlock_status inspect(const rlock *lk, rlock_holder *out, int64_t now_us)
 {
     rl_part x;
+    if (rl_layout_is_side(lk->target.layout) && !out->raw[0])
+        name_own(lk, out, now_us);
     rl_part_inspect(&x, rl_lock_core(lk), &lk->target, out, now_us);
     rlock_status s = rl_lock_ask(lk, &x);
     return s == RLOCK_OK && x.code != 1 ? RLOCK_NOT_HELD : s;
@@ -313,7 +326,7 @@ static rlock_status single_inspect(rlock *lk, rlock_holder *out)
 static rlock_status check_forced(const rlock *lk, const char *holder_id,
                                  rlock_holder *hold, int64_t now_us)
 {
-    rlock_holder ignored;
+    rlock_holder ignored = {0};
     rlock_status s = rl_lock_check_holder(lk, holder_id, hold);
     if (s == RLOCK_OK && inspect(lk, &ignored, now_us) == RLOCK_EWRONGTYPE)
         s = RLOCK_EWRONGTYPE;

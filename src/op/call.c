@@ -296,13 +296,16 @@ void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
         rl_put_line_keys(to, name, len);
 }
 
-void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what)
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what,
+                     const char *holder_id)
 {
-    bool side = rl_layout_is_side(what->layout);
-    rl_put_call(to, what->layout->inspect, whole, 1 + side, 0);
+    bool side = rl_layout_is_side(what->layout), one = side && holder_id;
+    rl_put_call(to, what->layout->inspect, whole, 1 + side, one);
     rl_put_bytes(to, what->name, what->len);
     if (side)
         rl_put_leases_key(to, what->name, what->len);
+    if (one)
+        rl_put_text(to, holder_id);
 }
 
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what)

@@ -87,8 +87,10 @@ void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
 /* Tells how a read-write lock is had, whichever side that is. */
 void rl_call_rw_state(rl_bytes *to, bool whole, const rl_target *what);
 
-/* Tells who holds a lock. */
-void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what);
+/* Tells who holds a lock; of a side that holder, if he does (NULL: nobody in
+   particular). */
+void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what,
+                     const char *holder_id);
 
 /* Frees a lock, whoever holds it. */
 void rl_call_force_release(rl_bytes *to, bool whole, const rl_target *what);

@@ -201,6 +201,7 @@ rl_part *rl_part_new_leave(rl_core *c, const rl_target *what, int64_t now_us);
 /* These have no hold; `what` has to stay until the end. */
 void rl_part_leave(rl_part *x, rl_core *c, const rl_target *what,
                    int64_t now_us);
+/* out->raw: of several readers that one is told, if he reads; "": anyone. */
 void rl_part_inspect(rl_part *x, rl_core *c, const rl_target *what,
                      rlock_holder *out, int64_t now_us);
 /* How both sides of a read-write lock are had; its size is left as it is. */

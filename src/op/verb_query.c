@@ -113,6 +113,12 @@ bool rl_read_holder_id(rlock_layout layout, const char *text, rlock_holder *out)
     return ours || is_redissons(text);
 }
 
+bool rl_is_same_hold(const rlock_holder *a, const rlock_holder *b)
+{
+    return *a->hold_id ? strcmp(a->hold_id, b->hold_id) == 0
+                       : strcmp(a->raw, b->raw) == 0;
+}
+
 /* Without the uuid, which tells people nothing; another program's as it is. */
 static void write_who(char *out, size_t size, const rl_item *who)
 {
@@ -172,7 +178,8 @@ static void note_holder(rl_part *x, const rl_reply *r, int64_t now_us)
 
 static void write_inspect(const rl_part *x, rl_bytes *to)
 {
-    rl_call_inspect(to, x->ask.whole, x->what);
+    const char *wanted = x->holder ? x->holder->raw : "";
+    rl_call_inspect(to, x->ask.whole, x->what, *wanted ? wanted : NULL);
 }
 
 static const rl_verb inspect = {.write = write_inspect, .note = note_holder};

@@ -24,6 +24,9 @@ bool rl_parse_holder(rlock_holder *out);
 bool rl_read_holder_id(rlock_layout layout, const char *text,
                        rlock_holder *out);
 
+/* The uuid tells: clients of different nodes may name the host differently. */
+bool rl_is_same_hold(const rlock_holder *a, const rlock_holder *b);
+
 /*
  * BUSY, with who has the lock and for how long, as two items of an answer tell:
  * "held by web3:18201:18207 for 2.3 s". "held by another", if they do not.

@@ -284,6 +284,34 @@ TEST(script_rw, each_side_tells_of_itself)
     bells_close(&p);
 }
 
+/* Who is told when that one is asked about; "": nobody. */
+static const char *told(bells *p, const side *x, const char *wanted)
+{
+    redisReply *r = server_cmd(p->sv, "EVALSHA %s" INSPECTED " %s",
+                               script_sha(x->l->inspect), wanted);
+    return r->elements == 0 ? "" : r->element[0]->str;
+}
+
+TEST(script_rw, who_is_asked_about_is_told_before_others)
+{
+    bells p = place_open(NULL);
+    take(&p, &reads, A);
+    take(&p, &reads, B);
+    EXPECT_STR(told(&p, &reads, A), A);
+    EXPECT_STR(told(&p, &reads, B), B);
+    EXPECT(*told(&p, &reads, C) && *told(&p, &reads, "mode"));
+    EXPECT_STR(told(&p, &writes, A), "");
+    server_cmd(p.sv, "ZADD " LEASES " 1 " B); /* it is over */
+    EXPECT_STR(told(&p, &reads, B), A);
+    EXPECT_INT(release(&p, &reads, A), 1);
+    server_cmd(p.sv, "DEL job " LEASES);
+    take(&p, &writes, C);
+    EXPECT_STR(told(&p, &writes, C), C);
+    EXPECT_STR(told(&p, &writes, A), C);
+    EXPECT_STR(told(&p, &reads, C), "");
+    bells_close(&p);
+}
+
 static void expect_state(bells *p, const char *wanted)
 {
     char got[60];

@@ -37,6 +37,8 @@ static void ask_lock(owner *o, int lock)
         s = rlock_holder_info(lk, &h, sizeof h);
         if (s == RLOCK_OK)
             check_holder(o, lock, &h);
+        if (s == RLOCK_OK && chance_below(&o->dice, 2))
+            s = rlock_hold_info(lk, h.raw, &h, sizeof h);
     }
     trace("owner %d asks about %s: %s", o->id, locks[lock].name,
           rlock_status_str(s));

@@ -459,7 +459,9 @@ TEST(call, of_a_name_needs_no_holder)
     expect_said(&s, &b, "EVALSHA waits 3 L Q W |");
     rl_call_survey(&b, false, "job", 3, false);
     expect_said(&s, &b, "EVALSHA survey 3 L Q T |");
-    rl_call_inspect(&b, false, &what);
+    rl_call_inspect(&b, false, &what, NULL);
+    expect_said(&s, &b, "EVALSHA hash/inspect 1 L |");
+    rl_call_inspect(&b, false, &what, "h:1:2:x");
     expect_said(&s, &b, "EVALSHA hash/inspect 1 L |");
     rl_call_force_release(&b, false, &what);
     expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R");

@@ -220,8 +220,10 @@ TEST(call_side, questions_bring_the_leases)
 {
     stage s;
     open_stage(&s, RL_LAYOUT_READ);
-    rl_call_inspect(&s.b, false, &s.what);
+    rl_call_inspect(&s.b, false, &s.what, NULL);
     expect_said(&s, "read/inspect 2 job rlock_leases:{job}");
+    rl_call_inspect(&s.b, false, &s.what, s.holder);
+    expect_said(&s, "read/inspect 2 job rlock_leases:{job} {A}");
     rl_call_rw_state(&s.b, false, &s.what);
     expect_said(&s, "rw/state 3 job rlock_line:{job} rlock_leases:{job}");
     close_stage(&s);
