@@ -9,7 +9,7 @@
 
 #include "run.h"
 
-enum { FOREGROUND = 256 };
+enum { FOREGROUND = 256, PERMITS_MAX = 1000000000 };
 
 static const cli_option options[] = {
     {'n', "nonblock", NULL, "do not wait for the lock"},
@@ -21,8 +21,11 @@ static const cli_option options[] = {
      "SIGTERM so long before the lease is over, if\n"
      "it cannot be renewed; 5, at most a third of\n"
      "the lease. SIGKILL before it is over"},
-    {'s', "shared", NULL, NULL},
-    {'N', "permits", "COUNT", NULL},
+    {'s', "shared", NULL,
+     "beside others that do so: the read side of a\n"
+     "read-write lock"},
+    {'x', "exclusive", NULL, "while nobody runs with -s or -x: its write side"},
+    {'N', "permits", "COUNT", "beside COUNT - 1 others: a permit of COUNT"},
     {'o', "close", NULL,
      "free the lock when COMMAND ends, though others\n"
      "of its group run on"},
@@ -72,6 +75,26 @@ static int take_code(run_options *r, const char *text)
     return 0;
 }
 
+static int take_kind(run_options *r, rlock_kind kind)
+{
+    if (r->kind != RLOCK_KIND_LOCK && r->kind != kind)
+        return cli_misused(&cli_run, "run: -s, -x and -N exclude each other");
+    r->kind = kind;
+    return 0;
+}
+
+static int take_permits(run_options *r, const char *text)
+{
+    long permits = 0;
+    char shown[60];
+    if (!cli_number(text, 1, PERMITS_MAX, &permits))
+        return cli_misused(&cli_run, "run: -N wants 1 to %d, and not '%s'",
+                           PERMITS_MAX,
+                           cli_printable(shown, sizeof shown, text));
+    r->permits = permits;
+    return take_kind(r, RLOCK_KIND_PERMIT);
+}
+
 static int take_flag(run_options *r, int c)
 {
     switch (c) {
@@ -91,9 +114,9 @@ static int take_flag(run_options *r, int c)
         r->verbose = true;
         return 0;
     case 's':
-        return cli_misused(&cli_run, "run: -s: this version has no read locks");
+        return take_kind(r, RLOCK_KIND_READ);
     default:
-        return cli_misused(&cli_run, "run: -N: this version has no permits");
+        return take_kind(r, RLOCK_KIND_WRITE);
     }
 }
 
@@ -109,6 +132,8 @@ static int take_option(void *arg, int c)
         return take_grace(r, optarg);
     case 'E':
         return take_code(r, optarg);
+    case 'N':
+        return take_permits(r, optarg);
     case 'c':
         r->shell_line = optarg;
         return 0;
@@ -154,32 +179,62 @@ static int take(run_options *r, char **rest)
 
 /* --- In a `run` of the same name --- */
 
+static rlock_status ask_side(const cli_server *server, const char *name,
+                             rlock_kind side, const run_hold *outer)
+{
+    rlock *lk = NULL, **read = side == RLOCK_KIND_READ ? &lk : NULL;
+    rlock_holder h;
+    rlock_status s =
+        side == RLOCK_KIND_LOCK
+            ? cli_lock(server, name, &lk)
+            : rlock_rw_new(server->client[0], name, read, read ? NULL : &lk);
+    if (s == RLOCK_OK) {
+        s = rlock_hold_info(lk, outer->holder, &h, sizeof h);
+        /* Who made that text up has nothing. */
+        if (s == RLOCK_EINVAL)
+            s = RLOCK_NOT_HELD;
+    }
+    rlock_free(lk);
+    return s;
+}
+
+/* What that hold has: the lock, or which side. */
+static rlock_status ask_outer(const cli_server *server, const run_options *r,
+                              const run_hold *outer, rlock_kind *has)
+{
+    *has = r->kind == RLOCK_KIND_LOCK ? RLOCK_KIND_LOCK : RLOCK_KIND_WRITE;
+    rlock_status s = ask_side(server, r->name, *has, outer);
+    if (s == RLOCK_NOT_HELD && *has == RLOCK_KIND_WRITE) {
+        *has = RLOCK_KIND_READ;
+        s = ask_side(server, r->name, *has, outer);
+    }
+    return s;
+}
+
 /*
  * That one renews for both, and ends both, so COMMAND stays in its group, and
  * in this very process. But it runs only if the server says that the hold still
- * has the lock.
+ * has the lock. Who writes may read, too; who reads would wait for itself.
  */
 static int run_inside(const run_options *r, const run_hold *outer)
 {
     cli_server server;
-    rlock *lk = NULL;
-    rlock_holder h = {0};
+    rlock_kind has = r->kind;
     char shown[120];
     rlock_status s = cli_open(&server, r->cli, r->lease_ms);
-    if (s == RLOCK_OK && (s = cli_lock(&server, r->name, &lk)) == RLOCK_OK)
-        s = rlock_holder_info(lk, &h, sizeof h);
+    if (s == RLOCK_OK)
+        s = ask_outer(&server, r, outer, &has);
     if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
         cli_say("%s", rlock_last_error()->message);
-    rlock_free(lk);
     cli_close(&server);
-    if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
-        return CLI_FAILED;
-    if (s == RLOCK_OK && strcmp(h.raw, outer->holder) == 0 &&
-        run_env_put(r, outer))
+    cli_printable(shown, sizeof shown, r->name);
+    if (s == RLOCK_OK && has == RLOCK_KIND_READ && r->kind != has)
+        cli_say("-x of '%s' would wait for the run -s that it runs in", shown);
+    else if (s == RLOCK_OK && run_env_put(r, outer))
         return run_command_exec(r);
-    cli_say("lock '%s' was lost by the rlock that this one runs in",
-            cli_printable(shown, sizeof shown, r->name));
-    return CLI_LOST;
+    else if (s == RLOCK_NOT_HELD)
+        cli_say("lock '%s' was lost by the rlock that this one runs in", shown);
+    return s == RLOCK_NOT_HELD ? CLI_LOST : CLI_FAILED;
 }
 
 /* --- The two processes --- */
@@ -229,14 +284,19 @@ static int run(cli_options *o, int argc, char **argv)
         return status;
     if (!cli_complete_uris(o))
         return CLI_FAILED;
+    if (o->uris > 1 && r.kind != RLOCK_KIND_LOCK)
+        return cli_misused(&cli_run, "run: -s, -x and -N are for one server");
     run_hold outer;
-    return run_env_find(r.name, &outer) ? run_inside(&r, &outer) : run_both(&r);
+    if (r.kind == RLOCK_KIND_PERMIT || !run_env_find(r.name, &outer))
+        return run_both(&r);
+    return run_inside(&r, &outer);
 }
 
 const cli_verb cli_run = {
     .name = "run",
-    .usage = "[-n | -w SECONDS] [-E CODE] [-l SECONDS] [-k SECONDS] [-o] "
-             "[--foreground] [-q] [-v] NAME [--] COMMAND [ARG...]",
+    .usage = "[-n | -w SECONDS] [-s | -x | -N COUNT] [-E CODE] [-l SECONDS] "
+             "[-k SECONDS] [-o] [--foreground] [-q] [-v] NAME [--] COMMAND "
+             "[ARG...]",
     .options = options,
     .help =
         "Exit status: COMMAND's; 128 + n when signal n ended it; 123 the lock "

@@ -23,6 +23,8 @@
 
 typedef struct run_options {
     const cli_options *cli;
+    rlock_kind kind; /* what COMMAND runs under: a lock, -s, -x, or -N */
+    int64_t permits; /* how many there are, of -N; else 0 */
     const char *name, *shell_line; /* of -c; NULL: command */
     char **command;
     int64_t wait_ms, lease_ms, grace_ms;
@@ -71,6 +73,35 @@ _Noreturn void run_keeper(const run_options *r, run_shared *sh, int from_front,
 /* The front's; the exit status. */
 int run_front(const run_options *r, run_shared *sh, pid_t keeper,
               int from_keeper, int to_keeper);
+
+/* --- run_lease.c: what the keeper holds, whatever kind that is --- */
+
+typedef struct run_lease {
+    rlock_owner *owner;    /* whom the keeper acts as */
+    rlock *lk, *other;     /* of a side: the other one, to ask about */
+    rlock_semaphore *pool; /* NULL: it is no permit */
+    rlock_permit *permit;
+    void (*done)(rlock_status s, void *arg); /* of a start */
+    void *arg;
+} run_lease;
+
+/* Of these, rlock_last_error() has the detail. */
+rlock_status run_lease_open(run_lease *l, const cli_server *server,
+                            const run_options *r);
+rlock_status run_lease_take(run_lease *l, int64_t wait_ms);
+/* The same by the client's loop; done is called by who dispatches. */
+rlock_status run_lease_start(run_lease *l, int64_t wait_ms,
+                             void (*done)(rlock_status s, void *arg),
+                             void *arg);
+void run_lease_cancel(run_lease *l);
+/* Who has what is waited for, as text; false: nobody, or it was not told. */
+bool run_lease_who(const run_lease *l, char *who, size_t size);
+/* For COMMAND to begin: the whole lease, and token and holder of what was taken; 0
+   and "" where there is none. */
+rlock_status run_lease_settle(const run_lease *l, run_shared *sh);
+int64_t run_lease_valid_ms(const run_lease *l); /* 0: it was lost */
+int run_lease_lost_fd(run_lease *l);
+rlock_status run_lease_release(run_lease *l);
 
 /* --- run_signals.c: those that the front gets --- */
 

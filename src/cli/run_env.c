@@ -1,7 +1,8 @@
 /*
  * What COMMAND's environment tells of the locks that it runs under.
  *
- * RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER   the innermost one
+ * RLOCK_NAME, RLOCK_TOKEN, RLOCK_HOLDER   the innermost one; of a permit only
+ *               its name: it is nobody's, and no run inside of it has it
  * RLOCK_OUTER   the others, which were there before, the latest first, with
  *               blanks between: NAME/TOKEN/HOLDER, where what is no letter,
  *               digit, '.', ':', '-' or '_' is written as %XX
@@ -28,6 +29,12 @@ static char *escape(char *to, const char *from)
     }
     *to = '\0';
     return to;
+}
+
+/* What is not there must not look like an outer lock's. */
+static bool put(const char *name, const char *value)
+{
+    return (*value ? setenv(name, value, 1) : unsetenv(name)) == 0;
 }
 
 /* What the innermost lock was goes to the others. */
@@ -59,9 +66,8 @@ bool run_env_put(const run_options *r, const run_hold *h)
     char *uris = cli_public_uris(r->cli);
     bool inner = before && strcmp(before, r->name) == 0;
     bool ok = uris && (inner || push()) && setenv("RLOCK_URI", uris, 1) == 0 &&
-              setenv(names[0], r->name, 1) == 0 &&
-              setenv(names[1], h->token, 1) == 0 &&
-              setenv(names[2], h->holder, 1) == 0;
+              put(names[0], r->name) && put(names[1], h->token) &&
+              put(names[2], h->holder);
     free(uris);
     return ok;
 }

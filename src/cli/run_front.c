@@ -269,14 +269,15 @@ static int finish(front *f)
     atomic_store(&f->sh->over, 1);
     let_go_for_good(f);
     const char *message = f->sh->message, *colon = *message ? ": " : "";
+    const char *what = f->r->kind == RLOCK_KIND_PERMIT ? "permit of" : "lock";
     if (ended || f->sh->status == CLI_LOST) {
-        cli_say("lock '%s' was lost%s%s%s", name,
+        cli_say("%s '%s' was lost%s%s%s", what, name,
                 ended ? ", and COMMAND was ended" : " while COMMAND ran", colon,
                 message);
         return CLI_LOST;
     }
     if (f->sh->status != 0)
-        cli_say("lock '%s' stays until its lease is over%s%s", name, colon,
+        cli_say("%s '%s' stays until its lease is over%s%s", what, name, colon,
                 message);
     return f->status;
 }
@@ -284,9 +285,10 @@ static int finish(front *f)
 /* False: it could not be started, and that was said. */
 static bool start(front *f)
 {
-    run_hold hold;
-    snprintf(hold.token, sizeof hold.token, "%llu",
-             (unsigned long long)f->sh->token);
+    run_hold hold = {.token = ""};
+    if (f->sh->token)
+        snprintf(hold.token, sizeof hold.token, "%llu",
+                 (unsigned long long)f->sh->token);
     memcpy(hold.holder, f->sh->holder, sizeof hold.holder);
     cli_adopt_orphans();
     if (run_env_put(f->r, &hold) &&
@@ -296,6 +298,14 @@ static bool start(front *f)
     atomic_store(&f->sh->over, 1);
     let_go(f, cli_now_us() + LEAVE_US);
     return false;
+}
+
+static void say_granted(const front *f)
+{
+    if (f->r->kind == RLOCK_KIND_PERMIT)
+        cli_say("has a permit");
+    else
+        cli_say("has the lock, token %llu", (unsigned long long)f->sh->token);
 }
 
 int run_front(const run_options *r, run_shared *sh, pid_t keeper,
@@ -315,7 +325,7 @@ int run_front(const run_options *r, run_shared *sh, pid_t keeper,
     if (what != RUN_GRANTED)
         return refused(&f, what);
     if (r->verbose)
-        cli_say("has the lock, token %llu", (unsigned long long)sh->token);
+        say_granted(&f);
     if (!start(&f))
         return CLI_FAILED;
     cli_be_prompt();

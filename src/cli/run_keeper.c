@@ -1,7 +1,6 @@
-/* The keeper: has the lock, and ends COMMAND in time. */
+/* The keeper: has the lease, and ends COMMAND in time. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -11,8 +10,7 @@ typedef struct keeper {
     run_shared *sh;
     int from_front, to_front;
     cli_server server;
-    rlock *lk;
-    rlock_owner *owner;
+    run_lease lease;
     bool answered; /* the acquire; status says what */
     rlock_status status;
 } keeper;
@@ -66,54 +64,20 @@ static void must(keeper *k, rlock_status s)
     refuse(k, s);
 }
 
-/* Holder ids show it, so that an administrator sees what a lock is held for. */
-static const char *label(const run_options *r)
-{
-    const char *name = r->shell_line ? "sh" : r->command[0];
-    const char *slash = strrchr(name, '/');
-    return slash && slash[1] ? slash + 1 : name;
-}
-
-static void open_lock(keeper *k)
-{
-    must(k, cli_open(&k->server, k->r->cli, k->r->lease_ms));
-    must(k, cli_lock(&k->server, k->r->name, &k->lk));
-    must(k, rlock_owner_new(label(k->r), &k->owner));
-}
-
-static void got(rlock *lk, rlock_status s, void *arg)
+static void got(rlock_status s, void *arg)
 {
     keeper *k = arg;
-    (void)lk;
     k->answered = true;
     k->status = s;
     if (s != RLOCK_OK)
         note(k);
 }
 
-/* For a person who waits. The owner has its acquire under way: a thread asks. */
-static void look_who(keeper *k)
-{
-    rlock_holder h;
-    rlock_owner *owner = rlock_owner_set(NULL);
-    char *who = k->sh->who;
-    if (rlock_holder_info(k->lk, &h, sizeof h) == RLOCK_OK) {
-        if (h.host[0])
-            snprintf(who, sizeof k->sh->who, "%.255s:%lld%s%.63s", h.host,
-                     (long long)h.pid, h.owner[0] ? "/" : "", h.owner);
-        else
-            cli_printable(who, sizeof k->sh->who, h.raw);
-        tell(k, RUN_WHO);
-    }
-    rlock_owner_set(owner);
-}
-
 /* One try without a wait, over the connection that there is. False: there is
    something to wait for. */
 static bool try_once(keeper *k)
 {
-    rlock_owner_set(k->owner);
-    k->status = rlock_acquire(k->lk, 0, RLOCK_WATCHDOG);
+    k->status = run_lease_take(&k->lease, 0);
     if (k->status == RLOCK_OK)
         return true;
     note(k);
@@ -130,22 +94,23 @@ static void wait_for_lock(keeper *k, int64_t wait_ms)
                          {.fd = rlock_client_fd(home), .events = POLLIN}};
     int64_t look_us = cli_now_us() + 1000000;
     must(k, p[1].fd < 0 ? rlock_last_error()->status : RLOCK_OK);
-    must(k, rlock_acquire_start(k->lk, wait_ms, RLOCK_WATCHDOG, got, k));
+    must(k, run_lease_start(&k->lease, wait_ms, got, k));
     while (!k->answered) {
         bool asks = atomic_load(&k->sh->wants_who);
         cli_poll(p, 2, asks ? look_us : CLI_NEVER);
         if (p[0].revents) {
             p[0].fd = -1;
-            rlock_cancel(k->lk);
+            run_lease_cancel(&k->lease);
         }
         if (p[1].revents)
             rlock_client_dispatch(home);
         if (asks && cli_now_us() >= look_us && !k->answered) {
-            look_who(k);
+            /* For a person who waits. */
+            if (run_lease_who(&k->lease, k->sh->who, sizeof k->sh->who))
+                tell(k, RUN_WHO);
             look_us = cli_now_us() + 2000000;
         }
     }
-    rlock_owner_set(k->owner);
 }
 
 static void acquire(keeper *k)
@@ -165,21 +130,18 @@ static void acquire(keeper *k)
 static void publish(keeper *k)
 {
     long long now = cli_now_us();
-    int64_t valid_ms = rlock_valid_ms(k->lk);
+    int64_t valid_ms = run_lease_valid_ms(&k->lease);
     atomic_store(&k->sh->deadline_us, valid_ms ? now + valid_ms * 1000 : 0);
 }
 
 static void grant(keeper *k)
 {
-    rlock_holder h;
-    rlock_status s = rlock_holder_info(k->lk, &h, sizeof h);
+    rlock_status s = run_lease_settle(&k->lease, k->sh);
     if (s != RLOCK_OK) {
         note(k);
-        rlock_unlock(k->lk);
+        run_lease_release(&k->lease);
         refuse(k, s);
     }
-    memcpy(k->sh->holder, h.raw, sizeof k->sh->holder);
-    k->sh->token = rlock_token(k->lk);
     publish(k);
     tell(k, RUN_GRANTED);
 }
@@ -191,8 +153,9 @@ static void grant(keeper *k)
  */
 static void keep(keeper *k)
 {
-    struct pollfd p[] = {{.fd = k->from_front, .events = POLLIN},
-                         {.fd = rlock_lost_fd(k->lk), .events = POLLIN}};
+    struct pollfd p[] = {
+        {.fd = k->from_front, .events = POLLIN},
+        {.fd = run_lease_lost_fd(&k->lease), .events = POLLIN}};
     const int64_t before_us = 10000;
     do {
         publish(k);
@@ -215,13 +178,13 @@ static void end_command(keeper *k)
     int target;
     run_signal(k->sh, SIGKILL);
     while ((target = atomic_load(&k->sh->target)) != 0 &&
-           rlock_valid_ms(k->lk) > 0 && cli_is_alive(target))
+           run_lease_valid_ms(&k->lease) > 0 && cli_is_alive(target))
         cli_poll(NULL, 0, cli_now_us() + 2000);
 }
 
 static void release(keeper *k)
 {
-    rlock_status s = rlock_unlock(k->lk);
+    rlock_status s = run_lease_release(&k->lease);
     if (s == RLOCK_OK)
         return;
     note(k);
@@ -234,7 +197,8 @@ _Noreturn void run_keeper(const run_options *r, run_shared *sh, int from_front,
     keeper k = {
         .r = r, .sh = sh, .from_front = from_front, .to_front = to_front};
     leave_everything(&k);
-    open_lock(&k);
+    must(&k, cli_open(&k.server, r->cli, r->lease_ms));
+    must(&k, run_lease_open(&k.lease, &k.server, r));
     acquire(&k);
     grant(&k);
     cli_be_prompt();

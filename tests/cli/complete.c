@@ -50,7 +50,8 @@ TEST(complete, options_of_the_verb_or_before_it)
     EXPECT(!tells(text, "--uri") && !tells(text, "-y"));
     text = COMPLETE(NULL, "run", "-n", "-");
     EXPECT_CONTAINS(text, "--wait\twait at most so long");
-    EXPECT(!tells(text, "--json") && !tells(text, "--shared"));
+    EXPECT(tells(text, "--shared") && tells(text, "-x") && tells(text, "-N"));
+    EXPECT(!tells(text, "--json"));
 }
 
 TEST(complete, values_of_options)
@@ -59,6 +60,7 @@ TEST(complete, values_of_options)
     const char *text = COMPLETE(NULL, "--tls-verify", "");
     EXPECT(tells(text, "full") && tells(text, "ca") && tells(text, "none"));
     EXPECT_STR(COMPLETE(NULL, "run", "-nw", ""), "");
+    EXPECT_STR(COMPLETE(NULL, "run", "-N", ""), "");
     EXPECT_STR(COMPLETE(NULL, "break", "--hold", ""), "");
     EXPECT(tells(COMPLETE(NULL, "run", "-w3", "-"), "--lease"));
     EXPECT(tells(COMPLETE(NULL, "run", "--wait=3", "-"), "--lease"));
@@ -68,6 +70,7 @@ TEST(complete, command_behind_the_name)
 {
     EXPECT_STR(COMPLETE(NULL, "run", "-n", "job", "l"), "\tcommand 3\n");
     EXPECT_STR(COMPLETE(NULL, "run", "job", "--", "ls", "-"), "\tcommand 3\n");
+    EXPECT_STR(COMPLETE(NULL, "run", "-N", "3", "job", "l"), "\tcommand 4\n");
     EXPECT_STR(COMPLETE(NULL, "-u", "x", "run", "job", "--"), "\tcommand 4\n");
     EXPECT_STR(COMPLETE(NULL, "run", "job", "-c", "l"), "");
 }

@@ -15,7 +15,7 @@
 #include "command.h"
 #include "scene.h"
 
-enum { SERVER = 1, KEEPER = 2, FRONT = 4 };
+enum { SERVER = 1, KEEPER = 2, FRONT = 4, READS = 8, PERMIT = 16 };
 
 static int64_t lease_clock_us(void)
 {
@@ -43,31 +43,45 @@ static volatile int64_t *stamps(const char *path)
     return at;
 }
 
+/* What is left of the lease; below zero: nothing is held. */
+static long long lease_left(server *sv, int whom)
+{
+    static const char of_permit[] =
+        "local ends = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] "
+        "local now = redis.call('TIME') "
+        "return ends and math.floor(ends - now[1] * 1000 - now[2] / 1000) or "
+        "-2";
+    return whom & PERMIT
+               ? server_int(sv, "EVAL %s 1 {" SCENE_LOCK "}:timeout", of_permit)
+               : key_ttl(sv, SCENE_LOCK);
+}
+
 /* When the server may free the lock, at the earliest. It was renewed so long ago
    that both processes know, and is not renewed again for a tenth of the lease. */
-static int64_t freed_at_us(server *sv)
+static int64_t freed_at_us(server *sv, int whom)
 {
     for (;;) {
         int64_t began = 0;
-        long long before, now = key_ttl(sv, SCENE_LOCK), left;
+        long long before, now = lease_left(sv, whom), left;
         do {
             before = now;
             began = lease_clock_us();
-            now = key_ttl(sv, SCENE_LOCK);
+            now = lease_left(sv, whom);
         } while (now <= before + 50);
         do {
-            left = key_ttl(sv, SCENE_LOCK);
+            left = lease_left(sv, whom);
         } while (left > now - 300 && left <= now);
         if (left > now - 400 && left <= now - 300)
             return began + now * 1000;
     }
 }
 
-static command *start(server *sv, volatile int64_t **at)
+static command *start(server *sv, int whom, volatile int64_t **at)
 {
+    const char *kind = whom & READS ? "-s" : whom & PERMIT ? "-N1" : "-q";
     const char *path = command_file(sv, "stamps");
     unlink(path);
-    command *c = RLOCK(sv, "run", "-l", "1.5", "-k", "0.3", SCENE_LOCK,
+    command *c = RLOCK(sv, "run", kind, "-l", "1.5", "-k", "0.3", SCENE_LOCK,
                        RLOCK_STAMP, path);
     *at = stamps(path);
     return c;
@@ -87,9 +101,9 @@ static int64_t last_of(volatile int64_t *at)
 static int64_t stop(server *sv, int whom)
 {
     volatile int64_t *at;
-    command *c = start(sv, &at);
+    command *c = start(sv, whom, &at);
     pid_t keeper = command_keeper(c), front = command_front(c);
-    int64_t freed = freed_at_us(sv);
+    int64_t freed = freed_at_us(sv, whom);
     if (whom & SERVER)
         server_pause(sv);
     if (whom & KEEPER)
@@ -100,7 +114,7 @@ static int64_t stop(server *sv, int whom)
     kill(front, SIGCONT);
     EXPECT_INT(command_end(c), 123);
     server_resume(sv);
-    EVENTUALLY(SOON, levels(sv, SCENE_LOCK) == 0);
+    EVENTUALLY(SOON, lease_left(sv, whom) < 0);
     return left;
 }
 
@@ -108,13 +122,13 @@ static int64_t stop(server *sv, int whom)
 static int64_t end(server *sv, int whom)
 {
     volatile int64_t *at;
-    command *c = start(sv, &at);
+    command *c = start(sv, whom, &at);
     pid_t keeper = command_keeper(c), front = command_front(c);
     int64_t began = lease_clock_us();
     kill(whom & KEEPER ? keeper : front, SIGKILL);
     int64_t took = last_of(at) - began;
     command_free(c);
-    EVENTUALLY(SOON, levels(sv, SCENE_LOCK) == 0);
+    EVENTUALLY(SOON, lease_left(sv, whom) < 0);
     return took;
 }
 
@@ -152,6 +166,18 @@ TEST_CASE(exclusion, when_the_server_stops,
           ends_in_time(SERVER, "left when the server is stopped"))
 TEST_CASE(exclusion, when_the_keeper_stops,
           ends_in_time(KEEPER, "left when the keeper is stopped"))
+TEST_CASE(exclusion, of_who_reads_when_the_server_stops,
+          ends_in_time(READS | SERVER,
+                       "left to a reader when the server is stopped"))
+TEST_CASE(exclusion, of_a_permit_when_the_server_stops,
+          ends_in_time(PERMIT | SERVER,
+                       "left to a permit when the server is stopped"))
+TEST_CASE(exclusion, of_who_reads_when_keeper_and_server_stop,
+          ends_in_time(READS | KEEPER | SERVER,
+                       "left to a reader when keeper and server are stopped"))
+TEST_CASE(exclusion, of_a_permit_when_keeper_and_server_stop,
+          ends_in_time(PERMIT | KEEPER | SERVER,
+                       "left to a permit when keeper and server are stopped"))
 TEST_CASE(exclusion, when_front_and_server_stop,
           ends_in_time(FRONT | SERVER,
                        "left when front and server are stopped"))

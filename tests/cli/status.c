@@ -68,10 +68,6 @@ ENDS(two_verbs, 125, "COMMAND is missing", "run", "run")
 ENDS(no_name, 125, "the name of the lock is missing", "run", "-n")
 ENDS(a_command_besides_c, 125, "COMMAND besides -c", "run", "-c", "true", "job",
      "true")
-ENDS(read_locks, 125, "-s: this version has no read locks", "run", "-s", "job",
-     "true")
-ENDS(permits, 125, "-N: this version has no permits", "run", "-N", "3", "job",
-     "true")
 ENDS(json_of_what_prints_nothing, 125, "--json", "--json", "run", "job", "true")
 ENDS(a_name_that_the_library_keeps, 125, "rlock_token:", "run",
      "rlock_token:job", "true")
