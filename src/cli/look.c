@@ -18,7 +18,10 @@ bool look_open(cli_server *s, cli_options *o)
 
 int look_failed(void)
 {
-    cli_say("%s", rlock_last_error()->message);
+    const rlock_error *e = rlock_last_error();
+    bool other = e->status == RLOCK_EWRONGTYPE;
+    cli_say("%s%s", e->message,
+            other ? " (semaphores and latches are no locks)" : "");
     return CLI_FAILED;
 }
 

@@ -225,7 +225,8 @@ static int run_inside(const run_options *r, const run_hold *outer)
     if (s == RLOCK_OK)
         s = ask_outer(&server, r, outer, &has);
     if (s != RLOCK_OK && s != RLOCK_NOT_HELD)
-        cli_say("%s", rlock_last_error()->message);
+        cli_say("%s%s", rlock_last_error()->message,
+                s == RLOCK_EWRONGTYPE ? RUN_OTHER_KIND : "");
     cli_close(&server);
     cli_printable(shown, sizeof shown, r->name);
     if (s == RLOCK_OK && has == RLOCK_KIND_READ && r->kind != has)

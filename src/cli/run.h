@@ -21,6 +21,9 @@
 /* Before the local deadline, which is before the server's, COMMAND is dead. */
 #define RUN_MARGIN_US 20000
 
+/* Behind a message that says so. */
+#define RUN_OTHER_KIND " (-s and -x: read-write locks; -N: semaphores)"
+
 typedef struct run_options {
     const cli_options *cli;
     rlock_kind kind; /* what COMMAND runs under: a lock, -s, -x, or -N */
@@ -45,7 +48,7 @@ typedef struct run_shared {
     bool busy;                /* because somebody else has the lock */
     uint64_t token;
     char holder[sizeof((rlock_holder *)0)->raw];
-    char message[sizeof((rlock_error *)0)->message];
+    char message[sizeof((rlock_error *)0)->message + sizeof RUN_OTHER_KIND];
     char who[400]; /* has it, while the keeper waits */
     _Atomic bool wants_who;
 } run_shared;

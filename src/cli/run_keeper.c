@@ -43,8 +43,10 @@ static _Noreturn void end(keeper *k)
 
 static void note(keeper *k)
 {
-    snprintf(k->sh->message, sizeof k->sh->message, "%s",
-             rlock_last_error()->message);
+    const rlock_error *e = rlock_last_error();
+    bool other = e->status == RLOCK_EWRONGTYPE;
+    snprintf(k->sh->message, sizeof k->sh->message, "%s%s", e->message,
+             other ? RUN_OTHER_KIND : "");
 }
 
 /* There is no lock; the front says why. */

@@ -119,9 +119,10 @@ TEST(permits, a_lock_of_that_name_is_left_alone)
     EXPECT_INT(levels(sv, POOL), 1);
     server_cmd(sv, "DEL " POOL);
     command *c = hold(sv, "1", "one");
-    command_fails(sv, WORDS("run", POOL, "true"), "WRONGTYPE");
+    command_fails(sv, WORDS("run", POOL, "true"), "-N: semaphores)");
     command_fails(sv, WORDS("run", "-s", POOL, "true"), "WRONGTYPE");
-    command_fails(sv, WORDS("break", "-y", POOL), "WRONGTYPE");
+    command_fails(sv, WORDS("break", "-y", POOL), "semaphores and latches");
+    command_fails(sv, WORDS("who", POOL), "semaphores and latches");
     EXPECT_INT(held_at(sv), 1);
     go(sv, c, "one");
     server_stop(sv);

@@ -95,7 +95,8 @@ TEST(shared, a_lock_of_another_kind_is_left_alone)
     EXPECT_INT(levels(sv, SCENE_LOCK), 1);
     server_cmd(sv, "DEL " SCENE_LOCK);
     command *c = hold(sv, "-s", "one");
-    command_fails(sv, WORDS("run", SCENE_LOCK, "true"), "read-write lock");
+    command_fails(sv, WORDS("run", SCENE_LOCK, "true"),
+                  "WRONGTYPE it is a read-write lock (-s and -x: ");
     go(sv, c, "one");
     server_stop(sv);
 }
