@@ -16,7 +16,7 @@ set -eu
 
 most_src=42314
 most_files=294
-most_cli=6371
+most_cli=6370
 most_cli_files=44
 most_include=2263
 most_cxx=1018

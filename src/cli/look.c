@@ -90,13 +90,12 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
     rlock_status status = find_as(s, name, RLOCK_LAYOUT_HASH, x);
     if (status == RLOCK_EWRONGTYPE)
         status = find_as(s, name, RLOCK_LAYOUT_STRING, x);
-    if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING && s->n == 1 &&
-        is_timestamp(x->holder.raw))
+    bool string = status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING;
+    if (string && s->n == 1 && is_timestamp(x->holder.raw))
         status = find_as(s, name, RLOCK_LAYOUT_TIMESTAMP, x);
-    else if (status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING &&
-             is_count(x->holder.raw))
-        return find_as(s, name, RLOCK_LAYOUT_HASH, x);
-    if (status == RLOCK_EWRONGTYPE && s->n == 1)
+    else if (string && is_count(x->holder.raw))
+        status = find_as(s, name, RLOCK_LAYOUT_HASH, x);
+    else if (status == RLOCK_EWRONGTYPE && s->n == 1)
         status = find_side(s, name, x);
     if (status == RLOCK_OK || status == RLOCK_NOT_HELD)
         return status;
