@@ -8,7 +8,7 @@
 /* Runs until go() is called; its pid is in the file. */
 static command *hold(server *sv, const char *kind, const char *file)
 {
-    command *c = RLOCK(sv, "run", "-l", "1.5", kind, SCENE_LOCK, "sh", "-c",
+    command *c = RLOCK(sv, "run", kind, SCENE_LOCK, "sh", "-c",
                        "echo $RLOCK_TOKEN; echo $$ >\"$0\"; exec sleep 100",
                        command_file(sv, file));
     command_number(sv, file);
@@ -73,16 +73,18 @@ TEST(shared, nobody_passes_who_waits_to_write)
 TEST(shared, one_that_reads_and_dies_ends_no_other)
 {
     server *sv = server_start(NULL);
-    command *one = hold(sv, "-s", "one"), *two = hold(sv, "-s", "two");
+    command *one =
+        RLOCK(sv, "run", "-s", "-l", "1.5", SCENE_LOCK, "sleep", "100");
+    command_pid(one);
+    command *two = hold(sv, "-s", "two");
     kill(command_keeper(one), SIGKILL);
     EXPECT_INT(command_end(one), 123);
-    long long calls = script_calls(sv);
-    EVENTUALLY(SOON, script_calls(sv) >= calls + 4); /* past a lease */
-    EXPECT(!command_ended(two));
-    EXPECT_INT(tries(sv, "-x"), 124);
+    /* The one that writes waits for the lease of the dead, and for who lives. */
+    command *w = RLOCK(sv, "run", "-x", SCENE_LOCK, "true");
+    EVENTUALLY(SOON, server_int(sv, "HLEN " SCENE_LOCK) == 2);
+    EXPECT(!command_ended(two) && !command_ended(w));
     go(sv, two, "two");
-    EXPECT_INT(tries(sv, "-x"),
-               0); /* what is left of the dead one is nothing */
+    EXPECT_INT(command_end(w), 0);
     server_stop(sv);
 }
 
