@@ -294,21 +294,21 @@ static const char *told(bells *p, const side *x, const char *wanted)
 
 TEST(script_rw, who_is_asked_about_is_told_before_others)
 {
-    bells p = place_open(NULL);
-    take(&p, &reads, A);
-    take(&p, &reads, B);
-    EXPECT_STR(told(&p, &reads, A), A);
-    EXPECT_STR(told(&p, &reads, B), B);
-    EXPECT(*told(&p, &reads, C) && *told(&p, &reads, "mode"));
-    EXPECT_STR(told(&p, &writes, A), "");
+    bells p = rw_bells_open();
+    side_take(&p, &side_reads, A);
+    side_take(&p, &side_reads, B);
+    EXPECT_STR(told(&p, &side_reads, A), A);
+    EXPECT_STR(told(&p, &side_reads, B), B);
+    EXPECT(*told(&p, &side_reads, C) && *told(&p, &side_reads, "mode"));
+    EXPECT_STR(told(&p, &side_writes, A), "");
     server_cmd(p.sv, "ZADD " LEASES " 1 " B); /* it is over */
-    EXPECT_STR(told(&p, &reads, B), A);
-    EXPECT_INT(release(&p, &reads, A), 1);
+    EXPECT_STR(told(&p, &side_reads, B), A);
+    EXPECT_INT(side_release(&p, &side_reads, A), 1);
     server_cmd(p.sv, "DEL job " LEASES);
-    take(&p, &writes, C);
-    EXPECT_STR(told(&p, &writes, C), C);
-    EXPECT_STR(told(&p, &writes, A), C);
-    EXPECT_STR(told(&p, &reads, C), "");
+    side_take(&p, &side_writes, C);
+    EXPECT_STR(told(&p, &side_writes, C), C);
+    EXPECT_STR(told(&p, &side_writes, A), C);
+    EXPECT_STR(told(&p, &side_reads, C), "");
     bells_close(&p);
 }
 
