@@ -35,7 +35,7 @@ void rl_hold_share_token(rl_holds *t, const rl_hold *draft, uint64_t token)
 {
     rl_mutex_lock(&t->mutex);
     rl_hold *h = rl_hold_other_side_locked(t, draft);
-    if (h && h->token < token)
+    if (h && rl_hold_layout(h)->kind == RLOCK_KIND_READ && h->token < token)
         h->token = token;
     rl_mutex_unlock(&t->mutex);
 }

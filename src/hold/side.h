@@ -23,8 +23,8 @@ bool rl_hold_joins(rl_holds *t, rl_hold *draft, rl_uuid *other);
 /* Has its owner asked for the other side, too? */
 bool rl_hold_is_paired(rl_holds *t, const rl_hold *h);
 
-/* The token of who joins is that of both, also if it is undone: those who come to
-   read get it. */
+/* Who joins to write has a token for both, also if it is undone: those who come to
+   read get it. A larger one for who joins to read: his write side is lost. */
 void rl_hold_share_token(rl_holds *t, const rl_hold *draft, uint64_t token);
 
 #endif

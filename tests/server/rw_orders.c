@@ -64,6 +64,25 @@ TEST(rw_orders, it_is_read_when_only_the_lease_of_the_write_side_is_over)
     rw_scene_stop(&r);
 }
 
+/* A resource that has seen the other writer's token refuses what it still writes. */
+TEST(rw_orders, a_write_side_that_is_lost_keeps_its_token_when_its_owner_reads)
+{
+    rw_scene r = rw_scene_start(60000);
+    EXPECT_STATUS(rlock_lock(r.mine.write), RLOCK_OK);
+    uint64_t token = rlock_token(r.mine.write);
+    server_cmd(r.s.sv, "DEL " SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(r.theirs.write), RLOCK_OK);
+    uint64_t other = rlock_token(r.theirs.write);
+    EXPECT(other > token);
+    EXPECT_STATUS(rlock_unlock(r.theirs.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT(rlock_token(r.mine.read) > other);
+    EXPECT(rlock_token(r.mine.write) == token);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_LOST);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
 static intptr_t read_beside(void *lk)
 {
     EXPECT_STATUS(rlock_acquire(lk, 0, 60000), RLOCK_OK);
