@@ -4,7 +4,8 @@
  * outside Redis watch.
  *
  *   main.c      starts everything, ends everything, asks for the verdict
- *   locks.c     what is locked: single, Red and Multi locks, and where they are
+ *   locks.c     what is locked: single, Red, Multi, fair and read-write locks,
+ *               permits of semaphores; and where they are
  *   home.c      one server, or masters with replicas
  *   nemesis.c   deals faults from a seed; kinds.c: which there are;
  *               harm_servers.c, harm_masters.c, harm_workers.c: how they are
@@ -19,9 +20,11 @@
  *   witness.c   the first judge: live, in shared memory
  *   history.c   what each process writes down, in a mapped file of its own
  *   judge.c     the second judge: reads all histories afterwards;
- *               judge_locks.c, judge_notes.c: what it asks
+ *               judge_locks.c, judge_rw.c, judge_permits.c, judge_line.c,
+ *               judge_notes.c: what it asks
  *   excuse.c    what the faults explain, and the machine
  *   metronome.c whether a process runs at all
+ *   left.c      what is left in Redis
  *   report.c, timeline.c   what a person looks at
  *
  * All of them share the arena, a mapped file; so nothing is lost with a
@@ -59,10 +62,16 @@ enum {
     AWAYS = 4,  /* single ones at the first node, with names of home */
     REDS = 6,
     SETS = 6, /* Multi locks, of those before */
+    FAIRS = 4,
+    RWS = 4, /* read-write locks: of each the read side, and the write side */
+    SEMAPHORES = 4,
     FIRST_AWAY = HOMES,
     FIRST_RED = FIRST_AWAY + AWAYS,
     FIRST_SET = FIRST_RED + REDS,
-    LOCKS = FIRST_SET + SETS,
+    FIRST_FAIR = FIRST_SET + SETS,
+    FIRST_RW = FIRST_FAIR + FAIRS,
+    FIRST_SEMAPHORE = FIRST_RW + 2 * RWS,
+    LOCKS = FIRST_SEMAPHORE + SEMAPHORES,
     MEMBERS_MAX = 8 /* of a Multi lock */
 };
 
@@ -70,6 +79,10 @@ typedef enum lock_kind {
     LOCK_SINGLE,
     LOCK_RED,
     LOCK_MULTI,
+    LOCK_FAIR, /* from here on: who waits stands in a line */
+    LOCK_READ,
+    LOCK_WRITE,
+    LOCK_PERMIT, /* some of a semaphore */
     LOCK_KINDS
 } lock_kind;
 
@@ -125,7 +138,9 @@ typedef struct arena {
                               was granted last, as replication is asynchronous:
                               overlaps by that are excused, and counted */
     int64_t began_us, ended_us;
-    int64_t turn_ms;               /* of the workers' clients */
+    int64_t turn_ms;   /* of the workers' clients */
+    int kinds_percent; /* of the sections: under fair and read-write locks and
+                          semaphores */
     char uri[PROCS][SERVERS][256]; /* the worker's ways to the servers */
     _Atomic bool stop;
     /* By kind of lock: outermost acquires that succeeded, and answers. */
@@ -145,9 +160,11 @@ typedef struct arena {
 /* Makes or opens DIR/arena. Ends the process if it cannot. */
 arena *arena_map(const char *dir, bool create);
 
-/* Grants of all kinds of locks, and those to owners on loops. */
+/* Grants of all kinds of locks; those to owners on loops; and those of fair and
+   read-write locks and semaphores. */
 uint64_t arena_grants(const arena *a);
 uint64_t arena_loop_grants(const arena *a);
+uint64_t arena_kinds_grants(const arena *a);
 
 /* A worker's whole life, which ends with its parent's. */
 int worker_main(const char *dir, int proc, int life, pid_t parent);

@@ -8,7 +8,13 @@
 
 #include "holding.h"
 
-typedef enum call_verb { CALL_ACQUIRE, CALL_UNLOCK, CALL_EXTEND } call_verb;
+typedef enum call_verb {
+    CALL_ACQUIRE,
+    CALL_UNLOCK,
+    CALL_EXTEND,
+    CALL_TAKE, /* permits */
+    CALL_GIVE_BACK
+} call_verb;
 
 /* What the library is asked for. */
 typedef struct wish {
@@ -16,6 +22,9 @@ typedef struct wish {
     rlock *lk;
     int64_t wait_ms, lease_ms;
     int64_t leave_us; /* see plan */
+    rlock_semaphore *semaphore;
+    int permits;
+    rlock_permit **permit; /* NULL in there: taken none, or given back */
 } wish;
 
 /* A call that is being timed. */
@@ -34,7 +43,10 @@ void timer_stop(const timer *t, int64_t over_us);
 /* By the plan; who nests does not wait. */
 rlock_status call_acquire(rlock *lk, const plan *p, bool nested);
 rlock_status call_unlock(rlock *lk, int lock);
-rlock_status call_extend(rlock *lk, const plan *p);
+/* Of the permits, if there are any; not on a loop. */
+rlock_status call_extend(rlock *lk, rlock_permit *permit, const plan *p);
+rlock_status call_take(const plan *p, rlock_permit **permit);
+rlock_status call_give_back(rlock_permit *permit, int lock);
 
 /* Says the server that the caller holds the lock? */
 bool call_is_mine(int lock, rlock_holder *who);

@@ -222,8 +222,7 @@ static bool is_acknowledged_and_young(const arena *a, const entry *e)
 {
     const hold *r = e->r;
     int64_t lease_us = (r->lease_ms ? r->lease_ms : LEASE_MS) * INT64_C(1000);
-    return a->home != ALONE && a->min_replicas > 0 &&
-           lock_kind_of(e->lock) == LOCK_SINGLE &&
+    return a->home != ALONE && a->min_replicas > 0 && lock_is_at_one(e->lock) &&
            r->over_us < r->asked_us + lease_us - MARGIN_US;
 }
 

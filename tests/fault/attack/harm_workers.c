@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "locks.h"
@@ -150,17 +152,47 @@ static int ways_of(const nemesis *n, const fault *f, proxy *ways[WAYS])
  * Renewals go one by one or together, as they fall due; what is done with the
  * members of a Multi lock does so, too.
  */
-static const char *needle(nemesis *n, const nemesis_kind *k)
+static const char *script_of(nemesis *n, const char *call)
 {
     static const char *const many[][2] = {{"renew", "renew_many"},
                                           {"acquire", "take_many"},
                                           {"release", "free_many"}};
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        if (strcmp(call, many[i][0]) == 0 && attack_pick(&n->rng, 4) == 0)
+            return many[i][1];
+    return call;
+}
+
+static bool is_one_of(const char *script, const char *const names[])
+{
+    while (*names && strcmp(script, *names) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* Scripts of locks that are granted in lines have folders of their own; a fair one
+   is a lock in a hash but for its order. */
+static const char *sha_in_line(nemesis *n, const char *script)
+{
+    static const char *const folders[] = {"fair", "read", "write", "permit"};
+    static const char *const of_all[] = {"acquire", "release", NULL};
+    static const char *const of_most[] = {"renew", "renew_many", "extend",
+                                          NULL};
+    char path[32];
+    int folder = attack_pick(&n->rng, 4);
+    if (!is_one_of(script, of_all) && !(folder && is_one_of(script, of_most)))
+        return proxy_sha(script);
+    snprintf(path, sizeof path, "%s/%s", folders[folder], script);
+    return proxy_sha(path);
+}
+
+static const char *needle(nemesis *n, const nemesis_kind *k)
+{
     if (!k->script)
         return "";
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
-        if (strcmp(k->script, many[i][0]) == 0 && attack_pick(&n->rng, 4) == 0)
-            return proxy_sha(many[i][1]);
-    return proxy_sha(k->script);
+    const char *script = script_of(n, k->script);
+    bool in_line = attack_pick(&n->rng, 100) < n->a->kinds_percent;
+    return in_line ? sha_in_line(n, script) : proxy_sha(script);
 }
 
 static void set_rules(nemesis *n, const fault *f)

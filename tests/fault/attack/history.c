@@ -28,22 +28,27 @@ arena *arena_map(const char *dir, bool create)
     return map_file(path, sizeof(arena), create, MAP_SHARED);
 }
 
-static uint64_t sum(const _Atomic uint64_t figures[LOCK_KINDS])
+static uint64_t sum(const _Atomic uint64_t figures[LOCK_KINDS], int first)
 {
     uint64_t sum = 0;
-    for (int kind = 0; kind < LOCK_KINDS; kind++)
+    for (int kind = first; kind < LOCK_KINDS; kind++)
         sum += atomic_load(&figures[kind]);
     return sum;
 }
 
 uint64_t arena_grants(const arena *a)
 {
-    return sum(a->grants);
+    return sum(a->grants, 0);
 }
 
 uint64_t arena_loop_grants(const arena *a)
 {
-    return sum(a->loop_grants);
+    return sum(a->loop_grants, 0);
+}
+
+uint64_t arena_kinds_grants(const arena *a)
+{
+    return sum(a->grants, LOCK_FAIR);
 }
 
 static void path_of(char *path, size_t size, const char *dir, int life)

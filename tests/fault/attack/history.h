@@ -31,11 +31,15 @@ typedef struct hold {
                         and then said "held" */
     int64_t over_us; /* after it was told that it is over */
     int64_t lease_ms;
+    int64_t
+        stood_us; /* its acquire was told that it has to wait; 0: it did not */
     uint32_t writes; /* updates of the counter */
     _Atomic uint8_t lost_events, abandoned_events;
     uint8_t lock, thread;
     uint8_t end; /* hold_end */
     uint8_t levels;
+    uint8_t permits; /* of a semaphore */
+    bool joined;     /* whose owner has the other side of the lock as well */
     _Atomic uint32_t told_ms; /* from granted_us to the first event; 0: none */
     uint32_t whole; /* the Multi lock's hold that tells of this one's end: its
                        index, from 1; 0: it is told by itself */
@@ -78,6 +82,8 @@ typedef enum note_kind {
     NOTE_REFUSED, /* a start was, that was none too many; value: 0 if later */
     NOTE_REST,    /* from, to: a client held, and did nothing; value: a
                      rest_end */
+    NOTE_TOLD,    /* an event about the end of a hold of a lock that is shared;
+                     from: is it lost? */
     NOTE_KINDS
 } note_kind;
 

@@ -25,6 +25,7 @@ typedef struct holding {
     const plan *p;
     int n;
     visit visit[VISITS_MAX];
+    rlock_permit *permit; /* of a semaphore */
 } holding;
 
 /* --- what was not granted ------------------------------------------------ */
@@ -57,6 +58,8 @@ static void look_for_left_overs(const plan *p)
 {
     int members[MEMBERS_MAX];
     int n = lock_members(p->lock, members);
+    if (lock_kind_of(p->lock) == LOCK_PERMIT) /* whose they are, nobody tells */
+        return;
     note_taken(p->lock);
     if (n == 0)
         look_for_left_over(p->lock);
@@ -76,6 +79,8 @@ static hold *new_hold(const plan *p, int lock, int thread, int64_t asked_us)
     r->asked_us = asked_us;
     r->granted_us = r->held_us = attack_now_us();
     r->lease_ms = p->lease_ms;
+    r->stood_us = stood_us();
+    r->permits = (uint8_t)p->permits;
     r->lock = (uint8_t)lock;
     r->thread = (uint8_t)thread;
     r->levels = 1;
@@ -86,6 +91,7 @@ static void add_visit(holding *all, hold *r)
 {
     visit *v = &all->visit[all->n++];
     *v = (visit){.a = me.a, .h = me.h, .r = r, .lk = me.outer[all->p->lock]};
+    v->permit = all->permit;
     v->me = (uint64_t)(me.life + 1) << 32 | (uint64_t)(r - me.h->holds);
 }
 
@@ -97,6 +103,13 @@ static void begin_one(holding *all, hold *r)
         worker_notice(NOTE_UNHEARD, r->lock, r->asked_us, r->granted_us, 0);
     atomic_store(&r->token, token);
     remember(r);
+    add_visit(all, r);
+}
+
+/* Permits have no token: it is a number of ours. */
+static void begin_permits(holding *all, hold *r)
+{
+    atomic_store(&r->token, (uint64_t)(r - me.h->holds) + 1);
     add_visit(all, r);
 }
 
@@ -131,14 +144,33 @@ static void begin_members(holding *all, hold *whole)
             begin_member(all, members[i], whole);
 }
 
+static void begin_all(holding *all, hold *r)
+{
+    switch (lock_kind_of(r->lock)) {
+    case LOCK_MULTI:
+        begin_members(all, r);
+        break;
+    case LOCK_PERMIT:
+        begin_permits(all, r);
+        break;
+    default:
+        begin_one(all, r);
+    }
+    for (int i = 0; i < all->n; i++)
+        witness_enter(&all->visit[i]);
+}
+
 /* The outermost acquire; false: not granted. */
 static bool begin_holding(holding *all, const plan *p, int thread)
 {
     all->p = p;
     all->n = 0;
+    all->permit = NULL;
     forget_grants();
     int64_t asked_us = attack_now_us();
-    rlock_status s = call_acquire(me.outer[p->lock], p, false);
+    rlock_status s = lock_kind_of(p->lock) == LOCK_PERMIT
+                         ? call_take(p, &all->permit)
+                         : call_acquire(me.outer[p->lock], p, false);
     if (s != RLOCK_OK) {
         look_for_left_overs(p);
         return false;
@@ -147,12 +179,7 @@ static bool begin_holding(holding *all, const plan *p, int thread)
     atomic_fetch_add(&me.a->grants[lock_kind_of(p->lock)], 1);
     if (me.on_loop)
         atomic_fetch_add(&me.a->loop_grants[lock_kind_of(p->lock)], 1);
-    if (lock_kind_of(p->lock) == LOCK_MULTI)
-        begin_members(all, r);
-    else
-        begin_one(all, r);
-    for (int i = 0; i < all->n; i++)
-        witness_enter(&all->visit[i]);
+    begin_all(all, r);
     return true;
 }
 
@@ -194,7 +221,7 @@ static void work(holding *all)
 
 static void extend(holding *all)
 {
-    rlock_status s = call_extend(me.outer[all->p->lock], all->p);
+    rlock_status s = call_extend(me.outer[all->p->lock], all->permit, all->p);
     for (int i = 0; i < all->n; i++)
         witness_extended(&all->visit[i], all->p->extend_ms, s == RLOCK_OK);
     stay(all, all->p->after_us);
@@ -270,7 +297,9 @@ static void end_holding(holding *all)
         witness_leave(&all->visit[i]);
         held[i] = rlock_is_held(me.outer[all->visit[i].r->lock]);
     }
-    rlock_status s = call_unlock(me.outer[all->p->lock], all->p->lock);
+    rlock_status s = all->permit
+                         ? call_give_back(all->permit, all->p->lock)
+                         : call_unlock(me.outer[all->p->lock], all->p->lock);
     for (int i = 0; i < all->n; i++) {
         if (ends_apart(&all->visit[i]))
             end_shared(&all->visit[i], s, held[i]);
@@ -363,10 +392,46 @@ static const hold *hold_member_before(plan p, int thread)
     return all.visit[0].r;
 }
 
+/* Who writes and begins to read has it at once, and who reads alone and wants to
+   write; who reads beside others reads on. */
+static void join(holding *one, holding *all)
+{
+    visit *before = &one->visit[0], *then = &all->visit[0];
+    before->r->joined = then->r->joined = true;
+    if (lock_kind_of(before->r->lock) == LOCK_READ)
+        witness_join(before, then);
+}
+
+/* One side of a read-write lock, and then the other one as well. */
+static const hold *hold_both_sides(plan p, int thread)
+{
+    holding one, all;
+    plan alone = p;
+    alone.lock = p.before;
+    alone.before = -1;
+    if (!begin_holding(&one, &alone, thread))
+        return NULL;
+    work(&one);
+    if (!begin_holding(&all, &p, thread)) {
+        end_holding(&one);
+        return one.visit[0].r;
+    }
+    join(&one, &all);
+    go_through(&all);
+    holding *first = p.before_first ? &one : &all;
+    holding *last = p.before_first ? &all : &one;
+    end_holding(first);
+    work(last);
+    end_holding(last);
+    return last->visit[0].r;
+}
+
 const hold *hold_once(const plan *p, int thread)
 {
     return p->before < 0 ? hold_lock(*p, thread)
-                         : hold_member_before(*p, thread);
+           : lock_kind_of(p->lock) == LOCK_MULTI
+               ? hold_member_before(*p, thread)
+               : hold_both_sides(*p, thread);
 }
 
 static void hold_and_leave(const plan *p)

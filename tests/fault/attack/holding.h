@@ -18,8 +18,9 @@ typedef struct plan {
     int64_t after_us;  /* that one stays then */
     int64_t leave_us; /* on a loop: the owner is freed when it has waited for so
                          long; 0: never */
-    /* Of a Multi lock. */
-    int before;        /* the member that is held by itself before; -1: none */
+    int permits;      /* of a semaphore */
+    /* Of a Multi lock a member, of a read-write lock the other side. */
+    int before;        /* that is held by itself before; -1: none */
     bool before_first; /* and unlocked first */
 } plan;
 

@@ -33,6 +33,10 @@ const char *const offence_names[OFFENCES] = {
     [UNTOLD] = "starts never called back",
     [REFUSED] = "starts refused without cause",
     [REST_LATE] = "losses told late to clients at rest",
+    [BESIDE_WRITER] = "readers beside a writer",
+    [READERS_APART] = "readers at a time with different tokens",
+    [PERMITS_OVER] = "more permits held than there are",
+    [PASSED] = "grants to who asked after somebody who stood in line",
 };
 
 void *room_for(size_t n, size_t size)
@@ -169,6 +173,17 @@ static void add_early_ends(verdict *v, const arena *a, int life)
             add_early_end(v, a, life, &h->notes[i]);
 }
 
+/* What concerns more than the holds of one owner after the other. */
+static void judge_kinds(verdict *v, const arena *a)
+{
+    for (int lock = FIRST_FAIR; lock < FIRST_RW; lock++)
+        judge_line(v, a, v->holds[lock], v->n_holds[lock]);
+    for (int lock = FIRST_RW; lock < FIRST_SEMAPHORE; lock += 2)
+        judge_rw(v, a, lock);
+    for (int lock = FIRST_SEMAPHORE; lock < LOCKS; lock++)
+        judge_permits(v, a, lock);
+}
+
 verdict *judge(const char *dir, arena *a)
 {
     verdict *v = room_for(1, sizeof *v);
@@ -180,6 +195,7 @@ verdict *judge(const char *dir, arena *a)
     list_holds(v);
     for (int lock = 0; lock < LOCKS; lock++)
         judge_lock(v, a, lock);
+    judge_kinds(v, a);
     for (int i = 0; i < v->n_histories; i++) {
         const history *h = v->histories[i];
         for (uint32_t k = 0; h && k < h->n_notes; k++)
@@ -193,7 +209,7 @@ bool verdict_is_clean(const verdict *v)
     for (int i = 0; i < OFFENCES; i++)
         if (v->found[i])
             return false;
-    return !v->left_over && !v->died;
+    return !v->left_over && !v->leaked && !v->died;
 }
 
 void verdict_free(verdict *v)

@@ -15,6 +15,9 @@
  *   what has been reported to him as lost.
  *   No call goes on past its own deadline while its process runs.
  *   What was started on an event loop is called back once.
+ *   Nobody writes while others read, who have one token as long as nobody writes
+ *   between them. Never more permits are held than there are. Who stands in line
+ *   is not passed by who asks later.
  *   A client that does nothing is told within REST_MS what its server has lost
  *   by its end (but not by a command), and loses nothing otherwise.
  *
@@ -55,6 +58,10 @@ typedef enum offence {
     UNTOLD,
     REFUSED,
     REST_LATE, /* a loss, to a client at rest */
+    BESIDE_WRITER,
+    READERS_APART, /* with different tokens at a time */
+    PERMITS_OVER,
+    PASSED, /* who stood in line */
     OFFENCES
 } offence;
 
@@ -86,6 +93,7 @@ typedef struct verdict {
     size_t n_holds[LOCKS];
     uint64_t ends[LOCK_KINDS][HOLD_ENDS];
     uint64_t writes;
+    uint64_t waits_judged; /* in lines */
     uint64_t found[OFFENCES], excused[OFFENCES];
     uint64_t overlaps_by[KINDS_MAX]; /* excused ones, by the kind of fault */
     int64_t longest_overrun_us;      /* stalls of the machine taken off */
@@ -94,6 +102,7 @@ typedef struct verdict {
     size_t n_kept;
     /* Told by main.c. */
     int left_over; /* keys in Redis */
+    int leaked;    /* permits */
     int died;      /* workers, by themselves */
 } verdict;
 

@@ -58,19 +58,19 @@ static const entry *lost_of(const arena *a, const entry *older, const entry *e)
  * The answer about the one that was lost may be the later one. So it may have
  * been lost at any time since the first of the two was asked for.
  */
-static void judge_pair(verdict *v, const arena *a, const entry *older,
-                       const entry *e)
+void judge_pair(verdict *v, const arena *a, offence what, const entry *older,
+                const entry *e)
 {
     const fault *loss =
         data_loss(a, e->lock, earlier(older->r->asked_us, e->r->asked_us),
                   e->r->granted_us);
     if (loss) {
-        v->excused[OVERLAP]++;
+        v->excused[what]++;
         v->overlaps_by[loss->kind]++;
         judge_belief(v, a, lost_of(a, older, e), loss);
         return;
     }
-    find(v, OVERLAP, e, e->r->granted_us,
+    find(v, what, e, e->r->granted_us,
          "token %llu granted, %llu held for %lld us more",
          (unsigned long long)e->r->token, (unsigned long long)older->r->token,
          (long long)(older->r->held_us - e->r->granted_us));
@@ -91,7 +91,7 @@ static void judge_overlaps(verdict *v, const arena *a, int lock)
         if (e->r->late)
             continue;
         for (int k = 0; k < n; k++)
-            judge_pair(v, a, believed[k], e);
+            judge_pair(v, a, OVERLAP, believed[k], e);
         if (n < BELIEVERS)
             believed[n++] = e;
     }
@@ -103,7 +103,7 @@ static int by_asked(const void *x, const void *y)
     return (a->asked_us > b->asked_us) - (a->asked_us < b->asked_us);
 }
 
-static int by_granted(const void *x, const void *y)
+int by_granted(const void *x, const void *y)
 {
     const hold *a = ((const entry *)x)->r, *b = ((const entry *)y)->r;
     return (a->granted_us > b->granted_us) - (a->granted_us < b->granted_us);
@@ -113,7 +113,9 @@ static void judge_token(verdict *v, const arena *a, const entry *e,
                         const hold *largest)
 {
     const hold *r = e->r;
-    if (r->token > largest->token)
+    bool may_be_same = lock_kind_of(e->lock) == LOCK_READ;
+    if (r->token > largest->token ||
+        (may_be_same && r->token == largest->token))
         return;
     if (tokens_may_restart(a, e->lock, largest->granted_us, r->granted_us))
         v->excused[TOKEN_ORDER]++;
@@ -122,10 +124,9 @@ static void judge_token(verdict *v, const arena *a, const entry *e,
              (unsigned long long)r->token, (unsigned long long)largest->token);
 }
 
-static void judge_tokens(verdict *v, const arena *a, int lock)
+void judge_tokens(verdict *v, const arena *a, const entry *granted, size_t n)
 {
-    size_t n = v->n_holds[lock], done = 0;
-    const entry *granted = v->holds[lock];
+    size_t done = 0;
     entry *asked = room_for(n, sizeof *asked);
     memcpy(asked, granted, n * sizeof *asked);
     qsort(asked, n, sizeof *asked, by_asked);
@@ -144,22 +145,34 @@ static void judge_tokens(verdict *v, const arena *a, int lock)
 /* --- one hold --------------------------------------------------------------
  */
 
+static bool is_told(const hold *r)
+{
+    return r->end == HOLD_LOST || r->end == HOLD_ABANDONED;
+}
+
+int least_told(const arena *a, const entry *e)
+{
+    const life *l = &a->lives[e->life];
+    bool was_killed = l->killed && l->ended_us < e->r->over_us + SETTLE_US;
+    return is_told(e->r) && !e->r->mixed && !was_killed;
+}
+
+int most_told(const entry *e)
+{
+    const hold *r = e->r;
+    return is_told(r) || r->end == HOLD_OPEN || r->end == HOLD_CLOSED ||
+           (r->end == HOLD_UNKNOWN && r->shared);
+}
+
 static void judge_events(verdict *v, const arena *a, const entry *e)
 {
     const hold *r = e->r;
-    const life *l = &a->lives[e->life];
     int lost = r->lost_events, abandoned = r->abandoned_events;
-    bool over = r->end == HOLD_LOST || r->end == HOLD_ABANDONED;
-    int least = over && !r->mixed;
-    int most = over || r->end == HOLD_OPEN || r->end == HOLD_CLOSED ||
-               (r->end == HOLD_UNKNOWN && r->shared);
     int told = lost + abandoned;
-    if (l->killed && l->ended_us < r->over_us + SETTLE_US)
-        least = 0;
-    if (told < least)
+    if (told < least_told(a, e))
         find(v, UNREPORTED, e, r->over_us, "token %llu, end %d",
              (unsigned long long)r->token, r->end);
-    if (told > most || (abandoned && r->end != HOLD_ABANDONED))
+    if (told > most_told(e) || (abandoned && r->end != HOLD_ABANDONED))
         find(v, REPORTED_TWICE, e, r->over_us,
              "token %llu, end %d: lost %d times, abandoned %d times",
              (unsigned long long)r->token, r->end, lost, abandoned);
@@ -222,8 +235,12 @@ static void judge_leases(verdict *v, const arena *a, const entry *e)
 void judge_lock(verdict *v, const arena *a, int lock)
 {
     qsort(v->holds[lock], v->n_holds[lock], sizeof(entry), by_granted);
-    judge_overlaps(v, a, lock);
-    judge_tokens(v, a, lock);
+    if (lock_is_shared(lock)) {
+        judge_told(v, a, lock);
+    } else {
+        judge_overlaps(v, a, lock);
+        judge_tokens(v, a, v->holds[lock], v->n_holds[lock]);
+    }
     for (size_t i = 0; i < v->n_holds[lock]; i++) {
         const entry *e = &v->holds[lock][i];
         v->writes += e->r->writes;
@@ -231,7 +248,8 @@ void judge_lock(verdict *v, const arena *a, int lock)
         if (e->r->whole)
             continue;
         v->ends[lock_kind_of(lock)][e->r->end]++;
-        judge_events(v, a, e);
+        if (!lock_is_shared(lock))
+            judge_events(v, a, e);
         judge_news(v, e);
         judge_end(v, a, e);
     }

@@ -13,8 +13,10 @@ enum {
     RARELY_MS = 4000,  /* between a thread's long, too long, abandoned holds */
     RED_SLOWER = 4,    /* than a single lock; its leases are longer */
     THINK_US = 400000, /* at most, between holds; owners on a loop are many */
-    EXTENDED_US = 2000000, /* at most, that one stays after an extend */
-    CROWDED = 6,           /* single locks, so that they are often passed on */
+    EXTENDED_US = 2000000,  /* at most, that one stays after an extend */
+    CROWDED = 6,            /* single locks, so that they are often passed on */
+    WAIT_IN_LINE_MS = 3000, /* at most */
+    BOTH_SIDES_ONE_IN = 6,
     EXTEND_ONE_IN = 50,
     EXTEND_ONE_OF_SEVERAL_IN = 8 /* a Red or a Multi lock */
 };
@@ -23,6 +25,13 @@ enum {
 static int64_t some_wait_ms(uint64_t *rng)
 {
     int longest_ms[] = {1, 1, 20, 20, 20, 300};
+    return attack_pick(rng, longest_ms[attack_pick(rng, 6)]);
+}
+
+/* So that there are lines. */
+static int64_t some_wait_in_line_ms(uint64_t *rng)
+{
+    int longest_ms[] = {1, 20, 300, 1000, WAIT_IN_LINE_MS, WAIT_IN_LINE_MS};
     return attack_pick(rng, longest_ms[attack_pick(rng, 6)]);
 }
 
@@ -46,6 +55,33 @@ static int some_set(uint64_t *rng)
     return FIRST_SET + attack_pick(rng, SETS);
 }
 
+static int some_of_kinds(uint64_t *rng)
+{
+    switch (attack_pick(rng, 3)) {
+    case 0:
+        return FIRST_FAIR + attack_pick(rng, FAIRS);
+    case 1:
+        return FIRST_RW + 2 * attack_pick(rng, RWS) + !attack_pick(rng, 3);
+    default:
+        return FIRST_SEMAPHORE + attack_pick(rng, SEMAPHORES);
+    }
+}
+
+static int side_beside(int side)
+{
+    return lock_kind_of(side) == LOCK_READ ? side + 1 : side - 1;
+}
+
+/* Sometimes the other side is held already. */
+static void perhaps_both_sides(plan *p, uint64_t *rng)
+{
+    if (attack_pick(rng, BOTH_SIDES_ONE_IN))
+        return;
+    p->leave_us = 0;
+    p->before = side_beside(p->lock);
+    p->before_first = attack_pick(rng, 2);
+}
+
 /* Sometimes a single member is held already. */
 static void perhaps_hold_before(plan *p, uint64_t *rng)
 {
@@ -66,7 +102,7 @@ static void perhaps_extend(plan *p, uint64_t *rng)
 {
     static const int64_t leases_ms[] = {
         RLOCK_WATCHDOG, 1500, 300, 300, 300, 300};
-    bool single = lock_kind_of(p->lock) == LOCK_SINGLE;
+    bool single = lock_is_at_one(p->lock);
     p->extend =
         !attack_pick(rng, single ? EXTEND_ONE_IN : EXTEND_ONE_OF_SEVERAL_IN);
     p->extend_ms = leases_ms[attack_pick(rng, 6)];
@@ -93,9 +129,28 @@ static plan plan_for(int lock, uint64_t *rng)
     return p;
 }
 
+/* Who holds permits is in nobody's way, if he wants few. */
+static plan plan_for_kind(int lock, uint64_t *rng)
+{
+    plan p = plan_for(lock, rng);
+    p.wait_ms = some_wait_in_line_ms(rng);
+    if (lock_kind_of(lock) == LOCK_PERMIT) {
+        int most = 1 + attack_pick(rng, lock_permits(lock));
+        p.permits = 1 + attack_pick(rng, most);
+        p.levels = 1;
+        p.leave_us = 0;
+        p.extend = p.extend && !me.on_loop;
+    } else if (lock_kind_of(lock) != LOCK_FAIR) {
+        perhaps_both_sides(&p, rng);
+    }
+    return p;
+}
+
 /* A single lock costs the least; each kind is to have its share of the time. */
 static plan short_plan(uint64_t *rng)
 {
+    if (attack_pick(rng, 100) < me.a->kinds_percent)
+        return plan_for_kind(some_of_kinds(rng), rng);
     int of = attack_pick(rng, 100);
     return plan_for(of < 4   ? some_red(rng)
                     : of < 9 ? some_set(rng)
@@ -105,6 +160,8 @@ static plan short_plan(uint64_t *rng)
 
 static plan rare_plan(uint64_t *rng)
 {
+    if (attack_pick(rng, 100) < me.a->kinds_percent)
+        return plan_for_kind(some_of_kinds(rng), rng);
     int of = attack_pick(rng, 5);
     return plan_for(of < 2    ? some_red(rng)
                     : of == 2 ? some_set(rng)
@@ -135,7 +192,7 @@ static void hold_long(plan *p, uint64_t *rng, int thread)
 /* Longer than its lease. */
 static void outstay(plan *p, uint64_t *rng, int thread)
 {
-    int slower = lock_kind_of(p->lock) == LOCK_SINGLE ? 1 : RED_SLOWER;
+    int slower = lock_is_at_one(p->lock) ? 1 : RED_SLOWER;
     p->lease_ms = slower * (100 + attack_pick(rng, 200));
     p->stay_us = (p->lease_ms + OUTSTAY_MS) * 1000;
     p->extend = false;
@@ -154,7 +211,10 @@ static void do_something_rare(uint64_t *rng, int thread)
         break;
     case 2:
         p.before = -1;
-        hold_and_abandon(&p);
+        if (lock_kind_of(p.lock) == LOCK_PERMIT) /* nobody's but the process' */
+            hold_long(&p, rng, thread);
+        else
+            hold_and_abandon(&p);
         break;
     }
 }

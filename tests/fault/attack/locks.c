@@ -8,7 +8,19 @@
 enum { AWAY_NAME = 8 };
 
 const char *const lock_kind_names[LOCK_KINDS] = {
-    [LOCK_SINGLE] = "single", [LOCK_RED] = "Red", [LOCK_MULTI] = "Multi"};
+    [LOCK_SINGLE] = "single", [LOCK_RED] = "Red",   [LOCK_MULTI] = "Multi",
+    [LOCK_FAIR] = "fair",     [LOCK_READ] = "read", [LOCK_WRITE] = "write",
+    [LOCK_PERMIT] = "permits"};
+
+/* Those of the names attack:WORD:0, attack:WORD:1 and so on. */
+static const struct family {
+    const char *word;
+    int first, n, sides; /* sides: locks of one name */
+} families[] = {{"red", FIRST_RED, REDS, 1},
+                {"fair", FIRST_FAIR, FAIRS, 1},
+                {"rw", FIRST_RW, RWS, 2},
+                {"permits", FIRST_SEMAPHORE, SEMAPHORES, 1}};
+enum { FAMILIES = sizeof families / sizeof *families };
 
 /* They overlap, and no two list their members in the same order. */
 static const struct set {
@@ -25,9 +37,35 @@ static const struct set {
 
 lock_kind lock_kind_of(int lock)
 {
-    return lock < FIRST_RED   ? LOCK_SINGLE
-           : lock < FIRST_SET ? LOCK_RED
-                              : LOCK_MULTI;
+    return lock < FIRST_RED            ? LOCK_SINGLE
+           : lock < FIRST_SET          ? LOCK_RED
+           : lock < FIRST_FAIR         ? LOCK_MULTI
+           : lock < FIRST_RW           ? LOCK_FAIR
+           : lock >= FIRST_SEMAPHORE   ? LOCK_PERMIT
+           : (lock - FIRST_RW) % 2 > 0 ? LOCK_WRITE
+                                       : LOCK_READ;
+}
+
+bool lock_is_at_one(int lock)
+{
+    return lock < FIRST_RED || lock >= FIRST_FAIR;
+}
+
+bool lock_is_shared(int lock)
+{
+    lock_kind kind = lock_kind_of(lock);
+    return kind == LOCK_READ || kind == LOCK_PERMIT;
+}
+
+int lock_permits(int lock)
+{
+    static const int permits[SEMAPHORES] = {1, 2, 5, 12};
+    return permits[lock - FIRST_SEMAPHORE];
+}
+
+bool lock_idles(int lock)
+{
+    return (lock - FIRST_SEMAPHORE) % 2 > 0;
 }
 
 rlock_layout lock_layout(int lock)
@@ -44,18 +82,27 @@ void lock_key(int lock, char key[LOCK_KEY_MAX])
         snprintf(key, LOCK_KEY_MAX, "attack:%d", lock);
     else if (lock < FIRST_RED)
         snprintf(key, LOCK_KEY_MAX, "attack:%d", lock - FIRST_AWAY + AWAY_NAME);
-    else if (lock < FIRST_SET)
-        snprintf(key, LOCK_KEY_MAX, "attack:red:%d", lock - FIRST_RED);
+    for (int i = 0; i < FAMILIES; i++) {
+        const struct family *f = &families[i];
+        if (lock >= f->first && lock < f->first + f->n * f->sides)
+            snprintf(key, LOCK_KEY_MAX, "attack:%s:%d", f->word,
+                     (lock - f->first) / f->sides);
+    }
 }
 
 int lock_with_key(const char *key)
 {
-    static const char red[] = "attack:red:";
-    if (strncmp(key, red, strlen(red)) == 0)
-        return FIRST_RED + atoi(key + strlen(red));
-    static const char single[] = "attack:";
-    return strncmp(key, single, strlen(single)) ? -1
-                                                : atoi(key + strlen(single));
+    static const char ours[] = "attack:";
+    if (strncmp(key, ours, strlen(ours)) != 0)
+        return -1;
+    key += strlen(ours);
+    for (int i = 0; i < FAMILIES; i++) {
+        const struct family *f = &families[i];
+        size_t len = strlen(f->word);
+        if (strncmp(key, f->word, len) == 0 && key[len] == ':')
+            return f->first + f->sides * atoi(key + len + 1);
+    }
+    return atoi(key);
 }
 
 int lock_twin(int lock)
@@ -72,6 +119,17 @@ static int nodes_of(int red)
     return red % 2 ? NODES : 3;
 }
 
+static void label_of_kind(int lock, char label[LOCK_LABEL_MAX])
+{
+    const char *kind = lock_kind_names[lock_kind_of(lock)];
+    if (lock < FIRST_RW)
+        snprintf(label, LOCK_LABEL_MAX, "%s %d", kind, lock - FIRST_FAIR);
+    else if (lock < FIRST_SEMAPHORE)
+        snprintf(label, LOCK_LABEL_MAX, "%s %d", kind, (lock - FIRST_RW) / 2);
+    else
+        snprintf(label, LOCK_LABEL_MAX, "%d %s", lock_permits(lock), kind);
+}
+
 void lock_label(int lock, char label[LOCK_LABEL_MAX])
 {
     if (lock < FIRST_AWAY)
@@ -82,14 +140,16 @@ void lock_label(int lock, char label[LOCK_LABEL_MAX])
     else if (lock < FIRST_SET)
         snprintf(label, LOCK_LABEL_MAX, "Red %d of %d", lock - FIRST_RED,
                  nodes_of(lock - FIRST_RED));
-    else
+    else if (lock < FIRST_FAIR)
         snprintf(label, LOCK_LABEL_MAX, "Multi %d of %d", lock - FIRST_SET,
                  sets[lock - FIRST_SET].n);
+    else
+        label_of_kind(lock, label);
 }
 
 unsigned lock_servers(int lock)
 {
-    if (lock < FIRST_AWAY)
+    if (lock < FIRST_AWAY || lock >= FIRST_FAIR)
         return 1U << HOME;
     if (lock < FIRST_RED)
         return 1U << 1;
@@ -115,7 +175,7 @@ int servers_first(unsigned servers)
 bool lock_needs(int lock, unsigned servers)
 {
     unsigned own = lock_servers(lock);
-    if (lock < FIRST_SET)
+    if (lock_kind_of(lock) != LOCK_MULTI)
         return servers_count(own & servers) > servers_count(own) / 2;
     const struct set *s = &sets[lock - FIRST_SET];
     for (int i = 0; i < s->n; i++)
@@ -126,7 +186,7 @@ bool lock_needs(int lock, unsigned servers)
 
 int lock_members(int lock, int members[MEMBERS_MAX])
 {
-    if (lock < FIRST_SET)
+    if (lock_kind_of(lock) != LOCK_MULTI)
         return 0;
     const struct set *s = &sets[lock - FIRST_SET];
     memcpy(members, s->member, sizeof s->member);

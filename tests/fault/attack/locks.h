@@ -2,7 +2,8 @@
  * What is locked, and where it is kept. Most locks are single ones at home;
  * some are at the first node as well, under the same name. Red locks have names
  * of their own, on three or on five nodes. Multi locks are made of all of
- * these, and share members.
+ * these, and share members. Fair locks, read-write locks and semaphores are at
+ * home.
  */
 #ifndef ATTACK_LOCKS_H
 #define ATTACK_LOCKS_H
@@ -12,13 +13,22 @@
 enum { LOCK_KEY_MAX = 24, LOCK_LABEL_MAX = 24 };
 
 lock_kind lock_kind_of(int lock);
+/* Is it at one server, which grants and forgets it as a whole? */
+bool lock_is_at_one(int lock);
+/* May others have it at the same time: a read side, permits? Whose hold an event
+   is about, name and token do not tell then. */
+bool lock_is_shared(int lock);
+/* How many permits there are; does the server forget them by itself? */
+int lock_permits(int lock);
+bool lock_idles(int lock);
 extern const char *const lock_kind_names[LOCK_KINDS];
 rlock_layout lock_layout(int lock);
 
-/* The name in Redis; "" for a Multi lock, which has none. */
+/* The name in Redis, which both sides of a read-write lock have; "" for a Multi
+   lock, which has none. */
 void lock_key(int lock, char key[LOCK_KEY_MAX]);
-/* The lock of this name: the one at home, if there are two; -1: none of these.
- */
+/* The lock of this name: the one at home, if there are two, or the read side;
+   -1: none of these. */
 int lock_with_key(const char *key);
 /* The lock of the same name on another server; -1: there is none. */
 int lock_twin(int lock);

@@ -30,6 +30,7 @@ typedef struct started {
     int beats; /* past its limit, while the loop ran */
     int64_t limit_us, over_us;
     rlock_status status;
+    rlock_permit *permit; /* that was taken */
 } started;
 
 /* An owner, or rather a place for one after the other. */
@@ -194,13 +195,39 @@ static void done(rlock *lk, rlock_status s, void *arg)
         run(c->of);
 }
 
+static void done_permit(rlock_permit *p, rlock_status s, void *arg)
+{
+    started *c = arg;
+    c->permit = p;
+    done(NULL, s, c);
+}
+
+/* Of a client that was closed they are to be freed still, which asks nobody. */
+static rlock_status begin_giving_back(const wish *w, started *c)
+{
+    rlock_permit *p = *w->permit;
+    rlock_status s = rlock_permit_release_start(p, done_permit, c);
+    if (s == RLOCK_ENOMEM)
+        return s;
+    *w->permit = NULL;
+    return s == RLOCK_OK ? s : rlock_permit_release(p);
+}
+
 static rlock_status begin(const wish *w, started *c)
 {
-    return w->verb == CALL_ACQUIRE
-               ? rlock_acquire_start(w->lk, w->wait_ms, w->lease_ms, done, c)
-           : w->verb == CALL_UNLOCK
-               ? rlock_unlock_start(w->lk, done, c)
-               : rlock_extend_start(w->lk, w->lease_ms, done, c);
+    switch (w->verb) {
+    case CALL_ACQUIRE:
+        return rlock_acquire_start(w->lk, w->wait_ms, w->lease_ms, done, c);
+    case CALL_UNLOCK:
+        return rlock_unlock_start(w->lk, done, c);
+    case CALL_EXTEND:
+        return rlock_extend_start(w->lk, w->lease_ms, done, c);
+    case CALL_TAKE:
+        return rlock_semaphore_acquire_start(
+            w->semaphore, w->permits, w->wait_ms, w->lease_ms, done_permit, c);
+    default:
+        return begin_giving_back(w, c);
+    }
 }
 
 rlock_status loop_call(const wish *w, int64_t limit_us, int64_t *over_us)
@@ -217,6 +244,8 @@ rlock_status loop_call(const wish *w, int64_t limit_us, int64_t *over_us)
         leave();
     if (s != RLOCK_OK)
         c->over_us = attack_now_us();
+    if (w->verb == CALL_TAKE)
+        *w->permit = c->permit;
     if (c->status == RLOCK_EINVAL)
         worker_notice(NOTE_REFUSED, 0, 0, 0, s);
     *over_us = c->over_us;
@@ -368,6 +397,14 @@ static void count_beats(int64_t now_us)
     }
 }
 
+static void cancel(int lock)
+{
+    if (me.semaphores[lock])
+        rlock_semaphore_cancel(me.semaphores[lock]);
+    else
+        rlock_cancel(me.outer[lock]);
+}
+
 /* From time to time, as long as the loop runs at all. */
 static void beat(int64_t now_us)
 {
@@ -384,7 +421,7 @@ static void beat(int64_t now_us)
                                       : l.beats >= l.era_ends)
         close_clients();
     else if (l.beats % CANCEL == 0)
-        rlock_cancel(me.outer[attack_pick(&l.rng, LOCKS)]);
+        cancel(attack_pick(&l.rng, LOCKS));
     if (!l.gives_up && atomic_load(&me.a->stop))
         l.gives_up = l.beats + PATIENCE;
 }

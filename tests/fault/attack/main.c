@@ -1,13 +1,14 @@
 /*
  * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
- *        [--turn MS] [--sentinel | --cluster] [--replicas N]
+ *        [--turn MS] [--kinds PERCENT] [--sentinel | --cluster] [--replicas N]
  *        [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
  * those that --only names) among them, and fails when that takes longer than
  * --seconds, or when a judge has found anything. With --judge it only judges
  * what an attack has left in DIR, once more. With --turn the clients have
- * turns, and the threads want few locks, so that these are passed on. With
+ * turns, and the threads want few locks, so that these are passed on. Of so many
+ * sections, --kinds, the locks are fair, or read-write locks, or semaphores. With
  * --sentinel home is a master with a replica, which Sentinels watch, with
  * --cluster a Redis Cluster, and the faults are those that make sense there: a
  * grant is one there when the replica has it, but not with --replicas 0.
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #include "judge.h"
+#include "left.h"
 #include "metronome.h"
 #include "nemesis.h"
 #include "report.h"
@@ -38,13 +40,14 @@ enum { END_LIMIT_MS = 20000, PROGRESS_MS = 10000 };
 static struct {
     const char *dir;
     uint64_t seed;
-    int64_t seconds, gap_ms, turn_ms;
+    int64_t seconds, gap_ms, turn_ms, kinds_percent;
     int home;
     unsigned replicas;
     bool only_judge;
     goals goals;
 } opt = {.seconds = 300,
          .gap_ms = 200,
+         .kinds_percent = 25,
          .replicas = 1,
          .goals = {.grants = 20000, .faults = 64}};
 
@@ -265,6 +268,7 @@ static void start_all(void)
     me.a = arena_map(opt.dir, true);
     me.a->seed = opt.seed;
     me.a->turn_ms = opt.turn_ms;
+    me.a->kinds_percent = (int)opt.kinds_percent;
     me.a->home = (home_kind)opt.home;
     me.a->min_replicas = opt.home == ALONE ? 0 : opt.replicas;
     me.machine = history_map(opt.dir, MACHINE, true);
@@ -297,10 +301,12 @@ static void stop_all(void)
 
 static void tell_progress(void)
 {
-    printf("%4d s: %llu grants, %llu of them on loops, %d faults\n",
+    printf("%4d s: %llu grants, %llu of them on loops, %llu in lines, %d "
+           "faults\n",
            (int)((attack_now_us() - me.a->began_us) / 1000000),
            (unsigned long long)arena_grants(me.a),
-           (unsigned long long)arena_loop_grants(me.a), me.a->n_faults);
+           (unsigned long long)arena_loop_grants(me.a),
+           (unsigned long long)arena_kinds_grants(me.a), me.a->n_faults);
     fflush(stdout);
 }
 
@@ -330,54 +336,11 @@ static void fight(void)
     me.a->ended_us = attack_now_us();
 }
 
-/*
- * Locks end with their leases; what else is there ends by itself, later. (Where
- * the value is the time at which the lock may be taken over, the key outlives
- * that.)
- */
-static const redisReply *keys_left(server *sv)
-{
-    return server_cmd(
-        sv, "EVAL %s 0",
-        "local left, now = {}, tonumber(redis.call('TIME')[1]) "
-        "for _, key in ipairs(redis.call('KEYS', '*')) do "
-        "local ms, is = redis.call('PTTL', key), redis.call('TYPE', key).ok "
-        "local has = is == 'hash' and "
-        "table.concat(redis.call('HGETALL', key), ' ') or "
-        "is == 'string' and redis.call('GET', key) or '' "
-        "local over = tonumber(has) and tonumber(has) <= now "
-        "if ms < 0 or key:sub(1, 7) == 'attack:' and not over then "
-        "table.insert(left, key .. ', for ' .. ms .. ' ms: ' .. has) "
-        "end end "
-        "return left");
-}
-
-static int count_left_at(server *sv, int64_t until_ms)
-{
-    const redisReply *left;
-    while ((left = keys_left(sv))->elements && test_now_ms() < until_ms)
-        test_pause_ms(50);
-    for (size_t i = 0; i < left->elements; i++)
-        printf("left at %s: %s\n", server_uri(sv), left->element[i]->str);
-    return (int)left->elements;
-}
-
-static int count_left_overs(void)
-{
-    int64_t until_ms = test_now_ms() + 3 * LEASE_MS;
-    server *masters[MASTERS_MAX];
-    int n = home_masters(me.nemesis.home, masters), sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += count_left_at(masters[i], until_ms);
-    for (int i = 1; i < SERVERS; i++)
-        sum += count_left_at(me.nemesis.sv[i], until_ms);
-    return sum;
-}
-
-static int judge_all(int left_over)
+static int judge_all(int left_over, int leaked)
 {
     verdict *v = judge(opt.dir, me.a);
     v->left_over = left_over;
+    v->leaked = leaked;
     v->died = me.died;
     bool good = report(opt.dir, me.a, v, &opt.goals);
     verdict_free(v);
@@ -391,9 +354,10 @@ static int fight_and_judge(void)
     fight();
     end_workers();
     tell_progress();
-    int left_over = count_left_overs();
+    int left_over = keys_left(&me.nemesis);
+    int leaked = permits_leaked(&me.nemesis);
     stop_all();
-    return judge_all(left_over);
+    return judge_all(left_over, leaked);
 }
 
 static int64_t number(const char *text)
@@ -405,14 +369,9 @@ static int64_t number(const char *text)
     return x;
 }
 
-static void read_option(int c)
+static void read_goal(int c)
 {
     switch (c) {
-    case 0: /* a flag, which is set */
-        break;
-    case 's':
-        opt.seed = (uint64_t)number(optarg);
-        break;
     case 't':
         opt.seconds = number(optarg);
         break;
@@ -422,11 +381,27 @@ static void read_option(int c)
     case 'f':
         opt.goals.faults = (int)number(optarg);
         break;
+    default:
+        exit(2);
+    }
+}
+
+static void read_option(int c)
+{
+    switch (c) {
+    case 0: /* a flag, which is set */
+        break;
+    case 's':
+        opt.seed = (uint64_t)number(optarg);
+        break;
     case 'p':
         opt.gap_ms = number(optarg);
         break;
     case 'u':
         opt.turn_ms = number(optarg);
+        break;
+    case 'i':
+        opt.kinds_percent = number(optarg);
         break;
     case 'r':
         opt.replicas = (unsigned)number(optarg);
@@ -442,7 +417,7 @@ static void read_option(int c)
         opt.dir = optarg;
         break;
     default:
-        exit(2);
+        read_goal(c);
     }
 }
 
@@ -455,6 +430,7 @@ static void read_options(int argc, char **argv)
         {"faults", required_argument, NULL, 'f'},
         {"gap", required_argument, NULL, 'p'},
         {"turn", required_argument, NULL, 'u'},
+        {"kinds", required_argument, NULL, 'i'},
         {"sentinel", no_argument, &opt.home, WATCHED},
         {"cluster", no_argument, &opt.home, CLUSTERED},
         {"replicas", required_argument, NULL, 'r'},
@@ -485,5 +461,5 @@ int main(int argc, char **argv)
     if (!opt.only_judge)
         return fight_and_judge();
     me.a = arena_map(opt.dir, false);
-    return judge_all(0);
+    return judge_all(0, 0);
 }

@@ -50,12 +50,13 @@ static void write_head(FILE *f, const arena *a, const verdict *v, bool good)
             "event "
             "loop and %d owners; %d single locks "
             "(%d of them at a node), %d Red locks on 3 or %d nodes, %d Multi "
-            "locks of these; %d processes were killed or ended.\n\n"
+            "locks of these, %d fair and %d read-write locks, %d semaphores; "
+            "%d processes were killed or ended.\n\n"
             "![Who held which lock when](timeline.svg)\n\n",
             good ? "withstood" : "FAILED", homes[a->home], (big)a->seed,
             (int)((a->ended_us - a->began_us) / 1000000), PROCS - LOOPS,
             THREADS, LOOPS, OWNERS, HOMES + AWAYS, AWAYS, REDS, NODES, SETS,
-            v->n_histories);
+            FAIRS, RWS, SEMAPHORES, v->n_histories);
 }
 
 static void write_work(FILE *f, const arena *a, const verdict *v,
@@ -64,6 +65,12 @@ static void write_work(FILE *f, const arena *a, const verdict *v,
     fprintf(f, "| done | | wanted |\n|---|---|---|\n");
     fprintf(f, "| grants | %llu | %llu |\n", (big)arena_grants(a),
             (big)g->grants);
+    fprintf(f,
+            "| of these, of fair and read-write locks and semaphores | %llu | "
+            "|\n",
+            (big)arena_kinds_grants(a));
+    fprintf(f, "| waits in lines whose order was judged | %llu | |\n",
+            (big)v->waits_judged);
     fprintf(f, "| faults injected | %d | %d |\n", injected(a, -1), g->faults);
     fprintf(f, "| kinds of faults | %d | %d |\n", kinds_injected(a), g->kinds);
     fprintf(f, "| updates of the counters | %llu | |\n", (big)v->writes);
@@ -85,7 +92,10 @@ static void write_kinds_head(FILE *f, const char *what)
     fprintf(f, "| %s |", what);
     for (int kind = 0; kind < LOCK_KINDS; kind++)
         fprintf(f, " %s |", lock_kind_names[kind]);
-    fprintf(f, "\n|---|---|---|---|\n");
+    fprintf(f, "\n|---|");
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        fprintf(f, "---|");
+    fputc('\n', f);
 }
 
 static void write_kinds(FILE *f, const arena *a)
@@ -131,6 +141,7 @@ static void write_findings(FILE *f, const arena *a, const verdict *v)
         fprintf(f, "| %s | %llu | %llu |\n", offence_names[i], (big)v->found[i],
                 (big)v->excused[i]);
     fprintf(f, "| keys left in Redis | %d | |\n", v->left_over);
+    fprintf(f, "| permits leaked | %d | |\n", v->leaked);
     fprintf(f, "| workers that ended by themselves, or did not | %d | |\n\n",
             v->died);
     fprintf(
@@ -208,6 +219,8 @@ static void tell(const arena *a, const verdict *v, bool good)
             printf("%s: %llu\n", offence_names[i], (big)v->found[i]);
     if (v->left_over)
         printf("keys left in Redis: %d\n", v->left_over);
+    if (v->leaked)
+        printf("permits leaked: %d\n", v->leaked);
     if (a->home != ALONE)
         printf("overlaps by failovers: %llu, with %u replicas that "
                "acknowledge\n",

@@ -30,7 +30,9 @@ static const char *const colours[] = {"#4269d0", "#d98a00", "#2f9e5b",
 
 /* Of the curves, and of the ground behind the rows. */
 static const char *const kind_colours[LOCK_KINDS] = {
-    [LOCK_SINGLE] = "#333", [LOCK_RED] = "#c2182b", [LOCK_MULTI] = "#00838f"};
+    [LOCK_SINGLE] = "#333",   [LOCK_RED] = "#c2182b",  [LOCK_MULTI] = "#00838f",
+    [LOCK_FAIR] = "#7b5200",  [LOCK_READ] = "#5b6f00", [LOCK_WRITE] = "#a03a00",
+    [LOCK_PERMIT] = "#3f51b5"};
 
 /* The faults that are shown close by, by their names' beginnings. */
 static const char *const shown[] = {"worker stopped for longer",

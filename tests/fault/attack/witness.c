@@ -1,8 +1,36 @@
 #include "witness.h"
 
+#include "locks.h"
+
 static lock_word *word_of(const visit *v)
 {
     return &v->a->locks[v->r->lock];
+}
+
+static bool is_held(const visit *v)
+{
+    return v->permit ? rlock_permit_is_held(v->permit) : rlock_is_held(v->lk);
+}
+
+static bool is_shared(const visit *v)
+{
+    return lock_is_shared(v->r->lock);
+}
+
+/* Who writes while the visitor reads; 0: nobody. */
+static uint64_t writer_of(const visit *v)
+{
+    bool reads = lock_kind_of(v->r->lock) == LOCK_READ;
+    return reads ? atomic_load(&v->a->locks[v->r->lock + 1].inside) : 0;
+}
+
+/* Has anybody come in who must not? */
+static bool is_disturbed(const visit *v)
+{
+    if (!is_shared(v))
+        return atomic_load(&word_of(v)->inside) != v->me;
+    uint64_t writer = writer_of(v);
+    return writer && writer != v->beside;
 }
 
 static void notice(const visit *v, note_kind kind, int64_t from_us,
@@ -25,9 +53,14 @@ void witness_enter(visit *v)
 {
     lock_word *w = word_of(v);
     witness_prolong(v);
-    v->r->late = !rlock_is_held(v->lk);
+    v->r->late = !is_held(v);
     if (v->r->late)
         return;
+    if (is_shared(v)) {
+        v->beside = writer_of(v);
+        v->r->entered_us = attack_now_us();
+        return;
+    }
     atomic_store(&w->inside, v->me);
     uint64_t counter = atomic_load(&w->counter);
     uint64_t updates = atomic_load(&w->updates);
@@ -65,17 +98,17 @@ void witness_extended(visit *v, int64_t lease_ms, bool answered)
 /* In this order: whatever came in before, "held" is said afterwards. */
 bool witness_check(visit *v)
 {
-    uint64_t inside = atomic_load(&word_of(v)->inside);
+    bool disturbed = is_disturbed(v);
     int64_t now_us = attack_now_us();
-    if (!rlock_is_held(v->lk)) {
+    if (!is_held(v)) {
         if (!v->lost)
             v->r->over_us = attack_now_us();
         v->lost = true;
         return false;
     }
     v->r->held_us = now_us;
-    if (inside != v->me)
-        notice(v, NOTE_OVERLAP, v->r->asked_us, now_us, inside);
+    if (disturbed)
+        notice(v, NOTE_OVERLAP, v->r->asked_us, now_us, v->me);
     if (v->lost)
         notice(v, NOTE_REVIVED, 0, 0, 0);
     if (now_us > v->limit_us)
@@ -83,8 +116,15 @@ bool witness_check(visit *v)
     return true;
 }
 
+void witness_join(visit *reading, const visit *writing)
+{
+    reading->beside = writing->me;
+}
+
 void witness_update(visit *v)
 {
+    if (is_shared(v))
+        return;
     lock_word *w = word_of(v);
     atomic_store(&w->counter, ++v->counter);
     atomic_fetch_add(&w->updates, 1);
@@ -106,6 +146,8 @@ static void raise_to(_Atomic int64_t *least, int64_t to)
  */
 void witness_write(visit *v)
 {
+    if (is_shared(v))
+        return;
     lock_word *w = word_of(v);
     uint64_t token = atomic_load(&v->r->token);
     int64_t asked_us = atomic_load(&w->asked_us);
@@ -123,6 +165,8 @@ void witness_write(visit *v)
 
 void witness_leave(visit *v)
 {
+    if (is_shared(v))
+        return;
     uint64_t me = v->me;
     atomic_compare_exchange_strong(&word_of(v)->inside, &me, 0);
 }

@@ -14,7 +14,11 @@ typedef struct visit {
     history *h;
     hold *r;
     const rlock *lk;
+    const rlock_permit *permit; /* instead; NULL: it is a lock */
     uint64_t me;
+    uint64_t
+        beside; /* who reads: the writer that was inside when it came in, or
+                         itself; 0: none */
     uint64_t counter; /* as it was at the last look */
     int64_t limit_us; /* nobody can believe in the lease any longer */
     bool lost;        /* the library has said that it is not held */
@@ -31,9 +35,11 @@ void witness_extended(visit *v, int64_t lease_ms, bool answered);
  * "held" while somebody else has come in since is an overlap.
  */
 bool witness_check(visit *v);
+/* Its owner has the other side of the lock as well, by that visit. */
+void witness_join(visit *reading, const visit *writing);
 /*
  * Adds one to what the counter was, which is wrong if anybody else has done so
- * since, and writes to the resource.
+ * since, and writes to the resource. Of a lock that is shared nothing is written.
  */
 void witness_update(visit *v);
 /*

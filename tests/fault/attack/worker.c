@@ -69,6 +69,11 @@ static hold *recall(int lock, uint64_t token)
     return found;
 }
 
+static int lock_of(const rlock_event *ev)
+{
+    return lock_with_key(ev->name) + (ev->kind == RLOCK_KIND_WRITE);
+}
+
 /*
  * The end of a hold, told on a thread of the library's. The client may be that
  * of another member of a Multi lock, so it does not tell which server's it is.
@@ -76,7 +81,11 @@ static hold *recall(int lock, uint64_t token)
 static void note_end(const rlock_event *ev)
 {
     bool lost = ev->type == RLOCK_EVENT_LOST;
-    int lock = lock_with_key(ev->name);
+    int lock = lock_of(ev);
+    if (lock_is_shared(lock)) {
+        worker_notice(NOTE_TOLD, lock, lost, 0, ev->token);
+        return;
+    }
     hold *r = recall(lock, ev->token);
     if (!r)
         r = recall(lock_twin(lock), ev->token);
@@ -109,9 +118,15 @@ uint64_t granted_token(int lock)
     return who_acts()->granted[lock];
 }
 
+int64_t stood_us(void)
+{
+    return who_acts()->stood_us;
+}
+
 void forget_grants(void)
 {
     memset(who_acts()->granted, 0, sizeof itself.granted);
+    who_acts()->stood_us = 0;
 }
 
 void count_by_events(bool yes)
@@ -120,9 +135,9 @@ void count_by_events(bool yes)
 }
 
 /* A single lock's own server, or the first in the list of a Red lock's. */
-static int lock_on(const char *name, int server)
+static int lock_on(const rlock_event *ev, int server)
 {
-    int lock = lock_with_key(name), twin = lock_twin(lock);
+    int lock = lock_of(ev), twin = lock_twin(lock);
     return twin >= 0 && lock_servers(lock) != 1U << server ? twin : lock;
 }
 
@@ -152,8 +167,10 @@ static void on_event(const rlock_event *ev, void *arg)
     if (lock_with_key(ev->name) < 0) /* see use_before() */
         return;
     if (ev->type == RLOCK_EVENT_ACQUIRED) {
-        note_grant(who, lock_on(ev->name, server), ev->token);
+        note_grant(who, lock_on(ev, server), ev->token);
         atomic_fetch_add(&me.acquires[server], who->by_events);
+    } else if (ev->type == RLOCK_EVENT_CONTENDED) {
+        who->stood_us = attack_now_us();
     } else if (ev->type == RLOCK_EVENT_RELEASED) {
         atomic_fetch_add(&me.releases[server], who->by_events);
     } else if (ev->type == RLOCK_EVENT_LOST ||
@@ -200,10 +217,38 @@ static rlock *make_single(int lock)
     rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
     opts.layout = lock_layout(lock);
     opts.local_levels = me.proc % 2 == 1;
+    opts.fair = lock_kind_of(lock) == LOCK_FAIR;
     lock_key(lock, key);
     if (rlock_new_ex(me.cl[lock_home(lock)], key, strlen(key), &opts, &lk))
         attack_die("%s", rlock_last_error()->message);
     return lk;
+}
+
+static rlock *make_side(int lock)
+{
+    char key[LOCK_KEY_MAX];
+    rlock *lk = NULL;
+    rlock_lock_options opts = RLOCK_LOCK_OPTIONS_INIT;
+    opts.local_levels = me.proc % 2 == 1;
+    bool reads = lock_kind_of(lock) == LOCK_READ;
+    lock_key(lock, key);
+    if (rlock_rw_new_ex(me.cl[HOME], key, strlen(key), &opts,
+                        reads ? &lk : NULL, reads ? NULL : &lk))
+        attack_die("%s", rlock_last_error()->message);
+    return lk;
+}
+
+static rlock_semaphore *make_semaphore(int lock)
+{
+    char key[LOCK_KEY_MAX];
+    rlock_semaphore *s = NULL;
+    rlock_semaphore_options opts = RLOCK_SEMAPHORE_OPTIONS_INIT;
+    opts.permits = lock_permits(lock);
+    opts.idle_ms = lock_idles(lock) ? LEASE_MS : 0;
+    lock_key(lock, key);
+    if (rlock_semaphore_new_ex(me.cl[HOME], key, strlen(key), &opts, &s))
+        attack_die("%s", rlock_last_error()->message);
+    return s;
 }
 
 /*
@@ -249,12 +294,34 @@ int lock_home(int lock)
                                           : servers_first(servers);
 }
 
+static rlock *make_handle(int lock, rlock *const handles[])
+{
+    switch (lock_kind_of(lock)) {
+    case LOCK_SINGLE:
+    case LOCK_FAIR:
+        return make_single(lock);
+    case LOCK_RED:
+        return make_red(lock);
+    case LOCK_MULTI:
+        return make_multi(lock, handles);
+    case LOCK_READ:
+    case LOCK_WRITE:
+        return make_side(lock);
+    default:
+        return NULL;
+    }
+}
+
 static void make_handles(rlock *handles[])
 {
     for (int i = 0; i < LOCKS; i++)
-        handles[i] = lock_kind_of(i) == LOCK_SINGLE ? make_single(i)
-                     : lock_kind_of(i) == LOCK_RED  ? make_red(i)
-                                                    : make_multi(i, handles);
+        handles[i] = make_handle(i, handles);
+}
+
+static void make_semaphores(void)
+{
+    for (int i = FIRST_SEMAPHORE; i < LOCKS; i++)
+        me.semaphores[i] = make_semaphore(i);
 }
 
 /* A Multi lock before its members. */
@@ -291,6 +358,7 @@ static void make_all(void)
     shim_spare_me(true);
     make_handles(me.outer);
     make_handles(me.inner);
+    make_semaphores();
     shim_spare_me(false);
 }
 
@@ -298,6 +366,8 @@ static void free_all_handles(void)
 {
     free_handles(me.inner);
     free_handles(me.outer);
+    for (int i = FIRST_SEMAPHORE; i < LOCKS; i++)
+        rlock_semaphore_free(me.semaphores[i]);
 }
 
 /* It waits for calls, and these for replicas. */

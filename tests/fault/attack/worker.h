@@ -24,6 +24,7 @@ typedef struct worker {
     int proc, life;
     rlock_client *cl[SERVERS];
     rlock *outer[LOCKS], *inner[LOCKS]; /* two handles are one lock */
+    rlock_semaphore *semaphores[LOCKS]; /* instead; NULL: it is a lock */
     recent recent[LOCKS];
     bool on_loop; /* see loop.h */
     bool closed;  /* the clients, for the moment; the loop's */
@@ -36,6 +37,7 @@ extern worker me;
 /* Who locks, a thread or an owner on a loop: what it is told by events. */
 typedef struct actor {
     uint64_t granted[LOCKS];
+    int64_t stood_us; /* that it has to wait */
     bool by_events;
 } actor;
 
@@ -63,6 +65,8 @@ void remember(hold *r);
 /* The token of the actor's last grant of a lock, also if it is lost at once; 0:
    none since all were forgotten. */
 uint64_t granted_token(int lock);
+/* When its acquire was told that it has to wait; 0: not since then. */
+int64_t stood_us(void);
 void forget_grants(void);
 
 /* The client that counts what is done with a lock; a Multi lock has none. */
