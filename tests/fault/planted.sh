@@ -13,10 +13,11 @@
 #   # caught as: OFFENCE      one of these
 #   # and as: OFFENCE         and each of these
 #
-# and may say with which option of the attack, if home is to have replicas; and
-# how long a round is, if not 4 s, where several things have to meet:
+# and may say with which option of the attack, as where home is to have replicas,
+# or all locks are to be granted in lines; and how long a round is, if not 4 s,
+# where several things have to meet:
 #
-#   # at: OPTION
+#   # at: OPTION            one word, as --kinds=100
 #   # seconds: SECONDS
 #
 # What else they say ("# sim ...") is for ../sim/planted.sh.
