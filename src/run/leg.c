@@ -59,12 +59,19 @@ static void give_back(rl_leg *l)
         rl_keeper_expect(l->node, now_us);
 }
 
-static void close_leg(rl_leg *l)
+/* It waits for no connection of its own any more. */
+static void expect_none(rl_leg *l)
 {
     if (l->visiting)
         rl_connector_forget(l->node, &l->visitor);
     if (l->in_line)
         rl_pool_leave_line(l->node->pool, &l->claim);
+    l->visiting = l->in_line = false;
+}
+
+static void close_leg(rl_leg *l)
+{
+    expect_none(l);
     give_back(l);
 }
 
@@ -178,10 +185,12 @@ static void borrow(rl_legs *ls, rl_leg *l)
         rl_way_fail(ls->op, &l->way, &f, rl_ask_miss, rl_now_us());
 }
 
-/* The only one, of who must not wait. */
+/* The only one, of who must not wait. What was asked before may have been for a
+   connection of its own, which would come in between. */
 static void call_trunk(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
+    expect_none(l);
     rl_trunk *t = rl_trunks_join(ls->trunks, l->node, &l->visits, &f);
     if (!l->calling)
         l->way.ready_us = rl_now_us();
