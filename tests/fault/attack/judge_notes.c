@@ -112,14 +112,15 @@ static void judge_late_call(verdict *v, const entry *e, const note *n)
  * The lease is longer than any rest, so nothing ends the hold but a server that
  * forgets it, or a machine that sleeps again and again while nobody is awake for long
  * enough to renew. What was lost by a command the next renewal finds, or the unlock;
- * where there was one in the rest, it may be what has ended the hold.
+ * where there was one in the rest, or before the answer to the acquire, it may be
+ * what has ended the hold.
  */
 static void judge_rest(verdict *v, const arena *a, const entry *e,
                        const note *n)
 {
     int64_t rest_us = n->to_us - n->from_us;
     if (n->value == REST_RELEASED ||
-        home_emptied(a, n->from_us, n->to_us, true) ||
+        home_emptied(a, n->from_us - COMMAND_MS * 1000, n->to_us, true) ||
         rest_us + suspended_us(a, e, n->from_us, n->to_us) >= VALID_AT_REST_US)
         return;
     const fault *loss = home_emptied(a, n->from_us, n->to_us, false);
