@@ -74,7 +74,8 @@ struct rl_room {
     rl_list waiters; /* the first is the front */
     int64_t ticket;  /* the client's place in the server's queue; 0: none yet */
     int64_t outage_us; /* since when the server fails; 0: it answers */
-    int64_t busy_us;   /* when the server last said that it is held */
+    int64_t busy_us;   /* when the server last said that it is held; in line, to
+                          who stands there */
     int64_t open_us;   /* of a latch: when it was last asked and found open */
     int64_t streak_us; /* since when it is handed over here; 0: it is not */
     bool queued;       /* the client's bell may be in that queue */

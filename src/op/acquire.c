@@ -261,9 +261,16 @@ int64_t rl_wait_retry_at(rl_core *home, const rl_waiter *w, const rl_fault *f,
     return now_us + rl_jitter(*pause_us);
 }
 
-/* It is held by another owner: those behind need not ask in the end. */
+/*
+ * It is held by another owner: those behind need not ask in the end. Who stands in
+ * line and has given no bell has not said that they live.
+ */
 static void tell_room(rl_acquire *a)
 {
+    if (a->attempt->in_line && !*a->one->request.bell) {
+        rl_room_answered(&a->home->rooms, &a->waiter);
+        return;
+    }
     rl_room_is_busy(&a->home->rooms, &a->waiter, a->with_bell ? a->ticket : 0,
                     a->tried_us);
 }

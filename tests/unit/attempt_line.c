@@ -213,6 +213,51 @@ TEST(attempt_line, when_its_client_may_have_been_dropped_the_others_ask_again)
     close_owned(&w);
 }
 
+/* It asks who has the lock, as it has waited for long; which is no sign of life. */
+static void ask_who_has_it(wait_for *w)
+{
+    w->a.warn_us = w->p.now_us;
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+    EXPECT_INT(play_args(&w->p, 0), BRIEF);
+    EXPECT_INT(answer(w, HELD_BY("web3:18201:18207:" UUID)), RL_SLEEP);
+}
+
+TEST(attempt_line, who_has_only_asked_who_has_it_wakes_the_next_one)
+{
+    wait_for w;
+    other behind;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &behind);
+    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    ask_who_has_it(&w);
+    play_pass(&w.p, 1000 * MS);
+    EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
+    EXPECT_INT(behind.woken, 1);
+    leave(&w, &behind);
+    close_owned(&w);
+}
+
+TEST(attempt_line, when_it_has_only_asked_who_has_it_the_others_ask_again)
+{
+    wait_for w;
+    other next, last;
+    open_standing(&w, RLOCK_WATCHDOG);
+    enter(&w, &next);
+    enter(&w, &last);
+    rl_room_stand(&core(&w)->rooms, &next.waiter, &w.a.draft->id);
+    rl_room_stand(&core(&w)->rooms, &last.waiter, &w.a.draft->id);
+    play_pass(&w.p, 4000 * MS);
+    ask_who_has_it(&w);
+    play_pass(&w.p, 2100 * MS);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(last.woken, 1);
+    EXPECT(rl_room_has_to_ask(&core(&w)->rooms, &last.waiter));
+    leave(&w, &next);
+    leave(&w, &last);
+    close_owned(&w);
+}
+
 TEST(attempt_line, when_a_reply_that_says_so_is_lost_the_next_one_does)
 {
     wait_for w;
