@@ -56,19 +56,19 @@ end
 -- include: who_has_it.lua
 local ticket, anew, gone = '0', 0, {}
 if bell ~= '' then
-    ticket, anew, gone = stand(holder, lease, 'w', bell, ARGV[5], beat)
+    ticket, anew, gone = stand(holder, lease, 'f', bell, ARGV[5], beat)
 end
 for _, silent in ipairs(gone) do
     rpcall('ZREM', KEYS[6], silent)
 end
-local token = fits() and admit(holder)
+local token = is_free() and admit(holder)
 if token then
     return token
 end
-if bell == '' and fits() and rcall('EXISTS', line) == 0 then
+if bell == '' and is_free() and rcall('EXISTS', line) == 0 then
     return give(holder, '', lease)
 end
-local pttl = fits() and 0 or rcall('PTTL', KEYS[1])
+local pttl = is_free() and 0 or rcall('PTTL', KEYS[1])
 if bell == '' then
     return {0, pttl, '0', 0, -1, who_has_it(token_key)}
 end

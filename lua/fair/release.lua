@@ -44,7 +44,7 @@ if rcall('EXISTS', line) == 1 then
         return admit()
     end)
     others = done and granted or 0
-    if not fits() then
+    if not is_free() then
         return unburied + held * (others > 0 and 2 or 1)
     end
 elseif held == 0 then

@@ -1,7 +1,8 @@
 -- Brings fits, give, ungive, purge: of permits. Included behind free.lua and
 -- keep.lua.
+-- Whoever wants a lock waits for a script of that kind.
 local function fits(n)
-    return value and value >= n + 0
+    return value and value >= (tonumber(n) or math.huge)
 end
 
 -- Returns what stands for a token, of which permits have none; or an error, and

@@ -24,8 +24,10 @@ local function purge()
 end
 
 -- include: rw/ends_in.lua
+-- Whoever wants a lock of another kind waits for a script of that kind.
 local function fits(what)
-    return not mode or what == 'r' and mode == 'read'
+    return what == 'r' and mode == 'read' or
+           (what == 'r' or what == 'w') and not mode
 end
 
 local function ungive(holder, what)

@@ -199,6 +199,28 @@ TEST(rw_orders, who_reads_without_a_lease_is_seen_beside_leases_that_were_left)
 
 /* --- other types ---------------------------------------------------------- */
 
+/* Their lock is gone while they stand in line, and others come for another kind. */
+TEST(rw_orders,
+     who_waits_to_write_is_granted_that_by_nobody_who_wants_a_fair_lock)
+{
+    rw_scene r = rw_scene_start(0);
+    rlock_lock_options o = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *fair;
+    o.fair = true;
+    EXPECT_STATUS(rlock_new_ex(r.s.cl, "job", 3, &o, &fair), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.mine.write), RLOCK_OK);
+    waiter *w = rw_stand(&r, r.theirs.write, RLOCK_FOREVER, 1);
+    server_int(r.s.sv, "DEL " SCENE_LOCK);
+    waiter *f = waiter_start(fair, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EXPECT_STATUS(waiter_status(w, &(int64_t){0}), RLOCK_OK);
+    EXPECT_INT(rw_mode(r.theirs.write), 2);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(f), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_LOST);
+    rlock_free(fair);
+    rw_scene_stop(&r);
+}
+
 TEST(rw_orders, no_hold_of_another_type_is_ended_by_force)
 {
     rw_scene r = rw_scene_start(0);

@@ -280,6 +280,26 @@ TEST(script_fair, a_name_and_the_same_in_braces_have_lines_of_their_own)
     bells_close(&p);
 }
 
+/* What it is granted would not be what it asked for. */
+static void expect_not_granted(const char *want)
+{
+    bells p = bells_open(NULL);
+    bells_want(&p, want);
+    expect_stands(stand(&p, A, BELL_OF("2")), 1, 1);
+    EXPECT_INT(release(&p, B), 0);
+    EXPECT_INT(just_try(&p, C)->elements, 7);
+    EXPECT(!key_exists(p.sv, "job"));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LINE), 2);
+    bells_close(&p);
+}
+
+TEST_CASE(script_fair, who_waits_to_read_is_granted_no_fair_lock,
+          expect_not_granted("r"))
+TEST_CASE(script_fair, who_waits_to_write_is_granted_no_fair_lock,
+          expect_not_granted("w"))
+TEST_CASE(script_fair, who_waits_for_permits_is_granted_no_fair_lock,
+          expect_not_granted("1"))
+
 /* --- leaving -------------------------------------------------------------- */
 
 TEST(script_fair, who_gives_up_leaves_the_line_and_the_lock)

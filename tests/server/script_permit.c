@@ -262,6 +262,23 @@ TEST(script_permit, who_gives_up_leaves_the_line_and_what_he_was_granted)
     bells_close(&b);
 }
 
+/* What it is granted would not be what it asked for. */
+static void expect_not_granted(const char *want)
+{
+    bells b = bells_open(NULL);
+    bells_want(&b, want);
+    expect_stands(permit_stand(&b, A, "1", BELL_OF("2")), 1, 1);
+    EXPECT_INT(permit_release(&b, B, "1"), 0);
+    expect_busy(permit_acquire(&b, C, "60000 1 3 0"), 3, 2);
+    EXPECT_INT(permits_free(&b), 3);
+    bells_close(&b);
+}
+
+TEST_CASE(script_permit, who_waits_for_a_fair_lock_is_granted_no_permits,
+          expect_not_granted("f"))
+TEST_CASE(script_permit, who_waits_to_write_is_granted_no_permits,
+          expect_not_granted("w"))
+
 /* --- giving back ---------------------------------------------------------- */
 
 TEST(script_permit, given_back_twice_they_are_free_once)

@@ -190,6 +190,24 @@ TEST(script_rw, who_comes_first_in_line_lets_in_those_behind_him)
     bells_close(&p);
 }
 
+/* What it is granted would not be what it asked for. */
+static void expect_not_granted(const char *want)
+{
+    bells p = place_open(NULL);
+    bells_want(&p, want);
+    stand(&p, &writes, A, 1);
+    EXPECT_INT(release(&p, &writes, B), 0);
+    expect_busy(try_for(&p, &reads, C, "60000"));
+    EXPECT(!key_exists(p.sv, "job"));
+    EXPECT_INT(server_int(p.sv, "ZCARD " LINE), 2);
+    bells_close(&p);
+}
+
+TEST_CASE(script_rw, who_waits_for_a_fair_lock_is_granted_no_side,
+          expect_not_granted("f"))
+TEST_CASE(script_rw, who_waits_for_permits_is_granted_no_side,
+          expect_not_granted("1"))
+
 /* --- both sides of one owner ---------------------------------------------- */
 
 TEST(script_rw, the_only_one_who_reads_may_write_before_all_in_line)

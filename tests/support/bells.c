@@ -40,3 +40,12 @@ const char *bells_heard(bells *b)
     freeReplyObject(r);
     return text;
 }
+
+void bells_want(bells *b, const char *want)
+{
+    char words[100];
+    snprintf(words, sizeof words, "60000 %s " BELL_OF("1"), want);
+    server_cmd(b->sv, "ZADD rlock_line:{job} 1 " HOLDER_OF("d"));
+    server_cmd(b->sv, "HSET rlock_wants:{job} " HOLDER_OF("d") " %s =%s %s",
+               words, BELL_OF("1"), "9000000000000 1000");
+}

@@ -23,6 +23,10 @@ bells bells_open(const char *args);
 bells bells_open_at(const char *args, const char *one, const char *two);
 void bells_close(bells *b);
 
+/* Holder d stands first in job's line, by the bell 1, and wants that, as
+   lua/README.md has it. */
+void bells_want(bells *b, const char *want);
+
 /* The next message, on whichever bell: "1<what it says"; valid until the next. */
 const char *bells_heard(bells *b);
 
