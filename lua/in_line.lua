@@ -1,7 +1,7 @@
 -- Brings in_line, stood. Included behind rcall, rpcall and clock, where KEYS[4] and
 -- KEYS[5], if there are any, are the line and the wants of a fair lock.
 --
--- in_line(): who stands in line, in that order, as {holder, ticket, bell}; those
+-- in_line(): who stands in line, in that order, as {holder, ticket, bell, want}; those
 -- whose client gives no sign of life any more do not. nil and what was refused, if
 -- that was no key of another type.
 -- stood(bell): did that client stand in line lately? It is in the queue then, to be
@@ -22,10 +22,11 @@ local function in_line()
     end
     local all = {}
     for i = 1, #line, 2 do
-        local bell = of_wants(line[i]):match('^%d+ %S+ (.+)$') or ''
+        local what, bell = of_wants(line[i]):match('^%d+ (%S+) (.+)$')
+        bell = bell or ''
         local until_ms = of_wants('=' .. bell):match('^(%d+) ')
         if until_ms and until_ms + 0 >= math.floor(clock / 1000) then
-            all[#all + 1] = {line[i], line[i + 1], bell}
+            all[#all + 1] = {line[i], line[i + 1], bell, what}
         end
     end
     if unreadable then

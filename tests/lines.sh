@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42331
+most_src=42536
 most_files=294
 most_cli=6370
 most_cli_files=44
-most_include=2263
+most_include=2274
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -75,12 +75,14 @@ typedef enum rlock_status {
     RLOCK_EDEADLK = 15     /* the wait would close a circle of owners */
 } rlock_status;
 
-/* What a lock is held as. More kinds may come; numbers are part of the ABI. */
+/* What a lock is held as, or waited for. More kinds may come; numbers are part
+   of the ABI. */
 typedef enum rlock_kind {
     RLOCK_KIND_LOCK = 0,
-    RLOCK_KIND_READ = 1,  /* a side of a read-write lock, */
-    RLOCK_KIND_WRITE = 2, /* and the other one */
-    RLOCK_KIND_PERMIT = 3 /* of a semaphore */
+    RLOCK_KIND_READ = 1,   /* a side of a read-write lock, */
+    RLOCK_KIND_WRITE = 2,  /* and the other one */
+    RLOCK_KIND_PERMIT = 3, /* of a semaphore */
+    RLOCK_KIND_LATCH = 4   /* a latch, which is waited for, and nobody holds */
 } rlock_kind;
 
 /* Detail of a failure. */

@@ -35,14 +35,21 @@ void *rl_names_more(rl_names *s, void *array, size_t size, size_t n,
     return grown;
 }
 
-bool rl_names_add(rl_names *s, const void *name, size_t len, bool guessed)
+bool rl_names_put(rl_names *s, rl_name x)
 {
     rl_name *all = rl_names_more(s, s->at, sizeof *all, s->n, &s->room);
     if (!all)
         return false;
     s->at = all;
-    s->at[s->n++] = (rl_name){rl_names_keep(s, name, len), len, guessed, false};
+    s->at[s->n++] = x;
     return !s->lacking;
+}
+
+bool rl_names_add(rl_names *s, const void *name, size_t len, bool guessed)
+{
+    rl_text text = rl_names_keep(s, name, len);
+    return rl_names_put(
+        s, (rl_name){.text = text, .len = len, .guessed = guessed});
 }
 
 /* --- sorted --------------------------------------------------------------- */
@@ -75,7 +82,7 @@ void rl_names_sort(rl_names *s)
     for (size_t i = 0; !s->lacking && i < s->n; i++) {
         const rl_name *x = &s->at[all[i].at];
         if (i == 0 || rl_sorted_compare(&all[i], &all[i - 1]) != 0)
-            kept[n++] = (rl_name){x->text, x->len, false, false};
+            kept[n++] = (rl_name){.text = x->text, .len = x->len};
         kept[n - 1].in_line = kept[n - 1].in_line || x->in_line;
     }
     free(all);

@@ -16,8 +16,9 @@ typedef size_t rl_text;
 typedef struct rl_name {
     rl_text text;
     size_t len;
-    bool guessed; /* no key tells of it: it may be refused */
-    bool in_line; /* who waits for it may stand in one */
+    bool guessed;    /* no key tells of it: it may be refused */
+    bool in_line;    /* who waits for it may stand in one, */
+    rlock_kind kind; /* and wants that; RLOCK_KIND_LOCK: or it is not known */
 } rl_name;
 
 typedef struct rl_names {
@@ -38,6 +39,8 @@ static inline const char *rl_names_text(const rl_names *s, rl_text t)
 
 /* False: out of memory. */
 bool rl_names_add(rl_names *s, const void *name, size_t len, bool guessed);
+
+bool rl_names_put(rl_names *s, rl_name x);
 
 /* SCAN may tell a key more than once, and several keys tell of one lock. */
 void rl_names_sort(rl_names *s);

@@ -34,6 +34,12 @@ static bool is_meant(const scanning *g, const char *name, size_t len)
     return !g->glob || rl_glob_fits(g->glob, name, len);
 }
 
+static void write_question(rl_bytes *to, bool whole, const char *name,
+                           const rl_name *lock)
+{
+    rl_call_survey(to, whole, name, lock->len, lock->in_line);
+}
+
 /* "{a}" is guessed when "a" has been asked about. */
 static bool wants(rl_survey *s, const char *name, size_t len)
 {
@@ -71,7 +77,7 @@ static rlock_status ask(scanning *g, rlock_client *cl)
                             .names = &g->found.names,
                             .wants = wants,
                             .script = RL_SCRIPT_SURVEY,
-                            .write = rl_call_survey,
+                            .write = write_question,
                             .note = note};
     rlock_status s = rl_survey_make(&g->survey, cl);
     if (s == RLOCK_OK && !rl_found_sort(&g->found))

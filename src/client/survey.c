@@ -233,8 +233,7 @@ static void scan(asking *a)
 static void write_question(const rl_ask *ask, rl_bytes *to)
 {
     const question *q = RL_CONTAINER(ask, question, ask);
-    q->a->s->write(to, ask->whole, text_of(q->a, q->name), q->name.len,
-                   q->name.in_line);
+    q->a->s->write(to, ask->whole, text_of(q->a, q->name), &q->name);
 }
 
 static void told(rl_ask *ask, rl_outcome outcome, const rl_reply *r,

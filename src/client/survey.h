@@ -33,9 +33,9 @@ typedef struct rl_survey {
     bool (*wants)(struct rl_survey *s, const char *name, size_t len);
     /* What is asked about it. */
     rl_script_id script;
-    void (*write)(rl_bytes *to, bool whole, const char *name, size_t len,
-                  bool in_line);
-    /* Takes the answer piece by piece, after begin; or NULL: */
+    void (*write)(rl_bytes *to, bool whole, const char *name,
+                  const rl_name *lock);
+    /* Takes the answer piece by piece, after begin, and may add names; or NULL: */
     rl_sink *sink;
     void (*begin)(struct rl_survey *s, rl_name lock);
     /* Takes it whole, and may add names; false: it makes no sense. */

@@ -1,4 +1,6 @@
 /* Asks who waits for whom: of each queue, and each line, there is. */
+#include <stdlib.h>
+
 #include "client/survey.h"
 #include "client/waits_graph.h"
 #include "op/call.h"
@@ -6,6 +8,12 @@
 static void begin(rl_survey *s, rl_name lock)
 {
     rl_waits_begin(RL_CONTAINER(s->names, rl_waits, names), lock);
+}
+
+static void write_question(rl_bytes *to, bool whole, const char *name,
+                           const rl_name *lock)
+{
+    rl_call_waits(to, whole, name, lock->len, lock->in_line, lock->kind);
 }
 
 static rlock_status ask(rlock_client *cl, rl_waits *into)
@@ -16,7 +24,7 @@ static rlock_status ask(rlock_client *cl, rl_waits *into)
                    .passes = 1,
                    .names = &into->names,
                    .script = RL_SCRIPT_WAITS,
-                   .write = rl_call_waits,
+                   .write = write_question,
                    .sink = &into->reply,
                    .begin = begin};
     rlock_status status = rl_survey_make(&s, cl);
@@ -25,20 +33,32 @@ static rlock_status ask(rlock_client *cl, rl_waits *into)
     return status;
 }
 
+static rlock_status tell_each(const rl_waits *w, rlock_waits_fn *each,
+                              void *arg)
+{
+    rlock_wait told;
+    rlock_holder waiter;
+    rlock_holder *holders = malloc(RL_WAITS_TOLD * sizeof *holders);
+    if (!holders)
+        return rl_error_set(RLOCK_ENOMEM, 0, "out of memory");
+    for (size_t i = 0; i < w->n; i++) {
+        rl_waits_tell(w, i, &told, &waiter, holders);
+        each(&told, arg);
+    }
+    free(holders);
+    return RLOCK_OK;
+}
+
 rlock_status rlock_waits_for(rlock_client *cl, rlock_waits_fn *each, void *arg)
 {
     rl_waits w;
-    rlock_wait told;
-    rlock_holder holder, waiter;
     if (!cl || !each)
         return rl_error_set(RLOCK_EINVAL, 0, "%s is NULL",
                             cl ? "the callback" : "the client");
     rl_waits_init(&w);
     rlock_status s = ask(cl, &w);
-    for (size_t i = 0; s == RLOCK_OK && i < w.n; i++) {
-        rl_waits_tell(&w, i, &told, &holder, &waiter);
-        each(&told, arg);
-    }
+    if (s == RLOCK_OK)
+        s = tell_each(&w, each, arg);
     rl_waits_fini(&w);
     return s;
 }

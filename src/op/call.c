@@ -275,14 +275,21 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token)
 }
 
 void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
-                   bool in_line)
+                   bool in_line, rlock_kind kind)
 {
-    rl_put_call(to, RL_SCRIPT_WAITS, whole, in_line ? 5 : 3, 0);
+    bool sides = kind == RLOCK_KIND_READ || kind == RLOCK_KIND_WRITE;
+    bool permits = kind == RLOCK_KIND_PERMIT;
+    rl_put_call(to, RL_SCRIPT_WAITS, whole,
+                (in_line ? 5 : 3) + (sides || permits), 0);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_waits_key(to, name, len);
     if (in_line)
         rl_put_line_keys(to, name, len);
+    if (sides)
+        rl_put_leases_key(to, name, len);
+    if (permits)
+        rl_put_permits_key(to, name, len);
 }
 
 void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,

@@ -76,9 +76,10 @@ void rl_call_raise(rl_bytes *to, bool whole, const rl_hold *h, uint64_t token);
 void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_guarded *g);
 
-/* Tells who holds a lock of this name, and who waits for it, also in a line. */
+/* Tells who holds a lock of this name, and who waits for it, also in a line; kind:
+   for what. */
 void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
-                   bool in_line);
+                   bool in_line, rlock_kind kind);
 
 /* Tells what there is of a lock of this name, and of its line. */
 void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,

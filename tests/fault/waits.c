@@ -65,6 +65,8 @@ TEST_CASE(waits, a_scan_that_is_answered_with_a_number_is_refused,
           expect_nonsense("SCAN", ":7\r\n"))
 TEST_CASE(waits, a_lock_that_is_answered_with_a_text_is_refused,
           expect_nonsense(proxy_sha("waits"), "$1\r\nx\r\n"))
+TEST_CASE(waits, a_lock_that_has_no_number_of_holders_is_refused,
+          expect_nonsense(proxy_sha("waits"), "*2\r\n:1\r\n:-1\r\n"))
 TEST_CASE(waits, a_lock_that_is_answered_with_lists_is_refused,
           expect_nonsense(proxy_sha("waits"), "*1\r\n*1\r\n:1\r\n"))
 
@@ -75,7 +77,7 @@ TEST(waits, an_answer_of_a_strange_length_does_no_harm)
     int n = 0;
     proxy_rule(
         s.px, proxy_sha("waits"), 1, PROXY_ANSWER,
-        "*6\r\n:1\r\n$1\r\nx\r\n$1\r\n1\r\n:1\r\n$1\r\nb\r\n$1\r\n1\r\n");
+        "*7\r\n:1\r\n:1\r\n$1\r\nx\r\n$1\r\n1\r\n:1\r\n$1\r\nb\r\n$1\r\n1\r\n");
     EXPECT_STATUS(rlock_waits_for(s.cl, count, &n), RLOCK_OK);
     EXPECT(proxy_fired(s.px));
     EXPECT_INT(n, 0);

@@ -9,7 +9,6 @@
 #include "cluster_scene.h"
 #include "nodes.h"
 #include "other_client.h"
-#include "permits.h"
 #include "wire/keys.h"
 
 /* What it told, copied. */
@@ -259,25 +258,6 @@ TEST(waits, who_stands_in_line_is_told_by_thread_and_in_order)
     rlock_free(mine);
     rlock_free(theirs);
     other_client_leave(&r);
-    scene_stop(&s);
-}
-
-/* What is there is a number of permits, and nobody's holder id. */
-TEST(waits, for_a_semaphore_is_told_without_a_holder)
-{
-    scene s = scene_start(0, 0);
-    rlock_semaphore *pool = test_semaphore(s.cl, POOL, 1);
-    for (int64_t fewer = 0; fewer >= -2; fewer -= 2) {
-        EXPECT_STATUS(rlock_semaphore_add(pool, fewer), RLOCK_OK);
-        taker *t = taker_start(pool, 2, RLOCK_FOREVER, RLOCK_WATCHDOG);
-        EVENTUALLY(SOON, look(s.cl).n == 1);
-        seen all = look(s.cl);
-        EXPECT_STR(all.of[0].name, POOL);
-        EXPECT(!all.of[0].held && all.of[0].known);
-        rlock_semaphore_cancel(pool);
-        EXPECT_STATUS(taker_end(t, NULL, NULL), RLOCK_CANCELED);
-    }
-    rlock_semaphore_free(pool);
     scene_stop(&s);
 }
 

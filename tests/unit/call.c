@@ -171,8 +171,14 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     what.layout = &rl_layouts[RL_LAYOUT_FAIR];
     rl_call_release_of(&b, false, &what, "who");
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q Q T I J | who R");
-    rl_call_waits(&b, false, "job", 3, true);
+    rl_call_waits(&b, false, "job", 3, true, RLOCK_KIND_LOCK);
     expect_said(&s, &b, "EVALSHA waits 5 L Q W I J |");
+    for (rlock_kind k = RLOCK_KIND_READ; k <= RLOCK_KIND_WRITE; k++) {
+        rl_call_waits(&b, false, "job", 3, true, k);
+        expect_said(&s, &b, "EVALSHA waits 6 L Q W I J rlock_leases:{job} |");
+    }
+    rl_call_waits(&b, false, "job", 3, true, RLOCK_KIND_PERMIT);
+    expect_said(&s, &b, "EVALSHA waits 6 L Q W I J P |");
     rl_call_survey(&b, false, "job", 3, true);
     expect_said(&s, &b, "EVALSHA survey 5 L Q T I J |");
     rl_call_force_release(&b, false, &what);
@@ -455,7 +461,7 @@ TEST(call, of_a_name_needs_no_holder)
     rl_bytes b = {0};
     rl_target what = play_job;
     open_stage(&s, RLOCK_LAYOUT_HASH);
-    rl_call_waits(&b, false, "job", 3, false);
+    rl_call_waits(&b, false, "job", 3, false, RLOCK_KIND_LOCK);
     expect_said(&s, &b, "EVALSHA waits 3 L Q W |");
     rl_call_survey(&b, false, "job", 3, false);
     expect_said(&s, &b, "EVALSHA survey 3 L Q T |");

@@ -39,24 +39,61 @@ static rl_name name_of(rl_waits *w, const char *name)
     return w->names.at[0];
 }
 
+static void begin(rl_waits *w, const char *name)
+{
+    rl_waits_begin(w, name_of(w, name));
+    EXPECT(pour_array(&w->reply, 0) && pour(&w->reply, "5000000", 1));
+}
+
+/* So many have the lock, each at its second level. */
+static void say_holders(rl_waits *w, const char *const *holder, int n)
+{
+    char text[12];
+    snprintf(text, sizeof text, "%d", n);
+    EXPECT(pour(&w->reply, text, 1));
+    for (int i = 0; i < n; i++)
+        EXPECT(pour(&w->reply, holder[i], 1) && pour(&w->reply, "2", 1) &&
+               pour(&w->reply, "700", 1));
+}
+
+static void say_waiter(rl_waits *w, const char *waiter, const char *want)
+{
+    EXPECT(pour(&w->reply, BELL(7), 1) && pour(&w->reply, "2000000", 1));
+    EXPECT(pour(&w->reply, waiter, 1) && pour(&w->reply, "3", 1));
+    EXPECT(pour(&w->reply, want, 1));
+}
+
 /* The lock's holder, and one who waits for it. */
 static void say(rl_waits *w, const char *name, const char *holder,
                 const char *waiter)
 {
-    rl_waits_begin(w, name_of(w, name));
-    EXPECT(pour_array(&w->reply, 0));
-    EXPECT(pour(&w->reply, "5000000", 1) && pour(&w->reply, holder, 1));
-    EXPECT(pour(&w->reply, "2", 1) && pour(&w->reply, "700", 1));
-    EXPECT(pour(&w->reply, BELL(7), 1) && pour(&w->reply, "2000000", 1));
-    EXPECT(pour(&w->reply, waiter, 1) && pour(&w->reply, "3", 1));
+    begin(w, name);
+    say_holders(w, &holder, *holder != '\0');
+    say_waiter(w, waiter, "");
+}
+
+/* Two who read, and one who waits for them. */
+static void say_read(rl_waits *w, const char *name, const char *one,
+                     const char *other, const char *waiter)
+{
+    const char *both[] = {one, other};
+    begin(w, name);
+    say_holders(w, both, 2);
+    say_waiter(w, waiter, "w");
+}
+
+/* What is told of one who waits; good until the next. */
+static rlock_wait told_of(const rl_waits *w, size_t i)
+{
+    static rlock_holder waiter, holders[RL_WAITS_TOLD];
+    rlock_wait told;
+    rl_waits_tell(w, i, &told, &waiter, holders);
+    return told;
 }
 
 static unsigned circle(const rl_waits *w, size_t i)
 {
-    rlock_wait told;
-    rlock_holder holder, waiter;
-    rl_waits_tell(w, i, &told, &holder, &waiter);
-    return told.circle;
+    return told_of(w, i).circle;
 }
 
 /* --- who waits ------------------------------------------------------------ */
@@ -64,13 +101,11 @@ static unsigned circle(const rl_waits *w, size_t i)
 TEST(waits, all_that_was_said_is_told)
 {
     rl_waits w;
-    rlock_wait told;
-    rlock_holder holder, waiter;
     rl_waits_init(&w);
     say(&w, "a", BY(10), BY(11));
     EXPECT(rl_waits_find_circles(&w));
     EXPECT_INT(w.n, 1);
-    rl_waits_tell(&w, 0, &told, &holder, &waiter);
+    rlock_wait told = told_of(&w, 0);
     EXPECT_STR(told.name, "a");
     EXPECT_INT(told.name_len, 1);
     EXPECT_STR(told.client, UUID(7));
@@ -83,6 +118,73 @@ TEST(waits, all_that_was_said_is_told)
     EXPECT(told.holder->count == 2 && told.holder->ttl_ms == 700);
     EXPECT(told.waiter->pid == 1 && told.waiter->tid == 11);
     EXPECT_STR(told.waiter->hold_id, UUID(1));
+    EXPECT(told.kind == RLOCK_KIND_LOCK && told.n_holders == 1);
+    EXPECT(told.holders == told.holder);
+    rl_waits_fini(&w);
+}
+
+TEST(waits, each_is_told_what_it_waits_for)
+{
+    static const struct {
+        const char *want;
+        rlock_kind kind;
+    } say_of[] = {{"", RLOCK_KIND_LOCK},    {"f", RLOCK_KIND_LOCK},
+                  {"r", RLOCK_KIND_READ},   {"w", RLOCK_KIND_WRITE},
+                  {"1", RLOCK_KIND_PERMIT}, {"1000", RLOCK_KIND_PERMIT},
+                  {"l", RLOCK_KIND_LATCH},  {"?", RLOCK_KIND_LOCK}};
+    enum { N = sizeof say_of / sizeof *say_of };
+    rl_waits w;
+    rl_waits_init(&w);
+    begin(&w, "a");
+    say_holders(&w, NULL, 0);
+    for (size_t i = 0; i < N; i++)
+        say_waiter(&w, BY(11), say_of[i].want);
+    for (size_t i = 0; i < N; i++)
+        EXPECT_INT(told_of(&w, i).kind, say_of[i].kind);
+    rl_waits_fini(&w);
+}
+
+/* Of thousands so many as can be read. */
+TEST(waits, all_who_have_it_are_told_up_to_a_number)
+{
+    enum { N = RL_WAITS_TOLD + 3 };
+    static const char *holder[N];
+    rl_waits w;
+    rl_waits_init(&w);
+    for (int i = 0; i < N; i++)
+        holder[i] = i % 2 ? BY(20) : BY(21);
+    begin(&w, "a");
+    say_holders(&w, holder, 3);
+    say_waiter(&w, BY(11), "w");
+    begin(&w, "b");
+    say_holders(&w, holder, N);
+    say_waiter(&w, BY(12), "w");
+    rlock_wait told = told_of(&w, 0);
+    EXPECT_INT(told.n_holders, 3);
+    EXPECT(told.holder == told.holders && told.holders[0].tid == 21);
+    EXPECT(told.holders[1].tid == 20 && told.holders[2].tid == 21);
+    EXPECT(told.holders[2].count == 2 && told.holders[2].ttl_ms == 700);
+    EXPECT_INT(told_of(&w, 1).n_holders, RL_WAITS_TOLD);
+    rl_waits_fini(&w);
+}
+
+/* The key that it needs depends on what is waited for. */
+TEST(waits, a_lock_is_asked_about_again_once_with_the_key_for_its_kind)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour(&w.reply, "w", 0));
+    EXPECT_INT(w.names.n, 2);
+    EXPECT_INT(w.names.at[1].kind, RLOCK_KIND_WRITE);
+    EXPECT_STR(rl_names_text(&w.names, w.names.at[1].text), "a");
+    rl_waits_begin(&w, w.names.at[1]);
+    EXPECT(!pour(&w.reply, "w", 0));
+    rl_waits_begin(&w, w.names.at[0]);
+    EXPECT(pour(&w.reply, "3", 0));
+    EXPECT_INT(w.names.at[2].kind, RLOCK_KIND_PERMIT);
+    EXPECT(!pour(&w.reply, "f", 0) && !pour(&w.reply, "l", 0));
+    EXPECT_INT(w.names.n, 3);
     rl_waits_fini(&w);
 }
 
@@ -90,12 +192,10 @@ TEST(waits, all_that_was_said_is_told)
 TEST(waits, nobody_has_waited_for_less_than_nothing)
 {
     rl_waits w;
-    rlock_wait told;
-    rlock_holder holder, waiter;
     rl_waits_init(&w);
     say(&w, "a", BY(10), BY(11));
     w.wait[0].clock_us = w.wait[0].since_us - 1000000;
-    rl_waits_tell(&w, 0, &told, &holder, &waiter);
+    rlock_wait told = told_of(&w, 0);
     EXPECT_INT(told.waited_ms, 0);
     rl_waits_fini(&w);
 }
@@ -103,15 +203,13 @@ TEST(waits, nobody_has_waited_for_less_than_nothing)
 TEST(waits, what_is_not_known_is_null)
 {
     rl_waits w;
-    rlock_wait told;
-    rlock_holder holder, waiter;
     rl_waits_init(&w);
     say(&w, "a", "", "");
     say(&w, "b", "another program's", "");
     EXPECT(rl_waits_find_circles(&w));
-    rl_waits_tell(&w, 0, &told, &holder, &waiter);
+    rlock_wait told = told_of(&w, 0);
     EXPECT(!told.holder && !told.waiter);
-    rl_waits_tell(&w, 1, &told, &holder, &waiter);
+    told = told_of(&w, 1);
     EXPECT_STR(told.holder->raw, "another program's");
     EXPECT_STR(told.holder->host, "");
     rl_waits_fini(&w);
@@ -138,6 +236,71 @@ TEST(waits, circles_have_numbers_of_their_own)
     rl_waits_fini(&w);
 }
 
+/* Whichever of those who read is in one with who wants to write. */
+TEST(waits, who_waits_for_several_is_in_a_circle_with_any_of_them)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say_read(&w, "a", BY(20), BY(10), BY(11));
+    say(&w, "b", BY(11), BY(10));
+    say_read(&w, "c", BY(12), BY(13), BY(14)); /* in none */
+    say(&w, "d", BY(14), BY(15));
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT(circle(&w, 0) == 1 && circle(&w, 1) == 1);
+    EXPECT(circle(&w, 2) == 0 && circle(&w, 3) == 0);
+    rl_waits_fini(&w);
+}
+
+TEST(waits, circles_with_somebody_in_common_have_one_number)
+{
+    rl_waits w;
+    rl_waits_init(&w);
+    say(&w, "x", BY(10), BY(9)); /* leads into them */
+    say_read(&w, "a", BY(10), BY(11), BY(12));
+    say(&w, "b", BY(12), BY(10));
+    say(&w, "c", BY(12), BY(11));
+    say(&w, "d", BY(9), BY(8));
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT(circle(&w, 0) == 0 && circle(&w, 4) == 0);
+    for (size_t i = 1; i < 4; i++)
+        EXPECT_INT(circle(&w, i), 1);
+    rl_waits_fini(&w);
+}
+
+/* Another one may give his back. */
+TEST(waits, who_waits_for_permits_is_in_no_circle)
+{
+    const char *holder = BY(10);
+    rl_waits w;
+    rl_waits_init(&w);
+    begin(&w, "a");
+    say_holders(&w, &holder, 1);
+    say_waiter(&w, BY(11), "2");
+    say(&w, "b", BY(11), BY(10));
+    EXPECT(rl_waits_find_circles(&w));
+    EXPECT(circle(&w, 0) == 0 && circle(&w, 1) == 0);
+    EXPECT_INT(told_of(&w, 0).n_holders, 1);
+    rl_waits_fini(&w);
+}
+
+/* Each stands once on the way, however long that is. */
+TEST(waits, a_circle_of_thousands_is_found)
+{
+    enum { N = 20000 };
+    char holder[80], waiter[80];
+    rl_waits w;
+    rl_waits_init(&w);
+    for (int i = 0; i < N; i++) {
+        snprintf(holder, sizeof holder, "host:1:%d:" UUID(1), i);
+        snprintf(waiter, sizeof waiter, "host:1:%d:" UUID(2), (i + 1) % N);
+        say(&w, "a", holder, waiter);
+    }
+    EXPECT(rl_waits_find_circles(&w));
+    for (size_t i = 0; i < N; i++)
+        EXPECT_INT(circle(&w, i), 1);
+    rl_waits_fini(&w);
+}
+
 TEST(waits, threads_with_a_number_in_two_processes_are_two)
 {
     rl_waits w;
@@ -158,20 +321,31 @@ TEST(waits, replies_of_another_shape_are_refused)
     rl_waits_begin(&w, name_of(&w, "a"));
     EXPECT(!pour(&w.reply, "text", 0));
     EXPECT(pour_array(&w.reply, 0) && !pour_array(&w.reply, 1));
+    EXPECT(pour(&w.reply, "5000000", 1));
+    EXPECT(!pour(&w.reply, "-1", 1)); /* so many have it */
+    rl_waits_begin(&w, name_of(&w, "a"));
+    EXPECT(pour(&w.reply, "5000000", 1) && !pour(&w.reply, "1000001", 1));
     rl_waits_fini(&w);
 }
 
+/* Of which a word, or the last of one who waits or has it, cannot be kept. */
 TEST(waits, without_memory_nothing_is_taken)
 {
-    rl_waits w;
-    rl_waits_init(&w);
-    rl_waits_begin(&w, name_of(&w, "a"));
-    EXPECT(pour_array(&w.reply, 0));
-    for (int i = 0; i < 7; i++)
-        EXPECT(pour(&w.reply, "1", 1));
-    shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
-    bool taken = pour(&w.reply, "0", 1);
-    shim_clear(shim_here());
-    EXPECT(!taken && w.names.lacking);
-    rl_waits_fini(&w);
+    static const struct {
+        const char *holders;
+        int words; /* behind that */
+    } at[] = {{"1", 0}, {"0", 4}};
+    for (size_t k = 0; k < 2; k++) {
+        rl_waits w;
+        rl_waits_init(&w);
+        begin(&w, "a");
+        EXPECT(pour(&w.reply, at[k].holders, 1));
+        for (int i = 0; i < at[k].words; i++)
+            EXPECT(pour(&w.reply, "1", 1));
+        shim_fail(shim_here(), SHIM_ALLOC, 1, SHIM_EVER, ENOMEM);
+        bool taken = pour(&w.reply, "1", 1);
+        shim_clear(shim_here());
+        EXPECT(!taken && w.names.lacking);
+        rl_waits_fini(&w);
+    }
 }
