@@ -16,7 +16,7 @@ set -eu
 
 most_src=42536
 most_files=294
-most_cli=6370
+most_cli=6416
 most_cli_files=44
 most_include=2274
 most_cxx=1018

@@ -129,21 +129,50 @@ const char *look_ttl(char *to, size_t size, int64_t ttl_ms)
     return ttl_ms == -1 ? "none" : cli_duration(to, size, ttl_ms);
 }
 
-void look_json_holder(cli_json *j, const char *key, const rlock_holder *h)
+static void put_holder(cli_json *j, const rlock_holder *h)
 {
-    bool parsed = h && h->host[0] != '\0';
-    if (!h) {
-        cli_json_word(j, key, "null");
-        return;
-    }
-    cli_json_open(j, key, '{');
+    bool parsed = h->host[0] != '\0';
     cli_json_text(j, "id", h->raw);
     cli_json_text(j, "host", parsed ? h->host : NULL);
     cli_json_number(j, "pid", h->pid, parsed);
     cli_json_number(j, "tid", h->tid, parsed);
     cli_json_text(j, "label", parsed && h->owner[0] ? h->owner : NULL);
     cli_json_text(j, "hold", parsed ? h->hold_id : NULL);
+}
+
+void look_json_holder(cli_json *j, const char *key, const rlock_holder *h)
+{
+    if (!h) {
+        cli_json_word(j, key, "null");
+        return;
+    }
+    cli_json_open(j, key, '{');
+    put_holder(j, h);
     cli_json_shut(j, '}');
+}
+
+void look_json_holders(cli_json *j, const rlock_wait *w)
+{
+    look_json_holder(j, "holder", w->holder);
+    cli_json_open(j, "holders", '[');
+    for (size_t i = 0; i < w->n_holders; i++) {
+        const rlock_holder *h = &w->holders[i];
+        cli_json_open(j, NULL, '{');
+        put_holder(j, h);
+        cli_json_number(j, "count", h->count, true);
+        cli_json_number(j, "ttl_ms", h->ttl_ms, h->ttl_ms >= 0);
+        cli_json_shut(j, '}');
+    }
+    cli_json_shut(j, ']');
+}
+
+const char *look_wanted(const rlock_wait *w)
+{
+    static const char *const names[] = {"lock", "read", "write", "permit",
+                                        "latch"};
+    if (w->kind == RLOCK_KIND_LOCK && w->rank >= 0)
+        return "fair";
+    return (unsigned)w->kind < 5 ? names[w->kind] : "?";
 }
 
 const char *look_waiter(look_text *to, const rlock_wait *w)

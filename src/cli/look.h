@@ -40,7 +40,11 @@ const char *look_holder(look_text *to, const rlock_holder *h);
 const char *look_ttl(char *to, size_t size, int64_t ttl_ms);
 /* As the object `key`; null without one. */
 void look_json_holder(cli_json *j, const char *key, const rlock_holder *h);
+/* The holder, and holders: objects that have count and ttl_ms, too. */
+void look_json_holders(cli_json *j, const rlock_wait *w);
 
+/* What it waits for: "lock", "fair", "read", "write", "permit", "latch". */
+const char *look_wanted(const rlock_wait *w);
 /* "host:pid:tid/label" of who waits, or its client where that is not known. */
 const char *look_waiter(look_text *to, const rlock_wait *w);
 /* waiter, client, since_us, waited_ms, rank and circle. */

@@ -18,10 +18,21 @@ static void tell_json(const waiting *x, const rlock_wait *w)
     cli_json_bytes(&j, "name", w->name, w->name_len);
     if (x->server)
         cli_json_text(&j, "server", x->server);
+    cli_json_text(&j, "kind", look_wanted(w));
     look_json_waiter(&j, w);
-    look_json_holder(&j, "holder", w->holder);
+    look_json_holders(&j, w);
     cli_json_shut(&j, '}');
     putchar('\n');
+}
+
+static void put_holders(cli_table *t, const rlock_wait *w)
+{
+    look_text shown;
+    const char *first = w->holder ? look_holder(&shown, w->holder) : "-";
+    if (w->n_holders > 1)
+        cli_table_putf(t, "%s +%zu", first, w->n_holders - 1);
+    else
+        cli_table_put(t, first);
 }
 
 static void tell(const rlock_wait *w, void *arg)
@@ -38,10 +49,11 @@ static void tell(const rlock_wait *w, void *arg)
         cli_table_put(t, x->server);
     cli_table_put(
         t, cli_printable_n(shown.text, sizeof shown, w->name, w->name_len));
+    cli_table_put(t, look_wanted(w));
     cli_table_put(t, look_waiter(&shown, w));
     cli_table_put(t, cli_duration(time, sizeof time, w->waited_ms));
     cli_table_putf(t, w->rank < 0 ? "-" : "%lld", (long long)w->rank);
-    cli_table_put(t, w->holder ? look_holder(&shown, w->holder) : "-");
+    put_holders(t, w);
     if (w->circle)
         cli_table_putf(t, "circle %u", w->circle);
     else
@@ -57,8 +69,8 @@ static int look(rlock_client *cl, const char *server, void *arg)
 
 static int run(cli_options *o, int argc, char **argv)
 {
-    static const char *const heads[] = {"SERVER", "LOCK",   "WAITER", "WAITED",
-                                        "RANK",   "HOLDER", "CIRCLE"};
+    static const char *const heads[] = {"SERVER", "LOCK", "KIND",   "WAITER",
+                                        "WAITED", "RANK", "HOLDER", "CIRCLE"};
     waiting x = {.o = o};
     cli_server s;
     int status;
@@ -67,7 +79,7 @@ static int run(cli_options *o, int argc, char **argv)
     if (!cli_words(&cli_waits, argc, 0, 0) || !look_open(&s, o))
         return CLI_FAILED;
     size_t one = s.n == 1;
-    x.table = (cli_table){.heads = heads + one, .columns = 7 - one};
+    x.table = (cli_table){.heads = heads + one, .columns = 8 - one};
     status = look_at_each(o, &s, look, &x);
     cli_close(&s);
     if (o->json || (status != 0 && x.table.n == 0))
@@ -80,10 +92,11 @@ const cli_verb cli_waits = {
     .usage = "[--json]",
     .options = options,
     .help = "Who waits for whom: a line for each process in the queue of a "
-            "lock, in the\norder in which they stand there; for each thread of "
-            "one that waits for a fair\nlock, with how many are before it "
-            "(RANK). Those of one circle wait for each\nother, and will for "
-            "ever, unless one gives up. Exit status: 0; 125 not told.\n",
+            "lock or a latch,\nin the order in which they stand there; for "
+            "each thread that stands in line, for a\nfair lock, a side of a "
+            "read-write lock or permits, with how many are before it\n(RANK). "
+            "Those of one circle wait for each other, and will for ever, "
+            "unless one\ngives up. Exit status: 0; 125 not told.\n",
     .run = run,
     .prints = true,
 };

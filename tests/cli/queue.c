@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "scene.h"
+#include "rw_scene.h"
 
 /* A lock that is held by hand, with a waiter of which only its client is known.
  */
@@ -68,7 +68,7 @@ TEST(queue, waits_tells_who_waits_for_whom)
 {
     server *sv = with_waiter();
     const char *text = waits(sv);
-    EXPECT_CONTAINS(text, "\njob   some\\x1bbody  ");
+    EXPECT_CONTAINS(text, "\njob   lock  some\\x1bbody  ");
     EXPECT_CONTAINS(text, "  other:1:1  -\n");
     server_stop(sv);
 }
@@ -83,6 +83,7 @@ TEST(queue, waits_tells_the_rank_of_who_stands_in_line)
     waiter *w = waiter_start(fair, RLOCK_FOREVER, RLOCK_WATCHDOG);
     EVENTUALLY(SOON, strstr(waits(s.sv), "  0     "));
     EXPECT_CONTAINS(waits(s.sv), "  RANK  HOLDER");
+    EXPECT_CONTAINS(waits(s.sv), "\njob   fair  ");
     EXPECT_CONTAINS(command_prints(s.sv, WORDS("waits", "--json")),
                     ",\"rank\":0,\"circle\":null,");
     EXPECT_CONTAINS(command_prints(s.sv, WORDS("ls", "--json")),
@@ -91,6 +92,23 @@ TEST(queue, waits_tells_the_rank_of_who_stands_in_line)
     EXPECT_STATUS(waiter_end(w), RLOCK_OK);
     rlock_free(fair);
     scene_stop(&s);
+}
+
+TEST(queue, waits_tells_what_is_waited_for_and_how_many_have_it)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.theirs.read), RLOCK_OK);
+    waiter *w = rw_stand(&r, r.mine.write, RLOCK_FOREVER, 1);
+    EXPECT_CONTAINS(waits(r.s.sv), "\njob   write  ");
+    EXPECT_CONTAINS(waits(r.s.sv), " +1  -\n");
+    const char *text = command_prints(r.s.sv, WORDS("waits", "--json"));
+    EXPECT_CONTAINS(text, "{\"name\":\"job\",\"kind\":\"write\",");
+    EXPECT_CONTAINS(text, "},{\"id\":");
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rw_scene_stop(&r);
 }
 
 TEST(queue, waits_marks_a_circle)
@@ -108,11 +126,14 @@ TEST(queue, waits_tells_json)
 {
     server *sv = with_waiter();
     const char *text = command_prints(sv, WORDS("waits", "--json"));
-    EXPECT_CONTAINS(text, "{\"name\":\"job\",\"waiter\":null,\"client\":"
-                          "\"some\\u001bbody\",\"since_us\":1000000,"
-                          "\"waited_ms\":");
+    EXPECT_CONTAINS(
+        text, "{\"name\":\"job\",\"kind\":\"lock\",\"waiter\":null,\"client\":"
+              "\"some\\u001bbody\",\"since_us\":1000000,"
+              "\"waited_ms\":");
     EXPECT_CONTAINS(text, ",\"rank\":null,\"circle\":null,"
                           "\"holder\":{\"id\":\"" BY_HAND "\"");
+    EXPECT_CONTAINS(text, ",\"holders\":[{\"id\":\"" BY_HAND "\"");
+    EXPECT_CONTAINS(text, ",\"count\":1,\"ttl_ms\":");
     server_stop(sv);
 }
 
@@ -213,7 +234,7 @@ TEST(queue, of_several_servers_each_tells_its_queue)
     EXPECT_CONTAINS(text, wanted);
     text = command_prints(
         NULL, WORDS("-u", server_uri(sv[0]), "-u", server_uri(sv[1]), "waits"));
-    snprintf(wanted, sizeof wanted, "\n%s  job   some\\x1bbody  ",
+    snprintf(wanted, sizeof wanted, "\n%s  job   lock  some\\x1bbody  ",
              server_uri(sv[0]));
     EXPECT_CONTAINS(text, wanted);
     server_stop(sv[0]);
