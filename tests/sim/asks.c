@@ -52,6 +52,19 @@ static bool is_known(const char *name)
            (cfg.rw && rw_is(name)) || (cfg.permits && semaphore_is(name));
 }
 
+/* As what is told; of a latch that has just opened nothing is there. */
+static bool is_of_its_kind(const rlock_wait *x)
+{
+    if (cfg.latch && latch_is(x->name))
+        return (x->kind == RLOCK_KIND_LATCH || x->kind == RLOCK_KIND_LOCK) &&
+               x->n_holders == 0;
+    if (cfg.rw && rw_is(x->name))
+        return x->kind == RLOCK_KIND_READ || x->kind == RLOCK_KIND_WRITE;
+    if (cfg.permits && semaphore_is(x->name))
+        return x->kind == RLOCK_KIND_PERMIT;
+    return x->kind == RLOCK_KIND_LOCK && x->n_holders <= 1;
+}
+
 /* Of a calm world's locks, and none that waits is older than the world. */
 static void check_wait(const rlock_wait *x, void *arg)
 {
@@ -60,6 +73,9 @@ static void check_wait(const rlock_wait *x, void *arg)
         x->waited_ms > (w.now - BEGIN) / MS + 1000)
         finding("owner %d is told that somebody waits for %s, for %lld ms",
                 o->id, x->name, (long long)x->waited_ms);
+    if (!is_of_its_kind(x))
+        finding("owner %d is told that %s is of kind %d, and %zu have it",
+                o->id, x->name, x->kind, x->n_holders);
 }
 
 static void ask_who_waits(owner *o, rlock_client *cl)
