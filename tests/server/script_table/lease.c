@@ -121,17 +121,17 @@ OF_ALL(inspect, inspect)
 #define WAITS "waits 3 L Q W"
 
 static const row waits[] = {
-    {ALL, "", WAITS, "{ now '' 0 -2 }", SAME},
-    {HASH, "L=A*3@20000", WAITS, "{ now A 3 ~20000 }", SAME},
-    {STRING, "L=A@20000", WAITS, "{ now A 1 ~20000 }", SAME},
-    {TIMESTAMP, "L=A@20000", WAITS, "{ now value 1 ~80000 }", SAME},
+    {ALL, "", WAITS, "{ now 0 }", SAME},
+    {HASH, "L=A*3@20000", WAITS, "{ now 1 A 3 ~20000 }", SAME},
+    {STRING, "L=A@20000", WAITS, "{ now 1 A 1 ~20000 }", SAME},
+    {TIMESTAMP, "L=A@20000", WAITS, "{ now 1 value 1 ~80000 }", SAME},
     {HASH, "L=A@20000 Q=b1:100,b2:200@3000 W=b2:200:B@3000", WAITS,
-     "{ now A 1 ~20000 b1 100 '' -1 b2 200 B -1 }", SAME},
+     "{ now 1 A 1 ~20000 b1 100 '' -1 '' b2 200 B -1 '' }", SAME},
     {HASH, "L=A@20000 Q=b2:300@3000 W=b2:200:B@3000", WAITS,
-     "{ now A 1 ~20000 b2 300 '' -1 }", SAME},
-    {ALL, "Q=b2:300@3000 W=!", WAITS, "{ now '' 0 -2 b2 300 '' -1 }", SAME},
-    {ALL, "Q=!", WAITS, "{ now '' 0 -2 }", SAME},
-    {ALL, "L=!", WAITS, "{ now '' 0 -1 }", SAME},
+     "{ now 1 A 1 ~20000 b2 300 '' -1 '' }", SAME},
+    {ALL, "Q=b2:300@3000 W=!", WAITS, "{ now 0 b2 300 '' -1 '' }", SAME},
+    {ALL, "Q=!", WAITS, "{ now 0 }", SAME},
+    {ALL, "L=!", WAITS, "{ now 0 }", SAME},
 };
 OF_ALL(waits, waits)
 
