@@ -374,6 +374,7 @@ static const hold *hold_member_before(plan p, int thread)
     }
     prolong(&one);
     go_through(&all);
+    prolong(&one); /* a level more, or an extend, was of both */
     work(&one);
     if (!p.before_first) {
         end_holding(&all);
