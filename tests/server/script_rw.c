@@ -193,11 +193,11 @@ TEST(script_rw, who_comes_first_in_line_lets_in_those_behind_him)
 /* What it is granted would not be what it asked for. */
 static void expect_not_granted(const char *want)
 {
-    bells p = place_open(NULL);
+    bells p = rw_bells_open();
     bells_want(&p, want);
-    stand(&p, &writes, A, 1);
-    EXPECT_INT(release(&p, &writes, B), 0);
-    expect_busy(try_for(&p, &reads, C, "60000"));
+    side_stand(&p, &side_writes, A, 1);
+    EXPECT_INT(side_release(&p, &side_writes, B), 0);
+    expect_side_busy(side_try(&p, &side_reads, C, "60000"));
     EXPECT(!key_exists(p.sv, "job"));
     EXPECT_INT(server_int(p.sv, "ZCARD " LINE), 2);
     bells_close(&p);
