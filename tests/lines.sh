@@ -18,7 +18,7 @@ most_src=42536
 most_files=294
 most_cli=6416
 most_cli_files=44
-most_include=2274
+most_include=2276
 most_cxx=1018
 
 cd "$(dirname "$0")/.."
