@@ -3,49 +3,18 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "pack.h"
 #include "scene.h"
 
 /* From a death to that of the last of the group; 100 ms on a machine that has
    nothing else to do. */
 #define AT_ONCE_MS (100 + SLACK_MS)
 
-/* A COMMAND with a child in its group; both ignore SIGTERM. */
-static const char two[] = "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
-                          "echo $$ >\"$2\"; wait; wait";
-
-typedef struct pack {
-    server *sv;
-    command *c;
-    pid_t command, child;
-} pack;
-
-static pack pack_start(const char *lease, const char *script)
-{
-    pack p = {.sv = server_start(NULL)};
-    p.c = RLOCK(p.sv, "run", "-l", lease, SCENE_LOCK, "sh", "-c", script, "sh",
-                command_file(p.sv, "child"), command_file(p.sv, "command"));
-    p.command = command_number(p.sv, "command");
-    p.child = command_number(p.sv, "child");
-    return p;
-}
-
-static bool pack_is_gone(const pack *p)
-{
-    return !process_is_alive(p->command) && !process_is_alive(p->child);
-}
-
-static void pack_stop(pack *p)
-{
-    command_free(p->c);
-    server_stop(p->sv);
-}
-
 /* --- The front --- */
 
 TEST(ends, a_killed_front_takes_all_with_it_before_the_lock_is_free)
 {
-    pack p = pack_start("30", two);
+    pack p = pack_start(NULL, "30", pack_of_two);
     int64_t began = test_now_ms();
     kill(command_front(p.c), SIGKILL);
     EVENTUALLY(SOON, levels(p.sv, SCENE_LOCK) == 0);
@@ -56,7 +25,7 @@ TEST(ends, a_killed_front_takes_all_with_it_before_the_lock_is_free)
 
 TEST(ends, a_stopped_front_changes_nothing_while_the_lease_is_renewed)
 {
-    pack p = pack_start("1.5", two);
+    pack p = pack_start(NULL, "1.5", pack_of_two);
     long long calls = script_calls(p.sv);
     kill(command_front(p.c), SIGSTOP);
     EVENTUALLY(SOON, script_calls(p.sv) >= calls + 6);
@@ -69,7 +38,7 @@ TEST(ends, a_stopped_front_changes_nothing_while_the_lease_is_renewed)
 
 TEST(ends, the_keeper_ends_what_a_stopped_front_has_started)
 {
-    pack p = pack_start("1.5", two);
+    pack p = pack_start(NULL, "1.5", pack_of_two);
     test_lease(1500);
     kill(command_front(p.c), SIGSTOP);
     server_pause(p.sv);
@@ -83,7 +52,7 @@ TEST(ends, the_keeper_ends_what_a_stopped_front_has_started)
 
 TEST(ends, a_killed_keeper_takes_all_with_it_and_leaves_the_lease)
 {
-    pack p = pack_start("30", two);
+    pack p = pack_start(NULL, "30", pack_of_two);
     int64_t began = test_now_ms();
     kill(command_keeper(p.c), SIGKILL);
     EVENTUALLY(SOON, pack_is_gone(&p));
@@ -95,7 +64,7 @@ TEST(ends, a_killed_keeper_takes_all_with_it_and_leaves_the_lease)
 
 TEST(ends, a_signal_for_all_of_a_service_does_not_end_the_keeper)
 {
-    pack p = pack_start("30", two);
+    pack p = pack_start(NULL, "30", pack_of_two);
     kill(command_keeper(p.c), SIGTERM);
     kill(command_front(p.c), SIGTERM);
     kill(-p.command, SIGKILL);
@@ -106,7 +75,7 @@ TEST(ends, a_signal_for_all_of_a_service_does_not_end_the_keeper)
 
 TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
 {
-    pack p = pack_start("30", two);
+    pack p = pack_start(NULL, "30", pack_of_two);
     pid_t keeper = command_keeper(p.c);
     kill(keeper, SIGSTOP); /* so that it does nothing any more */
     kill(command_front(p.c), SIGKILL);
@@ -120,8 +89,9 @@ TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
 
 TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
 {
-    pack p = pack_start("1.5", "sleep 100 & echo $! >\"$1\"; "
-                               "echo $$ >\"$2\"; exit 3");
+    pack p = pack_start(NULL, "1.5",
+                        "sleep 100 & echo $! >\"$1\"; "
+                        "echo $$ >\"$2\"; exit 3");
     EVENTUALLY(SOON, !process_is_alive(p.command));
     long long calls = script_calls(p.sv);
     EVENTUALLY(SOON, script_calls(p.sv) >= calls + 3); /* it is renewed */
@@ -150,9 +120,10 @@ TEST(ends, with_o_the_lock_ends_with_command)
 
 TEST(ends, command_is_told_once_before_it_is_killed)
 {
-    pack p = pack_start("3", "trap 'echo told' TERM; sleep 100 & "
-                             "echo $! >\"$1\"; echo $$ >\"$2\"; "
-                             "while :; do wait; done");
+    pack p = pack_start(NULL, "3",
+                        "trap 'echo told' TERM; sleep 100 & "
+                        "echo $! >\"$1\"; echo $$ >\"$2\"; "
+                        "while :; do wait; done");
     test_lease(3000);
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
@@ -165,9 +136,10 @@ TEST(ends, command_is_told_once_before_it_is_killed)
 
 TEST(ends, a_command_that_has_stopped_is_made_to_go_on_to_be_told)
 {
-    pack p = pack_start("3", "trap 'echo told; exit 0' TERM; "
-                             "echo $$ >\"$1\"; echo $$ >\"$2\"; "
-                             "kill -STOP $$; while :; do sleep 0.01; done");
+    pack p = pack_start(NULL, "3",
+                        "trap 'echo told; exit 0' TERM; "
+                        "echo $$ >\"$1\"; echo $$ >\"$2\"; "
+                        "kill -STOP $$; while :; do sleep 0.01; done");
     test_lease(3000);
     EVENTUALLY(SOON, process_is_stopped(p.command));
     server_pause(p.sv);
@@ -178,9 +150,9 @@ TEST(ends, a_command_that_has_stopped_is_made_to_go_on_to_be_told)
 
 TEST(ends, a_command_that_stops_itself_for_good_is_killed)
 {
-    pack p =
-        pack_start("1.5", "trap 'kill -STOP $$' TERM; echo $$ >\"$1\"; "
-                          "echo $$ >\"$2\"; while :; do kill -STOP $$; done");
+    pack p = pack_start(NULL, "1.5",
+                        "trap 'kill -STOP $$' TERM; echo $$ >\"$1\"; "
+                        "echo $$ >\"$2\"; while :; do kill -STOP $$; done");
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT(pack_is_gone(&p));
@@ -189,9 +161,10 @@ TEST(ends, a_command_that_stops_itself_for_good_is_killed)
 
 TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
 {
-    pack p = pack_start("1.5", "setsid sh -c 'trap \"\" TERM; "
-                               "echo $$ >\"$1\"; exec sleep 100' sh \"$1\" & "
-                               "echo $$ >\"$2\"; wait");
+    pack p = pack_start(NULL, "1.5",
+                        "setsid sh -c 'trap \"\" TERM; "
+                        "echo $$ >\"$1\"; exec sleep 100' sh \"$1\" & "
+                        "echo $$ >\"$2\"; wait");
     EXPECT(getsid(p.child) == p.child);
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
@@ -201,8 +174,9 @@ TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
 
 TEST(ends, who_has_left_the_group_keeps_no_lock)
 {
-    pack p = pack_start("30", "setsid sh -c 'echo $$ >\"$1\"; exec sleep 100' "
-                              "sh \"$1\" & echo $$ >\"$2\"");
+    pack p = pack_start(NULL, "30",
+                        "setsid sh -c 'echo $$ >\"$1\"; exec sleep 100' "
+                        "sh \"$1\" & echo $$ >\"$2\"");
     EXPECT_INT(command_status(p.c), 0);
     EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
     EXPECT(process_is_alive(p.child));
@@ -212,9 +186,10 @@ TEST(ends, who_has_left_the_group_keeps_no_lock)
 
 TEST(ends, a_command_that_closes_all_it_has_is_ended_all_the_same)
 {
-    pack p = pack_start("1.5", "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
-                               "echo $$ >\"$2\"; exec <&- >&- 2>&-; "
-                               "while :; do wait; done");
+    pack p = pack_start(NULL, "1.5",
+                        "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
+                        "echo $$ >\"$2\"; exec <&- >&- 2>&-; "
+                        "while :; do wait; done");
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT(pack_is_gone(&p));
@@ -275,7 +250,7 @@ TEST(ends, in_the_foreground_a_signal_is_passed_on)
 
 TEST(ends, a_server_that_comes_back_empty_ends_command)
 {
-    pack p = pack_start("3", two);
+    pack p = pack_start(NULL, "3", pack_of_two);
     server_kill(p.sv);
     server_restart(p.sv);
     EXPECT_INT(command_status(p.c), 123);
@@ -285,7 +260,7 @@ TEST(ends, a_server_that_comes_back_empty_ends_command)
 
 TEST(ends, a_lock_that_was_freed_by_force_ends_command)
 {
-    pack p = pack_start("1.5", two);
+    pack p = pack_start(NULL, "1.5", pack_of_two);
     server_cmd(p.sv, "DEL %s", SCENE_LOCK);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT(pack_is_gone(&p));
@@ -305,7 +280,7 @@ TEST(ends, a_loss_that_is_found_at_the_end_is_told_all_the_same)
 
 TEST(ends, a_server_that_is_back_in_time_ends_nothing)
 {
-    pack p = pack_start("6", two);
+    pack p = pack_start(NULL, "6", pack_of_two);
     test_lease(6000);
     long long calls = script_calls(p.sv);
     server_pause(p.sv);

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "pack.h"
 #include "scene.h"
 
 #define AT_ONCE_MS (100 + SLACK_MS)
@@ -20,38 +20,6 @@
     TEST_CASE(kinds, name##_a_permit, each_##name("-N1"))                      \
     static void each_##name(const char *kind)
 
-/* A COMMAND with a child in its group; both ignore SIGTERM. */
-static const char two[] = "trap '' TERM; sleep 100 & echo $! >\"$1\"; "
-                          "echo $$ >\"$2\"; wait; wait";
-
-typedef struct pack {
-    server *sv;
-    command *c;
-    pid_t command, child;
-} pack;
-
-static pack pack_start(const char *kind, const char *lease, const char *script)
-{
-    pack p = {.sv = server_start(NULL)};
-    p.c =
-        RLOCK(p.sv, "run", kind, "-l", lease, SCENE_LOCK, "sh", "-c", script,
-              "sh", command_file(p.sv, "child"), command_file(p.sv, "command"));
-    p.command = command_number(p.sv, "command");
-    p.child = command_number(p.sv, "child");
-    return p;
-}
-
-static bool pack_is_gone(const pack *p)
-{
-    return !process_is_alive(p->command) && !process_is_alive(p->child);
-}
-
-static void pack_stop(pack *p)
-{
-    command_free(p->c);
-    server_stop(p->sv);
-}
-
 /* A counter of permits stays, whoever has them. */
 static bool is_held(server *sv, const char *kind)
 {
@@ -63,7 +31,7 @@ static bool is_held(server *sv, const char *kind)
 
 EACH(a_killed_front_takes_all_with_it_and_frees)
 {
-    pack p = pack_start(kind, "30", two);
+    pack p = pack_start(kind, "30", pack_of_two);
     EXPECT(is_held(p.sv, kind));
     int64_t began = test_now_ms();
     kill(command_front(p.c), SIGKILL);
@@ -75,7 +43,7 @@ EACH(a_killed_front_takes_all_with_it_and_frees)
 
 EACH(a_killed_keeper_takes_all_with_it_and_leaves_the_lease)
 {
-    pack p = pack_start(kind, "30", two);
+    pack p = pack_start(kind, "30", pack_of_two);
     int64_t began = test_now_ms();
     kill(command_keeper(p.c), SIGKILL);
     EVENTUALLY(SOON, pack_is_gone(&p));
@@ -87,7 +55,7 @@ EACH(a_killed_keeper_takes_all_with_it_and_leaves_the_lease)
 
 EACH(the_keeper_ends_what_a_stopped_front_has_started_for)
 {
-    pack p = pack_start(kind, "1.5", two);
+    pack p = pack_start(kind, "1.5", pack_of_two);
     test_lease(1500);
     kill(command_front(p.c), SIGSTOP);
     server_pause(p.sv);
@@ -113,7 +81,7 @@ EACH(without_a_server_command_is_told_and_killed)
 
 EACH(what_was_taken_away_ends_command)
 {
-    pack p = pack_start(kind, "1.5", two);
+    pack p = pack_start(kind, "1.5", pack_of_two);
     server_cmd(p.sv, "DEL " SCENE_LOCK " " PERMITS);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT(pack_is_gone(&p));
@@ -153,7 +121,7 @@ EACH(with_o_it_ends_with_command_for)
 /* The only permit, or the write side, is taken; and this one stands in line. */
 static command *stand(pack *p, const char *kind)
 {
-    *p = pack_start(kind[1] == 'N' ? "-N1" : "-x", "30", two);
+    *p = pack_start(kind[1] == 'N' ? "-N1" : "-x", "30", pack_of_two);
     command *c = RLOCK(p->sv, "run", kind, "-v", SCENE_LOCK, "echo", "ran");
     EVENTUALLY(SOON, server_int(p->sv, "ZCARD " LINE) == 1);
     return c;
@@ -189,7 +157,7 @@ EACH(a_signal_takes_out_of_the_line)
 
 EACH(a_wait_that_is_over_is_124_for)
 {
-    pack p = pack_start(kind[1] == 'N' ? "-N1" : "-x", "30", two);
+    pack p = pack_start(kind[1] == 'N' ? "-N1" : "-x", "30", pack_of_two);
     int64_t began = test_now_ms();
     EXPECT_INT(command_end(RLOCK(p.sv, "run", kind, "-n", "job", "true")), 124);
     EXPECT_INT(

@@ -14,13 +14,6 @@ static command *hold(server *sv, const char *count, const char *file)
     return c;
 }
 
-static void go(server *sv, command *c, const char *file)
-{
-    kill(command_number(sv, file), SIGKILL);
-    EXPECT_INT(command_status(c), 128 + SIGKILL);
-    command_free(c);
-}
-
 static int tries(server *sv, const char *count)
 {
     return command_end(RLOCK(sv, "run", "-n", "-N", count, POOL, "true"));
@@ -32,10 +25,10 @@ TEST(permits, so_many_run_at_a_time)
     command *one = hold(sv, "2", "one"), *two = hold(sv, "2", "two");
     EXPECT_INT(held_at(sv), 2);
     EXPECT_INT(tries(sv, "2"), 124);
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     EXPECT_INT(held_at(sv), 1);
     EXPECT_INT(tries(sv, "2"), 0);
-    go(sv, two, "two");
+    command_kill(sv, two, "two");
     EXPECT_STR(server_str(sv, "GET " POOL), "2");
     server_stop(sv);
 }
@@ -59,7 +52,7 @@ TEST(permits, the_first_says_how_many_until_nobody_has_had_one_for_a_minute)
     command *c = hold(sv, "1", "one");
     EXPECT_INT(tries(sv, "5"), 124);
     EXPECT_BETWEEN(key_ttl(sv, POOL), 30000, 60000);
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     EXPECT_STR(server_str(sv, "GET " POOL), "1");
     EXPECT_BETWEEN(key_ttl(sv, POOL), 1, 60000);
     server_cmd(sv, "DEL " POOL); /* as when the minute is over */
@@ -76,7 +69,7 @@ TEST(permits, a_lease_is_longer_than_the_minute_and_keeps_the_number)
               "echo $$ >\"$0\"; exec sleep 100", command_file(sv, "one"));
     command_number(sv, "one");
     EXPECT_BETWEEN(key_ttl(sv, POOL), 90000, 101000);
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     server_stop(sv);
 }
 
@@ -124,7 +117,7 @@ TEST(permits, a_lock_of_that_name_is_left_alone)
     command_fails(sv, WORDS("break", "-y", POOL), "semaphores and latches");
     command_fails(sv, WORDS("who", POOL), "semaphores and latches");
     EXPECT_INT(held_at(sv), 1);
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     server_stop(sv);
 }
 

@@ -5,7 +5,7 @@
 #include "command.h"
 #include "scene.h"
 
-/* Runs until go() is called; its pid is in the file. */
+/* Runs until command_kill(); its pid is in the file. */
 static command *hold(server *sv, const char *kind, const char *file)
 {
     command *c = RLOCK(sv, "run", kind, SCENE_LOCK, "sh", "-c",
@@ -13,13 +13,6 @@ static command *hold(server *sv, const char *kind, const char *file)
                        command_file(sv, file));
     command_number(sv, file);
     return c;
-}
-
-static void go(server *sv, command *c, const char *file)
-{
-    kill(command_number(sv, file), SIGKILL);
-    EXPECT_INT(command_status(c), 128 + SIGKILL);
-    command_free(c);
 }
 
 static int tries(server *sv, const char *kind)
@@ -36,9 +29,9 @@ TEST(shared, many_read_and_nobody_writes_meanwhile)
     EXPECT_INT(server_int(sv, "HLEN " SCENE_LOCK), 3);
     EXPECT_INT(tries(sv, "-s"), 0);
     EXPECT_INT(tries(sv, "-x"), 124);
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     EXPECT_INT(tries(sv, "-x"), 124);
-    go(sv, two, "two");
+    command_kill(sv, two, "two");
     EXPECT(!key_exists(sv, SCENE_LOCK));
     EXPECT_INT(tries(sv, "-x"), 0);
     server_stop(sv);
@@ -50,7 +43,7 @@ TEST(shared, who_writes_is_alone)
     command *c = hold(sv, "-x", "one");
     EXPECT_INT(tries(sv, "-s"), 124);
     EXPECT_INT(tries(sv, "-x"), 124);
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     EXPECT_INT(tries(sv, "-s"), 0);
     server_stop(sv);
 }
@@ -63,7 +56,7 @@ TEST(shared, nobody_passes_who_waits_to_write)
     EVENTUALLY(SOON, server_int(sv, "ZCARD rlock_line:{job}") == 1);
     EXPECT_INT(tries(sv, "-s"), 124);
     EXPECT_STR(command_out(w), "");
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     EXPECT_INT(command_status(w), 0);
     command_free(w);
     EXPECT_INT(tries(sv, "-s"), 0);
@@ -83,7 +76,7 @@ TEST(shared, one_that_reads_and_dies_ends_no_other)
     command *w = RLOCK(sv, "run", "-x", SCENE_LOCK, "true");
     EVENTUALLY(SOON, server_int(sv, "HLEN " SCENE_LOCK) == 2);
     EXPECT(!command_ended(two) && !command_ended(w));
-    go(sv, two, "two");
+    command_kill(sv, two, "two");
     EXPECT_INT(command_end(w), 0);
     server_stop(sv);
 }
@@ -99,7 +92,7 @@ TEST(shared, a_lock_of_another_kind_is_left_alone)
     command *c = hold(sv, "-s", "one");
     command_fails(sv, WORDS("run", SCENE_LOCK, "true"),
                   "WRONGTYPE it is a read-write lock (-s and -x: ");
-    go(sv, c, "one");
+    command_kill(sv, c, "one");
     server_stop(sv);
 }
 
@@ -112,11 +105,11 @@ TEST(shared, who_reads_has_one_token_and_who_writes_a_larger_one)
     long long token = atoll(command_out(one));
     EXPECT(token > 0);
     EXPECT_INT(atoll(command_out(two)), token);
-    go(sv, one, "one");
-    go(sv, two, "two");
+    command_kill(sv, one, "one");
+    command_kill(sv, two, "two");
     one = hold(sv, "-x", "three");
     EXPECT(atoll(command_out(one)) > token);
-    go(sv, one, "three");
+    command_kill(sv, one, "three");
     server_stop(sv);
 }
 
@@ -132,7 +125,7 @@ TEST(shared, each_is_told_its_own_holder)
     EXPECT_CONTAINS(command_out(c), "/sh:");
     EXPECT(!strstr(command_out(c), pid));
     command_free(c);
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     server_stop(sv);
 }
 
@@ -146,7 +139,7 @@ static void says_who_is_in_the_way(const char *first, const char *second)
     snprintf(who, sizeof who, ":%d/sh has", (int)command_keeper(one));
     EVENTUALLY(SOON, strstr(command_err(c), "waiting for 'job', which "));
     EXPECT_CONTAINS(command_err(c), who);
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     EXPECT_INT(command_end(c), 0);
     server_stop(sv);
 }
@@ -215,7 +208,7 @@ TEST(shared, an_inner_one_reads_on_though_a_writer_waits_and_others_read)
     command *w = RLOCK(sv, "run", "-x", "job", "echo", "ran");
     EXPECT_INT(command_status(c), 0);
     EXPECT_STR(command_out(c), "inner\n");
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     EXPECT_INT(command_end(w), 0);
     command_free(c);
     server_stop(sv);
@@ -233,7 +226,7 @@ TEST(shared, an_inner_one_is_123_when_others_read_but_the_outer_one_no_more)
     EVENTUALLY(SOON, strstr(command_out(c), "\n") || command_ended(c));
     EXPECT_STR(command_out(c), "123\n");
     EXPECT_INT(command_end(c), 123);
-    go(sv, one, "one");
+    command_kill(sv, one, "one");
     server_stop(sv);
 }
 

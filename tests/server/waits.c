@@ -2,11 +2,11 @@
  * Who waits for whom, over all processes: what rlock_waits_for() tells of a
  * server's locks, and of a cluster's.
  */
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cluster_scene.h"
+#include "crossing.h"
 #include "nodes.h"
 #include "other_client.h"
 #include "wire/keys.h"
@@ -365,43 +365,18 @@ TEST(waits, among_thousands_of_other_keys_are_found)
 
 /* --- several servers ------------------------------------------------------ */
 
-/* Threads that hold a lock each, and then wait for the other's. */
-typedef struct crossing {
-    rlock *mine, *wanted;
-    atomic_int *hold;
-    rlock_status status;
-    test_thread *thread;
-} crossing;
-
-static intptr_t cross(void *arg)
-{
-    crossing *c = arg;
-    EXPECT_STATUS(rlock_lock(c->mine), RLOCK_OK);
-    atomic_fetch_add(c->hold, 1);
-    EVENTUALLY(SOON, atomic_load(c->hold) == 2);
-    c->status = rlock_lock(c->wanted);
-    if (c->status == RLOCK_OK)
-        rlock_unlock(c->wanted);
-    return rlock_unlock(c->mine);
-}
-
 /* Of two clients, which know nothing of each other; this one looks. */
 static void expect_circle(rlock_client *cl, crossing c[2])
 {
-    atomic_int hold = 0;
-    for (int i = 0; i < 2; i++) {
-        c[i].hold = &hold;
-        c[i].thread = test_spawn(cross, &c[i]);
-    }
+    crossing_start(c);
     EVENTUALLY(SOON, sees(cl, 2, 2, 2));
     rlock_cancel(c[0].wanted);
+    crossing_end(&c[0], RLOCK_CANCELED);
+    crossing_end(&c[1], RLOCK_OK);
     for (int i = 0; i < 2; i++) {
-        EXPECT_INT(test_join(c[i].thread), RLOCK_OK);
         rlock_free(c[i].mine);
         rlock_free(c[i].wanted);
     }
-    EXPECT_STATUS(c[0].status, RLOCK_CANCELED);
-    EXPECT_STATUS(c[1].status, RLOCK_OK);
     EXPECT(sees(cl, 0, 0, 0));
 }
 

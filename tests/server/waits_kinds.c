@@ -2,9 +2,9 @@
  * Who waits for what, of each kind: what rlock_waits_for() tells of fair locks, the
  * sides of read-write locks, permits and latches, and of those who have them.
  */
-#include <stdatomic.h>
 #include <unistd.h>
 
+#include "crossing.h"
 #include "gate.h"
 #include "permits.h"
 #include "rw_scene.h"
@@ -137,50 +137,24 @@ TEST(waits_kinds, for_what_is_written_is_told_who_writes)
     rw_scene_stop(&r);
 }
 
-/* A thread that has one of two locks, and waits for the other, of clients that know
-   nothing of each other. */
-typedef struct crossing {
-    rlock *mine, *wanted;
-    atomic_int *hold;
-    rlock_status status;
-    test_thread *thread;
-} crossing;
-
-static intptr_t cross(void *arg)
-{
-    crossing *c = arg;
-    EXPECT_STATUS(rlock_lock(c->mine), RLOCK_OK);
-    atomic_fetch_add(c->hold, 1);
-    EVENTUALLY(SOON, atomic_load(c->hold) == 2);
-    c->status = rlock_lock(c->wanted);
-    if (c->status == RLOCK_OK)
-        rlock_unlock(c->wanted);
-    return rlock_unlock(c->mine);
-}
-
 /* One more reads, and waits for nothing. */
 TEST(waits_kinds, who_waits_to_write_is_in_a_circle_with_any_of_those_who_read)
 {
     rw_scene r = rw_scene_start(0);
-    atomic_int hold = 0;
     rlock *one, *two;
     EXPECT_STATUS(rlock_new(r.s.cl, "b", &one), RLOCK_OK);
     EXPECT_STATUS(rlock_new(r.o.cl, "b", &two), RLOCK_OK);
-    crossing c[2] = {{.mine = r.theirs.read, .wanted = one, .hold = &hold},
-                     {.mine = two, .wanted = r.mine.write, .hold = &hold}};
+    crossing c[2] = {{.mine = r.theirs.read, .wanted = one},
+                     {.mine = two, .wanted = r.mine.write}};
     EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
-    for (int i = 0; i < 2; i++)
-        c[i].thread = test_spawn(cross, &c[i]);
-    EVENTUALLY(SOON, atomic_load(&hold) == 2);
+    crossing_start(c);
     EVENTUALLY(SOON, in_circles(r.s.cl) == 2);
     EXPECT_INT(look(r.s.cl).n, 2);
     rlock_cancel(one);
-    EXPECT_INT(test_join(c[0].thread), RLOCK_OK);
+    crossing_end(&c[0], RLOCK_CANCELED);
     EXPECT_INT(in_circles(r.s.cl), 0);
     EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
-    EXPECT_INT(test_join(c[1].thread), RLOCK_OK);
-    EXPECT_STATUS(c[0].status, RLOCK_CANCELED);
-    EXPECT_STATUS(c[1].status, RLOCK_OK);
+    crossing_end(&c[1], RLOCK_OK);
     rlock_free(one);
     rlock_free(two);
     rw_scene_stop(&r);

@@ -253,3 +253,10 @@ pid_t command_number(const server *sv, const char *file)
         test_pause_ms(2);
     }
 }
+
+void command_kill(const server *sv, command *c, const char *file)
+{
+    kill(command_number(sv, file), SIGKILL);
+    EXPECT_INT(command_status(c), 128 + SIGKILL);
+    command_free(c);
+}

@@ -28,6 +28,8 @@ const char *command_err(command *c);
 void command_free(command *c);
 /* The three above: its status, and nothing else. */
 int command_end(command *c);
+/* Kills COMMAND, whose pid is in the file (below); `run` ends by it. */
+void command_kill(const server *sv, command *c, const char *file);
 
 /* What it prints, all of it well: status 0, and nothing on stderr. Valid until
    the next. */

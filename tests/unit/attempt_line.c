@@ -155,13 +155,19 @@ TEST(attempt_line, the_front_looks_every_two_seconds)
     close_owned(&w);
 }
 
+/* Another of the client's that stands in line. */
+static void stand_behind(wait_for *w, other *x)
+{
+    enter(w, x);
+    rl_room_stand(&core(w)->rooms, &x->waiter, &w->a.draft->id);
+}
+
 TEST(attempt_line, when_its_client_was_taken_for_dead_the_others_ask_again)
 {
     wait_for w;
     other behind;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &behind);
-    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    stand_behind(&w, &behind);
     EXPECT(!rl_room_has_to_ask(&core(&w)->rooms, &behind.waiter));
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, STANDS(500, 0, 1)), RL_SLEEP);
@@ -178,8 +184,7 @@ static void expect_next_woken(int64_t ms, int woken)
     wait_for w;
     other behind;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &behind);
-    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    stand_behind(&w, &behind);
     play_pass(&w.p, ms * MS);
     EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
     EXPECT_INT(behind.woken, woken);
@@ -199,10 +204,8 @@ TEST(attempt_line, when_its_client_may_have_been_dropped_the_others_ask_again)
     wait_for w;
     other next, last;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &next);
-    enter(&w, &last);
-    rl_room_stand(&core(&w)->rooms, &next.waiter, &w.a.draft->id);
-    rl_room_stand(&core(&w)->rooms, &last.waiter, &w.a.draft->id);
+    stand_behind(&w, &next);
+    stand_behind(&w, &last);
     play_pass(&w.p, 8000 * MS); /* the process was stopped, say */
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE); /* it is free by now */
@@ -227,8 +230,7 @@ TEST(attempt_line, who_has_only_asked_who_has_it_wakes_the_next_one)
     wait_for w;
     other behind;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &behind);
-    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    stand_behind(&w, &behind);
     ask_who_has_it(&w);
     play_pass(&w.p, 1000 * MS);
     EXPECT_INT(grant(&w, w.p.now_us), RL_DONE);
@@ -242,10 +244,8 @@ TEST(attempt_line, when_it_has_only_asked_who_has_it_the_others_ask_again)
     wait_for w;
     other next, last;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &next);
-    enter(&w, &last);
-    rl_room_stand(&core(&w)->rooms, &next.waiter, &w.a.draft->id);
-    rl_room_stand(&core(&w)->rooms, &last.waiter, &w.a.draft->id);
+    stand_behind(&w, &next);
+    stand_behind(&w, &last);
     play_pass(&w.p, 4000 * MS);
     ask_who_has_it(&w);
     play_pass(&w.p, 2100 * MS);
@@ -263,8 +263,7 @@ TEST(attempt_line, when_a_reply_that_says_so_is_lost_the_next_one_does)
     wait_for w;
     other behind;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &behind);
-    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    stand_behind(&w, &behind);
     play_pass(&w.p, 8000 * MS);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(play_lose(&w.p, 0), RL_SLEEP);
@@ -284,8 +283,7 @@ TEST(attempt_line, when_nobody_hears_any_more_all_look_by_themselves)
     wait_for w;
     other behind;
     open_standing(&w, RLOCK_WATCHDOG);
-    enter(&w, &behind);
-    rl_room_stand(&core(&w)->rooms, &behind.waiter, &w.a.draft->id);
+    stand_behind(&w, &behind);
     rl_rooms_hear_no_more(&core(&w)->rooms);
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_INT(answer(&w, STANDS(500, 0, 0)), RL_SLEEP);
