@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42536
+most_src=42542
 most_files=294
 most_cli=6416
 most_cli_files=44
-most_include=2276
+most_include=2277
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

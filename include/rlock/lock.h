@@ -328,8 +328,9 @@ RLOCK_API rlock_status rlock_holder_info(rlock *lk, rlock_holder *out,
 
 /*
  * Asks the server about the hold with this holder id: rlock_holder.raw, as it
- * was told; that is one of many, where many read. Does it still have the lock?
- * size is sizeof *out; see base.h. *out is all zero unless RLOCK_OK.
+ * was told, also that of *out; it is one of many, where many read. Does it
+ * still have the lock? size is sizeof *out; see base.h. *out is all zero unless
+ * RLOCK_OK.
  *
  * RLOCK_OK        it has, and *out tells, as of rlock_holder_info()
  * RLOCK_NOT_HELD  it has not: others have, or nobody

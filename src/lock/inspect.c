@@ -43,31 +43,37 @@ rlock_status rlock_holder_info(rlock *lk, rlock_holder *out, size_t size)
     return s;
 }
 
-static rlock_status inspect_hold(rlock *lk, const char *holder_id,
-                                 rlock_holder *out)
+static rlock_status read_wanted(rlock *lk, const char *holder_id,
+                                rlock_holder *wanted)
 {
-    rlock_holder wanted;
+    if (!lk || !holder_id)
+        return rl_null_pointer(lk ? "the holder id" : "the lock");
     if (lk->target.layout == &rl_layouts[RLOCK_LAYOUT_TIMESTAMP])
         return rl_lock_error(lk, RLOCK_ENOTSUP, "a timestamp names no hold");
-    rlock_status s = rl_lock_check_holder(lk, holder_id, &wanted);
-    if (s != RLOCK_OK)
-        return s;
-    memcpy(out->raw, wanted.raw, sizeof out->raw);
-    s = inspect(lk, out, true);
-    if (s == RLOCK_OK && !rl_is_same_hold(out, &wanted))
-        s = rl_lock_error(lk, RLOCK_NOT_HELD, rl_not_forced_text(holder_id));
+    return rl_lock_check_holder(lk, holder_id, wanted);
+}
+
+static rlock_status inspect_hold(rlock *lk, const rlock_holder *wanted,
+                                 rlock_holder *out)
+{
+    memcpy(out->raw, wanted->raw, sizeof out->raw);
+    rlock_status s = inspect(lk, out, true);
+    if (s == RLOCK_OK && !rl_is_same_hold(out, wanted))
+        s = rl_lock_error(lk, RLOCK_NOT_HELD, rl_not_forced_text(wanted->raw));
     return s;
 }
 
+/* The id is read first: it may be the one in *out. */
 rlock_status rlock_hold_info(rlock *lk, const char *holder_id,
                              rlock_holder *out, size_t size)
 {
-    rlock_holder holder = {0};
+    rlock_holder holder = {0}, wanted;
+    rlock_status read = read_wanted(lk, holder_id, &wanted);
     rlock_status s = clear_holder(out, size);
-    if (s == RLOCK_OK && !(lk && holder_id))
-        s = rl_null_pointer(lk ? "the holder id" : "the lock");
     if (s == RLOCK_OK)
-        s = inspect_hold(lk, holder_id, &holder);
+        s = read;
+    if (s == RLOCK_OK)
+        s = inspect_hold(lk, &wanted, &holder);
     if (s == RLOCK_OK)
         rl_struct_fill(out, size, &holder, sizeof holder, 0);
     return s;

@@ -158,6 +158,20 @@ TEST(hold_info, what_is_no_holder_id_asks_nobody)
     scene_stop(&s);
 }
 
+TEST(hold_info, the_id_may_be_the_one_in_what_is_filled)
+{
+    scene s = scene_start(0, 0);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    rlock_holder h = holder_of(s.lk);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_hold_info(s.lk, h.raw, &h, sizeof h), RLOCK_OK);
+    EXPECT_INT(h.count, 2);
+    unlock_times(s.lk, 2, RLOCK_OK);
+    EXPECT_STATUS(rlock_hold_info(s.lk, h.raw, &h, sizeof h), RLOCK_NOT_HELD);
+    EXPECT_INT(h.count, 0);
+    scene_stop(&s);
+}
+
 TEST(hold_info, of_a_timestamp_and_of_several_names_is_not_supported)
 {
     scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 0);

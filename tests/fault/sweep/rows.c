@@ -21,22 +21,12 @@ static rlock_status right_if(rlock_status s, bool right)
     return s == RLOCK_OK ? ok_if(right) : s;
 }
 
-static rlock_status act_status_str(stage *st)
+/* What is never NULL. */
+static rlock_status act_texts(stage *st)
 {
     (void)st;
-    return ok_if(*rlock_status_str(RLOCK_LOST));
-}
-
-static rlock_status act_last_error(stage *st)
-{
-    (void)st;
-    return ok_if(rlock_last_error() != NULL);
-}
-
-static rlock_status act_version(stage *st)
-{
-    (void)st;
-    return ok_if(*rlock_version());
+    return ok_if(*rlock_status_str(RLOCK_LOST) && rlock_last_error() &&
+                 *rlock_version());
 }
 
 rlock_options options_for(const char *uri)
@@ -288,6 +278,15 @@ static rlock_status act_holder_info(stage *st)
     return right_if(s, holder.count == st->row->held);
 }
 
+static rlock_status act_hold_info(stage *st)
+{
+    rlock_holder holder;
+    rlock_status s = rlock_holder_info(st->lk, &holder, sizeof holder);
+    if (s == RLOCK_OK)
+        s = rlock_hold_info(st->lk, holder.raw, &holder, sizeof holder);
+    return right_if(s, holder.count == st->row->held);
+}
+
 /* A reply with allocations of all kinds. */
 static rlock_status act_eval(stage *st)
 {
@@ -466,9 +465,9 @@ static rlock_status act_extend_start(stage *st)
 
 /* clang-format off */
 const row rows[] = {
-    {"rlock_status_str", NO_CLIENT, act_status_str, .quiet = true},
-    {"rlock_last_error", NO_CLIENT, act_last_error, .quiet = true},
-    {"rlock_version", NO_CLIENT, act_version, .quiet = true},
+    {"rlock_status_str", NO_CLIENT, act_texts, .quiet = true},
+    {"rlock_last_error", NO_CLIENT, act_texts, .quiet = true},
+    {"rlock_version", NO_CLIENT, act_texts, .quiet = true},
     {"rlock_client_new", CLIENT, act_client_new, .bare = true},
     {"rlock_client_free", CLIENT, act_client_free, .held = 0},
     {"rlock_client_free", SINGLE, act_client_free, .held = 1},
@@ -586,6 +585,7 @@ const row rows[] = {
     {"rlock_holder_info", SINGLE, act_holder_info, .held = 1, .after = 1,
      .cut = true},
     {"rlock_holder_info", RED, act_holder_info, .held = 1, .after = 1},
+    {"rlock_hold_info", SINGLE, act_hold_info, .held = 1, .after = 1},
 };
 /* clang-format on */
 
