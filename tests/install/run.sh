@@ -311,7 +311,7 @@ atomics_are_a_library() {
         echo "$cc has no $flag"
         return 0
     fi
-    cmake -S "$root" -B "$at/build" -DCMAKE_C_FLAGS=$flag \
+    cmake -S "$root" -B "$at/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=$flag \
         -DCMAKE_INSTALL_PREFIX="$at/out" -DCMAKE_INSTALL_LIBDIR=lib &&
         cmake --build "$at/build" --target rlock --target rlock_static \
             --target rlock_command &&
