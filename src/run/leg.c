@@ -71,7 +71,8 @@ static void expect_none(rl_leg *l)
 
 static void close_leg(rl_leg *l)
 {
-    expect_none(l);
+    if (l->visiting || l->in_line)
+        expect_none(l);
     give_back(l);
 }
 
@@ -190,7 +191,8 @@ static void borrow(rl_legs *ls, rl_leg *l)
 static void call_trunk(rl_legs *ls, rl_leg *l)
 {
     rl_fault f;
-    expect_none(l);
+    if (l->visiting || l->in_line)
+        expect_none(l);
     rl_trunk *t = rl_trunks_join(ls->trunks, l->node, &l->visits, &f);
     if (!l->calling)
         l->way.ready_us = rl_now_us();
