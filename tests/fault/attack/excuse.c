@@ -68,6 +68,16 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
     return lock_needs(lock, emptied) ? last : NULL;
 }
 
+/* A Red lock that has no vote to spare is lost with a single node, and so is a
+   token that just a quorum knows. */
+static bool any_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
+{
+    for (int i = 0; i < a->n_faults; i++)
+        if (is_loss(a, &a->faults[i], lock, from_us, to_us))
+            return true;
+    return false;
+}
+
 bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
                         int64_t to_us)
 {
@@ -76,17 +86,9 @@ bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
     for (int i = 0; i < n; i++)
         if (tokens_may_restart(a, members[i], from_us, to_us))
             return true;
-    return (lock_kind_of(lock) == LOCK_RED || a->turn_ms) &&
-           data_loss(a, lock, from_us, to_us);
-}
-
-/* A Red lock that has no vote to spare is lost with a single node. */
-static bool any_loss(const arena *a, int lock, int64_t from_us, int64_t to_us)
-{
-    for (int i = 0; i < a->n_faults; i++)
-        if (is_loss(a, &a->faults[i], lock, from_us, to_us))
-            return true;
-    return false;
+    if (lock_kind_of(lock) == LOCK_RED)
+        return any_loss(a, lock, from_us, to_us);
+    return a->turn_ms && data_loss(a, lock, from_us, to_us);
 }
 
 static int64_t overlap_us(int64_t a_us, int64_t b_us, int64_t from_us,

@@ -25,9 +25,9 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us,
 
 /*
  * Tokens of one server grow with its clock, whatever it forgets. The nodes of a
- * Red lock have clocks that differ: a majority that has forgotten the token of
- * a faster one begins with its own. What is passed on after a loss has a token
- * of before it.
+ * Red lock have clocks that differ: a majority that does not know the token of
+ * a faster one, as one node has forgotten it and another one was never told,
+ * begins with its own. What is passed on after a loss has a token of before it.
  */
 bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
                         int64_t to_us);
