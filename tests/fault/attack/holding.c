@@ -352,6 +352,19 @@ static const hold *hold_lock(plan p, int thread)
     return all.visit[0].r;
 }
 
+/* What the plan takes before its lock, by itself: alone is for that, and stays the
+   caller's as long as it is held. */
+static bool begin_before(holding *one, plan *alone, const plan *p, int thread)
+{
+    *alone = *p;
+    alone->lock = p->before;
+    alone->before = -1;
+    if (!begin_holding(one, alone, thread))
+        return false;
+    work(one);
+    return true;
+}
+
 /*
  * A member by itself, and then the whole of which it is one. It is unlocked
  * twice, and free with the second time, whichever that is. An extend is one of
@@ -360,13 +373,10 @@ static const hold *hold_lock(plan p, int thread)
 static const hold *hold_member_before(plan p, int thread)
 {
     holding one, all;
+    plan alone;
     p.extend_ms = p.lease_ms;
-    plan alone = p;
-    alone.lock = p.before;
-    alone.before = -1;
-    if (!begin_holding(&one, &alone, thread))
+    if (!begin_before(&one, &alone, &p, thread))
         return NULL;
-    work(&one);
     bool both = begin_holding(&all, &p, thread);
     if (!both) {
         end_holding(&one);
@@ -407,12 +417,9 @@ static void join(holding *one, holding *all)
 static const hold *hold_both_sides(plan p, int thread)
 {
     holding one, all;
-    plan alone = p;
-    alone.lock = p.before;
-    alone.before = -1;
-    if (!begin_holding(&one, &alone, thread))
+    plan alone;
+    if (!begin_before(&one, &alone, &p, thread))
         return NULL;
-    work(&one);
     if (!begin_holding(&all, &p, thread)) {
         end_holding(&one);
         return one.visit[0].r;
