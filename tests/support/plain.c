@@ -54,6 +54,8 @@ typedef struct test {
     result *result;
 } test;
 
+/* It grows seldom: AddressSanitizer keeps each block that was given up, and all
+   that the runner has is copied for each test. */
 static test *tests;
 static int tests_len;
 static result *own_result; /* in the test's process */
@@ -63,7 +65,9 @@ static pid_t own_pid;
 
 void test_register(const char *suite, const char *name, test_fn *fn)
 {
-    tests = realloc(tests, (size_t)(tests_len + 1) * sizeof *tests);
+    bool full = (tests_len & (tests_len - 1)) == 0; /* 0, 1, 2, 4, 8 */
+    if (full)
+        tests = realloc(tests, (size_t)(2 * tests_len + 1) * sizeof *tests);
     if (!tests)
         abort();
     tests[tests_len++] =
