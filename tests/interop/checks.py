@@ -81,6 +81,21 @@ def start(argv, **more):
         ["setpriv", "--pdeathsig", "KILL", *map(str, argv)], **more)
 
 
+ports = []  # what was taken, until this process ends
+
+
+def taken(port):
+    """False: another test has it, in whatever language it is written."""
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.bind("\0rlock-test-port-%d" % port)
+    except OSError:
+        s.close()
+        return False
+    ports.append(s)
+    return True
+
+
 class Server:
     """A redis-server on a Unix socket and a free port."""
 
@@ -91,6 +106,8 @@ class Server:
         while True:
             # A node of a cluster takes the one 10000 higher, too.
             self.port = random.randrange(10000, 20000)
+            if not (taken(self.port) and taken(self.port + 10000)):
+                continue
             self.process = start(
                 ["redis-server", "--bind", "127.0.0.1", "--port", self.port,
                  "--unixsocket", self.path, "--dir", directory, "--save", "",

@@ -79,7 +79,7 @@ static void move_house(cluster *c, int node)
     cluster_kill(c, node);
     do
         port = process_some_port(10000, 10000);
-    while (!process_port_is_free(port) || !process_port_is_free(port + 10000));
+    while (!process_take_port(port) || !process_take_port(port + 10000));
     process_set_port(cluster_server(c, node), port);
     cluster_restart(c, node);
     cluster_await_ok(c);

@@ -62,14 +62,6 @@ static void write_conf(const cluster *c, int self)
 
 /* --- the processes -------------------------------------------------------- */
 
-static bool has_port(const cluster *c, int n, int port)
-{
-    for (int i = 0; i < n; i++)
-        if (server_port(c->at[i].sv) == port)
-            return true;
-    return false;
-}
-
 static void choose_ports(cluster *c)
 {
     for (int i = 0; i < CLUSTER_NODES; i++) {
@@ -77,8 +69,7 @@ static void choose_ports(cluster *c)
         int port;
         do
             port = process_some_port(FIRST_PORT, PORTS);
-        while (has_port(c, i, port) || !process_port_is_free(port) ||
-               !process_port_is_free(port + BUS));
+        while (!process_take_port(port) || !process_take_port(port + BUS));
         process_set_port(n->sv, port);
         snprintf(n->uri, sizeof n->uri, "redis://127.0.0.1:%d", port);
     }

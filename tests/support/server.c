@@ -7,8 +7,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,8 +52,7 @@ static void remove_dir(const char *path)
 
 /*
  * A port below those that the kernel gives to outgoing connections, which
- * could take it while the server is down. Another test may choose the same:
- * then one of the servers ends at once, and its test tries again.
+ * could take it while the server is down.
  */
 static int choose_port(void)
 {
@@ -66,7 +67,7 @@ int process_some_port(int first, int count)
     return first + (int)(x / 7 % (unsigned)count);
 }
 
-bool process_port_is_free(int port)
+static bool listens_nobody(int port)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons((uint16_t)port),
@@ -80,12 +81,28 @@ bool process_port_is_free(int port)
     return bound;
 }
 
+/* By a name that the kernel gives once, and takes back when the process ends. */
+bool process_take_port(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1,
+                     "rlock-test-port-%d", port);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0);
+    socklen_t size =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) + (socklen_t)n;
+    if (bind(fd, (struct sockaddr *)&name, size) == 0 && listens_nobody(port))
+        return true;
+    close(fd);
+    return false;
+}
+
 int server_free_port(void)
 {
     int port;
     do {
         port = choose_port();
-    } while (!process_port_is_free(port));
+    } while (!process_take_port(port));
     return port;
 }
 

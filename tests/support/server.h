@@ -55,7 +55,7 @@ void server_set_clock(server *sv, long long ahead_s);
 /* It stands still, at so many us; 0: it goes on. */
 void server_stop_clock(server *sv, long long at_us);
 
-/* A port of 127.0.0.1 that was free just now, for what is no server of these.
+/* A port of 127.0.0.1 that is this test's alone, for what is no server of these.
  */
 int server_free_port(void);
 

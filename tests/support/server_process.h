@@ -40,8 +40,12 @@ server *process_new(const char *args);
 void process_set_port(server *sv, int port);
 /* One of so many ports, which depends on the time and the process. */
 int process_some_port(int first, int count);
-/* Of 127.0.0.1, just now. */
-bool process_port_is_free(int port);
+/*
+ * Of 127.0.0.1: true if nobody listens there, nor will any other test until this
+ * process has ended. A server that is down would else be taken for a stranger's,
+ * which grants its locks.
+ */
+bool process_take_port(int port);
 /* Fails the test, and shows the end of the server's log. */
 _Noreturn void process_fail(const server *sv, const char *what);
 /* Starts the process, by a new keeper. */
