@@ -90,12 +90,14 @@ EACH(what_was_taken_away_ends_command)
 
 EACH(it_stays_until_the_last_of_the_group_has_ended_for)
 {
-    pack p = pack_start(kind, "1.5",
+    pack p = pack_start(kind, "3",
                         "sleep 100 & echo $! >\"$1\"; echo $$ >\"$2\"; exit 3");
+    test_lease(3000);
     EVENTUALLY(SOON, !process_is_alive(p.command));
     long long calls = script_calls(p.sv);
-    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 3); /* it is renewed */
-    EXPECT(is_held(p.sv, kind) && process_is_alive(p.child));
+    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 2); /* it is renewed */
+    EXPECT(is_held(p.sv, kind));
+    EXPECT(process_is_alive(p.child));
     kill(p.child, SIGKILL);
     EXPECT_INT(command_status(p.c), 3);
     EXPECT(!is_held(p.sv, kind));
