@@ -1,7 +1,8 @@
 # The programs that test rlock.hpp: each by every C++ compiler that is here, with
 # its standard libraries, as C++17 and C++20, and without exceptions. What is not
 # here is a test that is skipped, and says so. With a sanitizer, or with counters,
-# there is only the compiler of the C compiler's make.
+# there is only the compiler of the C compiler's make, and each library has one
+# standard: these take longer to compile than all tests in C.
 #
 #     cxx.g++-20          guards, shared, errors, owners and coroutines
 #     cxx.g++-20-quiet    quiet.cpp, compiled with -fno-exceptions
@@ -84,10 +85,14 @@ function(rlock_cxx_skip name why)
     rlock_add_test(cxx.${name} status sh -c "echo '${why}' && exit 77")
 endfunction()
 
-# rlock_cxx_tests(NAME COMPILER OPTION...): by one compiler with one library.
-function(rlock_cxx_tests name compiler)
+# rlock_cxx_tests(NAME STANDARD COMPILER OPTION...): by one compiler with one
+# library; with a sanitizer, only as that standard.
+function(rlock_cxx_tests name standards compiler)
     set(all guards.cpp shared.cpp errors.cpp owners.cpp)
-    foreach(standard 17 20)
+    if(NOT RLOCK_SANITIZE AND NOT RLOCK_COVERAGE)
+        set(standards 17 20)
+    endif()
+    foreach(standard IN LISTS standards)
         set(options ${ARGN} -std=c++${standard})
         rlock_cxx_works(works ${compiler} ${options})
         if(NOT works)
@@ -122,9 +127,9 @@ function(rlock_cxx_make name cname id)
             NOT CMAKE_C_COMPILER_ID STREQUAL id)
         rlock_cxx_skip(${name} "it cannot link what the C compiler adds")
     else()
-        rlock_cxx_tests(${name} ${RLOCK_${id}_CXX})
+        rlock_cxx_tests(${name} 20 ${RLOCK_${id}_CXX})
         if(id STREQUAL Clang)
-            rlock_cxx_tests(${name}-libc++ ${RLOCK_${id}_CXX} -stdlib=libc++)
+            rlock_cxx_tests(${name}-libc++ 17 ${RLOCK_${id}_CXX} -stdlib=libc++)
         endif()
     endif()
 endfunction()
