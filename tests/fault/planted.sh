@@ -25,6 +25,7 @@
 #   BUILD_DIR   where to build; build-planted
 #   CMAKE_ARGS  more arguments for CMake, split at blanks
 #   JOBS        how much at a time
+#   CLEAN       no: not the library as it is
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -122,7 +123,7 @@ check_clean() { # HOME PATCH...
             set -- "$@" "$patch"
         fi
     done
-    if [ $# -gt 0 ]; then
+    if [ $# -gt 0 ] && [ "${CLEAN:-}" != no ]; then
         check "nothing is found without a defect${home:+, $home}" \
             attack 1 240 10000 "$@"
     fi

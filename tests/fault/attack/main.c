@@ -1,10 +1,10 @@
 /*
- * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--gap MS]
+ * attack [--seed N] [--seconds N] [--grants N] [--faults N] [--any] [--gap MS]
  *        [--turn MS] [--kinds PERCENT] [--sentinel | --cluster] [--replicas N]
  *        [--only FAULT]... [--judge] --out DIR
  *
  * Goes on until there were so many grants and faults, all kinds of faults (or
- * those that --only names) among them, and fails when that takes longer than
+ * those that --only names) among them unless --any will do, and fails when that takes longer than
  * --seconds, or when a judge has found anything. With --judge it only judges
  * what an attack has left in DIR, once more. With --turn the clients have
  * turns, and the threads want few locks, so that these are passed on. Of so many
@@ -41,7 +41,7 @@ static struct {
     const char *dir;
     uint64_t seed;
     int64_t seconds, gap_ms, turn_ms, kinds_percent;
-    int home;
+    int home, any_faults;
     unsigned replicas;
     bool only_judge;
     goals goals;
@@ -428,6 +428,7 @@ static void read_options(int argc, char **argv)
         {"seconds", required_argument, NULL, 't'},
         {"grants", required_argument, NULL, 'g'},
         {"faults", required_argument, NULL, 'f'},
+        {"any", no_argument, &opt.any_faults, true},
         {"gap", required_argument, NULL, 'p'},
         {"turn", required_argument, NULL, 'u'},
         {"kinds", required_argument, NULL, 'i'},
@@ -449,7 +450,7 @@ static void read_options(int argc, char **argv)
         if (!nemesis_fits(me.nemesis.kinds[i], (home_kind)opt.home))
             attack_die("\"%s\" makes no sense there",
                        nemesis_kinds[me.nemesis.kinds[i]].name);
-    opt.goals.kinds = me.nemesis.n_kinds;
+    opt.goals.kinds = opt.any_faults ? 0 : me.nemesis.n_kinds;
 }
 
 int main(int argc, char **argv)
