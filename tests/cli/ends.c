@@ -6,10 +6,6 @@
 #include "pack.h"
 #include "scene.h"
 
-/* From a death to that of the last of the group; 100 ms on a machine that has
-   nothing else to do. */
-#define AT_ONCE_MS (100 + SLACK_MS)
-
 /* --- The front --- */
 
 TEST(ends, a_killed_front_takes_all_with_it_before_the_lock_is_free)

@@ -8,9 +8,8 @@
 #include "pack.h"
 #include "scene.h"
 
-#define AT_ONCE_MS (100 + SLACK_MS)
-#define LINE       "rlock_line:{" SCENE_LOCK "}"
-#define PERMITS    "{" SCENE_LOCK "}:timeout"
+#define LINE    "rlock_line:{" SCENE_LOCK "}"
+#define PERMITS "{" SCENE_LOCK "}:timeout"
 
 /* -s, -x, and the only permit. */
 #define EACH(name)                                                             \

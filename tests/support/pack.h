@@ -7,6 +7,10 @@
 
 #include "command.h"
 
+/* From a death to that of the last of the group: 100 ms where nobody else wants the
+   processor, and never the lease, of 30 s. */
+#define AT_ONCE_MS 2000
+
 /* COMMAND and its child write their pids, and ignore SIGTERM. */
 extern const char pack_of_two[];
 
