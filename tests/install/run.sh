@@ -282,8 +282,8 @@ one_kind() {
         other=librlock.a
     fi
     cmake -S "$root" -B "$at/build" -G 'Unix Makefiles' \
-        -DCMAKE_INSTALL_PREFIX="$at/out" -DBUILD_SHARED_LIBS="$1" \
-        -DCMAKE_INSTALL_LIBDIR="$at/out-lib/lib" \
+        -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS="$1" \
+        -DCMAKE_INSTALL_PREFIX="$at/out" -DCMAKE_INSTALL_LIBDIR="$at/out-lib/lib" \
         -DCMAKE_INSTALL_INCLUDEDIR="$at/out-dev/include" &&
         cmake --build "$at/build" && cmake --install "$at/build" || return 1
     # Tests, examples and benchmarks were not asked for.
