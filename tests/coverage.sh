@@ -31,7 +31,8 @@ trap 'exit 143' HUP INT TERM
 tests/deps.sh coverage
 mkdir -p "$build"
 CC=clang BUILD_DIR=$build LLVM_PROFILE_FILE=$counts/%m%c.profraw \
-    CMAKE_ARGS="-DRLOCK_COVERAGE=ON -DRLOCK_BUILD_BENCH=OFF ${CMAKE_ARGS:-}" \
+    CMAKE_ARGS="-DRLOCK_COVERAGE=ON -DRLOCK_BUILD_BENCH=OFF \
+    -DRLOCK_TEST_PLAIN=ON ${CMAKE_ARGS:-}" \
     tests/run.sh | tee "$build/tests.log"
 tests=$(tail -n 1 "$build/tests.log")
 

@@ -21,15 +21,15 @@ out=$build/fuzz
 trap 'echo "0 passed, 1 failed"' EXIT
 
 tests/deps.sh fuzz
-build_in() {
+build_in() { # FOLDER SANITIZER TARGET
     # shellcheck disable=SC2086
     CC=clang cmake -S . -B "$1" -DRLOCK_BUILD_FUZZERS=ON \
         -DRLOCK_BUILD_TESTS=OFF -DRLOCK_BUILD_EXAMPLES=OFF \
         -DRLOCK_BUILD_BENCH=OFF -DRLOCK_SANITIZE="$2" ${CMAKE_ARGS:-}
-    cmake --build "$1" -j "${JOBS:-$(nproc)}"
+    cmake --build "$1" -j "${JOBS:-$(nproc)}" --target "$3"
 }
-build_in "$build" address
-build_in "$build/races" thread
+build_in "$build" address all
+build_in "$build/races" thread fuzz_session
 
 # What is freed is kept for a while; less will do than an hour's worth.
 export ASAN_OPTIONS="quarantine_size_mb=32${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
