@@ -80,7 +80,7 @@ static void find_sharing(doctor *d, const char *server, size_t locks)
                     remedy, "%lld keys were evicted", (long long)d->evicted);
     else
         doctor_find(d, server, others >= MANY_KEYS ? DOCTOR_WARN : DOCTOR_OK,
-                    "sharing", remedy, "%lld keys of others end",
+                    "sharing", remedy, "keys with a TTL, not of locks: %lld",
                     (long long)(others > 0 ? others : 0));
 }
 
