@@ -84,6 +84,15 @@ passed_again is_reported_when_it_is_run_again 1
 expect 'a report is a failure' '^not ok - reported: sanitizer report' \
     "$work/tap/reported.tap"
 
+killed='==1==Unable to get registers from thread 2.'
+run unseen status sh -c 'echo "$2" >"$1"' - "$work/san/unseen.1" "$killed"
+expect 'that a process was killed as it was looked at is no report' \
+    '^ok - unseen' "$work/tap/unseen.tap"
+run leaky status sh -c 'printf "%s\n" "$2" "1 byte leaked" >"$1"' - \
+    "$work/san/leaky.1" "$killed"
+expect 'what is said besides is one' '^not ok - leaky: sanitizer report' \
+    "$work/tap/leaky.tap"
+
 # As a whole, by its status.
 # shellcheck disable=SC2016
 twice='echo . >>"$PLANTED_DIR/$1"
