@@ -99,7 +99,7 @@ enum {
     COMMAND_MS = 500,
     /* A call goes from thread to thread a dozen times, and waits each time for a
        processor, which no witness counts; under a sanitizer for longer. */
-    SLOWER = SANITIZED ? 5 : 1,
+    SLOWER = SANITIZED ? 8 : 1,
     OVERRUN_MS = 50 * SLOWER, /* that a call may take past its own deadline */
     REPLICAS_MS = 500         /* that is waited for replicas */
 };
