@@ -75,12 +75,8 @@ TEST(cluster_moving, a_lock_of_several_is_unlocked_while_a_master_is_replaced)
 
 static void move_house(cluster *c, int node)
 {
-    int port;
     cluster_kill(c, node);
-    do
-        port = process_some_port(10000, 10000);
-    while (!process_take_port(port) || !process_take_port(port + 10000));
-    process_set_port(cluster_server(c, node), port);
+    process_set_port(cluster_server(c, node), cluster_take_port());
     cluster_restart(c, node);
     cluster_await_ok(c);
 }

@@ -62,14 +62,20 @@ static void write_conf(const cluster *c, int self)
 
 /* --- the processes -------------------------------------------------------- */
 
+int cluster_take_port(void)
+{
+    int port;
+    do
+        port = process_some_port(FIRST_PORT, PORTS);
+    while (!process_take_port(port) || !process_take_port(port + BUS));
+    return port;
+}
+
 static void choose_ports(cluster *c)
 {
     for (int i = 0; i < CLUSTER_NODES; i++) {
         cluster_node *n = &c->at[i];
-        int port;
-        do
-            port = process_some_port(FIRST_PORT, PORTS);
-        while (!process_take_port(port) || !process_take_port(port + BUS));
+        int port = cluster_take_port();
         process_set_port(n->sv, port);
         snprintf(n->uri, sizeof n->uri, "redis://127.0.0.1:%d", port);
     }

@@ -66,6 +66,9 @@ bool cluster_has_key(cluster *c, const char *key);
    buffers of the thread, so that it is valid until the eighth call after. */
 const char *cluster_name_on(cluster *c, int i, const char *prefix);
 
+/* A port of 127.0.0.1 that is this test's alone, with that of its bus. */
+int cluster_take_port(void);
+
 /* --- faults --------------------------------------------------------------- */
 
 void cluster_kill(cluster *c, int i);    /* SIGKILL, and reaped */
