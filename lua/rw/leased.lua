@@ -1,18 +1,34 @@
--- Brings LEASES_MS, leased, outlive. Included behind rcall and now_ms.
+-- Brings LEASES_MS, text_of, leased, outlive. Included behind rcall and now_ms.
 --
--- leased(leases, field, ms, alone): its own lease goes on for so long from now on. What
--- is over stays for some time: others may keep the lock of which that one is dead.
--- alone: there is none besides.
-local LEASES_MS = 3600000
-local function leased(leases, field, ms, alone)
-    rcall('ZADD', leases, string.format('%.0f', now_ms + ms), field)
+-- leased(leases, field, ms, alone, was): its own lease goes on for so long from now on.
+-- What is over stays for some time: others may keep the lock of which that one is dead.
+-- alone: there is none besides. was: until when it went on before; while that is not far
+-- from where it goes now, the key lives long enough.
+local LEASES_MS, STEP_MS = 3600000, 600000
+
+-- Of many locks that have the same lease, the texts are the same.
+local texts = {}
+local function text_of(ms)
+    local text = texts[ms]
+    if not text then
+        text = string.format('%.0f', ms)
+        texts[ms] = text
+    end
+    return text
+end
+
+local function leased(leases, field, ms, alone, was)
+    rcall('ZADD', leases, text_of(now_ms + ms), field)
+    if was and math.floor(was / STEP_MS) == math.floor((now_ms + ms) / STEP_MS) then
+        return
+    end
     if alone or rcall('PTTL', leases) < ms + LEASES_MS / 2 then
-        rcall('PEXPIRE', leases, string.format('%.0f', ms + LEASES_MS))
+        rcall('PEXPIRE', leases, text_of(ms + LEASES_MS))
     end
 end
 
 -- The key lives as long as the longest lease in it. Always a write, and one that needs
 -- no memory: behind it a server that is out of it takes those of leased().
 local function outlive(lock, ms)
-    rcall('PEXPIRE', lock, string.format('%.0f', math.max(ms, rcall('PTTL', lock))))
+    rcall('PEXPIRE', lock, text_of(math.max(ms, rcall('PTTL', lock))))
 end

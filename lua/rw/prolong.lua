@@ -11,10 +11,10 @@ local function prolong(lock, leases, mark, holder, ms)
     ms = math.max(ms, until_ms and until_ms - now_ms or 0)
     outlive(lock, ms)
     if until_ms or side == 'r' then
-        leased(leases, field, ms)
+        leased(leases, field, ms, false, until_ms)
     end
     if side == 'r' then
-        rcall('SET', mark, '1', 'PX', string.format('%.0f', ms))
+        rcall('SET', mark, '1', 'PX', text_of(ms))
     end
     return 1
 end

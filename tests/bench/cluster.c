@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "nodes.h"
+#include "rounds.h"
 
 #define CYCLES 500
 #define BLOCK  20
@@ -206,14 +206,6 @@ typedef struct holder {
     double s[TURNS], cpu_s[TURNS];
 } holder;
 
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
 static rlock_client *take_many(const char *uri)
 {
     char name[32];
@@ -229,14 +221,6 @@ static rlock_client *take_many(const char *uri)
     return cl;
 }
 
-static uint64_t renewals(rlock_client *cl)
-{
-    rlock_stats stats;
-    bench_ok(rlock_client_stats(cl, &stats, sizeof stats));
-    bench_check(stats.lost == 0, "locks lost");
-    return stats.renewals;
-}
-
 static void hold(holder *h, const char *uri)
 {
     rlock_client *cl = take_many(uri);
@@ -245,14 +229,14 @@ static void hold(holder *h, const char *uri)
         uint64_t first;
         double cpu;
         do {
-            first = renewals(cl);
-            cpu = cpu_s();
+            first = bench_renewals(cl);
+            cpu = bench_cpu_s();
             bench_pause_us(1000);
         } while (atomic_load(&h->turn) < turn);
-        while (renewals(cl) - first < LOCKS)
+        while (bench_renewals(cl) - first < LOCKS)
             bench_pause_us(1000);
         h->s[turn - 1] = (double)(bench_now_ns() - h->began_ns) / 1e9;
-        h->cpu_s[turn - 1] = cpu_s() - cpu;
+        h->cpu_s[turn - 1] = bench_cpu_s() - cpu;
         atomic_store(&h->done, turn);
     }
     for (;;)

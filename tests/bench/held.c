@@ -6,25 +6,13 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include "bench.h"
+#include "rounds.h"
 
 #define LOCKS 100000
 #define STEPS 3
 
-#define TICK_US 250000
-
 static const int held[STEPS] = {1000, 10000, LOCKS};
-
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
 
 static rlock *take(rlock_client *cl, int i)
 {
@@ -33,32 +21,6 @@ static rlock *take(rlock_client *cl, int i)
     rlock *lk = bench_lock(cl, name);
     bench_ok(rlock_lock(lk));
     return lk;
-}
-
-static uint64_t renewals(rlock_client *cl)
-{
-    rlock_stats stats;
-    bench_ok(rlock_client_stats(cl, &stats, sizeof stats));
-    bench_check(stats.lost == 0 && stats.renew_failures == 0, "locks lost");
-    return stats.renewals;
-}
-
-/* Wherever a round of all n begins: once through all of them is one. */
-static double one_round(rlock_client *cl, redisContext *cx, int n, double *cpu,
-                        double *server)
-{
-    uint64_t first = renewals(cl), last = first;
-    int64_t began = bench_now_ns();
-    *server = bench_server_us(cx);
-    *cpu = cpu_s();
-    while (last - first < (uint64_t)n) {
-        bench_pause_us(TICK_US);
-        last = renewals(cl);
-    }
-    double rounds = (double)(last - first) / n;
-    *cpu = (cpu_s() - *cpu) / rounds;
-    *server = (bench_server_us(cx) - *server) / 1e6 / rounds;
-    return (double)(bench_now_ns() - began) / 1e9;
 }
 
 /* --- raw ------------------------------------------------------------------ */
@@ -94,13 +56,13 @@ static void take_raw(redisContext *cx)
 /* Processor time of this process to renew n of them, in seconds. */
 static double renew_raw(redisContext *cx, const char *sha1, int n)
 {
-    double began = cpu_s();
+    double began = bench_cpu_s();
     for (int i = 0; i < n; i++) {
         redisAppendCommand(cx, "EVALSHA %s 1 bench:raw:%d %s 600000", sha1, i,
                            BENCH_VALUE);
         answered(cx, REDIS_REPLY_INTEGER);
     }
-    return cpu_s() - began;
+    return bench_cpu_s() - began;
 }
 
 /* -------------------------------------------------------------------------- */
@@ -128,7 +90,7 @@ int main(int argc, char **argv)
         while (i < held[k])
             take(cl, i++); /* the handles stay to the end */
         each = (bench_memory() - before) / LOCKS;
-        seconds = one_round(cl, cx, held[k], &cpu[k], &server);
+        seconds = bench_round(cl, cx, held[k], &cpu[k], &server);
     }
     rlock_free(first);
     rlock_client_free(cl);

@@ -20,7 +20,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build-bench}
 programs="pair guards scripts guarded several far hung contend handover idle \
-    held async started operate kinds line readers"
+    held async started operate kinds held_kinds line readers"
 all=
 peers=
 write=

@@ -57,6 +57,22 @@ TEST(script_rw, renewals_only_prolong)
     bells_close(&p);
 }
 
+/* Its key is prolonged now and then only. */
+TEST(script_rw, a_lease_is_known_for_a_quarter_of_an_hour_when_it_is_over)
+{
+    enum { STEP_MS = 400000, BEHIND_MS = 900000 };
+    bells p = rw_bells_open();
+    char keys[300], ms[20];
+    snprintf(keys, sizeof keys, "4 job " TOKEN " " LEASES " " MARK(A));
+    side_take(&p, &side_reads, A);
+    for (int i = 1; i <= 12; i++) {
+        snprintf(ms, sizeof ms, "%d", i * STEP_MS);
+        EXPECT_INT(side_run(&p, side_reads.l->renew, keys, A, ms)->integer, 1);
+        EXPECT(key_ttl(p.sv, LEASES) > i * STEP_MS + BEHIND_MS);
+    }
+    bells_close(&p);
+}
+
 TEST(script_rw, many_are_renewed_by_one_call)
 {
     bells p = rw_bells_open();
