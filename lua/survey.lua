@@ -1,6 +1,8 @@
--- Tells what there is of a lock, of any layout. For people. Changes nothing.
+-- Tells what there is of a lock, of any layout, or of a semaphore. For people. Changes
+-- nothing.
 --
 -- KEYS  1 lock  2 queue  3 token  4 line  5 wants (these two: if there is a line)
+--       6 permits (if there are some)
 --
 -- Reply type: array
 -- Reply {clock, fields, holder, count, pttl, waiting, token}
@@ -9,7 +11,9 @@
 --       first field, or the string, cut at 511 bytes, and its value, or '1', of a
 --       read-write lock behind 'read ' or 'write ';
 --       the key's TTL in ms; how many clients are in the queue, or stand in line;
---       the last token, cut at 32 bytes, or ''
+--       the last token, cut at 32 bytes, or ''.
+--       Of a semaphore: fields, how many have permits; one of them; 'permits ', how
+--       many it has, ' ', how many are free; its lease in ms, -1: that has no end
 --
 -- What a right is missing for is no nothing: that is answered.
 local rcall, rpcall = redis.call, redis.pcall
@@ -62,18 +66,37 @@ local function first_field()
     return who:sub(1, 511), count:sub(1, 32)
 end
 
-local fields = ask('HLEN', KEYS[1])
-local holder, count = '', '0'
-if not fields then
-    local value = ask('GET', KEYS[1])
-    fields = value and -1 or -2
-    if value then
-        holder, count = value:sub(1, 511), '1'
+local MOST = 1000
+local now_ms = math.floor(clock / 1000)
+-- include: permit/holders.lua
+
+-- nil: it is none, or nobody has any of it, or waits. A latch's waiters are in the queue.
+local function of_semaphore(value)
+    if not (KEYS[4] and is_count(value)) then
+        return nil
     end
+    local has, why = of_permits()
+    refused = refused or why
+    return has and (has[1] or (in_line() or {})[1]) and has
+end
+
+local fields, pttl = ask('HLEN', KEYS[1]), rcall('PTTL', KEYS[1])
+local holder, count = '', '0'
+local value = not fields and ask('GET', KEYS[1])
+local has = of_semaphore(value)
+if has then
+    table.sort(has, function(x, y) return x[1] < y[1] end) -- at each look the same
+    local one = has[1] or {'', 0, pttl}
+    fields, holder, pttl = #has, one[1], one[3]
+    count = 'permits ' .. one[2] .. ' ' .. value:sub(1, 20)
+elseif value then
+    fields, holder, count = -1, value:sub(1, 511), '1'
+elseif not fields then
+    fields = -2
 elseif fields > 0 then
     holder, count = first_field()
 end
 local waiting = KEYS[4] and how_many_wait() or ask('ZCARD', KEYS[2])
 local token = ask('GET', KEYS[3])
-return refused or {clock, fields, holder, count, rcall('PTTL', KEYS[1]),
-                   waiting or 0, (token or ''):sub(1, 32)}
+return refused or {clock, fields, holder, count, pttl, waiting or 0,
+                   (token or ''):sub(1, 32)}

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* A lock, as its server had it. It and all that it points to are valid during
-   the callback only; it grows at its end (base.h). */
+/* A lock, or a semaphore, as its server had it. It and all that it points to
+   are valid during the callback only; it grows at its end (base.h). */
 typedef struct rlock_lock_info {
     const char *name;            /* NUL-terminated */
     size_t name_len;             /* in bytes, without the NUL */
@@ -18,11 +18,12 @@ typedef struct rlock_lock_info {
     const rlock_holder *holders; /* who has it; NULL: nobody */
     size_t n_holders;            /* how many of them are told */
     int64_t holders_in_all;      /* how many there are; 0: it is free */
-    int64_t waiting; /* clients in its queue or line: a process counts once */
-    int64_t ttl_ms;  /* what is left of the lease; -1: no expiry; -2: free */
-    uint64_t token;  /* the last that was given out; 0: not known */
-    int64_t held_ms; /* for how long by this holder; -1: not known, or free */
-    bool foreign;    /* another program has it: Redisson, redis-py ... */
+    int64_t waiting;   /* clients in its queue or line: a process counts once */
+    int64_t ttl_ms;    /* what is left of the lease; -1: no expiry; -2: free */
+    uint64_t token;    /* the last that was given out; 0: not known */
+    int64_t held_ms;   /* for how long by this holder; -1: not known, or free */
+    bool foreign;      /* another program has it: Redisson, redis-py ... */
+    int64_t available; /* RLOCK_KIND_PERMIT: so many permits are free */
 } rlock_lock_info;
 
 /* False: no more are to be told. */
@@ -50,15 +51,20 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * is no lock, and a string that is a unix time is a timestamp. A lock whose
  * slot is moving may be missed; so may "{a}" while "a" is held, unless it is
  * waited for. Of a Red lock each node's client tells that node's share.
- * Semaphores and latches are not told of.
  *
- * Goes through the keys of the database by SCAN, in a cluster through those of
- * each master, over a connection of its own: 250 keys at a time, a millisecond
- * of the server's processor at most. A step takes command_timeout_ms at most, a
- * connection connect_timeout_ms. Memory: the names, and what is told of them.
- * Needs the rights to SCAN and ZCARD; for RLOCK_SCAN_ALL also to GETRANGE and
- * HRANDFIELD; where somebody stands in line, to ZRANGE and HGET, and to the
- * keys of lines.
+ * A semaphore is found by the key of who has permits, or by its line, as long
+ * as somebody has some, or waits: one holder is told, and how many it has. One
+ * whose key of permits the user has no right to is passed over. Latches are not
+ * told of.
+ *
+ * Goes through the keys of the database by SCAN, twice, in a cluster through
+ * those of each master, over a connection of its own: 250 keys at a time, a
+ * millisecond of the server's processor at most. A step takes
+ * command_timeout_ms at most, a connection connect_timeout_ms. Memory: the
+ * names, and what is told of them. Needs the rights to SCAN and ZCARD; for
+ * RLOCK_SCAN_ALL also to GETRANGE and HRANDFIELD; where somebody stands in
+ * line, to ZRANGE and HGET, and to the keys of lines; for semaphores to
+ * ZRANGEBYSCORE.
  *
  * RLOCK_OK        all were told; perhaps none. With any other status: none
  * RLOCK_EINVAL    also: a flag that is not known

@@ -110,6 +110,25 @@ static bool note_side(rl_find *x, const rl_reply *r)
     return true;
 }
 
+/* "permits 2 5": one has two of them, five are free. False: it is no semaphore. */
+static bool note_permits(rl_find *x, const rl_reply *r)
+{
+    static const char says[] = "permits ";
+    rlock_holder h;
+    char *end;
+    const char *count = r->item[COUNT].str;
+    if (strncmp(count, says, sizeof says - 1) != 0)
+        return false;
+    read_text(&r->item[HOLDER], &h);
+    x->kind = RLOCK_KIND_PERMIT;
+    x->holders = r->item[FIELDS].integer;
+    x->held = x->holders > 0;
+    x->ours = rl_parse_holder(&h);
+    x->count = strtoll(count + sizeof says - 1, &end, 10);
+    x->available = strtoll(end, NULL, 10);
+    return true;
+}
+
 static bool note_holder(rl_find *x, const rl_reply *r, int64_t clock_us)
 {
     rlock_holder h;
@@ -142,9 +161,12 @@ static bool is_sound(const rl_reply *r)
            i[WAITING].type == REDIS_REPLY_INTEGER;
 }
 
-/* The token of one that was guessed may be the other's. */
+/* The token of one that was guessed may be the other's; and permits tell of nothing
+   else. */
 static bool is_told(const rl_found *f, rl_name lock, const rl_find *x)
 {
+    if (lock.guessed && lock.permits && x->kind != RLOCK_KIND_PERMIT)
+        return false;
     bool idle = x->token > 0 && (f->flags & RLOCK_SCAN_IDLE) && !lock.guessed;
     return x->held || x->waiting > 0 || idle;
 }
@@ -182,8 +204,10 @@ bool rl_found_note(rl_found *f, rl_name lock, const rl_reply *r)
                  .waiting = r->item[WAITING].integer,
                  .held_ms = -1,
                  .holders = 1};
-    bool is_lock = note_side(&x, r) || note_holder(&x, r, clock_us);
-    note_token(&x, r, clock_us);
+    bool is_lock =
+        note_side(&x, r) || note_permits(&x, r) || note_holder(&x, r, clock_us);
+    if (x.kind != RLOCK_KIND_PERMIT)
+        note_token(&x, r, clock_us);
     if (!x.held && r->item[TOKEN].len > 0 && !guess_in_braces(f, lock))
         return false;
     return !is_lock || !is_told(f, lock, &x) || keep(f, &x, &r->item[HOLDER]);
@@ -265,7 +289,8 @@ void rl_found_tell(const rl_found *f, size_t i, rlock_lock_info *out,
                              .waiting = x->waiting,
                              .ttl_ms = x->held ? x->ttl_ms : -2,
                              .token = x->token,
-                             .held_ms = x->held_ms};
+                             .held_ms = x->held_ms,
+                             .available = x->available};
     if (!x->held)
         return;
     const char *raw = rl_names_text(&f->names, x->holder);

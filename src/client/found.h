@@ -15,7 +15,7 @@ typedef struct rl_find {
     rlock_layout layout;
     rlock_kind kind;
     bool held, ours;
-    int64_t count, ttl_ms, waiting, held_ms, holders;
+    int64_t count, ttl_ms, waiting, held_ms, holders, available;
     uint64_t token;
 } rl_find;
 

@@ -69,6 +69,13 @@ rl_sorted *rl_sorted_new(rl_names *s, size_t n)
     return all;
 }
 
+static void merge(rl_name *into, const rl_name *x)
+{
+    into->guessed = into->guessed && x->guessed;
+    into->permits = into->permits || x->permits;
+    into->in_line = into->in_line || x->in_line;
+}
+
 void rl_names_sort(rl_names *s)
 {
     rl_sorted *all = rl_sorted_new(s, s->n);
@@ -82,8 +89,9 @@ void rl_names_sort(rl_names *s)
     for (size_t i = 0; !s->lacking && i < s->n; i++) {
         const rl_name *x = &s->at[all[i].at];
         if (i == 0 || rl_sorted_compare(&all[i], &all[i - 1]) != 0)
-            kept[n++] = (rl_name){.text = x->text, .len = x->len};
-        kept[n - 1].in_line = kept[n - 1].in_line || x->in_line;
+            kept[n++] =
+                (rl_name){.text = x->text, .len = x->len, .guessed = true};
+        merge(&kept[n - 1], x);
     }
     free(all);
     if (s->lacking) {
@@ -155,6 +163,18 @@ bool rl_names_of_side_key(rl_names *into, const char *key, size_t len)
     if (!rl_key_read_token(key, len, &name, &name_len))
         return rl_names_of_waits(into, key, len);
     return rl_names_add(into, name, name_len, false);
+}
+
+bool rl_names_of_permits(rl_names *into, const char *key, size_t len)
+{
+    const char *name;
+    size_t name_len;
+    if (!rl_key_read_permits(key, len, &name, &name_len))
+        return true;
+    if (!rl_names_add(into, name, name_len, true))
+        return false;
+    into->at[into->n - 1].permits = true;
+    return true;
 }
 
 bool rl_names_of_lock(rl_names *into, const char *key, size_t len)

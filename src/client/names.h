@@ -16,7 +16,8 @@ typedef size_t rl_text;
 typedef struct rl_name {
     rl_text text;
     size_t len;
-    bool guessed;    /* no key tells of it: it may be refused */
+    bool guessed;    /* no key of ours tells of it: it may be refused */
+    bool permits;    /* it may be a semaphore, and have some given out */
     bool in_line;    /* who waits for it may stand in one, */
     rlock_kind kind; /* and wants that; RLOCK_KIND_LOCK: or it is not known */
 } rl_name;
@@ -79,9 +80,11 @@ bool rl_scan_is_over(const rl_scan *s);
 size_t rl_name_in_braces(const char *name, size_t len,
                          char out[RLOCK_NAME_MAX]);
 
-/* Keys that tell of a lock: its queue, or line; these, or its token; itself. */
+/* Keys that tell of a lock: its queue, or line; these, or its token; who has
+   permits; itself. */
 bool rl_names_of_waits(rl_names *into, const char *key, size_t len);
 bool rl_names_of_side_key(rl_names *into, const char *key, size_t len);
+bool rl_names_of_permits(rl_names *into, const char *key, size_t len);
 bool rl_names_of_lock(rl_names *into, const char *key, size_t len);
 
 #endif

@@ -1,4 +1,5 @@
-/* Tells which locks there are: of all that side keys, or types, tell of. */
+/* Tells which locks there are, and which semaphores: of all that side keys, or types,
+   tell of. */
 #include <rlock/scan.h>
 
 #include "base/glob.h"
@@ -37,7 +38,7 @@ static bool is_meant(const scanning *g, const char *name, size_t len)
 static void write_question(rl_bytes *to, bool whole, const char *name,
                            const rl_name *lock)
 {
-    rl_call_survey(to, whole, name, lock->len, lock->in_line);
+    rl_call_survey(to, whole, name, lock->len, lock->in_line, lock->permits);
 }
 
 /* "{a}" is guessed when "a" has been asked about. */
@@ -60,6 +61,7 @@ static rlock_status ask(scanning *g, rlock_client *cl)
 {
     const rl_pass pass[] = {
         {.match = "rlock_[qlt]*", .take = rl_names_of_side_key},
+        {.match = "*:timeout", .type = "zset", .take = rl_names_of_permits},
         {.match = g->glob,
          .type = "hash",
          .take = rl_names_of_lock,
@@ -73,7 +75,7 @@ static rlock_status ask(scanning *g, rlock_client *cl)
     };
     bool all = g->found.flags & RLOCK_SCAN_ALL;
     g->survey = (rl_survey){.pass = pass,
-                            .passes = all ? 3 : 1,
+                            .passes = all ? 4 : 2,
                             .names = &g->found.names,
                             .wants = wants,
                             .script = RL_SCRIPT_SURVEY,

@@ -293,14 +293,17 @@ void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
 }
 
 void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
-                    bool in_line)
+                    bool in_line, bool permits)
 {
-    rl_put_call(to, RL_SCRIPT_SURVEY, whole, in_line ? 5 : 3, 0);
+    bool line = in_line || permits;
+    rl_put_call(to, RL_SCRIPT_SURVEY, whole, (line ? 5 : 3) + permits, 0);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_token_key(to, name, len);
-    if (in_line)
+    if (line)
         rl_put_line_keys(to, name, len);
+    if (permits)
+        rl_put_permits_key(to, name, len);
 }
 
 void rl_call_inspect(rl_bytes *to, bool whole, const rl_target *what,

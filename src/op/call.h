@@ -81,9 +81,10 @@ void rl_call_guarded(rl_bytes *to, bool whole, const rl_hold *h,
 void rl_call_waits(rl_bytes *to, bool whole, const char *name, size_t len,
                    bool in_line, rlock_kind kind);
 
-/* Tells what there is of a lock of this name, and of its line. */
+/* Tells what there is of a lock of this name, and of its line; permits: or of a
+   semaphore. */
 void rl_call_survey(rl_bytes *to, bool whole, const char *name, size_t len,
-                    bool in_line);
+                    bool in_line, bool permits);
 
 /* Tells how a read-write lock is had, whichever side that is. */
 void rl_call_rw_state(rl_bytes *to, bool whole, const rl_target *what);

@@ -153,11 +153,8 @@ bool rl_key_read_line(const char *key, size_t len, const char **name,
 }
 
 /* {name}, or a name that has a brace; "{}" is such a one. */
-bool rl_key_read_token(const char *key, size_t len, const char **name,
-                       size_t *name_len)
+static bool read_tagged(const char **name, size_t *name_len)
 {
-    if (!cut(key, len, TOKEN ":", name, name_len))
-        return false;
     size_t n = *name_len;
     if (n > 2 && **name == '{' && (*name)[n - 1] == '}' &&
         !memchr(*name + 1, '{', n - 1)) {
@@ -165,6 +162,25 @@ bool rl_key_read_token(const char *key, size_t len, const char **name,
         *name_len = n - 2;
     }
     return is_name(*name, *name_len);
+}
+
+bool rl_key_read_token(const char *key, size_t len, const char **name,
+                       size_t *name_len)
+{
+    return cut(key, len, TOKEN ":", name, name_len) &&
+           read_tagged(name, name_len);
+}
+
+bool rl_key_read_permits(const char *key, size_t len, const char **name,
+                         size_t *name_len)
+{
+    size_t behind = strlen(TIMEOUT);
+    if (len <= behind || memcmp(key + len - behind, TIMEOUT, behind) != 0 ||
+        !memchr(key, '{', len))
+        return false;
+    *name = key;
+    *name_len = len - behind;
+    return read_tagged(name, name_len);
 }
 
 rl_key rl_key_redisson(const void *name, size_t len)

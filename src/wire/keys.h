@@ -63,6 +63,9 @@ bool rl_key_read_line(const char *key, size_t len, const char **name,
 /* The name whose token this is; of "{a}", which shares it, that of "a". */
 bool rl_key_read_token(const char *key, size_t len, const char **name,
                        size_t *name_len);
+/* The semaphore whose permits may be in it: another program's may be named so. */
+bool rl_key_read_permits(const char *key, size_t len, const char **name,
+                         size_t *name_len);
 
 /* The same as words of a command, written without a copy in between. */
 void rl_put_token_key(rl_bytes *to, const void *name, size_t len);

@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include "loop.h"
+#include "permits.h"
 
 /* In use, without what the allocator keeps for itself. */
 static size_t in_use(void)
@@ -13,30 +14,77 @@ static size_t in_use(void)
 #endif
 }
 
-/* A handle and its hold, renewed by the watchdog; the name takes 16 bytes. */
-TEST(memory, a_held_lock_takes_no_more_than_the_readme_says)
+enum { MANY = 30000 };
+
+/* What one of so many takes, each taken by `take`, and given back by `free`. */
+static void expect_bytes(void *(*take)(rlock_client *cl, int i),
+                         void (*let_go)(void *), int most)
 {
-    enum { LOCKS = 30000, README = 400 };
-    static rlock *lk[LOCKS + 1];
+    static void *held[MANY + 1];
     server *sv = server_start(NULL);
     rlock_client *cl = server_client(sv, NULL);
     if (in_use() == 0)
         SKIP("the C library does not tell how much memory is in use");
     size_t before = 0;
-    for (int i = 0; i <= LOCKS; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "memory:%d", i);
-        lk[i] = test_lock(cl, name);
-        EXPECT_STATUS(rlock_lock(lk[i]), RLOCK_OK);
+    for (int i = 0; i <= MANY; i++) {
+        held[i] = take(cl, i);
         if (i == 0)
             before = in_use(); /* the threads run */
     }
-    EXPECT_BETWEEN((in_use() - before) / LOCKS, 200, README);
-    for (int i = 0; i <= LOCKS; i++)
-        rlock_free(lk[i]);
+    EXPECT_BETWEEN((in_use() - before) / MANY, 200, most);
+    for (int i = 0; i <= MANY; i++)
+        let_go(held[i]);
     rlock_client_free(cl);
     server_stop(sv);
 }
+
+static void *hold_one(rlock_client *cl, int i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "memory:%d", i);
+    rlock *lk = test_lock(cl, name);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    return lk;
+}
+
+static void *read_one(rlock_client *cl, int i)
+{
+    char name[32];
+    rlock *lk;
+    snprintf(name, sizeof name, "memory:%d", i);
+    EXPECT_STATUS(rlock_rw_new(cl, name, &lk, NULL), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    return lk;
+}
+
+static void free_lock(void *lk)
+{
+    rlock_free(lk);
+}
+
+static void *take_one(rlock_client *cl, int i)
+{
+    static rlock_semaphore *of;
+    if (i == 0)
+        of = test_semaphore(cl, POOL, MANY + 1);
+    rlock_permit *p = take(of, 1, RLOCK_WATCHDOG);
+    if (i == MANY)
+        rlock_semaphore_free(of);
+    return p;
+}
+
+static void free_permit(void *p)
+{
+    give_back(p);
+}
+
+/* A handle and its hold, renewed by the watchdog; the name takes 16 bytes. */
+TEST_CASE(memory, a_held_lock_takes_no_more_than_the_readme_says,
+          expect_bytes(hold_one, free_lock, 400))
+TEST_CASE(memory, so_does_a_read_lock, expect_bytes(read_one, free_lock, 400))
+/* Of a semaphore whose handle is freed. */
+TEST_CASE(memory, a_permit_takes_little_more,
+          expect_bytes(take_one, free_permit, 512))
 
 /* --- what a burst leaves ---------------------------------------------------
  */

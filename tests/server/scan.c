@@ -8,72 +8,20 @@
 #include "cluster_scene.h"
 #include "layouts.h"
 #include "nodes.h"
+#include "scanned.h"
 #include "sentinels.h"
 #include "wire/keys.h"
 
 #define UUID "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c52"
-
-/* What it told, copied. */
-enum { SEEN_MAX = 300 };
-
-typedef struct told {
-    char name[64];
-    rlock_lock_info l;
-    rlock_holder h;
-} told;
-
-typedef struct seen {
-    size_t n, most; /* 0: all of them */
-    told of[SEEN_MAX];
-} seen;
-
-static bool copy(const rlock_lock_info *l, void *arg)
-{
-    seen *all = arg;
-    if (all->n == SEEN_MAX)
-        FAIL("more than %d locks", SEEN_MAX);
-    told *t = &all->of[all->n++];
-    EXPECT(l->name_len < sizeof t->name && l->name[l->name_len] == '\0');
-    memcpy(t->name, l->name, l->name_len + 1);
-    t->l = *l;
-    EXPECT(l->n_holders <= 1 && (l->n_holders == 0) == (l->holders == NULL));
-    EXPECT_INT(l->holders_in_all, l->n_holders);
-    if (l->holders)
-        t->h = *l->holders;
-    return all->n != all->most;
-}
-
-static seen look(rlock_client *cl, const char *glob, unsigned flags)
-{
-    static seen all;
-    memset(&all, 0, sizeof all);
-    EXPECT_STATUS(rlock_scan(cl, glob, flags, copy, &all), RLOCK_OK);
-    for (size_t i = 1; i < all.n; i++)
-        EXPECT(strcmp(all.of[i - 1].name, all.of[i].name) <= 0);
-    return all;
-}
-
-/* So many are told: at the server of a scene, where no flag says more. */
-static size_t count(rlock_client *cl)
-{
-    return look(cl, NULL, 0).n;
-}
-
-static told only(rlock_client *cl, unsigned flags)
-{
-    seen all = look(cl, NULL, flags);
-    EXPECT_INT(all.n, 1);
-    return all.of[0];
-}
 
 /* --- what is told --------------------------------------------------------- */
 
 static void expect_told(rlock_layout layout, bool names_thread)
 {
     scene s = scene_of(layout, 0);
-    EXPECT_INT(count(s.cl), 0);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
     lock_times(s.lk, 2);
-    told t = only(s.cl, 0);
+    scan_told t = scan_only(s.cl, NULL, 0);
     EXPECT_STR(t.name, SCENE_LOCK);
     EXPECT_INT(t.l.kind, RLOCK_KIND_LOCK);
     EXPECT_INT(t.l.layout, layout);
@@ -85,8 +33,8 @@ static void expect_told(rlock_layout layout, bool names_thread)
     EXPECT_INT(t.h.pid, names_thread ? getpid() : 0);
     EXPECT_INT(t.h.count, layout == RLOCK_LAYOUT_HASH ? 2 : 1);
     EXPECT_STATUS(rlock_force_unlock_hold(s.lk, t.h.raw), RLOCK_OK);
-    EXPECT_INT(count(s.cl), 0);
-    t = only(s.cl, RLOCK_SCAN_IDLE);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
+    t = scan_only(s.cl, NULL, RLOCK_SCAN_IDLE);
     EXPECT(!t.l.holders && t.l.ttl_ms == -2 && t.l.held_ms == -1);
     EXPECT(t.l.token > 0);
     unlock_times(s.lk, 2, RLOCK_LOST);
@@ -106,12 +54,12 @@ TEST(scan, who_waits_is_counted)
     other_client b = other_client_join(&s, NULL);
     other_client_wait(&s, &a, 1, RLOCK_FOREVER);
     other_client_wait(&s, &b, 2, RLOCK_FOREVER);
-    EXPECT_INT(only(s.cl, 0).l.waiting, 2);
+    EXPECT_INT(scan_only(s.cl, NULL, 0).l.waiting, 2);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS(waiter_end(a.w), RLOCK_OK);
     EXPECT_STATUS(waiter_end(b.w), RLOCK_OK);
     a.w = b.w = NULL;
-    EXPECT_INT(count(s.cl), 0);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
     other_client_leave(&a);
     other_client_leave(&b);
     scene_stop(&s);
@@ -121,7 +69,7 @@ TEST(scan, one_that_is_free_and_waited_for_is_told)
 {
     scene s = scene_start(0, 0);
     server_int(s.sv, "ZADD rlock_queue:{job} 1000 rlock_bell:somebody");
-    told t = only(s.cl, 0);
+    scan_told t = scan_only(s.cl, NULL, 0);
     EXPECT_STR(t.name, SCENE_LOCK);
     EXPECT(!t.l.holders && t.l.waiting == 1 && t.l.ttl_ms == -2);
     scene_stop(&s);
@@ -133,7 +81,7 @@ TEST(scan, another_programs_lock_that_is_waited_for_is_foreign)
     others_take(s.sv, RLOCK_LAYOUT_STRING, 60000);
     waiter *w = waiter_start(s.lk, RLOCK_FOREVER, RLOCK_WATCHDOG);
     waiters_settle(s.sv, 1, s.cl, 1);
-    told t = only(s.cl, 0);
+    scan_told t = scan_only(s.cl, NULL, 0);
     EXPECT(t.l.foreign && t.l.layout == RLOCK_LAYOUT_STRING);
     EXPECT(t.l.token == 0 && t.l.held_ms == -1 && t.l.waiting == 1);
     EXPECT_STR(t.h.raw, value_of(s.sv).is);
@@ -150,8 +98,8 @@ TEST(scan, a_latch_that_is_waited_for_is_no_lock)
     EXPECT_STATUS(rlock_latch_new(s.cl, "gate", &l), RLOCK_OK);
     EXPECT_STATUS(rlock_latch_set(l, 3, 0), RLOCK_OK);
     server_int(s.sv, "ZADD rlock_queue:{gate} 1000 rlock_bell:somebody");
-    EXPECT_INT(count(s.cl), 0);
-    EXPECT_INT(look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 0);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
+    EXPECT_INT(scan_look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 0);
     rlock_latch_free(l);
     scene_stop(&s);
 }
@@ -174,7 +122,7 @@ TEST(scan, names_are_told_as_they_are)
     scene s = scene_start(0, 0);
     for (size_t i = 0; i < NAMES; i++)
         lock_named(&s, names[i], len[i], &lk[i]);
-    seen all = look(s.cl, NULL, 0);
+    scan_seen all = scan_look(s.cl, NULL, 0);
     EXPECT_INT(all.n, NAMES);
     for (size_t i = 0; i < NAMES; i++) {
         size_t found = 0;
@@ -197,12 +145,12 @@ TEST(scan, a_pattern_says_which_names)
     scene s = scene_start(0, 0);
     for (size_t i = 0; i < 4; i++)
         lock_named(&s, names[i], strlen(names[i]), &lk[i]);
-    EXPECT_INT(look(s.cl, "jobs:*", 0).n, 2);
-    EXPECT_INT(look(s.cl, "jobs:*", RLOCK_SCAN_ALL).n, 2);
-    EXPECT_INT(look(s.cl, "jobs:[2-9]", 0).n, 1);
-    EXPECT_INT(look(s.cl, "{*}", 0).n, 1);
-    EXPECT_INT(look(s.cl, "nothing", RLOCK_SCAN_ALL).n, 0);
-    EXPECT_INT(look(s.cl, "*", 0).n, 4);
+    EXPECT_INT(scan_look(s.cl, "jobs:*", 0).n, 2);
+    EXPECT_INT(scan_look(s.cl, "jobs:*", RLOCK_SCAN_ALL).n, 2);
+    EXPECT_INT(scan_look(s.cl, "jobs:[2-9]", 0).n, 1);
+    EXPECT_INT(scan_look(s.cl, "{*}", 0).n, 1);
+    EXPECT_INT(scan_look(s.cl, "nothing", RLOCK_SCAN_ALL).n, 0);
+    EXPECT_INT(scan_look(s.cl, "*", 0).n, 4);
     for (size_t i = 0; i < 4; i++) {
         EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
         rlock_free(lk[i]);
@@ -221,8 +169,8 @@ TEST(scan, all_finds_what_no_side_key_tells_of)
     server_cmd(s.sv, "SET stamp %s.0134756109728850",
                server_str(s.sv, "EVAL %s 0",
                           "return tostring(redis.call('TIME')[1] + 60)"));
-    EXPECT_INT(count(s.cl), 0);
-    seen all = look(s.cl, NULL, RLOCK_SCAN_ALL);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
+    scan_seen all = scan_look(s.cl, NULL, RLOCK_SCAN_ALL);
     EXPECT_INT(all.n, 4);
     EXPECT_STR(all.of[0].name, "java");
     EXPECT(all.of[0].l.foreign && all.of[0].h.count == 2);
@@ -252,8 +200,9 @@ TEST(scan, somebodys_data_is_no_lock)
         "redis.call('SET', 'rlock_token:{n1}', '5') "
         "redis.call('SADD', 'rlock_queue:{set}', 'x') "
         "redis.call('SET', 'rlock_token:{l1}', '5') return 1");
-    EXPECT_INT(look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 1);
-    told t = only(s.cl, 0); /* a token tells of a string that may be anything */
+    EXPECT_INT(scan_look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 1);
+    scan_told t = scan_only(
+        s.cl, NULL, 0); /* a token tells of a string that may be anything */
     EXPECT_STR(t.name, "text");
     scene_stop(&s);
 }
@@ -268,9 +217,9 @@ TEST(scan, among_thousands_of_other_keys_all_are_found)
                "redis.call('HSET', 'a' .. i, 'web3:1:2:" UUID "', 1) "
                "redis.call('SET', 'rlock_token:{a' .. i .. '}', "
                "t[1] .. '000000') end return 1");
-    EXPECT_INT(count(s.cl), 250);
-    EXPECT_INT(look(s.cl, NULL, RLOCK_SCAN_ALL).n, 250);
-    EXPECT_INT(look(s.cl, "a24?", RLOCK_SCAN_ALL).n, 10);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 250);
+    EXPECT_INT(scan_look(s.cl, NULL, RLOCK_SCAN_ALL).n, 250);
+    EXPECT_INT(scan_look(s.cl, "a24?", RLOCK_SCAN_ALL).n, 10);
     scene_stop(&s);
 }
 
@@ -279,10 +228,10 @@ TEST(scan, among_thousands_of_other_keys_all_are_found)
 TEST(scan, a_callback_that_has_enough_gets_no_more)
 {
     scene s = scene_start(0, 0);
-    seen all = {.most = 2};
+    scan_seen all = {.most = 2};
     for (int i = 0; i < 5; i++)
         server_int(s.sv, "ZADD rlock_queue:{n%d} 1 bell", i);
-    EXPECT_STATUS(rlock_scan(s.cl, NULL, 0, copy, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_scan(s.cl, NULL, 0, scan_copy, &all), RLOCK_OK);
     EXPECT_INT(all.n, 2);
     scene_stop(&s);
 }
@@ -319,9 +268,9 @@ TEST(scan, all_masters_of_a_cluster_are_gone_through)
         cluster_int(l.c, i, "HSET %s " UUID ":117 1",
                     cluster_name_on(l.c, i, "java"));
     }
-    EXPECT_INT(count(l.cl), 3);
-    EXPECT_INT(look(l.cl, "job*", RLOCK_SCAN_ALL).n, 3);
-    EXPECT_INT(look(l.cl, NULL, RLOCK_SCAN_ALL).n, 6);
+    EXPECT_INT(scan_look(l.cl, NULL, 0).n, 3);
+    EXPECT_INT(scan_look(l.cl, "job*", RLOCK_SCAN_ALL).n, 3);
+    EXPECT_INT(scan_look(l.cl, NULL, RLOCK_SCAN_ALL).n, 6);
     for (int i = 0; i < 3; i++) {
         EXPECT_STATUS(rlock_unlock(lk[i]), RLOCK_OK);
         rlock_free(lk[i]);
@@ -336,21 +285,21 @@ TEST(scan, a_name_that_fits_no_slot_is_passed_over)
     cluster_scene_start(&l, 0);
     int i = cluster_owner(l.c, "{}java");
     cluster_int(l.c, i, "HSET {}java " UUID ":117 1");
-    EXPECT_INT(look(l.cl, NULL, RLOCK_SCAN_ALL).n, 0);
+    EXPECT_INT(scan_look(l.cl, NULL, RLOCK_SCAN_ALL).n, 0);
     cluster_scene_stop(&l);
 }
 
 TEST(scan, a_right_that_one_master_refuses_is_named_and_nothing_is_told)
 {
     cluster_scene l;
-    seen all = {0};
+    scan_seen all = {0};
     cluster_scene_start(&l, 0);
     for (int i = 0; i < 3; i++)
         cluster_int(l.c, i, "ZADD rlock_queue:{%s} 1000 bell",
                     cluster_name_on(l.c, i, "a"));
-    EXPECT_INT(count(l.cl), 3);
+    EXPECT_INT(scan_look(l.cl, NULL, 0).n, 3);
     cluster_cmd(l.c, 1, "ACL SETUSER default -zcard");
-    EXPECT_STATUS(rlock_scan(l.cl, NULL, 0, copy, &all), RLOCK_ESERVER);
+    EXPECT_STATUS(rlock_scan(l.cl, NULL, 0, scan_copy, &all), RLOCK_ESERVER);
     char place[40];
     snprintf(place, sizeof place, "redis://127.0.0.1:%d", cluster_port(l.c, 1));
     EXPECT_CONTAINS(rlock_last_error()->message, place);
@@ -366,13 +315,13 @@ TEST(scan, the_master_that_sentinels_name_is_asked_also_after_a_failover)
     o.uri = sentinels_uri(n);
     scene s = scene_with(master, &o);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
-    EXPECT_INT(count(s.cl), 1);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 1);
     EVENTUALLY(SOON, replica_follows(master));
     EXPECT(sentinels_fail_over(n, replica, ELECTED_SOON));
     EVENTUALLY(SOON, stats_of(s.cl).failovers == 1);
-    EXPECT_INT(count(s.cl), 1);
+    EXPECT_INT(scan_look(s.cl, NULL, 0).n, 1);
     server_int(replica, "HSET elsewhere " UUID ":117 1");
-    EXPECT_INT(look(s.cl, NULL, RLOCK_SCAN_ALL).n, 2);
+    EXPECT_INT(scan_look(s.cl, NULL, RLOCK_SCAN_ALL).n, 2);
     scene_leave(&s);
     sentinels_stop(n);
     server_stop(replica);
@@ -385,7 +334,7 @@ TEST(scan, of_a_red_lock_each_node_tells_its_share)
     party p = party_join(&ns, 0, 0);
     party_hold(&p, 60000);
     for (size_t i = 0; i < 3; i++) {
-        told t = only(p.cl[i], 0);
+        scan_told t = scan_only(p.cl[i], NULL, 0);
         EXPECT_STR(t.h.raw, node_holder(ns.sv[i]));
     }
     EXPECT_STATUS(rlock_unlock(p.lk), RLOCK_OK);
@@ -439,15 +388,16 @@ TEST(scan, a_server_that_is_gone_is_named)
 static void expect_right_needed(const char *right, const char *named,
                                 unsigned flags)
 {
-    seen all = {0};
+    scan_seen all = {0};
     scene s = scene_held(0, 0);
     server_cmd(s.sv, "SET text web3:1:2:" UUID);
     EXPECT_STR(server_str(s.sv, "ACL SETUSER default -%s", right), "OK");
-    EXPECT_STATUS(rlock_scan(s.cl, NULL, flags, copy, &all), RLOCK_ESERVER);
+    EXPECT_STATUS(rlock_scan(s.cl, NULL, flags, scan_copy, &all),
+                  RLOCK_ESERVER);
     EXPECT_CONTAINS(rlock_last_error()->message, named);
     EXPECT_INT(all.n, 0);
     EXPECT_STR(server_str(s.sv, "ACL SETUSER default +%s", right), "OK");
-    EXPECT_STATUS(rlock_scan(s.cl, NULL, flags, copy, &all), RLOCK_OK);
+    EXPECT_STATUS(rlock_scan(s.cl, NULL, flags, scan_copy, &all), RLOCK_OK);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     scene_stop(&s);
 }
@@ -477,10 +427,10 @@ TEST(scan, a_name_that_is_guessed_needs_no_right)
     snprintf(uri, sizeof uri, "unix://op:word@%s", server_path(s.sv));
     o.uri = uri;
     rlock_client *op = server_client(s.sv, &o);
-    EXPECT_STR(only(op, RLOCK_SCAN_IDLE).name, SCENE_LOCK);
+    EXPECT_STR(scan_only(op, NULL, RLOCK_SCAN_IDLE).name, SCENE_LOCK);
     server_int(s.sv, "ZADD rlock_queue:{other} 1000 bell");
     EXPECT_STATUS(rlock_scan(op, NULL, 0, never, NULL), RLOCK_ESERVER);
-    EXPECT_INT(look(op, "job", 0).n, 0); /* he asks for his own */
+    EXPECT_INT(scan_look(op, "job", 0).n, 0); /* he asks for his own */
     rlock_client_free(op);
     scene_stop(&s);
 }

@@ -91,10 +91,14 @@ static void ask_who_waits(owner *o, rlock_client *cl)
 static bool check_found(const rlock_lock_info *x, void *arg)
 {
     const owner *o = arg;
+    bool permits = cfg.permits && semaphore_is(x->name);
     if (!is_known(x->name) || x->waiting < 0 || x->n_holders > 1 ||
         (x->n_holders == 0) != (x->holders == NULL))
         finding("owner %d is told of a lock %s, which %zu hold", o->id, x->name,
                 x->n_holders);
+    if (permits != (x->kind == RLOCK_KIND_PERMIT))
+        finding("owner %d is told that %s is of kind %d", o->id, x->name,
+                x->kind);
     return true;
 }
 

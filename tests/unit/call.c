@@ -179,8 +179,10 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     }
     rl_call_waits(&b, false, "job", 3, true, RLOCK_KIND_PERMIT);
     expect_said(&s, &b, "EVALSHA waits 6 L Q W I J P |");
-    rl_call_survey(&b, false, "job", 3, true);
+    rl_call_survey(&b, false, "job", 3, true, false);
     expect_said(&s, &b, "EVALSHA survey 5 L Q T I J |");
+    rl_call_survey(&b, false, "job", 3, false, true);
+    expect_said(&s, &b, "EVALSHA survey 6 L Q T I J P |");
     rl_call_force_release(&b, false, &what);
     expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R");
     close_stage(&s);
@@ -463,7 +465,7 @@ TEST(call, of_a_name_needs_no_holder)
     open_stage(&s, RLOCK_LAYOUT_HASH);
     rl_call_waits(&b, false, "job", 3, false, RLOCK_KIND_LOCK);
     expect_said(&s, &b, "EVALSHA waits 3 L Q W |");
-    rl_call_survey(&b, false, "job", 3, false);
+    rl_call_survey(&b, false, "job", 3, false, false);
     expect_said(&s, &b, "EVALSHA survey 3 L Q T |");
     rl_call_inspect(&b, false, &what, NULL);
     expect_said(&s, &b, "EVALSHA hash/inspect 1 L |");

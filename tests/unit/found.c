@@ -276,6 +276,34 @@ TEST(found, one_that_is_guessed_is_not_told_for_its_token)
     rl_found_fini(&f);
 }
 
+/* --- semaphores ----------------------------------------------------------- */
+
+TEST(found, of_those_who_have_permits_one_is_told_and_how_many_there_are)
+{
+    told *t = HELD(3, OURS, "permits 2 5", 700, 1, BEFORE);
+    EXPECT_INT(t->l.kind, RLOCK_KIND_PERMIT);
+    EXPECT(t->l.n_holders == 1 && t->l.holders_in_all == 3 && !t->l.foreign);
+    EXPECT_STR(t->h.raw, OURS);
+    EXPECT(t->h.count == 2 && t->l.ttl_ms == 700 && t->l.available == 5);
+    EXPECT(t->l.token == 0 && t->l.held_ms == -1); /* which it has none of */
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_permit_of_another_program_is_foreign)
+{
+    told *t = HELD(1, "62fd10", "permits 1 -3", -1, 0, "");
+    EXPECT(t->l.foreign && t->l.available == -3 && t->l.ttl_ms == -1);
+    rl_found_fini(&t->f);
+}
+
+TEST(found, a_semaphore_that_is_waited_for_is_told_also_if_nobody_has_some)
+{
+    told *t = HELD(0, "", "permits 0 2", -1, 1, "");
+    EXPECT_INT(t->l.kind, RLOCK_KIND_PERMIT);
+    EXPECT(!t->l.holders && t->l.waiting == 1 && t->l.available == 2);
+    rl_found_fini(&t->f);
+}
+
 /* --- all of them ---------------------------------------------------------- */
 
 TEST(found, they_are_told_by_name_and_each_once)

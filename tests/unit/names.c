@@ -65,6 +65,46 @@ OTHER(a_queue_of_a_side_key_is_none, "rlock_queue:{rlock_queue:a}")
 OTHER(a_token_of_a_side_key_is_none, "rlock_token:{rlock_token:a}")
 OTHER(another_key_is_none, "rlock_quite_another")
 
+#define PERMITS(name, key, of)                                                 \
+    TEST(names, name)                                                          \
+    {                                                                          \
+        rl_names n = read_key(rl_names_of_permits, key, sizeof(key) - 1);      \
+        EXPECT(n.n == 1 && n.at[0].permits && n.at[0].guessed);                \
+        EXPECT_STR(rl_names_text(&n, n.at[0].text), of);                       \
+        rl_names_fini(&n);                                                     \
+    }
+
+PERMITS(a_semaphore_is_found_by_who_has_permits, "{pool}:timeout", "pool")
+PERMITS(a_semaphore_with_a_brace_is, "a{b}c:timeout", "a{b}c")
+PERMITS(a_semaphore_that_ends_so_itself_is, "{a:timeout}:timeout", "a:timeout")
+
+#define NO_PERMITS(name, key)                                                  \
+    TEST(names, name)                                                          \
+    {                                                                          \
+        rl_names n = read_key(rl_names_of_permits, key, sizeof(key) - 1);      \
+        EXPECT_INT(n.n, 0);                                                    \
+        rl_names_fini(&n);                                                     \
+    }
+
+NO_PERMITS(a_semaphore_is_in_braces, "pool:timeout")
+NO_PERMITS(a_semaphore_has_a_name, ":timeout")
+NO_PERMITS(permits_of_a_side_key_are_none, "{rlock_line:a}:timeout")
+NO_PERMITS(a_key_that_ends_otherwise_tells_of_none, "{pool}:timeouts")
+
+/* Only what no other key tells of was guessed. */
+TEST(names, a_name_has_what_one_of_its_keys_says)
+{
+    rl_names n = {0};
+    EXPECT(rl_names_of_permits(&n, "{a}:timeout", 11));
+    EXPECT(rl_names_of_side_key(&n, "rlock_line:{a}", 14));
+    EXPECT(rl_names_of_permits(&n, "{b}:timeout", 11));
+    rl_names_sort(&n);
+    EXPECT_INT(n.n, 2);
+    EXPECT(n.at[0].permits && n.at[0].in_line && !n.at[0].guessed);
+    EXPECT(n.at[1].permits && !n.at[1].in_line && n.at[1].guessed);
+    rl_names_fini(&n);
+}
+
 TEST(names, a_lock_is_its_own_key)
 {
     char longest[RLOCK_NAME_MAX + 1];

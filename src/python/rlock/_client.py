@@ -65,7 +65,7 @@ class Holder:
 
 @dataclasses.dataclass(frozen=True)
 class LockInfo:
-    """A lock that scan() has found."""
+    """A lock, or a semaphore, that scan() has found."""
     name: bytes
     holders: Tuple[Holder, ...]  # empty: it is free
     holders_in_all: int
@@ -74,6 +74,7 @@ class LockInfo:
     token: int
     held: Optional[float]  # seconds; None: not known, or it is free
     foreign: bool
+    available: Optional[int]  # permits that are free; None: it is no semaphore
 
 
 def text(b: bytes) -> str:
@@ -258,7 +259,8 @@ class Client:
                 c.string_at(i.name, i.name_len),
                 tuple(holder_of(i.holders[k]) for k in range(i.n_holders)),
                 i.holders_in_all, i.waiting, seconds(i.ttl_ms), i.token,
-                seconds(i.held_ms), i.foreign))
+                seconds(i.held_ms), i.foreign,
+                i.available if i.kind == L.KIND_PERMIT else None))
             return True
 
         pattern = glob.encode() if isinstance(glob, str) else glob

@@ -11,6 +11,8 @@ from typing import Callable
 
 SONAME = "librlock.so.0.3"
 
+KIND_PERMIT = 3  # base.h
+
 i64, u64, size_t = c.c_int64, c.c_uint64, c.c_size_t
 pointer, text, status = c.c_void_p, c.c_char_p, c.c_int
 
@@ -38,7 +40,7 @@ class LockInfoStruct(c.Structure):
                 ("layout", c.c_int), ("holders", c.POINTER(HolderStruct)),
                 ("n_holders", size_t), ("holders_in_all", i64),
                 ("waiting", i64), ("ttl_ms", i64), ("token", u64),
-                ("held_ms", i64), ("foreign", c.c_bool)]
+                ("held_ms", i64), ("foreign", c.c_bool), ("available", i64)]
 
 
 class StatsStruct(c.Structure):

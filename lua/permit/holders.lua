@@ -1,0 +1,34 @@
+-- Brings is_count, of_permits. Included behind rpcall, MOST and now_ms, where KEYS[6], if
+-- there is one, has the permits of a semaphore.
+--
+-- is_count(value): is that what is left of a latch, or is free of a semaphore? A unix
+-- time is a timestamp's (timestamp/stamp.lua).
+-- of_permits(): who has some, as holders() tells it (holders.lua); of those among the
+-- MOST whose leases end first. nil and what was refused, if that was no key of another
+-- type.
+-- include: is_holder.lua
+local function is_count(value)
+    local digits = type(value) == 'string' and value:match('^%-?(%d+)$')
+    return digits and (digits ~= value or #digits < 10 or #digits > 13)
+end
+
+-- A member is a permit, of ours behind its holder id.
+local function of_permits()
+    local found = KEYS[6] and rpcall('ZRANGEBYSCORE', KEYS[6], '(' .. now_ms, '+inf',
+                                     'WITHSCORES', 'LIMIT', 0, MOST) or {}
+    if found.err and not found.err:find('WRONGTYPE') then
+        return nil, found
+    end
+    local all, known = {}, {}
+    for i = 1, #found, 2 do
+        local who, ms = found[i]:match('^(.*):%d+$'), found[i + 1] - now_ms
+        who = (who and is_holder(who) and who or found[i]):sub(1, 511)
+        if known[who] then
+            known[who][2] = known[who][2] + 1
+        else
+            known[who] = {who, 1, found[i + 1] + 0 < 9e14 and ms or -1}
+            all[#all + 1] = known[who]
+        end
+    end
+    return all
+end
