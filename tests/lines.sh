@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42544
+most_src=42617
 most_files=294
-most_cli=6416
+most_cli=6479
 most_cli_files=44
-most_include=2277
+most_include=2283
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -93,7 +93,7 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
     bool string = status == RLOCK_OK && x->layout == RLOCK_LAYOUT_STRING;
     if (string && s->n == 1 && is_timestamp(x->holder.raw))
         status = find_as(s, name, RLOCK_LAYOUT_TIMESTAMP, x);
-    else if (string && is_count(x->holder.raw))
+    else if (string && (x->counts = is_count(x->holder.raw)))
         status = find_as(s, name, RLOCK_LAYOUT_HASH, x);
     else if (status == RLOCK_EWRONGTYPE && s->n == 1)
         status = find_side(s, name, x);
@@ -104,11 +104,52 @@ rlock_status look_find(const cli_server *s, const char *name, look_lock *x)
     return status;
 }
 
+const char *look_glob_of(look_glob *to, const char *name)
+{
+    char *at = to->text;
+    for (; *name; *at++ = *name++) {
+        if (strchr("\\*?[]", *name))
+            *at++ = '\\';
+    }
+    *at = '\0';
+    return to->text;
+}
+
+static bool note_permits(const rlock_lock_info *k, void *arg)
+{
+    look_lock *x = arg;
+    if (k->kind == RLOCK_KIND_PERMIT && k->n_holders > 0)
+        x->holder = *k->holders;
+    return k->kind != RLOCK_KIND_PERMIT;
+}
+
+/* Of several servers the first at which somebody has some. */
+static rlock_status find_permits(const cli_server *s, const char *name,
+                                 look_lock *x)
+{
+    look_glob glob;
+    rlock_status status = RLOCK_OK;
+    *x = (look_lock){.kind = RLOCK_KIND_PERMIT};
+    for (size_t i = 0; i < s->n && !x->holder.raw[0] && status == RLOCK_OK; i++)
+        status = rlock_scan(s->client[i], look_glob_of(&glob, name), 0,
+                            note_permits, x);
+    return status == RLOCK_OK && !x->holder.raw[0] ? RLOCK_NOT_HELD : status;
+}
+
+rlock_status look_find_any(const cli_server *s, const char *name, look_lock *x)
+{
+    rlock_status status = look_find(s, name, x);
+    return status == RLOCK_EWRONGTYPE && x->counts ? find_permits(s, name, x)
+                                                   : status;
+}
+
 /* --- How it is shown ------------------------------------------------------ */
 
 const char *look_kind(rlock_kind kind, rlock_layout layout)
 {
     static const char *const names[] = {"hash", "string", "timestamp"};
+    if (kind == RLOCK_KIND_PERMIT)
+        return "permit";
     if (kind == RLOCK_KIND_READ || kind == RLOCK_KIND_WRITE)
         return kind == RLOCK_KIND_READ ? "read" : "write";
     return (unsigned)layout < 3 ? names[layout] : "?";
@@ -122,6 +163,17 @@ const char *look_holder(look_text *to, const rlock_holder *h)
     snprintf(id, sizeof id, "%s:%lld:%lld%s%s", h->host, (long long)h->pid,
              (long long)h->tid, h->owner[0] ? "/" : "", h->owner);
     return cli_printable(to->text, sizeof to->text, id);
+}
+
+const char *look_holders(look_text *to, const rlock_holder *h, int64_t in_all)
+{
+    if (!h)
+        return "-";
+    size_t len = strlen(look_holder(to, h));
+    if (in_all > 1)
+        snprintf(to->text + len, sizeof to->text - len, " +%lld",
+                 (long long)in_all - 1);
+    return to->text;
 }
 
 const char *look_ttl(char *to, size_t size, int64_t ttl_ms)

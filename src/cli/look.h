@@ -23,6 +23,7 @@ typedef struct look_lock {
     rlock_layout layout;
     rlock_kind kind; /* of a read-write lock, which side that is */
     rlock_holder holder;
+    bool counts; /* it is a semaphore's counter, or a latch's */
 } look_lock;
 
 /*
@@ -31,11 +32,22 @@ typedef struct look_lock {
  * by another status, which rlock_last_error() tells of.
  */
 rlock_status look_find(const cli_server *s, const char *name, look_lock *x);
+/* The same, and one of those who have permits of a semaphore: there is no handle
+   of that, and all keys are gone through for it. */
+rlock_status look_find_any(const cli_server *s, const char *name, look_lock *x);
 
-/* "hash", "string", "timestamp"; "read" or "write" of a read-write lock. */
+/* A pattern for rlock_scan() that fits this name only. */
+typedef struct look_glob {
+    char text[2 * RLOCK_NAME_MAX + 1];
+} look_glob;
+const char *look_glob_of(look_glob *to, const char *name);
+
+/* "hash", "string", "timestamp"; "read" or "write" of a read-write lock; "permit". */
 const char *look_kind(rlock_kind kind, rlock_layout layout);
 /* "host:pid:tid/label", and of another program's its whole id. Returns to. */
 const char *look_holder(look_text *to, const rlock_holder *h);
+/* The same, and behind it how many others have it; "-": nobody has. */
+const char *look_holders(look_text *to, const rlock_holder *h, int64_t in_all);
 /* What is left of a lease; "none": it has no end. Returns to. */
 const char *look_ttl(char *to, size_t size, int64_t ttl_ms);
 /* As the object `key`; null without one. */

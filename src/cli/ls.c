@@ -46,6 +46,9 @@ static void tell_json(const listing *l, const rlock_lock_info *k)
     cli_json_number(&j, "ttl_ms", k->ttl_ms, k->ttl_ms >= 0);
     cli_json_number(&j, "waiting", k->waiting, true);
     cli_json_number(&j, "token", (int64_t)k->token, k->token > 0);
+    cli_json_number(&j, "in_all", k->holders_in_all, true);
+    cli_json_number(&j, "available", k->available,
+                    k->kind == RLOCK_KIND_PERMIT);
     cli_json_shut(&j, '}');
     putchar('\n');
 }
@@ -62,7 +65,7 @@ static void tell_row(listing *l, const rlock_lock_info *k)
         t, cli_printable_n(shown.text, sizeof shown, k->name, k->name_len));
     cli_table_putf(t, "%s%s", held ? look_kind(k->kind, k->layout) : "free",
                    k->foreign ? ", foreign" : "");
-    cli_table_put(t, held ? look_holder(&shown, k->holders) : "-");
+    cli_table_put(t, look_holders(&shown, k->holders, k->holders_in_all));
     cli_table_putf(t, "%lld", held ? (long long)k->holders->count : 0);
     cli_table_put(t, cli_duration(time, sizeof time, k->held_ms));
     cli_table_put(t, look_ttl(time, sizeof time, k->ttl_ms));

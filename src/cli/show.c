@@ -10,7 +10,7 @@ typedef struct showing {
     const char *name, *server;
     look_lock x;
     bool held, begun; /* the JSON object is */
-    int64_t held_ms, waiting;
+    int64_t held_ms, waiting, in_all, available;
     uint64_t token;
     cli_json json;
     cli_table queue;
@@ -28,31 +28,29 @@ static bool note(const rlock_lock_info *k, void *arg)
         w->waiting = k->waiting;
     if (k->token > w->token)
         w->token = k->token;
+    if (k->holders_in_all > w->in_all)
+        w->in_all = k->holders_in_all;
+    w->available = k->available;
     if (w->held && k->n_holders &&
         strcmp(k->holders->raw, w->x.holder.raw) == 0)
         w->held_ms = k->held_ms;
     return true;
 }
 
-/* A pattern that fits this name only. */
-static void quote(char *to, const char *name)
-{
-    for (; *name; *to++ = *name++) {
-        if (strchr("\\*?[]", *name))
-            *to++ = '\\';
-    }
-    *to = '\0';
-}
-
 static int note_side_keys(rlock_client *cl, const char *server, void *arg)
 {
-    char glob[2 * RLOCK_NAME_MAX + 1];
+    look_glob glob;
     showing *w = arg;
     (void)server;
-    quote(glob, w->name);
-    return rlock_scan(cl, glob, RLOCK_SCAN_IDLE, note, w) == RLOCK_OK
+    return rlock_scan(cl, look_glob_of(&glob, w->name), RLOCK_SCAN_IDLE, note,
+                      w) == RLOCK_OK
                ? 0
                : look_failed();
+}
+
+static bool is_permits(const showing *w)
+{
+    return w->held && w->x.kind == RLOCK_KIND_PERMIT;
 }
 
 /* --- For programs --------------------------------------------------------- */
@@ -73,6 +71,8 @@ static void begin_json(showing *w)
     cli_json_number(j, "ttl_ms", h->ttl_ms, w->held && h->ttl_ms >= 0);
     cli_json_number(j, "waiting", w->waiting, true);
     cli_json_number(j, "token", (int64_t)w->token, w->token > 0);
+    cli_json_number(j, "in_all", w->held ? w->in_all : 0, true);
+    cli_json_number(j, "available", w->available, is_permits(w));
     cli_json_open(j, "queue", '[');
 }
 
@@ -110,17 +110,24 @@ static void put_fact(cli_table *t, const char *what, const char *is)
     cli_table_put(t, is);
 }
 
+static void put_number(cli_table *t, const char *what, int64_t is)
+{
+    cli_table_put(t, what);
+    cli_table_putf(t, "%lld", (long long)is);
+}
+
 static void put_holder(cli_table *t, const showing *w)
 {
     look_text shown;
     char time[30];
     const rlock_holder *h = &w->x.holder;
-    put_fact(t, "holder", look_holder(&shown, h));
+    put_fact(t, "holder", look_holders(&shown, h, w->in_all));
     if (h->hold_id[0])
         put_fact(t, "hold", h->hold_id);
     put_fact(t, "kind", look_kind(w->x.kind, w->x.layout));
-    cli_table_put(t, "count");
-    cli_table_putf(t, "%lld", (long long)h->count);
+    put_number(t, "count", h->count);
+    if (is_permits(w))
+        put_number(t, "available", w->available);
     put_fact(t, "held", cli_duration(time, sizeof time, w->held_ms));
     put_fact(t, "lease", look_ttl(time, sizeof time, h->ttl_ms));
 }
@@ -136,8 +143,7 @@ static bool print_facts(const showing *w)
         put_holder(&t, w);
     cli_table_put(&t, "token");
     cli_table_putf(&t, w->token ? "%llu" : "-", (unsigned long long)w->token);
-    cli_table_put(&t, "waiting");
-    cli_table_putf(&t, "%lld", (long long)w->waiting);
+    put_number(&t, "waiting", w->waiting);
     return cli_table_print(&t);
 }
 
@@ -183,7 +189,7 @@ static int show(const cli_options *o, const cli_server *s, const char *name)
     static const char *const heads[] = {"SERVER", "WAITER", "WAITED", "CIRCLE"};
     size_t one = s->n == 1;
     showing w = {.o = o, .name = name, .held_ms = -1};
-    rlock_status found = look_find(s, name, &w.x);
+    rlock_status found = look_find_any(s, name, &w.x);
     if (found != RLOCK_OK && found != RLOCK_NOT_HELD)
         return look_failed();
     rlock_free(w.x.lk);

@@ -36,7 +36,7 @@ static const char *cell(const locks_row *r, int column, look_text *to)
     case KIND:
         return held ? look_kind(l->kind, l->layout) : "free";
     case HOLDER:
-        return held ? look_holder(to, &r->holder) : "-";
+        return look_holders(to, held ? &r->holder : NULL, l->holders_in_all);
     case LEVELS:
         snprintf(to->text, size, "%lld", held ? (long long)r->holder.count : 0);
         return to->text;

@@ -25,16 +25,6 @@ static void tell_json(const waiting *x, const rlock_wait *w)
     putchar('\n');
 }
 
-static void put_holders(cli_table *t, const rlock_wait *w)
-{
-    look_text shown;
-    const char *first = w->holder ? look_holder(&shown, w->holder) : "-";
-    if (w->n_holders > 1)
-        cli_table_putf(t, "%s +%zu", first, w->n_holders - 1);
-    else
-        cli_table_put(t, first);
-}
-
 static void tell(const rlock_wait *w, void *arg)
 {
     waiting *x = arg;
@@ -53,7 +43,7 @@ static void tell(const rlock_wait *w, void *arg)
     cli_table_put(t, look_waiter(&shown, w));
     cli_table_put(t, cli_duration(time, sizeof time, w->waited_ms));
     cli_table_putf(t, w->rank < 0 ? "-" : "%lld", (long long)w->rank);
-    put_holders(t, w);
+    cli_table_put(t, look_holders(&shown, w->holder, (int64_t)w->n_holders));
     if (w->circle)
         cli_table_putf(t, "circle %u", w->circle);
     else

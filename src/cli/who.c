@@ -24,7 +24,7 @@ static int who(const cli_options *o, const cli_server *s, const char *name)
 {
     look_lock x;
     look_text id;
-    rlock_status status = look_find(s, name, &x);
+    rlock_status status = look_find_any(s, name, &x);
     if (status != RLOCK_OK && status != RLOCK_NOT_HELD)
         return look_failed();
     bool held = status == RLOCK_OK;

@@ -121,7 +121,8 @@ TEST(look, ls_tells_json_one_object_a_line)
         "\"tid\":1,\"label\":null,"
         "\"hold\":\"00000000-0000-4000-8000-000000000000\"},"
         "\"count\":1,\"held_ms\":null,\"ttl_ms\":null,\"waiting\":0,"
-        "\"token\":null}\n{\"name\":\"b\",";
+        "\"token\":null,\"in_all\":1,\"available\":null}\n"
+        "{\"name\":\"b\",";
     EXPECT_INT(strncmp(LS(sv, "--json", "--foreign"), wanted, strlen(wanted)),
                0);
     EXPECT_INT(strncmp(command_prints(sv, WORDS("--json", "ls", "--foreign")),

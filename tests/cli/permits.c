@@ -104,6 +104,24 @@ TEST(permits, an_inner_one_takes_one_more)
     server_stop(sv);
 }
 
+TEST(permits, who_has_some_is_told)
+{
+    server *sv = server_start(NULL);
+    command *one = hold(sv, "3", "one"), *two = hold(sv, "3", "two");
+    const char *text = command_prints(sv, WORDS("ls"));
+    EXPECT_CONTAINS(text, POOL "  permit  ");
+    EXPECT_CONTAINS(text, " +1  1 ");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("--json", "ls")),
+                    "\"in_all\":2,\"available\":1}");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("show", POOL)), "available  1");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("who", POOL)), ":");
+    command_kill(sv, one, "one");
+    command_kill(sv, two, "two");
+    EXPECT_INT(command_end(RLOCK(sv, "who", POOL)), 1);
+    EXPECT_INT(command_end(RLOCK(sv, "show", POOL)), 1);
+    server_stop(sv);
+}
+
 TEST(permits, a_lock_of_that_name_is_left_alone)
 {
     server *sv = server_start(NULL);
@@ -115,7 +133,7 @@ TEST(permits, a_lock_of_that_name_is_left_alone)
     command_fails(sv, WORDS("run", POOL, "true"), "-N: semaphores)");
     command_fails(sv, WORDS("run", "-s", POOL, "true"), "WRONGTYPE");
     command_fails(sv, WORDS("break", "-y", POOL), "semaphores and latches");
-    command_fails(sv, WORDS("who", POOL), "semaphores and latches");
+    command_fails(sv, WORDS("wait", POOL), "semaphores and latches");
     EXPECT_INT(held_at(sv), 1);
     command_kill(sv, c, "one");
     server_stop(sv);

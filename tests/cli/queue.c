@@ -216,7 +216,8 @@ TEST(queue, show_tells_json_with_the_queue)
     EXPECT_CONTAINS(text, "{\"name\":\"job\",\"held\":true,\"layout\":\"hash\","
                           "\"holder\":{\"id\":\"" BY_HAND "\"");
     EXPECT_CONTAINS(text, "},\"count\":1,\"held_ms\":null,\"ttl_ms\":null,"
-                          "\"waiting\":1,\"token\":null,\"queue\":[{\"waiter\":"
+                          "\"waiting\":1,\"token\":null,\"in_all\":1,"
+                          "\"available\":null,\"queue\":[{\"waiter\":"
                           "null,\"client\":\"some\\u001bbody\",");
     EXPECT_CONTAINS(text, ",\"circle\":null}]}\n");
     server_stop(sv);
