@@ -64,7 +64,7 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * names, and what is told of them. Needs the rights to SCAN and ZCARD; for
  * RLOCK_SCAN_ALL also to GETRANGE and HRANDFIELD; where somebody stands in
  * line, to ZRANGE and HGET, and to the keys of lines; for semaphores to
- * ZRANGEBYSCORE.
+ * ZCOUNT and ZRANGE.
  *
  * RLOCK_OK        all were told; perhaps none. With any other status: none
  * RLOCK_EINVAL    also: a flag that is not known

@@ -12,12 +12,21 @@ local function is_count(value)
     return digits and (digits ~= value or #digits < 10 or #digits > 13)
 end
 
+-- Behind those whose lease is over.
+local function members_of()
+    local over = rpcall('ZCOUNT', KEYS[6], '-inf', now_ms)
+    if type(over) == 'table' then
+        return over
+    end
+    return rpcall('ZRANGE', KEYS[6], over, over + MOST - 1, 'WITHSCORES')
+end
+
 -- A member is a permit, of ours behind its holder id.
 local function of_permits()
-    local found = KEYS[6] and rpcall('ZRANGEBYSCORE', KEYS[6], '(' .. now_ms, '+inf',
-                                     'WITHSCORES', 'LIMIT', 0, MOST) or {}
-    if found.err and not found.err:find('WRONGTYPE') then
-        return nil, found
+    local found = KEYS[6] and members_of() or {}
+    if found.err then
+        local refused = not found.err:find('WRONGTYPE')
+        return not refused and {} or nil, refused and found or nil
     end
     local all, known = {}, {}
     for i = 1, #found, 2 do
