@@ -84,7 +84,7 @@ local function want_of(holder)
     local until_ms, beat, deaf = sign:match('^(%d+) (%d+)(%-?)$')
     if until_ms and until_ms + 0 >= now_ms then
         return {lease = lease, what = what, bell = bell, beat = beat,
-                deaf = deaf == '-'}
+                until_ms = until_ms + 0, deaf = deaf == '-'}
     end
 end
 
@@ -97,6 +97,13 @@ local function tell(holder, want, token, claim)
                                table.concat(words, ' ')) ~= 0
 end
 
+-- Who hears nothing looks four times a second; or is dead: that costs the others one
+-- claim, and not one for each of its client that stands.
+local function doubt(want)
+    rcall('HSET', wants, '=' .. want.bell, string.format('%.0f %s-',
+          math.min(want.until_ms, now_ms + CLAIM_MS), want.beat))
+end
+
 -- Out of the line, then the hold, then the message: which is believed, so it must
 -- not come without a hold. One that is not heard, or cannot be written, is taken
 -- back, and so is the sign of life: the client's others are dropped unasked.
@@ -105,6 +112,9 @@ local function grant(holder, want)
     step_out(holder)
     local given, token = pcall(give, holder, want.what, claim)
     if given and type(token) == 'string' and tell(holder, want, token, claim) then
+        if want.deaf then
+            doubt(want)
+        end
         return 1
     end
     ungive(holder, want.what)

@@ -276,6 +276,7 @@ static void outlive(const char *uri, redisContext *raw)
         bench_ok(rlock_lock(held));
         pid_t pid = fork_crowd(uri);
         await_count(raw, LINE, KILLED);
+        await_count(raw, "rlock_queue:{" NAME "}", 1); /* they hear */
         two = bench_client(uri);
         rlock *wanted = lock_of(two, NAME, true);
         waiter_start(&w, wanted);

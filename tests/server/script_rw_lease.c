@@ -109,6 +109,35 @@ TEST(script_rw, a_short_extend_ends_it_although_others_keep_the_key)
     bells_close(&p);
 }
 
+/* --- signs of life -------------------------------------------------------- */
+
+#define DEAF "60000 1 -" BELL_OF("7") " 0 5"
+
+static long long sign_of_life_ms(bells *p)
+{
+    return server_int(
+        p->sv, "EVAL %s 1 " WANTS " =" BELL_OF("7"),
+        "local t = redis.call('TIME') "
+        "return redis.call('HGET', KEYS[1], ARGV[1]):match('^%d+')"
+        " - t[1] * 1000 - math.floor(t[2] / 1000)");
+}
+
+/* It may have been killed before it heard, and others of its stand, too. */
+TEST(script_rw, whose_client_is_deaf_counts_as_alive_for_one_claim)
+{
+    bells p = rw_bells_open();
+    side_take(&p, &side_writes, A);
+    side_try(&p, &side_writes, B, DEAF);
+    side_try(&p, &side_writes, C, DEAF);
+    EXPECT(sign_of_life_ms(&p) > 5000);
+    EXPECT_INT(side_release(&p, &side_writes, A), 2);
+    EXPECT(job_has(&p, B ":write"));
+    EXPECT_BETWEEN(sign_of_life_ms(&p), 1000, 3000);
+    side_try(&p, &side_writes, C, DEAF); /* it lives */
+    EXPECT(sign_of_life_ms(&p) > 5000);
+    bells_close(&p);
+}
+
 /* --- being ended ---------------------------------------------------------- */
 
 #define FORCED " 5 job " TOKEN " " LINE " " WANTS " " LEASES " " CHANNEL
