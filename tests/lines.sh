@@ -16,7 +16,7 @@ set -eu
 
 most_src=42617
 most_files=294
-most_cli=6479
+most_cli=6482
 most_cli_files=44
 most_include=2283
 most_cxx=1018

@@ -58,7 +58,7 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * told of.
  *
  * Goes through the keys of the database by SCAN, twice, in a cluster through
- * those of each master, over a connection of its own: 250 keys at a time, a
+ * those of each master, over a connection of its own: 500 keys at a time, a
  * millisecond of the server's processor at most. A step takes
  * command_timeout_ms at most, a connection connect_timeout_ms. Memory: the
  * names, and what is told of them. Needs the rights to SCAN and ZCARD; for

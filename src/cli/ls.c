@@ -130,9 +130,12 @@ const cli_verb cli_ls = {
     .name = "ls",
     .usage = "[-a] [--foreign] [--json] [GLOB]",
     .options = options,
-    .help = "Locks that are held or waited for, by name: all, or those that "
-            "GLOB fits\n(? * [a-z] \\). WAITING counts processes. Of several "
-            "servers each tells its\nown. Exit status: 0; 125 not told.\n",
+    .help =
+        "Locks that are held or waited for, and semaphores of which "
+        "somebody has permits,\nby name: all, or those that GLOB fits (? * "
+        "[a-z] \\). WAITING counts processes;\nbehind one of several "
+        "holders stands how many others there are. Of several\nservers each "
+        "tells its own. Exit status: 0; 125 not told.\n",
     .run = run,
     .prints = true,
 };

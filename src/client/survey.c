@@ -15,7 +15,7 @@
 
 /* So many keys the server looks at in one step: a millisecond of its processor
    at most. */
-#define STEP "250"
+#define STEP "500"
 
 /* So many questions go together, when their answers are small. */
 #define TOGETHER 64
