@@ -42,7 +42,7 @@ and the one of rlock also
   holder NAME           hold count and holder id as stored, or free
 
 For those that know read-write locks "read-of-NAME" and "write-of-NAME" are the sides
-of the one called NAME.
+of the one called NAME, and for those that know fair locks "fair-of-NAME" is such a one.
 
 All other answers are errors.
 """
@@ -240,6 +240,12 @@ class Side:
         self.one, self.two = self.peers
         for peer in self.peers:  # until they are up
             peer.ask("ttl", "nothing")
+
+    def kill_two(self):
+        """Kills the second one; another takes its place."""
+        self.two.kill()
+        self.peers[1] = self.two = Peer(self.name, self.argv)
+        self.two.ask("ttl", "nothing")
 
     def stop(self):
         for peer in self.peers:
@@ -568,15 +574,99 @@ def permit_dead(a, b, name):
     a.one.expect("2", "free", name)
 
 
-# The last one: it costs a peer of each side.
+# --- those who die -----------------------------------------------------------
+
+def gets_of_killed(a, b, held, wanted):
+    lease = 0 if "renews" in a.traits else WATCHDOG
+    a.two.expect("ok", "lock", held, 0, lease)
+    b.one.waits(wanted)
+    a.kill_two()
+    b.one.answers("ok", limit=WATCHDOG + b.rounds + b.wakes)
+    b.one.expect("ok", "unlock", wanted)
+
+
 @check("what {a} held when it was killed {b} gets")
 def killed(a, b, name):
-    lease = 0 if "renews" in a.traits else WATCHDOG
-    a.two.expect("ok", "lock", name, 0, lease)
+    gets_of_killed(a, b, name, name)
+
+
+@check("{b} writes when {a} was killed while it read", "sides")
+def reader_killed(a, b, name):
+    gets_of_killed(a, b, *sides(name))
+
+
+@check("{b} reads when {a} was killed while it wrote", "sides")
+def writer_killed(a, b, name):
+    read, write = sides(name)
+    gets_of_killed(a, b, write, read)
+
+
+# Redisson has no watchdog for them.
+@check("the permit that {a} had when it was killed {b} gets", "permits")
+def taker_killed(a, b, name):
+    a.one.expect("ok", "total", name, 1)
+    a.two.expect("ok", "take", name, 0, 0 if "ours" in a.traits else WATCHDOG)
+    began = now()
+    a.kill_two()
+    b.one.expect("ok", "take", name, LIMIT, LONG)
+    within(0, now() - began, WATCHDOG + b.wakes, "the wait")
+    b.one.expect("ok", "give", name)
+
+
+# --- what Redisson does that we cannot mend ------------------------------------
+
+# Its waiters are woken by no unlock but a fair one of its own.
+@check("a fair lock that {a} frees {b} gets before its lease would be over", "fair")
+def fair(a, b, name):
+    name = "fair-of-" + name
+    a.one.expect("ok", "lock", name, 0, 3 * SHORT)
+    b.one.expect("busy", "lock", name, 0, LONG)
     b.one.waits(name)
-    a.two.kill()
-    b.one.answers("ok", limit=WATCHDOG + b.rounds + b.wakes)
+    a.one.expect("ok", "unlock", name)
+    b.one.answers("ok", limit=3 * SHORT + b.wakes)
     b.one.expect("ok", "unlock", name)
+
+
+# Its watchdog sets the TTL, also to less than it is.
+@check("a {a} that reads and is killed cuts a longer lease of {b}, who reads, too",
+       "sides java")
+def cut_short(a, b, name):
+    read, _ = sides(name)
+    b.one.expect("ok", "lock", read, 0, LONG)
+    a.two.expect("ok", "lock", read, 0, 0)
+    until = now() + LIMIT
+    while int(a.one.ask("ttl", read)) > WATCHDOG:
+        if now() > until:
+            a.one.fail("its watchdog leaves the TTL")
+        time.sleep(0.02)
+    a.kill_two()
+    b.two.expect("ok", "lock", sides(name)[1], LIMIT, LONG)
+    b.one.expect("lost", "unlock", read)
+    b.two.expect("ok", "unlock", sides(name)[1])
+
+
+@check("{a} reads although {b} waits to write", "sides java")
+def passed(a, b, name):
+    read, write = sides(name)
+    a.one.expect("ok", "lock", read, 0, LONG)
+    b.one.waits(write)
+    a.two.expect("ok", "lock", read, 0, LONG)
+    a.one.expect("ok", "unlock", read)
+    if b.one.has_answered(0):
+        b.one.fail(f"{b.one.answer()}, expected to wait")
+    a.two.expect("ok", "unlock", read)
+    b.one.answers("ok", limit=b.wakes)
+    b.one.expect("ok", "unlock", write)
+
+
+@check("the leases of what {a} writes twice are added up", "sides java")
+def added_up(a, b, name):
+    write = sides(name)[1]
+    for _ in range(2):
+        a.one.expect("ok", "lock", write, 0, LONG)
+    within(LONG + 1, int(b.one.ask("ttl", write)), 2 * LONG, "the TTL")
+    for _ in range(2):
+        a.one.expect("ok", "unlock", write)
 
 
 # --- All of them, for each library ------------------------------------------
@@ -615,9 +705,11 @@ class Suite(NamedTuple):
     only: tuple = ()  # all checks if empty
 
 
+JAVA = "renews nests latches sides permits fair java"
+
 SUITES = [
-    Suite("redisson", "redisson", "renews nests latches sides permits"),
-    Suite("redisson", "hash", "renews nests latches sides permits", " without channel",
+    Suite("redisson", "redisson", JAVA),
+    Suite("redisson", "hash", JAVA, " without channel",
           POLL),
     Suite("redis-py", "string", "extends"),
     Suite("redsync", "string", "extends"),
@@ -626,9 +718,9 @@ SUITES = [
     Suite("classic", "timestamp", "extends", rounds=2000),
     Suite("redsync", "string", "extends", " on 3 servers", servers=3),
     Suite("node-redlock", "string", "extends", " on 5 servers", servers=5),
-    Suite("redisson", "redisson", "renews nests latches sides permits",
+    Suite("redisson", "redisson", JAVA,
           " in a cluster", cluster=True),
-    Suite("redisson", "hash", "renews nests latches sides permits",
+    Suite("redisson", "hash", JAVA,
           " in a cluster without channel", POLL, cluster=True,
           only=(hand_over, force)),
     Suite("redis-py", "string", "extends", " in a cluster", cluster=True),
@@ -686,7 +778,7 @@ def main(directory):
                 run(tally, title,
                     Side("rlock", [ours, suite.layout, *where],
                          "ours renews extends nests" +
-                         (" latches sides permits" if "latches" in suite.traits
+                         (" latches sides permits fair" if "java" in suite.traits
                           else ""), suite.wakes, suite.rounds),
                     Side(suite.library, [theirs, *where], suite.traits, SOON,
                          suite.rounds),

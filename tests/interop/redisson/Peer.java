@@ -86,6 +86,9 @@ public class Peer {
         if (name.startsWith("write-of-")) {
             return client.getReadWriteLock(name.substring(9)).writeLock();
         }
+        if (name.startsWith("fair-of-")) {
+            return client.getFairLock(name);
+        }
         return client.getLock(name);
     }
 

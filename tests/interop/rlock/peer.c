@@ -16,6 +16,7 @@ static rlock *handle(const char *name)
     rlock_lock_options one = RLOCK_LOCK_OPTIONS_INIT;
     rlock_red_options several = RLOCK_RED_OPTIONS_INIT;
     one.layout = several.layout = layout;
+    one.fair = strncmp(name, "fair-of-", 8) == 0;
     rlock_free(last);
     if (strncmp(name, "read-of-", 8) == 0)
         rlock_rw_new(clients[0], name + 8, &last, NULL);
