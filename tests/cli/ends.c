@@ -116,11 +116,11 @@ TEST(ends, with_o_the_lock_ends_with_command)
 
 TEST(ends, command_is_told_once_before_it_is_killed)
 {
-    pack p = pack_start(NULL, "3",
+    pack p = pack_start(NULL, "6",
                         "trap 'echo told' TERM; sleep 100 & "
                         "echo $! >\"$1\"; echo $$ >\"$2\"; "
                         "while :; do wait; done");
-    test_lease(3000);
+    test_lease(6000);
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT_STR(command_out(p.c), "told\n");
@@ -132,11 +132,11 @@ TEST(ends, command_is_told_once_before_it_is_killed)
 
 TEST(ends, a_command_that_has_stopped_is_made_to_go_on_to_be_told)
 {
-    pack p = pack_start(NULL, "3",
+    pack p = pack_start(NULL, "6",
                         "trap 'echo told; exit 0' TERM; "
                         "echo $$ >\"$1\"; echo $$ >\"$2\"; "
                         "kill -STOP $$; while :; do sleep 0.01; done");
-    test_lease(3000);
+    test_lease(6000);
     EVENTUALLY(SOON, process_is_stopped(p.command));
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);

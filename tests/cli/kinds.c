@@ -66,10 +66,10 @@ EACH(the_keeper_ends_what_a_stopped_front_has_started_for)
 
 EACH(without_a_server_command_is_told_and_killed)
 {
-    pack p = pack_start(kind, "3",
+    pack p = pack_start(kind, "6",
                         "trap 'echo told' TERM; sleep 100 & echo $! >\"$1\"; "
                         "echo $$ >\"$2\"; while :; do wait; done");
-    test_lease(3000);
+    test_lease(6000);
     server_pause(p.sv);
     EXPECT_INT(command_status(p.c), 123);
     EXPECT_STR(command_out(p.c), "told\n");
