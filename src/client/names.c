@@ -150,10 +150,10 @@ bool rl_names_of_waits(rl_names *into, const char *key, size_t len)
         return rl_names_add(into, name, name_len, false);
     if (!rl_key_read_line(key, len, &name, &name_len))
         return true;
-    if (!rl_names_add(into, name, name_len, false))
-        return false;
-    into->at[into->n - 1].in_line = true;
-    return true;
+    return rl_names_put(into,
+                        (rl_name){.text = rl_names_keep(into, name, name_len),
+                                  .len = name_len,
+                                  .in_line = true});
 }
 
 bool rl_names_of_side_key(rl_names *into, const char *key, size_t len)
@@ -171,10 +171,11 @@ bool rl_names_of_permits(rl_names *into, const char *key, size_t len)
     size_t name_len;
     if (!rl_key_read_permits(key, len, &name, &name_len))
         return true;
-    if (!rl_names_add(into, name, name_len, true))
-        return false;
-    into->at[into->n - 1].permits = true;
-    return true;
+    return rl_names_put(into,
+                        (rl_name){.text = rl_names_keep(into, name, name_len),
+                                  .len = name_len,
+                                  .guessed = true,
+                                  .permits = true});
 }
 
 bool rl_names_of_lock(rl_names *into, const char *key, size_t len)

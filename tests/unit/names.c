@@ -47,13 +47,15 @@ KNOWN(one_with_one_that_opens_is, "{a", "{a")
 KNOWN(one_with_a_nul_is, "b\0c", "b\0c")
 KNOWN(one_that_begins_with_braces_is, "{a}b", "{a}b")
 
-#define OTHER(name, key)                                                       \
+#define NONE(take, name, key)                                                  \
     TEST(names, name)                                                          \
     {                                                                          \
-        rl_names n = read_key(rl_names_of_side_key, key, sizeof(key) - 1);     \
+        rl_names n = read_key(take, key, sizeof(key) - 1);                     \
         EXPECT_INT(n.n, 0);                                                    \
         rl_names_fini(&n);                                                     \
     }
+
+#define OTHER(name, key) NONE(rl_names_of_side_key, name, key)
 
 OTHER(a_prefix_alone_is_no_key, "rlock_queue:")
 OTHER(a_queue_of_no_name_is_none, "rlock_queue:{}")
@@ -78,13 +80,7 @@ PERMITS(a_semaphore_is_found_by_who_has_permits, "{pool}:timeout", "pool")
 PERMITS(a_semaphore_with_a_brace_is, "a{b}c:timeout", "a{b}c")
 PERMITS(a_semaphore_that_ends_so_itself_is, "{a:timeout}:timeout", "a:timeout")
 
-#define NO_PERMITS(name, key)                                                  \
-    TEST(names, name)                                                          \
-    {                                                                          \
-        rl_names n = read_key(rl_names_of_permits, key, sizeof(key) - 1);      \
-        EXPECT_INT(n.n, 0);                                                    \
-        rl_names_fini(&n);                                                     \
-    }
+#define NO_PERMITS(name, key) NONE(rl_names_of_permits, name, key)
 
 NO_PERMITS(a_semaphore_is_in_braces, "pool:timeout")
 NO_PERMITS(a_semaphore_has_a_name, ":timeout")
