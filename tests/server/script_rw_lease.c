@@ -109,6 +109,30 @@ TEST(script_rw, a_short_extend_ends_it_although_others_keep_the_key)
     bells_close(&p);
 }
 
+/* --- bells ---------------------------------------------------------------- */
+
+/* As in a cluster, where it is a channel of the name's slot. */
+TEST(script_rw, whose_bell_is_sharded_is_granted_it_by_a_sharded_message)
+{
+    bells p = rw_bells_open();
+    redisContext *ear = connect_to(server_path(p.sv), SOON);
+    redisReply *r = redisCommand(ear, "SSUBSCRIBE rlock_sbell:{job}:1");
+    EXPECT(r);
+    if (r->type == REDIS_REPLY_ERROR)
+        SKIP("the server has no sharded channels");
+    freeReplyObject(r);
+    side_take(&p, &side_writes, A);
+    side_try(&p, &side_writes, B, "60000 1 rlock_sbell:{job}:1 0 5");
+    EXPECT_INT(side_release(&p, &side_writes, A), 2);
+    EXPECT(job_has(&p, B ":write"));
+    EXPECT_INT(redisGetReply(ear, (void **)&r), REDIS_OK);
+    EXPECT_STR(r->element[0]->str, "smessage");
+    EXPECT_CONTAINS(r->element[2]->str, UUID_OF("b"));
+    freeReplyObject(r);
+    redisFree(ear);
+    bells_close(&p);
+}
+
 /* --- signs of life -------------------------------------------------------- */
 
 #define DEAF "60000 1 -" BELL_OF("7") " 0 5"
