@@ -12,12 +12,17 @@ double bench_cpu_s(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-uint64_t bench_renewals(rlock_client *cl)
+static rlock_stats stats_of(rlock_client *cl)
 {
     rlock_stats stats;
     bench_ok(rlock_client_stats(cl, &stats, sizeof stats));
     bench_check(stats.lost == 0, "locks lost");
-    return stats.renewals;
+    return stats;
+}
+
+uint64_t bench_renewals(rlock_client *cl)
+{
+    return stats_of(cl).renewals;
 }
 
 /* Once through all of them is one. */
@@ -32,6 +37,7 @@ double bench_round(rlock_client *cl, redisContext *cx, int n, double *cpu,
         bench_pause_us(TICK_US);
         last = bench_renewals(cl);
     }
+    bench_check(stats_of(cl).renew_failures == 0, "renewals failed");
     double rounds = (double)(last - first) / n;
     *cpu = (bench_cpu_s() - *cpu) / rounds;
     *server = (bench_server_us(cx) - *server) / 1e6 / rounds;

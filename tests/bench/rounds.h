@@ -12,8 +12,8 @@ uint64_t bench_renewals(rlock_client *cl);
 
 /*
  * Waits while each of the n holds of a client is renewed once, wherever that
- * begins; *cpu and *server: seconds of this process, and of the server. Returns
- * how many seconds it took.
+ * begins, and none of the client's may have failed; *cpu and *server: seconds of
+ * this process, and of the server. Returns how many seconds it took.
  */
 double bench_round(rlock_client *cl, redisContext *cx, int n, double *cpu,
                    double *server);
