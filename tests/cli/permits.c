@@ -1,5 +1,6 @@
 /* `rlock run -N`: one of so many permits. */
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -114,7 +115,12 @@ TEST(permits, who_has_some_is_told)
     EXPECT_CONTAINS(command_prints(sv, WORDS("--json", "ls")),
                     "\"in_all\":2,\"available\":1}");
     EXPECT_CONTAINS(command_prints(sv, WORDS("show", POOL)), "available  1");
-    EXPECT_CONTAINS(command_prints(sv, WORDS("who", POOL)), ":");
+    const char *who = command_prints(sv, WORDS("who", POOL));
+    EXPECT_INT(server_int(sv, "EVAL %s 1 " POOL_PERMITS " %b",
+                          "return redis.call('ZRANK', KEYS[1], ARGV[1] .. ':1')"
+                          " and 1 or 0",
+                          who, strcspn(who, "\n")),
+               1);
     command_kill(sv, one, "one");
     command_kill(sv, two, "two");
     EXPECT_INT(command_end(RLOCK(sv, "who", POOL)), 1);

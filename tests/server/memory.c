@@ -16,7 +16,7 @@ static size_t in_use(void)
 
 enum { MANY = 30000 };
 
-/* What one of so many takes, each taken by `take`, and given back by `free`. */
+/* What one of so many takes, each taken by `take`, and given back by `let_go`. */
 static void expect_bytes(void *(*take)(rlock_client *cl, int i),
                          void (*let_go)(void *), int most)
 {

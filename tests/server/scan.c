@@ -201,8 +201,8 @@ TEST(scan, somebodys_data_is_no_lock)
         "redis.call('SADD', 'rlock_queue:{set}', 'x') "
         "redis.call('SET', 'rlock_token:{l1}', '5') return 1");
     EXPECT_INT(scan_look(s.cl, NULL, RLOCK_SCAN_ALL | RLOCK_SCAN_IDLE).n, 1);
-    scan_told t = scan_only(
-        s.cl, NULL, 0); /* a token tells of a string that may be anything */
+    /* A token tells of a string that may be anything. */
+    scan_told t = scan_only(s.cl, NULL, 0);
     EXPECT_STR(t.name, "text");
     scene_stop(&s);
 }
