@@ -72,9 +72,10 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * rlock_client_cancel(), rlock_owner_cancel() and rlock_owner_free() end it
  * with RLOCK_CANCELED. So end one level more, and an extend, whose owner is
  * freed: what was sent may have been done, and the hold is abandoned.
- * rlock_client_free() ends waits with RLOCK_ECLOSED, waits for all else, and
- * calls back on its own thread, also on_event. In a child of fork() nothing is
- * called back.
+ * rlock_client_free() ends waits, and acquires that have not begun, with
+ * RLOCK_ECLOSED; an unlock, extend or guarded call that was started before is
+ * done. It calls back on its own thread, also on_event. In a child of fork()
+ * nothing is called back.
  *
  * RLOCK_OK        started, and `done` will be called. With any other status
  *                 nothing has been done, and it will not

@@ -26,6 +26,17 @@ void rl_client_unref(rlock_client *cl)
     free(cl);
 }
 
+static bool is_driven_here(const rlock_client *cl)
+{
+    return rl_async_driven_here() == &cl->engine.async;
+}
+
+bool rl_client_is_draining(const rlock_client *cl)
+{
+    return atomic_load(&cl->closing) && is_driven_here(cl);
+}
+
+/* A job that was started before is waited for (rl_async_stop()). */
 rlock_status rl_client_enter(rlock_client *cl, int *cancel_state)
 {
     if (rl_client_is_forked(cl))
@@ -33,7 +44,7 @@ rlock_status rl_client_enter(rlock_client *cl, int *cancel_state)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     rl_client_ref(cl);
     atomic_fetch_add(&cl->calls, 1);
-    if (!atomic_load(&cl->closing))
+    if (!atomic_load(&cl->closing) || is_driven_here(cl))
         return RLOCK_OK;
     rl_client_leave(cl, *cancel_state);
     return RLOCK_ECLOSED;

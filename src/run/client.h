@@ -39,12 +39,17 @@ void rl_client_unref(rlock_client *cl);
 /*
  * At the begin and the end of every public call. enter answers RLOCK_OK,
  * RLOCK_EFORKED or RLOCK_ECLOSED, without setting the thread's error; leave
- * pairs with RLOCK_OK. In between the thread cannot be canceled.
+ * pairs with RLOCK_OK. In between the thread cannot be canceled. Who drives a
+ * job of the client enters also while it is being closed: the job was started
+ * before.
  */
 rlock_status rl_client_enter(rlock_client *cl, int *cancel_state);
 void rl_client_leave(rlock_client *cl, int cancel_state);
 
 /* The same, and the thread's error is set. cl may be NULL: RLOCK_EINVAL. */
 rlock_status rl_client_begin(rlock_client *cl, int *cancel_state);
+
+/* Is it being closed, and does the calling thread drive a job of it? */
+bool rl_client_is_draining(const rlock_client *cl);
 
 #endif

@@ -113,6 +113,17 @@ static void check_callback(const start *s)
                 s->a.verb, locks[s->a.lock].name);
 }
 
+/* Of several locks another one's client may have been closed before. */
+static void check_closed(const start *s, rlock_status status)
+{
+    const lock *l = &locks[s->a.lock];
+    if (status == RLOCK_ECLOSED && strcmp(s->a.verb, "acquire") != 0 &&
+        !l->is_multi && !l->has_red)
+        finding("judge 4: %s of %s, which was started before, is told that its "
+                "client is closed",
+                s->a.verb, l->name);
+}
+
 /* Its owner was freed meanwhile: what it has got is nobody's. Of several loops
    another one may have begun to call back before that. */
 static void check_freed(const start *s, rlock_status status)
@@ -162,6 +173,7 @@ static void done(rlock *lk, rlock_status status, void *arg)
     owner *o = s->a.o;
     (void)lk;
     check_callback(s);
+    check_closed(s, status);
     s->is_over = true;
     if (s->generation != o->generation || !o->self) {
         check_freed(s, status);
