@@ -359,9 +359,11 @@ static void derive(config *c, uint64_t seed)
         c->owners = 3;
         c->steps = 12;
         c->tasks = c->tasks > 0;
+        c->valid_ms = c->valid_ms > 0 ? 10000 : 0; /* else: 4,000 threads */
     }
     if (seed % 5 == 2 && c->layout == 0)
         c->fair = (int64_t)(1 + seed / 5 % 2);
+    c->braced = seed % 9 == 4;
     c->latch = seed % 8 == 5 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;

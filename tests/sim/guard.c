@@ -82,7 +82,8 @@ static written *begin(owner *o)
 
 static const char *resource(const written *x, char *at, size_t room)
 {
-    snprintf(at, room, "resource:{%s}", things[x->thing].name);
+    const char *name = things[x->thing].name;
+    key_beside(at, room, *name == '{' ? "braced" : "resource", name);
     return at;
 }
 

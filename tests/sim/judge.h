@@ -170,4 +170,19 @@ bool judge_excuses(const program *g, rlock_status s, int64_t since);
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);
 
+/* --- usage.c -------------------------------------------------------------- */
+
+/* Who has something that several may have at a time, as they were told. */
+typedef struct usage {
+    const char *name;
+    int holds[OWNERS_MAX], holds_n; /* of each; of all */
+    int64_t lease_ms[OWNERS_MAX];   /* the longest of those */
+    int64_t until; /* what was given up, or left, is had no longer */
+} usage;
+
+void usage_begin(usage *u, const owner *o, int64_t lease_ms);
+void usage_end(usage *u, const owner *o, rlock_status s); /* of giving it up */
+/* A wait that began then is over, however: judged in calm worlds. */
+void usage_waited(const usage *u, const owner *o, int64_t began);
+
 #endif

@@ -54,7 +54,7 @@ static void expect_kept(const hold *h)
     if (t->is_red || (cfg.cluster && !cfg.calm) || !h->is_renewed ||
         !judge_is_sound() || is_shaken(h))
         return;
-    key.len = (size_t)snprintf(name, sizeof name, "rlock_token:{%s}", t->name);
+    key.len = (size_t)key_beside(name, sizeof name, "rlock_token", t->name);
     server *s = server_in_office(t->home, t->name);
     server_set_clock(s);
     if (store_find(&s->store, &lock) && !store_find(&s->store, &key))

@@ -116,7 +116,10 @@ static place *place_of(const server *s, int t, const word *bell)
 static const entry *queue_of(server *s, int t)
 {
     char name[60];
-    int n = snprintf(name, sizeof name, "rlock_queue:{%s}", things[t].name);
+    const char *of = things[t].name;
+    int n = key_beside(name, sizeof name, "rlock_queue", of);
+    if (strchr(of, '{'))
+        n += snprintf(name + n, sizeof name - (size_t)n, "{}");
     word key = {name, (size_t)n};
     return store_find(&s->store, &key);
 }

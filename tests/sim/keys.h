@@ -18,6 +18,7 @@
     X(processes, 1)                                                            \
     X(owners, 1)  /* in all */                                                 \
     X(singles, 0) /* names of single locks */                                  \
+    X(braced, 0)  /* the second is the first in braces */                      \
     X(reds, 0)    /* and of Red locks over all servers */                      \
     X(multis, 0)  /* Multi locks of the locks above */                         \
     X(tasks, 0)   /* owners that are no threads, in all */                     \

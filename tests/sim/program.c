@@ -55,17 +55,33 @@ static void add_multi(void)
     }
 }
 
+/* Two names whose keys differ by little, and whose channel is one. */
+static void put_into_braces(int t, int of)
+{
+    snprintf(locks[t].name, sizeof locks[t].name, "{%s}", locks[of].name);
+    things[t].name = locks[t].name;
+    things[t].home = things[of].home;
+}
+
 static void name_things(void)
 {
     static const char *const singles[] = {"a", "b", "c"};
     static const char *const reds[] = {"r", "s"};
     for (int i = 0; i < cfg.singles; i++)
         add_thing(singles[i], false);
+    if (cfg.braced && cfg.singles > 1)
+        put_into_braces(1, 0);
     for (int i = 0; i < cfg.reds; i++)
         add_thing(reds[i], true);
     locks_n = things_n;
     for (int i = 0; i < cfg.multis && things_n > 1; i++)
         add_multi();
+}
+
+int key_beside(char *at, size_t room, const char *prefix, const char *name)
+{
+    const char *as = strchr(name, '{') ? "%s:%s" : "%s:{%s}";
+    return snprintf(at, room, as, prefix, name);
 }
 
 int thing_of(const char *name)

@@ -102,6 +102,9 @@ rlock *program_make_handle(program *g, int lock);
 program *program_of(const rlock_client *cl);
 int thing_of(const char *name);
 
+/* prefix:{name}, whose slot is the name's; if it has braces, as it is. */
+int key_beside(char *at, size_t room, const char *prefix, const char *name);
+
 /* --- clients.c ------------------------------------------------------------ */
 
 void client_make(program *g, int server);

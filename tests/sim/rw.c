@@ -118,26 +118,51 @@ static rlock_status check(owner *o, const char *verb, int64_t wait_ms,
 
 /* --- what is done --------------------------------------------------------- */
 
+static usage used = {.name = SHARED};
+
+/* Longer than the key of a token lives that is not kept. */
+static bool is_long(void)
+{
+    return cfg.hold_ms > 300000;
+}
+
 /* When it was asked for what is owned now; 0: it is not. */
 static int64_t take(owner *o, const char *verb, rlock *lk, int64_t wait_ms)
 {
     int64_t began = w.now;
-    int64_t lease_ms = chance_below(&o->dice, 4) ? RLOCK_WATCHDOG : 20000;
+    bool is_renewed = chance_below(&o->dice, 4) || is_long();
+    int64_t lease_ms = is_renewed ? RLOCK_WATCHDOG : 20000;
     rlock_status s = rlock_acquire(lk, wait_ms, lease_ms);
-    return check(o, verb, wait_ms, s, began) == RLOCK_OK ? began : 0;
+    usage_waited(&used, o, began);
+    if (check(o, verb, wait_ms, s, began) != RLOCK_OK)
+        return 0;
+    usage_begin(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
+    return began;
 }
 
 static void give_back(owner *o, const char *verb, rlock *lk)
 {
     int64_t began = w.now;
-    check(o, verb, 0, rlock_unlock(lk), began);
+    usage_end(&used, o, check(o, verb, 0, rlock_unlock(lk), began));
+}
+
+/* With a client that is closed somebody may have to wait for a lease's end. */
+static int64_t draw_wait(owner *o)
+{
+    if (chance_below(&o->dice, 3) == 0)
+        return 0;
+    return chance_skewed(&o->dice, cfg.close_at_ms > 0 ? 20000 : 3000);
 }
 
 /* Now and then until leases have been renewed; an explicit one lasts. */
 static void dwell(owner *o)
 {
     int64_t most_ms = chance_below(&o->dice, 10) ? 100 : 2 * cfg.watchdog_ms;
-    sleep_for(chance_skewed(&o->dice, most_ms < 9000 ? most_ms : 9000) * MS);
+    if (most_ms > 9000)
+        most_ms = 9000;
+    if (is_long() && chance_below(&o->dice, 3) == 0)
+        most_ms = 2 * cfg.hold_ms;
+    sleep_for(chance_skewed(&o->dice, most_ms) * MS);
 }
 
 static void upgrade(owner *o)
@@ -193,8 +218,7 @@ static void ask(owner *o)
 
 void act_rw(owner *o)
 {
-    int64_t wait_ms =
-        chance_below(&o->dice, 3) == 0 ? 0 : chance_skewed(&o->dice, 3000);
+    int64_t wait_ms = draw_wait(o);
     switch (chance_below(&o->dice, 8)) {
     case 0:
         ask(o);

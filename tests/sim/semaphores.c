@@ -198,7 +198,7 @@ static int64_t draw_wait(owner *o)
 {
     return o->is_task || chance_below(&o->dice, 3) == 0
                ? 0
-               : chance_skewed(&o->dice, 3000);
+               : chance_skewed(&o->dice, cfg.close_at_ms > 0 ? 9000 : 3000);
 }
 
 /* For a while it keeps them, and looks now and then. */
@@ -219,6 +219,8 @@ static void keep(owner *o, rlock_permit *p, stretch *x)
     }
 }
 
+static usage used = {.name = POOL};
+
 static void take(owner *o)
 {
     int n = (int)chance_between(&o->dice, 1, TOTAL), began_in = era;
@@ -226,9 +228,11 @@ static void take(owner *o)
     int64_t lease_ms = chance_below(&o->dice, 3) ? RLOCK_WATCHDOG : 700;
     rlock_permit *p;
     rlock_status s = acquire(o, n, wait_ms, lease_ms, &p);
+    usage_waited(&used, o, began);
     check(o, "acquire", wait_ms, s, began);
     if (s != RLOCK_OK)
         return;
+    usage_begin(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
     stretch x = {.from = w.now, .to = w.now, .n = n, .era = era};
     bool is_sure = rlock_permit_is_held(p) && began_in == era;
     keep(o, p, &x);
@@ -237,7 +241,9 @@ static void take(owner *o)
     if (is_sure)
         stretches[stretches_n++] = x;
     began = w.now;
-    check(o, "release", 0, release(o, p), began);
+    s = release(o, p);
+    usage_end(&used, o, s);
+    check(o, "release", 0, s, began);
 }
 
 static void count(owner *o)
