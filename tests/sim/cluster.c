@@ -112,7 +112,7 @@ void cluster_drop_listeners(int i)
             continue;
         for (size_t k = c->channels; k > 0; k--) {
             word name = {c->channel[k - 1].at, c->channel[k - 1].len};
-            if (serves_channel(i, slot_of(&name)))
+            if (!c->is_sharded[k - 1] || serves_channel(i, slot_of(&name)))
                 continue;
             out.len = 0;
             server_unsubscribe(c, "sunsubscribe", &name, &out);
@@ -215,7 +215,6 @@ static bool is_coming(const server *s, const word *key)
 const server_kind server_cluster = {.name = "cluster",
                                     .execute = execute,
                                     .admits = admits,
-                                    .message = "smessage",
                                     .in_office = in_office,
                                     .is_coming = is_coming};
 

@@ -489,8 +489,9 @@ static void zmscore(call *c)
 static void publish(call *c)
 {
     store *s = c->s;
+    bool is_sharded = word_is(&c->argv[0], "SPUBLISH");
     text_number(c->out,
-                s->publish ? s->publish(s->arg, &c->argv[1], &c->argv[2]) : 0);
+                s->publish(s->arg, is_sharded, &c->argv[1], &c->argv[2]));
 }
 
 static void tell_time(call *c)

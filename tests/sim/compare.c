@@ -22,11 +22,13 @@ static real theirs;
 static text heard; /* by those who listen to ours */
 static long long failures;
 
-static int publish(void *arg, const word *channel, const word *message)
+static int publish(void *arg, bool is_sharded, const word *channel,
+                   const word *message)
 {
     int bell = -1;
     char name[32];
     (void)arg;
+    (void)is_sharded;
     snprintf(name, sizeof name, "%.*s", (int)channel->len, channel->at);
     sscanf(name, BELL_FORMAT, &bell);
     if (bell < 0 || bell % 2 != 0)

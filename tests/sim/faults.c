@@ -90,11 +90,12 @@ static void release_foreign(server *s)
 {
     static text out;
     char channel[40];
-    int n = snprintf(channel, sizeof channel, "redisson_lock__channel:{%s}",
-                     s->foreign);
+    int n = key_beside(channel, sizeof channel, "redisson_lock__channel",
+                       s->foreign);
     word key = foreign_key(s);
     const word del[] = {{"DEL", 3}, key};
-    const word publish[] = {{"PUBLISH", 7}, {channel, (size_t)n}, {"0", 1}};
+    const char *how = cfg.cluster ? "SPUBLISH" : "PUBLISH";
+    const word publish[] = {{how, strlen(how)}, {channel, (size_t)n}, {"0", 1}};
     server_set_clock(s);
     const entry *e = store_find(&s->store, &key);
     if (!e || e->kind != KIND_HASH ||

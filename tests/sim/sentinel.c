@@ -124,8 +124,7 @@ static bool execute(conn *c, const word *argv, size_t n, text *out)
     return true;
 }
 
-const server_kind server_sentinel = {
-    .name = "sentinel", .execute = execute, .message = "message"};
+const server_kind server_sentinel = {.name = "sentinel", .execute = execute};
 
 /* --- the servers that they watch ------------------------------------------ */
 
@@ -140,10 +139,8 @@ static bool execute_watched(conn *c, const word *argv, size_t n, text *out)
     return server_single.execute(c, argv, n, out);
 }
 
-const server_kind server_watched = {.name = "watched",
-                                    .execute = execute_watched,
-                                    .message = "message",
-                                    .in_office = in_office};
+const server_kind server_watched = {
+    .name = "watched", .execute = execute_watched, .in_office = in_office};
 
 void sentinel_begin(void)
 {

@@ -43,11 +43,11 @@ size_t server_keys(server *s)
 
 /* --- channels ------------------------------------------------------------- */
 
-static int place_of(const conn *c, const word *channel)
+static int place_of(const conn *c, bool is_sharded, const word *channel)
 {
     for (size_t i = 0; i < c->channels; i++) {
         word name = {c->channel[i].at, c->channel[i].len};
-        if (word_equal(&name, channel))
+        if (c->is_sharded[i] == is_sharded && word_equal(&name, channel))
             return (int)i;
     }
     return -1;
@@ -59,7 +59,13 @@ static void add_message(text *to, const char *kind, const word *channel)
     text_bulk(to, channel->at, channel->len);
 }
 
-static int publish(void *arg, const word *channel, const word *message)
+static bool is_of_shards(const char *kind)
+{
+    return strcmp(kind, "ssubscribe") == 0 || strcmp(kind, "sunsubscribe") == 0;
+}
+
+static int publish(void *arg, bool is_sharded, const word *channel,
+                   const word *message)
 {
     server *s = arg;
     static text said;
@@ -67,11 +73,11 @@ static int publish(void *arg, const word *channel, const word *message)
     bool is_ring = s->store.in_script;
     for (conn *c = conns; c; c = c->next) {
         if ((c->s != s && c->s->master != s) || c->server_closed ||
-            c->run != c->s->run || place_of(c, channel) < 0)
+            c->run != c->s->run || place_of(c, is_sharded, channel) < 0)
             continue;
         heard++;
         said.len = 0;
-        add_message(&said, s->kind->message, channel);
+        add_message(&said, is_sharded ? "smessage" : "message", channel);
         text_bulk(&said, message->at, message->len);
         conn_reply(c, &said);
     }
@@ -82,9 +88,11 @@ static int publish(void *arg, const word *channel, const word *message)
 
 void server_subscribe(conn *c, const char *kind, const word *channel, text *out)
 {
-    if (place_of(c, channel) < 0) {
+    bool is_sharded = is_of_shards(kind);
+    if (place_of(c, is_sharded, channel) < 0) {
         if (c->channels == CHANNELS_MAX)
             finding("subscribes to too many channels");
+        c->is_sharded[c->channels] = is_sharded;
         text *to = &c->channel[c->channels++];
         *to = (text){0};
         text_add(to, channel->at, channel->len);
@@ -96,10 +104,11 @@ void server_subscribe(conn *c, const char *kind, const word *channel, text *out)
 void server_unsubscribe(conn *c, const char *kind, const word *channel,
                         text *out)
 {
-    int i = place_of(c, channel);
+    int i = place_of(c, is_of_shards(kind), channel);
     if (i >= 0) {
         text_free(&c->channel[i]);
         c->channel[i] = c->channel[--c->channels];
+        c->is_sharded[i] = c->is_sharded[c->channels];
     }
     add_message(out, kind, channel);
     text_number(out, (long long)c->channels);
@@ -409,8 +418,7 @@ static bool execute_single(conn *c, const word *argv, size_t n, text *out)
     return true;
 }
 
-const server_kind server_single = {
-    .name = "single", .execute = execute_single, .message = "message"};
+const server_kind server_single = {.name = "single", .execute = execute_single};
 
 /* --- all of them ---------------------------------------------------------- */
 

@@ -44,8 +44,10 @@ typedef struct store {
     bool in_script;
     bool is_replica;  /* write commands are refused */
     uint64_t changes; /* write commands so far */
-    /* Says it to all who listen on the channel; how many they are. */
-    int (*publish)(void *arg, const word *channel, const word *message);
+    /* Says it to all who listen on the channel, or the sharded one of that
+       name; how many they are. */
+    int (*publish)(void *arg, bool is_sharded, const word *channel,
+                   const word *message);
     void *arg;
 } store;
 

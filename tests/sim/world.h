@@ -249,6 +249,7 @@ struct conn {
     text input;  /* at the server, not executed yet */
     secure *tls; /* NULL: nothing has come yet */
     text channel[CHANNELS_MAX];
+    bool is_sharded[CHANNELS_MAX]; /* by SSUBSCRIBE, and heard by SPUBLISH */
     size_t channels;
     void *state; /* what a kind of server keeps of it */
     event dialed;
@@ -307,7 +308,6 @@ typedef struct server_kind {
     /* May refuse a call with these keys: it answers, and says false. Or NULL.
      */
     bool (*admits)(conn *c, const word *keys, size_t n, text *out);
-    const char *message; /* what a message to a subscriber is called */
     /* Who has the key at present; NULL: the server itself. */
     server *(*in_office)(const word *key);
     /* Keys of its slot come to this one, one by one. Or NULL. */
