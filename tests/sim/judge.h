@@ -170,6 +170,10 @@ bool judge_excuses(const program *g, rlock_status s, int64_t since);
 /* What threads that are late, or callbacks, may add to a bound. */
 int64_t judge_slack(void);
 
+/* Judge 6, of a call that is no act: callbacks may have run meanwhile. */
+void judge_took(const char *verb, const char *name, int64_t wait_ms,
+                int64_t took);
+
 /* --- usage.c -------------------------------------------------------------- */
 
 /* Who has something that several may have at a time, as they were told. */

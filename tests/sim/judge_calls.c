@@ -19,28 +19,51 @@ static bool is_one_by_one(const act *a)
     return memory_was_short(&a->o->g->p, a->began, w.now);
 }
 
-/* A Multi lock has several clients: one command_timeout_ms for each, but an
-   acquire, which has one. */
-static void check_time(const act *a)
+/* More than the wait: so many times command_timeout_ms, and what goes with it. */
+static int64_t most_of_a_call(int64_t times)
 {
-    const lock *l = &locks[a->lock];
-    int64_t limit = cfg.timeout_ms * MS;
-    if (l->is_multi && !is_acquire(a))
-        limit *= is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
+    int64_t limit = times * cfg.timeout_ms * MS;
     if (cfg.min_replicas > 0)
         limit += S; /* replica_wait_ms */
     /* A connection takes as long as the callback does, and hiredis looks for a
        name twice: when there is no IPv4 address, for an IPv6 one. */
     if (cfg.contexts)
         limit += cfg.connect_ms * MS + (cfg.names_ppm > 0 ? 6 * S : 10 * MS);
-    limit += limit / 100 + judge_slack();
-    if (a->is_started) /* each callback may take its time, of others too */
-        limit += 100 * MS + cfg.callback_us * US * 50;
-    if (a->wait_ms >= 0 &&
-        a->took > a->wait_ms * MS + a->wait_ms * MS / 100 + limit)
-        finding("judge 6: %s of %s with a wait of %lld ms took %lld us",
-                a->verb, l->name, (long long)a->wait_ms,
-                (long long)(a->took / US));
+    return limit + limit / 100 + judge_slack();
+}
+
+/* Each callback may take its time, of others too. */
+static int64_t most_of_callbacks(void)
+{
+    return 100 * MS + cfg.callback_us * US * 50;
+}
+
+static void check_took(const char *verb, const char *name, int64_t wait_ms,
+                       int64_t took, int64_t limit)
+{
+    if (wait_ms >= 0 && took > wait_ms * MS + wait_ms * MS / 100 + limit)
+        finding("judge 6: %s of %s with a wait of %lld ms took %lld us", verb,
+                name, (long long)wait_ms, (long long)(took / US));
+}
+
+void judge_took(const char *verb, const char *name, int64_t wait_ms,
+                int64_t took)
+{
+    check_took(verb, name, wait_ms, took,
+               most_of_a_call(1) + most_of_callbacks());
+}
+
+/* A Multi lock has several clients: one command_timeout_ms for each, but an
+   acquire, which has one. */
+static void check_time(const act *a)
+{
+    const lock *l = &locks[a->lock];
+    int64_t times = 1;
+    if (l->is_multi && !is_acquire(a))
+        times = is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
+    check_took(a->verb, l->name, a->wait_ms, a->took,
+               most_of_a_call(times) +
+                   (a->is_started ? most_of_callbacks() : 0));
     if (a->status != RLOCK_TIMEOUT)
         return;
     if (a->lasted < a->wait_ms * MS / 100 * 99)

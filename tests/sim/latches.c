@@ -157,6 +157,7 @@ static void check(owner *o, const char *verb, int64_t wait_ms, rlock_status s,
           (long long)((w.now - began) / US));
     if (g->closing_at)
         return;
+    judge_took(verb, "a latch", wait_ms, w.now - began);
     if (!may_answer(o, verb, wait_ms, s, began))
         finding("judge 7: %s of a latch (wait %lld ms): %s (%s)", verb,
                 (long long)wait_ms, rlock_status_str(s),

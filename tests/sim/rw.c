@@ -109,6 +109,8 @@ static rlock_status check(owner *o, const char *verb, int64_t wait_ms,
           rlock_status_str(s), s ? ": " : "",
           s ? rlock_last_error()->message : "",
           (long long)((w.now - began) / US));
+    if (!o->g->closing_at)
+        judge_took(verb, SHARED, wait_ms < 0 ? 0 : wait_ms, w.now - began);
     if (!o->g->closing_at && !may_answer(o, verb, wait_ms, s, began))
         finding("judge 7: %s of a read-write lock (wait %lld ms): %s (%s)",
                 verb, (long long)wait_ms, rlock_status_str(s),

@@ -124,6 +124,8 @@ static void check(const owner *o, const char *verb, int64_t wait_ms,
           rlock_status_str(s), s ? ": " : "",
           s ? rlock_last_error()->message : "",
           (long long)((w.now - began) / US));
+    if (!o->g->closing_at)
+        judge_took(verb, POOL, wait_ms, w.now - began);
     if (!o->g->closing_at && !may_answer(o, verb, wait_ms, s, began))
         finding("judge 7: %s of permits (wait %lld ms): %s (%s)", verb,
                 (long long)wait_ms, rlock_status_str(s),
