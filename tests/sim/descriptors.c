@@ -284,6 +284,19 @@ int close(int fd)
     return 0;
 }
 
+/* The kernel closes its connections; what else it has, nobody sees. */
+void descriptors_die(const process *p)
+{
+    for (int i = 0; i < all_n; i++) {
+        descriptor *d = all[i];
+        if (!d->c || d->c->by != p)
+            continue;
+        conn_close(d->c);
+        d->kind = FD_CLOSED;
+        d->c = NULL;
+    }
+}
+
 /* Of an epoll: another one that watches it, which is ready when it is. */
 static int duplicate(const descriptor *d)
 {

@@ -364,6 +364,7 @@ static void derive(config *c, uint64_t seed)
     if (seed % 5 == 2 && c->layout == 0)
         c->fair = (int64_t)(1 + seed / 5 % 2);
     c->braced = seed % 9 == 4;
+    c->kill_at_ms = seed % 12 == 7 ? (int64_t)(100 + seed / 12 % 3000) : 0;
     c->latch = seed % 8 == 5 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;

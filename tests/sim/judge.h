@@ -180,13 +180,14 @@ void judge_took(const char *verb, const char *name, int64_t wait_ms,
 typedef struct usage {
     const char *name;
     int holds[OWNERS_MAX], holds_n; /* of each; of all */
-    int64_t lease_ms[OWNERS_MAX];   /* the longest of those */
+    int64_t lease_ms[OWNERS_MAX];   /* the longest that each has or asks for */
     int64_t until; /* what was given up, or left, is had no longer */
 } usage;
 
-void usage_begin(usage *u, const owner *o, int64_t lease_ms);
-void usage_end(usage *u, const owner *o, rlock_status s); /* of giving it up */
-/* A wait that began then is over, however: judged in calm worlds. */
-void usage_waited(const usage *u, const owner *o, int64_t began);
+void usage_asks(usage *u, const owner *o, int64_t lease_ms);
+/* What it began to ask then; in calm worlds its wait is judged. */
+void usage_answered(usage *u, const owner *o, int64_t began, rlock_status s);
+void usage_ends(usage *u, const owner *o, rlock_status s); /* of giving it up */
+void usage_died(usage *u, const program *g);
 
 #endif

@@ -204,13 +204,13 @@ static void ended(void)
         if (threads[i]->state != DONE)
             finding("judge 12: the thread %s is left", threads[i]->name);
     descriptors_tell();
-    if (descriptors_open() > 0)
+    if (descriptors_open() > 0 && !death_has_been())
         finding("judge 12: %d descriptors are left open", descriptors_open());
     for (int i = 0; i < servers_n; i++)
         if (server_keys(&servers[i]) > semaphore_keys(i))
             finding("judge 12: %zu keys are left at server %d",
                     server_keys(&servers[i]), i);
-    if (memory_blocks() != 0)
+    if (memory_blocks() != 0 && !death_has_been())
         finding("judge 12: the library has %lld blocks of memory",
                 (long long)memory_blocks());
 }

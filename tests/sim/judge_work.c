@@ -333,8 +333,11 @@ static bool was_believed_held(const program *g, int t)
     return false;
 }
 
+/* Whose process has just died may have been rung. */
 static void check_idle(int t)
 {
+    if (death_was_since(free_since[t] - 4 * S))
+        return;
     for (int i = 0; i < OWNERS_MAX; i++)
         if (still_waits(&owners[i], t, free_since[t] - 100 * MS) &&
             !was_believed_held(owners[i].g, t))

@@ -504,6 +504,12 @@ void loops_join(void)
         block(&tasks_alive, "the end of tasks", NEVER);
 }
 
+void loops_died(const program *g)
+{
+    (void)g;
+    wake_waiters(&tasks_alive, true);
+}
+
 /* Nobody polls or dispatches any more: then clients may be freed. */
 void loops_stop(program *g)
 {

@@ -51,7 +51,21 @@ static void end_life(owner *o)
         rlock_free(o->own[i]);
         o->own[i] = NULL;
     }
+    o->lives = false;
     alive--;
+    wake_waiters(&alive, true);
+}
+
+void owners_died(const program *g)
+{
+    for (int i = 0; i < OWNERS_MAX; i++) {
+        owner *o = &owners[i];
+        if (o->g != g)
+            continue;
+        alive -= o->lives;
+        o->lives = false;
+        o->waits = NULL;
+    }
     wake_waiters(&alive, true);
 }
 
@@ -90,6 +104,7 @@ void owners_start(void)
         chance_init(&o->dice, chance_next(&w.dice));
         running->p = &o->g->p;
         alive++;
+        o->lives = true;
         begin_thread(o);
     }
 }

@@ -297,9 +297,12 @@ static void check_health(program *g)
 static void give_all_back(void)
 {
     for (int i = 0; i < cfg.processes; i++) {
-        if (!programs[i].is_closed)
-            close_clients(&programs[i]);
-        free_handles(&programs[i]);
+        program *g = &programs[i];
+        if (g->is_dead)
+            continue;
+        if (!g->is_closed)
+            close_clients(g);
+        free_handles(g);
     }
     running->p = &programs[0].p;
     sleep_for(3700 * S); /* longer than tokens are kept */
@@ -328,6 +331,7 @@ void program_run(void)
     owners_start();
     loops_start();
     running->p = &programs[0].p;
+    death_begin();
     if (cfg.close_at_ms > 0)
         pthread_create(&closer, NULL, close_early, &programs[0]);
     owners_join();

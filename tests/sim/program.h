@@ -51,9 +51,9 @@ typedef struct program {
     int canceling[LOCKS_MAX]; /* owners that cancel its waits, just now */
     int cancelers;            /* clients that cancel all waits, likewise */
     bool is_silent[SERVERS_MAX];
-    int64_t closing_at; /* 0: it is open */
-    bool is_closed;
-    int loops; /* that run */
+    int64_t closing_at;      /* 0: it is open */
+    bool is_closed, is_dead; /* dead: as if its clients were closed */
+    int loops;               /* that run */
 } program;
 
 extern program programs[PROCESSES_MAX];
@@ -80,6 +80,7 @@ typedef struct owner {
     int taken_n;
     hold *hold[THINGS_MAX]; /* NULL: it has none */
     const act *waits;       /* the acquire that it is in; or NULL */
+    bool lives;             /* a thread acts as it, one after the other */
     bool is_task;
     task_state state;
     rlock_owner *self;
@@ -110,10 +111,18 @@ int key_beside(char *at, size_t room, const char *prefix, const char *name);
 void client_make(program *g, int server);
 bool client_is_heard(int server); /* has it an on_event? */
 
+/* --- death.c -------------------------------------------------------------- */
+
+void death_begin(void);         /* the last process dies, if it is drawn */
+bool death_leaves_leases(void); /* then some wait for longer: for their ends */
+bool death_has_been(void);
+bool death_was_since(int64_t when);
+
 /* --- owners.c ------------------------------------------------------------- */
 
 void owners_start(void);
 void owners_join(void);
+void owners_died(const program *g); /* with their process; likewise below */
 
 /* --- loops.c -------------------------------------------------------------- */
 
@@ -121,6 +130,7 @@ void loops_start(void);
 void loops_join(void);
 void loops_stop(program *g);
 void loops_closed(program *g);
+void loops_died(const program *g);
 
 void task_rests(owner *o); /* it has something to do in a while */
 
@@ -152,6 +162,7 @@ void act_rw(owner *o);
 void rw_make(program *g);
 bool rw_is(const char *name); /* is that its name? */
 void rw_forget(int server);   /* it has lost its data, just now */
+void rw_died(const program *g);
 
 /* --- semaphores.c --------------------------------------------------------- */
 
@@ -159,6 +170,7 @@ void act_permits(owner *o);
 void semaphore_make(program *g);
 bool semaphore_is(const char *name); /* is that its name? */
 void semaphore_told(const rlock_event *e);
+void semaphore_died(const program *g);
 void semaphore_forget(int server); /* it has lost its data, just now */
 size_t semaphore_keys(int server); /* which are there for ever */
 

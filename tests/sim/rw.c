@@ -122,6 +122,11 @@ static rlock_status check(owner *o, const char *verb, int64_t wait_ms,
 
 static usage used = {.name = SHARED};
 
+void rw_died(const program *g)
+{
+    usage_died(&used, g);
+}
+
 /* Longer than the key of a token lives that is not kept. */
 static bool is_long(void)
 {
@@ -134,26 +139,23 @@ static int64_t take(owner *o, const char *verb, rlock *lk, int64_t wait_ms)
     int64_t began = w.now;
     bool is_renewed = chance_below(&o->dice, 4) || is_long();
     int64_t lease_ms = is_renewed ? RLOCK_WATCHDOG : 20000;
+    usage_asks(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
     rlock_status s = rlock_acquire(lk, wait_ms, lease_ms);
-    usage_waited(&used, o, began);
-    if (check(o, verb, wait_ms, s, began) != RLOCK_OK)
-        return 0;
-    usage_begin(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
-    return began;
+    usage_answered(&used, o, began, s);
+    return check(o, verb, wait_ms, s, began) == RLOCK_OK ? began : 0;
 }
 
 static void give_back(owner *o, const char *verb, rlock *lk)
 {
     int64_t began = w.now;
-    usage_end(&used, o, check(o, verb, 0, rlock_unlock(lk), began));
+    usage_ends(&used, o, check(o, verb, 0, rlock_unlock(lk), began));
 }
 
-/* With a client that is closed somebody may have to wait for a lease's end. */
 static int64_t draw_wait(owner *o)
 {
     if (chance_below(&o->dice, 3) == 0)
         return 0;
-    return chance_skewed(&o->dice, cfg.close_at_ms > 0 ? 20000 : 3000);
+    return chance_skewed(&o->dice, death_leaves_leases() ? 20000 : 3000);
 }
 
 /* Now and then until leases have been renewed; an explicit one lasts. */

@@ -198,9 +198,9 @@ static rlock_status release(owner *o, rlock_permit *p)
 
 static int64_t draw_wait(owner *o)
 {
-    return o->is_task || chance_below(&o->dice, 3) == 0
-               ? 0
-               : chance_skewed(&o->dice, cfg.close_at_ms > 0 ? 9000 : 3000);
+    if (o->is_task || chance_below(&o->dice, 3) == 0)
+        return 0;
+    return chance_skewed(&o->dice, death_leaves_leases() ? 9000 : 3000);
 }
 
 /* For a while it keeps them, and looks now and then. */
@@ -223,18 +223,23 @@ static void keep(owner *o, rlock_permit *p, stretch *x)
 
 static usage used = {.name = POOL};
 
+void semaphore_died(const program *g)
+{
+    usage_died(&used, g);
+}
+
 static void take(owner *o)
 {
     int n = (int)chance_between(&o->dice, 1, TOTAL), began_in = era;
     int64_t wait_ms = draw_wait(o), began = w.now;
     int64_t lease_ms = chance_below(&o->dice, 3) ? RLOCK_WATCHDOG : 700;
     rlock_permit *p;
+    usage_asks(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
     rlock_status s = acquire(o, n, wait_ms, lease_ms, &p);
-    usage_waited(&used, o, began);
+    usage_answered(&used, o, began, s);
     check(o, "acquire", wait_ms, s, began);
     if (s != RLOCK_OK)
         return;
-    usage_begin(&used, o, lease_ms ? lease_ms : cfg.watchdog_ms);
     stretch x = {.from = w.now, .to = w.now, .n = n, .era = era};
     bool is_sure = rlock_permit_is_held(p) && began_in == era;
     keep(o, p, &x);
@@ -244,7 +249,7 @@ static void take(owner *o)
         stretches[stretches_n++] = x;
     began = w.now;
     s = release(o, p);
-    usage_end(&used, o, s);
+    usage_ends(&used, o, s);
     check(o, "release", 0, s, began);
 }
 

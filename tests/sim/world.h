@@ -207,6 +207,7 @@ descriptor *descriptor_for(int fd, const char *call);
 descriptor *descriptor_new(fd_kind kind);
 void descriptor_changed(int fd); /* wakes who polls it */
 int descriptors_open(void);
+void descriptors_die(const process *p);
 void descriptors_tell(void);
 short socket_state(const descriptor *d);
 
