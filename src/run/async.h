@@ -27,7 +27,7 @@ typedef struct rl_started {
                                has none */
     rl_op *op;              /* under way; NULL: the job says what is next */
     bool sleeps;            /* the operation does */
-    bool told;              /* that the client is being freed */
+    bool told;              /* it has been: the client is being freed */
     rl_wake heeded;         /* why it is awake for good, and has been told */
     bool reserved;          /* there is room for `due` in the heap */
     bool ended;             /* it is over; guarded by the mutex */

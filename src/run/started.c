@@ -253,12 +253,12 @@ static bool begin_op(rl_started *s)
     s->op = s->job->next(s->job);
     if (s->op)
         s->op->waker = &s->waker;
-    s->sleeps = false;
+    s->sleeps = s->told = false;
     s->heeded = RL_WAKE_NONE;
     return s->op != NULL;
 }
 
-/* The client is being freed: each wait is told, once. */
+/* The client is being freed: each operation that sleeps is told, once. */
 static rl_wake why_awake_or_closed(rl_started *s)
 {
     rl_wake why = why_awake(s);

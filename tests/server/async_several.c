@@ -1,0 +1,37 @@
+/*
+ * Started calls on a Multi lock of two clients' locks, of which one is closed
+ * at a bad moment.
+ */
+#include "loop.h"
+#include "multi_scene.h"
+
+/* --- its home is freed ----------------------------------------------------- */
+
+/* What it had got of the other client's is another program's now. */
+static void lose_to_another(scene *t, const char *name)
+{
+    server_cmd(t->sv, "DEL %s", name);
+    take_by_hand(t->sv, name, 0);
+    EVENTUALLY(SOON, stats_of(t->cl).held_now == 0);
+}
+
+/* It has let go of all, and pauses before it waits for what it has lost. */
+TEST(async_several, a_wait_that_begins_anew_ends_with_its_client)
+{
+    scene s = scene_start(0, 0), t = scene_start(BRISK_MS, 0);
+    multi_scene m = multi_scene_across(&s, "b", &t, "a");
+    request r = request_new(m.all);
+    EXPECT_STATUS(rlock_lock(m.lk[0]), RLOCK_OK);
+    EXPECT_STATUS(request_acquire(&r, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    EXPECT_INT(levels(t.sv, "a"), 1);
+    lose_to_another(&t, "a");
+    EXPECT_STATUS(rlock_unlock(m.lk[0]), RLOCK_OK);
+    EVENTUALLY(SOON, levels(s.sv, "b") == 0);
+    rlock_client_free(s.cl);
+    s.cl = NULL;
+    EXPECT_INT(r.told, 1);
+    EXPECT_STATUS(r.status, RLOCK_ECLOSED);
+    request_free(&r);
+    multi_scene_end_across(&m, &s, &t);
+}
