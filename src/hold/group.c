@@ -46,6 +46,12 @@ bool rl_group_is_owned(const rl_group *g)
     return atomic_load(&g->state) == RL_GROUP_OWNED;
 }
 
+bool rl_group_is_forming(const rl_group *g)
+{
+    const rl_group *whole = g->quorum ? g->whole : g;
+    return whole && atomic_load(&whole->state) < RL_GROUP_OWNED;
+}
+
 bool rl_group_is_void(const rl_group *g)
 {
     return g->quorum > 0 && atomic_load(&g->state) >= RL_GROUP_LOST;

@@ -100,6 +100,9 @@ void rl_group_unref(rl_group *g); /* NULL is accepted */
 bool rl_group_move(rl_group *g, rl_group_state from, rl_group_state to);
 bool rl_group_is_owned(const rl_group *g);
 
+/* Has nobody been told of the Multi lock which it is, or was taken for? */
+bool rl_group_is_forming(const rl_group *g);
+
 /* Are its holds worth nothing any more, though they may run on? */
 bool rl_group_is_void(const rl_group *g);
 

@@ -462,7 +462,14 @@ static bool may_be_there(const rl_hold *h) RL_UNCHECKED
     return h->unknown || !(vacant || rl_loss_is_seen(h->loss));
 }
 
-/* An owner saw its client being closed, and ended before the client did. */
+/* Of a Multi lock that nobody has yet nothing stays taken. */
+static bool is_to_release(const rl_holds *t, const rl_hold *h)
+    RL_REQUIRES(&t->mutex)
+{
+    return t->releasing || (h->group && rl_group_is_forming(h->group));
+}
+
+/* Its owner may have ended before its client did. */
 static void release_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
@@ -491,7 +498,7 @@ static void abandon_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex)
 {
     end_alarms(h);
-    if (t->releasing)
+    if (is_to_release(t, h))
         release_locked(t, h, now_us);
     else
         leave_behind_locked(t, h, now_us);
@@ -551,7 +558,7 @@ static void close_hold(rl_map_node *n, void *arg) RL_UNCHECKED
     keep_alarms(c->holds, h);
     if (h->group)
         leave_group(h, c);
-    if (c->holds->releasing)
+    if (is_to_release(c->holds, h))
         release_locked(c->holds, h, c->now_us);
 }
 

@@ -1,9 +1,35 @@
 /*
- * Started calls on a Multi lock of two clients' locks, of which one is closed
- * at a bad moment.
+ * Started calls on a Multi lock whose owner, or one of whose clients, goes at a
+ * bad moment.
  */
 #include "loop.h"
 #include "multi_scene.h"
+
+/* --- its owner is freed ---------------------------------------------------- */
+
+/* Another owner of the client waits for what it had got. */
+TEST(async_several, an_owner_that_is_freed_while_it_waits_keeps_nothing)
+{
+    scene s = scene_start(0, 0);
+    multi_scene m = multi_scene_of(&s, "ab");
+    request r = request_new(m.all), next = request_new(m.lk[0]);
+    take_by_hand(s.sv, "b", 0);
+    EXPECT_STATUS(request_acquire(&r, RLOCK_FOREVER, 60000), RLOCK_OK);
+    EVENTUALLY(SOON, stats_of(s.cl).waiting_now == 1);
+    EXPECT_STATUS(request_acquire(&next, SOON, RLOCK_WATCHDOG), RLOCK_OK);
+    waiters_settle(s.sv, 0, s.cl, 2);
+    EXPECT_INT(levels(s.sv, "a"), 1);
+    int64_t began_ms = test_now_ms();
+    request_free(&r);
+    LOOP_UNTIL(s.cl, r.told && next.told);
+    EXPECT_STATUS(r.status, RLOCK_CANCELED);
+    EXPECT_STATUS(next.status, RLOCK_OK);
+    EXPECT_BETWEEN(test_since_ms(began_ms), 0, WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(loop_unlock(s.cl, &next), RLOCK_OK);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 0);
+    request_free(&next);
+    multi_scene_end(&m, &s);
+}
 
 /* --- its home is freed ----------------------------------------------------- */
 

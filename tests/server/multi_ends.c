@@ -100,6 +100,37 @@ static void use_inherited(child *c, void *arg)
     multi_scene_free(arg);
 }
 
+static intptr_t try_all(void *all)
+{
+    return rlock_trylock(all);
+}
+
+static intptr_t resume_when_closed(void *arg)
+{
+    const multi_scene *m = arg;
+    EVENTUALLY(SOON, rlock_extend(m->lk[1], 0) == RLOCK_ECLOSED);
+    server_resume(m->sv[0]);
+    return 0;
+}
+
+/* One of the servers has granted it; the other one is to say that it is busy. */
+TEST(multi_ends, a_client_that_is_freed_during_a_try_leaves_nothing)
+{
+    scene s = scene_start(0, SOON), t = scene_start(0, SOON);
+    multi_scene m = multi_scene_across(&s, "a", &t, "b");
+    take_by_hand(s.sv, "a", 0);
+    server_pause(s.sv);
+    test_thread *trial = test_spawn(try_all, m.all);
+    EVENTUALLY(SOON, levels(t.sv, "b") == 1);
+    test_thread *other = test_spawn(resume_when_closed, &m);
+    EXPECT_STATUS(rlock_client_close(t.cl, 0), RLOCK_OK);
+    t.cl = NULL;
+    test_join(other);
+    EXPECT_STATUS(test_join(trial), RLOCK_BUSY);
+    EXPECT_INT(levels(t.sv, "b"), 0);
+    multi_scene_end_across(&m, &s, &t);
+}
+
 TEST(multi_ends, a_child_inherits_nothing_and_sends_nothing)
 {
     scene s = scene_proxied(0, 0);
