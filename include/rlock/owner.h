@@ -47,7 +47,7 @@ RLOCK_API rlock_status rlock_owner_new(const char *label, rlock_owner **out);
  * when a thread ends: leases run out, with RLOCK_EVENT_ABANDONED for each. So
  * unlock first, as the owner. A wait that it has started ends as by
  * rlock_cancel(): it is called back, and what is granted all the same is
- * abandoned, too.
+ * abandoned, too. An unlock that it has started is done before that.
  *
  * The calling thread acts as itself from here on; calls of another one that
  * acts as the owner answer RLOCK_EINVAL. Must not be called twice, nor while

@@ -1,6 +1,6 @@
 /*
- * Only who frees an owner that has started an unlock may end the hold
- * meanwhile, on another thread.
+ * Only who frees an owner as which another thread unlocks may end the hold
+ * meanwhile.
  */
 #include "hold/level.h"
 

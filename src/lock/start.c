@@ -82,6 +82,8 @@ static void over(rl_started *started)
     rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
     if (s->job.job.status != RLOCK_OK)
         *(rlock_error *)s->room = *rlock_last_error();
+    if (started->unlocks)
+        rl_owner_has_unlocked(started);
     rl_completions_post(&e->completions, &s->completion);
 }
 
@@ -112,7 +114,8 @@ static started_lock *make(rlock *lk, const rl_job_args *w, rlock_done *done,
         make_room(size < sizeof(rlock_error) ? sizeof(rlock_error) : size);
     if (!s)
         return NULL;
-    s->started = (rl_started){.over = over};
+    s->started =
+        (rl_started){.over = over, .unlocks = w->verb == RL_JOB_UNLOCK};
     s->completion = (rl_completion){.deliver = deliver};
     s->started.job = rl_lock_begin(&s->job, lk, w, s->room);
     s->done = done;

@@ -25,6 +25,8 @@ typedef struct rl_started {
     rl_job *job;            /* fixed */
     rlock_owner *owner;     /* fixed; counted; whom it is driven as. NULL: it
                                has none */
+    bool unlocks;           /* it has yet to let go of what the owner holds;
+                               guarded by the mutex of owner.c */
     rl_op *op;              /* under way; NULL: the job says what is next */
     bool sleeps;            /* the operation does */
     bool told;              /* it has been: the client is being freed */

@@ -215,13 +215,16 @@ rlock_status rlock_owner_new(const char *label, rlock_owner **out)
     return RLOCK_OK;
 }
 
-static void cancel_started(rlock_owner *o)
+/* Is it an unlock? That goes on. */
+static bool cancel_started(rlock_owner *o)
 {
     rl_mutex_lock(&mutex);
     struct rl_started *s = atomic_load(&o->started);
+    bool unlocks = s && s->unlocks;
     if (s)
         rl_started_cancel(s);
     rl_mutex_unlock(&mutex);
+    return unlocks;
 }
 
 void rlock_owner_cancel(rlock_owner *o)
@@ -235,8 +238,8 @@ void rlock_owner_cancel(rlock_owner *o)
 }
 
 /*
- * The holds of an operation that is under way end when it does. In a child of
- * fork() the parent's holds are none of our business.
+ * The holds of an operation that is under way end when it does, and all others
+ * with an unlock. In a child of fork() the parent's are none of our business.
  */
 void rlock_owner_free(rlock_owner *o)
 {
@@ -247,10 +250,8 @@ void rlock_owner_free(rlock_owner *o)
         rlock_owner_set(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     atomic_store(&o->ended, true);
-    if (o->process == rl_os_process()) {
-        cancel_started(o);
+    if (o->process == rl_os_process() && !cancel_started(o))
         rl_owner_report_end(o->self.serial);
-    }
     rl_owner_unref(o);
     pthread_setcancelstate(cancel, NULL);
 }
@@ -323,6 +324,15 @@ rlock_status rl_owner_engage(struct rl_started *started)
     atomic_store(&acting->started, started);
     release(acting); /* who calls back will be its user */
     return RLOCK_OK;
+}
+
+void rl_owner_has_unlocked(struct rl_started *s)
+{
+    rl_mutex_lock(&mutex);
+    s->unlocks = false;
+    rl_mutex_unlock(&mutex);
+    if (atomic_load(&s->owner->ended))
+        rl_owner_report_end(s->owner->self.serial);
 }
 
 /* What it was granted after it had been freed is nobody's. */

@@ -53,6 +53,8 @@ rlock_status rl_owner_check(void);
 struct rl_started;
 rlock_status rl_owner_engage(struct rl_started *s);
 void rl_owner_disengage(rlock_owner *o);
+/* An unlock is over, and not told yet: if the owner was freed, it ends now. */
+void rl_owner_has_unlocked(struct rl_started *s);
 void rl_owner_unref(rlock_owner *o);
 
 /*
@@ -84,8 +86,8 @@ rlock_owner *rl_owner_act_as(rlock_owner *o);
 bool rl_owner_watch(void);
 
 /*
- * ended() runs on the ending thread, or on that which frees the owner, with the
- * listeners' mutex held.
+ * ended() runs on the ending thread, or on that which frees the owner or drives
+ * its unlock, with the listeners' mutex held.
  */
 typedef struct rl_owner_listener {
     rl_link link;

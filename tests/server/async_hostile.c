@@ -213,6 +213,61 @@ TEST(async_hostile, a_wait_begins_with_the_start_also_of_who_stands_in_line)
     scene_stop(&s);
 }
 
+static request hold_one(rlock_client *cl, int i)
+{
+    char name[16];
+    snprintf(name, sizeof name, "job%d", i);
+    request r = request_new(test_lock(cl, name));
+    EXPECT_STATUS(loop_acquire(cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    return r;
+}
+
+/* Some of them stand in line until the server answers. */
+TEST(async_hostile, owners_may_be_freed_while_their_unlocks_stand_in_line)
+{
+    enum { N = 400 };
+    scene s = scene_start(0, SOON);
+    static request r[N];
+    for (int i = 0; i < N; i++)
+        r[i] = hold_one(s.cl, i);
+    server_pause(s.sv);
+    for (int i = 0; i < N; i++) {
+        EXPECT_STATUS(request_unlock(&r[i]), RLOCK_OK);
+        request_free(&r[i]);
+    }
+    server_resume(s.sv);
+    for (int i = 0; i < N; i++) {
+        LOOP_UNTIL(s.cl, r[i].told == 2);
+        EXPECT_STATUS(r[i].status, RLOCK_OK);
+        rlock_free(r[i].lk);
+    }
+    expect_nothing_left(s.sv);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 0);
+    scene_stop(&s);
+}
+
+/* Nobody dispatches. */
+TEST(async_hostile, what_else_an_owner_holds_is_abandoned_after_its_unlock)
+{
+    scene s = scene_start(0, SOON);
+    request r = hold_one(s.cl, 0);
+    rlock *first = r.lk;
+    r.lk = s.lk;
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    server_pause(s.sv);
+    EXPECT_STATUS(request_unlock(&r), RLOCK_OK);
+    request_free(&r);
+    server_resume(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
+    EXPECT_INT(stats_of(s.cl).held_now, 0);
+    EXPECT_INT(levels(s.sv, SCENE_LOCK), 0);
+    EXPECT_INT(levels(s.sv, "job0"), 1);
+    LOOP_UNTIL(s.cl, r.told == 3);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    rlock_free(first);
+    scene_stop(&s);
+}
+
 /* --- on_event ------------------------------------------------------------- */
 
 static rlock_owner *mine;

@@ -4,6 +4,7 @@
  */
 #include "loop.h"
 #include "multi_scene.h"
+#include "nodes.h"
 
 /* --- its owner is freed ---------------------------------------------------- */
 
@@ -29,6 +30,31 @@ TEST(async_several, an_owner_that_is_freed_while_it_waits_keeps_nothing)
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_ABANDONED), 0);
     request_free(&next);
     multi_scene_end(&m, &s);
+}
+
+/* First its unlock asks the Red lock's nodes, and then the other's server. */
+TEST(async_several, an_owner_that_is_freed_during_an_unlock_leaves_nothing)
+{
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 0, 0);
+    scene s = scene_start(0, 0);
+    rlock *both;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){s.lk, p.lk}, 2, &both), RLOCK_OK);
+    request r = request_new(both);
+    EXPECT_STATUS(loop_acquire(s.cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+    for (size_t i = 0; i < ns.n; i++)
+        server_pause(ns.sv[i]);
+    EXPECT_STATUS(request_unlock(&r), RLOCK_OK);
+    request_free(&r);
+    for (size_t i = 0; i < ns.n; i++)
+        server_resume(ns.sv[i]);
+    LOOP_UNTIL(s.cl, r.told == 2);
+    EXPECT_STATUS(r.status, RLOCK_OK);
+    expect_nothing_left(s.sv);
+    nodes_expect_all_undone(&ns);
+    rlock_free(both);
+    scene_stop(&s);
+    party_end(&p, &ns);
 }
 
 /* --- its home is freed ----------------------------------------------------- */
