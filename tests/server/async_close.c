@@ -43,11 +43,21 @@ static rlock *two(rlock_client *cl, int i)
     return both;
 }
 
+/* Also a connection of a guarded call's own may be opened while it stops. */
+static scene patient_scene(void)
+{
+    rlock_options o = RLOCK_OPTIONS_INIT;
+    o.command_timeout_ms = o.connect_timeout_ms = PATIENCE_MS;
+    server *sv = server_start(NULL);
+    server_load_scripts(sv);
+    return scene_with(sv, &o);
+}
+
 static crowd *gather(maker *make)
 {
     crowd *c = calloc(1, sizeof *c);
     EXPECT(c);
-    c->s = scene_start(0, PATIENCE_MS);
+    c->s = patient_scene();
     for (int i = 0; i < CROWD; i++)
         c->r[i] = request_new(make(c->s.cl, i));
     return c;
