@@ -18,7 +18,7 @@ most_src=42651
 most_files=294
 most_cli=6482
 most_cli_files=44
-most_include=2283
+most_include=2284
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

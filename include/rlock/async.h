@@ -74,8 +74,9 @@ typedef void rlock_done(rlock *lk, rlock_status s, void *arg);
  * freed: what was sent may have been done, and the hold is abandoned.
  * rlock_client_free() ends waits, and acquires that have not begun, with
  * RLOCK_ECLOSED; an unlock, extend or guarded call that was started before is
- * done. It calls back on its own thread, also on_event. In a child of fork()
- * nothing is called back.
+ * done: of a Multi or Red lock, where the client is open yet, so free its first
+ * one first. It calls back on its own thread, also on_event. In a child of
+ * fork() nothing is called back.
  *
  * RLOCK_OK        started, and `done` will be called. With any other status
  *                 nothing has been done, and it will not

@@ -34,13 +34,18 @@ static rlock *one(rlock_client *cl, int i)
     return numbered(cl, 'o', i);
 }
 
+static rlock *both(rlock *a, rlock *b)
+{
+    rlock *multi;
+    EXPECT_STATUS(rlock_multi_new((rlock *[]){a, b}, 2, &multi), RLOCK_OK);
+    rlock_free(a);
+    rlock_free(b);
+    return multi;
+}
+
 static rlock *two(rlock_client *cl, int i)
 {
-    rlock *lk[] = {numbered(cl, 'a', i), numbered(cl, 'b', i)}, *both;
-    EXPECT_STATUS(rlock_multi_new(lk, 2, &both), RLOCK_OK);
-    rlock_free(lk[0]);
-    rlock_free(lk[1]);
-    return both;
+    return both(numbered(cl, 'a', i), numbered(cl, 'b', i));
 }
 
 /* Also a connection of a guarded call's own may be opened while it stops. */
@@ -51,6 +56,13 @@ static scene patient_scene(void)
     server *sv = server_start(NULL);
     server_load_scripts(sv);
     return scene_with(sv, &o);
+}
+
+static rlock_client *other;
+
+static rlock *of_two_clients(rlock_client *cl, int i)
+{
+    return both(numbered(cl, 'a', i), numbered(other, 'b', i));
 }
 
 static crowd *gather(maker *make)
@@ -152,6 +164,21 @@ TEST_CASE(async_close, an_unlock_that_was_started_before_is_done,
           expect_released(one, "o"))
 TEST_CASE(async_close, an_unlock_of_several_that_was_started_before_is_done,
           expect_released(two, "ab"))
+
+/* The other client is open until its home has gone. */
+TEST(async_close, an_unlock_of_locks_of_two_clients_is_done_by_the_first)
+{
+    scene t = patient_scene();
+    other = t.cl;
+    crowd *c = gather_holders(of_two_clients);
+    EXPECT_INT(locks(t.sv, 'b'), CROWD);
+    start_all(c, request_unlock);
+    for (int i = 0; i < CROWD; i++)
+        EXPECT_STATUS(c->r[i].status, RLOCK_OK);
+    EXPECT_INT(locks(c->s.sv, 'a') + locks(t.sv, 'b'), 0);
+    disperse(c);
+    scene_stop(&t);
+}
 
 static void replied(rlock *lk, rlock_status s, redisReply *reply, void *arg)
 {
