@@ -6,7 +6,7 @@
 -- Reply type: array
 -- Reply {}                      nobody does
 --       {holder, level, pttl}   that holder if he does, or else one of them, cut at 511
---                               bytes; and for how many ms the last lease in there
---                               goes on (-1 = no end)
+--                               bytes; and for how many ms that one's lease goes on
+--                               (-1 = no end)
 local side = 'r'
 -- include: rw/inspect.lua

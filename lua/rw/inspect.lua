@@ -9,16 +9,22 @@ if mode ~= 'read' and mode ~= 'write' then
 end
 -- include: clock.lua
 local now_ms = math.floor(clock / 1000)
--- include: rw/ends_in.lua
 local function is_of_this_side(field)
     local until_ms = rcall('ZSCORE', leases, field)
     return field ~= 'mode' and (field:sub(-6) == ':write') == (side == 'w') and
            not (until_ms and until_ms + 0 < now_ms)
 end
 
+-- Its own lease, or, without one, the key's; but never for longer than that.
+local function lease_of(field)
+    local until_ms, pttl = rcall('ZSCORE', leases, field), rcall('PTTL', KEYS[1])
+    local left = until_ms and until_ms - now_ms or pttl
+    return pttl < 0 and left or math.min(pttl, left)
+end
+
 local function told(field, level)
     local holder = field:gsub(':write$', '')
-    return {holder:sub(1, 511), level:sub(1, 32), ends_in()}
+    return {holder:sub(1, 511), level:sub(1, 32), lease_of(field)}
 end
 
 if wanted then

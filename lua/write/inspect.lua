@@ -5,7 +5,7 @@
 --
 -- Reply type: array
 -- Reply {}                      nobody does
---       {holder, level, pttl}   who does, cut at 511 bytes; and for how many ms the last
---                               lease in there goes on (-1 = no end)
+--       {holder, level, pttl}   who does, cut at 511 bytes; and for how many ms the write
+--                               side's lease goes on (-1 = no end)
 local side = 'w'
 -- include: rw/inspect.lua

@@ -118,6 +118,43 @@ TEST(hold_info, does_not_tell_of_a_reader_whose_lease_is_over)
     rw_scene_stop(&r);
 }
 
+static int64_t left_of(rlock *lk, const rlock_holder *about)
+{
+    rlock_holder h;
+    EXPECT_STATUS(rlock_hold_info(lk, about->raw, &h, sizeof h), RLOCK_OK);
+    return h.ttl_ms;
+}
+
+TEST(hold_info, tells_of_each_that_reads_what_is_left_of_its_own_lease)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_acquire(r.mine.read, 0, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.theirs.read, 0, 60000), RLOCK_OK);
+    rlock_holder mine = holder_of(r.mine.read);
+    rlock_holder theirs = holder_of(r.theirs.read);
+    EXPECT_BETWEEN(mine.ttl_ms, 1, 20000);
+    EXPECT_BETWEEN(left_of(r.theirs.read, &mine), 1, 20000);
+    EXPECT_BETWEEN(left_of(r.mine.read, &theirs), 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
+TEST(hold_info, a_side_stays_as_long_as_its_own_lease)
+{
+    rw_scene r = rw_scene_start(0);
+    int64_t writes_ms, reads_ms;
+    EXPECT_STATUS(rlock_acquire(r.mine.write, 0, 20000), RLOCK_OK);
+    EXPECT_STATUS(rlock_acquire(r.mine.read, 0, 60000), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(r.theirs.write, &writes_ms), RLOCK_OK);
+    EXPECT_STATUS(rlock_ttl(r.theirs.read, &reads_ms), RLOCK_OK);
+    EXPECT_BETWEEN(writes_ms, 1, 20000);
+    EXPECT_BETWEEN(reads_ms, 30000, 60000);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.write), RLOCK_OK);
+    rw_scene_stop(&r);
+}
+
 TEST(hold_info, tells_of_who_writes_and_of_it_as_a_reader)
 {
     rw_scene r = rw_scene_start(0);
