@@ -71,24 +71,28 @@ local now_ms = math.floor(clock / 1000)
 -- include: permit/holders.lua
 
 -- nil: it is none, or nobody has any of it, or waits. A latch's waiters are in the queue.
+-- Else who has some, and how many are free: those whose lease is over, too.
 local function of_semaphore(value)
     if not (KEYS[4] and is_count(value)) then
         return nil
     end
-    local has, why = of_permits()
-    refused = refused or why
-    return has and (has[1] or (in_line() or {})[1]) and has
+    local has, over = of_permits()
+    if not has then
+        refused = refused or over
+    elseif has[1] or (in_line() or {})[1] then
+        return has, string.format('%.0f', value + over)
+    end
 end
 
 local fields, pttl = ask('HLEN', KEYS[1]), rcall('PTTL', KEYS[1])
 local holder, count = '', '0'
 local value = not fields and ask('GET', KEYS[1])
-local has = of_semaphore(value)
+local has, free = of_semaphore(value)
 if has then
     table.sort(has, function(x, y) return x[1] < y[1] end) -- at each look the same
     local one = has[1] or {'', 0, pttl}
     fields, holder, pttl = #has, one[1], one[3]
-    count = 'permits ' .. one[2] .. ' ' .. value:sub(1, 20)
+    count = 'permits ' .. one[2] .. ' ' .. free:sub(1, 20)
 elseif value then
     fields, holder, count = -1, value:sub(1, 511), '1'
 elseif not fields then

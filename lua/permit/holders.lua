@@ -4,29 +4,32 @@
 -- is_count(value): is that what is left of a latch, or is free of a semaphore? A unix
 -- time is a timestamp's (timestamp/stamp.lua).
 -- of_permits(): who has some, as holders() tells it (holders.lua); of those among the
--- MOST whose leases end first. nil and what was refused, if that was no key of another
--- type.
+-- MOST whose leases end first; and how many are there whose lease is over. nil and what
+-- was refused, if that was no key of another type.
 -- include: is_holder.lua
 local function is_count(value)
     local digits = type(value) == 'string' and value:match('^%-?(%d+)$')
     return digits and (digits ~= value or #digits < 10 or #digits > 13)
 end
 
--- Behind those whose lease is over.
+-- Behind those whose lease is over; and how many these are.
 local function members_of()
     local over = rpcall('ZCOUNT', KEYS[6], '-inf', now_ms)
     if type(over) == 'table' then
         return over
     end
-    return rpcall('ZRANGE', KEYS[6], over, over + MOST - 1, 'WITHSCORES')
+    return rpcall('ZRANGE', KEYS[6], over, over + MOST - 1, 'WITHSCORES'), over
 end
 
 -- A member is a permit, of ours behind its holder id.
 local function of_permits()
-    local found = KEYS[6] and members_of() or {}
+    local found, over = {}, 0
+    if KEYS[6] then
+        found, over = members_of()
+    end
     if found.err then
         local refused = not found.err:find('WRONGTYPE')
-        return not refused and {} or nil, refused and found or nil
+        return not refused and {} or nil, refused and found or 0
     end
     local all, known = {}, {}
     for i = 1, #found, 2 do
@@ -39,5 +42,5 @@ local function of_permits()
             all[#all + 1] = known[who]
         end
     end
-    return all
+    return all, over
 end

@@ -52,8 +52,22 @@ TEST(scan_permits, of_permits_those_whose_lease_is_over_are_not_told)
     EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
     server_int(s.sv, "ZADD " POOL_PERMITS " 922337203685477 62fd10");
     scan_told t = scan_only(s.cl, NULL, 0);
-    EXPECT(t.l.foreign && t.l.ttl_ms == -1 && t.l.available == 1);
+    EXPECT(t.l.foreign && t.l.ttl_ms == -1 && t.l.holders_in_all == 1);
     EXPECT_STR(t.h.raw, "62fd10");
+    scene_stop(&s);
+}
+
+TEST(scan_permits, a_permit_whose_lease_is_over_is_free)
+{
+    scene s = scene_start(0, 0);
+    rlock_semaphore *pool = test_semaphore(s.cl, POOL, 5);
+    server_cmd(s.sv, "SET " POOL " 4");
+    server_int(s.sv, "ZADD " POOL_PERMITS " 1000 web3:1:2:" UUID ":1");
+    rlock_permit *two = take(pool, 2, 20000);
+    EXPECT_INT(free_of(pool), 3);
+    EXPECT_INT(scan_only(s.cl, NULL, 0).l.available, 3);
+    give_back(two);
+    rlock_semaphore_free(pool);
     scene_stop(&s);
 }
 
