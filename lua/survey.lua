@@ -73,13 +73,13 @@ local now_ms = math.floor(clock / 1000)
 -- nil: it is none, or nobody has any of it, or waits. A latch's waiters are in the queue.
 -- Else who has some, and how many are free: those whose lease is over, too.
 local function of_semaphore(value)
-    if not (KEYS[4] and is_count(value)) then
+    if not (KEYS[4] and is_whole(value)) then
         return nil
     end
     local has, over = of_permits()
     if not has then
         refused = refused or over
-    elseif has[1] or (in_line() or {})[1] then
+    elseif has[1] or is_count(value) and (in_line() or {})[1] then
         return has, string.format('%.0f', value + over)
     end
 end

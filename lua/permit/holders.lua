@@ -1,14 +1,19 @@
--- Brings is_count, of_permits. Included behind rpcall, MOST and now_ms, where KEYS[6], if
--- there is one, has the permits of a semaphore.
+-- Brings is_whole, is_count, of_permits. Included behind rpcall, MOST and now_ms, where
+-- KEYS[6], if there is one, has the permits of a semaphore.
 --
--- is_count(value): is that what is left of a latch, or is free of a semaphore? A unix
--- time is a timestamp's (timestamp/stamp.lua).
+-- is_whole(value): is it a whole number, as is what is left of a latch, or free of a
+-- semaphore? is_count(value): and one that cannot be a unix time, which is a timestamp's
+-- (timestamp/stamp.lua)?
 -- of_permits(): who has some, as holders() tells it (holders.lua); of those among the
 -- MOST whose leases end first; and how many are there whose lease is over. nil and what
 -- was refused, if that was no key of another type.
 -- include: is_holder.lua
+local function is_whole(value)
+    return type(value) == 'string' and value:match('^%-?(%d+)$')
+end
+
 local function is_count(value)
-    local digits = type(value) == 'string' and value:match('^%-?(%d+)$')
+    local digits = is_whole(value)
     return digits and (digits ~= value or #digits < 10 or #digits > 13)
 end
 

@@ -71,6 +71,28 @@ TEST(scan_permits, a_permit_whose_lease_is_over_is_free)
     scene_stop(&s);
 }
 
+/* So many as there are seconds, or ms, since 1970. */
+static void expect_told_of_so_many(int64_t permits)
+{
+    scene s = scene_start(0, 0);
+    rlock_semaphore *pool = test_semaphore(s.cl, POOL, permits);
+    rlock_permit *two = take(pool, 2, 20000);
+    scan_told t = scan_only(s.cl, NULL, RLOCK_SCAN_ALL);
+    EXPECT_INT(t.l.kind, RLOCK_KIND_PERMIT);
+    EXPECT(t.l.holders_in_all == 1 && t.h.count == 2);
+    EXPECT_INT(t.l.available, permits - 2);
+    give_back(two);
+    rlock_semaphore_free(pool);
+    scene_stop(&s);
+}
+
+TEST(scan_permits, one_with_as_many_as_a_unix_time_is_told)
+{
+    expect_told_of_so_many(1700000000);
+    expect_told_of_so_many(1700000000000);
+    expect_told_of_so_many(RLOCK_SEMAPHORE_MAX);
+}
+
 TEST(scan_permits, anothers_sorted_set_is_no_semaphore)
 {
     scene s = scene_start(0, 0);
