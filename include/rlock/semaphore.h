@@ -54,9 +54,9 @@ typedef struct rlock_semaphore_options {
        is there already wins. 0: who acquires waits until somebody says so. */
     int64_t permits;
     /* The keys live so long, rounded up to seconds, after the last acquire,
-       renewal or release, and never shorter than the longest lease: for names
-       that are made up, as one for each job. Then all is forgotten, and what
-       was added, too. 0: for ever. At most 2^41. */
+       renewal, release or add, and never shorter than the longest lease: for
+       names that are made up. Then all is forgotten, and what was added, too.
+       0: for ever, unless another handle says how long. At most 2^41. */
     int64_t idle_ms;
     /* As of rlock_lock_options. */
     int min_replicas;
