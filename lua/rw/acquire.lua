@@ -109,6 +109,6 @@ if fits(side) and rcall('EXISTS', line) == 0 then
 end
 local pttl = mode and ends_in() or 0
 if bell == '' then
-    return {0, pttl, '0', 0, -1, who_has_it(token_key)}
+    return {0, pttl, '0', 0, -1, who_has_it(token_key, mode == 'read')}
 end
 return {0, pttl, ticket, 0, rcall('ZRANK', line, holder) or -1, anew}

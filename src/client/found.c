@@ -139,14 +139,15 @@ static bool note_holder(rl_find *x, const rl_reply *r, int64_t clock_us)
     return fields == 1 ? note_hash(x, &h) : fields == 0;
 }
 
-/* The last token is the clock at the holder's acquire, if he mints any. */
+/* The last token is the clock at the holder's acquire, if he mints any; who reads
+   may have that of others, who came before. */
 static void note_token(rl_find *x, const rl_reply *r, int64_t clock_us)
 {
     int64_t token = rl_max(rl_item_number(&r->item[TOKEN]), 0);
     if (x->held && !x->ours)
         return;
     x->token = (uint64_t)token;
-    if (x->held && token > 0)
+    if (x->held && token > 0 && x->kind != RLOCK_KIND_READ)
         x->held_ms = rl_max(clock_us - token, 0) / 1000;
 }
 

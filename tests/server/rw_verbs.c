@@ -14,6 +14,7 @@
 #include "loop.h"
 #include "replica_scene.h"
 #include "rw_scene.h"
+#include "scanned.h"
 
 /* --- handles -------------------------------------------------------------- */
 
@@ -87,6 +88,26 @@ static bool locked(rlock *lk)
     bool is;
     EXPECT_STATUS(rlock_is_locked(lk, &is), RLOCK_OK);
     return is;
+}
+
+/* Who comes while others read has their token, which is older than its hold. */
+TEST(rw_verbs, since_when_somebody_reads_is_not_told_of_who_came_later)
+{
+    rw_scene r = rw_scene_start(0);
+    EXPECT_STATUS(rlock_lock(r.mine.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_lock(r.theirs.read), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.mine.read), RLOCK_OK);
+    EXPECT_INT(scan_only(r.s.cl, NULL, 0).l.held_ms, -1);
+    EXPECT_STATUS(rlock_trylock(r.mine.write), RLOCK_BUSY);
+    EXPECT_CONTAINS(rlock_last_error()->message, "held by ");
+    EXPECT(!strstr(rlock_last_error()->message, " for "));
+    EXPECT_STATUS(rlock_lock(r.theirs.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(r.mine.read), RLOCK_BUSY);
+    EXPECT_CONTAINS(rlock_last_error()->message, " for ");
+    EXPECT(scan_only(r.s.cl, NULL, 0).l.held_ms >= 0);
+    EXPECT_STATUS(rlock_unlock(r.theirs.write), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(r.theirs.read), RLOCK_OK);
+    rw_scene_stop(&r);
 }
 
 TEST(rw_verbs, questions_are_about_the_side)
