@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42676
+most_src=42677
 most_files=294
 most_cli=6482
 most_cli_files=44
-most_include=2285
+most_include=2287
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

@@ -17,11 +17,13 @@ typedef struct rlock_lock_info {
     rlock_layout layout;         /* of one that is free: RLOCK_LAYOUT_HASH */
     const rlock_holder *holders; /* who has it; NULL: nobody */
     size_t n_holders;            /* how many of them are told */
-    int64_t holders_in_all;      /* how many there are; 0: it is free */
+    int64_t holders_in_all;      /* how many there are, also readers who died
+                                    while others go on; 0: it is free */
     int64_t waiting;   /* clients in its queue or line: a process counts once */
     int64_t ttl_ms;    /* what is left of the lease; -1: no expiry; -2: free */
     uint64_t token;    /* the last that was given out; 0: not known */
-    int64_t held_ms;   /* for how long by this holder; -1: not known, or free */
+    int64_t held_ms;   /* for how long by this holder; -1: not known, as of one
+                          who reads, or free */
     bool foreign;      /* another program has it: Redisson, redis-py ... */
     int64_t available; /* RLOCK_KIND_PERMIT: so many permits are free */
 } rlock_lock_info;
