@@ -475,6 +475,7 @@ static void release_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
     bool undo = may_be_there(h);
     rl_hold_end_locked(t, h, now_us);
+    rl_hold_call_next_locked(t, h, true);
     rl_hold_drop_locked(t, h, undo, now_us);
 }
 

@@ -125,13 +125,18 @@ static void check_closed(const start *s, rlock_status status)
 }
 
 /* Its owner was freed meanwhile: what it has got is nobody's. Of several loops
-   another one may have begun to call back before that. */
+   another one may have begun to call back before that. An unlock is done. */
 static void check_freed(const start *s, rlock_status status)
 {
-    if (cfg.loops == 1 && status == RLOCK_OK &&
-        strcmp(s->a.verb, "unlock") != 0)
+    const char *name = locks[s->a.lock].name;
+    bool unlocks = strcmp(s->a.verb, "unlock") == 0;
+    if (unlocks && status == RLOCK_NOT_HELD)
+        finding("judge 3: unlock of %s, which was started before its owner was "
+                "freed, finds nothing",
+                name);
+    if (cfg.loops == 1 && status == RLOCK_OK && !unlocks)
         finding("judge 3: %s of %s is ok, and its owner was freed", s->a.verb,
-                locks[s->a.lock].name);
+                name);
 }
 
 static void note_unlocked(owner *o, const act *a)
