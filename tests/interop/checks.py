@@ -64,6 +64,7 @@ WATCHDOG = 1500  # what LEASE 0 stands for
 SOON = 1000  # for what takes no time of its own
 POLL = 2500  # the same for rlock, when only its look every 2 s tells it
 LIMIT = 10000  # for an answer that is not about time
+START = 60000  # and for the first one: a JVM comes up, beside other work
 INCREMENTS = 2000  # of a crowd
 
 
@@ -239,13 +240,13 @@ class Side:
         self.peers = [Peer(self.name, self.argv) for _ in range(2)]
         self.one, self.two = self.peers
         for peer in self.peers:  # until they are up
-            peer.ask("ttl", "nothing")
+            peer.ask("ttl", "nothing", limit=START)
 
     def kill_two(self):
         """Kills the second one; another takes its place."""
         self.two.kill()
         self.peers[1] = self.two = Peer(self.name, self.argv)
-        self.two.ask("ttl", "nothing")
+        self.two.ask("ttl", "nothing", limit=START)
 
     def stop(self):
         for peer in self.peers:
