@@ -364,12 +364,10 @@ rlock_status rl_lock_check_args(const rlock *lk, const rl_job_args *w)
 }
 
 /* What a client that is being closed acquired would be nobody's. */
-static rlock_status check_begin(const rl_lock_job *j)
+static bool comes_too_late(const rl_lock_job *j)
 {
-    if (j->args.verb == RL_JOB_ACQUIRE && rl_client_is_draining(j->lk->client))
-        return rl_lock_error(j->lk, RLOCK_ECLOSED,
-                             "the client was closed before it began");
-    return rl_lock_check_args(j->lk, &j->args);
+    return j->args.verb == RL_JOB_ACQUIRE &&
+           rl_client_is_draining(j->lk->client);
 }
 
 static rl_op *enter_job(rl_job *job)
@@ -378,7 +376,10 @@ static rl_op *enter_job(rl_job *job)
     rlock_status s = rl_lock_enter(j->lk, &j->cancel);
     if (s != RLOCK_OK)
         return rl_job_over(job, s);
-    s = check_begin(j);
+    s = rl_lock_check_args(j->lk, &j->args);
+    if (atomic_load(&j->lk->client->closing) && comes_too_late(j))
+        s = rl_lock_error(j->lk, RLOCK_ECLOSED,
+                          "the client was closed before it began");
     if (s == RLOCK_OK && j->args.verb != RL_JOB_UNLOCK &&
         !j->lk->target.semaphore && rl_owner_has_ended())
         s = rl_lock_error(j->lk, RLOCK_CANCELED,
