@@ -139,7 +139,7 @@ TEST(homes, in_a_cluster_command_goes_on_while_its_slot_moves)
     setenv("RLOCK_URI", cluster_uri(l.c), 1);
     const char *name = cluster_name_on(l.c, 1, NAME);
     const server *files = cluster_server(l.c, 0);
-    command *c = start(files, "0", "1.5", name);
+    command *c = start(files, "0", "3", name);
     cluster_move_slot(l.c, cluster_slot(name), 2);
     long long calls = script_calls(cluster_server(l.c, 2));
     EVENTUALLY(SOON, script_calls(cluster_server(l.c, 2)) > calls + 2);
