@@ -54,7 +54,7 @@ static void end_process(event *e)
     rw_died(who);
     semaphore_died(who);
     owners_died(who);
-    loops_died(who);
+    loops_died();
 }
 
 void death_begin(void)

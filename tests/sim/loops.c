@@ -509,9 +509,8 @@ void loops_join(void)
         block(&tasks_alive, "the end of tasks", NEVER);
 }
 
-void loops_died(const program *g)
+void loops_died(void)
 {
-    (void)g;
     wake_waiters(&tasks_alive, true);
 }
 

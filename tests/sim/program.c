@@ -58,7 +58,7 @@ static void add_multi(void)
 /* Two names whose keys differ by little, and whose channel is one. */
 static void put_into_braces(int t, int of)
 {
-    snprintf(locks[t].name, sizeof locks[t].name, "{%s}", locks[of].name);
+    snprintf(locks[t].name, sizeof locks[t].name, "{%s}", things[of].name);
     things[t].name = locks[t].name;
     things[t].home = things[of].home;
 }

@@ -130,7 +130,7 @@ void loops_start(void);
 void loops_join(void);
 void loops_stop(program *g);
 void loops_closed(program *g);
-void loops_died(const program *g);
+void loops_died(void);
 
 void task_rests(owner *o); /* it has something to do in a while */
 
