@@ -56,14 +56,15 @@ static void tell_contended(rl_op *op)
 static void tell_long_wait(rl_op *op)
 {
     rl_acquire *a = RL_CONTAINER(op, rl_acquire, op);
-    const char *who =
-        a->asks_who ? a->fault.text : "others of this client wait before it";
+    const char *who = a->asks_who || a->failing
+                          ? a->fault.text
+                          : "others of this client wait before it";
     rl_add(&a->home->stats.warned[RL_WARNED_WAIT], 1);
     a->warns = a->asks_who = false;
     tell(a, RLOCK_EVENT_WAITED_LONG, a->warned_us - a->began_us, who);
 }
 
-/* It is time; who has the lock, its next try asks. */
+/* It is time to tell, when it has been tried once more. */
 static void note_long_wait(rl_acquire *a, int64_t now_us)
 {
     if (now_us < a->warn_us)
@@ -200,13 +201,23 @@ static rl_next wait_until(rl_acquire *a, int64_t until_us, int64_t now_us)
     return next;
 }
 
-static rl_next begin_try(rl_acquire *a, int64_t now_us)
+static rl_next begin_that(rl_acquire *a, bool asks_who, int64_t now_us)
 {
     a->phase = RL_PHASE_TRY;
     a->asked = true;
-    a->asks_who = a->warns;
+    a->asks_who = asks_who;
     a->tried_us = now_us;
     return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
+}
+
+/*
+ * Of one server, an answer says either who has the lock, or that the client
+ * stands in the queue. It stands there first: what it was rung for, or a
+ * hand-over, may just have taken it out, and while it sleeps nobody would ring.
+ */
+static rl_next begin_try(rl_acquire *a, int64_t now_us)
+{
+    return begin_that(a, a->warns && a->red, now_us);
 }
 
 /* A reader's mark (lua/rw/acquire.lua) does not live for ever. */
@@ -311,6 +322,8 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     /* Before it entered, a cancel could not wake it. */
     if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
+    if (busy && a->warns && !a->asks_who)
+        return begin_that(a, true, now_us);
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
                      (busy && hears(a)))) {

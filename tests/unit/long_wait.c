@@ -18,6 +18,15 @@ static void open_long(wait_for *w, int64_t warn_ms, int64_t wait_ms)
     EXPECT_INT(w->p.events[RLOCK_EVENT_CONTENDED], 1);
 }
 
+/* It stands in the queue, and then asks who has the lock. */
+static void look_for_long(wait_for *w)
+{
+    EXPECT_INT(play_sleep(&w->p), RL_ASK);
+    EXPECT_STR(play_arg(&w->p, 0, BELL_ARG), core(w)->bell);
+    EXPECT_INT(answer(w, IS_BUSY), RL_ASK);
+    EXPECT_INT(play_args(&w->p, 0), BRIEF); /* no bell */
+}
+
 static int told(const wait_for *w)
 {
     return w->p.events[RLOCK_EVENT_WAITED_LONG];
@@ -33,8 +42,7 @@ TEST(long_wait, who_waits_for_so_long_asks_who_has_it_and_tells)
     wait_for w;
     open_long(&w, WARN_MS, 60000);
     EXPECT_INT(w.a.op.sleep_us, w.p.now_us + WARN_MS * MS);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
-    EXPECT_INT(play_args(&w.p, 0), BRIEF); /* no bell */
+    look_for_long(&w);
     EXPECT_INT(told(&w), 0);
     play_pass(&w.p, 5 * MS);
     EXPECT_INT(answer(&w, TOLD_WHO), RL_SLEEP);
@@ -47,11 +55,11 @@ TEST(long_wait, who_waits_for_so_long_asks_who_has_it_and_tells)
     close_wait(&w, RLOCK_OK);
 }
 
-TEST(long_wait, is_told_once_and_the_bell_is_given_again)
+TEST(long_wait, is_told_once_and_the_bell_is_given_each_time)
 {
     wait_for w;
     open_long(&w, WARN_MS, 60000);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    look_for_long(&w);
     EXPECT_INT(answer(&w, TOLD_WHO), RL_SLEEP);
     for (int i = 0; i < 2; i++) {
         EXPECT_INT(play_sleep(&w.p), RL_ASK);
@@ -59,6 +67,24 @@ TEST(long_wait, is_told_once_and_the_bell_is_given_again)
         EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
     }
     EXPECT_INT(told(&w), 1);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
+    close_wait(&w, RLOCK_OK);
+}
+
+/* The ring has taken the client out of the queue. */
+TEST(long_wait, who_is_rung_in_vain_when_it_is_time_stands_before_it_asks)
+{
+    wait_for w;
+    open_long(&w, WARN_MS, 60000);
+    play_pass(&w.p, WARN_MS * MS);
+    EXPECT_INT(ring(&w), RL_ASK);
+    EXPECT_STR(play_arg(&w.p, 0, BELL_ARG), core(&w)->bell);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_ASK);
+    EXPECT_INT(play_args(&w.p, 0), BRIEF);
+    EXPECT_INT(answer(&w, TOLD_WHO), RL_SLEEP);
+    EXPECT_INT(told(&w), 1);
+    EXPECT_STR(w.p.said, "held by web3:18:19 for 2.3 s");
     EXPECT_INT(ring(&w), RL_ASK);
     EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
     close_wait(&w, RLOCK_OK);
@@ -84,7 +110,7 @@ TEST(long_wait, who_is_granted_it_then_has_nothing_to_tell)
 {
     wait_for w;
     open_long(&w, WARN_MS, 60000);
-    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    look_for_long(&w);
     EXPECT_INT(answer(&w, GRANTED(200)), RL_DONE);
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_INT(told(&w), 0);
