@@ -262,15 +262,20 @@ TEST(shimmed_async, fault_162_wherever_memory_runs_out_each_is_told_once)
 
 /* --- a connection that breaks at the send --------------------------------- */
 
-static void expect_unlocked(rlock_client *cl, request *r)
+/*
+ * False: it was not sent by this thread at once, but by the loop, or over a
+ * connection that had to be made, as Sentinels had just told something.
+ */
+static bool is_unlocked_after_a_break(rlock_client *cl, request *r)
 {
     int told = r->told;
     shim_fail(shim_here(), SHIM_SEND, 1, 1, EPIPE);
     EXPECT_STATUS(request_unlock(r), RLOCK_OK);
-    EXPECT_INT(shim_failed(shim_here(), SHIM_SEND), 1);
+    bool broke = shim_failed(shim_here(), SHIM_SEND) == 1;
     shim_clear(shim_here());
     LOOP_UNTIL(cl, r->told > told);
     EXPECT_STATUS(r->status, RLOCK_OK);
+    return broke;
 }
 
 /*
@@ -288,9 +293,13 @@ TEST(shimmed_async, a_call_whose_connection_breaks_at_the_send_is_made_again)
     rlock_client *cl = server_client(sv, &opts);
     rlock *lk = test_lock(cl, SCENE_LOCK);
     request r = request_new(lk);
-    EXPECT_STATUS(loop_acquire(cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
-    int64_t began_ms = test_now_ms();
-    expect_unlocked(cl, &r);
+    int64_t began_ms;
+    int tries = 0;
+    do {
+        EXPECT(tries++ < 10);
+        EXPECT_STATUS(loop_acquire(cl, &r, 0, RLOCK_WATCHDOG), RLOCK_OK);
+        began_ms = test_now_ms();
+    } while (!is_unlocked_after_a_break(cl, &r));
     EXPECT_BETWEEN(test_now_ms() - began_ms, 0, SOON / 2);
     request_free(&r);
     rlock_free(lk);
