@@ -203,7 +203,8 @@ static void make_sound(config *c)
     c->stall_ppm = c->changes = c->change_ppm = 0;
     c->cut_ppm = c->freeze_ppm = c->silence_ppm = c->refuse_ppm = 0;
     c->names_ppm = c->pause_ppm = c->unserved_ppm = c->loading_us = 0;
-    c->rotate_ppm = c->trickle_ppm = c->scarce_ppm = c->force = 0;
+    c->rotate_ppm = c->trickle_ppm = c->scarce_ppm = c->power_ppm = 0;
+    c->force = 0;
 }
 
 /* Connections are sound, servers are not, and who holds does nothing. */
@@ -365,6 +366,9 @@ static void derive(config *c, uint64_t seed)
         c->fair = (int64_t)(1 + seed / 5 % 2);
     c->braced = seed % 9 == 4;
     c->kill_at_ms = seed % 12 == 7 ? (int64_t)(100 + seed / 12 % 3000) : 0;
+    c->dark_us = (int64_t[]){10000, 1000000, 8000000}[seed / 11 % 3];
+    if (seed % 11 == 5 && !c->calm && !c->sound)
+        c->power_ppm = (int64_t[]){300, 3000, 10000}[seed / 33 % 3];
     c->latch = seed % 8 == 5 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
@@ -380,6 +384,7 @@ void config_draw(config *c, uint64_t seed)
                   .freeze_us = 1,
                   .pause_us = 1,
                   .down_us = 1,
+                  .dark_us = 1,
                   .foreign_us = 1,
                   .lag_us = 1,
                   .trickle_us = 1,

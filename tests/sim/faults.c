@@ -45,6 +45,27 @@ static void restart_server(server *s)
             s->down_until + chance_skewed(&w.dice, cfg.loading_us * US);
 }
 
+static void power_is_back(event *e)
+{
+    server *s = OWNER_OF(e, server, power_is_back);
+    if (s->is_dark && s->down_until != NEVER)
+        server_start(s);
+}
+
+/* Its host is there again with what it had on its disk, and the same address. */
+static void cut_power(server *s)
+{
+    if (s->is_dark)
+        return;
+    int64_t ns = chance_skewed(&w.dice, cfg.dark_us * US);
+    trace("server %d loses its power for %lld us", s->index,
+          (long long)(ns / US));
+    s->is_dark = true;
+    s->down_until = w.now + ns;
+    s->power_is_back.fire = power_is_back;
+    event_set(&s->power_is_back, s->down_until);
+}
+
 static void wipe_server(server *s)
 {
     trace("server %d restarts, without its data", s->index);
@@ -164,6 +185,7 @@ static const fault faults[] = {
     {"pause", &cfg.pause_ppm, pause_server},
     {"restart", &cfg.restart_ppm, restart_server},
     {"wipe", &cfg.wipe_ppm, wipe_server},
+    {"power", &cfg.power_ppm, cut_power},
     {"flush", &cfg.flush_ppm, flush_scripts},
     {"step", &cfg.step_ppm, step_clocks},
     {"foreign", &cfg.foreign_ppm, take_foreign},

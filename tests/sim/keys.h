@@ -64,6 +64,8 @@
     X(pause_us, 1)                                                             \
     X(restart_ppm, 0)                                                          \
     X(down_us, 1)                                                              \
+    X(power_ppm, 0)  /* its host is gone, and nobody says so; */               \
+    X(dark_us, 1)    /* until it is back */                                    \
     X(flush_ppm, 0)  /* scripts are forgotten */                               \
     X(wipe_ppm, 0)   /* a restart without its data */                          \
     X(loading_us, 0) /* after a restart */                                     \

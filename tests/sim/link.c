@@ -48,11 +48,24 @@ void conn_cut(conn *c)
         descriptor_changed(c->fd);
 }
 
+static void carry(conn *c, bool up, cargo cargo, const void *at, size_t n);
+
+/* Its host has lost its power, and is back: it knows no such connection. */
+static void refuse(conn *c, cargo cargo)
+{
+    if (cargo == BYTES && server_is_up(c->s))
+        carry(c, false, RESET, NULL, 0);
+}
+
 static void reach_server(parcel *p)
 {
     conn *c = p->c;
-    if (c->run != c->s->run || c->server_closed || c->s->is_dark)
+    if (c->server_closed || c->s->is_dark)
         return;
+    if (c->run != c->s->run) {
+        refuse(c, p->cargo);
+        return;
+    }
     if (p->cargo == BYTES) {
         text_add(cfg.tls ? &c->sealed : &c->input, p->at, p->len);
     } else {

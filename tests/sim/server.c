@@ -450,9 +450,12 @@ static void cut_all(server *s)
             conn_cut(c);
 }
 
+/* Of one that is dark who has a connection hears nothing, until he asks. */
 void server_restart(server *s, int64_t down_ns)
 {
-    cut_all(s);
+    if (!s->is_dark)
+        cut_all(s);
+    s->is_dark = false;
     s->run++;
     s->scripts = 0;
     server_name_run(s);
@@ -473,7 +476,6 @@ void server_kill(server *s, bool is_dark)
 void server_start(server *s)
 {
     trace("server %d is back", s->index);
-    s->is_dark = false;
     server_restart(s, 0);
 }
 

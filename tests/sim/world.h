@@ -330,7 +330,7 @@ struct server {
     int64_t loading_until;
     bool is_dark;   /* it is dead, and nobody says so */
     server *master; /* whom it copies; NULL: it is a master */
-    event resume, foreign_ends;
+    event resume, foreign_ends, power_is_back;
 };
 
 extern server servers[SERVERS_MAX];
