@@ -252,10 +252,11 @@ static void draw_rest(config *c, chance *dice)
         c->scarce_ppm = perhaps(dice, 8, PICK(100, 2000, 20000));
 }
 
-/* How connections are made. With TLS there are more ways to go for that. */
+/* How connections are made. With TLS there are more ways to go for that, and a
+   world takes four times as long. */
 static void draw_connections(config *c, chance *dice)
 {
-    c->tls = perhaps(dice, 8, PICK(12, 13));
+    c->tls = perhaps(dice, 12, PICK(12, 13));
     c->contexts = one_in(dice, 8) && !c->tls && !is_group(c);
     if (c->tls && c->calm && c->reds > 0)
         c->delay_us = 50;

@@ -124,8 +124,9 @@ static void check_closed(const start *s, rlock_status status)
                 s->a.verb, l->name);
 }
 
-/* Its owner was freed meanwhile: what it has got is nobody's. Of several loops
-   another one may have begun to call back before that. An unlock is done. */
+/* Its owner was freed meanwhile: what it has got is nobody's. Of several who
+   dispatch another one may have begun to call back before that: loops, and who
+   waits for permits or a latch. An unlock is done. */
 static void check_freed(const start *s, rlock_status status)
 {
     const char *name = locks[s->a.lock].name;
@@ -134,7 +135,8 @@ static void check_freed(const start *s, rlock_status status)
         finding("judge 3: unlock of %s, which was started before its owner was "
                 "freed, finds nothing",
                 name);
-    if (cfg.loops == 1 && status == RLOCK_OK && !unlocks)
+    bool alone = cfg.loops == 1 && cfg.permits == 0 && cfg.latch == 0;
+    if (alone && status == RLOCK_OK && !unlocks)
         finding("judge 3: %s of %s is ok, and its owner was freed", s->a.verb,
                 name);
 }

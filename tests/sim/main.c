@@ -9,6 +9,8 @@
  * draws, --shrink makes a world that fails smaller. Closes with figures and
  * "N passed, N failed".
  */
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,11 +105,20 @@ static void fix_addresses(char **argv)
     die("cannot start anew");
 }
 
+/* Each world is a process of its own, in which one thread runs at a time. */
+static void share_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TOP_PAD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
 int main(int argc, char **argv)
 {
     options o;
     read_options(&o, argc, argv);
     fix_addresses(argv);
+    share_memory();
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     return seeds_run(&o);
 }
