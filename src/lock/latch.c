@@ -282,9 +282,8 @@ static void deliver(rl_completion *l)
 static void over(rl_started *started)
 {
     started_wait *s = RL_CONTAINER(started, started_wait, started);
-    rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
     s->why = *rlock_last_error();
-    rl_completions_post(&e->completions, &s->completion);
+    rl_started_post(started, &s->completion);
 }
 
 static rl_op *waited(rl_job *j)

@@ -207,9 +207,8 @@ static void deliver(rl_completion *l)
 static void over(rl_started *started)
 {
     started_verb *v = RL_CONTAINER(started, started_verb, started);
-    rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
     *(rlock_error *)v->room = *rlock_last_error();
-    rl_completions_post(&e->completions, &v->completion);
+    rl_started_post(started, &v->completion);
 }
 
 /* Inside the client. The permits are its own from now on, if it is started. */

@@ -79,12 +79,11 @@ static void deliver(rl_completion *l)
 static void over(rl_started *started)
 {
     started_lock *s = RL_CONTAINER(started, started_lock, started);
-    rl_engine *e = RL_CONTAINER(started->async, rl_engine, async);
     if (s->job.job.status != RLOCK_OK)
         *(rlock_error *)s->room = *rlock_last_error();
     if (started->unlocks)
         rl_owner_has_unlocked(started);
-    rl_completions_post(&e->completions, &s->completion);
+    rl_started_post(started, &s->completion);
 }
 
 /* --- the start ------------------------------------------------------------ */

@@ -35,6 +35,7 @@ typedef struct rl_started {
     bool ended;             /* it is over; guarded by the mutex */
     struct rl_desk *desk;   /* NULL: it sleeps, or stands in line for one */
     struct rl_async *async; /* fixed; whose it is */
+    bool telling; /* an event of it is being told (run/completion.h) */
     /* Once, on the thread that drives, when it is over; it is the callee's. */
     void (*over)(struct rl_started *s);
 } rl_started;
@@ -102,6 +103,12 @@ void rl_async_dispatch(rl_async *a);
 
 /* Whose jobs does the calling thread drive at the moment? NULL: nobody's. */
 rl_async *rl_async_driven_here(void);
+
+/* Of the job that it drives: is an event being told? */
+bool *rl_async_telling_here(void);
+
+/* By over(): who dispatches is told, when he has been told all events. */
+void rl_started_post(rl_started *s, rl_completion *l);
 
 /* Ends its wait with RLOCK_CANCELED, if it waits. Any thread, until it is
  * freed.

@@ -1,6 +1,8 @@
 /*
  * A completion is taken out under the mutex and delivered without it, so each
  * is delivered once, whoever calls, and a delivery may post, or deliver others.
+ * Those of a call of which one is being delivered are passed over: there are no
+ * more than the call has events.
  *
  * The program gets a copy of the descriptor. If it closes that, against the
  * rule, nothing of ours is ever written to a number that has become another
@@ -121,25 +123,62 @@ void rl_completions_attended(rl_completions *b)
     atomic_fetch_sub(&b->attending, 1);
 }
 
-/* NULL: there is none. */
-static rl_completion *take(rl_completions *b)
+/* The oldest that need not wait for another one; NULL: there is none. */
+static rl_completion *first_locked(const rl_completions *b)
+    RL_REQUIRES(&b->mutex)
+{
+    for (rl_link *k = rl_list_first(&b->completions); k;
+         k = rl_list_next(&b->completions, k)) {
+        rl_completion *l = RL_CONTAINER(k, rl_completion, link);
+        if (!l->busy || !*l->busy)
+            return l;
+    }
+    return NULL;
+}
+
+/* NULL: there is none. *busy: to be given back when it has been delivered. */
+static rl_completion *take(rl_completions *b, bool **busy)
 {
     rl_mutex_lock(&b->mutex);
-    rl_link *k = rl_list_first(&b->completions);
-    if (k) {
-        rl_list_remove(k);
+    rl_completion *l = first_locked(b);
+    *busy = l && !l->ends ? l->busy : NULL;
+    if (*busy)
+        **busy = true;
+    if (l) {
+        rl_list_remove(&l->link);
         atomic_fetch_sub(&b->count, 1);
     }
     rl_mutex_unlock(&b->mutex);
-    return k ? RL_CONTAINER(k, rl_completion, link) : NULL;
+    return l;
+}
+
+static void give_back(rl_completions *b, bool *busy)
+{
+    if (!busy)
+        return;
+    rl_mutex_lock(&b->mutex);
+    *busy = false;
+    rl_mutex_unlock(&b->mutex);
+}
+
+/* Who delivers what the others have to wait for comes here, too. */
+static void call_for_the_rest(rl_completions *b)
+{
+    rl_mutex_lock(&b->mutex);
+    if (first_locked(b))
+        raise_locked(b);
+    rl_mutex_unlock(&b->mutex);
 }
 
 void rl_completions_deliver(rl_completions *b)
 {
     size_t n = atomic_load(&b->count);
+    bool *busy;
     rl_completion *l;
-    while (n-- > 0 && (l = take(b)) != NULL)
+    while (n-- > 0 && (l = take(b, &busy)) != NULL) {
         l->deliver(l);
+        give_back(b, busy);
+    }
     if (atomic_load(&b->count) > 0)
-        rl_completions_nudge(b);
+        call_for_the_rest(b);
 }

@@ -15,6 +15,11 @@
 
 typedef struct rl_completion {
     rl_link link;
+    /* Shared by those of one call, its events and behind them its callback,
+       which are delivered one after the other, whoever delivers: one of them is
+       being delivered. NULL: it is of no call. Guarded by the mutex below. */
+    bool *busy;
+    bool ends; /* it is the call's last one, and that may go with it */
     /* Once; the completion is the callee's then. */
     void (*deliver)(struct rl_completion *l);
 } rl_completion;
@@ -60,7 +65,9 @@ void rl_completions_attended(rl_completions *b);
 
 /*
  * Delivers those that were there when it was called, on the calling thread. A
- * delivery may call it again, and gets those behind it.
+ * delivery may call it again, and gets those behind it, but for its own
+ * call's. What has to wait for another thread, that one finds when it has
+ * delivered.
  */
 void rl_completions_deliver(rl_completions *b);
 

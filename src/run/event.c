@@ -72,6 +72,8 @@ void rl_event_post(rl_core *c, const rlock_event *ev)
                              : &about->completions;
     if (!e)
         return;
+    if (driven && to == driven->completions)
+        e->completion.busy = rl_async_telling_here();
     e->visits = to != &about->completions;
     if (e->visits)
         rl_client_ref(e->client);

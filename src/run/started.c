@@ -316,10 +316,23 @@ static void go_on(rl_started *s)
 }
 
 static _Thread_local rl_async *driven;
+static _Thread_local bool *telling; /* of the job that is driven */
 
 rl_async *rl_async_driven_here(void)
 {
     return driven;
+}
+
+bool *rl_async_telling_here(void)
+{
+    return telling;
+}
+
+void rl_started_post(rl_started *s, rl_completion *l)
+{
+    l->busy = &s->telling;
+    l->ends = true;
+    rl_completions_post(s->async->completions, l);
 }
 
 /* It calls nobody back (run/event.c), so it drives for one client at a time.
@@ -329,8 +342,10 @@ static void act(rl_started *s)
     rlock_owner *former = rl_owner_drive_as(s->owner);
     s->async->most_steps--;
     driven = s->async;
+    telling = &s->telling;
     go_on(s);
     driven = NULL;
+    telling = NULL;
     rl_owner_drive_end(former);
 }
 

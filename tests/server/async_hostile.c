@@ -442,3 +442,73 @@ TEST(async_hostile, what_is_started_while_the_client_is_freed_is_called_back)
     s.cl = NULL;
     scene_stop(&s);
 }
+
+/* --- several threads dispatch --------------------------------------------- */
+
+static rlock_client *dispatched_by_all;
+static atomic_int dispatches, events_told, called_back;
+
+static bool is_over(void)
+{
+    rlock_stats stats = stats_of(dispatched_by_all);
+    return stats.acquires + stats.acquires_failed == 1;
+}
+
+/* In its time the call ends, and others could dispatch all there is. */
+static void take_long(const rlock_event *ev, void *wanted)
+{
+    if (ev->type != *(rlock_event_type *)wanted)
+        return;
+    EVENTUALLY(SOON, is_over());
+    int until = atomic_load(&dispatches) + 100;
+    EVENTUALLY(SOON, atomic_load(&dispatches) >= until);
+    atomic_fetch_add(&events_told, 1);
+}
+
+static void expect_told_before(request *r)
+{
+    EXPECT_INT(atomic_load(&events_told), 1);
+    EXPECT(r->told == 1);
+    atomic_store(&called_back, 1);
+}
+
+static intptr_t dispatch_on(void *cl)
+{
+    while (!atomic_load(&called_back)) {
+        EXPECT_STATUS(rlock_client_dispatch(cl), RLOCK_OK);
+        atomic_fetch_add(&dispatches, 1);
+    }
+    return 0;
+}
+
+static void expect_event_before_callback(rlock_event_type type, bool dispatched)
+{
+    scene s = {.sv = server_start(NULL), .opts = RLOCK_OPTIONS_INIT};
+    s.opts.on_event = take_long;
+    s.opts.event_arg = &type;
+    s.opts.dispatch_events = dispatched;
+    s.cl = server_client(s.sv, &s.opts);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    dispatched_by_all = s.cl;
+    request r = request_new(s.lk);
+    test_thread *t[3];
+    r.then = expect_told_before;
+    if (type == RLOCK_EVENT_CONTENDED)
+        take_by_hand(s.sv, SCENE_LOCK, 60000);
+    EXPECT_STATUS(request_acquire(&r, 50, RLOCK_WATCHDOG), RLOCK_OK);
+    for (int i = 0; i < 3; i++)
+        t[i] = test_spawn(dispatch_on, s.cl);
+    for (int i = 0; i < 3; i++)
+        test_join(t[i]);
+    request_free(&r);
+    rlock_free(s.lk);
+    rlock_client_free(s.cl);
+    server_stop(s.sv);
+}
+
+TEST_CASE(async_hostile, an_event_has_been_told_before_who_started_is,
+          expect_event_before_callback(RLOCK_EVENT_ACQUIRED, false))
+TEST_CASE(async_hostile, one_that_is_dispatched_has_been_told_before,
+          expect_event_before_callback(RLOCK_EVENT_ACQUIRED, true))
+TEST_CASE(async_hostile, an_event_of_a_wait_has_been_told_before_its_end,
+          expect_event_before_callback(RLOCK_EVENT_CONTENDED, false))

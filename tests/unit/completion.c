@@ -85,6 +85,69 @@ TEST(completion, what_is_posted_by_a_delivery_is_delivered_the_next_time)
     rl_completions_fini(&b, false);
 }
 
+typedef struct one_of_two {
+    rl_completion it;
+    rl_completions *in;
+    int fd;
+    letter *behind, *beside;
+} one_of_two;
+
+/* Another thread might dispatch meanwhile, as often as it likes. */
+static void deliver_the_others(rl_completion *l)
+{
+    one_of_two *x = RL_CONTAINER(l, one_of_two, it);
+    for (int i = 0; i < 3; i++) {
+        rl_completions_attend(x->in);
+        rl_completions_attended(x->in);
+        rl_completions_deliver(x->in);
+    }
+    EXPECT(x->beside->told == 1 && x->behind->told == 0);
+    EXPECT(!is_readable(x->fd) && x->in->count == 1);
+}
+
+TEST(completion, those_of_one_call_are_delivered_one_after_the_other)
+{
+    rl_completions b;
+    bool two = false;
+    letter behind = {.it = {.deliver = deliver, .busy = &two, .ends = true}},
+           beside;
+    open_completions(&b);
+    one_of_two x = {.it = {.deliver = deliver_the_others, .busy = &two},
+                    .in = &b,
+                    .fd = rl_completions_fd(&b),
+                    .behind = &behind,
+                    .beside = &beside};
+    rl_completions_post(&b, &x.it);
+    rl_completions_post(&b, &behind.it);
+    post(&b, &beside);
+    rl_completions_attend(&b);
+    rl_completions_attended(&b);
+    rl_completions_deliver(&b);
+    EXPECT(behind.told == 2 && !two && b.count == 0);
+    rl_completions_fini(&b, false);
+}
+
+/* It was posted when nobody could deliver it, by somebody who did not know. */
+TEST(completion, who_has_delivered_makes_what_waited_for_it_be_seen)
+{
+    rl_completions b;
+    bool two = false;
+    letter x, more = {.it = {.deliver = deliver, .busy = &two, .ends = true}};
+    open_completions(&b);
+    int fd = rl_completions_fd(&b);
+    x = (letter){.it = {.deliver = deliver, .busy = &two},
+                 .posts_to = &b,
+                 .more = &more};
+    rl_completions_post(&b, &x.it);
+    rl_completions_attend(&b);
+    rl_completions_attended(&b);
+    rl_completions_deliver(&b);
+    EXPECT(x.told == 1 && more.told == 0 && is_readable(fd));
+    rl_completions_deliver(&b);
+    EXPECT_INT(more.told, 2);
+    rl_completions_fini(&b, false);
+}
+
 TEST(completion, its_descriptor_is_the_same_each_time_and_inherited_by_nobody)
 {
     rl_completions b;
