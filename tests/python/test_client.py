@@ -1,4 +1,5 @@
 """Clients: what they tell, what they refuse, and how they end."""
+import copy
 import gc
 import pickle
 import unittest
@@ -35,9 +36,28 @@ class Clients(Case):
 
     def test_errors_go_through_pickle(self):
         error = rlock.Lost(rlock.Status.LOST, "gone", 5)
-        copy = pickle.loads(pickle.dumps(error))
-        self.assertEqual((type(copy), copy.status, str(copy), copy.sys_errno),
+        same = pickle.loads(pickle.dumps(error))
+        self.assertEqual((type(same), same.status, str(same), same.sys_errno),
                          (rlock.Lost, rlock.Status.LOST, "gone", 5))
+
+    def test_what_has_a_handle_of_the_library_is_not_copied(self):
+        for it in (self.client, self.client.lock("a"), rlock.Owner("job"),
+                   rlock.MultiLock([self.client.lock("a")]),
+                   rlock.RedLock([self.client], "a")):
+            for make in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "cannot be copied"):
+                    make(it)
+
+    def test_a_lock_that_could_not_be_made_ends_quietly(self):
+        status, said = self.run_python("""
+import rlock
+for kind in (rlock.Lock, rlock.MultiLock, rlock.RedLock, rlock.Owner):
+    try:
+        kind(none=1)
+    except TypeError:
+        pass
+""")
+        self.assertEqual((status, said), (0, ""))
 
     def test_bad_arguments_are_refused(self):
         for wrong in ({"turn": 2}, {"host_id": "x" * 300}, {"max_hold": -1}):

@@ -49,6 +49,29 @@ class Ends(Case):
             str(server.process.pid))
         self.assertEqual((status, said), (0, ""))
 
+    def test_who_is_interrupted_while_it_waits_holds_nothing(self):
+        for wait in ("with lock: pass", "lock.acquire(timeout=20)"):
+            with self.subTest(wait):
+                status, said = self.run_python("""
+import os, signal, sys, threading, rlock
+def interrupt():
+    while client.stats()["waiting_now"] != 1:
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+    with owner:
+        lock.release()
+client = rlock.Client(sys.argv[1])
+lock, owner = client.lock("a"), rlock.Owner("other")
+with owner:
+    lock.acquire()
+threading.Thread(target=interrupt).start()
+try:
+    %s
+except KeyboardInterrupt:
+    print(lock.levels, lock.locked())
+""" % wait, self.server.uri)
+                self.assertEqual((status, said), (0, "0 False\n"))
+
     def test_a_loop_that_ends_releases_what_its_tasks_hold(self):
         status, said = self.run_python("""
 import asyncio, sys, rlock

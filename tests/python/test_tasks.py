@@ -2,6 +2,7 @@
 import asyncio
 import functools
 import gc
+import os
 import time
 import unittest
 import weakref
@@ -174,6 +175,38 @@ class Tasks(Case):
                 with self.assertRaises(rlock.Lost):
                     lock.check()
         self.server.thaw()
+
+    @in_loop
+    async def test_a_loss_that_nobody_waits_for_any_more_leaves_nothing(self):
+        client = self.connect(watchdog_lease=0.6)
+        lock = client.lock("a")
+        descriptors = []
+        for ends_by_loss in (False, True, False, True):
+            await lock.acquire_async()
+            for _ in range(3):
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(lock.lost(), 0.01)
+            if ends_by_loss:
+                lock.force_unlock()
+                await lock.lost()
+                with self.assertRaises(rlock.Lost):
+                    await lock.release_async()
+            else:
+                await lock.release_async()
+            descriptors.append(len(os.listdir("/proc/self/fd")))
+        # The library keeps some from the first round on.
+        self.assertEqual(descriptors[1], descriptors[3])
+
+    @in_loop
+    async def test_a_release_by_another_handle_ends_the_wait_for_a_loss(self):
+        one, other = self.client.lock("a"), self.client.lock("a")
+        await one.acquire_async()
+        await one.acquire_async()
+        loss = one.lost()
+        await other.release_async()
+        self.assertFalse(loss.done())
+        await other.release_async()
+        self.assertTrue(loss.cancelled())
 
     @in_loop
     async def test_what_the_body_raises_comes_before_the_loss(self):

@@ -13,7 +13,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple,
                     Union)
 
 from . import _library as L
-from ._errors import Closed, Error, Status, check, invalid
+from ._errors import Closed, Error, Status, check, invalid, no_copy
 from ._library import lib
 from ._loop import Watch
 
@@ -177,6 +177,8 @@ class Client:
     what is still held. A child of fork() needs a client of its own: there each
     call on this one, and on its locks, raises Forked.
     """
+
+    __reduce__ = no_copy
 
     def __init__(self, uri: Optional[str] = None, *,
                  on_event: Optional[Callable[[Event], None]] = None,

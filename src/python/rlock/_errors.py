@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any, NoReturn
 
 from ._library import lib
 
@@ -144,3 +145,9 @@ def check(status: int) -> None:
 
 def invalid(message: str) -> InvalidArgument:
     return InvalidArgument(Status.EINVAL, message)
+
+
+def no_copy(it: Any) -> NoReturn:
+    """__reduce__ of what has a handle of the library, which a copy would free a
+    second time; so says who copies or pickles it."""
+    raise TypeError(f"a {type(it).__name__} cannot be copied, nor pickled")

@@ -11,7 +11,7 @@ from typing import Any, Coroutine, Iterable, Optional, Sequence, Union
 from . import _library as L
 from ._client import (Client, Holder, Name, holder_of, lease_in_ms,
                       milliseconds, seconds)
-from ._errors import Lost, Status, check, failure, invalid
+from ._errors import Lost, Status, check, failure, invalid, no_copy
 from ._library import lib
 from ._loop import Owner, as_caller, ended, owner_of_task, started
 
@@ -84,15 +84,17 @@ class Lock:
     What the server, or the use of the lock, makes impossible is raised: see Error.
     A call that asks the server blocks for at most the client's command_timeout,
     besides the wait. While the main thread waits, Ctrl-C is answered when the wait
-    is over: give it a timeout.
+    is over, and then nothing was acquired: give it a timeout.
     """
+
+    _lk: Optional[int] = None
+    __reduce__ = no_copy
 
     def __init__(self, client: Client, name: Name, *,
                  timeout: Optional[float] = None,
                  lease: Optional[float] = None,
                  layout: Layout = Layout.HASH, local_levels: bool = False,
                  min_replicas: int = 0, fair: bool = False) -> None:
-        self._lk: Optional[int] = None
         key = _bytes(name)
         o = L.LockOptions(c.sizeof(L.LockOptions), layout, local_levels,
                           min_replicas, fair)
@@ -126,12 +128,23 @@ class Lock:
         """Locks, and waits while another owner has it: True. False: it could not
         be had within timeout. Both as for Lock(), which they override."""
         _in_loop()
-        status = lib.rlock_acquire(self._lk, *self._limits(timeout, lease))
+        status = self._take(*self._limits(timeout, lease))
         if status == _OK:
             return True
         if status == _BUSY or status == _TIMEOUT:
             return False
         raise failure(status)
+
+    def _take(self, wait: int, lease: int) -> int:
+        """Who is interrupted by a signal's exception does not learn that there is
+        something to release."""
+        levels = self._levels()
+        try:
+            return lib.rlock_acquire(self._lk, wait, lease)
+        except BaseException:
+            if self._levels() > levels:
+                lib.rlock_unlock(self._lk)
+            raise
 
     def release(self) -> None:
         """Undoes one acquire; with the last one the lock is free. That is so also
@@ -153,7 +166,7 @@ class Lock:
 
     def __enter__(self) -> Lock:
         _in_loop()
-        status = lib.rlock_acquire(self._lk, self._wait, self._lease)
+        status = self._take(self._wait, self._lease)
         if status:
             raise failure(status)
         return self
@@ -214,15 +227,12 @@ class Lock:
         return self._release(_task_owner())
 
     async def _release(self, owner: Owner) -> None:
-        loss = owner.losses.get(self)
-        if loss is not None:
-            with owner:
-                last = self._levels() <= 1
-            if last:
-                owner.losses.pop(self).close()
-        error = await ended(
-            started(self._client, owner, lib.rlock_unlock_start, L.DONE,
-                    self._lk), _nothing)
+        future = started(self._client, owner, lib.rlock_unlock_start, L.DONE,
+                         self._lk)
+        try:
+            error = await ended(future, _nothing)
+        finally:
+            _close_losses(owner)
         if error is not None:
             raise error
 
@@ -275,8 +285,6 @@ class Lock:
         owner = _task_owner()
         fd, token = self.lost_fd(), self.token
         loss = owner.losses.get(self)
-        if loss is not None and token not in (0, loss.token):
-            loss.close()  # of an earlier hold, released by another handle
         if loss is None or loss.future.done():
             loss = owner.losses[self] = _Loss(fd, token)
         return loss.future
@@ -372,8 +380,21 @@ def _task_owner() -> Owner:
     return owner
 
 
+def _close_losses(owner: Owner) -> None:
+    """Of the holds that are over, through whichever handle they were released.
+    One that is lost has a descriptor, and no token."""
+    for lock, loss in list(owner.losses.items()):
+        with owner:
+            token = lib.rlock_token(lock._lk)
+            over = token != loss.token if token \
+                else lib.rlock_lost_fd(lock._lk) < 0
+        if over:
+            owner.losses.pop(lock).close()
+
+
 class _Loss:
-    """Has the loop look at a copy of a hold's descriptor."""
+    """Has the loop look at a copy of a hold's descriptor, until it is told, or
+    nobody wants to know any more: asyncio.wait_for() cancels the future."""
 
     def __init__(self, fd: int, token: int) -> None:
         self.token = token
@@ -381,19 +402,22 @@ class _Loss:
         self.future: asyncio.Future = self._loop.create_future()
         self._fd = os.dup(fd)
         self._loop.add_reader(self._fd, self._tell)
+        self.future.add_done_callback(self._let_go)
 
     def _tell(self) -> None:
-        self.future.set_result(None)
         self._let_go()
+        if not self.future.done():
+            self.future.set_result(None)
 
-    def _let_go(self) -> None:
-        self._loop.remove_reader(self._fd)
-        os.close(self._fd)
+    def _let_go(self, _: Any = None) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._loop.remove_reader(fd)
+            os.close(fd)
 
     def close(self) -> None:
-        if not self.future.done():
-            self.future.cancel()
-            self._let_go()
+        self._let_go()
+        self.future.cancel()
 
 
 class MultiLock(Lock):
@@ -405,7 +429,6 @@ class MultiLock(Lock):
     def __init__(self, locks: Iterable[Lock], *,
                  timeout: Optional[float] = None,
                  lease: Optional[float] = None) -> None:
-        self._lk = None
         self.locks = tuple(locks)
         if not self.locks:
             raise invalid("no lock to make one of")
@@ -433,7 +456,6 @@ class RedLock(Lock):
                  layout: Layout = Layout.HASH,
                  longest_lease: Optional[float] = None,
                  check_uptime: bool = False) -> None:
-        self._lk = None
         self.clients = tuple(clients)
         if not self.clients:
             raise invalid("no client to make a lock of")

@@ -12,7 +12,7 @@ from asyncio.events import _get_running_loop
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional
 
 from . import _library as L
-from ._errors import Error, check, failure, invalid
+from ._errors import Error, check, failure, invalid, no_copy
 from ._library import lib
 
 if TYPE_CHECKING:
@@ -34,10 +34,13 @@ class Owner:
     label  is told to others, in messages and holder ids; None: a number
     """
 
+    _ow: Optional[int] = None
+    __reduce__ = no_copy
+
     def __init__(self, label: Optional[str] = None) -> None:
-        self._ow: Optional[int] = None
         out = L.pointer()
-        check(lib.rlock_owner_new(label.encode() if label else None, out))
+        check(lib.rlock_owner_new(
+            label.encode(errors="replace") if label else None, out))
         self._ow = out.value
         self._former: list[Optional[int]] = []
         self.losses: dict[Any, Any] = {}  # a task's: lock, and who tells
