@@ -16,13 +16,15 @@ int64_t run_guard(run_shared *sh, int64_t grace_ms)
     long long deadline = atomic_load(&sh->deadline_us);
     long long told = atomic_load(&sh->told_us);
     int64_t now = cli_now_us();
-    if (now >= deadline - RUN_MARGIN_US) {
+    int64_t kills = deadline - RUN_MARGIN_US;
+    int64_t tells = deadline - grace_ms * 1000;
+    if (now >= kills) {
         atomic_store(&sh->ended, 1);
         run_signal(sh, SIGKILL);
         return CLI_NEVER;
     }
-    if (now < deadline - grace_ms * 1000)
-        return deadline - grace_ms * 1000;
+    if (now < tells)
+        return tells < kills ? tells : kills;
     /* Once, whoever of the two is first: many programs take a second SIGTERM
        for impatience. */
     if (deadline > told + SAME_US &&
@@ -31,5 +33,5 @@ int64_t run_guard(run_shared *sh, int64_t grace_ms)
         run_signal(sh, SIGTERM);
         run_signal(sh, SIGCONT);
     }
-    return deadline - RUN_MARGIN_US;
+    return kills;
 }
