@@ -82,7 +82,8 @@ static bool has_been_renewed(const breaking *b)
     rlock_holder now;
     int64_t passed_ms = (cli_now_us() - b->shown_us) / 1000;
     if (rlock_holder_info(b->x.lk, &now, sizeof now) != RLOCK_OK ||
-        strcmp(now.raw, b->x.holder.raw) != 0 || b->x.holder.ttl_ms < 0)
+        !look_is_same_hold(&now, &b->x.holder, b->x.layout) ||
+        b->x.holder.ttl_ms < 0)
         return false;
     return now.ttl_ms < 0 ||
            now.ttl_ms > b->x.holder.ttl_ms - passed_ms + passed_ms / 100 + 2;

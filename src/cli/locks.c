@@ -39,6 +39,11 @@ bool locks_add(locks *l, size_t server, const rlock_lock_info *is)
     return true;
 }
 
+bool locks_same_hold(const locks_row *a, const locks_row *b)
+{
+    return look_is_same_hold(&a->holder, &b->holder, a->is.layout);
+}
+
 int locks_order(const locks_row *a, const locks_row *b)
 {
     if (a->server != b->server)

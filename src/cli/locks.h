@@ -23,6 +23,9 @@ typedef struct locks {
 bool locks_add(locks *l, size_t server, const rlock_lock_info *is);
 void locks_clear(locks *l);
 
+/* Has the same hold the lock in both looks? */
+bool locks_same_hold(const locks_row *a, const locks_row *b);
+
 /* By server, then as rlock_scan() tells them: also the order of what was added
    look by look. */
 int locks_order(const locks_row *a, const locks_row *b);

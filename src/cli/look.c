@@ -143,6 +143,18 @@ rlock_status look_find_any(const cli_server *s, const char *name, look_lock *x)
                                                    : status;
 }
 
+/* Of this library's timestamps what is behind the point stays, as sharing.md
+   says; of others there is nothing, and nothing is known. */
+bool look_is_same_hold(const rlock_holder *a, const rlock_holder *b,
+                       rlock_layout layout)
+{
+    const char *of_a = strchr(a->raw, '.'), *of_b = strchr(b->raw, '.');
+    if (strcmp(a->raw, b->raw) == 0)
+        return true;
+    return layout == RLOCK_LAYOUT_TIMESTAMP && of_a && of_b &&
+           strlen(of_a) > 2 && strcmp(of_a, of_b) == 0;
+}
+
 /* --- How it is shown ------------------------------------------------------ */
 
 const char *look_kind(rlock_kind kind, rlock_layout layout)

@@ -42,6 +42,10 @@ typedef struct look_glob {
 } look_glob;
 const char *look_glob_of(look_glob *to, const char *name);
 
+/* Do both have the same hold? Of a timestamp each renewal is another text. */
+bool look_is_same_hold(const rlock_holder *a, const rlock_holder *b,
+                       rlock_layout layout);
+
 /* "hash", "string", "timestamp"; "read" or "write" of a read-write lock; "permit". */
 const char *look_kind(rlock_kind kind, rlock_layout layout);
 /* "host:pid:tid/label", and of another program's its whole id. Returns to. */

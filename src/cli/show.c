@@ -32,7 +32,7 @@ static bool note(const rlock_lock_info *k, void *arg)
         w->in_all = k->holders_in_all;
     w->available = k->available;
     if (w->held && k->n_holders &&
-        strcmp(k->holders->raw, w->x.holder.raw) == 0)
+        look_is_same_hold(k->holders, &w->x.holder, w->x.layout))
         w->held_ms = k->held_ms;
     return true;
 }
@@ -194,6 +194,7 @@ static int show(const cli_options *o, const cli_server *s, const char *name)
         return look_failed();
     rlock_free(w.x.lk);
     w.held = found == RLOCK_OK;
+    w.in_all = w.held; /* no side key tells of what another program holds */
     w.queue = (cli_table){.heads = heads + one, .columns = 4 - one};
     int status = look_at_each(o, s, note_side_keys, &w);
     if (status == 0)

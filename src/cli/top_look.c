@@ -58,8 +58,7 @@ static void note_changes(locks *now, locks *before)
         locks_row *x = &now->at[i];
         const locks_row *was = find(before, x);
         if (was)
-            x->changes =
-                was->changes + (strcmp(was->holder.raw, x->holder.raw) != 0);
+            x->changes = was->changes + !locks_same_hold(was, x);
     }
 }
 

@@ -103,7 +103,7 @@ static void compare(const watching *x, const char *server, const locks *was,
             tell(x, server, &was->at[i], "freed");
         else if (c > 0)
             tell(x, server, &is->at[k], x->first ? "held" : "taken");
-        else if (strcmp(was->at[i].holder.raw, is->at[k].holder.raw) != 0)
+        else if (!locks_same_hold(&was->at[i], &is->at[k]))
             tell(x, server, &is->at[k], "taken");
         i += c <= 0;
         k += c >= 0;

@@ -233,6 +233,22 @@ TEST(break, who_has_renewed_since_it_was_shown_is_told_to_be_alive)
     server_stop(sv);
 }
 
+TEST(break, who_has_renewed_a_timestamp_is_told_to_be_alive)
+{
+    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 1000);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    terminal t = terminal_start(s.sv, "exec $RLOCK break " SCENE_LOCK);
+    EVENTUALLY(SOON, terminal_shows(&t, "Free it? [y/N] "));
+    text shown = value_of(s.sv);
+    EVENTUALLY(SOON, seconds_of(value_of(s.sv).is) > seconds_of(shown.is) + 1);
+    terminal_type(&t, "y\n");
+    EVENTUALLY(SOON, terminal_shows(&t, "has renewed the lease since"));
+    terminal_type(&t, "n\n");
+    terminal_end(&t, 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
 TEST(break, who_has_not_renewed_is_not_said_to_live)
 {
     server *sv = with_hold();

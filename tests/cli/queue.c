@@ -223,6 +223,18 @@ TEST(queue, show_tells_json_with_the_queue)
     server_stop(sv);
 }
 
+TEST(queue, show_counts_another_program_that_has_it)
+{
+    server *sv = server_start(NULL);
+    server_cmd(sv, "SET theirs token");
+    server_cmd(sv, "HSET java 285475da-9152-4c83-822a-67ee2f116a79:52 1");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("show", "theirs", "--json")),
+                    ",\"in_all\":1,");
+    EXPECT_CONTAINS(command_prints(sv, WORDS("show", "java", "--json")),
+                    ",\"in_all\":1,");
+    server_stop(sv);
+}
+
 TEST(queue, of_several_servers_each_tells_its_queue)
 {
     char wanted[200];

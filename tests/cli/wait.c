@@ -112,6 +112,28 @@ TEST(watch, a_lock_that_has_another_holder_was_taken)
     server_stop(sv);
 }
 
+/* Each renewal of a timestamp writes another one. */
+TEST(watch, a_timestamp_that_is_renewed_is_taken_once)
+{
+    scene s = scene_of(RLOCK_LAYOUT_TIMESTAMP, 1000);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    command *c = RLOCK(s.sv, "watch", "-d", "0.05");
+    command *top = RLOCK(s.sv, "top", "-b", "-d", "0.1");
+    EVENTUALLY(SOON, strstr(command_out(c), "  held   "));
+    text before = value_of(s.sv);
+    EVENTUALLY(SOON, strstr(command_out(top), "  timestamp  "));
+    EVENTUALLY(SOON, seconds_of(value_of(s.sv).is) > seconds_of(before.is) + 1);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    EVENTUALLY(SOON, strstr(command_out(c), "  freed  "));
+    EXPECT(!strstr(command_out(c), "taken"));
+    EXPECT(!strstr(command_out(top), "  1\n"));
+    kill(command_front(c), SIGINT);
+    kill(command_front(top), SIGINT);
+    EXPECT_INT(command_end(c), -SIGINT);
+    EXPECT_INT(command_end(top), -SIGINT);
+    scene_stop(&s);
+}
+
 TEST(watch, it_ends_after_so_many_looks)
 {
     scene s = scene_held(0, 0);
