@@ -73,6 +73,9 @@ const cli_option *cli_option_at(const cli_verb *v, size_t i);
    terminal; cut to the size. Returns to. */
 char *cli_printable(char *to, size_t size, const char *text);
 char *cli_printable_n(char *to, size_t size, const char *text, size_t len);
+/* The same of a word that was given in the wrong place, and may be a URI: of that
+   without what may be its password. */
+char *cli_printable_word(char *to, size_t size, const char *text);
 /* "2.3s", "4m05s", "3h07m", "2d03h"; "-": not known (below zero). */
 char *cli_duration(char *to, size_t size, int64_t ms);
 /* One line to stderr, in one write: "rlock: ...". */

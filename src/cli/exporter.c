@@ -160,7 +160,8 @@ static bool write_file(exporter *x)
         return true;
     if (f)
         remove(path);
-    cli_say("cannot write %s: %s", x->textfile, strerror(why));
+    cli_say("cannot write %s: %s",
+            cli_printable(path, sizeof path, x->textfile), strerror(why));
     return false;
 }
 
@@ -213,6 +214,8 @@ static int run(cli_options *o, int argc, char **argv)
         return status;
     if (!cli_words(&cli_exporter, argc, 0, 0))
         return CLI_FAILED;
+    if (o->json)
+        return cli_misused(&cli_exporter, "exporter: there is no --json of it");
     if (x.listen && x.textfile)
         return cli_misused(&cli_exporter, "either --listen or --textfile");
     if (!x.listen)

@@ -116,7 +116,7 @@ static int run_verb(cli_options *o, int argc, char **argv)
             return cli_verbs[i]->run(o, argc, argv);
     }
     return cli_misused(NULL, "'%s' is no verb",
-                       cli_printable(shown, sizeof shown, argv[0]));
+                       cli_printable_word(shown, sizeof shown, argv[0]));
 }
 
 /* A descriptor of ours must not become COMMAND's stdin because that was closed;

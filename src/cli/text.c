@@ -29,6 +29,15 @@ char *cli_printable(char *to, size_t size, const char *text)
     return cli_printable_n(to, size, text, strlen(text));
 }
 
+char *cli_printable_word(char *to, size_t size, const char *text)
+{
+    const char *address = strstr(text, "://");
+    if (!address)
+        return cli_printable(to, size, text);
+    cli_printable_n(to, size - 3, text, (size_t)(address - text) + 3);
+    return strcat(to, "...");
+}
+
 char *cli_duration(char *to, size_t size, int64_t ms)
 {
     long long s = ms / 1000;
@@ -86,7 +95,9 @@ int cli_bad_option(const cli_verb *v, char **argv)
         char letter[3] = {'-', (char)optopt};
         cli_printable(shown, sizeof shown, letter);
     } else {
-        cli_printable(shown, sizeof shown, said);
+        /* What one that there is not was to be given may be a password. */
+        cli_printable_n(shown, sizeof shown, said,
+                        optopt ? strlen(said) : strcspn(said, "="));
     }
     return cli_misused(v, "%s: unknown option '%s', or its value is missing",
                        where, shown);

@@ -83,6 +83,8 @@ static int run(cli_options *o, int argc, char **argv)
     int status;
     if (!cli_take_options(&cli_top, o, argc, argv, take, &t, &status))
         return status;
+    if (o->json)
+        return cli_misused(&cli_top, "top: there is no --json of it");
     if (t.rounds && !t.batch)
         return cli_misused(&cli_top, "-n is for a batch: -b");
     if (!cli_words(&cli_top, argc, 0, 1) || !look_open(&t.s, o))

@@ -47,7 +47,7 @@ bool cli_add_uri_file(cli_options *o, const char *path)
 {
     char text[8192], shown[300];
     size_t before = o->uris;
-    cli_printable(shown, sizeof shown, path);
+    cli_printable_word(shown, sizeof shown, path);
     FILE *f = fopen(path, "re");
     if (!f) {
         cli_say("cannot read '%s': %s", shown, strerror(errno));

@@ -56,6 +56,32 @@ ENDS(a_code_that_is_none, 125, "-E wants 0 to 255, and not '256'", "run", "-E",
      "256", "job", "true")
 ENDS(an_unknown_option_of_the_verb, 125, "unknown option '-z'", "run", "-z",
      "job", "true")
+/* A word in the wrong place may have a password. */
+static void is_not_shown(const char *const words[])
+{
+    command *c = command_start(NULL, words);
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_CONTAINS(command_err(c), "rlock: ");
+    EXPECT(!strstr(command_err(c), "secret"));
+    command_free(c);
+}
+
+TEST_CASE(status, a_uri_that_stands_behind_no_option_is_not_shown,
+          is_not_shown(WORDS("redis://me:secret@nowhere", "ls")))
+TEST_CASE(status, a_uri_of_an_unknown_option_is_not_shown,
+          is_not_shown(WORDS("--url=redis://me:secret@nowhere", "ls")))
+TEST_CASE(status, a_value_of_an_unknown_option_is_not_shown,
+          is_not_shown(WORDS("--password=secret", "ls")))
+TEST_CASE(status, a_uri_that_is_no_file_is_not_shown,
+          is_not_shown(WORDS("--uri-file", "redis://me:se/secret@nowhere",
+                             "ls")))
+
+ENDS(json_of_what_has_none, 125, "top: there is no --json of it", "--json",
+     "top", "-b", "-n", "1")
+ENDS(json_of_the_exporter, 125, "exporter: there is no --json of it", "--json",
+     "exporter", "-n", "1")
+ENDS(a_file_whose_name_is_two_lines, 125, "nowhere/a\\x0ab: No such file",
+     "exporter", "-n", "1", "--textfile", "/nowhere/a\nb")
 ENDS(an_unknown_long_option, 125, "unknown option '--zz'", "run", "--zz", "job",
      "true")
 ENDS(an_option_whose_value_is_missing, 125, "unknown option '-w', or its value",
