@@ -238,8 +238,8 @@ class owner
     }
 };
 
-/* The calling thread acts as the owner until the end of the scope, then as whom
-   it did before. There must be no co_await in the scope. */
+/* The calling thread acts as the owner (one without a handle: as itself) to the
+   end of the scope, then as before. There must be no co_await in the scope. */
 class [[nodiscard]] acting_as
 {
     rlock_owner *former;
@@ -365,17 +365,17 @@ class mutex
     bool held(const owner &o) const noexcept
     {
         acting_as self(o);
-        return held();
+        return o && held();
     }
     std::chrono::milliseconds valid_for(const owner &o) const noexcept
     {
         acting_as self(o);
-        return valid_for();
+        return o ? valid_for() : std::chrono::milliseconds();
     }
     uint64_t token(const owner &o) const noexcept
     {
         acting_as self(o);
-        return token();
+        return o ? token() : 0;
     }
 
     /* For all else that C has: rlock_lost_fd(), rlock_ttl(), ... */

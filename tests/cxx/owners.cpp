@@ -37,6 +37,19 @@ TEST(owners, the_end_of_a_scope_gives_back_whom_one_acted_as)
     EXPECT(rlock_owner_set(nullptr) == nullptr);
 }
 
+TEST(owners, one_that_was_moved_from_holds_nothing)
+{
+    running r;
+    rlockpp::client redis(r.uri());
+    rlockpp::mutex m(redis, "m");
+    rlockpp::owner x("x"), y = std::move(x);
+    std::unique_lock guard(m); /* the thread's */
+    EXPECT(!m.held(x) && m.token(x) == 0 && m.valid_for(x) == 0ms);
+    EXPECT(!x && !x.busy());
+    x.cancel();
+    EXPECT(m.held() && !m.held(y));
+}
+
 TEST(owners, one_locks_here_and_unlocks_elsewhere)
 {
     running r;
