@@ -385,7 +385,6 @@ void config_draw(config *c, uint64_t seed)
                   .freeze_us = 1,
                   .pause_us = 1,
                   .down_us = 1,
-                  .dark_us = 1,
                   .foreign_us = 1,
                   .lag_us = 1,
                   .trickle_us = 1,
