@@ -67,6 +67,8 @@ enum {
  * Both processes call it, so that either alone is enough.
  */
 int64_t run_guard(run_shared *sh, int64_t grace_ms);
+/* Has the lease been renewed since COMMAND was told to end for it? */
+bool run_guard_renewed(const run_shared *sh, int64_t lease_ms);
 /* A signal for COMMAND, if it is there. */
 void run_signal(run_shared *sh, int sig);
 

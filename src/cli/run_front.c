@@ -213,7 +213,8 @@ static bool is_done(front *f, int64_t *due_us)
     int64_t soon_us = cli_now_us() + cli_look_again_us;
     *due_us = f->lost ? CLI_NEVER : run_guard(f->sh, f->r->grace_ms);
     if (*due_us != CLI_NEVER && is_over(f)) {
-        if (!atomic_load(&f->sh->ended))
+        if (!atomic_load(&f->sh->ended) ||
+            run_guard_renewed(f->sh, f->r->lease_ms))
             return true;
         *due_us = CLI_NEVER; /* it ended because it was told to */
     }
@@ -263,17 +264,22 @@ static void let_go_for_good(front *f)
 static int finish(front *f)
 {
     char name[120];
-    bool ended = f->lost || atomic_load(&f->sh->ended);
+    bool told = atomic_load(&f->sh->ended);
     cli_printable(name, sizeof name, f->r->name);
     atomic_store(&f->sh->target, 0);
     atomic_store(&f->sh->over, 1);
     let_go_for_good(f);
     const char *message = f->sh->message, *colon = *message ? ": " : "";
     const char *what = f->r->kind == RLOCK_KIND_PERMIT ? "permit of" : "lock";
-    if (ended || f->sh->status == CLI_LOST) {
+    if (f->lost || f->sh->status == CLI_LOST) {
         cli_say("%s '%s' was lost%s%s%s", what, name,
-                ended ? ", and COMMAND was ended" : " while COMMAND ran", colon,
-                message);
+                f->lost ? ", and COMMAND was ended" : " while COMMAND ran",
+                colon, message);
+        return CLI_LOST;
+    }
+    if (told) {
+        cli_say("COMMAND was told to end, as %s '%s' was not renewed in time",
+                what, name);
         return CLI_LOST;
     }
     if (f->sh->status != 0)

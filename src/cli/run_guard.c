@@ -11,6 +11,13 @@ void run_signal(run_shared *sh, int sig)
         kill(target, sig);
 }
 
+/* By a third of the lease or more, where it was. */
+bool run_guard_renewed(const run_shared *sh, int64_t lease_ms)
+{
+    long long told = atomic_load(&sh->told_us);
+    return told && atomic_load(&sh->deadline_us) > told + lease_ms * 1000 / 6;
+}
+
 int64_t run_guard(run_shared *sh, int64_t grace_ms)
 {
     long long deadline = atomic_load(&sh->deadline_us);

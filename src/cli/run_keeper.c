@@ -150,8 +150,8 @@ static void grant(keeper *k)
 
 /*
  * Until the front is done, or gone, or the lock is lost. The deadline is looked
- * at often enough that no renewal is seen too late, and once more just before
- * COMMAND would be told.
+ * at often enough that no renewal is seen too late, once more just before COMMAND
+ * would be told, and more often when it was: it may end any time.
  */
 static void keep(keeper *k)
 {
@@ -161,8 +161,10 @@ static void keep(keeper *k)
     const int64_t before_us = 10000;
     do {
         publish(k);
-        int64_t now = cli_now_us(), look = now + k->r->lease_ms * 1000 / 6;
-        int64_t due = run_guard(k->sh, k->r->grace_ms);
+        int64_t due = run_guard(k->sh, k->r->grace_ms), now = cli_now_us();
+        bool told = atomic_load(&k->sh->ended) &&
+                    !run_guard_renewed(k->sh, k->r->lease_ms);
+        int64_t look = now + (told ? 20000 : k->r->lease_ms * 1000 / 6);
         if (due == CLI_NEVER) {
             tell(k, RUN_LOST);
             return;

@@ -274,6 +274,31 @@ TEST(ends, a_loss_that_is_found_at_the_end_is_told_all_the_same)
     server_stop(sv);
 }
 
+/* The lock is not lost: who has left the group is outside. */
+TEST(ends, a_server_that_is_back_after_command_was_told_leaves_it_to_itself)
+{
+    pack p =
+        pack_start(NULL, "6",
+                   "trap 'echo told' TERM; "
+                   "setsid sleep 100 & echo $! >\"$1\"; echo $$ >\"$2\"; "
+                   "while ! [ -e \"$2.go\" ]; do sleep 0.01; done; exit 7");
+    test_lease(6000);
+    char go[64];
+    snprintf(go, sizeof go, "%s.go", command_file(p.sv, "command"));
+    server_pause(p.sv);
+    EVENTUALLY(SOON, strstr(command_out(p.c), "told"));
+    server_resume(p.sv);
+    EVENTUALLY(SOON, key_ttl(p.sv, SCENE_LOCK) > 5000);
+    EVENTUALLY(SOON, key_ttl(p.sv, SCENE_LOCK) < 5000); /* rlock knows */
+    fclose(fopen(go, "we"));
+    EXPECT_INT(command_status(p.c), 123);
+    EXPECT_CONTAINS(command_err(p.c), "rlock: COMMAND was told to end, as lock "
+                                      "'job' was not renewed in time\n");
+    EXPECT(process_is_alive(p.child));
+    kill(p.child, SIGKILL);
+    pack_stop(&p);
+}
+
 TEST(ends, a_server_that_is_back_in_time_ends_nothing)
 {
     pack p = pack_start(NULL, "6", pack_of_two);
