@@ -201,15 +201,6 @@ static rl_next wait_until(rl_acquire *a, int64_t until_us, int64_t now_us)
     return next;
 }
 
-static rl_next begin_that(rl_acquire *a, bool asks_who, int64_t now_us)
-{
-    a->phase = RL_PHASE_TRY;
-    a->asked = true;
-    a->asks_who = asks_who;
-    a->tried_us = now_us;
-    return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
-}
-
 /*
  * Of one server, an answer says either who has the lock, or that the client
  * stands in the queue. It stands there first: what it was rung for, or a
@@ -217,7 +208,12 @@ static rl_next begin_that(rl_acquire *a, bool asks_who, int64_t now_us)
  */
 static rl_next begin_try(rl_acquire *a, int64_t now_us)
 {
-    return begin_that(a, a->warns && a->red, now_us);
+    a->phase = RL_PHASE_TRY;
+    a->asked = true;
+    a->asks_who = a->warns && (a->red || a->stood);
+    a->stood = false;
+    a->tried_us = now_us;
+    return a->attempt->begin(a, now_us) ? RL_ASK : fail(a, now_us);
 }
 
 /* A reader's mark (lua/rw/acquire.lua) does not live for ever. */
@@ -322,8 +318,10 @@ static rl_next wait_on(rl_acquire *a, bool busy, int64_t now_us)
     /* Before it entered, a cancel could not wake it. */
     if (rl_cancel_has_come(&a->cancel, a->home))
         return give_up(a, RLOCK_CANCELED, now_us);
-    if (busy && a->warns && !a->asks_who)
-        return begin_that(a, true, now_us);
+    if (busy && a->warns && !a->asks_who) {
+        a->stood = true;
+        return begin_try(a, now_us);
+    }
     /* Not the first; or the bell, which the try did not give, is heard. */
     if (!entered && (!rl_room_is_front(&a->home->rooms, &a->waiter) ||
                      (busy && hears(a)))) {

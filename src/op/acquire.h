@@ -131,7 +131,8 @@ struct rl_acquire {
     bool with_bell;         /* the last try gave the bell */
     bool failing;           /* the last try had no answer */
     bool warns;             /* it has, and tells so when it sleeps again */
-    bool asks_who;          /* the last try asks who has the lock */
+    bool stood;             /* so it has just been told: the next try, */
+    bool asks_who;          /* or the last one, asks who has the lock */
     uint8_t overdue; /* so often the lease that ended did not, in a row */
     int64_t held_back_us, tried_us, again_us, pause_us, rung_us;
     rlock_status status; /* when it is done */

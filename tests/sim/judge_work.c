@@ -276,7 +276,7 @@ static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
     return a && a->lock == lock && a->wait_ms != 0 && a->began < since &&
-           !was_canceled(o->g, lock, a->began) &&
+           !was_canceled(o->g, lock, a->began) && o->canceled_at < a->began &&
            !was_shaken(locks[lock].member[0], a->began) &&
            (a->wait_ms < 0 || w.now < a->began + a->wait_ms * MS);
 }
