@@ -177,6 +177,36 @@ static int take(run_options *r, char **rest)
     return take_command(r, rest);
 }
 
+/* --- The two processes --- */
+
+static bool make_pipe(int ends[2])
+{
+    return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
+           fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static int run_both(const run_options *r)
+{
+    int to_keeper[2], to_front[2];
+    run_shared *sh = mmap(NULL, sizeof *sh, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t keeper = -1;
+    if (sh != MAP_FAILED && make_pipe(to_keeper) && make_pipe(to_front))
+        keeper = fork();
+    if (keeper < 0) {
+        cli_say("cannot start: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    if (keeper == 0) {
+        close(to_keeper[1]);
+        close(to_front[0]);
+        run_keeper(r, sh, to_keeper[0], to_front[1]);
+    }
+    close(to_keeper[0]);
+    close(to_front[1]);
+    return run_front(r, sh, keeper, to_front[0], to_keeper[1]);
+}
+
 /* --- In a `run` of the same name --- */
 
 static rlock_status ask_side(const cli_server *server, const char *name,
@@ -211,6 +241,16 @@ static rlock_status ask_outer(const cli_server *server, const run_options *r,
     return s;
 }
 
+/* Another server does not know that hold, and has a lock of its own by that name. */
+static bool is_elsewhere(const run_options *r, const run_hold *outer)
+{
+    const char *its = outer->innermost ? getenv("RLOCK_URI") : NULL;
+    char *ours = cli_public_uris(r->cli);
+    bool differ = its && ours && strcmp(its, ours) != 0;
+    free(ours);
+    return differ;
+}
+
 /*
  * That one renews for both, and ends both, so COMMAND stays in its group, and
  * in this very process. But it runs only if the server says that the hold still
@@ -229,6 +269,8 @@ static int run_inside(const run_options *r, const run_hold *outer)
                 s == RLOCK_EWRONGTYPE ? RUN_OTHER_KIND : "");
     cli_close(&server);
     cli_printable(shown, sizeof shown, r->name);
+    if (s == RLOCK_NOT_HELD && is_elsewhere(r, outer))
+        return run_both(r);
     if (s == RLOCK_OK && has == RLOCK_KIND_READ && r->kind != has)
         cli_say("-x of '%s' would wait for the run -s that it runs in", shown);
     else if (s == RLOCK_OK && run_env_put(r, outer))
@@ -236,36 +278,6 @@ static int run_inside(const run_options *r, const run_hold *outer)
     else if (s == RLOCK_NOT_HELD)
         cli_say("lock '%s' was lost by the rlock that this one runs in", shown);
     return s == RLOCK_NOT_HELD ? CLI_LOST : CLI_FAILED;
-}
-
-/* --- The two processes --- */
-
-static bool make_pipe(int ends[2])
-{
-    return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
-           fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
-}
-
-static int run_both(const run_options *r)
-{
-    int to_keeper[2], to_front[2];
-    run_shared *sh = mmap(NULL, sizeof *sh, PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t keeper = -1;
-    if (sh != MAP_FAILED && make_pipe(to_keeper) && make_pipe(to_front))
-        keeper = fork();
-    if (keeper < 0) {
-        cli_say("cannot start: %s", strerror(errno));
-        return CLI_FAILED;
-    }
-    if (keeper == 0) {
-        close(to_keeper[1]);
-        close(to_front[0]);
-        run_keeper(r, sh, to_keeper[0], to_front[1]);
-    }
-    close(to_keeper[0]);
-    close(to_front[1]);
-    return run_front(r, sh, keeper, to_front[0], to_keeper[1]);
 }
 
 static int run(cli_options *o, int argc, char **argv)

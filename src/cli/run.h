@@ -131,6 +131,7 @@ void run_signals_restore(const run_signals *s);
 
 typedef struct run_hold {
     char token[24], holder[sizeof((rlock_holder *)0)->raw];
+    bool innermost; /* RLOCK_URI tells where it is */
 } run_hold;
 
 /* Tells COMMAND of its lock, and of the servers. False: no memory. */

@@ -105,8 +105,10 @@ static void fill(run_hold *h, const char *token, const char *holder)
 bool run_env_find(const char *name, run_hold *h)
 {
     const char *inner = getenv(names[0]), *holder = getenv(names[2]);
+    h->innermost = false;
     if (inner && holder && *holder && strcmp(inner, name) == 0) {
         fill(h, getenv(names[1]), holder);
+        h->innermost = true;
         return true;
     }
     const char *outer = getenv("RLOCK_OUTER");

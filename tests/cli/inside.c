@@ -102,3 +102,18 @@ TEST(inside, a_holder_that_was_made_up_is_looked_up)
     command_free(c);
     server_stop(sv);
 }
+
+/* The outer one has not lost anything: the environment tells of its server only. */
+TEST(inside, of_the_same_name_at_another_server_takes_that_lock)
+{
+    server *sv = server_start(NULL), *other = server_start(NULL);
+    command *c =
+        RLOCK(sv, "run", "job", RLOCK_COMMAND, "-u", server_uri(other), "run",
+              "job", "redis-cli", "-s", server_path(other), "exists", "job");
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_STR(command_out(c), "1\n");
+    EXPECT_STR(command_err(c), "");
+    command_free(c);
+    server_stop(sv);
+    server_stop(other);
+}
