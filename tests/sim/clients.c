@@ -15,6 +15,8 @@ static void on_event(const rlock_event *e, void *arg)
 {
     program *g = arg;
     int64_t began = w.now;
+    const rlock_event *outer = running->tells;
+    running->tells = e;
     trace("event %d of %s, token %llu, count %d: %s", (int)e->type, e->name,
           (unsigned long long)e->token, e->count, e->message);
     outcome->losses += e->type == RLOCK_EVENT_LOST;
@@ -25,6 +27,7 @@ static void on_event(const rlock_event *e, void *arg)
     if (cfg.callback_us > 0 && chance_below(&w.dice, 8) == 0)
         sleep_for(chance_skewed(&w.dice, cfg.callback_us * US));
     running->told_ns += w.now - began;
+    running->tells = outer;
 }
 
 bool client_is_heard(int k)

@@ -113,6 +113,27 @@ static void check_callback(const start *s)
                 s->a.verb, locks[s->a.lock].name);
 }
 
+/* Of several locks each event is told by its own client, and one may be at it
+   when the next verb is over. */
+static void check_told(const start *s)
+{
+    const lock *l = &locks[s->a.lock];
+    bool judged =
+        cfg.multis == 0 && !l->has_red && s->generation == s->a.o->generation;
+    for (int i = 1; judged && i < threads_n; i++) {
+        const rlock_event *e = threads[i]->tells;
+        if (e &&
+            (e->type == RLOCK_EVENT_ACQUIRED ||
+             e->type == RLOCK_EVENT_RELEASED ||
+             e->type == RLOCK_EVENT_CONTENDED ||
+             e->type == RLOCK_EVENT_WAITED_LONG) &&
+            strcmp(e->owner, s->a.o->label) == 0 && threads[i] != running)
+            finding("judge 10: %s of %s is called back while its event %d is "
+                    "being told",
+                    s->a.verb, l->name, (int)e->type);
+    }
+}
+
 /* Of several locks another one's client may have been closed before. */
 static void check_closed(const start *s, rlock_status status)
 {
@@ -180,6 +201,7 @@ static void done(rlock *lk, rlock_status status, void *arg)
     owner *o = s->a.o;
     (void)lk;
     check_callback(s);
+    check_told(s);
     check_closed(s, status);
     s->is_over = true;
     if (s->generation != o->generation || !o->self) {

@@ -134,7 +134,8 @@ typedef struct thread {
     void *(*run)(void *arg);
     void *arg, *result;
     void *specific[KEYS_MAX];
-    int64_t told_ns; /* spent in the program's callbacks */
+    int64_t told_ns;                 /* spent in the program's callbacks */
+    const struct rlock_event *tells; /* the event that it is told; or NULL */
     pthread_t real;
     void *sp; /* switch.c */
     unsigned long fs;
