@@ -41,7 +41,7 @@ static bool make_pipe(int ends[2])
 bool run_signals_begin(run_signals *s)
 {
     int ends[2];
-    sigset_t ttou;
+    sigset_t ttou, chld;
     if (!make_pipe(ends))
         return false;
     s->fd = ends[0];
@@ -61,7 +61,11 @@ bool run_signals_begin(run_signals *s)
     /* Who is in the background, and takes the terminal back, is not stopped. */
     sigemptyset(&ttou);
     sigaddset(&ttou, SIGTTOU);
-    return sigprocmask(SIG_BLOCK, &ttou, &s->mask) == 0;
+    /* Whoever started us may have blocked what tells that COMMAND has ended. */
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    return sigprocmask(SIG_BLOCK, &ttou, &s->mask) == 0 &&
+           sigprocmask(SIG_UNBLOCK, &chld, NULL) == 0;
 }
 
 int run_signals_next(const run_signals *s, bool *by_terminal)

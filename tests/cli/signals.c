@@ -101,6 +101,23 @@ TEST(signals, command_gets_signals_as_rlock_got_them)
     server_stop(sv);
 }
 
+TEST(signals,
+     the_end_of_command_is_seen_by_who_was_started_with_sigchld_blocked)
+{
+    server *sv = server_start(NULL);
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    EXPECT_INT(sigprocmask(SIG_BLOCK, &chld, NULL), 0);
+    command *c = RLOCK(sv, "run", "job", "grep", "SigBlk", "/proc/self/status");
+    EVENTUALLY(SOON, command_ended(c));
+    EXPECT_INT(command_status(c), 0);
+    EXPECT_STR(command_out(c), "SigBlk:\t0000000000010000\n");
+    EXPECT_INT(key_exists(sv, "job"), 0);
+    command_free(c);
+    server_stop(sv);
+}
+
 /* As root, or where the system lets us: else all three are alike. */
 TEST(signals, who_ends_command_does_not_stand_in_line_behind_it)
 {
