@@ -401,12 +401,29 @@ rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
     return &j->job;
 }
 
-rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
+static rlock_status perform(rlock *lk, const rl_job_args *w)
 {
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
+    return rl_drive_job(rl_lock_begin(&j, lk, w, room));
+}
+
+/* A member that could not be had at first leaves its error behind. */
+static rlock_status perform_several(rlock *lk, const rl_job_args *w)
+{
+    rlock_error before = *rlock_last_error();
+    rlock_status s = perform(lk, w);
+    if (s == RLOCK_OK)
+        rl_error_put(&before);
+    return s;
+}
+
+rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
+{
     rlock_status s = lk ? rl_owner_check() : rl_null_pointer("the lock");
-    return s == RLOCK_OK ? rl_drive_job(rl_lock_begin(&j, lk, w, room)) : s;
+    if (s != RLOCK_OK)
+        return s;
+    return lk->kind->several ? perform_several(lk, w) : perform(lk, w);
 }
 
 rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)

@@ -228,12 +228,10 @@ static rlock_status ask_the_members(const rlock *lk)
     return rl_lock_error(lk, RLOCK_ENOTSUP, "ask the members of a Multi lock");
 }
 
-static rlock_status multi_force_unlock(rlock *lk, const char *holder_id)
+static rlock_status force_all(rlock *lk)
 {
     rl_multi_call p;
     bool freed = false;
-    if (holder_id)
-        return ask_the_members(lk);
     if (!rl_multi_begin(&p, lk))
         return force_each(lk);
     for (size_t i = 0; i < p.n; i++) {
@@ -252,6 +250,18 @@ static rlock_status multi_force_unlock(rlock *lk, const char *holder_id)
     return freed && p.worst.status == RLOCK_NOT_HELD
                ? RLOCK_OK
                : rl_multi_report(&p.worst);
+}
+
+/* A member that nobody held leaves its error behind. */
+static rlock_status multi_force_unlock(rlock *lk, const char *holder_id)
+{
+    rlock_error before = *rlock_last_error();
+    if (holder_id)
+        return ask_the_members(lk);
+    rlock_status s = force_all(lk);
+    if (s == RLOCK_OK)
+        rl_error_put(&before);
+    return s;
 }
 
 /* --- the rest ------------------------------------------------------------- */

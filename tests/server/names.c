@@ -351,6 +351,54 @@ TEST(names, a_success_leaves_the_last_error)
     scene_stop(&s);
 }
 
+/* An error of this thread; what the lock answers then leaves it. */
+static rlock_status with_an_error(rlock_status (*verb)(rlock *lk), rlock *lk)
+{
+    EXPECT_STATUS(rlock_lock(NULL), RLOCK_EINVAL);
+    rlock_error before = *rlock_last_error();
+    rlock_status s = verb(lk);
+    EXPECT_STATUS(rlock_last_error()->status, before.status);
+    EXPECT_STR(message(), before.message);
+    return s;
+}
+
+static intptr_t lock_with_an_error(void *lk)
+{
+    EXPECT_STATUS(with_an_error(rlock_lock, lk), RLOCK_OK);
+    return with_an_error(rlock_unlock, lk);
+}
+
+/* `lk` has the scene's lock as a member, or node, and waits for it. */
+static void waits_and_leaves_the_error(scene *s, rlock *lk)
+{
+    EXPECT_STATUS(rlock_lock(s->lk), RLOCK_OK);
+    test_thread *t = test_spawn(lock_with_an_error, lk);
+    EVENTUALLY(SOON, queued(s->sv, SCENE_LOCK) == 1);
+    EXPECT_STATUS(rlock_unlock(s->lk), RLOCK_OK);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+}
+
+TEST(names, a_success_of_several_locks_leaves_the_last_error)
+{
+    scene s = scene_start(0, 0);
+    rlock_client *cl = server_client(s.sv, NULL);
+    rlock *both, *red;
+    rlock *members[] = {test_lock(cl, SCENE_LOCK), test_lock(cl, "other")};
+    EXPECT_STATUS(rlock_multi_new(members, 2, &both), RLOCK_OK);
+    EXPECT_STATUS(rlock_red_new(&cl, 1, SCENE_LOCK, &red), RLOCK_OK);
+    waits_and_leaves_the_error(&s, both);
+    waits_and_leaves_the_error(&s, red);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    EXPECT_STATUS(with_an_error(rlock_force_unlock, both), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
+    rlock_free(members[0]);
+    rlock_free(members[1]);
+    rlock_free(both);
+    rlock_free(red);
+    rlock_client_free(cl);
+    scene_stop(&s);
+}
+
 TEST(names, every_status_has_a_text_of_its_own)
 {
     for (int s = RLOCK_OK; s <= RLOCK_EDEADLK; s++) {
