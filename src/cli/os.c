@@ -139,10 +139,20 @@ static bool read_process(const char *name, process *p)
     return true;
 }
 
+/* Does /proc know processes by our numbers? Not where there is none, nor where
+   it is that of another namespace. */
+static bool proc_is_ours(void)
+{
+    char self[24];
+    ssize_t n = readlink("/proc/self", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    return strtol(self, NULL, 10) == getpid();
+}
+
 /* Does it hold of one of all processes? Asks each, and not only until one. */
 static bool any_process(bool (*is)(const process *p, pid_t arg), pid_t arg)
 {
-    DIR *all = opendir("/proc");
+    DIR *all = proc_is_ours() ? opendir("/proc") : NULL;
     struct dirent *entry;
     process p;
     bool any = false;
@@ -165,7 +175,7 @@ bool cli_is_alive(int target)
 {
     /* A dead process that nobody has waited for counts for kill(). */
     return (kill(target, 0) == 0 || errno != ESRCH) &&
-           any_process(lives_as, target);
+           (!proc_is_ours() || any_process(lives_as, target));
 }
 
 static bool killed_unless(const process *p, pid_t spared)

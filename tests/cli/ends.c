@@ -1,6 +1,8 @@
 /* Who may die or stop, and what ends COMMAND then: the table of src/doc/run.md,
    row by row. What has to be in time is in exclusion.c. */
+#include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pack.h"
@@ -98,6 +100,54 @@ TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
     EXPECT_INT(command_status(p.c), 3);
     EXPECT_INT(levels(p.sv, SCENE_LOCK), 0);
     pack_stop(&p);
+}
+
+/* Process 1 of a namespace, with the /proc of the one around it. */
+static void run_as_number_1(child *c, const server *sv)
+{
+    command *run = RLOCK(sv, "run", "-l", "1.5", SCENE_LOCK, "sh", "-c",
+                         "sleep 100 & echo $! >\"$1\"; exit 3", "sh",
+                         command_file(sv, "pid"));
+    pid_t last = command_number(sv, "pid");
+    child_tell(c, 'r');
+    child_expect(c, 'k');
+    EXPECT(!command_ended(run));
+    kill(last, SIGKILL);
+    EXPECT_INT(command_status(run), 3);
+    command_free(run);
+}
+
+/* Nobody looks for leaks here, as that takes such a /proc, too. */
+static void run_among_other_numbers(child *c, void *sv)
+{
+    int status = -1;
+    setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
+    if (unshare(CLONE_NEWPID) != 0) {
+        child_tell(c, 's');
+        return;
+    }
+    pid_t one = fork();
+    if (one == 0) {
+        run_as_number_1(c, sv);
+        _exit(0);
+    }
+    EXPECT(one > 0 && waitpid(one, &status, 0) == one);
+    _exit(status != 0);
+}
+
+TEST(ends, the_last_of_the_group_is_waited_for_also_where_proc_does_not_know_it)
+{
+    server *sv = server_start(NULL);
+    child *c = child_start(run_among_other_numbers, sv);
+    if (child_hear(c) == 's')
+        SKIP("no right to make a pid namespace here");
+    long long calls = script_calls(sv);
+    EVENTUALLY(SOON, script_calls(sv) >= calls + 3); /* it is renewed */
+    EXPECT_INT(levels(sv, SCENE_LOCK), 1);
+    child_tell(c, 'k');
+    child_end(c);
+    EXPECT_INT(levels(sv, SCENE_LOCK), 0);
+    server_stop(sv);
 }
 
 TEST(ends, with_o_the_lock_ends_with_command)
