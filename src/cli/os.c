@@ -98,13 +98,6 @@ bool cli_die_with(pid_t parent)
     return getppid() == parent;
 }
 
-void cli_adopt_orphans(void)
-{
-#if defined(__linux__)
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
-}
-
 #if defined(__linux__)
 
 const int64_t cli_look_again_us = 100000;
@@ -113,6 +106,7 @@ const int64_t cli_look_again_us = 100000;
 typedef struct process {
     pid_t pid, parent, group;
     char state;
+    unsigned long long started; /* in ticks since the machine's start */
 } process;
 
 static bool read_process(const char *name, process *p)
@@ -130,8 +124,10 @@ static bool read_process(const char *name, process *p)
     text[n > 0 ? n : 0] = '\0';
     /* The name in between may hold anything, also a parenthesis. */
     char *after = strrchr(text, ')');
-    if (!after ||
-        sscanf(after + 1, " %c %ld %ld", &p->state, &parent, &group) != 3)
+    if (!after || sscanf(after + 1,
+                         " %c %ld %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                         "%*s %*s %*s %*s %*s %*s %llu",
+                         &p->state, &parent, &group, &p->started) != 4)
         return false;
     p->pid = (pid_t)pid;
     p->parent = (pid_t)parent;
@@ -178,9 +174,39 @@ bool cli_is_alive(int target)
            (!proc_is_ours() || any_process(lives_as, target));
 }
 
+/* Children of who was this process before it became rlock. */
+static process *earlier;
+static size_t earlier_len;
+
+static bool is_earlier(const process *p)
+{
+    for (size_t i = 0; i < earlier_len; i++)
+        if (earlier[i].pid == p->pid && earlier[i].started == p->started)
+            return true;
+    return false;
+}
+
+static bool note_child(const process *p, pid_t parent)
+{
+    process *more;
+    if (p->parent != parent ||
+        !(more = realloc(earlier, (earlier_len + 1) * sizeof *more)))
+        return false;
+    earlier = more;
+    earlier[earlier_len++] = *p;
+    return true;
+}
+
+void cli_adopt_orphans(void)
+{
+    any_process(note_child, getpid());
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
 static bool killed_unless(const process *p, pid_t spared)
 {
-    if (p->parent != getpid() || p->pid == spared || p->state == 'Z')
+    if (p->parent != getpid() || p->pid == spared || p->state == 'Z' ||
+        is_earlier(p))
         return false;
     kill(p->pid, SIGKILL);
     return true;
@@ -198,6 +224,10 @@ const int64_t cli_look_again_us = 10000;
 bool cli_is_alive(int target)
 {
     return kill(target, 0) == 0 || errno != ESRCH;
+}
+
+void cli_adopt_orphans(void)
+{
 }
 
 bool cli_kill_children_but(pid_t spared)

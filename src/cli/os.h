@@ -28,7 +28,8 @@ void cli_be_prompt(void);
 
 /* SIGKILL for this process when its parent ends. False: that has happened. */
 bool cli_die_with(pid_t parent);
-/* Orphans among this process's descendants become its children. */
+/* Orphans among this process's descendants become its children. Those that it
+   has already are spared by cli_kill_children_but(). */
 void cli_adopt_orphans(void);
 
 /* Is there a process that is not dead, as kill() names it: pid, or -group? */

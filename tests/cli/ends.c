@@ -218,6 +218,28 @@ TEST(ends, who_has_left_the_group_is_ended_with_a_lost_lock)
     pack_stop(&p);
 }
 
+/* A script that becomes rlock has children of its own. */
+TEST(ends, a_lost_lock_leaves_children_alone_that_are_not_of_command)
+{
+    server *sv = server_start(NULL);
+    command *c = RLOCK(sv, "run", "outer", "sh", "-c",
+                       "sleep 100 & echo $! >\"$1\"; "
+                       "exec \"$3\" run -l 1.5 job sh -c "
+                       "'echo $$ >\"$1\"; exec sleep 100' sh \"$2\"",
+                       "sh", command_file(sv, "other"),
+                       command_file(sv, "command"), RLOCK_COMMAND);
+    pid_t other = command_number(sv, "other");
+    pid_t inner = command_number(sv, "command"), front = command_pid(c);
+    EXPECT(process_is_alive(front) && process_is_alive(other));
+    server_cmd(sv, "DEL job");
+    EVENTUALLY(SOON, !process_is_alive(inner) && !process_is_alive(front));
+    EXPECT(process_is_alive(other));
+    kill(other, SIGKILL);
+    EXPECT_INT(command_status(c), 123);
+    command_free(c);
+    server_stop(sv);
+}
+
 TEST(ends, who_has_left_the_group_keeps_no_lock)
 {
     pack p = pack_start(NULL, "30",
