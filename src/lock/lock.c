@@ -401,29 +401,22 @@ rl_job *rl_lock_begin(rl_lock_job *j, rlock *lk, const rl_job_args *w,
     return &j->job;
 }
 
-static rlock_status perform(rlock *lk, const rl_job_args *w)
+/* Of several locks, a member that could not be had at first leaves its error behind,
+   which is no success's. */
+rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
 {
     rl_lock_job j;
     _Alignas(max_align_t) char room[RL_JOB_ROOM];
-    return rl_drive_job(rl_lock_begin(&j, lk, w, room));
-}
-
-/* A member that could not be had at first leaves its error behind. */
-static rlock_status perform_several(rlock *lk, const rl_job_args *w)
-{
-    rlock_error before = *rlock_last_error();
-    rlock_status s = perform(lk, w);
-    if (s == RLOCK_OK)
-        rl_error_put(&before);
-    return s;
-}
-
-rlock_status rl_lock_perform(rlock *lk, const rl_job_args *w)
-{
+    rlock_error before = {.status = RLOCK_OK};
     rlock_status s = lk ? rl_owner_check() : rl_null_pointer("the lock");
     if (s != RLOCK_OK)
         return s;
-    return lk->kind->several ? perform_several(lk, w) : perform(lk, w);
+    if (lk->kind->several)
+        before = *rlock_last_error();
+    s = rl_drive_job(rl_lock_begin(&j, lk, w, room));
+    if (s == RLOCK_OK && lk->kind->several)
+        rl_error_put(&before);
+    return s;
 }
 
 rlock_status rlock_acquire(rlock *lk, int64_t wait_ms, int64_t lease_ms)

@@ -11,6 +11,11 @@ static bool is_acquire(const act *a)
     return strcmp(a->verb, "acquire") == 0;
 }
 
+static bool is_forced(const act *a)
+{
+    return strcmp(a->verb, "force_unlock") == 0;
+}
+
 /* --- 6: waits ------------------------------------------------------------- */
 
 /* Members are asked each by itself where there is no memory for a round. */
@@ -54,11 +59,11 @@ void judge_took(const char *verb, const char *name, int64_t wait_ms,
 }
 
 /* A Multi lock has several clients: one command_timeout_ms for each, but an
-   acquire, which has one. */
+   acquire, which has one. Who frees a hold by force looks who has it before. */
 static void check_time(const act *a)
 {
     const lock *l = &locks[a->lock];
-    int64_t times = 1;
+    int64_t times = is_forced(a) ? 2 : 1;
     if (l->is_multi && !is_acquire(a))
         times = is_one_by_one(a) ? cfg.servers + l->n : cfg.servers;
     check_took(a->verb, l->name, a->wait_ms, a->took,
@@ -125,7 +130,7 @@ static bool is_answer(const act *a)
                (was_canceled(a->o->g, a->lock, a->began) ||
                 a->o->canceled_at >= a->began);
     case RLOCK_NOT_HELD:
-        return strcmp(a->verb, "force_unlock") == 0;
+        return is_forced(a);
     case RLOCK_LOST:
         return may_be_lost(a);
     case RLOCK_EQUORUM:
