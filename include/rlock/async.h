@@ -19,11 +19,11 @@
  * `done` (NULL: nobody wants to know) is called exactly once for each start
  * that returned RLOCK_OK, and after that (unless another thread dispatches
  * meanwhile), by a thread that dispatches or frees the client. This thread acts
- * as the owner then, and rlock_last_error() has the detail. `done` may start
- * the next thing, free lock or owner, act as another owner, dispatch; but not
- * free the client. It may come long after the grant: ask rlock_is_held() before
- * you rely on that, and unlock also what is lost. A program that does not
- * dispatch keeps its locks. More: threads.md, Event loops.
+ * as the owner then, and rlock_last_error() has the detail, as of its own call.
+ * `done` may start the next thing, free lock or owner, act as another owner,
+ * dispatch; but not free the client. It may be long after the grant: ask
+ * rlock_is_held() before you rely on that, and unlock also what is lost. A
+ * program that does not dispatch keeps its locks. More: threads.md.
  */
 #ifndef RLOCK_ASYNC_H
 #define RLOCK_ASYNC_H

@@ -60,6 +60,8 @@ TEST(cluster_moving, a_lock_of_several_is_unlocked_while_a_master_is_replaced)
 {
     cluster_scene l;
     cluster_scene_start(&l, 0);
+    l.opts.command_timeout_ms = SOON; /* the others may take long to agree */
+    renew(&l);
     rlock *both, *of[] = {cluster_scene_lock(&l, cluster_name_on(l.c, 0, "a")),
                           cluster_scene_lock(&l, cluster_name_on(l.c, 1, "b"))};
     EXPECT_STATUS(rlock_multi_new(of, 2, &both), RLOCK_OK);
