@@ -23,10 +23,10 @@ TEST(ends, a_killed_front_takes_all_with_it_before_the_lock_is_free)
 
 TEST(ends, a_stopped_front_changes_nothing_while_the_lease_is_renewed)
 {
-    pack p = pack_start(NULL, "1.5", pack_of_two);
+    pack p = pack_start(NULL, "3", pack_of_two);
     long long calls = script_calls(p.sv);
     kill(command_front(p.c), SIGSTOP);
-    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 6);
+    EVENTUALLY(SOON, script_calls(p.sv) >= calls + 4);
     EXPECT(process_is_alive(p.command) && process_is_alive(p.child));
     kill(command_front(p.c), SIGCONT);
     kill(-p.command, SIGKILL);
@@ -87,7 +87,7 @@ TEST(ends, of_front_and_keeper_killed_at_once_the_kernel_ends_command)
 
 TEST(ends, the_lock_stays_until_the_last_of_the_group_has_ended)
 {
-    pack p = pack_start(NULL, "1.5",
+    pack p = pack_start(NULL, "3",
                         "sleep 100 & echo $! >\"$1\"; "
                         "echo $$ >\"$2\"; exit 3");
     EVENTUALLY(SOON, !process_is_alive(p.command));
