@@ -72,6 +72,12 @@ static void report_node_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);
 }
 
+/* Of a client that is closed nobody is told figures any more. */
+static rl_stats *counts_loss(const rl_holds *t, const rl_hold *h, rl_loss why)
+{
+    return why == RL_LOSS_CLOSED && h->group ? h->group->home->stats : t->stats;
+}
+
 void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
                                 int64_t now_us)
 {
@@ -88,7 +94,8 @@ void rl_hold_report_loss_locked(rl_holds *t, rl_hold *h, rl_loss why,
             report_node_locked(t, h);
         return;
     }
-    rl_stats_add(t->stats, &t->stats->lost[why], h->name, h->name_len, 1);
+    rl_stats *s = counts_loss(t, h, why);
+    rl_stats_add(s, &s->lost[why], h->name, h->name_len, 1);
     rl_alarms_raise(&h->alarms);
     if (reported)
         rl_hold_report_locked(t, h, RLOCK_EVENT_LOST);

@@ -162,8 +162,11 @@ rl_home *rl_lock_home(const rlock *lk)
     return &lk->client->home;
 }
 
-void rl_lock_count_acquire(const rlock *lk, rlock_status s)
+void rl_lock_count_acquire(const rlock *lk, const rl_group *joins,
+                           rlock_status s)
 {
+    if (joins && s != RLOCK_OK)
+        return;
     rl_stats_acquired(&rl_lock_core(lk)->stats, lk->target.name, lk->target.len,
                       s);
 }
@@ -309,22 +312,29 @@ void rlock_free(rlock *lk)
 
 /* --- jobs ----------------------------------------------------------------- */
 
-static void count_outcome(const rlock *lk, rl_job_args_verb verb,
-                          rlock_status s)
+static void count_outcome(const rlock *lk, const rl_job_args *w, rlock_status s)
 {
     if (lk->kind->several)
         return;
-    if (verb == RL_JOB_ACQUIRE)
-        rl_lock_count_acquire(lk, s);
-    else if (verb == RL_JOB_UNLOCK && s == RLOCK_OK)
+    if (w->verb == RL_JOB_ACQUIRE)
+        rl_lock_count_acquire(lk, w->joins, s);
+    else if (w->verb == RL_JOB_UNLOCK && s == RLOCK_OK)
         rl_lock_count_release(lk);
 }
 
 static rl_op *leave_job(rl_lock_job *j, rlock_status s)
 {
-    count_outcome(j->lk, j->args.verb, s);
+    count_outcome(j->lk, &j->args, s);
     rl_lock_leave(j->lk, j->cancel);
     return rl_job_over(&j->job, s);
+}
+
+/* Before its kind has begun, and could count. */
+static rl_op *refuse_job(rl_lock_job *j, rlock_status s)
+{
+    if (j->lk->kind->has_home && j->args.verb == RL_JOB_ACQUIRE)
+        rl_lock_count_acquire(j->lk, j->args.joins, s);
+    return leave_job(j, s);
 }
 
 static rl_op *go_on(rl_job *job)
@@ -385,7 +395,7 @@ static rl_op *enter_job(rl_job *job)
         s = rl_lock_error(j->lk, RLOCK_CANCELED,
                           "the owner was freed before it began");
     if (s != RLOCK_OK)
-        return leave_job(j, s);
+        return refuse_job(j, s);
     j->it = j->lk->kind->begin(j->lk, &j->args, j->room);
     job->next = go_on;
     return go_on(job);

@@ -61,7 +61,8 @@ static inline int64_t rl_job_args_began(const rl_job_args *w)
 typedef struct rl_lock_kind {
     const char *noun; /* what messages call it; NULL: a lock */
     bool several;
-    bool guards; /* it has one server, which can look before a script runs */
+    bool has_home; /* of several, but one lock: its home counts its calls */
+    bool guards;   /* it has one server, which can look before a script runs */
     size_t job_size;
     /* In room of so many bytes. */
     rl_job *(*begin)(rlock *lk, const rl_job_args *w, void *room);
@@ -117,7 +118,8 @@ rl_core *rl_lock_core(const rlock *lk);
 rl_home *rl_lock_home(const rlock *lk);
 
 /* In its client's figures: a call to acquire ends so; an unlock succeeded. */
-void rl_lock_count_acquire(const rlock *lk, rlock_status s);
+void rl_lock_count_acquire(const rlock *lk, const rl_group *joins,
+                           rlock_status s);
 void rl_lock_count_release(const rlock *lk);
 
 /* Is it a name for a lock? Otherwise the thread's error says why. */

@@ -147,7 +147,7 @@ static void end_acquire(rl_multi_call *p, rl_multi_part *x, int64_t now_us)
         end_fresh(x, now_us);
     x->held = x->it.ok;
     if (x->held)
-        rl_lock_count_acquire(x->lk, RLOCK_OK);
+        rl_lock_count_acquire(x->lk, p->group, RLOCK_OK);
     else if (x->fresh && x->it.verdict == RL_BUSY)
         rl_fault_set(&x->it.fault, RLOCK_BUSY, 0, "another owner holds it");
 }

@@ -88,7 +88,7 @@ static void drop(rl_red_attempt *b, size_t i)
 static rl_op *acquire_over(red_job *j, rlock_status s)
 {
     rl_nodes_leave(&j->ns);
-    rl_lock_count_acquire(j->lk, s);
+    rl_lock_count_acquire(j->lk, j->args.joins, s);
     rl_client_leave(j->lk->client, j->home);
     return rl_job_over(&j->job, s);
 }
@@ -431,6 +431,7 @@ static void red_cancel(rlock *lk)
 
 const rl_lock_kind rl_red_kind = {
     .several = true,
+    .has_home = true,
     .job_size = sizeof(red_job),
     .begin = red_begin,
     .force_unlock = red_force_unlock,

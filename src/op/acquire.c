@@ -115,7 +115,8 @@ static void count_end(rl_acquire *a, int64_t now_us)
     rl_stats *s = &a->home->stats;
     const rl_target *what = a->what;
     int64_t us = now_us - a->began_us;
-    if (a->status == RLOCK_OK)
+    bool tried = a->joins && a->wait_ms == 0; /* by a Multi lock */
+    if (a->status == RLOCK_OK && !tried)
         rl_stats_granted(s, what->name, what->len, us);
     if (!a->contended)
         return;
