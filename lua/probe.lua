@@ -39,7 +39,8 @@ local function refused(reply)
         return false
     end
     return reply.err:find('permission') or reply.err:find('NOPERM') or
-           reply.err:find("can't") or reply.err:find('ACL failure')
+           reply.err:find("can't") or reply.err:find('ACL failure') or
+           reply.err:find('[Uu]nknown.* command') -- renamed
 end
 
 local function try(command, key, ...)

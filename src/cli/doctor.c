@@ -92,7 +92,13 @@ static bool open_all(cli_server *s, cli_options *o)
         return false;
     /* The first server of a cluster that is asked may be the one that is dead. */
     bool lazily = o->uris == 1 && strstr(o->uri[0], "-cluster://");
-    if ((lazily ? cli_open_lazily(s, o) : cli_open(s, o, LEASE_MS)) == RLOCK_OK)
+    rlock_status status =
+        lazily ? cli_open_lazily(s, o) : cli_open(s, o, LEASE_MS);
+    /* Sentinels tell of a master that is away. */
+    if (status == RLOCK_EIO && o->uris == 1 &&
+        strstr(o->uri[0], "-sentinel://"))
+        status = cli_open_lazily(s, o);
+    if (status == RLOCK_OK)
         return true;
     look_failed();
     return false;

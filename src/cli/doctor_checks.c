@@ -94,6 +94,21 @@ static void check_replicas(doctor *d, const rlock_server_info *s)
         unknown(d, s, "replicas", "let the user INFO");
         return;
     }
+    if (s->role == RLOCK_SERVER_REPLICA) {
+        doctor_find(d, s->address, DOCTOR_BAD, "replicas",
+                    "name its master: what that one has takes the place of "
+                    "locks here",
+                    "it is a replica itself");
+        return;
+    }
+    if (told(s->min_replicas) && s->replicas < s->min_replicas) {
+        doctor_find(d, s->address, DOCTOR_BAD, "replicas",
+                    "start them, or min-replicas-to-write 0: no lock can be "
+                    "had",
+                    "%lld, min-replicas-to-write %lld", (long long)s->replicas,
+                    (long long)s->min_replicas);
+        return;
+    }
     bool lacks = s->replicas<wanted, loses = s->replicas> 0 && wanted == 0;
     doctor_find(d, s->address,
                 lacks   ? DOCTOR_BAD
@@ -295,17 +310,24 @@ static check *const of_replica[] = {check_lag, NULL};
 static check *const of_sentinel[] = {check_master_flags, check_quorum,
                                      check_trips, NULL};
 
-/* Of a Red lock a minority may be away, and of Sentinels, too. */
+/* Of a Red lock a minority may be away, and of replicas and Sentinels, too. */
 static void unreached(doctor *d, const rlock_server_info *s)
 {
-    bool others = d->several || s->role == RLOCK_SERVER_SENTINEL;
+    bool others = d->several || s->role == RLOCK_SERVER_REPLICA ||
+                  s->role == RLOCK_SERVER_SENTINEL;
     doctor_find(d, s->address, others ? DOCTOR_WARN : DOCTOR_BAD, "answers",
                 "start it, or look at the way to it", "%s", s->error);
 }
 
+/* A replica that was asked itself is used as if it were a master. */
+static bool is_told_of(const rlock_server_info *s)
+{
+    return s->role == RLOCK_SERVER_REPLICA && !s->run_id;
+}
+
 void doctor_examine(doctor *d, const rlock_server_info *s)
 {
-    check *const *of = s->role == RLOCK_SERVER_REPLICA    ? of_replica
+    check *const *of = is_told_of(s)                      ? of_replica
                        : s->role == RLOCK_SERVER_SENTINEL ? of_sentinel
                                                           : of_master;
     if (s->status != RLOCK_OK) {

@@ -90,7 +90,8 @@ static int untold(doctor *d, const char *server)
     rlock_status status = rlock_last_error()->status;
     if (status == RLOCK_ESERVER)
         doctor_find(d, server, DOCTOR_UNKNOWN, "locks",
-                    "let the user SCAN and ZCARD", "not told");
+                    "let the user SCAN and ZCARD, and the keys of locks",
+                    "not told");
     return status == RLOCK_ESERVER || status == RLOCK_EIO ? 0 : look_failed();
 }
 

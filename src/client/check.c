@@ -282,18 +282,21 @@ static rlock_status check_rights(rl_engine *e, rl_conn *c, const probe *p,
 }
 
 bool rl_check_missing(rl_node *n, rl_conn *c, int64_t until_us, char *out,
-                      size_t size)
+                      size_t size, bool *rings)
 {
     probe p;
     rl_fault f = {0};
     rl_inquiry q = {.arg = &p};
-    const rl_item *missing = &q.reply.item[0];
+    const rl_item *missing = &q.reply.item[0], *warning = &q.reply.item[1];
     name_probe(n, &p);
     bool answered = rl_inquire(c, &q, RL_SCRIPT_PROBE, write_probe,
                                &n->e->core.stats.script_loads, until_us);
     bool told = answered && q.reply.count == 6 && missing->str;
+    *rings = true;
     if (told)
         snprintf(out, size, "%s", missing->str);
+    if (told && warning->str) /* as lua/probe.lua has it */
+        *rings = !strstr(warning->str, "waiters poll");
     if (told || rl_conn_is_broken(c) || answered)
         return told;
     probe_failed(&q, &f);

@@ -13,11 +13,11 @@ rlock_status rl_check_server(rl_engine *e, bool lazy);
 
 /*
  * What a client that goes on wants to know: which rights are missing at this
- * server, in words, "" none; and may its user listen to bells? False: it is not
- * told.
+ * server, in words, "" none; and may its user ring, and listen to, bells? False:
+ * it is not told.
  */
 bool rl_check_missing(rl_node *n, rl_conn *c, int64_t until_us, char *out,
-                      size_t size);
+                      size_t size, bool *rings);
 bool rl_check_bell(rl_node *n, rl_conn *c, int64_t until_us, bool *allowed);
 
 /* A new connection. False: it cannot be used. */

@@ -157,16 +157,16 @@ static void ask_time(asking *a, rl_facts *x)
 
 static void ask_rights(asking *a, rl_node *n, rl_facts *x)
 {
-    bool allowed;
+    bool allowed, rings;
     if (!goes_on(a) || rl_conn_is_broken(a->conn))
         return;
-    if (rl_check_missing(n, a->conn, step_end(a), x->missing,
-                         sizeof x->missing))
+    if (rl_check_missing(n, a->conn, step_end(a), x->missing, sizeof x->missing,
+                         &rings))
         x->of.missing = ""; /* it is told */
     if (rl_conn_is_broken(a->conn) ||
         !rl_check_bell(n, a->conn, step_end(a), &allowed))
         return;
-    x->of.channels = allowed;
+    x->of.channels = allowed && rings;
 }
 
 static const char *scheme(const asking *a)

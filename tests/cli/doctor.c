@@ -130,6 +130,15 @@ TEST(doctor, waiters_that_may_not_be_rung)
     server_stop(sv);
 }
 
+TEST(doctor, waiters_that_nobody_may_ring)
+{
+    server *sv = server_start(WELL);
+    server_str(sv, "ACL SETUSER default -publish");
+    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "wake-ups"),
+                    "warn none");
+    server_stop(sv);
+}
+
 TEST(doctor, replicas_that_nobody_waits_for_and_too_few)
 {
     server *sv = server_start_tcp(WELL);
@@ -159,6 +168,34 @@ TEST(doctor, a_replica_that_lags)
     server_cmd(sv, "SET ballast %b", ballast, sizeof ballast);
     EXPECT_CONTAINS(line_of(doctor(sv, words, 1), "lag"), "warn ");
     server_resume(replica);
+    server_stop(replica);
+    server_stop(sv);
+}
+
+/* It is told of by its master, and waits for the data. */
+TEST(doctor, a_replica_that_is_not_there_yet_is_no_master_that_cannot_be_asked)
+{
+    server *sv = server_start_tcp(WELL " --repl-diskless-sync yes"
+                                       " --repl-diskless-sync-delay 600");
+    server *replica = server_start_tcp(NULL);
+    server_cmd(replica, "REPLICAOF 127.0.0.1 %d", server_port(sv));
+    EVENTUALLY(SOON, server_info(sv, "connected_slaves") == 1);
+    const char *const *words = WORDS("--min-replicas", "1", "doctor");
+    EXPECT_CONTAINS(line_of(doctor(sv, words, 1), "answers"),
+                    "warn its master says: ");
+    server_stop(replica);
+    server_stop(sv);
+}
+
+TEST(doctor, a_replica_that_is_used_as_a_master_is_bad)
+{
+    server *sv = server_start_tcp(WELL), *replica = replica_start(sv);
+    EVENTUALLY(SOON, replica_follows(sv));
+    EXPECT_STR(server_str(replica, "CONFIG SET replica-read-only no"), "OK");
+    const char *text = doctor(replica, WORDS("doctor"), 2);
+    EXPECT_CONTAINS(line_of(text, "replicas"), "bad it is a replica itself");
+    EXPECT_CONTAINS(line_of(text, "rights"), "ok ");
+    EXPECT_STR(line_of(text, "lag"), "");
     server_stop(replica);
     server_stop(sv);
 }
@@ -396,6 +433,48 @@ TEST(doctor, sentinels_are_told_and_one_that_is_away)
     sentinels_stop(n);
     server_stop(replica);
     server_stop(master);
+}
+
+TEST(doctor, sentinels_are_asked_about_a_master_that_is_away)
+{
+    server *master = server_start_tcp(WELL), *replica = replica_start(master);
+    sentinels *n = sentinels_start(master, 1);
+    setenv("RLOCK_URI", sentinels_uri(n), 1);
+    EVENTUALLY(SOON, sentinels_agree(n, master));
+    server_kill(replica); /* so that nobody takes its place */
+    server_kill(master);
+    const char *text = doctor(NULL, WORDS("doctor"), 2);
+    EXPECT_CONTAINS(line_of(text, "answers"), "bad ");
+    EXPECT(*line_of(text, "quorum") != '\0');
+    EXPECT(*line_of(text, "master") != '\0');
+    sentinels_stop(n);
+    server_stop(replica);
+    server_stop(master);
+}
+
+TEST(doctor, a_master_that_writes_only_with_more_replicas_gives_no_lock)
+{
+    server *sv = server_start(WELL);
+    server_str(sv, "CONFIG SET min-replicas-to-write 1");
+    const char *text = doctor(sv, WORDS("doctor"), 2);
+    EXPECT_CONTAINS(line_of(text, "replicas"),
+                    "bad 0, min-replicas-to-write 1");
+    server_stop(sv);
+}
+
+static void renamed(const char *command, const char *message)
+{
+    char args[120];
+    snprintf(args, sizeof args, WELL " --rename-command %s \"\"", command);
+    server *sv = server_start(args);
+    command_fails(sv, WORDS("doctor"), message);
+    server_stop(sv);
+}
+
+TEST(doctor, a_command_that_is_not_there_is_a_right_that_is_missing)
+{
+    renamed("TIME", "the user lacks rights: TIME");
+    renamed("ZPOPMIN", "the user lacks rights: ZPOPMIN");
 }
 
 /* --- The locks that there are ---------------------------------------------- */
