@@ -178,6 +178,25 @@ static int write_files(exporter *x)
 
 /* --- The verb ------------------------------------------------------------- */
 
+/* Of one server the same sample would be there twice, and nobody reads that. */
+static bool name_servers(exporter *x)
+{
+    for (size_t i = 0; i < x->s.n; i++) {
+        x->server[i] = cli_public_uri(x->o, i);
+        if (!x->server[i]) {
+            cli_say("out of memory");
+            return false;
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(x->server[i], x->server[k]) != 0)
+                continue;
+            cli_say("exporter: %s is there twice", x->server[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool open_rounds(exporter *x)
 {
     if (!cli_complete_uris(x->o))
@@ -186,15 +205,9 @@ static bool open_rounds(exporter *x)
         look_failed();
         return false;
     }
-    for (size_t i = 0; i < x->s.n; i++) {
-        x->server[i] = cli_public_uri(x->o, i);
-        if (!x->server[i]) {
-            cli_say("out of memory");
-            return false;
-        }
+    for (size_t i = 0; i < x->s.n; i++)
         x->round[i] = (top){.s = {.client = {x->s.client[i]}, .n = 1}};
-    }
-    return true;
+    return name_servers(x);
 }
 
 static void close_rounds(exporter *x)

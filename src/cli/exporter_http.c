@@ -116,7 +116,8 @@ static struct addrinfo *find_address(const char *listen)
     bool bracketed = len > 2 && listen[0] == '[' && listen[len - 1] == ']';
     snprintf(host, sizeof host, "%.*s", (int)(bracketed ? len - 2 : len),
              bracketed ? listen + 1 : listen);
-    if (len > 0 && len < sizeof host &&
+    bool port = colon && strlen(colon + 1) <= 5 && atol(colon + 1) <= 65535;
+    if (port && len > 0 && len < sizeof host &&
         getaddrinfo(host, colon + 1, &hints, &found) == 0)
         return found;
     cli_misused(&cli_exporter, "--listen is ADDR:PORT, and not '%s'",

@@ -62,6 +62,17 @@ TEST(exporter, a_file_that_cannot_be_written_is_named)
     server_stop(sv);
 }
 
+TEST(exporter, a_server_that_is_there_twice_is_refused)
+{
+    server *sv = server_start(NULL);
+    command_fails(sv,
+                  WORDS("-u", server_uri(sv), "-u", server_uri(sv), "exporter",
+                        "--textfile", command_file(sv, "rlock.prom"), "-n",
+                        "1"),
+                  "is there twice");
+    server_stop(sv);
+}
+
 TEST_CASE(exporter, a_delay_that_is_none,
           command_is_misused(WORDS("exporter", "-d", "0"),
                              "-d is 0.1 seconds or more"))
@@ -113,6 +124,10 @@ TEST(exporter, it_serves_figures_until_a_signal_ends_it)
     EXPECT_INT(command_end(c), 0);
     scene_stop(&s);
 }
+
+TEST_CASE(exporter, a_port_that_there_is_not,
+          command_is_misused(WORDS("exporter", "--listen", "127.0.0.1:99999"),
+                             "--listen is ADDR:PORT"))
 
 TEST(exporter, it_starts_before_its_server_and_says_that_it_is_not_there)
 {
