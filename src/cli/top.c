@@ -47,12 +47,14 @@ static size_t width_of_output(void)
 
 static void print_round(const top *t)
 {
-    char line[TOP_WIDTH_MAX + 1], at[40];
+    char line[TOP_WIDTH_MAX + 1], at[40], first[TOP_WIDTH_MAX + 50];
     time_t now = time(NULL);
     struct tm utc;
     size_t width = width_of_output();
     strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    printf("%s  %s\n", at, top_summary(t, line, TOP_WIDTH_MAX));
+    snprintf(first, sizeof first, "%s  %s", at,
+             top_summary(t, line, TOP_WIDTH_MAX));
+    printf("%.*s\n", (int)width, first);
     printf("%s\n", top_line(NULL, line, width));
     for (size_t i = 0; i < t->now.n; i++)
         printf("%s\n", top_line(&t->now.at[i], line, width));

@@ -61,6 +61,18 @@ static void is_wide(const char *columns, const char *heads)
     server_stop(sv);
 }
 
+TEST(top, no_line_of_a_batch_is_wider_than_columns)
+{
+    server *sv = server_start(NULL);
+    hold(sv, "a-lock-with-a-name-that-is-longer-than-any-screen-is-wide-at-all",
+         0);
+    setenv("COLUMNS", "40", 1);
+    const char *text = command_prints(sv, WORDS("top", "-b", "-n", "1"));
+    for (; *text; text += strcspn(text, "\n") + 1)
+        EXPECT_BETWEEN(strcspn(text, "\n"), 0, 40);
+    server_stop(sv);
+}
+
 TEST_CASE(top, twenty_columns_are_enough,
           is_wide("20", "LOCK         WAITING\n"))
 TEST_CASE(top, sixty_columns_tell_the_holder, is_wide("60", "  HOLDER  "))
