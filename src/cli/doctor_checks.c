@@ -121,8 +121,16 @@ static void check_replicas(doctor *d, const rlock_server_info *s)
                 (long long)wanted);
 }
 
+/* Nothing can be tried at a cluster that is down, which is found by itself. */
+static bool is_down(const rlock_server_info *s)
+{
+    return told(s->cluster_ok) && !s->cluster_ok;
+}
+
 static void check_rights(doctor *d, const rlock_server_info *s)
 {
+    if (is_down(s))
+        return;
     if (!s->missing)
         unknown(d, s, "rights", "let the user EVAL: doc/rights.md");
     else if (*s->missing)
@@ -136,6 +144,8 @@ static void check_rights(doctor *d, const rlock_server_info *s)
 
 static void check_channels(doctor *d, const rlock_server_info *s)
 {
+    if (is_down(s))
+        return;
     if (!told(s->channels))
         unknown(d, s, "wake-ups", "let the user PUBLISH and SUBSCRIBE");
     else
@@ -148,6 +158,8 @@ static void check_channels(doctor *d, const rlock_server_info *s)
 
 static void check_connections(doctor *d, const rlock_server_info *s)
 {
+    if (is_down(s))
+        return;
     if (told(s->same_server) && !s->same_server)
         doctor_find(d, s->address, DOCTOR_BAD, "connections",
                     "the servers' own addresses: what is between spreads "

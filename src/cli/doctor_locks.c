@@ -1,5 +1,6 @@
 /* What threatens the locks that are held now: no end, long holds, circles. */
 #include <stdio.h>
+#include <string.h>
 
 #include "doctor.h"
 
@@ -88,6 +89,8 @@ static void find_sharing(doctor *d, const char *server, size_t locks)
 static int untold(doctor *d, const char *server)
 {
     rlock_status status = rlock_last_error()->status;
+    if (strstr(rlock_last_error()->message, "CLUSTERDOWN "))
+        return 0;
     if (status == RLOCK_ESERVER)
         doctor_find(d, server, DOCTOR_UNKNOWN, "locks",
                     "let the user SCAN and ZCARD, and the keys of locks",

@@ -241,6 +241,26 @@ static void fail_if_broken(asking *a, size_t first)
     fail(a, &a->all[first], &why);
 }
 
+/* Of a cluster that is down each server says so, but to who asks no more. */
+static rlock_status open_master(asking *a, rl_node *n, rl_fault *f)
+{
+    int64_t until_us =
+        rl_after_ms(rl_now_us(), a->e->core.set.connect_timeout_ms);
+    rlock_status s = rl_pool_open(n->pool, until_us, &a->conn, f);
+    if (s != RLOCK_OK && a->e->cluster && strstr(f->text, "CLUSTERDOWN "))
+        s = rl_pool_open_unchecked(n->pool, until_us, &a->conn, f);
+    return s;
+}
+
+static void ask_cluster(asking *a, rl_facts *x)
+{
+    const char *text = NULL;
+    if (a->e->cluster)
+        text = ask_text(a, 2, (const char *[]){"CLUSTER", "INFO"});
+    if (text)
+        rl_facts_read_cluster(x, text);
+}
+
 static void ask_master(asking *a, rl_node *n)
 {
     rl_fault f;
@@ -248,22 +268,19 @@ static void ask_master(asking *a, rl_node *n)
     rl_facts *x = add(a, n->name ? n->name : atomic_load(&a->e->core.node));
     if (!x)
         return;
-    int64_t until_us =
-        rl_after_ms(rl_now_us(), a->e->core.set.connect_timeout_ms);
-    if (rl_pool_open(n->pool, until_us, &a->conn, &f) != RLOCK_OK) {
+    if (open_master(a, n, &f) != RLOCK_OK) {
         fail(a, x, &f);
         return;
     }
     ask_time(a, x);
-    ask_rights(a, n, x);
+    ask_cluster(a, x);
+    bool down = x->of.cluster_ok == 0;
+    if (!down)
+        ask_rights(a, n, x);
     ask_config(a, x);
-    const char *text = NULL;
-    if (a->e->cluster)
-        text = ask_text(a, 2, (const char *[]){"CLUSTER", "INFO"});
-    if (text)
-        rl_facts_read_cluster(x, text);
     ask_info(a, n, first);
-    ask_second(a, n, &a->all[first]);
+    if (!down)
+        ask_second(a, n, &a->all[first]);
     fail_if_broken(a, first);
     rl_pool_close(n->pool, a->conn);
 }

@@ -141,6 +141,9 @@ void rl_pool_leave_place(rl_pool *p);
 
 rlock_status rl_pool_open(rl_pool *p, int64_t deadline_us, rl_conn **out,
                           rl_fault *f);
+/* The same without on_open: for who wants to know what is wrong there. */
+rlock_status rl_pool_open_unchecked(rl_pool *p, int64_t deadline_us,
+                                    rl_conn **out, rl_fault *f);
 void rl_pool_close(rl_pool *p, rl_conn *c); /* NULL is accepted */
 
 /*

@@ -91,18 +91,25 @@ static void parted(void *arg, rl_conn *c)
     rl_mutex_unlock(&p->mutex);
 }
 
-static rlock_status dial(rl_pool *p, int64_t deadline_us, rl_conn **out,
-                         rl_fault *f)
+rlock_status rl_pool_open_unchecked(rl_pool *p, int64_t deadline_us,
+                                    rl_conn **out, rl_fault *f)
 {
     if (p->on_dial)
         p->on_dial(p->arg, true);
     rlock_status status = rl_dial(&p->dialer, deadline_us, out, f);
     if (p->on_dial)
         p->on_dial(p->arg, false);
-    if (status != RLOCK_OK) {
+    if (status != RLOCK_OK)
         trouble(p);
+    return status;
+}
+
+static rlock_status dial(rl_pool *p, int64_t deadline_us, rl_conn **out,
+                         rl_fault *f)
+{
+    rlock_status status = rl_pool_open_unchecked(p, deadline_us, out, f);
+    if (status != RLOCK_OK)
         return status;
-    }
     if (!p->on_open || p->on_open(p->arg, *out, deadline_us, f))
         return RLOCK_OK;
     parted(p, *out);

@@ -402,6 +402,26 @@ TEST(doctor, a_dead_master_of_a_cluster_is_bad)
     cluster_scene_stop(&l);
 }
 
+/* With cluster-require-full-coverage, as it is by default. */
+TEST(doctor, a_cluster_that_is_down_is_bad)
+{
+    cluster_scene l;
+    cluster_scene_start(&l, 0);
+    setenv("RLOCK_URI", cluster_uri(l.c), 1);
+    for (int i = 0; i < 3; i++) {
+        cluster_cmd(l.c, i, "CONFIG SET cluster-require-full-coverage yes");
+        cluster_cmd(l.c, i, "CLUSTER DELSLOTS 0");
+    }
+    for (int i = 0; i < 3; i++)
+        EVENTUALLY(SOON, strstr(cluster_cmd(l.c, i, "CLUSTER INFO")->str,
+                                "cluster_state:fail"));
+    const char *text = doctor(NULL, WORDS("doctor"), 2);
+    EXPECT_CONTAINS(line_of(text, "cluster"), "bad is down, 16383 of 16384");
+    EXPECT_STR(line_of(text, "rights"), "");
+    EXPECT_STR(line_of(text, "locks"), "");
+    cluster_scene_stop(&l);
+}
+
 TEST(doctor, a_cluster_that_may_not_be_asked_is_unknown)
 {
     need_sharded_channels(); /* before Redis 7 no part of a right is denied */
