@@ -208,9 +208,10 @@ static int run(cli_options *o, int argc, char **argv)
         b.us[k] = all + k * TURNS_MAX;
     if (!all)
         cli_say("out of memory");
-    else if (cli_take_options(&cli_bench, o, argc, argv, take, &b, &status) &&
-             cli_words(&cli_bench, argc, 0, 0))
-        status = open_rivals(&b) ? measure(&b) : CLI_FAILED;
+    else if (cli_take_options(&cli_bench, o, argc, argv, take, &b, &status))
+        status = cli_words(&cli_bench, argc, 0, 0) && open_rivals(&b)
+                     ? measure(&b)
+                     : CLI_FAILED;
     for (int i = 0; i < 2; i++) {
         rlock_free(b.rivals[i].lk);
         cli_close(&b.rivals[i].s);

@@ -348,6 +348,8 @@ static void is_misused(const char *const words[], const char *says)
     command_free(c);
 }
 
+TEST_CASE(look, of_bench_there_are_no_words,
+          is_misused(WORDS("bench", "a"), "too many words"))
 TEST_CASE(look, ls_of_two_patterns,
           is_misused(WORDS("ls", "a", "b"), "too many"))
 TEST_CASE(look, ls_with_an_unknown_option,
