@@ -7,7 +7,9 @@
  */
 #include <cstdio>
 #include <rlock/rlock.hpp>
+#include <string>
 #include <thread>
+#include <unistd.h>
 
 using namespace std::chrono_literals;
 
@@ -67,7 +69,9 @@ try {
 int main(int argc, char **argv)
 try {
     rlockpp::client redis(argc > 1 ? argv[1] : nullptr);
-    rlockpp::mutex a(redis, "example:a"), b(redis, "example:b");
+    /* This run's own: of a circle over two processes nobody is told. */
+    std::string run = std::to_string(getpid());
+    rlockpp::mutex a(redis, "example:a:" + run), b(redis, "example:b:" + run);
     transfers(a, b);
     {
         std::unique_lock guard(a);
