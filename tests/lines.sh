@@ -14,9 +14,9 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42778
+most_src=42829
 most_files=294
-most_cli=6605
+most_cli=6666
 most_cli_files=44
 most_include=2287
 most_cxx=1018
