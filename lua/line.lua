@@ -88,13 +88,15 @@ local function want_of(holder)
     end
 end
 
--- False: nobody has heard it. One that may not be told looks by itself.
+-- How many have heard it, or why it may not be told: then who waits looks by itself.
+-- Who is deaf is told as well: another one of its client may hear since, and wait for
+-- that.
 local function tell(holder, want, token, claim)
     local sharded = want.bell:sub(1, 12) == 'rlock_sbell:'
     local words = {'rlock_grant:' .. holder:sub(-36), want.beat, token, claim,
                    KEYS[1]}
-    return want.deaf or rpcall(sharded and 'SPUBLISH' or 'PUBLISH', want.bell,
-                               table.concat(words, ' ')) ~= 0
+    return rpcall(sharded and 'SPUBLISH' or 'PUBLISH', want.bell,
+                  table.concat(words, ' '))
 end
 
 -- Who hears nothing looks four times a second; or is dead: that costs the others one
@@ -105,16 +107,19 @@ local function doubt(want)
 end
 
 -- Out of the line, then the hold, then the message: which is believed, so it must
--- not come without a hold. One that is not heard, or cannot be written, is taken
--- back, and so is the sign of life: the client's others are dropped unasked.
+-- not come without a hold. One that is not heard by who is not deaf, or cannot be
+-- written, is taken back, and so is the sign of life: the client's others are dropped
+-- unasked.
 local function grant(holder, want)
     local claim = want.lease + 0 < CLAIM_MS + 0 and want.lease or CLAIM_MS
     step_out(holder)
     local given, token = pcall(give, holder, want.what, claim)
-    if given and type(token) == 'string' and tell(holder, want, token, claim) then
-        if want.deaf then
-            doubt(want)
-        end
+    local granted = given and type(token) == 'string'
+    local heard = granted and tell(holder, want, token, claim)
+    if granted and want.deaf and (heard == 0 or type(heard) == 'table') then
+        doubt(want)
+        return 1
+    elseif granted and heard ~= 0 then
         return 1
     end
     ungive(holder, want.what)

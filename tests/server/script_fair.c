@@ -266,6 +266,19 @@ TEST(script_fair, who_hears_nothing_is_not_told)
     bells_close(&p);
 }
 
+/* Of one client: it hears since it has asked for the first one. */
+TEST(script_fair, who_hears_is_told_also_if_another_of_its_client_does_not)
+{
+    bells p = bells_open(NULL);
+    take(&p, A);
+    stand(&p, B, BELL_OF("1"));
+    stand(&p, C, "-" BELL_OF("1"));
+    EXPECT_INT(release(&p, A), 2);
+    EXPECT(has_it(&p, B));
+    EXPECT_CONTAINS(bells_heard(&p), UUID_OF("b"));
+    bells_close(&p);
+}
+
 TEST(script_fair, a_name_and_the_same_in_braces_have_lines_of_their_own)
 {
     bells p = bells_open(NULL);

@@ -119,7 +119,7 @@ void server_unsubscribe(conn *c, const char *kind, const word *channel,
 static void trace_call(const conn *c, const char *name, const word *argv,
                        size_t n, const text *out)
 {
-    char args[300] = "";
+    char args[1200] = "";
     size_t k = 0;
     for (size_t i = 3; i < n && k < sizeof args - 60; i++)
         k += (size_t)snprintf(args + k, sizeof args - k, " %.*s",

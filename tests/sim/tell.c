@@ -67,7 +67,7 @@ static void in_one_line(char *line)
 
 void trace(const char *fmt, ...)
 {
-    char line[400];
+    char line[1500];
     va_list args;
     if (!w.traces)
         return;
