@@ -61,23 +61,25 @@ static rl_named_one *add_locked(rl_named *t, const char *name, size_t len,
     if (x || t->left == 0)
         return x ? x : t->others;
     x = make(t->size, name, len, hash);
+    if (x) {
+        atomic_store(&t->slot[at], x);
+        atomic_store(&t->last->next, x);
+        t->last = x;
+    }
     t->left = x ? t->left - 1 : 0;
-    if (!x)
-        return t->others;
-    atomic_store(&t->slot[at], x);
-    atomic_store(&t->last->next, x);
-    t->last = x;
-    return x;
+    return x ? x : t->others;
 }
 
+/* What is full when it begins to look has all that will ever be there. */
 rl_named_one *rl_named_of(rl_named *t, const char *name, size_t len)
 {
     size_t at;
     uint64_t hash = rl_hash(name, len, 0);
+    bool full = atomic_load(&t->left) == 0;
     rl_named_one *x = find(t, name, len, hash, &at);
     if (x)
         return x;
-    if (atomic_load(&t->left) == 0 || !rl_utf8_is(name, len))
+    if (full || !rl_utf8_is(name, len))
         return t->others;
     rl_mutex_lock(&t->mutex);
     x = add_locked(t, name, len, hash);

@@ -217,7 +217,7 @@ TEST(loop, does_not_block_while_a_client_is_freed_in_the_midst_of_all)
 TEST(loop, does_not_block_while_nodes_of_a_red_lock_hang)
 {
     nodes ns = nodes_proxied(5);
-    party p = party_join(&ns, BRISK_MS, 300);
+    party p = party_join(&ns, BRISK_MS, 2000);
     EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
     EVENTUALLY(SOON, party_holding(&p) == 5);
     proxy_freeze(ns.px[0], true);
