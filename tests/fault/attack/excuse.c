@@ -88,7 +88,8 @@ bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
             return true;
     if (lock_kind_of(lock) == LOCK_RED)
         return any_loss(a, lock, from_us, to_us);
-    return a->turn_ms && data_loss(a, lock, from_us, to_us);
+    return (a->turn_ms || lock_kind_of(lock) == LOCK_READ) &&
+           data_loss(a, lock, from_us, to_us);
 }
 
 static int64_t overlap_us(int64_t a_us, int64_t b_us, int64_t from_us,

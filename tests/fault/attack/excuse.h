@@ -27,7 +27,8 @@ const fault *data_loss(const arena *a, int lock, int64_t from_us,
  * Tokens of one server grow with its clock, whatever it forgets. The nodes of a
  * Red lock have clocks that differ: a majority that does not know the token of
  * a faster one, as one node has forgotten it and another one was never told,
- * begins with its own. What is passed on after a loss has a token of before it.
+ * begins with its own. What is passed on after a loss has a token of before it;
+ * so has who reads beside somebody that came back with an older state.
  */
 bool tokens_may_restart(const arena *a, int lock, int64_t from_us,
                         int64_t to_us);
