@@ -121,23 +121,19 @@ TEST(doctor, a_server_that_is_far_away)
     server_stop(sv);
 }
 
-TEST(doctor, waiters_that_may_not_be_rung)
+static void warns_of_wake_ups_without(const char *right)
 {
     server *sv = server_start(WELL);
-    server_str(sv, "ACL SETUSER default resetchannels");
+    server_str(sv, "ACL SETUSER default %s", right);
     EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "wake-ups"),
                     "warn none");
     server_stop(sv);
 }
 
-TEST(doctor, waiters_that_nobody_may_ring)
-{
-    server *sv = server_start(WELL);
-    server_str(sv, "ACL SETUSER default -publish");
-    EXPECT_CONTAINS(line_of(doctor(sv, WORDS("doctor"), 1), "wake-ups"),
-                    "warn none");
-    server_stop(sv);
-}
+TEST_CASE(doctor, waiters_that_may_not_be_rung,
+          warns_of_wake_ups_without("resetchannels"))
+TEST_CASE(doctor, waiters_that_nobody_may_ring,
+          warns_of_wake_ups_without("-publish"))
 
 TEST(doctor, replicas_that_nobody_waits_for_and_too_few)
 {

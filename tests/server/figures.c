@@ -5,29 +5,6 @@
 
 #include "nodes.h"
 
-typedef struct wanted {
-    const char *name, *labels;
-    double value;
-    int found;
-} wanted;
-
-static void compare(const rlock_metric *m, void *arg)
-{
-    wanted *x = arg;
-    if (strcmp(m->name, x->name) != 0 || strcmp(m->labels, x->labels) != 0)
-        return;
-    x->value = m->value;
-    x->found++;
-}
-
-static double figure(rlock_client *cl, const char *name, const char *labels)
-{
-    wanted x = {name, labels, 0, 0};
-    EXPECT_STATUS(rlock_metrics_each(cl, compare, &x), RLOCK_OK);
-    EXPECT_INT(x.found, 1);
-    return x.value;
-}
-
 static rlock_client *timed(server *sv)
 {
     rlock_options opts = RLOCK_OPTIONS_INIT;
@@ -78,10 +55,10 @@ TEST(figures, a_red_member_that_was_free_was_not_waited_for)
     EXPECT_STATUS(rlock_multi_new((rlock *[]){a, red}, 2, &both), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(both, 0, 0), RLOCK_OK);
     EXPECT_INT(stats_of(cl).acquires, 2);
-    EXPECT_INT(figure(cl, "rlock_acquire_wait_seconds", ""), 0);
+    EXPECT_INT(figure_of(cl, "rlock_acquire_wait_seconds", ""), 0);
     EXPECT_STATUS(rlock_unlock(both), RLOCK_OK);
     EXPECT_STATUS(rlock_acquire(red, 0, 0), RLOCK_OK);
-    EXPECT_INT(figure(cl, "rlock_acquire_wait_seconds", ""), 1);
+    EXPECT_INT(figure_of(cl, "rlock_acquire_wait_seconds", ""), 1);
     EXPECT_STATUS(rlock_unlock(red), RLOCK_OK);
     rlock_free(both);
     rlock_free(red);
@@ -99,7 +76,7 @@ TEST(figures, a_loss_with_a_member_s_client_is_told_by_the_home)
     EXPECT_STATUS(rlock_lock(both), RLOCK_OK);
     rlock_client_free(other);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_INT(figure(s.cl, "rlock_lost", "cause=\"closed\""), 1);
+    EXPECT_INT(figure_of(s.cl, "rlock_lost", "cause=\"closed\""), 1);
     EXPECT_INT(stats_of(s.cl).lost, 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     rlock_free(both);
@@ -130,30 +107,37 @@ static intptr_t hold_and_end(void *lk)
     return rlock_acquire(lk, 0, 300);
 }
 
-TEST(figures, what_was_abandoned_is_held_no_more_when_it_is_over)
-{
-    scene s = scene_start(0, 0);
-    test_thread *t = test_spawn(hold_and_end, s.lk);
-    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    EVENTUALLY(SOON, figure(s.cl, "rlock_held", "") == 0);
-    EXPECT(figure(s.cl, "rlock_oldest_hold_seconds", "") == 0);
-    scene_stop(&s);
-}
-
 static intptr_t hold_for_ever_and_end(void *lk)
 {
     return rlock_acquire(lk, 0, 0);
 }
 
+static void abandon(const scene *s, intptr_t (*hold)(void *lk))
+{
+    test_thread *t = test_spawn(hold, s->lk);
+    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+}
+
+static void expect_nothing_is_held(scene *s)
+{
+    EVENTUALLY(SOON, figure_of(s->cl, "rlock_held", "") == 0);
+    EXPECT(figure_of(s->cl, "rlock_oldest_hold_seconds", "") == 0);
+    scene_stop(s);
+}
+
+TEST(figures, what_was_abandoned_is_held_no_more_when_it_is_over)
+{
+    scene s = scene_start(0, 0);
+    abandon(&s, hold_and_end);
+    expect_nothing_is_held(&s);
+}
+
 TEST(figures, what_was_abandoned_under_the_watchdog_is_held_no_more)
 {
     scene s = scene_start(300, 0);
-    test_thread *t = test_spawn(hold_for_ever_and_end, s.lk);
-    EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
+    abandon(&s, hold_for_ever_and_end);
     events_wait(s.ev, RLOCK_EVENT_ABANDONED, 1, SOON);
-    EVENTUALLY(SOON, figure(s.cl, "rlock_held", "") == 0);
-    EXPECT(figure(s.cl, "rlock_oldest_hold_seconds", "") == 0);
-    scene_stop(&s);
+    expect_nothing_is_held(&s);
 }
 
 static intptr_t wait_latch(void *l)
@@ -170,7 +154,7 @@ TEST(figures, who_waits_for_a_latch_waits_for_no_lock)
     test_thread *t = test_spawn(wait_latch, l);
     EVENTUALLY(SOON, queued(s.sv, "l") == 1);
     EXPECT_INT(stats_of(s.cl).waiting_now, 0);
-    EXPECT(figure(s.cl, "rlock_longest_wait_seconds", "") == 0);
+    EXPECT(figure_of(s.cl, "rlock_longest_wait_seconds", "") == 0);
     EXPECT_STATUS(rlock_latch_count_down(l, 1), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
     EXPECT_INT(stats_of(s.cl).acquires, 0);

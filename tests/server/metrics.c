@@ -54,29 +54,6 @@ static rlock_client *timed(server *sv, const char *label)
 
 /* --- one by one ----------------------------------------------------------- */
 
-typedef struct wanted {
-    const char *name, *labels;
-    double value;
-    int found;
-} wanted;
-
-static void compare(const rlock_metric *m, void *arg)
-{
-    wanted *x = arg;
-    if (strcmp(m->name, x->name) != 0 || strcmp(m->labels, x->labels) != 0)
-        return;
-    x->value = m->value;
-    x->found++;
-}
-
-static double figure(rlock_client *cl, const char *name, const char *labels)
-{
-    wanted x = {name, labels, 0, 0};
-    EXPECT_STATUS(rlock_metrics_each(cl, compare, &x), RLOCK_OK);
-    EXPECT_INT(x.found, 1);
-    return x.value;
-}
-
 TEST(metrics, each_figure_is_told_with_its_labels)
 {
     scene s = scene_start(0, 0);
@@ -85,16 +62,17 @@ TEST(metrics, each_figure_is_told_with_its_labels)
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     EXPECT_STATUS(rlock_trylock(lk), RLOCK_BUSY);
     EXPECT_STATUS(rlock_acquire(lk, 20, 0), RLOCK_TIMEOUT);
-    EXPECT_INT(figure(s.cl, "rlock_acquires", "result=\"ok\""), 1);
-    EXPECT_INT(figure(s.cl, "rlock_held", ""), 1);
-    EXPECT(figure(s.cl, "rlock_oldest_hold_seconds", "") >= 0.02);
+    EXPECT_INT(figure_of(s.cl, "rlock_acquires", "result=\"ok\""), 1);
+    EXPECT_INT(figure_of(s.cl, "rlock_held", ""), 1);
+    EXPECT(figure_of(s.cl, "rlock_oldest_hold_seconds", "") >= 0.02);
     const char *busy = "client=\"other\",result=\"busy\"";
-    EXPECT_INT(figure(other, "rlock_acquires", busy), 1);
+    EXPECT_INT(figure_of(other, "rlock_acquires", busy), 1);
     const char *timeout = "client=\"other\",result=\"timeout\"";
-    EXPECT_INT(figure(other, "rlock_acquires", timeout), 1);
-    EXPECT_INT(figure(other, "rlock_acquires_contended", "client=\"other\""),
+    EXPECT_INT(figure_of(other, "rlock_acquires", timeout), 1);
+    EXPECT_INT(figure_of(other, "rlock_acquires_contended", "client=\"other\""),
                1);
-    EXPECT(figure(other, "rlock_waited_seconds", "client=\"other\"") >= 0.019);
+    EXPECT(figure_of(other, "rlock_waited_seconds", "client=\"other\"") >=
+           0.019);
     rlock_free(lk);
     rlock_client_free(other);
     scene_stop(&s);
@@ -105,13 +83,13 @@ TEST(metrics, a_loss_is_told_by_its_cause)
     scene s = scene_start(0, 0);
     EXPECT_STATUS(rlock_acquire(s.lk, 0, 150), RLOCK_OK);
     events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
-    EXPECT_INT(figure(s.cl, "rlock_lost", "cause=\"expired\""), 1);
+    EXPECT_INT(figure_of(s.cl, "rlock_lost", "cause=\"expired\""), 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
     server_cmd(s.sv, "FLUSHALL");
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
-    EXPECT_INT(figure(s.cl, "rlock_lost", "cause=\"gone\""), 1);
-    EXPECT_INT(figure(s.cl, "rlock_lost", "cause=\"expired\""), 1);
+    EXPECT_INT(figure_of(s.cl, "rlock_lost", "cause=\"gone\""), 1);
+    EXPECT_INT(figure_of(s.cl, "rlock_lost", "cause=\"expired\""), 1);
     scene_stop(&s);
 }
 
@@ -121,12 +99,12 @@ TEST(metrics, the_longest_wait_is_told_while_it_lasts)
     rlock_client *other = labelled(s.sv, NULL);
     rlock *lk = test_lock(other, SCENE_LOCK);
     test_thread *t = test_spawn(wait_and_unlock, lk);
-    EVENTUALLY(SOON, figure(other, "rlock_waiting", "") == 1);
-    EVENTUALLY(SOON, figure(other, "rlock_longest_wait_seconds", "") > 0.05);
+    EVENTUALLY(SOON, figure_of(other, "rlock_waiting", "") == 1);
+    EVENTUALLY(SOON, figure_of(other, "rlock_longest_wait_seconds", "") > 0.05);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    EXPECT_INT(figure(other, "rlock_longest_wait_seconds", "") * 1e6, 0);
-    EXPECT_INT(figure(other, "rlock_waiting", ""), 0);
+    EXPECT_INT(figure_of(other, "rlock_longest_wait_seconds", "") * 1e6, 0);
+    EXPECT_INT(figure_of(other, "rlock_waiting", ""), 0);
     rlock_free(lk);
     rlock_client_free(other);
     scene_stop(&s);
@@ -154,14 +132,20 @@ TEST(metrics, figures_ask_no_server)
     scene s = scene_start(0, 0);
     long long before = server_info(s.sv, "total_commands_processed");
     text_of(s.cl);
-    figure(s.cl, "rlock_held", "");
+    figure_of(s.cl, "rlock_held", "");
     EXPECT_INT(server_info(s.sv, "total_commands_processed") - before, 1);
     scene_stop(&s);
 }
 
+typedef struct histogram {
+    const char *name;
+    double times;
+    int found;
+} histogram;
+
 static void sum_up(const rlock_metric *m, void *arg)
 {
-    wanted *x = arg;
+    histogram *x = arg;
     if (strcmp(m->name, x->name) != 0)
         return;
     uint64_t n = 0;
@@ -173,17 +157,17 @@ static void sum_up(const rlock_metric *m, void *arg)
         EXPECT(m->bounds[i - 1] < m->bounds[i]);
     EXPECT_INT(n, m->value);
     EXPECT(m->value == 0 || m->sum > 0);
-    x->value = m->value;
+    x->times = m->value;
     x->found++;
 }
 
 /* How many a histogram has. */
 static double timed_times(rlock_client *cl, const char *name)
 {
-    wanted x = {name, NULL, 0, 0};
+    histogram x = {name, 0, 0};
     EXPECT_STATUS(rlock_metrics_each(cl, sum_up, &x), RLOCK_OK);
     EXPECT_INT(x.found, 1);
-    return x.value;
+    return x.times;
 }
 
 /* An acquire, a level more, and both unlocks are calls. */
@@ -227,7 +211,7 @@ TEST(metrics, a_red_lock_is_timed_at_its_home_and_its_holds_at_their_clients)
     EXPECT_STATUS(rlock_red_new(cl, 3, SCENE_LOCK, &lk), RLOCK_OK);
     EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
     for (int i = 0; i < 3; i++) /* the last of them may be late */
-        EVENTUALLY(SOON, figure(cl[i], "rlock_held", "") == 1);
+        EVENTUALLY(SOON, figure_of(cl[i], "rlock_held", "") == 1);
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
     EXPECT_INT(timed_times(cl[0], "rlock_acquire_wait_seconds"), 1);
     EXPECT_INT(timed_times(cl[1], "rlock_acquire_wait_seconds"), 0);
@@ -268,9 +252,9 @@ TEST(metrics, figures_may_be_asked_for_while_all_threads_count)
     while (timed_times(cl, "rlock_hold_seconds") < COUNTING * ROUNDS);
     for (int i = 0; i < COUNTING; i++)
         EXPECT_INT(test_join(t[i]), ROUNDS);
-    EXPECT_INT(figure(cl, "rlock_acquires", "result=\"ok\""),
+    EXPECT_INT(figure_of(cl, "rlock_acquires", "result=\"ok\""),
                COUNTING * ROUNDS);
-    EXPECT_INT(figure(cl, "rlock_held", ""), 0);
+    EXPECT_INT(figure_of(cl, "rlock_held", ""), 0);
     for (int i = 0; i < COUNTING; i++)
         rlock_free(lk[i]);
     rlock_client_free(cl);
@@ -305,14 +289,14 @@ TEST(metrics, the_first_names_are_told_apart_and_the_others_together)
         use(cl, "c");
         use(cl, "other");
     }
-    EXPECT_INT(figure(cl, "rlock_releases", "name=\"a\""), 4);
-    EXPECT_INT(figure(cl, "rlock_releases", "name=\"b\""), 4);
-    EXPECT_INT(figure(cl, "rlock_releases", "name=\"other\""), 8);
-    EXPECT_INT(figure(cl, "rlock_acquires", "name=\"b\",result=\"ok\""), 4);
-    EXPECT_INT(figure(cl, "rlock_hold_seconds", "name=\"a\""), 2);
-    EXPECT_INT(figure(cl, "rlock_hold_seconds", "name=\"other\""), 4);
+    EXPECT_INT(figure_of(cl, "rlock_releases", "name=\"a\""), 4);
+    EXPECT_INT(figure_of(cl, "rlock_releases", "name=\"b\""), 4);
+    EXPECT_INT(figure_of(cl, "rlock_releases", "name=\"other\""), 8);
+    EXPECT_INT(figure_of(cl, "rlock_acquires", "name=\"b\",result=\"ok\""), 4);
+    EXPECT_INT(figure_of(cl, "rlock_hold_seconds", "name=\"a\""), 2);
+    EXPECT_INT(figure_of(cl, "rlock_hold_seconds", "name=\"other\""), 4);
     EXPECT(!strstr(text_of(cl), "name=\"c\""));
-    EXPECT_INT(figure(cl, "rlock_reconnects", ""), 0);
+    EXPECT_INT(figure_of(cl, "rlock_reconnects", ""), 0);
     rlock_client_free(cl);
     server_stop(sv);
 }
@@ -324,13 +308,13 @@ TEST(metrics, who_waits_waits_for_a_name)
     rlock *lk = test_lock(other, SCENE_LOCK);
     const char *label = "name=\"" SCENE_LOCK "\"";
     test_thread *t = test_spawn(wait_and_unlock, lk);
-    EVENTUALLY(SOON, figure(other, "rlock_waiting", "name=\"other\"") == 0 &&
+    EVENTUALLY(SOON, figure_of(other, "rlock_waiting", "name=\"other\"") == 0 &&
                          strstr(text_of(other), SCENE_LOCK "\"} 1\n"));
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
     EXPECT_STATUS((rlock_status)test_join(t), RLOCK_OK);
-    EXPECT_INT(figure(other, "rlock_waiting", label), 0);
-    EXPECT_INT(figure(other, "rlock_acquires_contended", label), 1);
-    EXPECT(figure(other, "rlock_waited_seconds", label) > 0);
+    EXPECT_INT(figure_of(other, "rlock_waiting", label), 0);
+    EXPECT_INT(figure_of(other, "rlock_acquires_contended", label), 1);
+    EXPECT(figure_of(other, "rlock_waited_seconds", label) > 0);
     rlock_free(lk);
     rlock_client_free(other);
     scene_stop(&s);
@@ -348,10 +332,11 @@ TEST(metrics, a_lock_of_several_counts_by_name_where_it_counts)
     for (int i = 0; i < 3; i++)
         EVENTUALLY(SOON, strstr(text_of(cl[i]), "rlock_held{name=\"r\"} 1\n"));
     EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
-    EXPECT_INT(figure(cl[0], "rlock_acquires", "name=\"r\",result=\"ok\""), 1);
-    EXPECT_INT(figure(cl[0], "rlock_releases", "name=\"r\""), 1);
+    EXPECT_INT(figure_of(cl[0], "rlock_acquires", "name=\"r\",result=\"ok\""),
+               1);
+    EXPECT_INT(figure_of(cl[0], "rlock_releases", "name=\"r\""), 1);
     for (int i = 0; i < 3; i++)
-        EVENTUALLY(SOON, figure(cl[i], "rlock_held", "name=\"r\"") == 0);
+        EVENTUALLY(SOON, figure_of(cl[i], "rlock_held", "name=\"r\"") == 0);
     rlock_free(lk);
     for (int i = 0; i < 3; i++)
         rlock_client_free(cl[i]);
@@ -461,7 +446,7 @@ TEST(metrics, wrong_arguments_are_refused)
     EXPECT_STATUS(write_text(&none, 1, RLOCK_METRICS_TEXT), RLOCK_EINVAL);
     EXPECT_STATUS(write_text(&s.cl, 1, strange), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_metrics_write(&s.cl, 1, 0, NULL, NULL), RLOCK_EINVAL);
-    EXPECT_STATUS(rlock_metrics_each(NULL, compare, NULL), RLOCK_EINVAL);
+    EXPECT_STATUS(rlock_metrics_each(NULL, sum_up, NULL), RLOCK_EINVAL);
     EXPECT_STATUS(rlock_metrics_each(s.cl, NULL, NULL), RLOCK_EINVAL);
     EXPECT_STATUS(write_text(NULL, 0, RLOCK_METRICS_OPENMETRICS), RLOCK_OK);
     EXPECT_STR(written.of, "# EOF\n");

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <rlock/metrics.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -121,6 +122,29 @@ rlock_stats stats_of(rlock_client *cl)
     rlock_stats stats;
     EXPECT_STATUS(rlock_client_stats(cl, &stats, sizeof stats), RLOCK_OK);
     return stats;
+}
+
+typedef struct wanted {
+    const char *name, *labels;
+    double value;
+    int found;
+} wanted;
+
+static void compare(const rlock_metric *m, void *arg)
+{
+    wanted *x = arg;
+    if (strcmp(m->name, x->name) != 0 || strcmp(m->labels, x->labels) != 0)
+        return;
+    x->value = m->value;
+    x->found++;
+}
+
+double figure_of(rlock_client *cl, const char *name, const char *labels)
+{
+    wanted x = {name, labels, 0, 0};
+    EXPECT_STATUS(rlock_metrics_each(cl, compare, &x), RLOCK_OK);
+    EXPECT_INT(x.found, 1);
+    return x.value;
 }
 
 long long script_calls(server *sv)

@@ -49,6 +49,8 @@ void scene_stop(scene *s);
 int64_t expect_no_client(const char *uri, int64_t connect_ms);
 
 rlock_stats stats_of(rlock_client *cl);
+/* Of its figures for Prometheus the one with this name and these labels. */
+double figure_of(rlock_client *cl, const char *name, const char *labels);
 
 /* The holder id of whoever takes a lock by hand. */
 #define BY_HAND "other:1:1:00000000-0000-4000-8000-000000000000"
