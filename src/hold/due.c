@@ -1,7 +1,7 @@
 /*
  * What is due, and what is held, by server. Called under the hold table's
- * mutex, by whoever schedules a hold, by the thread rlock-topology when slots
- * have moved, and by a keeper whose server is another run of it.
+ * mutex, by whoever schedules a hold, by the loop when slots have moved, and by
+ * a keeper whose server is another run of it.
  *
  * What stays true: a hold is in one due queue at most, the one it points to; a
  * HELD one is counted there; and each due queue has room for every hold there
