@@ -7,47 +7,73 @@
 set -eu -o pipefail
 
 shell=$1 prefix=$2
-export PATH=$prefix/bin:$PATH RLOCK_URI=$3
+uri=$3
+export PATH=$prefix/bin:$PATH RLOCK_URI=$uri
 export share=$prefix/share
 status=0
 
-ask_bash() {
+# Both complete at a terminal only: they get one.
+begin_bash() {
     # shellcheck disable=SC2016
-    bash --norc -c '
-        . /usr/share/bash-completion/bash_completion
+    echo '. /usr/share/bash-completion/bash_completion
         . "$share/bash-completion/completions/rlock"
-        compopt() { :; } # it wants to be called while a key is pressed
-        COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
-        read -ra COMP_WORDS <<<"${1//:/ : }"
-        [[ $1 != *" " ]] || COMP_WORDS+=("")
-        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-        _rlock rlock
-        printf "%s\n" "${COMPREPLY[@]}"' bash "$1"
+        bind "set enable-bracketed-paste off"
+        bind "set show-all-if-ambiguous on"'
+}
+begin_zsh() {
+    # shellcheck disable=SC2016
+    echo 'PROMPT_EOL_MARK=; unset zle_bracketed_paste
+        fpath=($share/zsh/site-functions $fpath)
+        autoload -U compinit; compinit -u
+        zstyle ":completion:*" list-prompt ""; LISTMAX=0'
 }
 
-# It completes at a terminal only: it gets one, and is asked for a list.
+# await WORD: what comes up to it
+await() {
+    local all='' byte
+    until [[ $all == *"$1"* ]]; do
+        IFS= read -r -N 1 -t 3 byte <&"$screen" || return 1
+        all+=$byte
+    done
+    printf '%s' "$all"
+}
+
+# type_keys KEYS: at a terminal at which the shell runs; what there is to be seen
+type_keys() {
+    local without pid screen keys
+    case $shell in
+    bash) without=--norc ;;
+    zsh) without=-f ;;
+    esac
+    coproc terminal {
+        TERM=dumb exec script -qfc "exec $shell $without -i" /dev/null
+    }
+    # What it has is taken away when it ends.
+    pid=$terminal_PID
+    exec {screen}<&"${terminal[0]}" {keys}>&"${terminal[1]}"
+    {
+        "begin_$shell"
+        # shellcheck disable=SC2028
+        echo 'PS1= ; echo REA""DY'
+    } >&"$keys"
+    await READY >"$work/before"
+    printf '%s' "$1" >&"$keys"
+    printf 'echo DO""NE; exit\n' >&"$keys"
+    await DONE
+    wait "$pid" || :
+    exec {screen}<&- {keys}>&-
+}
+
+ask_bash() {
+    type_keys "$1"$'\t\t\cU'
+}
 ask_zsh() {
-    # shellcheck disable=SC2016
-    zsh -f -c '
-        zmodload zsh/zpty
-        zpty z zsh -f -i
-        zpty -w z "PS1= PROMPT_EOL_MARK= TERM=dumb; stty -echo 2>/dev/null"
-        zpty -w z "fpath=($share/zsh/site-functions \$fpath)"
-        zpty -w z "autoload -U compinit; compinit -u -D"
-        zpty -w z "zstyle \":completion:*\" list-prompt \"\"; LISTMAX=0"
-        zpty -w z "echo REA\"\"DY"
-        zpty -r z line "*READY*"
-        zpty -n -w z "$1"$'"'\t\t'"'
-        zpty -n -w z $'"'\C-u'"'
-        zpty -w z "echo DO\"\"NE"
-        zpty -r z line "*DONE*"
-        print -r -- $line
-        zpty -d z' zsh "$1"
+    ask_bash "$1"
 }
 
 ask_fish() {
     # shellcheck disable=SC2016
-    HOME=$prefix fish --no-config -c '
+    fish --no-config -c '
         source $share/fish/vendor_completions.d/rlock.fish
         complete -C $argv[1]' "$1"
 }
@@ -59,13 +85,13 @@ has_said() {
     done
 }
 
-# completes LINE WORD...; these are among what it may become. On a busy machine names
+# says LINE WORD...: what is asked by $ask is among the answer. On a busy machine names
 # do not come in time, and zsh takes keys for others: so it is asked again.
-completes() {
+says() {
     local line=$1
     shift
     for _ in {1..20}; do
-        "ask_$shell" "$line" >"$work/said" 2>&1 || :
+        "$ask" "$line" >"$work/said" 2>&1 || :
         ! has_said "$@" || return 0
         sleep 0.1
     done
@@ -74,17 +100,35 @@ completes() {
     status=1
 }
 
+# completes LINE WORD...; these are among what it may become.
+completes() {
+    ask=ask_$shell says "$@"
+}
+
+# Completes a line, and executes it.
+enter() {
+    type_keys "$1"$'\t\n'
+}
+
+# finds LINE NAME: completed, LINE names just that lock.
+finds() {
+    case $shell in
+    fish) completes "$1" "$2"$'\t' ;;
+    *) ask=enter says "$1" "$(rlock -u "$uri" who "$2")" ;;
+    esac
+}
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
+export HOME=$work
 trap 'rm -rf "$work"; kill $(jobs -p) 2>/dev/null || :' EXIT
 mkdir "$work/folder"
 : >"$work/folder/list"
 
-for name in orders:1 orders:2; do
+echo "$uri" >"$work/folder/the server"
+names=(orders:1 orders:2 day=1 day=2 'two words' "it's" 'back\slash' 'say "hi" $x')
+for name in "${names[@]}"; do
     rlock run "$name" sleep 600 &
-done
-for _ in {1..100}; do
-    [ "$(rlock ls orders:* | wc -l)" -lt 3 ] || break
-    sleep 0.1
+    rlock wait -w 10 --until held "$name"
 done
 
 completes 'rlock d' doctor
@@ -95,4 +139,22 @@ completes 'rlock run job -- redis-cl' redis-cli
 completes "rlock -u redis://127.0.0.1:1 run job -- redis-cl" redis-cli
 completes 'rlock who o' orders: 1 2
 completes 'rlock --tls-verify f' full
+completes 'rlock who day=' day= 1 2
+finds 'rlock who orders:1' orders:1
+finds 'rlock who day=1' day=1
+finds 'rlock who tw' 'two words'
+finds 'rlock who two\ w' 'two words'
+finds 'rlock who "two w' 'two words'
+finds "rlock who 'two w" 'two words'
+finds 'rlock who it' "it's"
+finds 'rlock who "it' "it's"
+finds 'rlock who ba' 'back\slash'
+finds "rlock who 'ba" 'back\slash'
+finds 'rlock who sa' 'say "hi" $x'
+finds 'rlock who "sa' 'say "hi" $x'
+# At the server that the line names, by what the shell will make of that.
+export RLOCK_URI=redis://127.0.0.1:1
+finds "rlock -u '$uri' who tw" 'two words'
+finds 'rlock --uri-file ~/folder/the\ server who tw' 'two words'
+completes 'rlock --uri-file ~/folder/the' '~/folder/the'
 exit $status

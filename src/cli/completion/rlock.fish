@@ -1,17 +1,27 @@
 # Completion of rlock(1) for fish. What may stand there tells rlock itself:
 # src/cli/complete.c.
 
+# What it tells of the words before the cursor, without their quotation marks; a ~
+# in front becomes what it means.
+function __rlock_tell
+    set -l words (string replace -r '^~(?=/|$)' $HOME -- (commandline -opc))
+    set -l cur (commandline -ct | string unescape)
+    $words[1] complete -- $words[2..] "$cur" 2>/dev/null
+end
+
+function __rlock_wants_file
+    contains -- \tfile (__rlock_tell)
+end
+
 function __rlock_complete
-    set -l words (commandline -opc)
-    set -l cur (commandline -ct)
-    for line in ($words[1] complete -- $words[2..] $cur 2>/dev/null)
+    for line in (__rlock_tell)
         switch $line
-            case \tfile
-                __fish_complete_path $cur
             case \t'command *'
                 # Counted from 0, from behind the program's name.
                 set -l from (math 2 + (string split -f 2 ' ' -- $line))
-                complete -C (string join ' ' -- (string escape -- $words[$from..]) $cur)
+                set -l words (commandline -opc)
+                complete -C (string join ' ' -- (string escape -- $words[$from..]) (commandline -ct))
+            case \t'*'
             case '*'
                 echo $line
         end
@@ -19,3 +29,4 @@ function __rlock_complete
 end
 
 complete -c rlock -f -a '(__rlock_complete)'
+complete -c rlock -n __rlock_wants_file -F
