@@ -85,14 +85,14 @@ static void draw(screen *s)
 /* In the terminal as it was before; then the screen again, after a key. */
 static void run_verb(screen *s, const cli_verb *v, char *word)
 {
-    char *argv[] = {(char *)v->name, word, NULL};
+    char dashes[] = "--", *argv[] = {(char *)v->name, dashes, word, NULL};
     char shown[80];
     def_prog_mode();
     endwin();
-    printf("$ rlock %s %s\n", v->name,
+    printf("$ rlock %s %s%s\n", v->name, word && *word == '-' ? "-- " : "",
            word ? cli_printable(shown, sizeof shown, word) : "");
     fflush(stdout);
-    v->run(s->t->o, word ? 2 : 1, argv);
+    v->run(s->t->o, word ? 3 : 1, argv);
     printf("-- any key --");
     fflush(stdout);
     reset_prog_mode();

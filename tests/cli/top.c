@@ -151,21 +151,24 @@ TEST(top, the_screen_shows_locks_and_the_keys_work)
     server_stop(sv);
 }
 
-TEST(top, b_breaks_the_chosen_lock_after_a_yes)
+static void b_breaks(const char *name)
 {
     server *sv = server_start(NULL);
-    hold(sv, "job", 0);
+    hold(sv, name, 0);
     terminal t = start_screen(sv);
     EVENTUALLY(SOON, terminal_shows(&t, "other:1:1"));
     terminal_type(&t, "b");
     EVENTUALLY(SOON, terminal_shows(&t, "Free it?"));
     terminal_type(&t, "y\n");
-    EVENTUALLY(SOON, !key_exists(sv, "job"));
+    EVENTUALLY(SOON, !key_exists(sv, name));
     EVENTUALLY(SOON, terminal_shows(&t, "-- any key --"));
     terminal_type(&t, "xq");
     terminal_end(&t, 0);
     server_stop(sv);
 }
+
+TEST_CASE(top, b_breaks_the_chosen_lock_after_a_yes, b_breaks("job"))
+TEST_CASE(top, b_breaks_one_whose_name_begins_as_options_do, b_breaks("-job"))
 
 TEST(top, a_terminal_without_a_cursor_gets_text)
 {
