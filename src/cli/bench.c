@@ -16,6 +16,7 @@
 #include "os.h"
 
 #define TURN_US 100000
+#define WAIT_MS 2500 /* who cannot be rung looks every two seconds */
 
 enum { PING, PAIR, HANDOVER, KINDS, TURNS_MAX = 10000 };
 
@@ -70,7 +71,7 @@ static bool succeeded(rival *r, rlock_status status)
 
 static bool lock_and_unlock(rival *r)
 {
-    if (!succeeded(r, rlock_acquire(r->lk, 10000, RLOCK_WATCHDOG)))
+    if (!succeeded(r, rlock_acquire(r->lk, WAIT_MS, RLOCK_WATCHDOG)))
         return false;
     if (atomic_exchange(&r->b->last, r->number) != r->number)
         atomic_fetch_add(&r->b->done, 1);
@@ -159,20 +160,29 @@ static void tell(const bench *b)
         cli_table_print(&t);
 }
 
+static bool failed(const bench *b)
+{
+    const rlock_error *e = &b->rivals[0].failed;
+    if (e->status == RLOCK_OK)
+        e = &b->rivals[1].failed;
+    if (e->status != RLOCK_OK)
+        cli_say("%s", e->message);
+    return e->status != RLOCK_OK;
+}
+
 static int measure(bench *b)
 {
+    static bool (*const alone[])(rival *) = {ping, lock_and_unlock};
     int64_t end_us = cli_now_us() + b->for_ms * 1000;
     while (b->turns < TURNS_MAX && (b->turns == 0 || cli_now_us() < end_us)) {
-        b->us[PING][b->turns] = take_alone(&b->rivals[0], ping);
-        b->us[PAIR][b->turns] = take_alone(&b->rivals[0], lock_and_unlock);
-        b->us[HANDOVER][b->turns] = hand_over(b);
-        b->turns++;
-        for (int i = 0; i < 2; i++) {
-            if (b->rivals[i].failed.status != RLOCK_OK) {
-                cli_say("%s", b->rivals[i].failed.message);
+        for (int k = 0; k < KINDS; k++) {
+            b->us[k][b->turns] = k == HANDOVER
+                                     ? hand_over(b)
+                                     : take_alone(&b->rivals[0], alone[k]);
+            if (failed(b))
                 return CLI_FAILED;
-            }
         }
+        b->turns++;
     }
     for (int k = 0; k < KINDS; k++)
         qsort(b->us[k], b->turns, sizeof(double), compare);

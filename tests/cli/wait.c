@@ -178,6 +178,21 @@ TEST(bench, it_tells_a_ping_a_pair_and_a_hand_over_and_leaves_no_lock)
     server_stop(sv);
 }
 
+TEST(bench, a_server_that_ends_is_a_failure_within_seconds)
+{
+    server *sv = server_start(NULL);
+    command *c = RLOCK(sv, "bench", "-t", "100");
+    EVENTUALLY(SOON, server_int(sv, "EVAL %s 0",
+                                "return #redis.call('KEYS', 'rlock_token:*')"));
+    server_kill(sv);
+    int64_t began = test_now_ms();
+    EXPECT_INT(command_status(c), 125);
+    EXPECT_BETWEEN(test_now_ms() - began, 0, 8000);
+    EXPECT_CONTAINS(command_err(c), "rlock: ");
+    command_free(c);
+    server_stop(sv);
+}
+
 TEST_CASE(bench, a_time_that_is_none,
           command_is_misused(WORDS("bench", "-t", "0"),
                              "-t is 0.3 to 1000 seconds"))
