@@ -1,4 +1,6 @@
 /* From the options before the verb to a lock. */
+#include <pthread.h>
+
 #include "cli.h"
 
 /* Who wants to know that there is no server waits for no more than both. */
@@ -12,42 +14,81 @@ void cli_close(cli_server *s)
     s->n = 0;
 }
 
-/*
- * One of several servers may be away: the others decide, and it is asked when
- * it is back. *away counts them.
- */
-static rlock_status open_one(cli_server *s, rlock_options *opts, bool several,
-                             size_t *away)
+typedef struct opening {
+    rlock_options opts;
+    rlock_client *client; /* NULL: there is none yet */
+    rlock_status status;
+    pthread_t thread;
+    bool runs;
+} opening;
+
+static void *open_one(void *arg)
 {
-    opts->lazy = false;
-    rlock_status status = rlock_client_new(opts, &s->client[s->n]);
-    if (status == RLOCK_EIO && several) {
-        (*away)++;
-        opts->lazy = true;
-        status = rlock_client_new(opts, &s->client[s->n]);
+    opening *x = arg;
+    x->status = rlock_client_new(&x->opts, &x->client);
+    return NULL;
+}
+
+/* All at a time, as each may take its second; one alone on this thread, which
+   is told why it failed. */
+static void open_all(opening *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i].runs = n > 1 && !x[i].client &&
+                    pthread_create(&x[i].thread, NULL, open_one, &x[i]) == 0;
+        if (!x[i].runs && !x[i].client)
+            open_one(&x[i]);
     }
-    s->n += status == RLOCK_OK;
-    return status;
+    for (size_t i = 0; i < n; i++) {
+        if (x[i].runs)
+            pthread_join(x[i].thread, NULL);
+    }
+}
+
+/*
+ * Some of several servers may be away: the others decide, and they are asked
+ * when they are back. Without a majority there is no lock, and nothing to wait
+ * for.
+ */
+static rlock_status open_majority(opening *x, size_t n)
+{
+    size_t there = 0;
+    open_all(x, n);
+    for (size_t i = 0; i < n; i++)
+        there += x[i].status == RLOCK_OK;
+    for (size_t i = 0; i < n; i++) {
+        bool away = x[i].status == RLOCK_EIO && there > n / 2;
+        if (n > 1 && x[i].status != RLOCK_OK && !away)
+            open_one(&x[i]); /* so that this thread is told why, too */
+        if (x[i].status != RLOCK_OK && !away)
+            return x[i].status;
+        x[i].opts.lazy = away;
+    }
+    open_all(x, n);
+    return RLOCK_OK;
 }
 
 rlock_status cli_open(cli_server *s, const cli_options *o, int64_t lease_ms)
 {
+    opening x[RLOCK_RED_MAX];
     rlock_options opts = o->client;
-    rlock_status status = RLOCK_OK;
-    size_t away = 0;
     opts.connect_timeout_ms = CONNECT_MS;
     opts.command_timeout_ms = lease_ms / 3 < 100          ? 100
                               : lease_ms / 3 > COMMAND_MS ? COMMAND_MS
                                                           : lease_ms / 3;
     opts.watchdog_lease_ms = lease_ms;
-    *s = (cli_server){0};
-    for (size_t i = 0; i < o->uris && status == RLOCK_OK; i++) {
+    opts.lazy = false;
+    for (size_t i = 0; i < o->uris; i++) {
         opts.uri = o->uri[i];
-        status = open_one(s, &opts, o->uris > 1, &away);
+        x[i] = (opening){.opts = opts};
     }
-    /* Without a majority there is no lock, and nothing to wait for. */
-    if (status == RLOCK_OK && o->uris > 1 && o->uris - away <= o->uris / 2)
-        status = rlock_last_error()->status;
+    rlock_status status = open_majority(x, o->uris);
+    *s = (cli_server){.n = o->uris};
+    for (size_t i = 0; i < o->uris; i++) {
+        s->client[i] = x[i].client;
+        if (status == RLOCK_OK)
+            status = x[i].status;
+    }
     if (status != RLOCK_OK)
         cli_close(s);
     return status;

@@ -181,10 +181,10 @@ TEST(status, who_waits_gets_the_lock_when_it_is_free)
 
 /* --- Servers --- */
 
-static void fails_in_time(const char *uri, const char *says)
+static void fails_so_in_time(const char *const words[], const char *says)
 {
     int64_t began = test_now_ms();
-    command *c = command_start(NULL, WORDS("-u", uri, "run", "job", "true"));
+    command *c = command_start(NULL, words);
     EXPECT_INT(command_status(c), 125);
     EXPECT_BETWEEN(test_since_ms(began), 0, 3000 + SLACK_MS);
     EXPECT_CONTAINS(command_err(c), says);
@@ -192,6 +192,11 @@ static void fails_in_time(const char *uri, const char *says)
     EXPECT_INT(strchr(command_err(c), '\n') - command_err(c) + 1,
                strlen(command_err(c)));
     command_free(c);
+}
+
+static void fails_in_time(const char *uri, const char *says)
+{
+    fails_so_in_time(WORDS("-u", uri, "run", "job", "true"), says);
 }
 
 TEST(status, no_server_is_said_within_3_s)
@@ -210,6 +215,22 @@ TEST(status, a_server_that_is_silent_is_said_within_3_s)
     snprintf(uri, sizeof uri, "redis://:secret@127.0.0.1:%d", f.port);
     fails_in_time(uri, "rlock: redis://127.0.0.1:");
     fake_stop(&f);
+}
+
+TEST(status, several_servers_that_are_silent_are_said_within_3_s)
+{
+    char uri[5][80];
+    fake f[5] = {0};
+    for (int i = 0; i < 5; i++) {
+        fake_start(&f[i]);
+        snprintf(uri[i], sizeof uri[i], "redis://:secret@127.0.0.1:%d",
+                 f[i].port);
+    }
+    fails_so_in_time(WORDS("-u", uri[0], "-u", uri[1], "-u", uri[2], "-u",
+                           uri[3], "-u", uri[4], "run", "job", "true"),
+                     "rlock: redis://127.0.0.1:");
+    for (int i = 0; i < 5; i++)
+        fake_stop(&f[i]);
 }
 
 TEST(status, a_wrong_password_is_said_and_not_repeated)
