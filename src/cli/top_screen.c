@@ -16,6 +16,7 @@ bool top_screen(top *t, int *status)
 #else
 
 #include <curses.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,22 @@ typedef struct screen {
     int64_t next_us; /* when the next round is due */
     char glob[100];
 } screen;
+
+/* What is to end us, when the terminal is as it was: curses has a handler of its
+   own, which ends a process with status 1. */
+static volatile sig_atomic_t told;
+
+static void note_signal(int sig)
+{
+    told = sig;
+}
+
+static void handle_signals(void (*handler)(int))
+{
+    struct sigaction a = {.sa_handler = handler};
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
 
 /* --- What is shown -------------------------------------------------------- */
 
@@ -92,9 +109,11 @@ static void run_verb(screen *s, const cli_verb *v, char *word)
     printf("$ rlock %s %s%s\n", v->name, word && *word == '-' ? "-- " : "",
            word ? cli_printable(shown, sizeof shown, word) : "");
     fflush(stdout);
+    handle_signals(SIG_DFL);
     v->run(s->t->o, word ? 3 : 1, argv);
     printf("-- any key --");
     fflush(stdout);
+    handle_signals(note_signal);
     reset_prog_mode();
     timeout(-1);
     getch();
@@ -192,7 +211,7 @@ static void look_if_due(screen *s)
 
 static void loop(screen *s)
 {
-    while (!s->quits) {
+    while (!s->quits && !told) {
         look_if_due(s);
         draw(s);
         int64_t left_us = s->next_us - cli_now_us();
@@ -221,9 +240,13 @@ bool top_screen(top *t, int *status)
     intrflush(stdscr, FALSE);
     keypad(stdscr, TRUE);
     curs_set(0);
+    handle_signals(note_signal);
     loop(&s);
     endwin();
     delscreen(on);
+    handle_signals(SIG_DFL);
+    if (told)
+        raise(told);
     t->glob = NULL;
     *status = 0;
     return true;

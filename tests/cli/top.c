@@ -170,6 +170,29 @@ static void b_breaks(const char *name)
 TEST_CASE(top, b_breaks_the_chosen_lock_after_a_yes, b_breaks("job"))
 TEST_CASE(top, b_breaks_one_whose_name_begins_as_options_do, b_breaks("-job"))
 
+/* With these keys before: in a round, while the picture is held, in a verb. */
+static void is_interrupted(const char *keys, const char *shown)
+{
+    server *sv = server_start(NULL);
+    hold(sv, "job", 0);
+    terminal t = start_screen(sv);
+    EVENTUALLY(SOON, terminal_shows(&t, "other:1:1"));
+    terminal_type(&t, keys);
+    EVENTUALLY(SOON, terminal_shows(&t, shown));
+    terminal_type(&t, "\003");
+    terminal_end(&t, 128 + SIGINT);
+    server_stop(sv);
+}
+
+TEST_CASE(top, an_interrupt_ends_a_screen_as_it_ends_a_batch,
+          is_interrupted("s", "longest"))
+TEST_CASE(top, an_interrupt_ends_a_picture_that_is_held,
+          is_interrupted(" s", "longest"))
+TEST_CASE(top, an_interrupt_ends_the_question_of_a_break,
+          is_interrupted("b", "Free it?"))
+TEST_CASE(top, an_interrupt_ends_what_a_verb_has_told,
+          is_interrupted("w", "-- any key --"))
+
 TEST(top, a_terminal_without_a_cursor_gets_text)
 {
     server *sv = server_start(NULL);
