@@ -139,7 +139,8 @@ installed() {
         inside user rlock --version | grep -x "rlock $version" || return 1
     inside user sh -c 'apt-get -qy --no-install-recommends install \
         /packages/librlock*_*.deb /packages/python3-rlock_*.deb \
-        gcc libc6-dev pkg-config redis-server'
+        gcc libc6-dev pkg-config redis-server' &&
+        diff -r examples "$at/user/usr/share/doc/rlock/examples"
 }
 
 # at_a_server COMMANDS: the server ends with their shell, as that is the first process of
