@@ -161,7 +161,7 @@ class client
     {
     }
 
-    /* As rlock_client_close(). But for RLOCK_EINVAL there is none any more. */
+    /* As rlock_client_close(), also of none. It is kept with RLOCK_EINVAL. */
     rlock_status close(unsigned flags) noexcept
     {
         rlock_status s = rlock_client_close(cl.get(), flags);

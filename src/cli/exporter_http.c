@@ -116,7 +116,8 @@ static struct addrinfo *find_address(const char *listen)
     bool bracketed = len > 2 && listen[0] == '[' && listen[len - 1] == ']';
     snprintf(host, sizeof host, "%.*s", (int)(bracketed ? len - 2 : len),
              bracketed ? listen + 1 : listen);
-    bool port = colon && strlen(colon + 1) <= 5 && atol(colon + 1) <= 65535;
+    bool port =
+        colon && colon[1] && strlen(colon + 1) <= 5 && atol(colon + 1) <= 65535;
     if (port && len > 0 && len < sizeof host &&
         getaddrinfo(host, colon + 1, &hints, &found) == 0)
         return found;

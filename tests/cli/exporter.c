@@ -157,5 +157,8 @@ TEST(exporter, a_port_that_another_has_is_said)
 TEST_CASE(exporter, an_address_that_is_none,
           command_is_misused(WORDS("exporter", "--listen", "nowhere"),
                              "--listen is ADDR:PORT, and not 'nowhere'"))
+TEST_CASE(exporter, an_address_without_a_port,
+          command_is_misused(WORDS("exporter", "--listen", "127.0.0.1:"),
+                             "--listen is ADDR:PORT, and not '127.0.0.1:'"))
 
 #endif
