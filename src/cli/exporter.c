@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os.h"
@@ -165,6 +166,13 @@ static bool write_file(exporter *x)
     return false;
 }
 
+/* What else is there, as /dev/stdout, would be replaced, and not be written to. */
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
 static int write_files(exporter *x)
 {
     for (long i = 0; !x->rounds || i < x->rounds; i++) {
@@ -222,6 +230,7 @@ static void close_rounds(exporter *x)
 static int run(cli_options *o, int argc, char **argv)
 {
     exporter x = {.o = o, .pause_us = 15000000};
+    char shown[120];
     int status;
     if (!cli_take_options(&cli_exporter, o, argc, argv, take, &x, &status))
         return status;
@@ -231,6 +240,11 @@ static int run(cli_options *o, int argc, char **argv)
         return cli_misused(&cli_exporter, "exporter: there is no --json of it");
     if (x.listen && x.textfile)
         return cli_misused(&cli_exporter, "either --listen or --textfile");
+    if (x.textfile && !is_file(x.textfile)) {
+        cli_say("exporter: '%s' is there, and is no file",
+                cli_printable(shown, sizeof shown, x.textfile));
+        return CLI_FAILED;
+    }
     if (!x.listen)
         x.listen = DEFAULT_LISTEN;
     status = !open_rounds(&x) ? CLI_FAILED

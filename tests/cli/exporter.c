@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -59,6 +60,19 @@ TEST(exporter, a_file_that_cannot_be_written_is_named)
     server *sv = server_start(NULL);
     command_fails(sv, WORDS("exporter", "--textfile", "/no/such/folder/f"),
                   "cannot write /no/such/folder/f");
+    server_stop(sv);
+}
+
+/* A file is renamed to that, so what else was there would be gone. */
+TEST(exporter, what_is_no_file_is_not_replaced_by_one)
+{
+    struct stat st;
+    server *sv = server_start(NULL);
+    const char *pipe = command_file(sv, "pipe");
+    EXPECT_INT(mkfifo(pipe, 0600), 0);
+    command_fails(sv, WORDS("exporter", "--textfile", pipe, "-n", "1"),
+                  "is there, and is no file");
+    EXPECT(lstat(pipe, &st) == 0 && S_ISFIFO(st.st_mode));
     server_stop(sv);
 }
 
