@@ -1,20 +1,21 @@
 # Completion of rlock(1) for fish. What may stand there tells rlock itself:
 # src/cli/complete.c.
 
-# What it tells of the words before the cursor, without their quotation marks; a ~
-# in front becomes what it means.
+# __rlock_tell WORD: what it tells of the words before the cursor, without their
+# quotation marks, and of WORD behind them; a ~ in front becomes what it means.
 function __rlock_tell
     set -l words (string replace -r '^~(?=/|$)' $HOME -- (commandline -opc))
-    set -l cur (commandline -ct | string unescape)
-    $words[1] complete -- $words[2..] "$cur" 2>/dev/null
+    $words[1] complete -- $words[2..] $argv[1] 2>/dev/null
 end
 
+# Asked with what is no name, for which no server is asked.
 function __rlock_wants_file
-    contains -- \tfile (__rlock_tell)
+    contains -- \tfile (__rlock_tell -)
 end
 
 function __rlock_complete
-    for line in (__rlock_tell)
+    set -l cur (commandline -ct | string unescape)
+    for line in (__rlock_tell "$cur")
         switch $line
             case \t'command *'
                 # Counted from 0, from behind the program's name.
