@@ -13,8 +13,8 @@
 static const cli_option options[] = {
     {'b', "batch", NULL, "text instead of a screen"},
     {'d', "delay", "SECONDS",
-     "between two rounds; 1, or as long as they cost\n"
-     "the server 2 % of its time"},
+     "between two rounds; 1, or more where they cost\n"
+     "the server more than one moment in eighty"},
     {'n', "rounds", "N", "so many, and end; in a batch"},
     {0},
 };
