@@ -50,9 +50,9 @@ typedef bool rlock_scan_fn(const rlock_lock_info *l, void *arg);
  * twice the lease, five minutes at least and an hour at most. Then, as with a
  * holder of an earlier version, a lock that nobody waits for is found only by
  * RLOCK_SCAN_ALL, for which what looks like no holder id of ours or Redisson's
- * is no lock, and a string that is a unix time is a timestamp. A lock whose
- * slot is moving may be missed; so may "{a}" while "a" is held, unless it is
- * waited for. Of a Red lock each node's client tells that node's share.
+ * is no lock: so of strings only ours are told. A lock whose slot is moving may
+ * be missed; so may "{a}" while "a" is held, unless it is waited for. Of a Red
+ * lock each node's client tells that node's share.
  *
  * A semaphore is found by the key of who has permits, or by its line, as long
  * as somebody has some, or waits: one holder is told, and how many it has. One

@@ -169,6 +169,9 @@ TEST(scan, all_finds_what_no_side_key_tells_of)
     server_cmd(s.sv, "SET stamp %s.0134756109728850",
                server_str(s.sv, "EVAL %s 0",
                           "return tostring(redis.call('TIME')[1] + 60)"));
+    /* Others' strings are as any data. */
+    server_cmd(s.sv, "SET their-stamp 4102444800");
+    server_cmd(s.sv, "SET their-text 2fb0b2eeadd711f18b3f02fc00000001");
     EXPECT_INT(scan_look(s.cl, NULL, 0).n, 0);
     scan_seen all = scan_look(s.cl, NULL, RLOCK_SCAN_ALL);
     EXPECT_INT(all.n, 4);
