@@ -163,6 +163,27 @@ void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
         rl_hold_schedule_locked(t, h, h->renewal_us);
 }
 
+void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    if (!t->warns_late || !h->renewed || h->late ||
+        now_us - h->renewal_us <= rl_hold_renewal_period_us(t, h, now_us) / 2)
+        return;
+    h->late = true;
+    rl_add(&t->stats->warned[RL_WARNED_RENEWAL], 1);
+    rl_hold_report_locked(t, h, RLOCK_EVENT_RENEW_LATE);
+}
+
+/* Who extends in vain again and again leaves the keeper no time to notice. */
+void rl_hold_resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    h->paused = false;
+    if (!rl_hold_renews_locked(t, h, now_us))
+        return;
+    rl_hold_warn_if_late_locked(t, h, now_us);
+    if (!is_busy(h))
+        rl_hold_schedule_locked(t, h, now_us);
+}
+
 bool rl_due_queue_tells_locked(rl_holds *t, rl_due_queue *l, int64_t now_us)
 {
     (void)t;

@@ -52,6 +52,16 @@ bool rl_due_queue_tells_locked(rl_holds *t, rl_due_queue *l, int64_t now_us)
 void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
     RL_REQUIRES(&t->mutex);
 
+/* Nothing has come of the extend for which renewals paused: they go on now, and
+   the next one has been due since when it was. */
+void rl_hold_resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
+/* Half of its lease is over, of which a third should have been: is told, once
+   until it is renewed, if the program wants that. */
+void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
 /* Nothing of it is due. */
 void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 

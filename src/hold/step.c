@@ -218,8 +218,11 @@ void rl_hold_set_policy(rl_holds *t, rl_hold *h, bool renewed, int64_t now_us)
     rl_mutex_lock(&t->mutex);
     if (h->state == RL_VACANT && renewed && !h->in_flight)
         rl_hold_schedule_locked(t, h, now_us);
-    if (h->state == RL_HELD && renewed && (!h->renewed || h->paused))
-        rl_hold_start_renewal_locked(t, h, 0, now_us);
+    if (h->state == RL_HELD && renewed && !h->renewed)
+        rl_hold_start_renewal_locked(
+            t, h, now_us - rl_hold_renewal_period_us(t, h, now_us), now_us);
+    else if (h->state == RL_HELD && renewed && h->paused)
+        rl_hold_resume_renewal_locked(t, h, now_us);
     else if (h->state == RL_HELD && !renewed && h->renewed)
         rl_hold_stop_renewal_locked(t, h);
     rl_mutex_unlock(&t->mutex);

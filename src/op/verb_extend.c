@@ -4,19 +4,10 @@
  * believed in for the shorter of the two only: from when it is sent, and, when
  * no answer comes, until one of a later call says more (cap_ms).
  */
+#include "hold/due.h"
 #include "hold/step.h"
 #include "op/call.h"
 #include "op/verb.h"
-
-/* Goes on as before; at once, for nothing was renewed meanwhile. */
-static void resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
-    RL_REQUIRES(&t->mutex)
-{
-    if (h->renewed)
-        rl_hold_start_renewal_locked(
-            t, h, now_us - rl_hold_renewal_period_us(t, h, now_us), now_us);
-    h->paused = false;
-}
 
 /* Puts the answer down. */
 static void put_extension(rl_part *x, const rl_reply *r, bool set,
@@ -42,7 +33,7 @@ static void put_extension(rl_part *x, const rl_reply *r, bool set,
     } else if (x->op) {
         if (!r && !x->ask.unknown && x->before_us)
             rl_hold_restore_locked(t, h, x->before_us, now_us);
-        resume_renewal_locked(t, h, now_us);
+        rl_hold_resume_renewal_locked(t, h, now_us);
     }
     rl_mutex_unlock(&t->mutex);
 }

@@ -58,18 +58,6 @@ static void write_look(const rl_batch *b, rl_bytes *to)
 
 /* --- what it means to a hold ---------------------------------------------- */
 
-/* Half of the lease is over, of which a third should have been. */
-static void warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
-    RL_REQUIRES(&t->mutex)
-{
-    if (!t->warns_late || h->late ||
-        now_us - h->renewal_us <= rl_hold_renewal_period_us(t, h, now_us) / 2)
-        return;
-    h->late = true;
-    rl_add(&t->stats->warned[RL_WARNED_RENEWAL], 1);
-    rl_hold_report_locked(t, h, RLOCK_EVENT_RENEW_LATE);
-}
-
 /* The server has it. What only looked has prolonged nothing. */
 static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
                        int64_t now_us) RL_REQUIRES(&t->mutex)
@@ -77,7 +65,7 @@ static void has_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
     int64_t sent_us = b->ask.sent_us;
     if (renews(b)) {
         rl_stats_took(t->stats, RL_TIME_RENEWAL, now_us - h->renewal_us);
-        warn_if_late_locked(t, h, now_us);
+        rl_hold_warn_if_late_locked(t, h, now_us);
         rl_hold_prolong_locked(t, h, sent_us, t->renewal_ms, now_us);
         if (h->keeps)
             rl_hold_keep_token_locked(t, h, sent_us);
@@ -98,7 +86,7 @@ static void tell_failure_locked(const rl_batch *b, rl_holds *t, rl_hold *h,
         return;
     RL_PROBE(renew, &h->name[0], h->name_len, false, now_us - h->renewal_us);
     rl_add(&t->stats->renew_failures, 1);
-    warn_if_late_locked(t, h, now_us);
+    rl_hold_warn_if_late_locked(t, h, now_us);
     if (rl_due_queue_tells_locked(t, b->node->queue, now_us))
         rl_hold_report_locked(t, h, RLOCK_EVENT_RENEW_FAILED);
 }

@@ -200,6 +200,72 @@ TEST(alarms, a_renewal_that_is_late_is_told)
     scene_stop(&s);
 }
 
+static scene late_at_once(void)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.watchdog_lease_ms = LATE_LEASE_MS;
+    opts.command_timeout_ms = LATE_LEASE_MS / 10;
+    opts.warn_renew_late = true;
+    return scene_with(server_start(NULL), &opts);
+}
+
+/* Each of them begins before a renewal that was due could be tried again. */
+TEST(alarms, extends_in_vain_do_not_hide_that_a_renewal_is_late)
+{
+    test_lease(LATE_LEASE_MS);
+    scene s = late_at_once();
+    rlock_status extended;
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    server_pause(s.sv);
+    do
+        extended = rlock_extend(s.lk, RLOCK_WATCHDOG);
+    while (extended == RLOCK_EIO);
+    EXPECT_STATUS(extended, RLOCK_LOST);
+    server_resume(s.sv);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 1);
+    EXPECT_INT(alarms(s.cl), 1);
+    scene_stop(&s);
+}
+
+static void sum_delays(const rlock_metric *m, void *arg)
+{
+    if (strcmp(m->name, "rlock_renewal_delay_seconds") == 0)
+        *(double *)arg = m->sum;
+}
+
+/* The third node of a Red lock answers when the others have. */
+static void expect_in_time(rlock_status (*renew)(rlock *lk))
+{
+    double delays_s = 0;
+    nodes ns = nodes_start(3);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.warn_renew_late = opts.metrics = true;
+    party p = party_clients_of(&ns, &opts);
+    p.lk = party_lock(&p, SCENE_LOCK, NULL);
+    party_hold(&p, LONG_LEASE);
+    server_pause(ns.sv[2]);
+    EXPECT_STATUS(renew(p.lk), RLOCK_OK);
+    server_resume(ns.sv[2]);
+    EVENTUALLY(SOON, stats_of(p.cl[2]).renewals >= 1);
+    EXPECT_STATUS(rlock_metrics_each(p.cl[2], sum_delays, &delays_s), RLOCK_OK);
+    EXPECT_BETWEEN(delays_s * 1000, 0, SOON);
+    EXPECT_INT(events_count(p.ev[2], RLOCK_EVENT_RENEW_LATE), 0);
+    EXPECT_INT(alarms(p.cl[2]), 0);
+    unlock_times(p.lk, rlock_hold_count(p.lk), RLOCK_OK);
+    party_end(&p, &ns);
+}
+
+static rlock_status extend_renewed(rlock *lk)
+{
+    return rlock_extend(lk, RLOCK_WATCHDOG);
+}
+
+TEST_CASE(alarms, renewals_that_an_extend_begins_are_not_late_at_a_slow_node,
+          expect_in_time(extend_renewed))
+TEST_CASE(alarms, renewals_that_a_level_begins_are_not_late_at_a_slow_node,
+          expect_in_time(rlock_lock))
+
 /* As long as nobody wants them: a hold that is old, and one that is late. */
 TEST(alarms, nobody_is_told_who_has_not_asked)
 {

@@ -183,6 +183,8 @@ static void expect_policy(int64_t lease_ms, bool paused, bool renewed, int due)
     int64_t us = due_us(table(&p), h);
     EXPECT_INT(us && us <= p.now_us, due == ANEW);
     EXPECT_INT(us == third_us, due == RENEWED);
+    if (renewed) /* what pauses is as late as it was */
+        EXPECT_INT(h->renewal_us, lease_ms ? p.now_us : third_us);
     play_close(&p);
 }
 
