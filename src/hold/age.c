@@ -16,6 +16,12 @@ static rl_hold *first_of(const rl_list *l)
     return first ? RL_CONTAINER(first, rl_hold, aged) : NULL;
 }
 
+/* A node of a Red lock that was granted anew is as old as the whole. */
+static int64_t born_us(const rl_hold *h)
+{
+    return h->group && h->group->quorum ? h->group->began_us : h->began_us;
+}
+
 /* Mostly there is none that began later. */
 void rl_hold_begin_age_locked(rl_holds *t, rl_hold *h, int64_t began_us)
 {
@@ -23,7 +29,7 @@ void rl_hold_begin_age_locked(rl_holds *t, rl_hold *h, int64_t began_us)
     rl_list_remove(&h->aged);
     h->began_us = began_us;
     while (at->prev != &t->held.head &&
-           RL_CONTAINER(at->prev, rl_hold, aged)->began_us > began_us)
+           born_us(RL_CONTAINER(at->prev, rl_hold, aged)) > born_us(h))
         at = at->prev;
     rl_list_add_before(at, &h->aged);
     rl_holds_nudge_locked(t, rl_holds_age_due_locked(t));
@@ -39,8 +45,8 @@ int64_t rl_holds_oldest(rl_holds *t)
 {
     rl_mutex_lock(&t->mutex);
     const rl_hold *old = first_of(&t->too_old), *young = first_of(&t->held);
-    int64_t us = rl_min(old ? old->began_us : RL_NEVER,
-                        young ? young->began_us : RL_NEVER);
+    int64_t us = rl_min(old ? born_us(old) : RL_NEVER,
+                        young ? born_us(young) : RL_NEVER);
     rl_mutex_unlock(&t->mutex);
     return us;
 }
@@ -48,7 +54,7 @@ int64_t rl_holds_oldest(rl_holds *t)
 int64_t rl_holds_age_due_locked(const rl_holds *t)
 {
     const rl_hold *h = first_of(&t->held);
-    return h && t->warn_us ? rl_after_us(h->began_us, t->warn_us) : RL_NEVER;
+    return h && t->warn_us ? rl_after_us(born_us(h), t->warn_us) : RL_NEVER;
 }
 
 static bool is_told(rl_hold *h)

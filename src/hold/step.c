@@ -34,14 +34,6 @@ int64_t rl_hold_deadline(rl_holds *t, rl_hold *h, int64_t now_us)
     return us;
 }
 
-int64_t rl_hold_began(rl_holds *t, const rl_hold *h)
-{
-    rl_mutex_lock(&t->mutex);
-    int64_t us = h->began_us;
-    rl_mutex_unlock(&t->mutex);
-    return us;
-}
-
 bool rl_hold_is_renewed(rl_holds *t, const rl_hold *h)
 {
     rl_mutex_lock(&t->mutex);

@@ -20,9 +20,6 @@ bool rl_holds_has(rl_holds *t, const rl_target *what, const rl_owner *owner,
 /* Until when a hold is valid; 0: not any more. */
 int64_t rl_hold_deadline(rl_holds *t, rl_hold *h, int64_t now_us);
 
-/* Since when a hold has been held; 0: never. */
-int64_t rl_hold_began(rl_holds *t, const rl_hold *h);
-
 bool rl_hold_is_renewed(rl_holds *t, const rl_hold *h);
 
 /* See rl_hold_compares_locked(). */

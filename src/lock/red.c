@@ -288,26 +288,14 @@ static void add_releases(rl_nodes *ns, int level, int64_t now_us)
 }
 
 /* The home's events and statistics, as long as it is open. */
-static void note_release(rlock *lk, const rl_nodes *ns, int64_t began_us,
-                         int64_t now_us)
+static void note_release(rlock *lk, const rl_nodes *ns)
 {
+    const rl_group *g = ns->group;
     if (!ns->core[0])
         return;
     rl_lock_count_release(lk);
-    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, ns->group->token,
-                 rl_group_count(ns->group), now_us - began_us);
-}
-
-static int64_t first_grant_us(const rl_nodes *ns, int64_t now_us)
-{
-    int64_t us = now_us;
-    for (size_t i = 0; i < ns->n; i++) {
-        const rl_hold *h = ns->hold[i];
-        int64_t began_us = h ? rl_hold_began(&ns->core[i]->holds, h) : 0;
-        if (began_us > 0)
-            us = rl_min(us, began_us);
-    }
-    return us;
+    rl_lock_emit(lk, RLOCK_EVENT_RELEASED, g->token, rl_group_count(g),
+                 rl_now_us() - g->began_us);
 }
 
 static rlock_status outcome(const rlock *lk, rl_nodes *ns, int level)
@@ -333,7 +321,7 @@ static rl_op *unlocked(rl_job *job)
     rlock_status s = outcome(j->lk, &j->ns, j->level);
     rl_op_let_go(&j->ns.op);
     if (s == RLOCK_OK)
-        note_release(j->lk, &j->ns, j->began_us, rl_now_us());
+        note_release(j->lk, &j->ns);
     return over(j, unlock_status(j, s));
 }
 
@@ -345,7 +333,6 @@ static rl_op *unlock(rl_job *job)
     if (!rl_nodes_pick(ns, j->lk))
         return over(j, unlock_status(j, not_held(j->lk)));
     int64_t now_us = rl_now_us();
-    j->began_us = first_grant_us(ns, now_us);
     j->level = rl_group_count(ns->group) - 1;
     rl_group_set_count(ns->group, j->level);
     if (j->level == 0) {
