@@ -102,15 +102,24 @@ static void describe_locked(const rl_engine *e, report *r,
     say_why_locked(e, r);
 }
 
+/* One that was late, and is renewed by now, was late before that. */
+static unsigned first_type(const rl_hold *h)
+{
+    unsigned type = 0;
+    if (!h->late && h->reports & 1u << RLOCK_EVENT_RENEW_LATE)
+        return RLOCK_EVENT_RENEW_LATE;
+    while (!(h->reports & 1u << type))
+        type++;
+    return type;
+}
+
 static bool next_report_locked(rl_engine *e, report *r)
     RL_REQUIRES(&e->core.holds.mutex)
 {
     rl_hold *h = rl_holds_first_report_locked(&e->core.holds);
     if (!h)
         return false;
-    unsigned type = 0;
-    while (!(h->reports & 1u << type))
-        type++;
+    unsigned type = first_type(h);
     h->reports &= ~(1u << type);
     r->hold = h;
     r->group = h->group;

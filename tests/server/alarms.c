@@ -1,4 +1,6 @@
 /* Alarms: what the program is told of before it is lost, if it wants that. */
+#include <stdatomic.h>
+
 #include "client.h"
 #include "nodes.h"
 
@@ -294,6 +296,59 @@ TEST_CASE(alarms, renewals_that_an_extend_begins_are_not_late_at_a_slow_node,
           expect_in_time(extend_renewed))
 TEST_CASE(alarms, renewals_that_a_level_begins_are_not_late_at_a_slow_node,
           expect_in_time(rlock_lock))
+
+typedef struct order {
+    atomic_int renewed, before; /* before it was late; -1: it was not */
+} order;
+
+static void note_order(const rlock_event *ev, void *arg)
+{
+    order *o = arg;
+    if (ev->type == RLOCK_EVENT_RENEWED)
+        atomic_fetch_add(&o->renewed, 1);
+    if (ev->type == RLOCK_EVENT_RENEW_LATE)
+        atomic_store(&o->before, atomic_load(&o->renewed));
+}
+
+static void be_stopped(child *c, void *arg)
+{
+    order o = {.before = -1};
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    (void)arg;
+    opts.uri = child_take_uri(c);
+    opts.watchdog_lease_ms = LATE_LEASE_MS;
+    opts.warn_renew_late = true;
+    opts.on_event = note_order;
+    opts.event_arg = &o;
+    rlock_client *cl = server_client(NULL, &opts);
+    rlock *lk = test_lock(cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(lk), RLOCK_OK);
+    child_tell(c, 'h');
+    child_expect(c, 'g');
+    EVENTUALLY(SOON, atomic_load(&o.before) >= 0);
+    EVENTUALLY(SOON, atomic_load(&o.renewed) >= 1);
+    EXPECT_INT(atomic_load(&o.before), 0);
+    EXPECT_STATUS(rlock_unlock(lk), RLOCK_OK);
+    rlock_free(lk);
+    rlock_client_free(cl);
+}
+
+/* The process is stopped; what is late comes at once, and when it goes on. */
+TEST(alarms, a_renewal_is_told_as_late_before_it_is_told)
+{
+    test_lease(LATE_LEASE_MS);
+    child *c = child_start(be_stopped, NULL);
+    server *sv = server_start(NULL);
+    child_give_uri(c, sv);
+    child_expect(c, 'h');
+    int64_t began_ms = test_now_ms();
+    child_stop(c);
+    EVENTUALLY(SOON, test_since_ms(began_ms) >= LATE_LEASE_MS * 6 / 10);
+    child_continue(c);
+    child_tell(c, 'g');
+    child_end(c);
+    server_stop(sv);
+}
 
 /* As long as nobody wants them: a hold that is old, and one that is late. */
 TEST(alarms, nobody_is_told_who_has_not_asked)

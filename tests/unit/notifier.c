@@ -274,6 +274,26 @@ TEST(notifier, a_renewal_that_is_late_is_told)
     close_desk(&d);
 }
 
+/* late: it is so still, and was renewed before that. */
+static void expect_order(bool late, rlock_event_type first)
+{
+    desk d;
+    open_desk(&d);
+    rl_hold *h = hold_of(&d, &d.owner, NULL, LEASE_MS);
+    h->late = late;
+    report(&d, h, RLOCK_EVENT_RENEWED);
+    report(&d, h, RLOCK_EVENT_RENEW_LATE);
+    turn(&d);
+    EXPECT_INT(d.told, 2);
+    EXPECT_INT(d.last[0].type, first);
+    close_desk(&d);
+}
+
+TEST_CASE(notifier, that_a_renewal_was_late_is_told_before_it,
+          expect_order(false, RLOCK_EVENT_RENEW_LATE))
+TEST_CASE(notifier, that_the_next_one_is_late_is_told_after_it,
+          expect_order(true, RLOCK_EVENT_RENEWED))
+
 static void expect_failure(const char *server, const char *message)
 {
     desk d;
