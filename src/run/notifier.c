@@ -90,7 +90,7 @@ static void describe_locked(const rl_engine *e, report *r,
                       .name = rl_hold_name(h),
                       .name_len = h->name_len,
                       .token = red ? red->token : h->token,
-                      .count = h->count,
+                      .count = red ? rl_group_count(red) : h->count,
                       .message = r->message,
                       .owner = r->owner,
                       .kind = rl_hold_layout(h)->kind};

@@ -240,6 +240,30 @@ static void expect_lost(size_t n, void (*harm)(const nodes *ns, size_t n))
 }
 
 TEST_CASE(red_loss, a_deleted_majority_is_one_loss, expect_lost(3, delete_keys))
+/* The third node, whose loss is one too many, has not heard of level 2. */
+TEST(red_loss, a_loss_tells_the_levels_of_the_whole)
+{
+    rlock_event ev;
+    nodes ns = nodes_start(3);
+    party p = party_join(&ns, 3000, 0);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    EVENTUALLY(SOON, party_holding(&p) == 3);
+    server_pause(ns.sv[2]);
+    EXPECT_STATUS(rlock_lock(p.lk), RLOCK_OK);
+    server_resume(ns.sv[2]);
+    watch_renewals(p.cl[2], 1);
+    server_cmd(ns.sv[0], "DEL %s", SCENE_LOCK);
+    nodes_take(&ns, 0, 1);
+    EVENTUALLY(SOON, party_holding(&p) == 2);
+    EXPECT_INT(events_count(p.ev[0], RLOCK_EVENT_LOST), 0);
+    server_cmd(ns.sv[2], "DEL %s", SCENE_LOCK);
+    events_wait(p.ev[0], RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT(events_last(p.ev[0], RLOCK_EVENT_LOST, &ev));
+    EXPECT_INT(ev.count, 2);
+    unlock_times(p.lk, 2, RLOCK_LOST);
+    party_end(&p, &ns);
+}
+
 TEST_CASE(red_loss, a_flushed_majority_is_one_loss, expect_lost(5, nodes_flush))
 TEST_CASE(red_loss, a_stolen_majority_is_one_loss, expect_lost(3, steal))
 TEST_CASE(red_loss, half_of_an_even_number_is_a_loss,
