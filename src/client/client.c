@@ -87,7 +87,7 @@ static bool init_core(rl_core *c, const rlock_options *o)
                        o->on_event != NULL) &&
          ok;
     c->holds.warn_us = o->warn_hold_ms * 1000;
-    c->holds.warns_late = o->warn_renew_late;
+    c->holds.late_due_us = o->warn_renew_late ? RL_NEVER : 0;
     ok = rl_rooms_init(&c->rooms) && ok;
     ok = rl_longest_init(&c->longest) && ok;
     rl_script_cache_init(&c->script_cache);

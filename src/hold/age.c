@@ -8,6 +8,7 @@
  * by the notifier. The holds of a lock of several get old together: the first of
  * them that is noticed stands for all.
  */
+#include "hold/due.h"
 #include "hold/hold.h"
 
 static rl_hold *first_of(const rl_list *l)
@@ -51,10 +52,15 @@ int64_t rl_holds_oldest(rl_holds *t)
     return us;
 }
 
-int64_t rl_holds_age_due_locked(const rl_holds *t)
+static int64_t too_old_us(const rl_holds *t)
 {
     const rl_hold *h = first_of(&t->held);
     return h && t->warn_us ? rl_after_us(born_us(h), t->warn_us) : RL_NEVER;
+}
+
+int64_t rl_holds_age_due_locked(const rl_holds *t)
+{
+    return rl_min(too_old_us(t), t->late_due_us ? t->late_due_us : RL_NEVER);
 }
 
 static bool is_told(rl_hold *h)
@@ -64,7 +70,8 @@ static bool is_told(rl_hold *h)
 
 bool rl_holds_warn_locked(rl_holds *t, size_t most, int64_t now_us)
 {
-    while (rl_holds_age_due_locked(t) <= now_us) {
+    rl_holds_warn_late_locked(t, now_us);
+    while (too_old_us(t) <= now_us) {
         rl_hold *h = first_of(&t->held);
         if (most-- == 0)
             return true;

@@ -150,6 +150,58 @@ static bool is_busy(const rl_hold *h)
     return h->in_flight || (h->paused && h->renewed);
 }
 
+static rl_hold *held_at(const rl_holds *t, size_t i)
+{
+    return RL_CONTAINER(t->expiry.nodes[i], rl_hold, expiry);
+}
+
+/* From when on it is late. */
+static int64_t late_us(const rl_holds *t, const rl_hold *h)
+{
+    int64_t third_us = h->claimed ? h->lease_ms * 1000 / 3
+                                  : rl_hold_renewal_period_us(t, h, RL_NEVER);
+    return rl_after_us(h->renewal_us, third_us / 2 + 1);
+}
+
+static bool may_be_late(const rl_holds *t, const rl_hold *h)
+{
+    return t->late_due_us && h->renewed && !h->late;
+}
+
+void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
+{
+    if (!may_be_late(t, h) || now_us < late_us(t, h))
+        return;
+    h->late = true;
+    rl_add(&t->stats->warned[RL_WARNED_RENEWAL], 1);
+    rl_hold_report_locked(t, h, RLOCK_EVENT_RENEW_LATE);
+}
+
+/* The keeper may be waiting for an answer, or a connection, for longer. */
+static void await_lateness_locked(rl_holds *t, const rl_hold *h)
+    RL_REQUIRES(&t->mutex)
+{
+    if (!may_be_late(t, h))
+        return;
+    t->late_due_us = rl_min(t->late_due_us, late_us(t, h));
+    rl_holds_nudge_locked(t, t->late_due_us);
+}
+
+/*
+ * As long as all are renewed in time, the first that may be late will be so a
+ * sixth of a lease from now: all are looked at no more often than that.
+ */
+void rl_holds_warn_late_locked(rl_holds *t, int64_t now_us)
+{
+    if (t->late_due_us == 0 || now_us < t->late_due_us)
+        return;
+    t->late_due_us = RL_NEVER;
+    for (size_t i = 0; i < t->expiry.count; i++) {
+        rl_hold_warn_if_late_locked(t, held_at(t, i), now_us);
+        await_lateness_locked(t, held_at(t, i));
+    }
+}
+
 void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
 {
     if (h->state != RL_HELD || is_busy(h))
@@ -157,20 +209,11 @@ void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
     if (h->renewed)
         h->renewal_us = sent_us + rl_hold_renewal_period_us(t, h, sent_us);
     h->late = false;
+    await_lateness_locked(t, h);
     if (h->confirmed_us < h->queue->since_us && is_asked_about(h))
         rl_hold_schedule_locked(t, h, h->queue->since_us);
     else if (h->renewed)
         rl_hold_schedule_locked(t, h, h->renewal_us);
-}
-
-void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
-{
-    if (!t->warns_late || !h->renewed || h->late ||
-        now_us - h->renewal_us <= rl_hold_renewal_period_us(t, h, now_us) / 2)
-        return;
-    h->late = true;
-    rl_add(&t->stats->warned[RL_WARNED_RENEWAL], 1);
-    rl_hold_report_locked(t, h, RLOCK_EVENT_RENEW_LATE);
 }
 
 /* Who extends in vain again and again leaves the keeper no time to notice. */
@@ -212,11 +255,6 @@ static void hurry_locked(rl_holds *t, rl_hold *h, int64_t due_us)
         change_queue_locked(t, h, queue_of_locked(t, h));
     else
         rl_hold_schedule_locked(t, h, due_us);
-}
-
-static rl_hold *held_at(const rl_holds *t, size_t i)
-{
-    return RL_CONTAINER(t->expiry.nodes[i], rl_hold, expiry);
 }
 
 /* Nodes that are moved up stand where others have been looked at already. */

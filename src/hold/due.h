@@ -62,6 +62,11 @@ void rl_hold_resume_renewal_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 
+/* The same of all that are held, if one may be late by now; says when the next
+   one may be. */
+void rl_holds_warn_late_locked(rl_holds *t, int64_t now_us)
+    RL_REQUIRES(&t->mutex);
+
 /* Nothing of it is due. */
 void rl_hold_unschedule_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 

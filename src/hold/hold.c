@@ -245,6 +245,7 @@ void rl_hold_grant_locked(rl_holds *t, rl_hold *h, uint64_t token,
        third of it, too. */
     int64_t early_ms =
         h->lease_ms < t->renewal_ms ? t->renewal_ms - h->lease_ms : 0;
+    h->claimed = renewed && early_ms > 0;
     if (renewed)
         rl_hold_start_renewal_locked(t, h, sent_us - early_ms * 1000 / 3,
                                      now_us);
@@ -295,6 +296,7 @@ void rl_hold_set_lease_locked(rl_holds *t, rl_hold *h, int64_t sent_us,
     if (!rl_hold_is_valid_locked(t, h, now_us))
         return;
     h->confirmed_us = rl_max(h->confirmed_us, sent_us);
+    h->claimed = false;
     set_deadline_locked(t, h, rl_hold_lease_end(h, sent_us, lease_ms));
 }
 

@@ -140,7 +140,8 @@ typedef struct rl_hold {
     uint8_t loss;        /* rl_loss */
     uint8_t member;      /* fixed; Red: which node this is */
     uint8_t layout;      /* fixed; rlock_layout */
-    uint8_t sent_on : 7; /* so often in a row its renewal was, by redirects */
+    uint8_t sent_on : 6; /* so often in a row its renewal was, by redirects */
+    bool claimed : 1;    /* lease_ms is less than a renewal's, and all it has */
     bool paired : 1;     /* a side: its owner has asked for the other, too */
     uint8_t replicas;    /* fixed; so many must have what moves the deadline */
     uint8_t in_a_row;    /* so many here had it, each from the one before */
@@ -177,8 +178,7 @@ typedef struct rl_hold {
     int64_t began_us;
     int64_t renewal_us;   /* when its next renewal is due, if it is renewed,
                              whenever that is tried */
-    int64_t confirmed_us; /* when the latest command that showed the server to
-                             have it was sent */
+    int64_t confirmed_us; /* when what last showed that it is there was sent */
     uint64_t token;       /* of what is done to a latch: by how many */
     const struct rl_line *asked_on; /* the latest call's, while it has no
                                        answer; only compared */
@@ -214,7 +214,7 @@ typedef struct rl_holds {
     int64_t renewal_ms;     /* fixed; lease that a renewal asks for */
     int64_t max_hold_ms;    /* fixed; 0: no limit */
     int64_t warn_us;        /* fixed; older than that is too old; 0: none is */
-    bool warns_late;        /* fixed; of renewals that are late is told */
+    int64_t late_due_us;    /* none is late before that; 0: nobody is told */
     rl_stats *stats;        /* fixed */
     struct rl_rooms *rooms; /* fixed; where the next ones wait */
     const char *process;    /* fixed; host:pid, of holder ids */
@@ -337,10 +337,10 @@ void rl_hold_end_age_locked(rl_holds *t, rl_hold *h) RL_REQUIRES(&t->mutex);
 /* Since when the oldest one has been held; RL_NEVER: nothing is held. */
 int64_t rl_holds_oldest(rl_holds *t);
 
-/* When the next one gets too old (warn_us); RL_NEVER: none does. */
+/* When the next one may get too old (warn_us), or late; RL_NEVER: none does. */
 int64_t rl_holds_age_due_locked(const rl_holds *t) RL_REQUIRES(&t->mutex);
 
-/* Of those that are too old is told, so many at most. True: there are more. */
+/* Of those that are is told, of so many too old at most. True: there are more. */
 bool rl_holds_warn_locked(rl_holds *t, size_t most, int64_t now_us)
     RL_REQUIRES(&t->mutex);
 

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "client.h"
+#include "dialer.h"
 #include "nodes.h"
 
 /* A scene whose client warns. */
@@ -228,6 +229,66 @@ TEST(alarms, a_renewal_that_is_late_is_told)
     EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 1);
     EXPECT_INT(alarms(s.cl), 1);
     EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_OK);
+    scene_stop(&s);
+}
+
+/* By a message, with 3 s (locks.md), and the first renewal never comes. */
+TEST(alarms, a_grant_in_line_that_is_not_renewed_is_told_in_time)
+{
+    test_lease(LATE_LEASE_MS);
+    server *sv = server_start(NULL);
+    server_load_scripts(sv);
+    proxy *px = proxy_start(sv);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    opts.uri = proxy_uri(px);
+    opts.warn_renew_late = true;
+    scene s = scene_with(sv, &opts);
+    rlock_client *other = server_client(sv, NULL);
+    rlock_lock_options fair = RLOCK_LOCK_OPTIONS_INIT;
+    rlock *mine, *theirs;
+    fair.fair = true;
+    EXPECT_STATUS(rlock_new_ex(s.cl, "f", 1, &fair, &mine), RLOCK_OK);
+    EXPECT_STATUS(rlock_new_ex(other, "f", 1, &fair, &theirs), RLOCK_OK);
+    proxy_rule(px, proxy_sha("renew"), PROXY_EVERY, PROXY_SENT | PROXY_TIMEOUT,
+               NULL);
+    EXPECT_STATUS(rlock_lock(theirs), RLOCK_OK);
+    waiter *w = waiter_start(mine, RLOCK_FOREVER, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, server_int(sv, "ZCARD rlock_line:{f}") == 1 &&
+                         queued(sv, "f") == 1);
+    EXPECT_STATUS(rlock_unlock(theirs), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, NULL), RLOCK_OK);
+    EXPECT(key_ttl(sv, "f") <= LATE_LEASE_MS);
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 1);
+    EXPECT_BETWEEN(events_time(s.ev, RLOCK_EVENT_LOST) -
+                       events_time(s.ev, RLOCK_EVENT_RENEW_LATE),
+                   LATE_LEASE_MS / 4, LATE_LEASE_MS / 2);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    rlock_free(mine);
+    rlock_free(theirs);
+    rlock_client_free(other);
+    scene_leave(&s);
+    proxy_stop(px);
+    server_stop(sv);
+}
+
+/* Nothing fails, and nothing is answered, before the lease is over. */
+TEST(alarms, a_renewal_that_a_connect_callback_holds_up_is_told)
+{
+    test_lease(LATE_LEASE_MS);
+    dialer d = {0};
+    scene s = scene_dialed(&d, LATE_LEASE_MS, 0);
+    scene_free_client(&s);
+    s.opts.warn_renew_late = true;
+    EXPECT_STATUS(rlock_client_new(&s.opts, &s.cl), RLOCK_OK);
+    s.lk = test_lock(s.cl, SCENE_LOCK);
+    EXPECT_STATUS(rlock_lock(s.lk), RLOCK_OK);
+    atomic_store(&d.hangs, true);
+    server_cmd(s.sv, "CLIENT KILL TYPE normal");
+    events_wait(s.ev, RLOCK_EVENT_LOST, 1, SOON);
+    EXPECT_INT(events_count(s.ev, RLOCK_EVENT_RENEW_LATE), 1);
+    atomic_store(&d.hangs, false);
+    EXPECT_STATUS(rlock_unlock(s.lk), RLOCK_LOST);
     scene_stop(&s);
 }
 

@@ -470,7 +470,7 @@ TEST(batch, a_renewal_by_half_of_the_lease_is_not_late)
 {
     round r;
     open_round(&r, 1);
-    table(&r)->warns_late = true;
+    table(&r)->late_due_us = RL_NEVER;
     renew_after(&r, PLAY_LEASE_MS * MS / 2, YES);
     EXPECT(!is_told_late(&r));
     EXPECT_INT(late(&r), 0);
@@ -481,7 +481,7 @@ TEST(batch, a_renewal_after_half_of_the_lease_is_told)
 {
     round r;
     open_round(&r, 1);
-    table(&r)->warns_late = true;
+    table(&r)->late_due_us = RL_NEVER;
     renew_after(&r, PLAY_LEASE_MS * MS / 2 + 1, YES);
     EXPECT(is_told_late(&r));
     EXPECT_INT(late(&r), 1);
@@ -494,7 +494,7 @@ TEST(batch, a_renewal_that_fails_on_and_on_is_told_once)
 {
     round r;
     open_round(&r, 1);
-    table(&r)->warns_late = true;
+    table(&r)->late_due_us = RL_NEVER;
     renew_after(&r, PERIOD_US, LOADING);
     EXPECT(!is_told_late(&r));
     renew_after(&r, PERIOD_US / 2 + 1, LOADING);
