@@ -151,6 +151,51 @@ TEST(age, of_many_some_are_told_at_a_time)
     play_close(&p);
 }
 
+/* --- late ----------------------------------------------------------------- */
+
+#define RENEW_LATE (1u << RLOCK_EVENT_RENEW_LATE)
+#define LATE_US    (PLAY_LEASE_MS * MS / 2 + 1)
+
+/* Though nothing has failed, nor been answered. */
+TEST(age, a_renewal_that_does_not_come_is_late_once)
+{
+    play p;
+    play_open(&p, 1);
+    table(&p)->late_due_us = RL_NEVER;
+    int64_t began_us = p.now_us;
+    play_hold(&p, 0, "first", RLOCK_WATCHDOG);
+    play_pass(&p, MS);
+    play_hold(&p, 0, "second", RLOCK_WATCHDOG);
+    play_hold(&p, 0, "by itself", PLAY_LEASE_MS);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(age_due(&p), began_us + i * MS + LATE_US);
+        play_pass(&p, age_due(&p) - p.now_us - 1);
+        EXPECT_INT(warned(&p, 0), 0);
+        play_pass(&p, 1);
+        EXPECT_INT(warned(&p, 0), RENEW_LATE);
+    }
+    EXPECT_INT(age_due(&p), RL_NEVER);
+    EXPECT_INT(rl_count_of(&play_core(&p, 0)->stats.warned[RL_WARNED_RENEWAL]),
+               2);
+    play_close(&p);
+}
+
+TEST(age, what_is_renewed_is_looked_at_a_sixth_of_a_lease_later)
+{
+    play p;
+    play_open(&p, 1);
+    table(&p)->late_due_us = RL_NEVER;
+    rl_hold *h = play_hold(&p, 0, "job", RLOCK_WATCHDOG);
+    play_pass(&p, PLAY_LEASE_MS * MS / 3);
+    rl_mutex_lock(&table(&p)->mutex);
+    rl_hold_start_renewal_locked(table(&p), h, p.now_us, p.now_us);
+    rl_mutex_unlock(&table(&p)->mutex);
+    play_pass(&p, age_due(&p) - p.now_us);
+    EXPECT_INT(warned(&p, 0), 0);
+    EXPECT_INT(age_due(&p), h->renewal_us + PLAY_LEASE_MS * MS / 6 + 1);
+    play_close(&p);
+}
+
 /* Red's of three clients; Multi's of one. */
 static void expect_told_once(size_t clients, size_t quorum)
 {
