@@ -18,7 +18,7 @@ most_src=42887
 most_files=294
 most_cli=6755
 most_cli_files=44
-most_include=2287
+most_include=2289
 most_cxx=1018
 
 cd "$(dirname "$0")/.."
