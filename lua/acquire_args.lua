@@ -4,6 +4,9 @@
 -- include: token.lua
 local rcall, rpcall, holder, lease = redis.call, redis.pcall, ARGV[1], ARGV[2]
 local level, bell, least = ARGV[3] or '1', ARGV[4] or '', ARGV[6]
+if least == '' then
+    least = nil
+end
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and (not ARGV[3] or
         ARGV[5] and level:find('^[1-9]%d*$') and ARGV[5]:find('^%d+$') and
         (not least or least == '0' or is_token(least)))) then

@@ -1,6 +1,6 @@
 -- A client gives up waiting, or passes on a ring that it has no use for.
 --
--- KEYS  1 lock  2 queue  3 token
+-- KEYS  1 lock  2 queue  3 token  4 who waits (may be missing)
 -- ARGV  1 bell
 --
 -- Reply type: array
@@ -15,6 +15,9 @@
 local rcall, rpcall = redis.call, redis.pcall
 -- include: who_has_it.lua
 local was_in = rcall('ZREM', KEYS[2], ARGV[1])
+if KEYS[4] then
+    rpcall('HDEL', KEYS[4], ARGV[1])
+end
 if was_in == 0 and rcall('EXISTS', KEYS[1]) == 0 then
     ring(KEYS[2], KEYS[1])
 end

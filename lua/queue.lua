@@ -8,7 +8,7 @@
 --
 -- Who has waited for long gives a key more, and says there who it is, for
 -- waits.lua. With the ticket, as another thread of the client may be the next
--- one to ask.
+-- one to ask. With a beat, what it wants is there, too, for grant.lua.
 --
 -- The queue lives a little longer than the longest pause between two tries of a
 -- waiter, so that it goes with the last of them. A server out of memory queues
@@ -29,7 +29,8 @@ local function busy(pttl, foreign)
         rcall('PEXPIRE', KEYS[4], 6000)
         rank = rpcall('ZRANK', KEYS[4], bell)
         if KEYS[5] then
-            rpcall('HSET', KEYS[5], bell, ticket .. ' ' .. holder)
+            local want = ARGV[7] and ' ' .. lease .. ' ' .. ARGV[7] or ''
+            rpcall('HSET', KEYS[5], bell, ticket .. ' ' .. holder .. want)
             rpcall('PEXPIRE', KEYS[5], 6000)
         end
     elseif queued.err:find('READONLY') then

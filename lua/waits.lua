@@ -33,7 +33,7 @@ local function ids()
         end
         cursor = found[1]
         for i = 1, #found[2], 2 do
-            local ticket, whose = found[2][i + 1]:match('^(%d+) (.*)$')
+            local ticket, whose = found[2][i + 1]:match('^(%d+) (%S*)')
             if ticket then
                 id[found[2][i] .. ticket] = whose:sub(1, 511)
             end

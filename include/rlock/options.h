@@ -130,6 +130,10 @@ typedef struct rlock_options {
     unsigned metrics_names; /* of the first so many names of locks, 1000 the
                                most, figures are told by name (metrics.h); 0:
                                of none */
+    /* Who unlocks what other clients wait for gives it to the first of these,
+       if that has this option, too, and tells it so, instead of freeing the
+       lock and ringing it: threads.md, Grants. */
+    bool grants;
 } rlock_options;
 
 #if defined(__cplusplus)

@@ -2,8 +2,9 @@
 --
 -- KEYS  1 lock  2 token  3 tombstone  4 queue  5 who waits (may be missing)
 -- ARGV  1 holder  2 lease ms  3 level to reach  4 bell ('' = do not queue)
---       5 ticket (0 = first try)  6 the least token (may be missing)
--- Without KEYS 4 and ARGV 3 to 6 the level is 1, and there is no bell.
+--       5 ticket (0 = first try)  6 the least token ('' = none; may be missing)
+--       7 beat: a release may grant it the lock (may be missing; with KEYS 5)
+-- Without KEYS 4 and ARGV 3 to 7 the level is 1, and there is no bell.
 --
 -- Reply type: string or array
 -- Reply token             acquired: the holder's count is the level, the TTL
@@ -36,6 +37,9 @@ if rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     end
     if bell ~= '' then
         rpcall('ZREM', KEYS[4], bell)
+        if ARGV[7] then
+            rpcall('HDEL', KEYS[5], bell)
+        end
     end
     return least and {1, token, clock} or token
 end
@@ -49,6 +53,9 @@ local function reenter()
     end
     if bell ~= '' then
         rpcall('ZREM', KEYS[4], bell)
+        if ARGV[7] then
+            rpcall('HDEL', KEYS[5], bell)
+        end
     end
     return known
 end

@@ -1,7 +1,9 @@
 -- Passes the lock on to another thread of the same client, without freeing it in
--- between. If that is not to be, it is freed, and one waiter is woken.
+-- between. If that is not to be, it is freed, and one waiter is woken, or it is given to
+-- that one.
 --
 -- KEYS  1 lock  2 token  3 tombstone of the next  4 queue
+--       5 who waits: it may be given (may be missing)
 -- ARGV  1 holder  2 next holder  3 lease ms  4 patience us
 --       5 Redisson's channel ('' = none)
 --       6 bell of this client ('' = it is not in the queue)
@@ -17,6 +19,7 @@
 --       {1}    it is free: the next has given up, or somebody has waited for
 --              longer than the patience, or something was refused
 --       {2}    the same, and a waiting client was rung
+--       {4}    the same, and a waiting client has it
 --       {0}    not held by this holder, and not by the next
 -- Unless it is {0}, this client is not in the queue any more.
 --
@@ -25,7 +28,7 @@
 -- include: token.lua
 -- include: ring.lua
 local rcall, rpcall, lease, bell = redis.call, redis.pcall, ARGV[3], ARGV[6]
-local level, least = '1', nil
+local level, least, waits = '1', nil, KEYS[5]
 if not (lease:find('^[1-9]%d*$') and #lease <= 16 and
         ARGV[4]:find('^%d+$') and bell and
         (not ARGV[7] or ARGV[7] == '0' or ARGV[7]:find('^[1-9]%d*$'))) then
@@ -52,6 +55,9 @@ end
 local function is_owed()
     if bell ~= '' then
         rpcall('ZREM', KEYS[4], bell)
+        if waits then
+            rpcall('HDEL', waits, bell)
+        end
     end
     local first = rpcall('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
     if first.err or not first[2] then
@@ -81,8 +87,13 @@ if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     end
     rpcall('HDEL', KEYS[1], ARGV[2])
 end
-local rung = ring(KEYS[4], KEYS[1])
-if ARGV[5] ~= '' then
-    rpcall(ARGV[8] or 'PUBLISH', ARGV[5], '0')
+local heard = ARGV[5] == '' and 0 or rpcall(ARGV[8] or 'PUBLISH', ARGV[5], '0')
+if waits and heard == 0 then
+    local token_key = KEYS[2]
+    -- include: clock.lua
+    -- include: fair/grants.lua
+    -- include: grant.lua
+    local rung, holder = ring(KEYS[4], KEYS[1], grant)
+    return {holder and 4 or rung and 2 or 1}
 end
-return {rung and 2 or 1}
+return {ring(KEYS[4], KEYS[1]) and 2 or 1}

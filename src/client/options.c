@@ -112,6 +112,7 @@ void rl_settings_read(rl_settings *set, const rlock_options *o)
     set->min_replicas = (uint8_t)o->min_replicas;
     set->replica_wait_ms = or_default(o->replica_wait_ms, REPLICA_WAIT_MS);
     set->redisson_channel = o->redisson_channel;
+    set->grants = o->grants;
     set->no_deadlock_check = o->no_deadlock_check;
     set->on_event = o->on_event;
     set->event_arg = o->event_arg;

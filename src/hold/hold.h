@@ -24,11 +24,10 @@
  * Two kinds of heap order what is due: `work` for the keeper (renewals of HELD
  * holds that are renewed, a look at others whose server may not have them any
  * more, releases of UNDOING ones, acquires of VACANT ones), one for each server
- * of a cluster, and `expiry`, one in all, for the notifier
- * (deadlines of HELD holds). They are apart because a loss must be reported at
- * the deadline, whatever the keeper is at. A sleeper is woken only when
- * something falls due earlier than it would have looked, so a quick lock and
- * unlock wakes nobody.
+ * of a cluster, and `expiry`, one in all, for the notifier (deadlines of HELD
+ * holds). They are apart because a loss must be reported at the deadline,
+ * whatever the keeper is at. A sleeper is woken only when something falls due
+ * earlier than it would have looked, so a quick lock and unlock wakes nobody.
  *
  * The table's mutex guards everything in it, the holds' members that are not
  * marked "fixed", all heaps and the queue of reports. Only its owner grants,
@@ -152,6 +151,7 @@ typedef struct rl_hold {
     bool unknown;        /* an acquire may still arrive: leave a tombstone */
     bool split;          /* its undoing was put off, as its slot moves */
     bool keeps;          /* the renewal in flight keeps its token's key */
+    bool stood;          /* its owner's; its release grants: lua/grant.lua */
     bool renewed : 1;    /* by the keeper; this and what follows share a byte:
                             nobody reads them without the mutex */
     bool paused : 1;     /* but not now: an extend is under way */

@@ -178,6 +178,7 @@ void rl_room_rest(rl_rooms *r, rl_waiter *w, struct rl_hold *draft,
     w->draft = draft;
     w->renewed = renewed;
     w->passed = NULL;
+    w->claim_ms = 0;
     w->until_us = until_us;
     if (w->withheld >= RL_WAKE_CANCEL) /* came while it was handed in vain */
         rl_waiter_wake_locked(r, w, w->withheld);

@@ -63,8 +63,8 @@ typedef struct rl_waiter {
     uint64_t token;         /* of the grant; */
     unsigned kept;          /* so many more are reserved behind it; */
     int64_t sent_us;        /* and when that was asked for */
-    int64_t claim_ms;       /* in line: for how long it was granted */
-    rl_uuid id;             /* in line, once it has asked: of its hold */
+    int64_t claim_ms;       /* by a message: for how long; 0: by a thread */
+    rl_uuid id;             /* once it has said what it wants: of its hold */
     bool stands;            /* it need not ask by itself; always so, unless it
                                is in line */
 } rl_waiter;
@@ -175,7 +175,8 @@ typedef struct rl_notice {
     int64_t beat_us, claim_ms; /* see op/grant.h */
 } rl_notice;
 
-/* Hands it over. Who has given up has released it, or does so. */
+/* Hands it over, in line or as the front that has said what it wants. Who has
+   given up has released it, or does so. */
 void rl_rooms_grant(rl_rooms *r, const rl_notice *n);
 
 /* Of that name, if they stand in line there; NULL: nobody does. */

@@ -1,8 +1,10 @@
 /*
  * Those who stand in a line of the server's: who has to ask by himself, and who is
- * granted what he wants by a message. Called by the acquiring owners, and, on the
- * loop, by the doorbell.
+ * granted what he wants by a message, as the front for a plain lock may be. Called
+ * by the acquiring owners, and, on the loop, by the doorbell.
  */
+#include <rlock/lock.h>
+
 #include <string.h>
 
 #include "hold/room.h"
@@ -75,7 +77,10 @@ static rl_waiter *find_waiter_locked(rl_rooms *r, const rl_notice *n)
     rl_waiter *w = NULL;
     for (uint64_t i = 0; !w && i < RL_LAYOUTS; i++)
         w = find_in_room(rl_room_in_line_locked(r, n->name, n->len, i), &n->id);
-    return w;
+    if (w)
+        return w;
+    w = rl_room_front_locked(r, n->name, n->len, RLOCK_LAYOUT_HASH);
+    return w && memcmp(&w->id, &n->id, sizeof w->id) == 0 ? w : NULL;
 }
 
 static void hand_locked(rl_rooms *r, rl_waiter *w, const rl_notice *n)
@@ -87,6 +92,10 @@ static void hand_locked(rl_rooms *r, rl_waiter *w, const rl_notice *n)
     w->claim_ms = n->claim_ms;
     w->withheld = RL_WAKE_LOOK;
     w->rest = RL_HANDED;
+    if (!w->room->line) { /* it was taken out of the queue */
+        w->room->queued = false;
+        w->room->ticket = 0;
+    }
     w->waker->wake(w->waker, RL_WAKE_LOOK, 0);
 }
 
@@ -98,7 +107,7 @@ void rl_rooms_grant(rl_rooms *r, const rl_notice *n)
     if (w && w->rest == RL_ASLEEP) {
         hand_locked(r, w, n);
     } else if (w) {
-        w->stands = false;
+        w->stands = !w->room->line;
         rl_waiter_wake_locked(r, w, RL_WAKE_LOOK);
     }
     rl_mutex_unlock(&r->mutex);

@@ -155,6 +155,9 @@ struct rl_acquire {
  */
 void rl_acquire_init(rl_acquire *a, int64_t now_us);
 
+/* Handed by a message: see op/grant.h. False: it has to ask about that. */
+bool rl_attempt_granted(rl_acquire *a, int64_t now_us);
+
 extern const rl_attempt rl_attempt_one, rl_attempt_line, rl_attempt_vote;
 
 #endif

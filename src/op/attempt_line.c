@@ -90,7 +90,7 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
     return now_us;
 }
 
-static bool handed(rl_acquire *a, int64_t now_us)
+bool rl_attempt_granted(rl_acquire *a, int64_t now_us)
 {
     const rl_waiter *w = &a->waiter;
     if (a->lease_ms != RLOCK_WATCHDOG || a->draft->replicas ||
@@ -125,7 +125,7 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 
 const rl_attempt rl_attempt_line = {.begin = begin,
                                     .judge = judge,
-                                    .handed = handed,
+                                    .handed = rl_attempt_granted,
                                     .rung = rung,
                                     .leave = leave,
                                     .in_line = true};

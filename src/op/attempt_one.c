@@ -5,6 +5,7 @@
  * to the server.
  */
 #include "op/acquire.h"
+#include "op/grant.h"
 #include "op/handover.h"
 #include "op/turn.h"
 
@@ -23,6 +24,9 @@
  */
 #define ENDS_US        1000
 #define MOST_DOUBLINGS 6
+
+/* What somebody wants is forgotten so long after his last try (lua/queue.lua). */
+#define WANTED_MS 6000
 
 static bool make_draft(rl_acquire *a)
 {
@@ -50,6 +54,8 @@ static void attend(rl_acquire *a)
 
 static bool handed(rl_acquire *a, int64_t now_us)
 {
+    if (a->waiter.claim_ms)
+        return rl_attempt_granted(a, now_us);
     rl_part *x = a->one = a->op.lent;
     rl_part_acquire(x, a->home, a->draft, a->lease_ms, now_us);
     if (a->waiter.passed) {
@@ -63,6 +69,16 @@ static bool handed(rl_acquire *a, int64_t now_us)
     return true;
 }
 
+/* In the queue a release may grant it the lock from now on (lua/grant.lua). */
+static void want(rl_acquire *a)
+{
+    if (!a->home->set.grants || a->what->layout->line ||
+        !rl_scope_hands_over(a->what->scope))
+        return;
+    a->one->request.wants = a->draft->stood = true;
+    rl_room_stand(&a->home->rooms, &a->waiter, &a->draft->id);
+}
+
 static bool begin(rl_acquire *a, int64_t now_us)
 {
     rl_part *x = a->one = a->op.lent;
@@ -74,8 +90,10 @@ static bool begin(rl_acquire *a, int64_t now_us)
     if (a->waiter.room && !a->last_try && !a->asks_who)
         x->request.bell = rl_bell_of(a->home, a->what);
     a->with_bell = *x->request.bell != '\0';
-    if (a->with_bell)
+    if (a->with_bell) {
         x->request.ticket = rl_room_ticket(&a->home->rooms, &a->waiter);
+        want(a);
+    }
     x->request.says_who = now_us - a->began_us >= RL_LONG_US;
     a->op.n = a->op.quorum = 1;
     return true;
@@ -127,9 +145,18 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
     return now_us;
 }
 
+/* Until it is undone, a release may grant it what it wanted. */
+static void want_no_more(rl_hold *draft, int64_t now_us)
+{
+    draft->unknown = true;
+    rl_hold_expect(draft, now_us, WANTED_MS + RL_CLAIM_MOST_MS);
+}
+
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
     bool owned = a->status == RLOCK_OK;
+    if (a->draft && a->draft->stood)
+        want_no_more(a->draft, now_us);
     if (a->draft)
         rl_give_up(a->home, a->draft, now_us);
     a->draft = NULL;

@@ -48,8 +48,9 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     }
     const char *name = rl_hold_name(h);
     bool brief = r->level == 1 && !*r->bell && !r->says_least;
-    bool says_who = r->says_who && *r->bell;
-    int args = brief ? 2 : r->says_least ? 6 : 5;
+    bool wants = r->wants && *r->bell;
+    bool says_who = wants || (r->says_who && *r->bell);
+    int args = brief ? 2 : wants ? 7 : r->says_least ? 6 : 5;
     int keys = brief ? 3 : says_who ? 5 : 4;
     rl_put_call(to, l->acquire, whole, keys, args);
     rl_put_bytes(to, name, h->name_len);
@@ -68,6 +69,10 @@ void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, r->ticket);
     if (r->says_least)
         rl_put_number(to, (int64_t)r->least);
+    else if (wants)
+        rl_put_text(to, "");
+    if (wants)
+        rl_put_number(to, r->beat_us);
 }
 
 /* The queue of a quiet release is a key that is none. */
@@ -94,11 +99,40 @@ static void put_keys_to_grant(rl_bytes *to, const char *name, size_t len)
     rl_put_line_keys(to, name, len);
 }
 
+/* What a release needs that may grant to the first in the queue. */
+static void put_keys_to_pass(rl_bytes *to, const char *name, size_t len)
+{
+    rl_put_waits_key(to, name, len);
+    rl_put_token_key(to, name, len);
+}
+
+/* Counted down for the last time, and to whom it is granted then. */
+static void call_release_that_grants(rl_bytes *to, bool whole, const rl_hold *h,
+                                     const char *bell)
+{
+    const char *name = rl_hold_name(h);
+    rl_put_call(to, rl_hold_layout(h)->release, whole, 5, 6);
+    rl_put_bytes(to, name, h->name_len);
+    put_queue(to, h, false);
+    rl_put_tombstone_of(to, h);
+    put_keys_to_pass(to, name, h->name_len);
+    rl_put_holder(to, h);
+    put_channel(to, h, false);
+    rl_put_number(to, 0);
+    rl_put_number(to, h->unknown ? rl_tombstone_ms(h) : 0);
+    rl_put_text(to, h->sharded ? "SPUBLISH" : "PUBLISH");
+    rl_put_bell(to, name, h->name_len, h->unknown ? bell : "");
+}
+
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
-                     bool quiet)
+                     bool quiet, const char *bell)
 {
     if (h->record->weight) {
         rl_call_free_permits(to, whole, h);
+        return;
+    }
+    if (h->stood && level == 0 && !quiet) {
+        call_release_that_grants(to, whole, h, bell);
         return;
     }
     bool bury = level == 0 && h->unknown;
@@ -138,11 +172,14 @@ void rl_call_hand_over(rl_bytes *to, bool whole, const rl_hold *h,
 {
     const char *name = rl_hold_name(h);
     int args = h->sharded ? 8 : r->keep ? 7 : 6;
-    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4, args);
+    bool grants = h->stood || next->stood;
+    rl_put_call(to, RL_SCRIPT_HASH_HANDOVER, whole, 4 + grants, args);
     rl_put_bytes(to, name, h->name_len);
     rl_put_token_key(to, name, h->name_len);
     rl_put_tombstone_of(to, next);
     rl_put_queue_key(to, name, h->name_len);
+    if (grants)
+        rl_put_waits_key(to, name, h->name_len);
     rl_put_holder(to, h);
     rl_put_holder(to, next);
     rl_put_number(to, r->lease_ms);
@@ -366,12 +403,14 @@ void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
 }
 
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
-                   const char *bell)
+                   const char *bell, bool wants)
 {
-    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 3, 1);
+    rl_put_call(to, RL_SCRIPT_LEAVE, whole, 3 + wants, 1);
     rl_put_bytes(to, name, len);
     rl_put_queue_key(to, name, len);
     rl_put_token_key(to, name, len);
+    if (wants)
+        rl_put_waits_key(to, name, len);
     rl_put_bell(to, name, len, bell);
 }
 

@@ -10,16 +10,20 @@ void rl_guarded_sum(rl_guarded *g, const rl_layout *layout);
 void rl_call_acquire(rl_bytes *to, bool whole, const rl_hold *h,
                      const rl_request *r);
 
-/* The release script's replies from here on: the tombstone is missing. */
+/* The release script's replies: somebody was rung; somebody has it now; from here on
+   the tombstone is missing. */
+#define RL_RUNG     2
+#define RL_GRANTED  3
 #define RL_UNBURIED 10
 
 /*
  * Frees a hold, or counts it down to a level. When an acquire of the hold may
- * still arrive, freeing it leaves a tombstone. quiet: nobody is rung, for what
- * is freed was never more than a vote.
+ * still arrive, freeing it leaves a tombstone, and what it wanted by this bell is
+ * not granted any more. quiet: nobody is rung, for what is freed was never more
+ * than a vote.
  */
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,
-                     bool quiet);
+                     bool quiet, const char *bell);
 
 /* Frees it, by the one key that can be had while its slot moves. */
 void rl_call_drop(rl_bytes *to, bool whole, const rl_hold *h);
@@ -103,9 +107,10 @@ void rl_call_release_of(rl_bytes *to, bool whole, const rl_target *what,
 
 /*
  * Takes a client out of a lock's queue; if it had been rung already, for a lock
- * that is still free, the next client is rung.
+ * that is still free, the next client is rung. wants: some of the client may
+ * have said what they want.
  */
 void rl_call_leave(rl_bytes *to, bool whole, const char *name, size_t len,
-                   const char *bell);
+                   const char *bell, bool wants);
 
 #endif

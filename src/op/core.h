@@ -26,6 +26,7 @@ typedef struct rl_settings {
     uint8_t min_replicas; /* what a lock gets that does not say it */
     int64_t replica_wait_ms;
     bool redisson_channel;
+    bool grants; /* who waits says what it wants, for a release to grant it */
     bool no_deadlock_check;
     char process[RL_HOST_MAX + 24]; /* host:pid, of the holder ids */
     void (*on_event)(const rlock_event *ev, void *arg);

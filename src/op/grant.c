@@ -67,6 +67,9 @@ bool rl_notice_read(rl_notice *n, const char *text, size_t len)
         !take(&r, " ") || !take_number(&r, &n->beat_us) ||
         !take_number(&r, &token) || !take_number(&r, &n->claim_ms))
         return false;
+    static const rl_uuid none;
+    if (memcmp(&n->id, &none, sizeof none) == 0) /* of who has not asked yet */
+        return false;
     n->token = (uint64_t)token;
     n->name = r.at;
     n->len = (size_t)(r.end - r.at);

@@ -195,7 +195,9 @@ static long long read_code(const rl_reply *r, unsigned kept, rl_grant *g)
     long long code = r->item[0].integer;
     if (code == 3 && r->count == 2)
         return read_token(&r->item[1], kept, g);
-    return code >= 0 && code <= 2 ? code : -1;
+    if (code == 4)
+        return RL_GRANTED;
+    return code >= 0 && code <= RL_RUNG ? code : -1;
 }
 
 void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us)
@@ -210,6 +212,8 @@ void rl_note_hand_over(rl_part *x, const rl_reply *r, int64_t now_us)
     }
     if (code < 0)
         w->draft->unknown = x->ask.unknown;
+    if (g.token > 0 && x->hold->stood)
+        w->draft->stood = true;
     rl_hold_expect(w->draft, now_us, x->request.lease_ms);
     rl_note_free(x, code, now_us);
     x->heir = NULL;

@@ -337,7 +337,7 @@ static void note_undo(rl_part *x, const rl_reply *r, int64_t now_us)
 
 static void write_undo(const rl_part *x, rl_bytes *to)
 {
-    rl_call_release(to, x->ask.whole, x->hold, 0, x->quiet);
+    rl_call_release(to, x->ask.whole, x->hold, 0, x->quiet, x->core->bell);
 }
 
 static const rl_verb undo = {

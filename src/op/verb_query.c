@@ -305,7 +305,8 @@ static void note_leave(rl_part *x, const rl_reply *r, int64_t now_us)
 
 static void write_leave(const rl_part *x, rl_bytes *to)
 {
-    rl_call_leave(to, x->ask.whole, x->what->name, x->what->len, x->core->bell);
+    rl_call_leave(to, x->ask.whole, x->what->name, x->what->len, x->core->bell,
+                  x->core->set.grants);
 }
 
 static const rl_verb leave = {

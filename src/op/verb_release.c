@@ -57,10 +57,10 @@ void rl_note_free(rl_part *x, long long code, int64_t now_us)
         code %= RL_UNBURIED;
         /* Gone, after a try whose answer was lost: it was that one. */
         x->ok = code > 0 || x->ask.unknown;
-        rings = code == 2;
+        rings = code >= RL_RUNG;
         if (!x->ok)
             lost_at_release(x, RL_LOSS_GONE, &x->fault, now_us);
-        if (code == 2 && !rl_hold_layout(x->hold)->line)
+        if (code == RL_RUNG && !rl_hold_layout(x->hold)->line)
             hold_back(x, now_us);
     } else {
         rl_fault ignored;
@@ -101,7 +101,8 @@ static void write_release(const rl_part *x, rl_bytes *to)
     else if (x->heir)
         rl_hand_over_write(x, to);
     else
-        rl_call_release(to, x->ask.whole, x->hold, x->level, x->quiet);
+        rl_call_release(to, x->ask.whole, x->hold, x->level, x->quiet,
+                        x->core->bell);
 }
 
 /* Those who wait are not rung, so only when nothing else will do in time. */

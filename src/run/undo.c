@@ -26,7 +26,8 @@ static void write_call(const rl_batch *b, rl_bytes *to)
     if (drops(b->hold[0]))
         rl_call_drop(to, b->ask.whole, b->hold[0]);
     else
-        rl_call_release(to, b->ask.whole, b->hold[0], 0, false);
+        rl_call_release(to, b->ask.whole, b->hold[0], 0, false,
+                        b->node->e->core.bell);
 }
 
 static void note_locked(const rl_batch *b, rl_holds *t, bool done,

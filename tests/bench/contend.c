@@ -30,7 +30,7 @@ typedef struct crowd {
     const char *uri;
     int processes, threads; /* of each */
     int64_t think_us, turn_ms;
-    bool fair;
+    bool fair, grants;
     int64_t slow_us; /* so long take the sections of the first process */
     shared *sh;
 } crowd;
@@ -89,6 +89,7 @@ static rlock_client *client_of(const crowd *c)
     rlock_client *cl;
     o.uri = c->uri;
     o.turn_ms = c->turn_ms;
+    o.grants = c->grants;
     bench_ok(rlock_client_new(&o, &cl));
     return cl;
 }
@@ -240,6 +241,12 @@ int main(int argc, char **argv)
     share(uri, SLOW_US, 0);
     share(uri, 0, 1);
     share(uri, SLOW_US, 1);
+    crowd granted = {.uri = uri, .processes = 8, .threads = 1, .grants = true};
+    result by_message = run(granted);
+    bench_row("script calls per critical section with `grants`, 8 processes",
+              2.1, by_message.calls, "",
+              "%.0f sections a second, %lld to %lld a client",
+              by_message.per_second, by_message.least, by_message.most);
     crowd fair = {.uri = uri, .processes = 8, .threads = 1, .fair = true};
     result in_order = run(fair);
     bench_row("script calls per critical section of a fair lock, 8 processes",

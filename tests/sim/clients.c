@@ -198,6 +198,7 @@ static rlock_options options_of(program *g, char *uri, size_t room, int k)
     o.lazy = !cfg.eager;
     o.min_replicas = (unsigned)cfg.min_replicas;
     o.turn_ms = cfg.turn_ms;
+    o.grants = cfg.grants == 1 || (cfg.grants == 2 && (g - programs) % 2);
     o.dispatch_events = cfg.dispatch_events && cfg.loops > 0;
     o.max_hold_ms = cfg.max_hold_ms;
     o.redisson_channel = cfg.redisson;

@@ -170,14 +170,42 @@ static void call_acquire(chance *c, command_line *to, const char *name, int who)
     say_number(to, chance_ppm(c, 500000)
                        ? 0
                        : 1600000000000000 + chance_below(c, 1000));
-    if (chance_ppm(c, 300000))
+    bool wants = n == 5 && chance_ppm(c, 800000);
+    if (wants)
+        say_word(to, "");
+    else if (chance_ppm(c, 300000))
         say_token(c, to);
+    if (wants)
+        say_number(to, 1 + chance_below(c, 1000000));
+}
+
+/* In the queue, or not; what it wanted by that bell is granted no more. */
+static void call_release_that_grants(chance *c, command_line *to,
+                                     const char *name, int who)
+{
+    static const int keys[] = {0, 2, 3, WHO, 1};
+    say_number(to, 5);
+    for (int i = 0; i < 5; i++)
+        say_key(to, name, keys[i], who);
+    say_word(to, holder(who));
+    say_word(to, chance_ppm(c, 800000) ? "redisson_lock__channel:{x}" : "");
+    say_word(to, "0");
+    say_word(to, chance_ppm(c, 500000) ? "0" : "1000");
+    say_word(to, "PUBLISH");
+    if (chance_ppm(c, 300000))
+        say_bell(c, to);
+    else
+        say_word(to, "");
 }
 
 static void call_release(chance *c, command_line *to, const char *name, int who)
 {
     static const char *const tombstones[] = {"0", "60000", "1000", "x"};
     bool brief = chance_ppm(c, 300000);
+    if (!brief && chance_ppm(c, 500000)) {
+        call_release_that_grants(c, to, name, who);
+        return;
+    }
     say_word(to, brief ? "2" : "3");
     say_key(to, name, 0, who);
     say_key(to, name, chance_ppm(c, 200000) ? 3 : 2, who);
@@ -246,13 +274,15 @@ static void call_handover(chance *c, command_line *to, const char *name,
 {
     static const char *const patiences[] = {"2000", "0", "999999999999", "x"};
     static const char *const kept[] = {"63", "1", "x", "0", ""};
-    bool keeps = chance_ppm(c, 500000);
+    bool keeps = chance_ppm(c, 500000), grants = chance_ppm(c, 300000);
     int next = (int)chance_below(c, HOLDERS);
-    say_word(to, "4");
+    say_word(to, grants ? "5" : "4");
     say_key(to, name, 0, who);
     say_key(to, name, 1, who);
     say_key(to, name, 3, next);
     say_key(to, name, 2, who);
+    if (grants)
+        say_key(to, name, WHO, who);
     say_word(to, holder(who));
     say_word(to, holder(next));
     say_lease(c, to);
@@ -327,10 +357,13 @@ static void call_short(chance *c, command_line *to, const char *name,
         say_key(to, name, 1, 0);
         say_token(c, to);
     } else if (id == RL_SCRIPT_LEAVE) {
-        say_word(to, "3");
+        bool wants = chance_ppm(c, 500000);
+        say_word(to, wants ? "4" : "3");
         say_key(to, name, 0, 0);
         say_key(to, name, 2, 0);
         say_key(to, name, 1, 0);
+        if (wants)
+            say_key(to, name, WHO, 0);
         say_bell(c, to);
     } else if (id == RL_SCRIPT_WAITS || id == RL_SCRIPT_SURVEY) {
         bool in_line = chance_ppm(c, 500000);

@@ -372,6 +372,7 @@ static void derive(config *c, uint64_t seed)
         c->power_ppm = (int64_t[]){300, 3000, 10000}[seed / 33 % 3];
     c->latch = seed % 8 == 5 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->rw = seed % 6 == 1 ? (int64_t)(5 + seed / 6 % 3 * 10) : 0;
+    c->grants = seed % 5 == 4 ? (int64_t)(1 + seed / 5 % 3 / 2) : 0;
     c->permits = seed % 8 == 3 ? (int64_t)(5 + seed / 8 % 3 * 10) : 0;
     c->dice = (int64_t)(seed & INT64_MAX);
 }

@@ -61,8 +61,9 @@ static void check_renewal(const call *c, const word *key, const word *holder)
         return;
     int64_t left = entry_left_ms(&c->s->store, e);
     /* A grant is for so long at most. */
-    int64_t lease_ms =
-        cfg.fair && cfg.watchdog_ms > 3000 ? 3000 : cfg.watchdog_ms;
+    int64_t lease_ms = cfg.watchdog_ms;
+    if ((cfg.fair || cfg.grants) && lease_ms > 3000)
+        lease_ms = 3000;
     for (const hold *h = holds[t]; h; h = h->next)
         if (is_watched(h) && is_holder(h, &id) && left < lease_ms / 2 - 50)
             finding("judge 8: %s is renewed when %lld ms of %lld are left",
@@ -191,9 +192,21 @@ static const place *place_of_rung(const server *s, int t, const word *bell,
     return may_be_handed_down() ? NULL : place_of(s, t, bell);
 }
 
-static void rang(server *s, const word *bell, const word *name)
+/* Behind "rlock_grant:<uuid> <beat> <token> <claim> "; or all of a ring. */
+static word named_in(const word *said)
 {
-    int t = thing_at(name);
+    word name = *said;
+    if (name.len < 12 || memcmp(name.at, "rlock_grant:", 12) != 0)
+        return name;
+    for (int blanks = 0; blanks < 4 && name.len > 0; name.at++, name.len--)
+        blanks += *name.at == ' ';
+    return name;
+}
+
+static void rang(server *s, const word *bell, const word *said)
+{
+    word name = named_in(said);
+    int t = thing_at(&name);
     if (t < 0)
         return;
     if (rung_things >> t & 1)

@@ -97,6 +97,7 @@
     X(timeout_ms, 10)                                                          \
     X(connect_ms, 10)                                                          \
     X(turn_ms, 0)                                                              \
+    X(grants, 0) /* 1: of all clients; 2: of every other */                    \
     X(layout, 0)                                                               \
     X(fair, 0) /* 1: all locks in hashes are; 2: some handles are */           \
     X(local_levels, 0)                                                         \

@@ -162,10 +162,10 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     rl_bytes b = {0};
     rl_target what = play_job;
     open_stage(&s, RL_LAYOUT_FAIR);
-    rl_call_release(&b, false, s.h, 0, false);
+    rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R");
     s.h->unknown = s.h->sharded = true;
-    rl_call_release(&b, false, s.h, 0, false);
+    rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b,
                 "EVALSHA fair/release 6 L Q U T I J | A R 0 60000 SPUBLISH");
     what.layout = &rl_layouts[RL_LAYOUT_FAIR];
@@ -236,10 +236,10 @@ TEST(call, permits_are_given_back_and_granted_to_others)
     stage s;
     rl_bytes b = {0};
     open_permits(&s);
-    rl_call_release(&b, false, s.h, 0, false);
+    rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b, "EVALSHA permit/release 5 L P U I J | A S 3 0 0");
     s.h->unknown = s.h->sharded = true;
-    rl_call_release(&b, false, s.h, 0, false);
+    rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b,
                 "EVALSHA permit/release 5 L P U I J | A S 3 60000 0 SPUBLISH");
     close_stage(&s);
@@ -326,11 +326,17 @@ ACQUIRE(with_all_says_all,
         .bell = BELL, .ticket = 9, .says_who = true, .says_least = true,
         .least = 77)
 
+ACQUIRE(that_wants_says_so,
+        "EVALSHA hash/acquire 5 L T U Q W | A 7000 1 bell 9 '' 44", .level = 1,
+        .bell = BELL, .ticket = 9, .wants = true, .beat_us = 44)
+ACQUIRE(that_wants_needs_a_bell, "EVALSHA hash/acquire 3 L T U | A 7000",
+        .level = 1, .wants = true, .beat_us = 44)
+
 /* --- release -------------------------------------------------------------------- */
 
 typedef struct freed {
     int level;
-    bool unknown, sharded, quiet;
+    bool unknown, sharded, quiet, stood;
     int64_t lease_ms; /* 0: as it is */
 } freed;
 
@@ -341,9 +347,10 @@ static void expect_release(freed f, const char *wanted)
     open_stage(&s, RLOCK_LAYOUT_HASH);
     s.h->unknown = f.unknown;
     s.h->sharded = f.sharded;
+    s.h->stood = f.stood;
     if (f.lease_ms)
         s.h->lease_ms = f.lease_ms;
-    rl_call_release(&b, false, s.h, f.level, f.quiet);
+    rl_call_release(&b, false, s.h, f.level, f.quiet, BELL);
     expect_said(&s, &b, wanted);
     close_stage(&s);
 }
@@ -368,6 +375,16 @@ RELEASE(in_doubt_leaves_a_tombstone_for_ten_minutes_at_most,
         .lease_ms = 700000)
 RELEASE(in_a_cluster_rings_there,
         "EVALSHA hash/release 3 L Q U | A R 0 0 SPUBLISH", .sharded = true)
+RELEASE(of_who_has_stood_grants,
+        "EVALSHA hash/release 5 L Q U W T | A R 0 0 PUBLISH ''", .stood = true)
+RELEASE(of_who_has_stood_grants_there_in_a_cluster,
+        "EVALSHA hash/release 5 L Q U W T | A R 0 0 SPUBLISH ''", .stood = true,
+        .sharded = true)
+RELEASE(of_who_may_stand_yet_takes_that_back,
+        "EVALSHA hash/release 5 L Q U W T | A R 0 60000 PUBLISH bell",
+        .stood = true, .unknown = true)
+RELEASE(to_a_level_grants_nothing, "EVALSHA hash/release 3 L Q U | A R 1 0",
+        .level = 1, .stood = true)
 RELEASE(of_a_vote_rings_nobody, "EVALSHA hash/release 2 L U | A ''",
         .quiet = true)
 RELEASE(of_a_vote_in_doubt_rings_nobody,
@@ -375,6 +392,22 @@ RELEASE(of_a_vote_in_doubt_rings_nobody,
         .quiet = true)
 
 /* --- the others --------------------------------------------------------------- */
+
+TEST(call, hand_over_of_who_has_stood_grants)
+{
+    stage s;
+    rl_bytes b = {0};
+    rl_request r = {.bell = BELL, .lease_ms = 7000};
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    for (int i = 0; i < 2; i++) {
+        s.h->stood = i == 0;
+        s.next->stood = i == 1;
+        rl_call_hand_over(&b, false, s.h, s.next, &r, 5000);
+        expect_said(&s, &b,
+                    "EVALSHA hash/handover 5 L T V Q W | A B 7000 5000 R bell");
+    }
+    close_stage(&s);
+}
 
 static void expect_hand_over(rl_request r, bool sharded, const char *wanted)
 {
@@ -476,8 +509,10 @@ TEST(call, of_a_name_needs_no_holder)
     what.sharded = true;
     rl_call_force_release(&b, false, &what);
     expect_said(&s, &b, "EVALSHA hash/force_release 2 L Q | R SPUBLISH");
-    rl_call_leave(&b, false, "job", 3, BELL);
+    rl_call_leave(&b, false, "job", 3, BELL, false);
     expect_said(&s, &b, "EVALSHA leave 3 L Q T | bell");
+    rl_call_leave(&b, false, "job", 3, BELL, true);
+    expect_said(&s, &b, "EVALSHA leave 4 L Q T W | bell");
     rl_call_release_of(&b, false, &what, "who");
     expect_said(&s, &b, "EVALSHA hash/release 3 L Q Q | who R 0 0 SPUBLISH");
     what.sharded = false;
@@ -496,7 +531,7 @@ TEST(call, goes_whole_to_who_lacks_it)
     one[0] = s.h;
     rl_call_acquire(&b, true, s.h, &r);
     expect_said(&s, &b, "EVAL string/acquire 3 L T U | A 7000");
-    rl_call_release(&b, true, s.h, 0, false);
+    rl_call_release(&b, true, s.h, 0, false, BELL);
     expect_said(&s, &b, "EVAL string/release 2 L Q | A R");
     rl_call_renew(&b, true, s.h, 7000, false);
     expect_said(&s, &b, "EVAL string/renew 1 L | A 7000");

@@ -136,14 +136,14 @@ static void expect_release(unsigned layout, const char *name, const char *keys)
     stage s;
     char row[1500];
     open_stage(&s, layout);
-    rl_call_release(&s.b, false, s.h, 0, false);
+    rl_call_release(&s.b, false, s.h, 0, false, "");
     snprintf(row, sizeof row, "%s %s {A} " CHANNEL, name, keys);
     expect_said(&s, row);
-    rl_call_release(&s.b, false, s.h, 2, false);
+    rl_call_release(&s.b, false, s.h, 2, false, "");
     snprintf(row, sizeof row, "%s %s {A} " CHANNEL " 2 0", name, keys);
     expect_said(&s, row);
     s.h->unknown = s.h->sharded = true;
-    rl_call_release(&s.b, false, s.h, 0, false);
+    rl_call_release(&s.b, false, s.h, 0, false, "");
     snprintf(row, sizeof row, "%s %s {A} " CHANNEL " 0 60000 SPUBLISH", name,
              keys);
     expect_said(&s, row);

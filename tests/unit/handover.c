@@ -274,6 +274,28 @@ TEST(handover, for_who_was_rung_the_next_makes_way)
     close_pair(&t, RLOCK_OK);
 }
 
+TEST(handover, when_another_client_was_granted_it_the_next_asks_at_once)
+{
+    pair t;
+    open_pair(&t);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, FREED_GRANTED), RL_ASK);
+    EXPECT(t.x.ok);
+    EXPECT_INT(play_answer(&t.p, 0, GRANTED(124)), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST(handover, what_has_waited_in_the_queue_makes_the_next_grant_too)
+{
+    pair t;
+    open_pair(&t);
+    t.h->stood = true;
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    EXPECT(t.next->stood);
+    close_pair(&t, RLOCK_OK);
+}
+
 /* Which of the two it was, the waiter finds out by the same holder id. */
 TEST(handover, without_an_answer_the_next_asks_in_doubt)
 {

@@ -10,6 +10,7 @@
 #define HANDED(token) GRANTED(token)
 #define FREED         "*1\r\n:1\r\n"
 #define FREED_RUNG    "*1\r\n:2\r\n"
+#define FREED_GRANTED "*1\r\n:4\r\n"
 #define NOT_HELD      "*1\r\n:0\r\n"
 
 /* Of the call: ARGV. */

@@ -155,6 +155,8 @@ static void expect_front(const char *reply, rl_wake woken)
 
 TEST_CASE(verb_release, who_is_queued_is_left_to_the_ring,
           expect_front(":2\r\n", RL_WAKE_NONE))
+TEST_CASE(verb_release, who_is_queued_is_left_to_who_was_granted_it,
+          expect_front(":3\r\n", RL_WAKE_NONE))
 TEST_CASE(verb_release, who_was_not_rung_looks_though_it_is_queued,
           expect_front(":1\r\n", RL_WAKE_LOOK))
 
@@ -165,6 +167,17 @@ TEST(verb_release, nobody_is_held_back_for_longer_than_20_ms)
     answer_late(&d, 900 * MS, ":2\r\n");
     EXPECT(
         !rl_rooms_is_owed(&core(&d)->rooms, &play_job, d.p.now_us + 20 * MS));
+    close_with_hold(&d);
+}
+
+/* Whoever comes next finds it held. */
+TEST(verb_release, a_release_that_granted_it_holds_nobody_back)
+{
+    deed d;
+    begin_free(&d);
+    answer_late(&d, 3 * MS, ":3\r\n");
+    EXPECT(d.x->ok);
+    EXPECT(!rl_rooms_is_owed(&core(&d)->rooms, &play_job, d.p.now_us));
     close_with_hold(&d);
 }
 

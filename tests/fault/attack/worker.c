@@ -199,6 +199,7 @@ static void make_client(int server)
 {
     rlock_options opts = worker_options(server);
     opts.turn_ms = me.a->turn_ms;
+    opts.grants = me.proc % 2 == 0; /* the others are rung */
     opts.lazy = me.life % 4 < 2;
     opts.on_event = on_event;
     opts.event_arg = (void *)(intptr_t)server;

@@ -1,0 +1,353 @@
+/*
+ * With the option grants: a release gives the lock to the client that waits first,
+ * and tells it so. Who it is given to, what that costs, and what becomes of it when
+ * nobody is there to take it.
+ */
+#include <stdatomic.h>
+
+#include "cluster_scene.h"
+#include "direct.h"
+#include "other_client.h"
+
+#define QUEUE "rlock_queue:{" SCENE_LOCK "}"
+#define WHO   "rlock_undone:{" SCENE_LOCK "}:who"
+
+/* Two clients, which stand for processes; so many grant. */
+typedef struct pair {
+    scene s;
+    other_client o;
+} pair;
+
+static pair pair_of(bool first, bool second)
+{
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    pair p = {.s = scene_server(NULL)};
+    p.s.opts.grants = first;
+    scene_client(&p.s, 0, 0);
+    opts.grants = second;
+    p.o = other_client_join(&p.s, &opts);
+    return p;
+}
+
+static void pair_stop(pair *p)
+{
+    other_client_leave(&p->o);
+    await_all_undone(p->s.sv);
+    scene_stop(&p->s);
+}
+
+/* It is in the queue, and its client hears its bell. */
+static waiter *queue_up(pair *p, rlock *lk, int64_t lease_ms)
+{
+    waiter *w = waiter_start(lk, 30000, lease_ms);
+    EVENTUALLY(SOON, queued(p->s.sv, SCENE_LOCK) == 1);
+    return w;
+}
+
+/*
+ * The scene's client has the lock, and has waited for it: so its release grants. The
+ * waiter that is answered has it.
+ */
+static waiter *have_waited(pair *p)
+{
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(p->o.lk), RLOCK_OK);
+    waiter *w = queue_up(p, p->s.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_unlock(p->o.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_INT(queued(p->s.sv, SCENE_LOCK), 0);
+    return w;
+}
+
+/* How many script calls it takes from that release until the next one has it. */
+static long long calls_for_a_section(pair *p, int64_t lease_ms)
+{
+    waiter *first = have_waited(p);
+    waiter *second = queue_up(p, p->o.lk, lease_ms);
+    long long before = script_calls(p->s.sv);
+    int64_t at_ms;
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &at_ms), RLOCK_OK);
+    long long calls = script_calls(p->s.sv) - before;
+    EXPECT_INT(levels(p->s.sv, SCENE_LOCK), 1);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    return calls;
+}
+
+/* --- to whom -------------------------------------------------------------- */
+
+TEST(grants, the_release_is_all_that_a_grant_costs)
+{
+    pair p = pair_of(true, true);
+    EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 1);
+    pair_stop(&p);
+}
+
+TEST(grants, who_has_not_the_option_is_rung_as_ever)
+{
+    pair p = pair_of(true, false);
+    EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
+    pair_stop(&p);
+}
+
+TEST(grants, a_release_without_the_option_rings_who_has_it)
+{
+    pair p = pair_of(false, true);
+    EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
+    pair_stop(&p);
+}
+
+TEST(grants, who_comes_first_is_granted_it_first)
+{
+    enum { N = 5 };
+    pair p = pair_of(true, true);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    other_client o[N];
+    int64_t at_ms, before_ms = 0;
+    opts.grants = true;
+    waiter *first = have_waited(&p), *w[N];
+    for (int i = 0; i < N; i++) {
+        o[i] = other_client_join(&p.s, &opts);
+        w[i] = waiter_start(o[i].lk, 30000, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == i + 1);
+    }
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    for (int i = 0; i < N; i++) {
+        EXPECT_STATUS(waiter_status(w[i], &at_ms), RLOCK_OK);
+        EXPECT(at_ms >= before_ms);
+        before_ms = at_ms;
+        EXPECT_STATUS(waiter_end(w[i]), RLOCK_OK);
+        other_client_leave(&o[i]);
+    }
+    pair_stop(&p);
+}
+
+/* Its programs stand in no queue, and would wait for as long as others do. */
+TEST(grants, while_redisson_listens_the_lock_is_given_to_nobody)
+{
+    pair p = pair_of(true, true);
+    redisContext *java = redisConnectUnix(server_path(p.s.sv));
+    freeReplyObject(redisCommand(
+        java, "SUBSCRIBE redisson_lock__channel:{" SCENE_LOCK "}"));
+    EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), 2);
+    redisFree(java);
+    pair_stop(&p);
+}
+
+/* --- what is granted ------------------------------------------------------ */
+
+TEST(grants, what_was_granted_is_kept_by_renewals)
+{
+    pair p = pair_of(true, true);
+    waiter *first = have_waited(&p);
+    waiter *second = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+    EVENTUALLY(SOON, key_ttl(p.s.sv, SCENE_LOCK) > 20000);
+    EXPECT_INT(stats_of(p.o.cl).lost, 0);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
+TEST(grants, a_lease_that_was_asked_for_is_had_in_full)
+{
+    pair p = pair_of(true, true);
+    waiter *first = have_waited(&p);
+    waiter *second = queue_up(&p, p.o.lk, 60000);
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &(int64_t){0}), RLOCK_OK);
+    EXPECT_BETWEEN(key_ttl(p.s.sv, SCENE_LOCK), 40000, 60000);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
+typedef struct noted {
+    rlock *lk;
+    rlock_client *cl;
+    _Atomic uint64_t *last;
+    int sections;
+} noted;
+
+static intptr_t note_tokens(void *arg)
+{
+    const noted *n = arg;
+    for (int i = 0; i < n->sections; i++) {
+        EXPECT_STATUS(rlock_lock(n->lk), RLOCK_OK);
+        uint64_t token = rlock_token(n->lk);
+        EXPECT(token > atomic_exchange(n->last, token));
+        EXPECT_STATUS(rlock_unlock(n->lk), RLOCK_OK);
+    }
+    return 0;
+}
+
+/* Threads of two clients, one of which grants, or both. */
+static void expect_turns(bool second)
+{
+    enum { SECTIONS = SANITIZED ? 40 : 150, THREADS = 6 };
+    pair p = pair_of(true, second);
+    _Atomic uint64_t last = 0;
+    noted mine = {p.s.lk, p.s.cl, &last, SECTIONS};
+    noted theirs = {p.o.lk, p.o.cl, &last, SECTIONS};
+    test_thread *t[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        t[i] = test_spawn(note_tokens, i % 2 ? &theirs : &mine);
+    for (int i = 0; i < THREADS; i++)
+        test_join(t[i]);
+    EXPECT_INT(stats_of(p.s.cl).lost + stats_of(p.o.cl).lost, 0);
+    EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
+    pair_stop(&p);
+}
+
+TEST_CASE(grants, tokens_grow_from_section_to_section, expect_turns(true))
+TEST_CASE(grants, tokens_grow_beside_a_client_that_is_rung, expect_turns(false))
+
+/* --- nobody is there ------------------------------------------------------ */
+
+TEST(grants, who_is_dead_is_passed_over_at_once)
+{
+    pair p = pair_of(true, true);
+    int64_t at_ms;
+    waiter *first = have_waited(&p);
+    server_cmd(p.s.sv, "ZADD " QUEUE " 1 rlock_bell:of-the-dead");
+    server_cmd(p.s.sv, "HSET " WHO " rlock_bell:of-the-dead %s",
+               "1 " BY_HAND " 30000 5000");
+    waiter *second = waiter_start(p.o.lk, 30000, RLOCK_WATCHDOG);
+    EVENTUALLY(SOON, queued(p.s.sv, SCENE_LOCK) == 2);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(second, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(waiter_end(second), RLOCK_OK);
+    pair_stop(&p);
+}
+
+/* A place in the queue that is another one's by now. */
+TEST(grants, what_was_wanted_in_another_place_is_not_granted)
+{
+    pair p = pair_of(true, true);
+    waiter *first = have_waited(&p);
+    redisContext *other = redisConnectUnix(server_path(p.s.sv));
+    freeReplyObject(redisCommand(other, "SUBSCRIBE rlock_bell:of-another"));
+    server_cmd(p.s.sv, "ZADD " QUEUE " 2 rlock_bell:of-another");
+    server_cmd(p.s.sv, "HSET " WHO " rlock_bell:of-another %s",
+               "1 " BY_HAND " 30000 5000");
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_INT(levels(p.s.sv, SCENE_LOCK), 0);
+    redisFree(other);
+    server_cmd(p.s.sv, "DEL " WHO);
+    pair_stop(&p);
+}
+
+TEST(grants, who_gives_up_is_granted_nothing_and_leaves_nothing)
+{
+    pair p = pair_of(true, true);
+    waiter *first = have_waited(&p);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_STATUS(rlock_acquire(p.o.lk, 20, RLOCK_WATCHDOG), RLOCK_TIMEOUT);
+        EXPECT_CONTAINS(rlock_last_error()->message, "held by ");
+    }
+    EVENTUALLY(SOON,
+               queued(p.s.sv, SCENE_LOCK) == 0 && !key_exists(p.s.sv, WHO));
+    EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+    EXPECT_STATUS(rlock_trylock(p.o.lk), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.o.lk), RLOCK_OK);
+    pair_stop(&p);
+}
+
+/* Whoever comes in between has it freed again, at once. */
+TEST(grants, waits_that_end_while_it_is_granted_keep_it_from_nobody)
+{
+    enum { TRIES = 150 };
+    pair p = pair_of(true, true);
+    int had = 0;
+    for (int i = 0; i < TRIES; i++) {
+        waiter *first = have_waited(&p);
+        waiter *second = waiter_start(p.o.lk, 1 + i % 4, RLOCK_WATCHDOG);
+        EXPECT_STATUS(waiter_end(first), RLOCK_OK);
+        had += waiter_end(second) == RLOCK_OK;
+        int64_t began_ms = test_now_ms();
+        EXPECT_STATUS(rlock_acquire(p.s.lk, 2000, RLOCK_WATCHDOG), RLOCK_OK);
+        EXPECT_BETWEEN(test_now_ms() - began_ms, 0, 1000);
+        EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_OK);
+    }
+    EXPECT(had > 0);
+    pair_stop(&p);
+}
+
+/* --- by force; rights ----------------------------------------------------- */
+
+TEST(grants, what_is_freed_by_force_rings)
+{
+    pair p = pair_of(true, true);
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(p.s.lk), RLOCK_OK);
+    waiter *w = queue_up(&p, p.o.lk, RLOCK_WATCHDOG);
+    int64_t freed_ms = test_now_ms();
+    EXPECT_STATUS(rlock_force_unlock(p.s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_BETWEEN(at_ms - freed_ms, 0, WELL_BEFORE_POLL_MS);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+    EXPECT_STATUS(rlock_unlock(p.s.lk), RLOCK_LOST);
+    pair_stop(&p);
+}
+
+/* As src/doc/rights.md has them, but for +hget. */
+#define RIGHTS                                                                 \
+    "ACL SETUSER app on >secret resetkeys resetchannels -@all ~job "           \
+    "~rlock_token:* ~rlock_queue:* ~rlock_undone:* &rlock_bell:* "             \
+    "&redisson_lock__channel:* +ping +eval +evalsha +subscribe +unsubscribe "  \
+    "+publish +time +exists +get +set +del +pexpire +pttl +hset +hexists "     \
+    "+hlen +hscan +hdel +zadd +zrem +zpopmin +zrank +zrange +info"
+
+/* Without it what was wanted cannot be read. */
+static void expect_calls_of_a_user(const char *more, long long calls)
+{
+    scene s = scene_server(NULL);
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    char uri[200];
+    server_cmd(s.sv, RIGHTS);
+    server_cmd(s.sv, "ACL SETUSER app %s", more);
+    snprintf(uri, sizeof uri, "unix://app:secret@%s", server_path(s.sv));
+    s.opts.uri = opts.uri = uri;
+    s.opts.grants = opts.grants = true;
+    scene_client(&s, 0, 0);
+    pair p = {.s = s, .o = other_client_join(&s, &opts)};
+    EXPECT_INT(calls_for_a_section(&p, RLOCK_WATCHDOG), calls);
+    pair_stop(&p);
+}
+
+TEST_CASE(grants, who_may_not_read_what_was_wanted_rings,
+          expect_calls_of_a_user("+ping", 2))
+TEST_CASE(grants, a_user_with_that_right_grants,
+          expect_calls_of_a_user("+hget", 1))
+
+/* --- a cluster ------------------------------------------------------------ */
+
+TEST(grants, in_a_cluster_too)
+{
+    enum { N = 20 };
+    cluster_scene l;
+    rlock_options opts = RLOCK_OPTIONS_INIT;
+    cluster_scene_start(&l, 0);
+    opts.uri = l.opts.uri;
+    opts.grants = true;
+    rlock_client *one = server_client(NULL, &opts);
+    rlock_client *two = server_client(NULL, &opts);
+    rlock *a = test_lock(one, "job"), *b = test_lock(two, "job");
+    EXPECT_STATUS(rlock_lock(a), RLOCK_OK);
+    for (int i = 0; i < N; i++) {
+        rlock *next = i % 2 ? a : b, *last = i % 2 ? b : a;
+        waiter *w = waiter_start(next, RLOCK_FOREVER, RLOCK_WATCHDOG);
+        EVENTUALLY(SOON, stats_of(i % 2 ? one : two).waiting_now == 1);
+        EXPECT_STATUS(rlock_unlock(last), RLOCK_OK);
+        EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+        EXPECT_STATUS(rlock_lock(next), RLOCK_OK);
+    }
+    EXPECT_STATUS(rlock_unlock(N % 2 ? b : a), RLOCK_OK);
+    EXPECT_INT(stats_of(one).lost + stats_of(two).lost, 0);
+    rlock_free(a);
+    rlock_free(b);
+    rlock_client_free(one);
+    rlock_client_free(two);
+    cluster_scene_stop(&l);
+}
