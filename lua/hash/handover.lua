@@ -87,7 +87,8 @@ if not is_owed() and rcall('EXISTS', KEYS[1], KEYS[3]) == 0 then
     end
     rpcall('HDEL', KEYS[1], ARGV[2])
 end
-local heard = ARGV[5] == '' and 0 or rpcall(ARGV[8] or 'PUBLISH', ARGV[5], '0')
+local publish = ARGV[8] or 'PUBLISH'
+local heard = waits and ARGV[5] ~= '' and rpcall(publish, ARGV[5], '0') or 0
 if waits and heard == 0 then
     local token_key = KEYS[2]
     -- include: clock.lua
@@ -96,4 +97,8 @@ if waits and heard == 0 then
     local rung, holder = ring(KEYS[4], KEYS[1], grant)
     return {holder and 4 or rung and 2 or 1}
 end
-return {ring(KEYS[4], KEYS[1]) and 2 or 1}
+local rung = ring(KEYS[4], KEYS[1])
+if not waits and ARGV[5] ~= '' then
+    rpcall(publish, ARGV[5], '0')
+end
+return {rung and 2 or 1}

@@ -41,7 +41,7 @@ end
 if rcall('HDEL', KEYS[1], ARGV[1]) == 0 then
     return unburied
 end
-local heard = ARGV[2] == '' and 0 or rpcall(ARGV[5] or 'PUBLISH', ARGV[2], '0')
+local heard = waits and ARGV[2] ~= '' and rpcall(ARGV[5], ARGV[2], '0') or 0
 if waits and heard == 0 then
     local token_key = KEYS[5]
     -- include: token.lua
@@ -51,4 +51,8 @@ if waits and heard == 0 then
     local rung, holder = ring(KEYS[2], KEYS[1], grant)
     return unburied + (holder and 3 or rung and 2 or 1)
 end
-return unburied + (ring(KEYS[2], KEYS[1]) and 2 or 1)
+local rung = ring(KEYS[2], KEYS[1])
+if not waits and ARGV[2] ~= '' then
+    rpcall(ARGV[5] or 'PUBLISH', ARGV[2], '0')
+end
+return unburied + (rung and 2 or 1)

@@ -87,8 +87,30 @@ const char *word_for(const char *word)
     return word;
 }
 
+/* NULL: it is no grant to one of the holders. */
+static const char *grant_of(const char *text)
+{
+    char uuid[40], beat[24], token[24], claim[24], name[16], *out = room();
+    static const char *const holders[] = {"A", "B", "X"};
+    if (sscanf(text, "rlock_grant:%39s %23s %23s %23s %15s", uuid, beat, token,
+               claim, name) != 5)
+        return NULL;
+    for (size_t i = 0; i < COUNT(holders); i++) {
+        const char *id = word_for(holders[i]);
+        if (strcmp(id + strlen(id) - strlen(uuid), uuid) != 0)
+            continue;
+        snprintf(out, 600, "grant:%s:%s:%s:%s:%s", holders[i], beat, token,
+                 claim, word_of(name));
+        return out;
+    }
+    return NULL;
+}
+
 const char *word_of(const char *text)
 {
+    const char *grant = grant_of(text);
+    if (grant)
+        return grant;
     static const char *const words[] = {
         "''", "A",  "B",  "X",  "F",  "J",  "b1", "b2", "b3", "s1",
         "d1", "d2", "G",  "L",  "T",  "Q",  "W",  "U",  "V",  "R",
@@ -278,9 +300,12 @@ static void put_queue(table *t, const item *x)
 
 static void put_waiter(table *t, const item *x)
 {
-    char bell[8], ticket[32], holder[8], value[200];
-    EXPECT_INT(sscanf(x->value, "%7[^:]:%31[^:]:%7s", bell, ticket, holder), 3);
-    snprintf(value, sizeof value, "%s %s", ticket, word_for(holder));
+    char bell[8], ticket[32], holder[8], want[2][24] = {"", ""}, value[200];
+    int words = sscanf(x->value, "%7[^:]:%31[^:]:%7[^:]:%23[^:]:%23s", bell,
+                       ticket, holder, want[0], want[1]);
+    EXPECT(words == 3 || words == 5);
+    snprintf(value, sizeof value, words == 5 ? "%s %s %s %s" : "%s %s", ticket,
+             word_for(holder), want[0], want[1]);
     say(t, "HSET %s %s %s", word_for(x->key), word_for(bell), value);
     put_ttl(t, x);
 }
@@ -418,13 +443,15 @@ static void expect_queue(table *t, const item *x)
 
 static void expect_waiter(table *t, const item *x)
 {
-    char bell[8], ticket[32], holder[8], said[32] = "", who[100] = "";
-    EXPECT_INT(sscanf(x->value, "%7[^:]:%31[^:]:%7s", bell, ticket, holder), 3);
+    char bell[8], wanted[4][32] = {"", "", "", ""}, said[4][100] = {""};
+    sscanf(x->value, "%7[^:]:%31[^:]:%31[^:]:%31[^:]:%31s", bell, wanted[0],
+           wanted[1], wanted[2], wanted[3]);
     redisReply *r = say(t, "HGET %s %s", word_for(x->key), word_for(bell));
     if (r->str)
-        sscanf(r->str, "%31s %99s", said, who);
-    expect_word(t, x, ticket, said);
-    expect_word(t, x, holder, who);
+        sscanf(r->str, "%99s %99s %99s %99s", said[0], said[1], said[2],
+               said[3]);
+    for (int i = 0; i < 4 && *wanted[i]; i++)
+        expect_word(t, x, wanted[i], said[i]);
     expect_ttl(t, x, x->ttl_ms, x->has_ttl);
 }
 

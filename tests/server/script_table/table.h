@@ -19,6 +19,7 @@
  * have none) L=A@-5000 timestamp: its time has passed L=F@9000/ timestamp: the
  * key has no TTL Q=b1:100,b2:200     bells with their tickets, in their order
  *   W=b1:100:A          a bell, its ticket, and the holder
+ *   W=b1:100:A:60000:7  the same, its lease and its beat: what it wants
  *   KEY=!     something that no script expects: a set
  *   L=?       a text that is no time; L=?text: this one
  * A number may be `now`, the server's clock in us, or `now-500`, 500 ms ago. The
@@ -27,7 +28,8 @@
  * In a call, NAME KEYS WORD..., keys, holders, bells and channels are written
  * out, and '' is an empty word. A reply is a word, or { WORD... }: ~20000 is a
  * time of 20 s, token what T is, value what L is, run a run_id, some a number above
- * 0, * anything, and !TEXT an error with this text; _ may stand for a blank. A message is heard as b1<L: on b1, with the payload L.
+ * 0, * anything, and !TEXT an error with this text; _ may stand for a blank. A message is heard as b1<L: on b1, with the payload L;
+ * a grant as b1<grant:A:BEAT:TOKEN:MS:L.
  */
 #ifndef TEST_SCRIPT_TABLE_H
 #define TEST_SCRIPT_TABLE_H
