@@ -4,6 +4,7 @@
  * holder id: a try that was not answered and a later one are the same acquire
  * to the server.
  */
+#include "hold/step.h"
 #include "op/acquire.h"
 #include "op/grant.h"
 #include "op/handover.h"
@@ -145,21 +146,22 @@ static int64_t rung(rl_acquire *a, int64_t now_us)
     return now_us;
 }
 
-/* Until it is undone, a release may grant it what it wanted. */
-static void want_no_more(rl_hold *draft, int64_t now_us)
+/* What it wanted may be granted yet, until it is undone. */
+static void drop_draft(rl_acquire *a, int64_t now_us)
 {
-    draft->unknown = true;
-    rl_hold_expect(draft, now_us, WANTED_MS + RL_CLAIM_MOST_MS);
+    rl_hold *draft = a->draft;
+    if (draft->stood)
+        rl_hold_expect(draft, now_us, WANTED_MS + RL_CLAIM_MOST_MS);
+    rl_hold_drop(&a->home->holds, draft, draft->unknown || draft->stood,
+                 now_us);
+    a->draft = NULL;
 }
 
 static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 {
     bool owned = a->status == RLOCK_OK;
-    if (a->draft && a->draft->stood)
-        want_no_more(a->draft, now_us);
     if (a->draft)
-        rl_give_up(a->home, a->draft, now_us);
-    a->draft = NULL;
+        drop_draft(a, now_us);
     rl_holds_give_up_room(&a->home->holds, a->room);
     a->room = NULL;
     /* An owner's lease is running: it waits for no answer. */

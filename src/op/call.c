@@ -121,7 +121,7 @@ static void call_release_that_grants(rl_bytes *to, bool whole, const rl_hold *h,
     rl_put_number(to, 0);
     rl_put_number(to, h->unknown ? rl_tombstone_ms(h) : 0);
     rl_put_text(to, h->sharded ? "SPUBLISH" : "PUBLISH");
-    rl_put_bell(to, name, h->name_len, h->unknown ? bell : "");
+    rl_put_bell(to, name, h->name_len, bell);
 }
 
 void rl_call_release(rl_bytes *to, bool whole, const rl_hold *h, int level,

@@ -102,7 +102,7 @@ static void write_release(const rl_part *x, rl_bytes *to)
         rl_hand_over_write(x, to);
     else
         rl_call_release(to, x->ask.whole, x->hold, x->level, x->quiet,
-                        x->core->bell);
+                        x->hold->unknown ? x->core->bell : "");
 }
 
 /* Those who wait are not rung, so only when nothing else will do in time. */

@@ -337,6 +337,7 @@ ACQUIRE(that_wants_needs_a_bell, "EVALSHA hash/acquire 3 L T U | A 7000",
 typedef struct freed {
     int level;
     bool unknown, sharded, quiet, stood;
+    const char *bell;
     int64_t lease_ms; /* 0: as it is */
 } freed;
 
@@ -350,7 +351,7 @@ static void expect_release(freed f, const char *wanted)
     s.h->stood = f.stood;
     if (f.lease_ms)
         s.h->lease_ms = f.lease_ms;
-    rl_call_release(&b, false, s.h, f.level, f.quiet, BELL);
+    rl_call_release(&b, false, s.h, f.level, f.quiet, f.bell ? f.bell : "");
     expect_said(&s, &b, wanted);
     close_stage(&s);
 }
@@ -381,8 +382,11 @@ RELEASE(of_who_has_stood_grants_there_in_a_cluster,
         "EVALSHA hash/release 5 L Q U W T | A R 0 0 SPUBLISH ''", .stood = true,
         .sharded = true)
 RELEASE(of_who_may_stand_yet_takes_that_back,
+        "EVALSHA hash/release 5 L Q U W T | A R 0 0 PUBLISH bell",
+        .stood = true, .bell = BELL)
+RELEASE(of_who_may_stand_yet_in_doubt_leaves_a_tombstone,
         "EVALSHA hash/release 5 L Q U W T | A R 0 60000 PUBLISH bell",
-        .stood = true, .unknown = true)
+        .stood = true, .unknown = true, .bell = BELL)
 RELEASE(to_a_level_grants_nothing, "EVALSHA hash/release 3 L Q U | A R 1 0",
         .level = 1, .stood = true)
 RELEASE(of_a_vote_rings_nobody, "EVALSHA hash/release 2 L U | A ''",
