@@ -165,6 +165,10 @@ static void note_place(const call *c, const text *reply)
 
 static int rung_things;
 
+/* So often a lock was handed on in this program while another one waited. */
+static int in_a_row[THINGS_MAX];
+static const program *in_whose[THINGS_MAX];
+
 /* A master has its queue from another one, perhaps; what was told here before
    is older. So it is where a client also stands for a fair handle. */
 static bool may_be_handed_down(void)
@@ -212,6 +216,8 @@ static void rang(server *s, const word *bell, const word *said)
     if (rung_things >> t & 1)
         finding("judge 13: one release of %s wakes several", things[t].name);
     rung_things |= 1 << t;
+    if (name.len < said->len) /* it was granted, in the order of the queue */
+        in_a_row[t] = 0;
     if (cfg.fair) /* there the queue does not tell who is first */
         return;
     const entry *queue = queue_of(s, t);
@@ -242,9 +248,6 @@ static const place *first_other(const call *c, int t)
 #define PATIENCE_US    10000 /* how long another client may wait for its turn */
 #define MOST_IN_A_ROW  40
 #define MOST_IN_A_TURN 70
-
-static int in_a_row[THINGS_MAX];
-static const program *in_whose[THINGS_MAX];
 
 static bool had_it; /* who hands it on; otherwise it was asked again */
 
