@@ -14,11 +14,11 @@
 # A number only falls, unless a commit says why it rose.
 set -eu
 
-most_src=42887
+most_src=42988
 most_files=294
 most_cli=6755
 most_cli_files=44
-most_include=2289
+most_include=2293
 most_cxx=1018
 
 cd "$(dirname "$0")/.."

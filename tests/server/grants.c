@@ -59,9 +59,21 @@ static waiter *have_waited(pair *p)
     return w;
 }
 
+/* Who has waited once hears its bell from then on, and asks once to stand there. */
+static void hear_bells(pair *p)
+{
+    int64_t at_ms;
+    EXPECT_STATUS(rlock_lock(p->s.lk), RLOCK_OK);
+    waiter *w = queue_up(p, p->o.lk, RLOCK_WATCHDOG);
+    EXPECT_STATUS(rlock_unlock(p->s.lk), RLOCK_OK);
+    EXPECT_STATUS(waiter_status(w, &at_ms), RLOCK_OK);
+    EXPECT_STATUS(waiter_end(w), RLOCK_OK);
+}
+
 /* How many script calls it takes from that release until the next one has it. */
 static long long calls_for_a_section(pair *p, int64_t lease_ms)
 {
+    hear_bells(p);
     waiter *first = have_waited(p);
     waiter *second = queue_up(p, p->o.lk, lease_ms);
     long long before = script_calls(p->s.sv);

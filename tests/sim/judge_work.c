@@ -292,7 +292,8 @@ static bool still_waits(const owner *o, int lock, int64_t since)
 {
     const act *a = o->waits;
     return a && a->lock == lock && a->wait_ms != 0 && a->began < since &&
-           !was_canceled(o->g, lock, a->began) && o->canceled_at < a->began &&
+           !o->g->closing_at && !was_canceled(o->g, lock, a->began) &&
+           o->canceled_at < a->began &&
            !was_shaken(locks[lock].member[0], a->began) &&
            (a->wait_ms < 0 || w.now < a->began + a->wait_ms * MS);
 }
@@ -304,13 +305,14 @@ static bool is_last_try(const act *a)
 }
 
 /* Threads of one client, in the order in which they came; for a fair lock, those
-   of all. */
+   of all, but where a login that has run out cuts a bell off. */
 static void called(const act *a)
 {
     const lock *l = &locks[a->lock];
-    if (!cfg.calm || cfg.fair == 2 || a->status != RLOCK_OK ||
-        a->wait_ms == 0 || a->is_nested || strcmp(a->verb, "acquire") != 0 ||
-        l->n > 1 || l->has_red || is_last_try(a))
+    if (!cfg.calm || cfg.fair == 2 || (cfg.fair && cfg.valid_ms > 0) ||
+        a->status != RLOCK_OK || a->wait_ms == 0 || a->is_nested ||
+        strcmp(a->verb, "acquire") != 0 || l->n > 1 || l->has_red ||
+        is_last_try(a))
         return;
     for (int i = 0; i < OWNERS_MAX; i++)
         if ((cfg.fair == 1 || owners[i].g == a->o->g) && &owners[i] != a->o &&
