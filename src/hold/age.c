@@ -29,8 +29,9 @@ void rl_hold_begin_age_locked(rl_holds *t, rl_hold *h, int64_t began_us)
     rl_link *at = &t->held.head;
     rl_list_remove(&h->aged);
     h->began_us = began_us;
+    int64_t us = h->group ? born_us(h) : began_us;
     while (at->prev != &t->held.head &&
-           born_us(RL_CONTAINER(at->prev, rl_hold, aged)) > born_us(h))
+           born_us(RL_CONTAINER(at->prev, rl_hold, aged)) > us)
         at = at->prev;
     rl_list_add_before(at, &h->aged);
     rl_holds_nudge_locked(t, rl_holds_age_due_locked(t));
@@ -55,12 +56,13 @@ int64_t rl_holds_oldest(rl_holds *t)
 static int64_t too_old_us(const rl_holds *t)
 {
     const rl_hold *h = first_of(&t->held);
-    return h && t->warn_us ? rl_after_us(born_us(h), t->warn_us) : RL_NEVER;
+    return h ? rl_after_us(born_us(h), t->warn_us) : RL_NEVER;
 }
 
 int64_t rl_holds_age_due_locked(const rl_holds *t)
 {
-    return rl_min(too_old_us(t), t->late_due_us ? t->late_due_us : RL_NEVER);
+    int64_t us = t->warn_us ? too_old_us(t) : RL_NEVER;
+    return t->late_due_us ? rl_min(us, t->late_due_us) : us;
 }
 
 static bool is_told(rl_hold *h)
@@ -71,7 +73,7 @@ static bool is_told(rl_hold *h)
 bool rl_holds_warn_locked(rl_holds *t, size_t most, int64_t now_us)
 {
     rl_holds_warn_late_locked(t, now_us);
-    while (too_old_us(t) <= now_us) {
+    while (t->warn_us && too_old_us(t) <= now_us) {
         rl_hold *h = first_of(&t->held);
         if (most-- == 0)
             return true;

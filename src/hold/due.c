@@ -163,14 +163,14 @@ static int64_t late_us(const rl_holds *t, const rl_hold *h)
     return rl_after_us(h->renewal_us, third_us / 2 + 1);
 }
 
-static bool may_be_late(const rl_holds *t, const rl_hold *h)
+static bool may_be_late(const rl_hold *h)
 {
-    return t->late_due_us && h->renewed && !h->late;
+    return h->renewed && !h->late;
 }
 
 void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 {
-    if (!may_be_late(t, h) || now_us < late_us(t, h))
+    if (!t->late_due_us || !may_be_late(h) || now_us < late_us(t, h))
         return;
     h->late = true;
     rl_add(&t->stats->warned[RL_WARNED_RENEWAL], 1);
@@ -181,7 +181,7 @@ void rl_hold_warn_if_late_locked(rl_holds *t, rl_hold *h, int64_t now_us)
 static void await_lateness_locked(rl_holds *t, const rl_hold *h)
     RL_REQUIRES(&t->mutex)
 {
-    if (!may_be_late(t, h))
+    if (!may_be_late(h))
         return;
     t->late_due_us = rl_min(t->late_due_us, late_us(t, h));
     rl_holds_nudge_locked(t, t->late_due_us);
@@ -209,7 +209,8 @@ void rl_hold_ask_next_locked(rl_holds *t, rl_hold *h, int64_t sent_us)
     if (h->renewed)
         h->renewal_us = sent_us + rl_hold_renewal_period_us(t, h, sent_us);
     h->late = false;
-    await_lateness_locked(t, h);
+    if (t->late_due_us)
+        await_lateness_locked(t, h);
     if (h->confirmed_us < h->queue->since_us && is_asked_about(h))
         rl_hold_schedule_locked(t, h, h->queue->since_us);
     else if (h->renewed)

@@ -38,7 +38,7 @@ static const struct {
     [UNLOCK] = {"unlock", {440, 286, 39, 15, 16, 25}, {0}},
     [IS_HELD] = {"is_held", {20, 20, 6, 1, 1, 11}, {0}},
     [START] = {"start of an acquire", {263, 185, 30, 6, 8, 25}, {0}},
-    [RENEWAL] = {"renewal, on the loop", {280, 169, 21, 7, 9, 27}, {0}},
+    [RENEWAL] = {"renewal, on the loop", {279, 169, 21, 7, 9, 27}, {0}},
 };
 
 static const char *const names[] = {"calls",   "functions", "files",
