@@ -33,6 +33,31 @@ TEST(verb_query, a_leave_has_those_look_who_came_meanwhile)
     close_deed(&d);
 }
 
+/* For who has waited in vain: who has the lock, and for how long. */
+static void expect_left(const char *reply, const char *text)
+{
+    deed d;
+    open_deed(&d);
+    rl_part_leave(d.x, core(&d), &play_job, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
+    EXPECT_INT(answer(&d, reply), RL_DONE);
+    EXPECT(d.x->ok);
+    EXPECT_INT(d.x->fault.status, RLOCK_BUSY);
+    EXPECT_STR(d.x->fault.text, text);
+    close_deed(&d);
+}
+
+#define LEFT_BY(name, reply, text)                                             \
+    TEST_CASE(verb_query, name, expect_left(reply, text))
+
+LEFT_BY(a_leave_is_told_who_has_the_lock_and_for_how_long,
+        "*3\r\n:1\r\n$3\r\nwho\r\n:2360\r\n", "held by who for 2.3 s")
+LEFT_BY(a_leave_of_who_had_been_rung_is_told_the_same,
+        "*3\r\n:0\r\n$3\r\nwho\r\n:2360\r\n", "held by who for 2.3 s")
+LEFT_BY(a_leave_may_not_be_told_for_how_long,
+        "*3\r\n:1\r\n$3\r\nwho\r\n:-1\r\n", "held by who")
+LEFT_BY(a_leave_may_not_be_told_by_whom, LEFT, "held by another")
+
 /* --- by force ------------------------------------------------------------- */
 
 /* Again, it could free the lock of whoever was woken by the first. */
