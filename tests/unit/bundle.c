@@ -156,12 +156,18 @@ TEST(bundle, only_the_one_in_the_way_is_busy_and_the_others_were_not_asked)
 
 TEST(bundle, one_that_was_given_up_stops_all)
 {
-    bundle b;
-    open_takes(&b);
-    EXPECT_INT(answer(&b, ":-2\r\n"), RL_DONE);
-    EXPECT(is_left(&b.part[0]) && is_left(&b.part[2]));
-    EXPECT_CONTAINS(b.part[1].fault.text, "given up");
-    close_takes(&b);
+    for (size_t k = 0; k < N; k++) {
+        bundle b;
+        char reply[8];
+        open_takes(&b);
+        snprintf(reply, sizeof reply, ":-%zu\r\n", k + 1);
+        EXPECT_INT(answer(&b, reply), RL_DONE);
+        for (size_t i = 0; i < N; i++)
+            EXPECT(is_left(&b.part[i]) == (i != k));
+        EXPECT_CONTAINS(b.part[k].fault.text, "given up");
+        EXPECT(none_unknown(&b));
+        close_takes(&b);
+    }
 }
 
 TEST(bundle, what_was_asked_again_is_in_doubt_for_each)
@@ -233,8 +239,14 @@ TEST_CASE(bundle, after_too_few_tokens_each_is_asked_in_doubt,
           answer_nonsense("$3\r\n1 2\r\n"))
 TEST_CASE(bundle, after_too_many_tokens_each_is_asked_in_doubt,
           answer_nonsense("$7\r\n1 2 3 4\r\n"))
+TEST_CASE(bundle, after_a_blank_before_the_tokens_each_is_asked_in_doubt,
+          answer_nonsense("$6\r\n 1 2 3\r\n"))
+TEST_CASE(bundle, after_a_blank_behind_the_tokens_each_is_asked_in_doubt,
+          answer_nonsense("$6\r\n1 2 3 \r\n"))
 TEST_CASE(bundle, after_a_busy_one_that_is_none_each_is_asked_in_doubt,
           answer_nonsense(":4\r\n"))
+TEST_CASE(bundle, after_one_given_up_that_is_none_each_is_asked_in_doubt,
+          answer_nonsense(":-4\r\n"))
 TEST_CASE(bundle, after_nobody_in_the_way_each_is_asked_in_doubt,
           answer_nonsense(":0\r\n"))
 

@@ -3,6 +3,7 @@
  * {A} stands for the holder, and {B} for the other side's hold.
  */
 #include "op/call.h"
+#include "op/call_side.h"
 
 #include "play.h"
 
@@ -196,6 +197,8 @@ TEST(call_side, a_renewal_names_all_that_a_lease_is_kept_in)
     expect_said(&s, "write/renew 3 " TWO_KEYS "rlock_leases:{job} {A} 9000");
     rl_call_drop(&s.b, false, s.h);
     expect_said(&s, "write/drop 1 job {A}");
+    rl_call_renew_bare(&s.b, false, s.h, 9000); /* as Redisson would */
+    expect_said(&s, "hash/renew 1 job {A}:write 9000");
     close_stage(&s);
 }
 
