@@ -45,6 +45,27 @@ TEST(notice, that_is_cut_says_nothing)
         EXPECT(!reads(&n, text, len));
 }
 
+static void expect_numbers(const char *text, int64_t beat_us, uint64_t token,
+                           int64_t claim_ms)
+{
+    rl_notice n;
+    EXPECT(reads(&n, text, strlen(text)));
+    EXPECT_INT(n.beat_us, beat_us);
+    EXPECT_INT(n.token, token);
+    EXPECT_INT(n.claim_ms, claim_ms);
+    EXPECT_INT(n.len, 1);
+}
+
+#define NUMBERS(name, text, ...)                                               \
+    TEST_CASE(notice, name,                                                    \
+              expect_numbers("rlock_grant:" UUID text, __VA_ARGS__))
+
+NUMBERS(may_have_the_least_numbers, " 1 1 1 a", 1, 1, 1)
+NUMBERS(may_have_the_largest_claim, " 1 1 3000 a", 1, 1, 3000)
+NUMBERS(may_have_numbers_of_18_digits,
+        " 999999999999999999 999999999999999999 10 a", 999999999999999999,
+        999999999999999999, 10)
+
 static void expect_nothing(const char *text)
 {
     rl_notice n;
@@ -64,6 +85,8 @@ NOTHING(with_a_sign, "rlock_grant:" UUID " -1 1 1 a")
 NOTHING(with_two_blanks, "rlock_grant:" UUID " 1  1 1 a")
 NOTHING(with_too_long_a_number,
         "rlock_grant:" UUID " 1000000000000000000 1 1 a")
+NOTHING(with_too_long_a_token,
+        "rlock_grant:" UUID " 10 1000000000000000000 10 a")
 NOTHING(with_a_claim_of_ages, "rlock_grant:" UUID " 1 1 1000000000000000000 a")
 NOTHING(with_a_claim_that_no_script_makes, "rlock_grant:" UUID " 1 1 3001 a")
 NOTHING(with_no_name, "rlock_grant:" UUID " 1 1 1 ")
@@ -82,10 +105,12 @@ TEST(notice, that_begins_like_a_grant_is_no_ring)
     rl_rooms rooms = {.closed = false};
     char grant[] = "rlock_grant:what", ring[] = "rlock_gran";
     rl_item a = {REDIS_REPLY_STRING, 0, grant, strlen(grant)},
-            b = {REDIS_REPLY_STRING, 0, ring, strlen(ring)};
+            b = {REDIS_REPLY_STRING, 0, ring, strlen(ring)},
+            cut = {REDIS_REPLY_STRING, 0, grant, strlen(ring)};
     EXPECT(rl_rooms_init(&rooms));
     EXPECT(rl_grant_hear(&rooms, &a));
     EXPECT(!rl_grant_hear(&rooms, &b));
+    EXPECT(!rl_grant_hear(&rooms, &cut)); /* whatever is behind it */
     rl_rooms_fini(&rooms, false);
 }
 
