@@ -76,6 +76,37 @@ TEST(acquire_end, who_queues_before_an_owners_leave_is_answered_looks_again)
     close_wait(&w, RLOCK_OK);
 }
 
+static rl_try judge_and_free_owner(rl_acquire *a, int64_t now_us)
+{
+    rl_try result = rl_attempt_one.judge(a, now_us);
+    rl_holds_abandon(&a->home->holds, a->owner->serial, now_us);
+    return result;
+}
+
+/* The owner is freed by another thread before it has left the room, or not. */
+static void expect_next_woken(bool freed, int woken)
+{
+    wait_for w;
+    other_waiter o;
+    rl_attempt attempt = rl_attempt_one;
+    open_waiting(&w, 60000);
+    if (freed)
+        attempt.judge = judge_and_free_owner;
+    w.a.attempt = &attempt;
+    stand_in_front(&w, &o); /* too late: behind */
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(answer(&w, GRANTED(123)), RL_DONE);
+    EXPECT_INT(w.a.status, RLOCK_OK);
+    EXPECT_INT(o.woken, woken);
+    rl_room_leave(&core(&w)->rooms, &o.waiter, false);
+    play_close(&w.p);
+}
+
+TEST_CASE(acquire_end, who_gets_the_lock_wakes_nobody_as_it_is_to_hand_it_over,
+          expect_next_woken(false, 0))
+TEST_CASE(acquire_end, whose_hold_is_over_already_has_the_next_look,
+          expect_next_woken(true, 1))
+
 /* What failed before it does not count against those behind. */
 TEST(acquire_end, who_gets_the_lock_ends_an_outage)
 {
@@ -197,9 +228,32 @@ TEST(acquire_end, who_has_queued_leaves_the_queue_when_its_time_is_up)
     EXPECT_INT(play_sleep(&w.p), RL_ASK);
     EXPECT_STR(play_called(&w.p, 0), "leave");
     EXPECT_STR(play_arg(&w.p, 0, 1), core(&w)->bell);
-    EXPECT_INT(answer(&w, LEFT), RL_DONE);
+    EXPECT_INT(answer(&w, "*3\r\n:1\r\n$3\r\nwho\r\n:2360\r\n"), RL_DONE);
+    EXPECT_STR(w.a.fault.text, "held by who for 2.3 s");
     close_wait(&w, RLOCK_TIMEOUT);
 }
+
+/* It is canceled, or its time is up, after its latest try took so long. */
+static void expect_leave_until(int64_t try_ms, bool canceled, int64_t until_us)
+{
+    wait_for w;
+    open_wait(&w, 1000);
+    hear_bell(&w);
+    EXPECT_INT(begin(&w), RL_ASK);
+    w.cancels += canceled;
+    play_pass(&w.p, try_ms * MS);
+    rl_next next = answer(&w, IS_BUSY);
+    EXPECT_INT(next == RL_SLEEP ? play_sleep(&w.p) : next, RL_ASK);
+    EXPECT_STR(play_called(&w.p, 0), "leave");
+    EXPECT_INT(w.a.one->until_us - PLAY_BEGAN_US, until_us);
+    EXPECT_INT(answer(&w, LEFT), RL_DONE);
+    close_wait(&w, canceled ? RLOCK_CANCELED : RLOCK_TIMEOUT);
+}
+
+TEST_CASE(acquire_end, a_leave_takes_as_long_as_a_command,
+          expect_leave_until(100, true, (100 + PLAY_TIMEOUT_MS) * MS))
+TEST_CASE(acquire_end, a_leave_ends_with_the_call,
+          expect_leave_until(1500, false, (1000 + PLAY_TIMEOUT_MS) * MS))
 
 TEST(acquire_end, that_the_queue_cannot_be_left_changes_nothing)
 {

@@ -469,6 +469,24 @@ TEST(attempt_line, whose_time_is_over_asks_who_has_it_and_releases_it)
     expect_released(&w, RLOCK_TIMEOUT, BRIEF);
 }
 
+/* Also to who does not stand any more: those behind begin anew to count. */
+TEST(attempt_line, an_answer_in_the_end_ends_an_outage)
+{
+    wait_for w;
+    other front;
+    open_fair(&w, 1000, RLOCK_WATCHDOG);
+    enter(&w, &front);
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, STANDS(500, 1, 0)), RL_SLEEP);
+    EXPECT_INT(rl_room_failed(&core(&w)->rooms, &front.waiter, 7), 7);
+    EXPECT_INT(play_sleep(&w.p), RL_ASK);
+    EXPECT_INT(play_args(&w.p, 0), BRIEF);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_ASK);
+    EXPECT_INT(rl_room_failed(&core(&w)->rooms, &front.waiter, 8), 8);
+    leave(&w, &front);
+    expect_released(&w, RLOCK_TIMEOUT, BRIEF);
+}
+
 TEST(attempt_line, who_gets_it_in_the_end_has_it)
 {
     wait_for w;
