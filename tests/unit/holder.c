@@ -50,6 +50,31 @@ TEST(holder, a_long_one_leaves_room_for_the_rest)
     EXPECT_CONTAINS(text_of(who, 1000), " for 1.0 s");
 }
 
+/* --- which hold it is ----------------------------------------------------- */
+
+static void expect_same(const char *a, const char *b, bool same)
+{
+    rlock_holder one = {0}, other = {0};
+    snprintf(one.raw, sizeof one.raw, "%s", a);
+    snprintf(other.raw, sizeof other.raw, "%s", b);
+    rl_parse_holder(&one);
+    rl_parse_holder(&other);
+    EXPECT_INT(rl_is_same_hold(&one, &other), same);
+    EXPECT_INT(rl_is_same_hold(&other, &one), same);
+}
+
+#define IS(name, a, b, same) TEST_CASE(holder, name, expect_same(a, b, same))
+#define NEXT_UUID            "1f2f9e64-6f0c-4f0e-a1f5-7a8f5a0d3c53"
+
+IS(the_same_hold_is_the_same, "web3:1:2:" UUID, "web3:1:2:" UUID, true)
+IS(of_a_host_with_two_names_it_is_the_same_hold, "web3:1:2:" UUID,
+   "10.0.0.3:1:2:" UUID, true)
+IS(an_owners_next_hold_is_another, "web3:1:2:" UUID, "web3:1:2:" NEXT_UUID,
+   false)
+IS(another_programs_is_the_same_by_all_it_says, UUID ":117", UUID ":117", true)
+IS(another_programs_next_hold_is_another, UUID ":117", UUID ":118", false)
+IS(ours_is_not_another_programs, "web3:1:2:" UUID, UUID ":117", false)
+
 /* --- what people say a hold by -------------------------------------------- */
 
 static const char *read_as(rlock_layout layout, const char *text)
