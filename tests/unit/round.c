@@ -314,6 +314,64 @@ TEST(round, what_is_out_of_time_fails_with_its_line)
     clear(&s);
 }
 
+/* Others wait for answers there; nobody else is to begin. */
+TEST(round, what_is_out_of_time_leaves_the_others_on_its_line)
+{
+    stage s;
+    set(&s);
+    s.way[0].shared = true;
+    s.part[1].way = &s.way[0];
+    s.part[0].until_us = s.p.now_us + 500 * MS;
+    rl_round_push(&s.op, s.p.now_us);
+    send(&s);
+    pass(&s, 500);
+    EXPECT(s.part[0].over && !s.part[0].ok);
+    EXPECT_CONTAINS(s.part[0].fault.text, "no reply");
+    EXPECT(s.way[0].line->retired && !s.way[0].line->failed);
+    EXPECT_INT(s.part[1].ask.next, RL_ASK_WAITS);
+    answer(&s, 0);
+    EXPECT(!s.part[1].over); /* that was the first one's */
+    answer(&s, 0);
+    EXPECT(s.part[1].over && s.part[1].ok);
+    clear(&s);
+}
+
+static int notes;
+
+static void count_note(rl_part *x, const rl_reply *r, int64_t now_us)
+{
+    (void)x;
+    (void)r;
+    (void)now_us;
+    notes++;
+}
+
+/* With so many tries left, and some of it, or nothing, sent. */
+static void expect_one_end(uint8_t tries, bool sent)
+{
+    stage s;
+    set(&s);
+    rl_verb counted = *s.part[0].verb;
+    counted.note = count_note;
+    notes = 0;
+    s.part[0].verb = &counted;
+    s.part[0].ask.tries = tries;
+    rl_round_push(&s.op, s.p.now_us);
+    if (sent)
+        send(&s);
+    pass(&s, 1000);
+    EXPECT(s.part[0].over);
+    EXPECT_INT(notes, 1);
+    clear(&s);
+    EXPECT_INT(notes, 1);
+}
+
+TEST_CASE(round, what_is_out_of_time_ends_once, expect_one_end(3, true))
+TEST_CASE(round, what_is_out_of_time_at_its_last_try_ends_once,
+          expect_one_end(1, true))
+TEST_CASE(round, what_could_not_be_sent_in_time_ends_once,
+          expect_one_end(1, false))
+
 TEST(round, what_was_never_asked_says_that_no_time_is_left)
 {
     stage s;
@@ -425,11 +483,12 @@ TEST(round, asks_nothing_again_when_its_time_is_over)
 /* --- once more ------------------------------------------------------------ */
 
 /* The first part was refused for the moment, and may ask again so long before
-   its time is over. */
-static void ask_again(stage *s, bool guarded, int64_t ms_before_end)
+   its time is over, which is so long in all. */
+static void ask_again(stage *s, bool guarded, int64_t ms, int64_t ms_before_end)
 {
     rl_part *x = &s->part[0];
     set(s);
+    x->until_us = s->p.now_us + ms * MS;
     rl_round_push(&s->op, s->p.now_us);
     send(s);
     if (guarded)
@@ -443,19 +502,19 @@ static void ask_again(stage *s, bool guarded, int64_t ms_before_end)
     rl_round_push(&s->op, s->p.now_us);
 }
 
-static void expect_asked_again(bool guarded, int64_t ms_before_end)
+static void expect_asked_again(bool guarded, int64_t ms, int64_t ms_before_end)
 {
     stage s;
-    ask_again(&s, guarded, ms_before_end);
+    ask_again(&s, guarded, ms, ms_before_end);
     EXPECT_INT(s.part[0].ask.next, RL_ASK_WAITS);
     clear(&s);
 }
 
 /* Without an answer in time nobody would know whether it was executed. */
-TEST(round, what_must_not_run_twice_is_not_begun_again_at_the_last_moment)
+static void expect_given_up(int64_t ms, int64_t ms_before_end)
 {
     stage s;
-    ask_again(&s, true, 50);
+    ask_again(&s, true, ms, ms_before_end);
     EXPECT_INT(s.part[0].ask.next, RL_ASK_FINAL);
     EXPECT_INT(s.part[0].outcome, RL_NOT_EXECUTED);
     EXPECT_CONTAINS(s.part[0].fault.text, "LOADING");
@@ -463,9 +522,15 @@ TEST(round, what_must_not_run_twice_is_not_begun_again_at_the_last_moment)
 }
 
 TEST_CASE(round, what_must_not_run_twice_is_begun_again_while_there_is_time,
-          expect_asked_again(true, 150))
+          expect_asked_again(true, 1500, 101))
+TEST_CASE(round, what_must_not_run_twice_is_not_begun_in_the_last_100_ms,
+          expect_given_up(1500, 100))
+TEST_CASE(round, of_little_time_the_most_is_time_to_begin_again,
+          expect_asked_again(true, 200, 21))
+TEST_CASE(round, of_little_time_the_last_tenth_is_not_time_to_begin_again,
+          expect_given_up(200, 20))
 TEST_CASE(round, what_may_run_twice_is_begun_again_at_the_last_moment,
-          expect_asked_again(false, 1))
+          expect_asked_again(false, 1000, 1))
 
 /* --- how long a part is waited for ---------------------------------------- */
 
