@@ -165,6 +165,41 @@ TEST(handover, after_a_while_the_lock_is_freed_once)
     close_pair(&t, RLOCK_OK);
 }
 
+/* Behind the two there is a third one, who has never asked. Of them the first to
+   come has been handed the lock, and so long after is about to unlock it. */
+static void expect_third_offered(int64_t us, bool offered)
+{
+    pair t;
+    rl_acquire third;
+    rl_owner owner = {.serial = 77, .tid = 77};
+    atomic_uint cancels;
+    open_pair(&t);
+    make_acquire(&t, &third, &owner, &owner, &cancels, &play_job, 60000,
+                 LEASE_MS);
+    EXPECT_INT(play_begin(&t.p, &third.op), RL_SLEEP);
+    EXPECT_INT(t.p.client[0].calls, 1);
+    EXPECT(unlock(&t));
+    EXPECT_INT(answer(&t, HANDED(123)), RL_DONE);
+    t.p.why = RL_WAKE_NONE;
+    play_pass(&t.p, us);
+    EXPECT_INT(rl_part_hand_over(&t.x, core(&t), t.next, t.p.now_us), offered);
+    EXPECT_INT(t.p.why, RL_WAKE_NONE);
+    if (offered) {
+        EXPECT(t.x.heir == &third.waiter);
+        rl_part_take_back(&t.x);
+    }
+    switch_to(&t, &third.op, RL_SLEEP);
+    rl_rooms_cancel(rooms(&t), &play_job, &owner);
+    EXPECT_INT(play_wake(&t.p), RL_DONE);
+    close_pair(&t, RLOCK_OK);
+}
+
+TEST_CASE(handover,
+          who_has_never_asked_is_offered_it_when_it_comes_to_the_front,
+          expect_third_offered(50000, true))
+TEST_CASE(handover, a_while_begins_with_the_first_of_several_hand_overs,
+          expect_third_offered(50001, false))
+
 static void expect_patience(pair *t, const char *us)
 {
     EXPECT(unlock(t));

@@ -53,11 +53,11 @@ static inline void switch_to(pair *t, rl_op *op, rl_next next)
     t->p.next = next;
 }
 
-/* An acquire of this owner's asks; handle: whose cancel ends it. */
-static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
-                                 const void *handle, atomic_uint *cancels,
-                                 const rl_target *what, int64_t wait_ms,
-                                 int64_t lease_ms)
+/* An acquire of this owner's; handle: whose cancel ends it. */
+static inline void make_acquire(pair *t, rl_acquire *a, rl_owner *owner,
+                                const void *handle, atomic_uint *cancels,
+                                const rl_target *what, int64_t wait_ms,
+                                int64_t lease_ms)
 {
     rl_core *c = core(t);
     *cancels = 0;
@@ -73,6 +73,15 @@ static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
                       .listen = play_listen,
                       .op.lent = &t->lent[t->waiting++]};
     rl_acquire_init(a, t->p.now_us);
+}
+
+/* It asks. */
+static inline void begin_acquire(pair *t, rl_acquire *a, rl_owner *owner,
+                                 const void *handle, atomic_uint *cancels,
+                                 const rl_target *what, int64_t wait_ms,
+                                 int64_t lease_ms)
+{
+    make_acquire(t, a, owner, handle, cancels, what, wait_ms, lease_ms);
     EXPECT_INT(play_begin(&t->p, &a->op), RL_ASK);
 }
 
