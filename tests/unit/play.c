@@ -241,6 +241,14 @@ static void miss(play *p, rl_part *x)
     rl_ask_miss(&x->ask, p->now_us);
 }
 
+/* By the script an ask knows whether a server has it, and what it may answer. */
+static void look_at_script(const play_client *pc, const rl_ask *a)
+{
+    if (a->next == RL_ASK_WAITS && !rl_ask_is_guarded(a) && !a->whole &&
+        !a->confirm.replicas)
+        EXPECT_STR(pc->word[1], rl_scripts[a->script].sha1);
+}
+
 static void push(play *p, rl_part *x)
 {
     play_client *pc = server_of(x);
@@ -258,6 +266,7 @@ static void push(play *p, rl_part *x)
     pc->calls++;
     rl_part_push(x, &pc->line, p->now_us);
     send(pc);
+    look_at_script(pc, &x->ask);
 }
 
 static bool is_open(const rl_part *x)

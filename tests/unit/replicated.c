@@ -189,6 +189,18 @@ TEST(replicated, a_level_waits_for_them_only_when_it_prolongs)
     close_with_hold(&d);
 }
 
+/* Its lease is that of the renewals, which they have. */
+TEST(replicated, a_level_that_does_not_wait_for_them_prolongs_nothing)
+{
+    deed d;
+    begin_level(&d, RLOCK_WATCHDOG, RLOCK_WATCHDOG);
+    int64_t before_us = d.h->expiry.due_us;
+    EXPECT_INT(answer(&d, GRANTED(100)), RL_DONE);
+    EXPECT(d.x->ok && d.h->count == 2);
+    EXPECT_INT(d.h->expiry.due_us, before_us);
+    close_with_hold(&d);
+}
+
 TEST(replicated, a_level_that_too_few_have_is_none)
 {
     deed d;

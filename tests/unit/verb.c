@@ -163,6 +163,117 @@ TEST(verb, an_extend_of_a_renewed_hold_does_not_take_long)
     close_with_hold(&d);
 }
 
+/* --- a part begins -------------------------------------------------------- */
+
+#define ALIKE(field) EXPECT(x->field == y->field)
+
+static void expect_alike_asks(const rl_ask *x, const rl_ask *y)
+{
+    ALIKE(next);
+    ALIKE(script);
+    ALIKE(write);
+    ALIKE(done);
+    ALIKE(loads);
+    ALIKE(line);
+    ALIKE(redirects);
+    ALIKE(once);
+    ALIKE(whole);
+    ALIKE(last);
+    ALIKE(split);
+    ALIKE(single);
+    ALIKE(strict);
+    ALIKE(parts);
+    ALIKE(patient);
+    ALIKE(unknown);
+    ALIKE(tries);
+    ALIKE(redirected);
+    ALIKE(detour);
+    ALIKE(pause_us);
+    ALIKE(rest_until_us);
+    ALIKE(send_by_us);
+    ALIKE(confirm.replicas);
+    ALIKE(slot.line);
+    ALIKE(slot.raw);
+    ALIKE(slot.subscribes);
+}
+
+static void expect_alike_requests(const rl_request *x, const rl_request *y)
+{
+    EXPECT_STR(x->bell, y->bell);
+    ALIKE(lease_ms);
+    ALIKE(level);
+    ALIKE(joins);
+    ALIKE(ticket);
+    ALIKE(deaf);
+    ALIKE(beat_us);
+    ALIKE(keep);
+    ALIKE(makes_way);
+    ALIKE(says_least);
+    ALIKE(says_who);
+    ALIKE(least);
+    ALIKE(permits);
+}
+
+static void expect_alike_times(const rl_part *x, const rl_part *y)
+{
+    ALIKE(began_us);
+    ALIKE(until_us);
+    ALIKE(before_us);
+    ALIKE(limit_us);
+    ALIKE(patience_us);
+    ALIKE(way_us);
+}
+
+static void expect_alike(const rl_part *x, const rl_part *y)
+{
+    ALIKE(core);
+    ALIKE(verb);
+    ALIKE(hold);
+    ALIKE(what);
+    ALIKE(behind);
+    ALIKE(heir);
+    ALIKE(way);
+    ALIKE(next);
+    ALIKE(holder);
+    ALIKE(renewed);
+    ALIKE(quiet);
+    ALIKE(drops);
+    ALIKE(compare);
+    ALIKE(moves);
+    ALIKE(level);
+    ALIKE(due);
+    ALIKE(awaited);
+    ALIKE(slow);
+    ALIKE(silent);
+    ALIKE(over);
+    ALIKE(counted);
+    ALIKE(refused);
+    ALIKE(ok);
+    ALIKE(verdict);
+    ALIKE(code);
+    ALIKE(fault.status);
+    ALIKE(fault.at);
+    EXPECT_STR(x->fault.text, y->fault.text);
+}
+
+/* Nothing of what it was for before is left. */
+TEST(verb, a_part_that_was_used_before_begins_like_a_new_one)
+{
+    deed d;
+    rl_part used, unused;
+    open_deed(&d);
+    play_in_cluster(&d.p, 0);
+    memset(&used, 1, sizeof used);
+    memset(&unused, 0, sizeof unused);
+    rl_part_leave(&used, core(&d), &play_job, d.p.now_us);
+    rl_part_leave(&unused, core(&d), &play_job, d.p.now_us);
+    expect_alike(&used, &unused);
+    expect_alike_times(&used, &unused);
+    expect_alike_requests(&used.request, &unused.request);
+    expect_alike_asks(&used.ask, &unused.ask);
+    close_deed(&d);
+}
+
 /* --- late ----------------------------------------------------------------- */
 
 /* Its caller has gone; the answer comes all the same. */
@@ -311,15 +422,24 @@ TEST(verb, a_late_extend_that_ends_without_answer_caps_for_ever)
     close_with_hold(&d);
 }
 
-TEST(verb, a_late_undo_ends_the_draft)
+/* Whatever its part may have been before: to_level is of a release then. */
+static void expect_late_undo(int to_level)
 {
     deed d;
-    begin_undo(&d);
+    open_with_draft(&d, LEASE_MS);
+    d.h->unknown = true;
+    d.x->level = to_level;
+    rl_part_undo(d.x, core(&d), d.h, d.p.now_us);
+    EXPECT_INT(go(&d), RL_ASK);
     let_go(&d);
     answer(&d, YES);
     EXPECT_INT(core(&d)->holds.records.count, 0);
     close_deed(&d);
 }
+
+TEST_CASE(verb, a_late_undo_ends_the_draft, expect_late_undo(0))
+TEST_CASE(verb, a_late_undo_ends_the_draft_by_a_part_that_was_used_before,
+          expect_late_undo(1))
 
 TEST(verb, a_late_part_without_a_hold_is_not_sent_again)
 {
