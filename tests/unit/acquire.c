@@ -108,6 +108,32 @@ TEST(acquire, a_busy_lock_is_waited_for)
     close_wait(&w, RLOCK_OK);
 }
 
+/* A thread has no label. */
+static void expect_told(const char *label, const char *owner)
+{
+    wait_for w;
+    open_wait(&w, 60000);
+    w.p.owner.label = label;
+    EXPECT_INT(begin(&w), RL_ASK);
+    EXPECT_INT(answer(&w, IS_BUSY), RL_SLEEP);
+    EXPECT_INT(w.p.told.type, RLOCK_EVENT_CONTENDED);
+    EXPECT_STR(w.p.told.name, "job");
+    EXPECT_INT(w.p.told.name_len, 3);
+    EXPECT_STR(w.p.told.owner, owner);
+    EXPECT_INT(w.p.told.kind, RLOCK_KIND_LOCK);
+    EXPECT_INT(w.p.told.status, RLOCK_OK);
+    EXPECT(w.p.told.token == 0 && w.p.told.count == 0);
+    EXPECT_INT(w.p.told.elapsed_ms, 0);
+    EXPECT_STR(w.p.said, "");
+    rl_rooms_cancel(&core(&w)->rooms, &play_job, &w);
+    EXPECT_INT(play_wake(&w.p), RL_DONE);
+    close_wait(&w, RLOCK_CANCELED);
+}
+
+TEST_CASE(acquire, that_a_thread_waits_is_told, expect_told(NULL, ""))
+TEST_CASE(acquire, that_an_owner_waits_is_told_with_its_label,
+          expect_told("job-7", "job-7"))
+
 /* 2 s, more or less a quarter. */
 TEST(acquire, who_waits_looks_by_itself_lest_it_missed_a_ring)
 {
