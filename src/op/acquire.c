@@ -401,7 +401,8 @@ static rl_next woken(rl_acquire *a, rl_wake why, int64_t now_us)
         rl_add(&a->home->stats.wakeups, 1);
     if (now_us >= a->wait_until_us)
         return time_is_up(a, now_us);
-    int64_t at_us = a->rung ? a->attempt->rung(a, now_us) : now_us;
+    bool asks_when = a->rung && a->attempt->rung;
+    int64_t at_us = asks_when ? a->attempt->rung(a, now_us) : now_us;
     return at_us > now_us ? sleep_until(a, at_us) : line_up(a, now_us);
 }
 

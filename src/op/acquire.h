@@ -44,7 +44,7 @@ typedef struct rl_attempt {
        message: judge() is next. False: it has to ask about that. NULL: nobody
        grants anything so. */
     bool (*handed)(rl_acquire *a, int64_t now_us);
-    /* A ring came; when to try. */
+    /* A ring came; when to try. NULL: at once. */
     int64_t (*rung)(rl_acquire *a, int64_t now_us);
     /* The wait is over: who is to be told? True: a round has been made. */
     bool (*leave)(rl_acquire *a, bool queued, int64_t now_us);

@@ -84,12 +84,6 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     return result;
 }
 
-static int64_t rung(rl_acquire *a, int64_t now_us)
-{
-    (void)a;
-    return now_us;
-}
-
 bool rl_attempt_granted(rl_acquire *a, int64_t now_us)
 {
     const rl_waiter *w = &a->waiter;
@@ -126,6 +120,5 @@ static bool leave(rl_acquire *a, bool queued, int64_t now_us)
 const rl_attempt rl_attempt_line = {.begin = begin,
                                     .judge = judge,
                                     .handed = rl_attempt_granted,
-                                    .rung = rung,
                                     .leave = leave,
                                     .in_line = true};

@@ -140,12 +140,6 @@ static rl_try judge(rl_acquire *a, int64_t now_us)
     }
 }
 
-static int64_t rung(rl_acquire *a, int64_t now_us)
-{
-    (void)a;
-    return now_us;
-}
-
 /* What it wanted may be granted yet, until it is undone. */
 static void drop_draft(rl_acquire *a, int64_t now_us)
 {
@@ -185,5 +179,4 @@ const rl_attempt rl_attempt_one = {.begin = begin,
                                    .judge = judge,
                                    .attend = attend,
                                    .handed = handed,
-                                   .rung = rung,
                                    .leave = leave};
