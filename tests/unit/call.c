@@ -4,6 +4,7 @@
  *   L T Q U W R  the lock, its token, queue, tombstone, who waits, channel
  *   I J          its line, and what those in it want
  *   P S          who has permits of it, and the channel on which that is told
+ *   C            the channel on which it is told that a latch is open
  *   A, B         the holder, and the one of a draft; V is B's tombstone
  *   L2 ...       the same of the second lock
  */
@@ -19,13 +20,13 @@ typedef struct stage {
     play p;
     rl_hold *h, *next, *second;
     rl_owner_record *own; /* the second one's, while another takes its place */
-    char names[34][2][200]; /* a short one, and what it stands for */
+    char names[35][2][200]; /* a short one, and what it stands for */
     size_t n;
 } stage;
 
 static void name_it(stage *s, const char *brief, const void *text, size_t len)
 {
-    EXPECT(s->n < 34 && len < sizeof s->names[0][1]);
+    EXPECT(s->n < 35 && len < sizeof s->names[0][1]);
     snprintf(s->names[s->n][0], sizeof s->names[0][0], "%s", brief);
     memcpy(s->names[s->n][1], text, len);
     s->names[s->n++][1][len] = '\0';
@@ -71,6 +72,7 @@ static void open_stage(stage *s, unsigned layout)
     name_key(s, "I", rl_key_line("job", 3));
     name_key(s, "J", rl_key_wants("job", 3));
     name_it(s, "P", "{job}:timeout", 13);
+    name_it(s, "C", "redisson_countdownlatch__channel__{job}", 39);
     name_it(s, "P2", "{b}:timeout", 11);
     name_it(s, "bell", BELL, strlen(BELL));
     name_it(s, "-bell", "-" BELL, 1 + strlen(BELL));
@@ -164,6 +166,8 @@ TEST(call, fair_release_brings_what_a_grant_needs)
     open_stage(&s, RL_LAYOUT_FAIR);
     rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R");
+    rl_call_release(&b, false, s.h, 2, false);
+    expect_said(&s, &b, "EVALSHA fair/release 6 L Q U T I J | A R 2 0");
     s.h->unknown = s.h->sharded = true;
     rl_call_release(&b, false, s.h, 0, false, BELL);
     expect_said(&s, &b,
@@ -275,6 +279,10 @@ TEST(call, permits_are_added_once_and_counted)
     s.h->lease_ms = 5;
     rl_call_add_permits(&b, false, s.h);
     expect_said(&s, &b, "EVALSHA permit/add 5 L P U I J | -2 5 0 120000 S");
+    s.h->sharded = true;
+    rl_call_add_permits(&b, false, s.h);
+    expect_said(&s, &b,
+                "EVALSHA permit/add 5 L P U I J | -2 5 0 120000 S SPUBLISH");
     rl_call_available(&b, false, &what);
     expect_said(&s, &b, "EVALSHA permit/available 2 L P | 5");
     close_stage(&s);
@@ -522,6 +530,35 @@ TEST(call, of_a_name_needs_no_holder)
     what.sharded = false;
     rl_call_release_of(&b, false, &what, "who");
     expect_said(&s, &b, "EVALSHA hash/release 2 L Q | who R");
+    close_stage(&s);
+}
+
+TEST(call, of_a_latch_marks_what_changes_it_and_says_who_is_told)
+{
+    stage s;
+    rl_bytes b = {0};
+    rl_target what = play_job;
+    open_stage(&s, RLOCK_LAYOUT_HASH);
+    s.h->token = 3;
+    s.h->lease_ms = 5000;
+    rl_call_count_down(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA latch/count_down 3 L Q U | 3 120000 C");
+    rl_call_latch_set(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA latch/set 2 L U | 3 5000 120000 C");
+    rl_call_latch_look(&b, false, &what, BELL);
+    expect_said(&s, &b, "EVALSHA latch/look 2 L Q | bell");
+    rl_call_latch_look(&b, false, &what, "");
+    expect_said(&s, &b, "EVALSHA latch/look 2 L Q | ''");
+    rl_call_latch_delete(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA latch/delete 2 L Q | C");
+    s.h->sharded = what.sharded = true;
+    rl_call_count_down(&b, false, s.h);
+    expect_said(&s, &b,
+                "EVALSHA latch/count_down 3 L Q U | 3 120000 C SPUBLISH");
+    rl_call_latch_set(&b, false, s.h);
+    expect_said(&s, &b, "EVALSHA latch/set 2 L U | 3 5000 120000 C SPUBLISH");
+    rl_call_latch_delete(&b, false, &what);
+    expect_said(&s, &b, "EVALSHA latch/delete 2 L Q | C SPUBLISH");
     close_stage(&s);
 }
 
